@@ -1,0 +1,17 @@
+package model
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// TestAuditEntryEndsWithItsHash: package meta takes the hash off the end of
+// the stored text, so a new field goes before it.
+func TestAuditEntryEndsWithItsHash(t *testing.T) {
+	t.Parallel()
+	text, err := json.Marshal(AuditEntry{PreviousHash: "aa", Hash: "bb"})
+	if err != nil || !strings.HasSuffix(string(text), `,"previous_hash":"aa","hash":"bb"}`) {
+		t.Errorf("an entry is %s, %v", text, err)
+	}
+}

@@ -1,0 +1,50 @@
+package model
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// BackupType says why a backup was made.
+type BackupType string
+
+// The kinds of backup.
+const (
+	BackupManual     BackupType = "manual"
+	BackupScheduled  BackupType = "scheduled"
+	BackupPreRestore BackupType = "pre_restore"
+)
+
+// BackupStatus is how far a backup is.
+type BackupStatus string
+
+// The states of a backup; the last two are final.
+const (
+	BackupPending   BackupStatus = "pending"
+	BackupRunning   BackupStatus = "running"
+	BackupCompleted BackupStatus = "completed"
+	BackupFailed    BackupStatus = "failed"
+)
+
+// Backup is a physical backup of one database.
+type Backup struct {
+	ID           string       `json:"id"`
+	Organization string       `json:"organization"`
+	Database     string       `json:"database"`
+	Type         BackupType   `json:"type"`
+	Status       BackupStatus `json:"status"`
+	Progress     int          `json:"progress"` // percent
+	Error        string       `json:"error"`
+	Version      string       `json:"version"` // of the server
+	Timeline     int          `json:"timeline"`
+	StartLSN     string       `json:"start_lsn"`
+	StopLSN      string       `json:"stop_lsn"`
+	SizeBytes    int64        `json:"size_bytes"`
+	StoredBytes  int64        `json:"stored_bytes"`
+	// ManifestBLAKE3 is the hash of the backup's manifest, in hex.
+	ManifestBLAKE3 string `json:"manifest_blake3"`
+	// Source is what package backup needs to restore, in its own form.
+	Source      json.RawMessage `json:"source"`
+	StartedAt   time.Time       `json:"started_at"`
+	CompletedAt *time.Time      `json:"completed_at"`
+}

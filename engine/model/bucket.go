@@ -1,0 +1,96 @@
+package model
+
+import (
+	"regexp"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bucket holds objects. ObjectCount and SizeBytes are kept exact in the
+// transaction of every change.
+type Bucket struct {
+	ID           string    `json:"id"`
+	Organization string    `json:"organization"`
+	Project      string    `json:"project"`
+	Name         string    `json:"name"`
+	Public       bool      `json:"public"`
+	ObjectCount  int64     `json:"object_count"`
+	SizeBytes    int64     `json:"size_bytes"`
+	CreatedAt    time.Time `json:"created_at"`
+	UpdatedAt    time.Time `json:"updated_at"`
+}
+
+// Object is a stored stream of bytes under a key.
+type Object struct {
+	Bucket string `json:"bucket"`
+	Key    string `json:"key"`
+	// Version orders the object among the bucket's: a ULID of its upload.
+	Version        string    `json:"version"`
+	Blob           string    `json:"blob"` // where package blobstore has the bytes
+	SizeBytes      int64     `json:"size_bytes"`
+	ContentType    string    `json:"content_type"`
+	CRC32C         uint32    `json:"crc32c"`
+	ChecksumSHA256 string    `json:"checksum_sha256"` // base64 or "", as the client sent it
+	LastModified   time.Time `json:"last_modified"`
+}
+
+var (
+	bucketName  = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+	ipAddressed = regexp.MustCompile(`^([0-9]+\.){3}[0-9]+$`) // valid or not, as S3 has it
+)
+
+// ValidateBucketName checks a bucket's name by S3's rules for general
+// purpose buckets.
+func ValidateBucketName(field, name string) error {
+	if !bucketName.MatchString(name) {
+		return Invalid(field, "must have 3 to 63 lower-case letters, digits, dots and hyphens, beginning and ending with a letter or digit")
+	}
+	if strings.Contains(name, "..") || strings.Contains(name, ".-") || strings.Contains(name, "-.") {
+		return Invalid(field, "must not have dots beside dots or hyphens")
+	}
+	if ipAddressed.MatchString(name) {
+		return Invalid(field, "must not look like an IP address")
+	}
+	return validateBucketAffixes(field, name)
+}
+
+func validateBucketAffixes(field, name string) error {
+	for _, prefix := range []string{"xn--", "sthree-", "amzn-s3-demo-"} {
+		if strings.HasPrefix(name, prefix) {
+			return Invalid(field, "must not begin with %q", prefix)
+		}
+	}
+	for _, suffix := range []string{"-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3"} {
+		if strings.HasSuffix(name, suffix) {
+			return Invalid(field, "must not end with %q", suffix)
+		}
+	}
+	return nil
+}
+
+// MaxObjectKey is the longest object key, in bytes.
+const MaxObjectKey = 1024
+
+// ValidateObjectKey checks an object's key. Keys are byte-exact; "." and ".."
+// as segments are refused because browsers and proxies rewrite them, which
+// could turn the delete of one object into that of another.
+func ValidateObjectKey(field, key string) error {
+	switch {
+	case key == "":
+		return Invalid(field, "must not be empty")
+	case len(key) > MaxObjectKey:
+		return Invalid(field, "must have at most %d bytes", MaxObjectKey)
+	case !utf8.ValidString(key):
+		return Invalid(field, "must be valid UTF-8")
+	case strings.ContainsFunc(key, unicode.IsControl):
+		return Invalid(field, "must not have control characters")
+	}
+	for segment := range strings.SplitSeq(key, "/") {
+		if segment == "." || segment == ".." {
+			return Invalid(field, `must not have "." or ".." as a segment`)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package model
+
+// ActorType says what kind of hand is behind a call.
+type ActorType string
+
+// The kinds of actor.
+const (
+	ActorKey      ActorType = "api_key"
+	ActorUser     ActorType = "user"
+	ActorOperator ActorType = "operator"
+	ActorSystem   ActorType = "system"
+)
+
+// Actor is who does something: a key, a signed-in person, the operator on
+// the machine, or the appliance by itself.
+type Actor struct {
+	Type ActorType `json:"type"`
+	ID   string    `json:"id"`
+	Name string    `json:"name"`
+}
+
+// Call is one request on its way through the engine: who asks for what, on
+// behalf of which organization, and what the audit entry will need. A Call
+// belongs to one goroutine.
+type Call struct {
+	Operation Operation
+	Actor     Actor
+	// Organization is the id of the organization the actor belongs to; ""
+	// for the operator and for requests without a valid key.
+	Organization string
+	// Key is the key of the request, nil when there is none.
+	Key       *Key
+	RequestID string
+	IP        string
+	UserAgent string
+	// Resource and Details are filled in on the way, for the audit entry.
+	Resource Resource
+	Details  map[string]string
+	// Audited is set once an entry of this call is committed.
+	Audited bool
+}
+
+// Holds reports whether the caller may do what scope names. People and the
+// operator hold every scope; what they may do is decided where they sign in.
+func (c *Call) Holds(scope Scope) bool {
+	if c.Key == nil {
+		return c.Actor.Type != ActorKey
+	}
+	return c.Key.Holds(scope)
+}
+
+// Note adds a detail to the call's audit entry. Values must not be secret.
+func (c *Call) Note(name, value string) {
+	if c.Details == nil {
+		c.Details = map[string]string{}
+	}
+	c.Details[name] = value
+}
+
+// Outcome is how an audited request ended.
+type Outcome string
+
+// The outcomes.
+const (
+	OutcomeSuccess Outcome = "success"
+	OutcomeDenied  Outcome = "denied"
+	OutcomeError   Outcome = "error"
+)
+
+// OutcomeOf classifies the end of a request: refused before anything was
+// tried, or tried and not done.
+func OutcomeOf(err error) Outcome {
+	switch CodeOf(err) {
+	case "":
+		return OutcomeSuccess
+	case CodeUnauthorized, CodeInsufficientScope, CodeDangerousNotAllowed, CodeForbidden, CodeRateLimited:
+		return OutcomeDenied
+	default:
+		return OutcomeError
+	}
+}

@@ -1,0 +1,173 @@
+package model
+
+import (
+	"net/netip"
+	"regexp"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// DatabaseStatus is where a database is in its life.
+type DatabaseStatus string
+
+// The states of a database. Its transitions are:
+//
+//	creating → available → deleting
+//	available ⇄ restarting | restoring | importing | unavailable
+//	any → failed, which needs a person
+const (
+	DatabaseCreating    DatabaseStatus = "creating"
+	DatabaseAvailable   DatabaseStatus = "available"
+	DatabaseRestarting  DatabaseStatus = "restarting"
+	DatabaseRestoring   DatabaseStatus = "restoring"
+	DatabaseImporting   DatabaseStatus = "importing"
+	DatabaseUnavailable DatabaseStatus = "unavailable"
+	DatabaseFailed      DatabaseStatus = "failed"
+	DatabaseDeleting    DatabaseStatus = "deleting"
+)
+
+// Database is a managed database: one PostgreSQL instance of its own.
+type Database struct {
+	ID           string         `json:"id"`
+	Organization string         `json:"organization"`
+	Project      string         `json:"project"`
+	Name         string         `json:"name"`
+	Status       DatabaseStatus `json:"status"`
+	StatusReason string         `json:"status_reason"`
+	Version      string         `json:"version"` // of the server, such as "15.18"
+	Major        int            `json:"major"`
+	Port         int            `json:"port"`
+
+	Owner            string `json:"owner"`              // role that owns the database
+	OwnerPassword    []byte `json:"owner_password"`     // sealed
+	ReadOnly         string `json:"read_only"`          // role that can only read
+	ReadOnlyPassword []byte `json:"read_only_password"` // sealed
+
+	Allowlist          []netip.Prefix `json:"allowlist"`
+	AllowlistUpdatedAt time.Time      `json:"allowlist_updated_at"`
+
+	// Generation numbers the instance's data directory; a restore builds the
+	// next one beside it and moves the record on.
+	Generation int `json:"generation"`
+	// Replaced is the generation the last restore replaced, kept so that the
+	// restore can be undone.
+	Replaced *Replaced `json:"replaced"`
+	// Operation is the id of the running operation, "" when there is none.
+	Operation string    `json:"operation"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+	// Trash is set while the database lies in the trash.
+	Trash *Trash `json:"trash"`
+}
+
+// Replaced is a data directory that a restore put aside.
+type Replaced struct {
+	Generation int       `json:"generation"`
+	At         time.Time `json:"at"`
+	ExpiresAt  time.Time `json:"expires_at"`
+}
+
+// Trash says since when and until when a deleted database can come back.
+type Trash struct {
+	At    time.Time `json:"at"`
+	Until time.Time `json:"until"`
+}
+
+// OperationType says what a database operation does.
+type OperationType string
+
+// The kinds of database operation.
+const (
+	OperationBackup  OperationType = "backup"
+	OperationRestore OperationType = "restore"
+	OperationPITR    OperationType = "point_in_time_restore"
+	OperationImport  OperationType = "import"
+	OperationRestart OperationType = "restart"
+	OperationDelete  OperationType = "delete"
+)
+
+// OperationStatus is how far a database operation is.
+type OperationStatus string
+
+// The states of a database operation; the last two are final.
+const (
+	OperationPending   OperationStatus = "pending"
+	OperationRunning   OperationStatus = "running"
+	OperationCompleted OperationStatus = "completed"
+	OperationFailed    OperationStatus = "failed"
+)
+
+// DatabaseOperation is a long-running act on one database, persisted so that
+// it is carried on or rolled back after a crash.
+type DatabaseOperation struct {
+	ID           string          `json:"id"`
+	Organization string          `json:"organization"`
+	Database     string          `json:"database"`
+	Type         OperationType   `json:"type"`
+	Status       OperationStatus `json:"status"`
+	Phase        string          `json:"phase"`
+	Progress     int             `json:"progress"` // percent
+	TargetTime   *time.Time      `json:"target_time"`
+	Backup       string          `json:"backup"`
+	// Generation is the data directory the operation builds, 0 for none.
+	Generation  int        `json:"generation"`
+	Error       string     `json:"error"`
+	StartedAt   time.Time  `json:"started_at"`
+	CompletedAt *time.Time `json:"completed_at"`
+}
+
+var (
+	databaseName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,62}$`)
+	databaseUser = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+)
+
+// ValidateDatabaseName checks a database's name, which is also the name of
+// the PostgreSQL database.
+func ValidateDatabaseName(field, name string) error {
+	if !databaseName.MatchString(name) {
+		return Invalid(field, "must begin with a letter and have at most 63 letters, digits, underscores and hyphens")
+	}
+	if lower := strings.ToLower(name); lower == "postgres" || strings.HasPrefix(lower, "template") {
+		return Invalid(field, "%q is a name of PostgreSQL's own; choose another", name)
+	}
+	return nil
+}
+
+// DefaultOwner is the owner's role where the client names none.
+const DefaultOwner = "app"
+
+// ReadOnlySuffix ends the name of the role that can only read.
+const ReadOnlySuffix = "_readonly"
+
+// ValidateDatabaseUser checks the name of the owner's role.
+func ValidateDatabaseUser(field, name string) error {
+	if !databaseUser.MatchString(name) {
+		return Invalid(field, "must begin with a lower-case letter or underscore and have at most 63 lower-case letters, digits and underscores")
+	}
+	if strings.HasPrefix(name, "pg_") || name == "postgres" || name == "public" || name == "none" ||
+		strings.HasPrefix(name, "holdfast") || strings.HasSuffix(name, ReadOnlySuffix) {
+		return Invalid(field, "%q is reserved; choose another", name)
+	}
+	return nil
+}
+
+// ReadOnlyUser returns the name of the read-only role beside owner, within
+// PostgreSQL's 63 bytes.
+func ReadOnlyUser(owner string) string {
+	return owner[:min(len(owner), 63-len(ReadOnlySuffix))] + ReadOnlySuffix
+}
+
+// ValidateDatabasePassword checks a password chosen by the client.
+func ValidateDatabasePassword(field string, password Secret) error {
+	text := password.Reveal()
+	if n := utf8.RuneCountInString(text); n < 8 || n > 128 {
+		return Invalid(field, "must have 8 to 128 characters")
+	}
+	// PostgreSQL refuses what is no UTF-8, which would count as printable here.
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return Invalid(field, "must have printable characters only")
+	}
+	return nil
+}

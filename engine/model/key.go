@@ -1,0 +1,117 @@
+package model
+
+import (
+	"crypto/sha256"
+	"hash/crc32"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Where a key was made.
+const (
+	KeySourceConsole    = "console"
+	KeySourceDevice     = "device"
+	KeySourceOperator   = "operator"
+	KeySourceFirstStart = "first_start"
+)
+
+// A key's text is KeyPrefix, 43 base62 characters that carry 256 random bits
+// and 6 that carry the CRC-32 of all before them, so that a mistyped key is
+// known without a look-up and secret scanners can be sure of a find.
+const (
+	KeyPrefix   = "sk_live_hf_"
+	keyRandom   = 43
+	keyChecksum = 6
+	keyLength   = len(KeyPrefix) + keyRandom + keyChecksum
+)
+
+const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+// Key is an API key's record. The secret itself is not kept, only Hash.
+type Key struct {
+	ID             string     `json:"id"`
+	Organization   string     `json:"organization"`
+	Name           string     `json:"name"`
+	Preview        string     `json:"preview"`
+	Hash           []byte     `json:"hash"` // SHA-256 of the key's text
+	Scopes         []Scope    `json:"scopes"`
+	Preset         Preset     `json:"preset"`
+	AllowDangerous bool       `json:"allow_dangerous"`
+	Source         string     `json:"source"`
+	CreatedAt      time.Time  `json:"created_at"`
+	CreatedBy      Actor      `json:"created_by"`
+	ExpiresAt      *time.Time `json:"expires_at"`
+	LastUsedAt     *time.Time `json:"last_used_at"`
+	LastUsedIP     *string    `json:"last_used_ip"`
+	RevokedAt      *time.Time `json:"revoked_at"`
+}
+
+// Holds reports whether the key was granted scope.
+func (k *Key) Holds(scope Scope) bool { return slices.Contains(k.Scopes, scope) }
+
+// Usable reports whether the key is neither revoked nor expired at now.
+func (k *Key) Usable(now time.Time) bool {
+	return k.RevokedAt == nil && (k.ExpiresAt == nil || now.Before(*k.ExpiresAt))
+}
+
+// FormatKey makes a key's text of 32 random bytes.
+func FormatKey(random [32]byte) Secret {
+	text := KeyPrefix + encodeBase62(random[:], keyRandom)
+	return NewSecret(text + keyCheck(text))
+}
+
+// WellFormedKey reports whether text has a key's shape and checksum.
+func WellFormedKey(text string) bool {
+	if len(text) != keyLength || !strings.HasPrefix(text, KeyPrefix) {
+		return false
+	}
+	body, check := text[:keyLength-keyChecksum], text[keyLength-keyChecksum:]
+	return strings.Trim(body[len(KeyPrefix):], base62) == "" && keyCheck(body) == check
+}
+
+// HashKey returns what is stored of a key's text and looked up by.
+func HashKey(text string) []byte {
+	sum := sha256.Sum256([]byte(text))
+	return sum[:]
+}
+
+// PreviewKey returns the part of a key's text that may be shown.
+func PreviewKey(key Secret) string {
+	text := key.Reveal()
+	return KeyPrefix + "…" + text[len(text)-4:]
+}
+
+func keyCheck(text string) string {
+	sum := crc32.ChecksumIEEE([]byte(text))
+	return encodeBase62([]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}, keyChecksum)
+}
+
+// encodeBase62 writes the big-endian number in data as width digits,
+// zero-padded. Its time does not depend on the digits' values in any way that
+// matters: keys are compared by hash.
+func encodeBase62(data []byte, width int) string {
+	number := slices.Clone(data)
+	digits := make([]byte, width)
+	for i := width - 1; i >= 0; i-- {
+		rest := 0
+		for j, b := range number {
+			rest = rest<<8 | int(b)
+			number[j] = byte(rest / 62)
+			rest %= 62
+		}
+		digits[i] = base62[rest]
+	}
+	return string(digits)
+}
+
+// GeneratePassword makes a password of 32 base62 characters from 32 random
+// bytes. (62 does not divide 256: the bias costs less than a tenth of a bit a
+// character.)
+func GeneratePassword(random [32]byte) Secret {
+	text := make([]byte, len(random))
+	for i, b := range random {
+		text[i] = base62[int(b)%62]
+	}
+	return NewSecret(string(text))
+}

@@ -1,0 +1,203 @@
+package model
+
+import "slices"
+
+// RateClass names a budget of requests a key shares among the operations
+// that draw on it.
+type RateClass string
+
+// The rate classes of the specification; "" is not limited.
+const (
+	RateNone           RateClass = ""
+	RateCreateDatabase RateClass = "create_database"
+	RateCreateBackup   RateClass = "create_backup"
+	RateRestore        RateClass = "restore"
+	RateCreateBucket   RateClass = "create_bucket"
+	RateImport         RateClass = "import"
+)
+
+// RateClasses returns every limited class.
+func RateClasses() []RateClass {
+	return []RateClass{RateCreateDatabase, RateCreateBackup, RateRestore, RateCreateBucket, RateImport}
+}
+
+// Action names an operation. The same text is the action of its audit
+// entries.
+type Action string
+
+// Operation is a row of the one table that says what each thing a client can
+// ask for needs. Routes name the operation; the gate does the rest.
+type Operation struct {
+	Action Action
+	// Name is the operation's name in the API's description (operationId).
+	Name string
+	// Scope is what the key must hold; "" where no key is asked for.
+	Scope Scope
+	// Destructive operations also need the key's dangerous-operations toggle.
+	Destructive bool
+	Rate        RateClass
+	Resource    ResourceType
+	// Changes says that success alters something, so that the audit entry
+	// must be on disk before the answer.
+	Changes bool
+}
+
+// The API's operations.
+const (
+	ActionDeviceAuthorize Action = "device.authorize"
+	ActionDeviceToken     Action = "device.token"
+
+	ActionDatabaseList           Action = "database.list"
+	ActionDatabaseCreate         Action = "database.create"
+	ActionDatabaseGet            Action = "database.get"
+	ActionDatabaseDelete         Action = "database.delete"
+	ActionDatabaseRestart        Action = "database.restart"
+	ActionDatabaseRotatePassword Action = "database.rotate_password"
+	ActionDatabaseConnection     Action = "database.connection"
+
+	ActionSSLGet       Action = "database.ssl.get"
+	ActionAllowlistGet Action = "database.allowlist.get"
+	ActionAllowlistSet Action = "database.allowlist.set"
+	ActionRLSGet       Action = "database.rls.get"
+	ActionRLSSet       Action = "database.rls.set"
+
+	ActionBackupList     Action = "backup.list"
+	ActionBackupCreate   Action = "backup.create"
+	ActionBackupGet      Action = "backup.get"
+	ActionBackupDelete   Action = "backup.delete"
+	ActionBackupRestore  Action = "backup.restore"
+	ActionBackupPin      Action = "backup.pin"
+	ActionRecoveryGet    Action = "recovery.get"
+	ActionRecoveryCreate Action = "recovery.request"
+	ActionRecoveryUndo   Action = "recovery.undo"
+	ActionExportGet      Action = "export.get"
+
+	ActionImportList   Action = "import.list"
+	ActionImportCreate Action = "import.create"
+	ActionImportGet    Action = "import.get"
+
+	ActionBucketList   Action = "bucket.list"
+	ActionBucketCreate Action = "bucket.create"
+	ActionBucketDelete Action = "bucket.delete"
+	ActionObjectList   Action = "object.list"
+	ActionObjectUpload Action = "object.upload"
+	ActionObjectGet    Action = "object.get"
+	ActionObjectDelete Action = "object.delete"
+
+	ActionUsageGet           Action = "account.usage"
+	ActionLimitsGet          Action = "account.limits"
+	ActionBillingGet         Action = "account.billing"
+	ActionKeyList            Action = "key.list"
+	ActionAuditList          Action = "audit.list"
+	ActionAgentStatus        Action = "agent.status"
+	ActionRecommendationList Action = "agent.recommendations"
+)
+
+// What people, the operator and the appliance itself do outside the API.
+const (
+	ActionKeyCreate          Action = "key.create"
+	ActionKeyRevoke          Action = "key.revoke"
+	ActionOrganizationCreate Action = "organization.create"
+	ActionOrganizationList   Action = "organization.list"
+	ActionProjectCreate      Action = "project.create"
+	ActionProjectList        Action = "project.list"
+	ActionUserCreate         Action = "user.create"
+	ActionUserList           Action = "user.list"
+	ActionSetupLinkCreate    Action = "setup_link.create"
+	ActionTrashList          Action = "trash.list"
+	ActionTrashRestore       Action = "trash.restore"
+	ActionTrashEmpty         Action = "trash.empty"
+	ActionAuditVerify        Action = "audit.verify"
+	ActionObjectDownload     Action = "object.download"
+	ActionApplianceStart     Action = "appliance.start"
+	ActionInstanceDown       Action = "instance.down"
+	ActionInstanceUp         Action = "instance.up"
+	ActionInstanceMoved      Action = "instance.moved"
+	// ActionUnknown is asked for at paths and methods that do not exist.
+	ActionUnknown Action = "unknown"
+)
+
+// Operations returns the table of the API's operations, in the order of the
+// specification.
+func Operations() []Operation { return operations() }
+
+// OperationFor returns the row of action. An action of no operation is a
+// programming error and panics, at start-up, where routes are made.
+func OperationFor(action Action) Operation {
+	all := operations()
+	i := slices.IndexFunc(all, func(o Operation) bool { return o.Action == action })
+	if i < 0 {
+		panic("model: no operation for action " + string(action))
+	}
+	return all[i]
+}
+
+func operations() []Operation {
+	return []Operation{
+		change(ActionDeviceAuthorize, "authorizeDevice", "", ResourceNone),
+		change(ActionDeviceToken, "getDeviceToken", "", ResourceNone),
+
+		read(ActionDatabaseList, "listDatabases", ScopeDatabaseRead, ResourceDatabase),
+		change(ActionDatabaseCreate, "createDatabase", ScopeDatabaseCreate, ResourceDatabase).within(RateCreateDatabase),
+		read(ActionDatabaseGet, "getDatabase", ScopeDatabaseRead, ResourceDatabase),
+		destroy(ActionDatabaseDelete, "deleteDatabase", ScopeDatabaseDelete, ResourceDatabase),
+		change(ActionDatabaseRestart, "restartDatabase", ScopeDatabaseUpdate, ResourceDatabase),
+		change(ActionDatabaseRotatePassword, "rotateDatabasePassword", ScopeDatabaseUpdate, ResourceDatabase),
+		read(ActionDatabaseConnection, "getDatabaseConnection", ScopeDatabaseRead, ResourceDatabase),
+
+		read(ActionSSLGet, "getDatabaseSSL", ScopeDatabaseRead, ResourceDatabase),
+		read(ActionAllowlistGet, "getDatabaseAllowlist", ScopeDatabaseRead, ResourceDatabase),
+		change(ActionAllowlistSet, "replaceDatabaseAllowlist", ScopeDatabaseUpdate, ResourceDatabase),
+		read(ActionRLSGet, "getDatabaseRLS", ScopeDatabaseRead, ResourceDatabase),
+		change(ActionRLSSet, "setDatabaseRLS", ScopeDatabaseUpdate, ResourceDatabase),
+
+		read(ActionBackupList, "listBackups", ScopeBackupList, ResourceBackup),
+		change(ActionBackupCreate, "createBackup", ScopeBackupCreate, ResourceBackup).within(RateCreateBackup),
+		read(ActionBackupGet, "getBackup", ScopeBackupList, ResourceBackup),
+		destroy(ActionBackupDelete, "deleteBackup", ScopeBackupDelete, ResourceBackup),
+		change(ActionBackupRestore, "restoreBackup", ScopeBackupRestore, ResourceBackup).within(RateRestore),
+		change(ActionBackupPin, "pinBackup", ScopeBackupCreate, ResourceBackup),
+		read(ActionRecoveryGet, "getRecovery", ScopeBackupList, ResourceDatabase),
+		change(ActionRecoveryCreate, "requestRestore", ScopeBackupRestore, ResourceDatabase).within(RateRestore),
+		change(ActionRecoveryUndo, "undoRestore", ScopeBackupRestore, ResourceDatabase).within(RateRestore),
+		read(ActionExportGet, "getExport", ScopeBackupDownload, ResourceExport),
+
+		read(ActionImportList, "listImports", ScopeDatabaseRead, ResourceImport),
+		change(ActionImportCreate, "createImport", ScopeDatabaseCreate, ResourceImport).within(RateImport),
+		read(ActionImportGet, "getImport", ScopeDatabaseRead, ResourceImport),
+
+		read(ActionBucketList, "listBuckets", ScopeStorageRead, ResourceBucket),
+		change(ActionBucketCreate, "createBucket", ScopeStorageCreate, ResourceBucket).within(RateCreateBucket),
+		destroy(ActionBucketDelete, "deleteBucket", ScopeStorageDelete, ResourceBucket),
+		read(ActionObjectList, "listObjects", ScopeStorageRead, ResourceObject),
+		change(ActionObjectUpload, "uploadObject", ScopeStorageCreate, ResourceObject),
+		read(ActionObjectGet, "getObject", ScopeStorageRead, ResourceObject),
+		destroy(ActionObjectDelete, "deleteObject", ScopeStorageDelete, ResourceObject),
+
+		read(ActionUsageGet, "getUsage", ScopeAccountRead, ResourceOrganization),
+		read(ActionLimitsGet, "getLimits", ScopeAccountRead, ResourceOrganization),
+		read(ActionBillingGet, "getBilling", ScopeBillingRead, ResourceOrganization),
+		read(ActionKeyList, "listKeys", ScopeAccountRead, ResourceKey),
+		read(ActionAuditList, "listAuditLogs", ScopeAccountRead, ResourceAuditEntry),
+		read(ActionAgentStatus, "getAgentStatus", ScopeAccountRead, ResourceOrganization),
+		read(ActionRecommendationList, "listRecommendations", ScopeAccountRead, ResourceOrganization),
+	}
+}
+
+func read(a Action, name string, s Scope, t ResourceType) Operation {
+	return Operation{Action: a, Name: name, Scope: s, Resource: t}
+}
+
+func change(a Action, name string, s Scope, t ResourceType) Operation {
+	return Operation{Action: a, Name: name, Scope: s, Resource: t, Changes: true}
+}
+
+func destroy(a Action, name string, s Scope, t ResourceType) Operation {
+	return Operation{Action: a, Name: name, Scope: s, Resource: t, Changes: true, Destructive: true}
+}
+
+// within puts the operation under the budget of class.
+func (o Operation) within(class RateClass) Operation {
+	o.Rate = class
+	return o
+}

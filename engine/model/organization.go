@@ -1,0 +1,38 @@
+package model
+
+import (
+	"regexp"
+	"time"
+)
+
+// DefaultName names the organization and the project of the first start.
+const DefaultName = "default"
+
+// Organization owns projects, people and keys. Organizations are sealed off
+// from each other.
+type Organization struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// Project groups an organization's databases and buckets.
+type Project struct {
+	ID           string    `json:"id"`
+	Organization string    `json:"organization"`
+	Name         string    `json:"name"`
+	CreatedAt    time.Time `json:"created_at"`
+}
+
+var label = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9 ._-]{0,61}[A-Za-z0-9._-])?$`)
+
+// ValidateLabel checks the name of an organization, project or key, given in
+// the input called field: 1 to 63 letters, digits, spaces, dots, underscores
+// and hyphens, beginning with a letter or digit and not ending with a space
+// that nobody would see.
+func ValidateLabel(field, name string) error {
+	if !label.MatchString(name) {
+		return Invalid(field, "must be 1 to 63 letters, digits, spaces, dots, underscores or hyphens, beginning with a letter or digit and not ending with a space")
+	}
+	return nil
+}

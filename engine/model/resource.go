@@ -1,0 +1,67 @@
+package model
+
+import "strings"
+
+// ResourceType says what kind of thing an id or an audit entry is about.
+type ResourceType string
+
+// The kinds of resource.
+const (
+	ResourceOrganization ResourceType = "organization"
+	ResourceProject      ResourceType = "project"
+	ResourceUser         ResourceType = "user"
+	ResourceKey          ResourceType = "api_key"
+	ResourceDatabase     ResourceType = "database"
+	ResourceBackup       ResourceType = "backup"
+	ResourceOperation    ResourceType = "operation"
+	ResourceExport       ResourceType = "export"
+	ResourceImport       ResourceType = "import"
+	ResourceBucket       ResourceType = "bucket"
+	ResourceObject       ResourceType = "object"
+	ResourceAuditEntry   ResourceType = "audit_entry"
+	ResourceSetup        ResourceType = "setup_link"
+	ResourceNone         ResourceType = ""
+)
+
+// Prefix returns how ids of this kind begin, "" for kinds that have no ids
+// of their own.
+func (t ResourceType) Prefix() string {
+	switch t {
+	case ResourceOrganization:
+		return "org_"
+	case ResourceProject:
+		return "proj_"
+	case ResourceUser:
+		return "user_"
+	case ResourceKey:
+		return "key_"
+	case ResourceDatabase:
+		return "db_"
+	case ResourceBackup:
+		return "bkp_"
+	case ResourceOperation:
+		return "op_"
+	case ResourceExport:
+		return "exp_"
+	case ResourceImport:
+		return "imp_"
+	case ResourceBucket:
+		return "bucket_"
+	case ResourceAuditEntry:
+		return "evt_"
+	default:
+		return ""
+	}
+}
+
+// Resource names what an operation was about.
+type Resource struct {
+	Type ResourceType `json:"type"`
+	ID   string       `json:"id"`
+	Name string       `json:"name"`
+}
+
+// HasPrefix reports whether id looks like an id of kind t.
+func (t ResourceType) HasPrefix(id string) bool {
+	return t.Prefix() != "" && strings.HasPrefix(id, t.Prefix())
+}

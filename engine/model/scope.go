@@ -1,0 +1,110 @@
+package model
+
+import (
+	"slices"
+	"strings"
+)
+
+// Scope is one permission of a key, "area:verb".
+type Scope string
+
+// The scopes of the specification.
+const (
+	ScopeDatabaseCreate Scope = "database:create"
+	ScopeDatabaseRead   Scope = "database:read"
+	ScopeDatabaseUpdate Scope = "database:update"
+	ScopeDatabaseDelete Scope = "database:delete"
+	ScopeStorageCreate  Scope = "storage:create"
+	ScopeStorageRead    Scope = "storage:read"
+	ScopeStorageUpdate  Scope = "storage:update"
+	ScopeStorageDelete  Scope = "storage:delete"
+	ScopeBackupCreate   Scope = "backup:create"
+	ScopeBackupRestore  Scope = "backup:restore"
+	ScopeBackupDelete   Scope = "backup:delete"
+	ScopeBackupDownload Scope = "backup:download"
+	ScopeBackupList     Scope = "backup:list"
+	ScopeAccountRead    Scope = "account:read"
+	ScopeBillingRead    Scope = "billing:read"
+	ScopeTeamRead       Scope = "team:read"
+)
+
+// Preset names a set of scopes a person can choose without reading them one
+// by one.
+type Preset string
+
+// The presets of the specification, each a superset of the one before it;
+// PresetCustom marks a key whose scopes were chosen singly.
+const (
+	PresetReadOnly   Preset = "read_only"
+	PresetDeveloper  Preset = "developer"
+	PresetFullAccess Preset = "full_access"
+	PresetCustom     Preset = "custom"
+)
+
+// Scopes returns every scope there is, in the order of the specification.
+func Scopes() []Scope {
+	return []Scope{
+		ScopeDatabaseCreate, ScopeDatabaseRead, ScopeDatabaseUpdate, ScopeDatabaseDelete,
+		ScopeStorageCreate, ScopeStorageRead, ScopeStorageUpdate, ScopeStorageDelete,
+		ScopeBackupCreate, ScopeBackupRestore, ScopeBackupDelete, ScopeBackupDownload, ScopeBackupList,
+		ScopeAccountRead, ScopeBillingRead, ScopeTeamRead,
+	}
+}
+
+// Presets returns the presets a key can be made with, smallest first.
+func Presets() []Preset {
+	return []Preset{PresetReadOnly, PresetDeveloper, PresetFullAccess}
+}
+
+// Scopes returns the scopes p grants, nil when p is not one of Presets.
+func (p Preset) Scopes() []Scope {
+	readOnly := []Scope{
+		ScopeDatabaseRead, ScopeStorageRead, ScopeBackupList,
+		ScopeAccountRead, ScopeBillingRead, ScopeTeamRead,
+	}
+	switch p {
+	case PresetReadOnly:
+		return readOnly
+	case PresetDeveloper:
+		return append(readOnly,
+			ScopeDatabaseCreate, ScopeDatabaseUpdate, ScopeStorageCreate, ScopeStorageUpdate,
+			ScopeBackupCreate, ScopeBackupRestore, ScopeBackupDownload)
+	case PresetFullAccess:
+		return Scopes()
+	default:
+		return nil
+	}
+}
+
+// ParsePreset turns the text of the input called field into a Preset.
+func ParsePreset(field, text string) (Preset, error) {
+	p := Preset(text)
+	if !slices.Contains(Presets(), p) {
+		return "", Invalid(field, "must be one of %s", joinNames(Presets()))
+	}
+	return p, nil
+}
+
+// ParseScopes checks the scopes given in the input called field; duplicates
+// are dropped.
+func ParseScopes(field string, texts []string) ([]Scope, error) {
+	scopes := make([]Scope, 0, len(texts))
+	for _, text := range texts {
+		s := Scope(text)
+		if !slices.Contains(Scopes(), s) {
+			return nil, Invalid(field, "%q is not a scope; the scopes are %s", text, joinNames(Scopes()))
+		}
+		if !slices.Contains(scopes, s) {
+			scopes = append(scopes, s)
+		}
+	}
+	return scopes, nil
+}
+
+func joinNames[T ~string](names []T) string {
+	texts := make([]string, len(names))
+	for i, n := range names {
+		texts[i] = string(n)
+	}
+	return strings.Join(texts, ", ")
+}
