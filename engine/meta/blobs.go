@@ -1,0 +1,74 @@
+package meta
+
+import "fmt"
+
+// A blob is live while a record points to it, and discarded until it is
+// unlinked. A blob without a row belongs to nobody.
+const (
+	liveBlobsBucket      = "blobs.live"
+	discardedBlobsBucket = "blobs.discarded"
+)
+
+// ClaimBlob says that a record of this transaction points to ref, also if
+// another of this transaction did until now.
+func (tx *Tx) ClaimBlob(ref string) error {
+	if err := tx.bolt.Bucket([]byte(discardedBlobsBucket)).Delete([]byte(ref)); err != nil {
+		return fmt.Errorf("claim blob: %w", err)
+	}
+	if err := tx.bolt.Bucket([]byte(liveBlobsBucket)).Put([]byte(ref), []byte{1}); err != nil {
+		return fmt.Errorf("claim blob: %w", err)
+	}
+	return nil
+}
+
+// DiscardBlob says that no record points to ref any more: it may be unlinked
+// once the transaction is durable.
+func (tx *Tx) DiscardBlob(ref string) error {
+	if err := tx.bolt.Bucket([]byte(liveBlobsBucket)).Delete([]byte(ref)); err != nil {
+		return fmt.Errorf("discard blob: %w", err)
+	}
+	if err := tx.bolt.Bucket([]byte(discardedBlobsBucket)).Put([]byte(ref), []byte{1}); err != nil {
+		return fmt.Errorf("discard blob: %w", err)
+	}
+	return nil
+}
+
+// ForgetBlobs removes the rows of discarded blobs that were unlinked, and
+// discards the next ones of a bucket that was dropped.
+func (tx *Tx) ForgetBlobs(refs []string) error {
+	b := tx.bolt.Bucket([]byte(discardedBlobsBucket))
+	for _, ref := range refs {
+		if err := b.Delete([]byte(ref)); err != nil {
+			return fmt.Errorf("forget blob: %w", err)
+		}
+	}
+	return tx.discardDropped()
+}
+
+// BlobKnown reports whether ref has a row, live or discarded.
+func (tx *Tx) BlobKnown(ref string) bool {
+	return tx.bolt.Bucket([]byte(liveBlobsBucket)).Get([]byte(ref)) != nil ||
+		tx.bolt.Bucket([]byte(discardedBlobsBucket)).Get([]byte(ref)) != nil
+}
+
+// DiscardedBlobs returns up to limit blobs that wait to be unlinked. There
+// are none left only when there are none of dropped buckets either.
+func (tx *Tx) DiscardedBlobs(limit int) []string {
+	return firstKeys(tx, discardedBlobsBucket, "", limit)
+}
+
+// LiveBlobs returns up to limit blobs that records point to, behind after.
+func (tx *Tx) LiveBlobs(after string, limit int) []string {
+	return firstKeys(tx, liveBlobsBucket, after, limit)
+}
+
+func firstKeys(tx *Tx, bucket, after string, limit int) []string {
+	var refs []string
+	cursor := tx.bolt.Bucket([]byte(bucket)).Cursor()
+	for key, _ := cursor.Seek([]byte(after)); key != nil && len(refs) < limit; key, _ = cursor.Next() {
+		if string(key) != after {
+			refs = append(refs, string(key))
+		}
+	}
+	return refs
+}

@@ -1,0 +1,8 @@
+// Package meta keeps holdfast's metadata in one bbolt file.
+//
+// Every change goes through DB.Update, which groups the changes that wait for
+// the same sync into one transaction: a change is on disk when Update returns
+// nil, and has left no trace when it returns an error. Records are kept in
+// typed tables with their indexes; audit entries, objects and blobs have
+// shapes of their own. No other package imports bbolt.
+package meta

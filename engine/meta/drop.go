@@ -1,0 +1,92 @@
+package meta
+
+import (
+	"bytes"
+	"fmt"
+
+	"holdfast/engine/model"
+)
+
+// A dropped bucket is gone at once, its objects are discarded a few at a time:
+// a million in one transaction would take hundreds of megabytes and hold up
+// every other change for seconds. Until then this bucket holds, by the id of
+// the dropped one, the key of the object that is next.
+const (
+	droppedBucket = "objects.dropped"
+	dropBatch     = 1000
+)
+
+// DropBucket removes the bucket and every object in it. Blobs beyond the
+// first dropBatch are discarded by the calls of ForgetBlobs that follow.
+func (tx *Tx) DropBucket(bucket string) error {
+	if err := tx.Buckets().Delete(bucket); err != nil {
+		return err
+	}
+	keys, _ := tx.objectBuckets(bucket)
+	if keys == nil {
+		return nil
+	}
+	first, _ := keys.Cursor().First()
+	if first == nil {
+		return tx.removeObjects(bucket)
+	}
+	if err := tx.bolt.Bucket([]byte(droppedBucket)).Put([]byte(bucket), bytes.Clone(first)); err != nil {
+		return fmt.Errorf("drop bucket: %w", err)
+	}
+	return tx.discardDropped()
+}
+
+// discardDropped discards up to dropBatch objects of dropped buckets.
+func (tx *Tx) discardDropped() error {
+	dropped := tx.bolt.Bucket([]byte(droppedBucket))
+	for left := dropBatch; left > 0; {
+		id, from := dropped.Cursor().First()
+		if id == nil {
+			return nil
+		}
+		bucket := string(id)
+		count, next, err := tx.discardObjects(bucket, bytes.Clone(from), left)
+		if err != nil {
+			return err
+		}
+		left -= count
+		if next == nil {
+			err = tx.removeObjects(bucket)
+		} else if err = dropped.Put([]byte(bucket), next); err != nil {
+			err = fmt.Errorf("drop bucket: %w", err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// discardObjects discards the blobs of up to limit objects, from the key from
+// on, and returns how many it did and the key that is next, nil at the end.
+func (tx *Tx) discardObjects(bucket string, from []byte, limit int) (count int, next []byte, err error) {
+	cursor := tx.bolt.Bucket([]byte(objectsBucket)).Bucket([]byte(bucket)).Bucket([]byte(objectKeys)).Cursor()
+	key, data := cursor.Seek(from)
+	for ; key != nil && count < limit; key, data = cursor.Next() {
+		var object model.Object
+		if err := decodeRecord("objects/"+bucket, data, &object); err != nil {
+			return count, nil, err
+		}
+		if err := tx.DiscardBlob(object.Blob); err != nil {
+			return count, nil, err
+		}
+		count++
+	}
+	return count, bytes.Clone(key), nil
+}
+
+// removeObjects removes what is kept of a dropped bucket's objects.
+func (tx *Tx) removeObjects(bucket string) error {
+	if err := tx.bolt.Bucket([]byte(droppedBucket)).Delete([]byte(bucket)); err != nil {
+		return fmt.Errorf("remove objects: %w", err)
+	}
+	if err := tx.bolt.Bucket([]byte(objectsBucket)).DeleteBucket([]byte(bucket)); err != nil {
+		return fmt.Errorf("remove objects: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package meta
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// Format is the version of the file's layout that this program writes.
+const Format = 1
+
+// lockTimeout is how long Open waits for another process to let go of the
+// file.
+const lockTimeout = 300 * time.Millisecond
+
+var (
+	// ErrLocked says that another process has the file open.
+	ErrLocked = errors.New("the metadata is in use by another holdfast process")
+	// ErrClosed says that the store was closed before the change was tried.
+	ErrClosed = errors.New("the metadata store is closed")
+)
+
+// NewerFormatError says that the file was written by a newer program.
+type NewerFormatError struct{ Found int }
+
+// Error implements error.
+func (e *NewerFormatError) Error() string {
+	return fmt.Sprintf("the data directory has format %d, this holdfast knows formats up to %d: use a newer holdfast", e.Found, Format)
+}
+
+// DB is the open metadata file. It is safe for use by many goroutines.
+type DB struct {
+	bolt    *bbolt.DB
+	queue   chan *commit
+	closing chan struct{}
+	done    chan struct{}
+	once    sync.Once
+}
+
+// Open opens the metadata file at path, making it with mode 0600 when it is
+// absent. It returns ErrLocked when another process has it open and a
+// *NewerFormatError when a newer program wrote it; in both cases nothing is
+// changed. The caller closes the DB.
+func Open(path string) (*DB, error) {
+	bolt, err := openBolt(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := bolt.Update(prepare); err != nil {
+		return nil, errors.Join(fmt.Errorf("prepare metadata: %w", err), bolt.Close())
+	}
+	db := &DB{
+		bolt:    bolt,
+		queue:   make(chan *commit, maxBatch),
+		closing: make(chan struct{}),
+		done:    make(chan struct{}),
+	}
+	go db.commitLoop()
+	return db, nil
+}
+
+func openBolt(path string) (*bbolt.DB, error) {
+	bolt, err := bbolt.Open(path, 0o600, &bbolt.Options{
+		Timeout: lockTimeout,
+		// With the freelist synced, one long read makes the file grow without
+		// bound; rebuilding it at start is cheap.
+		NoFreelistSync: true,
+		FreelistType:   bbolt.FreelistMapType,
+	})
+	if errors.Is(err, bolterrors.ErrTimeout) {
+		return nil, ErrLocked
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open metadata %s: %w", path, err)
+	}
+	// Not only when the file is new: whoever made it may have died before this.
+	if err := syncDirectory(filepath.Dir(path)); err != nil {
+		return nil, errors.Join(err, bolt.Close())
+	}
+	return bolt, nil
+}
+
+// syncDirectory makes the names in dir durable.
+func syncDirectory(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("open data directory: %w", err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("sync data directory: %w", err)
+	}
+	return nil
+}
+
+var (
+	formatBucket = []byte("format")
+	formatKey    = []byte("version")
+)
+
+// prepare checks the format and makes the buckets that are missing.
+func prepare(tx *bbolt.Tx) error {
+	if b := tx.Bucket(formatBucket); b != nil {
+		version := b.Get(formatKey)
+		if len(version) != 4 {
+			return &CorruptError{Where: "format/version"}
+		}
+		if found := int(binary.BigEndian.Uint32(version)); found > Format {
+			return &NewerFormatError{Found: found}
+		}
+	}
+	b, err := tx.CreateBucketIfNotExists(formatBucket)
+	if err != nil {
+		return err
+	}
+	if err := b.Put(formatKey, binary.BigEndian.AppendUint32(nil, Format)); err != nil {
+		return err
+	}
+	for _, name := range bucketNames() {
+		if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
+			return fmt.Errorf("make bucket %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Close waits for the changes under way and closes the file. Further changes
+// return ErrClosed. Close twice is fine.
+func (db *DB) Close() error {
+	var err error
+	db.once.Do(func() {
+		close(db.closing)
+		<-db.done
+		err = db.bolt.Close()
+	})
+	return err
+}

@@ -1,0 +1,66 @@
+package meta
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+)
+
+// A stored record is a version byte, the CRC-32C of the rest, and the
+// record as JSON.
+const (
+	recordVersion = 1
+	recordHeader  = 5
+)
+
+// CorruptError says that a stored record is not what was written.
+type CorruptError struct{ Where string }
+
+// Error implements error.
+func (e *CorruptError) Error() string {
+	return "the metadata record " + e.Where + " is damaged"
+}
+
+func encodeRecord(v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode record: %w", err)
+	}
+	return frame(text), nil
+}
+
+func decodeRecord(where string, data []byte, v any) error {
+	text, err := unframe(where, data)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return fmt.Errorf("decode record %s: %w", where, err)
+	}
+	return nil
+}
+
+// frame puts the header before a record's text.
+func frame(text []byte) []byte {
+	data := make([]byte, recordHeader, recordHeader+len(text))
+	data[0] = recordVersion
+	binary.BigEndian.PutUint32(data[1:], checksum(text))
+	return append(data, text...)
+}
+
+// unframe checks the header and returns the text behind it.
+func unframe(where string, data []byte) ([]byte, error) {
+	if len(data) < recordHeader || data[0] != recordVersion {
+		return nil, &CorruptError{Where: where}
+	}
+	text := data[recordHeader:]
+	if binary.BigEndian.Uint32(data[1:]) != checksum(text) {
+		return nil, &CorruptError{Where: where}
+	}
+	return text, nil
+}
+
+func checksum(data []byte) uint32 {
+	return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))
+}

@@ -1,0 +1,227 @@
+package meta
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+)
+
+var (
+	// ErrNotFound says that there is no such record.
+	ErrNotFound = errors.New("no such record")
+	// ErrExists says that a record with the same id or unique key is there.
+	ErrExists = errors.New("the record exists already")
+)
+
+// separator ends each part of an index key. No id and no name holds it.
+const separator = 0
+
+// schema says how records of one type are kept.
+type schema[T any] struct {
+	name    string
+	id      func(*T) string
+	indexes []index[T]
+}
+
+// index finds records by something else than their id.
+type index[T any] struct {
+	name string
+	// unique refuses a second record with the same key.
+	unique bool
+	// key returns the record's key, nil to leave the record out. Keys of an
+	// index that is not unique are followed by the id.
+	key func(*T) []byte
+}
+
+// Table is the records of one type within a transaction.
+type Table[T any] struct {
+	tx     *bbolt.Tx
+	schema schema[T]
+}
+
+func (t Table[T]) bucket() *bbolt.Bucket { return t.tx.Bucket([]byte(t.schema.name)) }
+
+func (t Table[T]) indexBucket(name string) *bbolt.Bucket {
+	return t.tx.Bucket([]byte(t.schema.name + "." + name))
+}
+
+// Get returns the record with id, or ErrNotFound.
+func (t Table[T]) Get(id string) (T, error) {
+	var record T
+	data := t.bucket().Get([]byte(id))
+	if id == "" || data == nil {
+		return record, ErrNotFound
+	}
+	err := decodeRecord(t.schema.name+"/"+id, data, &record)
+	return record, err
+}
+
+// Find returns the record with the key in a unique index, or ErrNotFound.
+func (t Table[T]) Find(indexName string, key []byte) (T, error) {
+	id := t.indexBucket(indexName).Get(key)
+	if id == nil {
+		var none T
+		return none, ErrNotFound
+	}
+	return t.indexed(indexName, id)
+}
+
+// indexed returns the record an index entry points to. One that is not there
+// is damage, not an answer.
+func (t Table[T]) indexed(indexName string, id []byte) (T, error) {
+	record, err := t.Get(string(id))
+	if errors.Is(err, ErrNotFound) {
+		err = &CorruptError{Where: fmt.Sprintf("%s.%s of %q", t.schema.name, indexName, id)}
+	}
+	return record, err
+}
+
+// Insert adds a record, or returns ErrExists and changes nothing.
+func (t Table[T]) Insert(record T) error {
+	if t.bucket().Get([]byte(t.schema.id(&record))) != nil {
+		return ErrExists
+	}
+	return t.write(&record, make([][]byte, len(t.schema.indexes)))
+}
+
+// Update replaces the record of the same id by what change makes of it, and
+// returns it. ErrNotFound when there is none, ErrExists when a unique key is
+// another's; then nothing is changed. The id must stay.
+func (t Table[T]) Update(id string, change func(*T) error) (T, error) {
+	old, err := t.Get(id)
+	if err != nil {
+		return old, err
+	}
+	before := t.entries(&old) // now: change may reach what old points to
+	record := old
+	if err := change(&record); err != nil {
+		return old, err
+	}
+	if got := t.schema.id(&record); got != id {
+		return old, fmt.Errorf("update %s %q: the change made its id %q", t.schema.name, id, got)
+	}
+	return record, t.write(&record, before)
+}
+
+// Delete removes the record with id; an absent one is ErrNotFound.
+func (t Table[T]) Delete(id string) error {
+	record, err := t.Get(id)
+	if err != nil {
+		return err
+	}
+	if err := t.reindex([]byte(id), t.entries(&record), make([][]byte, len(t.schema.indexes))); err != nil {
+		return err
+	}
+	if err := t.bucket().Delete([]byte(id)); err != nil {
+		return fmt.Errorf("remove %s: %w", t.schema.name, err)
+	}
+	return nil
+}
+
+// write stores record, whose index entries were before. It changes nothing
+// when a unique key is another's, so that the caller may go on after ErrExists.
+func (t Table[T]) write(record *T, before [][]byte) error {
+	id, after := []byte(t.schema.id(record)), t.entries(record)
+	for i, ix := range t.schema.indexes {
+		if ix.unique && after[i] != nil && !bytes.Equal(before[i], after[i]) && t.indexBucket(ix.name).Get(after[i]) != nil {
+			return fmt.Errorf("%s: %w", ix.name, ErrExists)
+		}
+	}
+	data, err := encodeRecord(record)
+	if err != nil {
+		return err
+	}
+	if err := t.bucket().Put(id, data); err != nil {
+		return fmt.Errorf("store %s: %w", t.schema.name, err)
+	}
+	return t.reindex(id, before, after)
+}
+
+// reindex turns the index entries before of the record with id into after.
+func (t Table[T]) reindex(id []byte, before, after [][]byte) error {
+	for i, ix := range t.schema.indexes {
+		if before[i] != nil && after[i] != nil && bytes.Equal(before[i], after[i]) {
+			continue
+		}
+		b := t.indexBucket(ix.name)
+		if before[i] != nil {
+			if err := b.Delete(before[i]); err != nil {
+				return fmt.Errorf("index %s by %s: %w", t.schema.name, ix.name, err)
+			}
+		}
+		if after[i] != nil {
+			if err := b.Put(after[i], id); err != nil {
+				return fmt.Errorf("index %s by %s: %w", t.schema.name, ix.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// entries returns record's key in each index, nil where it is left out.
+func (t Table[T]) entries(record *T) [][]byte {
+	entries := make([][]byte, len(t.schema.indexes))
+	for i, ix := range t.schema.indexes {
+		entries[i] = bytes.Clone(ix.key(record))
+		if entries[i] != nil && !ix.unique {
+			entries[i] = append(append(entries[i], separator), t.schema.id(record)...)
+		}
+	}
+	return entries
+}
+
+// All calls visit with every record, oldest first, until it returns an error.
+// visit must not change the table.
+func (t Table[T]) All(visit func(T) error) error {
+	return t.bucket().ForEach(func(id, data []byte) error {
+		var record T
+		if err := decodeRecord(t.schema.name+"/"+string(id), data, &record); err != nil {
+			return err
+		}
+		return visit(record)
+	})
+}
+
+// Newest returns up to limit records whose key in the index is key, newest
+// first, beginning behind the record with id after ("" from the start), and
+// whether there are more.
+func (t Table[T]) Newest(indexName string, key []byte, after string, limit int) ([]T, bool, error) {
+	prefix := append(bytes.Clone(key), separator)
+	cursor := t.indexBucket(indexName).Cursor()
+	var records []T
+	for k, id := seekBefore(cursor, prefix, []byte(after)); bytes.HasPrefix(k, prefix); k, id = cursor.Prev() {
+		if len(records) == limit {
+			return records, true, nil
+		}
+		record, err := t.indexed(indexName, id)
+		if err != nil {
+			return nil, false, err
+		}
+		records = append(records, record)
+	}
+	return records, false, nil
+}
+
+// seekBefore moves the cursor to the last key before prefix+after, or to the
+// last one with prefix when after is empty. The key may lie before prefix.
+func seekBefore(cursor *bbolt.Cursor, prefix, after []byte) (key, value []byte) {
+	bound := append(bytes.Clone(prefix), after...)
+	if len(after) == 0 {
+		bound[len(bound)-1]++ // the separator: one past every key with prefix
+	}
+	return lastBefore(cursor, bound)
+}
+
+// lastBefore moves the cursor to the last key before bound, or to the last one
+// at all when bound is empty.
+func lastBefore(cursor *bbolt.Cursor, bound []byte) (key, value []byte) {
+	if len(bound) == 0 {
+		return cursor.Last()
+	}
+	if k, _ := cursor.Seek(bound); k == nil {
+		return cursor.Last()
+	}
+	return cursor.Prev()
+}

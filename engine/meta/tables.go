@@ -1,0 +1,183 @@
+package meta
+
+import (
+	"strings"
+
+	"holdfast/engine/model"
+)
+
+// The names of the indexes.
+const (
+	ByOrganization = "organization" // newest first within an organization
+	ByName         = "name"         // unique, see each table
+	ByHash         = "hash"         // unique, keys by the hash of their text
+	ByDatabase     = "database"     // newest first within a database
+	InTrash        = "trash"        // databases that lie in the trash
+)
+
+// Key joins the parts of an index key.
+func Key(parts ...string) []byte { return []byte(strings.Join(parts, string(rune(separator)))) }
+
+// Organizations are found ByName.
+func (tx *Tx) Organizations() Table[model.Organization] {
+	return Table[model.Organization]{tx.bolt, organizations()}
+}
+
+// Projects are found ByOrganization, and ByName within their organization.
+func (tx *Tx) Projects() Table[model.Project] { return Table[model.Project]{tx.bolt, projects()} }
+
+// Users are found ByOrganization, and ByName by their e-mail address.
+func (tx *Tx) Users() Table[model.User] { return Table[model.User]{tx.bolt, users()} }
+
+// Keys are found ByOrganization and ByHash.
+func (tx *Tx) Keys() Table[model.Key] { return Table[model.Key]{tx.bolt, keys()} }
+
+// SetupLinks are kept by their token's hash, as the bytes it is.
+func (tx *Tx) SetupLinks() Table[model.SetupLink] {
+	return Table[model.SetupLink]{tx.bolt, setupLinks()}
+}
+
+// Databases are found ByOrganization, and ByName within their project, unless
+// they lie in the trash: then they are found InTrash by their organization.
+func (tx *Tx) Databases() Table[model.Database] { return Table[model.Database]{tx.bolt, databases()} }
+
+// Operations on databases are found ByDatabase.
+func (tx *Tx) Operations() Table[model.DatabaseOperation] {
+	return Table[model.DatabaseOperation]{tx.bolt, operations()}
+}
+
+// Backups are found ByDatabase.
+func (tx *Tx) Backups() Table[model.Backup] { return Table[model.Backup]{tx.bolt, backups()} }
+
+// Buckets are found ByOrganization, and ByName within their project.
+func (tx *Tx) Buckets() Table[model.Bucket] { return Table[model.Bucket]{tx.bolt, buckets()} }
+
+func organizations() schema[model.Organization] {
+	return schema[model.Organization]{
+		name: "organizations",
+		id:   func(o *model.Organization) string { return o.ID },
+		indexes: []index[model.Organization]{
+			{ByName, true, func(o *model.Organization) []byte { return Key(o.Name) }},
+		},
+	}
+}
+
+func projects() schema[model.Project] {
+	return schema[model.Project]{
+		name: "projects",
+		id:   func(p *model.Project) string { return p.ID },
+		indexes: []index[model.Project]{
+			{ByOrganization, false, func(p *model.Project) []byte { return Key(p.Organization) }},
+			{ByName, true, func(p *model.Project) []byte { return Key(p.Organization, p.Name) }},
+		},
+	}
+}
+
+func users() schema[model.User] {
+	return schema[model.User]{
+		name: "users",
+		id:   func(u *model.User) string { return u.ID },
+		indexes: []index[model.User]{
+			{ByOrganization, false, func(u *model.User) []byte { return Key(u.Organization) }},
+			{ByName, true, func(u *model.User) []byte { return Key(u.Email) }},
+		},
+	}
+}
+
+func keys() schema[model.Key] {
+	return schema[model.Key]{
+		name: "keys",
+		id:   func(k *model.Key) string { return k.ID },
+		indexes: []index[model.Key]{
+			{ByOrganization, false, func(k *model.Key) []byte { return Key(k.Organization) }},
+			{ByHash, true, func(k *model.Key) []byte { return k.Hash }},
+		},
+	}
+}
+
+func setupLinks() schema[model.SetupLink] {
+	return schema[model.SetupLink]{
+		name: "setup_links",
+		id:   func(l *model.SetupLink) string { return string(l.TokenHash) },
+	}
+}
+
+func databases() schema[model.Database] {
+	kept := func(d *model.Database) bool { return d.Trash == nil }
+	return schema[model.Database]{
+		name: "databases",
+		id:   func(d *model.Database) string { return d.ID },
+		indexes: []index[model.Database]{
+			{ByOrganization, false, keyIf(kept, func(d *model.Database) []byte { return Key(d.Organization) })},
+			{ByName, true, keyIf(kept, func(d *model.Database) []byte { return Key(d.Project, d.Name) })},
+			{InTrash, false, keyIf(
+				func(d *model.Database) bool { return !kept(d) },
+				func(d *model.Database) []byte { return Key(d.Organization) },
+			)},
+		},
+	}
+}
+
+func operations() schema[model.DatabaseOperation] {
+	return schema[model.DatabaseOperation]{
+		name: "operations",
+		id:   func(o *model.DatabaseOperation) string { return o.ID },
+		indexes: []index[model.DatabaseOperation]{
+			{ByDatabase, false, func(o *model.DatabaseOperation) []byte { return Key(o.Database) }},
+		},
+	}
+}
+
+func backups() schema[model.Backup] {
+	return schema[model.Backup]{
+		name: "backups",
+		id:   func(b *model.Backup) string { return b.ID },
+		indexes: []index[model.Backup]{
+			{ByDatabase, false, func(b *model.Backup) []byte { return Key(b.Database) }},
+		},
+	}
+}
+
+func buckets() schema[model.Bucket] {
+	return schema[model.Bucket]{
+		name: "buckets",
+		id:   func(b *model.Bucket) string { return b.ID },
+		indexes: []index[model.Bucket]{
+			{ByOrganization, false, func(b *model.Bucket) []byte { return Key(b.Organization) }},
+			{ByName, true, func(b *model.Bucket) []byte { return Key(b.Project, b.Name) }},
+		},
+	}
+}
+
+// keyIf leaves records out of an index that want does not want.
+func keyIf[T any](want func(*T) bool, key func(*T) []byte) func(*T) []byte {
+	return func(record *T) []byte {
+		if !want(record) {
+			return nil
+		}
+		return key(record)
+	}
+}
+
+// bucketNames returns every bucket of the file.
+func bucketNames() []string {
+	names := []string{auditBucket, objectsBucket, droppedBucket, liveBlobsBucket, discardedBlobsBucket, settingsBucket}
+	names = append(names, organizations().buckets()...)
+	names = append(names, projects().buckets()...)
+	names = append(names, users().buckets()...)
+	names = append(names, keys().buckets()...)
+	names = append(names, setupLinks().buckets()...)
+	names = append(names, databases().buckets()...)
+	names = append(names, operations().buckets()...)
+	names = append(names, backups().buckets()...)
+	names = append(names, buckets().buckets()...)
+	return names
+}
+
+func (s schema[T]) buckets() []string {
+	names := []string{s.name}
+	for _, ix := range s.indexes {
+		names = append(names, s.name+"."+ix.name)
+	}
+	return names
+}
