@@ -1,0 +1,64 @@
+package blobstore
+
+import (
+	"crypto/rand"
+	"fmt"
+	"runtime"
+	"testing"
+)
+
+// BenchmarkCommit reports, beside the time of a durable blob, how many syncs
+// (of files and directories) one took.
+func BenchmarkCommit(b *testing.B) {
+	for _, size := range []int{1 << 10, 8 << 20} {
+		for _, parallel := range []int{1, 8, 32} {
+			b.Run(fmt.Sprintf("%dKiB/x%d", size>>10, parallel), func(b *testing.B) {
+				benchmarkCommit(b, size, parallel)
+			})
+		}
+	}
+}
+
+func benchmarkCommit(b *testing.B, size, parallel int) {
+	counter := &faultFS{}
+	s := openStore(b, b.TempDir(), Options{fs: counter})
+	content := make([]byte, size)
+	rand.Read(content)
+	before := counter.syncs()
+	b.SetBytes(int64(size))
+	b.SetParallelism(max(1, parallel/runtime.GOMAXPROCS(0)))
+	if parallel == 1 {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	}
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if err := commitAndRemove(b, s, content); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+	b.ReportMetric(float64(counter.syncs()-before)/float64(b.N), "syncs/blob")
+}
+
+// commitAndRemove removes large blobs again, so that a long run fits the disk.
+func commitAndRemove(b *testing.B, s *Store, content []byte) error {
+	w, err := s.Create(b.Context())
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(content); err != nil {
+		return err
+	}
+	ref, _, err := w.Commit()
+	if err != nil || len(content) < 1<<20 {
+		return err
+	}
+	return s.Remove(ref)
+}
+
+func (f *faultFS) syncs() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.verbs["syncfile"] + f.verbs["syncdir"]
+}

@@ -1,0 +1,148 @@
+package blobstore
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// crashDir, when set, makes this test binary the process TestCrash kills.
+const crashDir = "HOLDFAST_BLOBSTORE_CRASH_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(crashDir); dir != "" {
+		writeUntilKilled(dir)
+	}
+	os.Exit(m.Run())
+}
+
+// writeUntilKilled commits blobs from four goroutines and prints each Ref and
+// digest once it is acknowledged.
+func writeUntilKilled(dir string) {
+	s, err := Open(dir, Options{DirectorySize: 16})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	lines := make(chan string)
+	for range 4 {
+		go func() {
+			for {
+				lines <- writeOne(s)
+			}
+		}()
+	}
+	for line := range lines {
+		os.Stdout.WriteString(line) // one write call: whole or not at all
+	}
+}
+
+func writeOne(s *Store) string {
+	content := make([]byte, rand.IntN(64<<10))
+	for i := range content {
+		content[i] = byte(rand.Uint32())
+	}
+	w, err := s.Create(context.Background())
+	if err == nil {
+		_, err = w.Write(content)
+	}
+	if err != nil {
+		panic(err)
+	}
+	ref, _, err := w.Commit()
+	if err != nil {
+		panic(err)
+	}
+	sum := sha256.Sum256(content)
+	return fmt.Sprintf("%s %x\n", ref, sum)
+}
+
+// TestCrash kills a writing process at random and looks whether everything it
+// was told to be durable is whole.
+func TestCrash(t *testing.T) {
+	dir := t.TempDir()
+	acknowledged := map[Ref]string{}
+	for range 8 {
+		out := killedWriter(t, dir, time.Duration(20+rand.IntN(200))*time.Millisecond)
+		for line := range strings.Lines(out) {
+			ref, sum, _ := strings.Cut(strings.TrimSpace(line), " ")
+			acknowledged[Ref(ref)] = sum
+		}
+		s := openStore(t, dir, Options{})
+		mustBeWhole(t, s, acknowledged)
+		s.Close()
+	}
+	t.Logf("%d acknowledged", len(acknowledged))
+	if len(acknowledged) == 0 {
+		t.Error("no writer got as far as one blob")
+	}
+}
+
+// killedWriter returns what the writer printed before it was killed, a while
+// after its first acknowledgement.
+func killedWriter(t *testing.T, dir string, after time.Duration) string {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), crashDir+"="+dir)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(stdout)
+	first, err := in.ReadString('\n')
+	if err != nil {
+		cmd.Wait()
+		t.Fatalf("writer: %v %s", err, &stderr)
+	}
+	kill := time.AfterFunc(after, func() { cmd.Process.Kill() })
+	defer kill.Stop()
+	rest, _ := io.ReadAll(in)
+	cmd.Wait()
+	return first + string(rest)
+}
+
+// mustBeWhole also checks that a blob that was committed but not yet
+// acknowledged is the only other thing there: one for each goroutine at most.
+func mustBeWhole(t *testing.T, s *Store, want map[Ref]string) {
+	t.Helper()
+	for ref, sum := range want {
+		r, err := s.Open(ref)
+		if err != nil {
+			t.Errorf("lost: %v", err)
+			continue
+		}
+		h := sha256.New()
+		io.Copy(h, r)
+		r.Close()
+		if hex.EncodeToString(h.Sum(nil)) != sum {
+			t.Errorf("%s is damaged", ref)
+		}
+	}
+	var orphans []Ref
+	s.Walk(func(ref Ref, _ int64, _ time.Time) error {
+		if _, ok := want[ref]; !ok {
+			orphans = append(orphans, ref)
+		}
+		return nil
+	})
+	if len(orphans) > 5 { // four in the channel, one being printed
+		t.Errorf("%d blobs nobody was told of", len(orphans))
+	}
+	if err := s.Remove(orphans...); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,44 @@
+package blobstore
+
+import (
+	"io"
+	"os"
+)
+
+// fileSystem is every call by which the store changes the disk. The store
+// makes them through this seam so that tests can fail the k-th of them, count
+// the syncs, and lose what was not synced.
+type fileSystem interface {
+	Mkdir(path string) error
+	Create(path string) (file, error) // exclusive, for writing
+	OpenDir(path string) (handle, error)
+	Rename(from, to string) error
+	Remove(path string) error // a file or an empty directory
+}
+
+// handle is an open file or directory.
+type handle interface {
+	Sync() error
+	Close() error
+}
+
+// file is an open file being written.
+type file interface {
+	io.Writer
+	handle
+}
+
+// disk is the real fileSystem.
+type disk struct{}
+
+func (disk) Mkdir(path string) error { return os.Mkdir(path, 0o700) }
+
+func (disk) Create(path string) (file, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+}
+
+func (disk) OpenDir(path string) (handle, error) { return os.Open(path) }
+
+func (disk) Rename(from, to string) error { return os.Rename(from, to) }
+
+func (disk) Remove(path string) error { return os.Remove(path) }

@@ -1,0 +1,56 @@
+package blobstore
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+)
+
+// Ref names a blob within its store. It is opaque: chosen by the store, kept
+// by the caller, and meaningless anywhere else. It is ASCII letters, digits
+// and hyphens, at most 64 bytes.
+type Ref string
+
+// ErrBadRef means that a Ref was not made by this package: the row it came
+// from is damaged. Nothing on disk was looked at.
+var ErrBadRef = errors.New("malformed blob reference")
+
+var (
+	refForm       = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{32}$`)
+	directoryForm = regexp.MustCompile(`^[0-9a-f]{8}$`)
+	idForm        = regexp.MustCompile(`^[0-9a-f]{32}$`)
+)
+
+// newID returns 128 random bits as the last part of a Ref.
+func newID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(b[:])
+}
+
+func makeRef(directory uint32, id string) Ref {
+	return Ref(directoryName(directory) + "-" + id)
+}
+
+func directoryName(n uint32) string { return fmt.Sprintf("%08x", n) }
+
+func parseDirectoryName(name string) (uint32, bool) {
+	if !directoryForm.MatchString(name) {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(name, 16, 32)
+	return uint32(n), err == nil
+}
+
+// path returns where the blob lies under blobs. A Ref in any other form than
+// the store's own is refused, so none can name a file elsewhere.
+func (r Ref) path(blobs string) (string, error) {
+	if !refForm.MatchString(string(r)) {
+		return "", fmt.Errorf("%w: %.80q", ErrBadRef, string(r))
+	}
+	return filepath.Join(blobs, string(r[:8]), string(r[9:])), nil
+}

@@ -1,0 +1,38 @@
+package blobstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// Remove removes blobs. Those already gone are fine, so it may be retried; it
+// goes on past one it cannot remove and returns all errors. The space comes
+// back when the last Reader closes.
+//
+// A removal is not synced: after a power cut a removed blob may be there
+// again, which Walk shows.
+func (s *Store) Remove(refs ...Ref) error {
+	if err := s.enter(context.Background()); err != nil {
+		return fmt.Errorf("remove blobs: %w", err)
+	}
+	defer s.life.RUnlock()
+	var errs []error
+	for _, ref := range refs {
+		errs = append(errs, s.remove(ref))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Store) remove(ref Ref) error {
+	path, err := ref.path(s.blobs)
+	if err != nil {
+		return fmt.Errorf("remove blob: %w", err)
+	}
+	err = s.fs.Remove(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove blob: %w", err)
+	}
+	return nil
+}

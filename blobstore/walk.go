@@ -1,0 +1,71 @@
+package blobstore
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// walkBatch is how many names Walk reads at a time.
+const walkBatch = 512
+
+// Walk calls fn for every committed blob, in no order, until fn fails, and
+// returns that error as it is. Size is in bytes; modTime is when the blob was
+// written. Blobs committed or removed meanwhile may be seen or not; fn may
+// remove blobs.
+//
+// At start, before anything new is created, what Walk shows and no row names
+// may be removed.
+func (s *Store) Walk(fn func(ref Ref, size int64, modTime time.Time) error) error {
+	numbers, err := listDirectories(s.blobs)
+	if err != nil {
+		return err
+	}
+	for _, n := range numbers {
+		if err := s.walkDirectory(n, fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) walkDirectory(n uint32, fn func(Ref, int64, time.Time) error) error {
+	d, err := os.Open(filepath.Join(s.blobs, directoryName(n)))
+	if err != nil {
+		return fmt.Errorf("list blobs: %w", err)
+	}
+	defer d.Close()
+	for {
+		entries, err := d.ReadDir(walkBatch)
+		for _, e := range entries {
+			if err := visit(n, e, fn); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("list blobs: %w", err)
+		}
+	}
+}
+
+// visit leaves out what the store did not make.
+func visit(n uint32, e fs.DirEntry, fn func(Ref, int64, time.Time) error) error {
+	if !idForm.MatchString(e.Name()) || !e.Type().IsRegular() {
+		return nil
+	}
+	info, err := e.Info()
+	if errors.Is(err, fs.ErrNotExist) { // removed meanwhile
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list blobs: %w", err)
+	}
+	return fn(makeRef(n, e.Name()), info.Size(), info.ModTime())
+}

@@ -1,0 +1,169 @@
+package blobstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"path/filepath"
+	"syscall"
+)
+
+// Writer writes one blob. It belongs to one goroutine. Exactly one of Commit
+// and Abort ends it; deferring Abort right after Create is the usual way.
+type Writer struct {
+	ctx   context.Context
+	store *Store
+	id    string
+	file  file
+	size  int64
+	crc   uint32
+	err   error // what ended it; errEnded after Commit or Abort
+}
+
+var errEnded = errors.New("blob writer has ended")
+
+// Create begins a blob, of which nothing can be seen until Commit. When ctx
+// ends, Write and Commit fail with its cause. The caller ends the Writer.
+func (s *Store) Create(ctx context.Context) (*Writer, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, fmt.Errorf("create blob: %w", err)
+	}
+	defer s.life.RUnlock()
+	if err := s.writable(); err != nil {
+		return nil, err
+	}
+	w := &Writer{ctx: ctx, store: s, id: newID()}
+	f, err := s.fs.Create(w.path())
+	if err != nil {
+		return nil, fmt.Errorf("create blob: %w", err)
+	}
+	w.file = f
+	return w, nil
+}
+
+func (w *Writer) path() string { return filepath.Join(w.store.incoming, w.id) }
+
+// Write implements io.Writer. After an error (the disk is full, say) the blob
+// is gone and its space is free again; other blobs are not concerned.
+func (w *Writer) Write(p []byte) (int, error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	if err := context.Cause(w.ctx); err != nil {
+		return 0, w.abandon(fmt.Errorf("write blob: %w", err))
+	}
+	n, err := w.file.Write(p)
+	w.size += int64(n)
+	w.crc = crc32.Update(w.crc, castagnoli, p[:n])
+	if err != nil {
+		return n, w.abandon(fmt.Errorf("write blob: %w", err))
+	}
+	return n, nil
+}
+
+// CRC32C returns the CRC-32C (Castagnoli) of the bytes written so far.
+func (w *Writer) CRC32C() uint32 { return w.crc }
+
+// Size returns how many bytes were written so far.
+func (w *Writer) Size() int64 { return w.size }
+
+// Commit makes the blob durable, bytes and name, and then returns its Ref and
+// its size in bytes. After an error there is no blob; it may not be called
+// again.
+func (w *Writer) Commit() (Ref, int64, error) {
+	if w.err != nil {
+		return "", 0, w.err
+	}
+	ref, err := w.commit()
+	if err != nil {
+		return "", 0, w.abandon(err)
+	}
+	w.err = errEnded
+	return ref, w.size, nil
+}
+
+func (w *Writer) commit() (Ref, error) {
+	if err := w.store.enter(w.ctx); err != nil {
+		return "", fmt.Errorf("commit blob: %w", err)
+	}
+	defer w.store.life.RUnlock()
+	if err := w.store.writable(); err != nil {
+		return "", err
+	}
+	if err := w.syncBytes(); err != nil {
+		return "", err
+	}
+	return w.store.publish(w.path(), w.id)
+}
+
+// syncBytes syncs and closes the file.
+func (w *Writer) syncBytes() error {
+	if err := w.file.Sync(); err != nil {
+		err = fmt.Errorf("sync blob: %w", err)
+		if isFull(err) { // only this file's blocks had no place
+			return err
+		}
+		return w.store.fail(err)
+	}
+	err := w.file.Close()
+	w.file = nil
+	if err != nil {
+		return fmt.Errorf("close blob: %w", err)
+	}
+	return nil
+}
+
+// publish gives the synced file at path its name among the blobs, durably.
+func (s *Store) publish(path, id string) (Ref, error) {
+	d, err := s.layout.place()
+	if err != nil {
+		return "", err
+	}
+	defer s.layout.drop(d)
+	target := filepath.Join(d.path, id)
+	if err := s.fs.Rename(path, target); err != nil {
+		return "", fmt.Errorf("publish blob: %w", err)
+	}
+	if err := d.group.Sync(); err != nil {
+		return "", errors.Join(err, s.fs.Remove(target))
+	}
+	return makeRef(d.number, id), nil
+}
+
+// Abort ends the Writer without a blob. After Commit or another Abort it does
+// nothing. What it cannot remove, the next Open does.
+func (w *Writer) Abort() error {
+	if w.err != nil {
+		return nil
+	}
+	w.err = errEnded
+	return w.discard()
+}
+
+// abandon ends the Writer because of err, and returns err.
+func (w *Writer) abandon(err error) error {
+	w.err = err
+	return errors.Join(err, w.discard())
+}
+
+// discard closes and removes the unpublished file.
+func (w *Writer) discard() error {
+	var closeErr error
+	if w.file != nil {
+		closeErr = w.file.Close()
+		w.file = nil
+	}
+	err := w.store.fs.Remove(w.path())
+	if errors.Is(err, syscall.ENOENT) { // it was renamed
+		err = nil
+	}
+	if err := errors.Join(closeErr, err); err != nil {
+		return fmt.Errorf("remove unfinished blob: %w", err)
+	}
+	return nil
+}
+
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
