@@ -51,12 +51,13 @@ func (tx *Tx) discardDropped() error {
 		}
 		left -= count
 		if next == nil {
-			err = tx.removeObjects(bucket)
-		} else if err = dropped.Put([]byte(bucket), next); err != nil {
-			err = fmt.Errorf("drop bucket: %w", err)
+			if err := tx.removeObjects(bucket); err != nil {
+				return err
+			}
+			continue
 		}
-		if err != nil {
-			return err
+		if err := dropped.Put([]byte(bucket), next); err != nil {
+			return fmt.Errorf("drop bucket: %w", err)
 		}
 	}
 	return nil

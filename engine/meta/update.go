@@ -36,7 +36,8 @@ func (db *DB) View(read func(*Tx) error) error {
 // error it alone is left out and the others are run again. So change may run
 // more than once and must only set what it captured, never add to it. What
 // must happen exactly once, after success, goes into Tx.OnCommit. A change
-// must not call Update; its panic reaches the caller of Update alone.
+// must not call Update; its panic reaches the caller of Update alone. An error
+// of the disk in the very last sync leaves open what a restart will find.
 func (db *DB) Update(change func(*Tx) error) error {
 	c := &commit{change: change, result: make(chan error, 1)}
 	select {

@@ -48,6 +48,9 @@ type Database struct {
 	Allowlist          []netip.Prefix `json:"allowlist"`
 	AllowlistUpdatedAt time.Time      `json:"allowlist_updated_at"`
 
+	// Settings are the operator's, over those fitted to the machine.
+	Settings map[string]string `json:"settings"`
+
 	// Generation numbers the instance's data directory; a restore builds the
 	// next one beside it and moves the record on.
 	Generation int `json:"generation"`
@@ -168,6 +171,24 @@ func ValidateDatabasePassword(field string, password Secret) error {
 	// PostgreSQL refuses what is no UTF-8, which would count as printable here.
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return Invalid(field, "must have printable characters only")
+	}
+	return nil
+}
+
+// ValidateSetting checks the name of a PostgreSQL setting that the operator
+// gives one database. Those that make an instance what it is are the
+// appliance's.
+func ValidateSetting(name string) error {
+	if !regexp.MustCompile(`^[a-z_][a-z0-9_.]{0,62}$`).MatchString(name) {
+		return Invalid("setting", "%q is not the name of a PostgreSQL setting", name)
+	}
+	reserved := regexp.MustCompile(`^(port|listen_addresses|unix_socket_.*|ssl.*|hba_file|ident_file|data_directory|config_file|` +
+		`external_pid_file|fsync|full_page_writes|wal_level|archive_.*|restore_command|recovery_.*|primary_.*|` +
+		`max_wal_senders|max_replication_slots|max_slot_wal_keep_size|password_encryption|log_destination|logging_collector|` +
+		`log_directory|log_filename|log_file_mode|shared_preload_libraries|local_preload_libraries|session_preload_libraries|` +
+		`dynamic_library_path|include.*|allow_system_table_mods|zero_damaged_pages|ignore_checksum_failure|krb_.*|cluster_name)$`)
+	if reserved.MatchString(name) {
+		return Invalid("setting", "%s is the appliance's own and cannot be set", name)
 	}
 	return nil
 }

@@ -113,6 +113,8 @@ const (
 	ActionInstanceDown       Action = "instance.down"
 	ActionInstanceUp         Action = "instance.up"
 	ActionInstanceMoved      Action = "instance.moved"
+	ActionCertificateRenew   Action = "certificate.renew"
+	ActionDatabaseSettings   Action = "database.settings"
 	// ActionUnknown is asked for at paths and methods that do not exist.
 	ActionUnknown Action = "unknown"
 )

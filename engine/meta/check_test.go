@@ -1,0 +1,189 @@
+package meta
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"go.etcd.io/bbolt"
+
+	"holdfast/engine/model"
+)
+
+// openTest opens a new store, and checks and closes it after the test.
+func openTest(t testing.TB) *DB {
+	t.Helper()
+	return openChecked(t, filepath.Join(t.TempDir(), "meta.db"))
+}
+
+func openChecked(t testing.TB, path string) *DB {
+	t.Helper()
+	db, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := check(db); err != nil && !errors.Is(err, ErrClosed) {
+			t.Errorf("the store is not consistent: %v", err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func update(t testing.TB, db *DB, change func(*Tx) error) {
+	t.Helper()
+	if err := db.Update(change); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func view(t testing.TB, db *DB, read func(*Tx) error) {
+	t.Helper()
+	if err := db.View(read); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// check walks every record, index, object, blob and audit chain and says
+// everything that does not fit.
+func check(db *DB) error {
+	return db.View(func(tx *Tx) error {
+		var errs []error
+		for err := range tx.bolt.Check() {
+			errs = append(errs, err)
+		}
+		errs = append(errs,
+			checkTable(tx.Organizations()), checkTable(tx.Projects()), checkTable(tx.Users()), checkTable(tx.Keys()),
+			checkTable(tx.SetupLinks()), checkTable(tx.Databases()), checkTable(tx.Operations()), checkTable(tx.Backups()),
+			checkTable(tx.Buckets()), checkObjects(tx), checkChains(tx))
+		return errors.Join(errs...)
+	})
+}
+
+// checkTable holds that each record has exactly the index entries it should,
+// and that there are no others.
+func checkTable[T any](table Table[T]) error {
+	var errs []error
+	want := make([]int, len(table.schema.indexes))
+	err := table.bucket().ForEach(func(id, data []byte) error {
+		var record T
+		where := fmt.Sprintf("%s/%s", table.schema.name, id)
+		if err := decodeRecord(where, data, &record); err != nil {
+			return err
+		}
+		if got := table.schema.id(&record); got != string(id) {
+			errs = append(errs, fmt.Errorf("%s has the id %q", where, got))
+		}
+		for i, key := range table.entries(&record) {
+			name := table.schema.indexes[i].name
+			if key == nil {
+				continue
+			}
+			want[i]++
+			if got := table.indexBucket(name).Get(key); !bytes.Equal(got, id) {
+				errs = append(errs, fmt.Errorf("%s: the index %s has %q at %q", where, name, got, key))
+			}
+		}
+		return nil
+	})
+	errs = append(errs, err)
+	for i, ix := range table.schema.indexes {
+		if got := countKeys(table.indexBucket(ix.name)); got != want[i] {
+			errs = append(errs, fmt.Errorf("the index %s.%s has %d entries, want %d", table.schema.name, ix.name, got, want[i]))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func countKeys(b *bbolt.Bucket) (count int) {
+	_ = b.ForEach(func(_, _ []byte) error { count++; return nil })
+	return count
+}
+
+// checkObjects holds that counters, versions and blobs are in step with the
+// objects there are.
+func checkObjects(tx *Tx) error {
+	var errs []error
+	errs = append(errs, tx.Buckets().All(func(b model.Bucket) error {
+		count, size, err := tx.RecountBucket(b.ID)
+		if count != b.ObjectCount || size != b.SizeBytes {
+			errs = append(errs, fmt.Errorf("%s counts %d objects of %d bytes, and has %d of %d", b.ID, b.ObjectCount, b.SizeBytes, count, size))
+		}
+		return err
+	}))
+	live := map[string]bool{}
+	err := tx.bolt.Bucket([]byte(objectsBucket)).ForEachBucket(func(id []byte) error {
+		from := tx.bolt.Bucket([]byte(droppedBucket)).Get(id)
+		if _, err := tx.Buckets().Get(string(id)); (err == nil) != (from == nil) {
+			errs = append(errs, fmt.Errorf("%s is neither there nor dropped, or both: %w", id, err))
+		}
+		return checkBucketObjects(tx, id, from, live)
+	})
+	return errors.Join(append(errs, err, checkBlobs(tx, live))...)
+}
+
+func checkBucketObjects(tx *Tx, id, from []byte, live map[string]bool) error {
+	b := tx.bolt.Bucket([]byte(objectsBucket)).Bucket(id)
+	keys, versions := b.Bucket([]byte(objectKeys)), b.Bucket([]byte(objectVersions))
+	var errs []error
+	err := keys.ForEach(func(key, data []byte) error {
+		var object model.Object
+		if err := decodeRecord("objects/"+string(id), data, &object); err != nil {
+			return err
+		}
+		if object.Key != string(key) || object.Bucket != string(id) {
+			errs = append(errs, fmt.Errorf("the object at %s %q says it is at %s %q", id, key, object.Bucket, object.Key))
+		}
+		if got := versions.Get([]byte(object.Version)); !bytes.Equal(got, key) {
+			errs = append(errs, fmt.Errorf("the version %s of %q leads to %q", object.Version, key, got))
+		}
+		if from == nil || bytes.Compare(key, from) >= 0 {
+			live[object.Blob] = true
+		}
+		return nil
+	})
+	if a, b := countKeys(keys), countKeys(versions); a != b {
+		errs = append(errs, fmt.Errorf("%s has %d keys and %d versions", id, a, b))
+	}
+	return errors.Join(append(errs, err)...)
+}
+
+func checkBlobs(tx *Tx, live map[string]bool) error {
+	var errs []error
+	rows := tx.bolt.Bucket([]byte(liveBlobsBucket))
+	discarded := tx.bolt.Bucket([]byte(discardedBlobsBucket))
+	for blob := range live {
+		if rows.Get([]byte(blob)) == nil {
+			errs = append(errs, fmt.Errorf("the blob %s of an object has no row", blob))
+		}
+	}
+	if got := countKeys(rows); got != len(live) {
+		errs = append(errs, fmt.Errorf("%d blobs are live, and objects have %d", got, len(live)))
+	}
+	_ = rows.ForEach(func(blob, _ []byte) error {
+		if discarded.Get(blob) != nil {
+			errs = append(errs, fmt.Errorf("the blob %s is live and discarded", blob))
+		}
+		return nil
+	})
+	if countKeys(discarded) == 0 && countKeys(tx.bolt.Bucket([]byte(droppedBucket))) > 0 {
+		errs = append(errs, errors.New("a dropped bucket is left, and no discarded blob leads to it"))
+	}
+	return errors.Join(errs...)
+}
+
+func checkChains(tx *Tx) error {
+	return tx.bolt.Bucket([]byte(auditBucket)).ForEachBucket(func(name []byte) error {
+		organization := string(name)
+		if organization == noOrganization {
+			organization = ""
+		}
+		_, err := tx.VerifyAudit(organization)
+		return err
+	})
+}

@@ -1,0 +1,402 @@
+package meta
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"holdfast/engine/model"
+)
+
+func bucket(id string) model.Bucket {
+	return model.Bucket{ID: id, Organization: "org_1", Project: "proj_1", Name: id}
+}
+
+// object makes the n-th object ever uploaded.
+func object(bucket, key string, n int) model.Object {
+	return model.Object{
+		Bucket: bucket, Key: key, Version: fmt.Sprintf("%08d", n), Blob: fmt.Sprintf("blob_%d", n),
+		SizeBytes: int64(n), LastModified: time.Unix(int64(n), 0).UTC(),
+	}
+}
+
+func openWithBucket(t testing.TB) *DB {
+	t.Helper()
+	db := openTest(t)
+	update(t, db, func(tx *Tx) error { return tx.Buckets().Insert(bucket("bucket_1")) })
+	return db
+}
+
+func put(t testing.TB, db *DB, objects ...model.Object) {
+	t.Helper()
+	update(t, db, func(tx *Tx) error {
+		for _, o := range objects {
+			if err := tx.PutObject(o); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func TestPutAndGetObject(t *testing.T) {
+	t.Parallel()
+	db := openWithBucket(t)
+	// Different objects, however alike their keys.
+	keys := []string{"a", "a/", "a/b", "a//b", "/a", "A", "é", "e\u0301", strings.Repeat("k", model.MaxObjectKey)}
+	for i, key := range keys {
+		put(t, db, object("bucket_1", key, i+1))
+	}
+	view(t, db, func(tx *Tx) error {
+		for i, key := range keys {
+			got, err := tx.Object("bucket_1", key)
+			if diff := gocmp.Diff(object("bucket_1", key, i+1), got); diff != "" || err != nil {
+				t.Errorf("%.20q: %v %s", key, err, diff)
+			}
+		}
+		for _, absent := range [][2]string{{"bucket_1", "b"}, {"bucket_1", ""}, {"bucket_1", "a/b/"}, {"bucket_2", "a"}, {"", "a"}} {
+			if _, err := tx.Object(absent[0], absent[1]); !errors.Is(err, ErrNotFound) {
+				t.Errorf("%q: got %v, want ErrNotFound", absent, err)
+			}
+		}
+		b, err := tx.Buckets().Get("bucket_1")
+		if b.ObjectCount != 9 || b.SizeBytes != 45 || !b.UpdatedAt.Equal(time.Unix(9, 0)) {
+			t.Errorf("the bucket has %+v", b)
+		}
+		return err
+	})
+}
+
+func TestPutObjectReplaces(t *testing.T) {
+	t.Parallel()
+	db := openWithBucket(t)
+	put(t, db, object("bucket_1", "a", 1), object("bucket_1", "a", 2))
+	put(t, db, object("bucket_1", "a", 3))
+	view(t, db, func(tx *Tx) error {
+		objects, more, err := tx.NewestObjects("bucket_1", "", "", 10)
+		if diff := gocmp.Diff([]model.Object{object("bucket_1", "a", 3)}, objects); diff != "" || more || err != nil {
+			t.Errorf("%v %v %s", err, more, diff)
+		}
+		if got := tx.DiscardedBlobs(10); !slices.Equal(got, []string{"blob_1", "blob_2"}) {
+			t.Errorf("discarded are %v", got)
+		}
+		if got := tx.LiveBlobs("", 10); !slices.Equal(got, []string{"blob_3"}) {
+			t.Errorf("live are %v", got)
+		}
+		return nil
+	})
+}
+
+// TestPutObjectAgainKeepsItsBlob: a record that is written again with the same
+// bytes must not have them unlinked.
+func TestPutObjectAgainKeepsItsBlob(t *testing.T) {
+	t.Parallel()
+	db := openWithBucket(t)
+	put(t, db, object("bucket_1", "a", 1))
+	again := object("bucket_1", "a", 1)
+	again.ContentType = "text/plain"
+	put(t, db, again)
+	view(t, db, func(tx *Tx) error {
+		if got := tx.DiscardedBlobs(10); len(got) != 0 {
+			t.Errorf("discarded are %v", got)
+		}
+		return nil
+	})
+}
+
+func TestObjectsNeedTheirBucket(t *testing.T) {
+	t.Parallel()
+	db := openWithBucket(t)
+	if err := db.Update(func(tx *Tx) error { return tx.PutObject(object("bucket_2", "a", 1)) }); !errors.Is(err, ErrNotFound) {
+		t.Errorf("PutObject gives %v, want ErrNotFound", err)
+	}
+	for _, absent := range [][2]string{{"bucket_1", "a"}, {"bucket_2", "a"}} {
+		err := db.Update(func(tx *Tx) error { return tx.DeleteObject(absent[0], absent[1], time.Now()) })
+		if !errors.Is(err, ErrNotFound) {
+			t.Errorf("DeleteObject of %v gives %v, want ErrNotFound", absent, err)
+		}
+	}
+	view(t, db, func(tx *Tx) error {
+		objects, more, err := tx.NewestObjects("bucket_2", "", "", 10)
+		count, size, recountErr := tx.RecountBucket("bucket_2")
+		if len(objects) != 0 || more || count != 0 || size != 0 {
+			t.Errorf("a bucket that is not there has %v, %v, %d of %d bytes", objects, more, count, size)
+		}
+		return errors.Join(err, recountErr)
+	})
+}
+
+func TestVersionToNowhereIsDamage(t *testing.T) {
+	t.Parallel()
+	db, err := Open(filepath.Join(t.TempDir(), "meta.db")) // not checked: it is damaged
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	update(t, db, func(tx *Tx) error {
+		if err := errors.Join(tx.Buckets().Insert(bucket("bucket_1")), tx.PutObject(object("bucket_1", "a", 1))); err != nil {
+			return err
+		}
+		keys, _ := tx.objectBuckets("bucket_1")
+		return keys.Delete([]byte("a"))
+	})
+	view(t, db, func(tx *Tx) error {
+		if _, _, err := tx.NewestObjects("bucket_1", "", "", 10); !isCorrupt(err) {
+			t.Errorf("got %v, want a CorruptError", err)
+		}
+		return nil
+	})
+	if check(db) == nil {
+		t.Error("the checker finds nothing")
+	}
+}
+
+func TestNewestObjects(t *testing.T) {
+	t.Parallel()
+	db := openWithBucket(t)
+	update(t, db, func(tx *Tx) error { return tx.Buckets().Insert(bucket("bucket_2")) })
+	for i, key := range []string{"b", "a/1", "a", "a/2", "c", "a/3"} {
+		put(t, db, object("bucket_1", key, i+1), object("bucket_2", "other/"+key, i+1))
+	}
+	for _, tt := range []struct {
+		prefix, before string
+		limit          int
+		want           string
+		more           bool
+	}{
+		{"", "", 10, "a/3 c a/2 a a/1 b", false},
+		{"", "", 6, "a/3 c a/2 a a/1 b", false},
+		{"", "", 5, "a/3 c a/2 a a/1", true},
+		{"", "", 1, "a/3", true},
+		{"a/", "", 10, "a/3 a/2 a/1", false},
+		{"a/", "", 3, "a/3 a/2 a/1", false},
+		{"a/", "", 2, "a/3 a/2", true},
+		{"a", "", 10, "a/3 a/2 a a/1", false},
+		{"a/", "00000004", 10, "a/1", false},
+		{"", "00000004", 10, "a a/1 b", false},
+		{"", "00000003x", 10, "a a/1 b", false}, // a version that is not there
+		{"", "00000001", 10, "", false},
+		{"", "0", 10, "", false},
+		{"", "\xff", 10, "a/3 c a/2 a a/1 b", false},
+		{"z", "", 10, "", false},
+		{"A", "", 10, "", false},
+		{"a/1/", "", 10, "", false},
+		{"other", "", 10, "", false},
+		{"\xff", "", 10, "", false},
+	} {
+		view(t, db, func(tx *Tx) error {
+			objects, more, err := tx.NewestObjects("bucket_1", tt.prefix, tt.before, tt.limit)
+			var keys []string
+			for _, o := range objects {
+				keys = append(keys, o.Key)
+			}
+			if got := strings.Join(keys, " "); got != tt.want || more != tt.more || err != nil {
+				t.Errorf("%d of %q before %q: got %q, %v, %v, want %q, %v", tt.limit, tt.prefix, tt.before, got, more, err, tt.want, tt.more)
+			}
+			return nil
+		})
+	}
+}
+
+// TestListingIsStableUnderWrites pages through a bucket that changes between
+// pages: what was there all the time is seen exactly once.
+func TestListingIsStableUnderWrites(t *testing.T) {
+	t.Parallel()
+	db := openWithBucket(t)
+	const stay = 40
+	n := 0
+	for i := range stay {
+		n += 2
+		put(t, db, object("bucket_1", fmt.Sprintf("stay/%d", i), n-1), object("bucket_1", fmt.Sprintf("go/%d", i), n))
+	}
+	seen := map[string]int{}
+	before, page := "", 0
+	for more := true; more; page++ {
+		var objects []model.Object
+		view(t, db, func(tx *Tx) (err error) {
+			objects, more, err = tx.NewestObjects("bucket_1", "", before, 3)
+			return err
+		})
+		for _, o := range objects {
+			seen[o.Key]++
+		}
+		before = objects[len(objects)-1].Version
+		// The one the cursor stands on goes, others are replaced and come.
+		update(t, db, func(tx *Tx) error {
+			if last := objects[len(objects)-1].Key; strings.HasPrefix(last, "go/") {
+				if err := tx.DeleteObject("bucket_1", last, time.Now()); err != nil {
+					return err
+				}
+			}
+			n += 2
+			return errors.Join(
+				tx.PutObject(object("bucket_1", fmt.Sprintf("go/%d", page), n-1)),
+				tx.PutObject(object("bucket_1", fmt.Sprintf("come/%d", page), n)))
+		})
+	}
+	for i := range stay {
+		if key := fmt.Sprintf("stay/%d", i); seen[key] != 1 {
+			t.Errorf("%s was seen %d times", key, seen[key])
+		}
+	}
+	for key, times := range seen {
+		if times > 1 || strings.HasPrefix(key, "come/") {
+			t.Errorf("%s was seen %d times", key, times)
+		}
+	}
+}
+
+// TestObjectsKeepToTheModel compares buckets with maps under random changes;
+// the checker counts objects, versions and blobs after each.
+func TestObjectsKeepToTheModel(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	run := 0
+	rapid.Check(t, func(t *rapid.T) {
+		run++
+		db, err := Open(filepath.Join(dir, fmt.Sprint(run)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		db.bolt.NoSync = true // only what is stored counts here
+		m := &objectModel{db: db, buckets: map[string]map[string]model.Object{}}
+		t.Repeat(map[string]func(*rapid.T){
+			"make": m.make, "put": m.put, "put again": m.put, "delete": m.delete, "drop": m.drop, "unlink": m.unlink, "list": m.list,
+			"": m.compare,
+		})
+	})
+}
+
+type objectModel struct {
+	db      *DB
+	buckets map[string]map[string]model.Object
+	made    int
+	upload  int
+}
+
+func (m *objectModel) change(t *rapid.T, want error, change func(*Tx) error) {
+	if err := m.db.Update(change); !errors.Is(err, want) {
+		t.Fatalf("got %v, want %v", err, want)
+	}
+}
+
+// pick draws a bucket, mostly one that is there.
+func (m *objectModel) pick(t *rapid.T) (id string, objects map[string]model.Object) {
+	id = rapid.SampledFrom(append(slices.Sorted(maps.Keys(m.buckets)), "bucket_none")).Draw(t, "bucket")
+	return id, m.buckets[id]
+}
+
+func drawKey(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"a", "b", "a/1", "a/2", "a//", "é"}).Draw(t, "key")
+}
+
+func (m *objectModel) make(t *rapid.T) {
+	if len(m.buckets) == 3 {
+		t.Skip("enough buckets")
+	}
+	m.made++
+	id := fmt.Sprintf("bucket_%d", m.made)
+	m.buckets[id] = map[string]model.Object{}
+	m.change(t, nil, func(tx *Tx) error { return tx.Buckets().Insert(bucket(id)) })
+}
+
+func (m *objectModel) put(t *rapid.T) {
+	id, objects := m.pick(t)
+	m.upload++
+	o := object(id, drawKey(t), m.upload)
+	o.SizeBytes = rapid.Int64Range(0, 1<<40).Draw(t, "size")
+	var want error
+	if objects == nil {
+		want = ErrNotFound
+	} else {
+		objects[o.Key] = o
+	}
+	m.change(t, want, func(tx *Tx) error { return tx.PutObject(o) })
+}
+
+func (m *objectModel) delete(t *rapid.T) {
+	id, objects := m.pick(t)
+	key := drawKey(t)
+	var want error
+	if _, there := objects[key]; !there {
+		want = ErrNotFound
+	}
+	delete(objects, key)
+	m.change(t, want, func(tx *Tx) error { return tx.DeleteObject(id, key, time.Unix(1, 0)) })
+}
+
+func (m *objectModel) drop(t *rapid.T) {
+	id, objects := m.pick(t)
+	var want error
+	if objects == nil {
+		want = ErrNotFound
+	}
+	delete(m.buckets, id)
+	m.change(t, want, func(tx *Tx) error { return tx.DropBucket(id) })
+}
+
+func (m *objectModel) unlink(t *rapid.T) {
+	limit := rapid.IntRange(1, 5).Draw(t, "limit")
+	m.change(t, nil, func(tx *Tx) error { return tx.ForgetBlobs(tx.DiscardedBlobs(limit)) })
+}
+
+func (m *objectModel) list(t *rapid.T) {
+	id, objects := m.pick(t)
+	prefix := rapid.SampledFrom([]string{"", "a", "a/", "z"}).Draw(t, "prefix")
+	limit := rapid.IntRange(1, 4).Draw(t, "limit")
+	want := slices.SortedFunc(maps.Values(objects), func(a, b model.Object) int { return cmp.Compare(b.Version, a.Version) })
+	want = slices.DeleteFunc(want, func(o model.Object) bool { return !strings.HasPrefix(o.Key, prefix) })
+	var got []model.Object
+	if err := m.db.View(func(tx *Tx) error {
+		for before, more := "", true; more; {
+			page, m, err := tx.NewestObjects(id, prefix, before, limit)
+			if err != nil {
+				return err
+			}
+			if more = m; more {
+				before = page[len(page)-1].Version
+			}
+			got = append(got, page...)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
+func (m *objectModel) compare(t *rapid.T) {
+	if err := check(m.db); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.db.View(func(tx *Tx) error {
+		for id, objects := range m.buckets {
+			b, err := tx.Buckets().Get(id)
+			if err != nil || b.ObjectCount != int64(len(objects)) {
+				t.Fatalf("%s has %d objects, want %d, %v", id, b.ObjectCount, len(objects), err)
+			}
+			for key, want := range objects {
+				got, err := tx.Object(id, key)
+				if diff := gocmp.Diff(want, got); diff != "" || err != nil {
+					t.Fatalf("%s %q: %v %s", id, key, err, diff)
+				}
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}

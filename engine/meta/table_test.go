@@ -1,0 +1,507 @@
+package meta
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"holdfast/engine/model"
+)
+
+func project(id, organization, name string) model.Project {
+	return model.Project{ID: id, Organization: organization, Name: name}
+}
+
+func TestInsertAndFind(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	want := project("proj_1", "org_1", "default")
+	update(t, db, func(tx *Tx) error { return tx.Projects().Insert(want) })
+	view(t, db, func(tx *Tx) error {
+		for how, find := range map[string]func() (model.Project, error){
+			"Get":  func() (model.Project, error) { return tx.Projects().Get("proj_1") },
+			"Find": func() (model.Project, error) { return tx.Projects().Find(ByName, Key("org_1", "default")) },
+		} {
+			got, err := find()
+			if diff := gocmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("%s: %v %s", how, err, diff)
+			}
+		}
+		for how, find := range map[string]func() (model.Project, error){
+			"Get of another":         func() (model.Project, error) { return tx.Projects().Get("proj_2") },
+			"Get of a prefix":        func() (model.Project, error) { return tx.Projects().Get("proj_") },
+			"Get of nothing":         func() (model.Project, error) { return tx.Projects().Get("") },
+			"Find of a prefix":       func() (model.Project, error) { return tx.Projects().Find(ByName, Key("org_1", "defaul")) },
+			"Find elsewhere":         func() (model.Project, error) { return tx.Projects().Find(ByName, Key("org_2", "default")) },
+			"Find of nothing":        func() (model.Project, error) { return tx.Projects().Find(ByName, nil) },
+			"Find with another join": func() (model.Project, error) { return tx.Projects().Find(ByName, Key("org_1default")) },
+		} {
+			if _, err := find(); !errors.Is(err, ErrNotFound) {
+				t.Errorf("%s: got %v, want ErrNotFound", how, err)
+			}
+		}
+		return nil
+	})
+}
+
+// TestConflictChangesNothing goes on after the conflict within the same
+// change, which so is committed.
+func TestConflictChangesNothing(t *testing.T) {
+	t.Parallel()
+	for name, conflict := range map[string]func(Table[model.Project]) error{
+		"insert the same id":   func(p Table[model.Project]) error { return p.Insert(project("proj_1", "org_2", "other")) },
+		"insert the same name": func(p Table[model.Project]) error { return p.Insert(project("proj_3", "org_1", "a")) },
+		"update to the name of another": func(p Table[model.Project]) error {
+			_, err := p.Update("proj_2", func(r *model.Project) error { r.Name = "a"; return nil })
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := openTest(t)
+			update(t, db, func(tx *Tx) error {
+				return errors.Join(tx.Projects().Insert(project("proj_1", "org_1", "a")), tx.Projects().Insert(project("proj_2", "org_1", "b")))
+			})
+			update(t, db, func(tx *Tx) error {
+				if err := conflict(tx.Projects()); !errors.Is(err, ErrExists) {
+					t.Errorf("got %v, want ErrExists", err)
+				}
+				return nil
+			})
+			view(t, db, func(tx *Tx) error {
+				got, more, err := tx.Projects().Newest(ByOrganization, Key("org_1"), "", 10)
+				want := []model.Project{project("proj_2", "org_1", "b"), project("proj_1", "org_1", "a")}
+				if diff := gocmp.Diff(want, got); diff != "" || more || err != nil {
+					t.Errorf("%v %v %s", more, err, diff)
+				}
+				if got, _, _ := tx.Projects().Newest(ByOrganization, Key("org_2"), "", 10); len(got) != 0 {
+					t.Errorf("another organization has %v", got)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+func TestUpdateMovesIndexEntries(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	update(t, db, func(tx *Tx) error {
+		return tx.Databases().Insert(model.Database{ID: "db_1", Organization: "org_1", Project: "proj_1", Name: "a"})
+	})
+	find := func(name string) error {
+		return db.View(func(tx *Tx) error { _, err := tx.Databases().Find(ByName, Key("proj_1", name)); return err })
+	}
+	inTrash := func() (count int) {
+		view(t, db, func(tx *Tx) error {
+			records, _, err := tx.Databases().Newest(InTrash, Key("org_1"), "", 10)
+			count = len(records)
+			return err
+		})
+		return count
+	}
+	change := func(how func(*model.Database)) {
+		update(t, db, func(tx *Tx) error {
+			_, err := tx.Databases().Update("db_1", func(d *model.Database) error { how(d); return nil })
+			return err
+		})
+	}
+	change(func(d *model.Database) { d.Name = "b" })
+	if find("b") != nil || !errors.Is(find("a"), ErrNotFound) || inTrash() != 0 {
+		t.Error("a new name is not found, or the old one is")
+	}
+	change(func(d *model.Database) { d.Trash = &model.Trash{At: time.Now()} })
+	if !errors.Is(find("b"), ErrNotFound) || inTrash() != 1 {
+		t.Error("what lies in the trash still has its name, or is not found in the trash")
+	}
+	change(func(d *model.Database) { d.Trash = nil })
+	if find("b") != nil || inTrash() != 0 {
+		t.Error("what came back from the trash is not found")
+	}
+}
+
+// TestUpdateInPlace changes what the old record's slice points to.
+func TestUpdateInPlace(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	update(t, db, func(tx *Tx) error {
+		return tx.Keys().Insert(model.Key{ID: "key_1", Organization: "org_1", Hash: []byte("old")})
+	})
+	update(t, db, func(tx *Tx) error {
+		_, err := tx.Keys().Update("key_1", func(k *model.Key) error { copy(k.Hash, "new"); return nil })
+		return err
+	})
+	view(t, db, func(tx *Tx) error {
+		if _, err := tx.Keys().Find(ByHash, []byte("old")); !errors.Is(err, ErrNotFound) {
+			t.Errorf("the old hash gives %v", err)
+		}
+		_, err := tx.Keys().Find(ByHash, []byte("new"))
+		return err
+	})
+}
+
+func TestUpdateRefuses(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	update(t, db, func(tx *Tx) error { return tx.Projects().Insert(project("proj_1", "org_1", "a")) })
+	stop := errors.New("stop")
+	for name, tt := range map[string]struct {
+		id     string
+		change func(*model.Project) error
+		want   func(error) bool
+	}{
+		"an absent record": {"proj_2", func(*model.Project) error { return nil }, func(err error) bool { return errors.Is(err, ErrNotFound) }},
+		"a change's error": {"proj_1", func(p *model.Project) error { p.Name = "b"; return stop }, func(err error) bool { return errors.Is(err, stop) }},
+		"another id": {
+			"proj_1", func(p *model.Project) error { p.ID = "proj_2"; return nil },
+			func(err error) bool { return err != nil && strings.Contains(err.Error(), "made its id") },
+		},
+	} {
+		update(t, db, func(tx *Tx) error {
+			if _, err := tx.Projects().Update(tt.id, tt.change); !tt.want(err) {
+				t.Errorf("%s: got %v", name, err)
+			}
+			return nil
+		})
+	}
+	view(t, db, func(tx *Tx) error { _, err := tx.Projects().Find(ByName, Key("org_1", "a")); return err })
+}
+
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	update(t, db, func(tx *Tx) error { return tx.Projects().Insert(project("proj_1", "org_1", "a")) })
+	remove := func() error { return db.Update(func(tx *Tx) error { return tx.Projects().Delete("proj_1") }) }
+	if err := remove(); err != nil {
+		t.Fatal(err)
+	}
+	if err := remove(); !errors.Is(err, ErrNotFound) {
+		t.Errorf("deleted twice: %v", err)
+	}
+	update(t, db, func(tx *Tx) error { return tx.Projects().Insert(project("proj_1", "org_1", "a")) })
+}
+
+func TestIndexToNowhereIsDamage(t *testing.T) {
+	t.Parallel()
+	db, err := Open(filepath.Join(t.TempDir(), "meta.db")) // not checked: it is damaged
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	update(t, db, func(tx *Tx) error {
+		return errors.Join(
+			tx.Projects().Insert(project("proj_1", "org_1", "a")),
+			tx.Projects().bucket().Delete([]byte("proj_1")))
+	})
+	view(t, db, func(tx *Tx) error {
+		_, findErr := tx.Projects().Find(ByName, Key("org_1", "a"))
+		_, _, newestErr := tx.Projects().Newest(ByOrganization, Key("org_1"), "", 1)
+		if !isCorrupt(findErr) || !isCorrupt(newestErr) {
+			t.Errorf("Find gives %v, Newest %v, want a CorruptError", findErr, newestErr)
+		}
+		return nil
+	})
+	if check(db) == nil {
+		t.Error("the checker finds nothing")
+	}
+}
+
+func TestNewestPages(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	// The neighbours' keys begin like org_1's, or lie right beside it.
+	organizations := []string{"org_", "org_0", "org_1", "org_1\x01", "org_1a", "org_1\U0010ffff", "org_2", "\U0010ffff"}
+	const each = 7
+	id := func(n int) string { return fmt.Sprintf("proj_%02d", n) }
+	update(t, db, func(tx *Tx) error {
+		for i, org := range organizations {
+			for n := range each {
+				if err := tx.Projects().Insert(project(id(n*len(organizations)+i), org, fmt.Sprint(n))); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	view(t, db, func(tx *Tx) error {
+		for i, org := range organizations {
+			for limit := 1; limit <= each+1; limit++ {
+				var got []string
+				for after, more := "", true; more; {
+					var page []model.Project
+					var err error
+					if page, more, err = tx.Projects().Newest(ByOrganization, Key(org), after, limit); err != nil {
+						return err
+					}
+					for _, p := range page {
+						got = append(got, p.ID)
+					}
+					if len(page) > limit || more && len(page) < limit {
+						t.Errorf("a page of %d has %d, and more: %v", limit, len(page), more)
+					}
+					if len(page) == 0 {
+						break
+					}
+					after = page[len(page)-1].ID
+				}
+				var want []string
+				for n := range each {
+					want = append(want, id((each-1-n)*len(organizations)+i))
+				}
+				if diff := gocmp.Diff(want, got); diff != "" {
+					t.Errorf("%q by %d: %s", org, limit, diff)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func TestNewestEdges(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	newest := func(org, after string, limit int) (ids []string, more bool) {
+		view(t, db, func(tx *Tx) error {
+			page, m, err := tx.Projects().Newest(ByOrganization, Key(org), after, limit)
+			for _, p := range page {
+				ids = append(ids, p.ID)
+			}
+			more = m
+			return err
+		})
+		return ids, more
+	}
+	if ids, more := newest("org_1", "", 5); ids != nil || more {
+		t.Errorf("an empty table has %v, %v", ids, more)
+	}
+	if ids, more := newest("org_1", "proj_1", 5); ids != nil || more {
+		t.Errorf("an empty table has %v behind a cursor, %v", ids, more)
+	}
+	update(t, db, func(tx *Tx) error {
+		return errors.Join(
+			tx.Projects().Insert(project("proj_2", "org_1", "a")),
+			tx.Projects().Insert(project("proj_4", "org_1", "b")),
+			tx.Projects().Insert(project("proj_6", "org_1", "c")),
+			tx.Projects().Insert(project("proj_3", "org_0", "a")),
+			tx.Projects().Insert(project("proj_5", "org_2", "a")))
+	})
+	for _, tt := range []struct {
+		organization, after string
+		limit               int
+		want                string
+		more                bool
+	}{
+		{"org_1", "", 3, "proj_6 proj_4 proj_2", false},
+		{"org_1", "", 2, "proj_6 proj_4", true},
+		{"org_1", "", 0, "", true},
+		{"org_1", "proj_6", 5, "proj_4 proj_2", false},
+		{"org_1", "proj_5", 5, "proj_4 proj_2", false}, // another organization's: a place, not a record
+		{"org_1", "proj_3", 5, "proj_2", false},        // no longer there
+		{"org_1", "proj_2", 5, "", false},
+		{"org_1", "proj_0", 5, "", false},
+		{"org_1", "\x00", 5, "", false},
+		{"org_1", "zzz", 5, "proj_6 proj_4 proj_2", false},
+		{"org_1", "\xff\xff\xff", 5, "proj_6 proj_4 proj_2", false},
+		{"org_2", "\xff\xff\xff", 5, "proj_5", false}, // behind the last key of all
+		{"org_0", "a", 5, "", false},                  // before the first key of all
+		{"org", "", 5, "", false},
+		{"", "", 5, "", false},
+		{"org_1\x00proj_6", "", 5, "", false},
+		{"zzz", "", 5, "", false},
+		{"zzz", "zzz", 5, "", false},
+	} {
+		ids, more := newest(tt.organization, tt.after, tt.limit)
+		if got := strings.Join(ids, " "); got != tt.want || more != tt.more {
+			t.Errorf("%d of %q behind %q: got %q, %v, want %q, %v", tt.limit, tt.organization, tt.after, got, more, tt.want, tt.more)
+		}
+	}
+}
+
+// TestTablesKeepToTheModel compares a table with a map under random changes,
+// with conflicts whose error the change goes on after.
+func TestTablesKeepToTheModel(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	run := 0
+	rapid.Check(t, func(t *rapid.T) {
+		run++
+		db, err := Open(filepath.Join(dir, fmt.Sprint(run)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		db.bolt.NoSync = true // only what is stored counts here
+		m := &tableModel{t: t, db: db, want: map[string]model.Database{}}
+		t.Repeat(map[string]func(*rapid.T){
+			"insert": m.insert, "update": m.update, "delete": m.delete, "list": m.list, "find": m.find,
+			"": func(t *rapid.T) {
+				if err := check(db); err != nil {
+					t.Fatal(err)
+				}
+			},
+		})
+	})
+}
+
+type tableModel struct {
+	t    *rapid.T
+	db   *DB
+	want map[string]model.Database
+}
+
+func drawDatabase(t *rapid.T) model.Database {
+	d := model.Database{
+		ID:           fmt.Sprintf("db_%02d", rapid.IntRange(0, 12).Draw(t, "id")),
+		Organization: rapid.SampledFrom([]string{"org_1", "org_2"}).Draw(t, "organization"),
+		Project:      rapid.SampledFrom([]string{"proj_1", "proj_2"}).Draw(t, "project"),
+		Name:         rapid.SampledFrom([]string{"a", "aa", "b"}).Draw(t, "name"),
+	}
+	if rapid.Bool().Draw(t, "in the trash") {
+		d.Trash = &model.Trash{}
+	}
+	return d
+}
+
+// taken reports whether another database that is not in the trash has d's name.
+func (m *tableModel) taken(d model.Database) bool {
+	for id, other := range m.want {
+		if id != d.ID && d.Trash == nil && other.Trash == nil && other.Project == d.Project && other.Name == d.Name {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *tableModel) expect(t *rapid.T, want error, change func(Table[model.Database]) error) {
+	if err := m.db.Update(func(tx *Tx) error {
+		if err := change(tx.Databases()); !errors.Is(err, want) || (err == nil) != (want == nil) {
+			t.Fatalf("got %v, want %v", err, want)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (m *tableModel) insert(t *rapid.T) {
+	d := drawDatabase(t)
+	var want error
+	if _, there := m.want[d.ID]; there || m.taken(d) {
+		want = ErrExists
+	} else {
+		m.want[d.ID] = d
+	}
+	m.expect(t, want, func(table Table[model.Database]) error { return table.Insert(d) })
+}
+
+func (m *tableModel) update(t *rapid.T) {
+	d := drawDatabase(t)
+	var want error
+	if _, there := m.want[d.ID]; !there {
+		want = ErrNotFound
+	} else if m.taken(d) {
+		want = ErrExists
+	} else {
+		m.want[d.ID] = d
+	}
+	m.expect(t, want, func(table Table[model.Database]) error {
+		_, err := table.Update(d.ID, func(r *model.Database) error { *r = d; return nil })
+		return err
+	})
+}
+
+func (m *tableModel) delete(t *rapid.T) {
+	id := drawDatabase(t).ID
+	var want error
+	if _, there := m.want[id]; !there {
+		want = ErrNotFound
+	}
+	delete(m.want, id)
+	m.expect(t, want, func(table Table[model.Database]) error { return table.Delete(id) })
+}
+
+func (m *tableModel) find(t *rapid.T) {
+	d := drawDatabase(t)
+	err := m.db.View(func(tx *Tx) error {
+		got, err := tx.Databases().Find(ByName, Key(d.Project, d.Name))
+		d.ID, d.Trash = "", nil // whoever has it
+		if m.taken(d) != (err == nil) {
+			t.Fatalf("%s of %s: %v", d.Name, d.Project, err)
+		}
+		if err == nil && gocmp.Diff(m.want[got.ID], got) != "" {
+			t.Fatalf("found %v, want %v", got, m.want[got.ID])
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (m *tableModel) list(t *rapid.T) {
+	like := drawDatabase(t)
+	index := ByOrganization
+	if like.Trash != nil {
+		index = InTrash
+	}
+	after := rapid.SampledFrom([]string{"", like.ID}).Draw(t, "after")
+	limit := rapid.IntRange(1, 6).Draw(t, "limit")
+	want := slices.SortedFunc(maps.Values(m.want), func(a, b model.Database) int { return cmp.Compare(b.ID, a.ID) })
+	want = slices.DeleteFunc(want, func(d model.Database) bool {
+		return d.Organization != like.Organization || (d.Trash == nil) != (like.Trash == nil) || after != "" && d.ID >= after
+	})
+	if err := m.db.View(func(tx *Tx) error {
+		got, more, err := tx.Databases().Newest(index, Key(like.Organization), after, limit)
+		if more != (len(want) > limit) {
+			t.Fatalf("more is %v, with %d of %d", more, limit, len(want))
+		}
+		want = want[:min(limit, len(want))]
+		if diff := gocmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatal(diff)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAllVisitsOldestFirst(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	stop := errors.New("stop")
+	update(t, db, func(tx *Tx) error {
+		return errors.Join(tx.Projects().Insert(project("proj_2", "o", "b")), tx.Projects().Insert(project("proj_1", "o", "a")))
+	})
+	view(t, db, func(tx *Tx) error {
+		var ids []string
+		err := tx.Projects().All(func(p model.Project) error { ids = append(ids, p.ID); return nil })
+		if diff := gocmp.Diff([]string{"proj_1", "proj_2"}, ids); diff != "" || err != nil {
+			t.Errorf("%v %s", err, diff)
+		}
+		count := 0
+		err = tx.Projects().All(func(model.Project) error { count++; return stop })
+		if !errors.Is(err, stop) || count != 1 {
+			t.Errorf("visited %d, %v", count, err)
+		}
+		return nil
+	})
+}
+
+// TestKeysAreApart: parts that end differently must not join to one key.
+func TestKeysAreApart(t *testing.T) {
+	t.Parallel()
+	if bytes.Equal(Key("a", "bc"), Key("ab", "c")) {
+		t.Error("the parts run together")
+	}
+}
