@@ -1,0 +1,149 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// OldestMajor is the oldest PostgreSQL holdfast runs: 15 took CREATE on the
+// schema public away from everybody, and multiplexes base backups in one
+// stream.
+const OldestMajor = 15
+
+// Origin says where binaries came from.
+type Origin string
+
+// The origins, in the order in which they are tried.
+const (
+	OriginFlag       Origin = "flag"
+	OriginInstalled  Origin = "installed"
+	OriginBundled    Origin = "bundled"
+	OriginDownloaded Origin = "downloaded"
+)
+
+// Binaries are the programs of one PostgreSQL version, seen to work.
+type Binaries struct {
+	Dir     string // the directory that holds the programs, absolute
+	Version string // as `postgres --version` says: "15.18", "18beta1"
+	Major   int    // 15
+	Origin  Origin
+	Detail  string // for a person: what was found, where
+}
+
+// Tool returns the absolute path of the program name ("postgres", "initdb").
+// It does not say whether it is there.
+func (b Binaries) Tool(name string) string { return filepath.Join(b.Dir, name) }
+
+// Env returns the whole environment in which every program of b runs. It is
+// made here and not inherited: PGDATA, PGPORT, LD_PRELOAD or a locale of the
+// caller must not change what a postmaster does.
+func (b Binaries) Env() []string {
+	env := []string{"LC_ALL=C", "PATH=" + b.Dir + ":/usr/local/bin:/usr/bin:/bin"}
+	if libs := b.bundledLibraries(); libs != "" {
+		env = append(env, "LD_LIBRARY_PATH="+libs)
+	}
+	return env
+}
+
+// bundledLibraries returns the directory of the shared libraries that Pack put
+// beside the programs, "" when there are none.
+func (b Binaries) bundledLibraries() string {
+	if b.Origin != OriginBundled {
+		return ""
+	}
+	// The programs lie at different depths below the bundle's root, by how
+	// the packed PostgreSQL was built.
+	for dir := filepath.Dir(b.Dir); len(dir) > 1; dir = filepath.Dir(dir) {
+		libs := filepath.Join(dir, bundleLibraries)
+		if info, err := os.Stat(libs); err == nil && info.IsDir() {
+			return libs
+		}
+	}
+	return ""
+}
+
+// has reports whether the server can preload the library name: whether its
+// file lies where one of the usual layouts has it.
+func (b Binaries) has(library string) bool {
+	for _, pattern := range []string{"../lib/%s", "../lib/postgresql/%s", "../lib64/%s", "../lib/postgresql@*/%s"} {
+		for _, ext := range []string{".so", ".dylib"} {
+			found, _ := filepath.Glob(filepath.Join(b.Dir, fmt.Sprintf(pattern, library+ext)))
+			if len(found) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// run runs a program to its end and returns what it printed; the error holds
+// both output streams.
+func (b Binaries) run(ctx context.Context, name string, args ...string) (string, error) {
+	cmd := b.command(ctx, name, args...)
+	var out, all bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &all
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s: %w%s", name, err, indented(all.String()+out.String()))
+	}
+	return out.String(), nil
+}
+
+// command prepares a program of b. Its working directory is "/": programs of
+// PostgreSQL 15 refuse to run where they may not return to, and holdfast's
+// own working directory may be closed to the user it has become.
+func (b Binaries) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, b.Tool(name), args...)
+	cmd.Env = b.Env()
+	cmd.Dir = "/"
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
+
+// probe sees whether the programs in dir work for this user.
+func probe(ctx context.Context, dir string, origin Origin) (Binaries, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	bin := Binaries{Dir: dir, Origin: origin}
+	if _, err := bin.run(ctx, "initdb", "--version"); err != nil {
+		return Binaries{}, err
+	}
+	out, err := bin.run(ctx, "postgres", "--version")
+	if err != nil {
+		return Binaries{}, err
+	}
+	if bin.Version, bin.Major, err = parseVersion(out); err != nil {
+		return Binaries{}, err
+	}
+	if bin.Major < OldestMajor {
+		return Binaries{}, fmt.Errorf("PostgreSQL %s is too old: %d is the oldest supported", bin.Version, OldestMajor)
+	}
+	bin.Detail = fmt.Sprintf("PostgreSQL %s, %s, in %s", bin.Version, origin, dir)
+	return bin, nil
+}
+
+// parseVersion reads "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)".
+func parseVersion(out string) (version string, major int, err error) {
+	m := regexp.MustCompile(`\(PostgreSQL\) ((\d+)(?:\.\d+|beta\d+|rc\d+|devel)?)`).FindStringSubmatch(out)
+	if m == nil {
+		return "", 0, fmt.Errorf("not a version of PostgreSQL: %q", strings.TrimSpace(out))
+	}
+	major, err = strconv.Atoi(m[2])
+	return m[1], major, err
+}
+
+// indented sets the output of a program below a line of error text.
+func indented(out string) string {
+	out = strings.TrimSpace(out)
+	if out == "" {
+		return ""
+	}
+	return "\n\t" + strings.ReplaceAll(out, "\n", "\n\t")
+}

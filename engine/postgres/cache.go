@@ -1,0 +1,66 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// asidePrefix begins the names of directories in the making in a cache.
+const asidePrefix = ".making-"
+
+// lockCache makes the cache directory and takes it, across processes; the
+// returned function lets go of it. What a process that died has left half made
+// is removed: whoever holds the lock is the only maker.
+func (s Search) lockCache(ctx context.Context) (unlock func(), err error) {
+	if err := os.MkdirAll(s.CacheDir, 0o755); err != nil {
+		return nil, fmt.Errorf("make cache directory: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(s.CacheDir, ".lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock cache: %w", err)
+	}
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			f.Close()
+			return nil, fmt.Errorf("lock cache: %w", err)
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			f.Close()
+			return nil, fmt.Errorf("wait for another process that fills the cache: %w", err)
+		}
+	}
+	leftovers, _ := filepath.Glob(filepath.Join(s.CacheDir, asidePrefix+"*"))
+	for _, dir := range leftovers {
+		if err := os.RemoveAll(dir); err != nil {
+			f.Close()
+			return nil, fmt.Errorf("remove half-made %s: %w", dir, err)
+		}
+	}
+	return func() { f.Close() }, nil
+}
+
+// aside makes a directory beside the final names. The caller holds the lock.
+func (s Search) aside() (string, error) {
+	dir, err := os.MkdirTemp(s.CacheDir, asidePrefix)
+	if err != nil {
+		return "", fmt.Errorf("make directory in cache: %w", err)
+	}
+	return dir, os.Chmod(dir, 0o755)
+}
+
+// publishDir gives a directory its final name once all of it is durable.
+func publishDir(from, to string) error {
+	if err := syncTree(from); err != nil {
+		return err
+	}
+	return moveDir(from, to)
+}

@@ -1,0 +1,237 @@
+package postgres
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Names of the CA's files. The key comes first when a CA is made, so that a
+// certificate without its key is never seen.
+const (
+	caCertificateFile = "ca.crt"
+	caKeyFile         = "ca.key"
+)
+
+// caValidFor is how long the appliance's own CA lasts; clients that pin it
+// must be given a new one before.
+const caValidFor = 10 * 365 * 24 * time.Hour
+
+// CA is the appliance's own certificate authority (ECDSA P-256). Its files
+// lie in one directory; the key is readable by their owner alone.
+type CA struct {
+	certificate *x509.Certificate
+	key         crypto.Signer
+	pem         string
+}
+
+// Certificate is what a person is told about an instance's certificate.
+type Certificate struct {
+	Subject     string
+	Issuer      string
+	SANs        []string // host names, then addresses
+	NotBefore   time.Time
+	NotAfter    time.Time
+	Fingerprint string // SHA-256 of the DER form, lower-case hex
+}
+
+// LoadOrCreateCA reads the CA in dir, or makes it when there is none. A
+// certificate whose key is lost or does not fit is an error: a new CA would
+// silently break every client that trusts the old one.
+func LoadOrCreateCA(dir string) (CA, error) {
+	certPEM, err := os.ReadFile(filepath.Join(dir, caCertificateFile))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return createCA(dir)
+	case err != nil:
+		return CA{}, fmt.Errorf("read CA certificate: %w", err)
+	}
+	keyPEM, err := os.ReadFile(filepath.Join(dir, caKeyFile))
+	if err != nil {
+		return CA{}, fmt.Errorf("read CA key: %w", err)
+	}
+	return parseCA(certPEM, keyPEM)
+}
+
+func createCA(dir string) (CA, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return CA{}, fmt.Errorf("make CA key: %w", err)
+	}
+	template := certificateTemplate("holdfast CA", time.Now(), caValidFor)
+	template.IsCA = true
+	template.BasicConstraintsValid = true
+	template.MaxPathLenZero = true
+	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
+	certPEM, keyPEM, err := sign(template, template, key, key)
+	if err != nil {
+		return CA{}, fmt.Errorf("make CA: %w", err)
+	}
+	if err := publish(filepath.Join(dir, caKeyFile), keyPEM, 0o600); err != nil {
+		return CA{}, err
+	}
+	if err := publish(filepath.Join(dir, caCertificateFile), certPEM, 0o644); err != nil {
+		return CA{}, err
+	}
+	return parseCA(certPEM, keyPEM)
+}
+
+func parseCA(certPEM, keyPEM []byte) (CA, error) {
+	cert, err := parseCertificate(certPEM)
+	if err != nil {
+		return CA{}, fmt.Errorf("read CA certificate: %w", err)
+	}
+	block, _ := pem.Decode(keyPEM)
+	if block == nil {
+		return CA{}, errors.New("read CA key: not PEM")
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return CA{}, fmt.Errorf("read CA key: %w", err)
+	}
+	ec, ok := key.(*ecdsa.PrivateKey)
+	if !ok || !ec.PublicKey.Equal(cert.PublicKey) {
+		return CA{}, errors.New("read CA key: it is not the key of the CA certificate")
+	}
+	return CA{cert, ec, string(certPEM)}, nil
+}
+
+// PEM returns the CA's certificate, which clients may trust.
+func (ca CA) PEM() string { return ca.pem }
+
+// NotAfter returns when the CA's certificate ends.
+func (ca CA) NotAfter() time.Time { return ca.certificate.NotAfter }
+
+// Issue writes a new key and a certificate for hosts (names and addresses)
+// into the data directory dir, as server.key and server.crt. A running
+// instance takes it at the next reload, without dropping a session. The
+// certificate does not outlive the CA.
+func (ca CA) Issue(dir string, hosts []string, validFor time.Duration) error {
+	if len(hosts) == 0 {
+		return errors.New("issue certificate: no host names or addresses")
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return fmt.Errorf("issue certificate: %w", err)
+	}
+	template := certificateTemplate(hosts[0], time.Now(), validFor)
+	if template.NotAfter.After(ca.certificate.NotAfter) {
+		template.NotAfter = ca.certificate.NotAfter
+	}
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	addHosts(template, hosts)
+	certPEM, keyPEM, err := sign(template, ca.certificate, key, ca.key)
+	if err != nil {
+		return fmt.Errorf("issue certificate: %w", err)
+	}
+	return publishPair(dir, certPEM, keyPEM)
+}
+
+// publishPair publishes both files as nearly together as two renames can be:
+// what may fail or take long is done before the first. A crash between them
+// leaves a pair that does not fit; ReadCertificate says so, and the remedy is
+// to issue again.
+func publishPair(dir string, certPEM, keyPEM []byte) error {
+	cert, key := filepath.Join(dir, certificateFile), filepath.Join(dir, keyFile)
+	if err := stage(key, keyPEM, 0o600); err != nil {
+		return err
+	}
+	if err := stage(cert, certPEM, 0o600); err != nil {
+		return err
+	}
+	return settle(key, cert)
+}
+
+// addHosts puts each host where verifiers look for its kind.
+func addHosts(template *x509.Certificate, hosts []string) {
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+}
+
+func certificateTemplate(name string, now time.Time, validFor time.Duration) *x509.Certificate {
+	serial, _ := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)) // crypto/rand does not fail
+	if len(name) > 64 {
+		name = name[:64] // the limit of a common name, X.520
+	}
+	return &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{CommonName: name, Organization: []string{"holdfast"}},
+		NotBefore:    now.Add(-time.Hour), // clocks differ
+		NotAfter:     now.Add(validFor),
+	}
+}
+
+// sign returns the certificate and its key in PEM.
+func sign(template, parent *x509.Certificate, key *ecdsa.PrivateKey, signer crypto.Signer) (certPEM, keyPEM []byte, err error) {
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		return nil, nil, err
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	certPEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return certPEM, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), nil
+}
+
+func parseCertificate(certPEM []byte) (*x509.Certificate, error) {
+	block, _ := pem.Decode(certPEM)
+	if block == nil {
+		return nil, errors.New("not PEM")
+	}
+	return x509.ParseCertificate(block.Bytes)
+}
+
+// ReadCertificate reads the certificate of the data directory dir. The error
+// is os.ErrNotExist when there is none, and says so when its key is not the
+// one beside it; in both cases the remedy is to issue another.
+func ReadCertificate(dir string) (Certificate, error) {
+	certPEM, err := os.ReadFile(filepath.Join(dir, certificateFile))
+	if err != nil {
+		return Certificate{}, fmt.Errorf("read certificate: %w", err)
+	}
+	keyPEM, err := os.ReadFile(filepath.Join(dir, keyFile))
+	if err != nil {
+		return Certificate{}, fmt.Errorf("read certificate's key: %w", err)
+	}
+	if _, err := parseCA(certPEM, keyPEM); err != nil {
+		return Certificate{}, fmt.Errorf("read certificate: %w", err)
+	}
+	cert, err := parseCertificate(certPEM)
+	if err != nil {
+		return Certificate{}, fmt.Errorf("read certificate: %w", err)
+	}
+	return describe(cert), nil
+}
+
+func describe(cert *x509.Certificate) Certificate {
+	sum := sha256.Sum256(cert.Raw)
+	sans := append([]string{}, cert.DNSNames...)
+	for _, ip := range cert.IPAddresses {
+		sans = append(sans, ip.String())
+	}
+	return Certificate{
+		Subject: cert.Subject.String(), Issuer: cert.Issuer.String(), SANs: sans,
+		NotBefore: cert.NotBefore, NotAfter: cert.NotAfter, Fingerprint: hex.EncodeToString(sum[:]),
+	}
+}

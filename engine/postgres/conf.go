@@ -1,0 +1,138 @@
+package postgres
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Names of the files in a data directory that this package writes.
+const (
+	confFile        = "postgresql.conf"
+	hbaFile         = "pg_hba.conf"
+	identFile       = "pg_ident.conf"
+	certificateFile = "server.crt"
+	keyFile         = "server.key"
+	logDir          = "log" // the server's log, and the output of its start
+	logFile         = "postgres.log"
+	startFile       = "start.log"
+)
+
+// Config is what differs from one instance's configuration to another's.
+type Config struct {
+	Port      int               // TCP port, and in the name of the socket even without TCP
+	Listen    []string          // addresses to listen on; empty = no TCP and no TLS at all
+	SocketDir string            // the private directory of the Unix socket
+	Settings  map[string]string // more settings, over the defaults
+}
+
+// WriteConfig makes postgresql.conf in the data directory dir what c says. It
+// replaces the whole file, so that a restored directory or an older holdfast
+// leaves no setting behind. It takes effect at the next start, or for
+// settings that allow it, at the next reload. It reports whether the file changed.
+func WriteConfig(bin Binaries, dir string, c Config) (changed bool, err error) {
+	text, err := c.render(bin)
+	if err != nil {
+		return false, fmt.Errorf("write %s: %w", confFile, err)
+	}
+	return publishChanged(filepath.Join(dir, confFile), []byte(text), 0o600)
+}
+
+func (c Config) render(bin Binaries) (string, error) {
+	settings := c.defaults(bin)
+	maps.Copy(settings, c.Settings)
+	var b strings.Builder
+	b.WriteString("# Written by holdfast at every start: changes made here are lost.\n")
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		if !settingName(name) {
+			return "", fmt.Errorf("setting name %q: letters, digits, _ and . only", name)
+		}
+		value, err := quoteConf(settings[name])
+		if err != nil {
+			return "", fmt.Errorf("setting %s: %w", name, err)
+		}
+		fmt.Fprintf(&b, "%s = %s\n", name, value)
+	}
+	return b.String(), nil
+}
+
+// settingName holds names to the grammar of guc-file.l (ID, QUALIFIED_ID).
+func settingName(name string) bool {
+	for i, c := range name {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
+		if !letter && (i == 0 || (c < '0' || c > '9') && c != '.') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// defaults are the settings of an instance that is small when idle and keeps
+// what it has acknowledged: fsync and full_page_writes stay as they are, on.
+func (c Config) defaults(bin Binaries) map[string]string {
+	s := map[string]string{
+		"cluster_name":                    "holdfast",
+		"huge_pages":                      "off", // many small instances would eat the host's reserve
+		"shared_buffers":                  "32MB",
+		"work_mem":                        "4MB",
+		"maintenance_work_mem":            "64MB",
+		"max_connections":                 "50",
+		"superuser_reserved_connections":  "5", // the appliance gets in when tenants fill the rest
+		"max_worker_processes":            "4",
+		"max_parallel_workers":            "2",
+		"max_parallel_workers_per_gather": "1",
+		"max_logical_replication_workers": "0", // tenants cannot subscribe; one process less
+		"autovacuum_max_workers":          "2",
+		"jit":                             "off",
+		"wal_level":                       "replica",
+		"max_wal_senders":                 "10",
+		"max_replication_slots":           "10",
+		"max_slot_wal_keep_size":          "4GB", // a receiver that is gone may not fill the disk
+		"max_wal_size":                    "256MB",
+		"min_wal_size":                    "32MB",
+		"hot_standby":                     "on",
+		"restart_after_crash":             "on",
+		"password_encryption":             "scram-sha-256",
+		"datestyle":                       "iso, mdy",
+		"default_text_search_config":      "pg_catalog.english",
+		"lc_messages":                     "C", // errors are read by this package, too
+		"dynamic_shared_memory_type":      "posix",
+	}
+	maps.Copy(s, logSettings())
+	maps.Copy(s, c.network())
+	if bin.has("pg_stat_statements") {
+		s["shared_preload_libraries"] = "pg_stat_statements"
+		s["pg_stat_statements.max"] = "1000"
+	}
+	return s
+}
+
+// network are the settings about who can reach the instance, and how.
+func (c Config) network() map[string]string {
+	listen := make([]string, len(c.Listen))
+	for i, address := range c.Listen {
+		listen[i] = quoteListItem(address)
+	}
+	s := map[string]string{
+		"port":                    strconv.Itoa(c.Port),
+		"listen_addresses":        strings.Join(listen, ","),
+		"unix_socket_directories": quoteListItem(c.SocketDir),
+		"unix_socket_permissions": "0700",
+	}
+	if len(c.Listen) > 0 {
+		s["ssl"] = "on"
+		s["ssl_cert_file"] = certificateFile
+		s["ssl_key_file"] = keyFile
+		s["ssl_min_protocol_version"] = "TLSv1.2"
+	}
+	return s
+}
+
+// quoteListItem writes s as one item of a list setting, by PostgreSQL's
+// SplitGUCList and SplitDirectoriesString: in double quotes, doubled within.
+func quoteListItem(s string) string {
+	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+}

@@ -1,0 +1,83 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// connectTimeout bounds one attempt to connect to a socket of this machine.
+const connectTimeout = 5 * time.Second
+
+// superuserConfig is the configuration of a connection as [Superuser] over
+// the private socket.
+func superuserConfig(socketDir string, port int, database string) (*pgx.ConnConfig, error) {
+	// Everything is said: pgx would take what is missing from PG* variables.
+	config, err := pgx.ParseConfig("sslmode=disable target_session_attrs=any passfile=/dev/null user=" + Superuser)
+	if err != nil {
+		return nil, err
+	}
+	config.Host, config.Port, config.Database = socketDir, uint16(port), database
+	config.Password, config.Fallbacks = "", nil
+	config.ConnectTimeout = connectTimeout
+	config.RuntimeParams = sessionSettings()
+	config.StatementCacheCapacity, config.DescriptionCacheCapacity = 0, 0
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	return config, nil
+}
+
+// sessionSettings are said at every start of a session, where they come
+// before what an owner has set on his database with ALTER DATABASE ... SET:
+// the superuser may not be led to a tenant's function by a search path, nor
+// be cut off by a tenant's time limits. Nor does the log get its statements:
+// some hold verifiers of passwords.
+func sessionSettings() map[string]string {
+	return map[string]string{
+		"application_name":                    "holdfast",
+		"client_encoding":                     "UTF8",
+		"search_path":                         "pg_catalog",
+		"role":                                "none",
+		"row_security":                        "on",
+		"default_transaction_read_only":       "off",
+		"default_transaction_isolation":       "read committed",
+		"statement_timeout":                   "0",
+		"lock_timeout":                        "0",
+		"idle_in_transaction_session_timeout": "0",
+		"idle_session_timeout":                "0",
+		"datestyle":                           "ISO",
+		"log_statement":                       "none",
+		"log_min_duration_statement":          "-1",
+		"log_min_error_statement":             "panic",
+		"standard_conforming_strings":         "on",
+	}
+}
+
+// connect opens a session as [Superuser].
+func connect(ctx context.Context, spec Spec, database string) (*pgx.Conn, error) {
+	config, err := superuserConfig(spec.Config.SocketDir, spec.Config.Port, database)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return conn, nil
+}
+
+// connectReplication opens a session for physical replication.
+func connectReplication(ctx context.Context, spec Spec) (*pgconn.PgConn, error) {
+	config, err := superuserConfig(spec.Config.SocketDir, spec.Config.Port, "")
+	if err != nil {
+		return nil, fmt.Errorf("connect for replication: %w", err)
+	}
+	config.RuntimeParams["replication"] = "true"
+	conn, err := pgconn.ConnectConfig(ctx, &config.Config)
+	if err != nil {
+		return nil, fmt.Errorf("connect for replication: %w", err)
+	}
+	return conn, nil
+}

@@ -1,0 +1,136 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
+)
+
+// DefaultMirror is the Maven repository of embedded-postgres's binaries.
+const DefaultMirror = "https://repo1.maven.org/maven2"
+
+// releases are the versions embedded-postgres knows, by major.
+func releases() map[int]embeddedpostgres.PostgresVersion {
+	return map[int]embeddedpostgres.PostgresVersion{
+		15: embeddedpostgres.V15,
+		16: embeddedpostgres.V16,
+		17: embeddedpostgres.V17,
+		18: embeddedpostgres.V18,
+	}
+}
+
+// newestRelease is the major that is downloaded when any will do.
+const newestRelease = 18
+
+// download fetches PostgreSQL (major 0 = the newest) through embedded-postgres,
+// has it prove the binaries by starting them once, and keeps them in
+// CacheDir/<version>. That directory comes into being whole, by one rename,
+// after the proof. While it is being fetched ctx is heeded at once, the proof
+// (a few seconds) is finished.
+func (s Search) download(ctx context.Context, major int) (Binaries, error) {
+	if major == 0 {
+		major = newestRelease
+	}
+	release, ok := releases()[major]
+	switch {
+	case !ok:
+		return Binaries{}, fmt.Errorf("there is no download of PostgreSQL %d: install the package postgresql-%d", major, major)
+	case s.NoFetch:
+		return Binaries{}, errors.New("not tried")
+	case s.CacheDir == "":
+		return Binaries{}, errors.New("there is no cache directory")
+	}
+	unlock, err := s.lockCache(ctx)
+	if err != nil {
+		return Binaries{}, err
+	}
+	defer unlock()
+	home := filepath.Join(s.CacheDir, strings.TrimSuffix(string(release), ".0"))
+	if bin, err := probe(ctx, filepath.Join(home, "bin"), OriginDownloaded); err == nil {
+		return bin, nil // another process was faster
+	}
+	if err := s.fetch(ctx, release, home); err != nil {
+		return Binaries{}, err
+	}
+	return probe(ctx, filepath.Join(home, "bin"), OriginDownloaded)
+}
+
+// fetch makes the directory home. The caller holds the cache's lock.
+func (s Search) fetch(ctx context.Context, release embeddedpostgres.PostgresVersion, home string) error {
+	aside, err := s.aside()
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(aside)
+	mirror := s.Mirror
+	if mirror == "" {
+		mirror = DefaultMirror
+	}
+	s.logger().Info("fetching PostgreSQL", "version", string(release), "from", mirror)
+	relay, err := newRelay(ctx, mirror)
+	if err != nil {
+		return err
+	}
+	err = proveDownload(ctx, release, aside, relay.url)
+	relayed := relay.close()
+	if err != nil {
+		// embedded-postgres does not say what the repository answered.
+		return fmt.Errorf("fetch PostgreSQL %s from %s: %w", release, mirror, errors.Join(relayed, ctx.Err(), err))
+	}
+	if err := os.RemoveAll(home); err != nil { // one that does not work any more
+		return fmt.Errorf("replace %s: %w", home, err)
+	}
+	return publishDir(filepath.Join(aside, "unpacked"), home)
+}
+
+// proveDownload lets embedded-postgres fetch, unpack and start the release,
+// all of it below aside and in a scratch data directory, and stop it again.
+func proveDownload(ctx context.Context, release embeddedpostgres.PostgresVersion, aside, repository string) error {
+	port, err := scratchPort()
+	if err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp("", "holdfast-proof-")
+	if err != nil {
+		return fmt.Errorf("make scratch directory: %w", err)
+	}
+	defer os.RemoveAll(scratch)
+	database := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
+		Version(release).
+		BinaryRepositoryURL(repository).
+		CachePath(filepath.Join(aside, "archive")).
+		BinariesPath(filepath.Join(aside, "unpacked")).
+		RuntimePath(filepath.Join(scratch, "run")). // Start removes it first
+		DataPath(filepath.Join(scratch, "data")).
+		Port(uint32(port)).
+		Password(rand.Text()). // it listens on localhost while it is proved
+		StartParameters(map[string]string{"unix_socket_directories": "", "fsync": "off"}).
+		StartTimeout(time.Minute).
+		Logger(io.Discard))
+	if err := database.Start(); err != nil {
+		return err
+	}
+	if err := database.Stop(); err != nil {
+		return fmt.Errorf("stop the scratch instance: %w", err)
+	}
+	return ctx.Err()
+}
+
+// scratchPort is a port that is free now.
+func scratchPort() (int, error) {
+	l, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}

@@ -1,0 +1,142 @@
+package postgres
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// identMap is the name of the map in pg_ident.conf.
+const identMap = "holdfast"
+
+// HBA says who may connect: over the private socket the operating system's
+// user OSUser as [Superuser]; over TCP the Users, to the Database alone, from
+// the networks in Allow.
+type HBA struct {
+	OSUser   string         // "" = the user this process runs as
+	Database string         // the tenant's database
+	Users    []string       // its login roles
+	Allow    []netip.Prefix // exactly who may connect; empty lets nobody in
+}
+
+// WriteHBA makes pg_hba.conf and pg_ident.conf in the data directory dir what
+// h says; they take effect at the next start or reload. The first rule that
+// fits decides, and what fits none is refused. It reports whether a file changed.
+//
+// Loopback may connect with or without TLS, everyone else with TLS only. The
+// superuser is refused on TCP whatever Allow says.
+func WriteHBA(dir string, h HBA) (changed bool, err error) {
+	rules, err := h.rules()
+	if err != nil {
+		return false, fmt.Errorf("write %s: %w", hbaFile, err)
+	}
+	ident, err := h.ident()
+	if err != nil {
+		return false, fmt.Errorf("write %s: %w", identFile, err)
+	}
+	first, err := publishChanged(filepath.Join(dir, hbaFile), []byte(rules), 0o600)
+	if err != nil {
+		return false, err
+	}
+	second, err := publishChanged(filepath.Join(dir, identFile), []byte(ident), 0o600)
+	return first || second, err
+}
+
+func (h HBA) ident() (string, error) {
+	name := h.OSUser
+	if name == "" {
+		// Not user.Current, which remembers who the process was first.
+		me, err := user.LookupId(strconv.Itoa(os.Geteuid()))
+		if err != nil {
+			return "", fmt.Errorf("look up own user: %w", err)
+		}
+		name = me.Username
+	}
+	quoted, err := quoteHBA(name)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("# Written by holdfast.\n%s %s %s\n", identMap, quoted, Superuser), nil
+}
+
+func (h HBA) rules() (string, error) {
+	var b strings.Builder
+	b.WriteString("# Written by holdfast.\n")
+	for _, rule := range []string{
+		"local all " + Superuser + " peer map=" + identMap,
+		"local replication " + Superuser + " peer map=" + identMap,
+		"local all all reject",
+		"host all " + Superuser + " all reject",
+		"host replication all all reject",
+	} {
+		b.WriteString(rule + "\n")
+	}
+	names, err := h.names()
+	if err != nil {
+		return "", err
+	}
+	for _, prefix := range h.Allow {
+		lines, err := networkRules(prefix)
+		if err != nil {
+			return "", err
+		}
+		for _, line := range lines {
+			fmt.Fprintf(&b, "%s %s %s scram-sha-256\n", line.kind, names, line.network)
+		}
+	}
+	b.WriteString("host all all all reject\n")
+	return b.String(), nil
+}
+
+// names are the database and user columns of the tenant's rules.
+func (h HBA) names() (string, error) {
+	if len(h.Allow) == 0 {
+		return "", nil // nobody to let in: a scratch instance has no tenant
+	}
+	if len(h.Users) == 0 {
+		return "", fmt.Errorf("networks are allowed but no users")
+	}
+	database, err := quoteHBA(h.Database)
+	if err != nil {
+		return "", fmt.Errorf("database: %w", err)
+	}
+	users := make([]string, len(h.Users))
+	for i, name := range h.Users {
+		if users[i], err = quoteHBA(name); err != nil {
+			return "", fmt.Errorf("user: %w", err)
+		}
+	}
+	return database + " " + strings.Join(users, ","), nil
+}
+
+type networkRule struct {
+	kind    string // host: with or without TLS; hostssl: with TLS only
+	network netip.Prefix
+}
+
+// networkRules are the rules that let the addresses of prefix in: the part of
+// it that is loopback by any means, the rest with TLS.
+func networkRules(prefix netip.Prefix) ([]networkRule, error) {
+	if !prefix.IsValid() {
+		return nil, fmt.Errorf("network %v is not valid", prefix)
+	}
+	if prefix.Addr().Is4In6() && prefix.Bits() >= 96 {
+		prefix = netip.PrefixFrom(prefix.Addr().Unmap(), prefix.Bits()-96)
+	}
+	prefix = prefix.Masked()
+	loopback := netip.MustParsePrefix("127.0.0.0/8")
+	if prefix.Addr().Is6() {
+		loopback = netip.MustParsePrefix("::1/128")
+	}
+	switch {
+	case !prefix.Overlaps(loopback):
+		return []networkRule{{"hostssl", prefix}}, nil
+	case prefix.Bits() >= loopback.Bits():
+		return []networkRule{{"host", prefix}}, nil
+	}
+	return []networkRule{{"host", loopback}, {"hostssl", prefix}}, nil
+}

@@ -1,0 +1,54 @@
+package postgres
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// isPostmaster reports whether process pid is the postmaster of the data
+// directory dir: it runs a program called postgres, its working directory is
+// dir (a postmaster goes there first of all), and it is none of the
+// postmaster's children, which put "postgres: " before their titles.
+func isPostmaster(pid int, dir string) bool {
+	return servesDir(pid, dir) && !bytes.HasPrefix(procFile(pid, "cmdline"), []byte("postgres: "))
+}
+
+// processesOf returns every process of PostgreSQL that works in dir.
+func processesOf(dir string) []int {
+	entries, _ := os.ReadDir("/proc")
+	var pids []int
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil && servesDir(pid, dir) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// servesDir compares the directories themselves, not their names: a data
+// directory may have been renamed, or reached through a link.
+func servesDir(pid int, dir string) bool {
+	proc := filepath.Join("/proc", strconv.Itoa(pid))
+	exe, err := os.Readlink(filepath.Join(proc, "exe"))
+	if err != nil {
+		return false // gone, a zombie, or another user's
+	}
+	// A package upgrade replaces the file under a running server.
+	if filepath.Base(strings.TrimSuffix(exe, " (deleted)")) != "postgres" {
+		return false
+	}
+	cwd, err := os.Stat(filepath.Join(proc, "cwd"))
+	if err != nil {
+		return false
+	}
+	own, err := os.Stat(dir)
+	return err == nil && os.SameFile(cwd, own)
+}
+
+func procFile(pid int, name string) []byte {
+	data, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), name))
+	return data
+}

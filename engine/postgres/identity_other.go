@@ -1,0 +1,26 @@
+//go:build !linux
+
+package postgres
+
+import (
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// isPostmaster reports whether process pid is the postmaster of the data
+// directory dir, as its command line says: we start it as `postgres -D dir`.
+func isPostmaster(pid int, dir string) bool {
+	out, err := exec.Command("ps", "-ww", "-o", "args=", "-p", strconv.Itoa(pid)).Output()
+	return err == nil && strings.HasSuffix(strings.TrimSpace(string(out)), "postgres -D "+dir)
+}
+
+// processesOf is unknown here: PostgreSQL itself refuses to start while
+// processes of a dead postmaster live, and launch tries again.
+func processesOf(string) []int { return nil }
+
+func processAlive(pid int) bool {
+	err := syscall.Kill(pid, 0)
+	return err == nil || err == syscall.EPERM
+}

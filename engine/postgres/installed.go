@@ -1,0 +1,81 @@
+package postgres
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// installedPlaces are the directories in which distributions and installers
+// put PostgreSQL's server programs. Not all of them exist.
+func installedPlaces(ctx context.Context) []string {
+	dirs := pgConfigBindir(ctx)
+	for _, pattern := range []string{
+		"/usr/lib/postgresql/*/bin",         // Debian, Ubuntu
+		"/usr/pgsql-*/bin",                  // the RPMs of postgresql.org
+		"/usr/libexec/postgresql*",          // Alpine
+		"/usr/lib64/pgsql/bin",              // Gentoo, Fedora
+		"/usr/local/pgsql/bin",              // from source
+		"/opt/homebrew/opt/postgresql*/bin", // Homebrew on Apple silicon
+		"/usr/local/opt/postgresql*/bin",    // Homebrew on Intel
+		"/home/linuxbrew/.linuxbrew/opt/postgresql*/bin",
+		"/opt/local/lib/postgresql*/bin", // MacPorts
+		"/Applications/Postgres.app/Contents/Versions/*/bin",
+	} {
+		found, _ := filepath.Glob(pattern)
+		dirs = append(dirs, found...)
+	}
+	return append(dirs, pathDirs()...)
+}
+
+// pgConfigBindir asks the pg_config on the PATH.
+func pgConfigBindir(ctx context.Context) []string {
+	path, err := exec.LookPath("pg_config")
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "--bindir")
+	cmd.Dir = "/"
+	out, err := cmd.Output()
+	if err != nil {
+		return nil
+	}
+	return []string{strings.TrimSpace(string(out))}
+}
+
+// pathDirs are the directories on the PATH that hold a server.
+func pathDirs() []string {
+	path, err := exec.LookPath("postgres")
+	if err != nil {
+		return nil
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return []string{filepath.Dir(path)}
+}
+
+// distinctDirs leaves out what is not a directory with a server in it, and
+// what was named before under another name.
+func distinctDirs(dirs []string) []string {
+	seen := map[string]bool{}
+	var kept []string
+	for _, dir := range dirs {
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil || seen[real] {
+			continue
+		}
+		seen[real] = true
+		// A directory of client tools alone is no candidate; one whose
+		// server cannot be run is, so that it can be said why.
+		if _, err := os.Lstat(filepath.Join(dir, "postgres")); err == nil {
+			kept = append(kept, dir)
+		}
+	}
+	return kept
+}

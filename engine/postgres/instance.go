@@ -1,0 +1,183 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+)
+
+// instance is one supervised postmaster. Whoever changes it holds busy. While
+// it is followed, a goroutine (keep) waits for its exit and brings it back,
+// and owns proc.
+type instance struct {
+	id string
+	launcher
+	log    *slog.Logger
+	report func(State, string)
+
+	life context.Context // ends when the instance is to stop for good
+	end  context.CancelFunc
+	busy chan struct{} // holds one token while somebody changes the instance
+
+	mu     sync.Mutex
+	spec   Spec
+	proc   *process // nil when there is none
+	state  State
+	reason string
+
+	unfollow context.CancelFunc // ends keep; guarded by busy, like ended
+	ended    chan struct{}      // closed when keep has ended; nil when it never began
+}
+
+func newInstance(spec Spec, l launcher, log *slog.Logger, report func(State, string)) *instance {
+	life, end := context.WithCancel(context.Background())
+	return &instance{
+		id: spec.ID, spec: spec, launcher: l, log: log.With("database", spec.ID), report: report,
+		life: life, end: end, busy: make(chan struct{}, 1),
+	}
+}
+
+// acquire waits for its turn to change the instance.
+func (i *instance) acquire(ctx context.Context) error {
+	select {
+	case i.busy <- struct{}{}:
+		if i.life.Err() != nil {
+			i.release()
+			return ErrUnknownInstance // stopped while we waited
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for another change of the instance: %w", ctx.Err())
+	}
+}
+
+func (i *instance) release() { <-i.busy }
+
+// within returns ctx ended by the instance's end, too.
+func (i *instance) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(i.life, func() { cancel(errors.New("the instance is being stopped")) })
+	return ctx, func() { unhook(); cancel(nil) }
+}
+
+func (i *instance) start(ctx context.Context) error {
+	if err := i.acquire(ctx); err != nil {
+		return err
+	}
+	defer i.release()
+	i.enter(StateStarting, "")
+	err := i.bringUp(ctx)
+	if err != nil {
+		i.enter(StateFailed, err.Error())
+	}
+	return err
+}
+
+// bringUp launches the postmaster and follows it. The caller holds busy.
+func (i *instance) bringUp(ctx context.Context) error {
+	within, cancel := i.within(ctx)
+	defer cancel()
+	p, err := i.launch(within, i.specification())
+	if err != nil {
+		return err
+	}
+	i.enter(StateRunning, "")
+	i.follow(p)
+	return nil
+}
+
+// stop ends the instance for good.
+func (i *instance) stop(ctx context.Context) error {
+	i.end() // whoever holds busy in order to start it gives up
+	i.busy <- struct{}{}
+	defer i.release()
+	err := i.halt(ctx)
+	i.enter(StateStopped, "")
+	return err
+}
+
+// halt ends keep, and then the process. The caller holds busy.
+func (i *instance) halt(ctx context.Context) error {
+	i.leave()
+	p := i.process()
+	if p == nil {
+		return nil
+	}
+	err := p.stop(ctx)
+	i.setProcess(nil)
+	return err
+}
+
+// restart stops the postmaster and starts it with the changed specification.
+func (i *instance) restart(ctx context.Context, change func(*Spec)) error {
+	if err := i.acquire(ctx); err != nil {
+		return err
+	}
+	defer i.release()
+	if err := i.halt(ctx); err != nil {
+		i.log.Warn("restart", "error", err)
+	}
+	i.mu.Lock()
+	change(&i.spec)
+	i.mu.Unlock()
+	i.enter(StateStarting, "")
+	err := i.bringUp(ctx)
+	if err != nil && i.life.Err() == nil {
+		i.enter(StateDown, err.Error())
+		i.follow(nil)
+	}
+	return err
+}
+
+// detach lets go of the process and leaves it running.
+func (i *instance) detach() {
+	i.end()
+	i.busy <- struct{}{}
+	defer i.release()
+	i.leave()
+	if p := i.process(); p != nil {
+		p.detach()
+		i.setProcess(nil)
+	}
+}
+
+// enter records a state and reports it, when it is another or has another
+// reason.
+func (i *instance) enter(state State, reason string) {
+	i.mu.Lock()
+	same := i.state == state && i.reason == reason
+	i.state, i.reason = state, reason
+	i.mu.Unlock()
+	if !same {
+		i.report(state, reason)
+	}
+}
+
+func (i *instance) specification() Spec {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.spec
+}
+
+func (i *instance) status() (State, string, int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.proc == nil {
+		return i.state, i.reason, 0
+	}
+	return i.state, i.reason, i.proc.pid
+}
+
+func (i *instance) process() *process {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.proc
+}
+
+func (i *instance) setProcess(p *process) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.proc = p
+}

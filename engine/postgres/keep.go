@@ -1,0 +1,162 @@
+package postgres
+
+import (
+	"context"
+	"time"
+)
+
+// The back-off between two attempts to bring an instance back: none before
+// the first, then doubling; and how many must fail in a row until the instance
+// counts as failed.
+const (
+	firstDelay    = 100 * time.Millisecond
+	longestDelay  = 30 * time.Second
+	failuresUntil = 5
+)
+
+// stableAfter is how long a postmaster must have run for its end not to count
+// as one more failure in a row.
+const stableAfter = 10 * time.Second
+
+// logEvery is how often the size of the log is looked at.
+const logEvery = 10 * time.Second
+
+// follow begins to keep the instance up: p, or nil to bring one up first. The
+// caller holds busy, and keep is not running.
+func (i *instance) follow(p *process) {
+	i.setProcess(p)
+	ctx, cancel := context.WithCancel(i.life)
+	ended := make(chan struct{})
+	i.unfollow, i.ended = cancel, ended
+	go func() {
+		defer close(ended)
+		i.keep(ctx, p)
+	}()
+}
+
+// leave ends keep and waits for it. The caller holds busy.
+func (i *instance) leave() {
+	if i.ended != nil {
+		i.unfollow()
+		<-i.ended
+	}
+}
+
+// keepUp begins to bring a new instance up, without end.
+func (i *instance) keepUp() error {
+	if err := i.acquire(context.Background()); err != nil {
+		return err
+	}
+	defer i.release()
+	i.enter(StateStarting, "")
+	i.follow(nil)
+	return nil
+}
+
+// keep waits for the exit of p and brings the instance back, again and again,
+// until ctx ends.
+func (i *instance) keep(ctx context.Context, p *process) {
+	var b backoff
+	for {
+		if p != nil {
+			began := time.Now()
+			if !i.attend(ctx, p) {
+				return
+			}
+			if time.Since(began) > stableAfter {
+				b = backoff{}
+			}
+			i.lost(p)
+		}
+		if p = i.revive(ctx, &b); p == nil {
+			return
+		}
+	}
+}
+
+// attend waits for the exit of p; false when ctx ended before.
+func (i *instance) attend(ctx context.Context, p *process) bool {
+	tick := time.NewTicker(logEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.done:
+			return p.exited && ctx.Err() == nil
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+			err := rotateLog(i.specification().Dir, logSize, func() error { return p.signal(logrotate) })
+			if err != nil {
+				i.log.Warn("rotate server log", "error", err)
+			}
+		}
+	}
+}
+
+// lost records that p is gone: at once, and then once more with what it wrote
+// to its log before, if it did.
+func (i *instance) lost(p *process) {
+	dir := i.specification().Dir
+	reason := "the server process ended: " + p.reason
+	i.mu.Lock()
+	i.proc, i.state, i.reason = nil, StateDown, reason
+	i.mu.Unlock()
+	i.report(StateDown, reason)
+	awaitLog(dir, 100*time.Millisecond)
+	if words := p.born.lastWords(p.pid, 3); words != "" {
+		reason += indented(words)
+		i.enter(StateDown, reason)
+	}
+	i.log.Error("postmaster ended", "pid", p.pid, "reason", reason)
+}
+
+// revive tries to bring the instance up until it is, or ctx ends (nil).
+func (i *instance) revive(ctx context.Context, b *backoff) *process {
+	for {
+		if pause(ctx, b.delay()) != nil {
+			return nil
+		}
+		p, err := i.attempt(ctx)
+		if ctx.Err() != nil {
+			return nil // attempt has handed p over, or there is none
+		}
+		if err == nil {
+			return p
+		}
+		i.log.Error("bring postmaster back", "attempt", b.tries, "error", err)
+		if b.tries >= failuresUntil {
+			i.enter(StateFailed, err.Error())
+		} else {
+			i.enter(StateDown, err.Error())
+		}
+	}
+}
+
+// attempt launches once, as the one who may change the instance.
+func (i *instance) attempt(ctx context.Context) (*process, error) {
+	if err := i.acquire(ctx); err != nil {
+		return nil, err
+	}
+	defer i.release()
+	p, err := i.launch(ctx, i.specification())
+	if err != nil {
+		return nil, err
+	}
+	i.setProcess(p)
+	i.enter(StateRunning, "")
+	return p, nil
+}
+
+// backoff counts attempts and spaces them.
+type backoff struct {
+	tries int
+}
+
+// delay returns how long to wait before the next attempt, and counts it.
+func (b *backoff) delay() time.Duration {
+	b.tries++
+	if b.tries == 1 {
+		return 0
+	}
+	return min(firstDelay<<min(b.tries-2, 20), longestDelay)
+}

@@ -1,0 +1,234 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ErrPortInUse says that another process holds the instance's TCP port.
+var ErrPortInUse = errors.New("the port is in use by another process")
+
+// Spec is everything that is needed to run an instance.
+type Spec struct {
+	ID     string
+	Bin    Binaries
+	Dir    string // the data directory, absolute
+	Config Config // an empty SocketDir means SocketDir(Dir)
+	HBA    HBA
+}
+
+// launcher brings up postmasters.
+type launcher struct {
+	log  *slog.Logger
+	nice int // niceness of what it starts
+}
+
+// launch writes the configuration, and starts a postmaster or adopts the one
+// that already serves the directory; it returns once connections are
+// accepted. When ctx ends before, the postmaster is stopped again. An adopted one
+// that runs with another configuration is restarted.
+func (l launcher) launch(ctx context.Context, spec Spec) (*process, error) {
+	running, err := readPIDFile(spec.Dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("read postmaster.pid: %w", err)
+	}
+	changed, err := configure(spec)
+	if err != nil {
+		return nil, err
+	}
+	p, err := adopt(spec.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if p == nil {
+		return l.start(ctx, spec)
+	}
+	l.log.Info("postmaster adopted", "database", spec.ID, "pid", p.pid)
+	if changed || running.port != spec.Config.Port || running.socketDir != spec.Config.SocketDir {
+		if err := p.stop(ctx); err != nil {
+			return nil, fmt.Errorf("restart adopted postmaster: %w", err)
+		}
+		return l.start(ctx, spec)
+	}
+	err = awaitReady(ctx, spec, p)
+	if err == nil {
+		// Always: whoever wrote the rules may have died before the signal.
+		err = reloadProcess(ctx, spec, p)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("adopt postmaster: %w", err), p.kill())
+	}
+	return p, nil
+}
+
+// configure writes everything PostgreSQL reads at its start, and reports
+// whether the settings are others than before.
+func configure(spec Spec) (changed bool, err error) {
+	if err := os.MkdirAll(filepath.Join(spec.Dir, logDir), 0o700); err != nil {
+		return false, fmt.Errorf("make log directory: %w", err)
+	}
+	if _, err = WriteHBA(spec.Dir, spec.HBA); err != nil {
+		return false, err
+	}
+	return WriteConfig(spec.Bin, spec.Dir, spec.Config)
+}
+
+// start starts a postmaster in a directory that none serves.
+func (l launcher) start(ctx context.Context, spec Spec) (*process, error) {
+	deadline := time.Now().Add(sharedMemoryWait)
+	for {
+		if err := clearRemains(ctx, spec.Dir); err != nil {
+			return nil, err
+		}
+		p, err := l.startOnce(ctx, spec)
+		// Processes of a dead postmaster that could not be seen from here
+		// may still hold its shared memory; they end soon.
+		if err == nil || !strings.Contains(err.Error(), "shared memory block") || time.Now().After(deadline) {
+			return p, err
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// sharedMemoryWait is how long a start waits for a dead postmaster's children
+// to let go of its shared memory.
+const sharedMemoryWait = 10 * time.Second
+
+func (l launcher) startOnce(ctx context.Context, spec Spec) (*process, error) {
+	mark := markLog(spec.Dir)
+	p, err := startProcess(spec.Bin, spec.Dir, l.nice)
+	if err != nil {
+		return nil, fmt.Errorf("start postmaster: %w", err)
+	}
+	err = awaitReady(ctx, spec, p)
+	if err != nil {
+		err = errors.Join(err, p.kill())
+		awaitLog(spec.Dir, time.Second)
+	}
+	lines := mark.tail(10)
+	if portTaken(lines, p.pid) {
+		err = errors.Join(fmt.Errorf("port %d: %w", spec.Config.Port, ErrPortInUse), p.kill())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start postmaster: %w%s", err, indented(lines))
+	}
+	p.born = markLog(spec.Dir)
+	return p, nil
+}
+
+// awaitLog waits, for a moment, until the log is whole after its postmaster
+// has ended: the collector, a process of its own, writes down what is in its
+// pipe and ends.
+func awaitLog(dir string, limit time.Duration) {
+	for began := time.Now(); len(processesOf(dir)) > 0 && time.Since(began) < limit; {
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// portTaken reports whether the postmaster said that an address was taken.
+// With several addresses PostgreSQL goes on when it has one of them, and who
+// connects to the other reaches somebody else. Only a line of the
+// postmaster's own counts: tenants can put texts into the log, too.
+func portTaken(lines string, pid int) bool {
+	for line := range strings.Lines(lines) {
+		if line[0] != '\t' && strings.Contains(line, fmt.Sprintf(" [%d] LOG:  could not bind", pid)) &&
+			strings.Contains(line, "already in use") {
+			return true
+		}
+	}
+	return false
+}
+
+// awaitReady waits until the postmaster lets the superuser in; the error says
+// that it exited, or that ctx ended.
+func awaitReady(ctx context.Context, spec Spec, p *process) error {
+	for {
+		if file, err := readPIDFile(spec.Dir); err == nil && file.pid == p.pid && file.accepting() {
+			conn, err := connect(ctx, spec, "postgres")
+			if err == nil {
+				return conn.Close(ctx)
+			}
+		}
+		select {
+		case <-p.done:
+			return errors.New(p.reason)
+		case <-ctx.Done():
+			return fmt.Errorf("wait until it accepts connections: %w", ctx.Err())
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// How long processes of a dead postmaster may live before they are asked to
+// quit, and then killed. Idle ones see its death at once, busy ones only when
+// they next wait for something, and a database should be back in 2 s.
+const (
+	orphanPatience = 100 * time.Millisecond
+	orphanQuit     = 400 * time.Millisecond
+)
+
+// clearRemains clears away what a postmaster that did not stop in order has
+// left in dir: its children, and a postmaster.pid whose number another
+// process has taken. The caller has seen that no postmaster serves dir.
+func clearRemains(ctx context.Context, dir string) error {
+	file, err := readPIDFile(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // it stopped in order
+	}
+	if err != nil {
+		return fmt.Errorf("read postmaster.pid: %w", err)
+	}
+	if err := endOrphans(ctx, dir); err != nil {
+		return err
+	}
+	if file.pid == 0 || syscall.Kill(file.pid, 0) == nil {
+		return clearPIDFile(dir)
+	}
+	return nil
+}
+
+// endOrphans waits until no process of PostgreSQL works in dir, with rising
+// force. There is nothing left to save in them: without their postmaster the
+// next one recovers from the WAL.
+func endOrphans(ctx context.Context, dir string) error {
+	began := time.Now()
+	for {
+		pids := processesOf(dir)
+		if len(pids) == 0 {
+			return nil
+		}
+		waited := time.Since(began)
+		for _, pid := range pids {
+			switch {
+			case waited > orphanPatience+orphanQuit:
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			case waited > orphanPatience:
+				_ = syscall.Kill(pid, syscall.SIGQUIT)
+			}
+		}
+		if err := pause(ctx, 10*time.Millisecond); err != nil {
+			return fmt.Errorf("wait for the processes of a dead postmaster: %w", err)
+		}
+	}
+}
+
+// pause waits for d, or until ctx ends and says so.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,125 @@
+package postgres
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// The server's log is a ring of files: postgres.log, and the older ones
+// postgres.1.log up to postgres.4.log, each about logSize bytes.
+const (
+	logSize = 10 << 20
+	logKept = 4
+)
+
+// logSettings leave rotation to rotateLog: what the logging collector does
+// itself bounds a file by time or by size, but never the sum.
+func logSettings() map[string]string {
+	return map[string]string{
+		"logging_collector":          "on",
+		"log_directory":              logDir,
+		"log_filename":               logFile,
+		"log_file_mode":              "0600",
+		"log_rotation_age":           "0",
+		"log_rotation_size":          "0",
+		"log_line_prefix":            "%m [%p] %q%u@%d ",
+		"log_min_duration_statement": "1s",
+		"log_connections":            "off",
+		"log_disconnections":         "off",
+	}
+}
+
+// rotateLog moves the log of the data directory dir one place on when it has
+// grown over limit bytes, and asks the postmaster (as `pg_ctl logrotate` does,
+// by a file and a signal) for a new one.
+func rotateLog(dir string, limit int64, signal func() error) error {
+	path := filepath.Join(dir, logDir, logFile)
+	info, err := os.Stat(path)
+	if err != nil || info.Size() < limit {
+		return nil // no log is no reason to worry: it comes with the first line
+	}
+	for i := logKept - 1; i >= 0; i-- {
+		if err := os.Rename(ringFile(dir, i), ringFile(dir, i+1)); err != nil && !os.IsNotExist(err) {
+			return fmt.Errorf("rotate log: %w", err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "logrotate"), nil, 0o600); err != nil {
+		return fmt.Errorf("rotate log: %w", err)
+	}
+	return signal()
+}
+
+func ringFile(dir string, i int) string {
+	if i == 0 {
+		return filepath.Join(dir, logDir, logFile)
+	}
+	return filepath.Join(dir, logDir, fmt.Sprintf("postgres.%d.log", i))
+}
+
+// logMark remembers how long the log was when a start began.
+type logMark struct {
+	dir    string
+	offset int64
+}
+
+func markLog(dir string) logMark {
+	info, err := os.Stat(ringFile(dir, 0))
+	if err != nil {
+		return logMark{dir: dir}
+	}
+	return logMark{dir, info.Size()}
+}
+
+// tail returns the last lines the server wrote since the mark, to its log or
+// before that to its standard error; "" when it wrote nothing.
+func (m logMark) tail(lines int) string {
+	text := tailOf(filepath.Join(m.dir, logDir, startFile), 0) + tailOf(ringFile(m.dir, 0), m.offset)
+	var kept []string
+	for line := range strings.Lines(text) {
+		if !strings.Contains(line, "logging collector process") && !strings.Contains(line, "Future log output will appear") {
+			kept = append(kept, strings.TrimRight(line, "\n"))
+		}
+	}
+	if len(kept) > lines {
+		kept = kept[len(kept)-lines:]
+	}
+	return strings.Join(kept, "\n")
+}
+
+// lastWords returns the last lines that the postmaster itself wrote to its
+// log since the mark, but for those of every day. What its children wrote may
+// hold a tenant's data.
+func (m logMark) lastWords(pid, lines int) string {
+	var kept []string
+	for line := range strings.Lines(tailOf(ringFile(m.dir, 0), m.offset)) {
+		own := line[0] != '\t' && strings.Contains(line, fmt.Sprintf(" [%d] ", pid))
+		if own && !strings.Contains(line, "ready to accept") && !strings.Contains(line, "received SIGHUP") {
+			kept = append(kept, strings.TrimRight(line, "\n"))
+		}
+	}
+	return strings.Join(kept[max(0, len(kept)-lines):], "\n")
+}
+
+// tailOf reads a file from offset on, its last 16 KiB at most.
+func tailOf(path string, offset int64) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return ""
+	}
+	if offset > info.Size() {
+		offset = 0 // it was rotated since
+	}
+	offset = max(offset, info.Size()-16<<10)
+	var b bytes.Buffer
+	_, _ = io.Copy(&b, io.NewSectionReader(f, offset, info.Size()-offset))
+	return b.String()
+}

@@ -1,0 +1,20 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+)
+
+// StopOrphan shuts down the postmaster that serves dir, which an earlier
+// process of the appliance may have left behind, by force when ctx ends. It
+// returns when nothing serves dir; nothing doing so, or no dir at all, is fine.
+func StopOrphan(ctx context.Context, dir string) error {
+	p, err := adopt(dir)
+	if err != nil {
+		return fmt.Errorf("look for a postmaster: %w", err)
+	}
+	if p == nil {
+		return clearRemains(ctx, dir)
+	}
+	return p.stop(ctx)
+}

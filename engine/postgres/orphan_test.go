@@ -1,0 +1,91 @@
+package postgres_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/postgrestest"
+)
+
+func TestStopOrphan(t *testing.T) {
+	d := postgrestest.Prepare(t)
+	if err := postgres.StopOrphan(t.Context(), d.Spec.Dir); err != nil {
+		t.Errorf("nothing runs: %v", err)
+	}
+	if err := postgres.StopOrphan(t.Context(), filepath.Join(t.TempDir(), "nothing")); err != nil {
+		t.Errorf("no directory: %v", err)
+	}
+	s, _ := supervisor(t)
+	if err := s.Start(t.Context(), d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	_, _, pid := s.Status(d.Spec.ID)
+	s.Detach()
+	if err := postgres.StopOrphan(t.Context(), d.Spec.Dir); err != nil {
+		t.Error(err)
+	}
+	if syscall.Kill(pid, 0) == nil {
+		t.Error("it still runs")
+	}
+}
+
+// An appliance that was killed while it made a spare leaves its postmaster.
+func TestSpareLeftRunning(t *testing.T) {
+	dir := t.TempDir()
+	bin := postgrestest.Binaries(t)
+	half := filepath.Join(dir, "spare-1-"+bin.Version+"-x.building")
+	if err := postgres.Init(t.Context(), bin, half); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := supervisor(t)
+	spec := postgres.Spec{ID: "half", Bin: bin, Dir: half, Config: postgres.Config{Port: 5432}}
+	if err := s.Start(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	s.Detach()
+	spares(t, dir, 1)
+	if _, err := os.Stat(half); err == nil {
+		t.Error("it is still there")
+	}
+	if left := processesBelow(t, dir); len(left) > 0 {
+		t.Errorf("still running: %v", left)
+	}
+}
+
+func TestSessions(t *testing.T) {
+	d := postgrestest.Instance(t)
+	super := d.Superuser(t, "postgres")
+	owner := d.Owner(t)
+	got, err := postgres.Sessions(t.Context(), super, "app")
+	if err != nil || len(got) != 1 || got[0].PID != int(owner.PgConn().PID()) || got[0].Address.String() != "127.0.0.1" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// The postmaster really opens a new log after a rotation.
+func TestLogrotateSignal(t *testing.T) {
+	d := postgrestest.Instance(t)
+	log := filepath.Join(d.Spec.Dir, "log", "postgres.log")
+	eventually(t, 5*time.Second, "a log", func() bool { _, err := os.Stat(log); return err == nil })
+	if err := os.Rename(log, log+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(d.Spec.Dir, "logrotate"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, _, pid := d.Supervisor.Status(d.Spec.ID)
+	if err := syscall.Kill(pid, syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 5*time.Second, "a new log", func() bool {
+		_, _ = d.Owner(t).Exec(context.Background(), "select nonsense")
+		data, err := os.ReadFile(log)
+		return err == nil && strings.Contains(string(data), "nonsense")
+	})
+}

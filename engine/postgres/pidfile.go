@@ -1,0 +1,56 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// pidFile is what postmaster.pid says, line by line as PostgreSQL's
+// pidfile.h (LOCK_FILE_LINE_*) numbers them.
+type pidFile struct {
+	pid       int
+	port      int
+	socketDir string
+	status    string // "starting", "ready", "standby", "stopping"
+}
+
+// accepting reports whether the postmaster lets clients in, to read at least.
+func (f pidFile) accepting() bool { return f.status == "ready" || f.status == "standby" }
+
+func pidFilePath(dir string) string { return filepath.Join(dir, "postmaster.pid") }
+
+// readPIDFile reads dir's postmaster.pid; os.ErrNotExist when there is none. A
+// file cut short by a crash gives what it has, a pid of 0 when not even that.
+func readPIDFile(dir string) (pidFile, error) {
+	data, err := os.ReadFile(pidFilePath(dir))
+	if err != nil {
+		return pidFile{}, err
+	}
+	lines := strings.Split(string(data), "\n")
+	line := func(n int) string {
+		if n > len(lines) {
+			return ""
+		}
+		return strings.TrimSpace(lines[n-1])
+	}
+	pid, _ := strconv.Atoi(line(1))
+	port, _ := strconv.Atoi(line(4))
+	return pidFile{pid: max(pid, 0), port: port, socketDir: line(5), status: line(8)}, nil
+}
+
+// clearPIDFile makes way for a start in a directory that no postmaster
+// serves. PostgreSQL itself takes over a file whose process is gone or is
+// another user's; it refuses one whose number another process of this user
+// has taken since, as after a power cut. The caller has seen that the process
+// is no postmaster of dir and that none of its children live, and is the only one
+// who starts postmasters there.
+func clearPIDFile(dir string) error {
+	if err := os.Remove(pidFilePath(dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove stale postmaster.pid: %w", err)
+	}
+	return nil
+}

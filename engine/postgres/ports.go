@@ -1,0 +1,43 @@
+package postgres
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+)
+
+// FreePort returns the lowest port from lo to hi that is not taken and can be
+// bound, now, on every address in listen ("*" is every address). What binds it
+// afterwards may still lose it to somebody else, and says so.
+func FreePort(lo, hi int, listen []string, taken func(int) bool) (int, error) {
+	var reason error
+	for port := lo; port <= hi; port++ {
+		if taken != nil && taken(port) {
+			continue
+		}
+		if err := canBind(port, listen); err != nil {
+			reason = err
+			continue
+		}
+		return port, nil
+	}
+	if reason != nil {
+		return 0, fmt.Errorf("no free port from %d to %d: %w", lo, hi, reason)
+	}
+	return 0, fmt.Errorf("no free port from %d to %d: all are in use by other databases", lo, hi)
+}
+
+// canBind binds the port on each address and lets go of it.
+func canBind(port int, listen []string) error {
+	for _, host := range listen {
+		if host == "*" {
+			host = ""
+		}
+		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+		if err != nil {
+			return err
+		}
+		l.Close()
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package postgrestest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// cacheName is the directory in the user's cache where a run without an
+// installed PostgreSQL keeps the one it downloads.
+const cacheName = "holdfast-test"
+
+// startTimeout bounds everything that is not a test's own: a machine busy
+// with other work is slow, a hang is longer.
+const startTimeout = 60 * time.Second
+
+// Binaries finds PostgreSQL as the product does; where none is installed it
+// downloads one, once for all runs. It fails the test when there is none.
+func Binaries(tb testing.TB) postgres.Binaries {
+	tb.Helper()
+	bin, err := binaries()
+	if err != nil {
+		tb.Fatalf("find PostgreSQL: %v", err)
+	}
+	return bin
+}
+
+// The binaries and the pool of spares are found and made once for the process.
+var (
+	binaries = sync.OnceValues(findBinaries)
+	poolMu   sync.Mutex
+	pool     *postgres.Spares
+)
+
+func findBinaries() (postgres.Binaries, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return postgres.Binaries{}, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	return postgres.Search{CacheDir: filepath.Join(cache, cacheName)}.Find(ctx)
+}
+
+// TakeSpare moves a fresh spare to dest, which must not exist and must lie
+// below the run's temporary directory (tb.TempDir does).
+func TakeSpare(tb testing.TB, dest string) {
+	tb.Helper()
+	bin := Binaries(tb)
+	poolMu.Lock()
+	if pool == nil {
+		var err error
+		pool, err = postgres.NewSpares(postgres.SparesOptions{Dir: filepath.Join(os.TempDir(), "spares"), Want: 1, Bin: bin})
+		if err != nil {
+			poolMu.Unlock()
+			tb.Fatalf("make pool of spares: %v", err)
+		}
+		pool.Start()
+	}
+	p := pool
+	poolMu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	if err := p.Take(ctx, dest); err != nil {
+		tb.Fatalf("take spare: %v", err)
+	}
+}
+
+func closePool() {
+	poolMu.Lock()
+	defer poolMu.Unlock()
+	if pool != nil {
+		pool.Close()
+	}
+}
+
+// Database is a throw-away instance with its tenant, reachable over TCP from
+// loopback.
+type Database struct {
+	Supervisor *postgres.Supervisor
+	Spec       postgres.Spec
+	Tenant     postgres.Tenant
+	CA         postgres.CA
+}
+
+// Instance starts a throw-away instance and stops it when the test ends.
+func Instance(tb testing.TB) *Database {
+	tb.Helper()
+	return InstanceWith(tb, func(*postgres.Spec) {})
+}
+
+// InstanceWith is Instance with another specification.
+func InstanceWith(tb testing.TB, change func(*postgres.Spec)) *Database {
+	tb.Helper()
+	d := Prepare(tb)
+	change(&d.Spec)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	d.Supervisor = postgres.NewSupervisor(postgres.SupervisorOptions{})
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+		defer cancel()
+		if err := d.Supervisor.Close(ctx); err != nil {
+			tb.Errorf("stop throw-away instance: %v", err)
+		}
+	})
+	if err := d.Supervisor.Start(ctx, d.Spec); err != nil {
+		tb.Fatalf("start throw-away instance: %v", err)
+	}
+	d.provision(tb)
+	return d
+}
+
+// Prepare makes a data directory with a certificate, and the specification of
+// its instance, and starts nothing.
+func Prepare(tb testing.TB) *Database {
+	tb.Helper()
+	dir := filepath.Join(tb.TempDir(), "data")
+	TakeSpare(tb, dir)
+	ca, err := postgres.LoadOrCreateCA(tb.TempDir())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := ca.Issue(dir, []string{"localhost", "127.0.0.1", "::1"}, 24*time.Hour); err != nil {
+		tb.Fatal(err)
+	}
+	port, err := freePort()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tenant := postgres.Tenant{
+		Database: "app", Owner: "app", OwnerPassword: model.NewSecret(rand.Text()),
+		ReadOnly: "app_readonly", ReadOnlyPassword: model.NewSecret(rand.Text()),
+	}
+	return &Database{CA: ca, Tenant: tenant, Spec: postgres.Spec{
+		ID: "db_" + filepath.Base(filepath.Dir(dir)), Bin: Binaries(tb), Dir: dir,
+		Config: postgres.Config{Port: port, Listen: []string{"127.0.0.1"}},
+		HBA: postgres.HBA{
+			Database: tenant.Database, Users: []string{tenant.Owner, tenant.ReadOnly},
+			Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		},
+	}}
+}
+
+func (d *Database) provision(tb testing.TB) {
+	tb.Helper()
+	conn := d.Superuser(tb, "postgres")
+	if err := postgres.Provision(tb.Context(), conn, d.Tenant); err != nil {
+		tb.Fatalf("provision throw-away instance: %v", err)
+	}
+}
+
+// Superuser opens a session as the appliance's own role; it is closed when
+// the test ends.
+func (d *Database) Superuser(tb testing.TB, database string) *pgx.Conn {
+	tb.Helper()
+	conn, err := d.Supervisor.Connect(tb.Context(), d.Spec.ID, database)
+	return closed(tb, conn, err)
+}
+
+// Owner opens a session as the owner, over TCP with TLS.
+func (d *Database) Owner(tb testing.TB) *pgx.Conn {
+	tb.Helper()
+	conn, err := pgx.Connect(tb.Context(), d.URL(d.Tenant.Owner, d.Tenant.OwnerPassword))
+	return closed(tb, conn, err)
+}
+
+// ReadOnly opens a session as the read-only role, over TCP with TLS.
+func (d *Database) ReadOnly(tb testing.TB) *pgx.Conn {
+	tb.Helper()
+	conn, err := pgx.Connect(tb.Context(), d.URL(d.Tenant.ReadOnly, d.Tenant.ReadOnlyPassword))
+	return closed(tb, conn, err)
+}
+
+// URL is the connection URL of a role.
+func (d *Database) URL(role string, password model.Secret) string {
+	return fmt.Sprintf("postgres://%s:%s@127.0.0.1:%d/%s?sslmode=require", role, password.Reveal(), d.Spec.Config.Port, d.Tenant.Database)
+}
+
+func closed(tb testing.TB, conn *pgx.Conn, err error) *pgx.Conn {
+	tb.Helper()
+	if err != nil {
+		tb.Fatalf("connect to throw-away instance: %v", err)
+	}
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = conn.Close(ctx)
+	})
+	return conn
+}
+
+// freePort draws a port below the range from which the system gives ports to
+// clients. Packages are tested side by side: the start is drawn, so that two
+// of them seldom want the same one.
+func freePort() (int, error) {
+	var b [2]byte
+	_, _ = rand.Read(b[:])
+	lo := 10000 + (int(b[0])<<8|int(b[1]))%20000
+	return postgres.FreePort(lo, lo+500, []string{"127.0.0.1"}, nil)
+}
+
+// SocketDir is the private directory of the instance's socket.
+func (d *Database) SocketDir(tb testing.TB) string {
+	tb.Helper()
+	if d.Spec.Config.SocketDir != "" {
+		return d.Spec.Config.SocketDir
+	}
+	dir, err := postgres.SocketDir(d.Spec.Dir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return dir
+}

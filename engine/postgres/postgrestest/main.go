@@ -1,0 +1,45 @@
+package postgrestest
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// Main runs the tests of a package and ends the process: status 1 when a test
+// failed, or when a PostgreSQL process was left running.
+func Main(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if fuzzing() {
+		// The fuzzer starts the test binary again, which another user could
+		// not; fuzz targets need no PostgreSQL.
+		return m.Run()
+	}
+	tmp, err := becomeOrdinary()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "postgrestest:", err)
+		return 1
+	}
+	code := m.Run()
+	closePool()
+	if left := leftovers(tmp); len(left) > 0 {
+		fmt.Fprintf(os.Stderr, "postgrestest: PostgreSQL processes left running, now killed:\n\t%s\n", strings.Join(left, "\n\t"))
+		code = 1
+	}
+	if err := os.RemoveAll(tmp); err != nil {
+		fmt.Fprintln(os.Stderr, "postgrestest: remove temporary files:", err)
+		code = 1
+	}
+	return code
+}
+
+func fuzzing() bool {
+	for _, arg := range os.Args[1:] {
+		if name, value, _ := strings.Cut(strings.TrimLeft(arg, "-"), "="); (name == "test.fuzz" && value != "") || name == "test.fuzzworker" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,39 @@
+package postgrestest
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// keepOutputs opens, as root, the files that `go test` has asked the testing
+// package to write (the log for its cache, profiles): they lie in
+// directories that only root can enter. What it is told instead is
+// /proc/self/fd/N, which leads to the open file whatever the directory.
+func keepOutputs(uid, gid int) error {
+	for n, arg := range os.Args {
+		name, path, found := strings.Cut(arg, "=")
+		if n == 0 || !found || path == "" {
+			continue
+		}
+		open := os.Create
+		switch strings.TrimLeft(name, "-") {
+		case "test.testlogfile", "test.coverprofile", "test.cpuprofile", "test.memprofile",
+			"test.blockprofile", "test.mutexprofile", "test.trace":
+		case "test.gocoverdir":
+			open = os.Open
+		default:
+			continue
+		}
+		f, err := open(path)
+		if err != nil {
+			return err
+		}
+		if err := f.Chown(uid, gid); err != nil {
+			return err
+		}
+		// f stays open to the end of the process, which is what it is for.
+		os.Args[n] = fmt.Sprintf("%s=/proc/self/fd/%d", name, dupForever(f))
+	}
+	return nil
+}

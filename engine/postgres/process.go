@@ -1,0 +1,163 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// process is a postmaster, started by us or adopted. Its one goroutine waits
+// for the exit and ends with it, or with detach.
+type process struct {
+	pid    int
+	child  *exec.Cmd // nil when adopted
+	watch  *watch
+	born   logMark       // where its log stood when it was started or adopted
+	done   chan struct{} // closed when the goroutine has ended
+	exited bool          // after done: it is gone, not merely let go of
+	reason string        // after done: how it went
+}
+
+// startProcess starts `postgres -D dir`. It is not pg_ctl's child but ours,
+// so that its exit is noticed at once and its status known; in a process
+// group of its own, so that Ctrl-C in a terminal does not reach it; its output
+// goes to a file and not into a pipe, which would break when it outlives us.
+func startProcess(bin Binaries, dir string, nice int) (*process, error) {
+	out, err := os.OpenFile(filepath.Join(dir, logDir, startFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open output of the start: %w", err)
+	}
+	defer out.Close()
+	cmd := exec.Command(bin.Tool("postgres"), "-D", dir)
+	cmd.Env = bin.Env()
+	cmd.Dir = dir
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	renice(cmd.Process.Pid, nice)
+	w, err := newWatch(cmd.Process.Pid)
+	if err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return nil, fmt.Errorf("watch process %d: %w", cmd.Process.Pid, err)
+	}
+	return follow(dir, cmd.Process.Pid, cmd, w), nil
+}
+
+// adopt takes over the postmaster that serves dir; nil when there is none.
+// The number in postmaster.pid may by now be anybody's: the process is first
+// pinned, then asked who it is.
+func adopt(dir string) (*process, error) {
+	file, err := readPIDFile(dir)
+	if errors.Is(err, os.ErrNotExist) || err == nil && file.pid == 0 {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read postmaster.pid: %w", err)
+	}
+	w, err := newWatch(file.pid)
+	if errors.Is(err, syscall.ESRCH) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("watch process %d: %w", file.pid, err)
+	}
+	if !isPostmaster(file.pid, dir) {
+		w.close()
+		return nil, nil
+	}
+	return follow(dir, file.pid, nil, w), nil
+}
+
+func follow(dir string, pid int, child *exec.Cmd, w *watch) *process {
+	p := &process{pid: pid, child: child, watch: w, born: markLog(dir), done: make(chan struct{})}
+	go p.wait()
+	return p
+}
+
+func (p *process) wait() {
+	defer close(p.done)
+	defer p.watch.close()
+	if p.exited = p.watch.wait(); p.exited {
+		p.reason = p.reap()
+	}
+}
+
+// reap collects the exit status where there is one to collect.
+func (p *process) reap() string {
+	var status syscall.WaitStatus
+	if p.child != nil {
+		_ = p.child.Wait() // its error repeats the status
+		status, _ = p.child.ProcessState.Sys().(syscall.WaitStatus)
+	} else if pid, err := syscall.Wait4(p.pid, &status, syscall.WNOHANG, nil); pid != p.pid || err != nil {
+		return "it ended" // adopted: init has the status, not we
+	}
+	switch {
+	case status.Signaled():
+		return fmt.Sprintf("killed by signal %d (%s)", status.Signal(), status.Signal())
+	default:
+		return fmt.Sprintf("exit status %d", status.ExitStatus())
+	}
+}
+
+// detach ends the goroutine and leaves the process running.
+func (p *process) detach() {
+	p.watch.cancel()
+	<-p.done
+}
+
+// signal sends sig; it is no error that the process is gone.
+func (p *process) signal(sig syscall.Signal) error {
+	if err := p.watch.signal(sig); err != nil && !errors.Is(err, syscall.ESRCH) && !errors.Is(err, os.ErrClosed) {
+		return fmt.Errorf("signal postmaster %d: %w", p.pid, err)
+	}
+	return nil
+}
+
+// immediateGrace is how long a postmaster may take for an immediate shutdown;
+// it itself kills its children after five seconds.
+const immediateGrace = 8 * time.Second
+
+// stop shuts the postmaster down: fast (sessions are ended, a checkpoint is
+// made) until ctx is done, then immediate (recovery at the next start). It
+// returns when the process is gone; the error says that it took force.
+func (p *process) stop(ctx context.Context) error {
+	if err := p.signal(syscall.SIGINT); err != nil {
+		return err
+	}
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+	}
+	if err := p.kill(); err != nil {
+		return err
+	}
+	return fmt.Errorf("fast shutdown took too long, stopped at once: %w", ctx.Err())
+}
+
+// kill shuts the postmaster down without a checkpoint.
+func (p *process) kill() error {
+	if err := p.signal(syscall.SIGQUIT); err != nil {
+		return err
+	}
+	timer := time.NewTimer(immediateGrace)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return nil
+	case <-timer.C:
+	}
+	if err := p.signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-p.done
+	return nil
+}

@@ -1,0 +1,95 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Provision makes the tenant's database, roles and passwords what t says, in
+// one transaction: of a spare, whose names it changes, or of a restored
+// directory, under whatever names. It is idempotent. conn is the superuser's,
+// in the database postgres; nothing the tenant could have made is executed.
+// The tenant's database must have no sessions when its name changes.
+func Provision(ctx context.Context, conn *pgx.Conn, t Tenant) error {
+	now, err := present(ctx, conn)
+	if err != nil {
+		return fmt.Errorf("provision: %w", err)
+	}
+	if err := run(ctx, conn, func() ([]string, error) { return t.provisioning(now) }); err != nil {
+		return fmt.Errorf("provision: %w", err)
+	}
+	return nil
+}
+
+// names are what a tenant's database and roles are called.
+type names struct{ database, owner, readOnly string }
+
+// present finds the tenant in an instance: there is one database that is not
+// PostgreSQL's own, its owner is the owner, and the other role is marked.
+func present(ctx context.Context, conn *pgx.Conn) (names, error) {
+	var n names
+	err := conn.QueryRow(ctx, `select d.datname, pg_get_userbyid(d.datdba), r.rolname
+		from pg_database d, pg_roles r
+		where not d.datistemplate and d.datname <> 'postgres'
+		and shobj_description(r.oid, 'pg_authid') = $1
+		order by d.oid limit 1`, readOnlyMark).Scan(&n.database, &n.owner, &n.readOnly)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return n, errors.New("the instance has no tenant: it was not made from a spare")
+	}
+	if err != nil {
+		return n, fmt.Errorf("look for the tenant: %w", err)
+	}
+	return n, nil
+}
+
+// provisioning are the statements that lead from the present names to t.
+func (t Tenant) provisioning(now names) ([]string, error) {
+	statements, err := t.renames(now)
+	if err != nil {
+		return nil, err
+	}
+	credentials, err := t.credentials()
+	if err != nil {
+		return nil, err
+	}
+	statements = append(statements, t.grants()...)
+	return append(statements, credentials...), nil
+}
+
+// renames changes the names that differ. The two roles may swap names, so the
+// read-only one steps aside.
+func (t Tenant) renames(now names) ([]string, error) {
+	if t.Owner == t.ReadOnly {
+		return nil, fmt.Errorf("the roles have one name: %q", t.Owner)
+	}
+	var statements []string
+	rename := func(kind, from, to string) {
+		if from != to {
+			statements = append(statements, "ALTER "+kind+" "+quoteName(from)+" RENAME TO "+quoteName(to))
+		}
+	}
+	if t.Owner == now.readOnly || t.ReadOnly == now.owner {
+		const aside = "holdfast_renaming"
+		rename("ROLE", now.readOnly, aside)
+		now.readOnly = aside
+	}
+	rename("ROLE", now.owner, t.Owner)
+	rename("ROLE", now.readOnly, t.ReadOnly)
+	rename("DATABASE", now.database, t.Database)
+	return statements, nil
+}
+
+// grants are who may do what with the database: the owner everything, the
+// read-only role connect, nobody else anything.
+func (t Tenant) grants() []string {
+	d, o, r := quoteName(t.Database), quoteName(t.Owner), quoteName(t.ReadOnly)
+	return []string{
+		"REVOKE ALL ON DATABASE " + d + " FROM PUBLIC, " + r,
+		"GRANT ALL ON DATABASE " + d + " TO " + o,
+		"GRANT CONNECT ON DATABASE " + d + " TO " + r,
+		"GRANT pg_read_all_data TO " + r,
+	}
+}

@@ -1,0 +1,112 @@
+package postgres_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/postgrestest"
+)
+
+func serverLog(t *testing.T, dir string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "log", "postgres.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestProvisionRenames(t *testing.T) {
+	d := postgrestest.Instance(t)
+	super := d.Superuser(t, "postgres")
+	owner := d.Owner(t)
+	allowed(t, owner, "create table kept (n int)")
+	if err := owner.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	secret := model.NewSecret
+	for _, next := range []postgres.Tenant{
+		{Database: "Shop-1", Owner: "shop", ReadOnly: "shop_readonly"},
+		{Database: "Shop-1", Owner: "shop", ReadOnly: "shop_readonly"}, // again: nothing to rename
+		{Database: "Shop-1", Owner: "shop_readonly", ReadOnly: "shop"}, // swapped
+		{Database: `odd "name'; --`, Owner: `o"wner`, ReadOnly: `r'o`},
+		{Database: "select", Owner: "table", ReadOnly: "user"},
+		{Database: "app", Owner: "app_readonly", ReadOnly: "app_readonly_ro"},
+		{Database: "app", Owner: "app", ReadOnly: "app_readonly"},
+	} {
+		next.OwnerPassword, next.ReadOnlyPassword = secret("owner-"+next.Owner), secret("reader-"+next.ReadOnly)
+		began := time.Now()
+		if err := postgres.Provision(t.Context(), super, next); err != nil {
+			t.Fatalf("%+v: %v", next, err)
+		}
+		t.Logf("took %v", time.Since(began))
+		var names []string
+		err := super.QueryRow(t.Context(), `select array[d.datname::text, o.rolname::text] || array(select rolname::text from pg_roles
+			where rolname not in ('holdfast', o.rolname) and rolname !~ '^pg_') from pg_database d join pg_roles o on o.oid = d.datdba
+			where datname not in ('postgres', 'template0', 'template1')`).Scan(&names)
+		if want := []string{next.Database, next.Owner, next.ReadOnly}; err != nil || !slices.Equal(names, want) {
+			t.Fatalf("names %q, %v, want %q", names, err, want)
+		}
+		hba := postgres.HBA{Database: next.Database, Users: []string{next.Owner, next.ReadOnly}, Allow: d.Spec.HBA.Allow}
+		if err := d.Supervisor.Update(t.Context(), d.Spec.ID, hba); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.Tenant.OwnerPassword, d.Tenant.ReadOnlyPassword = secret("owner-app"), secret("reader-app_readonly")
+	allowed(t, d.ReadOnly(t), "select * from kept")
+	allowed(t, d.Owner(t), "drop table kept")
+}
+
+func TestProvisionRefuses(t *testing.T) {
+	d := postgrestest.Instance(t)
+	super := d.Superuser(t, "postgres")
+	for _, wrong := range []postgres.Tenant{
+		{Database: "app", Owner: "same", ReadOnly: "same"},
+		{Database: "app", Owner: "pg_owner", ReadOnly: "app_readonly"},
+		{Database: "app", Owner: "holdfast", ReadOnly: "app_readonly"},
+		{Database: "postgres", Owner: "app", ReadOnly: "app_readonly"},
+		{Database: "app", Owner: "", ReadOnly: "app_readonly"},
+	} {
+		if err := postgres.Provision(t.Context(), super, wrong); err == nil {
+			t.Errorf("provisioned %+v", wrong)
+		}
+	}
+	d.Owner(t) // nothing was changed, the session is fit
+	if err := postgres.Provision(t.Context(), super, d.Tenant); err != nil {
+		t.Errorf("after refusals: %v", err)
+	}
+}
+
+func TestTerminateSessions(t *testing.T) {
+	d := postgrestest.Instance(t)
+	super := d.Superuser(t, "postgres")
+	inTenants := d.Superuser(t, "app")
+	kept := d.Owner(t)
+	for range 5 {
+		d.Owner(t)
+	}
+	d.ReadOnly(t)
+	usage, err := postgres.Stats(t.Context(), super, "app")
+	if err != nil || usage.Connections != 7 || usage.SSL != 7 || usage.NonSSL != 0 || usage.SizeBytes < 1<<20 {
+		t.Errorf("usage %+v, %v", usage, err)
+	}
+	n, err := postgres.TerminateSessions(t.Context(), super, "app", int(kept.PgConn().PID()))
+	if err != nil || n != 6 {
+		t.Errorf("ended %d, %v", n, err)
+	}
+	usage, err = postgres.Stats(t.Context(), super, "app")
+	if err != nil || usage.Connections != 1 {
+		t.Errorf("usage afterwards %+v, %v", usage, err)
+	}
+	if err := kept.Ping(t.Context()); err != nil {
+		t.Errorf("the session to be kept: %v", err)
+	}
+	if err := inTenants.Ping(t.Context()); err != nil {
+		t.Errorf("the superuser's session: %v", err)
+	}
+}

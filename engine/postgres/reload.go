@@ -1,0 +1,108 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// logrotate is the signal on which a postmaster looks for the file that
+// `pg_ctl logrotate` leaves.
+const logrotate = syscall.SIGUSR1
+
+// update writes new rules and sees them in force.
+func (i *instance) update(ctx context.Context, hba HBA) error {
+	if err := i.acquire(ctx); err != nil {
+		return err
+	}
+	defer i.release()
+	spec := i.specification()
+	old := spec.HBA
+	if _, err := WriteHBA(spec.Dir, hba); err != nil {
+		return err
+	}
+	if err := i.reloaded(ctx, spec); err != nil {
+		// What is in force and what the files say must not differ.
+		_, undo := WriteHBA(spec.Dir, old)
+		return errors.Join(err, undo)
+	}
+	i.mu.Lock()
+	i.spec.HBA = hba
+	i.mu.Unlock()
+	return nil
+}
+
+func (i *instance) reload(ctx context.Context) error {
+	if err := i.acquire(ctx); err != nil {
+		return err
+	}
+	defer i.release()
+	return i.reloaded(ctx, i.specification())
+}
+
+// reloaded makes the postmaster read its files again. The caller holds busy,
+// so that the process does not change; one that is down reads them when it
+// comes back.
+func (i *instance) reloaded(ctx context.Context, spec Spec) error {
+	p := i.process()
+	if p == nil {
+		return nil
+	}
+	err := reloadProcess(ctx, spec, p)
+	if err == nil {
+		return nil
+	}
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(50 * time.Millisecond): // its exit may be seen a moment later
+		return err
+	}
+}
+
+// reloadProcess makes p read its files again and waits until it has.
+func reloadProcess(ctx context.Context, spec Spec, p *process) error {
+	before, _, err := loaded(ctx, spec)
+	if err != nil {
+		return err
+	}
+	if err := p.signal(syscall.SIGHUP); err != nil {
+		return err
+	}
+	for {
+		at, wrong, err := loaded(ctx, spec)
+		switch {
+		case err != nil:
+			return err
+		case wrong != "":
+			return fmt.Errorf("PostgreSQL refuses the rules: %s", wrong)
+		case !at.Equal(before):
+			return nil
+		}
+		if err := pause(ctx, time.Millisecond); err != nil {
+			return fmt.Errorf("wait for the reload: %w", err)
+		}
+	}
+}
+
+// loaded asks a new session which configuration it was born with: when the
+// postmaster last read it, and what it found wrong with the rules in the
+// files. A session inherits both the time and the rules from the postmaster,
+// which reads the rules right after the settings (postmaster.c,
+// process_pm_reload_request).
+func loaded(ctx context.Context, spec Spec) (at time.Time, wrong string, err error) {
+	conn, err := connect(ctx, spec, "postgres")
+	if err != nil {
+		return time.Time{}, "", err
+	}
+	defer conn.Close(ctx)
+	err = conn.QueryRow(ctx, `select pg_conf_load_time(),
+		coalesce((select string_agg('line ' || line_number || ': ' || error, '; ')
+			from pg_hba_file_rules where error is not null), '')`).Scan(&at, &wrong)
+	if err != nil {
+		return time.Time{}, "", fmt.Errorf("ask for the configuration in force: %w", err)
+	}
+	return at, wrong, nil
+}

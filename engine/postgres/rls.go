@@ -1,0 +1,183 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Table is a table of the tenant's with its row-level security.
+type Table struct {
+	Schema        string
+	Name          string
+	Owner         string
+	RLSEnabled    bool
+	RLSForced     bool
+	EstimatedRows int64 // -1 when PostgreSQL has not counted yet
+	Policies      []Policy
+
+	oid     uint32
+	foreign bool
+}
+
+// Policy is one row-level security policy, as pg_policies shows it.
+type Policy struct {
+	Name       string
+	Command    string // "ALL", "SELECT", "INSERT", "UPDATE" or "DELETE"
+	Permissive bool
+	Roles      []string // "public" for everybody
+	Using      *string
+	WithCheck  *string
+}
+
+var (
+	// ErrNoTable says that there is no such table.
+	ErrNoTable = errors.New("no such table")
+	// ErrForeignTable says that the table is a foreign one, which PostgreSQL
+	// has no row-level security for.
+	ErrForeignTable = errors.New("foreign tables have no row-level security")
+	// ErrTableBusy says that a session held the table for longer than
+	// tableWait.
+	ErrTableBusy = errors.New("the table is in use")
+)
+
+// tableWait is how long a change waits for the sessions that hold the table.
+const tableWait = 2 * time.Second
+
+// Tables lists every table in the tenant's schemas: plain, partitioned and
+// foreign ones. conn is the superuser's, in the tenant's database.
+func Tables(ctx context.Context, conn *pgx.Conn) ([]Table, error) {
+	return queryTables(ctx, conn, "", "")
+}
+
+// FindTable returns one table of Tables, or ErrNoTable.
+func FindTable(ctx context.Context, conn *pgx.Conn, schema, name string) (Table, error) {
+	tables, err := queryTables(ctx, conn, schema, name)
+	if err != nil {
+		return Table{}, err
+	}
+	if len(tables) != 1 {
+		return Table{}, ErrNoTable
+	}
+	return tables[0], nil
+}
+
+// queryTables returns the table named, or all of them when name is empty.
+func queryTables(ctx context.Context, conn *pgx.Conn, schema, name string) ([]Table, error) {
+	rows, err := conn.Query(ctx, `
+		select c.oid, n.nspname, c.relname, pg_get_userbyid(c.relowner), c.relrowsecurity, c.relforcerowsecurity,
+			c.reltuples::bigint, c.relkind = 'f'
+		from pg_class c join pg_namespace n on n.oid = c.relnamespace
+		where c.relkind in ('r', 'p', 'f') and c.relpersistence <> 't'
+			and n.nspname not like 'pg\_%' and n.nspname <> 'information_schema'
+			and ($2 = '' or n.nspname = $1 and c.relname = $2)
+		order by n.nspname, c.relname`, schema, name)
+	if err != nil {
+		return nil, fmt.Errorf("list tables: %w", err)
+	}
+	tables, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Table, error) {
+		var t Table
+		err := row.Scan(&t.oid, &t.Schema, &t.Name, &t.Owner, &t.RLSEnabled, &t.RLSForced, &t.EstimatedRows, &t.foreign)
+		return t, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list tables: %w", err)
+	}
+	policies, err := queryPolicies(ctx, conn, tables)
+	if err != nil {
+		return nil, err
+	}
+	for i := range tables {
+		tables[i].Policies = policies[tables[i].oid]
+	}
+	return tables, nil
+}
+
+func queryPolicies(ctx context.Context, conn *pgx.Conn, tables []Table) (map[uint32][]Policy, error) {
+	oids := make([]uint32, len(tables))
+	for i, t := range tables {
+		oids[i] = t.oid
+	}
+	rows, err := conn.Query(ctx, `
+		select polrelid, polname,
+			case polcmd when 'r' then 'SELECT' when 'a' then 'INSERT' when 'w' then 'UPDATE' when 'd' then 'DELETE' else 'ALL' end,
+			polpermissive,
+			case when polroles = '{0}' then array['public']
+				else array(select rolname::text from pg_roles where oid = any (polroles) order by rolname) end,
+			pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid)
+		from pg_policy where polrelid = any ($1) order by polname`, oids)
+	if err != nil {
+		return nil, fmt.Errorf("list policies: %w", err)
+	}
+	policies := map[uint32][]Policy{}
+	var oid uint32
+	var p Policy
+	_, err = pgx.ForEachRow(rows, []any{&oid, &p.Name, &p.Command, &p.Permissive, &p.Roles, &p.Using, &p.WithCheck}, func() error {
+		policies[oid] = append(policies[oid], p)
+		p = Policy{}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list policies: %w", err)
+	}
+	return policies, nil
+}
+
+// SetRLS turns row-level security of a table on or off, and for its owner too
+// when force is not nil. It returns ErrNoTable, ErrForeignTable, or
+// ErrTableBusy, and then has changed nothing. conn is the superuser's, in the
+// tenant's database.
+func SetRLS(ctx context.Context, conn *pgx.Conn, schema, name string, enabled bool, force *bool) (Table, error) {
+	table, err := FindTable(ctx, conn, schema, name)
+	if err != nil {
+		return table, err
+	}
+	if table.foreign {
+		return table, ErrForeignTable
+	}
+	statement := "ALTER TABLE " + pgx.Identifier{schema, name}.Sanitize() + rlsClause(enabled, force)
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", tableWait.Milliseconds())); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, statement)
+		return err
+	})
+	if err != nil {
+		return table, rlsError(err)
+	}
+	return FindTable(ctx, conn, schema, name)
+}
+
+func rlsClause(enabled bool, force *bool) string {
+	clause := " DISABLE ROW LEVEL SECURITY"
+	if enabled {
+		clause = " ENABLE ROW LEVEL SECURITY"
+	}
+	switch {
+	case force == nil:
+		return clause
+	case *force:
+		return clause + ", FORCE ROW LEVEL SECURITY"
+	default:
+		return clause + ", NO FORCE ROW LEVEL SECURITY"
+	}
+}
+
+// rlsError names the failures a client can do something about; the codes are
+// of PostgreSQL's appendix A.
+func rlsError(err error) error {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch pg.Code {
+		case "55P03": // lock_not_available
+			return ErrTableBusy
+		case "42P01", "3F000": // undefined_table, invalid_schema_name: dropped meanwhile
+			return ErrNoTable
+		}
+	}
+	return fmt.Errorf("change row-level security: %w", err)
+}

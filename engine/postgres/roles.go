@@ -1,0 +1,85 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"holdfast/engine/model"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The names a spare is made with; Provision gives it others.
+const (
+	spareDatabase = "app"
+	spareOwner    = "app"
+	spareReadOnly = "app_readonly"
+)
+
+// readOnlyMark is the comment by which the read-only role is known whatever
+// it is called. Comments on roles are not for tenants to write.
+const readOnlyMark = "holdfast: read-only role"
+
+// Tenant is the database of an instance and who may log in to it.
+type Tenant struct {
+	Database         string
+	Owner            string // owns the database; never more than an ordinary role
+	OwnerPassword    model.Secret
+	ReadOnly         string // reads everything, writes nothing
+	ReadOnlyPassword model.Secret
+}
+
+// SetPasswords gives both roles of the tenant new passwords; sessions that
+// are open stay open. It also takes back what a role may change about itself,
+// for the read-only role the setting that makes its transactions read-only. conn is
+// the superuser's, in the database postgres.
+func SetPasswords(ctx context.Context, conn *pgx.Conn, t Tenant) error {
+	if err := run(ctx, conn, t.credentials); err != nil {
+		return fmt.Errorf("set passwords: %w", err)
+	}
+	return nil
+}
+
+// credentials are the statements that make both roles log in as t says.
+func (t Tenant) credentials() ([]string, error) {
+	owner, err := scramVerifier(t.OwnerPassword)
+	if err != nil {
+		return nil, err
+	}
+	readOnly, err := scramVerifier(t.ReadOnlyPassword)
+	if err != nil {
+		return nil, err
+	}
+	o, r := quoteName(t.Owner), quoteName(t.ReadOnly)
+	return []string{
+		"ALTER ROLE " + o + " " + plainRole + " PASSWORD '" + owner + "'",
+		"ALTER ROLE " + r + " " + plainRole + " PASSWORD '" + readOnly + "'",
+		"ALTER ROLE " + r + " RESET ALL",
+		"ALTER ROLE " + r + " SET default_transaction_read_only = on",
+	}, nil
+}
+
+// plainRole are the attributes of both roles: they log in, and that is all.
+const plainRole = "LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS"
+
+// run runs the statements in one transaction and one round trip. Their texts
+// hold verifiers: sessions of the superuser log no statements
+// (sessionSettings), and here the statistics of statements are off, too.
+func run(ctx context.Context, conn *pgx.Conn, make func() ([]string, error)) error {
+	statements, err := make()
+	if err != nil {
+		return err
+	}
+	text := "BEGIN; SET LOCAL search_path = pg_catalog; SET LOCAL pg_stat_statements.track = none; " +
+		strings.Join(statements, "; ") + "; COMMIT"
+	if _, err := conn.PgConn().Exec(ctx, text).ReadAll(); err != nil {
+		// The session may be left in the failed transaction.
+		_, _ = conn.PgConn().Exec(context.WithoutCancel(ctx), "ROLLBACK").ReadAll()
+		return err
+	}
+	return nil
+}
+
+// quoteName writes an SQL identifier.
+func quoteName(name string) string { return pgx.Identifier{name}.Sanitize() }

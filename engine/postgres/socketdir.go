@@ -1,0 +1,62 @@
+package postgres
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// longestSocket is the longest path of a Unix socket on Linux: sun_path has
+// 108 bytes with the final NUL (unix(7)). Other systems have a few less.
+const longestSocket = 103
+
+// SocketDir returns the private directory of the data directory's socket, and
+// makes it: dataDir/run where the socket's path can be that long, else a
+// directory below the system's temporary one, named by the user and a hash of
+// dataDir. It is refused, with the reason, when another user could have made
+// or could enter it: who owns the directory can answer in the server's place.
+func SocketDir(dataDir string) (string, error) {
+	dir := filepath.Join(dataDir, "run")
+	if len(SocketPath(dir, 65535)) <= longestSocket {
+		return dir, privateDir(dir)
+	}
+	sum := sha256.Sum256([]byte(dataDir))
+	name := "holdfast-" + strconv.Itoa(os.Geteuid()) + "-" + hex.EncodeToString(sum[:8])
+	dir = filepath.Join(os.TempDir(), name)
+	if len(SocketPath(dir, 65535)) > longestSocket {
+		dir = filepath.Join("/tmp", name)
+	}
+	return dir, privateDir(dir)
+}
+
+// SocketPath returns the path of the socket of the instance with that port.
+func SocketPath(socketDir string, port int) string {
+	return filepath.Join(socketDir, ".s.PGSQL."+strconv.Itoa(port))
+}
+
+// privateDir makes dir for this user alone, or sees that it is so. Mkdir does
+// not follow a link that somebody else put there, and Lstat shows it.
+func privateDir(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("make socket directory: %w", err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return fmt.Errorf("make socket directory: %w", err)
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.IsDir():
+		return fmt.Errorf("socket directory %s is not a directory", dir)
+	case !ok || int(owner.Uid) != os.Geteuid():
+		return fmt.Errorf("socket directory %s belongs to another user", dir)
+	case info.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("socket directory %s is open to others (mode %04o)", dir, info.Mode().Perm())
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// A spare's name says what it is good for: spare-<format>-<version>-<random>.
+// Whoever changes fillTemplate or Init raises the format, and the spares of
+// older builds are thrown away.
+const (
+	sparePrefix    = "spare-"
+	spareFormat    = "1"
+	buildingSuffix = ".building"
+)
+
+func (s *Spares) prefix() string {
+	return sparePrefix + spareFormat + "-" + s.opts.Bin.Version + "-"
+}
+
+// build makes one spare and returns its directory. It is made under another
+// name and gets its own when it is whole and durable.
+func (s *Spares) build(ctx context.Context, nice int) (string, error) {
+	path := filepath.Join(s.opts.Dir, s.prefix()+strings.ToLower(rand.Text()))
+	dir := path + buildingSuffix
+	err := s.prepare(ctx, dir, nice)
+	if err == nil {
+		err = moveDir(dir, path)
+	}
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("make spare: %w", err), discard(dir))
+	}
+	return path, nil
+}
+
+// prepare is Init and the template step, ended by a clean stop.
+func (s *Spares) prepare(ctx context.Context, dir string, nice int) error {
+	if err := initdb(ctx, s.opts.Bin, dir, nice); err != nil {
+		return err
+	}
+	spec, err := s.privateSpec(dir)
+	if err != nil {
+		return err
+	}
+	l := launcher{s.opts.Log, nice}
+	p, err := l.launch(ctx, spec)
+	if err != nil {
+		return err
+	}
+	if err := fillTemplate(ctx, spec); err != nil {
+		return errors.Join(err, p.kill())
+	}
+	if err := p.stop(ctx); err != nil {
+		return err
+	}
+	return tidy(dir)
+}
+
+// privateSpec is an instance without TCP. Its port only names the socket;
+// several are made at a time, in one socket directory.
+func (s *Spares) privateSpec(dir string) (Spec, error) {
+	sockets := s.opts.SocketDir
+	var err error
+	if sockets == "" {
+		sockets, err = SocketDir(s.opts.Dir)
+	} else {
+		err = privateDir(sockets)
+	}
+	if err != nil {
+		return Spec{}, err
+	}
+	port, err := PrivatePort(sockets)
+	if err != nil {
+		return Spec{}, err
+	}
+	return Spec{
+		ID: filepath.Base(dir), Bin: s.opts.Bin, Dir: dir,
+		Config: Config{Port: port, SocketDir: sockets, Settings: map[string]string{
+			"logging_collector": "off", "autovacuum": "off",
+		}},
+	}, nil
+}
+
+// PrivatePort draws a number for the name of a socket, one that no socket in
+// the directory has. It lies below 1024, where no instance with TCP is.
+func PrivatePort(sockets string) (int, error) {
+	var b [2]byte
+	for range 1000 {
+		_, _ = rand.Read(b[:])
+		port := 1 + (int(b[0])<<8|int(b[1]))%1023
+		if _, err := os.Lstat(SocketPath(sockets, port)); errors.Is(err, os.ErrNotExist) {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("no free socket name in %s", sockets)
+}
+
+// tidy removes what the spare's instance does not need and makes the rest
+// durable.
+func tidy(dir string) error {
+	if err := os.RemoveAll(filepath.Join(dir, logDir)); err != nil {
+		return fmt.Errorf("tidy spare: %w", err)
+	}
+	return syncTree(dir)
+}
+
+// moveDir renames a directory, durably.
+func moveDir(from, to string) error {
+	if _, err := os.Lstat(to); err == nil {
+		return fmt.Errorf("move to %s: %w", to, os.ErrExist) // rename takes an empty directory
+	}
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	if err := syncDir(filepath.Dir(to)); err != nil {
+		return err
+	}
+	if filepath.Dir(from) == filepath.Dir(to) {
+		return nil
+	}
+	return syncDir(filepath.Dir(from))
+}
+
+// discard removes an unfinished or outdated spare, and first ends the
+// postmaster that an appliance killed meanwhile may have left in it.
+func discard(dir string) error {
+	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err := endRemains(dir); err != nil {
+		return err
+	}
+	return removeTree(dir)
+}
+
+// removeTree removes dir; an initdb that has just lost its server may still
+// be cleaning up in it.
+func removeTree(dir string) error {
+	var err error
+	for range 20 {
+		if err = os.RemoveAll(dir); err == nil {
+			return nil
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	return fmt.Errorf("remove %s: %w", dir, err)
+}
+
+// endRemains ends a postmaster, or an initdb's server, that still runs in dir.
+func endRemains(dir string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := endInitdb(ctx, dir); err != nil {
+		return fmt.Errorf("end initdb: %w", err)
+	}
+	p, err := adopt(dir)
+	if err != nil {
+		return err
+	}
+	if p != nil {
+		if err := p.kill(); err != nil {
+			return err
+		}
+	}
+	return endOrphans(ctx, dir)
+}

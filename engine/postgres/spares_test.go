@@ -1,0 +1,169 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/postgrestest"
+)
+
+func spares(t *testing.T, dir string, want int) *postgres.Spares {
+	t.Helper()
+	s, err := postgres.NewSpares(postgres.SparesOptions{Dir: dir, Want: want, Bin: postgrestest.Binaries(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// systemIdentifier is what tells one cluster from another, for pg_basebackup
+// and everybody's WAL.
+func systemIdentifier(t *testing.T, dir string) string {
+	t.Helper()
+	bin := postgrestest.Binaries(t)
+	cmd := exec.CommandContext(t.Context(), bin.Tool("pg_controldata"), dir)
+	cmd.Env, cmd.Dir = bin.Env(), "/"
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(out), "shut down\n") {
+		t.Errorf("%s was not stopped in order", dir)
+	}
+	for line := range strings.Lines(string(out)) {
+		if name, value, _ := strings.Cut(line, ":"); name == "Database system identifier" {
+			return strings.TrimSpace(value)
+		}
+	}
+	t.Fatal("no system identifier")
+	return ""
+}
+
+func TestTakeInParallel(t *testing.T) {
+	dir, dest := t.TempDir(), t.TempDir()
+	s := spares(t, dir, 2)
+	s.Start()
+	const takers = 4
+	var wg sync.WaitGroup
+	for n := range takers {
+		wg.Go(func() {
+			if err := s.Take(t.Context(), filepath.Join(dest, string(rune('a'+n)))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	seen := map[string]bool{}
+	for n := range takers {
+		seen[systemIdentifier(t, filepath.Join(dest, string(rune('a'+n))))] = true
+	}
+	if len(seen) != takers {
+		t.Errorf("%d spares have %d system identifiers", takers, len(seen))
+	}
+	eventually(t, 30*time.Second, "the pool filled again", func() bool { return s.Ready() == 2 })
+	if _, err := os.Stat(filepath.Join(dest, "a", "log")); err == nil {
+		t.Error("the spare brings a log along")
+	}
+}
+
+func TestSparesTakeStock(t *testing.T) {
+	dir := t.TempDir()
+	first := spares(t, dir, 1)
+	first.Start()
+	eventually(t, 30*time.Second, "a spare", func() bool { return first.Ready() == 1 })
+	first.Close()
+	for _, name := range []string{"spare-1-15.1-old", "spare-0-" + postgrestest.Binaries(t).Version + "-x", "spare-1-" + postgrestest.Binaries(t).Version + "-y.building"} {
+		if err := os.MkdirAll(filepath.Join(dir, name, "base"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second := spares(t, dir, 1)
+	if second.Ready() != 1 {
+		t.Errorf("took over %d spares", second.Ready())
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "spare-*")); len(left) != 1 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+func TestTakeRefusesWhatExists(t *testing.T) {
+	s := spares(t, t.TempDir(), 0)
+	dest := t.TempDir()
+	if err := s.Take(t.Context(), dest); !errors.Is(err, os.ErrExist) {
+		t.Errorf("took a spare onto an existing directory: %v", err)
+	}
+	if s.Ready() != 1 {
+		t.Errorf("the spare is lost: %d ready", s.Ready())
+	}
+	if err := s.Take(t.Context(), filepath.Join(dest, "new")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCloseInTheMiddle(t *testing.T) {
+	for _, after := range []time.Duration{0, 50 * time.Millisecond, 300 * time.Millisecond, 600 * time.Millisecond, 900 * time.Millisecond} {
+		dir := t.TempDir()
+		s := spares(t, dir, 3)
+		s.Start()
+		taken := make(chan error, 1)
+		go func() { taken <- s.Take(context.WithoutCancel(t.Context()), filepath.Join(dir, "taken")) }()
+		time.Sleep(after) // to meet different steps, each of which must do
+		began := time.Now()
+		s.Close()
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("close took %v", took)
+		}
+		s.Close()
+		if half, _ := filepath.Glob(filepath.Join(dir, "*.building")); len(half) > 0 {
+			t.Errorf("left after %v: %q", after, half)
+		}
+		select {
+		case err := <-taken:
+			_, missing := os.Stat(filepath.Join(dir, "taken", "PG_VERSION"))
+			if (err == nil) != (missing == nil) {
+				t.Errorf("Take said %v, the directory %v", err, missing)
+			}
+		case <-time.After(5 * time.Second):
+			t.Error("Take hangs after Close")
+		}
+		if err := s.Take(t.Context(), filepath.Join(dir, "late")); !errors.Is(err, postgres.ErrSparesClosed) {
+			t.Errorf("take after close: %v", err)
+		}
+		if running := processesBelow(t, dir); len(running) > 0 {
+			t.Errorf("left running: %v", running)
+		}
+	}
+}
+
+func TestTakeGivesUpWithItsContext(t *testing.T) {
+	s := spares(t, t.TempDir(), 1)
+	s.Start()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := s.Take(ctx, filepath.Join(t.TempDir(), "x")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error: %v", err)
+	}
+	eventually(t, 30*time.Second, "the spare goes to the pool", func() bool { return s.Ready() == 1 })
+}
+
+// processesBelow are the processes whose working directory lies in dir.
+func processesBelow(t *testing.T, dir string) []string {
+	t.Helper()
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	var found []string
+	for _, link := range links {
+		if cwd, err := os.Readlink(link); err == nil && strings.HasPrefix(cwd, dir+"/") {
+			found = append(found, link)
+		}
+	}
+	return found
+}

@@ -1,0 +1,481 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/postgrestest"
+)
+
+// witness records what a supervisor reports.
+type witness struct {
+	mu     sync.Mutex
+	states []postgres.State
+	last   string
+}
+
+func (w *witness) changed(_ string, state postgres.State, reason string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.states = append(w.states, state)
+	w.last = reason
+}
+
+func (w *witness) seen() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return fmt.Sprint(w.states)
+}
+
+// supervisor returns one that is closed when the test ends.
+func supervisor(t *testing.T) (*postgres.Supervisor, *witness) {
+	t.Helper()
+	w := &witness{}
+	s := postgres.NewSupervisor(postgres.SupervisorOptions{Changed: w.changed})
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := s.Close(ctx); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s, w
+}
+
+// eventually waits until done, for at most limit, and returns how long it took.
+func eventually(t *testing.T, limit time.Duration, what string, done func() bool) time.Duration {
+	t.Helper()
+	began := time.Now()
+	for !done() {
+		if time.Since(began) > limit {
+			t.Fatalf("not within %v: %s", limit, what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return time.Since(began)
+}
+
+func running(s *postgres.Supervisor, id string, not int) func() bool {
+	return func() bool {
+		state, _, pid := s.Status(id)
+		return state == postgres.StateRunning && pid != not
+	}
+}
+
+func TestKilledPostmasterComesBack(t *testing.T) {
+	d := postgrestest.Prepare(t)
+	s, w := supervisor(t)
+	if err := s.Start(t.Context(), d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		_, _, pid := s.Status(d.Spec.ID)
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		took := eventually(t, 2*time.Second, "back after kill -9", running(s, d.Spec.ID, pid))
+		t.Logf("back after %v", took)
+		conn, err := s.Connect(t.Context(), d.Spec.ID, "postgres")
+		if err != nil {
+			t.Fatalf("connect after it came back: %v", err)
+		}
+		conn.Close(t.Context())
+	}
+	if got := w.seen(); got != "[starting running down running down running]" {
+		t.Errorf("reported %s", got)
+	}
+}
+
+// A backend that is busy does not see that its postmaster is dead, and holds
+// its shared memory; one that hangs does not even quit when it is asked to.
+func TestKilledPostmasterComesBackDespiteItsChildren(t *testing.T) {
+	for name, hangs := range map[string]bool{"busy": false, "hanging": true} {
+		t.Run(name, func(t *testing.T) {
+			d := postgrestest.Instance(t)
+			owner := d.Owner(t)
+			backend := int(owner.PgConn().PID())
+			query := make(chan error, 1)
+			go func() {
+				_, err := owner.Exec(context.WithoutCancel(t.Context()), "select count(*) from generate_series(1, 100000000000)")
+				query <- err
+			}()
+			super := d.Superuser(t, "postgres")
+			eventually(t, 10*time.Second, "a busy backend", func() bool {
+				var state string
+				err := super.QueryRow(t.Context(), "select state from pg_stat_activity where pid = $1", backend).Scan(&state)
+				return err == nil && state == "active"
+			})
+			if hangs {
+				if err := syscall.Kill(backend, syscall.SIGSTOP); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, _, pid := d.Supervisor.Status(d.Spec.ID)
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("back after %v", eventually(t, 2*time.Second, "back", running(d.Supervisor, d.Spec.ID, pid)))
+			if err := <-query; err == nil {
+				t.Error("the query came to an end")
+			}
+		})
+	}
+}
+
+// Ctrl-C in the terminal of the appliance goes to its process group. A
+// postmaster stops when the appliance has said so, in its order.
+func TestOwnProcessGroup(t *testing.T) {
+	d := postgrestest.Prepare(t)
+	s, _ := supervisor(t)
+	if err := s.Start(t.Context(), d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	_, _, pid := s.Status(d.Spec.ID)
+	group, err := syscall.Getpgid(pid)
+	if err != nil || group != pid {
+		t.Errorf("process %d is in group %d, %v", pid, group, err)
+	}
+}
+
+func TestReasonSaysHowItEnded(t *testing.T) {
+	d := postgrestest.Prepare(t)
+	s, w := supervisor(t)
+	if err := s.Start(t.Context(), d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	heard := make(chan string, 1)
+	_, _, pid := s.Status(d.Spec.ID)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			w.mu.Lock()
+			reason := w.last
+			w.mu.Unlock()
+			if reason != "" {
+				heard <- reason
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	select {
+	case reason := <-heard:
+		if !strings.Contains(reason, "killed by signal 9") {
+			t.Errorf("reason: %s", reason)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("no reason was reported")
+	}
+	eventually(t, 5*time.Second, "back", running(s, d.Spec.ID, pid))
+}
+
+func TestAdoption(t *testing.T) {
+	d := postgrestest.Prepare(t)
+	first, _ := supervisor(t)
+	if err := first.Start(t.Context(), d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	_, _, pid := first.Status(d.Spec.ID)
+	first.Detach()
+	if syscall.Kill(pid, 0) != nil {
+		t.Fatal("Detach ended the postmaster")
+	}
+
+	second, w := supervisor(t)
+	if err := second.Start(t.Context(), d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, now := second.Status(d.Spec.ID); now != pid {
+		t.Errorf("postmaster %d instead of the adopted %d", now, pid)
+	}
+	// It is looked after like a child of its own.
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 2*time.Second, "back", running(second, d.Spec.ID, pid))
+	if got := w.seen(); got != "[starting running down running]" {
+		t.Errorf("reported %s", got)
+	}
+	second.Detach()
+	third, _ := supervisor(t)
+	if err := third.Start(t.Context(), d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	if err := third.Stop(t.Context(), d.Spec.ID); err != nil {
+		t.Errorf("stop the adopted one: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(d.Spec.Dir, "postmaster.pid")); !os.IsNotExist(err) {
+		t.Errorf("the adopted one was not stopped in order: %v", err)
+	}
+}
+
+func TestAdoptionWithAnotherPort(t *testing.T) {
+	d := postgrestest.Prepare(t)
+	first, _ := supervisor(t)
+	if err := first.Start(t.Context(), d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	_, _, pid := first.Status(d.Spec.ID)
+	first.Detach()
+	port, err := postgres.FreePort(d.Spec.Config.Port+1, d.Spec.Config.Port+100, d.Spec.Config.Listen, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Spec.Config.Port = port
+	second, _ := supervisor(t)
+	if err := second.Start(t.Context(), d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, now := second.Status(d.Spec.ID); now == pid {
+		t.Error("it still runs with the old port")
+	}
+	if c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err != nil {
+		t.Errorf("not on the new port: %v", err)
+	} else {
+		c.Close()
+	}
+}
+
+// After a power cut the number in postmaster.pid may be any process's, of the
+// same user too: PostgreSQL itself then refuses to start.
+func TestReusedPID(t *testing.T) {
+	d := postgrestest.Prepare(t)
+	s, _ := supervisor(t)
+	if err := s.Start(t.Context(), d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Stop(t.Context(), d.Spec.ID); err != nil {
+		t.Fatal(err)
+	}
+	stranger := exec.CommandContext(t.Context(), "sleep", "1000")
+	stranger.Dir = d.Spec.Dir // as unkind as can be
+	if err := stranger.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stranger.Process.Kill(); _ = stranger.Wait() }()
+	for _, pid := range []int{stranger.Process.Pid, os.Getpid(), 1, 4194303} {
+		file := fmt.Sprintf("%d\n%s\n1\n%d\n%s\n127.0.0.1\n  1 1\nready   \n", pid, d.Spec.Dir, d.Spec.Config.Port, d.SocketDir(t))
+		if err := os.WriteFile(filepath.Join(d.Spec.Dir, "postmaster.pid"), []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Start(t.Context(), d.Spec); err != nil {
+			t.Fatalf("with the number of process %d: %v", pid, err)
+		}
+		if err := s.Stop(t.Context(), d.Spec.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := stranger.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("the stranger was ended: %v", err)
+	}
+}
+
+// Another instance's postmaster is a stranger, too.
+func TestPIDOfAnotherInstance(t *testing.T) {
+	other := postgrestest.Instance(t)
+	_, _, pid := other.Supervisor.Status(other.Spec.ID)
+	d := postgrestest.Prepare(t)
+	if err := os.WriteFile(filepath.Join(d.Spec.Dir, "postmaster.pid"), []byte(strconv.Itoa(pid)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := supervisor(t)
+	if err := s.Start(t.Context(), d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, own := s.Status(d.Spec.ID); own == pid {
+		t.Error("adopted another instance's postmaster")
+	}
+	if state, _, now := other.Supervisor.Status(other.Spec.ID); state != postgres.StateRunning || now != pid {
+		t.Error("the other instance was touched")
+	}
+}
+
+func TestStartFailureHasTheLogLines(t *testing.T) {
+	d := postgrestest.Prepare(t)
+	d.Spec.Config.Settings = map[string]string{"shared_buffers": "nonsense"}
+	s, w := supervisor(t)
+	err := s.Start(t.Context(), d.Spec)
+	if err == nil || !strings.Contains(err.Error(), `invalid value for parameter "shared_buffers"`) {
+		t.Fatalf("error: %v", err)
+	}
+	if w.seen() != "[starting failed]" || !strings.Contains(w.last, "shared_buffers") {
+		t.Errorf("reported %s, %s", w.seen(), w.last)
+	}
+	d.Spec.Config.Settings = nil
+	if err := s.Start(t.Context(), d.Spec); err != nil {
+		t.Errorf("the id is not free after the failure: %v", err)
+	}
+}
+
+func TestPortInUse(t *testing.T) {
+	for _, listen := range [][]string{{"127.0.0.1"}, {"127.0.0.2", "127.0.0.1"}} {
+		d := postgrestest.Prepare(t)
+		d.Spec.Config.Listen = listen
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", d.Spec.Config.Port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		s, _ := supervisor(t)
+		err = s.Start(t.Context(), d.Spec)
+		if !errors.Is(err, postgres.ErrPortInUse) || !strings.Contains(err.Error(), strconv.Itoa(d.Spec.Config.Port)) {
+			t.Errorf("listening on %v: %v", listen, err)
+		}
+	}
+}
+
+func TestKeepGoesOnTrying(t *testing.T) {
+	d := postgrestest.Prepare(t)
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", d.Spec.Config.Port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, w := supervisor(t)
+	if err := s.Keep(d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 20*time.Second, "failed", func() bool { state, _, _ := s.Status(d.Spec.ID); return state == postgres.StateFailed })
+	if _, reason, _ := s.Status(d.Spec.ID); !strings.Contains(reason, "in use") {
+		t.Errorf("reason: %s", reason)
+	}
+	l.Close()
+	eventually(t, 20*time.Second, "running", running(s, d.Spec.ID, 0))
+	t.Log(w.seen())
+}
+
+func TestRestart(t *testing.T) {
+	d := postgrestest.Instance(t)
+	_, _, pid := d.Supervisor.Status(d.Spec.ID)
+	began := time.Now()
+	if err := d.Supervisor.Restart(t.Context(), d.Spec.ID); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("restart took %v", time.Since(began))
+	if _, _, now := d.Supervisor.Status(d.Spec.ID); now == pid {
+		t.Error("the same process")
+	}
+	d.Owner(t)
+	err := d.Supervisor.Reconfigure(t.Context(), d.Spec.ID, func(s *postgres.Spec) {
+		s.Config.Settings = map[string]string{"shared_buffers": "nonsense"}
+	})
+	if err == nil {
+		t.Fatal("restarted with nonsense")
+	}
+	err = d.Supervisor.Reconfigure(t.Context(), d.Spec.ID, func(s *postgres.Spec) { s.Config.Settings = nil })
+	if err != nil {
+		t.Fatalf("after a failed restart: %v", err)
+	}
+	d.Owner(t)
+}
+
+func TestStopAtDeadline(t *testing.T) {
+	d := postgrestest.Prepare(t)
+	s, _ := supervisor(t)
+	if err := s.Start(t.Context(), d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	_, _, pid := s.Status(d.Spec.ID)
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Stop(done, d.Spec.ID); err == nil {
+		t.Error("no word that it took force")
+	}
+	if syscall.Kill(pid, 0) == nil {
+		t.Error("it still runs")
+	}
+	if err := s.Stop(t.Context(), d.Spec.ID); !errors.Is(err, postgres.ErrUnknownInstance) {
+		t.Errorf("stop again: %v", err)
+	}
+	if err := s.Start(t.Context(), d.Spec); err != nil {
+		t.Errorf("start after an immediate shutdown: %v", err)
+	}
+}
+
+func TestStartIsCancelled(t *testing.T) {
+	d := postgrestest.Prepare(t)
+	s, _ := supervisor(t)
+	for _, after := range []time.Duration{0, 5 * time.Millisecond, 20 * time.Millisecond} {
+		ctx, cancel := context.WithTimeout(t.Context(), after)
+		if err := s.Start(ctx, d.Spec); err == nil {
+			t.Logf("was faster than %v", after)
+			_ = s.Stop(t.Context(), d.Spec.ID)
+		}
+		cancel()
+		if data, err := os.ReadFile(filepath.Join(d.Spec.Dir, "postmaster.pid")); err == nil {
+			t.Errorf("a postmaster is left: %s", data)
+		}
+	}
+}
+
+func TestClosedSupervisor(t *testing.T) {
+	d := postgrestest.Prepare(t)
+	s, _ := supervisor(t)
+	if err := s.Start(t.Context(), d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context(), d.Spec); !errors.Is(err, postgres.ErrInstanceExists) {
+		t.Errorf("started twice: %v", err)
+	}
+	_, _, pid := s.Status(d.Spec.ID)
+	for range 2 {
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if syscall.Kill(pid, 0) == nil {
+		t.Error("it still runs")
+	}
+	if err := s.Start(t.Context(), d.Spec); !errors.Is(err, postgres.ErrSupervisorClosed) {
+		t.Errorf("start: %v", err)
+	}
+}
+
+func TestChangesWaitForEachOther(t *testing.T) {
+	d := postgrestest.Instance(t)
+	var wg sync.WaitGroup
+	for n := range 12 {
+		wg.Go(func() {
+			var err error
+			switch n % 3 {
+			case 0:
+				err = d.Supervisor.Restart(t.Context(), d.Spec.ID)
+			case 1:
+				err = d.Supervisor.Update(t.Context(), d.Spec.ID, d.Spec.HBA)
+			default:
+				err = d.Supervisor.Reload(t.Context(), d.Spec.ID)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	d.Owner(t)
+}
+
+func TestReplicationConnection(t *testing.T) {
+	d := postgrestest.Instance(t)
+	conn, err := d.Supervisor.ConnectReplication(t.Context(), d.Spec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	results, err := conn.Exec(t.Context(), "IDENTIFY_SYSTEM").ReadAll()
+	if err != nil || len(results) != 1 || len(results[0].Rows) != 1 {
+		t.Errorf("IDENTIFY_SYSTEM: %v, %v", results, err)
+	}
+}

@@ -1,0 +1,65 @@
+package postgres
+
+import (
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// watch pins one process by a pidfd (pidfd_open(2)), which never comes to
+// mean another process, waits for its exit and signals it. The descriptor is
+// in the runtime's poller: waiting costs no thread.
+type watch struct {
+	pid  int
+	file *os.File
+}
+
+// newWatch pins the process pid; syscall.ESRCH when there is none.
+func newWatch(pid int) (*watch, error) {
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return nil, os.NewSyscallError("pidfd_open", err)
+	}
+	return &watch{pid, os.NewFile(uintptr(fd), "pidfd")}, nil
+}
+
+// wait returns true when the process has exited, false after cancel.
+func (w *watch) wait() bool {
+	conn, err := w.file.SyscallConn()
+	if err != nil {
+		return false
+	}
+	return conn.Read(func(fd uintptr) bool { return readable(int(fd)) }) == nil
+}
+
+// readable reports whether the pidfd's process has exited.
+func readable(fd int) bool {
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(fds, 0)
+		if err != unix.EINTR {
+			return n > 0
+		}
+	}
+}
+
+// cancel makes wait return.
+func (w *watch) cancel() { _ = w.file.SetReadDeadline(time.Unix(1, 0)) }
+
+// signal sends sig to the pinned process: ESRCH once it is gone,
+// os.ErrClosed once it is let go of.
+func (w *watch) signal(sig syscall.Signal) error {
+	conn, err := w.file.SyscallConn()
+	if err != nil {
+		return os.ErrClosed
+	}
+	var sent error
+	if err := conn.Control(func(fd uintptr) { sent = unix.PidfdSendSignal(int(fd), sig, nil, 0) }); err != nil {
+		return os.ErrClosed // the only way it fails; the poller has an error of its own for it
+	}
+	return sent
+}
+
+func (w *watch) close() { _ = w.file.Close() }
