@@ -1,0 +1,172 @@
+package backup
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+const (
+	// controlFile is the file without which PostgreSQL does not start. It is
+	// published last, so it says that the directory is complete.
+	controlFile    = "global/pg_control"
+	controlNewFile = "global/pg_control.holdfast-restore"
+
+	// maxControl is far more than pg_control has (8 KiB); it waits in memory.
+	maxControl = 1 << 20
+)
+
+// target is a data directory being made. Everything goes through root, which
+// no name can leave.
+type target struct {
+	dir     string
+	made    bool // by us
+	root    *os.Root
+	control []byte // nil until it came
+}
+
+// openTarget takes dir, which must be empty or absent.
+func openTarget(dir string) (*target, error) {
+	t := &target{dir: dir}
+	err := os.Mkdir(dir, 0o700)
+	t.made = err == nil
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("make data directory: %w", err)
+	}
+	if err := mustBeEmpty(dir); err != nil {
+		return nil, err
+	}
+	// PostgreSQL refuses a directory that others can read.
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("protect data directory: %w", err)
+	}
+	if t.root, err = os.OpenRoot(dir); err != nil {
+		return nil, fmt.Errorf("open data directory: %w", err)
+	}
+	return t, nil
+}
+
+func mustBeEmpty(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("open data directory: %w", err)
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(1)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read data directory: %w", err)
+	}
+	return fmt.Errorf("data directory %s is not empty: it holds %q", dir, names[0])
+}
+
+func (t *target) close() { t.root.Close() }
+
+func (t *target) mkdir(name string) error {
+	if err := t.root.Mkdir(name, 0o700); err != nil {
+		return fmt.Errorf("make directory: %w", err)
+	}
+	return nil
+}
+
+func (t *target) create(name string) (*os.File, error) {
+	f, err := t.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("create file: %w", err)
+	}
+	return f, nil
+}
+
+// write makes a file, or keeps it for finish if it is pg_control.
+func (t *target) write(name string, content io.Reader, buf []byte) (fileSum, error) {
+	if name == controlFile {
+		return t.keepControl(content, buf)
+	}
+	f, err := t.create(name)
+	if err != nil {
+		return fileSum{}, err
+	}
+	got, err := sum(f, content, buf)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fileSum{}, fmt.Errorf("write %s: %w", name, err)
+	}
+	return got, nil
+}
+
+func (t *target) keepControl(content io.Reader, buf []byte) (fileSum, error) {
+	var kept bytes.Buffer
+	got, err := sum(&kept, io.LimitReader(content, maxControl), buf)
+	if err != nil {
+		return fileSum{}, fmt.Errorf("read %s from archive: %w", controlFile, err)
+	}
+	t.control = kept.Bytes()
+	return got, nil
+}
+
+// finish makes everything durable, and only then complete.
+func (t *target) finish() error {
+	if t.control == nil {
+		return fmt.Errorf("archive holds no %s", controlFile)
+	}
+	if err := syncTree(t.dir); err != nil {
+		return fmt.Errorf("sync data directory: %w", err)
+	}
+	if err := t.publishControl(); err != nil {
+		return err
+	}
+	if err := syncPath(filepath.Dir(t.dir)); err != nil {
+		return fmt.Errorf("sync parent of data directory: %w", err)
+	}
+	return nil
+}
+
+func (t *target) publishControl() error {
+	f, err := t.create(controlNewFile)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(t.control)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", controlFile, err)
+	}
+	if err := t.root.Rename(controlNewFile, controlFile); err != nil {
+		return fmt.Errorf("publish %s: %w", controlFile, err)
+	}
+	if err := syncPath(filepath.Join(t.dir, filepath.Dir(controlFile))); err != nil {
+		return fmt.Errorf("sync name of %s: %w", controlFile, err)
+	}
+	return nil
+}
+
+// discard removes what was written: pg_control first, lest an interrupted
+// removal leave something that looks complete.
+func (t *target) discard() error {
+	errs := []error{t.root.RemoveAll(controlFile)}
+	entries, err := os.ReadDir(t.dir)
+	errs = append(errs, err)
+	for _, e := range entries {
+		errs = append(errs, t.root.RemoveAll(e.Name()))
+	}
+	if t.made {
+		errs = append(errs, os.Remove(t.dir))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("remove unfinished data directory: %w", err)
+	}
+	return nil
+}
+
+// syncPath syncs one file or directory.
+func syncPath(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
