@@ -1,0 +1,39 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+func (e *Engine) apiCertificateDir() string { return filepath.Join(e.cfg.DataDir, "tls", "api") }
+
+// APICertificate returns the files of a certificate for the API from the
+// appliance's own authority, which is renewed in good time.
+func (e *Engine) APICertificate() (certFile, keyFile string, err error) {
+	dir := e.apiCertificateDir()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", "", fmt.Errorf("make directory: %w", err)
+	}
+	if _, err := e.renewCertificate(dir); err != nil {
+		return "", "", err
+	}
+	return filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"), nil
+}
+
+// renewAPICertificate renews what APICertificate once made.
+func (e *Engine) renewAPICertificate() error {
+	_, err := os.Stat(e.apiCertificateDir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		_, err = e.renewCertificate(e.apiCertificateDir())
+	}
+	return err
+}
+
+// CAFile is where the certificate of the appliance's own authority lies.
+func (e *Engine) CAFile() string { return filepath.Join(e.cfg.DataDir, "tls", "ca.crt") }

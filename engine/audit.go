@@ -1,0 +1,163 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// change commits what fn changes together with the call's audit entry.
+func (e *Engine) change(call *model.Call, fn func(*meta.Tx) error) error {
+	return e.meta.Update(func(tx *meta.Tx) error {
+		if err := fn(tx); err != nil {
+			return err
+		}
+		return e.audit(tx, call, nil)
+	})
+}
+
+// audit adds the call's entry to the transaction; err is how the call ends.
+func (e *Engine) audit(tx *meta.Tx, call *model.Call, err error) error {
+	entry := e.entry(call, err)
+	if err := tx.AppendAudit(&entry, e.cfg.AuditKeep); err != nil {
+		return err
+	}
+	tx.OnCommit(func() { call.Audited = true })
+	return nil
+}
+
+func (e *Engine) entry(call *model.Call, err error) model.AuditEntry {
+	return model.AuditEntry{
+		ID: e.newID(model.ResourceAuditEntry), At: e.clock(),
+		Organization: call.Organization, Actor: call.Actor,
+		Action: call.Operation.Action, Resource: call.Resource,
+		Outcome: model.OutcomeOf(err), ErrorCode: model.CodeOf(err),
+		RequestID: call.RequestID, IP: call.IP, UserAgent: call.UserAgent, Details: call.Details,
+	}
+}
+
+// Finish ends a call: what was not audited with its change is audited now,
+// within 100 ms, without making the caller wait.
+func (e *Engine) Finish(call *model.Call, err error) {
+	if call.Audited {
+		return
+	}
+	call.Audited = true
+	e.audits.add(e.entry(call, err))
+}
+
+// system returns a call by the appliance itself, about something of an
+// organization.
+func (e *Engine) system(action model.Action, organization string, resource model.Resource) *model.Call {
+	return &model.Call{
+		Operation:    model.Operation{Action: action},
+		Actor:        model.Actor{Type: model.ActorSystem, Name: "holdfast"},
+		Organization: organization,
+		Resource:     resource,
+	}
+}
+
+const (
+	// auditDelay is how long an entry waits for others to share its sync.
+	auditDelay = 20 * time.Millisecond
+	// auditBacklog is how many entries may wait; requests wait beyond that, so
+	// that memory is bounded and no entry is ever dropped.
+	auditBacklog = 8192
+)
+
+// auditQueue writes the entries of calls that changed nothing, many to a
+// sync, and with them when keys were last used.
+type auditQueue struct {
+	engine  *Engine
+	entries chan model.AuditEntry
+	done    chan struct{}
+	once    sync.Once
+
+	mu   sync.Mutex
+	used map[string]keyUse
+}
+
+type keyUse struct {
+	at time.Time
+	ip string
+}
+
+func startAuditQueue(e *Engine) *auditQueue {
+	q := &auditQueue{
+		engine:  e,
+		entries: make(chan model.AuditEntry, auditBacklog),
+		done:    make(chan struct{}),
+		used:    map[string]keyUse{},
+	}
+	go q.run()
+	return q
+}
+
+func (q *auditQueue) add(entry model.AuditEntry) { q.entries <- entry }
+
+// touch notes that a key was used.
+func (q *auditQueue) touch(key string, use keyUse) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.used[key] = use
+}
+
+// close writes what is queued. No entry may be added after it.
+func (q *auditQueue) close() {
+	q.once.Do(func() { close(q.entries) })
+	<-q.done
+}
+
+func (q *auditQueue) run() {
+	defer close(q.done)
+	for entry := range q.entries {
+		batch := q.gather(entry)
+		if err := q.write(batch); err != nil {
+			q.engine.log.Error("write audit entries", "count", len(batch), "error", err)
+		}
+	}
+}
+
+// gather collects entries until auditDelay has passed or the batch is full.
+func (q *auditQueue) gather(first model.AuditEntry) []model.AuditEntry {
+	batch := append(make([]model.AuditEntry, 0, 64), first)
+	timer := time.NewTimer(auditDelay)
+	defer timer.Stop()
+	for len(batch) < auditBacklog {
+		select {
+		case entry, ok := <-q.entries:
+			if !ok {
+				return batch
+			}
+			batch = append(batch, entry)
+		case <-timer.C:
+			return batch
+		}
+	}
+	return batch
+}
+
+func (q *auditQueue) write(batch []model.AuditEntry) error {
+	q.mu.Lock()
+	used := q.used
+	q.used = map[string]keyUse{}
+	q.mu.Unlock()
+	return q.engine.meta.Update(func(tx *meta.Tx) error {
+		for i := range batch {
+			if err := tx.AppendAudit(&batch[i], q.engine.cfg.AuditKeep); err != nil {
+				return err
+			}
+		}
+		for id, use := range used {
+			if _, err := tx.Keys().Update(id, func(k *model.Key) error {
+				k.LastUsedAt, k.LastUsedIP = &use.at, &use.ip
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

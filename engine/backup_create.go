@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"holdfast/backup"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// backupClaim is what a backup of a database claims; the database itself
+// stays free for what does not disturb a backup.
+func backupClaim(database string) string { return database + "/backup" }
+
+// BackupCreate begins a backup and returns its record at once.
+func (e *Engine) BackupCreate(call *model.Call, database string) (model.Backup, error) {
+	db, err := e.database(call, database)
+	if err != nil {
+		return model.Backup{}, err
+	}
+	release, err := e.claims.take(backupClaim(database), "a backup")
+	if err != nil {
+		return model.Backup{}, err
+	}
+	b, op, err := e.recordBackup(call, db)
+	if err != nil {
+		release()
+		return model.Backup{}, err
+	}
+	ctx, ended := e.cancels.add(e.ctx, backupClaim(database))
+	e.work.Go(func() {
+		defer ended()
+		defer release()
+		e.runBackup(ctx, db, b, op)
+	})
+	return b, nil
+}
+
+// recordBackup commits a pending backup and the operation that makes it.
+func (e *Engine) recordBackup(call *model.Call, db model.Database) (model.Backup, model.DatabaseOperation, error) {
+	b := model.Backup{
+		ID: e.newID(model.ResourceBackup), Organization: db.Organization, Database: db.ID,
+		Type: model.BackupManual, Status: model.BackupPending, Version: db.Version, StartedAt: e.clock(),
+	}
+	op := e.newOperation(db, model.OperationBackup, "copying")
+	op.Backup = b.ID
+	call.Resource = model.Resource{Type: model.ResourceBackup, ID: b.ID, Name: db.Name}
+	err := e.change(call, func(tx *meta.Tx) error {
+		now, err := databaseOf(tx, db.Organization, db.ID)
+		if err != nil {
+			return err
+		}
+		if status, reason := e.liveStatus(now); status != model.DatabaseAvailable {
+			return notAvailable(status, reason)
+		}
+		if err := tx.Backups().Insert(b); err != nil {
+			return err
+		}
+		return insertOperation(tx, op, model.DatabaseAvailable)
+	})
+	return b, op, err
+}
+
+// runBackup makes the backup and records how that ended.
+func (e *Engine) runBackup(ctx context.Context, db model.Database, b model.Backup, op model.DatabaseOperation) {
+	defer e.done.drop(b.ID)
+	defer e.done.drop(op.ID)
+	result, err := e.takeBackup(ctx, db, b, op)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+		if errors.Is(cause, context.Canceled) {
+			err = errInterrupted
+		}
+	}
+	if err != nil {
+		e.log.Error("backup failed", "database", db.ID, "backup", b.ID, "error", err)
+	}
+	if recordErr := e.endBackup(b, op, result, err); recordErr != nil {
+		e.log.Error("record the end of a backup", "backup", b.ID, "error", recordErr)
+	}
+}
+
+var errInterrupted = model.Errorf(model.CodeConflict, "the appliance was stopped before this was done")
+
+func (e *Engine) takeBackup(
+	ctx context.Context, db model.Database, b model.Backup, op model.DatabaseOperation,
+) (backup.Result, error) {
+	if err := e.updateBackup(b.ID, func(b *model.Backup) { b.Status = model.BackupRunning }); err != nil {
+		return backup.Result{}, err
+	}
+	conn, err := e.instances.ConnectReplication(ctx, db.ID)
+	if err != nil {
+		return backup.Result{}, fmt.Errorf("connect for backup: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return backup.Take(ctx, conn, e.blobs, backup.Options{
+		Label: b.ID,
+		Progress: func(done, total int64) {
+			e.done.set(b.ID, done, total)
+			e.done.set(op.ID, done, total)
+		},
+	})
+}
+
+func (e *Engine) updateBackup(id string, change func(*model.Backup)) error {
+	return e.meta.Update(func(tx *meta.Tx) error {
+		_, err := tx.Backups().Update(id, func(b *model.Backup) error {
+			change(b)
+			return nil
+		})
+		return err
+	})
+}
+
+// endBackup commits the end of a backup: its figures and blobs, or its error.
+func (e *Engine) endBackup(b model.Backup, op model.DatabaseOperation, result backup.Result, cause error) error {
+	source, err := json.Marshal(result)
+	if err != nil {
+		return fmt.Errorf("encode backup: %w", err)
+	}
+	now := e.clock()
+	return e.meta.Update(func(tx *meta.Tx) error {
+		_, err := tx.Backups().Update(b.ID, func(b *model.Backup) error {
+			b.CompletedAt, b.Status, b.Progress = &now, model.BackupCompleted, 100
+			if cause != nil {
+				b.Status, b.Error = model.BackupFailed, operationMessage(cause)
+				return nil
+			}
+			b.Source, b.Version, b.Timeline = source, result.PostgresVersion, result.Timeline
+			b.StartLSN, b.StopLSN = result.StartLSN, result.StopLSN
+			b.SizeBytes, b.StoredBytes = result.SizeBytes, result.StoredBytes
+			b.ManifestBLAKE3 = result.ManifestBLAKE3
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if cause == nil {
+			for _, ref := range result.Refs() {
+				if err := tx.ClaimBlob(string(ref)); err != nil {
+					return err
+				}
+			}
+		}
+		if err := e.closeOperation(tx, op.ID, cause); err != nil {
+			return err
+		}
+		_, err = tx.Databases().Update(b.Database, func(d *model.Database) error {
+			if d.Operation == op.ID {
+				d.Operation = ""
+			}
+			return nil
+		})
+		return err
+	})
+}

@@ -1,0 +1,48 @@
+package engine
+
+import (
+	"errors"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// BackupList returns the backups of a database.
+func (e *Engine) BackupList(call *model.Call, database string, page Page) (List[model.Backup], error) {
+	if _, err := page.after(); err != nil {
+		return List[model.Backup]{}, err
+	}
+	if _, err := e.database(call, database); err != nil {
+		return List[model.Backup]{}, err
+	}
+	list, err := listRecords(e, (*meta.Tx).Backups, meta.ByDatabase, database, page,
+		func(b model.Backup) string { return b.ID })
+	for i := range list.Items {
+		list.Items[i].Progress = e.done.get(list.Items[i].ID, list.Items[i].Progress)
+	}
+	return list, err
+}
+
+// BackupGet returns one backup of a database.
+func (e *Engine) BackupGet(call *model.Call, database, id string) (model.Backup, error) {
+	if _, err := e.database(call, database); err != nil {
+		return model.Backup{}, err
+	}
+	var b model.Backup
+	err := e.meta.View(func(tx *meta.Tx) (err error) {
+		b, err = backupOf(tx, database, id)
+		return err
+	})
+	call.Resource = model.Resource{Type: model.ResourceBackup, ID: id}
+	b.Progress = e.done.get(b.ID, b.Progress)
+	return b, err
+}
+
+// backupOf returns the backup with id if it is one of the database's.
+func backupOf(tx *meta.Tx, database, id string) (model.Backup, error) {
+	b, err := tx.Backups().Get(id)
+	if errors.Is(err, meta.ErrNotFound) || err == nil && b.Database != database {
+		return model.Backup{}, model.Errorf(model.CodeNotFound, "no backup %q of this database", id)
+	}
+	return b, err
+}

@@ -1,0 +1,37 @@
+package engine
+
+import (
+	"errors"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// BucketList returns the buckets of the call's organization.
+func (e *Engine) BucketList(call *model.Call, page Page) (List[model.Bucket], error) {
+	return listRecords(e, (*meta.Tx).Buckets, meta.ByOrganization, call.Organization, page,
+		func(b model.Bucket) string { return b.ID })
+}
+
+// bucket returns a bucket of the call's organization and makes it the call's
+// resource.
+func (e *Engine) bucket(call *model.Call, id string) (model.Bucket, error) {
+	call.Resource = model.Resource{Type: model.ResourceBucket, ID: id}
+	var b model.Bucket
+	err := e.meta.View(func(tx *meta.Tx) (err error) {
+		b, err = bucketOf(tx, call.Organization, id)
+		return err
+	})
+	if err == nil {
+		call.Resource = bucketResource(b)
+	}
+	return b, err
+}
+
+func bucketOf(tx *meta.Tx, organization, id string) (model.Bucket, error) {
+	b, err := tx.Buckets().Get(id)
+	if errors.Is(err, meta.ErrNotFound) || err == nil && b.Organization != organization {
+		return model.Bucket{}, model.NotFound(model.ResourceBucket, id)
+	}
+	return b, err
+}

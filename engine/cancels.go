@@ -1,0 +1,48 @@
+package engine
+
+import (
+	"context"
+	"sync"
+)
+
+// cancels lets one act end another that runs in the background, and wait for
+// its end.
+type cancels struct {
+	mu      sync.Mutex
+	running map[string]cancelable
+}
+
+type cancelable struct {
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+}
+
+func newCancels() *cancels { return &cancels{running: map[string]cancelable{}} }
+
+// add makes what runs under key cancelable until ended is called.
+func (c *cancels) add(ctx context.Context, key string) (_ context.Context, ended func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	run := cancelable{cancel: cancel, done: make(chan struct{})}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running[key] = run
+	return ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.running, key)
+		cancel(nil)
+		close(run.done)
+	}
+}
+
+// cancel ends what runs under key, saying why, and waits until it has ended.
+// Nothing running is fine.
+func (c *cancels) cancel(key string, cause error) {
+	c.mu.Lock()
+	run, ok := c.running[key]
+	c.mu.Unlock()
+	if ok {
+		run.cancel(cause)
+		<-run.done
+	}
+}

@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// Config is what an Engine is made of. Every field but Log and Clock must be
+// set.
+type Config struct {
+	// DataDir is the absolute path of the data directory.
+	DataDir string
+	// Search finds PostgreSQL when the engine starts.
+	Search postgres.Search
+	// FirstPort and LastPort bound the ports of the instances.
+	FirstPort, LastPort int
+	// Listen are the addresses the instances listen on.
+	Listen []string
+	// PublicHost is the name or address clients reach this machine by.
+	PublicHost string
+	// Spares is how many prepared data directories are kept ready.
+	Spares int
+	// Allowlist is what a new database begins with.
+	Allowlist []netip.Prefix
+	// Rates are the budgets of each key.
+	Rates map[model.RateClass]Rate
+	// MaxObjectBytes is the size of the largest object.
+	MaxObjectBytes int64
+	// TrashRetention is how long a deleted database can be brought back.
+	TrashRetention time.Duration
+	// ReplacedRetention is how long the data a restore replaced is kept.
+	ReplacedRetention time.Duration
+	// AuditKeep is how many audit entries are kept for each organization.
+	AuditKeep uint64
+	// Version is the appliance's own version.
+	Version string
+
+	Log   *slog.Logger
+	Clock func() time.Time
+}
+
+// Rate is a budget: at most Limit requests in each Window.
+type Rate struct {
+	Limit  int
+	Window time.Duration
+}
+
+// DefaultRates returns the budgets a key has unless the operator says
+// otherwise.
+func DefaultRates() map[model.RateClass]Rate {
+	return map[model.RateClass]Rate{
+		model.RateCreateDatabase: {30, time.Minute},
+		model.RateCreateBackup:   {10, time.Minute},
+		model.RateRestore:        {10, time.Minute},
+		model.RateCreateBucket:   {30, time.Minute},
+		model.RateImport:         {10, time.Minute},
+	}
+}

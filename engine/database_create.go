@@ -1,0 +1,190 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// NewDatabase is what a database is made of.
+type NewDatabase struct {
+	Project  string
+	Name     string
+	User     string       // "" means model.DefaultOwner
+	Password model.Secret // zero means generated
+}
+
+// DatabaseCreate makes a database and returns once it accepts connections.
+// The name and the port are claimed first; when anything fails after that,
+// they are given back and nothing is left.
+func (e *Engine) DatabaseCreate(ctx context.Context, call *model.Call, in NewDatabase) (DatabaseView, Connection, error) {
+	if err := in.complete(); err != nil {
+		return DatabaseView{}, Connection{}, err
+	}
+	db, release, err := e.claimDatabase(call, in)
+	if err != nil {
+		return DatabaseView{}, Connection{}, err
+	}
+	defer release()
+	// A client that goes away does not stop half-way what was begun.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
+	defer cancel()
+	if db, err = e.buildDatabase(ctx, db); err != nil {
+		return DatabaseView{}, Connection{}, errors.Join(err, e.forgetDatabase(ctx, call, db, err))
+	}
+	db, err = e.publishDatabase(call, db.ID)
+	if err != nil {
+		return DatabaseView{}, Connection{}, err
+	}
+	e.sampleOne(ctx, db)
+	view, err := e.view(db)
+	if err != nil {
+		return view, Connection{}, err
+	}
+	connection, err := e.connection(db, true)
+	return view, connection, err
+}
+
+func (in *NewDatabase) complete() error {
+	if in.User == "" {
+		in.User = model.DefaultOwner
+	}
+	if in.Password.IsZero() {
+		in.Password = model.GeneratePassword(randomBytes())
+	}
+	for _, err := range []error{
+		model.ValidateDatabaseName("name", in.Name),
+		model.ValidateDatabaseUser("db_user", in.User),
+		model.ValidateDatabasePassword("password", in.Password),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	if err := postgres.CheckPassword(in.Password); err != nil {
+		return model.Invalid("password", "%v", err)
+	}
+	return nil
+}
+
+// claimDatabase commits a record in state creating, which holds the name and
+// the port.
+func (e *Engine) claimDatabase(call *model.Call, in NewDatabase) (model.Database, func(), error) {
+	now := e.clock()
+	db := model.Database{
+		ID: e.newID(model.ResourceDatabase), Organization: call.Organization, Project: in.Project, Name: in.Name,
+		Status: model.DatabaseCreating, Version: e.binaries.Version, Major: e.binaries.Major,
+		Owner: in.User, ReadOnly: model.ReadOnlyUser(in.User),
+		Allowlist: e.cfg.Allowlist, AllowlistUpdatedAt: now, Generation: 1, CreatedAt: now, UpdatedAt: now,
+	}
+	db.OwnerPassword = e.sealer.seal(passwordPurpose(db.ID, db.Owner), in.Password)
+	db.ReadOnlyPassword = e.sealer.seal(passwordPurpose(db.ID, db.ReadOnly), model.GeneratePassword(randomBytes()))
+	call.Resource = databaseResource(db)
+	release, err := e.claims.take(db.ID, "the creation")
+	if err != nil {
+		return db, nil, err
+	}
+	err = e.meta.Update(func(tx *meta.Tx) error {
+		if _, err := projectOf(tx, call.Organization, in.Project); err != nil {
+			return err
+		}
+		if db.Port, err = e.freePort(tx); err != nil {
+			return err
+		}
+		return nameTaken(tx.Databases().Insert(db), model.ResourceDatabase, db.Name)
+	})
+	if err != nil {
+		release()
+	}
+	return db, release, err
+}
+
+// freePort returns a port that no record holds, those in the trash included,
+// and no other process either.
+func (e *Engine) freePort(tx *meta.Tx) (int, error) {
+	taken := map[int]bool{}
+	if err := tx.Databases().All(func(db model.Database) error {
+		taken[db.Port] = true
+		return nil
+	}); err != nil {
+		return 0, err
+	}
+	port, err := postgres.FreePort(e.cfg.FirstPort, e.cfg.LastPort, e.cfg.Listen, func(p int) bool { return taken[p] })
+	if err != nil {
+		return 0, model.Errorf(model.CodeForbidden,
+			"no port between %d and %d is free for another database; the operator can widen --postgres-ports", e.cfg.FirstPort, e.cfg.LastPort)
+	}
+	return port, nil
+}
+
+// buildDatabase turns a spare into the database's running instance. The
+// record it returns may have another port.
+func (e *Engine) buildDatabase(ctx context.Context, db model.Database) (model.Database, error) {
+	if err := os.MkdirAll(e.databaseDirectory(db.ID), 0o700); err != nil {
+		return db, fmt.Errorf("make database directory: %w", err)
+	}
+	dir := e.dataDirectory(db.ID, db.Generation)
+	if err := e.spares.Take(ctx, dir); err != nil {
+		return db, fmt.Errorf("take spare: %w", err)
+	}
+	if err := e.issueCertificate(dir); err != nil {
+		return db, err
+	}
+	db, err := e.startInstance(ctx, db)
+	if err != nil {
+		return db, fmt.Errorf("start instance: %w", err)
+	}
+	if err := e.provision(ctx, db.ID, db); err != nil {
+		return db, fmt.Errorf("provision database: %w", err)
+	}
+	return db, nil
+}
+
+// publishDatabase commits that the database is available.
+func (e *Engine) publishDatabase(call *model.Call, id string) (model.Database, error) {
+	var db model.Database
+	err := e.change(call, func(tx *meta.Tx) (err error) {
+		db, err = tx.Databases().Update(id, func(d *model.Database) error {
+			d.Status, d.UpdatedAt = model.DatabaseAvailable, e.clock()
+			return nil
+		})
+		return err
+	})
+	return db, err
+}
+
+// forgetDatabase undoes a creation that failed with cause.
+func (e *Engine) forgetDatabase(ctx context.Context, call *model.Call, db model.Database, cause error) error {
+	if err := e.stopInstance(ctx, db.ID); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(e.databaseDirectory(db.ID)); err != nil {
+		return fmt.Errorf("remove database directory: %w", err)
+	}
+	return e.meta.Update(func(tx *meta.Tx) error {
+		if err := tx.Databases().Delete(db.ID); err != nil {
+			return err
+		}
+		return e.audit(tx, call, cause)
+	})
+}
+
+// stopInstance stops the database's instance; one that does not run is fine.
+func (e *Engine) stopInstance(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	err := e.instances.Stop(ctx, id)
+	if err != nil && !errors.Is(err, postgres.ErrUnknownInstance) {
+		if state, _, pid := e.instances.Status(id); pid != 0 {
+			return fmt.Errorf("stop instance (%s): %w", state, err)
+		}
+		e.log.Warn("instance was stopped by force", "database", id, "error", err)
+	}
+	e.stats.drop(id)
+	return nil
+}

@@ -1,0 +1,61 @@
+package engine
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/model"
+)
+
+// createDatabase makes a database and returns it with how its owner connects.
+func (a *appliance) createDatabase(t testing.TB, name string) (DatabaseView, Connection) {
+	t.Helper()
+	db, connection, err := a.DatabaseCreate(t.Context(), a.call(model.ActionDatabaseCreate), NewDatabase{Project: a.project, Name: name})
+	if err != nil {
+		t.Fatalf("create database: %v", err)
+	}
+	return db, connection
+}
+
+// connect opens a session that is closed with the test.
+func connect(t testing.TB, c Connection) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), c.URL())
+	if err != nil {
+		t.Fatalf("connect: %v", err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func TestDatabaseCreate(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, connection := a.createDatabase(t, "shop")
+	if db.Status != model.DatabaseAvailable || db.Port == 0 {
+		t.Errorf("created: %+v", db)
+	}
+	conn := connect(t, connection)
+	var user, database string
+	if err := conn.QueryRow(t.Context(), "select current_user, current_database()").Scan(&user, &database); err != nil {
+		t.Fatal(err)
+	}
+	if user != "app" || database != "shop" {
+		t.Errorf("connected as %s to %s", user, database)
+	}
+	if _, err := conn.Exec(t.Context(), "create table t (n int); insert into t values (1)"); err != nil {
+		t.Errorf("the owner cannot write: %v", err)
+	}
+}
+
+func TestDatabaseCreateRefusesATakenName(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	a.createDatabase(t, "shop")
+	_, _, err := a.DatabaseCreate(t.Context(), a.call(model.ActionDatabaseCreate), NewDatabase{Project: a.project, Name: "shop"})
+	if model.CodeOf(err) != model.CodeConflict {
+		t.Errorf("second create: %v", err)
+	}
+}

@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// DatabaseDelete stops the database and moves it with its backups to the
+// trash. It returns until when the operator can bring it back. A running
+// backup is cancelled.
+func (e *Engine) DatabaseDelete(ctx context.Context, call *model.Call, id string) (time.Time, error) {
+	if _, err := e.database(call, id); err != nil {
+		return time.Time{}, err
+	}
+	release, err := e.claims.take(id, "another operation")
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer release()
+	e.cancels.cancel(backupClaim(id), model.Errorf(model.CodeConflict, "the database was deleted"))
+	releaseBackup, err := e.claims.take(backupClaim(id), "a backup")
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer releaseBackup()
+	db, err := e.database(call, id)
+	if err != nil {
+		return time.Time{}, err
+	}
+	op, err := e.beginOperation(db, model.OperationDelete, model.DatabaseDeleting, "stopping")
+	if err != nil {
+		return time.Time{}, err
+	}
+	return e.finishDelete(ctx, call, db, op.ID)
+}
+
+// finishDelete is the part of a delete that the next start carries on with
+// when the appliance dies in the middle.
+func (e *Engine) finishDelete(ctx context.Context, call *model.Call, db model.Database, op string) (time.Time, error) {
+	if err := e.stopInstance(ctx, db.ID); err != nil {
+		return time.Time{}, err
+	}
+	now := e.clock()
+	trash := model.Trash{At: now, Until: now.Add(e.cfg.TrashRetention)}
+	err := e.change(call, func(tx *meta.Tx) error {
+		if err := e.closeOperation(tx, op, nil); err != nil {
+			return err
+		}
+		_, err := tx.Databases().Update(db.ID, func(d *model.Database) error {
+			d.Operation, d.Status, d.Trash, d.UpdatedAt = "", model.DatabaseAvailable, &trash, now
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return time.Time{}, err
+	}
+	if e.cfg.TrashRetention <= 0 {
+		return trash.Until, e.purge(db)
+	}
+	return trash.Until, nil
+}
+
+// purge removes a database for good: its files first, so that its record, the
+// tombstone, is there until nothing else is.
+func (e *Engine) purge(db model.Database) error {
+	if err := os.RemoveAll(e.databaseDirectory(db.ID)); err != nil {
+		return fmt.Errorf("remove database directory: %w", err)
+	}
+	if err := e.meta.Update(func(tx *meta.Tx) error { return purgeRecords(tx, db.ID) }); err != nil {
+		return err
+	}
+	return e.removeDiscarded()
+}
+
+func purgeRecords(tx *meta.Tx, database string) error {
+	backups, err := allUnder(tx.Backups(), database)
+	if err != nil {
+		return err
+	}
+	for _, b := range backups {
+		if err := dropBackup(tx, b); err != nil {
+			return err
+		}
+	}
+	operations, err := allUnder(tx.Operations(), database)
+	if err != nil {
+		return err
+	}
+	for _, op := range operations {
+		if err := tx.Operations().Delete(op.ID); err != nil {
+			return err
+		}
+	}
+	return tx.Databases().Delete(database)
+}
+
+// allUnder returns every record of a table that belongs to the database.
+func allUnder[T any](table meta.Table[T], database string) ([]T, error) {
+	const all = 1 << 30
+	records, _, err := table.Newest(meta.ByDatabase, meta.Key(database), "", all)
+	return records, err
+}

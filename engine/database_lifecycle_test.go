@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"holdfast/engine/model"
+)
+
+// eventually polls until done, for at most ten seconds.
+func eventually(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !done() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s did not come about", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func TestDatabaseRestart(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, connection := a.createDatabase(t, "shop")
+	old := connect(t, connection)
+	view, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID)
+	if err != nil || view.Status != model.DatabaseAvailable || view.Operation != "" {
+		t.Fatalf("restart: %+v, %v", view, err)
+	}
+	if err := old.Ping(t.Context()); err == nil {
+		t.Error("the session outlived the restart")
+	}
+	connect(t, connection)
+}
+
+func TestDatabaseRotatePassword(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, before := a.createDatabase(t, "shop")
+	session := connect(t, before)
+	rotation, err := a.DatabaseRotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rotation.SessionsTerminated != 1 {
+		t.Errorf("ended %d sessions, not 1", rotation.SessionsTerminated)
+	}
+	if err := session.Ping(t.Context()); err == nil {
+		t.Error("the session goes on")
+	}
+	if _, err := pgx.Connect(t.Context(), before.URL()); err == nil {
+		t.Error("the old password still works")
+	}
+	connect(t, rotation.Connection)
+}
+
+func TestReadOnlyConnection(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, connection := a.createDatabase(t, "shop")
+	owner := connect(t, connection)
+	if _, err := owner.Exec(t.Context(), "create table t (n int); insert into t values (7)"); err != nil {
+		t.Fatal(err)
+	}
+	call := a.call(model.ActionDatabaseConnection)
+	call.Key.Scopes = model.PresetReadOnly.Scopes()
+	readOnly, err := a.DatabaseConnection(call, db.ID)
+	if err != nil || !readOnly.ReadOnly || readOnly.User == connection.User {
+		t.Fatalf("connection: %+v, %v", readOnly, err)
+	}
+	reader := connect(t, readOnly)
+	var n int
+	if err := reader.QueryRow(t.Context(), "select n from t").Scan(&n); err != nil || n != 7 {
+		t.Errorf("read %d, %v", n, err)
+	}
+	for _, sql := range []string{
+		"set default_transaction_read_only = off; insert into t values (1)",
+		"set default_transaction_read_only = off; create table u (n int)",
+		"set default_transaction_read_only = off; create temp table u (n int)",
+	} {
+		if _, err := reader.Exec(t.Context(), sql); err == nil {
+			t.Errorf("the read-only role may: %s", sql)
+		}
+	}
+}
+
+func TestDatabaseDeleteAndTrash(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, connection := a.createDatabase(t, "shop")
+	if _, err := connect(t, connection).Exec(t.Context(), "create table t (n int); insert into t values (7)"); err != nil {
+		t.Fatal(err)
+	}
+	until, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID)
+	if err != nil || time.Until(until) < 59*time.Minute {
+		t.Fatalf("delete: until %s, %v", until, err)
+	}
+	if _, err := a.DatabaseGet(a.call(model.ActionDatabaseGet), db.ID); model.CodeOf(err) != model.CodeNotFound {
+		t.Errorf("deleted database: %v", err)
+	}
+	if _, err := pgx.Connect(t.Context(), connection.URL()); err == nil {
+		t.Error("the deleted database lets clients in")
+	}
+	if _, err := a.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), db.ID); err != nil {
+		t.Fatalf("restore from trash: %v", err)
+	}
+	var n int
+	if err := connect(t, connection).QueryRow(t.Context(), "select n from t").Scan(&n); err != nil || n != 7 {
+		t.Errorf("after the trash: %d, %v", n, err)
+	}
+	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
+		t.Fatal(err)
+	}
+	if removed, err := a.TrashEmpty(a.call(model.ActionTrashEmpty)); err != nil || removed != 1 {
+		t.Fatalf("empty trash: %d, %v", removed, err)
+	}
+	if _, err := os.Stat(a.databaseDirectory(db.ID)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the files are still there: %v", err)
+	}
+}
+
+func TestAllowlist(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, connection := a.createDatabase(t, "shop")
+	session := connect(t, connection)
+	set := func(entries ...string) (Allowlist, error) {
+		return a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, entries)
+	}
+	list, err := set("10.0.0.0/8", "10.0.0.0/8", "192.0.2.1")
+	if err != nil || len(list.Entries) != 2 || list.SessionsTerminated != 1 {
+		t.Fatalf("set: %+v, %v", list, err)
+	}
+	if err := session.Ping(t.Context()); err == nil {
+		t.Error("a session that is no longer allowed goes on")
+	}
+	_, err = pgx.Connect(t.Context(), connection.URL())
+	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "28000" {
+		t.Errorf("connecting from an address that is not allowed: %v", err)
+	}
+	if _, err := set("127.0.0.1/8"); model.CodeOf(err) != model.CodeValidation {
+		t.Errorf("host bits: %v", err)
+	}
+	if _, err := set("127.0.0.1"); err != nil {
+		t.Fatal(err)
+	}
+	connect(t, connection)
+}
+
+func TestKilledPostmasterComesBack(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, connection := a.createDatabase(t, "shop")
+	_, _, pid := a.instances.Status(db.ID)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the database's return", func() bool {
+		view, err := a.DatabaseGet(a.call(model.ActionDatabaseGet), db.ID)
+		_, _, now := a.instances.Status(db.ID)
+		return err == nil && view.Status == model.DatabaseAvailable && now != pid
+	})
+	connect(t, connection)
+	eventually(t, "the audit entries", func() bool {
+		entries, _, err := a.AuditList(a.call(model.ActionAuditList), 1, 100)
+		has := func(action model.Action) bool {
+			return slices.ContainsFunc(entries, func(e model.AuditEntry) bool { return e.Action == action && e.Actor.Type == model.ActorSystem })
+		}
+		return err == nil && has(model.ActionInstanceDown) && has(model.ActionInstanceUp)
+	})
+}
+
+func TestOneActAtATime(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, connection := a.createDatabase(t, "shop")
+	const tries = 10
+	var restarted, refused, other int
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range tries {
+		all.Go(func() {
+			_, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID)
+			mu.Lock()
+			defer mu.Unlock()
+			switch model.CodeOf(err) {
+			case "":
+				restarted++
+			case model.CodeConflict:
+				refused++
+			default:
+				other++
+				t.Errorf("restart: %v", err)
+			}
+		})
+	}
+	all.Wait()
+	if restarted == 0 || restarted+refused != tries {
+		t.Errorf("%d restarted, %d refused, %d failed", restarted, refused, other)
+	}
+	connect(t, connection)
+}

@@ -1,0 +1,34 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// DatabaseRestart shuts the instance down, ending its sessions, and returns
+// once it accepts connections again.
+func (e *Engine) DatabaseRestart(ctx context.Context, call *model.Call, id string) (DatabaseView, error) {
+	db, release, err := e.claimWhole(call, id, "a restart")
+	if err != nil {
+		return DatabaseView{}, err
+	}
+	defer release()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
+	defer cancel()
+	op, err := e.beginOperation(db, model.OperationRestart, model.DatabaseRestarting, "restarting")
+	if err != nil {
+		return DatabaseView{}, err
+	}
+	restartErr := e.instances.Restart(ctx, id)
+	if errors.Is(restartErr, postgres.ErrUnknownInstance) { // it never came up
+		restartErr = e.startDatabase(ctx, db)
+	}
+	db, err = e.endOperation(call, op, restartErr, nil)
+	if restartErr = errors.Join(restartErr, err); restartErr != nil {
+		return DatabaseView{}, restartErr
+	}
+	return e.view(db)
+}

@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// DatabaseSettings gives a database PostgreSQL settings of its own and
+// restarts it with them; an empty value goes back to what is fitted to the
+// machine. Settings with which the instance does not start are taken back.
+func (e *Engine) DatabaseSettings(ctx context.Context, call *model.Call, id string, change map[string]string) (model.Database, error) {
+	for name := range change {
+		if err := model.ValidateSetting(name); err != nil {
+			return model.Database{}, err
+		}
+	}
+	db, release, err := e.claimWhole(call, id, "a change of settings")
+	if err != nil {
+		return db, err
+	}
+	defer release()
+	call.Note("settings", strings.Join(slices.Sorted(maps.Keys(change)), ","))
+	before := db.Settings
+	next, err := e.recordSettings(id, mergeSettings(before, change))
+	if err != nil {
+		return db, err
+	}
+	if e.Started() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
+		defer cancel()
+		if err := e.applySettings(ctx, next); err != nil {
+			db, undoErr := e.recordSettings(id, before)
+			undoErr = errors.Join(undoErr, e.applySettings(ctx, db))
+			return db, errors.Join(&model.Error{
+				Code: model.CodeValidation, Message: "setting: PostgreSQL does not start with that; nothing was changed", Err: err,
+			}, undoErr)
+		}
+	}
+	return next, e.change(call, func(*meta.Tx) error { return nil })
+}
+
+func mergeSettings(old, change map[string]string) map[string]string {
+	merged := maps.Clone(old)
+	if merged == nil {
+		merged = map[string]string{}
+	}
+	for name, value := range change {
+		if value == "" {
+			delete(merged, name)
+		} else {
+			merged[name] = value
+		}
+	}
+	return merged
+}
+
+func (e *Engine) recordSettings(id string, settings map[string]string) (model.Database, error) {
+	var db model.Database
+	err := e.meta.Update(func(tx *meta.Tx) (err error) {
+		db, err = tx.Databases().Update(id, func(d *model.Database) error {
+			d.Settings, d.UpdatedAt = settings, e.clock()
+			return nil
+		})
+		return err
+	})
+	return db, err
+}
+
+// applySettings restarts the instance with the record's settings.
+func (e *Engine) applySettings(ctx context.Context, db model.Database) error {
+	spec, err := e.spec(ctx, db)
+	if err != nil {
+		return err
+	}
+	err = e.instances.Reconfigure(ctx, db.ID, func(s *postgres.Spec) { s.Config.Settings = spec.Config.Settings })
+	if errors.Is(err, postgres.ErrUnknownInstance) {
+		return e.startDatabase(ctx, db)
+	}
+	if err != nil {
+		return fmt.Errorf("restart with new settings: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"holdfast/blobstore"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// Engine holds the appliance's parts together. Open gives one that can read
+// and change metadata and objects; Start brings up PostgreSQL.
+type Engine struct {
+	cfg     Config
+	log     *slog.Logger
+	clock   func() time.Time
+	meta    *meta.DB
+	blobs   *blobstore.Store
+	sealer  sealer
+	signer  signer
+	ids     *idSource
+	audits  *auditQueue
+	rates   *rateLimiter
+	claims  *claims
+	stats   *statistics
+	done    *progress
+	cancels *cancels
+
+	// What follows is there once Start has returned.
+	binaries  postgres.Binaries // for new databases
+	majors    *majors
+	ca        postgres.CA
+	socketDir string
+	instances *postgres.Supervisor
+	spares    *postgres.Spares
+	states    *instanceStates
+
+	// ctx ends when Close begins; work counts what runs by itself.
+	ctx    context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+}
+
+// Open opens the data directory's metadata and objects, which must not be in
+// use by another process. The caller closes the Engine.
+func Open(cfg Config) (*Engine, error) {
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	db, err := meta.Open(filepath.Join(cfg.DataDir, "holdfast.db"))
+	if err != nil {
+		return nil, err
+	}
+	e, err := open(cfg, db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return e, nil
+}
+
+func open(cfg Config, db *meta.DB) (*Engine, error) {
+	sealer, err := loadSealer(filepath.Join(cfg.DataDir, "secret.key"))
+	if err != nil {
+		return nil, err
+	}
+	blobs, err := blobstore.Open(filepath.Join(cfg.DataDir, "blobs"), blobstore.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("open blob store: %w", err)
+	}
+	e := &Engine{
+		cfg: cfg, log: cfg.Log, meta: db, blobs: blobs, sealer: sealer,
+		clock:   func() time.Time { return cfg.Clock().UTC() },
+		signer:  sealer.signer(),
+		ids:     newIDSource(),
+		rates:   newRateLimiter(cfg.Rates),
+		claims:  newClaims(),
+		stats:   newStatistics(),
+		done:    newProgress(),
+		cancels: newCancels(),
+		states:  newInstanceStates(),
+	}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.audits = startAuditQueue(e)
+	return e, nil
+}
+
+// Start finds PostgreSQL, settles what a crash left unfinished, and brings up
+// every database. It returns once the appliance can serve; databases that are
+// slow to start come up behind it.
+func (e *Engine) Start(ctx context.Context) error {
+	for _, name := range []string{"tls", "instances", "spares", "postgres"} {
+		if err := os.MkdirAll(filepath.Join(e.cfg.DataDir, name), 0o700); err != nil {
+			return fmt.Errorf("make directory: %w", err)
+		}
+	}
+	if err := e.startPostgres(ctx); err != nil {
+		return err
+	}
+	if err := e.settle(); err != nil {
+		return err
+	}
+	e.spares.Start()
+	e.background(e.startDatabases)
+	e.background(e.sample)
+	e.background(e.sweep)
+	e.background(e.reconcileBlobs)
+	return nil
+}
+
+func (e *Engine) startPostgres(ctx context.Context) error {
+	var err error
+	if e.binaries, err = e.cfg.Search.Find(ctx); err != nil {
+		return fmt.Errorf("find PostgreSQL: %w", err)
+	}
+	e.majors = newMajors(e.cfg.Search, e.binaries)
+	if e.ca, err = postgres.LoadOrCreateCA(filepath.Join(e.cfg.DataDir, "tls")); err != nil {
+		return fmt.Errorf("load certificate authority: %w", err)
+	}
+	if e.socketDir, err = postgres.SocketDir(e.cfg.DataDir); err != nil {
+		return fmt.Errorf("make socket directory: %w", err)
+	}
+	e.instances = postgres.NewSupervisor(postgres.SupervisorOptions{Log: e.log, Changed: e.instanceChanged})
+	e.spares, err = postgres.NewSpares(postgres.SparesOptions{
+		Dir:       filepath.Join(e.cfg.DataDir, "spares"),
+		Want:      e.cfg.Spares,
+		Bin:       e.binaries,
+		SocketDir: e.socketDir,
+		Log:       e.log,
+	})
+	if err != nil {
+		return fmt.Errorf("open spares: %w", err)
+	}
+	return nil
+}
+
+// Binaries returns which PostgreSQL was found. It is set once Start returned.
+func (e *Engine) Binaries() postgres.Binaries { return e.binaries }
+
+// SocketDir returns the private directory of the sockets. It is set once Start
+// returned.
+func (e *Engine) SocketDir() string { return e.socketDir }
+
+// Started reports whether the engine runs instances, and not just opens the
+// files.
+func (e *Engine) Started() bool { return e.instances != nil }
+
+// background runs work until it returns; Close waits for it.
+func (e *Engine) background(work func(context.Context)) {
+	e.work.Go(func() { work(e.ctx) })
+}
+
+// Close stops everything in an order in which nothing that was acknowledged
+// is lost: running operations are cancelled and leave a state that the next
+// start settles, then the instances stop, then the audit queue is written,
+// then the files are closed. Close twice is fine.
+func (e *Engine) Close(ctx context.Context) error {
+	e.cancel()
+	e.work.Wait()
+	var errs []error
+	if e.spares != nil {
+		e.spares.Close()
+	}
+	if e.instances != nil {
+		errs = append(errs, e.instances.Close(ctx))
+	}
+	e.audits.close()
+	errs = append(errs, e.blobs.Close(), e.meta.Close())
+	return errors.Join(errs...)
+}
+
+// newID returns a new id for a resource of type t. Ids sort by the time they
+// were made.
+func (e *Engine) newID(t model.ResourceType) string { return t.Prefix() + e.ids.next(e.clock()) }

@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/postgrestest"
+)
+
+func TestMain(m *testing.M) { postgrestest.Main(m) }
+
+// appliance is an engine with PostgreSQL, on a data directory of its own.
+type appliance struct {
+	*Engine
+	org, project string
+	cfg          Config
+}
+
+// testConfig is a configuration on dir that disturbs no other test: ports are
+// drawn from a range by the test's own number.
+func testConfig(t testing.TB, dir string) Config {
+	t.Helper()
+	level := slog.LevelWarn
+	if testing.Verbose() {
+		level = slog.LevelDebug
+	}
+	first := 20000 + 20*rand.IntN(600) // below the ports the system hands out
+	bin := postgrestest.Binaries(t)
+	return Config{
+		DataDir:   dir,
+		Search:    postgres.Search{Explicit: bin.Dir},
+		FirstPort: first, LastPort: first + 19,
+		Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1",
+		Spares:         1,
+		Allowlist:      []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Rates:          DefaultRates(),
+		MaxObjectBytes: 1 << 30,
+		TrashRetention: time.Hour, ReplacedRetention: time.Hour,
+		AuditKeep: 10_000,
+		Version:   "test",
+		Log:       slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level})),
+	}
+}
+
+// startEngine starts an engine that is closed with the test.
+func startEngine(t testing.TB) *appliance {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "data")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return startEngineOn(t, testConfig(t, dir))
+}
+
+func startEngineOn(t testing.TB, cfg Config) *appliance {
+	t.Helper()
+	e, err := Open(cfg)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(context.Background()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	if _, err := e.Initialize(false); err != nil {
+		t.Fatalf("initialize: %v", err)
+	}
+	if err := e.Start(t.Context()); err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	a := &appliance{Engine: e, cfg: cfg}
+	org, err := e.Organization(model.DefaultName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.org = org.ID
+	projects, err := e.ProjectList(a.call(model.ActionProjectList), Page{})
+	if err != nil || len(projects.Items) != 1 {
+		t.Fatalf("projects: %v, %v", projects, err)
+	}
+	a.project = projects.Items[0].ID
+	return a
+}
+
+// call is a call of a full-access key of the default organization.
+func (a *appliance) call(action model.Action) *model.Call {
+	return &model.Call{
+		Operation:    model.Operation{Action: action},
+		Actor:        model.Actor{Type: model.ActorKey, ID: "key_test", Name: "test"},
+		Organization: a.org,
+		Key:          &model.Key{ID: "key_test", Scopes: model.Scopes(), AllowDangerous: true},
+	}
+}

@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Host is what the machine has, in bytes.
+type Host struct {
+	DiskTotal, DiskFree          int64
+	MemoryTotal, MemoryAvailable *int64 // nil where the system does not say
+}
+
+// measureHost asks the file system of dir, and /proc/meminfo where there is
+// one. DiskFree is what an ordinary user can take.
+func measureHost(dir string) (Host, error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return Host{}, fmt.Errorf("measure disk: %w", err)
+	}
+	block := int64(fs.Bsize)
+	host := Host{DiskTotal: int64(fs.Blocks) * block, DiskFree: int64(fs.Bavail) * block}
+	memory, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return host, nil
+	}
+	defer memory.Close()
+	lines := bufio.NewScanner(memory)
+	for lines.Scan() {
+		name, rest, _ := strings.Cut(lines.Text(), ":")
+		switch name {
+		case "MemTotal":
+			host.MemoryTotal = kibibytes(rest)
+		case "MemAvailable":
+			host.MemoryAvailable = kibibytes(rest)
+		}
+	}
+	return host, nil
+}
+
+func kibibytes(text string) *int64 {
+	number, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(text), " kB"), 10, 64)
+	if err != nil {
+		return nil
+	}
+	number *= 1024
+	return &number
+}

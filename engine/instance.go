@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+const (
+	// startTimeout bounds the start of an instance, crash recovery included.
+	startTimeout = 5 * time.Minute
+	// stopTimeout is how long a fast shutdown may take before it is forced.
+	stopTimeout = time.Minute
+	// certificateLife is how long an instance's certificate is valid.
+	certificateLife = 397 * 24 * time.Hour
+)
+
+// dataDirectory is where a generation of a database's files lies.
+func (e *Engine) dataDirectory(id string, generation int) string {
+	return filepath.Join(e.databaseDirectory(id), strconv.Itoa(generation))
+}
+
+func (e *Engine) databaseDirectory(id string) string {
+	return filepath.Join(e.cfg.DataDir, "instances", id)
+}
+
+// spec says how the database's instance is run. It fails when the binaries of
+// the database's major version are missing.
+func (e *Engine) spec(ctx context.Context, db model.Database) (postgres.Spec, error) {
+	bin, err := e.majors.find(ctx, db.Major)
+	if err != nil {
+		return postgres.Spec{}, err
+	}
+	return postgres.Spec{
+		ID:  db.ID,
+		Bin: bin,
+		Dir: e.dataDirectory(db.ID, db.Generation),
+		Config: postgres.Config{
+			Port: db.Port, Listen: e.cfg.Listen, SocketDir: e.socketDir,
+			Settings: e.settings(db),
+		},
+		HBA: access(db),
+	}, nil
+}
+
+// access says who may connect to the database.
+func access(db model.Database) postgres.HBA {
+	return postgres.HBA{Database: db.Name, Users: []string{db.Owner, db.ReadOnly}, Allow: db.Allowlist}
+}
+
+// tenant opens the database's passwords.
+func (e *Engine) tenant(db model.Database) (postgres.Tenant, error) {
+	owner, err := e.sealer.open(passwordPurpose(db.ID, db.Owner), db.OwnerPassword)
+	if err != nil {
+		return postgres.Tenant{}, err
+	}
+	readOnly, err := e.sealer.open(passwordPurpose(db.ID, db.ReadOnly), db.ReadOnlyPassword)
+	return postgres.Tenant{
+		Database: db.Name,
+		Owner:    db.Owner, OwnerPassword: owner,
+		ReadOnly: db.ReadOnly, ReadOnlyPassword: readOnly,
+	}, err
+}
+
+func passwordPurpose(database, role string) string { return "password " + database + " " + role }
+
+// issueCertificate gives a data directory a certificate for every name and
+// address the instance is reached by.
+func (e *Engine) issueCertificate(dir string) error {
+	hosts := []string{e.cfg.PublicHost, "localhost", "127.0.0.1", "::1"}
+	for _, address := range e.cfg.Listen {
+		if ip := net.ParseIP(address); ip != nil && !ip.IsUnspecified() {
+			hosts = append(hosts, address)
+		}
+	}
+	slices.Sort(hosts)
+	if err := e.ca.Issue(dir, slices.Compact(hosts), certificateLife); err != nil {
+		return fmt.Errorf("issue certificate: %w", err)
+	}
+	return nil
+}
+
+// provision makes the database, roles and passwords of a running instance
+// what the record db says.
+func (e *Engine) provision(ctx context.Context, instance string, db model.Database) error {
+	tenant, err := e.tenant(db)
+	if err != nil {
+		return err
+	}
+	conn, err := e.instances.Connect(ctx, instance, maintenance)
+	if err != nil {
+		return fmt.Errorf("connect to instance: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return postgres.Provision(ctx, conn, tenant)
+}
+
+// instanceStates remembers what the supervisor last said of each instance.
+type instanceStates struct {
+	mu     sync.RWMutex
+	states map[string]instanceState
+}
+
+type instanceState struct {
+	state  postgres.State
+	reason string
+}
+
+func newInstanceStates() *instanceStates {
+	return &instanceStates{states: map[string]instanceState{}}
+}
+
+func (s *instanceStates) swap(id string, next instanceState) (last instanceState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last = s.states[id]
+	s.states[id] = next
+	return last
+}
+
+func (s *instanceStates) get(id string) instanceState {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.states[id]
+}
+
+// instanceChanged hears from the supervisor; an instance that dies or comes
+// back by itself is audited.
+func (e *Engine) instanceChanged(id string, state postgres.State, reason string) {
+	last := e.states.swap(id, instanceState{state, reason})
+	var action model.Action
+	switch {
+	case state == postgres.StateDown && last.state == postgres.StateRunning:
+		action = model.ActionInstanceDown
+	case state == postgres.StateRunning && (last.state == postgres.StateDown || last.state == postgres.StateFailed):
+		action = model.ActionInstanceUp
+	default:
+		return
+	}
+	var db model.Database
+	if err := e.meta.View(func(tx *meta.Tx) (err error) {
+		db, err = tx.Databases().Get(id)
+		return err
+	}); err != nil {
+		return // an instance that is being built has no record of its own
+	}
+	call := e.system(action, db.Organization, databaseResource(db))
+	if reason != "" {
+		call.Note("reason", reason)
+	}
+	e.Finish(call, nil)
+}
+
+// maintenance is the database in which the appliance's own role works. Tenants
+// cannot connect to it, so nothing in it is theirs.
+const maintenance = "postgres"

@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"crypto/subtle"
+	"errors"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// Authenticate returns the key whose text this is, and notes its use. A text
+// that is no key, or that of a revoked or expired one, is unauthorized.
+func (e *Engine) Authenticate(text, ip string) (*model.Key, error) {
+	if !model.WellFormedKey(text) {
+		return nil, unauthorized()
+	}
+	key, err := e.keyByHash(model.HashKey(text))
+	if errors.Is(err, meta.ErrNotFound) {
+		return nil, unauthorized()
+	}
+	if err != nil {
+		return nil, err
+	}
+	now := e.clock()
+	if !key.Usable(now) {
+		return nil, unauthorized()
+	}
+	e.audits.touch(key.ID, keyUse{at: now, ip: ip})
+	return &key, nil
+}
+
+func (e *Engine) keyByHash(hash []byte) (model.Key, error) {
+	var key model.Key
+	err := e.meta.View(func(tx *meta.Tx) (err error) {
+		key, err = tx.Keys().Find(meta.ByHash, hash)
+		return err
+	})
+	if err == nil && subtle.ConstantTimeCompare(key.Hash, hash) != 1 {
+		return key, meta.ErrNotFound
+	}
+	return key, err
+}
+
+func unauthorized() error {
+	return model.Errorf(model.CodeUnauthorized,
+		"send a valid API key as \"Authorization: Bearer sk_live_…\": this one is missing, unknown, expired or revoked")
+}
+
+// Authorize checks that the call's key may do the call's operation: its
+// scope, then the dangerous-operations toggle, then the budget.
+func (e *Engine) Authorize(call *model.Call) error {
+	op := call.Operation
+	if op.Scope == "" {
+		return nil
+	}
+	if !call.Holds(op.Scope) {
+		return model.Errorf(model.CodeInsufficientScope, "this key lacks the scope %s", op.Scope)
+	}
+	if op.Destructive && call.Key != nil && !call.Key.AllowDangerous {
+		return model.Errorf(model.CodeDangerousNotAllowed,
+			"this deletes data: the key's dangerous-operations toggle is off, and a person must turn it on")
+	}
+	return e.rates.take(call.Actor.ID, op.Rate, e.clock())
+}

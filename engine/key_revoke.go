@@ -1,0 +1,33 @@
+package engine
+
+import (
+	"errors"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// KeyRevoke ends a key of the call's organization at once. Revoking it again
+// changes nothing.
+func (e *Engine) KeyRevoke(call *model.Call, id string) (model.Key, error) {
+	var key model.Key
+	call.Resource = model.Resource{Type: model.ResourceKey, ID: id}
+	err := e.change(call, func(tx *meta.Tx) error {
+		found, err := tx.Keys().Get(id)
+		if errors.Is(err, meta.ErrNotFound) || err == nil && found.Organization != call.Organization {
+			return model.NotFound(model.ResourceKey, id)
+		}
+		if err != nil {
+			return err
+		}
+		now := e.clock()
+		key, err = tx.Keys().Update(id, func(k *model.Key) error {
+			if k.RevokedAt == nil {
+				k.RevokedAt = &now
+			}
+			return nil
+		})
+		return err
+	})
+	return key, err
+}

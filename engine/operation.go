@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"errors"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// beginOperation records that something long begins on a claimed database.
+func (e *Engine) beginOperation(
+	db model.Database, t model.OperationType, status model.DatabaseStatus, phase string,
+) (model.DatabaseOperation, error) {
+	op := e.newOperation(db, t, phase)
+	err := e.meta.Update(func(tx *meta.Tx) error { return insertOperation(tx, op, status) })
+	return op, err
+}
+
+func (e *Engine) newOperation(db model.Database, t model.OperationType, phase string) model.DatabaseOperation {
+	return model.DatabaseOperation{
+		ID: e.newID(model.ResourceOperation), Organization: db.Organization, Database: db.ID,
+		Type: t, Status: model.OperationRunning, Phase: phase, StartedAt: e.clock(),
+	}
+}
+
+func insertOperation(tx *meta.Tx, op model.DatabaseOperation, status model.DatabaseStatus) error {
+	if err := tx.Operations().Insert(op); err != nil {
+		return err
+	}
+	_, err := tx.Databases().Update(op.Database, func(d *model.Database) error {
+		d.Operation, d.Status = op.ID, status
+		return nil
+	})
+	return err
+}
+
+// endOperation records how the operation ended, puts the database back to
+// available, applies also to its record, and audits call when it is not nil.
+func (e *Engine) endOperation(
+	call *model.Call, op model.DatabaseOperation, cause error, also func(*model.Database),
+) (model.Database, error) {
+	var db model.Database
+	err := e.meta.Update(func(tx *meta.Tx) (err error) {
+		if err := e.closeOperation(tx, op.ID, cause); err != nil {
+			return err
+		}
+		db, err = tx.Databases().Update(op.Database, func(d *model.Database) error {
+			d.Operation, d.Status, d.StatusReason, d.UpdatedAt = "", model.DatabaseAvailable, "", e.clock()
+			if also != nil {
+				also(d)
+			}
+			return nil
+		})
+		if err != nil || call == nil {
+			return err
+		}
+		return e.audit(tx, call, cause)
+	})
+	return db, err
+}
+
+func (e *Engine) closeOperation(tx *meta.Tx, id string, cause error) error {
+	_, err := tx.Operations().Update(id, func(o *model.DatabaseOperation) error {
+		now := e.clock()
+		o.Status, o.Progress, o.CompletedAt = model.OperationCompleted, 100, &now
+		if cause != nil {
+			o.Status, o.Error = model.OperationFailed, operationMessage(cause)
+		}
+		return nil
+	})
+	return err
+}
+
+// operationMessage is what a client is told of an operation that failed after
+// its request was answered. What the database's own files and server had to
+// say is shown: without it nobody knows what to do.
+func operationMessage(err error) string {
+	if public, ok := errors.AsType[*model.Error](err); ok {
+		return public.Message
+	}
+	return err.Error()
+}
+
+// setPhase records how far an operation is, for people to see.
+func (e *Engine) setPhase(id, phase string) error {
+	return e.meta.Update(func(tx *meta.Tx) error {
+		_, err := tx.Operations().Update(id, func(o *model.DatabaseOperation) error {
+			o.Phase = phase
+			return nil
+		})
+		return err
+	})
+}
+
+// record returns a database's record as it is now.
+func (e *Engine) record(id string) (model.Database, error) {
+	var db model.Database
+	err := e.meta.View(func(tx *meta.Tx) (err error) {
+		db, err = tx.Databases().Get(id)
+		return err
+	})
+	return db, err
+}

@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"holdfast/engine/model"
+	"holdfast/engine/publish"
+)
+
+// sealer encrypts secrets at rest with AES-256-GCM. Its key lies in a file
+// apart from the metadata, so that a copy of the metadata alone gives no
+// password away.
+type sealer struct {
+	aead cipher.AEAD
+	key  []byte
+}
+
+// loadSealer reads the key file, or makes it with mode 0600.
+func loadSealer(path string) (sealer, error) {
+	key, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		random := randomBytes()
+		key = random[:]
+		err = publish.File(path, key, 0o600)
+	}
+	if err != nil {
+		return sealer{}, fmt.Errorf("load secret key: %w", err)
+	}
+	if len(key) != 32 {
+		return sealer{}, fmt.Errorf("the secret key %s has %d bytes, not 32: bring the right file back", path, len(key))
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return sealer{}, fmt.Errorf("load secret key: %w", err)
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		return sealer{}, fmt.Errorf("load secret key: %w", err)
+	}
+	return sealer{aead: aead, key: key}, nil
+}
+
+// seal encrypts secret. What it is for is bound to it: a sealed text opens
+// only for the same purpose.
+func (s sealer) seal(purpose string, secret model.Secret) []byte {
+	nonce := make([]byte, s.aead.NonceSize())
+	_, _ = rand.Read(nonce)
+	return s.aead.Seal(nonce, nonce, []byte(secret.Reveal()), []byte(purpose))
+}
+
+// open decrypts what seal made for the same purpose.
+func (s sealer) open(purpose string, sealed []byte) (model.Secret, error) {
+	size := s.aead.NonceSize()
+	if len(sealed) < size {
+		return model.Secret{}, errors.New("open sealed secret: too short")
+	}
+	text, err := s.aead.Open(nil, sealed[:size], sealed[size:], []byte(purpose))
+	if err != nil {
+		return model.Secret{}, fmt.Errorf("open sealed secret (is secret.key the right file?): %w", err)
+	}
+	return model.NewSecret(string(text)), nil
+}
+
+// signer signs what the appliance hands out and must know again.
+type signer struct{ key []byte }
+
+func (s sealer) signer() signer {
+	key, err := hkdf.Key(sha256.New, s.key, nil, "holdfast signed urls", 32)
+	if err != nil { // only for a length HKDF cannot give
+		panic(err)
+	}
+	return signer{key: key}
+}
+
+func (s signer) sign(message string) []byte {
+	mac := hmac.New(sha256.New, s.key)
+	mac.Write([]byte(message))
+	return mac.Sum(nil)
+}
+
+func (s signer) verify(message string, signature []byte) bool {
+	return hmac.Equal(s.sign(message), signature)
+}

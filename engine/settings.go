@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+
+	"holdfast/engine/model"
+)
+
+// The share of the machine's memory that instances may fill with shared
+// buffers, and among how many of them it is shared out at the least.
+const (
+	bufferShare  = 4 // a quarter
+	leastSharing = 8
+)
+
+// settings returns a database's settings: fitted to the machine, then what
+// the operator has set. PostgreSQL takes the pages of shared buffers when it
+// first fills them, so that an idle database stays small.
+func (e *Engine) settings(db model.Database) map[string]string {
+	settings := map[string]string{}
+	if host, err := measureHost(e.cfg.DataDir); err == nil && host.MemoryTotal != nil {
+		settings = fitSettings(*host.MemoryTotal, e.databaseCount())
+	}
+	maps.Copy(settings, db.Settings)
+	return settings
+}
+
+// fitSettings shares a machine's memory, in bytes, out among its databases.
+func fitSettings(memory int64, databases int) map[string]string {
+	const mb = 1 << 20
+	part := memory / bufferShare / int64(max(databases, leastSharing))
+	return map[string]string{
+		"shared_buffers":       megabytes(clamp(part, 32*mb, 1024*mb)),
+		"effective_cache_size": megabytes(clamp(memory/2, 128*mb, 64*1024*mb)),
+		"work_mem":             megabytes(clamp(part/64, 4*mb, 64*mb)),
+		"maintenance_work_mem": megabytes(clamp(part/4, 32*mb, 512*mb)),
+	}
+}
+
+func clamp(n, least, most int64) int64 { return max(least, min(n, most)) }
+
+func megabytes(n int64) string { return fmt.Sprintf("%dMB", n>>20) }
+
+func (e *Engine) databaseCount() int {
+	databases, err := e.keptDatabases()
+	if err != nil {
+		return 0
+	}
+	return len(databases)
+}

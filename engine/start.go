@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// parallelStarts is how many instances come up at a time.
+const parallelStarts = 4
+
+// startDatabases brings up every database.
+func (e *Engine) startDatabases(ctx context.Context) {
+	databases, err := e.keptDatabases()
+	if err != nil {
+		e.log.Error("list databases to start", "error", err)
+		return
+	}
+	places := make(chan struct{}, parallelStarts)
+	var all sync.WaitGroup
+	for _, db := range databases {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			e.startAtBoot(ctx, db)
+		})
+	}
+	all.Wait()
+}
+
+// startClaim is held while a database is brought up with the appliance.
+const startClaim = "the start"
+
+func (e *Engine) startAtBoot(ctx context.Context, db model.Database) {
+	release, err := e.claims.take(db.ID, startClaim)
+	if err != nil {
+		return
+	}
+	defer release()
+	if err := e.startDatabase(ctx, db); err != nil && ctx.Err() == nil {
+		e.log.Error("start database", "database", db.ID, "name", db.Name, "error", err)
+	}
+}
+
+// startDatabase starts the database's instance, or adopts it when it runs
+// already, and makes its roles what the record says. One that does not come up
+// is tried again in the background.
+func (e *Engine) startDatabase(ctx context.Context, db model.Database) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if _, err := e.renewCertificate(e.dataDirectory(db.ID, db.Generation)); err != nil {
+		return e.keepTrying(ctx, db, err)
+	}
+	db, err := e.startInstance(ctx, db)
+	if err != nil {
+		return e.keepTrying(ctx, db, err)
+	}
+	if err := e.provision(ctx, db.ID, db); err != nil {
+		return fmt.Errorf("provision database: %w", err)
+	}
+	e.sampleOne(ctx, db)
+	return nil
+}
+
+// startInstance starts the database's instance, on another port when a
+// foreign process has taken its own.
+func (e *Engine) startInstance(ctx context.Context, db model.Database) (model.Database, error) {
+	spec, err := e.spec(ctx, db)
+	if err != nil {
+		return db, err
+	}
+	err = e.instances.Start(ctx, spec)
+	if !errors.Is(err, postgres.ErrPortInUse) {
+		return db, err
+	}
+	if db, err = e.movePort(db); err != nil {
+		return db, err
+	}
+	spec.Config.Port = db.Port
+	return db, e.instances.Start(ctx, spec)
+}
+
+// keepTrying has an instance that could not be started tried again in the
+// background. One whose binaries are missing waits for a restart by a person.
+func (e *Engine) keepTrying(ctx context.Context, db model.Database, cause error) error {
+	spec, err := e.spec(ctx, db)
+	if err != nil {
+		e.states.swap(db.ID, instanceState{postgres.StateFailed, model.PublicMessage(err)})
+		return err
+	}
+	if err := e.instances.Keep(spec); err != nil {
+		return errors.Join(cause, err)
+	}
+	return cause
+}
+
+// movePort gives the database another port, because a foreign process has
+// taken its own.
+func (e *Engine) movePort(db model.Database) (model.Database, error) {
+	var moved model.Database
+	call := e.system(model.ActionInstanceMoved, db.Organization, databaseResource(db))
+	err := e.change(call, func(tx *meta.Tx) error {
+		port, err := e.freePort(tx)
+		if err != nil {
+			return err
+		}
+		call.Details = map[string]string{"from": fmt.Sprint(db.Port), "to": fmt.Sprint(port)}
+		moved, err = tx.Databases().Update(db.ID, func(d *model.Database) error {
+			d.Port, d.UpdatedAt = port, e.clock()
+			return nil
+		})
+		return err
+	})
+	if err == nil {
+		e.log.Warn("another process has the database's port: moved", "database", db.ID, "name", db.Name, "from", db.Port, "to", moved.Port)
+	}
+	return moved, err
+}
+
+// certificateRenewal is how long before its end a certificate is renewed.
+const certificateRenewal = 30 * 24 * time.Hour
+
+// renewCertificate gives the data directory a certificate when it has none,
+// or one that ends soon, and reports whether it did.
+func (e *Engine) renewCertificate(dir string) (bool, error) {
+	certificate, err := postgres.ReadCertificate(dir)
+	if err == nil && e.clock().Add(certificateRenewal).Before(certificate.NotAfter) {
+		return false, nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		e.log.Warn("the certificate is unusable: issuing another", "directory", dir, "error", err)
+	}
+	return true, e.issueCertificate(dir)
+}
+
+// renewRunning renews the certificate of a running instance, which goes on
+// without a session dropped.
+func (e *Engine) renewRunning(ctx context.Context, db model.Database) error {
+	if state, _, _ := e.instances.Status(db.ID); state != postgres.StateRunning {
+		return nil
+	}
+	renewed, err := e.renewCertificate(e.dataDirectory(db.ID, db.Generation))
+	if err != nil || !renewed {
+		return err
+	}
+	if err := e.instances.Reload(ctx, db.ID); err != nil {
+		return fmt.Errorf("reload renewed certificate: %w", err)
+	}
+	e.Finish(e.system(model.ActionCertificateRenew, db.Organization, databaseResource(db)), nil)
+	return nil
+}

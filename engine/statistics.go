@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// sampleInterval is how often every instance is asked for its statistics.
+const sampleInterval = 15 * time.Second
+
+// Statistics is what an instance last said of itself.
+type Statistics struct {
+	At          time.Time
+	SizeBytes   int64
+	Connections int
+	SSL, NonSSL int // of Connections
+}
+
+// statistics holds the newest figures of each database, so that reading a
+// database costs no session of its own.
+type statistics struct {
+	mu     sync.RWMutex
+	newest map[string]Statistics
+}
+
+func newStatistics() *statistics { return &statistics{newest: map[string]Statistics{}} }
+
+func (s *statistics) get(id string) (Statistics, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	found, ok := s.newest[id]
+	return found, ok
+}
+
+func (s *statistics) put(id string, st Statistics) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.newest[id] = st
+}
+
+func (s *statistics) drop(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.newest, id)
+}
+
+// sample keeps the statistics fresh until ctx ends.
+func (e *Engine) sample(ctx context.Context) {
+	ticker := time.NewTicker(sampleInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			e.sampleAll(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (e *Engine) sampleAll(ctx context.Context) {
+	databases, err := e.keptDatabases()
+	if err != nil {
+		e.log.Error("list databases to sample", "error", err)
+		return
+	}
+	for _, db := range databases {
+		if state, _, _ := e.instances.Status(db.ID); state == postgres.StateRunning {
+			e.sampleOne(ctx, db)
+		}
+	}
+}
+
+// sampleOne asks one instance; one that does not answer keeps its old figures.
+func (e *Engine) sampleOne(ctx context.Context, db model.Database) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	conn, err := e.instances.Connect(ctx, db.ID, maintenance)
+	if err != nil {
+		e.log.Debug("sample database", "database", db.ID, "error", err)
+		return
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	stats, err := postgres.Stats(ctx, conn, db.Name)
+	if err != nil {
+		e.log.Debug("sample database", "database", db.ID, "error", err)
+		return
+	}
+	e.stats.put(db.ID, Statistics{
+		At: e.clock(), SizeBytes: stats.SizeBytes, Connections: stats.Connections, SSL: stats.SSL, NonSSL: stats.NonSSL,
+	})
+}
+
+// keptDatabases returns the databases that do not lie in the trash.
+func (e *Engine) keptDatabases() ([]model.Database, error) {
+	var databases []model.Database
+	err := e.meta.View(func(tx *meta.Tx) error {
+		return tx.Databases().All(func(db model.Database) error {
+			if db.Trash == nil {
+				databases = append(databases, db)
+			}
+			return nil
+		})
+	})
+	return databases, err
+}

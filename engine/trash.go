@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// TrashList returns the deleted databases of the call's organization that can
+// still be brought back.
+func (e *Engine) TrashList(call *model.Call) ([]model.Database, error) {
+	deleted := []model.Database{}
+	err := e.meta.View(func(tx *meta.Tx) error {
+		return tx.Databases().All(func(db model.Database) error {
+			if db.Trash != nil && db.Organization == call.Organization {
+				deleted = append(deleted, db)
+			}
+			return nil
+		})
+	})
+	return deleted, err
+}
+
+// TrashRestore brings a deleted database back, with its backups and its
+// connection URL.
+func (e *Engine) TrashRestore(ctx context.Context, call *model.Call, id string) (model.Database, error) {
+	call.Resource = model.Resource{Type: model.ResourceDatabase, ID: id}
+	release, err := e.claims.take(id, "another operation")
+	if err != nil {
+		return model.Database{}, err
+	}
+	defer release()
+	var db model.Database
+	err = e.change(call, func(tx *meta.Tx) error {
+		found, err := tx.Databases().Get(id)
+		if errors.Is(err, meta.ErrNotFound) || err == nil && !e.restorable(found, call.Organization) {
+			return model.Errorf(model.CodeNotFound, "no database %q in the trash; `holdfast admin trash list` shows what is", id)
+		}
+		if err != nil {
+			return err
+		}
+		db, err = tx.Databases().Update(id, func(d *model.Database) error {
+			d.Trash, d.UpdatedAt = nil, e.clock()
+			return nil
+		})
+		return nameTaken(err, model.ResourceDatabase, found.Name)
+	})
+	if err != nil || !e.Started() {
+		return db, err
+	}
+	return db, e.startDatabase(ctx, db)
+}
+
+func (e *Engine) restorable(db model.Database, organization string) bool {
+	return db.Trash != nil && db.Organization == organization && e.clock().Before(db.Trash.Until)
+}
+
+// TrashEmpty removes the deleted databases of the call's organization for
+// good, and returns how many there were.
+func (e *Engine) TrashEmpty(call *model.Call) (int, error) {
+	deleted, err := e.TrashList(call)
+	if err != nil {
+		return 0, err
+	}
+	for i, db := range deleted {
+		if err := e.purgeClaimed(db); err != nil {
+			return i, err
+		}
+	}
+	return len(deleted), e.change(call, func(*meta.Tx) error { return nil })
+}
+
+func (e *Engine) purgeClaimed(db model.Database) error {
+	release, err := e.claims.take(db.ID, "the removal from the trash")
+	if err != nil {
+		return err
+	}
+	defer release()
+	return e.purge(db)
+}
