@@ -1,0 +1,143 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+// The operations here are the specification's, and not yet this version's.
+// They pass the same gate, check the same form, know the same resources, and
+// say truthfully that they cannot.
+
+// Never is the answer there is not yet.
+type Never struct{}
+
+func absent(message string) error { return model.Errorf(model.CodeForbidden, "%s", message) }
+
+// absentFor answers that a database cannot be asked for something yet.
+func (h *handlers) absentFor(call *model.Call, database, message string) (Never, error) {
+	if _, err := h.engine.DatabaseGet(call, database); err != nil {
+		return Never{}, err
+	}
+	return Never{}, absent(message)
+}
+
+const noDeviceLogin = "device login is not part of this version; the operator makes keys with `holdfast admin key create`"
+
+// AuthorizeDevice is how a device asks to be let in.
+type AuthorizeDevice struct {
+	ClientName  *string `json:"client_name" required:"false" maxLength:"128"`
+	ScopePreset *string `json:"scope_preset" required:"false" enum:"read_only,developer,full_access"`
+}
+
+type deviceAuthorizeInput struct {
+	Body *AuthorizeDevice
+}
+
+func (h *handlers) deviceAuthorize(context.Context, *model.Call, *deviceAuthorizeInput) (Never, error) {
+	return Never{}, absent(noDeviceLogin)
+}
+
+// PollDevice is how a device asks for its key.
+type PollDevice struct {
+	DeviceCode string `json:"device_code" minLength:"1" maxLength:"256"`
+}
+
+type deviceTokenInput struct {
+	Body PollDevice
+}
+
+func (h *handlers) deviceToken(context.Context, *model.Call, *deviceTokenInput) (Never, error) {
+	return Never{}, absent(noDeviceLogin)
+}
+
+// PinBackup keeps a backup from expiring, or no longer.
+type PinBackup struct {
+	Pinned *bool   `json:"pinned" required:"false" doc:"true when left out."`
+	Reason *string `json:"reason" required:"false" maxLength:"500"`
+}
+
+type pinInput struct {
+	BackupInput
+	Body *PinBackup
+}
+
+func (h *handlers) backupPin(_ context.Context, call *model.Call, in *pinInput) (Never, error) {
+	if _, err := h.engine.BackupGet(call, in.ID, in.BackupID); err != nil {
+		return Never{}, err
+	}
+	return Never{}, absent("pinning is not part of this version; its backups stay until they are deleted")
+}
+
+const noPITR = "point-in-time recovery is not part of this version; restore one of the database's backups"
+
+func (h *handlers) recoveryGet(_ context.Context, call *model.Call, in *DatabaseInput) (Never, error) {
+	return h.absentFor(call, in.ID, noPITR)
+}
+
+// RequestRestore is the point to which a database is restored.
+type RequestRestore struct {
+	TargetTime *time.Time `json:"target_time" required:"false"`
+	TargetLSN  *string    `json:"target_lsn" required:"false" pattern:"^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}$" example:"0/1A2B3C4D"`
+	Mode       *string    `json:"mode" required:"false" enum:"in_place,new" doc:"in_place when left out."`
+	Name       *string    `json:"name" required:"false" maxLength:"63" doc:"Of the new database, with mode new."`
+	DryRun     *bool      `json:"dry_run" required:"false" doc:"Whether to answer the plan only."`
+}
+
+type requestRestoreInput struct {
+	DatabaseInput
+	Body RequestRestore
+}
+
+func (h *handlers) recoveryRequest(_ context.Context, call *model.Call, in *requestRestoreInput) (Never, error) {
+	if (in.Body.TargetTime == nil) == (in.Body.TargetLSN == nil) {
+		return Never{}, model.Invalid("target_time", "give exactly one of target_time and target_lsn")
+	}
+	if _, err := isNew(in.Body.Mode, in.Body.Name); err != nil {
+		return Never{}, err
+	}
+	return h.absentFor(call, in.ID, noPITR)
+}
+
+func (h *handlers) exportGet(_ context.Context, call *model.Call, in *DatabaseInput) (Never, error) {
+	if _, err := h.engine.DatabaseGet(call, in.ID); err != nil {
+		return Never{}, err
+	}
+	return Never{}, model.Errorf(model.CodeNotFound, "no export of this database has been made; exports are not part of this version, pg_dump with the connection's URL makes one")
+}
+
+const noImports = "imports are not part of this version; pg_dump and psql with the connection's URL bring a database over"
+
+func (h *handlers) importList(context.Context, *model.Call, *PageInput) (engine.List[Never], error) {
+	return engine.List[Never]{Items: []Never{}}, nil
+}
+
+// CreateImport is where a database is imported from.
+type CreateImport struct {
+	Project         string  `json:"project" maxLength:"64" doc:"Id of the project."`
+	Name            string  `json:"name" maxLength:"63"`
+	SourceURL       string  `json:"source_url" minLength:"1" maxLength:"4096" doc:"postgresql://… of the database to copy."`
+	SameCredentials *bool   `json:"same_credentials" required:"false"`
+	Username        *string `json:"username" required:"false" minLength:"1" maxLength:"63"`
+	Password        *string `json:"password" required:"false" minLength:"8" maxLength:"128" format:"password"`
+}
+
+type createImportInput struct {
+	Body CreateImport
+}
+
+func (h *handlers) importCreate(context.Context, *model.Call, *createImportInput) (Never, error) {
+	return Never{}, absent(noImports)
+}
+
+type importInput struct {
+	ImportID string `path:"importId" doc:"Id of the import."`
+}
+
+func (h *handlers) importGet(_ context.Context, call *model.Call, in *importInput) (Never, error) {
+	call.Resource = model.Resource{Type: model.ResourceImport, ID: in.ImportID}
+	return Never{}, model.NotFound(model.ResourceImport, in.ImportID)
+}

@@ -1,0 +1,147 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+// Metric is how much of something is used, and how much may be.
+type Metric struct {
+	Used  int64  `json:"used"`
+	Limit *int64 `json:"limit" doc:"null is without limit."`
+}
+
+// Usage is what an organization takes.
+type Usage struct {
+	Period  Period       `json:"period"`
+	Metrics UsageMetrics `json:"metrics"`
+	Host    Host         `json:"host"`
+}
+
+// Period is the calendar month, in UTC; End is the beginning of the next.
+type Period struct {
+	Start time.Time `json:"start"`
+	End   time.Time `json:"end"`
+}
+
+// UsageMetrics are the metrics of an organization.
+type UsageMetrics struct {
+	Databases     Metric `json:"databases"`
+	DatabaseBytes Metric `json:"database_bytes"`
+	Buckets       Metric `json:"buckets"`
+	Objects       Metric `json:"objects"`
+	StorageBytes  Metric `json:"storage_bytes"`
+	BackupBytes   Metric `json:"backup_bytes"`
+	Connections   Metric `json:"connections"`
+}
+
+// Host is what the machine has; memory is null where the system does not say.
+type Host struct {
+	DiskTotalBytes       int64  `json:"disk_total_bytes"`
+	DiskFreeBytes        int64  `json:"disk_free_bytes"`
+	MemoryTotalBytes     *int64 `json:"memory_total_bytes"`
+	MemoryAvailableBytes *int64 `json:"memory_available_bytes"`
+}
+
+// NewUsage returns the wire form of a usage at a time.
+func NewUsage(u engine.Usage, now time.Time) Usage {
+	now = now.UTC()
+	start := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
+	return Usage{
+		Period: Period{Start: start, End: start.AddDate(0, 1, 0)},
+		Metrics: UsageMetrics{
+			Databases: Metric{Used: u.Databases}, DatabaseBytes: Metric{Used: u.DatabaseBytes},
+			Buckets: Metric{Used: u.Buckets}, Objects: Metric{Used: u.Objects}, StorageBytes: Metric{Used: u.StorageBytes},
+			BackupBytes: Metric{Used: u.BackupBytes}, Connections: Metric{Used: u.Connections},
+		},
+		Host: Host{
+			DiskTotalBytes: u.Host.DiskTotal, DiskFreeBytes: u.Host.DiskFree,
+			MemoryTotalBytes: u.Host.MemoryTotal, MemoryAvailableBytes: u.Host.MemoryAvailable,
+		},
+	}
+}
+
+func (h *handlers) usageGet(_ context.Context, call *model.Call, _ *nothingInput) (Usage, error) {
+	usage, err := h.engine.Usage(call)
+	return NewUsage(usage, h.now()), err
+}
+
+// Limits are what the organization's plan allows.
+type Limits struct {
+	Plan       string                            `json:"plan"`
+	Limits     PlanLimits                        `json:"limits"`
+	Features   Features                          `json:"features"`
+	RateLimits map[model.RateClass]RateLimitView `json:"rate_limits" doc:"Budgets of each key."`
+}
+
+// PlanLimits bound the metrics of the same names; null is without limit.
+type PlanLimits struct {
+	Databases     *int64 `json:"databases"`
+	DatabaseBytes *int64 `json:"database_bytes"`
+	Buckets       *int64 `json:"buckets"`
+	Objects       *int64 `json:"objects"`
+	StorageBytes  *int64 `json:"storage_bytes"`
+	BackupBytes   *int64 `json:"backup_bytes"`
+	Connections   *int64 `json:"connections"`
+}
+
+// Features is what this version can do.
+type Features struct {
+	Databases           bool `json:"databases"`
+	Backups             bool `json:"backups"`
+	ObjectStorage       bool `json:"object_storage"`
+	PointInTimeRecovery bool `json:"point_in_time_recovery"`
+	ScheduledBackups    bool `json:"scheduled_backups"`
+	Exports             bool `json:"exports"`
+	Imports             bool `json:"imports"`
+	RowLevelSecurity    bool `json:"row_level_security"`
+	DeviceLogin         bool `json:"device_login"`
+}
+
+// RateLimitView is a budget: so many requests in a window of time.
+type RateLimitView struct {
+	Limit         int   `json:"limit"`
+	WindowSeconds int64 `json:"window_seconds"`
+}
+
+func (h *handlers) limitsGet(_ context.Context, call *model.Call, _ *nothingInput) (Limits, error) {
+	call.Resource = organization(call)
+	limits := Limits{
+		Plan:       engine.PlanSelfHosted,
+		Features:   Features{Databases: true, Backups: true, ObjectStorage: true},
+		RateLimits: map[model.RateClass]RateLimitView{},
+	}
+	for class, rate := range h.engine.Rates() {
+		limits.RateLimits[class] = RateLimitView{Limit: rate.Limit, WindowSeconds: int64(rate.Window.Seconds())}
+	}
+	return limits, nil
+}
+
+// Billing is what the organization owes.
+type Billing struct {
+	Plan           string  `json:"plan"`
+	Status         string  `json:"status" enum:"active,trial"`
+	Currency       *string `json:"currency" doc:"ISO 4217; null where nothing is charged."`
+	AmountDueCents int64   `json:"amount_due_cents"`
+	Trial          Trial   `json:"trial"`
+}
+
+// Trial is a plan on trial.
+type Trial struct {
+	Active    bool       `json:"active"`
+	StartedAt *time.Time `json:"started_at"`
+	EndsAt    *time.Time `json:"ends_at"`
+}
+
+func (h *handlers) billingGet(_ context.Context, call *model.Call, _ *nothingInput) (Billing, error) {
+	call.Resource = organization(call)
+	return Billing{Plan: engine.PlanSelfHosted, Status: "active"}, nil
+}
+
+// organization is the resource of operations on an account as a whole.
+func organization(call *model.Call) model.Resource {
+	return model.Resource{Type: model.ResourceOrganization, ID: call.Organization}
+}

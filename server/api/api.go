@@ -1,0 +1,76 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/julienschmidt/httprouter"
+
+	"holdfast/engine"
+)
+
+// Prefix begins every path of the API. It is the version.
+const Prefix = "/v1"
+
+// defaultMaxBody is the size of the largest JSON body, in bytes.
+const defaultMaxBody = 1 << 20
+
+// Options of the API.
+type Options struct {
+	// BaseURL is how clients reach the appliance, without a slash at its end:
+	// "http://127.0.0.1:8432". The URLs of objects begin with it.
+	BaseURL string
+	// ConsoleURL is where people make keys; "" means BaseURL.
+	ConsoleURL string
+	// MaxBodyBytes bounds JSON bodies; 0 means 1 MiB. Uploads of objects are
+	// bounded by the engine.
+	MaxBodyBytes int64
+	Log          *slog.Logger
+}
+
+// New returns the handler of every path under Prefix. It must see paths as
+// the client sent them: http.ServeMux in front of it would clean them by
+// redirects. The engine stays the caller's to close, once no request is under
+// way any more.
+func New(e *engine.Engine, opts Options) (http.Handler, error) {
+	if opts.MaxBodyBytes <= 0 {
+		opts.MaxBodyBytes = defaultMaxBody
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if opts.ConsoleURL == "" {
+		opts.ConsoleURL = opts.BaseURL
+	}
+	g := &gate{engine: e, log: opts.Log, maxBody: opts.MaxBodyBytes}
+	router := newRouter(g)
+	description := register(g, router, opts, (&handlers{engine: e, baseURL: opts.BaseURL, now: time.Now}).routes())
+	document, err := json.Marshal(description)
+	if err != nil {
+		return nil, fmt.Errorf("write the OpenAPI document: %w", err)
+	}
+	router.Handle(http.MethodGet, Prefix+"/openapi.json", g.document(document))
+	return router, nil
+}
+
+// handlers decode a request, make one call of the engine, and encode.
+type handlers struct {
+	engine  *engine.Engine
+	baseURL string
+	now     func() time.Time
+}
+
+// newRouter returns a router that never redirects: a cleaned path can turn
+// the delete of an object into the delete of a bucket.
+func newRouter(g *gate) *httprouter.Router {
+	router := httprouter.New()
+	router.RedirectTrailingSlash = false
+	router.RedirectFixedPath = false
+	router.HandleMethodNotAllowed = false
+	router.HandleOPTIONS = false
+	router.NotFound = http.HandlerFunc(g.unknown)
+	return router
+}

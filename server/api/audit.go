@@ -1,0 +1,84 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"holdfast/engine/model"
+)
+
+// Actor is who did something; a request without a valid key has no id.
+type Actor struct {
+	Type model.ActorType `json:"type" enum:"api_key,user,operator,system"`
+	ID   *string         `json:"id"`
+	Name *string         `json:"name"`
+}
+
+// NewActor returns the wire form of an actor.
+func NewActor(a model.Actor) Actor {
+	return Actor{Type: a.Type, ID: orAbsent(a.ID), Name: orAbsent(a.Name)}
+}
+
+// Resource is what something was about.
+type Resource struct {
+	Type model.ResourceType `json:"type"`
+	ID   *string            `json:"id"`
+	Name *string            `json:"name"`
+}
+
+// NewResource returns the wire form of a resource, nil for none.
+func NewResource(r model.Resource) *Resource {
+	if r.Type == model.ResourceNone {
+		return nil
+	}
+	return &Resource{Type: r.Type, ID: orAbsent(r.ID), Name: orAbsent(r.Name)}
+}
+
+// AuditEntry is a line of the audit log.
+type AuditEntry struct {
+	ID           string            `json:"id"`
+	At           time.Time         `json:"at"`
+	Actor        Actor             `json:"actor"`
+	Action       model.Action      `json:"action" example:"database.create"`
+	Resource     *Resource         `json:"resource"`
+	Outcome      model.Outcome     `json:"outcome" enum:"success,denied,error"`
+	ErrorCode    *model.Code       `json:"error_code"`
+	RequestID    *string           `json:"request_id"`
+	IP           *string           `json:"ip"`
+	UserAgent    *string           `json:"user_agent"`
+	Details      map[string]string `json:"details"`
+	PreviousHash string            `json:"previous_hash"`
+	Hash         string            `json:"hash" doc:"Of the entry and previous_hash, so that no entry can be changed or removed unseen."`
+}
+
+// TransformSchema implements huma.SchemaTransformer.
+func (AuditEntry) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return orNull(s, "resource")
+}
+
+// NewAuditEntry returns the wire form of an audit entry.
+func NewAuditEntry(e model.AuditEntry) AuditEntry {
+	details := e.Details
+	if details == nil {
+		details = map[string]string{}
+	}
+	return AuditEntry{
+		ID: e.ID, At: utc(e.At), Actor: NewActor(e.Actor), Action: e.Action, Resource: NewResource(e.Resource),
+		Outcome: e.Outcome, ErrorCode: orAbsent(e.ErrorCode), RequestID: orAbsent(e.RequestID),
+		IP: orAbsent(e.IP), UserAgent: orAbsent(e.UserAgent), Details: details,
+		PreviousHash: e.PreviousHash, Hash: e.Hash,
+	}
+}
+
+type auditInput struct {
+	Limit int `query:"limit" minimum:"1" maximum:"100" default:"50" doc:"How many at most."`
+	Page  int `query:"page" minimum:"1" maximum:"1000000000" default:"1" doc:"Which page, from 1."`
+}
+
+func (h *handlers) auditList(_ context.Context, call *model.Call, in *auditInput) ([]AuditEntry, bool, error) {
+	call.Resource = organization(call)
+	entries, more, err := h.engine.AuditList(call, in.Page, in.Limit)
+	return convert(entries, NewAuditEntry), more, err
+}

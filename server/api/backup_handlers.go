@@ -1,0 +1,98 @@
+package api
+
+import (
+	"context"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+type backupListInput struct {
+	DatabaseInput
+	PageInput
+}
+
+func (h *handlers) backupList(_ context.Context, call *model.Call, in *backupListInput) (engine.List[Backup], error) {
+	page, err := h.engine.BackupList(call, in.ID, in.page())
+	return convertList(page, NewBackup), err
+}
+
+type backupCreateInput struct {
+	DatabaseInput
+	Body *NoFields
+}
+
+func (h *handlers) backupCreate(_ context.Context, call *model.Call, in *backupCreateInput) (Backup, error) {
+	b, err := h.engine.BackupCreate(call, in.ID)
+	return NewBackup(b), err
+}
+
+func (h *handlers) backupGet(_ context.Context, call *model.Call, in *BackupInput) (Backup, error) {
+	b, err := h.engine.BackupGet(call, in.ID, in.BackupID)
+	return NewBackup(b), err
+}
+
+// Deleted says that something is gone.
+type Deleted struct {
+	ID      string `json:"id"`
+	Deleted bool   `json:"deleted"`
+}
+
+func (h *handlers) backupDelete(_ context.Context, call *model.Call, in *BackupInput) (Deleted, error) {
+	err := h.engine.BackupDelete(call, in.ID, in.BackupID)
+	return Deleted{ID: in.BackupID, Deleted: true}, err
+}
+
+// RestoreBackup is where a backup is restored to.
+type RestoreBackup struct {
+	Mode *string `json:"mode" required:"false" enum:"in_place,new" doc:"in_place when left out."`
+	Name *string `json:"name" required:"false" maxLength:"63" doc:"Of the new database, with mode new."`
+}
+
+const restoreNew = "new"
+
+// isNew reports whether a new database is asked for, and checks that a name
+// is given for nothing else.
+func isNew(mode, name *string) (bool, error) {
+	if text(mode) == restoreNew {
+		return true, nil
+	}
+	if name != nil {
+		return false, model.Invalid("name", "only goes with the mode new; a restore in place keeps the name")
+	}
+	return false, nil
+}
+
+type restoreInput struct {
+	BackupInput
+	Body *RestoreBackup
+}
+
+func (h *handlers) backupRestore(_ context.Context, call *model.Call, in *restoreInput) (Operation, error) {
+	body := RestoreBackup{}
+	if in.Body != nil {
+		body = *in.Body
+	}
+	intoNew, err := isNew(body.Mode, body.Name)
+	if err != nil {
+		return Operation{}, err
+	}
+	if intoNew {
+		if _, err := h.engine.BackupGet(call, in.ID, in.BackupID); err != nil {
+			return Operation{}, err
+		}
+		return Operation{}, absent("restoring into a new database is not part of this version")
+	}
+	op, err := h.engine.BackupRestore(call, in.ID, in.BackupID)
+	return NewOperation(op), err
+}
+
+type undoInput struct {
+	DatabaseInput
+	Body *NoFields
+}
+
+func (h *handlers) recoveryUndo(_ context.Context, call *model.Call, in *undoInput) (Operation, error) {
+	op, err := h.engine.RecoveryUndo(call, in.ID)
+	return NewOperation(op), err
+}

@@ -1,0 +1,98 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+func (h *handlers) databaseList(_ context.Context, call *model.Call, in *PageInput) (engine.List[Database], error) {
+	page, err := h.engine.DatabaseList(call, in.page())
+	return convertList(page, NewDatabase), err
+}
+
+// CreateDatabase is what a database is made of.
+type CreateDatabase struct {
+	Project  string  `json:"project" maxLength:"64" doc:"Id of the project."`
+	Name     string  `json:"name" doc:"Begins with a letter; at most 63 letters, digits, underscores and hyphens. Unique in its project."`
+	DBUser   *string `json:"db_user" required:"false" minLength:"1" doc:"The role that will own it; app when left out."`
+	Password *string `json:"password" required:"false" minLength:"8" maxLength:"128" format:"password" doc:"Printable characters; generated when left out."`
+}
+
+type createDatabaseInput struct {
+	Body CreateDatabase
+}
+
+func (h *handlers) databaseCreate(ctx context.Context, call *model.Call, in *createDatabaseInput) (CreatedDatabase, error) {
+	db, connection, err := h.engine.DatabaseCreate(ctx, call, engine.NewDatabase{
+		Project: in.Body.Project, Name: in.Body.Name,
+		User: text(in.Body.DBUser), Password: model.NewSecret(text(in.Body.Password)),
+	})
+	if err != nil {
+		return CreatedDatabase{}, err
+	}
+	return CreatedDatabase{Database: NewDatabase(db), Credentials: NewCredentials(connection)}, nil
+}
+
+func (h *handlers) databaseGet(_ context.Context, call *model.Call, in *DatabaseInput) (Database, error) {
+	db, err := h.engine.DatabaseGet(call, in.ID)
+	return NewDatabase(db), err
+}
+
+// DeletedDatabase says what became of a deleted database.
+type DeletedDatabase struct {
+	ID               string     `json:"id"`
+	Deleted          bool       `json:"deleted"`
+	RecoverableUntil *time.Time `json:"recoverable_until" doc:"Until when the operator can bring it back; null when it is gone for good."`
+}
+
+func (h *handlers) databaseDelete(ctx context.Context, call *model.Call, in *DatabaseInput) (DeletedDatabase, error) {
+	until, err := h.engine.DatabaseDelete(ctx, call, in.ID)
+	deleted := DeletedDatabase{ID: in.ID, Deleted: true}
+	if until.After(h.now()) {
+		deleted.RecoverableUntil = utcOrAbsent(&until)
+	}
+	return deleted, err
+}
+
+type restartInput struct {
+	DatabaseInput
+	Body *NoFields
+}
+
+func (h *handlers) databaseRestart(ctx context.Context, call *model.Call, in *restartInput) (Database, error) {
+	db, err := h.engine.DatabaseRestart(ctx, call, in.ID)
+	return NewDatabase(db), err
+}
+
+// RotatePassword is how a password is rotated.
+type RotatePassword struct {
+	TerminateSessions *bool `json:"terminate_sessions" required:"false" doc:"Whether to end the open sessions; false when left out."`
+}
+
+type rotateInput struct {
+	DatabaseInput
+	Body *RotatePassword
+}
+
+func (h *handlers) databaseRotatePassword(ctx context.Context, call *model.Call, in *rotateInput) (RotatedConnection, error) {
+	terminate := in.Body != nil && in.Body.TerminateSessions != nil && *in.Body.TerminateSessions
+	rotation, err := h.engine.DatabaseRotatePassword(ctx, call, in.ID, terminate)
+	if err != nil {
+		return RotatedConnection{}, err
+	}
+	return RotatedConnection{
+		Connection: NewConnection(rotation.Connection),
+		RotatedAt:  utc(rotation.RotatedAt), SessionsTerminated: rotation.SessionsTerminated,
+	}, nil
+}
+
+func (h *handlers) databaseConnection(_ context.Context, call *model.Call, in *DatabaseInput) (Connection, error) {
+	connection, err := h.engine.DatabaseConnection(call, in.ID)
+	if err != nil {
+		return Connection{}, err
+	}
+	return NewConnection(connection), nil
+}

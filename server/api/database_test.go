@@ -1,0 +1,300 @@
+package api
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/postgrestest"
+)
+
+// start makes a world with PostgreSQL.
+func start(tb testing.TB) *world {
+	tb.Helper()
+	bin := postgrestest.Binaries(tb)
+	cfg := engine.Config{}
+	w := open(tb, func(c *engine.Config) {
+		c.Search = postgres.Search{Explicit: bin.Dir}
+		cfg = *c
+	})
+	w.dataDir = cfg.DataDir
+	ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Minute)
+	defer cancel()
+	if err := w.engine.Start(ctx); err != nil {
+		tb.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) createDatabase(tb testing.TB, body string) CreatedDatabase {
+	tb.Helper()
+	return get[CreatedDatabase](tb, w.do(tb, request{method: "POST", path: "/databases", key: w.org.full, body: body}))
+}
+
+// connect opens a session with a connection URL.
+func connect(tb testing.TB, url string) (*pgx.Conn, error) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 10*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, url)
+	if err == nil {
+		tb.Cleanup(func() { _ = conn.Close(context.Background()) })
+	}
+	return conn, err
+}
+
+// TestDatabaseLife goes through everything the API can do to a database.
+func TestDatabaseLife(t *testing.T) {
+	w := start(t)
+	db := w.createDatabase(t, `{"project":"`+w.org.project+`","name":"shop","db_user":"owner","password":"correct horse/battery"}`)
+	path := "/databases/" + db.ID
+	if db.Status != model.DatabaseAvailable || db.DBUser != "owner" || db.Credentials.Password != "correct horse/battery" {
+		t.Errorf("%+v", db)
+	}
+	conn, err := connect(t, db.Credentials.ConnectionURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), "create table t (i int); insert into t select generate_series(1, 100)"); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Run("name taken", func(t *testing.T) {
+		got := w.do(t, request{method: "POST", path: "/databases", key: w.org.full, body: `{"project":"` + w.org.project + `","name":"shop"}`})
+		if got.status != 409 {
+			t.Errorf("%d %s", got.status, got.text)
+		}
+	})
+	t.Run("list", func(t *testing.T) {
+		list := get[[]Database](t, w.do(t, request{method: "GET", path: "/databases", key: w.org.read}))
+		if len(list) != 1 || list[0].ID != db.ID {
+			t.Errorf("%+v", list)
+		}
+	})
+	t.Run("connection", func(t *testing.T) { testConnection(t, w, path) })
+	t.Run("ssl", func(t *testing.T) {
+		ssl := get[SSL](t, w.do(t, request{method: "GET", path: path + "/ssl", key: w.org.read}))
+		if !ssl.Enabled || len(ssl.Certificate.SANs) == 0 || !strings.Contains(ssl.CACertificate, "CERTIFICATE") {
+			t.Errorf("%+v", ssl)
+		}
+	})
+	t.Run("allowlist", func(t *testing.T) {
+		set := get[Allowlist](t, w.do(t, request{method: "PUT", path: path + "/allowlist", key: w.org.full, body: `{"entries":["127.0.0.1","127.0.0.1/32","::1","10.0.0.0/8"]}`}))
+		seen := get[Allowlist](t, w.do(t, request{method: "GET", path: path + "/allowlist", key: w.org.read}))
+		if got := strings.Join(seen.Entries, " "); got != "127.0.0.1 ::1 10.0.0.0/8" || len(set.Entries) != 3 {
+			t.Errorf("entries %s", got)
+		}
+	})
+	t.Run("rls", func(t *testing.T) {
+		set := get[RLSTable](t, w.do(t, request{method: "POST", path: path + "/rls", key: w.org.full, body: `{"table":"t","enabled":true,"force":true}`}))
+		seen := get[RLS](t, w.do(t, request{method: "GET", path: path + "/rls", key: w.org.read}))
+		if !set.RLSEnabled || !set.RLSForced || seen.Summary != (RLSSummary{Total: 1, Enabled: 1, Forced: 1, WithoutPolicy: 1}) {
+			t.Errorf("%+v, %+v", set, seen)
+		}
+		none := w.do(t, request{method: "POST", path: path + "/rls", key: w.org.full, body: `{"table":"none","enabled":true}`})
+		if none.status != 404 {
+			t.Errorf("unknown table: %d %s", none.status, none.text)
+		}
+	})
+	t.Run("absent", func(t *testing.T) {
+		for _, in := range []request{
+			{method: "GET", path: path + "/recovery"},
+			{method: "POST", path: path + "/recovery/restore-request", body: `{"target_lsn":"0/1"}`},
+			{method: "POST", path: path + "/recovery/undo"},
+		} {
+			in.key = w.org.full
+			if got := w.do(t, in); got.status != 403 || got.code != string(model.CodeForbidden) {
+				t.Errorf("%s %s: %d %s", in.method, in.path, got.status, got.text)
+			}
+		}
+		if got := w.do(t, request{method: "GET", path: path + "/export", key: w.org.full}); got.status != 404 {
+			t.Errorf("export: %d %s", got.status, got.text)
+		}
+	})
+	t.Run("rotate", func(t *testing.T) { testRotate(t, w, path, db.Credentials.ConnectionURL) })
+	t.Run("restart", func(t *testing.T) {
+		if got := get[Database](t, w.do(t, request{method: "POST", path: path + "/restart", key: w.org.full})); got.Status != model.DatabaseAvailable {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("isolation", func(t *testing.T) {
+		for _, r := range (&handlers{}).routes() {
+			if !strings.HasPrefix(r.path, "/databases/{id}") {
+				continue
+			}
+			target := strings.NewReplacer("{id}", db.ID, "{backupId}", "bkp_x").Replace(r.path)
+			got := w.do(t, request{method: r.method, path: target, key: w.other.full, body: validBody(r, "")})
+			if got.status != 404 || strings.Contains(got.text, "shop") {
+				t.Errorf("%s %s: %d %s", r.method, target, got.status, got.text)
+			}
+		}
+	})
+	t.Run("status", func(t *testing.T) {
+		status := get[Status](t, w.do(t, request{method: "GET", path: "/agent/status", key: w.org.read}))
+		if len(status.Databases) != 1 || len(status.Backups.Unprotected) != 1 || status.Usage.Metrics.Databases.Used != 1 || len(status.Recommendations) == 0 {
+			t.Errorf("%+v", status)
+		}
+		all := w.do(t, request{method: "GET", path: "/agent/recommendations?limit=1", key: w.org.read})
+		if len(get[[]Recommendation](t, all)) != 1 {
+			t.Errorf("%s", all.text)
+		}
+	})
+	t.Run("delete", func(t *testing.T) {
+		gone := get[DeletedDatabase](t, w.do(t, request{method: "DELETE", path: path, key: w.org.full}))
+		if !gone.Deleted || gone.ID != db.ID || gone.RecoverableUntil == nil {
+			t.Errorf("%+v", gone)
+		}
+		if got := w.do(t, request{method: "GET", path: path, key: w.org.full}); got.status != 404 {
+			t.Errorf("%d %s", got.status, got.text)
+		}
+	})
+	if strings.Contains(w.log.String(), "correct horse") {
+		t.Error("the log has a password")
+	}
+}
+
+// testConnection sees to it that the power of the URL is that of the key.
+func testConnection(t *testing.T, w *world, path string) {
+	for _, test := range []struct {
+		key      string
+		readOnly bool
+	}{{w.org.developer, false}, {w.org.read, true}} {
+		c := get[Connection](t, w.do(t, request{method: "GET", path: path + "/connection", key: test.key}))
+		if c.ReadOnly != test.readOnly || c.Environment.DatabaseURL != c.ConnectionURL || !strings.Contains(c.PsqlCommand, c.ConnectionURL) {
+			t.Errorf("%+v", c)
+		}
+		conn, err := connect(t, c.ConnectionURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Exec(t.Context(), "insert into t values (0)"); (err != nil) != test.readOnly {
+			t.Errorf("insert as %s: %v", c.User, err)
+		}
+	}
+}
+
+func testRotate(t *testing.T, w *world, path, oldURL string) {
+	rotated := get[RotatedConnection](t, w.do(t, request{method: "POST", path: path + "/rotate-password", key: w.org.full, body: `{"terminate_sessions":true}`}))
+	if rotated.SessionsTerminated < 1 || rotated.ReadOnly {
+		t.Errorf("%+v", rotated)
+	}
+	if _, err := connect(t, rotated.ConnectionURL); err != nil {
+		t.Error(err)
+	}
+	if _, err := connect(t, oldURL); err == nil {
+		t.Error("the old password still works")
+	}
+}
+
+// TestBackupAndRestore goes through the backups of a database.
+func TestBackupAndRestore(t *testing.T) {
+	w := start(t)
+	db := w.createDatabase(t, `{"project":"`+w.org.project+`","name":"shop"}`)
+	path := "/databases/" + db.ID
+	exec(t, db.Credentials.ConnectionURL, "create table t as select generate_series(1, 1000) i")
+	b := get[Backup](t, w.do(t, request{method: "POST", path: path + "/backups", key: w.org.full}))
+	if b.Status != model.BackupPending || b.SizeBytes != nil {
+		t.Errorf("%+v", b)
+	}
+	b = await(t, func() (Backup, bool) {
+		b := get[Backup](t, w.do(t, request{method: "GET", path: path + "/backups/" + b.ID, key: w.org.read}))
+		return b, b.Status == model.BackupCompleted || b.Status == model.BackupFailed
+	})
+	if b.Status != model.BackupCompleted || b.SizeBytes == nil {
+		t.Fatalf("%s: %+v", text(b.Error), b)
+	}
+	if got := w.do(t, request{method: "POST", path: path + "/backups/" + b.ID + "/pin", key: w.org.full}); got.status != 403 {
+		t.Errorf("pin: %d %s", got.status, got.text)
+	}
+	if got := w.do(t, request{method: "POST", path: path + "/backups/" + b.ID + "/restore", key: w.org.full, body: `{"mode":"new","name":"copy"}`}); got.status != 403 {
+		t.Errorf("restore into a new database: %d %s", got.status, got.text)
+	}
+	exec(t, db.Credentials.ConnectionURL, "drop table t")
+	op := get[Operation](t, w.do(t, request{method: "POST", path: path + "/backups/" + b.ID + "/restore", key: w.org.full, body: `{"mode":"in_place"}`}))
+	if op.Type != model.OperationRestore || op.BackupID == nil || *op.BackupID != b.ID {
+		t.Errorf("%+v", op)
+	}
+	if got := w.do(t, request{method: "POST", path: path + "/restart", key: w.org.full}); got.status != 409 {
+		t.Errorf("restart while restoring: %d %s", got.status, got.text)
+	}
+	w.awaitAvailable(t, path)
+	exec(t, db.Credentials.ConnectionURL, "select 1/(count(*)-999) from t") // an error unless there are 1000 rows
+	undone := get[Operation](t, w.do(t, request{method: "POST", path: path + "/recovery/undo", key: w.org.full}))
+	if undone.Type != model.OperationRestore {
+		t.Errorf("%+v", undone)
+	}
+	w.awaitAvailable(t, path)
+	exec(t, db.Credentials.ConnectionURL, "create table t (i int)") // it is gone again
+	if got := get[Deleted](t, w.do(t, request{method: "DELETE", path: path + "/backups/" + b.ID, key: w.org.full})); !got.Deleted {
+		t.Errorf("%+v", got)
+	}
+	if list := get[[]Backup](t, w.do(t, request{method: "GET", path: path + "/backups", key: w.org.full})); len(list) != 0 {
+		t.Errorf("%+v", list)
+	}
+}
+
+func exec(tb testing.TB, url, sql string) {
+	tb.Helper()
+	conn, err := connect(tb, url)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(tb.Context(), sql); err != nil {
+		tb.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// await polls until check is done.
+func await[T any](tb testing.TB, check func() (T, bool)) T {
+	tb.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		value, done := check()
+		if done {
+			return value
+		}
+		if time.Now().After(deadline) {
+			tb.Fatalf("waited too long: %+v", value)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func (w *world) awaitAvailable(tb testing.TB, path string) {
+	tb.Helper()
+	await(tb, func() (Database, bool) {
+		db := get[Database](tb, w.do(tb, request{method: "GET", path: path, key: w.org.read}))
+		return db, db.Status == model.DatabaseAvailable && db.Operation == nil
+	})
+}
+
+// TestRandomDatabases creates databases from random bodies: what is refused
+// leaves nothing, neither a record nor files.
+func TestRandomDatabases(t *testing.T) {
+	w := start(t)
+	random := rand.New(rand.NewPCG(3, 4))
+	create := bodyRoutes()[2]
+	if create.action != model.ActionDatabaseCreate {
+		t.Fatal(create.action)
+	}
+	made := 0
+	for range 60 {
+		if got := w.sendBody(t, create, "", randomBody(random, w.org.project)); got.status == 200 {
+			made++
+		}
+	}
+	entries, err := os.ReadDir(filepath.Join(w.dataDir, "instances"))
+	if err != nil || len(entries) != made || made == 0 {
+		t.Errorf("%d databases were made, and %d directories: %v", made, len(entries), err)
+	}
+}

@@ -1,0 +1,111 @@
+package api
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humahttprouter"
+	"github.com/julienschmidt/httprouter"
+
+	"holdfast/engine/model"
+)
+
+// register puts the routes behind the gate and returns their description.
+func register(g *gate, router *httprouter.Router, opts Options, routes []route) *huma.OpenAPI {
+	setErrors()
+	config := huma.Config{
+		OpenAPI:       newDescription(opts),
+		Formats:       map[string]huma.Format{"application/json": jsonFormat()},
+		DefaultFormat: "application/json",
+	}
+	adapter := &gatedAdapter{gate: g}
+	// humahttprouter.New would be the API's only adapter; its own API is thrown
+	// away, for the adapter in it.
+	adapter.Adapter = humahttprouter.New(router, huma.Config{OpenAPI: &huma.OpenAPI{}}).Adapter()
+	adapter.api = huma.NewAPI(config, adapter)
+	for _, r := range routes {
+		r.handler(adapter.api, r.operation())
+	}
+	finishDescription(config.OpenAPI)
+	return config.OpenAPI
+}
+
+// operation describes the route to huma.
+func (r route) operation() huma.Operation {
+	op := model.OperationFor(r.action)
+	described := huma.Operation{
+		OperationID: op.Name + r.variant,
+		Method:      r.method,
+		Path:        r.path,
+		Summary:     summary(op.Name + r.variant),
+		Description: needs(op),
+		Tags:        []string{tag(op.Action)},
+		Errors:      []int{400, 403, 422, 429},
+		Metadata:    map[string]any{operationKey: op},
+		// The gate has read and bounded the body when huma comes to it.
+		MaxBodyBytes:    -1,
+		BodyReadTimeout: -1,
+	}
+	if op.Scope != "" {
+		described.Errors = []int{401, 403, 404, 409, 422, 429}
+		described.Security = []map[string][]string{{securityScheme: {string(op.Scope)}}}
+	}
+	return described
+}
+
+// needs says what the operation asks of the key.
+func needs(op model.Operation) string {
+	if op.Scope == "" {
+		return "Needs no key."
+	}
+	text := "Needs the scope `" + string(op.Scope) + "`."
+	if op.Destructive {
+		text += " Deletes data: the key's dangerous-operations toggle must be on."
+	}
+	if op.Rate != model.RateNone {
+		text += " Draws on the key's budget `" + string(op.Rate) + "`."
+	}
+	return text
+}
+
+// summary turns an operation's name into words: "listDatabases" into "List
+// databases".
+func summary(name string) string {
+	var words []string
+	start := 0
+	for i, r := range name {
+		if i > 0 && unicode.IsUpper(r) && !unicode.IsUpper(rune(name[i-1])) {
+			words, start = append(words, name[start:i]), i
+		}
+	}
+	words = append(words, name[start:])
+	for i, word := range words {
+		if strings.ToUpper(word) != word {
+			words[i] = strings.ToLower(word)
+		}
+	}
+	text := strings.Join(words, " ")
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// tag groups operations by the specification's capability areas.
+func tag(action model.Action) string {
+	area, rest, _ := strings.Cut(string(action), ".")
+	switch {
+	case area == "database" && (strings.HasPrefix(rest, "ssl.") || strings.HasPrefix(rest, "allowlist.") || strings.HasPrefix(rest, "rls.")):
+		return "Network & security"
+	case area == "bucket" || area == "object":
+		return "Storage"
+	case area == "key" || area == "audit":
+		return "Account"
+	case area == "export":
+		return "Backups"
+	case area == "recovery":
+		return "Recovery"
+	case area == "account" || area == "agent" || area == "device":
+		return strings.ToUpper(area[:1]) + area[1:]
+	default:
+		return strings.ToUpper(area[:1]) + area[1:] + "s"
+	}
+}

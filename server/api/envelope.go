@@ -1,0 +1,98 @@
+package api
+
+import (
+	"context"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+// Meta is about the answer, not about what was asked for.
+type Meta struct {
+	RequestID string `json:"request_id" doc:"Id of this request, also in the header X-Request-Id and in the audit log."`
+}
+
+// ListMeta is the Meta of lists.
+type ListMeta struct {
+	Meta
+	NextCursor *string `json:"next_cursor" doc:"Send it as cursor to get the next page; null on the last page."`
+}
+
+// LogMeta is the Meta of logs.
+type LogMeta struct {
+	Meta
+	HasNext bool `json:"has_next" doc:"Whether there is a next page."`
+}
+
+// Envelope wraps every successful answer.
+type Envelope[T, M any] struct {
+	Data T `json:"data"`
+	Meta M `json:"meta"`
+}
+
+// answer is how huma wants an Envelope.
+type answer[T, M any] struct {
+	Body Envelope[T, M]
+}
+
+// registrar puts a handler behind a route.
+type registrar func(huma.API, huma.Operation)
+
+// one registers a handler that answers a single record.
+func one[I, T any](do func(context.Context, *model.Call, *I) (T, error)) registrar {
+	return respond(func(ctx context.Context, x *exchange, in *I) (T, Meta, error) {
+		data, err := do(ctx, x.call, in)
+		return data, x.meta(), err
+	})
+}
+
+// list registers a handler that answers a page of records.
+func list[I, T any](do func(context.Context, *model.Call, *I) (engine.List[T], error)) registrar {
+	return respond(func(ctx context.Context, x *exchange, in *I) ([]T, ListMeta, error) {
+		page, err := do(ctx, x.call, in)
+		meta := ListMeta{Meta: x.meta()}
+		if page.Next != "" {
+			meta.NextCursor = &page.Next
+		}
+		return page.Items, meta, err
+	})
+}
+
+// numbered registers a handler that answers a numbered page, and whether there is
+// a next one.
+func numbered[I, T any](do func(context.Context, *model.Call, *I) ([]T, bool, error)) registrar {
+	return respond(func(ctx context.Context, x *exchange, in *I) ([]T, LogMeta, error) {
+		entries, more, err := do(ctx, x.call, in)
+		return entries, LogMeta{Meta: x.meta(), HasNext: more}, err
+	})
+}
+
+func respond[I, T, M any](do func(context.Context, *exchange, *I) (T, M, error)) registrar {
+	return func(api huma.API, op huma.Operation) {
+		huma.Register(api, op, func(ctx context.Context, in *I) (*answer[T, M], error) {
+			x := exchangeOf(ctx)
+			data, meta, err := do(ctx, x, in)
+			if err != nil {
+				return nil, x.fail(err)
+			}
+			return &answer[T, M]{Body: Envelope[T, M]{Data: data, Meta: meta}}, nil
+		})
+	}
+}
+
+// convert makes the wire form of every item; the result is never nil, since
+// arrays are never null.
+func convert[T, V any](items []T, view func(T) V) []V {
+	views := make([]V, len(items))
+	for i, item := range items {
+		views[i] = view(item)
+	}
+	return views
+}
+
+// convertList is convert for a page.
+func convertList[T, V any](page engine.List[T], view func(T) V) engine.List[V] {
+	return engine.List[V]{Items: convert(page.Items, view), Next: page.Next}
+}

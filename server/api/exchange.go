@@ -1,0 +1,161 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/oklog/ulid/v2"
+
+	"holdfast/engine/model"
+)
+
+// humaContext lets exchange embed huma's context and have a method Context.
+type humaContext = huma.Context
+
+// exchange is one request and its answer. It stands in for huma's own context
+// of the request, so that whatever huma calls back can get at it.
+type exchange struct {
+	humaContext // nil where no route was found
+	gate        *gate
+	form        *form
+	w           http.ResponseWriter
+	r           *http.Request
+	ctx         context.Context
+	call        *model.Call
+	query       url.Values
+	// status is that of the answer, which has begun once it is on its way.
+	status int
+	began  bool
+	// err is the error that was answered, for the audit log.
+	err error
+}
+
+type exchangeKey struct{}
+
+// exchangeOf returns the exchange that a handler's context belongs to.
+func exchangeOf(ctx context.Context) *exchange {
+	return ctx.Value(exchangeKey{}).(*exchange)
+}
+
+// begin opens the exchange and sets the headers of every answer. The
+// exchange must be ended.
+func (g *gate) begin(w http.ResponseWriter, r *http.Request, operation model.Operation) *exchange {
+	x := &exchange{gate: g, w: w, r: r, call: &model.Call{
+		Operation: operation,
+		Actor:     model.Actor{Type: model.ActorKey},
+		RequestID: newRequestID(),
+		IP:        remoteIP(r.RemoteAddr),
+		UserAgent: cleanText(r.UserAgent(), maxUserAgent),
+	}}
+	x.ctx = context.WithValue(r.Context(), exchangeKey{}, x)
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("X-Request-Id", x.call.RequestID)
+	return x
+}
+
+// end audits the exchange, after what panicked has been answered.
+func (x *exchange) end() {
+	cause := recover()
+	if cause != nil && cause != http.ErrAbortHandler {
+		x.gate.log.Error("request panicked", "request_id", x.call.RequestID,
+			"operation", x.call.Operation.Action, "panic", cause, "stack", string(debug.Stack()))
+		x.err = model.Errorf(model.CodeInternal, "internal error")
+		if !x.began {
+			x.write(x.failure(internalError()))
+			cause = nil
+		}
+	}
+	x.gate.engine.Finish(x.call, x.err)
+	if x.r.ContentLength != 0 {
+		x.allow(drainTimeout)
+	}
+	if cause != nil {
+		panic(http.ErrAbortHandler) // the answer is cut off, so that nobody takes it for whole
+	}
+}
+
+// Context implements huma.Context; handlers find the exchange in it.
+func (x *exchange) Context() context.Context { return x.ctx }
+
+// Unwrap lets the adapter find its own context.
+func (x *exchange) Unwrap() huma.Context { return x.humaContext }
+
+// Query implements huma.Context. (huma's own takes "?key" for "?key=true".)
+func (x *exchange) Query(name string) string { return x.query.Get(name) }
+
+// Param implements huma.Context. The router gives the rest of a path with the
+// slash before it, of which exactly one is taken off: the key of the object
+// at …/objects//a is "/a".
+func (x *exchange) Param(name string) string {
+	value := x.humaContext.Param(name)
+	if name == "key" {
+		return strings.TrimPrefix(value, "/")
+	}
+	return value
+}
+
+// SetStatus implements huma.Context. The status leaves with the body, whose
+// length is known then, and which may still fail to be encoded.
+func (x *exchange) SetStatus(status int) { x.status = status }
+
+// BodyWriter implements huma.Context.
+func (x *exchange) BodyWriter() io.Writer { return x }
+
+// Write sends the whole answer. Bodies come in one piece, from writeJSON.
+func (x *exchange) Write(body []byte) (int, error) {
+	x.began = true
+	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	x.w.WriteHeader(x.status)
+	return x.w.Write(body)
+}
+
+func (x *exchange) meta() Meta { return Meta{RequestID: x.call.RequestID} }
+
+// newRequestID makes an id that sorts by time. What the client may have sent
+// as X-Request-Id is not trusted: ids would not be unique.
+func newRequestID() string {
+	return "req_" + strings.ToLower(ulid.MustNew(ulid.Timestamp(time.Now()), rand.Reader).String())
+}
+
+func remoteIP(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return address
+}
+
+// drainTimeout is how long the server may wait for the rest of a body that
+// nobody wants, so as to keep the connection.
+const drainTimeout = 10 * time.Second
+
+// maxUserAgent and maxNote bound, in bytes, what of a request's own words the
+// audit log keeps.
+const (
+	maxUserAgent = 256
+	maxNote      = 256
+)
+
+// cleanText removes control characters and what is not UTF-8, and cuts text
+// to at most limit bytes.
+func cleanText(text string, limit int) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar {
+			return -1
+		}
+		return r
+	}, text[:min(len(text), limit)])
+	return text
+}

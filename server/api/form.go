@@ -1,0 +1,170 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"holdfast/engine/model"
+)
+
+// form is what an operation's requests look like from outside.
+type form struct {
+	parameters []string // of the query
+	json       bool     // it takes a JSON body
+	required   bool     // and needs one
+	fields     []string // of the body
+}
+
+func newForm(op *huma.Operation, schemas huma.Registry) *form {
+	f := &form{}
+	for _, p := range op.Parameters {
+		if p.In == "query" {
+			f.parameters = append(f.parameters, p.Name)
+		}
+	}
+	if op.RequestBody == nil {
+		return f
+	}
+	schema := op.RequestBody.Content["application/json"].Schema
+	if schema.Ref != "" {
+		schema = schemas.SchemaFromRef(schema.Ref)
+	}
+	f.json, f.required = true, op.RequestBody.Required
+	f.fields = slices.Sorted(maps.Keys(schema.Properties))
+	return f
+}
+
+// checkForm checks what huma leaves open: the ids in the path, the query, and
+// that the body is JSON. huma then checks fields and types.
+func (x *exchange) checkForm() error {
+	if err := x.checkIDs(); err != nil {
+		return err
+	}
+	if err := x.parseQuery(); err != nil {
+		return err
+	}
+	if x.form.json {
+		return x.readBody()
+	}
+	return nil
+}
+
+// maxID is longer than any id. What is longer is not looked up, and not
+// written to the audit log.
+const maxID = 64
+
+func (x *exchange) checkIDs() error {
+	for _, name := range []string{"id", "backupId", "importId"} {
+		if len(x.Param(name)) > maxID {
+			return model.Errorf(model.CodeNotFound, "%s: no such resource in this organization", name)
+		}
+	}
+	return nil
+}
+
+// parseQuery refuses queries that readers could understand differently: ill-
+// formed escapes, and parameters that are unknown or given twice.
+func (x *exchange) parseQuery() error {
+	if x.r.URL.RawQuery == "" {
+		return nil
+	}
+	query, err := url.ParseQuery(x.r.URL.RawQuery)
+	if err != nil {
+		return model.Invalid("query", "is not well-formed: escape with %%XX, and separate parameters with &")
+	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		switch {
+		case !slices.Contains(x.form.parameters, name):
+			return model.Invalid(showName(name), "is not a parameter here; %s", known("parameters", x.form.parameters))
+		case len(query[name]) > 1:
+			return model.Invalid(name, "is given twice")
+		case query[name][0] == "" && name != "prefix" && name != "cursor":
+			return model.Invalid(name, "must not be empty")
+		}
+	}
+	x.query = query
+	return nil
+}
+
+func known(what string, names []string) string {
+	if len(names) == 0 {
+		return "there are none"
+	}
+	return "the " + what + " are " + strings.Join(names, ", ")
+}
+
+// bodyTimeout is how long a JSON body may take to arrive.
+const bodyTimeout = 30 * time.Second
+
+// readBody reads the JSON body, checks it, and puts it back for huma.
+func (x *exchange) readBody() error {
+	body, err := x.receive()
+	if err != nil {
+		return err
+	}
+	if len(body) == 0 {
+		if x.form.required {
+			return model.Invalid("body", "must be a JSON object; %s", known("fields", x.form.fields))
+		}
+		x.r.Body = http.NoBody
+		return nil
+	}
+	if given := x.r.Header.Get("Content-Type"); given != "" {
+		if media, _, err := mime.ParseMediaType(given); err != nil || media != "application/json" {
+			return model.Invalid("Content-Type", "must be application/json")
+		}
+	}
+	if err := checkJSON(body); err != nil {
+		return err
+	}
+	x.r.Header.Set("Content-Type", "application/json")
+	x.r.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
+}
+
+// receive reads the body within its limits of size and time. The deadline is
+// taken back: the server goes on reading, to notice when the client goes away,
+// and would take the deadline for that.
+func (x *exchange) receive() ([]byte, error) {
+	if x.r.Body == nil || x.r.Body == http.NoBody {
+		return nil, nil
+	}
+	x.allow(bodyTimeout)
+	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, x.gate.maxBody))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return nil, model.Invalid("body", "must have at most %d bytes", x.gate.maxBody)
+	}
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	x.allow(0)
+	return body, nil
+}
+
+// allow bounds how long the body may take from now on; 0 is without bound.
+func (x *exchange) allow(d time.Duration) {
+	var deadline time.Time
+	if d > 0 {
+		deadline = time.Now().Add(d)
+	}
+	_ = http.NewResponseController(x.w).SetReadDeadline(deadline) // a test's recorder has none
+}
+
+// unreadable says that a body ended before it was whole.
+func unreadable(err error) error {
+	return &model.Error{
+		Code:    model.CodeValidation,
+		Message: "body: could not be read to its end; send it whole, and as long as announced",
+		Err:     err,
+	}
+}

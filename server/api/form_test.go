@@ -1,0 +1,204 @@
+package api
+
+import (
+	"strings"
+	"testing"
+
+	"holdfast/engine/model"
+)
+
+const secret = "s3cret-do-not-show"
+
+// TestBodies sends malformed bodies: each is a 422 whose message names the
+// field and never tells a value.
+func TestBodies(t *testing.T) {
+	w := open(t)
+	project := w.org.project
+	for _, test := range []struct {
+		name, path, contentType, body string
+		names                         string // what the message must have
+	}{
+		{"missing", "/databases", "", "", "body: must be a JSON object; the fields are db_user, name, password, project"},
+		{"white space", "/databases", "", " \n", "body"},
+		{"not JSON", "/databases", "", secret, "body: must be one JSON object"},
+		{"cut off", "/databases", "", `{"password":"` + secret, "body: must be one JSON object"},
+		{"two values", "/databases", "", `{} {"password":"` + secret + `"}`, "body: must be one JSON object"},
+		{"an array", "/databases", "", `["` + secret + `"]`, "body: must be a JSON object"},
+		{"null", "/databases", "", `null`, "body: must be a JSON object"},
+		{"null for an optional body", "/databases/" + nobody + "/restart", "", `null`, "body: must be a JSON object"},
+		{"a string", "/databases", "", `"` + secret + `"`, "body: must be a JSON object"},
+		{"form encoding", "/databases", "application/x-www-form-urlencoded", "password=" + secret, "Content-Type: must be application/json"},
+		{"wrong type", "/databases", "text/json", `{}`, "Content-Type: must be application/json"},
+		{"plus json", "/databases", "application/x+json", `{}`, "Content-Type: must be application/json"},
+		{"malformed type", "/databases", "application/json;", `{"password":"` + secret + `"}`, "is required"},
+		{"missing field", "/databases", "", `{"name":"` + secret + `"}`, "project: is required"},
+		{"unknown field", "/databases", "", `{"project":"p","name":"n","passwd":"` + secret + `"}`, "passwd: is not a field here; the fields are db_user"},
+		{"field in upper case", "/databases", "", `{"project":"p","NAME":"n"}`, "NAME: is not a field here"},
+		{"field given twice", "/databases", "", `{"project":"p","name":"a","name":"` + secret + `"}`, "name: is given twice"},
+		{"field given twice, escaped", "/databases", "", `{"project":"p","name":"a","n\u0061me":"b"}`, "name: is given twice"},
+		{"wrong kind", "/databases", "", `{"project":"p","name":{"a":"` + secret + `"}}`, "name: must be a string"},
+		{"null for a required field", "/databases", "", `{"project":"p","name":null}`, "name: must be a string"},
+		{"short password", "/databases", "", `{"project":"p","name":"n","password":"s3cret"}`, "password: must have at least 8 characters"},
+		{"empty password", "/databases", "", `{"project":"p","name":"n","password":""}`, "password: must have at least 8 characters"},
+		{"unprintable password", "/databases", "", `{"project":"p","name":"n","password":"` + secret + `\n"}`, "password: must have printable characters"},
+		{"empty user", "/databases", "", `{"project":"p","name":"n","db_user":""}`, "db_user: must have at least 1 characters"},
+		{"reserved user", "/databases", "", `{"project":"p","name":"n","db_user":"postgres"}`, "db_user"},
+		{"name", "/databases", "", `{"project":"p","name":"1"}`, "name: must begin with a letter"},
+		{"long project", "/databases", "", `{"project":"` + strings.Repeat("p", 65) + `","name":"n"}`, "project: must have at most 64 characters"},
+		{"NUL", "/databases", "", `{"project":"p","name":"n","password":"` + secret + `\u0000"}`, "body: must not have NUL"},
+		{"half a surrogate pair", "/databases", "", `{"project":"p","name":"n","password":"` + secret + `\ud800"}`, "body: must not have halves"},
+		{"the other half", "/databases", "", `{"project":"p","name":"n","password":"` + secret + `\udc00\ud800"}`, "body: must not have halves"},
+		{"not UTF-8", "/databases", "", "{\"project\":\"p\",\"name\":\"\xff\"}", "body: must be UTF-8"},
+		{"byte order mark", "/databases", "", "\ufeff{}", "body: must be one JSON object"},
+		{"deep", "/databases", "", strings.Repeat(`{"a":`, 20) + "1" + strings.Repeat("}", 20), "body: must not nest deeper"},
+		{"very deep", "/databases", "", strings.Repeat("[", 200000), "body: must be one JSON object"},
+		{"large", "/databases", "", `{"name":"` + strings.Repeat("a", 1<<20) + `"}`, "body: must have at most 1048576 bytes"},
+		{"a boolean as text", "/buckets", "", `{"project":"p","name":"n","public":"` + secret + `"}`, "public: must be true or false"},
+		{"a boolean as number", "/buckets", "", `{"project":"p","name":"n","public":1}`, "public: must be true or false"},
+		{"large number", "/buckets", "", `{"project":1e999,"name":"n"}`, "body"},
+		{"bucket name", "/buckets", "", `{"project":"p","name":"N"}`, "name: must have 3 to 63"},
+		{"several faults", "/buckets", "", `{"public":3,"x":1}`, "name: is required; project: is required; public: must be true or false; x: is not a field here"},
+		{"fields where there are none", "/databases/" + nobody + "/restart", "", `{"force":true}`, "force: is not a field here; there are none"},
+		{"terminate", "/databases/" + nobody + "/rotate-password", "", `{"terminate_sessions":"yes"}`, "terminate_sessions: must be true or false"},
+		{"mode", "/databases/" + nobody + "/backups/b/restore", "", `{"mode":"` + secret + `"}`, "mode: must be one of in_place, new"},
+		{"name in place", "/databases/" + nobody + "/backups/b/restore", "", `{"name":"n"}`, "name: only goes with the mode new"},
+		{"no target", "/databases/" + nobody + "/recovery/restore-request", "", `{}`, "target_time"},
+		{"two targets", "/databases/" + nobody + "/recovery/restore-request", "", `{"target_time":"2030-01-31T12:00:00Z","target_lsn":"0/1"}`, "target_time"},
+		{"time", "/databases/" + nobody + "/recovery/restore-request", "", `{"target_time":"` + secret + `"}`, "target_time: must be a time such as"},
+		{"LSN", "/databases/" + nobody + "/recovery/restore-request", "", `{"target_lsn":"` + secret + `"}`, "target_lsn: does not have the right form"},
+		{"device code", "/device/token", "", `{"device_code":""}`, "device_code: must have at least 1 characters"},
+		{"preset", "/device/authorize", "", `{"scope_preset":"` + secret + `"}`, "scope_preset: must be one of read_only, developer, full_access"},
+		{"source", "/imports", "", `{"project":"` + project + `","name":"n","source_url":5}`, "source_url: must be a string"},
+		{"unknown name like a secret", "/buckets", "", `{"project":"p","name":"n","\u0007` + strings.Repeat("x", 500) + `":1}`, `"\axxx`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := w.do(t, request{method: "POST", path: test.path, key: w.org.full, contentType: test.contentType, body: test.body})
+			if got.status != 422 || got.code != string(model.CodeValidation) {
+				t.Fatalf("%d %s", got.status, got.text)
+			}
+			if !strings.Contains(got.msg, test.names) {
+				t.Errorf("message %q lacks %q", got.msg, test.names)
+			}
+			if strings.Contains(got.msg, "s3cret") || len(got.msg) > 500 {
+				t.Errorf("message %q tells too much", got.msg)
+			}
+		})
+	}
+}
+
+func TestAllowlistBodies(t *testing.T) {
+	w := open(t)
+	for body, names := range map[string]string{
+		"":                           "body: must be a JSON object",
+		`{}`:                         "entries: is required",
+		`{"entries":null}`:           "entries: must be an array",
+		`{"entries":"::"}`:           "entries: must be an array",
+		`{"entries":[1]}`:            "entries[0]: must be a string",
+		`{"entries":[null]}`:         "entries[0]: must be a string",
+		`{"entries":["host"]}`:       `entries: "host" is neither`,
+		`{"entries":["10.0.0.1/8"]}`: `"10.0.0.1/8" has bits set`,
+		`{"entries":["` + strings.Repeat("1", 65) + `"]}`:          "entries[0]: must have at most 64 characters",
+		`{"entries":[` + strings.Repeat(`"::1",`, 200) + `"::1"]}`: "entries: must have at most 200 entries",
+	} {
+		got := w.do(t, request{method: "PUT", path: "/databases/" + nobody + "/allowlist", key: w.org.full, body: body})
+		if got.status != 422 || !strings.Contains(got.msg, names) {
+			t.Errorf("%.40s: %d %s, want %q", body, got.status, got.msg, names)
+		}
+	}
+}
+
+// TestOptionalBodies sends what may be left out in every way it can be.
+func TestOptionalBodies(t *testing.T) {
+	w := open(t)
+	for path, status := range map[string]int{
+		"/databases/" + nobody + "/restart":           404,
+		"/databases/" + nobody + "/rotate-password":   404,
+		"/databases/" + nobody + "/backups":           404,
+		"/databases/" + nobody + "/backups/b/restore": 404,
+		"/databases/" + nobody + "/backups/b/pin":     404,
+		"/databases/" + nobody + "/recovery/undo":     404,
+		"/device/authorize":                           403,
+	} {
+		for _, in := range []request{
+			{},
+			{contentType: "application/x-www-form-urlencoded"}, // curl -d ''
+			{body: "{}"},
+			{body: "{}", contentType: "application/json"},
+			{body: " {\n} ", contentType: "Application/JSON; charset=utf-8"},
+		} {
+			in.method, in.path, in.key = "POST", path, w.org.full
+			if got := w.do(t, in); got.status != status {
+				t.Errorf("POST %s %q %q: %d %s", path, in.contentType, in.body, got.status, got.text)
+			}
+		}
+	}
+	null := `{"project":"` + w.org.project + `","name":"nulls","public":null}`
+	if got := w.do(t, request{method: "POST", path: "/buckets", key: w.org.full, body: null}); got.status != 200 {
+		t.Errorf("null for an optional field: %d %s", got.status, got.text)
+	}
+	if got := w.do(t, request{method: "GET", path: "/buckets", key: w.org.full, body: "ignored"}); got.status != 200 {
+		t.Errorf("GET with a body: %d %s", got.status, got.text)
+	}
+}
+
+func TestQueries(t *testing.T) {
+	w := open(t)
+	for _, test := range []struct {
+		path   string
+		status int
+		names  string
+	}{
+		{"/buckets", 200, ""},
+		{"/buckets?", 200, ""},
+		{"/buckets?limit=1", 200, ""},
+		{"/buckets?limit=100", 200, ""},
+		{"/buckets?cursor=", 200, ""},
+		{"/buckets?limit=0", 422, "limit: must be at least 1"},
+		{"/buckets?limit=-1", 422, "limit: must be at least 1"},
+		{"/buckets?limit=101", 422, "limit: must be at most 100"},
+		{"/buckets?limit=1.5", 422, "limit: must be a whole number"},
+		{"/buckets?limit=9999999999999999999999", 422, "limit: must be a whole number"},
+		{"/buckets?limit=", 422, "limit: must not be empty"},
+		{"/buckets?limit", 422, "limit: must not be empty"},
+		{"/buckets?limit=1&limit=2", 422, "limit: is given twice"},
+		{"/buckets?Limit=1", 422, "Limit: is not a parameter here; the parameters are limit, cursor"},
+		{"/buckets?limit=1;x=2", 422, "query: is not well-formed"},
+		{"/buckets?limit=%zz", 422, "query: is not well-formed"},
+		{"/buckets?page=1", 422, "page: is not a parameter here"},
+		{"/buckets?" + strings.Repeat("x", 300) + "=1", 422, "xxx…: is not a parameter here"},
+		{"/buckets?cursor=%21", 422, "cursor"},
+		{"/buckets?cursor=" + strings.Repeat("A", 200), 422, "cursor: must have at most 128 characters"},
+		{"/account/usage?limit=1", 422, "limit: is not a parameter here; there are none"},
+		{"/account/audit-logs?page=0", 422, "page: must be at least 1"},
+		{"/account/audit-logs?page=10000000000", 422, "page: must be at most"},
+		{"/account/audit-logs?cursor=a", 422, "cursor: is not a parameter here"},
+		{"/databases/" + strings.Repeat("x", 5000), 404, "no such resource"},
+	} {
+		got := w.do(t, request{method: "GET", path: test.path, key: w.org.full})
+		if got.status != test.status || !strings.Contains(got.msg, test.names) {
+			t.Errorf("GET %.60s: %d %s, want %d %q", test.path, got.status, got.msg, test.status, test.names)
+		}
+	}
+}
+
+// TestAbsent asks for what this version does not have.
+func TestAbsent(t *testing.T) {
+	w := open(t)
+	for _, test := range []struct {
+		in     request
+		status int
+	}{
+		{request{method: "POST", path: "/device/authorize", body: `{"client_name":"x","scope_preset":"developer"}`}, 403},
+		{request{method: "POST", path: "/device/token", body: `{"device_code":"x"}`}, 403},
+		{request{method: "POST", path: "/imports", key: w.org.full, body: `{"project":"p","name":"n","source_url":"postgres://h/d","password":"` + secret + `"}`}, 403},
+		{request{method: "GET", path: "/imports/imp_x", key: w.org.full}, 404},
+	} {
+		got := w.do(t, test.in)
+		if got.status != test.status || strings.Contains(got.text, secret) {
+			t.Errorf("%s %s: %d %s", test.in.method, test.in.path, got.status, got.text)
+		}
+	}
+	if list := get[[]Never](t, w.do(t, request{method: "GET", path: "/imports", key: w.org.full})); list == nil || len(list) != 0 {
+		t.Errorf("imports: %v", list)
+	}
+}

@@ -1,0 +1,178 @@
+package api
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"holdfast/engine/model"
+)
+
+// bodyRoutes are the routes of databases and buckets that take a JSON body.
+func bodyRoutes() []route {
+	var found []route
+	for _, r := range (&handlers{}).routes() {
+		if (r.method == "POST" || r.method == "PUT") && r.action != model.ActionObjectUpload {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+func seedBodies() []string {
+	return []string{
+		``, `{}`, `null`, `[]`, `"x"`, `1`, `{`, `}`, `{"":""}`, "\x00", "\xff", `{"a":1e400}`, `[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]`,
+		`{"project":"proj_x","name":"shop","db_user":"app","password":"correct horse"}`,
+		`{"project":"proj_x","name":"a-bucket","public":true}`,
+		`{"project":"proj_x","name":"n","source_url":"postgres://u:p@h/d","same_credentials":true}`,
+		`{"terminate_sessions":true}`, `{"entries":["10.0.0.0/8","::1"]}`, `{"entries":["10.0.0.1/8"]}`,
+		`{"table":"t","schema":"public","enabled":true,"force":false}`, `{"mode":"in_place"}`, `{"mode":"new","name":"copy"}`,
+		`{"pinned":true,"reason":"why"}`, `{"target_time":"2030-01-31T12:00:00Z","dry_run":true}`, `{"target_lsn":"0/16B3748"}`,
+		`{"device_code":"x"}`, `{"client_name":"x","scope_preset":"read_only"}`,
+		`{"name":"\u0000"}`, `{"name":"\ud83d"}`, `{"name":"\ud83d\ude00"}`, `{"name":"a","name":"b"}`,
+	}
+}
+
+// sendBody sends a body to a route and checks what must hold for any: an
+// answer in the envelope, no server error, and nothing made unless it says so.
+func (w *world) sendBody(t *testing.T, r route, id, body string) reply {
+	t.Helper()
+	path := strings.NewReplacer("{id}", id, "{backupId}", "bkp_x").Replace(r.path)
+	before := w.count(t)
+	got := w.do(t, request{method: r.method, path: path, key: w.org.full, body: body, contentType: "application/json"})
+	if got.status >= 500 || got.status < 200 {
+		t.Errorf("%s %s %q: %d %s", r.method, path, body, got.status, got.text)
+	}
+	made := w.count(t) - before
+	creates := r.action == model.ActionDatabaseCreate || r.action == model.ActionBucketCreate
+	if want := creates && got.status == 200; (made == 1) != want || made != 0 && !want {
+		t.Errorf("%s %s %q: %d, and %d resources more", r.method, path, body, got.status, made)
+	}
+	return got
+}
+
+// count returns how many databases and buckets the organization has, by the
+// engine's own records.
+func (w *world) count(tb testing.TB) int {
+	tb.Helper()
+	usage, err := w.engine.Usage(&model.Call{Organization: w.org.organization})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return int(usage.Databases + usage.Buckets)
+}
+
+func FuzzBodies(f *testing.F) {
+	w := open(f)
+	routes := bodyRoutes()
+	for i := range routes {
+		for _, body := range seedBodies() {
+			f.Add(uint8(i), body)
+		}
+	}
+	f.Fuzz(func(t *testing.T, i uint8, body string) {
+		w.sendBody(t, routes[int(i)%len(routes)], nobody, body)
+	})
+}
+
+// TestRandomBodies is the fuzzer for every run of the tests: valid bodies
+// with random faults. Its bucket bodies name a project there is.
+func TestRandomBodies(t *testing.T) {
+	w := open(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	statuses := map[int]int{}
+	for range 1500 {
+		r := bodyRoutes()[random.IntN(len(bodyRoutes()))]
+		body := randomBody(random, w.org.project)
+		if r.action == model.ActionDatabaseCreate {
+			body = strings.ReplaceAll(body, w.org.project, "proj_x") // there is no PostgreSQL here
+		}
+		statuses[w.sendBody(t, r, nobody, body).status]++
+	}
+	for _, status := range []int{200, 403, 404, 409, 422} {
+		if statuses[status] == 0 {
+			t.Errorf("never %d: the bodies are too tame or too wild: %v", status, statuses)
+		}
+	}
+}
+
+// randomBody makes a JSON object with fields of the API, right and wrong, and
+// sometimes damages its text.
+func randomBody(random *rand.Rand, project string) string {
+	fields := map[string]any{}
+	if random.IntN(3) > 0 {
+		fields["project"], fields["name"] = project, pick(random, "shop", "a-name", "name-"+randomText(random), "x")
+	}
+	names := []string{
+		"public", "name", "project", "db_user", "password", "entries", "table", "schema", "enabled", "force", "mode", "pinned", "reason",
+		"terminate_sessions", "target_time", "target_lsn", "dry_run", "source_url", "username", "scope_preset", "device_code", "Name", "", "\x00",
+	}
+	for range random.IntN(3) {
+		fields[names[random.IntN(len(names))]] = randomValue(random, 0)
+	}
+	text, _ := json.Marshal(fields)
+	for range random.IntN(3) * random.IntN(2) {
+		at := random.IntN(len(text))
+		switch random.IntN(3) {
+		case 0:
+			text[at] = byte(random.IntN(256))
+		case 1:
+			text = append(text[:at:at], text[at+1:]...)
+		default:
+			text = append(text[:at:at], append([]byte(pick(random, `"`, `\`, `{`, `,`, `\u0000`, `null`)), text[at:]...)...)
+		}
+		if len(text) == 0 {
+			break
+		}
+	}
+	return string(text)
+}
+
+func randomValue(random *rand.Rand, depth int) any {
+	switch random.IntN(9) {
+	case 0:
+		return nil
+	case 1:
+		return random.IntN(2) == 0
+	case 2:
+		return random.NormFloat64() * 1e18
+	case 3:
+		return random.IntN(100)
+	case 4:
+		if depth < 20 {
+			return []any{randomValue(random, depth+1), randomValue(random, depth+1)}
+		}
+		return []any{}
+	case 5:
+		return map[string]any{randomText(random): randomValue(random, depth+1)}
+	default:
+		return randomText(random)
+	}
+}
+
+func randomText(random *rand.Rand) string {
+	return pick(random, "", "x", "in_place", "new", "public", "true", "2030-01-31T12:00:00Z", "0/1", "::1", "10.0.0.0/8", "read_only",
+		"'; drop table users; --", "a\x00b", "\u2028", "🙂", "../../etc/passwd", "%s%n", strings.Repeat("y", 200), strings.Repeat("long", 20000))
+}
+
+func pick[T any](random *rand.Rand, from ...T) T { return from[random.IntN(len(from))] }
+
+// FuzzJSON compares checkJSON with the decoder: what it lets through decodes.
+func FuzzJSON(f *testing.F) {
+	for _, body := range seedBodies() {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if checkJSON(body) != nil {
+			return
+		}
+		var value any
+		if err := json.Unmarshal(body, &value); err != nil && !strings.Contains(err.Error(), "cannot unmarshal number") {
+			t.Fatalf("%q passes and does not decode: %v", body, err)
+		}
+		if again, err := json.Marshal(value); err == nil && strings.Contains(string(again), `\u0000`) {
+			t.Fatalf("%q passes with a NUL", body)
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package api
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/julienschmidt/httprouter"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+// gate is what every request passes before anything of it is read but its
+// head: first 401, then 403, then 429, then 422 on its form.
+type gate struct {
+	engine  *engine.Engine
+	log     *slog.Logger
+	maxBody int64
+}
+
+// admit lets the exchange's request in, or says what keeps it out.
+func (x *exchange) admit() error {
+	if x.call.Operation.Scope != "" {
+		if err := x.identify(); err != nil {
+			return err
+		}
+		if err := x.gate.engine.Authorize(x.call); err != nil {
+			return err
+		}
+	}
+	return x.checkForm()
+}
+
+// identify finds out whose key the request was made with.
+func (x *exchange) identify() error {
+	key, err := x.gate.engine.Authenticate(bearer(x.r.Header), x.call.IP)
+	if err != nil {
+		return err
+	}
+	x.call.Key = key
+	x.call.Organization = key.Organization
+	x.call.Actor = model.Actor{Type: model.ActorKey, ID: key.ID, Name: key.Name}
+	return nil
+}
+
+// bearer returns the key of the one Authorization header, "" when there is
+// none, more than one, or another scheme. The scheme's case does not matter
+// (RFC 9110, 11.1).
+func bearer(header http.Header) string {
+	values := header["Authorization"]
+	if len(values) != 1 {
+		return ""
+	}
+	scheme, key, _ := strings.Cut(values[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.Trim(key, " ")
+}
+
+// unknown answers every path and method that is not in the route table.
+func (g *gate) unknown(w http.ResponseWriter, r *http.Request) {
+	x := g.begin(w, r, model.Operation{Action: model.ActionUnknown})
+	defer x.end()
+	_ = x.identify() // so that the organization finds it in its log; a key is not needed to be told 404
+	x.call.Note("method", cleanText(r.Method, maxNote))
+	x.call.Note("path", cleanText(r.URL.Path, maxNote))
+	x.refuse(model.Errorf(model.CodeNotFound, "there is nothing at this method and path; %s/openapi.json lists what there is", Prefix))
+}
+
+// actionDescription is the audit action of reading the API's description,
+// which needs no key and is no operation of the specification.
+const actionDescription model.Action = "openapi.get"
+
+// document answers the OpenAPI document.
+func (g *gate) document(text []byte) httprouter.Handle {
+	return func(w http.ResponseWriter, r *http.Request, _ httprouter.Params) {
+		x := g.begin(w, r, model.Operation{Action: actionDescription})
+		defer x.end()
+		_ = x.identify()
+		x.SetStatus(http.StatusOK)
+		_, _ = x.Write(text) // who went away needs no answer
+	}
+}

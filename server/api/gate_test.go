@@ -1,0 +1,210 @@
+package api
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+const nobody = "db_00000000000000000000000000"
+
+// TestOrderOfChecks sends requests with more than one fault: the first in the
+// order of DECISIONS is told.
+func TestOrderOfChecks(t *testing.T) {
+	w := open(t, func(c *engine.Config) {
+		c.Rates[model.RateCreateBucket] = engine.Rate{Limit: 1, Window: time.Hour}
+	})
+	spent := w.key(t, w.org.organization, engine.NewKey{Preset: model.PresetDeveloper})
+	w.do(t, request{method: "POST", path: "/buckets", key: spent, body: `{}`}) // a 422 draws on the budget too
+	for _, test := range []struct {
+		name   string
+		in     request
+		status int
+		code   model.Code
+	}{
+		{"no key before everything", request{method: "POST", path: "/buckets?x=1", body: `{`}, 401, model.CodeUnauthorized},
+		{"a bad key before everything", request{method: "POST", path: "/buckets?x=1", key: "sk_live_hf_nonsense", body: `{`}, 401, model.CodeUnauthorized},
+		{"scope before form", request{method: "POST", path: "/buckets?x=1", key: w.org.read, body: `{`}, 403, model.CodeInsufficientScope},
+		{"scope before dangerous", request{method: "DELETE", path: "/buckets/none?x=1", key: w.org.developer}, 403, model.CodeInsufficientScope},
+		{"dangerous before form", request{method: "DELETE", path: "/buckets/none?x=1", key: w.org.careful}, 403, model.CodeDangerousNotAllowed},
+		{"budget before form", request{method: "POST", path: "/buckets?x=1", key: spent, body: `{`}, 429, model.CodeRateLimited},
+		{"form before resource", request{method: "DELETE", path: "/buckets/none?x=1", key: w.org.full}, 422, model.CodeValidation},
+		{"form of the body before resource", request{method: "POST", path: "/databases/" + nobody + "/rls", key: w.org.full, body: `{}`}, 422, model.CodeValidation},
+		{"form of a key before its bucket", request{method: "DELETE", path: "/buckets/none/objects/..", key: w.org.full}, 422, model.CodeValidation},
+		{"resource last", request{method: "DELETE", path: "/buckets/none", key: w.org.full}, 404, model.CodeNotFound},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := w.do(t, test.in)
+			if got.status != test.status || got.code != string(test.code) {
+				t.Errorf("%d %s, want %d %s: %s", got.status, got.code, test.status, test.code, got.msg)
+			}
+			if challenge := got.header.Get("WWW-Authenticate"); (challenge == "Bearer") != (test.status == 401) {
+				t.Errorf("WWW-Authenticate: %q", challenge)
+			}
+			seconds, err := strconv.Atoi(got.header.Get("Retry-After"))
+			if (test.status == 429) != (err == nil && seconds > 3590 && seconds <= 3600) {
+				t.Errorf("Retry-After: %q", got.header.Get("Retry-After"))
+			}
+		})
+	}
+}
+
+func TestRetryAfterIsRoundedUp(t *testing.T) {
+	w := open(t, func(c *engine.Config) {
+		c.Rates[model.RateCreateBucket] = engine.Rate{Limit: 10, Window: time.Second}
+	})
+	for range 40 {
+		got := w.do(t, request{method: "POST", path: "/buckets", key: w.org.full, body: `{}`})
+		if got.status == 429 {
+			if after := got.header.Get("Retry-After"); after != "1" {
+				t.Errorf("Retry-After: %q, want 1", after)
+			}
+			return
+		}
+	}
+	t.Error("the budget was never used up")
+}
+
+func TestBearer(t *testing.T) {
+	w := open(t)
+	revoked := w.key(t, w.org.organization, engine.NewKey{Preset: model.PresetReadOnly})
+	w.revoke(t, revoked)
+	expired := w.key(t, w.org.organization, engine.NewKey{Preset: model.PresetReadOnly, ExpiresIn: time.Nanosecond})
+	for _, test := range []struct {
+		name, header string
+		status       int
+	}{
+		{"plain", "Bearer " + w.org.read, 200},
+		{"lower case", "bearer " + w.org.read, 200},
+		{"more spaces", "BEARER   " + w.org.read + " ", 200},
+		{"none", "", 401},
+		{"empty", "Bearer ", 401},
+		{"no scheme", w.org.read, 401},
+		{"another scheme", "Basic " + w.org.read, 401},
+		{"wrong checksum", "Bearer " + w.org.read[:len(w.org.read)-1] + "?", 401},
+		{"something behind", "Bearer " + w.org.read + " x", 401},
+		{"unknown", "Bearer " + model.FormatKey([32]byte{1}).Reveal(), 401},
+		{"revoked", "Bearer " + revoked, 401},
+		{"expired", "Bearer " + expired, 401},
+		{"long", "Bearer " + strings.Repeat("a", 10000), 401},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			in := request{method: "GET", path: "/databases", header: map[string]string{}}
+			if test.header != "" {
+				in.header["Authorization"] = test.header
+			}
+			if got := w.do(t, in); got.status != test.status {
+				t.Errorf("%d, want %d: %s", got.status, test.status, got.text)
+			}
+		})
+	}
+}
+
+// revoke ends a key, told by its text.
+func (w *world) revoke(tb testing.TB, text string) {
+	tb.Helper()
+	key, err := w.engine.Authenticate(text, "")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	call := &model.Call{Actor: model.Actor{Type: model.ActorOperator}, Organization: w.org.organization}
+	if _, err := w.engine.KeyRevoke(call, key.ID); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func TestUnknownPaths(t *testing.T) {
+	w := open(t)
+	for _, test := range []struct{ method, path string }{
+		{"GET", ""},
+		{"GET", "/"},
+		{"GET", "/nothing"},
+		{"GET", "/databases/"},
+		{"GET", "//databases"},
+		{"GET", "/DATABASES"},
+		{"GET", "/databases/a/b/c"},
+		{"GET", "/databases/a%2Fb"},
+		{"GET", "/../v1/databases"},
+		{"GET", "/databases/../buckets"},
+		{"PATCH", "/databases"},
+		{"DELETE", "/databases"},
+		{"OPTIONS", "/databases"},
+		{"PUT", "/buckets"},
+		{"TRACE", "/buckets"},
+		{"BREW", "/buckets"},
+		{"GET", "/openapi.yaml"},
+		{"GET", "/docs"},
+		{"GET", "/schemas/Bucket.json"},
+		{"POST", "/openapi.json"},
+	} {
+		for _, key := range []string{"", w.org.read} {
+			got := w.do(t, request{method: test.method, path: test.path, key: key})
+			if got.status != 404 || got.code != string(model.CodeNotFound) {
+				t.Errorf("%s %s: %d %s", test.method, test.path, got.status, got.text)
+			}
+		}
+	}
+}
+
+// TestIsolation asks for everything of one organization with the key of
+// another.
+func TestIsolation(t *testing.T) {
+	w := open(t)
+	bucket := w.bucket(t, "theirs")
+	w.do(t, request{method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=k", key: w.org.full, body: "x"})
+	for _, r := range (&handlers{}).routes() {
+		path := strings.NewReplacer("{backupId}", "bkp_x", "{importId}", "imp_x", "{key}", "k").Replace(r.path)
+		if strings.HasPrefix(path, "/buckets/{id}") {
+			path = strings.Replace(path, "{id}", bucket.ID, 1)
+		} else {
+			path = strings.Replace(path, "{id}", nobody, 1)
+		}
+		if path == r.path {
+			continue // about no single resource
+		}
+		if r.path == "/buckets/{id}/objects" && r.method != "GET" {
+			path += "?key=k"
+		}
+		got := w.do(t, request{method: r.method, path: path, key: w.other.full, body: validBody(r, w.other.project)})
+		if got.status != 404 || got.code != string(model.CodeNotFound) {
+			t.Errorf("%s %s: %d %s", r.method, path, got.status, got.text)
+		}
+		if strings.Contains(got.text, "theirs") {
+			t.Errorf("%s %s: tells of another organization: %s", r.method, path, got.text)
+		}
+	}
+	if got := w.do(t, request{method: "POST", path: "/buckets", key: w.other.full, body: `{"project":"` + w.org.project + `","name":"mine"}`}); got.status != 404 {
+		t.Errorf("a bucket in another organization's project: %d %s", got.status, got.text)
+	}
+	for _, path := range []string{"/buckets", "/databases"} {
+		if list := get[[]struct{}](t, w.do(t, request{method: "GET", path: path, key: w.other.full})); len(list) != 0 {
+			t.Errorf("GET %s shows %d of another organization", path, len(list))
+		}
+	}
+}
+
+// validBody returns a body that passes the route's form.
+func validBody(r route, project string) string {
+	switch {
+	case r.action == model.ActionObjectUpload:
+		return "bytes"
+	case r.action == model.ActionDatabaseCreate, r.action == model.ActionBucketCreate:
+		return `{"project":"` + project + `","name":"name"}`
+	case r.action == model.ActionImportCreate:
+		return `{"project":"` + project + `","name":"name","source_url":"postgres://u:p@example.com/db"}`
+	case r.action == model.ActionAllowlistSet:
+		return `{"entries":["127.0.0.1"]}`
+	case r.action == model.ActionRLSSet:
+		return `{"table":"t","enabled":true}`
+	case r.action == model.ActionRecoveryCreate:
+		return `{"target_time":"2030-01-31T12:00:00Z"}`
+	case r.action == model.ActionDeviceToken:
+		return `{"device_code":"x"}`
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,131 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"holdfast/engine/model"
+)
+
+// maxDepth is how deep a body may nest; no body of the API needs more than 2.
+const maxDepth = 16
+
+// jsonFormat is how huma reads and writes bodies. What it reads has passed
+// checkJSON.
+func jsonFormat() huma.Format {
+	return huma.Format{Marshal: writeJSON, Unmarshal: json.Unmarshal}
+}
+
+// writeJSON encodes v, with <, > and & as they are: nothing here is embedded
+// in HTML. A client that went away is not an error.
+func writeJSON(w io.Writer, v any) error {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return fmt.Errorf("encode answer: %w", err)
+	}
+	_, _ = w.Write(text.Bytes())
+	return nil
+}
+
+// checkJSON sees to it that body is one JSON text that all readers understand
+// alike (RFC 8259 leaves duplicate names and broken Unicode open; I-JSON, RFC
+// 7493, forbids them), without NUL, which PostgreSQL cannot store.
+func checkJSON(body []byte) error {
+	if !utf8.Valid(body) {
+		return model.Invalid("body", "must be UTF-8")
+	}
+	var whole json.RawMessage
+	if err := json.Unmarshal(body, &whole); err != nil {
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+			return model.Invalid("body", "must be one JSON object; it stops being JSON at byte %d", syntax.Offset)
+		}
+		return model.Invalid("body", "must be one JSON object")
+	}
+	if err := checkEscapes(body); err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	return checkNames(decoder, 0)
+}
+
+// checkNames walks a valid JSON text and refuses duplicate names and deep
+// nesting.
+func checkNames(decoder *json.Decoder, depth int) error {
+	token, err := decoder.Token()
+	if err != nil {
+		return model.Invalid("body", "must be one JSON object")
+	}
+	opened, ok := token.(json.Delim)
+	if !ok {
+		return nil
+	}
+	if depth == maxDepth {
+		return model.Invalid("body", "must not nest deeper than %d levels", maxDepth)
+	}
+	names := map[string]bool{}
+	for decoder.More() {
+		if opened == '{' {
+			token, _ := decoder.Token()
+			name, _ := token.(string)
+			if names[name] {
+				return model.Invalid(showName(name), "is given twice")
+			}
+			names[name] = true
+		}
+		if err := checkNames(decoder, depth+1); err != nil {
+			return err
+		}
+	}
+	_, err = decoder.Token() // the closing one
+	return err
+}
+
+// checkEscapes refuses \u0000 and halves of surrogate pairs, in a valid JSON
+// text, where backslashes are in strings only.
+func checkEscapes(body []byte) error {
+	for i := 0; i < len(body); i++ {
+		if body[i] != '\\' {
+			continue
+		}
+		i++
+		if body[i] != 'u' {
+			continue
+		}
+		r := escaped(body[i:])
+		switch {
+		case r == 0:
+			return model.Invalid("body", "must not have NUL characters (\\u0000)")
+		case utf16.IsSurrogate(r):
+			if i+5 >= len(body) || body[i+5] != '\\' || utf16.DecodeRune(r, escaped(body[i+6:])) == utf8.RuneError {
+				return model.Invalid("body", "must not have halves of surrogate pairs (\\ud800 to \\udfff)")
+			}
+			i += 6
+		}
+		i += 4
+	}
+	return nil
+}
+
+// escaped returns the code unit of text, which begins with u and four
+// hexadecimal digits, or -1.
+func escaped(text []byte) rune {
+	if len(text) < 5 || text[0] != 'u' {
+		return -1
+	}
+	unit, err := strconv.ParseUint(string(text[1:5]), 16, 16)
+	if err != nil {
+		return -1
+	}
+	return rune(unit)
+}

@@ -1,0 +1,162 @@
+package api
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"holdfast/engine/model"
+)
+
+// put uploads an object under exactly this key.
+func (w *world) put(tb testing.TB, bucket, key, body string) Object {
+	tb.Helper()
+	return get[Object](tb, w.do(tb, request{
+		method: "POST", path: "/buckets/" + bucket + "/objects?key=" + url.QueryEscape(key), key: w.org.full, body: body,
+	}))
+}
+
+// escapeAll writes every byte of a path as %XX.
+func escapeAll(key string) string {
+	var b strings.Builder
+	for i := range len(key) {
+		fmt.Fprintf(&b, "%%%02X", key[i])
+	}
+	return b.String()
+}
+
+// TestHostileKeys writes, reads and deletes objects whose keys routers like
+// to clean, by every spelling of the path.
+func TestHostileKeys(t *testing.T) {
+	w := open(t)
+	bucket := w.bucket(t, "hostile")
+	keys := []string{
+		"a", "a/", "a/b", "a//b", "/a", "//a", "/", "//", "a b", "a+b", "a%b", "a%2Fb", "a%252Fb", "%2e%2e", "?", "a?key=b", "#", "a;b", "a&b=c",
+		"...", "a/...", "ü/ö", "u\u0308", "日本語/キー", "🙂", "objects", "objects/a", "restart", ":id", "*key", "{key}", "\\..\\a", "a\\b", "~", "'\"<>",
+		strings.Repeat("k", 1024), strings.Repeat("k/", 512),
+	}
+	for _, key := range keys {
+		if o := w.put(t, bucket.ID, key, key); o.Key != key {
+			t.Errorf("uploaded %q as %q", key, o.Key)
+		}
+	}
+	for _, key := range keys {
+		for _, path := range []string{escapeAll(key), strings.ReplaceAll(url.PathEscape(key), "%2F", "/")} {
+			o := get[Object](t, w.do(t, request{method: "GET", path: "/buckets/" + bucket.ID + "/objects/" + path, key: w.org.full}))
+			if o.Key != key || o.SizeBytes != int64(len(key)) {
+				t.Errorf("%s is %q", path, o.Key)
+			}
+		}
+	}
+	left := len(keys)
+	for i, key := range keys {
+		in := request{method: "DELETE", path: "/buckets/" + bucket.ID + "/objects/" + escapeAll(key), key: w.org.full}
+		if i%2 == 1 {
+			in.path = "/buckets/" + bucket.ID + "/objects?key=" + url.QueryEscape(key)
+		}
+		if got := get[DeletedObject](t, w.do(t, in)); got.Key != key || !got.Deleted {
+			t.Errorf("deleted %+v, want %q", got, key)
+		}
+		left--
+		if got := w.do(t, in); got.status != 404 {
+			t.Errorf("%q is deleted twice: %d", key, got.status)
+		}
+		if n := w.buckets(t)[0].ObjectCount; n != int64(left) {
+			t.Fatalf("%d objects are left after the delete of %q, want %d", n, key, left)
+		}
+	}
+}
+
+func (w *world) buckets(tb testing.TB) []Bucket {
+	tb.Helper()
+	return get[[]Bucket](tb, w.do(tb, request{method: "GET", path: "/buckets", key: w.org.full}))
+}
+
+// TestKeysThatCouldBeRewritten sends deletes that a cleaning router, proxy or
+// client would turn into deletes of something else.
+func TestKeysThatCouldBeRewritten(t *testing.T) {
+	w := open(t)
+	bucket, other := w.bucket(t, "bucket"), w.bucket(t, "other")
+	w.put(t, bucket.ID, "a", "x")
+	for _, path := range []string{
+		"..%2F..%2Fbuckets%2F" + other.ID,
+		"..%2F..%2F..%2Fbuckets%2F" + other.ID,
+		"%2e%2e%2f%2e%2e%2f" + other.ID,
+		"%2e%2e/%2e%2e/" + other.ID,
+		"../../" + other.ID,
+		"a/..", "a/../a", "./a", "a/.", "%2e", ".%2F", "..%2f", "a%2F%2E%2E", "a%00b", "%0a", "%7F", "%C2%85", "%ff", "a%c0%af", "",
+		strings.Repeat("k", 1025),
+	} {
+		for _, method := range []string{"DELETE", "GET"} {
+			got := w.do(t, request{method: method, path: "/buckets/" + bucket.ID + "/objects/" + path, key: w.org.full})
+			if got.status != 422 || got.code != string(model.CodeValidation) {
+				t.Errorf("%s …/objects/%s: %d %s", method, path, got.status, got.text)
+			}
+		}
+	}
+	if n := len(w.buckets(t)); n != 2 {
+		t.Errorf("%d buckets are left", n)
+	}
+	for _, query := range []string{"", "?key=", "?key", "?key=a&key=a", "?key=a&KEY=a", "?key=a&key", "?key=a;b", "?key=%zz", "?%6bey=a&key=a", "?key=..", "?key=%00"} {
+		got := w.do(t, request{method: "DELETE", path: "/buckets/" + bucket.ID + "/objects" + query, key: w.org.full})
+		if got.status != 422 {
+			t.Errorf("DELETE …/objects%s: %d %s", query, got.status, got.text)
+		}
+	}
+	if n := w.buckets(t)[1].ObjectCount; n != 1 {
+		t.Errorf("%d objects are left in the bucket", n)
+	}
+}
+
+func TestObjectList(t *testing.T) {
+	w := open(t)
+	bucket := w.bucket(t, "list")
+	for _, key := range []string{"a/1", "a/2", "b", "a/3"} {
+		w.put(t, bucket.ID, key, "x")
+	}
+	var keys []string
+	path := "/buckets/" + bucket.ID + "/objects?prefix=a%2F&limit=2"
+	for cursor := ""; ; {
+		got := w.do(t, request{method: "GET", path: path + cursor, key: w.org.read})
+		for _, o := range get[[]Object](t, got) {
+			keys = append(keys, o.Key)
+		}
+		if got.next == nil {
+			break
+		}
+		cursor = "&cursor=" + url.QueryEscape(*got.next)
+	}
+	if got := strings.Join(keys, " "); got != "a/3 a/2 a/1" {
+		t.Errorf("keys %s", got)
+	}
+}
+
+func TestBucketDelete(t *testing.T) {
+	w := open(t)
+	bucket := w.bucket(t, "full")
+	w.put(t, bucket.ID, "a", "x")
+	for _, test := range []struct {
+		query  string
+		status int
+	}{{"", 409}, {"?force=false", 409}, {"?force=", 422}, {"?force=yes", 422}, {"?force=true&force=false", 422}, {"?force=true", 200}, {"", 404}} {
+		got := w.do(t, request{method: "DELETE", path: "/buckets/" + bucket.ID + test.query, key: w.org.full})
+		if got.status != test.status {
+			t.Errorf("DELETE %s: %d %s", test.query, got.status, got.text)
+		}
+	}
+}
+
+func TestBucketNames(t *testing.T) {
+	w := open(t)
+	w.bucket(t, "taken")
+	got := w.do(t, request{method: "POST", path: "/buckets", key: w.org.full, body: `{"project":"` + w.org.project + `","name":"taken"}`})
+	if got.status != 409 || got.code != string(model.CodeConflict) {
+		t.Errorf("a taken name: %d %s", got.status, got.text)
+	}
+	public := get[Bucket](t, w.do(t, request{method: "POST", path: "/buckets", key: w.org.full, body: `{"project":"` + w.org.project + `","name":"open","public":true}`}))
+	object := w.put(t, public.ID, "a b/c", "x")
+	if object.PublicURL == nil || *object.PublicURL != *public.PublicURL+"a%20b/c" || !strings.HasPrefix(object.DownloadURL, w.server.URL+"/objects/") {
+		t.Errorf("public_url %v, download_url %s", object.PublicURL, object.DownloadURL)
+	}
+}

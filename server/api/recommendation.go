@@ -1,0 +1,77 @@
+package api
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+// Recommendation is advice, and how to follow it.
+type Recommendation struct {
+	ID         string           `json:"id"`
+	Code       string           `json:"code"`
+	Severity   engine.Severity  `json:"severity" enum:"critical,warning,info"`
+	Category   string           `json:"category" enum:"security,backup,performance,capacity"`
+	Title      string           `json:"title"`
+	Message    string           `json:"message"`
+	Resource   *Resource        `json:"resource"`
+	Evidence   map[string]any   `json:"evidence"`
+	Action     *RecommendedCall `json:"action" doc:"The request that removes the cause."`
+	SQL        *string          `json:"sql" doc:"The statement that removes the cause."`
+	Caution    *string          `json:"caution"`
+	DetectedAt time.Time        `json:"detected_at"`
+}
+
+// RecommendedCall is a request of this API.
+type RecommendedCall struct {
+	Method string         `json:"method"`
+	Path   string         `json:"path"`
+	Body   map[string]any `json:"body" nullable:"true"`
+}
+
+// TransformSchema implements huma.SchemaTransformer.
+func (Recommendation) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return orNull(s, "resource", "action")
+}
+
+// NewRecommendation returns the wire form of a recommendation.
+func NewRecommendation(r engine.Recommendation) Recommendation {
+	view := Recommendation{
+		ID: r.ID, Code: r.Code, Severity: r.Severity, Category: r.Category, Title: r.Title, Message: r.Message,
+		Resource: NewResource(r.Resource), Evidence: r.Evidence, Caution: orAbsent(r.Caution), DetectedAt: utc(r.DetectedAt),
+	}
+	if view.Evidence == nil {
+		view.Evidence = map[string]any{}
+	}
+	if r.Action != nil {
+		view.Action = &RecommendedCall{Method: r.Action.Method, Path: r.Action.Path, Body: r.Action.Body}
+	}
+	return view
+}
+
+func (h *handlers) recommendationList(_ context.Context, call *model.Call, in *PageInput) (engine.List[Recommendation], error) {
+	all, err := h.engine.Recommendations(call)
+	if err != nil {
+		return engine.List[Recommendation]{}, err
+	}
+	return pageOf(convert(all, NewRecommendation), in.page()), nil
+}
+
+// pageOf cuts a page out of a list that is computed whole. The cursor is the
+// id of the last one shown.
+func pageOf(all []Recommendation, page engine.Page) engine.List[Recommendation] {
+	if page.Cursor != "" {
+		last := slices.IndexFunc(all, func(r Recommendation) bool { return r.ID == page.Cursor })
+		all = all[last+1:] // from the start where that one has gone
+	}
+	if len(all) <= page.Limit {
+		return engine.List[Recommendation]{Items: all}
+	}
+	all = all[:page.Limit]
+	return engine.List[Recommendation]{Items: all, Next: all[len(all)-1].ID}
+}

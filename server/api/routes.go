@@ -1,0 +1,70 @@
+package api
+
+import (
+	"holdfast/engine/model"
+)
+
+// route is a row of the table: what is asked for at a method and path, and
+// who answers. Everything else about it, its scope, budget and audit action,
+// stands in the operations table of engine/model.
+type route struct {
+	method, path string
+	action       model.Action
+	handler      registrar
+	// variant is added to the operation's name on its second path.
+	variant string
+}
+
+// routes is the API, in the order of the specification.
+func (h *handlers) routes() []route {
+	return []route{
+		{"POST", "/device/authorize", model.ActionDeviceAuthorize, one(h.deviceAuthorize), ""},
+		{"POST", "/device/token", model.ActionDeviceToken, one(h.deviceToken), ""},
+
+		{"GET", "/databases", model.ActionDatabaseList, list(h.databaseList), ""},
+		{"POST", "/databases", model.ActionDatabaseCreate, one(h.databaseCreate), ""},
+		{"GET", "/databases/{id}", model.ActionDatabaseGet, one(h.databaseGet), ""},
+		{"DELETE", "/databases/{id}", model.ActionDatabaseDelete, one(h.databaseDelete), ""},
+		{"POST", "/databases/{id}/restart", model.ActionDatabaseRestart, one(h.databaseRestart), ""},
+		{"POST", "/databases/{id}/rotate-password", model.ActionDatabaseRotatePassword, one(h.databaseRotatePassword), ""},
+		{"GET", "/databases/{id}/connection", model.ActionDatabaseConnection, one(h.databaseConnection), ""},
+
+		{"GET", "/databases/{id}/ssl", model.ActionSSLGet, one(h.sslGet), ""},
+		{"GET", "/databases/{id}/allowlist", model.ActionAllowlistGet, one(h.allowlistGet), ""},
+		{"PUT", "/databases/{id}/allowlist", model.ActionAllowlistSet, one(h.allowlistSet), ""},
+		{"GET", "/databases/{id}/rls", model.ActionRLSGet, one(h.rlsGet), ""},
+		{"POST", "/databases/{id}/rls", model.ActionRLSSet, one(h.rlsSet), ""},
+
+		{"GET", "/databases/{id}/backups", model.ActionBackupList, list(h.backupList), ""},
+		{"POST", "/databases/{id}/backups", model.ActionBackupCreate, one(h.backupCreate), ""},
+		{"GET", "/databases/{id}/backups/{backupId}", model.ActionBackupGet, one(h.backupGet), ""},
+		{"DELETE", "/databases/{id}/backups/{backupId}", model.ActionBackupDelete, one(h.backupDelete), ""},
+		{"POST", "/databases/{id}/backups/{backupId}/restore", model.ActionBackupRestore, one(h.backupRestore), ""},
+		{"POST", "/databases/{id}/backups/{backupId}/pin", model.ActionBackupPin, one(h.backupPin), ""},
+		{"GET", "/databases/{id}/recovery", model.ActionRecoveryGet, one(h.recoveryGet), ""},
+		{"POST", "/databases/{id}/recovery/restore-request", model.ActionRecoveryCreate, one(h.recoveryRequest), ""},
+		{"POST", "/databases/{id}/recovery/undo", model.ActionRecoveryUndo, one(h.recoveryUndo), ""},
+		{"GET", "/databases/{id}/export", model.ActionExportGet, one(h.exportGet), ""},
+
+		{"GET", "/imports", model.ActionImportList, list(h.importList), ""},
+		{"POST", "/imports", model.ActionImportCreate, one(h.importCreate), ""},
+		{"GET", "/imports/{importId}", model.ActionImportGet, one(h.importGet), ""},
+
+		{"GET", "/buckets", model.ActionBucketList, list(h.bucketList), ""},
+		{"POST", "/buckets", model.ActionBucketCreate, one(h.bucketCreate), ""},
+		{"DELETE", "/buckets/{id}", model.ActionBucketDelete, one(h.bucketDelete), ""},
+		{"GET", "/buckets/{id}/objects", model.ActionObjectList, list(h.objectList), ""},
+		{"POST", "/buckets/{id}/objects", model.ActionObjectUpload, one(h.objectUpload), ""},
+		{"GET", "/buckets/{id}/objects/{key}", model.ActionObjectGet, one(h.objectGet), ""},
+		{"DELETE", "/buckets/{id}/objects/{key}", model.ActionObjectDelete, one(h.objectDelete), ""},
+		{"DELETE", "/buckets/{id}/objects", model.ActionObjectDelete, one(h.objectDeleteByQuery), "ByQuery"},
+
+		{"GET", "/account/usage", model.ActionUsageGet, one(h.usageGet), ""},
+		{"GET", "/account/limits", model.ActionLimitsGet, one(h.limitsGet), ""},
+		{"GET", "/account/billing", model.ActionBillingGet, one(h.billingGet), ""},
+		{"GET", "/account/api-keys", model.ActionKeyList, list(h.keyList), ""},
+		{"GET", "/account/audit-logs", model.ActionAuditList, numbered(h.auditList), ""},
+		{"GET", "/agent/status", model.ActionAgentStatus, one(h.agentStatus), ""},
+		{"GET", "/agent/recommendations", model.ActionRecommendationList, list(h.recommendationList), ""},
+	}
+}

@@ -1,0 +1,154 @@
+package api
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"holdfast/engine/model"
+	"holdfast/engine/postgres/postgrestest"
+)
+
+func TestMain(m *testing.M) { postgrestest.Main(m) }
+
+// TestRoutesAndOperations holds the two tables together: every operation is
+// routed once (the delete of an object twice: by path and by query), and no
+// path is without one.
+func TestRoutesAndOperations(t *testing.T) {
+	routed := map[model.Action]int{}
+	for _, r := range (&handlers{}).routes() {
+		routed[r.action]++
+	}
+	for _, op := range model.Operations() {
+		want := 1
+		if op.Action == model.ActionObjectDelete {
+			want = 2
+		}
+		if routed[op.Action] != want {
+			t.Errorf("%s has %d routes, want %d", op.Action, routed[op.Action], want)
+		}
+		delete(routed, op.Action)
+	}
+	for action := range routed {
+		t.Errorf("%s is routed and no operation", action)
+	}
+}
+
+// specification is the endpoints and scopes as the specification has them.
+const specification = `
+POST /device/authorize
+POST /device/token
+GET /databases database:read
+POST /databases database:create
+GET /databases/{id} database:read
+DELETE /databases/{id} database:delete
+POST /databases/{id}/restart database:update
+POST /databases/{id}/rotate-password database:update
+GET /databases/{id}/connection database:read
+GET /databases/{id}/ssl database:read
+GET /databases/{id}/allowlist database:read
+PUT /databases/{id}/allowlist database:update
+GET /databases/{id}/rls database:read
+POST /databases/{id}/rls database:update
+GET /databases/{id}/backups backup:list
+POST /databases/{id}/backups backup:create
+GET /databases/{id}/backups/{backupId} backup:list
+DELETE /databases/{id}/backups/{backupId} backup:delete
+POST /databases/{id}/backups/{backupId}/restore backup:restore
+POST /databases/{id}/backups/{backupId}/pin backup:create
+GET /databases/{id}/recovery backup:list
+POST /databases/{id}/recovery/restore-request backup:restore
+GET /databases/{id}/export backup:download
+GET /imports database:read
+POST /imports database:create
+GET /imports/{importId} database:read
+GET /buckets storage:read
+POST /buckets storage:create
+DELETE /buckets/{id} storage:delete
+GET /buckets/{id}/objects storage:read
+POST /buckets/{id}/objects storage:create
+DELETE /buckets/{id}/objects/{key} storage:delete
+GET /account/usage account:read
+GET /account/limits account:read
+GET /account/billing billing:read
+GET /account/api-keys account:read
+GET /account/audit-logs account:read
+GET /agent/status account:read
+GET /agent/recommendations account:read
+
+POST /databases/{id}/recovery/undo backup:restore
+GET /buckets/{id}/objects/{key} storage:read
+DELETE /buckets/{id}/objects storage:delete
+`
+
+// TestRoutesAndSpecification compares what is served with the specification
+// and its three extensions.
+func TestRoutesAndSpecification(t *testing.T) {
+	var got []string
+	for _, r := range (&handlers{}).routes() {
+		got = append(got, strings.TrimSpace(r.method+" "+r.path+" "+string(model.OperationFor(r.action).Scope)))
+	}
+	want := slices.DeleteFunc(strings.Split(specification, "\n"), func(line string) bool { return line == "" })
+	for _, line := range want {
+		if !slices.Contains(got, line) {
+			t.Errorf("missing: %s", line)
+		}
+	}
+	for _, line := range got {
+		if !slices.Contains(want, line) {
+			t.Errorf("not specified: %s", line)
+		}
+	}
+}
+
+// TestDescriptionIsWhole checks what the document must say of every
+// operation.
+func TestDescriptionIsWhole(t *testing.T) {
+	w := open(t)
+	names := map[string]bool{}
+	for path, item := range w.doc.doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			what := method + " " + path
+			if names[op.OperationID] || op.OperationID == "" {
+				t.Errorf("%s: operationId %q is missing or taken", what, op.OperationID)
+			}
+			names[op.OperationID] = true
+			if op.Summary == "" || len(op.Tags) != 1 {
+				t.Errorf("%s: summary %q, tags %v", what, op.Summary, op.Tags)
+			}
+			if (op.Security == nil) != strings.HasPrefix(path, "/device/") {
+				t.Errorf("%s: security %v", what, op.Security)
+			}
+			if op.RequestBody != nil {
+				checkClosed(t, what, op.RequestBody.Value.Content.Get("application/json"))
+			}
+		}
+	}
+	if n := len((&handlers{}).routes()); len(names) != n {
+		t.Errorf("%d operations are described, %d routed", len(names), n)
+	}
+}
+
+// checkClosed sees to it that a body has no room for unknown fields.
+func checkClosed(t *testing.T, what string, body *openapi3.MediaType) {
+	t.Helper()
+	if body == nil || body.Schema.Ref == "" { // an upload
+		return
+	}
+	if has := body.Schema.Value.AdditionalProperties.Has; has == nil || *has {
+		t.Errorf("%s: its body takes unknown fields", what)
+	}
+}
+
+func TestSummary(t *testing.T) {
+	for name, want := range map[string]string{
+		"listDatabases": "List databases", "getDatabaseSSL": "Get database SSL", "getUsage": "Get usage",
+		"deleteObjectByQuery": "Delete object by query",
+	} {
+		if got := summary(name); got != want {
+			t.Errorf("summary(%q) = %q, want %q", name, got, want)
+		}
+	}
+}

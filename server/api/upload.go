@@ -1,0 +1,178 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+// uploadInput has no Body: huma would read it into memory.
+type uploadInput struct {
+	ObjectQueryInput
+	IfNoneMatch string `header:"If-None-Match" enum:"*" doc:"* refuses to replace an object."`
+	SHA256      string `header:"X-Checksum-SHA256" doc:"Base64 of the SHA-256 the body must have."`
+	CRC32C      string `header:"X-Checksum-CRC32C" doc:"Base64 of the big-endian CRC-32C the body must have."`
+
+	x *exchange
+}
+
+// Resolve implements huma.Resolver: it gets hold of the request, whose body
+// is to be streamed.
+func (in *uploadInput) Resolve(ctx huma.Context) []error {
+	in.x = exchangeOf(ctx.Context())
+	return nil
+}
+
+func (h *handlers) objectUpload(ctx context.Context, call *model.Call, in *uploadInput) (Object, error) {
+	upload := engine.Upload{
+		Bucket: in.ID, Key: in.Key,
+		IfAbsent: in.IfNoneMatch != "", SHA256: in.SHA256, CRC32C: in.CRC32C,
+	}
+	body := &incoming{x: in.x, body: in.x.r.Body}
+	if err := body.describe(&upload); err != nil {
+		return Object{}, err
+	}
+	o, err := h.engine.ObjectUpload(ctx, call, upload)
+	return h.newObject(o), err
+}
+
+// maxContentType is the longest media type that is kept, in bytes.
+const maxContentType = 255
+
+// defaultContentType is that of bodies that do not say what they are.
+const defaultContentType = "application/octet-stream"
+
+// mediaType checks a Content-Type and returns it in canonical form.
+func mediaType(given string) (media, canonical string, err error) {
+	if given == "" {
+		return defaultContentType, defaultContentType, nil
+	}
+	media, parameters, err := mime.ParseMediaType(given)
+	if err == nil {
+		canonical = mime.FormatMediaType(media, parameters)
+	}
+	if err != nil || !strings.Contains(media, "/") || canonical == "" || len(canonical) > maxContentType {
+		return "", "", model.Invalid("Content-Type", "must be a media type such as image/png, with at most %d bytes", maxContentType)
+	}
+	return media, canonical, nil
+}
+
+// uploadIdle is how long an upload may stand still.
+const uploadIdle = time.Minute
+
+// incoming is the body of an upload on its way in. What keeps it from
+// being read is the client's error, not the disk's.
+type incoming struct {
+	x    *exchange
+	body io.Reader
+}
+
+// describe fills in the upload's body, type and length. The first part of a
+// multipart body has to be looked at for that.
+func (b *incoming) describe(upload *engine.Upload) (err error) {
+	upload.Body, upload.Length = b, b.x.r.ContentLength
+	media, canonical, err := mediaType(b.x.r.Header.Get("Content-Type"))
+	if err != nil || media != "multipart/form-data" {
+		upload.ContentType = canonical
+		return err
+	}
+	upload.Body, upload.ContentType, err = b.onlyPart()
+	upload.Length = -1
+	return err
+}
+
+// Read implements io.Reader. The deadline moves on with every read.
+func (b *incoming) Read(p []byte) (int, error) {
+	b.x.allow(uploadIdle)
+	n, err := b.body.Read(p)
+	switch {
+	case errors.Is(err, io.EOF):
+		b.x.allow(0)
+	case err != nil:
+		err = unreadable(err)
+	}
+	return n, err
+}
+
+// onlyPart returns the one file of a multipart body, and its type.
+func (b *incoming) onlyPart() (io.Reader, string, error) {
+	r := *b.x.r
+	r.Body = io.NopCloser(b)
+	parts, err := r.MultipartReader()
+	if err != nil {
+		return nil, "", model.Invalid("Content-Type", "must name the boundary of its multipart/form-data")
+	}
+	part, err := parts.NextPart()
+	switch {
+	case err == io.EOF:
+		return nil, "", onePartOnly()
+	case err != nil:
+		return nil, "", malformedMultipart(err)
+	case part.FileName() == "":
+		return nil, "", onePartOnly()
+	}
+	_, canonical, err := mediaType(part.Header.Get("Content-Type"))
+	return &partBody{part: part, parts: parts}, canonical, err
+}
+
+func onePartOnly() error {
+	return model.Invalid("body", "multipart/form-data must have exactly one part, and that a file")
+}
+
+func malformedMultipart(err error) error {
+	if public, ok := errors.AsType[*model.Error](err); ok {
+		return public
+	}
+	return &model.Error{Code: model.CodeValidation, Message: "body: is not well-formed multipart/form-data, or ended early", Err: err}
+}
+
+// partBody reads a part, and at its end sees to it that there is no other:
+// the object is published only after that. (A body that is cut off gives an
+// io.EOF too, a wrapped one: only the bare one is the end.)
+type partBody struct {
+	part  *multipart.Part
+	parts *multipart.Reader
+}
+
+// Read implements io.Reader.
+func (p *partBody) Read(data []byte) (int, error) {
+	n, err := p.part.Read(data)
+	if err == nil {
+		return n, nil
+	}
+	if err != io.EOF {
+		return n, malformedMultipart(err)
+	}
+	switch _, err := p.parts.NextPart(); {
+	case err == io.EOF:
+		return n, io.EOF
+	case err != nil:
+		return n, malformedMultipart(err)
+	default:
+		return n, onePartOnly()
+	}
+}
+
+// uploadBody describes the body of an upload, which huma does not see.
+func uploadBody() *huma.RequestBody {
+	binary := &huma.Schema{Type: huma.TypeString, Format: "binary"}
+	return &huma.RequestBody{
+		Description: "The bytes of the object, whose type is the Content-Type; or a form with exactly one file.",
+		Content: map[string]*huma.MediaType{
+			"*/*": {Schema: binary},
+			"multipart/form-data": {Schema: &huma.Schema{
+				Type: huma.TypeObject, Properties: map[string]*huma.Schema{"file": binary},
+				MinProperties: new(1), MaxProperties: new(1), AdditionalProperties: binary,
+			}},
+		},
+	}
+}

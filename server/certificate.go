@@ -1,0 +1,66 @@
+package server
+
+import (
+	"crypto/tls"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+// certificateCheck is how often the files of a certificate are looked at.
+const certificateCheck = time.Minute
+
+// Certificate serves the certificate in two files, and follows when they are
+// renewed. A renewed pair that does not fit is not served: the old one goes on.
+type Certificate struct {
+	certFile, keyFile string
+
+	mu      sync.Mutex
+	pair    *tls.Certificate
+	written time.Time // of certFile, when pair was read
+	checked time.Time
+}
+
+// LoadCertificate reads the certificate and its key, both in PEM.
+func LoadCertificate(certFile, keyFile string) (*Certificate, error) {
+	c := &Certificate{certFile: certFile, keyFile: keyFile}
+	if err := c.read(); err != nil {
+		return nil, fmt.Errorf("load TLS certificate: %w", err)
+	}
+	c.checked = time.Now()
+	return c, nil
+}
+
+func (c *Certificate) read() error {
+	info, err := os.Stat(c.certFile)
+	if err != nil {
+		return err
+	}
+	if c.pair != nil && info.ModTime().Equal(c.written) {
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	if err != nil {
+		return err
+	}
+	c.pair, c.written = &pair, info.ModTime()
+	return nil
+}
+
+// Config returns the settings of a TLS listener: TLS 1.2 or better.
+func (c *Certificate) Config() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if now := time.Now(); now.Sub(c.checked) > certificateCheck {
+				c.checked = now
+				_ = c.read() // the old pair is served until a new one is whole
+			}
+			return c.pair, nil
+		},
+	}
+}

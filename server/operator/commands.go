@@ -1,0 +1,174 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+	"holdfast/web"
+)
+
+// command is a row of the table.
+type command struct {
+	inOrganization bool
+	run            func(context.Context, Appliance, *model.Call, json.RawMessage) (any, error)
+}
+
+// commands is the table of what the operator can do.
+func commands() map[model.Action]command {
+	return map[model.Action]command{
+		model.ActionKeyCreate:          in(keyCreate),
+		model.ActionKeyList:            in(keyList),
+		model.ActionKeyRevoke:          in(keyRevoke),
+		model.ActionOrganizationCreate: overall(organizationCreate),
+		model.ActionOrganizationList:   overall(organizationList),
+		model.ActionProjectCreate:      in(projectCreate),
+		model.ActionProjectList:        in(projectList),
+		model.ActionUserCreate:         in(userCreate),
+		model.ActionSetupLinkCreate:    in(setupLinkCreate),
+		model.ActionTrashList:          in(trashList),
+		model.ActionTrashRestore:       in(trashRestore),
+		model.ActionTrashEmpty:         in(trashEmpty),
+		model.ActionAuditVerify:        in(auditVerify),
+		model.ActionDatabaseSettings:   in(databaseSettings),
+	}
+}
+
+// in makes a row for a command about one organization.
+func in[A any](run func(context.Context, Appliance, *model.Call, A) (any, error)) command {
+	c := overall(run)
+	c.inOrganization = true
+	return c
+}
+
+// overall makes a row for a command about the appliance.
+func overall[A any](run func(context.Context, Appliance, *model.Call, A) (any, error)) command {
+	return command{run: func(ctx context.Context, a Appliance, call *model.Call, text json.RawMessage) (any, error) {
+		var arguments A
+		if err := decodeArguments(text, &arguments); err != nil {
+			return nil, err
+		}
+		return run(ctx, a, call, arguments)
+	}}
+}
+
+// NewKey are the arguments of key.create.
+type NewKey struct {
+	Name           string        `json:"name"`
+	Preset         string        `json:"preset"`
+	Scopes         []string      `json:"scopes"`
+	AllowDangerous bool          `json:"allow_dangerous"`
+	ExpiresIn      time.Duration `json:"expires_in"` // nanoseconds, 0 = never
+}
+
+func keyCreate(_ context.Context, a Appliance, call *model.Call, in NewKey) (any, error) {
+	scopes, err := model.ParseScopes("scopes", in.Scopes)
+	if err != nil {
+		return nil, err
+	}
+	secret, key, err := a.KeyCreate(call, engine.NewKey{
+		Name: in.Name, Preset: model.Preset(in.Preset), Scopes: scopes, AllowDangerous: in.AllowDangerous,
+		ExpiresIn: in.ExpiresIn, Source: model.KeySourceOperator,
+	})
+	return CreatedKey{APIKey: secret.Reveal(), Key: viewKey(key)}, err
+}
+
+func keyList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
+	keys, err := everything(func(p engine.Page) (engine.List[model.Key], error) { return a.KeyList(call, p) })
+	return views(keys, viewKey), err
+}
+
+func keyRevoke(_ context.Context, a Appliance, call *model.Call, in Target) (any, error) {
+	key, err := a.KeyRevoke(call, in.ID)
+	return viewKey(key), err
+}
+
+func organizationCreate(_ context.Context, a Appliance, call *model.Call, in Named) (any, error) {
+	return a.OrganizationCreate(call, in.Name)
+}
+
+func organizationList(_ context.Context, a Appliance, _ *model.Call, _ struct{}) (any, error) {
+	return a.OrganizationList()
+}
+
+func projectCreate(_ context.Context, a Appliance, call *model.Call, in Named) (any, error) {
+	return a.ProjectCreate(call, in.Name)
+}
+
+func projectList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
+	return everything(func(p engine.Page) (engine.List[model.Project], error) { return a.ProjectList(call, p) })
+}
+
+// NewUser are the arguments of user.create.
+type NewUser struct {
+	Email    string `json:"email"`
+	Role     string `json:"role"`
+	Password string `json:"password"`
+}
+
+func userCreate(_ context.Context, a Appliance, call *model.Call, in NewUser) (any, error) {
+	user, err := a.UserCreate(call, engine.NewUser{
+		Email: in.Email, Role: model.Role(in.Role), Password: model.NewSecret(in.Password),
+	})
+	return viewUser(user), err
+}
+
+func setupLinkCreate(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
+	link, err := a.SetupLinkCreate(call)
+	return SetupLink{URL: a.BaseURL + web.SetupPath(link.Token), ExpiresAt: link.ExpiresAt}, err
+}
+
+func trashList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
+	deleted, err := a.TrashList(call)
+	return views(deleted, viewTrash), err
+}
+
+func trashRestore(ctx context.Context, a Appliance, call *model.Call, in Target) (any, error) {
+	db, err := a.TrashRestore(ctx, call, in.ID)
+	return viewTrash(db), err
+}
+
+func trashEmpty(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
+	removed, err := a.TrashEmpty(call)
+	return Removed{Databases: removed}, err
+}
+
+func auditVerify(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
+	entries, err := a.AuditVerify(call)
+	return Verified{Entries: entries}, err
+}
+
+// Settings are the arguments and the result of database.settings: PostgreSQL's
+// names and values, "" to go back to what is fitted to the machine.
+type Settings struct {
+	Database string            `json:"database"` // id or name
+	Settings map[string]string `json:"settings"`
+}
+
+func databaseSettings(ctx context.Context, a Appliance, call *model.Call, in Settings) (any, error) {
+	id, err := a.DatabaseID(call, in.Database)
+	if err != nil {
+		return nil, err
+	}
+	db, err := a.DatabaseSettings(ctx, call, id, in.Settings)
+	return Settings{Database: db.ID, Settings: db.Settings}, err
+}
+
+// everything collects all pages of a list.
+func everything[T any](list func(engine.Page) (engine.List[T], error)) ([]T, error) {
+	all := []T{}
+	page := engine.Page{Limit: engine.MaxLimit}
+	for {
+		part, err := list(page)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, part.Items...)
+		if part.Next == "" {
+			return all, nil
+		}
+		page.Cursor = part.Next
+	}
+}

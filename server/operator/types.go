@@ -1,0 +1,80 @@
+package operator
+
+import (
+	"time"
+
+	"holdfast/engine/model"
+	"holdfast/server/api"
+)
+
+// Named are the arguments of commands that make something of a name.
+type Named struct {
+	Name string `json:"name"`
+}
+
+// Target are the arguments of commands about one thing.
+type Target struct {
+	ID string `json:"id"`
+}
+
+// CreatedKey is the result of key.create, the only time the key is shown.
+type CreatedKey struct {
+	APIKey string  `json:"api_key"`
+	Key    api.Key `json:"key"`
+}
+
+// User is a person's account.
+type User struct {
+	ID        string     `json:"id"`
+	Email     string     `json:"email"`
+	Role      model.Role `json:"role"`
+	CreatedAt time.Time  `json:"created_at"`
+}
+
+// SetupLink is the result of setup_link.create.
+type SetupLink struct {
+	URL       string    `json:"url"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// TrashedDatabase is a deleted database. Until is null for one that was
+// brought back.
+type TrashedDatabase struct {
+	ID        string     `json:"id"`
+	Name      string     `json:"name"`
+	Project   string     `json:"project"`
+	DeletedAt *time.Time `json:"deleted_at"`
+	Until     *time.Time `json:"recoverable_until"`
+}
+
+// Removed is the result of trash.empty.
+type Removed struct {
+	Databases int `json:"databases"`
+}
+
+// Verified is the result of audit.verify.
+type Verified struct {
+	Entries int `json:"entries"`
+}
+
+func viewKey(k model.Key) api.Key { return api.NewKey(k) }
+
+func viewUser(u model.User) User {
+	return User{ID: u.ID, Email: u.Email, Role: u.Role, CreatedAt: u.CreatedAt}
+}
+
+func viewTrash(db model.Database) TrashedDatabase {
+	view := TrashedDatabase{ID: db.ID, Name: db.Name, Project: db.Project}
+	if db.Trash != nil {
+		view.DeletedAt, view.Until = &db.Trash.At, &db.Trash.Until
+	}
+	return view
+}
+
+func views[T, V any](items []T, view func(T) V) []V {
+	all := make([]V, len(items))
+	for i, item := range items {
+		all[i] = view(item)
+	}
+	return all
+}
