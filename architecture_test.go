@@ -1,0 +1,89 @@
+package main
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// allowed says which of the project's packages each may import, itself and
+// its own subfolders aside. A package that is not named may import nothing of
+// the project; tests are not held to it.
+func allowed() map[string][]string {
+	return map[string][]string{
+		"holdfast":                                     {"cli"},
+		"holdfast/cli":                                 {"engine", "engine/meta", "engine/model", "engine/postgres", "server", "server/api", "server/operator", "web"},
+		"holdfast/server":                              {"engine", "engine/model", "web"},
+		"holdfast/server/api":                          {"engine", "engine/model", "engine/postgres"},
+		"holdfast/server/operator":                     {"engine", "engine/model", "server/api", "web"},
+		"holdfast/web":                                 {"engine", "engine/model"},
+		"holdfast/engine":                              {"backup", "blobstore"},
+		"holdfast/engine/meta":                         {"engine/model"},
+		"holdfast/engine/postgres":                     {"engine/model", "engine/publish"},
+		"holdfast/engine/postgres/postgrestest":        {"engine/model", "engine/postgres"},
+		"holdfast/engine/postgres/internal/packbundle": {"engine/postgres"},
+		"holdfast/backup":                              {"blobstore"},
+		"holdfast/blobstore/blobstoretest":             {"blobstore"},
+	}
+}
+
+// owners says which packages alone may import a library that is fenced in.
+func owners() map[string]string {
+	return map[string]string{
+		"go.etcd.io/bbolt":                           "holdfast/engine/meta",
+		"github.com/fergusstrange/embedded-postgres": "holdfast/engine/postgres",
+		"github.com/danielgtaylor/huma/v2":           "holdfast/server/api",
+		"github.com/julienschmidt/httprouter":        "holdfast/server/api",
+		"github.com/spf13/cobra":                     "holdfast/cli",
+	}
+}
+
+func TestArrows(t *testing.T) {
+	rules := allowed()
+	for pkg, imports := range listImports(t) {
+		for _, imported := range imports {
+			inner, ours := strings.CutPrefix(imported, "holdfast/")
+			if ours && !strings.HasPrefix(imported, pkg+"/") && !slices.Contains(rules[pkg], inner) {
+				t.Errorf("%s imports %s, which the arrows of ARCHITECTURE.md do not allow", pkg, imported)
+			}
+			for library, owner := range owners() {
+				if (imported == library || strings.HasPrefix(imported, library+"/")) && pkg != owner && !strings.HasPrefix(pkg, owner+"/") {
+					t.Errorf("%s imports %s, which belongs to %s", pkg, imported, owner)
+				}
+			}
+			if pkg == "holdfast/engine/model" && strings.Contains(imported, ".") {
+				t.Errorf("engine/model imports %s: it stands on the standard library alone", imported)
+			}
+		}
+	}
+}
+
+func TestEveryPackageIsDocumented(t *testing.T) {
+	out := goList(t, "{{.ImportPath}}\t{{.Doc}}")
+	for line := range strings.Lines(out) {
+		pkg, doc, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if doc == "" {
+			t.Errorf("%s has no package comment", pkg)
+		}
+	}
+}
+
+func listImports(t *testing.T) map[string][]string {
+	t.Helper()
+	imports := map[string][]string{}
+	for line := range strings.Lines(goList(t, `{{.ImportPath}} {{join .Imports " "}}`)) {
+		fields := strings.Fields(line)
+		imports[fields[0]] = fields[1:]
+	}
+	return imports
+}
+
+func goList(t *testing.T, format string) string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-f", format, "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	return string(out)
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/engine/model"
+	"holdfast/server/operator"
+)
+
+func newAdmin() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "admin",
+		Short: "The operator's commands",
+		Long: "The operator's commands. They speak to the running appliance over its socket in the data\n" +
+			"directory, and work on the files when none runs.",
+	}
+	cmd.AddCommand(newAdminKey(), newAdminOrg(), newAdminProject(), newAdminUser(), newAdminSetupLink(),
+		newAdminDatabase(), newAdminTrash(), newAdminAudit())
+	return cmd
+}
+
+// admin is what every operator's command has.
+type admin struct {
+	config
+	org  string
+	json bool
+}
+
+// group makes a command that only holds others.
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+// newAdminCommand makes one operator's command. arguments gives what is sent,
+// and show prints the result for a person; with --json it is printed as it is.
+func newAdminCommand[R any](
+	use, short string, action model.Action, n cobra.PositionalArgs,
+	arguments func(*admin, *cobra.Command, []string) (any, error), show func(io.Writer, R),
+) (*cobra.Command, *admin) {
+	a := &admin{}
+	cmd := &cobra.Command{
+		Use: use, Short: short,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := n(cmd, args); err != nil {
+				return usageError{fmt.Errorf("%w; see `%s --help`", err, cmd.CommandPath())}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.load(cmd.Flags()); err != nil {
+				return err
+			}
+			sent, err := arguments(a, cmd, args)
+			if err != nil {
+				return err
+			}
+			result, err := ask[R](cmd, a, action, sent)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				encoder := json.NewEncoder(cmd.OutOrStdout())
+				encoder.SetEscapeHTML(false)
+				return encoder.Encode(result)
+			}
+			show(cmd.OutOrStdout(), result)
+			return nil
+		},
+	}
+	a.registerCommon(cmd.Flags())
+	cmd.Flags().BoolVar(&a.json, "json", false, "print JSON")
+	return cmd, a
+}
+
+func ask[R any](cmd *cobra.Command, a *admin, action model.Action, sent any) (R, error) {
+	var result R
+	text, err := json.Marshal(sent)
+	if err != nil {
+		return result, fmt.Errorf("encode arguments: %w", err)
+	}
+	err = callOperator(cmd.Context(), a.config, operator.Request{
+		Action: action, Organization: a.org, Arguments: text,
+	}, &result)
+	return result, err
+}
+
+// inOrganization gives the command the flag --org.
+func (a *admin) inOrganization(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&a.org, "org", model.DefaultName, "id or name of the organization")
+	return cmd
+}
+
+// nothing are the arguments of commands that have none.
+func nothing(*admin, *cobra.Command, []string) (any, error) { return struct{}{}, nil }
+
+// target are the arguments of commands about the one thing named.
+func target(_ *admin, _ *cobra.Command, args []string) (any, error) {
+	return operator.Target{ID: args[0]}, nil
+}
+
+// named are the arguments of commands that make something of a name.
+func named(_ *admin, _ *cobra.Command, args []string) (any, error) {
+	return operator.Named{Name: args[0]}, nil
+}
+
+// table prints rows under a heading, in columns.
+func table(w io.Writer, heading string, rows func(io.Writer)) {
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(columns, heading)
+	rows(columns)
+	_ = columns.Flush() // w's errors are met by what is printed next
+}

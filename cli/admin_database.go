@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/engine/model"
+	"holdfast/server/operator"
+)
+
+func newAdminDatabase() *cobra.Command {
+	cmd, a := newAdminCommand("set DATABASE [NAME=VALUE]…",
+		"Give a database PostgreSQL settings of its own, and restart it with them",
+		model.ActionDatabaseSettings, cobra.MinimumNArgs(2),
+		func(_ *admin, _ *cobra.Command, args []string) (any, error) {
+			settings, err := parseSettings(args[1:])
+			return operator.Settings{Database: args[0], Settings: settings}, err
+		},
+		func(w io.Writer, s operator.Settings) {
+			table(w, "SETTING\tVALUE", func(w io.Writer) {
+				for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
+					fmt.Fprintf(w, "%s\t%s\n", name, s.Settings[name])
+				}
+			})
+		})
+	cmd.Long = "Give a database PostgreSQL settings of its own, over those fitted to the machine, and restart it.\n" +
+		"NAME= goes back to what is fitted. With settings PostgreSQL does not start with, nothing changes."
+	return group("database", "Databases", a.inOrganization(cmd))
+}
+
+func parseSettings(args []string) (map[string]string, error) {
+	settings := map[string]string{}
+	for _, arg := range args {
+		name, value, found := strings.Cut(arg, "=")
+		if !found || name == "" {
+			return nil, usageError{fmt.Errorf("%q is not NAME=VALUE", arg)}
+		}
+		settings[strings.ToLower(name)] = value
+	}
+	return settings, nil
+}

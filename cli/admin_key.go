@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/engine/model"
+	"holdfast/server/api"
+	"holdfast/server/operator"
+)
+
+func newAdminKey() *cobra.Command {
+	return group("key", "API keys", newAdminKeyCreate(), newAdminKeyList(), newAdminKeyRevoke())
+}
+
+func newAdminKeyCreate() *cobra.Command {
+	var in operator.NewKey
+	var expires string
+	cmd, a := newAdminCommand("create", "Make an API key; it is shown only once", model.ActionKeyCreate, cobra.NoArgs,
+		func(_ *admin, _ *cobra.Command, _ []string) (any, error) {
+			life, err := parseLife(expires)
+			in.ExpiresIn = life
+			return in, err
+		},
+		func(w io.Writer, created operator.CreatedKey) {
+			fmt.Fprintln(w, created.APIKey)
+		})
+	flags := cmd.Flags()
+	flags.StringVar(&in.Name, "name", "", "what the key is for")
+	flags.StringVar(&in.Preset, "preset", "", "read_only, developer or full_access")
+	flags.StringSliceVar(&in.Scopes, "scopes", nil, "single scopes instead of a preset, such as database:read,storage:read")
+	flags.BoolVar(&in.AllowDangerous, "allow-dangerous", false, "let the key delete databases, backups, buckets and objects")
+	flags.StringVar(&expires, "expires", "", "how long the key is valid, such as 12h or 90d (default: until revoked)")
+	return a.inOrganization(cmd)
+}
+
+// parseLife reads a duration that may be given in days.
+func parseLife(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	life, err := time.ParseDuration(text)
+	if days, isDays := strings.CutSuffix(text, "d"); isDays {
+		var n int
+		n, err = strconv.Atoi(days)
+		life = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil || life <= 0 {
+		return 0, usageError{fmt.Errorf("--expires: %q is not a duration such as 12h or 90d", text)}
+	}
+	return life, nil
+}
+
+func newAdminKeyList() *cobra.Command {
+	cmd, a := newAdminCommand("list", "Show the API keys", model.ActionKeyList, cobra.NoArgs, nothing,
+		func(w io.Writer, keys []api.Key) {
+			table(w, "ID\tNAME\tKEY\tPRESET\tSTATE\tLAST USED", func(w io.Writer) {
+				for _, k := range keys {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Preview, k.Preset, keyState(k), ago(k.LastUsedAt))
+				}
+			})
+		})
+	return a.inOrganization(cmd)
+}
+
+func keyState(k api.Key) string {
+	switch {
+	case k.RevokedAt != nil:
+		return "revoked"
+	case k.ExpiresAt != nil && time.Now().After(*k.ExpiresAt):
+		return "expired"
+	case k.ExpiresAt != nil:
+		return "until " + k.ExpiresAt.Format(time.DateOnly)
+	default:
+		return "valid"
+	}
+}
+
+func ago(at *time.Time) string {
+	if at == nil {
+		return "never"
+	}
+	return time.Since(*at).Round(time.Second).String() + " ago"
+}
+
+func newAdminKeyRevoke() *cobra.Command {
+	cmd, a := newAdminCommand("revoke ID", "End an API key at once", model.ActionKeyRevoke, cobra.ExactArgs(1), target,
+		func(w io.Writer, k api.Key) { fmt.Fprintf(w, "%s (%s) is revoked\n", k.ID, k.Name) })
+	return a.inOrganization(cmd)
+}

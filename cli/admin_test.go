@@ -1,0 +1,100 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestAdmin runs the operator's commands against a running appliance, and
+// again on the files of one that does not run.
+func TestAdmin(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	if _, stderr, code := m.run("", "admin", "org", "list"); code != 1 || !strings.Contains(stderr, "no appliance") {
+		t.Errorf("without an appliance: %d, %s", code, stderr)
+	}
+	m.start()
+	adminCommands(t, m, "running")
+	m.stop()
+	adminCommands(t, m, "stopped")
+	m.start()
+	db := m.createDatabase("shop")
+	deletable := createKey(t, m, "--preset", "full_access", "--allow-dangerous", "--expires", "90d")
+	m.key = deletable
+	m.must("DELETE", "/databases/"+db.ID, nil, nil)
+	if out, _, _ := m.run("", "admin", "trash", "list"); !strings.Contains(out, db.ID) {
+		t.Errorf("the trash: %s", out)
+	}
+	if _, stderr, code := m.run("", "admin", "trash", "restore", db.ID); code != 0 {
+		t.Errorf("restore from the trash: %s", stderr)
+	}
+	m.awaitAvailable(db.ID)
+}
+
+func createKey(t *testing.T, m *machine, args ...string) string {
+	t.Helper()
+	out, stderr, code := m.run("", append([]string{"admin", "key", "create", "--org", "default", "--name", "test", "--json"}, args...)...)
+	var created struct {
+		APIKey string `json:"api_key"`
+		Key    struct{ ID, Preview, Name string }
+	}
+	if err := json.Unmarshal([]byte(out), &created); code != 0 || err != nil || created.Key.ID == "" {
+		t.Fatalf("create key: %d %s %s %v", code, out, stderr, err)
+	}
+	return created.APIKey
+}
+
+func adminCommands(t *testing.T, m *machine, suffix string) {
+	t.Helper()
+	run := func(args ...string) string {
+		t.Helper()
+		out, stderr, code := m.run("", args...)
+		if code != 0 {
+			t.Fatalf("%v: %d %s", args, code, stderr)
+		}
+		return out
+	}
+	refuse := func(want int, says string, args ...string) {
+		t.Helper()
+		if _, stderr, code := m.run("", args...); code != want || !strings.Contains(stderr, says) {
+			t.Errorf("%v: exit %d: %s", args, code, stderr)
+		}
+	}
+	key := createKey(t, m, "--preset", "developer")
+	if suffix == "running" {
+		old := m.key
+		m.key = key
+		m.must("GET", "/databases", nil, nil)
+		var list []struct{ ID, Preview string }
+		m.must("GET", "/account/api-keys", nil, &list)
+		run("admin", "key", "revoke", list[0].ID)
+		if status, _ := m.do("GET", "/databases", nil); status != http.StatusUnauthorized {
+			t.Errorf("the revoked key: %d", status)
+		}
+		m.key = old
+	}
+	run("admin", "org", "create", "acme "+suffix)
+	if out := run("admin", "org", "list"); !strings.Contains(out, "acme "+suffix) {
+		t.Errorf("organizations: %s", out)
+	}
+	run("admin", "project", "create", "web", "--org", "acme "+suffix)
+	if out := run("admin", "project", "list", "--org", "acme "+suffix); strings.Count(out, "proj_") != 2 {
+		t.Errorf("projects: %s", out)
+	}
+	if _, stderr, code := m.run("a long enough password\n", "admin", "user", "create", suffix+"@example.com"); code != 0 {
+		t.Errorf("user create: %s", stderr)
+	}
+	if out := run("admin", "setup-link"); !strings.Contains(out, "/setup?token=") {
+		t.Errorf("set-up link: %s", out)
+	}
+	if out := run("admin", "audit", "verify"); !strings.Contains(out, "whole") {
+		t.Errorf("audit: %s", out)
+	}
+	refuse(1, "no organization", "admin", "key", "list", "--org", "nobody")
+	refuse(1, "exists already", "admin", "org", "create", "acme "+suffix)
+	refuse(1, "preset", "admin", "key", "create", "--name", "x", "--preset", "all")
+	refuse(2, "--expires", "admin", "key", "create", "--name", "x", "--preset", "developer", "--expires", "soon")
+	refuse(2, "accepts 1 arg", "admin", "org", "create")
+}

@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/engine/model"
+	"holdfast/server/operator"
+)
+
+func newAdminTrash() *cobra.Command {
+	list, l := newAdminCommand("list", "Show the deleted databases", model.ActionTrashList, cobra.NoArgs, nothing,
+		func(w io.Writer, deleted []operator.TrashedDatabase) {
+			table(w, "ID\tNAME\tDELETED\tRECOVERABLE UNTIL", func(w io.Writer) {
+				for _, db := range deleted {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", db.ID, db.Name, when(db.DeletedAt), when(db.Until))
+				}
+			})
+		})
+	restore, r := newAdminCommand("restore ID", "Bring a deleted database back", model.ActionTrashRestore, cobra.ExactArgs(1), target,
+		func(w io.Writer, db operator.TrashedDatabase) { fmt.Fprintf(w, "%s (%s) is back\n", db.ID, db.Name) })
+	empty, e := newAdminCommand("empty", "Remove the deleted databases and their backups for good",
+		model.ActionTrashEmpty, cobra.NoArgs, nothing,
+		func(w io.Writer, removed operator.Removed) {
+			fmt.Fprintf(w, "%d databases removed\n", removed.Databases)
+		})
+	return group("trash", "Deleted databases", l.inOrganization(list), r.inOrganization(restore), e.inOrganization(empty))
+}
+
+func when(at *time.Time) string {
+	if at == nil {
+		return "-"
+	}
+	return at.Format(time.DateTime)
+}
+
+func newAdminAudit() *cobra.Command {
+	verify, a := newAdminCommand("verify", "Check that no audit entry was changed, removed or reordered",
+		model.ActionAuditVerify, cobra.NoArgs, nothing,
+		func(w io.Writer, v operator.Verified) { fmt.Fprintf(w, "%d entries, the chain is whole\n", v.Entries) })
+	return group("audit", "The audit log", a.inOrganization(verify))
+}

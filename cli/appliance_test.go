@@ -1,0 +1,352 @@
+package cli_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// program is the binary under test, built once for all tests.
+var program string
+
+func TestMain(m *testing.M) {
+	if url, ok := os.LookupEnv(clientVariable); ok {
+		client(url)
+		return
+	}
+	os.Exit(runTests(m))
+}
+
+func runTests(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "holdfast-cli-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "holdfast")
+	build := exec.Command("go", "build", "-o", program, "holdfast")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "build the program:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// machine is a place where an appliance is started, killed and started again.
+type machine struct {
+	t       testing.TB
+	dataDir string
+	listen  string
+	ports   string
+
+	api   string // base URL with /v1
+	key   string
+	setup string
+
+	process *exec.Cmd
+	exited  chan error
+	log     *lockedBuffer
+}
+
+// newMachine makes a place that the user the appliance becomes can enter, and
+// checks at the end that nothing runs there any more.
+func newMachine(t testing.TB) *machine {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "hf-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	first := 20000 + 20*rand.IntN(600)
+	m := &machine{
+		t: t, dataDir: filepath.Join(dir, "data"), listen: freeAddress(t),
+		ports: fmt.Sprintf("%d-%d", first, first+19), log: &lockedBuffer{},
+	}
+	t.Cleanup(func() {
+		m.stop()
+		for _, pid := range m.processes() {
+			command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			t.Errorf("still running: %d %s", pid, bytes.ReplaceAll(command, []byte{0}, []byte{' '}))
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if t.Failed() {
+			t.Logf("the appliance's log:\n%s", m.log.String())
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// start runs `serve` and returns once it has said that it is there.
+func (m *machine) start(args ...string) {
+	m.t.Helper()
+	all := append([]string{"serve", "--data-dir", m.dataDir, "--listen", m.listen, "--postgres-ports", m.ports, "--spares", "1"}, args...)
+	cmd := exec.Command(program, all...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Stderr = m.log
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		m.t.Fatal(err)
+	}
+	m.process, m.exited = cmd, make(chan error, 1)
+	announced := make(chan string, 1)
+	go func() {
+		announced <- readAnnouncement(stdout)
+		_, _ = io.Copy(io.Discard, stdout)
+		m.exited <- cmd.Wait()
+	}()
+	select {
+	case text := <-announced:
+		m.read(text)
+	case <-time.After(2 * time.Minute):
+		m.t.Fatalf("the appliance did not come up:\n%s", m.log.String())
+	}
+}
+
+// readAnnouncement reads standard output to the empty line that ends what
+// serve has to say.
+func readAnnouncement(r io.Reader) string {
+	var text strings.Builder
+	lines := bufio.NewScanner(r)
+	for empty := 0; empty < 2 && lines.Scan(); {
+		if lines.Text() == "" {
+			empty++
+		}
+		fmt.Fprintln(&text, lines.Text())
+	}
+	return text.String()
+}
+
+func (m *machine) read(text string) {
+	m.t.Helper()
+	find := func(pattern string) string {
+		if found := regexp.MustCompile(pattern).FindStringSubmatch(text); found != nil {
+			return found[1]
+		}
+		return ""
+	}
+	if m.api = find(`API +(http\S+/v1)`); m.api == "" {
+		m.t.Fatalf("the appliance did not say where its API is:\n%s\n%s", text, m.log.String())
+	}
+	m.setup = find(`console +(http\S+token=\S+)`)
+	if key := find(`(sk_live_\S+)`); key != "" {
+		m.key = key
+	}
+}
+
+// stop ends the appliance as Ctrl-C does and waits for it.
+func (m *machine) stop() {
+	if m.process == nil {
+		return
+	}
+	_ = m.process.Process.Signal(syscall.SIGTERM)
+	select {
+	case err := <-m.exited:
+		if err != nil {
+			m.t.Errorf("the appliance ended badly: %v", err)
+		}
+	case <-time.After(time.Minute):
+		m.t.Error("the appliance did not end")
+		m.kill()
+	}
+	m.process = nil
+}
+
+// kill ends the appliance by SIGKILL; its instances go on.
+func (m *machine) kill() {
+	m.t.Helper()
+	if err := m.process.Process.Kill(); err != nil {
+		m.t.Fatal(err)
+	}
+	<-m.exited
+	m.process = nil
+}
+
+// processes returns the postmasters that serve the machine's data directory.
+func (m *machine) processes() []int {
+	var found []int
+	entries, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range entries {
+		text, err := os.ReadFile(path)
+		if err == nil && bytes.Contains(text, []byte(m.dataDir)) {
+			var pid int
+			if _, err := fmt.Sscanf(path, "/proc/%d/cmdline", &pid); err == nil {
+				found = append(found, pid)
+			}
+		}
+	}
+	return found
+}
+
+// envelope is every answer of the API.
+type envelope struct {
+	Data  json.RawMessage
+	Meta  map[string]any
+	Error *struct{ Code, Message string }
+}
+
+// do asks the API as the machine's first key and returns the status and the
+// answer.
+func (m *machine) do(method, path string, body any) (int, envelope) {
+	m.t.Helper()
+	var reader io.Reader
+	contentType := "application/json"
+	switch b := body.(type) {
+	case nil:
+	case io.Reader:
+		reader, contentType = b, "application/octet-stream"
+	default:
+		text, err := json.Marshal(body)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		reader = bytes.NewReader(text)
+	}
+	request, err := http.NewRequest(method, m.api+path, reader)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+m.key)
+	if reader != nil {
+		request.Header.Set("Content-Type", contentType)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, envelope{Error: &struct{ Code, Message string }{"connection", err.Error()}}
+	}
+	defer answer.Body.Close()
+	var e envelope
+	if err := json.NewDecoder(answer.Body).Decode(&e); err != nil {
+		m.t.Fatalf("%s %s: the answer is no envelope: %v", method, path, err)
+	}
+	return answer.StatusCode, e
+}
+
+// must asks the API, decodes the data into out, and fails the test unless the
+// answer is 200.
+func (m *machine) must(method, path string, body, out any) {
+	m.t.Helper()
+	status, e := m.do(method, path, body)
+	if status != http.StatusOK {
+		m.t.Fatalf("%s %s: %d %+v", method, path, status, e.Error)
+	}
+	if out == nil {
+		return
+	}
+	if err := json.Unmarshal(e.Data, out); err != nil {
+		m.t.Fatalf("%s %s: %v", method, path, err)
+	}
+}
+
+// run runs a command of the program on the machine's data directory.
+func (m *machine) run(stdin string, args ...string) (stdout, stderr string, code int) {
+	m.t.Helper()
+	cmd := exec.Command(program, append(args, "--data-dir", m.dataDir)...)
+	var out, errs bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
+	err := cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = exit.ExitCode()
+	} else if err != nil {
+		m.t.Fatal(err)
+	}
+	return out.String(), errs.String(), code
+}
+
+// database is what the tests read of a database.
+type database struct {
+	ID          string
+	Status      string
+	Port        int
+	Operation   *operation
+	Credentials struct {
+		ConnectionURL string `json:"connection_url"`
+	}
+}
+
+type operation struct {
+	ID, Type, Status, Phase string
+	Error                   *string
+}
+
+// createDatabase makes a database in the first project.
+func (m *machine) createDatabase(name string) database {
+	m.t.Helper()
+	var db database
+	m.must("POST", "/databases", map[string]any{"project": m.project(), "name": name}, &db)
+	return db
+}
+
+func (m *machine) project() string {
+	m.t.Helper()
+	var status struct{ Projects []struct{ ID string } }
+	m.must("GET", "/agent/status", nil, &status)
+	if len(status.Projects) == 0 {
+		m.t.Fatal("there is no project")
+	}
+	return status.Projects[0].ID
+}
+
+// eventually polls until done, for at most a minute.
+func eventually(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for !done() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s did not come about", what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// lockedBuffer collects what a process writes while others read it.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}

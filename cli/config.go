@@ -1,0 +1,258 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+	"github.com/spf13/pflag"
+)
+
+// config is everything that can be set, by flag, by HOLDFAST_* variable or in
+// the config file; the first of these that says something wins.
+type config struct {
+	ConfigFile        string
+	DataDir           string
+	Listen            string
+	InsecureHTTP      bool
+	TLS               bool
+	TLSCert, TLSKey   string
+	PublicHost        string
+	PostgresPorts     string
+	PostgresListen    []string
+	PostgresBin       string
+	PostgresMirror    string
+	User              string
+	LogFormat         string
+	LogLevel          string
+	NoFirstKey        bool
+	Spares            int
+	MaxObjectSize     int64
+	TrashRetention    time.Duration
+	ReplacedRetention time.Duration
+	AuditKeep         uint64
+
+	firstPort, lastPort int
+}
+
+// The defaults that other texts name.
+const (
+	defaultListen = "127.0.0.1:8432"
+	defaultPorts  = "7432-7931"
+)
+
+// register declares the settings that every command needs.
+func (c *config) registerCommon(flags *pflag.FlagSet) {
+	flags.StringVar(&c.ConfigFile, "config", "", "config file in TOML; keys are the flags' names with underscores")
+	flags.StringVar(&c.DataDir, "data-dir", defaultDataDir(), "directory that holds everything")
+	flags.StringVar(&c.User, "user", "", "as root: the user to become (default: the data directory's owner, else postgres, else nobody)")
+}
+
+func (c *config) registerServe(flags *pflag.FlagSet) {
+	c.registerCommon(flags)
+	flags.StringVar(&c.Listen, "listen", defaultListen, "address of the API and console")
+	flags.BoolVar(&c.InsecureHTTP, "insecure-http", false, "allow plain HTTP beyond this machine, where a TLS proxy stands in front")
+	flags.BoolVar(&c.TLS, "tls", false, "serve HTTPS with a certificate from the appliance's own authority")
+	flags.StringVar(&c.TLSCert, "tls-cert", "", "serve HTTPS with this certificate (PEM file)")
+	flags.StringVar(&c.TLSKey, "tls-key", "", "the key of --tls-cert (PEM file)")
+	flags.StringVar(&c.PublicHost, "public-host", "", "name or address clients reach this machine by (default: the address listened on)")
+	flags.StringVar(&c.PostgresPorts, "postgres-ports", defaultPorts, "ports for databases, LO-HI")
+	flags.StringSliceVar(&c.PostgresListen, "postgres-listen", []string{"127.0.0.1"}, "addresses databases listen on")
+	flags.StringVar(&c.PostgresBin, "postgres-bin", "", "directory of PostgreSQL's programs (default: the newest installed, else fetched)")
+	flags.StringVar(&c.PostgresMirror, "postgres-mirror", "", "base URL of the Maven repository to fetch PostgreSQL from")
+	flags.StringVar(&c.LogFormat, "log-format", "text", "format of the log: text or json")
+	flags.StringVar(&c.LogLevel, "log-level", "info", "least level logged: debug, info, warn or error")
+	flags.BoolVar(&c.NoFirstKey, "no-first-key", false, "do not make an API key at the first start")
+	flags.IntVar(&c.Spares, "spares", 2, "prepared data directories kept ready for new databases")
+	flags.Int64Var(&c.MaxObjectSize, "max-object-size", 50<<30, "size of the largest object, in bytes")
+	flags.DurationVar(&c.TrashRetention, "trash-retention", 7*24*time.Hour, "how long a deleted database can be brought back; 0 deletes at once")
+	flags.DurationVar(&c.ReplacedRetention, "replaced-retention", 72*time.Hour, "how long the data that a restore replaced is kept")
+	flags.Uint64Var(&c.AuditKeep, "audit-keep", 1_000_000, "audit entries kept for each organization")
+}
+
+// load fills in from the environment and the config file what no flag has
+// set, and checks the whole.
+func (c *config) load(flags *pflag.FlagSet) error {
+	if err := fromEnvironment(flags); err != nil {
+		return usageError{err}
+	}
+	if err := fromFile(flags, c.ConfigFile); err != nil {
+		return usageError{err}
+	}
+	if err := c.validate(); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+func fromEnvironment(flags *pflag.FlagSet) error {
+	var errs []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := "HOLDFAST_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		if value, ok := os.LookupEnv(name); ok && !f.Changed {
+			if err := flags.Set(f.Name, value); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			}
+		}
+	})
+	return errors.Join(errs...)
+}
+
+func fromFile(flags *pflag.FlagSet, path string) error {
+	if path == "" {
+		return nil
+	}
+	values := map[string]any{}
+	if _, err := toml.DecodeFile(path, &values); err != nil {
+		return fmt.Errorf("config file %s: %w", path, err)
+	}
+	for key, value := range values {
+		f := flags.Lookup(strings.ReplaceAll(key, "_", "-"))
+		if f == nil && isSetting(key) {
+			continue // of serve, where another command reads the same file
+		}
+		if f == nil || !isSetting(key) {
+			return fmt.Errorf("config file %s: %s: no such setting; `holdfast serve --help` lists them", path, key)
+		}
+		if f.Changed {
+			continue
+		}
+		if err := flags.Set(f.Name, settingText(value)); err != nil {
+			return fmt.Errorf("config file %s: %s: %w", path, key, err)
+		}
+	}
+	return nil
+}
+
+// isSetting reports whether the config file may have the key.
+func isSetting(key string) bool {
+	var all config
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	all.registerServe(flags)
+	return key != "config" && flags.Lookup(strings.ReplaceAll(key, "_", "-")) != nil
+}
+
+// settingText writes a TOML value as a flag is written.
+func settingText(value any) string {
+	list, ok := value.([]any)
+	if !ok {
+		return fmt.Sprint(value)
+	}
+	texts := make([]string, len(list))
+	for i, v := range list {
+		texts[i] = fmt.Sprint(v)
+	}
+	return strings.Join(texts, ",")
+}
+
+func (c *config) validate() (err error) {
+	if c.DataDir, err = filepath.Abs(c.DataDir); err != nil {
+		return fmt.Errorf("data-dir: %w", err)
+	}
+	if c.Listen == "" { // a command that does not serve
+		return nil
+	}
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return fmt.Errorf("listen: %q is not host:port", c.Listen)
+	}
+	if !isLoopback(host) && !c.InsecureHTTP && !c.https() {
+		return fmt.Errorf("listen: %s can be reached from other machines, and keys would cross the network in the clear; "+
+			"say --tls or --tls-cert, or put a TLS proxy in front and say --insecure-http", c.Listen)
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") || c.TLS && c.TLSCert != "" {
+		return errors.New("tls: say either --tls, or --tls-cert together with --tls-key")
+	}
+	if c.firstPort, c.lastPort, err = parsePorts(c.PostgresPorts); err != nil {
+		return err
+	}
+	if err := c.validateListen(); err != nil {
+		return err
+	}
+	switch {
+	case c.LogFormat != "text" && c.LogFormat != "json":
+		return fmt.Errorf("log-format: %q is neither text nor json", c.LogFormat)
+	case c.Spares < 0 || c.Spares > 64:
+		return errors.New("spares: must be from 0 to 64")
+	case c.MaxObjectSize <= 0:
+		return errors.New("max-object-size: must be more than 0")
+	case c.TrashRetention < 0 || c.ReplacedRetention < 0:
+		return errors.New("trash-retention and replaced-retention: must not be negative")
+	case c.PostgresBin != "" && !filepath.IsAbs(c.PostgresBin):
+		return errors.New("postgres-bin: must be an absolute path")
+	}
+	return nil
+}
+
+// https reports whether the API is served over TLS.
+func (c *config) https() bool { return c.TLS || c.TLSCert != "" }
+
+func (c *config) validateListen() error {
+	if len(c.PostgresListen) == 0 {
+		return errors.New("postgres-listen: must name at least one address")
+	}
+	for _, address := range c.PostgresListen {
+		if _, err := netip.ParseAddr(address); err != nil {
+			return fmt.Errorf("postgres-listen: %q is not an IP address", address)
+		}
+	}
+	if c.PublicHost == "" {
+		c.PublicHost = c.PostgresListen[0]
+		if netip.MustParseAddr(c.PublicHost).IsUnspecified() {
+			c.PublicHost = "127.0.0.1"
+		}
+	}
+	return nil
+}
+
+// parsePorts reads LO-HI. Ports below 1024 are the system's.
+func parsePorts(text string) (first, last int, err error) {
+	lo, hi, found := strings.Cut(text, "-")
+	first, err1 := strconv.Atoi(lo)
+	last, err2 := strconv.Atoi(hi)
+	if !found || err1 != nil || err2 != nil || first < 1024 || last > 65535 || first > last {
+		return 0, 0, fmt.Errorf("postgres-ports: %q is not LO-HI with ports from 1024 to 65535", text)
+	}
+	return first, last, nil
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback()
+}
+
+// defaultDataDir is /var/lib/holdfast for root, else in the user's XDG data
+// directory.
+func defaultDataDir() string {
+	if os.Geteuid() == 0 {
+		return "/var/lib/holdfast"
+	}
+	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "holdfast")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "holdfast-data"
+	}
+	return filepath.Join(home, ".local", "share", "holdfast")
+}
+
+// mustExist returns an error that says so when there is no appliance in dir.
+func mustExist(dir string) error {
+	_, err := os.Stat(filepath.Join(dir, "holdfast.db"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no appliance in %s; `holdfast serve` makes one, --data-dir names another place", dir)
+	}
+	return err
+}

@@ -1,0 +1,262 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// fill makes tables of a few ten megabytes, enough for a backup or a restore
+// to be killed in the middle.
+func fill(t *testing.T, url string) {
+	t.Helper()
+	query(t, url, `create table accounts as
+		select n as aid, n % 10 as bid, 0 as abalance, repeat(md5(n::text), 4) as filler from generate_series(1, 300000) n`)
+	query(t, url, "alter table accounts add primary key (aid)")
+}
+
+// query runs SQL and returns the first column of the first row as text.
+func query(t *testing.T, url, sql string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatalf("connect: %v", err)
+	}
+	defer conn.Close(ctx)
+	rows, err := conn.Query(ctx, sql)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	defer rows.Close()
+	result := ""
+	for rows.Next() {
+		values, err := rows.Values()
+		if err != nil {
+			t.Fatal(err)
+		}
+		result = fmt.Sprint(values...)
+	}
+	if rows.Err() != nil {
+		t.Fatalf("%s: %v", sql, rows.Err())
+	}
+	return result
+}
+
+const checksum = "select count(*), sum(aid), sum(hashtext(filler)::bigint) from accounts"
+
+func (m *machine) connectionURL(db string) string {
+	m.t.Helper()
+	var c struct {
+		URL string `json:"connection_url"`
+	}
+	m.must("GET", "/databases/"+db+"/connection", nil, &c)
+	return c.URL
+}
+
+type backupRecord struct {
+	ID, Status string
+	Error      *string
+	Progress   int `json:"progress_percent"`
+}
+
+// backup makes a backup and waits for its end.
+func (m *machine) backup(db string) backupRecord {
+	m.t.Helper()
+	var b backupRecord
+	m.must("POST", "/databases/"+db+"/backups", nil, &b)
+	eventually(m.t, "the backup", func() bool {
+		m.must("GET", "/databases/"+db+"/backups/"+b.ID, nil, &b)
+		return b.Status == "completed" || b.Status == "failed"
+	})
+	if b.Status != "completed" {
+		m.t.Fatalf("backup: %+v (%s)", b, *b.Error)
+	}
+	return b
+}
+
+func (m *machine) awaitAvailable(id string) {
+	m.t.Helper()
+	eventually(m.t, "the database", func() bool {
+		var db database
+		m.must("GET", "/databases/"+id, nil, &db)
+		return db.Status == "available"
+	})
+}
+
+func TestBackupAndRestore(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	db := m.createDatabase("shop")
+	url := m.connectionURL(db.ID)
+	fill(t, url)
+	before := query(t, url, checksum)
+	b := m.backup(db.ID)
+	query(t, url, "drop table accounts")
+	var rotated struct {
+		URL string `json:"connection_url"`
+	}
+	m.must("POST", "/databases/"+db.ID+"/rotate-password", nil, &rotated)
+	m.must("POST", "/databases/"+db.ID+"/backups/"+b.ID+"/restore", nil, nil)
+	m.awaitAvailable(db.ID)
+	// The password is the one of now, not the one of then.
+	if after := query(t, rotated.URL, checksum); after != before {
+		t.Errorf("restored %s, not %s", after, before)
+	}
+	query(t, rotated.URL, "create table later (n int)")
+	m.must("POST", "/databases/"+db.ID+"/recovery/undo", nil, nil)
+	m.awaitAvailable(db.ID)
+	if found := query(t, rotated.URL, "select count(*) from pg_class where relname in ('accounts', 'later')"); found != "0" {
+		t.Errorf("after the undo %s of the restored tables are there", found)
+	}
+}
+
+func TestKillDuringBackup(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	db := m.createDatabase("shop")
+	fill(t, m.connectionURL(db.ID))
+	for _, delay := range []time.Duration{0, 20 * time.Millisecond, 150 * time.Millisecond} {
+		var b backupRecord
+		m.must("POST", "/databases/"+db.ID+"/backups", nil, &b)
+		time.Sleep(delay) // the moment of death, not a wait for something
+		m.kill()
+		m.start()
+		m.awaitAvailable(db.ID)
+		m.must("GET", "/databases/"+db.ID+"/backups/"+b.ID, nil, &b)
+		if b.Status != "failed" && b.Status != "completed" {
+			t.Errorf("killed after %s: the backup is %s", delay, b.Status)
+		}
+		completed := 0
+		var list []backupRecord
+		m.must("GET", "/databases/"+db.ID+"/backups", nil, &list)
+		for _, b := range list {
+			if b.Status == "completed" {
+				completed++
+			}
+		}
+		eventually(t, "the end of leftover files", func() bool { return m.blobs() == 2*completed })
+	}
+	m.backup(db.ID)
+}
+
+// blobs counts the files of the blob store.
+func (m *machine) blobs() int {
+	m.t.Helper()
+	count := 0
+	err := filepath.WalkDir(filepath.Join(m.dataDir, "blobs"), func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && d.Name() != "format" && d.Name() != "lock" {
+			count++
+		}
+		return err
+	})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return count
+}
+
+func TestKillDuringRestore(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	db := m.createDatabase("shop")
+	url := m.connectionURL(db.ID)
+	fill(t, url)
+	then := query(t, url, checksum)
+	b := m.backup(db.ID)
+	query(t, url, "delete from accounts where aid % 2 = 0")
+	now := query(t, url, checksum)
+	for _, delay := range []time.Duration{0, 50 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 700 * time.Millisecond} {
+		m.must("POST", "/databases/"+db.ID+"/backups/"+b.ID+"/restore", nil, nil)
+		time.Sleep(delay) // the moment of death
+		m.kill()
+		m.start()
+		m.awaitAvailable(db.ID)
+		switch got := query(t, url, checksum); got {
+		case now:
+		case then: // the restore was through
+			query(t, url, "delete from accounts where aid % 2 = 0")
+		default:
+			t.Errorf("killed after %s: %s is neither before nor after", delay, got)
+		}
+		if dirs, err := os.ReadDir(filepath.Join(m.dataDir, "instances", db.ID)); err != nil || len(dirs) > 2 {
+			t.Errorf("data directories left: %v, %v", dirs, err)
+		}
+	}
+	m.must("POST", "/databases/"+db.ID+"/backups/"+b.ID+"/restore", nil, nil)
+	m.awaitAvailable(db.ID)
+	if got := query(t, url, checksum); got != then {
+		t.Errorf("restored %s, not %s", got, then)
+	}
+}
+
+func TestKillDuringUpload(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	var bucket struct{ ID string }
+	m.must("POST", "/buckets", map[string]any{"project": m.project(), "name": "files"}, &bucket)
+	objects := "/buckets/" + bucket.ID + "/objects"
+	m.must("POST", objects+"?key=whole", strings.NewReader("whole"), nil)
+
+	body, send := io.Pipe()
+	request, err := http.NewRequest("POST", m.api+objects+"?key=half", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+m.key)
+	ended := make(chan error, 1)
+	go func() {
+		answer, err := http.DefaultClient.Do(request)
+		if err == nil {
+			answer.Body.Close()
+			err = fmt.Errorf("the upload was answered with %s", answer.Status)
+		}
+		ended <- err
+	}()
+	if _, err := io.CopyN(send, zeros{}, 4<<20); err != nil {
+		t.Fatal(err)
+	}
+	m.kill()
+	send.CloseWithError(io.ErrUnexpectedEOF)
+	<-ended
+	m.start()
+	var list []struct{ Key string }
+	m.must("GET", objects, nil, &list)
+	if len(list) != 1 || list[0].Key != "whole" {
+		t.Errorf("objects after the kill: %v", list)
+	}
+	eventually(t, "the end of leftover files", func() bool { return m.blobs() == 1 })
+	var object struct {
+		URL string `json:"download_url"`
+	}
+	m.must("GET", objects+"/whole", nil, &object)
+	answer, err := http.Get(object.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, err := io.ReadAll(answer.Body); err != nil || string(text) != "whole" {
+		t.Errorf("downloaded %q, %v", text, err)
+	}
+}
+
+// zeros reads zeros without end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}

@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/engine"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+	"holdfast/server"
+	"holdfast/web"
+)
+
+// shutdownTimeout bounds the orderly end of everything.
+const shutdownTimeout = 90 * time.Second
+
+func newServe() *cobra.Command {
+	var c config
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the appliance",
+		Long: "Run the appliance: find PostgreSQL, bring up every database, and serve the API and the console\n" +
+			"until SIGINT or SIGTERM. Every flag can also be given as a variable (--data-dir as HOLDFAST_DATA_DIR)\n" +
+			"or in a config file (data_dir = \"…\").",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.load(cmd.Flags()); err != nil {
+				return err
+			}
+			return serve(cmd.Context(), c, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	c.registerServe(cmd.Flags())
+	return cmd
+}
+
+// serve runs the appliance until ctx ends. What can be refused is refused
+// before anything is changed: the address first, which may also need root.
+func serve(ctx context.Context, c config, stdout, stderr io.Writer) (err error) {
+	log, err := newLog(stderr, c.LogFormat, c.LogLevel)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w; --listen names another address", c.Listen, err)
+	}
+	defer listener.Close()
+	if err := giveUpRoot(c.DataDir, c.User, true); err != nil {
+		return err
+	}
+	if err := makeDataDir(c.DataDir); err != nil {
+		return err
+	}
+	eng, err := openEngine(c.engine(), log)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		defer cancel()
+		err = errors.Join(err, eng.Close(closing))
+	}()
+	return run(ctx, c, eng, listener, log, stdout)
+}
+
+// run starts what was opened, says where it is, and serves.
+func run(ctx context.Context, c config, eng *engine.Engine, listener net.Listener, log *slog.Logger, stdout io.Writer) error {
+	first, err := eng.Initialize(!c.NoFirstKey)
+	if err != nil {
+		return fmt.Errorf("make the first organization: %w", err)
+	}
+	if err := eng.Start(ctx); err != nil {
+		return err
+	}
+	listener, err = withTLS(c, eng, listener)
+	if err != nil {
+		return err
+	}
+	base := c.baseURL(listener.Addr())
+	srv, err := server.New(eng, server.Options{
+		BaseURL:        base,
+		OperatorSocket: server.OperatorSocket(eng.SocketDir()),
+		Log:            log,
+	})
+	if err != nil {
+		return err
+	}
+	setup, err := setupToken(eng, first)
+	if err != nil {
+		return err
+	}
+	announce(stdout, eng, c.DataDir, base, setup, first)
+	return srv.Serve(ctx, listener)
+}
+
+// setupToken returns the token of a set-up link as long as there is nobody
+// who could sign in.
+func setupToken(eng *engine.Engine, first *engine.FirstStart) (model.Secret, error) {
+	if first != nil {
+		return first.Setup, nil
+	}
+	return eng.SetupLinkRenew()
+}
+
+// announce prints what a person needs to begin. It goes to standard output
+// and nowhere else: the key and the link are secrets.
+func announce(w io.Writer, eng *engine.Engine, dataDir, baseURL string, setup model.Secret, first *engine.FirstStart) {
+	bin := eng.Binaries()
+	fmt.Fprintf(w, "holdfast %s\n\n", version())
+	fmt.Fprintf(w, "  data directory  %s\n", dataDir)
+	fmt.Fprintf(w, "  PostgreSQL      %s (%s, %s)\n", bin.Version, bin.Origin, bin.Dir)
+	fmt.Fprintf(w, "  API             %s/v1\n", baseURL)
+	if strings.HasPrefix(baseURL, "https:") {
+		fmt.Fprintf(w, "  CA certificate  %s\n", eng.CAFile())
+	}
+	if setup.IsZero() {
+		fmt.Fprintf(w, "  console         %s/\n", baseURL)
+	} else {
+		fmt.Fprintf(w, "  console         %s%s\n", baseURL, web.SetupPath(setup))
+		fmt.Fprintf(w, "                  (set-up link: works once, for %.0f minutes)\n", engine.SetupLinkLife.Minutes())
+	}
+	if first != nil && !first.Key.IsZero() {
+		fmt.Fprintf(w, "  API key         %s\n", first.Key.Reveal())
+		fmt.Fprintln(w, "                  (full access, shown only this once)")
+	}
+	fmt.Fprintln(w)
+}
+
+// engine returns the engine's configuration.
+func (c config) engine() engine.Config {
+	return engine.Config{
+		DataDir: c.DataDir,
+		Search: postgres.Search{
+			Explicit: c.PostgresBin,
+			CacheDir: filepath.Join(c.DataDir, "postgres"),
+			Mirror:   c.PostgresMirror,
+		},
+		FirstPort: c.firstPort, LastPort: c.lastPort,
+		Listen:         c.PostgresListen,
+		PublicHost:     c.PublicHost,
+		Spares:         c.Spares,
+		Allowlist:      []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
+		Rates:          engine.DefaultRates(),
+		MaxObjectBytes: c.MaxObjectSize,
+		TrashRetention: c.TrashRetention, ReplacedRetention: c.ReplacedRetention,
+		AuditKeep: c.AuditKeep,
+		Version:   version(),
+	}
+}
+
+// withTLS puts TLS over the listener when that was asked for.
+func withTLS(c config, eng *engine.Engine, listener net.Listener) (net.Listener, error) {
+	if !c.https() {
+		return listener, nil
+	}
+	certFile, keyFile := c.TLSCert, c.TLSKey
+	if c.TLS {
+		var err error
+		if certFile, keyFile, err = eng.APICertificate(); err != nil {
+			return nil, err
+		}
+	}
+	certificate, err := server.LoadCertificate(certFile, keyFile)
+	if err != nil {
+		return nil, err
+	}
+	return tls.NewListener(listener, certificate.Config()), nil
+}
+
+// baseURL is how clients reach the listener: by the name they were told, or
+// by the address listened on.
+func (c config) baseURL(address net.Addr) string {
+	scheme := "http"
+	if c.https() {
+		scheme = "https"
+	}
+	host, port, err := net.SplitHostPort(address.String())
+	if err != nil {
+		return scheme + "://" + c.Listen
+	}
+	if asked, _, err := net.SplitHostPort(c.Listen); err == nil && asked != "" {
+		host = asked
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = c.PublicHost
+	}
+	return scheme + "://" + net.JoinHostPort(host, port)
+}
+
+// openEngine opens the data directory; what keeps it from opening is told in
+// one line with the remedy.
+func openEngine(c engine.Config, log *slog.Logger) (*engine.Engine, error) {
+	c.Log, c.Search.Log = log, log
+	eng, err := engine.Open(c)
+	if errors.Is(err, meta.ErrLocked) {
+		return nil, fmt.Errorf("another holdfast is using %s: stop it first, or name another --data-dir", c.DataDir)
+	}
+	if _, newer := errors.AsType[*meta.NewerFormatError](err); newer {
+		return nil, fmt.Errorf("%s: %w", c.DataDir, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", c.DataDir, err)
+	}
+	return eng, nil
+}

@@ -1,0 +1,177 @@
+package cli_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestServeAnnouncesItselfAndEndsCleanly(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	if m.key == "" || m.setup == "" {
+		t.Errorf("the first start gave key %t and set-up link %t", m.key != "", m.setup != "")
+	}
+	db := m.createDatabase("shop")
+	if db.Status != "available" {
+		t.Errorf("database: %+v", db)
+	}
+	m.stop()
+	if left := m.processes(); len(left) > 0 {
+		t.Errorf("still running after the end: %v", left)
+	}
+	key := m.key
+	m.key = ""
+	m.start()
+	if m.key != "" {
+		t.Error("the second start gave out a key")
+	}
+	m.key = key
+	eventually(t, "the database's return", func() bool {
+		m.must("GET", "/databases/"+db.ID, nil, &db)
+		return db.Status == "available"
+	})
+}
+
+func TestServeWithoutFirstKey(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start("--no-first-key")
+	if m.key != "" {
+		t.Error("there is a key all the same")
+	}
+}
+
+// TestServeRefuses starts appliances that cannot work, and sees one line, an
+// exit code, and nothing changed.
+func TestServeRefuses(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	absent := filepath.Join(filepath.Dir(m.dataDir), "absent")
+	newer := newerDataDir(t, m)
+	for name, c := range map[string]struct {
+		args []string
+		says string
+		code int
+	}{
+		"port taken":       {[]string{"--data-dir", absent, "--listen", taken.Addr().String()}, "address already in use", 1},
+		"second serve":     {[]string{"--data-dir", m.dataDir, "--listen", "127.0.0.1:0"}, "another holdfast is using", 1},
+		"newer format":     {[]string{"--data-dir", newer, "--listen", "127.0.0.1:0"}, "use a newer holdfast", 1},
+		"not a directory":  {[]string{"--data-dir", "/dev/null/x", "--listen", "127.0.0.1:0"}, "data directory", 1},
+		"open to all":      {[]string{"--data-dir", absent, "--listen", "0.0.0.0:0"}, "--insecure-http", 2},
+		"bad ports":        {[]string{"--data-dir", absent, "--postgres-ports", "80-90"}, "postgres-ports", 2},
+		"no such flag":     {[]string{"--data-dri", absent}, "unknown flag", 2},
+		"bad log format":   {[]string{"--data-dir", absent, "--log-format", "xml"}, "log-format", 2},
+		"bad postgres bin": {[]string{"--data-dir", absent + "-too", "--listen", "127.0.0.1:0", "--postgres-bin", "/nowhere"}, "/nowhere", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := digest(t, newer)
+			out, err := exec.Command(program, append([]string{"serve"}, c.args...)...).CombinedOutput()
+			exit, ok := err.(*exec.ExitError)
+			if !ok || exit.ExitCode() != c.code {
+				t.Errorf("exit: %v, not %d", err, c.code)
+			}
+			text := strings.TrimSpace(string(out))
+			if !strings.Contains(text, c.says) || strings.Count(text, "\n") > 0 {
+				t.Errorf("it said: %s", text)
+			}
+			if digest(t, newer) != before {
+				t.Error("files were changed")
+			}
+			if _, err := os.Stat(absent); err == nil {
+				t.Error("a data directory was made")
+			}
+		})
+	}
+	m.must("GET", "/databases", nil, nil)
+}
+
+// newerDataDir makes a data directory that says it is of a later format.
+func newerDataDir(t *testing.T, m *machine) string {
+	t.Helper()
+	dir := filepath.Join(filepath.Dir(m.dataDir), "newer")
+	other := *m
+	other.dataDir, other.listen, other.process = dir, freeAddress(t), nil
+	other.start()
+	other.stop()
+	setFormat(t, filepath.Join(dir, "holdfast.db"), 99)
+	return dir
+}
+
+func digest(t *testing.T, dir string) string {
+	t.Helper()
+	sum := sha256.New()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		sum.Write([]byte(path))
+		sum.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+func TestInterruptEndsEverything(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	m.createDatabase("shop")
+	if err := m.process.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-m.exited:
+		if err != nil {
+			t.Errorf("ended with %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("did not end")
+	}
+	m.process = nil
+	if left := m.processes(); len(left) > 0 {
+		t.Errorf("still running: %v", left)
+	}
+}
+
+func TestKilledApplianceIsAdopted(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	db := m.createDatabase("shop")
+	before := m.processes()
+	m.kill()
+	m.start()
+	eventually(t, "the adoption", func() bool {
+		m.must("GET", "/databases/"+db.ID, nil, &db)
+		return db.Status == "available"
+	})
+	adopted := false
+	for _, now := range m.processes() {
+		for _, pid := range before {
+			adopted = adopted || now == pid && pid != m.process.Process.Pid
+		}
+	}
+	if !adopted {
+		t.Error("the instance was started anew instead of adopted")
+	}
+}
