@@ -57,6 +57,9 @@ func TestModes(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
 		info, err := e.Info()
 		if err != nil {
 			return err

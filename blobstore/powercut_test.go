@@ -1,0 +1,87 @@
+package blobstore
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestPowerCut cuts the power after each acknowledgement, in the strict model
+// of powerFS, and opens what is left.
+func TestPowerCut(t *testing.T) {
+	if lost := powerCuts(t, func(string, string) bool { return false }); len(lost) > 0 {
+		t.Errorf("lost: %v", lost)
+	}
+}
+
+// TestPowerCutNeedsEverySync leaves out one kind of sync at a time: if nothing
+// is lost then, either the sync or TestPowerCut is worth nothing.
+func TestPowerCutNeedsEverySync(t *testing.T) {
+	for name, ignore := range map[string]func(kind, path string) bool{
+		"blob":              func(kind, path string) bool { return kind == "file" && strings.Contains(path, "/incoming/") },
+		"format":            func(kind, path string) bool { return kind == "file" && strings.Contains(path, formatFile) },
+		"name of blob":      func(kind, path string) bool { return strings.Contains(path, "/store/blobs/") },
+		"name of directory": func(kind, path string) bool { return strings.HasSuffix(path, "/store/blobs") },
+		"names in store":    func(kind, path string) bool { return strings.HasSuffix(path, "/store") },
+		"name of store":     func(kind, path string) bool { return kind == "directory" && strings.HasSuffix(path, "/parent") },
+	} {
+		if lost := powerCuts(t, ignore); len(lost) == 0 {
+			t.Errorf("without the sync of the %s nothing is lost", name)
+		}
+	}
+}
+
+// powerCuts says what was acknowledged and is lost.
+func powerCuts(t *testing.T, ignore func(kind, path string) bool) (lost []string) {
+	t.Helper()
+	fs, parent := newPowerFS(ignore), filepath.Join(t.TempDir(), "parent")
+	if err := fs.disk.Mkdir(parent); err != nil {
+		t.Fatal(err)
+	}
+	s := openStore(t, filepath.Join(parent, "store"), Options{DirectorySize: 3, fs: fs})
+	acknowledged, mu := map[Ref]string{}, sync.Mutex{}
+	for round := range 4 {
+		var wg sync.WaitGroup
+		for i := range 3 {
+			wg.Go(func() {
+				content := fmt.Sprint("blob ", round, i)
+				ref, err := put(t, s, content)
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				acknowledged[ref] = content
+				mu.Unlock()
+			})
+		}
+		wg.Wait()
+		lost = append(lost, afterCut(t, fs, parent, acknowledged)...)
+	}
+	return lost
+}
+
+func afterCut(t *testing.T, fs *powerFS, parent string, acknowledged map[Ref]string) (lost []string) {
+	t.Helper()
+	left := t.TempDir()
+	fs.cut(t, parent, left)
+	s, err := Open(filepath.Join(left, "store"), Options{})
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer s.Close()
+	for ref, want := range acknowledged {
+		r, err := s.Open(ref)
+		if err != nil {
+			lost = append(lost, err.Error())
+			continue
+		}
+		if got, _ := io.ReadAll(r); string(got) != want {
+			lost = append(lost, fmt.Sprintf("%s holds %q, want %q", ref, got, want))
+		}
+		r.Close()
+	}
+	return lost
+}

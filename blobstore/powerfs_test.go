@@ -1,0 +1,152 @@
+package blobstore
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// powerFS is the disk, and beside it what a power cut would leave: of each
+// file the bytes that were synced, of each directory the names that were. It
+// is as strict as POSIX allows: nothing reaches the disk by itself.
+type powerFS struct {
+	disk
+	ignore func(kind, path string) bool // syncs that report success and do nothing
+
+	mu      sync.Mutex
+	live    map[string]map[string]*inode // by directory
+	durable map[string]map[string]*inode
+}
+
+// inode is a file, or with dir set the directory of that path.
+type inode struct {
+	dir           string
+	bytes, synced []byte
+}
+
+func newPowerFS(ignore func(kind, path string) bool) *powerFS {
+	return &powerFS{ignore: ignore, live: map[string]map[string]*inode{}, durable: map[string]map[string]*inode{}}
+}
+
+func (p *powerFS) enter(path string, n *inode) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	dir := filepath.Dir(path)
+	if p.live[dir] == nil {
+		p.live[dir] = map[string]*inode{}
+	}
+	p.live[dir][filepath.Base(path)] = n
+}
+
+func (p *powerFS) leave(path string) *inode {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.live[filepath.Dir(path)][filepath.Base(path)]
+	delete(p.live[filepath.Dir(path)], filepath.Base(path))
+	return n
+}
+
+func (p *powerFS) Mkdir(path string) error {
+	err := p.disk.Mkdir(path)
+	if err == nil {
+		p.enter(path, &inode{dir: path})
+	}
+	return err
+}
+
+func (p *powerFS) Create(path string) (file, error) {
+	f, err := p.disk.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	n := &inode{}
+	p.enter(path, n)
+	return &powerFile{file: f, fs: p, path: path, inode: n}, nil
+}
+
+func (p *powerFS) OpenDir(path string) (handle, error) {
+	d, err := p.disk.OpenDir(path)
+	if err != nil {
+		return nil, err
+	}
+	return &powerDir{handle: d, fs: p, path: path}, nil
+}
+
+func (p *powerFS) Rename(from, to string) error {
+	err := p.disk.Rename(from, to)
+	if err == nil {
+		p.enter(to, p.leave(from))
+	}
+	return err
+}
+
+func (p *powerFS) Remove(path string) error {
+	err := p.disk.Remove(path)
+	if err == nil {
+		p.leave(path)
+	}
+	return err
+}
+
+// cut writes what a power cut would leave of the directory from to the
+// directory to.
+func (p *powerFS) cut(t *testing.T, from, to string) {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.restore(t, from, to)
+}
+
+func (p *powerFS) restore(t *testing.T, from, to string) {
+	t.Helper()
+	for name, n := range p.durable[from] {
+		path, err := filepath.Join(to, name), error(nil)
+		if n.dir == "" {
+			err = os.WriteFile(path, n.synced, 0o600)
+		} else if err = os.Mkdir(path, 0o700); err == nil {
+			p.restore(t, n.dir, path)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+type powerFile struct {
+	file
+	fs    *powerFS
+	path  string
+	inode *inode
+}
+
+func (f *powerFile) Write(b []byte) (int, error) {
+	n, err := f.file.Write(b)
+	f.inode.bytes = append(f.inode.bytes, b[:n]...)
+	return n, err
+}
+
+func (f *powerFile) Sync() error {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if !f.fs.ignore("file", f.path) {
+		f.inode.synced = append([]byte(nil), f.inode.bytes...)
+	}
+	return nil
+}
+
+type powerDir struct {
+	handle
+	fs   *powerFS
+	path string
+}
+
+func (d *powerDir) Sync() error {
+	d.fs.mu.Lock()
+	defer d.fs.mu.Unlock()
+	if !d.fs.ignore("directory", d.path) {
+		d.fs.durable[d.path] = maps.Clone(d.fs.live[d.path])
+	}
+	return nil
+}
