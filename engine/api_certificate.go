@@ -13,6 +13,8 @@ func (e *Engine) apiCertificateDir() string { return filepath.Join(e.cfg.DataDir
 // APICertificate returns the files of a certificate for the API from the
 // appliance's own authority, which is renewed in good time.
 func (e *Engine) APICertificate() (certFile, keyFile string, err error) {
+	e.apiCertificate.Lock()
+	defer e.apiCertificate.Unlock()
 	dir := e.apiCertificateDir()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", "", fmt.Errorf("make directory: %w", err)
@@ -25,6 +27,8 @@ func (e *Engine) APICertificate() (certFile, keyFile string, err error) {
 
 // renewAPICertificate renews what APICertificate once made.
 func (e *Engine) renewAPICertificate() error {
+	e.apiCertificate.Lock()
+	defer e.apiCertificate.Unlock()
 	_, err := os.Stat(e.apiCertificateDir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -43,6 +43,8 @@ type Engine struct {
 	spares    *postgres.Spares
 	states    *instanceStates
 
+	apiCertificate sync.Mutex // held while the API's certificate is issued
+
 	// ctx ends when Close begins; work counts what runs by itself.
 	ctx    context.Context
 	cancel context.CancelFunc

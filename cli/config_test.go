@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// loadConfig reads the settings as serve does.
+func loadConfig(t *testing.T, args ...string) (config, error) {
+	t.Helper()
+	var c config
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	c.registerServe(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return c, c.load(flags)
+}
+
+func configFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "holdfast.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestConfigPrecedence(t *testing.T) {
+	file := configFile(t, `
+listen = "127.0.0.1:1"
+spares = 7
+postgres_listen = ["127.0.0.1", "::1"]
+trash_retention = "2h"
+log_format = "json"
+no_first_key = true
+`)
+	t.Setenv("HOLDFAST_CONFIG", file)
+	t.Setenv("HOLDFAST_LISTEN", "127.0.0.1:2")
+	t.Setenv("HOLDFAST_SPARES", "8")
+	c, err := loadConfig(t, "--spares", "9")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Spares != 9 || c.Listen != "127.0.0.1:2" || c.LogFormat != "json" || !c.NoFirstKey {
+		t.Errorf("flag, variable and file gave %d, %s, %s, %t", c.Spares, c.Listen, c.LogFormat, c.NoFirstKey)
+	}
+	if c.TrashRetention != 2*time.Hour || strings.Join(c.PostgresListen, " ") != "127.0.0.1 ::1" {
+		t.Errorf("the file gave %s and %v", c.TrashRetention, c.PostgresListen)
+	}
+}
+
+func TestConfigRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		file string
+		says string
+	}{
+		"unknown key":      {file: `lsiten = "x"`, says: "lsiten"},
+		"config in config": {file: `config = "x"`, says: "config"},
+		"wrong type":       {file: `spares = "many"`, says: "spares"},
+		"no TOML":          {file: `spares = `, says: "config file"},
+		"no such file":     {args: []string{"--config", "/nowhere.toml"}, says: "/nowhere.toml"},
+		"listen":           {args: []string{"--listen", "8432"}, says: "host:port"},
+		"open in clear":    {args: []string{"--listen", "0.0.0.0:8432"}, says: "--insecure-http"},
+		"ports":            {args: []string{"--postgres-ports", "9000-8000"}, says: "LO-HI"},
+		"system ports":     {args: []string{"--postgres-ports", "1-8000"}, says: "LO-HI"},
+		"postgres listen":  {args: []string{"--postgres-listen", "localhost"}, says: "not an IP address"},
+		"relative bin":     {args: []string{"--postgres-bin", "bin"}, says: "absolute"},
+		"spares":           {args: []string{"--spares", "-1"}, says: "spares"},
+		"retention":        {args: []string{"--trash-retention", "-1h"}, says: "trash-retention"},
+		"half of TLS":      {args: []string{"--tls-cert", "x"}, says: "--tls-key"},
+		"TLS twice":        {args: []string{"--tls", "--tls-cert", "x", "--tls-key", "y"}, says: "either"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := c.args
+			if c.file != "" {
+				args = append(args, "--config", configFile(t, c.file))
+			}
+			if _, err := loadConfig(t, args...); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("it said: %v", err)
+			}
+		})
+	}
+}
+
+func TestConfigOpensUpWithTLS(t *testing.T) {
+	for _, args := range [][]string{
+		{"--listen", "0.0.0.0:8432", "--tls"},
+		{"--listen", "[::]:8432", "--insecure-http"},
+		{"--listen", "localhost:8432"},
+		{"--listen", "[::1]:8432"},
+	} {
+		if _, err := loadConfig(t, args...); err != nil {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+// The operator's commands read the same file, and pass over what is serve's.
+func TestConfigOfAnotherCommand(t *testing.T) {
+	var c config
+	flags := pflag.NewFlagSet("admin", pflag.ContinueOnError)
+	c.registerCommon(flags)
+	file := configFile(t, "listen = \"127.0.0.1:1\"\ndata_dir = \"/srv/holdfast\"\n")
+	if err := flags.Parse([]string{"--config", file}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.load(flags); err != nil || c.DataDir != "/srv/holdfast" {
+		t.Errorf("data directory %s, %v", c.DataDir, err)
+	}
+}
+
+func TestParseLife(t *testing.T) {
+	for text, want := range map[string]time.Duration{"": 0, "12h": 12 * time.Hour, "90d": 90 * 24 * time.Hour} {
+		if got, err := parseLife(text); err != nil || got != want {
+			t.Errorf("%q: %s, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"soon", "-1h", "0d", "d", "1.5d"} {
+		if _, err := parseLife(text); err == nil {
+			t.Errorf("%q is taken for a duration", text)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package cli_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestTLS serves the API with a certificate from the appliance's own
+// authority.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start("--tls")
+	authority, err := os.ReadFile(filepath.Join(m.dataDir, "tls", "ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(authority) {
+		t.Fatal("no certificate in ca.crt")
+	}
+	ask := func(c *tls.Config) error {
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: c, DisableKeepAlives: true}}
+		answer, err := client.Get(m.api + "/openapi.json")
+		if err == nil {
+			answer.Body.Close()
+		}
+		return err
+	}
+	if err := ask(&tls.Config{RootCAs: pool}); err != nil {
+		t.Errorf("with the authority's certificate: %v", err)
+	}
+	if err := ask(&tls.Config{}); err == nil {
+		t.Error("a client that does not know the authority trusts it")
+	}
+	if err := ask(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}); err == nil {
+		t.Error("TLS 1.1 is spoken")
+	}
+}
