@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -259,4 +260,58 @@ type zeros struct{}
 func (zeros) Read(p []byte) (int, error) {
 	clear(p)
 	return len(p), nil
+}
+
+func TestKillDuringCreate(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	project := m.project()
+	acknowledged := map[string]string{} // connection URL by name
+	for i, delay := range []time.Duration{0, 5 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond, 90 * time.Millisecond, 150 * time.Millisecond} {
+		name := fmt.Sprintf("d%d", i)
+		answered := make(chan string, 1)
+		go func() {
+			status, e := m.do("POST", "/databases", map[string]any{"project": project, "name": name})
+			var db database
+			if status == http.StatusOK && json.Unmarshal(e.Data, &db) == nil {
+				answered <- db.Credentials.ConnectionURL
+			}
+			close(answered)
+		}()
+		time.Sleep(delay) // the moment of death
+		m.kill()
+		if url := <-answered; url != "" {
+			acknowledged[name] = url
+		}
+		m.start()
+	}
+	var list []struct{ ID, Name string }
+	m.must("GET", "/databases", nil, &list)
+	there := map[string]bool{}
+	for _, db := range list {
+		there[db.Name] = true
+		m.awaitAvailable(db.ID)
+		if got := query(t, m.connectionURL(db.ID), "select 1"); got != "1" {
+			t.Errorf("database %s: %s", db.Name, got)
+		}
+	}
+	for name := range acknowledged {
+		if !there[name] {
+			t.Errorf("database %s was acknowledged and is gone", name)
+		}
+	}
+	dirs, err := os.ReadDir(filepath.Join(m.dataDir, "instances"))
+	if err != nil || len(dirs) != len(list) {
+		t.Errorf("%d directories for %d databases, %v", len(dirs), len(list), err)
+	}
+	postmasters := 0
+	for _, pid := range m.processes() {
+		if command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.Contains(string(command), "/instances/") {
+			postmasters++
+		}
+	}
+	if postmasters != len(list) {
+		t.Errorf("%d postmasters for %d databases", postmasters, len(list))
+	}
 }
