@@ -16,7 +16,8 @@ const (
 
 // settings returns a database's settings: fitted to the machine, then what
 // the operator has set. PostgreSQL takes the pages of shared buffers when it
-// first fills them, so that an idle database stays small.
+// first fills them, but writes their descriptors at its start, about 1 MB for
+// each 64: so an idle database stays small only while the buffers do.
 func (e *Engine) settings(db model.Database) map[string]string {
 	settings := map[string]string{}
 	if host, err := measureHost(e.cfg.DataDir); err == nil && host.MemoryTotal != nil {
@@ -31,7 +32,7 @@ func fitSettings(memory int64, databases int) map[string]string {
 	const mb = 1 << 20
 	part := memory / bufferShare / int64(max(databases, leastSharing))
 	return map[string]string{
-		"shared_buffers":       megabytes(clamp(part, 32*mb, 1024*mb)),
+		"shared_buffers":       megabytes(clamp(part, 32*mb, 256*mb)),
 		"effective_cache_size": megabytes(clamp(memory/2, 128*mb, 64*1024*mb)),
 		"work_mem":             megabytes(clamp(part/64, 4*mb, 64*mb)),
 		"maintenance_work_mem": megabytes(clamp(part/4, 32*mb, 512*mb)),
