@@ -18,6 +18,9 @@ const Prefix = "/v1"
 // defaultMaxBody is the size of the largest JSON body, in bytes.
 const defaultMaxBody = 1 << 20
 
+// bodyTimeout is how long a JSON body may take to arrive.
+const bodyTimeout = 30 * time.Second
+
 // Options of the API.
 type Options struct {
 	// BaseURL is how clients reach the appliance, without a slash at its end:
@@ -45,7 +48,7 @@ func New(e *engine.Engine, opts Options) (http.Handler, error) {
 	if opts.ConsoleURL == "" {
 		opts.ConsoleURL = opts.BaseURL
 	}
-	g := &gate{engine: e, log: opts.Log, maxBody: opts.MaxBodyBytes}
+	g := &gate{engine: e, log: opts.Log, maxBody: opts.MaxBodyBytes, bodyTimeout: bodyTimeout}
 	router := newRouter(g)
 	description := register(g, router, opts, (&handlers{engine: e, baseURL: opts.BaseURL, now: time.Now}).routes())
 	document, err := json.Marshal(description)

@@ -95,7 +95,7 @@ func (x *exchange) refuse(err error) { x.write(x.fail(err)) }
 
 func (x *exchange) write(f *Failure) {
 	x.SetStatus(f.GetStatus())
-	_ = writeJSON(x, f) // who went away needs no answer
+	_ = writeJSON(x, f) // a Failure can always be encoded
 }
 
 // setErrors makes huma's own complaints Failures. They are all about the form

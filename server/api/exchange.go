@@ -114,12 +114,14 @@ func (x *exchange) SetStatus(status int) { x.status = status }
 // BodyWriter implements huma.Context.
 func (x *exchange) BodyWriter() io.Writer { return x }
 
-// Write sends the whole answer. Bodies come in one piece, from writeJSON.
+// Write sends the whole answer: bodies come in one piece, from writeJSON. Who
+// went away needs no answer, so that there is no error.
 func (x *exchange) Write(body []byte) (int, error) {
 	x.began = true
 	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	x.w.WriteHeader(x.status)
-	return x.w.Write(body)
+	_, _ = x.w.Write(body)
+	return len(body), nil
 }
 
 func (x *exchange) meta() Meta { return Meta{RequestID: x.call.RequestID} }

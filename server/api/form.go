@@ -103,9 +103,6 @@ func known(what string, names []string) string {
 	return "the " + what + " are " + strings.Join(names, ", ")
 }
 
-// bodyTimeout is how long a JSON body may take to arrive.
-const bodyTimeout = 30 * time.Second
-
 // readBody reads the JSON body, checks it, and puts it back for huma.
 func (x *exchange) readBody() error {
 	body, err := x.receive()
@@ -132,36 +129,32 @@ func (x *exchange) readBody() error {
 	return nil
 }
 
-// receive reads the body within its limits of size and time. The deadline is
-// taken back: the server goes on reading, to notice when the client goes away,
-// and would take the deadline for that.
+// receive reads the body within its limits of size and time. net/http itself
+// takes the deadline back at the body's end.
 func (x *exchange) receive() ([]byte, error) {
 	if x.r.Body == nil || x.r.Body == http.NoBody {
 		return nil, nil
 	}
-	x.allow(bodyTimeout)
+	x.allow(x.gate.bodyTimeout)
 	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, x.gate.maxBody))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return nil, model.Invalid("body", "must have at most %d bytes", x.gate.maxBody)
 	}
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, x.unreadable(err)
 	}
-	x.allow(0)
 	return body, nil
 }
 
-// allow bounds how long the body may take from now on; 0 is without bound.
+// allow bounds how long the body may take from now on.
 func (x *exchange) allow(d time.Duration) {
-	var deadline time.Time
-	if d > 0 {
-		deadline = time.Now().Add(d)
-	}
-	_ = http.NewResponseController(x.w).SetReadDeadline(deadline) // a test's recorder has none
+	_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(d)) // a test's recorder has none
 }
 
-// unreadable says that a body ended before it was whole.
-func unreadable(err error) error {
+// unreadable says that a body ended before it was whole. The connection goes
+// with it: the server would wait for the rest before it answers.
+func (x *exchange) unreadable(err error) error {
+	x.w.Header().Set("Connection", "close")
 	return &model.Error{
 		Code:    model.CodeValidation,
 		Message: "body: could not be read to its end; send it whole, and as long as announced",

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/julienschmidt/httprouter"
 
@@ -14,9 +15,11 @@ import (
 // gate is what every request passes before anything of it is read but its
 // head: first 401, then 403, then 429, then 422 on its form.
 type gate struct {
-	engine  *engine.Engine
-	log     *slog.Logger
-	maxBody int64
+	engine *engine.Engine
+	log    *slog.Logger
+	// maxBody and bodyTimeout bound a JSON body.
+	maxBody     int64
+	bodyTimeout time.Duration
 }
 
 // admit lets the exchange's request in, or says what keeps it out.
@@ -80,6 +83,6 @@ func (g *gate) document(text []byte) httprouter.Handle {
 		defer x.end()
 		_ = x.identify()
 		x.SetStatus(http.StatusOK)
-		_, _ = x.Write(text) // who went away needs no answer
+		_, _ = x.Write(text)
 	}
 }

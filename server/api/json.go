@@ -24,16 +24,14 @@ func jsonFormat() huma.Format {
 	return huma.Format{Marshal: writeJSON, Unmarshal: json.Unmarshal}
 }
 
-// writeJSON encodes v, with <, > and & as they are: nothing here is embedded
-// in HTML. A client that went away is not an error.
+// writeJSON encodes v in one write, with <, > and & as they are: nothing here
+// is embedded in HTML.
 func writeJSON(w io.Writer, v any) error {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
+	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(v); err != nil {
 		return fmt.Errorf("encode answer: %w", err)
 	}
-	_, _ = w.Write(text.Bytes())
 	return nil
 }
 

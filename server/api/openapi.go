@@ -62,10 +62,21 @@ func finishDescription(doc *huma.OpenAPI) {
 			describeHeaders(op)
 		}
 	}
-	// A later version may add fields to answers; requests are closed.
 	for name, schema := range doc.Components.Schemas.Map() {
+		// A later version may add fields to answers; requests are closed.
 		if schema.Type == huma.TypeObject && !requests[name] {
 			schema.AdditionalProperties = true
+		}
+		allowNull(schema)
+	}
+}
+
+// allowNull lists null among the values of properties that may be null and
+// have a list of values.
+func allowNull(schema *huma.Schema) {
+	for _, property := range schema.Properties {
+		if property.Nullable && len(property.Enum) > 0 {
+			property.Enum = append(property.Enum, nil)
 		}
 	}
 }

@@ -131,6 +131,33 @@ func TestDescriptionIsWhole(t *testing.T) {
 	}
 }
 
+// TestSchemas checks that answers leave no field out, and that values that
+// may be null are documented so.
+func TestSchemas(t *testing.T) {
+	w := open(t)
+	requests := map[string]bool{}
+	for _, item := range w.doc.doc.Paths.Map() {
+		for _, op := range item.Operations() {
+			if op.RequestBody != nil && op.RequestBody.Value.Content["application/json"] != nil {
+				requests[op.RequestBody.Value.Content["application/json"].Schema.Ref] = true
+			}
+		}
+	}
+	for name, schema := range w.doc.doc.Components.Schemas {
+		for field, property := range schema.Value.Properties {
+			if !requests["#/components/schemas/"+name] && !slices.Contains(schema.Value.Required, field) {
+				t.Errorf("%s.%s may be missing; absent is null", name, field)
+			}
+			if p := property.Value; p.Type.Includes("null") && len(p.Enum) > 0 && !slices.Contains(p.Enum, nil) {
+				t.Errorf("%s.%s may be null, which is not among its values", name, field)
+			}
+			if strings.HasPrefix(field, "$") {
+				t.Errorf("%s has %s", name, field)
+			}
+		}
+	}
+}
+
 // checkClosed sees to it that a body has no room for unknown fields.
 func checkClosed(t *testing.T, what string, body *openapi3.MediaType) {
 	t.Helper()

@@ -94,11 +94,8 @@ func (b *incoming) describe(upload *engine.Upload) (err error) {
 func (b *incoming) Read(p []byte) (int, error) {
 	b.x.allow(uploadIdle)
 	n, err := b.body.Read(p)
-	switch {
-	case errors.Is(err, io.EOF):
-		b.x.allow(0)
-	case err != nil:
-		err = unreadable(err)
+	if err != nil && err != io.EOF {
+		err = b.x.unreadable(err)
 	}
 	return n, err
 }
