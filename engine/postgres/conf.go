@@ -94,6 +94,7 @@ func (c Config) defaults(bin Binaries) map[string]string {
 		"max_wal_size":                    "256MB",
 		"min_wal_size":                    "32MB",
 		"hot_standby":                     "on",
+		"recovery_init_sync_method":       recoverySync(),
 		"restart_after_crash":             "on",
 		"password_encryption":             "scram-sha-256",
 		"datestyle":                       "iso, mdy",

@@ -130,7 +130,7 @@ func (l launcher) startOnce(ctx context.Context, spec Spec) (*process, error) {
 // pipe and ends.
 func awaitLog(dir string, limit time.Duration) {
 	for began := time.Now(); len(processesOf(dir)) > 0 && time.Since(began) < limit; {
-		time.Sleep(2 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond)
 	}
 }
 

@@ -18,9 +18,15 @@ type watch struct {
 
 // newWatch pins the process pid; syscall.ESRCH when there is none.
 func newWatch(pid int) (*watch, error) {
-	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("pidfd_open", err)
+	}
+	// The poller takes only what does not block. (PIDFD_NONBLOCK would ask
+	// for Linux 5.10; this works from 5.3 on, as pidfd_open itself.)
+	if err := unix.SetNonblock(fd, true); err != nil {
+		_ = unix.Close(fd)
+		return nil, os.NewSyscallError("fcntl", err)
 	}
 	return &watch{pid, os.NewFile(uintptr(fd), "pidfd")}, nil
 }
