@@ -55,6 +55,7 @@ type machine struct {
 	dataDir string
 	listen  string
 	ports   string
+	env     []string // in addition
 
 	api   string // base URL with /v1
 	key   string
@@ -115,6 +116,7 @@ func (m *machine) start(args ...string) {
 	cmd := exec.Command(program, all...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stderr = m.log
+	cmd.Env = append(os.Environ(), m.env...)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		m.t.Fatal(err)

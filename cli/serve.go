@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -61,6 +62,9 @@ func serve(ctx context.Context, c config, stdout, stderr io.Writer) (err error) 
 	if err := giveUpRoot(c.DataDir, c.User, true); err != nil {
 		return err
 	}
+	if err := forgetLibpqEnvironment(); err != nil {
+		return err
+	}
 	if err := makeDataDir(c.DataDir); err != nil {
 		return err
 	}
@@ -74,6 +78,21 @@ func serve(ctx context.Context, c config, stdout, stderr io.Writer) (err error) 
 		err = errors.Join(err, eng.Close(closing))
 	}()
 	return run(ctx, c, eng, listener, log, stdout)
+}
+
+// forgetLibpqEnvironment removes the variables by which libpq and pgx are told
+// where to connect (PGHOST, PGSERVICE, …): they are about some other database.
+func forgetLibpqEnvironment() error {
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, "PG") {
+			continue
+		}
+		if err := os.Unsetenv(name); err != nil {
+			return fmt.Errorf("forget %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // run starts what was opened, says where it is, and serves.

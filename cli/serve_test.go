@@ -42,6 +42,16 @@ func TestServeAnnouncesItselfAndEndsCleanly(t *testing.T) {
 	})
 }
 
+func TestServeIgnoresTheEnvironmentOfClients(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.env = []string{"PGSERVICE=nothing", "PGHOST=192.0.2.1", "PGSSLMODE=nonsense", "PGPORT=x"}
+	m.start()
+	if db := m.createDatabase("shop"); db.Status != "available" {
+		t.Errorf("database: %+v", db)
+	}
+}
+
 func TestServeWithoutFirstKey(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

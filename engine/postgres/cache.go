@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"holdfast/engine/publish"
 )
 
 // asidePrefix begins the names of directories in the making in a cache.
@@ -59,7 +61,7 @@ func (s Search) aside() (string, error) {
 
 // publishDir gives a directory its final name once all of it is durable.
 func publishDir(from, to string) error {
-	if err := syncTree(from); err != nil {
+	if err := publish.Tree(from); err != nil {
 		return err
 	}
 	return moveDir(from, to)

@@ -17,6 +17,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"holdfast/engine/publish"
 )
 
 // Names of the CA's files. The key comes first when a CA is made, so that a
@@ -80,10 +82,10 @@ func createCA(dir string) (CA, error) {
 	if err != nil {
 		return CA{}, fmt.Errorf("make CA: %w", err)
 	}
-	if err := publish(filepath.Join(dir, caKeyFile), keyPEM, 0o600); err != nil {
+	if err := publish.File(filepath.Join(dir, caKeyFile), keyPEM, 0o600); err != nil {
 		return CA{}, err
 	}
-	if err := publish(filepath.Join(dir, caCertificateFile), certPEM, 0o644); err != nil {
+	if err := publish.File(filepath.Join(dir, caCertificateFile), certPEM, 0o644); err != nil {
 		return CA{}, err
 	}
 	return parseCA(certPEM, keyPEM)
@@ -147,13 +149,13 @@ func (ca CA) Issue(dir string, hosts []string, validFor time.Duration) error {
 // to issue again.
 func publishPair(dir string, certPEM, keyPEM []byte) error {
 	cert, key := filepath.Join(dir, certificateFile), filepath.Join(dir, keyFile)
-	if err := stage(key, keyPEM, 0o600); err != nil {
+	if err := publish.Stage(key, keyPEM, 0o600); err != nil {
 		return err
 	}
-	if err := stage(cert, certPEM, 0o600); err != nil {
+	if err := publish.Stage(cert, certPEM, 0o600); err != nil {
 		return err
 	}
-	return settle(key, cert)
+	return publish.Settle(key, cert)
 }
 
 // addHosts puts each host where verifiers look for its kind.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"holdfast/engine/publish"
 )
 
 // Names of the files in a data directory that this package writes.
@@ -38,7 +40,7 @@ func WriteConfig(bin Binaries, dir string, c Config) (changed bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("write %s: %w", confFile, err)
 	}
-	return publishChanged(filepath.Join(dir, confFile), []byte(text), 0o600)
+	return publish.FileIfChanged(filepath.Join(dir, confFile), []byte(text), 0o600)
 }
 
 func (c Config) render(bin Binaries) (string, error) {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"holdfast/engine/publish"
 )
 
 // identMap is the name of the map in pg_ident.conf.
@@ -38,11 +40,11 @@ func WriteHBA(dir string, h HBA) (changed bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("write %s: %w", identFile, err)
 	}
-	first, err := publishChanged(filepath.Join(dir, hbaFile), []byte(rules), 0o600)
+	first, err := publish.FileIfChanged(filepath.Join(dir, hbaFile), []byte(rules), 0o600)
 	if err != nil {
 		return false, err
 	}
-	second, err := publishChanged(filepath.Join(dir, identFile), []byte(ident), 0o600)
+	second, err := publish.FileIfChanged(filepath.Join(dir, identFile), []byte(ident), 0o600)
 	return first || second, err
 }
 

@@ -76,36 +76,6 @@ func TestSocketDir(t *testing.T) {
 	}
 }
 
-func TestPublish(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "file")
-	for _, text := range []string{"first, and longer", "second"} {
-		if err := publish(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		data, err := os.ReadFile(path)
-		info, _ := os.Stat(path)
-		if err != nil || string(data) != text || info.Mode().Perm() != 0o600 {
-			t.Errorf("%q, %v, %v", data, info.Mode(), err)
-		}
-	}
-	if changed, err := publishChanged(path, []byte("second"), 0o600); changed || err != nil {
-		t.Errorf("the same again: %v, %v", changed, err)
-	}
-	if changed, err := publishChanged(path, []byte("third"), 0o600); !changed || err != nil {
-		t.Errorf("another: %v, %v", changed, err)
-	}
-	// When the temporary file cannot be made, what was there stays.
-	if err := os.Mkdir(staged(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := publish(path, []byte("fourth"), 0o600); err == nil {
-		t.Error("no error")
-	}
-	if data, _ := os.ReadFile(path); string(data) != "third" {
-		t.Errorf("a failure left %q", data)
-	}
-}
-
 func TestReadPIDFile(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := readPIDFile(dir); !errors.Is(err, os.ErrNotExist) {

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"holdfast/engine/publish"
 )
 
 // A spare's name says what it is good for: spare-<format>-<version>-<random>.
@@ -107,7 +109,7 @@ func tidy(dir string) error {
 	if err := os.RemoveAll(filepath.Join(dir, logDir)); err != nil {
 		return fmt.Errorf("tidy spare: %w", err)
 	}
-	return syncTree(dir)
+	return publish.Tree(dir)
 }
 
 // moveDir renames a directory, durably.
@@ -118,13 +120,13 @@ func moveDir(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
-	if err := syncDir(filepath.Dir(to)); err != nil {
+	if err := publish.Dir(filepath.Dir(to)); err != nil {
 		return err
 	}
 	if filepath.Dir(from) == filepath.Dir(to) {
 		return nil
 	}
-	return syncDir(filepath.Dir(from))
+	return publish.Dir(filepath.Dir(from))
 }
 
 // discard removes an unfinished or outdated spare, and first ends the
