@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -25,6 +26,7 @@ type helperArgs struct {
 	Store  string
 	Source Result
 	Dir    string
+	Stop   int64 // percent of the restore to wait at, for ever
 }
 
 // helper is the command to start it. The binary's path may lie in a directory
@@ -61,8 +63,12 @@ func helperDo(task string, args helperArgs) error {
 	}
 	defer store.Close()
 	if task == "restore" {
-		// One line for each megabyte or so, so that the test can kill in time.
-		return Restore(ctx, store, args.Source, args.Dir, RestoreOptions{Progress: func(done, total int64) { fmt.Println(done, total) }})
+		return Restore(ctx, store, args.Source, args.Dir, RestoreOptions{Progress: func(done, total int64) {
+			if done*100 >= total*args.Stop {
+				fmt.Println("stopped")
+				time.Sleep(time.Hour) // until the test kills us
+			}
+		}})
 	}
 	conn, err := pgconn.Connect(ctx, args.URL)
 	if err != nil {

@@ -16,8 +16,8 @@ func TestMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes a database of 300 MB")
 	}
-	if runtime.GOOS != "linux" {
-		t.Skip("reads /proc/self/status")
+	if runtime.GOOS != "linux" || raceDetector {
+		t.Skip("reads /proc/self/status, which the race detector multiplies")
 	}
 	c := newCluster(t)
 	c.pgbench(20)

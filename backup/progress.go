@@ -1,25 +1,23 @@
 package backup
 
-import "time"
+// progressEvery is how many bytes pass between two calls of Progress.
+const progressEvery = 1 << 20
 
-// progressEvery is how often a caller hears of progress at most.
-const progressEvery = 100 * time.Millisecond
-
-// progress counts bytes and tells whoever wants to know, from the goroutine
-// that does the work.
+// progress counts bytes and tells whoever wants to know, in the goroutine that
+// does the work.
 type progress struct {
 	tell  func(doneBytes, totalBytes int64)
 	total int64
 	done  int64
-	last  time.Time
+	told  int64
 }
 
 func (p *progress) add(n int) {
 	p.done += int64(n)
-	if p.tell == nil || time.Since(p.last) < progressEvery {
+	if p.tell == nil || p.done-p.told < progressEvery {
 		return
 	}
-	p.last = time.Now()
+	p.told = p.done
 	p.tell(p.done, max(p.done, p.total))
 }
 

@@ -10,8 +10,8 @@ import (
 
 // RestoreOptions are options of Restore.
 type RestoreOptions struct {
-	// Progress, if set, is called now and then, and at the end, with the bytes
-	// of the archive unpacked and how many there are.
+	// Progress, if set, is called for every MiB, and at the end, with the bytes
+	// of the archive unpacked and how many there are. The restore waits for it.
 	Progress func(doneBytes, totalBytes int64)
 }
 

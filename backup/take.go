@@ -16,8 +16,9 @@ type Options struct {
 	// Label is what the server notes in the backup, at most 1000 bytes.
 	Label string
 
-	// Progress, if set, is called now and then, and at the end, with the bytes
-	// received and the server's estimate of how many there will be.
+	// Progress, if set, is called for every MiB, and at the end, with the bytes
+	// received and the server's estimate of how many there will be. The backup
+	// waits for it.
 	Progress func(doneBytes, totalBytes int64)
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -134,6 +135,33 @@ func TestConnectionIsReusable(t *testing.T) {
 	}
 }
 
+// TestWALIsKept makes the server want to recycle the WAL that the backup under
+// way needs.
+func TestWALIsKept(t *testing.T) {
+	c := newCluster(t)
+	c.pgbench(2)
+	store, _ := openStore(t)
+	var once sync.Once
+	result, err := Take(t.Context(), c.replication(), store, Options{Progress: func(int64, int64) {
+		once.Do(func() {
+			for range 8 {
+				c.query("select pg_logical_emit_message(true, 'x', repeat('x', 9000000)), pg_switch_wal()")
+				c.query("checkpoint")
+			}
+		})
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "r")
+	if err := Restore(t.Context(), store, result, dir, RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := startCluster(t, dir).query(balances); got != "1" {
+		t.Errorf("%s different sums", got)
+	}
+}
+
 func TestCancel(t *testing.T) {
 	c := newCluster(t)
 	c.pgbench(4)
@@ -178,9 +206,17 @@ func TestServerKilled(t *testing.T) {
 	c := newCluster(t)
 	c.pgbench(2)
 	store, storeDir := openStore(t)
+	conn := c.replication()
+	walsender := int(conn.PID())
 	var once sync.Once
-	_, err := Take(t.Context(), c.replication(), store, Options{Progress: func(int64, int64) {
-		once.Do(func() { c.crash() })
+	_, err := Take(t.Context(), conn, store, Options{Progress: func(int64, int64) {
+		once.Do(func() {
+			c.crash()
+			// It would notice only when it has nothing to send.
+			if err := syscall.Kill(walsender, syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+		})
 	}})
 	if err == nil {
 		t.Fatal("a backup of a killed server succeeded")
