@@ -32,7 +32,7 @@ func (tx *Tx) AppendAudit(entry *model.AuditEntry, keep uint64) error {
 		return fmt.Errorf("make audit bucket: %w", err)
 	}
 	b.FillPercent = 0.95 // entries are only ever appended
-	if err := tx.chain(b, entry); err != nil {
+	if entry.PreviousHash, err = tx.head(b, entry.Organization); err != nil {
 		return err
 	}
 	text, err := sealAudit(entry)
@@ -46,19 +46,25 @@ func (tx *Tx) AppendAudit(entry *model.AuditEntry, keep uint64) error {
 	if err := b.Put(auditKey(number), frame(text)); err != nil {
 		return fmt.Errorf("store audit entry: %w", err)
 	}
+	if tx.heads == nil {
+		tx.heads = map[string]string{}
+	}
+	tx.heads[entry.Organization] = entry.Hash
 	return tx.pruneAudit(b, entry.Organization, number, keep)
 }
 
-func (tx *Tx) chain(b *bbolt.Bucket, entry *model.AuditEntry) error {
-	entry.PreviousHash = string(tx.Setting(auditAnchor + entry.Organization))
-	if key, data := b.Cursor().Last(); key != nil {
-		last, err := decodeAudit(entry.Organization, key, data)
-		if err != nil {
-			return err
-		}
-		entry.PreviousHash = last.Hash
+// head returns the hash the next entry follows: that of the newest entry, or
+// of the newest pruned one.
+func (tx *Tx) head(b *bbolt.Bucket, organization string) (string, error) {
+	if hash, ok := tx.heads[organization]; ok {
+		return hash, nil
 	}
-	return nil
+	key, data := b.Cursor().Last()
+	if key == nil {
+		return string(tx.Setting(auditAnchor + organization)), nil
+	}
+	last, err := decodeAudit(organization, key, data)
+	return last.Hash, err
 }
 
 // pruneBatch bounds how much one append prunes; it is more than one, so that

@@ -50,6 +50,12 @@ func TestDropBucket(t *testing.T) {
 			update(t, db, func(tx *Tx) error { return tx.Buckets().Insert(bucket("bucket_2")) })
 			fill(t, db, "bucket_2", fill(t, db, "bucket_1", 1, n), 3)
 			update(t, db, func(tx *Tx) error { return tx.DropBucket("bucket_1") })
+			view(t, db, func(tx *Tx) error {
+				if at := len(tx.DiscardedBlobs(2 * dropBatch)); at != min(n, dropBatch) {
+					t.Errorf("the transaction discarded %d", at)
+				}
+				return nil
+			})
 			expectGone(t, db, "bucket_1")
 			if err := check(db); err != nil {
 				t.Fatal(err)

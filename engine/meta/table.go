@@ -51,7 +51,7 @@ func (t Table[T]) indexBucket(name string) *bbolt.Bucket {
 func (t Table[T]) Get(id string) (T, error) {
 	var record T
 	data := t.bucket().Get([]byte(id))
-	if id == "" || data == nil {
+	if data == nil {
 		return record, ErrNotFound
 	}
 	err := decodeRecord(t.schema.name+"/"+id, data, &record)

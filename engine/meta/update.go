@@ -12,12 +12,19 @@ import (
 // failing change makes the others repeat.
 const maxBatch = 256
 
-// commit is one change that waits to be made durable.
+// commit is one change that waits to be made durable. It is the loop's until
+// answered is closed, and then its caller's again.
 type commit struct {
 	change    func(*Tx) error
 	committed []func()
 	panic     any
-	result    chan error // holds one; sending to it hands the commit back
+	err       error
+	answered  chan struct{}
+}
+
+func (c *commit) answer(err error) {
+	c.err = err
+	close(c.answered)
 }
 
 // View runs read on a consistent snapshot. It must not be held across
@@ -39,38 +46,35 @@ func (db *DB) View(read func(*Tx) error) error {
 // must not call Update; its panic reaches the caller of Update alone. An error
 // of the disk in the very last sync leaves open what a restart will find.
 func (db *DB) Update(change func(*Tx) error) error {
-	c := &commit{change: change, result: make(chan error, 1)}
+	c := &commit{change: change, answered: make(chan struct{})}
 	select {
 	case db.queue <- c:
 	case <-db.done:
 		return ErrClosed
 	}
 	select {
-	case err := <-c.result:
-		return c.end(err)
+	case <-c.answered:
 	case <-db.done:
+		select { // the loop has ended, and it answers what it tries before it does
+		case <-c.answered:
+		default:
+			return ErrClosed
+		}
 	}
-	// What was committed has its result before done is closed; what has none
-	// was queued too late and never tried.
-	select {
-	case err := <-c.result:
-		return c.end(err)
-	default:
-		return ErrClosed
-	}
+	return c.end()
 }
 
 // end does what is left to the goroutine that asked for the change.
-func (c *commit) end(err error) error {
+func (c *commit) end() error {
 	if c.panic != nil {
 		panic(c.panic)
 	}
-	if err == nil {
+	if c.err == nil {
 		for _, then := range c.committed {
 			then()
 		}
 	}
-	return err
+	return c.err
 }
 
 func (db *DB) commitLoop() {
@@ -121,11 +125,11 @@ func (db *DB) commit(batch []*commit) {
 		})
 		if failed < 0 {
 			for _, c := range batch {
-				c.result <- err
+				c.answer(err)
 			}
 			return
 		}
-		batch[failed].result <- err
+		batch[failed].answer(err)
 		batch = append(batch[:failed:failed], batch[failed+1:]...)
 	}
 }

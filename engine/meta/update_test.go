@@ -3,11 +3,9 @@ package meta
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -327,95 +325,4 @@ func TestCloseDuringLoad(t *testing.T) {
 			return true
 		})
 	}
-}
-
-// TestEveryWaiterHearsOfAFullDisk takes the disk away under a batch.
-func TestEveryWaiterHearsOfAFullDisk(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "meta.db")
-	db := openChecked(t, path)
-	update(t, db, set("before", "set"))
-	for round := range 3 {
-		repair := breakDisk(t, path)
-		changes := make([]func(*Tx) error, 10)
-		for i := range changes {
-			changes[i] = func(tx *Tx) error {
-				tx.OnCommit(func() { t.Error("OnCommit was called") })
-				return tx.PutSetting(fmt.Sprint(i), make([]byte, 1<<uint(8+4*round))) // the last grow the file
-			}
-		}
-		outcomes := togetherFailing(t, db, changes...)
-		repair()
-		for i, o := range outcomes {
-			if o.err == nil || o.panic != nil || setting(t, db, fmt.Sprint(i)) != "" {
-				t.Errorf("round %d, change %d: %v, and it left %d bytes", round, i, o, len(setting(t, db, fmt.Sprint(i))))
-			}
-		}
-		if err := check(db); err != nil {
-			t.Fatal(err)
-		}
-		update(t, db, set("after", "set"))
-	}
-	if setting(t, db, "before") != "set" || setting(t, db, "after") != "set" {
-		t.Error("changes before or after are lost")
-	}
-}
-
-// togetherFailing is together, but the change that holds the others up fails
-// by itself and so leaves the disk alone.
-func togetherFailing(t *testing.T, db *DB, changes ...func(*Tx) error) []outcome {
-	t.Helper()
-	release, held := make(chan struct{}), make(chan struct{})
-	var all sync.WaitGroup
-	all.Go(func() { _ = db.Update(func(*Tx) error { close(held); <-release; return errors.New("leave me out") }) })
-	<-held
-	outcomes := make([]outcome, len(changes))
-	for i, change := range changes {
-		all.Go(func() {
-			defer func() { outcomes[i].panic = recover() }()
-			outcomes[i].err = db.Update(change)
-		})
-	}
-	waitFor(t, "the changes are queued", func() bool { return len(db.queue) == len(changes) })
-	close(release)
-	all.Wait()
-	return outcomes
-}
-
-// breakDisk puts a read-only descriptor in place of the store's, so that every
-// write fails until the returned function is called.
-func breakDisk(t *testing.T, path string) (repair func()) {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	readOnly, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer readOnly.Close()
-	for _, entry := range entries {
-		var fd int
-		if _, err := fmt.Sscan(entry.Name(), &fd); err != nil {
-			t.Fatal(err)
-		}
-		if target, err := os.Readlink("/proc/self/fd/" + entry.Name()); err != nil || target != path {
-			continue
-		}
-		kept, err := syscall.Dup(fd)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := syscall.Dup3(int(readOnly.Fd()), fd, syscall.O_CLOEXEC); err != nil {
-			t.Fatal(err)
-		}
-		return func() {
-			if err := errors.Join(syscall.Dup3(kept, fd, syscall.O_CLOEXEC), syscall.Close(kept)); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	t.Fatal("the store's descriptor is not found")
-	return nil
 }

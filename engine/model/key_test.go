@@ -136,7 +136,9 @@ func TestWellFormedKeyRefusesEveryTransposition(t *testing.T) {
 func TestWellFormedKeyRefuses(t *testing.T) {
 	t.Parallel()
 	key := anyKey(t)
-	foreign := KeyPrefix + strings.Repeat("-", keyRandom) // right sum, wrong alphabet
+	// With the right sum, but the wrong alphabet or prefix.
+	foreign := KeyPrefix + strings.Repeat("-", keyRandom)
+	other := "sk_test_hf_" + key[len(KeyPrefix):len(key)-keyChecksum]
 	for name, text := range map[string]string{
 		"nothing":           "",
 		"only the prefix":   KeyPrefix,
@@ -148,6 +150,7 @@ func TestWellFormedKeyRefuses(t *testing.T) {
 		"no prefix":         strings.Repeat("x", len(KeyPrefix)) + key[len(KeyPrefix):],
 		"a twice-sent key":  key + key,
 		"no base62":         foreign + keyCheck(foreign),
+		"another's prefix":  other + keyCheck(other),
 		"a NUL in the body": key[:20] + "\x00" + key[21:],
 	} {
 		if WellFormedKey(text) {

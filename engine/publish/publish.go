@@ -5,6 +5,7 @@ package publish
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -18,25 +19,36 @@ func File(path string, data []byte, mode fs.FileMode) error {
 	if err := Stage(path, data, mode); err != nil {
 		return err
 	}
-	return Settle(path)
+	if err := Settle(path); err != nil {
+		_ = os.Remove(staged(path))
+		return err
+	}
+	return nil
 }
 
-// FileIfChanged is File that leaves a file alone when it already holds
-// data, and reports whether it wrote.
+// FileIfChanged is File that leaves a file alone when it already holds data
+// with that mode, and reports whether it wrote.
 func FileIfChanged(path string, data []byte, mode fs.FileMode) (bool, error) {
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
-		return false, nil
+	info, err := os.Lstat(path)
+	if err == nil && info.Mode() == mode {
+		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
+			return false, nil
+		}
 	}
 	return true, File(path, data, mode)
 }
 
 // Stage writes data, durably, to the temporary name of path.
 func Stage(path string, data []byte, mode fs.FileMode) error {
-	f, err := os.OpenFile(staged(path), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	// A leftover may be another user's, or a link to somewhere else.
+	if err := os.Remove(staged(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("publish %s: %w", filepath.Base(path), err)
+	}
+	f, err := os.OpenFile(staged(path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return fmt.Errorf("publish %s: %w", filepath.Base(path), err)
 	}
-	err = f.Chmod(mode) // the umask, and a leftover of another mode
+	err = f.Chmod(mode) // the umask
 	if err == nil {
 		_, err = f.Write(data)
 	}
@@ -53,8 +65,8 @@ func Stage(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// Settle gives what Stage wrote its names, and makes them durable. The paths
-// lie in one directory.
+// Settle gives what Stage wrote its names, one after the other, and makes them
+// durable. The paths, one at least, lie in one directory.
 func Settle(paths ...string) error {
 	for _, path := range paths {
 		if err := os.Rename(staged(path), path); err != nil {
