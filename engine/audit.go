@@ -10,12 +10,12 @@ import (
 
 // change commits what fn changes together with the call's audit entry.
 func (e *Engine) change(call *model.Call, fn func(*meta.Tx) error) error {
-	return e.meta.Update(func(tx *meta.Tx) error {
+	return noRoom(e.meta.Update(func(tx *meta.Tx) error {
 		if err := fn(tx); err != nil {
 			return err
 		}
 		return e.audit(tx, call, nil)
-	})
+	}))
 }
 
 // audit adds the call's entry to the transaction; err is how the call ends.
@@ -72,6 +72,7 @@ const (
 type auditQueue struct {
 	engine  *Engine
 	entries chan model.AuditEntry
+	closing chan struct{}
 	done    chan struct{}
 	once    sync.Once
 
@@ -88,6 +89,7 @@ func startAuditQueue(e *Engine) *auditQueue {
 	q := &auditQueue{
 		engine:  e,
 		entries: make(chan model.AuditEntry, auditBacklog),
+		closing: make(chan struct{}),
 		done:    make(chan struct{}),
 		used:    map[string]keyUse{},
 	}
@@ -95,7 +97,15 @@ func startAuditQueue(e *Engine) *auditQueue {
 	return q
 }
 
-func (q *auditQueue) add(entry model.AuditEntry) { q.entries <- entry }
+// add queues an entry. One that comes after close is logged instead: its
+// request was cut off.
+func (q *auditQueue) add(entry model.AuditEntry) {
+	select {
+	case q.entries <- entry:
+	case <-q.done:
+		q.engine.log.Warn("a request outlived the audit log", "action", entry.Action, "request", entry.RequestID)
+	}
+}
 
 // touch notes that a key was used.
 func (q *auditQueue) touch(key string, use keyUse) {
@@ -104,18 +114,34 @@ func (q *auditQueue) touch(key string, use keyUse) {
 	q.used[key] = use
 }
 
-// close writes what is queued. No entry may be added after it.
+// close writes what is queued and ends the queue.
 func (q *auditQueue) close() {
-	q.once.Do(func() { close(q.entries) })
+	q.once.Do(func() { close(q.closing) })
 	<-q.done
 }
 
 func (q *auditQueue) run() {
 	defer close(q.done)
-	for entry := range q.entries {
-		batch := q.gather(entry)
-		if err := q.write(batch); err != nil {
-			q.engine.log.Error("write audit entries", "count", len(batch), "error", err)
+	for {
+		select {
+		case entry := <-q.entries:
+			q.write(q.gather(entry))
+		case <-q.closing:
+			q.write(q.rest())
+			return
+		}
+	}
+}
+
+// rest takes what is queued, without waiting for more.
+func (q *auditQueue) rest() []model.AuditEntry {
+	var batch []model.AuditEntry
+	for {
+		select {
+		case entry := <-q.entries:
+			batch = append(batch, entry)
+		default:
+			return batch
 		}
 	}
 }
@@ -127,11 +153,10 @@ func (q *auditQueue) gather(first model.AuditEntry) []model.AuditEntry {
 	defer timer.Stop()
 	for len(batch) < auditBacklog {
 		select {
-		case entry, ok := <-q.entries:
-			if !ok {
-				return batch
-			}
+		case entry := <-q.entries:
 			batch = append(batch, entry)
+		case <-q.closing:
+			return append(batch, q.rest()...)
 		case <-timer.C:
 			return batch
 		}
@@ -139,12 +164,13 @@ func (q *auditQueue) gather(first model.AuditEntry) []model.AuditEntry {
 	return batch
 }
 
-func (q *auditQueue) write(batch []model.AuditEntry) error {
+// write commits a batch, and with it when keys were last used.
+func (q *auditQueue) write(batch []model.AuditEntry) {
 	q.mu.Lock()
 	used := q.used
 	q.used = map[string]keyUse{}
 	q.mu.Unlock()
-	return q.engine.meta.Update(func(tx *meta.Tx) error {
+	err := q.engine.meta.Update(func(tx *meta.Tx) error {
 		for i := range batch {
 			if err := tx.AppendAudit(&batch[i], q.engine.cfg.AuditKeep); err != nil {
 				return err
@@ -160,4 +186,7 @@ func (q *auditQueue) write(batch []model.AuditEntry) error {
 		}
 		return nil
 	})
+	if err != nil {
+		q.engine.log.Error("write audit entries", "count", len(batch), "error", err)
+	}
 }

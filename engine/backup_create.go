@@ -122,13 +122,14 @@ func (e *Engine) endBackup(b model.Backup, op model.DatabaseOperation, result ba
 		return fmt.Errorf("encode backup: %w", err)
 	}
 	now := e.clock()
-	return e.meta.Update(func(tx *meta.Tx) error {
+	record := func(tx *meta.Tx) error {
 		_, err := tx.Backups().Update(b.ID, func(b *model.Backup) error {
-			b.CompletedAt, b.Status, b.Progress = &now, model.BackupCompleted, 100
+			b.CompletedAt = &now
 			if cause != nil {
 				b.Status, b.Error = model.BackupFailed, operationMessage(cause)
 				return nil
 			}
+			b.Status, b.Progress = model.BackupCompleted, 100
 			b.Source, b.Version, b.Timeline = source, result.PostgresVersion, result.Timeline
 			b.StartLSN, b.StopLSN = result.StartLSN, result.StopLSN
 			b.SizeBytes, b.StoredBytes = result.SizeBytes, result.StoredBytes
@@ -155,5 +156,6 @@ func (e *Engine) endBackup(b model.Backup, op model.DatabaseOperation, result ba
 			return nil
 		})
 		return err
-	})
+	}
+	return e.recordLater(e.meta.Update(record), "the end of a backup", record)
 }

@@ -130,10 +130,13 @@ func (e *Engine) prepareGeneration(ctx context.Context, db model.Database, op mo
 		return err
 	}
 	scratch.ID, scratch.HBA.Allow = op.ID, nil
-	scratch.Config = postgres.Config{Port: port, SocketDir: e.socketDir}
+	// The settings stay: recovery may need no less of some than the server had
+	// (max_prepared_transactions, max_locks_per_transaction).
+	scratch.Config.Port, scratch.Config.Listen = port, nil
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err := e.instances.Start(ctx, scratch); err != nil {
+		e.states.drop(op.ID)
 		return fmt.Errorf("recover restored data: %w", err)
 	}
 	provisionErr := e.provision(ctx, op.ID, db)
@@ -159,7 +162,7 @@ func (e *Engine) switchGeneration(ctx context.Context, db model.Database, op mod
 	}
 	superseded := db.Replaced
 	now := e.clock()
-	if _, err := e.endOperation(nil, op, nil, func(d *model.Database) {
+	if err := e.endOperation(op, func(d *model.Database) {
 		d.Generation = op.Generation
 		d.Replaced = &model.Replaced{Generation: db.Generation, At: now, ExpiresAt: now.Add(e.cfg.ReplacedRetention)}
 	}); err != nil {
@@ -174,7 +177,9 @@ func (e *Engine) switchGeneration(ctx context.Context, db model.Database, op mod
 }
 
 // undoSwitch brings the database back to what it was before the operation;
-// switched says that its instance was touched.
+// switched says that its instance was touched. When the old data does not
+// start either, that is tried on in the background, and the operation ends: as
+// long as it runs nobody can do anything about the database.
 func (e *Engine) undoSwitch(
 	ctx context.Context, db model.Database, op model.DatabaseOperation, switched bool, cause error,
 ) error {
@@ -183,14 +188,15 @@ func (e *Engine) undoSwitch(
 			return err
 		}
 		if err := e.startDatabase(ctx, db); err != nil {
-			return err
+			if ctx.Err() != nil {
+				return err
+			}
+			cause = errors.Join(cause, err)
 		}
 	}
-	if err := e.removeBuilt(db, op); err != nil {
-		return err
-	}
-	_, err := e.endOperation(nil, op, cause, nil)
-	return err
+	removeErr := e.removeBuilt(db, op)
+	_, err := e.concludeOperation(nil, op, cause)
+	return errors.Join(removeErr, err)
 }
 
 // removeBuilt removes the data directory the operation was building. The one

@@ -41,18 +41,13 @@ func (e *Engine) removeBlobs(refs []string) error {
 }
 
 // reconcileBlobs brings files and records in step after a start: discarded
-// blobs and blobs without a row are unlinked. What was written since the start
+// blobs and blobs without a row are unlinked. What was written since started
 // is left alone, its row may be on its way.
-func (e *Engine) reconcileBlobs(ctx context.Context) {
-	started, err := e.fileTime()
-	if err != nil {
-		e.log.Error("reconcile blobs", "error", err)
-		return
-	}
+func (e *Engine) reconcileBlobs(ctx context.Context, started time.Time) {
 	if err := e.removeDiscarded(); err != nil {
 		e.log.Error("remove discarded blobs", "error", err)
 	}
-	err = e.blobs.Walk(func(ref blobstore.Ref, size int64, written time.Time) error {
+	err := e.blobs.Walk(func(ref blobstore.Ref, size int64, written time.Time) error {
 		if ctx.Err() != nil || !written.Before(started) || e.blobKnown(ref) {
 			return ctx.Err()
 		}

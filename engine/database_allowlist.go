@@ -45,12 +45,12 @@ func (e *Engine) AllowlistSet(ctx context.Context, call *model.Call, id string, 
 	// applies it.
 	old := db
 	if db, err = e.recordAllowlist(id, allow, e.clock()); err != nil {
-		return Allowlist{}, err
+		return Allowlist{}, noRoom(err)
 	}
 	ended, err := e.applyAllowlist(ctx, db)
 	if err != nil {
 		_, undoErr := e.recordAllowlist(id, old.Allowlist, old.AllowlistUpdatedAt)
-		return Allowlist{}, errors.Join(err, undoErr, e.instances.Update(ctx, id, access(old)))
+		return Allowlist{}, errors.Join(noRoom(err), undoErr, e.instances.Update(ctx, id, access(old)))
 	}
 	call.Note("entries", fmt.Sprint(allow))
 	call.Note("sessions_terminated", fmt.Sprint(ended))

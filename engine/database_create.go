@@ -28,13 +28,14 @@ func (e *Engine) DatabaseCreate(ctx context.Context, call *model.Call, in NewDat
 	}
 	db, release, err := e.claimDatabase(call, in)
 	if err != nil {
-		return DatabaseView{}, Connection{}, err
+		return DatabaseView{}, Connection{}, noRoom(err)
 	}
 	defer release()
 	// A client that goes away does not stop half-way what was begun.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
 	defer cancel()
 	if db, err = e.buildDatabase(ctx, db); err != nil {
+		err = noRoom(err)
 		return DatabaseView{}, Connection{}, errors.Join(err, e.forgetDatabase(ctx, call, db, err))
 	}
 	db, err = e.publishDatabase(call, db.ID)
@@ -166,11 +167,14 @@ func (e *Engine) forgetDatabase(ctx context.Context, call *model.Call, db model.
 	if err := os.RemoveAll(e.databaseDirectory(db.ID)); err != nil {
 		return fmt.Errorf("remove database directory: %w", err)
 	}
-	return e.meta.Update(func(tx *meta.Tx) error {
+	err := e.meta.Update(func(tx *meta.Tx) error {
 		if err := tx.Databases().Delete(db.ID); err != nil {
 			return err
 		}
 		return e.audit(tx, call, cause)
+	})
+	return e.recordLater(err, "that a database could not be made", func(tx *meta.Tx) error {
+		return tx.Databases().Delete(db.ID)
 	})
 }
 
@@ -186,5 +190,6 @@ func (e *Engine) stopInstance(ctx context.Context, id string) error {
 		e.log.Warn("instance was stopped by force", "database", id, "error", err)
 	}
 	e.stats.drop(id)
+	e.states.drop(id)
 	return nil
 }

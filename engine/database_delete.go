@@ -34,7 +34,7 @@ func (e *Engine) DatabaseDelete(ctx context.Context, call *model.Call, id string
 	}
 	op, err := e.beginOperation(db, model.OperationDelete, model.DatabaseDeleting, "stopping")
 	if err != nil {
-		return time.Time{}, err
+		return time.Time{}, noRoom(err)
 	}
 	return e.finishDelete(ctx, call, db, op.ID)
 }
@@ -47,7 +47,7 @@ func (e *Engine) finishDelete(ctx context.Context, call *model.Call, db model.Da
 	}
 	now := e.clock()
 	trash := model.Trash{At: now, Until: now.Add(e.cfg.TrashRetention)}
-	err := e.change(call, func(tx *meta.Tx) error {
+	discard := func(tx *meta.Tx) error {
 		if err := e.closeOperation(tx, op, nil); err != nil {
 			return err
 		}
@@ -56,8 +56,8 @@ func (e *Engine) finishDelete(ctx context.Context, call *model.Call, db model.Da
 			return nil
 		})
 		return err
-	})
-	if err != nil {
+	}
+	if err := e.recordLater(e.change(call, discard), "the end of a database", discard); err != nil {
 		return time.Time{}, err
 	}
 	if e.cfg.TrashRetention <= 0 {
@@ -66,9 +66,13 @@ func (e *Engine) finishDelete(ctx context.Context, call *model.Call, db model.Da
 	return trash.Until, nil
 }
 
-// purge removes a database for good: its files first, so that its record, the
-// tombstone, is there until nothing else is.
+// purge removes a database in the trash for good: its files first, so that
+// its record, the tombstone, is there until nothing else is. One whose removal
+// was interrupted cannot be brought back; the next sweep goes on with it.
 func (e *Engine) purge(db model.Database) error {
+	if err := e.meta.Update(func(tx *meta.Tx) error { return e.beginPurge(tx, db.ID) }); err != nil {
+		return err
+	}
 	if err := os.RemoveAll(e.databaseDirectory(db.ID)); err != nil {
 		return fmt.Errorf("remove database directory: %w", err)
 	}
@@ -76,6 +80,21 @@ func (e *Engine) purge(db model.Database) error {
 		return err
 	}
 	return e.removeDiscarded()
+}
+
+// beginPurge ends the time in which a deleted database can be brought back.
+// It may have been since the caller looked.
+func (e *Engine) beginPurge(tx *meta.Tx, id string) error {
+	_, err := tx.Databases().Update(id, func(d *model.Database) error {
+		if d.Trash == nil {
+			return model.Errorf(model.CodeConflict, "the database %s was brought back from the trash", d.Name)
+		}
+		if now := e.clock(); now.Before(d.Trash.Until) {
+			d.Trash = &model.Trash{At: d.Trash.At, Until: now}
+		}
+		return nil
+	})
+	return err
 }
 
 func purgeRecords(tx *meta.Tx, database string) error {

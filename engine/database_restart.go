@@ -20,15 +20,25 @@ func (e *Engine) DatabaseRestart(ctx context.Context, call *model.Call, id strin
 	defer cancel()
 	op, err := e.beginOperation(db, model.OperationRestart, model.DatabaseRestarting, "restarting")
 	if err != nil {
-		return DatabaseView{}, err
+		return DatabaseView{}, noRoom(err)
 	}
 	restartErr := e.instances.Restart(ctx, id)
 	if errors.Is(restartErr, postgres.ErrUnknownInstance) { // it never came up
 		restartErr = e.startDatabase(ctx, db)
 	}
-	db, err = e.endOperation(call, op, restartErr, nil)
+	restartErr = e.doesNotStart(restartErr)
+	db, err = e.concludeOperation(call, op, restartErr)
 	if restartErr = errors.Join(restartErr, err); restartErr != nil {
 		return DatabaseView{}, restartErr
 	}
 	return e.view(db)
+}
+
+// doesNotStart tells a client why an instance did not start, in the words that
+// its status gives as the reason.
+func (e *Engine) doesNotStart(err error) error {
+	if err == nil || model.CodeOf(err) != model.CodeInternal {
+		return err
+	}
+	return &model.Error{Code: model.CodeConflict, Message: "the database does not start: " + e.explainDown(err.Error()), Err: err}
 }

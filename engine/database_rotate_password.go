@@ -32,11 +32,11 @@ func (e *Engine) DatabaseRotatePassword(ctx context.Context, call *model.Call, i
 	old := db
 	db, err = e.recordPasswords(db.ID, model.GeneratePassword(randomBytes()), model.GeneratePassword(randomBytes()))
 	if err != nil {
-		return Rotation{}, err
+		return Rotation{}, noRoom(err)
 	}
 	terminated, err := e.applyPasswords(ctx, db, terminate)
 	if err != nil {
-		return Rotation{}, errors.Join(err, e.restorePasswords(old))
+		return Rotation{}, errors.Join(noRoom(err), e.restorePasswords(old))
 	}
 	call.Note("sessions_terminated", fmt.Sprint(terminated))
 	now := e.clock()

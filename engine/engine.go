@@ -60,7 +60,10 @@ func Open(cfg Config) (*Engine, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	db, err := meta.Open(filepath.Join(cfg.DataDir, "holdfast.db"))
+	if err := refuseWithoutMetadata(cfg.DataDir); err != nil {
+		return nil, err
+	}
+	db, err := meta.Open(filepath.Join(cfg.DataDir, metadataFile))
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +75,10 @@ func Open(cfg Config) (*Engine, error) {
 }
 
 func open(cfg Config, db *meta.DB) (*Engine, error) {
-	sealer, err := loadSealer(filepath.Join(cfg.DataDir, "secret.key"))
+	if err := refuseWithoutKey(cfg.DataDir, db); err != nil {
+		return nil, err
+	}
+	sealer, err := loadSealer(filepath.Join(cfg.DataDir, keyFile))
 	if err != nil {
 		return nil, err
 	}
@@ -112,11 +118,15 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err := e.settle(); err != nil {
 		return err
 	}
+	started, err := e.fileTime() // before anybody can upload
+	if err != nil {
+		return err
+	}
 	e.spares.Start()
 	e.background(e.startDatabases)
 	e.background(e.sample)
 	e.background(e.sweep)
-	e.background(e.reconcileBlobs)
+	e.background(func(ctx context.Context) { e.reconcileBlobs(ctx, started) })
 	return nil
 }
 

@@ -108,6 +108,7 @@ func (e *Engine) provision(ctx context.Context, instance string, db model.Databa
 type instanceStates struct {
 	mu     sync.RWMutex
 	states map[string]instanceState
+	late   map[string]bool // will come up behind everybody's back, see late.go
 }
 
 type instanceState struct {
@@ -116,7 +117,7 @@ type instanceState struct {
 }
 
 func newInstanceStates() *instanceStates {
-	return &instanceStates{states: map[string]instanceState{}}
+	return &instanceStates{states: map[string]instanceState{}, late: map[string]bool{}}
 }
 
 func (s *instanceStates) swap(id string, next instanceState) (last instanceState) {
@@ -133,9 +134,23 @@ func (s *instanceStates) get(id string) instanceState {
 	return s.states[id]
 }
 
+// drop forgets an instance that is no more.
+func (s *instanceStates) drop(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.states, id)
+	delete(s.late, id)
+}
+
 // instanceChanged hears from the supervisor; an instance that dies or comes
 // back by itself is audited.
 func (e *Engine) instanceChanged(id string, state postgres.State, reason string) {
+	switch state {
+	case postgres.StateRunning:
+		e.receiveLate(id)
+	case postgres.StateDown, postgres.StateFailed:
+		reason = e.explainDown(reason)
+	}
 	last := e.states.swap(id, instanceState{state, reason})
 	var action model.Action
 	switch {

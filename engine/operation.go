@@ -34,38 +34,59 @@ func insertOperation(tx *meta.Tx, op model.DatabaseOperation, status model.Datab
 	return err
 }
 
-// endOperation records how the operation ended, puts the database back to
-// available, applies also to its record, and audits call when it is not nil.
-func (e *Engine) endOperation(
-	call *model.Call, op model.DatabaseOperation, cause error, also func(*model.Database),
-) (model.Database, error) {
+// endOperation records that the operation came to its end and applies also to
+// the record of the database.
+func (e *Engine) endOperation(op model.DatabaseOperation, also func(*model.Database)) error {
+	return e.meta.Update(func(tx *meta.Tx) error {
+		_, err := e.releaseDatabase(tx, op, nil, also)
+		return err
+	})
+}
+
+// concludeOperation records how an operation ended that has left nothing to
+// take back, and audits call when it is not nil. A database does not stay
+// occupied because there was no room to say that it is free.
+func (e *Engine) concludeOperation(call *model.Call, op model.DatabaseOperation, cause error) (model.Database, error) {
 	var db model.Database
+	release := func(tx *meta.Tx) (model.Database, error) {
+		return e.releaseDatabase(tx, op, cause, func(*model.Database) {})
+	}
 	err := e.meta.Update(func(tx *meta.Tx) (err error) {
-		if err := e.closeOperation(tx, op.ID, cause); err != nil {
-			return err
-		}
-		db, err = tx.Databases().Update(op.Database, func(d *model.Database) error {
-			d.Operation, d.Status, d.StatusReason, d.UpdatedAt = "", model.DatabaseAvailable, "", e.clock()
-			if also != nil {
-				also(d)
-			}
-			return nil
-		})
-		if err != nil || call == nil {
+		if db, err = release(tx); err != nil || call == nil {
 			return err
 		}
 		return e.audit(tx, call, cause)
 	})
-	return db, err
+	return db, e.recordLater(err, "the end of an operation", func(tx *meta.Tx) error {
+		_, err := release(tx)
+		return err
+	})
+}
+
+// releaseDatabase closes the operation, puts its database back to available
+// and applies also to its record.
+func (e *Engine) releaseDatabase(
+	tx *meta.Tx, op model.DatabaseOperation, cause error, also func(*model.Database),
+) (model.Database, error) {
+	if err := e.closeOperation(tx, op.ID, cause); err != nil {
+		return model.Database{}, err
+	}
+	return tx.Databases().Update(op.Database, func(d *model.Database) error {
+		d.Operation, d.Status, d.StatusReason, d.UpdatedAt = "", model.DatabaseAvailable, "", e.clock()
+		also(d)
+		return nil
+	})
 }
 
 func (e *Engine) closeOperation(tx *meta.Tx, id string, cause error) error {
 	_, err := tx.Operations().Update(id, func(o *model.DatabaseOperation) error {
 		now := e.clock()
-		o.Status, o.Progress, o.CompletedAt = model.OperationCompleted, 100, &now
+		o.CompletedAt = &now
 		if cause != nil {
 			o.Status, o.Error = model.OperationFailed, operationMessage(cause)
+			return nil
 		}
+		o.Status, o.Progress = model.OperationCompleted, 100
 		return nil
 	})
 	return err

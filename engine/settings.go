@@ -3,6 +3,9 @@ package engine
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"holdfast/engine/model"
 )
@@ -36,6 +39,29 @@ func fitSettings(memory int64, databases int) map[string]string {
 		"effective_cache_size": megabytes(clamp(memory/2, 128*mb, 64*1024*mb)),
 		"work_mem":             megabytes(clamp(part/64, 4*mb, 64*mb)),
 		"maintenance_work_mem": megabytes(clamp(part/4, 32*mb, 512*mb)),
+	}
+}
+
+// keepFitted puts back into settings what was fitted to the machine when the
+// instance in dir was started, if it may still run. The machine is shared out
+// among another number of databases by now, and an instance with other
+// settings would be restarted and not adopted; it is fitted anew when it next
+// starts.
+func keepFitted(settings map[string]string, db model.Database, dir string) {
+	if absent(dir, "postmaster.pid") { // it was stopped in order
+		return
+	}
+	conf, err := os.ReadFile(filepath.Join(dir, "postgresql.conf"))
+	if err != nil {
+		return
+	}
+	fitted := fitSettings(0, 0) // for the names
+	for line := range strings.Lines(string(conf)) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " = ")
+		_, operators := db.Settings[name]
+		if _, ours := fitted[name]; ours && !operators {
+			settings[name] = strings.Trim(value, "'")
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -86,7 +87,7 @@ func (e *Engine) rollBackOperation(ctx context.Context, db model.Database) error
 			return err
 		}
 	}
-	_, err := e.endOperation(nil, op, errInterrupted, nil)
+	_, err := e.concludeOperation(nil, op, errInterrupted)
 	return err
 }
 
@@ -128,11 +129,11 @@ func (e *Engine) removeStrayDirectories() error {
 	for _, entry := range entries {
 		db, err := e.record(entry.Name())
 		if errors.Is(err, meta.ErrNotFound) {
-			err = e.removeStray(filepath.Join(root, entry.Name()))
+			e.removeStray(filepath.Join(root, entry.Name()))
 		} else if err == nil {
 			err = e.removeStrayGenerations(db)
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, meta.ErrNotFound) {
 			return err
 		}
 	}
@@ -149,26 +150,45 @@ func (e *Engine) removeStrayGenerations(db model.Database) error {
 		if err == nil && (number == db.Generation || db.Replaced != nil && number == db.Replaced.Generation) {
 			continue
 		}
-		if err := e.removeStray(filepath.Join(e.databaseDirectory(db.ID), entry.Name())); err != nil {
-			return err
-		}
+		e.removeStray(filepath.Join(e.databaseDirectory(db.ID), entry.Name()))
 	}
 	return nil
 }
 
-// removeStray removes a directory without a record. Nothing may serve it: the
-// postmasters of everything interrupted were stopped before.
-func (e *Engine) removeStray(path string) error {
-	e.log.Warn("removing a directory that belongs to no database", "path", path)
+// removeStray removes what has no record. What cannot be removed, the
+// lost+found of a file system for one, is reported and does no harm.
+func (e *Engine) removeStray(path string) {
+	e.log.Warn("removing what belongs to no database", "path", path)
 	ctx, cancel := context.WithTimeout(e.ctx, stopTimeout)
 	defer cancel()
-	for _, dir := range []string{path, filepath.Join(path, "1")} {
+	err := stopOrphans(ctx, path)
+	if err == nil {
+		err = os.RemoveAll(path)
+	}
+	if err != nil {
+		e.log.Error("remove what belongs to no database", "path", path, "error", err)
+	}
+}
+
+// stopOrphans stops whatever serves the directory path, or one in it.
+func stopOrphans(ctx context.Context, path string) error {
+	entries, err := os.ReadDir(path)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list stray directory: %w", err)
+	}
+	dirs := []string{path}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			dirs = append(dirs, filepath.Join(path, entry.Name()))
+		}
+	}
+	for _, dir := range dirs {
 		if err := postgres.StopOrphan(ctx, dir); err != nil {
 			return err
 		}
-	}
-	if err := os.RemoveAll(path); err != nil {
-		return fmt.Errorf("remove stray directory: %w", err)
 	}
 	return nil
 }

@@ -76,6 +76,7 @@ func (e *Engine) startInstance(ctx context.Context, db model.Database) (model.Da
 	if err != nil {
 		return db, err
 	}
+	keepFitted(spec.Config.Settings, db, spec.Dir)
 	err = e.instances.Start(ctx, spec)
 	if !errors.Is(err, postgres.ErrPortInUse) {
 		return db, err
@@ -95,6 +96,7 @@ func (e *Engine) keepTrying(ctx context.Context, db model.Database, cause error)
 		e.states.swap(db.ID, instanceState{postgres.StateFailed, model.PublicMessage(err)})
 		return err
 	}
+	e.states.expectLate(db.ID)
 	if err := e.instances.Keep(spec); err != nil {
 		return errors.Join(cause, err)
 	}

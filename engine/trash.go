@@ -50,7 +50,7 @@ func (e *Engine) TrashRestore(ctx context.Context, call *model.Call, id string) 
 	if err != nil || !e.Started() {
 		return db, err
 	}
-	return db, e.startDatabase(ctx, db)
+	return db, e.doesNotStart(e.startDatabase(ctx, db))
 }
 
 func (e *Engine) restorable(db model.Database, organization string) bool {

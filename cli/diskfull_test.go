@@ -1,0 +1,182 @@
+package cli_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// smallDisk puts the machine's data directory on a file system of its own,
+// which takes root; fill fills it to the last byte, and empty makes room again.
+func (m *machine) smallDisk(megabytes string) (fill, empty func()) {
+	m.t.Helper()
+	if os.Geteuid() != 0 {
+		m.t.Skip("only root can mount the small file system this test needs")
+	}
+	disk := filepath.Join(filepath.Dir(m.dataDir), "disk")
+	if err := os.Mkdir(disk, 0o755); err != nil {
+		m.t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "mode=755,size="+megabytes+"m"); err != nil {
+		if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) {
+			m.t.Skipf("root may not mount a file system here: %v", err)
+		}
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(func() {
+		m.stop()
+		if err := syscall.Unmount(disk, syscall.MNT_DETACH); err != nil {
+			m.t.Error(err)
+		}
+	})
+	m.dataDir = filepath.Join(disk, "data")
+	ballast := filepath.Join(disk, "ballast")
+	return func() {
+			f, err := os.OpenFile(ballast, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			defer f.Close()
+			for size := 1 << 20; size > 0; {
+				if _, err := f.Write(make([]byte, size)); errors.Is(err, syscall.ENOSPC) {
+					size /= 2
+				} else if err != nil {
+					m.t.Fatal(err)
+				}
+			}
+		}, func() {
+			if err := os.Remove(ballast); err != nil {
+				m.t.Fatal(err)
+			}
+		}
+}
+
+// A full disk stops what needs room, says so, and stops nothing else; with
+// room again everything comes back by itself.
+func TestDiskFull(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	fill, empty := m.smallDisk("400")
+	m.start()
+	shop, other := m.createDatabase("shop"), m.createDatabase("other")
+	shopURL, otherURL := m.connectionURL(shop.ID), m.connectionURL(other.ID)
+	query(t, shopURL, "create table kept as select generate_series(1, 1000) n")
+	query(t, otherURL, "create table kept as select 7 n")
+	var bucket struct{ ID string }
+	m.must("POST", "/buckets", map[string]any{"project": m.project(), "name": "files"}, &bucket)
+	objects := "/buckets/" + bucket.ID + "/objects"
+	m.must("POST", objects+"?key=before", strings.NewReader("before"), nil)
+
+	fill()
+	exhaust(t, shopURL)
+	eventually(t, "the end of the database", func() bool {
+		status, reason := m.statusOf(shop.ID)
+		return status != "available" && strings.Contains(reason, "disk is full")
+	})
+	fill() // what the crash gave free
+
+	// Everything that can do without room goes on.
+	if n := query(t, otherURL, "select n from kept"); n != "7" {
+		t.Errorf("the other database answers %s", n)
+	}
+	for _, path := range []string{"/databases", "/databases/" + shop.ID, objects, "/agent/status", "/agent/recommendations", "/audit-logs"} {
+		if status, e := m.do("GET", path, nil); status != http.StatusOK {
+			t.Errorf("GET %s: %d %+v", path, status, e.Error)
+		}
+	}
+	// What cannot is refused in words.
+	refused := func(method, path string, body any) {
+		t.Helper()
+		status, e := m.do(method, path, body)
+		if status != http.StatusForbidden && status != http.StatusConflict {
+			t.Errorf("%s %s: %d %+v", method, path, status, e.Error)
+		} else if !strings.Contains(e.Error.Message, "disk is full") {
+			t.Errorf("%s %s does not say that the disk is full: %s", method, path, e.Error.Message)
+		}
+	}
+	refused("POST", objects+"?key=big", strings.NewReader(strings.Repeat("x", 8<<20)))
+	refused("POST", "/databases", map[string]any{"project": m.project(), "name": "third"})
+	refused("POST", "/databases", map[string]any{"project": m.project(), "name": "fourth"})
+	refused("POST", "/databases/"+shop.ID+"/restart", nil)
+	// What needs little may still find room: but never a 500.
+	for _, change := range []struct {
+		method, path string
+		body         any
+	}{
+		{"POST", objects + "?key=small", strings.NewReader("small")},
+		{"POST", "/buckets", map[string]any{"project": m.project(), "name": "more"}},
+		{"POST", "/databases/" + other.ID + "/rotate-password", nil},
+		{"PUT", "/databases/" + other.ID + "/allowlist", map[string]any{"entries": []string{"127.0.0.0/8"}}},
+		{"POST", "/databases/" + other.ID + "/backups", nil},
+	} {
+		if status, e := m.do(change.method, change.path, change.body); status >= 500 || status == 0 {
+			t.Errorf("%s %s: %d %+v", change.method, change.path, status, e.Error)
+		}
+	}
+
+	empty()
+	m.awaitAvailable(shop.ID)
+	m.awaitAvailable(other.ID)
+	if n := query(t, m.connectionURL(shop.ID), "select count(*) from kept"); n != "1000" {
+		t.Errorf("%s rows are left", n)
+	}
+	if n := query(t, m.connectionURL(other.ID), "select n from kept"); n != "7" {
+		t.Errorf("the other database answers %s", n)
+	}
+	m.must("POST", objects+"?key=after", strings.NewReader("after"), nil)
+	var third database
+	eventually(t, "room for another database", func() bool {
+		status, e := m.do("POST", "/databases", map[string]any{"project": m.project(), "name": "third"})
+		return status == http.StatusOK && json.Unmarshal(e.Data, &third) == nil
+	})
+	m.awaitAvailable(third.ID)
+	var list []database
+	m.must("GET", "/databases", nil, &list)
+	if len(list) != 3 {
+		t.Errorf("%d databases, not 3: %+v", len(list), list)
+	}
+	m.stop()
+	m.start() // and nothing of it is in the way of the next start
+	m.awaitAvailable(shop.ID)
+}
+
+// exhaust writes WAL until there is no room for it.
+func exhaust(t *testing.T, url string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	for range 1000 {
+		if _, err = conn.Exec(ctx, "select pg_logical_emit_message(false, 'fill', repeat('x', 1000000))"); err != nil {
+			t.Logf("PostgreSQL: %v", err)
+			return
+		}
+	}
+	t.Fatal("a gigabyte of WAL went onto the small disk")
+}
+
+func (m *machine) statusOf(id string) (status, reason string) {
+	m.t.Helper()
+	var db struct {
+		Status string
+		Reason *string `json:"status_reason"`
+	}
+	m.must("GET", "/databases/"+id, nil, &db)
+	if db.Reason != nil {
+		reason = *db.Reason
+	}
+	return db.Status, reason
+}

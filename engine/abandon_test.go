@@ -1,0 +1,356 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// abandon ends the engine as SIGKILL does, as far as that goes within one
+// process: nothing under way is rounded off, and the instances run on.
+func (a *appliance) abandon(t testing.TB) {
+	t.Helper()
+	a.cancel()
+	a.work.Wait()
+	a.spares.Close()
+	a.instances.Detach()
+	a.audits.close()
+	if err := errors.Join(a.blobs.Close(), a.meta.Close()); err != nil {
+		t.Fatalf("abandon: %v", err)
+	}
+}
+
+// newDataDir makes a data directory that goes with the test.
+func newDataDir(t testing.TB) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "data")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// reopen starts the next engine on the data directory of one that was
+// abandoned or closed, and waits until it has looked at every database.
+func (a *appliance) reopen(t testing.TB) *appliance {
+	t.Helper()
+	next := startEngineOn(t, a.cfg)
+	kept, _ := next.databases(t)
+	for _, db := range kept {
+		within(t, time.Minute, "an attempt to start "+db.Name, func() bool { return next.states.get(db.ID).state != "" })
+	}
+	next.settled(t)
+	return next
+}
+
+// settled waits until nothing is claimed: every start was tried.
+func (a *appliance) settled(t testing.TB) {
+	t.Helper()
+	within(t, time.Minute, "the end of every claim", func() bool { return len(a.claimed()) == 0 })
+}
+
+func (a *appliance) claimed() []string {
+	a.claims.mu.Lock()
+	defer a.claims.mu.Unlock()
+	var held []string
+	for id, what := range a.claims.held {
+		held = append(held, id+": "+what)
+	}
+	return held
+}
+
+// edit changes a record behind the engine's back.
+func (a *appliance) edit(t testing.TB, id string, change func(*model.Database)) {
+	t.Helper()
+	err := a.meta.Update(func(tx *meta.Tx) error {
+		_, err := tx.Databases().Update(id, func(d *model.Database) error {
+			change(d)
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		t.Fatalf("edit %s: %v", id, err)
+	}
+}
+
+// within polls until done, for at most limit, and returns how long it took.
+func within(t testing.TB, limit time.Duration, what string, done func() bool) time.Duration {
+	t.Helper()
+	began := time.Now()
+	for !done() {
+		if time.Since(began) > limit {
+			t.Fatalf("%s did not come about within %s", what, limit)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return time.Since(began)
+}
+
+// status is what a client is told of a database.
+func (a *appliance) status(t testing.TB, id string) (model.DatabaseStatus, string) {
+	t.Helper()
+	view, err := a.DatabaseGet(a.call(model.ActionDatabaseGet), id)
+	if err != nil {
+		t.Fatalf("get %s: %v", id, err)
+	}
+	return view.Status, view.StatusReason
+}
+
+func (a *appliance) awaitStatus(t testing.TB, id string, want model.DatabaseStatus, limit time.Duration) (reason string) {
+	t.Helper()
+	var now model.DatabaseStatus
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s is %s: %s", id, now, reason)
+		}
+	}()
+	within(t, limit, fmt.Sprintf("status %s of %s", want, id), func() bool {
+		now, reason = a.status(t, id)
+		return now == want
+	})
+	return reason
+}
+
+// pid is the postmaster of a database.
+func (a *appliance) pid(t testing.TB, id string) int {
+	t.Helper()
+	state, reason, pid := a.instances.Status(id)
+	if pid == 0 {
+		t.Fatalf("%s has no postmaster: %s %s", id, state, reason)
+	}
+	return pid
+}
+
+// run runs one statement as whom the connection is for.
+func run(t testing.TB, c Connection, sql string) {
+	t.Helper()
+	conn := connect(t, c)
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// answer returns the one value a query gives.
+func answer[T any](t testing.TB, c Connection, sql string) (value T) {
+	t.Helper()
+	conn := connect(t, c)
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	if err := conn.QueryRow(t.Context(), sql).Scan(&value); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return value
+}
+
+// checkTidy sees that nothing is left of what was done: no claim, no
+// operation, no directory, process, socket or spare that no record accounts
+// for, and nothing remembered of what is gone.
+func (a *appliance) checkTidy(t testing.TB) {
+	t.Helper()
+	a.settled(t)
+	kept, trashed := a.databases(t)
+	a.checkRecords(t, kept)
+	var running, directories []string
+	for _, db := range kept {
+		running = append(running, a.dataDirectory(db.ID, db.Generation))
+		directories = append(directories, generations(a, db)...)
+	}
+	for _, db := range trashed {
+		directories = append(directories, generations(a, db)...)
+	}
+	same(t, "postmasters", a.postmasters(t), running)
+	same(t, "data directories", below(t, filepath.Join(a.cfg.DataDir, "instances"), 2), directories)
+	a.checkSockets(t, kept)
+	within(t, time.Minute, "a full pool of spares", func() bool { return a.spares.Ready() >= a.cfg.Spares })
+	for _, path := range below(t, filepath.Join(a.cfg.DataDir, "spares"), 1) {
+		if strings.HasSuffix(path, ".building") {
+			t.Errorf("a half-made spare is left: %s", path)
+		}
+	}
+	a.checkMemory(t, kept)
+}
+
+func (a *appliance) databases(t testing.TB) (kept, trashed []model.Database) {
+	t.Helper()
+	err := a.meta.View(func(tx *meta.Tx) error {
+		return tx.Databases().All(func(db model.Database) error {
+			if db.Trash == nil {
+				kept = append(kept, db)
+			} else {
+				trashed = append(trashed, db)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kept, trashed
+}
+
+func (a *appliance) checkRecords(t testing.TB, kept []model.Database) {
+	t.Helper()
+	ports := map[int]string{}
+	for _, db := range kept {
+		if db.Operation != "" || db.Status != model.DatabaseAvailable {
+			t.Errorf("%s is left %s with operation %q", db.Name, db.Status, db.Operation)
+		}
+		if other := ports[db.Port]; other != "" {
+			t.Errorf("%s and %s have the same port %d", db.Name, other, db.Port)
+		}
+		ports[db.Port] = db.Name
+	}
+	err := a.meta.View(func(tx *meta.Tx) error {
+		return tx.Operations().All(func(op model.DatabaseOperation) error {
+			if op.Status == model.OperationRunning || op.Status == model.OperationPending {
+				t.Errorf("operation %s (%s) is left %s", op.ID, op.Type, op.Status)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// checkSockets sees that there is a socket for each database and no other.
+func (a *appliance) checkSockets(t testing.TB, kept []model.Database) {
+	t.Helper()
+	var want []string
+	for _, db := range kept {
+		want = append(want, filepath.Join(a.socketDir, fmt.Sprintf(".s.PGSQL.%d", db.Port)))
+	}
+	within(t, time.Minute, "the end of the spares' sockets", func() bool {
+		for _, path := range sockets(t, a.socketDir) {
+			if !slices.Contains(want, path) {
+				return false
+			}
+		}
+		return true
+	})
+	same(t, "sockets", sockets(t, a.socketDir), want)
+}
+
+func sockets(t testing.TB, dir string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, ".s.PGSQL.*[0-9]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// checkMemory sees that the engine remembers nothing of what is gone.
+func (a *appliance) checkMemory(t testing.TB, kept []model.Database) {
+	t.Helper()
+	known := map[string]bool{}
+	for _, db := range kept {
+		known[db.ID] = true
+	}
+	a.states.mu.RLock()
+	for id := range a.states.states {
+		if !known[id] {
+			t.Errorf("the state of %s is remembered", id)
+		}
+	}
+	a.states.mu.RUnlock()
+	a.cancels.mu.Lock()
+	if n := len(a.cancels.running); n > 0 {
+		t.Errorf("%d acts can still be cancelled", n)
+	}
+	a.cancels.mu.Unlock()
+	a.done.mu.Lock()
+	if n := len(a.done.percent); n > 0 {
+		t.Errorf("the progress of %d acts is remembered", n)
+	}
+	a.done.mu.Unlock()
+}
+
+func generations(a *appliance, db model.Database) []string {
+	dirs := []string{a.dataDirectory(db.ID, db.Generation)}
+	if db.Replaced != nil {
+		dirs = append(dirs, a.dataDirectory(db.ID, db.Replaced.Generation))
+	}
+	return dirs
+}
+
+// postmasters returns the directories below instances/ that a postmaster
+// works in, one entry for each.
+func (a *appliance) postmasters(t testing.TB) []string {
+	t.Helper()
+	var dirs []string
+	for pid, dir := range postgresProcesses(t, filepath.Join(a.cfg.DataDir, "instances")) {
+		title, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err == nil && len(title) > 0 && !strings.HasPrefix(string(title), "postgres: ") {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// postgresProcesses returns the working directories of PostgreSQL's processes
+// below dir, by process number.
+func postgresProcesses(t testing.TB, dir string) map[int]string {
+	t.Helper()
+	found := map[int]string{}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		var pid int
+		if _, err := fmt.Sscanf(entry.Name(), "%d", &pid); err != nil {
+			continue
+		}
+		exe, _ := os.Readlink(filepath.Join("/proc", entry.Name(), "exe"))
+		cwd, _ := os.Readlink(filepath.Join("/proc", entry.Name(), "cwd"))
+		if filepath.Base(exe) == "postgres" && strings.HasPrefix(cwd, dir+"/") {
+			found[pid] = cwd
+		}
+	}
+	return found
+}
+
+// below lists what lies depth levels under dir.
+func below(t testing.TB, dir string, depth int) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rest, err := filepath.Rel(dir, path)
+		if err != nil || rest == "." || strings.Count(rest, "/")+1 < depth {
+			return err
+		}
+		found = append(found, path)
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func same(t testing.TB, what string, got, want []string) {
+	t.Helper()
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("%s:\n\t%s\nand not\n\t%s", what, strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+}

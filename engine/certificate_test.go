@@ -1,0 +1,142 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/model"
+)
+
+// tlsConnect opens a session that trusts the appliance's CA alone, and
+// returns the fingerprint of the certificate it was shown.
+func tlsConnect(t *testing.T, c Connection, change func(*tls.Config)) (*pgx.Conn, string, error) {
+	t.Helper()
+	config, err := pgx.ParseConfig(c.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM([]byte(c.CACertificate)) {
+		t.Fatal("the CA certificate is no PEM text")
+	}
+	shown := ""
+	config.TLSConfig = &tls.Config{
+		RootCAs: roots, ServerName: c.Host,
+		VerifyConnection: func(s tls.ConnectionState) error {
+			sum := sha256.Sum256(s.PeerCertificates[0].Raw)
+			shown = hex.EncodeToString(sum[:])
+			return nil
+		},
+	}
+	change(config.TLSConfig)
+	config.Fallbacks = nil
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err == nil {
+		t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	}
+	return conn, shown, err
+}
+
+func unchanged(*tls.Config) {}
+
+func TestCertificateRenewal(t *testing.T) {
+	t.Parallel()
+	var ahead atomic.Int64 // by how much the clock is
+	cfg := testConfig(t, newDataDir(t))
+	cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	a := startEngineOn(t, cfg)
+	db, c := a.createDatabase(t, "shop")
+	fingerprint := func() string {
+		ssl, err := a.SSLGet(a.call(model.ActionSSLGet), db.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ssl.Certificate.Fingerprint
+	}
+	session, first, err := tlsConnect(t, c, unchanged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first != fingerprint() {
+		t.Error("the API shows another certificate than the server")
+	}
+	pid := a.pid(t, db.ID)
+
+	ahead.Store(int64(certificateLife - certificateRenewal - time.Hour))
+	if err := a.sweepOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if fingerprint() != first {
+		t.Error("renewed before its time")
+	}
+
+	ahead.Store(int64(certificateLife - certificateRenewal + time.Hour))
+	if err := a.sweepOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	renewed := fingerprint()
+	if renewed == first {
+		t.Fatal("not renewed")
+	}
+	if _, shown, err := tlsConnect(t, c, unchanged); err != nil || shown != renewed {
+		t.Errorf("a new session is shown %s, not the renewed %s: %v", shown, renewed, err)
+	}
+	var n int
+	if err := session.QueryRow(t.Context(), "select 7").Scan(&n); err != nil || n != 7 {
+		t.Errorf("the open session: %d, %v", n, err)
+	}
+	if a.pid(t, db.ID) != pid {
+		t.Error("the instance was restarted")
+	}
+	a.awaitAudit(t, model.ActionCertificateRenew, db.ID)
+}
+
+// What is down when its certificate's time comes is given another at the
+// start, and so is one whose files are damaged or gone.
+func TestCertificateAtStart(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	gone, goneConnection := a.createDatabase(t, "gone")
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, a.dataDirectory(db.ID, 1)+"/server.key", "not a key")
+	writeFile(t, a.dataDirectory(gone.ID, 1)+"/server.crt", "")
+	b := a.reopen(t)
+	for id, connection := range map[string]Connection{db.ID: c, gone.ID: goneConnection} {
+		b.awaitStatus(t, id, model.DatabaseAvailable, 30*time.Second)
+		if _, _, err := tlsConnect(t, connection, unchanged); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestTLSVersions(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	_, c := a.createDatabase(t, "shop")
+	for version, accepted := range map[uint16]bool{
+		tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true,
+	} {
+		_, _, err := tlsConnect(t, c, func(config *tls.Config) { config.MinVersion, config.MaxVersion = version, version })
+		if name := tls.VersionName(version); accepted != (err == nil) {
+			t.Errorf("%s: %v", name, err)
+		} else if err != nil && !strings.Contains(err.Error(), "protocol version") {
+			t.Errorf("%s was refused for another reason: %v", name, err)
+		}
+	}
+	// Who asks for another name is not deceived.
+	if _, _, err := tlsConnect(t, c, func(config *tls.Config) { config.ServerName = "example.org" }); err == nil {
+		t.Error("the certificate is good for any name")
+	}
+}

@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/postgrestest"
+)
+
+// anotherMajor returns PostgreSQL of another major version than the one the
+// tests run on: embedded-postgres's, fetched once for all runs.
+func anotherMajor(t *testing.T) (older, newer postgres.Binaries) {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := postgrestest.Binaries(t)
+	major := 18 // the one other tests fetch, too
+	if own.Major == major {
+		major = 17
+	}
+	search := postgres.Search{
+		CacheDir:  filepath.Join(cache, "holdfast-test", "real"),
+		Installed: func() []string { return nil },
+	}
+	other, err := search.FindMajor(t.Context(), major)
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("find PostgreSQL %d: %v", major, err)
+		}
+		t.Skipf("PostgreSQL %d is neither kept from an earlier run nor to be had now: %v", major, err)
+	}
+	if own.Major < other.Major {
+		return own, other
+	}
+	return other, own
+}
+
+// shelf is where the search finds what is "installed" at the moment.
+type shelf struct{ dirs atomic.Value }
+
+func (s *shelf) put(bins ...postgres.Binaries) {
+	var dirs []string
+	for _, bin := range bins {
+		dirs = append(dirs, bin.Dir)
+	}
+	s.dirs.Store(dirs)
+}
+
+func (s *shelf) search() postgres.Search {
+	return postgres.Search{NoFetch: true, Installed: func() []string { return s.dirs.Load().([]string) }}
+}
+
+// major is the major version of the server that answers.
+func major(t *testing.T, c Connection) int {
+	t.Helper()
+	text := answer[string](t, c, "show server_version_num")
+	number, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return number / 10_000
+}
+
+func TestMajors(t *testing.T) {
+	t.Parallel()
+	older, newer := anotherMajor(t)
+	var on shelf
+	on.put(older)
+	cfg := testConfig(t, newDataDir(t))
+	cfg.Search = on.search()
+	a := startEngineOn(t, cfg)
+	old, oldConnection := a.createDatabase(t, "old")
+	run(t, oldConnection, "create table kept as select 1 as n")
+	b := a.backUp(t, old.ID)
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	// The newer one is preferred for what is new, and runs nothing else.
+	on.put(older, newer)
+	a = a.reopen(t)
+	if got := a.Binaries().Major; got != newer.Major {
+		t.Fatalf("new databases get PostgreSQL %d, not %d", got, newer.Major)
+	}
+	a.awaitStatus(t, old.ID, model.DatabaseAvailable, 30*time.Second)
+	recent, recentConnection := a.createDatabase(t, "recent")
+	if recent.Major != newer.Major || recent.Version != newer.Version {
+		t.Errorf("the new database is recorded as %s (%d)", recent.Version, recent.Major)
+	}
+	if o, n := major(t, oldConnection), major(t, recentConnection); o != older.Major || n != newer.Major {
+		t.Errorf("the old database runs on %d, the new one on %d", o, n)
+	}
+	// What is built for the old one is built by its own major, too.
+	a.restore(t, old.ID, b.ID)
+	a.undo(t, old.ID)
+	if _, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), old.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := major(t, oldConnection); got != older.Major {
+		t.Errorf("after a restore and a restart the old database runs on %d", got)
+	}
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	// Without its binaries a database has failed and says what to do; the
+	// others run.
+	on.put(newer)
+	a = a.reopen(t)
+	reason := a.awaitStatus(t, old.ID, model.DatabaseFailed, 30*time.Second)
+	if want := "postgresql-" + strconv.Itoa(older.Major); !strings.Contains(reason, want) {
+		t.Errorf("the reason does not name the package %s: %s", want, reason)
+	}
+	a.awaitStatus(t, recent.ID, model.DatabaseAvailable, 30*time.Second)
+	connect(t, recentConnection)
+	_, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), old.ID)
+	if model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "install") {
+		t.Errorf("restart without binaries: %v", err)
+	}
+	a.awaitStatus(t, old.ID, model.DatabaseFailed, 0)
+
+	// Once they are installed a restart brings it back.
+	on.put(older, newer)
+	if _, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), old.ID); err != nil {
+		t.Fatalf("restart once they are installed: %v", err)
+	}
+	if n := answer[int](t, oldConnection, "select n from kept"); n != 1 || major(t, oldConnection) != older.Major {
+		t.Errorf("read %d", n)
+	}
+	a.checkTidy(t)
+}
+
+// A search that takes its time, a download that hangs, keeps nobody waiting
+// whose binaries are there.
+func TestSlowSearchForAMajor(t *testing.T) {
+	t.Parallel()
+	bin := postgrestest.Binaries(t)
+	var searching sync.WaitGroup
+	searching.Add(1)
+	hang := make(chan struct{})
+	m := newMajors(postgres.Search{NoFetch: true, Installed: func() []string {
+		searching.Done()
+		<-hang
+		return nil
+	}}, bin)
+	missing := make(chan error, 1)
+	go func() {
+		_, err := m.find(context.WithoutCancel(t.Context()), bin.Major+90)
+		missing <- err
+	}()
+	searching.Wait()
+	found := make(chan error, 1)
+	go func() {
+		_, err := m.find(context.WithoutCancel(t.Context()), bin.Major)
+		found <- err
+	}()
+	select {
+	case err := <-found:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the search for one major keeps the other waiting")
+	}
+	close(hang)
+	if err := <-missing; model.CodeOf(err) != model.CodeConflict {
+		t.Errorf("a major that is nowhere: %v", err)
+	}
+}

@@ -1,0 +1,291 @@
+package engine
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"holdfast/blobstore"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// refused sees that pg_hba.conf lets nobody in from here.
+func refused(t testing.TB, c Connection) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), c.URL())
+	if err == nil {
+		_ = conn.Close(t.Context())
+	}
+	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "28000" {
+		t.Errorf("connecting from an address that is not allowed: %v", err)
+	}
+}
+
+func TestRestoreUndoRestore(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	// Settings that recovery must have no less of than the server had.
+	if _, err := a.DatabaseSettings(t.Context(), a.call(model.ActionDatabaseSettings), db.ID, map[string]string{
+		"max_connections": "80", "max_prepared_transactions": "5", "max_locks_per_transaction": "128",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	run(t, c, "create table t as select n, md5(n::text) as text from generate_series(1, 5000) n")
+	run(t, c, "create table prepared (n int)")
+	conn := connect(t, c)
+	for _, sql := range []string{"begin", "insert into prepared values (1)", "prepare transaction 'open'"} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const rows = "select count(*) || ' ' || coalesce(sum(hashtext(text)), 0) from t"
+	then := answer[string](t, c, rows)
+	b := a.backUp(t, db.ID)
+	run(t, c, "delete from t where n % 2 = 0")
+	run(t, c, "commit prepared 'open'")
+	now := answer[string](t, c, rows)
+	rotation, err := a.DatabaseRotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = rotation.Connection // the password of now, in every generation
+
+	for _, step := range []struct {
+		name string
+		do   func()
+		want string
+	}{
+		{"restore", func() { a.restore(t, db.ID, b.ID) }, then},
+		{"undo", func() { a.undo(t, db.ID) }, now},
+		{"undo of the undo", func() { a.undo(t, db.ID) }, then},
+		{"restore again", func() { a.restore(t, db.ID, b.ID) }, then},
+	} {
+		step.do()
+		if got := answer[string](t, c, rows); got != step.want {
+			t.Errorf("after %s: %s, not %s", step.name, got, step.want)
+		}
+		if view, err := a.DatabaseGet(a.call(model.ActionDatabaseGet), db.ID); err != nil || view.Port != db.Port || view.Status != model.DatabaseAvailable {
+			t.Errorf("after %s: %+v, %v", step.name, view, err)
+		}
+		a.checkTidy(t)
+	}
+	run(t, c, "commit prepared 'open'") // it was open then
+	if n := answer[int](t, c, "select count(*) from prepared"); n != 1 {
+		t.Errorf("%d rows of the prepared transaction", n)
+	}
+	// The data the last restore replaced goes when its time has come.
+	a.edit(t, db.ID, func(d *model.Database) { d.Replaced.ExpiresAt = a.clock() })
+	if _, err := a.RecoveryUndo(a.call(model.ActionRecoveryUndo), db.ID); model.CodeOf(err) != model.CodeForbidden {
+		t.Errorf("undo after its time: %v", err)
+	}
+	if err := a.sweepOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.checkTidy(t)
+}
+
+// A restore that fails leaves the database as it was, running all the while.
+func TestFailingRestore(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table t as select generate_series(1, 100000) n")
+	b := a.backUp(t, db.ID)
+	run(t, c, "delete from t where n > 7")
+	source, err := backupSource(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipByte(t, a.blobFile(t, source.Archive))
+	session, pid := connect(t, c), a.pid(t, db.ID)
+	op, err := a.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	message := a.awaitOperation(t, op, model.OperationFailed)
+	if !strings.Contains(message, "damaged") {
+		t.Errorf("the message does not say that the backup is damaged: %s", message)
+	}
+	var n int
+	if err := session.QueryRow(t.Context(), "select count(*) from t").Scan(&n); err != nil || n != 7 {
+		t.Errorf("the session from before: %d rows, %v", n, err)
+	}
+	if now := a.pid(t, db.ID); now != pid {
+		t.Error("the instance was restarted")
+	}
+	record, err := a.record(db.ID)
+	if err != nil || record.Generation != 1 || record.Replaced != nil {
+		t.Errorf("the record: %+v, %v", record, err)
+	}
+	a.checkTidy(t)
+}
+
+// When neither the restored nor the old data can be started, the operation
+// ends all the same: a database nobody can act on needs more than a person.
+func TestRestoreThatCannotBeUndone(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table kept as select 1 as n")
+	b := a.backUp(t, db.ID)
+	// An address this machine does not have: what listens nowhere but on its
+	// private socket starts, the database itself does not.
+	listen := a.Engine.cfg.Listen
+	a.Engine.cfg.Listen = []string{"192.0.2.1"}
+	op, err := a.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.awaitOperation(t, op, model.OperationFailed)
+	if record, err := a.record(db.ID); err != nil || record.Operation != "" || record.Status != model.DatabaseAvailable || record.Generation != 1 {
+		t.Errorf("the record: %+v, %v", record, err)
+	}
+	a.awaitStatus(t, db.ID, model.DatabaseFailed, 30*time.Second)
+	if _, err := os.Lstat(a.dataDirectory(db.ID, 2)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the restored files are left: %v", err)
+	}
+	a.Engine.cfg.Listen = listen
+	a.abandon(t)
+	next := a.reopen(t)
+	next.awaitStatus(t, db.ID, model.DatabaseAvailable, 30*time.Second)
+	if n := answer[int](t, c, "select n from kept"); n != 1 {
+		t.Errorf("read %d", n)
+	}
+}
+
+func TestTwoRestoresAtOnce(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table kept as select 1 as n")
+	b := a.backUp(t, db.ID)
+	first, err := a.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, act := range map[string]func() error{
+		"restore": func() error {
+			_, err := a.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
+			return err
+		},
+		"backup": func() error {
+			_, err := a.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
+			return err
+		},
+		"delete of its backup": func() error { return a.BackupDelete(a.call(model.ActionBackupDelete), db.ID, b.ID) },
+		"undo": func() error {
+			_, err := a.RecoveryUndo(a.call(model.ActionRecoveryUndo), db.ID)
+			return err
+		},
+		"restart": func() error {
+			_, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID)
+			return err
+		},
+	} {
+		if err := act(); model.CodeOf(err) != model.CodeConflict {
+			t.Errorf("%s during a restore: %v", name, err)
+		}
+	}
+	a.awaitOperation(t, first, model.OperationCompleted)
+	a.checkTidy(t)
+}
+
+func TestDeleteDuringBackup(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table t as select n, repeat(md5(n::text), 8) as text from generate_series(1, 200000) n")
+	b, err := a.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	within(t, time.Minute, "the beginning of the copy", func() bool {
+		now, err := a.BackupGet(a.call(model.ActionBackupGet), db.ID, b.ID)
+		return err == nil && now.Status == model.BackupRunning && now.Progress > 0
+	})
+	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
+		t.Fatalf("delete during a backup: %v", err)
+	}
+	ended := a.backups(t, db.ID)
+	if len(ended) != 1 || ended[0].Status != model.BackupFailed || !strings.Contains(ended[0].Error, "deleted") {
+		t.Errorf("the backup: %+v", ended)
+	}
+	a.checkTidy(t)
+	if files := a.blobFiles(t); len(files) > 0 {
+		t.Errorf("left of the backup: %v", files)
+	}
+}
+
+func (a *appliance) backups(t testing.TB, database string) []model.Backup {
+	t.Helper()
+	var all []model.Backup
+	err := a.meta.View(func(tx *meta.Tx) (err error) {
+		all, err = allUnder(tx.Backups(), database)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// blobFiles lists the files of the blob store.
+func (a *appliance) blobFiles(t testing.TB) []string {
+	t.Helper()
+	var files []string
+	err := a.blobs.Walk(func(ref blobstore.Ref, _ int64, _ time.Time) error {
+		files = append(files, string(ref))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// blobFile finds the file of a blob, whose name ends in the reference's last
+// part.
+func (a *appliance) blobFile(t testing.TB, ref blobstore.Ref) string {
+	t.Helper()
+	var path string
+	err := filepath.WalkDir(filepath.Join(a.cfg.DataDir, "blobs"), func(p string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && strings.HasSuffix(string(ref), d.Name()) {
+			path = p
+		}
+		return err
+	})
+	if err != nil || path == "" {
+		t.Fatalf("the file of blob %s: %v", ref, err)
+	}
+	return path
+}
+
+// flipByte damages the middle of a file by one bit.
+func flipByte(t testing.TB, path string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b [1]byte
+	if _, err := f.ReadAt(b[:], info.Size()/2); err != nil {
+		t.Fatal(err)
+	}
+	b[0] ^= 0x10
+	if _, err := f.WriteAt(b[:], info.Size()/2); err != nil {
+		t.Fatal(err)
+	}
+}

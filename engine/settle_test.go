@@ -1,0 +1,611 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/blobstore"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// crash is a state in which a killed appliance can leave a database, and what
+// the next one must make of it.
+type crash struct {
+	name string
+	// leave brings the database about; its table kept holds one row, 1.
+	leave func(t *testing.T, a *appliance, db model.Database)
+	// check looks at it in the next engine. c connects with the record's
+	// password; it is zero when the database is gone.
+	check func(t *testing.T, a *appliance, db model.Database, c Connection)
+}
+
+// before is the check that a database is as it was before the act.
+func before(t *testing.T, a *appliance, db model.Database, c Connection) {
+	t.Helper()
+	if db.Status != model.DatabaseAvailable || db.Operation != "" || db.Generation != 1 {
+		t.Errorf("%s, operation %q, generation %d", db.Status, db.Operation, db.Generation)
+	}
+	if n := answer[int](t, c, "select sum(n) from kept"); n != 1 {
+		t.Errorf("the rows sum up to %d, not 1", n)
+	}
+	for _, op := range a.operations(t, db.ID) {
+		if op.Phase != byHand {
+			continue
+		}
+		if op.Status != model.OperationFailed || op.Error != errInterrupted.Message || op.CompletedAt == nil {
+			t.Errorf("operation %s is %s: %q", op.Type, op.Status, op.Error)
+		}
+	}
+}
+
+func gone(t *testing.T, a *appliance, db model.Database, _ Connection) {
+	t.Helper()
+	if _, err := a.record(db.ID); !errors.Is(err, meta.ErrNotFound) {
+		t.Errorf("the record is still there: %v", err)
+	}
+	if _, err := os.Lstat(a.databaseDirectory(db.ID)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the files are still there: %v", err)
+	}
+	// Its name can be had again.
+	if view, _ := a.createDatabase(t, db.Name); view.Status != model.DatabaseAvailable {
+		t.Errorf("created again: %s", view.Status)
+	}
+}
+
+func inTrash(t *testing.T, a *appliance, db model.Database, _ Connection) {
+	t.Helper()
+	found, err := a.record(db.ID)
+	if err != nil || found.Trash == nil || found.Operation != "" {
+		t.Fatalf("the deleted database: %+v, %v", found, err)
+	}
+	if _, err := a.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), db.ID); err != nil {
+		t.Fatalf("restore from trash: %v", err)
+	}
+	c, err := a.connection(found, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := answer[int](t, c, "select sum(n) from kept"); n != 1 {
+		t.Errorf("the rows sum up to %d, not 1", n)
+	}
+}
+
+func (a *appliance) operations(t testing.TB, database string) []model.DatabaseOperation {
+	t.Helper()
+	var all []model.DatabaseOperation
+	err := a.meta.View(func(tx *meta.Tx) (err error) {
+		all, err = allUnder(tx.Operations(), database)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// byHand is the phase of the operations that a test, and not the engine, began.
+const byHand = "by hand"
+
+// beginByHand records an operation as under way.
+func (a *appliance) beginByHand(
+	t *testing.T, db model.Database, kind model.OperationType, status model.DatabaseStatus, generation int,
+) model.DatabaseOperation {
+	t.Helper()
+	op := a.newOperation(db, kind, byHand)
+	op.Generation = generation
+	if err := a.meta.Update(func(tx *meta.Tx) error { return insertOperation(tx, op, status) }); err != nil {
+		t.Fatal(err)
+	}
+	return op
+}
+
+// backUp makes a backup and returns it when it is complete.
+func (a *appliance) backUp(t testing.TB, database string) model.Backup {
+	t.Helper()
+	b, err := a.BackupCreate(a.call(model.ActionBackupCreate), database)
+	if err != nil {
+		t.Fatalf("backup: %v", err)
+	}
+	within(t, time.Minute, "the end of the backup", func() bool {
+		b, err = a.BackupGet(a.call(model.ActionBackupGet), database, b.ID)
+		return err != nil || b.Status == model.BackupCompleted || b.Status == model.BackupFailed
+	})
+	if err != nil || b.Status != model.BackupCompleted {
+		t.Fatalf("backup: %+v, %v", b, err)
+	}
+	a.settled(t)
+	return b
+}
+
+// unpackByHand does a restore's steps up to the switch: generation 2 is
+// built and recovered, and nothing of it runs.
+func (a *appliance) unpackByHand(t *testing.T, db model.Database) model.DatabaseOperation {
+	t.Helper()
+	b := a.backUp(t, db.ID)
+	a.changeRows(t, db)
+	op := a.beginByHand(t, db, model.OperationRestore, model.DatabaseRestoring, 2)
+	if err := a.unpackBackup(t.Context(), b, op); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.prepareGeneration(t.Context(), db, op); err != nil {
+		t.Fatal(err)
+	}
+	return op
+}
+
+// changeRows makes generation 1 differ from its backup: the sum stays 1.
+func (a *appliance) changeRows(t *testing.T, db model.Database) {
+	t.Helper()
+	c, err := a.connection(db, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, c, "insert into kept values (5), (-5)")
+}
+
+// switchByHand puts another generation's postmaster on the database's port,
+// which is the last step before the commit.
+func (a *appliance) switchByHand(t *testing.T, db model.Database, generation int) {
+	t.Helper()
+	if err := a.stopInstance(t.Context(), db.ID); err != nil {
+		t.Fatal(err)
+	}
+	db.Generation = generation
+	if _, err := a.startInstance(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func crashes() []crash {
+	return []crash{
+		{
+			"creating, nothing but the record",
+			func(t *testing.T, a *appliance, db model.Database) {
+				stopAndRemove(t, a, db)
+				a.edit(t, db.ID, func(d *model.Database) { d.Status = model.DatabaseCreating })
+			}, gone,
+		},
+		{
+			"creating, all but the last commit",
+			func(t *testing.T, a *appliance, db model.Database) {
+				a.edit(t, db.ID, func(d *model.Database) { d.Status = model.DatabaseCreating })
+			}, gone,
+		},
+		{
+			"deleting, the instance runs",
+			func(t *testing.T, a *appliance, db model.Database) {
+				a.beginByHand(t, db, model.OperationDelete, model.DatabaseDeleting, 0)
+			}, inTrash,
+		},
+		{
+			"deleting, the instance is stopped",
+			func(t *testing.T, a *appliance, db model.Database) {
+				a.beginByHand(t, db, model.OperationDelete, model.DatabaseDeleting, 0)
+				if err := a.stopInstance(t.Context(), db.ID); err != nil {
+					t.Fatal(err)
+				}
+			}, inTrash,
+		},
+		{
+			"restarting, the instance is stopped",
+			func(t *testing.T, a *appliance, db model.Database) {
+				a.beginByHand(t, db, model.OperationRestart, model.DatabaseRestarting, 0)
+				if err := a.stopInstance(t.Context(), db.ID); err != nil {
+					t.Fatal(err)
+				}
+			}, before,
+		},
+		{
+			"restoring, half unpacked",
+			func(t *testing.T, a *appliance, db model.Database) {
+				op := a.beginByHand(t, db, model.OperationRestore, model.DatabaseRestoring, 2)
+				writeFile(t, filepath.Join(a.dataDirectory(db.ID, op.Generation), "base", "1", "1259"), "half")
+			}, before,
+		},
+		{
+			"restoring, recovering on the private socket",
+			func(t *testing.T, a *appliance, db model.Database) {
+				op := a.unpackByHand(t, db)
+				next := db
+				next.Generation = op.Generation
+				spec, err := a.spec(t.Context(), next)
+				if err != nil {
+					t.Fatal(err)
+				}
+				port, err := postgres.PrivatePort(a.socketDir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				spec.ID, spec.Config = op.ID, postgres.Config{Port: port, SocketDir: a.socketDir}
+				if err := a.instances.Start(t.Context(), spec); err != nil {
+					t.Fatal(err)
+				}
+			}, before,
+		},
+		{
+			"restoring, neither runs",
+			func(t *testing.T, a *appliance, db model.Database) {
+				a.unpackByHand(t, db)
+				if err := a.stopInstance(t.Context(), db.ID); err != nil {
+					t.Fatal(err)
+				}
+			}, before,
+		},
+		{
+			"restoring, the new generation has the port",
+			func(t *testing.T, a *appliance, db model.Database) {
+				op := a.unpackByHand(t, db)
+				a.switchByHand(t, db, op.Generation)
+				// What a client writes into it now was never acknowledged as
+				// the database's.
+				c, err := a.connection(db, true)
+				if err != nil {
+					t.Fatal(err)
+				}
+				run(t, c, "insert into kept values (1000)")
+			}, before,
+		},
+		{
+			"restored and committed, the generation before the last is left",
+			func(t *testing.T, a *appliance, db model.Database) {
+				op := a.unpackByHand(t, db)
+				if err := a.switchGeneration(t.Context(), db, op); err != nil {
+					t.Fatal(err)
+				}
+				writeFile(t, filepath.Join(a.dataDirectory(db.ID, 7), "PG_VERSION"), "15\n")
+				writeFile(t, filepath.Join(a.databaseDirectory(db.ID), "notes.txt"), "not a generation")
+			},
+			func(t *testing.T, a *appliance, db model.Database, c Connection) {
+				if db.Generation != 2 || db.Replaced == nil || db.Replaced.Generation != 1 {
+					t.Errorf("generation %d, replaced %+v", db.Generation, db.Replaced)
+				}
+				if n := answer[int](t, c, "select count(*) from kept"); n != 1 {
+					t.Errorf("%d rows, not the backup's one", n)
+				}
+				same(t, "generations", below(t, a.databaseDirectory(db.ID), 1), generations(a, db))
+			},
+		},
+		{
+			"undoing, the old generation has the port",
+			func(t *testing.T, a *appliance, db model.Database) {
+				op := a.unpackByHand(t, db)
+				if err := a.switchGeneration(t.Context(), db, op); err != nil {
+					t.Fatal(err)
+				}
+				db, err := a.record(db.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				a.beginByHand(t, db, model.OperationRestore, model.DatabaseRestoring, 1)
+				a.switchByHand(t, db, 1)
+			},
+			func(t *testing.T, a *appliance, db model.Database, c Connection) {
+				if n := answer[int](t, c, "select count(*) from kept"); n != 1 || db.Generation != 2 {
+					t.Errorf("%d rows in generation %d, not the restored row in 2", n, db.Generation)
+				}
+				a.undo(t, db.ID) // what was interrupted can be done again
+				if n := answer[int](t, c, "select count(*) from kept"); n != 3 {
+					t.Errorf("%d rows after the undo, not 3", n)
+				}
+			},
+		},
+		{
+			"backup running",
+			func(t *testing.T, a *appliance, db model.Database) {
+				b := model.Backup{
+					ID: a.newID(model.ResourceBackup), Organization: db.Organization, Database: db.ID,
+					Type: model.BackupManual, Status: model.BackupRunning, Version: db.Version, StartedAt: a.clock(),
+				}
+				if err := a.meta.Update(func(tx *meta.Tx) error { return tx.Backups().Insert(b) }); err != nil {
+					t.Fatal(err)
+				}
+				a.beginByHand(t, db, model.OperationBackup, model.DatabaseAvailable, 0)
+				a.strayBlob(t, "half an archive")
+			},
+			func(t *testing.T, a *appliance, db model.Database, c Connection) {
+				before(t, a, db, c)
+				list, err := a.BackupList(a.call(model.ActionBackupList), db.ID, Page{})
+				if err != nil || len(list.Items) != 1 {
+					t.Fatalf("backups: %+v, %v", list, err)
+				}
+				if b := list.Items[0]; b.Status != model.BackupFailed || b.Error == "" || b.CompletedAt == nil {
+					t.Errorf("the backup: %+v", b)
+				}
+				a.backUp(t, db.ID) // the next one is not in its way
+			},
+		},
+		{
+			"new password recorded, not yet the role's",
+			func(t *testing.T, a *appliance, db model.Database) {
+				if _, err := a.recordPasswords(db.ID, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one")); err != nil {
+					t.Fatal(err)
+				}
+			},
+			func(t *testing.T, a *appliance, db model.Database, c Connection) {
+				if c.Password.Reveal() != "the owner's new one" {
+					t.Error("the record lost the new password")
+				}
+				before(t, a, db, c)
+			},
+		},
+		{
+			"allow-list recorded, not yet in force",
+			func(t *testing.T, a *appliance, db model.Database) {
+				allow, err := model.ParseAllowlist("entries", []string{"10.0.0.0/8"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := a.recordAllowlist(db.ID, allow, a.clock()); err != nil {
+					t.Fatal(err)
+				}
+			},
+			func(t *testing.T, a *appliance, db model.Database, c Connection) {
+				refused(t, c)
+				if _, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"}); err != nil {
+					t.Fatal(err)
+				}
+				before(t, a, db, c)
+			},
+		},
+		{
+			"no record, the instance runs",
+			func(t *testing.T, a *appliance, db model.Database) {
+				if err := a.meta.Update(func(tx *meta.Tx) error { return tx.Databases().Delete(db.ID) }); err != nil {
+					t.Fatal(err)
+				}
+			}, gone,
+		},
+		{
+			"no record, a later generation's instance runs",
+			func(t *testing.T, a *appliance, db model.Database) {
+				if err := a.stopInstance(t.Context(), db.ID); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Rename(a.dataDirectory(db.ID, 1), a.dataDirectory(db.ID, 4)); err != nil {
+					t.Fatal(err)
+				}
+				db.Generation = 4
+				if _, err := a.startInstance(t.Context(), db); err != nil {
+					t.Fatal(err)
+				}
+				if err := a.meta.Update(func(tx *meta.Tx) error { return tx.Databases().Delete(db.ID) }); err != nil {
+					t.Fatal(err)
+				}
+			}, gone,
+		},
+		{
+			"nothing under way",
+			func(*testing.T, *appliance, model.Database) {},
+			before,
+		},
+	}
+}
+
+func stopAndRemove(t *testing.T, a *appliance, db model.Database) {
+	t.Helper()
+	if err := errors.Join(a.stopInstance(t.Context(), db.ID), os.RemoveAll(a.databaseDirectory(db.ID))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func writeFile(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// strayBlob stores a blob to which no record points.
+func (a *appliance) strayBlob(t testing.TB, text string) blobstore.Ref {
+	t.Helper()
+	w, err := a.blobs.Create(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	ref, _, err := w.Commit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref
+}
+
+func (a *appliance) undo(t testing.TB, database string) {
+	t.Helper()
+	op, err := a.RecoveryUndo(a.call(model.ActionRecoveryUndo), database)
+	if err != nil {
+		t.Fatalf("undo: %v", err)
+	}
+	a.awaitOperation(t, op, model.OperationCompleted)
+}
+
+func (a *appliance) restore(t testing.TB, database, backup string) {
+	t.Helper()
+	op, err := a.BackupRestore(a.call(model.ActionBackupRestore), database, backup)
+	if err != nil {
+		t.Fatalf("restore: %v", err)
+	}
+	a.awaitOperation(t, op, model.OperationCompleted)
+}
+
+// awaitOperation waits until an operation has ended, and returns its error.
+func (a *appliance) awaitOperation(t testing.TB, op model.DatabaseOperation, want model.OperationStatus) string {
+	t.Helper()
+	within(t, time.Minute, "the end of the "+string(op.Type), func() bool {
+		err := a.meta.View(func(tx *meta.Tx) (err error) {
+			op, err = tx.Operations().Get(op.ID)
+			return err
+		})
+		return err == nil && (op.Status == model.OperationCompleted || op.Status == model.OperationFailed)
+	})
+	if op.Status != want {
+		t.Fatalf("the %s is %s, not %s: %s", op.Type, op.Status, want, op.Error)
+	}
+	a.settled(t)
+	return op.Error
+}
+
+// Every state a crash can leave is settled by the next start, all of them
+// side by side in one data directory.
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	cases := crashes()
+	cfg := testConfig(t, newDataDir(t))
+	cfg.LastPort = cfg.FirstPort + 3*len(cases)
+	a := startEngineOn(t, cfg)
+	left := make([]model.Database, len(cases))
+	for n := range cases {
+		db, connection := a.createDatabase(t, fmt.Sprintf("d%d", n))
+		run(t, connection, "create table kept as select 1 as n")
+		left[n] = db.Database
+	}
+	for n, c := range cases {
+		c.leave(t, a, left[n])
+	}
+	orphan := a.strayBlob(t, "an upload without its row")
+	discarded := a.strayBlob(t, "a deleted object")
+	if err := a.meta.Update(func(tx *meta.Tx) error { return tx.DiscardBlob(string(discarded)) }); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(cfg.DataDir, "instances", "stray.txt"), "not a directory")
+	writeFile(t, filepath.Join(cfg.DataDir, "instances", "db_nobody", "1", "PG_VERSION"), "15\n")
+	a.abandon(t)
+
+	b := a.reopen(t)
+	b.awaitBlobs(t, orphan, discarded)
+	for n, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			now, err := b.record(left[n].ID)
+			var connection Connection
+			if err != nil {
+				now = left[n]
+			} else if connection, err = b.connection(now, true); err != nil {
+				t.Fatal(err)
+			}
+			c.check(t, b, now, connection)
+		})
+	}
+	b.checkTidy(t)
+	if _, err := b.AuditVerify(b.call(model.ActionAuditVerify)); err != nil {
+		t.Errorf("the audit chain: %v", err)
+	}
+}
+
+// awaitBlobs waits until the blobs are gone, and sees that those with a
+// record are not.
+func (a *appliance) awaitBlobs(t testing.TB, refs ...blobstore.Ref) {
+	t.Helper()
+	for _, ref := range refs {
+		within(t, 30*time.Second, "the end of a blob without a record", func() bool {
+			r, err := a.blobs.Open(ref)
+			if err == nil {
+				r.Close()
+			}
+			return err != nil
+		})
+	}
+	backups := 0
+	err := a.meta.View(func(tx *meta.Tx) error {
+		return tx.Backups().All(func(b model.Backup) error {
+			if b.Status != model.BackupCompleted {
+				return nil
+			}
+			backups++
+			source, err := backupSource(b)
+			if err != nil {
+				return err
+			}
+			for _, ref := range source.Refs() {
+				r, err := a.blobs.Open(ref)
+				if err != nil {
+					return fmt.Errorf("a kept backup's blob: %w", err)
+				}
+				r.Close()
+			}
+			return nil
+		})
+	})
+	if err != nil || backups == 0 {
+		t.Errorf("%d backups are kept, %v", backups, err)
+	}
+}
+
+// A removal from the trash that was interrupted goes on, and what is half
+// removed cannot be brought back.
+func TestSettlePurge(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, _ := a.createDatabase(t, "shop")
+	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
+		t.Fatal(err)
+	}
+	// A directory that cannot be emptied stands for the moment of death.
+	locked := filepath.Join(a.dataDirectory(db.ID, 1), "base")
+	if err := os.Chmod(locked, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.TrashEmpty(a.call(model.ActionTrashEmpty)); err == nil {
+		t.Fatal("the trash was emptied in spite of a file that cannot be removed")
+	}
+	if err := os.Chmod(locked, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), db.ID); model.CodeOf(err) != model.CodeNotFound {
+		t.Errorf("a half removed database was brought back: %v", err)
+	}
+	a.abandon(t)
+	b := a.reopen(t)
+	within(t, 30*time.Second, "the end of the files", func() bool {
+		_, err := os.Lstat(b.databaseDirectory(db.ID))
+		return errors.Is(err, os.ErrNotExist)
+	})
+	within(t, 30*time.Second, "the end of the record", func() bool {
+		_, err := b.record(db.ID)
+		return errors.Is(err, meta.ErrNotFound)
+	})
+	b.checkTidy(t)
+}
+
+// Without its metadata the data directory's files belong to nobody, and a
+// start would remove every database; without its key no password can be opened.
+func TestDataDirectoryWithAFileLost(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table kept as select 1 as n")
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{metadataFile, keyFile} {
+		file := filepath.Join(a.cfg.DataDir, name)
+		if err := os.Rename(file, file+".aside"); err != nil {
+			t.Fatal(err)
+		}
+		e, err := Open(a.cfg)
+		if err == nil {
+			t.Fatalf("opened without %s: %v", name, e.Close(context.WithoutCancel(t.Context())))
+		}
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("the message does not name the file: %v", err)
+		}
+		if err := os.Rename(file+".aside", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := a.reopen(t)
+	b.awaitStatus(t, db.ID, model.DatabaseAvailable, 30*time.Second)
+	before(t, b, db.Database, c)
+}

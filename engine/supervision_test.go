@@ -1,0 +1,364 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+// A killed postmaster is back within two seconds, and until then the database
+// is unavailable and says why. Not parallel: the time is what counts.
+func TestKilledPostmasterIsBackInTime(t *testing.T) {
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table kept as select 1 as n")
+	for range 3 {
+		pid := a.pid(t, db.ID)
+		var reason string
+		began := time.Now()
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		within(t, 2*time.Second, "the database's return", func() bool {
+			status, why := a.status(t, db.ID)
+			switch status {
+			case model.DatabaseUnavailable:
+				reason = why
+			case model.DatabaseAvailable:
+			default:
+				t.Errorf("the database is %s meanwhile: %s", status, why)
+			}
+			_, _, now := a.instances.Status(db.ID)
+			return status == model.DatabaseAvailable && now != pid
+		})
+		t.Logf("back after %s", time.Since(began))
+		if !strings.Contains(reason, "killed by signal 9") {
+			t.Errorf("the reason given meanwhile: %q", reason)
+		}
+		if n := answer[int](t, c, "select n from kept"); n != 1 {
+			t.Errorf("read %d", n)
+		}
+	}
+}
+
+// What needs a running instance is refused in words while there is none.
+func TestActsOnADeadDatabase(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table kept as select 1 as n")
+	a.breakDown(t, db.Database)
+	for name, act := range map[string]func() error{
+		"backup": func() error {
+			_, err := a.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
+			return err
+		},
+		"rotate": func() error {
+			_, err := a.DatabaseRotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, false)
+			return err
+		},
+		"allow-list": func() error {
+			_, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, nil)
+			return err
+		},
+		"row-level security": func() error {
+			_, err := a.RLSGet(t.Context(), a.call(model.ActionRLSGet), db.ID)
+			return err
+		},
+		"restart": func() error {
+			_, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID)
+			return err
+		},
+	} {
+		if err := act(); model.CodeOf(err) != model.CodeConflict || !strings.Contains(model.PublicMessage(err), "nonsense") {
+			t.Errorf("%s: %s %s (%v)", name, model.CodeOf(err), model.PublicMessage(err), err)
+		}
+	}
+	a.settled(t)
+	// What it can do without: a delete, and the return from the trash.
+	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
+		t.Fatalf("delete: %v", err)
+	}
+	repair(t, a, db.Database)
+	if _, err := a.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), db.ID); err != nil {
+		t.Fatalf("restore from trash: %v", err)
+	}
+	a.awaitStatus(t, db.ID, model.DatabaseAvailable, 10*time.Second)
+	if n := answer[int](t, c, "select n from kept"); n != 1 {
+		t.Errorf("read %d", n)
+	}
+}
+
+// breakDown makes a database one that cannot start, and waits until it has
+// failed for good.
+func (a *appliance) breakDown(t *testing.T, db model.Database) (reason string) {
+	t.Helper()
+	writeFile(t, autoConf(a, db), "nonsense_of_a_setting = 'x'\n")
+	if err := syscall.Kill(a.pid(t, db.ID), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	return a.awaitStatus(t, db.ID, model.DatabaseFailed, time.Minute)
+}
+
+func repair(t *testing.T, a *appliance, db model.Database) {
+	t.Helper()
+	if err := os.WriteFile(autoConf(a, db), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func autoConf(a *appliance, db model.Database) string {
+	return filepath.Join(a.dataDirectory(db.ID, db.Generation), "postgresql.auto.conf")
+}
+
+// One that cannot start is failed, with what PostgreSQL said last as the
+// reason; the others go on; it comes back once it is repaired, by itself or at
+// once by a restart.
+func TestDatabaseThatCannotStart(t *testing.T) {
+	t.Parallel()
+	for name, back := range map[string]func(*testing.T, *appliance, model.Database){
+		"by itself": func(*testing.T, *appliance, model.Database) {},
+		"by a restart": func(t *testing.T, a *appliance, db model.Database) {
+			if _, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
+				t.Error(err)
+			}
+		},
+		"by the next start": func(t *testing.T, a *appliance, _ model.Database) {
+			if err := a.Close(context.WithoutCancel(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			*a = *a.reopen(t)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := startEngine(t)
+			db, c := a.createDatabase(t, "shop")
+			_, other := a.createDatabase(t, "other")
+			session := connect(t, other)
+			run(t, c, "create table kept as select 1 as n")
+			if reason := a.breakDown(t, db.Database); !strings.Contains(reason, "unrecognized configuration parameter") ||
+				!strings.Contains(reason, "nonsense_of_a_setting") {
+				t.Errorf("the reason does not hold PostgreSQL's last words: %s", reason)
+			}
+			if err := session.Ping(t.Context()); err != nil {
+				t.Errorf("the other database: %v", err)
+			}
+			repair(t, a, db.Database)
+			back(t, a, db.Database)
+			a.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
+			if n := answer[int](t, c, "select n from kept"); n != 1 {
+				t.Errorf("read %d", n)
+			}
+			a.awaitAudit(t, model.ActionInstanceDown, db.ID)
+		})
+	}
+}
+
+// One that did not come up with the appliance gets the roles of its record
+// when it does: its passwords may have been changed before.
+func TestRolesAfterALateStart(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, _ := a.createDatabase(t, "shop")
+	if _, err := a.recordPasswords(db.ID, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one")); err != nil {
+		t.Fatal(err)
+	}
+	a.breakDown(t, db.Database)
+	a.abandon(t)
+	b := a.reopen(t)
+	b.awaitStatus(t, db.ID, model.DatabaseFailed, time.Minute)
+	repair(t, b, db.Database)
+	b.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
+	record, err := b.record(db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := b.connection(record, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	connect(t, c)
+}
+
+// awaitAudit waits for an entry of the appliance itself about a database.
+func (a *appliance) awaitAudit(t testing.TB, action model.Action, id string) (found model.AuditEntry) {
+	t.Helper()
+	within(t, 10*time.Second, "the audit entry "+string(action), func() bool {
+		entries, _, err := a.AuditList(a.call(model.ActionAuditList), 1, MaxLimit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if e.Action == action && e.Resource.ID == id && e.Actor.Type == model.ActorSystem {
+				found = e
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// A foreign process on the database's port: the database moves and says so.
+func TestForeignProcessOnThePort(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	_, other := a.createDatabase(t, "other")
+	run(t, c, "create table kept as select 1 as n")
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", db.Port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer foreign.Close()
+	b := a.reopen(t)
+	b.awaitStatus(t, db.ID, model.DatabaseAvailable, 30*time.Second)
+	moved, err := b.record(db.ID)
+	if err != nil || moved.Port == db.Port || moved.Port == other.Port {
+		t.Fatalf("the record: port %d, was %d, %v", moved.Port, db.Port, err)
+	}
+	entry := b.awaitAudit(t, model.ActionInstanceMoved, db.ID)
+	if entry.Details["from"] != fmt.Sprint(db.Port) || entry.Details["to"] != fmt.Sprint(moved.Port) {
+		t.Errorf("the audit entry: %v", entry.Details)
+	}
+	now, err := b.connection(moved, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := answer[int](t, now, "select n from kept"); n != 1 {
+		t.Errorf("read %d", n)
+	}
+	connect(t, other) // stayed where it was
+	b.checkTidy(t)
+	if err := b.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// It stays where it went.
+	third := b.reopen(t)
+	third.awaitStatus(t, db.ID, model.DatabaseAvailable, 30*time.Second)
+	connect(t, now)
+}
+
+// An appliance that was killed comes back to instances that never noticed.
+func TestAdoption(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	var databases []DatabaseView
+	pids := map[string]int{}
+	// More than leastSharing: what is fitted to the machine for the last one
+	// is less than for the first, and that is no reason to restart it.
+	for n := range leastSharing + 2 {
+		db, c := a.createDatabase(t, fmt.Sprintf("d%d", n))
+		databases, pids[db.ID] = append(databases, db), a.pid(t, db.ID)
+		session := connect(t, c)
+		t.Cleanup(func() {
+			if t.Failed() {
+				return
+			}
+			if err := session.Ping(context.Background()); err == nil {
+				t.Error("the session outlived the last engine's Close")
+			}
+		})
+		defer func() {
+			if err := session.Ping(t.Context()); err != nil {
+				t.Errorf("the session did not outlive the appliance: %v", err)
+			}
+		}()
+	}
+	for range 2 {
+		a.abandon(t)
+		a = a.reopen(t)
+		for _, db := range databases {
+			a.awaitStatus(t, db.ID, model.DatabaseAvailable, 30*time.Second)
+			if now := a.pid(t, db.ID); now != pids[db.ID] {
+				t.Errorf("%s has the postmaster %d, not the adopted %d", db.Name, now, pids[db.ID])
+			}
+		}
+		a.checkTidy(t)
+	}
+}
+
+// After a power cut everything is dead, the pid files are still there, and
+// the numbers in them may be anybody's.
+func TestPowerCut(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	const count = 8
+	var connections []Connection
+	var databases []DatabaseView
+	for n := range count {
+		db, c := a.createDatabase(t, fmt.Sprintf("d%d", n))
+		run(t, c, fmt.Sprintf("create table kept as select %d as n", n))
+		databases, connections = append(databases, db), append(connections, c)
+	}
+	// Without their supervisor nobody brings back what dies now.
+	a.abandon(t)
+	var all sync.WaitGroup
+	for pid := range postgresProcesses(t, filepath.Join(a.cfg.DataDir, "instances")) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
+			t.Fatal(err)
+		}
+		all.Go(func() { // those that were this process's children
+			var status syscall.WaitStatus
+			_, _ = syscall.Wait4(pid, &status, 0, nil)
+		})
+	}
+	all.Wait()
+	within(t, 10*time.Second, "the death of all", func() bool {
+		return len(postgresProcesses(t, filepath.Join(a.cfg.DataDir, "instances"))) == 0
+	})
+	foreign := stranger(t)
+	for n, number := range []int{foreign, os.Getpid()} {
+		file := filepath.Join(a.dataDirectory(databases[n].ID, 1), "postmaster.pid")
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatalf("the pid file is not stale: %v", err)
+		}
+		_, rest, _ := strings.Cut(string(text), "\n")
+		writeFile(t, file, fmt.Sprintf("%d\n%s", number, rest))
+	}
+	writeFile(t, filepath.Join(a.dataDirectory(databases[2].ID, 1), "postmaster.pid"), "") // cut short
+
+	began := time.Now()
+	b := a.reopen(t)
+	for n, db := range databases {
+		b.awaitStatus(t, db.ID, model.DatabaseAvailable, 30*time.Second)
+		if got := answer[int](t, connections[n], "select n from kept"); got != n {
+			t.Errorf("%s holds %d", db.Name, got)
+		}
+	}
+	t.Logf("%d databases back after %s", count, time.Since(began))
+	if err := syscall.Kill(foreign, 0); err != nil {
+		t.Errorf("the stranger was ended: %v", err)
+	}
+	b.checkTidy(t)
+}
+
+// stranger starts a process that has nothing to do with PostgreSQL and returns
+// its number.
+func stranger(t *testing.T) int {
+	t.Helper()
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd.Process.Pid
+}
