@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"holdfast/server/api/apitest"
 )
 
 // program is the binary under test, built once for all tests.
@@ -60,6 +62,8 @@ type machine struct {
 	api   string // base URL with /v1
 	key   string
 	setup string
+
+	description *apitest.Description
 
 	process *exec.Cmd
 	exited  chan error
@@ -134,6 +138,9 @@ func (m *machine) start(args ...string) {
 	select {
 	case text := <-announced:
 		m.read(text)
+		if m.description == nil && strings.HasPrefix(m.api, "http://") {
+			m.description = apitest.Load(m.t, strings.TrimSuffix(m.api, "/v1"))
+		}
 	case <-time.After(2 * time.Minute):
 		m.t.Fatalf("the appliance did not come up:\n%s", m.log.String())
 	}
@@ -248,14 +255,24 @@ func (m *machine) do(method, path string, body any) (int, envelope) {
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return 0, envelope{Error: &struct{ Code, Message string }{"connection", err.Error()}}
+		return 0, disconnected(err)
 	}
 	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return 0, disconnected(err)
+	}
+	m.description.CheckAnswer(m.t, request, answer, text)
 	var e envelope
-	if err := json.NewDecoder(answer.Body).Decode(&e); err != nil {
-		m.t.Fatalf("%s %s: the answer is no envelope: %v", method, path, err)
+	if err := json.Unmarshal(text, &e); err != nil {
+		m.t.Errorf("%s %s: the answer is no envelope: %v", method, path, err)
 	}
 	return answer.StatusCode, e
+}
+
+// disconnected stands for the answer that a dead appliance does not give.
+func disconnected(err error) envelope {
+	return envelope{Error: &struct{ Code, Message string }{"connection", err.Error()}}
 }
 
 // must asks the API, decodes the data into out, and fails the test unless the

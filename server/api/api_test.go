@@ -17,6 +17,7 @@ import (
 
 	"holdfast/engine"
 	"holdfast/engine/model"
+	"holdfast/server/api/apitest"
 )
 
 // world is an appliance with two organizations, behind a real listener.
@@ -26,7 +27,7 @@ type world struct {
 	log    *syncBuffer
 	// dataDir is set where PostgreSQL runs.
 	dataDir string
-	doc     *description
+	doc     *apitest.Description
 
 	org, other tenant
 }
@@ -107,7 +108,7 @@ func (w *world) serve(tb testing.TB) {
 	}
 	w.org = w.tenant(tb, "acme")
 	w.other = w.tenant(tb, "globex")
-	w.doc = loadDescription(tb, w.server.URL)
+	w.doc = apitest.Load(tb, w.server.URL)
 }
 
 func (w *world) tenant(tb testing.TB, name string) tenant {
@@ -237,7 +238,7 @@ func (w *world) check(tb testing.TB, req *http.Request, res *http.Response) repl
 	if (envelope.Error == nil) != (res.StatusCode == http.StatusOK) {
 		tb.Errorf("%s: status %d with %s", what, res.StatusCode, text)
 	}
-	w.doc.validate(tb, req, res, text)
+	w.doc.CheckAnswer(tb, req, res, text)
 	r := reply{status: res.StatusCode, header: res.Header, text: string(text), data: envelope.Data, next: envelope.Meta.NextCursor, more: envelope.Meta.HasNext}
 	if envelope.Error != nil {
 		r.code, r.msg = envelope.Error.Code, envelope.Error.Message

@@ -108,7 +108,7 @@ func TestRoutesAndSpecification(t *testing.T) {
 func TestDescriptionIsWhole(t *testing.T) {
 	w := open(t)
 	names := map[string]bool{}
-	for path, item := range w.doc.doc.Paths.Map() {
+	for path, item := range w.doc.T.Paths.Map() {
 		for method, op := range item.Operations() {
 			what := method + " " + path
 			if names[op.OperationID] || op.OperationID == "" {
@@ -136,14 +136,14 @@ func TestDescriptionIsWhole(t *testing.T) {
 func TestSchemas(t *testing.T) {
 	w := open(t)
 	requests := map[string]bool{}
-	for _, item := range w.doc.doc.Paths.Map() {
+	for _, item := range w.doc.T.Paths.Map() {
 		for _, op := range item.Operations() {
 			if op.RequestBody != nil && op.RequestBody.Value.Content["application/json"] != nil {
 				requests[op.RequestBody.Value.Content["application/json"].Schema.Ref] = true
 			}
 		}
 	}
-	for name, schema := range w.doc.doc.Components.Schemas {
+	for name, schema := range w.doc.T.Components.Schemas {
 		for field, property := range schema.Value.Properties {
 			if !requests["#/components/schemas/"+name] && !slices.Contains(schema.Value.Required, field) {
 				t.Errorf("%s.%s may be missing; absent is null", name, field)

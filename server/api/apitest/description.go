@@ -1,0 +1,90 @@
+// Package apitest checks answers of the API against its own description, in
+// tests.
+package apitest
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+)
+
+// prefix is where the API lies.
+const prefix = "/v1"
+
+// Description is the OpenAPI document as a client gets it.
+type Description struct{ *openapi3.T }
+
+// Load asks the appliance at baseURL for its description.
+func Load(tb testing.TB, baseURL string) *Description {
+	tb.Helper()
+	res, err := http.Get(baseURL + prefix + "/openapi.json")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		tb.Fatalf("status %d, %v", res.StatusCode, err)
+	}
+	doc, err := openapi3.NewLoader().LoadFromData(text)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &Description{doc}
+}
+
+// find returns the documented operation that a request is for, nil when
+// there is none. (The routers of kin-openapi do not let a parameter hold
+// slashes, as keys of objects do.)
+func (d *Description) find(req *http.Request) *routers.Route {
+	path, ok := strings.CutPrefix(req.URL.Path, prefix)
+	if !ok {
+		return nil
+	}
+	for _, template := range d.Paths.InMatchingOrder() {
+		item := d.Paths.Value(template)
+		if op := item.GetOperation(req.Method); op != nil && matches(template, path) {
+			return &routers.Route{Spec: d.T, Path: template, PathItem: item, Method: req.Method, Operation: op}
+		}
+	}
+	return nil
+}
+
+func matches(template, path string) bool {
+	want, got := strings.Split(template, "/"), strings.Split(path, "/")
+	for i, segment := range want {
+		if segment == "{key}" {
+			return len(got) > i
+		}
+		if i >= len(got) || segment != got[i] && !strings.HasPrefix(segment, "{") {
+			return false
+		}
+	}
+	return len(want) == len(got)
+}
+
+// CheckAnswer checks an answer against the document.
+func (d *Description) CheckAnswer(tb testing.TB, req *http.Request, res *http.Response, text []byte) {
+	tb.Helper()
+	route := d.find(req)
+	if route == nil {
+		if res.StatusCode != http.StatusNotFound {
+			tb.Errorf("%s %s is not documented, and answered %d", req.Method, req.URL.Path, res.StatusCode)
+		}
+		return
+	}
+	err := openapi3filter.ValidateResponse(tb.Context(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: req, Route: route},
+		Status:                 res.StatusCode, Header: res.Header, Body: io.NopCloser(bytes.NewReader(text)),
+		Options: &openapi3filter.Options{IncludeResponseStatus: true},
+	})
+	if err != nil {
+		tb.Errorf("%s %s: the answer is not what the document says: %v\n%s", req.Method, req.URL.Path, err, text)
+	}
+}
