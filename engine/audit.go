@@ -75,6 +75,9 @@ type auditQueue struct {
 	closing chan struct{}
 	done    chan struct{}
 	once    sync.Once
+	// unwritten is what could not be written, on a full disk for one: it is
+	// tried again with what comes next.
+	unwritten []model.AuditEntry
 
 	mu   sync.Mutex
 	used map[string]keyUse
@@ -166,11 +169,28 @@ func (q *auditQueue) gather(first model.AuditEntry) []model.AuditEntry {
 
 // write commits a batch, and with it when keys were last used.
 func (q *auditQueue) write(batch []model.AuditEntry) {
+	batch = append(q.unwritten, batch...)
+	if lost := len(batch) - 2*auditBacklog; lost > 0 {
+		q.engine.log.Error("audit entries are lost: they could not be written for too long", "count", lost)
+		batch = batch[lost:]
+	}
+	q.unwritten = nil
+	if err := q.commit(batch, q.takeUsed()); err != nil {
+		q.engine.log.Error("write audit entries", "count", len(batch), "error", err)
+		q.unwritten = batch
+	}
+}
+
+func (q *auditQueue) takeUsed() map[string]keyUse {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	used := q.used
 	q.used = map[string]keyUse{}
-	q.mu.Unlock()
-	err := q.engine.meta.Update(func(tx *meta.Tx) error {
+	return used
+}
+
+func (q *auditQueue) commit(batch []model.AuditEntry, used map[string]keyUse) error {
+	return q.engine.meta.Update(func(tx *meta.Tx) error {
 		for i := range batch {
 			if err := tx.AppendAudit(&batch[i], q.engine.cfg.AuditKeep); err != nil {
 				return err
@@ -186,7 +206,4 @@ func (q *auditQueue) write(batch []model.AuditEntry) {
 		}
 		return nil
 	})
-	if err != nil {
-		q.engine.log.Error("write audit entries", "count", len(batch), "error", err)
-	}
 }
