@@ -1,8 +1,17 @@
 package engine
 
 import (
+	"context"
+	"errors"
+	"flag"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,7 +39,144 @@ func BenchmarkDatabaseCreate(b *testing.B) {
 		}
 		b.StartTimer()
 	}
+	reportPercentiles(b, took)
+}
+
+// databases is how many there are in the benchmarks of a whole appliance:
+//
+//	go test ./engine -run '^$' -bench Appliance -benchtime 3x -args -databases 50
+var databases = flag.Int("databases", 20, "how many databases the appliance of a benchmark has")
+
+// BenchmarkApplianceStart measures from the start of an engine, after one that
+// stopped in order, until all of its databases are available.
+func BenchmarkApplianceStart(b *testing.B) {
+	a, _ := fullAppliance(b)
+	all, _ := a.databases(b)
+	for b.Loop() {
+		b.StopTimer()
+		if err := a.Close(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		a = startEngineOn(b, a.cfg)
+		a.awaitAll(b, all)
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/start")
+	b.ReportMetric(float64(len(all)), "databases")
+}
+
+// BenchmarkApplianceAdopt is BenchmarkApplianceStart after one that was killed.
+func BenchmarkApplianceAdopt(b *testing.B) {
+	a, _ := fullAppliance(b)
+	all, _ := a.databases(b)
+	for b.Loop() {
+		b.StopTimer()
+		a.abandon(b)
+		b.StartTimer()
+		a = startEngineOn(b, a.cfg)
+		a.awaitAll(b, all)
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/adoption")
+}
+
+// fullAppliance makes an appliance with as many databases as were asked for.
+func fullAppliance(b *testing.B) (*appliance, []Connection) {
+	b.Helper()
+	cfg := testConfig(b, newDataDir(b))
+	cfg.LastPort = cfg.FirstPort + 2**databases
+	a := startEngineOn(b, cfg)
+	connections := make([]Connection, *databases)
+	for n := range connections {
+		_, connections[n] = a.createDatabase(b, fmt.Sprintf("d%d", n))
+	}
+	return a, connections
+}
+
+func (a *appliance) awaitAll(b *testing.B, all []model.Database) {
+	b.Helper()
+	for _, db := range all {
+		a.awaitStatus(b, db.ID, model.DatabaseAvailable, time.Minute)
+	}
+}
+
+func BenchmarkDatabaseRestart(b *testing.B) {
+	a := startEngine(b)
+	db, _ := a.createDatabase(b, "shop")
+	var took []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		if _, err := a.DatabaseRestart(b.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(began))
+	}
+	reportPercentiles(b, took)
+}
+
+// BenchmarkAllowlist measures from the change of an allow-list until it is
+// answered, when it is in force, with sessions open that stay allowed.
+func BenchmarkAllowlist(b *testing.B) {
+	a := startEngine(b)
+	db, c := a.createDatabase(b, "shop")
+	for range 5 {
+		connect(b, c)
+	}
+	lists := [][]string{{"127.0.0.1"}, {"127.0.0.0/8", "10.0.0.0/8"}}
+	var took []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		if _, err := a.AllowlistSet(b.Context(), a.call(model.ActionAllowlistSet), db.ID, lists[len(took)%2]); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(began))
+	}
+	reportPercentiles(b, took)
+}
+
+func reportPercentiles(b *testing.B, took []time.Duration) {
 	slices.Sort(took)
-	b.ReportMetric(float64(took[len(took)/2].Milliseconds()), "p50-ms")
-	b.ReportMetric(float64(took[len(took)*95/100].Milliseconds()), "p95-ms")
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+	b.ReportMetric(float64(took[len(took)*95/100].Microseconds())/1000, "p95-ms")
+}
+
+// BenchmarkApplianceMemory measures the proportional share of memory of each
+// idle database, and of this process, after everybody has connected once.
+func BenchmarkApplianceMemory(b *testing.B) {
+	a, connections := fullAppliance(b)
+	for _, c := range connections {
+		run(b, c, "create table t as select generate_series(1, 1000) n")
+	}
+	eventually(b, "a full pool", func() bool { return a.spares.Ready() >= a.cfg.Spares })
+	for b.Loop() {
+		a.sampleAll(b.Context())
+	}
+	debug.FreeOSMemory()
+	instances := filepath.Join(a.cfg.DataDir, "instances")
+	total, processes := 0, postgresProcesses(b, instances)
+	for pid := range processes {
+		total += proportionalKB(b, fmt.Sprint(pid))
+	}
+	b.ReportMetric(float64(total)/1024/float64(*databases), "MB/database")
+	b.ReportMetric(float64(len(processes))/float64(*databases), "processes/database")
+	b.ReportMetric(float64(proportionalKB(b, "self"))/1024, "MB-own")
+}
+
+// proportionalKB reads the PSS of a process.
+func proportionalKB(b *testing.B, pid string) int {
+	b.Helper()
+	text, err := os.ReadFile("/proc/" + pid + "/smaps_rollup")
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return 0 // it has ended
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var kb int
+		if n, _ := fmt.Sscanf(line, "Pss: %d kB", &kb); n == 1 {
+			return kb
+		}
+	}
+	b.Fatalf("no PSS in smaps_rollup of %s:\n%s", pid, text)
+	return 0
 }

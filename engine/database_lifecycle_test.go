@@ -15,10 +15,10 @@ import (
 	"holdfast/engine/model"
 )
 
-// eventually polls until done, for at most ten seconds.
+// eventually polls until done, for at most a minute.
 func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !done() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s did not come about", what)

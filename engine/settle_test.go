@@ -495,6 +495,9 @@ func TestSettle(t *testing.T) {
 			} else if connection, err = b.connection(now, true); err != nil {
 				t.Fatal(err)
 			}
+			if now.Port != left[n].Port {
+				t.Errorf("moved from port %d to %d: something was left on it", left[n].Port, now.Port)
+			}
 			c.check(t, b, now, connection)
 		})
 	}

@@ -72,7 +72,7 @@ func TestSessions(t *testing.T) {
 func TestLogrotateSignal(t *testing.T) {
 	d := postgrestest.Instance(t)
 	log := filepath.Join(d.Spec.Dir, "log", "postgres.log")
-	eventually(t, 5*time.Second, "a log", func() bool { _, err := os.Stat(log); return err == nil })
+	eventually(t, 30*time.Second, "a log", func() bool { _, err := os.Stat(log); return err == nil })
 	if err := os.Rename(log, log+".old"); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestLogrotateSignal(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGUSR1); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 5*time.Second, "a new log", func() bool {
+	eventually(t, 30*time.Second, "a new log", func() bool {
 		_, _ = d.Owner(t).Exec(context.Background(), "select nonsense")
 		data, err := os.ReadFile(log)
 		return err == nil && strings.Contains(string(data), "nonsense")

@@ -29,11 +29,12 @@ type names struct{ database, owner, readOnly string }
 
 // present finds the tenant in an instance: there is one database that is not
 // PostgreSQL's own, its owner is the owner, and the other role is marked.
+// Whether the database is a template is not asked: its owner decides that.
 func present(ctx context.Context, conn *pgx.Conn) (names, error) {
 	var n names
 	err := conn.QueryRow(ctx, `select d.datname, pg_get_userbyid(d.datdba), r.rolname
 		from pg_database d, pg_roles r
-		where not d.datistemplate and d.datname <> 'postgres'
+		where d.datname not in ('postgres', 'template0', 'template1')
 		and shobj_description(r.oid, 'pg_authid') = $1
 		order by d.oid limit 1`, readOnlyMark).Scan(&n.database, &n.owner, &n.readOnly)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -56,6 +57,7 @@ func (t Tenant) provisioning(now names) ([]string, error) {
 		return nil, err
 	}
 	statements = append(statements, t.grants()...)
+	statements = append(statements, superuserSettings)
 	return append(statements, credentials...), nil
 }
 
@@ -82,11 +84,23 @@ func (t Tenant) renames(now names) ([]string, error) {
 	return statements, nil
 }
 
+// superuserSettings keep an owner from shutting the superuser out by what he
+// sets on his database: a library to load that does not exist ends every
+// session at its start. A role's settings come before a database's; taken from
+// this session, in the database postgres, they are the server's own. They stand
+// here and not in sessionSettings because not every major knows them all.
+const superuserSettings = `DO $$ DECLARE s text; BEGIN
+	FOR s IN SELECT name FROM pg_settings WHERE name IN ('local_preload_libraries', 'transaction_timeout') LOOP
+		EXECUTE format('ALTER ROLE ` + Superuser + ` SET %I FROM CURRENT', s);
+	END LOOP; END $$`
+
 // grants are who may do what with the database: the owner everything, the
-// read-only role connect, nobody else anything.
+// read-only role connect, nobody else anything. What an owner may have said of
+// the database as a whole, to shut others or himself out, is taken back.
 func (t Tenant) grants() []string {
 	d, o, r := quoteName(t.Database), quoteName(t.Owner), quoteName(t.ReadOnly)
 	return []string{
+		"ALTER DATABASE " + d + " WITH IS_TEMPLATE false ALLOW_CONNECTIONS true CONNECTION LIMIT -1",
 		"REVOKE ALL ON DATABASE " + d + " FROM PUBLIC, " + r,
 		"GRANT ALL ON DATABASE " + d + " TO " + o,
 		"GRANT CONNECT ON DATABASE " + d + " TO " + r,

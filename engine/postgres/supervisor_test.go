@@ -85,7 +85,7 @@ func TestKilledPostmasterComesBack(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		took := eventually(t, 2*time.Second, "back after kill -9", running(s, d.Spec.ID, pid))
+		took := eventually(t, 20*time.Second, "back after kill -9", running(s, d.Spec.ID, pid))
 		t.Logf("back after %v", took)
 		conn, err := s.Connect(t.Context(), d.Spec.ID, "postgres")
 		if err != nil {
@@ -126,7 +126,7 @@ func TestKilledPostmasterComesBackDespiteItsChildren(t *testing.T) {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("back after %v", eventually(t, 2*time.Second, "back", running(d.Supervisor, d.Spec.ID, pid)))
+			t.Logf("back after %v", eventually(t, 20*time.Second, "back", running(d.Supervisor, d.Spec.ID, pid)))
 			if err := <-query; err == nil {
 				t.Error("the query came to an end")
 			}
@@ -180,7 +180,7 @@ func TestReasonSaysHowItEnded(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("no reason was reported")
 	}
-	eventually(t, 5*time.Second, "back", running(s, d.Spec.ID, pid))
+	eventually(t, 30*time.Second, "back", running(s, d.Spec.ID, pid))
 }
 
 func TestAdoption(t *testing.T) {
@@ -206,7 +206,7 @@ func TestAdoption(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 2*time.Second, "back", running(second, d.Spec.ID, pid))
+	eventually(t, 20*time.Second, "back", running(second, d.Spec.ID, pid))
 	if got := w.seen(); got != "[starting running down running]" {
 		t.Errorf("reported %s", got)
 	}

@@ -76,19 +76,21 @@ func TestDiskFull(t *testing.T) {
 	objects := "/buckets/" + bucket.ID + "/objects"
 	m.must("POST", objects+"?key=before", strings.NewReader("before"), nil)
 
-	fill()
-	exhaust(t, shopURL)
+	// What dies, the server or a spare in the making, leaves some room, with
+	// which the server may come back: until there is none left.
 	eventually(t, "the end of the database", func() bool {
+		fill()
+		exhaust(t, shopURL)
 		status, reason := m.statusOf(shop.ID)
-		return status != "available" && strings.Contains(reason, "disk is full")
+		return status == "failed" && strings.Contains(reason, "disk is full")
 	})
-	fill() // what the crash gave free
+	fill()
 
 	// Everything that can do without room goes on.
 	if n := query(t, otherURL, "select n from kept"); n != "7" {
 		t.Errorf("the other database answers %s", n)
 	}
-	for _, path := range []string{"/databases", "/databases/" + shop.ID, objects, "/agent/status", "/agent/recommendations", "/audit-logs"} {
+	for _, path := range []string{"/databases", "/databases/" + shop.ID, objects, "/agent/status", "/agent/recommendations", "/account/audit-logs"} {
 		if status, e := m.do("GET", path, nil); status != http.StatusOK {
 			t.Errorf("GET %s: %d %+v", path, status, e.Error)
 		}
@@ -149,19 +151,18 @@ func TestDiskFull(t *testing.T) {
 	m.awaitAvailable(shop.ID)
 }
 
-// exhaust writes WAL until there is no room for it.
+// exhaust writes WAL until there is no room for it, if the server lets it.
 func exhaust(t *testing.T, url string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
-		t.Fatal(err)
+		return // it is down
 	}
 	defer conn.Close(ctx)
 	for range 1000 {
-		if _, err = conn.Exec(ctx, "select pg_logical_emit_message(false, 'fill', repeat('x', 1000000))"); err != nil {
-			t.Logf("PostgreSQL: %v", err)
+		if _, err := conn.Exec(ctx, "select pg_logical_emit_message(false, 'fill', repeat('x', 1000000))"); err != nil {
 			return
 		}
 	}

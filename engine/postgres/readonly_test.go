@@ -1,0 +1,296 @@
+package postgres_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/postgrestest"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+// objects are what the owner has, in a schema of its own and a large object.
+func objects(schema, largeObject string) []string {
+	return strings.Split(strings.NewReplacer("$#", largeObject, "$", schema).Replace(`create schema $
+select lo_from_bytea($#, 'x')
+create table $.t (n serial primary key, m int, k text)
+insert into $.t values (1, 1, 'a')
+create view $.v as select * from $.t
+create materialized view $.mv as select * from $.t
+create unique index on $.mv (n)
+create table $.parts (n int) partition by range (n)
+create table $.part1 partition of $.parts for values from (0) to (10)
+create sequence $.seq
+select nextval('$.seq')
+create type $.kind as enum ('a', 'b')
+create domain $.dom as int not null
+create function $.plain() returns int language sql as 'select 1'
+create function $.plain_reader() returns int language sql as 'select n from $.t'
+create function $.plain_writer() returns int language sql as 'insert into $.t values (2) returning n'
+create procedure $.proc() language sql as 'insert into $.t values (2)'`), "\n")
+}
+
+// The two SQLSTATEs that refuse.
+const (
+	readOnlyTransaction = "25006"
+	noPrivilege         = "42501"
+)
+
+func TestReadOnly(t *testing.T) {
+	d := postgrestest.Instance(t)
+	owner := d.Owner(t)
+	allowed(t, owner, objects("before", "4711")...)
+	allowed(t, owner, grantedToPublic...)
+	t.Run("attacks", func(t *testing.T) { readOnlyAttackers(t, d, owner) })
+	t.Run("function call", func(t *testing.T) { readOnlyByFunctionCall(t, d) })
+	t.Run("passwords", func(t *testing.T) { readOnlySeesNoPassword(t, d) })
+	t.Run("grants", func(t *testing.T) { readOnlyAndGrants(t, d) })
+	t.Run("rotation", func(t *testing.T) { rotationCoversBothRoles(t, d) })
+}
+
+// The read-only role writes nothing: as it logs in, because its transactions
+// are read-only, and when it has switched that off, because it has no
+// privilege. Nothing may have changed in either case.
+func readOnlyAttackers(t *testing.T, d *postgrestest.Database, owner *pgx.Conn) {
+	super := d.Superuser(t, "app")
+	for _, mode := range []struct {
+		name   string
+		start  []string
+		states string
+	}{
+		{"as it logs in", nil, readOnlyTransaction + " " + noPrivilege},
+		{"switched off", []string{"set default_transaction_read_only = off"}, noPrivilege},
+		{"as pg_read_all_data", []string{"set session characteristics as transaction read write", "set role pg_read_all_data"}, noPrivilege},
+	} {
+		for _, set := range []string{"before", "later"} {
+			t.Run(mode.name+"/"+set, func(t *testing.T) {
+				conn, largeObject := d.ReadOnly(t), "4711"
+				allowed(t, conn, mode.start...)
+				if set == "later" {
+					largeObject = "4712"
+					allowed(t, owner, "drop schema if exists later cascade", "select lo_unlink(oid) from pg_largeobject_metadata where oid = 4712")
+					allowed(t, owner, objects("later", "4712")...)
+				}
+				allowed(t, conn, "select * from "+set+".t, "+set+".v, "+set+".mv, "+set+".parts, "+set+".seq")
+				was := contents(t, super)
+				for _, statement := range readOnlyAttacks(set, largeObject) {
+					readOnlyAttack(t, conn, statement, mode.states)
+				}
+				if is := contents(t, super); !slices.Equal(is, was) {
+					t.Errorf("something was written: %s", difference(was, is))
+				}
+				if found := harm(t, super); len(found) > 0 {
+					t.Errorf("afterwards: %s", strings.Join(found, "; "))
+				}
+			})
+		}
+	}
+}
+
+// readOnlyAttack runs one statement, by itself and in transactions that are
+// begun in every way.
+func readOnlyAttack(t *testing.T, conn *pgx.Conn, attack, states string) {
+	t.Helper()
+	statement := attack
+	if strings.HasPrefix(attack, "[") {
+		var others string
+		others, statement, _ = strings.Cut(attack[1:], "] ")
+		states += " " + others
+	}
+	for _, how := range []string{"", "begin", "begin read write", "begin; set transaction read write", "begin; savepoint a"} {
+		allowed(t, conn, how)
+		err := attempt(t, conn, statement)
+		if conn.IsClosed() {
+			t.Fatalf("%s; %s: %v", how, statement, err)
+		}
+		allowed(t, conn, "rollback")
+		switch got := sqlState(err); {
+		case contains(states, got):
+		case err == nil && contains(states, "warning"):
+		case how != "" && got == "25001": // not in a transaction block
+		case how == "" && got == "25P01": // only in one
+		default:
+			t.Errorf("%s; %s: %v, want SQLSTATE %s", how, statement, err, states)
+		}
+	}
+}
+
+// contents is all that is in the tenant's database and about its roles, as
+// lines that can be compared. No privileges are the same as the default ones,
+// which are what a GRANT that grants nothing leaves.
+func contents(t *testing.T, conn *pgx.Conn) []string {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), `
+		select oid::regclass || ' ' || query_to_xml('select * from ' || oid::regclass, true, true, '')::text from pg_class
+			where relkind in ('r', 'm', 'S') and relnamespace not in (select oid from pg_namespace where nspname ~ '^pg_|^information_schema$')
+		union all select 'class ' || c.oid::regclass || coalesce(relacl, acldefault(case relkind when 'S' then 's' else 'r' end::"char", relowner))::text
+			|| (to_jsonb(c) - '{relacl,relpages,reltuples,relfrozenxid,relminmxid,relallvisible,relallfrozen}'::text[])::text from pg_class c where oid >= 16384
+		union all select 'proc ' || to_jsonb(p)::text from pg_proc p where oid >= 16384 or proacl is not null
+		union all select 'type ' || to_jsonb(p)::text from pg_type p where oid >= 16384
+		union all select 'enum ' || to_jsonb(p)::text from pg_enum p
+		union all select 'namespace ' || coalesce(nspacl, acldefault('n', nspowner))::text || (to_jsonb(p) - 'nspacl')::text from pg_namespace p where nspname !~ '^pg_(toast_)?temp_'
+		union all select 'default acl ' || to_jsonb(p)::text from pg_default_acl p
+		union all select 'description ' || to_jsonb(p)::text from pg_description p where objoid >= 16384
+		union all select 'trigger ' || to_jsonb(p)::text from pg_trigger p
+		union all select 'rule ' || to_jsonb(p)::text from pg_rewrite p where oid >= 16384
+		union all select 'policy ' || to_jsonb(p)::text from pg_policy p
+		union all select 'publication ' || to_jsonb(p)::text from pg_publication p
+		union all select 'extension ' || to_jsonb(p)::text from pg_extension p
+		union all select 'large object ' || to_jsonb(p)::text from pg_largeobject p
+		union all select 'large object ' || to_jsonb(p)::text from pg_largeobject_metadata p
+		union all select 'role ' || to_jsonb(p)::text from pg_authid p
+		union all select 'member ' || to_jsonb(p)::text from pg_auth_members p
+		union all select 'setting ' || to_jsonb(p)::text from pg_db_role_setting p
+		union all select 'database ' || (to_jsonb(p) - 'datfrozenxid' - 'datminmxid')::text from pg_database p
+		union all select 'shared description ' || to_jsonb(p)::text from pg_shdescription p
+		union all select 'slot ' || slot_name from pg_replication_slots
+		order by 1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+func difference(was, is []string) string {
+	var changed []string
+	for _, line := range was {
+		if !slices.Contains(is, line) {
+			changed = append(changed, "- "+line)
+		}
+	}
+	for _, line := range is {
+		if !slices.Contains(was, line) {
+			changed = append(changed, "+ "+line)
+		}
+	}
+	return strings.Join(changed, "\n")
+}
+
+// grantedToPublic is what an owner gives to everybody, who include the
+// read-only role: by a grant, or by a function that runs with his rights.
+var grantedToPublic = []string{
+	"create schema given", "grant usage, create on schema given to public",
+	"create table given.inbox (n int)", "grant insert, update, delete on given.inbox to public",
+	"create sequence given.seq", "grant usage on sequence given.seq to public",
+	"create table given.log (n int)",
+	"create function given.log() returns void security definer language sql set search_path = given as 'insert into log values (1)'",
+	"create function given.closed() returns void security definer language sql set search_path = given as 'insert into log values (1)'",
+	"revoke execute on function given.closed() from public",
+}
+
+// What the owner has given to everybody the role may write, but only when its
+// client says that it wants to write: as it logs in, not even that. PostgreSQL
+// has no lock on default_transaction_read_only, and no grant that excepts a
+// role; DESIGN.md says so.
+func readOnlyAndGrants(t *testing.T, d *postgrestest.Database) {
+	owner := d.Owner(t)
+	allowed(t, owner, "create table direct (n int)", "grant insert on direct to app_readonly", "grant temp on database app to public")
+	given := []string{
+		"insert into given.inbox values (1)", "update given.inbox set n = 2", "delete from given.inbox",
+		"select nextval('given.seq')", "create table given.own (n int)", "insert into given.own values (1)", "drop table given.own",
+		"select given.log()", "insert into direct values (1)", "create temp table mine (n int)",
+	}
+	ro := d.ReadOnly(t)
+	refused(t, ro, readOnlyTransaction, slices.DeleteFunc(slices.Clone(given), func(s string) bool { return strings.Contains(s, " given.own values") || strings.HasPrefix(s, "drop") }))
+	allowed(t, ro, "set default_transaction_read_only = off")
+	allowed(t, ro, given...)
+	refused(t, ro, "42501", []string{
+		"select given.closed()", "insert into given.log values (1)", "select * from direct for update", "drop table direct", "truncate direct",
+		"alter table given.inbox add m int",
+	})
+	// What the owner takes back is closed again.
+	allowed(t, owner, "revoke all on given.inbox, direct from public, app_readonly", "revoke create on schema given from public", "revoke execute on function given.log() from public")
+	refused(t, ro, "42501", []string{"insert into given.inbox values (1)", "insert into direct values (1)", "create table given.own (n int)", "select given.log()"})
+}
+
+// The protocol's own function calls ask for the same privileges.
+func readOnlyByFunctionCall(t *testing.T, d *postgrestest.Database) {
+	ro := d.ReadOnly(t)
+	allowed(t, ro, "set default_transaction_read_only = off")
+	var creat, unlink, length uint32
+	err := ro.QueryRow(t.Context(), "select 'pg_catalog.lo_creat(int)'::regprocedure::oid, 'pg_catalog.lo_unlink(oid)'::regprocedure::oid, 'pg_catalog.int4abs(int)'::regprocedure::oid").Scan(&creat, &unlink, &length)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		function uint32
+		state    string
+	}{"lo_creat": {creat, noPrivilege}, "lo_unlink": {unlink, noPrivilege}, "int4abs": {length, ""}} {
+		front := ro.PgConn().Frontend()
+		front.Send(&pgproto3.FunctionCall{Function: c.function, ArgFormatCodes: []uint16{1}, Arguments: [][]byte{{0, 0, 0x12, 0x67}}, ResultFormatCode: 1})
+		if err := front.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		state := ""
+		for done := false; !done; {
+			message, err := front.Receive()
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch m := message.(type) {
+			case *pgproto3.ErrorResponse:
+				state = m.Code
+			case *pgproto3.ReadyForQuery:
+				done = true
+			}
+		}
+		if state != c.state {
+			t.Errorf("%s: SQLSTATE %q, want %q", name, state, c.state)
+		}
+	}
+}
+
+// Rotation is for both roles, and takes back what a role can do to itself:
+// another password, and other settings.
+func rotationCoversBothRoles(t *testing.T, d *postgrestest.Database) {
+	oldOwner, oldReader := d.URL("app", d.Tenant.OwnerPassword), d.URL("app_readonly", d.Tenant.ReadOnlyPassword)
+	allowed(t, d.Owner(t), "alter role app password 'stolen'")
+	allowed(t, d.ReadOnly(t), "set default_transaction_read_only = off", "alter role app_readonly password 'stolen'",
+		"alter role app_readonly set default_transaction_read_only = off", "alter role app_readonly set search_path = nowhere")
+	stolen := model.NewSecret("stolen")
+	for role, password := range map[string]model.Secret{"app": stolen, "app_readonly": stolen} {
+		if err := tryConnect(t, d.URL(role, password)); err != nil {
+			t.Fatalf("%s's own password shows nothing: %v", role, err)
+		}
+	}
+	d.Tenant.OwnerPassword, d.Tenant.ReadOnlyPassword = model.NewSecret("owner-rotated"), model.NewSecret("reader-rotated")
+	if err := postgres.SetPasswords(t.Context(), d.Superuser(t, "postgres"), d.Tenant); err != nil {
+		t.Fatal(err)
+	}
+	for _, url := range []string{oldOwner, oldReader, d.URL("app", stolen), d.URL("app_readonly", stolen)} {
+		if err := tryConnect(t, url); sqlState(err) != "28P01" {
+			t.Errorf("an old password: %v", err)
+		}
+	}
+	allowed(t, d.Owner(t), "create table rotated (n int)")
+	ro := d.ReadOnly(t)
+	refused(t, ro, readOnlyTransaction, []string{"insert into rotated values (1)"})
+	allowed(t, ro, "table rotated")
+}
+
+// The reader reads everything, catalogs too: of passwords there must be
+// nothing but SCRAM verifiers to find, and none of the superuser's.
+func readOnlySeesNoPassword(t *testing.T, d *postgrestest.Database) {
+	var clear, super int
+	err := d.ReadOnly(t).QueryRow(t.Context(), `select count(*) filter (where rolpassword !~ '^SCRAM-SHA-256\$'),
+		count(*) filter (where rolname not in ('app', 'app_readonly')) from pg_authid where rolpassword is not null`).Scan(&clear, &super)
+	if err != nil && sqlState(err) != noPrivilege || clear+super > 0 {
+		t.Errorf("%d that are no verifiers, %d of others, %v", clear, super, err)
+	}
+	if err := d.ReadOnly(t).QueryRow(t.Context(), "select 1 from pg_subscription union all select 1 from pg_user_mapping").Scan(&clear); !errors.Is(err, pgx.ErrNoRows) && sqlState(err) != noPrivilege {
+		t.Errorf("connections to elsewhere, which have passwords: %v", err)
+	}
+}
+
+func contains(states, state string) bool {
+	return state != "" && slices.Contains(strings.Fields(states), state)
+}
