@@ -1,12 +1,15 @@
 # `go run . serve` and `go test ./...` need nothing of this: these are shorthands.
 
-.PHONY: build test check bench fuzz bundle
+.PHONY: build test race check bench fuzz bundle
 
 build: ## the binary, ./holdfast
 	go build -trimpath -o holdfast .
 
 test:
 	go test ./...
+
+race: ## all of it with the race detector
+	go test -race -timeout 60m ./...
 
 check: ## what must pass before a change lands
 	.ci/run
