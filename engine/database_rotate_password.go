@@ -26,7 +26,8 @@ func (e *Engine) DatabaseRotatePassword(ctx context.Context, call *model.Call, i
 		return Rotation{}, err
 	}
 	defer release()
-	ctx = context.WithoutCancel(ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
 	// The record comes first: if the appliance dies in between, the next start
 	// gives the roles the passwords the record has.
 	old := db

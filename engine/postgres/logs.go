@@ -26,7 +26,7 @@ func logSettings() map[string]string {
 		"log_file_mode":              "0600",
 		"log_rotation_age":           "0",
 		"log_rotation_size":          "0",
-		"log_line_prefix":            "%m [%p] %q%u@%d ",
+		"log_line_prefix":            "%m [%p] ", // names are said by whoever connects, line feeds in them too
 		"log_min_duration_statement": "1s",
 		"log_connections":            "off",
 		"log_disconnections":         "off",

@@ -2,12 +2,14 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"holdfast/engine/model"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // The names a spare is made with; Provision gives it others.
@@ -31,12 +33,44 @@ type Tenant struct {
 }
 
 // SetPasswords gives both roles of the tenant new passwords; sessions that
-// are open stay open. It also takes back what a role may change about itself,
-// for the read-only role the setting that makes its transactions read-only. conn is
-// the superuser's, in the database postgres.
+// are open stay open, but for those that are just changing a role: whoever has
+// the old password may not hold up its end by a transaction. It also takes back
+// what a role may change about itself, for the read-only role the setting that
+// makes its transactions read-only. conn is the superuser's, in the database
+// postgres.
 func SetPasswords(ctx context.Context, conn *pgx.Conn, t Tenant) error {
-	if err := run(ctx, conn, t.credentials); err != nil {
-		return fmt.Errorf("set passwords: %w", err)
+	for {
+		err := run(ctx, conn, t.rotation)
+		if err == nil {
+			return nil
+		}
+		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "55P03" { // lock_not_available
+			return fmt.Errorf("set passwords: %w", err)
+		}
+		if err := endRoleChanges(ctx, conn); err != nil {
+			return fmt.Errorf("set passwords: %w", err)
+		}
+	}
+}
+
+// rotation is credentials, once nobody else can change the roles: two changes
+// of one role at the same time fail.
+func (t Tenant) rotation() ([]string, error) {
+	credentials, err := t.credentials()
+	return append([]string{
+		"SET LOCAL lock_timeout = '100ms'",
+		"LOCK TABLE pg_authid, pg_db_role_setting IN SHARE ROW EXCLUSIVE MODE",
+	}, credentials...), err
+}
+
+// endRoleChanges ends the tenants' sessions whose transactions have changed a
+// role.
+func endRoleChanges(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, `select pg_terminate_backend(a.pid) from pg_stat_activity a where a.usename <> $1 and exists (
+		select from pg_locks l where l.pid = a.pid and l.granted and l.mode = 'RowExclusiveLock'
+		and l.relation in ('pg_authid'::regclass, 'pg_db_role_setting'::regclass))`, Superuser)
+	if err != nil {
+		return fmt.Errorf("end sessions that change roles: %w", err)
 	}
 	return nil
 }
@@ -56,6 +90,7 @@ func (t Tenant) credentials() ([]string, error) {
 		"ALTER ROLE " + o + " " + plainRole + " PASSWORD '" + owner + "'",
 		"ALTER ROLE " + r + " " + plainRole + " PASSWORD '" + readOnly + "'",
 		"ALTER ROLE " + r + " RESET ALL",
+		"ALTER ROLE " + r + " IN DATABASE " + quoteName(t.Database) + " RESET ALL",
 		"ALTER ROLE " + r + " SET default_transaction_read_only = on",
 	}, nil
 }
