@@ -9,14 +9,19 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"time"
 
 	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
 )
 
-// DefaultMirror is the Maven repository of embedded-postgres's binaries.
-const DefaultMirror = "https://repo1.maven.org/maven2"
+// DefaultMirror returns the Maven repository that embedded-postgres fetches
+// from. It is read from the library, which keeps it to itself, so that it
+// follows the library.
+func DefaultMirror() string {
+	return reflect.ValueOf(embeddedpostgres.DefaultConfig()).FieldByName("binaryRepositoryURL").String()
+}
 
 // releases are the versions embedded-postgres knows, by major.
 func releases() map[int]embeddedpostgres.PostgresVersion {
@@ -73,7 +78,7 @@ func (s Search) fetch(ctx context.Context, release embeddedpostgres.PostgresVers
 	defer os.RemoveAll(aside)
 	mirror := s.Mirror
 	if mirror == "" {
-		mirror = DefaultMirror
+		mirror = DefaultMirror()
 	}
 	s.logger().Info("fetching PostgreSQL", "version", string(release), "from", mirror)
 	relay, err := newRelay(ctx, mirror)

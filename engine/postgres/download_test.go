@@ -51,7 +51,7 @@ func realJar(t *testing.T) []byte {
 		return data
 	}
 	client := http.Client{Timeout: 3 * time.Minute}
-	answer, err := client.Get(postgres.DefaultMirror + jarPath())
+	answer, err := client.Get(postgres.DefaultMirror() + jarPath())
 	if err != nil {
 		t.Logf("the real repository cannot be reached: %v", err)
 		return nil
