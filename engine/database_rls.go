@@ -32,6 +32,9 @@ func (e *Engine) RLSGet(ctx context.Context, call *model.Call, id string) ([]pos
 		tables, err = postgres.Tables(ctx, conn)
 		return err
 	})
+	if errors.Is(err, postgres.ErrTableBusy) {
+		err = model.Errorf(model.CodeConflict, "a table of this database is held by another session; try again when that has ended")
+	}
 	return tables, err
 }
 

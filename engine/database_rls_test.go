@@ -44,7 +44,10 @@ func TestRLSOfABusyTable(t *testing.T) {
 	a := startEngine(t)
 	db, connection := a.createDatabase(t, "shop")
 	conn := connect(t, connection)
-	for _, sql := range []string{"create table orders (id int)", "begin", "lock table orders in share mode"} {
+	for _, sql := range []string{
+		"create table orders (id int)", "create policy mine on orders using (id > 1)",
+		"begin", "lock table orders in access exclusive mode",
+	} {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
@@ -52,6 +55,10 @@ func TestRLSOfABusyTable(t *testing.T) {
 	_, err := a.RLSSet(t.Context(), a.call(model.ActionRLSSet), db.ID, RLSChange{Table: "orders", Enabled: true})
 	if model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("busy table: %v", err)
+	}
+	_, err = a.RLSGet(t.Context(), a.call(model.ActionRLSGet), db.ID)
+	if model.CodeOf(err) != model.CodeConflict {
+		t.Errorf("overview with a busy table: %v", err)
 	}
 	if _, err := conn.Exec(t.Context(), "commit"); err != nil {
 		t.Fatal(err)

@@ -40,18 +40,32 @@ var (
 	// ErrForeignTable says that the table is a foreign one, which PostgreSQL
 	// has no row-level security for.
 	ErrForeignTable = errors.New("foreign tables have no row-level security")
-	// ErrTableBusy says that a session held the table for longer than
+	// ErrTableBusy says that a session held a table for longer than
 	// tableWait.
 	ErrTableBusy = errors.New("the table is in use")
 )
 
-// tableWait is how long a change waits for the sessions that hold the table.
+// tableWait is how long a statement waits for a session that holds a table.
+// Reading policies waits, too: PostgreSQL opens the table to write an
+// expression out.
 const tableWait = 2 * time.Second
 
 // Tables lists every table in the tenant's schemas: plain, partitioned and
-// foreign ones. conn is the superuser's, in the tenant's database.
+// foreign ones. It may return ErrTableBusy. conn is the superuser's, in the
+// tenant's database; it keeps tableWait as its lock_timeout.
 func Tables(ctx context.Context, conn *pgx.Conn) ([]Table, error) {
-	return queryTables(ctx, conn, "", "")
+	if err := boundWaits(ctx, conn); err != nil {
+		return nil, err
+	}
+	tables, err := queryTables(ctx, conn, "", "")
+	return tables, tableError(err)
+}
+
+func boundWaits(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, fmt.Sprintf("SET lock_timeout = %d", tableWait.Milliseconds())); err != nil {
+		return fmt.Errorf("bound the wait for tables: %w", err)
+	}
+	return nil
 }
 
 // FindTable returns one table of Tables, or ErrNoTable.
@@ -130,27 +144,24 @@ func queryPolicies(ctx context.Context, conn *pgx.Conn, tables []Table) (map[uin
 // SetRLS turns row-level security of a table on or off, and for its owner too
 // when force is not nil. It returns ErrNoTable, ErrForeignTable, or
 // ErrTableBusy, and then has changed nothing. conn is the superuser's, in the
-// tenant's database.
+// tenant's database; it keeps tableWait as its lock_timeout.
 func SetRLS(ctx context.Context, conn *pgx.Conn, schema, name string, enabled bool, force *bool) (Table, error) {
+	if err := boundWaits(ctx, conn); err != nil {
+		return Table{}, err
+	}
 	table, err := FindTable(ctx, conn, schema, name)
 	if err != nil {
-		return table, err
+		return table, tableError(err)
 	}
 	if table.foreign {
 		return table, ErrForeignTable
 	}
 	statement := "ALTER TABLE " + pgx.Identifier{schema, name}.Sanitize() + rlsClause(enabled, force)
-	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", tableWait.Milliseconds())); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, statement)
-		return err
-	})
-	if err != nil {
-		return table, rlsError(err)
+	if _, err := conn.Exec(ctx, statement); err != nil {
+		return table, tableError(fmt.Errorf("change row-level security: %w", err))
 	}
-	return FindTable(ctx, conn, schema, name)
+	changed, err := FindTable(ctx, conn, schema, name)
+	return changed, tableError(err)
 }
 
 func rlsClause(enabled bool, force *bool) string {
@@ -168,9 +179,9 @@ func rlsClause(enabled bool, force *bool) string {
 	}
 }
 
-// rlsError names the failures a client can do something about; the codes are
+// tableError names the failures a client can do something about; the codes are
 // of PostgreSQL's appendix A.
-func rlsError(err error) error {
+func tableError(err error) error {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch pg.Code {
 		case "55P03": // lock_not_available
@@ -179,5 +190,5 @@ func rlsError(err error) error {
 			return ErrNoTable
 		}
 	}
-	return fmt.Errorf("change row-level security: %w", err)
+	return err
 }
