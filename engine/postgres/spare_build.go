@@ -18,7 +18,7 @@ import (
 // older builds are thrown away.
 const (
 	sparePrefix    = "spare-"
-	spareFormat    = "1"
+	spareFormat    = "2"
 	buildingSuffix = ".building"
 )
 

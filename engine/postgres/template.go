@@ -63,7 +63,18 @@ func templateDatabase() []string {
 			AND proname IN ('lo_import', 'lo_export')
 		LOOP
 			EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f);
-		END LOOP; END $$`}
+		END LOOP;
+		-- pg_dump writes down the privileges on PostgreSQL's own functions that
+		-- are not as they were at first; nobody else could restore these.
+		SET LOCAL allow_system_table_mods = on;
+		DELETE FROM pg_init_privs i USING pg_proc p
+			WHERE i.classoid = 'pg_proc'::regclass AND i.objoid = p.oid AND p.pronamespace = 'pg_catalog'::regnamespace
+			AND p.proacl IS DISTINCT FROM i.initprivs;
+		INSERT INTO pg_init_privs (objoid, classoid, objsubid, privtype, initprivs)
+			SELECT p.oid, 'pg_proc'::regclass, 0, 'i', p.proacl FROM pg_proc p
+			WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.proacl IS NOT NULL AND NOT EXISTS (
+				SELECT FROM pg_init_privs i WHERE i.classoid = 'pg_proc'::regclass AND i.objoid = p.oid AND i.objsubid = 0);
+		END $$`}
 }
 
 // inDatabase runs do with a session as [Superuser] in the database.
