@@ -169,7 +169,7 @@ func (e *Engine) switchGeneration(ctx context.Context, db model.Database, op mod
 		return err
 	}
 	if superseded != nil && superseded.Generation != op.Generation {
-		if err := os.RemoveAll(e.dataDirectory(db.ID, superseded.Generation)); err != nil {
+		if err := removeDirectory(e.dataDirectory(db.ID, superseded.Generation)); err != nil {
 			e.log.Error("remove data replaced earlier", "database", db.ID, "error", err)
 		}
 	}
@@ -231,5 +231,5 @@ func (e *Engine) dropReplaced(id string) error {
 	}); err != nil {
 		return err
 	}
-	return os.RemoveAll(e.dataDirectory(id, db.Replaced.Generation))
+	return removeDirectory(e.dataDirectory(id, db.Replaced.Generation))
 }

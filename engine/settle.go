@@ -2,12 +2,7 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"syscall"
 
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -30,7 +25,7 @@ func (e *Engine) settle() error {
 	if err := e.settleBackups(); err != nil {
 		return err
 	}
-	return e.removeStrayDirectories()
+	return e.putStraysAside()
 }
 
 func (e *Engine) settleDatabase(db model.Database) error {
@@ -115,80 +110,4 @@ func (e *Engine) settleBackups() error {
 		}
 		return nil
 	})
-}
-
-// removeStrayDirectories removes data directories that no record knows:
-// leftovers of a crash between two steps. A record without its directory is
-// reported when its instance does not start.
-func (e *Engine) removeStrayDirectories() error {
-	root := filepath.Join(e.cfg.DataDir, "instances")
-	entries, err := os.ReadDir(root)
-	if err != nil {
-		return fmt.Errorf("list instances: %w", err)
-	}
-	for _, entry := range entries {
-		db, err := e.record(entry.Name())
-		if errors.Is(err, meta.ErrNotFound) {
-			e.removeStray(filepath.Join(root, entry.Name()))
-		} else if err == nil {
-			err = e.removeStrayGenerations(db)
-		}
-		if err != nil && !errors.Is(err, meta.ErrNotFound) {
-			return err
-		}
-	}
-	return nil
-}
-
-func (e *Engine) removeStrayGenerations(db model.Database) error {
-	entries, err := os.ReadDir(e.databaseDirectory(db.ID))
-	if err != nil {
-		return fmt.Errorf("list data directories: %w", err)
-	}
-	for _, entry := range entries {
-		number, err := strconv.Atoi(entry.Name())
-		if err == nil && (number == db.Generation || db.Replaced != nil && number == db.Replaced.Generation) {
-			continue
-		}
-		e.removeStray(filepath.Join(e.databaseDirectory(db.ID), entry.Name()))
-	}
-	return nil
-}
-
-// removeStray removes what has no record. What cannot be removed, the
-// lost+found of a file system for one, is reported and does no harm.
-func (e *Engine) removeStray(path string) {
-	e.log.Warn("removing what belongs to no database", "path", path)
-	ctx, cancel := context.WithTimeout(e.ctx, stopTimeout)
-	defer cancel()
-	err := stopOrphans(ctx, path)
-	if err == nil {
-		err = os.RemoveAll(path)
-	}
-	if err != nil {
-		e.log.Error("remove what belongs to no database", "path", path, "error", err)
-	}
-}
-
-// stopOrphans stops whatever serves the directory path, or one in it.
-func stopOrphans(ctx context.Context, path string) error {
-	entries, err := os.ReadDir(path)
-	if errors.Is(err, syscall.ENOTDIR) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("list stray directory: %w", err)
-	}
-	dirs := []string{path}
-	for _, entry := range entries {
-		if entry.IsDir() {
-			dirs = append(dirs, filepath.Join(path, entry.Name()))
-		}
-	}
-	for _, dir := range dirs {
-		if err := postgres.StopOrphan(ctx, dir); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -60,6 +60,18 @@ func gone(t *testing.T, a *appliance, db model.Database, _ Connection) {
 	}
 }
 
+// putAside is gone, with the files of a generation kept among the strays.
+func putAside(generation string) func(*testing.T, *appliance, model.Database, Connection) {
+	return func(t *testing.T, a *appliance, db model.Database, c Connection) {
+		t.Helper()
+		gone(t, a, db, c)
+		kept, err := filepath.Glob(filepath.Join(a.cfg.DataDir, straysDir, "*-"+db.ID, generation, "PG_VERSION"))
+		if err != nil || len(kept) != 1 {
+			t.Errorf("put aside: %q, %v", kept, err)
+		}
+	}
+}
+
 func inTrash(t *testing.T, a *appliance, db model.Database, _ Connection) {
 	t.Helper()
 	found, err := a.record(db.ID)
@@ -361,7 +373,7 @@ func crashes() []crash {
 				if err := a.meta.Update(func(tx *meta.Tx) error { return tx.Databases().Delete(db.ID) }); err != nil {
 					t.Fatal(err)
 				}
-			}, gone,
+			}, putAside("1"),
 		},
 		{
 			"no record, a later generation's instance runs",
@@ -379,7 +391,7 @@ func crashes() []crash {
 				if err := a.meta.Update(func(tx *meta.Tx) error { return tx.Databases().Delete(db.ID) }); err != nil {
 					t.Fatal(err)
 				}
-			}, gone,
+			}, putAside("4"),
 		},
 		{
 			"nothing under way",

@@ -1,0 +1,129 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// straysDir is where data directories lie that no record knows. No crash
+// leaves any, but an older holdfast.db brought back does: the databases made
+// since are not in it, and their files are the only copy.
+const straysDir = "strays"
+
+// removingSuffix marks a directory that is being removed: whatever is left of
+// it may go.
+const removingSuffix = ".removing"
+
+// removeDirectory removes a data directory that no record names any more. Its
+// name goes first, so that the next start knows what a crash leaves of it.
+func removeDirectory(dir string) error {
+	err := os.Rename(dir, dir+removingSuffix)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(dir + removingSuffix)
+}
+
+// putStraysAside moves data directories that no record knows out of the way
+// of new ones. A record without its directory is reported when its instance
+// does not start.
+func (e *Engine) putStraysAside() error {
+	root := filepath.Join(e.cfg.DataDir, "instances")
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return fmt.Errorf("list instances: %w", err)
+	}
+	for _, entry := range entries {
+		db, err := e.record(entry.Name())
+		if errors.Is(err, meta.ErrNotFound) {
+			e.putAside(filepath.Join(root, entry.Name()), entry.Name())
+		} else if err == nil {
+			err = e.putGenerationsAside(db)
+		}
+		if err != nil && !errors.Is(err, meta.ErrNotFound) {
+			return err
+		}
+	}
+	if left, _ := os.ReadDir(filepath.Join(e.cfg.DataDir, straysDir)); len(left) > 0 {
+		e.log.Warn("there are data directories that belong to no database: remove them once nothing in them is missed",
+			"count", len(left), "path", filepath.Join(e.cfg.DataDir, straysDir))
+	}
+	return nil
+}
+
+func (e *Engine) putGenerationsAside(db model.Database) error {
+	entries, err := os.ReadDir(e.databaseDirectory(db.ID))
+	if err != nil {
+		return fmt.Errorf("list data directories: %w", err)
+	}
+	for _, entry := range entries {
+		number, err := strconv.Atoi(entry.Name())
+		if err == nil && (number == db.Generation || db.Replaced != nil && number == db.Replaced.Generation) {
+			continue
+		}
+		e.putAside(filepath.Join(e.databaseDirectory(db.ID), entry.Name()), db.ID+"-"+entry.Name())
+	}
+	return nil
+}
+
+// putAside moves a stray to straysDir, or finishes its removal. What can be
+// neither, the lost+found of a file system for one, is reported and does no
+// harm.
+func (e *Engine) putAside(path, name string) {
+	ctx, cancel := context.WithTimeout(e.ctx, stopTimeout)
+	defer cancel()
+	err := stopOrphans(ctx, path)
+	switch {
+	case err != nil:
+	case strings.HasSuffix(name, removingSuffix):
+		err = os.RemoveAll(path)
+	default:
+		err = e.moveToStrays(path, name)
+	}
+	if err != nil {
+		e.log.Error("put aside what belongs to no database", "path", path, "error", err)
+	}
+}
+
+func (e *Engine) moveToStrays(path, name string) error {
+	strays := filepath.Join(e.cfg.DataDir, straysDir)
+	if err := os.MkdirAll(strays, 0o700); err != nil {
+		return err
+	}
+	to := filepath.Join(strays, e.clock().Format("20060102T150405.000Z")+"-"+name)
+	e.log.Warn("putting aside what belongs to no database", "path", path, "to", to)
+	return os.Rename(path, to)
+}
+
+// stopOrphans stops whatever serves the directory path, or one in it.
+func stopOrphans(ctx context.Context, path string) error {
+	entries, err := os.ReadDir(path)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list stray directory: %w", err)
+	}
+	dirs := []string{path}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			dirs = append(dirs, filepath.Join(path, entry.Name()))
+		}
+	}
+	for _, dir := range dirs {
+		if err := postgres.StopOrphan(ctx, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
