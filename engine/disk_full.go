@@ -81,6 +81,14 @@ func saysDiskFull(text string) bool {
 // leastRoom is what a server needs at the least to begin another WAL segment.
 const leastRoom = 16 << 20
 
+// spareRoom is what a disk must have free for spares to be made ahead of need.
+const spareRoom = 512 << 20
+
+func (e *Engine) roomForSpares() bool {
+	host, err := measureHost(e.cfg.DataDir)
+	return err != nil || host.DiskFree >= spareRoom
+}
+
 // explainDown puts first, in the reason why an instance is down, that the disk
 // is full: a server often dies of it without a word, because there was no room
 // for that either.

@@ -142,13 +142,16 @@ func (e *Engine) startPostgres(ctx context.Context) error {
 	if e.socketDir, err = postgres.SocketDir(e.cfg.DataDir); err != nil {
 		return fmt.Errorf("make socket directory: %w", err)
 	}
-	e.instances = postgres.NewSupervisor(postgres.SupervisorOptions{Log: e.log, Changed: e.instanceChanged})
+	e.instances = postgres.NewSupervisor(postgres.SupervisorOptions{
+		Log: e.log, Changed: e.instanceChanged, PortTaken: e.portTaken,
+	})
 	e.spares, err = postgres.NewSpares(postgres.SparesOptions{
 		Dir:       filepath.Join(e.cfg.DataDir, "spares"),
 		Want:      e.cfg.Spares,
 		Bin:       e.binaries,
 		SocketDir: e.socketDir,
 		Log:       e.log,
+		Room:      e.roomForSpares,
 	})
 	if err != nil {
 		return fmt.Errorf("open spares: %w", err)

@@ -73,20 +73,28 @@ func (e *Engine) tenant(db model.Database) (postgres.Tenant, error) {
 
 func passwordPurpose(database, role string) string { return "password " + database + " " + role }
 
-// issueCertificate gives a data directory a certificate for every name and
-// address the instance is reached by.
+// issueCertificate gives a data directory a certificate.
 func (e *Engine) issueCertificate(dir string) error {
-	hosts := []string{e.cfg.PublicHost, "localhost", "127.0.0.1", "::1"}
-	for _, address := range e.cfg.Listen {
-		if ip := net.ParseIP(address); ip != nil && !ip.IsUnspecified() {
-			hosts = append(hosts, address)
-		}
-	}
-	slices.Sort(hosts)
-	if err := e.ca.Issue(dir, slices.Compact(hosts), certificateLife); err != nil {
+	if err := e.ca.Issue(dir, e.instanceHosts(), certificateLife); err != nil {
 		return fmt.Errorf("issue certificate: %w", err)
 	}
 	return nil
+}
+
+// instanceHosts returns every name and address instances are reached by,
+// sorted.
+func (e *Engine) instanceHosts() []string {
+	hosts := []string{e.cfg.PublicHost, "localhost", "127.0.0.1", "::1"}
+	for _, address := range e.cfg.Listen {
+		if ip := net.ParseIP(address); ip != nil && !ip.IsUnspecified() {
+			hosts = append(hosts, ip.String())
+		}
+	}
+	if ip := net.ParseIP(e.cfg.PublicHost); ip != nil {
+		hosts[0] = ip.String()
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
 }
 
 // provision makes the database, roles and passwords of a running instance

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -70,22 +71,19 @@ func (e *Engine) startDatabase(ctx context.Context, db model.Database) error {
 }
 
 // startInstance starts the database's instance, on another port when a
-// foreign process has taken its own.
+// foreign process has taken its own: the record it returns has the port.
 func (e *Engine) startInstance(ctx context.Context, db model.Database) (model.Database, error) {
 	spec, err := e.spec(ctx, db)
 	if err != nil {
 		return db, err
 	}
 	keepFitted(spec.Config.Settings, db, spec.Dir)
-	err = e.instances.Start(ctx, spec)
-	if !errors.Is(err, postgres.ErrPortInUse) {
+	if err := e.instances.Start(ctx, spec); err != nil {
 		return db, err
 	}
-	if db, err = e.movePort(db); err != nil {
-		return db, err
-	}
-	spec.Config.Port = db.Port
-	return db, e.instances.Start(ctx, spec)
+	now, err := e.record(db.ID)
+	db.Port = now.Port
+	return db, err
 }
 
 // keepTrying has an instance that could not be started tried again in the
@@ -103,12 +101,16 @@ func (e *Engine) keepTrying(ctx context.Context, db model.Database, cause error)
 	return cause
 }
 
-// movePort gives the database another port, because a foreign process has
+// portTaken gives a database another port, because a foreign process has
 // taken its own.
-func (e *Engine) movePort(db model.Database) (model.Database, error) {
-	var moved model.Database
+func (e *Engine) portTaken(id string) (int, error) {
+	db, err := e.record(id)
+	if err != nil {
+		return 0, err // an instance that is being built has no port of TCP
+	}
+	moved := db
 	call := e.system(model.ActionInstanceMoved, db.Organization, databaseResource(db))
-	err := e.change(call, func(tx *meta.Tx) error {
+	err = e.change(call, func(tx *meta.Tx) error {
 		port, err := e.freePort(tx)
 		if err != nil {
 			return err
@@ -123,17 +125,17 @@ func (e *Engine) movePort(db model.Database) (model.Database, error) {
 	if err == nil {
 		e.log.Warn("another process has the database's port: moved", "database", db.ID, "name", db.Name, "from", db.Port, "to", moved.Port)
 	}
-	return moved, err
+	return moved.Port, err
 }
 
 // certificateRenewal is how long before its end a certificate is renewed.
 const certificateRenewal = 30 * 24 * time.Hour
 
 // renewCertificate gives the data directory a certificate when it has none,
-// or one that ends soon, and reports whether it did.
+// one that ends soon, or one for other hosts, and reports whether it did.
 func (e *Engine) renewCertificate(dir string) (bool, error) {
 	certificate, err := postgres.ReadCertificate(dir)
-	if err == nil && e.clock().Add(certificateRenewal).Before(certificate.NotAfter) {
+	if err == nil && e.isFresh(certificate) && slices.Equal(slices.Sorted(slices.Values(certificate.SANs)), e.instanceHosts()) {
 		return false, nil
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -142,9 +144,23 @@ func (e *Engine) renewCertificate(dir string) (bool, error) {
 	return true, e.issueCertificate(dir)
 }
 
+// isFresh reports whether a certificate need not be renewed yet, or a renewal
+// would not last longer, because the authority itself ends then.
+func (e *Engine) isFresh(c postgres.Certificate) bool {
+	return e.clock().Add(certificateRenewal).Before(c.NotAfter) || !c.NotAfter.Before(e.ca.NotAfter())
+}
+
 // renewRunning renews the certificate of a running instance, which goes on
 // without a session dropped.
 func (e *Engine) renewRunning(ctx context.Context, db model.Database) error {
+	release, err := e.claims.take(db.ID, "the renewal of its certificate")
+	if err != nil {
+		return nil // busy: the next sweep is soon enough
+	}
+	defer release()
+	if db, err = e.record(db.ID); err != nil {
+		return err
+	}
 	if state, _, _ := e.instances.Status(db.ID); state != postgres.StateRunning {
 		return nil
 	}

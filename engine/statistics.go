@@ -86,6 +86,9 @@ func (e *Engine) sampleOne(ctx context.Context, db model.Database) {
 		return
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
+	if err := e.noteVersion(db, postgres.ServerVersion(conn)); err != nil {
+		e.log.Error("record the server's version", "database", db.ID, "error", err)
+	}
 	stats, err := postgres.Stats(ctx, conn, db.Name)
 	if err != nil {
 		e.log.Debug("sample database", "database", db.ID, "error", err)
@@ -93,6 +96,21 @@ func (e *Engine) sampleOne(ctx context.Context, db model.Database) {
 	}
 	e.stats.put(db.ID, Statistics{
 		At: e.clock(), SizeBytes: stats.SizeBytes, Connections: stats.Connections, SSL: stats.SSL, NonSSL: stats.NonSSL,
+	})
+}
+
+// noteVersion records the version of the server, which another minor release
+// of the binaries changes.
+func (e *Engine) noteVersion(db model.Database, version string) error {
+	if version == db.Version {
+		return nil
+	}
+	return e.meta.Update(func(tx *meta.Tx) error {
+		_, err := tx.Databases().Update(db.ID, func(d *model.Database) error {
+			d.Version = version
+			return nil
+		})
+		return err
 	})
 }
 

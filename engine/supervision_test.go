@@ -253,6 +253,35 @@ func TestForeignProcessOnThePort(t *testing.T) {
 	connect(t, now)
 }
 
+// The same while the instance is being brought back.
+func TestForeignProcessOnThePortOfADeadInstance(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table kept as select 1 as n")
+	a.breakDown(t, db.Database)
+	foreign, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", db.Port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer foreign.Close()
+	repair(t, a, db.Database)
+	a.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
+	moved, err := a.record(db.ID)
+	if err != nil || moved.Port == db.Port {
+		t.Fatalf("the record: port %d, was %d, %v", moved.Port, db.Port, err)
+	}
+	now, err := a.connection(moved, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := answer[int](t, now, "select n from kept"); n != 1 {
+		t.Errorf("read %d", n)
+	}
+	a.awaitAudit(t, model.ActionInstanceMoved, db.ID)
+	a.checkTidy(t)
+}
+
 // An appliance that was killed comes back to instances that never noticed.
 func TestAdoption(t *testing.T) {
 	t.Parallel()

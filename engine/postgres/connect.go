@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -80,4 +81,11 @@ func connectReplication(ctx context.Context, spec Spec) (*pgconn.PgConn, error) 
 		return nil, fmt.Errorf("connect for replication: %w", err)
 	}
 	return conn, nil
+}
+
+// ServerVersion returns the version of the server a session leads to, as
+// [Binaries.Version] writes it.
+func ServerVersion(conn *pgx.Conn) string {
+	version, _, _ := strings.Cut(conn.PgConn().ParameterStatus("server_version"), " ")
+	return version
 }

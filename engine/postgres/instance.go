@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 )
 
@@ -14,8 +15,9 @@ import (
 type instance struct {
 	id string
 	launcher
-	log    *slog.Logger
-	report func(State, string)
+	log         *slog.Logger
+	report      func(State, string)
+	anotherPort func() (int, error)
 
 	life context.Context // ends when the instance is to stop for good
 	end  context.CancelFunc
@@ -31,10 +33,10 @@ type instance struct {
 	ended    chan struct{}      // closed when keep has ended; nil when it never began
 }
 
-func newInstance(spec Spec, l launcher, log *slog.Logger, report func(State, string)) *instance {
+func newInstance(spec Spec, l launcher, log *slog.Logger) *instance {
 	life, end := context.WithCancel(context.Background())
 	return &instance{
-		id: spec.ID, spec: spec, launcher: l, log: log.With("database", spec.ID), report: report,
+		id: spec.ID, spec: spec, launcher: l, log: log.With("database", spec.ID),
 		life: life, end: end, busy: make(chan struct{}, 1),
 	}
 }
@@ -79,13 +81,33 @@ func (i *instance) start(ctx context.Context) error {
 func (i *instance) bringUp(ctx context.Context) error {
 	within, cancel := i.within(ctx)
 	defer cancel()
-	p, err := i.launch(within, i.specification())
+	p, err := i.launchSomewhere(within)
 	if err != nil {
 		return err
 	}
 	i.enter(StateRunning, "")
 	i.follow(p)
 	return nil
+}
+
+// launchSomewhere launches the postmaster, on another port when a foreign
+// process has its own and there is another to be had. The caller holds busy.
+func (i *instance) launchSomewhere(ctx context.Context) (*process, error) {
+	p, err := i.launch(ctx, i.specification())
+	if !errors.Is(err, ErrPortInUse) {
+		return p, err
+	}
+	port, moveErr := i.anotherPort()
+	if moveErr != nil {
+		return nil, errors.Join(err, moveErr)
+	}
+	// One that was killed has left its socket, which is named by the port.
+	socket := SocketPath(i.spec.Config.SocketDir, i.spec.Config.Port)
+	_, _ = os.Remove(socket), os.Remove(socket+".lock")
+	i.mu.Lock()
+	i.spec.Config.Port = port
+	i.mu.Unlock()
+	return i.launch(ctx, i.specification())
 }
 
 // stop ends the instance for good.

@@ -138,7 +138,7 @@ func (i *instance) attempt(ctx context.Context) (*process, error) {
 		return nil, err
 	}
 	defer i.release()
-	p, err := i.launch(ctx, i.specification())
+	p, err := i.launchSomewhere(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -24,8 +25,11 @@ type SparesOptions struct {
 	Dir       string // where they lie, on the file system of the instances
 	Want      int    // how many to keep ready
 	Bin       Binaries
-	SocketDir string       // a private directory for the sockets while one is made; "" = SocketDir(Dir)
-	Log       *slog.Logger // nil = nowhere
+	SocketDir string // a private directory for the sockets while one is made; "" = SocketDir(Dir)
+	// Room, when set, is asked before a spare is made ahead of need. False
+	// makes the pool wait: the last of a disk is for the databases.
+	Room func() bool
+	Log  *slog.Logger // nil = nowhere
 }
 
 // Spares is a pool of data directories that are ready to become instances.
@@ -37,6 +41,7 @@ type Spares struct {
 	cancel context.CancelFunc
 	filler sync.WaitGroup
 	takers sync.WaitGroup // builds that Take does itself
+	places chan struct{}  // taken by those builds: more than there are processors only slow each other
 	wake   chan struct{}
 
 	mu     sync.Mutex
@@ -60,11 +65,17 @@ func NewSpares(opts SparesOptions) (*Spares, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
+	if opts.Room == nil {
+		opts.Room = func() bool { return true }
+	}
 	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory of spares: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Spares{opts: opts, ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1)}
+	s := &Spares{
+		opts: opts, ctx: ctx, cancel: cancel,
+		places: make(chan struct{}, runtime.NumCPU()), wake: make(chan struct{}, 1),
+	}
 	if err := s.takeStock(); err != nil {
 		cancel()
 		return nil, fmt.Errorf("take stock of spares: %w", err)
@@ -125,9 +136,7 @@ func (s *Spares) obtain(ctx context.Context) (string, error) {
 		s.mu.Unlock()
 		return "", ErrSparesClosed
 	}
-	if n := len(s.ready); n > 0 {
-		path := s.ready[0]
-		s.ready = s.ready[1:]
+	if path, ok := s.popReady(); ok {
 		s.mu.Unlock()
 		return path, nil
 	}
@@ -164,12 +173,35 @@ func (s *Spares) await(ctx context.Context, m *making) (string, error) {
 	return "", ctx.Err()
 }
 
-// buildFor builds one for a caller, at full speed.
+// buildFor builds one for a caller, at full speed. Whoever waits for a place
+// gets a spare that comes free meanwhile.
 func (s *Spares) buildFor(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
+	select {
+	case s.places <- struct{}{}:
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	defer func() { <-s.places }()
+	s.mu.Lock()
+	path, ok := s.popReady()
+	s.mu.Unlock()
+	if ok {
+		return path, nil
+	}
 	return s.build(ctx, 0)
+}
+
+// popReady takes a ready spare when there is one. The caller holds mu.
+func (s *Spares) popReady() (string, bool) {
+	if len(s.ready) == 0 {
+		return "", false
+	}
+	path := s.ready[0]
+	s.ready = s.ready[1:]
+	return path, true
 }
 
 func (s *Spares) putBack(path string) {
@@ -196,6 +228,10 @@ func (s *Spares) fill() {
 			}
 			continue
 		}
+		if !s.opts.Room() {
+			_ = pause(s.ctx, fillRetry)
+			continue
+		}
 		if err := s.fillOne(); err != nil && s.ctx.Err() == nil {
 			s.opts.Log.Error("make spare data directory", "error", err)
 			_ = pause(s.ctx, fillRetry)
@@ -203,7 +239,8 @@ func (s *Spares) fill() {
 	}
 }
 
-// fillRetry is the pause after a spare that could not be made.
+// fillRetry is the pause after a spare that could not be made, or for which
+// there was no room.
 const fillRetry = 5 * time.Second
 
 func (s *Spares) fillOne() error {

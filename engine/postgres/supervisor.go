@@ -39,14 +39,18 @@ type SupervisorOptions struct {
 	// StateFailed it says how the process ended and its last log lines. It
 	// may not call the supervisor's methods that change that instance.
 	Changed func(id string, state State, reason string)
-	Nice    int // niceness of the postmasters, 0 = as this process
+	// PortTaken, when set, is asked for another port when a foreign process
+	// has that of an instance. The same rule holds for it as for Changed.
+	PortTaken func(id string) (int, error)
+	Nice      int // niceness of the postmasters, 0 = as this process
 }
 
 // Supervisor keeps postmasters running. Its methods may be called from any
 // goroutine; those that change one instance wait for each other.
 type Supervisor struct {
-	log     *slog.Logger
-	changed func(string, State, string)
+	log       *slog.Logger
+	changed   func(string, State, string)
+	portTaken func(string) (int, error)
 	launcher
 
 	mu        sync.Mutex
@@ -62,8 +66,11 @@ func NewSupervisor(opts SupervisorOptions) *Supervisor {
 	if opts.Changed == nil {
 		opts.Changed = func(string, State, string) {}
 	}
+	if opts.PortTaken == nil {
+		opts.PortTaken = func(string) (int, error) { return 0, errors.New("there is no other") }
+	}
 	return &Supervisor{
-		log: opts.Log, changed: opts.Changed, launcher: launcher{opts.Log, opts.Nice},
+		log: opts.Log, changed: opts.Changed, portTaken: opts.PortTaken, launcher: launcher{opts.Log, opts.Nice},
 		instances: map[string]*instance{},
 	}
 }
@@ -247,7 +254,9 @@ func (s *Supervisor) claim(spec Spec) (*instance, error) {
 	if s.instances[spec.ID] != nil {
 		return nil, ErrInstanceExists
 	}
-	i := newInstance(spec, s.launcher, s.log, func(state State, reason string) { s.changed(spec.ID, state, reason) })
+	i := newInstance(spec, s.launcher, s.log)
+	i.report = func(state State, reason string) { s.changed(spec.ID, state, reason) }
+	i.anotherPort = func() (int, error) { return s.portTaken(spec.ID) }
 	s.instances[spec.ID] = i
 	return i, nil
 }
