@@ -101,7 +101,7 @@ func TestCertificateRenewal(t *testing.T) {
 }
 
 // What is down when its certificate's time comes is given another at the
-// start, and so is one whose files are damaged or gone.
+// start, and so is one whose files are damaged or gone, or that is for others.
 func TestCertificateAtStart(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -118,6 +118,16 @@ func TestCertificateAtStart(t *testing.T) {
 		if _, _, err := tlsConnect(t, connection, unchanged); err != nil {
 			t.Error(err)
 		}
+	}
+	// The same when the machine gets another name.
+	if err := b.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.cfg.PublicHost = "db.example.org"
+	third := b.reopen(t)
+	third.awaitStatus(t, db.ID, model.DatabaseAvailable, 30*time.Second)
+	if _, _, err := tlsConnect(t, c, func(config *tls.Config) { config.ServerName = "db.example.org" }); err != nil {
+		t.Error(err)
 	}
 }
 
