@@ -1,9 +1,14 @@
 package postgres_test
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"holdfast/engine/postgres/postgrestest"
 )
@@ -27,4 +32,66 @@ func TestOwnersDumpIsPlain(t *testing.T) {
 			t.Errorf("%s is in the dump: %s", word, out)
 		}
 	}
+}
+
+// The appliance's dump has what row-level security hides from the owner, runs
+// none of the tenant's functions with rights that are not his, and is not cut
+// off by what he set on his database.
+func TestDump(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Instance(t)
+	owner := d.Owner(t)
+	allowed(t, owner,
+		"create table hidden (n int)", "insert into hidden select generate_series(1, 3)",
+		"alter table hidden enable row level security", "alter table hidden force row level security",
+		"select lo_from_bytea(0, 'kept')",
+		"create table witness (who text)",
+		`create function tells() returns int language plpgsql as $$ begin
+			insert into witness select session_user; return 1; exception when others then return 1; end $$`,
+		"create view asks as select tells()",
+		"create materialized view answers as select 1 as n",
+		"alter database app set statement_timeout = '1ms'", "alter database app set role = 'app'",
+		"alter database app set search_path = 'public'", "alter database app set local_preload_libraries = 'nothing'",
+		"alter database app set idle_in_transaction_session_timeout = '1ms'")
+	file := filepath.Join(t.TempDir(), "dump")
+	out, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	if err := d.Supervisor.Dump(t.Context(), d.Spec.ID, d.Spec.Bin.Tool("pg_dump"), "app", time.Minute, out); err != nil {
+		t.Fatal(err)
+	}
+	text, err := exec.CommandContext(t.Context(), d.Spec.Bin.Tool("pg_restore"), "--file=-", file).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	for _, want := range []string{"\n1\n2\n3\n", "FORCE ROW LEVEL SECURITY", "lowrite", "CREATE VIEW public.asks"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%q is not in the dump: %s", want, text)
+		}
+	}
+	var seen int
+	if err := d.Superuser(t, "app").QueryRow(t.Context(), "select count(*) from public.witness").Scan(&seen); err != nil || seen != 0 {
+		t.Errorf("the dump ran the tenant's function: %d, %v", seen, err)
+	}
+	if err := d.Supervisor.Dump(t.Context(), d.Spec.ID, d.Spec.Bin.Tool("pg_dump"), "missing", time.Minute, out); err == nil ||
+		!strings.Contains(err.Error(), "missing") {
+		t.Errorf("a dump of a database that is not there: %v", err)
+	}
+}
+
+// The dumper is nobody outside the private socket, and nothing but a reader in
+// it.
+func TestDumperIsNoWayIn(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Instance(t)
+	if conn, err := pgx.Connect(t.Context(), d.URL("holdfast_dump", d.Tenant.OwnerPassword)); err == nil {
+		_ = conn.Close(t.Context())
+		t.Error("the dumper may connect over TCP")
+	}
+	refused(t, d.Owner(t), "42501 0A000 42704", []string{
+		"set role holdfast_dump", "grant holdfast_dump to app", "alter role holdfast_dump password 'x'",
+		"alter role holdfast_dump set search_path = public", "drop role holdfast_dump", "reassign owned by holdfast_dump to app",
+	})
 }

@@ -16,7 +16,7 @@ import (
 const identMap = "holdfast"
 
 // HBA says who may connect: over the private socket the operating system's
-// user OSUser as [Superuser]; over TCP the Users, to the Database alone, from
+// user OSUser as [Superuser] and as the dumper; over TCP the Users, to the Database alone, from
 // the networks in Allow.
 type HBA struct {
 	OSUser   string         // "" = the user this process runs as
@@ -62,17 +62,17 @@ func (h HBA) ident() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("# Written by holdfast.\n%s %s %s\n", identMap, quoted, Superuser), nil
+	return fmt.Sprintf("# Written by holdfast.\n%[1]s %[2]s %[3]s\n%[1]s %[2]s %[4]s\n", identMap, quoted, Superuser, dumper), nil
 }
 
 func (h HBA) rules() (string, error) {
 	var b strings.Builder
 	b.WriteString("# Written by holdfast.\n")
 	for _, rule := range []string{
-		"local all " + Superuser + " peer map=" + identMap,
+		"local all " + Superuser + "," + dumper + " peer map=" + identMap,
 		"local replication " + Superuser + " peer map=" + identMap,
 		"local all all reject",
-		"host all " + Superuser + " all reject",
+		"host all " + Superuser + "," + dumper + " all reject",
 		"host replication all all reject",
 	} {
 		b.WriteString(rule + "\n")

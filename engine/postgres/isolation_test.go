@@ -86,7 +86,7 @@ func sqlState(err error) string {
 var powers = map[string]string{
 	"role": `select rolname || ' ' || concat_ws(',', case when rolsuper then 'superuser' end, case when rolcreaterole then 'createrole' end,
 		case when rolcreatedb then 'createdb' end, case when rolreplication then 'replication' end, case when rolbypassrls then 'bypassrls' end)
-		from pg_roles where rolname !~ '^pg_' and rolname <> 'holdfast'
+		from pg_roles where rolname !~ '^pg_' and rolname not in ('holdfast', 'holdfast_dump')
 		and (rolname not in ('app', 'app_readonly') or rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls)`,
 	"membership": `select member::regrole || ' in ' || roleid::regrole from pg_auth_members where grantor <> 10 or member::regrole::text !~ '^pg_'
 		and (member, roleid) <> ('app_readonly'::regrole, 'pg_read_all_data'::regrole)`,

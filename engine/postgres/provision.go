@@ -57,6 +57,7 @@ func (t Tenant) provisioning(now names) ([]string, error) {
 		return nil, err
 	}
 	statements = append(statements, t.grants()...)
+	statements = append(statements, dumperRole(t.Database)...)
 	statements = append(statements, superuserSettings)
 	return append(statements, credentials...), nil
 }

@@ -47,7 +47,7 @@ func TestProvisionRenames(t *testing.T) {
 		t.Logf("took %v", time.Since(began))
 		var names []string
 		err := super.QueryRow(t.Context(), `select array[d.datname::text, o.rolname::text] || array(select rolname::text from pg_roles
-			where rolname not in ('holdfast', o.rolname) and rolname !~ '^pg_') from pg_database d join pg_roles o on o.oid = d.datdba
+			where rolname not in ('holdfast', 'holdfast_dump', o.rolname) and rolname !~ '^pg_') from pg_database d join pg_roles o on o.oid = d.datdba
 			where datname not in ('postgres', 'template0', 'template1')`).Scan(&names)
 		if want := []string{next.Database, next.Owner, next.ReadOnly}; err != nil || !slices.Equal(names, want) {
 			t.Fatalf("names %q, %v, want %q", names, err, want)
