@@ -38,6 +38,9 @@ type config struct {
 	MaxObjectSize     int64
 	TrashRetention    time.Duration
 	ReplacedRetention time.Duration
+	BackupInterval    time.Duration
+	BackupRetention   time.Duration
+	NoExports         bool
 	AuditKeep         uint64
 
 	firstPort, lastPort int
@@ -75,6 +78,9 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.Int64Var(&c.MaxObjectSize, "max-object-size", 50<<30, "size of the largest object, in bytes")
 	flags.DurationVar(&c.TrashRetention, "trash-retention", 7*24*time.Hour, "how long a deleted database can be brought back; 0 deletes at once")
 	flags.DurationVar(&c.ReplacedRetention, "replaced-retention", 72*time.Hour, "how long the data that a restore replaced is kept")
+	flags.DurationVar(&c.BackupInterval, "backup-interval", 24*time.Hour, "time between scheduled backups of a database; 0 makes none")
+	flags.DurationVar(&c.BackupRetention, "backup-retention", 7*24*time.Hour, "how long backups are kept; 0 keeps them for ever")
+	flags.BoolVar(&c.NoExports, "no-exports", false, "make no logical export (pg_dump) after each backup")
 	flags.Uint64Var(&c.AuditKeep, "audit-keep", 1_000_000, "audit entries kept for each organization")
 }
 
@@ -186,6 +192,10 @@ func (c *config) validate() (err error) {
 		return errors.New("max-object-size: must be more than 0")
 	case c.TrashRetention < 0 || c.ReplacedRetention < 0:
 		return errors.New("trash-retention and replaced-retention: must not be negative")
+	case c.BackupInterval < 0 || c.BackupRetention < 0:
+		return errors.New("backup-interval and backup-retention: must not be negative")
+	case c.BackupInterval > 0 && c.BackupInterval < time.Minute:
+		return errors.New("backup-interval: must be at least 1m, or 0 for no scheduled backups")
 	case c.PostgresBin != "" && !filepath.IsAbs(c.PostgresBin):
 		return errors.New("postgres-bin: must be an absolute path")
 	}

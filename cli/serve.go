@@ -175,6 +175,7 @@ func (c config) engine() engine.Config {
 		Rates:          engine.DefaultRates(),
 		MaxObjectBytes: c.MaxObjectSize,
 		TrashRetention: c.TrashRetention, ReplacedRetention: c.ReplacedRetention,
+		BackupInterval: c.BackupInterval, BackupRetention: c.BackupRetention, Exports: !c.NoExports,
 		AuditKeep: c.AuditKeep,
 		Version:   version(),
 	}

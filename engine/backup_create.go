@@ -21,29 +21,46 @@ func (e *Engine) BackupCreate(call *model.Call, database string) (model.Backup, 
 	if err != nil {
 		return model.Backup{}, err
 	}
-	release, err := e.claims.take(backupClaim(database), "a backup")
+	b, _, err := e.beginBackup(call, db, model.BackupManual)
+	return b, err
+}
+
+// beginBackup begins a backup; done is closed when it has ended.
+func (e *Engine) beginBackup(call *model.Call, db model.Database, t model.BackupType) (b model.Backup, done <-chan struct{}, err error) {
+	release, err := e.claims.take(backupClaim(db.ID), "a backup")
 	if err != nil {
-		return model.Backup{}, err
+		return model.Backup{}, nil, err
 	}
-	b, op, err := e.recordBackup(call, db)
+	ctx, ended := e.cancels.add(e.ctx, backupClaim(db.ID))
+	if t == model.BackupScheduled {
+		givesWay, gaveWay := e.cancels.add(ctx, scheduledBackup(db.ID))
+		end := ended
+		ctx, ended = givesWay, func() { gaveWay(); end() }
+	}
+	b, op, err := e.recordBackup(call, db, t)
 	if err != nil {
 		release()
-		return model.Backup{}, err
+		ended()
+		return model.Backup{}, nil, err
 	}
-	ctx, ended := e.cancels.add(e.ctx, backupClaim(database))
+	over := make(chan struct{})
 	e.work.Go(func() {
+		defer close(over)
 		defer ended()
 		defer release()
 		e.runBackup(ctx, db, b, op)
 	})
-	return b, nil
+	return b, over, nil
 }
 
 // recordBackup commits a pending backup and the operation that makes it.
-func (e *Engine) recordBackup(call *model.Call, db model.Database) (model.Backup, model.DatabaseOperation, error) {
+func (e *Engine) recordBackup(call *model.Call, db model.Database, t model.BackupType) (model.Backup, model.DatabaseOperation, error) {
+	if err := e.roomForBackup(db.ID); err != nil {
+		return model.Backup{}, model.DatabaseOperation{}, err
+	}
 	b := model.Backup{
 		ID: e.newID(model.ResourceBackup), Organization: db.Organization, Database: db.ID,
-		Type: model.BackupManual, Status: model.BackupPending, Version: db.Version, StartedAt: e.clock(),
+		Type: t, Status: model.BackupPending, Version: db.Version, StartedAt: e.clock(),
 	}
 	op := e.newOperation(db, model.OperationBackup, "copying")
 	op.Backup = b.ID
@@ -80,6 +97,9 @@ func (e *Engine) runBackup(ctx context.Context, db model.Database, b model.Backu
 	}
 	if recordErr := e.endBackup(b, op, result, err); recordErr != nil {
 		e.log.Error("record the end of a backup", "backup", b.ID, "error", recordErr)
+	}
+	if err == nil {
+		e.exports.nudge()
 	}
 }
 
@@ -144,6 +164,9 @@ func (e *Engine) endBackup(b model.Backup, op model.DatabaseOperation, result ba
 				if err := tx.ClaimBlob(string(ref)); err != nil {
 					return err
 				}
+			}
+			if err := e.requestExport(tx, b); err != nil {
+				return err
 			}
 		}
 		if err := e.closeOperation(tx, op.ID, cause); err != nil {

@@ -24,6 +24,9 @@ func (e *Engine) BackupDelete(call *model.Call, database, id string) error {
 		if err != nil {
 			return err
 		}
+		if b.Pin != nil {
+			return errPinned
+		}
 		return dropBackup(tx, b)
 	})
 	if err != nil {

@@ -17,10 +17,15 @@ func (e *Engine) BackupList(call *model.Call, database string, page Page) (List[
 	}
 	list, err := listRecords(e, (*meta.Tx).Backups, meta.ByDatabase, database, page,
 		func(b model.Backup) string { return b.ID })
-	for i := range list.Items {
-		list.Items[i].Progress = e.done.get(list.Items[i].ID, list.Items[i].Progress)
+	if err != nil {
+		return list, err
 	}
-	return list, err
+	backups := make([]*model.Backup, len(list.Items))
+	for i := range list.Items {
+		backups[i] = &list.Items[i]
+		backups[i].Progress = e.done.get(backups[i].ID, backups[i].Progress)
+	}
+	return list, e.meta.View(func(tx *meta.Tx) error { return e.withExpiry(tx, database, backups...) })
 }
 
 // BackupGet returns one backup of a database.
@@ -30,8 +35,10 @@ func (e *Engine) BackupGet(call *model.Call, database, id string) (model.Backup,
 	}
 	var b model.Backup
 	err := e.meta.View(func(tx *meta.Tx) (err error) {
-		b, err = backupOf(tx, database, id)
-		return err
+		if b, err = backupOf(tx, database, id); err != nil {
+			return err
+		}
+		return e.withExpiry(tx, database, &b)
 	})
 	call.Resource = model.Resource{Type: model.ResourceBackup, ID: id}
 	b.Progress = e.done.get(b.ID, b.Progress)

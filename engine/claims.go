@@ -48,8 +48,9 @@ func (e *Engine) claimAvailable(call *model.Call, id, what string) (model.Databa
 	return e.claim(call, id, what, e.liveStatus)
 }
 
-// claimWhole claims a database against backups and everything else. Its
-// instance may be down. The caller releases it.
+// claimWhole claims a database against backups and everything else; a
+// scheduled backup is cancelled. Its instance may be down. The caller releases
+// it.
 func (e *Engine) claimWhole(call *model.Call, id, what string) (model.Database, func(), error) {
 	db, release, err := e.claim(call, id, what, func(db model.Database) (model.DatabaseStatus, string) {
 		return db.Status, db.StatusReason
@@ -57,6 +58,8 @@ func (e *Engine) claimWhole(call *model.Call, id, what string) (model.Database, 
 	if err != nil {
 		return db, nil, err
 	}
+	// What a person asks for goes before what the appliance does by itself.
+	e.cancels.cancel(scheduledBackup(id), model.Errorf(model.CodeConflict, "it gave way to %s and is tried again later", what))
 	releaseBackup, err := e.claims.take(backupClaim(id), "a backup")
 	if err != nil {
 		release()

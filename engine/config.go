@@ -34,6 +34,13 @@ type Config struct {
 	TrashRetention time.Duration
 	// ReplacedRetention is how long the data a restore replaced is kept.
 	ReplacedRetention time.Duration
+	// BackupInterval is the time from one scheduled backup of a database to
+	// the next, 0 for none.
+	BackupInterval time.Duration
+	// BackupRetention is how long completed backups are kept, 0 for ever.
+	BackupRetention time.Duration
+	// Exports says whether a logical export follows each completed backup.
+	Exports bool
 	// AuditKeep is how many audit entries are kept for each organization.
 	AuditKeep uint64
 	// Version is the appliance's own version.

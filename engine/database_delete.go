@@ -107,6 +107,15 @@ func purgeRecords(tx *meta.Tx, database string) error {
 			return err
 		}
 	}
+	exports, err := allUnder(tx.Exports(), database)
+	if err != nil {
+		return err
+	}
+	for _, x := range exports {
+		if err := dropExport(tx, x); err != nil {
+			return err
+		}
+	}
 	operations, err := allUnder(tx.Operations(), database)
 	if err != nil {
 		return err

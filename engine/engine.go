@@ -33,6 +33,7 @@ type Engine struct {
 	stats   *statistics
 	done    *progress
 	cancels *cancels
+	exports *exporter
 
 	// What follows is there once Start has returned.
 	binaries  postgres.Binaries // for new databases
@@ -96,6 +97,7 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 		stats:   newStatistics(),
 		done:    newProgress(),
 		cancels: newCancels(),
+		exports: newExporter(),
 		states:  newInstanceStates(),
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
@@ -126,6 +128,8 @@ func (e *Engine) Start(ctx context.Context) error {
 	e.background(e.startDatabases)
 	e.background(e.sample)
 	e.background(e.sweep)
+	e.background(e.scheduleBackups)
+	e.background(e.makeExports)
 	e.background(func(ctx context.Context) { e.reconcileBlobs(ctx, started) })
 	return nil
 }

@@ -1,20 +1,14 @@
 package engine
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/url"
-	"strconv"
-	"time"
 
 	"holdfast/blobstore"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
-
-// DownloadLife is how long a signed download URL can be used.
-const DownloadLife = 15 * time.Minute
 
 // ObjectPath is where objects are downloaded, outside the API.
 const ObjectPath = "/objects/"
@@ -89,17 +83,12 @@ func objectPath(bucket, key string) string {
 }
 
 func (e *Engine) signedPath(bucket, key string) string {
-	expires := e.clock().Add(DownloadLife).Unix()
-	signature := e.signer.sign(downloadMessage(bucket, key, expires))
-	return fmt.Sprintf("%s?expires=%d&signature=%s",
-		objectPath(bucket, key), expires, base64.RawURLEncoding.EncodeToString(signature))
+	return e.signer.signedPath(objectPath(bucket, key), objectSubject(bucket, key), e.clock().Add(DownloadLife))
 }
 
-// downloadMessage is what is signed. Lengths need no marking: neither the
-// bucket's id nor the time can hold the separator.
-func downloadMessage(bucket, key string, expires int64) string {
-	return "download\n" + bucket + "\n" + strconv.FormatInt(expires, 10) + "\n" + key
-}
+// objectSubject names an object in a signature: the id of a bucket cannot hold
+// the slash.
+func objectSubject(bucket, key string) string { return "object " + bucket + "/" + key }
 
 // Download is an object's record with its bytes. The caller closes Content.
 type Download struct {
@@ -123,7 +112,7 @@ func (e *Engine) ObjectDownload(call *model.Call, bucket, key, expires, signatur
 		return Download{}, err
 	}
 	call.Organization = b.Organization
-	if !b.Public && !e.validDownload(bucket, key, expires, signature) {
+	if !b.Public && !e.signer.admits(objectSubject(bucket, key), expires, signature, e.clock()) {
 		return Download{}, noObject(key)
 	}
 	return e.openObject(bucket, key)
@@ -153,13 +142,4 @@ func firstOf(first, second error) error {
 		return first
 	}
 	return second
-}
-
-func (e *Engine) validDownload(bucket, key, expires, signature string) bool {
-	at, err := strconv.ParseInt(expires, 10, 64)
-	if err != nil || e.clock().Unix() >= at {
-		return false
-	}
-	mac, err := base64.RawURLEncoding.DecodeString(signature)
-	return err == nil && e.signer.verify(downloadMessage(bucket, key, at), mac)
 }

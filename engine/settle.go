@@ -25,6 +25,9 @@ func (e *Engine) settle() error {
 	if err := e.settleBackups(); err != nil {
 		return err
 	}
+	if err := e.settleExports(); err != nil {
+		return err
+	}
 	return e.putStraysAside()
 }
 

@@ -47,6 +47,9 @@ func (e *Engine) sweepOnce(ctx context.Context) error {
 		case db.Trash == nil && db.Status == model.DatabaseAvailable:
 			err = errors.Join(err, e.renewRunning(ctx, db))
 		}
+		if db.Trash == nil {
+			err = errors.Join(err, e.expireBackups(db))
+		}
 	}
 	return err
 }

@@ -16,8 +16,8 @@ import (
 // answers any number, at a cost far above that of asking.
 const maxRanges = 8
 
-// downloads serves the bytes of objects, to who holds a signed URL or, from
-// public buckets, to anybody.
+// downloads serves the bytes of objects and exports, to who holds a signed URL
+// or, from public buckets, to anybody.
 type downloads struct {
 	engine *engine.Engine
 	log    *slog.Logger
@@ -26,7 +26,7 @@ type downloads struct {
 // ServeHTTP implements http.Handler.
 func (d *downloads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call := d.newCall(r)
-	err := d.serve(w, r, call)
+	err := d.serve(w, limitRanges(r), call)
 	d.engine.Finish(call, err)
 	if err == nil {
 		return
@@ -56,6 +56,10 @@ func (d *downloads) serve(w http.ResponseWriter, r *http.Request, call *model.Ca
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return model.Errorf(model.CodeNotFound, "only GET and HEAD")
 	}
+	if strings.HasPrefix(r.URL.Path, engine.ExportPath) {
+		call.Operation = model.Operation{Action: model.ActionExportDownload}
+		return d.serveExport(w, r, call)
+	}
 	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, engine.ObjectPath), "/")
 	query := r.URL.Query()
 	object, err := d.engine.ObjectDownload(call, bucket, key, query.Get("expires"), query.Get("signature"))
@@ -63,12 +67,17 @@ func (d *downloads) serve(w http.ResponseWriter, r *http.Request, call *model.Ca
 		return err
 	}
 	defer object.Content.Close()
-	if strings.Count(r.Header.Get("Range"), ",") >= maxRanges {
-		r.Header.Del("Range") // RFC 9110, 14.2: a server may ignore it
-	}
 	describe(w.Header(), object.Object)
 	http.ServeContent(w, r, "", object.LastModified, object.Content.Content())
 	return nil
+}
+
+// limitRanges takes away a Range header that asks for too many.
+func limitRanges(r *http.Request) *http.Request {
+	if strings.Count(r.Header.Get("Range"), ",") >= maxRanges {
+		r.Header.Del("Range") // RFC 9110, 14.2: a server may ignore it
+	}
+	return r
 }
 
 // describe sets the headers of an object. What a browser could run is never

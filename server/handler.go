@@ -26,7 +26,7 @@ func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
 		switch path := r.URL.Path; {
 		case path == "/v1", strings.HasPrefix(path, "/v1/"):
 			v1.ServeHTTP(w, r)
-		case strings.HasPrefix(path, engine.ObjectPath):
+		case strings.HasPrefix(path, engine.ObjectPath), strings.HasPrefix(path, engine.ExportPath):
 			objects.ServeHTTP(w, r)
 		default:
 			console.ServeHTTP(w, r)

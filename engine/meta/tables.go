@@ -49,6 +49,9 @@ func (tx *Tx) Operations() Table[model.DatabaseOperation] {
 // Backups are found ByDatabase.
 func (tx *Tx) Backups() Table[model.Backup] { return Table[model.Backup]{tx.bolt, backups()} }
 
+// Exports are found ByDatabase.
+func (tx *Tx) Exports() Table[model.Export] { return Table[model.Export]{tx.bolt, exports()} }
+
 // Buckets are found ByOrganization, and ByName within their project.
 func (tx *Tx) Buckets() Table[model.Bucket] { return Table[model.Bucket]{tx.bolt, buckets()} }
 
@@ -138,6 +141,16 @@ func backups() schema[model.Backup] {
 	}
 }
 
+func exports() schema[model.Export] {
+	return schema[model.Export]{
+		name: "exports",
+		id:   func(x *model.Export) string { return x.ID },
+		indexes: []index[model.Export]{
+			{ByDatabase, false, func(x *model.Export) []byte { return Key(x.Database) }},
+		},
+	}
+}
+
 func buckets() schema[model.Bucket] {
 	return schema[model.Bucket]{
 		name: "buckets",
@@ -170,6 +183,7 @@ func bucketNames() []string {
 	names = append(names, databases().buckets()...)
 	names = append(names, operations().buckets()...)
 	names = append(names, backups().buckets()...)
+	names = append(names, exports().buckets()...)
 	names = append(names, buckets().buckets()...)
 	return names
 }

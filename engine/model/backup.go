@@ -47,4 +47,15 @@ type Backup struct {
 	Source      json.RawMessage `json:"source"`
 	StartedAt   time.Time       `json:"started_at"`
 	CompletedAt *time.Time      `json:"completed_at"`
+	// Pin keeps the backup from expiring and from being deleted.
+	Pin *Pin `json:"pin"`
+	// ExpiresAt is when the backup may be removed, nil for never. It is not
+	// kept: it depends on the other backups.
+	ExpiresAt *time.Time `json:"-"`
+}
+
+// Pin says since when and why a backup is kept.
+type Pin struct {
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"`
 }

@@ -115,6 +115,9 @@ const (
 	ActionInstanceMoved      Action = "instance.moved"
 	ActionCertificateRenew   Action = "certificate.renew"
 	ActionDatabaseSettings   Action = "database.settings"
+	ActionBackupExpire       Action = "backup.expire"
+	ActionExportCreate       Action = "export.create"
+	ActionExportDownload     Action = "export.download"
 	// ActionUnknown is asked for at paths and methods that do not exist.
 	ActionUnknown Action = "unknown"
 )

@@ -54,24 +54,6 @@ func (h *handlers) deviceToken(context.Context, *model.Call, *deviceTokenInput) 
 	return Never{}, absent(noDeviceLogin)
 }
 
-// PinBackup keeps a backup from expiring, or no longer.
-type PinBackup struct {
-	Pinned *bool   `json:"pinned" required:"false" doc:"true when left out."`
-	Reason *string `json:"reason" required:"false" maxLength:"500"`
-}
-
-type pinInput struct {
-	BackupInput
-	Body *PinBackup
-}
-
-func (h *handlers) backupPin(_ context.Context, call *model.Call, in *pinInput) (Never, error) {
-	if _, err := h.engine.BackupGet(call, in.ID, in.BackupID); err != nil {
-		return Never{}, err
-	}
-	return Never{}, absent("pinning is not part of this version; its backups stay until they are deleted")
-}
-
 const noPITR = "point-in-time recovery is not part of this version; restore one of the database's backups"
 
 func (h *handlers) recoveryGet(_ context.Context, call *model.Call, in *DatabaseInput) (Never, error) {
@@ -100,13 +82,6 @@ func (h *handlers) recoveryRequest(_ context.Context, call *model.Call, in *requ
 		return Never{}, err
 	}
 	return h.absentFor(call, in.ID, noPITR)
-}
-
-func (h *handlers) exportGet(_ context.Context, call *model.Call, in *DatabaseInput) (Never, error) {
-	if _, err := h.engine.DatabaseGet(call, in.ID); err != nil {
-		return Never{}, err
-	}
-	return Never{}, model.Errorf(model.CodeNotFound, "no export of this database has been made; exports are not part of this version, pg_dump with the connection's URL makes one")
 }
 
 const noImports = "imports are not part of this version; pg_dump and psql with the connection's URL bring a database over"

@@ -39,16 +39,19 @@ type Verification struct {
 	Detail     *string    `json:"detail"`
 }
 
-// NewBackup returns the wire form of a backup. Backups are neither pinned nor
-// verified in this version, and do not expire.
+// NewBackup returns the wire form of a backup. Backups are not verified in
+// this version.
 func NewBackup(b model.Backup) Backup {
 	view := Backup{
 		ID: b.ID, DatabaseID: b.Database, Type: b.Type, Method: "physical", Status: b.Status, Compression: "zstd",
 		ManifestBLAKE3: orAbsent(b.ManifestBLAKE3), PostgresVersion: orAbsent(b.Version), Timeline: orAbsent(b.Timeline),
 		StartLSN: orAbsent(b.StartLSN), StopLSN: orAbsent(b.StopLSN),
 		StartedAt: utc(b.StartedAt), CompletedAt: utcOrAbsent(b.CompletedAt),
-		ProgressPercent: b.Progress, Error: orAbsent(b.Error),
+		ExpiresAt: utcOrAbsent(b.ExpiresAt), ProgressPercent: b.Progress, Error: orAbsent(b.Error),
 		Verification: Verification{Status: "unverified"},
+	}
+	if b.Pin != nil {
+		view.Pinned, view.PinnedAt, view.PinReason = true, utcOrAbsent(&b.Pin.At), orAbsent(b.Pin.Reason)
 	}
 	if b.Status == model.BackupCompleted {
 		view.SizeBytes, view.StoredBytes = &b.SizeBytes, &b.StoredBytes

@@ -43,6 +43,26 @@ func (h *handlers) backupDelete(_ context.Context, call *model.Call, in *BackupI
 	return Deleted{ID: in.BackupID, Deleted: true}, err
 }
 
+// PinBackup keeps a backup from expiring, or no longer.
+type PinBackup struct {
+	Pinned *bool   `json:"pinned" required:"false" doc:"true when left out."`
+	Reason *string `json:"reason" required:"false" maxLength:"500"`
+}
+
+type pinInput struct {
+	BackupInput
+	Body *PinBackup
+}
+
+func (h *handlers) backupPin(_ context.Context, call *model.Call, in *pinInput) (Backup, error) {
+	body := PinBackup{}
+	if in.Body != nil {
+		body = *in.Body
+	}
+	b, err := h.engine.BackupPin(call, in.ID, in.BackupID, body.Pinned == nil || *body.Pinned, text(body.Reason))
+	return NewBackup(b), err
+}
+
 // RestoreBackup is where a backup is restored to.
 type RestoreBackup struct {
 	Mode *string `json:"mode" required:"false" enum:"in_place,new" doc:"in_place when left out."`

@@ -116,9 +116,6 @@ func TestDatabaseLife(t *testing.T) {
 				t.Errorf("%s %s: %d %s", in.method, in.path, got.status, got.text)
 			}
 		}
-		if got := w.do(t, request{method: "GET", path: path + "/export", key: w.org.full}); got.status != 404 {
-			t.Errorf("export: %d %s", got.status, got.text)
-		}
 	})
 	t.Run("rotate", func(t *testing.T) { testRotate(t, w, path, db.Credentials.ConnectionURL) })
 	t.Run("restart", func(t *testing.T) {
@@ -212,8 +209,16 @@ func TestBackupAndRestore(t *testing.T) {
 	if b.Status != model.BackupCompleted || b.SizeBytes == nil {
 		t.Fatalf("%s: %+v", text(b.Error), b)
 	}
-	if got := w.do(t, request{method: "POST", path: path + "/backups/" + b.ID + "/pin", key: w.org.full}); got.status != 403 {
-		t.Errorf("pin: %d %s", got.status, got.text)
+	pin := request{method: "POST", path: path + "/backups/" + b.ID + "/pin", key: w.org.full}
+	if got := get[Backup](t, w.do(t, pin)); !got.Pinned || got.PinnedAt == nil {
+		t.Errorf("pinned: %+v", got)
+	}
+	if got := w.do(t, request{method: "DELETE", path: path + "/backups/" + b.ID, key: w.org.full}); got.status != 409 {
+		t.Errorf("deleting a pinned backup: %d %s", got.status, got.text)
+	}
+	pin.body = `{"pinned":false}`
+	if got := get[Backup](t, w.do(t, pin)); got.Pinned || got.PinnedAt != nil {
+		t.Errorf("unpinned: %+v", got)
 	}
 	if got := w.do(t, request{method: "POST", path: path + "/backups/" + b.ID + "/restore", key: w.org.full, body: `{"mode":"new","name":"copy"}`}); got.status != 403 {
 		t.Errorf("restore into a new database: %d %s", got.status, got.text)

@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"errors"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// expiry returns when a backup may be removed, nil for never. newest is the
+// newest completed backup of its database: that one stays, and so do pinned
+// ones. Failed attempts are kept as long, to be looked into.
+func (e *Engine) expiry(b model.Backup, newest *model.Backup) *time.Time {
+	if e.cfg.BackupRetention <= 0 || b.CompletedAt == nil || b.Pin != nil || newest != nil && newest.ID == b.ID {
+		return nil
+	}
+	at := b.CompletedAt.Add(e.cfg.BackupRetention)
+	return &at
+}
+
+// withExpiry fills in what depends on the other backups of the database.
+func (e *Engine) withExpiry(tx *meta.Tx, database string, backups ...*model.Backup) error {
+	newest, err := newestCompleted(tx, database)
+	if err != nil {
+		return err
+	}
+	for _, b := range backups {
+		b.ExpiresAt = e.expiry(*b, newest)
+	}
+	return nil
+}
+
+// expireBackups removes the backups of a database that have outlived their
+// time. What is busy waits for the next sweep.
+func (e *Engine) expireBackups(db model.Database) error {
+	if expired, err := e.expiredBackups(db.ID); err != nil || len(expired) == 0 {
+		return err
+	}
+	release, err := e.claims.take(backupClaim(db.ID), "the removal of expired backups")
+	if err != nil {
+		return nil
+	}
+	defer release()
+	expired, err := e.expiredBackups(db.ID) // as it is now that it is ours
+	for _, b := range expired {
+		err = errors.Join(err, e.expireBackup(db, b))
+	}
+	return errors.Join(err, e.removeDiscarded())
+}
+
+func (e *Engine) expireBackup(db model.Database, b model.Backup) error {
+	call := e.system(model.ActionBackupExpire, db.Organization, model.Resource{Type: model.ResourceBackup, ID: b.ID, Name: db.Name})
+	err := e.change(call, func(tx *meta.Tx) error {
+		now, err := tx.Backups().Get(b.ID)
+		if err != nil {
+			return err
+		}
+		if now.Pin != nil {
+			return errPinned
+		}
+		return dropBackup(tx, now)
+	})
+	if errors.Is(err, errPinned) { // since it was looked at
+		return nil
+	}
+	return err
+}
+
+var errPinned = model.Errorf(model.CodeConflict, "this backup is pinned; unpin it first")
+
+func (e *Engine) expiredBackups(database string) (expired []model.Backup, err error) {
+	err = e.meta.View(func(tx *meta.Tx) error {
+		all, err := allUnder(tx.Backups(), database)
+		if err != nil {
+			return err
+		}
+		newest, err := newestCompleted(tx, database)
+		if err != nil {
+			return err
+		}
+		for _, b := range all {
+			if at := e.expiry(b, newest); at != nil && !e.clock().Before(*at) {
+				expired = append(expired, b)
+			}
+		}
+		return nil
+	})
+	return expired, err
+}

@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"strconv"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// BackupPin keeps a completed backup from expiring and from being deleted, or
+// no longer. Pinning again changes the reason.
+func (e *Engine) BackupPin(call *model.Call, database, id string, pinned bool, reason string) (model.Backup, error) {
+	if _, err := e.BackupGet(call, database, id); err != nil {
+		return model.Backup{}, err
+	}
+	if !pinned && reason != "" {
+		return model.Backup{}, model.Invalid("reason", "only goes with pinned true")
+	}
+	call.Note("pinned", strconv.FormatBool(pinned))
+	err := e.change(call, func(tx *meta.Tx) error {
+		b, err := backupOf(tx, database, id)
+		if err != nil {
+			return err
+		}
+		if pinned && b.Status != model.BackupCompleted {
+			return model.Errorf(model.CodeForbidden, "this backup is %s; only a completed one can be pinned", b.Status)
+		}
+		_, err = tx.Backups().Update(id, func(b *model.Backup) error {
+			b.Pin = pin(b.Pin, pinned, reason, e.clock())
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return model.Backup{}, err
+	}
+	return e.BackupGet(call, database, id)
+}
+
+// pin returns the pin there is after the change of one there was.
+func pin(was *model.Pin, pinned bool, reason string, now time.Time) *model.Pin {
+	switch {
+	case !pinned:
+		return nil
+	case was != nil:
+		return &model.Pin{At: was.At, Reason: reason}
+	default:
+		return &model.Pin{At: now, Reason: reason}
+	}
+}

@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"context"
+	"hash/fnv"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+const (
+	// scheduleInterval is how often it is looked which backups are due.
+	scheduleInterval = 15 * time.Second
+	// firstBackupDelay is how old a database is at its first backup.
+	firstBackupDelay = time.Minute
+	// backupRetry is how long after an attempt that failed the next is made.
+	backupRetry = 15 * time.Minute
+)
+
+// scheduledBackup is the key under which a backup that the appliance makes by
+// itself can be cancelled.
+func scheduledBackup(database string) string { return database + "/backup/scheduled" }
+
+// scheduleBackups makes backups when they are due, one at a time, until ctx
+// ends.
+func (e *Engine) scheduleBackups(ctx context.Context) {
+	if e.cfg.BackupInterval <= 0 {
+		return
+	}
+	ticker := time.NewTicker(scheduleInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			e.backUpWhatIsDue(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (e *Engine) backUpWhatIsDue(ctx context.Context) {
+	databases, err := e.keptDatabases()
+	if err != nil {
+		e.log.Error("list databases to back up", "error", err)
+		return
+	}
+	for _, db := range databases {
+		next, err := e.nextBackup(db)
+		if err != nil {
+			e.log.Error("see when a backup is due", "database", db.ID, "error", err)
+		}
+		if err != nil || ctx.Err() != nil || e.clock().Before(next) {
+			continue
+		}
+		if status, _ := e.liveStatus(db); status != model.DatabaseAvailable {
+			continue // the next look is soon enough
+		}
+		call := e.system(model.ActionBackupCreate, db.Organization, databaseResource(db))
+		_, done, err := e.beginBackup(call, db, model.BackupScheduled)
+		if err != nil {
+			e.log.Warn("begin a scheduled backup", "database", db.ID, "error", err)
+			continue
+		}
+		<-done
+	}
+}
+
+// nextBackup returns when the next scheduled backup of a database is due; a
+// time that has passed means now. Each database has its own moment in the
+// interval, drawn from its id, so that they are spread and stay where they are
+// whatever happens to the appliance; a backup made by hand since then will do.
+func (e *Engine) nextBackup(db model.Database) (time.Time, error) {
+	var last *model.Backup
+	if err := e.meta.View(func(tx *meta.Tx) error {
+		found, _, err := tx.Backups().Newest(meta.ByDatabase, meta.Key(db.ID), "", 1)
+		if len(found) == 1 {
+			last = &found[0]
+		}
+		return err
+	}); err != nil {
+		return time.Time{}, err
+	}
+	return nextBackup(db, last, e.cfg.BackupInterval, e.clock()), nil
+}
+
+func nextBackup(db model.Database, last *model.Backup, interval time.Duration, now time.Time) time.Time {
+	if last == nil {
+		return db.CreatedAt.Add(firstBackupDelay)
+	}
+	moment := lastMoment(db.ID, interval, now)
+	switch {
+	case last.Status == model.BackupFailed:
+		retry := last.StartedAt.Add(min(backupRetry, interval))
+		if next := moment.Add(interval); next.Before(retry) {
+			return next
+		}
+		return retry
+	case last.StartedAt.Before(moment):
+		return moment
+	default:
+		return moment.Add(interval)
+	}
+}
+
+// lastMoment returns the database's newest moment that is not after now.
+func lastMoment(id string, interval time.Duration, now time.Time) time.Time {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(id))
+	offset := time.Duration(hash.Sum64() % uint64(interval))
+	since := now.Sub(time.Unix(0, 0)) - offset
+	return time.Unix(0, 0).Add(offset + since - since%interval).UTC()
+}
+
+// roomForBackup refuses a backup for which there is no room: half of what the
+// database takes, which is more than compression leaves of most.
+func (e *Engine) roomForBackup(database string) error {
+	stats, _ := e.stats.get(database)
+	host, err := measureHost(e.cfg.DataDir)
+	if need := stats.SizeBytes/2 + leastRoom; err == nil && host.DiskFree < need {
+		return model.Errorf(model.CodeForbidden,
+			"the disk has %d MB free, and a backup of this database may need %d MB: the operator must make room", host.DiskFree>>20, need>>20)
+	}
+	return nil
+}

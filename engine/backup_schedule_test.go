@@ -1,0 +1,184 @@
+package engine
+
+import (
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+func TestNextBackup(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	db := model.Database{ID: "db_01k6zv7r9pxa3c5n8m2q4t6w8y", CreatedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	now := time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC)
+	moment := lastMoment(db.ID, day, now)
+	if moment.After(now) || now.Sub(moment) >= day {
+		t.Fatalf("the last moment before %s is %s", now, moment)
+	}
+	if again := lastMoment(db.ID, day, now.Add(3*day)); !again.Equal(moment.Add(3 * day)) {
+		t.Errorf("three days later it is %s, not the same time of the day as %s", again, moment)
+	}
+	backup := func(status model.BackupStatus, at time.Time) *model.Backup {
+		return &model.Backup{Status: status, StartedAt: at}
+	}
+	for name, c := range map[string]struct {
+		last *model.Backup
+		want time.Time
+	}{
+		"none yet":                 {nil, db.CreatedAt.Add(firstBackupDelay)},
+		"since the moment":         {backup(model.BackupCompleted, moment.Add(time.Minute)), moment.Add(day)},
+		"running":                  {backup(model.BackupRunning, moment), moment.Add(day)},
+		"before the moment":        {backup(model.BackupCompleted, moment.Add(-time.Minute)), moment},
+		"days ago":                 {backup(model.BackupCompleted, moment.Add(-5*day)), moment},
+		"failed":                   {backup(model.BackupFailed, now), now.Add(backupRetry)},
+		"failed, the next is near": {backup(model.BackupFailed, moment.Add(day-time.Minute)), moment.Add(day)},
+	} {
+		if got := nextBackup(db, c.last, day, now); !got.Equal(c.want) {
+			t.Errorf("%s: %s, not %s", name, got, c.want)
+		}
+	}
+}
+
+// Databases do not all have their moment at the same time.
+func TestMomentsAreSpread(t *testing.T) {
+	t.Parallel()
+	ids := newIDSource()
+	hours := map[int]int{}
+	for range 240 {
+		hours[lastMoment(model.ResourceDatabase.Prefix()+ids.next(time.Now()), 24*time.Hour, time.Now()).Hour()]++
+	}
+	for hour, count := range hours {
+		if count > 40 {
+			t.Errorf("%d of 240 databases at %d o'clock", count, hour)
+		}
+	}
+}
+
+// ahead gives the configuration a clock that can be moved on.
+func ahead(cfg *Config) *atomic.Int64 {
+	var by atomic.Int64
+	cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(by.Load())) }
+	return &by
+}
+
+func TestScheduledBackups(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, newDataDir(t))
+	by := ahead(&cfg)
+	cfg.BackupInterval = 24 * time.Hour
+	a := startEngineOn(t, cfg)
+	db, _ := a.createDatabase(t, "shop")
+	expect := func(when string, want int) {
+		t.Helper()
+		a.backUpWhatIsDue(t.Context())
+		a.backUpWhatIsDue(t.Context())
+		if got := a.backups(t, db.ID); len(got) != want || slices.ContainsFunc(got, func(b model.Backup) bool {
+			return b.Status != model.BackupCompleted || b.Type != model.BackupScheduled
+		}) {
+			t.Fatalf("%s: %+v, want %d", when, got, want)
+		}
+	}
+	expect("at first", 0)
+	by.Store(int64(2 * time.Minute))
+	expect("after two minutes", 1)
+	by.Store(int64(25 * time.Hour))
+	expect("a day later", 2)
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a = a.reopen(t)
+	a.awaitStatus(t, db.ID, model.DatabaseAvailable, 30*time.Second)
+	expect("after a restart", 2)
+	by.Store(int64(10 * 24 * time.Hour))
+	expect("caught up after a long downtime", 3)
+	a.awaitAudit(t, model.ActionBackupCreate, a.backups(t, db.ID)[0].ID)
+}
+
+// What a person asks for goes before a scheduled backup, which is tried again.
+func TestScheduledBackupGivesWay(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, newDataDir(t))
+	by := ahead(&cfg)
+	cfg.BackupInterval = 24 * time.Hour
+	a := startEngineOn(t, cfg)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table kept as select n, md5(n::text) from generate_series(1, 100000) n")
+	_, done, err := a.beginBackup(a.system(model.ActionBackupCreate, a.org, databaseResource(db.Database)), db.Database, model.BackupScheduled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
+		t.Errorf("restart: %v", err)
+	}
+	<-done
+	if b := a.backups(t, db.ID)[0]; b.Status == model.BackupFailed {
+		t.Logf("it gave way: %s", b.Error)
+		by.Store(int64(backupRetry + time.Minute))
+		a.backUpWhatIsDue(t.Context())
+	}
+	if b := a.backups(t, db.ID)[0]; b.Status != model.BackupCompleted {
+		t.Errorf("the backup after it: %+v", b)
+	}
+	a.checkTidy(t)
+}
+
+// The newest completed backup and pinned ones stay, the others go when their
+// time has come; a pinned one cannot be deleted.
+func TestExpiryAndPins(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, newDataDir(t))
+	by := ahead(&cfg)
+	cfg.BackupRetention = 7 * 24 * time.Hour
+	a := startEngineOn(t, cfg)
+	db, _ := a.createDatabase(t, "shop")
+	pinned, middle, newest := a.backUp(t, db.ID), a.backUp(t, db.ID), a.backUp(t, db.ID)
+	set := func(id string, pinned bool, reason string) model.Backup {
+		t.Helper()
+		b, err := a.BackupPin(a.call(model.ActionBackupPin), db.ID, id, pinned, reason)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	first := set(pinned.ID, true, "")
+	if again := set(pinned.ID, true, "before the move"); again.Pin.Reason != "before the move" || !again.Pin.At.Equal(first.Pin.At) {
+		t.Errorf("pinned again: %+v, first %+v", again.Pin, first.Pin)
+	}
+	if err := a.BackupDelete(a.call(model.ActionBackupDelete), db.ID, pinned.ID); model.CodeOf(err) != model.CodeConflict {
+		t.Errorf("deleting a pinned backup: %v", err)
+	}
+	list, err := a.BackupList(a.call(model.ActionBackupList), db.ID, Page{})
+	if err != nil || len(list.Items) != 3 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	for _, b := range list.Items {
+		if (b.ExpiresAt != nil) != (b.ID == middle.ID) {
+			t.Errorf("%s expires at %v", b.ID, b.ExpiresAt)
+		}
+	}
+	by.Store(int64(cfg.BackupRetention - time.Hour))
+	sweepAnd := func(want ...string) {
+		t.Helper()
+		if err := a.sweepOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		for _, b := range a.backups(t, db.ID) {
+			left = append(left, b.ID)
+		}
+		same(t, "backups", left, want)
+	}
+	sweepAnd(pinned.ID, middle.ID, newest.ID)
+	by.Store(int64(cfg.BackupRetention + time.Hour))
+	sweepAnd(pinned.ID, newest.ID)
+	a.awaitAudit(t, model.ActionBackupExpire, middle.ID)
+	set(pinned.ID, false, "")
+	sweepAnd(newest.ID)
+	a.restore(t, db.ID, newest.ID) // what was removed took nothing of it along
+	if _, err := a.BackupPin(a.call(model.ActionBackupPin), db.ID, newest.ID, false, "why"); model.CodeOf(err) != model.CodeValidation {
+		t.Errorf("a reason for unpinning: %v", err)
+	}
+}

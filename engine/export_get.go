@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"time"
+
+	"holdfast/blobstore"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// ExportPath is where exports are downloaded, outside the API.
+const ExportPath = "/exports/"
+
+// ExportView is an export as a client sees it.
+type ExportView struct {
+	model.Export
+	DownloadPath string // signed; "" until the export is ready
+	ExpiresAt    time.Time
+}
+
+// ExportGet returns the newest export of a database that is ready, else how
+// far the newest is.
+func (e *Engine) ExportGet(call *model.Call, database string) (ExportView, error) {
+	if _, err := e.database(call, database); err != nil {
+		return ExportView{}, err
+	}
+	var all []model.Export
+	if err := e.meta.View(func(tx *meta.Tx) (err error) {
+		all, err = allUnder(tx.Exports(), database)
+		return err
+	}); err != nil {
+		return ExportView{}, err
+	}
+	if len(all) == 0 {
+		return ExportView{}, e.noExport()
+	}
+	newest := all[0]
+	for _, x := range all {
+		if x.Status == model.ExportReady {
+			newest = x
+			break
+		}
+	}
+	call.Resource = model.Resource{Type: model.ResourceExport, ID: newest.ID, Name: newest.Filename}
+	return e.exportView(newest), nil
+}
+
+func (e *Engine) noExport() error {
+	if !e.cfg.Exports {
+		return model.Errorf(model.CodeNotFound, "no export has been made: the operator has turned exports off (--no-exports)")
+	}
+	return model.Errorf(model.CodeNotFound, "no export has been made yet: one follows each completed backup, so POST …/backups makes the first")
+}
+
+func (e *Engine) exportView(x model.Export) ExportView {
+	view := ExportView{Export: x}
+	if x.Status == model.ExportReady {
+		view.ExpiresAt = e.clock().Add(DownloadLife)
+		view.DownloadPath = e.signer.signedPath(ExportPath+x.ID, exportSubject(x.ID), view.ExpiresAt)
+	}
+	return view
+}
+
+func exportSubject(id string) string { return "export " + id }
+
+// ExportDownload is an export with its bytes. The caller closes Content.
+type ExportDownload struct {
+	model.Export
+	Content *blobstore.Reader
+}
+
+// ExportDownload opens an export for who has its signed URL. One that is not
+// there looks like one that may not be read.
+func (e *Engine) ExportDownload(call *model.Call, id, expires, signature string) (ExportDownload, error) {
+	call.Resource = model.Resource{Type: model.ResourceExport, ID: id}
+	if !e.signer.admits(exportSubject(id), expires, signature, e.clock()) {
+		return ExportDownload{}, model.NotFound(model.ResourceExport, id)
+	}
+	var x model.Export
+	err := e.meta.View(func(tx *meta.Tx) (err error) {
+		x, err = tx.Exports().Get(id)
+		return err
+	})
+	if err != nil || x.Status != model.ExportReady {
+		return ExportDownload{}, model.NotFound(model.ResourceExport, id)
+	}
+	call.Organization, call.Resource.Name = x.Organization, x.Filename
+	content, err := e.blobs.Open(blobstore.Ref(x.Blob))
+	if err != nil { // a newer one has taken its place
+		return ExportDownload{}, model.NotFound(model.ResourceExport, id)
+	}
+	return ExportDownload{Export: x, Content: content}, nil
+}

@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/blobstore"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres/postgrestest"
+)
+
+func exporting(t testing.TB) Config {
+	cfg := testConfig(t, newDataDir(t))
+	cfg.Exports = true
+	return cfg
+}
+
+// awaitExport waits for a ready export that is another than before.
+func (a *appliance) awaitExport(t testing.TB, database, before string) ExportView {
+	t.Helper()
+	var view ExportView
+	within(t, time.Minute, "an export", func() bool {
+		var err error
+		view, err = a.ExportGet(a.call(model.ActionExportGet), database)
+		return err == nil && view.Status == model.ExportReady && view.ID != before
+	})
+	return view
+}
+
+// download reads an export through its signed path.
+func (a *appliance) download(t testing.TB, view ExportView) ([]byte, error) {
+	t.Helper()
+	signed, err := url.Parse(view.DownloadPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, query := strings.TrimPrefix(signed.Path, ExportPath), signed.Query()
+	x, err := a.ExportDownload(&model.Call{}, id, query.Get("expires"), query.Get("signature"))
+	if err != nil {
+		return nil, err
+	}
+	defer x.Content.Close()
+	return io.ReadAll(x.Content)
+}
+
+// An export follows each backup, and plain PostgreSQL takes it.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	cfg := exporting(t)
+	by := ahead(&cfg)
+	a := startEngineOn(t, cfg)
+	db, c := a.createDatabase(t, "shop")
+	if _, err := a.ExportGet(a.call(model.ActionExportGet), db.ID); model.CodeOf(err) != model.CodeNotFound {
+		t.Errorf("before the first: %v", err)
+	}
+	run(t, c, "create table orders (id bigint generated always as identity primary key, cents int check (cents > 0))")
+	run(t, c, "insert into orders (cents) select n from generate_series(1, 1000) n")
+	run(t, c, "alter table orders enable row level security")
+	run(t, c, "alter table orders force row level security")
+	a.backUp(t, db.ID)
+	first := a.awaitExport(t, db.ID, "")
+	dump, err := a.download(t, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum := sha256.Sum256(dump); hex.EncodeToString(sum[:]) != first.ChecksumSHA256 || int64(len(dump)) != first.SizeBytes {
+		t.Errorf("%d bytes, of which the record says %+v", len(dump), first.Export)
+	}
+	restoreElsewhere(t, dump)
+
+	run(t, c, "truncate orders")
+	a.backUp(t, db.ID)
+	second := a.awaitExport(t, db.ID, first.ID)
+	if _, err := a.download(t, first); model.CodeOf(err) != model.CodeNotFound {
+		t.Errorf("the replaced export: %v", err)
+	}
+	if _, err := a.blobs.Open(blobstore.Ref(first.Blob)); err == nil {
+		t.Error("the bytes of the replaced export are still there")
+	}
+	second.DownloadPath = strings.Replace(second.DownloadPath, "signature=", "signature=A", 1)
+	if _, err := a.download(t, second); model.CodeOf(err) != model.CodeNotFound {
+		t.Errorf("with another signature: %v", err)
+	}
+	by.Store(int64(DownloadLife + time.Minute))
+	if _, err := a.download(t, first); model.CodeOf(err) != model.CodeNotFound {
+		t.Errorf("after its time: %v", err)
+	}
+}
+
+// restoreElsewhere restores a dump into a database of other people.
+func restoreElsewhere(t *testing.T, dump []byte) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "export.dump")
+	if err := os.WriteFile(file, dump, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other := postgrestest.Instance(t)
+	out, err := exec.CommandContext(t.Context(), other.Spec.Bin.Tool("pg_restore"), "--no-owner", "--exit-on-error",
+		"--dbname", other.URL(other.Tenant.Owner, other.Tenant.OwnerPassword), file).CombinedOutput()
+	if err != nil {
+		t.Fatalf("pg_restore: %v: %s", err, out)
+	}
+	var count, sum int
+	err = other.Superuser(t, other.Tenant.Database).QueryRow(t.Context(), "select count(*), sum(cents) from public.orders").Scan(&count, &sum)
+	if err != nil || count != 1000 || sum != 500500 {
+		t.Errorf("restored elsewhere: %d rows, sum %d, %v", count, sum, err)
+	}
+}
+
+// An export that was being made when the appliance died is made by the next.
+func TestExportAfterACrash(t *testing.T) {
+	t.Parallel()
+	a := startEngineOn(t, exporting(t))
+	db, _ := a.createDatabase(t, "shop")
+	a.backUp(t, db.ID)
+	first := a.awaitExport(t, db.ID, "")
+	x := model.Export{
+		ID: a.newID(model.ResourceExport), Organization: a.org, Database: db.ID, Status: model.ExportRunning, CreatedAt: a.clock(),
+	}
+	if err := a.meta.Update(func(tx *meta.Tx) error { return tx.Exports().Insert(x) }); err != nil {
+		t.Fatal(err)
+	}
+	a.abandon(t)
+	b := a.reopen(t)
+	if second := b.awaitExport(t, db.ID, first.ID); second.ID != x.ID {
+		t.Errorf("another export was made: %+v", second.Export)
+	}
+}
+
+// One that cannot be made is tried again, later and later, and given up with
+// the reason.
+func TestExportThatFails(t *testing.T) {
+	t.Parallel()
+	cfg := exporting(t)
+	by := ahead(&cfg)
+	cfg.Search.Installed = func() []string { return nil }
+	a := startEngineOn(t, cfg)
+	db, _ := a.createDatabase(t, "shop")
+	a.cfg.Search.Explicit = t.TempDir()
+	a.majors.mu.Lock()
+	bin := a.majors.found[db.Major]
+	bin.Dir = t.TempDir() // without pg_dump
+	a.majors.found[db.Major] = bin
+	a.majors.mu.Unlock()
+	a.Engine.cfg.Search.Explicit = a.cfg.Search.Explicit
+	a.backUp(t, db.ID)
+	for attempt := 1; attempt <= exportAttempts; attempt++ {
+		within(t, time.Minute, "an attempt", func() bool {
+			view, err := a.ExportGet(a.call(model.ActionExportGet), db.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if view.Attempts < attempt {
+				a.exports.nudge()
+				return false
+			}
+			if want := map[bool]model.ExportStatus{true: model.ExportFailed, false: model.ExportPending}[attempt == exportAttempts]; view.Status != want {
+				t.Errorf("attempt %d: %s, not %s", attempt, view.Status, want)
+			}
+			if !strings.Contains(view.Error, "pg_dump") || !strings.Contains(view.Error, "install") {
+				t.Errorf("the reason names no remedy: %s", view.Error)
+			}
+			return true
+		})
+		by.Add(int64(exportRetry << attempt))
+	}
+}

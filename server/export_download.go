@@ -1,0 +1,30 @@
+package server
+
+import (
+	"mime"
+	"net/http"
+	"strings"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+// serveExport serves the bytes of an export to who holds its signed URL.
+func (d *downloads) serveExport(w http.ResponseWriter, r *http.Request, call *model.Call) error {
+	query := r.URL.Query()
+	id := strings.TrimPrefix(r.URL.Path, engine.ExportPath)
+	export, err := d.engine.ExportDownload(call, id, query.Get("expires"), query.Get("signature"))
+	if err != nil {
+		return err
+	}
+	defer export.Content.Close()
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("ETag", `"`+export.ChecksumSHA256+`"`)
+	h.Set("Cache-Control", "private, no-cache")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": export.Filename}))
+	http.ServeContent(w, r, "", export.CreatedAt, export.Content.Content())
+	return nil
+}
