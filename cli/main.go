@@ -60,7 +60,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see `%s --help`", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newServe(), newAdmin())
+	root.AddCommand(newServe(), newAdmin(), newDoctor())
 	return root
 }
 

@@ -18,3 +18,9 @@ func StopOrphan(ctx context.Context, dir string) error {
 	}
 	return p.stop(ctx)
 }
+
+// IsServed reports whether a postmaster serves dir.
+func IsServed(dir string) bool {
+	file, err := readPIDFile(dir)
+	return err == nil && file.pid > 0 && isPostmaster(file.pid, dir)
+}

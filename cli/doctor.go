@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cli/doctor"
+	"holdfast/engine/postgres"
+	"holdfast/server"
+)
+
+func newDoctor() *cobra.Command {
+	var c config
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look whether this machine is fit to run the appliance",
+		Long: "Look whether this machine is fit to run the appliance, with the settings that `holdfast serve` would\n" +
+			"have, and say what to do where it is not. Nothing is changed or fetched. The exit code is 1 when there\n" +
+			"is a problem, and 0 when there are only warnings.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.load(cmd.Flags()); err != nil {
+				return err
+			}
+			found, err := examine(cmd, c)
+			if err != nil {
+				return err
+			}
+			if err := printFindings(cmd.OutOrStdout(), found, asJSON); err != nil {
+				return err
+			}
+			if doctor.Worst(found) == doctor.Problem {
+				return errNotFit
+			}
+			return nil
+		},
+	}
+	c.registerServe(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+var errNotFit = errors.New("there are problems; what to do is said beside each")
+
+func examine(cmd *cobra.Command, c config) ([]doctor.Finding, error) {
+	if err := giveUpRoot(c.DataDir, c.User, false); err != nil {
+		return nil, err
+	}
+	return doctor.Run(cmd.Context(), doctor.Options{
+		DataDir: c.DataDir,
+		Search:  c.engine().Search,
+		Listen:  c.Listen, PostgresListen: c.PostgresListen,
+		FirstPort: c.firstPort, LastPort: c.lastPort,
+		Running: isRunning(c.DataDir),
+	}), nil
+}
+
+// isRunning reports whether an appliance answers on the operator's socket.
+func isRunning(dataDir string) bool {
+	if mustExist(dataDir) != nil {
+		return false
+	}
+	dir, err := postgres.SocketDir(dataDir)
+	if err != nil {
+		return false
+	}
+	conn, err := net.DialTimeout("unix", server.OperatorSocket(dir), time.Second)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+func printFindings(w io.Writer, found []doctor.Finding, asJSON bool) error {
+	if asJSON {
+		encoder := json.NewEncoder(w)
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(found)
+	}
+	for _, f := range found {
+		fmt.Fprintf(w, "%-9s%-18s%s\n", f.Level, f.Check, indent(f.Detail))
+		if f.Remedy != "" {
+			fmt.Fprintf(w, "%27s→ %s\n", "", indent(f.Remedy))
+		}
+	}
+	return nil
+}
+
+// indent sets further lines below the first.
+func indent(text string) string {
+	return strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", 27))
+}

@@ -1,0 +1,83 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+)
+
+// secretFiles are the files in the data directory that nobody else may read.
+func secretFiles() []string { return []string{"holdfast.db", "secret.key", "tls/ca.key"} }
+
+// checkDataDirectory looks at who can do what in the data directory.
+func checkDataDirectory(_ context.Context, opts Options) []Finding {
+	const check = "data directory"
+	info, err := os.Stat(opts.DataDir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return one(Finding{Check: check, Level: OK, Detail: opts.DataDir + " is made by the first start"})
+	case err != nil:
+		return one(Finding{check, Problem, err.Error(), "see that the parent directories can be entered, or name another with --data-dir"})
+	case !info.IsDir():
+		return one(Finding{check, Problem, opts.DataDir + " is not a directory", "name another with --data-dir"})
+	}
+	var found []Finding
+	if open := info.Mode().Perm() & 0o077; open != 0 {
+		found = append(found, Finding{check, Warning, fmt.Sprintf("%s can be entered by others (mode %04o)", opts.DataDir, info.Mode().Perm()),
+			"chmod 0700 " + opts.DataDir})
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
+		found = append(found, Finding{check, Problem, fmt.Sprintf("%s belongs to user %d, and this is user %d", opts.DataDir, stat.Uid, os.Geteuid()),
+			"run as its owner, or as root"})
+	}
+	found = append(found, checkWritable(check, opts.DataDir)...)
+	found = append(found, checkSecrets(opts.DataDir)...)
+	if len(found) == 0 {
+		found = one(Finding{Check: check, Level: OK, Detail: opts.DataDir})
+	}
+	return found
+}
+
+// checkWritable makes a file and removes it.
+func checkWritable(check, dir string) []Finding {
+	probe, err := os.CreateTemp(dir, "doctor-")
+	if err == nil {
+		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+	}
+	if err != nil {
+		return one(Finding{check, Problem, "cannot be written: " + err.Error(), "make room, or give the directory to the user the appliance runs as"})
+	}
+	return nil
+}
+
+func checkSecrets(dir string) []Finding {
+	var found []Finding
+	there := map[string]bool{}
+	for _, name := range secretFiles() {
+		path := filepath.Join(dir, name)
+		info, err := os.Stat(path)
+		if err != nil {
+			continue
+		}
+		there[name] = true
+		if info.Mode().Perm()&0o077 != 0 {
+			found = append(found, Finding{"file permissions", Problem, fmt.Sprintf("others can read %s (mode %04o)", path, info.Mode().Perm()), "chmod 0600 " + path})
+		}
+	}
+	if there["holdfast.db"] != there["secret.key"] {
+		found = append(found, Finding{"data directory", Problem, "of holdfast.db and secret.key one is missing: nothing in here can be opened without both",
+			"bring the missing file back from where it was copied to"})
+	}
+	return found
+}
+
+func sorted(found []Finding) []Finding {
+	slices.SortFunc(found, func(a, b Finding) int { return cmp.Compare(a.Check, b.Check) })
+	return found
+}

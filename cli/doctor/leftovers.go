@@ -1,0 +1,42 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"holdfast/engine/postgres"
+)
+
+// checkLeftovers looks for what a dead appliance has left behind.
+func checkLeftovers(_ context.Context, opts Options) []Finding {
+	const check = "leftovers"
+	var found []Finding
+	if orphans := servedDirectories(opts.DataDir); !opts.Running && len(orphans) > 0 {
+		found = append(found, Finding{check, Warning, fmt.Sprintf("%d databases run without an appliance", len(orphans)),
+			"start the appliance, which adopts them, and stop it in order if that is what you want"})
+	}
+	strays := filepath.Join(opts.DataDir, "strays")
+	if entries, err := os.ReadDir(strays); err == nil && len(entries) > 0 {
+		found = append(found, Finding{check, Warning, fmt.Sprintf("%d data directories that no record knows lie in %s", len(entries), strays),
+			"look whether anything in them is missed, and remove them"})
+	}
+	if len(found) == 0 {
+		found = one(Finding{Check: check, Level: OK, Detail: "none"})
+	}
+	return found
+}
+
+// servedDirectories returns the data directories below dir that a postmaster
+// serves.
+func servedDirectories(dir string) []string {
+	all, _ := filepath.Glob(filepath.Join(dir, "instances", "*", "*"))
+	var served []string
+	for _, instance := range all {
+		if postgres.IsServed(instance) {
+			served = append(served, instance)
+		}
+	}
+	return served
+}

@@ -1,0 +1,48 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"holdfast/engine/postgres"
+)
+
+// fewPorts is when it is time to widen the range.
+const fewPorts = 10
+
+// checkListen sees whether the API's address can be had.
+func checkListen(_ context.Context, opts Options) []Finding {
+	const check = "API address"
+	if opts.Running {
+		return one(Finding{Check: check, Level: OK, Detail: "an appliance is running on this data directory"})
+	}
+	l, err := net.Listen("tcp", opts.Listen)
+	if err != nil {
+		return one(Finding{check, Problem, err.Error(), "stop what listens there, or name another address with --listen"})
+	}
+	l.Close()
+	return one(Finding{Check: check, Level: OK, Detail: opts.Listen + " is free"})
+}
+
+// checkPorts counts the ports left for databases.
+func checkPorts(_ context.Context, opts Options) []Finding {
+	const check = "database ports"
+	free, next := 0, opts.FirstPort
+	for next <= opts.LastPort && free < fewPorts {
+		port, err := postgres.FreePort(next, opts.LastPort, opts.PostgresListen, nil)
+		if err != nil {
+			break
+		}
+		free, next = free+1, port+1
+	}
+	where := fmt.Sprintf("from %d to %d", opts.FirstPort, opts.LastPort)
+	const remedy = "widen --postgres-ports"
+	switch {
+	case free == 0:
+		return one(Finding{check, Problem, "none is free " + where, remedy})
+	case free < fewPorts:
+		return one(Finding{check, Warning, fmt.Sprintf("only %d are free %s", free, where), remedy})
+	}
+	return one(Finding{Check: check, Level: OK, Detail: fmt.Sprintf("%d or more are free %s", free, where)})
+}

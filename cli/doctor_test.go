@@ -1,0 +1,87 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"holdfast/cli/doctor"
+)
+
+// examine runs `doctor` on the machine and returns what it found, by check.
+func (m *machine) examine(wantCode int, args ...string) map[string]doctor.Finding {
+	m.t.Helper()
+	stdout, stderr, code := m.run("", append([]string{"doctor", "--json", "--listen", m.listen, "--postgres-ports", m.ports}, args...)...)
+	if code != wantCode {
+		m.t.Errorf("exit code %d, not %d: %s%s", code, wantCode, stdout, stderr)
+	}
+	var found []doctor.Finding
+	if err := json.Unmarshal([]byte(stdout), &found); err != nil {
+		m.t.Fatalf("%v: %s%s", err, stdout, stderr)
+	}
+	gravest := map[string]doctor.Finding{}
+	for _, f := range found {
+		if f.Level != doctor.OK && f.Remedy == "" {
+			m.t.Errorf("no remedy: %+v", f)
+		}
+		if _, seen := gravest[f.Check]; !seen || f.Level == doctor.Problem {
+			gravest[f.Check] = f
+		}
+	}
+	return gravest
+}
+
+func expectFinding(t *testing.T, found map[string]doctor.Finding, check string, level doctor.Level, words string) {
+	t.Helper()
+	if f := found[check]; f.Level != level || !strings.Contains(f.Detail+f.Remedy, words) {
+		t.Errorf("%s: %+v, want %s with %q", check, f, level, words)
+	}
+}
+
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	fresh := m.examine(0)
+	for _, check := range []string{"postgresql", "pg_dump", "disk", "API address", "database ports", "open files", "leftovers"} {
+		expectFinding(t, fresh, check, doctor.OK, "")
+	}
+	if _, err := os.Stat(m.dataDir); err == nil {
+		t.Error("doctor made the data directory")
+	}
+
+	taken, err := net.Listen("tcp", m.listen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectFinding(t, m.examine(1), "API address", doctor.Problem, "--listen")
+	taken.Close()
+	expectFinding(t, m.examine(1, "--postgres-bin", "/nonexistent"), "postgresql", doctor.Problem, "--postgres-bin")
+
+	m.start()
+	m.createDatabase("shop")
+	expectFinding(t, m.examine(0), "API address", doctor.OK, "running")
+	m.kill()
+	expectFinding(t, m.examine(0), "leftovers", doctor.Warning, "1 databases run without")
+
+	key := filepath.Join(m.dataDir, "secret.key")
+	for _, c := range []struct {
+		check, words string
+		breakIt, fix func() error
+	}{
+		{"file permissions", "chmod 0600", func() error { return os.Chmod(key, 0o644) }, func() error { return os.Chmod(key, 0o600) }},
+		{"data directory", "one is missing", func() error { return os.Rename(key, key+".away") }, func() error { return os.Rename(key+".away", key) }},
+	} {
+		if err := c.breakIt(); err != nil {
+			t.Fatal(err)
+		}
+		expectFinding(t, m.examine(1), c.check, doctor.Problem, c.words)
+		if err := c.fix(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.start()
+	expectFinding(t, m.examine(0), "leftovers", doctor.OK, "none")
+}
