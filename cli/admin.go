@@ -20,7 +20,7 @@ func newAdmin() *cobra.Command {
 			"directory, and work on the files when none runs.",
 	}
 	cmd.AddCommand(newAdminKey(), newAdminOrg(), newAdminProject(), newAdminUser(), newAdminSetupLink(),
-		newAdminDatabase(), newAdminTrash(), newAdminAudit())
+		newAdminDatabase(), newAdminTrash(), newAdminAudit(), newAdminMetadata())
 	return cmd
 }
 

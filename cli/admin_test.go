@@ -24,6 +24,9 @@ func TestAdmin(t *testing.T) {
 	deletable := createKey(t, m, "--preset", "full_access", "--allow-dangerous", "--expires", "90d")
 	m.key = deletable
 	m.must("DELETE", "/databases/"+db.ID, nil, nil)
+	if out, stderr, code := m.run("", "admin", "backup-metadata"); code != 0 || !strings.Contains(out, m.dataDir) {
+		t.Errorf("backup-metadata: %d %s%s", code, out, stderr)
+	}
 	if out, _, _ := m.run("", "admin", "trash", "list"); !strings.Contains(out, db.ID) {
 		t.Errorf("the trash: %s", out)
 	}

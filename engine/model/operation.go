@@ -115,6 +115,7 @@ const (
 	ActionInstanceMoved      Action = "instance.moved"
 	ActionCertificateRenew   Action = "certificate.renew"
 	ActionDatabaseSettings   Action = "database.settings"
+	ActionMetadataBackup     Action = "metadata.backup"
 	ActionBackupExpire       Action = "backup.expire"
 	ActionExportCreate       Action = "export.create"
 	ActionExportDownload     Action = "export.download"

@@ -42,7 +42,7 @@ func TestRuleOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refusal, admission := strings.Index(text, "host all holdfast all reject"), strings.Index(text, "scram")
+	refusal, admission := strings.Index(text, "host all holdfast,holdfast_dump all reject"), strings.Index(text, "scram")
 	if refusal < 0 || admission < refusal || !strings.HasSuffix(text, "host all all all reject\n") {
 		t.Errorf("rules:\n%s", text)
 	}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,7 +17,12 @@ import (
 // file beside it, fsync, rename, fsync of the directory. The callers hold the
 // instance, so two publications of one path never meet.
 func File(path string, data []byte, mode fs.FileMode) error {
-	if err := Stage(path, data, mode); err != nil {
+	return Stream(path, mode, all(data))
+}
+
+// Stream is File for what write writes.
+func Stream(path string, mode fs.FileMode, write func(io.Writer) error) error {
+	if err := stage(path, mode, write); err != nil {
 		return err
 	}
 	if err := Settle(path); err != nil {
@@ -40,6 +46,17 @@ func FileIfChanged(path string, data []byte, mode fs.FileMode) (bool, error) {
 
 // Stage writes data, durably, to the temporary name of path.
 func Stage(path string, data []byte, mode fs.FileMode) error {
+	return stage(path, mode, all(data))
+}
+
+func all(data []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	}
+}
+
+func stage(path string, mode fs.FileMode, write func(io.Writer) error) error {
 	// A leftover may be another user's, or a link to somewhere else.
 	if err := os.Remove(staged(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("publish %s: %w", filepath.Base(path), err)
@@ -50,7 +67,7 @@ func Stage(path string, data []byte, mode fs.FileMode) error {
 	}
 	err = f.Chmod(mode) // the umask
 	if err == nil {
-		_, err = f.Write(data)
+		err = write(f)
 	}
 	if err == nil {
 		err = f.Sync()

@@ -33,6 +33,7 @@ func commands() map[model.Action]command {
 		model.ActionTrashEmpty:         in(trashEmpty),
 		model.ActionAuditVerify:        in(auditVerify),
 		model.ActionDatabaseSettings:   in(databaseSettings),
+		model.ActionMetadataBackup:     overall(metadataBackup),
 	}
 }
 
@@ -171,4 +172,9 @@ func everything[T any](list func(engine.Page) (engine.List[T], error)) ([]T, err
 		}
 		page.Cursor = part.Next
 	}
+}
+
+func metadataBackup(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
+	made, err := a.MetadataBackup(call)
+	return MetadataBackup{Path: made.Path, SizeBytes: made.SizeBytes}, err
 }

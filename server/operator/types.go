@@ -47,6 +47,12 @@ type TrashedDatabase struct {
 	Until     *time.Time `json:"recoverable_until"`
 }
 
+// MetadataBackup is the result of metadata.backup.
+type MetadataBackup struct {
+	Path      string `json:"path"`
+	SizeBytes int64  `json:"size_bytes"`
+}
+
 // Removed is the result of trash.empty.
 type Removed struct {
 	Databases int `json:"databases"`

@@ -1,0 +1,41 @@
+package meta
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"go.etcd.io/bbolt"
+)
+
+// Snapshot writes the file as it is at one moment to w, while changes go on.
+func (db *DB) Snapshot(w io.Writer) error {
+	err := db.bolt.View(func(tx *bbolt.Tx) error {
+		_, err := tx.WriteTo(w)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("copy metadata: %w", err)
+	}
+	return nil
+}
+
+// Check reads the metadata file at path, which nobody may have open to write,
+// and returns what is wrong with its structure.
+func Check(path string) error {
+	bolt, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockTimeout, ReadOnly: true})
+	if err != nil {
+		return fmt.Errorf("open metadata %s: %w", path, err)
+	}
+	var wrong []error
+	err = bolt.View(func(tx *bbolt.Tx) error {
+		for err := range tx.Check() {
+			wrong = append(wrong, err)
+		}
+		return nil
+	})
+	if err = errors.Join(append(wrong, err, bolt.Close())...); err != nil {
+		return fmt.Errorf("check metadata %s: %w", path, err)
+	}
+	return nil
+}

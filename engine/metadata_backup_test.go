@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// A copy made under load is whole, and an appliance goes on from it: what is
+// older is there, and the files of what is younger are put aside, not removed.
+func TestMetadataBackup(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	older, c := a.createDatabase(t, "older")
+	run(t, c, "create table kept as select 1 as n")
+	var writers sync.WaitGroup
+	stop := make(chan struct{})
+	for range 4 {
+		writers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if err := a.change(a.call(model.ActionKeyList), func(*meta.Tx) error { return nil }); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	made, err := a.MetadataBackup(a.call(model.ActionMetadataBackup))
+	close(stop)
+	writers.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	younger, _ := a.createDatabase(t, "younger")
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(made.Path, filepath.Join(a.cfg.DataDir, metadataFile)); err != nil {
+		t.Fatal(err)
+	}
+	b := a.reopen(t)
+	b.awaitStatus(t, older.ID, model.DatabaseAvailable, 30*time.Second)
+	if n := answer[int](t, c, "select n from kept"); n != 1 {
+		t.Errorf("read %d", n)
+	}
+	if _, err := b.record(younger.ID); !errors.Is(err, meta.ErrNotFound) {
+		t.Errorf("the younger database: %v", err)
+	}
+	kept, err := filepath.Glob(filepath.Join(b.cfg.DataDir, straysDir, "*-"+younger.ID, "1", "PG_VERSION"))
+	if err != nil || len(kept) != 1 {
+		t.Errorf("the younger database's files: %q, %v", kept, err)
+	}
+	if _, err := b.AuditVerify(b.call(model.ActionAuditVerify)); err != nil {
+		t.Errorf("the audit chain: %v", err)
+	}
+}
+
+func TestMetadataIsBackedUpDaily(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, newDataDir(t))
+	by := ahead(&cfg)
+	a := startEngineOn(t, cfg)
+	copies := func() int {
+		t.Helper()
+		if err := a.backUpMetadata(); err != nil {
+			t.Fatal(err)
+		}
+		all, err := a.metadataCopies()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	within(t, 30*time.Second, "the first copy, by the sweep", func() bool {
+		all, err := a.metadataCopies()
+		return err == nil && len(all) == 1 && !a.claims.holds(metadataFile, "a copy of the metadata")
+	})
+	for day := range metadataKept + 3 {
+		by.Store(int64(day) * int64(metadataInterval+time.Minute))
+		if got, want := copies(), min(day+1, metadataKept); got != want {
+			t.Errorf("day %d: %d copies, not %d", day, got, want)
+		}
+	}
+	newest, _ := a.metadataCopies()
+	copies()
+	if again, _ := a.metadataCopies(); !slices.Equal(newest, again) {
+		t.Error("another copy on the same day")
+	}
+}
