@@ -1,6 +1,6 @@
 # `go run . serve` and `go test ./...` need nothing of this: these are shorthands.
 
-.PHONY: build test race check bench fuzz bundle
+.PHONY: build test race check bench fuzz bundle release deb
 
 build: ## the binary, ./holdfast
 	go build -trimpath -o holdfast .
@@ -29,3 +29,13 @@ fuzz: ## every fuzz test for a minute
 bundle: ## ./holdfast with the PostgreSQL of this machine inside
 	go run ./engine/postgres/internal/packbundle
 	go build -trimpath -tags bundled -o holdfast .
+
+release: ## dist/: a static binary, manual pages, completions
+	CGO_ENABLED=0 go build -trimpath -buildvcs=true -ldflags '-s -w' -o dist/holdfast .
+	go run ./cli/internal/manual dist
+
+VERSION ?= $(shell git describe --tags --always 2>/dev/null | sed 's/^v//; /^[0-9]/!s/^/0.0.0+/')
+
+deb: release ## dist/holdfast_*.deb
+	gzip -9nf dist/man/*.1
+	GOARCH=$$(go env GOARCH) VERSION='$(VERSION)' go run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4 package -f deploy/nfpm.yaml -p deb -t dist/

@@ -14,6 +14,7 @@ func allowed() map[string][]string {
 	return map[string][]string{
 		"holdfast":                                     {"cli"},
 		"holdfast/cli":                                 {"engine", "engine/meta", "engine/model", "engine/postgres", "server", "server/api", "server/operator", "web"},
+		"holdfast/cli/internal/manual":                 {"cli"},
 		"holdfast/cli/doctor":                          {"engine/postgres"},
 		"holdfast/server":                              {"engine", "engine/model", "web"},
 		"holdfast/server/api":                          {"engine", "engine/model", "engine/postgres"},

@@ -25,7 +25,7 @@ const (
 func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := newRoot().ExecuteContext(ctx)
+	err := NewRoot().ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
 	}
@@ -49,7 +49,8 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-func newRoot() *cobra.Command {
+// NewRoot returns the command line, for Main and for what writes its manual.
+func NewRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "holdfast",
 		Short:         "Managed PostgreSQL, object storage and backups in one binary",

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
 	"holdfast/engine"
@@ -122,7 +123,17 @@ func run(ctx context.Context, c config, eng *engine.Engine, listener net.Listene
 		return err
 	}
 	announce(stdout, eng, c.DataDir, base, setup, first)
+	defer context.AfterFunc(ctx, func() { tellServiceManager(log, daemon.SdNotifyStopping) })()
+	tellServiceManager(log, daemon.SdNotifyReady)
 	return srv.Serve(ctx, listener)
+}
+
+// tellServiceManager tells systemd, or who else speaks sd_notify(3), how far
+// the appliance is. Without one it does nothing.
+func tellServiceManager(log *slog.Logger, state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		log.Warn("tell the service manager", "state", state, "error", err)
+	}
 }
 
 // setupToken returns the token of a set-up link as long as there is nobody
