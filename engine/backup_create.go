@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -77,7 +76,11 @@ func (e *Engine) runBackup(ctx context.Context, db model.Database, b model.Backu
 	}
 	if err != nil {
 		e.log.Error("backup failed", "database", db.ID, "backup", b.ID, "error", err)
+		if err := e.dropBackup(db.ID, b.ID); err != nil {
+			e.log.Error("remove what a failed backup left", "database", db.ID, "backup", b.ID, "error", err)
+		}
 	}
+	e.collectBackups(ctx, db.ID)
 	if recordErr := e.endBackup(b, op, result, err); recordErr != nil {
 		e.log.Error("record the end of a backup", "backup", b.ID, "error", recordErr)
 	}
@@ -91,18 +94,41 @@ func (e *Engine) takeBackup(
 	if err := e.updateBackup(b.ID, func(b *model.Backup) { b.Status = model.BackupRunning }); err != nil {
 		return backup.Result{}, err
 	}
-	conn, err := e.instances.ConnectReplication(ctx, db.ID)
+	repo, err := e.repository(db.ID)
+	if err != nil {
+		return backup.Result{}, err
+	}
+	wal, err := e.keepWAL(ctx, db, b.ID)
+	if err != nil {
+		return backup.Result{}, err
+	}
+	defer wal.close(ctx)
+	conn, err := e.instances.Connect(ctx, db.ID, maintenance)
 	if err != nil {
 		return backup.Result{}, fmt.Errorf("connect for backup: %w", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	return backup.Take(ctx, conn, e.blobs, backup.Options{
-		Label: b.ID,
+	latest, err := e.latestBackup(db.ID)
+	if err != nil {
+		return backup.Result{}, err
+	}
+	return backup.Take(ctx, conn, repo, wal, backup.Options{
+		ID: b.ID, Label: b.ID, Base: latest,
 		Progress: func(done, total int64) {
 			e.done.set(b.ID, done, total)
 			e.done.set(op.ID, done, total)
 		},
 	})
+}
+
+// latestBackup returns the id of the database's newest completed backup, ""
+// when there is none.
+func (e *Engine) latestBackup(database string) (latest string, err error) {
+	completed, err := e.completedBackups(database)
+	for id := range completed {
+		latest = max(latest, id) // ids sort by time
+	}
+	return latest, err
 }
 
 func (e *Engine) updateBackup(id string, change func(*model.Backup)) error {
@@ -115,12 +141,8 @@ func (e *Engine) updateBackup(id string, change func(*model.Backup)) error {
 	})
 }
 
-// endBackup commits the end of a backup: its figures and blobs, or its error.
+// endBackup commits the end of a backup: its figures, or its error.
 func (e *Engine) endBackup(b model.Backup, op model.DatabaseOperation, result backup.Result, cause error) error {
-	source, err := json.Marshal(result)
-	if err != nil {
-		return fmt.Errorf("encode backup: %w", err)
-	}
 	now := e.clock()
 	record := func(tx *meta.Tx) error {
 		_, err := tx.Backups().Update(b.ID, func(b *model.Backup) error {
@@ -130,21 +152,14 @@ func (e *Engine) endBackup(b model.Backup, op model.DatabaseOperation, result ba
 				return nil
 			}
 			b.Status, b.Progress = model.BackupCompleted, 100
-			b.Source, b.Version, b.Timeline = source, result.PostgresVersion, result.Timeline
-			b.StartLSN, b.StopLSN = result.StartLSN, result.StopLSN
+			b.Version, b.Timeline = result.PostgresVersion, int(result.Timeline)
+			b.StartLSN, b.StopLSN = result.Start.String(), result.Stop.String()
 			b.SizeBytes, b.StoredBytes = result.SizeBytes, result.StoredBytes
 			b.ManifestBLAKE3 = result.ManifestBLAKE3
 			return nil
 		})
 		if err != nil {
 			return err
-		}
-		if cause == nil {
-			for _, ref := range result.Refs() {
-				if err := tx.ClaimBlob(string(ref)); err != nil {
-					return err
-				}
-			}
 		}
 		if err := e.closeOperation(tx, op.ID, cause); err != nil {
 			return err

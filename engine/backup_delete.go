@@ -1,15 +1,15 @@
 package engine
 
 import (
-	"encoding/json"
 	"fmt"
+	"os"
 
-	"holdfast/backup"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
 
-// BackupDelete removes a backup that is not being made or restored.
+// BackupDelete removes a backup that is not being made or restored. When the
+// appliance dies after the record is gone, the next start removes the rest.
 func (e *Engine) BackupDelete(call *model.Call, database, id string) error {
 	if _, err := e.BackupGet(call, database, id); err != nil {
 		return err
@@ -24,35 +24,30 @@ func (e *Engine) BackupDelete(call *model.Call, database, id string) error {
 		if err != nil {
 			return err
 		}
-		return dropBackup(tx, b)
+		return tx.Backups().Delete(b.ID)
 	})
 	if err != nil {
 		return err
 	}
-	return e.removeDiscarded()
+	if err := e.dropBackup(database, id); err != nil {
+		return err
+	}
+	e.collectBackups(e.ctx, database)
+	return nil
 }
 
-// dropBackup removes a backup's record and discards its blobs.
-func dropBackup(tx *meta.Tx, b model.Backup) error {
-	if b.Status == model.BackupCompleted {
-		source, err := backupSource(b)
-		if err != nil {
-			return err
-		}
-		for _, ref := range source.Refs() {
-			if err := tx.DiscardBlob(string(ref)); err != nil {
-				return err
-			}
-		}
+// dropBackup removes a backup, if it is there. What only it needed is garbage
+// then.
+func (e *Engine) dropBackup(database, id string) error {
+	repo, err := e.repository(database)
+	if err != nil {
+		return err
 	}
-	return tx.Backups().Delete(b.ID)
-}
-
-// backupSource returns what package backup knows of a completed backup.
-func backupSource(b model.Backup) (backup.Result, error) {
-	var source backup.Result
-	if err := json.Unmarshal(b.Source, &source); err != nil {
-		return source, fmt.Errorf("decode backup %s: %w", b.ID, err)
+	if err := repo.Delete(id); err != nil {
+		return err
 	}
-	return source, nil
+	if err := os.RemoveAll(e.walDirectory(database, id)); err != nil {
+		return fmt.Errorf("remove WAL of a backup: %w", err)
+	}
+	return nil
 }

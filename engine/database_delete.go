@@ -76,10 +76,10 @@ func (e *Engine) purge(db model.Database) error {
 	if err := os.RemoveAll(e.databaseDirectory(db.ID)); err != nil {
 		return fmt.Errorf("remove database directory: %w", err)
 	}
-	if err := e.meta.Update(func(tx *meta.Tx) error { return purgeRecords(tx, db.ID) }); err != nil {
+	if err := e.removeBackups(db.ID); err != nil {
 		return err
 	}
-	return e.removeDiscarded()
+	return e.meta.Update(func(tx *meta.Tx) error { return purgeRecords(tx, db.ID) })
 }
 
 // beginPurge ends the time in which a deleted database can be brought back.
@@ -103,7 +103,7 @@ func purgeRecords(tx *meta.Tx, database string) error {
 		return err
 	}
 	for _, b := range backups {
-		if err := dropBackup(tx, b); err != nil {
+		if err := tx.Backups().Delete(b.ID); err != nil {
 			return err
 		}
 	}

@@ -34,6 +34,8 @@ type Engine struct {
 	done    *progress
 	cancels *cancels
 
+	repositories *repositories
+
 	// What follows is there once Start has returned.
 	binaries  postgres.Binaries // for new databases
 	majors    *majors
@@ -97,6 +99,8 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 		done:    newProgress(),
 		cancels: newCancels(),
 		states:  newInstanceStates(),
+
+		repositories: newRepositories(),
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.audits = startAuditQueue(e)
@@ -107,7 +111,7 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 // every database. It returns once the appliance can serve; databases that are
 // slow to start come up behind it.
 func (e *Engine) Start(ctx context.Context) error {
-	for _, name := range []string{"tls", "instances", "spares", "postgres"} {
+	for _, name := range []string{"tls", "instances", "backups", "spares", "postgres"} {
 		if err := os.MkdirAll(filepath.Join(e.cfg.DataDir, name), 0o700); err != nil {
 			return fmt.Errorf("make directory: %w", err)
 		}
@@ -187,7 +191,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		errs = append(errs, e.instances.Close(ctx))
 	}
 	e.audits.close()
-	errs = append(errs, e.blobs.Close(), e.meta.Close())
+	errs = append(errs, e.repositories.closeAll(), e.blobs.Close(), e.meta.Close())
 	return errors.Join(errs...)
 }
 

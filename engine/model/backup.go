@@ -1,9 +1,6 @@
 package model
 
-import (
-	"encoding/json"
-	"time"
-)
+import "time"
 
 // BackupType says why a backup was made.
 type BackupType string
@@ -40,11 +37,9 @@ type Backup struct {
 	StartLSN     string       `json:"start_lsn"`
 	StopLSN      string       `json:"stop_lsn"`
 	SizeBytes    int64        `json:"size_bytes"`
-	StoredBytes  int64        `json:"stored_bytes"`
+	StoredBytes  int64        `json:"stored_bytes"` // what this backup added to those before
 	// ManifestBLAKE3 is the hash of the backup's manifest, in hex.
-	ManifestBLAKE3 string `json:"manifest_blake3"`
-	// Source is what package backup needs to restore, in its own form.
-	Source      json.RawMessage `json:"source"`
-	StartedAt   time.Time       `json:"started_at"`
-	CompletedAt *time.Time      `json:"completed_at"`
+	ManifestBLAKE3 string     `json:"manifest_blake3"`
+	StartedAt      time.Time  `json:"started_at"`
+	CompletedAt    *time.Time `json:"completed_at"`
 }
