@@ -1,8 +1,21 @@
 package backup
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"holdfast/backup/repository"
+	"holdfast/backup/wal"
 )
 
 // balances is what pgbench keeps equal: one value where all is consistent.
@@ -11,7 +24,8 @@ const balances = `select count(distinct s) from (
 	union all select sum(bbalance) from pgbench_branches union all select coalesce(sum(delta), 0) from pgbench_history) b`
 
 // TestRoundTripUnderLoad backs a server up while it works, several times, and
-// has PostgreSQL's own tools judge what is restored.
+// has PostgreSQL's own tools judge what is restored, also when the backups
+// before are deleted.
 func TestRoundTripUnderLoad(t *testing.T) {
 	c := newCluster(t)
 	c.pgbench(4)
@@ -25,37 +39,50 @@ func TestRoundTripUnderLoad(t *testing.T) {
 	before := ""
 	for n, opts := range []Options{{}, {}, {Whole: true}, {}} {
 		opts.ID, opts.Base, opts.Label = fmt.Sprintf("b%d", n), before, `it's a "label" \`
-		var calls, lastDone, lastTotal int64
-		opts.Progress = func(done, total int64) {
-			if done < lastDone || done > total {
-				t.Errorf("progress went from %d to %d of %d", lastDone, done, total)
-			}
-			calls, lastDone, lastTotal = calls+1, done, total
-		}
-		result, err := Take(t.Context(), c.connect(), repo, a, opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("%+v", result)
-		if calls < 1 || lastDone != lastTotal {
-			t.Errorf("%d calls of Progress, the last with %d of %d", calls, lastDone, lastTotal)
-		}
-		if whole := n == 0 || n == 2; whole != (result.WholeReason != "") || whole != (result.ReadBytes >= result.SizeBytes) {
-			t.Errorf("backup %d read %d of %d bytes, because: %q", n, result.ReadBytes, result.SizeBytes, result.WholeReason)
-		}
+		takeUnderLoad(t, c, a, repo, opts, n == 0 || n == 2)
 		before = opts.ID
 	}
 	load.Process.Kill()
 	load.Wait()
-	c.query("checkpoint")
 	report, err := repo.Verify(t.Context(), nil)
 	if err != nil || report.Err() != nil || report.Backups != 4 {
 		t.Fatalf("verify: %+v, %v", report, err)
 	}
 	for n := range 4 {
-		dir := restored(t, repo, fmt.Sprintf("b%d", n), a)
+		id := fmt.Sprintf("b%d", n)
+		dir := restored(t, repo, id, a)
 		run(t, pgTool(t, "pg_verifybackup", dir)) // parses the WAL, too
 		mustRun(t, dir)
+		if err := repo.Delete(id); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := repo.Collect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func takeUnderLoad(t *testing.T, c *cluster, a *archive, repo *repository.Repository, opts Options, whole bool) {
+	t.Helper()
+	var calls, lastDone, lastTotal int64
+	opts.Progress = func(done, total int64) {
+		if done < lastDone || done > total {
+			t.Errorf("progress went from %d to %d of %d", lastDone, done, total)
+		}
+		calls, lastDone, lastTotal = calls+1, done, total
+	}
+	result, err := Take(t.Context(), c.connect(), repo, a, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if calls < 2 || lastDone != lastTotal || lastDone != result.ReadBytes {
+		t.Errorf("%d calls of Progress, the last with %d of %d; read were %d", calls, lastDone, lastTotal, result.ReadBytes)
+	}
+	if whole != (result.WholeReason != "") || whole != (result.ReadBytes >= result.SizeBytes) {
+		t.Errorf("%s read %d of %d bytes, because: %q", opts.ID, result.ReadBytes, result.SizeBytes, result.WholeReason)
+	}
+	if result.Timeline != 1 || !strings.HasPrefix(result.PostgresVersion, "1") || result.Start >= result.Stop {
+		t.Errorf("%+v", result)
 	}
 }
 
@@ -70,4 +97,241 @@ func mustRun(t *testing.T, dir string) {
 	run(t, pgTool(t, "pg_amcheck", "-h", r.sockets, "-U", "postgres", "--heapallindexed", "postgres"))
 	r.stop()
 	run(t, pgTool(t, "pg_checksums", "--check", "-D", dir))
+}
+
+// TestBesideChanges backs up, by what changed, a server whose files come, go,
+// and are cut off all the while.
+func TestBesideChanges(t *testing.T) {
+	c := newCluster(t)
+	c.pgbench(1)
+	a := newArchive(c)
+	c.query("create table kept as select n, repeat(md5(n::text), 4) as text from generate_series(1, 60000) n")
+	c.query("create unlogged table unlogged as select generate_series(1, 1000) n")
+	const sum = "select count(*) || ' ' || sum(hashtext(text)) from kept"
+	want := c.query(sum)
+	ctx, cancel := context.WithCancel(t.Context())
+	var load sync.WaitGroup
+	load.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			for _, sql := range []string{
+				"create table if not exists cut (n int, text text)",
+				"insert into cut select n, repeat('x', 500) from generate_series(1, 5000) n",
+				"truncate cut", "drop table cut", "vacuum full kept",
+				fmt.Sprintf("create database d%d strategy %s", n, []string{"wal_log", "file_copy"}[n%2]),
+				fmt.Sprintf("drop database if exists d%d", max(0, n-2)),
+			} {
+				c.query(sql)
+			}
+		}
+	})
+	repo, _ := openRepository(t)
+	for n := range 4 {
+		opts := Options{ID: fmt.Sprintf("b%d", n), Rate: 60 << 20}
+		if n > 0 {
+			opts.Base = fmt.Sprintf("b%d", n-1)
+		}
+		if _, err := Take(t.Context(), c.connect(), repo, a, opts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	load.Wait()
+	for n := range 4 {
+		dir := restored(t, repo, fmt.Sprintf("b%d", n), a)
+		run(t, pgTool(t, "pg_verifybackup", dir))
+		mustRun(t, dir)
+		r := startCluster(t, dir)
+		if got := r.query(sum); got != want {
+			t.Errorf("kept holds %s, want %s", got, want)
+		}
+		if got := r.query("select count(*) from unlogged"); got != "0" {
+			t.Errorf("the unlogged table has %s rows after a restore", got)
+		}
+		r.stop()
+	}
+}
+
+// TestWholeReasons has no way of knowing what changed.
+func TestWholeReasons(t *testing.T) {
+	c := newCluster(t)
+	a := newArchive(c)
+	repo, _ := openRepository(t)
+	take := func(opts Options, want string) {
+		t.Helper()
+		result, err := Take(t.Context(), c.connect(), repo, a, opts)
+		if err != nil || !strings.Contains(result.WholeReason, want) {
+			t.Errorf("%+v, %v; want %q", result, err, want)
+		}
+	}
+	take(Options{ID: "b1", Base: "nobody"}, "no earlier backup")
+	take(Options{ID: "b2", Base: "b1", Whole: true}, "asked for")
+	a.gap = fmt.Errorf("from here to there: %w", wal.ErrGap)
+	take(Options{ID: "b3", Base: "b2"}, "from here to there")
+	a.gap = nil
+	other := newCluster(t)
+	if result, err := Take(t.Context(), other.connect(), repo, newArchive(other), Options{ID: "b4", Base: "b3"}); err != nil {
+		t.Error(err)
+	} else if other.query("select system_identifier from pg_control_system()") != c.query("select system_identifier from pg_control_system()") && result.WholeReason == "" {
+		t.Error("another cluster's backup was taken for an earlier one")
+	}
+	a.gap = errors.New("the archive is out of order")
+	if _, err := Take(t.Context(), c.connect(), repo, a, Options{ID: "b5", Base: "b3"}); !errors.Is(err, a.gap) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	c := newCluster(t)
+	c.pgbench(4)
+	a := newArchive(c)
+	leaks := goleak.IgnoreCurrent()
+	for name, after := range map[string]int64{"first byte": 1, "middle": 30 << 20} {
+		t.Run(name, func(t *testing.T) {
+			repo, dir := openRepository(t)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			enough := errors.New("changed my mind")
+			conn := c.connect()
+			_, err := Take(ctx, conn, repo, a, Options{ID: "b", Progress: func(done, _ int64) {
+				if done >= after {
+					cancel(enough)
+				}
+			}})
+			if !errors.Is(err, enough) {
+				t.Fatalf("error %v", err)
+			}
+			if !conn.IsClosed() {
+				t.Error("the connection is still open")
+			}
+			mustHoldNothing(t, dir)
+		})
+	}
+	goleak.VerifyNone(t, leaks)
+}
+
+// TestWALIsNotArchived ends a backup whose WAL never comes.
+func TestWALIsNotArchived(t *testing.T) {
+	c := newCluster(t)
+	repo, dir := openRepository(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := Take(ctx, c.connect(), repo, never{}, Options{ID: "b"}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v", err)
+	}
+	mustHoldNothing(t, dir)
+}
+
+// never is an archive that nothing comes to.
+type never struct{ *archive }
+
+func (never) WaitFor(ctx context.Context, _ uint32, _ wal.LSN) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestConnectionIsLost ends the session that holds the backup open.
+func TestConnectionIsLost(t *testing.T) {
+	c := newCluster(t)
+	c.pgbench(2)
+	a := newArchive(c)
+	repo, dir := openRepository(t)
+	conn := c.connect()
+	var once sync.Once
+	_, err := Take(t.Context(), conn, repo, a, Options{ID: "b", Progress: func(int64, int64) {
+		once.Do(func() { c.query(fmt.Sprintf("select pg_terminate_backend(%d)", conn.PgConn().PID())) })
+	}})
+	if err == nil {
+		t.Fatal("a backup succeeded without the session that began it")
+	}
+	mustHoldNothing(t, dir)
+}
+
+func TestServerKilled(t *testing.T) {
+	c := newCluster(t)
+	c.pgbench(2)
+	a := newArchive(c)
+	repo, dir := openRepository(t)
+	conn := c.connect()
+	backend := int(conn.PgConn().PID())
+	var once sync.Once
+	_, err := Take(t.Context(), conn, repo, a, Options{ID: "b", Progress: func(int64, int64) {
+		once.Do(func() {
+			c.crash()
+			_ = syscall.Kill(backend, syscall.SIGKILL)
+		})
+	}})
+	if err == nil {
+		t.Fatal("a backup of a killed server succeeded")
+	}
+	mustHoldNothing(t, dir)
+}
+
+func TestTablespaceIsRefused(t *testing.T) {
+	c := newCluster(t)
+	place := t.TempDir()
+	c.query("create tablespace elsewhere location '" + place + "'")
+	repo, dir := openRepository(t)
+	_, err := Take(t.Context(), c.connect(), repo, newArchive(c), Options{ID: "b"})
+	if err == nil || !strings.Contains(err.Error(), "tablespace at "+place) {
+		t.Errorf("error %v", err)
+	}
+	mustHoldNothing(t, dir)
+}
+
+// TestDamagedPage flips a byte in a table's file.
+func TestDamagedPage(t *testing.T) {
+	c := newCluster(t)
+	c.query("create table t as select generate_series(1, 5000)")
+	c.query("checkpoint")
+	name := c.query("select pg_relation_filepath('t')")
+	c.stop()
+	flip(t, filepath.Join(c.dir, name), 2*8192+5000)
+	c.start()
+	repo, dir := openRepository(t)
+	_, err := Take(t.Context(), c.connect(), repo, newArchive(c), Options{ID: "b"})
+	if err == nil || !strings.Contains(err.Error(), name+" block 2") || !strings.Contains(err.Error(), "checksum") {
+		t.Errorf("error %v, want one that names %s", err, name)
+	}
+	mustHoldNothing(t, dir)
+}
+
+// flip changes one bit of a file.
+func flip(t testing.TB, path string, position int64) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b := make([]byte, 1)
+	if _, err := f.ReadAt(b, position); err != nil {
+		t.Fatal(err)
+	}
+	b[0] ^= 0x10
+	if _, err := f.WriteAt(b, position); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRate has a bound under which the backup cannot be faster.
+func TestRate(t *testing.T) {
+	c := newCluster(t)
+	repo, _ := openRepository(t)
+	begin := time.Now()
+	const rate = 20 << 20
+	result, err := Take(t.Context(), c.connect(), repo, newArchive(c), Options{ID: "b", Rate: rate})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A tenth of a second's worth may come at once.
+	if least := time.Duration(float64(result.ReadBytes-rate/10) / rate * float64(time.Second)); time.Since(begin) < least {
+		t.Errorf("%d bytes were read in %v", result.ReadBytes, time.Since(begin))
+	}
+}
+
+func TestLabel(t *testing.T) {
+	for _, label := range []string{"a\nb", "a\x00b", "\xff", strings.Repeat("x", maxLabel+1)} {
+		if checkLabel(label) == nil {
+			t.Errorf("label %.20q was taken", label)
+		}
+	}
 }
