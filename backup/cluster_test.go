@@ -159,11 +159,17 @@ func (c *cluster) pgbenchCommand(args ...string) *exec.Cmd {
 	return pgTool(c.t, "pgbench", append(args, "-h", c.sockets, "-U", "postgres", "postgres")...)
 }
 
-// idle waits until no backup is under way on the server.
-func (c *cluster) idle() {
+// sessions counts those that connect and Take's helpers opened.
+func (c *cluster) sessions() string {
 	c.t.Helper()
-	sql := "select count(*) from pg_stat_activity where application_name = 'backup of a test'"
-	for deadline := time.Now().Add(20 * time.Second); c.query(sql) != "0"; time.Sleep(50 * time.Millisecond) {
+	return c.query("select count(*) from pg_stat_activity where application_name = 'backup of a test'")
+}
+
+// awaitSessions waits until no more than that are left: a killed process's
+// session ends with it, and the backup with the session.
+func (c *cluster) awaitSessions(want string) {
+	c.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); c.sessions() != want; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			c.t.Fatal("a backup's session is left on the server")
 		}

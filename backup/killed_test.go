@@ -23,10 +23,10 @@ func TestTakeKilled(t *testing.T) {
 	}
 	repo.Close()
 	c.query("update pgbench_accounts set abalance = abalance + 1 where aid % 3 = 0")
-	before := repositoryFiles(t, dir)
+	before, sessions := repositoryFiles(t, dir), c.sessions()
 	for _, percent := range []int64{1, 30, 70, 95} {
 		killed(t, "take", helperArgs{URL: c.url("postgres"), Repository: dir, ID: "killed", Base: "before", Stop: percent})
-		c.idle()
+		c.awaitSessions(sessions)
 		repo, err := repository.Open(dir)
 		if err != nil {
 			t.Fatal(err)
