@@ -104,21 +104,30 @@ func (p *peers) take(what string, opts Options) {
 	p.seconds["ours "+what] -= (p.a.scanned - scanned).Seconds()
 }
 
+// restores measures each peer into a directory of its own, which goes before
+// the next one's turn.
 func (p *peers) restores() {
-	p.measure("server-zstd restore", func() {
-		run(p.b, exec.Command("sh", "-ec", "mkdir "+p.path("t")+" && zstd -dc "+p.path("server/base.tar.zst")+" | tar -x -C "+p.path("t")+" && sync -f "+p.path("t")))
-	}, "")
-	if p.backrest {
-		if err := os.Mkdir(p.path("r"), 0o700); err != nil {
+	into := func(who string, act func(dir string)) {
+		dir := p.path("restored")
+		if err := os.Mkdir(dir, 0o700); err != nil {
 			p.b.Fatal(err)
 		}
-		p.measure("backrest restore", func() { p.pgbackrest("--type=none", "restore") }, "")
+		p.measure(who+" restore", func() { act(dir) }, "")
+		if err := os.RemoveAll(dir); err != nil {
+			p.b.Fatal(err)
+		}
 	}
-	p.measure("ours restore", func() {
-		if err := restoreTo(p.b.Context(), p.repo, "b2", p.path("o")); err != nil {
+	into("server-zstd", func(dir string) {
+		run(p.b, exec.Command("sh", "-ec", "zstd -dc "+p.path("server/base.tar.zst")+" | tar -x -C "+dir+" && sync -f "+dir))
+	})
+	if p.backrest {
+		into("backrest", func(string) { p.pgbackrest("--type=none", "restore") })
+	}
+	into("ours", func(dir string) {
+		if err := restoreTo(p.b.Context(), p.repo, "b2", dir); err != nil {
 			p.b.Fatal(err)
 		}
-	}, "")
+	})
 }
 
 func (p *peers) basebackup(compress, dir string) {
@@ -139,7 +148,7 @@ func (p *peers) pgbackrest(args ...string) {
 	case "stanza-create":
 		args = append(args, "--pg1-path="+p.c.dir, "--pg1-socket-path="+p.c.sockets, "--pg1-user=postgres")
 	case "restore":
-		args = append(args, "--pg1-path="+p.path("r"), "--process-max=2", "--archive-mode=off")
+		args = append(args, "--pg1-path="+p.path("restored"), "--process-max=2", "--archive-mode=off")
 	}
 	run(p.b, exec.Command("pgbackrest", args...))
 }
