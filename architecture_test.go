@@ -20,12 +20,12 @@ func allowed() map[string][]string {
 		"holdfast/server/api":                          {"engine", "engine/model", "engine/postgres"},
 		"holdfast/server/operator":                     {"engine", "engine/model", "server/api", "web"},
 		"holdfast/web":                                 {"engine", "engine/model"},
-		"holdfast/engine":                              {"backup", "blobstore"},
+		"holdfast/engine":                              {"backup", "backup/repository", "backup/wal", "blobstore"},
 		"holdfast/engine/meta":                         {"engine/model"},
 		"holdfast/engine/postgres":                     {"engine/model", "engine/publish"},
 		"holdfast/engine/postgres/postgrestest":        {"engine/model", "engine/postgres"},
 		"holdfast/engine/postgres/internal/packbundle": {"engine/postgres"},
-		"holdfast/backup":                              {"blobstore"},
+		"holdfast/backup":                              {},
 		"holdfast/blobstore/blobstoretest":             {"blobstore"},
 	}
 }

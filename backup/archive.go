@@ -1,93 +1,30 @@
 package backup
 
 import (
-	"archive/tar"
-	"bytes"
-	"errors"
-	"fmt"
-	"io"
-	"path"
-	"path/filepath"
-	"strings"
+	"context"
+
+	"holdfast/backup/wal"
 )
 
-// copyBuffer is the size of the buffers file contents pass through.
-const copyBuffer = 128 << 10
-
-// member is a file or directory of the archive; content is nil for the latter.
-type member struct {
-	name    string
-	content io.Reader
+// Changes says which pages of the files of a data directory were changed
+// between two moments.
+type Changes interface {
+	// Pages returns the changed page numbers, ascending, within the file at
+	// path (slash-separated, relative to the data directory; a segment such as
+	// "base/16384/16385.1" counts its own pages from 0). known is false when
+	// the file must be read whole: created, truncated, unlogged, not a
+	// relation's main fork, or simply unknown. It is called by several
+	// goroutines at once.
+	Pages(path string) (pages []uint32, known bool)
 }
 
-// walkArchive calls visit for each member of the tar stream r, to its end, and
-// refuses whatever PostgreSQL does not put there: names that lead out of the
-// data directory, links, devices, anything after the end.
-func walkArchive(r io.Reader, visit func(member) error) error {
-	archive := tar.NewReader(r)
-	for {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			return onlyPadding(r)
-		}
-		if err != nil {
-			return fmt.Errorf("read archive: %w", err)
-		}
-		m, err := checkMember(header, archive)
-		if err != nil {
-			return err
-		}
-		if err := visit(m); err != nil {
-			return err
-		}
-	}
-}
-
-func checkMember(header *tar.Header, content io.Reader) (member, error) {
-	// PostgreSQL names one directory "./pg_wal/archive_status".
-	name := strings.TrimPrefix(strings.TrimSuffix(header.Name, "/"), "./")
-	if !filepath.IsLocal(name) || path.Clean(name) != name || name == "." {
-		return member{}, fmt.Errorf("archive holds the name %q, which is not one of a data directory", header.Name)
-	}
-	switch header.Typeflag {
-	case tar.TypeDir:
-		return member{name: name}, nil
-	case tar.TypeReg:
-		return member{name: name, content: content}, nil
-	default:
-		return member{}, fmt.Errorf("archive holds %q, which is neither file nor directory (tar type %q)", name, header.Typeflag)
-	}
-}
-
-// onlyPadding reads r to its end and accepts zeros.
-func onlyPadding(r io.Reader) error {
-	buf := make([]byte, 4096)
-	for {
-		n, err := r.Read(buf)
-		if len(bytes.Trim(buf[:n], "\x00")) > 0 {
-			return errors.New("archive goes on after its end")
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read archive: %w", err)
-		}
-	}
-}
-
-// archiveContents sums every file of the tar stream r.
-func archiveContents(r io.Reader) (contents, error) {
-	files, buf := contents{}, make([]byte, copyBuffer)
-	err := walkArchive(r, func(m member) error {
-		if m.content == nil {
-			return nil
-		}
-		f, err := sum(io.Discard, m.content, buf)
-		if err != nil {
-			return fmt.Errorf("read %s from archive: %w", m.name, err)
-		}
-		return files.add(m.name, f)
-	})
-	return files, err
+// WAL is what a backup needs of the archive while it runs.
+type WAL interface {
+	// WaitFor blocks until the archive durably holds everything before lsn on
+	// timeline, or ctx ends. Take waits for the backup's start before it reads
+	// anything, and for its stop before it says that it is complete.
+	WaitFor(ctx context.Context, timeline uint32, lsn wal.LSN) error
+	// ChangedPages parses the archived WAL from the LSN from to the LSN to. The
+	// error wraps wal.ErrGap when it is not whole.
+	ChangedPages(ctx context.Context, timeline uint32, from, to wal.LSN) (Changes, error)
 }

@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,9 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"holdfast/blobstore"
+	"holdfast/backup/repository"
+	"holdfast/backup/wal"
 	"holdfast/engine/postgres/postgrestest"
 )
 
@@ -126,24 +129,13 @@ func (c *cluster) crash() {
 }
 
 func (c *cluster) url(database string) string {
-	return fmt.Sprintf("host=%s user=postgres dbname=%s", c.sockets, database)
+	return fmt.Sprintf("host=%s user=postgres dbname=%s application_name='backup of a test'", c.sockets, database)
 }
 
-// replication opens the kind of connection Take wants.
-func (c *cluster) replication() *pgconn.PgConn {
+// connect opens the kind of connection Take wants.
+func (c *cluster) connect() *pgx.Conn {
 	c.t.Helper()
-	conn, err := pgconn.Connect(context.Background(), c.url("postgres")+" replication=yes")
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.t.Cleanup(func() { conn.Close(context.Background()) })
-	return conn
-}
-
-// ordinary opens a connection that is not for replication.
-func (c *cluster) ordinary() *pgconn.PgConn {
-	c.t.Helper()
-	conn, err := pgconn.Connect(context.Background(), c.url("postgres"))
+	conn, err := pgx.Connect(context.Background(), c.url("postgres"))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -167,40 +159,131 @@ func (c *cluster) pgbenchCommand(args ...string) *exec.Cmd {
 	return pgTool(c.t, "pgbench", append(args, "-h", c.sockets, "-U", "postgres", "postgres")...)
 }
 
-// idle waits until no backup is left on the server.
-func (c *cluster) idle() {
+// sessions counts those that connect and Take's helpers opened.
+func (c *cluster) sessions() string {
 	c.t.Helper()
-	sql := "select (select count(*) from pg_stat_activity where backend_type = 'walsender') + (select count(*) from pg_replication_slots)"
-	for deadline := time.Now().Add(20 * time.Second); c.query(sql) != "0"; time.Sleep(50 * time.Millisecond) {
+	return c.query("select count(*) from pg_stat_activity where application_name = 'backup of a test'")
+}
+
+// awaitSessions waits until no more than that are left: a killed process's
+// session ends with it, and the backup with the session.
+func (c *cluster) awaitSessions(want string) {
+	c.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); c.sessions() != want; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			c.t.Fatal("a walsender or a slot is left on the server")
+			c.t.Fatal("a backup's session is left on the server")
 		}
 	}
 }
 
-// openStore opens a store of its own for the test.
-func openStore(t testing.TB) (store *blobstore.Store, dir string) {
+// openRepository opens a repository of its own for the test.
+func openRepository(t testing.TB) (repo *repository.Repository, dir string) {
 	t.Helper()
-	dir = filepath.Join(t.TempDir(), "store")
-	store, err := blobstore.Open(dir, blobstore.Options{})
+	dir = filepath.Join(t.TempDir(), "repository")
+	repo, err := repository.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { store.Close() })
-	return store, dir
+	t.Cleanup(func() { repo.Close() })
+	return repo, dir
 }
 
-// mustHoldNothing checks that no blob and no unfinished file is left.
-func mustHoldNothing(t testing.TB, storeDir string) {
+// mustHoldNothing checks that nothing is left of a backup that failed.
+func mustHoldNothing(t testing.TB, dir string) {
 	t.Helper()
-	for _, pattern := range []string{"blobs/*/*", "incoming/*"} {
-		if left, _ := filepath.Glob(filepath.Join(storeDir, pattern)); len(left) > 0 {
-			t.Errorf("left in the store: %v", left)
-		}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*/*")); len(left) > 0 {
+		t.Errorf("left in the repository: %v", left)
 	}
 }
 
-// blobPath is where the store keeps a blob, for tests that damage it.
-func blobPath(storeDir string, ref blobstore.Ref) string {
-	return filepath.Join(storeDir, "blobs", string(ref[:8]), string(ref[9:]))
+// archive stands for the WAL archive: a slot holds the server's WAL, and what
+// changed is read off the pages themselves.
+type archive struct {
+	c       *cluster
+	conn    *pgx.Conn
+	scanned time.Duration // that ChangedPages took
+	gap     error         // what ChangedPages answers, if set
+}
+
+func newArchive(c *cluster) *archive {
+	a := &archive{c: c, conn: c.connect()}
+	if _, err := a.conn.Exec(context.Background(), "select pg_create_physical_replication_slot('archive_' || pg_backend_pid(), true, true)"); err != nil {
+		c.t.Fatal(err)
+	}
+	return a
+}
+
+// WaitFor implements WAL: what the server has flushed is in pg_wal.
+func (a *archive) WaitFor(ctx context.Context, timeline uint32, lsn wal.LSN) error {
+	for {
+		var there bool
+		if err := a.conn.QueryRow(ctx, "select pg_current_wal_flush_lsn() >= $1::text::pg_lsn", lsn.String()).Scan(&there); err != nil || there {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// ChangedPages implements WAL.
+func (a *archive) ChangedPages(ctx context.Context, timeline uint32, from, to wal.LSN) (Changes, error) {
+	defer func(begin time.Time) { a.scanned += time.Since(begin) }(time.Now())
+	if a.gap != nil {
+		return nil, a.gap
+	}
+	changes := scannedPages{}
+	err := filepath.WalkDir(a.c.dir, func(path string, d fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(a.c.dir, path)
+		if f, ok := parseRelation(name); err != nil || !ok || f.fork != "" {
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return nil
+		}
+		changes[name] = []uint32{}
+		for n := 0; n+pageSize <= len(b); n += pageSize {
+			if pageLSN(b[n:]) >= from {
+				changes[name] = append(changes[name], uint32(n/pageSize))
+			}
+		}
+		return nil
+	})
+	return changes, err
+}
+
+type scannedPages map[string][]uint32
+
+// Pages implements Changes.
+func (s scannedPages) Pages(path string) ([]uint32, bool) {
+	pages, ok := s[path]
+	return pages, ok
+}
+
+// layWAL puts the server's WAL into a restored directory.
+func (a *archive) layWAL(dir string) {
+	a.c.t.Helper()
+	names, _ := filepath.Glob(filepath.Join(a.c.dir, "pg_wal", "0*"))
+	for _, name := range names {
+		run(a.c.t, exec.Command("cp", name, filepath.Join(dir, "pg_wal")))
+	}
+}
+
+// restored restores a backup and lays the WAL beside it.
+func restored(t testing.TB, repo *repository.Repository, id string, a *archive) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "restored")
+	if err := restoreTo(t.Context(), repo, id, dir); err != nil {
+		t.Fatal(err)
+	}
+	a.layWAL(dir)
+	return dir
+}
+
+func restoreTo(ctx context.Context, repo *repository.Repository, id, dir string) error {
+	snapshot, err := repo.Snapshot(id)
+	if err != nil {
+		return err
+	}
+	defer snapshot.Close()
+	return Restore(ctx, snapshot, dir, RestoreOptions{})
 }

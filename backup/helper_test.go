@@ -9,9 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5"
 
-	"holdfast/blobstore"
+	"holdfast/backup/repository"
+	"holdfast/backup/wal"
 )
 
 // helperTask, when set, makes this test binary a process that does one thing,
@@ -22,11 +23,11 @@ const (
 )
 
 type helperArgs struct {
-	URL    string // of a replication connection
-	Store  string
-	Source Result
-	Dir    string
-	Stop   int64 // percent of the restore to wait at, for ever
+	URL        string
+	Repository string
+	ID, Base   string
+	Dir        string
+	Stop       int64 // percent to wait at, for ever; above 100: after the end
 }
 
 // helper is the command to start it. The binary's path may lie in a directory
@@ -55,35 +56,78 @@ func runHelper(task string) int {
 	return 0
 }
 
+// reached waits for ever once the work has come so far.
+func (a helperArgs) reached(done, total int64) {
+	if a.Stop > 0 && done*100 >= total*a.Stop {
+		fmt.Println("stopped")
+		time.Sleep(time.Hour) // until the test kills us
+	}
+}
+
 func helperDo(task string, args helperArgs) error {
 	ctx := context.Background()
-	store, err := blobstore.Open(args.Store, blobstore.Options{})
+	repo, err := repository.Open(args.Repository)
 	if err != nil {
 		return err
 	}
-	defer store.Close()
-	if task == "restore" {
-		return Restore(ctx, store, args.Source, args.Dir, RestoreOptions{Progress: func(done, total int64) {
-			if done*100 >= total*args.Stop {
-				fmt.Println("stopped")
-				time.Sleep(time.Hour) // until the test kills us
-			}
-		}})
+	defer repo.Close()
+	switch task {
+	case "restore":
+		err = helperRestore(ctx, repo, args)
+	case "take":
+		err = helperTake(ctx, repo, args)
+	case "memory":
+		err = helperMemory(ctx, repo, args)
 	}
-	conn, err := pgconn.Connect(ctx, args.URL)
+	if err == nil && args.Stop > 100 {
+		args.reached(args.Stop, 1)
+	}
+	return err
+}
+
+func helperRestore(ctx context.Context, repo *repository.Repository, args helperArgs) error {
+	source, err := repo.Snapshot(args.ID)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	return Restore(ctx, source, args.Dir, RestoreOptions{Progress: args.reached})
+}
+
+func helperTake(ctx context.Context, repo *repository.Repository, args helperArgs) error {
+	conn, err := pgx.Connect(ctx, args.URL)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(ctx)
-	result, err := Take(ctx, conn, store, Options{Label: "memory"})
-	if err != nil {
+	_, err = Take(ctx, conn, repo, instantly{}, Options{ID: args.ID, Base: args.Base, Whole: true, Progress: args.reached})
+	return err
+}
+
+// instantly is an archive that has everything.
+type instantly struct{}
+
+func (instantly) WaitFor(context.Context, uint32, wal.LSN) error { return nil }
+
+func (instantly) ChangedPages(context.Context, uint32, wal.LSN, wal.LSN) (Changes, error) {
+	return nil, wal.ErrGap
+}
+
+// helperMemory takes two backups and restores the second.
+func helperMemory(ctx context.Context, repo *repository.Repository, args helperArgs) error {
+	args.ID = "b1"
+	if err := helperTake(ctx, repo, args); err != nil {
+		return err
+	}
+	args.ID, args.Base = "b2", "b1"
+	if err := helperTake(ctx, repo, args); err != nil {
 		return err
 	}
 	taken := peakMemory()
-	if err := Restore(ctx, store, result, args.Dir, RestoreOptions{}); err != nil {
+	if err := helperRestore(ctx, repo, args); err != nil {
 		return err
 	}
-	fmt.Println(result.SizeBytes, taken, peakMemory())
+	fmt.Println(taken, peakMemory())
 	return nil
 }
 

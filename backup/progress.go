@@ -1,19 +1,31 @@
 package backup
 
+import "sync"
+
 // progressEvery is how many bytes pass between two calls of Progress.
 const progressEvery = 1 << 20
 
-// progress counts bytes and tells whoever wants to know, in the goroutine that
-// does the work.
+// progress counts bytes and tells whoever wants to know, one call at a time.
 type progress struct {
-	tell  func(doneBytes, totalBytes int64)
+	tell func(doneBytes, totalBytes int64)
+
+	mu    sync.Mutex
 	total int64
 	done  int64
 	told  int64
 }
 
-func (p *progress) add(n int) {
-	p.done += int64(n)
+// expect raises how many bytes there will be.
+func (p *progress) expect(n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.total += n
+}
+
+func (p *progress) add(n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done += n
 	if p.tell == nil || p.done-p.told < progressEvery {
 		return
 	}
@@ -23,7 +35,9 @@ func (p *progress) add(n int) {
 
 // finish tells that all is done.
 func (p *progress) finish() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.tell != nil {
-		p.tell(p.done, p.done)
+		p.tell(max(p.done, 1), max(p.done, 1))
 	}
 }

@@ -4,38 +4,43 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"runtime"
+	"sync"
 
-	"holdfast/blobstore"
+	"holdfast/backup/repository"
 )
 
 // RestoreOptions are options of Restore.
 type RestoreOptions struct {
+	// Workers is how many files are written at once; 0 means one for each
+	// processor, 8 at most.
+	Workers int
 	// Progress, if set, is called for every MiB, and at the end, with the bytes
-	// of the archive unpacked and how many there are. The restore waits for it.
+	// restored and how many there are, one call at a time. The restore waits
+	// for it.
 	Progress func(doneBytes, totalBytes int64)
 }
 
-// ErrDamaged means that a stored backup is not what Take stored: a byte
-// changed, or bytes are missing. The text says where. Do not retry.
-var ErrDamaged = errors.New("backup is damaged")
-
 // Restore makes the data directory dir from a backup. dir must be empty, or
 // absent in a directory that exists. The caller's user will own the files, and
-// be the one to run PostgreSQL on them; the first start recovers from the WAL
-// that comes with the backup, to the backup's StopLSN at least.
+// be the one to run PostgreSQL on them. pg_wal is left empty: it is for the
+// caller to see that the first start finds the WAL from the backup's start to
+// its stop at least. What room it takes is in source.Backup.SizeBytes.
 //
 // When it returns nil, dir is complete and synced to disk. When it fails it
-// removes what it wrote, and may be retried. When the process ends in the
-// middle, dir has no global/pg_control: remove it.
-func Restore(ctx context.Context, store *blobstore.Store, source Result, dir string, opts RestoreOptions) error {
-	if err := restore(ctx, store, source, dir, opts); err != nil {
+// removes what it wrote, and may be retried unless the error wraps
+// [repository.ErrDamaged]. When the process ends in the middle, dir has no
+// global/pg_control: remove it.
+func Restore(ctx context.Context, source *repository.Snapshot, dir string, opts RestoreOptions) error {
+	if err := restore(ctx, source, dir, opts); err != nil {
 		return fmt.Errorf("restore base backup: %w", err)
 	}
 	return nil
 }
 
-func restore(ctx context.Context, store *blobstore.Store, source Result, dir string, opts RestoreOptions) error {
-	if err := source.check(); err != nil {
+func restore(ctx context.Context, source *repository.Snapshot, dir string, opts RestoreOptions) error {
+	if err := source.Check(); err != nil {
 		return err
 	}
 	t, err := openTarget(dir)
@@ -43,13 +48,195 @@ func restore(ctx context.Context, store *blobstore.Store, source Result, dir str
 		return err
 	}
 	defer t.close()
-	u := &unpacking{
-		ctx: ctx, store: store, source: source, target: t,
-		progress: &progress{tell: opts.Progress, total: source.SizeBytes},
-	}
-	if err := u.run(); err != nil {
+	r := &restoring{source: source, target: t, progress: &progress{tell: opts.Progress}}
+	if err := r.run(ctx, opts.Workers); err != nil {
 		return errors.Join(err, t.discard())
 	}
-	u.progress.finish()
+	r.progress.finish()
+	return nil
+}
+
+// restoring is a backup on its way into a target.
+type restoring struct {
+	source   *repository.Snapshot
+	target   *target
+	progress *progress
+
+	files   []*restoredFile
+	control []byte
+}
+
+// restoredFile is a file being written, its pieces in any order.
+type restoredFile struct {
+	entry *repository.Entry
+
+	mu   sync.Mutex
+	sums []uint32 // CRC-32C of each piece
+	left int      // pieces
+}
+
+func (r *restoring) run(ctx context.Context, workers int) error {
+	r.progress.expect(r.source.Backup.SizeBytes)
+	if err := r.skeleton(); err != nil {
+		return err
+	}
+	if workers <= 0 {
+		workers = min(runtime.GOMAXPROCS(0), maxWorkers)
+	}
+	if err := r.content(ctx, workers); err != nil {
+		return err
+	}
+	if r.control == nil {
+		return fmt.Errorf("the backup holds no %s", controlFile)
+	}
+	return r.target.finish(r.control)
+}
+
+// skeleton makes all directories, and the files that are not in the data
+// directory of a server.
+func (r *restoring) skeleton() error {
+	for i := range r.source.Entries {
+		e := &r.source.Entries[i]
+		if e.IsDir() {
+			if err := r.target.mkdir(e.Path); err != nil {
+				return err
+			}
+			continue
+		}
+		pieces := int((e.Size + pieceSize - 1) / pieceSize)
+		r.files = append(r.files, &restoredFile{entry: e, sums: make([]uint32, pieces), left: pieces})
+	}
+	for _, f := range ownFiles(r.source.Manifest) {
+		if err := r.target.write(f.name, []byte(f.content)); err != nil {
+			return err
+		}
+	}
+	f, err := r.target.create(serverManifestFile)
+	if err != nil {
+		return err
+	}
+	err = writeServerManifest(f, r.source.Manifest)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", serverManifestFile, err)
+	}
+	return nil
+}
+
+// restorePiece is a part of a file to be written. An open file is written by
+// one worker after the other, or by several at once.
+type restorePiece struct {
+	file  *restoredFile
+	index int
+}
+
+// content writes the files' contents, in parallel.
+func (r *restoring) content(ctx context.Context, workers int) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	pieces := make(chan restorePiece)
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			if err := r.work(ctx, pieces); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	if err := r.feed(ctx, pieces); err != nil {
+		cancel(err)
+	}
+	group.Wait()
+	return context.Cause(ctx)
+}
+
+// feed makes every file and hands out its pieces.
+func (r *restoring) feed(ctx context.Context, pieces chan<- restorePiece) error {
+	defer close(pieces)
+	for _, f := range r.files {
+		if f.entry.Path != controlFile {
+			if err := r.makeFile(f.entry); err != nil {
+				return err
+			}
+		}
+		for i := range f.sums {
+			select {
+			case pieces <- restorePiece{f, i}:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// makeFile makes a file of its size, all of it zeros.
+func (r *restoring) makeFile(e *repository.Entry) error {
+	f, err := r.target.create(e.Path)
+	if err != nil {
+		return err
+	}
+	if e.Size > 0 {
+		err = f.Truncate(e.Size)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("make %s: %w", e.Path, err)
+	}
+	return nil
+}
+
+func (r *restoring) work(ctx context.Context, pieces <-chan restorePiece) error {
+	reader, err := r.source.Repository().NewReader()
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	for p := range pieces {
+		if err := r.piece(ctx, reader, p); err != nil {
+			return fmt.Errorf("restore %s: %w", p.file.entry.Path, err)
+		}
+	}
+	return nil
+}
+
+// piece writes a piece of a file; whoever writes the last one compares the
+// file's checksum.
+func (r *restoring) piece(ctx context.Context, reader *repository.Reader, p restorePiece) error {
+	e := p.file.entry
+	w := &pieceWriter{ctx: ctx, r: r, at: int64(p.index) * pieceSize, end: min(e.Size, int64(p.index+1)*pieceSize)}
+	if e.Path != controlFile {
+		f, err := r.target.root.OpenFile(e.Path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		w.f = f
+	}
+	err := reader.Each(e.Chunks.Slice(w.at/chunkSize, pieceSize/chunkSize), w.chunk)
+	if w.f != nil {
+		beginSync(w.f, int64(p.index)*pieceSize, pieceSize)
+		err = errors.Join(err, w.f.Close())
+	}
+	if err != nil {
+		return err
+	}
+	return p.file.written(p.index, w.crc)
+}
+
+// written notes the checksum of a piece.
+func (f *restoredFile) written(index int, crc uint32) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sums[index] = crc
+	if f.left--; f.left > 0 {
+		return nil
+	}
+	whole, left := uint32(0), f.entry.Size
+	for _, sum := range f.sums {
+		n := min(left, pieceSize)
+		whole = repository.CombineCRC32C(whole, sum, n)
+		left -= n
+	}
+	if whole != f.entry.CRC32C {
+		return fmt.Errorf("%w: its checksum is not that of the file when it was stored", repository.ErrDamaged)
+	}
 	return nil
 }

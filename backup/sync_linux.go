@@ -18,3 +18,9 @@ func syncTree(dir string) error {
 	}
 	return errors.Join(unix.Syncfs(int(d.Fd())), d.Close())
 }
+
+// beginSync has the kernel begin to write a part of a file, so that syncTree
+// does not wait for all of it at the end. It promises nothing.
+func beginSync(f *os.File, offset, n int64) {
+	_ = unix.SyncFileRange(int(f.Fd()), offset, n, unix.SYNC_FILE_RANGE_WRITE)
+}

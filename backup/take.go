@@ -4,80 +4,217 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5"
 
-	"holdfast/blobstore"
+	"holdfast/backup/repository"
+	"holdfast/backup/wal"
 )
 
 // Options of Take.
 type Options struct {
+	// ID names the backup in the repository; it must be fit for a file's name.
+	ID string
 	// Label is what the server notes in the backup, at most 1000 bytes.
 	Label string
+	// Incarnation is the data directory's in the WAL archive; it is kept with
+	// the backup, for who has nothing but the two.
+	Incarnation int
+	// Base is an earlier backup of the same cluster in the repository, best the
+	// latest: what is as it was there is not stored again, and where the WAL
+	// says what changed since, nothing else is read. "" and one that is not
+	// there mean none.
+	Base string
+	// Whole has everything read and compared, whatever the WAL says changed: the
+	// guard to be set every so often against what no WAL tells of, bit rot for
+	// one.
+	Whole bool
+	// Rate bounds how many bytes a second are read; 0 means no bound.
+	Rate int64
+	// Workers is how many files are read at once; 0 means one for each
+	// processor, 8 at most.
+	Workers int
 
 	// Progress, if set, is called for every MiB, and at the end, with the bytes
-	// received and the server's estimate of how many there will be. The backup
-	// waits for it.
+	// read and how many there will be, one call at a time. The backup waits
+	// for it.
 	Progress func(doneBytes, totalBytes int64)
 }
 
-// abandonWait bounds how long the end of a failed backup takes.
-const abandonWait = 5 * time.Second
+// Result describes a backup that is complete.
+type Result struct {
+	ID              string
+	ManifestBLAKE3  string // hex
+	SizeBytes       int64  // of the files
+	StoredBytes     int64  // what this backup added to the repository
+	ReadBytes       int64  // of the data directory
+	PostgresVersion string // the server's, "15.18"
+	Timeline        uint32
+	Start, Stop     wal.LSN
+	// WholeReason says why everything was read; "" when only what changed was.
+	WholeReason string
+}
 
-// Take makes a backup of the server that conn leads to into store. The server
-// goes on working meanwhile.
+// Take makes a backup of the server that conn leads to into repo. The server
+// goes on working meanwhile, and must be on this machine, its data directory
+// readable by this process.
 //
-// conn is a connection in replication mode, of a role that may replicate, to
-// PostgreSQL 15 or newer with a free replication slot; nobody else uses it
-// meanwhile. The caller closes it. After an error it is closed already, so that
-// the server stops sending; a retry needs a new one. Everything may be retried:
-// a Take that fails or whose ctx ends leaves no blobs.
+// conn is a session of a superuser of PostgreSQL 15 or newer; nobody else uses
+// it meanwhile. The caller closes it. After an error it is closed already,
+// which ends the backup on the server, too; a retry needs a new one. Everything
+// may be retried: a Take that fails or whose ctx ends leaves nothing that
+// counts.
 //
-// A page whose checksum the server finds wrong is an error that says which. Of
-// a cluster with tablespaces no backup is made.
-func Take(ctx context.Context, conn *pgconn.PgConn, store *blobstore.Store, opts Options) (Result, error) {
-	result, err := take(ctx, conn, store, opts)
+// A page whose checksum is wrong is an error that says which. Of a cluster with
+// tablespaces no backup is made.
+func Take(ctx context.Context, conn *pgx.Conn, repo *repository.Repository, archive WAL, opts Options) (Result, error) {
+	t := &taking{server: &server{conn: conn}, repo: repo, archive: archive, opts: opts, progress: &progress{tell: opts.Progress}}
+	result, err := t.run(ctx)
 	if err != nil {
-		abandon(conn)
+		t.server.abandon()
 		return Result{}, fmt.Errorf("take base backup: %w", err)
 	}
 	return result, nil
 }
 
-func take(ctx context.Context, conn *pgconn.PgConn, store *blobstore.Store, opts Options) (Result, error) {
-	command, err := baseBackupCommand(opts.Label)
-	if err != nil {
-		return Result{}, err
-	}
-	version, err := serverVersion(conn)
-	if err != nil {
-		return Result{}, err
-	}
-	slot, err := reserveWAL(ctx, conn)
-	if err != nil {
-		return Result{}, err
-	}
-	rec, err := newRecording(ctx, store, &progress{tell: opts.Progress})
-	if err != nil {
-		return Result{}, err
-	}
-	result, err := rec.run(ctx, conn, command, slot)
-	if err != nil {
-		return Result{}, errors.Join(err, rec.abort())
-	}
-	result.PostgresVersion = version
-	return result, nil
+// taking is a backup being made.
+type taking struct {
+	server   *server
+	repo     *repository.Repository
+	archive  WAL
+	opts     Options
+	progress *progress
+
+	writer  *repository.Writer
+	root    *os.Root
+	base    *base
+	whole   string // why everything is read
+	started time.Time
 }
 
-// abandon ends conn, whatever the server is sending. Closing alone would leave
-// it waiting in a send until that fails.
-func abandon(conn *pgconn.PgConn) {
-	ctx, cancel := context.WithTimeout(context.Background(), abandonWait)
-	defer cancel()
-	if !conn.IsClosed() {
-		conn.CancelRequest(ctx) // only to be quicker; the close below decides
-		conn.Close(ctx)
+func (t *taking) run(ctx context.Context) (result Result, err error) {
+	if err := checkLabel(t.opts.Label); err != nil {
+		return result, err
 	}
-	<-conn.CleanupDone()
+	if t.base, err = openBase(t.repo, t.opts.Base); err != nil {
+		return result, err
+	}
+	defer t.base.close()
+	if t.writer, err = t.repo.Begin(); err != nil {
+		return result, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.writer.Abort())
+		}
+	}()
+	t.started = time.Now().UTC()
+	if err := t.server.begin(ctx, t.opts.Label); err != nil {
+		return result, err
+	}
+	if t.root, err = os.OpenRoot(t.server.dir); err != nil {
+		return result, fmt.Errorf("open data directory: %w", err)
+	}
+	defer t.root.Close()
+	return t.copy(ctx)
+}
+
+// copy reads the files, ends the backup on the server and commits it.
+func (t *taking) copy(ctx context.Context) (Result, error) {
+	system, err := t.identify()
+	if err != nil {
+		return Result{}, err
+	}
+	if err := t.archive.WaitFor(ctx, t.server.timeline, t.server.start); err != nil {
+		return Result{}, fmt.Errorf("wait for the WAL up to %v to be archived: %w", t.server.start, err)
+	}
+	if err := t.learnChanges(ctx, system); err != nil {
+		return Result{}, err
+	}
+	entries, err := listFiles(ctx, t.root)
+	if err != nil {
+		return Result{}, err
+	}
+	c := newCopying(t, entries)
+	if err := c.run(ctx); err != nil {
+		return Result{}, err
+	}
+	end, err := t.server.end(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := t.archive.WaitFor(ctx, t.server.timeline, end.at); err != nil {
+		return Result{}, fmt.Errorf("wait for the WAL up to %v to be archived: %w", end.at, err)
+	}
+	return t.commit(c, end, system)
+}
+
+// identify returns the cluster's system identifier.
+func (t *taking) identify() (uint64, error) {
+	control, err := readControl(t.root)
+	if err != nil {
+		return 0, err
+	}
+	return systemIdentifier(control), nil
+}
+
+// learnChanges finds out what changed since the base, or notes why everything
+// must be read.
+func (t *taking) learnChanges(ctx context.Context, system uint64) (err error) {
+	if t.base != nil && t.base.Backup.SystemIdentifier != system {
+		t.base.close()
+		t.base = nil
+	}
+	switch {
+	case t.base == nil:
+		t.whole = "there is no earlier backup to compare with"
+	case t.opts.Whole:
+		t.whole = "it was asked for"
+	case t.base.Backup.Timeline != t.server.timeline:
+		t.whole = "the earlier backup is of another timeline"
+	case t.repo.Damaged():
+		t.whole = "earlier backups are damaged"
+	default:
+		t.base.changes, err = t.changes(ctx)
+	}
+	if errors.Is(err, wal.ErrGap) {
+		t.whole, err = err.Error(), nil
+	}
+	return err
+}
+
+func (t *taking) changes(ctx context.Context) (Changes, error) {
+	from, err := wal.ParseLSN(t.base.Backup.StartLSN)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := t.archive.ChangedPages(ctx, t.server.timeline, from, t.server.start)
+	if err != nil {
+		return nil, fmt.Errorf("learn from the WAL what changed: %w", err)
+	}
+	return changes, nil
+}
+
+func (t *taking) commit(c *copying, end stopped, system uint64) (Result, error) {
+	m := &repository.Manifest{Entries: c.done()}
+	m.Backup = repository.Backup{
+		ID: t.opts.ID, Label: t.opts.Label, Incarnation: t.opts.Incarnation, StartedAt: t.started, CompletedAt: time.Now().UTC(),
+		PostgresVersion: t.server.version, SystemIdentifier: system,
+		Timeline: t.server.timeline, StartLSN: t.server.start.String(), StopLSN: end.at.String(),
+		WholeRead: t.whole != "", BackupLabel: end.label, TablespaceMap: end.tablespaceMap,
+	}
+	for i := range m.Entries {
+		m.Backup.SizeBytes += m.Entries[i].Size
+	}
+	digest, stored, err := t.writer.Commit(m)
+	if err != nil {
+		return Result{}, err
+	}
+	t.progress.finish()
+	return Result{
+		ID: t.opts.ID, ManifestBLAKE3: digest, SizeBytes: m.Backup.SizeBytes, StoredBytes: stored, ReadBytes: t.progress.done,
+		PostgresVersion: t.server.version, Timeline: t.server.timeline, Start: t.server.start, Stop: end.at, WholeReason: t.whole,
+	}, nil
 }

@@ -3,16 +3,19 @@ package backup
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
-	"holdfast/blobstore"
+	"holdfast/backup/repository"
+	"holdfast/backup/wal"
 )
 
 // balances is what pgbench keeps equal: one value where all is consistent.
@@ -20,159 +23,175 @@ const balances = `select count(distinct s) from (
 	select sum(abalance) s from pgbench_accounts union all select sum(tbalance) from pgbench_tellers
 	union all select sum(bbalance) from pgbench_branches union all select coalesce(sum(delta), 0) from pgbench_history) b`
 
-// TestRoundTripUnderLoad backs a server up while it works, restores, and has
-// PostgreSQL's own tools judge the result.
+// TestRoundTripUnderLoad backs a server up while it works, several times, and
+// has PostgreSQL's own tools judge what is restored, also when the backups
+// before are deleted.
 func TestRoundTripUnderLoad(t *testing.T) {
 	c := newCluster(t)
 	c.pgbench(4)
+	a := newArchive(c)
 	load := c.pgbenchCommand("-c", "4", "-j", "2", "-T", "600", "-n")
 	if err := load.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { load.Process.Kill(); load.Wait() })
+	repo, _ := openRepository(t)
+	before := ""
+	for n, opts := range []Options{{}, {}, {Whole: true}, {}} {
+		opts.ID, opts.Base, opts.Label = fmt.Sprintf("b%d", n), before, `it's a "label" \`
+		takeUnderLoad(t, c, a, repo, opts, n == 0 || n == 2)
+		before = opts.ID
+	}
+	load.Process.Kill()
+	load.Wait()
+	report, err := repo.Verify(t.Context(), nil)
+	if err != nil || report.Err() != nil || report.Backups != 4 {
+		t.Fatalf("verify: %+v, %v", report, err)
+	}
+	for n := range 4 {
+		id := fmt.Sprintf("b%d", n)
+		dir := restored(t, repo, id, a)
+		run(t, pgTool(t, "pg_verifybackup", dir)) // parses the WAL, too
+		mustRun(t, dir)
+		if err := repo.Delete(id); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := repo.Collect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
 
-	store, storeDir := openStore(t)
+func takeUnderLoad(t *testing.T, c *cluster, a *archive, repo *repository.Repository, opts Options, whole bool) {
+	t.Helper()
 	var calls, lastDone, lastTotal int64
-	result, err := Take(t.Context(), c.replication(), store, Options{Label: `it's a "label" \`, Progress: func(done, total int64) {
+	opts.Progress = func(done, total int64) {
 		if done < lastDone || done > total {
 			t.Errorf("progress went from %d to %d of %d", lastDone, done, total)
 		}
 		calls, lastDone, lastTotal = calls+1, done, total
-	}})
+	}
+	result, err := Take(t.Context(), c.connect(), repo, a, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if calls < 2 || lastDone != result.SizeBytes || lastTotal != result.SizeBytes {
-		t.Errorf("%d calls of Progress, the last with %d of %d; size is %d", calls, lastDone, lastTotal, result.SizeBytes)
+	if calls < 2 || lastDone != lastTotal || lastDone != result.ReadBytes {
+		t.Errorf("%d calls of Progress, the last with %d of %d; read were %d", calls, lastDone, lastTotal, result.ReadBytes)
 	}
-	mustBeStored(t, store, result)
-	load.Process.Kill()
-
-	dir := filepath.Join(t.TempDir(), "restored")
-	if err := Restore(t.Context(), store, result, dir, RestoreOptions{}); err != nil {
-		t.Fatal(err)
+	if whole != (result.WholeReason != "") || whole != (result.ReadBytes >= result.SizeBytes) {
+		t.Errorf("%s read %d of %d bytes, because: %q", opts.ID, result.ReadBytes, result.SizeBytes, result.WholeReason)
 	}
-	run(t, pgTool(t, "pg_verifybackup", dir)) // parses the WAL, too
+	if result.Timeline != 1 || !strings.HasPrefix(result.PostgresVersion, "1") || result.Start >= result.Stop {
+		t.Errorf("%+v", result)
+	}
+}
 
+// mustRun starts PostgreSQL on a restored directory and has everything read.
+func mustRun(t *testing.T, dir string) {
+	t.Helper()
 	r := startCluster(t, dir)
 	if got := r.query(balances); got != "1" {
 		t.Errorf("pgbench's balances have %s different sums", got)
 	}
-	if got := r.query("select count(*) from pgbench_accounts"); got != "400000" {
-		t.Errorf("%s accounts", got)
-	}
-	if got := r.query("select count(*) > 0 from pgbench_history"); got != "t" {
-		t.Error("the backup holds nothing of the load")
-	}
-	r.query("create extension amcheck")
+	r.query("create extension if not exists amcheck")
 	run(t, pgTool(t, "pg_amcheck", "-h", r.sockets, "-U", "postgres", "--heapallindexed", "postgres"))
-
-	if err := store.Remove(result.Refs()...); err != nil {
-		t.Fatal(err)
-	}
-	mustHoldNothing(t, storeDir)
+	r.stop()
+	run(t, pgTool(t, "pg_checksums", "--check", "-D", dir))
 }
 
-func mustBeStored(t *testing.T, store *blobstore.Store, result Result) {
-	t.Helper()
-	var stored int64
-	for _, ref := range result.Refs() {
-		r, err := store.Open(ref)
-		if err != nil {
-			t.Fatal(err)
-		}
-		stored += r.Size()
-		r.Close()
-	}
-	if stored != result.StoredBytes || stored >= result.SizeBytes {
-		t.Errorf("StoredBytes is %d, the blobs have %d, SizeBytes is %d", result.StoredBytes, stored, result.SizeBytes)
-	}
-	if result.Timeline != 1 || !strings.HasPrefix(result.PostgresVersion, "1") {
-		t.Errorf("timeline %d of PostgreSQL %q", result.Timeline, result.PostgresVersion)
-	}
-	if wal, err := result.walRange(); err != nil || wal.start >= wal.stop {
-		t.Errorf("WAL %v, %v", wal, err)
-	}
-}
-
-func TestTwoBackupsAtOnce(t *testing.T) {
+// TestBesideChanges backs up, by what changed, a server whose files come, go,
+// and are cut off all the while.
+func TestBesideChanges(t *testing.T) {
 	c := newCluster(t)
-	store, _ := openStore(t)
-	results := make([]Result, 2)
-	var wg sync.WaitGroup
-	for i := range results {
-		conn := c.replication()
-		wg.Go(func() {
-			var err error
-			if results[i], err = Take(t.Context(), conn, store, Options{Label: "one of two"}); err != nil {
-				t.Error(err)
+	c.pgbench(1)
+	a := newArchive(c)
+	c.query("create table kept as select n, repeat(md5(n::text), 4) as text from generate_series(1, 60000) n")
+	c.query("create unlogged table unlogged as select generate_series(1, 1000) n")
+	const sum = "select count(*) || ' ' || sum(hashtext(text)) from kept"
+	want := c.query(sum)
+	ctx, cancel := context.WithCancel(t.Context())
+	var load sync.WaitGroup
+	load.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			for _, sql := range []string{
+				"create table if not exists cut (n int, text text)",
+				"insert into cut select n, repeat('x', 500) from generate_series(1, 5000) n",
+				"truncate cut", "drop table cut", "vacuum full kept",
+				fmt.Sprintf("create database d%d strategy %s", n, []string{"wal_log", "file_copy"}[n%2]),
+				fmt.Sprintf("drop database if exists d%d", max(0, n-2)),
+			} {
+				c.query(sql)
 			}
-		})
-	}
-	wg.Wait()
-	if t.Failed() {
-		return
-	}
-	for _, result := range results {
-		if err := Restore(t.Context(), store, result, filepath.Join(t.TempDir(), "r"), RestoreOptions{}); err != nil {
-			t.Error(err)
 		}
-	}
-}
-
-// TestConnectionIsReusable takes two backups over one connection.
-func TestConnectionIsReusable(t *testing.T) {
-	c := newCluster(t)
-	store, _ := openStore(t)
-	conn := c.replication()
-	for range 2 {
-		if _, err := Take(t.Context(), conn, store, Options{}); err != nil {
+	})
+	repo, _ := openRepository(t)
+	for n := range 4 {
+		opts := Options{ID: fmt.Sprintf("b%d", n), Rate: 60 << 20}
+		if n > 0 {
+			opts.Base = fmt.Sprintf("b%d", n-1)
+		}
+		if _, err := Take(t.Context(), c.connect(), repo, a, opts); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := c.query("select count(*) from pg_replication_slots"); got != "0" {
-		t.Errorf("%s slots are left while the connection lives", got)
+	cancel()
+	load.Wait()
+	for n := range 4 {
+		dir := restored(t, repo, fmt.Sprintf("b%d", n), a)
+		run(t, pgTool(t, "pg_verifybackup", dir))
+		mustRun(t, dir)
+		r := startCluster(t, dir)
+		if got := r.query(sum); got != want {
+			t.Errorf("kept holds %s, want %s", got, want)
+		}
+		if got := r.query("select count(*) from unlogged"); got != "0" {
+			t.Errorf("the unlogged table has %s rows after a restore", got)
+		}
+		r.stop()
 	}
 }
 
-// TestWALIsKept makes the server want to recycle the WAL that the backup under
-// way needs.
-func TestWALIsKept(t *testing.T) {
+// TestWholeReasons has no way of knowing what changed.
+func TestWholeReasons(t *testing.T) {
 	c := newCluster(t)
-	c.pgbench(2)
-	store, _ := openStore(t)
-	var once sync.Once
-	result, err := Take(t.Context(), c.replication(), store, Options{Progress: func(int64, int64) {
-		once.Do(func() {
-			for range 8 {
-				c.query("select pg_logical_emit_message(true, 'x', repeat('x', 9000000)), pg_switch_wal()")
-				c.query("checkpoint")
-			}
-		})
-	}})
-	if err != nil {
-		t.Fatal(err)
+	a := newArchive(c)
+	repo, _ := openRepository(t)
+	take := func(opts Options, want string) {
+		t.Helper()
+		result, err := Take(t.Context(), c.connect(), repo, a, opts)
+		if err != nil || !strings.Contains(result.WholeReason, want) {
+			t.Errorf("%+v, %v; want %q", result, err, want)
+		}
 	}
-	dir := filepath.Join(t.TempDir(), "r")
-	if err := Restore(t.Context(), store, result, dir, RestoreOptions{}); err != nil {
-		t.Fatal(err)
+	take(Options{ID: "b1", Base: "nobody"}, "no earlier backup")
+	take(Options{ID: "b2", Base: "b1", Whole: true}, "asked for")
+	a.gap = fmt.Errorf("from here to there: %w", wal.ErrGap)
+	take(Options{ID: "b3", Base: "b2"}, "from here to there")
+	a.gap = nil
+	other := newCluster(t)
+	if result, err := Take(t.Context(), other.connect(), repo, newArchive(other), Options{ID: "b4", Base: "b3"}); err != nil {
+		t.Error(err)
+	} else if other.query("select system_identifier from pg_control_system()") != c.query("select system_identifier from pg_control_system()") && result.WholeReason == "" {
+		t.Error("another cluster's backup was taken for an earlier one")
 	}
-	if got := startCluster(t, dir).query(balances); got != "1" {
-		t.Errorf("%s different sums", got)
+	a.gap = errors.New("the archive is out of order")
+	if _, err := Take(t.Context(), c.connect(), repo, a, Options{ID: "b5", Base: "b3"}); !errors.Is(err, a.gap) {
+		t.Errorf("error %v", err)
 	}
 }
 
 func TestCancel(t *testing.T) {
 	c := newCluster(t)
 	c.pgbench(4)
+	a := newArchive(c)
 	leaks := goleak.IgnoreCurrent()
 	for name, after := range map[string]int64{"first byte": 1, "middle": 30 << 20} {
 		t.Run(name, func(t *testing.T) {
-			store, storeDir := openStore(t)
+			repo, dir := openRepository(t)
 			ctx, cancel := context.WithCancelCause(t.Context())
 			enough := errors.New("changed my mind")
-			conn := c.replication()
-			_, err := Take(ctx, conn, store, Options{Progress: func(done, _ int64) {
+			conn := c.connect()
+			_, err := Take(ctx, conn, repo, a, Options{ID: "b", Progress: func(done, _ int64) {
 				if done >= after {
 					cancel(enough)
 				}
@@ -183,71 +202,79 @@ func TestCancel(t *testing.T) {
 			if !conn.IsClosed() {
 				t.Error("the connection is still open")
 			}
-			mustHoldNothing(t, storeDir)
-			c.idle()
+			mustHoldNothing(t, dir)
 		})
 	}
 	goleak.VerifyNone(t, leaks)
 }
 
-func TestCancelBefore(t *testing.T) {
+// TestWALIsNotArchived ends a backup whose WAL never comes.
+func TestWALIsNotArchived(t *testing.T) {
 	c := newCluster(t)
-	store, storeDir := openStore(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := Take(ctx, c.replication(), store, Options{}); !errors.Is(err, context.Canceled) {
+	repo, dir := openRepository(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := Take(ctx, c.connect(), repo, never{}, Options{ID: "b"}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
-	mustHoldNothing(t, storeDir)
-	c.idle()
+	mustHoldNothing(t, dir)
+}
+
+// never is an archive that nothing comes to.
+type never struct{ *archive }
+
+func (never) WaitFor(ctx context.Context, _ uint32, _ wal.LSN) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestConnectionIsLost ends the session that holds the backup open.
+func TestConnectionIsLost(t *testing.T) {
+	c := newCluster(t)
+	c.pgbench(2)
+	a := newArchive(c)
+	repo, dir := openRepository(t)
+	conn := c.connect()
+	var once sync.Once
+	_, err := Take(t.Context(), conn, repo, a, Options{ID: "b", Progress: func(int64, int64) {
+		once.Do(func() { c.query(fmt.Sprintf("select pg_terminate_backend(%d)", conn.PgConn().PID())) })
+	}})
+	if err == nil {
+		t.Fatal("a backup succeeded without the session that began it")
+	}
+	mustHoldNothing(t, dir)
 }
 
 func TestServerKilled(t *testing.T) {
 	c := newCluster(t)
 	c.pgbench(2)
-	store, storeDir := openStore(t)
-	conn := c.replication()
-	walsender := int(conn.PID())
+	a := newArchive(c)
+	repo, dir := openRepository(t)
+	conn := c.connect()
+	backend := int(conn.PgConn().PID())
 	var once sync.Once
-	_, err := Take(t.Context(), conn, store, Options{Progress: func(int64, int64) {
+	_, err := Take(t.Context(), conn, repo, a, Options{ID: "b", Progress: func(int64, int64) {
 		once.Do(func() {
 			c.crash()
-			// It would notice only when it has nothing to send.
-			if err := syscall.Kill(walsender, syscall.SIGKILL); err != nil {
-				t.Error(err)
-			}
+			_ = syscall.Kill(backend, syscall.SIGKILL)
 		})
 	}})
 	if err == nil {
 		t.Fatal("a backup of a killed server succeeded")
 	}
-	t.Log(err)
-	mustHoldNothing(t, storeDir)
-}
-
-// TestStoreFails closes the store in the middle, which Commit then finds.
-func TestStoreFails(t *testing.T) {
-	c := newCluster(t)
-	store, storeDir := openStore(t)
-	_, err := Take(t.Context(), c.replication(), store, Options{Progress: func(int64, int64) { store.Close() }})
-	if !errors.Is(err, blobstore.ErrClosed) {
-		t.Errorf("error %v", err)
-	}
-	mustHoldNothing(t, storeDir)
-	c.idle()
+	mustHoldNothing(t, dir)
 }
 
 func TestTablespaceIsRefused(t *testing.T) {
 	c := newCluster(t)
 	place := t.TempDir()
 	c.query("create tablespace elsewhere location '" + place + "'")
-	store, storeDir := openStore(t)
-	_, err := Take(t.Context(), c.replication(), store, Options{})
+	repo, dir := openRepository(t)
+	_, err := Take(t.Context(), c.connect(), repo, newArchive(c), Options{ID: "b"})
 	if err == nil || !strings.Contains(err.Error(), "tablespace at "+place) {
 		t.Errorf("error %v", err)
 	}
-	mustHoldNothing(t, storeDir)
-	c.idle()
+	mustHoldNothing(t, dir)
 }
 
 // TestDamagedPage flips a byte in a table's file.
@@ -257,18 +284,17 @@ func TestDamagedPage(t *testing.T) {
 	c.query("checkpoint")
 	name := c.query("select pg_relation_filepath('t')")
 	c.stop()
-	flip(t, filepath.Join(c.dir, name), 8192+5000)
+	flip(t, filepath.Join(c.dir, name), 2*8192+5000)
 	c.start()
-	store, storeDir := openStore(t)
-	_, err := Take(t.Context(), c.replication(), store, Options{})
-	if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "checksum") {
+	repo, dir := openRepository(t)
+	_, err := Take(t.Context(), c.connect(), repo, newArchive(c), Options{ID: "b"})
+	if err == nil || !strings.Contains(err.Error(), name+" block 2") || !strings.Contains(err.Error(), "checksum") {
 		t.Errorf("error %v, want one that names %s", err, name)
 	}
-	t.Log(err)
-	mustHoldNothing(t, storeDir)
+	mustHoldNothing(t, dir)
 }
 
-// flip changes one byte of a file; negative positions count from the end.
+// flip changes one bit of a file.
 func flip(t testing.TB, path string, position int64) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -276,13 +302,6 @@ func flip(t testing.TB, path string, position int64) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if position < 0 {
-		info, err := f.Stat()
-		if err != nil {
-			t.Fatal(err)
-		}
-		position += info.Size()
-	}
 	b := make([]byte, 1)
 	if _, err := f.ReadAt(b, position); err != nil {
 		t.Fatal(err)
@@ -293,19 +312,25 @@ func flip(t testing.TB, path string, position int64) {
 	}
 }
 
-func TestNotReplication(t *testing.T) {
+// TestRate has a bound under which the backup cannot be faster.
+func TestRate(t *testing.T) {
 	c := newCluster(t)
-	store, storeDir := openStore(t)
-	conn := c.ordinary()
-	if _, err := Take(t.Context(), conn, store, Options{}); err == nil {
-		t.Error("a backup over an ordinary connection succeeded")
+	repo, _ := openRepository(t)
+	begin := time.Now()
+	const rate = 20 << 20
+	result, err := Take(t.Context(), c.connect(), repo, newArchive(c), Options{ID: "b", Rate: rate})
+	if err != nil {
+		t.Fatal(err)
 	}
-	mustHoldNothing(t, storeDir)
+	// A tenth of a second's worth may come at once.
+	if least := time.Duration(float64(result.ReadBytes-rate/10) / rate * float64(time.Second)); time.Since(begin) < least {
+		t.Errorf("%d bytes were read in %v", result.ReadBytes, time.Since(begin))
+	}
 }
 
 func TestLabel(t *testing.T) {
 	for _, label := range []string{"a\nb", "a\x00b", "\xff", strings.Repeat("x", maxLabel+1)} {
-		if _, err := baseBackupCommand(label); err == nil {
+		if checkLabel(label) == nil {
 			t.Errorf("label %.20q was taken", label)
 		}
 	}

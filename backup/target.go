@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,23 +9,15 @@ import (
 	"path/filepath"
 )
 
-const (
-	// controlFile is the file without which PostgreSQL does not start. It is
-	// published last, so it says that the directory is complete.
-	controlFile    = "global/pg_control"
-	controlNewFile = "global/pg_control.holdfast-restore"
-
-	// maxControl is far more than pg_control has (8 KiB); it waits in memory.
-	maxControl = 1 << 20
-)
+// controlNewFile is what pg_control is called until everything else is synced.
+const controlNewFile = "global/pg_control.holdfast-restore"
 
 // target is a data directory being made. Everything goes through root, which
 // no name can leave.
 type target struct {
-	dir     string
-	made    bool // by us
-	root    *os.Root
-	control []byte // nil until it came
+	dir  string
+	made bool // by us
+	root *os.Root
 }
 
 // openTarget takes dir, which must be empty or absent.
@@ -83,41 +74,25 @@ func (t *target) create(name string) (*os.File, error) {
 	return f, nil
 }
 
-// write makes a file, or keeps it for finish if it is pg_control.
-func (t *target) write(name string, content io.Reader, buf []byte) (fileSum, error) {
-	if name == controlFile {
-		return t.keepControl(content, buf)
-	}
+// write makes a small file.
+func (t *target) write(name string, content []byte) error {
 	f, err := t.create(name)
 	if err != nil {
-		return fileSum{}, err
+		return err
 	}
-	got, err := sum(f, content, buf)
+	_, err = f.Write(content)
 	if err := errors.Join(err, f.Close()); err != nil {
-		return fileSum{}, fmt.Errorf("write %s: %w", name, err)
+		return fmt.Errorf("write %s: %w", name, err)
 	}
-	return got, nil
+	return nil
 }
 
-func (t *target) keepControl(content io.Reader, buf []byte) (fileSum, error) {
-	var kept bytes.Buffer
-	got, err := sum(&kept, io.LimitReader(content, maxControl), buf)
-	if err != nil {
-		return fileSum{}, fmt.Errorf("read %s from archive: %w", controlFile, err)
-	}
-	t.control = kept.Bytes()
-	return got, nil
-}
-
-// finish makes everything durable, and only then complete.
-func (t *target) finish() error {
-	if t.control == nil {
-		return fmt.Errorf("archive holds no %s", controlFile)
-	}
+// finish makes everything durable, and only then complete, by control.
+func (t *target) finish(control []byte) error {
 	if err := syncTree(t.dir); err != nil {
 		return fmt.Errorf("sync data directory: %w", err)
 	}
-	if err := t.publishControl(); err != nil {
+	if err := t.publishControl(control); err != nil {
 		return err
 	}
 	if err := syncPath(filepath.Dir(t.dir)); err != nil {
@@ -126,12 +101,12 @@ func (t *target) finish() error {
 	return nil
 }
 
-func (t *target) publishControl() error {
+func (t *target) publishControl(control []byte) error {
 	f, err := t.create(controlNewFile)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(t.control)
+	_, err = f.Write(control)
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", controlFile, err)
 	}

@@ -147,9 +147,21 @@ func TestKillDuringBackup(t *testing.T) {
 				completed++
 			}
 		}
-		eventually(t, "the end of leftover files", func() bool { return m.blobs() == 2*completed })
+		if kept := m.manifests(db.ID); kept != completed {
+			t.Errorf("killed after %s: %d backups are completed, %d are kept", delay, completed, kept)
+		}
 	}
 	m.backup(db.ID)
+}
+
+// manifests counts the backups of a database that exist.
+func (m *machine) manifests(database string) int {
+	m.t.Helper()
+	names, err := filepath.Glob(filepath.Join(m.dataDir, "backups", database, "repository", "manifests", "*"))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return len(names)
 }
 
 // blobs counts the files of the blob store.

@@ -25,7 +25,7 @@ func (a *appliance) abandon(t testing.TB) {
 	a.spares.Close()
 	a.instances.Detach()
 	a.audits.close()
-	if err := errors.Join(a.blobs.Close(), a.meta.Close()); err != nil {
+	if err := errors.Join(a.repositories.closeAll(), a.blobs.Close(), a.meta.Close()); err != nil {
 		t.Fatalf("abandon: %v", err)
 	}
 }
@@ -171,6 +171,13 @@ func (a *appliance) checkTidy(t testing.TB) {
 	}
 	same(t, "postmasters", a.postmasters(t), running)
 	same(t, "data directories", below(t, filepath.Join(a.cfg.DataDir, "instances"), 2), directories)
+	var backups []string
+	for _, db := range append(kept, trashed...) {
+		if _, err := os.Lstat(a.backupDirectory(db.ID)); err == nil {
+			backups = append(backups, a.backupDirectory(db.ID))
+		}
+	}
+	same(t, "backups", below(t, filepath.Join(a.cfg.DataDir, "backups"), 1), backups)
 	a.checkSockets(t, kept)
 	within(t, time.Minute, "a full pool of spares", func() bool { return a.spares.Ready() >= a.cfg.Spares })
 	for _, path := range below(t, filepath.Join(a.cfg.DataDir, "spares"), 1) {

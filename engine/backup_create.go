@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -60,7 +59,7 @@ func (e *Engine) recordBackup(call *model.Call, db model.Database, t model.Backu
 	}
 	b := model.Backup{
 		ID: e.newID(model.ResourceBackup), Organization: db.Organization, Database: db.ID,
-		Type: t, Status: model.BackupPending, Version: db.Version, StartedAt: e.clock(),
+		Type: t, Status: model.BackupPending, Version: db.Version, Generation: db.Generation, StartedAt: e.clock(),
 	}
 	op := e.newOperation(db, model.OperationBackup, "copying")
 	op.Backup = b.ID
@@ -94,7 +93,11 @@ func (e *Engine) runBackup(ctx context.Context, db model.Database, b model.Backu
 	}
 	if err != nil {
 		e.log.Error("backup failed", "database", db.ID, "backup", b.ID, "error", err)
+		if err := e.dropStored(db.ID, b.ID); err != nil {
+			e.log.Error("remove what a failed backup left", "database", db.ID, "backup", b.ID, "error", err)
+		}
 	}
+	e.collectBackups(ctx, db.ID)
 	if recordErr := e.endBackup(b, op, result, err); recordErr != nil {
 		e.log.Error("record the end of a backup", "backup", b.ID, "error", recordErr)
 	}
@@ -111,18 +114,44 @@ func (e *Engine) takeBackup(
 	if err := e.updateBackup(b.ID, func(b *model.Backup) { b.Status = model.BackupRunning }); err != nil {
 		return backup.Result{}, err
 	}
-	conn, err := e.instances.ConnectReplication(ctx, db.ID)
+	repo, err := e.repository(db.ID)
+	if err != nil {
+		return backup.Result{}, err
+	}
+	wal, err := e.keepWAL(ctx, db, b.ID)
+	if err != nil {
+		return backup.Result{}, err
+	}
+	defer wal.close(ctx)
+	conn, err := e.instances.Connect(ctx, db.ID, maintenance)
 	if err != nil {
 		return backup.Result{}, fmt.Errorf("connect for backup: %w", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	return backup.Take(ctx, conn, e.blobs, backup.Options{
-		Label: b.ID,
+	latest, err := e.latestBackup(db.ID)
+	if err != nil {
+		return backup.Result{}, err
+	}
+	return backup.Take(ctx, conn, repo, wal, backup.Options{
+		ID: b.ID, Label: b.ID, Base: latest, Incarnation: db.Generation,
 		Progress: func(done, total int64) {
 			e.done.set(b.ID, done, total)
 			e.done.set(op.ID, done, total)
 		},
 	})
+}
+
+// latestBackup returns the id of the database's newest completed backup, ""
+// when there is none.
+func (e *Engine) latestBackup(database string) (id string, err error) {
+	err = e.meta.View(func(tx *meta.Tx) error {
+		newest, err := newestCompleted(tx, database)
+		if newest != nil {
+			id = newest.ID
+		}
+		return err
+	})
+	return id, err
 }
 
 func (e *Engine) updateBackup(id string, change func(*model.Backup)) error {
@@ -135,12 +164,8 @@ func (e *Engine) updateBackup(id string, change func(*model.Backup)) error {
 	})
 }
 
-// endBackup commits the end of a backup: its figures and blobs, or its error.
+// endBackup commits the end of a backup: its figures, or its error.
 func (e *Engine) endBackup(b model.Backup, op model.DatabaseOperation, result backup.Result, cause error) error {
-	source, err := json.Marshal(result)
-	if err != nil {
-		return fmt.Errorf("encode backup: %w", err)
-	}
 	now := e.clock()
 	record := func(tx *meta.Tx) error {
 		_, err := tx.Backups().Update(b.ID, func(b *model.Backup) error {
@@ -150,8 +175,8 @@ func (e *Engine) endBackup(b model.Backup, op model.DatabaseOperation, result ba
 				return nil
 			}
 			b.Status, b.Progress = model.BackupCompleted, 100
-			b.Source, b.Version, b.Timeline = source, result.PostgresVersion, result.Timeline
-			b.StartLSN, b.StopLSN = result.StartLSN, result.StopLSN
+			b.Version, b.Timeline = result.PostgresVersion, int(result.Timeline)
+			b.StartLSN, b.StopLSN = result.Start.String(), result.Stop.String()
 			b.SizeBytes, b.StoredBytes = result.SizeBytes, result.StoredBytes
 			b.ManifestBLAKE3 = result.ManifestBLAKE3
 			return nil
@@ -160,11 +185,6 @@ func (e *Engine) endBackup(b model.Backup, op model.DatabaseOperation, result ba
 			return err
 		}
 		if cause == nil {
-			for _, ref := range result.Refs() {
-				if err := tx.ClaimBlob(string(ref)); err != nil {
-					return err
-				}
-			}
 			if err := e.requestExport(tx, b); err != nil {
 				return err
 			}

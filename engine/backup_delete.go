@@ -1,15 +1,15 @@
 package engine
 
 import (
-	"encoding/json"
 	"fmt"
+	"os"
 
-	"holdfast/backup"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
 
-// BackupDelete removes a backup that is not being made or restored.
+// BackupDelete removes a backup that is not being made or restored. When the
+// appliance dies in the middle the next start carries on.
 func (e *Engine) BackupDelete(call *model.Call, database, id string) error {
 	if _, err := e.BackupGet(call, database, id); err != nil {
 		return err
@@ -19,7 +19,19 @@ func (e *Engine) BackupDelete(call *model.Call, database, id string) error {
 		return err
 	}
 	defer release()
-	err = e.change(call, func(tx *meta.Tx) error {
+	if err := e.condemnBackup(call, database, id); err != nil {
+		return err
+	}
+	if err := e.dropBackup(database, id); err != nil {
+		return err
+	}
+	e.collectBackups(e.ctx, database)
+	return nil
+}
+
+// condemnBackup commits that a backup is to be removed.
+func (e *Engine) condemnBackup(call *model.Call, database, id string) error {
+	return e.change(call, func(tx *meta.Tx) error {
 		b, err := backupOf(tx, database, id)
 		if err != nil {
 			return err
@@ -27,35 +39,36 @@ func (e *Engine) BackupDelete(call *model.Call, database, id string) error {
 		if b.Pin != nil {
 			return errPinned
 		}
-		return dropBackup(tx, b)
+		_, err = tx.Backups().Update(id, func(b *model.Backup) error {
+			b.Condemned = true
+			return nil
+		})
+		return err
 	})
+}
+
+var errPinned = model.Errorf(model.CodeConflict, "this backup is pinned; unpin it first")
+
+// dropBackup removes a condemned backup from the repository, if it is there,
+// and then its record. What only it needed is garbage then.
+func (e *Engine) dropBackup(database, id string) error {
+	if err := e.dropStored(database, id); err != nil {
+		return err
+	}
+	return e.meta.Update(func(tx *meta.Tx) error { return tx.Backups().Delete(id) })
+}
+
+// dropStored removes a backup from the repository, if it is there.
+func (e *Engine) dropStored(database, id string) error {
+	repo, err := e.repository(database)
 	if err != nil {
 		return err
 	}
-	return e.removeDiscarded()
-}
-
-// dropBackup removes a backup's record and discards its blobs.
-func dropBackup(tx *meta.Tx, b model.Backup) error {
-	if b.Status == model.BackupCompleted {
-		source, err := backupSource(b)
-		if err != nil {
-			return err
-		}
-		for _, ref := range source.Refs() {
-			if err := tx.DiscardBlob(string(ref)); err != nil {
-				return err
-			}
-		}
+	if err := repo.Delete(id); err != nil {
+		return err
 	}
-	return tx.Backups().Delete(b.ID)
-}
-
-// backupSource returns what package backup knows of a completed backup.
-func backupSource(b model.Backup) (backup.Result, error) {
-	var source backup.Result
-	if err := json.Unmarshal(b.Source, &source); err != nil {
-		return source, fmt.Errorf("decode backup %s: %w", b.ID, err)
+	if err := os.RemoveAll(e.walDirectory(database, id)); err != nil {
+		return fmt.Errorf("remove WAL of a backup: %w", err)
 	}
-	return source, nil
+	return nil
 }

@@ -46,28 +46,21 @@ func (e *Engine) expireBackups(db model.Database) error {
 	for _, b := range expired {
 		err = errors.Join(err, e.expireBackup(db, b))
 	}
-	return errors.Join(err, e.removeDiscarded())
+	e.collectBackups(e.ctx, db.ID)
+	return err
 }
 
 func (e *Engine) expireBackup(db model.Database, b model.Backup) error {
 	call := e.system(model.ActionBackupExpire, db.Organization, model.Resource{Type: model.ResourceBackup, ID: b.ID, Name: db.Name})
-	err := e.change(call, func(tx *meta.Tx) error {
-		now, err := tx.Backups().Get(b.ID)
-		if err != nil {
-			return err
-		}
-		if now.Pin != nil {
-			return errPinned
-		}
-		return dropBackup(tx, now)
-	})
+	err := e.condemnBackup(call, db.ID, b.ID)
 	if errors.Is(err, errPinned) { // since it was looked at
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return e.dropBackup(db.ID, b.ID)
 }
-
-var errPinned = model.Errorf(model.CodeConflict, "this backup is pinned; unpin it first")
 
 func (e *Engine) expiredBackups(database string) (expired []model.Backup, err error) {
 	err = e.meta.View(func(tx *meta.Tx) error {

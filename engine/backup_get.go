@@ -48,7 +48,7 @@ func (e *Engine) BackupGet(call *model.Call, database, id string) (model.Backup,
 // backupOf returns the backup with id if it is one of the database's.
 func backupOf(tx *meta.Tx, database, id string) (model.Backup, error) {
 	b, err := tx.Backups().Get(id)
-	if errors.Is(err, meta.ErrNotFound) || err == nil && b.Database != database {
+	if errors.Is(err, meta.ErrNotFound) || err == nil && (b.Database != database || b.Condemned) {
 		return model.Backup{}, model.Errorf(model.CodeNotFound, "no backup %q of this database", id)
 	}
 	return b, err

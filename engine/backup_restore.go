@@ -101,13 +101,26 @@ func (e *Engine) runSwitch(ctx context.Context, db model.Database, op model.Data
 }
 
 func (e *Engine) unpackBackup(ctx context.Context, b model.Backup, op model.DatabaseOperation) error {
-	source, err := backupSource(b)
+	repo, err := e.repository(op.Database)
 	if err != nil {
 		return err
 	}
-	return backup.Restore(ctx, e.blobs, source, e.dataDirectory(op.Database, op.Generation), backup.RestoreOptions{
+	source, err := repo.Snapshot(b.ID)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	if source.Digest != b.ManifestBLAKE3 {
+		return fmt.Errorf("the manifest of backup %s is another than when it was made: its BLAKE3 is %s, and was %s", b.ID, source.Digest, b.ManifestBLAKE3)
+	}
+	dir := e.dataDirectory(op.Database, op.Generation)
+	err = backup.Restore(ctx, source, dir, backup.RestoreOptions{
 		Progress: func(done, total int64) { e.done.set(op.ID, done, total) },
 	})
+	if err != nil {
+		return err
+	}
+	return e.layWAL(op.Database, b.ID, dir)
 }
 
 // prepareGeneration brings the new data directory to consistency on a private

@@ -76,6 +76,9 @@ func (e *Engine) purge(db model.Database) error {
 	if err := os.RemoveAll(e.databaseDirectory(db.ID)); err != nil {
 		return fmt.Errorf("remove database directory: %w", err)
 	}
+	if err := e.removeBackups(db.ID); err != nil {
+		return err
+	}
 	if err := e.meta.Update(func(tx *meta.Tx) error { return purgeRecords(tx, db.ID) }); err != nil {
 		return err
 	}
@@ -103,7 +106,7 @@ func purgeRecords(tx *meta.Tx, database string) error {
 		return err
 	}
 	for _, b := range backups {
-		if err := dropBackup(tx, b); err != nil {
+		if err := tx.Backups().Delete(b.ID); err != nil {
 			return err
 		}
 	}

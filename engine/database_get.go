@@ -159,7 +159,7 @@ func newestCompleted(tx *meta.Tx, database string) (*model.Backup, error) {
 			return nil, err
 		}
 		for _, b := range backups {
-			if b.Status == model.BackupCompleted {
+			if b.Status == model.BackupCompleted && !b.Condemned {
 				return &b, nil
 			}
 			after = b.ID

@@ -35,6 +35,8 @@ type Engine struct {
 	cancels *cancels
 	exports *exporter
 
+	repositories *repositories
+
 	// What follows is there once Start has returned.
 	binaries  postgres.Binaries // for new databases
 	majors    *majors
@@ -99,6 +101,8 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 		cancels: newCancels(),
 		exports: newExporter(),
 		states:  newInstanceStates(),
+
+		repositories: newRepositories(),
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.audits = startAuditQueue(e)
@@ -109,7 +113,7 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 // every database. It returns once the appliance can serve; databases that are
 // slow to start come up behind it.
 func (e *Engine) Start(ctx context.Context) error {
-	for _, name := range []string{"tls", "instances", "spares", "postgres"} {
+	for _, name := range []string{"tls", "instances", "backups", "spares", "postgres"} {
 		if err := os.MkdirAll(filepath.Join(e.cfg.DataDir, name), 0o700); err != nil {
 			return fmt.Errorf("make directory: %w", err)
 		}
@@ -194,7 +198,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		errs = append(errs, e.instances.Close(ctx))
 	}
 	e.audits.close()
-	errs = append(errs, e.blobs.Close(), e.meta.Close())
+	errs = append(errs, e.repositories.closeAll(), e.blobs.Close(), e.meta.Close())
 	return errors.Join(errs...)
 }
 

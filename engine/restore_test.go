@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"holdfast/blobstore"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -100,11 +99,7 @@ func TestFailingRestore(t *testing.T) {
 	run(t, c, "create table t as select generate_series(1, 100000) n")
 	b := a.backUp(t, db.ID)
 	run(t, c, "delete from t where n > 7")
-	source, err := backupSource(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	flipByte(t, a.blobFile(t, source.Archive))
+	flipByte(t, a.packOf(t, db.ID))
 	session, pid := connect(t, c), a.pid(t, db.ID)
 	op, err := a.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
 	if err != nil {
@@ -219,7 +214,7 @@ func TestDeleteDuringBackup(t *testing.T) {
 		t.Errorf("the backup: %+v", ended)
 	}
 	a.checkTidy(t)
-	if files := a.blobFiles(t); len(files) > 0 {
+	if files := a.backupFiles(t, db.ID); len(files) > 0 {
 		t.Errorf("left of the backup: %v", files)
 	}
 }
@@ -237,35 +232,35 @@ func (a *appliance) backups(t testing.TB, database string) []model.Backup {
 	return all
 }
 
-// blobFiles lists the files of the blob store.
-func (a *appliance) blobFiles(t testing.TB) []string {
+// backupFiles lists the files of a database's backups.
+func (a *appliance) backupFiles(t testing.TB, database string) []string {
 	t.Helper()
 	var files []string
-	err := a.blobs.Walk(func(ref blobstore.Ref, _ int64, _ time.Time) error {
-		files = append(files, string(ref))
-		return nil
+	err := filepath.WalkDir(a.backupDirectory(database), func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			files = append(files, path)
+		}
+		return err
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
 	return files
 }
 
-// blobFile finds the file of a blob, whose name ends in the reference's last
-// part.
-func (a *appliance) blobFile(t testing.TB, ref blobstore.Ref) string {
+// packOf finds the largest pack of a database's backups.
+func (a *appliance) packOf(t testing.TB, database string) (pack string) {
 	t.Helper()
-	var path string
-	err := filepath.WalkDir(filepath.Join(a.cfg.DataDir, "blobs"), func(p string, d os.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() && strings.HasSuffix(string(ref), d.Name()) {
-			path = p
+	largest := int64(0)
+	for _, path := range a.backupFiles(t, database) {
+		if info, err := os.Stat(path); err == nil && strings.HasSuffix(path, ".pack") && info.Size() > largest {
+			pack, largest = path, info.Size()
 		}
-		return err
-	})
-	if err != nil || path == "" {
-		t.Fatalf("the file of blob %s: %v", ref, err)
 	}
-	return path
+	if pack == "" {
+		t.Fatal("the backup has no pack")
+	}
+	return pack
 }
 
 // flipByte damages the middle of a file by one bit.

@@ -22,6 +22,9 @@ func (e *Engine) settle() error {
 			return fmt.Errorf("settle database %s: %w", db.ID, err)
 		}
 	}
+	if err := e.settleRepositories(); err != nil {
+		return err
+	}
 	if err := e.settleBackups(); err != nil {
 		return err
 	}
@@ -89,8 +92,8 @@ func (e *Engine) rollBackOperation(ctx context.Context, db model.Database) error
 	return err
 }
 
-// settleBackups marks as failed what was not completed. The blobs of an
-// unfinished backup have no row and are removed like all such.
+// settleBackups marks as failed what was not completed; settleRepositories
+// then removes what is left of it.
 func (e *Engine) settleBackups() error {
 	return e.meta.Update(func(tx *meta.Tx) error {
 		var unfinished []string

@@ -1,9 +1,6 @@
 package model
 
-import (
-	"encoding/json"
-	"time"
-)
+import "time"
 
 // BackupType says why a backup was made.
 type BackupType string
@@ -35,18 +32,19 @@ type Backup struct {
 	Status       BackupStatus `json:"status"`
 	Progress     int          `json:"progress"` // percent
 	Error        string       `json:"error"`
-	Version      string       `json:"version"` // of the server
+	Version      string       `json:"version"`    // of the server
+	Generation   int          `json:"generation"` // of the data directory it was made of
 	Timeline     int          `json:"timeline"`
 	StartLSN     string       `json:"start_lsn"`
 	StopLSN      string       `json:"stop_lsn"`
 	SizeBytes    int64        `json:"size_bytes"`
-	StoredBytes  int64        `json:"stored_bytes"`
+	StoredBytes  int64        `json:"stored_bytes"` // what this backup added to those before
 	// ManifestBLAKE3 is the hash of the backup's manifest, in hex.
-	ManifestBLAKE3 string `json:"manifest_blake3"`
-	// Source is what package backup needs to restore, in its own form.
-	Source      json.RawMessage `json:"source"`
-	StartedAt   time.Time       `json:"started_at"`
-	CompletedAt *time.Time      `json:"completed_at"`
+	ManifestBLAKE3 string     `json:"manifest_blake3"`
+	StartedAt      time.Time  `json:"started_at"`
+	CompletedAt    *time.Time `json:"completed_at"`
+	// Condemned says that the backup is being removed.
+	Condemned bool `json:"condemned"`
 	// Pin keeps the backup from expiring and from being deleted.
 	Pin *Pin `json:"pin"`
 	// ExpiresAt is when the backup may be removed, nil for never. It is not

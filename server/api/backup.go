@@ -17,7 +17,7 @@ type Backup struct {
 	PinnedAt        *time.Time         `json:"pinned_at"`
 	PinReason       *string            `json:"pin_reason"`
 	SizeBytes       *int64             `json:"size_bytes" doc:"Of the database's files; null until completed."`
-	StoredBytes     *int64             `json:"stored_bytes" doc:"What the backup takes; null until completed."`
+	StoredBytes     *int64             `json:"stored_bytes" doc:"What the backup added to those before it, compressed; null until completed."`
 	Compression     string             `json:"compression"`
 	ManifestBLAKE3  *string            `json:"manifest_blake3"`
 	PostgresVersion *string            `json:"postgres_version"`

@@ -1,0 +1,57 @@
+package backup
+
+import (
+	"errors"
+
+	"holdfast/backup/repository"
+)
+
+// base is the backup before, that a new one is compared with.
+type base struct {
+	*repository.Snapshot
+	files   map[string]*repository.Entry
+	changes Changes // nil: unknown
+}
+
+// openBase opens the backup with that id, if there is one.
+func openBase(repo *repository.Repository, id string) (*base, error) {
+	if id == "" {
+		return nil, nil
+	}
+	snapshot, err := repo.Snapshot(id)
+	if errors.Is(err, repository.ErrNotFound) || errors.Is(err, repository.ErrDamaged) {
+		return nil, nil // the new one does without
+	}
+	if err != nil {
+		return nil, err
+	}
+	b := &base{Snapshot: snapshot, files: make(map[string]*repository.Entry, len(snapshot.Entries))}
+	for i := range snapshot.Entries {
+		b.files[snapshot.Entries[i].Path] = &snapshot.Entries[i]
+	}
+	return b, nil
+}
+
+func (b *base) close() {
+	if b != nil {
+		b.Snapshot.Close()
+	}
+}
+
+// file returns what the base has at path, nil if nothing.
+func (b *base) file(path string) *repository.Entry {
+	if b == nil {
+		return nil
+	}
+	return b.files[path]
+}
+
+// changed returns the pages of a file that changed since the base, if that is
+// known and the file has not become shorter.
+func (b *base) changed(e *repository.Entry) (pages []uint32, known bool) {
+	old := b.file(e.Path)
+	if old == nil || b.changes == nil || e.Size < old.Size {
+		return nil, false
+	}
+	return b.changes.Pages(e.Path)
+}

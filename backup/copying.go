@@ -1,0 +1,212 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"golang.org/x/time/rate"
+
+	"holdfast/backup/repository"
+)
+
+const (
+	chunkSize = repository.ChunkSize
+	// pieceSize is how much of a file one worker reads at a time.
+	pieceSize = 8 << 20
+	// maxWorkers bounds the memory: a worker has a few MiB.
+	maxWorkers = 8
+	// maxDamaged is how many damaged pages an error names.
+	maxDamaged = 5
+)
+
+// copying reads the files of the data directory into chunks.
+type copying struct {
+	t       *taking
+	files   []*copiedFile
+	limiter *rate.Limiter // nil: no bound
+
+	mu      sync.Mutex
+	damaged []string // pages
+}
+
+// copiedFile is a file on its way into the backup.
+type copiedFile struct {
+	entry  repository.Entry
+	old    *repository.Entry // what the base has there, nil if nothing
+	pages  []uint32          // that changed since the base
+	known  bool              // that no others did
+	isData bool              // it has pages with checksums
+	first  uint32            // the block of its first page in its relation
+
+	mu     sync.Mutex
+	gone   bool
+	pieces []repository.Flushed
+}
+
+func newCopying(t *taking, entries []repository.Entry) *copying {
+	c := &copying{t: t}
+	if t.opts.Rate > 0 {
+		c.limiter = rate.NewLimiter(rate.Limit(t.opts.Rate), int(max(chunkSize, t.opts.Rate/10)))
+	}
+	for _, e := range entries {
+		f := &copiedFile{entry: e, old: t.base.file(e.Path)}
+		c.files = append(c.files, f)
+		if e.IsDir() {
+			continue
+		}
+		if relation, ok := parseRelation(e.Path); ok {
+			f.isData, f.first = t.server.checksums, relation.segment*pagesPerSegment
+		}
+		f.pages, f.known = t.base.changed(&e)
+		if f.untouched() {
+			f.entry.CRC32C, f.entry.Chunks = f.old.CRC32C, f.old.Chunks
+			continue
+		}
+		f.pieces = make([]repository.Flushed, (e.Size+pieceSize-1)/pieceSize)
+		c.t.progress.expect(f.expected())
+	}
+	return c
+}
+
+// untouched reports whether the base has the very same file.
+func (f *copiedFile) untouched() bool {
+	return f.known && len(f.pages) == 0 && f.entry.Size == f.old.Size
+}
+
+// expected returns how many bytes of the file will be read.
+func (f *copiedFile) expected() int64 {
+	if !f.known {
+		return f.entry.Size
+	}
+	return int64(len(f.pages))*pageSize + f.entry.Size - f.old.Size
+}
+
+// piece is a part of a file to be read.
+type piece struct {
+	file  *copiedFile
+	index int
+}
+
+// run reads everything, pg_control last.
+func (c *copying) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	pieces := make(chan piece)
+	var workers sync.WaitGroup
+	for range c.workers() {
+		workers.Go(func() {
+			if err := c.work(ctx, pieces); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	c.feed(ctx, pieces)
+	workers.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if len(c.damaged) > 0 {
+		slices.Sort(c.damaged)
+		return fmt.Errorf("the data directory has pages with a wrong checksum: %v", c.damaged)
+	}
+	return c.control()
+}
+
+func (c *copying) workers() int {
+	if c.t.opts.Workers > 0 {
+		return c.t.opts.Workers
+	}
+	return min(runtime.GOMAXPROCS(0), maxWorkers)
+}
+
+// feed hands out the pieces of all files, in order.
+func (c *copying) feed(ctx context.Context, pieces chan<- piece) {
+	defer close(pieces)
+	for _, f := range c.files {
+		if f.entry.Path == controlFile {
+			continue
+		}
+		for i := range f.pieces {
+			select {
+			case pieces <- piece{f, i}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+func (c *copying) work(ctx context.Context, pieces <-chan piece) error {
+	w, err := newWorker(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	for p := range pieces {
+		if err := w.copy(p); err != nil {
+			return fmt.Errorf("copy %s: %w", p.file.entry.Path, err)
+		}
+	}
+	return nil
+}
+
+// note keeps a damaged page for the error at the end, which is due at once when
+// there are many.
+func (c *copying) note(path string, block uint32) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.damaged = append(c.damaged, fmt.Sprintf("%s block %d", path, block))
+	if len(c.damaged) < maxDamaged {
+		return nil
+	}
+	return fmt.Errorf("the data directory has many pages with a wrong checksum, among them: %v", c.damaged)
+}
+
+// control reads pg_control, when all else is read.
+func (c *copying) control() error {
+	for _, f := range c.files {
+		if f.entry.Path == controlFile {
+			return c.copyControl(f)
+		}
+	}
+	return errors.New("the data directory has no " + controlFile)
+}
+
+func (c *copying) copyControl(f *copiedFile) error {
+	content, err := readControl(c.t.root)
+	if err != nil {
+		return err
+	}
+	p, err := c.t.writer.NewPiece()
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	if err := p.Add(content, repository.Ref{}); err != nil {
+		return err
+	}
+	done, err := p.Flush()
+	f.entry.Size, f.pieces = int64(len(content)), []repository.Flushed{done}
+	c.t.progress.add(int64(len(content)))
+	return err
+}
+
+// done returns the manifest's entries.
+func (c *copying) done() []repository.Entry {
+	entries := make([]repository.Entry, 0, len(c.files))
+	for _, f := range c.files {
+		if f.gone {
+			continue
+		}
+		for _, p := range f.pieces {
+			f.entry.Chunks = f.entry.Chunks.Append(p.Chunks)
+			f.entry.CRC32C = repository.CombineCRC32C(f.entry.CRC32C, p.CRC32C, p.Size)
+		}
+		entries = append(entries, f.entry)
+	}
+	return entries
+}

@@ -1,0 +1,106 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"holdfast/backup/repository"
+)
+
+// listFiles returns the directories and files of the data directory that
+// belong into a backup, sorted by path; sizes are those of the moment.
+func listFiles(ctx context.Context, root *os.Root) ([]repository.Entry, error) {
+	l := &listing{ctx: ctx, fsys: root.FS()}
+	if err := l.directory("."); err != nil {
+		return nil, fmt.Errorf("list data directory: %w", err)
+	}
+	slices.SortFunc(l.entries, func(a, b repository.Entry) int { return strings.Compare(a.Path, b.Path) })
+	return l.entries, nil
+}
+
+type listing struct {
+	ctx     context.Context
+	fsys    fs.FS
+	entries []repository.Entry
+}
+
+func (l *listing) directory(dir string) error {
+	if err := context.Cause(l.ctx); err != nil {
+		return err
+	}
+	entries, err := fs.ReadDir(l.fsys, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // dropped meanwhile
+	}
+	if err != nil {
+		return err
+	}
+	unlogged := unloggedRelations(dir, entries)
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		if isLeftOut(name) {
+			continue
+		}
+		if f, ok := parseRelation(name); ok && (f.temp || unlogged[f.number] && f.fork != "init") {
+			continue
+		}
+		if err := l.entry(name, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unloggedRelations returns the relations of a directory that have an init
+// fork: that is what PostgreSQL makes them of after a recovery.
+func unloggedRelations(dir string, entries []fs.DirEntry) map[string]bool {
+	unlogged := map[string]bool{}
+	for _, e := range entries {
+		if f, ok := parseRelation(path.Join(dir, e.Name())); ok && f.fork == "init" {
+			unlogged[f.number] = true
+		}
+	}
+	return unlogged
+}
+
+func (l *listing) entry(name string, e fs.DirEntry) error {
+	info, err := e.Info()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if emptied[name] { // also where it is a link to another disk
+		l.add(name, fs.ModeDir|0o700, info)
+		if name == "pg_wal" {
+			l.add("pg_wal/archive_status", fs.ModeDir|0o700, info)
+		}
+		return nil
+	}
+	switch {
+	case e.IsDir():
+		l.add(name, fs.ModeDir|info.Mode().Perm(), info)
+		return l.directory(name)
+	case e.Type().IsRegular():
+		l.add(name, info.Mode().Perm(), info)
+	case strings.HasPrefix(name, "pg_tblspc/"):
+		return fmt.Errorf("%s is a tablespace: %w", name, errTablespace)
+	}
+	return nil // sockets, links a person made: PostgreSQL has no such file
+}
+
+func (l *listing) add(name string, mode fs.FileMode, info fs.FileInfo) {
+	entry := repository.Entry{Path: filepath.ToSlash(name), Mode: mode, ModTime: info.ModTime()}
+	if !mode.IsDir() {
+		entry.Size = info.Size()
+	}
+	l.entries = append(l.entries, entry)
+}

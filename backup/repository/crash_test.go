@@ -1,0 +1,241 @@
+package repository
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// dieAt, when set, makes this test binary a process that lives a life of a
+// repository in the directory dieIn, and is killed at its n-th operation on
+// files.
+const (
+	dieAt = "HOLDFAST_REPOSITORY_TEST_DIE_AT"
+	dieIn = "HOLDFAST_REPOSITORY_TEST_DIE_IN"
+)
+
+func TestMain(m *testing.M) {
+	if at, err := strconv.Atoi(os.Getenv(dieAt)); err == nil {
+		fs := failNth(at, nil)
+		fs.kill = true
+		if err := live(os.Getenv(dieIn), fs, func(step string) { fmt.Println(step) }); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// lifeOf are the contents of a small life's backups.
+func lifeOf() map[string]content {
+	small := content{"a": first()["a"][:ChunkSize], "f": noise(9, 3000)}
+	return map[string]content{"b1": first(), "b2": second(), "b3": small}
+}
+
+// live stores b1, b2 and b3, deletes b1 and b2, and collects: first there is
+// nothing to do, then what is left of a pack moves. It tells each step that was
+// acknowledged.
+func live(dir string, fsys fileSystem, tell func(step string)) error {
+	r, err := open(dir, fsys)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if _, err := r.Clean(); err != nil {
+		return err
+	}
+	var errs []error
+	did := func(step string, err error) {
+		if err == nil {
+			tell(step)
+		}
+		errs = append(errs, err)
+	}
+	all := lifeOf()
+	_, err = store(r, "b1", "", all["b1"])
+	did("stored b1", err)
+	base := "b1"
+	if err != nil {
+		base = ""
+	}
+	_, err = store(r, "b2", base, all["b2"])
+	did("stored b2", err)
+	_, err = store(r, "b3", "", all["b3"])
+	did("stored b3", err)
+	did("deleted b1", r.Delete("b1"))
+	_, err = r.Collect(context.Background())
+	did("collected", err)
+	did("deleted b2", r.Delete("b2"))
+	_, err = r.Collect(context.Background())
+	did("collected", err)
+	return errors.Join(errs...)
+}
+
+// mustSurvive opens what is left of a life of which these steps were
+// acknowledged; what was begun ("deleting b1") may be done or not.
+func mustSurvive(t *testing.T, dir string, steps []string, when string) {
+	t.Helper()
+	if _, err := os.Stat(dir); err != nil {
+		return // it did not come to that
+	}
+	r, err := Open(dir)
+	if err != nil {
+		t.Fatalf("%s: %v", when, err)
+	}
+	defer r.Close()
+	ids, err := r.Backups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, want := lifeOf(), map[string]content{}
+	for _, id := range ids {
+		want[id] = all[id]
+	}
+	for id := range all {
+		stored, deleted := slices.Contains(steps, "stored "+id), slices.Contains(steps, "deleted "+id)
+		if deleted && want[id] != nil {
+			t.Errorf("%s: %s was deleted, and is there", when, id)
+		}
+		if stored && !deleted && want[id] == nil && !slices.Contains(steps, "deleting "+id) {
+			t.Errorf("%s: %s was stored, and is gone", when, id)
+		}
+	}
+	if _, err := r.Clean(); err != nil {
+		t.Errorf("%s: clean: %v", when, err)
+	}
+	mustHold(t, r, want)
+	// Whatever was interrupted, the repository can be emptied, and used.
+	mustStore(t, r, "after", "", second())
+	want["after"] = second()
+	mustHold(t, r, want)
+	for id := range want {
+		if err := r.Delete(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.Collect(t.Context()); err != nil {
+		t.Fatalf("%s: collect: %v", when, err)
+	}
+	if left := files(t, dir); len(left) > 0 {
+		t.Errorf("%s: left %v", when, left)
+	}
+	if t.Failed() {
+		t.Fatalf("%s, after %v", when, steps)
+	}
+}
+
+// withUnsure adds the delete that may have been under way.
+func withUnsure(steps []string) []string {
+	for _, id := range []string{"b1", "b2"} {
+		if slices.Contains(steps, "stored b3") && !slices.Contains(steps, "deleted "+id) {
+			return append(steps, "deleting "+id)
+		}
+	}
+	return steps
+}
+
+// TestKilledEverywhere kills a process with SIGKILL at the first operation on
+// files of a life, then the second, until it comes to its end.
+//
+// Not beside the other tests: a process that is just being started has the
+// lock of any of their repositories.
+func TestKilledEverywhere(t *testing.T) {
+	for k := 0; ; k++ {
+		dir := filepath.Join(t.TempDir(), "r")
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), dieAt+"="+strconv.Itoa(k), dieIn+"="+dir)
+		var out, errOut bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errOut
+		err := cmd.Run()
+		steps := strings.Split(strings.TrimSpace(out.String()), "\n")
+		if err == nil {
+			t.Logf("%d operations: %v", k, steps)
+			return
+		}
+		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+			t.Fatalf("operation %d: %v\n%s", k, err, errOut.String())
+		}
+		mustSurvive(t, dir, withUnsure(steps), fmt.Sprintf("killed at operation %d", k))
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestEveryOperationFails fails the first operation, then the second, until
+// nothing fails.
+func TestEveryOperationFails(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []error{syscall.EIO, syscall.ENOSPC} {
+		t.Run(fault.Error(), func(t *testing.T) {
+			t.Parallel()
+			for k := 0; ; k++ {
+				dir := filepath.Join(t.TempDir(), "r")
+				fs := failNth(k, fault)
+				var steps []string
+				err := live(dir, fs, func(step string) { steps = append(steps, step) })
+				if fs.fired == "" {
+					if err != nil {
+						t.Fatalf("no fault and yet: %v", err)
+					}
+					t.Logf("%d operations", k)
+					return
+				}
+				// A delete that failed may be done.
+				for _, id := range []string{"b1", "b2"} {
+					if !slices.Contains(steps, "deleted "+id) {
+						steps = append(steps, "deleting "+id)
+					}
+				}
+				mustSurvive(t, dir, steps, fs.fired)
+				if err := os.RemoveAll(dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// TestFailedSyncMakesReadOnly fails one sync: nothing is acknowledged after it,
+// whatever the kernel says then.
+func TestFailedSyncMakesReadOnly(t *testing.T) {
+	t.Parallel()
+	for _, verb := range []string{"syncfile", "syncdir"} {
+		on := false
+		dir := filepath.Join(t.TempDir(), "r")
+		fsys := &faultFS{err: syscall.EIO, hit: func(_ int, v, _ string) bool { return on && v == verb }}
+		r, err := open(dir, fsys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		mustStore(t, r, "b1", "", first())
+		on = true
+		if _, err := store(r, "b2", "b1", second()); !errors.Is(err, syscall.EIO) {
+			t.Fatalf("%s: %v", verb, err)
+		}
+		on = false
+		if _, err := store(r, "b3", "b1", second()); !errors.Is(err, ErrReadOnly) {
+			t.Errorf("after a failed %s: %v", verb, err)
+		}
+		if err := r.Delete("b1"); !errors.Is(err, ErrReadOnly) {
+			t.Errorf("after a failed %s: %v", verb, err)
+		}
+		if _, err := r.Collect(t.Context()); !errors.Is(err, ErrReadOnly) {
+			t.Errorf("after a failed %s: %v", verb, err)
+		}
+		if got, err := load(r, "b1"); err != nil || differ(got, first()) != "" {
+			t.Errorf("reading after a failed %s: %v", verb, err)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package repository
+
+import "math/bits"
+
+// castagnoliPoly is CRC-32C's polynomial, bits reflected.
+const castagnoliPoly = 0x82f63b78
+
+// multiplyCRC multiplies two polynomials modulo CRC-32C's, both reflected, as
+// zlib's crc32_combine does.
+func multiplyCRC(a, b uint32) (product uint32) {
+	for a != 0 {
+		if bits.LeadingZeros32(a) == 0 {
+			product ^= b
+		}
+		a <<= 1
+		b = b>>1 ^ castagnoliPoly&-(b&1)
+	}
+	return product
+}
+
+// shiftCRC is the polynomial x^(8n): what n more bytes do to a checksum.
+func shiftCRC(n int64) uint32 {
+	result, square := uint32(1)<<31, uint32(1)<<23 // 1, x^8
+	for ; n > 0; n >>= 1 {
+		if n&1 != 0 {
+			result = multiplyCRC(result, square)
+		}
+		square = multiplyCRC(square, square)
+	}
+	return result
+}
+
+// chunkShift is shiftCRC of a whole chunk.
+var chunkShift = shiftCRC(ChunkSize)
+
+// CombineCRC32C returns the CRC-32C of some bytes, whose own is first,
+// followed by n bytes whose own is second.
+func CombineCRC32C(first, second uint32, n int64) uint32 {
+	shift := chunkShift
+	if n != ChunkSize {
+		shift = shiftCRC(n)
+	}
+	return multiplyCRC(first, shift) ^ second
+}
+
+// ZerosCRC32C returns the CRC-32C of n bytes of zeros.
+func ZerosCRC32C(n int64) uint32 {
+	// The checksum's register starts as ones and ends inverted: n zeros shift
+	// the ones, and the inversion is undone at the end.
+	return ^multiplyCRC(^uint32(0), shiftCRC(n))
+}

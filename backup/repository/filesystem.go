@@ -1,0 +1,65 @@
+package repository
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// fileSystem is every call by which the repository changes the disk. They go
+// through this seam so that tests can fail or end the process at the k-th.
+type fileSystem interface {
+	Mkdir(path string) error
+	Create(path string) (file, error) // exclusive, for reading and writing
+	OpenDir(path string) (handle, error)
+	Rename(from, to string) error
+	Remove(path string) error
+}
+
+// handle is an open file or directory.
+type handle interface {
+	Sync() error
+	Close() error
+}
+
+// file is an open file being written.
+type file interface {
+	io.Writer
+	io.ReaderAt
+	handle
+}
+
+// disk is the real fileSystem.
+type disk struct{}
+
+func (disk) Mkdir(path string) error { return os.Mkdir(path, 0o700) }
+
+func (disk) Create(path string) (file, error) {
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+}
+
+func (disk) OpenDir(path string) (handle, error) { return os.Open(path) }
+
+func (disk) Rename(from, to string) error { return os.Rename(from, to) }
+
+func (disk) Remove(path string) error { return os.Remove(path) }
+
+// syncDir makes the names in the directory path durable.
+func (r *Repository) syncDir(path string) error {
+	d, err := r.fs.OpenDir(path)
+	if err != nil {
+		return fmt.Errorf("open directory to sync: %w", err)
+	}
+	return errors.Join(r.sync(d, path), d.Close())
+}
+
+// sync syncs an open file or directory. A failure is for good.
+func (r *Repository) sync(h handle, path string) error {
+	if err := h.Sync(); err != nil {
+		err = fmt.Errorf("sync %s: %w", path, err)
+		r.fail(err)
+		return err
+	}
+	return nil
+}

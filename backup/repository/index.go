@@ -1,0 +1,187 @@
+package repository
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"sort"
+
+	"github.com/zeebo/blake3"
+)
+
+// index is one session's index, read where it lies.
+//
+//	header | entries | packs | spans | trailer | BLAKE3 of all before
+type index struct {
+	name    string // relative to the repository
+	session uint32
+	f       *os.File
+	size    int64
+	entries uint32
+	packs   []packInfo
+	spans   []span
+}
+
+// packInfo is what an index says of a pack.
+type packInfo struct {
+	number uint32
+	size   int64
+	digest Hash
+}
+
+// span is records whose entries lie side by side: count from first on, the
+// first at position at of the entries.
+type span struct{ first, count, at uint32 }
+
+const (
+	packInfoSize = 4 + 8 + digestSize
+	spanSize     = 8
+	trailerSize  = 4 + 4 + 4 + 4 // entries, packs, spans, CRC-32C of packs, spans and these numbers
+)
+
+// openIndex opens an index and checks all but its entries, which have
+// checksums of their own.
+func openIndex(path, name string, session uint32) (*index, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	x := &index{name: name, session: session, f: f}
+	if err := x.load(); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return x, nil
+}
+
+func (x *index) load() error {
+	info, err := x.f.Stat()
+	if err != nil {
+		return err
+	}
+	x.size = info.Size()
+	if x.size < headerSize+trailerSize+digestSize {
+		return damaged(x.name, fmt.Sprintf("it has only %d bytes", x.size))
+	}
+	head := make([]byte, headerSize)
+	if _, err := x.f.ReadAt(head, 0); err != nil {
+		return err
+	}
+	if err := checkHeader(x.name, head, magicIndex, x.session, 0); err != nil {
+		return err
+	}
+	return x.loadTables()
+}
+
+func (x *index) loadTables() error {
+	trailer := make([]byte, trailerSize)
+	end := x.size - digestSize
+	if _, err := x.f.ReadAt(trailer, end-trailerSize); err != nil {
+		return err
+	}
+	entries, packs, spans := binary.LittleEndian.Uint32(trailer), binary.LittleEndian.Uint32(trailer[4:]), binary.LittleEndian.Uint32(trailer[8:])
+	begin := headerSize + int64(entries)*entrySize
+	tables := int64(packs)*packInfoSize + int64(spans)*spanSize
+	if begin+tables+trailerSize != end {
+		return damaged(x.name, "its size is not that of its tables")
+	}
+	b := make([]byte, tables)
+	if _, err := x.f.ReadAt(b, begin); err != nil {
+		return err
+	}
+	if crc32.Checksum(append(b[:tables:tables], trailer[:12]...), castagnoli) != binary.LittleEndian.Uint32(trailer[12:]) {
+		return damaged(x.name, "the checksum of its tables is wrong")
+	}
+	x.entries = entries
+	for ; packs > 0; packs, b = packs-1, b[packInfoSize:] {
+		p := packInfo{number: binary.LittleEndian.Uint32(b), size: int64(binary.LittleEndian.Uint64(b[4:]))}
+		copy(p.digest[:], b[12:])
+		x.packs = append(x.packs, p)
+	}
+	at := uint32(0)
+	for ; spans > 0; spans, b = spans-1, b[spanSize:] {
+		s := span{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), at}
+		x.spans, at = append(x.spans, s), at+s.count
+	}
+	return nil
+}
+
+// position returns where the entry of a record is among the entries, and how
+// many of the session's next records follow it, itself included.
+func (x *index) position(ordinal uint32) (at, following uint32, ok bool) {
+	n := sort.Search(len(x.spans), func(i int) bool { return x.spans[i].first > ordinal }) - 1
+	if n < 0 || ordinal-x.spans[n].first >= x.spans[n].count {
+		return 0, 0, false
+	}
+	into := ordinal - x.spans[n].first
+	return x.spans[n].at + into, x.spans[n].count - into, true
+}
+
+// read returns the entries of the records from ordinal on, as many as fit buf,
+// follow each other and are at most count.
+func (x *index) read(ordinal, count uint32, buf []byte) ([]byte, error) {
+	at, following, ok := x.position(ordinal)
+	if !ok {
+		return nil, damaged(x.name, fmt.Sprintf("it lacks record %d, which a backup needs", ordinal))
+	}
+	n := min(following, count, uint32(len(buf)/entrySize))
+	buf = buf[:n*entrySize]
+	if _, err := x.f.ReadAt(buf, headerSize+int64(at)*entrySize); err != nil {
+		return nil, fmt.Errorf("read %s: %w", x.name, err)
+	}
+	return buf, nil
+}
+
+// each calls visit for each entry, in order.
+func (x *index) each(visit func(ordinal uint32, e entry) error) error {
+	buf := make([]byte, entrySize*1024)
+	for _, s := range x.spans {
+		for done := uint32(0); done < s.count; {
+			b, err := x.read(s.first+done, s.count-done, buf)
+			if err != nil {
+				return err
+			}
+			for ; len(b) > 0; b, done = b[entrySize:], done+1 {
+				e, err := parseEntry(x.name, b)
+				if err == nil {
+					err = visit(s.first+done, e)
+				}
+				if err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// check reads the whole file and compares its digest.
+func (x *index) check() error {
+	h := blake3.New()
+	body := io.NewSectionReader(x.f, 0, x.size-digestSize)
+	if _, err := io.Copy(h, body); err != nil {
+		return fmt.Errorf("read %s: %w", x.name, err)
+	}
+	var want, got Hash
+	if _, err := x.f.ReadAt(want[:], x.size-digestSize); err != nil {
+		return fmt.Errorf("read %s: %w", x.name, err)
+	}
+	if h.Sum(got[:0]); got != want {
+		return damaged(x.name, "its digest is wrong")
+	}
+	return nil
+}
+
+// pack returns what the index says of a pack.
+func (x *index) pack(number uint32) (packInfo, bool) {
+	for _, p := range x.packs {
+		if p.number == number {
+			return p, true
+		}
+	}
+	return packInfo{}, false
+}
+
+func (x *index) close() error { return x.f.Close() }

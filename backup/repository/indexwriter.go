@@ -1,0 +1,110 @@
+package repository
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/zeebo/blake3"
+)
+
+// indexWriter writes a session's index beside its name; publish gives it that.
+type indexWriter struct {
+	r       *Repository
+	session uint32
+	f       file // nil once closed
+	hash    *blake3.Hasher
+	size    int64
+	entries uint32
+	spans   []span
+	packs   []packInfo
+
+	published bool // its name may lead to it, even after an error
+}
+
+func (r *Repository) createIndex(session uint32) (*indexWriter, error) {
+	f, err := r.create(r.path(indexName(session)) + newSuffix)
+	if err != nil {
+		return nil, fmt.Errorf("create index: %w", err)
+	}
+	x := &indexWriter{r: r, session: session, f: f, hash: blake3.New()}
+	if err := x.write(header(magicIndex, session, 0)); err != nil {
+		return nil, errors.Join(err, x.abort())
+	}
+	return x, nil
+}
+
+func (x *indexWriter) write(b []byte) error {
+	n, err := x.f.Write(b)
+	x.size += int64(n)
+	x.hash.Write(b[:n])
+	if err != nil {
+		return fmt.Errorf("write index: %w", err)
+	}
+	return nil
+}
+
+// add appends count encoded entries, of the records from ordinal on.
+func (x *indexWriter) add(ordinal uint32, encoded []byte) error {
+	count := uint32(len(encoded) / entrySize)
+	if n := len(x.spans); n > 0 && x.spans[n-1].first+x.spans[n-1].count == ordinal {
+		x.spans[n-1].count += count
+	} else {
+		x.spans = append(x.spans, span{first: ordinal, count: count, at: x.entries})
+	}
+	x.entries += count
+	return x.write(encoded)
+}
+
+// publish completes the index and gives it its name, in place of the one the
+// session may have had, all of it durably.
+func (x *indexWriter) publish() error {
+	if err := x.write(x.tables()); err != nil {
+		return err
+	}
+	if err := x.write(x.hash.Sum(nil)); err != nil {
+		return err
+	}
+	path := x.r.path(indexName(x.session))
+	err := x.r.sync(x.f, path)
+	err = errors.Join(err, x.close())
+	if err != nil {
+		return fmt.Errorf("publish index: %w", err)
+	}
+	if err := x.r.fs.Rename(path+newSuffix, path); err != nil {
+		return fmt.Errorf("publish index: %w", err)
+	}
+	x.published = true
+	return x.r.syncDir(x.r.path(indexDir))
+}
+
+func (x *indexWriter) tables() (b []byte) {
+	for _, p := range x.packs {
+		b = binary.LittleEndian.AppendUint32(b, p.number)
+		b = binary.LittleEndian.AppendUint64(b, uint64(p.size))
+		b = append(b, p.digest[:]...)
+	}
+	for _, s := range x.spans {
+		b = binary.LittleEndian.AppendUint32(b, s.first)
+		b = binary.LittleEndian.AppendUint32(b, s.count)
+	}
+	b = binary.LittleEndian.AppendUint32(b, x.entries)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(x.packs)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(x.spans)))
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+func (x *indexWriter) close() error {
+	if x.f == nil {
+		return nil
+	}
+	err := x.f.Close()
+	x.f = nil
+	return err
+}
+
+// abort removes what was not published.
+func (x *indexWriter) abort() error {
+	return errors.Join(x.close(), x.r.remove(x.r.path(indexName(x.session))+newSuffix))
+}

@@ -1,0 +1,133 @@
+package repository
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// Manifest is one backup: what it is of, and its directories and files, sorted
+// by path, parents first.
+type Manifest struct {
+	Backup  Backup
+	Entries []Entry
+
+	// root is the BLAKE3 over the hashes of all chunks, in order: it holds the
+	// manifest to the content it was made for.
+	root Hash
+}
+
+// Backup is what a manifest says of the whole.
+type Backup struct {
+	ID               string    `json:"id"`
+	Label            string    `json:"label"`
+	Incarnation      int       `json:"incarnation"` // of the data directory, in the WAL archive
+	StartedAt        time.Time `json:"started_at"`
+	CompletedAt      time.Time `json:"completed_at"`
+	PostgresVersion  string    `json:"postgres_version"`         // the server's, "15.18"
+	SystemIdentifier uint64    `json:"system_identifier,string"` // the cluster's
+	Timeline         uint32    `json:"timeline"`
+	StartLSN         string    `json:"start_lsn"` // redo begins here; PostgreSQL's X/Y form
+	StopLSN          string    `json:"stop_lsn"`  // consistent from here on
+	SizeBytes        int64     `json:"size_bytes"`
+	WholeRead        bool      `json:"whole_read"` // and not only what was changed since another
+
+	// The files that pg_backup_stop returned; empty ones are not written.
+	BackupLabel   string `json:"backup_label"`
+	TablespaceMap string `json:"tablespace_map"`
+}
+
+// Entry is a directory or a file.
+type Entry struct {
+	Path    string // slash-separated, below the data directory
+	Mode    fs.FileMode
+	ModTime time.Time
+
+	// Of a file:
+	Size   int64
+	CRC32C uint32 // of its content
+	Chunks Chunks
+}
+
+// IsDir reports whether the entry is a directory.
+func (e *Entry) IsDir() bool { return e.Mode.IsDir() }
+
+// publishManifest makes the backup exist.
+func (r *Repository) publishManifest(m *Manifest) (digest string, size int64, err error) {
+	if m.root, err = r.contentRoot(m); err != nil {
+		return "", 0, err
+	}
+	b, sum, err := encodeManifest(m)
+	if err != nil {
+		return "", 0, err
+	}
+	path := r.path(manifestName(m.Backup.ID))
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return "", 0, fmt.Errorf("there is a backup %s already (%w)", m.Backup.ID, errors.Join(err, fs.ErrExist))
+	}
+	if err := r.writeManifest(path, b); err != nil {
+		return "", 0, errors.Join(fmt.Errorf("publish manifest: %w", err), r.remove(path+newSuffix))
+	}
+	return fmt.Sprintf("%x", sum), int64(len(b)), nil
+}
+
+func (r *Repository) writeManifest(path string, b []byte) error {
+	f, err := r.create(path + newSuffix)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = r.sync(f, path)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := r.fs.Rename(path+newSuffix, path); err != nil {
+		return err
+	}
+	if err := r.syncDir(r.path(manifestDir)); err != nil {
+		// It may be there or not after a power cut: it must not count.
+		return errors.Join(err, r.remove(path))
+	}
+	return nil
+}
+
+// Manifest reads a backup's manifest. It returns its digest in hex, too.
+func (r *Repository) Manifest(id string) (*Manifest, string, error) {
+	name := manifestName(id)
+	b, err := os.ReadFile(r.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, "", fmt.Errorf("%w: %s", ErrNotFound, id)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("read manifest: %w", err)
+	}
+	m, sum, err := decodeManifest(name, b)
+	if err != nil {
+		return nil, "", err
+	}
+	if m.Backup.ID != id {
+		return nil, "", damaged(name, "it is that of backup "+m.Backup.ID)
+	}
+	return m, fmt.Sprintf("%x", sum), nil
+}
+
+// Delete removes a backup. What only it needs is gone after the next Collect.
+// One that is not there is fine.
+func (r *Repository) Delete(id string) error {
+	if err := r.writable(); err != nil {
+		return err
+	}
+	if err := r.remove(r.path(manifestName(id))); err != nil {
+		return err
+	}
+	return r.syncDir(r.path(manifestDir))
+}
+
+// validID says that id is fit for a file's name.
+func validID(id string) bool {
+	return id != "" && len(id) <= 128 && fs.ValidPath(id) && id != "." && !containsAny(id, "/\\\x00")
+}

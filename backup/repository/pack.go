@@ -1,0 +1,131 @@
+package repository
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/zeebo/blake3"
+)
+
+// packWriter writes one pack.
+type packWriter struct {
+	r    *Repository
+	name string
+	f    file
+	hash *blake3.Hasher
+	info packInfo
+}
+
+func (r *Repository) createPack(session, number uint32) (*packWriter, error) {
+	p := &packWriter{r: r, name: packName(session, number), hash: blake3.New(), info: packInfo{number: number}}
+	var err error
+	if p.f, err = r.create(r.path(p.name)); err != nil {
+		return nil, fmt.Errorf("create pack: %w", err)
+	}
+	if err := p.write(header(magicPack, session, number)); err != nil {
+		return nil, errors.Join(err, p.f.Close())
+	}
+	return p, nil
+}
+
+func (p *packWriter) write(b []byte) error {
+	n, err := p.f.Write(b)
+	p.info.size += int64(n)
+	p.hash.Write(b[:n])
+	if err != nil {
+		return fmt.Errorf("write pack: %w", err)
+	}
+	return nil
+}
+
+// finish makes the pack durable, but for its name.
+func (p *packWriter) finish() error {
+	err := p.r.sync(p.f, p.name)
+	if err := errors.Join(err, p.f.Close()); err != nil {
+		return fmt.Errorf("finish pack: %w", err)
+	}
+	return nil
+}
+
+// packSet is the packs a session writes, one after the other. Full ones are
+// synced while the next is written.
+type packSet struct {
+	r       *Repository
+	session uint32
+	next    uint32 // number
+	current *packWriter
+	done    []packInfo
+	syncs   chan error // one for each full pack
+	waiting int
+}
+
+func newPackSet(r *Repository, session, first uint32) *packSet {
+	return &packSet{r: r, session: session, next: first, syncs: make(chan error, 1)}
+}
+
+// place returns where the next n bytes go.
+func (s *packSet) place() (pack, offset uint32, err error) {
+	if s.current != nil && s.current.info.size >= packSize {
+		if err := s.rotate(); err != nil {
+			return 0, 0, err
+		}
+	}
+	if s.current == nil {
+		if s.current, err = s.r.createPack(s.session, s.next); err != nil {
+			return 0, 0, err
+		}
+		s.next++
+	}
+	return s.current.info.number, uint32(s.current.info.size), nil
+}
+
+func (s *packSet) write(b []byte) error { return s.current.write(b) }
+
+// rotate begins to sync the current pack, after the one before is.
+func (s *packSet) rotate() error {
+	if err := s.wait(); err != nil {
+		return err
+	}
+	full := s.current
+	copy(full.info.digest[:], full.hash.Sum(nil))
+	s.done, s.current = append(s.done, full.info), nil
+	s.waiting++
+	go func() { s.syncs <- full.finish() }()
+	return nil
+}
+
+// wait waits until all rotated packs are synced.
+func (s *packSet) wait() (err error) {
+	for ; s.waiting > 0; s.waiting-- {
+		err = errors.Join(err, <-s.syncs)
+	}
+	return err
+}
+
+// finish makes all packs durable, names included.
+func (s *packSet) finish() error {
+	if s.current != nil {
+		if err := s.rotate(); err != nil {
+			return err
+		}
+	}
+	if err := s.wait(); err != nil {
+		return err
+	}
+	return s.r.syncDir(s.r.path(packDir))
+}
+
+// abort closes and removes the packs.
+func (s *packSet) abort() error {
+	err := s.wait()
+	if s.current != nil {
+		err = errors.Join(err, s.current.f.Close())
+	}
+	for _, p := range s.done {
+		err = errors.Join(err, s.r.remove(s.r.path(packName(s.session, p.number))))
+	}
+	if s.current != nil {
+		err = errors.Join(err, s.r.remove(s.r.path(s.current.name)))
+	}
+	return err
+}

@@ -1,0 +1,227 @@
+package repository
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Reader reads chunks for one goroutine.
+type Reader struct {
+	r       *Repository
+	decoder *zstd.Decoder
+	packs   map[packKey]*openPack
+	root    []byte // the chunk under an overlay that was read last, rootOf
+	rootOf  Ref
+	pages   []byte
+}
+
+type packKey struct{ session, number uint32 }
+
+const (
+	// maxOpenPacks is how many a Reader keeps open.
+	maxOpenPacks = 16
+	// readAhead is how much of a pack is read at once: more than any record.
+	readAhead = 256 << 10
+)
+
+// NewReader returns a Reader. The caller closes it.
+func (r *Repository) NewReader() (*Reader, error) {
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderMaxMemory(1<<20))
+	if err != nil {
+		return nil, fmt.Errorf("read chunks: %w", err)
+	}
+	return &Reader{
+		r: r, decoder: decoder, packs: map[packKey]*openPack{},
+		root: make([]byte, 0, ChunkSize), pages: make([]byte, 0, ChunkSize),
+	}, nil
+}
+
+// Close closes the Reader.
+func (rd *Reader) Close() {
+	rd.decoder.Close()
+	for key := range rd.packs {
+		rd.closePack(key)
+	}
+}
+
+// Each calls visit with the content of each chunk, in order, verified; for
+// zeros with nil. The content is the Reader's, until visit returns.
+func (rd *Reader) Each(chunks Chunks, visit func(content []byte) error) error {
+	content := make([]byte, 0, ChunkSize)
+	return rd.r.eachEntry(chunks, func(ref Ref, e entry) error {
+		if ref == (Ref{}) {
+			return visit(nil)
+		}
+		b, err := rd.chunk(ref, e, content)
+		if err != nil {
+			return err
+		}
+		return visit(b)
+	})
+}
+
+// Chunk reads one chunk into dst, which has room for a whole one. What lies
+// under it is remembered, for who is about to lay something else over it.
+func (rd *Reader) Chunk(ref Ref, dst []byte) ([]byte, error) {
+	e, err := rd.r.entry(ref)
+	if err != nil {
+		return nil, err
+	}
+	if e.base != (Ref{}) {
+		return rd.chunk(ref, e, dst)
+	}
+	root, err := rd.whole(ref)
+	return append(dst[:0], root...), err
+}
+
+// chunk reads the record of an entry. When its pack is gone the record was
+// moved meanwhile.
+func (rd *Reader) chunk(ref Ref, e entry, dst []byte) ([]byte, error) {
+	b, err := rd.decode(ref, e, dst)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return b, err
+	}
+	rd.r.forgetIndex(ref.Session)
+	moved, err := rd.r.entry(ref)
+	if err != nil {
+		return nil, err
+	}
+	if moved.pack == e.pack {
+		return nil, damaged(packName(ref.Session, e.pack), "it is missing, and a backup needs it")
+	}
+	return rd.decode(ref, moved, dst)
+}
+
+func (rd *Reader) decode(ref Ref, e entry, dst []byte) ([]byte, error) {
+	record, err := rd.record(ref.Session, e)
+	if err != nil {
+		return nil, err
+	}
+	b, err := rd.unpack(ref, e, record, dst)
+	if err == nil && (len(b) != int(e.raw) || hashOf(b) != e.hash) {
+		err = rd.damagedRecord(ref, e, "its content has another hash than was stored")
+	}
+	if errors.Is(err, ErrDamaged) {
+		rd.r.distrust(ref)
+	}
+	return b, err
+}
+
+func (rd *Reader) damagedRecord(ref Ref, e entry, what string) error {
+	return damaged(packName(ref.Session, e.pack), fmt.Sprintf("the record at byte %d: %s", e.offset, what))
+}
+
+// unpack makes a record a chunk again.
+func (rd *Reader) unpack(ref Ref, e entry, record, dst []byte) ([]byte, error) {
+	if e.base == (Ref{}) {
+		b, err := rd.decoder.DecodeAll(record, dst[:0:ChunkSize])
+		if err != nil {
+			return nil, rd.damagedRecord(ref, e, err.Error())
+		}
+		return b, nil
+	}
+	if len(record) < maskSize {
+		return nil, rd.damagedRecord(ref, e, "it is too short")
+	}
+	pages, err := rd.decoder.DecodeAll(record[maskSize:], rd.pages[:0:ChunkSize])
+	if err != nil {
+		return nil, rd.damagedRecord(ref, e, err.Error())
+	}
+	mask := binary.LittleEndian.Uint16(record)
+	root, err := rd.whole(e.base)
+	if err != nil {
+		return nil, err
+	}
+	b := append(dst[:0], root...)
+	if !applyOverlay(b, mask, pages) {
+		return nil, rd.damagedRecord(ref, e, "its pages do not fit")
+	}
+	return b, nil
+}
+
+// whole returns a chunk that an overlay lies on, until the next call.
+func (rd *Reader) whole(ref Ref) ([]byte, error) {
+	if ref == rd.rootOf {
+		return rd.root, nil
+	}
+	e, err := rd.r.entry(ref)
+	if err != nil {
+		return nil, err
+	}
+	if e.base != (Ref{}) {
+		return nil, damaged(indexName(ref.Session), fmt.Sprintf("record %d is an overlay under an overlay", ref.Ordinal))
+	}
+	rd.rootOf = Ref{}
+	root, err := rd.chunk(ref, e, rd.root)
+	if err != nil {
+		return nil, err
+	}
+	rd.root, rd.rootOf = root, ref
+	return root, nil
+}
+
+// openPack is a pack being read, and the part of it in memory. Records are
+// mostly read in their order, or nearly; those under overlays, too.
+type openPack struct {
+	f      *os.File
+	offset int64
+	bytes  []byte
+	buf    []byte
+}
+
+// record returns a record as it lies in its pack.
+func (rd *Reader) record(session uint32, e entry) ([]byte, error) {
+	p, err := rd.pack(packKey{session, e.pack})
+	if err != nil {
+		return nil, err
+	}
+	from, to := int64(e.offset), int64(e.offset)+int64(e.stored)
+	if from < p.offset || to > p.offset+int64(len(p.bytes)) {
+		if err := p.load(from); err != nil {
+			return nil, fmt.Errorf("read %s: %w", packName(session, e.pack), err)
+		}
+	}
+	if to > p.offset+int64(len(p.bytes)) {
+		return nil, damaged(packName(session, e.pack), fmt.Sprintf("it ends before the record at byte %d does", from))
+	}
+	return p.bytes[from-p.offset : to-p.offset], nil
+}
+
+func (p *openPack) load(from int64) error {
+	n, err := p.f.ReadAt(p.buf, from)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	p.offset, p.bytes = from, p.buf[:n]
+	return err
+}
+
+// pack returns an open pack.
+func (rd *Reader) pack(key packKey) (*openPack, error) {
+	if p := rd.packs[key]; p != nil {
+		return p, nil
+	}
+	for other := range rd.packs {
+		if len(rd.packs) < maxOpenPacks {
+			break
+		}
+		rd.closePack(other)
+	}
+	f, err := os.Open(rd.r.path(packName(key.session, key.number)))
+	if err != nil {
+		return nil, fmt.Errorf("open pack: %w", err)
+	}
+	rd.packs[key] = &openPack{f: f, buf: make([]byte, readAhead)}
+	return rd.packs[key], nil
+}
+
+func (rd *Reader) closePack(key packKey) {
+	rd.packs[key].f.Close()
+	delete(rd.packs, key)
+}

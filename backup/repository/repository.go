@@ -1,0 +1,270 @@
+package repository
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// Repository is a directory of backups. Its methods may be called by several
+// goroutines at once.
+type Repository struct {
+	dir  string
+	fs   fileSystem
+	lock *os.File // nil when opened for reading
+
+	// work is held, to read, by every Writer, and to write by what removes:
+	// neither meets the other.
+	work sync.RWMutex
+
+	mu       sync.RWMutex
+	failed   error              // set by the first failed sync
+	indexes  map[uint32]*index  // those opened so far
+	pins     map[*Snapshot]bool // the open ones
+	sessions uint32             // the last session given out
+	bad      map[Ref]bool       // records found to be damaged
+}
+
+// The repository's folders, and what an unfinished file is called.
+const (
+	packDir     = "packs"
+	indexDir    = "index"
+	manifestDir = "manifests"
+	newSuffix   = ".new"
+)
+
+func packName(session, number uint32) string {
+	return filepath.Join(packDir, fmt.Sprintf("%08x-%06x.pack", session, number))
+}
+
+func indexName(session uint32) string {
+	return filepath.Join(indexDir, fmt.Sprintf("%08x.index", session))
+}
+
+func manifestName(id string) string { return filepath.Join(manifestDir, id+".manifest") }
+
+func (r *Repository) path(name string) string { return filepath.Join(r.dir, name) }
+
+// Open opens the repository in dir, and makes it where there is none in a
+// directory that exists. No other process can Open it until Close; any may
+// OpenForReading.
+func Open(dir string) (*Repository, error) { return open(dir, disk{}) }
+
+func open(dir string, fsys fileSystem) (*Repository, error) {
+	r := newRepository(dir, fsys)
+	if err := r.prepare(); err != nil {
+		if r.lock != nil {
+			r.lock.Close()
+		}
+		return nil, fmt.Errorf("open backup repository: %w", err)
+	}
+	return r, nil
+}
+
+// OpenForReading opens a repository that another process may be writing to.
+// Nothing in it can be changed through it.
+func OpenForReading(dir string) (*Repository, error) {
+	r := newRepository(dir, disk{})
+	r.failed = ErrReadOnly
+	if _, err := os.Stat(r.path(manifestDir)); err != nil {
+		return nil, fmt.Errorf("open backup repository: %w", err)
+	}
+	return r, nil
+}
+
+func newRepository(dir string, fsys fileSystem) *Repository {
+	return &Repository{dir: dir, fs: fsys, indexes: map[uint32]*index{}, pins: map[*Snapshot]bool{}, bad: map[Ref]bool{}}
+}
+
+func (r *Repository) prepare() error {
+	if err := r.ensureDir(r.dir); err != nil {
+		return err
+	}
+	var err error
+	if r.lock, err = lockDir(r.dir); err != nil {
+		return err
+	}
+	for _, name := range []string{packDir, indexDir, manifestDir} {
+		if err := r.ensureDir(r.path(name)); err != nil {
+			return err
+		}
+	}
+	return r.findSessions()
+}
+
+// ensureDir makes a directory, where it is missing, and its name durable.
+func (r *Repository) ensureDir(path string) error {
+	if err := r.fs.Mkdir(path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	// Also where it was there already: an earlier attempt may have ended
+	// between making it and syncing its parent.
+	return r.syncDir(filepath.Dir(path))
+}
+
+// lockDir takes the directory for this process, until the file is closed.
+func lockDir(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		return f, nil
+	}
+	f.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, fmt.Errorf("%s is in use by another process", dir)
+	}
+	return nil, fmt.Errorf("lock %s: %w", dir, err)
+}
+
+// findSessions learns which session numbers were used, also by what was
+// interrupted.
+func (r *Repository) findSessions() error {
+	for _, dir := range []string{packDir, indexDir} {
+		names, err := r.list(dir)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if session, ok := sessionOf(name); ok {
+				r.sessions = max(r.sessions, session)
+			}
+		}
+	}
+	return nil
+}
+
+// sessionOf reads the session out of the name of a pack or an index.
+func sessionOf(name string) (uint32, bool) {
+	if len(name) < 8 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(name[:8], 16, 32)
+	return uint32(n), err == nil
+}
+
+// list returns the names of the files in one of the folders, sorted.
+func (r *Repository) list(dir string) ([]string, error) {
+	entries, err := os.ReadDir(r.path(dir))
+	if err != nil {
+		return nil, fmt.Errorf("list backup repository: %w", err)
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, nil
+}
+
+// Backups returns the ids of the backups there are, sorted.
+func (r *Repository) Backups() ([]string, error) {
+	names, err := r.list(manifestDir)
+	if err != nil {
+		return nil, err
+	}
+	ids := names[:0]
+	for _, name := range names {
+		if id, ok := strings.CutSuffix(name, ".manifest"); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// Close closes the repository. Nothing of it may be in use. Close twice is
+// fine.
+func (r *Repository) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var errs []error
+	for session, x := range r.indexes {
+		errs = append(errs, x.close())
+		delete(r.indexes, session)
+	}
+	if r.lock != nil {
+		errs = append(errs, r.lock.Close())
+		r.lock = nil
+	}
+	if r.failed == nil {
+		r.failed = errClosed
+	}
+	return errors.Join(errs...)
+}
+
+var errClosed = errors.New("backup repository is closed")
+
+// fail makes the repository read-only.
+func (r *Repository) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failed == nil {
+		r.failed = fmt.Errorf("%w: %w", ErrReadOnly, err)
+	}
+}
+
+// writable returns why nothing can be written, if so.
+func (r *Repository) writable() error {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.failed
+}
+
+// create makes a file, in place of one that an interrupted attempt left.
+func (r *Repository) create(path string) (file, error) {
+	if err := r.writable(); err != nil {
+		return nil, err
+	}
+	f, err := r.fs.Create(path)
+	if !errors.Is(err, fs.ErrExist) {
+		return f, err
+	}
+	if err := r.fs.Remove(path); err != nil {
+		return nil, err
+	}
+	return r.fs.Create(path)
+}
+
+// remove removes a file that may be gone already.
+func (r *Repository) remove(path string) error {
+	if err := r.fs.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove from backup repository: %w", err)
+	}
+	return nil
+}
+
+// nextSession gives out a session that nothing was ever of.
+func (r *Repository) nextSession() uint32 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sessions++
+	return r.sessions
+}
+
+// distrust notes that a record is damaged: no backup is built on it from now
+// on, so that one that reads everything is whole again.
+func (r *Repository) distrust(ref Ref) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.bad[ref] = true
+}
+
+func (r *Repository) distrusted(ref Ref) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.bad[ref]
+}
+
+// Damaged reports whether damage was found since Open.
+func (r *Repository) Damaged() bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return len(r.bad) > 0
+}

@@ -1,0 +1,300 @@
+package repository
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/zeebo/blake3"
+)
+
+// Report is what Verify found.
+type Report struct {
+	Backups int   // whole ones
+	Chunks  int64 // stored records read
+	Bytes   int64 // of packs
+
+	Damage []error // each wraps ErrDamaged and names a file
+	// Affected are the backups that cannot be restored, sorted.
+	Affected []string
+}
+
+// Err returns all damage as one error, nil if there is none.
+func (p Report) Err() error { return errors.Join(p.Damage...) }
+
+// Verify reads everything back: each byte of every pack, index and manifest,
+// each chunk's content, each file's checksum. Damage is in the Report; the
+// error says why not everything was read. Backups that are taken meanwhile are
+// not looked at; nothing is removed meanwhile.
+//
+// progress, if set, is told the bytes of packs read and how many there are.
+func (r *Repository) Verify(ctx context.Context, progress func(done, total int64)) (Report, error) {
+	r.work.RLock()
+	defer r.work.RUnlock()
+	v := &verification{r: r, progress: progress, broken: map[uint32]bool{}}
+	ids, err := r.Backups()
+	if err != nil {
+		return Report{}, err
+	}
+	sessions, err := r.indexed()
+	if err != nil {
+		return Report{}, err
+	}
+	for _, session := range sessions {
+		if err := v.index(session); err != nil {
+			return Report{}, err
+		}
+	}
+	if err := v.packs(ctx); err != nil {
+		return Report{}, fmt.Errorf("verify backups: %w", err)
+	}
+	for _, id := range ids {
+		if err := v.backup(id); err != nil {
+			return Report{}, err
+		}
+	}
+	return v.report, nil
+}
+
+type verification struct {
+	r        *Repository
+	progress func(done, total int64)
+	all      []verifiedPack
+	total    int64
+	broken   map[uint32]bool // sessions whose index is damaged
+
+	mu     sync.Mutex
+	report Report
+}
+
+type verifiedPack struct {
+	index *index
+	info  packInfo
+}
+
+// note keeps damage, and returns any other error.
+func (v *verification) note(err error) error {
+	if err == nil || !errors.Is(err, ErrDamaged) {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.report.Damage = append(v.report.Damage, err)
+	return nil
+}
+
+func (v *verification) index(session uint32) error {
+	err := v.r.openedIndex(session)
+	if err == nil {
+		x := v.r.indexOf(session)
+		if err = x.check(); err == nil {
+			for _, p := range x.packs {
+				v.all = append(v.all, verifiedPack{x, p})
+				v.total += p.size
+			}
+			return nil
+		}
+	}
+	v.broken[session] = true
+	return v.note(err)
+}
+
+// packs reads all packs, a goroutine for each processor.
+func (v *verification) packs(ctx context.Context) error {
+	next := make(chan verifiedPack)
+	errs := make(chan error)
+	workers := runtime.GOMAXPROCS(0)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	for range workers {
+		go func() {
+			err := v.someOf(ctx, next)
+			if err != nil {
+				cancel(err)
+			}
+			errs <- err
+		}()
+	}
+	func() {
+		defer close(next)
+		for _, p := range v.all {
+			select {
+			case next <- p:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	for range workers {
+		<-errs
+	}
+	return context.Cause(ctx)
+}
+
+func (v *verification) someOf(ctx context.Context, next <-chan verifiedPack) error {
+	rd, err := v.r.NewReader()
+	if err != nil {
+		return err
+	}
+	defer rd.Close()
+	for p := range next {
+		if err := v.note(v.digest(ctx, p)); err != nil {
+			return err
+		}
+		if err := v.chunks(ctx, rd, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// digest compares all bytes of a pack with what its index says of them.
+func (v *verification) digest(ctx context.Context, p verifiedPack) error {
+	name := packName(p.index.session, p.info.number)
+	f, err := os.Open(v.r.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return damaged(name, "it is missing")
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	head := make([]byte, headerSize)
+	if _, err := f.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err := checkHeader(name, head, magicPack, p.index.session, p.info.number); err != nil {
+		return err
+	}
+	h := blake3.New()
+	n, err := io.CopyBuffer(struct{ io.Writer }{h}, struct{ io.Reader }{&verifyReader{ctx, v, f}}, make([]byte, 1<<20))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	if n != p.info.size {
+		return damaged(name, fmt.Sprintf("it has %d bytes, and had %d", n, p.info.size))
+	}
+	if Hash(h.Sum(nil)) != p.info.digest {
+		return damaged(name, "its digest is wrong")
+	}
+	return nil
+}
+
+// verifyReader reads until ctx ends, and tells how far it is.
+type verifyReader struct {
+	ctx context.Context
+	v   *verification
+	f   *os.File
+}
+
+// Read implements io.Reader.
+func (r *verifyReader) Read(p []byte) (int, error) {
+	if err := context.Cause(r.ctx); err != nil {
+		return 0, err
+	}
+	n, err := r.f.Read(p)
+	r.v.mu.Lock()
+	defer r.v.mu.Unlock()
+	r.v.report.Bytes += int64(n)
+	if r.v.progress != nil {
+		r.v.progress(r.v.report.Bytes, max(r.v.total, r.v.report.Bytes))
+	}
+	return n, err
+}
+
+// chunks decodes every chunk of a pack. Only the first damage is kept, lest a
+// missing pack fill pages.
+func (v *verification) chunks(ctx context.Context, rd *Reader, p verifiedPack) error {
+	content := make([]byte, 0, ChunkSize)
+	noted, n := false, int64(0)
+	err := p.index.each(func(ordinal uint32, e entry) error {
+		if e.pack != p.info.number {
+			return nil
+		}
+		n++
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		_, err := rd.chunk(Ref{p.index.session, ordinal}, e, content)
+		if errors.Is(err, ErrDamaged) {
+			v.r.distrust(Ref{p.index.session, ordinal})
+			if noted {
+				return nil
+			}
+			noted = true
+		}
+		return v.note(err)
+	})
+	v.mu.Lock()
+	v.report.Chunks += n
+	v.mu.Unlock()
+	return err
+}
+
+// backup checks that a manifest is whole, and all that it names.
+func (v *verification) backup(id string) error {
+	m, _, err := v.r.Manifest(id)
+	if errors.Is(err, ErrNotFound) {
+		return nil // deleted meanwhile
+	}
+	if err == nil {
+		err = v.manifest(m)
+	}
+	if err == nil {
+		v.report.Backups++
+		return nil
+	}
+	v.report.Affected = append(v.report.Affected, id)
+	slices.Sort(v.report.Affected)
+	if errors.Is(err, errAffected) {
+		return nil
+	}
+	return v.note(err)
+}
+
+// errAffected says that a backup needs what is known to be damaged.
+var errAffected = errors.New("backup needs damaged chunks")
+
+func (v *verification) manifest(m *Manifest) error {
+	s := &Snapshot{Manifest: m, r: v.r}
+	err := errors.Join(v.touched(m))
+	if err != nil {
+		return err
+	}
+	if err := s.Check(); err != nil {
+		return err
+	}
+	for i := range m.Entries {
+		e := &m.Entries[i]
+		crc, err := v.r.FileCRC32C(e.Chunks, e.Size)
+		if err != nil {
+			return err
+		}
+		if crc != e.CRC32C {
+			return damaged(manifestName(m.Backup.ID), fmt.Sprintf("%s has another checksum than its chunks", e.Path))
+		}
+	}
+	return nil
+}
+
+// touched returns errAffected when the backup needs a damaged record.
+func (v *verification) touched(m *Manifest) error {
+	for i := range m.Entries {
+		err := m.Entries[i].Chunks.Refs(func(ref Ref) error {
+			if v.broken[ref.Session] || v.r.distrusted(ref) {
+				return errAffected
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package backup
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"time"
+
+	"holdfast/backup/repository"
+)
+
+// WriteTar writes a backup to w as a tar stream of the data directory, as
+// pg_basebackup's would be: pg_wal empty, global/pg_control last. A stream that
+// ends in an error has no end-of-archive, and no pg_control.
+func WriteTar(ctx context.Context, source *repository.Snapshot, w io.Writer) error {
+	if err := source.Check(); err != nil {
+		return fmt.Errorf("write tar: %w", err)
+	}
+	reader, err := source.Repository().NewReader()
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	s := &tarStream{ctx: ctx, source: source, reader: reader, tar: tar.NewWriter(w)}
+	if err := s.run(); err != nil {
+		return fmt.Errorf("write tar: %w", err)
+	}
+	return nil
+}
+
+type tarStream struct {
+	ctx    context.Context
+	source *repository.Snapshot
+	reader *repository.Reader
+	tar    *tar.Writer
+}
+
+func (s *tarStream) run() error {
+	if err := s.ownFiles(); err != nil {
+		return err
+	}
+	var control *repository.Entry
+	for i := range s.source.Entries {
+		e := &s.source.Entries[i]
+		if e.Path == controlFile {
+			control = e
+			continue
+		}
+		if err := s.entry(e); err != nil {
+			return fmt.Errorf("%s: %w", e.Path, err)
+		}
+	}
+	if control == nil {
+		return fmt.Errorf("the backup holds no %s", controlFile)
+	}
+	return errors.Join(s.entry(control), s.tar.Close())
+}
+
+// ownFiles writes the files that the server does not have.
+func (s *tarStream) ownFiles() error {
+	var manifest bytes.Buffer
+	if err := writeServerManifest(&manifest, s.source.Manifest); err != nil {
+		return err
+	}
+	for _, f := range append(ownFiles(s.source.Manifest), ownFile{serverManifestFile, manifest.String()}) {
+		if err := s.header(f.name, tar.TypeReg, int64(len(f.content)), s.source.Backup.CompletedAt); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(s.tar, f.content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *tarStream) header(name string, kind byte, size int64, modTime time.Time) error {
+	h := &tar.Header{Name: name, Typeflag: kind, Size: size, Mode: 0o600, ModTime: modTime.Truncate(time.Second)}
+	if kind == tar.TypeDir {
+		h.Name, h.Mode = name+"/", 0o700
+	}
+	return s.tar.WriteHeader(h)
+}
+
+func (s *tarStream) entry(e *repository.Entry) error {
+	if e.IsDir() {
+		return s.header(e.Path, tar.TypeDir, 0, e.ModTime)
+	}
+	if err := s.header(e.Path, tar.TypeReg, e.Size, e.ModTime); err != nil {
+		return err
+	}
+	crc, left := uint32(0), e.Size
+	err := s.reader.Each(e.Chunks, func(content []byte) error {
+		if err := context.Cause(s.ctx); err != nil {
+			return err
+		}
+		n := min(chunkSize, left)
+		left -= n
+		if content == nil {
+			content = zeroChunk[:n]
+		}
+		crc = crc32.Update(crc, castagnoli, content)
+		_, err := s.tar.Write(content)
+		return err
+	})
+	if err == nil && crc != e.CRC32C {
+		err = fmt.Errorf("%w: its checksum is not that of the file when it was stored", repository.ErrDamaged)
+	}
+	return err
+}
+
+var zeroChunk [chunkSize]byte

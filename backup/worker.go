@@ -1,0 +1,226 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"holdfast/backup/repository"
+)
+
+// worker reads pieces of files, one after the other.
+type worker struct {
+	ctx   context.Context
+	c     *copying
+	piece *repository.Piece
+	buf   []byte // a chunk
+}
+
+func newWorker(ctx context.Context, c *copying) (*worker, error) {
+	p, err := c.t.writer.NewPiece()
+	if err != nil {
+		return nil, err
+	}
+	return &worker{ctx: ctx, c: c, piece: p, buf: make([]byte, chunkSize)}, nil
+}
+
+func (w *worker) close() { w.piece.Close() }
+
+// copy reads one piece. A file that is gone was dropped meanwhile, which the
+// WAL tells of.
+func (w *worker) copy(p piece) error {
+	f, err := w.c.t.root.Open(p.file.entry.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		p.file.mu.Lock()
+		defer p.file.mu.Unlock()
+		p.file.gone = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	first := int64(p.index) * (pieceSize / chunkSize)
+	past := min(first+pieceSize/chunkSize, (p.file.entry.Size+chunkSize-1)/chunkSize)
+	if p.file.known {
+		err = w.changed(f, p.file, first, past)
+	} else {
+		err = w.all(f, p.file, first, past)
+	}
+	if err != nil {
+		return err
+	}
+	p.file.pieces[p.index], err = w.piece.Flush()
+	return err
+}
+
+// all reads the chunks from first to past.
+func (w *worker) all(f *os.File, file *copiedFile, first, past int64) error {
+	bases := file.bases(first, past)
+	for n := first; n < past; n++ {
+		content, err := w.read(f, file, n)
+		if err != nil {
+			return err
+		}
+		if err := w.piece.Add(content, bases[n-first]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bases returns what the base has in the place of each chunk.
+func (f *copiedFile) bases(first, past int64) []repository.Ref {
+	refs := make([]repository.Ref, 0, past-first)
+	if f.old != nil {
+		_ = f.old.Chunks.Slice(first, past-first).Refs(func(ref repository.Ref) error {
+			refs = append(refs, ref)
+			return nil
+		})
+	}
+	return refs[:past-first]
+}
+
+// size returns how many bytes a chunk has.
+func (f *copiedFile) size(chunk int64) int64 { return min(chunkSize, f.entry.Size-chunk*chunkSize) }
+
+// read reads a chunk. Where the file has become shorter since it was listed,
+// zeros stand: the WAL tells of that, too.
+func (w *worker) read(f *os.File, file *copiedFile, chunk int64) ([]byte, error) {
+	content := w.buf[:file.size(chunk)]
+	if err := w.wait(len(content)); err != nil {
+		return nil, err
+	}
+	n, err := f.ReadAt(content, chunk*chunkSize)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	clear(content[n:])
+	w.c.t.progress.add(int64(len(content)))
+	if !file.isData {
+		return content, nil
+	}
+	for at := 0; at+pageSize <= n; at += pageSize {
+		block := uint32(chunk*(chunkSize/pageSize)) + uint32(at/pageSize)
+		if err := w.check(f, file, content[at:at+pageSize], block); err != nil {
+			return nil, err
+		}
+	}
+	return content, nil
+}
+
+// wait keeps to the rate, and to ctx.
+func (w *worker) wait(n int) error {
+	if w.c.limiter != nil {
+		if err := w.c.limiter.WaitN(w.ctx, n); err != nil && w.ctx.Err() == nil {
+			return err
+		}
+	}
+	return context.Cause(w.ctx)
+}
+
+const (
+	pageTries = 10
+	pagePause = 20 * time.Millisecond
+)
+
+// check checks a page of a file. One that looks wrong may have been read while
+// it was written: it is read again before anything is said of it.
+func (w *worker) check(f *os.File, file *copiedFile, page []byte, block uint32) error {
+	for range pageTries {
+		if pageIsSound(page, file.first+block, w.c.t.server.start) {
+			return nil
+		}
+		time.Sleep(pagePause)
+		n, err := f.ReadAt(page, int64(block)*pageSize)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		clear(page[n:]) // cut off meanwhile
+	}
+	return w.c.note(file.entry.Path, block)
+}
+
+// changed takes what did not change from the base, and reads what did.
+func (w *worker) changed(f *os.File, file *copiedFile, first, past int64) error {
+	const perChunk = chunkSize / pageSize
+	bases := file.bases(first, past)
+	at, _ := slices.BinarySearch(file.pages, uint32(first*perChunk))
+	pages := file.pages[at:]
+	for n := first; n < past; n++ {
+		count, _ := slices.BinarySearch(pages, uint32((n+1)*perChunk))
+		content, err := w.chunk(f, file, n, bases[n-first], pages[:count])
+		if err != nil {
+			return err
+		}
+		pages = pages[count:]
+		if content != nil {
+			err = w.piece.Add(content, bases[n-first])
+		} else {
+			err = w.piece.AddStored(bases[n-first], file.size(n))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chunk returns the content of a chunk of which these pages changed; nil when it
+// is as it was.
+func (w *worker) chunk(f *os.File, file *copiedFile, chunk int64, base repository.Ref, pages []uint32) ([]byte, error) {
+	if chunk*chunkSize+file.size(chunk) > file.old.Size {
+		return w.read(f, file, chunk) // it has grown
+	}
+	if len(pages) == 0 {
+		return nil, nil
+	}
+	content, err := w.before(base, file.size(chunk))
+	if errors.Is(err, repository.ErrDamaged) {
+		return w.read(f, file, chunk)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, block := range pages {
+		if err := w.patch(f, file, content, chunk, block); err != nil {
+			return nil, err
+		}
+	}
+	return content, nil
+}
+
+// before returns what a chunk was.
+func (w *worker) before(base repository.Ref, size int64) ([]byte, error) {
+	if base == (repository.Ref{}) {
+		clear(w.buf[:size])
+		return w.buf[:size], nil
+	}
+	return w.piece.Reader().Chunk(base, w.buf)
+}
+
+// patch reads one page into its place in the content of a chunk.
+func (w *worker) patch(f *os.File, file *copiedFile, content []byte, chunk int64, block uint32) error {
+	at := int64(block)*pageSize - chunk*chunkSize
+	if at >= int64(len(content)) {
+		return nil // cut off meanwhile
+	}
+	page := content[at:min(at+pageSize, int64(len(content)))]
+	if err := w.wait(len(page)); err != nil {
+		return err
+	}
+	n, err := f.ReadAt(page, int64(block)*pageSize)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	clear(page[n:])
+	w.c.t.progress.add(int64(len(page)))
+	if !file.isData || len(page) < pageSize {
+		return nil
+	}
+	return w.check(f, file, page, block)
+}

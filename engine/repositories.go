@@ -1,0 +1,235 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"holdfast/backup/repository"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// A database's backups lie in a directory of their own, outside its instance:
+// repository/ holds the chunks, wal/ what they need of the WAL. It is made by
+// the first backup, stays in the trash with the database, and goes with it.
+
+func (e *Engine) backupDirectory(database string) string {
+	return filepath.Join(e.cfg.DataDir, "backups", database)
+}
+
+// repositories are those that are open; each is, from its first use until its
+// database or the engine ends.
+type repositories struct {
+	mu   sync.Mutex
+	open map[string]*repository.Repository
+}
+
+func newRepositories() *repositories {
+	return &repositories{open: map[string]*repository.Repository{}}
+}
+
+// get returns the repository in dir, that of the database.
+func (r *repositories) get(database, dir string) (*repository.Repository, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if repo := r.open[database]; repo != nil {
+		return repo, nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make directory of backups: %w", err)
+	}
+	repo, err := repository.Open(filepath.Join(dir, "repository"))
+	if err != nil {
+		return nil, err
+	}
+	r.open[database] = repo
+	return repo, nil
+}
+
+// close closes a database's repository, if it is open. Nobody uses it.
+func (r *repositories) close(database string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	repo := r.open[database]
+	delete(r.open, database)
+	if repo == nil {
+		return nil
+	}
+	return repo.Close()
+}
+
+func (r *repositories) closeAll() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var errs []error
+	for database, repo := range r.open {
+		errs = append(errs, repo.Close())
+		delete(r.open, database)
+	}
+	return errors.Join(errs...)
+}
+
+// repository returns the repository of a database's backups.
+func (e *Engine) repository(database string) (*repository.Repository, error) {
+	return e.repositories.get(database, e.backupDirectory(database))
+}
+
+// removeBackups removes all of a database's backups.
+func (e *Engine) removeBackups(database string) error {
+	if err := e.repositories.close(database); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(e.backupDirectory(database)); err != nil {
+		return fmt.Errorf("remove backups: %w", err)
+	}
+	return nil
+}
+
+// settleRepositories brings each database's backups and their records in step.
+// It runs before anybody can begin another.
+func (e *Engine) settleRepositories() error {
+	root := filepath.Join(e.cfg.DataDir, "backups")
+	databases, err := os.ReadDir(root)
+	if err != nil {
+		return fmt.Errorf("list backups: %w", err)
+	}
+	for _, entry := range databases {
+		db, err := e.record(entry.Name())
+		if errors.Is(err, meta.ErrNotFound) {
+			e.putAside(filepath.Join(root, entry.Name()), entry.Name()+"-backups")
+			continue
+		}
+		if err == nil {
+			err = e.settleRepository(db)
+		}
+		if err != nil { // that keeps no database from starting
+			e.log.Error("settle backups", "database", entry.Name(), "error", err)
+		}
+	}
+	return nil
+}
+
+// settleRepository finishes what was cut short: a delete is carried on; a
+// backup whose manifest is there is complete, whatever its record says, and one
+// without a record, because an older holdfast.db was brought back, gets one.
+func (e *Engine) settleRepository(db model.Database) error {
+	repo, err := e.repository(db.ID)
+	if err != nil {
+		return err
+	}
+	stored, err := repo.Backups()
+	if err != nil {
+		return err
+	}
+	records, err := e.backupRecords(db.ID)
+	if err != nil {
+		return err
+	}
+	dropped := false
+	for _, id := range stored {
+		b, known := records[id]
+		switch {
+		case known && b.Status == model.BackupFailed:
+			err = e.dropStored(db.ID, id)
+			dropped = true
+		case !known || b.Status != model.BackupCompleted:
+			err = e.adoptBackup(db, repo, id)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for id, b := range records {
+		switch {
+		case b.Condemned:
+			if err := e.dropBackup(db.ID, id); err != nil {
+				return err
+			}
+			dropped = true
+		case b.Status == model.BackupCompleted && !slices.Contains(stored, id):
+			e.log.Error("a backup's manifest is missing: it cannot be restored", "database", db.ID, "backup", id)
+		}
+	}
+	return e.cleanRepository(db.ID, repo, dropped)
+}
+
+// cleanRepository removes leftovers, and the chunks that no backup needs any
+// more.
+func (e *Engine) cleanRepository(database string, repo *repository.Repository, dropped bool) error {
+	leftovers, err := repo.Clean()
+	for _, name := range leftovers {
+		e.log.Warn("removed what an interrupted backup left", "database", database, "file", name)
+	}
+	if err != nil {
+		return err
+	}
+	if err := e.removeStrayWAL(database); err != nil {
+		return err
+	}
+	if !dropped && len(leftovers) == 0 {
+		return nil
+	}
+	_, err = repo.Collect(e.ctx)
+	return err
+}
+
+// adoptBackup gives a backup that is complete the record it should have.
+func (e *Engine) adoptBackup(db model.Database, repo *repository.Repository, id string) error {
+	m, digest, err := repo.Manifest(id)
+	if err != nil {
+		return err
+	}
+	e.log.Warn("a backup is complete, and its record did not say so", "database", db.ID, "backup", id)
+	return e.meta.Update(func(tx *meta.Tx) error {
+		b, err := tx.Backups().Get(id)
+		absent := errors.Is(err, meta.ErrNotFound)
+		if absent {
+			b, err = model.Backup{ID: id, Organization: db.Organization, Database: db.ID, Type: model.BackupManual}, nil
+		}
+		if err != nil {
+			return err
+		}
+		b.Status, b.Progress, b.Error = model.BackupCompleted, 100, ""
+		b.Version, b.Timeline, b.Generation = m.Backup.PostgresVersion, int(m.Backup.Timeline), m.Backup.Incarnation
+		b.StartLSN, b.StopLSN, b.SizeBytes = m.Backup.StartLSN, m.Backup.StopLSN, m.Backup.SizeBytes
+		b.ManifestBLAKE3, b.StartedAt, b.CompletedAt = digest, m.Backup.StartedAt, &m.Backup.CompletedAt
+		if absent {
+			return tx.Backups().Insert(b)
+		}
+		_, err = tx.Backups().Update(id, func(r *model.Backup) error {
+			*r = b
+			return nil
+		})
+		return err
+	})
+}
+
+// backupRecords returns the records of a database's backups by their ids.
+func (e *Engine) backupRecords(database string) (map[string]model.Backup, error) {
+	records := map[string]model.Backup{}
+	err := e.meta.View(func(tx *meta.Tx) error {
+		all, err := allUnder(tx.Backups(), database)
+		for _, b := range all {
+			records[b.ID] = b
+		}
+		return err
+	})
+	return records, err
+}
+
+// collectBackups gives back the room that no backup of the database needs any
+// more. What is left of it when that is cut short, the next one finds.
+func (e *Engine) collectBackups(ctx context.Context, database string) {
+	repo, err := e.repository(database)
+	if err == nil {
+		_, err = repo.Collect(ctx)
+	}
+	if err != nil && ctx.Err() == nil && !errors.Is(err, repository.ErrBusy) {
+		e.log.Error("collect what backups left", "database", database, "error", err)
+	}
+}
