@@ -205,8 +205,8 @@ func (r *Receiver) session(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	timeline, from := r.begin(id, reserved)
-	if err := diverged(timeline, from, id); err != nil {
+	timeline, from, err := r.begin(id, reserved)
+	if err != nil {
 		return err
 	}
 	for {
@@ -233,20 +233,20 @@ func closeConn(conn *pgconn.PgConn) {
 
 // begin says where to go on: where the archive ends, where the incarnation
 // forked, or from where the server has kept WAL.
-func (r *Receiver) begin(id identity, reserved LSN) (timeline uint32, from LSN) {
+func (r *Receiver) begin(id identity, reserved LSN) (timeline uint32, from LSN, err error) {
 	known, _ := r.o.Archive.Incarnation(r.o.Incarnation)
 	timeline, end, ok := r.writer.Latest()
 	if n := len(known.Gaps); n > 0 && known.Gaps[n-1].To > end {
-		return known.Gaps[n-1].Timeline, known.Gaps[n-1].To
+		return known.Gaps[n-1].Timeline, known.Gaps[n-1].To, nil
 	}
 	if ok {
-		return timeline, end
+		return timeline, end, diverged(timeline, end, id)
 	}
 	from = reserved
 	if known.Parent != nil {
 		from = known.Parent.Fork
 	}
-	return id.timeline, LSN(uint64(from) &^ (id.segmentSize - 1))
+	return id.timeline, LSN(uint64(from) &^ (id.segmentSize - 1)), nil
 }
 
 // diverged refuses a server that has less WAL than the archive.
