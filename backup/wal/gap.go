@@ -1,6 +1,90 @@
 package wal
 
-import "errors"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
 
-// ErrGap means that WAL is missing between two LSNs.
-var ErrGap = errors.New("WAL is missing")
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// skipGap gives up the WAL the server does not have any more: it makes the slot
+// anew, records the gap up to where the slot begins, and says so.
+func (r *Receiver) skipGap(ctx context.Context, id identity, cause error) error {
+	conn, err := r.o.Replication(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeConn(conn)
+	defer context.AfterFunc(ctx, func() { conn.Conn().SetDeadline(time.Unix(1, 0)) })()
+	reserved, err := renewSlot(ctx, conn, r.o.Slot)
+	if err != nil {
+		return err
+	}
+	gap := Gap{Timeline: id.timeline, To: LSN(uint64(reserved) &^ (id.segmentSize - 1)), At: time.Now().UTC(), Reason: cause.Error()}
+	if _, end, ok := r.writer.Latest(); ok {
+		gap.From = end
+	} else if known, _ := r.o.Archive.Incarnation(r.o.Incarnation); known.Parent != nil {
+		gap.From = known.Parent.Fork
+	}
+	if gap.To <= gap.From {
+		return nil // the slot reaches back far enough after all
+	}
+	if err := r.writer.AddGap(gap); err != nil {
+		return err
+	}
+	r.o.Logger.Error("WAL is lost: restores to times from the gap on need a new backup from behind it",
+		"incarnation", r.o.Incarnation, "from", gap.From, "to", gap.To, "err", cause)
+	r.o.Lost(gap)
+	return nil
+}
+
+// renewSlot makes a slot that reserves WAL from now on.
+func renewSlot(ctx context.Context, conn *pgconn.PgConn, slot string) (LSN, error) {
+	_, err := ask(ctx, conn, "DROP_REPLICATION_SLOT "+pgx.Identifier{slot}.Sanitize()+" WAIT")
+	if pgError := new(pgconn.PgError); err != nil && (!errors.As(err, &pgError) || pgError.Code != undefinedObject) {
+		return 0, fmt.Errorf("drop replication slot that has lost WAL: %w", err)
+	}
+	return ensureSlot(ctx, conn, slot)
+}
+
+// watchEvery is how often the server is asked how its slot is.
+const watchEvery = 10 * time.Second
+
+// watchSlot keeps the status's part about the slot.
+func (r *Receiver) watchSlot(ctx context.Context) {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	for {
+		state, safe, err := r.slotState(ctx)
+		if err == nil {
+			r.ledger.change(func(s *Status) { s.SlotState, s.SafeBytes = state, safe })
+		} // else the server is away, which the stream tells
+		select {
+		case <-ticker.C:
+		case <-r.look:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// slotState asks for the slot's wal_status ("missing" when there is no slot)
+// and safe_wal_size.
+func (r *Receiver) slotState(ctx context.Context) (state string, safe int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, watchEvery)
+	defer cancel()
+	conn, err := r.o.SQL(ctx)
+	if err != nil {
+		return "", 0, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	err = conn.QueryRow(ctx, "select coalesce(wal_status, ''), coalesce(safe_wal_size, -1) from pg_catalog.pg_replication_slots where slot_name = $1",
+		r.o.Slot).Scan(&state, &safe)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "missing", -1, nil
+	}
+	return state, safe, err
+}

@@ -1,4 +1,3 @@
-// Package wal is the write-ahead log as backups see it.
 package wal
 
 import (
@@ -7,19 +6,37 @@ import (
 	"strings"
 )
 
-// LSN is a position in the WAL, in bytes from its beginning.
+// LSN is a position in the WAL: a number of bytes since its beginning.
 type LSN uint64
 
-// ParseLSN reads PostgreSQL's form, two hexadecimal numbers "X/Y".
+// ParseLSN reads PostgreSQL's form of an LSN, two hexadecimal numbers "X/Y".
 func ParseLSN(s string) (LSN, error) {
 	high, low, ok := strings.Cut(s, "/")
 	h, err := strconv.ParseUint(high, 16, 32)
 	l, err2 := strconv.ParseUint(low, 16, 32)
 	if !ok || err != nil || err2 != nil {
-		return 0, fmt.Errorf("%q is not an LSN", s)
+		return 0, fmt.Errorf("%q is not an LSN, which looks like 16/B374D848", s)
 	}
 	return LSN(h<<32 | l), nil
 }
 
-// String returns PostgreSQL's form.
-func (l LSN) String() string { return fmt.Sprintf("%X/%X", uint64(l)>>32, uint32(l)) }
+// String is PostgreSQL's form.
+func (p LSN) String() string { return fmt.Sprintf("%X/%X", uint64(p)>>32, uint32(p)) }
+
+// page is the start of the page p lies in.
+func (p LSN) page() LSN { return p &^ (pageSize - 1) }
+
+// recordEnd takes a position just behind a page's header to the start of that
+// page: both say "everything before this page", and records end at the latter.
+func (p LSN) recordEnd(segmentSize uint64) LSN {
+	header := LSN(shortHeader)
+	if uint64(p.page())%segmentSize == 0 {
+		header = longHeader
+	}
+	if p-p.page() <= header {
+		return p.page()
+	}
+	return p
+}
+
+func align8(p LSN) LSN { return (p + 7) &^ 7 }

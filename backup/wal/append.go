@@ -1,0 +1,156 @@
+package wal
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Append checks data, the WAL at position at, and writes it. It becomes
+// durable by Sync. After an error Start must be called again.
+func (w *Writer) Append(at LSN, data []byte) error {
+	if w.failed != nil {
+		return w.failed
+	}
+	if at != w.pos {
+		return fmt.Errorf("the server sent WAL at %v, not at %v", at, w.pos)
+	}
+	for len(data) > 0 {
+		limit := w.branch.limit(segmentKey{w.timeline, w.n})
+		n := min(len(data), int(limit-w.pos))
+		if err := w.append(data[:n]); err != nil {
+			return err
+		}
+		data = data[n:]
+		if w.pos == limit {
+			if err := w.finish(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// append takes WAL of the open segment.
+func (w *Writer) append(data []byte) error {
+	if w.file == nil {
+		if err := w.open(); err != nil {
+			return err
+		}
+	}
+	start := w.branch.start(segmentKey{w.timeline, w.n})
+	feed(w.scan, data, func(r *Record) {
+		w.sum.add(r, start)
+		if outcome, at := r.Outcome(); outcome == Committed && len(w.commits) < maxCommits {
+			w.commits = append(w.commits, at)
+		}
+	})
+	if err := w.scan.Err(); err != nil {
+		return fmt.Errorf("check received WAL: %w", err)
+	}
+	if _, err := w.file.WriteAt(data, int64(w.pos-start)); err != nil {
+		return fmt.Errorf("write WAL: %w", err)
+	}
+	w.pos += LSN(len(data))
+	w.unsynced = true
+	return nil
+}
+
+// open makes the file of the segment that begins.
+func (w *Writer) open() error {
+	key := segmentKey{w.timeline, w.n}
+	path := w.branch.path(key, partialSuffix)
+	if err := publish(w.archive.fsys, path, int64(w.branch.info().SegmentSize), func(file) error { return nil }); err != nil {
+		return err
+	}
+	w.archive.setSegment(w.branch, &segment{segmentKey: key, end: w.branch.start(key), stored: int64(w.branch.info().SegmentSize)})
+	return w.reopen(path)
+}
+
+func (w *Writer) reopen(path string) (err error) {
+	if w.file, err = w.archive.fsys.Open(path); err != nil {
+		return fmt.Errorf("open partial WAL segment: %w", err)
+	}
+	return nil
+}
+
+// finish ends a segment that is full.
+func (w *Writer) finish() error {
+	if err := w.syncFile(); err != nil {
+		return err
+	}
+	if err := w.closeFile(); err != nil {
+		return fmt.Errorf("close WAL segment: %w", err)
+	}
+	key := segmentKey{w.timeline, w.n}
+	w.advance(key, w.branch.limit(key))
+	w.packer.add(key, w.sum)
+	w.n++
+	w.sum = &summary{key: segmentKey{w.timeline, w.n}, changes: &Changes{}}
+	return nil
+}
+
+func (w *Writer) syncFile() error {
+	if err := w.file.Sync(); err != nil {
+		w.failed = fmt.Errorf("%w: %w", ErrSync, err)
+		return w.failed
+	}
+	w.unsynced = false
+	return nil
+}
+
+// Sync makes what was appended durable. It returns the end of the last whole
+// record, and the times of commits that are durable since the last call; what
+// is said to the server is that end, for of an unfinished record nothing can be
+// checked.
+func (w *Writer) Sync() (durable LSN, commits []time.Time, err error) {
+	if w.failed != nil {
+		return 0, nil, w.failed
+	}
+	if w.file != nil && w.unsynced {
+		if err := w.syncFile(); err != nil {
+			return 0, nil, err
+		}
+		key := segmentKey{w.timeline, w.n}
+		w.advance(key, max(w.scan.End(), w.branch.start(key)))
+	}
+	commits, w.commits = w.commits, w.commits[:0]
+	return w.scan.End(), commits, nil
+}
+
+// advance lets readers see a segment up to end.
+func (w *Writer) advance(key segmentKey, end LSN) {
+	a := w.archive
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := w.branch.segments[key]; s != nil && end > s.end {
+		s.end = end
+		close(a.grown)
+		a.grown = make(chan struct{})
+	}
+}
+
+// WaitFor blocks until the archive durably holds what is before lsn on a
+// timeline of an incarnation, or ctx ends. It knows nothing of gaps: Covers
+// does.
+func (a *Archive) WaitFor(ctx context.Context, incarnation int, timeline uint32, lsn LSN) error {
+	for {
+		a.mu.Lock()
+		b, err := a.branch(incarnation)
+		if err != nil {
+			a.mu.Unlock()
+			return err
+		}
+		grown, end := a.grown, b.end(timeline)
+		size := b.info().SegmentSize
+		a.mu.Unlock()
+		if size > 0 && end >= lsn.recordEnd(size) {
+			return nil
+		}
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for WAL up to %v on timeline %d, archived up to %v: %w", lsn, timeline, end, context.Cause(ctx))
+		}
+	}
+}

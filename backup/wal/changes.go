@@ -1,0 +1,319 @@
+package wal
+
+import (
+	"encoding/binary"
+	"maps"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Changes says which pages of a data directory's relations the WAL between two
+// positions changed. Its zero value says: none.
+type Changes struct {
+	everything bool // or the WAL does not tell
+	databases  map[uint32]struct{}
+	relations  map[Relation]*pageSet // nil: the whole relation
+
+	last    Relation // a relation's pages, so that runs of changes find them at once
+	lastSet *pageSet
+	parts   Parts
+}
+
+// OIDs of the two tablespaces every cluster has.
+const (
+	defaultTablespace = 1663
+	globalTablespace  = 1664
+)
+
+// segmentPages is how many pages a file of a relation has: RELSEG_SIZE.
+const segmentPages = 1 << 17
+
+// Add adds what r changes.
+func (c *Changes) Add(r *Record) {
+	if r.Resource >= firstCustomResource {
+		c.everything = true // an extension's: it may write what it likes
+		return
+	}
+	if err := c.parts.Read(r); err != nil {
+		c.everything = true // its CRC is right, so it is of a form we do not know
+		return
+	}
+	for _, b := range c.parts.Blocks {
+		if b.Fork == 0 {
+			c.addPage(b.Relation, b.Number)
+		}
+	}
+	switch r.Resource {
+	case ResourceXLOG, ResourceXact, ResourceStorage, ResourceDatabase:
+		c.addWhole(r, c.parts.Main)
+	}
+}
+
+// addWhole adds what a record changes without naming pages.
+func (c *Changes) addWhole(r *Record, main []byte) {
+	switch info := r.Info & infoMask; r.Resource {
+	case ResourceStorage:
+		c.addStorage(info, main)
+	case ResourceDatabase:
+		c.addDatabase(info, main)
+	case ResourceXact:
+		c.addDropped(r, main)
+	case ResourceXLOG:
+		// With wal_level = minimal (0) not every change is in the WAL.
+		if info == xlogParameterChange && (len(main) < 24 || binary.LittleEndian.Uint32(main[20:]) == 0) {
+			c.everything = true
+		}
+	}
+}
+
+// addStorage takes xl_smgr_create (relation, fork) and xl_smgr_truncate
+// (pages left, relation, what of it).
+func (c *Changes) addStorage(info uint8, main []byte) {
+	if info == storageTruncate && len(main) >= 4 {
+		main = main[4:]
+	} else if info != storageCreate {
+		c.everything = true
+		return
+	}
+	if len(main) < 16 {
+		c.everything = true
+		return
+	}
+	if info == storageCreate && binary.LittleEndian.Uint32(main[12:]) != 0 {
+		return // another fork, which is always read
+	}
+	c.addRelation(readRelation(main))
+}
+
+// addDatabase takes xl_dbase_create_*_rec and xl_dbase_drop_rec; all begin with
+// the database.
+func (c *Changes) addDatabase(info uint8, main []byte) {
+	known := info == databaseCreateCopy || info == databaseCreateLog || info == databaseDrop
+	if !known || len(main) < 4 {
+		c.everything = true
+		return
+	}
+	if c.databases == nil {
+		c.databases = map[uint32]struct{}{}
+	}
+	c.databases[binary.LittleEndian.Uint32(main)] = struct{}{}
+}
+
+// Parts of a transaction's last record, by the bits of its xinfo.
+const (
+	xinfoDatabase      = 1 << 0
+	xinfoSubxacts      = 1 << 1
+	xinfoRelations     = 1 << 2
+	transactionDropped = 12 // bytes of a relation
+)
+
+// addDropped takes the relations whose files go when a transaction ends. Their
+// names are free then; and whoever takes one says so himself, but a record more
+// costs nothing.
+func (c *Changes) addDropped(r *Record, main []byte) {
+	switch r.Info & xactMask {
+	case xactCommit, xactAbort, xactCommitPrepare, xactAbortPrepare:
+	default:
+		return
+	}
+	if r.Info&xactHasInfo == 0 || len(main) < 12 {
+		return
+	}
+	xinfo, in := binary.LittleEndian.Uint32(main[8:]), main[12:]
+	if xinfo&xinfoDatabase != 0 {
+		in = in[min(8, len(in)):]
+	}
+	if xinfo&xinfoSubxacts != 0 {
+		_, in = counted(in, 4)
+	}
+	if xinfo&xinfoRelations == 0 {
+		return
+	}
+	relations, _ := counted(in, transactionDropped)
+	for ; len(relations) >= transactionDropped; relations = relations[transactionDropped:] {
+		c.addRelation(readRelation(relations))
+	}
+	if c.parts.Cut {
+		c.everything = true // the list may go on
+	}
+}
+
+// counted takes a number and so many items of size bytes, or those there are.
+func counted(in []byte, size int) (items, rest []byte) {
+	if len(in) < 4 {
+		return nil, nil
+	}
+	n := int(binary.LittleEndian.Uint32(in)) * size
+	in = in[4:]
+	return in[:min(n, len(in))], in[min(n, len(in)):]
+}
+
+func readRelation(in []byte) Relation {
+	return Relation{
+		Tablespace: binary.LittleEndian.Uint32(in), Database: binary.LittleEndian.Uint32(in[4:]),
+		Number: binary.LittleEndian.Uint32(in[8:]),
+	}
+}
+
+func (c *Changes) addRelation(r Relation) {
+	if c.relations == nil {
+		c.relations = map[Relation]*pageSet{}
+	}
+	c.relations[r] = nil
+	c.lastSet = nil
+}
+
+func (c *Changes) addPage(r Relation, number uint32) {
+	if c.lastSet != nil && c.last == r {
+		c.lastSet.add(number)
+		return
+	}
+	set, known := c.relations[r]
+	switch {
+	case known && set == nil:
+		return
+	case !known:
+		if c.relations == nil {
+			c.relations = map[Relation]*pageSet{}
+		}
+		set = &pageSet{}
+		c.relations[r] = set
+	}
+	c.last, c.lastSet = r, set
+	set.add(number)
+}
+
+// merge adds what o says.
+func (c *Changes) merge(o *Changes) {
+	c.everything = c.everything || o.everything
+	for d := range o.databases {
+		if c.databases == nil {
+			c.databases = map[uint32]struct{}{}
+		}
+		c.databases[d] = struct{}{}
+	}
+	for r, set := range o.relations {
+		if set == nil {
+			c.addRelation(r)
+			continue
+		}
+		for number := range set.all {
+			c.addPage(r, number)
+		}
+	}
+}
+
+// Pages returns the changed page numbers, ascending, of the file at path,
+// relative to the data directory, with slashes; a relation's later files
+// ("base/5/16384.1") count their own pages from 0. known is false when the
+// file must be read whole: it is not a relation's main fork, it was made, cut
+// or copied as a whole, or the WAL does not say. What it cannot say: that a
+// relation is unlogged. Those have an init fork, and change without any WAL.
+func (c *Changes) Pages(path string) (pages []uint32, known bool) {
+	r, segment, ok := relationOf(path)
+	if !ok || c.everything {
+		return nil, false
+	}
+	if _, whole := c.databases[r.Database]; whole {
+		return nil, false
+	}
+	set, changed := c.relations[r]
+	if !changed {
+		return nil, true
+	}
+	if set == nil {
+		return nil, false
+	}
+	first := segment * segmentPages
+	for number := range set.from(first) {
+		if number-first >= segmentPages {
+			break
+		}
+		pages = append(pages, number-first)
+	}
+	return pages, true
+}
+
+// relationOf reads the path of a relation's main fork.
+func relationOf(path string) (r Relation, segment uint32, ok bool) {
+	parts := strings.Split(path, "/")
+	switch {
+	case len(parts) == 2 && parts[0] == "global":
+		r.Tablespace = globalTablespace
+	case len(parts) == 3 && parts[0] == "base":
+		r.Tablespace = defaultTablespace
+		if r.Database, ok = oid(parts[1]); !ok {
+			return r, 0, false
+		}
+	default:
+		return r, 0, false
+	}
+	name, later, cut := strings.Cut(parts[len(parts)-1], ".")
+	if cut {
+		// No file is the 32769th: page numbers have 32 bits.
+		if segment, ok = oid(later); !ok || segment >= 1<<15 {
+			return r, 0, false
+		}
+	}
+	r.Number, ok = oid(name)
+	return r, segment, ok
+}
+
+// oid reads a number as PostgreSQL writes it in the names of files.
+func oid(s string) (uint32, bool) {
+	n, err := strconv.ParseUint(s, 10, 32)
+	return uint32(n), err == nil && n > 0 && s[0] != '0'
+}
+
+// pageSet is a set of page numbers: bits, in pieces of 4096 pages.
+type pageSet struct {
+	pieces map[uint32]*[64]uint64
+	at     uint32
+	piece  *[64]uint64 // pieces[at]
+}
+
+func (s *pageSet) add(number uint32) {
+	if at := number >> 12; s.piece == nil || s.at != at {
+		s.find(at)
+	}
+	s.piece[number>>6&63] |= 1 << (number & 63)
+}
+
+func (s *pageSet) find(at uint32) {
+	if s.pieces == nil {
+		s.pieces = map[uint32]*[64]uint64{}
+	}
+	piece := s.pieces[at]
+	if piece == nil {
+		piece = new([64]uint64)
+		s.pieces[at] = piece
+	}
+	s.at, s.piece = at, piece
+}
+
+// all yields the numbers in the set, ascending.
+func (s *pageSet) all(yield func(uint32) bool) { s.from(0)(yield) }
+
+// from yields the numbers from first on, a multiple of 4096, ascending.
+func (s *pageSet) from(first uint32) func(yield func(uint32) bool) {
+	return func(yield func(uint32) bool) {
+		for _, at := range slices.Sorted(maps.Keys(s.pieces)) {
+			if at >= first>>12 && !eachBit(at<<12, s.pieces[at], yield) {
+				return
+			}
+		}
+	}
+}
+
+func eachBit(base uint32, piece *[64]uint64, yield func(uint32) bool) bool {
+	for i, word := range piece {
+		for ; word != 0; word &= word - 1 {
+			if !yield(base + uint32(i)<<6 + uint32(bits.TrailingZeros64(word))) {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,2 @@
+// Package wal archives the write-ahead log of one database.
+package wal

@@ -1,0 +1,390 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/postgrestest"
+)
+
+// baseBackup is a copy of a data directory, made while the server ran.
+type baseBackup struct {
+	dir         string
+	start, stop LSN
+}
+
+func takeBackup(t testing.TB, c *cluster) (b baseBackup) {
+	t.Helper()
+	conn := c.connect()
+	var start, stop, label string
+	if err := conn.QueryRow(t.Context(), "select pg_backup_start('test', true)::text").Scan(&start); err != nil {
+		t.Fatal(err)
+	}
+	b.dir = filepath.Join(t.TempDir(), "backup")
+	copyData(t, c.dir, b.dir)
+	if err := conn.QueryRow(t.Context(), "select lsn::text, labelfile from pg_backup_stop(false)").Scan(&stop, &label); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, "backup_label"), []byte(label), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.start, _ = ParseLSN(start)
+	b.stop, _ = ParseLSN(stop)
+	return b
+}
+
+// copyData copies a data directory in use, without WAL.
+func copyData(t testing.TB, from, to string) {
+	t.Helper()
+	err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(from, path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case e.IsDir():
+			return os.MkdirAll(filepath.Join(to, name), 0o700)
+		case strings.HasPrefix(name, "pg_wal/"), strings.HasPrefix(name, "pg_replslot/"), strings.HasPrefix(name, "postmaster."):
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return errors.Join(err, os.WriteFile(filepath.Join(to, name), data, 0o600))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"pg_replslot", "pg_wal/archive_status"} {
+		if err := os.MkdirAll(filepath.Join(to, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The copied directories under pg_replslot are slots of the original.
+	slots, _ := filepath.Glob(filepath.Join(to, "pg_replslot", "*"))
+	for _, slot := range slots {
+		_ = os.RemoveAll(slot)
+	}
+}
+
+// restoreTo restores b to a target, and leaves the server paused there.
+func restoreTo(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, target Target) (*cluster, Resolution) {
+	t.Helper()
+	target.Since = b.start
+	resolution, err := a.Resolve(t.Context(), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reach, err := resolution.Reach(b.stop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, recovery := newRecovery(t, a, bin, b, resolution, reach)
+	if err := recovery.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.launch()
+	recovery.Exited = c.exited
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	if err := recovery.Run(ctx); err != nil {
+		t.Fatalf("%v\n%s", err, c.log())
+	}
+	return c, resolution
+}
+
+// newRecovery lays out b as a standby that is to reach a record.
+func newRecovery(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, resolution Resolution, reach Range) (*cluster, Recovery) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "data")
+	if out, err := exec.Command("cp", "-a", b.dir, dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "standby.signal"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sockets, err := os.MkdirTemp("", "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{t: t, bin: bin, dir: dir, sockets: sockets}
+	t.Cleanup(c.stop)
+	recovery := Recovery{
+		Archive: a, Incarnation: resolution.Incarnation, Timeline: resolution.Timeline,
+		Start: b.start, Consistent: b.stop, Target: reach, Dir: dir, Connect: c.connectSQL,
+	}
+	for name, value := range recovery.Settings() {
+		c.settings = append(c.settings, name+"="+value)
+	}
+	return c, recovery
+}
+
+// promote ends the pause: the server becomes a primary, without the recovery's
+// settings.
+func (c *cluster) promote() {
+	c.t.Helper()
+	c.do("select pg_promote()")
+	eventually(c.t, "the server is a primary", func() bool { return c.ask("select pg_is_in_recovery()::text") == "false" })
+}
+
+// commit is what a writer knows of one of its transactions.
+type commit struct{ sent, answered time.Time }
+
+// writers, four of them, number their commits, while other work goes on beside them.
+type writers struct {
+	stop func()
+
+	mu      sync.Mutex
+	commits map[int]commit
+}
+
+func startWriters(t testing.TB, c *cluster) *writers {
+	t.Helper()
+	c.do("create table if not exists numbers (n int primary key, x text, filler text)")
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &writers{commits: map[int]commit{}}
+	var wg sync.WaitGroup
+	for client := range 4 {
+		conn := c.connect()
+		wg.Go(func() {
+			for n := client; ctx.Err() == nil; n += 4 {
+				w.write(t, conn, n)
+			}
+		})
+	}
+	w.stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
+	t.Cleanup(w.stop)
+	return w
+}
+
+// write commits n. Now and then a transaction takes a while, is rolled back,
+// writes a lot, or is prepared before it is committed.
+func (w *writers) write(t testing.TB, conn *pgx.Conn, n int) {
+	ctx := context.Background()
+	insert := fmt.Sprintf("insert into numbers select %d, pg_current_xact_id()::text, repeat('x', %d)", n, 1+n%13*300)
+	var sql []string
+	switch n % 11 {
+	case 0:
+		sql = []string{"begin", insert, fmt.Sprintf("prepare transaction 'n%d'", n), fmt.Sprintf("commit prepared 'n%d'", n)}
+	case 1:
+		sql = []string{"begin", "insert into numbers values (-1)", "rollback", insert}
+	case 2:
+		sql = []string{"begin", insert, fmt.Sprintf("update numbers set filler = filler where n %% 4 = %d and n < 40", n%4), "select pg_sleep(0.002)", "commit"}
+	default:
+		sql = []string{insert}
+	}
+	c := commit{sent: time.Now()}
+	for _, statement := range sql {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			t.Errorf("%s: %v", statement, err)
+			return
+		}
+	}
+	c.answered = time.Now()
+	w.mu.Lock()
+	w.commits[n] = c
+	w.mu.Unlock()
+}
+
+// judge compares the rows of a restored server with what the writers know, for
+// a target between two times.
+func (w *writers) judge(t testing.TB, c *cluster, target time.Time) (rows int) {
+	t.Helper()
+	there := map[int]bool{}
+	for _, text := range strings.Fields(c.ask("select coalesce(string_agg(n::text, ' '), '') from numbers")) {
+		n, _ := strconv.Atoi(text)
+		there[n] = true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for n, commit := range w.commits {
+		if commit.answered.Before(target) && !there[n] {
+			t.Errorf("%d was committed %v before the target, and is missing", n, target.Sub(commit.answered))
+		}
+		if commit.sent.After(target) && there[n] {
+			t.Errorf("%d was begun %v after the target, and is there", n, commit.sent.Sub(target))
+		}
+	}
+	return len(there)
+}
+
+// targets is how many random targets are tried: a few, or many by the
+// environment.
+func targets(t testing.TB, few int) int {
+	text := os.Getenv("HOLDFAST_WAL_TARGETS")
+	if text == "" {
+		return few
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestRandomTargets restores a backup, taken under load, to random times and
+// positions, and compares with what the writers know.
+func TestRandomTargets(t *testing.T) {
+	t.Parallel()
+	eachMajor(t, func(t *testing.T, bin postgres.Binaries) {
+		c := newCluster(t, bin, smallSegment, "max_wal_size=8MB", "checkpoint_timeout=30s")
+		a := openArchive(t, filepath.Join(t.TempDir(), "wal"))
+		r := receive(t, c, a, 1)
+		w := startWriters(t, c)
+		r.waitFor(t, 1, c.flushed())
+		b := takeBackup(t, c)
+		first := time.Now()
+		eventually(t, "the writers have made enough WAL", func() bool { return c.flushed() > b.stop+6*smallSegment })
+		last := time.Now()
+		w.stop()
+		end := c.flushed()
+		r.waitFor(t, 1, end)
+		xids := commitsIn(t, a, b.start, end)
+		for range targets(t, 4) {
+			if rand.IntN(2) == 0 {
+				at := first.Add(rand.N(last.Sub(first)))
+				restored, resolution := restoreTo(t, a, bin, b, Target{Incarnation: 1, Time: at})
+				t.Logf("%v: %d rows of %d", resolution.Last, w.judge(t, restored, at), len(w.commits))
+				restored.stop()
+				continue
+			}
+			at := b.stop + rand.N(end-b.stop)
+			restored, _ := restoreTo(t, a, bin, b, Target{Incarnation: 1, LSN: at})
+			judgeLSN(t, restored, xids, b.start, at)
+			restored.stop()
+		}
+	})
+}
+
+// commitsIn is where each transaction's commit ends in the archive.
+func commitsIn(t testing.TB, a *Archive, from, to LSN) map[string]LSN {
+	t.Helper()
+	spans, err := a.spans(1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commits := map[string]LSN{}
+	err = a.scanPath(t.Context(), spans, from, to, nil, func(r *Record) error {
+		if outcome, _ := r.Outcome(); outcome == Committed && r.Info&xactMask == xactCommit {
+			commits[strconv.Itoa(int(r.XID))] = r.End
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return commits
+}
+
+// judgeLSN: of the transactions with a commit record in the WAL, those that end
+// by the target are there, and no others.
+func judgeLSN(t testing.TB, c *cluster, commits map[string]LSN, from, target LSN) {
+	t.Helper()
+	there := map[string]bool{}
+	for _, x := range strings.Fields(c.ask("select coalesce(string_agg(x, ' '), '') from numbers where n % 11 > 0")) {
+		there[x] = true
+		if end, known := commits[x]; known && end > target {
+			t.Errorf("the commit of %s ends at %v, and is there at %v", x, end, target)
+		}
+	}
+	written := 0
+	for x, end := range commits {
+		if end <= target && there[x] {
+			written++
+		}
+	}
+	if len(there) == 0 || written == 0 {
+		t.Errorf("at %v there are %d transactions, %d of them from after %v", target, len(there), written, from)
+	}
+}
+
+// TestRecoveryNeedsWhole: with a segment missing or damaged, recovery says so
+// in words and never promotes.
+func TestRecoveryNeedsWhole(t *testing.T) {
+	t.Parallel()
+	bin := postgrestest.Binaries(t)
+	c := newCluster(t, bin, smallSegment)
+	a := openArchive(t, filepath.Join(t.TempDir(), "wal"))
+	r := receive(t, c, a, 1)
+	c.do("create table t (v text)")
+	r.waitFor(t, 1, c.flushed())
+	b := takeBackup(t, c)
+	c.do("insert into t select repeat('x', 1000) from generate_series(1, 20000)")
+	end := c.flushed()
+	r.waitFor(t, 1, end)
+	expectTidy(t, a)
+	resolution, err := a.Resolve(t.Context(), Target{Incarnation: 1, LSN: end, Since: b.start})
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored, recovery := newRecovery(t, a, bin, b, resolution, resolution.Last)
+	if err := recovery.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// Far enough that it has not been laid.
+	name := SegmentName(1, uint64(b.start)/smallSegment+feedAhead+4, smallSegment)
+	path := filepath.Join(a.dir, "1", name+compressedSuffix)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := append([]byte{}, whole...)
+	damaged[len(damaged)/2] ^= 1
+	if err := os.WriteFile(path, damaged, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	restored.launch()
+	recovery.Exited = restored.exited
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	expectGap(t, recovery.Run(ctx), name, "checksum")
+	restored.waitReady()
+	if got := restored.ask("select pg_is_in_recovery()::text"); got != "true" {
+		t.Error("the server has promoted itself")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	expectGap(t, recovery.Run(ctx), name, "")
+	// The segment comes back, and recovery goes on where it was; the server is
+	// killed on the way.
+	if err := os.WriteFile(path, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	restored.crash()
+	restored.launch()
+	recovery.Exited = restored.exited
+	if err := recovery.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n := restored.ask("select count(*)::text from t"); n != "20000" {
+		t.Errorf("%s rows", n)
+	}
+	left, _ := os.ReadDir(filepath.Join(restored.dir, "pg_wal"))
+	t.Logf("%d files in pg_wal", len(left))
+}
+
+// expectGap expects a GapError that names a segment and says what.
+func expectGap(t testing.TB, err error, segment, what string) {
+	t.Helper()
+	gap := new(GapError)
+	if !errors.Is(err, ErrGap) || !errors.As(err, &gap) || gap.Segment != segment || !strings.Contains(err.Error(), what) {
+		t.Errorf("got %v, want a gap at %s: %s", err, segment, what)
+	}
+}

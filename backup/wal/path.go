@@ -1,0 +1,227 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+)
+
+// ErrGap is WAL that is not there, or not as it was.
+var ErrGap = errors.New("the archived WAL is not whole")
+
+// GapError names the segment that is missing or damaged.
+type GapError struct {
+	Incarnation int
+	Segment     string // its PostgreSQL name
+	Err         error
+}
+
+func (e *GapError) Error() string {
+	return fmt.Sprintf("%v: segment %s of incarnation %d: %v", ErrGap, e.Segment, e.Incarnation, e.Err)
+}
+
+// Unwrap returns ErrGap and the cause.
+func (e *GapError) Unwrap() []error { return []error{ErrGap, e.Err} }
+
+// span is a stretch of WAL on one timeline of one incarnation: from where the
+// timeline begins to where the next one forks off.
+type span struct {
+	branch   *branch
+	timeline uint32
+	from, to LSN
+}
+
+// spans are the stretches that lead to a timeline of an incarnation, the
+// oldest first; their ends are the forks. The caller holds no lock.
+func (a *Archive) spans(number int, timeline uint32) ([]span, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b, err := a.branch(number)
+	if err != nil {
+		return nil, err
+	}
+	to := ^LSN(0)
+	var all []span
+	for {
+		parent, parentTimeline, fork, err := a.forkOf(b, timeline)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, span{b, timeline, fork, to})
+		if parent == nil {
+			slices.Reverse(all)
+			return all, nil
+		}
+		b, timeline, to = parent, parentTimeline, fork
+	}
+}
+
+// forkOf says where a timeline of b comes from; a nil branch when that is not
+// in this archive.
+func (a *Archive) forkOf(b *branch, timeline uint32) (parent *branch, parentTimeline uint32, at LSN, err error) {
+	if h := b.histories[timeline]; len(h) > 0 && timeline != b.info().Timeline {
+		last := h[len(h)-1]
+		if last.Timeline >= b.info().Timeline {
+			return b, last.Timeline, last.At, nil
+		}
+	}
+	p := b.info().Parent
+	if p == nil {
+		return nil, 0, 0, nil
+	}
+	if parent, err = a.branch(p.Incarnation); err != nil {
+		return nil, 0, 0, err
+	}
+	return parent, p.Timeline, p.Fork, nil
+}
+
+// history is the whole history of a timeline of b, from its file.
+func (a *Archive) history(b *branch, timeline uint32) (History, error) {
+	a.mu.Lock()
+	h, known := b.histories[timeline]
+	a.mu.Unlock()
+	if timeline > 1 && !known {
+		return nil, fmt.Errorf("the WAL archive lacks %s of incarnation %d", HistoryName(timeline), b.number)
+	}
+	return h, nil
+}
+
+// historyOf is the history of the timeline spans lead to.
+func (a *Archive) historyOf(spans []span) History {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last := spans[len(spans)-1]
+	if h, known := last.branch.histories[last.timeline]; known {
+		return h // also of what came before this archive
+	}
+	h := slices.Clone(spans[0].branch.histories[spans[0].timeline])
+	for _, s := range spans[:len(spans)-1] {
+		h = append(h, Fork{Timeline: s.timeline, At: s.to})
+	}
+	return h
+}
+
+// pick returns the segment to read the n-th from, up to need: the newest
+// timeline's, as PostgreSQL would, since a segment in which a timeline begins
+// repeats what was before the fork.
+func (a *Archive) pick(spans []span, n uint64, need LSN) (*branch, *segment) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range slices.Backward(spans) {
+		if s.branch.info().SegmentSize == 0 || uint64(s.from)/s.branch.info().SegmentSize > n {
+			continue
+		}
+		found := s.branch.segments[segmentKey{s.timeline, n}]
+		if found != nil && found.end >= need && need <= s.to {
+			copied := *found
+			return s.branch, &copied
+		}
+	}
+	return nil, nil
+}
+
+// gap is the error for the n-th segment of spans.
+func gapError(spans []span, n uint64, err error) error {
+	last := spans[len(spans)-1]
+	for _, s := range slices.Backward(spans) {
+		if size := s.branch.info().SegmentSize; size > 0 && uint64(s.from)/size <= n {
+			last = s
+			break
+		}
+	}
+	return &GapError{Incarnation: last.branch.number, Segment: last.branch.name(segmentKey{last.timeline, n}), Err: err}
+}
+
+var errMissing = errors.New("it is missing, or ends too early")
+
+// stream gives each the WAL from one position up to another, in pieces.
+func (a *Archive) stream(spans []span, from, to LSN, each func(at LSN, piece []byte) error) error {
+	size := segmentSizeOf(spans)
+	if size == 0 || from >= to {
+		return nil
+	}
+	for n := uint64(from) / size; n <= uint64(to-1)/size; n++ {
+		begin, end := max(from, LSN(n*size)), min(to, LSN((n+1)*size))
+		b, s := a.pick(spans, n, end)
+		if s == nil {
+			return gapError(spans, n, errMissing)
+		}
+		if err := a.streamSegment(b, s, begin, end, each); err != nil {
+			if errors.Is(err, errDamaged) || errors.As(err, new(*PageError)) {
+				return &GapError{Incarnation: b.number, Segment: b.name(s.segmentKey), Err: err}
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func segmentSizeOf(spans []span) uint64 {
+	for _, s := range spans {
+		if s.branch.info().SegmentSize > 0 {
+			return s.branch.info().SegmentSize
+		}
+	}
+	return 0
+}
+
+// streamSegment gives each the part of a segment between two positions.
+func (a *Archive) streamSegment(b *branch, s *segment, from, to LSN, each func(LSN, []byte) error) error {
+	start := b.start(s.segmentKey)
+	skip := int(from-start) / chunkSize
+	at := start + LSN(skip*chunkSize)
+	return a.decompress(b, s, skip, func(chunk []byte) error {
+		lo, hi := max(from, at), min(to, at+LSN(len(chunk)))
+		begin := at
+		at += LSN(len(chunk))
+		if lo >= hi {
+			return nil
+		}
+		return each(lo, chunk[lo-begin:hi-begin])
+	})
+}
+
+// decompress gives each the chunks of a segment from the skip-th on, whatever
+// form it has.
+func (a *Archive) decompress(b *branch, s *segment, skip int, each func([]byte) error) error {
+	if !s.compressed {
+		err := a.readPartial(b, s, skip, each)
+		if !notExist(err) {
+			return err
+		} // it has been compressed since
+	}
+	f, err := os.Open(b.path(s.segmentKey, compressedSuffix))
+	if notExist(err) {
+		return damagedf("the file is gone")
+	}
+	if err != nil {
+		return fmt.Errorf("read WAL archive: %w", err)
+	}
+	defer f.Close()
+	want := segmentInfo{timeline: s.timeline, system: b.info().System, start: b.start(s.segmentKey), size: uint32(b.info().SegmentSize)}
+	return a.codec.decompress(f, want, skip, each)
+}
+
+func (a *Archive) readPartial(b *branch, s *segment, skip int, each func([]byte) error) error {
+	f, err := os.Open(b.path(s.segmentKey, partialSuffix))
+	if err != nil {
+		return fmt.Errorf("read WAL archive: %w", err)
+	}
+	defer f.Close()
+	buf := make([]byte, chunkSize)
+	have := int64(s.end - b.start(s.segmentKey))
+	for off := int64(skip) * chunkSize; off < have; off += chunkSize {
+		part := buf[:min(chunkSize, have-off)]
+		if _, err := f.ReadAt(part, off); errors.Is(err, io.EOF) {
+			return damagedf("its partial file is too short")
+		} else if err != nil {
+			return fmt.Errorf("read WAL archive: %w", err)
+		}
+		if err := each(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}

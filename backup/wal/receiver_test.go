@@ -1,0 +1,253 @@
+package wal
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/postgrestest"
+)
+
+// openArchive opens an archive until the test ends, with incarnation 1.
+func openArchive(t testing.TB, dir string) *Archive {
+	t.Helper()
+	a, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close() })
+	if err := a.Create(1, nil); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// receive receives c's WAL into an incarnation until the test ends.
+func receive(t testing.TB, c *cluster, a *Archive, incarnation int, change ...func(*ReceiverOptions)) *Receiver {
+	t.Helper()
+	o := ReceiverOptions{Archive: a, Incarnation: incarnation, Slot: "holdfast", Replication: c.connectReplication, SQL: c.connectSQL}
+	for _, f := range change {
+		f(&o)
+	}
+	r, err := OpenReceiver(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+func (r *Receiver) waitFor(t testing.TB, timeline uint32, lsn LSN) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	if err := r.WaitFor(ctx, timeline, lsn); err != nil {
+		t.Fatalf("%v; status %+v", err, r.Status())
+	}
+}
+
+// eventually polls until what is true.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(testTimeout); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("after %v it is still not so: %s", testTimeout, what)
+		}
+	}
+}
+
+// archived is the WAL from the start of from's segment up to a position.
+func archived(t testing.TB, a *Archive, incarnation int, timeline uint32, from, to LSN) []byte {
+	t.Helper()
+	spans, err := a.spans(incarnation, timeline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []byte
+	err = a.stream(spans, from, to, func(_ LSN, piece []byte) error {
+		all = append(all, piece...)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestReceive: what is archived is what the server wrote, to the byte, through
+// segments, restarts of the server, crashes of it, and of the receiver.
+func TestReceive(t *testing.T) {
+	t.Parallel()
+	eachMajor(t, func(t *testing.T, bin postgres.Binaries) {
+		c := newCluster(t, bin, smallSegment, "wal_keep_size=1GB", "max_wal_size=1GB")
+		dir := filepath.Join(t.TempDir(), "wal")
+		a := openArchive(t, dir)
+		r := receive(t, c, a, 1)
+		r.waitFor(t, 1, c.flushed())
+		from := r.Status().Durable
+		workload(c)
+		r.waitFor(t, 1, c.flushed())
+		c.stop()
+		c.start()
+		c.do("insert into t select g, 'after' from generate_series(10000, 20000) g")
+		c.crash()
+		c.start()
+		c.do("insert into t select g, 'after' from generate_series(20001, 30000) g")
+		r.waitFor(t, 1, c.flushed())
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		c.do("delete from t where id > 15000", "checkpoint")
+		a = openArchive(t, dir)
+		r = receive(t, c, a, 1)
+		end := c.flushed()
+		r.waitFor(t, 1, end)
+		if err := a.Check(t.Context(), 1, 1, from, end, nil); err != nil {
+			t.Error(err)
+		}
+		first := LSN(uint64(from) &^ (smallSegment - 1))
+		var want []byte
+		for _, file := range c.segments() {
+			if _, n, _ := ParseSegmentName(filepath.Base(file), smallSegment); LSN(n*smallSegment) >= first {
+				data, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want = append(want, data...)
+			}
+		}
+		got := archived(t, a, 1, 1, first, end.recordEnd(smallSegment))
+		if len(got) > len(want) || !bytes.Equal(got, want[:len(got)]) {
+			t.Errorf("the archive's %d bytes from %v on are not the server's", len(got), first)
+		}
+		if problems, err := a.Verify(t.Context()); err != nil || len(problems) > 0 {
+			t.Errorf("%v, %v", problems, err)
+		}
+		expectTidy(t, a)
+	})
+}
+
+// expectTidy expects that each segment is there once, and compressed but for
+// the last.
+func expectTidy(t testing.TB, a *Archive) {
+	t.Helper()
+	eventually(t, "all but the open segment is compressed", func() bool {
+		partial, _ := filepath.Glob(filepath.Join(a.dir, "*", "*"+partialSuffix))
+		return len(partial) <= 1
+	})
+	if left, _ := filepath.Glob(filepath.Join(a.dir, "*", "*"+newSuffix)); len(left) > 0 {
+		t.Errorf("left over: %q", left)
+	}
+}
+
+// TestIdle: without any commit the latest restorable time moves on, and the lag
+// is measured.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, postgrestest.Binaries(t), smallSegment, "autovacuum=off")
+	a := openArchive(t, filepath.Join(t.TempDir(), "wal"))
+	r := receive(t, c, a, 1)
+	c.do("create table t ()")
+	r.waitFor(t, 1, c.flushed())
+	committed := time.Now()
+	eventually(t, "the latest restorable time moves on", func() bool { return r.Status().RestorableTo.After(committed) })
+	eventually(t, "the slot is seen", func() bool { return r.Status().SlotState == "reserved" })
+	s := r.Status()
+	if s.State != StateStreaming || s.Backlog != 0 || s.Lag <= 0 || s.MaxLag < s.Lag || s.SafeBytes != -1 {
+		t.Errorf("status: %+v", s)
+	}
+	if rpo := s.RPO(time.Now()); rpo != s.Lag {
+		t.Errorf("rpo %v", rpo)
+	}
+	c.crash()
+	eventually(t, "the receiver notices", func() bool { return r.Status().State == StateConnecting })
+	if s = r.Status(); s.LastError == "" || s.Failures == 0 || s.RPO(time.Now().Add(time.Hour)) < time.Hour {
+		t.Errorf("status: %+v", s)
+	}
+}
+
+// TestSlotLost: WAL that the server has thrown away is recorded as a gap, a
+// new backup is asked for, and receiving goes on behind it.
+func TestSlotLost(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, postgrestest.Binaries(t), smallSegment, "max_slot_wal_keep_size=2MB", "max_wal_size=2MB", "min_wal_size=2MB")
+	a := openArchive(t, filepath.Join(t.TempDir(), "wal"))
+	r := receive(t, c, a, 1)
+	c.do("create table t (v text)")
+	r.waitFor(t, 1, c.flushed())
+	before := r.Status().Durable
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for c.ask("select wal_status from pg_replication_slots") != "lost" {
+		c.do("insert into t select repeat('x', 1000) from generate_series(1, 4000)", "checkpoint")
+	}
+	lost := make(chan Gap, 1)
+	r = receive(t, c, a, 1, func(o *ReceiverOptions) { o.Lost = func(g Gap) { lost <- g } })
+	end := c.flushed()
+	r.waitFor(t, 1, end)
+	gap := <-lost
+	known, _ := a.Incarnation(1)
+	if gap.From != before || gap.To <= before || gap.To > end || len(known.Gaps) != 1 || known.Gaps[0].From != gap.From {
+		t.Errorf("gap %+v, recorded %+v; durable was %v", gap, known.Gaps, before)
+	}
+	err := a.Covers(1, 1, before, end)
+	if gapError := new(GapError); err == nil || !strings.Contains(err.Error(), ErrGap.Error()) {
+		t.Errorf("the gap is covered: %v, %v", err, gapError)
+	}
+	if err := a.Covers(1, 1, end, end); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSlotDropped: when somebody drops the slot and the WAL is still there,
+// nothing is lost.
+func TestSlotDropped(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, postgrestest.Binaries(t), smallSegment, "wal_keep_size=100MB", "max_wal_size=1GB")
+	a := openArchive(t, filepath.Join(t.TempDir(), "wal"))
+	r := receive(t, c, a, 1)
+	c.do("create table t (v text)")
+	from := c.flushed()
+	r.waitFor(t, 1, from)
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the slot is free", func() bool { return c.ask("select active::text from pg_replication_slots") == "false" })
+	c.do("select pg_drop_replication_slot('holdfast')", "insert into t select repeat('x', 1000) from generate_series(1, 4000)")
+	r = receive(t, c, a, 1)
+	r.waitFor(t, 1, c.flushed())
+	if err := a.Check(t.Context(), 1, 1, from, c.flushed(), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDiverged: a server that has less than the archive, or is another, is
+// refused for good, in words.
+func TestDiverged(t *testing.T) {
+	t.Parallel()
+	bin := postgrestest.Binaries(t)
+	c, other := newCluster(t, bin, smallSegment), newCluster(t, bin, smallSegment)
+	a := openArchive(t, filepath.Join(t.TempDir(), "wal"))
+	r := receive(t, c, a, 1)
+	r.waitFor(t, 1, c.flushed())
+	r.Close()
+	r = receive(t, other, a, 1)
+	eventually(t, "another cluster is refused", func() bool { return r.Status().State == StateFailed })
+	if s := r.Status(); !strings.Contains(s.LastError, "another cluster") {
+		t.Errorf("status: %+v", s)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	if err := r.WaitFor(ctx, 1, 1<<60); err == nil || ctx.Err() != nil {
+		t.Errorf("who waits for it is told %v", err)
+	}
+}

@@ -1,0 +1,119 @@
+package wal
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// Record is one record of the WAL.
+type Record struct {
+	// Start is where its first byte lies, End where the next record may
+	// start: the first multiple of 8 behind it, or the next segment after a
+	// switch. PostgreSQL says the latter when it has replayed the record.
+	Start, End LSN
+	XID        uint32
+	Resource   uint8 // resource manager
+	Info       uint8
+
+	data   []byte // from its header on; cut at maxKept
+	length int    // of all of it
+}
+
+// Resource managers, of PostgreSQL's rmgrlist.h, which has not changed from
+// 15 to 18.
+const (
+	ResourceXLOG     = 0
+	ResourceXact     = 1
+	ResourceStorage  = 2
+	ResourceDatabase = 4
+	lastResource     = 21
+
+	firstCustomResource = 128
+)
+
+// infoMask is the part of Record.Info that belongs to the resource manager.
+const infoMask = 0xF0
+
+// Records of the resource managers, by Info.
+const (
+	xlogSwitch          = 0x40
+	xlogParameterChange = 0x60
+
+	xactMask          = 0x70
+	xactHasInfo       = 0x80
+	xactCommit        = 0x00
+	xactAbort         = 0x20
+	xactCommitPrepare = 0x30
+	xactAbortPrepare  = 0x40
+
+	storageCreate   = 0x10
+	storageTruncate = 0x20
+
+	databaseCreateCopy = 0x00
+	databaseCreateLog  = 0x10
+	databaseDrop       = 0x20
+)
+
+// Outcome is how a transaction ended.
+type Outcome int
+
+// Outcomes; those of prepared transactions (PREPARE TRANSACTION) are the same.
+const (
+	NoOutcome Outcome = iota
+	Committed
+	Aborted
+)
+
+// Outcome says whether r ends a transaction, and when that was by the server's
+// clock. The records do not come in the order of these times: a transaction
+// takes its time before its place in the WAL, and clocks are set.
+func (r *Record) Outcome() (Outcome, time.Time) {
+	if r.Resource != ResourceXact {
+		return NoOutcome, time.Time{}
+	}
+	outcome := NoOutcome
+	switch r.Info & xactMask {
+	case xactCommit, xactCommitPrepare:
+		outcome = Committed
+	case xactAbort, xactAbortPrepare:
+		outcome = Aborted
+	}
+	main := r.smallMain()
+	if outcome == NoOutcome || len(main) < 8 {
+		return NoOutcome, time.Time{}
+	}
+	return outcome, fromMicros(int64(binary.LittleEndian.Uint64(main)))
+}
+
+// smallMain is the main data of a record without blocks, as those of
+// transactions are. It takes no Parts, because every commit passes here.
+func (r *Record) smallMain() []byte {
+	in := r.data[recordHeader:]
+	for len(in) > 0 {
+		n := 0
+		switch in[0] {
+		case idMainShort:
+			n = 2
+		case idMainLong:
+			n = 5
+		case idOrigin:
+			in = in[min(3, len(in)):]
+			continue
+		case idTopLevel:
+			in = in[min(5, len(in)):]
+			continue
+		default:
+			return nil
+		}
+		return in[min(n, len(in)):]
+	}
+	return nil
+}
+
+// epoch is PostgreSQL's, 2000-01-01, in Unix microseconds.
+const epoch = 946_684_800_000_000
+
+// fromMicros makes a time of PostgreSQL's TimestampTz.
+func fromMicros(t int64) time.Time { return time.UnixMicro(t + epoch).UTC() }
+
+func toMicros(t time.Time) int64 { return t.UnixMicro() - epoch }

@@ -1,0 +1,289 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// Scanner finds the records in a stream of WAL and checks what there is to
+// check: each page's magic number, address, timeline and system, that pages
+// continue each other's records, each record's xl_prev and CRC-32C. It takes
+// the stream in pieces of any size:
+//
+//	s.Feed(piece)
+//	for s.Next() {
+//		use(s.Record())
+//	}
+//	if err := s.Err(); err != nil { … }
+//
+// A Scanner allocates nothing for a record that lies in one page and piece;
+// others are put together in a buffer it keeps.
+type Scanner struct {
+	config ScannerConfig
+	in     []byte // what has been fed and not been taken
+	pos    LSN    // of in[0]
+	err    error
+
+	lost bool // the record that reaches into the first page is not known
+	fill LSN  // up to here bytes mean nothing: padding, or the rest after a switch
+	end  LSN  // of the last whole record
+	prev LSN  // start of the last whole record; 0 = unknown
+
+	head    [longHeader]byte // a page header in pieces
+	headLen int
+
+	start LSN    // of the record in pieces
+	got   int    // its bytes so far; 0 = there is none
+	total int    // its length, once 4 bytes of it are there
+	crc   uint32 // of what is behind its header
+	kept  []byte // its first maxKept bytes
+
+	record Record
+}
+
+// ScannerConfig says what a Scanner expects to find.
+type ScannerConfig struct {
+	SegmentSize uint64 // in bytes
+	Timeline    uint32
+	History     History // of Timeline
+	System      uint64  // system identifier; 0 = take the first there is
+	Magic       uint16  // page magic; 0 = any PostgreSQL this package knows
+}
+
+const (
+	pageSize    = 8192 // XLOG_BLCKSZ
+	shortHeader = 24   // of a page
+	longHeader  = 40   // of a segment's first page
+
+	recordHeader = 24
+	// maxRecord is PostgreSQL's XLogRecordMaxSize; 15 goes a little further, in
+	// theory.
+	maxRecord = 1 << 30
+	// maxKept bounds the memory for one record: a message of pg_logical_emit_message,
+	// which any tenant can call, may have 1 GB. All of it is checked.
+	maxKept = 1 << 20
+)
+
+// Flags of a page, xlp_info.
+const (
+	firstIsContinued   = 0x01 // XLP_FIRST_IS_CONTRECORD
+	hasLongHeader      = 0x02 // XLP_LONG_HEADER
+	firstIsOverwritten = 0x08 // XLP_FIRST_IS_OVERWRITE_CONTRECORD
+)
+
+// majorOf says whose page magic number, XLOG_PAGE_MAGIC, that is.
+func majorOf(magic uint16) (major int, known bool) {
+	switch magic {
+	case 0xD110:
+		return 15, true
+	case 0xD113:
+		return 16, true
+	case 0xD116:
+		return 17, true
+	case 0xD118:
+		return 18, true
+	}
+	return 0, false
+}
+
+// castagnoli is CRC-32C's table, which hash/crc32 never changes.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// errZero ends WAL that is followed by zeros.
+var errZero = errors.New("there is no record: its length is 0")
+
+// PageError says at which position WAL is not as it must be.
+type PageError struct {
+	At  LSN
+	Err error
+}
+
+func (e *PageError) Error() string { return fmt.Sprintf("WAL at %v: %v", e.At, e.Err) }
+
+func (e *PageError) Unwrap() error { return e.Err }
+
+// NewScanner returns a Scanner for the stream that begins at start: the start
+// of a page, or a place where a record starts. In the first case what is left
+// of a record from an earlier page is passed over.
+func NewScanner(config ScannerConfig, start LSN) *Scanner {
+	return &Scanner{config: config, pos: start, end: start, lost: true}
+}
+
+// Feed gives the scanner the next piece of the stream. All of the piece before
+// must have been taken, which Next says by returning false. The piece may not
+// change until then.
+func (s *Scanner) Feed(piece []byte) {
+	if len(s.in) > 0 && s.err == nil {
+		s.err = errors.New("a piece of WAL came before the last was taken")
+	}
+	s.in = piece
+}
+
+// Record is what Next has found, good until Next is called again.
+func (s *Scanner) Record() *Record { return &s.record }
+
+// Err is why the scan cannot go on: a *PageError.
+func (s *Scanner) Err() error { return s.err }
+
+// End is where the last whole record ends.
+func (s *Scanner) End() LSN { return s.end }
+
+// Position is the position in the stream up to which it has been taken.
+func (s *Scanner) Position() LSN { return s.pos }
+
+// System is the system identifier that was expected or found.
+func (s *Scanner) System() uint64 { return s.config.System }
+
+// Major is the major version whose WAL this is; 0 = not known yet.
+func (s *Scanner) Major() int { major, _ := majorOf(s.config.Magic); return major }
+
+// Next goes to the next record that is whole. It returns false when the piece
+// has been taken, or the scan cannot go on (Err).
+func (s *Scanner) Next() bool {
+	for s.err == nil && len(s.in) > 0 {
+		switch {
+		case s.pos < s.fill:
+			s.skip(int(min(s.fill-s.pos, LSN(len(s.in)))))
+		case s.pos%pageSize == 0 || s.headLen > 0:
+			s.pageHeader()
+		case s.got > 0 || !s.wholeHere():
+			if s.takePart() {
+				return true
+			}
+		default:
+			if s.takeWhole() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (s *Scanner) skip(n int) {
+	s.in = s.in[n:]
+	s.pos += LSN(n)
+}
+
+func (s *Scanner) fail(at LSN, err error) bool {
+	s.err = &PageError{At: at, Err: err}
+	return false
+}
+
+func (s *Scanner) failf(at LSN, format string, args ...any) bool {
+	return s.fail(at, fmt.Errorf(format, args...))
+}
+
+// room is what is left of the page.
+func (s *Scanner) room() int { return pageSize - int(s.pos%pageSize) }
+
+// wholeHere says whether the record that starts here ends in this page and
+// piece.
+func (s *Scanner) wholeHere() bool {
+	if len(s.in) < recordHeader || s.room() < recordHeader {
+		return false
+	}
+	total := binary.LittleEndian.Uint32(s.in)
+	return total >= recordHeader && int64(total) <= int64(min(len(s.in), s.room()))
+}
+
+func (s *Scanner) takeWhole() bool {
+	total := int(binary.LittleEndian.Uint32(s.in))
+	data := s.in[:total:total]
+	s.start, s.total = s.pos, total
+	if !s.checkHeader(data) || !s.checkSum(data, crc32.Update(0, castagnoli, data[recordHeader:])) {
+		return false
+	}
+	s.skip(total)
+	s.found(data)
+	return true
+}
+
+// takePart takes what there is of a record that crosses pages or pieces, and
+// says whether it was the last of it.
+func (s *Scanner) takePart() bool {
+	if s.got == 0 {
+		s.start, s.total, s.crc, s.kept = s.pos, 4, 0, s.kept[:0]
+	}
+	want := s.total
+	if s.got < recordHeader && want > recordHeader {
+		want = recordHeader
+	}
+	n := min(len(s.in), s.room(), want-s.got)
+	s.keep(s.in[:n])
+	s.skip(n)
+	switch s.got {
+	case 4:
+		return s.takeLength()
+	case recordHeader:
+		if !s.checkHeader(s.kept) {
+			return false
+		}
+	}
+	if s.got < s.total || s.got < recordHeader {
+		return false
+	}
+	if !s.checkSum(s.kept, s.crc) {
+		return false
+	}
+	s.got = 0
+	s.found(s.kept)
+	return true
+}
+
+func (s *Scanner) keep(part []byte) {
+	if s.got >= recordHeader {
+		s.crc = crc32.Update(s.crc, castagnoli, part)
+	}
+	s.kept = append(s.kept, part[:min(len(part), maxKept-len(s.kept))]...)
+	s.got += len(part)
+}
+
+func (s *Scanner) takeLength() bool {
+	total := binary.LittleEndian.Uint32(s.kept)
+	switch {
+	case total == 0:
+		return s.fail(s.start, errZero)
+	case total < recordHeader || total > maxRecord:
+		return s.failf(s.start, "a record's length is %d", total)
+	}
+	s.total = int(total)
+	return false
+}
+
+// checkHeader is PostgreSQL's ValidXLogRecordHeader.
+func (s *Scanner) checkHeader(data []byte) bool {
+	prev := LSN(binary.LittleEndian.Uint64(data[8:]))
+	switch {
+	case s.prev != 0 && prev != s.prev, s.prev == 0 && prev >= s.start:
+		return s.failf(s.start, "a record's link to the one before is %v, not %v", prev, s.prev)
+	case data[17] > lastResource && data[17] < firstCustomResource:
+		return s.failf(s.start, "a record's resource manager is %d", data[17])
+	}
+	return true
+}
+
+// checkSum is PostgreSQL's ValidXLogRecord: the header is summed last.
+func (s *Scanner) checkSum(data []byte, crc uint32) bool {
+	crc = crc32.Update(crc, castagnoli, data[:20])
+	if want := binary.LittleEndian.Uint32(data[20:]); crc != want {
+		return s.failf(s.start, "a record's CRC-32C is %08x, not %08x", crc, want)
+	}
+	return true
+}
+
+// found makes data, all of a record or its first maxKept bytes, the current
+// record.
+func (s *Scanner) found(data []byte) {
+	r := &s.record
+	r.Start, r.End = s.start, align8(s.pos)
+	r.XID = binary.LittleEndian.Uint32(data[4:])
+	r.Info, r.Resource = data[16], data[17]
+	r.data, r.length = data, s.total
+	if r.Resource == ResourceXLOG && r.Info&infoMask == xlogSwitch {
+		size := LSN(s.config.SegmentSize)
+		r.End = (r.End + size - 1) &^ (size - 1)
+	}
+	s.prev, s.end, s.fill, s.lost = r.Start, r.End, r.End, false
+}

@@ -1,0 +1,51 @@
+package wal
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+)
+
+// DefaultSegmentSize is the size of a WAL segment unless initdb was told
+// otherwise (--wal-segsize), in bytes.
+const DefaultSegmentSize = 16 << 20
+
+// The limits of wal_segment_size, in bytes.
+const (
+	minSegmentSize = 1 << 20
+	maxSegmentSize = 1 << 30
+)
+
+// segmentNameLength is the length of PostgreSQL's names of segments.
+const segmentNameLength = 24
+
+// ValidSegmentSize says whether PostgreSQL can have segments of size bytes.
+func ValidSegmentSize(size uint64) bool {
+	return size >= minSegmentSize && size <= maxSegmentSize && bits.OnesCount64(size) == 1
+}
+
+// SegmentName is PostgreSQL's name of the n-th segment of size bytes, as its
+// XLogFileName makes it.
+func SegmentName(timeline uint32, n, size uint64) string {
+	perID := (1 << 32) / size
+	return fmt.Sprintf("%08X%08X%08X", timeline, n/perID, n%perID)
+}
+
+// ParseSegmentName is the reverse of SegmentName.
+func ParseSegmentName(name string, size uint64) (timeline uint32, n uint64, ok bool) {
+	if len(name) != segmentNameLength || !ValidSegmentSize(size) {
+		return 0, 0, false
+	}
+	var parts [3]uint64
+	for i := range parts {
+		part, err := strconv.ParseUint(name[8*i:8*i+8], 16, 32)
+		if err != nil {
+			return 0, 0, false
+		}
+		parts[i] = part
+	}
+	n = parts[1]*((1<<32)/size) + parts[2]
+	// Other spellings (lower case, a third part that is too large) are not
+	// PostgreSQL's.
+	return uint32(parts[0]), n, parts[0] > 0 && name == SegmentName(uint32(parts[0]), n, size)
+}

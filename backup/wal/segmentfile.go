@@ -1,0 +1,187 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Suffixes of an archived segment's files.
+const (
+	compressedSuffix = ".zst"
+	partialSuffix    = ".partial"
+	summarySuffix    = ".summary"
+)
+
+const (
+	segmentMagic  = "holdfwal"
+	segmentFormat = 1
+	segmentHeader = 48
+	zstdFrames    = 1 // the only compression
+	chunkHeader   = 8
+	chunkSize     = 1 << 20 // bytes of WAL in a chunk
+)
+
+// errDamaged is a file that is not what was written.
+var errDamaged = errors.New("the file is damaged")
+
+func damagedf(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", errDamaged, fmt.Sprintf(format, args...))
+}
+
+// codec compresses and decompresses chunks. One is shared by all that is done
+// with an archive.
+type codec struct {
+	enc *zstd.Encoder
+	dec *zstd.Decoder
+}
+
+func newCodec() (*codec, error) {
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(chunkSize))
+	if err != nil {
+		return nil, fmt.Errorf("make compressor: %w", err)
+	}
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256*chunkSize))
+	if err != nil {
+		return nil, fmt.Errorf("make decompressor: %w", err)
+	}
+	return &codec{enc, dec}, nil
+}
+
+func (c *codec) close() {
+	c.enc.Close()
+	c.dec.Close()
+}
+
+// segmentInfo is what a compressed segment's header says.
+type segmentInfo struct {
+	timeline uint32
+	system   uint64
+	start    LSN
+	size     uint32
+}
+
+func (i segmentInfo) encode() []byte {
+	h := make([]byte, segmentHeader)
+	copy(h, segmentMagic)
+	binary.LittleEndian.PutUint16(h[8:], segmentFormat)
+	binary.LittleEndian.PutUint16(h[10:], zstdFrames)
+	binary.LittleEndian.PutUint32(h[12:], i.timeline)
+	binary.LittleEndian.PutUint64(h[16:], i.system)
+	binary.LittleEndian.PutUint64(h[24:], uint64(i.start))
+	binary.LittleEndian.PutUint32(h[32:], i.size)
+	binary.LittleEndian.PutUint32(h[36:], chunkSize)
+	binary.LittleEndian.PutUint32(h[44:], crc32.Checksum(h[:44], castagnoli))
+	return h
+}
+
+func decodeSegmentInfo(h []byte) (i segmentInfo, err error) {
+	if string(h[:8]) != segmentMagic {
+		return i, damagedf("it does not begin as a segment")
+	}
+	if crc32.Checksum(h[:44], castagnoli) != binary.LittleEndian.Uint32(h[44:]) {
+		return i, damagedf("its header's checksum is wrong")
+	}
+	if v := binary.LittleEndian.Uint16(h[8:]); v > segmentFormat {
+		return i, fmt.Errorf("it has format %d, and this program knows formats up to %d: use a newer holdfast", v, segmentFormat)
+	}
+	if binary.LittleEndian.Uint16(h[10:]) != zstdFrames || binary.LittleEndian.Uint32(h[36:]) != chunkSize {
+		return i, damagedf("its compression is unknown")
+	}
+	return segmentInfo{
+		timeline: binary.LittleEndian.Uint32(h[12:]), system: binary.LittleEndian.Uint64(h[16:]),
+		start: LSN(binary.LittleEndian.Uint64(h[24:])), size: binary.LittleEndian.Uint32(h[32:]),
+	}, nil
+}
+
+func chunkSum(n int, stored []byte) uint32 {
+	var number [4]byte
+	binary.LittleEndian.PutUint32(number[:], uint32(n))
+	return crc32.Update(crc32.Checksum(number[:], castagnoli), castagnoli, stored)
+}
+
+// compress writes the WAL in from, info.size bytes, to a compressed segment.
+func (c *codec) compress(to file, from io.ReaderAt, info segmentInfo) (stored int64, err error) {
+	head := info.encode()
+	if _, err := to.WriteAt(head, 0); err != nil {
+		return 0, err
+	}
+	stored = segmentHeader
+	raw, out := make([]byte, chunkSize), make([]byte, 0, chunkSize/2)
+	for n := 0; n*chunkSize < int(info.size); n++ {
+		if _, err := from.ReadAt(raw, int64(n)*chunkSize); err != nil {
+			return 0, fmt.Errorf("read segment: %w", err)
+		}
+		out = c.enc.EncodeAll(raw, append(out[:0], make([]byte, chunkHeader)...))
+		binary.LittleEndian.PutUint32(out, uint32(len(out)-chunkHeader))
+		binary.LittleEndian.PutUint32(out[4:], chunkSum(n, out[chunkHeader:]))
+		if _, err := to.WriteAt(out, stored); err != nil {
+			return 0, err
+		}
+		stored += int64(len(out))
+	}
+	return stored, nil
+}
+
+// decompress reads a compressed segment, checks all of it and gives each the
+// chunks from the skip-th on. What each gets is good until it returns.
+func (c *codec) decompress(f *os.File, want segmentInfo, skip int, each func([]byte) error) error {
+	in := io.NewSectionReader(f, 0, 1<<40)
+	head := make([]byte, segmentHeader)
+	if _, err := io.ReadFull(in, head); err != nil {
+		return damagedf("it is too short")
+	}
+	info, err := decodeSegmentInfo(head)
+	if err != nil {
+		return err
+	}
+	if info != want {
+		return damagedf("it says it is timeline %d at %v of system %d, %d bytes", info.timeline, info.start, info.system, info.size)
+	}
+	var stored, raw []byte
+	for n := 0; n*chunkSize < int(info.size); n++ {
+		if stored, err = readChunk(in, n, stored); err != nil {
+			return err
+		}
+		if n < skip {
+			continue
+		}
+		if raw, err = c.dec.DecodeAll(stored, raw[:0]); err != nil || len(raw) != chunkSize {
+			return damagedf("chunk %d: %d bytes, %v", n, len(raw), err)
+		}
+		if err := each(raw); err != nil {
+			return err
+		}
+	}
+	if n, _ := in.Read(head); n > 0 {
+		return damagedf("there is more behind its end")
+	}
+	return nil
+}
+
+func readChunk(in io.Reader, n int, buf []byte) ([]byte, error) {
+	var head [chunkHeader]byte
+	if _, err := io.ReadFull(in, head[:]); err != nil {
+		return nil, damagedf("it ends before chunk %d", n)
+	}
+	size := binary.LittleEndian.Uint32(head[:])
+	if size > 2*chunkSize {
+		return nil, damagedf("chunk %d has %d bytes", n, size)
+	}
+	if cap(buf) < int(size) {
+		buf = make([]byte, size, size+size/4)
+	}
+	buf = buf[:size]
+	if _, err := io.ReadFull(in, buf); err != nil {
+		return nil, damagedf("it ends in chunk %d", n)
+	}
+	if chunkSum(n, buf) != binary.LittleEndian.Uint32(head[4:]) {
+		return nil, damagedf("chunk %d (%d bytes of WAL each) has a wrong checksum", n, chunkSize)
+	}
+	return buf, nil
+}

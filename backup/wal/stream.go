@@ -1,0 +1,259 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+const (
+	// maxWaiting bounds the WAL that waits while a sync is under way.
+	maxWaiting = 4 << 20
+	// pingEvery is how often the server is asked, when it says nothing, whether
+	// there is nothing.
+	pingEvery = time.Second
+	// silence is how long a server may say nothing in spite of that.
+	silence = 60 * time.Second
+)
+
+// stream receives one timeline. One goroutine drains the connection while the
+// other checks, writes, syncs and confirms: what has come during one sync is
+// served by the next, without a timer.
+type stream struct {
+	conn     *pgconn.PgConn
+	writer   *Writer
+	ledger   *ledger
+	timeline uint32
+	wake     chan struct{} // something has come
+
+	mu      sync.Mutex
+	room    *sync.Cond // something has been taken
+	in      arrived
+	stopped bool // the writing side takes no more
+
+	confirmed LSN
+	quiet     message // the first keepalive of those that said the same
+}
+
+// arrived is what the server has sent and nobody has taken.
+type arrived struct {
+	start LSN
+	data  []byte
+	end   LSN       // of the server's WAL
+	heard time.Time // when it spoke, by our clock
+	alive []message // keepalives
+	reply bool      // it wants a status
+	err   error     // nothing more comes; errTimelineEnd
+}
+
+var errTimelineEnd = errors.New("the timeline has ended")
+
+func newStream(conn *pgconn.PgConn, w *Writer, l *ledger, timeline uint32, at LSN) *stream {
+	s := &stream{conn: conn, writer: w, ledger: l, timeline: timeline, confirmed: at, wake: make(chan struct{}, 1)}
+	s.in.heard = time.Now()
+	s.room = sync.NewCond(&s.mu)
+	return s
+}
+
+// receive returns the next timeline when this one ends.
+func (s *stream) receive(ctx context.Context) (next uint32, err error) {
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		s.drain()
+	}()
+	err = s.keep(ctx)
+	s.mu.Lock()
+	s.stopped = true
+	s.room.Broadcast()
+	s.mu.Unlock()
+	if errors.Is(err, errTimelineEnd) {
+		<-drained
+		return s.next()
+	}
+	_ = s.conn.Conn().SetDeadline(time.Unix(1, 0)) // ends the draining
+	<-drained
+	return 0, err
+}
+
+// drain reads the connection until it ends.
+func (s *stream) drain() {
+	for {
+		msg, err := s.conn.ReceiveMessage(context.Background())
+		if err == nil {
+			err = s.arrive(msg)
+		}
+		if err != nil {
+			s.mu.Lock()
+			s.in.err = err
+			s.mu.Unlock()
+			s.notify()
+			return
+		}
+	}
+}
+
+func (s *stream) notify() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *stream) arrive(msg pgproto3.BackendMessage) error {
+	switch msg := msg.(type) {
+	case *pgproto3.CopyData:
+		m, err := parseMessage(msg.Data)
+		if err != nil {
+			return err
+		}
+		return s.put(m)
+	case *pgproto3.CopyDone:
+		return errTimelineEnd
+	case *pgproto3.ErrorResponse:
+		return pgconn.ErrorResponseToPgError(msg)
+	case *pgproto3.NoticeResponse, *pgproto3.ParameterStatus:
+		return nil
+	default:
+		return fmt.Errorf("the server sent %T in a stream of WAL", msg)
+	}
+}
+
+func (s *stream) put(m message) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.in.data) > 0 && len(s.in.data)+len(m.data) > maxWaiting && !s.stopped {
+		s.room.Wait()
+	}
+	a := &s.in
+	a.heard, a.end, a.reply = time.Now(), m.end, a.reply || m.reply
+	if len(m.data) == 0 {
+		a.alive = append(a.alive, m)
+	} else {
+		if len(a.data) == 0 {
+			a.start = m.start
+		} else if m.start != a.start+LSN(len(a.data)) {
+			return fmt.Errorf("the server sent WAL at %v, not at %v", m.start, a.start+LSN(len(a.data)))
+		}
+		a.data = append(a.data, m.data...)
+	}
+	s.notify()
+	return nil
+}
+
+// keep writes what arrives, until nothing does any more.
+func (s *stream) keep(ctx context.Context) error {
+	ping := time.NewTicker(pingEvery)
+	defer ping.Stop()
+	var buf []byte
+	for {
+		asked := false
+		select {
+		case <-s.wake:
+		case <-ping.C:
+			asked = true
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		a := s.takeAll(buf)
+		if err := s.serve(a, asked); err != nil {
+			return err
+		}
+		buf = a.data[:0]
+	}
+}
+
+// takeAll takes what has arrived, and leaves buf for what comes.
+func (s *stream) takeAll(buf []byte) arrived {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.in
+	s.in = arrived{data: buf, end: a.end, heard: a.heard, err: a.err}
+	s.room.Broadcast()
+	return a
+}
+
+func (s *stream) serve(a arrived, asked bool) error {
+	if len(a.data) > 0 {
+		if err := s.writer.Append(a.start, a.data); err != nil {
+			return err
+		}
+		durable, commits, err := s.writer.Sync()
+		if err != nil {
+			return err
+		}
+		s.confirmed = max(durable, s.confirmed)
+		s.ledger.durable(s.timeline, s.confirmed, commits, time.Now())
+	}
+	s.judge(a)
+	if a.err != nil {
+		return a.err
+	}
+	if time.Since(a.heard) > silence {
+		return fmt.Errorf("the server has said nothing for %v", silence)
+	}
+	if len(a.data) == 0 && !a.reply && !asked {
+		return nil
+	}
+	// Unbuffered: it goes straight to the connection, beside the draining.
+	if err := s.conn.Frontend().SendUnbufferedEncodedCopyData(statusUpdate(s.confirmed, time.Now(), asked)); err != nil {
+		return fmt.Errorf("confirm WAL: %w", err)
+	}
+	return nil
+}
+
+// judge takes what the server says about itself. A keepalive says how far it
+// has sent; it may have flushed, and answered a commit, a moment later. Only
+// when the next keepalive says the same was nothing committed by the time of
+// the first.
+func (s *stream) judge(a arrived) {
+	for _, m := range a.alive {
+		switch {
+		case m.end != s.quiet.end:
+			s.quiet = m
+		case m.sent.Sub(s.quiet.sent) > pingEvery/2:
+			sure := s.quiet.sent
+			s.quiet = m
+			if m.end <= s.confirmed {
+				s.ledger.change(func(st *Status) {
+					if sure.After(st.RestorableTo) {
+						st.RestorableTo = sure
+					}
+				})
+			}
+		}
+	}
+	s.ledger.change(func(st *Status) { st.Backlog = max(0, int64(a.end)-int64(s.confirmed)) })
+}
+
+// next ends the stream on our side, too, and reads which timeline follows.
+func (s *stream) next() (next uint32, err error) {
+	s.conn.Frontend().Send(&pgproto3.CopyDone{})
+	if err := s.conn.Frontend().Flush(); err != nil {
+		return 0, fmt.Errorf("end timeline %d: %w", s.timeline, err)
+	}
+	for {
+		msg, err := s.conn.ReceiveMessage(context.Background())
+		if err != nil {
+			return 0, fmt.Errorf("end timeline %d: %w", s.timeline, err)
+		}
+		switch msg := msg.(type) {
+		case *pgproto3.DataRow:
+			if next, err = nextTimeline(msg.Values); err != nil {
+				return 0, err
+			}
+		case *pgproto3.ErrorResponse:
+			return 0, fmt.Errorf("end timeline %d: %w", s.timeline, pgconn.ErrorResponseToPgError(msg))
+		case *pgproto3.ReadyForQuery:
+			if next == 0 {
+				return 0, fmt.Errorf("the server ended timeline %d and names no next", s.timeline)
+			}
+			return next, nil
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package wal
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// summary is what the records say that end in a segment, so that a time is
+// found, and changed pages are known, without reading the WAL again. It can
+// always be made again from the WAL.
+type summary struct {
+	key       segmentKey
+	first     LSN // start of the first record that starts in the segment; 0 = none
+	last      LSN // start of the last record; 0 = none ends here
+	end       LSN // where the last record ends
+	commits   uint64
+	minTime   int64 // of commits, in PostgreSQL's microseconds
+	maxTime   int64
+	firstTime int64
+	lastTime  int64
+	changes   *Changes // nil when only the rest was read
+}
+
+// add takes a record that ends in segment s.
+func (s *summary) add(r *Record, segmentStart LSN) {
+	if s.first == 0 && r.Start >= segmentStart {
+		s.first = r.Start
+	}
+	s.last, s.end = r.Start, r.End
+	s.changes.Add(r)
+	if outcome, at := r.Outcome(); outcome == Committed {
+		s.addCommit(toMicros(at))
+	}
+}
+
+func (s *summary) addCommit(t int64) {
+	if s.commits == 0 {
+		s.minTime, s.maxTime, s.firstTime = t, t, t
+	}
+	s.minTime, s.maxTime, s.lastTime = min(s.minTime, t), max(s.maxTime, t), t
+	s.commits++
+}
+
+func (s *summary) lastCommit() time.Time {
+	if s.commits == 0 {
+		return time.Time{}
+	}
+	return fromMicros(s.lastTime)
+}
+
+const (
+	summaryMagic  = "holdfsum"
+	summaryFormat = 1
+	summaryHeader = 104
+)
+
+func (s *summary) publish(fsys fileSystem, path string, c *codec) error {
+	body := c.enc.EncodeAll(s.changes.encode(), nil)
+	h := make([]byte, 0, summaryHeader)
+	h = append(h, summaryMagic...)
+	h = binary.LittleEndian.AppendUint32(h, summaryFormat)
+	h = binary.LittleEndian.AppendUint32(h, s.key.timeline)
+	for _, v := range []uint64{
+		s.key.n, uint64(s.first), uint64(s.last), uint64(s.end), s.commits,
+		uint64(s.minTime), uint64(s.maxTime), uint64(s.firstTime), uint64(s.lastTime),
+	} {
+		h = binary.LittleEndian.AppendUint64(h, v)
+	}
+	h = binary.LittleEndian.AppendUint32(h, uint32(len(body)))
+	h = binary.LittleEndian.AppendUint32(h, crc32.Checksum(body, castagnoli))
+	h = append(h, 0, 0, 0, 0)
+	h = binary.LittleEndian.AppendUint32(h, crc32.Checksum(h, castagnoli))
+	return publishBytes(fsys, path, h, body)
+}
+
+// readSummary reads a summary, with its changes when they are asked for. It
+// returns an error for anything but a whole summary of that segment.
+func readSummary(path string, key segmentKey, c *codec, changes bool) (*summary, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read summary: %w", err)
+	}
+	defer f.Close()
+	h := make([]byte, summaryHeader)
+	if _, err := f.ReadAt(h, 0); err != nil || string(h[:8]) != summaryMagic ||
+		crc32.Checksum(h[:summaryHeader-4], castagnoli) != binary.LittleEndian.Uint32(h[summaryHeader-4:]) ||
+		binary.LittleEndian.Uint32(h[8:]) != summaryFormat {
+		return nil, fmt.Errorf("%s is not a summary: %w", filepath.Base(path), errDamaged)
+	}
+	s := decodeSummary(h)
+	if s.key != key {
+		return nil, fmt.Errorf("%s is another segment's: %w", filepath.Base(path), errDamaged)
+	}
+	if !changes {
+		return s, nil
+	}
+	body := make([]byte, binary.LittleEndian.Uint32(h[88:]))
+	if _, err := f.ReadAt(body, summaryHeader); err != nil || crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(h[92:]) {
+		return nil, fmt.Errorf("%s: %w", filepath.Base(path), errDamaged)
+	}
+	body, err = c.dec.DecodeAll(body, nil)
+	if err == nil {
+		s.changes, err = decodeChanges(body)
+	}
+	return s, err
+}
+
+func decodeSummary(h []byte) *summary {
+	v := func(n int) uint64 { return binary.LittleEndian.Uint64(h[16+8*n:]) }
+	return &summary{
+		key:   segmentKey{binary.LittleEndian.Uint32(h[12:]), v(0)},
+		first: LSN(v(1)), last: LSN(v(2)), end: LSN(v(3)), commits: v(4),
+		minTime: int64(v(5)), maxTime: int64(v(6)), firstTime: int64(v(7)), lastTime: int64(v(8)),
+	}
+}
+
+// encode writes c as variable-length numbers, each page as its distance from
+// the one before.
+func (c *Changes) encode() []byte {
+	out := binary.AppendUvarint(nil, 0)
+	if c.everything {
+		out[0] = 1
+	}
+	out = binary.AppendUvarint(out, uint64(len(c.databases)))
+	for _, d := range slices.Sorted(maps.Keys(c.databases)) {
+		out = binary.AppendUvarint(out, uint64(d))
+	}
+	out = binary.AppendUvarint(out, uint64(len(c.relations)))
+	for r, set := range c.relations {
+		for _, v := range []uint32{r.Tablespace, r.Database, r.Number} {
+			out = binary.AppendUvarint(out, uint64(v))
+		}
+		out = set.encode(out)
+	}
+	return out
+}
+
+// encode writes the number of pages, 0 for a whole relation, and the pages.
+func (s *pageSet) encode(out []byte) []byte {
+	if s == nil {
+		return binary.AppendUvarint(out, 0)
+	}
+	count, before := 0, uint32(0)
+	for range s.all {
+		count++
+	}
+	out = binary.AppendUvarint(out, uint64(count))
+	for number := range s.all {
+		out = binary.AppendUvarint(out, uint64(number-before))
+		before = number
+	}
+	return out
+}
+
+// decodeChanges is the reverse of Changes.encode.
+func decodeChanges(in []byte) (*Changes, error) {
+	ok := true
+	next := func() uint64 {
+		v, n := binary.Uvarint(in)
+		if n <= 0 {
+			ok = false
+			return 0
+		}
+		in = in[n:]
+		return v
+	}
+	c := &Changes{everything: next() != 0}
+	for range next() {
+		if c.databases == nil {
+			c.databases = map[uint32]struct{}{}
+		}
+		if c.databases[uint32(next())] = struct{}{}; !ok {
+			break
+		}
+	}
+	for range next() {
+		r := Relation{uint32(next()), uint32(next()), uint32(next())}
+		count, number := next(), uint64(0)
+		if !ok {
+			break
+		}
+		if count == 0 {
+			c.addRelation(r)
+		}
+		for ; count > 0 && ok; count-- {
+			number += next()
+			c.addPage(r, uint32(number))
+		}
+	}
+	if !ok || len(in) > 0 {
+		return nil, fmt.Errorf("changed pages of a summary: %w", errDamaged)
+	}
+	return c, nil
+}
