@@ -25,7 +25,7 @@ func (a *appliance) abandon(t testing.TB) {
 	a.spares.Close()
 	a.instances.Detach()
 	a.audits.close()
-	if err := errors.Join(a.repositories.closeAll(), a.blobs.Close(), a.meta.Close()); err != nil {
+	if err := errors.Join(a.closeArchives(), a.blobs.Close(), a.meta.Close()); err != nil {
 		t.Fatalf("abandon: %v", err)
 	}
 }

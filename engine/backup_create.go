@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"holdfast/backup"
 	"holdfast/engine/meta"
@@ -118,11 +119,10 @@ func (e *Engine) takeBackup(
 	if err != nil {
 		return backup.Result{}, err
 	}
-	wal, err := e.keepWAL(ctx, db, b.ID)
+	wal, err := e.liveWAL(db)
 	if err != nil {
 		return backup.Result{}, err
 	}
-	defer wal.close(ctx)
 	conn, err := e.instances.Connect(ctx, db.ID, maintenance)
 	if err != nil {
 		return backup.Result{}, fmt.Errorf("connect for backup: %w", err)
@@ -133,12 +133,26 @@ func (e *Engine) takeBackup(
 		return backup.Result{}, err
 	}
 	return backup.Take(ctx, conn, repo, wal, backup.Options{
-		ID: b.ID, Label: b.ID, Base: latest, Incarnation: db.Generation,
+		ID: b.ID, Label: b.ID, Base: latest, Incarnation: db.Generation, Whole: e.readsWhole(db.ID),
 		Progress: func(done, total int64) {
 			e.done.set(b.ID, done, total)
 			e.done.set(op.ID, done, total)
 		},
 	})
+}
+
+// wholeInterval is how often all of a database is read for a backup, and not
+// only what the WAL says has changed: bit rot is in no WAL.
+const wholeInterval = 7 * 24 * time.Hour
+
+func (e *Engine) readsWhole(database string) bool {
+	records, err := e.backupRecords(database)
+	for _, b := range records {
+		if b.Status == model.BackupCompleted && b.WholeRead && e.clock().Before(b.StartedAt.Add(wholeInterval)) {
+			return false
+		}
+	}
+	return err == nil
 }
 
 // latestBackup returns the id of the database's newest completed backup, ""
@@ -178,7 +192,7 @@ func (e *Engine) endBackup(b model.Backup, op model.DatabaseOperation, result ba
 			b.Version, b.Timeline = result.PostgresVersion, int(result.Timeline)
 			b.StartLSN, b.StopLSN = result.Start.String(), result.Stop.String()
 			b.SizeBytes, b.StoredBytes = result.SizeBytes, result.StoredBytes
-			b.ManifestBLAKE3 = result.ManifestBLAKE3
+			b.ManifestBLAKE3, b.WholeRead = result.ManifestBLAKE3, result.WholeReason != ""
 			return nil
 		})
 		if err != nil {

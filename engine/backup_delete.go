@@ -1,9 +1,6 @@
 package engine
 
 import (
-	"fmt"
-	"os"
-
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -64,11 +61,5 @@ func (e *Engine) dropStored(database, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := repo.Delete(id); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(e.walDirectory(database, id)); err != nil {
-		return fmt.Errorf("remove WAL of a backup: %w", err)
-	}
-	return nil
+	return repo.Delete(id)
 }

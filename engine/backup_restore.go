@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"os"
 
-	"holdfast/backup"
+	"holdfast/backup/wal"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
-	"holdfast/engine/postgres"
 )
 
 // BackupRestore begins to put the database back to what it was when the
@@ -17,53 +16,96 @@ import (
 // built and recovered beside the running database, which is replaced only
 // when they are known to work; a restore that fails leaves it as it was.
 func (e *Engine) BackupRestore(call *model.Call, database, id string) (model.DatabaseOperation, error) {
-	b, err := e.BackupGet(call, database, id)
+	b, err := e.completedBackup(call, database, id)
 	if err != nil {
 		return model.DatabaseOperation{}, err
 	}
-	if b.Status != model.BackupCompleted {
-		return model.DatabaseOperation{}, model.Errorf(model.CodeForbidden,
-			"this backup is %s; only a completed one can be restored", b.Status)
-	}
-	return e.beginSwitch(call, database, "restoring", func(db model.Database, op *model.DatabaseOperation) (stage, error) {
-		op.Backup, op.Generation = b.ID, nextGeneration(db)
-		return func(ctx context.Context) error { return e.unpackBackup(ctx, b, *op) }, nil
+	return e.beginRestore(call, database, model.OperationRestore, func(model.Database) (RestorePlan, error) {
+		return e.planBackup(e.ctx, b)
 	})
+}
+
+// completedBackup returns a backup that can be restored.
+func (e *Engine) completedBackup(call *model.Call, database, id string) (model.Backup, error) {
+	b, err := e.BackupGet(call, database, id)
+	if err == nil && b.Status != model.BackupCompleted {
+		err = model.Errorf(model.CodeForbidden, "this backup is %s; only a completed one can be restored", b.Status)
+	}
+	return b, err
+}
+
+// RecoveryRestore begins to bring the database to a point, as BackupRestore
+// does.
+func (e *Engine) RecoveryRestore(call *model.Call, database string, at RestorePoint) (model.DatabaseOperation, error) {
+	return e.beginRestore(call, database, model.OperationPITR, func(db model.Database) (RestorePlan, error) {
+		return e.planPoint(e.ctx, db, at)
+	})
+}
+
+// beginRestore begins the restore that plan plans on the claimed database.
+func (e *Engine) beginRestore(
+	call *model.Call, database string, t model.OperationType, plan func(model.Database) (RestorePlan, error),
+) (model.DatabaseOperation, error) {
+	return e.beginSwitch(call, database, t, "restoring", func(db model.Database, op *model.DatabaseOperation) (stage, error) {
+		p, err := plan(db)
+		if err == nil {
+			err = e.roomForRestore(p)
+		}
+		if err != nil {
+			return stage{}, err
+		}
+		op.Backup, op.Generation = p.Backup.ID, db.LastGeneration()+1
+		if !p.At.IsZero() {
+			op.TargetTime = &p.At
+		}
+		call.Note("backup", p.Backup.ID)
+		call.Note("target", p.Target.End.String())
+		build := func(ctx context.Context) error {
+			return e.unpack(ctx, p, e.dataDirectory(op.Database, op.Generation), func(done, total int64) { e.done.set(op.ID, done, total) })
+		}
+		return stage{build, &p}, nil
+	})
+}
+
+// roomForRestore refuses a restore for which there is no room beside the data
+// it replaces.
+func (e *Engine) roomForRestore(p RestorePlan) error {
+	if host, err := measureHost(e.cfg.DataDir); err == nil && host.DiskFree < p.NeededBytes() {
+		return model.Errorf(model.CodeForbidden, "the disk has %d MB free, and this restore needs %d MB beside the data it replaces: the operator must make room",
+			host.DiskFree>>20, p.NeededBytes()>>20)
+	}
+	return nil
 }
 
 // RecoveryUndo begins to bring back the data that the last restore replaced.
 func (e *Engine) RecoveryUndo(call *model.Call, database string) (model.DatabaseOperation, error) {
-	return e.beginSwitch(call, database, "undoing", func(db model.Database, op *model.DatabaseOperation) (stage, error) {
+	return e.beginSwitch(call, database, model.OperationRestore, "undoing", func(db model.Database, op *model.DatabaseOperation) (stage, error) {
 		if db.Replaced == nil || !e.clock().Before(db.Replaced.ExpiresAt) {
-			return nil, model.Errorf(model.CodeForbidden, "there is no restore to undo: the data it replaced is kept for %s", e.cfg.ReplacedRetention)
+			return stage{}, model.Errorf(model.CodeForbidden, "there is no restore to undo: the data it replaced is kept for %s", e.cfg.ReplacedRetention)
 		}
 		op.Generation = db.Replaced.Generation
-		return func(context.Context) error { return nil }, nil
+		return stage{build: func(context.Context) error { return nil }}, nil
 	})
 }
 
-// stage makes the data directory that a database is to be switched to.
-type stage func(context.Context) error
-
-// nextGeneration returns a generation no data directory has.
-func nextGeneration(db model.Database) int {
-	if db.Replaced != nil {
-		return max(db.Generation, db.Replaced.Generation) + 1
-	}
-	return db.Generation + 1
+// stage is the data directory that a database is to be switched to: how it is
+// made, and what is to be recovered then, nil for one that was in use before.
+type stage struct {
+	build func(context.Context) error
+	plan  *RestorePlan
 }
 
 // beginSwitch claims the database, records the operation that prepare
 // describes, and lets it run.
 func (e *Engine) beginSwitch(
-	call *model.Call, database, phase string, prepare func(model.Database, *model.DatabaseOperation) (stage, error),
+	call *model.Call, database string, t model.OperationType, phase string, prepare func(model.Database, *model.DatabaseOperation) (stage, error),
 ) (model.DatabaseOperation, error) {
 	db, release, err := e.claimWhole(call, database, "a restore")
 	if err != nil {
 		return model.DatabaseOperation{}, err
 	}
-	op := e.newOperation(db, model.OperationRestore, phase)
-	build, err := prepare(db, &op)
+	op := e.newOperation(db, t, phase)
+	next, err := prepare(db, &op)
 	if err == nil {
 		err = e.change(call, func(tx *meta.Tx) error { return insertOperation(tx, op, model.DatabaseRestoring) })
 	}
@@ -74,7 +116,7 @@ func (e *Engine) beginSwitch(
 	e.work.Go(func() {
 		defer release()
 		defer e.done.drop(op.ID)
-		e.runSwitch(e.ctx, db, op, build)
+		e.runSwitch(e.ctx, db, op, next)
 	})
 	return op, nil
 }
@@ -82,10 +124,10 @@ func (e *Engine) beginSwitch(
 // runSwitch builds the new data directory, switches to it, and records how
 // that ended. When the appliance is being stopped, the operation is left as it
 // is: the next start rolls it back.
-func (e *Engine) runSwitch(ctx context.Context, db model.Database, op model.DatabaseOperation, build stage) {
-	err := build(ctx)
+func (e *Engine) runSwitch(ctx context.Context, db model.Database, op model.DatabaseOperation, next stage) {
+	err := next.build(ctx)
 	if err == nil {
-		err = e.prepareGeneration(ctx, db, op)
+		err = e.prepareGeneration(ctx, db, op, next.plan)
 	}
 	switched := err == nil
 	if err == nil {
@@ -100,60 +142,44 @@ func (e *Engine) runSwitch(ctx context.Context, db model.Database, op model.Data
 	}
 }
 
-func (e *Engine) unpackBackup(ctx context.Context, b model.Backup, op model.DatabaseOperation) error {
-	repo, err := e.repository(op.Database)
-	if err != nil {
-		return err
-	}
-	source, err := repo.Snapshot(b.ID)
-	if err != nil {
-		return err
-	}
-	defer source.Close()
-	if source.Digest != b.ManifestBLAKE3 {
-		return fmt.Errorf("the manifest of backup %s is another than when it was made: its BLAKE3 is %s, and was %s", b.ID, source.Digest, b.ManifestBLAKE3)
-	}
-	dir := e.dataDirectory(op.Database, op.Generation)
-	err = backup.Restore(ctx, source, dir, backup.RestoreOptions{
-		Progress: func(done, total int64) { e.done.set(op.ID, done, total) },
-	})
-	if err != nil {
-		return err
-	}
-	return e.layWAL(op.Database, b.ID, dir)
-}
-
-// prepareGeneration brings the new data directory to consistency on a private
-// socket, and gives it the roles and passwords the database has now.
-func (e *Engine) prepareGeneration(ctx context.Context, db model.Database, op model.DatabaseOperation) error {
+// prepareGeneration recovers the new data directory on a private socket, and
+// gives it the roles and passwords the database has now.
+func (e *Engine) prepareGeneration(ctx context.Context, db model.Database, op model.DatabaseOperation, plan *RestorePlan) error {
 	if err := e.setPhase(op.ID, "recovering"); err != nil {
 		return err
 	}
 	next := db
 	next.Generation = op.Generation
-	scratch, err := e.spec(ctx, next)
+	scratch, err := e.scratchInstance(ctx, next, op.ID)
 	if err != nil {
 		return err
 	}
 	if err := e.issueCertificate(scratch.Dir); err != nil {
 		return err
 	}
-	port, err := postgres.PrivatePort(e.socketDir)
+	if plan == nil {
+		err = e.instances.Start(ctx, scratch)
+	} else {
+		err = e.startRecovered(ctx, scratch, *plan, func(done, total int64) { e.done.set(op.ID, done, total) })
+	}
+	if err != nil {
+		e.states.drop(op.ID)
+		return errors.Join(fmt.Errorf("recover restored data: %w", err), e.stopInstance(ctx, op.ID))
+	}
+	err = errors.Join(e.provision(ctx, op.ID, db), e.stopInstance(ctx, op.ID))
+	if err != nil || plan == nil {
+		return err
+	}
+	return e.recordFork(next, *plan)
+}
+
+// recordFork tells the WAL archive where the new generation's history begins.
+func (e *Engine) recordFork(next model.Database, plan RestorePlan) error {
+	archive, err := e.walArchive(next.ID)
 	if err != nil {
 		return err
 	}
-	scratch.ID, scratch.HBA.Allow = op.ID, nil
-	// The settings stay: recovery may need no less of some than the server had
-	// (max_prepared_transactions, max_locks_per_transaction).
-	scratch.Config.Port, scratch.Config.Listen = port, nil
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	if err := e.instances.Start(ctx, scratch); err != nil {
-		e.states.drop(op.ID)
-		return fmt.Errorf("recover restored data: %w", err)
-	}
-	provisionErr := e.provision(ctx, op.ID, db)
-	return errors.Join(provisionErr, e.stopInstance(ctx, op.ID))
+	return archive.Create(next.Generation, &wal.Parent{Incarnation: plan.Generation, Timeline: plan.Timeline, Fork: plan.Target.End})
 }
 
 // switchGeneration replaces the running instance by one on the new data
@@ -163,6 +189,7 @@ func (e *Engine) switchGeneration(ctx context.Context, db model.Database, op mod
 	if err := e.setPhase(op.ID, "switching"); err != nil {
 		return err
 	}
+	status, _ := e.walStatus(db.ID)
 	if err := e.stopInstance(ctx, db.ID); err != nil {
 		return err
 	}
@@ -177,10 +204,17 @@ func (e *Engine) switchGeneration(ctx context.Context, db model.Database, op mod
 	now := e.clock()
 	if err := e.endOperation(op, func(d *model.Database) {
 		d.Generation = op.Generation
+		d.Served = append(d.Served, model.Served{
+			Generation: op.Generation, Since: now, Undrained: status.State != wal.StateStreaming,
+		})
 		d.Replaced = &model.Replaced{Generation: db.Generation, At: now, ExpiresAt: now.Add(e.cfg.ReplacedRetention)}
 	}); err != nil {
 		return err
 	}
+	if err := e.receiveWAL(next); err != nil {
+		e.log.Error("receive WAL", "database", db.ID, "error", err)
+	}
+	e.background(func(context.Context) { e.backUpNow(db.ID) })
 	if superseded != nil && superseded.Generation != op.Generation {
 		if err := removeDirectory(e.dataDirectory(db.ID, superseded.Generation)); err != nil {
 			e.log.Error("remove data replaced earlier", "database", db.ID, "error", err)

@@ -67,6 +67,26 @@ func (e *Engine) backUpWhatIsDue(ctx context.Context) {
 	}
 }
 
+// backUpNow begins a backup of a database as soon as nothing is in its way.
+func (e *Engine) backUpNow(database string) {
+	for {
+		db, err := e.record(database)
+		if err != nil || db.Trash != nil || e.ctx.Err() != nil {
+			return
+		}
+		call := e.system(model.ActionBackupCreate, db.Organization, databaseResource(db))
+		_, _, err = e.beginBackup(call, db, model.BackupScheduled)
+		if err == nil {
+			return
+		}
+		e.log.Info("a backup waits", "database", database, "reason", err)
+		select {
+		case <-time.After(scheduleInterval):
+		case <-e.ctx.Done():
+		}
+	}
+}
+
 // nextBackup returns when the next scheduled backup of a database is due; a
 // time that has passed means now. Each database has its own moment in the
 // interval, drawn from its id, so that they are spread and stay where they are

@@ -42,6 +42,9 @@ func (e *Engine) DatabaseCreate(ctx context.Context, call *model.Call, in NewDat
 	if err != nil {
 		return DatabaseView{}, Connection{}, err
 	}
+	if err := e.receiveWAL(db); err != nil {
+		e.log.Error("receive WAL", "database", db.ID, "error", err)
+	}
 	e.sampleOne(ctx, db)
 	view, err := e.view(db)
 	if err != nil {
@@ -191,5 +194,5 @@ func (e *Engine) stopInstance(ctx context.Context, id string) error {
 	}
 	e.stats.drop(id)
 	e.states.drop(id)
-	return nil
+	return e.stopReceiving(id)
 }

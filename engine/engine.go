@@ -35,7 +35,7 @@ type Engine struct {
 	cancels *cancels
 	exports *exporter
 
-	repositories *repositories
+	archives *archives
 
 	// What follows is there once Start has returned.
 	binaries  postgres.Binaries // for new databases
@@ -102,7 +102,7 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 		exports: newExporter(),
 		states:  newInstanceStates(),
 
-		repositories: newRepositories(),
+		archives: newArchives(),
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.audits = startAuditQueue(e)
@@ -194,11 +194,12 @@ func (e *Engine) Close(ctx context.Context) error {
 	if e.spares != nil {
 		e.spares.Close()
 	}
+	errs = append(errs, e.closeReceivers())
 	if e.instances != nil {
 		errs = append(errs, e.instances.Close(ctx))
 	}
 	e.audits.close()
-	errs = append(errs, e.repositories.closeAll(), e.blobs.Close(), e.meta.Close())
+	errs = append(errs, e.closeArchives(), e.blobs.Close(), e.meta.Close())
 	return errors.Join(errs...)
 }
 

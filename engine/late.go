@@ -36,6 +36,9 @@ func (e *Engine) receiveLate(id string) {
 	if err == nil {
 		err = e.provision(ctx, id, db)
 	}
+	if err == nil {
+		err = e.receiveWAL(db)
+	}
 	if err != nil {
 		e.log.Error("see to the roles of a database that came up late", "database", id, "error", err)
 		return

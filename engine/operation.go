@@ -29,6 +29,7 @@ func insertOperation(tx *meta.Tx, op model.DatabaseOperation, status model.Datab
 	}
 	_, err := tx.Databases().Update(op.Database, func(d *model.Database) error {
 		d.Operation, d.Status = op.ID, status
+		d.Begun = max(d.Begun, op.Generation)
 		return nil
 	})
 	return err

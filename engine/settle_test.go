@@ -157,10 +157,14 @@ func (a *appliance) unpackByHand(t *testing.T, db model.Database) model.Database
 	b := a.backUp(t, db.ID)
 	a.changeRows(t, db)
 	op := a.beginByHand(t, db, model.OperationRestore, model.DatabaseRestoring, 2)
-	if err := a.unpackBackup(t.Context(), b, op); err != nil {
+	plan, err := a.planBackup(t.Context(), b)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.prepareGeneration(t.Context(), db, op); err != nil {
+	if err := a.unpack(t.Context(), plan, a.dataDirectory(db.ID, op.Generation), func(int64, int64) {}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.prepareGeneration(t.Context(), db, op, &plan); err != nil {
 		t.Fatal(err)
 	}
 	return op

@@ -66,6 +66,9 @@ func (e *Engine) startDatabase(ctx context.Context, db model.Database) error {
 	if err := e.provision(ctx, db.ID, db); err != nil {
 		return fmt.Errorf("provision database: %w", err)
 	}
+	if err := e.receiveWAL(db); err != nil {
+		return fmt.Errorf("receive WAL: %w", err)
+	}
 	e.sampleOne(ctx, db)
 	return nil
 }

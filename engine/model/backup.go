@@ -43,6 +43,9 @@ type Backup struct {
 	ManifestBLAKE3 string     `json:"manifest_blake3"`
 	StartedAt      time.Time  `json:"started_at"`
 	CompletedAt    *time.Time `json:"completed_at"`
+	// WholeRead says that all of the database was read, and not only what
+	// changed since the backup before.
+	WholeRead bool `json:"whole_read"`
 	// Condemned says that the backup is being removed.
 	Condemned bool `json:"condemned"`
 	// Pin keeps the backup from expiring and from being deleted.

@@ -54,6 +54,11 @@ type Database struct {
 	// Generation numbers the instance's data directory; a restore builds the
 	// next one beside it and moves the record on.
 	Generation int `json:"generation"`
+	// Served says which generations have served the database since when, in
+	// order; before the first it was generation 1.
+	Served []Served `json:"served"`
+	// Begun is the last generation that was begun to be built.
+	Begun int `json:"begun"`
 	// Replaced is the generation the last restore replaced, kept so that the
 	// restore can be undone.
 	Replaced *Replaced `json:"replaced"`
@@ -64,6 +69,19 @@ type Database struct {
 	// Trash is set while the database lies in the trash.
 	Trash *Trash `json:"trash"`
 }
+
+// Served is a generation that began to serve.
+type Served struct {
+	Generation int       `json:"generation"`
+	Since      time.Time `json:"since"`
+	// Undrained says that the end of the WAL of the one before may not have
+	// been archived.
+	Undrained bool `json:"undrained"`
+}
+
+// LastGeneration returns the highest generation there ever was, also of those
+// that were never switched to: a number is used once.
+func (d Database) LastGeneration() int { return max(d.Generation, d.Begun) }
 
 // Replaced is a data directory that a restore put aside.
 type Replaced struct {
@@ -114,6 +132,8 @@ type DatabaseOperation struct {
 	Progress     int             `json:"progress"` // percent
 	TargetTime   *time.Time      `json:"target_time"`
 	Backup       string          `json:"backup"`
+	// NewDatabase is the database the operation makes, "" for none.
+	NewDatabase string `json:"new_database"`
 	// Generation is the data directory the operation builds, 0 for none.
 	Generation  int        `json:"generation"`
 	Error       string     `json:"error"`

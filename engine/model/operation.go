@@ -116,6 +116,7 @@ const (
 	ActionCertificateRenew   Action = "certificate.renew"
 	ActionDatabaseSettings   Action = "database.settings"
 	ActionMetadataBackup     Action = "metadata.backup"
+	ActionWALGap             Action = "wal.gap"
 	ActionBackupExpire       Action = "backup.expire"
 	ActionExportCreate       Action = "export.create"
 	ActionExportDownload     Action = "export.download"

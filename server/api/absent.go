@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"time"
 
 	"holdfast/engine"
 	"holdfast/engine/model"
@@ -16,14 +15,6 @@ import (
 type Never struct{}
 
 func absent(message string) error { return model.Errorf(model.CodeForbidden, "%s", message) }
-
-// absentFor answers that a database cannot be asked for something yet.
-func (h *handlers) absentFor(call *model.Call, database, message string) (Never, error) {
-	if _, err := h.engine.DatabaseGet(call, database); err != nil {
-		return Never{}, err
-	}
-	return Never{}, absent(message)
-}
 
 const noDeviceLogin = "device login is not part of this version; the operator makes keys with `holdfast admin key create`"
 
@@ -52,36 +43,6 @@ type deviceTokenInput struct {
 
 func (h *handlers) deviceToken(context.Context, *model.Call, *deviceTokenInput) (Never, error) {
 	return Never{}, absent(noDeviceLogin)
-}
-
-const noPITR = "point-in-time recovery is not part of this version; restore one of the database's backups"
-
-func (h *handlers) recoveryGet(_ context.Context, call *model.Call, in *DatabaseInput) (Never, error) {
-	return h.absentFor(call, in.ID, noPITR)
-}
-
-// RequestRestore is the point to which a database is restored.
-type RequestRestore struct {
-	TargetTime *time.Time `json:"target_time" required:"false"`
-	TargetLSN  *string    `json:"target_lsn" required:"false" pattern:"^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}$" example:"0/1A2B3C4D"`
-	Mode       *string    `json:"mode" required:"false" enum:"in_place,new" doc:"in_place when left out."`
-	Name       *string    `json:"name" required:"false" maxLength:"63" doc:"Of the new database, with mode new."`
-	DryRun     *bool      `json:"dry_run" required:"false" doc:"Whether to answer the plan only."`
-}
-
-type requestRestoreInput struct {
-	DatabaseInput
-	Body RequestRestore
-}
-
-func (h *handlers) recoveryRequest(_ context.Context, call *model.Call, in *requestRestoreInput) (Never, error) {
-	if (in.Body.TargetTime == nil) == (in.Body.TargetLSN == nil) {
-		return Never{}, model.Invalid("target_time", "give exactly one of target_time and target_lsn")
-	}
-	if _, err := isNew(in.Body.Mode, in.Body.Name); err != nil {
-		return Never{}, err
-	}
-	return h.absentFor(call, in.ID, noPITR)
 }
 
 const noImports = "imports are not part of this version; pg_dump and psql with the connection's URL bring a database over"

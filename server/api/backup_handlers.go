@@ -97,13 +97,12 @@ func (h *handlers) backupRestore(_ context.Context, call *model.Call, in *restor
 	if err != nil {
 		return Operation{}, err
 	}
+	var op model.DatabaseOperation
 	if intoNew {
-		if _, err := h.engine.BackupGet(call, in.ID, in.BackupID); err != nil {
-			return Operation{}, err
-		}
-		return Operation{}, absent("restoring into a new database is not part of this version")
+		op, err = h.engine.BackupRestoreNew(call, in.ID, in.BackupID, text(body.Name))
+	} else {
+		op, err = h.engine.BackupRestore(call, in.ID, in.BackupID)
 	}
-	op, err := h.engine.BackupRestore(call, in.ID, in.BackupID)
 	return NewOperation(op), err
 }
 

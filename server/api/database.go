@@ -66,6 +66,7 @@ type Operation struct {
 	ProgressPercent int                   `json:"progress_percent" minimum:"0" maximum:"100"`
 	TargetTime      *time.Time            `json:"target_time"`
 	BackupID        *string               `json:"backup_id"`
+	NewDatabaseID   *string               `json:"new_database_id" doc:"Of the database a restore with mode new makes."`
 	Error           *string               `json:"error"`
 	StartedAt       time.Time             `json:"started_at"`
 	CompletedAt     *time.Time            `json:"completed_at"`
@@ -76,7 +77,7 @@ func NewOperation(op model.DatabaseOperation) Operation {
 	return Operation{
 		ID: op.ID, DatabaseID: op.Database, Type: op.Type, Status: op.Status,
 		Phase: orAbsent(op.Phase), ProgressPercent: op.Progress,
-		TargetTime: utcOrAbsent(op.TargetTime), BackupID: orAbsent(op.Backup), Error: orAbsent(op.Error),
+		TargetTime: utcOrAbsent(op.TargetTime), BackupID: orAbsent(op.Backup), NewDatabaseID: orAbsent(op.NewDatabase), Error: orAbsent(op.Error),
 		StartedAt: utc(op.StartedAt), CompletedAt: utcOrAbsent(op.CompletedAt),
 	}
 }

@@ -7,88 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 
 	"holdfast/backup/repository"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
-
-// A database's backups lie in a directory of their own, outside its instance:
-// repository/ holds the chunks, wal/ what they need of the WAL. It is made by
-// the first backup, stays in the trash with the database, and goes with it.
-
-func (e *Engine) backupDirectory(database string) string {
-	return filepath.Join(e.cfg.DataDir, "backups", database)
-}
-
-// repositories are those that are open; each is, from its first use until its
-// database or the engine ends.
-type repositories struct {
-	mu   sync.Mutex
-	open map[string]*repository.Repository
-}
-
-func newRepositories() *repositories {
-	return &repositories{open: map[string]*repository.Repository{}}
-}
-
-// get returns the repository in dir, that of the database.
-func (r *repositories) get(database, dir string) (*repository.Repository, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if repo := r.open[database]; repo != nil {
-		return repo, nil
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make directory of backups: %w", err)
-	}
-	repo, err := repository.Open(filepath.Join(dir, "repository"))
-	if err != nil {
-		return nil, err
-	}
-	r.open[database] = repo
-	return repo, nil
-}
-
-// close closes a database's repository, if it is open. Nobody uses it.
-func (r *repositories) close(database string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	repo := r.open[database]
-	delete(r.open, database)
-	if repo == nil {
-		return nil
-	}
-	return repo.Close()
-}
-
-func (r *repositories) closeAll() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var errs []error
-	for database, repo := range r.open {
-		errs = append(errs, repo.Close())
-		delete(r.open, database)
-	}
-	return errors.Join(errs...)
-}
-
-// repository returns the repository of a database's backups.
-func (e *Engine) repository(database string) (*repository.Repository, error) {
-	return e.repositories.get(database, e.backupDirectory(database))
-}
-
-// removeBackups removes all of a database's backups.
-func (e *Engine) removeBackups(database string) error {
-	if err := e.repositories.close(database); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(e.backupDirectory(database)); err != nil {
-		return fmt.Errorf("remove backups: %w", err)
-	}
-	return nil
-}
 
 // settleRepositories brings each database's backups and their records in step.
 // It runs before anybody can begin another.
@@ -168,9 +91,6 @@ func (e *Engine) cleanRepository(database string, repo *repository.Repository, d
 	if err != nil {
 		return err
 	}
-	if err := e.removeStrayWAL(database); err != nil {
-		return err
-	}
 	if !dropped && len(leftovers) == 0 {
 		return nil
 	}
@@ -223,11 +143,15 @@ func (e *Engine) backupRecords(database string) (map[string]model.Backup, error)
 }
 
 // collectBackups gives back the room that no backup of the database needs any
-// more. What is left of it when that is cut short, the next one finds.
+// more, and its WAL. What is left of it when that is cut short, the next one
+// finds.
 func (e *Engine) collectBackups(ctx context.Context, database string) {
 	repo, err := e.repository(database)
 	if err == nil {
 		_, err = repo.Collect(ctx)
+	}
+	if err := e.pruneWAL(database); err != nil {
+		e.log.Error("prune WAL", "database", database, "error", err)
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, repository.ErrBusy) {
 		e.log.Error("collect what backups left", "database", database, "error", err)

@@ -1,0 +1,25 @@
+package wal
+
+// Position is a place in an incarnation's history.
+type Position struct {
+	Incarnation int
+	Timeline    uint32
+	LSN         LSN
+}
+
+// Leads reports whether the history of an incarnation, up to the end of its
+// latest timeline, goes through a position: whether a backup made there can be
+// rolled forward into it.
+func (a *Archive) Leads(from Position, incarnation int) bool {
+	t := Target{Incarnation: incarnation, LSN: 1}
+	spans, err := a.targetSpans(&t)
+	if err != nil {
+		return false
+	}
+	for _, s := range spans {
+		if s.branch.number == from.Incarnation && s.timeline == from.Timeline && s.from <= from.LSN && from.LSN <= s.to {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,294 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"holdfast/backup"
+	"holdfast/backup/repository"
+	"holdfast/backup/wal"
+	"holdfast/engine/model"
+)
+
+// A database's backups lie in a directory of their own, outside its instance:
+// repository/ holds the chunks, wal/ the WAL of all its generations, each an
+// incarnation of the archive. It is made with the database, stays in the trash
+// with it, and goes with it.
+
+// walSlot is the replication slot that keeps WAL until it is archived.
+const walSlot = "holdfast"
+
+func (e *Engine) backupDirectory(database string) string {
+	return filepath.Join(e.cfg.DataDir, "backups", database)
+}
+
+// archives are what is open of each database's backups, from its first use
+// until the database or the engine ends.
+type archives struct {
+	mu   sync.Mutex
+	open map[string]*archive
+}
+
+// archive is one database's. Whoever opens or closes a part of it holds mu.
+type archive struct {
+	mu         sync.Mutex
+	repository *repository.Repository
+	wal        *wal.Archive
+	receiver   *wal.Receiver
+	receives   int // the generation
+}
+
+func newArchives() *archives { return &archives{open: map[string]*archive{}} }
+
+func (s *archives) get(database string) *archive {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[database] == nil {
+		s.open[database] = &archive{}
+	}
+	return s.open[database]
+}
+
+func (s *archives) all() []*archive {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []*archive
+	for _, a := range s.open {
+		all = append(all, a)
+	}
+	return all
+}
+
+func (s *archives) forget(database string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, database)
+}
+
+// closeReceiver ends what receives WAL, if anything does.
+func (a *archive) closeReceiver() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.receiver == nil {
+		return nil
+	}
+	err := a.receiver.Close()
+	a.receiver = nil
+	return err
+}
+
+// close closes everything. Nobody uses it any more.
+func (a *archive) close() error {
+	err := a.closeReceiver()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.wal != nil {
+		err = errors.Join(err, a.wal.Close())
+		a.wal = nil
+	}
+	if a.repository != nil {
+		err = errors.Join(err, a.repository.Close())
+		a.repository = nil
+	}
+	return err
+}
+
+// closeReceivers ends what receives WAL; the servers keep what comes later.
+func (e *Engine) closeReceivers() error {
+	return e.eachArchive((*archive).closeReceiver)
+}
+
+func (e *Engine) closeArchives() error {
+	return e.eachArchive((*archive).close)
+}
+
+func (e *Engine) eachArchive(do func(*archive) error) error {
+	all := e.archives.all()
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for n, a := range all {
+		wg.Go(func() { errs[n] = do(a) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// repository returns the repository of a database's backups.
+func (e *Engine) repository(database string) (*repository.Repository, error) {
+	a := e.archives.get(database)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.repository != nil {
+		return a.repository, nil
+	}
+	dir := e.backupDirectory(database)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make directory of backups: %w", err)
+	}
+	var err error
+	a.repository, err = repository.Open(filepath.Join(dir, "repository"))
+	return a.repository, err
+}
+
+// walArchive returns the archive of a database's WAL.
+func (e *Engine) walArchive(database string) (*wal.Archive, error) {
+	a := e.archives.get(database)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return e.openWAL(a, database)
+}
+
+// openWAL opens the WAL of a; the caller holds mu.
+func (e *Engine) openWAL(a *archive, database string) (*wal.Archive, error) {
+	if a.wal != nil {
+		return a.wal, nil
+	}
+	dir := e.backupDirectory(database)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make directory of backups: %w", err)
+	}
+	var err error
+	a.wal, err = wal.Open(filepath.Join(dir, "wal"), wal.Options{Logger: e.log.With("database", database)})
+	return a.wal, err
+}
+
+// receiveWAL sees that the WAL of the database's generation is received. The
+// receiver comes back by itself whatever happens to the instance.
+func (e *Engine) receiveWAL(db model.Database) error {
+	a := e.archives.get(db.ID)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.receiver != nil && a.receives == db.Generation {
+		return nil
+	}
+	archive, err := e.openWAL(a, db.ID)
+	if err != nil {
+		return err
+	}
+	if a.receiver != nil {
+		if err := a.receiver.Close(); err != nil {
+			return fmt.Errorf("close WAL receiver: %w", err)
+		}
+		a.receiver = nil
+	}
+	if _, known := archive.Incarnation(db.Generation); !known {
+		// A restored generation has been made with its parent.
+		if err := archive.Create(db.Generation, nil); err != nil {
+			return err
+		}
+	}
+	a.receiver, err = wal.OpenReceiver(wal.ReceiverOptions{
+		Archive: archive, Incarnation: db.Generation, Slot: walSlot,
+		Replication: func(ctx context.Context) (*pgconn.PgConn, error) { return e.instances.ConnectReplication(ctx, db.ID) },
+		SQL:         func(ctx context.Context) (*pgx.Conn, error) { return e.instances.Connect(ctx, db.ID, maintenance) },
+		Lost:        func(gap wal.Gap) { e.background(func(context.Context) { e.walLost(db, gap) }) },
+		Logger:      e.log.With("database", db.ID),
+	})
+	a.receives = db.Generation
+	return err
+}
+
+// stopReceiving ends the receiver of a database whose instance has stopped.
+func (e *Engine) stopReceiving(database string) error {
+	e.archives.mu.Lock()
+	a := e.archives.open[database]
+	e.archives.mu.Unlock()
+	if a == nil {
+		return nil
+	}
+	return a.closeReceiver()
+}
+
+// walLost records that a stretch of WAL will never be in the archive, and has
+// a backup made, because restores go on from there only with a new one.
+func (e *Engine) walLost(db model.Database, gap wal.Gap) {
+	call := e.system(model.ActionWALGap, db.Organization, databaseResource(db))
+	call.Note("from", gap.From.String())
+	call.Note("to", gap.To.String())
+	call.Note("reason", gap.Reason)
+	e.Finish(call, nil)
+	e.log.Error("WAL is lost: a new backup is made, and times in between cannot be restored",
+		"database", db.ID, "from", gap.From, "to", gap.To, "reason", gap.Reason)
+	e.backUpNow(db.ID)
+}
+
+// liveWAL is what a running backup needs of the archive.
+type liveWAL struct{ *wal.Receiver }
+
+// ChangedPages implements backup.WAL.
+func (l liveWAL) ChangedPages(ctx context.Context, timeline uint32, from, to wal.LSN) (backup.Changes, error) {
+	return l.Receiver.ChangedPages(ctx, timeline, from, to)
+}
+
+// liveWAL returns the receiver of a database's generation.
+func (e *Engine) liveWAL(db model.Database) (liveWAL, error) {
+	if err := e.receiveWAL(db); err != nil {
+		return liveWAL{}, err
+	}
+	a := e.archives.get(db.ID)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.receiver == nil {
+		return liveWAL{}, errors.New("the instance is being stopped")
+	}
+	return liveWAL{a.receiver}, nil
+}
+
+// walStatus is how the receiver of a database is; false when there is none.
+func (e *Engine) walStatus(database string) (wal.Status, bool) {
+	a := e.archives.get(database)
+	a.mu.Lock()
+	receiver := a.receiver
+	a.mu.Unlock()
+	if receiver == nil {
+		return wal.Status{}, false
+	}
+	return receiver.Status(), true
+}
+
+// removeBackups removes all of a database's backups.
+func (e *Engine) removeBackups(database string) error {
+	if err := e.archives.get(database).close(); err != nil {
+		return err
+	}
+	e.archives.forget(database)
+	if err := os.RemoveAll(e.backupDirectory(database)); err != nil {
+		return fmt.Errorf("remove backups: %w", err)
+	}
+	return nil
+}
+
+// pruneWAL removes the WAL that no kept backup needs.
+func (e *Engine) pruneWAL(database string) error {
+	records, err := e.backupRecords(database)
+	if err != nil {
+		return err
+	}
+	var keep []wal.Keep
+	for _, b := range records {
+		if b.Status != model.BackupCompleted || b.Condemned {
+			continue
+		}
+		start, err := wal.ParseLSN(b.StartLSN)
+		if err != nil {
+			return fmt.Errorf("backup %s: %w", b.ID, err)
+		}
+		keep = append(keep, wal.Keep{Incarnation: b.Generation, Start: start})
+	}
+	if len(keep) == 0 {
+		return nil // what there is waits for the first backup
+	}
+	archive, err := e.walArchive(database)
+	if err != nil {
+		return err
+	}
+	_, err = archive.Prune(keep)
+	return err
+}

@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"holdfast/backup/wal"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// RecoveryState says whether a database could be brought back.
+type RecoveryState string
+
+// The states. Degraded means that commits of now may not be safe.
+const (
+	RecoveryAvailable RecoveryState = "available"
+	RecoveryWaiting   RecoveryState = "waiting_for_first_backup"
+	RecoveryDegraded  RecoveryState = "degraded"
+)
+
+// Recovery is what is known of how a database could be brought back, from
+// facts: times are those of commits that are safe in the archive.
+type Recovery struct {
+	State      RecoveryState
+	Window     Window
+	RPO        *time.Duration // nil while nothing receives WAL
+	Archiving  Archiving
+	Interval   time.Duration // of scheduled backups, 0 for none
+	NextBackup *time.Time
+	Retention  time.Duration // 0 keeps backups for ever
+	Timeline   []RecoveryEvent
+	Operations []model.DatabaseOperation
+}
+
+// Window is from when to when the database can be restored.
+type Window struct{ Earliest, Latest *time.Time }
+
+// Archiving is how the WAL gets into the archive.
+type Archiving struct {
+	wal.Status
+	LastSegment string
+	Segments    int // in the archive, of the generation that serves
+	Gaps        []wal.Gap
+}
+
+// RecoveryEvent is something on the line of time.
+type RecoveryEvent struct {
+	Type     string // "backup", "restore", "gap" or "timeline_switch"
+	At       time.Time
+	Backup   string
+	Timeline int // of the WAL, 0 = none
+	LSN      string
+}
+
+// recoveryEvents is how many events and operations are shown.
+const recoveryEvents = 100
+
+// RecoveryGet returns how the database could be brought back.
+func (e *Engine) RecoveryGet(ctx context.Context, call *model.Call, database string) (Recovery, error) {
+	db, err := e.database(call, database)
+	if err != nil {
+		return Recovery{}, err
+	}
+	r := Recovery{Interval: e.cfg.BackupInterval, Retention: e.cfg.BackupRetention}
+	if r.Window, err = e.window(ctx, db); err != nil {
+		return r, err
+	}
+	if r.Archiving, err = e.archiving(db); err != nil {
+		return r, err
+	}
+	if r.Archiving.State != "" {
+		rpo := r.Archiving.RPO(e.clock())
+		r.RPO = &rpo
+	}
+	if r.Interval > 0 {
+		next, err := e.nextBackup(db)
+		if err != nil {
+			return r, err
+		}
+		r.NextBackup = &next
+	}
+	if r.Timeline, r.Operations, err = e.recoveryHistory(db, r.Archiving.Gaps); err != nil {
+		return r, err
+	}
+	r.State = e.recoveryState(db, r)
+	return r, nil
+}
+
+// recoveryState judges. A receiver that is just coming back is no cause for
+// alarm; one that has been away for long is.
+func (e *Engine) recoveryState(db model.Database, r Recovery) RecoveryState {
+	status, _ := e.liveStatus(db)
+	away := r.Archiving.State != wal.StateStreaming && (r.RPO == nil || *r.RPO > time.Minute || r.Archiving.State == wal.StateFailed)
+	switch {
+	case r.Window.Earliest == nil:
+		return RecoveryWaiting
+	case away && status == model.DatabaseAvailable, r.Archiving.SlotState == "lost", r.Archiving.Packing != "":
+		return RecoveryDegraded
+	default:
+		return RecoveryAvailable
+	}
+}
+
+// window returns from when to when the database can be restored: from the end
+// of the oldest backup to the last moment whose commits are known to be safe.
+func (e *Engine) window(ctx context.Context, db model.Database) (Window, error) {
+	backups, err := e.restorableBackups(db.ID)
+	if err != nil || len(backups) == 0 {
+		return Window{}, err
+	}
+	w := Window{Earliest: backups[len(backups)-1].CompletedAt}
+	newest := backups[0]
+	w.Latest = newest.CompletedAt
+	status, _ := e.walStatus(db.ID)
+	if latest := status.RestorableTo; latest.IsZero() {
+		err = e.lastCommit(ctx, newest, &w)
+	} else if latest.After(*w.Latest) {
+		w.Latest = &latest
+	}
+	return w, err
+}
+
+// lastCommit moves the window's end to the last commit in the archive.
+func (e *Engine) lastCommit(ctx context.Context, b model.Backup, w *Window) error {
+	archive, err := e.walArchive(b.Database)
+	if err != nil {
+		return err
+	}
+	start, err := wal.ParseLSN(b.StartLSN)
+	if err != nil {
+		return err
+	}
+	found, err := archive.Window(ctx, b.Generation, uint32(b.Timeline), start)
+	if err == nil && found.LastCommit.After(*w.Latest) {
+		w.Latest = &found.LastCommit
+	}
+	return err
+}
+
+// archiving returns how the database's WAL is received.
+func (e *Engine) archiving(db model.Database) (Archiving, error) {
+	archive, err := e.walArchive(db.ID)
+	if err != nil {
+		return Archiving{}, err
+	}
+	var a Archiving
+	a.Status, _ = e.walStatus(db.ID)
+	known, _ := archive.Incarnation(db.Generation)
+	a.Gaps = known.Gaps
+	a.Segments = archive.Sizes(db.Generation).Segments
+	if known.SegmentSize > 0 && a.Durable > 0 {
+		a.LastSegment = wal.SegmentName(a.Timeline, uint64(a.Durable-1)/known.SegmentSize, known.SegmentSize)
+	}
+	return a, nil
+}
+
+// recoveryHistory returns what happened to the database's data, newest first.
+func (e *Engine) recoveryHistory(db model.Database, gaps []wal.Gap) (events []RecoveryEvent, operations []model.DatabaseOperation, err error) {
+	backups, err := e.restorableBackups(db.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, b := range backups {
+		events = append(events, RecoveryEvent{Type: "backup", At: *b.CompletedAt, Backup: b.ID, Timeline: b.Timeline, LSN: b.StopLSN})
+	}
+	for _, g := range gaps {
+		events = append(events, RecoveryEvent{Type: "gap", At: g.At, Timeline: int(g.Timeline), LSN: g.From.String()})
+	}
+	for _, s := range db.Served {
+		events = append(events, RecoveryEvent{Type: "timeline_switch", At: s.Since})
+	}
+	var all []model.DatabaseOperation
+	if err := e.meta.View(func(tx *meta.Tx) (err error) {
+		all, err = allUnder(tx.Operations(), db.ID)
+		return err
+	}); err != nil {
+		return nil, nil, err
+	}
+	for _, op := range all {
+		if op.Type != model.OperationBackup && op.Type != model.OperationRestore && op.Type != model.OperationPITR {
+			continue
+		}
+		op.Progress = e.done.get(op.ID, op.Progress)
+		operations = append(operations, op)
+		if op.Type != model.OperationBackup && op.Status == model.OperationCompleted && op.CompletedAt != nil {
+			events = append(events, RecoveryEvent{Type: "restore", At: *op.CompletedAt, Backup: op.Backup})
+		}
+	}
+	slices.SortStableFunc(events, func(a, b RecoveryEvent) int { return cmp.Compare(b.At.UnixNano(), a.At.UnixNano()) })
+	return events[:min(len(events), recoveryEvents)], operations[:min(len(operations), recoveryEvents)], nil
+}

@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// BackupRestoreNew begins to make another database, in the same project, of
+// what was there when the backup was made.
+func (e *Engine) BackupRestoreNew(call *model.Call, database, id, name string) (model.DatabaseOperation, error) {
+	b, err := e.completedBackup(call, database, id)
+	if err != nil {
+		return model.DatabaseOperation{}, err
+	}
+	return e.beginRestoreNew(call, database, name, model.OperationRestore, func(model.Database) (RestorePlan, error) {
+		return e.planBackup(e.ctx, b)
+	})
+}
+
+// RecoveryRestoreNew begins to make another database, in the same project, of
+// what was there at a point.
+func (e *Engine) RecoveryRestoreNew(call *model.Call, database string, at RestorePoint, name string) (model.DatabaseOperation, error) {
+	return e.beginRestoreNew(call, database, name, model.OperationPITR, func(db model.Database) (RestorePlan, error) {
+		return e.planPoint(e.ctx, db, at)
+	})
+}
+
+// beginRestoreNew claims the new database's name and port, and the source's
+// backups, and lets the restore run. The source goes on meanwhile.
+func (e *Engine) beginRestoreNew(
+	call *model.Call, database, name string, t model.OperationType, plan func(model.Database) (RestorePlan, error),
+) (op model.DatabaseOperation, err error) {
+	if err := model.ValidateDatabaseName("name", name); err != nil {
+		return op, err
+	}
+	source, err := e.database(call, database)
+	if err != nil {
+		return op, err
+	}
+	releaseBackups, err := e.claims.take(backupClaim(source.ID), "a restore")
+	if err != nil {
+		return op, err
+	}
+	defer func() {
+		if err != nil {
+			releaseBackups()
+		}
+	}()
+	p, err := plan(source)
+	if err == nil {
+		err = e.roomForRestore(p)
+	}
+	if err != nil {
+		return op, err
+	}
+	db, release, err := e.claimDatabase(call, NewDatabase{
+		Project: source.Project, Name: name, User: source.Owner, Password: model.GeneratePassword(randomBytes()),
+	})
+	if err != nil {
+		return op, noRoom(err)
+	}
+	db.Major, db.Version, db.Settings = source.Major, source.Version, source.Settings
+	op = e.newOperation(source, t, "restoring")
+	op.Backup, op.NewDatabase = p.Backup.ID, db.ID
+	if !p.At.IsZero() {
+		op.TargetTime = &p.At
+	}
+	if err = e.recordRestoreNew(call, db, op); err != nil {
+		release()
+		return op, errors.Join(err, e.meta.Update(func(tx *meta.Tx) error { return tx.Databases().Delete(db.ID) }))
+	}
+	e.work.Go(func() {
+		defer releaseBackups()
+		defer release()
+		defer e.done.drop(op.ID)
+		e.runRestoreNew(e.ctx, call, db, op, p)
+	})
+	return op, nil
+}
+
+func (e *Engine) recordRestoreNew(call *model.Call, db model.Database, op model.DatabaseOperation) error {
+	call.Note("new_database", db.ID)
+	call.Note("backup", op.Backup)
+	return e.change(call, func(tx *meta.Tx) error {
+		if err := tx.Operations().Insert(op); err != nil {
+			return err
+		}
+		_, err := tx.Databases().Update(db.ID, func(d *model.Database) error {
+			d.Major, d.Version, d.Settings, d.Operation = db.Major, db.Version, db.Settings, op.ID
+			return nil
+		})
+		return err
+	})
+}
+
+// runRestoreNew builds the new database and records how that ended. When the
+// appliance is being stopped, the next start takes it all back.
+func (e *Engine) runRestoreNew(ctx context.Context, call *model.Call, db model.Database, op model.DatabaseOperation, p RestorePlan) {
+	err := e.buildRestored(ctx, db, op, p)
+	if err == nil {
+		err = e.publishRestored(op, db.ID)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	if err == nil {
+		if err := e.receiveWAL(db); err != nil {
+			e.log.Error("receive WAL", "database", db.ID, "error", err)
+		}
+		return
+	}
+	e.log.Error("restore into a new database failed", "database", op.Database, "new", db.ID, "error", err)
+	failed := e.system(model.ActionDatabaseCreate, db.Organization, databaseResource(db))
+	undone := e.forgetDatabase(ctx, failed, db, err)
+	if err := errors.Join(undone, e.meta.Update(func(tx *meta.Tx) error { return e.closeOperation(tx, op.ID, err) })); err != nil {
+		e.log.Error("roll back a restore into a new database", "new", db.ID, "error", err)
+	}
+}
+
+// buildRestored makes the new database's data directory, brings it to the
+// plan's target, and starts its instance.
+func (e *Engine) buildRestored(ctx context.Context, db model.Database, op model.DatabaseOperation, p RestorePlan) error {
+	dir := e.dataDirectory(db.ID, db.Generation)
+	if err := os.MkdirAll(e.databaseDirectory(db.ID), 0o700); err != nil {
+		return fmt.Errorf("make database directory: %w", err)
+	}
+	progress := func(done, total int64) { e.done.set(op.ID, done, total) }
+	if err := e.unpack(ctx, p, dir, progress); err != nil {
+		return err
+	}
+	if err := e.setPhase(op.ID, "recovering"); err != nil {
+		return err
+	}
+	scratch, err := e.scratchInstance(ctx, db, op.ID)
+	if err != nil {
+		return err
+	}
+	if err := e.issueCertificate(dir); err != nil {
+		return err
+	}
+	if err := e.startRecovered(ctx, scratch, p, progress); err != nil {
+		return errors.Join(fmt.Errorf("recover restored data: %w", err), e.stopInstance(ctx, op.ID))
+	}
+	if err := errors.Join(e.provision(ctx, op.ID, db), e.stopInstance(ctx, op.ID)); err != nil {
+		return err
+	}
+	_, err = e.startInstance(ctx, db)
+	return err
+}
+
+// publishRestored commits that the new database is available.
+func (e *Engine) publishRestored(op model.DatabaseOperation, id string) error {
+	return e.meta.Update(func(tx *meta.Tx) error {
+		if err := e.closeOperation(tx, op.ID, nil); err != nil {
+			return err
+		}
+		_, err := tx.Databases().Update(id, func(d *model.Database) error {
+			d.Status, d.Operation, d.UpdatedAt = model.DatabaseAvailable, "", e.clock()
+			return nil
+		})
+		return err
+	})
+}

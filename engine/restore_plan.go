@@ -1,0 +1,227 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"holdfast/backup/wal"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// RestorePlan is what a database is brought back from, and to which moment.
+type RestorePlan struct {
+	Backup model.Backup
+	// Target is the last record of WAL that is replayed, on a timeline of a
+	// generation, and At the time of the last commit there; zero when the backup
+	// itself is the target.
+	Target     wal.Range
+	Generation int
+	Timeline   uint32
+	At         time.Time
+
+	start, stop wal.LSN // of the backup
+}
+
+// WALBytes is how much WAL is replayed over the backup.
+func (p RestorePlan) WALBytes() int64 { return int64(p.Target.End - p.start) }
+
+// What a restore takes here, in bytes a second, for an estimate.
+const (
+	restoreSpeed = 200 << 20
+	replaySpeed  = 60 << 20
+)
+
+// Estimate is about how long the restore takes.
+func (p RestorePlan) Estimate() time.Duration {
+	seconds := float64(p.Backup.SizeBytes)/restoreSpeed + float64(p.WALBytes())/replaySpeed
+	return time.Duration(seconds*float64(time.Second)) + 2*time.Second
+}
+
+// NeededBytes is the room the restored data takes beside the present.
+func (p RestorePlan) NeededBytes() int64 { return p.Backup.SizeBytes + 16*leastRoom }
+
+// planBackup plans to go back to the end of a backup.
+func (e *Engine) planBackup(ctx context.Context, b model.Backup) (RestorePlan, error) {
+	archive, err := e.walArchive(b.Database)
+	if err != nil {
+		return RestorePlan{}, err
+	}
+	stop, err := wal.ParseLSN(b.StopLSN)
+	if err != nil {
+		return RestorePlan{}, err
+	}
+	p, err := planFrom(ctx, archive, b, wal.Target{Incarnation: b.Generation, Timeline: uint32(b.Timeline), LSN: stop})
+	if errors.Is(err, wal.ErrGap) {
+		return p, model.Errorf(model.CodeConflict, "this backup cannot be restored: %v", err)
+	}
+	p.At = time.Time{}
+	return p, err
+}
+
+// planFrom plans to roll a backup forward to a target.
+func planFrom(ctx context.Context, archive *wal.Archive, b model.Backup, target wal.Target) (p RestorePlan, err error) {
+	p.Backup = b
+	if p.start, err = wal.ParseLSN(b.StartLSN); err != nil {
+		return p, err
+	}
+	if p.stop, err = wal.ParseLSN(b.StopLSN); err != nil {
+		return p, err
+	}
+	target.Since = p.start
+	found, err := archive.Resolve(ctx, target)
+	if err != nil {
+		return p, err
+	}
+	p.Generation, p.Timeline, p.At = found.Incarnation, found.Timeline, found.Commit
+	if p.Target, err = found.Reach(p.stop); err != nil {
+		return p, errTooYoung
+	}
+	return p, archive.Covers(p.Generation, p.Timeline, p.start, p.Target.End)
+}
+
+// errTooYoung is a backup that was made after the moment asked for.
+var errTooYoung = errors.New("the backup is younger than the target")
+
+// RestorePoint is a moment of a database: exactly one of the two.
+type RestorePoint struct {
+	Time time.Time
+	LSN  string
+}
+
+// RestorePlan says how the database would be brought to a point, and changes
+// nothing.
+func (e *Engine) RestorePlan(ctx context.Context, call *model.Call, database string, at RestorePoint) (RestorePlan, error) {
+	db, err := e.database(call, database)
+	if err != nil {
+		return RestorePlan{}, err
+	}
+	return e.planPoint(ctx, db, at)
+}
+
+// planPoint finds the newest backup from which a point can be reached. A time
+// is looked for in the generation that served the database then: after a
+// restore, times before it mean what was there before it.
+func (e *Engine) planPoint(ctx context.Context, db model.Database, at RestorePoint) (RestorePlan, error) {
+	target, generations, err := e.target(db, at)
+	if err != nil {
+		return RestorePlan{}, err
+	}
+	archive, err := e.walArchive(db.ID)
+	if err != nil {
+		return RestorePlan{}, err
+	}
+	backups, err := e.restorableBackups(db.ID)
+	if err != nil {
+		return RestorePlan{}, err
+	}
+	var reason error
+	for _, generation := range generations {
+		for _, b := range backups {
+			start, err := wal.ParseLSN(b.StartLSN)
+			if err != nil || !archive.Leads(wal.Position{Incarnation: b.Generation, Timeline: uint32(b.Timeline), LSN: start}, generation) {
+				continue
+			}
+			target.Incarnation, target.Idle = generation, e.idleUntil(db, generation)
+			plan, err := planFrom(ctx, archive, b, target)
+			if err == nil {
+				return plan, nil
+			}
+			if !errors.Is(err, errTooYoung) {
+				reason = err
+			}
+		}
+	}
+	return RestorePlan{}, e.outside(ctx, db, at, reason)
+}
+
+// target reads a point; the generations are those it is looked for in.
+func (e *Engine) target(db model.Database, at RestorePoint) (t wal.Target, generations []int, err error) {
+	if at.LSN != "" {
+		if t.LSN, err = wal.ParseLSN(at.LSN); err != nil || t.LSN == 0 {
+			return t, nil, model.Invalid("target_lsn", "%q is not an LSN, such as 0/3000148", at.LSN)
+		}
+		generations = append(generations, db.Generation)
+		for _, s := range slices.Backward(db.Served) {
+			if !slices.Contains(generations, s.Generation) {
+				generations = append(generations, s.Generation)
+			}
+		}
+		return t, generations, nil
+	}
+	t.Time = at.Time
+	generation := firstGeneration
+	for _, s := range db.Served {
+		if !s.Since.After(at.Time) {
+			generation = s.Generation
+		}
+	}
+	return t, []int{generation}, nil
+}
+
+// firstGeneration is what a database is made with.
+const firstGeneration = 1
+
+// idleUntil is up to when it is known that nothing more was committed in a
+// generation than is in the archive. One that was replaced in order commits
+// nothing any more.
+func (e *Engine) idleUntil(db model.Database, generation int) time.Time {
+	if generation == db.Generation {
+		status, _ := e.walStatus(db.ID)
+		return status.RestorableTo
+	}
+	last := firstGeneration
+	for _, s := range db.Served {
+		if last == generation && s.Undrained {
+			return time.Time{}
+		}
+		last = s.Generation
+	}
+	return e.clock()
+}
+
+// restorableBackups returns the completed backups of a database, newest first.
+func (e *Engine) restorableBackups(database string) (backups []model.Backup, err error) {
+	err = e.meta.View(func(tx *meta.Tx) error {
+		all, err := allUnder(tx.Backups(), database)
+		for _, b := range all {
+			if b.Status == model.BackupCompleted && !b.Condemned {
+				backups = append(backups, b)
+			}
+		}
+		return err
+	})
+	return backups, err
+}
+
+// outside says, of a point that cannot be reached, what can be.
+func (e *Engine) outside(ctx context.Context, db model.Database, at RestorePoint, reason error) error {
+	field, wanted := "target_time", at.Time.UTC().Format(time.RFC3339Nano)
+	if at.LSN != "" {
+		field, wanted = "target_lsn", at.LSN
+	}
+	if reason != nil && errors.Is(reason, wal.ErrGap) {
+		return model.Errorf(model.CodeConflict, "%s cannot be restored: %v; restore a backup from after it", wanted, reason)
+	}
+	if past, ok := errors.AsType[*wal.OutsideError](reason); reason != nil && !ok {
+		return fmt.Errorf("plan a restore: %w", reason)
+	} else if ok && at.LSN != "" {
+		return model.Invalid(field, "%s lies behind %v, the latest position that can be restored", wanted, past.LatestLSN)
+	}
+	window, err := e.window(ctx, db)
+	if err != nil {
+		return err
+	}
+	if window.Earliest == nil {
+		return model.Invalid(field, "nothing can be restored yet: the database has no completed backup")
+	}
+	latest := "now"
+	if window.Latest != nil {
+		latest = window.Latest.UTC().Format(time.RFC3339Nano)
+	}
+	return model.Invalid(field, "%s lies outside of what can be restored, which is from %s to %s",
+		wanted, window.Earliest.UTC().Format(time.RFC3339Nano), latest)
+}

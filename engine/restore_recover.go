@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/backup"
+	"holdfast/backup/wal"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+	"holdfast/engine/publish"
+)
+
+// unpack makes the data directory dir from the plan's backup.
+func (e *Engine) unpack(ctx context.Context, plan RestorePlan, dir string, progress func(done, total int64)) error {
+	repo, err := e.repository(plan.Backup.Database)
+	if err != nil {
+		return err
+	}
+	source, err := repo.Snapshot(plan.Backup.ID)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	if b := plan.Backup; source.Digest != b.ManifestBLAKE3 {
+		return fmt.Errorf("the manifest of backup %s is another than when it was made: its BLAKE3 is %s, and was %s", b.ID, source.Digest, b.ManifestBLAKE3)
+	}
+	return backup.Restore(ctx, source, dir, backup.RestoreOptions{Progress: progress})
+}
+
+// standbySignal is the file that makes a server wait for WAL it lacks.
+const standbySignal = "standby.signal"
+
+// startRecovered starts a private instance on the unpacked directory, feeds it
+// the WAL up to the plan's target, sees that it is there, and ends the recovery.
+func (e *Engine) startRecovered(ctx context.Context, scratch postgres.Spec, plan RestorePlan, progress func(done, total int64)) error {
+	archive, err := e.walArchive(plan.Backup.Database)
+	if err != nil {
+		return err
+	}
+	recovery := wal.Recovery{
+		Archive: archive, Incarnation: plan.Generation, Timeline: plan.Timeline,
+		Start: plan.start, Consistent: plan.stop, Target: plan.Target, Dir: scratch.Dir,
+		Connect:  func(ctx context.Context) (*pgx.Conn, error) { return e.instances.Connect(ctx, scratch.ID, maintenance) },
+		Progress: func(at wal.LSN) { progress(int64(at)-int64(plan.start), plan.WALBytes()) },
+	}
+	if err := recovery.Prepare(ctx); err != nil {
+		return err
+	}
+	if err := publish.File(filepath.Join(scratch.Dir, standbySignal), nil, 0o600); err != nil {
+		return err
+	}
+	maps.Copy(scratch.Config.Settings, recovery.Settings())
+	if err := e.startFed(ctx, scratch, recovery); err != nil {
+		return err
+	}
+	conn, err := e.instances.Connect(ctx, scratch.ID, maintenance)
+	if err != nil {
+		return fmt.Errorf("connect to recovered instance: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return postgres.Promote(ctx, conn, walSlot)
+}
+
+// startFed starts an instance while it is fed: it accepts connections only
+// once it has WAL enough to be consistent. It returns with the instance paused at
+// the target; with an error nothing runs.
+func (e *Engine) startFed(ctx context.Context, scratch postgres.Spec, recovery wal.Recovery) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	fed := make(chan error, 1)
+	go func() {
+		err := recovery.Run(ctx)
+		if err != nil {
+			cancel(err)
+		}
+		fed <- err
+	}()
+	startErr := e.instances.Start(ctx, scratch)
+	if startErr != nil {
+		cancel(startErr)
+	}
+	feedErr := <-fed
+	switch {
+	case startErr == nil && feedErr == nil:
+		return nil
+	case startErr == nil:
+		return errors.Join(feedErr, e.stopInstance(ctx, scratch.ID))
+	case context.Cause(ctx) != nil && errors.Is(context.Cause(ctx), wal.ErrGap):
+		return context.Cause(ctx) // says more than that the start was cancelled
+	default:
+		return startErr
+	}
+}
+
+// scratchInstance is a private instance on the data directory of a generation
+// that is being built: without TCP, under an id of its own.
+func (e *Engine) scratchInstance(ctx context.Context, db model.Database, id string) (postgres.Spec, error) {
+	scratch, err := e.spec(ctx, db)
+	if err != nil {
+		return scratch, err
+	}
+	port, err := postgres.PrivatePort(e.socketDir)
+	if err != nil {
+		return scratch, err
+	}
+	scratch.ID, scratch.HBA.Allow = id, nil
+	// The settings stay: recovery may need no less of some than the server had
+	// (max_prepared_transactions, max_locks_per_transaction).
+	scratch.Config.Port, scratch.Config.Listen = port, nil
+	return scratch, nil
+}
