@@ -118,6 +118,9 @@ func (e *Engine) planPoint(ctx context.Context, db model.Database, at RestorePoi
 	if err != nil {
 		return RestorePlan{}, err
 	}
+	if oldest := len(backups) - 1; oldest < 0 || at.LSN == "" && at.Time.Before(*backups[oldest].CompletedAt) {
+		return RestorePlan{}, e.outside(ctx, db, at, nil)
+	}
 	var reason error
 	for _, generation := range generations {
 		for _, b := range backups {

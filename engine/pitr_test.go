@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+// commitStep commits a numbered row and returns a time after its answer and
+// before that of the next.
+func commitStep(t *testing.T, c Connection, n int) time.Time {
+	t.Helper()
+	run(t, c, fmt.Sprintf("insert into steps values (%d)", n))
+	at := answer[time.Time](t, c, "select clock_timestamp()")
+	time.Sleep(5 * time.Millisecond) // so that the next is stamped later, in a clock of microseconds
+	return at
+}
+
+func steps(t *testing.T, c Connection) string {
+	t.Helper()
+	return answer[string](t, c, "select coalesce(string_agg(n::text, ' ' order by n), '') from steps")
+}
+
+// awaitArchived waits until everything committed until now is safe.
+func (a *appliance) awaitArchived(t *testing.T, database string, until time.Time) {
+	t.Helper()
+	within(t, time.Minute, "the archive", func() bool {
+		status, ok := a.walStatus(database)
+		return ok && !status.RestorableTo.Before(until)
+	})
+}
+
+func (a *appliance) goTo(t *testing.T, database string, at RestorePoint) {
+	t.Helper()
+	op, err := a.RecoveryRestore(a.call(model.ActionRecoveryCreate), database, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.awaitOperation(t, op, model.OperationCompleted)
+	a.awaitStatus(t, database, model.DatabaseAvailable, time.Minute)
+}
+
+// Back to a moment, back again from there, forward to what the first restore
+// left behind, by LSN, and undone: each time everything committed before and
+// nothing after.
+func TestPointInTime(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table steps (n int)")
+	commitStep(t, c, 1)
+	a.backUp(t, db.ID)
+	var at [8]time.Time
+	for n := 2; n <= 7; n++ {
+		at[n] = commitStep(t, c, n)
+	}
+	a.awaitArchived(t, db.ID, at[7])
+
+	plan, err := a.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: at[3]})
+	if err != nil || plan.Backup.ID == "" || plan.WALBytes() <= 0 || plan.At.After(at[3]) {
+		t.Fatalf("plan: %+v, %v", plan, err)
+	}
+	if got := steps(t, c); got != "1 2 3 4 5 6 7" {
+		t.Errorf("after a dry run: %s", got)
+	}
+	expect := func(what, want string) {
+		t.Helper()
+		if got := steps(t, c); got != want {
+			t.Errorf("%s: %s, not %s", what, got, want)
+		}
+	}
+	a.goTo(t, db.ID, RestorePoint{Time: at[5]})
+	expect("to 5", "1 2 3 4 5")
+	later := commitStep(t, c, 50)
+	lsn := answer[string](t, c, "select pg_current_wal_lsn()::text")
+	commitStep(t, c, 51)
+	a.awaitArchived(t, db.ID, commitStep(t, c, 52))
+	a.goTo(t, db.ID, RestorePoint{Time: at[3]})
+	expect("to 3, which is before the first restore", "1 2 3")
+	a.goTo(t, db.ID, RestorePoint{Time: at[6]})
+	expect("forward to 6, in the generation that served then", "1 2 3 4 5 6")
+	a.goTo(t, db.ID, RestorePoint{Time: later})
+	expect("to what was written after the first restore", "1 2 3 4 5 50")
+	a.undo(t, db.ID)
+	expect("undone", "1 2 3 4 5 6")
+	a.undo(t, db.ID)
+	a.goTo(t, db.ID, RestorePoint{LSN: lsn})
+	expect("by LSN", "1 2 3 4 5 50")
+	a.settled(t)
+
+	within(t, time.Minute, "a backup of the new timeline", func() bool {
+		all := a.backups(t, db.ID)
+		return len(all) > 1 && all[0].Status == model.BackupCompleted && all[0].Type == model.BackupScheduled
+	})
+	a.settled(t)
+	r, err := a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
+	if err != nil || r.State != RecoveryAvailable || r.Window.Earliest == nil || r.Window.Latest == nil || r.Archiving.Segments == 0 {
+		t.Errorf("recovery: %+v, %v", r, err)
+	}
+	a.checkTidy(t)
+}
+
+// What cannot be restored is refused with the window in the message, and
+// nothing is changed.
+func TestPointOutsideTheWindow(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table steps (n int)")
+	before := commitStep(t, c, 1)
+	if _, err := a.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: before}); model.CodeOf(err) != model.CodeValidation {
+		t.Errorf("without a backup: %v", err)
+	}
+	a.backUp(t, db.ID)
+	last := commitStep(t, c, 2)
+	a.awaitArchived(t, db.ID, last)
+	for name, at := range map[string]RestorePoint{
+		"before the first backup": {Time: before},
+		"tomorrow":                {Time: time.Now().Add(24 * time.Hour)},
+		"an LSN to come":          {LSN: "FF/0"},
+		"no LSN":                  {LSN: "0/0"},
+	} {
+		_, err := a.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, at)
+		if model.CodeOf(err) != model.CodeValidation || !strings.Contains(model.PublicMessage(err), "target_") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := steps(t, c); got != "1 2" {
+		t.Errorf("steps: %s", got)
+	}
+	a.settled(t)
+}
+
+// Into a new database, while the old one goes on; a crash in the middle leaves
+// nothing of the new one.
+func TestRestoreIntoANewDatabase(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table steps (n int)")
+	commitStep(t, c, 1)
+	b := a.backUp(t, db.ID)
+	at := commitStep(t, c, 2)
+	a.awaitArchived(t, db.ID, commitStep(t, c, 3))
+
+	op, err := a.RecoveryRestoreNew(a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: at}, "copy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.RecoveryRestoreNew(a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: at}, "other"); model.CodeOf(err) != model.CodeConflict {
+		t.Errorf("a second one meanwhile: %v", err)
+	}
+	commitStep(t, c, 4)
+	a.awaitOperation(t, op, model.OperationCompleted)
+	a.awaitStatus(t, op.NewDatabase, model.DatabaseAvailable, time.Minute)
+	record, err := a.record(op.NewDatabase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied, err := a.connection(record, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := steps(t, copied); got != "1 2" {
+		t.Errorf("the copy: %s", got)
+	}
+	if got := steps(t, c); got != "1 2 3 4" {
+		t.Errorf("the source: %s", got)
+	}
+	if copied.Password.Reveal() == c.Password.Reveal() {
+		t.Error("the copy has the password of the source")
+	}
+	a.settled(t)
+	a.backUp(t, op.NewDatabase) // its WAL is archived, too
+
+	if _, err := a.BackupRestoreNew(a.call(model.ActionBackupRestore), db.ID, b.ID, "copy"); model.CodeOf(err) != model.CodeConflict {
+		t.Errorf("a name that is taken: %v", err)
+	}
+	op, err = a.BackupRestoreNew(a.call(model.ActionBackupRestore), db.ID, b.ID, "third")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.abandon(t)
+	next := a.reopen(t)
+	if _, err := next.record(op.NewDatabase); err == nil {
+		if got, _ := next.status(t, op.NewDatabase); got != model.DatabaseAvailable {
+			t.Errorf("half a database is left: %s", got)
+		}
+	}
+	next.checkTidy(t)
+}
