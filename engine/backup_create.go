@@ -15,6 +15,9 @@ import (
 // stays free for what does not disturb a backup.
 func backupClaim(database string) string { return database + "/backup" }
 
+// backing is what a backup says it is doing.
+const backing = "a backup"
+
 // BackupCreate begins a backup and returns its record at once.
 func (e *Engine) BackupCreate(call *model.Call, database string) (model.Backup, error) {
 	db, err := e.database(call, database)
@@ -27,7 +30,7 @@ func (e *Engine) BackupCreate(call *model.Call, database string) (model.Backup, 
 
 // beginBackup begins a backup; done is closed when it has ended.
 func (e *Engine) beginBackup(call *model.Call, db model.Database, t model.BackupType) (b model.Backup, done <-chan struct{}, err error) {
-	release, err := e.claims.take(backupClaim(db.ID), "a backup")
+	release, err := e.claims.take(backupClaim(db.ID), backing)
 	if err != nil {
 		return model.Backup{}, nil, err
 	}

@@ -11,11 +11,13 @@ func (e *Engine) BackupDelete(call *model.Call, database, id string) error {
 	if _, err := e.BackupGet(call, database, id); err != nil {
 		return err
 	}
-	release, err := e.claims.take(backupClaim(database), "a backup or a restore")
-	if err != nil {
+	// One may go while another is being made, but not while one is restored.
+	release, err := e.claims.take(backupClaim(database), "the removal of a backup")
+	if err == nil {
+		defer release()
+	} else if !e.claims.holds(backupClaim(database), backing) {
 		return err
 	}
-	defer release()
 	if err := e.condemnBackup(call, database, id); err != nil {
 		return err
 	}
@@ -35,6 +37,9 @@ func (e *Engine) condemnBackup(call *model.Call, database, id string) error {
 		}
 		if b.Pin != nil {
 			return errPinned
+		}
+		if b.Status == model.BackupPending || b.Status == model.BackupRunning {
+			return model.Errorf(model.CodeConflict, "this backup is being made; try again when it is done")
 		}
 		_, err = tx.Backups().Update(id, func(b *model.Backup) error {
 			b.Condemned = true

@@ -60,7 +60,7 @@ func (e *Engine) claimWhole(call *model.Call, id, what string) (model.Database, 
 	}
 	// What a person asks for goes before what the appliance does by itself.
 	e.cancels.cancel(scheduledBackup(id), model.Errorf(model.CodeConflict, "it gave way to %s and is tried again later", what))
-	releaseBackup, err := e.claims.take(backupClaim(id), "a backup")
+	releaseBackup, err := e.claims.take(backupClaim(id), what)
 	if err != nil {
 		release()
 		return db, nil, err

@@ -23,7 +23,7 @@ func (e *Engine) DatabaseDelete(ctx context.Context, call *model.Call, id string
 	}
 	defer release()
 	e.cancels.cancel(backupClaim(id), model.Errorf(model.CodeConflict, "the database was deleted"))
-	releaseBackup, err := e.claims.take(backupClaim(id), "a backup")
+	releaseBackup, err := e.claims.take(backupClaim(id), "the deletion")
 	if err != nil {
 		return time.Time{}, err
 	}
