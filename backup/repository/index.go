@@ -174,14 +174,4 @@ func (x *index) check() error {
 	return nil
 }
 
-// pack returns what the index says of a pack.
-func (x *index) pack(number uint32) (packInfo, bool) {
-	for _, p := range x.packs {
-		if p.number == number {
-			return p, true
-		}
-	}
-	return packInfo{}, false
-}
-
 func (x *index) close() error { return x.f.Close() }

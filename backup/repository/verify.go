@@ -74,8 +74,9 @@ type verification struct {
 }
 
 type verifiedPack struct {
-	index *index
-	info  packInfo
+	session uint32
+	info    packInfo
+	records Chunks
 }
 
 // note keeps damage, and returns any other error.
@@ -89,20 +90,30 @@ func (v *verification) note(err error) error {
 	return nil
 }
 
+// index checks an index and finds out which records lie in each of its packs.
 func (v *verification) index(session uint32) error {
 	err := v.r.openedIndex(session)
-	if err == nil {
-		x := v.r.indexOf(session)
-		if err = x.check(); err == nil {
-			for _, p := range x.packs {
-				v.all = append(v.all, verifiedPack{x, p})
-				v.total += p.size
-			}
-			return nil
-		}
+	if err != nil {
+		v.broken[session] = true
+		return v.note(err)
 	}
-	v.broken[session] = true
-	return v.note(err)
+	x := v.r.indexOf(session)
+	records := map[uint32]Chunks{}
+	if err = x.check(); err == nil {
+		err = x.each(func(ordinal uint32, e entry) error {
+			records[e.pack] = appendRef(records[e.pack], Ref{session, ordinal})
+			return nil
+		})
+	}
+	if err != nil {
+		v.broken[session] = true
+		return v.note(err)
+	}
+	for _, p := range x.packs {
+		v.all = append(v.all, verifiedPack{session, p, records[p.number]})
+		v.total += p.size
+	}
+	return nil
 }
 
 // packs reads all packs, a goroutine for each processor.
@@ -156,7 +167,7 @@ func (v *verification) someOf(ctx context.Context, next <-chan verifiedPack) err
 
 // digest compares all bytes of a pack with what its index says of them.
 func (v *verification) digest(ctx context.Context, p verifiedPack) error {
-	name := packName(p.index.session, p.info.number)
+	name := packName(p.session, p.info.number)
 	f, err := os.Open(v.r.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return damaged(name, "it is missing")
@@ -169,7 +180,7 @@ func (v *verification) digest(ctx context.Context, p verifiedPack) error {
 	if _, err := f.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if err := checkHeader(name, head, magicPack, p.index.session, p.info.number); err != nil {
+	if err := checkHeader(name, head, magicPack, p.session, p.info.number); err != nil {
 		return err
 	}
 	h := blake3.New()
@@ -212,18 +223,14 @@ func (r *verifyReader) Read(p []byte) (int, error) {
 // missing pack fill pages.
 func (v *verification) chunks(ctx context.Context, rd *Reader, p verifiedPack) error {
 	content := make([]byte, 0, ChunkSize)
-	noted, n := false, int64(0)
-	err := p.index.each(func(ordinal uint32, e entry) error {
-		if e.pack != p.info.number {
-			return nil
-		}
-		n++
+	noted := false
+	err := v.r.eachEntry(p.records, func(ref Ref, e entry) error {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		_, err := rd.chunk(Ref{p.index.session, ordinal}, e, content)
+		_, err := rd.chunk(ref, e, content)
 		if errors.Is(err, ErrDamaged) {
-			v.r.distrust(Ref{p.index.session, ordinal})
+			v.r.distrust(ref)
 			if noted {
 				return nil
 			}
@@ -232,8 +239,8 @@ func (v *verification) chunks(ctx context.Context, rd *Reader, p verifiedPack) e
 		return v.note(err)
 	})
 	v.mu.Lock()
-	v.report.Chunks += n
-	v.mu.Unlock()
+	defer v.mu.Unlock()
+	v.report.Chunks += p.records.Len()
 	return err
 }
 
@@ -263,8 +270,7 @@ var errAffected = errors.New("backup needs damaged chunks")
 
 func (v *verification) manifest(m *Manifest) error {
 	s := &Snapshot{Manifest: m, r: v.r}
-	err := errors.Join(v.touched(m))
-	if err != nil {
+	if err := v.touched(m); err != nil {
 		return err
 	}
 	if err := s.Check(); err != nil {
