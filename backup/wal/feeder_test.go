@@ -84,7 +84,7 @@ func copyData(t testing.TB, from, to string) {
 }
 
 // restoreTo restores b to a target, and leaves the server paused there.
-func restoreTo(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, target Target) (*cluster, Resolution) {
+func restoreTo(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, target Target) (*cluster, Point) {
 	t.Helper()
 	target.Since = b.start
 	resolution, err := a.Resolve(t.Context(), target)
@@ -95,7 +95,7 @@ func restoreTo(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, ta
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, recovery := newRecovery(t, a, bin, b, resolution, reach)
+	c, recovery := newRecovery(t, a, bin, b, reach)
 	if err := recovery.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -106,11 +106,11 @@ func restoreTo(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, ta
 	if err := recovery.Run(ctx); err != nil {
 		t.Fatalf("%v\n%s", err, c.log())
 	}
-	return c, resolution
+	return c, reach
 }
 
 // newRecovery lays out b as a standby that is to reach a record.
-func newRecovery(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, resolution Resolution, reach Range) (*cluster, Recovery) {
+func newRecovery(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, reach Point) (*cluster, Recovery) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
 	if out, err := exec.Command("cp", "-a", b.dir, dir).CombinedOutput(); err != nil {
@@ -126,8 +126,7 @@ func newRecovery(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, 
 	c := &cluster{t: t, bin: bin, dir: dir, sockets: sockets}
 	t.Cleanup(c.stop)
 	recovery := Recovery{
-		Archive: a, Incarnation: resolution.Incarnation, Timeline: resolution.Timeline,
-		Start: b.start, Consistent: b.stop, Target: reach, Dir: dir, Connect: c.connectSQL,
+		Archive: a, Start: b.start, Consistent: b.stop, Target: reach, Dir: dir, Connect: c.connectSQL,
 	}
 	for name, value := range recovery.Settings() {
 		c.settings = append(c.settings, name+"="+value)
@@ -259,8 +258,8 @@ func TestRandomTargets(t *testing.T) {
 		for range targets(t, 4) {
 			if rand.IntN(2) == 0 {
 				at := first.Add(rand.N(last.Sub(first)))
-				restored, resolution := restoreTo(t, a, bin, b, Target{Incarnation: 1, Time: at})
-				t.Logf("%v: %d rows of %d", resolution.Last, w.judge(t, restored, at), len(w.commits))
+				restored, reach := restoreTo(t, a, bin, b, Target{Incarnation: 1, Time: at})
+				t.Logf("%v: %d rows of %d", reach, w.judge(t, restored, at), len(w.commits))
 				restored.stop()
 				continue
 			}
@@ -333,7 +332,7 @@ func TestRecoveryNeedsWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	restored, recovery := newRecovery(t, a, bin, b, resolution, resolution.Last)
+	restored, recovery := newRecovery(t, a, bin, b, resolution.Last)
 	if err := recovery.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}

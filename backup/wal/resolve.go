@@ -30,30 +30,33 @@ type Target struct {
 
 // Resolution is what a target means in the WAL.
 type Resolution struct {
-	Incarnation int
-	Timeline    uint32 // for recovery_target_timeline
-	Last        Range  // the last record to replay; its start is for recovery_target_lsn, inclusive
-	Commit      time.Time
+	Last   Point // the last record to replay
+	Commit time.Time
 
 	// Limit is the last record that can be replayed with the same commits
 	// being there: the one before the next commit.
-	Limit Range
+	Limit Point
 }
 
-// Range is where a record starts and ends.
-type Range struct{ Start, End LSN }
+// Point is a record that replay can stop after.
+type Point struct {
+	Incarnation int
+	Timeline    uint32 // for recovery_target_timeline
+	Start       LSN    // for recovery_target_lsn, inclusive
+	End         LSN    // what the server says it has replayed then
+}
 
 // Reach is the last record to replay for a backup that is consistent at stop:
 // the last commit wanted if it comes after that, else what follows up to the
 // next commit. An error says that this backup is too young for the target.
-func (r Resolution) Reach(stop LSN) (Range, error) {
+func (r Resolution) Reach(stop LSN) (Point, error) {
 	switch {
 	case r.Last.End >= stop:
 		return r.Last, nil
 	case r.Limit.End >= stop:
 		return r.Limit, nil
 	}
-	return Range{}, fmt.Errorf("the target lies before the end of the backup at %v", stop)
+	return Point{}, fmt.Errorf("the target lies before the end of the backup at %v", stop)
 }
 
 // OutsideError is a target that the archive does not reach.
@@ -119,11 +122,11 @@ type search struct {
 	spans   []span
 	size    uint64
 
-	last     Range // the last commit wanted; its start is 0 = none
+	last     Point // the last commit wanted; its start is 0 = none
 	lastTime int64
 	lastIn   uint64 // the segment it lies in, while the range is not known
 	next     LSN    // the first commit not wanted; 0 = none
-	limit    Range  // the record before it
+	limit    Point  // the record before it
 	ahead    int64  // the latest stamp since next
 }
 
@@ -136,7 +139,7 @@ func (s *search) byTime() (Resolution, error) {
 	if s.lastIn != 0 {
 		err := s.records(s.lastIn, func(r *Record) {
 			if outcome, at := r.Outcome(); outcome == Committed {
-				s.last, s.lastTime = Range{r.Start, r.End}, toMicros(at)
+				s.last, s.lastTime = pointOf(r), toMicros(at)
 			}
 		})
 		if err != nil {
@@ -176,23 +179,23 @@ func (s *search) segmentByTime(n uint64, b *branch, seg *segment) error {
 	case sum.commits == 0:
 		return nil
 	case s.next == 0 && sum.maxTime <= target:
-		s.last, s.lastTime, s.lastIn = Range{}, sum.lastTime, n
+		s.last, s.lastTime, s.lastIn = Point{}, sum.lastTime, n
 		return nil
 	case s.next != 0 && sum.minTime > target:
 		s.ahead = max(s.ahead, sum.maxTime)
 		return nil
 	}
-	var before Range
+	var before Point
 	return s.records(n, func(r *Record) {
 		if outcome, at := r.Outcome(); outcome == Committed {
-			s.commit(Range{r.Start, r.End}, before, toMicros(at), target)
+			s.commit(pointOf(r), before, toMicros(at), target)
 		}
-		before = Range{r.Start, r.End}
+		before = pointOf(r)
 	})
 }
 
 // commit takes the commits in the order of the WAL.
-func (s *search) commit(at, before Range, stamp, target int64) {
+func (s *search) commit(at, before Point, stamp, target int64) {
 	switch {
 	case stamp > target && s.next == 0:
 		s.next, s.limit, s.ahead = at.Start, before, stamp
@@ -222,11 +225,11 @@ func (s *search) byLSN() (Resolution, error) {
 }
 
 // lastBefore is the last record that ends by lsn.
-func (s *search) lastBefore(lsn LSN) (last Range, err error) {
+func (s *search) lastBefore(lsn LSN) (last Point, err error) {
 	n := uint64(lsn-1) / s.size
 	err = s.records(n, func(r *Record) {
 		if r.End <= lsn {
-			last = Range{r.Start, r.End}
+			last = pointOf(r)
 		}
 	})
 	if err == nil && last.Start == 0 && n > uint64(s.target.Since)/s.size {
@@ -323,18 +326,24 @@ func (s *search) records(n uint64, each func(*Record)) error {
 	})
 }
 
-// resolution says on which timeline the last record lies.
+// pointOf is where r lies; place says in which history.
+func pointOf(r *Record) Point { return Point{Start: r.Start, End: r.End} }
+
 func (s *search) resolution() Resolution {
-	r := Resolution{Last: s.last, Limit: s.limit}
-	if s.last.Start != 0 && s.lastTime != 0 {
+	r := Resolution{Last: s.place(s.last), Limit: s.place(s.limit)}
+	if s.lastTime != 0 {
 		r.Commit = fromMicros(s.lastTime)
 	}
-	reach := max(r.Last.Start, r.Limit.Start)
+	return r
+}
+
+// place says on which timeline of which incarnation a record lies.
+func (s *search) place(p Point) Point {
 	for _, sp := range s.spans {
-		r.Incarnation, r.Timeline = sp.branch.number, sp.timeline
-		if reach < sp.to {
+		p.Incarnation, p.Timeline = sp.branch.number, sp.timeline
+		if p.Start < sp.to {
 			break
 		}
 	}
-	return r
+	return p
 }
