@@ -179,7 +179,7 @@ func (e *Engine) recordFork(next model.Database, plan RestorePlan) error {
 	if err != nil {
 		return err
 	}
-	return archive.Create(next.Generation, &wal.Parent{Incarnation: plan.Generation, Timeline: plan.Timeline, Fork: plan.Target.End})
+	return archive.Create(next.Generation, &wal.Parent{Incarnation: plan.Target.Incarnation, Timeline: plan.Target.Timeline, Fork: plan.Target.End})
 }
 
 // switchGeneration replaces the running instance by one on the new data

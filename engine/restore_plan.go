@@ -15,13 +15,10 @@ import (
 // RestorePlan is what a database is brought back from, and to which moment.
 type RestorePlan struct {
 	Backup model.Backup
-	// Target is the last record of WAL that is replayed, on a timeline of a
-	// generation, and At the time of the last commit there; zero when the backup
-	// itself is the target.
-	Target     wal.Range
-	Generation int
-	Timeline   uint32
-	At         time.Time
+	// Target is the last record of WAL that is replayed, and At the time of the
+	// last commit there; zero when the backup itself is the target.
+	Target wal.Point
+	At     time.Time
 
 	start, stop wal.LSN // of the backup
 }
@@ -76,11 +73,11 @@ func planFrom(ctx context.Context, archive *wal.Archive, b model.Backup, target 
 	if err != nil {
 		return p, err
 	}
-	p.Generation, p.Timeline, p.At = found.Incarnation, found.Timeline, found.Commit
+	p.At = found.Commit
 	if p.Target, err = found.Reach(p.stop); err != nil {
 		return p, errTooYoung
 	}
-	return p, archive.Covers(p.Generation, p.Timeline, p.start, p.Target.End)
+	return p, archive.Covers(p.Target.Incarnation, p.Target.Timeline, p.start, p.Target.End)
 }
 
 // errTooYoung is a backup that was made after the moment asked for.

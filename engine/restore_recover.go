@@ -44,8 +44,7 @@ func (e *Engine) startRecovered(ctx context.Context, scratch postgres.Spec, plan
 		return err
 	}
 	recovery := wal.Recovery{
-		Archive: archive, Incarnation: plan.Generation, Timeline: plan.Timeline,
-		Start: plan.start, Consistent: plan.stop, Target: plan.Target, Dir: scratch.Dir,
+		Archive: archive, Start: plan.start, Consistent: plan.stop, Target: plan.Target, Dir: scratch.Dir,
 		Connect:  func(ctx context.Context) (*pgx.Conn, error) { return e.instances.Connect(ctx, scratch.ID, maintenance) },
 		Progress: func(at wal.LSN) { progress(int64(at)-int64(plan.start), plan.WALBytes()) },
 	}

@@ -16,14 +16,11 @@ import (
 // from the archive.
 type Recovery struct {
 	Archive *Archive
-	// Incarnation and Timeline say on which history Target lies.
-	Incarnation int
-	Timeline    uint32
 	// Start is where replay begins and Consistent where the backup has been
 	// made consistent: start and stop of the backup.
 	Start, Consistent LSN
 	// Target is the last record to replay (Resolution.Reach).
-	Target Range
+	Target Point
 	Dir    string // the data directory
 
 	// Connect opens a session as superuser, which works once the server is
@@ -49,7 +46,7 @@ func (r Recovery) Settings() map[string]string {
 	return map[string]string{
 		"recovery_target_lsn":         r.Target.Start.String(),
 		"recovery_target_inclusive":   "on",
-		"recovery_target_timeline":    strconv.FormatUint(uint64(r.Timeline), 10),
+		"recovery_target_timeline":    strconv.FormatUint(uint64(r.Target.Timeline), 10),
 		"recovery_target_action":      "pause",
 		"recovery_min_apply_delay":    "0",
 		"restore_command":             "",
@@ -67,7 +64,7 @@ func (r Recovery) Settings() map[string]string {
 // ready: it removes what is there, for segments may be recycled ones, or
 // another history's under the same names, and lays the first.
 func (r Recovery) Prepare(ctx context.Context) error {
-	if err := r.Archive.Covers(r.Incarnation, r.Timeline, r.Start, r.Target.End); err != nil {
+	if err := r.Archive.Covers(r.Target.Incarnation, r.Target.Timeline, r.Start, r.Target.End); err != nil {
 		return err
 	}
 	f, err := r.feeder()
@@ -101,7 +98,7 @@ func (r Recovery) Fill(ctx context.Context) error {
 // it was cancelled, or its process killed. When WAL is missing or damaged it
 // returns a *GapError, and the server waits as it is.
 func (r Recovery) Run(ctx context.Context) error {
-	if err := r.Archive.Covers(r.Incarnation, r.Timeline, r.Start, r.Target.End); err != nil {
+	if err := r.Archive.Covers(r.Target.Incarnation, r.Target.Timeline, r.Start, r.Target.End); err != nil {
 		return err
 	}
 	f, err := r.feeder()
@@ -185,7 +182,7 @@ type feeder struct {
 }
 
 func (r Recovery) feeder() (*feeder, error) {
-	spans, err := r.Archive.spans(r.Incarnation, r.Timeline)
+	spans, err := r.Archive.spans(r.Target.Incarnation, r.Target.Timeline)
 	if err != nil {
 		return nil, err
 	}
@@ -215,11 +212,11 @@ func (f *feeder) clear() error {
 // layHistory lays the history file by which PostgreSQL finds its way to the
 // target's timeline; the first has none.
 func (f *feeder) layHistory() error {
-	if f.r.Timeline == 1 {
+	if f.r.Target.Timeline == 1 {
 		return nil
 	}
 	last := f.spans[len(f.spans)-1]
-	name := HistoryName(f.r.Timeline)
+	name := HistoryName(f.r.Target.Timeline)
 	text, err := os.ReadFile(filepath.Join(last.branch.dir, name))
 	if err != nil {
 		return fmt.Errorf("prepare recovery: %w", err)

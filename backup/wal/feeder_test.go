@@ -3,7 +3,6 @@ package wal
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -11,11 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
@@ -84,7 +80,7 @@ func copyData(t testing.TB, from, to string) {
 }
 
 // restoreTo restores b to a target, and leaves the server paused there.
-func restoreTo(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, target Target) (*cluster, Resolution) {
+func restoreTo(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, target Target) (*cluster, Point) {
 	t.Helper()
 	target.Since = b.start
 	resolution, err := a.Resolve(t.Context(), target)
@@ -95,7 +91,7 @@ func restoreTo(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, ta
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, recovery := newRecovery(t, a, bin, b, resolution, reach)
+	c, recovery := newRecovery(t, a, bin, b, reach)
 	if err := recovery.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -106,11 +102,11 @@ func restoreTo(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, ta
 	if err := recovery.Run(ctx); err != nil {
 		t.Fatalf("%v\n%s", err, c.log())
 	}
-	return c, resolution
+	return c, reach
 }
 
 // newRecovery lays out b as a standby that is to reach a record.
-func newRecovery(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, resolution Resolution, reach Range) (*cluster, Recovery) {
+func newRecovery(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, reach Point) (*cluster, Recovery) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
 	if out, err := exec.Command("cp", "-a", b.dir, dir).CombinedOutput(); err != nil {
@@ -126,8 +122,7 @@ func newRecovery(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, 
 	c := &cluster{t: t, bin: bin, dir: dir, sockets: sockets}
 	t.Cleanup(c.stop)
 	recovery := Recovery{
-		Archive: a, Incarnation: resolution.Incarnation, Timeline: resolution.Timeline,
-		Start: b.start, Consistent: b.stop, Target: reach, Dir: dir, Connect: c.connectSQL,
+		Archive: a, Start: b.start, Consistent: b.stop, Target: reach, Dir: dir, Connect: c.connectSQL,
 	}
 	for name, value := range recovery.Settings() {
 		c.settings = append(c.settings, name+"="+value)
@@ -141,87 +136,6 @@ func (c *cluster) promote() {
 	c.t.Helper()
 	c.do("select pg_promote()")
 	eventually(c.t, "the server is a primary", func() bool { return c.ask("select pg_is_in_recovery()::text") == "false" })
-}
-
-// commit is what a writer knows of one of its transactions.
-type commit struct{ sent, answered time.Time }
-
-// writers, four of them, number their commits, while other work goes on beside them.
-type writers struct {
-	stop func()
-
-	mu      sync.Mutex
-	commits map[int]commit
-}
-
-func startWriters(t testing.TB, c *cluster) *writers {
-	t.Helper()
-	c.do("create table if not exists numbers (n int primary key, x text, filler text)")
-	ctx, cancel := context.WithCancel(t.Context())
-	w := &writers{commits: map[int]commit{}}
-	var wg sync.WaitGroup
-	for client := range 4 {
-		conn := c.connect()
-		wg.Go(func() {
-			for n := client; ctx.Err() == nil; n += 4 {
-				w.write(t, conn, n)
-			}
-		})
-	}
-	w.stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
-	t.Cleanup(w.stop)
-	return w
-}
-
-// write commits n. Now and then a transaction takes a while, is rolled back,
-// writes a lot, or is prepared before it is committed.
-func (w *writers) write(t testing.TB, conn *pgx.Conn, n int) {
-	ctx := context.Background()
-	insert := fmt.Sprintf("insert into numbers select %d, pg_current_xact_id()::text, repeat('x', %d)", n, 1+n%13*300)
-	var sql []string
-	switch n % 11 {
-	case 0:
-		sql = []string{"begin", insert, fmt.Sprintf("prepare transaction 'n%d'", n), fmt.Sprintf("commit prepared 'n%d'", n)}
-	case 1:
-		sql = []string{"begin", "insert into numbers values (-1)", "rollback", insert}
-	case 2:
-		sql = []string{"begin", insert, fmt.Sprintf("update numbers set filler = filler where n %% 4 = %d and n < 40", n%4), "select pg_sleep(0.002)", "commit"}
-	default:
-		sql = []string{insert}
-	}
-	c := commit{sent: time.Now()}
-	for _, statement := range sql {
-		if _, err := conn.Exec(ctx, statement); err != nil {
-			t.Errorf("%s: %v", statement, err)
-			return
-		}
-	}
-	c.answered = time.Now()
-	w.mu.Lock()
-	w.commits[n] = c
-	w.mu.Unlock()
-}
-
-// judge compares the rows of a restored server with what the writers know, for
-// a target between two times.
-func (w *writers) judge(t testing.TB, c *cluster, target time.Time) (rows int) {
-	t.Helper()
-	there := map[int]bool{}
-	for _, text := range strings.Fields(c.ask("select coalesce(string_agg(n::text, ' '), '') from numbers")) {
-		n, _ := strconv.Atoi(text)
-		there[n] = true
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for n, commit := range w.commits {
-		if commit.answered.Before(target) && !there[n] {
-			t.Errorf("%d was committed %v before the target, and is missing", n, target.Sub(commit.answered))
-		}
-		if commit.sent.After(target) && there[n] {
-			t.Errorf("%d was begun %v after the target, and is there", n, commit.sent.Sub(target))
-		}
-	}
-	return len(there)
 }
 
 // targets is how many random targets are tried: a few, or many by the
@@ -259,8 +173,8 @@ func TestRandomTargets(t *testing.T) {
 		for range targets(t, 4) {
 			if rand.IntN(2) == 0 {
 				at := first.Add(rand.N(last.Sub(first)))
-				restored, resolution := restoreTo(t, a, bin, b, Target{Incarnation: 1, Time: at})
-				t.Logf("%v: %d rows of %d", resolution.Last, w.judge(t, restored, at), len(w.commits))
+				restored, reach := restoreTo(t, a, bin, b, Target{Incarnation: 1, Time: at})
+				t.Logf("%v: %d rows of %d", reach, w.judge(t, restored, at), len(w.commits))
 				restored.stop()
 				continue
 			}
@@ -333,7 +247,7 @@ func TestRecoveryNeedsWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	restored, recovery := newRecovery(t, a, bin, b, resolution, resolution.Last)
+	restored, recovery := newRecovery(t, a, bin, b, resolution.Last)
 	if err := recovery.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -386,5 +300,44 @@ func expectGap(t testing.TB, err error, segment, what string) {
 	gap := new(GapError)
 	if !errors.Is(err, ErrGap) || !errors.As(err, &gap) || gap.Segment != segment || !strings.Contains(err.Error(), what) {
 		t.Errorf("got %v, want a gap at %s: %s", err, segment, what)
+	}
+}
+
+// TestFill: with all WAL laid beforehand a server that nobody feeds recovers,
+// and promotes itself exactly at the target.
+func TestFill(t *testing.T) {
+	t.Parallel()
+	bin := postgrestest.Binaries(t)
+	c := newCluster(t, bin, smallSegment)
+	dir := filepath.Join(t.TempDir(), "wal")
+	a := openArchive(t, dir)
+	r := receive(t, c, a, 1)
+	c.do("create table t (v text)")
+	r.waitFor(t, 1, c.flushed())
+	b := takeBackup(t, c)
+	c.do("insert into t select repeat('x', 1000) from generate_series(1, 12000)")
+	at := c.flushed()
+	c.do("insert into t values ('too late')")
+	r.waitFor(t, 1, c.flushed())
+	expectTidy(t, a)
+	// As somebody would who has the files alone, beside the one who writes.
+	reader, err := Open(dir, Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	resolution, err := reader.Resolve(t.Context(), Target{Incarnation: 1, LSN: at, Since: b.start})
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored, recovery := newRecovery(t, reader, bin, b, resolution.Last)
+	if err := recovery.Fill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	restored.settings = append(restored.settings, "recovery_target_action=promote")
+	restored.start()
+	eventually(t, "the server is a primary", func() bool { return restored.ask("select pg_is_in_recovery()::text") == "false" })
+	if n := restored.ask("select count(*)::text from t"); n != "12000" {
+		t.Errorf("%s rows", n)
 	}
 }

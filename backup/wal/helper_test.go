@@ -1,10 +1,15 @@
 package wal
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // helperTask, when set, makes this test binary a process that does one thing,
@@ -17,6 +22,7 @@ const (
 type helperArgs struct {
 	URL     string // of the server
 	Archive string
+	Kill    int // the operation on files to be killed at
 }
 
 // helper is the command to start it. The binary's path may lie in a directory
@@ -32,11 +38,64 @@ func helper(task string, args helperArgs) *exec.Cmd {
 	return cmd
 }
 
+func helperDo(task string, args helperArgs) error {
+	switch task {
+	case "append":
+		return appendAndDie(args)
+	case "receive":
+		return receiveForever(args)
+	}
+	return fmt.Errorf("no such task: %q", task)
+}
+
+// appendAndDie appends WAL, prints what it was told is durable, and kills
+// itself at an operation on files.
+func appendAndDie(args helperArgs) error {
+	fsys := &faultFS{hit: func(n int, _ string) bool {
+		if n == args.Kill {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+		return false
+	}}
+	a, w, err := openWriter(args.Archive, fsys)
+	if err != nil {
+		return err
+	}
+	if err := appendAll(w, longWAL(2, nil), func(to LSN) { fmt.Println(to) }); err != nil {
+		return err
+	}
+	w.packer.wait()
+	return errors.Join(w.Close(), a.Close())
+}
+
+// receiveForever is a receiver to be killed.
+func receiveForever(args helperArgs) error {
+	a, err := Open(args.Archive, Options{})
+	if err != nil {
+		return err
+	}
+	if err := a.Create(1, nil); err != nil {
+		return err
+	}
+	_, err = OpenReceiver(ReceiverOptions{
+		Archive: a, Incarnation: 1, Slot: "holdfast",
+		Replication: func(ctx context.Context) (*pgconn.PgConn, error) {
+			return pgconn.Connect(ctx, args.URL+" replication=yes application_name=holdfast")
+		},
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Println("receiving")
+	select {}
+}
+
 func runHelper(task string) int {
 	var args helperArgs
 	err := json.Unmarshal([]byte(os.Getenv(helperInput)), &args)
 	if err == nil {
-		err = fmt.Errorf("no such task: %q", task)
+		err = helperDo(task, args)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

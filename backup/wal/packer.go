@@ -71,9 +71,9 @@ func (p *packer) settle(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.err = err
+	p.wake.Broadcast()
 	if err == nil {
 		p.queue = p.queue[1:]
-		p.wake.Broadcast()
 		return
 	}
 	p.w.archive.log.Warn("a WAL segment could not be compressed, and stays as it is for now", "err", err)

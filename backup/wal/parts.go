@@ -82,7 +82,6 @@ func (c *partCursor) take(n int) []byte {
 }
 
 func (c *partCursor) uint8() uint8   { return c.take(1)[0] }
-func (c *partCursor) uint16() int    { return int(binary.LittleEndian.Uint16(c.take(2))) }
 func (c *partCursor) uint32() uint32 { return binary.LittleEndian.Uint32(c.take(4)) }
 
 func (p *Parts) part(c *partCursor) {

@@ -134,7 +134,7 @@ func (r *Receiver) ChangedPages(ctx context.Context, timeline uint32, from, to L
 // The waits between attempts.
 const (
 	firstRetry = 50 * time.Millisecond
-	lastRetry  = 10 * time.Second
+	lastRetry  = 2 * time.Second
 )
 
 // run receives until the receiver is closed or fails for good.

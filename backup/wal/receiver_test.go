@@ -3,9 +3,12 @@ package wal
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -249,5 +252,73 @@ func TestDiverged(t *testing.T) {
 	defer cancel()
 	if err := r.WaitFor(ctx, 1, 1<<60); err == nil || ctx.Err() != nil {
 		t.Errorf("who waits for it is told %v", err)
+	}
+}
+
+// TestReceiverFailedSync: the receiver fails for good, in words, and confirms
+// nothing more; one that is opened anew goes on without a gap.
+func TestReceiverFailedSync(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, postgrestest.Binaries(t), smallSegment)
+	var broken atomic.Bool
+	fsys := &faultFS{err: syscall.EIO, hit: func(_ int, verb string) bool { return broken.Load() && verb == "sync" }}
+	dir := filepath.Join(t.TempDir(), "wal")
+	a, err := Open(dir, Options{fsys: fsys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Create(1, nil); err != nil {
+		t.Fatal(err)
+	}
+	r := receive(t, c, a, 1)
+	c.do("create table t (v text)")
+	from := c.flushed()
+	r.waitFor(t, 1, from)
+	broken.Store(true)
+	c.do("insert into t select repeat('x', 1000) from generate_series(1, 3000)")
+	eventually(t, "the receiver fails", func() bool { return r.Status().State == StateFailed })
+	broken.Store(false)
+	if s := r.Status(); !strings.Contains(s.LastError, ErrSync.Error()) || s.Durable > c.flushed() {
+		t.Errorf("status: %+v", s)
+	}
+	if err := errors.Join(r.Close(), a.Close()); err != nil {
+		t.Error(err)
+	}
+	a = openArchive(t, dir)
+	r = receive(t, c, a, 1)
+	end := c.flushed()
+	r.waitFor(t, 1, end)
+	if err := a.Check(t.Context(), 1, 1, from, end, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestReceiverFullDisk: while the disk is full the receiver tries again, and
+// says why; then it catches up.
+func TestReceiverFullDisk(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, postgrestest.Binaries(t), smallSegment)
+	var full atomic.Bool
+	fsys := &faultFS{err: syscall.ENOSPC, hit: func(_ int, verb string) bool { return full.Load() && (verb == "create" || verb == "write") }}
+	a, err := Open(filepath.Join(t.TempDir(), "wal"), Options{fsys: fsys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close() })
+	if err := a.Create(1, nil); err != nil {
+		t.Fatal(err)
+	}
+	r := receive(t, c, a, 1)
+	c.do("create table t (v text)")
+	from := c.flushed()
+	r.waitFor(t, 1, from)
+	full.Store(true)
+	c.do("insert into t select repeat('x', 1000) from generate_series(1, 3000)")
+	eventually(t, "the receiver says why", func() bool { return strings.Contains(r.Status().LastError, "no space left") })
+	full.Store(false)
+	end := c.flushed()
+	r.waitFor(t, 1, end)
+	if err := a.Check(t.Context(), 1, 1, from, end, nil); err != nil {
+		t.Error(err)
 	}
 }

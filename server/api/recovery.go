@@ -192,7 +192,7 @@ func (h *handlers) recoveryRequest(ctx context.Context, call *model.Call, in *re
 func newRestorePlan(database string, p engine.RestorePlan) *RestorePlan {
 	return &RestorePlan{
 		DryRun: true, DatabaseID: database, BackupID: p.Backup.ID, TargetTime: utcOrAbsent(&p.At), TargetLSN: p.Target.End.String(),
-		WALTimeline: int(p.Timeline), WALBytes: p.WALBytes(), RestoreBytes: p.Backup.SizeBytes, NeededBytes: p.NeededBytes(),
+		WALTimeline: int(p.Target.Timeline), WALBytes: p.WALBytes(), RestoreBytes: p.Backup.SizeBytes, NeededBytes: p.NeededBytes(),
 		EstimatedSeconds: p.Estimate().Seconds(),
 	}
 }

@@ -1,0 +1,261 @@
+package wal
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// longWAL is WAL of a few segments, half of the last; commits are stamped with their number, in
+// seconds, but for those in stamps.
+func longWAL(segments int, stamps map[int]int64) *walBuilder {
+	b := &walBuilder{start: smallSegment}
+	for n := 0; b.Len() < segments*smallSegment-smallSegment/2; n++ {
+		stamp := int64(n)
+		if other, some := stamps[n]; some {
+			stamp = other
+		}
+		b.record(ResourceXact, xactCommit, commitBody(stamp*1e6))
+		size := 3000 + n%7*9000
+		long := append([]byte{idMainLong, byte(size), byte(size >> 8), 0, 0}, bytes.Repeat([]byte{byte(n)}, size)...)
+		b.record(21, 0, long)
+	}
+	return b
+}
+
+// appendAll appends the WAL of b to incarnation 1 in pieces, from where the
+// writer starts on, and calls confirmed with each end that is durable.
+func appendAll(w *Writer, b *walBuilder, confirmed func(LSN)) error {
+	at, err := w.Start(1, b.start)
+	if err != nil {
+		return err
+	}
+	for at < b.pos() {
+		piece := b.Bytes()[at-b.start:]
+		piece = piece[:min(len(piece), 100_003)]
+		if err := w.Append(at, piece); err != nil {
+			return err
+		}
+		end, _, err := w.Sync()
+		if err != nil {
+			return err
+		}
+		confirmed(end)
+		at += LSN(len(piece))
+	}
+	return nil
+}
+
+// openWriter opens an archive with a writer of incarnation 1.
+func openWriter(dir string, fsys fileSystem) (*Archive, *Writer, error) {
+	a, err := Open(dir, Options{fsys: fsys})
+	if err != nil {
+		return nil, nil, err
+	}
+	var w *Writer
+	if err = a.Create(1, nil); err == nil {
+		if w, err = a.Writer(1); err == nil {
+			if err = w.Identify(77, smallSegment, 1); err == nil {
+				return a, w, nil
+			}
+			_ = w.Close()
+		}
+	}
+	_ = a.Close()
+	return nil, nil, err
+}
+
+// store archives b and returns the archive, for reading.
+func store(t *testing.T, b *walBuilder) *Archive {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "wal")
+	a, w, err := openWriter(dir, &faultFS{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := appendAll(w, b, func(LSN) {}); err != nil {
+		t.Fatal(err)
+	}
+	w.packer.wait()
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close() })
+	return a
+}
+
+// expectWAL expects the archive in dir to have b up to end, to the byte, when
+// it is opened anew.
+func expectWAL(t *testing.T, dir string, b *walBuilder, end LSN) {
+	t.Helper()
+	a, err := Open(dir, Options{})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer a.Close()
+	if end == b.start {
+		return
+	}
+	if err := a.Check(t.Context(), 1, 1, b.start, end, nil); err != nil {
+		t.Errorf("confirmed up to %v: %v", end, err)
+		return
+	}
+	if got := archived(t, a, 1, 1, b.start, end); !bytes.Equal(got, b.Bytes()[:end-b.start]) {
+		t.Errorf("the archive's WAL up to %v is not what was appended", end)
+	}
+}
+
+// TestEveryFault fails each operation on files in turn, with a full disk, and
+// then for good: what was confirmed is there, and the work can go on.
+func TestEveryFault(t *testing.T) {
+	t.Parallel()
+	b := longWAL(2, nil)
+	for k := 0; ; k++ {
+		dir := filepath.Join(t.TempDir(), "wal")
+		fsys := &faultFS{err: syscall.ENOSPC, hit: func(n int, _ string) bool { return n == k }}
+		end := b.start
+		attempt := func() error {
+			a, w, err := openWriter(dir, fsys)
+			if err != nil {
+				return err
+			}
+			defer a.Close()
+			defer w.Close()
+			err = appendAll(w, b, func(to LSN) { end = to })
+			if err != nil && !errors.Is(err, ErrSync) {
+				return appendAll(w, b, func(to LSN) { end = to }) // as the receiver does
+			}
+			w.packer.wait()
+			return err
+		}
+		err := attempt()
+		if errors.Is(err, ErrSync) != strings.HasPrefix(fsys.fired, "sync ") && strings.HasSuffix(fsys.fired, partialSuffix) {
+			t.Errorf("%s: %v", fsys.fired, err)
+		}
+		expectWAL(t, dir, b, end)
+		fsys.hit = nil
+		if err := attempt(); err != nil {
+			t.Errorf("%s, and after it: %v", fsys.fired, err)
+		}
+		expectWAL(t, dir, b, b.pos())
+		if fsys.fired == "" {
+			t.Logf("%d operations", k)
+			return
+		}
+	}
+}
+
+// TestFailedSync: after it the writer refuses everything.
+func TestFailedSync(t *testing.T) {
+	t.Parallel()
+	b := longWAL(1, nil)
+	on := false
+	fsys := &faultFS{err: syscall.EIO, hit: func(_ int, verb string) bool { return on && verb == "sync" }}
+	a, w, err := openWriter(filepath.Join(t.TempDir(), "wal"), fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	defer w.Close()
+	at, err := w.Start(1, b.start)
+	if err == nil {
+		err = w.Append(at, b.Bytes()[:5000])
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	on = true
+	if _, _, err := w.Sync(); !errors.Is(err, ErrSync) || !errors.Is(err, syscall.EIO) {
+		t.Errorf("the failed sync: %v", err)
+	}
+	on = false
+	if _, _, err := w.Sync(); !errors.Is(err, ErrSync) {
+		t.Errorf("a sync was tried again: %v", err)
+	}
+	if _, err := w.Start(1, b.start); !errors.Is(err, ErrSync) {
+		t.Errorf("it goes on after a failed sync: %v", err)
+	}
+}
+
+// TestCheckedBeforeWritten: WAL with a wrong byte is refused, in words.
+func TestCheckedBeforeWritten(t *testing.T) {
+	t.Parallel()
+	b := longWAL(1, nil)
+	a, w, err := openWriter(filepath.Join(t.TempDir(), "wal"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	defer w.Close()
+	at, err := w.Start(1, b.start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := bytes.Clone(b.Bytes()[:20000])
+	bad[15000] ^= 4
+	if err := w.Append(at, bad); err == nil || !strings.Contains(err.Error(), "CRC") {
+		t.Errorf("got %v", err)
+	}
+	if err := appendAll(w, b, func(LSN) {}); err != nil {
+		t.Errorf("the right WAL afterwards: %v", err)
+	}
+}
+
+// TestMissingSummaries: they are made again.
+func TestMissingSummaries(t *testing.T) {
+	t.Parallel()
+	b := longWAL(4, nil)
+	a := store(t, b)
+	before, err := a.Window(t.Context(), 1, 1, b.start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Close()
+	files, _ := filepath.Glob(filepath.Join(a.dir, "1", "*"+summarySuffix))
+	want := map[string][]byte{}
+	for _, file := range files {
+		want[file], _ = os.ReadFile(file)
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, err = Open(a.dir, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	after, err := a.Window(t.Context(), 1, 1, b.start)
+	if err != nil || before != after || after.To != b.pos() {
+		t.Errorf("before %+v, after %+v, %v; the end is %v", before, after, err, b.pos())
+	}
+	for file, old := range want {
+		if now, err := os.ReadFile(file); err != nil || !bytes.Equal(now, old) {
+			t.Errorf("%s is not as before: %v", filepath.Base(file), err)
+		}
+	}
+}
+
+// TestReadOnly: an archive in use can be read, and is left as it is.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	b := longWAL(3, nil)
+	a := store(t, b)
+	if _, err := Open(a.dir, Options{}); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("opened twice: %v", err)
+	}
+	r, err := Open(a.dir, Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := r.Check(t.Context(), 1, 1, b.start, b.pos(), nil); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.Writer(1); err == nil {
+		t.Error("it can be written to")
+	}
+}

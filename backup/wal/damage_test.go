@@ -1,0 +1,129 @@
+package wal
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestVerifyNamesDamage flips one byte of each kind of file.
+func TestVerifyNamesDamage(t *testing.T) {
+	t.Parallel()
+	b := longWAL(3, nil)
+	a := store(t, b)
+	for _, suffix := range []string{compressedSuffix, summarySuffix, partialSuffix} {
+		name := SegmentName(1, 2, smallSegment) + suffix
+		if suffix == partialSuffix {
+			name = SegmentName(1, 3, smallSegment) + suffix
+		}
+		path := filepath.Join(a.dir, "1", name)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range []int{0, 9, 50, len(data) / 3, len(data) / 2} {
+			data[at] ^= 0x10
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			problems, err := a.Verify(t.Context())
+			if err != nil || len(problems) != 1 || problems[0].File != name {
+				t.Errorf("byte %d of %s: %v, %v", at, name, problems, err)
+			}
+			err = a.Check(t.Context(), 1, 1, b.start, b.pos(), nil)
+			if suffix != summarySuffix && !errors.Is(err, ErrGap) {
+				t.Errorf("byte %d of %s: %v", at, name, err)
+			}
+			data[at] ^= 0x10
+		}
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if problems, err := a.Verify(t.Context()); err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+}
+
+// TestSettleDoubles: a segment that is there twice is there once, whichever of
+// the two is damaged.
+func TestSettleDoubles(t *testing.T) {
+	t.Parallel()
+	for _, damage := range []string{"", compressedSuffix, partialSuffix} {
+		b := longWAL(3, nil)
+		a := store(t, b)
+		a.Close()
+		partial := bytes.Clone(b.Bytes()[smallSegment : 2*smallSegment])
+		path := filepath.Join(a.dir, "1", SegmentName(1, 2, smallSegment))
+		compressed, err := os.ReadFile(path + compressedSuffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if damage == compressedSuffix {
+			compressed[len(compressed)/2] ^= 1
+		} else if damage == partialSuffix {
+			partial[len(partial)/2] ^= 1
+		}
+		err = errors.Join(os.WriteFile(path+compressedSuffix, compressed, 0o600), os.WriteFile(path+partialSuffix, partial, 0o600))
+		if err != nil {
+			t.Fatal(err)
+		}
+		expectWAL(t, a.dir, b, b.pos())
+		if _, err := os.Lstat(path + partialSuffix); !notExist(err) {
+			t.Errorf("the partial file is left: %v", err)
+		}
+	}
+}
+
+// TestStalePages: a partial file that holds an old segment's pages behind the
+// new ones ends where the new ones do; and one that continues into a segment
+// that is missing ends at the last whole record.
+func TestStalePages(t *testing.T) {
+	t.Parallel()
+	old, b := longWAL(3, nil), longWAL(3, map[int]int64{3: 77})
+	cut := 30 * pageSize
+	dir := filepath.Join(t.TempDir(), "wal")
+	a, w, err := openWriter(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	a.Close()
+	stale := bytes.Clone(old.Bytes()[smallSegment : 2*smallSegment]) // addresses of the second
+	copy(stale, b.Bytes()[:cut])
+	path := filepath.Join(dir, "1", SegmentName(1, 1, smallSegment)+partialSuffix)
+	if err := os.WriteFile(path, stale, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, w, err = openWriter(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, end, _ := w.Latest()
+	if end > b.start+LSN(cut) || end < b.start+LSN(cut)-8*pageSize {
+		t.Errorf("the partial file ends at %v, its new pages at %v", end, b.start+LSN(cut))
+	}
+	if err := appendAll(w, b, func(LSN) {}); err != nil {
+		t.Error(err)
+	}
+	w.Close()
+	a.Close()
+	expectWAL(t, dir, b, b.pos())
+	// Without the third segment the record that reaches into it is not whole.
+	last := filepath.Join(dir, "1", SegmentName(1, 3, smallSegment)+partialSuffix)
+	if err := os.Remove(last); err != nil {
+		t.Fatal(err)
+	}
+	if a, err = Open(dir, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	target := Target{Incarnation: 1, Since: b.start, LSN: b.start + 2*smallSegment}
+	resolution, err := a.Resolve(t.Context(), target)
+	if err != nil || resolution.Last.End > target.LSN || resolution.Last.End < target.LSN-60000 {
+		t.Errorf("%+v, %v", resolution, err)
+	}
+	expectGap(t, a.Covers(1, 1, b.start, b.pos()), SegmentName(1, 3, smallSegment), "missing")
+}

@@ -1,0 +1,197 @@
+package wal
+
+import (
+	"bufio"
+	"context"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"holdfast/engine/postgres/postgrestest"
+)
+
+// TestKilledAtEveryStep kills a process that appends at each of its operations
+// on files: what it was told is durable is there.
+func TestKilledAtEveryStep(t *testing.T) {
+	t.Parallel()
+	b := longWAL(2, nil)
+	for k, finished := 0, false; !finished; k += 1 + rand.IntN(3) {
+		dir := filepath.Join(t.TempDir(), "wal")
+		out, err := helper("append", helperArgs{Archive: dir, Kill: k}).Output()
+		finished = err == nil
+		end := b.start
+		for line := range strings.Lines(string(out)) {
+			if end, err = ParseLSN(strings.TrimSpace(line)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expectWAL(t, dir, b, end)
+		a, w, err := openWriter(dir, &faultFS{})
+		if err != nil {
+			t.Fatalf("killed at %d: %v", k, err)
+		}
+		if err := appendAll(w, b, func(LSN) {}); err != nil {
+			t.Errorf("killed at %d, and then: %v", k, err)
+		}
+		w.Close()
+		a.Close()
+		expectWAL(t, dir, b, b.pos())
+	}
+}
+
+// startReceiver starts a process that receives c's WAL.
+func startReceiver(t *testing.T, c *cluster, dir string) *exec.Cmd {
+	t.Helper()
+	cmd := helper("receive", helperArgs{URL: c.url(), Archive: dir})
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "receiving\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	return cmd
+}
+
+// TestKilledReceiver kills the receiver, the postmaster, and both, under load,
+// with the receiver as synchronous standby: no commit that was answered is
+// missing in the archive, and receiving goes on without a gap.
+func TestKilledReceiver(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, postgrestest.Binaries(t), smallSegment, "synchronous_standby_names=holdfast", "max_wal_size=100MB")
+	c.do("set synchronous_commit = local; create table answered (client int, n int)")
+	dir := filepath.Join(t.TempDir(), "wal")
+	var from LSN
+	for _, who := range []string{"receiver", "postmaster", "both", "receiver", "both"} {
+		process := startReceiver(t, c, dir)
+		eventually(t, "the receiver is the synchronous standby", func() bool {
+			return c.ask("select count(*)::text from pg_stat_replication where sync_state = 'sync'") == "1"
+		})
+		if from == 0 {
+			from = c.flushed()
+		}
+		answered := commitUntil(t, c, func() {
+			if who != "postmaster" {
+				_ = process.Process.Kill()
+				_ = process.Wait()
+			}
+			if who != "receiver" {
+				c.crash()
+			}
+		})
+		if who == "postmaster" {
+			_ = process.Process.Kill()
+			_ = process.Wait()
+		}
+		expectCommits(t, dir, from, answered, who)
+		if who == "receiver" {
+			c.stop()
+		}
+		c.start()
+	}
+}
+
+// commitUntil lets some clients commit until end has ended their work, and
+// returns the transactions that were answered.
+func commitUntil(t *testing.T, c *cluster, end func()) (answered []string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for client := range 4 {
+		conn := c.connect()
+		wg.Go(func() {
+			for n := 0; ; n++ {
+				var xid string
+				// A synchronous commit that is cancelled is answered with a
+				// warning, so only the connection's end ends it.
+				err := conn.QueryRow(ctx, "insert into answered values ($1, $2) returning pg_current_xact_id()::text", client, n).Scan(&xid)
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				answered = append(answered, xid)
+				mu.Unlock()
+			}
+		})
+	}
+	eventually(t, "the clients have committed something", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(answered) > 300+rand.IntN(300)
+	})
+	end()
+	cancel()
+	wg.Wait()
+	return answered
+}
+
+// expectCommits expects the commits in the archive.
+func expectCommits(t *testing.T, dir string, from LSN, answered []string, who string) {
+	t.Helper()
+	a, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	a.mu.Lock()
+	end := a.branches[1].end(1)
+	a.mu.Unlock()
+	commits := commitsIn(t, a, from, end)
+	missing := 0
+	for _, xid := range answered {
+		if _, there := commits[xid]; !there {
+			missing++
+		}
+	}
+	if missing > 0 || len(answered) == 0 {
+		t.Errorf("killed %s: of %d answered commits %d are missing", who, len(answered), missing)
+	}
+	t.Logf("killed %s: %d commits answered, all in the archive", who, len(answered))
+}
+
+// TestStoppedReceiver: a receiver that was suspended until the server gave it
+// up comes back, and catches up.
+func TestStoppedReceiver(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, postgrestest.Binaries(t), smallSegment, "wal_sender_timeout=1s", "max_wal_size=100MB")
+	c.do("create table t (v text)")
+	dir := filepath.Join(t.TempDir(), "wal")
+	process := startReceiver(t, c, dir)
+	senders := func() string { return c.ask("select count(*)::text from pg_stat_replication") }
+	eventually(t, "it receives", func() bool { return senders() == "1" })
+	from := c.flushed()
+	if err := process.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	c.do("insert into t select repeat('x', 1000) from generate_series(1, 5000)")
+	eventually(t, "the server gives it up", func() bool { return senders() == "0" })
+	if err := process.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	end := c.flushed()
+	eventually(t, "it has caught up", func() bool {
+		return c.ask("select coalesce(max(flush_lsn) >= '"+end.String()+"', false)::text from pg_stat_replication") == "true"
+	})
+	_ = process.Process.Kill()
+	_ = process.Wait()
+	a, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if err := a.Check(t.Context(), 1, 1, from, end, nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,50 @@
+package wal
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// TestResolveTimes: stamps overtake each other, and clocks are set.
+func TestResolveTimes(t *testing.T) {
+	t.Parallel()
+	second := func(s float64) time.Time { return fromMicros(int64(s * 1e6)) }
+	// 20 is overtaken by 21 and 22; from 40 on the clock is 200 s ahead, until
+	// it is set back at 60.
+	stamps := map[int]int64{20: 21, 21: 22, 22: 20}
+	for n := 40; n < 60; n++ {
+		stamps[n] = int64(n) + 200
+	}
+	b := longWAL(3, stamps)
+	a := store(t, b)
+	for _, tt := range []struct {
+		target float64
+		commit float64 // the last that is there, by its stamp
+	}{
+		{10, 10},
+		{10.5, 10},
+		{20.5, 19}, // 20 was answered after 21
+		{21.5, 21},
+		{23, 23},
+		{45, 39}, // no clock ever said 45 before it had said 240
+		{62, 62}, // in the second pass
+		{80, 80},
+	} {
+		r, err := a.Resolve(t.Context(), Target{Incarnation: 1, Since: b.start, Time: second(tt.target)})
+		if err != nil {
+			t.Errorf("%v: %v", tt.target, err)
+			continue
+		}
+		if !r.Commit.Equal(second(tt.commit)) || r.Limit.Start < r.Last.Start {
+			t.Errorf("%v: %+v, want the commit stamped %v", tt.target, r, tt.commit)
+		}
+	}
+	_, err := a.Resolve(t.Context(), Target{Incarnation: 1, Since: b.start, Time: second(1e6)})
+	if outside := new(OutsideError); !errors.As(err, &outside) || outside.LatestLSN != b.pos() {
+		t.Errorf("a target in the future: %v", err)
+	}
+	if r, err := a.Resolve(t.Context(), Target{Incarnation: 1, Since: b.start, Time: second(1e6), Idle: second(2e6)}); err != nil || r.Limit.End != b.pos() {
+		t.Errorf("a target in an idle time: %+v, %v", r, err)
+	}
+}

@@ -1,0 +1,240 @@
+package wal
+
+import (
+	"context"
+	"fmt"
+)
+
+// search goes through the segments of spans.
+type search struct {
+	archive *Archive
+	ctx     context.Context
+	target  Target
+	spans   []span
+	size    uint64
+
+	last     Point // the last commit wanted; its start is 0 = none
+	lastTime int64
+	lastIn   uint64 // the segment it lies in, while the range is not known
+	next     LSN    // the first commit not wanted; 0 = none
+	limit    Point  // the record before it
+	ahead    int64  // the latest stamp since next
+}
+
+// byTime passes over segments whose summary says that nothing turns there.
+func (s *search) byTime() (Resolution, error) {
+	end, err := s.each(s.segmentByTime)
+	if err != nil {
+		return Resolution{}, err
+	}
+	if s.lastIn != 0 {
+		err := s.records(s.lastIn, func(r *Record) {
+			if outcome, at := r.Outcome(); outcome == Committed {
+				s.last, s.lastTime = pointOf(r), toMicros(at)
+			}
+		})
+		if err != nil {
+			return Resolution{}, err
+		}
+	}
+	if s.next == 0 {
+		if err := s.reachesTime(end); err != nil {
+			return Resolution{}, err
+		}
+		if s.limit, err = s.lastBefore(end); err != nil {
+			return Resolution{}, err
+		}
+	}
+	return s.resolution(), nil
+}
+
+// reachesTime checks that a commit at the target would be there.
+func (s *search) reachesTime(end LSN) error {
+	latest := s.target.Idle
+	if at := fromMicros(s.lastTime); s.last.Start != 0 && at.After(latest) {
+		latest = at
+	}
+	if s.target.Time.After(latest) {
+		return &OutsideError{Latest: latest, LatestLSN: end}
+	}
+	return nil
+}
+
+func (s *search) segmentByTime(n uint64, b *branch, seg *segment) error {
+	sum, err := s.archive.summaryOf(b, seg.segmentKey)
+	if err != nil {
+		return err
+	}
+	target := toMicros(s.target.Time)
+	switch {
+	case sum.commits == 0:
+		return nil
+	case s.next == 0 && sum.maxTime <= target:
+		s.last, s.lastTime, s.lastIn = Point{}, sum.lastTime, n
+		return nil
+	case s.next != 0 && sum.minTime > target:
+		s.ahead = max(s.ahead, sum.maxTime)
+		return nil
+	}
+	var before Point
+	return s.records(n, func(r *Record) {
+		if outcome, at := r.Outcome(); outcome == Committed {
+			s.commit(pointOf(r), before, toMicros(at), target)
+		}
+		before = pointOf(r)
+	})
+}
+
+// commit takes the commits in the order of the WAL.
+func (s *search) commit(at, before Point, stamp, target int64) {
+	switch {
+	case stamp > target && s.next == 0:
+		s.next, s.limit, s.ahead = at.Start, before, stamp
+	case stamp > target:
+		s.ahead = max(s.ahead, stamp)
+	case s.next != 0 && s.ahead-stamp <= clockSlack.Microseconds():
+		// Overtaken: it was answered after one stamped later.
+	default:
+		s.last, s.lastTime, s.lastIn, s.next = at, stamp, 0, 0
+	}
+}
+
+func (s *search) byLSN() (Resolution, error) {
+	lsn := s.target.LSN.recordEnd(s.size)
+	end, err := s.each(func(uint64, *branch, *segment) error { return nil })
+	if err != nil {
+		return Resolution{}, err
+	}
+	if lsn > end {
+		return Resolution{}, &OutsideError{Latest: s.target.Idle, LatestLSN: end}
+	}
+	if s.last, err = s.lastBefore(lsn); err != nil {
+		return Resolution{}, err
+	}
+	s.limit = s.last
+	return s.resolution(), nil
+}
+
+// lastBefore is the last record that ends by lsn.
+func (s *search) lastBefore(lsn LSN) (last Point, err error) {
+	n := uint64(lsn-1) / s.size
+	err = s.records(n, func(r *Record) {
+		if r.End <= lsn {
+			last = pointOf(r)
+		}
+	})
+	if err == nil && last.Start == 0 && n > uint64(s.target.Since)/s.size {
+		return s.lastBefore(LSN(n * s.size)) // a long record fills the segment
+	}
+	if err == nil && last.Start == 0 {
+		err = fmt.Errorf("there is no record between %v and %v", s.target.Since, lsn)
+	}
+	return last, err
+}
+
+// each visits the segments from Since on; end is how far they go without a
+// gap. One that comes before the target is an error.
+func (s *search) each(visit func(uint64, *branch, *segment) error) (end LSN, err error) {
+	end = s.target.Since
+	for n := uint64(s.target.Since) / s.size; ; n++ {
+		if err := s.ctx.Err(); err != nil {
+			return end, err
+		}
+		b, seg := s.pick(n)
+		if seg == nil || seg.end <= LSN(n*s.size) {
+			return end, s.ended(n)
+		}
+		if err := visit(n, b, seg); err != nil {
+			return end, err
+		}
+		if end = seg.end; seg.end < LSN((n+1)*s.size) {
+			return end, s.ended(n)
+		}
+	}
+}
+
+// pick returns the n-th segment, however far it goes; where a timeline has not
+// been received yet, its parent's up to the fork.
+func (s *search) pick(n uint64) (*branch, *segment) {
+	for need := LSN((n + 1) * s.size); ; {
+		if b, seg := s.archive.pick(s.spans, n, need); seg != nil {
+			return b, seg
+		}
+		if need == LSN(n*s.size)+1 {
+			return nil, nil
+		}
+		need = LSN(n*s.size) + 1
+	}
+}
+
+// ended returns an error when there is WAL behind a gap at the n-th segment,
+// and the target has not been found before it.
+func (s *search) ended(n uint64) error {
+	if s.next != 0 || s.target.LSN != 0 && s.target.LSN <= LSN(n*s.size) {
+		return nil
+	}
+	last := s.spans[len(s.spans)-1]
+	s.archive.mu.Lock()
+	beyond := last.branch.end(last.timeline) > LSN((n+1)*s.size)
+	s.archive.mu.Unlock()
+	if beyond {
+		return gapError(s.spans, n, errMissing)
+	}
+	return nil
+}
+
+// records gives each the records that end in the n-th segment. It starts to
+// read a segment earlier, for the record that reaches into it.
+func (s *search) records(n uint64, each func(*Record)) error {
+	b, seg := s.pick(n)
+	if seg == nil {
+		return gapError(s.spans, n, errMissing)
+	}
+	start := LSN(n * s.size)
+	from := start
+	if _, before := s.archive.pick(s.spans, n-1, start); before != nil && n > 0 {
+		from = start - LSN(s.size)
+	}
+	limit := min(seg.end, s.spans[len(s.spans)-1].to)
+	for _, sp := range s.spans {
+		if sp.branch == b && sp.timeline == seg.timeline {
+			limit = min(limit, sp.to)
+		}
+	}
+	scan := NewScanner(ScannerConfig{
+		SegmentSize: s.size, Timeline: s.spans[len(s.spans)-1].timeline, History: s.archive.historyOf(s.spans), System: b.info().System,
+	}, from)
+	return s.archive.stream(s.spans, from, limit, func(_ LSN, piece []byte) error {
+		feed(scan, piece, func(r *Record) {
+			if r.End > start {
+				each(r)
+			}
+		})
+		if err := s.ctx.Err(); err != nil {
+			return err
+		}
+		return scan.Err()
+	})
+}
+
+// pointOf is where r lies; place says in which history.
+func pointOf(r *Record) Point { return Point{Start: r.Start, End: r.End} }
+
+func (s *search) resolution() Resolution {
+	r := Resolution{Last: s.place(s.last), Limit: s.place(s.limit)}
+	if s.lastTime != 0 {
+		r.Commit = fromMicros(s.lastTime)
+	}
+	return r
+}
+
+// place says on which timeline of which incarnation a record lies.
+func (s *search) place(p Point) Point {
+	for _, sp := range s.spans {
+		p.Incarnation, p.Timeline = sp.branch.number, sp.timeline
+		if p.Start < sp.to {
+			break
+		}
+	}
+	return p
+}

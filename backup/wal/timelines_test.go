@@ -1,0 +1,175 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/postgrestest"
+)
+
+// story is a database whose past is gone back to, several times.
+type story struct {
+	t       *testing.T
+	bin     postgres.Binaries
+	archive *Archive
+	backup  baseBackup
+}
+
+// step commits a name, waits until it is archived, and returns a time when it
+// was there and the next step not.
+func (s story) step(c *cluster, r *Receiver, name string) time.Time {
+	s.t.Helper()
+	c.do("insert into steps values ('" + name + "')")
+	at := time.Now()
+	r.waitFor(s.t, r.Status().Timeline, c.flushed())
+	return at
+}
+
+// goBack restores to a target and goes on from there as a new incarnation.
+func (s story) goBack(target Target, incarnation int) (*cluster, *Receiver) {
+	s.t.Helper()
+	c, reached := restoreTo(s.t, s.archive, s.bin, s.backup, target)
+	conn, err := c.connectReplication(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	// While it is paused: so no WAL of the new timeline can be missed.
+	if _, err := ensureSlot(s.t.Context(), conn, "holdfast"); err != nil {
+		s.t.Fatal(err)
+	}
+	conn.Close(s.t.Context())
+	fork := c.lsn("select pg_last_wal_replay_lsn()::text")
+	parent := &Parent{Incarnation: reached.Incarnation, Timeline: reached.Timeline, Fork: fork}
+	if err := s.archive.Create(incarnation, parent); err != nil {
+		s.t.Fatal(err)
+	}
+	c.promote()
+	r := receive(s.t, c, s.archive, incarnation)
+	r.waitFor(s.t, parent.Timeline+1, c.flushed())
+	return c, r
+}
+
+// expect restores to a target and expects these steps.
+func (s story) expect(target Target, incarnation int, timeline uint32, steps string) {
+	s.t.Helper()
+	c, reached := restoreTo(s.t, s.archive, s.bin, s.backup, target)
+	defer c.stop()
+	got := c.ask("select coalesce(string_agg(name, ' ' order by name), '') from steps")
+	if got != steps || reached.Incarnation != incarnation || reached.Timeline != timeline {
+		s.t.Errorf("%+v leads to %q on timeline %d of incarnation %d, want %q on %d of %d",
+			target, got, reached.Timeline, reached.Incarnation, steps, timeline, incarnation)
+	}
+}
+
+// TestTimelines: back, back again from there, to before a fork, forward on the
+// old timeline, and twice from one point.
+func TestTimelines(t *testing.T) {
+	t.Parallel()
+	eachMajor(t, func(t *testing.T, bin postgres.Binaries) {
+		c := newCluster(t, bin, smallSegment)
+		s := story{t: t, bin: bin, archive: openArchive(t, filepath.Join(t.TempDir(), "wal"))}
+		r := receive(t, c, s.archive, 1)
+		c.do("create table steps (name text)")
+		r.waitFor(t, 1, c.flushed())
+		s.backup = takeBackup(t, c)
+		a := s.step(c, r, "a")
+		b := s.step(c, r, "b")
+		s.step(c, r, "c")
+		two, r2 := s.goBack(Target{Incarnation: 1, Time: b}, 2)
+		d := s.step(two, r2, "d2")
+		two.do("select pg_switch_wal()", "insert into steps select 'x' from generate_series(1, 30000)", "delete from steps where name = 'x'")
+		s.step(two, r2, "e2")
+		three, r3 := s.goBack(Target{Incarnation: 2, Time: d}, 3)
+		f := s.step(three, r3, "f3")
+		s.step(three, r3, "g3")
+		four, r4 := s.goBack(Target{Incarnation: 1, Time: a}, 4) // timeline 2, once more
+		h := s.step(four, r4, "h4")
+		s.step(four, r4, "i4")
+		late := s.step(c, r, "j") // the first goes on, as after an undo
+		s.step(c, r, "k")
+
+		s.expect(Target{Incarnation: 3, Time: f}, 3, 3, "a b d2 f3")
+		s.expect(Target{Incarnation: 3, Time: d}, 2, 2, "a b d2")
+		s.expect(Target{Incarnation: 3, Time: a}, 1, 1, "a")
+		s.expect(Target{Incarnation: 4, Time: h}, 4, 2, "a h4")
+		s.expect(Target{Incarnation: 1, Time: late}, 1, 1, "a b c j")
+
+		for _, r := range []*Receiver{r, r2, r3, r4} {
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		s.prune()
+	})
+}
+
+// prune keeps what the backup leads to, and, from a later position, less.
+func (s story) prune() {
+	t, a := s.t, s.archive
+	end := map[int]LSN{}
+	for n := 1; n <= 4; n++ {
+		a.mu.Lock()
+		b := a.branches[n]
+		end[n] = b.end(b.timelines()[0])
+		a.mu.Unlock()
+	}
+	if _, err := a.Prune([]Keep{{1, s.backup.start}}); err != nil {
+		t.Fatal(err)
+	}
+	for n, timeline := range map[int]uint32{1: 1, 2: 2, 3: 3, 4: 2} {
+		if err := a.Check(t.Context(), n, timeline, s.backup.start, end[n], nil); err != nil {
+			t.Errorf("what the backup needs in incarnation %d was removed: %v", n, err)
+		}
+	}
+	// A later backup of the second leads to it and the third.
+	freed, err := a.Prune([]Keep{{2, end[2] - 1}})
+	if err != nil || freed == 0 {
+		t.Errorf("freed %d, %v", freed, err)
+	}
+	if err := a.Covers(1, 1, s.backup.start, end[1]); !errors.Is(err, ErrGap) {
+		t.Errorf("what nothing leads to is still there: %v", err)
+	}
+	if _, err := a.Prune(nil); err == nil {
+		t.Error("pruned everything")
+	}
+}
+
+// TestPromotedServer: a receiver that is there when its server changes its
+// timeline follows it.
+func TestPromotedServer(t *testing.T) {
+	t.Parallel()
+	bin := postgrestest.Binaries(t)
+	c := newCluster(t, bin, smallSegment)
+	s := story{t: t, bin: bin, archive: openArchive(t, filepath.Join(t.TempDir(), "wal"))}
+	r := receive(t, c, s.archive, 1)
+	c.do("create table steps (name text)")
+	r.waitFor(t, 1, c.flushed())
+	s.backup = takeBackup(t, c)
+	a := s.step(c, r, "a")
+	s.step(c, r, "b")
+	standby, _ := restoreTo(t, s.archive, bin, s.backup, Target{Incarnation: 1, Time: a})
+	// Another archive takes what the standby sends, from its first timeline on.
+	other := openArchive(t, filepath.Join(t.TempDir(), "wal"))
+	r2 := receive(t, standby, other, 1)
+	r2.waitFor(t, 1, standby.lsn("select pg_last_wal_replay_lsn()::text"))
+	standby.promote()
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	if err := r2.WaitFor(ctx, 2, standby.flushed()); err != nil {
+		t.Fatalf("%v: %+v", err, r2.Status())
+	}
+	standby.do("insert into steps values ('c')", "select pg_switch_wal()", "insert into steps values ('d')")
+	end := standby.flushed()
+	r2.waitFor(t, 2, end)
+	w, err := other.Window(t.Context(), 1, 2, s.backup.stop)
+	if err != nil || w.To < end {
+		t.Errorf("window %+v, %v; want up to %v", w, err, end)
+	}
+	s.archive = other
+	s.expect(Target{Incarnation: 1, LSN: end}, 1, 2, "a c d")
+	s.expect(Target{Incarnation: 1, LSN: s.backup.stop}, 1, 1, "")
+}

@@ -1,0 +1,94 @@
+package wal
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// commit is what a writer knows of one of its transactions.
+type commit struct{ sent, answered time.Time }
+
+// writers, four of them, number their commits, while other work goes on beside them.
+type writers struct {
+	stop func()
+
+	mu      sync.Mutex
+	commits map[int]commit
+}
+
+func startWriters(t testing.TB, c *cluster) *writers {
+	t.Helper()
+	c.do("create table if not exists numbers (n int primary key, x text, filler text)")
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &writers{commits: map[int]commit{}}
+	var wg sync.WaitGroup
+	for client := range 4 {
+		conn := c.connect()
+		wg.Go(func() {
+			for n := client; ctx.Err() == nil; n += 4 {
+				w.write(t, conn, n)
+			}
+		})
+	}
+	w.stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
+	t.Cleanup(w.stop)
+	return w
+}
+
+// write commits n. Now and then a transaction takes a while, is rolled back,
+// writes a lot, or is prepared before it is committed.
+func (w *writers) write(t testing.TB, conn *pgx.Conn, n int) {
+	ctx := context.Background()
+	insert := fmt.Sprintf("insert into numbers select %d, pg_current_xact_id()::text, repeat('x', %d)", n, 1+n%13*300)
+	var sql []string
+	switch n % 11 {
+	case 0:
+		sql = []string{"begin", insert, fmt.Sprintf("prepare transaction 'n%d'", n), fmt.Sprintf("commit prepared 'n%d'", n)}
+	case 1:
+		sql = []string{"begin", "insert into numbers values (-1)", "rollback", insert}
+	case 2:
+		sql = []string{"begin", insert, fmt.Sprintf("update numbers set filler = filler where n %% 4 = %d and n < 40", n%4), "select pg_sleep(0.002)", "commit"}
+	default:
+		sql = []string{insert}
+	}
+	c := commit{sent: time.Now()}
+	for _, statement := range sql {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			t.Errorf("%s: %v", statement, err)
+			return
+		}
+	}
+	c.answered = time.Now()
+	w.mu.Lock()
+	w.commits[n] = c
+	w.mu.Unlock()
+}
+
+// judge compares the rows of a restored server with what the writers know, for
+// a target between two times.
+func (w *writers) judge(t testing.TB, c *cluster, target time.Time) (rows int) {
+	t.Helper()
+	there := map[int]bool{}
+	for _, text := range strings.Fields(c.ask("select coalesce(string_agg(n::text, ' '), '') from numbers")) {
+		n, _ := strconv.Atoi(text)
+		there[n] = true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for n, commit := range w.commits {
+		if commit.answered.Before(target) && !there[n] {
+			t.Errorf("%d was committed %v before the target, and is missing", n, target.Sub(commit.answered))
+		}
+		if commit.sent.After(target) && there[n] {
+			t.Errorf("%d was begun %v after the target, and is there", n, commit.sent.Sub(target))
+		}
+	}
+	return len(there)
+}
