@@ -48,7 +48,7 @@ func writeUntilKilled(dir string) {
 }
 
 func writeOne(s *Store) string {
-	content := make([]byte, rand.IntN(64<<10))
+	content := make([]byte, rand.IntN(128<<10))
 	for i := range content {
 		content[i] = byte(rand.Uint32())
 	}
@@ -59,7 +59,12 @@ func writeOne(s *Store) string {
 	if err != nil {
 		panic(err)
 	}
-	ref, _, err := w.Commit()
+	var ref Ref
+	if len(content)%4 == 0 {
+		ref, _, err = w.Commit()
+	} else {
+		ref, err = w.Publish(content[:min(len(content), 100)], nil)
+	}
 	if err != nil {
 		panic(err)
 	}
@@ -78,7 +83,17 @@ func TestCrash(t *testing.T) {
 			ref, sum, _ := strings.Cut(strings.TrimSpace(line), " ")
 			acknowledged[Ref(ref)] = sum
 		}
-		s := openStore(t, dir, Options{})
+		replayed := map[Ref]bool{}
+		s := openStore(t, dir, Options{Deliver: func(entries []Entry) {
+			for _, e := range entries {
+				replayed[e.Ref] = true
+			}
+		}})
+		for ref := range acknowledged {
+			if ref.Segment() != 0 && !replayed[ref] {
+				t.Errorf("%s is not replayed", ref)
+			}
+		}
 		mustBeWhole(t, s, acknowledged)
 		s.Close()
 	}

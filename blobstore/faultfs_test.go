@@ -72,6 +72,24 @@ func (f *faultFS) OpenDir(path string) (handle, error) {
 	return &faultHandle{f, inner, "dir", path}, nil
 }
 
+func (f *faultFS) OpenFile(path string) (handle, error) {
+	if err := f.try("openfile", path); err != nil {
+		return nil, err
+	}
+	inner, err := f.disk.OpenFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return &faultHandle{f, inner, "file", path}, nil
+}
+
+func (f *faultFS) Truncate(path string, size int64) error {
+	if err := f.try("truncate", path); err != nil {
+		return err
+	}
+	return f.disk.Truncate(path, size)
+}
+
 func (f *faultFS) Rename(from, to string) error {
 	if err := f.try("rename", from); err != nil {
 		return err

@@ -12,7 +12,9 @@ type fileSystem interface {
 	Mkdir(path string) error
 	Create(path string) (file, error) // exclusive, for writing
 	OpenDir(path string) (handle, error)
+	OpenFile(path string) (handle, error) // to be synced
 	Rename(from, to string) error
+	Truncate(path string, size int64) error
 	Remove(path string) error // a file or an empty directory
 }
 
@@ -38,6 +40,10 @@ func (disk) Create(path string) (file, error) {
 }
 
 func (disk) OpenDir(path string) (handle, error) { return os.Open(path) }
+
+func (disk) OpenFile(path string) (handle, error) { return os.Open(path) }
+
+func (disk) Truncate(path string, size int64) error { return os.Truncate(path, size) }
 
 func (disk) Rename(from, to string) error { return os.Rename(from, to) }
 

@@ -14,11 +14,12 @@ func (e *Engine) BucketList(call *model.Call, page Page) (List[model.Bucket], er
 }
 
 // bucket returns a bucket of the call's organization and makes it the call's
-// resource.
+// resource. Its counters may be behind: only uploads change them, and these
+// need to know whose it is and no more.
 func (e *Engine) bucket(call *model.Call, id string) (model.Bucket, error) {
 	call.Resource = model.Resource{Type: model.ResourceBucket, ID: id}
 	var b model.Bucket
-	err := e.meta.View(func(tx *meta.Tx) (err error) {
+	err := e.meta.Peek(func(tx *meta.Tx) (err error) {
 		b, err = bucketOf(tx, call.Organization, id)
 		return err
 	})

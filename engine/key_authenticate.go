@@ -31,7 +31,7 @@ func (e *Engine) Authenticate(text, ip string) (*model.Key, error) {
 
 func (e *Engine) keyByHash(hash []byte) (model.Key, error) {
 	var key model.Key
-	err := e.meta.View(func(tx *meta.Tx) (err error) {
+	err := e.meta.Peek(func(tx *meta.Tx) (err error) {
 		key, err = tx.Keys().Find(meta.ByHash, hash)
 		return err
 	})

@@ -53,6 +53,11 @@ func (e *Engine) Recommendations(call *model.Call) ([]Recommendation, error) {
 		return nil, err
 	}
 	found := e.adviseDisk(host)
+	damaged, err := e.adviseDamage(call.Organization)
+	if err != nil {
+		return nil, err
+	}
+	found = append(found, damaged...)
 	for _, db := range databases {
 		found = append(found, adviseBackup(db)...)
 		found = append(found, adviseAllowlist(db)...)

@@ -174,7 +174,7 @@ func keyIf[T any](want func(*T) bool, key func(*T) []byte) func(*T) []byte {
 
 // bucketNames returns every bucket of the file.
 func bucketNames() []string {
-	names := []string{auditBucket, objectsBucket, droppedBucket, liveBlobsBucket, discardedBlobsBucket, settingsBucket}
+	names := []string{auditBucket, objectsBucket, droppedBucket, segmentsBucket, liveBlobsBucket, discardedBlobsBucket, settingsBucket}
 	names = append(names, organizations().buckets()...)
 	names = append(names, projects().buckets()...)
 	names = append(names, users().buckets()...)
@@ -185,6 +185,7 @@ func bucketNames() []string {
 	names = append(names, backups().buckets()...)
 	names = append(names, exports().buckets()...)
 	names = append(names, buckets().buckets()...)
+	names = append(names, trashedObjects().buckets()...)
 	return names
 }
 

@@ -22,18 +22,29 @@ type Bucket struct {
 	UpdatedAt    time.Time `json:"updated_at"`
 }
 
+// VersionLength is the length of an object's version in bytes.
+const VersionLength = 26
+
 // Object is a stored stream of bytes under a key.
 type Object struct {
 	Bucket string `json:"bucket"`
 	Key    string `json:"key"`
 	// Version orders the object among the bucket's: a ULID of its upload.
 	Version        string    `json:"version"`
-	Blob           string    `json:"blob"` // where package blobstore has the bytes
+	Blob           string    `json:"blob"`    // where package blobstore has the bytes
+	Segment        uint32    `json:"segment"` // of its journal, 0 when they are a file
 	SizeBytes      int64     `json:"size_bytes"`
 	ContentType    string    `json:"content_type"`
 	CRC32C         uint32    `json:"crc32c"`
 	ChecksumSHA256 string    `json:"checksum_sha256"` // base64 or "", as the client sent it
 	LastModified   time.Time `json:"last_modified"`
+}
+
+// TrashedObject is a deleted object that can still be brought back.
+type TrashedObject struct {
+	Object
+	Organization string    `json:"organization"`
+	DeletedAt    time.Time `json:"deleted_at"`
 }
 
 var (

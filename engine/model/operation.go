@@ -109,6 +109,7 @@ const (
 	ActionTrashEmpty         Action = "trash.empty"
 	ActionAuditVerify        Action = "audit.verify"
 	ActionObjectDownload     Action = "object.download"
+	ActionObjectDamaged      Action = "object.damaged"
 	ActionApplianceStart     Action = "appliance.start"
 	ActionInstanceDown       Action = "instance.down"
 	ActionInstanceUp         Action = "instance.up"

@@ -34,8 +34,8 @@ type DeletedObject struct {
 	Deleted bool   `json:"deleted"`
 }
 
-func (h *handlers) objectDelete(_ context.Context, call *model.Call, in *objectInput) (DeletedObject, error) {
-	err := h.engine.ObjectDelete(call, in.ID, in.Key)
+func (h *handlers) objectDelete(ctx context.Context, call *model.Call, in *objectInput) (DeletedObject, error) {
+	err := h.engine.ObjectDelete(ctx, call, in.ID, in.Key)
 	return DeletedObject{Key: in.Key, Deleted: true}, err
 }
 
@@ -45,7 +45,7 @@ type ObjectQueryInput struct {
 	Key string `query:"key" required:"true" doc:"Key of the object."`
 }
 
-func (h *handlers) objectDeleteByQuery(_ context.Context, call *model.Call, in *ObjectQueryInput) (DeletedObject, error) {
-	err := h.engine.ObjectDelete(call, in.ID, in.Key)
+func (h *handlers) objectDeleteByQuery(ctx context.Context, call *model.Call, in *ObjectQueryInput) (DeletedObject, error) {
+	err := h.engine.ObjectDelete(ctx, call, in.ID, in.Key)
 	return DeletedObject{Key: in.Key, Deleted: true}, err
 }
