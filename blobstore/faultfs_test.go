@@ -61,6 +61,17 @@ func (f *faultFS) Create(path string) (file, error) {
 	return &faultFile{faultHandle{f, inner, "file", path}, inner}, nil
 }
 
+func (f *faultFS) Append(path string) (file, error) {
+	if err := f.try("append", path); err != nil {
+		return nil, err
+	}
+	inner, err := f.disk.Append(path)
+	if err != nil {
+		return nil, err
+	}
+	return &faultFile{faultHandle{f, inner, "file", path}, inner}, nil
+}
+
 func (f *faultFS) OpenDir(path string) (handle, error) {
 	if err := f.try("opendir", path); err != nil {
 		return nil, err

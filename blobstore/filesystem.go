@@ -11,6 +11,7 @@ import (
 type fileSystem interface {
 	Mkdir(path string) error
 	Create(path string) (file, error) // exclusive, for writing
+	Append(path string) (file, error) // one that is there
 	OpenDir(path string) (handle, error)
 	OpenFile(path string) (handle, error) // to be synced
 	Rename(from, to string) error
@@ -37,6 +38,10 @@ func (disk) Mkdir(path string) error { return os.Mkdir(path, 0o700) }
 
 func (disk) Create(path string) (file, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+}
+
+func (disk) Append(path string) (file, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 }
 
 func (disk) OpenDir(path string) (handle, error) { return os.Open(path) }

@@ -66,6 +66,14 @@ func (p *powerFS) Create(path string) (file, error) {
 	return &powerFile{file: f, fs: p, path: path, inode: n}, nil
 }
 
+func (p *powerFS) Append(path string) (file, error) {
+	f, err := p.disk.Append(path)
+	if err != nil {
+		return nil, err
+	}
+	return &powerFile{file: f, fs: p, path: path, inode: p.find(path)}, nil
+}
+
 func (p *powerFS) OpenDir(path string) (handle, error) {
 	d, err := p.disk.OpenDir(path)
 	if err != nil {

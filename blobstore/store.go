@@ -51,6 +51,7 @@ type Store struct {
 	fs       fileSystem
 	incoming string
 	blobs    string
+	parts    string
 	inline   int
 	root     *os.File // holds the lock
 	layout   *layout
@@ -67,7 +68,7 @@ type Store struct {
 // behind. A directory with other content, a store of a newer format and a store
 // open elsewhere are refused and left as they are. The caller closes the Store.
 func Open(dir string, opts Options) (*Store, error) {
-	s := &Store{fs: opts.fs, incoming: filepath.Join(dir, "incoming"), blobs: filepath.Join(dir, "blobs")}
+	s := &Store{fs: opts.fs, incoming: filepath.Join(dir, "incoming"), blobs: filepath.Join(dir, "blobs"), parts: filepath.Join(dir, "parts")}
 	if s.fs == nil {
 		s.fs = disk{}
 	}
@@ -126,7 +127,7 @@ func (s *Store) prepare(dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, path := range []string{s.incoming, s.blobs, filepath.Join(dir, "journal")} {
+	for _, path := range []string{s.incoming, s.blobs, s.parts, filepath.Join(dir, "journal")} {
 		if err := ensureDir(s.fs, path); err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ type Writer struct {
 	ctx   context.Context
 	store *Store
 	id    string
+	temp  string // the file's path until it is published
 	small []byte // the bytes, as long as there is no file
 	large bool   // there is a file
 	file  file   // nil while there is none, and once it is closed
@@ -40,10 +41,9 @@ func (s *Store) Create(ctx context.Context) (*Writer, error) {
 	if err := s.writable(); err != nil {
 		return nil, err
 	}
-	return &Writer{ctx: ctx, store: s, id: newID()}, nil
+	id := newID()
+	return &Writer{ctx: ctx, store: s, id: id, temp: filepath.Join(s.incoming, id)}, nil
 }
-
-func (w *Writer) path() string { return filepath.Join(w.store.incoming, w.id) }
 
 // Write implements io.Writer. After an error (the disk is full, say) the blob
 // is gone and its space is free again; other blobs are not concerned.
@@ -85,7 +85,7 @@ func (w *Writer) spill() (err error) {
 	if w.large {
 		return nil
 	}
-	if w.file, err = w.store.fs.Create(w.path()); err != nil {
+	if w.file, err = w.store.fs.Create(w.temp); err != nil {
 		return err
 	}
 	w.large = true
@@ -130,7 +130,7 @@ func (w *Writer) commit() (Ref, error) {
 	if err := w.syncBytes(); err != nil {
 		return "", err
 	}
-	return w.store.publish(w.path(), w.id)
+	return w.store.publish(w.temp, w.id)
 }
 
 // syncBytes adds the checksums to the file, and syncs and closes it.
@@ -200,7 +200,7 @@ func (w *Writer) discard() error {
 		closeErr = w.file.Close()
 		w.file = nil
 	}
-	err := w.store.fs.Remove(w.path())
+	err := w.store.fs.Remove(w.temp)
 	if errors.Is(err, syscall.ENOENT) { // it was renamed
 		err = nil
 	}

@@ -13,29 +13,6 @@ import (
 // ObjectPath is where objects are downloaded, outside the API.
 const ObjectPath = "/objects/"
 
-// ObjectList returns the objects of a bucket whose keys begin with prefix.
-func (e *Engine) ObjectList(call *model.Call, bucket, prefix string, page Page) (List[ObjectView], error) {
-	after, err := page.after()
-	if err != nil {
-		return List[ObjectView]{}, err
-	}
-	b, err := e.bucket(call, bucket)
-	if err != nil {
-		return List[ObjectView]{}, err
-	}
-	var list List[ObjectView]
-	err = e.meta.View(func(tx *meta.Tx) error {
-		objects, more, err := tx.NewestObjects(bucket, prefix, after, page.limit())
-		views := make([]ObjectView, len(objects))
-		for i, o := range objects {
-			views[i] = e.objectView(b, o)
-		}
-		list = newList(views, more, func(v ObjectView) string { return v.Version })
-		return err
-	})
-	return list, err
-}
-
 // ObjectGet returns an object's record.
 func (e *Engine) ObjectGet(call *model.Call, bucket, key string) (ObjectView, error) {
 	if err := model.ValidateObjectKey("key", key); err != nil {

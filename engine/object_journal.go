@@ -22,6 +22,8 @@ type objectNote struct {
 	Object model.Object `json:"object"`
 	// From is the blob that a moved object's bytes were in.
 	From string `json:"from,omitempty"`
+	// Upload is the resumable upload that the object was, if it was one.
+	Upload string `json:"upload,omitempty"`
 	// Keep says that a deleted object goes to the trash.
 	Keep  bool              `json:"keep,omitempty"`
 	Audit *model.AuditEntry `json:"audit,omitempty"`
@@ -75,6 +77,11 @@ func (e *Engine) applyNote(tx *meta.Tx, note *objectNote, position uint64) error
 	}
 	if old.Blob != "" && old.Segment == 0 {
 		tx.OnCommit(e.unlinkSoon)
+	}
+	if note.Upload != "" {
+		if err := tx.Uploads().Delete(note.Upload); err != nil && !errors.Is(err, meta.ErrNotFound) {
+			return err
+		}
 	}
 	if note.Audit == nil {
 		return nil

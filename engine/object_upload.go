@@ -27,6 +27,8 @@ type Upload struct {
 	// SHA256 and CRC32C are what the client says of the bytes, in base64 (the
 	// CRC big-endian); "" when it says nothing.
 	SHA256, CRC32C string
+	// resumed is the resumable upload this is the end of, "" when it is none.
+	resumed string
 }
 
 // ObjectView is an object with where its bytes can be had.
@@ -81,9 +83,18 @@ func (in Upload) validate(largest int64) error {
 	return nil
 }
 
+// ErrTooLarge means that an object has more bytes than the operator allows.
+var ErrTooLarge = errors.New("object too large")
+
 func tooLarge(largest int64) error {
-	return model.Invalid("body", "an object may have at most %d bytes", largest)
+	return &model.Error{
+		Code:    model.CodeValidation,
+		Message: fmt.Sprintf("body: an object may have at most %d bytes", largest), Err: ErrTooLarge,
+	}
 }
+
+// MaxObjectBytes is the size of the largest object.
+func (e *Engine) MaxObjectBytes() int64 { return e.cfg.MaxObjectBytes }
 
 func (e *Engine) refuseReplacing(in Upload) error {
 	if !in.IfAbsent {
@@ -167,7 +178,7 @@ func (e *Engine) publishObject(call *model.Call, in Upload, w *blobstore.Writer)
 		Bucket: in.Bucket, Key: in.Key, Version: e.ids.next(now), Blob: string(blob), SizeBytes: w.Size(),
 		ContentType: in.ContentType, CRC32C: w.CRC32C(), ChecksumSHA256: in.SHA256, LastModified: now,
 	}
-	return object, e.logObject(call, &objectNote{Act: actPut, Object: object}, func(text []byte, note *objectNote) error {
+	return object, e.logObject(call, &objectNote{Act: actPut, Object: object, Upload: in.resumed}, func(text []byte, note *objectNote) error {
 		_, err := w.Publish(text, note)
 		return err
 	})

@@ -3,10 +3,11 @@ package blobstoretest
 import (
 	"bytes"
 	"errors"
-	"holdfast/blobstore"
 	"io"
 	"strings"
 	"testing"
+
+	"holdfast/blobstore"
 )
 
 func deleteWhileRead(t *testing.T, s *session) {

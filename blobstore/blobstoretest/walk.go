@@ -2,11 +2,12 @@ package blobstoretest
 
 import (
 	"errors"
-	"holdfast/blobstore"
 	"io"
 	"strings"
 	"testing"
 	"time"
+
+	"holdfast/blobstore"
 )
 
 func removeIsIdempotent(t *testing.T, s *session) {

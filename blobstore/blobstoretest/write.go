@@ -5,11 +5,12 @@ import (
 	"context"
 	"errors"
 	"hash/crc32"
-	"holdfast/blobstore"
 	"io"
 	"strings"
 	"sync"
 	"testing"
+
+	"holdfast/blobstore"
 )
 
 func roundTrip(t *testing.T, s *session) {
