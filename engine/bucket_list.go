@@ -20,10 +20,10 @@ func (e *Engine) bucket(call *model.Call, id string) (model.Bucket, error) {
 	call.Resource = model.Resource{Type: model.ResourceBucket, ID: id}
 	var b model.Bucket
 	err := e.meta.Peek(func(tx *meta.Tx) (err error) {
-		b, err = bucketOf(tx, call.Organization, id)
+		b, err = tx.SharedBucket(id)
 		return err
 	})
-	if err == nil {
+	if b, err = ownBucket(b, err, call.Organization, id); err == nil {
 		call.Resource = bucketResource(b)
 	}
 	return b, err
@@ -31,6 +31,11 @@ func (e *Engine) bucket(call *model.Call, id string) (model.Bucket, error) {
 
 func bucketOf(tx *meta.Tx, organization, id string) (model.Bucket, error) {
 	b, err := tx.Buckets().Get(id)
+	return ownBucket(b, err, organization, id)
+}
+
+// ownBucket hides what is not the organization's.
+func ownBucket(b model.Bucket, err error, organization, id string) (model.Bucket, error) {
 	if errors.Is(err, meta.ErrNotFound) || err == nil && b.Organization != organization {
 		return model.Bucket{}, model.NotFound(model.ResourceBucket, id)
 	}

@@ -32,7 +32,7 @@ func (e *Engine) Authenticate(text, ip string) (*model.Key, error) {
 func (e *Engine) keyByHash(hash []byte) (model.Key, error) {
 	var key model.Key
 	err := e.meta.Peek(func(tx *meta.Tx) (err error) {
-		key, err = tx.Keys().Find(meta.ByHash, hash)
+		key, err = tx.SharedKey(hash)
 		return err
 	})
 	if err == nil && subtle.ConstantTimeCompare(key.Hash, hash) != 1 {

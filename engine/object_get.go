@@ -113,7 +113,7 @@ func (e *Engine) ObjectPreflight(call *model.Call, bucket string) error {
 // bucketOfAnybody returns the bucket, for callers of no organization.
 func (e *Engine) bucketOfAnybody(call *model.Call, bucket string) (b model.Bucket, err error) {
 	err = e.meta.Peek(func(tx *meta.Tx) (err error) {
-		b, err = tx.Buckets().Get(bucket)
+		b, err = tx.SharedBucket(bucket)
 		return err
 	})
 	if errors.Is(err, meta.ErrNotFound) {

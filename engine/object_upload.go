@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"sync"
 
 	"holdfast/blobstore"
 	"holdfast/engine/model"
@@ -110,10 +111,15 @@ func (e *Engine) refuseReplacing(in Upload) error {
 	return err
 }
 
+// copyBuffers are what bodies pass through.
+var copyBuffers = sync.Pool{New: func() any { b := make([]byte, 128<<10); return &b }}
+
 // copyTo streams the body into a blob, checking it on the way.
 func (in Upload) copyTo(w *blobstore.Writer, largest int64) error {
 	digest := in.digest()
-	size, err := io.Copy(io.MultiWriter(w, digest), io.LimitReader(in.Body, largest+1))
+	buffer := copyBuffers.Get().(*[]byte)
+	defer copyBuffers.Put(buffer)
+	size, err := io.CopyBuffer(io.MultiWriter(w, digest), io.LimitReader(in.Body, largest+1), *buffer)
 	switch {
 	case err != nil:
 		return uploadError(err)

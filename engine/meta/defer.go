@@ -114,13 +114,16 @@ func applyDeferred(bolt *bbolt.Tx, changes []*deferred) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	tx := &Tx{bolt: bolt}
+	tx := &Tx{bolt: bolt, tally: tally{}}
 	for _, d := range changes {
 		d.committed = nil
 		tx.committed = &d.committed
 		if err := d.change(tx); err != nil {
 			return err
 		}
+	}
+	if err := tx.settleTally(); err != nil {
+		return err
 	}
 	newest := changes[len(changes)-1].position
 	return tx.PutSetting(deferSetting, binary.BigEndian.AppendUint64(nil, newest))

@@ -148,13 +148,55 @@ func isDamaged(err error) bool {
 }
 
 func (tx *Tx) countObject(object model.Object, by int64, at time.Time) error {
-	_, err := tx.Buckets().Update(object.Bucket, func(b *model.Bucket) error {
-		b.ObjectCount += by
-		b.SizeBytes += by * object.SizeBytes
+	if tx.tally != nil {
+		return tx.tallyObject(object, by, at)
+	}
+	return tx.addToBucket(object.Bucket, by, by*object.SizeBytes, at)
+}
+
+func (tx *Tx) addToBucket(bucket string, objects, size int64, at time.Time) error {
+	_, err := tx.Buckets().Update(bucket, func(b *model.Bucket) error {
+		b.ObjectCount += objects
+		b.SizeBytes += size
 		b.UpdatedAt = at
 		return nil
 	})
 	return err
+}
+
+// tally sums up what is to be added to buckets, where many changes of one
+// transaction follow each other: each would decode and encode the bucket.
+type tally map[string]*bucketTally
+
+type bucketTally struct {
+	objects, size int64
+	at            time.Time
+}
+
+func (tx *Tx) tallyObject(object model.Object, by int64, at time.Time) error {
+	t := tx.tally[object.Bucket]
+	if t == nil {
+		if tx.Buckets().bucket().Get([]byte(object.Bucket)) == nil {
+			return ErrNotFound
+		}
+		t = &bucketTally{}
+		tx.tally[object.Bucket] = t
+	}
+	t.objects += by
+	t.size += by * object.SizeBytes
+	t.at = at
+	return nil
+}
+
+// settleTally adds what was summed up.
+func (tx *Tx) settleTally() error {
+	for bucket, t := range tx.tally {
+		if err := tx.addToBucket(bucket, t.objects, t.size, t.at); err != nil {
+			return err
+		}
+	}
+	tx.tally = nil
+	return nil
 }
 
 // NextObjects returns up to limit objects of a bucket in the order of their

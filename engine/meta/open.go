@@ -39,6 +39,7 @@ func (e *NewerFormatError) Error() string {
 type DB struct {
 	bolt    *bbolt.DB
 	backlog *backlog
+	records *sharedRecords
 	queue   chan *commit
 	closing chan struct{}
 	done    chan struct{}
@@ -60,6 +61,7 @@ func Open(path string) (*DB, error) {
 	db := &DB{
 		bolt:    bolt,
 		backlog: newBacklog(),
+		records: newSharedRecords(),
 		queue:   make(chan *commit, maxBatch),
 		closing: make(chan struct{}),
 		done:    make(chan struct{}),

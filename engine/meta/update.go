@@ -40,7 +40,7 @@ func (db *DB) View(read func(*Tx) error) error {
 
 // Peek is View without waiting for what is deferred.
 func (db *DB) Peek(read func(*Tx) error) error {
-	err := db.bolt.View(func(tx *bbolt.Tx) error { return read(&Tx{bolt: tx}) })
+	err := db.bolt.View(func(tx *bbolt.Tx) error { return read(&Tx{bolt: tx, records: db.records}) })
 	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return ErrClosed
 	}
