@@ -3,21 +3,17 @@ package server
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -32,109 +28,11 @@ import (
 //
 //	go test -run '^$' -bench . ./server
 
-// benchDir, when set, makes this test binary the server that is measured.
-const benchDir = "HOLDFAST_BENCH_DIR"
-
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(benchDir); dir != "" {
-		if err := serveBench(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
-}
-
-// serveBench serves until its standard input ends.
-func serveBench(dir string) error {
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	e, err := engine.Open(engine.Config{DataDir: dir, MaxObjectBytes: 1 << 30, AuditKeep: 1_000_000, Log: log})
-	if err != nil {
-		return err
-	}
-	defer e.Close(context.Background())
-	first, err := e.Initialize(true)
-	if err != nil {
-		return err
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	base := "http://" + listener.Addr().String()
-	handler, err := newHandler(e, Options{BaseURL: base, Log: log})
-	if err != nil {
-		return err
-	}
-	srv := newHTTPServer(handler, log)
-	go srv.Serve(listener)
-	fmt.Println(base, first.Key.Reveal())
-	io.Copy(io.Discard, os.Stdin)
-	return srv.Close()
-}
-
 // peer is a server under load.
 type peer interface {
 	put(key string, body []byte) []byte // the request
 	get(key string) []byte
 	address() string
-}
-
-// holdfast is this program.
-type holdfast struct {
-	host, key, bucket string
-	pid               int
-}
-
-func startHoldfast(b *testing.B) *holdfast {
-	b.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), benchDir+"="+b.TempDir())
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		stdin.Close()
-		cmd.Wait()
-	})
-	h := &holdfast{pid: cmd.Process.Pid}
-	var base string
-	if _, err := fmt.Fscan(stdout, &base, &h.key); err != nil {
-		b.Fatal(err)
-	}
-	h.host = strings.TrimPrefix(base, "http://")
-	var project struct{ Projects []struct{ ID string } }
-	h.api(b, "GET", "/agent/status", "", &project)
-	var bucket struct{ ID string }
-	h.api(b, "POST", "/buckets", `{"project":"`+project.Projects[0].ID+`","name":"bench","public":true}`, &bucket)
-	h.bucket = bucket.ID
-	return h
-}
-
-func (h *holdfast) api(b *testing.B, method, path, body string, data any) {
-	b.Helper()
-	r, _ := http.NewRequest(method, "http://"+h.host+"/v1"+path, strings.NewReader(body))
-	r.Header.Set("Authorization", "Bearer "+h.key)
-	r.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, _ := io.ReadAll(answer.Body)
-	if err := json.Unmarshal(text, &struct{ Data any }{data}); err != nil || answer.StatusCode != 200 {
-		b.Fatalf("%s %s: %s %s", method, path, answer.Status, text)
-	}
 }
 
 func (h *holdfast) address() string { return h.host }
@@ -345,14 +243,14 @@ func benchmarkPut(b *testing.B, p peer, size, connections int) {
 }
 
 func BenchmarkPut(b *testing.B) {
-	h, v := startHoldfast(b), startVersity(b)
+	h, v := startHoldfast(b, b.TempDir(), nil), startVersity(b)
 	for _, c := range []struct{ size, connections int }{{1 << 10, 1}, {1 << 10, 8}, {1 << 10, 32}, {64 << 10, 8}, {8 << 20, 8}} {
 		b.Run(fmt.Sprintf("%dKiB/x%d/holdfast", c.size>>10, c.connections), func(b *testing.B) { benchmarkPut(b, h, c.size, c.connections) })
 		if v != nil {
 			b.Run(fmt.Sprintf("%dKiB/x%d/versitygw", c.size>>10, c.connections), func(b *testing.B) { benchmarkPut(b, v, c.size, c.connections) })
 		}
 	}
-	reportMemory(b, h.pid)
+	reportMemory(b, h.cmd.Process.Pid)
 }
 
 // reportMemory logs the most memory the process ever had.
@@ -369,7 +267,7 @@ func reportMemory(b *testing.B, pid int) {
 }
 
 func BenchmarkGet(b *testing.B) {
-	h, v, nginx, caddy := startHoldfast(b), startVersity(b), startFiles(b, "nginx"), startFiles(b, "caddy")
+	h, v, nginx, caddy := startHoldfast(b, b.TempDir(), nil), startVersity(b), startFiles(b, "nginx"), startFiles(b, "caddy")
 	const keys = 64
 	for _, c := range []struct{ size, connections int }{{1 << 10, 1}, {1 << 10, 8}, {64 << 10, 8}, {8 << 20, 8}} {
 		body := make([]byte, c.size)
@@ -405,5 +303,5 @@ func BenchmarkGet(b *testing.B) {
 			against("caddy", caddy)
 		}
 	}
-	reportMemory(b, h.pid)
+	reportMemory(b, h.cmd.Process.Pid)
 }
