@@ -21,6 +21,7 @@ type Reader struct {
 	size    int64
 	modTime time.Time
 	small   *bytes.Reader // nil when the blob is a file
+	record  *[]byte       // what small reads from, if it was short enough
 	file    *os.File
 
 	offset int64   // of the next Read
@@ -78,14 +79,16 @@ func (s *Store) openSmall(ref Ref, at Position) (*Reader, error) {
 		return nil, fmt.Errorf("open blob %s: %w", ref, err)
 	}
 	defer s.journal.reads.release(f)
-	h, _, blob, err := readRecord(f, at)
+	buf := records.Get().(*[]byte)
+	h, _, blob, err := readRecord(f, at, *buf)
 	if err == nil && h.flags&flagBlob == 0 {
 		err = ErrNotFound
 	}
 	if err != nil {
+		records.Put(buf)
 		return nil, fmt.Errorf("open blob %s: %w", ref, err)
 	}
-	return &Reader{size: h.blobLen, small: bytes.NewReader(blob)}, nil
+	return &Reader{size: h.blobLen, small: bytes.NewReader(blob), record: buf}, nil
 }
 
 // Size returns the blob's size in bytes.
@@ -93,6 +96,9 @@ func (r *Reader) Size() int64 { return r.size }
 
 // ModTime returns when a blob that is a file was written.
 func (r *Reader) ModTime() time.Time { return r.modTime }
+
+// records holds the first reads of records.
+var records = sync.Pool{New: func() any { b := make([]byte, firstRead); return &b }}
 
 // blocks holds blocks that are read to be verified.
 var blocks = sync.Pool{New: func() any { b := make([]byte, blockSize); return &b }}
@@ -203,6 +209,11 @@ func (r *Reader) Close() error {
 		r.block, r.number = nil, -1
 	}
 	if r.small != nil {
+		r.small.Reset(nil) // what it read from is somebody else's now
+		if r.record != nil {
+			records.Put(r.record)
+			r.record = nil
+		}
 		return nil
 	}
 	return r.file.Close()

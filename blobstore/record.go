@@ -100,10 +100,9 @@ func (h header) size() int64 { return recordHeader + h.noteLen + h.blobLen }
 // the whole.
 const firstRead = 4096
 
-// readRecord reads the record at position. What is not there as it was written
-// is ErrDamaged.
-func readRecord(r io.ReaderAt, at Position) (h header, note, blob []byte, err error) {
-	buf := make([]byte, firstRead)
+// readRecord reads the record at position, into buf where it fits. What is not
+// there as it was written is ErrDamaged.
+func readRecord(r io.ReaderAt, at Position, buf []byte) (h header, note, blob []byte, err error) {
 	n, err := r.ReadAt(buf, at.offset())
 	if err != nil && err != io.EOF {
 		return header{}, nil, nil, fmt.Errorf("read journal: %w", err)

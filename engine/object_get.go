@@ -40,7 +40,7 @@ func (e *Engine) object(bucket, key string) (model.Object, error) {
 	}
 	var object model.Object
 	err := e.meta.Peek(func(tx *meta.Tx) (err error) {
-		object, err = tx.Object(bucket, key)
+		object, err = tx.SharedObject(bucket, key)
 		return err
 	})
 	if errors.Is(err, meta.ErrNotFound) {

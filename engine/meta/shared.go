@@ -26,13 +26,11 @@ type sharedRecord struct {
 
 func newSharedRecords() *sharedRecords { return &sharedRecords{known: map[string]sharedRecord{}} }
 
-// shared is Table.Get for readers that do not change what the record points
-// to.
-func shared[T any](s *sharedRecords, table Table[T], id string) (T, error) {
-	name := table.schema.name + "/" + id
-	data := table.bucket().Get([]byte(id))
+// shared decodes data, the record of that name, unless it is known. The caller
+// does not change what the record points to.
+func shared[T any](s *sharedRecords, name string, data []byte, decode func() (T, error)) (T, error) {
 	if data == nil || s == nil {
-		return table.Get(id)
+		return decode()
 	}
 	s.mu.RLock()
 	found, ok := s.known[name]
@@ -40,11 +38,15 @@ func shared[T any](s *sharedRecords, table Table[T], id string) (T, error) {
 	if ok && bytes.Equal(found.data, data) {
 		return found.record.(T), nil
 	}
-	record, err := table.Get(id)
+	record, err := decode()
 	if err == nil {
 		s.put(name, sharedRecord{bytes.Clone(data), record})
 	}
 	return record, err
+}
+
+func sharedGet[T any](s *sharedRecords, table Table[T], id string) (T, error) {
+	return shared(s, table.schema.name+"/"+id, table.bucket().Get([]byte(id)), func() (T, error) { return table.Get(id) })
 }
 
 func (s *sharedRecords) put(name string, r sharedRecord) {
@@ -63,10 +65,23 @@ func (tx *Tx) SharedKey(hash []byte) (model.Key, error) {
 	if id == nil {
 		return model.Key{}, ErrNotFound
 	}
-	return shared(tx.records, tx.Keys(), string(id))
+	return sharedGet(tx.records, tx.Keys(), string(id))
 }
 
 // SharedBucket returns a bucket, or ErrNotFound.
 func (tx *Tx) SharedBucket(id string) (model.Bucket, error) {
-	return shared(tx.records, tx.Buckets(), id)
+	return sharedGet(tx.records, tx.Buckets(), id)
+}
+
+// SharedObject returns the object under key, or ErrNotFound.
+func (tx *Tx) SharedObject(bucket, key string) (model.Object, error) {
+	keys, _ := tx.objectBuckets(bucket)
+	if keys == nil {
+		return model.Object{}, ErrNotFound
+	}
+	data := keys.Get([]byte(key))
+	if data == nil {
+		return model.Object{}, ErrNotFound
+	}
+	return shared(tx.records, "objects/"+bucket+"/"+key, data, func() (model.Object, error) { return decodeObject(bucket, data) })
 }
