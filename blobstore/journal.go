@@ -19,24 +19,14 @@ type journal struct {
 	deliver func([]Entry)
 	reads   *segmentFiles
 
-	turn chan struct{} // full while a batch is written
+	group *group[*record]
 
-	mu   sync.Mutex
-	next *batch // the batch that has not begun, if somebody waits for it
-
-	// What follows belongs to whoever has the turn.
+	// What follows belongs to whoever writes for the group.
 	current *segment
 	last    uint32 // number of the newest segment there ever was
 	buffer  []byte
 
 	numbers segmentNumbers
-}
-
-// batch is the records of one sync to come.
-type batch struct {
-	records []*record
-	done    chan struct{}
-	err     error // set before done is closed
 }
 
 // segment is the file that is appended to.
@@ -52,37 +42,7 @@ const writeSize = 1 << 20
 
 // append makes records durable, in their order and next to each other, and
 // delivers them.
-func (j *journal) append(records ...*record) error {
-	b, leader := j.join(records)
-	if !leader {
-		<-b.done
-		return b.err
-	}
-	j.turn <- struct{}{}
-	j.begin()
-	b.err = j.write(b.records)
-	<-j.turn
-	close(b.done)
-	return b.err
-}
-
-// join enters the next batch; whoever opens it leads it.
-func (j *journal) join(records []*record) (b *batch, leader bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if leader = j.next == nil; leader {
-		j.next = &batch{done: make(chan struct{})}
-	}
-	j.next.records = append(j.next.records, records...)
-	return j.next, leader
-}
-
-// begin closes the batch to newcomers.
-func (j *journal) begin() {
-	j.mu.Lock()
-	j.next = nil
-	j.mu.Unlock()
-}
+func (j *journal) append(records ...*record) error { return j.group.do(j.write, records...) }
 
 // write writes and syncs a batch. Of one that fails nothing is delivered.
 func (j *journal) write(records []*record) error {

@@ -243,7 +243,7 @@ func TestJournalShares(t *testing.T) {
 	if got := counter.syncs() - before; got != 10 {
 		t.Errorf("10 blobs alone took %d syncs", got)
 	}
-	s.journal.turn <- struct{}{} // as if a sync were under way
+	s.journal.group.running <- struct{}{} // as if a sync were under way
 	before = counter.syncs()
 	var wg sync.WaitGroup
 	for range 50 {
@@ -254,13 +254,13 @@ func TestJournalShares(t *testing.T) {
 		})
 	}
 	for waiting := 0; waiting < 50; {
-		s.journal.mu.Lock()
-		if s.journal.next != nil {
-			waiting = len(s.journal.next.records)
+		s.journal.group.mu.Lock()
+		if s.journal.group.next != nil {
+			waiting = len(s.journal.group.next.asked)
 		}
-		s.journal.mu.Unlock()
+		s.journal.group.mu.Unlock()
 	}
-	<-s.journal.turn
+	<-s.journal.group.running
 	wg.Wait()
 	if got := counter.syncs() - before; got != 1 {
 		t.Errorf("50 blobs that waited together took %d syncs", got)

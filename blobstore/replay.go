@@ -41,7 +41,7 @@ const replayBatch = 256
 func (s *Store) openJournal(dir string, opts Options) (*journal, error) {
 	j := &journal{
 		fs: s.fs, dir: dir, size: opts.SegmentSize, sync: s.syncJournal, deliver: opts.Deliver,
-		reads: newSegmentFiles(dir), turn: make(chan struct{}, 1), last: opts.After.Segment(),
+		reads: newSegmentFiles(dir), group: newGroup[*record](), last: opts.After.Segment(),
 	}
 	numbers, err := listNumbered(dir)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"holdfast/engine"
 	"io"
 	"log/slog"
 	"net"
@@ -13,6 +12,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"holdfast/engine"
 )
 
 // serveDir, when set, makes this test binary a server of that directory: one

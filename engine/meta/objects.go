@@ -42,15 +42,23 @@ func decodeObject(bucket string, data []byte) (model.Object, error) {
 
 // Object returns the object under key, or ErrNotFound.
 func (tx *Tx) Object(bucket, key string) (model.Object, error) {
+	data, err := tx.objectData(bucket, key)
+	if err != nil {
+		return model.Object{}, err
+	}
+	return decodeObject(bucket, data)
+}
+
+func (tx *Tx) objectData(bucket, key string) ([]byte, error) {
 	keys, _ := tx.objectBuckets(bucket)
 	if keys == nil {
-		return model.Object{}, ErrNotFound
+		return nil, ErrNotFound
 	}
 	data := keys.Get([]byte(key))
 	if data == nil {
-		return model.Object{}, ErrNotFound
+		return nil, ErrNotFound
 	}
-	return decodeObject(bucket, data)
+	return data, nil
 }
 
 // PutObject stores object in place of what its key held, and keeps the

@@ -30,7 +30,7 @@ func (tx *Tx) NewestObjects(bucket, prefix, before string, limit int) ([]model.O
 	}
 	inTime := newTimeWalk(versions, prefix, before, limit+1)
 	byKey := newKeyWalk(keys, prefix, before, limit+1)
-	found := inTime.found
+	var found []place
 	for {
 		if inTime.step(listStep) {
 			found = inTime.found
@@ -182,7 +182,7 @@ func (tx *Tx) ListFolder(bucket, prefix, delimiter, after string, limit int) (Fo
 			if key, _ = cursor.Seek(behindPrefix(f.Last)); key == nil {
 				return f, nil
 			}
-			_, data = cursor.Prev() // the loop goes on to what was found
+			cursor.Prev() // the loop goes on to what was found
 			continue
 		}
 		object, err := decodeObject(bucket, data)

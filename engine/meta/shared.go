@@ -75,13 +75,9 @@ func (tx *Tx) SharedBucket(id string) (model.Bucket, error) {
 
 // SharedObject returns the object under key, or ErrNotFound.
 func (tx *Tx) SharedObject(bucket, key string) (model.Object, error) {
-	keys, _ := tx.objectBuckets(bucket)
-	if keys == nil {
-		return model.Object{}, ErrNotFound
-	}
-	data := keys.Get([]byte(key))
-	if data == nil {
-		return model.Object{}, ErrNotFound
+	data, err := tx.objectData(bucket, key)
+	if err != nil {
+		return model.Object{}, err
 	}
 	return shared(tx.records, "objects/"+bucket+"/"+key, data, func() (model.Object, error) { return decodeObject(bucket, data) })
 }
