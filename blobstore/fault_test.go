@@ -17,7 +17,7 @@ import (
 // store, then the second, until nothing fails. What was acknowledged must be
 // there after a restart, what was not must be gone, and nothing may be left.
 func TestEveryOperationFails(t *testing.T) {
-	for _, fault := range []error{syscall.EIO, syscall.ENOSPC} {
+	for _, fault := range []error{syscall.EIO, syscall.ENOSPC, syscall.EROFS} {
 		t.Run(fault.Error(), func(t *testing.T) {
 			for k := 0; ; k++ {
 				fs := failNth(k, fault)

@@ -39,6 +39,11 @@ func storeError(err error) error {
 			Message: "storage is read-only since a write to disk failed; the operator must check the disk and restart holdfast",
 			Err:     err,
 		}
+	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return &model.Error{
+			Code:    model.CodeForbidden,
+			Message: "the data directory cannot be written to: nothing was stored; the operator must check the disk", Err: err,
+		}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return &model.Error{Code: model.CodeForbidden, Message: "the disk is full: nothing was stored", Err: err}
 	default:
