@@ -6,12 +6,16 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -21,6 +25,10 @@ const crashDir = "HOLDFAST_BLOBSTORE_CRASH_DIR"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(crashDir); dir != "" {
+		if at, err := strconv.Atoi(os.Getenv(killAt)); err == nil {
+			writeUntilOperation(dir, at)
+			return
+		}
 		writeUntilKilled(dir)
 	}
 	os.Exit(m.Run())
@@ -48,7 +56,7 @@ func writeUntilKilled(dir string) {
 }
 
 func writeOne(s *Store) string {
-	content := make([]byte, rand.IntN(64<<10))
+	content := make([]byte, rand.IntN(128<<10))
 	for i := range content {
 		content[i] = byte(rand.Uint32())
 	}
@@ -59,7 +67,12 @@ func writeOne(s *Store) string {
 	if err != nil {
 		panic(err)
 	}
-	ref, _, err := w.Commit()
+	var ref Ref
+	if len(content)%4 == 0 {
+		ref, _, err = w.Commit()
+	} else {
+		ref, err = w.Publish(content[:min(len(content), 100)], nil)
+	}
 	if err != nil {
 		panic(err)
 	}
@@ -78,7 +91,17 @@ func TestCrash(t *testing.T) {
 			ref, sum, _ := strings.Cut(strings.TrimSpace(line), " ")
 			acknowledged[Ref(ref)] = sum
 		}
-		s := openStore(t, dir, Options{})
+		replayed := map[Ref]bool{}
+		s := openStore(t, dir, Options{Deliver: func(entries []Entry) {
+			for _, e := range entries {
+				replayed[e.Ref] = true
+			}
+		}})
+		for ref := range acknowledged {
+			if ref.Segment() != 0 && !replayed[ref] {
+				t.Errorf("%s is not replayed", ref)
+			}
+		}
 		mustBeWhole(t, s, acknowledged)
 		s.Close()
 	}
@@ -144,5 +167,101 @@ func mustBeWhole(t *testing.T, s *Store, want map[Ref]string) {
 	}
 	if err := s.Remove(orphans...); err != nil {
 		t.Error(err)
+	}
+}
+
+// killAt, when set, is the operation before which the writing process of
+// TestKilledAtEveryOperation kills itself.
+const killAt = "HOLDFAST_BLOBSTORE_KILL_AT"
+
+// writeUntilOperation lives a small life of a store, and prints what is
+// acknowledged as it goes.
+func writeUntilOperation(dir string, at int) {
+	fs := &faultFS{err: errors.New("never"), hit: func(n int, _, _ string) bool {
+		if n == at {
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {} // until the signal is there
+		}
+		return false
+	}}
+	s, err := Open(dir, Options{DirectorySize: 2, SegmentSize: 500, Inline: 20, fs: fs})
+	if err != nil {
+		panic(err)
+	}
+	for i := range 6 {
+		for _, content := range []string{fmt.Sprint("small ", i), fmt.Sprint("a large one of its own ", i)} {
+			w, err := s.Create(context.Background())
+			if err == nil {
+				_, err = w.Write([]byte(content))
+			}
+			if err != nil {
+				panic(err)
+			}
+			secured, err := w.Secure()
+			if err != nil {
+				panic(err)
+			}
+			ref, err := w.Publish([]byte(content+"|"+string(secured)), nil)
+			if err != nil {
+				panic(err)
+			}
+			fmt.Printf("%s %s\n", ref, content)
+		}
+	}
+}
+
+// TestKilledAtEveryOperation kills a process before each of its operations on
+// the disk in turn: what was acknowledged is there, in the journal and whole,
+// and of the rest nothing is half there.
+func TestKilledAtEveryOperation(t *testing.T) {
+	for at := 0; ; at++ {
+		dir := filepath.Join(t.TempDir(), "store")
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), crashDir+"="+dir, killAt+"="+strconv.Itoa(at))
+		out, err := cmd.Output()
+		checkKilled(t, dir, at, string(out))
+		if err == nil {
+			t.Logf("%d operations", at)
+			if at < 50 {
+				t.Error("that is too few")
+			}
+			return
+		}
+	}
+}
+
+func checkKilled(t *testing.T, dir string, at int, acknowledged string) {
+	t.Helper()
+	notes := map[string]bool{}
+	known := map[Ref]bool{}
+	s := openStore(t, dir, Options{Inline: 20, Deliver: func(entries []Entry) {
+		for _, e := range entries {
+			content, secured, _ := strings.Cut(string(e.Note), "|")
+			notes[content] = true
+			known[max(e.Ref, Ref(secured))] = true
+		}
+	}})
+	defer s.Close()
+	for line := range strings.Lines(acknowledged) {
+		ref, content, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		mustRead(t, s, Ref(ref), content, fmt.Sprint("operation ", at))
+		if !notes[content] {
+			t.Errorf("killed at %d: the note of %q is not replayed", at, content)
+		}
+	}
+	orphans := 0
+	if err := s.Walk(func(ref Ref, _ int64, _ time.Time) error {
+		if !known[ref] {
+			orphans++
+		}
+		return nil
+	}); err != nil || orphans > 1 {
+		t.Errorf("killed at %d: %d blobs without a note, %v", at, orphans, err)
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, "incoming")); err != nil || len(left) > 0 {
+		t.Errorf("killed at %d: left %v, %v", at, left, err)
+	}
+	if lines := strings.Count(acknowledged, "\n"); len(notes) > lines+1 {
+		t.Errorf("killed at %d: %d notes, %d acknowledged", at, len(notes), lines)
 	}
 }

@@ -61,6 +61,17 @@ func (f *faultFS) Create(path string) (file, error) {
 	return &faultFile{faultHandle{f, inner, "file", path}, inner}, nil
 }
 
+func (f *faultFS) Append(path string) (file, error) {
+	if err := f.try("append", path); err != nil {
+		return nil, err
+	}
+	inner, err := f.disk.Append(path)
+	if err != nil {
+		return nil, err
+	}
+	return &faultFile{faultHandle{f, inner, "file", path}, inner}, nil
+}
+
 func (f *faultFS) OpenDir(path string) (handle, error) {
 	if err := f.try("opendir", path); err != nil {
 		return nil, err
@@ -70,6 +81,24 @@ func (f *faultFS) OpenDir(path string) (handle, error) {
 		return nil, err
 	}
 	return &faultHandle{f, inner, "dir", path}, nil
+}
+
+func (f *faultFS) OpenFile(path string) (handle, error) {
+	if err := f.try("openfile", path); err != nil {
+		return nil, err
+	}
+	inner, err := f.disk.OpenFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return &faultHandle{f, inner, "file", path}, nil
+}
+
+func (f *faultFS) Truncate(path string, size int64) error {
+	if err := f.try("truncate", path); err != nil {
+		return err
+	}
+	return f.disk.Truncate(path, size)
 }
 
 func (f *faultFS) Rename(from, to string) error {

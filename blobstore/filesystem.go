@@ -11,8 +11,11 @@ import (
 type fileSystem interface {
 	Mkdir(path string) error
 	Create(path string) (file, error) // exclusive, for writing
+	Append(path string) (file, error) // one that is there
 	OpenDir(path string) (handle, error)
+	OpenFile(path string) (handle, error) // to be synced
 	Rename(from, to string) error
+	Truncate(path string, size int64) error
 	Remove(path string) error // a file or an empty directory
 }
 
@@ -37,7 +40,15 @@ func (disk) Create(path string) (file, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
+func (disk) Append(path string) (file, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+}
+
 func (disk) OpenDir(path string) (handle, error) { return os.Open(path) }
+
+func (disk) OpenFile(path string) (handle, error) { return os.Open(path) }
+
+func (disk) Truncate(path string, size int64) error { return os.Truncate(path, size) }
 
 func (disk) Rename(from, to string) error { return os.Rename(from, to) }
 

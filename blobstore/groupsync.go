@@ -2,57 +2,71 @@ package blobstore
 
 import "sync"
 
-// groupSync lets callers share syncs of one directory. A sync answers for every
-// change made before it began; so whoever comes while one runs waits for the
-// next, and one next serves all who wait. No timer: alone, a caller syncs at
-// once.
-type groupSync struct {
-	sync    func() error
-	running chan struct{} // full while sync runs
+// group lets callers share a piece of work that answers for everything that
+// was asked for before it began: a sync. Whoever comes while one runs waits for
+// the next, and one next serves all who wait. No timer: alone, a caller is
+// served at once. The zero value is not ready for use.
+type group[T any] struct {
+	running chan struct{} // full while work runs
 
 	mu   sync.Mutex
-	next *syncRound // the round that has not begun, if somebody waits for it
+	next *round[T] // the round that has not begun, if somebody waits for it
+}
+
+func newGroup[T any]() *group[T] { return &group[T]{running: make(chan struct{}, 1)} }
+
+// round is one run of the work to come, and what those who wait for it ask.
+type round[T any] struct {
+	asked []T
+	done  chan struct{}
+	err   error // set before done is closed
+}
+
+// do returns when a work begun after the call, with what was asked by all who
+// share it, has ended, with its error.
+func (g *group[T]) do(work func([]T) error, asked ...T) error {
+	r, leader := g.join(asked)
+	if !leader {
+		<-r.done
+		return r.err
+	}
+	g.running <- struct{}{}
+	g.begin()
+	r.err = work(r.asked)
+	<-g.running
+	close(r.done)
+	return r.err
+}
+
+// join enters the next round; whoever opens it leads it.
+func (g *group[T]) join(asked []T) (r *round[T], leader bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if leader = g.next == nil; leader {
+		g.next = &round[T]{done: make(chan struct{})}
+	}
+	g.next.asked = append(g.next.asked, asked...)
+	return g.next, leader
+}
+
+// begin closes the round to newcomers.
+func (g *group[T]) begin() {
+	g.mu.Lock()
+	g.next = nil
+	g.mu.Unlock()
+}
+
+// groupSync lets callers share syncs of one directory.
+type groupSync struct {
+	sync  func() error
+	group *group[struct{}]
 }
 
 func newGroupSync(sync func() error) *groupSync {
-	return &groupSync{sync: sync, running: make(chan struct{}, 1)}
-}
-
-// syncRound is one sync to come and those who wait for it.
-type syncRound struct {
-	done chan struct{}
-	err  error // set before done is closed
+	return &groupSync{sync: sync, group: newGroup[struct{}]()}
 }
 
 // Sync returns when a sync begun after the call has ended, with its error.
 func (g *groupSync) Sync() error {
-	round, leader := g.join()
-	if !leader {
-		<-round.done
-		return round.err
-	}
-	g.running <- struct{}{}
-	g.begin()
-	round.err = g.sync()
-	<-g.running
-	close(round.done)
-	return round.err
-}
-
-// join enters the next round; whoever opens it leads it.
-func (g *groupSync) join() (round *syncRound, leader bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.next != nil {
-		return g.next, false
-	}
-	g.next = &syncRound{done: make(chan struct{})}
-	return g.next, true
-}
-
-// begin closes the round to newcomers.
-func (g *groupSync) begin() {
-	g.mu.Lock()
-	g.next = nil
-	g.mu.Unlock()
+	return g.group.do(func([]struct{}) error { return g.sync() })
 }

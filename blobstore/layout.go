@@ -37,7 +37,7 @@ type directory struct {
 // openLayout removes directories that became empty and goes on with the newest.
 func openLayout(fsys fileSystem, blobs string, size int, sync func(handle) error) (*layout, error) {
 	l := &layout{fs: fsys, blobs: blobs, size: size, sync: sync}
-	numbers, err := listDirectories(blobs)
+	numbers, err := listNumbered(blobs)
 	if err != nil {
 		return nil, err
 	}
@@ -54,11 +54,11 @@ func openLayout(fsys fileSystem, blobs string, size int, sync func(handle) error
 	return l, l.roll(newest)
 }
 
-// listDirectories returns the numbers of the directories, ascending.
-func listDirectories(blobs string) ([]uint32, error) {
-	entries, err := os.ReadDir(blobs)
+// listNumbered returns the numbers that are names in a directory, ascending.
+func listNumbered(dir string) ([]uint32, error) {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("list blob directories: %w", err)
+		return nil, fmt.Errorf("list blob store: %w", err)
 	}
 	var numbers []uint32
 	for _, e := range entries {

@@ -26,6 +26,8 @@ func TestPowerCutNeedsEverySync(t *testing.T) {
 		"name of blob":      func(kind, path string) bool { return strings.Contains(path, "/store/blobs/") },
 		"name of directory": func(kind, path string) bool { return strings.HasSuffix(path, "/store/blobs") },
 		"names in store":    func(kind, path string) bool { return strings.HasSuffix(path, "/store") },
+		"record":            func(kind, path string) bool { return kind == "file" && strings.Contains(path, "/journal/") },
+		"name of segment":   func(kind, path string) bool { return kind == "directory" && strings.HasSuffix(path, "/store/journal") },
 		"name of store":     func(kind, path string) bool { return kind == "directory" && strings.HasSuffix(path, "/parent") },
 	} {
 		if lost := powerCuts(t, ignore); len(lost) == 0 {
@@ -41,20 +43,22 @@ func powerCuts(t *testing.T, ignore func(kind, path string) bool) (lost []string
 	if err := fs.disk.Mkdir(parent); err != nil {
 		t.Fatal(err)
 	}
-	s := openStore(t, filepath.Join(parent, "store"), Options{DirectorySize: 3, fs: fs})
+	s := openStore(t, filepath.Join(parent, "store"), Options{DirectorySize: 3, SegmentSize: 300, fs: fs})
 	acknowledged, mu := map[Ref]string{}, sync.Mutex{}
 	for round := range 4 {
 		var wg sync.WaitGroup
 		for i := range 3 {
 			wg.Go(func() {
 				content := fmt.Sprint("blob ", round, i)
-				ref, err := put(t, s, content)
-				if err != nil {
-					t.Error(err)
+				for _, put := range []func(testing.TB, *Store, string) (Ref, error){put, publish} {
+					ref, err := put(t, s, content)
+					if err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					acknowledged[ref] = content
+					mu.Unlock()
 				}
-				mu.Lock()
-				acknowledged[ref] = content
-				mu.Unlock()
 			})
 		}
 		wg.Wait()
@@ -67,12 +71,20 @@ func afterCut(t *testing.T, fs *powerFS, parent string, acknowledged map[Ref]str
 	t.Helper()
 	left := t.TempDir()
 	fs.cut(t, parent, left)
-	s, err := Open(filepath.Join(left, "store"), Options{})
+	replayed := map[Ref]bool{}
+	s, err := Open(filepath.Join(left, "store"), Options{Deliver: func(entries []Entry) {
+		for _, e := range entries {
+			replayed[e.Ref] = true
+		}
+	}})
 	if err != nil {
 		return []string{err.Error()}
 	}
 	defer s.Close()
 	for ref, want := range acknowledged {
+		if ref.Segment() != 0 && !replayed[ref] {
+			lost = append(lost, fmt.Sprintf("%s is not replayed", ref))
+		}
 		r, err := s.Open(ref)
 		if err != nil {
 			lost = append(lost, err.Error())

@@ -66,12 +66,45 @@ func (p *powerFS) Create(path string) (file, error) {
 	return &powerFile{file: f, fs: p, path: path, inode: n}, nil
 }
 
+func (p *powerFS) Append(path string) (file, error) {
+	f, err := p.disk.Append(path)
+	if err != nil {
+		return nil, err
+	}
+	return &powerFile{file: f, fs: p, path: path, inode: p.find(path)}, nil
+}
+
 func (p *powerFS) OpenDir(path string) (handle, error) {
 	d, err := p.disk.OpenDir(path)
 	if err != nil {
 		return nil, err
 	}
 	return &powerDir{handle: d, fs: p, path: path}, nil
+}
+
+func (p *powerFS) OpenFile(path string) (handle, error) {
+	h, err := p.disk.OpenFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return &powerHandle{handle: h, fs: p, path: path, inode: p.find(path)}, nil
+}
+
+// find returns the inode of a file that was made before, by another process.
+func (p *powerFS) find(path string) *inode {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.live[filepath.Dir(path)][filepath.Base(path)]
+}
+
+func (p *powerFS) Truncate(path string, size int64) error {
+	err := p.disk.Truncate(path, size)
+	if n := p.find(path); err == nil && n != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		n.bytes = n.bytes[:size]
+	}
+	return err
 }
 
 func (p *powerFS) Rename(from, to string) error {
@@ -121,19 +154,38 @@ type powerFile struct {
 	inode *inode
 }
 
+// powerHandle is a file that is only synced.
+type powerHandle struct {
+	handle
+	fs    *powerFS
+	path  string
+	inode *inode
+}
+
+func (h *powerHandle) Sync() error {
+	h.fs.syncFile(h.path, h.inode)
+	return nil
+}
+
 func (f *powerFile) Write(b []byte) (int, error) {
 	n, err := f.file.Write(b)
+	f.fs.mu.Lock()
 	f.inode.bytes = append(f.inode.bytes, b[:n]...)
+	f.fs.mu.Unlock()
 	return n, err
 }
 
 func (f *powerFile) Sync() error {
-	f.fs.mu.Lock()
-	defer f.fs.mu.Unlock()
-	if !f.fs.ignore("file", f.path) {
-		f.inode.synced = append([]byte(nil), f.inode.bytes...)
-	}
+	f.fs.syncFile(f.path, f.inode)
 	return nil
+}
+
+func (p *powerFS) syncFile(path string, n *inode) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.ignore("file", path) {
+		n.synced = append([]byte(nil), n.bytes...)
+	}
 }
 
 type powerDir struct {

@@ -1,22 +1,32 @@
 package blobstore
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 )
 
 // Reader reads one blob. It goes on reading the same bytes when the blob is
-// removed or the store closed meanwhile. ReadAt may be called by many
-// goroutines at once, Read and Seek by one. The caller closes it.
+// removed or the store closed meanwhile. Bytes that are not those that were
+// written are never returned: Read and ReadAt answer ErrDamaged. ReadAt and
+// Verify may be called by many goroutines at once, Read and Seek by one. The
+// caller closes it.
 type Reader struct {
-	file    *os.File
 	size    int64
 	modTime time.Time
+	small   *bytes.Reader // nil when the blob is a file
+	record  *[]byte       // what small reads from, if it was short enough
+	file    *os.File
+
+	offset int64   // of the next Read
+	block  *[]byte // the verified block Read is in
+	number int64   // of that block
 }
 
 var (
@@ -24,9 +34,12 @@ var (
 	_ io.ReaderAt       = (*Reader)(nil)
 )
 
-// Open opens a blob. It answers ErrNotFound, or ErrBadRef for a Ref that never
-// was one.
+// Open opens a blob. It answers ErrNotFound, ErrBadRef for a Ref that never
+// was one, or ErrDamaged for a small blob that is not what was written.
 func (s *Store) Open(ref Ref) (*Reader, error) {
+	if at, ok := ref.position(); ok {
+		return s.openSmall(ref, at)
+	}
 	path, err := ref.path(s.blobs)
 	if err != nil {
 		return nil, fmt.Errorf("open blob: %w", err)
@@ -38,35 +51,170 @@ func (s *Store) Open(ref Ref) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open blob: %w", err)
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a regular file")
-	}
+	r, err := newFileReader(f)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open blob %s: %w", ref, err), f.Close())
 	}
-	return &Reader{file: f, size: info.Size(), modTime: info.ModTime()}, nil
+	return r, nil
+}
+
+func newFileReader(f *os.File) (*Reader, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	if err := checkFooter(f, info.Size()); err != nil {
+		return nil, err
+	}
+	return &Reader{file: f, size: contentSize(info.Size()), modTime: info.ModTime(), number: -1}, nil
+}
+
+// openSmall reads a blob of the journal, whole.
+func (s *Store) openSmall(ref Ref, at Position) (*Reader, error) {
+	f, err := s.journal.reads.acquire(at.Segment())
+	if err != nil {
+		return nil, fmt.Errorf("open blob %s: %w", ref, err)
+	}
+	defer s.journal.reads.release(f)
+	buf := records.Get().(*[]byte)
+	h, _, blob, err := readRecord(f, at, *buf)
+	if err == nil && h.flags&flagBlob == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		records.Put(buf)
+		return nil, fmt.Errorf("open blob %s: %w", ref, err)
+	}
+	return &Reader{size: h.blobLen, small: bytes.NewReader(blob), record: buf}, nil
 }
 
 // Size returns the blob's size in bytes.
 func (r *Reader) Size() int64 { return r.size }
 
-// ModTime returns when the blob was written.
+// ModTime returns when a blob that is a file was written.
 func (r *Reader) ModTime() time.Time { return r.modTime }
 
+// records holds the first reads of records.
+var records = sync.Pool{New: func() any { b := make([]byte, firstRead); return &b }}
+
+// blocks holds blocks that are read to be verified.
+var blocks = sync.Pool{New: func() any { b := make([]byte, blockSize); return &b }}
+
 // Read implements io.Reader.
-func (r *Reader) Read(p []byte) (int, error) { return r.file.Read(p) }
+func (r *Reader) Read(p []byte) (int, error) {
+	if r.small != nil {
+		return r.small.Read(p)
+	}
+	if r.offset >= r.size {
+		return 0, io.EOF
+	}
+	if number := r.offset / blockSize; number != r.number {
+		if r.block == nil {
+			r.block = blocks.Get().(*[]byte)
+		}
+		r.number = -1
+		if err := r.readBlock(number, *r.block); err != nil {
+			return 0, err
+		}
+		r.number = number
+	}
+	start := r.number * blockSize
+	n := copy(p, (*r.block)[r.offset-start:min(blockSize, r.size-start)])
+	r.offset += int64(n)
+	return n, nil
+}
+
+// readBlock reads a block into buf, of blockSize, and verifies it.
+func (r *Reader) readBlock(number int64, buf []byte) error {
+	buf = buf[:min(blockSize, r.size-number*blockSize)]
+	if _, err := r.file.ReadAt(buf, number*blockSize); err != nil {
+		if err == io.EOF {
+			err = ErrDamaged
+		}
+		return fmt.Errorf("read blob: %w", err)
+	}
+	return verifyBlock(r.file, r.size, number, buf)
+}
 
 // ReadAt implements io.ReaderAt.
-func (r *Reader) ReadAt(p []byte, off int64) (int, error) { return r.file.ReadAt(p, off) }
+func (r *Reader) ReadAt(p []byte, off int64) (n int, err error) {
+	if r.small != nil {
+		return r.small.ReadAt(p, off)
+	}
+	if off < 0 {
+		return 0, errors.New("read blob: negative offset")
+	}
+	err = r.eachBlock(off, int64(len(p)), func(number int64, block []byte) {
+		n += copy(p[n:], block[max(0, off-number*blockSize):])
+	})
+	if err == nil && n < len(p) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Verify returns ErrDamaged when any of the n bytes from off on is not what
+// was written.
+func (r *Reader) Verify(off, n int64) error {
+	if r.small != nil {
+		return nil // it was, when it was opened
+	}
+	return r.eachBlock(off, n, func(int64, []byte) {})
+}
+
+// eachBlock calls fn with the verified blocks that hold the n bytes from off.
+func (r *Reader) eachBlock(off, n int64, fn func(number int64, block []byte)) error {
+	buf := blocks.Get().(*[]byte)
+	defer blocks.Put(buf)
+	for number := off / blockSize; number*blockSize < min(off+n, r.size); number++ {
+		if err := r.readBlock(number, *buf); err != nil {
+			return err
+		}
+		fn(number, (*buf)[:min(blockSize, r.size-number*blockSize)])
+	}
+	return nil
+}
 
 // Seek implements io.Seeker.
-func (r *Reader) Seek(offset int64, whence int) (int64, error) { return r.file.Seek(offset, whence) }
+func (r *Reader) Seek(offset int64, whence int) (int64, error) {
+	if r.small != nil {
+		return r.small.Seek(offset, whence)
+	}
+	switch whence {
+	case io.SeekCurrent:
+		offset += r.offset
+	case io.SeekEnd:
+		offset += r.size
+	}
+	if offset < 0 {
+		return 0, errors.New("seek in blob: negative position")
+	}
+	r.offset = offset
+	return offset, nil
+}
 
-// Content returns what to hand to http.ServeContent: the same bytes and
-// position as the Reader, as an *os.File where the blob is a file, which lets
-// the kernel send it (sendfile). It ends with the Reader; do not close it.
-func (r *Reader) Content() io.ReadSeeker { return r.file }
+// File returns the file that begins with the blob's bytes, nil for a small
+// blob: with it the kernel can send them (sendfile). It verifies nothing and
+// has bytes behind the blob's, so Verify each stretch, within Size, before it
+// is sent. It ends with the Reader.
+func (r *Reader) File() *os.File { return r.file }
 
-// Close ends the Reader and its Content.
-func (r *Reader) Close() error { return r.file.Close() }
+// Close ends the Reader and its File.
+func (r *Reader) Close() error {
+	if r.block != nil {
+		blocks.Put(r.block)
+		r.block, r.number = nil, -1
+	}
+	if r.small != nil {
+		r.small.Reset(nil) // what it read from is somebody else's now
+		if r.record != nil {
+			records.Put(r.record)
+			r.record = nil
+		}
+		return nil
+	}
+	return r.file.Close()
+}

@@ -21,6 +21,7 @@ var ErrBadRef = errors.New("malformed blob reference")
 
 var (
 	refForm       = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{32}$`)
+	journalForm   = regexp.MustCompile(`^j[0-9a-f]{8}-[0-9a-f]{8}$`)
 	directoryForm = regexp.MustCompile(`^[0-9a-f]{8}$`)
 	idForm        = regexp.MustCompile(`^[0-9a-f]{32}$`)
 )
@@ -34,6 +35,28 @@ func newID() string {
 
 func makeRef(directory uint32, id string) Ref {
 	return Ref(directoryName(directory) + "-" + id)
+}
+
+// journalRef names the blob of the record at position.
+func journalRef(at Position) Ref {
+	return Ref(fmt.Sprintf("j%08x-%08x", at.Segment(), at.offset()))
+}
+
+// position returns where in the journal the blob lies, and whether it does.
+func (r Ref) position() (Position, bool) {
+	if !journalForm.MatchString(string(r)) {
+		return 0, false
+	}
+	segment, _ := strconv.ParseUint(string(r[1:9]), 16, 32)
+	offset, _ := strconv.ParseUint(string(r[10:]), 16, 32)
+	return positionOf(uint32(segment), int64(offset)), true
+}
+
+// Segment returns the number of the journal's segment the blob lies in, 0 when
+// it is a file of its own.
+func (r Ref) Segment() uint32 {
+	at, _ := r.position()
+	return at.Segment()
 }
 
 func directoryName(n uint32) string { return fmt.Sprintf("%08x", n) }

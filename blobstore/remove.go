@@ -11,6 +11,9 @@ import (
 // goes on past one it cannot remove and returns all errors. The space comes
 // back when the last Reader closes.
 //
+// The space of a blob in the journal comes back when its segment is dropped:
+// removing one does nothing.
+//
 // A removal is not synced: after a power cut a removed blob may be there
 // again, which Walk shows.
 func (s *Store) Remove(refs ...Ref) error {
@@ -26,6 +29,9 @@ func (s *Store) Remove(refs ...Ref) error {
 }
 
 func (s *Store) remove(ref Ref) error {
+	if _, small := ref.position(); small {
+		return nil
+	}
 	path, err := ref.path(s.blobs)
 	if err != nil {
 		return fmt.Errorf("remove blob: %w", err)

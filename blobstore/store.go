@@ -18,6 +18,8 @@ var (
 	// ErrReadOnly means that a sync failed earlier. Reading and removing go on;
 	// nothing new is accepted until the store is opened again. Do not retry.
 	ErrReadOnly = errors.New("blob store is read-only")
+	// ErrDamaged means that bytes on the disk are not those that were written.
+	ErrDamaged = errors.New("damaged on the disk")
 	// ErrClosed means that the store was closed.
 	ErrClosed = errors.New("blob store is closed")
 )
@@ -26,6 +28,19 @@ var (
 type Options struct {
 	// DirectorySize is how many blobs go to one directory; 0 means 4096.
 	DirectorySize int
+	// Inline is the size of the largest blob that Publish puts into the journal,
+	// in bytes; 0 means 64 KiB.
+	Inline int
+	// SegmentSize is about how large a segment of the journal grows, in bytes;
+	// 0 means 64 MiB.
+	SegmentSize int64
+	// Deliver is called with what the journal has made durable, in its order,
+	// one call at a time, before the calls that asked for it return. It must not
+	// call the store. nil means that nothing is published.
+	Deliver func([]Entry)
+	// After is the position of the last entry the caller has made durable by
+	// itself: Open delivers what follows it.
+	After Position
 
 	fs fileSystem // nil means disk
 }
@@ -36,8 +51,11 @@ type Store struct {
 	fs       fileSystem
 	incoming string
 	blobs    string
+	parts    string
+	inline   int
 	root     *os.File // holds the lock
 	layout   *layout
+	journal  *journal
 
 	life   sync.RWMutex // read-held while something changes the disk; Close waits
 	closed bool         // guarded by life
@@ -50,20 +68,35 @@ type Store struct {
 // behind. A directory with other content, a store of a newer format and a store
 // open elsewhere are refused and left as they are. The caller closes the Store.
 func Open(dir string, opts Options) (*Store, error) {
-	s := &Store{fs: opts.fs, incoming: filepath.Join(dir, "incoming"), blobs: filepath.Join(dir, "blobs")}
+	s := &Store{fs: opts.fs, incoming: filepath.Join(dir, "incoming"), blobs: filepath.Join(dir, "blobs"), parts: filepath.Join(dir, "parts")}
 	if s.fs == nil {
 		s.fs = disk{}
 	}
-	if opts.DirectorySize <= 0 {
-		opts.DirectorySize = 4096
-	}
-	if err := s.open(dir, opts.DirectorySize); err != nil {
+	opts = opts.orDefaults()
+	s.inline = opts.Inline
+	if err := s.open(dir, opts); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-func (s *Store) open(dir string, directorySize int) (err error) {
+func (o Options) orDefaults() Options {
+	if o.DirectorySize <= 0 {
+		o.DirectorySize = 4096
+	}
+	if o.Inline <= 0 {
+		o.Inline = 64 << 10
+	}
+	if o.SegmentSize <= 0 {
+		o.SegmentSize = 64 << 20
+	}
+	if o.Deliver == nil {
+		o.Deliver = func([]Entry) {}
+	}
+	return o
+}
+
+func (s *Store) open(dir string, opts Options) (err error) {
 	if err := ensureDir(s.fs, dir); err != nil {
 		return err
 	}
@@ -73,7 +106,10 @@ func (s *Store) open(dir string, directorySize int) (err error) {
 	if err := s.prepare(dir); err != nil {
 		return err
 	}
-	s.layout, err = openLayout(s.fs, s.blobs, directorySize, s.syncNames)
+	if s.layout, err = openLayout(s.fs, s.blobs, opts.DirectorySize, s.syncNames); err != nil {
+		return err
+	}
+	s.journal, err = s.openJournal(filepath.Join(dir, "journal"), opts)
 	return err
 }
 
@@ -91,7 +127,7 @@ func (s *Store) prepare(dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, path := range []string{s.incoming, s.blobs} {
+	for _, path := range []string{s.incoming, s.blobs, s.parts, filepath.Join(dir, "journal")} {
 		if err := ensureDir(s.fs, path); err != nil {
 			return err
 		}
@@ -126,10 +162,14 @@ func (s *Store) Close() error {
 	if s.layout != nil {
 		s.layout.Close()
 	}
-	if s.root == nil {
-		return nil
+	var err error
+	if s.journal != nil {
+		err = s.journal.Close()
 	}
-	return s.root.Close()
+	if s.root == nil {
+		return err
+	}
+	return errors.Join(err, s.root.Close())
 }
 
 // enter begins a change of the disk, which Close then waits for; leave by
@@ -160,6 +200,20 @@ func (s *Store) syncNames(h handle) error {
 	}
 	if err := h.Sync(); err != nil {
 		return s.fail(fmt.Errorf("sync blob directory: %w", err))
+	}
+	return nil
+}
+
+// syncJournal syncs what belongs to the journal, in the same way. A full disk
+// concerns only what was written last, and the segment that is given up for it.
+func (s *Store) syncJournal(h handle) error {
+	if err := s.writable(); err != nil {
+		return err
+	}
+	if err := h.Sync(); err != nil && isFull(err) {
+		return err
+	} else if err != nil {
+		return s.fail(fmt.Errorf("sync journal: %w", err))
 	}
 	return nil
 }

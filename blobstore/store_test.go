@@ -34,6 +34,19 @@ func put(t testing.TB, s *Store, content string) (Ref, error) {
 	return ref, err
 }
 
+// publish publishes one blob, whose note is its content.
+func publish(t testing.TB, s *Store, content string) (Ref, error) {
+	t.Helper()
+	w, err := s.Create(t.Context())
+	if err != nil {
+		return "", err
+	}
+	if _, err := w.Write([]byte(content)); err != nil {
+		return "", err
+	}
+	return w.Publish([]byte(content), nil)
+}
+
 // filesUnder lists the regular files of the store, relative to dir.
 func filesUnder(t testing.TB, dir string) (names []string) {
 	t.Helper()
@@ -108,7 +121,7 @@ func TestRollingDirectories(t *testing.T) {
 		}
 		s.Close()
 	}
-	numbers, err := listDirectories(filepath.Join(dir, "blobs"))
+	numbers, err := listNumbered(filepath.Join(dir, "blobs"))
 	if err != nil || len(numbers) != 4 {
 		t.Errorf("14 blobs, 4 to a directory, lie in directories %v, %v", numbers, err)
 	}
@@ -118,7 +131,7 @@ func TestRollingDirectories(t *testing.T) {
 	}
 	s.Close()
 	openStore(t, dir, Options{DirectorySize: 4})
-	if numbers, _ = listDirectories(filepath.Join(dir, "blobs")); len(numbers) != 1 || numbers[0] != 4 {
+	if numbers, _ = listNumbered(filepath.Join(dir, "blobs")); len(numbers) != 1 || numbers[0] != 4 {
 		t.Errorf("of the empty directories %v are left, want the newest", numbers)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // walkBatch is how many names Walk reads at a time.
 const walkBatch = 512
 
-// Walk calls fn for every committed blob, in no order, until fn fails, and
+// Walk calls fn for every committed blob that is a file, in no order, until fn fails, and
 // returns that error as it is. Size is in bytes; modTime is when the blob was
 // written. Blobs committed or removed meanwhile may be seen or not; fn may
 // remove blobs.
@@ -21,7 +21,7 @@ const walkBatch = 512
 // At start, before anything new is created, what Walk shows and no row names
 // may be removed.
 func (s *Store) Walk(fn func(ref Ref, size int64, modTime time.Time) error) error {
-	numbers, err := listDirectories(s.blobs)
+	numbers, err := listNumbered(s.blobs)
 	if err != nil {
 		return err
 	}
@@ -67,5 +67,5 @@ func visit(n uint32, e fs.DirEntry, fn func(Ref, int64, time.Time) error) error 
 	if err != nil {
 		return fmt.Errorf("list blobs: %w", err)
 	}
-	return fn(makeRef(n, e.Name()), info.Size(), info.ModTime())
+	return fn(makeRef(n, e.Name()), contentSize(info.Size()), info.ModTime())
 }

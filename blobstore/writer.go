@@ -9,22 +9,30 @@ import (
 	"syscall"
 )
 
-// Writer writes one blob. It belongs to one goroutine. Exactly one of Commit
-// and Abort ends it; deferring Abort right after Create is the usual way.
+// Writer writes one blob. It belongs to one goroutine. Exactly one of Commit,
+// Publish and Abort ends it; deferring Abort right after Create is the usual
+// way.
 type Writer struct {
 	ctx   context.Context
 	store *Store
 	id    string
-	file  file
+	temp  string // the file's path until it is published
+	small []byte // the bytes, as long as there is no file
+	large bool   // there is a file
+	file  file   // nil while there is none, and once it is closed
+	sums  blockSums
 	size  int64
 	crc   uint32
-	err   error // what ended it; errEnded after Commit or Abort
+	// secured is the Ref of the file once its bytes and name are durable.
+	secured Ref
+	err     error // what ended it; errEnded after Commit, Publish or Abort
 }
 
 var errEnded = errors.New("blob writer has ended")
 
-// Create begins a blob, of which nothing can be seen until Commit. When ctx
-// ends, Write and Commit fail with its cause. The caller ends the Writer.
+// Create begins a blob, of which nothing can be seen until Commit or Publish.
+// When ctx ends, these and Write fail with its cause. The caller ends the
+// Writer.
 func (s *Store) Create(ctx context.Context) (*Writer, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, fmt.Errorf("create blob: %w", err)
@@ -33,16 +41,9 @@ func (s *Store) Create(ctx context.Context) (*Writer, error) {
 	if err := s.writable(); err != nil {
 		return nil, err
 	}
-	w := &Writer{ctx: ctx, store: s, id: newID()}
-	f, err := s.fs.Create(w.path())
-	if err != nil {
-		return nil, fmt.Errorf("create blob: %w", err)
-	}
-	w.file = f
-	return w, nil
+	id := newID()
+	return &Writer{ctx: ctx, store: s, id: id, temp: filepath.Join(s.incoming, id)}, nil
 }
-
-func (w *Writer) path() string { return filepath.Join(w.store.incoming, w.id) }
 
 // Write implements io.Writer. After an error (the disk is full, say) the blob
 // is gone and its space is free again; other blobs are not concerned.
@@ -53,7 +54,10 @@ func (w *Writer) Write(p []byte) (int, error) {
 	if err := context.Cause(w.ctx); err != nil {
 		return 0, w.abandon(fmt.Errorf("write blob: %w", err))
 	}
-	n, err := w.file.Write(p)
+	if w.secured != "" {
+		return 0, errEnded
+	}
+	n, err := w.write(p)
 	w.size += int64(n)
 	w.crc = crc32.Update(w.crc, castagnoli, p[:n])
 	if err != nil {
@@ -62,22 +66,54 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// write keeps the blob in memory as long as it is small.
+func (w *Writer) write(p []byte) (int, error) {
+	if !w.large && len(w.small)+len(p) <= w.store.inline {
+		w.small = append(w.small, p...)
+		return len(p), nil
+	}
+	if err := w.spill(); err != nil {
+		return 0, err
+	}
+	n, err := w.file.Write(p)
+	w.sums.write(p[:n])
+	return n, err
+}
+
+// spill turns the blob into a file.
+func (w *Writer) spill() (err error) {
+	if w.large {
+		return nil
+	}
+	if w.file, err = w.store.fs.Create(w.temp); err != nil {
+		return err
+	}
+	w.large = true
+	w.sums.write(w.small)
+	_, err = w.file.Write(w.small)
+	w.small = nil
+	return err
+}
+
 // CRC32C returns the CRC-32C (Castagnoli) of the bytes written so far.
 func (w *Writer) CRC32C() uint32 { return w.crc }
 
 // Size returns how many bytes were written so far.
 func (w *Writer) Size() int64 { return w.size }
 
-// Commit makes the blob durable, bytes and name, and then returns its Ref and
-// its size in bytes. After an error there is no blob; it may not be called
-// again.
+// Commit makes the blob a file, durable with its name, and then returns its
+// Ref and its size in bytes. After an error there is no blob; it may not be
+// called again.
 func (w *Writer) Commit() (Ref, int64, error) {
 	if w.err != nil {
 		return "", 0, w.err
 	}
-	ref, err := w.commit()
+	if err := w.spill(); err != nil {
+		return "", 0, w.abandon(fmt.Errorf("write blob: %w", err))
+	}
+	ref, err := w.Secure()
 	if err != nil {
-		return "", 0, w.abandon(err)
+		return "", 0, err
 	}
 	w.err = errEnded
 	return ref, w.size, nil
@@ -94,11 +130,14 @@ func (w *Writer) commit() (Ref, error) {
 	if err := w.syncBytes(); err != nil {
 		return "", err
 	}
-	return w.store.publish(w.path(), w.id)
+	return w.store.publish(w.temp, w.id)
 }
 
-// syncBytes syncs and closes the file.
+// syncBytes adds the checksums to the file, and syncs and closes it.
 func (w *Writer) syncBytes() error {
+	if _, err := w.file.Write(w.sums.trailer(w.size)); err != nil {
+		return fmt.Errorf("write blob: %w", err)
+	}
 	if err := w.file.Sync(); err != nil {
 		err = fmt.Errorf("sync blob: %w", err)
 		if isFull(err) { // only this file's blocks had no place
@@ -147,14 +186,21 @@ func (w *Writer) abandon(err error) error {
 	return errors.Join(err, w.discard())
 }
 
-// discard closes and removes the unpublished file.
+// discard closes and removes the file, if there is one.
 func (w *Writer) discard() error {
+	w.small = nil
+	if w.secured != "" {
+		return w.store.Remove(w.secured)
+	}
+	if !w.large {
+		return nil
+	}
 	var closeErr error
 	if w.file != nil {
 		closeErr = w.file.Close()
 		w.file = nil
 	}
-	err := w.store.fs.Remove(w.path())
+	err := w.store.fs.Remove(w.temp)
 	if errors.Is(err, syscall.ENOENT) { // it was renamed
 		err = nil
 	}

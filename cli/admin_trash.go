@@ -27,7 +27,18 @@ func newAdminTrash() *cobra.Command {
 		func(w io.Writer, removed operator.Removed) {
 			fmt.Fprintf(w, "%d databases removed\n", removed.Databases)
 		})
-	return group("trash", "Deleted databases", l.inOrganization(list), r.inOrganization(restore), e.inOrganization(empty))
+	objects, o := newAdminCommand("objects", "Show the deleted objects", model.ActionTrashObjectList, cobra.NoArgs, nothing,
+		func(w io.Writer, deleted []operator.TrashedObject) {
+			table(w, "ID\tBUCKET\tKEY\tDELETED", func(w io.Writer) {
+				for _, object := range deleted {
+					fmt.Fprintf(w, "%s\t%s\t%q\t%s\n", object.ID, object.Bucket, object.Key, when(object.DeletedAt))
+				}
+			})
+		})
+	restoreObject, ro := newAdminCommand("restore-object ID", "Bring a deleted object back", model.ActionTrashObjectRestore, cobra.ExactArgs(1), target,
+		func(w io.Writer, object operator.TrashedObject) { fmt.Fprintf(w, "%q is back\n", object.Key) })
+	return group("trash", "Deleted databases and objects", l.inOrganization(list), r.inOrganization(restore), e.inOrganization(empty),
+		o.inOrganization(objects), ro.inOrganization(restoreObject))
 }
 
 func when(at *time.Time) string {

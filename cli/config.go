@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -22,6 +23,8 @@ type config struct {
 	ConfigFile        string
 	DataDir           string
 	Listen            string
+	ObjectsListen     string
+	ObjectsURL        string
 	InsecureHTTP      bool
 	TLS               bool
 	TLSCert, TLSKey   string
@@ -43,6 +46,8 @@ type config struct {
 	NoExports         bool
 	AuditKeep         uint64
 
+	ObjectTrashRetention time.Duration
+
 	firstPort, lastPort int
 }
 
@@ -62,6 +67,8 @@ func (c *config) registerCommon(flags *pflag.FlagSet) {
 func (c *config) registerServe(flags *pflag.FlagSet) {
 	c.registerCommon(flags)
 	flags.StringVar(&c.Listen, "listen", defaultListen, "address of the API and console")
+	flags.StringVar(&c.ObjectsListen, "objects-listen", "", "address of its own for downloads of objects, so that what people uploaded has another origin than the console")
+	flags.StringVar(&c.ObjectsURL, "objects-url", "", "base URL by which clients reach the downloads (default: the address they are served on)")
 	flags.BoolVar(&c.InsecureHTTP, "insecure-http", false, "allow plain HTTP beyond this machine, where a TLS proxy stands in front")
 	flags.BoolVar(&c.TLS, "tls", false, "serve HTTPS with a certificate from the appliance's own authority")
 	flags.StringVar(&c.TLSCert, "tls-cert", "", "serve HTTPS with this certificate (PEM file)")
@@ -77,6 +84,7 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.IntVar(&c.Spares, "spares", 2, "prepared data directories kept ready for new databases")
 	flags.Int64Var(&c.MaxObjectSize, "max-object-size", 50<<30, "size of the largest object, in bytes")
 	flags.DurationVar(&c.TrashRetention, "trash-retention", 7*24*time.Hour, "how long a deleted database can be brought back; 0 deletes at once")
+	flags.DurationVar(&c.ObjectTrashRetention, "object-trash-retention", 0, "how long a deleted object can be brought back; 0 deletes at once")
 	flags.DurationVar(&c.ReplacedRetention, "replaced-retention", 72*time.Hour, "how long the data that a restore replaced is kept")
 	flags.DurationVar(&c.BackupInterval, "backup-interval", 24*time.Hour, "time between scheduled backups of a database; 0 makes none")
 	flags.DurationVar(&c.BackupRetention, "backup-retention", 7*24*time.Hour, "how long backups are kept; 0 keeps them for ever")
@@ -166,13 +174,11 @@ func (c *config) validate() (err error) {
 	if c.Listen == "" { // a command that does not serve
 		return nil
 	}
-	host, _, err := net.SplitHostPort(c.Listen)
-	if err != nil {
-		return fmt.Errorf("listen: %q is not host:port", c.Listen)
+	if err := c.validateAddress("listen", c.Listen); err != nil {
+		return err
 	}
-	if !isLoopback(host) && !c.InsecureHTTP && !c.https() {
-		return fmt.Errorf("listen: %s can be reached from other machines, and keys would cross the network in the clear; "+
-			"say --tls or --tls-cert, or put a TLS proxy in front and say --insecure-http", c.Listen)
+	if err := c.validateObjects(); err != nil {
+		return err
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") || c.TLS && c.TLSCert != "" {
 		return errors.New("tls: say either --tls, or --tls-cert together with --tls-key")
@@ -190,8 +196,8 @@ func (c *config) validate() (err error) {
 		return errors.New("spares: must be from 0 to 64")
 	case c.MaxObjectSize <= 0:
 		return errors.New("max-object-size: must be more than 0")
-	case c.TrashRetention < 0 || c.ReplacedRetention < 0:
-		return errors.New("trash-retention and replaced-retention: must not be negative")
+	case c.TrashRetention < 0 || c.ReplacedRetention < 0 || c.ObjectTrashRetention < 0:
+		return errors.New("trash-retention, object-trash-retention and replaced-retention: must not be negative")
 	case c.BackupInterval < 0 || c.BackupRetention < 0:
 		return errors.New("backup-interval and backup-retention: must not be negative")
 	case c.BackupInterval > 0 && c.BackupInterval < time.Minute:
@@ -200,6 +206,33 @@ func (c *config) validate() (err error) {
 		return errors.New("postgres-bin: must be an absolute path")
 	}
 	return nil
+}
+
+// validateAddress refuses an address at which secrets would cross the network
+// in the clear.
+func (c *config) validateAddress(name, address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("%s: %q is not host:port", name, address)
+	}
+	if !isLoopback(host) && !c.InsecureHTTP && !c.https() {
+		return fmt.Errorf("%s: %s can be reached from other machines, and keys would cross the network in the clear; "+
+			"say --tls or --tls-cert, or put a TLS proxy in front and say --insecure-http", name, address)
+	}
+	return nil
+}
+
+func (c *config) validateObjects() error {
+	if c.ObjectsURL != "" {
+		base, err := url.Parse(c.ObjectsURL)
+		if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.Path != "" {
+			return fmt.Errorf("objects-url: %q is not like https://files.example.com, without a path", c.ObjectsURL)
+		}
+	}
+	if c.ObjectsListen == "" {
+		return nil
+	}
+	return c.validateAddress("objects-listen", c.ObjectsListen)
 }
 
 // https reports whether the API is served over TLS.

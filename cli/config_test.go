@@ -128,3 +128,20 @@ func TestParseLife(t *testing.T) {
 		}
 	}
 }
+
+func TestObjectsConfig(t *testing.T) {
+	for name, args := range map[string][]string{
+		"no port":             {"--objects-listen", "127.0.0.1"},
+		"beyond this machine": {"--objects-listen", "0.0.0.0:8433"},
+		"no scheme":           {"--objects-url", "files.example.com"},
+		"a path":              {"--objects-url", "https://files.example.com/x"},
+		"negative":            {"--object-trash-retention", "-1h"},
+	} {
+		if _, err := loadConfig(t, args...); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+	if _, err := loadConfig(t, "--objects-listen", "127.0.0.1:0", "--objects-url", "https://files.example.com", "--object-trash-retention", "24h"); err != nil {
+		t.Error(err)
+	}
+}

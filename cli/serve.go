@@ -2,12 +2,10 @@ package cli
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -55,11 +53,11 @@ func serve(ctx context.Context, c config, stdout, stderr io.Writer) (err error) 
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", c.Listen)
+	sockets, err := listen(c)
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w; --listen names another address", c.Listen, err)
+		return err
 	}
-	defer listener.Close()
+	defer sockets.close()
 	if err := giveUpRoot(c.DataDir, c.User, true); err != nil {
 		return err
 	}
@@ -78,7 +76,7 @@ func serve(ctx context.Context, c config, stdout, stderr io.Writer) (err error) 
 		defer cancel()
 		err = errors.Join(err, eng.Close(closing))
 	}()
-	return run(ctx, c, eng, listener, log, stdout)
+	return run(ctx, c, eng, sockets, log, stdout)
 }
 
 // forgetLibpqEnvironment removes the variables by which libpq and pgx are told
@@ -97,7 +95,7 @@ func forgetLibpqEnvironment() error {
 }
 
 // run starts what was opened, says where it is, and serves.
-func run(ctx context.Context, c config, eng *engine.Engine, listener net.Listener, log *slog.Logger, stdout io.Writer) error {
+func run(ctx context.Context, c config, eng *engine.Engine, sockets sockets, log *slog.Logger, stdout io.Writer) error {
 	first, err := eng.Initialize(!c.NoFirstKey)
 	if err != nil {
 		return fmt.Errorf("make the first organization: %w", err)
@@ -105,13 +103,13 @@ func run(ctx context.Context, c config, eng *engine.Engine, listener net.Listene
 	if err := eng.Start(ctx); err != nil {
 		return err
 	}
-	listener, err = withTLS(c, eng, listener)
-	if err != nil {
+	if err := sockets.withTLS(c, eng); err != nil {
 		return err
 	}
-	base := c.baseURL(listener.Addr())
+	base := c.baseURL(c.Listen, sockets.main.Addr())
 	srv, err := server.New(eng, server.Options{
 		BaseURL:        base,
+		ObjectsURL:     sockets.objectsURL(c),
 		OperatorSocket: server.OperatorSocket(eng.SocketDir()),
 		Log:            log,
 	})
@@ -125,7 +123,7 @@ func run(ctx context.Context, c config, eng *engine.Engine, listener net.Listene
 	announce(stdout, eng, c.DataDir, base, setup, first)
 	defer context.AfterFunc(ctx, func() { tellServiceManager(log, daemon.SdNotifyStopping) })()
 	tellServiceManager(log, daemon.SdNotifyReady)
-	return srv.Serve(ctx, listener)
+	return srv.Serve(ctx, sockets.main, sockets.objects)
 }
 
 // tellServiceManager tells systemd, or who else speaks sd_notify(3), how far
@@ -185,50 +183,11 @@ func (c config) engine() engine.Config {
 		Allowlist:      []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
 		Rates:          engine.DefaultRates(),
 		MaxObjectBytes: c.MaxObjectSize,
-		TrashRetention: c.TrashRetention, ReplacedRetention: c.ReplacedRetention,
+		TrashRetention: c.TrashRetention, ObjectTrashRetention: c.ObjectTrashRetention, ReplacedRetention: c.ReplacedRetention,
 		BackupInterval: c.BackupInterval, BackupRetention: c.BackupRetention, Exports: !c.NoExports,
 		AuditKeep: c.AuditKeep,
 		Version:   version(),
 	}
-}
-
-// withTLS puts TLS over the listener when that was asked for.
-func withTLS(c config, eng *engine.Engine, listener net.Listener) (net.Listener, error) {
-	if !c.https() {
-		return listener, nil
-	}
-	certFile, keyFile := c.TLSCert, c.TLSKey
-	if c.TLS {
-		var err error
-		if certFile, keyFile, err = eng.APICertificate(); err != nil {
-			return nil, err
-		}
-	}
-	certificate, err := server.LoadCertificate(certFile, keyFile)
-	if err != nil {
-		return nil, err
-	}
-	return tls.NewListener(listener, certificate.Config()), nil
-}
-
-// baseURL is how clients reach the listener: by the name they were told, or
-// by the address listened on.
-func (c config) baseURL(address net.Addr) string {
-	scheme := "http"
-	if c.https() {
-		scheme = "https"
-	}
-	host, port, err := net.SplitHostPort(address.String())
-	if err != nil {
-		return scheme + "://" + c.Listen
-	}
-	if asked, _, err := net.SplitHostPort(c.Listen); err == nil && asked != "" {
-		host = asked
-	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		host = c.PublicHost
-	}
-	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
 // openEngine opens the data directory; what keeps it from opening is told in

@@ -17,10 +17,12 @@ const discardBatch = 1000
 func (e *Engine) removeDiscarded() error {
 	for {
 		var refs []string
-		if err := e.meta.View(func(tx *meta.Tx) error {
+		var more bool
+		if err := e.meta.Peek(func(tx *meta.Tx) error {
 			refs = tx.DiscardedBlobs(discardBatch)
+			more = len(refs) > 0 || tx.Dropping()
 			return nil
-		}); err != nil || len(refs) == 0 {
+		}); err != nil || !more {
 			return err
 		}
 		if err := e.removeBlobs(refs); err != nil {

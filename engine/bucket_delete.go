@@ -13,6 +13,8 @@ func (e *Engine) BucketDelete(call *model.Call, id string, force bool) error {
 	if _, err := e.bucket(call, id); err != nil {
 		return err
 	}
+	release := e.order.bucket(id)
+	defer release()
 	err := e.change(call, func(tx *meta.Tx) error {
 		b, err := bucketOf(tx, call.Organization, id)
 		if err != nil {
@@ -35,7 +37,16 @@ func (e *Engine) BucketDelete(call *model.Call, id string, force bool) error {
 // unlinkSoon removes discarded blobs without making the caller wait. What
 // fails is tried again at the next start.
 func (e *Engine) unlinkSoon() {
+	select {
+	case e.unlinks <- struct{}{}:
+	default: // one is about to begin
+		return
+	}
+	if e.ctx.Err() != nil {
+		return
+	}
 	e.work.Go(func() {
+		<-e.unlinks
 		if err := e.removeDiscarded(); err != nil {
 			e.log.Error("remove discarded blobs", "error", err)
 		}

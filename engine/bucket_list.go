@@ -14,15 +14,16 @@ func (e *Engine) BucketList(call *model.Call, page Page) (List[model.Bucket], er
 }
 
 // bucket returns a bucket of the call's organization and makes it the call's
-// resource.
+// resource. Its counters may be behind: only uploads change them, and these
+// need to know whose it is and no more.
 func (e *Engine) bucket(call *model.Call, id string) (model.Bucket, error) {
 	call.Resource = model.Resource{Type: model.ResourceBucket, ID: id}
 	var b model.Bucket
-	err := e.meta.View(func(tx *meta.Tx) (err error) {
-		b, err = bucketOf(tx, call.Organization, id)
+	err := e.meta.Peek(func(tx *meta.Tx) (err error) {
+		b, err = tx.SharedBucket(id)
 		return err
 	})
-	if err == nil {
+	if b, err = ownBucket(b, err, call.Organization, id); err == nil {
 		call.Resource = bucketResource(b)
 	}
 	return b, err
@@ -30,6 +31,11 @@ func (e *Engine) bucket(call *model.Call, id string) (model.Bucket, error) {
 
 func bucketOf(tx *meta.Tx, organization, id string) (model.Bucket, error) {
 	b, err := tx.Buckets().Get(id)
+	return ownBucket(b, err, organization, id)
+}
+
+// ownBucket hides what is not the organization's.
+func ownBucket(b model.Bucket, err error, organization, id string) (model.Bucket, error) {
 	if errors.Is(err, meta.ErrNotFound) || err == nil && b.Organization != organization {
 		return model.Bucket{}, model.NotFound(model.ResourceBucket, id)
 	}

@@ -36,6 +36,9 @@ type Engine struct {
 	exports *exporter
 
 	archives *archives
+	recent   *recentObjects
+	order    *objectLocks
+	unlinks  chan struct{} // has one while unlinking is about to begin
 
 	// What follows is there once Start has returned.
 	binaries  postgres.Binaries // for new databases
@@ -85,12 +88,8 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	blobs, err := blobstore.Open(filepath.Join(cfg.DataDir, "blobs"), blobstore.Options{})
-	if err != nil {
-		return nil, fmt.Errorf("open blob store: %w", err)
-	}
 	e := &Engine{
-		cfg: cfg, log: cfg.Log, meta: db, blobs: blobs, sealer: sealer,
+		cfg: cfg, log: cfg.Log, meta: db, sealer: sealer,
 		clock:   func() time.Time { return cfg.Clock().UTC() },
 		signer:  sealer.signer(),
 		ids:     newIDSource(),
@@ -100,11 +99,20 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 		done:    newProgress(),
 		cancels: newCancels(),
 		exports: newExporter(),
+		recent:  newRecentObjects(),
+		order:   newObjectLocks(),
+		unlinks: make(chan struct{}, 1),
 		states:  newInstanceStates(),
 
 		archives: newArchives(),
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.blobs, err = blobstore.Open(filepath.Join(cfg.DataDir, "blobs"), blobstore.Options{
+		After: blobstore.Position(db.Applied()), Deliver: e.deliver,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open blob store: %w", err)
+	}
 	e.audits = startAuditQueue(e)
 	return e, nil
 }
@@ -135,6 +143,8 @@ func (e *Engine) Start(ctx context.Context) error {
 	e.background(e.scheduleBackups)
 	e.background(e.makeExports)
 	e.background(func(ctx context.Context) { e.reconcileBlobs(ctx, started) })
+	e.background(e.compact)
+	e.background(e.scrub)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bufio"
 	"crypto/rand"
 	"strings"
 	"sync"
@@ -18,7 +19,7 @@ type idSource struct {
 }
 
 func newIDSource() *idSource {
-	return &idSource{entropy: ulid.Monotonic(rand.Reader, 0)}
+	return &idSource{entropy: ulid.Monotonic(bufio.NewReader(rand.Reader), 0)}
 }
 
 // next returns a lower-case ULID for the time at.

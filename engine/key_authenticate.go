@@ -31,8 +31,8 @@ func (e *Engine) Authenticate(text, ip string) (*model.Key, error) {
 
 func (e *Engine) keyByHash(hash []byte) (model.Key, error) {
 	var key model.Key
-	err := e.meta.View(func(tx *meta.Tx) (err error) {
-		key, err = tx.Keys().Find(meta.ByHash, hash)
+	err := e.meta.Peek(func(tx *meta.Tx) (err error) {
+		key, err = tx.SharedKey(hash)
 		return err
 	})
 	if err == nil && subtle.ConstantTimeCompare(key.Hash, hash) != 1 {

@@ -1,38 +1,33 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"syscall"
 
 	"holdfast/blobstore"
-	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
 
 // ObjectDelete removes an object.
-func (e *Engine) ObjectDelete(call *model.Call, bucket, key string) error {
+func (e *Engine) ObjectDelete(ctx context.Context, call *model.Call, bucket, key string) error {
 	if err := model.ValidateObjectKey("key", key); err != nil {
 		return err
 	}
+	release := e.order.object(bucket, key)
+	defer release()
 	if _, err := e.bucket(call, bucket); err != nil {
 		return err
 	}
 	call.Resource = objectResource(bucket, key)
-	err := e.change(call, func(tx *meta.Tx) error {
-		if _, err := bucketOf(tx, call.Organization, bucket); err != nil {
-			return err
-		}
-		err := tx.DeleteObject(bucket, key, e.clock())
-		if errors.Is(err, meta.ErrNotFound) {
-			return noObject(key)
-		}
-		return err
-	})
-	if err != nil {
+	if _, err := e.object(bucket, key); err != nil {
 		return err
 	}
-	e.unlinkSoon()
-	return nil
+	gone := model.Object{Bucket: bucket, Key: key, LastModified: e.clock()}
+	note := &objectNote{Act: actDelete, Object: gone, Keep: e.cfg.ObjectTrashRetention > 0}
+	return e.logObject(call, note, func(text []byte, note *objectNote) error {
+		return e.blobs.Log(ctx, text, note)
+	})
 }
 
 // storeError says in words what keeps the blob store from writing.
@@ -43,6 +38,11 @@ func storeError(err error) error {
 			Code:    model.CodeForbidden,
 			Message: "storage is read-only since a write to disk failed; the operator must check the disk and restart holdfast",
 			Err:     err,
+		}
+	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return &model.Error{
+			Code:    model.CodeForbidden,
+			Message: "the data directory cannot be written to: nothing was stored; the operator must check the disk", Err: err,
 		}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return &model.Error{Code: model.CodeForbidden, Message: "the disk is full: nothing was stored", Err: err}

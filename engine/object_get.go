@@ -13,29 +13,6 @@ import (
 // ObjectPath is where objects are downloaded, outside the API.
 const ObjectPath = "/objects/"
 
-// ObjectList returns the objects of a bucket whose keys begin with prefix.
-func (e *Engine) ObjectList(call *model.Call, bucket, prefix string, page Page) (List[ObjectView], error) {
-	after, err := page.after()
-	if err != nil {
-		return List[ObjectView]{}, err
-	}
-	b, err := e.bucket(call, bucket)
-	if err != nil {
-		return List[ObjectView]{}, err
-	}
-	var list List[ObjectView]
-	err = e.meta.View(func(tx *meta.Tx) error {
-		objects, more, err := tx.NewestObjects(bucket, prefix, after, page.limit())
-		views := make([]ObjectView, len(objects))
-		for i, o := range objects {
-			views[i] = e.objectView(b, o)
-		}
-		list = newList(views, more, func(v ObjectView) string { return v.Version })
-		return err
-	})
-	return list, err
-}
-
 // ObjectGet returns an object's record.
 func (e *Engine) ObjectGet(call *model.Call, bucket, key string) (ObjectView, error) {
 	if err := model.ValidateObjectKey("key", key); err != nil {
@@ -53,10 +30,17 @@ func (e *Engine) ObjectGet(call *model.Call, bucket, key string) (ObjectView, er
 	return e.objectView(b, object), nil
 }
 
+// object looks where uploads are first, and then where they end up.
 func (e *Engine) object(bucket, key string) (model.Object, error) {
+	if found, ok := e.recent.get(bucket, key); ok {
+		if found.deleted {
+			return model.Object{}, noObject(key)
+		}
+		return found.object, nil
+	}
 	var object model.Object
-	err := e.meta.View(func(tx *meta.Tx) (err error) {
-		object, err = tx.Object(bucket, key)
+	err := e.meta.Peek(func(tx *meta.Tx) (err error) {
+		object, err = tx.SharedObject(bucket, key)
 		return err
 	})
 	if errors.Is(err, meta.ErrNotFound) {
@@ -94,6 +78,8 @@ func objectSubject(bucket, key string) string { return "object " + bucket + "/" 
 type Download struct {
 	model.Object
 	Content *blobstore.Reader
+	// Public says that anybody may download it.
+	Public bool
 }
 
 // ObjectDownload opens an object for who has its signed URL, or for anybody
@@ -101,25 +87,44 @@ type Download struct {
 // same.
 func (e *Engine) ObjectDownload(call *model.Call, bucket, key, expires, signature string) (Download, error) {
 	call.Resource = objectResource(bucket, key)
-	var b model.Bucket
-	if err := e.meta.View(func(tx *meta.Tx) (err error) {
-		b, err = tx.Buckets().Get(bucket)
-		return err
-	}); err != nil {
-		if errors.Is(err, meta.ErrNotFound) {
-			return Download{}, noObject(key)
-		}
+	b, err := e.bucketOfAnybody(call, bucket)
+	if err != nil {
 		return Download{}, err
 	}
-	call.Organization = b.Organization
 	if !b.Public && !e.signer.admits(objectSubject(bucket, key), expires, signature, e.clock()) {
 		return Download{}, noObject(key)
 	}
-	return e.openObject(bucket, key)
+	download, err := e.openObject(bucket, key)
+	download.Public = b.Public
+	return download, err
 }
 
-// openObject opens the bytes of an object. One that is replaced between the
-// look-up and the opening is looked up again.
+// ObjectPreflight returns nil when pages of any origin may read what is in the
+// bucket: when it is public.
+func (e *Engine) ObjectPreflight(call *model.Call, bucket string) error {
+	call.Resource = model.Resource{Type: model.ResourceBucket, ID: bucket}
+	b, err := e.bucketOfAnybody(call, bucket)
+	if err == nil && !b.Public {
+		err = noObject("")
+	}
+	return err
+}
+
+// bucketOfAnybody returns the bucket, for callers of no organization.
+func (e *Engine) bucketOfAnybody(call *model.Call, bucket string) (b model.Bucket, err error) {
+	err = e.meta.Peek(func(tx *meta.Tx) (err error) {
+		b, err = tx.SharedBucket(bucket)
+		return err
+	})
+	if errors.Is(err, meta.ErrNotFound) {
+		return b, noObject("")
+	}
+	call.Organization = b.Organization
+	return b, err
+}
+
+// openObject opens the bytes of an object. One that is replaced, or moved by
+// compaction, between the look-up and the opening is looked up again.
 func (e *Engine) openObject(bucket, key string) (Download, error) {
 	for {
 		object, err := e.object(bucket, key)
@@ -131,15 +136,25 @@ func (e *Engine) openObject(bucket, key string) (Download, error) {
 			return Download{Object: object, Content: content}, nil
 		}
 		again, lookupErr := e.object(bucket, key)
-		if lookupErr != nil || again.Blob == object.Blob {
-			return Download{}, firstOf(lookupErr, fmt.Errorf("open object: %w", err))
+		if lookupErr != nil {
+			return Download{}, lookupErr
+		}
+		if again.Blob == object.Blob {
+			return Download{}, e.unreadable(object, err)
 		}
 	}
 }
 
-func firstOf(first, second error) error {
-	if first != nil {
-		return first
+// unreadable says which object it is whose bytes cannot be read.
+func (e *Engine) unreadable(object model.Object, err error) error {
+	if errors.Is(err, blobstore.ErrDamaged) {
+		e.reportDamage(object, err)
+		return damaged(err)
 	}
-	return second
+	e.log.Error("an object cannot be read", "bucket", object.Bucket, "key", object.Key, "version", object.Version, "error", err)
+	return fmt.Errorf("open object: %w", err)
 }
+
+// Damaged notes that an object's bytes, while they were sent, turned out not
+// to be those that were stored.
+func (e *Engine) Damaged(object model.Object, err error) { e.reportDamage(object, err) }

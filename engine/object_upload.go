@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"sync"
 
 	"holdfast/blobstore"
-	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
 
@@ -28,6 +28,8 @@ type Upload struct {
 	// SHA256 and CRC32C are what the client says of the bytes, in base64 (the
 	// CRC big-endian); "" when it says nothing.
 	SHA256, CRC32C string
+	// resumed is the resumable upload this is the end of, "" when it is none.
+	resumed string
 }
 
 // ObjectView is an object with where its bytes can be had.
@@ -52,15 +54,16 @@ func (e *Engine) ObjectUpload(ctx context.Context, call *model.Call, in Upload) 
 	if err := e.refuseReplacing(in); err != nil {
 		return ObjectView{}, err
 	}
-	object, err := e.writeBlob(ctx, in)
+	w, err := e.blobs.Create(ctx)
 	if err != nil {
+		return ObjectView{}, storeError(err)
+	}
+	defer w.Abort()
+	if err := in.copyTo(w, e.cfg.MaxObjectBytes); err != nil {
 		return ObjectView{}, err
 	}
-	call.Note("size_bytes", fmt.Sprint(object.SizeBytes))
-	if err := e.publishObject(call, in, &object); err != nil {
-		return ObjectView{}, errors.Join(err, e.blobs.Remove(blobstore.Ref(object.Blob)))
-	}
-	return e.objectView(bucket, object), nil
+	object, err := e.publishObject(call, in, w)
+	return e.objectView(bucket, object), err
 }
 
 func (in Upload) validate(largest int64) error {
@@ -81,20 +84,25 @@ func (in Upload) validate(largest int64) error {
 	return nil
 }
 
+// ErrTooLarge means that an object has more bytes than the operator allows.
+var ErrTooLarge = errors.New("object too large")
+
 func tooLarge(largest int64) error {
-	return model.Invalid("body", "an object may have at most %d bytes", largest)
+	return &model.Error{
+		Code:    model.CodeValidation,
+		Message: fmt.Sprintf("body: an object may have at most %d bytes", largest), Err: ErrTooLarge,
+	}
 }
+
+// MaxObjectBytes is the size of the largest object.
+func (e *Engine) MaxObjectBytes() int64 { return e.cfg.MaxObjectBytes }
 
 func (e *Engine) refuseReplacing(in Upload) error {
 	if !in.IfAbsent {
 		return nil
 	}
-	return e.meta.View(func(tx *meta.Tx) error { return refuseReplacing(tx, in) })
-}
-
-func refuseReplacing(tx *meta.Tx, in Upload) error {
-	_, err := tx.Object(in.Bucket, in.Key)
-	if errors.Is(err, meta.ErrNotFound) {
+	_, err := e.object(in.Bucket, in.Key)
+	if model.CodeOf(err) == model.CodeNotFound {
 		return nil
 	}
 	if err == nil {
@@ -103,35 +111,24 @@ func refuseReplacing(tx *meta.Tx, in Upload) error {
 	return err
 }
 
-// writeBlob streams the body into a durable blob, checking it on the way.
-func (e *Engine) writeBlob(ctx context.Context, in Upload) (model.Object, error) {
-	w, err := e.blobs.Create(ctx)
-	if err != nil {
-		return model.Object{}, storeError(err)
-	}
-	defer w.Abort()
+// copyBuffers are what bodies pass through.
+var copyBuffers = sync.Pool{New: func() any { b := make([]byte, 128<<10); return &b }}
+
+// copyTo streams the body into a blob, checking it on the way.
+func (in Upload) copyTo(w *blobstore.Writer, largest int64) error {
 	digest := in.digest()
-	size, err := io.Copy(io.MultiWriter(w, digest), io.LimitReader(in.Body, e.cfg.MaxObjectBytes+1))
+	buffer := copyBuffers.Get().(*[]byte)
+	defer copyBuffers.Put(buffer)
+	size, err := io.CopyBuffer(io.MultiWriter(w, digest), io.LimitReader(in.Body, largest+1), *buffer)
 	switch {
 	case err != nil:
-		return model.Object{}, uploadError(err)
-	case size > e.cfg.MaxObjectBytes:
-		return model.Object{}, tooLarge(e.cfg.MaxObjectBytes)
+		return uploadError(err)
+	case size > largest:
+		return tooLarge(largest)
 	case in.Length >= 0 && size != in.Length:
-		return model.Object{}, model.Invalid("body", "ended after %d of %d bytes", size, in.Length)
+		return model.Invalid("body", "ended after %d of %d bytes", size, in.Length)
 	}
-	if err := in.check(w.CRC32C(), digest); err != nil {
-		return model.Object{}, err
-	}
-	ref, size, err := w.Commit()
-	if err != nil {
-		return model.Object{}, storeError(err)
-	}
-	now := e.clock()
-	return model.Object{
-		Bucket: in.Bucket, Key: in.Key, Version: e.ids.next(now), Blob: string(ref), SizeBytes: size,
-		ContentType: in.ContentType, CRC32C: w.CRC32C(), ChecksumSHA256: in.SHA256, LastModified: now,
-	}, nil
+	return in.check(w.CRC32C(), digest)
 }
 
 // digest hashes with SHA-256 only where the client asked for it: that costs
@@ -165,28 +162,47 @@ func encodeCRC32C(crc uint32) string {
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, crc))
 }
 
-// publishObject commits the object's row; what it replaces is unlinked after.
-func (e *Engine) publishObject(call *model.Call, in Upload, object *model.Object) error {
-	var replaced string
-	err := e.change(call, func(tx *meta.Tx) error {
-		if _, err := bucketOf(tx, call.Organization, in.Bucket); err != nil {
-			return err
-		}
-		if in.IfAbsent {
-			if err := refuseReplacing(tx, in); err != nil {
-				return err
-			}
-		}
-		replaced = ""
-		if old, err := tx.Object(in.Bucket, in.Key); err == nil {
-			replaced = old.Blob
-		}
-		return tx.PutObject(*object)
-	})
-	if err == nil && replaced != "" {
-		e.unlinkSoon()
+// publishObject makes the blob an object, together with the audit entry of the
+// call. What it replaces is unlinked later.
+func (e *Engine) publishObject(call *model.Call, in Upload, w *blobstore.Writer) (model.Object, error) {
+	blob, err := w.Secure() // before anybody else is kept waiting
+	if err != nil {
+		return model.Object{}, storeError(err)
 	}
-	return err
+	release := e.order.object(in.Bucket, in.Key)
+	defer release()
+	if _, err := e.bucket(call, in.Bucket); err != nil {
+		return model.Object{}, err
+	}
+	if err := e.refuseReplacing(in); err != nil {
+		return model.Object{}, err
+	}
+	call.Resource = objectResource(in.Bucket, in.Key)
+	call.Note("size_bytes", fmt.Sprint(w.Size()))
+	now := e.clock()
+	object := model.Object{
+		Bucket: in.Bucket, Key: in.Key, Version: e.ids.next(now), Blob: string(blob), SizeBytes: w.Size(),
+		ContentType: in.ContentType, CRC32C: w.CRC32C(), ChecksumSHA256: in.SHA256, LastModified: now,
+	}
+	return object, e.logObject(call, &objectNote{Act: actPut, Object: object, Upload: in.resumed}, func(text []byte, note *objectNote) error {
+		_, err := w.Publish(text, note)
+		return err
+	})
+}
+
+// logObject makes a note durable together with the call's audit entry.
+func (e *Engine) logObject(call *model.Call, note *objectNote, log func([]byte, *objectNote) error) error {
+	entry := e.entry(call, nil)
+	note.Audit = &entry
+	text, err := note.encode()
+	if err != nil {
+		return err
+	}
+	if err := log(text, note); err != nil {
+		return storeError(err)
+	}
+	call.Audited = true
+	return nil
 }
 
 // uploadError tells a body that could not be read from a disk that could not

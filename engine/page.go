@@ -32,10 +32,15 @@ func (p Page) limit() int {
 	return min(p.Limit, MaxLimit)
 }
 
+// longestPlace is the length of the longest id or version, in bytes.
+const longestPlace = 64
+
 // after returns the place in the list the cursor stands for.
-func (p Page) after() (string, error) {
+func (p Page) after() (string, error) { return p.afterWithin(longestPlace) }
+
+func (p Page) afterWithin(longest int) (string, error) {
 	place, err := base64.RawURLEncoding.DecodeString(p.Cursor)
-	if err != nil || len(place) > 64 {
+	if err != nil || len(place) > longest {
 		return "", model.Invalid("cursor", "is not one that an earlier page gave as next_cursor")
 	}
 	return string(place), nil

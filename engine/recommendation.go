@@ -53,13 +53,18 @@ func (e *Engine) Recommendations(call *model.Call) ([]Recommendation, error) {
 		return nil, err
 	}
 	found := e.adviseDisk(host)
+	damaged, err := e.adviseDamage(call.Organization)
+	if err != nil {
+		return nil, err
+	}
+	found = append(found, damaged...)
 	for _, db := range databases {
 		found = append(found, adviseBackup(db)...)
 		found = append(found, adviseAllowlist(db)...)
 	}
 	now := e.clock()
 	for i := range found {
-		found[i].ID, found[i].DetectedAt = found[i].Code+":"+found[i].Resource.ID, now
+		found[i].ID, found[i].DetectedAt = found[i].id(), now
 	}
 	rank := map[Severity]int{SeverityCritical: 0, SeverityWarning: 1, SeverityInfo: 2}
 	slices.SortStableFunc(found, func(a, b Recommendation) int {
@@ -67,6 +72,15 @@ func (e *Engine) Recommendations(call *model.Call) ([]Recommendation, error) {
 	})
 	call.Resource = model.Resource{Type: model.ResourceOrganization, ID: call.Organization}
 	return found, nil
+}
+
+// id names what the advice is about, the same as long as that is so.
+func (r Recommendation) id() string {
+	id := r.Code + ":" + r.Resource.ID
+	if r.Resource.Type == model.ResourceObject { // the id is that of its bucket
+		id += "/" + r.Resource.Name
+	}
+	return id
 }
 
 // adviseBackup speaks up for databases that could not be brought back.

@@ -28,6 +28,9 @@ func (e *Engine) settle() error {
 	if err := e.settleBackups(); err != nil {
 		return err
 	}
+	if err := e.settleUploads(); err != nil {
+		return fmt.Errorf("settle uploads: %w", err)
+	}
 	if err := e.settleExports(); err != nil {
 		return err
 	}

@@ -1,12 +1,13 @@
 package server
 
 import (
+	"errors"
+	"io"
 	"log/slog"
-	"mime"
-	"net"
 	"net/http"
-	"path"
+	"os"
 	"strings"
+	"time"
 
 	"holdfast/engine"
 	"holdfast/engine/model"
@@ -25,50 +26,52 @@ type downloads struct {
 
 // ServeHTTP implements http.Handler.
 func (d *downloads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	call := d.newCall(r)
-	err := d.serve(w, limitRanges(r), call)
-	d.engine.Finish(call, err)
-	if err == nil {
-		return
-	}
-	if model.CodeOf(err) == model.CodeInternal {
-		d.log.Error("download", "path", r.URL.Path, "error", err)
-		http.Error(w, "internal error", http.StatusInternalServerError)
-		return
-	}
-	http.Error(w, "There is nothing here. A download link lives a few minutes; ask for a new one.", http.StatusNotFound)
-}
-
-func (d *downloads) newCall(r *http.Request) *model.Call {
-	ip, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		ip = r.RemoteAddr
-	}
-	return &model.Call{
+	call := &model.Call{
 		Operation: model.Operation{Action: model.ActionObjectDownload},
 		Actor:     model.Actor{Type: model.ActorSystem, Name: "download link"},
-		IP:        ip,
+		IP:        model.ClientIP(r.RemoteAddr),
 		UserAgent: r.UserAgent(),
+	}
+	err := d.serve(w, limitRanges(r), call)
+	d.engine.Finish(call, err)
+	switch {
+	case err == nil:
+	case errors.Is(err, errCutOff):
+		panic(http.ErrAbortHandler) // so that nobody takes what was sent for the whole
+	case model.CodeOf(err) == model.CodeInternal:
+		d.log.Error("download", "path", r.URL.Path, "error", err)
+		http.Error(w, model.PublicMessage(err), http.StatusInternalServerError)
+	default:
+		http.Error(w, "There is nothing here. A download link lives a few minutes; ask for a new one.", http.StatusNotFound)
 	}
 }
 
 func (d *downloads) serve(w http.ResponseWriter, r *http.Request, call *model.Call) error {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, engine.ObjectPath), "/")
+	switch {
+	case r.Method == http.MethodOptions && strings.HasPrefix(r.URL.Path, engine.ObjectPath):
+		return d.preflight(w, call, bucket)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return model.Errorf(model.CodeNotFound, "only GET and HEAD")
-	}
-	if strings.HasPrefix(r.URL.Path, engine.ExportPath) {
+	case strings.HasPrefix(r.URL.Path, engine.ExportPath):
 		call.Operation = model.Operation{Action: model.ActionExportDownload}
 		return d.serveExport(w, r, call)
 	}
-	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, engine.ObjectPath), "/")
+	return d.serveObject(w, r, call, bucket, key)
+}
+
+func (d *downloads) serveObject(w http.ResponseWriter, r *http.Request, call *model.Call, bucket, key string) error {
 	query := r.URL.Query()
 	object, err := d.engine.ObjectDownload(call, bucket, key, query.Get("expires"), query.Get("signature"))
 	if err != nil {
 		return err
 	}
 	defer object.Content.Close()
-	describe(w.Header(), object.Object)
-	http.ServeContent(w, r, "", object.LastModified, object.Content.Content())
+	describe(w.Header(), object)
+	if err := send(w, r, object.LastModified, object.Content); err != nil {
+		d.engine.Damaged(object.Object, err)
+		return errCutOff
+	}
 	return nil
 }
 
@@ -80,43 +83,84 @@ func limitRanges(r *http.Request) *http.Request {
 	return r
 }
 
-// describe sets the headers of an object. What a browser could run is never
-// shown as a page of this origin.
-func describe(h http.Header, o model.Object) {
-	h.Set("Content-Type", o.ContentType)
-	h.Set("ETag", `"`+o.Version+`"`)
-	h.Set("Cache-Control", "private, no-cache")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Content-Disposition", disposition(o))
+// errCutOff says that the answer was cut off in its middle.
+var errCutOff = errors.New("the object is damaged: the answer was cut off")
+
+// stored is what package blobstore keeps.
+type stored interface {
+	io.ReadSeeker
+	Verify(off, n int64) error
+	File() *os.File // nil for what is small
 }
 
-// disposition shows in the browser what is only ever looked at or listened
-// to, and has everything else saved to a file.
-func disposition(o model.Object) string {
-	kind := "attachment"
-	if isInert(o.ContentType) {
-		kind = "inline"
-	}
-	name := path.Base(o.Key)
-	if name == "/" || name == "." {
-		return kind
-	}
-	if text := mime.FormatMediaType(kind, map[string]string{"filename": name}); text != "" {
-		return text
-	}
-	return kind
+// send answers a request with content, of which only what is not damaged
+// leaves. It returns why the answer had to be cut off, if it had to.
+func send(w http.ResponseWriter, r *http.Request, modified time.Time, content stored) error {
+	v := &verified{stored: content}
+	http.ServeContent(&sender{ResponseWriter: w, content: v}, r, "", modified, v)
+	return v.err
 }
 
-func isInert(contentType string) bool {
-	media, _, err := mime.ParseMediaType(contentType)
+// verified remembers when content turned out damaged.
+type verified struct {
+	stored
+	err error
+}
+
+// Read implements io.Reader.
+func (v *verified) Read(p []byte) (int, error) {
+	n, err := v.stored.Read(p)
+	if err != nil && err != io.EOF {
+		v.err = err
+	}
+	return n, err
+}
+
+// sendStep is how much of a file is verified, and then sent, at a time.
+const sendStep = 1 << 20
+
+// sender has the kernel send large objects (sendfile), each stretch of them
+// after it was verified.
+type sender struct {
+	http.ResponseWriter
+	content *verified
+}
+
+// Unwrap implements what http.ResponseController looks for.
+func (s *sender) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+
+// ReadFrom implements io.ReaderFrom, which http.ServeContent's copy uses.
+func (s *sender) ReadFrom(src io.Reader) (int64, error) {
+	limited, ok := src.(*io.LimitedReader)
+	file := s.content.File()
+	if !ok || limited.R != io.Reader(s.content) || file == nil {
+		return io.Copy(struct{ io.Writer }{s.ResponseWriter}, src)
+	}
+	offset, err := s.content.Seek(0, io.SeekCurrent)
 	if err != nil {
-		return false
+		return 0, err
 	}
-	switch media {
-	case "text/plain", "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp":
-		return true
+	return s.sendFile(file, offset, limited.N)
+}
+
+func (s *sender) sendFile(file *os.File, offset, n int64) (sent int64, err error) {
+	if _, err := file.Seek(offset, io.SeekStart); err != nil {
+		return 0, err
 	}
-	return strings.HasPrefix(media, "audio/") || strings.HasPrefix(media, "video/")
+	for sent < n {
+		step := min(sendStep, n-sent)
+		if err := s.content.Verify(offset+sent, step); err != nil {
+			s.content.err = err
+			return sent, err
+		}
+		m, err := io.Copy(s.ResponseWriter, &io.LimitedReader{R: file, N: step})
+		sent += m
+		if err != nil {
+			return sent, err
+		}
+		if m < step {
+			return sent, io.ErrUnexpectedEOF
+		}
+	}
+	return sent, nil
 }

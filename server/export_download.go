@@ -25,6 +25,9 @@ func (d *downloads) serveExport(w http.ResponseWriter, r *http.Request, call *mo
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": export.Filename}))
-	http.ServeContent(w, r, "", export.CreatedAt, export.Content.Content())
+	if err := send(w, r, export.CreatedAt, export.Content); err != nil {
+		d.log.Error("an export is damaged on the disk", "export", id, "error", err)
+		return errCutOff
+	}
 	return nil
 }

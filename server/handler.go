@@ -1,7 +1,9 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"holdfast/engine"
@@ -13,7 +15,7 @@ import (
 // http.ServeMux is not used: it would clean paths by redirects, and object
 // keys are exact.
 func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
-	v1, err := api.New(e, api.Options{BaseURL: opts.BaseURL, Log: opts.Log})
+	v1, err := api.New(e, api.Options{BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, Log: opts.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -21,15 +23,46 @@ func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects := &downloads{engine: e, log: opts.Log}
+	uploads := api.NewUploads(e, api.Options{BaseURL: opts.BaseURL, Log: opts.Log})
+	files := &downloads{engine: e, log: opts.Log}
+	host, err := hostOf(opts.ObjectsURL)
+	if err != nil {
+		return nil, err
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {
+		case host != "" && strings.EqualFold(r.Host, host):
+			onlyObjects(files).ServeHTTP(w, r)
+		case host != "" && strings.HasPrefix(path, engine.ObjectPath):
+			http.NotFound(w, r)
 		case path == "/v1", strings.HasPrefix(path, "/v1/"):
 			v1.ServeHTTP(w, r)
+		case strings.HasPrefix(path, api.UploadsPath):
+			uploads.ServeHTTP(w, r)
 		case strings.HasPrefix(path, engine.ObjectPath), strings.HasPrefix(path, engine.ExportPath):
-			objects.ServeHTTP(w, r)
+			files.ServeHTTP(w, r)
 		default:
 			console.ServeHTTP(w, r)
 		}
 	}), nil
+}
+
+// onlyObjects serves the bytes of objects and nothing else.
+func onlyObjects(objects http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, engine.ObjectPath) {
+			http.NotFound(w, r)
+			return
+		}
+		objects.ServeHTTP(w, r)
+	})
+}
+
+// hostOf returns the host of a base URL, with its port where it has one.
+func hostOf(base string) (string, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return "", fmt.Errorf("read base URL: %w", err)
+	}
+	return u.Host, nil
 }

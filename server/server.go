@@ -30,6 +30,10 @@ const (
 type Options struct {
 	// BaseURL is how clients reach the listener, without a slash at its end.
 	BaseURL string
+	// ObjectsURL is what the URLs of objects begin with, "" when they are
+	// downloaded where the API is. What people have uploaded is then served to
+	// that host alone, and nothing else is.
+	ObjectsURL string
 	// OperatorSocket is the path of the operator's socket.
 	OperatorSocket string
 	Log            *slog.Logger
@@ -37,9 +41,10 @@ type Options struct {
 
 // Server serves one engine.
 type Server struct {
-	opts   Options
-	public *http.Server
-	admin  *http.Server
+	opts    Options
+	public  *http.Server
+	objects *http.Server
+	admin   *http.Server
 }
 
 // New puts the handlers together. The engine stays the caller's to close.
@@ -49,9 +54,10 @@ func New(e *engine.Engine, opts Options) (*Server, error) {
 		return nil, err
 	}
 	return &Server{
-		opts:   opts,
-		public: newHTTPServer(handler, opts.Log),
-		admin:  newHTTPServer(operator.Appliance{Engine: e, BaseURL: opts.BaseURL}.Handler(), opts.Log),
+		opts:    opts,
+		public:  newHTTPServer(handler, opts.Log),
+		objects: newHTTPServer(onlyObjects(&downloads{engine: e, log: opts.Log}), opts.Log),
+		admin:   newHTTPServer(operator.Appliance{Engine: e, BaseURL: opts.BaseURL}.Handler(), opts.Log),
 	}, nil
 }
 
@@ -65,24 +71,35 @@ func newHTTPServer(h http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// Serve answers on listener, and on the operator's socket, until ctx ends;
-// then it lets the requests under way finish. It closes the listener.
-func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+// Serve answers on listener, on objects where that is not nil, and on the
+// operator's socket, until ctx ends; then it lets the requests under way
+// finish. It closes the listeners.
+func (s *Server) Serve(ctx context.Context, listener, objects net.Listener) error {
 	socket, err := listenOperator(s.opts.OperatorSocket)
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		err = errors.Join(err, listener.Close())
+		if objects != nil {
+			err = errors.Join(err, objects.Close())
+		}
+		return err
 	}
-	ended := make(chan error, 2)
-	go func() { ended <- s.public.Serve(listener) }()
-	go func() { ended <- s.admin.Serve(socket) }()
+	ended := make(chan error, 3)
+	serve := func(server *http.Server, l net.Listener) { go func() { ended <- server.Serve(l) }() }
+	serve(s.public, listener)
+	serve(s.admin, socket)
+	running := 2
+	if objects != nil {
+		serve(s.objects, objects)
+		running++
+	}
 	select {
 	case <-ctx.Done():
 		err = nil
 	case err = <-ended:
-		ended <- http.ErrServerClosed // so that both are waited for below
+		running--
 	}
 	err = errors.Join(err, s.drain())
-	for range cap(ended) {
+	for range running {
 		if e := <-ended; !errors.Is(e, http.ErrServerClosed) {
 			err = errors.Join(err, e)
 		}
@@ -96,7 +113,7 @@ func (s *Server) drain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	var errs []error
-	for _, server := range []*http.Server{s.public, s.admin} {
+	for _, server := range []*http.Server{s.public, s.objects, s.admin} {
 		if err := server.Shutdown(ctx); err != nil {
 			s.opts.Log.Warn("requests were cut off", "error", err)
 			errs = append(errs, server.Close())

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"net"
 	"net/http"
 	"net/url"
 
@@ -56,14 +55,10 @@ func (p *pages) setupSubmit(w http.ResponseWriter, r *http.Request) {
 }
 
 func setupCall(r *http.Request) *model.Call {
-	ip, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		ip = r.RemoteAddr
-	}
 	return &model.Call{
 		Operation: model.Operation{Action: model.ActionUserCreate},
 		Actor:     model.Actor{Type: model.ActorUser},
-		IP:        ip,
+		IP:        model.ClientIP(r.RemoteAddr),
 		UserAgent: r.UserAgent(),
 	}
 }

@@ -11,10 +11,21 @@ import (
 // Backend is what blobstore.Store offers, for any implementation.
 type Backend interface {
 	Create(ctx context.Context) (Writer, error)
+	Log(ctx context.Context, note []byte, value any) error
 	Open(ref blobstore.Ref) (Reader, error)
 	Remove(refs ...blobstore.Ref) error
 	Walk(fn func(ref blobstore.Ref, size int64, modTime time.Time) error) error
 	Close() error
+}
+
+// Opening is how the suite opens a store.
+type Opening struct {
+	// Dir is a directory the suite owns; the store is opened in it again and
+	// again.
+	Dir string
+	// After and Deliver are those of blobstore.Options.
+	After   blobstore.Position
+	Deliver func([]blobstore.Entry)
 }
 
 // Writer is what blobstore.Writer offers.
@@ -22,6 +33,8 @@ type Writer interface {
 	io.Writer
 	CRC32C() uint32
 	Commit() (blobstore.Ref, int64, error)
+	Secure() (blobstore.Ref, error)
+	Publish(note []byte, value any) (blobstore.Ref, error)
 	Abort() error
 }
 
@@ -30,7 +43,7 @@ type Reader interface {
 	io.ReadSeekCloser
 	io.ReaderAt
 	Size() int64
-	Content() io.ReadSeeker
+	Verify(off, n int64) error
 }
 
 // Of returns a Store as a Backend.

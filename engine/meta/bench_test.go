@@ -156,30 +156,6 @@ func BenchmarkNewest(b *testing.B) {
 	}
 }
 
-// BenchmarkNewestObjects lists 50 of 100,000 objects; with a prefix none has,
-// it must look at them all.
-func BenchmarkNewestObjects(b *testing.B) {
-	db := openWithBucket(b)
-	const objects = 100_000
-	fill(b, db, "bucket_1", 1, objects)
-	for _, tt := range []struct {
-		name, prefix string
-		want         int
-	}{{"all", "", 50}, {"prefix", "key/0", 50}, {"no match", "none/", 0}} {
-		b.Run(tt.name, func(b *testing.B) {
-			for b.Loop() {
-				view(b, db, func(tx *Tx) error {
-					page, _, err := tx.NewestObjects("bucket_1", tt.prefix, "", 50)
-					if len(page) != tt.want {
-						b.Fatalf("the page has %d", len(page))
-					}
-					return err
-				})
-			}
-		})
-	}
-}
-
 // BenchmarkDropBucket drops a bucket of 100,000 objects: what the transaction
 // that answers takes, and holds.
 func BenchmarkDropBucket(b *testing.B) {

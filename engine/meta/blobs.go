@@ -51,8 +51,7 @@ func (tx *Tx) BlobKnown(ref string) bool {
 		tx.bolt.Bucket([]byte(discardedBlobsBucket)).Get([]byte(ref)) != nil
 }
 
-// DiscardedBlobs returns up to limit blobs that wait to be unlinked. There
-// are none left only when there are none of dropped buckets either.
+// DiscardedBlobs returns up to limit blobs that wait to be unlinked.
 func (tx *Tx) DiscardedBlobs(limit int) []string {
 	return firstKeys(tx, discardedBlobsBucket, "", limit)
 }

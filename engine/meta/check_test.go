@@ -60,7 +60,7 @@ func check(db *DB) error {
 		errs = append(errs,
 			checkTable(tx.Organizations()), checkTable(tx.Projects()), checkTable(tx.Users()), checkTable(tx.Keys()),
 			checkTable(tx.SetupLinks()), checkTable(tx.Databases()), checkTable(tx.Operations()), checkTable(tx.Backups()),
-			checkTable(tx.Buckets()), checkObjects(tx), checkChains(tx))
+			checkTable(tx.Buckets()), checkTable(tx.TrashedObjects()), checkObjects(tx), checkChains(tx))
 		return errors.Join(errs...)
 	})
 }
@@ -116,24 +116,33 @@ func checkObjects(tx *Tx) error {
 		}
 		return err
 	}))
-	live := map[string]bool{}
+	live, segments := map[string]bool{}, map[uint32]SegmentUse{}
 	err := tx.bolt.Bucket([]byte(objectsBucket)).ForEachBucket(func(id []byte) error {
 		from := tx.bolt.Bucket([]byte(droppedBucket)).Get(id)
 		if _, err := tx.Buckets().Get(string(id)); (err == nil) != (from == nil) {
 			errs = append(errs, fmt.Errorf("%s is neither there nor dropped, or both: %w", id, err))
 		}
-		return checkBucketObjects(tx, id, from, live)
+		return checkBucketObjects(tx, id, from, live, segments)
 	})
-	return errors.Join(append(errs, err, checkBlobs(tx, live))...)
+	errs = append(errs, tx.TrashedObjects().All(func(o model.TrashedObject) error {
+		if o.Segment == 0 {
+			live[o.Blob] = true
+			return nil
+		}
+		use := segments[o.Segment]
+		segments[o.Segment] = SegmentUse{Objects: use.Objects + 1, Bytes: use.Bytes + o.SizeBytes}
+		return nil
+	}))
+	return errors.Join(append(errs, err, checkBlobs(tx, live), checkSegments(tx, segments))...)
 }
 
-func checkBucketObjects(tx *Tx, id, from []byte, live map[string]bool) error {
+func checkBucketObjects(tx *Tx, id, from []byte, live map[string]bool, segments map[uint32]SegmentUse) error {
 	b := tx.bolt.Bucket([]byte(objectsBucket)).Bucket(id)
 	keys, versions := b.Bucket([]byte(objectKeys)), b.Bucket([]byte(objectVersions))
 	var errs []error
 	err := keys.ForEach(func(key, data []byte) error {
-		var object model.Object
-		if err := decodeRecord("objects/"+string(id), data, &object); err != nil {
+		object, err := decodeObject(string(id), data)
+		if err != nil {
 			return err
 		}
 		if object.Key != string(key) || object.Bucket != string(id) {
@@ -142,7 +151,12 @@ func checkBucketObjects(tx *Tx, id, from []byte, live map[string]bool) error {
 		if got := versions.Get([]byte(object.Version)); !bytes.Equal(got, key) {
 			errs = append(errs, fmt.Errorf("the version %s of %q leads to %q", object.Version, key, got))
 		}
-		if from == nil || bytes.Compare(key, from) >= 0 {
+		switch {
+		case from != nil && bytes.Compare(key, from) < 0:
+		case object.Segment != 0:
+			use := segments[object.Segment]
+			segments[object.Segment] = SegmentUse{Objects: use.Objects + 1, Bytes: use.Bytes + object.SizeBytes}
+		default:
 			live[object.Blob] = true
 		}
 		return nil
@@ -171,8 +185,20 @@ func checkBlobs(tx *Tx, live map[string]bool) error {
 		}
 		return nil
 	})
-	if countKeys(discarded) == 0 && countKeys(tx.bolt.Bucket([]byte(droppedBucket))) > 0 {
-		errs = append(errs, errors.New("a dropped bucket is left, and no discarded blob leads to it"))
+	return errors.Join(errs...)
+}
+
+// checkSegments holds that the use of each segment is exactly that of objects.
+func checkSegments(tx *Tx, want map[uint32]SegmentUse) error {
+	var errs []error
+	for segment, use := range want {
+		got := tx.SegmentUse(segment)
+		if got.Objects != use.Objects || got.Bytes != use.Bytes || got.EverObjects < use.Objects || got.EverBytes < use.Bytes {
+			errs = append(errs, fmt.Errorf("segment %d counts %+v, and objects use %+v", segment, got, use))
+		}
+	}
+	if got := countKeys(tx.bolt.Bucket([]byte(segmentsBucket))); got != len(want) {
+		errs = append(errs, fmt.Errorf("%d segments are counted, and objects use %d", got, len(want)))
 	}
 	return errors.Join(errs...)
 }

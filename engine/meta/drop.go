@@ -3,8 +3,6 @@ package meta
 import (
 	"bytes"
 	"fmt"
-
-	"holdfast/engine/model"
 )
 
 // A dropped bucket is gone at once, its objects are discarded a few at a time:
@@ -15,6 +13,12 @@ const (
 	droppedBucket = "objects.dropped"
 	dropBatch     = 1000
 )
+
+// Dropping reports whether objects of dropped buckets wait to be discarded.
+func (tx *Tx) Dropping() bool {
+	id, _ := tx.bolt.Bucket([]byte(droppedBucket)).Cursor().First()
+	return id != nil
+}
 
 // DropBucket removes the bucket and every object in it. Blobs beyond the
 // first dropBatch are discarded by the calls of ForgetBlobs that follow.
@@ -69,11 +73,11 @@ func (tx *Tx) discardObjects(bucket string, from []byte, limit int) (count int, 
 	cursor := tx.bolt.Bucket([]byte(objectsBucket)).Bucket([]byte(bucket)).Bucket([]byte(objectKeys)).Cursor()
 	key, data := cursor.Seek(from)
 	for ; key != nil && count < limit; key, data = cursor.Next() {
-		var object model.Object
-		if err := decodeRecord("objects/"+bucket, data, &object); err != nil {
+		object, err := decodeObject(bucket, data)
+		if err != nil {
 			return count, nil, err
 		}
-		if err := tx.DiscardBlob(object.Blob); err != nil {
+		if err := tx.releaseBytes(object); err != nil {
 			return count, nil, err
 		}
 		count++

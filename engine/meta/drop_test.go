@@ -90,7 +90,7 @@ func expectGone(t *testing.T, db *DB, id string) {
 		_, objectErr := tx.Object(id, "key/000000")
 		objects, _, listErr := tx.NewestObjects(id, "", "", 10)
 		count, _, countErr := tx.RecountBucket(id)
-		deleteErr := tx.DeleteObject(id, "key/000000", object(id, "", 1).LastModified)
+		_, deleteErr := tx.DeleteObject(id, "key/000000", object(id, "", 1).LastModified)
 		dropErr := tx.DropBucket(id)
 		for i, err := range []error{getErr, objectErr, deleteErr, dropErr} {
 			if !errors.Is(err, ErrNotFound) {

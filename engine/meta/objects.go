@@ -1,7 +1,6 @@
 package meta
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -12,46 +11,78 @@ import (
 )
 
 // The objects bucket holds a bucket for each bucket id, and in it one of the
-// objects by key and one of the keys by version, which is by age.
+// objects by key and one of the keys by version, which is by age. The value of
+// an object is its version and then its record, so that a walk in the order of
+// keys learns the age of each without decoding it.
 const (
 	objectsBucket  = "objects"
 	objectKeys     = "keys"
 	objectVersions = "versions"
 )
 
-// Object returns the object under key, or ErrNotFound.
-func (tx *Tx) Object(bucket, key string) (model.Object, error) {
+func encodeObject(object model.Object) ([]byte, error) {
+	if len(object.Version) != model.VersionLength {
+		return nil, fmt.Errorf("the version %q has not %d bytes", object.Version, model.VersionLength)
+	}
+	record, err := encodeRecord(object)
+	return append([]byte(object.Version), record...), err
+}
+
+func decodeObject(bucket string, data []byte) (model.Object, error) {
 	var object model.Object
-	keys, _ := tx.objectBuckets(bucket)
-	if keys == nil {
-		return object, ErrNotFound
+	if len(data) < model.VersionLength {
+		return object, &CorruptError{Where: "objects/" + bucket}
 	}
-	data := keys.Get([]byte(key))
-	if data == nil {
-		return object, ErrNotFound
+	err := decodeRecord("objects/"+bucket, data[model.VersionLength:], &object)
+	if err == nil && object.Version != string(data[:model.VersionLength]) {
+		err = &CorruptError{Where: fmt.Sprintf("objects/%s %q", bucket, object.Key)}
 	}
-	err := decodeRecord("objects/"+bucket, data, &object)
 	return object, err
 }
 
+// Object returns the object under key, or ErrNotFound.
+func (tx *Tx) Object(bucket, key string) (model.Object, error) {
+	data, err := tx.objectData(bucket, key)
+	if err != nil {
+		return model.Object{}, err
+	}
+	return decodeObject(bucket, data)
+}
+
+func (tx *Tx) objectData(bucket, key string) ([]byte, error) {
+	keys, _ := tx.objectBuckets(bucket)
+	if keys == nil {
+		return nil, ErrNotFound
+	}
+	data := keys.Get([]byte(key))
+	if data == nil {
+		return nil, ErrNotFound
+	}
+	return data, nil
+}
+
 // PutObject stores object in place of what its key held, and keeps the
-// bucket's counters and the blobs' rows in step. A bucket that is gone is
-// ErrNotFound.
+// bucket's counters and the rows of the bytes in step. A bucket that is gone
+// is ErrNotFound.
 func (tx *Tx) PutObject(object model.Object) error {
-	if err := tx.DeleteObject(object.Bucket, object.Key, object.LastModified); err != nil && !errors.Is(err, ErrNotFound) {
+	if _, err := tx.DeleteObject(object.Bucket, object.Key, object.LastModified); err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
 	if err := tx.countObject(object, 1, object.LastModified); err != nil {
 		return err
 	}
-	if err := tx.ClaimBlob(object.Blob); err != nil {
+	if err := tx.claimBytes(object); err != nil {
 		return err
 	}
+	return tx.storeObject(object)
+}
+
+func (tx *Tx) storeObject(object model.Object) error {
 	keys, versions, err := tx.makeObjectBuckets(object.Bucket)
 	if err != nil {
 		return err
 	}
-	data, err := encodeRecord(object)
+	data, err := encodeObject(object)
 	if err != nil {
 		return err
 	}
@@ -64,63 +95,157 @@ func (tx *Tx) PutObject(object model.Object) error {
 	return nil
 }
 
-// DeleteObject removes the object under key at the time at, or returns
-// ErrNotFound.
-func (tx *Tx) DeleteObject(bucket, key string, at time.Time) error {
-	old, err := tx.Object(bucket, key)
+// MoveObject says that the bytes of object lie where it says, and no longer in
+// the blob from. An object that was replaced or removed meanwhile is left
+// alone; one in the trash is not.
+func (tx *Tx) MoveObject(object model.Object, from string) error {
+	old, err := tx.ObjectOfVersion(object.Bucket, object.Key, object.Version)
+	if errors.Is(err, ErrNotFound) || err == nil && old.Blob != from {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	keys, versions := tx.objectBuckets(bucket)
-	if err := keys.Delete([]byte(key)); err != nil {
-		return fmt.Errorf("remove object: %w", err)
-	}
-	if err := versions.Delete([]byte(old.Version)); err != nil {
-		return fmt.Errorf("remove object: %w", err)
-	}
-	if err := tx.DiscardBlob(old.Blob); err != nil {
+	if err := tx.releaseBytes(old); err != nil {
 		return err
 	}
-	return tx.countObject(old, -1, at)
+	old.Blob, old.Segment = object.Blob, object.Segment
+	if err := tx.claimBytes(old); err != nil {
+		return err
+	}
+	_, err = tx.TrashedObjects().Update(old.Version, func(t *model.TrashedObject) error {
+		t.Object = old
+		return nil
+	})
+	if errors.Is(err, ErrNotFound) {
+		return tx.storeObject(old)
+	}
+	return err
+}
+
+// DeleteObject removes the object under key at the time at and returns it, or
+// ErrNotFound. A damaged record goes too: nothing could take its place else.
+func (tx *Tx) DeleteObject(bucket, key string, at time.Time) (model.Object, error) {
+	old, err := tx.Object(bucket, key)
+	damaged := isDamaged(err)
+	if err != nil && !damaged {
+		return old, err
+	}
+	keys, versions := tx.objectBuckets(bucket)
+	if damaged {
+		data := keys.Get([]byte(key))
+		old = model.Object{Bucket: bucket, Key: key, Version: string(data[:min(len(data), model.VersionLength)])}
+	}
+	if err := keys.Delete([]byte(key)); err != nil {
+		return old, fmt.Errorf("remove object: %w", err)
+	}
+	if err := versions.Delete([]byte(old.Version)); err != nil {
+		return old, fmt.Errorf("remove object: %w", err)
+	}
+	if !damaged { // else nobody knows where they are
+		if err := tx.releaseBytes(old); err != nil {
+			return old, err
+		}
+	}
+	return old, tx.countObject(old, -1, at)
+}
+
+func isDamaged(err error) bool {
+	_, damaged := errors.AsType[*CorruptError](err)
+	return damaged
 }
 
 func (tx *Tx) countObject(object model.Object, by int64, at time.Time) error {
-	_, err := tx.Buckets().Update(object.Bucket, func(b *model.Bucket) error {
-		b.ObjectCount += by
-		b.SizeBytes += by * object.SizeBytes
+	if tx.tally != nil {
+		return tx.tallyObject(object, by, at)
+	}
+	return tx.addToBucket(object.Bucket, by, by*object.SizeBytes, at)
+}
+
+func (tx *Tx) addToBucket(bucket string, objects, size int64, at time.Time) error {
+	_, err := tx.Buckets().Update(bucket, func(b *model.Bucket) error {
+		b.ObjectCount += objects
+		b.SizeBytes += size
 		b.UpdatedAt = at
 		return nil
 	})
 	return err
 }
 
-// NewestObjects returns up to limit objects whose key begins with prefix,
-// newest first, older than the version before ("" from the start), and
-// whether there are more.
-func (tx *Tx) NewestObjects(bucket, prefix, before string, limit int) ([]model.Object, bool, error) {
-	_, versions := tx.objectBuckets(bucket)
-	if versions == nil {
-		return nil, false, nil
+// tally sums up what is to be added to buckets, where many changes of one
+// transaction follow each other: each would decode and encode the bucket.
+type tally map[string]*bucketTally
+
+type bucketTally struct {
+	objects, size int64
+	at            time.Time
+}
+
+func (tx *Tx) tallyObject(object model.Object, by int64, at time.Time) error {
+	t := tx.tally[object.Bucket]
+	if t == nil {
+		if tx.Buckets().bucket().Get([]byte(object.Bucket)) == nil {
+			return ErrNotFound
+		}
+		t = &bucketTally{}
+		tx.tally[object.Bucket] = t
+	}
+	t.objects += by
+	t.size += by * object.SizeBytes
+	t.at = at
+	return nil
+}
+
+// settleTally adds what was summed up.
+func (tx *Tx) settleTally() error {
+	for bucket, t := range tx.tally {
+		if err := tx.addToBucket(bucket, t.objects, t.size, t.at); err != nil {
+			return err
+		}
+	}
+	tx.tally = nil
+	return nil
+}
+
+// NextObjects returns up to limit objects of a bucket in the order of their
+// keys, behind the key after.
+func (tx *Tx) NextObjects(bucket, after string, limit int) ([]model.Object, error) {
+	keys, _ := tx.objectBuckets(bucket)
+	if keys == nil {
+		return nil, nil
 	}
 	var objects []model.Object
-	cursor := versions.Cursor()
-	for version, key := lastBefore(cursor, []byte(before)); version != nil; version, key = cursor.Prev() {
-		if !bytes.HasPrefix(key, []byte(prefix)) {
+	cursor := keys.Cursor()
+	for key, data := cursor.Seek([]byte(after)); key != nil && len(objects) < limit; key, data = cursor.Next() {
+		if string(key) == after {
 			continue
 		}
-		if len(objects) == limit {
-			return objects, true, nil
-		}
-		object, err := tx.Object(bucket, string(key))
-		if errors.Is(err, ErrNotFound) {
-			err = &CorruptError{Where: fmt.Sprintf("objects/%s version %q", bucket, version)}
-		}
+		object, err := decodeObject(bucket, data)
 		if err != nil {
-			return nil, false, err
+			return objects, err
 		}
 		objects = append(objects, object)
 	}
-	return objects, false, nil
+	return objects, nil
+}
+
+// OldestObjects returns up to limit objects of a bucket whose version is below
+// before, oldest first.
+func (tx *Tx) OldestObjects(bucket, before string, limit int) ([]model.Object, error) {
+	_, versions := tx.objectBuckets(bucket)
+	if versions == nil {
+		return nil, nil
+	}
+	var objects []model.Object
+	cursor := versions.Cursor()
+	for version, key := cursor.First(); version != nil && string(version) < before && len(objects) < limit; version, key = cursor.Next() {
+		object, err := tx.Object(bucket, string(key))
+		if err != nil {
+			return objects, err
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
 }
 
 // RecountBucket counts a bucket's objects and bytes by walking them, to check
@@ -131,8 +256,8 @@ func (tx *Tx) RecountBucket(bucket string) (count, size int64, err error) {
 		return 0, 0, nil
 	}
 	err = keys.ForEach(func(_, data []byte) error {
-		var object model.Object
-		if err := decodeRecord("objects/"+bucket, data, &object); err != nil {
+		object, err := decodeObject(bucket, data)
+		if err != nil {
 			return err
 		}
 		count, size = count+1, size+object.SizeBytes
@@ -162,5 +287,6 @@ func (tx *Tx) makeObjectBuckets(bucket string) (keys, versions *bbolt.Bucket, er
 	if versions, err = b.CreateBucketIfNotExists([]byte(objectVersions)); err != nil {
 		return nil, nil, fmt.Errorf("make object bucket: %w", err)
 	}
+	versions.FillPercent = 0.9 // versions are mostly appended
 	return keys, versions, nil
 }

@@ -34,7 +34,7 @@ func TestObjectsKeepToTheModel(t *testing.T) {
 		db.bolt.NoSync = true // only what is stored counts here
 		m := &objectModel{db: db, buckets: map[string]map[string]model.Object{}}
 		t.Repeat(map[string]func(*rapid.T){
-			"make": m.make, "put": m.put, "put again": m.put, "delete": m.delete, "drop": m.drop, "unlink": m.unlink, "list": m.list,
+			"make": m.make, "put": m.put, "put again": m.put, "delete": m.delete, "drop": m.drop, "unlink": m.unlink, "list": m.list, "move": m.move, "folder": m.folder, "trash": m.trash,
 			"": m.compare,
 		})
 	})
@@ -77,6 +77,7 @@ func (m *objectModel) put(t *rapid.T) {
 	id, objects := m.pick(t)
 	m.upload++
 	o := object(id, drawKey(t), m.upload)
+	o.Segment = rapid.Uint32Range(0, 3).Draw(t, "segment")
 	o.SizeBytes = rapid.Int64Range(0, 1<<40).Draw(t, "size")
 	var want error
 	if objects == nil {
@@ -87,6 +88,104 @@ func (m *objectModel) put(t *rapid.T) {
 	m.change(t, want, func(tx *Tx) error { return tx.PutObject(o) })
 }
 
+// trash deletes an object, and brings it back or removes it for good.
+func (m *objectModel) trash(t *rapid.T) {
+	id, objects := m.pick(t)
+	key := drawKey(t)
+	o, there := objects[key]
+	if !there {
+		m.change(t, ErrNotFound, func(tx *Tx) error { return tx.TrashObject(id, key, time.Unix(1, 0)) })
+		return
+	}
+	m.change(t, nil, func(tx *Tx) error { return tx.TrashObject(id, key, time.Unix(1, 0)) })
+	m.compare1(t, id, len(objects)-1)
+	if rapid.Bool().Draw(t, "moved") && o.Segment != 0 {
+		from := o.Blob
+		o.Blob, o.Segment = o.Blob+"'", o.Segment+1
+		objects[key] = o
+		m.change(t, nil, func(tx *Tx) error { return tx.MoveObject(o, from) })
+	}
+	if rapid.Bool().Draw(t, "purge") {
+		delete(objects, key)
+		m.change(t, nil, func(tx *Tx) error { return tx.PurgeObject(o.Version) })
+		return
+	}
+	m.change(t, nil, func(tx *Tx) error {
+		_, err := tx.UntrashObject(o.Version, time.Unix(1, 0))
+		return err
+	})
+}
+
+// compare1 holds that a bucket counts n objects.
+func (m *objectModel) compare1(t *rapid.T, id string, n int) {
+	if err := check(m.db); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.db.View(func(tx *Tx) error {
+		b, err := tx.Buckets().Get(id)
+		if b.ObjectCount != int64(n) {
+			t.Fatalf("%s has %d objects, want %d", id, b.ObjectCount, n)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// move is what compaction does, also to objects that were replaced since.
+func (m *objectModel) move(t *rapid.T) {
+	id, objects := m.pick(t)
+	key := drawKey(t)
+	o, there := objects[key]
+	from := o.Blob
+	o.Blob, o.Segment = o.Blob+"'", o.Segment+1
+	if !there || o.Segment == 1 || rapid.Bool().Draw(t, "stale") {
+		o.Bucket, o.Key, from = id, key, "another"
+	} else {
+		objects[key] = o
+	}
+	m.change(t, nil, func(tx *Tx) error { return tx.MoveObject(o, from) })
+}
+
+// folder compares a level of a bucket, in parts, with the model.
+func (m *objectModel) folder(t *rapid.T) {
+	id, objects := m.pick(t)
+	prefix := rapid.SampledFrom([]string{"", "a", "a/", "a//"}).Draw(t, "prefix")
+	limit := rapid.IntRange(1, 3).Draw(t, "limit")
+	level := map[string]bool{}
+	for key := range objects {
+		if rest, ok := strings.CutPrefix(key, prefix); ok {
+			if before, _, found := strings.Cut(rest, "/"); found {
+				key = prefix + before + "/"
+			}
+			level[key] = true
+		}
+	}
+	var got []string
+	if err := m.db.View(func(tx *Tx) error {
+		for after, more := "", true; more; {
+			part, err := tx.ListFolder(id, prefix, "/", after, limit)
+			if err != nil {
+				return err
+			}
+			for _, o := range part.Objects {
+				part.Prefixes = append(part.Prefixes, o.Key)
+			}
+			if after, more = part.Last, part.More; len(part.Prefixes) > limit || more && len(part.Prefixes) < limit {
+				t.Fatalf("a part of %d, limit %d", len(part.Prefixes), limit)
+			}
+			slices.Sort(part.Prefixes)
+			got = append(got, part.Prefixes...)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff(slices.Sorted(maps.Keys(level)), got, cmpopts.EquateEmpty()); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
 func (m *objectModel) delete(t *rapid.T) {
 	id, objects := m.pick(t)
 	key := drawKey(t)
@@ -95,7 +194,10 @@ func (m *objectModel) delete(t *rapid.T) {
 		want = ErrNotFound
 	}
 	delete(objects, key)
-	m.change(t, want, func(tx *Tx) error { return tx.DeleteObject(id, key, time.Unix(1, 0)) })
+	m.change(t, want, func(tx *Tx) error {
+		_, err := tx.DeleteObject(id, key, time.Unix(1, 0))
+		return err
+	})
 }
 
 func (m *objectModel) drop(t *rapid.T) {

@@ -21,7 +21,7 @@ func bucket(id string) model.Bucket {
 // object makes the n-th object ever uploaded.
 func object(bucket, key string, n int) model.Object {
 	return model.Object{
-		Bucket: bucket, Key: key, Version: fmt.Sprintf("%08d", n), Blob: fmt.Sprintf("blob_%d", n),
+		Bucket: bucket, Key: key, Version: fmt.Sprintf("%026d", n), Blob: fmt.Sprintf("blob_%d", n),
 		SizeBytes: int64(n), LastModified: time.Unix(int64(n), 0).UTC(),
 	}
 }
@@ -117,7 +117,10 @@ func TestObjectsNeedTheirBucket(t *testing.T) {
 		t.Errorf("PutObject gives %v, want ErrNotFound", err)
 	}
 	for _, absent := range [][2]string{{"bucket_1", "a"}, {"bucket_2", "a"}} {
-		err := db.Update(func(tx *Tx) error { return tx.DeleteObject(absent[0], absent[1], time.Now()) })
+		err := db.Update(func(tx *Tx) error {
+			_, err := tx.DeleteObject(absent[0], absent[1], time.Now())
+			return err
+		})
 		if !errors.Is(err, ErrNotFound) {
 			t.Errorf("DeleteObject of %v gives %v, want ErrNotFound", absent, err)
 		}
@@ -178,10 +181,10 @@ func TestNewestObjects(t *testing.T) {
 		{"a/", "", 3, "a/3 a/2 a/1", false},
 		{"a/", "", 2, "a/3 a/2", true},
 		{"a", "", 10, "a/3 a/2 a a/1", false},
-		{"a/", "00000004", 10, "a/1", false},
-		{"", "00000004", 10, "a a/1 b", false},
-		{"", "00000003x", 10, "a a/1 b", false}, // a version that is not there
-		{"", "00000001", 10, "", false},
+		{"a/", fmt.Sprintf("%026d", 4), 10, "a/1", false},
+		{"", fmt.Sprintf("%026d", 4), 10, "a a/1 b", false},
+		{"", fmt.Sprintf("%026dx", 3), 10, "a a/1 b", false}, // a version that is not there
+		{"", fmt.Sprintf("%026d", 1), 10, "", false},
 		{"", "0", 10, "", false},
 		{"", "\xff", 10, "a/3 c a/2 a a/1 b", false},
 		{"z", "", 10, "", false},
@@ -231,7 +234,7 @@ func TestListingIsStableUnderWrites(t *testing.T) {
 		// The one the cursor stands on goes, others are replaced and come.
 		update(t, db, func(tx *Tx) error {
 			if last := objects[len(objects)-1].Key; strings.HasPrefix(last, "go/") {
-				if err := tx.DeleteObject("bucket_1", last, time.Now()); err != nil {
+				if _, err := tx.DeleteObject("bucket_1", last, time.Now()); err != nil {
 					return err
 				}
 			}

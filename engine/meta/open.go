@@ -38,6 +38,8 @@ func (e *NewerFormatError) Error() string {
 // DB is the open metadata file. It is safe for use by many goroutines.
 type DB struct {
 	bolt    *bbolt.DB
+	backlog *backlog
+	records *sharedRecords
 	queue   chan *commit
 	closing chan struct{}
 	done    chan struct{}
@@ -58,6 +60,8 @@ func Open(path string) (*DB, error) {
 	}
 	db := &DB{
 		bolt:    bolt,
+		backlog: newBacklog(),
+		records: newSharedRecords(),
 		queue:   make(chan *commit, maxBatch),
 		closing: make(chan struct{}),
 		done:    make(chan struct{}),
@@ -131,13 +135,15 @@ func prepare(tx *bbolt.Tx) error {
 	return nil
 }
 
-// Close waits for the changes under way and closes the file. Further changes
+// Close waits for the changes under way, applies what is deferred and closes
+// the file. Further changes
 // return ErrClosed. Close twice is fine.
 func (db *DB) Close() error {
 	var err error
 	db.once.Do(func() {
 		close(db.closing)
 		<-db.done
+		db.backlog.end()
 		err = db.bolt.Close()
 	})
 	return err

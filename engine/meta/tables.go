@@ -55,6 +55,16 @@ func (tx *Tx) Exports() Table[model.Export] { return Table[model.Export]{tx.bolt
 // Buckets are found ByOrganization, and ByName within their project.
 func (tx *Tx) Buckets() Table[model.Bucket] { return Table[model.Bucket]{tx.bolt, buckets()} }
 
+// Uploads are the resumable ones that are not complete.
+func (tx *Tx) Uploads() Table[model.Upload] { return Table[model.Upload]{tx.bolt, uploads()} }
+
+func uploads() schema[model.Upload] {
+	return schema[model.Upload]{
+		name: "uploads",
+		id:   func(u *model.Upload) string { return u.ID },
+	}
+}
+
 func organizations() schema[model.Organization] {
 	return schema[model.Organization]{
 		name: "organizations",
@@ -174,7 +184,7 @@ func keyIf[T any](want func(*T) bool, key func(*T) []byte) func(*T) []byte {
 
 // bucketNames returns every bucket of the file.
 func bucketNames() []string {
-	names := []string{auditBucket, objectsBucket, droppedBucket, liveBlobsBucket, discardedBlobsBucket, settingsBucket}
+	names := []string{auditBucket, objectsBucket, droppedBucket, segmentsBucket, liveBlobsBucket, discardedBlobsBucket, settingsBucket}
 	names = append(names, organizations().buckets()...)
 	names = append(names, projects().buckets()...)
 	names = append(names, users().buckets()...)
@@ -185,6 +195,8 @@ func bucketNames() []string {
 	names = append(names, backups().buckets()...)
 	names = append(names, exports().buckets()...)
 	names = append(names, buckets().buckets()...)
+	names = append(names, trashedObjects().buckets()...)
+	names = append(names, uploads().buckets()...)
 	return names
 }
 

@@ -10,7 +10,9 @@ import (
 // only until the function it was given to returns.
 type Tx struct {
 	bolt      *bbolt.Tx
-	committed *[]func() // what OnCommit was given
+	committed *[]func()      // what OnCommit was given
+	records   *sharedRecords // nil in Update
+	tally     tally          // nil unless counters are summed up
 	// heads holds the newest hash of each audit chain this transaction has
 	// appended to.
 	heads map[string]string

@@ -3,6 +3,7 @@ package meta
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -27,11 +28,19 @@ func (c *commit) answer(err error) {
 	close(c.answered)
 }
 
-// View runs read on a consistent snapshot. It must not be held across
-// network or disk I/O: an open snapshot keeps old pages from being reused,
-// and Update may have to wait for its end. So read must not call Update.
+// View runs read on a consistent snapshot in which everything is that was
+// changed or deferred before. It must not be held across network or disk I/O:
+// an open snapshot keeps old pages from being reused, and Update may have to
+// wait for its end. So read must not call Update.
 func (db *DB) View(read func(*Tx) error) error {
-	err := db.bolt.View(func(tx *bbolt.Tx) error { return read(&Tx{bolt: tx}) })
+	// Should that fail, for want of disk say, what is there can still be read.
+	_ = db.flush()
+	return db.Peek(read)
+}
+
+// Peek is View without waiting for what is deferred.
+func (db *DB) Peek(read func(*Tx) error) error {
+	err := db.bolt.View(func(tx *bbolt.Tx) error { return read(&Tx{bolt: tx, records: db.records}) })
 	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return ErrClosed
 	}
@@ -79,13 +88,20 @@ func (c *commit) end() error {
 
 func (db *DB) commitLoop() {
 	defer close(db.done)
+	ticker := time.NewTicker(deferDelay)
+	defer ticker.Stop()
 	for {
 		select {
 		case c := <-db.queue:
 			db.commit(db.gather(c))
+		case <-db.backlog.full:
+			db.commit(nil)
+		case <-ticker.C:
+			db.commit(nil)
 		case <-db.closing:
-			if batch := db.gather(nil); len(batch) > 0 {
-				db.commit(batch)
+			db.commit(db.gather(nil))
+			for applied := true; applied; {
+				applied = db.commit(nil)
 			}
 			return
 		}
@@ -109,12 +125,17 @@ func (db *DB) gather(first *commit) []*commit {
 	return batch
 }
 
-// commit makes the changes of batch durable in one transaction, leaving out
-// those that fail.
-func (db *DB) commit(batch []*commit) {
-	for len(batch) > 0 {
+// commit makes what is deferred, and then the changes of batch, durable in one
+// transaction, leaving out those of batch that fail. It reports whether
+// something deferred was among it.
+func (db *DB) commit(batch []*commit) bool {
+	waiting := db.backlog.some()
+	for len(batch) > 0 || len(waiting) > 0 {
 		failed := -1
 		err := db.bolt.Update(func(tx *bbolt.Tx) error {
+			if err := applyDeferred(tx, waiting); err != nil {
+				return err
+			}
 			for i, c := range batch {
 				if err := c.run(tx); err != nil {
 					failed = i
@@ -124,13 +145,28 @@ func (db *DB) commit(batch []*commit) {
 			return nil
 		})
 		if failed < 0 {
+			if err == nil {
+				db.settled(waiting)
+			}
 			for _, c := range batch {
 				c.answer(err)
 			}
-			return
+			return err == nil && len(waiting) > 0
 		}
 		batch[failed].answer(err)
 		batch = append(batch[:failed:failed], batch[failed+1:]...)
+	}
+	return false
+}
+
+// settled takes applied changes off the backlog and calls what was to be
+// called then.
+func (db *DB) settled(changes []*deferred) {
+	db.backlog.applied(len(changes))
+	for _, d := range changes {
+		for _, then := range d.committed {
+			then()
+		}
 	}
 }
 

@@ -11,16 +11,32 @@ import (
 // Bucket holds objects. ObjectCount and SizeBytes are kept exact in the
 // transaction of every change.
 type Bucket struct {
-	ID           string    `json:"id"`
-	Organization string    `json:"organization"`
-	Project      string    `json:"project"`
-	Name         string    `json:"name"`
-	Public       bool      `json:"public"`
-	ObjectCount  int64     `json:"object_count"`
-	SizeBytes    int64     `json:"size_bytes"`
-	CreatedAt    time.Time `json:"created_at"`
-	UpdatedAt    time.Time `json:"updated_at"`
+	ID           string `json:"id"`
+	Organization string `json:"organization"`
+	Project      string `json:"project"`
+	Name         string `json:"name"`
+	Public       bool   `json:"public"`
+	ObjectCount  int64  `json:"object_count"`
+	SizeBytes    int64  `json:"size_bytes"`
+	// ExpireAfterDays is the age at which objects are removed; 0 is never.
+	ExpireAfterDays int       `json:"expire_after_days"`
+	CreatedAt       time.Time `json:"created_at"`
+	UpdatedAt       time.Time `json:"updated_at"`
 }
+
+// MaxExpireDays is the longest time after which objects may be removed.
+const MaxExpireDays = 36500
+
+// ValidateExpireDays checks after how many days objects are to be removed.
+func ValidateExpireDays(field string, days int) error {
+	if days < 0 || days > MaxExpireDays {
+		return Invalid(field, "must be from 1 to %d days, or 0 to keep objects", MaxExpireDays)
+	}
+	return nil
+}
+
+// VersionLength is the length of an object's version in bytes.
+const VersionLength = 26
 
 // Object is a stored stream of bytes under a key.
 type Object struct {
@@ -28,12 +44,20 @@ type Object struct {
 	Key    string `json:"key"`
 	// Version orders the object among the bucket's: a ULID of its upload.
 	Version        string    `json:"version"`
-	Blob           string    `json:"blob"` // where package blobstore has the bytes
+	Blob           string    `json:"blob"`    // where package blobstore has the bytes
+	Segment        uint32    `json:"segment"` // of its journal, 0 when they are a file
 	SizeBytes      int64     `json:"size_bytes"`
 	ContentType    string    `json:"content_type"`
 	CRC32C         uint32    `json:"crc32c"`
 	ChecksumSHA256 string    `json:"checksum_sha256"` // base64 or "", as the client sent it
 	LastModified   time.Time `json:"last_modified"`
+}
+
+// TrashedObject is a deleted object that can still be brought back.
+type TrashedObject struct {
+	Object
+	Organization string    `json:"organization"`
+	DeletedAt    time.Time `json:"deleted_at"`
 }
 
 var (

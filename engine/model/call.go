@@ -1,5 +1,7 @@
 package model
 
+import "net"
+
 // ActorType says what kind of hand is behind a call.
 type ActorType string
 
@@ -38,6 +40,14 @@ type Call struct {
 	Details  map[string]string
 	// Audited is set once an entry of this call is committed.
 	Audited bool
+}
+
+// ClientIP returns the address of a request's client, of its RemoteAddr.
+func ClientIP(remoteAddr string) string {
+	if host, _, err := net.SplitHostPort(remoteAddr); err == nil {
+		return host
+	}
+	return remoteAddr
 }
 
 // Holds reports whether the caller may do what scope names. People and the

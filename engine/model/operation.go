@@ -78,6 +78,8 @@ const (
 
 	ActionBucketList   Action = "bucket.list"
 	ActionBucketCreate Action = "bucket.create"
+	ActionBucketGet    Action = "bucket.get"
+	ActionBucketUpdate Action = "bucket.update"
 	ActionBucketDelete Action = "bucket.delete"
 	ActionObjectList   Action = "object.list"
 	ActionObjectUpload Action = "object.upload"
@@ -109,6 +111,16 @@ const (
 	ActionTrashEmpty         Action = "trash.empty"
 	ActionAuditVerify        Action = "audit.verify"
 	ActionObjectDownload     Action = "object.download"
+	ActionObjectDamaged      Action = "object.damaged"
+	ActionUploadCreate       Action = "upload.create"
+	ActionUploadGet          Action = "upload.get"
+	ActionUploadAppend       Action = "upload.append"
+	ActionUploadDelete       Action = "upload.delete"
+	ActionUploadExpire       Action = "upload.expire"
+	ActionObjectExpire       Action = "object.expire"
+	ActionObjectPurge        Action = "object.purge"
+	ActionTrashObjectList    Action = "trash.object_list"
+	ActionTrashObjectRestore Action = "trash.object_restore"
 	ActionApplianceStart     Action = "appliance.start"
 	ActionInstanceDown       Action = "instance.down"
 	ActionInstanceUp         Action = "instance.up"
@@ -175,6 +187,8 @@ func operations() []Operation {
 
 		read(ActionBucketList, "listBuckets", ScopeStorageRead, ResourceBucket),
 		change(ActionBucketCreate, "createBucket", ScopeStorageCreate, ResourceBucket).within(RateCreateBucket),
+		read(ActionBucketGet, "getBucket", ScopeStorageRead, ResourceBucket),
+		change(ActionBucketUpdate, "updateBucket", ScopeStorageUpdate, ResourceBucket),
 		destroy(ActionBucketDelete, "deleteBucket", ScopeStorageDelete, ResourceBucket),
 		read(ActionObjectList, "listObjects", ScopeStorageRead, ResourceObject),
 		change(ActionObjectUpload, "uploadObject", ScopeStorageCreate, ResourceObject),

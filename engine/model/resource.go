@@ -18,6 +18,7 @@ const (
 	ResourceImport       ResourceType = "import"
 	ResourceBucket       ResourceType = "bucket"
 	ResourceObject       ResourceType = "object"
+	ResourceUpload       ResourceType = "upload"
 	ResourceAuditEntry   ResourceType = "audit_entry"
 	ResourceSetup        ResourceType = "setup_link"
 	ResourceNone         ResourceType = ""
@@ -47,6 +48,8 @@ func (t ResourceType) Prefix() string {
 		return "imp_"
 	case ResourceBucket:
 		return "bucket_"
+	case ResourceUpload:
+		return "upl_"
 	case ResourceAuditEntry:
 		return "evt_"
 	default:

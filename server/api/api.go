@@ -24,8 +24,11 @@ const bodyTimeout = 30 * time.Second
 // Options of the API.
 type Options struct {
 	// BaseURL is how clients reach the appliance, without a slash at its end:
-	// "http://127.0.0.1:8432". The URLs of objects begin with it.
+	// "http://127.0.0.1:8432".
 	BaseURL string
+	// ObjectsURL is what the URLs of objects begin with, where they have an
+	// origin of their own; "" means BaseURL.
+	ObjectsURL string
 	// ConsoleURL is where people make keys; "" means BaseURL.
 	ConsoleURL string
 	// MaxBodyBytes bounds JSON bodies; 0 means 1 MiB. Uploads of objects are
@@ -45,12 +48,15 @@ func New(e *engine.Engine, opts Options) (http.Handler, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
+	if opts.ObjectsURL == "" {
+		opts.ObjectsURL = opts.BaseURL
+	}
 	if opts.ConsoleURL == "" {
 		opts.ConsoleURL = opts.BaseURL
 	}
 	g := &gate{engine: e, log: opts.Log, maxBody: opts.MaxBodyBytes, bodyTimeout: bodyTimeout}
 	router := newRouter(g)
-	description := register(g, router, opts, (&handlers{engine: e, baseURL: opts.BaseURL, now: time.Now}).routes())
+	description := register(g, router, opts, (&handlers{engine: e, baseURL: opts.BaseURL, objectsURL: opts.ObjectsURL, now: time.Now}).routes())
 	document, err := json.Marshal(description)
 	if err != nil {
 		return nil, fmt.Errorf("write the OpenAPI document: %w", err)
@@ -61,9 +67,10 @@ func New(e *engine.Engine, opts Options) (http.Handler, error) {
 
 // handlers decode a request, make one call of the engine, and encode.
 type handlers struct {
-	engine  *engine.Engine
-	baseURL string
-	now     func() time.Time
+	engine     *engine.Engine
+	baseURL    string
+	objectsURL string
+	now        func() time.Time
 }
 
 // newRouter returns a router that never redirects: a cleaned path can turn

@@ -212,9 +212,10 @@ func (w *world) check(tb testing.TB, req *http.Request, res *http.Response) repl
 		Data  json.RawMessage `json:"data"`
 		Error *struct{ Code, Message string }
 		Meta  *struct {
-			RequestID  string  `json:"request_id"`
-			NextCursor *string `json:"next_cursor"`
-			HasNext    *bool   `json:"has_next"`
+			RequestID  string   `json:"request_id"`
+			NextCursor *string  `json:"next_cursor"`
+			HasNext    *bool    `json:"has_next"`
+			Prefixes   []string `json:"common_prefixes"`
 		}
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))

@@ -60,6 +60,24 @@ func list[I, T any](do func(context.Context, *model.Call, *I) (engine.List[T], e
 	})
 }
 
+// FolderMeta is the Meta of a list that can be folded into folders.
+type FolderMeta struct {
+	ListMeta
+	CommonPrefixes []string `json:"common_prefixes" doc:"With a delimiter: the folders of this page, each ending with it."`
+}
+
+// folder registers a handler that answers a page of records and folders.
+func folder[I, T any](do func(context.Context, *model.Call, *I) (engine.List[T], []string, error)) registrar {
+	return respond(func(ctx context.Context, x *exchange, in *I) ([]T, FolderMeta, error) {
+		page, prefixes, err := do(ctx, x.call, in)
+		meta := FolderMeta{ListMeta: ListMeta{Meta: x.meta()}, CommonPrefixes: append([]string{}, prefixes...)}
+		if page.Next != "" {
+			meta.NextCursor = &page.Next
+		}
+		return page.Items, meta, err
+	})
+}
+
 // numbered registers a handler that answers a numbered page, and whether there is
 // a next one.
 func numbered[I, T any](do func(context.Context, *model.Call, *I) ([]T, bool, error)) registrar {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"runtime/debug"
@@ -54,7 +53,7 @@ func (g *gate) begin(w http.ResponseWriter, r *http.Request, operation model.Ope
 		Operation: operation,
 		Actor:     model.Actor{Type: model.ActorKey},
 		RequestID: newRequestID(),
-		IP:        remoteIP(r.RemoteAddr),
+		IP:        model.ClientIP(r.RemoteAddr),
 		UserAgent: cleanText(r.UserAgent(), maxUserAgent),
 	}}
 	x.ctx = context.WithValue(r.Context(), exchangeKey{}, x)
@@ -130,13 +129,6 @@ func (x *exchange) meta() Meta { return Meta{RequestID: x.call.RequestID} }
 // as X-Request-Id is not trusted: ids would not be unique.
 func newRequestID() string {
 	return "req_" + strings.ToLower(ulid.MustNew(ulid.Timestamp(time.Now()), rand.Reader).String())
-}
-
-func remoteIP(address string) string {
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		return host
-	}
-	return address
 }
 
 // drainTimeout is how long the server may wait for the rest of a body that

@@ -194,6 +194,8 @@ func validBody(r route, project string) string {
 		return "bytes"
 	case r.action == model.ActionDatabaseCreate, r.action == model.ActionBucketCreate:
 		return `{"project":"` + project + `","name":"name"}`
+	case r.action == model.ActionBucketUpdate:
+		return `{"public":true}`
 	case r.action == model.ActionImportCreate:
 		return `{"project":"` + project + `","name":"name","source_url":"postgres://u:p@example.com/db"}`
 	case r.action == model.ActionAllowlistSet:

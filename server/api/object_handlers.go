@@ -9,13 +9,20 @@ import (
 
 type objectListInput struct {
 	BucketInput
-	PageInput
-	Prefix string `query:"prefix" maxLength:"1024" doc:"What the keys begin with."`
+	Limit     int    `query:"limit" minimum:"1" maximum:"100" default:"50" doc:"How many at most, folders included."`
+	Cursor    string `query:"cursor" maxLength:"1400" doc:"meta.next_cursor of the page before."`
+	Prefix    string `query:"prefix" maxLength:"1024" doc:"What the keys begin with."`
+	Delimiter string `query:"delimiter" maxLength:"16" doc:"What ends a folder, usually a slash. With it the list is one level, in the order of keys."`
 }
 
-func (h *handlers) objectList(_ context.Context, call *model.Call, in *objectListInput) (engine.List[Object], error) {
-	page, err := h.engine.ObjectList(call, in.ID, in.Prefix, in.page())
-	return convertList(page, h.newObject), err
+func (h *handlers) objectList(_ context.Context, call *model.Call, in *objectListInput) (engine.List[Object], []string, error) {
+	page := engine.Page{Limit: in.Limit, Cursor: in.Cursor}
+	if in.Delimiter != "" {
+		level, err := h.engine.ObjectFolder(call, in.ID, in.Prefix, in.Delimiter, page)
+		return convertList(level.List, h.newObject), level.Prefixes, err
+	}
+	list, err := h.engine.ObjectList(call, in.ID, in.Prefix, page)
+	return convertList(list, h.newObject), nil, err
 }
 
 type objectInput struct {
@@ -34,8 +41,8 @@ type DeletedObject struct {
 	Deleted bool   `json:"deleted"`
 }
 
-func (h *handlers) objectDelete(_ context.Context, call *model.Call, in *objectInput) (DeletedObject, error) {
-	err := h.engine.ObjectDelete(call, in.ID, in.Key)
+func (h *handlers) objectDelete(ctx context.Context, call *model.Call, in *objectInput) (DeletedObject, error) {
+	err := h.engine.ObjectDelete(ctx, call, in.ID, in.Key)
 	return DeletedObject{Key: in.Key, Deleted: true}, err
 }
 
@@ -45,7 +52,7 @@ type ObjectQueryInput struct {
 	Key string `query:"key" required:"true" doc:"Key of the object."`
 }
 
-func (h *handlers) objectDeleteByQuery(_ context.Context, call *model.Call, in *ObjectQueryInput) (DeletedObject, error) {
-	err := h.engine.ObjectDelete(call, in.ID, in.Key)
+func (h *handlers) objectDeleteByQuery(ctx context.Context, call *model.Call, in *ObjectQueryInput) (DeletedObject, error) {
+	err := h.engine.ObjectDelete(ctx, call, in.ID, in.Key)
 	return DeletedObject{Key: in.Key, Deleted: true}, err
 }

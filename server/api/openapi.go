@@ -46,7 +46,7 @@ func newDescription(opts Options) *huma.OpenAPI {
 func finishDescription(doc *huma.OpenAPI) {
 	requests := map[string]bool{}
 	for _, path := range doc.Paths {
-		for _, op := range []*huma.Operation{path.Get, path.Post, path.Put, path.Delete} {
+		for _, op := range []*huma.Operation{path.Get, path.Post, path.Put, path.Patch, path.Delete} {
 			if op == nil {
 				continue
 			}

@@ -52,8 +52,10 @@ func (h *handlers) routes() []route {
 
 		{"GET", "/buckets", model.ActionBucketList, list(h.bucketList), ""},
 		{"POST", "/buckets", model.ActionBucketCreate, one(h.bucketCreate), ""},
+		{"GET", "/buckets/{id}", model.ActionBucketGet, one(h.bucketGet), ""},
+		{"PATCH", "/buckets/{id}", model.ActionBucketUpdate, one(h.bucketUpdate), ""},
 		{"DELETE", "/buckets/{id}", model.ActionBucketDelete, one(h.bucketDelete), ""},
-		{"GET", "/buckets/{id}/objects", model.ActionObjectList, list(h.objectList), ""},
+		{"GET", "/buckets/{id}/objects", model.ActionObjectList, folder(h.objectList), ""},
 		{"POST", "/buckets/{id}/objects", model.ActionObjectUpload, one(h.objectUpload), ""},
 		{"GET", "/buckets/{id}/objects/{key}", model.ActionObjectGet, one(h.objectGet), ""},
 		{"DELETE", "/buckets/{id}/objects/{key}", model.ActionObjectDelete, one(h.objectDelete), ""},

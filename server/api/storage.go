@@ -19,6 +19,7 @@ type Bucket struct {
 	PublicURL   *string   `json:"public_url" doc:"What the public_url of its objects begins with."`
 	ObjectCount int64     `json:"object_count"`
 	SizeBytes   int64     `json:"size_bytes"`
+	ExpireDays  *int      `json:"expire_after_days" doc:"After how many days objects are removed; null when they are kept."`
 	CreatedAt   time.Time `json:"created_at"`
 	UpdatedAt   time.Time `json:"updated_at"`
 }
@@ -28,8 +29,11 @@ func (h *handlers) newBucket(b model.Bucket) Bucket {
 		ID: b.ID, Project: b.Project, Name: b.Name, Public: b.Public, ObjectCount: b.ObjectCount, SizeBytes: b.SizeBytes,
 		CreatedAt: utc(b.CreatedAt), UpdatedAt: utc(b.UpdatedAt),
 	}
+	if b.ExpireAfterDays > 0 {
+		view.ExpireDays = &b.ExpireAfterDays
+	}
 	if b.Public {
-		url := h.baseURL + engine.ObjectPath + b.ID + "/"
+		url := h.objectsURL + engine.ObjectPath + b.ID + "/"
 		view.PublicURL = &url
 	}
 	return view
@@ -53,10 +57,10 @@ func (h *handlers) newObject(o engine.ObjectView) Object {
 		Key: o.Key, SizeBytes: o.SizeBytes, ContentType: o.ContentType, ETag: `"` + o.Version + `"`,
 		ChecksumCRC32C: base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, o.CRC32C)),
 		ChecksumSHA256: orAbsent(o.ChecksumSHA256), LastModified: utc(o.LastModified),
-		DownloadURL: h.baseURL + o.DownloadPath,
+		DownloadURL: h.objectsURL + o.DownloadPath,
 	}
 	if o.PublicPath != "" {
-		url := h.baseURL + o.PublicPath
+		url := h.objectsURL + o.PublicPath
 		view.PublicURL = &url
 	}
 	return view
@@ -82,6 +86,27 @@ func (h *handlers) bucketCreate(_ context.Context, call *model.Call, in *createB
 	b, err := h.engine.BucketCreate(call, engine.NewBucket{
 		Project: in.Body.Project, Name: in.Body.Name, Public: in.Body.Public != nil && *in.Body.Public,
 	})
+	return h.newBucket(b), err
+}
+
+func (h *handlers) bucketGet(_ context.Context, call *model.Call, in *BucketInput) (Bucket, error) {
+	b, err := h.engine.BucketGet(call, in.ID)
+	return h.newBucket(b), err
+}
+
+// UpdateBucket is what of a bucket is to change.
+type UpdateBucket struct {
+	Public     *bool `json:"public" required:"false" doc:"Whether anybody may download its objects; unchanged when left out."`
+	ExpireDays *int  `json:"expire_after_days" required:"false" minimum:"0" doc:"After how many days objects are removed; 0 keeps them; unchanged when left out."`
+}
+
+type updateBucketInput struct {
+	BucketInput
+	Body UpdateBucket
+}
+
+func (h *handlers) bucketUpdate(_ context.Context, call *model.Call, in *updateBucketInput) (Bucket, error) {
+	b, err := h.engine.BucketUpdate(call, in.ID, engine.BucketChange{Public: in.Body.Public, ExpireAfterDays: in.Body.ExpireDays})
 	return h.newBucket(b), err
 }
 

@@ -31,6 +31,8 @@ func commands() map[model.Action]command {
 		model.ActionTrashList:          in(trashList),
 		model.ActionTrashRestore:       in(trashRestore),
 		model.ActionTrashEmpty:         in(trashEmpty),
+		model.ActionTrashObjectList:    in(trashObjectList),
+		model.ActionTrashObjectRestore: in(trashObjectRestore),
 		model.ActionAuditVerify:        in(auditVerify),
 		model.ActionDatabaseSettings:   in(databaseSettings),
 		model.ActionMetadataBackup:     overall(metadataBackup),
@@ -134,6 +136,16 @@ func trashRestore(ctx context.Context, a Appliance, call *model.Call, in Target)
 func trashEmpty(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
 	removed, err := a.TrashEmpty(call)
 	return Removed{Databases: removed}, err
+}
+
+func trashObjectList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
+	deleted, err := everything(func(p engine.Page) (engine.List[model.TrashedObject], error) { return a.TrashObjectList(call, p) })
+	return views(deleted, viewTrashedObject), err
+}
+
+func trashObjectRestore(_ context.Context, a Appliance, call *model.Call, in Target) (any, error) {
+	object, err := a.TrashObjectRestore(call, in.ID)
+	return viewTrashedObject(model.TrashedObject{Object: object}), err
 }
 
 func auditVerify(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {

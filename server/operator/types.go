@@ -53,6 +53,24 @@ type MetadataBackup struct {
 	SizeBytes int64  `json:"size_bytes"`
 }
 
+// TrashedObject is a deleted object. DeletedAt is null for one that was
+// brought back.
+type TrashedObject struct {
+	ID        string     `json:"id"` // of this version of the object
+	Bucket    string     `json:"bucket"`
+	Key       string     `json:"key"`
+	SizeBytes int64      `json:"size_bytes"`
+	DeletedAt *time.Time `json:"deleted_at"`
+}
+
+func viewTrashedObject(o model.TrashedObject) TrashedObject {
+	view := TrashedObject{ID: o.Version, Bucket: o.Bucket, Key: o.Key, SizeBytes: o.SizeBytes}
+	if !o.DeletedAt.IsZero() {
+		view.DeletedAt = &o.DeletedAt
+	}
+	return view
+}
+
 // Removed is the result of trash.empty.
 type Removed struct {
 	Databases int `json:"databases"`

@@ -1,0 +1,90 @@
+package blobstore
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// A file of a blob ends with the CRC-32C of each of its blocks and a footer:
+//
+//	content
+//	CRC-32C of each block of 256 KiB, 4 bytes each
+//	"hfb1", size of a block (4), size of the content (8), CRC-32C of these (4)
+//
+// Numbers are little-endian.
+const (
+	blockSize    = 256 << 10
+	footerMagic  = "hfb1"
+	footerLength = 20
+)
+
+// blockSums computes the checksums of a blob's blocks as it is written.
+type blockSums struct {
+	sums []byte // of whole blocks
+	crc  uint32 // of the block that is not yet whole
+	fill int    // bytes in that
+}
+
+func (b *blockSums) write(p []byte) {
+	for len(p) > 0 {
+		n := min(len(p), blockSize-b.fill)
+		b.crc = crc32.Update(b.crc, castagnoli, p[:n])
+		b.fill += n
+		p = p[n:]
+		if b.fill == blockSize {
+			b.close()
+		}
+	}
+}
+
+func (b *blockSums) close() {
+	b.sums = binary.LittleEndian.AppendUint32(b.sums, b.crc)
+	b.crc, b.fill = 0, 0
+}
+
+// trailer returns what follows a content of size bytes.
+func (b *blockSums) trailer(size int64) []byte {
+	if b.fill > 0 {
+		b.close()
+	}
+	return append(b.sums, footer(size)...)
+}
+
+func footer(size int64) []byte {
+	f := make([]byte, footerLength)
+	copy(f, footerMagic)
+	binary.LittleEndian.PutUint32(f[4:], blockSize)
+	binary.LittleEndian.PutUint64(f[8:], uint64(size))
+	binary.LittleEndian.PutUint32(f[16:], crc32.Checksum(f[:16], castagnoli))
+	return f
+}
+
+// contentSize returns the size of the content of a file of that size.
+func contentSize(file int64) int64 {
+	file -= footerLength
+	blocks := (file + blockSize + 3) / (blockSize + 4)
+	return max(0, file-4*blocks)
+}
+
+// checkFooter holds that the file ends with the footer of its size.
+func checkFooter(r io.ReaderAt, fileSize int64) error {
+	got, want := make([]byte, footerLength), footer(contentSize(fileSize))
+	if _, err := r.ReadAt(got, fileSize-footerLength); err != nil || string(got) != string(want) {
+		return fmt.Errorf("end of blob: %w", ErrDamaged)
+	}
+	return nil
+}
+
+// verifyBlock compares a block of a content of size bytes with its checksum.
+func verifyBlock(r io.ReaderAt, size, number int64, block []byte) error {
+	var sum [4]byte
+	if _, err := r.ReadAt(sum[:], size+4*number); err != nil {
+		return fmt.Errorf("read checksum of blob: %w", err)
+	}
+	if binary.LittleEndian.Uint32(sum[:]) != crc32.Checksum(block, castagnoli) {
+		return fmt.Errorf("block %d of blob: %w", number, ErrDamaged)
+	}
+	return nil
+}

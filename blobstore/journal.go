@@ -1,0 +1,169 @@
+package blobstore
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+)
+
+// journal is the log that small blobs and notes go to. Records that wait for
+// one sync share the next, without a timer. Segments are only ever appended
+// to by the process that made them, up to a size; any trouble ends a segment.
+type journal struct {
+	fs      fileSystem
+	dir     string
+	size    int64              // of a segment, about
+	sync    func(handle) error // unless the store is read-only
+	deliver func([]Entry)
+	reads   *segmentFiles
+
+	group *group[*record]
+
+	// What follows belongs to whoever writes for the group.
+	current *segment
+	last    uint32 // number of the newest segment there ever was
+	buffer  []byte
+
+	numbers segmentNumbers
+}
+
+// segment is the file that is appended to.
+type segment struct {
+	number uint32
+	file   file
+	offset int64
+	batch  uint32
+}
+
+// writeSize bounds how much of a batch is put together in memory.
+const writeSize = 1 << 20
+
+// append makes records durable, in their order and next to each other, and
+// delivers them.
+func (j *journal) append(records ...*record) error { return j.group.do(j.write, records...) }
+
+// write writes and syncs a batch. Of one that fails nothing is delivered.
+func (j *journal) write(records []*record) error {
+	if j.current == nil || j.current.offset >= j.size {
+		if err := j.roll(); err != nil {
+			return err
+		}
+	}
+	s := j.current
+	before := s.offset
+	if err := j.writeRecords(s, records); err != nil {
+		return errors.Join(fmt.Errorf("write journal: %w", err), j.end(before))
+	}
+	if err := j.sync(s.file); err != nil {
+		return errors.Join(fmt.Errorf("sync journal: %w", err), j.end(before))
+	}
+	s.batch++
+	j.deliver(entriesOf(records))
+	return nil
+}
+
+func (j *journal) writeRecords(s *segment, records []*record) error {
+	for i, r := range records {
+		r.position = positionOf(s.number, s.offset)
+		j.buffer = r.appendTo(j.buffer, s.batch)
+		s.offset += r.size()
+		if len(j.buffer) < writeSize && i < len(records)-1 {
+			continue
+		}
+		_, err := s.file.Write(j.buffer)
+		j.buffer = j.buffer[:0]
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end gives the current segment up, cut back to what was acknowledged of it:
+// what failed must not come back with the next start.
+func (j *journal) end(size int64) error {
+	s := j.current
+	j.current = nil
+	return errors.Join(s.file.Close(), j.fs.Truncate(j.path(s.number), size))
+}
+
+// roll begins a segment.
+func (j *journal) roll() error {
+	if j.current != nil {
+		if err := j.current.file.Close(); err != nil {
+			return fmt.Errorf("close journal segment: %w", err)
+		}
+		j.current = nil
+	}
+	number := j.last + 1
+	f, err := j.fs.Create(j.path(number))
+	if err != nil {
+		return fmt.Errorf("make journal segment: %w", err)
+	}
+	if err := j.start(f, number); err != nil {
+		return errors.Join(err, f.Close(), j.fs.Remove(j.path(number)))
+	}
+	j.last = number
+	j.current = &segment{number: number, file: f, offset: segmentHeader}
+	j.numbers.add(number)
+	return nil
+}
+
+// start makes a new segment, and its name, durable.
+func (j *journal) start(f file, number uint32) error {
+	if _, err := f.Write([]byte(segmentLine(number))); err != nil {
+		return fmt.Errorf("begin journal segment: %w", err)
+	}
+	if err := j.sync(f); err != nil {
+		return fmt.Errorf("begin journal segment: %w", err)
+	}
+	d, err := j.fs.OpenDir(j.dir)
+	if err != nil {
+		return fmt.Errorf("open journal directory: %w", err)
+	}
+	defer d.Close()
+	return j.sync(d)
+}
+
+func (j *journal) path(number uint32) string {
+	return filepath.Join(j.dir, directoryName(number))
+}
+
+// Close closes the files; no append may be under way.
+func (j *journal) Close() error {
+	j.reads.close()
+	if j.current == nil {
+		return nil
+	}
+	err := j.current.file.Close()
+	j.current = nil
+	return err
+}
+
+// segmentNumbers are the segments there are.
+type segmentNumbers struct {
+	mu  sync.Mutex
+	all []uint32 // ascending
+}
+
+func (n *segmentNumbers) add(number uint32) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all = append(n.all, number)
+}
+
+func (n *segmentNumbers) remove(number uint32) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all = slices.DeleteFunc(n.all, func(x uint32) bool { return x == number })
+}
+
+// sealed returns the numbers of the segments that are not written any more:
+// all but the newest.
+func (n *segmentNumbers) sealed() []uint32 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.all[:max(0, len(n.all)-1)])
+}

@@ -1,0 +1,190 @@
+package blobstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// Part is a blob that is written over a longer time, through restarts, before
+// it is published. Only what Sync has returned is there after a power cut: the
+// caller keeps that beside the Part's id and hands it to ResumePart. A Part
+// belongs to one goroutine, and may be open once at a time.
+type Part struct {
+	store *Store
+	file  file
+	size  int64
+	crc   uint32
+}
+
+// CreatePart makes an empty Part and returns its id.
+func (s *Store) CreatePart(ctx context.Context) (string, error) {
+	if err := s.enter(ctx); err != nil {
+		return "", fmt.Errorf("create part: %w", err)
+	}
+	defer s.life.RUnlock()
+	if err := s.writable(); err != nil {
+		return "", err
+	}
+	id := newID()
+	f, err := s.fs.Create(s.partPath(id))
+	if err != nil {
+		return "", fmt.Errorf("create part: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return "", errors.Join(fmt.Errorf("create part: %w", err), s.fs.Remove(s.partPath(id)))
+	}
+	if err := s.syncParts(); err != nil {
+		return "", errors.Join(err, s.fs.Remove(s.partPath(id)))
+	}
+	return id, nil
+}
+
+// syncParts makes the names of the parts durable.
+func (s *Store) syncParts() error {
+	d, err := s.fs.OpenDir(s.parts)
+	if err != nil {
+		return fmt.Errorf("open directory to sync: %w", err)
+	}
+	defer d.Close()
+	return s.syncNames(d)
+}
+
+// partPath takes ids of CreatePart only: any other names no file.
+func (s *Store) partPath(id string) string {
+	if !idForm.MatchString(id) {
+		id = "none"
+	}
+	return filepath.Join(s.parts, id)
+}
+
+// ResumePart opens a Part of which size bytes with the CRC-32C crc are kept;
+// what was written behind them is forgotten. One that is gone is ErrNotFound.
+// The caller closes the Part.
+func (s *Store) ResumePart(id string, size int64, crc uint32) (*Part, error) {
+	path := s.partPath(id)
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() < size {
+		return nil, fmt.Errorf("resume part: %w", ErrNotFound)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("resume part: %w", err)
+	}
+	if err := s.writable(); err != nil {
+		return nil, err
+	}
+	if err := s.fs.Truncate(path, size); err != nil {
+		return nil, fmt.Errorf("resume part: %w", err)
+	}
+	f, err := s.fs.Append(path)
+	if err != nil {
+		return nil, fmt.Errorf("resume part: %w", err)
+	}
+	return &Part{store: s, file: f, size: size, crc: crc}, nil
+}
+
+// Write implements io.Writer.
+func (p *Part) Write(b []byte) (int, error) {
+	n, err := p.file.Write(b)
+	p.size += int64(n)
+	p.crc = crc32.Update(p.crc, castagnoli, b[:n])
+	if err != nil {
+		return n, fmt.Errorf("write part: %w", err)
+	}
+	return n, nil
+}
+
+// Sync makes what was written durable, and returns how many bytes of the blob
+// there are and their CRC-32C.
+func (p *Part) Sync() (size int64, crc uint32, err error) {
+	if err := p.store.writable(); err != nil {
+		return 0, 0, err
+	}
+	if err := p.file.Sync(); err != nil {
+		err = fmt.Errorf("sync part: %w", err)
+		if isFull(err) {
+			return 0, 0, err
+		}
+		return 0, 0, p.store.fail(err)
+	}
+	return p.size, p.crc, nil
+}
+
+// Close ends this writing of the Part.
+func (p *Part) Close() error {
+	if err := p.file.Close(); err != nil {
+		return fmt.Errorf("close part: %w", err)
+	}
+	return nil
+}
+
+// FinishPart returns a Writer that has all of a Part, of size bytes with the
+// CRC-32C crc, and can be published. Bytes that are not those that were written
+// are ErrDamaged. The Part is the Writer's from then on: Abort removes it.
+func (s *Store) FinishPart(ctx context.Context, id string, size int64, crc uint32) (*Writer, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, fmt.Errorf("finish part: %w", err)
+	}
+	defer s.life.RUnlock()
+	part, err := s.ResumePart(id, size, crc)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{ctx: ctx, store: s, id: id, temp: s.partPath(id), large: true, file: part.file, size: size}
+	if err := w.readBack(); err != nil {
+		return nil, w.abandon(err)
+	}
+	if w.crc != crc {
+		return nil, w.abandon(fmt.Errorf("finish part: %w", ErrDamaged))
+	}
+	return w, nil
+}
+
+// readBack computes the checksums of what lies in the file already.
+func (w *Writer) readBack() error {
+	f, err := os.Open(w.temp)
+	if err != nil {
+		return fmt.Errorf("read part: %w", err)
+	}
+	defer f.Close()
+	buf := blocks.Get().(*[]byte)
+	defer blocks.Put(buf)
+	for {
+		n, err := f.Read(*buf)
+		w.crc = crc32.Update(w.crc, castagnoli, (*buf)[:n])
+		w.sums.write((*buf)[:n])
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read part: %w", err)
+		}
+	}
+}
+
+// RemovePart removes a Part. One that is gone is fine.
+func (s *Store) RemovePart(id string) error {
+	if err := s.fs.Remove(s.partPath(id)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove part: %w", err)
+	}
+	return nil
+}
+
+// Parts returns the ids of all Parts.
+func (s *Store) Parts() ([]string, error) {
+	entries, err := os.ReadDir(s.parts)
+	if err != nil {
+		return nil, fmt.Errorf("list parts: %w", err)
+	}
+	var ids []string
+	for _, e := range entries {
+		if idForm.MatchString(e.Name()) {
+			ids = append(ids, e.Name())
+		}
+	}
+	return ids, nil
+}

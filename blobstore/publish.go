@@ -1,0 +1,77 @@
+package blobstore
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+)
+
+// Secure makes the bytes of a large blob durable ahead of Publish, which is
+// what takes long about it, and returns its Ref: the note may name it. For a
+// small one it does nothing and returns "". After an error there is no blob.
+func (w *Writer) Secure() (Ref, error) {
+	if w.err != nil || !w.large || w.secured != "" {
+		return w.secured, w.err
+	}
+	ref, err := w.commit()
+	if err != nil {
+		return "", w.abandon(err)
+	}
+	w.secured = ref
+	return ref, nil
+}
+
+// Publish makes the blob and the note that describes it durable together, and
+// has the store deliver both; value goes along. A small blob takes one sync
+// for that, shared with others, and comes back with the note when the journal
+// is replayed. It returns the blob's Ref. After an error there is no blob.
+func (w *Writer) Publish(note []byte, value any) (Ref, error) {
+	if _, err := w.Secure(); err != nil {
+		return "", err
+	}
+	r := &record{note: note, value: value}
+	if w.secured == "" {
+		r.blob, r.hasBlob, r.crc = w.small, true, w.crc
+	}
+	if err := w.store.log(w.ctx, r); err != nil {
+		return "", w.abandon(err)
+	}
+	ref := w.secured
+	if r.hasBlob {
+		ref = journalRef(r.position)
+	}
+	w.err = errEnded
+	return ref, nil
+}
+
+// Log makes a note durable, without a blob, and has it delivered.
+func (s *Store) Log(ctx context.Context, note []byte, value any) error {
+	return s.log(ctx, &record{note: note, value: value})
+}
+
+// Copy is a blob of the journal that is written to it once more.
+type Copy struct {
+	Note []byte
+	Blob []byte
+}
+
+// Copy appends blobs of the journal to it again, each with its note, so that
+// the segments they came from can be dropped.
+func (s *Store) Copy(ctx context.Context, copies []Copy) error {
+	records := make([]*record, len(copies))
+	for i, c := range copies {
+		records[i] = &record{note: c.Note, blob: c.Blob, hasBlob: true, crc: crc32.Checksum(c.Blob, castagnoli)}
+	}
+	return s.log(ctx, records...)
+}
+
+func (s *Store) log(ctx context.Context, records ...*record) error {
+	if err := s.enter(ctx); err != nil {
+		return fmt.Errorf("publish blob: %w", err)
+	}
+	defer s.life.RUnlock()
+	if err := s.writable(); err != nil {
+		return err
+	}
+	return s.journal.append(records...)
+}

@@ -1,0 +1,130 @@
+package blobstore
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// A record of the journal is a header, a note and, with flagBlob, a blob. All
+// numbers are little-endian.
+//
+//	 0  "hfr1"
+//	 4  CRC-32C of what follows in the header
+//	 8  position of the record, 8 bytes: a stale or misplaced one is refused
+//	16  number of its batch within the segment, 4 bytes
+//	20  flags, 4 bytes
+//	24  length of the note, 4 bytes
+//	28  length of the blob, 4 bytes
+//	32  CRC-32C of the note
+//	36  CRC-32C of the blob
+const (
+	recordMagic  = "hfr1"
+	recordHeader = 40
+	flagBlob     = 1
+)
+
+// Position is the place of a record in the journal, whose order is the order
+// of the records: the number of its segment, and the offset in it.
+type Position uint64
+
+func positionOf(segment uint32, offset int64) Position {
+	return Position(segment)<<32 | Position(offset)
+}
+
+// Segment is the number of the segment the position lies in.
+func (p Position) Segment() uint32 { return uint32(p >> 32) }
+
+func (p Position) offset() int64 { return int64(p & 0xffffffff) }
+
+// record is one record on its way to the disk.
+type record struct {
+	note     []byte
+	blob     []byte
+	hasBlob  bool
+	crc      uint32 // of blob
+	value    any
+	position Position
+}
+
+func (r *record) size() int64 { return recordHeader + int64(len(r.note)) + int64(len(r.blob)) }
+
+// appendTo appends the record's bytes, as they are at position in batch.
+func (r *record) appendTo(buf []byte, batch uint32) []byte {
+	var h [recordHeader]byte
+	copy(h[:], recordMagic)
+	binary.LittleEndian.PutUint64(h[8:], uint64(r.position))
+	binary.LittleEndian.PutUint32(h[16:], batch)
+	if r.hasBlob {
+		binary.LittleEndian.PutUint32(h[20:], flagBlob)
+	}
+	binary.LittleEndian.PutUint32(h[24:], uint32(len(r.note)))
+	binary.LittleEndian.PutUint32(h[28:], uint32(len(r.blob)))
+	binary.LittleEndian.PutUint32(h[32:], crc32.Checksum(r.note, castagnoli))
+	binary.LittleEndian.PutUint32(h[36:], r.crc)
+	binary.LittleEndian.PutUint32(h[4:], crc32.Checksum(h[8:], castagnoli))
+	buf = append(buf, h[:]...)
+	buf = append(buf, r.note...)
+	return append(buf, r.blob...)
+}
+
+// header is a record's header as it was read.
+type header struct {
+	batch            uint32
+	flags            uint32
+	noteLen, blobLen int64
+	noteCRC, blobCRC uint32
+}
+
+// parseHeader reads the header of the record at position.
+func parseHeader(h []byte, at Position) (header, bool) {
+	if len(h) < recordHeader || string(h[:4]) != recordMagic ||
+		binary.LittleEndian.Uint32(h[4:]) != crc32.Checksum(h[8:recordHeader], castagnoli) ||
+		Position(binary.LittleEndian.Uint64(h[8:])) != at {
+		return header{}, false
+	}
+	return header{
+		batch:   binary.LittleEndian.Uint32(h[16:]),
+		flags:   binary.LittleEndian.Uint32(h[20:]),
+		noteLen: int64(binary.LittleEndian.Uint32(h[24:])),
+		blobLen: int64(binary.LittleEndian.Uint32(h[28:])),
+		noteCRC: binary.LittleEndian.Uint32(h[32:]),
+		blobCRC: binary.LittleEndian.Uint32(h[36:]),
+	}, true
+}
+
+func (h header) size() int64 { return recordHeader + h.noteLen + h.blobLen }
+
+// firstRead is how much of a record is read at once, in the hope that it is
+// the whole.
+const firstRead = 4096
+
+// readRecord reads the record at position, into buf where it fits. What is not
+// there as it was written is ErrDamaged.
+func readRecord(r io.ReaderAt, at Position, buf []byte) (h header, note, blob []byte, err error) {
+	n, err := r.ReadAt(buf, at.offset())
+	if err != nil && err != io.EOF {
+		return header{}, nil, nil, fmt.Errorf("read journal: %w", err)
+	}
+	h, ok := parseHeader(buf[:n], at)
+	if !ok {
+		return header{}, nil, nil, fmt.Errorf("header of journal record %x: %w", uint64(at), ErrDamaged)
+	}
+	if h.size() > int64(n) {
+		buf = append(buf[:n], make([]byte, h.size()-int64(n))...)
+		if _, err := r.ReadAt(buf[n:], at.offset()+int64(n)); err != nil && err != io.EOF {
+			return header{}, nil, nil, fmt.Errorf("read journal: %w", err)
+		}
+	}
+	note, blob = buf[recordHeader:recordHeader+h.noteLen], buf[recordHeader+h.noteLen:h.size()]
+	return h, note, blob, h.check(at, note, blob)
+}
+
+// check compares what was read with its checksums.
+func (h header) check(at Position, note, blob []byte) error {
+	if crc32.Checksum(note, castagnoli) != h.noteCRC || crc32.Checksum(blob, castagnoli) != h.blobCRC {
+		return fmt.Errorf("journal record %x: %w", uint64(at), ErrDamaged)
+	}
+	return nil
+}

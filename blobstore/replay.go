@@ -1,0 +1,214 @@
+package blobstore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+)
+
+// Entry is a record of the journal: a note and, where there is one, the small
+// blob it was published with.
+type Entry struct {
+	Position Position
+	Note     []byte
+	// Ref names the blob, "" where there is none in the record: the note came
+	// alone, or with a blob that is a file. Size is in bytes.
+	Ref  Ref
+	Size int64
+	// Value is what came along with the note, nil when it is read back.
+	Value any
+}
+
+func entriesOf(records []*record) []Entry {
+	entries := make([]Entry, len(records))
+	for i, r := range records {
+		entries[i] = Entry{Position: r.position, Note: r.note, Value: r.value}
+		if r.hasBlob {
+			entries[i].Ref, entries[i].Size = journalRef(r.position), int64(len(r.blob))
+		}
+	}
+	return entries
+}
+
+// replayBatch is how many entries are delivered at a time.
+const replayBatch = 256
+
+// openJournal opens the journal and delivers what it holds behind the position
+// after. Nothing is ever appended to what another process wrote.
+func (s *Store) openJournal(dir string, opts Options) (*journal, error) {
+	j := &journal{
+		fs: s.fs, dir: dir, size: opts.SegmentSize, sync: s.syncJournal, deliver: opts.Deliver,
+		reads: newSegmentFiles(dir), group: newGroup[*record](), last: opts.After.Segment(),
+	}
+	numbers, err := listNumbered(dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(numbers) > 0 {
+		j.last = max(j.last, numbers[len(numbers)-1])
+	}
+	j.numbers.all = numbers
+	for _, number := range numbers {
+		if number < opts.After.Segment() {
+			continue
+		}
+		if err := j.replay(number, opts.After); err != nil {
+			return nil, err
+		}
+	}
+	return j, nil
+}
+
+// replay delivers a segment's entries behind after. They are synced first:
+// whoever gets them may make them durable elsewhere, and a killed process has
+// left them to the kernel alone.
+func (j *journal) replay(number uint32, after Position) error {
+	h, err := j.fs.OpenFile(j.path(number))
+	if err != nil {
+		return fmt.Errorf("open journal segment: %w", err)
+	}
+	defer h.Close()
+	if err := j.sync(h); err != nil {
+		return err
+	}
+	var entries []Entry
+	err = j.scan(number, func(e Entry, _ []byte) error {
+		if e.Position <= after {
+			return nil
+		}
+		if entries = append(entries, e); len(entries) == replayBatch {
+			j.deliver(entries)
+			entries = nil
+		}
+		return nil
+	})
+	if len(entries) > 0 {
+		j.deliver(entries)
+	}
+	if errors.Is(err, ErrDamaged) { // what is whole was delivered; the scrub names what is not
+		return nil
+	}
+	return err
+}
+
+// scan calls fn for each whole record of a segment, with its blob. It returns
+// ErrDamaged, at the end, when a record that was acknowledged is not whole.
+//
+// What a crash left unfinished at the end of a segment was never acknowledged
+// and is passed over without a word. A damaged record that a record of a later
+// batch follows was: that batch was begun after the sync of the one before it.
+func (j *journal) scan(number uint32, fn func(e Entry, blob []byte) error) error {
+	f, err := j.reads.acquire(number)
+	if err != nil {
+		return err
+	}
+	defer j.reads.release(f)
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return fmt.Errorf("measure journal segment: %w", err)
+	}
+	if line := make([]byte, segmentHeader); end < segmentHeader || !readsLine(f.File, line, number) {
+		return nil // its making was cut off, before anything was written to it
+	}
+	var damaged error
+	batch := uint32(0)
+	for offset := int64(segmentHeader); offset < end; {
+		at := positionOf(number, offset)
+		h, note, blob, err := readRecord(f, at, make([]byte, firstRead))
+		if errors.Is(err, ErrDamaged) {
+			next := findRecord(f, number, offset+1, end, batch)
+			if next < 0 {
+				return damaged
+			}
+			damaged, offset = err, next
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := fn(entryOf(h, at, note), blob); err != nil {
+			return err
+		}
+		batch, offset = h.batch, offset+h.size()
+	}
+	return damaged
+}
+
+func entryOf(h header, at Position, note []byte) Entry {
+	e := Entry{Position: at, Note: note}
+	if h.flags&flagBlob != 0 {
+		e.Ref, e.Size = journalRef(at), h.blobLen
+	}
+	return e
+}
+
+func readsLine(f *os.File, line []byte, number uint32) bool {
+	_, err := f.ReadAt(line, 0)
+	return err == nil && string(line) == segmentLine(number)
+}
+
+// findRecord returns the offset of the first whole header from offset on that
+// belongs to a later batch, -1 when there is none.
+func findRecord(r io.ReaderAt, number uint32, offset, end int64, batch uint32) int64 {
+	buf := make([]byte, 1<<20)
+	for offset+recordHeader <= end {
+		n, _ := r.ReadAt(buf[:min(int64(len(buf)), end-offset)], offset)
+		for i := 0; i+recordHeader <= n; i++ {
+			next := bytes.Index(buf[i:n], []byte(recordMagic))
+			if next < 0 {
+				break
+			}
+			i += next
+			h, ok := parseHeader(buf[i:n], positionOf(number, offset+int64(i)))
+			if ok && h.batch > batch {
+				return offset + int64(i)
+			}
+		}
+		if n < recordHeader {
+			return -1
+		}
+		offset += int64(n) - recordHeader + 1
+	}
+	return -1
+}
+
+// Segments returns the numbers of the journal's segments that are not written
+// to any more, oldest first.
+func (s *Store) Segments() []uint32 { return s.journal.numbers.sealed() }
+
+// SegmentSize returns the size of a segment in bytes, or ErrNotFound.
+func (s *Store) SegmentSize(number uint32) (int64, error) {
+	f, err := s.journal.reads.acquire(number)
+	if err != nil {
+		return 0, err
+	}
+	defer s.journal.reads.release(f)
+	info, err := f.Stat()
+	if err != nil {
+		return 0, fmt.Errorf("measure journal segment: %w", err)
+	}
+	return info.Size(), nil
+}
+
+// ReadSegment calls fn for each whole record of a segment, in order, with its
+// blob. When others are damaged it returns ErrDamaged at the end.
+func (s *Store) ReadSegment(number uint32, fn func(e Entry, blob []byte) error) error {
+	return s.journal.scan(number, fn)
+}
+
+// DropSegment removes a segment nobody needs any more, that of Segments; a
+// Reader of it goes on. One that is gone is fine.
+func (s *Store) DropSegment(number uint32) error {
+	if !slices.Contains(s.journal.numbers.sealed(), number) {
+		return nil
+	}
+	if err := s.fs.Remove(s.journal.path(number)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove journal segment: %w", err)
+	}
+	s.journal.numbers.remove(number)
+	s.journal.reads.forget(number)
+	return nil
+}

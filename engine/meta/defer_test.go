@@ -1,0 +1,124 @@
+package meta
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// add defers a change that counts in the setting "count".
+func add(db *DB, position uint64) {
+	db.Defer(position, func(tx *Tx) error {
+		return tx.PutSetting("count", append(tx.Setting("count"), 'x'))
+	})
+}
+
+func count(t testing.TB, db *DB) (n int) {
+	t.Helper()
+	view(t, db, func(tx *Tx) error { n = len(tx.Setting("count")); return nil })
+	return n
+}
+
+func TestDeferredIsSeenByWhatFollows(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	for i := range 10 {
+		add(db, uint64(i+1))
+		if got := count(t, db); got != i+1 {
+			t.Fatalf("View sees %d of %d", got, i+1)
+		}
+	}
+	add(db, 11)
+	update(t, db, func(tx *Tx) error {
+		if got := len(tx.Setting("count")); got != 11 {
+			t.Errorf("Update sees %d of 11", got)
+		}
+		return nil
+	})
+	if got := db.Applied(); got != 11 {
+		t.Errorf("applied up to %d", got)
+	}
+}
+
+// TestDeferredSurvivesFailures makes changes fail beside deferred ones: each
+// of these must be applied exactly once all the same.
+func TestDeferredSurvivesFailures(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	const writers, each = 8, 100
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	position, committed := uint64(0), 0
+	for range writers {
+		wg.Go(func() {
+			for i := range each {
+				mu.Lock()
+				position++
+				db.Defer(position, func(tx *Tx) error {
+					tx.OnCommit(func() { mu.Lock(); committed++; mu.Unlock() })
+					return tx.PutSetting("count", append(tx.Setting("count"), 'x'))
+				})
+				mu.Unlock()
+				if i%7 == 0 {
+					refused := errors.New("refused")
+					if err := db.Update(func(*Tx) error { return refused }); err != refused {
+						t.Errorf("Update: %v", err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := count(t, db); got != writers*each {
+		t.Errorf("%d of %d were applied", got, writers*each)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if committed != writers*each {
+		t.Errorf("%d of %d were told", committed, writers*each)
+	}
+}
+
+func TestDeferredIsAppliedByItself(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	done := make(chan struct{})
+	db.Defer(1, func(tx *Tx) error {
+		tx.OnCommit(func() { close(done) })
+		return nil
+	})
+	<-done // or the test times out
+}
+
+func TestCloseAppliesDeferred(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "meta.db")
+	db, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = deferBatch + 3
+	for i := range n {
+		add(db, uint64(i+1))
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db = openChecked(t, path)
+	if got := count(t, db); got != n || db.Applied() != n {
+		t.Errorf("%d of %d are there, applied up to %d", got, n, db.Applied())
+	}
+}
+
+func BenchmarkDefer(b *testing.B) {
+	db := openTest(b)
+	update(b, db, func(tx *Tx) error { return tx.Buckets().Insert(bucket("bucket_1")) })
+	for i := range b.N {
+		o := object("bucket_1", fmt.Sprintf("key/%09d", i), i)
+		o.Segment = 1
+		db.Defer(uint64(i+1), func(tx *Tx) error { return tx.PutObject(o) })
+	}
+	view(b, db, func(*Tx) error { return nil })
+}

@@ -1,0 +1,78 @@
+package meta
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"holdfast/engine/model"
+)
+
+// segmentsBucket counts, for each segment of the journal, the objects whose
+// bytes lie in it: the four numbers of SegmentUse, 8 bytes each.
+const segmentsBucket = "segments"
+
+// SegmentUse is what of a segment objects need, and what they ever did.
+type SegmentUse struct{ Objects, Bytes, EverObjects, EverBytes int64 }
+
+// recordOverhead is about what a record has beside the bytes of its object.
+const recordOverhead = 600
+
+// Live returns about which share of the segment is needed.
+func (u SegmentUse) Live() float64 {
+	return float64(u.Bytes+recordOverhead*u.Objects) / float64(max(1, u.EverBytes+recordOverhead*u.EverObjects))
+}
+
+// SegmentUse returns what of a segment objects need.
+func (tx *Tx) SegmentUse(segment uint32) (use SegmentUse) {
+	value := tx.bolt.Bucket([]byte(segmentsBucket)).Get(segmentKey(segment))
+	if len(value) != 32 {
+		return use
+	}
+	for i, n := range []*int64{&use.Objects, &use.Bytes, &use.EverObjects, &use.EverBytes} {
+		*n = int64(binary.BigEndian.Uint64(value[8*i:]))
+	}
+	return use
+}
+
+func segmentKey(segment uint32) []byte { return binary.BigEndian.AppendUint32(nil, segment) }
+
+func (tx *Tx) countSegment(object model.Object, by int64) error {
+	use := tx.SegmentUse(object.Segment)
+	use.Objects += by
+	use.Bytes += by * object.SizeBytes
+	if by > 0 {
+		use.EverObjects += by
+		use.EverBytes += by * object.SizeBytes
+	}
+	b, key := tx.bolt.Bucket([]byte(segmentsBucket)), segmentKey(object.Segment)
+	var err error
+	if use.Objects == 0 {
+		err = b.Delete(key)
+	} else {
+		var value []byte
+		for _, n := range []int64{use.Objects, use.Bytes, use.EverObjects, use.EverBytes} {
+			value = binary.BigEndian.AppendUint64(value, uint64(n))
+		}
+		err = b.Put(key, value)
+	}
+	if err != nil {
+		return fmt.Errorf("count segment: %w", err)
+	}
+	return nil
+}
+
+// claimBytes says that a record of this transaction points to the object's
+// bytes; releaseBytes, that it does no more.
+func (tx *Tx) claimBytes(object model.Object) error {
+	if object.Segment != 0 {
+		return tx.countSegment(object, 1)
+	}
+	return tx.ClaimBlob(object.Blob)
+}
+
+func (tx *Tx) releaseBytes(object model.Object) error {
+	if object.Segment != 0 {
+		return tx.countSegment(object, -1)
+	}
+	return tx.DiscardBlob(object.Blob)
+}

@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// expireBatch is how many objects are removed in one transaction.
+const expireBatch = 500
+
+// expireObjects removes the objects that have reached the age their buckets
+// set. They do not go to the trash: that is for what somebody deleted.
+func (e *Engine) expireObjects(ctx context.Context) error {
+	var buckets []model.Bucket
+	if err := e.meta.Peek(func(tx *meta.Tx) error {
+		return tx.Buckets().All(func(b model.Bucket) error {
+			if b.ExpireAfterDays > 0 {
+				buckets = append(buckets, b)
+			}
+			return nil
+		})
+	}); err != nil {
+		return err
+	}
+	var errs []error
+	for _, b := range buckets {
+		errs = append(errs, e.expireBucket(ctx, b))
+	}
+	return errors.Join(errs...)
+}
+
+func (e *Engine) expireBucket(ctx context.Context, b model.Bucket) error {
+	before := e.clock().Add(-time.Duration(b.ExpireAfterDays) * 24 * time.Hour)
+	for ctx.Err() == nil {
+		removed, err := e.expireSome(b, before)
+		if err != nil || removed == 0 {
+			return err
+		}
+		e.unlinkSoon()
+	}
+	return nil
+}
+
+func (e *Engine) expireSome(b model.Bucket, before time.Time) (removed int, err error) {
+	release := e.order.bucket(b.ID) // no upload replaces meanwhile what is removed
+	defer release()
+	call := e.system(model.ActionObjectExpire, b.Organization, bucketResource(b))
+	oldest, err := e.oldestObjects(b.ID, before)
+	if err != nil || len(oldest) == 0 {
+		return 0, err
+	}
+	call.Note("objects", fmt.Sprint(len(oldest)))
+	return len(oldest), e.change(call, func(tx *meta.Tx) error {
+		for _, o := range oldest {
+			if _, err := tx.DeleteObject(o.Bucket, o.Key, e.clock()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// oldestObjects returns the objects that were last written before that time.
+// Their versions begin with it.
+func (e *Engine) oldestObjects(bucket string, before time.Time) (objects []model.Object, err error) {
+	var version ulid.ULID
+	if err := version.SetTime(ulid.Timestamp(before)); err != nil {
+		return nil, fmt.Errorf("expire objects: %w", err)
+	}
+	err = e.meta.View(func(tx *meta.Tx) error {
+		objects, err = tx.OldestObjects(bucket, strings.ToLower(version.String()), expireBatch)
+		return err
+	})
+	return objects, err
+}

@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+
+	"holdfast/blobstore"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// What happens to objects goes into the journal of the blob store first, as a
+// note with everything the metadata needs to know; that is the one sync an
+// acknowledged upload takes. The metadata follow it.
+type objectNote struct {
+	Act objectAct `json:"act"`
+	// Object is what is put; what is deleted has only its bucket, its key and
+	// the time in it.
+	Object model.Object `json:"object"`
+	// From is the blob that a moved object's bytes were in.
+	From string `json:"from,omitempty"`
+	// Upload is the resumable upload that the object was, if it was one.
+	Upload string `json:"upload,omitempty"`
+	// Keep says that a deleted object goes to the trash.
+	Keep  bool              `json:"keep,omitempty"`
+	Audit *model.AuditEntry `json:"audit,omitempty"`
+}
+
+type objectAct string
+
+const (
+	actPut    objectAct = "put"
+	actDelete objectAct = "delete"
+	actMove   objectAct = "move" // of the bytes, by compaction
+)
+
+func (n *objectNote) encode() ([]byte, error) {
+	text, err := json.Marshal(n)
+	if err != nil {
+		return nil, fmt.Errorf("encode note: %w", err)
+	}
+	return text, nil
+}
+
+// deliver hands to the metadata what the journal has made durable.
+func (e *Engine) deliver(entries []blobstore.Entry) {
+	for _, entry := range entries {
+		note, ok := entry.Value.(*objectNote)
+		if !ok { // it is replayed, or was copied
+			note = new(objectNote)
+			if err := json.Unmarshal(entry.Note, note); err != nil {
+				e.log.Error("a note of the journal cannot be read", "position", entry.Position, "error", err)
+				continue
+			}
+		}
+		if entry.Ref != "" {
+			note.Object.Blob, note.Object.Segment = string(entry.Ref), entry.Ref.Segment()
+		}
+		position := uint64(entry.Position)
+		e.recent.add(note, position)
+		e.meta.Defer(position, func(tx *meta.Tx) error { return e.applyNote(tx, note, position) })
+	}
+}
+
+// applyNote brings the metadata up to a note.
+func (e *Engine) applyNote(tx *meta.Tx, note *objectNote, position uint64) error {
+	tx.OnCommit(func() { e.recent.done(note, position) })
+	old, err := e.applyAct(tx, note)
+	if errors.Is(err, meta.ErrNotFound) {
+		err = nil // its bucket was dropped meanwhile, and the object with it
+	}
+	if err != nil {
+		return err
+	}
+	if old.Blob != "" && old.Segment == 0 {
+		tx.OnCommit(e.unlinkSoon)
+	}
+	if note.Upload != "" {
+		if err := tx.Uploads().Delete(note.Upload); err != nil && !errors.Is(err, meta.ErrNotFound) {
+			return err
+		}
+	}
+	if note.Audit == nil {
+		return nil
+	}
+	entry := *note.Audit
+	return tx.AppendAudit(&entry, e.cfg.AuditKeep)
+}
+
+// applyAct returns the object whose bytes are not needed any more.
+func (e *Engine) applyAct(tx *meta.Tx, note *objectNote) (old model.Object, err error) {
+	o := note.Object
+	switch {
+	case note.Act == actMove:
+		return old, tx.MoveObject(o, note.From)
+	case note.Act == actDelete && note.Keep:
+		return old, tx.TrashObject(o.Bucket, o.Key, o.LastModified)
+	case note.Act == actDelete:
+		return tx.DeleteObject(o.Bucket, o.Key, o.LastModified)
+	default:
+		if old, err = tx.Object(o.Bucket, o.Key); err != nil {
+			old = model.Object{}
+		}
+		return old, tx.PutObject(o)
+	}
+}
+
+// recentObjects are those the journal has and the metadata have not yet.
+type recentObjects struct {
+	mu    sync.RWMutex
+	byKey map[objectID]recentObject
+}
+
+type objectID struct{ bucket, key string }
+
+type recentObject struct {
+	position uint64
+	object   model.Object
+	deleted  bool
+}
+
+func newRecentObjects() *recentObjects {
+	return &recentObjects{byKey: map[objectID]recentObject{}}
+}
+
+func (r *recentObjects) add(note *objectNote, position uint64) {
+	if note.Act == actMove { // the object is the same, and so are its old bytes until then
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.byKey[objectID{note.Object.Bucket, note.Object.Key}] = recentObject{position, note.Object, note.Act == actDelete}
+}
+
+func (r *recentObjects) done(note *objectNote, position uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id := objectID{note.Object.Bucket, note.Object.Key}
+	if r.byKey[id].position == position {
+		delete(r.byKey, id)
+	}
+}
+
+func (r *recentObjects) get(bucket, key string) (recentObject, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	found, ok := r.byKey[objectID{bucket, key}]
+	return found, ok
+}
+
+// objectLocks order what the metadata cannot, which only follow: changes of
+// one object follow each other, and a bucket is not deleted while an object is
+// on its way into it. Many share a lock.
+type objectLocks struct {
+	seed    maphash.Seed
+	buckets [64]sync.RWMutex
+	keys    [1024]sync.Mutex
+}
+
+func newObjectLocks() *objectLocks { return &objectLocks{seed: maphash.MakeSeed()} }
+
+func (l *objectLocks) ofBucket(bucket string) *sync.RWMutex {
+	return &l.buckets[maphash.String(l.seed, bucket)%uint64(len(l.buckets))]
+}
+
+// bucket keeps every change of its objects out until release is called.
+func (l *objectLocks) bucket(bucket string) (release func()) {
+	lock := l.ofBucket(bucket)
+	lock.Lock()
+	return lock.Unlock
+}
+
+// object keeps other changes of the object out until release is called.
+func (l *objectLocks) object(bucket, key string) (release func()) {
+	shared := l.ofBucket(bucket)
+	own := &l.keys[maphash.Comparable(l.seed, objectID{bucket, key})%uint64(len(l.keys))]
+	shared.RLock()
+	own.Lock()
+	return func() {
+		own.Unlock()
+		shared.RUnlock()
+	}
+}

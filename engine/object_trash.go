@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// TrashObjectList returns the deleted objects of the call's organization that
+// can still be brought back, the newest versions first.
+func (e *Engine) TrashObjectList(call *model.Call, page Page) (List[model.TrashedObject], error) {
+	return listRecords(e, (*meta.Tx).TrashedObjects, meta.ByOrganization, call.Organization, page,
+		func(o model.TrashedObject) string { return o.Version })
+}
+
+// TrashObjectRestore brings a deleted object back, of which version is the id.
+func (e *Engine) TrashObjectRestore(call *model.Call, version string) (model.Object, error) {
+	var trashed model.TrashedObject
+	err := e.meta.View(func(tx *meta.Tx) (err error) {
+		trashed, err = tx.TrashedObjects().Get(version)
+		return err
+	})
+	if errors.Is(err, meta.ErrNotFound) || err == nil && trashed.Organization != call.Organization {
+		return model.Object{}, noTrashedObject(version)
+	}
+	if err != nil {
+		return model.Object{}, err
+	}
+	release := e.order.bucket(trashed.Bucket)
+	defer release()
+	call.Resource = objectResource(trashed.Bucket, trashed.Key)
+	var object model.Object
+	err = e.change(call, func(tx *meta.Tx) (err error) {
+		object, err = tx.UntrashObject(version, e.clock())
+		switch {
+		case errors.Is(err, meta.ErrExists):
+			return model.Errorf(model.CodeConflict, "another object has the key %q by now: delete it first", trashed.Key)
+		case errors.Is(err, meta.ErrNotFound):
+			return noTrashedObject(version)
+		}
+		return err
+	})
+	return object, err
+}
+
+func noTrashedObject(version string) error {
+	return model.Errorf(model.CodeNotFound, "no object %q in the trash, or its bucket is gone; `holdfast admin trash objects` shows what is", version)
+}
+
+// purgeObjects removes for good the objects that were in the trash for their
+// time.
+func (e *Engine) purgeObjects(ctx context.Context) error {
+	now := e.clock()
+	for ctx.Err() == nil {
+		due := map[string][]model.TrashedObject{} // by organization
+		count := 0
+		if err := e.meta.Peek(func(tx *meta.Tx) error {
+			return tx.TrashedObjects().All(func(o model.TrashedObject) error {
+				if count < expireBatch && !now.Before(o.DeletedAt.Add(e.cfg.ObjectTrashRetention)) {
+					due[o.Organization] = append(due[o.Organization], o)
+					count++
+				}
+				return nil
+			})
+		}); err != nil || count == 0 {
+			return err
+		}
+		for organization, objects := range due {
+			if err := e.purgeSome(organization, objects); err != nil {
+				return err
+			}
+		}
+		e.unlinkSoon()
+	}
+	return nil
+}
+
+func (e *Engine) purgeSome(organization string, objects []model.TrashedObject) error {
+	call := e.system(model.ActionObjectPurge, organization, model.Resource{Type: model.ResourceOrganization, ID: organization})
+	call.Note("objects", fmt.Sprint(len(objects)))
+	return e.change(call, func(tx *meta.Tx) error {
+		for _, o := range objects {
+			if err := tx.PurgeObject(o.Version); err != nil && !errors.Is(err, meta.ErrNotFound) {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,307 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"holdfast/engine"
+)
+
+// The benchmarks put the same load on holdfast, in a process of its own, and
+// on VersityGW and nginx where these are on the PATH. Compare what one run
+// says, and nothing else:
+//
+//	go test -run '^$' -bench . ./server
+
+// peer is a server under load.
+type peer interface {
+	put(key string, body []byte) []byte // the request
+	get(key string) []byte
+	address() string
+}
+
+func (h *holdfast) address() string { return h.host }
+
+func (h *holdfast) put(key string, body []byte) []byte {
+	return fmt.Appendf(nil, "POST /v1/buckets/%s/objects?key=%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s",
+		h.bucket, key, h.host, h.key, len(body), body)
+}
+
+func (h *holdfast) get(key string) []byte {
+	return fmt.Appendf(nil, "GET %s%s/%s HTTP/1.1\r\nHost: %s\r\n\r\n", engine.ObjectPath, h.bucket, key, h.host)
+}
+
+// versity is VersityGW with files behind it.
+type versity struct{ host string }
+
+func startVersity(b *testing.B) peer {
+	b.Helper()
+	path, err := exec.LookPath("versitygw")
+	if err != nil {
+		return nil
+	}
+	v := &versity{host: freeAddress(b)}
+	run(b, exec.Command(path, "--access", "bench", "--secret", "benchsecret", "--port", v.host, "--quiet", "--keep-alive", "posix", b.TempDir()))
+	awaitListener(b, v.host)
+	mustAnswer(b, v.host, v.sign("PUT", "/bench", nil))
+	return v
+}
+
+func (v *versity) address() string                    { return v.host }
+func (v *versity) put(key string, body []byte) []byte { return v.sign("PUT", "/bench/"+key, body) }
+func (v *versity) get(key string) []byte              { return v.sign("GET", "/bench/"+key, nil) }
+
+// sign makes a request by AWS Signature Version 4, its body unsigned.
+func (v *versity) sign(method, path string, body []byte) []byte {
+	now := time.Now().UTC()
+	stamp, day := now.Format("20060102T150405Z"), now.Format("20060102")
+	scope := day + "/us-east-1/s3/aws4_request"
+	const names = "host;x-amz-content-sha256;x-amz-date"
+	canonical := method + "\n" + path + "\n\nhost:" + v.host + "\nx-amz-content-sha256:UNSIGNED-PAYLOAD\nx-amz-date:" + stamp + "\n\n" + names + "\nUNSIGNED-PAYLOAD"
+	sum := sha256.Sum256([]byte(canonical))
+	key := []byte("AWS4benchsecret")
+	for _, part := range []string{day, "us-east-1", "s3", "aws4_request"} {
+		key = hmacOf(key, part)
+	}
+	signature := hex.EncodeToString(hmacOf(key, "AWS4-HMAC-SHA256\n"+stamp+"\n"+scope+"\n"+hex.EncodeToString(sum[:])))
+	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\nX-Amz-Content-Sha256: UNSIGNED-PAYLOAD\r\nX-Amz-Date: %s\r\nAuthorization: AWS4-HMAC-SHA256 Credential=bench/%s, SignedHeaders=%s, Signature=%s\r\nContent-Length: %d\r\n\r\n%s",
+		method, path, v.host, stamp, scope, names, signature, len(body), body)
+}
+
+func hmacOf(key []byte, text string) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(text))
+	return mac.Sum(nil)
+}
+
+// files is nginx or Caddy over a directory.
+type files struct{ host, dir string }
+
+func startFiles(b *testing.B, program string) *files {
+	b.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return nil
+	}
+	f := &files{host: freeAddress(b), dir: b.TempDir()}
+	if program == "caddy" {
+		run(b, exec.Command(path, "file-server", "--root", f.dir, "--listen", f.host))
+	} else {
+		if err := os.Chmod(f.dir, 0o755); err != nil {
+			b.Fatal(err)
+		}
+		conf := filepath.Join(f.dir, "nginx.conf")
+		text := fmt.Sprintf("user root; daemon off; pid %s/pid; error_log /dev/null; events {} http { access_log off; sendfile on; keepalive_requests 1000000000; server { listen %s; root %s; } }", f.dir, f.host, f.dir)
+		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+			b.Fatal(err)
+		}
+		run(b, exec.Command(path, "-c", conf))
+	}
+	awaitListener(b, f.host)
+	return f
+}
+
+func (f *files) address() string           { return f.host }
+func (f *files) put(string, []byte) []byte { return nil }
+func (f *files) get(key string) []byte {
+	return fmt.Appendf(nil, "GET /%s HTTP/1.1\r\nHost: %s\r\n\r\n", key, f.host)
+}
+
+func run(b *testing.B, cmd *exec.Cmd) {
+	b.Helper()
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		cmd.Process.Signal(os.Interrupt)
+		kill := time.AfterFunc(5*time.Second, func() { cmd.Process.Kill() })
+		cmd.Wait()
+		kill.Stop()
+	})
+}
+
+func freeAddress(b *testing.B) string {
+	b.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func awaitListener(b *testing.B, address string) {
+	b.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			conn.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			b.Fatal(err)
+		}
+	}
+}
+
+// client is one connection.
+type client struct {
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func dial(b *testing.B, address string) *client {
+	b.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return &client{conn, bufio.NewReaderSize(conn, 64<<10)}
+}
+
+func (c *client) do(request []byte) error {
+	if _, err := c.conn.Write(request); err != nil {
+		return err
+	}
+	answer, err := http.ReadResponse(c.in, nil)
+	if err != nil {
+		return err
+	}
+	text, err := readSome(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", answer.Status, text)
+	}
+	return err
+}
+
+// readSome reads the whole and returns its beginning.
+func readSome(body io.Reader) ([]byte, error) {
+	head, err := io.ReadAll(io.LimitReader(body, 1024))
+	if err == nil {
+		_, err = io.Copy(io.Discard, body)
+	}
+	return head, err
+}
+
+func mustAnswer(b *testing.B, address string, request []byte) {
+	b.Helper()
+	c := dial(b, address)
+	defer c.conn.Close()
+	if err := c.do(request); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// load sends b.N requests over that many connections.
+func load(b *testing.B, p peer, connections int, request func(i int64) []byte) {
+	b.Helper()
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	clients := make([]*client, connections)
+	for i := range clients {
+		clients[i] = dial(b, p.address())
+	}
+	b.ResetTimer()
+	for _, c := range clients {
+		wg.Go(func() {
+			defer c.conn.Close()
+			for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+				if err := c.do(request(i)); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "op/s")
+}
+
+var prefixes atomic.Int64
+
+func benchmarkPut(b *testing.B, p peer, size, connections int) {
+	body := make([]byte, size)
+	rand.Read(body)
+	prefix := fmt.Sprintf("k%d", prefixes.Add(1))
+	b.SetBytes(int64(size))
+	load(b, p, connections, func(i int64) []byte { return p.put(fmt.Sprintf("%s-%d", prefix, i), body) })
+}
+
+func BenchmarkPut(b *testing.B) {
+	h, v := startHoldfast(b, b.TempDir(), nil), startVersity(b)
+	for _, c := range []struct{ size, connections int }{{1 << 10, 1}, {1 << 10, 8}, {1 << 10, 32}, {64 << 10, 8}, {8 << 20, 8}} {
+		b.Run(fmt.Sprintf("%dKiB/x%d/holdfast", c.size>>10, c.connections), func(b *testing.B) { benchmarkPut(b, h, c.size, c.connections) })
+		if v != nil {
+			b.Run(fmt.Sprintf("%dKiB/x%d/versitygw", c.size>>10, c.connections), func(b *testing.B) { benchmarkPut(b, v, c.size, c.connections) })
+		}
+	}
+	reportMemory(b, h.cmd.Process.Pid)
+}
+
+// reportMemory logs the most memory the process ever had.
+func reportMemory(b *testing.B, pid int) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return
+	}
+	for line := range bytes.Lines(status) {
+		if bytes.HasPrefix(line, []byte("VmHWM")) {
+			b.Logf("holdfast's peak: %s", bytes.Join(bytes.Fields(line)[1:], []byte(" ")))
+		}
+	}
+}
+
+func BenchmarkGet(b *testing.B) {
+	h, v, nginx, caddy := startHoldfast(b, b.TempDir(), nil), startVersity(b), startFiles(b, "nginx"), startFiles(b, "caddy")
+	const keys = 64
+	for _, c := range []struct{ size, connections int }{{1 << 10, 1}, {1 << 10, 8}, {64 << 10, 8}, {8 << 20, 8}} {
+		body := make([]byte, c.size)
+		rand.Read(body)
+		name := func(i int64) string { return fmt.Sprintf("get-%d-%d", c.size, i%keys) }
+		for i := range int64(keys) {
+			mustAnswer(b, h.host, h.put(name(i), body))
+			if v != nil {
+				mustAnswer(b, v.address(), v.put(name(i), body))
+			}
+			for _, f := range []*files{nginx, caddy} {
+				if f != nil {
+					if err := os.WriteFile(filepath.Join(f.dir, name(i)), body, 0o644); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		}
+		against := func(who string, p peer) {
+			b.Run(fmt.Sprintf("%dKiB/x%d/%s", c.size>>10, c.connections, who), func(b *testing.B) {
+				b.SetBytes(int64(c.size))
+				load(b, p, c.connections, func(i int64) []byte { return p.get(name(i)) })
+			})
+		}
+		against("holdfast", h)
+		if v != nil {
+			against("versitygw", v)
+		}
+		if nginx != nil {
+			against("nginx", nginx)
+		}
+		if caddy != nil {
+			against("caddy", caddy)
+		}
+	}
+	reportMemory(b, h.cmd.Process.Pid)
+}
