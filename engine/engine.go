@@ -34,6 +34,7 @@ type Engine struct {
 	done    *progress
 	cancels *cancels
 	exports *exporter
+	imports *runningImports
 
 	archives *archives
 
@@ -100,6 +101,7 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 		done:    newProgress(),
 		cancels: newCancels(),
 		exports: newExporter(),
+		imports: newRunningImports(),
 		states:  newInstanceStates(),
 
 		archives: newArchives(),

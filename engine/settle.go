@@ -31,6 +31,7 @@ func (e *Engine) settle() error {
 	if err := e.settleExports(); err != nil {
 		return err
 	}
+	e.removeStrayRelays()
 	return e.putStraysAside()
 }
 
@@ -40,6 +41,8 @@ func (e *Engine) settleDatabase(db model.Database) error {
 	switch {
 	case db.Status == model.DatabaseCreating:
 		return e.rollBackCreate(ctx, db)
+	case db.Status == model.DatabaseImporting:
+		return e.rollBackImport(ctx, db)
 	case db.Status == model.DatabaseDeleting:
 		return e.carryOnDelete(ctx, db)
 	case db.Operation != "":

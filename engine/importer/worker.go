@@ -1,0 +1,74 @@
+package importer
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// worker does steps one after the other, with sessions of its own that are
+// opened when they are first needed.
+type worker struct {
+	session *Session
+	open    Target
+
+	source   *pgx.Conn // in the snapshot
+	target   *pgx.Conn
+	executor *executor
+}
+
+func (w *worker) close(ctx context.Context) {
+	for _, conn := range []*pgx.Conn{w.source, w.target} {
+		if conn != nil {
+			_ = conn.Close(ctx)
+		}
+	}
+	if w.executor != nil {
+		w.executor.close()
+	}
+}
+
+// reader returns a session with the source in the snapshot. One that a refusal
+// has thrown out of it joins again.
+func (w *worker) reader(ctx context.Context) (_ *pgx.Conn, err error) {
+	if w.source != nil && !w.source.IsClosed() && w.source.PgConn().TxStatus() == 'T' {
+		return w.source, nil
+	}
+	if w.source != nil && !w.source.IsClosed() {
+		return w.source, w.session.join(ctx, w.source)
+	}
+	w.source, err = w.session.reader(ctx)
+	return w.source, err
+}
+
+func (w *worker) writer(ctx context.Context) (_ *pgx.Conn, err error) {
+	if w.target != nil && !w.target.IsClosed() {
+		return w.target, nil
+	}
+	if w.target, err = w.open(ctx); err != nil {
+		return nil, err
+	}
+	_, err = w.target.Exec(ctx, "set synchronous_commit = off")
+	return w.target, err
+}
+
+// tries is how often a definition is executed that runs into a deadlock.
+const tries = 5
+
+// execute executes a definition in the target.
+func (w *worker) execute(ctx context.Context, sql string) (err error) {
+	if w.executor == nil {
+		if w.executor, err = openExecutor(ctx, w.open); err != nil {
+			return err
+		}
+	}
+	for range tries {
+		err = w.executor.execute(ctx, sql)
+		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "40P01" {
+			return err
+		}
+	}
+	return err
+}
