@@ -73,7 +73,7 @@ func (e *Engine) importInto(ctx context.Context, r *importRun) error {
 	if err := e.checkImport(ctx, session, target); err != nil {
 		return err
 	}
-	return noRoom(session.Copy(ctx, importer.Job{Owner: r.db.Owner, Target: target, PgDump: pgDump, SocketDir: e.socketDir}))
+	return noRoom(session.Copy(ctx, importer.Job{Owner: r.db.Owner, Target: target, PgDump: pgDump, SocketDir: e.relayDir()}))
 }
 
 func (e *Engine) checkImport(ctx context.Context, session *importer.Session, target importer.Target) error {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"holdfast/engine/importer"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
@@ -35,13 +34,17 @@ func (e *Engine) rollBackImport(ctx context.Context, db model.Database) error {
 	return e.forgetImport(db, records[0], errImportInterrupted)
 }
 
-// removeStrayRelays removes what an import that was killed has left beside
-// the sockets.
-func (e *Engine) removeStrayRelays() {
-	left, _ := filepath.Glob(filepath.Join(e.socketDir, importer.RelayPrefix+"*"))
-	for _, dir := range left {
-		if err := os.RemoveAll(dir); err != nil {
-			e.log.Warn("remove what an import has left", "path", dir, "error", err)
-		}
+// relayDir is where imports put their sockets, beside those of the instances.
+func (e *Engine) relayDir() string { return filepath.Join(e.socketDir, "i") }
+
+// makeRelayDir makes the directory anew: an import that was killed has left
+// its socket.
+func (e *Engine) makeRelayDir() error {
+	if err := os.RemoveAll(e.relayDir()); err != nil {
+		return fmt.Errorf("clear sockets of imports: %w", err)
 	}
+	if err := os.Mkdir(e.relayDir(), 0o700); err != nil {
+		return fmt.Errorf("make directory for sockets of imports: %w", err)
+	}
+	return nil
 }

@@ -31,7 +31,9 @@ func (e *Engine) settle() error {
 	if err := e.settleExports(); err != nil {
 		return err
 	}
-	e.removeStrayRelays()
+	if err := e.makeRelayDir(); err != nil {
+		return err
+	}
 	return e.putStraysAside()
 }
 

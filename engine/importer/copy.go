@@ -17,7 +17,7 @@ type Job struct {
 	Owner     string // the role that owns the new database
 	Target    Target
 	PgDump    string // the program, at least as new as the source
-	SocketDir string // a private directory with a short path
+	SocketDir string // a private directory for sockets alone, with a short path
 }
 
 // copying is a job while it runs.

@@ -85,7 +85,7 @@ func (p *place) copyFrom(t testing.TB, from Source, account *Account) error {
 		return err
 	}
 	return session.Copy(ctx, Job{
-		Owner: "app", Target: p.open, PgDump: filepath.Join(p.Spec.Bin.Dir, "pg_dump"), SocketDir: p.SocketDir(t),
+		Owner: "app", Target: p.open, PgDump: filepath.Join(p.Spec.Bin.Dir, "pg_dump"), SocketDir: t.TempDir(),
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -27,12 +28,12 @@ func dumpSchema(ctx context.Context, pgDump, socketDir, snapshot string, conn *p
 	defer r.close()
 	cmd := exec.CommandContext(ctx, pgDump, "--format=custom", "--compress=0", "--schema-only", "--snapshot="+snapshot,
 		"--no-password", "--no-subscriptions", "--no-security-labels", "--no-tablespaces", "--lock-wait-timeout=30s",
-		"--host="+r.dir, "--port="+relayPort, "--username=import", "--dbname=import")
+		"--host="+socketDir, "--port="+strconv.Itoa(r.port), "--username=import", "--dbname=import")
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "LC_MESSAGES=C", "PGPASSFILE=/dev/null", "PGSERVICEFILE=/dev/null", "PGSYSCONFDIR=/nonexistent",
-		"HOME=" + r.dir, "PGSSLMODE=disable", "PGGSSENCMODE=disable", "PGCLIENTENCODING=UTF8",
+		"HOME=/nonexistent", "PGSSLMODE=disable", "PGGSSENCMODE=disable", "PGCLIENTENCODING=UTF8",
 	}
-	cmd.Dir = r.dir
+	cmd.Dir = socketDir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second
 	complaints := &complaint{}

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
+	"syscall"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -18,15 +19,16 @@ import (
 // client tool needs no password, opens no connection of its own, and speaks
 // TLS by the rules of this process.
 type relay struct {
-	dir      string // private, holds the socket alone
+	port     int // the number in the socket's name, by which libpq finds it
 	listener net.Listener
 	session  *pgconn.HijackedConn
 	done     chan struct{}
 	once     sync.Once
 }
 
-// relayPort is the number in the socket's name, by which libpq finds it.
-const relayPort = "1"
+// relays is how many there may be in a directory. With numbers below 1000 the
+// socket's path is no longer than those of instances.
+const relays = 999
 
 // openRelay makes a socket below dir, which must be private, for the session
 // conn, which is the relay's from then on. The caller closes it.
@@ -35,22 +37,19 @@ func openRelay(dir string, conn *pgconn.PgConn) (*relay, error) {
 	if err != nil {
 		return nil, fmt.Errorf("take over session: %w", err)
 	}
-	own, err := os.MkdirTemp(dir, RelayPrefix) // 0700
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("make relay's directory: %w", err), session.Conn.Close())
+	r := &relay{session: session, done: make(chan struct{})}
+	for r.port = 1; r.port <= relays; r.port++ {
+		r.listener, err = net.Listen("unix", filepath.Join(dir, ".s.PGSQL."+strconv.Itoa(r.port)))
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			break
+		}
 	}
-	listener, err := net.Listen("unix", filepath.Join(own, ".s.PGSQL."+relayPort))
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open relay: %w", err), session.Conn.Close(), os.Remove(own))
+		return nil, errors.Join(fmt.Errorf("open relay: %w", err), session.Conn.Close())
 	}
-	r := &relay{dir: own, listener: listener, session: session, done: make(chan struct{})}
 	go r.serve()
 	return r, nil
 }
-
-// RelayPrefix begins the name of a relay's directory; one that is left after a
-// crash can be removed.
-const RelayPrefix = "import-"
 
 // serve answers the one client there is.
 func (r *relay) serve() {
@@ -108,6 +107,5 @@ func (r *relay) close() {
 		_ = r.listener.Close()
 		_ = r.session.Conn.Close()
 		<-r.done
-		_ = os.RemoveAll(r.dir)
 	})
 }
