@@ -84,9 +84,11 @@ func (s *Session) Copy(ctx context.Context, job Job) error {
 		{model.ImportVerifying, "objects", c.verifyObjects},
 	} {
 		s.account.Enter(phase.status, phase.name)
+		began := s.account.clock()
 		if err := phase.do(ctx); err != nil {
 			return s.trouble(ctx, err)
 		}
+		s.account.Say(model.ImportInfo, fmt.Sprintf("%s %s: %.1f s", phase.status, phase.name, s.account.clock().Sub(began).Seconds()))
 	}
 	return nil
 }
