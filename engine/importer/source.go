@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"fmt"
 	"net"
 	"net/url"
 	"regexp"
@@ -34,7 +35,7 @@ const defaultPort = 5432
 // known to be harmless. No error shows any part of the URL but the name of a
 // parameter: the password may be anywhere in what is not well-formed.
 func ParseSource(text string) (Source, error) {
-	u, err := url.Parse(text)
+	u, err := url.Parse(escapeStray(text))
 	if err != nil || u.Opaque != "" || u.Fragment != "" || strings.ContainsAny(text, "\x00\r\n") {
 		return Source{}, model.Invalid(SourceField, "is not a well-formed URL; write it as postgresql://user:password@host:port/database, "+
 			"with special characters in the parts as %%XX")
@@ -58,6 +59,20 @@ func ParseSource(text string) (Source, error) {
 		return Source{}, err
 	}
 	return s, s.setParameters(u)
+}
+
+// escapeStray escapes what passwords often have and URLs may not, where it can
+// mean nothing else.
+func escapeStray(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		if c := text[i]; c >= 0x80 || strings.IndexByte(" \"<>\\^`{|}", c) >= 0 {
+			fmt.Fprintf(&b, "%%%02X", c)
+			continue
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
 }
 
 // longestName is more than any server takes for the name of a role or a
