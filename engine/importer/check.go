@@ -2,11 +2,13 @@ package importer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"holdfast/engine/model"
 )
@@ -19,11 +21,11 @@ func (s *Session) Check(ctx context.Context, target *pgx.Conn, free int64) error
 		return err
 	}
 	if err := s.freeze(ctx); err != nil {
-		return s.trouble(ctx, err)
+		return trouble(ctx, sourceError{err})
 	}
 	for _, check := range []func(context.Context, *pgx.Conn) error{s.checkExtensions, s.checkCollations, s.checkRights} {
 		if err := check(ctx, target); err != nil {
-			return s.trouble(ctx, err)
+			return trouble(ctx, err)
 		}
 	}
 	if s.traits.encoding == "SQL_ASCII" {
@@ -58,7 +60,7 @@ func (s *Session) checkExtensions(ctx context.Context, target *pgx.Conn) error {
 	type extension struct{ name, table string }
 	wanted, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (x extension, err error) { return x, row.Scan(&x.name, &x.table) })
 	if err != nil {
-		return fmt.Errorf("list extensions: %w", err)
+		return sourceError{fmt.Errorf("list extensions: %w", err)}
 	}
 	rows, _ = target.Query(ctx, `select distinct name::text from pg_available_extension_versions where trusted or not superuser or installed`)
 	had, err := pgx.CollectRows(rows, pgx.RowTo[string])
@@ -92,7 +94,7 @@ func (s *Session) checkCollations(ctx context.Context, target *pgx.Conn) error {
 		and c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped and `+users)
 	wanted, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return fmt.Errorf("list collations: %w", err)
+		return sourceError{fmt.Errorf("list collations: %w", err)}
 	}
 	rows, _ = target.Query(ctx, `select name from unnest($1::text[]) name where not exists (select from pg_collation
 		where collname = name and collencoding in (-1, pg_char_to_encoding(getdatabaseencoding())))`, wanted)
@@ -119,7 +121,7 @@ func (s *Session) checkCollations(ctx context.Context, target *pgx.Conn) error {
 func (s *Session) checkRights(ctx context.Context, _ *pgx.Conn) error {
 	inv, err := takeInventory(ctx, s.conn, s.number)
 	if err != nil {
-		return err
+		return sourceError{err}
 	}
 	s.inventory = inv
 	var unreadable, filtered []string
@@ -157,14 +159,24 @@ func few(names []string) string {
 	return oneLine(strings.Join(names, ", "))
 }
 
-// trouble puts into words what went wrong with the source; what is in words
-// already stays.
-func (s *Session) trouble(ctx context.Context, err error) error {
+// trouble puts into words for a person why an import cannot go on; what is in
+// words already stays.
+func trouble(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if model.CodeOf(err) != model.CodeInternal {
 		return err
 	}
-	return &model.Error{Code: model.CodeValidation, Message: "the source does not let itself be read: " + oneLine(err.Error()), Err: err}
+	where, said := "in the copy", err.Error()
+	if _, ok := errors.AsType[sourceError](err); ok {
+		where = "in the source"
+	}
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		said = fmt.Sprintf("%s (%s)", pg.Message, pg.Code)
+		if pg.Code == "55P03" { // lock_not_available
+			said += "; somebody is altering a table there: try again when that is done"
+		}
+	}
+	return &model.Error{Code: model.CodeConflict, Message: fmt.Sprintf("the import cannot go on: %s: %s", where, oneLine(said)), Err: err}
 }

@@ -86,7 +86,7 @@ func (s *Session) Copy(ctx context.Context, job Job) error {
 		s.account.Enter(phase.status, phase.name)
 		began := s.account.clock()
 		if err := phase.do(ctx); err != nil {
-			return s.trouble(ctx, err)
+			return trouble(ctx, err)
 		}
 		s.account.Say(model.ImportInfo, fmt.Sprintf("%s %s: %.1f s", phase.status, phase.name, s.account.clock().Sub(began).Seconds()))
 	}
@@ -96,7 +96,7 @@ func (s *Session) Copy(ctx context.Context, job Job) error {
 // copySchema makes everything that rows need to be put into.
 func (c *copying) copySchema(ctx context.Context) error {
 	if err := c.hold(ctx, c.inventory.tables); err != nil {
-		return err
+		return sourceError{err}
 	}
 	conn, err := c.source.connect(ctx)
 	if err != nil {
@@ -168,7 +168,7 @@ func (c *copying) make(ctx context.Context, w *worker, e entry) error {
 // copyData copies the rows and makes what is made when they are there.
 func (c *copying) copyData(ctx context.Context) error {
 	if err := readSequences(ctx, c.conn, c.inventory.sequences); err != nil {
-		return err
+		return sourceError{err}
 	}
 	data := c.dataSteps()
 	index, rest := c.entrySteps(data)

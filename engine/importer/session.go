@@ -104,7 +104,7 @@ func (s *Session) reader(ctx context.Context) (*pgx.Conn, error) {
 	}
 	if err := s.join(ctx, conn); err != nil {
 		_ = conn.Close(context.WithoutCancel(ctx))
-		return nil, err
+		return nil, sourceError{err}
 	}
 	return conn, nil
 }

@@ -100,7 +100,6 @@ var errOtherEnd = errors.New("the other end of the copy stopped")
 // sourceError marks what went wrong in the source.
 type sourceError struct{ error }
 
-func (e sourceError) Error() string { return "in the source: " + e.error.Error() }
 func (e sourceError) Unwrap() error { return e.error }
 
 // columns lists the columns that hold data; a table may have none.

@@ -37,7 +37,10 @@ func (w *worker) reader(ctx context.Context) (_ *pgx.Conn, err error) {
 		return w.source, nil
 	}
 	if w.source != nil && !w.source.IsClosed() {
-		return w.source, w.session.join(ctx, w.source)
+		if err := w.session.join(ctx, w.source); err != nil {
+			return nil, sourceError{err}
+		}
+		return w.source, nil
 	}
 	w.source, err = w.session.reader(ctx)
 	return w.source, err
