@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"net"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -239,4 +240,26 @@ func checkPrivileges(t testing.TB, conn *pgx.Conn) {
 	if want := "f|t|t|f|1|r {=a/app}|0\n"; got != want {
 		t.Errorf("privileges: %s, not %s", got, want)
 	}
+}
+
+// talk is a server that is no PostgreSQL: it says something and hangs up. Its
+// port is returned.
+func talk(t *testing.T, text string) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Write([]byte(text))
+			conn.Close()
+		}
+	}()
+	return l.Addr().(*net.TCPAddr).Port
 }

@@ -11,8 +11,10 @@ func TestRoleMapGrants(t *testing.T) {
 		{"boss", "GRANT SELECT ON TABLE public.t TO PUBLIC;", `GRANT SELECT ON TABLE public . t TO PUBLIC`},
 		{"boss", "GRANT SELECT ON TABLE public.t TO alice;", ""},
 		{"boss", "GRANT SELECT ON TABLE public.t TO \"PUBLIC\";", ""}, // a role of that name
-		{"boss", "REVOKE ALL ON TABLE public.t FROM boss;\nGRANT SELECT ON TABLE public.t TO boss;",
-			"REVOKE ALL ON TABLE public . t FROM \"app\";\nGRANT SELECT ON TABLE public . t TO \"app\""},
+		{
+			"boss", "REVOKE ALL ON TABLE public.t FROM boss;\nGRANT SELECT ON TABLE public.t TO boss;",
+			"REVOKE ALL ON TABLE public . t FROM \"app\";\nGRANT SELECT ON TABLE public . t TO \"app\"",
+		},
 		{"a;b", `GRANT SELECT("x TO y",b) ON TABLE "s;""d".t TO "a;b" WITH GRANT OPTION;`, `GRANT SELECT ( "x TO y" , b ) ON TABLE "s;""d" . t TO "app" WITH GRANT OPTION`},
 		{"boss", "SET SESSION AUTHORIZATION alice;\nGRANT ALL ON SCHEMA s TO bob;\nRESET SESSION AUTHORIZATION;", ""},
 		{"boss", "REVOKE ALL ON FUNCTION public.f(a integer, b \"TO\") FROM PUBLIC;", `REVOKE ALL ON FUNCTION public . f ( a integer , b "TO" ) FROM PUBLIC`},
