@@ -445,3 +445,25 @@ func TestImportIsGentle(t *testing.T) {
 		t.Errorf("%d transactions were seen in the source's log", begun)
 	}
 }
+
+// TestImportGivesItsOwnPasswords: a source whose server lies can have anything
+// executed as the new owner, who may change his own password. Who gets in
+// afterwards is what the record says.
+func TestImportGivesItsOwnPasswords(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t, `create view lie as select 1 as n;
+		alter function pg_catalog.pg_get_viewdef(oid) rename to pg_get_viewdef_true;
+		create function pg_catalog.pg_get_viewdef(oid) returns text language sql stable strict as $$
+			select 'select 1 as n; alter role app password ''known-to-the-source''; alter role app set statement_timeout = ''1s''; '
+			|| 'do $x$ begin execute format(''alter database %I is_template true'', current_database()); end $x$; select 1;' $$`)
+	a := startEngine(t)
+	_, c := a.imported(t, NewImport{Name: "shop", SourceURL: model.NewSecret(o.url())})
+	if got := answer[string](t, c, "select current_user::text"); got != "app" {
+		t.Errorf("read %s", got)
+	}
+	c.Password = model.NewSecret("known-to-the-source")
+	if conn, err := pgx.Connect(t.Context(), c.URL()); err == nil {
+		_ = conn.Close(t.Context())
+		t.Error("the source's password lets in")
+	}
+}
