@@ -127,6 +127,8 @@ func replaceImport(tx *meta.Tx, record model.Import) error {
 
 // publishImport gives the database to its owner: with the passwords and
 // privileges of its record, whatever was executed, and open to its allow-list.
+// The commit of those, which waits for the disk, makes durable what was
+// committed before without waiting.
 func (e *Engine) publishImport(ctx context.Context, r *importRun) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

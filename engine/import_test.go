@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/netip"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -109,6 +111,10 @@ func TestImport(t *testing.T) {
 	}
 	if got := answer[string](t, c, "select count(*) || ' ' || sum(cents) from orders"); got != "2000 20010000" {
 		t.Errorf("read %s", got)
+	}
+	local, err := pgx.Connect(t.Context(), fmt.Sprintf("host=%s port=%d user=app dbname=shop sslmode=disable", a.socketDir, c.Port))
+	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "28000" {
+		t.Errorf("the import's own way in is open still: %v %v", local, err)
 	}
 	if c.User != model.DefaultOwner || c.Password.Reveal() == o.password {
 		t.Errorf("the credentials: %s", c.User)

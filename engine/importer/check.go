@@ -173,6 +173,9 @@ func trouble(ctx context.Context, err error) error {
 		where = "in the source"
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		if pg.Code == "53100" && where == "in the copy" {
+			return err // the disk is full: whose it is says so
+		}
 		said = fmt.Sprintf("%s (%s)", pg.Message, pg.Code)
 		if pg.Code == "55P03" { // lock_not_available
 			said += "; somebody is altering a table there: try again when that is done"

@@ -27,29 +27,28 @@ type copying struct {
 	entries []entry
 	roles   *roleMap
 	workers []*worker
-	failed  idSet            // entries that were refused or left out
-	rows    map[uint32]int64 // what was copied, by the table's oid; under the account's lock
+
+	mu     sync.Mutex
+	failed map[int]bool     // ids of entries that were refused or left out
+	rows   map[uint32]int64 // how many were copied, by the table's oid
 }
 
-// idSet is a set of entries' ids for several goroutines.
-type idSet struct {
-	mu  sync.Mutex
-	ids map[int]bool
+func (c *copying) setFailed(id int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed[id] = true
 }
 
-func (s *idSet) add(id int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ids == nil {
-		s.ids = map[int]bool{}
-	}
-	s.ids[id] = true
+func (c *copying) hasFailed(id int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failed[id]
 }
 
-func (s *idSet) has(id int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ids[id]
+func (c *copying) setRows(t table, rows int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rows[t.oid] = rows
 }
 
 // jobs is how many steps run at a time. On the smallest machines one copy
@@ -62,7 +61,7 @@ func jobs() int { return max(2, min(runtime.NumCPU(), 8)) }
 func (s *Session) Copy(ctx context.Context, job Job) error {
 	c := &copying{
 		Session: s, Job: job, roles: newRoleMap(job.Owner),
-		rows: map[uint32]int64{},
+		failed: map[int]bool{}, rows: map[uint32]int64{},
 	}
 	for range jobs() {
 		c.workers = append(c.workers, &worker{session: s, open: job.Target})
@@ -130,13 +129,17 @@ func (c *copying) choose(entries []entry) []entry {
 	for _, e := range entries {
 		switch {
 		case e.desc == "EVENT TRIGGER":
-			c.failed.add(e.id)
+			c.setFailed(e.id)
 			c.account.Say(model.ImportWarning, e.name()+" is left out: event triggers need a superuser, which the owner of a database is not here")
 		case e.desc == "EXTENSION" && slices.Contains(c.missing, e.tag):
-			c.failed.add(e.id)
+			c.setFailed(e.id)
 			c.account.flaw(e.name(), errors.New("the extension is not available to owners of databases here"))
+		case e.desc == "FOREIGN DATA WRAPPER", e.desc == "SERVER", e.desc == "USER MAPPING":
+			// Not even tried: their passwords would be in the server's log.
+			c.setFailed(e.id)
+			c.account.flaw(e.name(), errors.New("foreign servers need a superuser, which the owner of a database is not here"))
 		case e.desc == "SUBSCRIPTION", e.desc == "DATABASE", e.desc == "DATABASE PROPERTIES", strings.HasPrefix(e.desc, "BLOB"):
-			c.failed.add(e.id)
+			c.setFailed(e.id)
 		default:
 			e.definition = c.roles.definition(e)
 			chosen = append(chosen, e)
@@ -155,12 +158,12 @@ func (c *copying) choose(entries []entry) []entry {
 // left out with it.
 func (c *copying) make(ctx context.Context, w *worker, e entry) error {
 	remark := e.desc == "COMMENT" || e.desc == "ACL"
-	if strings.TrimSpace(e.definition) == "" || remark && slices.ContainsFunc(e.needs, c.failed.has) {
+	if strings.TrimSpace(e.definition) == "" || remark && slices.ContainsFunc(e.needs, c.hasFailed) {
 		return nil
 	}
 	err := w.execute(ctx, e.definition)
 	if err != nil {
-		c.failed.add(e.id)
+		c.setFailed(e.id)
 	}
 	return err
 }
@@ -205,7 +208,7 @@ func (c *copying) run(ctx context.Context, steps []*step) error {
 func (c *copying) dataSteps() []*step {
 	made := map[uint32]int{}
 	for _, e := range c.entries {
-		if e.desc == "TABLE" && !c.failed.has(e.id) {
+		if e.desc == "TABLE" && !c.hasFailed(e.id) {
 			made[e.oid] = e.id
 		}
 	}
@@ -240,10 +243,8 @@ func (c *copying) copyTable(ctx context.Context, w *worker, t table, weight floa
 	if err != nil {
 		return err
 	}
-	c.account.change(func(record *model.Import) {
-		record.TablesDone++
-		c.rows[t.oid] = rows
-	})
+	c.setRows(t, rows)
+	c.account.change(func(record *model.Import) { record.TablesDone++ })
 	return nil
 }
 

@@ -3,8 +3,11 @@ package importer
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -131,7 +134,7 @@ func TestCopyOfEverything(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{
 		"EXTENSION dblink ",
-		"FOREIGN DATA WRAPPER nowhere 42501", "SERVER away 42704", "USER MAPPING auditor SERVER away 42704", "FOREIGN TABLE shop.elsewhere 42704",
+		"FOREIGN DATA WRAPPER nowhere ", "SERVER away ", "USER MAPPING auditor SERVER away ", "FOREIGN TABLE shop.elsewhere 42704",
 		"SETTING my.own 42501",
 		"foreign tables ",
 	}, flaws); diff != "" {
@@ -157,6 +160,13 @@ func TestCopyOfEverything(t *testing.T) {
 	}
 	checkOwners(t, here)
 	checkPrivileges(t, here)
+	log, err := os.ReadFile(filepath.Join(to.Spec.Dir, "log", "postgres.log"))
+	if err != nil || strings.Contains(string(log), "-secret") || strings.Contains(string(log), from.password.Reveal()) {
+		t.Errorf("the log of the copy's server has what is secret in the source, or is not there: %v", err)
+	}
+	if _, err := os.Lstat("/tmp/holdfast-attack"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("a name was taken for a command")
+	}
 }
 
 // contents is what every table of a database holds, in an order of its own.

@@ -52,7 +52,7 @@ func (c *copying) flawed(object string, err error) error {
 func (c *copying) refreshViews(ctx context.Context) error {
 	for _, e := range c.entries {
 		at := slices.IndexFunc(c.inventory.views, func(v view) bool { return v.oid == e.oid })
-		if e.desc != "MATERIALIZED VIEW" || at < 0 || c.failed.has(e.id) {
+		if e.desc != "MATERIALIZED VIEW" || at < 0 || c.hasFailed(e.id) {
 			continue
 		}
 		v := c.inventory.views[at]
