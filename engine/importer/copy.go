@@ -228,11 +228,7 @@ func (c *copying) dataSteps() []*step {
 }
 
 func (c *copying) copyTable(ctx context.Context, w *worker, t table, weight float64) error {
-	source, err := w.reader(ctx)
-	if err != nil {
-		return err
-	}
-	target, err := w.writer(ctx)
+	source, target, err := w.ends(ctx)
 	if err != nil {
 		return err
 	}

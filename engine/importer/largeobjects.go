@@ -27,11 +27,7 @@ type largeObject struct {
 
 // copyLargeObjects copies every large object under the number it has.
 func (c *copying) copyLargeObjects(ctx context.Context, w *worker) error {
-	source, err := w.reader(ctx)
-	if err != nil {
-		return err
-	}
-	target, err := w.writer(ctx)
+	source, target, err := w.ends(ctx)
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,15 @@ func (w *worker) close(ctx context.Context) {
 	}
 }
 
+// ends returns the sessions between which data is copied.
+func (w *worker) ends(ctx context.Context) (source, target *pgx.Conn, err error) {
+	if source, err = w.reader(ctx); err != nil {
+		return nil, nil, err
+	}
+	target, err = w.writer(ctx)
+	return source, target, err
+}
+
 // reader returns a session with the source in the snapshot. One that a refusal
 // has thrown out of it joins again.
 func (w *worker) reader(ctx context.Context) (_ *pgx.Conn, err error) {
