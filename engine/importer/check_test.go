@@ -56,6 +56,21 @@ func TestCheckRefuses(t *testing.T) {
 	}
 }
 
+// TestCopyWithFewConnections: a source that lets in two sessions is copied by
+// one reader.
+func TestCopyWithFewConnections(t *testing.T) {
+	t.Parallel()
+	from, to := newOrigin(t, `create role auditor login password 'auditors' connection limit 2; grant connect on database app to auditor;
+		create table a as select generate_series(1, 100) n; create table b as select * from a; create table c as select * from a;
+		grant select on a, b, c to auditor`), newPlace(t)
+	source := from.source()
+	source.User, source.Password = "auditor", model.NewSecret("auditors")
+	record, err := to.bring(t, source)
+	if err != nil || len(record.Errors) > 0 || record.RowsCopied != 300 {
+		t.Errorf("%d rows, %+v, %v", record.RowsCopied, record.Errors, err)
+	}
+}
+
 // TestOpenExplains: why a source cannot be connected to is said in words,
 // within seconds, and without its password or what a stranger answers.
 func TestOpenExplains(t *testing.T) {

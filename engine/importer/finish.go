@@ -68,7 +68,7 @@ func (c *copying) refreshViews(ctx context.Context) error {
 func (c *copying) analyze(ctx context.Context) error {
 	var steps []*step
 	for _, t := range c.inventory.tables {
-		if _, copied := c.rows[t.oid]; !copied {
+		if c.rows[t.oid] == told {
 			continue
 		}
 		steps = append(steps, &step{name: "STATISTICS OF " + t.String(), weight: t.heap, do: func(ctx context.Context, w *worker) error {

@@ -33,6 +33,7 @@ type errand struct {
 	steps []*step
 	held  map[int]int // locks on tables: -1 exclusive, else how many share it
 	busy  int
+	hands int // workers that have not retired
 	err   error
 }
 
@@ -57,11 +58,15 @@ func newErrand(steps []*step) *errand {
 func (r *errand) run(ctx context.Context, workers []*worker) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	r.hands = len(workers)
 	var all sync.WaitGroup
 	for _, w := range workers {
 		all.Go(func() {
 			for s := r.next(); s != nil; s = r.next() {
 				err := s.do(ctx, w)
+				if isFull(err) && ctx.Err() == nil && r.retire(s) {
+					return
+				}
 				if err != nil && (ctx.Err() != nil || fatal(err)) {
 					cancel(err)
 					r.fail(err)
@@ -87,7 +92,7 @@ func (r *errand) next() *step {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for {
-		if r.err != nil || len(r.steps) == 0 {
+		if r.err != nil || len(r.steps) == 0 && r.busy == 0 { // a step under way may be given back
 			return nil
 		}
 		for i, s := range r.steps {
@@ -129,6 +134,24 @@ func (r *errand) finish(s *step) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.done = true
+	r.letGo(s)
+}
+
+// retire gives a step back to the other workers, for want of a session to do
+// it in, and reports whether there are any.
+func (r *errand) retire(s *step) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.hands == 1 {
+		return false
+	}
+	r.hands--
+	r.steps = slices.Insert(r.steps, 0, s)
+	r.letGo(s)
+	return true
+}
+
+func (r *errand) letGo(s *step) {
 	r.busy--
 	switch {
 	case s.table == 0:

@@ -15,9 +15,12 @@ import (
 func (c *copying) verifyRows(ctx context.Context) error {
 	var steps []*step
 	for _, t := range c.inventory.tables {
-		want, copied := c.rows[t.oid]
-		if !copied {
-			continue // told already
+		want, known := c.rows[t.oid]
+		if !known {
+			return fmt.Errorf("the table %s was forgotten", t)
+		}
+		if want == told {
+			continue
 		}
 		steps = append(steps, &step{name: "TABLE DATA " + t.String(), weight: t.heap, do: func(ctx context.Context, w *worker) error {
 			return c.countRows(ctx, w, t, want)
@@ -157,8 +160,8 @@ func (c *copying) verifyObjects(ctx context.Context) error {
 			c.account.flaw(kind.name, fmt.Errorf("the source has %d, the copy %d", want, got))
 		}
 	}
-	c.account.Say(model.ImportInfo, fmt.Sprintf("verified: %d tables row by row's count, %d sequences, %d kinds of objects",
-		len(c.rows), len(c.inventory.sequences), len(kinds)))
+	c.account.Say(model.ImportInfo, fmt.Sprintf("verified the rows of %d tables, %d sequences, %d large objects and %d kinds of objects",
+		len(c.rows), len(c.inventory.sequences), c.inventory.largeObjects, len(kinds)))
 	return nil
 }
 

@@ -3,6 +3,7 @@ package importer
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -51,8 +52,23 @@ func (w *worker) reader(ctx context.Context) (_ *pgx.Conn, err error) {
 		}
 		return w.source, nil
 	}
-	w.source, err = w.session.reader(ctx)
+	// The server may not have noticed yet that pg_dump's session has ended.
+	for range 10 {
+		if w.source, err = w.session.reader(ctx); !isFull(err) {
+			break
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
 	return w.source, err
+}
+
+// isFull reports whether a server has no connection left.
+func isFull(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "53300"
 }
 
 func (w *worker) writer(ctx context.Context) (_ *pgx.Conn, err error) {
