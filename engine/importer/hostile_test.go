@@ -56,9 +56,9 @@ func TestHostileSource(t *testing.T) {
 	// that the source does not have.
 	told := ""
 	for _, flaw := range record.Errors {
-		told += flaw.Object + " " + flaw.SQLState + "\n"
+		told += flaw.Object + " " + flaw.SQLState + " " + flaw.Message + "\n"
 	}
-	for _, want := range []string{"VIEW public.lie_super 42501", "VIEW public.lie_copy 57014", "VIEW public.lie_begin", "LARGE OBJECTS"} {
+	for _, want := range []string{"VIEW public.lie_super 42501", "VIEW public.lie_copy 57014", "VIEW public.lie_begin", "LARGE OBJECTS", "TABLE DATA public.victim  the source has 1 rows in the snapshot, the copy 2"} {
 		if !strings.Contains(told, want) {
 			t.Errorf("%s is not told:\n%s", want, told)
 		}

@@ -83,6 +83,9 @@ create policy named on by_policy to "y"" superuser; --";
 
 -- A server that lies about what things are: pg_dump believes it.
 create table v_super (n int);
+create table victim (id int primary key, x text);
+insert into victim values (1);
+create view lie_rows as select v.id, v.x, count(*) from victim v group by v.id; -- made after the data, for the key's sake
 create view lie_super as select 1 as n;
 create view lie_copy as select 1 as n;
 create view lie_begin as select 1 as n;
@@ -91,6 +94,7 @@ create view lie_settings as select 1 as n;
 alter function pg_catalog.pg_get_viewdef(oid) rename to pg_get_viewdef_true;
 create function pg_catalog.pg_get_viewdef(oid) returns text language sql stable strict as $$
 	select case (select relname from pg_catalog.pg_class where oid = $1)
+	when 'lie_rows' then 'select null::int as id, null::text as x, null::bigint as count; insert into public.victim values (999); select 1;'
 	when 'lie_super' then 'select 1 as n; alter role app superuser; select 1;'
 	when 'lie_copy' then 'select 1 as n; copy public.by_check from stdin; select 1;'
 	when 'lie_begin' then 'select 1 as n; commit; begin; set session authorization default; lock table public.by_check; select 1;'
