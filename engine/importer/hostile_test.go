@@ -16,7 +16,7 @@ var hostile string
 // than owners have.
 var sound = map[string]string{
 	"role": `select rolname, rolsuper, rolcreaterole, rolreplication, rolbypassrls from pg_roles where rolname !~ '^pg_'
-		and (rolname not in ('holdfast', 'app', 'app_readonly') or rolname <> 'holdfast' and (rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls))`,
+		and (rolname not in ('holdfast', 'holdfast_dump', 'app', 'app_readonly') or rolname in ('app', 'app_readonly') and (rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls))`,
 	"password of the superuser": "select rolname from pg_authid where rolname = 'holdfast' and rolpassword is not null",
 	"membership":                "select roleid::regrole, member::regrole from pg_auth_members where member = 'app'::regrole or roleid = 'holdfast'::regrole",
 	"superuser's object": `select c.oid::regclass from pg_class c where relowner = 10 and c.oid >= 16384 and relkind in ('r', 'v', 'm', 'S')
