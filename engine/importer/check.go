@@ -29,7 +29,7 @@ func (s *Session) Check(ctx context.Context, target *pgx.Conn, free int64) error
 		}
 	}
 	if s.traits.encoding == "SQL_ASCII" {
-		s.account.Say(model.ImportWarning, "the source's encoding is SQL_ASCII: text in it that is not UTF-8 is refused here, row by row's table")
+		s.account.Say(model.ImportWarning, "the source's encoding is SQL_ASCII: a table with text that is not UTF-8 is refused here")
 	}
 	return nil
 }

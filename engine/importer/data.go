@@ -164,11 +164,8 @@ func (c *copying) setSequences(ctx context.Context) error {
 	}
 	for _, q := range c.inventory.sequences {
 		_, err := target.Exec(ctx, "select setval($1::regclass, $2, $3)", q.sanitized(), q.last, q.called)
-		if err != nil && fatal(err) {
+		if err := c.flawed("SEQUENCE SET "+q.schema+"."+q.name, err); err != nil {
 			return err
-		}
-		if err != nil {
-			c.account.flaw("SEQUENCE SET "+q.schema+"."+q.name, err)
 		}
 	}
 	return nil

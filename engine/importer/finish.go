@@ -16,16 +16,19 @@ import (
 // filled under it; privileges, which the owner may have taken from himself;
 // statistics; and the settings of the database.
 func (c *copying) finish(ctx context.Context) error {
-	for _, desc := range []string{"ROW SECURITY", "", "ACL", "DEFAULT ACL"} {
-		if desc == "" {
-			if err := c.refreshViews(ctx); err != nil {
-				return err
-			}
-			if err := c.analyze(ctx); err != nil {
-				return err
-			}
-			continue
+	for _, do := range []func(context.Context) error{
+		c.makeAll("ROW SECURITY"), c.refreshViews, c.analyze, c.makeAll("ACL"), c.makeAll("DEFAULT ACL"), c.copySettings,
+	} {
+		if err := do(ctx); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// makeAll makes the entries of a kind, one by one.
+func (c *copying) makeAll(desc string) func(context.Context) error {
+	return func(ctx context.Context) error {
 		for _, e := range c.entries {
 			if e.desc != desc {
 				continue
@@ -34,8 +37,8 @@ func (c *copying) finish(ctx context.Context) error {
 				return err
 			}
 		}
+		return nil
 	}
-	return c.copySettings(ctx)
 }
 
 // flawed notes a refusal and returns what is more than one.

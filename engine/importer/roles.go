@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"maps"
 	"slices"
 	"strings"
 )
@@ -107,8 +106,5 @@ func (m *roleMap) policy(sql string) string {
 }
 
 func (m *roleMap) ownerToken() token { return token{text: quoteName(m.owner)} }
-
-// others are the roles that were mapped, in order.
-func (m *roleMap) others(counts map[string]int) []string { return slices.Sorted(maps.Keys(counts)) }
 
 func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,11 +30,8 @@ func (c *copying) copySchema(ctx context.Context) error {
 		if e.section != sectionPreData {
 			continue
 		}
-		if err := c.make(ctx, c.workers[0], e); err != nil {
-			if fatal(err) {
-				return err
-			}
-			c.account.flaw(e.name(), err)
+		if err := c.flawed(e.name(), c.make(ctx, c.workers[0], e)); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -63,10 +61,10 @@ func (c *copying) choose(entries []entry) []entry {
 			chosen = append(chosen, e)
 		}
 	}
-	for _, role := range c.roles.others(c.roles.lost) {
+	for _, role := range slices.Sorted(maps.Keys(c.roles.lost)) {
 		c.account.Say(model.ImportWarning, fmt.Sprintf("the role %q of the source is not here: %d grants to it are left out", role, c.roles.lost[role]))
 	}
-	for _, role := range c.roles.others(c.roles.turned) {
+	for _, role := range slices.Sorted(maps.Keys(c.roles.turned)) {
 		c.account.Say(model.ImportWarning, fmt.Sprintf("the role %q of the source is not here: %d policies for it are now for %s", role, c.roles.turned[role], c.Owner))
 	}
 	return chosen
