@@ -184,6 +184,9 @@ func (e *Engine) forgetImport(db model.Database, record model.Import, cause erro
 	if err := os.RemoveAll(e.databaseDirectory(db.ID)); err != nil {
 		return fmt.Errorf("remove database directory: %w", err)
 	}
+	if err := e.removeBackups(db.ID); err != nil { // the WAL that was received
+		return err
+	}
 	now := e.clock()
 	record.Status, record.SecondsLeft, record.CompletedAt = model.ImportFailed, nil, &now
 	record.Error = operationMessage(cause)
