@@ -21,6 +21,7 @@ func allowed() map[string][]string {
 		"holdfast/server/operator":                     {"engine", "engine/model", "server/api", "web"},
 		"holdfast/web":                                 {"engine", "engine/model"},
 		"holdfast/engine":                              {"backup", "backup/repository", "backup/wal", "blobstore"},
+		"holdfast/engine/importer":                     {"engine/model"},
 		"holdfast/engine/meta":                         {"engine/model"},
 		"holdfast/engine/postgres":                     {"engine/model", "engine/publish"},
 		"holdfast/engine/postgres/postgrestest":        {"engine/model", "engine/postgres"},

@@ -36,8 +36,8 @@ func (c *cancels) add(ctx context.Context, key string) (_ context.Context, ended
 }
 
 // cancel ends what runs under key, saying why, and waits until it has ended.
-// Nothing running is fine.
-func (c *cancels) cancel(key string, cause error) {
+// It reports whether anything ran; nothing is fine.
+func (c *cancels) cancel(key string, cause error) bool {
 	c.mu.Lock()
 	run, ok := c.running[key]
 	c.mu.Unlock()
@@ -45,4 +45,5 @@ func (c *cancels) cancel(key string, cause error) {
 		run.cancel(cause)
 		<-run.done
 	}
+	return ok
 }

@@ -79,6 +79,21 @@ func (in *NewDatabase) complete() error {
 // claimDatabase commits a record in state creating, which holds the name and
 // the port.
 func (e *Engine) claimDatabase(call *model.Call, in NewDatabase) (model.Database, func(), error) {
+	db := e.newDatabase(call, in)
+	call.Resource = databaseResource(db)
+	release, err := e.claims.take(db.ID, "the creation")
+	if err != nil {
+		return db, nil, err
+	}
+	err = e.meta.Update(func(tx *meta.Tx) error { return e.insertDatabase(tx, &db) })
+	if err != nil {
+		release()
+	}
+	return db, release, err
+}
+
+// newDatabase is the record of a database that is to be made, without a port.
+func (e *Engine) newDatabase(call *model.Call, in NewDatabase) model.Database {
 	now := e.clock()
 	db := model.Database{
 		ID: e.newID(model.ResourceDatabase), Organization: call.Organization, Project: in.Project, Name: in.Name,
@@ -88,24 +103,19 @@ func (e *Engine) claimDatabase(call *model.Call, in NewDatabase) (model.Database
 	}
 	db.OwnerPassword = e.sealer.seal(passwordPurpose(db.ID, db.Owner), in.Password)
 	db.ReadOnlyPassword = e.sealer.seal(passwordPurpose(db.ID, db.ReadOnly), model.GeneratePassword(randomBytes()))
-	call.Resource = databaseResource(db)
-	release, err := e.claims.take(db.ID, "the creation")
-	if err != nil {
-		return db, nil, err
+	return db
+}
+
+// insertDatabase gives the record a port and its name in the project.
+func (e *Engine) insertDatabase(tx *meta.Tx, db *model.Database) error {
+	if _, err := projectOf(tx, db.Organization, db.Project); err != nil {
+		return err
 	}
-	err = e.meta.Update(func(tx *meta.Tx) error {
-		if _, err := projectOf(tx, call.Organization, in.Project); err != nil {
-			return err
-		}
-		if db.Port, err = e.freePort(tx); err != nil {
-			return err
-		}
-		return nameTaken(tx.Databases().Insert(db), model.ResourceDatabase, db.Name)
-	})
-	if err != nil {
-		release()
+	var err error
+	if db.Port, err = e.freePort(tx); err != nil {
+		return err
 	}
-	return db, release, err
+	return nameTaken(tx.Databases().Insert(*db), model.ResourceDatabase, db.Name)
 }
 
 // freePort returns a port that no record holds, those in the trash included,

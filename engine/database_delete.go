@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -12,10 +13,16 @@ import (
 
 // DatabaseDelete stops the database and moves it with its backups to the
 // trash. It returns until when the operator can bring it back. A running
-// backup is cancelled.
+// backup is cancelled; so is the import that fills the database, of which
+// nothing is left then.
 func (e *Engine) DatabaseDelete(ctx context.Context, call *model.Call, id string) (time.Time, error) {
 	if _, err := e.database(call, id); err != nil {
 		return time.Time{}, err
+	}
+	if e.cancels.cancel(importClaim(id), model.Errorf(model.CodeConflict, "the import was cancelled: its database was deleted")) {
+		if _, err := e.record(id); errors.Is(err, meta.ErrNotFound) {
+			return e.clock(), e.change(call, func(*meta.Tx) error { return nil })
+		}
 	}
 	release, err := e.claims.take(id, "another operation")
 	if err != nil {

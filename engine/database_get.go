@@ -116,6 +116,7 @@ func (e *Engine) view(db model.Database) (DatabaseView, error) {
 				return err
 			}
 			op.Progress = e.done.get(op.ID, op.Progress)
+			e.imports.operation(&op)
 			view.RunningOp = &op
 		}
 		backup, err := newestCompleted(tx, db.ID)

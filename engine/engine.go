@@ -34,6 +34,7 @@ type Engine struct {
 	done    *progress
 	cancels *cancels
 	exports *exporter
+	imports *runningImports
 
 	archives *archives
 	recent   *recentObjects
@@ -102,6 +103,7 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 		recent:  newRecentObjects(),
 		order:   newObjectLocks(),
 		unlinks: make(chan struct{}, 1),
+		imports: newRunningImports(),
 		states:  newInstanceStates(),
 
 		archives: newArchives(),

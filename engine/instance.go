@@ -54,6 +54,9 @@ func (e *Engine) spec(ctx context.Context, db model.Database) (postgres.Spec, er
 
 // access says who may connect to the database.
 func access(db model.Database) postgres.HBA {
+	if db.Status == model.DatabaseImporting { // nobody but the import, as the owner
+		return postgres.HBA{Database: db.Name, Local: db.Owner}
+	}
 	return postgres.HBA{Database: db.Name, Users: []string{db.Owner, db.ReadOnly}, Allow: db.Allowlist}
 }
 

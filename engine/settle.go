@@ -34,6 +34,9 @@ func (e *Engine) settle() error {
 	if err := e.settleExports(); err != nil {
 		return err
 	}
+	if err := e.makeRelayDir(); err != nil {
+		return err
+	}
 	return e.putStraysAside()
 }
 
@@ -43,6 +46,8 @@ func (e *Engine) settleDatabase(db model.Database) error {
 	switch {
 	case db.Status == model.DatabaseCreating:
 		return e.rollBackCreate(ctx, db)
+	case db.Status == model.DatabaseImporting:
+		return e.rollBackImport(ctx, db)
 	case db.Status == model.DatabaseDeleting:
 		return e.carryOnDelete(ctx, db)
 	case db.Operation != "":

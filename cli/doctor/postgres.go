@@ -44,12 +44,14 @@ func checkClientTools(ctx context.Context, opts Options) []Finding {
 	}
 	var found []Finding
 	for tool, purpose := range map[string]string{
-		"pg_dump": "exports and imports", "pg_restore": "imports", "psql": "`holdfast db psql`",
+		"pg_dump": "exports and imports", "psql": "`holdfast db psql`",
 	} {
 		path, err := opts.Search.ClientTool(ctx, tool, server.Major, server)
 		if err != nil {
-			found = append(found, Finding{tool, Warning, "missing, so there are no " + purpose + ": " + err.Error(),
-				fmt.Sprintf("install the package postgresql-client-%d or newer", server.Major)})
+			found = append(found, Finding{
+				tool, Warning, "missing, so there are no " + purpose + ": " + err.Error(),
+				fmt.Sprintf("install the package postgresql-client-%d or newer", server.Major),
+			})
 			continue
 		}
 		found = append(found, Finding{Check: tool, Level: OK, Detail: path})

@@ -52,6 +52,9 @@ func (tx *Tx) Backups() Table[model.Backup] { return Table[model.Backup]{tx.bolt
 // Exports are found ByDatabase.
 func (tx *Tx) Exports() Table[model.Export] { return Table[model.Export]{tx.bolt, exports()} }
 
+// Imports are found ByOrganization and ByDatabase.
+func (tx *Tx) Imports() Table[model.Import] { return Table[model.Import]{tx.bolt, imports()} }
+
 // Buckets are found ByOrganization, and ByName within their project.
 func (tx *Tx) Buckets() Table[model.Bucket] { return Table[model.Bucket]{tx.bolt, buckets()} }
 
@@ -161,6 +164,17 @@ func exports() schema[model.Export] {
 	}
 }
 
+func imports() schema[model.Import] {
+	return schema[model.Import]{
+		name: "imports",
+		id:   func(i *model.Import) string { return i.ID },
+		indexes: []index[model.Import]{
+			{ByOrganization, false, func(i *model.Import) []byte { return Key(i.Organization) }},
+			{ByDatabase, false, func(i *model.Import) []byte { return Key(i.Database) }},
+		},
+	}
+}
+
 func buckets() schema[model.Bucket] {
 	return schema[model.Bucket]{
 		name: "buckets",
@@ -194,6 +208,7 @@ func bucketNames() []string {
 	names = append(names, operations().buckets()...)
 	names = append(names, backups().buckets()...)
 	names = append(names, exports().buckets()...)
+	names = append(names, imports().buckets()...)
 	names = append(names, buckets().buckets()...)
 	names = append(names, trashedObjects().buckets()...)
 	names = append(names, uploads().buckets()...)

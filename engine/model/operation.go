@@ -132,6 +132,7 @@ const (
 	ActionBackupExpire       Action = "backup.expire"
 	ActionExportCreate       Action = "export.create"
 	ActionExportDownload     Action = "export.download"
+	ActionImportEnd          Action = "import.end"
 	// ActionUnknown is asked for at paths and methods that do not exist.
 	ActionUnknown Action = "unknown"
 )

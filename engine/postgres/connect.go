@@ -69,6 +69,24 @@ func connect(ctx context.Context, spec Spec, database string) (*pgx.Conn, error)
 	return conn, nil
 }
 
+// connectAs opens a session as the role that the rules let the appliance be.
+// Nothing in it is more than the role itself could do.
+func connectAs(ctx context.Context, spec Spec, database, role string) (*pgx.Conn, error) {
+	config, err := superuserConfig(spec.Config.SocketDir, spec.Config.Port, database)
+	if err != nil {
+		return nil, fmt.Errorf("connect as %s: %w", role, err)
+	}
+	config.User = role
+	for _, superusers := range []string{"log_statement", "log_min_duration_statement", "log_min_error_statement"} {
+		delete(config.RuntimeParams, superusers)
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("connect as %s: %w", role, err)
+	}
+	return conn, nil
+}
+
 // connectReplication opens a session for physical replication.
 func connectReplication(ctx context.Context, spec Spec) (*pgconn.PgConn, error) {
 	config, err := superuserConfig(spec.Config.SocketDir, spec.Config.Port, "")

@@ -16,10 +16,12 @@ import (
 const identMap = "holdfast"
 
 // HBA says who may connect: over the private socket the operating system's
-// user OSUser as [Superuser] and as the dumper; over TCP the Users, to the Database alone, from
+// user OSUser as [Superuser], as the dumper, and in the Database as the role
+// Local; over TCP the Users, to the Database alone, from
 // the networks in Allow.
 type HBA struct {
 	OSUser   string         // "" = the user this process runs as
+	Local    string         // the appliance may be this role in Database; "" = none
 	Database string         // the tenant's database
 	Users    []string       // its login roles
 	Allow    []netip.Prefix // exactly who may connect; empty lets nobody in
@@ -62,15 +64,23 @@ func (h HBA) ident() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("# Written by holdfast.\n%[1]s %[2]s %[3]s\n%[1]s %[2]s %[4]s\n", identMap, quoted, Superuser, dumper), nil
+	lines := fmt.Sprintf("# Written by holdfast.\n%[1]s %[2]s %[3]s\n%[1]s %[2]s %[4]s\n", identMap, quoted, Superuser, dumper)
+	if h.Local == "" {
+		return lines, nil
+	}
+	local, err := quoteHBA(h.Local)
+	return lines + fmt.Sprintf("%s %s %s\n", identMap, quoted, local), err
 }
 
 func (h HBA) rules() (string, error) {
 	var b strings.Builder
 	b.WriteString("# Written by holdfast.\n")
+	local, err := h.local()
+	if err != nil {
+		return "", err
+	}
+	b.WriteString(local)
 	for _, rule := range []string{
-		"local all " + Superuser + "," + dumper + " peer map=" + identMap,
-		"local replication " + Superuser + " peer map=" + identMap,
 		"local all all reject",
 		"host all " + Superuser + "," + dumper + " all reject",
 		"host replication all all reject",
@@ -92,6 +102,21 @@ func (h HBA) rules() (string, error) {
 	}
 	b.WriteString("host all all all reject\n")
 	return b.String(), nil
+}
+
+// local are the rules by which the appliance is let in over the socket.
+func (h HBA) local() (string, error) {
+	const own = "local all " + Superuser + "," + dumper + " peer map=" + identMap + "\n" +
+		"local replication " + Superuser + " peer map=" + identMap + "\n"
+	if h.Local == "" {
+		return own, nil
+	}
+	database, err := quoteHBA(h.Database)
+	if err != nil {
+		return "", fmt.Errorf("database: %w", err)
+	}
+	role, err := quoteHBA(h.Local)
+	return own + "local " + database + " " + role + " peer map=" + identMap + "\n", err
 }
 
 // names are the database and user columns of the tenant's rules.

@@ -162,3 +162,37 @@ func TestUpdateRefusesWhatCannotBeSaid(t *testing.T) {
 		t.Errorf("after refused updates: %v", err)
 	}
 }
+
+// TestLocalRole: the role the rules let the appliance be comes in over the
+// socket, to its database alone, and nobody comes in over TCP.
+func TestLocalRole(t *testing.T) {
+	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.HBA = postgres.HBA{Database: "app", Local: "app"} })
+	conn, err := d.Supervisor.ConnectLocal(t.Context(), d.Spec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	var who, session, super string
+	if err := conn.QueryRow(t.Context(), "select current_user, session_user, current_setting('is_superuser')").Scan(&who, &session, &super); err != nil || who+session+super != "appappoff" {
+		t.Errorf("the local session is %s, %s, superuser %s: %v", who, session, super, err)
+	}
+	for _, statement := range []string{"set role holdfast", "set session authorization holdfast", "set log_statement = none"} {
+		if _, err := conn.Exec(t.Context(), statement); err == nil {
+			t.Errorf("%s is let", statement)
+		}
+	}
+	socket := func(role, database string) string {
+		return fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=disable", d.SocketDir(t), d.Spec.Config.Port, role, database)
+	}
+	for _, url := range []string{socket("app_readonly", "app"), socket("app", "postgres"), socket("app", "template1"), d.URL("app", d.Tenant.OwnerPassword)} {
+		if err := tryConnect(t, url); !refusedByRules(err) {
+			t.Errorf("%s: %v", strings.ReplaceAll(url, d.Tenant.OwnerPassword.Reveal(), "…"), err)
+		}
+	}
+	if err := d.Supervisor.Update(t.Context(), d.Spec.ID, postgres.HBA{Database: "app"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tryConnect(t, socket("app", "app")); !refusedByRules(err) {
+		t.Errorf("the local role is let in after it was taken back: %v", err)
+	}
+}

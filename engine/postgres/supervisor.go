@@ -176,6 +176,18 @@ func (s *Supervisor) Connect(ctx context.Context, id, database string) (*pgx.Con
 	return connect(ctx, i.specification(), database)
 }
 
+// ConnectLocal opens a session as the role that the instance's rules let the
+// appliance be ([HBA].Local): an ordinary role, for work on what a tenant or a
+// stranger may have written. The caller closes it.
+func (s *Supervisor) ConnectLocal(ctx context.Context, id string) (*pgx.Conn, error) {
+	i, err := s.instance(id)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", id, err)
+	}
+	spec := i.specification()
+	return connectAs(ctx, spec, spec.HBA.Database, spec.HBA.Local)
+}
+
 // ConnectReplication opens a session that speaks the replication protocol
 // (physical). The caller closes it.
 func (s *Supervisor) ConnectReplication(ctx context.Context, id string) (*pgconn.PgConn, error) {

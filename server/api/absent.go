@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 
-	"holdfast/engine"
 	"holdfast/engine/model"
 )
 
@@ -43,37 +42,4 @@ type deviceTokenInput struct {
 
 func (h *handlers) deviceToken(context.Context, *model.Call, *deviceTokenInput) (Never, error) {
 	return Never{}, absent(noDeviceLogin)
-}
-
-const noImports = "imports are not part of this version; pg_dump and psql with the connection's URL bring a database over"
-
-func (h *handlers) importList(context.Context, *model.Call, *PageInput) (engine.List[Never], error) {
-	return engine.List[Never]{Items: []Never{}}, nil
-}
-
-// CreateImport is where a database is imported from.
-type CreateImport struct {
-	Project         string  `json:"project" maxLength:"64" doc:"Id of the project."`
-	Name            string  `json:"name" maxLength:"63"`
-	SourceURL       string  `json:"source_url" minLength:"1" maxLength:"4096" doc:"postgresql://… of the database to copy."`
-	SameCredentials *bool   `json:"same_credentials" required:"false"`
-	Username        *string `json:"username" required:"false" minLength:"1" maxLength:"63"`
-	Password        *string `json:"password" required:"false" minLength:"8" maxLength:"128" format:"password"`
-}
-
-type createImportInput struct {
-	Body CreateImport
-}
-
-func (h *handlers) importCreate(context.Context, *model.Call, *createImportInput) (Never, error) {
-	return Never{}, absent(noImports)
-}
-
-type importInput struct {
-	ImportID string `path:"importId" doc:"Id of the import."`
-}
-
-func (h *handlers) importGet(_ context.Context, call *model.Call, in *importInput) (Never, error) {
-	call.Resource = model.Resource{Type: model.ResourceImport, ID: in.ImportID}
-	return Never{}, model.NotFound(model.ResourceImport, in.ImportID)
 }

@@ -190,15 +190,10 @@ func TestAbsent(t *testing.T) {
 	}{
 		{request{method: "POST", path: "/device/authorize", body: `{"client_name":"x","scope_preset":"developer"}`}, 403},
 		{request{method: "POST", path: "/device/token", body: `{"device_code":"x"}`}, 403},
-		{request{method: "POST", path: "/imports", key: w.org.full, body: `{"project":"p","name":"n","source_url":"postgres://h/d","password":"` + secret + `"}`}, 403},
-		{request{method: "GET", path: "/imports/imp_x", key: w.org.full}, 404},
 	} {
 		got := w.do(t, test.in)
 		if got.status != test.status || strings.Contains(got.text, secret) {
 			t.Errorf("%s %s: %d %s", test.in.method, test.in.path, got.status, got.text)
 		}
-	}
-	if list := get[[]Never](t, w.do(t, request{method: "GET", path: "/imports", key: w.org.full})); list == nil || len(list) != 0 {
-		t.Errorf("imports: %v", list)
 	}
 }

@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"holdfast/engine/importer"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// NewImport is what is copied from where, into what.
+type NewImport struct {
+	Project   string
+	Name      string       // of the new database
+	SourceURL model.Secret // holds the source's password
+	// SameCredentials gives the new database the source's user and password.
+	SameCredentials bool
+	Username        string       // "" means model.DefaultOwner
+	Password        model.Secret // zero means generated
+}
+
+// importClaim is by what a running import can be cancelled.
+func importClaim(database string) string { return database + "/import" }
+
+// ImportCreate begins to copy a database from elsewhere into a new one, and
+// returns its record at once. What can be known without asking the source is
+// refused here.
+func (e *Engine) ImportCreate(ctx context.Context, call *model.Call, in NewImport) (model.Import, error) {
+	source, err := importer.ParseSource(in.SourceURL.Reveal())
+	if err != nil {
+		return model.Import{}, err
+	}
+	database, err := in.database(source)
+	if err != nil {
+		return model.Import{}, err
+	}
+	pgDump, err := e.pgDump(ctx, e.binaries.Major)
+	if err != nil {
+		return model.Import{}, err
+	}
+	r, release, err := e.recordImport(call, database, source.Describe())
+	if err != nil {
+		return model.Import{}, noRoom(err)
+	}
+	r.source, r.pgDump = source, pgDump
+	runCtx, ended := e.cancels.add(e.ctx, importClaim(r.db.ID))
+	e.work.Go(func() {
+		defer ended()
+		defer release()
+		e.runImport(runCtx, r)
+	})
+	return r.account.Snapshot(), nil
+}
+
+// database is the new database the import asks for.
+func (in NewImport) database(source importer.Source) (NewDatabase, error) {
+	db := NewDatabase{Project: in.Project, Name: in.Name, User: in.Username, Password: in.Password}
+	user, password := "username", "password"
+	if in.SameCredentials {
+		if in.Username != "" || !in.Password.IsZero() {
+			return db, model.Invalid("same_credentials", "does not go with username or password: give one or the other")
+		}
+		if source.Password.IsZero() {
+			return db, model.Invalid("same_credentials", "the source_url has no password to take over; give a password, or leave it out for a generated one")
+		}
+		db.User, db.Password = source.User, source.Password
+		user, password = "same_credentials", "same_credentials"
+	}
+	if db.User != "" {
+		if err := model.ValidateDatabaseUser(user, db.User); err != nil {
+			return db, err
+		}
+	}
+	if !db.Password.IsZero() {
+		if err := model.ValidateDatabasePassword(password, db.Password); err != nil {
+			return db, err
+		}
+		if err := postgres.CheckPassword(db.Password); err != nil {
+			return db, model.Invalid(password, "%v", err)
+		}
+	}
+	return db, db.complete()
+}
+
+// pgDump finds a pg_dump that can read servers of the major version and
+// older.
+func (e *Engine) pgDump(ctx context.Context, major int) (string, error) {
+	path, err := e.cfg.Search.ClientTool(ctx, "pg_dump", major, e.binaries)
+	if err != nil {
+		return "", &model.Error{Code: model.CodeValidation, Message: fmt.Sprintf("imports need a program that is not on this machine: %v", err), Err: err}
+	}
+	return path, nil
+}
+
+// recordImport commits the import, its database, which holds name and port,
+// and the operation that fills it.
+func (e *Engine) recordImport(call *model.Call, in NewDatabase, source model.ImportSource) (*importRun, func(), error) {
+	db := e.newDatabase(call, in)
+	db.Status = model.DatabaseImporting
+	op := e.newOperation(db, model.OperationImport, string(model.ImportPending))
+	record := model.Import{
+		ID: e.newID(model.ResourceImport), Organization: db.Organization, Project: db.Project, Database: db.ID, Name: db.Name,
+		Source: source, Status: model.ImportPending, Phase: "waiting", StartedAt: e.clock(),
+	}
+	call.Resource = model.Resource{Type: model.ResourceImport, ID: record.ID, Name: db.Name}
+	call.Note("source", fmt.Sprintf("%s@%s/%s", source.User, hostPort(source.Host, source.Port), source.Database))
+	call.Note("database", db.ID)
+	release, err := e.claims.take(db.ID, "an import")
+	if err != nil {
+		return nil, nil, err
+	}
+	err = e.change(call, func(tx *meta.Tx) error {
+		if err := e.insertDatabase(tx, &db); err != nil {
+			return err
+		}
+		if err := tx.Imports().Insert(record); err != nil {
+			return err
+		}
+		return insertOperation(tx, op, model.DatabaseImporting)
+	})
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	r := &importRun{db: db, op: op, account: importer.NewAccount(record, e.clock)}
+	e.imports.add(r.account, record.ID, op.ID)
+	return r, release, nil
+}

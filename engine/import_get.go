@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"errors"
+	"sync"
+
+	"holdfast/engine/importer"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// ImportList returns the imports of the call's organization.
+func (e *Engine) ImportList(call *model.Call, page Page) (List[model.Import], error) {
+	list, err := listRecords(e, (*meta.Tx).Imports, meta.ByOrganization, call.Organization, page,
+		func(i model.Import) string { return i.ID })
+	for i, record := range list.Items {
+		list.Items[i] = e.imports.now(record)
+	}
+	return list, err
+}
+
+// ImportGet returns one import.
+func (e *Engine) ImportGet(call *model.Call, id string) (model.Import, error) {
+	call.Resource = model.Resource{Type: model.ResourceImport, ID: id}
+	var record model.Import
+	err := e.meta.View(func(tx *meta.Tx) (err error) {
+		record, err = tx.Imports().Get(id)
+		return err
+	})
+	if errors.Is(err, meta.ErrNotFound) || err == nil && record.Organization != call.Organization {
+		return model.Import{}, model.NotFound(model.ResourceImport, id)
+	}
+	if err != nil {
+		return model.Import{}, err
+	}
+	call.Resource.Name = record.Name
+	return e.imports.now(record), nil
+}
+
+// runningImports are the accounts of what runs, by the ids of imports and of
+// their operations.
+type runningImports struct {
+	mu       sync.Mutex
+	accounts map[string]*importer.Account
+}
+
+func newRunningImports() *runningImports {
+	return &runningImports{accounts: map[string]*importer.Account{}}
+}
+
+func (r *runningImports) add(account *importer.Account, ids ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range ids {
+		r.accounts[id] = account
+	}
+}
+
+func (r *runningImports) drop(ids ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range ids {
+		delete(r.accounts, id)
+	}
+}
+
+// now returns the record as it is at this moment.
+func (r *runningImports) now(record model.Import) model.Import {
+	if account, ok := r.get(record.ID); ok && !record.Status.Final() {
+		return account.Snapshot()
+	}
+	return record
+}
+
+// operation lays over an operation how far its import is.
+func (r *runningImports) operation(op *model.DatabaseOperation) {
+	if account, ok := r.get(op.ID); ok {
+		now := account.Snapshot()
+		op.Phase, op.Progress = now.Phase, now.Progress
+	}
+}
+
+func (r *runningImports) get(id string) (*importer.Account, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	account, ok := r.accounts[id]
+	return account, ok
+}

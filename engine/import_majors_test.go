@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
+
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// oldest starts the oldest PostgreSQL that can be imported from. It is fetched
+// once for all runs.
+func oldest(t *testing.T) Connection {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	password, home := rand.Text(), t.TempDir()
+	server := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
+		Version(embeddedpostgres.V9).
+		CachePath(filepath.Join(cache, "holdfast-test")).
+		BinariesPath(filepath.Join(home, "bin")).RuntimePath(filepath.Join(home, "run")).DataPath(filepath.Join(home, "data")).
+		Port(uint32(port)).Username("old").Password(password).Database("old").
+		StartParameters(map[string]string{"unix_socket_directories": "", "fsync": "off"}).
+		StartTimeout(time.Minute).Logger(io.Discard))
+	if err := server.Start(); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("start PostgreSQL 9.6: %v", err)
+		}
+		t.Skipf("PostgreSQL 9.6 is neither kept from an earlier run nor to be had now: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Errorf("stop PostgreSQL 9.6: %v", err)
+		}
+	})
+	return Connection{Host: "127.0.0.1", Port: port, Database: "old", User: "old", Password: model.NewSecret(password), SSLMode: "disable"}
+}
+
+func TestImportFromTheOldestMajor(t *testing.T) {
+	t.Parallel()
+	source := oldest(t)
+	for _, sql := range []string{
+		"create type mood as enum ('sad', 'happy')",
+		"create table parent (id serial primary key, m mood, t text default 'x', tags text[])",
+		"create table child (extra int) inherits (parent)",
+		"insert into parent (m, tags) select 'sad', '{a,b}' from generate_series(1, 500)",
+		"insert into child (m, extra) select 'happy', n from generate_series(1, 100) n",
+		"create materialized view summed as select m, count(*) from parent group by m",
+		"create function f(int) returns int language plpgsql as 'begin return $1; end'",
+		"create trigger t before update on parent for each row execute procedure suppress_redundant_updates_trigger()",
+		"create aggregate total (int) (sfunc = int4pl, stype = int, initcond = '0')",
+		"select lo_from_bytea(4711, 'large')",
+		"alter table parent enable row level security",
+		"create policy p on parent using (id > 0)",
+	} {
+		run(t, source, sql)
+	}
+	a := startEngine(t)
+	record, c := a.imported(t, NewImport{Name: "new", SourceURL: model.NewSecret(source.URL())})
+	if !strings.HasPrefix(record.Source.Version, "9.6.") {
+		t.Errorf("the source is %s", record.Source.Version)
+	}
+	const rows = "select (select count(*) from only parent) || ' ' || (select count(*) from child) || ' ' || (select sum(count) from summed) || ' ' || nextval('parent_id_seq') || ' ' || convert_from(lo_get(4711), 'UTF8')"
+	if got := answer[string](t, c, rows); got != "500 100 600 601 large" {
+		t.Errorf("read %s", got)
+	}
+}
+
+// A source that is newer than every pg_dump here is refused with the package
+// to install; and so is every import where pg_dump is older than the databases
+// that are made.
+func TestImportFromANewerMajor(t *testing.T) {
+	t.Parallel()
+	older, newer := anotherMajor(t)
+	cfg := testConfig(t, newDataDir(t))
+	cfg.Search = postgres.Search{Explicit: newer.Dir, Installed: func() []string { return []string{older.Dir} }}
+	there := startEngineOn(t, cfg)
+	_, c := there.createDatabase(t, "source")
+	run(t, c, "create table t as select 1 as n")
+	here := startEngine(t)
+	record := here.awaitImport(t, here.beginImport(t, NewImport{Name: "shop", SourceURL: model.NewSecret(c.URL())}).ID)
+	want := fmt.Sprintf("postgresql-client-%d", newer.Major)
+	if record.Status != model.ImportFailed || !strings.Contains(record.Error, want) {
+		t.Errorf("a newer source: %s: %s", record.Status, record.Error)
+	}
+	_, err := there.ImportCreate(t.Context(), there.call(model.ActionImportCreate), NewImport{
+		Project: there.project, Name: "shop", SourceURL: model.NewSecret(c.URL()),
+	})
+	if model.CodeOf(err) != model.CodeValidation || !strings.Contains(err.Error(), want) {
+		t.Errorf("with an older pg_dump: %v", err)
+	}
+}

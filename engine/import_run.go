@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/importer"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// importRun is an import while it runs.
+type importRun struct {
+	db      model.Database
+	op      model.DatabaseOperation
+	source  importer.Source
+	pgDump  string
+	account *importer.Account
+}
+
+// runImport copies the source and records how that ended. When the appliance
+// is being stopped, the import is left as it is: the next start takes it back.
+func (e *Engine) runImport(ctx context.Context, r *importRun) {
+	defer e.imports.drop(r.account.Snapshot().ID, r.op.ID)
+	keptUp := e.keepAccount(ctx, r)
+	err := e.importInto(ctx, r)
+	keptUp()
+	if e.ctx.Err() != nil {
+		return
+	}
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	if err == nil {
+		if err = e.publishImport(ctx, r); err == nil {
+			return
+		}
+	}
+	if err := e.takeBackImport(ctx, r.db, r.account.Snapshot(), err); err != nil {
+		e.log.Error("take back an import", "database", r.db.ID, "error", err)
+	}
+}
+
+// importInto fills the new database, up to the point where its owner may have
+// it.
+func (e *Engine) importInto(ctx context.Context, r *importRun) error {
+	r.account.Enter(model.ImportChecking, "connecting to the source")
+	session, err := importer.Open(ctx, r.source, r.account)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	pgDump := r.pgDump
+	if session.Major > e.binaries.Major {
+		if pgDump, err = e.pgDump(ctx, session.Major); err != nil {
+			return err
+		}
+		r.account.Say(model.ImportWarning, fmt.Sprintf("the source is PostgreSQL %s and the copy %s: what only the newer one has is refused here", session.Version, e.binaries.Version))
+	}
+	r.account.Enter(model.ImportChecking, "making the database")
+	buildCtx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if r.db, err = e.buildDatabase(buildCtx, r.db); err != nil {
+		return noRoom(err)
+	}
+	target := func(ctx context.Context) (*pgx.Conn, error) { return e.instances.ConnectLocal(ctx, r.db.ID) }
+	r.account.Enter(model.ImportChecking, "looking at the source")
+	if err := e.checkImport(ctx, session, target); err != nil {
+		return err
+	}
+	return noRoom(session.Copy(ctx, importer.Job{Owner: r.db.Owner, Target: target, PgDump: pgDump, SocketDir: e.relayDir()}))
+}
+
+func (e *Engine) checkImport(ctx context.Context, session *importer.Session, target importer.Target) error {
+	conn, err := target(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	host, err := measureHost(e.cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	return session.Check(ctx, conn, host.DiskFree)
+}
+
+// accountInterval is how often what a running import has to tell is recorded.
+const accountInterval = 2 * time.Second
+
+// keepAccount records the account of a running import from time to time, so
+// that there is something to read of one that died. The function it returns
+// ends that, and waits.
+func (e *Engine) keepAccount(ctx context.Context, r *importRun) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(accountInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			}
+			record := r.account.Snapshot()
+			if err := e.meta.Update(func(tx *meta.Tx) error { return replaceImport(tx, record) }); err != nil {
+				e.log.Warn("record the account of an import", "import", record.ID, "error", err)
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+func replaceImport(tx *meta.Tx, record model.Import) error {
+	_, err := tx.Imports().Update(record.ID, func(i *model.Import) error {
+		*i = record
+		return nil
+	})
+	return err
+}
+
+// publishImport gives the database to its owner: with the passwords and
+// privileges of its record, whatever was executed, and open to its allow-list.
+// The commit of those, which waits for the disk, makes durable what was
+// committed before without waiting.
+func (e *Engine) publishImport(ctx context.Context, r *importRun) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := e.provision(ctx, r.db.ID, r.db); err != nil {
+		return fmt.Errorf("provision imported database: %w", err)
+	}
+	available := r.db
+	available.Status = model.DatabaseAvailable
+	if err := e.instances.Update(ctx, r.db.ID, access(available)); err != nil {
+		return fmt.Errorf("open imported database: %w", err)
+	}
+	record := r.account.Snapshot()
+	record.Status, record.Phase, record.Progress, record.SecondsLeft = model.ImportCompleted, "done", 100, nil
+	summary := fmt.Sprintf("completed: %d tables, %d rows, %d bytes", record.TablesDone, record.RowsCopied, record.BytesCopied)
+	if len(record.Errors) > 0 {
+		record.Status = model.ImportCompletedWithErrors
+		summary += fmt.Sprintf("; %d objects are not as in the source, see errors", len(record.Errors)+record.ErrorsBeyond)
+	}
+	now := e.clock()
+	record.CompletedAt = &now
+	record.Log = append(record.Log, model.ImportLine{At: now, Level: model.ImportInfo, Message: summary})
+	call := e.importEnd(record)
+	call.Note("status", string(record.Status))
+	if err := e.change(call, func(tx *meta.Tx) error {
+		if _, err := e.releaseDatabase(tx, r.op, nil, func(*model.Database) {}); err != nil {
+			return err
+		}
+		return replaceImport(tx, record)
+	}); err != nil {
+		return err
+	}
+	e.sampleOne(ctx, available)
+	return nil
+}
+
+func (e *Engine) importEnd(record model.Import) *model.Call {
+	resource := model.Resource{Type: model.ResourceImport, ID: record.ID, Name: record.Name}
+	return e.system(model.ActionImportEnd, record.Organization, resource)
+}
+
+// takeBackImport removes what an import that failed with cause has made, so
+// that its name is free again, and records why.
+func (e *Engine) takeBackImport(ctx context.Context, db model.Database, record model.Import, cause error) error {
+	e.log.Warn("import failed", "import", record.ID, "database", db.ID, "name", db.Name, "error", cause)
+	if err := e.stopInstance(ctx, db.ID); err != nil {
+		return err
+	}
+	return e.forgetImport(db, record, cause)
+}
+
+// forgetImport is the part of it that needs no running instance.
+func (e *Engine) forgetImport(db model.Database, record model.Import, cause error) error {
+	if err := os.RemoveAll(e.databaseDirectory(db.ID)); err != nil {
+		return fmt.Errorf("remove database directory: %w", err)
+	}
+	if err := e.removeBackups(db.ID); err != nil { // the WAL that was received
+		return err
+	}
+	now := e.clock()
+	record.Status, record.SecondsLeft, record.CompletedAt = model.ImportFailed, nil, &now
+	record.Error = operationMessage(cause)
+	record.Log = append(record.Log, model.ImportLine{At: now, Level: model.ImportError, Message: "failed: " + record.Error})
+	forget := func(tx *meta.Tx) error {
+		return errors.Join(purgeRecords(tx, db.ID), replaceImport(tx, record))
+	}
+	err := e.meta.Update(func(tx *meta.Tx) error {
+		if err := forget(tx); err != nil {
+			return err
+		}
+		return e.audit(tx, e.importEnd(record), cause)
+	})
+	return e.recordLater(err, "the end of an import", forget)
+}

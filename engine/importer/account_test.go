@@ -1,0 +1,60 @@
+package importer
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"holdfast/engine/model"
+)
+
+func TestAccountProgress(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	a := NewAccount(model.Import{}, func() time.Time { return now })
+	a.Enter(model.ImportCopying, "data")
+	a.plan(1000)
+	transfer := &transfer{table: table{rows: 100}, weight: 500}
+	a.start(transfer)
+	for range 50 {
+		_, _ = transfer.Write(make([]byte, 10))
+	}
+	now = now.Add(2 * time.Second)
+	if got := a.Snapshot(); got.Progress != 24 || got.RowsCopied != 50 || got.BytesCopied != 500 || got.SecondsLeft != nil {
+		t.Errorf("half of half: %d%%, %d rows, %d bytes, %v s left", got.Progress, got.RowsCopied, got.BytesCopied, got.SecondsLeft)
+	}
+	now = now.Add(8 * time.Second)
+	if got := a.Snapshot(); got.SecondsLeft == nil || *got.SecondsLeft != 30 {
+		t.Errorf("a quarter in 10 s: %v s left", got.SecondsLeft)
+	}
+	a.finish(transfer, false) // rolled back: nothing is there
+	if got := a.Snapshot(); got.RowsCopied != 0 || got.Progress != 0 || got.SecondsLeft != nil {
+		t.Errorf("after a failure: %+v", got)
+	}
+	a.achieve(1000)
+	if got := a.Snapshot(); got.Progress != 99 {
+		t.Errorf("all copied: %d%%", got.Progress)
+	}
+	a.Enter(model.ImportVerifying, "rows")
+	if got := a.Snapshot(); got.Progress != 99 || got.SecondsLeft != nil {
+		t.Errorf("while verifying: %d%%", got.Progress)
+	}
+}
+
+func TestAccountIsBounded(t *testing.T) {
+	t.Parallel()
+	a := NewAccount(model.Import{}, time.Now)
+	for range 3 * mostLines {
+		a.flaw("TABLE x", &pgconn.PgError{Code: "42P01", Message: "it is\nnot there", Detail: "really"})
+	}
+	got := a.Snapshot()
+	if len(got.Errors) != mostFlaws || got.ErrorsBeyond != 3*mostLines-mostFlaws || len(got.Log) > mostLines {
+		t.Errorf("%d errors, %d beyond, %d lines", len(got.Errors), got.ErrorsBeyond, len(got.Log))
+	}
+	if got.Errors[0] != (model.ImportFlaw{Object: "TABLE x", SQLState: "42P01", Message: "it is not there (really)"}) {
+		t.Errorf("a flaw: %+v", got.Errors[0])
+	}
+	a.flaw("y", errors.New("z"))
+}

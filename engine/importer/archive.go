@@ -1,0 +1,234 @@
+package importer
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// entry is one thing that pg_dump says how to make.
+type entry struct {
+	id         int
+	catalog    uint32 // oid of the system catalog the thing is in
+	oid        uint32 // of the thing, in the source
+	tag        string // its name, for people
+	desc       string // what it is: TABLE, INDEX, COMMENT, …
+	section    section
+	definition string // SQL, "" for nothing
+	namespace  string
+	owner      string // role, in the source
+	needs      []int  // ids of entries
+}
+
+// section says when an entry's turn is.
+type section int
+
+// The sections of an archive (pg_backup.h, teSection).
+const (
+	sectionNone section = iota + 1
+	sectionPreData
+	sectionData
+	sectionPostData
+)
+
+// name is what flaws call the entry.
+func (e entry) name() string {
+	if strings.HasPrefix(e.tag, e.desc+" ") { // user mappings say so themselves
+		return e.tag
+	}
+	if e.namespace == "" {
+		return e.desc + " " + e.tag
+	}
+	return e.desc + " " + e.namespace + "." + e.tag
+}
+
+// The bounds of what is taken for an archive of a schema.
+const (
+	largestArchive = 1 << 30 // bytes
+	mostEntries    = 10_000_000
+	mostNeeds      = 1_000_000
+)
+
+// The versions of the archive format that are known, as major*256+minor: what
+// pg_dump has written since PostgreSQL 12.
+const (
+	oldestArchive    = 1<<8 | 14
+	newestArchive    = 1<<8 | 16
+	withAlgorithm    = 1<<8 | 15 // the header names the compression's algorithm
+	withRelationKind = 1<<8 | 16 // entries have the kind of relation
+)
+
+var errArchive = errors.New("not an archive of pg_dump's that is known here")
+
+// readArchive reads the entries of an archive in pg_dump's custom format that
+// holds no data. The format is that of PostgreSQL's pg_backup_archiver.c
+// (ReadHead, ReadToc) and pg_backup_custom.c (_ReadExtraToc).
+func readArchive(r io.Reader) ([]entry, error) {
+	a := &archiveReader{r: bufio.NewReaderSize(io.LimitReader(r, largestArchive), 1<<16)}
+	a.header()
+	count := a.int()
+	if count < 0 || count > mostEntries {
+		a.fail(fmt.Errorf("%w: it has %d entries", errArchive, count))
+	}
+	var entries []entry
+	for range count {
+		if a.err != nil {
+			break
+		}
+		entries = append(entries, a.entry())
+	}
+	if a.err != nil {
+		return nil, fmt.Errorf("read archive: %w", a.err)
+	}
+	return entries, nil
+}
+
+// archiveReader reads an archive until its first error, which it keeps.
+type archiveReader struct {
+	r          *bufio.Reader
+	version    int
+	intSize    int
+	offsetSize int
+	err        error
+}
+
+func (a *archiveReader) fail(err error) {
+	if a.err == nil {
+		a.err = err
+	}
+}
+
+func (a *archiveReader) header() {
+	var magic [5]byte
+	if _, err := io.ReadFull(a.r, magic[:]); err != nil {
+		a.fail(err)
+		return
+	}
+	a.version = int(a.byte())<<8 | int(a.byte())
+	a.byte() // revision
+	a.intSize, a.offsetSize = int(a.byte()), int(a.byte())
+	format := a.byte()
+	const custom = 1
+	if string(magic[:]) != "PGDMP" || a.version < oldestArchive || a.version > newestArchive ||
+		a.intSize < 4 || a.intSize > 8 || a.offsetSize < 4 || a.offsetSize > 8 || format != custom {
+		a.fail(fmt.Errorf("%w: version %d.%d", errArchive, a.version>>8, a.version&0xff))
+		return
+	}
+	if a.version >= withAlgorithm {
+		a.byte()
+	} else {
+		a.int()
+	}
+	for range 7 { // the time of the dump
+		a.int()
+	}
+	for range 3 { // database, version of the server, version of pg_dump
+		a.text()
+	}
+}
+
+func (a *archiveReader) entry() entry {
+	e := entry{id: a.int()}
+	a.int() // whether it has data
+	e.catalog, e.oid = a.oid(), a.oid()
+	e.tag, e.desc, e.section, e.definition = a.text(), a.text(), section(a.int()), a.text()
+	a.text() // how it is dropped
+	a.text() // COPY statement
+	e.namespace = a.text()
+	a.text() // tablespace
+	a.text() // table access method
+	if a.version >= withRelationKind {
+		a.int()
+	}
+	e.owner = a.text()
+	a.text() // whether it has oids
+	e.needs = a.needs()
+	a.byte() // whether there is data
+	for range a.offsetSize {
+		a.byte()
+	}
+	return e
+}
+
+// needs reads a list of ids that ends with no text.
+func (a *archiveReader) needs() []int {
+	var ids []int
+	for len(ids) < mostNeeds {
+		text, ok := a.textOrNone()
+		if !ok || a.err != nil {
+			return ids
+		}
+		id, err := strconv.Atoi(text)
+		if err != nil {
+			a.fail(fmt.Errorf("%w: %q is no id", errArchive, text))
+			return ids
+		}
+		ids = append(ids, id)
+	}
+	a.fail(fmt.Errorf("%w: an entry needs too many others", errArchive))
+	return ids
+}
+
+func (a *archiveReader) byte() byte {
+	if a.err != nil {
+		return 0
+	}
+	b, err := a.r.ReadByte()
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		a.fail(err)
+	}
+	return b
+}
+
+// int reads a number: its sign, then its bytes from the lowest.
+func (a *archiveReader) int() int {
+	negative := a.byte() != 0
+	n := 0
+	for i := range a.intSize {
+		if b := int(a.byte()); i < 4 {
+			n |= b << (8 * i)
+		}
+	}
+	if negative {
+		return -n
+	}
+	return n
+}
+
+func (a *archiveReader) text() string {
+	text, _ := a.textOrNone()
+	return text
+}
+
+func (a *archiveReader) textOrNone() (string, bool) {
+	length := a.int()
+	if length < 0 || a.err != nil {
+		return "", false
+	}
+	// Only as much memory is taken as there is text, whatever the length says.
+	var text []byte
+	for length > 0 {
+		part := make([]byte, min(length, 1<<20))
+		if _, err := io.ReadFull(a.r, part); err != nil {
+			a.fail(err)
+			return "", false
+		}
+		text, length = append(text, part...), length-len(part)
+	}
+	return string(text), true
+}
+
+func (a *archiveReader) oid() uint32 {
+	text := a.text()
+	oid, err := strconv.ParseUint(text, 10, 32)
+	if err != nil && a.err == nil {
+		a.fail(fmt.Errorf("%w: %q is no oid", errArchive, text))
+	}
+	return uint32(oid)
+}

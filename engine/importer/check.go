@@ -1,0 +1,185 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"holdfast/engine/model"
+)
+
+// Check looks for what would keep data of the source from being copied, and
+// fails with the remedy. What would cost less is noted and left out. target is
+// a session as the new owner; free is how many bytes the disk has for the copy.
+func (s *Session) Check(ctx context.Context, target *pgx.Conn, free int64) error {
+	if err := s.checkSize(free); err != nil {
+		return err
+	}
+	if err := s.freeze(ctx); err != nil {
+		return trouble(ctx, sourceError{err})
+	}
+	for _, check := range []func(context.Context, *pgx.Conn) error{s.checkExtensions, s.checkCollations, s.checkRights} {
+		if err := check(ctx, target); err != nil {
+			return trouble(ctx, err)
+		}
+	}
+	if s.traits.encoding == "SQL_ASCII" {
+		s.account.Say(model.ImportWarning, "the source's encoding is SQL_ASCII: a table with text that is not UTF-8 is refused here")
+	}
+	return nil
+}
+
+// copyOverhead is what a copy takes beside the source's size at the most, in
+// bytes: write-ahead log that is not yet recycled, and temporary files.
+const copyOverhead = 256 << 20
+
+func (s *Session) checkSize(free int64) error {
+	if need := s.traits.size + s.traits.size/10 + copyOverhead; need > free {
+		return model.Errorf(model.CodeForbidden,
+			"the source's database has %s and needs %s of free disk here; there are %s: the operator must make room",
+			megabytes(s.traits.size), megabytes(need), megabytes(free))
+	}
+	return nil
+}
+
+// checkExtensions notes which extensions of the source cannot be made here.
+// One that columns have a type of keeps whole tables away: that is not worth
+// the time.
+func (s *Session) checkExtensions(ctx context.Context, target *pgx.Conn) error {
+	rows, _ := s.conn.Query(ctx, `select e.extname::text, coalesce((select min(n.nspname || '.' || c.relname)
+		from pg_depend d join pg_type t on t.oid = d.objid
+		join pg_attribute a on a.atttypid in (t.oid, t.typarray) and a.attnum > 0 and not a.attisdropped
+		join pg_class c on c.oid = a.attrelid join pg_namespace n on n.oid = c.relnamespace
+		where d.refclassid = 'pg_extension'::regclass and d.refobjid = e.oid and d.classid = 'pg_type'::regclass and d.deptype = 'e'
+		and c.relkind in ('r', 'p') and `+users+`), '') from pg_extension e order by 1`)
+	type extension struct{ name, table string }
+	wanted, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (x extension, err error) { return x, row.Scan(&x.name, &x.table) })
+	if err != nil {
+		return sourceError{fmt.Errorf("list extensions: %w", err)}
+	}
+	rows, _ = target.Query(ctx, `select distinct name::text from pg_available_extension_versions where trusted or not superuser or installed`)
+	had, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("list available extensions: %w", err)
+	}
+	var needed []string
+	for _, x := range wanted {
+		if slices.Contains(had, x.name) {
+			continue
+		}
+		s.missing = append(s.missing, x.name)
+		s.account.Say(model.ImportWarning, fmt.Sprintf("the extension %s is not available to owners of databases here: it is left out, and what needs it", x.name))
+		if x.table != "" {
+			needed = append(needed, fmt.Sprintf("%s (for the table %s)", x.name, x.table))
+		}
+	}
+	s.account.change(func(record *model.Import) { record.MissingExts = s.missing })
+	if len(needed) > 0 {
+		return model.Errorf(model.CodeValidation, "tables of the source need extensions that are not available to owners of databases here: %s; "+
+			"change those columns in the source, or leave the tables out of it", oneLine(strings.Join(needed, ", ")))
+	}
+	return nil
+}
+
+// checkCollations fails when a column's collation is not there.
+func (s *Session) checkCollations(ctx context.Context, target *pgx.Conn) error {
+	rows, _ := s.conn.Query(ctx, `select distinct l.collname::text from pg_collation l join pg_attribute a on a.attcollation = l.oid
+		join pg_class c on c.oid = a.attrelid join pg_namespace n on n.oid = c.relnamespace
+		where l.collnamespace = 'pg_catalog'::regnamespace and l.collname not in ('default', 'C', 'POSIX')
+		and c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped and `+users)
+	wanted, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return sourceError{fmt.Errorf("list collations: %w", err)}
+	}
+	rows, _ = target.Query(ctx, `select name from unnest($1::text[]) name where not exists (select from pg_collation
+		where collname = name and collencoding in (-1, pg_char_to_encoding(getdatabaseencoding())))`, wanted)
+	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("look for collations: %w", err)
+	}
+	if len(missing) > 0 {
+		return model.Errorf(model.CodeValidation, "columns of the source have collations this machine does not have: %s; "+
+			"the operator can install their locales (on Debian with `dpkg-reconfigure locales`) for databases made after that",
+			oneLine(strings.Join(missing, ", ")))
+	}
+	var here string
+	if err := target.QueryRow(ctx, "select datcollate::text from pg_database where datname = current_database()").Scan(&here); err != nil {
+		return fmt.Errorf("read collation: %w", err)
+	}
+	if here != s.traits.collate {
+		s.account.Say(model.ImportWarning, fmt.Sprintf("text is sorted by %s in the source and by %s here", s.traits.collate, here))
+	}
+	return nil
+}
+
+// checkRights fails when the source's user cannot read everything.
+func (s *Session) checkRights(ctx context.Context, _ *pgx.Conn) error {
+	inv, err := takeInventory(ctx, s.conn, s.number)
+	if err != nil {
+		return sourceError{err}
+	}
+	s.inventory = inv
+	var unreadable, filtered []string
+	for _, t := range inv.tables {
+		switch {
+		case !t.readable:
+			unreadable = append(unreadable, t.String())
+		case t.filtered:
+			filtered = append(filtered, t.String())
+		}
+	}
+	for _, q := range inv.sequences {
+		if !q.readable {
+			unreadable = append(unreadable, q.schema+"."+q.name)
+		}
+	}
+	if len(unreadable) > 0 {
+		return model.Errorf(model.CodeValidation, "%s: the user %q may not read %s; give it the owner of the tables, or grant it pg_read_all_data",
+			SourceField, s.source.User, few(unreadable))
+	}
+	if len(filtered) > 0 {
+		return model.Errorf(model.CodeValidation, "%s: row security hides rows of %s from the user %q; give it the tables' owner, or a role with BYPASSRLS",
+			SourceField, few(filtered), s.source.User)
+	}
+	s.account.Say(model.ImportInfo, fmt.Sprintf("found %d tables, %d sequences, %d large objects", len(inv.tables), len(inv.sequences), inv.largeObjects))
+	return nil
+}
+
+// few names the first of many.
+func few(names []string) string {
+	const shown = 5
+	if len(names) > shown {
+		return oneLine(strings.Join(names[:shown], ", ")) + fmt.Sprintf(" and %d more", len(names)-shown)
+	}
+	return oneLine(strings.Join(names, ", "))
+}
+
+// trouble puts into words for a person why an import cannot go on; what is in
+// words already stays.
+func trouble(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if model.CodeOf(err) != model.CodeInternal {
+		return err
+	}
+	where, said := "in the copy", err.Error()
+	if _, ok := errors.AsType[sourceError](err); ok {
+		where = "in the source"
+	}
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		if pg.Code == "53100" && where == "in the copy" {
+			return err // the disk is full: whose it is says so
+		}
+		said = fmt.Sprintf("%s (%s)", pg.Message, pg.Code)
+		if pg.Code == "55P03" { // lock_not_available
+			said += "; somebody is altering a table there: try again when that is done"
+		}
+	}
+	return &model.Error{Code: model.CodeConflict, Message: fmt.Sprintf("the import cannot go on: %s: %s", where, oneLine(said)), Err: err}
+}

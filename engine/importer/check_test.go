@@ -1,0 +1,122 @@
+package importer
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+// TestCheckRefuses: what would keep data away is refused before any is copied,
+// with what to do.
+func TestCheckRefuses(t *testing.T) {
+	t.Parallel()
+	from, to := newOrigin(t, `create table t (n int); create table secret (n int); create sequence s;
+		insert into secret values (1)`), newPlace(t)
+	conn := from.Superuser(t, "app")
+	run(t, conn, "create role auditor login password 'auditors'; grant connect on database app to auditor")
+	auditor := from.source()
+	auditor.User, auditor.Password = "auditor", model.NewSecret("auditors")
+	run(t, conn, "set search_path = public; grant select on t, s to auditor")
+	for _, test := range []struct{ prepare, says string }{
+		{"select 1", "public.secret"},
+		{"grant select on public.secret to auditor; alter table public.secret enable row level security", "row security hides rows of public.secret"},
+		{"alter table public.secret disable row level security; revoke all on public.s from auditor", "public.s"},
+	} {
+		run(t, conn, test.prepare)
+		record, err := to.bring(t, auditor)
+		if model.CodeOf(err) != model.CodeValidation || !strings.Contains(err.Error(), test.says) || record.RowsCopied > 0 {
+			t.Errorf("%s: %v", test.prepare, err)
+		}
+	}
+	for _, test := range []struct{ prepare, says, undo string }{
+		{"create extension dblink schema public; create table public.needs (d public.dblink_pkey_results)", "dblink (for the table public.needs)", "drop extension dblink cascade"},
+		{
+			`create collation public.mine from "C"; update pg_collation set collname = 'xx_XX.utf8', collnamespace = 'pg_catalog'::regnamespace where collname = 'mine';
+			create table public.sorted (t text collate pg_catalog."xx_XX.utf8")`,
+			"xx_XX.utf8", "drop table public.sorted",
+		},
+	} {
+		run(t, conn, test.prepare)
+		record, err := to.bring(t, from.source())
+		if model.CodeOf(err) != model.CodeValidation || !strings.Contains(err.Error(), test.says) || record.RowsCopied > 0 {
+			t.Errorf("%s: %v", test.prepare, err)
+		}
+		run(t, conn, test.undo)
+	}
+	session, err := Open(t.Context(), from.source(), NewAccount(model.Import{}, time.Now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	if err := session.Check(t.Context(), nil, 1<<20); model.CodeOf(err) != model.CodeForbidden || !strings.Contains(err.Error(), "free disk") {
+		t.Errorf("on a full disk: %v", err)
+	}
+}
+
+// TestCopyWithFewConnections: a source that lets in two sessions is copied by
+// one reader.
+func TestCopyWithFewConnections(t *testing.T) {
+	t.Parallel()
+	from, to := newOrigin(t, `create role auditor login password 'auditors' connection limit 2; grant connect on database app to auditor;
+		create table a as select generate_series(1, 100) n; create table b as select * from a; create table c as select * from a;
+		grant select on a, b, c to auditor`), newPlace(t)
+	source := from.source()
+	source.User, source.Password = "auditor", model.NewSecret("auditors")
+	record, err := to.bring(t, source)
+	if err != nil || len(record.Errors) > 0 || record.RowsCopied != 300 {
+		t.Errorf("%d rows, %+v, %v", record.RowsCopied, record.Errors, err)
+	}
+}
+
+// TestOpenExplains: why a source cannot be connected to is said in words,
+// within seconds, and without its password or what a stranger answers.
+func TestOpenExplains(t *testing.T) {
+	t.Parallel()
+	from := newOrigin(t, "select 1")
+	talker := talk(t, "HTTP/1.1 400 a secret of this machine\r\n\r\n")
+	silent := talk(t, "")
+	for name, test := range map[string]struct {
+		change func(*Source)
+		says   string
+	}{
+		"wrong password":       {func(s *Source) { s.Password = model.NewSecret("wrong-hidden") }, "password"},
+		"unknown user":         {func(s *Source) { s.User = "nobody" }, "nobody"},
+		"unknown database":     {func(s *Source) { s.Database = "other" }, "pg_hba.conf"},
+		"the appliance's own":  {func(s *Source) { s.User, s.Database = "holdfast", "postgres" }, "pg_hba.conf"},
+		"nothing listens":      {func(s *Source) { s.Port = 1 }, "nothing listens at 127.0.0.1:1"},
+		"unknown host":         {func(s *Source) { s.Host = "no-such-host.invalid" }, "no-such-host.invalid"},
+		"no trusted TLS":       {func(s *Source) { s.sslMode = "verify-full" }, "TLS"},
+		"a link-local address": {func(s *Source) { s.Host = "169.254.169.254" }, "refused"},
+		"no PostgreSQL":        {func(s *Source) { s.Port, s.sslMode = talker, "disable" }, "see that it is a PostgreSQL server"},
+		"ends at once":         {func(s *Source) { s.Port, s.sslMode = silent, "prefer" }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			source := from.source()
+			test.change(&source)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			_, err := Open(ctx, source, NewAccount(model.Import{}, time.Now))
+			if model.CodeOf(err) != model.CodeValidation || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%v", err)
+			}
+			if err != nil && (strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "secret of this machine")) {
+				t.Errorf("it is said what should not be: %v", err)
+			}
+		})
+	}
+}
+
+func TestCheckVersion(t *testing.T) {
+	t.Parallel()
+	for text, old := range map[string]bool{
+		"9.5.25": true, "8.4": true, "9.6.24": false, "10.1": false, "15.18 (Debian)": false, "18.3": false, "18beta1": false, "": false,
+	} {
+		if err := checkVersion(text); (err != nil) != old {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

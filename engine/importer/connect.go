@@ -1,0 +1,173 @@
+package importer
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"syscall"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"holdfast/engine/model"
+)
+
+// largestMessage bounds what one message of the source may claim to be: a
+// field has at most 1 GB, and a row of a COPY is one message.
+const largestMessage = 1<<30 + 1<<26
+
+// config says how sessions with the source are opened. Everything is said:
+// pgx would take what is missing from PG* variables and files.
+func (s Source) config() (*pgx.ConnConfig, error) {
+	query := url.Values{"sslmode": {s.sslMode}, "target_session_attrs": {"any"}, "passfile": {"/dev/null"}}
+	for _, name := range []string{"sslcert", "sslkey", "sslrootcert", "sslpassword"} {
+		query.Set(name, "")
+	}
+	if s.channelBinding != "" {
+		query.Set("channel_binding", s.channelBinding)
+	}
+	u := url.URL{Scheme: "postgresql", Host: s.address(), User: url.User("-"), Path: "/-", RawQuery: query.Encode()}
+	config, err := pgx.ParseConfig(u.String())
+	if err != nil {
+		return nil, fmt.Errorf("configure session: %w", err)
+	}
+	config.User, config.Database, config.Password = s.User, s.Database, s.Password.Reveal()
+	config.ConnectTimeout = 2 * dialTimeout
+	config.DialFunc = dial
+	config.MaxProtocolMessageBodyLen = largestMessage
+	config.RuntimeParams = map[string]string{"application_name": "holdfast import", "client_encoding": "UTF8"}
+	if s.options != "" {
+		config.RuntimeParams["options"] = s.options
+	}
+	// Poolers between know the simple protocol best.
+	config.StatementCacheCapacity, config.DescriptionCacheCapacity = 0, 0
+	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
+	return config, nil
+}
+
+// sourceSession is said first in every session with the source. Nothing the
+// session does can write from there on, names are those of pg_catalog alone,
+// values are written in the way every server reads, and row security does not
+// leave out rows without a word.
+const sourceSession = `set session characteristics as transaction isolation level repeatable read, read only;
+	set search_path = pg_catalog, pg_temp; set statement_timeout = 0; set lock_timeout = '30s';
+	set idle_in_transaction_session_timeout = 0; set datestyle = iso; set intervalstyle = postgres; set extra_float_digits = 3;
+	set synchronize_seqscans = off; set row_security = off; set bytea_output = hex; set xmloption = content;
+	set standard_conforming_strings = on; set client_min_messages = warning; set default_transaction_deferrable = off`
+
+// connect opens a session with the source. The error, if any, is for the
+// person who gave the source.
+func (s Source) connect(ctx context.Context) (*pgx.Conn, error) {
+	config, err := s.config()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, s.explain(ctx, err)
+	}
+	if err := prepareSession(ctx, conn); err != nil {
+		_ = conn.Close(context.WithoutCancel(ctx))
+		return nil, s.explain(ctx, err)
+	}
+	return conn, nil
+}
+
+func prepareSession(ctx context.Context, conn *pgx.Conn) error {
+	if err := checkVersion(conn.PgConn().ParameterStatus("server_version")); err != nil {
+		return err
+	}
+	_, err := conn.PgConn().Exec(ctx, sourceSession).ReadAll()
+	return err
+}
+
+// checkVersion refuses servers that are too old to be asked what is asked of
+// them here. What cannot be read, a fork's own way of counting, is let through.
+func checkVersion(text string) error {
+	var major, minor int
+	if n, _ := fmt.Sscanf(text, "%d.%d", &major, &minor); n == 2 && (major < 9 || major == 9 && minor < 6) {
+		return model.Invalid(SourceField, "the server is PostgreSQL %s; imports are possible from 9.6 and newer, so upgrade it first", oneLine(text))
+	}
+	return nil
+}
+
+// explain says in words, and without anything secret, why the source cannot
+// be connected to. What an address that is no PostgreSQL answered is not
+// repeated.
+func (s Source) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if model.CodeOf(err) != model.CodeInternal {
+		return err
+	}
+	say := func(format string, args ...any) error {
+		return &model.Error{Code: model.CodeValidation, Message: SourceField + ": " + fmt.Sprintf(format, args...), Err: errWithoutText{err}}
+	}
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return say("%s", s.explainServer(pg))
+	}
+	at := s.address()
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return say("the host %s is not known to this machine's name servers; see that it is spelled right", s.Host)
+	}
+	timeout, isNet := errors.AsType[net.Error](err)
+	switch {
+	case errors.Is(err, errAddress):
+		return say("the host %s resolves to an address that is refused (link-local, unspecified or the like)", s.Host)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return say("nothing listens at %s; see that the server runs, listens on that address, and that no firewall is between", at)
+	case isNet && timeout.Timeout(), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return say("%s does not answer; see that this machine is let in by the firewall there", at)
+	case isTLS(err):
+		return say("%s and this machine cannot agree on TLS with sslmode=%s; see the server's certificate, or choose another sslmode", at, s.sslMode)
+	default:
+		return say("%s ended the connection before the log-in was done; see that it is a PostgreSQL server (sslmode is %s)", at, s.sslMode)
+	}
+}
+
+// explainServer says what a server means that does not let the user in.
+func (s Source) explainServer(pg *pgconn.PgError) string {
+	switch {
+	case pg.Code == "28P01":
+		return fmt.Sprintf("the server does not accept the password of the user %q", s.User)
+	case strings.HasPrefix(pg.Code, "28"):
+		return fmt.Sprintf("the server does not let the user %q in from this machine (%s); see its pg_hba.conf", s.User, oneLine(pg.Message))
+	case pg.Code == "3D000":
+		return fmt.Sprintf("the server has no database %q", s.Database)
+	case pg.Code == "53300":
+		return "the server has no connection left: " + oneLine(pg.Message)
+	default:
+		return fmt.Sprintf("the server refuses the session (%s): %s", pg.Code, oneLine(pg.Message))
+	}
+}
+
+func isTLS(err error) bool {
+	_, record := errors.AsType[tls.RecordHeaderError](err)
+	_, verify := errors.AsType[*tls.CertificateVerificationError](err)
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	_, alert := errors.AsType[tls.AlertError](err)
+	return record || verify || unknown || alert || strings.Contains(err.Error(), "refused TLS") || strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "x509: ")
+}
+
+// errWithoutText keeps an error's kind for the code and its text from the
+// log: the text may repeat what a stranger answered.
+type errWithoutText struct{ error }
+
+func (errWithoutText) Error() string   { return "connect to the source" }
+func (e errWithoutText) Unwrap() error { return e.error }
+
+// oneLine makes a stranger's message fit for a log: one line of bounded length.
+func oneLine(text string) string {
+	const longest = 500
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
+	if runes := []rune(text); len(runes) > longest {
+		return string(runes[:longest]) + "…"
+	}
+	return text
+}

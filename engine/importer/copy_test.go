@@ -1,0 +1,275 @@
+package importer
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/postgrestest"
+)
+
+//go:embed testdata/everything.sql
+var everything string
+
+// origin is a PostgreSQL to import from, with a superuser who may log in.
+type origin struct {
+	*postgrestest.Database
+	password model.Secret
+}
+
+// newOrigin starts a source in whose database app the script has been run.
+func newOrigin(t testing.TB, script string) *origin {
+	t.Helper()
+	o := &origin{password: model.NewSecret(`p'a"s s\w%:/@?#ö`)}
+	o.Database = postgrestest.InstanceWith(t, func(s *postgres.Spec) {
+		s.HBA.Users = append(s.HBA.Users, "boss", "auditor")
+		s.Config.Settings = map[string]string{"log_statement": "all", "fsync": "off"}
+	})
+	run(t, o.Superuser(t, "app"), "create role boss superuser login password "+quoteLiteral(o.password.Reveal()))
+	run(t, o.Superuser(t, "app"), "set search_path = public;"+script)
+	return o
+}
+
+func (o *origin) source() Source {
+	return Source{Host: "127.0.0.1", Port: o.Spec.Config.Port, Database: "app", User: "boss", Password: o.password, sslMode: "require"}
+}
+
+// place is a new database to import into.
+type place struct{ *postgrestest.Database }
+
+func newPlace(t testing.TB) *place {
+	t.Helper()
+	return &place{postgrestest.InstanceWith(t, func(s *postgres.Spec) {
+		s.HBA = postgres.HBA{Database: "app", Local: "app"}
+		s.Config.Settings = map[string]string{"fsync": "off"}
+	})}
+}
+
+func (p *place) open(ctx context.Context) (*pgx.Conn, error) {
+	return p.Supervisor.ConnectLocal(ctx, p.Spec.ID)
+}
+
+// bring imports from the source, and returns the account of it.
+func (p *place) bring(t testing.TB, from Source) (model.Import, error) {
+	t.Helper()
+	account := NewAccount(model.Import{}, time.Now)
+	err := p.copyFrom(t, from, account)
+	return account.Snapshot(), err
+}
+
+func (p *place) copyFrom(t testing.TB, from Source, account *Account) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	session, err := Open(ctx, from, account)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	target, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer target.Close(ctx)
+	if err := session.Check(ctx, target, 1<<50); err != nil {
+		return err
+	}
+	return session.Copy(ctx, Job{
+		Owner: "app", Target: p.open, PgDump: filepath.Join(p.Spec.Bin.Dir, "pg_dump"), SocketDir: t.TempDir(),
+	})
+}
+
+func run(t testing.TB, conn *pgx.Conn, sql string) {
+	t.Helper()
+	if _, err := conn.PgConn().Exec(t.Context(), sql).ReadAll(); err != nil {
+		t.Fatalf("%.100s: %v", sql, err)
+	}
+}
+
+// ask returns a query's rows as text.
+func ask(t testing.TB, conn *pgx.Conn, sql string) string {
+	t.Helper()
+	results, err := conn.PgConn().Exec(t.Context(), sql).ReadAll()
+	if err != nil {
+		t.Fatalf("%.200s: %v", sql, err)
+	}
+	var b strings.Builder
+	for _, row := range results[len(results)-1].Rows {
+		for i, value := range row {
+			if i > 0 {
+				b.WriteByte('|')
+			}
+			b.Write(value)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func TestCopyOfEverything(t *testing.T) {
+	t.Parallel()
+	from, to := newOrigin(t, everything), newPlace(t)
+	record, err := to.bring(t, from.source())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What owners cannot have here, each by its name and with the server's words.
+	var flaws []string
+	for _, flaw := range record.Errors {
+		flaws = append(flaws, flaw.Object+" "+flaw.SQLState)
+	}
+	if diff := cmp.Diff([]string{
+		"EXTENSION dblink ",
+		"FOREIGN DATA WRAPPER nowhere ", "SERVER away ", "USER MAPPING auditor SERVER away ", "FOREIGN TABLE shop.elsewhere 42704",
+		"SETTING my.own 42501",
+		"foreign tables ",
+	}, flaws); diff != "" {
+		t.Errorf("flaws (-want +got):\n%s", diff)
+	}
+	there, here := from.Superuser(t, "app"), to.Superuser(t, "app")
+	if diff := cmp.Diff(ask(t, there, contents), ask(t, here, contents)); diff != "" {
+		t.Errorf("rows (-source +copy):\n%s", diff)
+	}
+	if diff := cmp.Diff(wanted(describe(t, from.Database)), describe(t, to.Database)); diff != "" {
+		t.Errorf("schema (-source +copy):\n%s", diff)
+	}
+	for _, query := range []string{
+		"select sequencename, last_value, start_value, increment_by, cycle from pg_sequences order by 1",
+		"select m.oid, md5(lo_get(m.oid)), length(lo_get(m.oid)), obj_description(m.oid, 'pg_largeobject') from pg_largeobject_metadata m order by 1",
+		"select relname, relrowsecurity, relforcerowsecurity, relispopulated from pg_class where relrowsecurity or relkind = 'm' order by 1",
+		"select polname, polcmd, polpermissive, pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid) from pg_policy order by 1",
+		"select s from pg_db_role_setting, unnest(setconfig) s where setrole = 0 and s ~ '^(search_path|work_mem)' order by 1",
+	} {
+		if diff := cmp.Diff(ask(t, there, query), ask(t, here, query)); diff != "" {
+			t.Errorf("%s (-source +copy):\n%s", query, diff)
+		}
+	}
+	checkOwners(t, here)
+	checkPrivileges(t, here)
+	log, err := os.ReadFile(filepath.Join(to.Spec.Dir, "log", "postgres.log"))
+	if err != nil || strings.Contains(string(log), "-secret") || strings.Contains(string(log), from.password.Reveal()) {
+		t.Errorf("the log of the copy's server has what is secret in the source, or is not there: %v", err)
+	}
+	if _, err := os.Lstat("/tmp/holdfast-attack"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("a name was taken for a command")
+	}
+}
+
+// contents is what every table of a database holds, in an order of its own.
+const contents = `do $$ declare r record; n text; begin
+	create temp table contents (name text, rows text);
+	for r in select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+		where c.relkind in ('r', 'm') and n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and c.relispopulated loop
+		execute format('select count(*) || '' '' || coalesce(md5(string_agg(t::text, chr(10) order by t::text)), '''') from only %s t', r.name) into n;
+		insert into contents values (r.name, n);
+	end loop; end $$;
+	select * from contents order by 1`
+
+// describe is pg_dump's account of the schema, but for who owns it and which
+// statements frame it.
+func describe(t testing.TB, d *postgrestest.Database) []string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(d.Spec.Bin.Dir, "pg_dump"), "--schema-only", "--no-owner", "--no-privileges",
+		"--no-subscriptions", "-h", d.SocketDir(t), "-p", fmt.Sprint(d.Spec.Config.Port), "-U", postgres.Superuser, "app")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("pg_dump: %v", err)
+	}
+	var lines []string
+	for line := range strings.Lines(string(out)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--") && !strings.HasPrefix(line, `\`) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// wanted leaves out of the source's description what owners cannot have here,
+// and puts in the roles of here.
+func wanted(lines []string) []string {
+	var kept []string
+	skip := false
+	for _, line := range lines {
+		switch {
+		case strings.HasPrefix(line, "COMMENT ON EVENT TRIGGER"),
+			strings.Contains(line, "EXTENSION dblink"), strings.Contains(line, "EXTENSION IF NOT EXISTS dblink"),
+			strings.HasPrefix(line, "CREATE FOREIGN DATA WRAPPER"):
+			continue
+		case strings.HasPrefix(line, "CREATE EVENT"), strings.HasPrefix(line, "CREATE SERVER"), strings.HasPrefix(line, "CREATE USER MAPPING"),
+			strings.HasPrefix(line, "CREATE FOREIGN TABLE"):
+			skip = true
+		}
+		if !skip {
+			line = strings.Replace(line, `TO auditor, "Odd ""Role""; drop table x" USING`, "TO app USING", 1)
+			line = strings.Replace(line, `TO PUBLIC, writer USING`, "TO PUBLIC, app USING", 1)
+			kept = append(kept, line)
+		}
+		if strings.HasSuffix(line, ";") {
+			skip = false
+		}
+	}
+	return kept
+}
+
+// checkOwners sees that everything is the new owner's.
+func checkOwners(t testing.TB, conn *pgx.Conn) {
+	t.Helper()
+	others := ask(t, conn, `select c.oid::regclass, relowner::regrole from pg_class c join pg_namespace n on n.oid = relnamespace
+			where relowner <> 'app'::regrole and nspname !~ '^pg_' and nspname <> 'information_schema'
+		union all select oid, lomowner::regrole from pg_largeobject_metadata where lomowner <> 'app'::regrole
+		union all select oid, nspowner::regrole from pg_namespace where oid >= 16384 and nspowner <> 'app'::regrole and nspname !~ '^pg_'
+		union all select p.oid, proowner::regrole from pg_proc p where oid >= 16384 and proowner <> 'app'::regrole
+			and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype in ('e', 'i'))`)
+	if others != "" {
+		t.Errorf("not the owner's:\n%s", others)
+	}
+}
+
+// checkPrivileges sees what everybody may, and that nobody else is named.
+func checkPrivileges(t testing.TB, conn *pgx.Conn) {
+	t.Helper()
+	got := ask(t, conn, `select has_function_privilege('public', 'shop.secret()', 'execute'), has_schema_privilege('public', 'shop', 'usage'),
+		has_table_privilege('public', 'shop.parent', 'select'), has_table_privilege('public', 'shop.orders', 'select'),
+		(select count(*) from pg_largeobject_metadata m, aclexplode(lomacl) g where g.grantee = 0 and m.oid = 50003),
+		(select string_agg(defaclobjtype::text || ' ' || defaclacl::text, ', ') from pg_default_acl),
+		(select count(*) from pg_roles where rolname in ('auditor', 'writer'))`)
+	if want := "f|t|t|f|1|r {=a/app}|0\n"; got != want {
+		t.Errorf("privileges: %s, not %s", got, want)
+	}
+}
+
+// talk is a server that is no PostgreSQL: it says something and hangs up. Its
+// port is returned.
+func talk(t *testing.T, text string) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Write([]byte(text))
+			conn.Close()
+		}
+	}()
+	return l.Addr().(*net.TCPAddr).Port
+}

@@ -1,0 +1,172 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"holdfast/engine/model"
+)
+
+// copyData copies the rows and makes what is made when they are there.
+func (c *copying) copyData(ctx context.Context) error {
+	if err := readSequences(ctx, c.conn, c.inventory.sequences); err != nil {
+		return sourceError{err}
+	}
+	data := c.dataSteps()
+	index, rest := c.entrySteps(data)
+	if c.inventory.largeObjects > 0 {
+		data = append(data, &step{name: "LARGE OBJECTS", weight: float64(c.inventory.largeObjects) * largeObjectWeight, do: c.copyLargeObjects})
+	}
+	c.account.change(func(record *model.Import) { record.TablesTotal = len(c.inventory.tables) })
+	work := append(data, index...)
+	c.account.plan(weigh(work))
+	if err := c.run(ctx, work); err != nil {
+		return err
+	}
+	if err := c.setSequences(ctx); err != nil {
+		return err
+	}
+	return c.run(ctx, rest)
+}
+
+func weigh(steps []*step) (total float64) {
+	for _, s := range steps {
+		total += s.weight
+	}
+	return total
+}
+
+func (c *copying) run(ctx context.Context, steps []*step) error {
+	r := newErrand(steps)
+	r.flawed = func(s *step, err error) { c.account.flaw(s.name, err) }
+	r.finished = func(s *step) { c.account.achieve(s.weight) }
+	return r.run(ctx, c.workers)
+}
+
+// dataSteps are the copies of the tables that could be made.
+func (c *copying) dataSteps() []*step {
+	made := map[uint32]int{}
+	for _, e := range c.entries {
+		if e.desc == "TABLE" && !c.hasFailed(e.id) {
+			made[e.oid] = e.id
+		}
+	}
+	var steps []*step
+	for _, t := range c.inventory.tables {
+		id, ok := made[t.oid]
+		if !ok {
+			c.setRows(t, told)
+			c.account.flaw("TABLE DATA "+t.String(), errors.New("the rows are not copied: the table could not be made"))
+			continue
+		}
+		weight := t.heap + 1
+		steps = append(steps, &step{name: "TABLE DATA " + t.String(), weight: weight, table: id, do: func(ctx context.Context, w *worker) error {
+			return c.copyTable(ctx, w, t, weight)
+		}})
+	}
+	return steps
+}
+
+func (c *copying) copyTable(ctx context.Context, w *worker, t table, weight float64) error {
+	source, target, err := w.ends(ctx)
+	if err != nil {
+		return err
+	}
+	transfer := &transfer{table: t, weight: weight}
+	c.account.start(transfer)
+	rows, err := transfer.flow(ctx, source, target)
+	c.account.finish(transfer, err == nil)
+	if err != nil {
+		c.setRows(t, told)
+		return err
+	}
+	c.setRows(t, rows)
+	c.account.change(func(record *model.Import) { record.TablesDone++ })
+	return nil
+}
+
+// entrySteps makes steps of the entries that come after the data: index are
+// those that need the rows of their own table only, rest what needs all. What
+// would hide rows or forbid reading them comes last (finish.go).
+func (c *copying) entrySteps(data []*step) (index, rest []*step) {
+	rows := map[int]*step{} // by the table's entry
+	for _, s := range data {
+		rows[s.table] = s
+	}
+	early, late := map[int]*step{}, map[int]*step{}
+	shares := c.indexShares()
+	for _, e := range c.entries {
+		if e.section == sectionPreData || isLast(e) {
+			continue
+		}
+		s := &step{name: e.name(), do: func(ctx context.Context, w *worker) error { return c.make(ctx, w, e) }}
+		for _, id := range e.needs {
+			if first := early[id]; first != nil {
+				s.needs = append(s.needs, first)
+			}
+			if first := rows[id]; first != nil {
+				s.needs, s.table, s.weight = append(s.needs, first), id, shares[id]
+			}
+		}
+		if isIndex(e) && !slices.ContainsFunc(e.needs, func(id int) bool { return late[id] != nil }) {
+			s.shared = e.desc != "CONSTRAINT"
+			index, early[e.id] = append(index, s), s
+			continue
+		}
+		for _, id := range e.needs {
+			if first := late[id]; first != nil {
+				s.needs = append(s.needs, first)
+			}
+		}
+		s.weight = 0
+		rest, late[e.id] = append(rest, s), s
+	}
+	return index, rest
+}
+
+func isIndex(e entry) bool {
+	return e.desc == "INDEX" || e.desc == "CONSTRAINT" || e.desc == "INDEX ATTACH"
+}
+
+// isLast reports whether an entry is made after the rows are verified.
+func isLast(e entry) bool {
+	return e.desc == "ROW SECURITY" || e.desc == "ACL" || e.desc == "DEFAULT ACL"
+}
+
+// indexShares is what each index of a table weighs, by the table's entry.
+func (c *copying) indexShares() map[int]float64 {
+	table, count := map[uint32]int{}, map[int]float64{}
+	for _, e := range c.entries {
+		switch e.desc {
+		case "TABLE":
+			table[e.oid] = e.id
+		case "INDEX", "CONSTRAINT":
+			for _, id := range e.needs {
+				count[id]++
+			}
+		}
+	}
+	shares := map[int]float64{}
+	for _, t := range c.inventory.tables {
+		if id := table[t.oid]; count[id] > 0 {
+			shares[id] = (t.all - t.heap) / count[id]
+		}
+	}
+	return shares
+}
+
+// setSequences puts the sequences where the source's are.
+func (c *copying) setSequences(ctx context.Context) error {
+	target, err := c.workers[0].writer(ctx)
+	if err != nil {
+		return err
+	}
+	for _, q := range c.inventory.sequences {
+		_, err := target.Exec(ctx, "select setval($1::regclass, $2, $3)", q.sanitized(), q.last, q.called)
+		if err := c.flawed("SEQUENCE SET "+q.schema+"."+q.name, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package importer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"holdfast/engine/model"
+)
+
+// dumpSchema has pg_dump describe everything but the data, as of the
+// snapshot. It is the only program that is run, and learns nothing secret: its
+// arguments and its environment name a socket.
+func dumpSchema(ctx context.Context, pgDump, socketDir, snapshot string, conn *pgconn.PgConn) ([]entry, error) {
+	r, err := openRelay(socketDir, conn)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	cmd := exec.CommandContext(ctx, pgDump, "--format=custom", "--compress=0", "--schema-only", "--snapshot="+snapshot,
+		"--no-password", "--no-subscriptions", "--no-security-labels", "--no-tablespaces", "--lock-wait-timeout=30s",
+		"--host="+socketDir, "--port="+strconv.Itoa(r.port), "--username=import", "--dbname=import")
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "LC_MESSAGES=C", "PGPASSFILE=/dev/null", "PGSERVICEFILE=/dev/null", "PGSYSCONFDIR=/nonexistent",
+		"HOME=/nonexistent", "PGSSLMODE=disable", "PGGSSENCMODE=disable", "PGCLIENTENCODING=UTF8",
+	}
+	cmd.Dir = socketDir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = time.Second
+	complaints := &complaint{}
+	cmd.Stderr = complaints
+	archive, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("run pg_dump: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("run pg_dump: %w", err)
+	}
+	entries, readErr := readArchive(archive)
+	if readErr != nil {
+		_ = cmd.Process.Kill() // it may still want to write
+	}
+	if err := cmd.Wait(); err != nil && ctx.Err() == nil {
+		if said := complaints.String(); said != "" {
+			return nil, &model.Error{Code: model.CodeValidation, Message: "pg_dump cannot describe the source: " + said, Err: err}
+		}
+		return nil, errors.Join(fmt.Errorf("run pg_dump: %w", err), readErr)
+	}
+	return entries, errors.Join(ctx.Err(), readErr)
+}
+
+// complaint keeps the beginning of what a program complains of.
+type complaint struct{ text bytes.Buffer }
+
+// Write implements io.Writer.
+func (t *complaint) Write(p []byte) (int, error) {
+	const most = 8 << 10
+	t.text.Write(p[:min(len(p), max(0, most-t.text.Len()))])
+	return len(p), nil
+}
+
+func (t *complaint) String() string {
+	return oneLine(strings.ReplaceAll(t.text.String(), "pg_dump: error: ", ""))
+}

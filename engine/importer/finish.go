@@ -1,0 +1,127 @@
+package importer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/model"
+)
+
+// finish does what would have been in the way before: row security, which
+// may hide rows from the owner, too; the views that hold rows, which are
+// filled under it; privileges, which the owner may have taken from himself;
+// statistics; and the settings of the database.
+func (c *copying) finish(ctx context.Context) error {
+	for _, do := range []func(context.Context) error{
+		c.makeAll("ROW SECURITY"), c.refreshViews, c.analyze, c.makeAll("ACL"), c.makeAll("DEFAULT ACL"), c.copySettings,
+	} {
+		if err := do(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeAll makes the entries of a kind, one by one.
+func (c *copying) makeAll(desc string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for _, e := range c.entries {
+			if e.desc != desc {
+				continue
+			}
+			if err := c.flawed(e.name(), c.make(ctx, c.workers[0], e)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// flawed notes a refusal and returns what is more than one.
+func (c *copying) flawed(object string, err error) error {
+	if err != nil && !fatal(err) {
+		c.account.flaw(object, err)
+		return nil
+	}
+	return err
+}
+
+// refreshViews fills the materialized views that hold rows in the source, in
+// the order in which they were made.
+func (c *copying) refreshViews(ctx context.Context) error {
+	for _, e := range c.entries {
+		at := slices.IndexFunc(c.inventory.views, func(v view) bool { return v.oid == e.oid })
+		if e.desc != "MATERIALIZED VIEW" || at < 0 || c.hasFailed(e.id) {
+			continue
+		}
+		v := c.inventory.views[at]
+		err := c.workers[0].execute(ctx, "refresh materialized view "+pgx.Identifier{v.schema, v.name}.Sanitize())
+		if err := c.flawed("MATERIALIZED VIEW DATA "+v.schema+"."+v.name, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// analyze gives the planner the statistics it needs to be of use at once.
+func (c *copying) analyze(ctx context.Context) error {
+	var steps []*step
+	for _, t := range c.inventory.tables {
+		if c.rows[t.oid] == told {
+			continue
+		}
+		steps = append(steps, &step{name: "STATISTICS OF " + t.String(), weight: t.heap, do: func(ctx context.Context, w *worker) error {
+			return w.execute(ctx, "analyze "+t.sanitized())
+		}})
+	}
+	return c.run(ctx, steps)
+}
+
+// copySettings gives the new database the settings that the source's has for
+// everybody (ALTER DATABASE ... SET); pg_dump leaves them out.
+func (c *copying) copySettings(ctx context.Context) error {
+	rows, _ := c.conn.Query(ctx, `select unnest(setconfig) from pg_db_role_setting
+		where setrole = 0 and setdatabase = (select oid from pg_database where datname = current_database())`)
+	settings, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return sourceError{fmt.Errorf("read settings: %w", err)}
+	}
+	for _, setting := range settings {
+		name, value, _ := strings.Cut(setting, "=")
+		if err := model.ValidateSetting(name); err != nil {
+			c.account.Say(model.ImportWarning, fmt.Sprintf("the setting %s of the source's database is left out: it is the appliance's own here", oneLine(name)))
+			continue
+		}
+		if err := c.flawed("SETTING "+name, c.copySetting(ctx, name, value)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copySetting has the server write the value, whatever its form: it knows
+// which settings are lists.
+func (c *copying) copySetting(ctx context.Context, name, value string) error {
+	conn, err := c.Target(ctx) // of its own: the value is in force in it
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if _, err := conn.Exec(ctx, "select set_config($1, $2, false)", name, value); err != nil {
+		return err
+	}
+	quoted := strings.Split(name, ".")
+	_, err = conn.Exec(ctx, "alter database "+quoteName(conn.Config().Database)+" set "+pgx.Identifier(quoted).Sanitize()+" from current")
+	return err
+}
+
+func quoteLiteral(text string) string {
+	if strings.Contains(text, `\`) {
+		return ` E'` + strings.ReplaceAll(strings.ReplaceAll(text, `\`, `\\`), `'`, `''`) + `'`
+	}
+	return `'` + strings.ReplaceAll(text, `'`, `''`) + `'`
+}

@@ -1,0 +1,66 @@
+package importer
+
+import (
+	_ "embed"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+)
+
+//go:embed testdata/hostile.sql
+var hostile string
+
+// sound are queries that have no row in an instance whose owner has no more
+// than owners have.
+var sound = map[string]string{
+	"role": `select rolname, rolsuper, rolcreaterole, rolreplication, rolbypassrls from pg_roles where rolname !~ '^pg_'
+		and (rolname not in ('holdfast', 'holdfast_dump', 'app', 'app_readonly') or rolname in ('app', 'app_readonly') and (rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls))`,
+	"password of the superuser": "select rolname from pg_authid where rolname = 'holdfast' and rolpassword is not null",
+	"membership":                "select roleid::regrole, member::regrole from pg_auth_members where member = 'app'::regrole or roleid = 'holdfast'::regrole",
+	"superuser's object": `select c.oid::regclass from pg_class c where relowner = 10 and c.oid >= 16384 and relkind in ('r', 'v', 'm', 'S')
+		and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'e')`,
+	"superuser's function": `select p.oid::regprocedure from pg_proc p where proowner = 10 and p.oid >= 16384
+		and not exists (select from pg_depend where classid = 'pg_proc'::regclass and objid = p.oid and deptype in ('e', 'i'))`,
+	"event trigger":            "select evtname from pg_event_trigger",
+	"ALTER SYSTEM":             "select name from pg_file_settings where sourcefile like '%auto.conf'",
+	"database":                 "select datname from pg_database where datname not in ('app', 'postgres', 'template0', 'template1')",
+	"spoils":                   "select text from public.spoils",
+	"code that ran as another": "select distinct lomowner::regrole from pg_largeobject_metadata where lomowner <> 'app'::regrole",
+}
+
+// TestHostileSource imports from a source that attacks by everything a
+// database has that runs by itself, and by a server that lies.
+func TestHostileSource(t *testing.T) {
+	t.Parallel()
+	const attack = "/tmp/holdfast-attack"
+	from, to := newOrigin(t, hostile), newPlace(t)
+	record, err := to.bring(t, from.source())
+	if err != nil {
+		t.Fatalf("%v\n%+v", err, record.Log)
+	}
+	if _, err := os.Lstat(attack); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a program was run, or a file written: %v", err)
+	}
+	conn := to.Superuser(t, "app")
+	for name, query := range sound {
+		if rows := ask(t, conn, query); rows != "" {
+			t.Errorf("%s: %s", name, rows)
+		}
+	}
+	if n := ask(t, conn, "select count(*) > 3 from pg_largeobject_metadata"); n != "t\n" {
+		t.Error("the source's code did not run at all: there is nothing to see")
+	}
+	// What was refused is told with its name; so is that something was written
+	// that the source does not have.
+	told := ""
+	for _, flaw := range record.Errors {
+		told += flaw.Object + " " + flaw.SQLState + " " + flaw.Message + "\n"
+	}
+	for _, want := range []string{"VIEW public.lie_super 42501", "VIEW public.lie_copy 57014", "VIEW public.lie_begin", "LARGE OBJECTS", "TABLE DATA public.victim  the source has 1 rows in the snapshot, the copy 2"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("%s is not told:\n%s", want, told)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package importer
+
+import (
+	"slices"
+	"strings"
+)
+
+// The roles of the source are not here. What an entry says of them is mapped:
+// the owner of a thing is the new owner; everybody (PUBLIC) stays everybody;
+// what another role was granted is left out; a policy for another role is for
+// the new owner. Whatever is misread here can do no more than the new owner
+// can, who executes it.
+
+// roleMap maps roles, and counts what it had to leave out or turn over.
+type roleMap struct {
+	owner  string         // the new one
+	lost   map[string]int // grants left out, by role
+	turned map[string]int // policies turned over to the owner, by role
+}
+
+func newRoleMap(owner string) *roleMap {
+	return &roleMap{owner: owner, lost: map[string]int{}, turned: map[string]int{}}
+}
+
+// definition returns what is executed in place of an entry's definition.
+func (m *roleMap) definition(e entry) string {
+	switch e.desc {
+	case "ACL", "DEFAULT ACL":
+		return m.grants(e.definition, e.owner)
+	case "POLICY":
+		return m.policy(e.definition)
+	default:
+		return e.definition
+	}
+}
+
+// grants maps statements GRANT, REVOKE and ALTER DEFAULT PRIVILEGES about
+// something of owner's, and leaves out everything else.
+func (m *roleMap) grants(sql, owner string) string {
+	var kept []string
+	for _, statement := range split(scan(sql)) {
+		if text, ok := m.grant(statement, owner); ok {
+			kept = append(kept, text)
+		}
+	}
+	return strings.Join(kept, ";\n")
+}
+
+func (m *roleMap) grant(statement []token, owner string) (string, bool) {
+	if !statement[0].is("GRANT") && !statement[0].is("REVOKE") && !statement[0].is("ALTER") {
+		return "", false // SET SESSION AUTHORIZATION around grants by others
+	}
+	at := slices.IndexFunc(statement, func(t token) bool { return t.is("ROLE") })
+	if statement[0].is("ALTER") && at >= 0 && at+1 < len(statement) {
+		owner = statement[at+1].name()
+		statement[at+1] = m.ownerToken()
+	}
+	to := len(statement) - 1
+	for to >= 0 && !statement[to].is("TO") && !statement[to].is("FROM") {
+		to--
+	}
+	if to < 0 || to+1 >= len(statement) {
+		return "", false
+	}
+	switch grantee := statement[to+1]; {
+	case grantee.is("PUBLIC"):
+	case grantee.name() == owner, grantee.name() == m.owner:
+		statement[to+1] = m.ownerToken()
+	default:
+		m.lost[grantee.name()]++
+		return "", false
+	}
+	return join(statement), true
+}
+
+// policy maps the roles of a statement CREATE POLICY, which stand before its
+// expressions.
+func (m *roleMap) policy(sql string) string {
+	tokens := scan(sql)
+	to := slices.IndexFunc(tokens, func(t token) bool { return t.is("TO") || t.text == "(" })
+	if to < 0 || !tokens[to].is("TO") {
+		return sql
+	}
+	end := to + 1
+	var roles []string
+	for ; end < len(tokens) && !tokens[end].is("USING") && !tokens[end].is("WITH") && tokens[end].text != ";"; end++ {
+		role := tokens[end]
+		switch {
+		case role.text == ",":
+			continue
+		case role.is("PUBLIC"):
+			roles = append(roles, role.text)
+			continue
+		case role.name() != m.owner:
+			m.turned[role.name()]++
+		}
+		if text := m.ownerToken().text; !slices.Contains(roles, text) {
+			roles = append(roles, text)
+		}
+	}
+	rest := ""
+	if end < len(tokens) {
+		rest = " " + sql[tokens[end].start:]
+	}
+	return sql[:tokens[to].start] + "TO " + strings.Join(roles, ", ") + rest
+}
+
+func (m *roleMap) ownerToken() token { return token{text: quoteName(m.owner)} }
+
+func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

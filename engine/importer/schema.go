@@ -1,0 +1,85 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"holdfast/engine/model"
+)
+
+// copySchema makes everything that rows need to be put into.
+func (c *copying) copySchema(ctx context.Context) error {
+	if err := c.hold(ctx, c.inventory.tables); err != nil {
+		return sourceError{err}
+	}
+	conn, err := c.source.connect(ctx)
+	if err != nil {
+		return err
+	}
+	entries, err := dumpSchema(ctx, c.PgDump, c.SocketDir, c.snapshot, conn.PgConn())
+	if err != nil {
+		return err
+	}
+	c.account.Say(model.ImportInfo, fmt.Sprintf("pg_dump has described %d objects", len(entries)))
+	c.entries = c.choose(entries)
+	for _, e := range c.entries {
+		if e.section != sectionPreData {
+			continue
+		}
+		if err := c.flawed(e.name(), c.make(ctx, c.workers[0], e)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// choose returns the entries that are to be made, with the roles of here in
+// their definitions, and says what is left out. Large objects are copied
+// without pg_dump.
+func (c *copying) choose(entries []entry) []entry {
+	var chosen []entry
+	for _, e := range entries {
+		switch {
+		case e.desc == "EVENT TRIGGER":
+			c.setFailed(e.id)
+			c.account.Say(model.ImportWarning, e.name()+" is left out: event triggers need a superuser, which the owner of a database is not here")
+		case e.desc == "EXTENSION" && slices.Contains(c.missing, e.tag):
+			c.setFailed(e.id)
+			c.account.flaw(e.name(), errors.New("the extension is not available to owners of databases here"))
+		case e.desc == "FOREIGN DATA WRAPPER", e.desc == "SERVER", e.desc == "USER MAPPING":
+			// Not even tried: their passwords would be in the server's log.
+			c.setFailed(e.id)
+			c.account.flaw(e.name(), errors.New("foreign servers need a superuser, which the owner of a database is not here"))
+		case e.desc == "SUBSCRIPTION", e.desc == "DATABASE", e.desc == "DATABASE PROPERTIES", strings.HasPrefix(e.desc, "BLOB"):
+			c.setFailed(e.id)
+		default:
+			e.definition = c.roles.definition(e)
+			chosen = append(chosen, e)
+		}
+	}
+	for _, role := range slices.Sorted(maps.Keys(c.roles.lost)) {
+		c.account.Say(model.ImportWarning, fmt.Sprintf("the role %q of the source is not here: %d grants to it are left out", role, c.roles.lost[role]))
+	}
+	for _, role := range slices.Sorted(maps.Keys(c.roles.turned)) {
+		c.account.Say(model.ImportWarning, fmt.Sprintf("the role %q of the source is not here: %d policies for it are now for %s", role, c.roles.turned[role], c.Owner))
+	}
+	return chosen
+}
+
+// make executes an entry's definition. A remark about what was not made is
+// left out with it.
+func (c *copying) make(ctx context.Context, w *worker, e entry) error {
+	remark := e.desc == "COMMENT" || e.desc == "ACL"
+	if strings.TrimSpace(e.definition) == "" || remark && slices.ContainsFunc(e.needs, c.hasFailed) {
+		return nil
+	}
+	err := w.execute(ctx, e.definition)
+	if err != nil {
+		c.setFailed(e.id)
+	}
+	return err
+}

@@ -1,0 +1,129 @@
+package importer
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"holdfast/engine/model"
+)
+
+func TestParseSource(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"postgres://u:p@h/d":                           "u p h 5432 d prefer",
+		"postgresql://u@db.example.com:6543/d":         "u  db.example.com 6543 d prefer",
+		"postgres://u:p%40%2F%3A%3F%23%25%20'%22ö@h/d": `u p@/:?#% '"ö h 5432 d prefer`,
+		`postgres://u:ö |"\<>^{}%60@h/d`:               "u ö |\"\\<>^{}` h 5432 d prefer",
+		"postgres://u:a@b@h/d":                         "u a@b h 5432 d prefer",
+		"postgres://u:p@[2001:db8::1]:1/d":             "u p 2001:db8::1 1 d prefer",
+		"postgres://u.tenant:p@10.0.0.1/a%20b":         "u.tenant p 10.0.0.1 5432 a b prefer",
+		"postgres://u:p@h/d?sslmode=verify-full":       "u p h 5432 d verify-full",
+		"postgres://u:p@ep-x.neon.tech/d?sslmode=require&channel_binding=require&options=endpoint%3Dep-x": "u p ep-x.neon.tech 5432 d require",
+		"postgres://u:p@h/d?application_name=x&connect_timeout=3":                                         "u p h 5432 d prefer",
+	} {
+		s, err := ParseSource(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		got := strings.Join([]string{s.User, s.Password.Reveal(), s.Host, s.address()[strings.LastIndex(s.address(), ":")+1:], s.Database, s.sslMode}, " ")
+		if got != want {
+			t.Errorf("%s is %s, not %s", text, got, want)
+		}
+	}
+}
+
+// TestParseSourceRefuses also sees that no error repeats a part of the URL.
+func TestParseSourceRefuses(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cr3t"
+	for text, says := range map[string]string{
+		"": "must begin", "h/d": "must begin", "http://u:s3cr3t@h/d": "must begin", "postgres:u:s3cr3t@h/d": "well-formed",
+		"host=h password=s3cr3t": "must begin",
+		"postgres://u:s3cr3t@h":  "name the database", "postgres://u:s3cr3t@h/": "name the database", "postgres://h/d": "name the user",
+		"postgres://:s3cr3t@h/d": "name the user", "postgres://u:s3cr3t@/d": "Unix sockets", "postgres://u:s3cr3t@:5432/d": "Unix sockets",
+		"postgres://u:s3cr3t@%2Fvar%2Frun/d": "", "postgres://u:s3cr3t@h,g/d": "more than one host", "postgres://u:s3cr3t@h:1,g:2/d": "",
+		"postgres://u:s3cr3t@h:0/d": "port", "postgres://u:s3cr3t@h:65536/d": "port", "postgres://u:s3cr3t@h:x/d": "well-formed",
+		"postgres://u:s3cr3t%zz@h/d": "well-formed", "postgres://u:s3cr3t/x@h/d": "", "postgres://u:x?s3cr3t@h/d": "", "postgres://u:x#s3cr3t@h/d": "",
+		"postgres://u:s3cr3t@h/d#f": "well-formed", "postgres://u:s3cr3t%00@h/d": "zero byte", "postgres://u:s3cr3t@h\n/d": "well-formed",
+		"postgres://u:s3cr3t@h e/d": "", "postgres://u:s3cr3t@-h/d": "host", "postgres://u:s3cr3t@h|id/d": "",
+		"postgres://u:s3cr3t@169.254.169.254/latest": "link-local", "postgres://u:s3cr3t@[fe80::1]/d": "link-local",
+		"postgres://u:s3cr3t@[fe80::1%25eth0]/d": "link-local", "postgres://u:s3cr3t@[::ffff:169.254.169.254]/d": "link-local",
+		"postgres://u:s3cr3t@0.0.0.0/d": "unspecified", "postgres://u:s3cr3t@[::]/d": "unspecified", "postgres://u:s3cr3t@224.0.0.1/d": "",
+		"postgres://u:s3cr3t@h/d?sslmode=on": "sslmode must be", "postgres://u:s3cr3t@h/d?sslkey=/etc/x": "sslkey", "postgres://u:s3cr3t@h/d?sslcert=x": "sslcert",
+		"postgres://u:s3cr3t@h/d?sslrootcert=system": "sslrootcert", "postgres://u:s3cr3t@h/d?passfile=x": "passfile", "postgres://u:s3cr3t@h/d?service=x": "service",
+		"postgres://u:s3cr3t@h/d?servicefile=x": "servicefile", "postgres://u:s3cr3t@h/d?sslcrl=x": "sslcrl", "postgres://u:s3cr3t@h/d?sslkeylogfile=x": "sslkeylogfile",
+		"postgres://u:s3cr3t@h/d?host=/tmp": "parameter host", "postgres://u:s3cr3t@h/d?hostaddr=127.0.0.1": "hostaddr", "postgres://u:s3cr3t@h/d?port=1": "parameter port",
+		"postgres://u@h/d?password=s3cr3t": "parameter password", "postgres://u:s3cr3t@h/d?user=x": "parameter user", "postgres://u:s3cr3t@h/d?dbname=x": "dbname",
+		"postgres://u:s3cr3t@h/d?pgbouncer=true": "pgbouncer", "postgres://u:s3cr3t@h/d?role=postgres": "role", "postgres://u:x@h/d?a/s3cr3t": "",
+		"postgres://u:s3cr3t@h/d?%zz": "parameters", "postgres://" + strings.Repeat("u", 300) + ":s3cr3t@h/d": "255",
+	} {
+		_, err := ParseSource(text)
+		if model.CodeOf(err) != model.CodeValidation || !strings.HasPrefix(err.Error(), "source_url: ") || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v", text, err)
+		}
+		if err != nil && strings.Contains(err.Error(), secret) {
+			t.Errorf("%q: the error repeats the password: %v", text, err)
+		}
+	}
+}
+
+// FuzzParseSource holds that a source that is accepted has one host over TCP,
+// and that what is not accepted is not repeated.
+func FuzzParseSource(f *testing.F) {
+	f.Add("postgres://u:p@h/d?sslmode=require")
+	f.Add("postgres://u:p@[::1]:5432/d")
+	f.Add("postgres://u:p@h,g/d?host=/tmp")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := ParseSource(text)
+		if err != nil {
+			return
+		}
+		if strings.ContainsAny(s.Host, "/,@ \x00") || s.Host == "" || s.Port < 1 || s.Port > 65535 || s.User == "" || s.Database == "" {
+			t.Errorf("%q is accepted as %+v", text, s.Describe())
+		}
+		config, err := s.config()
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if config.Host != s.Host || int(config.Port) != s.Port || config.Password != s.Password.Reveal() || config.User != s.User || config.Database != s.Database {
+			t.Errorf("%q is %+v, and the configuration %s:%d", text, s.Describe(), config.Host, config.Port)
+		}
+		for _, other := range config.Fallbacks {
+			if other.Host != s.Host || int(other.Port) != s.Port {
+				t.Errorf("%q may go to %s:%d", text, other.Host, other.Port)
+			}
+		}
+	})
+}
+
+func TestCheckAddress(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"127.0.0.1", "::1", "10.0.0.1", "192.168.1.1", "172.16.0.1", "8.8.8.8", "2001:db8::1", "fd12::1", "100.64.0.1", "64:ff9b::808:808"} {
+		if err := checkAddress(netip.MustParseAddr(address)); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	for _, address := range []string{
+		"169.254.0.1", "169.254.169.254", "::ffff:169.254.169.254", "fe80::1", "fe80::1%eth0", "febf::1", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1",
+		"0.0.0.0", "0.1.2.3", "::", "::ffff:0.0.0.0", "224.0.0.1", "ff02::1", "255.255.255.255", "fd00:ec2::254", "100.100.100.200",
+	} {
+		if err := checkAddress(netip.MustParseAddr(address)); err == nil {
+			t.Errorf("%s is let through", address)
+		}
+	}
+}
+
+// TestDialChecksWhatIsDialled: the name is harmless, what it resolves to is not.
+func TestDialChecksWhatIsDialled(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"169.254.169.254:80", "0.0.0.0:5432", "[::]:5432", "[::ffff:169.254.169.254]:80"} {
+		if conn, err := dial(t.Context(), "tcp", address); err == nil || !strings.Contains(err.Error(), errAddress.Error()) {
+			t.Errorf("%s: %v %v", address, conn, err)
+		}
+	}
+	if _, err := dial(t.Context(), "unix", "/tmp/x"); err == nil || !strings.Contains(err.Error(), errAddress.Error()) {
+		t.Errorf("a socket: %v", err)
+	}
+}

@@ -1,0 +1,100 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// TestErrandOrder runs many random plans: what a step needs is done before it,
+// and no two are at a table together that must not be.
+func TestErrandOrder(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		var mu sync.Mutex
+		done, at := map[string]bool{}, map[int][]bool{}
+		var steps []*step
+		for i := range 1 + random.IntN(30) {
+			s := &step{name: fmt.Sprint(i), weight: float64(random.IntN(4)), table: random.IntN(4), shared: random.IntN(2) == 0}
+			for _, earlier := range steps {
+				if random.IntN(6) == 0 {
+					s.needs = append(s.needs, earlier)
+				}
+			}
+			refused := random.IntN(5) == 0
+			s.do = func(context.Context, *worker) error {
+				mu.Lock()
+				for _, n := range s.needs {
+					if !done[n.name] {
+						t.Errorf("seed %d: %s runs before %s", seed, s.name, n.name)
+					}
+				}
+				if s.table != 0 && len(at[s.table]) > 0 && (!s.shared || slices.Contains(at[s.table], false)) {
+					t.Errorf("seed %d: %s is not alone at table %d", seed, s.name, s.table)
+				}
+				at[s.table] = append(at[s.table], s.shared)
+				mu.Unlock()
+				mu.Lock()
+				at[s.table] = at[s.table][:len(at[s.table])-1]
+				done[s.name] = true
+				mu.Unlock()
+				if refused { // what needs it goes on
+					return &pgconn.PgError{Code: "42501"}
+				}
+				return nil
+			}
+			steps = append(steps, s)
+		}
+		if random.IntN(2) == 0 {
+			random.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
+		}
+		// One worker has no session; what it was to do is done by the others.
+		lost := random.IntN(4)
+		workers := make([]*worker, 1+random.IntN(4))
+		for i := range workers {
+			workers[i] = &worker{}
+		}
+		for _, s := range steps {
+			do := s.do
+			s.do = func(ctx context.Context, w *worker) error {
+				if len(workers) > 1 && lost == 0 && w == workers[0] {
+					return &pgconn.PgError{Code: "53300"}
+				}
+				return do(ctx, w)
+			}
+		}
+		r := newErrand(steps)
+		r.flawed, r.finished = func(*step, error) {}, func(*step) {}
+		if err := r.run(t.Context(), workers); err != nil || len(done) != len(steps) {
+			t.Fatalf("seed %d: %d of %d steps, %v", seed, len(done), len(steps), err)
+		}
+	}
+}
+
+// TestErrandEnds: after an error that is more than a refusal nothing begins
+// any more, and a circle is told.
+func TestErrandEnds(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("the connection is lost")
+	first := &step{name: "first", weight: 2, do: func(context.Context, *worker) error { return broken }}
+	waiting := &step{name: "waiting", weight: 1, do: func(ctx context.Context, _ *worker) error { <-ctx.Done(); return context.Cause(ctx) }}
+	after := &step{name: "after", needs: []*step{first}, do: func(context.Context, *worker) error { t.Error("it goes on"); return nil }}
+	r := newErrand([]*step{first, waiting, after})
+	r.flawed, r.finished = func(*step, error) {}, func(*step) {}
+	if err := r.run(t.Context(), make([]*worker, 2)); !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+	a, b := &step{name: "a"}, &step{name: "b"}
+	a.needs, b.needs = []*step{b}, []*step{a}
+	r = newErrand([]*step{a, b})
+	if err := r.run(t.Context(), make([]*worker, 2)); err == nil {
+		t.Error("a circle is done")
+	}
+}

@@ -1,0 +1,119 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+// Target opens a session with the new database as the role that will own it,
+// and as nothing more: what is executed there is a stranger's.
+type Target func(context.Context) (*pgx.Conn, error)
+
+// targetSession is said first where entries are executed, as pg_restore does:
+// definitions name everything in full, and bodies of functions may name what
+// is made later.
+const targetSession = `set search_path = ''; set check_function_bodies = off; set xmloption = content; set client_min_messages = warning;
+	set row_security = off; set default_table_access_method = heap; set default_tablespace = ''; set synchronous_commit = off`
+
+// executor executes a stranger's SQL in a session of its own. What the SQL
+// does to the session is no matter: nothing else is done there.
+type executor struct {
+	session *pgconn.HijackedConn
+}
+
+func openExecutor(ctx context.Context, open Target) (*executor, error) {
+	conn, err := open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	session, err := conn.PgConn().Hijack()
+	if err != nil {
+		return nil, fmt.Errorf("take over session: %w", err)
+	}
+	x := &executor{session: session}
+	if err := x.execute(ctx, targetSession); err != nil {
+		x.close()
+		return nil, err
+	}
+	return x, nil
+}
+
+func (x *executor) close() { _ = x.session.Conn.Close() }
+
+var errLeftOpen = errors.New("its definition leaves a transaction open")
+
+// execute runs the statements of one entry as one query. A *pgconn.PgError is
+// the server's refusal; after any other error the session is of no more use.
+func (x *executor) execute(ctx context.Context, sql string) error {
+	if strings.ContainsRune(sql, 0) {
+		return &pgconn.PgError{Severity: "ERROR", Code: "22021", Message: "the definition has a zero byte"}
+	}
+	stop := context.AfterFunc(ctx, func() { _ = x.session.Conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	status, refusal, err := x.query(sql)
+	if err == nil && status != 'I' {
+		refusal = errors.Join(refusal, errLeftOpen)
+		_, _, err = x.query("rollback")
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return fmt.Errorf("execute: %w", err)
+	default:
+		return refusal
+	}
+}
+
+// query does not use pgconn, which would wait for ever on a COPY FROM STDIN
+// that nobody expects in a definition.
+func (x *executor) query(sql string) (status byte, refusal, err error) {
+	frontend := x.session.Frontend
+	frontend.SendQuery(&pgproto3.Query{String: sql})
+	if err := frontend.Flush(); err != nil {
+		return 0, nil, err
+	}
+	for {
+		message, err := frontend.Receive()
+		if err != nil {
+			return 0, nil, err
+		}
+		switch m := message.(type) {
+		case *pgproto3.ErrorResponse:
+			if refusal == nil {
+				refusal = pgconn.ErrorResponseToPgError(m)
+			}
+		case *pgproto3.CopyInResponse:
+			frontend.Send(&pgproto3.CopyFail{Message: "a definition has no data"})
+			if err := frontend.Flush(); err != nil {
+				return 0, refusal, err
+			}
+		case *pgproto3.ReadyForQuery:
+			return m.TxStatus, refusal, nil
+		}
+	}
+}
+
+// fatal reports whether an import cannot go on after err: nothing is wrong
+// with one object, but with a connection, a server or its disk.
+func fatal(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return !errors.Is(err, errLeftOpen)
+	}
+	switch pg.Code[:min(2, len(pg.Code))] {
+	case "53", "58": // insufficient resources, system error
+		return true
+	case "57": // operator intervention, but for a statement that was cancelled
+		return pg.Code != "57014"
+	default:
+		return false
+	}
+}

@@ -1,0 +1,90 @@
+package importer
+
+import "strings"
+
+// token is a word, a quoted identifier, or a sign of SQL.
+type token struct {
+	text  string
+	start int // in the text it was read from
+}
+
+// is reports whether the token is a keyword: pg_dump quotes every identifier
+// that is one.
+func (t token) is(keyword string) bool { return strings.EqualFold(t.text, keyword) }
+
+// name is the identifier that the token stands for.
+func (t token) name() string {
+	if !strings.HasPrefix(t.text, `"`) {
+		return strings.ToLower(t.text)
+	}
+	return strings.ReplaceAll(strings.TrimSuffix(t.text[1:], `"`), `""`, `"`)
+}
+
+// scan reads SQL that has identifiers, keywords, numbers and signs: statements
+// about privileges, and those about policies up to their expressions. What is
+// not closed ends with the text.
+func scan(sql string) []token {
+	var tokens []token
+	for i := 0; i < len(sql); {
+		length := 1
+		switch c := sql[i]; {
+		case c == ' ' || c == '\n' || c == '\t' || c == '\r':
+			i++
+			continue
+		case c == '"':
+			length = quoted(sql[i:])
+		case inWord(c):
+			for length < len(sql)-i && inWord(sql[i+length]) {
+				length++
+			}
+		}
+		tokens = append(tokens, token{sql[i : i+length], i})
+		i += length
+	}
+	return tokens
+}
+
+// quoted returns how long the quoted identifier is that sql begins with.
+func quoted(sql string) int {
+	for i := 1; i < len(sql); i++ {
+		if sql[i] != '"' {
+			continue
+		}
+		if i+1 == len(sql) || sql[i+1] != '"' {
+			return i + 1
+		}
+		i++
+	}
+	return len(sql)
+}
+
+func inWord(c byte) bool {
+	return c == '_' || c == '$' || c >= 0x80 || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// split makes statements of tokens; there is none without a token.
+func split(tokens []token) [][]token {
+	var statements [][]token
+	first := 0
+	for i, t := range tokens {
+		if t.text == ";" {
+			if i > first {
+				statements = append(statements, tokens[first:i])
+			}
+			first = i + 1
+		}
+	}
+	if first < len(tokens) {
+		statements = append(statements, tokens[first:])
+	}
+	return statements
+}
+
+// join writes tokens as SQL.
+func join(tokens []token) string {
+	words := make([]string, len(tokens))
+	for i, t := range tokens {
+		words[i] = t.text
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,115 @@
+package importer
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// transfer is the copy of one table's rows.
+type transfer struct {
+	table  table
+	weight float64
+	rows   atomic.Int64
+	bytes  atomic.Int64
+}
+
+// share is how much of the table is copied, as far as the statistics of the
+// source know how much there is.
+func (t *transfer) share() float64 {
+	if t.table.rows <= 0 {
+		return 0
+	}
+	return min(float64(t.rows.Load())/t.table.rows, 0.99)
+}
+
+// Write counts what the source sends: it sends each row as a message of its
+// own, and pgconn hands on each message by itself.
+func (t *transfer) Write(p []byte) (int, error) {
+	t.rows.Add(1)
+	t.bytes.Add(int64(len(p)))
+	return len(p), nil
+}
+
+// pipeBuffer is how much is handed from one connection to the other at a time.
+const pipeBuffer = 256 << 10
+
+// flow copies a table's rows from the source to the target, and returns how
+// many there were: as many as the source's server says it has sent in the
+// snapshot. The target's transaction empties the table first, so that
+// PostgreSQL knows nobody has seen it before and writes the rows frozen:
+// nothing has to visit them again.
+func (t *transfer) flow(ctx context.Context, source, target *pgx.Conn) (rows int64, err error) {
+	if _, err := target.Exec(ctx, "begin"); err != nil {
+		return 0, fmt.Errorf("begin: %w", err)
+	}
+	defer func() {
+		if err != nil && !target.IsClosed() {
+			_, rollbackErr := target.Exec(ctx, "rollback")
+			err = errors.Join(err, rollbackErr)
+		}
+	}()
+	if _, err := target.Exec(ctx, "truncate only "+t.table.sanitized()); err != nil {
+		return 0, err
+	}
+	sent, received, err := t.pipe(ctx, source, target)
+	if err != nil {
+		return 0, err
+	}
+	if sent != received {
+		return 0, fmt.Errorf("the source sent %d rows and %d arrived", sent, received)
+	}
+	_, err = target.Exec(ctx, "commit")
+	return sent, err
+}
+
+// pipe runs both ends of the copy. When one fails, the other ends, too; the
+// error is of the one that failed first.
+func (t *transfer) pipe(ctx context.Context, source, target *pgx.Conn) (sent, received int64, err error) {
+	r, w := io.Pipe()
+	columns := t.columns()
+	arrived := make(chan error, 1)
+	go func() {
+		tag, err := target.PgConn().CopyFrom(ctx, r, "copy "+t.table.sanitized()+columns+" from stdin with (freeze)")
+		received = tag.RowsAffected()
+		_ = r.CloseWithError(errors.Join(errOtherEnd, err))
+		arrived <- err
+	}()
+	buffer := bufio.NewWriterSize(w, pipeBuffer)
+	tag, sendErr := source.PgConn().CopyTo(ctx, io.MultiWriter(t, buffer), "copy "+t.table.sanitized()+columns+" to stdout")
+	if sendErr == nil {
+		sendErr = buffer.Flush()
+	}
+	_ = w.CloseWithError(sendErr) // nil ends the data
+	receiveErr := <-arrived
+	if sendErr != nil && !errors.Is(sendErr, errOtherEnd) {
+		return 0, 0, sourceError{sendErr}
+	}
+	return tag.RowsAffected(), received, receiveErr
+}
+
+// errOtherEnd says that copying stopped because the other end did.
+var errOtherEnd = errors.New("the other end of the copy stopped")
+
+// sourceError marks what went wrong in the source.
+type sourceError struct{ error }
+
+func (e sourceError) Unwrap() error { return e.error }
+
+// columns lists the columns that hold data; a table may have none.
+func (t *transfer) columns() string {
+	if len(t.table.columns) == 0 {
+		return ""
+	}
+	names := make([]string, len(t.table.columns))
+	for i, name := range t.table.columns {
+		names[i] = quoteName(name)
+	}
+	return " (" + strings.Join(names, ", ") + ")"
+}

@@ -1,0 +1,170 @@
+package importer
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/model"
+)
+
+// verifyRows counts every table of the copy against what the source's server
+// said it had in the snapshot, and sees where the sequences are.
+func (c *copying) verifyRows(ctx context.Context) error {
+	var steps []*step
+	for _, t := range c.inventory.tables {
+		want, known := c.rows[t.oid]
+		if !known {
+			return fmt.Errorf("the table %s was forgotten", t)
+		}
+		if want == told {
+			continue
+		}
+		steps = append(steps, &step{name: "TABLE DATA " + t.String(), weight: t.heap, do: func(ctx context.Context, w *worker) error {
+			return c.countRows(ctx, w, t, want)
+		}})
+	}
+	if err := c.run(ctx, steps); err != nil {
+		return err
+	}
+	if err := c.verifySequences(ctx); err != nil {
+		return err
+	}
+	return c.verifyLargeObjects(ctx)
+}
+
+func (c *copying) countRows(ctx context.Context, w *worker, t table, want int64) error {
+	target, err := w.writer(ctx)
+	if err != nil {
+		return err
+	}
+	var got int64
+	if err := target.QueryRow(ctx, "select count(*) from only "+t.sanitized()).Scan(&got); err != nil {
+		return err
+	}
+	if got != want {
+		c.account.flaw("TABLE DATA "+t.String(), fmt.Errorf("the source has %d rows in the snapshot, the copy %d", want, got))
+	}
+	return nil
+}
+
+func (c *copying) verifySequences(ctx context.Context) error {
+	target, err := c.workers[0].writer(ctx)
+	if err != nil {
+		return err
+	}
+	for _, q := range c.inventory.sequences {
+		var last int64
+		var called bool
+		err := target.QueryRow(ctx, "select last_value, is_called from "+q.sanitized()).Scan(&last, &called)
+		switch {
+		case err != nil && fatal(err):
+			return err
+		case err != nil:
+			c.account.flaw("SEQUENCE "+q.schema+"."+q.name, err)
+		case last != q.last || called != q.called:
+			c.account.flaw("SEQUENCE "+q.schema+"."+q.name, fmt.Errorf("it is at %d in the source and at %d in the copy", q.last, last))
+		}
+	}
+	return nil
+}
+
+func (c *copying) verifyLargeObjects(ctx context.Context) error {
+	target, err := c.workers[0].writer(ctx)
+	if err != nil {
+		return err
+	}
+	var got int64
+	if err := target.QueryRow(ctx, "select count(*) from pg_largeobject_metadata").Scan(&got); err != nil {
+		return err
+	}
+	if got != c.inventory.largeObjects {
+		c.account.flaw("LARGE OBJECTS", fmt.Errorf("the source has %d in the snapshot, the copy %d", c.inventory.largeObjects, got))
+	}
+	return nil
+}
+
+// kinds are queries that count the objects of a kind, in the source and in
+// the copy. What PostgreSQL makes by itself for another object, and differently
+// from version to version, is left out: a partition's share of its parent's
+// triggers and keys, types of tables and arrays, NOT NULL constraints.
+var kinds = []struct{ name, query string }{
+	{"schemas", `select count(*) from pg_namespace n where n.nspname <> 'information_schema' and n.nspname !~ '^pg_' ` + member("pg_namespace", "n")},
+	{"tables", relations("'r', 'p'")},
+	{"views", relations("'v'")},
+	{"materialized views", relations("'m'")},
+	{"sequences", relations("'S'")},
+	{"foreign tables", relations("'f'")},
+	{"indexes", relations("'i', 'I'")},
+	{"functions", `select count(*) from pg_proc p join pg_namespace n on n.oid = p.pronamespace where ` + userSchema + member("pg_proc", "p") + `
+		and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'i')`},
+	{"enum types", types("'e'")},
+	{"domains", types("'d'")},
+	{"ranges", types("'r'")},
+	{"composite types", `select count(*) from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'c' and ` + users + `
+		and not exists (select from pg_depend d where d.classid = 'pg_type'::regclass and d.objid = c.reltype and d.deptype = 'e')`},
+	{"constraints", `select count(*) from pg_constraint k join pg_namespace n on n.oid = k.connamespace where ` + userSchema + member("pg_constraint", "k") + `
+		and k.contype in ('c', 'f', 'p', 'u', 'x') and k.conislocal`},
+	{"triggers", `select count(*) from pg_trigger t join pg_class c on c.oid = t.tgrelid join pg_namespace n on n.oid = c.relnamespace
+		where not t.tgisinternal and not c.relispartition and ` + users},
+	{"rules", `select count(*) from pg_rewrite r join pg_class c on c.oid = r.ev_class join pg_namespace n on n.oid = c.relnamespace
+		where r.rulename <> '_RETURN' and ` + users},
+	{"policies", `select count(*) from pg_policy p join pg_class c on c.oid = p.polrelid join pg_namespace n on n.oid = c.relnamespace where ` + users},
+	{"tables with row security", `select count(*) from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relrowsecurity and ` + users},
+	{"collations", `select count(*) from pg_collation l join pg_namespace n on n.oid = l.collnamespace where ` + userSchema + member("pg_collation", "l")},
+	{"operators", `select count(*) from pg_operator o join pg_namespace n on n.oid = o.oprnamespace where ` + userSchema + member("pg_operator", "o")},
+	{"casts", `select count(*) from pg_cast k where k.oid >= 16384 ` + member("pg_cast", "k") + `
+		and not exists (select from pg_depend d where d.classid = 'pg_cast'::regclass and d.objid = k.oid and d.deptype = 'i')`},
+	{"text search configurations", `select count(*) from pg_ts_config f join pg_namespace n on n.oid = f.cfgnamespace where ` + userSchema + member("pg_ts_config", "f")},
+	{"text search dictionaries", `select count(*) from pg_ts_dict f join pg_namespace n on n.oid = f.dictnamespace where ` + userSchema + member("pg_ts_dict", "f")},
+}
+
+const userSchema = ` n.nspname <> 'information_schema' and n.nspname !~ '^pg_' `
+
+// member is a condition that leaves out what belongs to an extension.
+func member(catalog, alias string) string {
+	return fmt.Sprintf(` and not exists (select from pg_depend d where d.classid = '%s'::regclass and d.objid = %s.oid and d.deptype = 'e')`, catalog, alias)
+}
+
+func relations(kinds string) string {
+	return `select count(*) from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind in (` + kinds + `) and ` + users
+}
+
+func types(kinds string) string {
+	return `select count(*) from pg_type t join pg_namespace n on n.oid = t.typnamespace where t.typtype in (` + kinds + `) and ` + userSchema + member("pg_type", "t")
+}
+
+// verifyObjects counts the objects of each kind on both sides.
+func (c *copying) verifyObjects(ctx context.Context) error {
+	target, err := c.Target(ctx)
+	if err != nil {
+		return err
+	}
+	defer target.Close(context.WithoutCancel(ctx))
+	for _, kind := range kinds {
+		query := kind.query
+		if c.number < 100000 { // there were no partitions
+			query = strings.ReplaceAll(query, "not c.relispartition and", "")
+		}
+		want, err := count(ctx, c.conn, query)
+		if err != nil {
+			return sourceError{fmt.Errorf("count %s: %w", kind.name, err)}
+		}
+		got, err := count(ctx, target, kind.query)
+		if err != nil {
+			return fmt.Errorf("count %s: %w", kind.name, err)
+		}
+		if got != want {
+			c.account.flaw(kind.name, fmt.Errorf("the source has %d, the copy %d", want, got))
+		}
+	}
+	c.account.Say(model.ImportInfo, fmt.Sprintf("verified the rows of %d tables, %d sequences, %d large objects and %d kinds of objects",
+		len(c.rows), len(c.inventory.sequences), c.inventory.largeObjects, len(kinds)))
+	return nil
+}
+
+func count(ctx context.Context, conn *pgx.Conn, query string) (n int64, err error) {
+	return n, conn.QueryRow(ctx, query).Scan(&n)
+}

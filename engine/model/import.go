@@ -1,0 +1,81 @@
+package model
+
+import "time"
+
+// ImportStatus is how far an import is.
+type ImportStatus string
+
+// The states of an import, in their order; the last three are final.
+const (
+	ImportPending             ImportStatus = "pending"
+	ImportChecking            ImportStatus = "checking"
+	ImportCopying             ImportStatus = "copying"
+	ImportVerifying           ImportStatus = "verifying"
+	ImportCompleted           ImportStatus = "completed"
+	ImportCompletedWithErrors ImportStatus = "completed_with_errors"
+	ImportFailed              ImportStatus = "failed"
+)
+
+// Final reports whether nothing comes after s.
+func (s ImportStatus) Final() bool {
+	return s == ImportCompleted || s == ImportCompletedWithErrors || s == ImportFailed
+}
+
+// Import is the copy of a PostgreSQL database from elsewhere into a new one
+// here. The source's password is no part of it.
+type Import struct {
+	ID           string `json:"id"`
+	Organization string `json:"organization"`
+	Project      string `json:"project"`
+	Database     string `json:"database"` // id of the new one
+	Name         string `json:"name"`     // of the new one
+
+	Source       ImportSource `json:"source"`
+	Status       ImportStatus `json:"status"`
+	Phase        string       `json:"phase"`
+	Progress     int          `json:"progress"` // percent
+	TablesTotal  int          `json:"tables_total"`
+	TablesDone   int          `json:"tables_done"`
+	RowsCopied   int64        `json:"rows_copied"`
+	BytesCopied  int64        `json:"bytes_copied"`
+	SecondsLeft  *int64       `json:"-"` // an estimate, nil while none would be honest
+	MissingExts  []string     `json:"missing_extensions"`
+	Errors       []ImportFlaw `json:"errors"`
+	ErrorsBeyond int          `json:"errors_beyond"` // how many more there were than are kept
+	Log          []ImportLine `json:"log"`
+	Error        string       `json:"error"` // why it failed, and what to do
+
+	StartedAt   time.Time  `json:"started_at"`
+	CompletedAt *time.Time `json:"completed_at"`
+}
+
+// ImportSource says where an import comes from.
+type ImportSource struct {
+	Host     string `json:"host"`
+	Port     int    `json:"port"`
+	Database string `json:"database"`
+	User     string `json:"user"`
+	Version  string `json:"version"` // of its server, "" until that is known
+}
+
+// ImportFlaw is something that is not in the new database as it is in the
+// source.
+type ImportFlaw struct {
+	Object   string `json:"object"`   // such as "INDEX public.orders_by_day"
+	SQLState string `json:"sqlstate"` // "" where no server refused anything
+	Message  string `json:"message"`
+}
+
+// The levels of an import's log.
+const (
+	ImportInfo    = "info"
+	ImportWarning = "warning"
+	ImportError   = "error"
+)
+
+// ImportLine is a line of an import's log.
+type ImportLine struct {
+	At      time.Time `json:"at"`
+	Level   string    `json:"level"`
+	Message string    `json:"message"`
+}
