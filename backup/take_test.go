@@ -29,7 +29,7 @@ const balances = `select count(distinct s) from (
 func TestRoundTripUnderLoad(t *testing.T) {
 	c := newCluster(t)
 	c.pgbench(4)
-	a := newArchive(c)
+	a, archive := newArchive(c), newStreamed(t, c)
 	load := c.pgbenchCommand("-c", "4", "-j", "2", "-T", "600", "-n")
 	if err := load.Start(); err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestRoundTripUnderLoad(t *testing.T) {
 	before := ""
 	for n, opts := range []Options{{}, {}, {Whole: true}, {}} {
 		opts.ID, opts.Base, opts.Label = fmt.Sprintf("b%d", n), before, `it's a "label" \`
-		takeUnderLoad(t, c, a, repo, opts, n == 0 || n == 2)
+		takeUnderLoad(t, c, archive, repo, opts, n == 0 || n == 2)
 		before = opts.ID
 	}
 	load.Process.Kill()
@@ -62,7 +62,7 @@ func TestRoundTripUnderLoad(t *testing.T) {
 	}
 }
 
-func takeUnderLoad(t *testing.T, c *cluster, a *archive, repo *repository.Repository, opts Options, whole bool) {
+func takeUnderLoad(t *testing.T, c *cluster, a WAL, repo *repository.Repository, opts Options, whole bool) {
 	t.Helper()
 	var calls, lastDone, lastTotal int64
 	opts.Progress = func(done, total int64) {
@@ -104,7 +104,7 @@ func mustRun(t *testing.T, dir string) {
 func TestBesideChanges(t *testing.T) {
 	c := newCluster(t)
 	c.pgbench(1)
-	a := newArchive(c)
+	a, archive := newArchive(c), newStreamed(t, c)
 	c.query("create table kept as select n, repeat(md5(n::text), 4) as text from generate_series(1, 60000) n")
 	c.query("create unlogged table unlogged as select generate_series(1, 1000) n")
 	const sum = "select count(*) || ' ' || sum(hashtext(text)) from kept"
@@ -130,8 +130,12 @@ func TestBesideChanges(t *testing.T) {
 		if n > 0 {
 			opts.Base = fmt.Sprintf("b%d", n-1)
 		}
-		if _, err := Take(t.Context(), c.connect(), repo, a, opts); err != nil {
+		result, err := Take(t.Context(), c.connect(), repo, archive, opts)
+		if err != nil {
 			t.Fatal(err)
+		}
+		if (result.WholeReason == "") != (n > 0) {
+			t.Errorf("%+v", result)
 		}
 	}
 	cancel()
