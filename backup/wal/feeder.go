@@ -145,7 +145,7 @@ func (r Recovery) step(ctx context.Context, conn *pgx.Conn, f *feeder) (done boo
 	err = conn.QueryRow(ctx, "select pg_catalog.pg_is_in_recovery(), coalesce(pg_catalog.pg_last_wal_replay_lsn()::text, '0/0'),"+
 		" case when pg_catalog.pg_is_in_recovery() then pg_catalog.pg_get_wal_replay_pause_state() else '' end").Scan(&recovering, &text, &pause)
 	if err != nil {
-		return false, nil //nolint:nilerr // the connection is gone: it is tried again, until the server has ended
+		return false, nil // the connection is gone: it is tried again, until the server has ended
 	}
 	replayed, err := ParseLSN(text)
 	if err != nil {

@@ -146,7 +146,7 @@ func (a *Archive) scannerAt(b *branch, key segmentKey) (*Scanner, error) {
 	}
 	sum, err := a.summaryOf(b, before)
 	if err != nil || sum.last == 0 {
-		return NewScanner(config, at), nil //nolint:nilerr // less is known then, that is all
+		return NewScanner(config, at), nil // less is known then, that is all
 	}
 	scan := NewScanner(config, sum.last)
 	err = a.stream([]span{{b, key.timeline, 0, ^LSN(0)}}, sum.last, at, func(_ LSN, piece []byte) error {
@@ -154,7 +154,7 @@ func (a *Archive) scannerAt(b *branch, key segmentKey) (*Scanner, error) {
 		return scan.Err()
 	})
 	if err != nil {
-		return NewScanner(config, at), nil //nolint:nilerr // Verify names what is damaged
+		return NewScanner(config, at), nil // Verify names what is damaged
 	}
 	return scan, nil
 }
