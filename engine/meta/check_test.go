@@ -59,7 +59,7 @@ func check(db *DB) error {
 		}
 		errs = append(errs,
 			checkTable(tx.Organizations()), checkTable(tx.Projects()), checkTable(tx.Users()), checkTable(tx.Keys()),
-			checkTable(tx.SetupLinks()), checkTable(tx.Databases()), checkTable(tx.Operations()), checkTable(tx.Backups()),
+			checkTable(tx.SetupLinks()), checkTable(tx.Sessions()), checkTable(tx.Devices()), checkTable(tx.Databases()), checkTable(tx.Operations()), checkTable(tx.Backups()),
 			checkTable(tx.Buckets()), checkObjects(tx), checkChains(tx))
 		return errors.Join(errs...)
 	})

@@ -20,6 +20,8 @@ const (
 	ResourceObject       ResourceType = "object"
 	ResourceAuditEntry   ResourceType = "audit_entry"
 	ResourceSetup        ResourceType = "setup_link"
+	ResourceSession      ResourceType = "session"
+	ResourceDevice       ResourceType = "device_authorization"
 	ResourceNone         ResourceType = ""
 )
 
@@ -49,6 +51,8 @@ func (t ResourceType) Prefix() string {
 		return "bucket_"
 	case ResourceAuditEntry:
 		return "evt_"
+	case ResourceDevice:
+		return "dev_"
 	default:
 		return ""
 	}

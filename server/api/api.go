@@ -50,7 +50,7 @@ func New(e *engine.Engine, opts Options) (http.Handler, error) {
 	}
 	g := &gate{engine: e, log: opts.Log, maxBody: opts.MaxBodyBytes, bodyTimeout: bodyTimeout}
 	router := newRouter(g)
-	description := register(g, router, opts, (&handlers{engine: e, baseURL: opts.BaseURL, now: time.Now}).routes())
+	description := register(g, router, opts, (&handlers{engine: e, baseURL: opts.BaseURL, consoleURL: opts.ConsoleURL, now: time.Now}).routes())
 	document, err := json.Marshal(description)
 	if err != nil {
 		return nil, fmt.Errorf("write the OpenAPI document: %w", err)
@@ -61,9 +61,10 @@ func New(e *engine.Engine, opts Options) (http.Handler, error) {
 
 // handlers decode a request, make one call of the engine, and encode.
 type handlers struct {
-	engine  *engine.Engine
-	baseURL string
-	now     func() time.Time
+	engine     *engine.Engine
+	baseURL    string
+	consoleURL string
+	now        func() time.Time
 }
 
 // newRouter returns a router that never redirects: a cleaned path can turn

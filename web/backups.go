@@ -1,0 +1,93 @@
+package web
+
+import (
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+// backupsData is what database_backups.html shows.
+type backupsData struct {
+	databaseData
+	engine.List[model.Backup]
+	Timeline timeline
+}
+
+func (v *visit) backups() (answer, error) { return v.backupsPage(nil) }
+
+func (v *visit) backupsPage(cause error) (answer, error) {
+	db, err := v.withDatabase("backups")
+	if err != nil {
+		return answer{}, err
+	}
+	list, err := v.engine.BackupList(v.call, db.ID, v.page())
+	if err != nil {
+		return answer{}, err
+	}
+	operations, err := v.engine.OperationList(v.call, db.ID, engine.Page{Limit: engine.MaxLimit})
+	if err != nil {
+		return answer{}, err
+	}
+	data := backupsData{databaseData: db, List: list, Timeline: newTimeline(db.ID, list.Items, operations.Items, v.engine.Now())}
+	return answer{page: "database_backups.html", title: db.title(), data: data, live: db.RunningOp != nil}, cause
+}
+
+func (v *visit) backupCreate() (answer, error) {
+	if _, err := v.engine.BackupCreate(v.call, v.r.PathValue("id")); err != nil {
+		return v.backupsPage(err)
+	}
+	return done(v.databasePath("backups"), "backup_started"), nil
+}
+
+// backupData is what backup.html shows.
+type backupData struct {
+	databaseData
+	Backup model.Backup
+}
+
+func (v *visit) backup() (answer, error) { return v.backupPage(nil) }
+
+func (v *visit) backupPage(cause error) (answer, error) {
+	db, err := v.withDatabase("backups")
+	if err != nil {
+		return answer{}, err
+	}
+	b, err := v.engine.BackupGet(v.call, db.ID, v.r.PathValue("backup"))
+	if err != nil {
+		return answer{}, err
+	}
+	live := b.Status == model.BackupPending || b.Status == model.BackupRunning
+	return answer{page: "backup.html", title: db.title(), data: backupData{db, b}, live: live}, cause
+}
+
+func (v *visit) backupRestore() (answer, error) {
+	err := v.confirmDatabase()
+	if err == nil {
+		_, err = v.engine.BackupRestore(v.call, v.r.PathValue("id"), v.r.PathValue("backup"))
+	}
+	if err != nil {
+		return v.backupPage(err)
+	}
+	return done(v.databasePath("backups"), "restore_started"), nil
+}
+
+func (v *visit) backupDelete() (answer, error) {
+	err := v.confirmDatabase()
+	if err == nil {
+		err = v.engine.BackupDelete(v.call, v.r.PathValue("id"), v.r.PathValue("backup"))
+	}
+	if err != nil {
+		return v.backupPage(err)
+	}
+	return done(v.databasePath("backups"), "backup_deleted"), nil
+}
+
+func (v *visit) recoveryUndo() (answer, error) {
+	err := v.confirmDatabase()
+	if err == nil {
+		_, err = v.engine.RecoveryUndo(v.call, v.r.PathValue("id"))
+	}
+	if err != nil {
+		return v.backupsPage(err)
+	}
+	return done(v.databasePath("backups"), "undo_started"), nil
+}
