@@ -7,15 +7,13 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"holdfast/engine/model"
 )
 
 // functions are what templates can call.
 func functions(a assets) template.FuncMap {
 	return template.FuncMap{
 		"asset": a.url, "bytes": formatBytes, "ago": ago, "until": until, "stamp": stamp, "machine": machineTime,
-		"count": count, "words": scopeWords, "presetName": presetName, "presetHint": presetHint, "scopesOf": model.Preset.Scopes,
+		"count": count, "words": scopeWords, "presetName": presetName, "presetHint": presetHint, "powers": powersOf, "span": span,
 		"query": url.QueryEscape, "lower": strings.ToLower, "humanize": humanize, "percent": percent,
 		"tenth": tenth, "link": link, "field": newConfirm,
 	}

@@ -1,6 +1,11 @@
 package web
 
-import "holdfast/engine/model"
+import (
+	"slices"
+	"strings"
+
+	"holdfast/engine/model"
+)
 
 // scopeWords says what a scope lets a key do.
 func scopeWords(s model.Scope) string {
@@ -37,6 +42,68 @@ func scopeWords(s model.Scope) string {
 		return "See the plan"
 	case model.ScopeTeamRead:
 		return "See who is in the organization"
+	default:
+		return string(s)
+	}
+}
+
+// power is what a preset lets a key do with one kind of thing.
+type power struct{ Area, Text string }
+
+// powersOf says in a few lines what a preset grants. Each scope has its part,
+// so that none is granted and not named.
+func powersOf(p model.Preset) []power {
+	var powers []power
+	granted := p.Scopes()
+	for _, area := range []struct {
+		name   string
+		scopes []model.Scope
+	}{
+		{"Databases", []model.Scope{model.ScopeDatabaseRead, model.ScopeDatabaseCreate, model.ScopeDatabaseUpdate, model.ScopeDatabaseDelete}},
+		{"Files", []model.Scope{model.ScopeStorageRead, model.ScopeStorageCreate, model.ScopeStorageUpdate, model.ScopeStorageDelete}},
+		{"Backups", []model.Scope{model.ScopeBackupList, model.ScopeBackupCreate, model.ScopeBackupRestore, model.ScopeBackupDownload, model.ScopeBackupDelete}},
+		{"Account", []model.Scope{model.ScopeAccountRead, model.ScopeBillingRead, model.ScopeTeamRead}},
+	} {
+		var parts []string
+		for _, s := range area.scopes {
+			if slices.Contains(granted, s) {
+				parts = append(parts, scopeShort(s))
+			}
+		}
+		if len(parts) > 0 {
+			powers = append(powers, power{area.name, strings.Join(parts, ", ")})
+		}
+	}
+	return powers
+}
+
+// scopeShort is scopeWords for where the kind of thing is said already.
+func scopeShort(s model.Scope) string {
+	switch s {
+	case model.ScopeDatabaseRead:
+		return "see them and read their data"
+	case model.ScopeDatabaseCreate, model.ScopeStorageCreate, model.ScopeBackupCreate:
+		return "create"
+	case model.ScopeDatabaseUpdate:
+		return "change their data, passwords and who may connect"
+	case model.ScopeStorageRead:
+		return "see and download"
+	case model.ScopeStorageUpdate:
+		return "change buckets"
+	case model.ScopeBackupList:
+		return "see"
+	case model.ScopeBackupRestore:
+		return "restore"
+	case model.ScopeBackupDownload:
+		return "download exports"
+	case model.ScopeDatabaseDelete, model.ScopeStorageDelete, model.ScopeBackupDelete:
+		return "delete"
+	case model.ScopeAccountRead:
+		return "see usage, keys and the audit log"
+	case model.ScopeBillingRead:
+		return "the plan"
+	case model.ScopeTeamRead:
+		return "who is in the organization"
 	default:
 		return string(s)
 	}

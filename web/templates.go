@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"strings"
 
 	"holdfast/engine/model"
 )
@@ -49,6 +50,12 @@ type view struct {
 	Problem      string     // what went wrong
 	Live         bool
 	Data         any
+}
+
+// Framed reports whether the console's places stand beside the page. They do
+// not where a person is asked one thing: to sign in, or to let a tool in.
+func (v view) Framed() bool {
+	return v.User.ID != "" && v.Path != "/device" && !strings.HasPrefix(v.Path, "/device/") && v.Path != setupPath
 }
 
 // May reports whether the person may do what an action asks for; what may not

@@ -197,6 +197,7 @@ function enhance(root) {
 }
 
 enhance(document);
+each(document, 'nav [aria-current]', (here) => here.scrollIntoView({ block: 'nearest', inline: 'center' }));
 follow();
 // A page that is loaded again does not say again what was done.
 if (location.search.includes('done=')) history.replaceState(null, '', location.pathname + withoutDone());
