@@ -127,6 +127,11 @@ func consoleDatabase(t *testing.T, m *machine, b *browser) {
 	exec(`drop table orders`)
 	b.click(`tbody a.row`)
 	b.see("Restore this backup")
+	b.fill("#reason", "before the move")
+	b.press("Pin this backup")
+	b.see("until it is unpinned: before the move")
+	b.press("Unpin")
+	b.see("not pinned any more")
 	b.shot("backup")
 	if b.value(`String(document.querySelector('form[action$=restore] button').disabled)`) != "true" {
 		t.Error("the restore is not kept until the name is typed")

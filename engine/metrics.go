@@ -130,9 +130,7 @@ func rollUp(tx *meta.Tx, s databaseSample) error {
 			break
 		}
 		count++
-		whole.SizeBytes = part.SizeBytes
-		whole.Connections = max(whole.Connections, part.Connections)
-		whole.Commits += (part.Commits - whole.Commits) / float64(count) // the mean so far
+		whole.Add(part, count)
 	}
 	return tx.PutSample(s.database, model.SeriesMonth(), whole)
 }

@@ -10,6 +10,7 @@ type backupsData struct {
 	databaseData
 	engine.List[model.Backup]
 	Timeline timeline
+	Export   *engine.ExportView // nil for none
 }
 
 func (v *visit) backups() (answer, error) { return v.backupsPage(nil) }
@@ -28,6 +29,16 @@ func (v *visit) backupsPage(cause error) (answer, error) {
 		return answer{}, err
 	}
 	data := backupsData{databaseData: db, List: list, Timeline: newTimeline(db.ID, list.Items, operations.Items, v.engine.Now())}
+	about := v.call.Resource // the page is about the database
+	export, err := v.engine.ExportGet(v.call, db.ID)
+	v.call.Resource = about
+	switch model.CodeOf(err) {
+	case "":
+		data.Export = &export
+	case model.CodeNotFound:
+	default:
+		return answer{}, err
+	}
 	return answer{page: "database_backups.html", title: db.title(), data: data, live: db.RunningOp != nil}, cause
 }
 
@@ -79,6 +90,27 @@ func (v *visit) backupDelete() (answer, error) {
 		return v.backupPage(err)
 	}
 	return done(v.databasePath("backups"), "backup_deleted"), nil
+}
+
+func (v *visit) backupPin() (answer, error) {
+	pinned := v.form("pinned") == "true"
+	if _, err := v.engine.BackupPin(v.call, v.r.PathValue("id"), v.r.PathValue("backup"), pinned, v.form("reason")); err != nil {
+		return v.backupPage(err)
+	}
+	what := "backup_unpinned"
+	if pinned {
+		what = "backup_pinned"
+	}
+	return done(v.databasePath("backups/"+v.r.PathValue("backup")), what), nil
+}
+
+// export leads to the newest export, at a URL that works for a while.
+func (v *visit) export() (answer, error) {
+	export, err := v.engine.ExportGet(v.call, v.r.PathValue("id"))
+	if err == nil && export.DownloadPath == "" {
+		err = model.Errorf(model.CodeConflict, "the export is %s; try again when it is ready", export.Status)
+	}
+	return answer{redirect: export.DownloadPath}, err
 }
 
 func (v *visit) recoveryUndo() (answer, error) {

@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,14 +29,9 @@ type chart struct {
 	From, To time.Time
 	Width    int
 	Height   int
-	// Points are for the script that shows the value under the pointer.
-	Points []chartPoint
-}
-
-type chartPoint struct {
-	X    string
-	At   time.Time
-	Text string
+	// Times, in seconds since 1970, and Values are for the script that shows
+	// the value under the pointer.
+	Times, Values string
 }
 
 // Summary is the chart in words.
@@ -65,11 +61,16 @@ func formatRate(v float64) string {
 	return fmt.Sprintf("%.2g", v)
 }
 
+// mostPoints is how many points a line has: more cannot be told apart.
+const mostPoints = 300
+
 // charts draws what is known of a database, nothing where nothing is.
 func charts(samples []model.Sample, series model.Series, now time.Time) []chart {
 	if len(samples) == 0 {
 		return nil
 	}
+	step := series.Step * time.Duration((series.Keep+mostPoints-1)/mostPoints)
+	samples = coarser(samples, step)
 	from := now.Add(-time.Duration(series.Keep) * series.Step)
 	if first := samples[0].At; first.After(from) {
 		from = first
@@ -79,9 +80,24 @@ func charts(samples []model.Sample, series model.Series, now time.Time) []chart 
 	}
 	all := make([]chart, 0, len(measures()))
 	for _, m := range measures() {
-		all = append(all, m.draw(samples, series.Step, from, now))
+		all = append(all, m.draw(samples, step, from, now))
 	}
 	return all
+}
+
+// coarser gathers samples into longer steps.
+func coarser(samples []model.Sample, step time.Duration) []model.Sample {
+	var coarse []model.Sample
+	count := 0
+	for _, s := range samples {
+		begin := s.At.Truncate(step)
+		if n := len(coarse); n == 0 || !coarse[n-1].At.Equal(begin) {
+			coarse, count = append(coarse, model.Sample{At: begin}), 0
+		}
+		count++
+		coarse[len(coarse)-1].Add(s, count)
+	}
+	return coarse
 }
 
 func (m measure) draw(samples []model.Sample, step time.Duration, from, to time.Time) chart {
@@ -108,9 +124,11 @@ func (m measure) draw(samples []model.Sample, step time.Duration, from, to time.
 		c.addLine(m, samples[begin:end], step, x, y)
 		begin = end
 	}
-	for _, s := range samples {
-		c.Points = append(c.Points, chartPoint{fmt.Sprintf("%.0f", x(s.At.Add(step/2))), s.At, m.format(m.value(s))})
+	times, values := make([]string, len(samples)), make([]string, len(samples))
+	for i, s := range samples {
+		times[i], values[i] = strconv.FormatInt(s.At.Add(step/2).Unix(), 10), m.format(m.value(s))
 	}
+	c.Times, c.Values = strings.Join(times, " "), strings.Join(values, ";")
 	return c
 }
 

@@ -12,7 +12,7 @@ import (
 // functions are what templates can call.
 func functions(a assets) template.FuncMap {
 	return template.FuncMap{
-		"asset": a.url, "bytes": formatBytes, "ago": ago, "until": until, "stamp": stamp, "machine": machineTime,
+		"asset": a.url, "bytes": formatBytes, "ago": ago, "until": until, "keptFor": keptFor, "stamp": stamp, "machine": machineTime,
 		"count": count, "words": scopeWords, "presetName": presetName, "presetHint": presetHint, "powers": powersOf, "span": span,
 		"query": url.QueryEscape, "lower": strings.ToLower, "humanize": humanize, "percent": percent,
 		"tenth": tenth, "link": link, "field": newConfirm,
@@ -73,6 +73,19 @@ func until(at any) string {
 		return "now"
 	}
 	return "in " + span(left)
+}
+
+// keptFor says how much longer something is kept.
+func keptFor(at any) string {
+	t, ok := moment(at)
+	switch left := time.Until(t); {
+	case !ok:
+		return "for good"
+	case left <= 0:
+		return "not any longer"
+	default:
+		return span(left) + " more"
+	}
 }
 
 func moment(at any) (time.Time, bool) {

@@ -40,6 +40,8 @@ func routes() []route {
 		{"GET /databases/{id}/backups/{backup}", model.ActionBackupGet, (*visit).backup},
 		{"POST /databases/{id}/backups/{backup}/restore", model.ActionBackupRestore, (*visit).backupRestore},
 		{"POST /databases/{id}/backups/{backup}/delete", model.ActionBackupDelete, (*visit).backupDelete},
+		{"POST /databases/{id}/backups/{backup}/pin", model.ActionBackupPin, (*visit).backupPin},
+		{"GET /databases/{id}/export", model.ActionExportGet, (*visit).export},
 		{"POST /databases/{id}/undo", model.ActionRecoveryUndo, (*visit).recoveryUndo},
 		{"GET /databases/{id}/access", model.ActionAllowlistGet, (*visit).databaseAccess},
 		{"POST /databases/{id}/allowlist", model.ActionAllowlistSet, (*visit).allowlistSet},

@@ -112,6 +112,8 @@ func doneText(what string) string {
 		"signed_out_everywhere": "You are signed out everywhere.",
 		"password":              "Your password is changed. Other browsers are signed out.",
 		"backup_started":        "The backup has begun.",
+		"backup_pinned":         "The backup is pinned: it stays until it is unpinned.",
+		"backup_unpinned":       "The backup is not pinned any more.",
 		"backup_deleted":        "The backup is deleted.",
 		"restore_started":       "The restore has begun. The database goes on serving until the restored data is ready.",
 		"undo_started":          "The data that was replaced is being brought back.",

@@ -10,6 +10,14 @@ type Sample struct {
 	Commits     float64   `json:"commits"`     // each second, on average
 }
 
+// Add makes part, the count-th of the samples that a longer step is made of,
+// part of it.
+func (s *Sample) Add(part Sample, count int) {
+	s.SizeBytes = part.SizeBytes
+	s.Connections = max(s.Connections, part.Connections)
+	s.Commits += (part.Commits - s.Commits) / float64(count) // the mean so far
+}
+
 // Series is a ring of samples of one step each.
 type Series struct {
 	Name string

@@ -68,20 +68,23 @@ function localTimes(root) {
 // The value under the pointer.
 function enableCharts(root) {
   each(root, '.chart', (chart) => {
-    const points = [...chart.querySelector('template').content.children];
+    const times = chart.dataset.times.split(' ').map(Number);
+    const values = chart.dataset.values.split(';');
+    const from = Number(chart.dataset.from);
+    const to = Number(chart.dataset.to);
     const svg = chart.querySelector('svg');
     const cursor = chart.querySelector('.cursor');
     const latest = chart.querySelector('[data-latest]');
     const now = latest.textContent;
-    const width = svg.viewBox.baseVal.width;
     svg.addEventListener('pointermove', (event) => {
-      const x = event.offsetX / svg.clientWidth * width;
-      const nearest = points.reduce((a, b) => Math.abs(b.dataset.x - x) < Math.abs(a.dataset.x - x) ? b : a);
-      cursor.setAttribute('x1', nearest.dataset.x);
-      cursor.setAttribute('x2', nearest.dataset.x);
+      const pointed = from + event.offsetX / svg.clientWidth * (to - from);
+      const nearest = times.reduce((a, at, i) => Math.abs(at - pointed) < Math.abs(times[a] - pointed) ? i : a, 0);
+      const x = Math.min((times[nearest] - from) / (to - from), 1) * svg.viewBox.baseVal.width;
+      cursor.setAttribute('x1', x);
+      cursor.setAttribute('x2', x);
       cursor.setAttribute('visibility', 'visible');
-      const at = new Date(nearest.dataset.at).toLocaleString(undefined, { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' });
-      latest.textContent = `${nearest.textContent} · ${at}`;
+      const at = new Date(times[nearest] * 1000).toLocaleString(undefined, { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' });
+      latest.textContent = `${values[nearest]} · ${at}`;
     });
     svg.addEventListener('pointerleave', () => {
       cursor.setAttribute('visibility', 'hidden');
