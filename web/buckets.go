@@ -124,7 +124,7 @@ func (v *visit) folderPath(prefix, what string) answer {
 func (v *visit) upload() (answer, error) {
 	key := v.r.URL.Query().Get("key")
 	if err := v.store(key, v.r.Header.Get("Content-Type"), v.r.Body, v.r.ContentLength); err != nil {
-		http.Error(v.w, sentence(model.PublicMessage(err)), statusOf(err))
+		http.Error(v.w, sentence(model.PublicMessage(err)), v.status(err))
 		v.logInternal(err)
 		v.engine.Finish(v.call, err)
 		return answer{}, nil

@@ -17,6 +17,7 @@ import (
 	"holdfast/engine"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/server/api"
 )
 
 // The appliance that is seeded for tests of size and speed.
@@ -45,7 +46,7 @@ func openConsole(tb testing.TB, audit int) *console {
 	c.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
 	tb.Cleanup(c.server.Close)
 	var err error
-	handler, err = New(c.engine, Options{BaseURL: c.server.URL, Log: slog.New(slog.NewTextHandler(c.log, nil))})
+	handler, err = New(c.engine, Options{BaseURL: c.server.URL, StatusOf: api.StatusOf, Log: slog.New(slog.NewTextHandler(c.log, nil))})
 	if err != nil {
 		tb.Fatal(err)
 	}

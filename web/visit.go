@@ -132,27 +132,11 @@ func (v *visit) fail(a answer, err error) {
 	if a.page == "" {
 		a = answer{page: "problem.html", title: problemTitle(err)}
 	}
-	v.render(statusOf(err), a, sentence(problem))
+	v.render(v.status(err), a, sentence(problem))
 }
 
-func statusOf(err error) int {
-	switch model.CodeOf(err) {
-	case model.CodeUnauthorized:
-		return http.StatusUnauthorized
-	case model.CodeForbidden:
-		return http.StatusForbidden
-	case model.CodeNotFound:
-		return http.StatusNotFound
-	case model.CodeConflict:
-		return http.StatusConflict
-	case model.CodeValidation:
-		return http.StatusUnprocessableEntity
-	case model.CodeRateLimited:
-		return http.StatusTooManyRequests
-	default:
-		return http.StatusInternalServerError
-	}
-}
+// status is how HTTP says what went wrong.
+func (v *visit) status(err error) int { return v.opts.StatusOf(model.CodeOf(err)) }
 
 func problemTitle(err error) string {
 	switch model.CodeOf(err) {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 
 	"holdfast/engine"
+	"holdfast/engine/model"
 )
 
 //go:embed templates assets
@@ -19,7 +20,9 @@ var files embed.FS
 type Options struct {
 	// BaseURL is how the pages are reached, without a slash at its end.
 	BaseURL string
-	Log     *slog.Logger
+	// StatusOf gives the HTTP status of an error's code.
+	StatusOf func(model.Code) int
+	Log      *slog.Logger
 }
 
 // pages serves the console.
