@@ -91,6 +91,7 @@ func deviceKeyboard(t *testing.T, m *machine, b *browser) {
 	d := m.authorize("keys only", "full_access")
 	b.open("/device")
 	b.shot("device-code")
+	b.until("put the focus on the code", `document.hasFocus() && document.activeElement.id === 'user_code'`)
 	b.run(chromedp.KeyEvent(strings.ToLower(strings.ReplaceAll(d.UserCode, "-", ""))), chromedp.KeyEvent(kb.Enter))
 	b.see("keys only")
 	focused := `(document.activeElement.name || '') + ':' + (document.activeElement.value || document.activeElement.textContent)`
