@@ -19,7 +19,7 @@ func allowed() map[string][]string {
 		"holdfast/server":                              {"engine", "engine/model", "web"},
 		"holdfast/server/api":                          {"engine", "engine/model", "engine/postgres"},
 		"holdfast/server/operator":                     {"engine", "engine/model", "server/api", "web"},
-		"holdfast/web":                                 {"engine", "engine/model"},
+		"holdfast/web":                                 {"engine", "engine/model", "engine/postgres"},
 		"holdfast/engine":                              {"backup", "backup/repository", "backup/wal", "blobstore"},
 		"holdfast/engine/importer":                     {"engine/model"},
 		"holdfast/engine/meta":                         {"engine/model"},

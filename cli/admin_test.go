@@ -89,9 +89,24 @@ func adminCommands(t *testing.T, m *machine, suffix string) {
 	if _, stderr, code := m.run("a long enough password\n", "admin", "user", "create", suffix+"@example.com"); code != 0 {
 		t.Errorf("user create: %s", stderr)
 	}
+	if out := run("admin", "user", "list"); !strings.Contains(out, suffix+"@example.com") || !strings.Contains(out, "owner") {
+		t.Errorf("people: %s", out)
+	}
+	run("admin", "user", "role", suffix+"@example.com", "owner")
+	run("admin", "user", "sign-out", suffix+"@example.com")
 	if out := run("admin", "setup-link"); !strings.Contains(out, "/setup?token=") {
 		t.Errorf("set-up link: %s", out)
 	}
+	if out := run("admin", "setup-link", "--email", suffix+"@example.com"); !strings.Contains(out, "/setup?token=") {
+		t.Errorf("set-up link for a lost password: %s", out)
+	}
+	refuse(1, "no user", "admin", "setup-link", "--email", "nobody@example.com")
+	if suffix == "running" {
+		refuse(1, "last owner", "admin", "user", "delete", "running@example.com")
+	} else {
+		run("admin", "user", "delete", "running@example.com")
+	}
+	refuse(1, "must be one of", "admin", "user", "role", suffix+"@example.com", "king")
 	if out := run("admin", "audit", "verify"); !strings.Contains(out, "whole") {
 		t.Errorf("audit: %s", out)
 	}

@@ -27,7 +27,45 @@ func newAdminUser() *cobra.Command {
 		},
 		func(w io.Writer, u operator.User) { fmt.Fprintln(w, u.ID) })
 	create.Flags().StringVar(&in.Role, "role", string(model.RoleOwner), "owner, admin or viewer")
-	return group("user", "People who can sign in", a.inOrganization(create))
+	return group("user", "People who can sign in", a.inOrganization(create),
+		newAdminUserList(), newAdminUserRole(), newAdminUserDelete(), newAdminUserSignOut())
+}
+
+func newAdminUserList() *cobra.Command {
+	cmd, a := newAdminCommand("list", "Show the people", model.ActionUserList, cobra.NoArgs, nothing,
+		func(w io.Writer, people []operator.User) {
+			table(w, "ID\tE-MAIL\tROLE\tLAST SIGN-IN", func(w io.Writer) {
+				for _, u := range people {
+					last := ago(u.LastSignInAt)
+					if !u.HasPassword {
+						last = "invited"
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", u.ID, u.Email, u.Role, last)
+				}
+			})
+		})
+	return a.inOrganization(cmd)
+}
+
+func newAdminUserRole() *cobra.Command {
+	cmd, a := newAdminCommand("role EMAIL owner|admin|viewer", "Give a person another role", model.ActionUserRole, cobra.ExactArgs(2),
+		func(_ *admin, _ *cobra.Command, args []string) (any, error) {
+			return operator.NewRole{User: args[0], Role: args[1]}, nil
+		},
+		func(w io.Writer, u operator.User) { fmt.Fprintf(w, "%s is %s\n", u.Email, u.Role) })
+	return a.inOrganization(cmd)
+}
+
+func newAdminUserDelete() *cobra.Command {
+	cmd, a := newAdminCommand("delete EMAIL", "Remove a person's account, and sign the person out", model.ActionUserDelete,
+		cobra.ExactArgs(1), target, func(w io.Writer, u operator.User) { fmt.Fprintf(w, "%s is removed\n", u.Email) })
+	return a.inOrganization(cmd)
+}
+
+func newAdminUserSignOut() *cobra.Command {
+	cmd, a := newAdminCommand("sign-out EMAIL", "End every session of a person", model.ActionSessionEndAll,
+		cobra.ExactArgs(1), target, func(w io.Writer, u operator.User) { fmt.Fprintf(w, "%s is signed out everywhere\n", u.Email) })
+	return a.inOrganization(cmd)
 }
 
 // readPassword reads one line; at a terminal it asks first, and what is typed
@@ -50,10 +88,13 @@ func readPassword(r io.Reader, prompt io.Writer) (string, error) {
 }
 
 func newAdminSetupLink() *cobra.Command {
-	cmd, a := newAdminCommand("setup-link", "Make a new one-time link to set up an owner's account",
-		model.ActionSetupLinkCreate, cobra.NoArgs, nothing,
+	var in operator.NewSetupLink
+	cmd, a := newAdminCommand("setup-link", "Make a new one-time link: to an owner's account, or to a new password with --email",
+		model.ActionSetupLinkCreate, cobra.NoArgs,
+		func(*admin, *cobra.Command, []string) (any, error) { return in, nil },
 		func(w io.Writer, link operator.SetupLink) {
 			fmt.Fprintf(w, "%s\nIt works once, until %s.\n", link.URL, link.ExpiresAt.Local().Format(time.DateTime))
 		})
+	cmd.Flags().StringVar(&in.User, "email", "", "of the person who lost the password (default: make a new owner)")
 	return a.inOrganization(cmd)
 }

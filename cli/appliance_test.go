@@ -48,6 +48,7 @@ func runTests(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "build the program:", err)
 		return 1
 	}
+	defer theBrowser.close()
 	return m.Run()
 }
 

@@ -89,6 +89,7 @@ func (e *Engine) purge(db model.Database) error {
 	if err := e.meta.Update(func(tx *meta.Tx) error { return purgeRecords(tx, db.ID) }); err != nil {
 		return err
 	}
+	e.metrics.drop(db.ID)
 	return e.removeDiscarded()
 }
 
@@ -134,6 +135,9 @@ func purgeRecords(tx *meta.Tx, database string) error {
 		if err := tx.Operations().Delete(op.ID); err != nil {
 			return err
 		}
+	}
+	if err := tx.DropSamples(database); err != nil {
+		return err
 	}
 	return tx.Databases().Delete(database)
 }

@@ -35,6 +35,10 @@ type Engine struct {
 	cancels *cancels
 	exports *exporter
 	imports *runningImports
+	metrics *metrics
+	// visitors limits what needs no key, by address and account.
+	visitors  *rateLimiter
+	passwords *passwords
 
 	archives *archives
 	recent   *recentObjects
@@ -105,6 +109,10 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 		unlinks: make(chan struct{}, 1),
 		imports: newRunningImports(),
 		states:  newInstanceStates(),
+		metrics: newMetrics(),
+
+		visitors:  newRateLimiter(visitorRates()),
+		passwords: newPasswords(),
 
 		archives: newArchives(),
 	}
@@ -181,6 +189,28 @@ func (e *Engine) startPostgres(ctx context.Context) error {
 
 // Binaries returns which PostgreSQL was found. It is set once Start returned.
 func (e *Engine) Binaries() postgres.Binaries { return e.binaries }
+
+// About is the appliance itself, for people to see.
+type About struct {
+	Version   string
+	DataDir   string
+	Binaries  postgres.Binaries
+	AuditKeep uint64
+	Trash     time.Duration // how long deleted databases are kept
+	Replaced  time.Duration // how long data that a restore replaced is kept
+}
+
+// About returns what the appliance is and how it was set up. It is whole once
+// Start returned.
+func (e *Engine) About() About {
+	return About{
+		Version: e.cfg.Version, DataDir: e.cfg.DataDir, Binaries: e.binaries, AuditKeep: e.cfg.AuditKeep,
+		Trash: e.cfg.TrashRetention, Replaced: e.cfg.ReplacedRetention,
+	}
+}
+
+// Now is the time by the engine's clock.
+func (e *Engine) Now() time.Time { return e.clock() }
 
 // SocketDir returns the private directory of the sockets. It is set once Start
 // returned.

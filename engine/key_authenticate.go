@@ -46,10 +46,17 @@ func unauthorized() error {
 		"send a valid API key as \"Authorization: Bearer sk_live_…\": this one is missing, unknown, expired or revoked")
 }
 
-// Authorize checks that the call's key may do the call's operation: its
-// scope, then the dangerous-operations toggle, then the budget.
+// Authorize checks that the caller may do the call's operation: its scope, or
+// for what has none a person's role, then a key's dangerous-operations toggle,
+// then the budget.
 func (e *Engine) Authorize(call *model.Call) error {
 	op := call.Operation
+	if call.IsPerson() {
+		if op.Scope != "" && !call.Holds(op.Scope) || op.Role != "" && !call.Role.AtLeast(op.Role) {
+			return model.Errorf(model.CodeForbidden, "you are signed in as %s, which does not allow this; an owner can give you another role", call.Role)
+		}
+		return e.rates.take(call.Actor.ID, op.Rate, e.clock())
+	}
 	if op.Scope == "" {
 		return nil
 	}

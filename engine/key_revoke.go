@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"errors"
-
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -13,14 +11,11 @@ func (e *Engine) KeyRevoke(call *model.Call, id string) (model.Key, error) {
 	var key model.Key
 	call.Resource = model.Resource{Type: model.ResourceKey, ID: id}
 	err := e.change(call, func(tx *meta.Tx) error {
-		found, err := tx.Keys().Get(id)
-		if errors.Is(err, meta.ErrNotFound) || err == nil && found.Organization != call.Organization {
-			return model.NotFound(model.ResourceKey, id)
-		}
-		if err != nil {
+		if _, err := keyOf(tx, call.Organization, id); err != nil {
 			return err
 		}
 		now := e.clock()
+		var err error
 		key, err = tx.Keys().Update(id, func(k *model.Key) error {
 			if k.RevokedAt == nil {
 				k.RevokedAt = &now

@@ -41,9 +41,13 @@ func (p Page) after() (string, error) { return p.afterWithin(longestPlace) }
 func (p Page) afterWithin(longest int) (string, error) {
 	place, err := base64.RawURLEncoding.DecodeString(p.Cursor)
 	if err != nil || len(place) > longest {
-		return "", model.Invalid("cursor", "is not one that an earlier page gave as next_cursor")
+		return "", badCursor()
 	}
 	return string(place), nil
+}
+
+func badCursor() error {
+	return model.Invalid("cursor", "is not one that an earlier page gave as next_cursor")
 }
 
 func cursorAt(place string) string { return base64.RawURLEncoding.EncodeToString([]byte(place)) }

@@ -1,9 +1,6 @@
 package engine
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"time"
 
@@ -11,8 +8,12 @@ import (
 	"holdfast/engine/model"
 )
 
-// SetupLinkLife is how long a set-up link can be used.
-const SetupLinkLife = 30 * time.Minute
+// SetupLinkLife is how long a link that makes an owner can be used, and
+// PersonLinkLife one that sets the password of a person who is known.
+const (
+	SetupLinkLife  = 30 * time.Minute
+	PersonLinkLife = 24 * time.Hour
+)
 
 // SetupLink is a fresh set-up link. Only the hash of Token is kept.
 type SetupLink struct {
@@ -39,7 +40,7 @@ func (e *Engine) Initialize(withKey bool) (*FirstStart, error) {
 	project := e.newProject(org.ID, model.DefaultName)
 	call := e.system(model.ActionOrganizationCreate, org.ID,
 		model.Resource{Type: model.ResourceOrganization, ID: org.ID, Name: org.Name})
-	token, link := e.newSetupLink(org.ID)
+	token, link := e.newSetupLink(org.ID, "")
 	first := &FirstStart{Organization: org, Setup: token}
 	secret, key := e.mintKey(call, NewKey{
 		Name: "first start", Preset: model.PresetFullAccess, Source: model.KeySourceFirstStart,
@@ -58,28 +59,37 @@ func (e *Engine) Initialize(withKey bool) (*FirstStart, error) {
 	return first, err
 }
 
-func (e *Engine) newSetupLink(organization string) (model.Secret, model.SetupLink) {
-	random := randomBytes()
-	token := model.NewSecret(base64.RawURLEncoding.EncodeToString(random[:]))
+// newSetupLink makes a link for the person with the id user, or for a new
+// owner when that is "".
+func (e *Engine) newSetupLink(organization, user string) (model.Secret, model.SetupLink) {
+	token, hash := newToken()
+	life := SetupLinkLife
+	if user != "" {
+		life = PersonLinkLife
+	}
 	return token, model.SetupLink{
-		TokenHash:    hashSetupToken(token),
-		Organization: organization,
-		ExpiresAt:    e.clock().Add(SetupLinkLife),
+		TokenHash: []byte(hash), Organization: organization, User: user, ExpiresAt: e.clock().Add(life),
 	}
 }
 
-func hashSetupToken(token model.Secret) []byte {
-	sum := sha256.Sum256([]byte(token.Reveal()))
-	return []byte(hex.EncodeToString(sum[:]))
-}
-
-// SetupLinkCreate makes a set-up link for the call's organization. Earlier
-// ones cannot be used any more.
-func (e *Engine) SetupLinkCreate(call *model.Call) (SetupLink, error) {
-	token, link := e.newSetupLink(call.Organization)
+// SetupLinkCreate makes a set-up link with which the person with the id user
+// sets a new password, or a new owner's account is made when that is "".
+// Earlier ones cannot be used any more.
+func (e *Engine) SetupLinkCreate(call *model.Call, user string) (SetupLink, error) {
+	token, link := e.newSetupLink(call.Organization, user)
 	call.Resource = model.Resource{Type: model.ResourceSetup}
+	if user == "" {
+		if err := mayManage(call, model.RoleOwner); err != nil {
+			return SetupLink{}, err
+		}
+	}
 	err := e.change(call, func(tx *meta.Tx) error {
-		if err := dropSetupLinks(tx, call.Organization); err != nil {
+		if user != "" {
+			if _, err := managedUser(tx, call, user); err != nil {
+				return err
+			}
+		}
+		if err := dropSetupLinks(tx, call.Organization, user); err != nil {
 			return err
 		}
 		return tx.SetupLinks().Insert(link)
@@ -87,10 +97,11 @@ func (e *Engine) SetupLinkCreate(call *model.Call) (SetupLink, error) {
 	return SetupLink{Token: token, ExpiresAt: link.ExpiresAt}, err
 }
 
-func dropSetupLinks(tx *meta.Tx, organization string) error {
+// dropSetupLinks removes the links for one person, or for new owners.
+func dropSetupLinks(tx *meta.Tx, organization, user string) error {
 	var old []string
 	if err := tx.SetupLinks().All(func(l model.SetupLink) error {
-		if l.Organization == organization {
+		if l.Organization == organization && l.User == user {
 			old = append(old, string(l.TokenHash))
 		}
 		return nil
@@ -105,16 +116,25 @@ func dropSetupLinks(tx *meta.Tx, organization string) error {
 	return nil
 }
 
-// SetupLinkCheck says whether the token can still be used.
-func (e *Engine) SetupLinkCheck(token model.Secret) error {
-	return e.meta.View(func(tx *meta.Tx) error {
-		_, err := e.setupLink(tx, token)
+// SetupLinkCheck returns whose password the token's link sets: the zero User
+// when it makes a new owner's account.
+func (e *Engine) SetupLinkCheck(token model.Secret) (model.User, error) {
+	_, user, err := e.setupTarget(token)
+	return user, err
+}
+
+func (e *Engine) setupTarget(token model.Secret) (link model.SetupLink, user model.User, err error) {
+	err = e.meta.View(func(tx *meta.Tx) error {
+		if link, err = e.setupLink(tx, token); err == nil && link.User != "" {
+			user, err = tx.Users().Get(link.User)
+		}
 		return err
 	})
+	return link, user, err
 }
 
 func (e *Engine) setupLink(tx *meta.Tx, token model.Secret) (model.SetupLink, error) {
-	link, err := tx.SetupLinks().Get(string(hashSetupToken(token)))
+	link, err := tx.SetupLinks().Get(hashToken(token))
 	if errors.Is(err, meta.ErrNotFound) || err == nil && !e.clock().Before(link.ExpiresAt) {
 		return link, model.Errorf(model.CodeNotFound,
 			"this set-up link was used or has expired; the operator gets a new one with `holdfast admin setup-link`")
@@ -122,30 +142,54 @@ func (e *Engine) setupLink(tx *meta.Tx, token model.Secret) (model.SetupLink, er
 	return link, err
 }
 
-// SetupComplete makes the owner's account that the set-up link invites to,
-// and uses the link up.
-func (e *Engine) SetupComplete(call *model.Call, token model.Secret, email string, password model.Secret) (model.User, error) {
-	if err := e.SetupLinkCheck(token); err != nil {
-		return model.User{}, err
+// SetupComplete uses a set-up link up: it sets the password of the person the
+// link is for, or makes a new owner's account with the e-mail address, and
+// signs in.
+func (e *Engine) SetupComplete(call *model.Call, token model.Secret, email string, password, old model.Secret) (model.Secret, error) {
+	if err := e.throttle(call.IP, rateSetup); err != nil {
+		return model.Secret{}, err
 	}
-	user, err := e.newUser("", NewUser{Email: email, Role: model.RoleOwner, Password: password})
+	link, user, err := e.setupTarget(token)
 	if err != nil {
-		return user, err
+		return model.Secret{}, err
 	}
-	call.Actor = model.Actor{Type: model.ActorUser, ID: user.ID, Name: user.Email}
-	call.Resource = model.Resource{Type: model.ResourceUser, ID: user.ID, Name: user.Email}
-	err = e.change(call, func(tx *meta.Tx) error {
-		link, err := e.setupLink(tx, token)
-		if err != nil {
+	store := func(tx *meta.Tx) error { return setPassword(tx, user) }
+	if link.User == "" {
+		user, err = e.newUser(link.Organization, NewUser{Email: email, Role: model.RoleOwner, Password: password})
+		store = func(tx *meta.Tx) error { return nameTaken(tx.Users().Insert(user), model.ResourceUser, user.Email) }
+	} else if err = model.ValidateUserPassword("password", password); err == nil {
+		user.PasswordHash = e.passwords.hash(password)
+	}
+	if err != nil {
+		return model.Secret{}, err
+	}
+	return e.beginSession(call, user, old, func(tx *meta.Tx) error {
+		if err := e.useSetupLink(tx, token); err != nil {
 			return err
 		}
-		user.Organization, call.Organization = link.Organization, link.Organization
-		if err := tx.SetupLinks().Delete(string(link.TokenHash)); err != nil {
-			return err
-		}
-		return nameTaken(tx.Users().Insert(user), model.ResourceUser, user.Email)
+		return store(tx)
 	})
-	return user, err
+}
+
+func (e *Engine) useSetupLink(tx *meta.Tx, token model.Secret) error {
+	link, err := e.setupLink(tx, token)
+	if err != nil {
+		return err
+	}
+	return tx.SetupLinks().Delete(string(link.TokenHash))
+}
+
+// setPassword stores a person's new password and ends all sessions that were
+// begun with the old one.
+func setPassword(tx *meta.Tx, user model.User) error {
+	if err := endSessions(tx, user.ID, ""); err != nil {
+		return err
+	}
+	_, err := tx.Users().Update(user.ID, func(u *model.User) error {
+		u.PasswordHash = user.PasswordHash
+		return nil
+	})
+	return err
 }
 
 // SetupLinkRenew makes a set-up link for the first organization as long as no
@@ -157,13 +201,13 @@ func (e *Engine) SetupLinkRenew() (model.Secret, error) {
 	}
 	people := false
 	if err := e.meta.View(func(tx *meta.Tx) error {
-		return tx.Users().All(func(model.User) error {
-			people = true
+		return tx.Users().All(func(u model.User) error {
+			people = people || u.PasswordHash != ""
 			return nil
 		})
 	}); err != nil || people {
 		return model.Secret{}, err
 	}
-	link, err := e.SetupLinkCreate(e.system(model.ActionSetupLinkCreate, orgs[0].ID, model.Resource{}))
+	link, err := e.SetupLinkCreate(e.system(model.ActionSetupLinkCreate, orgs[0].ID, model.Resource{}), "")
 	return link.Token, err
 }

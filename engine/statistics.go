@@ -18,7 +18,8 @@ type Statistics struct {
 	At          time.Time
 	SizeBytes   int64
 	Connections int
-	SSL, NonSSL int // of Connections
+	SSL, NonSSL int   // of Connections
+	Commits     int64 // a counter
 }
 
 // statistics holds the newest figures of each database, so that reading a
@@ -57,7 +58,9 @@ func (e *Engine) sample(ctx context.Context) {
 		select {
 		case <-ticker.C:
 			e.sampleAll(ctx)
+			e.keepMetrics(false)
 		case <-ctx.Done():
+			e.keepMetrics(true)
 			return
 		}
 	}
@@ -94,9 +97,12 @@ func (e *Engine) sampleOne(ctx context.Context, db model.Database) {
 		e.log.Debug("sample database", "database", db.ID, "error", err)
 		return
 	}
-	e.stats.put(db.ID, Statistics{
+	now := Statistics{
 		At: e.clock(), SizeBytes: stats.SizeBytes, Connections: stats.Connections, SSL: stats.SSL, NonSSL: stats.NonSSL,
-	})
+		Commits: stats.Commits,
+	}
+	e.stats.put(db.ID, now)
+	e.metrics.observe(db.ID, now)
 }
 
 // noteVersion records the version of the server, which another minor release
@@ -126,4 +132,11 @@ func (e *Engine) keptDatabases() ([]model.Database, error) {
 		})
 	})
 	return databases, err
+}
+
+// keepMetrics writes the steps of the metrics that are over, or all.
+func (e *Engine) keepMetrics(all bool) {
+	if err := e.writeMetrics(e.metrics.take(all)); err != nil {
+		e.log.Error("write metrics", "error", err)
+	}
 }

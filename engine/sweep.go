@@ -36,7 +36,7 @@ func (e *Engine) sweepOnce(ctx context.Context) error {
 			return nil
 		})
 	})
-	err = errors.Join(err, e.renewAPICertificate(), e.expireObjects(ctx), e.purgeObjects(ctx), e.expireUploads(), e.backUpMetadata())
+	err = errors.Join(err, e.renewAPICertificate(), e.expireObjects(ctx), e.purgeObjects(ctx), e.expireUploads(), e.backUpMetadata(), e.sweepCodes())
 	now := e.clock()
 	for _, db := range databases {
 		switch {
@@ -52,4 +52,36 @@ func (e *Engine) sweepOnce(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// sweepCodes removes device authorizations, set-up links and sessions that
+// can no longer be used.
+func (e *Engine) sweepCodes() error {
+	now := e.clock()
+	return e.meta.Update(func(tx *meta.Tx) error {
+		return errors.Join(
+			dropWhere(tx.Devices(), func(d model.DeviceAuthorization) (string, bool) { return d.ID, !now.Before(d.ExpiresAt) }),
+			dropWhere(tx.SetupLinks(), func(l model.SetupLink) (string, bool) { return string(l.TokenHash), !now.Before(l.ExpiresAt) }),
+			dropWhere(tx.Sessions(), func(s model.Session) (string, bool) { return s.TokenHash, !s.Usable(now) }),
+		)
+	})
+}
+
+// dropWhere removes the records of a table that are over, by their ids.
+func dropWhere[T any](table meta.Table[T], over func(T) (id string, over bool)) error {
+	var ids []string
+	if err := table.All(func(record T) error {
+		if id, is := over(record); is {
+			ids = append(ids, id)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := table.Delete(id); err != nil {
+			return err
+		}
+	}
+	return nil
 }

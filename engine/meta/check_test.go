@@ -59,7 +59,8 @@ func check(db *DB) error {
 		}
 		errs = append(errs,
 			checkTable(tx.Organizations()), checkTable(tx.Projects()), checkTable(tx.Users()), checkTable(tx.Keys()),
-			checkTable(tx.SetupLinks()), checkTable(tx.Databases()), checkTable(tx.Operations()), checkTable(tx.Backups()),
+			checkTable(tx.SetupLinks()), checkTable(tx.Sessions()), checkTable(tx.Devices()), checkTable(tx.Databases()),
+			checkTable(tx.Operations()), checkTable(tx.Backups()), checkTable(tx.Exports()),
 			checkTable(tx.Buckets()), checkTable(tx.TrashedObjects()), checkObjects(tx), checkChains(tx))
 		return errors.Join(errs...)
 	})

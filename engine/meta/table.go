@@ -172,6 +172,9 @@ func (t Table[T]) entries(record *T) [][]byte {
 	return entries
 }
 
+// Count returns how many records there are. It walks the table's pages.
+func (t Table[T]) Count() int { return t.bucket().Stats().KeyN }
+
 // All calls visit with every record, oldest first, until it returns an error.
 // visit must not change the table.
 func (t Table[T]) All(visit func(T) error) error {

@@ -13,6 +13,8 @@ const (
 	ByHash         = "hash"         // unique, keys by the hash of their text
 	ByDatabase     = "database"     // newest first within a database
 	InTrash        = "trash"        // databases that lie in the trash
+	ByUser         = "user"         // newest first of a person
+	ByUserCode     = "user_code"    // unique, device authorizations by the hash of the user code
 )
 
 // Key joins the parts of an index key.
@@ -35,6 +37,14 @@ func (tx *Tx) Keys() Table[model.Key] { return Table[model.Key]{tx.bolt, keys()}
 // SetupLinks are kept by their token's hash, as the bytes it is.
 func (tx *Tx) SetupLinks() Table[model.SetupLink] {
 	return Table[model.SetupLink]{tx.bolt, setupLinks()}
+}
+
+// Sessions are kept by their token's hash and found ByUser.
+func (tx *Tx) Sessions() Table[model.Session] { return Table[model.Session]{tx.bolt, sessions()} }
+
+// Devices are found ByHash of their device code, and ByUserCode.
+func (tx *Tx) Devices() Table[model.DeviceAuthorization] {
+	return Table[model.DeviceAuthorization]{tx.bolt, devices()}
 }
 
 // Databases are found ByOrganization, and ByName within their project, unless
@@ -118,6 +128,27 @@ func setupLinks() schema[model.SetupLink] {
 	}
 }
 
+func sessions() schema[model.Session] {
+	return schema[model.Session]{
+		name: "sessions",
+		id:   func(s *model.Session) string { return s.TokenHash },
+		indexes: []index[model.Session]{
+			{ByUser, false, func(s *model.Session) []byte { return Key(s.User) }},
+		},
+	}
+}
+
+func devices() schema[model.DeviceAuthorization] {
+	return schema[model.DeviceAuthorization]{
+		name: "devices",
+		id:   func(d *model.DeviceAuthorization) string { return d.ID },
+		indexes: []index[model.DeviceAuthorization]{
+			{ByHash, true, func(d *model.DeviceAuthorization) []byte { return d.DeviceHash }},
+			{ByUserCode, true, func(d *model.DeviceAuthorization) []byte { return d.UserHash }},
+		},
+	}
+}
+
 func databases() schema[model.Database] {
 	kept := func(d *model.Database) bool { return d.Trash == nil }
 	return schema[model.Database]{
@@ -198,12 +229,16 @@ func keyIf[T any](want func(*T) bool, key func(*T) []byte) func(*T) []byte {
 
 // bucketNames returns every bucket of the file.
 func bucketNames() []string {
-	names := []string{auditBucket, objectsBucket, droppedBucket, segmentsBucket, liveBlobsBucket, discardedBlobsBucket, settingsBucket}
+	names := []string{
+		auditBucket, objectsBucket, droppedBucket, segmentsBucket, liveBlobsBucket, discardedBlobsBucket, settingsBucket, samplesBucket,
+	}
 	names = append(names, organizations().buckets()...)
 	names = append(names, projects().buckets()...)
 	names = append(names, users().buckets()...)
 	names = append(names, keys().buckets()...)
 	names = append(names, setupLinks().buckets()...)
+	names = append(names, sessions().buckets()...)
+	names = append(names, devices().buckets()...)
 	names = append(names, databases().buckets()...)
 	names = append(names, operations().buckets()...)
 	names = append(names, backups().buckets()...)

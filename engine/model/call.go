@@ -31,7 +31,9 @@ type Call struct {
 	// for the operator and for requests without a valid key.
 	Organization string
 	// Key is the key of the request, nil when there is none.
-	Key       *Key
+	Key *Key
+	// Role is that of the person, "" when it is none.
+	Role      Role
 	RequestID string
 	IP        string
 	UserAgent string
@@ -50,14 +52,21 @@ func ClientIP(remoteAddr string) string {
 	return remoteAddr
 }
 
-// Holds reports whether the caller may do what scope names. People and the
-// operator hold every scope; what they may do is decided where they sign in.
+// Holds reports whether the caller may do what scope names: by its key, or by
+// the person's role. The operator and the appliance hold every scope.
 func (c *Call) Holds(scope Scope) bool {
-	if c.Key == nil {
+	switch {
+	case c.Key != nil:
+		return c.Key.Holds(scope)
+	case c.Actor.Type == ActorUser:
+		return c.Role.Holds(scope)
+	default:
 		return c.Actor.Type != ActorKey
 	}
-	return c.Key.Holds(scope)
 }
+
+// IsPerson reports whether a person asks, and not a program.
+func (c *Call) IsPerson() bool { return c.Actor.Type == ActorUser }
 
 // Note adds a detail to the call's audit entry. Values must not be secret.
 func (c *Call) Note(name, value string) {

@@ -33,6 +33,9 @@ type Operation struct {
 	Name string
 	// Scope is what the key must hold; "" where no key is asked for.
 	Scope Scope
+	// Role is the least a person must have for what has no scope, because no
+	// key can do it.
+	Role Role
 	// Destructive operations also need the key's dangerous-operations toggle.
 	Destructive bool
 	Rate        RateClass
@@ -105,6 +108,18 @@ const (
 	ActionProjectList        Action = "project.list"
 	ActionUserCreate         Action = "user.create"
 	ActionUserList           Action = "user.list"
+	ActionUserInvite         Action = "user.invite"
+	ActionUserRole           Action = "user.role"
+	ActionUserDelete         Action = "user.delete"
+	ActionUserPassword       Action = "user.password"
+	ActionSessionCreate      Action = "session.create"
+	ActionSessionEnd         Action = "session.end"
+	ActionSessionEndAll      Action = "session.end_all"
+	ActionDeviceReview       Action = "device.review"
+	ActionDeviceApprove      Action = "device.approve"
+	ActionDeviceDeny         Action = "device.deny"
+	ActionDatabaseLog        Action = "database.log"
+	ActionSettingsGet        Action = "settings.get"
 	ActionSetupLinkCreate    Action = "setup_link.create"
 	ActionTrashList          Action = "trash.list"
 	ActionTrashRestore       Action = "trash.restore"
@@ -141,10 +156,14 @@ const (
 // specification.
 func Operations() []Operation { return operations() }
 
+// ConsoleOperations returns the table of what only people and the operator
+// do. The rest of the console asks for the API's operations.
+func ConsoleOperations() []Operation { return consoleOperations() }
+
 // OperationFor returns the row of action. An action of no operation is a
 // programming error and panics, at start-up, where routes are made.
 func OperationFor(action Action) Operation {
-	all := operations()
+	all := append(operations(), consoleOperations()...)
 	i := slices.IndexFunc(all, func(o Operation) bool { return o.Action == action })
 	if i < 0 {
 		panic("model: no operation for action " + string(action))
@@ -204,6 +223,34 @@ func operations() []Operation {
 		read(ActionAgentStatus, "getAgentStatus", ScopeAccountRead, ResourceOrganization),
 		read(ActionRecommendationList, "listRecommendations", ScopeAccountRead, ResourceOrganization),
 	}
+}
+
+func consoleOperations() []Operation {
+	return []Operation{
+		person(ActionUserList, RoleViewer, ResourceUser),
+		person(ActionUserInvite, RoleAdmin, ResourceUser),
+		person(ActionUserRole, RoleAdmin, ResourceUser),
+		person(ActionUserDelete, RoleAdmin, ResourceUser),
+		person(ActionUserPassword, RoleViewer, ResourceUser),
+		person(ActionSetupLinkCreate, RoleAdmin, ResourceUser),
+		person(ActionSessionEnd, RoleViewer, ResourceSession),
+		person(ActionSessionEndAll, RoleViewer, ResourceSession),
+		person(ActionKeyCreate, RoleAdmin, ResourceKey),
+		person(ActionKeyRevoke, RoleAdmin, ResourceKey),
+		person(ActionProjectList, RoleViewer, ResourceProject),
+		person(ActionProjectCreate, RoleAdmin, ResourceProject),
+		person(ActionDeviceReview, RoleViewer, ResourceDevice),
+		person(ActionDeviceApprove, RoleViewer, ResourceDevice),
+		person(ActionDeviceDeny, RoleViewer, ResourceDevice),
+		person(ActionDatabaseLog, RoleAdmin, ResourceDatabase),
+		person(ActionSettingsGet, RoleViewer, ResourceOrganization),
+	}
+}
+
+// person makes the row of something only people do; which of it changes
+// anything is known by the engine.
+func person(a Action, least Role, t ResourceType) Operation {
+	return Operation{Action: a, Role: least, Resource: t}
 }
 
 func read(a Action, name string, s Scope, t ResourceType) Operation {

@@ -21,6 +21,8 @@ const (
 	ResourceUpload       ResourceType = "upload"
 	ResourceAuditEntry   ResourceType = "audit_entry"
 	ResourceSetup        ResourceType = "setup_link"
+	ResourceSession      ResourceType = "session"
+	ResourceDevice       ResourceType = "device_authorization"
 	ResourceNone         ResourceType = ""
 )
 
@@ -52,6 +54,8 @@ func (t ResourceType) Prefix() string {
 		return "upl_"
 	case ResourceAuditEntry:
 		return "evt_"
+	case ResourceDevice:
+		return "dev_"
 	default:
 		return ""
 	}

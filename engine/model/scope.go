@@ -76,6 +76,12 @@ func (p Preset) Scopes() []Scope {
 	}
 }
 
+// Includes reports whether p grants all that other grants.
+func (p Preset) Includes(other Preset) bool {
+	mine := p.Scopes()
+	return !slices.ContainsFunc(other.Scopes(), func(s Scope) bool { return !slices.Contains(mine, s) })
+}
+
 // ParsePreset turns the text of the input called field into a Preset.
 func ParsePreset(field, text string) (Preset, error) {
 	p := Preset(text)

@@ -2,6 +2,7 @@ package model
 
 import (
 	"net/mail"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -18,21 +19,56 @@ const (
 	RoleViewer Role = "viewer"
 )
 
-// User is a person who can sign in to the console.
-type User struct {
-	ID           string    `json:"id"`
-	Organization string    `json:"organization"`
-	Email        string    `json:"email"`
-	Role         Role      `json:"role"`
-	PasswordHash string    `json:"password_hash"` // argon2id, PHC string format
-	CreatedAt    time.Time `json:"created_at"`
+// Roles returns every role, the most powerful first.
+func Roles() []Role { return []Role{RoleOwner, RoleAdmin, RoleViewer} }
+
+// ParseRole turns the text of the input called field into a Role.
+func ParseRole(field, text string) (Role, error) {
+	if r := Role(text); slices.Contains(Roles(), r) {
+		return r, nil
+	}
+	return "", Invalid(field, "must be one of %s", joinNames(Roles()))
 }
 
-// SetupLink is the one-time invitation to make an organization's first owner.
+// AtLeast reports whether r may do all that other may. What is no role may do
+// nothing.
+func (r Role) AtLeast(other Role) bool {
+	mine, others := slices.Index(Roles(), r), slices.Index(Roles(), other)
+	return mine >= 0 && mine <= others
+}
+
+// Holds reports whether a person with the role may do what scope names.
+func (r Role) Holds(scope Scope) bool {
+	if r.AtLeast(RoleAdmin) {
+		return true
+	}
+	return r == RoleViewer && slices.Contains(PresetReadOnly.Scopes(), scope)
+}
+
+// MayGrant reports whether a person with the role holds all that p grants,
+// and so may let a tool have it.
+func (r Role) MayGrant(p Preset) bool {
+	return !slices.ContainsFunc(p.Scopes(), func(s Scope) bool { return !r.Holds(s) })
+}
+
+// User is a person who can sign in to the console.
+type User struct {
+	ID           string     `json:"id"`
+	Organization string     `json:"organization"`
+	Email        string     `json:"email"`
+	Role         Role       `json:"role"`
+	PasswordHash string     `json:"password_hash"` // argon2id, PHC string format; "" until the first is set
+	CreatedAt    time.Time  `json:"created_at"`
+	LastSignInAt *time.Time `json:"last_sign_in_at"`
+}
+
+// SetupLink is a one-time link with which a person sets a password.
 type SetupLink struct {
-	TokenHash    []byte    `json:"token_hash"` // SHA-256 of the token in the link
-	Organization string    `json:"organization"`
-	ExpiresAt    time.Time `json:"expires_at"`
+	TokenHash    []byte `json:"token_hash"` // SHA-256 of the token in the link
+	Organization string `json:"organization"`
+	// User is whose password it sets; "" makes a new owner's account.
+	User      string    `json:"user"`
+	ExpiresAt time.Time `json:"expires_at"`
 }
 
 // The bounds of a person's password, in characters.

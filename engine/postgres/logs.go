@@ -2,8 +2,10 @@ package postgres
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -102,6 +104,44 @@ func (m logMark) lastWords(pid, lines int) string {
 		}
 	}
 	return strings.Join(kept[max(0, len(kept)-lines):], "\n")
+}
+
+// ReadLog returns the last lines of the server's log in the data directory
+// dir, limit bytes at most, oldest first; "" when there is none.
+func ReadLog(dir string, limit int64) (string, error) {
+	text, err := lastBytes(ringFile(dir, 0), limit)
+	if missing := limit - int64(len(text)); err == nil && missing > 0 {
+		var older string // the log was moved on not long ago
+		older, err = lastBytes(ringFile(dir, 1), missing)
+		text = older + text
+	}
+	return strings.ToValidUTF8(text, "\uFFFD"), err
+}
+
+// lastBytes reads the whole lines in the last limit bytes of a file, nothing
+// of one that is absent.
+func lastBytes(path string, limit int64) (string, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read log: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", fmt.Errorf("read log: %w", err)
+	}
+	from := max(0, info.Size()-limit)
+	text, err := io.ReadAll(io.NewSectionReader(f, from, limit))
+	if err != nil {
+		return "", fmt.Errorf("read log: %w", err)
+	}
+	if from > 0 {
+		_, text, _ = bytes.Cut(text, []byte("\n")) // the first line is cut off
+	}
+	return string(text), nil
 }
 
 // tailOf reads a file from offset on, its last 16 KiB at most.

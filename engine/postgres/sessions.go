@@ -53,6 +53,7 @@ type Usage struct {
 	SizeBytes   int64
 	Connections int // tenants' sessions, the sum of the two below
 	SSL, NonSSL int
+	Commits     int64 // since the server's statistics began
 }
 
 // Stats measures the database. conn is the superuser's, in the database
@@ -60,10 +61,11 @@ type Usage struct {
 func Stats(ctx context.Context, conn *pgx.Conn, database string) (Usage, error) {
 	var u Usage
 	err := conn.QueryRow(ctx, `select pg_database_size($1::name),
+		(select xact_commit from pg_stat_database where datname = $1),
 		count(*) filter (where s.ssl), count(*) filter (where not s.ssl)
 		from pg_stat_activity a join pg_stat_ssl s using (pid)
 		where a.datname = $1 and a.backend_type = 'client backend' and a.usename <> $2`,
-		database, Superuser).Scan(&u.SizeBytes, &u.SSL, &u.NonSSL)
+		database, Superuser).Scan(&u.SizeBytes, &u.Commits, &u.SSL, &u.NonSSL)
 	if err != nil {
 		return Usage{}, fmt.Errorf("measure database: %w", err)
 	}

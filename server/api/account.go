@@ -111,7 +111,7 @@ func (h *handlers) limitsGet(_ context.Context, call *model.Call, _ *nothingInpu
 	call.Resource = organization(call)
 	limits := Limits{
 		Plan:       engine.PlanSelfHosted,
-		Features:   Features{Databases: true, Backups: true, ObjectStorage: true, RowLevelSecurity: true},
+		Features:   Features{Databases: true, Backups: true, ObjectStorage: true, RowLevelSecurity: true, DeviceLogin: true},
 		RateLimits: map[model.RateClass]RateLimitView{},
 	}
 	for class, rate := range h.engine.Rates() {

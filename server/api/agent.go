@@ -29,6 +29,11 @@ type Organization struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
+// NewOrganization returns the wire form of an organization.
+func NewOrganization(o model.Organization) Organization {
+	return Organization{ID: o.ID, Name: o.Name, CreatedAt: utc(o.CreatedAt)}
+}
+
 // Project is a project's record.
 type Project struct {
 	ID        string    `json:"id"`
@@ -77,7 +82,7 @@ type Server struct {
 // NewStatus returns the wire form of an account's status.
 func NewStatus(s engine.Status) Status {
 	view := Status{
-		Organization: Organization{ID: s.Organization.ID, Name: s.Organization.Name, CreatedAt: utc(s.Organization.CreatedAt)},
+		Organization: NewOrganization(s.Organization),
 		Projects:     convert(s.Projects, NewProject),
 		Key:          KeyPower{Scopes: []model.Scope{}},
 		Databases:    convert(s.Databases, NewDatabase),

@@ -56,7 +56,8 @@ func New(e *engine.Engine, opts Options) (http.Handler, error) {
 	}
 	g := &gate{engine: e, log: opts.Log, maxBody: opts.MaxBodyBytes, bodyTimeout: bodyTimeout}
 	router := newRouter(g)
-	description := register(g, router, opts, (&handlers{engine: e, baseURL: opts.BaseURL, objectsURL: opts.ObjectsURL, now: time.Now}).routes())
+	h := &handlers{engine: e, baseURL: opts.BaseURL, objectsURL: opts.ObjectsURL, consoleURL: opts.ConsoleURL, now: time.Now}
+	description := register(g, router, opts, h.routes())
 	document, err := json.Marshal(description)
 	if err != nil {
 		return nil, fmt.Errorf("write the OpenAPI document: %w", err)
@@ -70,6 +71,7 @@ type handlers struct {
 	engine     *engine.Engine
 	baseURL    string
 	objectsURL string
+	consoleURL string
 	now        func() time.Time
 }
 

@@ -65,7 +65,7 @@ func TestEveryRequestIsAudited(t *testing.T) {
 		{"limited", request{method: "POST", path: "/buckets", key: w.org.full, body: "{}"}, w.org.organization, model.ActionBucketCreate, model.OutcomeDenied, model.CodeRateLimited},
 		{"without scope", request{method: "POST", path: "/buckets", key: w.org.read}, w.org.organization, model.ActionBucketCreate, model.OutcomeDenied, model.CodeInsufficientScope},
 		{"without key", request{method: "GET", path: "/databases"}, "", model.ActionDatabaseList, model.OutcomeDenied, model.CodeUnauthorized},
-		{"device", request{method: "POST", path: "/device/authorize"}, "", model.ActionDeviceAuthorize, model.OutcomeDenied, model.CodeForbidden},
+		{"device", request{method: "POST", path: "/device/authorize"}, "", model.ActionDeviceAuthorize, model.OutcomeSuccess, ""},
 		{"unknown path", request{method: "GET", path: "/nothing/here"}, "", model.ActionUnknown, model.OutcomeError, model.CodeNotFound},
 		{"unknown path with key", request{method: "GET", path: "/nothing/here", key: w.org.full}, w.org.organization, model.ActionUnknown, model.OutcomeError, model.CodeNotFound},
 	} {

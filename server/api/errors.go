@@ -12,8 +12,9 @@ import (
 	"holdfast/engine/model"
 )
 
-// statusOf is the one map from an error's code to its HTTP status.
-func statusOf(code model.Code) int {
+// StatusOf is the one map from an error's code to its HTTP status, for the
+// pages too.
+func StatusOf(code model.Code) int {
 	switch code {
 	case model.CodeAuthorizationPending, model.CodeSlowDown, model.CodeAccessDenied, model.CodeExpiredToken:
 		return http.StatusBadRequest
@@ -47,7 +48,7 @@ type Failure struct {
 }
 
 // GetStatus implements huma.StatusError.
-func (f *Failure) GetStatus() int { return statusOf(f.Problem.Code) }
+func (f *Failure) GetStatus() int { return StatusOf(f.Problem.Code) }
 
 // Error implements error.
 func (f *Failure) Error() string { return f.Problem.Message }

@@ -94,7 +94,7 @@ func TestStatusOf(t *testing.T) {
 		model.CodeNotFound: 404, model.CodeConflict: 409, model.CodeValidation: 422, model.CodeRateLimited: 429, model.CodeInternal: 500,
 		model.CodeAuthorizationPending: 400, model.CodeSlowDown: 400, model.CodeAccessDenied: 400, model.CodeExpiredToken: 400,
 	} {
-		if got := statusOf(code); got != want {
+		if got := StatusOf(code); got != want {
 			t.Errorf("%s: %d, want %d", code, got, want)
 		}
 	}

@@ -103,9 +103,9 @@ func describeHeaders(op *huma.Operation) {
 			"X-Request-Id": {Description: "Id of this request.", Schema: &huma.Schema{Type: huma.TypeString}},
 		}
 		switch status {
-		case strconv.Itoa(statusOf(model.CodeUnauthorized)):
+		case strconv.Itoa(StatusOf(model.CodeUnauthorized)):
 			response.Headers["WWW-Authenticate"] = &huma.Header{Schema: &huma.Schema{Type: huma.TypeString}}
-		case strconv.Itoa(statusOf(model.CodeRateLimited)):
+		case strconv.Itoa(StatusOf(model.CodeRateLimited)):
 			response.Headers["Retry-After"] = &huma.Header{
 				Description: "Whole seconds until the next try.", Schema: &huma.Schema{Type: huma.TypeInteger},
 			}

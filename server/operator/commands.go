@@ -27,6 +27,10 @@ func commands() map[model.Action]command {
 		model.ActionProjectCreate:      in(projectCreate),
 		model.ActionProjectList:        in(projectList),
 		model.ActionUserCreate:         in(userCreate),
+		model.ActionUserList:           in(userList),
+		model.ActionUserRole:           in(userRole),
+		model.ActionUserDelete:         in(userDelete),
+		model.ActionSessionEndAll:      in(userSignOut),
 		model.ActionSetupLinkCreate:    in(setupLinkCreate),
 		model.ActionTrashList:          in(trashList),
 		model.ActionTrashRestore:       in(trashRestore),
@@ -118,8 +122,60 @@ func userCreate(_ context.Context, a Appliance, call *model.Call, in NewUser) (a
 	return viewUser(user), err
 }
 
-func setupLinkCreate(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
-	link, err := a.SetupLinkCreate(call)
+func userList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
+	people, err := everything(func(p engine.Page) (engine.List[model.User], error) { return a.UserList(call, p) })
+	return views(people, viewUser), err
+}
+
+// NewRole are the arguments of user.role.
+type NewRole struct {
+	User string `json:"user"` // id or e-mail address
+	Role string `json:"role"`
+}
+
+func userRole(_ context.Context, a Appliance, call *model.Call, in NewRole) (any, error) {
+	id, err := a.UserID(call, in.User)
+	if err != nil {
+		return nil, err
+	}
+	user, err := a.UserRole(call, id, model.Role(in.Role))
+	return viewUser(user), err
+}
+
+func userDelete(_ context.Context, a Appliance, call *model.Call, in Target) (any, error) {
+	id, err := a.UserID(call, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	user, err := a.UserDelete(call, id)
+	return viewUser(user), err
+}
+
+func userSignOut(_ context.Context, a Appliance, call *model.Call, in Target) (any, error) {
+	id, err := a.UserID(call, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	user, err := a.UserSignOut(call, id)
+	return viewUser(user), err
+}
+
+// NewSetupLink are the arguments of setup_link.create.
+type NewSetupLink struct {
+	// User is the id or e-mail address of the person who is to set a new
+	// password; "" makes a new owner's account.
+	User string `json:"user"`
+}
+
+func setupLinkCreate(_ context.Context, a Appliance, call *model.Call, in NewSetupLink) (any, error) {
+	id := ""
+	if in.User != "" {
+		var err error
+		if id, err = a.UserID(call, in.User); err != nil {
+			return nil, err
+		}
+	}
+	link, err := a.SetupLinkCreate(call, id)
 	return SetupLink{URL: a.BaseURL + web.SetupPath(link.Token), ExpiresAt: link.ExpiresAt}, err
 }
 

@@ -25,10 +25,12 @@ type CreatedKey struct {
 
 // User is a person's account.
 type User struct {
-	ID        string     `json:"id"`
-	Email     string     `json:"email"`
-	Role      model.Role `json:"role"`
-	CreatedAt time.Time  `json:"created_at"`
+	ID           string     `json:"id"`
+	Email        string     `json:"email"`
+	Role         model.Role `json:"role"`
+	HasPassword  bool       `json:"has_password"` // false until the person used the set-up link
+	CreatedAt    time.Time  `json:"created_at"`
+	LastSignInAt *time.Time `json:"last_sign_in_at"`
 }
 
 // SetupLink is the result of setup_link.create.
@@ -84,7 +86,10 @@ type Verified struct {
 func viewKey(k model.Key) api.Key { return api.NewKey(k) }
 
 func viewUser(u model.User) User {
-	return User{ID: u.ID, Email: u.Email, Role: u.Role, CreatedAt: u.CreatedAt}
+	return User{
+		ID: u.ID, Email: u.Email, Role: u.Role, HasPassword: u.PasswordHash != "",
+		CreatedAt: u.CreatedAt, LastSignInAt: u.LastSignInAt,
+	}
 }
 
 func viewTrash(db model.Database) TrashedDatabase {

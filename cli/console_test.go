@@ -1,0 +1,302 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/jackc/pgx/v5"
+)
+
+const ownerEmail, ownerPassword = "ada@example.com", "correct horse battery"
+
+// setUp makes the first owner's account in the browser.
+func (b *browser) setUp(m *machine) {
+	b.t.Helper()
+	b.open(m.setup)
+	b.see("Set up this appliance")
+	b.fill("#email", ownerEmail)
+	b.fill("#password", ownerPassword)
+	b.press("Make the account")
+	b.see("You are set up and signed in")
+}
+
+// TestConsole goes through the console as its first owner would.
+func TestConsole(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	b := m.browse(t)
+	b.open(m.setup)
+	b.shot("setup")
+	b.setUp(m)
+	b.see("No databases yet")
+	b.shot("overview-empty")
+
+	b.part(t, "sign in", func(t *testing.T) { consoleSignIn(m, b) })
+	b.part(t, "keys", func(t *testing.T) { consoleKeys(t, m, b) })
+	b.part(t, "database", func(t *testing.T) { consoleDatabase(t, m, b) })
+	b.part(t, "bucket", func(t *testing.T) { consoleBucket(t, b) })
+	b.part(t, "people", func(t *testing.T) { consolePeople(t, m, b) })
+	b.part(t, "the rest", func(t *testing.T) { consoleRest(b) })
+}
+
+func consoleSignIn(m *machine, b *browser) {
+	b.press("Sign out")
+	b.see("You are signed out")
+	b.shot("sign-in")
+	b.open("/keys")
+	b.see("Sign in")
+	b.fill("#email", ownerEmail)
+	b.fill("#password", "wrong")
+	b.press("Sign in")
+	b.see("do not go together")
+	b.fill("#password", ownerPassword)
+	b.press("Sign in")
+	b.until("go on to the page that was asked for", `location.pathname === '/keys' && !document.querySelector('#password')`)
+}
+
+func consoleKeys(t *testing.T, m *machine, b *browser) {
+	b.open("/keys/new")
+	b.fill("#name", "from the console")
+	b.click(`[name=preset][value=custom]`)
+	b.click(`[name=scopes][value="account:read"]`)
+	b.shot("key-new")
+	b.press("Make the key")
+	b.see("shown only this once")
+	b.shot("key-created")
+	key := b.copied(0)
+	as := func(path string) int {
+		old := m.key
+		defer func() { m.key = old }()
+		m.key = key
+		status, _ := m.do("GET", path, nil)
+		return status
+	}
+	if read, list := as("/agent/status"), as("/databases"); read != http.StatusOK || list != http.StatusForbidden {
+		t.Errorf("the key may read its account and no more: %d, %d", read, list)
+	}
+	b.open("/keys")
+	b.see("from the console")
+	if strings.Contains(b.value(`document.documentElement.outerHTML`), key) {
+		t.Error("the key is shown again")
+	}
+	b.shot("keys")
+	b.press("from the console")
+	b.press("Revoke this key…")
+	b.shot("key")
+	b.press("Revoke from the console for good")
+	b.see("The key is revoked")
+	if status := as("/agent/status"); status != http.StatusUnauthorized {
+		t.Errorf("the revoked key: %d", status)
+	}
+}
+
+func consoleDatabase(t *testing.T, m *machine, b *browser) {
+	b.open("/databases/new")
+	b.shot("database-new")
+	b.fill("#name", "1shop")
+	b.press("Create database")
+	b.fill("#name", "shop")
+	b.press("Create database")
+	b.see("The database is ready")
+	b.shot("database-connect")
+	url := b.copied(0)
+	exec := func(sql string) {
+		t.Helper()
+		conn, err := pgx.Connect(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(t.Context())
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`create table orders as select n from generate_series(1, 1000) n; alter table orders enable row level security`)
+
+	b.press("Backups")
+	b.see("No backup yet")
+	b.press("Back up now")
+	b.until("complete the backup", `document.querySelector('tbody .state.completed') !== null && !document.querySelector('[data-live]')`)
+	b.shot("database-backups")
+	exec(`drop table orders`)
+	b.click(`tbody a.row`)
+	b.see("Restore this backup")
+	b.fill("#reason", "before the move")
+	b.press("Pin this backup")
+	b.see("until it is unpinned: before the move")
+	b.press("Unpin")
+	b.see("not pinned any more")
+	b.shot("backup")
+	if b.value(`String(document.querySelector('form[action$=restore] button').disabled)`) != "true" {
+		t.Error("the restore is not kept until the name is typed")
+	}
+	b.fill("#confirm-restore", "shop")
+	b.press("Restore shop")
+	b.see("The restore has begun")
+	b.until("restore", `document.body.innerText.includes('The last restore can be undone') && !document.querySelector('[data-live]')`)
+	exec(`insert into orders values (1001)`)
+	b.shot("database-restored")
+
+	b.press("Row security")
+	b.see("nobody but the owner sees a row")
+	b.press("Turn off for public.orders")
+	b.see("Row-level security is changed")
+	b.shot("database-tables")
+
+	b.press("Network")
+	b.fill("#entries", "10.0.0.1/8")
+	b.press("Save the list")
+	b.see("10.0.0.0/8 is the network")
+	b.fill("#entries", "127.0.0.0/8\n10.0.0.0/8")
+	b.shot("database-network")
+	b.press("Save the list")
+	b.see("The allow-list is in force")
+
+	b.press("Log")
+	b.see("The server's log")
+	b.see("database system is ready")
+	b.shot("database-log")
+
+	b.click(`.tabs a[href$="/settings"]`)
+	b.see("New password")
+	b.shot("database-settings")
+	b.press("Make a new password")
+	b.see("The password is new")
+	if b.copied(0) == url {
+		t.Error("the URL is the old one")
+	}
+	b.open("/")
+	b.see("shop")
+	b.shot("overview")
+	b.press("shop")
+	b.see("Activity")
+	b.shot("database")
+	b.click(`.tabs a[href$="/settings"]`)
+	b.see("New password")
+	b.fill("#confirm-delete", "shop")
+	b.press("Delete shop")
+	b.see("The database is in the trash")
+}
+
+func consoleBucket(t *testing.T, b *browser) {
+	b.open("/buckets")
+	b.fill("#name", "files")
+	b.press("Make the bucket")
+	b.see("The bucket is made")
+	path := filepath.Join(t.TempDir(), "größe & maß.txt")
+	if err := os.WriteFile(path, []byte("hello, world"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b.run(chromedp.SetUploadFiles(chromedp.CSS("#file"), []string{path}))
+	b.see("The file is stored")
+	b.see("größe & maß.txt")
+	b.value(`{
+		const files = new DataTransfer();
+		files.items.add(new File(['dropped'], 'dropped.txt', {type: 'text/plain'}));
+		const form = document.querySelector('.drop');
+		form.dataset.prefix = 'a/b/';
+		form.dispatchEvent(new DragEvent('drop', {dataTransfer: files, bubbles: true, cancelable: true}));
+		''
+	}`)
+	b.until("open the folder of the dropped file", `location.search.includes('prefix=a') && document.body.innerText.includes('dropped.txt')`)
+	b.shot("bucket-folder")
+	b.value(`fetch(document.querySelector('tbody a.row').href).then(r => r.text()).then(text => { document.title = text; }); ''`)
+	b.until("download", `document.title === 'dropped'`)
+	b.press("Delete… a/b/dropped.txt")
+	b.press("Delete for good")
+	b.see("Nothing here yet")
+	b.press("files")
+	b.see("größe & maß.txt")
+	b.shot("bucket")
+	b.press("Delete this bucket…")
+	b.fill("#confirm-bucket", "files")
+	b.press("Delete files")
+	b.see("The bucket is deleted")
+	b.shot("buckets")
+}
+
+func consolePeople(t *testing.T, m *machine, b *browser) {
+	b.open("/people")
+	b.fill("#email", "bob@example.com")
+	b.press("Make the invitation")
+	b.see("bob@example.com is invited")
+	b.shot("people")
+	link := b.copied(0)
+	bob := m.browse(t)
+	bob.open(link)
+	bob.see("Set your password")
+	bob.fill("#password", "long enough for bob")
+	bob.press("Set the password")
+	bob.see("You are set up and signed in")
+	bob.open("/keys/new")
+	bob.see("API key")
+	bob.open("/people")
+	if strings.Contains(bob.text(), "Invite somebody") {
+		t.Error("a viewer is offered to invite")
+	}
+	b.open("/people")
+	b.press("Manage… bob@example.com")
+	b.press("Remove bob@example.com")
+	b.see("The account is removed")
+	bob.open("/")
+	bob.see("Sign in")
+}
+
+func consoleRest(b *browser) {
+	b.open("/projects")
+	b.fill("#name", "web")
+	b.press("Make the project")
+	b.see("The project is made")
+	b.shot("projects")
+	b.open("/audit?action=database")
+	b.see("database.delete")
+	b.shot("audit")
+	b.open("/settings")
+	b.see("this browser")
+	b.shot("settings")
+	b.open("/nothing")
+	b.see("There is no such page")
+	b.shot("not-found")
+	b.open("/settings")
+	b.press("Sign out everywhere")
+	b.see("You are signed out everywhere")
+}
+
+// device is what the tests read of a device authorization.
+type device struct {
+	DeviceCode string `json:"device_code"`
+	UserCode   string `json:"user_code"`
+	URI        string `json:"verification_uri_complete"`
+}
+
+func (m *machine) authorize(client, preset string) device {
+	m.t.Helper()
+	var d device
+	m.must("POST", "/device/authorize", map[string]any{"client_name": client, "scope_preset": preset}, &d)
+	return d
+}
+
+// poll asks for the device's key and returns it, or the error's code.
+func (m *machine) poll(d device) (key, code string) {
+	m.t.Helper()
+	_, e := m.do("POST", "/device/token", map[string]any{"device_code": d.DeviceCode})
+	if e.Error != nil {
+		return "", e.Error.Code
+	}
+	var token struct {
+		APIKey string `json:"api_key"`
+	}
+	if err := json.Unmarshal(e.Data, &token); err != nil {
+		m.t.Fatal(err)
+	}
+	return token.APIKey, ""
+}

@@ -1,0 +1,38 @@
+package engine
+
+import (
+	"strconv"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// AuditFilter says which audit entries are wanted.
+type AuditFilter = meta.AuditFilter
+
+// AuditSearch returns a page of the audit entries of the call's organization
+// that filter wants, newest first. A page may hold fewer than its limit and
+// yet have a next one: how far one search looks is bounded.
+func (e *Engine) AuditSearch(call *model.Call, filter AuditFilter, page Page) (List[model.AuditEntry], error) {
+	after, err := page.after()
+	if err != nil {
+		return List[model.AuditEntry]{}, err
+	}
+	var before uint64
+	if after != "" {
+		if before, err = strconv.ParseUint(after, 10, 64); err != nil {
+			return List[model.AuditEntry]{}, badCursor()
+		}
+	}
+	call.Resource = model.Resource{Type: model.ResourceOrganization, ID: call.Organization}
+	var list List[model.AuditEntry]
+	err = e.meta.View(func(tx *meta.Tx) error {
+		entries, next, err := tx.SearchAudit(call.Organization, filter, before, page.limit())
+		list = List[model.AuditEntry]{Items: entries}
+		if next > 0 {
+			list.Next = cursorAt(strconv.FormatUint(next, 10))
+		}
+		return err
+	})
+	return list, err
+}

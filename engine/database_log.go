@@ -1,0 +1,25 @@
+package engine
+
+import (
+	"strings"
+
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// logTail bounds what is shown of a server's log, in bytes.
+const logTail = 64 << 10
+
+// DatabaseLog returns the last lines of the database's server log, oldest
+// first. They may hold what the tenants' statements held.
+func (e *Engine) DatabaseLog(call *model.Call, id string) ([]string, error) {
+	db, err := e.database(call, id)
+	if err != nil {
+		return nil, err
+	}
+	text, err := postgres.ReadLog(e.dataDirectory(db.ID, db.Generation), logTail)
+	if err != nil || text == "" {
+		return nil, err
+	}
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n"), nil
+}

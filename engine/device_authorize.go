@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"math/big"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// DeviceRequest is what a tool asks for without a key.
+type DeviceRequest struct {
+	ClientName string       // as it calls itself
+	Preset     model.Preset // "" means read_only
+}
+
+// DeviceCodes are what a tool is answered. Neither code is kept.
+type DeviceCodes struct {
+	Device    model.Secret // it polls with this one
+	User      string       // and shows this one to the person
+	ExpiresIn time.Duration
+	Interval  time.Duration // between two polls
+}
+
+// maxPendingDevices is how many authorizations wait at a time. Anybody may
+// make one, so there is an end to what they take.
+const maxPendingDevices = 10_000
+
+// DeviceAuthorize begins a device authorization (RFC 8628, section 3.1).
+func (e *Engine) DeviceAuthorize(call *model.Call, in DeviceRequest) (DeviceCodes, error) {
+	if err := e.throttle(call.IP, rateDeviceAuthorize); err != nil {
+		return DeviceCodes{}, err
+	}
+	if in.Preset == "" {
+		in.Preset = model.PresetReadOnly
+	}
+	if _, err := model.ParsePreset("scope_preset", string(in.Preset)); err != nil {
+		return DeviceCodes{}, err
+	}
+	if err := model.ValidateClientName("client_name", in.ClientName); err != nil {
+		return DeviceCodes{}, err
+	}
+	now := e.clock()
+	code, _ := newToken()
+	d := model.DeviceAuthorization{
+		ID: e.newID(model.ResourceDevice), DeviceHash: hashDeviceCode(code), ClientName: in.ClientName, Preset: in.Preset,
+		IP: call.IP, UserAgent: call.UserAgent, CreatedAt: now, ExpiresAt: now.Add(model.DeviceLife),
+		Interval: int(model.DeviceInterval / time.Second), Status: model.DevicePending,
+	}
+	call.Resource = deviceResource(d)
+	call.Note("preset", string(d.Preset))
+	userCode, err := e.insertDevice(call, d)
+	return DeviceCodes{Device: code, User: userCode, ExpiresIn: model.DeviceLife, Interval: model.DeviceInterval}, err
+}
+
+// insertDevice gives the authorization a user code that no other has, commits
+// it, and returns the code.
+func (e *Engine) insertDevice(call *model.Call, d model.DeviceAuthorization) (string, error) {
+	for {
+		code := newUserCode()
+		d.UserHash = e.hashUserCode(code)
+		err := e.change(call, func(tx *meta.Tx) error {
+			if tx.Devices().Count() >= maxPendingDevices {
+				return &model.Error{
+					Code: model.CodeRateLimited, RetryAfter: time.Minute,
+					Message: "too many device logins are waiting to be approved; try again in a minute",
+				}
+			}
+			return tx.Devices().Insert(d)
+		})
+		if !errors.Is(err, meta.ErrExists) {
+			return code, err
+		}
+	}
+}
+
+func newUserCode() string {
+	var digits [8]byte
+	for i := range digits {
+		n, err := rand.Int(rand.Reader, big.NewInt(int64(model.UserCodeDigits)))
+		if err != nil { // crypto/rand does not fail
+			panic(err)
+		}
+		digits[i] = byte(n.Int64())
+	}
+	return model.FormatUserCode(digits)
+}
+
+func hashDeviceCode(code model.Secret) []byte {
+	sum := sha256.Sum256([]byte(code.Reveal()))
+	return sum[:]
+}
+
+// hashUserCode hashes with the appliance's key: a user code has 34 bits, which
+// anybody with a copy of the metadata could try.
+func (e *Engine) hashUserCode(code string) []byte { return e.signer.sign("device user code\n" + code) }
+
+func deviceResource(d model.DeviceAuthorization) model.Resource {
+	return model.Resource{Type: model.ResourceDevice, ID: d.ID, Name: d.ClientName}
+}

@@ -1,0 +1,93 @@
+package meta
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"strings"
+
+	"holdfast/engine/model"
+)
+
+// AuditFilter says which audit entries are wanted; what is empty does not
+// matter.
+type AuditFilter struct {
+	Action  string // the action, or the beginning of it up to a dot
+	Outcome model.Outcome
+	Actor   string // the actor's id or name
+	Target  string // the resource's id or name
+}
+
+// searchBound is how many entries one search looks at: what is sought may be
+// rare, and a page must not take long because of that.
+const searchBound = 25_000
+
+// SearchAudit returns up to limit entries of an organization that filter
+// wants, newest first, among those with a number below before (0 from the
+// newest on), and the number to go on from, 0 at the end. It may return fewer
+// than limit and yet a number to go on from.
+func (tx *Tx) SearchAudit(organization string, filter AuditFilter, before uint64, limit int) ([]model.AuditEntry, uint64, error) {
+	b := tx.bolt.Bucket([]byte(auditBucket)).Bucket(auditName(organization))
+	if b == nil {
+		return nil, 0, nil
+	}
+	var bound []byte
+	if before > 0 {
+		bound = auditKey(before)
+	}
+	needles := filter.needles()
+	var entries []model.AuditEntry
+	cursor := b.Cursor()
+	key, data := lastBefore(cursor, bound)
+	for seen := 0; key != nil; key, data = cursor.Prev() {
+		if len(entries) == limit || seen == searchBound {
+			return entries, binary.BigEndian.Uint64(key) + 1, nil
+		}
+		seen++
+		if !containsAll(data, needles) {
+			continue
+		}
+		entry, err := decodeAudit(organization, key, data)
+		if err != nil {
+			return nil, 0, err
+		}
+		if filter.wants(entry) {
+			entries = append(entries, entry)
+		}
+	}
+	return entries, 0, nil
+}
+
+// needles are what the stored text of every wanted entry holds. Looking for
+// them costs a hundredth of decoding the entry.
+func (f AuditFilter) needles() [][]byte {
+	var needles [][]byte
+	for _, text := range []string{f.Action, string(f.Outcome), f.Actor, f.Target} {
+		if text == "" {
+			continue
+		}
+		quoted, err := json.Marshal(text)
+		if err != nil {
+			continue
+		}
+		needles = append(needles, quoted[1:len(quoted)-1])
+	}
+	return needles
+}
+
+func containsAll(data []byte, needles [][]byte) bool {
+	for _, needle := range needles {
+		if !bytes.Contains(data, needle) {
+			return false
+		}
+	}
+	return true
+}
+
+func (f AuditFilter) wants(e model.AuditEntry) bool {
+	action := string(e.Action)
+	return (f.Action == "" || action == f.Action || strings.HasPrefix(action, f.Action+".")) &&
+		(f.Outcome == "" || e.Outcome == f.Outcome) &&
+		(f.Actor == "" || e.Actor.ID == f.Actor || e.Actor.Name == f.Actor) &&
+		(f.Target == "" || e.Resource.ID == f.Target || e.Resource.Name == f.Target)
+}

@@ -1,0 +1,86 @@
+package meta
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+
+	"holdfast/engine/model"
+)
+
+// The samples bucket holds a bucket for each database, and in it one for each
+// series, of samples by the second they began.
+const samplesBucket = "samples"
+
+// PutSample stores a sample in place of one that began at the same time, and
+// drops those of the series that have fallen out of its ring: so a database's
+// samples never take more than their rings.
+func (tx *Tx) PutSample(database string, series model.Series, sample model.Sample) error {
+	b, err := tx.bolt.Bucket([]byte(samplesBucket)).CreateBucketIfNotExists([]byte(database))
+	if err == nil {
+		b, err = b.CreateBucketIfNotExists([]byte(series.Name))
+	}
+	if err != nil {
+		return fmt.Errorf("make samples bucket: %w", err)
+	}
+	data, err := encodeRecord(sample)
+	if err != nil {
+		return err
+	}
+	if err := b.Put(sampleKey(sample.At), data); err != nil {
+		return fmt.Errorf("store sample: %w", err)
+	}
+	return pruneSamples(b, sample.At.Add(-time.Duration(series.Keep-1)*series.Step))
+}
+
+// pruneSamples drops what began before oldest.
+func pruneSamples(b *bbolt.Bucket, oldest time.Time) error {
+	bound := sampleKey(oldest)
+	cursor := b.Cursor()
+	for key, _ := cursor.First(); key != nil && bytes.Compare(key, bound) < 0; key, _ = cursor.First() {
+		if err := b.Delete(key); err != nil {
+			return fmt.Errorf("prune samples: %w", err)
+		}
+	}
+	return nil
+}
+
+// Samples returns a database's samples of a series that began at since or
+// later, oldest first.
+func (tx *Tx) Samples(database string, series model.Series, since time.Time) ([]model.Sample, error) {
+	b := tx.bolt.Bucket([]byte(samplesBucket)).Bucket([]byte(database))
+	if b != nil {
+		b = b.Bucket([]byte(series.Name))
+	}
+	if b == nil {
+		return nil, nil
+	}
+	var samples []model.Sample
+	cursor := b.Cursor()
+	for key, data := cursor.Seek(sampleKey(since)); key != nil; key, data = cursor.Next() {
+		var sample model.Sample
+		if err := decodeRecord("samples/"+database, data, &sample); err != nil {
+			return nil, err
+		}
+		samples = append(samples, sample)
+	}
+	return samples, nil
+}
+
+// DropSamples removes all of a database's samples; none is fine.
+func (tx *Tx) DropSamples(database string) error {
+	err := tx.bolt.Bucket([]byte(samplesBucket)).DeleteBucket([]byte(database))
+	if err != nil && !errors.Is(err, bolterrors.ErrBucketNotFound) {
+		return fmt.Errorf("remove samples: %w", err)
+	}
+	return nil
+}
+
+func sampleKey(at time.Time) []byte {
+	return binary.BigEndian.AppendUint64(nil, uint64(max(at.Unix(), 0)))
+}

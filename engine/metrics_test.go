@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// TestMetrics watches a database for two days by a clock set by hand.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	db := model.Database{ID: "db_1", Organization: c.org, Project: "proj_1", Name: "shop"}
+	if err := c.meta.Update(func(tx *meta.Tx) error { return tx.Databases().Insert(db) }); err != nil {
+		t.Fatal(err)
+	}
+	commits := int64(1000)
+	watch := func(d time.Duration, each int64) {
+		for end := c.clock().Add(d); c.clock().Before(end); c.wait(sampleInterval) {
+			commits += each
+			c.metrics.observe(db.ID, Statistics{At: c.clock(), SizeBytes: commits, Connections: int(commits % 7), Commits: commits})
+			c.keepMetrics(false)
+		}
+	}
+	watch(48*time.Hour, 30)
+	c.want(db.ID, model.SeriesDay(), 288)
+	c.want(db.ID, model.SeriesMonth(), 48)
+	day := c.samples(db.ID, model.SeriesDay())
+	for _, s := range day[1:] {
+		if s.Commits < 1.99 || s.Commits > 2.01 || s.Connections != 6 {
+			t.Fatalf("thirty commits in fifteen seconds: %+v", s)
+		}
+	}
+	if last := c.samples(db.ID, model.SeriesMonth())[47]; last.Commits < 1.9 || last.Commits > 2.1 || last.SizeBytes != day[len(day)-1].SizeBytes {
+		t.Errorf("the last hour: %+v", last)
+	}
+
+	commits = 0 // another server: the counter begins anew
+	watch(10*time.Minute, 0)
+	for _, s := range c.samples(db.ID, model.SeriesDay()) {
+		if s.Commits < 0 || s.Commits > 2.01 {
+			t.Errorf("after the restart: %+v", s)
+		}
+	}
+
+	before := len(c.samples(db.ID, model.SeriesDay()))
+	c.keepMetrics(true)
+	c.restart()
+	c.wait(time.Minute)
+	if after := len(c.samples(db.ID, model.SeriesDay())); after < before-1 {
+		t.Errorf("%d samples before the restart, %d after", before, after)
+	}
+}
+
+func (c *console) samples(database string, series model.Series) []model.Sample {
+	c.t.Helper()
+	samples, err := c.Metrics(c.operator(model.ActionDatabaseGet), database, series)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return samples
+}
+
+func (c *console) want(database string, series model.Series, want int) {
+	c.t.Helper()
+	samples := c.samples(database, series)
+	if n := len(samples); n < want-1 || n > want+1 {
+		c.t.Errorf("%s: %d samples, want about %d", series.Name, n, want)
+	}
+	for i := 1; i < len(samples); i++ {
+		if samples[i].At.Sub(samples[i-1].At) != series.Step {
+			c.t.Fatalf("%s: %v follows %v", series.Name, samples[i].At, samples[i-1].At)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package model
+
+import "time"
+
+// The times of a session: it ends when it was not used for SessionIdle, and
+// after SessionLife in any case.
+const (
+	SessionIdle = 7 * 24 * time.Hour
+	SessionLife = 30 * 24 * time.Hour
+)
+
+// Wrong device codes lock a session's device page.
+const (
+	MaxWrongCodes = 5
+	CodeLockTime  = time.Minute
+)
+
+// Session is a person signed in with one browser.
+type Session struct {
+	TokenHash    string     `json:"token_hash"` // SHA-256 of the cookie's value, in hex
+	User         string     `json:"user"`
+	Organization string     `json:"organization"`
+	IP           string     `json:"ip"`
+	UserAgent    string     `json:"user_agent"`
+	CreatedAt    time.Time  `json:"created_at"`
+	LastSeenAt   time.Time  `json:"last_seen_at"`
+	WrongCodes   int        `json:"wrong_codes"` // device codes, in a row
+	LockedUntil  *time.Time `json:"locked_until"`
+}
+
+// Usable reports whether the session has not ended by itself at now.
+func (s *Session) Usable(now time.Time) bool {
+	return now.Sub(s.LastSeenAt) < SessionIdle && now.Sub(s.CreatedAt) < SessionLife
+}
+
+// Locked reports whether wrong codes keep the session from the device page.
+func (s *Session) Locked(now time.Time) bool {
+	return s.LockedUntil != nil && now.Before(*s.LockedUntil)
+}
+
+// WrongCode counts a wrong device code; the last of MaxWrongCodes in a row
+// locks the page.
+func (s *Session) WrongCode(now time.Time) {
+	s.WrongCodes++
+	if s.WrongCodes >= MaxWrongCodes {
+		until := now.Add(CodeLockTime)
+		s.WrongCodes, s.LockedUntil = 0, &until
+	}
+}

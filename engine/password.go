@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"golang.org/x/crypto/argon2"
+
+	"holdfast/engine/model"
+)
+
+// The parameters of argon2id, as OWASP's password storage cheat sheet gives
+// them: 19 MiB, two passes, one lane.
+const (
+	argonMemory  = 19 * 1024
+	argonPasses  = 2
+	argonLanes   = 1
+	argonSaltLen = 16
+	argonKeyLen  = 32
+)
+
+// passwords hashes people's passwords, few at a time: each takes tens of
+// milliseconds and 19 MiB by design, and anybody may ask for one.
+type passwords struct {
+	places chan struct{}
+	// decoy returns the hash of a password nobody has. Verifying against it
+	// takes the time of an account that exists.
+	decoy func() string
+}
+
+// parallelHashes bounds what sign-ins take of the machine's memory.
+const parallelHashes = 4
+
+func newPasswords() *passwords {
+	p := &passwords{places: make(chan struct{}, parallelHashes)}
+	p.decoy = sync.OnceValue(func() string {
+		random := randomBytes()
+		return p.hash(model.NewSecret(string(random[:])))
+	})
+	return p
+}
+
+// hash hashes in the PHC string format.
+func (p *passwords) hash(password model.Secret) string {
+	p.places <- struct{}{}
+	defer func() { <-p.places }()
+	salt := make([]byte, argonSaltLen)
+	_, _ = rand.Read(salt)
+	key := argon2.IDKey([]byte(password.Reveal()), salt, argonPasses, argonMemory, argonLanes, argonKeyLen)
+	encode := base64.RawStdEncoding.EncodeToString
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s",
+		argon2.Version, argonMemory, argonPasses, argonLanes, encode(salt), encode(key))
+}
+
+// verify reports whether password is the one that was hashed. It takes as
+// long when hash is "", of an account that has none or is not there.
+func (p *passwords) verify(password model.Secret, hash string) (bool, error) {
+	known := hash != ""
+	if !known {
+		hash = p.decoy()
+	}
+	memory, passes, lanes, salt, want, err := parseHash(hash)
+	if err != nil {
+		return false, err
+	}
+	p.places <- struct{}{}
+	defer func() { <-p.places }()
+	got := argon2.IDKey([]byte(password.Reveal()), salt, passes, memory, lanes, uint32(len(want)))
+	return subtle.ConstantTimeCompare(got, want) == 1 && known, nil
+}
+
+var errPasswordHash = errors.New("the stored hash of a password is damaged")
+
+// parseHash reads what hash made, with the parameters of its time.
+func parseHash(text string) (memory, passes uint32, lanes uint8, salt, key []byte, err error) {
+	parts := strings.Split(text, "$")
+	if len(parts) != 6 || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
+		return 0, 0, 0, nil, nil, errPasswordHash
+	}
+	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &memory, &passes, &lanes); err != nil {
+		return 0, 0, 0, nil, nil, errPasswordHash
+	}
+	salt, saltErr := base64.RawStdEncoding.DecodeString(parts[4])
+	key, keyErr := base64.RawStdEncoding.DecodeString(parts[5])
+	if saltErr != nil || keyErr != nil || len(key) == 0 || passes == 0 || lanes == 0 {
+		return 0, 0, 0, nil, nil, errPasswordHash
+	}
+	return memory, passes, lanes, salt, key, nil
+}

@@ -1,0 +1,278 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+func fileHolds(t *testing.T, path, text string) bool {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Contains(data, []byte(text))
+}
+
+func (c *console) signIn(email, password string, old model.Secret) (model.Secret, error) {
+	return c.SignIn(c.visitor(model.ActionSessionCreate), email, model.NewSecret(password), old)
+}
+
+func TestSignIn(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	c.person("ada@example.com", model.RoleOwner)
+	const password = "correct horse battery"
+	for _, tt := range []struct{ email, password string }{
+		{"ada@example.com", "wrong"}, {"ada@example.com", ""}, {"nobody@example.com", password}, {"nobody@example.com", ""},
+	} {
+		_, err := c.signIn(tt.email, tt.password, model.Secret{})
+		if model.CodeOf(err) != model.CodeUnauthorized || !strings.Contains(err.Error(), "do not go together") {
+			t.Errorf("%s with %q: %v", tt.email, tt.password, err)
+		}
+	}
+	first, err := c.signIn(" ADA@example.com ", password, model.Secret{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.restart()
+	c.who(first)
+	// The cookie of before does not work after signing in again.
+	second, err := c.signIn("ada@example.com", password, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.wantSignedOut(first)
+	p := c.who(second)
+	if err := c.SignOut(c.by(p, model.ActionSessionEnd), p); err != nil {
+		t.Error(err)
+	}
+	c.wantSignedOut(second)
+	c.wantSignedOut(model.Secret{})
+}
+
+func (c *console) wantSignedOut(token model.Secret) {
+	c.t.Helper()
+	if p, err := c.WhoIs(token); model.CodeOf(err) != model.CodeUnauthorized {
+		c.t.Errorf("still signed in: %+v, %v", p, err)
+	}
+}
+
+func TestSignInIsThrottled(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	c.person("ada@example.com", model.RoleOwner)
+	c.person("bob@example.com", model.RoleOwner)
+	c.wait(time.Hour)
+	for range visitorRates()[rateSignInAccount].Limit {
+		if _, err := c.signIn("ada@example.com", "wrong", model.Secret{}); model.CodeOf(err) != model.CodeUnauthorized {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.signIn("ada@example.com", "correct horse battery", model.Secret{}); model.CodeOf(err) != model.CodeRateLimited {
+		t.Errorf("the right password after too many wrong ones: %v", err)
+	}
+	if _, err := c.signIn("bob@example.com", "correct horse battery", model.Secret{}); err != nil {
+		t.Errorf("another account: %v", err)
+	}
+	var err error
+	for range visitorRates()[rateSignInAddress].Limit {
+		_, err = c.signIn("not an address", "", model.Secret{})
+	}
+	if model.CodeOf(err) != model.CodeRateLimited {
+		t.Errorf("too many from one address: %v", err)
+	}
+	c.wait(time.Hour)
+	if _, err := c.signIn("ada@example.com", "correct horse battery", model.Secret{}); err != nil {
+		t.Errorf("an hour later: %v", err)
+	}
+}
+
+func TestSessionsEnd(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	c.person("ada@example.com", model.RoleOwner)
+	begin := func() model.Secret {
+		t.Helper()
+		token, err := c.signIn("ada@example.com", "correct horse battery", model.Secret{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	idle, used := begin(), begin()
+	for c.wait(time.Hour); c.clock().Before(time.Date(2026, 3, 8, 13, 0, 0, 0, time.UTC)); c.wait(24 * time.Hour) {
+		c.who(used)
+	}
+	c.wantSignedOut(idle)
+	for range 30 { // used every day, and yet it ends
+		if _, err := c.WhoIs(used); err != nil {
+			break
+		}
+		c.wait(24 * time.Hour)
+	}
+	c.wantSignedOut(used)
+
+	one, two := begin(), begin()
+	p := c.who(one)
+	if err := c.UserPassword(c.by(p, model.ActionUserPassword), p, model.NewSecret("correct horse battery"), model.NewSecret("another long password")); err != nil {
+		t.Fatal(err)
+	}
+	c.who(one)
+	c.wantSignedOut(two)
+	if _, err := c.signIn("ada@example.com", "correct horse battery", model.Secret{}); model.CodeOf(err) != model.CodeUnauthorized {
+		t.Errorf("the old password: %v", err)
+	}
+	if err := c.SignOutEverywhere(c.by(p, model.ActionSessionEndAll), p); err != nil {
+		t.Fatal(err)
+	}
+	c.wantSignedOut(one)
+}
+
+// TestLostPassword: a link for a person sets a new password, once, and ends
+// every session.
+func TestLostPassword(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	p := c.person("ada@example.com", model.RoleOwner)
+	old, err := c.signIn("ada@example.com", "correct horse battery", model.Secret{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale, err := c.SetupLinkCreate(c.operator(model.ActionSetupLinkCreate), p.User.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, err := c.SetupLinkCreate(c.operator(model.ActionSetupLinkCreate), p.User.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.restart()
+	complete := func(token model.Secret, password string) (model.Secret, error) {
+		return c.SetupComplete(c.visitor(model.ActionUserCreate), token, "ignored@example.com", model.NewSecret(password), model.Secret{})
+	}
+	if _, err := complete(stale.Token, "a new long password"); model.CodeOf(err) != model.CodeNotFound {
+		t.Errorf("an older link: %v", err)
+	}
+	if _, err := complete(link.Token, "short"); model.CodeOf(err) != model.CodeValidation {
+		t.Errorf("a short password: %v", err)
+	}
+	token, err := complete(link.Token, "a new long password")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if who := c.who(token); who.User.ID != p.User.ID || who.User.Email != "ada@example.com" {
+		t.Errorf("signed in as %+v", who.User)
+	}
+	c.wantSignedOut(old)
+	if _, err := complete(link.Token, "yet another password"); model.CodeOf(err) != model.CodeNotFound {
+		t.Errorf("the link again: %v", err)
+	}
+	if _, err := c.signIn("ada@example.com", "a new long password", model.Secret{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPeople: nobody gets at more than they have, and an owner is left.
+func TestPeople(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	owner := c.person("ada@example.com", model.RoleOwner)
+	admin := c.person("bob@example.com", model.RoleAdmin)
+	want := func(what string, err error, code model.Code) {
+		t.Helper()
+		if model.CodeOf(err) != code {
+			t.Errorf("%s: %v, want %q", what, err, code)
+		}
+	}
+	_, _, err := c.UserInvite(c.by(admin, model.ActionUserInvite), "eve@example.com", model.RoleOwner)
+	want("an admin makes an owner", err, model.CodeForbidden)
+	_, err = c.UserRole(c.by(admin, model.ActionUserRole), admin.User.ID, model.RoleOwner)
+	want("an admin becomes an owner", err, model.CodeForbidden)
+	_, err = c.SetupLinkCreate(c.by(admin, model.ActionSetupLinkCreate), owner.User.ID)
+	want("an admin gets at an owner's password", err, model.CodeForbidden)
+	_, err = c.SetupLinkCreate(c.by(admin, model.ActionSetupLinkCreate), "")
+	want("an admin makes a link for a new owner", err, model.CodeForbidden)
+	_, err = c.UserDelete(c.by(admin, model.ActionUserDelete), owner.User.ID)
+	want("an admin removes an owner", err, model.CodeForbidden)
+	_, err = c.UserDelete(c.by(owner, model.ActionUserDelete), owner.User.ID)
+	want("the last owner leaves", err, model.CodeForbidden)
+	_, err = c.UserRole(c.by(owner, model.ActionUserRole), owner.User.ID, model.RoleViewer)
+	want("the last owner steps down", err, model.CodeForbidden)
+
+	user, link, err := c.UserInvite(c.by(admin, model.ActionUserInvite), "Eve@example.com", model.RoleViewer)
+	want("an admin invites", err, "")
+	_, err = c.signIn("eve@example.com", "", model.Secret{})
+	want("who has not set a password", err, model.CodeUnauthorized)
+	_, _, err = c.UserInvite(c.by(admin, model.ActionUserInvite), "eve@example.com", model.RoleViewer)
+	want("the same again", err, model.CodeConflict)
+	token, err := c.SetupComplete(c.visitor(model.ActionUserCreate), link.Token, "", model.NewSecret("long enough for eve"), model.Secret{})
+	want("the invitation", err, "")
+	if eve := c.who(token); eve.User.Role != model.RoleViewer {
+		t.Errorf("invited as a viewer: %+v", eve.User)
+	}
+	_, err = c.UserRole(c.by(owner, model.ActionUserRole), user.ID, model.RoleOwner)
+	want("a second owner", err, "")
+	if eve := c.who(token); eve.User.Role != model.RoleOwner {
+		t.Error("the role is not in force in the open session")
+	}
+	_, err = c.UserDelete(c.by(owner, model.ActionUserDelete), owner.User.ID)
+	want("an owner leaves", err, "")
+	c.wantSignedOut(model.NewSecret("gone"))
+
+	other, err := c.OrganizationCreate(c.operator(model.ActionOrganizationCreate), "globex")
+	want("another organization", err, "")
+	call := c.operator(model.ActionUserDelete)
+	call.Organization = other.ID
+	_, err = c.UserDelete(call, user.ID)
+	want("a person of another organization", err, model.CodeNotFound)
+}
+
+// TestRolesBoundWhatPeopleDo walks the tables of operations.
+func TestRolesBoundWhatPeopleDo(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	viewer := c.person("bob@example.com", model.RoleViewer)
+	admin := c.person("ada@example.com", model.RoleAdmin)
+	for _, op := range append(model.Operations(), model.ConsoleOperations()...) {
+		if op.Scope == "" && op.Role == "" {
+			continue // of the API, without a key
+		}
+		if err := c.Authorize(c.by(admin, op.Action)); err != nil {
+			t.Errorf("an admin: %s: %v", op.Action, err)
+		}
+		reads := model.RoleViewer.Holds(op.Scope) || op.Role == model.RoleViewer
+		err := c.Authorize(c.by(viewer, op.Action))
+		if (err == nil) != reads || err != nil && model.CodeOf(err) != model.CodeForbidden {
+			t.Errorf("a viewer: %s: %v", op.Action, err)
+		}
+		if nobody := c.Authorize(c.by(Person{}, op.Action)); nobody == nil {
+			t.Errorf("nobody may %s", op.Action)
+		}
+	}
+}
+
+func TestPasswordHash(t *testing.T) {
+	t.Parallel()
+	p := newPasswords()
+	hash := p.hash(model.NewSecret("right"))
+	for password, want := range map[string]bool{"right": true, "wrong": false, "": false} {
+		if ok, err := p.verify(model.NewSecret(password), hash); ok != want || err != nil {
+			t.Errorf("%q: %v, %v", password, ok, err)
+		}
+	}
+	if ok, err := p.verify(model.NewSecret(""), ""); ok || err != nil {
+		t.Errorf("no password: %v, %v", ok, err)
+	}
+	for _, damaged := range []string{"x", strings.Replace(hash, "argon2id", "argon2i", 1), hash[:40], strings.Replace(hash, "m=", "m=x", 1)} {
+		if ok, err := p.verify(model.NewSecret("right"), damaged); ok || !errors.Is(err, errPasswordHash) {
+			t.Errorf("%s: %v, %v", damaged, ok, err)
+		}
+	}
+}

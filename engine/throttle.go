@@ -1,0 +1,34 @@
+package engine
+
+import (
+	"time"
+
+	"holdfast/engine/model"
+)
+
+// What anybody may ask for without a key or a session is limited by the
+// address it comes from; guesses at a password by the account, too.
+const (
+	rateSignInAddress   model.RateClass = "sign_in"
+	rateSignInAccount   model.RateClass = "sign_in to this account"
+	rateSetup           model.RateClass = "setup"
+	rateDeviceAuthorize model.RateClass = "device_authorize"
+	rateDeviceToken     model.RateClass = "device_token"
+)
+
+// visitorRates are those limits. A client polls for its key twelve times a
+// minute; an office behind one address has several.
+func visitorRates() map[model.RateClass]Rate {
+	return map[model.RateClass]Rate{
+		rateSignInAddress:   {30, time.Minute},
+		rateSignInAccount:   {10, 5 * time.Minute},
+		rateSetup:           {30, time.Minute},
+		rateDeviceAuthorize: {30, time.Minute},
+		rateDeviceToken:     {300, time.Minute},
+	}
+}
+
+// throttle draws one request from the budget of who is given.
+func (e *Engine) throttle(who string, class model.RateClass) error {
+	return e.visitors.take(who, class, e.clock())
+}

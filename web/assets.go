@@ -1,0 +1,59 @@
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"time"
+)
+
+// assets are the files beside the pages, by name. A page asks for each by the
+// hash of its content, so that a browser may keep it for good and yet has the
+// new one when there is one.
+type assets map[string]asset
+
+type asset struct {
+	content     []byte
+	contentType string
+	hash        string
+}
+
+func loadAssets() (assets, error) {
+	entries, err := fs.ReadDir(files, "assets")
+	if err != nil {
+		return nil, fmt.Errorf("list assets: %w", err)
+	}
+	all := assets{}
+	for _, entry := range entries {
+		content, err := files.ReadFile("assets/" + entry.Name())
+		if err != nil {
+			return nil, fmt.Errorf("read asset: %w", err)
+		}
+		sum := sha256.Sum256(content)
+		all[entry.Name()] = asset{content, mime.TypeByExtension(path.Ext(entry.Name())), hex.EncodeToString(sum[:8])}
+	}
+	return all, nil
+}
+
+// url is where a page finds the asset.
+func (a assets) url(name string) string { return "/assets/" + name + "?v=" + a[name].hash }
+
+// ServeHTTP implements http.Handler.
+func (a assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	found, ok := a[r.PathValue("name")]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", found.contentType)
+	w.Header().Set("ETag", `"`+found.hash+`"`)
+	if r.URL.Query().Get("v") == found.hash {
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(found.content))
+}

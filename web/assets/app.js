@@ -1,0 +1,206 @@
+// The pages work without this. It copies, shows how far things are, and saves
+// a mistyped name from being sent.
+'use strict';
+
+const each = (root, selector, act) => root.querySelectorAll(selector).forEach(act);
+
+// Copying. Where the clipboard is not allowed (plain HTTP from another
+// machine), the text is selected for the person to copy.
+function enableCopy(root) {
+  each(root, '[data-copy]', (button) => {
+    button.hidden = false;
+    button.addEventListener('click', async () => {
+      const code = button.parentElement.querySelector('code');
+      let said = 'Copied';
+      try {
+        await navigator.clipboard.writeText(button.dataset.copy);
+      } catch {
+        getSelection().selectAllChildren(code);
+        if (!document.execCommand('copy')) said = 'Selected';
+      }
+      button.textContent = said;
+      announce(said);
+      setTimeout(() => { button.textContent = 'Copy'; }, 2000);
+    });
+  });
+}
+
+const voice = document.createElement('p');
+voice.className = 'unseen';
+voice.setAttribute('role', 'status');
+document.body.append(voice);
+function announce(text) { voice.textContent = text; }
+
+// A destructive button waits until the name is typed; the server checks it all
+// the same.
+function enableConfirm(root) {
+  each(root, '[data-confirm]', (input) => {
+    const button = input.form.querySelector('button[type=submit]');
+    if (button.disabled) return;
+    const check = () => { button.disabled = input.value.trim() !== input.dataset.confirm; };
+    input.addEventListener('input', check);
+    check();
+  });
+}
+
+// A form is sent once.
+document.addEventListener('submit', (event) => {
+  const form = event.target;
+  if (form.method !== 'post' || form.dataset.upload) return;
+  const button = event.submitter;
+  if (form.dataset.sent) {
+    event.preventDefault();
+    return;
+  }
+  form.dataset.sent = 'yes';
+  if (button && form.dataset.busy) button.textContent = form.dataset.busy;
+});
+addEventListener('pageshow', () => each(document, 'form[data-sent]', (form) => { delete form.dataset.sent; }));
+
+// Times are written in UTC; the tip of each says the person's own.
+function localTimes(root) {
+  each(root, 'time[datetime]', (time) => {
+    const at = new Date(time.dateTime);
+    if (!isNaN(at)) time.title = at.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'long' });
+  });
+}
+
+// The value under the pointer.
+function enableCharts(root) {
+  each(root, '.chart', (chart) => {
+    const times = chart.dataset.times.split(' ').map(Number);
+    const values = chart.dataset.values.split(';');
+    const from = Number(chart.dataset.from);
+    const to = Number(chart.dataset.to);
+    const svg = chart.querySelector('svg');
+    const cursor = chart.querySelector('.cursor');
+    const latest = chart.querySelector('[data-latest]');
+    const now = latest.textContent;
+    svg.addEventListener('pointermove', (event) => {
+      const pointed = from + event.offsetX / svg.clientWidth * (to - from);
+      const nearest = times.reduce((a, at, i) => Math.abs(at - pointed) < Math.abs(times[a] - pointed) ? i : a, 0);
+      const x = Math.min((times[nearest] - from) / (to - from), 1) * svg.viewBox.baseVal.width;
+      cursor.setAttribute('x1', x);
+      cursor.setAttribute('x2', x);
+      cursor.setAttribute('visibility', 'visible');
+      const at = new Date(times[nearest] * 1000).toLocaleString(undefined, { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' });
+      latest.textContent = `${values[nearest]} · ${at}`;
+    });
+    svg.addEventListener('pointerleave', () => {
+      cursor.setAttribute('visibility', 'hidden');
+      latest.textContent = now;
+    });
+  });
+}
+
+// Uploads, one after the other, each with its progress.
+function enableUpload(root) {
+  each(root, 'form[data-upload]', (form) => {
+    const input = form.querySelector('input[type=file]');
+    const list = form.querySelector('.uploads');
+    form.querySelector('[data-drop-hint]').hidden = false;
+    form.querySelector('button').hidden = true;
+    input.multiple = true;
+    input.required = false;
+    input.addEventListener('change', () => sendAll([...input.files]));
+    form.addEventListener('dragover', (event) => { event.preventDefault(); form.classList.add('over'); });
+    form.addEventListener('dragleave', () => form.classList.remove('over'));
+    form.addEventListener('drop', (event) => {
+      event.preventDefault();
+      form.classList.remove('over');
+      sendAll([...event.dataTransfer.files]);
+    });
+    form.addEventListener('submit', (event) => { event.preventDefault(); sendAll([...input.files]); });
+
+    async function sendAll(chosen) {
+      let failed = false;
+      for (const file of chosen) failed = !await send(file) || failed;
+      input.value = '';
+      if (chosen.length > 0 && !failed) location.assign(there('uploaded'));
+    }
+
+    function there(done) {
+      const to = new URL(form.dataset.upload, location.href);
+      if (form.dataset.prefix) to.searchParams.set('prefix', form.dataset.prefix);
+      to.searchParams.set('done', done);
+      return to;
+    }
+
+    function send(file) {
+      const row = document.createElement('li');
+      const name = document.createElement('span');
+      const state = document.createElement('span');
+      const bar = document.createElement('progress');
+      name.textContent = file.name;
+      bar.max = 1;
+      bar.setAttribute('aria-label', `Upload of ${file.name}`);
+      row.append(name, state, bar);
+      list.append(row);
+      const to = new URL(form.dataset.upload, location.href);
+      to.searchParams.set('key', form.dataset.prefix + file.name);
+      return new Promise((resolve) => {
+        const request = new XMLHttpRequest();
+        const end = (text, ok) => {
+          state.textContent = text;
+          bar.hidden = true;
+          row.classList.toggle('failed', !ok);
+          resolve(ok);
+        };
+        request.upload.addEventListener('progress', (event) => {
+          bar.value = event.loaded / Math.max(event.total, 1);
+          state.textContent = `${Math.floor(100 * bar.value)} %`;
+        });
+        request.addEventListener('load', () => end(request.status === 204 ? 'stored' : request.responseText || 'failed', request.status === 204));
+        request.addEventListener('error', () => end('The connection was lost. Try again.', false));
+        request.open('PUT', to);
+        request.setRequestHeader('Content-Type', file.type || 'application/octet-stream');
+        request.send(file);
+      });
+    }
+  });
+}
+
+// A page on which something is under way is asked for again until it is done.
+// What the person is typing stays.
+function follow() {
+  const main = document.querySelector('main[data-live]');
+  if (!main) return;
+  setTimeout(async () => {
+    const focused = main.contains(document.activeElement) ? document.activeElement : null;
+    if (document.hidden || focused?.matches('input, select, textarea') || main.querySelector('details[open]')) return follow();
+    let next;
+    try {
+      const answer = await fetch(location.pathname + withoutDone(), { headers: { Accept: 'text/html' } });
+      if (answer.redirected || !answer.ok) return location.reload();
+      next = new DOMParser().parseFromString(await answer.text(), 'text/html').querySelector('main');
+    } catch {
+      return follow(); // the appliance may be on its way back
+    }
+    main.replaceWith(next);
+    enhance(next);
+    if (focused) next.focus({ preventScroll: true });
+    if (!next.hasAttribute('data-live')) announce('Done');
+    follow();
+  }, 1500);
+}
+
+function withoutDone() {
+  const query = new URLSearchParams(location.search);
+  query.delete('done');
+  return query.size ? `?${query}` : '';
+}
+
+function enhance(root) {
+  enableCopy(root);
+  enableConfirm(root);
+  enableCharts(root);
+  enableUpload(root);
+  localTimes(root);
+  each(root, '[data-end]', (log) => { log.scrollTop = log.scrollHeight; });
+}
+
+enhance(document);
+each(document, 'nav [aria-current]', (here) => here.scrollIntoView({ block: 'nearest', inline: 'center' }));
+follow();
+// A page that is loaded again does not say again what was done.
+if (location.search.includes('done=')) history.replaceState(null, '', location.pathname + withoutDone());

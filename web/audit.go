@@ -1,0 +1,45 @@
+package web
+
+import (
+	"net/url"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+// auditData is what audit.html shows.
+type auditData struct {
+	engine.List[model.AuditEntry]
+	Filter  engine.AuditFilter
+	Areas   []string
+	Results []model.Outcome
+	Query   string // of the filter, for links to further pages
+	Any     bool   // whether there is a filter
+}
+
+func (v *visit) audit() (answer, error) {
+	asked := v.r.URL.Query()
+	data := auditData{
+		Filter: engine.AuditFilter{
+			Action: asked.Get("action"), Outcome: model.Outcome(asked.Get("outcome")),
+			Actor: asked.Get("actor"), Target: asked.Get("resource"),
+		},
+		Areas:   auditAreas(),
+		Results: []model.Outcome{model.OutcomeSuccess, model.OutcomeDenied, model.OutcomeError},
+	}
+	data.Any = data.Filter != engine.AuditFilter{}
+	data.Query = url.Values{
+		"action": asked["action"], "outcome": asked["outcome"], "actor": asked["actor"], "resource": asked["resource"],
+	}.Encode()
+	var err error
+	data.List, err = v.engine.AuditSearch(v.call, data.Filter, v.page())
+	return answer{page: "audit.html", title: "Audit log", data: data}, err
+}
+
+// auditAreas are the beginnings of actions one can filter by.
+func auditAreas() []string {
+	return []string{
+		"database", "backup", "recovery", "bucket", "object", "key", "device", "session", "user", "setup_link",
+		"project", "organization", "account", "agent", "audit", "import", "export", "instance", "certificate", "trash",
+	}
+}

@@ -1,0 +1,147 @@
+package web
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+// A chart's drawing area, in units of its own; the page stretches it.
+const (
+	chartWidth  = 600
+	chartHeight = 120
+)
+
+// leastSpan is how much time a chart shows, however new the database is.
+const leastSpan = time.Hour
+
+// chart is a line over time.
+type chart struct {
+	Title    string
+	Latest   string // the newest value
+	Most     string // the value at the upper edge
+	Lines    []string
+	Areas    []string // the same, closed down to zero
+	From, To time.Time
+	Width    int
+	Height   int
+	// Times, in seconds since 1970, and Values are for the script that shows
+	// the value under the pointer.
+	Times, Values string
+}
+
+// Summary is the chart in words.
+func (c chart) Summary() string {
+	return fmt.Sprintf("%s over the last %s: now %s, at most %s", c.Title, span(c.To.Sub(c.From)), c.Latest, c.Most)
+}
+
+// measure is something a chart shows of each sample.
+type measure struct {
+	title  string
+	value  func(model.Sample) float64
+	format func(float64) string
+}
+
+func measures() []measure {
+	return []measure{
+		{"Size", func(s model.Sample) float64 { return float64(s.SizeBytes) }, func(v float64) string { return formatBytes(v) }},
+		{"Connections", func(s model.Sample) float64 { return float64(s.Connections) }, func(v float64) string { return fmt.Sprintf("%.0f", v) }},
+		{"Commits a second", func(s model.Sample) float64 { return s.Commits }, formatRate},
+	}
+}
+
+func formatRate(v float64) string {
+	if v >= 10 || v == 0 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.2g", v)
+}
+
+// mostPoints is how many points a line has: more cannot be told apart.
+const mostPoints = 300
+
+// charts draws what is known of a database, nothing where nothing is.
+func charts(samples []model.Sample, series model.Series, now time.Time) []chart {
+	if len(samples) == 0 {
+		return nil
+	}
+	step := series.Step * time.Duration((series.Keep+mostPoints-1)/mostPoints)
+	samples = coarser(samples, step)
+	from := now.Add(-time.Duration(series.Keep) * series.Step)
+	if first := samples[0].At; first.After(from) {
+		from = first
+	}
+	if least := now.Add(-leastSpan); from.After(least) {
+		from = least
+	}
+	all := make([]chart, 0, len(measures()))
+	for _, m := range measures() {
+		all = append(all, m.draw(samples, step, from, now))
+	}
+	return all
+}
+
+// coarser gathers samples into longer steps.
+func coarser(samples []model.Sample, step time.Duration) []model.Sample {
+	var coarse []model.Sample
+	count := 0
+	for _, s := range samples {
+		begin := s.At.Truncate(step)
+		if n := len(coarse); n == 0 || !coarse[n-1].At.Equal(begin) {
+			coarse, count = append(coarse, model.Sample{At: begin}), 0
+		}
+		count++
+		coarse[len(coarse)-1].Add(s, count)
+	}
+	return coarse
+}
+
+func (m measure) draw(samples []model.Sample, step time.Duration, from, to time.Time) chart {
+	most := 0.0
+	for _, s := range samples {
+		most = max(most, m.value(s))
+	}
+	c := chart{
+		Title: m.title, Latest: m.format(m.value(samples[len(samples)-1])), Most: m.format(most),
+		From: from, To: to, Width: chartWidth, Height: chartHeight,
+	}
+	x := func(at time.Time) float64 {
+		part := float64(at.Sub(from)) / float64(to.Sub(from))
+		return math.Max(0, math.Min(1, part)) * chartWidth
+	}
+	y := func(value float64) float64 { // a little room above the highest
+		return chartHeight - value/math.Max(most, 1e-9)*chartHeight*0.9
+	}
+	for begin := 0; begin < len(samples); {
+		end := begin + 1
+		for end < len(samples) && samples[end].At.Sub(samples[end-1].At) <= step+step/2 {
+			end++
+		}
+		c.addLine(m, samples[begin:end], step, x, y)
+		begin = end
+	}
+	times, values := make([]string, len(samples)), make([]string, len(samples))
+	for i, s := range samples {
+		times[i], values[i] = strconv.FormatInt(s.At.Add(step/2).Unix(), 10), m.format(m.value(s))
+	}
+	c.Times, c.Values = strings.Join(times, " "), strings.Join(values, ";")
+	return c
+}
+
+// addLine draws samples that follow each other without a gap. Each stands for
+// its whole step, so that even one alone is seen.
+func (c *chart) addLine(m measure, samples []model.Sample, step time.Duration, x func(time.Time) float64, y func(float64) float64) {
+	var d strings.Builder
+	left, right := x(samples[0].At), x(samples[len(samples)-1].At.Add(step))
+	fmt.Fprintf(&d, "M%.1f %.1f", left, y(m.value(samples[0])))
+	for _, s := range samples {
+		fmt.Fprintf(&d, "L%.1f %.1f", x(s.At.Add(step/2)), y(m.value(s)))
+	}
+	fmt.Fprintf(&d, "L%.1f %.1f", right, y(m.value(samples[len(samples)-1])))
+	c.Lines = append(c.Lines, d.String())
+	c.Areas = append(c.Areas, fmt.Sprintf("%sL%.1f %dL%.1f %dZ", d.String(), right, chartHeight, left, chartHeight))
+}

@@ -1,0 +1,377 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/engine"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/server/api"
+)
+
+// The appliance that is seeded for tests of size and speed.
+const (
+	seedDatabases = 50
+	seedBackups   = 40 // of the first database
+	seedAudit     = 100_000
+)
+
+// console is the pages over an engine without PostgreSQL, and an owner who is
+// signed in.
+type console struct {
+	engine *engine.Engine
+	server *httptest.Server
+	client *http.Client
+	log    *strings.Builder
+}
+
+func openConsole(tb testing.TB, audit int) *console {
+	tb.Helper()
+	dir := tb.TempDir()
+	seed(tb, dir, audit)
+	c := &console{engine: openEngine(tb, dir), log: &strings.Builder{}}
+	tb.Cleanup(func() { closeEngine(tb, c.engine) })
+	var handler http.Handler
+	c.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
+	tb.Cleanup(c.server.Close)
+	var err error
+	handler, err = New(c.engine, Options{BaseURL: c.server.URL, StatusOf: api.StatusOf, Log: slog.New(slog.NewTextHandler(c.log, nil))})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c.client = &http.Client{Jar: jar}
+	answer, err := c.client.PostForm(c.server.URL+"/sign-in", url.Values{"email": {"ada@example.com"}, "password": {"correct horse battery"}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK || answer.Request.URL.Path != "/" {
+		tb.Fatalf("sign in: %s at %s", answer.Status, answer.Request.URL)
+	}
+	return c
+}
+
+func openEngine(tb testing.TB, dir string) *engine.Engine {
+	tb.Helper()
+	e, err := engine.Open(engine.Config{
+		DataDir: dir, PublicHost: "127.0.0.1", Rates: engine.DefaultRates(), MaxObjectBytes: 1 << 20,
+		BackupRetention: time.Hour, AuditKeep: 1 << 20, Version: "test",
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return e
+}
+
+func closeEngine(tb testing.TB, e *engine.Engine) {
+	if err := e.Close(context.Background()); err != nil {
+		tb.Error(err)
+	}
+}
+
+// seed fills the metadata of a new appliance.
+func seed(tb testing.TB, dir string, audit int) {
+	tb.Helper()
+	e := openEngine(tb, dir)
+	first, err := e.Initialize(true)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	call := &model.Call{Actor: model.Actor{Type: model.ActorOperator}, Organization: first.Organization.ID}
+	if _, err := e.UserCreate(call, engine.NewUser{
+		Email: "ada@example.com", Role: model.RoleOwner, Password: model.NewSecret("correct horse battery"),
+	}); err != nil {
+		tb.Fatal(err)
+	}
+	closeEngine(tb, e)
+	db, err := meta.Open(filepath.Join(dir, "holdfast.db"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer db.Close()
+	org := first.Organization.ID
+	if err := db.Update(func(tx *meta.Tx) error { return seedRecords(tx, org) }); err != nil {
+		tb.Fatal(err)
+	}
+	for done := 0; done < audit; {
+		batch := min(audit-done, 10_000)
+		if err := db.Update(func(tx *meta.Tx) error { return seedAuditLog(tx, org, done, batch) }); err != nil {
+			tb.Fatal(err)
+		}
+		done += batch
+	}
+}
+
+func seedRecords(tx *meta.Tx, org string) error {
+	now := time.Now().UTC()
+	projects, _, err := tx.Projects().Newest(meta.ByOrganization, meta.Key(org), "", 1)
+	if err != nil {
+		return err
+	}
+	for i := range seedDatabases {
+		d := model.Database{
+			ID: fmt.Sprintf("db_%02d", i), Organization: org, Project: projects[0].ID, Name: fmt.Sprintf("shop%d", i),
+			Status: model.DatabaseAvailable, Version: "15.18", Port: 7432 + i, Owner: "app", CreatedAt: now, Generation: 1,
+		}
+		if err := tx.Databases().Insert(d); err != nil {
+			return err
+		}
+	}
+	for i := range seedBackups {
+		at := now.Add(time.Duration(i-seedBackups) * time.Hour)
+		if err := tx.Backups().Insert(model.Backup{
+			ID: fmt.Sprintf("bkp_%02d", i), Organization: org, Database: "db_00", Type: model.BackupScheduled,
+			Status: model.BackupCompleted, StartedAt: at, CompletedAt: &at, SizeBytes: 1 << 30, StoredBytes: 1 << 28,
+		}); err != nil {
+			return err
+		}
+	}
+	for _, series := range []model.Series{model.SeriesDay(), model.SeriesMonth()} {
+		for i := range series.Keep {
+			at := now.Truncate(series.Step).Add(time.Duration(i-series.Keep+1) * series.Step)
+			sample := model.Sample{At: at, SizeBytes: int64(1+i) << 24, Connections: i % 17, Commits: float64(i%29) / 3}
+			if err := tx.PutSample("db_00", series, sample); err != nil {
+				return err
+			}
+		}
+	}
+	if err := tx.Buckets().Insert(model.Bucket{ID: "bucket_1", Organization: org, Project: projects[0].ID, Name: "files"}); err != nil {
+		return err
+	}
+	for i := range 300 {
+		if err := tx.PutObject(model.Object{
+			Bucket: "bucket_1", Key: fmt.Sprintf("folder%d/file%d.txt", i%80, i), Version: fmt.Sprintf("%026d", i), Blob: fmt.Sprint("blob", i),
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func seedAuditLog(tx *meta.Tx, org string, from, count int) error {
+	actions := []model.Action{model.ActionDatabaseList, model.ActionObjectUpload, model.ActionKeyList, model.ActionBackupCreate}
+	for i := from; i < from+count; i++ {
+		outcome := model.OutcomeSuccess
+		if i == 17 {
+			outcome = model.OutcomeDenied // one, at the far end
+		}
+		if err := tx.AppendAudit(&model.AuditEntry{
+			ID: fmt.Sprintf("evt_%026d", i), At: time.Now().UTC(), Organization: org,
+			Actor: model.Actor{Type: model.ActorKey, ID: fmt.Sprint("key_", i%9), Name: "a key"}, Action: actions[i%len(actions)],
+			Resource: model.Resource{Type: model.ResourceDatabase, ID: fmt.Sprintf("db_%02d", i%seedDatabases), Name: "shop"},
+			Outcome:  outcome, RequestID: fmt.Sprintf("req_%026d", i), IP: "192.0.2.1", UserAgent: "curl/8.5.0",
+		}, 1<<20); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pagePaths are the pages that need no PostgreSQL.
+func pagePaths() []string {
+	return []string{
+		"/", "/device", "/databases/new", "/databases/db_00", "/databases/db_00?range=month", "/databases/db_00/backups",
+		"/databases/db_00/backups/bkp_00", "/databases/db_00/settings", "/databases/db_00/log", "/buckets", "/buckets/bucket_1",
+		"/buckets/bucket_1?prefix=folder1%2F", "/keys", "/keys/new", "/audit", "/audit?outcome=denied", "/audit?action=backup&actor=nobody",
+		"/people", "/projects", "/settings",
+	}
+}
+
+func (c *console) get(tb testing.TB, path string) string {
+	tb.Helper()
+	answer, err := c.client.Get(c.server.URL + path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		tb.Fatalf("%s: %s, %v: %s", path, answer.Status, err, text)
+	}
+	return string(text)
+}
+
+// mostBytes is how much a page may weigh, with everything it asks for.
+const mostBytes = 100 << 10
+
+func TestPagesAreSmall(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, 500)
+	beside := 0
+	for _, a := range mustAssets(t) {
+		beside += len(a.content)
+	}
+	for _, path := range pagePaths() {
+		if size := len(c.get(t, path)) + beside; size > mostBytes {
+			t.Errorf("%s takes %d bytes, %d of them files beside it", path, size, beside)
+		}
+	}
+	if c.log.Len() > 0 {
+		t.Errorf("logged: %s", c.log)
+	}
+}
+
+func mustAssets(t *testing.T) assets {
+	t.Helper()
+	a, err := loadAssets()
+	if err != nil || len(a) == 0 {
+		t.Fatalf("%d assets, %v", len(a), err)
+	}
+	return a
+}
+
+// BenchmarkPages is how long the server takes for each page of an appliance
+// with 50 databases and 100,000 audit entries.
+func BenchmarkPages(b *testing.B) {
+	c := openConsole(b, seedAudit)
+	for _, path := range pagePaths() {
+		b.Run(strings.ReplaceAll(path, "/", "|"), func(b *testing.B) {
+			for b.Loop() {
+				c.get(b, path)
+			}
+		})
+	}
+}
+
+// TestEveryRouteHasItsRow: a page without a row of the operations' tables
+// panics where the routes are made; this names it.
+func TestEveryRouteHasItsRow(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, r := range routes() {
+		op := model.OperationFor(r.action)
+		method, path, _ := strings.Cut(r.pattern, " ")
+		if seen[r.pattern] {
+			t.Errorf("%s is there twice", r.pattern)
+		}
+		seen[r.pattern] = true
+		changes := op.Changes || op.Scope == "" && op.Role == model.RoleAdmin && op.Action != model.ActionDatabaseLog
+		if method == http.MethodGet && changes {
+			t.Errorf("%s %s changes something when a link is followed: %s", method, path, op.Action)
+		}
+		if op.Scope == "" && op.Role == "" {
+			t.Errorf("%s: %s asks for neither a scope nor a role", r.pattern, op.Action)
+		}
+	}
+}
+
+// TestPagesNeedNothingFromElsewhere reads what is in the binary.
+func TestPagesNeedNothingFromElsewhere(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, 50)
+	for _, path := range pagePaths() {
+		page := c.get(t, path)
+		for _, banned := range []string{" style=\"", "<style", "javascript:", " onclick=", " onload=", "src=\"http", "<iframe"} {
+			if strings.Contains(page, banned) {
+				t.Errorf("%s has %s, which the content security policy refuses", path, banned)
+			}
+		}
+		for _, want := range []string{`<html lang="en">`, `<main id="main"`, "<h1", `name="viewport"`} {
+			if strings.Count(page, want) != 1 {
+				t.Errorf("%s has %d of %s", path, strings.Count(page, want), want)
+			}
+		}
+	}
+}
+
+func TestLocalPath(t *testing.T) {
+	t.Parallel()
+	for to, want := range map[string]string{
+		"/keys": "/keys", "/device?user_code=AB-CD": "/device?user_code=AB-CD", "": "/", "keys": "/", "/sign-in?next=/": "/",
+		"//elsewhere.example": "/", "///elsewhere.example": "/", `/\elsewhere.example`: "/", "https://elsewhere.example/": "/",
+		"javascript:alert(1)": "/", "/%2felsewhere.example": "/", "mailto:a@b": "/",
+	} {
+		if got := localPath(to); got != want {
+			t.Errorf("%q leads to %q, want %q", to, got, want)
+		}
+	}
+}
+
+func TestSentence(t *testing.T) {
+	t.Parallel()
+	for message, want := range map[string]string{
+		"name: must not be empty":           "Name must not be empty.",
+		"db_user: must be shorter":          "Db user must be shorter.",
+		"the disk is full: make room first": "The disk is full: make room first.",
+		"":                                  "",
+		"try again?":                        "Try again?",
+	} {
+		if got := sentence(message); got != want {
+			t.Errorf("%q: %q, want %q", message, got, want)
+		}
+	}
+}
+
+func TestFormatBytes(t *testing.T) {
+	t.Parallel()
+	for size, want := range map[int64]string{
+		0: "0 B", 999: "999 B", 1000: "0.98 KiB", 1536: "1.50 KiB", 10 << 20: "10.0 MiB", 1 << 30: "1.00 GiB", 252 << 30: "252 GiB",
+	} {
+		if got := formatBytes(size); got != want {
+			t.Errorf("%d: %q, want %q", size, got, want)
+		}
+	}
+}
+
+// TestPowersNameEveryScope: what a person approves must be said.
+func TestPowersNameEveryScope(t *testing.T) {
+	t.Parallel()
+	for _, p := range model.Presets() {
+		parts := 0
+		for _, power := range powersOf(p) {
+			parts += strings.Count(power.Text, ", ") + 1
+		}
+		want := 0
+		for _, s := range p.Scopes() {
+			want += strings.Count(scopeShort(s), ", ") + 1
+			if scopeShort(s) == string(s) || scopeWords(s) == string(s) {
+				t.Errorf("the scope %s has no words", s)
+			}
+		}
+		if parts != want {
+			t.Errorf("%s: %d parts for %d scopes", p, parts, want)
+		}
+	}
+}
+
+// TestCharts: gaps break the line, and everything lies within the drawing.
+func TestCharts(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 2, 0, 0, time.UTC)
+	series := model.SeriesDay()
+	var samples []model.Sample
+	for _, minutesAgo := range []int{600, 595, 590, 300, 10, 5, 0} {
+		samples = append(samples, model.Sample{At: now.Truncate(series.Step).Add(-time.Duration(minutesAgo) * time.Minute), SizeBytes: 1 << 20, Connections: minutesAgo})
+	}
+	for _, c := range charts(samples, series, now) {
+		if len(c.Lines) != 3 || len(c.Areas) != 3 || len(strings.Fields(c.Times)) != len(samples) || strings.Count(c.Values, ";") != len(samples)-1 {
+			t.Errorf("%s: %d lines, %q at %q", c.Title, len(c.Lines), c.Values, c.Times)
+		}
+		for _, d := range c.Lines {
+			for _, pair := range strings.FieldsFunc(d, func(r rune) bool { return r == 'M' || r == 'L' }) {
+				var x, y float64
+				if _, err := fmt.Sscan(pair, &x, &y); err != nil || x < 0 || x > chartWidth || y < 0 || y > chartHeight {
+					t.Errorf("%s: %q lies outside, %v", c.Title, pair, err)
+				}
+			}
+		}
+	}
+	if charts(nil, series, now) != nil {
+		t.Error("there is a chart of nothing")
+	}
+}

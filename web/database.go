@@ -1,0 +1,79 @@
+package web
+
+import (
+	"strings"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+// databaseData is what every page about a database shows.
+type databaseData struct {
+	engine.DatabaseView
+	Tab string
+}
+
+// withDatabase returns the database of the path, for a page of its.
+func (v *visit) withDatabase(tab string) (databaseData, error) {
+	db, err := v.engine.DatabaseGet(v.call, v.r.PathValue("id"))
+	return databaseData{db, tab}, err
+}
+
+func (d databaseData) title() string { return d.Name }
+
+// path is where the page tab of the database lies.
+func (v *visit) databasePath(tab string) string {
+	return strings.TrimSuffix("/databases/"+v.r.PathValue("id")+"/"+tab, "/")
+}
+
+// databaseOverview is what database.html shows.
+type databaseOverview struct {
+	databaseData
+	Month  bool
+	Charts []chart
+}
+
+func (v *visit) database() (answer, error) {
+	db, err := v.withDatabase("")
+	if err != nil {
+		return answer{}, err
+	}
+	data := databaseOverview{databaseData: db, Month: v.r.URL.Query().Get("range") == "month"}
+	series := model.SeriesDay()
+	if data.Month {
+		series = model.SeriesMonth()
+	}
+	samples, err := v.engine.Metrics(v.call, db.ID, series)
+	data.Charts = charts(samples, series, v.engine.Now())
+	busy := db.RunningOp != nil || db.Status == model.DatabaseUnavailable
+	return answer{page: "database.html", title: db.title(), data: data, live: busy}, err
+}
+
+// databaseForm is what database_new.html shows.
+type databaseForm struct {
+	Projects            []model.Project
+	Project, Name, User string
+}
+
+func (v *visit) databaseNew() (answer, error) { return v.databaseFormPage(databaseForm{}, nil) }
+
+func (v *visit) databaseFormPage(form databaseForm, cause error) (answer, error) {
+	projects, err := v.allProjects()
+	if cause != nil {
+		err = cause
+	}
+	form.Projects = projects
+	return answer{page: "database_new.html", title: "New database", data: form}, err
+}
+
+func (v *visit) databaseCreate() (answer, error) {
+	form := databaseForm{Project: v.form("project"), Name: v.form("name"), User: v.form("db_user")}
+	db, connection, err := v.engine.DatabaseCreate(v.r.Context(), v.call, engine.NewDatabase{
+		Project: form.Project, Name: form.Name, User: form.User,
+	})
+	if err != nil {
+		return v.databaseFormPage(form, err)
+	}
+	data := connectData{databaseData: databaseData{db, "connect"}, Connection: connection, News: "The database is ready."}
+	return answer{page: "database_connect.html", title: db.Name, data: data}, nil
+}

@@ -1,0 +1,130 @@
+package web
+
+import (
+	"time"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+// deviceData is what device.html and device_done.html show.
+type deviceData struct {
+	Code    string // as it was typed, or in its proper form once it is known
+	Device  *model.DeviceAuthorization
+	Presets []model.Preset // that can be chosen, the one asked for first
+	TooMuch bool           // the person may not grant what was asked for
+	Lives   []keyLife
+	Chosen  model.Preset
+	Life    string
+	// Approved is what was decided, on the page after that.
+	Approved bool
+}
+
+// ClientName is what the tool calls itself, which nobody has checked.
+func (d deviceData) ClientName() string {
+	if d.Device == nil || d.Device.ClientName == "" {
+		return "A tool that gives no name"
+	}
+	return d.Device.ClientName
+}
+
+func (v *visit) device() (answer, error) {
+	typed := v.r.URL.Query().Get("user_code")
+	if typed == "" {
+		return answer{page: "device.html", title: "Connect a tool", data: deviceData{}}, nil
+	}
+	return v.review(typed)
+}
+
+// review shows what a tool asks for; nothing is approved by that.
+func (v *visit) review(typed string) (answer, error) {
+	a := answer{page: "device.html", title: "Connect a tool", data: deviceData{Code: printable(typed, 40)}}
+	d, err := v.engine.DeviceReview(v.call, v.person, typed)
+	if err != nil {
+		return a, err
+	}
+	data := deviceData{Code: model.NormalizeUserCode(typed), Device: &d, Lives: keyLives(), Life: defaultLife}
+	for _, p := range model.Presets() {
+		if d.Preset.Includes(p) && v.person.User.Role.MayGrant(p) {
+			data.Presets = append([]model.Preset{p}, data.Presets...)
+		}
+	}
+	data.TooMuch = !v.person.User.Role.MayGrant(d.Preset)
+	if len(data.Presets) > 0 {
+		data.Chosen = data.Presets[0]
+	}
+	a.data = data
+	return a, nil
+}
+
+func (v *visit) deviceApprove() (answer, error) {
+	code := v.form("user_code")
+	decision := engine.DeviceDecision{Preset: model.Preset(v.form("preset")), AllowDangerous: v.checked("allow_dangerous")}
+	// A box that is ticked and then hidden, by choosing a smaller preset, is
+	// not meant.
+	decision.AllowDangerous = decision.AllowDangerous && decision.Preset == model.PresetFullAccess
+	var err error
+	if decision.ExpiresIn, err = parseLife(v.form("expires")); err != nil {
+		return v.again(code, err)
+	}
+	d, err := v.engine.DeviceApprove(v.call, v.person, code, decision)
+	if err != nil {
+		return v.again(code, err)
+	}
+	data := deviceData{Device: &d, Approved: true, Chosen: decision.Preset}
+	return answer{page: "device_done.html", title: "Access approved", data: data}, nil
+}
+
+func (v *visit) deviceDeny() (answer, error) {
+	d, err := v.engine.DeviceDeny(v.call, v.person, v.form("user_code"))
+	if err != nil {
+		return v.again(v.form("user_code"), err)
+	}
+	return answer{page: "device_done.html", title: "Access denied", data: deviceData{Device: &d}}, nil
+}
+
+// again shows the page with what is wrong about the decision. A code that is
+// gone is not looked up again: that would count as a second wrong one.
+func (v *visit) again(code string, err error) (answer, error) {
+	if model.CodeOf(err) != model.CodeValidation && model.CodeOf(err) != model.CodeForbidden {
+		return answer{page: "device.html", title: "Connect a tool", data: deviceData{Code: printable(code, 40)}}, err
+	}
+	a, reviewErr := v.review(code)
+	if reviewErr != nil {
+		return a, reviewErr
+	}
+	return a, err
+}
+
+// keyLife is how long a key can be asked to live.
+type keyLife struct {
+	Value string
+	Name  string
+	life  time.Duration
+}
+
+const (
+	day         = 24 * time.Hour
+	defaultLife = "90d"
+)
+
+func keyLives() []keyLife {
+	return []keyLife{
+		{"1h", "1 hour", time.Hour},
+		{"1d", "1 day", day},
+		{"7d", "7 days", 7 * day},
+		{"30d", "30 days", 30 * day},
+		{"90d", "90 days", 90 * day},
+		{"365d", "1 year", 365 * day},
+		{"never", "Until it is revoked", 0},
+	}
+}
+
+func parseLife(value string) (time.Duration, error) {
+	for _, l := range keyLives() {
+		if l.Value == value {
+			return l.life, nil
+		}
+	}
+	return 0, model.Invalid("expires", "must be one of the times the form offers")
+}

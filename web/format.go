@@ -1,0 +1,184 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// functions are what templates can call.
+func functions(a assets) template.FuncMap {
+	return template.FuncMap{
+		"asset": a.url, "bytes": formatBytes, "ago": ago, "until": until, "keptFor": keptFor, "stamp": stamp, "machine": machineTime,
+		"count": count, "words": scopeWords, "presetName": presetName, "presetHint": presetHint, "powers": powersOf, "span": span,
+		"query": url.QueryEscape, "lower": strings.ToLower, "humanize": humanize, "percent": percent,
+		"tenth": tenth, "link": link, "field": newConfirm,
+	}
+}
+
+// formatBytes writes a size in binary units with three digits at the most.
+func formatBytes(size any) string {
+	var n float64
+	switch s := size.(type) {
+	case int64:
+		n = float64(s)
+	case *int64:
+		if s == nil {
+			return "unknown"
+		}
+		n = float64(*s)
+	case float64:
+		n = s
+	}
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
+	i := 0
+	for n >= 1000 && i < len(units)-1 {
+		n /= 1024
+		i++
+	}
+	switch {
+	case i == 0 || n >= 100:
+		return fmt.Sprintf("%.0f %s", n, units[i])
+	case n >= 10:
+		return fmt.Sprintf("%.1f %s", n, units[i])
+	default:
+		return fmt.Sprintf("%.2f %s", n, units[i])
+	}
+}
+
+// ago says how long something is past, "never" for nothing.
+func ago(at any) string {
+	t, ok := moment(at)
+	if !ok {
+		return "never"
+	}
+	past := time.Since(t)
+	if past < 5*time.Second {
+		return "just now"
+	}
+	return span(past) + " ago"
+}
+
+// until says how far away something is.
+func until(at any) string {
+	t, ok := moment(at)
+	if !ok {
+		return "never"
+	}
+	left := time.Until(t)
+	if left <= 0 {
+		return "now"
+	}
+	return "in " + span(left)
+}
+
+// keptFor says how much longer something is kept.
+func keptFor(at any) string {
+	t, ok := moment(at)
+	switch left := time.Until(t); {
+	case !ok:
+		return "for good"
+	case left <= 0:
+		return "not any longer"
+	default:
+		return span(left) + " more"
+	}
+}
+
+func moment(at any) (time.Time, bool) {
+	switch t := at.(type) {
+	case time.Time:
+		return t, !t.IsZero()
+	case *time.Time:
+		if t != nil {
+			return *t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// span writes a duration in its largest unit.
+func span(d time.Duration) string {
+	for _, unit := range []struct {
+		name string
+		size time.Duration
+	}{{"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}} {
+		if n := int64(math.Round(float64(d) / float64(unit.size))); d >= unit.size {
+			return count(n, unit.name)
+		}
+	}
+	return count(max(int64(d.Seconds()), 1), "second")
+}
+
+// stamp writes a time for people, in UTC.
+func stamp(at any) string {
+	t, ok := moment(at)
+	if !ok {
+		return "never"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05 UTC")
+}
+
+// machineTime writes a time for programs.
+func machineTime(at any) string {
+	t, ok := moment(at)
+	if !ok {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// count writes a number with its noun.
+func count(n any, noun string) string {
+	number := fmt.Sprint(n)
+	if number != "1" {
+		noun += "s"
+	}
+	return number + " " + noun
+}
+
+// percent says which part of a whole something is.
+func percent(part, whole int64) string {
+	return fmt.Sprintf("%.0f %%", 100*float64(part)/float64(max(whole, 1)))
+}
+
+// humanize turns a name of the API into words.
+func humanize(name any) string {
+	return strings.NewReplacer("_", " ", ".", " ").Replace(fmt.Sprint(name))
+}
+
+// tenth is the share of a whole below which a meter warns.
+func tenth(whole any) int64 {
+	switch n := whole.(type) {
+	case int64:
+		return n / 10
+	case *int64:
+		if n != nil {
+			return *n / 10
+		}
+	}
+	return 0
+}
+
+// navLink is an entry of the navigation.
+type navLink struct {
+	Href, Name string
+	Current    bool
+}
+
+// link makes the entry for href, seen from the page at path.
+func link(path, href, name string) navLink {
+	here := path == href || strings.HasPrefix(path, href+"/")
+	if href == "/" {
+		here = path == "/" || strings.HasPrefix(path, "/databases/")
+	}
+	return navLink{href, name, here}
+}
+
+// confirmField is where the name of what is to be destroyed is typed.
+type confirmField struct{ Key, Name string }
+
+func newConfirm(key, name string) confirmField { return confirmField{key, name} }

@@ -1,0 +1,94 @@
+package web
+
+import (
+	"time"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+// keysData is what keys.html shows.
+type keysData struct {
+	engine.List[model.Key]
+	Now time.Time
+}
+
+func (v *visit) keys() (answer, error) {
+	list, err := v.engine.KeyList(v.call, v.page())
+	return answer{page: "keys.html", title: "API keys", data: keysData{list, time.Now()}}, err
+}
+
+// keyFormData is what key_new.html shows.
+type keyFormData struct {
+	Name    string
+	Preset  model.Preset
+	Presets []model.Preset
+	Scopes  []model.Scope
+	Chosen  map[model.Scope]bool
+	Lives   []keyLife
+	Life    string
+	Danger  bool
+}
+
+func newKeyForm() keyFormData {
+	return keyFormData{
+		Preset: model.PresetReadOnly, Presets: append(model.Presets(), model.PresetCustom),
+		Scopes: model.Scopes(), Chosen: map[model.Scope]bool{}, Lives: keyLives(), Life: defaultLife,
+	}
+}
+
+func (v *visit) keyNew() (answer, error) {
+	return answer{page: "key_new.html", title: "New API key", data: newKeyForm()}, nil
+}
+
+func (v *visit) keyCreate() (answer, error) {
+	form := newKeyForm()
+	form.Name, form.Preset, form.Life = v.form("name"), model.Preset(v.form("preset")), v.form("expires")
+	form.Danger = v.checked("allow_dangerous")
+	again := answer{page: "key_new.html", title: "New API key", data: form}
+	in := engine.NewKey{Name: form.Name, Preset: form.Preset, AllowDangerous: form.Danger, Source: model.KeySourceConsole}
+	if form.Preset == model.PresetCustom {
+		in.Preset = ""
+		scopes, err := model.ParseScopes("scopes", v.r.PostForm["scopes"])
+		if err == nil && len(scopes) == 0 {
+			err = model.Invalid("scopes", "tick at least one permission")
+		}
+		if err != nil {
+			return again, err
+		}
+		in.Scopes = scopes
+		for _, s := range scopes {
+			form.Chosen[s] = true
+		}
+	}
+	var err error
+	if in.ExpiresIn, err = parseLife(form.Life); err != nil {
+		return again, err
+	}
+	secret, key, err := v.engine.KeyCreate(v.call, in)
+	if err != nil {
+		return again, err
+	}
+	data := createdKey{Key: key, Secret: secret.Reveal(), API: v.opts.BaseURL + "/v1"}
+	return answer{page: "key_created.html", title: "API key made", data: data}, nil
+}
+
+// createdKey is what key_created.html shows, once.
+type createdKey struct {
+	Key    model.Key
+	Secret string
+	API    string
+}
+
+// key shows one key, and asks before it is revoked.
+func (v *visit) key() (answer, error) {
+	key, err := v.engine.KeyGet(v.call, v.r.PathValue("id"))
+	return answer{page: "key.html", title: key.Name, data: key}, err
+}
+
+func (v *visit) keyRevoke() (answer, error) {
+	if _, err := v.engine.KeyRevoke(v.call, v.r.PathValue("id")); err != nil {
+		return answer{}, err
+	}
+	return done("/keys", "key_revoked"), nil
+}

@@ -1,0 +1,21 @@
+package web
+
+import "holdfast/engine"
+
+// overviewData is what overview.html shows.
+type overviewData struct {
+	engine.Status
+	Projects map[string]string // names by id
+}
+
+func (v *visit) overview() (answer, error) {
+	status, err := v.engine.AgentStatus(v.call)
+	if err != nil {
+		return answer{}, err
+	}
+	data := overviewData{Status: status, Projects: map[string]string{}}
+	for _, p := range status.Projects {
+		data.Projects[p.ID] = p.Name
+	}
+	return answer{page: "overview.html", title: "Overview", data: data, live: len(status.Operations) > 0}, nil
+}

@@ -1,0 +1,46 @@
+package web
+
+import (
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+// projectsData is what projects.html shows.
+type projectsData struct {
+	engine.List[model.Project]
+	Name string // as it was typed
+}
+
+func (v *visit) projects() (answer, error) { return v.projectsPage("", nil) }
+
+func (v *visit) projectsPage(name string, cause error) (answer, error) {
+	list, err := v.engine.ProjectList(v.call, v.page())
+	if cause != nil {
+		err = cause
+	}
+	return answer{page: "projects.html", title: "Projects", data: projectsData{list, name}}, err
+}
+
+func (v *visit) projectCreate() (answer, error) {
+	if _, err := v.engine.ProjectCreate(v.call, v.form("name")); err != nil {
+		return v.projectsPage(v.form("name"), err)
+	}
+	return done("/projects", "project_created"), nil
+}
+
+// allProjects returns every project, for a form to choose from.
+func (v *visit) allProjects() ([]model.Project, error) {
+	var all []model.Project
+	page := engine.Page{Limit: engine.MaxLimit}
+	for {
+		list, err := v.engine.ProjectList(v.call, page)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list.Items...)
+		if list.Next == "" {
+			return all, nil
+		}
+		page.Cursor = list.Next
+	}
+}

@@ -1,0 +1,44 @@
+package web
+
+import (
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+// settingsData is what settings.html shows.
+type settingsData struct {
+	Sessions []model.Session
+	Current  string // the hash of this session's token
+	Least    int    // characters of a password
+	Usage    engine.Usage
+	About    engine.About
+	API      string
+}
+
+func (v *visit) settings() (answer, error) { return v.settingsPage(nil) }
+
+func (v *visit) settingsPage(cause error) (answer, error) {
+	a := answer{page: "settings.html", title: "Settings"}
+	sessions, err := v.engine.Sessions(v.person)
+	if err != nil {
+		return answer{}, err
+	}
+	usage, err := v.engine.Usage(v.call)
+	if err != nil {
+		return answer{}, err
+	}
+	a.data = settingsData{
+		Sessions: sessions, Current: v.person.Session.TokenHash, Least: model.MinUserPassword,
+		Usage: usage, About: v.engine.About(), API: v.opts.BaseURL + "/v1",
+	}
+	return a, cause
+}
+
+func (v *visit) password() (answer, error) {
+	err := v.engine.UserPassword(v.call, v.person,
+		model.NewSecret(v.form("current_password")), model.NewSecret(v.form("new_password")))
+	if err != nil {
+		return v.settingsPage(err)
+	}
+	return done("/settings", "password"), nil
+}

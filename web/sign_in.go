@@ -1,0 +1,110 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"holdfast/engine/model"
+)
+
+const signInPath = "/sign-in"
+
+// signInData is what sign_in.html shows.
+type signInData struct {
+	Email string
+	Next  string // where to go on to
+}
+
+func (v *visit) signInForm() (answer, error) {
+	next := localPath(v.r.URL.Query().Get("next"))
+	if v.person.User.ID != "" {
+		return answer{redirect: next}, nil
+	}
+	return answer{page: "sign_in.html", title: "Sign in", data: signInData{Next: next}}, nil
+}
+
+func (v *visit) signIn() (answer, error) {
+	data := signInData{Email: v.form("email"), Next: localPath(v.form("next"))}
+	token, err := v.engine.SignIn(v.call, data.Email, model.NewSecret(v.form("password")), v.token())
+	if err != nil {
+		return answer{page: "sign_in.html", title: "Sign in", data: data}, err
+	}
+	v.setToken(token)
+	return answer{redirect: data.Next}, nil
+}
+
+func (v *visit) signOut() (answer, error) {
+	if err := v.engine.SignOut(v.call, v.person); err != nil {
+		return answer{}, err
+	}
+	v.setToken(model.Secret{})
+	return done(signInPath, "signed_out"), nil
+}
+
+func (v *visit) signOutEverywhere() (answer, error) {
+	if err := v.engine.SignOutEverywhere(v.call, v.person); err != nil {
+		return answer{}, err
+	}
+	v.setToken(model.Secret{})
+	return done(signInPath, "signed_out_everywhere"), nil
+}
+
+// askToSignIn leads to the sign-in page, and from there back to the page that
+// was asked for. What was to be done is not done behind it.
+func (v *visit) askToSignIn() {
+	to := signInPath
+	if v.r.Method == http.MethodGet && v.r.URL.Path != "/" {
+		to += "?" + url.Values{"next": {v.r.URL.RequestURI()}}.Encode()
+	}
+	http.Redirect(v.w, v.r, to, http.StatusSeeOther)
+}
+
+// localPath returns where a person is led after signing in: a path of the
+// console, whatever a link that led to the sign-in page said.
+func localPath(to string) string {
+	u, err := url.Parse(to)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || !strings.HasPrefix(u.Path, "/") ||
+		strings.HasPrefix(u.Path, "//") || strings.Contains(to, `\`) || strings.HasPrefix(u.Path, signInPath) {
+		return "/"
+	}
+	return u.RequestURI()
+}
+
+// cookieName is the session cookie's. Cookies do not know ports: two
+// appliances on one machine would sign each other's people out.
+func (p *pages) cookieName() string {
+	name := "holdfast"
+	if port := p.base.Port(); port != "" {
+		name += "-" + port
+	}
+	if p.secure() {
+		return "__Host-" + name
+	}
+	return name
+}
+
+func (p *pages) secure() bool { return p.base.Scheme == "https" }
+
+// token returns the session's token that the browser sent.
+func (v *visit) token() model.Secret {
+	cookie, err := v.r.Cookie(v.cookieName())
+	if err != nil {
+		return model.Secret{}
+	}
+	return model.NewSecret(cookie.Value)
+}
+
+// setToken has the browser keep the session's token; a zero one is forgotten.
+// Lax and not Strict, so that a link from elsewhere, to the device page for
+// one, finds the person signed in; nothing is changed by following a link.
+func (v *visit) setToken(token model.Secret) {
+	cookie := &http.Cookie{
+		Name: v.cookieName(), Value: token.Reveal(), Path: "/",
+		HttpOnly: true, Secure: v.secure(), SameSite: http.SameSiteLaxMode, MaxAge: int(model.SessionLife.Seconds()),
+	}
+	if token.IsZero() {
+		cookie.MaxAge = -1
+	}
+	http.SetCookie(v.w, cookie)
+}

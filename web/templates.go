@@ -1,0 +1,133 @@
+package web
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+
+	"holdfast/engine/model"
+)
+
+// templates are the pages by file name, each with the layout around it.
+type templates map[string]*template.Template
+
+func loadTemplates(a assets) (templates, error) {
+	layout, err := template.New("").Funcs(functions(a)).ParseFS(files, "templates/layout/*.html")
+	if err != nil {
+		return nil, fmt.Errorf("parse layout: %w", err)
+	}
+	names, err := fs.Glob(files, "templates/*.html")
+	if err != nil {
+		return nil, fmt.Errorf("list templates: %w", err)
+	}
+	all := templates{}
+	for _, name := range names {
+		page, err := layout.Clone()
+		if err == nil {
+			_, err = page.ParseFS(files, name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("parse page: %w", err)
+		}
+		all[path.Base(name)] = page
+	}
+	return all, nil
+}
+
+// view is what every page is made of.
+type view struct {
+	Title        string
+	Path         string // of this page
+	Query        string
+	User         model.User // zero for nobody
+	Organization string     // its name
+	Done         string     // what was just done
+	Problem      string     // what went wrong
+	Live         bool
+	Data         any
+}
+
+// Framed reports whether the console's places stand beside the page. They do
+// not where a person is asked one thing: to sign in, or to let a tool in.
+func (v view) Framed() bool {
+	return v.User.ID != "" && v.Path != "/device" && !strings.HasPrefix(v.Path, "/device/") && v.Path != setupPath
+}
+
+// May reports whether the person may do what an action asks for; what may not
+// be done is not shown.
+func (v view) May(action model.Action) bool {
+	op := model.OperationFor(action)
+	if op.Scope != "" {
+		return v.User.Role.Holds(op.Scope)
+	}
+	return v.User.Role.AtLeast(op.Role)
+}
+
+// render writes a page whole or not at all.
+func (v *visit) render(status int, a answer, problem string) {
+	page, err := v.execute(a, problem)
+	if err != nil {
+		v.opts.Log.Error("render page", "page", a.page, "error", err)
+		http.Error(v.w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	v.w.Header().Set("Cache-Control", "no-store")
+	v.w.WriteHeader(status)
+	_, _ = page.WriteTo(v.w) // a reader that is gone needs no page
+}
+
+func (v *visit) execute(a answer, problem string) (*bytes.Buffer, error) {
+	t, ok := v.templates[a.page]
+	if !ok {
+		return nil, errors.New("there is no such template")
+	}
+	data := view{
+		Title: a.title, Path: v.r.URL.Path, Query: v.r.URL.RawQuery, User: v.person.User,
+		Done: doneText(v.r.URL.Query().Get("done")), Problem: problem, Live: a.live, Data: a.data,
+	}
+	if data.User.ID != "" {
+		org, err := v.engine.Organization(data.User.Organization)
+		if err != nil {
+			return nil, err
+		}
+		data.Organization = org.Name
+	}
+	var page bytes.Buffer
+	err := t.ExecuteTemplate(&page, "layout", data)
+	return &page, err
+}
+
+// doneText is what a page says about the act that led to it. It is looked up,
+// so that no link can put words into the console's mouth.
+func doneText(what string) string {
+	return map[string]string{
+		"welcome":               "You are set up and signed in.",
+		"signed_out":            "You are signed out.",
+		"signed_out_everywhere": "You are signed out everywhere.",
+		"password":              "Your password is changed. Other browsers are signed out.",
+		"backup_started":        "The backup has begun.",
+		"backup_pinned":         "The backup is pinned: it stays until it is unpinned.",
+		"backup_unpinned":       "The backup is not pinned any more.",
+		"backup_deleted":        "The backup is deleted.",
+		"restore_started":       "The restore has begun. The database goes on serving until the restored data is ready.",
+		"undo_started":          "The data that was replaced is being brought back.",
+		"allowlist":             "The allow-list is in force.",
+		"rls":                   "Row-level security is changed.",
+		"restarted":             "The database was restarted.",
+		"database_deleted":      "The database is in the trash. Until it is emptied the operator can bring it back.",
+		"bucket_created":        "The bucket is made.",
+		"bucket_deleted":        "The bucket is deleted.",
+		"uploaded":              "The file is stored.",
+		"object_deleted":        "The object is deleted.",
+		"key_revoked":           "The key is revoked: it does not work any more.",
+		"person_role":           "The role is changed, and in force at once.",
+		"person_deleted":        "The account is removed.",
+		"project_created":       "The project is made.",
+	}[what]
+}

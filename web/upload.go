@@ -1,0 +1,105 @@
+package web
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+// upload stores the body under the key of the query. The page's script sends
+// files like this, one by one, to show how far each is.
+func (v *visit) upload() (answer, error) {
+	key := v.r.URL.Query().Get("key")
+	if err := v.store(key, v.r.Header.Get("Content-Type"), v.r.Body, v.r.ContentLength); err != nil {
+		http.Error(v.w, sentence(model.PublicMessage(err)), v.status(err))
+		v.logInternal(err)
+		v.engine.Finish(v.call, err)
+		return answer{}, nil
+	}
+	v.w.WriteHeader(http.StatusNoContent)
+	return answer{}, nil
+}
+
+func (v *visit) logInternal(err error) {
+	if model.CodeOf(err) == model.CodeInternal {
+		v.opts.Log.Error("upload failed", "request_id", v.call.RequestID, "error", err)
+	}
+}
+
+// uploadForm stores the file of a form, for browsers without scripts. The
+// field prefix comes before the file.
+func (v *visit) uploadForm() (answer, error) {
+	parts, err := v.r.MultipartReader()
+	if err != nil {
+		return answer{}, model.Invalid("form", "must be multipart/form-data with a file")
+	}
+	prefix := ""
+	for {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			return v.bucketPage(prefix, model.Invalid("file", "choose a file first"))
+		}
+		if err != nil {
+			return answer{}, model.Invalid("form", "could not be read to its end; try again")
+		}
+		if part.FormName() == "prefix" {
+			text, err := io.ReadAll(io.LimitReader(part, model.MaxObjectKey+1))
+			if err != nil {
+				return answer{}, model.Invalid("form", "could not be read to its end; try again")
+			}
+			prefix = string(text)
+		} else if part.FileName() != "" {
+			return v.storePart(prefix, part)
+		}
+	}
+}
+
+func (v *visit) storePart(prefix string, part *multipart.Part) (answer, error) {
+	name := path.Base(strings.ReplaceAll(part.FileName(), `\`, "/"))
+	if err := v.store(prefix+name, part.Header.Get("Content-Type"), part, -1); err != nil {
+		return v.bucketPage(prefix, err)
+	}
+	return v.folderPath(prefix, "uploaded"), nil
+}
+
+// uploadIdle is how long an upload may stand still.
+const uploadIdle = time.Minute
+
+func (v *visit) store(key, contentType string, body io.Reader, length int64) error {
+	media, parameters, err := mime.ParseMediaType(contentType)
+	if err == nil {
+		contentType = mime.FormatMediaType(media, parameters)
+	}
+	if err != nil || contentType == "" || len(contentType) > 255 || !strings.Contains(media, "/") {
+		contentType = "application/octet-stream"
+	}
+	_, err = v.engine.ObjectUpload(v.r.Context(), v.call, engine.Upload{
+		Bucket: v.r.PathValue("id"), Key: key, ContentType: contentType, Body: &patient{v, body}, Length: length,
+	})
+	return err
+}
+
+// patient reads a body for as long as it keeps coming.
+type patient struct {
+	v    *visit
+	body io.Reader
+}
+
+// Read implements io.Reader. What keeps the body from being read is the
+// client's error, not the disk's.
+func (p *patient) Read(data []byte) (int, error) {
+	_ = http.NewResponseController(p.v.w).SetReadDeadline(time.Now().Add(uploadIdle)) // a test's recorder has none
+	n, err := p.body.Read(data)
+	if err != nil && err != io.EOF {
+		err = &model.Error{Code: model.CodeValidation, Message: "file: could not be read to its end; try again", Err: err}
+	}
+	return n, err
+}
