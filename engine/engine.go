@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"holdfast/blobstore"
@@ -39,6 +40,7 @@ type Engine struct {
 	recent   *recentObjects
 	order    *objectLocks
 	unlinks  chan struct{} // has one while unlinking is about to begin
+	opened   atomic.Bool   // that blobs is set: replaying the journal comes before
 
 	// What follows is there once Start has returned.
 	binaries  postgres.Binaries // for new databases
@@ -113,6 +115,7 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open blob store: %w", err)
 	}
+	e.opened.Store(true)
 	e.audits = startAuditQueue(e)
 	return e, nil
 }
