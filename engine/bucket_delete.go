@@ -37,12 +37,12 @@ func (e *Engine) BucketDelete(call *model.Call, id string, force bool) error {
 // unlinkSoon removes discarded blobs without making the caller wait. What
 // fails is tried again at the next start.
 func (e *Engine) unlinkSoon() {
+	if !e.opened.Load() || e.ctx.Err() != nil {
+		return
+	}
 	select {
 	case e.unlinks <- struct{}{}:
 	default: // one is about to begin
-		return
-	}
-	if e.ctx.Err() != nil {
 		return
 	}
 	e.work.Go(func() {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"holdfast/blobstore"
@@ -44,6 +45,7 @@ type Engine struct {
 	recent   *recentObjects
 	order    *objectLocks
 	unlinks  chan struct{} // has one while unlinking is about to begin
+	opened   atomic.Bool   // that blobs is set: replaying the journal comes before
 
 	// What follows is there once Start has returned.
 	binaries  postgres.Binaries // for new databases
@@ -123,6 +125,7 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open blob store: %w", err)
 	}
+	e.opened.Store(true)
 	e.audits = startAuditQueue(e)
 	return e, nil
 }
