@@ -137,7 +137,7 @@ func pick(at any) string {
 	if !ok {
 		return ""
 	}
-	return t.UTC().Format("2006-01-02T15:04:05")
+	return t.UTC().Format("2006-01-02T15:04:05.000")
 }
 
 // count writes a number with its noun.
