@@ -41,8 +41,17 @@ func (p RestorePlan) Estimate() time.Duration {
 // NeededBytes is the room the restored data takes beside the present.
 func (p RestorePlan) NeededBytes() int64 { return p.Backup.SizeBytes + 16*leastRoom }
 
-// planBackup plans to go back to the end of a backup.
+// planBackup plans to go back to the end of a backup, for a person.
 func (e *Engine) planBackup(ctx context.Context, b model.Backup) (RestorePlan, error) {
+	p, err := e.planEnd(ctx, b)
+	if errors.Is(err, wal.ErrGap) {
+		return p, model.Errorf(model.CodeConflict, "this backup cannot be restored: %v", err)
+	}
+	return p, err
+}
+
+// planEnd plans to go back to the end of a backup.
+func (e *Engine) planEnd(ctx context.Context, b model.Backup) (RestorePlan, error) {
 	archive, err := e.walArchive(b.Database)
 	if err != nil {
 		return RestorePlan{}, err
@@ -52,9 +61,6 @@ func (e *Engine) planBackup(ctx context.Context, b model.Backup) (RestorePlan, e
 		return RestorePlan{}, err
 	}
 	p, err := planFrom(ctx, archive, b, wal.Target{Incarnation: b.Generation, Timeline: uint32(b.Timeline), LSN: stop})
-	if errors.Is(err, wal.ErrGap) {
-		return p, model.Errorf(model.CodeConflict, "this backup cannot be restored: %v", err)
-	}
 	p.At = time.Time{}
 	return p, err
 }
