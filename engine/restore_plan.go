@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/backup"
+	"holdfast/backup/repository"
 	"holdfast/backup/wal"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -15,16 +17,8 @@ import (
 // RestorePlan is what a database is brought back from, and to which moment.
 type RestorePlan struct {
 	Backup model.Backup
-	// Target is the last record of WAL that is replayed, and At the time of the
-	// last commit there; zero when the backup itself is the target.
-	Target wal.Point
-	At     time.Time
-
-	start, stop wal.LSN // of the backup
+	backup.Plan
 }
-
-// WALBytes is how much WAL is replayed over the backup.
-func (p RestorePlan) WALBytes() int64 { return int64(p.Target.End - p.start) }
 
 // What a restore takes here, in bytes a second, for an estimate.
 const (
@@ -66,28 +60,11 @@ func (e *Engine) planEnd(ctx context.Context, b model.Backup) (RestorePlan, erro
 }
 
 // planFrom plans to roll a backup forward to a target.
-func planFrom(ctx context.Context, archive *wal.Archive, b model.Backup, target wal.Target) (p RestorePlan, err error) {
-	p.Backup = b
-	if p.start, err = wal.ParseLSN(b.StartLSN); err != nil {
-		return p, err
-	}
-	if p.stop, err = wal.ParseLSN(b.StopLSN); err != nil {
-		return p, err
-	}
-	target.Since = p.start
-	found, err := archive.Resolve(ctx, target)
-	if err != nil {
-		return p, err
-	}
-	p.At = found.Commit
-	if p.Target, err = found.Reach(p.stop); err != nil {
-		return p, errTooYoung
-	}
-	return p, archive.Covers(p.Target.Incarnation, p.Target.Timeline, p.start, p.Target.End)
+func planFrom(ctx context.Context, archive *wal.Archive, b model.Backup, target wal.Target) (RestorePlan, error) {
+	stored := repository.Backup{StartLSN: b.StartLSN, StopLSN: b.StopLSN, CompletedAt: *b.CompletedAt}
+	plan, err := backup.NewPlan(ctx, archive, stored, target)
+	return RestorePlan{Backup: b, Plan: plan}, err
 }
-
-// errTooYoung is a backup that was made after the moment asked for.
-var errTooYoung = errors.New("the backup is younger than the target")
 
 // RestorePoint is a moment of a database: exactly one of the two.
 type RestorePoint struct {
@@ -136,7 +113,7 @@ func (e *Engine) planPoint(ctx context.Context, db model.Database, at RestorePoi
 			if err == nil {
 				return plan, nil
 			}
-			if !errors.Is(err, errTooYoung) {
+			if !errors.Is(err, backup.ErrTooYoung) {
 				reason = err
 			}
 		}

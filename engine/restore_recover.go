@@ -45,11 +45,9 @@ func (e *Engine) startRecovered(ctx context.Context, scratch postgres.Spec, plan
 	if err != nil {
 		return err
 	}
-	recovery := wal.Recovery{
-		Archive: archive, Start: plan.start, Consistent: plan.stop, Target: plan.Target, Dir: scratch.Dir,
-		Connect:  func(ctx context.Context) (*pgx.Conn, error) { return e.instances.Connect(ctx, scratch.ID, maintenance) },
-		Progress: func(at wal.LSN) { progress(int64(at)-int64(plan.start), plan.WALBytes()) },
-	}
+	recovery := plan.Recovery(archive, scratch.Dir)
+	recovery.Connect = func(ctx context.Context) (*pgx.Conn, error) { return e.instances.Connect(ctx, scratch.ID, maintenance) }
+	recovery.Progress = func(at wal.LSN) { progress(int64(at)-int64(plan.Start), plan.WALBytes()) }
 	if err := recovery.Prepare(ctx); err != nil {
 		return err
 	}
