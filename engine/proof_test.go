@@ -36,7 +36,9 @@ func (a *appliance) checkNoProof(t testing.TB) {
 	t.Helper()
 	within(t, time.Minute, "the end of every trace of a proof", func() bool {
 		left, err := os.ReadDir(filepath.Join(a.cfg.DataDir, proofsDir))
-		return err == nil && len(left) == 0
+		a.cancels.mu.Lock()
+		defer a.cancels.mu.Unlock()
+		return err == nil && len(left) == 0 && len(a.cancels.running) == 0
 	})
 	a.checkTidy(t)
 }
