@@ -13,7 +13,7 @@ import (
 func allowed() map[string][]string {
 	return map[string][]string{
 		"holdfast":                                     {"cli"},
-		"holdfast/cli":                                 {"engine", "engine/meta", "engine/model", "engine/postgres", "server", "server/api", "server/operator", "web"},
+		"holdfast/cli":                                 {"backup", "backup/repository", "backup/wal", "engine", "engine/meta", "engine/model", "engine/postgres", "server", "server/api", "server/operator", "web"},
 		"holdfast/cli/internal/manual":                 {"cli"},
 		"holdfast/cli/doctor":                          {"engine/postgres"},
 		"holdfast/server":                              {"engine", "engine/model", "web"},

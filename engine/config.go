@@ -44,6 +44,8 @@ type Config struct {
 	BackupRetention time.Duration
 	// Exports says whether a logical export follows each completed backup.
 	Exports bool
+	// Proofs says whether each completed backup is restored once, to prove it.
+	Proofs bool
 	// AuditKeep is how many audit entries are kept for each organization.
 	AuditKeep uint64
 	// Version is the appliance's own version.

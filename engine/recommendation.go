@@ -61,6 +61,11 @@ func (e *Engine) Recommendations(call *model.Call) ([]Recommendation, error) {
 	for _, db := range databases {
 		found = append(found, adviseBackup(db)...)
 		found = append(found, adviseAllowlist(db)...)
+		proofs, err := e.adviseProofs(db)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, proofs...)
 	}
 	now := e.clock()
 	for i := range found {
