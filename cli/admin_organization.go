@@ -22,7 +22,7 @@ func newAdminOrg() *cobra.Command {
 				}
 			})
 		})
-	return group("org", "Organizations", create, list)
+	return group("org", "Organizations", create, list, newAdminSetPlan(), newAdminSetTrial())
 }
 
 func newAdminProject() *cobra.Command {

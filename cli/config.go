@@ -14,6 +14,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/pflag"
+
+	"holdfast/engine/model"
 )
 
 // config is everything that can be set, by flag, by HOLDFAST_* variable or in
@@ -42,6 +44,7 @@ type config struct {
 	BackupRetention   time.Duration
 	NoExports         bool
 	AuditKeep         uint64
+	Plans             map[string]model.Plan // of the config file alone
 
 	firstPort, lastPort int
 }
@@ -90,7 +93,7 @@ func (c *config) load(flags *pflag.FlagSet) error {
 	if err := fromEnvironment(flags); err != nil {
 		return usageError{err}
 	}
-	if err := fromFile(flags, c.ConfigFile); err != nil {
+	if err := c.fromFile(flags); err != nil {
 		return usageError{err}
 	}
 	if err := c.validate(); err != nil {
@@ -112,7 +115,8 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-func fromFile(flags *pflag.FlagSet, path string) error {
+func (c *config) fromFile(flags *pflag.FlagSet) (err error) {
+	path := c.ConfigFile
 	if path == "" {
 		return nil
 	}
@@ -120,6 +124,10 @@ func fromFile(flags *pflag.FlagSet, path string) error {
 	if _, err := toml.DecodeFile(path, &values); err != nil {
 		return fmt.Errorf("config file %s: %w", path, err)
 	}
+	if c.Plans, err = readPlans(values["plans"]); err != nil {
+		return fmt.Errorf("config file %s: %w", path, err)
+	}
+	delete(values, "plans")
 	for key, value := range values {
 		f := flags.Lookup(strings.ReplaceAll(key, "_", "-"))
 		if f == nil && isSetting(key) {

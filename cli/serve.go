@@ -184,6 +184,7 @@ func (c config) engine() engine.Config {
 		Spares:         c.Spares,
 		Allowlist:      []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
 		Rates:          engine.DefaultRates(),
+		Plans:          c.Plans,
 		MaxObjectBytes: c.MaxObjectSize,
 		TrashRetention: c.TrashRetention, ReplacedRetention: c.ReplacedRetention,
 		BackupInterval: c.BackupInterval, BackupRetention: c.BackupRetention, Exports: !c.NoExports,

@@ -3,7 +3,6 @@ package engine
 import (
 	"time"
 
-	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
 
@@ -37,7 +36,11 @@ func (e *Engine) AgentStatus(call *model.Call) (Status, error) {
 		return status, err
 	}
 	status.Projects = projects.Items
-	if status.Databases, err = e.allViews(call.Organization); err != nil {
+	databases, err := e.databasesOf(call.Organization)
+	if err != nil {
+		return status, err
+	}
+	if status.Databases, err = e.views(databases); err != nil {
 		return status, err
 	}
 	for _, db := range status.Databases {
@@ -50,7 +53,7 @@ func (e *Engine) AgentStatus(call *model.Call) (Status, error) {
 			status.NewestBackup = at
 		}
 	}
-	if status.Usage, err = e.Usage(call); err != nil {
+	if status.Usage, err = e.usage(call, databases); err != nil {
 		return status, err
 	}
 	recommendations, err := e.Recommendations(call)
@@ -59,23 +62,14 @@ func (e *Engine) AgentStatus(call *model.Call) (Status, error) {
 	return status, err
 }
 
-// allViews returns every database of an organization.
-func (e *Engine) allViews(organization string) ([]DatabaseView, error) {
-	const all = 1 << 30
-	var databases []model.Database
-	if err := e.meta.View(func(tx *meta.Tx) (err error) {
-		databases, _, err = tx.Databases().Newest(meta.ByOrganization, meta.Key(organization), "", all)
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	views := make([]DatabaseView, 0, len(databases))
-	for _, db := range databases {
-		view, err := e.view(db)
-		if err != nil {
+// views adds to each record what lies beside it.
+func (e *Engine) views(databases []model.Database) ([]DatabaseView, error) {
+	views := make([]DatabaseView, len(databases))
+	for i, db := range databases {
+		var err error
+		if views[i], err = e.view(db); err != nil {
 			return nil, err
 		}
-		views = append(views, view)
 	}
 	return views, nil
 }

@@ -28,6 +28,8 @@ type Config struct {
 	Allowlist []netip.Prefix
 	// Rates are the budgets of each key.
 	Rates map[model.RateClass]Rate
+	// Plans are the operator's, by name.
+	Plans map[string]model.Plan
 	// MaxObjectBytes is the size of the largest object.
 	MaxObjectBytes int64
 	// TrashRetention is how long a deleted database can be brought back.

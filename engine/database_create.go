@@ -100,7 +100,12 @@ func (e *Engine) claimDatabase(call *model.Call, in NewDatabase) (model.Database
 		if db.Port, err = e.freePort(tx); err != nil {
 			return err
 		}
-		return nameTaken(tx.Databases().Insert(db), model.ResourceDatabase, db.Name)
+		if err := e.refuseFullDatabases(tx, db.Organization); err != nil {
+			return err
+		}
+		return e.withinPlan(tx, db.Organization, func() error {
+			return nameTaken(tx.Databases().Insert(db), model.ResourceDatabase, db.Name)
+		})
 	})
 	if err != nil {
 		release()

@@ -124,6 +124,9 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err := e.settle(); err != nil {
 		return err
 	}
+	if err := e.warnOfUnknownPlans(); err != nil {
+		return err
+	}
 	started, err := e.fileTime() // before anybody can upload
 	if err != nil {
 		return err

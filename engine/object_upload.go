@@ -49,7 +49,7 @@ func (e *Engine) ObjectUpload(ctx context.Context, call *model.Call, in Upload) 
 		return ObjectView{}, err
 	}
 	call.Resource = objectResource(in.Bucket, in.Key)
-	if err := e.refuseReplacing(in); err != nil {
+	if err := e.refuseUpload(call, in); err != nil {
 		return ObjectView{}, err
 	}
 	object, err := e.writeBlob(ctx, in)
@@ -85,11 +85,25 @@ func tooLarge(largest int64) error {
 	return model.Invalid("body", "an object may have at most %d bytes", largest)
 }
 
-func (e *Engine) refuseReplacing(in Upload) error {
-	if !in.IfAbsent {
-		return nil
-	}
-	return e.meta.View(func(tx *meta.Tx) error { return refuseReplacing(tx, in) })
+// refuseUpload refuses, before the body is read, what could not be published
+// after it.
+func (e *Engine) refuseUpload(call *model.Call, in Upload) error {
+	return e.meta.View(func(tx *meta.Tx) error {
+		if in.IfAbsent {
+			if err := refuseReplacing(tx, in); err != nil {
+				return err
+			}
+		}
+		before, err := tx.Totals(call.Organization)
+		if err != nil {
+			return err
+		}
+		after := before.Plus(model.Totals{Objects: 1, StorageBytes: max(in.Length, 0)}, 1)
+		if old, err := tx.Object(in.Bucket, in.Key); err == nil {
+			after = after.Plus(model.Totals{Objects: 1, StorageBytes: old.SizeBytes}, -1)
+		}
+		return e.allowed(tx, call.Organization, before, after)
+	})
 }
 
 func refuseReplacing(tx *meta.Tx, in Upload) error {
@@ -181,7 +195,7 @@ func (e *Engine) publishObject(call *model.Call, in Upload, object *model.Object
 		if old, err := tx.Object(in.Bucket, in.Key); err == nil {
 			replaced = old.Blob
 		}
-		return tx.PutObject(*object)
+		return e.withinPlan(tx, call.Organization, func() error { return tx.PutObject(*object) })
 	})
 	if err == nil && replaced != "" {
 		e.unlinkSoon()

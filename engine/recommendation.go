@@ -44,7 +44,11 @@ type RecommendedCall struct {
 // Recommendations returns the advice for the call's organization, gravest
 // first.
 func (e *Engine) Recommendations(call *model.Call) ([]Recommendation, error) {
-	databases, err := e.allViews(call.Organization)
+	records, err := e.databasesOf(call.Organization)
+	if err != nil {
+		return nil, err
+	}
+	databases, err := e.views(records)
 	if err != nil {
 		return nil, err
 	}

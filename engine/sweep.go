@@ -36,7 +36,7 @@ func (e *Engine) sweepOnce(ctx context.Context) error {
 			return nil
 		})
 	})
-	err = errors.Join(err, e.renewAPICertificate(), e.backUpMetadata())
+	err = errors.Join(err, e.renewAPICertificate(), e.backUpMetadata(), e.concludeTrials())
 	now := e.clock()
 	for _, db := range databases {
 		switch {

@@ -60,7 +60,7 @@ func check(db *DB) error {
 		errs = append(errs,
 			checkTable(tx.Organizations()), checkTable(tx.Projects()), checkTable(tx.Users()), checkTable(tx.Keys()),
 			checkTable(tx.SetupLinks()), checkTable(tx.Databases()), checkTable(tx.Operations()), checkTable(tx.Backups()),
-			checkTable(tx.Buckets()), checkObjects(tx), checkChains(tx))
+			checkTable(tx.Buckets()), checkTotals(tx), checkObjects(tx), checkChains(tx))
 		return errors.Join(errs...)
 	})
 }
@@ -98,6 +98,35 @@ func checkTable[T any](table Table[T]) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkTotals holds that the totals are what the records add up to.
+func checkTotals(tx *Tx) error {
+	want := map[string]model.Totals{}
+	err := errors.Join(sumTotals(want, tx.Databases()), sumTotals(want, tx.Backups()), sumTotals(want, tx.Buckets()))
+	return errors.Join(err, tx.bolt.Bucket([]byte(totalsBucket)).ForEach(func(organization, _ []byte) error {
+		got, err := tx.Totals(string(organization))
+		if err == nil && got != want[string(organization)] {
+			err = fmt.Errorf("the totals of %s are %+v, its records make %+v", organization, got, want[string(organization)])
+		}
+		delete(want, string(organization))
+		return err
+	}), func() error {
+		for organization, totals := range want {
+			if totals != (model.Totals{}) {
+				return fmt.Errorf("the totals of %s are missing: %+v", organization, totals)
+			}
+		}
+		return nil
+	}())
+}
+
+func sumTotals[T any](want map[string]model.Totals, table Table[T]) error {
+	return table.All(func(record T) error {
+		organization, add := table.schema.tally(&record)
+		want[organization] = want[organization].Plus(add, 1)
+		return nil
+	})
 }
 
 func countKeys(b *bbolt.Bucket) (count int) {

@@ -118,6 +118,12 @@ func databases() schema[model.Database] {
 				func(d *model.Database) []byte { return Key(d.Organization) },
 			)},
 		},
+		tally: func(d *model.Database) (string, model.Totals) {
+			if !kept(d) {
+				return d.Organization, model.Totals{}
+			}
+			return d.Organization, model.Totals{Databases: 1}
+		},
 	}
 }
 
@@ -137,6 +143,9 @@ func backups() schema[model.Backup] {
 		id:   func(b *model.Backup) string { return b.ID },
 		indexes: []index[model.Backup]{
 			{ByDatabase, false, func(b *model.Backup) []byte { return Key(b.Database) }},
+		},
+		tally: func(b *model.Backup) (string, model.Totals) {
+			return b.Organization, model.Totals{BackupBytes: b.StoredBytes}
 		},
 	}
 }
@@ -159,6 +168,9 @@ func buckets() schema[model.Bucket] {
 			{ByOrganization, false, func(b *model.Bucket) []byte { return Key(b.Organization) }},
 			{ByName, true, func(b *model.Bucket) []byte { return Key(b.Project, b.Name) }},
 		},
+		tally: func(b *model.Bucket) (string, model.Totals) {
+			return b.Organization, model.Totals{Buckets: 1, Objects: b.ObjectCount, StorageBytes: b.SizeBytes}
+		},
 	}
 }
 
@@ -174,7 +186,7 @@ func keyIf[T any](want func(*T) bool, key func(*T) []byte) func(*T) []byte {
 
 // bucketNames returns every bucket of the file.
 func bucketNames() []string {
-	names := []string{auditBucket, objectsBucket, droppedBucket, liveBlobsBucket, discardedBlobsBucket, settingsBucket}
+	names := []string{auditBucket, totalsBucket, objectsBucket, droppedBucket, liveBlobsBucket, discardedBlobsBucket, settingsBucket}
 	names = append(names, organizations().buckets()...)
 	names = append(names, projects().buckets()...)
 	names = append(names, users().buckets()...)

@@ -24,6 +24,8 @@ func commands() map[model.Action]command {
 		model.ActionKeyRevoke:          in(keyRevoke),
 		model.ActionOrganizationCreate: overall(organizationCreate),
 		model.ActionOrganizationList:   overall(organizationList),
+		model.ActionPlanSet:            in(planSet),
+		model.ActionTrialSet:           in(trialSet),
 		model.ActionProjectCreate:      in(projectCreate),
 		model.ActionProjectList:        in(projectList),
 		model.ActionUserCreate:         in(userCreate),
