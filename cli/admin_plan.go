@@ -18,7 +18,9 @@ func newAdminSetPlan() *cobra.Command {
 			a.org = args[0]
 			return operator.Plan{Plan: args[1]}, nil
 		},
-		func(w io.Writer, o model.Organization) { fmt.Fprintf(w, "%s (%s) is on the plan %s\n", o.ID, o.Name, o.Plan) })
+		func(w io.Writer, o model.Organization) {
+			fmt.Fprintf(w, "%s (%s) is on the plan %s\n", o.ID, o.Name, o.Plan)
+		})
 	cmd.Long = "Put an organization on a plan of the config file ([plans.NAME] with limits), or on " + model.PlanSelfHosted +
 		",\nwhich has none. Its trial ends. What it has beyond the limits stays, and cannot grow."
 	return cmd

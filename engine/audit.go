@@ -20,6 +20,11 @@ func (e *Engine) change(call *model.Call, fn func(*meta.Tx) error) error {
 
 // audit adds the call's entry to the transaction; err is how the call ends.
 func (e *Engine) audit(tx *meta.Tx, call *model.Call, err error) error {
+	if err == nil {
+		if err := markDone(tx, call); err != nil {
+			return err
+		}
+	}
 	entry := e.entry(call, err)
 	if err := tx.AppendAudit(&entry, e.cfg.AuditKeep); err != nil {
 		return err

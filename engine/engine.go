@@ -34,6 +34,7 @@ type Engine struct {
 	done    *progress
 	cancels *cancels
 	exports *exporter
+	once    onceSet
 
 	archives *archives
 

@@ -36,7 +36,7 @@ func (e *Engine) sweepOnce(ctx context.Context) error {
 			return nil
 		})
 	})
-	err = errors.Join(err, e.renewAPICertificate(), e.backUpMetadata(), e.concludeTrials())
+	err = errors.Join(err, e.renewAPICertificate(), e.backUpMetadata(), e.concludeTrials(), e.expireOnce())
 	now := e.clock()
 	for _, db := range databases {
 		switch {

@@ -60,7 +60,7 @@ func check(db *DB) error {
 		errs = append(errs,
 			checkTable(tx.Organizations()), checkTable(tx.Projects()), checkTable(tx.Users()), checkTable(tx.Keys()),
 			checkTable(tx.SetupLinks()), checkTable(tx.Databases()), checkTable(tx.Operations()), checkTable(tx.Backups()),
-			checkTable(tx.Buckets()), checkTotals(tx), checkObjects(tx), checkChains(tx))
+			checkTable(tx.Buckets()), checkTable(tx.IdempotentRequests()), checkTotals(tx), checkObjects(tx), checkChains(tx))
 		return errors.Join(errs...)
 	})
 }

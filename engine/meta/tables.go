@@ -55,6 +55,11 @@ func (tx *Tx) Exports() Table[model.Export] { return Table[model.Export]{tx.bolt
 // Buckets are found ByOrganization, and ByName within their project.
 func (tx *Tx) Buckets() Table[model.Bucket] { return Table[model.Bucket]{tx.bolt, buckets()} }
 
+// IdempotentRequests are found ByHash.
+func (tx *Tx) IdempotentRequests() Table[model.IdempotentRequest] {
+	return Table[model.IdempotentRequest]{tx.bolt, idempotentRequests()}
+}
+
 func organizations() schema[model.Organization] {
 	return schema[model.Organization]{
 		name: "organizations",
@@ -174,6 +179,16 @@ func buckets() schema[model.Bucket] {
 	}
 }
 
+func idempotentRequests() schema[model.IdempotentRequest] {
+	return schema[model.IdempotentRequest]{
+		name: "idempotent_requests",
+		id:   func(r *model.IdempotentRequest) string { return r.ID },
+		indexes: []index[model.IdempotentRequest]{
+			{ByHash, true, func(r *model.IdempotentRequest) []byte { return r.Hash }},
+		},
+	}
+}
+
 // keyIf leaves records out of an index that want does not want.
 func keyIf[T any](want func(*T) bool, key func(*T) []byte) func(*T) []byte {
 	return func(record *T) []byte {
@@ -197,6 +212,7 @@ func bucketNames() []string {
 	names = append(names, backups().buckets()...)
 	names = append(names, exports().buckets()...)
 	names = append(names, buckets().buckets()...)
+	names = append(names, idempotentRequests().buckets()...)
 	return names
 }
 

@@ -78,6 +78,7 @@ func (x *exchange) end() {
 			cause = nil
 		}
 	}
+	x.gate.engine.EndOnce(x.call, nil) // where nothing was answered that is kept
 	x.gate.engine.Finish(x.call, x.err)
 	if x.r.ContentLength != 0 {
 		x.allow(drainTimeout)
@@ -117,6 +118,7 @@ func (x *exchange) BodyWriter() io.Writer { return x }
 // Write sends the whole answer: bodies come in one piece, from writeJSON. Who
 // went away needs no answer, so that there is no error.
 func (x *exchange) Write(body []byte) (int, error) {
+	x.keepAnswer(body)
 	x.began = true
 	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	x.w.WriteHeader(x.status)
