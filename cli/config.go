@@ -44,6 +44,8 @@ type config struct {
 	BackupRetention   time.Duration
 	NoExports         bool
 	AuditKeep         uint64
+	AuditKeepBytes    uint64
+	AuditRetention    time.Duration
 	Plans             map[string]model.Plan // of the config file alone
 
 	firstPort, lastPort int
@@ -84,7 +86,9 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.BackupInterval, "backup-interval", 24*time.Hour, "time between scheduled backups of a database; 0 makes none")
 	flags.DurationVar(&c.BackupRetention, "backup-retention", 7*24*time.Hour, "how long backups are kept; 0 keeps them for ever")
 	flags.BoolVar(&c.NoExports, "no-exports", false, "make no logical export (pg_dump) after each backup")
-	flags.Uint64Var(&c.AuditKeep, "audit-keep", 1_000_000, "audit entries kept for each organization")
+	flags.Uint64Var(&c.AuditKeep, "audit-keep", 1_000_000, "audit entries kept for each organization; 0 is no bound")
+	flags.Uint64Var(&c.AuditKeepBytes, "audit-keep-bytes", 0, "size of the audit entries kept for each organization; 0 is no bound")
+	flags.DurationVar(&c.AuditRetention, "audit-retention", 0, "how long audit entries are kept; 0 is no bound")
 }
 
 // load fills in from the environment and the config file what no flag has
@@ -198,8 +202,8 @@ func (c *config) validate() (err error) {
 		return errors.New("spares: must be from 0 to 64")
 	case c.MaxObjectSize <= 0:
 		return errors.New("max-object-size: must be more than 0")
-	case c.TrashRetention < 0 || c.ReplacedRetention < 0:
-		return errors.New("trash-retention and replaced-retention: must not be negative")
+	case c.TrashRetention < 0 || c.ReplacedRetention < 0 || c.AuditRetention < 0:
+		return errors.New("trash-retention, replaced-retention and audit-retention: must not be negative")
 	case c.BackupInterval < 0 || c.BackupRetention < 0:
 		return errors.New("backup-interval and backup-retention: must not be negative")
 	case c.BackupInterval > 0 && c.BackupInterval < time.Minute:

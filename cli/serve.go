@@ -188,8 +188,8 @@ func (c config) engine() engine.Config {
 		MaxObjectBytes: c.MaxObjectSize,
 		TrashRetention: c.TrashRetention, ReplacedRetention: c.ReplacedRetention,
 		BackupInterval: c.BackupInterval, BackupRetention: c.BackupRetention, Exports: !c.NoExports,
-		AuditKeep: c.AuditKeep,
-		Version:   version(),
+		AuditKeep: c.AuditKeep, AuditKeepBytes: c.AuditKeepBytes, AuditRetention: c.AuditRetention,
+		Version: version(),
 	}
 }
 

@@ -70,27 +70,3 @@ func (e *Engine) sampled(databases []model.Database) (bytes, connections int64) 
 
 // Rates returns the budgets each key has.
 func (e *Engine) Rates() map[model.RateClass]Rate { return e.cfg.Rates }
-
-// AuditList returns a page, counted from 1, of the audit entries of the
-// call's organization, newest first, and whether there is a next one.
-func (e *Engine) AuditList(call *model.Call, page, limit int) ([]model.AuditEntry, bool, error) {
-	var entries []model.AuditEntry
-	var more bool
-	size := Page{Limit: limit}.limit()
-	err := e.meta.View(func(tx *meta.Tx) (err error) {
-		entries, more, err = tx.AuditPage(call.Organization, uint64(page-1)*uint64(size), size)
-		return err
-	})
-	return entries, more, err
-}
-
-// AuditVerify checks the chain of audit entries of the call's organization
-// and returns how many there are.
-func (e *Engine) AuditVerify(call *model.Call) (int, error) {
-	var count int
-	err := e.meta.View(func(tx *meta.Tx) (err error) {
-		count, err = tx.VerifyAudit(call.Organization)
-		return err
-	})
-	return count, err
-}

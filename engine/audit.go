@@ -26,7 +26,7 @@ func (e *Engine) audit(tx *meta.Tx, call *model.Call, err error) error {
 		}
 	}
 	entry := e.entry(call, err)
-	if err := tx.AppendAudit(&entry, e.cfg.AuditKeep); err != nil {
+	if err := tx.AppendAudit(e.chain(), &entry); err != nil {
 		return err
 	}
 	tx.OnCommit(func() { call.Audited = true })
@@ -196,10 +196,12 @@ func (q *auditQueue) takeUsed() map[string]keyUse {
 
 func (q *auditQueue) commit(batch []model.AuditEntry, used map[string]keyUse) error {
 	return q.engine.meta.Update(func(tx *meta.Tx) error {
+		entries := make([]*model.AuditEntry, len(batch))
 		for i := range batch {
-			if err := tx.AppendAudit(&batch[i], q.engine.cfg.AuditKeep); err != nil {
-				return err
-			}
+			entries[i] = &batch[i]
+		}
+		if err := tx.AppendAudit(q.engine.chain(), entries...); err != nil {
+			return err
 		}
 		for id, use := range used {
 			if _, err := tx.Keys().Update(id, func(k *model.Key) error {

@@ -43,8 +43,11 @@ type Config struct {
 	BackupRetention time.Duration
 	// Exports says whether a logical export follows each completed backup.
 	Exports bool
-	// AuditKeep is how many audit entries are kept for each organization.
-	AuditKeep uint64
+	// AuditKeep and AuditKeepBytes are how many audit entries are kept for each
+	// organization, and of what size together; 0 is no bound.
+	AuditKeep, AuditKeepBytes uint64
+	// AuditRetention is how long audit entries are kept; 0 is no bound.
+	AuditRetention time.Duration
 	// Version is the appliance's own version.
 	Version string
 

@@ -19,22 +19,23 @@ import (
 // Engine holds the appliance's parts together. Open gives one that can read
 // and change metadata and objects; Start brings up PostgreSQL.
 type Engine struct {
-	cfg     Config
-	log     *slog.Logger
-	clock   func() time.Time
-	meta    *meta.DB
-	blobs   *blobstore.Store
-	sealer  sealer
-	signer  signer
-	ids     *idSource
-	audits  *auditQueue
-	rates   *rateLimiter
-	claims  *claims
-	stats   *statistics
-	done    *progress
-	cancels *cancels
-	exports *exporter
-	once    onceSet
+	cfg      Config
+	log      *slog.Logger
+	clock    func() time.Time
+	meta     *meta.DB
+	blobs    *blobstore.Store
+	sealer   sealer
+	signer   signer
+	auditKey []byte
+	ids      *idSource
+	audits   *auditQueue
+	rates    *rateLimiter
+	claims   *claims
+	stats    *statistics
+	done     *progress
+	cancels  *cancels
+	exports  *exporter
+	once     onceSet
 
 	archives *archives
 
@@ -92,16 +93,17 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 	}
 	e := &Engine{
 		cfg: cfg, log: cfg.Log, meta: db, blobs: blobs, sealer: sealer,
-		clock:   func() time.Time { return cfg.Clock().UTC() },
-		signer:  sealer.signer(),
-		ids:     newIDSource(),
-		rates:   newRateLimiter(cfg.Rates),
-		claims:  newClaims(),
-		stats:   newStatistics(),
-		done:    newProgress(),
-		cancels: newCancels(),
-		exports: newExporter(),
-		states:  newInstanceStates(),
+		clock:    func() time.Time { return cfg.Clock().UTC() },
+		signer:   sealer.signer(),
+		auditKey: sealer.derive("holdfast audit chain"),
+		ids:      newIDSource(),
+		rates:    newRateLimiter(cfg.Rates),
+		claims:   newClaims(),
+		stats:    newStatistics(),
+		done:     newProgress(),
+		cancels:  newCancels(),
+		exports:  newExporter(),
+		states:   newInstanceStates(),
 
 		archives: newArchives(),
 	}
@@ -139,6 +141,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	e.background(e.scheduleBackups)
 	e.background(e.makeExports)
 	e.background(func(ctx context.Context) { e.reconcileBlobs(ctx, started) })
+	e.Finish(e.system(model.ActionApplianceStart, "", model.Resource{}), nil)
 	return nil
 }
 
@@ -192,6 +195,7 @@ func (e *Engine) background(work func(context.Context)) {
 // start settles, then the instances stop, then the audit queue is written,
 // then the files are closed. Close twice is fine.
 func (e *Engine) Close(ctx context.Context) error {
+	again := e.ctx.Err() != nil
 	e.cancel()
 	e.work.Wait()
 	var errs []error
@@ -201,6 +205,9 @@ func (e *Engine) Close(ctx context.Context) error {
 	errs = append(errs, e.closeReceivers())
 	if e.instances != nil {
 		errs = append(errs, e.instances.Close(ctx))
+	}
+	if e.Started() && !again {
+		e.Finish(e.system(model.ActionApplianceStop, "", model.Resource{}), nil)
 	}
 	e.audits.close()
 	errs = append(errs, e.closeArchives(), e.blobs.Close(), e.meta.Close())

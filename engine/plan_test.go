@@ -82,7 +82,7 @@ func TestPlanLimitHoldsAgainstACrowd(t *testing.T) {
 // audited counts the entries of an action.
 func (a *appliance) audited(t *testing.T, action model.Action) (count int) {
 	t.Helper()
-	entries, _, err := a.AuditList(a.call(model.ActionAuditList), 1, MaxLimit)
+	entries, _, err := a.AuditList(a.call(model.ActionAuditList), AuditFilter{}, 1, MaxLimit)
 	if err != nil {
 		t.Fatal(err)
 	}

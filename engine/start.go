@@ -56,11 +56,14 @@ func (e *Engine) startAtBoot(ctx context.Context, db model.Database) {
 func (e *Engine) startDatabase(ctx context.Context, db model.Database) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if _, err := e.renewCertificate(e.dataDirectory(db.ID, db.Generation)); err != nil {
+	renewed, err := e.renewCertificate(e.dataDirectory(db.ID, db.Generation))
+	if err != nil {
 		return e.keepTrying(ctx, db, err)
 	}
-	db, err := e.startInstance(ctx, db)
-	if err != nil {
+	if renewed {
+		e.Finish(e.system(model.ActionCertificateRenew, db.Organization, databaseResource(db)), nil)
+	}
+	if db, err = e.startInstance(ctx, db); err != nil {
 		return e.keepTrying(ctx, db, err)
 	}
 	if err := e.provision(ctx, db.ID, db); err != nil {

@@ -60,7 +60,7 @@ func check(db *DB) error {
 		errs = append(errs,
 			checkTable(tx.Organizations()), checkTable(tx.Projects()), checkTable(tx.Users()), checkTable(tx.Keys()),
 			checkTable(tx.SetupLinks()), checkTable(tx.Databases()), checkTable(tx.Operations()), checkTable(tx.Backups()),
-			checkTable(tx.Buckets()), checkTable(tx.IdempotentRequests()), checkTotals(tx), checkObjects(tx), checkChains(tx))
+			checkTable(tx.Buckets()), checkTable(tx.IdempotentRequests()), checkTotals(tx), checkObjects(tx), checkChains(db, tx))
 		return errors.Join(errs...)
 	})
 }
@@ -206,13 +206,13 @@ func checkBlobs(tx *Tx, live map[string]bool) error {
 	return errors.Join(errs...)
 }
 
-func checkChains(tx *Tx) error {
+func checkChains(db *DB, tx *Tx) error {
 	return tx.bolt.Bucket([]byte(auditBucket)).ForEachBucket(func(name []byte) error {
 		organization := string(name)
 		if organization == noOrganization {
 			organization = ""
 		}
-		_, err := tx.VerifyAudit(organization)
-		return err
+		v, err := db.VerifyAudit(testChain(0), organization)
+		return errors.Join(err, faults(v), checkAuditIndex(tx, organization))
 	})
 }

@@ -201,7 +201,7 @@ func keyIf[T any](want func(*T) bool, key func(*T) []byte) func(*T) []byte {
 
 // bucketNames returns every bucket of the file.
 func bucketNames() []string {
-	names := []string{auditBucket, totalsBucket, objectsBucket, droppedBucket, liveBlobsBucket, discardedBlobsBucket, settingsBucket}
+	names := []string{auditBucket, auditHeadsBucket, auditAnchorsBucket, auditIndexBucket, totalsBucket, objectsBucket, droppedBucket, liveBlobsBucket, discardedBlobsBucket, settingsBucket}
 	names = append(names, organizations().buckets()...)
 	names = append(names, projects().buckets()...)
 	names = append(names, users().buckets()...)

@@ -11,9 +11,6 @@ import (
 type Tx struct {
 	bolt      *bbolt.Tx
 	committed *[]func() // what OnCommit was given
-	// heads holds the newest hash of each audit chain this transaction has
-	// appended to.
-	heads map[string]string
 }
 
 // OnCommit has then called once the transaction is durable, by the goroutine

@@ -34,6 +34,7 @@ func commands() map[model.Action]command {
 		model.ActionTrashRestore:       in(trashRestore),
 		model.ActionTrashEmpty:         in(trashEmpty),
 		model.ActionAuditVerify:        in(auditVerify),
+		model.ActionAuditExport:        in(auditExport),
 		model.ActionDatabaseSettings:   in(databaseSettings),
 		model.ActionMetadataBackup:     overall(metadataBackup),
 	}
@@ -136,11 +137,6 @@ func trashRestore(ctx context.Context, a Appliance, call *model.Call, in Target)
 func trashEmpty(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
 	removed, err := a.TrashEmpty(call)
 	return Removed{Databases: removed}, err
-}
-
-func auditVerify(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
-	entries, err := a.AuditVerify(call)
-	return Verified{Entries: entries}, err
 }
 
 // Settings are the arguments and the result of database.settings: PostgreSQL's
