@@ -13,7 +13,7 @@ import (
 func allowed() map[string][]string {
 	return map[string][]string{
 		"holdfast":                                     {"cli"},
-		"holdfast/cli":                                 {"engine", "engine/meta", "engine/model", "engine/postgres", "server", "server/api", "server/operator", "web"},
+		"holdfast/cli":                                 {"engine", "engine/advice", "engine/meta", "engine/model", "engine/postgres", "server", "server/api", "server/operator", "web"},
 		"holdfast/cli/internal/manual":                 {"cli"},
 		"holdfast/cli/doctor":                          {"engine/postgres"},
 		"holdfast/server":                              {"engine", "engine/model", "web"},
@@ -21,6 +21,7 @@ func allowed() map[string][]string {
 		"holdfast/server/operator":                     {"engine", "engine/model", "server/api", "web"},
 		"holdfast/web":                                 {"engine", "engine/model"},
 		"holdfast/engine":                              {"backup", "backup/repository", "backup/wal", "blobstore"},
+		"holdfast/engine/advice":                       {"engine/model", "engine/postgres"},
 		"holdfast/engine/meta":                         {"engine/model"},
 		"holdfast/engine/postgres":                     {"engine/model", "engine/publish"},
 		"holdfast/engine/postgres/postgrestest":        {"engine/model", "engine/postgres"},

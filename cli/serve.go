@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/engine"
+	"holdfast/engine/advice"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
@@ -189,6 +190,7 @@ func (c config) engine() engine.Config {
 		TrashRetention: c.TrashRetention, ReplacedRetention: c.ReplacedRetention,
 		BackupInterval: c.BackupInterval, BackupRetention: c.BackupRetention, Exports: !c.NoExports,
 		AuditKeep: c.AuditKeep, AuditKeepBytes: c.AuditKeepBytes, AuditRetention: c.AuditRetention,
+		Advice:  advice.Defaults(),
 		Version: version(),
 	}
 }

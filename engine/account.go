@@ -10,7 +10,8 @@ type Usage struct {
 	model.Totals
 	DatabaseBytes int64 // as the databases last said
 	Connections   int64
-	Limits        map[model.Metric]int64 // of the plan in force
+	Plan          string                 // in force
+	Limits        map[model.Metric]int64 // of that plan
 	Host          Host
 }
 
@@ -37,7 +38,7 @@ func (e *Engine) usage(call *model.Call, databases []model.Database) (Usage, err
 	if err != nil {
 		return Usage{}, err
 	}
-	usage := Usage{Totals: account.Totals, Limits: account.Plan.Limits}
+	usage := Usage{Totals: account.Totals, Plan: account.Plan.Name, Limits: account.Plan.Limits}
 	usage.DatabaseBytes, usage.Connections = e.sampled(databases)
 	usage.Host, err = measureHost(e.cfg.DataDir)
 	return usage, err

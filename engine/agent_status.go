@@ -16,7 +16,7 @@ type Status struct {
 	Unprotected     []DatabaseView // databases without a completed backup
 	Usage           Usage
 	Operations      []model.DatabaseOperation
-	Recommendations []Recommendation
+	Recommendations []model.Recommendation
 	Version         string
 	Time            time.Time
 }
@@ -56,7 +56,7 @@ func (e *Engine) AgentStatus(call *model.Call) (Status, error) {
 	if status.Usage, err = e.usage(call, databases); err != nil {
 		return status, err
 	}
-	recommendations, err := e.Recommendations(call)
+	recommendations, err := e.recommendations(call, databases, status.Usage)
 	status.Recommendations = recommendations[:min(len(recommendations), statusRecommendations)]
 	call.Resource = model.Resource{Type: model.ResourceOrganization, ID: org.ID, Name: org.Name}
 	return status, err

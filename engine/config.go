@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"holdfast/engine/advice"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 )
@@ -48,6 +49,8 @@ type Config struct {
 	AuditKeep, AuditKeepBytes uint64
 	// AuditRetention is how long audit entries are kept; 0 is no bound.
 	AuditRetention time.Duration
+	// Advice says from when on something is worth a recommendation.
+	Advice advice.Thresholds
 	// Version is the appliance's own version.
 	Version string
 

@@ -36,6 +36,7 @@ type Engine struct {
 	cancels  *cancels
 	exports  *exporter
 	once     onceSet
+	adviser  *adviser
 
 	archives *archives
 
@@ -101,6 +102,7 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 		claims:   newClaims(),
 		stats:    newStatistics(),
 		done:     newProgress(),
+		adviser:  newAdviser(),
 		cancels:  newCancels(),
 		exports:  newExporter(),
 		states:   newInstanceStates(),
@@ -140,6 +142,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	e.background(e.sweep)
 	e.background(e.scheduleBackups)
 	e.background(e.makeExports)
+	e.background(e.advise)
 	e.background(func(ctx context.Context) { e.reconcileBlobs(ctx, started) })
 	e.Finish(e.system(model.ActionApplianceStart, "", model.Resource{}), nil)
 	return nil

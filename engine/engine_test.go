@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/advice"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
@@ -45,6 +46,7 @@ func testConfig(t testing.TB, dir string) Config {
 		MaxObjectBytes: 1 << 30,
 		TrashRetention: time.Hour, ReplacedRetention: time.Hour,
 		AuditKeep: 10_000,
+		Advice:    advice.Defaults(),
 		Version:   "test",
 		Log:       slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level})),
 	}

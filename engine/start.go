@@ -56,14 +56,11 @@ func (e *Engine) startAtBoot(ctx context.Context, db model.Database) {
 func (e *Engine) startDatabase(ctx context.Context, db model.Database) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	renewed, err := e.renewCertificate(e.dataDirectory(db.ID, db.Generation))
-	if err != nil {
+	if _, err := e.renewFor(db); err != nil {
 		return e.keepTrying(ctx, db, err)
 	}
-	if renewed {
-		e.Finish(e.system(model.ActionCertificateRenew, db.Organization, databaseResource(db)), nil)
-	}
-	if db, err = e.startInstance(ctx, db); err != nil {
+	db, err := e.startInstance(ctx, db)
+	if err != nil {
 		return e.keepTrying(ctx, db, err)
 	}
 	if err := e.provision(ctx, db.ID, db); err != nil {
@@ -170,13 +167,21 @@ func (e *Engine) renewRunning(ctx context.Context, db model.Database) error {
 	if state, _, _ := e.instances.Status(db.ID); state != postgres.StateRunning {
 		return nil
 	}
-	renewed, err := e.renewCertificate(e.dataDirectory(db.ID, db.Generation))
+	renewed, err := e.renewFor(db)
 	if err != nil || !renewed {
 		return err
 	}
 	if err := e.instances.Reload(ctx, db.ID); err != nil {
 		return fmt.Errorf("reload renewed certificate: %w", err)
 	}
-	e.Finish(e.system(model.ActionCertificateRenew, db.Organization, databaseResource(db)), nil)
 	return nil
+}
+
+// renewFor is renewCertificate for a database, and audits what it did.
+func (e *Engine) renewFor(db model.Database) (bool, error) {
+	renewed, err := e.renewCertificate(e.dataDirectory(db.ID, db.Generation))
+	if renewed {
+		e.Finish(e.system(model.ActionCertificateRenew, db.Organization, databaseResource(db)), err)
+	}
+	return renewed, err
 }
