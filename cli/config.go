@@ -46,6 +46,9 @@ type config struct {
 	AuditKeep         uint64
 	AuditKeepBytes    uint64
 	AuditRetention    time.Duration
+	MetricsListen     string
+	WebhookURL        string
+	WebhookSecretFile string
 	Plans             map[string]model.Plan // of the config file alone
 
 	firstPort, lastPort int
@@ -89,6 +92,9 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.Uint64Var(&c.AuditKeep, "audit-keep", 1_000_000, "audit entries kept for each organization; 0 is no bound")
 	flags.Uint64Var(&c.AuditKeepBytes, "audit-keep-bytes", 0, "size of the audit entries kept for each organization; 0 is no bound")
 	flags.DurationVar(&c.AuditRetention, "audit-retention", 0, "how long audit entries are kept; 0 is no bound")
+	flags.StringVar(&c.MetricsListen, "metrics-listen", "", "address of /metrics for Prometheus, such as 127.0.0.1:9432; it has no keys, so open it to nobody else (default: none)")
+	flags.StringVar(&c.WebhookURL, "webhook-url", "", "URL that is told, signed, of failed backups and databases and of a disk that is nearly full (default: none)")
+	flags.StringVar(&c.WebhookSecretFile, "webhook-secret-file", "", "file with the key that webhooks are signed with (default: webhook.secret in the data directory, made when absent)")
 }
 
 // load fills in from the environment and the config file what no flag has
@@ -193,6 +199,9 @@ func (c *config) validate() (err error) {
 		return err
 	}
 	if err := c.validateListen(); err != nil {
+		return err
+	}
+	if err := c.validateWatching(); err != nil {
 		return err
 	}
 	switch {

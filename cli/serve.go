@@ -61,6 +61,13 @@ func serve(ctx context.Context, c config, stdout, stderr io.Writer) (err error) 
 		return fmt.Errorf("listen on %s: %w; --listen names another address", c.Listen, err)
 	}
 	defer listener.Close()
+	watched, err := listenForMetrics(c)
+	if err != nil {
+		return err
+	}
+	if watched != nil {
+		defer watched.Close()
+	}
 	if err := giveUpRoot(c.DataDir, c.User, true); err != nil {
 		return err
 	}
@@ -70,7 +77,14 @@ func serve(ctx context.Context, c config, stdout, stderr io.Writer) (err error) 
 	if err := makeDataDir(c.DataDir); err != nil {
 		return err
 	}
-	eng, err := openEngine(c.engine(), log)
+	w, err := watch(c, watched, log)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	cfg := c.engine()
+	cfg.Observe = w.event
+	eng, err := openEngine(cfg, log)
 	if err != nil {
 		return err
 	}
@@ -79,7 +93,7 @@ func serve(ctx context.Context, c config, stdout, stderr io.Writer) (err error) 
 		defer cancel()
 		err = errors.Join(err, eng.Close(closing))
 	}()
-	return run(ctx, c, eng, listener, log, stdout)
+	return run(ctx, c, eng, w, listener, log, stdout)
 }
 
 // forgetLibpqEnvironment removes the variables by which libpq and pgx are told
@@ -98,7 +112,7 @@ func forgetLibpqEnvironment() error {
 }
 
 // run starts what was opened, says where it is, and serves.
-func run(ctx context.Context, c config, eng *engine.Engine, listener net.Listener, log *slog.Logger, stdout io.Writer) error {
+func run(ctx context.Context, c config, eng *engine.Engine, w *watching, listener net.Listener, log *slog.Logger, stdout io.Writer) error {
 	first, err := eng.Initialize(!c.NoFirstKey)
 	if err != nil {
 		return fmt.Errorf("make the first organization: %w", err)
@@ -111,11 +125,14 @@ func run(ctx context.Context, c config, eng *engine.Engine, listener net.Listene
 		return err
 	}
 	base := c.baseURL(listener.Addr())
-	srv, err := server.New(eng, server.Options{
+	if w.metrics != nil {
+		w.metrics.Watch(eng, log)
+	}
+	srv, err := server.New(eng, w.serve(server.Options{
 		BaseURL:        base,
 		OperatorSocket: server.OperatorSocket(eng.SocketDir()),
 		Log:            log,
-	})
+	}))
 	if err != nil {
 		return err
 	}

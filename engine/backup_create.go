@@ -112,6 +112,7 @@ func (e *Engine) runBackup(ctx context.Context, db model.Database, b model.Backu
 	if recordErr := e.endBackup(b, op, result, err); recordErr != nil {
 		e.log.Error("record the end of a backup", "backup", b.ID, "error", recordErr)
 	}
+	e.backupEnded(db, b, err)
 	if err == nil {
 		e.exports.nudge()
 	}

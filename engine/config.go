@@ -10,7 +10,7 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// Config is what an Engine is made of. Every field but Log and Clock must be
+// Config is what an Engine is made of. Every field but Observe, Log and Clock must be
 // set.
 type Config struct {
 	// DataDir is the absolute path of the data directory.
@@ -53,6 +53,10 @@ type Config struct {
 	Advice advice.Thresholds
 	// Version is the appliance's own version.
 	Version string
+
+	// Observe is told of what happens by itself; it must not block. Nil for
+	// nobody.
+	Observe func(model.Event)
 
 	Log   *slog.Logger
 	Clock func() time.Time

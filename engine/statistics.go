@@ -19,6 +19,7 @@ type Statistics struct {
 	SizeBytes   int64
 	Connections int
 	SSL, NonSSL int // of Connections
+	WALLag      int64
 }
 
 // statistics holds the newest figures of each database, so that reading a
@@ -53,10 +54,12 @@ func (s *statistics) drop(id string) {
 func (e *Engine) sample(ctx context.Context) {
 	ticker := time.NewTicker(sampleInterval)
 	defer ticker.Stop()
+	diskTold := false
 	for {
 		select {
 		case <-ticker.C:
 			e.sampleAll(ctx)
+			diskTold = e.watchDisk(diskTold)
 		case <-ctx.Done():
 			return
 		}
@@ -96,6 +99,7 @@ func (e *Engine) sampleOne(ctx context.Context, db model.Database) {
 	}
 	e.stats.put(db.ID, Statistics{
 		At: e.clock(), SizeBytes: stats.SizeBytes, Connections: stats.Connections, SSL: stats.SSL, NonSSL: stats.NonSSL,
+		WALLag: stats.WALLag,
 	})
 }
 

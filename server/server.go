@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"holdfast/engine"
+	"holdfast/engine/model"
 	"holdfast/server/operator"
 )
 
@@ -32,7 +33,13 @@ type Options struct {
 	BaseURL string
 	// OperatorSocket is the path of the operator's socket.
 	OperatorSocket string
-	Log            *slog.Logger
+	// Metrics are served with the health checks on MetricsListener; both are
+	// nil where none are wanted. Serve closes the listener.
+	Metrics         http.Handler
+	MetricsListener net.Listener
+	// Answered is told of every request of the API when it was answered.
+	Answered func(operation model.Action, status int, took time.Duration)
+	Log      *slog.Logger
 }
 
 // Server serves one engine.
@@ -40,6 +47,8 @@ type Server struct {
 	opts   Options
 	public *http.Server
 	admin  *http.Server
+	// metrics is nil where none are wanted.
+	metrics *http.Server
 }
 
 // New puts the handlers together. The engine stays the caller's to close.
@@ -48,11 +57,23 @@ func New(e *engine.Engine, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{
+	s := &Server{
 		opts:   opts,
 		public: newHTTPServer(handler, opts.Log),
 		admin:  newHTTPServer(operator.Appliance{Engine: e, BaseURL: opts.BaseURL}.Handler(), opts.Log),
-	}, nil
+	}
+	if opts.MetricsListener != nil {
+		s.metrics = newHTTPServer(newMetricsHandler(e, opts.Metrics), opts.Log)
+	}
+	return s, nil
+}
+
+// servers are those there are.
+func (s *Server) servers() []*http.Server {
+	if s.metrics == nil {
+		return []*http.Server{s.public, s.admin}
+	}
+	return []*http.Server{s.public, s.admin, s.metrics}
 }
 
 func newHTTPServer(h http.Handler, log *slog.Logger) *http.Server {
@@ -72,14 +93,16 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	ended := make(chan error, 2)
-	go func() { ended <- s.public.Serve(listener) }()
-	go func() { ended <- s.admin.Serve(socket) }()
+	listeners := []net.Listener{listener, socket, s.opts.MetricsListener}
+	ended := make(chan error, len(s.servers()))
+	for i, server := range s.servers() {
+		go func() { ended <- server.Serve(listeners[i]) }()
+	}
 	select {
 	case <-ctx.Done():
 		err = nil
 	case err = <-ended:
-		ended <- http.ErrServerClosed // so that both are waited for below
+		ended <- http.ErrServerClosed // so that all are waited for below
 	}
 	err = errors.Join(err, s.drain())
 	for range cap(ended) {
@@ -96,7 +119,7 @@ func (s *Server) drain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	var errs []error
-	for _, server := range []*http.Server{s.public, s.admin} {
+	for _, server := range s.servers() {
 		if err := server.Shutdown(ctx); err != nil {
 			s.opts.Log.Warn("requests were cut off", "error", err)
 			errs = append(errs, server.Close())

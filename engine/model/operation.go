@@ -118,6 +118,7 @@ const (
 	ActionInstanceUp         Action = "instance.up"
 	ActionInstanceMoved      Action = "instance.moved"
 	ActionCertificateRenew   Action = "certificate.renew"
+	ActionBackupEnd          Action = "backup.end"
 	ActionTrashExpire        Action = "trash.expire"
 	ActionReplacedExpire     Action = "recovery.expire"
 	ActionKeyExpire          Action = "key.expire"

@@ -34,8 +34,9 @@ type exchange struct {
 	call        *model.Call
 	query       url.Values
 	// status is that of the answer, which has begun once it is on its way.
-	status int
-	began  bool
+	status  int
+	began   bool
+	arrived time.Time
 	// err is the error that was answered, for the audit log.
 	err error
 }
@@ -50,7 +51,7 @@ func exchangeOf(ctx context.Context) *exchange {
 // begin opens the exchange and sets the headers of every answer. The
 // exchange must be ended.
 func (g *gate) begin(w http.ResponseWriter, r *http.Request, operation model.Operation) *exchange {
-	x := &exchange{gate: g, w: w, r: r, call: &model.Call{
+	x := &exchange{gate: g, w: w, r: r, arrived: time.Now(), call: &model.Call{
 		Operation: operation,
 		Actor:     model.Actor{Type: model.ActorKey},
 		RequestID: newRequestID(),
@@ -80,6 +81,9 @@ func (x *exchange) end() {
 	}
 	x.gate.engine.EndOnce(x.call, nil) // where nothing was answered that is kept
 	x.gate.engine.Finish(x.call, x.err)
+	if x.gate.answered != nil {
+		x.gate.answered(x.call.Operation.Action, x.status, time.Since(x.arrived))
+	}
 	if x.r.ContentLength != 0 {
 		x.allow(drainTimeout)
 	}

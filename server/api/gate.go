@@ -20,6 +20,7 @@ type gate struct {
 	// maxBody and bodyTimeout bound a JSON body.
 	maxBody     int64
 	bodyTimeout time.Duration
+	answered    func(operation model.Action, status int, took time.Duration)
 }
 
 // admit lets the exchange's request in, or says what keeps it out.

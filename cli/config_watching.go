@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+)
+
+// validateWatching checks where metrics are served and webhooks go to. What
+// is wrong with the URL is said without it: it may hold a secret.
+func (c *config) validateWatching() error {
+	if c.MetricsListen != "" {
+		if _, _, err := net.SplitHostPort(c.MetricsListen); err != nil {
+			return fmt.Errorf("metrics-listen: %q is not host:port", c.MetricsListen)
+		}
+	}
+	if c.WebhookSecretFile == "" {
+		c.WebhookSecretFile = filepath.Join(c.DataDir, "webhook.secret")
+	}
+	if c.WebhookURL == "" {
+		return nil
+	}
+	target, err := url.Parse(c.WebhookURL)
+	if err != nil || target.Host == "" || target.Scheme != "https" && target.Scheme != "http" {
+		return errors.New("webhook-url: must be a URL that begins with https:// or http://")
+	}
+	return nil
+}
