@@ -66,7 +66,7 @@ func (e *Engine) system(action model.Action, organization string, resource model
 
 const (
 	// auditDelay is how long an entry waits for others to share its sync.
-	auditDelay = 20 * time.Millisecond
+	auditDelay = 40 * time.Millisecond
 	// auditBacklog is how many entries may wait; requests wait beyond that, so
 	// that memory is bounded and no entry is ever dropped.
 	auditBacklog = 8192

@@ -66,6 +66,7 @@ type auditLog struct {
 	head         auditMark
 	anchor       *auditMark // set once something was pruned
 	hash         hasher
+	known        map[string][]byte // terms of the index
 }
 
 func (tx *Tx) auditLog(chain Chain, open map[string]*auditLog, organization string) (*auditLog, error) {
@@ -81,7 +82,7 @@ func (tx *Tx) auditLog(chain Chain, open map[string]*auditLog, organization stri
 }
 
 func (tx *Tx) openAuditLog(chain Chain, organization string) (*auditLog, error) {
-	log := &auditLog{tx: tx, chain: chain, organization: organization, hash: newHasher(chain.Key)}
+	log := &auditLog{tx: tx, chain: chain, organization: organization, hash: newHasher(chain.Key), known: map[string][]byte{}}
 	var err error
 	if log.entries, err = tx.bolt.Bucket([]byte(auditBucket)).CreateBucketIfNotExists(auditName(organization)); err != nil {
 		return nil, err

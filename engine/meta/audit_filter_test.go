@@ -20,8 +20,8 @@ func randomAudits(n int) []*model.AuditEntry {
 		e := &model.AuditEntry{
 			ID: fmt.Sprintf("evt_%06d", i), Organization: "org_1",
 			At:     time.Date(2026, 1, 1, 0, i, -random.IntN(500), 0, time.UTC),
-			Action: model.Action(pick("action", 5)), Outcome: model.Outcome(pick("outcome", 3)),
-			Actor:    model.Actor{Type: model.ActorType(pick("type", 2))},
+			Action: model.Action(pick("action", 5)), Outcome: []model.Outcome{model.OutcomeSuccess, model.OutcomeDenied, model.OutcomeError}[random.IntN(3)],
+			Actor:    model.Actor{Type: []model.ActorType{model.ActorKey, model.ActorUser, model.ActorSystem}[random.IntN(3)]},
 			Resource: model.Resource{Type: "database", ID: pick("db", 20)},
 		}
 		if i%3 > 0 {
@@ -54,19 +54,22 @@ func TestAuditFilters(t *testing.T) {
 	for _, filter := range []AuditFilter{
 		{Action: "action_1"},
 		{Actor: "key_3"},
-		{Actor: "type_1"},
+		{Actor: "user"},
+		{Actor: "api_key"},
+		{Outcome: "success"},
+		{Actor: "api_key", Outcome: "success", Action: "action_4"},
 		{Resource: "db_7"},
-		{Outcome: "outcome_2"},
+		{Outcome: "denied"},
 		{Action: "nothing"},
-		{Action: "action_2", Outcome: "outcome_0"},
-		{Action: "action_2", Actor: "type_0", Resource: "db_1", Outcome: "outcome_1"},
+		{Action: "action_2", Outcome: "error"},
+		{Action: "action_2", Actor: "user", Resource: "db_1", Outcome: "success"},
 		{Since: minute(700)},
 		{Until: minute(700)},
 		{Since: minute(500), Until: minute(510)},
 		{Since: minute(5000)},
 		{Until: minute(-60)},
 		{Since: minute(600), Until: minute(500)},
-		{Actor: "type_1", Since: minute(900), Until: minute(1000)},
+		{Actor: "system", Since: minute(900), Until: minute(1000)},
 	} {
 		t.Run(fmt.Sprintf("%+v", filter), func(t *testing.T) {
 			var want []string

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"go.etcd.io/bbolt"
 
@@ -23,19 +24,31 @@ const (
 
 const auditIndexKey = 1 + 8 + 8
 
-// auditTerms are what an entry is found by.
-func auditTerms(e *model.AuditEntry) [][]byte {
-	terms := [][]byte{
-		auditTerm(auditByAction, string(e.Action)), auditTerm(auditByOutcome, string(e.Outcome)),
-		auditTerm(auditByActor, string(e.Actor.Type)),
+// Nearly every entry is of a key and a success: those two values are not in
+// the index, they are what the others are not.
+func otherOutcomes() []model.Outcome {
+	return []model.Outcome{model.OutcomeDenied, model.OutcomeError}
+}
+
+func otherActors() []model.ActorType {
+	return []model.ActorType{model.ActorUser, model.ActorOperator, model.ActorSystem}
+}
+
+// eachTerm calls use with what an entry is found by.
+func eachTerm(e *model.AuditEntry, use func(field byte, value string)) {
+	use(auditByAction, string(e.Action))
+	if slices.Contains(otherOutcomes(), e.Outcome) {
+		use(auditByOutcome, string(e.Outcome))
+	}
+	if slices.Contains(otherActors(), e.Actor.Type) {
+		use(auditByActor, string(e.Actor.Type))
 	}
 	if e.Actor.ID != "" {
-		terms = append(terms, auditTerm(auditByActor, e.Actor.ID))
+		use(auditByActor, e.Actor.ID)
 	}
 	if e.Resource.ID != "" {
-		terms = append(terms, auditTerm(auditByResource, e.Resource.ID))
+		use(auditByResource, e.Resource.ID)
 	}
-	return terms
 }
 
 func auditTerm(field byte, value string) []byte {
@@ -43,9 +56,23 @@ func auditTerm(field byte, value string) []byte {
 	return append(make([]byte, 0, auditIndexKey), append([]byte{field}, sum[:8]...)...)
 }
 
+// terms makes the index keys of an entry; most are those of the one before.
+func (log *auditLog) terms(number uint64, e *model.AuditEntry) (keys [][]byte) {
+	eachTerm(e, func(field byte, value string) {
+		name := string(field) + value
+		term, ok := log.known[name]
+		if !ok {
+			term = auditTerm(field, value)
+			log.known[name] = term
+		}
+		keys = append(keys, binary.BigEndian.AppendUint64(term[:len(term):len(term)], number))
+	})
+	return keys
+}
+
 func (log *auditLog) indexEntry(number uint64, e *model.AuditEntry) error {
-	for _, term := range auditTerms(e) {
-		if err := log.index.Put(binary.BigEndian.AppendUint64(term, number), nil); err != nil {
+	for _, key := range log.terms(number, e) {
+		if err := log.index.Put(key, nil); err != nil {
 			return fmt.Errorf("index audit entry: %w", err)
 		}
 	}
@@ -53,8 +80,8 @@ func (log *auditLog) indexEntry(number uint64, e *model.AuditEntry) error {
 }
 
 func (log *auditLog) unindexEntry(number uint64, e *model.AuditEntry) error {
-	for _, term := range auditTerms(e) {
-		if err := log.index.Delete(binary.BigEndian.AppendUint64(term, number)); err != nil {
+	for _, key := range log.terms(number, e) {
+		if err := log.index.Delete(key); err != nil {
 			return fmt.Errorf("index audit entry: %w", err)
 		}
 	}
@@ -82,6 +109,11 @@ func (s numbers) atMost(n uint64) (uint64, bool) {
 		return 0, false
 	}
 	return binary.BigEndian.Uint64(key[len(s.prefix):]), true
+}
+
+func (s numbers) has(n uint64) bool {
+	found, ok := s.atMost(n)
+	return ok && found == n
 }
 
 // common returns the greatest number at most n that is in every set, by

@@ -2,6 +2,7 @@ package meta
 
 import (
 	"encoding/binary"
+	"slices"
 	"sort"
 	"time"
 
@@ -61,7 +62,8 @@ func (tx *Tx) AuditPage(organization string, filter AuditFilter, skip uint64, li
 // auditWalk goes backwards through the entries a filter wants.
 type auditWalk struct {
 	entries *bbolt.Bucket
-	sets    []numbers
+	sets    []numbers // an entry is in all of these,
+	without []numbers // and in none of these
 	filter  AuditFilter
 	// next is the greatest number that may be wanted, oldest the least.
 	next, oldest uint64
@@ -69,19 +71,7 @@ type auditWalk struct {
 
 func newAuditWalk(entries, index *bbolt.Bucket, filter AuditFilter) *auditWalk {
 	w := &auditWalk{entries: entries, filter: filter, next: entries.Sequence(), oldest: 1}
-	for _, by := range []struct {
-		field byte
-		value string
-	}{
-		{auditByResource, filter.Resource},
-		{auditByActor, filter.Actor},
-		{auditByAction, filter.Action},
-		{auditByOutcome, filter.Outcome},
-	} {
-		if by.value != "" {
-			w.sets = append(w.sets, numbers{index.Cursor(), auditTerm(by.field, by.value)})
-		}
-	}
+	w.sets, w.without = filter.terms(index)
 	if len(w.sets) == 0 {
 		w.sets = []numbers{{cursor: entries.Cursor()}}
 	}
@@ -92,6 +82,37 @@ func newAuditWalk(entries, index *bbolt.Bucket, filter AuditFilter) *auditWalk {
 		w.next = min(w.next, w.firstFrom(filter.Until.Add(auditDisorder)))
 	}
 	return w
+}
+
+// terms are the sets of the index that the filter asks for, and those it asks
+// not to be in.
+func (f AuditFilter) terms(index *bbolt.Bucket) (sets, without []numbers) {
+	set := func(field byte, value string) numbers { return numbers{index.Cursor(), auditTerm(field, value)} }
+	if f.Resource != "" {
+		sets = append(sets, set(auditByResource, f.Resource))
+	}
+	switch f.Actor {
+	case "":
+	case string(model.ActorKey):
+		for _, t := range otherActors() {
+			without = append(without, set(auditByActor, string(t)))
+		}
+	default:
+		sets = append(sets, set(auditByActor, f.Actor))
+	}
+	if f.Action != "" {
+		sets = append(sets, set(auditByAction, f.Action))
+	}
+	switch f.Outcome {
+	case "":
+	case string(model.OutcomeSuccess):
+		for _, o := range otherOutcomes() {
+			without = append(without, set(auditByOutcome, string(o)))
+		}
+	default:
+		sets = append(sets, set(auditByOutcome, f.Outcome))
+	}
+	return sets, without
 }
 
 // auditDisorder is how far apart in time two entries may be that stand in the
@@ -120,6 +141,9 @@ func (w *auditWalk) step() (number uint64, data []byte, ok bool) {
 			return 0, nil, false
 		}
 		w.next = number - 1
+		if slices.ContainsFunc(w.without, func(s numbers) bool { return s.has(number) }) {
+			continue
+		}
 		if data = w.entries.Get(auditKey(number)); data != nil && w.inTime(data) {
 			return number, data, true
 		}

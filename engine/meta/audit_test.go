@@ -58,9 +58,9 @@ func checkAuditIndex(tx *Tx, organization string) error {
 	want := map[string]bool{}
 	if err := tx.bolt.Bucket([]byte(auditBucket)).Bucket(auditName(organization)).ForEach(func(key, data []byte) error {
 		entry, err := decodeAudit(organization, key, data)
-		for _, term := range auditTerms(&entry) {
-			want[string(term)+string(key)] = true
-		}
+		eachTerm(&entry, func(field byte, value string) {
+			want[string(auditTerm(field, value))+string(key)] = true
+		})
 		return err
 	}); err != nil {
 		return err
