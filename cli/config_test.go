@@ -83,6 +83,9 @@ func TestConfigRefuses(t *testing.T) {
 		"plans no tables":  {file: "plans = 3", says: "[plans.starter]"},
 		"plan no table":    {file: "[plans]\ntiny = 3", says: "plans.tiny"},
 		"reserved plan":    {file: "[plans.self_hosted]\nbuckets = 3", says: "another name"},
+		"metrics":          {args: []string{"--metrics-listen", "9432"}, says: "metrics-listen"},
+		"webhook":          {args: []string{"--webhook-url", "ftp://secret@x"}, says: "webhook-url"},
+		"audit retention":  {args: []string{"--audit-retention", "-1h"}, says: "audit-retention"},
 		"TLS twice":        {args: []string{"--tls", "--tls-cert", "x", "--tls-key", "y"}, says: "either"},
 	} {
 		t.Run(name, func(t *testing.T) {

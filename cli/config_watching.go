@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+
+	"holdfast/engine/advice"
 )
 
 // validateWatching checks where metrics are served and webhooks go to. What
@@ -27,4 +29,12 @@ func (c *config) validateWatching() error {
 		return errors.New("webhook-url: must be a URL that begins with https:// or http://")
 	}
 	return nil
+}
+
+// advice is when something is worth a recommendation; how old a backup may be
+// follows from how often one is made.
+func (c *config) advice() advice.Thresholds {
+	thresholds := advice.Defaults()
+	thresholds.BackupAge = max(thresholds.BackupAge, 2*c.BackupInterval)
+	return thresholds
 }

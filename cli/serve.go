@@ -18,7 +18,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/engine"
-	"holdfast/engine/advice"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
@@ -207,7 +206,7 @@ func (c config) engine() engine.Config {
 		TrashRetention: c.TrashRetention, ReplacedRetention: c.ReplacedRetention,
 		BackupInterval: c.BackupInterval, BackupRetention: c.BackupRetention, Exports: !c.NoExports,
 		AuditKeep: c.AuditKeep, AuditKeepBytes: c.AuditKeepBytes, AuditRetention: c.AuditRetention,
-		Advice:  advice.Defaults(),
+		Advice:  c.advice(),
 		Version: version(),
 	}
 }
