@@ -22,8 +22,9 @@ const (
 	// adviseAgain is how old the findings on a database must be for somebody's
 	// question to have it checked anew before its turn.
 	adviseAgain = 10 * time.Second
-	// checkTimeout bounds one check of one database.
+	// checkTimeout bounds one check of one database, visitTimeout all of them.
 	checkTimeout = 5 * time.Second
+	visitTimeout = 20 * time.Second
 )
 
 // adviser keeps what the checks of databases found, so that asking for
@@ -58,11 +59,16 @@ func newAdviser() *adviser {
 func (e *Engine) advise(ctx context.Context) {
 	ticker := time.NewTicker(adviseInterval)
 	defer ticker.Stop()
+	var last time.Time
 	for {
 		select {
 		case <-ticker.C:
 			e.adviseAll(ctx, 0)
 		case <-e.adviser.wake:
+			if e.clock().Sub(last) < adviseAgain {
+				continue
+			}
+			last = e.clock()
 			e.adviseAll(ctx, adviseAgain)
 		case <-ctx.Done():
 			return
@@ -143,6 +149,8 @@ func (e *Engine) adviseOne(ctx context.Context, db model.Database) error {
 
 // runChecks runs every check on one database.
 func (e *Engine) runChecks(ctx context.Context, db model.Database, results *findings) error {
+	ctx, cancel := context.WithTimeout(ctx, visitTimeout)
+	defer cancel()
 	if e.adviser.memory[db.ID] == nil {
 		e.adviser.memory[db.ID] = advice.NewMemory()
 	}
@@ -183,8 +191,6 @@ func (e *Engine) statements(ctx context.Context, db model.Database) ([]advice.St
 // runCheck runs one check in a transaction that cannot write, within its time
 // on the server's side too: a context alone would cost the session.
 func (e *Engine) runCheck(ctx context.Context, session *advice.Session, check advice.Check) ([]model.Recommendation, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*checkTimeout)
-	defer cancel()
 	var found []model.Recommendation
 	err := pgx.BeginTxFunc(ctx, session.Conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 5000; SET LOCAL lock_timeout = 500"); err != nil {

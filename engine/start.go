@@ -94,7 +94,7 @@ func (e *Engine) startInstance(ctx context.Context, db model.Database) (model.Da
 func (e *Engine) keepTrying(ctx context.Context, db model.Database, cause error) error {
 	spec, err := e.spec(ctx, db)
 	if err != nil {
-		e.states.swap(db.ID, instanceState{state: postgres.StateFailed, reason: model.PublicMessage(err)})
+		e.instanceChanged(db.ID, postgres.StateFailed, model.PublicMessage(err))
 		return err
 	}
 	e.states.expectLate(db.ID)
