@@ -52,9 +52,7 @@ func TestEvents(t *testing.T) {
 	if n := len(told.of(model.EventDatabaseFailed)); n != 1 {
 		t.Errorf("one failure was told %d times", n)
 	}
-	if err := a.blobs.Close(); err != nil { // so that a backup cannot be written
-		t.Fatal(err)
-	}
+	a.breakBackups()
 	b, err := a.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
 	if err != nil {
 		t.Fatal(err)

@@ -2,8 +2,11 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -320,15 +323,40 @@ func TestRecommendationsOfBackups(t *testing.T) {
 	a.ahead.Store(int64(2 * time.Hour))
 	a.follow(a.one("backup_old"))
 	a.gone("backup_old")
-	if err := a.blobs.Close(); err != nil { // the next cannot be written
-		t.Fatal(err)
-	}
+	repair := a.breakBackups()
 	b, err := a.BackupCreate(a.call(model.ActionBackupCreate), a.db.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.await(b.ID)
-	a.one("backup_failed")
+	r := a.one("backup_failed")
+	repair()
+	a.follow(r)
+	a.gone("backup_failed")
+}
+
+// breakBackups makes the directories of the database's backups such that
+// nothing can be written there.
+func (a *advised) breakBackups() (repair func()) {
+	a.t.Helper()
+	mode := func(mode os.FileMode) {
+		var all []string
+		err := filepath.WalkDir(a.backupDirectory(a.db.ID), func(path string, d os.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				all = append(all, path)
+			}
+			return err
+		})
+		for _, path := range all {
+			err = errors.Join(err, os.Chmod(path, mode))
+		}
+		if err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	mode(0o500)
+	a.t.Cleanup(func() { mode(0o700) })
+	return func() { mode(0o700) }
 }
 
 func TestRecommendationsOfAccess(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -78,8 +79,8 @@ func TestFilesNameMetricsThereAre(t *testing.T) {
 		}
 	}
 	var dashboard any
-	for _, file := range []string{"dashboard.json", "alerts.yml"} {
-		text, err := os.ReadFile(file)
+	for _, file := range []string{"grafana-dashboard.json", "prometheus-alerts.yml"} {
+		text, err := os.ReadFile(filepath.Join("../../deploy", file))
 		if err != nil {
 			t.Fatal(err)
 		}
