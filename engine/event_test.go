@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/backup/wal"
 	"holdfast/engine/model"
 )
 
@@ -63,6 +64,16 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+func TestGapEvent(t *testing.T) {
+	t.Parallel()
+	var told events
+	a := startAdvised(t, func(c *Config) { c.Observe = told.add })
+	a.walLost(a.db.Database, wal.Gap{At: time.Now(), Reason: "a test"})
+	if gaps := told.of(model.EventRecoveryGap); len(gaps) != 1 || gaps[0].Resource.ID != a.db.ID || !gaps[0].Type.Alarming() {
+		t.Errorf("%+v", gaps)
+	}
+}
+
 func TestDiskEvent(t *testing.T) {
 	t.Parallel()
 	var told events
@@ -103,7 +114,7 @@ func TestMeasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Databases[model.DatabaseAvailable] != 1 || m.DatabaseBytes == 0 || m.Connections != 1 || m.Unprotected != 1 || m.WALLag != 0 ||
+	if m.Databases[model.DatabaseAvailable] != 1 || m.DatabaseBytes == 0 || m.Connections != 1 || m.Unprotected != 1 ||
 		m.Recommendations[model.SeverityWarning] == 0 || m.Organizations != 1 || m.AuditRoom == 0 {
 		t.Errorf("%+v", m)
 	}

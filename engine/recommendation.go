@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"holdfast/backup/wal"
 	"holdfast/engine/advice"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -290,6 +291,12 @@ func (e *Engine) facts(organization string, databases []model.Database, usage Us
 func (e *Engine) aboutDatabase(tx *meta.Tx, db model.Database) (advice.Database, error) {
 	about := advice.Database{Database: db}
 	about.Status, about.StatusReason = e.liveStatus(db)
+	if status, receives := e.walStatus(db.ID); receives {
+		about.Archiving = &advice.Archiving{
+			Streaming: status.State == wal.StateStreaming, SlotLost: status.SlotState == "lost", Behind: status.RPO(e.clock()),
+			Backlog: status.Backlog, Failures: status.Failures, Error: status.LastError,
+		}
+	}
 	about.CertificateEnd = e.adviser.certificateEnd(db.ID)
 	// A database has one backup under way at the most.
 	attempts, _, err := tx.Backups().Newest(meta.ByDatabase, meta.Key(db.ID), "", 2)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"holdfast/backup/wal"
 	"holdfast/engine/advice"
 	"holdfast/engine/model"
 )
@@ -333,6 +334,36 @@ func TestRecommendationsOfBackups(t *testing.T) {
 	repair()
 	a.follow(r)
 	a.gone("backup_failed")
+}
+
+// An archive that cannot be written to, and what writes on meanwhile.
+func TestRecommendationOfArchiving(t *testing.T) {
+	t.Parallel()
+	a := startAdvised(t, nil)
+	a.sql("create table written (id int primary key)")
+	eventually(t, "the receiver", func() bool {
+		status, receives := a.walStatus(a.db.ID)
+		return receives && status.State == wal.StateStreaming && !status.RestorableTo.IsZero()
+	})
+	a.gone("wal_archiving_failed")
+	repair := a.breakBackups()
+	conn, err := a.instances.Connect(t.Context(), a.db.ID, maintenance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for range 3 {
+		a.sql("insert into written select coalesce(max(id), 0) + 1 from written")
+		if _, err := conn.Exec(t.Context(), "select pg_switch_wal()"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the recommendation", func() bool { return len(a.look("wal_archiving_failed")) == 1 })
+	if r := a.one("wal_archiving_failed"); !strings.Contains(r.Message, "permission denied") {
+		t.Errorf("the message: %s", r.Message)
+	}
+	repair()
+	eventually(t, "the archive's return", func() bool { return len(a.look("wal_archiving_failed")) == 0 })
 }
 
 // breakBackups makes the directories of the database's backups such that

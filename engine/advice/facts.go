@@ -27,6 +27,8 @@ type Database struct {
 	LastAttempt, LastCompleted *model.Backup
 	// CertificateEnd is zero when it could not be read.
 	CertificateEnd time.Time
+	// Archiving is nil while nothing receives WAL.
+	Archiving *Archiving
 }
 
 func (db Database) resource() model.Resource { return resource(db.Database) }
@@ -56,7 +58,7 @@ func Account(f Facts) []model.Recommendation {
 
 func accountChecks() []func(Facts) []model.Recommendation {
 	return []func(Facts) []model.Recommendation{
-		eachDatabase(databaseDown), eachDatabase(noBackup), eachDatabase(oldBackup), eachDatabase(failedBackup),
+		eachDatabase(databaseDown), eachDatabase(noBackup), eachDatabase(oldBackup), eachDatabase(failedBackup), eachDatabase(failedArchiving),
 		eachDatabase(openAllowlist), eachDatabase(endingCertificate),
 		fullDisk, fullPlan, unusedKeys, endlessKeys,
 	}

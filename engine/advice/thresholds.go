@@ -5,6 +5,7 @@ import "time"
 // Thresholds say from when on something is worth a recommendation.
 type Thresholds struct {
 	BackupAge       time.Duration // of the newest completed backup
+	WALBehind       time.Duration // for how long WAL was not received
 	CertificateLeft time.Duration // shorter than when it is renewed by itself
 	KeyUnused       time.Duration
 	DiskFree        float64 // share of the disk; half of it is critical
@@ -34,7 +35,7 @@ type Thresholds struct {
 func Defaults() Thresholds {
 	const day = 24 * time.Hour
 	return Thresholds{
-		BackupAge: 2 * day, CertificateLeft: 14 * day, KeyUnused: 90 * day, DiskFree: 0.10, PlanUsed: 0.80,
+		BackupAge: 2 * day, WALBehind: time.Minute, CertificateLeft: 14 * day, KeyUnused: 90 * day, DiskFree: 0.10, PlanUsed: 0.80,
 		Window: time.Hour, StatisticsAge: 7 * day, IndexBytes: 1 << 20,
 		SeqScans: 100, SeqRows: 10_000, ForeignKeyRows: 1000,
 		DeadRows: 10_000, DeadShare: 0.20, BloatBytes: 16 << 20, BloatShare: 0.50, FreezeFactor: 1.5,

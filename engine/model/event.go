@@ -12,11 +12,12 @@ const (
 	EventDatabaseFailed    EventType = "database.failed"
 	EventDatabaseRecovered EventType = "database.recovered"
 	EventDiskNearlyFull    EventType = "disk.nearly_full"
+	EventRecoveryGap       EventType = "recovery.gap"
 )
 
 // Alarming reports whether the operator should be told at once.
 func (t EventType) Alarming() bool {
-	return t == EventBackupFailed || t == EventDatabaseFailed || t == EventDiskNearlyFull
+	return t == EventBackupFailed || t == EventDatabaseFailed || t == EventDiskNearlyFull || t == EventRecoveryGap
 }
 
 // Event is something that happened to the appliance by itself.

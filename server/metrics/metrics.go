@@ -23,6 +23,7 @@ type Metrics struct {
 	backups  *prometheus.CounterVec
 	took     prometheus.Histogram
 	failures prometheus.Counter
+	gaps     prometheus.Counter
 }
 
 // New returns metrics that nothing has happened to.
@@ -47,6 +48,9 @@ func New(version string) *Metrics {
 			Name: "holdfast_database_failures_total", Help: "Databases that did not start any more, since the start.",
 		}),
 	}
+	m.gaps = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "holdfast_wal_gaps_total", Help: "Stretches of WAL that were lost, since the start.",
+	})
 	for _, outcome := range []string{"completed", "failed"} { // a rate needs a zero to begin with
 		m.backups.WithLabelValues(outcome)
 	}
@@ -54,7 +58,7 @@ func New(version string) *Metrics {
 		Name: "holdfast_build_info", Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": version},
 	})
 	info.Set(1)
-	m.registry.MustRegister(m.requests, m.duration, m.backups, m.took, m.failures, info,
+	m.registry.MustRegister(m.requests, m.duration, m.backups, m.took, m.failures, m.gaps, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -75,6 +79,8 @@ func (m *Metrics) Event(event model.Event) {
 		m.backups.WithLabelValues("failed").Inc()
 	case model.EventDatabaseFailed:
 		m.failures.Inc()
+	case model.EventRecoveryGap:
+		m.gaps.Inc()
 	}
 }
 
