@@ -9,8 +9,9 @@ import (
 	"holdfast/engine/model"
 )
 
-// AuditQuery says which audit entries are wanted; what is empty does not
-// matter.
+// AuditQuery says which audit entries a person looks for, who knows names and
+// areas rather than ids; what is empty does not matter. Unlike an AuditFilter
+// it is answered by reading.
 type AuditQuery struct {
 	Action  string // the action, or the beginning of it up to a dot
 	Outcome model.Outcome
