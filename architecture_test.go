@@ -12,16 +12,22 @@ import (
 // the project; tests are not held to it.
 func allowed() map[string][]string {
 	return map[string][]string{
-		"holdfast":                                     {"cli"},
-		"holdfast/cli":                                 {"backup", "backup/repository", "backup/wal", "engine", "engine/meta", "engine/model", "engine/postgres", "server", "server/api", "server/operator", "web"},
+		"holdfast": {"cli"},
+		"holdfast/cli": {
+			"backup", "backup/repository", "backup/wal", "engine", "engine/advice", "engine/meta", "engine/model", "engine/postgres",
+			"server", "server/api", "server/metrics", "server/operator", "server/webhook", "web",
+		},
 		"holdfast/cli/internal/manual":                 {"cli"},
 		"holdfast/cli/doctor":                          {"engine/postgres"},
 		"holdfast/server":                              {"engine", "engine/model", "web"},
 		"holdfast/server/api":                          {"engine", "engine/model", "engine/postgres"},
+		"holdfast/server/metrics":                      {"engine", "engine/model"},
 		"holdfast/server/operator":                     {"engine", "engine/model", "server/api", "web"},
+		"holdfast/server/webhook":                      {"engine/model", "engine/publish"},
 		"holdfast/web":                                 {"engine", "engine/model", "engine/postgres"},
 		"holdfast/engine":                              {"backup", "backup/repository", "backup/wal", "blobstore"},
 		"holdfast/engine/importer":                     {"engine/model"},
+		"holdfast/engine/advice":                       {"engine/model", "engine/postgres"},
 		"holdfast/engine/meta":                         {"engine/model"},
 		"holdfast/engine/postgres":                     {"engine/model", "engine/publish"},
 		"holdfast/engine/postgres/postgrestest":        {"engine/model", "engine/postgres"},
@@ -39,6 +45,7 @@ func owners() map[string]string {
 		"github.com/danielgtaylor/huma/v2":           "holdfast/server/api",
 		"github.com/julienschmidt/httprouter":        "holdfast/server/api",
 		"github.com/spf13/cobra":                     "holdfast/cli",
+		"github.com/prometheus":                      "holdfast/server/metrics",
 	}
 }
 

@@ -40,6 +40,7 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 
 // newAdminCommand makes one operator's command. arguments gives what is sent,
 // and show prints the result for a person; with --json it is printed as it is.
+// A result that has a method Err decides how the command ends.
 func newAdminCommand[R any](
 	use, short string, action model.Action, n cobra.PositionalArgs,
 	arguments func(*admin, *cobra.Command, []string) (any, error), show func(io.Writer, R),
@@ -65,18 +66,28 @@ func newAdminCommand[R any](
 			if err != nil {
 				return err
 			}
-			if a.json {
-				encoder := json.NewEncoder(cmd.OutOrStdout())
-				encoder.SetEscapeHTML(false)
-				return encoder.Encode(result)
+			if err := printResult(cmd.OutOrStdout(), a.json, result, show); err != nil {
+				return err
 			}
-			show(cmd.OutOrStdout(), result)
+			if verdict, ok := any(result).(interface{ Err() error }); ok {
+				return verdict.Err()
+			}
 			return nil
 		},
 	}
 	a.registerCommon(cmd.Flags())
 	cmd.Flags().BoolVar(&a.json, "json", false, "print JSON")
 	return cmd, a
+}
+
+func printResult[R any](w io.Writer, inJSON bool, result R, show func(io.Writer, R)) error {
+	if !inJSON {
+		show(w, result)
+		return nil
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(result)
 }
 
 func ask[R any](cmd *cobra.Command, a *admin, action model.Action, sent any) (R, error) {

@@ -23,7 +23,7 @@ func newAdminKeyCreate() *cobra.Command {
 	var expires string
 	cmd, a := newAdminCommand("create", "Make an API key; it is shown only once", model.ActionKeyCreate, cobra.NoArgs,
 		func(_ *admin, _ *cobra.Command, _ []string) (any, error) {
-			life, err := parseLife(expires)
+			life, err := parseLife("--expires", expires)
 			in.ExpiresIn = life
 			return in, err
 		},
@@ -39,8 +39,8 @@ func newAdminKeyCreate() *cobra.Command {
 	return a.inOrganization(cmd)
 }
 
-// parseLife reads a duration that may be given in days.
-func parseLife(text string) (time.Duration, error) {
+// parseLife reads a flag's duration, which may be given in days.
+func parseLife(flag, text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
@@ -51,7 +51,7 @@ func parseLife(text string) (time.Duration, error) {
 		life = time.Duration(n) * 24 * time.Hour
 	}
 	if err != nil || life <= 0 {
-		return 0, usageError{fmt.Errorf("--expires: %q is not a duration such as 12h or 90d", text)}
+		return 0, usageError{fmt.Errorf("%s: %q is not a duration such as 12h or 90d", flag, text)}
 	}
 	return life, nil
 }

@@ -16,13 +16,13 @@ func newAdminOrg() *cobra.Command {
 		func(w io.Writer, o model.Organization) { fmt.Fprintln(w, o.ID) })
 	list, _ := newAdminCommand("list", "Show the organizations", model.ActionOrganizationList, cobra.NoArgs, nothing,
 		func(w io.Writer, orgs []model.Organization) {
-			table(w, "ID\tNAME\tCREATED", func(w io.Writer) {
+			table(w, "ID\tNAME\tPLAN\tCREATED", func(w io.Writer) {
 				for _, o := range orgs {
-					fmt.Fprintf(w, "%s\t%s\t%s\n", o.ID, o.Name, o.CreatedAt.Format(time.DateTime))
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", o.ID, o.Name, o.PlanName(time.Now()), o.CreatedAt.Format(time.DateTime))
 				}
 			})
 		})
-	return group("org", "Organizations", create, list)
+	return group("org", "Organizations", create, list, newAdminSetPlan(), newAdminSetTrial())
 }
 
 func newAdminProject() *cobra.Command {

@@ -3,6 +3,8 @@ package cli_test
 import (
 	"encoding/json"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -47,6 +49,28 @@ func createKey(t *testing.T, m *machine, args ...string) string {
 		t.Fatalf("create key: %d %s %s %v", code, out, stderr, err)
 	}
 	return created.APIKey
+}
+
+// checkAuditExport sees that what is exported is a chain.
+func checkAuditExport(t *testing.T, run func(...string) string) {
+	t.Helper()
+	previous := ""
+	for _, log := range [][]string{nil, {"--appliance"}} {
+		lines := strings.Split(strings.TrimSpace(run(append([]string{"admin", "audit", "export"}, log...)...)), "\n")
+		previous = ""
+		for i, line := range lines {
+			var entry struct {
+				ID           string
+				PreviousHash string `json:"previous_hash"`
+				Hash         string
+			}
+			if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.ID == "" || entry.PreviousHash != previous {
+				t.Fatalf("line %d of %v: %s (%v)", i, log, line, err)
+			}
+			previous = entry.Hash
+		}
+		run(append([]string{"admin", "audit", "verify"}, log...)...)
+	}
 }
 
 func adminCommands(t *testing.T, m *machine, suffix string) {
@@ -110,6 +134,24 @@ func adminCommands(t *testing.T, m *machine, suffix string) {
 	if out := run("admin", "audit", "verify"); !strings.Contains(out, "whole") {
 		t.Errorf("audit: %s", out)
 	}
+	checkAuditExport(t, run)
+	plans := filepath.Join(filepath.Dir(m.dataDir), "plans.toml")
+	if err := os.WriteFile(plans, []byte("[plans.tiny]\nbuckets = 1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out := run("admin", "org", "set-plan", "acme "+suffix, "self_hosted"); !strings.Contains(out, "self_hosted") {
+		t.Errorf("set-plan: %s", out)
+	}
+	if out := run("admin", "org", "set-trial", "acme "+suffix, "self_hosted", "--for", "2d"); !strings.Contains(out, "on trial of self_hosted until") {
+		t.Errorf("set-trial: %s", out)
+	}
+	if suffix == "stopped" { // the running one was started without these plans
+		if out := run("admin", "org", "set-plan", "acme "+suffix, "tiny", "--config", plans); !strings.Contains(out, "plan tiny") {
+			t.Errorf("set-plan: %s", out)
+		}
+	}
+	refuse(1, "[plans.huge]", "admin", "org", "set-plan", "acme "+suffix, "huge")
+	refuse(2, "--for", "admin", "org", "set-trial", "acme "+suffix, "self_hosted", "--for", "soon")
 	refuse(1, "no organization", "admin", "key", "list", "--org", "nobody")
 	refuse(1, "exists already", "admin", "org", "create", "acme "+suffix)
 	refuse(1, "preset", "admin", "key", "create", "--name", "x", "--preset", "all")

@@ -47,10 +47,3 @@ func when(at *time.Time) string {
 	}
 	return at.Format(time.DateTime)
 }
-
-func newAdminAudit() *cobra.Command {
-	verify, a := newAdminCommand("verify", "Check that no audit entry was changed, removed or reordered",
-		model.ActionAuditVerify, cobra.NoArgs, nothing,
-		func(w io.Writer, v operator.Verified) { fmt.Fprintf(w, "%d entries, the chain is whole\n", v.Entries) })
-	return group("audit", "The audit log", a.inOrganization(verify))
-}

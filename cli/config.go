@@ -15,6 +15,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/pflag"
+
+	"holdfast/engine/model"
 )
 
 // config is everything that can be set, by flag, by HOLDFAST_* variable or in
@@ -46,6 +48,12 @@ type config struct {
 	NoExports         bool
 	NoProofs          bool
 	AuditKeep         uint64
+	AuditKeepBytes    uint64
+	AuditRetention    time.Duration
+	MetricsListen     string
+	WebhookURL        string
+	WebhookSecretFile string
+	Plans             map[string]model.Plan // of the config file alone
 
 	ObjectTrashRetention time.Duration
 
@@ -91,7 +99,12 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.BackupRetention, "backup-retention", 7*24*time.Hour, "how long backups are kept; 0 keeps them for ever")
 	flags.BoolVar(&c.NoExports, "no-exports", false, "make no logical export (pg_dump) after each backup")
 	flags.BoolVar(&c.NoProofs, "no-proofs", false, "do not restore each backup once, beside the database, to prove it")
-	flags.Uint64Var(&c.AuditKeep, "audit-keep", 1_000_000, "audit entries kept for each organization")
+	flags.Uint64Var(&c.AuditKeep, "audit-keep", 1_000_000, "audit entries kept for each organization; 0 is no bound")
+	flags.Uint64Var(&c.AuditKeepBytes, "audit-keep-bytes", 0, "size of the audit entries kept for each organization; 0 is no bound")
+	flags.DurationVar(&c.AuditRetention, "audit-retention", 0, "how long audit entries are kept; 0 is no bound")
+	flags.StringVar(&c.MetricsListen, "metrics-listen", "", "address of /metrics for Prometheus, such as 127.0.0.1:9432; it has no keys, so open it to nobody else (default: none)")
+	flags.StringVar(&c.WebhookURL, "webhook-url", "", "URL that is told, signed, of failed backups and databases and of a disk that is nearly full (default: none)")
+	flags.StringVar(&c.WebhookSecretFile, "webhook-secret-file", "", "file with the key that webhooks are signed with (default: webhook.secret in the data directory, made when absent)")
 }
 
 // load fills in from the environment and the config file what no flag has
@@ -100,7 +113,7 @@ func (c *config) load(flags *pflag.FlagSet) error {
 	if err := fromEnvironment(flags); err != nil {
 		return usageError{err}
 	}
-	if err := fromFile(flags, c.ConfigFile); err != nil {
+	if err := c.fromFile(flags); err != nil {
 		return usageError{err}
 	}
 	if err := c.validate(); err != nil {
@@ -122,7 +135,8 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-func fromFile(flags *pflag.FlagSet, path string) error {
+func (c *config) fromFile(flags *pflag.FlagSet) (err error) {
+	path := c.ConfigFile
 	if path == "" {
 		return nil
 	}
@@ -130,6 +144,10 @@ func fromFile(flags *pflag.FlagSet, path string) error {
 	if _, err := toml.DecodeFile(path, &values); err != nil {
 		return fmt.Errorf("config file %s: %w", path, err)
 	}
+	if c.Plans, err = readPlans(values["plans"]); err != nil {
+		return fmt.Errorf("config file %s: %w", path, err)
+	}
+	delete(values, "plans")
 	for key, value := range values {
 		f := flags.Lookup(strings.ReplaceAll(key, "_", "-"))
 		if f == nil && isSetting(key) {
@@ -191,6 +209,9 @@ func (c *config) validate() (err error) {
 	if err := c.validateListen(); err != nil {
 		return err
 	}
+	if err := c.validateWatching(); err != nil {
+		return err
+	}
 	switch {
 	case c.LogFormat != "text" && c.LogFormat != "json":
 		return fmt.Errorf("log-format: %q is neither text nor json", c.LogFormat)
@@ -198,8 +219,8 @@ func (c *config) validate() (err error) {
 		return errors.New("spares: must be from 0 to 64")
 	case c.MaxObjectSize <= 0:
 		return errors.New("max-object-size: must be more than 0")
-	case c.TrashRetention < 0 || c.ReplacedRetention < 0 || c.ObjectTrashRetention < 0:
-		return errors.New("trash-retention, object-trash-retention and replaced-retention: must not be negative")
+	case c.TrashRetention < 0 || c.ReplacedRetention < 0 || c.ObjectTrashRetention < 0 || c.AuditRetention < 0:
+		return errors.New("trash-retention, object-trash-retention, replaced-retention and audit-retention: must not be negative")
 	case c.BackupInterval < 0 || c.BackupRetention < 0:
 		return errors.New("backup-interval and backup-retention: must not be negative")
 	case c.BackupInterval > 0 && c.BackupInterval < time.Minute:

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"holdfast/engine/model"
 )
 
 // loadConfig reads the settings as serve does.
@@ -75,6 +77,15 @@ func TestConfigRefuses(t *testing.T) {
 		"spares":           {args: []string{"--spares", "-1"}, says: "spares"},
 		"retention":        {args: []string{"--trash-retention", "-1h"}, says: "trash-retention"},
 		"half of TLS":      {args: []string{"--tls-cert", "x"}, says: "--tls-key"},
+		"limit":            {file: "[plans.tiny]\nbuckts = 3", says: "plans.tiny.buckts"},
+		"negative limit":   {file: "[plans.tiny]\nbuckets = -3", says: "plans.tiny.buckets"},
+		"limit in words":   {file: "[plans.tiny]\nbuckets = \"3\"", says: "whole number"},
+		"plans no tables":  {file: "plans = 3", says: "[plans.starter]"},
+		"plan no table":    {file: "[plans]\ntiny = 3", says: "plans.tiny"},
+		"reserved plan":    {file: "[plans.self_hosted]\nbuckets = 3", says: "another name"},
+		"metrics":          {args: []string{"--metrics-listen", "9432"}, says: "metrics-listen"},
+		"webhook":          {args: []string{"--webhook-url", "ftp://secret@x"}, says: "webhook-url"},
+		"audit retention":  {args: []string{"--audit-retention", "-1h"}, says: "audit-retention"},
 		"TLS twice":        {args: []string{"--tls", "--tls-cert", "x", "--tls-key", "y"}, says: "either"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,23 +118,23 @@ func TestConfigOfAnotherCommand(t *testing.T) {
 	var c config
 	flags := pflag.NewFlagSet("admin", pflag.ContinueOnError)
 	c.registerCommon(flags)
-	file := configFile(t, "listen = \"127.0.0.1:1\"\ndata_dir = \"/srv/holdfast\"\n")
+	file := configFile(t, "listen = \"127.0.0.1:1\"\ndata_dir = \"/srv/holdfast\"\n[plans.tiny]\nbuckets = 3\n")
 	if err := flags.Parse([]string{"--config", file}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.load(flags); err != nil || c.DataDir != "/srv/holdfast" {
-		t.Errorf("data directory %s, %v", c.DataDir, err)
+	if err := c.load(flags); err != nil || c.DataDir != "/srv/holdfast" || c.Plans["tiny"].Limits[model.MetricBuckets] != 3 {
+		t.Errorf("data directory %s, plans %v, %v", c.DataDir, c.Plans, err)
 	}
 }
 
 func TestParseLife(t *testing.T) {
 	for text, want := range map[string]time.Duration{"": 0, "12h": 12 * time.Hour, "90d": 90 * 24 * time.Hour} {
-		if got, err := parseLife(text); err != nil || got != want {
+		if got, err := parseLife("--expires", text); err != nil || got != want {
 			t.Errorf("%q: %s, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"soon", "-1h", "0d", "d", "1.5d"} {
-		if _, err := parseLife(text); err == nil {
+		if _, err := parseLife("--expires", text); err == nil {
 			t.Errorf("%q is taken for a duration", text)
 		}
 	}

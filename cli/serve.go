@@ -58,6 +58,13 @@ func serve(ctx context.Context, c config, stdout, stderr io.Writer) (err error) 
 		return err
 	}
 	defer sockets.close()
+	watched, err := listenForMetrics(c)
+	if err != nil {
+		return err
+	}
+	if watched != nil {
+		defer watched.Close()
+	}
 	if err := giveUpRoot(c.DataDir, c.User, true); err != nil {
 		return err
 	}
@@ -67,7 +74,14 @@ func serve(ctx context.Context, c config, stdout, stderr io.Writer) (err error) 
 	if err := makeDataDir(c.DataDir); err != nil {
 		return err
 	}
-	eng, err := openEngine(c.engine(), log)
+	w, err := watch(c, watched, log)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	cfg := c.engine()
+	cfg.Observe = w.event
+	eng, err := openEngine(cfg, log)
 	if err != nil {
 		return err
 	}
@@ -76,7 +90,7 @@ func serve(ctx context.Context, c config, stdout, stderr io.Writer) (err error) 
 		defer cancel()
 		err = errors.Join(err, eng.Close(closing))
 	}()
-	return run(ctx, c, eng, sockets, log, stdout)
+	return run(ctx, c, eng, w, sockets, log, stdout)
 }
 
 // forgetLibpqEnvironment removes the variables by which libpq and pgx are told
@@ -95,7 +109,7 @@ func forgetLibpqEnvironment() error {
 }
 
 // run starts what was opened, says where it is, and serves.
-func run(ctx context.Context, c config, eng *engine.Engine, sockets sockets, log *slog.Logger, stdout io.Writer) error {
+func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets sockets, log *slog.Logger, stdout io.Writer) error {
 	first, err := eng.Initialize(!c.NoFirstKey)
 	if err != nil {
 		return fmt.Errorf("make the first organization: %w", err)
@@ -107,12 +121,15 @@ func run(ctx context.Context, c config, eng *engine.Engine, sockets sockets, log
 		return err
 	}
 	base := c.baseURL(c.Listen, sockets.main.Addr())
-	srv, err := server.New(eng, server.Options{
+	if w.metrics != nil {
+		w.metrics.Watch(eng, log)
+	}
+	srv, err := server.New(eng, w.serve(server.Options{
 		BaseURL:        base,
 		ObjectsURL:     sockets.objectsURL(c),
 		OperatorSocket: server.OperatorSocket(eng.SocketDir()),
 		Log:            log,
-	})
+	}))
 	if err != nil {
 		return err
 	}
@@ -182,12 +199,14 @@ func (c config) engine() engine.Config {
 		Spares:         c.Spares,
 		Allowlist:      []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
 		Rates:          engine.DefaultRates(),
+		Plans:          c.Plans,
 		MaxObjectBytes: c.MaxObjectSize,
 		TrashRetention: c.TrashRetention, ObjectTrashRetention: c.ObjectTrashRetention, ReplacedRetention: c.ReplacedRetention,
 		BackupInterval: c.BackupInterval, BackupRetention: c.BackupRetention, Exports: !c.NoExports,
 		Proofs:    !c.NoProofs,
-		AuditKeep: c.AuditKeep,
-		Version:   version(),
+		AuditKeep: c.AuditKeep, AuditKeepBytes: c.AuditKeepBytes, AuditRetention: c.AuditRetention,
+		Advice:  c.advice(),
+		Version: version(),
 	}
 }
 

@@ -5,85 +5,69 @@ import (
 	"holdfast/engine/model"
 )
 
-// PlanSelfHosted is the plan without limits.
-const PlanSelfHosted = "self_hosted"
-
 // Usage is what an organization takes, and what the machine has left.
 type Usage struct {
-	Databases     int64
-	DatabaseBytes int64
-	Buckets       int64
-	Objects       int64
-	StorageBytes  int64
-	BackupBytes   int64
+	model.Totals
+	DatabaseBytes int64 // as the databases last said
 	Connections   int64
+	Plan          string                 // in force
+	Limits        map[model.Metric]int64 // of that plan
 	Host          Host
 }
 
-// Usage adds up what the call's organization takes, from the records and the
-// newest statistics.
+// Used returns how much of a metric is in use.
+func (u Usage) Used(m model.Metric) int64 {
+	if m == model.MetricDatabaseBytes {
+		return u.DatabaseBytes
+	}
+	return u.Totals.Of(m)
+}
+
+// Usage returns what the call's organization takes: its totals, and what its
+// databases last said of themselves.
 func (e *Engine) Usage(call *model.Call) (Usage, error) {
-	host, err := measureHost(e.cfg.DataDir)
+	databases, err := e.databasesOf(call.Organization)
 	if err != nil {
 		return Usage{}, err
 	}
-	usage := Usage{Host: host}
-	err = e.meta.View(func(tx *meta.Tx) error {
-		if err := tx.Databases().All(func(db model.Database) error {
-			if db.Organization == call.Organization && db.Trash == nil {
-				stats, _ := e.stats.get(db.ID)
-				usage.Databases++
-				usage.DatabaseBytes += stats.SizeBytes
-				usage.Connections += int64(stats.Connections)
-			}
-			return nil
-		}); err != nil {
-			return err
-		}
-		if err := tx.Buckets().All(func(b model.Bucket) error {
-			if b.Organization == call.Organization {
-				usage.Buckets++
-				usage.Objects += b.ObjectCount
-				usage.StorageBytes += b.SizeBytes
-			}
-			return nil
-		}); err != nil {
-			return err
-		}
-		return tx.Backups().All(func(b model.Backup) error {
-			if b.Organization == call.Organization {
-				usage.BackupBytes += b.StoredBytes
-			}
-			return nil
-		})
-	})
-	call.Resource = model.Resource{Type: model.ResourceOrganization, ID: call.Organization}
+	return e.usage(call, databases)
+}
+
+func (e *Engine) usage(call *model.Call, databases []model.Database) (Usage, error) {
+	account, err := e.AccountGet(call)
+	if err != nil {
+		return Usage{}, err
+	}
+	usage := Usage{Totals: account.Totals, Plan: account.Plan.Name, Limits: account.Plan.Limits}
+	usage.DatabaseBytes, usage.Connections = e.sampled(databases)
+	usage.Host, err = measureHost(e.cfg.DataDir)
 	return usage, err
+}
+
+// databasesOf returns every database of an organization, newest first.
+func (e *Engine) databasesOf(organization string) (databases []model.Database, err error) {
+	err = e.meta.View(func(tx *meta.Tx) (err error) {
+		databases, err = allDatabases(tx, organization)
+		return err
+	})
+	return databases, err
+}
+
+func allDatabases(tx *meta.Tx, organization string) ([]model.Database, error) {
+	const all = 1 << 30
+	databases, _, err := tx.Databases().Newest(meta.ByOrganization, meta.Key(organization), "", all)
+	return databases, err
+}
+
+// sampled adds up what databases last said of themselves.
+func (e *Engine) sampled(databases []model.Database) (bytes, connections int64) {
+	for _, db := range databases {
+		stats, _ := e.stats.get(db.ID)
+		bytes += stats.SizeBytes
+		connections += int64(stats.Connections)
+	}
+	return bytes, connections
 }
 
 // Rates returns the budgets each key has.
 func (e *Engine) Rates() map[model.RateClass]Rate { return e.cfg.Rates }
-
-// AuditList returns a page, counted from 1, of the audit entries of the
-// call's organization, newest first, and whether there is a next one.
-func (e *Engine) AuditList(call *model.Call, page, limit int) ([]model.AuditEntry, bool, error) {
-	var entries []model.AuditEntry
-	var more bool
-	size := Page{Limit: limit}.limit()
-	err := e.meta.View(func(tx *meta.Tx) (err error) {
-		entries, more, err = tx.AuditPage(call.Organization, uint64(page-1)*uint64(size), size)
-		return err
-	})
-	return entries, more, err
-}
-
-// AuditVerify checks the chain of audit entries of the call's organization
-// and returns how many there are.
-func (e *Engine) AuditVerify(call *model.Call) (int, error) {
-	var count int
-	err := e.meta.View(func(tx *meta.Tx) (err error) {
-		count, err = tx.VerifyAudit(call.Organization)
-		return err
-	})
-	return count, err
-}

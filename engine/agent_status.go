@@ -3,7 +3,6 @@ package engine
 import (
 	"time"
 
-	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
 
@@ -18,7 +17,7 @@ type Status struct {
 	Unprotected     []DatabaseView // databases without a completed backup
 	Usage           Usage
 	Operations      []model.DatabaseOperation
-	Recommendations []Recommendation
+	Recommendations []model.Recommendation
 	Version         string
 	Time            time.Time
 }
@@ -38,7 +37,11 @@ func (e *Engine) AgentStatus(call *model.Call) (Status, error) {
 		return status, err
 	}
 	status.Projects = projects.Items
-	if status.Databases, err = e.allViews(call.Organization); err != nil {
+	databases, err := e.databasesOf(call.Organization)
+	if err != nil {
+		return status, err
+	}
+	if status.Databases, err = e.views(databases); err != nil {
 		return status, err
 	}
 	for _, db := range status.Databases {
@@ -61,32 +64,23 @@ func (e *Engine) AgentStatus(call *model.Call) (Status, error) {
 			}
 		}
 	}
-	if status.Usage, err = e.Usage(call); err != nil {
+	if status.Usage, err = e.usage(call, databases); err != nil {
 		return status, err
 	}
-	recommendations, err := e.Recommendations(call)
+	recommendations, err := e.recommendations(call, databases, status.Usage)
 	status.Recommendations = recommendations[:min(len(recommendations), statusRecommendations)]
 	call.Resource = model.Resource{Type: model.ResourceOrganization, ID: org.ID, Name: org.Name}
 	return status, err
 }
 
-// allViews returns every database of an organization.
-func (e *Engine) allViews(organization string) ([]DatabaseView, error) {
-	const all = 1 << 30
-	var databases []model.Database
-	if err := e.meta.View(func(tx *meta.Tx) (err error) {
-		databases, _, err = tx.Databases().Newest(meta.ByOrganization, meta.Key(organization), "", all)
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	views := make([]DatabaseView, 0, len(databases))
-	for _, db := range databases {
-		view, err := e.view(db)
-		if err != nil {
+// views adds to each record what lies beside it.
+func (e *Engine) views(databases []model.Database) ([]DatabaseView, error) {
+	views := make([]DatabaseView, len(databases))
+	for i, db := range databases {
+		var err error
+		if views[i], err = e.view(db); err != nil {
 			return nil, err
 		}
-		views = append(views, view)
 	}
 	return views, nil
 }

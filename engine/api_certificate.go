@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"holdfast/engine/model"
 )
 
 func (e *Engine) apiCertificateDir() string { return filepath.Join(e.cfg.DataDir, "tls", "api") }
@@ -19,7 +21,7 @@ func (e *Engine) APICertificate() (certFile, keyFile string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", "", fmt.Errorf("make directory: %w", err)
 	}
-	if _, err := e.renewCertificate(dir); err != nil {
+	if err := e.renewForAPI(dir); err != nil {
 		return "", "", err
 	}
 	return filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"), nil
@@ -34,7 +36,15 @@ func (e *Engine) renewAPICertificate() error {
 		return nil
 	}
 	if err == nil {
-		_, err = e.renewCertificate(e.apiCertificateDir())
+		err = e.renewForAPI(e.apiCertificateDir())
+	}
+	return err
+}
+
+func (e *Engine) renewForAPI(dir string) error {
+	renewed, err := e.renewCertificate(dir)
+	if err == nil && renewed {
+		e.Finish(e.system(model.ActionCertificateRenew, "", model.Resource{Name: "api"}), nil)
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -223,6 +224,10 @@ func (e *Engine) walLost(db model.Database, gap wal.Gap) {
 	e.Finish(call, nil)
 	e.log.Error("WAL is lost: a new backup is made, and times in between cannot be restored",
 		"database", db.ID, "from", gap.From, "to", gap.To, "reason", gap.Reason)
+	e.tell(model.Event{
+		Type: model.EventRecoveryGap, Organization: db.Organization, Resource: databaseResource(db),
+		Message: fmt.Sprintf("WAL of the database %s is lost: times between %s and the next backup cannot be restored.", db.Name, gap.At.Format(time.RFC3339)),
+	})
 	e.backUpNow(db.ID)
 }
 

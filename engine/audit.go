@@ -20,8 +20,13 @@ func (e *Engine) change(call *model.Call, fn func(*meta.Tx) error) error {
 
 // audit adds the call's entry to the transaction; err is how the call ends.
 func (e *Engine) audit(tx *meta.Tx, call *model.Call, err error) error {
+	if err == nil {
+		if err := markDone(tx, call); err != nil {
+			return err
+		}
+	}
 	entry := e.entry(call, err)
-	if err := tx.AppendAudit(&entry, e.cfg.AuditKeep); err != nil {
+	if err := tx.AppendAudit(e.chain(), &entry); err != nil {
 		return err
 	}
 	tx.OnCommit(func() { call.Audited = true })
@@ -61,7 +66,7 @@ func (e *Engine) system(action model.Action, organization string, resource model
 
 const (
 	// auditDelay is how long an entry waits for others to share its sync.
-	auditDelay = 20 * time.Millisecond
+	auditDelay = 40 * time.Millisecond
 	// auditBacklog is how many entries may wait; requests wait beyond that, so
 	// that memory is bounded and no entry is ever dropped.
 	auditBacklog = 8192
@@ -191,10 +196,12 @@ func (q *auditQueue) takeUsed() map[string]keyUse {
 
 func (q *auditQueue) commit(batch []model.AuditEntry, used map[string]keyUse) error {
 	return q.engine.meta.Update(func(tx *meta.Tx) error {
+		entries := make([]*model.AuditEntry, len(batch))
 		for i := range batch {
-			if err := tx.AppendAudit(&batch[i], q.engine.cfg.AuditKeep); err != nil {
-				return err
-			}
+			entries[i] = &batch[i]
+		}
+		if err := tx.AppendAudit(q.engine.chain(), entries...); err != nil {
+			return err
 		}
 		for id, use := range used {
 			if _, err := tx.Keys().Update(id, func(k *model.Key) error {

@@ -7,13 +7,13 @@ import (
 	"holdfast/engine/model"
 )
 
-// AuditFilter says which audit entries are wanted.
-type AuditFilter = meta.AuditFilter
+// AuditQuery says which audit entries somebody who looks for them wants.
+type AuditQuery = meta.AuditQuery
 
 // AuditSearch returns a page of the audit entries of the call's organization
-// that filter wants, newest first. A page may hold fewer than its limit and
+// that query wants, newest first. A page may hold fewer than its limit and
 // yet have a next one: how far one search looks is bounded.
-func (e *Engine) AuditSearch(call *model.Call, filter AuditFilter, page Page) (List[model.AuditEntry], error) {
+func (e *Engine) AuditSearch(call *model.Call, query AuditQuery, page Page) (List[model.AuditEntry], error) {
 	after, err := page.after()
 	if err != nil {
 		return List[model.AuditEntry]{}, err
@@ -27,7 +27,7 @@ func (e *Engine) AuditSearch(call *model.Call, filter AuditFilter, page Page) (L
 	call.Resource = model.Resource{Type: model.ResourceOrganization, ID: call.Organization}
 	var list List[model.AuditEntry]
 	err = e.meta.View(func(tx *meta.Tx) error {
-		entries, next, err := tx.SearchAudit(call.Organization, filter, before, page.limit())
+		entries, next, err := tx.SearchAudit(call.Organization, query, before, page.limit())
 		list = List[model.AuditEntry]{Items: entries}
 		if next > 0 {
 			list.Next = cursorAt(strconv.FormatUint(next, 10))

@@ -77,6 +77,13 @@ func (e *Engine) recordBackup(call *model.Call, db model.Database, t model.Backu
 		if status, reason := e.liveStatus(now); status != model.DatabaseAvailable {
 			return notAvailable(status, reason)
 		}
+		totals, err := tx.Totals(db.Organization)
+		if err != nil {
+			return err
+		}
+		if err := e.refuseFull(tx, db.Organization, model.MetricBackupBytes, totals.BackupBytes); err != nil {
+			return err
+		}
 		if err := tx.Backups().Insert(b); err != nil {
 			return err
 		}
@@ -106,6 +113,7 @@ func (e *Engine) runBackup(ctx context.Context, db model.Database, b model.Backu
 	if recordErr := e.endBackup(b, op, result, err); recordErr != nil {
 		e.log.Error("record the end of a backup", "backup", b.ID, "error", recordErr)
 	}
+	e.backupEnded(db, b, err)
 	if err == nil {
 		e.exports.nudge()
 		e.proofs.nudge()

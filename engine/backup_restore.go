@@ -245,7 +245,7 @@ func (e *Engine) undoSwitch(
 		}
 	}
 	removeErr := e.removeBuilt(db, op)
-	_, err := e.concludeOperation(nil, op, cause)
+	_, err := e.concludeOperation(e.rollBack(db, op), op, cause)
 	return errors.Join(removeErr, err)
 }
 
@@ -272,7 +272,7 @@ func (e *Engine) dropReplaced(id string) error {
 	if err != nil || db.Replaced == nil {
 		return err
 	}
-	if err := e.meta.Update(func(tx *meta.Tx) error {
+	if err := e.change(e.system(model.ActionReplacedExpire, db.Organization, databaseResource(db)), func(tx *meta.Tx) error {
 		_, err := tx.Databases().Update(id, func(d *model.Database) error {
 			d.Replaced = nil
 			return nil

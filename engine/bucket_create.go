@@ -27,7 +27,9 @@ func (e *Engine) BucketCreate(call *model.Call, in NewBucket) (model.Bucket, err
 		if _, err := projectOf(tx, call.Organization, in.Project); err != nil {
 			return err
 		}
-		return nameTaken(tx.Buckets().Insert(b), model.ResourceBucket, b.Name)
+		return e.withinPlan(tx, call.Organization, func() error {
+			return nameTaken(tx.Buckets().Insert(b), model.ResourceBucket, b.Name)
+		})
 	})
 	return b, err
 }

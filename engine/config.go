@@ -5,11 +5,12 @@ import (
 	"net/netip"
 	"time"
 
+	"holdfast/engine/advice"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 )
 
-// Config is what an Engine is made of. Every field but Log and Clock must be
+// Config is what an Engine is made of. Every field but Observe, Log and Clock must be
 // set.
 type Config struct {
 	// DataDir is the absolute path of the data directory.
@@ -28,6 +29,8 @@ type Config struct {
 	Allowlist []netip.Prefix
 	// Rates are the budgets of each key.
 	Rates map[model.RateClass]Rate
+	// Plans are the operator's, by name.
+	Plans map[string]model.Plan
 	// MaxObjectBytes is the size of the largest object.
 	MaxObjectBytes int64
 	// TrashRetention is how long a deleted database can be brought back.
@@ -46,10 +49,19 @@ type Config struct {
 	Exports bool
 	// Proofs says whether each completed backup is restored once, to prove it.
 	Proofs bool
-	// AuditKeep is how many audit entries are kept for each organization.
-	AuditKeep uint64
+	// AuditKeep and AuditKeepBytes are how many audit entries are kept for each
+	// organization, and of what size together; 0 is no bound.
+	AuditKeep, AuditKeepBytes uint64
+	// AuditRetention is how long audit entries are kept; 0 is no bound.
+	AuditRetention time.Duration
+	// Advice says from when on something is worth a recommendation.
+	Advice advice.Thresholds
 	// Version is the appliance's own version.
 	Version string
+
+	// Observe is told of what happens by itself; it must not block. Nil for
+	// nobody.
+	Observe func(model.Event)
 
 	Log   *slog.Logger
 	Clock func() time.Time

@@ -106,16 +106,22 @@ func (e *Engine) newDatabase(call *model.Call, in NewDatabase) model.Database {
 	return db
 }
 
-// insertDatabase gives the record a port and its name in the project.
+// insertDatabase gives the record a port and its name in the project, unless
+// the plan allows no more databases.
 func (e *Engine) insertDatabase(tx *meta.Tx, db *model.Database) error {
 	if _, err := projectOf(tx, db.Organization, db.Project); err != nil {
+		return err
+	}
+	if err := e.refuseFullDatabases(tx, db.Organization); err != nil {
 		return err
 	}
 	var err error
 	if db.Port, err = e.freePort(tx); err != nil {
 		return err
 	}
-	return nameTaken(tx.Databases().Insert(*db), model.ResourceDatabase, db.Name)
+	return e.withinPlan(tx, db.Organization, func() error {
+		return nameTaken(tx.Databases().Insert(*db), model.ResourceDatabase, db.Name)
+	})
 }
 
 // freePort returns a port that no record holds, those in the trash included,

@@ -154,8 +154,8 @@ const starting = "PostgreSQL is being started"
 // there is none.
 func newestCompleted(tx *meta.Tx, database string) (*model.Backup, error) {
 	after := ""
-	for {
-		backups, more, err := tx.Backups().Newest(meta.ByDatabase, meta.Key(database), after, MaxLimit)
+	for limit := 1; ; limit = MaxLimit { // mostly the newest of all is
+		backups, more, err := tx.Backups().Newest(meta.ByDatabase, meta.Key(database), after, limit)
 		if err != nil {
 			return nil, err
 		}

@@ -171,7 +171,7 @@ func TestKilledPostmasterComesBack(t *testing.T) {
 	})
 	connect(t, connection)
 	eventually(t, "the audit entries", func() bool {
-		entries, _, err := a.AuditList(a.call(model.ActionAuditList), 1, 100)
+		entries, _, err := a.AuditList(a.call(model.ActionAuditList), AuditFilter{}, 1, 100)
 		has := func(action model.Action) bool {
 			return slices.ContainsFunc(entries, func(e model.AuditEntry) bool { return e.Action == action && e.Actor.Type == model.ActorSystem })
 		}

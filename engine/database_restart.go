@@ -22,6 +22,9 @@ func (e *Engine) DatabaseRestart(ctx context.Context, call *model.Call, id strin
 	if err != nil {
 		return DatabaseView{}, noRoom(err)
 	}
+	if _, err := e.renewFor(db); err != nil { // the old one may do for a while
+		e.log.Error("renew certificate at a restart", "database", id, "error", err)
+	}
 	restartErr := e.instances.Restart(ctx, id)
 	if errors.Is(restartErr, postgres.ErrUnknownInstance) { // it never came up
 		restartErr = e.startDatabase(ctx, db)

@@ -177,12 +177,13 @@ func TestDeviceLoginSurvivesRestarts(t *testing.T) {
 		t.Errorf("token %+v", token)
 	}
 	c.restart()
-	if key, err := c.Authenticate(token.APIKey.Reveal(), ""); err != nil || key.ID != token.Key.ID {
-		t.Errorf("the key: %v, %v", key, err)
+	call := &model.Call{}
+	if err := c.Authenticate(call, token.APIKey.Reveal()); err != nil || call.Actor.ID != token.Key.ID {
+		t.Errorf("the key: %v, %v", call.Actor, err)
 	}
 	c.wantPoll(codes.Device, model.CodeExpiredToken)
 	c.wait(time.Hour)
-	if _, err := c.Authenticate(token.APIKey.Reveal(), ""); model.CodeOf(err) != model.CodeUnauthorized {
+	if err := c.Authenticate(&model.Call{}, token.APIKey.Reveal()); model.CodeOf(err) != model.CodeUnauthorized {
 		t.Errorf("the key after its hour: %v", err)
 	}
 }

@@ -20,24 +20,28 @@ import (
 // Engine holds the appliance's parts together. Open gives one that can read
 // and change metadata and objects; Start brings up PostgreSQL.
 type Engine struct {
-	cfg     Config
-	log     *slog.Logger
-	clock   func() time.Time
-	meta    *meta.DB
-	blobs   *blobstore.Store
-	sealer  sealer
-	signer  signer
-	ids     *idSource
-	audits  *auditQueue
-	rates   *rateLimiter
-	claims  *claims
-	stats   *statistics
-	done    *progress
-	cancels *cancels
-	exports nudges
-	proofs  nudges
-	imports *runningImports
-	metrics *metrics
+	cfg      Config
+	log      *slog.Logger
+	clock    func() time.Time
+	meta     *meta.DB
+	blobs    *blobstore.Store
+	sealer   sealer
+	signer   signer
+	auditKey []byte
+	ids      *idSource
+	audits   *auditQueue
+	rates    *rateLimiter
+	claims   *claims
+	stats    *statistics
+	done     *progress
+	cancels  *cancels
+	exports  nudges
+	proofs   nudges
+	imports  *runningImports
+	metrics  *metrics
+	once     onceSet
+	adviser  *adviser
+	reserved *reservations
 	// visitors limits what needs no key, by address and account.
 	visitors  *rateLimiter
 	passwords *passwords
@@ -98,22 +102,25 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 	}
 	e := &Engine{
 		cfg: cfg, log: cfg.Log, meta: db, sealer: sealer,
-		clock:   func() time.Time { return cfg.Clock().UTC() },
-		signer:  sealer.signer(),
-		ids:     newIDSource(),
-		rates:   newRateLimiter(cfg.Rates),
-		claims:  newClaims(),
-		stats:   newStatistics(),
-		done:    newProgress(),
-		cancels: newCancels(),
-		exports: newNudges(),
-		proofs:  newNudges(),
-		recent:  newRecentObjects(),
-		order:   newObjectLocks(),
-		unlinks: make(chan struct{}, 1),
-		imports: newRunningImports(),
-		states:  newInstanceStates(),
-		metrics: newMetrics(),
+		clock:    func() time.Time { return cfg.Clock().UTC() },
+		signer:   sealer.signer(),
+		auditKey: sealer.derive("holdfast audit chain"),
+		ids:      newIDSource(),
+		rates:    newRateLimiter(cfg.Rates),
+		claims:   newClaims(),
+		stats:    newStatistics(),
+		done:     newProgress(),
+		adviser:  newAdviser(),
+		reserved: newReservations(),
+		cancels:  newCancels(),
+		exports:  newNudges(),
+		proofs:   newNudges(),
+		recent:   newRecentObjects(),
+		order:    newObjectLocks(),
+		unlinks:  make(chan struct{}, 1),
+		imports:  newRunningImports(),
+		states:   newInstanceStates(),
+		metrics:  newMetrics(),
 
 		visitors:  newRateLimiter(visitorRates()),
 		passwords: newPasswords(),
@@ -147,6 +154,9 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err := e.settle(); err != nil {
 		return err
 	}
+	if err := e.warnOfUnknownPlans(); err != nil {
+		return err
+	}
 	started, err := e.fileTime() // before anybody can upload
 	if err != nil {
 		return err
@@ -160,9 +170,11 @@ func (e *Engine) Start(ctx context.Context) error {
 	if e.cfg.Proofs {
 		e.background(func(ctx context.Context) { e.proofs.serve(ctx, proofInterval, e.proveNext) })
 	}
+	e.background(e.advise)
 	e.background(func(ctx context.Context) { e.reconcileBlobs(ctx, started) })
 	e.background(e.compact)
 	e.background(e.scrub)
+	e.Finish(e.system(model.ActionApplianceStart, "", model.Resource{}), nil)
 	return nil
 }
 
@@ -238,6 +250,7 @@ func (e *Engine) background(work func(context.Context)) {
 // start settles, then the instances stop, then the audit queue is written,
 // then the files are closed. Close twice is fine.
 func (e *Engine) Close(ctx context.Context) error {
+	again := e.ctx.Err() != nil
 	e.cancel()
 	e.work.Wait()
 	var errs []error
@@ -247,6 +260,9 @@ func (e *Engine) Close(ctx context.Context) error {
 	errs = append(errs, e.closeReceivers())
 	if e.instances != nil {
 		errs = append(errs, e.instances.Close(ctx))
+	}
+	if e.Started() && !again {
+		e.Finish(e.system(model.ActionApplianceStop, "", model.Resource{}), nil)
 	}
 	e.audits.close()
 	errs = append(errs, e.closeArchives(), e.blobs.Close(), e.meta.Close())

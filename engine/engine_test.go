@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/advice"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
@@ -45,6 +46,7 @@ func testConfig(t testing.TB, dir string) Config {
 		MaxObjectBytes: 1 << 30,
 		TrashRetention: time.Hour, ReplacedRetention: time.Hour,
 		AuditKeep: 10_000,
+		Advice:    advice.Defaults(),
 		Version:   "test",
 		Log:       slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level})),
 	}
@@ -77,13 +79,18 @@ func startEngineOn(t testing.TB, cfg Config) *appliance {
 	if err := e.Start(t.Context()); err != nil {
 		t.Fatalf("start: %v", err)
 	}
-	a := &appliance{Engine: e, cfg: cfg}
-	org, err := e.Organization(model.DefaultName)
+	return (&appliance{Engine: e, cfg: cfg}).inDefault(t)
+}
+
+// inDefault finds the organization and project of the first start.
+func (a *appliance) inDefault(t testing.TB) *appliance {
+	t.Helper()
+	org, err := a.Organization(model.DefaultName)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.org = org.ID
-	projects, err := e.ProjectList(a.call(model.ActionProjectList), Page{})
+	projects, err := a.ProjectList(a.call(model.ActionProjectList), Page{})
 	if err != nil || len(projects.Items) != 1 {
 		t.Fatalf("projects: %v, %v", projects, err)
 	}

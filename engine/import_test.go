@@ -359,7 +359,7 @@ func TestImportKeepsThePasswordToItself(t *testing.T) {
 		t.Error("the record has the password")
 	}
 	err := a.meta.View(func(tx *meta.Tx) error {
-		entries, _, err := tx.AuditPage(a.org, 0, 100)
+		entries, _, err := tx.AuditPage(a.org, meta.AuditFilter{}, 0, 100)
 		if text := fmt.Sprintf("%+v", entries); strings.Contains(text, "hunter2") || !strings.Contains(text, "import.create") {
 			t.Error("the audit log has the password, or not the import")
 		}

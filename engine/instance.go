@@ -125,6 +125,7 @@ type instanceStates struct {
 type instanceState struct {
 	state  postgres.State
 	reason string
+	failed bool // since it last ran
 }
 
 func newInstanceStates() *instanceStates {
@@ -135,6 +136,7 @@ func (s *instanceStates) swap(id string, next instanceState) (last instanceState
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last = s.states[id]
+	next.failed = next.state == postgres.StateFailed || last.failed && next.state != postgres.StateRunning
 	s.states[id] = next
 	return last
 }
@@ -162,14 +164,14 @@ func (e *Engine) instanceChanged(id string, state postgres.State, reason string)
 	case postgres.StateDown, postgres.StateFailed:
 		reason = e.explainDown(reason)
 	}
-	last := e.states.swap(id, instanceState{state, reason})
+	last := e.states.swap(id, instanceState{state: state, reason: reason})
 	var action model.Action
 	switch {
 	case state == postgres.StateDown && last.state == postgres.StateRunning:
 		action = model.ActionInstanceDown
 	case state == postgres.StateRunning && (last.state == postgres.StateDown || last.state == postgres.StateFailed):
 		action = model.ActionInstanceUp
-	default:
+	case state != postgres.StateFailed && !last.failed:
 		return
 	}
 	var db model.Database
@@ -178,6 +180,10 @@ func (e *Engine) instanceChanged(id string, state postgres.State, reason string)
 		return err
 	}); err != nil {
 		return // an instance that is being built has no record of its own
+	}
+	e.tellState(db, last.failed, state, reason)
+	if action == "" {
+		return
 	}
 	call := e.system(action, db.Organization, databaseResource(db))
 	if reason != "" {

@@ -8,25 +8,29 @@ import (
 	"holdfast/engine/model"
 )
 
-// Authenticate returns the key whose text this is, and notes its use. A text
-// that is no key, or that of a revoked or expired one, is unauthorized.
-func (e *Engine) Authenticate(text, ip string) (*model.Key, error) {
+// Authenticate makes the call that of the key whose text this is, and notes
+// the key's use. A text that is no key, or that of a revoked or expired one, is
+// unauthorized; the latter's organization finds the attempt in its log.
+func (e *Engine) Authenticate(call *model.Call, text string) error {
 	if !model.WellFormedKey(text) {
-		return nil, unauthorized()
+		return unauthorized()
 	}
 	key, err := e.keyByHash(model.HashKey(text))
 	if errors.Is(err, meta.ErrNotFound) {
-		return nil, unauthorized()
+		return unauthorized()
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
+	call.Organization = key.Organization
+	call.Actor = model.Actor{Type: model.ActorKey, ID: key.ID, Name: key.Name}
 	now := e.clock()
 	if !key.Usable(now) {
-		return nil, unauthorized()
+		return unauthorized()
 	}
-	e.audits.touch(key.ID, keyUse{at: now, ip: ip})
-	return &key, nil
+	call.Key = &key
+	e.audits.touch(key.ID, keyUse{at: now, ip: call.IP})
+	return nil
 }
 
 func (e *Engine) keyByHash(hash []byte) (model.Key, error) {

@@ -27,6 +27,9 @@ type objectNote struct {
 	// Keep says that a deleted object goes to the trash.
 	Keep  bool              `json:"keep,omitempty"`
 	Audit *model.AuditEntry `json:"audit,omitempty"`
+	// counted is called once the totals have what is put; nil when it is
+	// replayed.
+	counted func()
 }
 
 type objectAct string
@@ -67,7 +70,12 @@ func (e *Engine) deliver(entries []blobstore.Entry) {
 
 // applyNote brings the metadata up to a note.
 func (e *Engine) applyNote(tx *meta.Tx, note *objectNote, position uint64) error {
-	tx.OnCommit(func() { e.recent.done(note, position) })
+	tx.OnCommit(func() {
+		e.recent.done(note, position)
+		if note.counted != nil {
+			note.counted()
+		}
+	})
 	old, err := e.applyAct(tx, note)
 	if errors.Is(err, meta.ErrNotFound) {
 		err = nil // its bucket was dropped meanwhile, and the object with it
@@ -87,7 +95,7 @@ func (e *Engine) applyNote(tx *meta.Tx, note *objectNote, position uint64) error
 		return nil
 	}
 	entry := *note.Audit
-	return tx.AppendAudit(&entry, e.cfg.AuditKeep)
+	return tx.AppendAudit(e.chain(), &entry)
 }
 
 // applyAct returns the object whose bytes are not needed any more.

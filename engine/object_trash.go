@@ -32,6 +32,11 @@ func (e *Engine) TrashObjectRestore(call *model.Call, version string) (model.Obj
 	release := e.order.bucket(trashed.Bucket)
 	defer release()
 	call.Resource = objectResource(trashed.Bucket, trashed.Key)
+	counted, err := e.reserveObject(call.Organization, trashed.Bucket, trashed.Key, trashed.SizeBytes)
+	if err != nil {
+		return model.Object{}, err
+	}
+	defer counted()
 	var object model.Object
 	err = e.change(call, func(tx *meta.Tx) (err error) {
 		object, err = tx.UntrashObject(version, e.clock())

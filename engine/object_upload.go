@@ -51,7 +51,7 @@ func (e *Engine) ObjectUpload(ctx context.Context, call *model.Call, in Upload) 
 		return ObjectView{}, err
 	}
 	call.Resource = objectResource(in.Bucket, in.Key)
-	if err := e.refuseReplacing(in); err != nil {
+	if err := e.refuseUpload(call, in); err != nil {
 		return ObjectView{}, err
 	}
 	w, err := e.blobs.Create(ctx)
@@ -96,6 +96,19 @@ func tooLarge(largest int64) error {
 
 // MaxObjectBytes is the size of the largest object.
 func (e *Engine) MaxObjectBytes() int64 { return e.cfg.MaxObjectBytes }
+
+// refuseUpload refuses, before the body is read, what could not be published
+// after it.
+func (e *Engine) refuseUpload(call *model.Call, in Upload) error {
+	if err := e.refuseReplacing(in); err != nil {
+		return err
+	}
+	release, err := e.reserveObject(call.Organization, in.Bucket, in.Key, max(in.Length, 0))
+	if err == nil {
+		release()
+	}
+	return err
+}
 
 func (e *Engine) refuseReplacing(in Upload) error {
 	if !in.IfAbsent {
@@ -177,6 +190,10 @@ func (e *Engine) publishObject(call *model.Call, in Upload, w *blobstore.Writer)
 	if err := e.refuseReplacing(in); err != nil {
 		return model.Object{}, err
 	}
+	used, err := e.reserveObject(call.Organization, in.Bucket, in.Key, w.Size())
+	if err != nil {
+		return model.Object{}, err
+	}
 	call.Resource = objectResource(in.Bucket, in.Key)
 	call.Note("size_bytes", fmt.Sprint(w.Size()))
 	now := e.clock()
@@ -184,10 +201,15 @@ func (e *Engine) publishObject(call *model.Call, in Upload, w *blobstore.Writer)
 		Bucket: in.Bucket, Key: in.Key, Version: e.ids.next(now), Blob: string(blob), SizeBytes: w.Size(),
 		ContentType: in.ContentType, CRC32C: w.CRC32C(), ChecksumSHA256: in.SHA256, LastModified: now,
 	}
-	return object, e.logObject(call, &objectNote{Act: actPut, Object: object, Upload: in.resumed}, func(text []byte, note *objectNote) error {
+	note := &objectNote{Act: actPut, Object: object, Upload: in.resumed, counted: used}
+	err = e.logObject(call, note, func(text []byte, note *objectNote) error {
 		_, err := w.Publish(text, note)
 		return err
 	})
+	if err != nil {
+		used()
+	}
+	return object, err
 }
 
 // logObject makes a note durable together with the call's audit entry.

@@ -45,7 +45,7 @@ func (e *Engine) endOperation(op model.DatabaseOperation, also func(*model.Datab
 }
 
 // concludeOperation records how an operation ended that has left nothing to
-// take back, and audits call when it is not nil. A database does not stay
+// take back, and audits call. A database does not stay
 // occupied because there was no room to say that it is free.
 func (e *Engine) concludeOperation(call *model.Call, op model.DatabaseOperation, cause error) (model.Database, error) {
 	var db model.Database
@@ -53,7 +53,7 @@ func (e *Engine) concludeOperation(call *model.Call, op model.DatabaseOperation,
 		return e.releaseDatabase(tx, op, cause, func(*model.Database) {})
 	}
 	err := e.meta.Update(func(tx *meta.Tx) (err error) {
-		if db, err = release(tx); err != nil || call == nil {
+		if db, err = release(tx); err != nil {
 			return err
 		}
 		return e.audit(tx, call, cause)

@@ -151,6 +151,13 @@ func (e *Engine) endProof(db model.Database, b model.Backup, detail string, caus
 	if cause != nil {
 		e.log.Error("proof of a backup", "database", db.ID, "backup", b.ID, "status", v.Status, "error", cause)
 	}
+	if v.Status == model.VerificationFailed {
+		e.tell(model.Event{
+			Type: model.EventProofFailed, Organization: db.Organization,
+			Resource: model.Resource{Type: model.ResourceBackup, ID: b.ID, Name: db.Name},
+			Message:  fmt.Sprintf("A backup of %s could not be restored when it was tried: %s", db.Name, v.Detail),
+		})
+	}
 	record := func(tx *meta.Tx) error {
 		_, err := tx.Backups().Update(b.ID, func(b *model.Backup) error {
 			b.Verification = v

@@ -43,13 +43,13 @@ func (a *appliance) checkNoProof(t testing.TB) {
 	a.checkTidy(t)
 }
 
-func (a *appliance) codes(t testing.TB) map[string]Recommendation {
+func (a *appliance) codes(t testing.TB) map[string]model.Recommendation {
 	t.Helper()
 	found, err := a.Recommendations(a.call(model.ActionRecommendationList))
 	if err != nil {
 		t.Fatal(err)
 	}
-	codes := map[string]Recommendation{}
+	codes := map[string]model.Recommendation{}
 	for _, r := range found {
 		codes[r.Code] = r
 	}
@@ -110,7 +110,7 @@ func TestProofOfADamagedBackup(t *testing.T) {
 		t.Errorf("the proof: %+v", v)
 	}
 	next.checkNoProof(t)
-	if r := next.codes(t)["failed_proof"]; r.Severity != SeverityCritical || r.Resource.ID != b.ID || !strings.Contains(r.Message, filepath.Base(pack)) {
+	if r := next.codes(t)["failed_proof"]; r.Severity != model.SeverityCritical || r.Resource.ID != b.ID || !strings.Contains(r.Message, filepath.Base(pack)) {
 		t.Errorf("recommended: %+v", r)
 	}
 	// The next backup does not rely on what was found damaged.

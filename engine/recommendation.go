@@ -2,145 +2,322 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
+	"context"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/backup/wal"
+	"holdfast/engine/advice"
+	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/postgres"
 )
 
-// Severity ranks recommendations.
-type Severity string
-
-// The severities, gravest first.
 const (
-	SeverityCritical Severity = "critical"
-	SeverityWarning  Severity = "warning"
-	SeverityInfo     Severity = "info"
+	// adviseInterval is how often every database is checked in the background.
+	adviseInterval = 5 * time.Minute
+	// adviseAgain is how old the findings on a database must be for somebody's
+	// question to have it checked anew before its turn.
+	adviseAgain = 10 * time.Second
+	// checkTimeout bounds one check of one database, visitTimeout all of them.
+	checkTimeout = 5 * time.Second
+	visitTimeout = 20 * time.Second
 )
 
-// Recommendation is advice computed from the live state; it goes away by
-// itself once its cause has.
-type Recommendation struct {
-	ID         string
-	Code       string
-	Severity   Severity
-	Category   string // "security", "backup", "performance" or "capacity"
-	Title      string
-	Message    string
-	Resource   model.Resource
-	Evidence   map[string]any
-	Action     *RecommendedCall
-	Caution    string
-	DetectedAt time.Time
+// adviser keeps what the checks of databases found, so that asking for
+// recommendations asks no database.
+type adviser struct {
+	mu    sync.Mutex
+	found map[string]findings             // by database
+	seen  map[string]map[string]time.Time // when each was first seen, by organization and id
+	wake  chan struct{}
+
+	running sync.Mutex // held while a database is visited
+	memory  map[string]*advice.Memory
 }
 
-// RecommendedCall is the API call that removes the cause.
-type RecommendedCall struct {
-	Method, Path string
-	Body         map[string]any
+// findings are what is known of one database, by check.
+type findings struct {
+	at time.Time
+	by map[string][]model.Recommendation
+	// certificateEnd is zero when the certificate could not be read.
+	certificateEnd time.Time
 }
 
-// Recommendations returns the advice for the call's organization, gravest
-// first.
-func (e *Engine) Recommendations(call *model.Call) ([]Recommendation, error) {
-	databases, err := e.allViews(call.Organization)
-	if err != nil {
-		return nil, err
+func newAdviser() *adviser {
+	return &adviser{
+		found: map[string]findings{}, seen: map[string]map[string]time.Time{},
+		wake: make(chan struct{}, 1), memory: map[string]*advice.Memory{},
 	}
-	host, err := measureHost(e.cfg.DataDir)
-	if err != nil {
-		return nil, err
+}
+
+// advise checks every database, now and again or when somebody asks, until
+// ctx ends.
+func (e *Engine) advise(ctx context.Context) {
+	ticker := time.NewTicker(adviseInterval)
+	defer ticker.Stop()
+	var last time.Time
+	for {
+		select {
+		case <-ticker.C:
+			e.adviseAll(ctx, 0)
+		case <-e.adviser.wake:
+			if e.clock().Sub(last) < adviseAgain {
+				continue
+			}
+			last = e.clock()
+			e.adviseAll(ctx, adviseAgain)
+		case <-ctx.Done():
+			return
+		}
 	}
-	found := e.adviseDisk(host)
-	damaged, err := e.adviseDamage(call.Organization)
+}
+
+// adviseAll visits the databases whose findings are at least so old, and
+// forgets those that are gone.
+func (e *Engine) adviseAll(ctx context.Context, age time.Duration) {
+	databases, err := e.keptDatabases()
 	if err != nil {
-		return nil, err
+		e.log.Error("list databases to advise on", "error", err)
+		return
 	}
-	found = append(found, damaged...)
+	e.adviser.keepOnly(databases)
 	for _, db := range databases {
-		found = append(found, adviseBackup(db)...)
-		found = append(found, adviseAllowlist(db)...)
-		proofs, err := e.adviseProofs(db)
+		if ctx.Err() != nil || e.adviser.fresh(db.ID, e.clock(), age) {
+			continue
+		}
+		if err := e.adviseOne(ctx, db); err != nil {
+			e.log.Debug("advise on database", "database", db.ID, "error", err)
+		}
+	}
+}
+
+func (a *adviser) fresh(id string, now time.Time, age time.Duration) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last, ok := a.found[id]
+	return ok && now.Sub(last.at) < age
+}
+
+func (a *adviser) certificateEnd(id string) time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.found[id].certificateEnd
+}
+
+func (a *adviser) keepOnly(databases []model.Database) {
+	kept := map[string]bool{}
+	for _, db := range databases {
+		kept[db.ID] = true
+	}
+	a.running.Lock()
+	defer a.running.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id := range a.found {
+		if !kept[id] {
+			delete(a.found, id)
+			delete(a.memory, id)
+		}
+	}
+}
+
+// adviseOne looks at one database. What cannot be asked leaves what was found
+// before.
+func (e *Engine) adviseOne(ctx context.Context, db model.Database) error {
+	a := e.adviser
+	a.running.Lock()
+	defer a.running.Unlock()
+	a.mu.Lock()
+	results := findings{at: e.clock(), by: maps.Clone(a.found[db.ID].by)}
+	a.mu.Unlock()
+	if certificate, err := postgres.ReadCertificate(e.dataDirectory(db.ID, db.Generation)); err == nil {
+		results.certificateEnd = certificate.NotAfter
+	}
+	var err error
+	if status, _ := e.liveStatus(db); status == model.DatabaseAvailable {
+		err = e.runChecks(ctx, db, &results)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.found[db.ID] = results
+	return err
+}
+
+// runChecks runs every check on one database.
+func (e *Engine) runChecks(ctx context.Context, db model.Database, results *findings) error {
+	ctx, cancel := context.WithTimeout(ctx, visitTimeout)
+	defer cancel()
+	if e.adviser.memory[db.ID] == nil {
+		e.adviser.memory[db.ID] = advice.NewMemory()
+	}
+	session := &advice.Session{Now: results.at, Limits: e.cfg.Advice, Database: db, Memory: e.adviser.memory[db.ID]}
+	var err error
+	if session.Statements, err = e.statements(ctx, db); err != nil {
+		return err
+	}
+	if session.Conn, err = e.instances.Connect(ctx, db.ID, db.Name); err != nil {
+		return err
+	}
+	defer session.Conn.Close(context.WithoutCancel(ctx))
+	if results.by == nil {
+		results.by = map[string][]model.Recommendation{}
+	}
+	for _, check := range advice.DatabaseChecks() {
+		found, err := e.runCheck(ctx, session, check)
 		if err != nil {
-			return nil, err
+			e.log.Warn("check database", "database", db.ID, "check", check.Name, "error", err)
+			continue
 		}
-		found = append(found, proofs...)
-	}
-	now := e.clock()
-	for i := range found {
-		found[i].ID, found[i].DetectedAt = found[i].id(), now
-	}
-	rank := map[Severity]int{SeverityCritical: 0, SeverityWarning: 1, SeverityInfo: 2}
-	slices.SortStableFunc(found, func(a, b Recommendation) int {
-		return cmp.Compare(rank[a.Severity], rank[b.Severity])
-	})
-	call.Resource = model.Resource{Type: model.ResourceOrganization, ID: call.Organization}
-	return found, nil
-}
-
-// id names what the advice is about, the same as long as that is so.
-func (r Recommendation) id() string {
-	id := r.Code + ":" + r.Resource.ID
-	if r.Resource.Type == model.ResourceObject { // the id is that of its bucket
-		id += "/" + r.Resource.Name
-	}
-	return id
-}
-
-// adviseBackup speaks up for databases that could not be brought back.
-func adviseBackup(db DatabaseView) []Recommendation {
-	if db.LatestBackup != nil || db.Status == model.DatabaseCreating || db.Status == model.DatabaseDeleting {
-		return nil
-	}
-	return []Recommendation{{
-		Code: "no_backup", Severity: SeverityWarning, Category: "backup",
-		Title:    "No backup",
-		Message:  fmt.Sprintf("The database %s has no completed backup: what is deleted or overwritten in it is lost.", db.Name),
-		Resource: databaseResource(db.Database),
-		Evidence: map[string]any{"completed_backups": 0, "created_at": db.CreatedAt},
-		Action:   &RecommendedCall{Method: "POST", Path: "/v1/databases/" + db.ID + "/backups"},
-	}}
-}
-
-// adviseAllowlist speaks up for databases that anybody may try to log in to.
-func adviseAllowlist(db DatabaseView) []Recommendation {
-	for _, prefix := range db.Allowlist {
-		if prefix.Bits() == 0 {
-			return []Recommendation{{
-				Code: "open_allowlist", Severity: SeverityCritical, Category: "security",
-				Title:    "Open to every address",
-				Message:  fmt.Sprintf("The allow-list of %s lets every address in: only the password stands between the network and the data.", db.Name),
-				Resource: databaseResource(db.Database),
-				Evidence: map[string]any{"entry": prefix.String()},
-				Action:   &RecommendedCall{Method: "PUT", Path: "/v1/databases/" + db.ID + "/allowlist"},
-				Caution:  "Sessions from addresses that are not in the new list end at once.",
-			}}
-		}
+		results.by[check.Name] = found
 	}
 	return nil
 }
 
-// diskWarning and diskCritical are the shares of free disk that are too few.
-const (
-	diskWarning  = 0.10
-	diskCritical = 0.05
-)
+func (e *Engine) statements(ctx context.Context, db model.Database) ([]advice.Statement, error) {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	conn, err := e.instances.Connect(ctx, db.ID, maintenance)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return advice.Statements(ctx, conn, db.Name)
+}
 
-func (e *Engine) adviseDisk(host Host) []Recommendation {
-	free := float64(host.DiskFree) / float64(max(host.DiskTotal, 1))
-	if free >= diskWarning {
-		return nil
+// runCheck runs one check in a transaction that cannot write, within its time
+// on the server's side too: a context alone would cost the session.
+func (e *Engine) runCheck(ctx context.Context, session *advice.Session, check advice.Check) ([]model.Recommendation, error) {
+	var found []model.Recommendation
+	err := pgx.BeginTxFunc(ctx, session.Conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
+		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 5000; SET LOCAL lock_timeout = 500"); err != nil {
+			return err
+		}
+		found, err = check.Run(ctx, session)
+		return err
+	})
+	return found, err
+}
+
+// Recommendations returns the advice for the call's organization, gravest
+// first: what facts say now, and what the databases last said.
+func (e *Engine) Recommendations(call *model.Call) ([]model.Recommendation, error) {
+	databases, err := e.databasesOf(call.Organization)
+	if err != nil {
+		return nil, err
 	}
-	severity := SeverityWarning
-	if free < diskCritical {
-		severity = SeverityCritical
+	usage, err := e.usage(call, databases)
+	if err != nil {
+		return nil, err
 	}
-	return []Recommendation{{
-		Code: "disk_nearly_full", Severity: severity, Category: "capacity",
-		Title:    "The disk is nearly full",
-		Message:  fmt.Sprintf("%.0f %% of the disk is free. A full disk stops every database on this machine.", free*100),
-		Resource: model.Resource{Type: model.ResourceNone},
-		Evidence: map[string]any{"disk_free_bytes": host.DiskFree, "disk_total_bytes": host.DiskTotal},
-	}}
+	return e.recommendations(call, databases, usage)
+}
+
+func (e *Engine) recommendations(call *model.Call, databases []model.Database, usage Usage) ([]model.Recommendation, error) {
+	facts, err := e.facts(call.Organization, databases, usage)
+	if err != nil {
+		return nil, err
+	}
+	found := append(advice.Account(facts), e.adviser.about(databases)...)
+	e.adviser.date(call.Organization, found, facts.Now)
+	slices.SortStableFunc(found, func(a, b model.Recommendation) int {
+		return cmp.Compare(a.Severity.Rank(), b.Severity.Rank())
+	})
+	select {
+	case e.adviser.wake <- struct{}{}:
+	default: // it is awake
+	}
+	return found, nil
+}
+
+// about returns what was found of the databases.
+func (a *adviser) about(databases []model.Database) (all []model.Recommendation) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, db := range databases {
+		for _, check := range advice.DatabaseChecks() {
+			all = append(all, a.found[db.ID].by[check.Name]...)
+		}
+	}
+	return all
+}
+
+// date sets when each recommendation was first seen, and forgets those that
+// are gone.
+func (a *adviser) date(organization string, found []model.Recommendation, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	seen := map[string]time.Time{}
+	for i := range found {
+		id := found[i].ID()
+		at, before := a.seen[organization][id]
+		if !before {
+			at = now
+		}
+		seen[id], found[i].DetectedAt = at, at
+	}
+	a.seen[organization] = seen
+}
+
+// facts gathers what advice goes by without asking a database.
+func (e *Engine) facts(organization string, databases []model.Database, usage Usage) (advice.Facts, error) {
+	facts := advice.Facts{
+		Now: e.clock(), Limits: e.cfg.Advice, Plan: model.Plan{Name: usage.Plan, Limits: usage.Limits}, Used: usage.Used,
+		DiskFree: usage.Host.DiskFree, DiskTotal: usage.Host.DiskTotal,
+	}
+	err := e.meta.View(func(tx *meta.Tx) error {
+		const all = 1 << 30
+		keys, _, err := tx.Keys().Newest(meta.ByOrganization, meta.Key(organization), "", all)
+		if err != nil {
+			return err
+		}
+		facts.Keys = slices.DeleteFunc(keys, func(k model.Key) bool { return !k.Usable(facts.Now) })
+		for _, db := range databases {
+			about, err := e.aboutDatabase(tx, db)
+			if err != nil {
+				return err
+			}
+			facts.Databases = append(facts.Databases, about)
+		}
+		facts.Damaged, err = damagedObjects(tx, organization)
+		return err
+	})
+	return facts, err
+}
+
+func (e *Engine) aboutDatabase(tx *meta.Tx, db model.Database) (advice.Database, error) {
+	about := advice.Database{Database: db}
+	about.Status, about.StatusReason = e.liveStatus(db)
+	if status, receives := e.walStatus(db.ID); receives {
+		about.Archiving = &advice.Archiving{
+			Streaming: status.State == wal.StateStreaming, SlotLost: status.SlotState == "lost", Behind: status.RPO(e.clock()),
+			Backlog: status.Backlog, Failures: status.Failures, Error: status.LastError,
+		}
+	}
+	about.CertificateEnd = e.adviser.certificateEnd(db.ID)
+	// A database has one backup under way at the most.
+	attempts, _, err := tx.Backups().Newest(meta.ByDatabase, meta.Key(db.ID), "", 2)
+	if err != nil {
+		return about, err
+	}
+	for _, b := range attempts {
+		if about.LastAttempt == nil && b.CompletedAt != nil {
+			about.LastAttempt = &b
+		}
+	}
+	if about.LastCompleted, err = newestCompleted(tx, db.ID); err != nil {
+		return about, err
+	}
+	about.Proven = e.cfg.Proofs
+	all, err := allUnder(tx.Backups(), db.ID)
+	for _, b := range all {
+		if b.Verification.Status == model.VerificationFailed && !b.Condemned {
+			about.Unsound = append(about.Unsound, b)
+		}
+	}
+	return about, err
 }

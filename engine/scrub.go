@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"holdfast/blobstore"
+	"holdfast/engine/advice"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -229,29 +230,20 @@ func (e *Engine) scrubObject(ctx context.Context, limit *rate.Limiter, object mo
 	return nil
 }
 
-// adviseDamage speaks up for objects that are damaged.
-func (e *Engine) adviseDamage(organization string) ([]Recommendation, error) {
-	var found []Recommendation
-	err := e.meta.View(func(tx *meta.Tx) error {
-		s, err := readScrub(tx)
-		if err != nil {
-			return err
+// damagedObjects returns the objects of an organization whose bytes are not
+// those that were stored.
+func damagedObjects(tx *meta.Tx, organization string) (found []advice.DamagedObject, err error) {
+	s, err := readScrub(tx)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range s.Damaged {
+		b, err := tx.Buckets().Get(d.Bucket)
+		o, objectErr := tx.Object(d.Bucket, d.Key)
+		if err != nil || b.Organization != organization || objectErr != nil || o.Version != d.Version {
+			continue
 		}
-		for _, d := range s.Damaged {
-			b, err := tx.Buckets().Get(d.Bucket)
-			o, objectErr := tx.Object(d.Bucket, d.Key)
-			if err != nil || b.Organization != organization || objectErr != nil || o.Version != d.Version {
-				continue
-			}
-			found = append(found, Recommendation{
-				Code: "damaged_object", Severity: SeverityCritical, Category: "backup",
-				Title:    "An object is damaged",
-				Message:  fmt.Sprintf("The bytes of %q in the bucket %s are not those that were stored: upload it again, and check the disk.", d.Key, b.Name),
-				Resource: objectResource(d.Bucket, d.Key),
-				Evidence: map[string]any{"found_at": d.FoundAt, "size_bytes": o.SizeBytes},
-			})
-		}
-		return nil
-	})
-	return found, err
+		found = append(found, advice.DamagedObject{Bucket: b, Key: d.Key, SizeBytes: o.SizeBytes, FoundAt: d.FoundAt})
+	}
+	return found, nil
 }

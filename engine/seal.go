@@ -73,12 +73,15 @@ func (s sealer) open(purpose string, sealed []byte) (model.Secret, error) {
 // signer signs what the appliance hands out and must know again.
 type signer struct{ key []byte }
 
-func (s sealer) signer() signer {
-	key, err := hkdf.Key(sha256.New, s.key, nil, "holdfast signed urls", 32)
+func (s sealer) signer() signer { return signer{key: s.derive("holdfast signed urls")} }
+
+// derive makes a key of its own for another purpose.
+func (s sealer) derive(purpose string) []byte {
+	key, err := hkdf.Key(sha256.New, s.key, nil, purpose, 32)
 	if err != nil { // only for a length HKDF cannot give
 		panic(err)
 	}
-	return signer{key: key}
+	return key
 }
 
 func (s signer) sign(message string) []byte {

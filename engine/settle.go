@@ -104,8 +104,16 @@ func (e *Engine) rollBackOperation(ctx context.Context, db model.Database) error
 			return err
 		}
 	}
-	_, err := e.concludeOperation(nil, op, errInterrupted)
+	_, err := e.concludeOperation(e.rollBack(db, op), op, errInterrupted)
 	return err
+}
+
+// rollBack is the appliance's call to take back an operation.
+func (e *Engine) rollBack(db model.Database, op model.DatabaseOperation) *model.Call {
+	call := e.system(model.ActionOperationRollBack, db.Organization, databaseResource(db))
+	call.Note("operation", op.ID)
+	call.Note("type", string(op.Type))
+	return call
 }
 
 // settleBackups marks as failed what was not completed; settleRepositories

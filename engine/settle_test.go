@@ -587,7 +587,7 @@ func TestSettle(t *testing.T) {
 		})
 	}
 	b.checkTidy(t)
-	if _, err := b.AuditVerify(b.call(model.ActionAuditVerify)); err != nil {
+	if v, err := b.AuditVerify(b.call(model.ActionAuditVerify)); err != nil || len(v.Faults) > 0 {
 		t.Errorf("the audit chain: %v", err)
 	}
 }

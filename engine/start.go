@@ -56,7 +56,7 @@ func (e *Engine) startAtBoot(ctx context.Context, db model.Database) {
 func (e *Engine) startDatabase(ctx context.Context, db model.Database) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if _, err := e.renewCertificate(e.dataDirectory(db.ID, db.Generation)); err != nil {
+	if _, err := e.renewFor(db); err != nil {
 		return e.keepTrying(ctx, db, err)
 	}
 	db, err := e.startInstance(ctx, db)
@@ -94,7 +94,7 @@ func (e *Engine) startInstance(ctx context.Context, db model.Database) (model.Da
 func (e *Engine) keepTrying(ctx context.Context, db model.Database, cause error) error {
 	spec, err := e.spec(ctx, db)
 	if err != nil {
-		e.states.swap(db.ID, instanceState{postgres.StateFailed, model.PublicMessage(err)})
+		e.instanceChanged(db.ID, postgres.StateFailed, model.PublicMessage(err))
 		return err
 	}
 	e.states.expectLate(db.ID)
@@ -167,13 +167,21 @@ func (e *Engine) renewRunning(ctx context.Context, db model.Database) error {
 	if state, _, _ := e.instances.Status(db.ID); state != postgres.StateRunning {
 		return nil
 	}
-	renewed, err := e.renewCertificate(e.dataDirectory(db.ID, db.Generation))
+	renewed, err := e.renewFor(db)
 	if err != nil || !renewed {
 		return err
 	}
 	if err := e.instances.Reload(ctx, db.ID); err != nil {
 		return fmt.Errorf("reload renewed certificate: %w", err)
 	}
-	e.Finish(e.system(model.ActionCertificateRenew, db.Organization, databaseResource(db)), nil)
 	return nil
+}
+
+// renewFor is renewCertificate for a database, and audits what it did.
+func (e *Engine) renewFor(db model.Database) (bool, error) {
+	renewed, err := e.renewCertificate(e.dataDirectory(db.ID, db.Generation))
+	if renewed {
+		e.Finish(e.system(model.ActionCertificateRenew, db.Organization, databaseResource(db)), err)
+	}
+	return renewed, err
 }

@@ -20,6 +20,7 @@ type Statistics struct {
 	Connections int
 	SSL, NonSSL int   // of Connections
 	Commits     int64 // a counter
+	WALLag      int64
 }
 
 // statistics holds the newest figures of each database, so that reading a
@@ -54,11 +55,13 @@ func (s *statistics) drop(id string) {
 func (e *Engine) sample(ctx context.Context) {
 	ticker := time.NewTicker(sampleInterval)
 	defer ticker.Stop()
+	diskTold := false
 	for {
 		select {
 		case <-ticker.C:
 			e.sampleAll(ctx)
 			e.keepMetrics(false)
+			diskTold = e.watchDisk(diskTold)
 		case <-ctx.Done():
 			e.keepMetrics(true)
 			return
@@ -99,7 +102,7 @@ func (e *Engine) sampleOne(ctx context.Context, db model.Database) {
 	}
 	now := Statistics{
 		At: e.clock(), SizeBytes: stats.SizeBytes, Connections: stats.Connections, SSL: stats.SSL, NonSSL: stats.NonSSL,
-		Commits: stats.Commits,
+		Commits: stats.Commits, WALLag: stats.WALLag,
 	}
 	e.stats.put(db.ID, now)
 	e.metrics.observe(db.ID, now)

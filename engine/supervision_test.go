@@ -195,7 +195,7 @@ func TestRolesAfterALateStart(t *testing.T) {
 func (a *appliance) awaitAudit(t testing.TB, action model.Action, id string) (found model.AuditEntry) {
 	t.Helper()
 	within(t, time.Minute, "the audit entry "+string(action), func() bool {
-		entries, _, err := a.AuditList(a.call(model.ActionAuditList), 1, MaxLimit)
+		entries, _, err := a.AuditList(a.call(model.ActionAuditList), AuditFilter{}, 1, MaxLimit)
 		if err != nil {
 			t.Fatal(err)
 		}

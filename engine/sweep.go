@@ -36,12 +36,13 @@ func (e *Engine) sweepOnce(ctx context.Context) error {
 			return nil
 		})
 	})
-	err = errors.Join(err, e.renewAPICertificate(), e.expireObjects(ctx), e.purgeObjects(ctx), e.expireUploads(), e.backUpMetadata(), e.sweepCodes())
+	err = errors.Join(err, e.renewAPICertificate(), e.expireObjects(ctx), e.purgeObjects(ctx), e.expireUploads(), e.backUpMetadata(),
+		e.sweepCodes(), e.concludeTrials(), e.expireOnce(), e.expireKeys(), e.pruneAudits())
 	now := e.clock()
 	for _, db := range databases {
 		switch {
 		case db.Trash != nil && !now.Before(db.Trash.Until):
-			err = errors.Join(err, e.purgeClaimed(db))
+			err = errors.Join(err, e.expireTrash(db))
 		case db.Replaced != nil && !now.Before(db.Replaced.ExpiresAt):
 			err = errors.Join(err, e.dropReplaced(db.ID))
 		case db.Trash == nil && db.Status == model.DatabaseAvailable:

@@ -41,11 +41,13 @@ func (e *Engine) TrashRestore(ctx context.Context, call *model.Call, id string) 
 		if err != nil {
 			return err
 		}
-		db, err = tx.Databases().Update(id, func(d *model.Database) error {
-			d.Trash, d.UpdatedAt = nil, e.clock()
-			return nil
+		return e.withinPlan(tx, call.Organization, func() error {
+			db, err = tx.Databases().Update(id, func(d *model.Database) error {
+				d.Trash, d.UpdatedAt = nil, e.clock()
+				return nil
+			})
+			return nameTaken(err, model.ResourceDatabase, found.Name)
 		})
-		return nameTaken(err, model.ResourceDatabase, found.Name)
 	})
 	if err != nil || !e.Started() {
 		return db, err

@@ -37,7 +37,7 @@ func (e *Engine) UploadCreate(ctx context.Context, call *model.Call, in NewUploa
 		return model.Upload{}, err
 	}
 	call.Resource = objectResource(in.Bucket, in.Key)
-	if err := e.refuseReplacing(whole); err != nil {
+	if err := e.refuseUpload(call, whole); err != nil {
 		return model.Upload{}, err
 	}
 	part, err := e.blobs.CreatePart(ctx)

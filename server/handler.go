@@ -15,7 +15,7 @@ import (
 // http.ServeMux is not used: it would clean paths by redirects, and object
 // keys are exact.
 func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
-	v1, err := api.New(e, api.Options{BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, Log: opts.Log})
+	v1, err := api.New(e, api.Options{BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, Log: opts.Log, Answered: opts.Answered})
 	if err != nil {
 		return nil, err
 	}
@@ -29,6 +29,7 @@ func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	watched := health(e)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {
 		case host != "" && strings.EqualFold(r.Host, host):
@@ -41,6 +42,8 @@ func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
 			uploads.ServeHTTP(w, r)
 		case strings.HasPrefix(path, engine.ObjectPath), strings.HasPrefix(path, engine.ExportPath):
 			files.ServeHTTP(w, r)
+		case path == healthPath, path == readyPath:
+			watched.ServeHTTP(w, r)
 		default:
 			console.ServeHTTP(w, r)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"holdfast/engine"
+	"holdfast/engine/model"
 	"holdfast/server/operator"
 )
 
@@ -36,7 +37,13 @@ type Options struct {
 	ObjectsURL string
 	// OperatorSocket is the path of the operator's socket.
 	OperatorSocket string
-	Log            *slog.Logger
+	// Metrics are served with the health checks on MetricsListener; both are
+	// nil where none are wanted. Serve closes the listener.
+	Metrics         http.Handler
+	MetricsListener net.Listener
+	// Answered is told of every request of the API when it was answered.
+	Answered func(operation model.Action, status int, took time.Duration)
+	Log      *slog.Logger
 }
 
 // Server serves one engine.
@@ -45,6 +52,8 @@ type Server struct {
 	public  *http.Server
 	objects *http.Server
 	admin   *http.Server
+	// metrics is nil where none are wanted.
+	metrics *http.Server
 }
 
 // New puts the handlers together. The engine stays the caller's to close.
@@ -53,12 +62,16 @@ func New(e *engine.Engine, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{
+	s := &Server{
 		opts:    opts,
 		public:  newHTTPServer(handler, opts.Log),
 		objects: newHTTPServer(onlyObjects(&downloads{engine: e, log: opts.Log}), opts.Log),
 		admin:   newHTTPServer(operator.Appliance{Engine: e, BaseURL: opts.BaseURL}.Handler(), opts.Log),
-	}, nil
+	}
+	if opts.MetricsListener != nil {
+		s.metrics = newHTTPServer(newMetricsHandler(e, opts.Metrics), opts.Log)
+	}
+	return s, nil
 }
 
 func newHTTPServer(h http.Handler, log *slog.Logger) *http.Server {
@@ -83,13 +96,17 @@ func (s *Server) Serve(ctx context.Context, listener, objects net.Listener) erro
 		}
 		return err
 	}
-	ended := make(chan error, 3)
+	ended := make(chan error, 4)
 	serve := func(server *http.Server, l net.Listener) { go func() { ended <- server.Serve(l) }() }
 	serve(s.public, listener)
 	serve(s.admin, socket)
 	running := 2
 	if objects != nil {
 		serve(s.objects, objects)
+		running++
+	}
+	if s.metrics != nil {
+		serve(s.metrics, s.opts.MetricsListener)
 		running++
 	}
 	select {
@@ -113,7 +130,10 @@ func (s *Server) drain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	var errs []error
-	for _, server := range []*http.Server{s.public, s.objects, s.admin} {
+	for _, server := range []*http.Server{s.public, s.objects, s.admin, s.metrics} {
+		if server == nil {
+			continue
+		}
 		if err := server.Shutdown(ctx); err != nil {
 			s.opts.Log.Warn("requests were cut off", "error", err)
 			errs = append(errs, server.Close())

@@ -10,7 +10,7 @@ import (
 // auditData is what audit.html shows.
 type auditData struct {
 	engine.List[model.AuditEntry]
-	Filter  engine.AuditFilter
+	Filter  engine.AuditQuery
 	Areas   []string
 	Results []model.Outcome
 	Query   string // of the filter, for links to further pages
@@ -20,14 +20,14 @@ type auditData struct {
 func (v *visit) audit() (answer, error) {
 	asked := v.r.URL.Query()
 	data := auditData{
-		Filter: engine.AuditFilter{
+		Filter: engine.AuditQuery{
 			Action: asked.Get("action"), Outcome: model.Outcome(asked.Get("outcome")),
 			Actor: asked.Get("actor"), Target: asked.Get("resource"),
 		},
 		Areas:   auditAreas(),
 		Results: []model.Outcome{model.OutcomeSuccess, model.OutcomeDenied, model.OutcomeError},
 	}
-	data.Any = data.Filter != engine.AuditFilter{}
+	data.Any = data.Filter != engine.AuditQuery{}
 	data.Query = url.Values{
 		"action": asked["action"], "outcome": asked["outcome"], "actor": asked["actor"], "resource": asked["resource"],
 	}.Encode()

@@ -171,12 +171,12 @@ func seedAuditLog(tx *meta.Tx, org string, from, count int) error {
 		if i == 17 {
 			outcome = model.OutcomeDenied // one, at the far end
 		}
-		if err := tx.AppendAudit(&model.AuditEntry{
+		if err := tx.AppendAudit(meta.Chain{}, &model.AuditEntry{
 			ID: fmt.Sprintf("evt_%026d", i), At: time.Now().UTC(), Organization: org,
 			Actor: model.Actor{Type: model.ActorKey, ID: fmt.Sprint("key_", i%9), Name: "a key"}, Action: actions[i%len(actions)],
 			Resource: model.Resource{Type: model.ResourceDatabase, ID: fmt.Sprintf("db_%02d", i%seedDatabases), Name: "shop"},
 			Outcome:  outcome, RequestID: fmt.Sprintf("req_%026d", i), IP: "192.0.2.1", UserAgent: "curl/8.5.0",
-		}, 1<<20); err != nil {
+		}); err != nil {
 			return err
 		}
 	}

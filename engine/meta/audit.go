@@ -2,11 +2,7 @@ package meta
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
 
 	"go.etcd.io/bbolt"
@@ -15,131 +11,163 @@ import (
 )
 
 // The audit bucket holds a bucket of entries for each organization, by number
-// from 1, and one for what belongs to no organization. In the settings lie
-// the hashes of the newest entry that was pruned, where each chain begins.
+// from 1, and one for what belongs to no organization. Beside it lie, by
+// organization, what is known of the newest entry (the head) and of the newest
+// one that was pruned (the anchor), and the index.
 const (
-	auditBucket    = "audit"
-	noOrganization = "-"
-	auditAnchor    = "audit_anchor."
+	auditBucket        = "audit"
+	auditHeadsBucket   = "audit.heads"
+	auditAnchorsBucket = "audit.anchors"
+	auditIndexBucket   = "audit.index"
+	noOrganization     = "-"
 )
 
-// AppendAudit adds entry to the chain of its organization and fills in its
-// hashes. Entries beyond the newest keep are pruned, a few at a time; the hash
-// the rest of the chain begins with is kept, so that it can still be checked.
-func (tx *Tx) AppendAudit(entry *model.AuditEntry, keep uint64) error {
-	b, err := tx.bolt.Bucket([]byte(auditBucket)).CreateBucketIfNotExists(auditName(entry.Organization))
-	if err != nil {
-		return fmt.Errorf("make audit bucket: %w", err)
-	}
-	b.FillPercent = 0.95 // entries are only ever appended
-	if entry.PreviousHash, err = tx.head(b, entry.Organization); err != nil {
-		return err
-	}
-	text, err := sealAudit(entry)
-	if err != nil {
-		return err
-	}
-	number, err := b.NextSequence()
-	if err != nil {
-		return fmt.Errorf("number audit entry: %w", err)
-	}
-	if err := b.Put(auditKey(number), frame(text)); err != nil {
-		return fmt.Errorf("store audit entry: %w", err)
-	}
-	if tx.heads == nil {
-		tx.heads = map[string]string{}
-	}
-	tx.heads[entry.Organization] = entry.Hash
-	return tx.pruneAudit(b, entry.Organization, number, keep)
+// Chain says how audit entries are chained, and how many are kept for each
+// organization.
+type Chain struct {
+	// Key is that of the chain's hashes (HMAC-SHA-256). It is not in this file:
+	// who can only write the metadata cannot make a chain that verifies.
+	Key []byte
+	// Keep and KeepBytes bound the entries and their size; 0 is no bound.
+	Keep, KeepBytes uint64
+	// Broken is called once an entry was committed behind one that is damaged
+	// or gone, with which a new segment of the chain begins.
+	Broken func(organization string, number uint64, why string)
 }
 
-// head returns the hash the next entry follows: that of the newest entry, or
-// of the newest pruned one.
-func (tx *Tx) head(b *bbolt.Bucket, organization string) (string, error) {
-	if hash, ok := tx.heads[organization]; ok {
-		return hash, nil
+// AppendAudit adds entries to the chains of their organizations and fills in
+// their hashes. Entries beyond what is kept are pruned, a few at a time.
+func (tx *Tx) AppendAudit(chain Chain, entries ...*model.AuditEntry) error {
+	logs := tx.logs
+	if logs == nil {
+		logs = map[string]*auditLog{}
 	}
-	key, data := b.Cursor().Last()
-	if key == nil {
-		return string(tx.Setting(auditAnchor + organization)), nil
+	for _, entry := range entries {
+		log, err := tx.auditLog(chain, logs, entry.Organization)
+		if err != nil {
+			return err
+		}
+		if err := log.append(entry); err != nil {
+			return err
+		}
 	}
-	last, err := decodeAudit(organization, key, data)
-	return last.Hash, err
+	if tx.logs != nil { // whoever keeps them open closes them
+		return nil
+	}
+	return closeAuditLogs(logs)
 }
 
-// pruneBatch bounds how much one append prunes; it is more than one, so that
-// a lowered limit is reached in time.
-const pruneBatch = 4
-
-func (tx *Tx) pruneAudit(b *bbolt.Bucket, organization string, newest, keep uint64) error {
-	cursor := b.Cursor()
-	for range pruneBatch {
-		key, data := cursor.First()
-		if key == nil || keep == 0 || newest-binary.BigEndian.Uint64(key) < keep {
-			return nil
-		}
-		// A damaged entry goes too, or nothing could be audited any more. The
-		// anchor stays, so that VerifyAudit says that something is missing.
-		if entry, err := decodeAudit(organization, key, data); err == nil {
-			if err := tx.PutSetting(auditAnchor+organization, []byte(entry.Hash)); err != nil {
-				return err
-			}
-		}
-		if err := b.Delete(key); err != nil {
-			return fmt.Errorf("prune audit entry: %w", err)
+func closeAuditLogs(logs map[string]*auditLog) error {
+	for _, log := range logs {
+		if err := log.close(); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// AuditPage returns up to limit entries of an organization, newest first,
-// after skipping skip of them, and whether there are more.
-func (tx *Tx) AuditPage(organization string, skip uint64, limit int) ([]model.AuditEntry, bool, error) {
-	b := tx.bolt.Bucket([]byte(auditBucket)).Bucket(auditName(organization))
-	if b == nil || skip >= b.Sequence() {
-		return nil, false, nil
-	}
-	var entries []model.AuditEntry
-	cursor := b.Cursor()
-	key, data := lastBefore(cursor, auditKey(b.Sequence()-skip+1))
-	for ; key != nil && len(entries) < limit; key, data = cursor.Prev() {
-		entry, err := decodeAudit(organization, key, data)
-		if err != nil {
-			return nil, false, err
-		}
-		entries = append(entries, entry)
-	}
-	return entries, key != nil, nil
+// auditLog is the log of one organization while a transaction writes to it.
+type auditLog struct {
+	tx           *Tx
+	chain        Chain
+	organization string
+	entries      *bbolt.Bucket
+	index        *bbolt.Bucket
+	head         auditMark
+	anchor       *auditMark // set once something was pruned
+	hash         hasher
+	known        map[string][]byte // terms of the index
 }
 
-// VerifyAudit walks an organization's chain from its oldest kept entry and
-// returns how many entries it has. An entry that was changed, removed or
-// reordered is an error that says where.
-func (tx *Tx) VerifyAudit(organization string) (int, error) {
-	b := tx.bolt.Bucket([]byte(auditBucket)).Bucket(auditName(organization))
-	if b == nil {
-		return 0, nil
+func (tx *Tx) auditLog(chain Chain, open map[string]*auditLog, organization string) (*auditLog, error) {
+	if log, ok := open[organization]; ok {
+		return log, nil
 	}
-	count, last, previous := 0, uint64(0), string(tx.Setting(auditAnchor+organization))
-	err := b.ForEach(func(key, data []byte) error {
-		entry, err := decodeAudit(organization, key, data)
-		if err != nil {
-			return err
-		}
-		last = binary.BigEndian.Uint64(key)
-		if entry.PreviousHash != previous {
-			return fmt.Errorf("audit entry %d (%s) does not follow the one before it", last, entry.ID)
-		}
-		if hash, ok := hashAudit(data[recordHeader:], entry.Hash); !ok || hash != entry.Hash {
-			return fmt.Errorf("audit entry %d (%s) was changed", last, entry.ID)
-		}
-		count, previous = count+1, entry.Hash
+	log, err := tx.openAuditLog(chain, organization)
+	if err != nil {
+		return nil, fmt.Errorf("open audit log: %w", err)
+	}
+	open[organization] = log
+	return log, log.checkHead()
+}
+
+func (tx *Tx) openAuditLog(chain Chain, organization string) (*auditLog, error) {
+	log := &auditLog{tx: tx, chain: chain, organization: organization, hash: newHasher(chain.Key), known: map[string][]byte{}}
+	var err error
+	if log.entries, err = tx.bolt.Bucket([]byte(auditBucket)).CreateBucketIfNotExists(auditName(organization)); err != nil {
+		return nil, err
+	}
+	if log.index, err = tx.bolt.Bucket([]byte(auditIndexBucket)).CreateBucketIfNotExists(auditName(organization)); err != nil {
+		return nil, err
+	}
+	log.entries.FillPercent = 0.95 // entries are only ever appended
+	return log, nil
+}
+
+// checkHead reads the head and sees that the newest entry is the one it
+// speaks of. Where it is not, what comes next begins a new segment: the log
+// goes on, and VerifyAudit tells.
+func (log *auditLog) checkHead() error {
+	head, why := log.tx.readMark(log.hash, auditHeadsBucket, log.organization)
+	key, data := log.entries.Cursor().Last()
+	switch {
+	case why == "" && head.Number != log.entries.Sequence():
+		why = fmt.Sprintf("the record of entry %d is not that of the newest, %d", head.Number, log.entries.Sequence())
+	case why == "" && key == nil && head.Number > 0: // the newest is never pruned
+		why = fmt.Sprintf("the entries to %d were removed", head.Number)
+	case why == "" && key != nil:
+		why = head.describes(key, data)
+	}
+	log.head = head
+	if why == "" {
 		return nil
-	})
-	if err == nil && last != b.Sequence() {
-		err = fmt.Errorf("the audit entries from %d to %d were removed", last+1, b.Sequence())
 	}
-	return count, err
+	newest := max(head.Number, log.entries.Sequence())
+	if key != nil {
+		newest = max(newest, binary.BigEndian.Uint64(key))
+	}
+	log.head = auditMark{Number: newest, Bytes: log.size()}
+	if then := log.chain.Broken; then != nil {
+		log.tx.OnCommit(func() { then(log.organization, newest+1, why) })
+	}
+	return nil
+}
+
+// size adds up the entries, where the head cannot be trusted to know.
+func (log *auditLog) size() (bytes uint64) {
+	_ = log.entries.ForEach(func(_, data []byte) error { bytes += uint64(len(data)); return nil })
+	return bytes
+}
+
+func (log *auditLog) append(entry *model.AuditEntry) error {
+	entry.PreviousHash = log.head.Hash
+	text, err := log.hash.seal(entry)
+	if err != nil {
+		return err
+	}
+	number, data := log.head.Number+1, frame(text)
+	if err := log.entries.Put(auditKey(number), data); err != nil {
+		return fmt.Errorf("store audit entry: %w", err)
+	}
+	if err := log.indexEntry(number, entry); err != nil {
+		return err
+	}
+	log.head = auditMark{Number: number, Hash: entry.Hash, Bytes: log.head.Bytes + uint64(len(data))}
+	return log.prune()
+}
+
+// close writes the marks that have moved.
+func (log *auditLog) close() error {
+	if err := log.entries.SetSequence(log.head.Number); err != nil {
+		return fmt.Errorf("number audit entries: %w", err)
+	}
+	if err := log.writeMark(auditHeadsBucket, log.head); err != nil {
+		return err
+	}
+	if log.anchor == nil {
+		return nil
+	}
+	return log.writeMark(auditAnchorsBucket, *log.anchor)
 }
 
 func decodeAudit(organization string, key, data []byte) (model.AuditEntry, error) {
@@ -147,36 +175,6 @@ func decodeAudit(organization string, key, data []byte) (model.AuditEntry, error
 	err := decodeRecord(fmt.Sprintf("audit/%s/%d", organization, binary.BigEndian.Uint64(key)), data, &entry)
 	return entry, err
 }
-
-// sealAudit fills in the entry's hash and returns the text to store.
-func sealAudit(entry *model.AuditEntry) ([]byte, error) {
-	entry.Hash = ""
-	text, err := json.Marshal(entry)
-	if err != nil {
-		return nil, fmt.Errorf("encode audit entry: %w", err)
-	}
-	hash, ok := hashAudit(text, "")
-	if !ok {
-		return nil, errors.New("encode audit entry: the hash is not at its end")
-	}
-	entry.Hash = hash
-	return append(bytes.TrimSuffix(text, hashEnd("")), hashEnd(hash)...), nil
-}
-
-// hashAudit hashes the stored text of an entry with its own hash left empty,
-// and so with the hash of the entry before it. It hashes the text, not the
-// entry: fields that are added later, and what JSON makes of invalid UTF-8,
-// leave the hash as it was.
-func hashAudit(text []byte, hash string) (string, bool) {
-	text, ok := bytes.CutSuffix(text, hashEnd(hash))
-	digest := sha256.New()
-	digest.Write(text)
-	digest.Write(hashEnd(""))
-	return hex.EncodeToString(digest.Sum(nil)), ok
-}
-
-// hashEnd is how an entry's text ends.
-func hashEnd(hash string) []byte { return []byte(`,"hash":"` + hash + `"}`) }
 
 func auditName(organization string) []byte {
 	if organization == "" {
@@ -186,3 +184,55 @@ func auditName(organization string) []byte {
 }
 
 func auditKey(number uint64) []byte { return binary.BigEndian.AppendUint64(nil, number) }
+
+// auditMark is what is kept of one entry apart from it, so that neither the
+// end nor the beginning of a log can be cut off unseen.
+type auditMark struct {
+	Number uint64 `json:"number"`
+	Hash   string `json:"hash"`
+	// Bytes is the size of all entries, in the head.
+	Bytes uint64 `json:"bytes"`
+	// Damaged says, in the anchor, that the pruned entry was.
+	Damaged bool `json:"damaged"`
+	// MAC is over the rest and what the mark is of.
+	MAC string `json:"mac"`
+}
+
+// describes says why the entry is not the one the mark speaks of, "" when it is.
+func (m auditMark) describes(key, data []byte) string {
+	number := binary.BigEndian.Uint64(key)
+	text, err := unframe("", data)
+	switch {
+	case number != m.Number:
+		return fmt.Sprintf("the newest entry is %d, not %d", number, m.Number)
+	case err != nil || !bytes.HasSuffix(text, hashEnd(m.Hash)):
+		return fmt.Sprintf("entry %d was changed or damaged", number)
+	default:
+		return ""
+	}
+}
+
+// readMark returns a mark, zero when there is none, and why it cannot be
+// trusted, "" when it can.
+func (tx *Tx) readMark(hash hasher, bucket, organization string) (mark auditMark, why string) {
+	data := tx.bolt.Bucket([]byte(bucket)).Get(auditName(organization))
+	if data == nil {
+		return mark, ""
+	}
+	if err := decodeRecord(bucket+"/"+organization, data, &mark); err != nil {
+		return auditMark{}, err.Error()
+	}
+	if mac := mark.MAC; hash.mark(bucket, organization, mark) != mac {
+		return auditMark{}, "the record in " + bucket + " was changed"
+	}
+	return mark, ""
+}
+
+func (log *auditLog) writeMark(bucket string, mark auditMark) error {
+	mark.MAC = log.hash.mark(bucket, log.organization, mark)
+	data, err := encodeRecord(mark)
+	if err != nil {
+		return err
+	}
+	return log.tx.bolt.Bucket([]byte(bucket)).Put(auditName(log.organization), data)
+}

@@ -9,9 +9,10 @@ import (
 	"holdfast/engine/model"
 )
 
-// AuditFilter says which audit entries are wanted; what is empty does not
-// matter.
-type AuditFilter struct {
+// AuditQuery says which audit entries a person looks for, who knows names and
+// areas rather than ids; what is empty does not matter. Unlike an AuditFilter
+// it is answered by reading.
+type AuditQuery struct {
 	Action  string // the action, or the beginning of it up to a dot
 	Outcome model.Outcome
 	Actor   string // the actor's id or name
@@ -22,11 +23,11 @@ type AuditFilter struct {
 // rare, and a page must not take long because of that.
 const searchBound = 25_000
 
-// SearchAudit returns up to limit entries of an organization that filter
+// SearchAudit returns up to limit entries of an organization that query
 // wants, newest first, among those with a number below before (0 from the
 // newest on), and the number to go on from, 0 at the end. It may return fewer
 // than limit and yet a number to go on from.
-func (tx *Tx) SearchAudit(organization string, filter AuditFilter, before uint64, limit int) ([]model.AuditEntry, uint64, error) {
+func (tx *Tx) SearchAudit(organization string, query AuditQuery, before uint64, limit int) ([]model.AuditEntry, uint64, error) {
 	b := tx.bolt.Bucket([]byte(auditBucket)).Bucket(auditName(organization))
 	if b == nil {
 		return nil, 0, nil
@@ -35,7 +36,7 @@ func (tx *Tx) SearchAudit(organization string, filter AuditFilter, before uint64
 	if before > 0 {
 		bound = auditKey(before)
 	}
-	needles := filter.needles()
+	needles := query.needles()
 	var entries []model.AuditEntry
 	cursor := b.Cursor()
 	key, data := lastBefore(cursor, bound)
@@ -48,10 +49,7 @@ func (tx *Tx) SearchAudit(organization string, filter AuditFilter, before uint64
 			continue
 		}
 		entry, err := decodeAudit(organization, key, data)
-		if err != nil {
-			return nil, 0, err
-		}
-		if filter.wants(entry) {
+		if err == nil && query.wants(entry) { // VerifyAudit tells of damaged ones
 			entries = append(entries, entry)
 		}
 	}
@@ -60,9 +58,9 @@ func (tx *Tx) SearchAudit(organization string, filter AuditFilter, before uint64
 
 // needles are what the stored text of every wanted entry holds. Looking for
 // them costs a hundredth of decoding the entry.
-func (f AuditFilter) needles() [][]byte {
+func (q AuditQuery) needles() [][]byte {
 	var needles [][]byte
-	for _, text := range []string{f.Action, string(f.Outcome), f.Actor, f.Target} {
+	for _, text := range []string{q.Action, string(q.Outcome), q.Actor, q.Target} {
 		if text == "" {
 			continue
 		}
@@ -84,10 +82,10 @@ func containsAll(data []byte, needles [][]byte) bool {
 	return true
 }
 
-func (f AuditFilter) wants(e model.AuditEntry) bool {
+func (q AuditQuery) wants(e model.AuditEntry) bool {
 	action := string(e.Action)
-	return (f.Action == "" || action == f.Action || strings.HasPrefix(action, f.Action+".")) &&
-		(f.Outcome == "" || e.Outcome == f.Outcome) &&
-		(f.Actor == "" || e.Actor.ID == f.Actor || e.Actor.Name == f.Actor) &&
-		(f.Target == "" || e.Resource.ID == f.Target || e.Resource.Name == f.Target)
+	return (q.Action == "" || action == q.Action || strings.HasPrefix(action, q.Action+".")) &&
+		(q.Outcome == "" || e.Outcome == q.Outcome) &&
+		(q.Actor == "" || e.Actor.ID == q.Actor || e.Actor.Name == q.Actor) &&
+		(q.Target == "" || e.Resource.ID == q.Target || e.Resource.Name == q.Target)
 }

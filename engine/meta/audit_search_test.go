@@ -23,14 +23,14 @@ func TestSearchAudit(t *testing.T) {
 				Actor:    model.Actor{ID: fmt.Sprint("key_", i%5), Name: `na"me`},
 				Resource: model.Resource{ID: fmt.Sprint("db_", i%7), Name: "<shop>"},
 			}
-			if err := tx.AppendAudit(&entry, 1000); err != nil {
+			if err := tx.AppendAudit(testChain(1000), &entry); err != nil {
 				return err
 			}
 			all = append([]model.AuditEntry{entry}, all...)
 		}
 		return nil
 	})
-	for _, filter := range []AuditFilter{
+	for _, filter := range []AuditQuery{
 		{},
 		{Action: "database"},
 		{Action: "database.create"},

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +27,7 @@ func appendAudits(t testing.TB, db *DB, organization string, from, n int, keep u
 				ID: fmt.Sprintf("evt_%d", from+i), Organization: organization, At: time.Date(2026, 1, 1, 0, 0, i, 0, time.UTC),
 				Action: "database.create", Details: map[string]string{"b": "2", "a": "1"},
 			}
-			if err := tx.AppendAudit(&entry, keep); err != nil {
+			if err := tx.AppendAudit(testChain(keep), &entry); err != nil {
 				return err
 			}
 		}
@@ -33,10 +35,43 @@ func appendAudits(t testing.TB, db *DB, organization string, from, n int, keep u
 	})
 }
 
+// verifyAudit returns how many entries a chain has, and its faults as an error.
 func verifyAudit(t testing.TB, db *DB, organization string) (count int, err error) {
 	t.Helper()
-	view(t, db, func(tx *Tx) error { count, err = tx.VerifyAudit(organization); return nil })
-	return count, err
+	v, err := db.VerifyAudit(testChain(0), organization)
+	return v.Entries, errors.Join(err, faults(v))
+}
+
+func testChain(keep uint64) Chain { return Chain{Key: []byte("test"), Keep: keep} }
+
+func faults(v Verification) error {
+	var errs []error
+	for _, f := range v.Faults {
+		errs = append(errs, errors.New(f.String()))
+	}
+	return errors.Join(errs...)
+}
+
+// checkAuditIndex holds that the index has exactly what the entries are found
+// by.
+func checkAuditIndex(tx *Tx, organization string) error {
+	want := map[string]bool{}
+	if err := tx.bolt.Bucket([]byte(auditBucket)).Bucket(auditName(organization)).ForEach(func(key, data []byte) error {
+		entry, err := decodeAudit(organization, key, data)
+		eachTerm(&entry, func(field byte, value string) {
+			want[string(auditTerm(field, value))+string(key)] = true
+		})
+		return err
+	}); err != nil {
+		return err
+	}
+	return tx.bolt.Bucket([]byte(auditIndexBucket)).Bucket(auditName(organization)).ForEach(func(key, _ []byte) error {
+		if !want[string(key)] {
+			return fmt.Errorf("the audit index of %q has %x, which no entry does", organization, key)
+		}
+		delete(want, string(key))
+		return nil
+	})
 }
 
 func TestAuditChain(t *testing.T) {
@@ -45,16 +80,16 @@ func TestAuditChain(t *testing.T) {
 	entry := model.AuditEntry{ID: "evt_1", Organization: "org_1"}
 	second := model.AuditEntry{ID: "evt_2", Organization: "org_1"}
 	update(t, db, func(tx *Tx) error {
-		if err := tx.AppendAudit(&entry, 0); err != nil {
+		if err := tx.AppendAudit(testChain(0), &entry); err != nil {
 			return err
 		}
-		return tx.AppendAudit(&second, 0)
+		return tx.AppendAudit(testChain(0), &second)
 	})
 	if entry.PreviousHash != "" || len(entry.Hash) != 64 || second.PreviousHash != entry.Hash {
 		t.Errorf("the first entry has %q and %q, the second follows %q", entry.PreviousHash, entry.Hash, second.PreviousHash)
 	}
 	view(t, db, func(tx *Tx) error {
-		got, more, err := tx.AuditPage("org_1", 0, 10)
+		got, more, err := tx.AuditPage("org_1", AuditFilter{}, 0, 10)
 		if diff := cmp.Diff([]model.AuditEntry{second, entry}, got); diff != "" || more || err != nil {
 			t.Errorf("%v %v %s", err, more, diff)
 		}
@@ -67,13 +102,14 @@ func TestAuditChain(t *testing.T) {
 func TestAuditHashIsPinned(t *testing.T) {
 	t.Parallel()
 	text := `{"id":"evt_1","of_later":"é","previous_hash":"aa","hash":"`
-	// printf '%s"}' "$text" | sha256sum
-	const want = "b539ac9e68c8d1f28a19de833a6855feccb503462f159002f11d6849fc6b63f1"
-	if got, ok := hashAudit([]byte(text+want+`"}`), want); got != want || !ok {
+	// printf '%s"}' "$text" | openssl dgst -sha256 -hmac test
+	const want = "42694c875d33bdb29ad59b5e562a264a4a87e07dade40119a98d6956bbb171d1"
+	hash := newHasher([]byte("test"))
+	if got, ok := hash.entry([]byte(text+want+`"}`), want); got != want || !ok {
 		t.Errorf("the hash is %s, %v", got, ok)
 	}
 	for _, other := range []string{text + want, text + want + `"} `, text + `"}`, text + strings.ToUpper(want) + `"}`} {
-		if _, ok := hashAudit([]byte(other), want); ok {
+		if _, ok := hash.entry([]byte(other), want); ok {
 			t.Errorf("%s ends with the hash", other)
 		}
 	}
@@ -87,11 +123,11 @@ func TestAuditOfHostileText(t *testing.T) {
 	zone := time.FixedZone("", 5*3600+1800)
 	update(t, db, func(tx *Tx) error {
 		for range 3 {
-			if err := tx.AppendAudit(&model.AuditEntry{
+			if err := tx.AppendAudit(testChain(0), &model.AuditEntry{
 				Organization: "org_1", At: time.Now().In(zone), UserAgent: hostile, IP: hostile, RequestID: hostile,
 				Actor:    model.Actor{Name: hostile},
 				Resource: model.Resource{Name: hostile}, Details: map[string]string{hostile: hostile, "\xfe": "1", "\xfd": "2"},
-			}, 0); err != nil {
+			}); err != nil {
 				return err
 			}
 		}
@@ -125,28 +161,28 @@ func TestAuditTamperingIsFound(t *testing.T) {
 	}{
 		{"changed", func(b *bbolt.Bucket) error {
 			return rewrite(b, 7, func(e *model.AuditEntry) { e.Action = "database.list" })
-		}, "entry 7 (evt_7) was changed"},
+		}, "entry 7 (evt_7): was changed"},
 		{"changed with a hash of its own", func(b *bbolt.Bucket) error {
-			return rewrite(b, 7, func(e *model.AuditEntry) { e.Action = "x"; _, _ = sealAudit(e) })
-		}, "entry 8 (evt_8) does not follow"},
+			return rewrite(b, 7, func(e *model.AuditEntry) { e.Action = "x"; _, _ = newHasher([]byte("guess")).seal(e) })
+		}, "entry 7 (evt_7): was changed"},
 		{"its details changed", func(b *bbolt.Bucket) error {
 			return rewrite(b, 3, func(e *model.AuditEntry) { e.Details["a"] = "2" })
-		}, "entry 3 (evt_3) was changed"},
+		}, "entry 3 (evt_3): was changed"},
 		{"its time changed", func(b *bbolt.Bucket) error {
 			return rewrite(b, 10, func(e *model.AuditEntry) { e.At = e.At.Add(time.Nanosecond) })
-		}, "entry 10 (evt_10) was changed"},
+		}, "entry 10 (evt_10): was changed"},
 		{"a field added", func(b *bbolt.Bucket) error {
 			text, err := unframe("", b.Get(key(5)))
 			return firstError(err, b.Put(key(5), frame(append([]byte(`{"x":1,`), text[1:]...))))
-		}, "entry 5 (evt_5) was changed"},
+		}, "entry 5 (evt_5): was changed"},
 		{"a bit flipped", func(b *bbolt.Bucket) error {
 			data := bytes.Clone(b.Get(key(4)))
 			data[100] ^= 1
 			return b.Put(key(4), data)
-		}, "audit/org_1/4 is damaged"},
-		{"removed", func(b *bbolt.Bucket) error { return b.Delete(key(7)) }, "entry 8 (evt_8) does not follow"},
-		{"the oldest removed", func(b *bbolt.Bucket) error { return b.Delete(key(3)) }, "entry 4 (evt_4) does not follow"},
-		{"the newest removed", func(b *bbolt.Bucket) error { return b.Delete(key(12)) }, "entries from 12 to 12 were removed"},
+		}, "entry 4: is damaged"},
+		{"removed", func(b *bbolt.Bucket) error { return b.Delete(key(7)) }, "entry 8: the entries from 7 to 7 before it were removed"},
+		{"the oldest removed", func(b *bbolt.Bucket) error { return b.Delete(key(3)) }, "entry 4: the entries from 3 to 3 before it were removed"},
+		{"the newest removed", func(b *bbolt.Bucket) error { return b.Delete(key(12)) }, "entries from 12 to 12 at the end were removed"},
 		{"all removed", func(b *bbolt.Bucket) error {
 			for n := 3; n <= 12; n++ {
 				if err := b.Delete(key(n)); err != nil {
@@ -154,11 +190,11 @@ func TestAuditTamperingIsFound(t *testing.T) {
 				}
 			}
 			return nil
-		}, "entries from 1 to 12 were removed"},
-		{"reordered", func(b *bbolt.Bucket) error { return swap(b, 5, 6) }, "entry 5 (evt_6) does not follow"},
-		{"the ends exchanged", func(b *bbolt.Bucket) error { return swap(b, 3, 12) }, "entry 3 (evt_12) does not follow"},
-		{"one said twice", func(b *bbolt.Bucket) error { return b.Put(key(6), b.Get(key(5))) }, "entry 6 (evt_5) does not follow"},
-		{"one inserted at the end", func(b *bbolt.Bucket) error { return b.Put(key(13), b.Get(key(12))) }, "entry 13 (evt_12) does not follow"},
+		}, "entries from 3 to 12 at the end were removed"},
+		{"reordered", func(b *bbolt.Bucket) error { return swap(b, 5, 6) }, "entry 5 (evt_6): does not follow"},
+		{"the ends exchanged", func(b *bbolt.Bucket) error { return swap(b, 3, 12) }, "entry 3 (evt_12): does not follow"},
+		{"one said twice", func(b *bbolt.Bucket) error { return b.Put(key(6), b.Get(key(5))) }, "entry 6 (evt_5): does not follow"},
+		{"one inserted at the end", func(b *bbolt.Bucket) error { return b.Put(key(13), b.Get(key(12))) }, "entry 13 (evt_12): does not follow"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -226,31 +262,206 @@ func TestAuditPruningReachesALowerLimit(t *testing.T) {
 }
 
 // TestDamagedEntryDoesNotStopTheLog: it is found as long as it is there, and
-// once it is pruned the gap is.
+// when it was just pruned.
 func TestDamagedEntryDoesNotStopTheLog(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
 	appendAudits(t, db, "org_1", 1, 3, 3)
+	damage(t, db, 1)
+	for i, want := range []string{"entry 1: is damaged", "entry 1: was damaged when it was pruned", ""} {
+		if i > 0 {
+			appendAudits(t, db, "org_1", 3+i, 1, 3)
+		}
+		count, err := verifyAudit(t, db, "org_1")
+		if count != 3 || fmt.Sprint(err) != want && (err != nil || want != "") {
+			t.Errorf("%d verify, %v, want %q", count, err, want)
+		}
+	}
+	dropIndex(t, db, 1) // of which nothing was known any more
+}
+
+// damage overwrites an entry; the index keeps what it was found by.
+func damage(t *testing.T, db *DB, number uint64) {
+	t.Helper()
 	update(t, db, func(tx *Tx) error {
-		return tx.bolt.Bucket([]byte(auditBucket)).Bucket([]byte("org_1")).Put(auditKey(1), []byte("damaged"))
+		return tx.bolt.Bucket([]byte(auditBucket)).Bucket([]byte("org_1")).Put(auditKey(number), []byte("damaged"))
 	})
-	if _, err := verifyAudit(t, db, "org_1"); !isCorrupt(err) {
-		t.Errorf("got %v, want a CorruptError", err)
+}
+
+func dropIndex(t *testing.T, db *DB, number uint64) {
+	t.Helper()
+	update(t, db, func(tx *Tx) error {
+		index := tx.bolt.Bucket([]byte(auditIndexBucket)).Bucket([]byte("org_1"))
+		var keys [][]byte
+		_ = index.ForEach(func(key, _ []byte) error {
+			if bytes.HasSuffix(key, auditKey(number)) {
+				keys = append(keys, bytes.Clone(key))
+			}
+			return nil
+		})
+		for _, key := range keys {
+			if err := index.Delete(key); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// A newest entry that is damaged or gone does not stop the changes of its
+// organization: a new segment of the chain begins, somebody is told, and every
+// later check says so.
+func TestAuditGoesOnBehindADamagedNewestEntry(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		tamper func(*Tx) error
+		says   []string
+	}{
+		"damaged": {
+			func(tx *Tx) error {
+				return tx.bolt.Bucket([]byte(auditBucket)).Bucket([]byte("org_1")).Put(auditKey(5), []byte("damaged"))
+			},
+			[]string{"entry 5: is damaged", "entry 6 (evt_6): begins a new segment"},
+		},
+		"removed": {
+			func(tx *Tx) error {
+				return tx.bolt.Bucket([]byte(auditBucket)).Bucket([]byte("org_1")).Delete(auditKey(5))
+			},
+			[]string{"entry 6: the entries from 5 to 5 before it were removed", "entry 6 (evt_6): begins a new segment"},
+		},
+		"all removed": {
+			func(tx *Tx) error {
+				return firstError(tx.bolt.Bucket([]byte(auditBucket)).DeleteBucket([]byte("org_1")), tx.bolt.Bucket([]byte(auditIndexBucket)).DeleteBucket([]byte("org_1")))
+			},
+			[]string{"entry 6: the entries from 1 to 5 before it were removed", "entry 6 (evt_6): begins a new segment"},
+		},
+		"its record damaged": {
+			func(tx *Tx) error {
+				return tx.bolt.Bucket([]byte(auditHeadsBucket)).Put([]byte("org_1"), []byte("x"))
+			},
+			[]string{"entry 6 (evt_6): begins a new segment"},
+		},
+		"its record rewritten": {
+			func(tx *Tx) error { // by who has not the key
+				data, err := encodeRecord(auditMark{Number: 5, Hash: "", MAC: "00"})
+				return firstError(err, tx.bolt.Bucket([]byte(auditHeadsBucket)).Put([]byte("org_1"), data))
+			},
+			[]string{"entry 6 (evt_6): begins a new segment"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, err := Open(filepath.Join(t.TempDir(), "meta.db")) // not checked: it is tampered with
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			appendAudits(t, db, "org_1", 1, 5, 0)
+			update(t, db, tt.tamper)
+			var told []string
+			chain := testChain(0)
+			chain.Broken = func(organization string, number uint64, why string) {
+				told = append(told, fmt.Sprintf("%s %d %s", organization, number, why))
+			}
+			for n := 6; n <= 7; n++ {
+				update(t, db, func(tx *Tx) error {
+					return tx.AppendAudit(chain, &model.AuditEntry{ID: fmt.Sprintf("evt_%d", n), Organization: "org_1"})
+				})
+			}
+			if len(told) != 1 || !strings.HasPrefix(told[0], "org_1 6 ") {
+				t.Errorf("told %q", told)
+			}
+			_, err = verifyAudit(t, db, "org_1")
+			for _, says := range tt.says {
+				if err == nil || !strings.Contains(err.Error(), says) {
+					t.Errorf("got %v, want %q", err, says)
+				}
+			}
+			if ids := auditIDs(t, db, "org_1", 0, 2); !slices.Equal(ids, []string{"evt_7", "evt_6"}) {
+				t.Errorf("the log has %v", ids)
+			}
+		})
 	}
-	appendAudits(t, db, "org_1", 4, 1, 3)
-	if _, err := verifyAudit(t, db, "org_1"); err == nil || !strings.Contains(err.Error(), "entry 2 (evt_2) does not follow") {
-		t.Errorf("got %v", err)
+}
+
+// Who can write the file, and has not the key, can neither cut off the oldest
+// entries nor chain others.
+func TestAuditChainNeedsItsKey(t *testing.T) {
+	t.Parallel()
+	db, err := Open(filepath.Join(t.TempDir(), "meta.db")) // not checked: it is tampered with
+	if err != nil {
+		t.Fatal(err)
 	}
-	appendAudits(t, db, "org_1", 5, 1, 3)
-	if count, err := verifyAudit(t, db, "org_1"); count != 3 || err != nil {
-		t.Errorf("%d verify, %v", count, err)
+	defer db.Close()
+	appendAudits(t, db, "org_1", 1, 5, 0)
+	forger := Chain{Key: []byte("guess"), Keep: 2}
+	update(t, db, func(tx *Tx) error {
+		log, err := tx.openAuditLog(forger, "org_1")
+		if err != nil {
+			return err
+		}
+		log.head = auditMark{Number: 5}
+		return firstError(log.append(&model.AuditEntry{ID: "evt_6", Organization: "org_1"}), log.close())
+	})
+	_, err = verifyAudit(t, db, "org_1")
+	for _, says := range []string{"where the log begins cannot be known", "entry 6 (evt_6): was changed", "whether it is the newest cannot be known"} {
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v, want %q", err, says)
+		}
+	}
+}
+
+func TestAuditPruningBySize(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	chain := testChain(0)
+	chain.KeepBytes = 4000
+	for n := range 100 {
+		update(t, db, func(tx *Tx) error {
+			return tx.AppendAudit(chain, &model.AuditEntry{ID: fmt.Sprintf("evt_%d", n), Organization: "org_1", UserAgent: strings.Repeat("x", 10*(n%7))})
+		})
+	}
+	var size int
+	view(t, db, func(tx *Tx) error {
+		return tx.bolt.Bucket([]byte(auditBucket)).Bucket([]byte("org_1")).ForEach(func(_, data []byte) error {
+			size += len(data)
+			return nil
+		})
+	})
+	if size > 4000 || size < 3000 {
+		t.Errorf("%d bytes are kept", size)
+	}
+	if _, err := verifyAudit(t, db, "org_1"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAuditPruningByAge(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	appendAudits(t, db, "org_1", 1, 30, 0) // a second apart
+	prune := func(before, limit int) (more bool) {
+		update(t, db, func(tx *Tx) (err error) {
+			more, err = tx.PruneAudit(testChain(0), "org_1", time.Date(2026, 1, 1, 0, 0, before, 0, time.UTC), limit)
+			return err
+		})
+		return more
+	}
+	for _, tt := range []struct {
+		before, limit, want int
+		more                bool
+	}{{0, 10, 30, false}, {5, 3, 27, true}, {5, 3, 25, false}, {5, 3, 25, false}, {1000, 100, 1, false}} {
+		more := prune(tt.before, tt.limit)
+		if count, err := verifyAudit(t, db, "org_1"); count != tt.want || more != tt.more || err != nil {
+			t.Errorf("%+v: %d are kept, more %v, %v", tt, count, more, err)
+		}
 	}
 }
 
 func auditIDs(t testing.TB, db *DB, organization string, skip uint64, limit int) (ids []string) {
 	t.Helper()
 	view(t, db, func(tx *Tx) error {
-		entries, _, err := tx.AuditPage(organization, skip, limit)
+		entries, _, err := tx.AuditPage(organization, AuditFilter{}, skip, limit)
 		for _, e := range entries {
 			ids = append(ids, e.ID)
 		}
@@ -278,7 +489,7 @@ func TestAuditPages(t *testing.T) {
 						want = append(want, fmt.Sprintf("evt_%d", n))
 					}
 					view(t, db, func(tx *Tx) error {
-						entries, more, err := tx.AuditPage("org_1", uint64(skip), limit)
+						entries, more, err := tx.AuditPage("org_1", AuditFilter{}, uint64(skip), limit)
 						var got []string
 						for _, e := range entries {
 							got = append(got, e.ID)
@@ -319,7 +530,7 @@ func TestAuditsOfOrganizationsAreApart(t *testing.T) {
 	}
 	for _, org := range organizations {
 		view(t, db, func(tx *Tx) error {
-			entries, _, err := tx.AuditPage(org, 0, 100)
+			entries, _, err := tx.AuditPage(org, AuditFilter{}, 0, 100)
 			if len(entries) != 15 {
 				t.Errorf("%q has %d entries", org, len(entries))
 			}
@@ -342,7 +553,7 @@ func TestAuditEntryIsStoredAsItReads(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
 	entry := model.AuditEntry{ID: "evt_1", Organization: "org_1", UserAgent: "curl"}
-	update(t, db, func(tx *Tx) error { return tx.AppendAudit(&entry, 0) })
+	update(t, db, func(tx *Tx) error { return tx.AppendAudit(testChain(0), &entry) })
 	view(t, db, func(tx *Tx) error {
 		data := tx.bolt.Bucket([]byte(auditBucket)).Bucket([]byte("org_1")).Get(binary.BigEndian.AppendUint64(nil, 1))
 		want, err := json.Marshal(entry)

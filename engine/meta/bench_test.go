@@ -66,7 +66,7 @@ func recordOne(tx *Tx, n int64) error {
 		return err
 	}
 	entry := auditEntry(n)
-	return tx.AppendAudit(&entry, 0)
+	return tx.AppendAudit(testChain(0), &entry)
 }
 
 // auditEntry is one of usual size.
@@ -91,13 +91,12 @@ func BenchmarkAppendAudit(b *testing.B) {
 			var n int64
 			for b.Loop() {
 				update(b, db, func(tx *Tx) error {
-					for i := range tt.batch {
+					entries := make([]*model.AuditEntry, tt.batch)
+					for i := range entries {
 						entry := auditEntry(n + int64(i))
-						if err := tx.AppendAudit(&entry, tt.keep); err != nil {
-							return err
-						}
+						entries[i] = &entry
 					}
-					return nil
+					return tx.AppendAudit(testChain(tt.keep), entries...)
 				})
 				n += int64(tt.batch)
 			}
@@ -112,7 +111,7 @@ func BenchmarkVerifyAudit(b *testing.B) {
 	update(b, db, func(tx *Tx) error {
 		for n := range int64(entries) {
 			entry := auditEntry(n)
-			if err := tx.AppendAudit(&entry, 0); err != nil {
+			if err := tx.AppendAudit(testChain(0), &entry); err != nil {
 				return err
 			}
 		}

@@ -61,7 +61,8 @@ func check(db *DB) error {
 			checkTable(tx.Organizations()), checkTable(tx.Projects()), checkTable(tx.Users()), checkTable(tx.Keys()),
 			checkTable(tx.SetupLinks()), checkTable(tx.Sessions()), checkTable(tx.Devices()), checkTable(tx.Databases()),
 			checkTable(tx.Operations()), checkTable(tx.Backups()), checkTable(tx.Exports()),
-			checkTable(tx.Buckets()), checkTable(tx.TrashedObjects()), checkObjects(tx), checkChains(tx))
+			checkTable(tx.Buckets()), checkTable(tx.TrashedObjects()), checkTable(tx.IdempotentRequests()),
+			checkTotals(tx), checkObjects(tx), checkChains(db, tx))
 		return errors.Join(errs...)
 	})
 }
@@ -99,6 +100,35 @@ func checkTable[T any](table Table[T]) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkTotals holds that the totals are what the records add up to.
+func checkTotals(tx *Tx) error {
+	want := map[string]model.Totals{}
+	err := errors.Join(sumTotals(want, tx.Databases()), sumTotals(want, tx.Backups()), sumTotals(want, tx.Buckets()))
+	return errors.Join(err, tx.bolt.Bucket([]byte(totalsBucket)).ForEach(func(organization, _ []byte) error {
+		got, err := tx.Totals(string(organization))
+		if err == nil && got != want[string(organization)] {
+			err = fmt.Errorf("the totals of %s are %+v, its records make %+v", organization, got, want[string(organization)])
+		}
+		delete(want, string(organization))
+		return err
+	}), func() error {
+		for organization, totals := range want {
+			if totals != (model.Totals{}) {
+				return fmt.Errorf("the totals of %s are missing: %+v", organization, totals)
+			}
+		}
+		return nil
+	}())
+}
+
+func sumTotals[T any](want map[string]model.Totals, table Table[T]) error {
+	return table.All(func(record T) error {
+		organization, add := table.schema.tally(&record)
+		want[organization] = want[organization].Plus(add, 1)
+		return nil
+	})
 }
 
 func countKeys(b *bbolt.Bucket) (count int) {
@@ -204,13 +234,13 @@ func checkSegments(tx *Tx, want map[uint32]SegmentUse) error {
 	return errors.Join(errs...)
 }
 
-func checkChains(tx *Tx) error {
+func checkChains(db *DB, tx *Tx) error {
 	return tx.bolt.Bucket([]byte(auditBucket)).ForEachBucket(func(name []byte) error {
 		organization := string(name)
 		if organization == noOrganization {
 			organization = ""
 		}
-		_, err := tx.VerifyAudit(organization)
-		return err
+		v, err := db.VerifyAudit(testChain(0), organization)
+		return errors.Join(err, faults(v), checkAuditIndex(tx, organization))
 	})
 }

@@ -39,7 +39,7 @@ func TestKilledProcessLosesNothing(t *testing.T) {
 					t.Errorf("round %d: %s was acknowledged: %v", round, id, err)
 				}
 			}
-			audited, err := tx.VerifyAudit("org_1")
+			audited, err := verifyAudit(t, db, "org_1")
 			bucket, bucketErr := tx.Buckets().Get("bucket_1")
 			if made := countKeys(tx.Projects().bucket()); made != audited || int64(made) != bucket.ObjectCount {
 				t.Errorf("round %d: %d projects, %d audit entries, %d objects", round, made, audited, bucket.ObjectCount)
@@ -118,7 +118,7 @@ func commitUntilKilled(path, round string) {
 func changeOfParts(tx *Tx, id string) error {
 	return errors.Join(
 		tx.Projects().Insert(project("proj_"+id, "org_1", id)),
-		tx.AppendAudit(&model.AuditEntry{ID: "evt_" + id, Organization: "org_1"}, 0),
+		tx.AppendAudit(testChain(0), &model.AuditEntry{ID: "evt_" + id, Organization: "org_1"}),
 		tx.PutObject(model.Object{Bucket: "bucket_1", Key: id, Version: fmt.Sprintf("%-26s", id), Blob: "blob-" + id, SizeBytes: 1}),
 	)
 }

@@ -2,6 +2,7 @@ package meta
 
 import (
 	"encoding/binary"
+	"errors"
 	"sync"
 	"time"
 
@@ -114,7 +115,7 @@ func applyDeferred(bolt *bbolt.Tx, changes []*deferred) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	tx := &Tx{bolt: bolt, tally: tally{}}
+	tx := &Tx{bolt: bolt, tally: tally{}, logs: map[string]*auditLog{}}
 	for _, d := range changes {
 		d.committed = nil
 		tx.committed = &d.committed
@@ -122,7 +123,7 @@ func applyDeferred(bolt *bbolt.Tx, changes []*deferred) error {
 			return err
 		}
 	}
-	if err := tx.settleTally(); err != nil {
+	if err := errors.Join(tx.settleTally(), closeAuditLogs(tx.logs)); err != nil {
 		return err
 	}
 	newest := changes[len(changes)-1].position

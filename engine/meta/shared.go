@@ -68,6 +68,12 @@ func (tx *Tx) SharedKey(hash []byte) (model.Key, error) {
 	return sharedGet(tx.records, tx.Keys(), string(id))
 }
 
+// SharedOrganization returns an organization, or ErrNotFound. What it points
+// to is not the caller's to change.
+func (tx *Tx) SharedOrganization(id string) (model.Organization, error) {
+	return sharedGet(tx.records, tx.Organizations(), id)
+}
+
 // SharedBucket returns a bucket, or ErrNotFound.
 func (tx *Tx) SharedBucket(id string) (model.Bucket, error) {
 	return sharedGet(tx.records, tx.Buckets(), id)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"go.etcd.io/bbolt"
+
+	"holdfast/engine/model"
 )
 
 var (
@@ -23,6 +25,9 @@ type schema[T any] struct {
 	name    string
 	id      func(*T) string
 	indexes []index[T]
+	// tally is what the record adds to the totals of an organization; nil for
+	// records that add nothing.
+	tally func(*T) (organization string, add model.Totals)
 }
 
 // index finds records by something else than their id.
@@ -83,7 +88,10 @@ func (t Table[T]) Insert(record T) error {
 	if t.bucket().Get([]byte(t.schema.id(&record))) != nil {
 		return ErrExists
 	}
-	return t.write(&record, make([][]byte, len(t.schema.indexes)))
+	if err := t.write(&record, make([][]byte, len(t.schema.indexes))); err != nil {
+		return err
+	}
+	return t.count(nil, &record)
 }
 
 // Update replaces the record of the same id by what change makes of it, and
@@ -95,6 +103,7 @@ func (t Table[T]) Update(id string, change func(*T) error) (T, error) {
 		return old, err
 	}
 	before := t.entries(&old) // now: change may reach what old points to
+	counted := old
 	record := old
 	if err := change(&record); err != nil {
 		return old, err
@@ -102,7 +111,10 @@ func (t Table[T]) Update(id string, change func(*T) error) (T, error) {
 	if got := t.schema.id(&record); got != id {
 		return old, fmt.Errorf("update %s %q: the change made its id %q", t.schema.name, id, got)
 	}
-	return record, t.write(&record, before)
+	if err := t.write(&record, before); err != nil {
+		return record, err
+	}
+	return record, t.count(&counted, &record)
 }
 
 // Delete removes the record with id; an absent one is ErrNotFound.
@@ -117,7 +129,7 @@ func (t Table[T]) Delete(id string) error {
 	if err := t.bucket().Delete([]byte(id)); err != nil {
 		return fmt.Errorf("remove %s: %w", t.schema.name, err)
 	}
-	return nil
+	return t.count(&record, nil)
 }
 
 // write stores record, whose index entries were before. It changes nothing

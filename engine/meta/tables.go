@@ -78,6 +78,11 @@ func uploads() schema[model.Upload] {
 	}
 }
 
+// IdempotentRequests are found ByHash.
+func (tx *Tx) IdempotentRequests() Table[model.IdempotentRequest] {
+	return Table[model.IdempotentRequest]{tx.bolt, idempotentRequests()}
+}
+
 func organizations() schema[model.Organization] {
 	return schema[model.Organization]{
 		name: "organizations",
@@ -162,6 +167,12 @@ func databases() schema[model.Database] {
 				func(d *model.Database) []byte { return Key(d.Organization) },
 			)},
 		},
+		tally: func(d *model.Database) (string, model.Totals) {
+			if !kept(d) {
+				return d.Organization, model.Totals{}
+			}
+			return d.Organization, model.Totals{Databases: 1}
+		},
 	}
 }
 
@@ -181,6 +192,9 @@ func backups() schema[model.Backup] {
 		id:   func(b *model.Backup) string { return b.ID },
 		indexes: []index[model.Backup]{
 			{ByDatabase, false, func(b *model.Backup) []byte { return Key(b.Database) }},
+		},
+		tally: func(b *model.Backup) (string, model.Totals) {
+			return b.Organization, model.Totals{BackupBytes: b.StoredBytes}
 		},
 	}
 }
@@ -214,6 +228,19 @@ func buckets() schema[model.Bucket] {
 			{ByOrganization, false, func(b *model.Bucket) []byte { return Key(b.Organization) }},
 			{ByName, true, func(b *model.Bucket) []byte { return Key(b.Project, b.Name) }},
 		},
+		tally: func(b *model.Bucket) (string, model.Totals) {
+			return b.Organization, model.Totals{Buckets: 1, Objects: b.ObjectCount, StorageBytes: b.SizeBytes}
+		},
+	}
+}
+
+func idempotentRequests() schema[model.IdempotentRequest] {
+	return schema[model.IdempotentRequest]{
+		name: "idempotent_requests",
+		id:   func(r *model.IdempotentRequest) string { return r.ID },
+		indexes: []index[model.IdempotentRequest]{
+			{ByHash, true, func(r *model.IdempotentRequest) []byte { return r.Hash }},
+		},
 	}
 }
 
@@ -230,7 +257,8 @@ func keyIf[T any](want func(*T) bool, key func(*T) []byte) func(*T) []byte {
 // bucketNames returns every bucket of the file.
 func bucketNames() []string {
 	names := []string{
-		auditBucket, objectsBucket, droppedBucket, segmentsBucket, liveBlobsBucket, discardedBlobsBucket, settingsBucket, samplesBucket,
+		auditBucket, auditHeadsBucket, auditAnchorsBucket, auditIndexBucket, totalsBucket,
+		objectsBucket, droppedBucket, segmentsBucket, liveBlobsBucket, discardedBlobsBucket, settingsBucket, samplesBucket,
 	}
 	names = append(names, organizations().buckets()...)
 	names = append(names, projects().buckets()...)
@@ -247,6 +275,7 @@ func bucketNames() []string {
 	names = append(names, buckets().buckets()...)
 	names = append(names, trashedObjects().buckets()...)
 	names = append(names, uploads().buckets()...)
+	names = append(names, idempotentRequests().buckets()...)
 	return names
 }
 

@@ -13,9 +13,9 @@ type Tx struct {
 	committed *[]func()      // what OnCommit was given
 	records   *sharedRecords // nil in Update
 	tally     tally          // nil unless counters are summed up
-	// heads holds the newest hash of each audit chain this transaction has
-	// appended to.
-	heads map[string]string
+	// logs are the audit logs that stay open to the end of the transaction;
+	// nil unless many changes of it append to them.
+	logs map[string]*auditLog
 }
 
 // OnCommit has then called once the transaction is durable, by the goroutine

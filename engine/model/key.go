@@ -45,6 +45,7 @@ type Key struct {
 	LastUsedAt     *time.Time `json:"last_used_at"`
 	LastUsedIP     *string    `json:"last_used_ip"`
 	RevokedAt      *time.Time `json:"revoked_at"`
+	ExpiryAudited  bool       `json:"expiry_audited"`
 }
 
 // Holds reports whether the key was granted scope.

@@ -14,6 +14,10 @@ type Organization struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
 	CreatedAt time.Time `json:"created_at"`
+	// Plan names the plan, "" for PlanSelfHosted; Trial is the latest one, nil
+	// when there was none since the plan was set.
+	Plan  string `json:"plan"`
+	Trial *Trial `json:"trial"`
 }
 
 // Project groups an organization's databases and buckets.

@@ -24,6 +24,10 @@ type Table struct {
 	foreign bool
 }
 
+// Foreign reports whether it is a foreign table, which has no row-level
+// security.
+func (t Table) Foreign() bool { return t.foreign }
+
 // Policy is one row-level security policy, as pg_policies shows it.
 type Policy struct {
 	Name       string

@@ -49,13 +49,14 @@ type Host struct {
 // NewUsage returns the wire form of a usage at a time.
 func NewUsage(u engine.Usage, now time.Time) Usage {
 	now = now.UTC()
+	metric := func(m model.Metric) Metric { return Metric{Used: u.Used(m), Limit: limitOf(u.Limits, m)} }
 	start := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
 	return Usage{
 		Period: Period{Start: start, End: start.AddDate(0, 1, 0)},
 		Metrics: UsageMetrics{
-			Databases: Metric{Used: u.Databases}, DatabaseBytes: Metric{Used: u.DatabaseBytes},
-			Buckets: Metric{Used: u.Buckets}, Objects: Metric{Used: u.Objects}, StorageBytes: Metric{Used: u.StorageBytes},
-			BackupBytes: Metric{Used: u.BackupBytes}, Connections: Metric{Used: u.Connections},
+			Databases: metric(model.MetricDatabases), DatabaseBytes: metric(model.MetricDatabaseBytes),
+			Buckets: metric(model.MetricBuckets), Objects: metric(model.MetricObjects), StorageBytes: metric(model.MetricStorageBytes),
+			BackupBytes: metric(model.MetricBackupBytes), Connections: Metric{Used: u.Connections},
 		},
 		Host: Host{
 			DiskTotalBytes: u.Host.DiskTotal, DiskFreeBytes: u.Host.DiskFree,
@@ -85,7 +86,7 @@ type PlanLimits struct {
 	Objects       *int64 `json:"objects"`
 	StorageBytes  *int64 `json:"storage_bytes"`
 	BackupBytes   *int64 `json:"backup_bytes"`
-	Connections   *int64 `json:"connections"`
+	Connections   *int64 `json:"connections" doc:"Always null: each database bounds its own by max_connections."`
 }
 
 // Features is what this version can do.
@@ -107,10 +108,26 @@ type RateLimitView struct {
 	WindowSeconds int64 `json:"window_seconds"`
 }
 
+func limitOf(limits map[model.Metric]int64, m model.Metric) *int64 {
+	if limit, limited := limits[m]; limited {
+		return &limit
+	}
+	return nil
+}
+
 func (h *handlers) limitsGet(_ context.Context, call *model.Call, _ *nothingInput) (Limits, error) {
-	call.Resource = organization(call)
+	account, err := h.engine.AccountGet(call)
+	if err != nil {
+		return Limits{}, err
+	}
+	limit := func(m model.Metric) *int64 { return limitOf(account.Plan.Limits, m) }
 	limits := Limits{
-		Plan:       engine.PlanSelfHosted,
+		Plan: account.Plan.Name,
+		Limits: PlanLimits{
+			Databases: limit(model.MetricDatabases), DatabaseBytes: limit(model.MetricDatabaseBytes),
+			Buckets: limit(model.MetricBuckets), Objects: limit(model.MetricObjects), StorageBytes: limit(model.MetricStorageBytes),
+			BackupBytes: limit(model.MetricBackupBytes),
+		},
 		Features:   Features{Databases: true, Backups: true, ObjectStorage: true, RowLevelSecurity: true, DeviceLogin: true},
 		RateLimits: map[model.RateClass]RateLimitView{},
 	}
@@ -123,7 +140,7 @@ func (h *handlers) limitsGet(_ context.Context, call *model.Call, _ *nothingInpu
 // Billing is what the organization owes.
 type Billing struct {
 	Plan           string  `json:"plan"`
-	Status         string  `json:"status" enum:"active,trial"`
+	Status         string  `json:"status" enum:"active,trial,trial_ended"`
 	Currency       *string `json:"currency" doc:"ISO 4217; null where nothing is charged."`
 	AmountDueCents int64   `json:"amount_due_cents"`
 	Trial          Trial   `json:"trial"`
@@ -137,8 +154,20 @@ type Trial struct {
 }
 
 func (h *handlers) billingGet(_ context.Context, call *model.Call, _ *nothingInput) (Billing, error) {
-	call.Resource = organization(call)
-	return Billing{Plan: engine.PlanSelfHosted, Status: "active"}, nil
+	account, err := h.engine.AccountGet(call)
+	if err != nil {
+		return Billing{}, err
+	}
+	billing := Billing{Plan: account.Plan.Name, Status: "active"}
+	if trial := account.Organization.Trial; trial != nil {
+		active := trial.Active(h.now())
+		billing.Trial = Trial{Active: active, StartedAt: utcOrAbsent(&trial.StartedAt), EndsAt: utcOrAbsent(&trial.EndsAt)}
+		billing.Status = "trial_ended"
+		if active {
+			billing.Status = "trial"
+		}
+	}
+	return billing, nil
 }
 
 // organization is the resource of operations on an account as a whole.

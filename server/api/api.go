@@ -10,6 +10,7 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"holdfast/engine"
+	"holdfast/engine/model"
 )
 
 // Prefix begins every path of the API. It is the version.
@@ -35,6 +36,8 @@ type Options struct {
 	// bounded by the engine.
 	MaxBodyBytes int64
 	Log          *slog.Logger
+	// Answered is told of every request when it was answered; nil for nobody.
+	Answered func(operation model.Action, status int, took time.Duration)
 }
 
 // New returns the handler of every path under Prefix. It must see paths as
@@ -54,7 +57,7 @@ func New(e *engine.Engine, opts Options) (http.Handler, error) {
 	if opts.ConsoleURL == "" {
 		opts.ConsoleURL = opts.BaseURL
 	}
-	g := &gate{engine: e, log: opts.Log, maxBody: opts.MaxBodyBytes, bodyTimeout: bodyTimeout}
+	g := &gate{engine: e, log: opts.Log, maxBody: opts.MaxBodyBytes, bodyTimeout: bodyTimeout, answered: opts.Answered}
 	router := newRouter(g)
 	h := &handlers{engine: e, baseURL: opts.BaseURL, objectsURL: opts.ObjectsURL, consoleURL: opts.ConsoleURL, now: time.Now}
 	description := register(g, router, opts, h.routes())

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"holdfast/engine"
+	"holdfast/engine/advice"
 	"holdfast/engine/model"
 	"holdfast/server/api/apitest"
 )
@@ -64,7 +65,7 @@ func newConfig(tb testing.TB) engine.Config {
 		DataDir: tb.TempDir(), FirstPort: first, LastPort: first + 500, Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1",
 		Spares: 1, Allowlist: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
 		Rates: map[model.RateClass]engine.Rate{}, MaxObjectBytes: 8 << 20,
-		TrashRetention: time.Hour, ReplacedRetention: time.Hour, AuditKeep: 1 << 20, Version: "test",
+		TrashRetention: time.Hour, ReplacedRetention: time.Hour, AuditKeep: 1 << 20, Advice: advice.Defaults(), Version: "test",
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"holdfast/engine"
 	"holdfast/engine/model"
 )
 
@@ -75,10 +76,30 @@ func NewAuditEntry(e model.AuditEntry) AuditEntry {
 type auditInput struct {
 	Limit int `query:"limit" minimum:"1" maximum:"100" default:"50" doc:"How many at most."`
 	Page  int `query:"page" minimum:"1" maximum:"1000000000" default:"1" doc:"Which page, from 1."`
+
+	Action   string    `query:"action" maxLength:"64" example:"database.create" doc:"Only this action."`
+	Actor    string    `query:"actor" maxLength:"64" doc:"Only this actor: the id of a key or person, or a type of actor."`
+	Resource string    `query:"resource" maxLength:"64" doc:"Only what was about the resource with this id."`
+	Outcome  string    `query:"outcome" enum:"success,denied,error" doc:"Only what ended like this."`
+	Since    time.Time `query:"since" doc:"Only from this time on."`
+	Until    time.Time `query:"until" doc:"Only before this time."`
+}
+
+func (in *auditInput) filter() (engine.AuditFilter, error) {
+	if !in.Since.IsZero() && !in.Until.IsZero() && !in.Since.Before(in.Until) {
+		return engine.AuditFilter{}, model.Invalid("until", "must be after since")
+	}
+	return engine.AuditFilter{
+		Action: in.Action, Actor: in.Actor, Resource: in.Resource, Outcome: in.Outcome, Since: in.Since, Until: in.Until,
+	}, nil
 }
 
 func (h *handlers) auditList(_ context.Context, call *model.Call, in *auditInput) ([]AuditEntry, bool, error) {
 	call.Resource = organization(call)
-	entries, more, err := h.engine.AuditList(call, in.Page, in.Limit)
+	filter, err := in.filter()
+	if err != nil {
+		return nil, false, err
+	}
+	entries, more, err := h.engine.AuditList(call, filter, in.Page, in.Limit)
 	return convert(entries, NewAuditEntry), more, err
 }

@@ -16,7 +16,7 @@ func (w *world) entry(tb testing.TB, organization, requestID string) model.Audit
 	deadline := time.Now().Add(5 * time.Second)
 	for {
 		call := &model.Call{Organization: organization}
-		entries, _, err := w.engine.AuditList(call, 1, 100)
+		entries, _, err := w.engine.AuditList(call, engine.AuditFilter{}, 1, 100)
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -44,10 +44,13 @@ func TestEveryRequestIsAudited(t *testing.T) {
 		c.Rates[model.RateCreateBucket] = engine.Rate{Limit: 1, Window: time.Hour}
 	})
 	bucket := w.bucket(t, "first")
-	key, err := w.engine.Authenticate(w.org.full, "")
-	if err != nil {
+	known := &model.Call{}
+	if err := w.engine.Authenticate(known, w.org.full); err != nil {
 		t.Fatal(err)
 	}
+	key := known.Key
+	revoked := w.key(t, w.org.organization, engine.NewKey{Preset: model.PresetReadOnly})
+	w.revoke(t, revoked)
 	agent := "test/1 \t" + strings.Repeat("x", 1000)
 	for _, test := range []struct {
 		name    string
@@ -65,6 +68,8 @@ func TestEveryRequestIsAudited(t *testing.T) {
 		{"limited", request{method: "POST", path: "/buckets", key: w.org.full, body: "{}"}, w.org.organization, model.ActionBucketCreate, model.OutcomeDenied, model.CodeRateLimited},
 		{"without scope", request{method: "POST", path: "/buckets", key: w.org.read}, w.org.organization, model.ActionBucketCreate, model.OutcomeDenied, model.CodeInsufficientScope},
 		{"without key", request{method: "GET", path: "/databases"}, "", model.ActionDatabaseList, model.OutcomeDenied, model.CodeUnauthorized},
+		{"revoked key", request{method: "GET", path: "/databases", key: revoked}, w.org.organization, model.ActionDatabaseList, model.OutcomeDenied, model.CodeUnauthorized},
+		{"revoked key, unknown path", request{method: "GET", path: "/nothing/here", key: revoked}, w.org.organization, model.ActionUnknown, model.OutcomeError, model.CodeNotFound},
 		{"device", request{method: "POST", path: "/device/authorize"}, "", model.ActionDeviceAuthorize, model.OutcomeSuccess, ""},
 		{"unknown path", request{method: "GET", path: "/nothing/here"}, "", model.ActionUnknown, model.OutcomeError, model.CodeNotFound},
 		{"unknown path with key", request{method: "GET", path: "/nothing/here", key: w.org.full}, w.org.organization, model.ActionUnknown, model.OutcomeError, model.CodeNotFound},
@@ -88,8 +93,44 @@ func TestEveryRequestIsAudited(t *testing.T) {
 			}
 		})
 	}
-	if _, err := w.engine.AuditVerify(&model.Call{Organization: w.org.organization}); err != nil {
-		t.Error(err)
+	if v, err := w.engine.AuditVerify(&model.Call{Organization: w.org.organization}); err != nil || len(v.Faults) > 0 {
+		t.Errorf("%v, %v", v.Faults, err)
+	}
+}
+
+// The filters of the log, alone and together, and what is no filter.
+func TestAuditLogFilters(t *testing.T) {
+	w := open(t)
+	bucket := w.bucket(t, "first")
+	w.do(t, request{method: "GET", path: "/databases", key: w.org.read})
+	denied := w.do(t, request{method: "DELETE", path: "/buckets/" + bucket.ID, key: w.org.read})
+	last := w.do(t, request{method: "GET", path: "/buckets", key: w.org.read})
+	e := w.entry(t, w.org.organization, last.header.Get("X-Request-Id"))
+	list := func(query string) []AuditEntry {
+		t.Helper()
+		return get[[]AuditEntry](t, w.do(t, request{method: "GET", path: "/account/audit-logs?" + query, key: w.org.full}))
+	}
+	for query, want := range map[string]int{
+		"action=bucket.create": 1, "actor=" + e.Actor.ID: 3, "resource=" + bucket.ID: 1, "outcome=denied": 1,
+		"actor=" + e.Actor.ID + "&outcome=success": 2, "actor=operator": 5, "action=bucket.create&outcome=denied": 0,
+		"action=nothing": 0, "since=2100-01-01T00:00:00Z": 0, "until=2000-01-01T00:00:00Z": 0,
+		"action=bucket.create&since=2000-01-01T00:00:00Z&until=2100-01-01T00:00:00Z": 1,
+	} {
+		if got := list(query); len(got) != want {
+			t.Errorf("%s: %d entries, want %d: %+v", query, len(got), want, got)
+		}
+	}
+	if got := list("outcome=denied"); *got[0].RequestID != denied.header.Get("X-Request-Id") {
+		t.Errorf("denied was %+v", got[0])
+	}
+	for query, says := range map[string]string{
+		"outcome=maybe": "outcome", "since=yesterday": "since", "action=": "action",
+		"since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z": "until",
+	} {
+		r := w.do(t, request{method: "GET", path: "/account/audit-logs?" + query, key: w.org.full})
+		if r.code != string(model.CodeValidation) || !strings.Contains(r.msg, says) {
+			t.Errorf("%s: %s", query, r.text)
+		}
 	}
 }
 

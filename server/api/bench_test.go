@@ -2,7 +2,9 @@ package api
 
 import (
 	"bufio"
+	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -88,6 +90,30 @@ func (w *world) getMany(b *testing.B, path string, n int) []time.Duration {
 		times = append(times, time.Since(began))
 	}
 	return times
+}
+
+// BenchmarkAuditCost asks for the same record with handlers that leave the
+// audit log out, and with those that do not, beside each other: what auditing
+// costs a read is the ratio.
+func BenchmarkAuditCost(b *testing.B) {
+	w := start(b)
+	path := w.benchPaths(b)["database"]
+	h := &handlers{engine: w.engine, baseURL: w.server.URL, now: time.Now}
+	g := &gate{engine: w.engine, log: slog.New(slog.DiscardHandler), maxBody: defaultMaxBody, bodyTimeout: bodyTimeout}
+	unaudited := newRouter(g)
+	register(g, unaudited, Options{}, []route{
+		{"GET", "/databases/{id}", model.ActionDatabaseGet, one(func(ctx context.Context, call *model.Call, in *DatabaseInput) (Database, error) {
+			call.Audited = true
+			return h.databaseGet(ctx, call, in)
+		}), ""},
+	})
+	audited := w.server.Config.Handler
+	for _, round := range []string{"1", "2", "3"} {
+		for name, handler := range map[string]http.Handler{"off": unaudited, "on": audited} {
+			w.server.Config.Handler = handler
+			b.Run(round+"/audit="+name, func(b *testing.B) { w.benchGet(b, path) })
+		}
+	}
 }
 
 // BenchmarkHandler is the server's part alone, without a network.

@@ -33,8 +33,9 @@ type exchange struct {
 	call        *model.Call
 	query       url.Values
 	// status is that of the answer, which has begun once it is on its way.
-	status int
-	began  bool
+	status  int
+	began   bool
+	arrived time.Time
 	// err is the error that was answered, for the audit log.
 	err error
 }
@@ -49,7 +50,7 @@ func exchangeOf(ctx context.Context) *exchange {
 // begin opens the exchange and sets the headers of every answer. The
 // exchange must be ended.
 func (g *gate) begin(w http.ResponseWriter, r *http.Request, operation model.Operation) *exchange {
-	x := &exchange{gate: g, w: w, r: r, call: &model.Call{
+	x := &exchange{gate: g, w: w, r: r, arrived: time.Now(), call: &model.Call{
 		Operation: operation,
 		Actor:     model.Actor{Type: model.ActorKey},
 		RequestID: newRequestID(),
@@ -77,7 +78,11 @@ func (x *exchange) end() {
 			cause = nil
 		}
 	}
+	x.gate.engine.EndOnce(x.call, nil) // where nothing was answered that is kept
 	x.gate.engine.Finish(x.call, x.err)
+	if x.gate.answered != nil {
+		x.gate.answered(x.call.Operation.Action, x.status, time.Since(x.arrived))
+	}
 	if x.r.ContentLength != 0 {
 		x.allow(drainTimeout)
 	}
@@ -116,6 +121,7 @@ func (x *exchange) BodyWriter() io.Writer { return x }
 // Write sends the whole answer: bodies come in one piece, from writeJSON. Who
 // went away needs no answer, so that there is no error.
 func (x *exchange) Write(body []byte) (int, error) {
+	x.keepAnswer(body)
 	x.began = true
 	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	x.w.WriteHeader(x.status)

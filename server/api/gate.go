@@ -20,6 +20,7 @@ type gate struct {
 	// maxBody and bodyTimeout bound a JSON body.
 	maxBody     int64
 	bodyTimeout time.Duration
+	answered    func(operation model.Action, status int, took time.Duration)
 }
 
 // admit lets the exchange's request in, or says what keeps it out.
@@ -37,14 +38,7 @@ func (x *exchange) admit() error {
 
 // identify finds out whose key the request was made with.
 func (x *exchange) identify() error {
-	key, err := x.gate.engine.Authenticate(bearer(x.r.Header), x.call.IP)
-	if err != nil {
-		return err
-	}
-	x.call.Key = key
-	x.call.Organization = key.Organization
-	x.call.Actor = model.Actor{Type: model.ActorKey, ID: key.ID, Name: key.Name}
-	return nil
+	return x.gate.engine.Authenticate(x.call, bearer(x.r.Header))
 }
 
 // bearer returns the key of the one Authorization header, "" when there is

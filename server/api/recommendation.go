@@ -15,8 +15,8 @@ import (
 type Recommendation struct {
 	ID         string           `json:"id"`
 	Code       string           `json:"code"`
-	Severity   engine.Severity  `json:"severity" enum:"critical,warning,info"`
-	Category   string           `json:"category" enum:"security,backup,performance,capacity"`
+	Severity   model.Severity   `json:"severity" enum:"critical,warning,info"`
+	Category   model.Category   `json:"category" enum:"security,backup,performance,capacity"`
 	Title      string           `json:"title"`
 	Message    string           `json:"message"`
 	Resource   *Resource        `json:"resource"`
@@ -40,10 +40,10 @@ func (Recommendation) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Sch
 }
 
 // NewRecommendation returns the wire form of a recommendation.
-func NewRecommendation(r engine.Recommendation) Recommendation {
+func NewRecommendation(r model.Recommendation) Recommendation {
 	view := Recommendation{
-		ID: r.ID, Code: r.Code, Severity: r.Severity, Category: r.Category, Title: r.Title, Message: r.Message,
-		Resource: NewResource(r.Resource), Evidence: r.Evidence, Caution: orAbsent(r.Caution), DetectedAt: utc(r.DetectedAt),
+		ID: r.ID(), Code: r.Code, Severity: r.Severity, Category: r.Category, Title: r.Title, Message: r.Message,
+		Resource: NewResource(r.Resource), Evidence: r.Evidence, SQL: orAbsent(r.SQL), Caution: orAbsent(r.Caution), DetectedAt: utc(r.DetectedAt),
 	}
 	if view.Evidence == nil {
 		view.Evidence = map[string]any{}

@@ -37,7 +37,14 @@ func (a *gatedAdapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 			x.refuse(err)
 			return
 		}
-		handler(x)
+		answered, err := x.once()
+		if err != nil {
+			x.refuse(err)
+			return
+		}
+		if !answered {
+			handler(x)
+		}
 	})
 }
 

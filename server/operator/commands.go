@@ -24,6 +24,8 @@ func commands() map[model.Action]command {
 		model.ActionKeyRevoke:          in(keyRevoke),
 		model.ActionOrganizationCreate: overall(organizationCreate),
 		model.ActionOrganizationList:   overall(organizationList),
+		model.ActionPlanSet:            in(planSet),
+		model.ActionTrialSet:           in(trialSet),
 		model.ActionProjectCreate:      in(projectCreate),
 		model.ActionProjectList:        in(projectList),
 		model.ActionUserCreate:         in(userCreate),
@@ -38,6 +40,7 @@ func commands() map[model.Action]command {
 		model.ActionTrashObjectList:    in(trashObjectList),
 		model.ActionTrashObjectRestore: in(trashObjectRestore),
 		model.ActionAuditVerify:        in(auditVerify),
+		model.ActionAuditExport:        in(auditExport),
 		model.ActionDatabaseSettings:   in(databaseSettings),
 		model.ActionMetadataBackup:     overall(metadataBackup),
 	}
@@ -202,11 +205,6 @@ func trashObjectList(_ context.Context, a Appliance, call *model.Call, _ struct{
 func trashObjectRestore(_ context.Context, a Appliance, call *model.Call, in Target) (any, error) {
 	object, err := a.TrashObjectRestore(call, in.ID)
 	return viewTrashedObject(model.TrashedObject{Object: object}), err
-}
-
-func auditVerify(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
-	entries, err := a.AuditVerify(call)
-	return Verified{Entries: entries}, err
 }
 
 // Settings are the arguments and the result of database.settings: PostgreSQL's

@@ -78,11 +78,6 @@ type Removed struct {
 	Databases int `json:"databases"`
 }
 
-// Verified is the result of audit.verify.
-type Verified struct {
-	Entries int `json:"entries"`
-}
-
 func viewKey(k model.Key) api.Key { return api.NewKey(k) }
 
 func viewUser(u model.User) User {

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+
+	"holdfast/engine/model"
+	"holdfast/server"
+	"holdfast/server/metrics"
+	"holdfast/server/webhook"
+)
+
+// watching is who is told of what the appliance does: Prometheus and the
+// operator's URL, where they are wanted.
+type watching struct {
+	metrics  *metrics.Metrics // nil without a listener
+	listener net.Listener
+	webhook  *webhook.Sender // nil without a URL
+}
+
+// listenForMetrics takes the address of the metrics, which may need root.
+func listenForMetrics(c config) (net.Listener, error) {
+	if c.MetricsListen == "" {
+		return nil, nil
+	}
+	listener, err := net.Listen("tcp", c.MetricsListen)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w; --metrics-listen names another address", c.MetricsListen, err)
+	}
+	return listener, nil
+}
+
+func watch(c config, listener net.Listener, log *slog.Logger) (*watching, error) {
+	w := &watching{listener: listener}
+	if listener != nil {
+		w.metrics = metrics.New(version())
+	}
+	if c.WebhookURL == "" {
+		return w, nil
+	}
+	var err error
+	w.webhook, err = webhook.Open(webhook.Options{URL: c.WebhookURL, SecretFile: c.WebhookSecretFile, Log: log})
+	return w, err
+}
+
+// event is told of what happens by itself.
+func (w *watching) event(event model.Event) {
+	if w.metrics != nil {
+		w.metrics.Event(event)
+	}
+	if w.webhook != nil {
+		w.webhook.Event(event)
+	}
+}
+
+// serve adds what is watched to the server's options.
+func (w *watching) serve(opts server.Options) server.Options {
+	if w.metrics != nil {
+		opts.Metrics, opts.MetricsListener, opts.Answered = w.metrics.Handler(), w.listener, w.metrics.Request
+	}
+	return opts
+}
+
+func (w *watching) close() {
+	if w.webhook != nil {
+		w.webhook.Close()
+	}
+}

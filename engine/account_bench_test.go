@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// BenchmarkAgentStatus asks for the status of an account with 50 databases
+// that have 30 backups and 10 findings each.
+func BenchmarkAgentStatus(b *testing.B) {
+	a := openEngine(b, testConfig(b, b.TempDir()))
+	if err := a.meta.Update(func(tx *meta.Tx) error { return a.fillAccount(tx, 50, 30) }); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		status, err := a.AgentStatus(a.call(model.ActionAgentStatus))
+		if err != nil || len(status.Databases) != 50 || len(status.Recommendations) != statusRecommendations {
+			b.Fatal(len(status.Databases), len(status.Recommendations), err)
+		}
+	}
+}
+
+// fillAccount makes records of databases, backups and findings.
+func (a *appliance) fillAccount(tx *meta.Tx, databases, backups int) error {
+	now := a.clock()
+	for i := range databases {
+		db := model.Database{
+			ID: a.newID(model.ResourceDatabase), Organization: a.org, Project: a.project, Name: fmt.Sprintf("db%d", i),
+			Status: model.DatabaseAvailable, Port: 1000 + i, CreatedAt: now, UpdatedAt: now,
+		}
+		if err := tx.Databases().Insert(db); err != nil {
+			return err
+		}
+		for range backups {
+			if err := tx.Backups().Insert(model.Backup{
+				ID: a.newID(model.ResourceBackup), Organization: a.org, Database: db.ID, Status: model.BackupCompleted,
+				StoredBytes: 1 << 20, StartedAt: now, CompletedAt: &now,
+			}); err != nil {
+				return err
+			}
+		}
+		a.stats.put(db.ID, Statistics{At: now, SizeBytes: 8 << 20})
+		found := make([]model.Recommendation, 10)
+		for n := range found {
+			found[n] = model.Recommendation{Code: "missing_index", Severity: model.SeverityWarning, Resource: databaseResource(db), Object: fmt.Sprint(n)}
+		}
+		a.adviser.found[db.ID] = findings{at: now, by: map[string][]model.Recommendation{"missing_indexes": found}}
+	}
+	return nil
+}

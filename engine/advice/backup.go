@@ -1,0 +1,57 @@
+package advice
+
+import (
+	"fmt"
+
+	"holdfast/engine/model"
+)
+
+// noBackup speaks up for databases that could not be brought back.
+func noBackup(_ Facts, db Database) []model.Recommendation {
+	if db.LastCompleted != nil {
+		return nil
+	}
+	return []model.Recommendation{{
+		Code: "no_backup", Severity: model.SeverityWarning, Category: model.CategoryBackup,
+		Title:    "No backup",
+		Message:  fmt.Sprintf("The database %s has no completed backup: what is deleted or overwritten in it is lost.", db.Name),
+		Resource: db.resource(),
+		Evidence: map[string]any{"completed_backups": 0, "created_at": db.CreatedAt},
+		Action:   call("POST", db.Database, "/backups", nil),
+	}}
+}
+
+// oldBackup speaks up when the newest backup has grown old.
+func oldBackup(f Facts, db Database) []model.Recommendation {
+	if db.LastCompleted == nil || db.LastCompleted.CompletedAt == nil {
+		return nil
+	}
+	age := f.Now.Sub(*db.LastCompleted.CompletedAt)
+	if age < f.Limits.BackupAge {
+		return nil
+	}
+	return []model.Recommendation{{
+		Code: "backup_old", Severity: model.SeverityWarning, Category: model.CategoryBackup,
+		Title:    "The newest backup is old",
+		Message:  fmt.Sprintf("The newest backup of %s is %.0f hours old: what was written since could be lost.", db.Name, age.Hours()),
+		Resource: db.resource(),
+		Evidence: map[string]any{"age_seconds": int64(age.Seconds()), "backup_id": db.LastCompleted.ID},
+		Action:   call("POST", db.Database, "/backups", nil),
+	}}
+}
+
+// failedBackup speaks up when the last attempt at a backup failed.
+func failedBackup(_ Facts, db Database) []model.Recommendation {
+	last := db.LastAttempt
+	if last == nil || last.Status != model.BackupFailed {
+		return nil
+	}
+	return []model.Recommendation{{
+		Code: "backup_failed", Severity: model.SeverityCritical, Category: model.CategoryBackup,
+		Title:    "The last backup failed",
+		Message:  fmt.Sprintf("The last attempt at a backup of %s failed: %s", db.Name, last.Error),
+		Resource: db.resource(),
+		Evidence: map[string]any{"backup_id": last.ID, "started_at": last.StartedAt},
+		Action:   call("POST", db.Database, "/backups", nil),
+	}}
+}

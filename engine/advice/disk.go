@@ -1,0 +1,27 @@
+package advice
+
+import (
+	"fmt"
+
+	"holdfast/engine/model"
+)
+
+// fullDisk speaks up before the disk is full.
+func fullDisk(f Facts) []model.Recommendation {
+	free := float64(f.DiskFree) / float64(max(f.DiskTotal, 1))
+	if free >= f.Limits.DiskFree {
+		return nil
+	}
+	severity := model.SeverityWarning
+	if free < f.Limits.DiskFree/2 {
+		severity = model.SeverityCritical
+	}
+	return []model.Recommendation{{
+		Code: "disk_nearly_full", Severity: severity, Category: model.CategoryCapacity,
+		Title: "The disk is nearly full",
+		Message: fmt.Sprintf("%.1f %% of the disk is free. A full disk stops every database on this machine: delete what is not needed, "+
+			"have the operator empty the trash (`holdfast admin trash empty`) or enlarge the disk.", free*100),
+		Evidence: map[string]any{"disk_free_bytes": f.DiskFree, "disk_total_bytes": f.DiskTotal},
+		Action:   &model.RecommendedCall{Method: "GET", Path: "/v1/account/usage"},
+	}}
+}

@@ -1,0 +1,90 @@
+package advice
+
+import (
+	"time"
+
+	"holdfast/engine/model"
+)
+
+// Facts is what the appliance knows of an organization without asking its
+// databases.
+type Facts struct {
+	Now       time.Time
+	Limits    Thresholds
+	Keys      []model.Key // those that can be used
+	Plan      model.Plan
+	Used      func(model.Metric) int64
+	Databases []Database
+	Damaged   []DamagedObject
+	// DiskFree and DiskTotal are of the data directory, in bytes.
+	DiskFree, DiskTotal int64
+}
+
+// DamagedObject is an object whose bytes are not those that were stored.
+type DamagedObject struct {
+	Bucket    model.Bucket
+	Key       string
+	SizeBytes int64
+	FoundAt   time.Time
+}
+
+// Database is one of the organization's databases.
+type Database struct {
+	model.Database // with the status it has now
+	// Backups are the newest attempt and the newest completed one, nil when
+	// there is none.
+	LastAttempt, LastCompleted *model.Backup
+	// Unsound are the backups that failed their proof, and Proven says whether
+	// backups are proven at all.
+	Unsound []model.Backup
+	Proven  bool
+	// CertificateEnd is zero when it could not be read.
+	CertificateEnd time.Time
+	// Archiving is nil while nothing receives WAL.
+	Archiving *Archiving
+}
+
+func (db Database) resource() model.Resource { return resource(db.Database) }
+
+func resource(db model.Database) model.Resource {
+	return model.Resource{Type: model.ResourceDatabase, ID: db.ID, Name: db.Name}
+}
+
+// settled reports whether the database is neither being made nor deleted.
+func (db Database) settled() bool {
+	return db.Status != model.DatabaseCreating && db.Status != model.DatabaseDeleting
+}
+
+// call is a request about a database.
+func call(method string, db model.Database, path string, body map[string]any) *model.RecommendedCall {
+	return &model.RecommendedCall{Method: method, Path: "/v1/databases/" + db.ID + path, Body: body}
+}
+
+// Account runs every check that goes by facts.
+func Account(f Facts) []model.Recommendation {
+	var found []model.Recommendation
+	for _, check := range accountChecks() {
+		found = append(found, check(f)...)
+	}
+	return found
+}
+
+func accountChecks() []func(Facts) []model.Recommendation {
+	return []func(Facts) []model.Recommendation{
+		eachDatabase(databaseDown), eachDatabase(noBackup), eachDatabase(oldBackup), eachDatabase(failedBackup), eachDatabase(failedArchiving),
+		eachDatabase(failedProof), eachDatabase(unverifiedBackup),
+		eachDatabase(openAllowlist), eachDatabase(endingCertificate),
+		fullDisk, fullPlan, damagedObjects, unusedKeys, endlessKeys,
+	}
+}
+
+func eachDatabase(check func(Facts, Database) []model.Recommendation) func(Facts) []model.Recommendation {
+	return func(f Facts) (found []model.Recommendation) {
+		for _, db := range f.Databases {
+			if db.settled() {
+				found = append(found, check(f, db)...)
+			}
+		}
+		return found
+	}
+}

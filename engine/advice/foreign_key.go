@@ -1,0 +1,57 @@
+package advice
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"holdfast/engine/model"
+)
+
+// unindexedForeignKeys finds foreign keys for which every delete in the other
+// table reads this one whole.
+func unindexedForeignKeys(ctx context.Context, s *Session) ([]model.Recommendation, error) {
+	type row struct {
+		table
+		Constraint  string
+		Columns     []string
+		Rows        int64
+		Partitioned bool
+	}
+	rows, err := list[row](ctx, s, `
+		select n.nspname, t.relname, c.conname,
+			array(select a.attname::text from unnest(c.conkey) with ordinality k(number, place)
+				join pg_attribute a on a.attrelid = c.conrelid and a.attnum = k.number order by k.place),
+			greatest(t.reltuples::bigint, pg_stat_get_live_tuples(t.oid)), t.relkind = 'p'
+		from pg_constraint c join pg_class t on t.oid = c.conrelid join pg_namespace n on n.oid = t.relnamespace
+		where %s and c.contype = 'f' and c.conparentid = 0 and t.relkind in ('r', 'p')
+			and greatest(t.reltuples::bigint, pg_stat_get_live_tuples(t.oid)) >= $1
+			and not exists (select from pg_index x where x.indrelid = c.conrelid and x.indisvalid and x.indpred is null
+				and (x.indkey::int2[])[0:cardinality(c.conkey) - 1] @> c.conkey)
+		order by 5 desc`, s.Limits.ForeignKeyRows)
+	if err != nil {
+		return nil, err
+	}
+	var found []model.Recommendation
+	for _, r := range rows {
+		rec := s.about("unindexed_foreign_key", model.SeverityWarning, r.String()+"."+r.Constraint, "A foreign key has no index",
+			fmt.Sprintf("No index begins with the columns of %s in %s: every delete or change of a key it refers to reads the whole table.", r.Constraint, r.table))
+		rec.Evidence = map[string]any{"constraint": r.Constraint, "table": r.String(), "columns": r.Columns, "estimated_rows": r.Rows}
+		rec.SQL, rec.Caution = createIndex(r.table, r.Columns, r.Partitioned)
+		found = append(found, rec)
+	}
+	return found, nil
+}
+
+// createIndex is the statement that makes an index, and what to beware of.
+func createIndex(t table, columns []string, partitioned bool) (sql, caution string) {
+	quoted := make([]string, len(columns))
+	for i, c := range columns {
+		quoted[i] = quote(c)
+	}
+	on := "ON " + t.sql() + " (" + strings.Join(quoted, ", ") + ")"
+	if partitioned {
+		return "CREATE INDEX " + on, "It keeps writers of the table waiting until it is made."
+	}
+	return "CREATE INDEX CONCURRENTLY " + on, "It reads the whole table, takes room, and cannot run in a transaction; one that fails leaves an invalid index to drop."
+}

@@ -1,0 +1,44 @@
+package advice
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/model"
+)
+
+// duplicateIndexes finds indexes that another one of the same table makes
+// superfluous.
+func duplicateIndexes(ctx context.Context, s *Session) ([]model.Recommendation, error) {
+	type row struct {
+		table
+		Index, Same string
+		Bytes       int64
+	}
+	rows, err := list[row](ctx, s, `
+		select n.nspname, t.relname, i.relname, min(j.relname::text), i.relpages::bigint * 8192
+		from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class t on t.oid = x.indrelid
+			join pg_namespace n on n.oid = t.relnamespace
+			join pg_index y on y.indrelid = x.indrelid and y.indexrelid <> x.indexrelid join pg_class j on j.oid = y.indexrelid
+		where %s and t.relkind in ('r', 'm') and i.relkind = 'i' and not i.relispartition and x.indisvalid and y.indisvalid
+			and i.relam = j.relam and x.indkey::text = y.indkey::text and x.indclass::text = y.indclass::text
+			and x.indcollation::text = y.indcollation::text and x.indoption::text = y.indoption::text
+			and coalesce(x.indexprs::text, '') = coalesce(y.indexprs::text, '') and coalesce(x.indpred::text, '') = coalesce(y.indpred::text, '')
+			and not x.indisunique and (y.indisunique or y.indexrelid < x.indexrelid)
+		group by n.nspname, t.relname, i.relname, i.relpages order by i.relpages desc`)
+	if err != nil {
+		return nil, err
+	}
+	var found []model.Recommendation
+	for _, r := range rows {
+		rec := s.about("duplicate_index", model.SeverityInfo, r.Schema+"."+r.Index, "Two indexes do the same",
+			fmt.Sprintf("The index %s of %s does what %s does too.", r.Index, r.table, r.Same))
+		rec.Evidence = map[string]any{"index": r.Index, "same_as": r.Same, "table": r.String(), "size_bytes": r.Bytes}
+		rec.SQL = "DROP INDEX CONCURRENTLY " + pgx.Identifier{r.Schema, r.Index}.Sanitize()
+		rec.Caution = "Drop only one of the two."
+		found = append(found, rec)
+	}
+	return found, nil
+}

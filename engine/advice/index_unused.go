@@ -1,0 +1,47 @@
+package advice
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/model"
+)
+
+// unusedIndexes finds indexes that cost every write and help no read. Those
+// that hold something together (unique ones, those under a foreign key) stay.
+func unusedIndexes(ctx context.Context, s *Session) ([]model.Recommendation, error) {
+	if s.Now.Sub(s.Database.CreatedAt) < s.Limits.StatisticsAge {
+		return nil, nil
+	}
+	type row struct {
+		table
+		Index string
+		Bytes int64
+	}
+	rows, err := list[row](ctx, s, `
+		select n.nspname, t.relname, i.relname, i.relpages::bigint * 8192
+		from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class t on t.oid = x.indrelid
+			join pg_namespace n on n.oid = t.relnamespace join pg_database d on d.datname = current_database()
+		where %s and t.relkind in ('r', 'm') and i.relkind = 'i' and not i.relispartition
+			and not x.indisunique and not x.indisexclusion and not x.indisreplident and x.indisvalid
+			and pg_stat_get_numscans(i.oid) = 0 and i.relpages::bigint * 8192 >= $1
+			and coalesce(pg_stat_get_db_stat_reset_time(d.oid), '-infinity') <= now() - make_interval(secs => $2)
+			and not exists (select from pg_constraint c where c.contype = 'f' and c.conrelid = t.oid
+				and (x.indkey::int2[])[0:cardinality(c.conkey) - 1] @> c.conkey)
+		order by i.relpages desc`, s.Limits.IndexBytes, s.Limits.StatisticsAge.Seconds())
+	if err != nil {
+		return nil, err
+	}
+	var found []model.Recommendation
+	for _, r := range rows {
+		rec := s.about("unused_index", model.SeverityInfo, r.Schema+"."+r.Index, "An index is not used",
+			fmt.Sprintf("No query has used the index %s of %s since statistics began. It takes room and slows every write.", r.Index, r.table))
+		rec.Evidence = map[string]any{"index": r.Index, "table": r.String(), "size_bytes": r.Bytes, "scans": 0}
+		rec.SQL = "DROP INDEX CONCURRENTLY " + pgx.Identifier{r.Schema, r.Index}.Sanitize()
+		rec.Caution = "Statistics count since the database was made or they were reset: an index for a rare report, or one made lately, looks unused too."
+		found = append(found, rec)
+	}
+	return found, nil
+}

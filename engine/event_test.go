@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"holdfast/backup/wal"
+	"holdfast/engine/model"
+)
+
+// events collects what an engine tells.
+type events struct {
+	mu  sync.Mutex
+	all []model.Event
+}
+
+func (l *events) add(e model.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, e)
+}
+
+func (l *events) of(t model.EventType) []model.Event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(l.all), func(e model.Event) bool { return e.Type != t })
+}
+
+// What goes wrong by itself is told, once each time.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	var told events
+	a := startAdvised(t, func(c *Config) { c.Observe = told.add })
+	db := a.db.Database
+	a.follow(a.one("no_backup"))
+	eventually(t, "the backup's event", func() bool { return len(told.of(model.EventBackupCompleted)) == 1 })
+	if e := told.of(model.EventBackupCompleted)[0]; e.Took <= 0 || e.Organization != a.org || e.ID == "" || e.At.IsZero() {
+		t.Errorf("%+v", e)
+	}
+	a.breakDown(t, db)
+	eventually(t, "the failure's event", func() bool { return len(told.of(model.EventDatabaseFailed)) == 1 })
+	if e := told.of(model.EventDatabaseFailed)[0]; e.Resource.ID != db.ID || !strings.Contains(e.Message, "nonsense") {
+		t.Errorf("%+v", e)
+	}
+	repair(t, a.appliance, db)
+	if _, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the recovery's event", func() bool { return len(told.of(model.EventDatabaseRecovered)) == 1 })
+	if n := len(told.of(model.EventDatabaseFailed)); n != 1 {
+		t.Errorf("one failure was told %d times", n)
+	}
+	a.breakBackups()
+	b, err := a.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the failed backup's event", func() bool { return len(told.of(model.EventBackupFailed)) == 1 })
+	if e := a.awaitAudit(t, model.ActionBackupEnd, b.ID); e.Outcome != model.OutcomeError {
+		t.Errorf("the end was audited as %s", e.Outcome)
+	}
+}
+
+func TestGapEvent(t *testing.T) {
+	t.Parallel()
+	var told events
+	a := startAdvised(t, func(c *Config) { c.Observe = told.add })
+	a.walLost(a.db.Database, wal.Gap{At: time.Now(), Reason: "a test"})
+	if gaps := told.of(model.EventRecoveryGap); len(gaps) != 1 || gaps[0].Resource.ID != a.db.ID || !gaps[0].Type.Alarming() {
+		t.Errorf("%+v", gaps)
+	}
+}
+
+func TestDiskEvent(t *testing.T) {
+	t.Parallel()
+	var told events
+	cfg := testConfig(t, t.TempDir())
+	cfg.Observe = told.add
+	cfg.Advice.DiskFree = 1.1 // no disk is as free as that
+	a := openEngine(t, cfg)
+	state := false
+	for range 3 {
+		state = a.watchDisk(state)
+	}
+	if n := len(told.of(model.EventDiskNearlyFull)); n != 1 || !state {
+		t.Errorf("told %d times, %v", n, state)
+	}
+	a.Engine.cfg.Advice.DiskFree = -1 // and room is made
+	if state = a.watchDisk(state); state {
+		t.Error("it is not over")
+	}
+	a.Engine.cfg.Advice.DiskFree = 1.1
+	a.watchDisk(state)
+	if n := len(told.of(model.EventDiskNearlyFull)); n != 2 {
+		t.Errorf("told %d times", n)
+	}
+}
+
+// The figures of an appliance that runs a database.
+func TestMeasure(t *testing.T) {
+	t.Parallel()
+	a := startAdvised(t, nil)
+	a.sql("create table bare (n int)")
+	a.look("")
+	record, err := a.record(a.db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.sampleOne(t.Context(), record)
+	m, err := a.Measure()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Databases[model.DatabaseAvailable] != 1 || m.DatabaseBytes == 0 || m.Connections != 1 || m.Unprotected != 1 ||
+		m.Recommendations[model.SeverityWarning] == 0 || m.Organizations != 1 || m.AuditRoom == 0 {
+		t.Errorf("%+v", m)
+	}
+	if err := a.Ready(); err != nil {
+		t.Errorf("not ready: %v", err)
+	}
+	conn, err := a.instances.Connect(t.Context(), a.db.ID, maintenance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), "select pg_create_physical_replication_slot('behind', true)"); err != nil {
+		t.Fatal(err)
+	}
+	a.sql("insert into bare select generate_series(1, 1000)")
+	a.sampleOne(t.Context(), record)
+	if m, err := a.Measure(); err != nil || m.WALLag == 0 {
+		t.Errorf("a receiver is behind by %d bytes, %v", m.WALLag, err)
+	}
+	b, err := a.BackupCreate(a.call(model.ActionBackupCreate), a.db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.await(b.ID)
+	a.ahead.Store(int64(3 * time.Hour))
+	if m, err := a.Measure(); err != nil || m.Unprotected != 0 || m.BackupAge < 2*time.Hour || m.Totals.BackupBytes == 0 {
+		t.Errorf("%+v, %v", m, err)
+	}
+}

@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+// What ends by itself is audited as the appliance's act, once.
+func TestExpiriesAreAudited(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, newDataDir(t))
+	var ahead atomic.Int64
+	cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	a := startEngineOn(t, cfg)
+	_, key, err := a.KeyCreate(a.call(model.ActionKeyCreate), NewKey{
+		Name: "short", Preset: model.PresetReadOnly, ExpiresIn: 30 * time.Minute, Source: model.KeySourceOperator,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, _ := a.createDatabase(t, "shop")
+	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
+		t.Fatal(err)
+	}
+	ahead.Store(int64(2 * time.Hour)) // the trash is kept for one
+	for range 2 {
+		if err := a.sweepOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.awaitAudit(t, model.ActionTrashExpire, db.ID)
+	a.awaitAudit(t, model.ActionKeyExpire, key.ID)
+	for _, action := range []model.Action{model.ActionTrashExpire, model.ActionKeyExpire} {
+		if n := a.audited(t, action); n != 1 {
+			t.Errorf("%s was audited %d times", action, n)
+		}
+	}
+}
+
+// Entries that are older than the operator keeps them go, and the chain holds.
+func TestAuditRetention(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, t.TempDir())
+	var ahead atomic.Int64
+	cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	cfg.AuditRetention = 24 * time.Hour
+	a := openEngine(t, cfg)
+	create := func(name string) {
+		if _, err := a.BucketCreate(a.call(model.ActionBucketCreate), NewBucket{Project: a.project, Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create("old")
+	ahead.Store(int64(25 * time.Hour))
+	create("new")
+	if err := a.pruneAudits(); err != nil {
+		t.Fatal(err)
+	}
+	entries, _, err := a.AuditList(a.call(model.ActionAuditList), AuditFilter{}, 1, MaxLimit)
+	if err != nil || len(entries) != 1 || entries[0].Resource.Name != "new" {
+		t.Errorf("kept %+v, %v", entries, err)
+	}
+	if v, err := a.AuditVerify(a.call(model.ActionAuditVerify)); err != nil || v.Entries != 1 || len(v.Faults) > 0 {
+		t.Errorf("%+v, %v", v, err)
+	}
+}

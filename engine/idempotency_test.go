@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+const onceRoute = "POST /v1/buckets"
+
+// reopenFiles closes the engine, without ending what calls it had begun, and
+// opens the next one.
+func (a *appliance) reopenFiles(t *testing.T) *appliance {
+	t.Helper()
+	if err := a.Close(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	return openEngine(t, a.cfg)
+}
+
+func beginOnce(t *testing.T, a *appliance, key, content string) (*model.Call, string, error) {
+	t.Helper()
+	call := a.call(model.ActionBucketCreate)
+	answer, err := a.BeginOnce(call, key, onceRoute, []byte(content))
+	return call, string(answer), err
+}
+
+// A crash between an act and its answer is told as what it is: done, with the
+// answer lost. One before the act leaves the key free.
+func TestOnceAfterACrash(t *testing.T) {
+	t.Parallel()
+	a := openEngine(t, testConfig(t, t.TempDir()))
+	done, _, err := beginOnce(t, a, "done", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := a.BucketCreate(done, NewBucket{Project: a.project, Name: "made"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := beginOnce(t, a, "undone", "x"); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"done", "undone"} {
+		if _, _, err := beginOnce(t, a, key, "x"); model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "under way") {
+			t.Errorf("%s meanwhile: %v", key, err)
+		}
+	}
+	next := a.reopenFiles(t)
+	if _, _, err := beginOnce(t, next, "done", "x"); model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), b.ID) {
+		t.Errorf("what was done: %v", err)
+	}
+	if call, answer, err := beginOnce(t, next, "undone", "x"); err != nil || answer != "" || call.Once == "" {
+		t.Errorf("what was not done: %q, %v", answer, err)
+	}
+}
+
+// Answers are kept over a restart, sealed, for a day.
+func TestOnceKeepsAnswers(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, t.TempDir())
+	var moved atomic.Int64
+	cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(moved.Load())) }
+	a := openEngine(t, cfg)
+	const secret = `{"password":"correct horse battery staple"}`
+	call, _, err := beginOnce(t, a, "k", secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.EndOnce(call, []byte(secret))
+	next := a.reopenFiles(t)
+	if _, answer, err := beginOnce(t, next, "k", secret); err != nil || answer != secret {
+		t.Errorf("the answer is %q, %v", answer, err)
+	}
+	file, err := os.ReadFile(filepath.Join(cfg.DataDir, metadataFile))
+	if err != nil || bytes.Contains(file, []byte("battery")) {
+		t.Errorf("the metadata has the answer in the clear (%v)", err)
+	}
+	if _, _, err := beginOnce(t, next, "k", "other"); model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "another request") {
+		t.Errorf("another request: %v", err)
+	}
+	moved.Store(int64(IdempotencyLife))
+	if call, answer, err := beginOnce(t, next, "k", "other"); err != nil || answer != "" {
+		t.Errorf("a day later: %q, %v", answer, err)
+	} else {
+		next.EndOnce(call, nil)
+	}
+}
+
+// What has outlived its time is removed, and the oldest of who has too many.
+func TestOnceIsBounded(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, t.TempDir())
+	var moved atomic.Int64
+	cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(moved.Load())) }
+	a := openEngine(t, cfg)
+	insert := func(n int) {
+		if err := a.meta.Update(func(tx *meta.Tx) error {
+			for i := range n {
+				id := a.ids.next(a.clock())
+				if err := tx.IdempotentRequests().Insert(model.IdempotentRequest{
+					ID: id, APIKey: "key_1", Hash: []byte(id), Answer: []byte{byte(i)}, CreatedAt: a.clock(),
+				}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := func() (count int) {
+		if err := a.expireOnce(); err != nil {
+			t.Fatal(err)
+		}
+		_ = a.meta.View(func(tx *meta.Tx) error {
+			return tx.IdempotentRequests().All(func(model.IdempotentRequest) error { count++; return nil })
+		})
+		return count
+	}
+	insert(idempotencyKeep + 5)
+	if n := kept(); n != idempotencyKeep {
+		t.Errorf("%d are kept", n)
+	}
+	moved.Store(int64(IdempotencyLife / 2))
+	insert(7)
+	moved.Store(int64(IdempotencyLife))
+	if n := kept(); n != 7 {
+		t.Errorf("%d are kept a day later", n)
+	}
+}

@@ -1,0 +1,182 @@
+package meta
+
+import (
+	"encoding/binary"
+	"slices"
+	"sort"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"holdfast/engine/model"
+)
+
+// AuditFilter says which entries are wanted; what is empty is not asked for.
+type AuditFilter struct {
+	Action   string
+	Actor    string // the id of an actor, or a type of actor
+	Resource string // the id of a resource
+	Outcome  string
+	// Since and Until bound the time: from Since on, and before Until.
+	Since, Until time.Time
+}
+
+// AuditPage returns up to limit entries of an organization that the filter
+// wants, newest first, after skipping skip of them, and whether there are more.
+// Damaged ones are left out; VerifyAudit tells of them.
+func (tx *Tx) AuditPage(organization string, filter AuditFilter, skip uint64, limit int) ([]model.AuditEntry, bool, error) {
+	entries := tx.bolt.Bucket([]byte(auditBucket)).Bucket(auditName(organization))
+	if entries == nil {
+		return nil, false, nil
+	}
+	index := tx.bolt.Bucket([]byte(auditIndexBucket)).Bucket(auditName(organization))
+	if index == nil {
+		return nil, false, &CorruptError{Where: auditIndexBucket + "/" + organization}
+	}
+	walk := newAuditWalk(entries, index, filter)
+	if filter == (AuditFilter{}) { // numbers have no gaps: nothing need be walked
+		if skip > walk.next {
+			return nil, false, nil
+		}
+		walk.next, skip = walk.next-skip, 0
+	}
+	var page []model.AuditEntry
+	for {
+		number, data, ok := walk.step()
+		if !ok {
+			return page, false, nil
+		}
+		if skip > 0 {
+			skip--
+			continue
+		}
+		if len(page) == limit {
+			return page, true, nil
+		}
+		if entry, err := decodeAudit(organization, auditKey(number), data); err == nil {
+			page = append(page, entry)
+		}
+	}
+}
+
+// auditWalk goes backwards through the entries a filter wants.
+type auditWalk struct {
+	entries *bbolt.Bucket
+	sets    []numbers // an entry is in all of these,
+	without []numbers // and in none of these
+	filter  AuditFilter
+	// next is the greatest number that may be wanted, oldest the least.
+	next, oldest uint64
+}
+
+func newAuditWalk(entries, index *bbolt.Bucket, filter AuditFilter) *auditWalk {
+	w := &auditWalk{entries: entries, filter: filter, next: entries.Sequence(), oldest: 1}
+	w.sets, w.without = filter.terms(index)
+	if len(w.sets) == 0 {
+		w.sets = []numbers{{cursor: entries.Cursor()}}
+	}
+	if !filter.Since.IsZero() {
+		w.oldest = w.firstFrom(filter.Since.Add(-auditDisorder))
+	}
+	if !filter.Until.IsZero() {
+		w.next = min(w.next, w.firstFrom(filter.Until.Add(auditDisorder)))
+	}
+	return w
+}
+
+// terms are the sets of the index that the filter asks for, and those it asks
+// not to be in.
+func (f AuditFilter) terms(index *bbolt.Bucket) (sets, without []numbers) {
+	set := func(field byte, value string) numbers { return numbers{index.Cursor(), auditTerm(field, value)} }
+	if f.Resource != "" {
+		sets = append(sets, set(auditByResource, f.Resource))
+	}
+	switch f.Actor {
+	case "":
+	case string(model.ActorKey):
+		for _, t := range otherActors() {
+			without = append(without, set(auditByActor, string(t)))
+		}
+	default:
+		sets = append(sets, set(auditByActor, f.Actor))
+	}
+	if f.Action != "" {
+		sets = append(sets, set(auditByAction, f.Action))
+	}
+	switch f.Outcome {
+	case "":
+	case string(model.OutcomeSuccess):
+		for _, o := range otherOutcomes() {
+			without = append(without, set(auditByOutcome, string(o)))
+		}
+	default:
+		sets = append(sets, set(auditByOutcome, f.Outcome))
+	}
+	return sets, without
+}
+
+// auditDisorder is how far apart in time two entries may be that stand in the
+// other order: an entry may wait for room on the disk before it is written.
+const auditDisorder = 10 * time.Minute
+
+// firstFrom returns the number of the first entry that is not before at, by
+// halving.
+func (w *auditWalk) firstFrom(at time.Time) uint64 {
+	key, _ := w.entries.Cursor().First()
+	if key == nil {
+		return 1
+	}
+	first := binary.BigEndian.Uint64(key)
+	count := int(w.entries.Sequence() + 1 - first)
+	return first + uint64(sort.Search(count, func(i int) bool {
+		made, ok := auditTime(w.entries.Get(auditKey(first + uint64(i))))
+		return ok && !made.Before(at)
+	}))
+}
+
+// step returns the next entry backwards.
+func (w *auditWalk) step() (number uint64, data []byte, ok bool) {
+	for {
+		if number, ok = common(w.sets, w.next); !ok || number < w.oldest || number == 0 {
+			return 0, nil, false
+		}
+		w.next = number - 1
+		if slices.ContainsFunc(w.without, func(s numbers) bool { return s.has(number) }) {
+			continue
+		}
+		if data = w.entries.Get(auditKey(number)); data != nil && w.inTime(data) {
+			return number, data, true
+		}
+	}
+}
+
+func (w *auditWalk) inTime(data []byte) bool {
+	if w.filter.Since.IsZero() && w.filter.Until.IsZero() {
+		return true
+	}
+	at, ok := auditTime(data)
+	return ok && !at.Before(w.filter.Since) && (w.filter.Until.IsZero() || at.Before(w.filter.Until))
+}
+
+// AuditLines returns the stored text of up to limit entries of an
+// organization, oldest first, from the number from on, and the number that is
+// next, 0 at the end.
+func (tx *Tx) AuditLines(organization string, from uint64, limit int) (lines []string, next uint64, err error) {
+	entries := tx.bolt.Bucket([]byte(auditBucket)).Bucket(auditName(organization))
+	if entries == nil {
+		return nil, 0, nil
+	}
+	cursor := entries.Cursor()
+	key, data := cursor.Seek(auditKey(from))
+	for ; key != nil && len(lines) < limit; key, data = cursor.Next() {
+		text, err := unframe("", data)
+		if err != nil {
+			text = data // as it is: what is left of it is evidence
+		}
+		lines = append(lines, string(text))
+	}
+	if key != nil {
+		next = binary.BigEndian.Uint64(key)
+	}
+	return lines, next, nil
+}

@@ -1,0 +1,143 @@
+package meta
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// maxFaults bounds how many faults of a chain are told.
+const maxFaults = 100
+
+// Verification is what was found of a chain.
+type Verification struct {
+	Entries int
+	// Faults are in the order of the entries, at most maxFaults of them.
+	Faults []AuditFault
+}
+
+// AuditFault is a place where a chain is not what was written.
+type AuditFault struct {
+	Number  uint64 // of the entry
+	ID      string // of the entry, "" where it cannot be read
+	Problem string
+}
+
+// String implements fmt.Stringer.
+func (f AuditFault) String() string {
+	if f.ID == "" {
+		return fmt.Sprintf("entry %d: %s", f.Number, f.Problem)
+	}
+	return fmt.Sprintf("entry %d (%s): %s", f.Number, f.ID, f.Problem)
+}
+
+// verifyBatch is how many entries are checked in one snapshot: a long one would
+// hold up those who write.
+const verifyBatch = 10_000
+
+// VerifyAudit walks an organization's chain from its oldest kept entry to its
+// newest and says where one was changed, removed or reordered. Entries that are
+// added meanwhile are checked too.
+func (db *DB) VerifyAudit(chain Chain, organization string) (Verification, error) {
+	v := &verifier{organization: organization, hash: newHasher(chain.Key)}
+	for done := false; !done; {
+		if err := db.View(func(tx *Tx) error {
+			done = v.batch(tx, verifyBatch)
+			return nil
+		}); err != nil {
+			return v.Verification, err
+		}
+	}
+	return v.Verification, nil
+}
+
+// verifier is on its way through a chain.
+type verifier struct {
+	Verification
+	organization string
+	hash         hasher
+	number       uint64 // of the last entry seen
+	id           string
+	previous     string // its hash, when it is known
+	known        bool
+	begun        bool
+}
+
+// batch checks up to limit entries and reports whether it came to the end.
+func (v *verifier) batch(tx *Tx, limit int) (done bool) {
+	entries := tx.bolt.Bucket([]byte(auditBucket)).Bucket(auditName(v.organization))
+	if entries == nil {
+		return true
+	}
+	anchor, why := tx.readMark(v.hash, auditAnchorsBucket, v.organization)
+	if !v.begun || why == "" && anchor.Number > v.number { // pruned as far as this, and farther
+		v.begin(anchor, why)
+	}
+	cursor := entries.Cursor()
+	key, data := cursor.Seek(auditKey(v.number + 1))
+	for ; key != nil && limit > 0; key, data = cursor.Next() {
+		v.entry(key, data)
+		limit--
+	}
+	if key == nil {
+		v.end(tx.readMark(v.hash, auditHeadsBucket, v.organization))
+	}
+	return key == nil
+}
+
+func (v *verifier) fault(number uint64, id, format string, args ...any) {
+	if len(v.Faults) < maxFaults {
+		v.Faults = append(v.Faults, AuditFault{Number: number, ID: id, Problem: fmt.Sprintf(format, args...)})
+	}
+}
+
+func (v *verifier) begin(anchor auditMark, why string) {
+	v.begun = true
+	v.number, v.previous, v.known = anchor.Number, anchor.Hash, why == "" && !anchor.Damaged
+	if why != "" {
+		v.fault(0, "", "where the log begins cannot be known: %s", why)
+	}
+	if anchor.Damaged {
+		v.fault(anchor.Number, "", "was damaged when it was pruned")
+	}
+}
+
+func (v *verifier) entry(key, data []byte) {
+	number := binary.BigEndian.Uint64(key)
+	v.Entries++
+	if number != v.number+1 {
+		v.fault(number, "", "%s before it were removed", span(v.number+1, number-1))
+		v.known = false
+	}
+	v.number, v.id = number, ""
+	entry, err := decodeAudit(v.organization, key, data)
+	if err != nil {
+		v.fault(number, "", "is damaged")
+		v.known = false
+		return
+	}
+	if hash, ok := v.hash.entry(data[recordHeader:], entry.Hash); !ok || hash != entry.Hash {
+		v.fault(number, entry.ID, "was changed")
+	}
+	switch {
+	case entry.PreviousHash == "" && number > 1:
+		v.fault(number, entry.ID, "begins a new segment: the entries before it were damaged when it was written")
+	case v.known && entry.PreviousHash != v.previous:
+		v.fault(number, entry.ID, "does not follow the one before it: entries were reordered, exchanged or inserted")
+	}
+	v.id, v.previous, v.known = entry.ID, entry.Hash, true
+}
+
+func (v *verifier) end(head auditMark, why string) {
+	switch {
+	case why != "":
+		v.fault(v.number, v.id, "whether it is the newest cannot be known: %s", why)
+	case head.Number > v.number:
+		v.fault(head.Number, "", "%s at the end were removed", span(v.number+1, head.Number))
+	case head.Number < v.number:
+		v.fault(v.number, v.id, "the entries behind %d were not written by this appliance", head.Number)
+	case v.known && v.Entries > 0 && head.Hash != v.previous:
+		v.fault(v.number, v.id, "is not the newest entry that was written")
+	}
+}
+
+func span(first, last uint64) string { return fmt.Sprintf("the entries from %d to %d", first, last) }

@@ -1,0 +1,64 @@
+package meta
+
+import (
+	"fmt"
+
+	"go.etcd.io/bbolt"
+
+	"holdfast/engine/model"
+)
+
+// totalsBucket holds, by organization, what its records add up to. Tables keep
+// it in step in the transaction of every change, as they do their indexes, so
+// that limits are checked against what is true and nothing is ever counted by
+// walking.
+const totalsBucket = "totals"
+
+// Totals returns what an organization's records add up to.
+func (tx *Tx) Totals(organization string) (model.Totals, error) {
+	return readTotals(tx.bolt.Bucket([]byte(totalsBucket)).Get([]byte(organization)), organization)
+}
+
+func readTotals(data []byte, organization string) (model.Totals, error) {
+	var totals model.Totals
+	if data == nil {
+		return totals, nil
+	}
+	err := decodeRecord("totals/"+organization, data, &totals)
+	return totals, err
+}
+
+// count takes before out of the totals and adds after; either may be nil.
+func (t Table[T]) count(before, after *T) error {
+	if t.schema.tally == nil {
+		return nil
+	}
+	change := map[string]model.Totals{}
+	for by, record := range map[int64]*T{-1: before, 1: after} {
+		if record != nil {
+			organization, add := t.schema.tally(record)
+			change[organization] = change[organization].Plus(add, by)
+		}
+	}
+	for organization, by := range change {
+		if err := addTotals(t.tx.Bucket([]byte(totalsBucket)), organization, by); err != nil {
+			return fmt.Errorf("count %s: %w", t.schema.name, err)
+		}
+	}
+	return nil
+}
+
+func addTotals(b *bbolt.Bucket, organization string, by model.Totals) error {
+	if by == (model.Totals{}) {
+		return nil
+	}
+	totals, err := readTotals(b.Get([]byte(organization)), organization)
+	if err != nil {
+		return err
+	}
+	data, err := encodeRecord(totals.Plus(by, 1))
+	if err != nil {
+		return err
+	}
+	return b.Put([]byte(organization), data)
+}

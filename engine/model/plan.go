@@ -1,0 +1,123 @@
+package model
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Metric names something that is counted for an organization, and that a plan
+// may limit.
+type Metric string
+
+// The metrics.
+const (
+	MetricDatabases     Metric = "databases"
+	MetricDatabaseBytes Metric = "database_bytes"
+	MetricBuckets       Metric = "buckets"
+	MetricObjects       Metric = "objects"
+	MetricStorageBytes  Metric = "storage_bytes"
+	MetricBackupBytes   Metric = "backup_bytes"
+)
+
+// Metrics returns every metric a plan may limit, in the order they are shown.
+// Connections are not among them: each database bounds its own by
+// max_connections.
+func Metrics() []Metric {
+	return []Metric{
+		MetricDatabases, MetricDatabaseBytes, MetricBuckets, MetricObjects, MetricStorageBytes, MetricBackupBytes,
+	}
+}
+
+// Totals is what the records of an organization add up to.
+type Totals struct {
+	Databases    int64 `json:"databases"` // without those in the trash
+	Buckets      int64 `json:"buckets"`
+	Objects      int64 `json:"objects"`
+	StorageBytes int64 `json:"storage_bytes"`
+	BackupBytes  int64 `json:"backup_bytes"`
+}
+
+// Plus returns the sum of both, with by = -1 the difference.
+func (t Totals) Plus(o Totals, by int64) Totals {
+	return Totals{
+		Databases: t.Databases + by*o.Databases, Buckets: t.Buckets + by*o.Buckets, Objects: t.Objects + by*o.Objects,
+		StorageBytes: t.StorageBytes + by*o.StorageBytes, BackupBytes: t.BackupBytes + by*o.BackupBytes,
+	}
+}
+
+// Of returns the total of one metric; of those that are not counted in
+// records it is 0.
+func (t Totals) Of(m Metric) int64 {
+	switch m {
+	case MetricDatabases:
+		return t.Databases
+	case MetricBuckets:
+		return t.Buckets
+	case MetricObjects:
+		return t.Objects
+	case MetricStorageBytes:
+		return t.StorageBytes
+	case MetricBackupBytes:
+		return t.BackupBytes
+	default:
+		return 0
+	}
+}
+
+// PlanSelfHosted is the plan without limits that organizations begin with.
+const PlanSelfHosted = "self_hosted"
+
+// Plan is a named set of limits. A metric that is not in Limits is without
+// limit.
+type Plan struct {
+	Name   string
+	Limits map[Metric]int64
+}
+
+// NewPlan checks and makes a plan, as the config file has it under
+// plans.<name>.
+func NewPlan(name string, limits map[string]int64) (Plan, error) {
+	if err := ValidateLabel("plans", name); err != nil {
+		return Plan{}, err
+	}
+	if name == PlanSelfHosted {
+		return Plan{}, Invalid("plans", "%s is the plan without limits and cannot be given any; choose another name", PlanSelfHosted)
+	}
+	plan := Plan{Name: name, Limits: map[Metric]int64{}}
+	for _, metric := range slices.Sorted(maps.Keys(limits)) {
+		if !slices.Contains(Metrics(), Metric(metric)) {
+			return Plan{}, Invalid("plans."+name+"."+metric, "is not a limit; the limits are %v", Metrics())
+		}
+		if limits[metric] < 0 {
+			return Plan{}, Invalid("plans."+name+"."+metric, "must not be negative; leave it out for no limit")
+		}
+		plan.Limits[Metric(metric)] = limits[metric]
+	}
+	return plan, nil
+}
+
+// Trial is another plan an organization has for some time.
+type Trial struct {
+	Plan      string    `json:"plan"`
+	StartedAt time.Time `json:"started_at"`
+	EndsAt    time.Time `json:"ends_at"`
+	// Concluded says that the end of the trial has been audited.
+	Concluded bool `json:"concluded"`
+}
+
+// Active reports whether the trial goes on at now.
+func (t *Trial) Active(now time.Time) bool { return t != nil && now.Before(t.EndsAt) }
+
+// PlanName returns the plan in force at now: that of the trial as long as it
+// lasts.
+func (o Organization) PlanName(now time.Time) string {
+	switch {
+	case o.Trial.Active(now):
+		return o.Trial.Plan
+	case o.Plan == "":
+		return PlanSelfHosted
+	default:
+		return o.Plan
+	}
+}

@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// reservedWait is how long an upload that seems to be one too many waits for
+// the metadata to say so.
+const reservedWait = 10 * time.Second
+
+// reservations are, by organization, what objects will add to its totals that
+// the journal has or gets, and the metadata have not yet. A limit is checked
+// against both together.
+type reservations struct {
+	mu sync.Mutex
+	of map[string]*reservation
+}
+
+type reservation struct {
+	deciding sync.Mutex // held while it is decided whether one more is allowed
+
+	mu    sync.Mutex
+	held  model.Totals
+	count int
+	idle  chan struct{} // closed once nothing is held; nil while nobody waits
+}
+
+func newReservations() *reservations { return &reservations{of: map[string]*reservation{}} }
+
+func (r *reservations) organization(id string) *reservation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of[id] == nil {
+		r.of[id] = &reservation{}
+	}
+	return r.of[id]
+}
+
+// hold adds to what is held until release is called.
+func (r *reservation) hold(add model.Totals) (release func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held = r.held.Plus(add, 1)
+	r.count++
+	return sync.OnceFunc(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.held = r.held.Plus(add, -1)
+		r.count--
+		if r.count == 0 && r.idle != nil {
+			close(r.idle)
+			r.idle = nil
+		}
+	})
+}
+
+func (r *reservation) now() model.Totals {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.held
+}
+
+// settled is closed once nothing is held.
+func (r *reservation) settled() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.count == 0 {
+		none := make(chan struct{})
+		close(none)
+		return none
+	}
+	if r.idle == nil {
+		r.idle = make(chan struct{})
+	}
+	return r.idle
+}
+
+// reserveObject refuses an object of size bytes that the organization's plan
+// has no room for. Otherwise the room is taken until release is called, which
+// is to be once the metadata have the object, or once it is not to be.
+func (e *Engine) reserveObject(organization, bucket, key string, size int64) (release func(), err error) {
+	limited, err := e.limitsObjects(organization)
+	if err != nil || !limited {
+		return func() {}, err
+	}
+	r := e.reserved.organization(organization)
+	r.deciding.Lock()
+	defer r.deciding.Unlock()
+	add := model.Totals{Objects: 1, StorageBytes: size}
+	if old, err := e.object(bucket, key); err == nil {
+		add = add.Plus(model.Totals{Objects: 1, StorageBytes: old.SizeBytes}, -1)
+	}
+	err = e.roomForObject(organization, r, add)
+	if model.CodeOf(err) == model.CodeForbidden { // unless the metadata are merely behind
+		e.waitForReserved(r)
+		err = e.roomForObject(organization, r, add)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// What a smaller object gives back can be had once the metadata know.
+	return r.hold(model.Totals{Objects: add.Objects, StorageBytes: max(add.StorageBytes, 0)}), nil
+}
+
+// limitsObjects reports whether the plan of the organization may refuse an
+// object.
+func (e *Engine) limitsObjects(organization string) (limited bool, err error) {
+	err = e.meta.Peek(func(tx *meta.Tx) error {
+		org, err := tx.SharedOrganization(organization)
+		if err != nil {
+			return err
+		}
+		plan, err := e.plan(org.PlanName(e.clock()))
+		_, objects := plan.Limits[model.MetricObjects]
+		_, bytes := plan.Limits[model.MetricStorageBytes]
+		limited = err != nil || objects || bytes
+		return nil
+	})
+	return limited, err
+}
+
+// roomForObject checks what add would make of the totals. What is held is read
+// first: what is committed in between counts twice rather than not at all.
+func (e *Engine) roomForObject(organization string, r *reservation, add model.Totals) error {
+	held := r.now()
+	return e.meta.Peek(func(tx *meta.Tx) error {
+		totals, err := tx.Totals(organization)
+		if err != nil {
+			return err
+		}
+		before := totals.Plus(held, 1)
+		return e.allowed(tx, organization, before, before.Plus(add, 1))
+	})
+}
+
+// waitForReserved waits until the metadata have what was deferred, and what is
+// on its way into the journal besides.
+func (e *Engine) waitForReserved(r *reservation) {
+	_ = e.meta.View(func(*meta.Tx) error { return nil })
+	timeout := time.NewTimer(reservedWait)
+	defer timeout.Stop()
+	select {
+	case <-r.settled():
+	case <-timeout.C:
+	case <-e.ctx.Done():
+	}
+}

@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+func (a *appliance) putSmall(t *testing.T, bucket, key, body string) error {
+	t.Helper()
+	_, err := a.ObjectUpload(t.Context(), a.call(model.ActionObjectUpload), Upload{
+		Bucket: bucket, Key: key, Body: strings.NewReader(body), Length: int64(len(body)), ContentType: "text/plain",
+	})
+	return err
+}
+
+// Many that upload at once get as much as the plan allows, neither more nor
+// less, though the metadata are behind; also where some replace and delete.
+func TestPlanLimitOfObjectsHoldsAgainstACrowd(t *testing.T) {
+	t.Parallel()
+	a, _ := openWithPlans(t, map[string]int64{"objects": 20, "storage_bytes": 15})
+	bucket, err := a.BucketCreate(a.call(model.ActionBucketCreate), NewBucket{Project: a.project, Name: "files"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		var made atomic.Int64
+		var all sync.WaitGroup
+		for i := range 60 {
+			all.Go(func() {
+				if err := a.putSmall(t, bucket.ID, fmt.Sprint(i%40), "1"); err == nil {
+					made.Add(1)
+				} else {
+					refusedByPlan(t, err, "storage_bytes: the plan tiny allows 15, and 15 are in use")
+				}
+			})
+		}
+		all.Wait()
+		usage, err := a.Usage(a.call(model.ActionUsageGet))
+		if err != nil || usage.Objects != 15 || usage.StorageBytes != 15 || made.Load() < 15 {
+			t.Fatalf("%d objects of %d bytes, %d uploads, %v", usage.Objects, usage.StorageBytes, made.Load(), err)
+		}
+		if held := a.reserved.organization(a.org).now(); held != (model.Totals{}) {
+			t.Errorf("%+v is still held", held)
+		}
+		objects, err := a.ObjectList(a.call(model.ActionObjectList), bucket.ID, "", Page{Limit: MaxLimit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects.Items {
+			all.Go(func() {
+				if err := a.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, o.Key); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	}
+}
+
+// What a resumable upload would be is refused before its bytes are sent, and
+// again when it is complete; what failed holds nothing.
+func TestPlanLimitOfUploads(t *testing.T) {
+	t.Parallel()
+	a, _ := openWithPlans(t, map[string]int64{"storage_bytes": 10})
+	bucket, err := a.BucketCreate(a.call(model.ActionBucketCreate), NewBucket{Project: a.project, Name: "files"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := func(key string, length int64) (model.Upload, error) {
+		return a.UploadCreate(t.Context(), a.call(model.ActionUploadCreate), NewUpload{Bucket: bucket.ID, Key: key, Length: length})
+	}
+	send := func(u model.Upload) error {
+		_, err := a.UploadAppend(t.Context(), a.call(model.ActionUploadAppend), bucket.ID, u.ID, 0, strings.NewReader(strings.Repeat("x", int(u.Length))))
+		return err
+	}
+	_, err = create("large", 11)
+	refusedByPlan(t, err, "storage_bytes: the plan tiny allows 10, and 0 are in use")
+	first, err := create("first", 6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := create("second", 6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := send(first); err != nil {
+		t.Fatal(err)
+	}
+	refusedByPlan(t, send(second), "storage_bytes: the plan tiny allows 10, and 6 are in use")
+	if err := a.putSmall(t, bucket.ID, "third", "1234"); err != nil {
+		t.Error(err)
+	}
+}
+
+// An object that comes back from the trash needs room like any other.
+func TestPlanLimitOfTrashedObjects(t *testing.T) {
+	t.Parallel()
+	a, _ := openWithPlans(t, map[string]int64{"objects": 1})
+	a.Engine.cfg.ObjectTrashRetention = time.Hour
+	bucket, err := a.BucketCreate(a.call(model.ActionBucketCreate), NewBucket{Project: a.project, Name: "files"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.putSmall(t, bucket.ID, "a", "1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.putSmall(t, bucket.ID, "b", "1"); err != nil {
+		t.Fatal(err)
+	}
+	trashed, err := a.TrashObjectList(a.call(model.ActionTrashObjectList), Page{})
+	if err != nil || len(trashed.Items) != 1 {
+		t.Fatal(trashed, err)
+	}
+	restore := func() error {
+		_, err := a.TrashObjectRestore(a.call(model.ActionTrashObjectRestore), trashed.Items[0].Version)
+		return err
+	}
+	refusedByPlan(t, restore(), "objects: the plan tiny allows 1, and 1 are in use")
+	if err := a.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, "b"); err != nil {
+		t.Fatal(err)
+	}
+	if err := restore(); err != nil {
+		t.Error(err)
+	}
+}

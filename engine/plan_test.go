@@ -1,0 +1,237 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+// openWithPlans opens an engine without PostgreSQL, whose organization is on
+// the plan tiny, at a time the test moves.
+func openWithPlans(t *testing.T, limits map[string]int64) (*appliance, *atomic.Int64) {
+	t.Helper()
+	cfg := testConfig(t, t.TempDir())
+	plan, err := model.NewPlan("tiny", limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Plans = map[string]model.Plan{"tiny": plan}
+	moved := &atomic.Int64{}
+	cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(moved.Load())) }
+	a := openEngine(t, cfg)
+	if _, err := a.OrganizationSetPlan(a.call(model.ActionPlanSet), "tiny"); err != nil {
+		t.Fatal(err)
+	}
+	return a, moved
+}
+
+// openEngine opens an engine without PostgreSQL.
+func openEngine(t testing.TB, cfg Config) *appliance {
+	t.Helper()
+	e, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := e.Initialize(false); err != nil {
+		t.Fatal(err)
+	}
+	return (&appliance{Engine: e, cfg: cfg}).inDefault(t)
+}
+
+// Thirty that ask for a bucket at once get as many as the plan allows, and the
+// others are told the limit, the use and the plan.
+func TestPlanLimitHoldsAgainstACrowd(t *testing.T) {
+	t.Parallel()
+	a, _ := openWithPlans(t, map[string]int64{"buckets": 3})
+	var made atomic.Int64
+	var all sync.WaitGroup
+	for i := range 30 {
+		all.Go(func() {
+			_, err := a.BucketCreate(a.call(model.ActionBucketCreate), NewBucket{Project: a.project, Name: fmt.Sprintf("bucket-%d", i)})
+			if err == nil {
+				made.Add(1)
+				return
+			}
+			refusedByPlan(t, err, "buckets: the plan tiny allows 3, and 3 are in use")
+		})
+	}
+	all.Wait()
+	if made.Load() != 3 {
+		t.Errorf("%d buckets were made", made.Load())
+	}
+	usage, err := a.Usage(a.call(model.ActionUsageGet))
+	if err != nil || usage.Buckets != 3 || usage.Limits[model.MetricBuckets] != 3 {
+		t.Errorf("usage %+v, %v", usage, err)
+	}
+}
+
+// audited counts the entries of an action.
+func (a *appliance) audited(t *testing.T, action model.Action) (count int) {
+	t.Helper()
+	entries, _, err := a.AuditList(a.call(model.ActionAuditList), AuditFilter{}, 1, MaxLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Action == action {
+			count++
+		}
+	}
+	return count
+}
+
+func refusedByPlan(t *testing.T, err error, says string) {
+	t.Helper()
+	if model.CodeOf(err) != model.CodeForbidden || !strings.Contains(model.PublicMessage(err), says) {
+		t.Errorf("%v, want %q", err, says)
+	}
+}
+
+// The same with databases, which claim their place before they are built and
+// give it back when that fails.
+func TestPlanLimitOfDatabases(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, filepath.Join(t.TempDir(), "data"))
+	plan, err := model.NewPlan("tiny", map[string]int64{"databases": 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Plans = map[string]model.Plan{"tiny": plan}
+	if err := os.Mkdir(cfg.DataDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	a := startEngineOn(t, cfg)
+	if _, err := a.OrganizationSetPlan(a.call(model.ActionPlanSet), "tiny"); err != nil {
+		t.Fatal(err)
+	}
+	var made atomic.Int64
+	var deleted atomic.Value
+	var all sync.WaitGroup
+	for i := range 30 {
+		all.Go(func() {
+			db, _, err := a.DatabaseCreate(t.Context(), a.call(model.ActionDatabaseCreate), NewDatabase{Project: a.project, Name: fmt.Sprintf("db%d", i)})
+			if err == nil {
+				made.Add(1)
+				deleted.Store(db.ID)
+				return
+			}
+			refusedByPlan(t, err, "databases: the plan tiny allows 3, and 3 are in use")
+		})
+	}
+	all.Wait()
+	if made.Load() != 3 {
+		t.Fatalf("%d databases were made", made.Load())
+	}
+	id := deleted.Load().(string)
+	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), id); err != nil {
+		t.Fatal(err)
+	}
+	a.createDatabase(t, "instead")
+	_, err = a.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), id)
+	refusedByPlan(t, err, "databases: the plan tiny allows 3")
+}
+
+func TestPlanLimitOfObjects(t *testing.T) {
+	t.Parallel()
+	a, _ := openWithPlans(t, map[string]int64{"objects": 2, "storage_bytes": 10})
+	bucket, err := a.BucketCreate(a.call(model.ActionBucketCreate), NewBucket{Project: a.project, Name: "files"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	upload := func(key, body string, length int64) error {
+		_, err := a.ObjectUpload(t.Context(), a.call(model.ActionObjectUpload), Upload{
+			Bucket: bucket.ID, Key: key, Body: strings.NewReader(body), Length: length, ContentType: "text/plain",
+		})
+		return err
+	}
+	if err := errors.Join(upload("a", "12345678", 8), upload("b", "1", 1)); err != nil {
+		t.Fatal(err)
+	}
+	refusedByPlan(t, upload("c", "1", 1), "objects: the plan tiny allows 2, and 2 are in use")
+	refusedByPlan(t, upload("b", "1234", 4), "storage_bytes: the plan tiny allows 10, and 9 are in use")
+	refusedByPlan(t, upload("b", "1234", -1), "storage_bytes: the plan tiny allows 10") // known only after it was read
+	// What replaces more than it takes, and what shrinks what is over, is fine.
+	if err := errors.Join(upload("a", "1234567", 7), upload("b", "123", 3)); err != nil {
+		t.Error(err)
+	}
+	if err := a.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, "a"); err != nil {
+		t.Error(err)
+	}
+	if err := upload("c", "1", 1); err != nil {
+		t.Error(err)
+	}
+}
+
+// A trial is another plan for a while; its end is audited once, takes nothing
+// away, and lets nothing grow.
+func TestTrialEnds(t *testing.T) {
+	t.Parallel()
+	a, moved := openWithPlans(t, map[string]int64{"buckets": 0})
+	create := func(name string) error {
+		_, err := a.BucketCreate(a.call(model.ActionBucketCreate), NewBucket{Project: a.project, Name: name})
+		return err
+	}
+	refusedByPlan(t, create("early"), "allows 0")
+	if _, err := a.OrganizationSetTrial(a.call(model.ActionTrialSet), model.PlanSelfHosted, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := create("during"); err != nil {
+		t.Error(err)
+	}
+	moved.Store(int64(time.Hour))
+	refusedByPlan(t, create("late"), "buckets: the plan tiny allows 0, and 1 are in use")
+	for range 2 {
+		if err := a.concludeTrials(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := a.audited(t, model.ActionTrialEnd); n != 1 {
+		t.Errorf("the end of the trial was audited %d times", n)
+	}
+	account, err := a.AccountGet(a.call(model.ActionBillingGet))
+	if err != nil || account.Plan.Name != "tiny" || account.Organization.Trial == nil {
+		t.Errorf("%+v, %v", account, err)
+	}
+}
+
+// A plan that has gone from the config file is not one without limits.
+func TestPlanThatIsGone(t *testing.T) {
+	t.Parallel()
+	a, _ := openWithPlans(t, map[string]int64{"buckets": 3})
+	bucket := NewBucket{Project: a.project, Name: "first"}
+	if _, err := a.BucketCreate(a.call(model.ActionBucketCreate), bucket); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cfg := a.cfg
+	cfg.Plans = nil
+	b := openEngine(t, cfg)
+	bucket.Name = "second"
+	_, err := b.BucketCreate(b.call(model.ActionBucketCreate), bucket)
+	refusedByPlan(t, err, "not in the config file")
+	if _, err := b.OrganizationSetPlan(b.call(model.ActionPlanSet), "tiny"); model.CodeOf(err) != model.CodeValidation {
+		t.Errorf("an unknown plan: %v", err)
+	}
+	if _, err := b.OrganizationSetPlan(b.call(model.ActionPlanSet), model.PlanSelfHosted); err != nil {
+		t.Error(err)
+	}
+	if _, err := b.BucketCreate(b.call(model.ActionBucketCreate), bucket); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,568 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/backup/wal"
+	"holdfast/engine/advice"
+	"holdfast/engine/model"
+)
+
+// advised is an appliance with one database, whose checks the test makes.
+type advised struct {
+	*appliance
+	t     *testing.T
+	db    DatabaseView
+	owner *pgx.Conn
+	ahead atomic.Int64
+}
+
+// startAdvised starts one on which little is worth a recommendation.
+func startAdvised(t *testing.T, change func(*Config)) *advised {
+	t.Helper()
+	a := &advised{t: t}
+	cfg := testConfig(t, newDataDir(t))
+	cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(a.ahead.Load())) }
+	cfg.Advice = advice.Thresholds{
+		BackupAge: time.Hour, CertificateLeft: 14 * 24 * time.Hour, KeyUnused: time.Hour, PlanUsed: 0.8,
+		SeqScans: 10, SeqRows: 1000, ForeignKeyRows: 100, DeadRows: 500, DeadShare: 0.2, BloatBytes: 1 << 20, BloatShare: 0.5,
+		FreezeFactor: 1.5, ConnectionShare: 0.1, IdleSession: 0, IdleTransaction: 0,
+		CacheBlocks: 2000, CacheRatio: 0.9, SlowCalls: 5, SlowMean: 2 * time.Millisecond, IndexBytes: 1,
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	a.appliance = startEngineOn(t, cfg)
+	var c Connection
+	a.db, c = a.createDatabase(t, "shop")
+	a.owner = connect(t, c)
+	t.Cleanup(func() { a.owner.Close(context.Background()) })
+	return a
+}
+
+func (a *advised) sql(statements ...string) {
+	a.t.Helper()
+	for _, sql := range statements {
+		if _, err := a.owner.Exec(a.t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			a.t.Fatalf("%s: %v", sql, err)
+		}
+	}
+}
+
+// look makes the checks and returns the recommendations of a code.
+func (a *advised) look(code string) []model.Recommendation {
+	a.t.Helper()
+	db, err := a.record(a.db.ID)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	if err := a.adviseOne(a.t.Context(), db); err != nil {
+		a.t.Fatal(err)
+	}
+	found, err := a.Recommendations(a.call(model.ActionRecommendationList))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return slices.DeleteFunc(found, func(r model.Recommendation) bool { return r.Code != code })
+}
+
+// one returns the only recommendation of a code, which must say all it should.
+func (a *advised) one(code string) model.Recommendation {
+	a.t.Helper()
+	found := a.look(code)
+	if len(found) != 1 {
+		a.t.Fatalf("%d recommendations %s: %+v", len(found), code, found)
+	}
+	r := found[0]
+	if r.Title == "" || r.Message == "" || len(r.Evidence) == 0 || r.DetectedAt.IsZero() || r.Action == nil && r.SQL == "" || r.SQL != "" && r.Caution == "" {
+		a.t.Errorf("%s leaves something out: %+v", code, r)
+	}
+	return r
+}
+
+func (a *advised) gone(code string) {
+	a.t.Helper()
+	if found := a.look(code); len(found) != 0 {
+		a.t.Errorf("%s is still there: %+v", code, found)
+	}
+}
+
+// settleStatistics waits until the server has the statistics of the owner's
+// session, which are sent when it is idle.
+func (a *advised) settleStatistics() {
+	a.t.Helper()
+	a.sql("select pg_stat_force_next_flush()", "select 1")
+}
+
+// Each of these is brought about, found, and goes away once the owner has run
+// the very statement that was recommended.
+func TestRecommendedStatementsHelp(t *testing.T) {
+	t.Parallel()
+	a := startAdvised(t, nil)
+	for _, tt := range []struct {
+		code  string
+		cause []string
+		first func() // in between
+		clean string
+	}{
+		{code: "missing_primary_key", cause: []string{`create table "No ""key" (n int); insert into "No ""key" values (1)`}},
+		{code: "unindexed_foreign_key", cause: []string{
+			"create table parents (id int primary key); insert into parents select generate_series(1, 500)",
+			`create table children (id int primary key, "the parent" int references parents); insert into children select n, n from generate_series(1, 500) n; analyze children`,
+		}},
+		{code: "duplicate_index", cause: []string{"create table twice (id int primary key, n int); create index on twice (n)", "create index on twice (n)"}, clean: "drop table twice"},
+		{code: "unused_index", cause: []string{"create table idle (id int primary key, n int); insert into idle select n, n from generate_series(1, 5000) n; create index on idle (n)"}},
+		{code: "dead_rows", cause: []string{
+			"create table dying (id int primary key, n int) with (autovacuum_enabled = off); insert into dying select n, n from generate_series(1, 2000) n",
+			"update dying set n = n + 1",
+		}},
+		{code: "table_bloat", cause: []string{
+			"create table swollen (id int primary key, text text) with (autovacuum_enabled = off); insert into swollen select n, repeat('x', 500) from generate_series(1, 8000) n",
+			"delete from swollen where id % 10 <> 0", "vacuum (analyze) swollen",
+		}},
+		{code: "rls_without_policy", cause: []string{"create table guarded (id int primary key); alter table guarded enable row level security"}},
+		{code: "idle_in_transaction", first: func() {
+			idle := connect(t, a.connection(t))
+			if _, err := idle.Exec(t.Context(), "begin; select 1", pgx.QueryExecModeSimpleProtocol); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(tt.code, func(t *testing.T) {
+			a.t = t
+			a.gone(tt.code)
+			a.sql(tt.cause...)
+			if tt.first != nil {
+				tt.first()
+			}
+			a.settleStatistics()
+			r := a.one(tt.code)
+			if again := a.one(tt.code); !again.DetectedAt.Equal(r.DetectedAt) || again.ID() != r.ID() {
+				t.Errorf("it is another at the next look: %+v", again)
+			}
+			a.sql(r.SQL)
+			a.settleStatistics()
+			a.gone(tt.code)
+			if tt.clean != "" {
+				a.sql(tt.clean)
+			}
+		})
+	}
+}
+
+func (a *advised) connection(t *testing.T) Connection {
+	t.Helper()
+	c, err := a.DatabaseConnection(a.call(model.ActionDatabaseConnection), a.db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// What goes by what happened lately: a table read whole gets an index on the
+// column its statements ask for, and a statement is slow no more.
+func TestRecommendationsByCounters(t *testing.T) {
+	t.Parallel()
+	a := startAdvised(t, nil)
+	a.sql(`create table orders (id int primary key, "customer" int, filler text) with (autovacuum_enabled = off)`,
+		"insert into orders select n, n % 5000, repeat('x', 300) from generate_series(1, 60000) n", "analyze orders")
+	query := func(n int) {
+		for range n {
+			a.sql("select count(*) from orders where customer = 7")
+		}
+		a.settleStatistics()
+	}
+	a.gone("missing_index") // the first look, against which the next compares
+	query(30)
+	r := a.one("missing_index")
+	if !strings.Contains(r.SQL, `("customer")`) || r.Evidence["column"] != "customer" {
+		t.Errorf("recommended %s: %v", r.SQL, r.Evidence)
+	}
+	query(30)
+	slow := a.one("slow_statement")
+	if !strings.Contains(slow.Message, "customer = $1") {
+		t.Errorf("the message: %s", slow.Message)
+	}
+	a.sql(slow.SQL) // shows the plan
+	query(30)
+	a.sql(a.one("missing_index").SQL, "vacuum analyze orders")
+	query(30)
+	a.look("") // what was before the index lies behind
+	query(30)
+	a.gone("missing_index")
+	a.gone("slow_statement")
+}
+
+// A cache that is too small for what is read; the operator enlarges it.
+func TestRecommendationOfCache(t *testing.T) {
+	t.Parallel()
+	a := startAdvised(t, nil)
+	a.sql("create table wide (id int primary key, filler text)", "insert into wide select n, repeat('x', 1000) from generate_series(1, 20000) n", "vacuum analyze wide")
+	read := func() {
+		for range 3 {
+			a.sql("select sum(length(filler)) from wide")
+		}
+		a.settleStatistics()
+	}
+	a.setting("shared_buffers", "1MB")
+	a.look("")
+	read()
+	if r := a.one("cache_hit_ratio_low"); !strings.Contains(r.Message, "shared_buffers") {
+		t.Error(r.Message)
+	}
+	a.setting("shared_buffers", "256MB")
+	read()
+	a.look("")
+	read()
+	a.gone("cache_hit_ratio_low")
+}
+
+func (a *advised) setting(name, value string) {
+	a.t.Helper()
+	if _, err := a.DatabaseSettings(a.t.Context(), a.call(model.ActionDatabaseSettings), a.db.ID, map[string]string{name: value}); err != nil {
+		a.t.Fatal(err)
+	}
+	a.owner = connect(a.t, a.connection(a.t))
+}
+
+// A table that autovacuum has not frozen in time.
+func TestRecommendationOfWraparound(t *testing.T) {
+	t.Parallel()
+	a := startAdvised(t, nil)
+	a.setting("autovacuum_naptime", "1d")
+	a.setting("autovacuum_freeze_max_age", "100000")
+	a.sql("create table ancient (id int primary key); insert into ancient values (1)", `do $$ begin
+		for i in 1..160000 loop perform pg_current_xact_id(); commit; end loop; end $$`)
+	r := a.one("transaction_wraparound")
+	if age := r.Evidence["age"].(int64); age < 150_000 {
+		t.Errorf("the age is %d", age)
+	}
+	a.sql(r.SQL)
+	a.gone("transaction_wraparound")
+}
+
+func TestRecommendationOfConnections(t *testing.T) {
+	t.Parallel()
+	a := startAdvised(t, nil)
+	a.gone("connections_near_limit")
+	c := a.connection(t)
+	for range 6 { // of 45, where a tenth is much
+		connect(t, c)
+	}
+	r := a.one("connections_near_limit")
+	a.sql(r.SQL)
+	eventually(t, "the end of the idle sessions", func() bool { return len(a.look("connections_near_limit")) == 0 })
+}
+
+// Row-level security is switched on by the call that is recommended.
+func TestRecommendationsOfRowSecurity(t *testing.T) {
+	t.Parallel()
+	a := startAdvised(t, nil)
+	a.sql("create table plain (id int primary key)")
+	a.follow(a.one("rls_disabled"))
+	a.gone("rls_disabled")
+	a.sql("drop table plain", "create table half (id int primary key); create policy p on half using (true)")
+	a.gone("rls_disabled")
+	a.follow(a.one("rls_policies_disabled"))
+	a.gone("rls_policies_disabled")
+}
+
+// follow makes the call that a recommendation names.
+func (a *advised) follow(r model.Recommendation) {
+	a.t.Helper()
+	var err error
+	path := strings.TrimPrefix(r.Action.Path, "/v1/databases/"+a.db.ID)
+	switch body := r.Action.Body; r.Action.Method + " " + path {
+	case "POST /rls":
+		_, err = a.RLSSet(a.t.Context(), a.call(model.ActionRLSSet), a.db.ID, RLSChange{
+			Schema: body["schema"].(string), Table: body["table"].(string), Enabled: body["enabled"].(bool),
+		})
+	case "PUT /allowlist":
+		_, err = a.AllowlistSet(a.t.Context(), a.call(model.ActionAllowlistSet), a.db.ID, body["entries"].([]string))
+	case "POST /restart":
+		_, err = a.DatabaseRestart(a.t.Context(), a.call(model.ActionDatabaseRestart), a.db.ID)
+	case "POST /backups":
+		var b model.Backup
+		if b, err = a.BackupCreate(a.call(model.ActionBackupCreate), a.db.ID); err == nil {
+			a.await(b.ID)
+		}
+	default:
+		a.t.Fatalf("nothing follows %+v", r.Action)
+	}
+	if err != nil {
+		a.t.Fatalf("%+v: %v", r.Action, err)
+	}
+}
+
+func (a *advised) await(backup string) {
+	a.t.Helper()
+	eventually(a.t, "the backup", func() bool {
+		b, err := a.BackupGet(a.call(model.ActionBackupGet), a.db.ID, backup)
+		return err == nil && b.CompletedAt != nil
+	})
+}
+
+func TestRecommendationsOfBackups(t *testing.T) {
+	t.Parallel()
+	a := startAdvised(t, nil)
+	a.gone("backup_failed")
+	a.follow(a.one("no_backup"))
+	a.gone("no_backup")
+	a.gone("backup_old")
+	a.ahead.Store(int64(2 * time.Hour))
+	a.follow(a.one("backup_old"))
+	a.gone("backup_old")
+	repair := a.breakBackups()
+	b, err := a.BackupCreate(a.call(model.ActionBackupCreate), a.db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.await(b.ID)
+	r := a.one("backup_failed")
+	repair()
+	a.follow(r)
+	a.gone("backup_failed")
+}
+
+// An archive that cannot be written to, and what writes on meanwhile.
+func TestRecommendationOfArchiving(t *testing.T) {
+	t.Parallel()
+	a := startAdvised(t, nil)
+	a.sql("create table written (id int primary key)")
+	eventually(t, "the receiver", func() bool {
+		status, receives := a.walStatus(a.db.ID)
+		return receives && status.State == wal.StateStreaming && !status.RestorableTo.IsZero()
+	})
+	a.gone("wal_archiving_failed")
+	repair := a.breakBackups()
+	conn, err := a.instances.Connect(t.Context(), a.db.ID, maintenance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for range 3 {
+		a.sql("insert into written select coalesce(max(id), 0) + 1 from written")
+		if _, err := conn.Exec(t.Context(), "select pg_switch_wal()"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the recommendation", func() bool { return len(a.look("wal_archiving_failed")) == 1 })
+	if r := a.one("wal_archiving_failed"); !strings.Contains(r.Message, "permission denied") {
+		t.Errorf("the message: %s", r.Message)
+	}
+	repair()
+	eventually(t, "the archive's return", func() bool { return len(a.look("wal_archiving_failed")) == 0 })
+}
+
+// breakBackups makes the directories of the database's backups such that
+// nothing can be written there.
+func (a *advised) breakBackups() (repair func()) {
+	a.t.Helper()
+	mode := func(mode os.FileMode) {
+		var all []string
+		err := filepath.WalkDir(a.backupDirectory(a.db.ID), func(path string, d os.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				all = append(all, path)
+			}
+			return err
+		})
+		for _, path := range all {
+			err = errors.Join(err, os.Chmod(path, mode))
+		}
+		if err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	mode(0o500)
+	a.t.Cleanup(func() { mode(0o700) })
+	return func() { mode(0o700) }
+}
+
+func TestRecommendationsOfAccess(t *testing.T) {
+	t.Parallel()
+	a := startAdvised(t, nil)
+	a.gone("open_allowlist")
+	if _, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), a.db.ID, []string{"0.0.0.0/0", "127.0.0.1"}); err != nil {
+		t.Fatal(err)
+	}
+	a.follow(a.one("open_allowlist"))
+	a.gone("open_allowlist")
+	if db, err := a.record(a.db.ID); err != nil || !slices.Equal(db.Allowlist, []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}) {
+		t.Errorf("the allow-list is %v, %v", db.Allowlist, err)
+	}
+	a.gone("certificate_near_expiry")
+	if err := a.ca.Issue(a.dataDirectory(a.db.ID, 1), []string{"127.0.0.1"}, 24*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	a.follow(a.one("certificate_near_expiry"))
+	a.gone("certificate_near_expiry")
+}
+
+func TestRecommendationsOfKeys(t *testing.T) {
+	t.Parallel()
+	a := startAdvised(t, nil)
+	make := func(name string, life time.Duration) model.Key {
+		_, key, err := a.KeyCreate(a.call(model.ActionKeyCreate), NewKey{Name: name, Preset: model.PresetReadOnly, ExpiresIn: life, Source: model.KeySourceOperator})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	revoke := func(r model.Recommendation, key model.Key) {
+		t.Helper()
+		if r.Resource.ID != key.ID || !strings.Contains(r.Message, "key revoke "+key.ID) {
+			t.Errorf("%+v is not about %s", r, key.ID)
+		}
+		if _, err := a.KeyRevoke(a.call(model.ActionKeyRevoke), key.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	endless := make("endless", 0)
+	revoke(a.one("key_without_expiry"), endless)
+	a.gone("key_without_expiry")
+	idle := make("idle", 1000*time.Hour)
+	a.gone("key_unused")
+	a.ahead.Store(int64(2 * time.Hour))
+	revoke(a.one("key_unused"), idle)
+	a.gone("key_unused")
+}
+
+func TestRecommendationsOfRoom(t *testing.T) {
+	t.Parallel()
+	plan, err := model.NewPlan("tiny", map[string]int64{"buckets": 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := startAdvised(t, func(c *Config) {
+		c.Plans = map[string]model.Plan{"tiny": plan}
+		c.Advice.DiskFree = 1 // a disk with nothing on it would do
+	})
+	if _, err := a.OrganizationSetPlan(a.call(model.ActionPlanSet), "tiny"); err != nil {
+		t.Fatal(err)
+	}
+	a.gone("plan_limit_near")
+	b, err := a.BucketCreate(a.call(model.ActionBucketCreate), NewBucket{Project: a.project, Name: "files"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := a.one("plan_limit_near"); r.Severity != model.SeverityCritical || r.Evidence["metric"] != model.MetricBuckets {
+		t.Errorf("%+v", r)
+	}
+	if err := a.BucketDelete(a.call(model.ActionBucketDelete), b.ID, false); err != nil {
+		t.Fatal(err)
+	}
+	a.gone("plan_limit_near")
+	a.one("disk_nearly_full")
+	a.cfg.Advice.DiskFree = 0
+	a.Engine.cfg.Advice.DiskFree = 0
+	a.gone("disk_nearly_full")
+}
+
+func TestRecommendationOfAFailedDatabase(t *testing.T) {
+	t.Parallel()
+	a := startAdvised(t, nil)
+	a.gone("database_failed")
+	a.breakDown(t, a.db.Database)
+	r := a.one("database_failed")
+	if !strings.Contains(r.Message, "nonsense") {
+		t.Errorf("the message: %s", r.Message)
+	}
+	repair(t, a.appliance, a.db.Database)
+	a.follow(r)
+	a.gone("database_failed")
+}
+
+// A tenant's own functions, operators and casts, in whatever schema and search
+// path, are not run by the checks; nor can what he locks stop them.
+func TestChecksRunNothingOfATenants(t *testing.T) {
+	t.Parallel()
+	a := startAdvised(t, nil)
+	a.sql(`create table trapped (who text, what text)`,
+		`create function trap() returns void language plpgsql as $$ begin
+			if current_setting('is_superuser') = 'on' then insert into public.trapped values (current_user, 'function'); end if; end $$`,
+	)
+	for _, f := range []string{
+		"age(xid) returns int", "quote_ident(text) returns text", "pg_get_userbyid(oid) returns name", "current_setting(text) returns text",
+		"cardinality(anyarray) returns int", "make_interval(secs float8) returns interval",
+	} {
+		name, returns, _ := strings.Cut(f, " returns ")
+		a.sql(fmt.Sprintf("create function public.%s returns %s language plpgsql as $$ begin perform public.trap(); return null; end $$", name, returns))
+	}
+	for _, op := range []string{"int2[], int2[]", "name, name", "text, text", "oid, oid"} {
+		left, right, _ := strings.Cut(op, ", ")
+		function := "op_" + strings.Map(func(r rune) rune {
+			if r == '[' || r == ']' {
+				return -1
+			}
+			return r
+		}, left)
+		a.sql(fmt.Sprintf("create function public.%s(%s, %s) returns bool language plpgsql as $$ begin perform public.trap(); return true; end $$", function, left, right))
+		for _, symbol := range []string{"=", "<>", "@>", ">="} {
+			a.sql(fmt.Sprintf("create operator public.%s (leftarg = %s, rightarg = %s, function = public.%s)", symbol, left, right, function))
+		}
+	}
+	a.sql(`alter database shop set search_path = public, pg_catalog`,
+		`create view public.pg_class as select public.trap()::text as relname`,
+		`create view public.pg_stat_statements as select public.trap()::text as query`,
+		`create table indexed (id int primary key, n int, check (n > 0)); create index on indexed ((n + 1)) where n > 1`)
+	locker := connect(t, a.connection(t))
+	if _, err := locker.Exec(t.Context(), "begin; lock table indexed, trapped in access exclusive mode", pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+	before := time.Now()
+	a.look("")
+	t.Logf("with a locked table the checks took %s", time.Since(before))
+	if found := a.look("missing_primary_key"); len(found) == 0 {
+		t.Error("the checks found nothing")
+	}
+	if len(a.adviser.found[a.db.ID].by) != len(advice.DatabaseChecks()) {
+		t.Errorf("only these ran: %v", a.adviser.found[a.db.ID].by)
+	}
+	if _, err := locker.Exec(t.Context(), "rollback"); err != nil {
+		t.Fatal(err)
+	}
+	var sprung int
+	if err := a.owner.QueryRow(t.Context(), "select count(*) from public.trapped").Scan(&sprung); err != nil || sprung != 0 {
+		t.Errorf("%d traps were sprung, %v", sprung, err)
+	}
+}
+
+// The background does the same by itself once somebody has asked, and forgets
+// a database that is gone.
+func TestAdviceComesByItself(t *testing.T) {
+	t.Parallel()
+	a := startAdvised(t, nil)
+	a.sql("create table bare (n int)")
+	find := func() bool {
+		found, err := a.Recommendations(a.call(model.ActionRecommendationList))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(found, func(r model.Recommendation) bool { return r.Code == "missing_primary_key" })
+	}
+	eventually(t, "the recommendation", find)
+	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), a.db.ID); err != nil {
+		t.Fatal(err)
+	}
+	if find() {
+		t.Error("the database is gone, and its recommendations are not")
+	}
+	a.adviseAll(t.Context(), 0)
+	a.adviser.mu.Lock()
+	defer a.adviser.mu.Unlock()
+	if len(a.adviser.found) != 0 {
+		t.Errorf("kept %v", a.adviser.found)
+	}
+}

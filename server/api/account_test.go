@@ -1,0 +1,98 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+// The account of an organization on a plan, then on trial of another.
+func TestAccountOnAPlan(t *testing.T) {
+	plan, err := model.NewPlan("tiny", map[string]int64{"buckets": 2, "storage_bytes": 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := open(t, func(c *engine.Config) { c.Plans = map[string]model.Plan{"tiny": plan} })
+	ask := func(path string) reply {
+		t.Helper()
+		return w.do(t, request{method: "GET", path: path, key: w.org.read})
+	}
+	if limits := get[Limits](t, ask("/account/limits")); limits.Plan != model.PlanSelfHosted || limits.Limits != (PlanLimits{}) {
+		t.Errorf("limits without a plan: %+v", limits)
+	}
+	operator := func() *model.Call {
+		return &model.Call{Actor: model.Actor{Type: model.ActorOperator}, Organization: w.org.organization}
+	}
+	if _, err := w.engine.OrganizationSetPlan(operator(), "tiny"); err != nil {
+		t.Fatal(err)
+	}
+	bucket := w.bucket(t, "first")
+	w.do(t, request{method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=k", key: w.org.full, body: "12345678"})
+	limits := get[Limits](t, ask("/account/limits"))
+	if limits.Plan != "tiny" || *limits.Limits.Buckets != 2 || *limits.Limits.StorageBytes != 10 || limits.Limits.Databases != nil {
+		t.Errorf("limits: %+v", limits)
+	}
+	usage := get[Usage](t, ask("/account/usage")).Metrics
+	if usage.Buckets.Used != 1 || *usage.Buckets.Limit != 2 || usage.Objects.Used != 1 || usage.Objects.Limit != nil || usage.StorageBytes.Used != 8 {
+		t.Errorf("usage: %+v", usage)
+	}
+	refused := w.do(t, request{method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=l", key: w.org.full, body: "123"})
+	if refused.status != http.StatusForbidden || refused.code != string(model.CodeForbidden) ||
+		!strings.Contains(refused.msg, "storage_bytes: the plan tiny allows 10, and 8 are in use") {
+		t.Errorf("over the limit: %s", refused.text)
+	}
+	if billing := get[Billing](t, ask("/account/billing")); billing.Plan != "tiny" || billing.Status != "active" || billing.Trial.StartedAt != nil {
+		t.Errorf("billing: %+v", billing)
+	}
+	if _, err := w.engine.OrganizationSetTrial(operator(), model.PlanSelfHosted, 500*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if billing := get[Billing](t, ask("/account/billing")); billing.Plan != model.PlanSelfHosted || billing.Status != "trial" || !billing.Trial.Active {
+		t.Errorf("billing on trial: %+v", billing)
+	}
+	deadline := time.Now().Add(30 * time.Second)
+	for get[Billing](t, ask("/account/billing")).Status != "trial_ended" {
+		if time.Now().After(deadline) {
+			t.Fatal("the trial does not end")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if billing := get[Billing](t, ask("/account/billing")); billing.Plan != "tiny" || billing.Trial.Active || billing.Trial.EndsAt == nil {
+		t.Errorf("billing after the trial: %+v", billing)
+	}
+}
+
+// What is recommended is told with all that is needed to follow it, page by
+// page, and at most the gravest five in the status.
+func TestRecommendationsOnTheWire(t *testing.T) {
+	w := open(t)
+	for range 8 {
+		w.key(t, w.org.organization, engine.NewKey{Preset: model.PresetReadOnly})
+	}
+	var ids []string
+	for cursor := ""; ; {
+		r := w.do(t, request{method: "GET", path: "/agent/recommendations?limit=5" + cursor, key: w.org.read})
+		for _, rec := range get[[]Recommendation](t, r) {
+			ids = append(ids, rec.ID)
+			if rec.Code == "key_without_expiry" && (rec.Action == nil || rec.Resource == nil || rec.Caution == nil || len(rec.Evidence) == 0 || rec.DetectedAt.IsZero()) {
+				t.Errorf("%+v", rec)
+			}
+		}
+		if r.next == nil {
+			break
+		}
+		cursor = "&cursor=" + *r.next
+	}
+	if len(ids) < 12 || len(slices.Compact(slices.Sorted(slices.Values(ids)))) != len(ids) {
+		t.Errorf("recommendations: %v", ids)
+	}
+	status := get[Status](t, w.do(t, request{method: "GET", path: "/agent/status", key: w.org.read}))
+	if len(status.Recommendations) != 5 {
+		t.Errorf("the status has %d recommendations", len(status.Recommendations))
+	}
+}

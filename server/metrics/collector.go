@@ -1,0 +1,98 @@
+package metrics
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+// collector asks the engine for its figures at every scrape.
+type collector struct {
+	engine *engine.Engine
+	log    *slog.Logger
+}
+
+// Describe implements prometheus.Collector. It says nothing: what there is
+// stands in figures alone.
+func (c *collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(to chan<- prometheus.Metric) {
+	m, err := c.engine.Measure()
+	if err != nil {
+		c.log.Error("measure", "error", err)
+		return
+	}
+	for _, f := range figures(m) {
+		f.collect(to)
+	}
+}
+
+// figure is a gauge: one value, or one for each value of a label.
+type figure struct {
+	name, help string
+	value      int64
+	label      string
+	by         map[string]int64
+}
+
+func (f figure) collect(to chan<- prometheus.Metric) {
+	name := "holdfast_" + f.name
+	if f.label == "" {
+		to <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, f.help, nil, nil), prometheus.GaugeValue, float64(f.value))
+		return
+	}
+	desc := prometheus.NewDesc(name, f.help, []string{f.label}, nil)
+	for _, value := range slices.Sorted(maps.Keys(f.by)) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(f.by[value]), value)
+	}
+}
+
+func figures(m engine.Measurement) []figure {
+	return []figure{
+		{name: "organizations", help: "Organizations.", value: int64(m.Organizations)},
+		{name: "databases", help: "Databases by status.", label: "status", by: byStatus(m.Databases)},
+		{name: "database_size_bytes", help: "Size of all databases, as they last said.", value: m.DatabaseBytes},
+		{name: "database_connections", help: "Tenants' sessions in all databases.", value: m.Connections},
+		{name: "wal_lag_bytes", help: "WAL that the receiver farthest behind has not received.", value: m.WALLag},
+		{name: "databases_without_backup", help: "Databases without a completed backup.", value: int64(m.Unprotected)},
+		{name: "backup_age_seconds", help: "Age of the newest completed backup, of the database where it is oldest.", value: int64(m.BackupAge.Seconds())},
+		{name: "buckets", help: "Buckets.", value: m.Totals.Buckets},
+		{name: "objects", help: "Objects.", value: m.Totals.Objects},
+		{
+			name: "blob_bytes", help: "Bytes kept as blobs, by what for.", label: "kind",
+			by: map[string]int64{"objects": m.Totals.StorageBytes, "backups": m.Totals.BackupBytes},
+		},
+		{name: "audit_queue_entries", help: "Audit entries that wait to be written.", value: int64(m.AuditQueued)},
+		{name: "audit_queue_capacity_entries", help: "Audit entries that may wait before requests have to.", value: int64(m.AuditRoom)},
+		{name: "database_recommendations", help: "Findings of the checks of databases, by severity.", label: "severity", by: bySeverity(m.Recommendations)},
+		{name: "disk_free_bytes", help: "Free bytes of the data directory's disk.", value: m.Host.DiskFree},
+		{name: "disk_size_bytes", help: "Size of the data directory's disk.", value: m.Host.DiskTotal},
+	}
+}
+
+// byStatus has every status, also when no database has it, so that an alert
+// sees it go back to 0.
+func byStatus(counts map[model.DatabaseStatus]int) map[string]int64 {
+	by := map[string]int64{}
+	for _, status := range []model.DatabaseStatus{
+		model.DatabaseCreating, model.DatabaseAvailable, model.DatabaseRestarting, model.DatabaseRestoring,
+		model.DatabaseImporting, model.DatabaseUnavailable, model.DatabaseFailed, model.DatabaseDeleting,
+	} {
+		by[string(status)] = int64(counts[status])
+	}
+	return by
+}
+
+func bySeverity(counts map[model.Severity]int) map[string]int64 {
+	by := map[string]int64{}
+	for _, severity := range []model.Severity{model.SeverityCritical, model.SeverityWarning, model.SeverityInfo} {
+		by[string(severity)] = int64(counts[severity])
+	}
+	return by
+}

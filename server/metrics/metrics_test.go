@@ -1,0 +1,102 @@
+package metrics
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/engine"
+	"holdfast/engine/advice"
+	"holdfast/engine/model"
+)
+
+// scrape returns what Prometheus would be given by an appliance to which a
+// little has happened.
+func scrape(t *testing.T) string {
+	t.Helper()
+	e, err := engine.Open(engine.Config{DataDir: t.TempDir(), AuditKeep: 100, Advice: advice.Defaults()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := e.Initialize(false); err != nil {
+		t.Fatal(err)
+	}
+	m := New("1.2.3")
+	m.Watch(e, slog.New(slog.DiscardHandler))
+	m.Request(model.ActionDatabaseList, 200, 3*time.Millisecond)
+	m.Event(model.Event{Type: model.EventBackupCompleted, Took: 2 * time.Second})
+	m.Event(model.Event{Type: model.EventDatabaseFailed})
+	answer := httptest.NewRecorder()
+	m.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	text, err := io.ReadAll(answer.Result().Body)
+	if err != nil || answer.Code != 200 {
+		t.Fatalf("%d %v %s", answer.Code, err, text)
+	}
+	return string(text)
+}
+
+func TestFigures(t *testing.T) {
+	text := scrape(t)
+	for _, line := range []string{
+		`holdfast_http_requests_total{operation="database.list",status="200"} 1`,
+		`holdfast_http_request_duration_seconds_count{operation="database.list"} 1`,
+		`holdfast_backups_total{outcome="completed"} 1`, `holdfast_backups_total{outcome="failed"} 0`,
+		`holdfast_backup_duration_seconds_sum 2`, `holdfast_database_failures_total 1`,
+		`holdfast_databases{status="failed"} 0`, `holdfast_organizations 1`, `holdfast_blob_bytes{kind="backups"} 0`,
+		`holdfast_build_info{version="1.2.3"} 1`,
+	} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("there is no %s in:\n%s", line, text)
+		}
+	}
+}
+
+// No metric has an id for a label: there could be any number of them.
+func TestNoIDsAreLabels(t *testing.T) {
+	if id := regexp.MustCompile(`"(org|db|key|bucket|bkp|proj)_[0-9a-z]`).FindString(scrape(t)); id != "" {
+		t.Errorf("a label begins with %s", id)
+	}
+}
+
+// What the dashboard and the alert rules name is what there is.
+func TestFilesNameMetricsThereAre(t *testing.T) {
+	there := map[string]bool{}
+	for line := range strings.Lines(scrape(t)) {
+		if !strings.HasPrefix(line, "#") {
+			there[regexp.MustCompile(`^[a-z0-9_]+`).FindString(line)] = true
+		}
+	}
+	var dashboard any
+	for _, file := range []string{"grafana-dashboard.json", "prometheus-alerts.yml"} {
+		text, err := os.ReadFile(filepath.Join("../../deploy", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(file, ".json") {
+			if err := json.Unmarshal(text, &dashboard); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+		names := regexp.MustCompile(`\b(holdfast|go|process)_[a-z0-9_]+`).FindAllString(string(text), -1)
+		if len(names) < 8 {
+			t.Errorf("%s names only %v", file, names)
+		}
+		for _, name := range names {
+			if !there[name] {
+				t.Errorf("%s names %s, which there is not", file, name)
+			}
+		}
+	}
+}

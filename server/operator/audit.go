@@ -1,0 +1,69 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+
+	"holdfast/engine/model"
+)
+
+// Log are the arguments of audit.verify, and what audit.export has besides.
+type Log struct {
+	// Appliance asks for the log of what belongs to no organization, requests
+	// without a valid key for one.
+	Appliance bool `json:"appliance"`
+}
+
+// of makes call one about the log that is asked for.
+func (in Log) of(call *model.Call) *model.Call {
+	if !in.Appliance {
+		return call
+	}
+	about := *call
+	about.Organization = ""
+	return &about
+}
+
+// Verified is the result of audit.verify. The chain is whole without faults.
+type Verified struct {
+	Entries int      `json:"entries"`
+	Faults  []string `json:"faults"`
+}
+
+// Err says that the chain is not whole.
+func (v Verified) Err() error {
+	if len(v.Faults) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the chain of %d audit entries has faults", v.Entries)
+}
+
+func auditVerify(_ context.Context, a Appliance, call *model.Call, in Log) (any, error) {
+	found, err := a.AuditVerify(in.of(call))
+	verified := Verified{Entries: found.Entries, Faults: []string{}}
+	for _, fault := range found.Faults {
+		verified.Faults = append(verified.Faults, fault.String())
+	}
+	return verified, err
+}
+
+// Export are the arguments of audit.export: where to go on.
+type Export struct {
+	Log
+	From uint64 `json:"from"`
+}
+
+// Exported is a part of an audit log: entries as they are stored, oldest first.
+type Exported struct {
+	Lines []string `json:"lines"`
+	Next  uint64   `json:"next"` // 0 at the end
+}
+
+// exportBatch is how many entries are exported at a time.
+const exportBatch = 1000
+
+func auditExport(_ context.Context, a Appliance, call *model.Call, in Export) (any, error) {
+	call.Audited = in.From > 0 // once for the whole
+	lines, next, err := a.AuditExport(in.of(call), in.From, exportBatch)
+	return Exported{Lines: lines, Next: next}, err
+}

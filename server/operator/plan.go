@@ -1,0 +1,22 @@
+package operator
+
+import (
+	"context"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+// Plan are the arguments of organization.set_plan and organization.set_trial.
+type Plan struct {
+	Plan string        `json:"plan"`
+	For  time.Duration `json:"for"` // of a trial, in nanoseconds
+}
+
+func planSet(_ context.Context, a Appliance, call *model.Call, in Plan) (any, error) {
+	return a.OrganizationSetPlan(call, in.Plan)
+}
+
+func trialSet(_ context.Context, a Appliance, call *model.Call, in Plan) (any, error) {
+	return a.OrganizationSetTrial(call, in.Plan, in.For)
+}
