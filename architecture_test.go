@@ -15,6 +15,7 @@ func allowed() map[string][]string {
 		"holdfast":                                     {"cli"},
 		"holdfast/cli":                                 {"engine", "engine/meta", "engine/model", "engine/postgres", "server", "server/api", "server/operator", "web"},
 		"holdfast/cli/internal/manual":                 {"cli"},
+		"holdfast/cli/remote":                          {"cli/client", "engine/publish"},
 		"holdfast/cli/doctor":                          {"engine/postgres"},
 		"holdfast/server":                              {"engine", "engine/model", "web"},
 		"holdfast/server/api":                          {"engine", "engine/model", "engine/postgres"},

@@ -141,8 +141,8 @@ func send[T any](ctx context.Context, c *Client, r Request) (data T, m meta, err
 		return data, m, err
 	}
 	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return data, m, readError(answer)
+	if err := Refusal(answer); err != nil {
+		return data, m, err
 	}
 	envelope := struct {
 		Data *T   `json:"data"`

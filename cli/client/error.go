@@ -54,8 +54,12 @@ func CodeOf(err error) Code {
 	return ""
 }
 
-// readError makes an error of an answer that is not a success.
-func readError(answer *http.Response) error {
+// Refusal returns what an answer of Do says went wrong, nil for a success. It
+// reads the body of no success.
+func Refusal(answer *http.Response) error {
+	if answer.StatusCode == http.StatusOK {
+		return nil
+	}
 	var failure struct {
 		Error struct {
 			Code    Code   `json:"code"`

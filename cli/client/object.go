@@ -90,7 +90,7 @@ func (c *Client) UploadObject(ctx context.Context, bucket string, up Upload) (Ob
 		r.Header.Set("X-Checksum-SHA256", up.SHA256)
 	}
 	object, _, err := send[Object](ctx, c, r)
-	if err == nil && object.ChecksumCRC32C != sum.Base64() {
+	if err == nil && object.ChecksumCRC32C != sum.Text() {
 		err = fmt.Errorf("upload %s: %w", up.Key, ErrDamaged)
 	}
 	return object, err
@@ -125,7 +125,7 @@ func (s *CRC32C) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Base64 returns the sum as Object.ChecksumCRC32C has it.
-func (s *CRC32C) Base64() string {
+// Text returns the sum as Object.ChecksumCRC32C has it.
+func (s *CRC32C) Text() string {
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, s.sum))
 }

@@ -1,0 +1,153 @@
+package remote
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cli/client"
+)
+
+func newObject(s *session) *cobra.Command {
+	return Group("object", "Objects in buckets", newObjectList(s), newObjectPut(s), newObjectGet(s), newObjectDelete(s))
+}
+
+// wildcards says how keys are matched, for the commands that do.
+const wildcards = "* in a key is any characters but a slash, ** any characters, ? one; a backslash before one takes it at\n" +
+	"its word. Put such keys in quotes, or the shell takes them for files."
+
+func newObjectList(s *session) *cobra.Command {
+	var recursive bool
+	cmd := s.command("list BUCKET[/PREFIX]", "Show the objects and folders in a bucket", cobra.ExactArgs(1),
+		func(t *task, args []string) error {
+			at, err := parseTarget(args[0])
+			if err != nil {
+				return err
+			}
+			bucket, err := t.bucket(at.bucket)
+			if err != nil {
+				return err
+			}
+			p := parsePattern(at.key)
+			if !recursive && !p.wild && !t.json {
+				return t.listLevel(bucket, p.prefix)
+			}
+			return t.listAll(bucket, p)
+		})
+	cmd.Long = "Show the objects whose keys begin with PREFIX, those beyond a slash as folders.\n" + wildcards
+	cmd.Example = "  holdfast object list files/photos/\n  holdfast object list 'files/**.jpg'"
+	cmd.Flags().BoolVarP(&recursive, "recursive", "r", false, "show the objects in folders too, newest first; so does --json")
+	return s.positions(cmd, objectNames)
+}
+
+// entry is an object, or a folder of objects.
+type entry struct {
+	name   string // the whole key; a folder's ends with a slash
+	object *client.Object
+}
+
+// level yields the objects and folders that follow prefix up to a slash, each
+// once.
+func (t *task) level(bucket, prefix string) iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		folders := map[string]bool{}
+		for o, err := range t.api.Objects(t.ctx, bucket, prefix) {
+			if err != nil {
+				yield(entry{}, err)
+				return
+			}
+			e := entry{name: o.Key, object: &o}
+			if i := strings.IndexByte(o.Key[len(prefix):], '/'); i >= 0 {
+				e = entry{name: o.Key[:len(prefix)+i+1]}
+				if folders[e.name] {
+					continue
+				}
+				folders[e.name] = true
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (t *task) listLevel(bucket, prefix string) error {
+	var entries []entry
+	for e, err := range t.level(bucket, prefix) {
+		if err != nil {
+			return err
+		}
+		entries = append(entries, e)
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+	rows := [][]string{}
+	for _, e := range entries {
+		row := []string{"", "", e.name}
+		if e.object != nil {
+			row[0], row[1] = size(e.object.SizeBytes), moment(&e.object.LastModified)
+		}
+		rows = append(rows, row)
+	}
+	return t.list(nil, "there are no objects here; `holdfast object put` puts one", []string{"SIZE", "CHANGED", "KEY"}, rows)
+}
+
+// matching walks the objects that a pattern names: by its wildcards, else
+// those that begin with it.
+func (t *task) matching(bucket string, p pattern) iter.Seq2[client.Object, error] {
+	return func(yield func(client.Object, error) bool) {
+		for o, err := range t.api.Objects(t.ctx, bucket, p.prefix) {
+			if err == nil && p.wild && !p.matches(o.Key) {
+				continue
+			}
+			if !yield(o, err) {
+				return
+			}
+		}
+	}
+}
+
+// listAll prints objects as they come: there may be any number.
+func (t *task) listAll(bucket string, p pattern) error {
+	out, n := t.cmd.OutOrStdout(), 0
+	for o, err := range t.matching(bucket, p) {
+		if err != nil {
+			return err
+		}
+		if err := t.printObject(out, o, n); err != nil {
+			return err
+		}
+		n++
+	}
+	switch {
+	case t.json && n == 0:
+		fmt.Fprintln(out, "[]")
+	case t.json:
+		fmt.Fprintln(out, "\n]")
+	case n == 0:
+		t.remark("there is no such object")
+	}
+	return nil
+}
+
+// printObject prints the n-th object of a list.
+func (t *task) printObject(out io.Writer, o client.Object, n int) error {
+	if !t.json {
+		_, err := fmt.Fprintf(out, "%8s  %s  %s\n", size(o.SizeBytes), moment(&o.LastModified), printable(o.Key))
+		return err
+	}
+	text, err := json.MarshalIndent(o, "  ", "  ")
+	if err != nil {
+		return err
+	}
+	separator := ",\n  "
+	if n == 0 {
+		separator = "[\n  "
+	}
+	_, err = fmt.Fprint(out, separator+string(text))
+	return err
+}
