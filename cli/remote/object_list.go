@@ -1,7 +1,7 @@
 package remote
 
 import (
-	"encoding/json"
+	"bytes"
 	"fmt"
 	"io"
 	"iter"
@@ -140,14 +140,14 @@ func (t *task) printObject(out io.Writer, o client.Object, n int) error {
 		_, err := fmt.Fprintf(out, "%8s  %s  %s\n", size(o.SizeBytes), moment(&o.LastModified), printable(o.Key))
 		return err
 	}
-	text, err := json.MarshalIndent(o, "  ", "  ")
-	if err != nil {
+	var text bytes.Buffer
+	if err := encodeJSON(&text, o, "  "); err != nil {
 		return err
 	}
 	separator := ",\n  "
 	if n == 0 {
 		separator = "[\n  "
 	}
-	_, err = fmt.Fprint(out, separator+string(text))
+	_, err := fmt.Fprint(out, separator+strings.TrimSuffix(text.String(), "\n"))
 	return err
 }

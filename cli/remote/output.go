@@ -16,10 +16,16 @@ func (t *task) show(result any, human func(io.Writer)) error {
 		human(t.cmd.OutOrStdout())
 		return nil
 	}
-	encoder := json.NewEncoder(t.cmd.OutOrStdout())
+	return encodeJSON(t.cmd.OutOrStdout(), result, "")
+}
+
+// encodeJSON writes JSON for people and programs, each line but the first
+// after prefix. URLs in it stay as they are.
+func encodeJSON(w io.Writer, value any, prefix string) error {
+	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(result)
+	encoder.SetIndent(prefix, "  ")
+	return encoder.Encode(value)
 }
 
 // list prints a list as a table, or says that it is empty.

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -109,10 +108,7 @@ func (t *task) planRestore(db client.Database, in client.RequestRestore) error {
 		return err
 	}
 	return t.show(plan, func(w io.Writer) {
-		text, err := json.MarshalIndent(plan, "", "  ")
-		if err == nil {
-			fmt.Fprintln(w, string(text))
-		}
+		_ = encodeJSON(w, plan, "") // the plan came as JSON
 	})
 }
 
