@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -27,10 +28,11 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup:               func(env *testscript.Env) error { return m.setUpScript(env) },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code":     scriptCode,
-			"field":    scriptField,
-			"fake":     scriptFake,
-			"operator": m.scriptOperator,
+			"code":       scriptCode,
+			"eventually": scriptEventually,
+			"field":      scriptField,
+			"fake":       scriptFake,
+			"operator":   m.scriptOperator,
 		},
 	})
 }
@@ -86,6 +88,24 @@ func scriptCode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if got != want {
 		ts.Fatalf("exit code %d, not %d", got, want)
+	}
+}
+
+// scriptEventually is "eventually PROGRAM…": runs a program until it succeeds,
+// for at most a minute. An appliance makes backups by itself as well, and has
+// one under way at a time.
+func scriptEventually(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: eventually program...")
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		err := ts.Exec(args[0], args[1:]...)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%v", err)
+		}
 	}
 }
 

@@ -128,25 +128,25 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-// TestAwaitOperation learns how an operation ended from the recovery status.
+// TestAwaitOperation finds an operation among those of its database.
 func TestAwaitOperation(t *testing.T) {
 	t.Parallel()
-	const running, gone = `200 {"operation":{"id":"op_1","progress_percent":10}}`, `200 {"operation":null}`
+	const running = `200 {"operations":[{"id":"op_2","status":"completed"},{"id":"op_1","status":"running"}]}`
 	for name, c := range map[string]struct {
 		answers []string
 		status  string
-		err     error
+		code    client.Code
 	}{
-		"completed": {[]string{running, gone, `200 {"operations":[{"id":"op_2"},{"id":"op_1","status":"completed"}]}`}, client.StatusCompleted, nil},
-		"failed":    {[]string{running, gone, `200 {"operations":[{"id":"op_1","status":"failed"}]}`}, client.StatusFailed, nil},
-		"not said":  {[]string{running, gone, "403 forbidden"}, "", client.ErrOutcomeUnknown},
-		"forgotten": {[]string{running, gone, `200 {"operations":[]}`}, "", client.ErrOutcomeUnknown},
+		"completed": {[]string{running, "", `200 {"operations":[{"id":"op_1","status":"completed"}]}`}, client.StatusCompleted, ""},
+		"failed":    {[]string{running, `200 {"operations":[{"id":"op_1","status":"failed"}]}`}, client.StatusFailed, ""},
+		"forgotten": {[]string{running, `200 {"operations":[]}`}, "", client.CodeNotFound},
+		"deleted":   {[]string{running, "404 not_found"}, "", client.CodeNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{answers: c.answers}
 				op, err := s.client(t).AwaitOperation(t.Context(), client.Operation{ID: "op_1", DatabaseID: "db_1"}, nil)
-				if op.Status != c.status || !errors.Is(err, c.err) {
+				if client.CodeOf(err) != c.code || c.code == "" && op.Status != c.status {
 					t.Errorf("%+v, %v", op, err)
 				}
 			})

@@ -16,6 +16,7 @@ type Bucket struct {
 	PublicURL   *string   `json:"public_url"`
 	ObjectCount int64     `json:"object_count"`
 	SizeBytes   int64     `json:"size_bytes"`
+	ExpireDays  *int      `json:"expire_after_days"` // nil keeps objects
 	CreatedAt   time.Time `json:"created_at"`
 	UpdatedAt   time.Time `json:"updated_at"`
 }
@@ -25,6 +26,12 @@ type CreateBucket struct {
 	Project string `json:"project"` // id
 	Name    string `json:"name"`
 	Public  bool   `json:"public"` // whether anybody may download its objects
+}
+
+// UpdateBucket is what of a bucket is to change; nil leaves it as it is.
+type UpdateBucket struct {
+	Public     *bool `json:"public,omitempty"`
+	ExpireDays *int  `json:"expire_after_days,omitempty"` // 0 keeps objects
 }
 
 // ListBuckets returns a page of the buckets.
@@ -40,6 +47,16 @@ func (c *Client) Buckets(ctx context.Context) iter.Seq2[Bucket, error] {
 // CreateBucket makes a bucket.
 func (c *Client) CreateBucket(ctx context.Context, in CreateBucket) (Bucket, error) {
 	return one[Bucket](ctx, c, "POST", "/buckets", in)
+}
+
+// GetBucket returns a bucket's record.
+func (c *Client) GetBucket(ctx context.Context, id string) (Bucket, error) {
+	return one[Bucket](ctx, c, "GET", path("buckets", id), nil)
+}
+
+// UpdateBucket changes a bucket.
+func (c *Client) UpdateBucket(ctx context.Context, id string, in UpdateBucket) (Bucket, error) {
+	return one[Bucket](ctx, c, "PATCH", path("buckets", id), in)
 }
 
 // DeleteBucket deletes a bucket. One that holds objects is refused, unless

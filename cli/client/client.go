@@ -114,9 +114,10 @@ func (c *Client) Do(ctx context.Context, r Request) (*http.Response, error) {
 
 // meta is about an answer.
 type meta struct {
-	RequestID  string  `json:"request_id"`
-	NextCursor *string `json:"next_cursor"`
-	HasNext    bool    `json:"has_next"`
+	RequestID      string   `json:"request_id"`
+	NextCursor     *string  `json:"next_cursor"`
+	HasNext        bool     `json:"has_next"`
+	CommonPrefixes []string `json:"common_prefixes"`
 }
 
 // call sends a request with a JSON body, none when it is nil, and decodes the

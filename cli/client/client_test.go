@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +117,19 @@ func TestObjects(t *testing.T) {
 	}
 	if len(keys) > 0 {
 		t.Errorf("not listed: %v", keys)
+	}
+	var entries []string
+	for e, err := range c.Entries(ctx, bucket.ID, "a") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries = append(entries, e.Name)
+		if folder := strings.HasSuffix(e.Name, "/"); folder != (e.Object == nil) {
+			t.Errorf("%+v", e)
+		}
+	}
+	if slices.Sort(entries); !slices.Equal(entries, []string{"a", "a b?&%/", "a/"}) {
+		t.Errorf("one level: %q", entries)
 	}
 	for _, key := range []string{"/a", "a//b", "a b?&%/ü"} {
 		if o, err := c.GetObject(ctx, bucket.ID, key); err != nil || o.Key != key {

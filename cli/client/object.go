@@ -50,20 +50,62 @@ type Upload struct {
 // ErrDamaged says that bytes are not those that were sent.
 var ErrDamaged = errors.New("the bytes that arrived are not those that were sent")
 
-// ListObjects returns a page of a bucket's objects whose keys begin with
-// prefix.
-func (c *Client) ListObjects(ctx context.Context, bucket, prefix string, o ListOptions) (Page[Object], error) {
-	query := o.query()
-	if prefix != "" {
-		query.Set("prefix", prefix)
-	}
-	return list[Object](ctx, c, path("buckets", bucket, "objects"), query)
+// ObjectOptions choose objects of a bucket.
+type ObjectOptions struct {
+	ListOptions
+	Prefix string // what their keys begin with
+	// Delimiter is what ends a folder, usually a slash. With it the list is one
+	// level, in the order of keys; without, all objects, newest first.
+	Delimiter string
 }
 
-// Objects walks all objects of a bucket whose keys begin with prefix.
+// ObjectPage is a page of objects and, with a delimiter, of folders.
+type ObjectPage struct {
+	Page[Object]
+	Folders []string // each ends with the delimiter
+}
+
+// ListObjects returns a page of a bucket's objects.
+func (c *Client) ListObjects(ctx context.Context, bucket string, o ObjectOptions) (ObjectPage, error) {
+	query := o.query()
+	if o.Prefix != "" {
+		query.Set("prefix", o.Prefix)
+	}
+	if o.Delimiter != "" {
+		query.Set("delimiter", o.Delimiter)
+	}
+	items, m, err := call[[]Object](ctx, c, "GET", path("buckets", bucket, "objects"), query, nil)
+	return ObjectPage{Page: pageOf(items, m), Folders: m.CommonPrefixes}, err
+}
+
+// Objects walks all objects of a bucket whose keys begin with prefix, newest
+// first.
 func (c *Client) Objects(ctx context.Context, bucket, prefix string) iter.Seq2[Object, error] {
 	return All(ctx, func(ctx context.Context, o ListOptions) (Page[Object], error) {
-		return c.ListObjects(ctx, bucket, prefix, o)
+		page, err := c.ListObjects(ctx, bucket, ObjectOptions{ListOptions: o, Prefix: prefix})
+		return page.Page, err
+	})
+}
+
+// Entry is an object, or a folder of objects.
+type Entry struct {
+	Name   string  // the whole key; a folder's ends with a slash
+	Object *Object // nil for a folder
+}
+
+// Entries walks the objects and folders whose keys begin with prefix, up to
+// the next slash.
+func (c *Client) Entries(ctx context.Context, bucket, prefix string) iter.Seq2[Entry, error] {
+	return All(ctx, func(ctx context.Context, o ListOptions) (Page[Entry], error) {
+		page, err := c.ListObjects(ctx, bucket, ObjectOptions{ListOptions: o, Prefix: prefix, Delimiter: "/"})
+		entries := Page[Entry]{Next: page.Next}
+		for _, folder := range page.Folders {
+			entries.Items = append(entries.Items, Entry{Name: folder})
+		}
+		for _, object := range page.Items {
+			entries.Items = append(entries.Items, Entry{object.Key, &object})
+		}
+		return entries, err
 	})
 }
 

@@ -33,11 +33,15 @@ type Page[T any] struct {
 // list asks for a page.
 func list[T any](ctx context.Context, c *Client, path string, query url.Values) (Page[T], error) {
 	items, m, err := call[[]T](ctx, c, "GET", path, query, nil)
+	return pageOf(items, m), err
+}
+
+func pageOf[T any](items []T, m meta) Page[T] {
 	page := Page[T]{Items: items}
 	if m.NextCursor != nil {
 		page.Next = *m.NextCursor
 	}
-	return page, err
+	return page
 }
 
 // maxLimit is the size of the largest page.

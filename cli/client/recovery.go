@@ -2,7 +2,7 @@ package client
 
 import (
 	"context"
-	"errors"
+	"net/http"
 	"time"
 )
 
@@ -16,6 +16,7 @@ type Operation struct {
 	ProgressPercent int        `json:"progress_percent"`
 	TargetTime      *time.Time `json:"target_time"`
 	BackupID        *string    `json:"backup_id"`
+	NewDatabaseID   *string    `json:"new_database_id"` // with RestoreNew
 	Error           *string    `json:"error"`
 	StartedAt       time.Time  `json:"started_at"`
 	CompletedAt     *time.Time `json:"completed_at"`
@@ -40,13 +41,23 @@ type WALArchiving struct {
 	Enabled         bool       `json:"enabled"`
 	Status          string     `json:"status"`
 	LastArchivedWAL *string    `json:"last_archived_wal"`
+	LastArchivedLSN *string    `json:"last_archived_lsn"`
 	LastArchivedAt  *time.Time `json:"last_archived_at"`
 	LastFailedAt    *time.Time `json:"last_failed_at"`
 	LastError       *string    `json:"last_error"`
-	ArchivedCount   int64      `json:"archived_count"`
-	FailedCount     int64      `json:"failed_count"`
+	ArchivedCount   int        `json:"archived_count"`
+	FailedCount     int        `json:"failed_count"`
 	BacklogBytes    int64      `json:"backlog_bytes"`
-	Gaps            []any      `json:"gaps"`
+	Gaps            []WALGap   `json:"gaps"`
+}
+
+// WALGap is a part of the write-ahead log that is missing for good.
+type WALGap struct {
+	FromLSN  string    `json:"from_lsn"`
+	ToLSN    string    `json:"to_lsn"`
+	Timeline int       `json:"timeline"`
+	At       time.Time `json:"at"`
+	Reason   string    `json:"reason"`
 }
 
 // BackupSchedule is when backups are made by themselves.
@@ -74,6 +85,20 @@ type RequestRestore struct {
 	Name       string     `json:"name,omitempty"`
 }
 
+// RestorePlan is how a database would be brought to a point.
+type RestorePlan struct {
+	DryRun           bool       `json:"dry_run"`
+	DatabaseID       string     `json:"database_id"`
+	BackupID         string     `json:"backup_id"`
+	TargetTime       *time.Time `json:"target_time"` // of the last commit that will be there
+	TargetLSN        string     `json:"target_lsn"`
+	WALTimeline      int        `json:"wal_timeline"`
+	WALBytes         int64      `json:"wal_bytes"`     // to be replayed
+	RestoreBytes     int64      `json:"restore_bytes"` // of files to be restored
+	NeededBytes      int64      `json:"needed_bytes"`  // beside the present data
+	EstimatedSeconds float64    `json:"estimated_seconds"`
+}
+
 // GetRecovery returns the state of a database's recovery.
 func (c *Client) GetRecovery(ctx context.Context, database string) (Recovery, error) {
 	return one[Recovery](ctx, c, "GET", path("databases", database, "recovery"), nil)
@@ -85,8 +110,8 @@ func (c *Client) RequestRestore(ctx context.Context, database string, in Request
 }
 
 // PlanRestore returns what RequestRestore would do, and changes nothing.
-func (c *Client) PlanRestore(ctx context.Context, database string, in RequestRestore) (map[string]any, error) {
-	return one[map[string]any](ctx, c, "POST", path("databases", database, "recovery", "restore-request"), struct {
+func (c *Client) PlanRestore(ctx context.Context, database string, in RequestRestore) (RestorePlan, error) {
+	return one[RestorePlan](ctx, c, "POST", path("databases", database, "recovery", "restore-request"), struct {
 		RequestRestore
 		DryRun bool `json:"dry_run"`
 	}{in, true})
@@ -97,32 +122,25 @@ func (c *Client) UndoRestore(ctx context.Context, database string) (Operation, e
 	return one[Operation](ctx, c, "POST", path("databases", database, "recovery", "undo"), nil)
 }
 
-// ErrOutcomeUnknown says that an operation has ended, and that this version
-// of the appliance does not say how.
-var ErrOutcomeUnknown = errors.New("the operation has ended; this version of the appliance does not say how")
-
 // AwaitOperation waits for an operation on a database to end, tells seen how
-// far it is, and returns how it ended.
+// far it is, and returns how it ended. CodeNotFound says that nothing is known
+// of it: its database was deleted.
 func (c *Client) AwaitOperation(ctx context.Context, op Operation, seen func(Operation)) (Operation, error) {
-	_, err := await(ctx,
-		func(ctx context.Context) (Database, error) { return c.GetDatabase(ctx, op.DatabaseID) },
-		func(db Database) bool { return db.Operation == nil || db.Operation.ID != op.ID },
-		func(db Database) {
-			if seen != nil && db.Operation != nil && db.Operation.ID == op.ID {
-				seen(*db.Operation)
-			}
-		})
+	return await(ctx,
+		func(ctx context.Context) (Operation, error) { return c.operation(ctx, op) },
+		func(op Operation) bool { return op.Status == StatusCompleted || op.Status == StatusFailed }, seen)
+}
+
+// operation finds an operation among those of its database.
+func (c *Client) operation(ctx context.Context, op Operation) (Operation, error) {
+	recovery, err := c.GetRecovery(ctx, op.DatabaseID)
 	if err != nil {
 		return op, err
 	}
-	recovery, err := c.GetRecovery(ctx, op.DatabaseID)
-	if CodeOf(err) == CodeForbidden {
-		return op, ErrOutcomeUnknown
-	}
-	for _, ended := range recovery.Operations {
-		if ended.ID == op.ID {
-			return ended, err
+	for _, known := range recovery.Operations {
+		if known.ID == op.ID {
+			return known, nil
 		}
 	}
-	return op, errors.Join(err, ErrOutcomeUnknown)
+	return op, &Error{Status: http.StatusNotFound, Code: CodeNotFound, Message: "nothing is known of the operation " + op.ID}
 }

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
@@ -187,21 +186,17 @@ func (t *task) follow(db client.Database, op client.Operation, err error, wait b
 	if !wait {
 		return t.show(op, func(w io.Writer) {
 			fmt.Fprintf(w, "%s of %s has begun (%s)\n", what, db.Name, op.ID)
-			t.remark("`holdfast db get %s` shows how far it is", db.Name)
+			t.remark("`holdfast recovery status %s` shows how far it is", db.Name)
 		})
 	}
 	m := t.meter(what + " of " + db.Name)
 	op, err = t.api.AwaitOperation(t.ctx, op, func(op client.Operation) { m.percent(op.ProgressPercent, text(op.Phase)) })
 	m.stop()
-	unknown := errors.Is(err, client.ErrOutcomeUnknown)
-	if err != nil && !unknown {
+	if err != nil {
 		return err
 	}
 	if err := t.show(op, func(w io.Writer) {
-		switch {
-		case unknown:
-			fmt.Fprintf(w, "%s of %s has ended\n", what, db.Name)
-		case op.Status == client.StatusCompleted:
+		if op.Status == client.StatusCompleted {
 			fmt.Fprintf(w, "%s of %s is completed\n", what, db.Name)
 		}
 	}); err != nil {

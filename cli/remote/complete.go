@@ -133,8 +133,8 @@ func objectNames(t *task, _ []string, typed string) iter.Seq2[named, error] {
 		if err != nil {
 			return
 		}
-		for entry, err := range t.level(bucket, prefix) {
-			if !yield(named{name: name + "/" + entry.name}, err) {
+		for entry, err := range t.api.Entries(t.ctx, bucket, prefix) {
+			if !yield(named{name: name + "/" + entry.Name}, err) {
 				return
 			}
 		}

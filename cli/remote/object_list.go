@@ -45,54 +45,19 @@ func newObjectList(s *session) *cobra.Command {
 	return s.positions(cmd, objectNames)
 }
 
-// entry is an object, or a folder of objects.
-type entry struct {
-	name   string // the whole key; a folder's ends with a slash
-	object *client.Object
-}
-
-// level yields the objects and folders that follow prefix up to a slash, each
-// once.
-func (t *task) level(bucket, prefix string) iter.Seq2[entry, error] {
-	return func(yield func(entry, error) bool) {
-		folders := map[string]bool{}
-		for o, err := range t.api.Objects(t.ctx, bucket, prefix) {
-			if err != nil {
-				yield(entry{}, err)
-				return
-			}
-			e := entry{name: o.Key, object: &o}
-			if i := strings.IndexByte(o.Key[len(prefix):], '/'); i >= 0 {
-				e = entry{name: o.Key[:len(prefix)+i+1]}
-				if folders[e.name] {
-					continue
-				}
-				folders[e.name] = true
-			}
-			if !yield(e, nil) {
-				return
-			}
-		}
-	}
-}
-
 func (t *task) listLevel(bucket, prefix string) error {
-	var entries []entry
-	for e, err := range t.level(bucket, prefix) {
+	rows := [][]string{}
+	for e, err := range t.api.Entries(t.ctx, bucket, prefix) {
 		if err != nil {
 			return err
 		}
-		entries = append(entries, e)
-	}
-	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
-	rows := [][]string{}
-	for _, e := range entries {
-		row := []string{"", "", e.name}
-		if e.object != nil {
-			row[0], row[1] = size(e.object.SizeBytes), moment(&e.object.LastModified)
+		row := []string{"", "", e.Name}
+		if e.Object != nil {
+			row[0], row[1] = size(e.Object.SizeBytes), moment(&e.Object.LastModified)
 		}
 		rows = append(rows, row)
 	}
+	slices.SortFunc(rows, func(a, b []string) int { return strings.Compare(a[2], b[2]) })
 	return t.list(nil, "there are no objects here; `holdfast object put` puts one", []string{"SIZE", "CHANGED", "KEY"}, rows)
 }
 

@@ -35,15 +35,16 @@ func recoveryDetails(w io.Writer, r client.Recovery) {
 		"could be lost", lost, "WAL archive", r.WALArchiving.Status, "last archived", moment(r.WALArchiving.LastArchivedAt),
 		"behind", size(r.WALArchiving.BacklogBytes), "last error", text(r.WALArchiving.LastError),
 		"gaps", fmt.Sprint(len(r.WALArchiving.Gaps)), "next backup", moment(r.Schedule.NextRunAt))
-	if len(r.Timeline) == 0 {
-		return
-	}
-	fmt.Fprintln(w)
-	rows := [][]string{{"AT", "WHAT", "BACKUP", "LSN"}}
+	rows := [][]string{}
 	for _, event := range r.Timeline {
 		rows = append(rows, []string{moment(&event.At), event.Type, text(event.BackupID), text(event.LSN)})
 	}
-	columns(w, rows)
+	printMore(w, []string{"AT", "WHAT", "BACKUP", "LSN"}, rows)
+	rows = nil
+	for _, op := range r.Operations {
+		rows = append(rows, []string{moment(&op.StartedAt), op.Type, op.Status, fmt.Sprintf("%d%%", op.ProgressPercent), text(op.Phase) + text(op.Error)})
+	}
+	printMore(w, []string{"BEGUN", "OPERATION", "STATUS", "DONE", ""}, rows)
 }
 
 func newRecoveryRestore(s *session) *cobra.Command {
@@ -108,7 +109,11 @@ func (t *task) planRestore(db client.Database, in client.RequestRestore) error {
 		return err
 	}
 	return t.show(plan, func(w io.Writer) {
-		_ = encodeJSON(w, plan, "") // the plan came as JSON
+		details(w,
+			"backup", plan.BackupID, "last commit", moment(plan.TargetTime), "up to", plan.TargetLSN,
+			"WAL to replay", size(plan.WALBytes), "files to restore", size(plan.RestoreBytes), "room it takes", size(plan.NeededBytes),
+			"takes about", fmt.Sprintf("%.0f s", plan.EstimatedSeconds))
+		t.remark("nothing was changed")
 	})
 }
 
