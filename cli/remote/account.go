@@ -27,7 +27,7 @@ func newUsage(s *session) *cobra.Command {
 		return t.show(u, func(w io.Writer) {
 			m := u.Metrics
 			columns(w, [][]string{
-				{"", "USED", "LIMIT"},
+				{"WHAT", "USED", "LIMIT"},
 				metric("databases", m.Databases, decimal), metric("in databases", m.DatabaseBytes, size),
 				metric("buckets", m.Buckets, decimal), metric("objects", m.Objects, decimal), metric("in objects", m.StorageBytes, size),
 				metric("in backups", m.BackupBytes, size), metric("connections", m.Connections, decimal),

@@ -44,7 +44,7 @@ func statusDetails(w io.Writer, s client.Status) {
 	for _, r := range s.Recommendations {
 		rows = append(rows, []string{r.Severity, r.Title})
 	}
-	printMore(w, []string{"ADVICE", ""}, rows)
+	printMore(w, []string{"SEVERITY", "ADVICE"}, rows)
 }
 
 func newRecommendations(s *session) *cobra.Command {

@@ -89,13 +89,19 @@ func (t *task) source(from string) (string, error) {
 	if _, visible := u.User.Password(); visible || u.Query().Has("password") {
 		return "", usagef("from: leave the password out, others on this machine can see it; it is asked for, or taken from %s", variableSourcePassword)
 	}
+	user := u.User.Username()
+	if user == "" {
+		return "", usagef("from: name the user, as in postgres://user@host:port/database")
+	}
 	password := os.Getenv(variableSourcePassword)
 	if password == "" {
-		if password, err = t.secret("Password of " + u.User.Username() + " at " + u.Host); err != nil {
+		if password, err = t.secret("Password of " + user + " at " + u.Host); err != nil {
 			return "", err
 		}
 	}
-	u.User = url.UserPassword(u.User.Username(), password)
+	if password != "" {
+		u.User = url.UserPassword(user, password)
+	}
 	return u.String(), nil
 }
 
@@ -177,7 +183,7 @@ func importDetails(w io.Writer, i client.ImportDetail) {
 	for _, line := range i.Log {
 		rows = append(rows, []string{moment(&line.At), line.Level, line.Message})
 	}
-	printMore(w, []string{"LOG", "LEVEL", ""}, rows)
+	printMore(w, []string{"AT", "LEVEL", "LOG"}, rows)
 }
 
 // printMore prints a table below others, where there is anything in it.

@@ -169,7 +169,11 @@ func (t *task) keep(name string, c connection, p profile) (err error) {
 	}
 	result := map[string]any{"profile": name, "url": c.base, "organization": status.Organization, "projects": status.Projects}
 	return t.show(result, func(w io.Writer) {
-		fmt.Fprintf(w, "signed in to %s as %s, kept as profile %s\n", c.base, printable(status.Organization.Name), name)
+		as := "" // a key may do without account:read
+		if status.Organization.Name != "" {
+			as = " as " + printable(status.Organization.Name)
+		}
+		fmt.Fprintf(w, "signed in to %s%s, kept as profile %s\n", c.base, as, name)
 	})
 }
 

@@ -42,9 +42,13 @@ func recoveryDetails(w io.Writer, r client.Recovery) {
 	printMore(w, []string{"AT", "WHAT", "BACKUP", "LSN"}, rows)
 	rows = nil
 	for _, op := range r.Operations {
-		rows = append(rows, []string{moment(&op.StartedAt), op.Type, op.Status, fmt.Sprintf("%d%%", op.ProgressPercent), text(op.Phase) + text(op.Error)})
+		what := text(op.Error)
+		if op.Status == client.StatusRunning {
+			what = text(op.Phase)
+		}
+		rows = append(rows, []string{moment(&op.StartedAt), op.Type, op.Status, fmt.Sprintf("%d%%", op.ProgressPercent), what})
 	}
-	printMore(w, []string{"BEGUN", "OPERATION", "STATUS", "DONE", ""}, rows)
+	printMore(w, []string{"BEGUN", "OPERATION", "STATUS", "DONE", "WHAT"}, rows)
 }
 
 func newRecoveryRestore(s *session) *cobra.Command {
