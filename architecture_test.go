@@ -18,6 +18,7 @@ func allowed() map[string][]string {
 			"server", "server/api", "server/metrics", "server/operator", "server/webhook", "web",
 		},
 		"holdfast/cli/internal/manual":                 {"cli"},
+		"holdfast/cli/remote":                          {"cli/client", "engine/publish"},
 		"holdfast/cli/doctor":                          {"engine/postgres"},
 		"holdfast/server":                              {"engine", "engine/model", "web"},
 		"holdfast/server/api":                          {"engine", "engine/model", "engine/postgres"},

@@ -8,19 +8,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"holdfast/cli/remote"
 	"holdfast/engine/model"
 	"holdfast/server/operator"
 )
 
 func newAdmin() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "admin",
-		Short: "The operator's commands",
-		Long: "The operator's commands. They speak to the running appliance over its socket in the data\n" +
-			"directory, and work on the files when none runs.",
-	}
-	cmd.AddCommand(newAdminKey(), newAdminOrg(), newAdminProject(), newAdminUser(), newAdminSetupLink(),
+	cmd := group("admin", "The operator's commands",
+		newAdminKey(), newAdminOrg(), newAdminProject(), newAdminUser(), newAdminSetupLink(),
 		newAdminDatabase(), newAdminTrash(), newAdminAudit(), newAdminMetadata())
+	cmd.Long = "The operator's commands. They speak to the running appliance over its socket in the data\n" +
+		"directory, and work on the files when none runs."
 	return cmd
 }
 
@@ -33,9 +31,7 @@ type admin struct {
 
 // group makes a command that only holds others.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short}
-	cmd.AddCommand(commands...)
-	return cmd
+	return remote.Group(use, short, commands...)
 }
 
 // newAdminCommand makes one operator's command. arguments gives what is sent,

@@ -12,12 +12,16 @@ import (
 	"holdfast/backup/wal"
 )
 
-func newBackup() *cobra.Command {
-	cmd := group("backup", "Verify and extract backups, without an appliance", newBackupVerify(), newBackupExtract())
-	cmd.Long = "Verify and extract backups from a directory of them, DATA/backups/DATABASE-ID or a copy of it. Neither an\n" +
-		"appliance nor anything else of its data directory is needed, and nothing is changed. Beside a running\n" +
-		"appliance it works as well; what the appliance removes meanwhile is then reported as missing."
-	return cmd
+// addOffline puts beside the commands about backups that speak to an appliance
+// those that need nothing but a directory of backups, DATA/backups/DATABASE-ID
+// or a copy of it. They change nothing. Beside a running appliance they work as
+// well; what the appliance removes meanwhile is then reported as missing.
+func addOffline(root *cobra.Command) {
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "backup" {
+			cmd.AddCommand(newBackupVerify(), newBackupExtract())
+		}
+	}
 }
 
 // vault is a directory of backups, open for reading.

@@ -11,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"holdfast/cli/remote"
 	"holdfast/engine/model"
 )
 
-// The exit codes.
+// The exit codes that are not remote.ExitCode's.
 const (
 	exitOK    = 0
-	exitError = 1 // the command was understood and could not be done
 	exitUsage = 2 // the command was not understood
 )
 
@@ -33,7 +33,7 @@ func Main() int {
 	if _, usage := errors.AsType[usageError](err); usage {
 		return exitUsage
 	}
-	return exitError
+	return remote.ExitCode(err)
 }
 
 // describe is what a person is told of an error: an *Error's message says all.
@@ -51,17 +51,15 @@ func (e usageError) Unwrap() error { return e.error }
 
 // NewRoot returns the command line, for Main and for what writes its manual.
 func NewRoot() *cobra.Command {
-	root := &cobra.Command{
-		Use:           "holdfast",
-		Short:         "Managed PostgreSQL, object storage and backups in one binary",
-		Version:       version(),
-		SilenceErrors: true,
-		SilenceUsage:  true,
-	}
+	root := remote.Group("holdfast", "Managed PostgreSQL, object storage and backups in one binary")
+	root.Version = version()
+	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see `%s --help`", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newServe(), newAdmin(), newDoctor(), newBackup())
+	root.AddCommand(newServe(), newAdmin(), newDoctor())
+	root.AddCommand(remote.Commands(version())...)
+	addOffline(root)
 	return root
 }
 

@@ -3,6 +3,8 @@ package cli_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -10,14 +12,7 @@ import (
 // TestReadmeTour pastes the README's tour into a shell.
 func TestReadmeTour(t *testing.T) {
 	t.Parallel()
-	for _, tool := range []string{"bash", "curl", "psql"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatalf("the tour needs %s: %v", tool, err)
-			}
-			t.Skipf("the tour needs %s", tool)
-		}
-	}
+	needs(t, "bash", "curl", "psql")
 	m := newMachine(t)
 	m.start()
 	script := strings.ReplaceAll(tour(t), "http://127.0.0.1:8432/v1", m.api)
@@ -34,18 +29,85 @@ func TestReadmeTour(t *testing.T) {
 	}
 }
 
+// needs skips a test where a tool is missing; in CI that is a failure.
+func needs(t *testing.T, tools ...string) {
+	t.Helper()
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			if os.Getenv("CI") != "" {
+				t.Fatalf("the tour needs %s: %v", tool, err)
+			}
+			t.Skipf("the tour needs %s", tool)
+		}
+	}
+}
+
+// TestReadmeCommandLine types what the README shows in a terminal, and sees
+// the output that it shows, but for ids, numbers and column widths.
+func TestReadmeCommandLine(t *testing.T) {
+	t.Parallel()
+	needs(t, "bash", "psql")
+	m := newMachine(t)
+	m.start()
+	home := t.TempDir()
+	if err := os.WriteFile(filepath.Join(home, "key.txt"), []byte(m.key), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range blocks(t, "console") {
+		for _, step := range strings.Split(strings.TrimPrefix(block, "$ "), "\n$ ") {
+			command, want, _ := strings.Cut(step, "\n")
+			shell := exec.Command("bash", "-c", command)
+			shell.Dir = home
+			shell.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "HOLDFAST_URL="+m.api,
+				"PATH="+filepath.Dir(program)+string(os.PathListSeparator)+os.Getenv("PATH"))
+			out, err := shell.CombinedOutput()
+			if err != nil || alike(string(out)) != alike(want) {
+				t.Fatalf("$ %s\n%s%v, and the README has\n%s", command, out, err, want)
+			}
+		}
+	}
+}
+
+// alike takes away what differs from one run to the next.
+func alike(output string) string {
+	for _, r := range []struct{ form, to string }{
+		{`\b[a-z]+_[0-9a-z]{26}\b`, "ID"},
+		{`\d+(\.\d+)*`, "0"},
+		{`[ \t]+`, " "},
+		{`(?m) $`, ""},
+	} {
+		output = regexp.MustCompile(r.form).ReplaceAllString(output, r.to)
+	}
+	return strings.TrimSpace(output)
+}
+
 // tour returns the longest block of shell commands in the README.
 func tour(t *testing.T) string {
+	t.Helper()
+	longest := ""
+	for _, block := range blocks(t, "sh") {
+		if len(block) > len(longest) {
+			longest = block
+		}
+	}
+	return longest
+}
+
+// blocks returns the README's code in a language.
+func blocks(t *testing.T, language string) []string {
 	t.Helper()
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	longest := ""
+	var found []string
 	for i, block := range strings.Split(string(readme), "```") {
-		if i%2 == 1 && strings.HasPrefix(block, "sh\n") && len(block) > len(longest) {
-			longest = strings.TrimPrefix(block, "sh\n")
+		if code, ok := strings.CutPrefix(block, language+"\n"); ok && i%2 == 1 {
+			found = append(found, code)
 		}
 	}
-	return longest
+	if len(found) == 0 {
+		t.Fatalf("the README has no code in %s", language)
+	}
+	return found
 }

@@ -5,7 +5,9 @@ import (
 	"crypto/x509"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -39,5 +41,29 @@ func TestTLS(t *testing.T) {
 	}
 	if err := ask(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}); err == nil {
 		t.Error("TLS 1.1 is spoken")
+	}
+}
+
+// The client's commands trust an appliance's own authority when they are told
+// to, and say how while they are not.
+func TestClientTrustsTheAuthority(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start("--tls")
+	whoami := func(args ...string) (string, error) {
+		cmd := exec.Command(program, append([]string{"whoami", "--url", m.api}, args...)...)
+		cmd.Env = append(os.Environ(), "HOLDFAST_API_KEY="+m.key, "XDG_CONFIG_HOME="+t.TempDir())
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	out, err := whoami()
+	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 8 || !strings.Contains(out, "--ca-cert") {
+		t.Errorf("without the authority: %v, %s", err, out)
+	}
+	if out, err := whoami("--ca-cert", filepath.Join(m.dataDir, "tls", "ca.crt")); err != nil || !strings.Contains(out, "default") {
+		t.Errorf("with the authority: %v, %s", err, out)
+	}
+	if out, err := whoami("--url", strings.Replace(m.api, "https://", "http://", 1)); err == nil {
+		t.Errorf("in the clear: %s", out)
 	}
 }

@@ -88,3 +88,42 @@ func (d *Description) CheckAnswer(tb testing.TB, req *http.Request, res *http.Re
 		tb.Errorf("%s %s: the answer is not what the document says: %v\n%s", req.Method, req.URL.Path, err, text)
 	}
 }
+
+// CheckRequest checks a request to the API against the document, and returns
+// the operation it is for, nil when there is none. The body is body.
+func (d *Description) CheckRequest(tb testing.TB, req *http.Request, body []byte) *openapi3.Operation {
+	tb.Helper()
+	route := d.find(req)
+	if route == nil {
+		tb.Errorf("%s %s is not documented", req.Method, req.URL.Path)
+		return nil
+	}
+	checked := req.Clone(tb.Context())
+	checked.Body = io.NopCloser(bytes.NewReader(body))
+	err := openapi3filter.ValidateRequest(tb.Context(), &openapi3filter.RequestValidationInput{
+		Request: checked, Route: route, PathParams: pathParameters(route.Path, req.URL.Path),
+		Options: &openapi3filter.Options{
+			AuthenticationFunc: openapi3filter.NoopAuthenticationFunc,
+			// What is uploaded is nobody's schema.
+			ExcludeRequestBody: req.Header.Get("Content-Type") != "application/json",
+		},
+	})
+	if err != nil {
+		tb.Errorf("%s %s: the request is not what the document says: %v", req.Method, req.URL.Path, err)
+	}
+	return route.Operation
+}
+
+func pathParameters(template, path string) map[string]string {
+	parameters := map[string]string{}
+	got := strings.Split(strings.TrimPrefix(path, prefix), "/")
+	for i, segment := range strings.Split(template, "/") {
+		if name, ok := strings.CutPrefix(segment, "{"); ok {
+			parameters[strings.TrimSuffix(name, "}")] = strings.Join(got[i:], "/")
+			if name != "key}" {
+				parameters[strings.TrimSuffix(name, "}")] = got[i]
+			}
+		}
+	}
+	return parameters
+}

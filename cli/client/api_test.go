@@ -1,0 +1,87 @@
+package client_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"holdfast/cli/client"
+	"holdfast/engine"
+	"holdfast/engine/model"
+	"holdfast/server/api"
+)
+
+// appliance is the API itself, without PostgreSQL: buckets, objects, keys and
+// the audit log work.
+type appliance struct {
+	url, project string
+	key          string // may do everything
+}
+
+func newAppliance(t *testing.T) appliance {
+	t.Helper()
+	e, err := engine.Open(engine.Config{
+		DataDir: t.TempDir(), FirstPort: 10000, LastPort: 10010, Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1",
+		Rates:          map[model.RateClass]engine.Rate{model.RateCreateBucket: {Limit: 2, Window: time.Hour}},
+		MaxObjectBytes: 1 << 20, TrashRetention: time.Hour, ReplacedRetention: time.Hour, AuditKeep: 1 << 20, Version: "test",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var handler http.Handler
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
+	t.Cleanup(func() {
+		server.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := e.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	if handler, err = api.New(e, api.Options{BaseURL: server.URL}); err != nil {
+		t.Fatal(err)
+	}
+	operator := model.Actor{Type: model.ActorOperator}
+	org, err := e.OrganizationCreate(&model.Call{Operation: model.Operation{Action: model.ActionOrganizationCreate}, Actor: operator}, "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := &model.Call{Operation: model.Operation{Action: model.ActionKeyCreate}, Actor: operator, Organization: org.ID}
+	key, _, err := e.KeyCreate(call, engine.NewKey{
+		Name: "test", Preset: model.PresetFullAccess, AllowDangerous: true, Source: model.KeySourceOperator,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	projects, err := e.ProjectList(call, engine.Page{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return appliance{url: server.URL, project: projects.Items[0].ID, key: key.Reveal()}
+}
+
+func (a appliance) client(t *testing.T) *client.Client { return newClient(t, a.url, a.key, nil) }
+
+func newClient(t *testing.T, url, key string, transport http.RoundTripper) *client.Client {
+	t.Helper()
+	c, err := client.New(client.Config{URL: url, Key: key, HTTP: transport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// carrier answers requests without a network.
+type carrier func(*http.Request) *http.Response
+
+// RoundTrip implements http.RoundTripper.
+func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer := c(r)
+	if answer == nil {
+		return nil, errConnection
+	}
+	answer.Request = r
+	return answer, nil
+}

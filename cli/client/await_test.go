@@ -1,0 +1,155 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"holdfast/cli/client"
+)
+
+// script answers one request after another: "200 {…}", "400 code", or "" for
+// a connection that breaks. It notes when each was asked for.
+type script struct {
+	answers []string
+	asked   []time.Duration
+	start   time.Time
+}
+
+func (s *script) client(t *testing.T) *client.Client {
+	s.start = time.Now()
+	return newClient(t, "http://appliance.test", "key", carrier(func(*http.Request) *http.Response {
+		s.asked = append(s.asked, time.Since(s.start))
+		answer := s.answers[min(len(s.asked), len(s.answers))-1]
+		if answer == "" {
+			return nil
+		}
+		var status int
+		head, rest, _ := strings.Cut(answer, " ")
+		fmt.Sscan(head, &status)
+		header := http.Header{}
+		if status == http.StatusTooManyRequests {
+			header.Set("Retry-After", "20")
+		}
+		body := fmt.Sprintf(`{"error":{"code":%q,"message":"no"},"meta":{}}`, rest)
+		if status == http.StatusOK {
+			body = `{"data":` + rest + `,"meta":{}}`
+		}
+		return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body))}
+	}))
+}
+
+// TestAwaitDeviceToken is the device's part of RFC 8628, in a time that
+// passes at once.
+func TestAwaitDeviceToken(t *testing.T) {
+	t.Parallel()
+	const pending, slow, key = "400 authorization_pending", "400 slow_down", `200 {"api_key":"k"}`
+	for name, c := range map[string]struct {
+		answers []string
+		asked   []int // seconds
+		code    client.Code
+	}{
+		"approved":                 {[]string{pending, pending, key}, []int{5, 10, 15}, ""},
+		"slow_down adds 5 seconds": {[]string{slow, pending, slow, key}, []int{5, 15, 25, 40}, ""},
+		"denied":                   {[]string{pending, "400 access_denied"}, []int{5, 10}, client.CodeAccessDenied},
+		"expired there":            {[]string{"400 expired_token"}, []int{5}, client.CodeExpiredToken},
+		"expired here":             {[]string{pending}, []int{5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60}, client.CodeExpiredToken},
+		"throttled":                {[]string{"429 rate_limited", key}, []int{5, 25}, ""},
+		"broken connections":       {[]string{"", "", key}, []int{5, 15, 35}, ""},
+		"restarting":               {[]string{"500 internal_error", key}, []int{5, 15}, ""},
+		"refused":                  {[]string{"403 forbidden"}, []int{5}, client.CodeForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &script{answers: c.answers}
+				token, err := s.client(t).AwaitDeviceToken(t.Context(), client.DeviceCodes{DeviceCode: "d", ExpiresIn: 60, Interval: 5})
+				if client.CodeOf(err) != c.code || (token.APIKey == "k") != (c.code == "") {
+					t.Errorf("%+v, %v", token, err)
+				}
+				var asked []int
+				for _, at := range s.asked {
+					asked = append(asked, int(at.Seconds()))
+				}
+				if !slices.Equal(asked, c.asked) {
+					t.Errorf("asked after %v seconds, not %v", asked, c.asked)
+				}
+			})
+		})
+	}
+}
+
+func TestAwaitDeviceTokenEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
+		defer cancel()
+		s := &script{answers: []string{"400 authorization_pending"}}
+		_, err := s.client(t).AwaitDeviceToken(ctx, client.DeviceCodes{DeviceCode: "d", ExpiresIn: 900})
+		if !errors.Is(err, context.DeadlineExceeded) || len(s.asked) != 1 {
+			t.Errorf("%v after %d polls", err, len(s.asked))
+		}
+	})
+}
+
+// TestAwait waits for a backup through an appliance that restarts.
+func TestAwait(t *testing.T) {
+	t.Parallel()
+	const running, completed = `200 {"status":"running","progress_percent":40}`, `200 {"status":"completed"}`
+	for name, c := range map[string]struct {
+		answers []string
+		ok      bool
+	}{
+		"at once":         {[]string{completed}, true},
+		"a restart":       {[]string{running, "", "", "500 internal_error", "429 rate_limited", running, completed}, true},
+		"a failed backup": {[]string{running, `200 {"status":"failed"}`}, true},
+		"gone":            {[]string{running, "404 not_found"}, false},
+		"never back":      {[]string{running, ""}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &script{answers: c.answers}
+				seen := 0
+				b, err := s.client(t).AwaitBackup(t.Context(), "db_1", "bkp_1", func(client.Backup) { seen++ })
+				if (err == nil) != c.ok || c.ok && b.Status == client.StatusRunning {
+					t.Errorf("%+v, %v", b, err)
+				}
+				if seen == 0 && name != "at once" {
+					t.Error("nobody was told how far it is")
+				}
+			})
+		})
+	}
+}
+
+// TestAwaitOperation finds an operation among those of its database.
+func TestAwaitOperation(t *testing.T) {
+	t.Parallel()
+	const running = `200 {"operations":[{"id":"op_2","status":"completed"},{"id":"op_1","status":"running"}]}`
+	for name, c := range map[string]struct {
+		answers []string
+		status  string
+		code    client.Code
+	}{
+		"completed": {[]string{running, "", `200 {"operations":[{"id":"op_1","status":"completed"}]}`}, client.StatusCompleted, ""},
+		"failed":    {[]string{running, `200 {"operations":[{"id":"op_1","status":"failed"}]}`}, client.StatusFailed, ""},
+		"forgotten": {[]string{running, `200 {"operations":[]}`}, "", client.CodeNotFound},
+		"deleted":   {[]string{running, "404 not_found"}, "", client.CodeNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &script{answers: c.answers}
+				op, err := s.client(t).AwaitOperation(t.Context(), client.Operation{ID: "op_1", DatabaseID: "db_1"}, nil)
+				if client.CodeOf(err) != c.code || c.code == "" && op.Status != c.status {
+					t.Errorf("%+v, %v", op, err)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,175 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Config is what a Client needs to know.
+type Config struct {
+	// URL is where the appliance is, with or without the version at its end:
+	// "https://db.example.com" and "https://db.example.com/v1" are the same.
+	URL string
+	// Key is the API key. Without one only device login works.
+	Key string
+	// HTTP carries the requests; nil means http.DefaultTransport. Redirects are
+	// not followed: the API has none, and a key is not to be carried elsewhere.
+	HTTP http.RoundTripper
+	// UserAgent is what the audit log shows of the program.
+	UserAgent string
+}
+
+// Client speaks to one appliance with one key.
+type Client struct {
+	base      string // with the version, without a slash at its end
+	key       string
+	userAgent string
+	http      *http.Client
+}
+
+// version begins every path of the API.
+const version = "/v1"
+
+// New returns a client. It opens no connection.
+func New(cfg Config) (*Client, error) {
+	base, err := BaseURL(cfg.URL)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.UserAgent == "" {
+		cfg.UserAgent = "holdfast-client"
+	}
+	return &Client{
+		base: base, key: cfg.Key, userAgent: cfg.UserAgent,
+		http: &http.Client{
+			Transport:     cfg.HTTP,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+// BaseURL returns the canonical form of an appliance's address: with the
+// version, without a slash at its end.
+func BaseURL(address string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", fmt.Errorf("%q is not a URL such as http://127.0.0.1:8432", address)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("%q is not a URL such as http://127.0.0.1:8432", u.Redacted())
+	}
+	return strings.TrimSuffix(strings.TrimRight(u.String(), "/"), version) + version, nil
+}
+
+// BaseURL returns where the API is, with the version.
+func (c *Client) BaseURL() string { return c.base }
+
+// Request is a request of the API in its raw form.
+type Request struct {
+	Method string
+	// Path is below the version, and escaped: "/databases/db_…".
+	Path  string
+	Query url.Values
+	// Body is sent as it is, with the ContentType; nil is no body. Size is its
+	// length in bytes where that is known, else -1.
+	Body        io.Reader
+	Size        int64
+	ContentType string
+	Header      http.Header
+}
+
+// Do sends a request with the key and returns the answer, whatever its
+// status. The caller closes its body.
+func (c *Client) Do(ctx context.Context, r Request) (*http.Response, error) {
+	address := c.base + r.Path
+	if len(r.Query) > 0 {
+		address += "?" + r.Query.Encode()
+	}
+	request, err := http.NewRequestWithContext(ctx, r.Method, address, r.Body)
+	if err != nil {
+		return nil, fmt.Errorf("make a request: %w", err)
+	}
+	for name, values := range r.Header {
+		request.Header[name] = values
+	}
+	if r.Body != nil {
+		request.ContentLength = r.Size
+		if r.ContentType != "" {
+			request.Header.Set("Content-Type", r.ContentType)
+		}
+	}
+	request.Header.Set("User-Agent", c.userAgent)
+	if c.key != "" {
+		request.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	return c.http.Do(request)
+}
+
+// meta is about an answer.
+type meta struct {
+	RequestID      string   `json:"request_id"`
+	NextCursor     *string  `json:"next_cursor"`
+	HasNext        bool     `json:"has_next"`
+	CommonPrefixes []string `json:"common_prefixes"`
+}
+
+// call sends a request with a JSON body, none when it is nil, and decodes the
+// data of the answer.
+func call[T any](ctx context.Context, c *Client, method, path string, query url.Values, body any) (T, meta, error) {
+	r := Request{Method: method, Path: path, Query: query}
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			var zero T
+			return zero, meta{}, fmt.Errorf("encode the request: %w", err)
+		}
+		r.Body, r.Size, r.ContentType = bytes.NewReader(text), int64(len(text)), "application/json"
+	}
+	return send[T](ctx, c, r)
+}
+
+// send sends a request and decodes the data of the answer.
+func send[T any](ctx context.Context, c *Client, r Request) (data T, m meta, err error) {
+	answer, err := c.Do(ctx, r)
+	if err != nil {
+		return data, m, err
+	}
+	defer answer.Body.Close()
+	if err := Refusal(answer); err != nil {
+		return data, m, err
+	}
+	envelope := struct {
+		Data *T   `json:"data"`
+		Meta meta `json:"meta"`
+	}{Data: &data}
+	if err := json.NewDecoder(answer.Body).Decode(&envelope); err != nil {
+		if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+			return data, m, notAPI(answer)
+		}
+		return data, m, fmt.Errorf("read the answer: %w", err)
+	}
+	return data, envelope.Meta, nil
+}
+
+// one is call for a single record.
+func one[T any](ctx context.Context, c *Client, method, path string, body any) (T, error) {
+	data, _, err := call[T](ctx, c, method, path, nil, body)
+	return data, err
+}
+
+// path joins segments, each escaped, so that no id can reach beyond its own.
+func path(segments ...string) string {
+	var b strings.Builder
+	for _, s := range segments {
+		b.WriteByte('/')
+		b.WriteString(url.PathEscape(s))
+	}
+	return b.String()
+}

@@ -1,0 +1,254 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/cli/client"
+)
+
+func TestBaseURL(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"http://127.0.0.1:8432":       "http://127.0.0.1:8432/v1",
+		"http://127.0.0.1:8432/":      "http://127.0.0.1:8432/v1",
+		"http://127.0.0.1:8432/v1":    "http://127.0.0.1:8432/v1",
+		"https://db.example.com/v1//": "https://db.example.com/v1",
+		"https://example.com/db":      "https://example.com/db/v1",
+		"127.0.0.1:8432":              "",
+		"ftp://example.com":           "",
+		"http://":                     "",
+		"http://user:pw@example.com":  "",
+		"http://example.com?x=y":      "",
+	} {
+		got, err := client.BaseURL(address)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v", address, got, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "pw") {
+			t.Errorf("a password in %v", err)
+		}
+	}
+}
+
+// TestErrors sees every kind of refusal as what it is.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	a := newAppliance(t)
+	c, ctx := a.client(t), t.Context()
+	expect := func(what string, err error, status int, code client.Code, says string) *client.Error {
+		t.Helper()
+		refusal, ok := errors.AsType[*client.Error](err)
+		if !ok || refusal.Status != status || refusal.Code != code || !strings.Contains(refusal.Message, says) || refusal.RequestID == "" {
+			t.Errorf("%s: %#v", what, err)
+			return &client.Error{}
+		}
+		return refusal
+	}
+	_, err := newClient(t, a.url, "sk_live_hf_nonsense", nil).GetUsage(ctx)
+	expect("a bad key", err, 401, client.CodeUnauthorized, "")
+	_, err = c.GetDatabase(ctx, "db_01k6zv7r9pxa3c5n8m2q4t6w8y")
+	expect("no database", err, 404, client.CodeNotFound, "db_01k6zv7r9pxa3c5n8m2q4t6w8y")
+	_, err = c.CreateBucket(ctx, client.CreateBucket{Project: a.project, Name: "A"})
+	expect("a bad name", err, 422, client.CodeValidation, "name")
+	_, err = c.CreateBucket(ctx, client.CreateBucket{Project: a.project, Name: "files"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.CreateBucket(ctx, client.CreateBucket{Project: a.project, Name: "files"})
+	if e := expect("a spent budget", err, 429, client.CodeRateLimited, ""); e.RetryAfter <= 0 || e.RetryAfter > time.Hour {
+		t.Errorf("try again in %s", e.RetryAfter)
+	}
+}
+
+// TestOtherServers are met where a URL is wrong.
+func TestOtherServers(t *testing.T) {
+	t.Parallel()
+	other := http.NewServeMux()
+	other.HandleFunc("/page/", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>welcome</html>") })
+	other.HandleFunc("/login/", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/stolen", http.StatusFound) })
+	other.HandleFunc("/stolen", func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") })
+	server := httptest.NewServer(other)
+	defer server.Close()
+	for _, prefix := range []string{"/page", "/login", "/nothing"} {
+		_, err := newClient(t, server.URL+prefix, "key", nil).GetUsage(t.Context())
+		if !errors.Is(err, client.ErrNotAPI) {
+			t.Errorf("%s: %v", prefix, err)
+		}
+	}
+}
+
+func TestObjects(t *testing.T) {
+	t.Parallel()
+	a := newAppliance(t)
+	c, ctx := a.client(t), t.Context()
+	bucket, err := c.CreateBucket(ctx, client.CreateBucket{Project: a.project, Name: "files"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]bool{"a": true, "/a": true, "a//b": true, "a b?&%/ü": true, "empty": true}
+	for i := range 120 {
+		keys[fmt.Sprintf("many/%d", i)] = true
+	}
+	for key := range keys {
+		body := strings.Repeat(key, 10)
+		if key == "empty" {
+			body = ""
+		}
+		o, err := c.UploadObject(ctx, bucket.ID, client.Upload{Key: key, Body: strings.NewReader(body), Size: int64(len(body)), ContentType: "text/plain"})
+		if err != nil || o.Key != key || o.SizeBytes != int64(len(body)) || o.ContentType != "text/plain" {
+			t.Fatalf("%q: %+v, %v", key, o, err)
+		}
+	}
+	for o, err := range c.Objects(ctx, bucket.ID, "") {
+		if err != nil || !keys[o.Key] {
+			t.Fatalf("listed: %+v, %v", o, err)
+		}
+		delete(keys, o.Key)
+	}
+	if len(keys) > 0 {
+		t.Errorf("not listed: %v", keys)
+	}
+	var entries []string
+	for e, err := range c.Entries(ctx, bucket.ID, "a") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries = append(entries, e.Name)
+		if folder := strings.HasSuffix(e.Name, "/"); folder != (e.Object == nil) {
+			t.Errorf("%+v", e)
+		}
+	}
+	if slices.Sort(entries); !slices.Equal(entries, []string{"a", "a b?&%/", "a/"}) {
+		t.Errorf("one level: %q", entries)
+	}
+	for _, key := range []string{"/a", "a//b", "a b?&%/ü"} {
+		if o, err := c.GetObject(ctx, bucket.ID, key); err != nil || o.Key != key {
+			t.Errorf("%q: %+v, %v", key, o, err)
+		}
+		if _, err := c.DeleteObject(ctx, bucket.ID, key); err != nil {
+			t.Errorf("%q: %v", key, err)
+		}
+	}
+	_, err = c.UploadObject(ctx, bucket.ID, client.Upload{Key: "a", Body: strings.NewReader("x"), Size: -1, IfAbsent: true})
+	if client.CodeOf(err) != client.CodeConflict {
+		t.Errorf("over one that is there: %v", err)
+	}
+}
+
+// An upload that is refused is refused before its bytes were sent.
+func TestRefusedUploadIsNotSent(t *testing.T) {
+	t.Parallel()
+	a := newAppliance(t)
+	body := &counting{Reader: bytes.NewReader(make([]byte, 900<<10))}
+	_, err := newClient(t, a.url, "sk_live_hf_nonsense", nil).UploadObject(t.Context(), "bucket_01k6zv7r9pxa3c5n8m2q4t6w8y",
+		client.Upload{Key: "a", Body: body, Size: 900 << 10})
+	if client.CodeOf(err) != client.CodeUnauthorized || body.n > 0 {
+		t.Errorf("%v, after %d bytes", err, body.n)
+	}
+}
+
+type counting struct {
+	io.Reader
+	n int
+}
+
+// Read implements io.Reader.
+func (c *counting) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += n
+	return n, err
+}
+
+// Bytes that were changed on the way are noticed.
+func TestDamagedUpload(t *testing.T) {
+	t.Parallel()
+	a := newAppliance(t)
+	c := newClient(t, a.url, a.key, damaging{})
+	bucket, err := c.CreateBucket(t.Context(), client.CreateBucket{Project: a.project, Name: "files"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.UploadObject(t.Context(), bucket.ID, client.Upload{Key: "a", Body: strings.NewReader("hello"), Size: 5})
+	if !errors.Is(err, client.ErrDamaged) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// damaging changes what is uploaded.
+type damaging struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (damaging) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Query().Has("key") {
+		_, _ = io.Copy(io.Discard, r.Body)
+		r.Body = io.NopCloser(strings.NewReader("hellp"))
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func TestDownload(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			t.Error("the key was sent with a signed URL")
+		}
+		w.Header().Set("ETag", `"v1"`)
+		http.ServeContent(w, r, "", time.Time{}, strings.NewReader("hello, world"))
+	}))
+	defer server.Close()
+	c := newClient(t, server.URL, "key", nil)
+	for offset, want := range map[int64]string{0: "hello, world", 7: "world"} {
+		body, err := c.OpenDownload(t.Context(), server.URL, `"v1"`, offset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := io.ReadAll(body); err != nil || string(text) != want {
+			t.Errorf("from %d: %q, %v", offset, text, err)
+		}
+		if err := body.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := c.OpenDownload(t.Context(), server.URL, `"v0"`, 7); !errors.Is(err, client.ErrChanged) {
+		t.Errorf("of another version: %v", err)
+	}
+}
+
+// A walk that is left early asks for no more pages, and an error ends it.
+func TestAll(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	list := func(_ context.Context, o client.ListOptions) (client.Page[int], error) {
+		asked++
+		if asked > 2 {
+			return client.Page[int]{}, errConnection
+		}
+		return client.Page[int]{Items: []int{1, 2}, Next: "more"}, nil
+	}
+	for range client.All(t.Context(), list) {
+		break
+	}
+	if asked != 1 {
+		t.Errorf("asked %d times", asked)
+	}
+	var got []int
+	var last error
+	for n, err := range client.All(t.Context(), list) {
+		if last = err; err == nil {
+			got = append(got, n)
+		}
+	}
+	if len(got) != 2 || !errors.Is(last, errConnection) {
+		t.Errorf("%v, %v", got, last)
+	}
+}

@@ -1,0 +1,336 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"holdfast/cli/client"
+	"holdfast/engine/model"
+	"holdfast/server/api/apitest"
+)
+
+var errConnection = errors.New("the connection broke")
+
+// exported is the name of the method for an operation.
+func exported(operation string) string { return strings.ToUpper(operation[:1]) + operation[1:] }
+
+// documented walks the operations of the description.
+func documented(t *testing.T, doc *apitest.Description, visit func(*openapi3.Operation)) {
+	t.Helper()
+	seen := 0
+	for _, item := range doc.Paths.Map() {
+		for _, op := range item.Operations() {
+			seen++
+			visit(op)
+		}
+	}
+	if seen < len(model.Operations()) {
+		t.Errorf("%d operations are described, %d are in the table", seen, len(model.Operations()))
+	}
+}
+
+// TestEveryOperationHasAMethod compares the methods, and the types they
+// return, with the description that an appliance gives of itself.
+func TestEveryOperationHasAMethod(t *testing.T) {
+	t.Parallel()
+	doc := apitest.Load(t, newAppliance(t).url)
+	methods := reflect.TypeFor[*client.Client]()
+	documented(t, doc, func(op *openapi3.Operation) {
+		method, ok := methods.MethodByName(exported(op.OperationID))
+		if !ok {
+			t.Errorf("%s: there is no method %s", op.OperationID, exported(op.OperationID))
+			return
+		}
+		answer := op.Responses.Value("200")
+		if answer == nil {
+			return // not in this version of the appliance
+		}
+		data := answer.Value.Content["application/json"].Schema.Value.Properties["data"]
+		c := &comparison{t, op.OperationID}
+		if either := data.Value.OneOf; len(either) == 2 { // an operation, or the plan of one
+			data = either[0]
+			c.types(either[1], reflect.TypeFor[client.RestorePlan](), "data")
+		}
+		c.types(data, record(method.Type.Out(0)), "data")
+	})
+	for _, op := range model.Operations() {
+		if _, ok := methods.MethodByName(exported(op.Name)); !ok {
+			t.Errorf("%s: there is no method for it", op.Name)
+		}
+	}
+}
+
+// record returns what of a method's result is the data: pages hold it in
+// their first field.
+func record(result reflect.Type) reflect.Type {
+	if result == reflect.TypeFor[client.ObjectPage]() {
+		result = result.Field(0).Type
+	}
+	if strings.HasPrefix(result.Name(), "Page[") || result == reflect.TypeFor[client.AuditPage]() {
+		return result.Field(0).Type
+	}
+	return result
+}
+
+// comparison compares schemas with Go types.
+type comparison struct {
+	t  *testing.T
+	op string
+}
+
+func (c *comparison) types(ref *openapi3.SchemaRef, got reflect.Type, at string) {
+	c.t.Helper()
+	schema, nullable := withoutNull(ref.Value)
+	kind := got.Kind()
+	if nullable && kind == reflect.Pointer {
+		got, kind = got.Elem(), got.Elem().Kind()
+	} else if nullable && kind != reflect.Map && kind != reflect.Slice && kind != reflect.Interface {
+		c.t.Errorf("%s: %s may be null, and %s cannot", c.op, at, got)
+	} else if !nullable && kind == reflect.Pointer {
+		c.t.Errorf("%s: %s is never null, and %s is a pointer", c.op, at, got)
+		return
+	}
+	is := schema.Type.Is
+	switch {
+	case kind == reflect.Interface:
+	case is("array") && kind == reflect.Slice:
+		c.types(schema.Items, got.Elem(), at+"[]")
+	case is("object") && kind == reflect.Map:
+	case is("object") && kind == reflect.Struct:
+		c.fields(schema, got, at)
+	case is("string") && schema.Format == "date-time" && got == reflect.TypeFor[time.Time]():
+	case is("string") && schema.Format != "date-time" && kind == reflect.String:
+	case is("boolean") && kind == reflect.Bool:
+	case is("integer") && (kind == reflect.Int || kind == reflect.Int64):
+	case is("number") && kind == reflect.Float64:
+	default:
+		c.t.Errorf("%s: %s is %v (%s), and %s in Go", c.op, at, schema.Type, schema.Format, got)
+	}
+}
+
+func (c *comparison) fields(schema *openapi3.Schema, got reflect.Type, at string) {
+	c.t.Helper()
+	fields := jsonFields(got)
+	for name, property := range schema.Properties {
+		if field, ok := fields[name]; ok {
+			c.types(property, field, at+"."+name)
+		} else {
+			c.t.Errorf("%s: %s.%s is described, and %s has no such field", c.op, at, name, got)
+		}
+	}
+	for name := range fields {
+		if _, ok := schema.Properties[name]; !ok {
+			c.t.Errorf("%s: %s has %s, which is not described", c.op, got, name)
+		}
+	}
+}
+
+func jsonFields(t reflect.Type) map[string]reflect.Type {
+	fields := map[string]reflect.Type{}
+	for field := range t.Fields() {
+		if field.Anonymous {
+			maps.Copy(fields, jsonFields(field.Type))
+			continue
+		}
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		fields[name] = field.Type
+	}
+	return fields
+}
+
+// withoutNull returns what a schema says beside that it may be null.
+func withoutNull(schema *openapi3.Schema) (*openapi3.Schema, bool) {
+	for i, either := range schema.AnyOf {
+		if either.Value.Type.Is("null") {
+			return schema.AnyOf[1-i].Value, true
+		}
+	}
+	if !schema.Type.Includes("null") {
+		return schema, false
+	}
+	bare := *schema
+	rest := slices.DeleteFunc(slices.Clone(*schema.Type), func(s string) bool { return s == "null" })
+	bare.Type = (*openapi3.Types)(&rest)
+	return &bare, true
+}
+
+// calls uses everything that each method can send.
+func calls(ctx context.Context, c *client.Client) map[string]func() error {
+	const id, other = "db_01k6zv7r9pxa3c5n8m2q4t6w8y", "bkp_01k6zv7r9pxa3c5n8m2q4t6w8y"
+	page, yes, now := client.ListOptions{Limit: 7, Cursor: "c"}, true, time.Now().UTC()
+	err := func(_ any, err error) error { return err }
+	return map[string]func() error{
+		"authorizeDevice": func() error {
+			return err(c.AuthorizeDevice(ctx, client.AuthorizeDevice{ClientName: "n", ScopePreset: client.PresetDeveloper}))
+		},
+		"getDeviceToken": func() error { return err(c.GetDeviceToken(ctx, "code")) },
+		"listDatabases":  func() error { return err(c.ListDatabases(ctx, page)) },
+		"createDatabase": func() error {
+			return err(c.CreateDatabase(ctx, client.CreateDatabase{Project: "p", Name: "n", DBUser: "u", Password: "password"}))
+		},
+		"getDatabase":     func() error { return err(c.GetDatabase(ctx, id)) },
+		"deleteDatabase":  func() error { return err(c.DeleteDatabase(ctx, id)) },
+		"restartDatabase": func() error { return err(c.RestartDatabase(ctx, id)) },
+		"rotateDatabasePassword": func() error {
+			return err(c.RotateDatabasePassword(ctx, id, client.RotatePassword{TerminateSessions: true}))
+		},
+		"getDatabaseConnection": func() error { return err(c.GetDatabaseConnection(ctx, id)) },
+		"getDatabaseSSL":        func() error { return err(c.GetDatabaseSSL(ctx, id)) },
+		"getDatabaseAllowlist":  func() error { return err(c.GetDatabaseAllowlist(ctx, id)) },
+		"replaceDatabaseAllowlist": func() error {
+			return err(c.ReplaceDatabaseAllowlist(ctx, id, client.ReplaceAllowlist{}))
+		},
+		"getDatabaseRLS": func() error { return err(c.GetDatabaseRLS(ctx, id)) },
+		"setDatabaseRLS": func() error {
+			return err(c.SetDatabaseRLS(ctx, id, client.SetRLS{Table: "t", Schema: "s", Enabled: true, Force: &yes}))
+		},
+		"listBackups":  func() error { return err(c.ListBackups(ctx, id, page)) },
+		"createBackup": func() error { return err(c.CreateBackup(ctx, id)) },
+		"getBackup":    func() error { return err(c.GetBackup(ctx, id, other)) },
+		"deleteBackup": func() error { return err(c.DeleteBackup(ctx, id, other)) },
+		"restoreBackup": func() error {
+			return err(c.RestoreBackup(ctx, id, other, client.RestoreBackup{Mode: client.RestoreNew, Name: "n"}))
+		},
+		"pinBackup":   func() error { return err(c.PinBackup(ctx, id, other, client.PinBackup{Pinned: true, Reason: "r"})) },
+		"getRecovery": func() error { return err(c.GetRecovery(ctx, id)) },
+		"requestRestore": func() error {
+			in := client.RequestRestore{TargetTime: &now, TargetLSN: "0/1A", Mode: client.RestoreNew, Name: "n"}
+			return errors.Join(err(c.RequestRestore(ctx, id, in)), err(c.PlanRestore(ctx, id, in)))
+		},
+		"undoRestore": func() error { return err(c.UndoRestore(ctx, id)) },
+		"getExport":   func() error { return err(c.GetExport(ctx, id)) },
+		"listImports": func() error { return err(c.ListImports(ctx, page)) },
+		"createImport": func() error {
+			return err(c.CreateImport(ctx, client.CreateImport{
+				Project: "p", Name: "n", SourceURL: "postgres://h/d", SameCredentials: true, Username: "u", Password: "password",
+			}))
+		},
+		"getImport":   func() error { return err(c.GetImport(ctx, "imp_1")) },
+		"listBuckets": func() error { return err(c.ListBuckets(ctx, page)) },
+		"createBucket": func() error {
+			return err(c.CreateBucket(ctx, client.CreateBucket{Project: "p", Name: "n", Public: true}))
+		},
+		"getBucket": func() error { return err(c.GetBucket(ctx, "bucket_1")) },
+		"updateBucket": func() error {
+			days := 0
+			return err(c.UpdateBucket(ctx, "bucket_1", client.UpdateBucket{Public: &yes, ExpireDays: &days}))
+		},
+		"deleteBucket": func() error { return err(c.DeleteBucket(ctx, "bucket_1", true)) },
+		"listObjects": func() error {
+			return err(c.ListObjects(ctx, "bucket_1", client.ObjectOptions{ListOptions: page, Prefix: "p/", Delimiter: "/"}))
+		},
+		"uploadObject": func() error {
+			up := client.Upload{Key: "a/b", Body: strings.NewReader("x"), Size: 1, IfAbsent: true, SHA256: "sum"}
+			if err := err(c.UploadObject(ctx, "bucket_1", up)); !errors.Is(err, client.ErrDamaged) {
+				return err
+			}
+			return nil
+		},
+		"getObject":           func() error { return err(c.GetObject(ctx, "bucket_1", "a//b?c")) },
+		"deleteObject":        func() error { return err(c.DeleteObject(ctx, "bucket_1", "/a")) },
+		"deleteObjectByQuery": func() error { return err(c.DeleteObjectByQuery(ctx, "bucket_1", "a/b")) },
+		"getUsage":            func() error { return err(c.GetUsage(ctx)) },
+		"getLimits":           func() error { return err(c.GetLimits(ctx)) },
+		"getBilling":          func() error { return err(c.GetBilling(ctx)) },
+		"listKeys":            func() error { return err(c.ListKeys(ctx, page)) },
+		"listAuditLogs":       func() error { return err(c.ListAuditLogs(ctx, 2, 7)) },
+		"getAgentStatus":      func() error { return err(c.GetAgentStatus(ctx)) },
+		"listRecommendations": func() error { return err(c.ListRecommendations(ctx, page)) },
+	}
+}
+
+// TestRequestsAreAsDescribed sends everything that every method can send, and
+// sees that the description asks for no more and no less.
+func TestRequestsAreAsDescribed(t *testing.T) {
+	t.Parallel()
+	doc := apitest.Load(t, newAppliance(t).url)
+	var asked *openapi3.Operation
+	sent := map[string]bool{}
+	c := newClient(t, "http://appliance.test", "key", carrier(func(r *http.Request) *http.Response {
+		var body []byte
+		if r.Body != nil {
+			body, _ = io.ReadAll(r.Body)
+		}
+		asked = doc.CheckRequest(t, r, body)
+		for name := range r.URL.Query() {
+			sent[name] = true
+		}
+		for name := range r.Header {
+			sent[name] = true
+		}
+		fields := map[string]any{}
+		_ = json.Unmarshal(body, &fields) // an upload is no JSON
+		for name := range fields {
+			sent[name] = true
+		}
+		return &http.Response{
+			StatusCode: http.StatusOK, Header: http.Header{},
+			Body: io.NopCloser(strings.NewReader(`{"data":null,"meta":{}}`)),
+		}
+	}))
+	all := calls(t.Context(), c)
+	documented(t, doc, func(op *openapi3.Operation) {
+		do, ok := all[op.OperationID]
+		if !ok {
+			t.Errorf("%s: nothing calls it here", op.OperationID)
+			return
+		}
+		clear(sent)
+		if err := do(); err != nil {
+			t.Errorf("%s: %v", op.OperationID, err)
+		}
+		if asked == nil || asked.OperationID != op.OperationID {
+			t.Errorf("%s asks for %v", op.OperationID, asked)
+		}
+		for _, name := range askedFor(op) {
+			if !sent[name] {
+				t.Errorf("%s cannot send %s", op.OperationID, name)
+			}
+		}
+	})
+}
+
+// askedFor returns the parameters of an operation and the fields of its body.
+// X-Checksum-CRC32C is left to the comparison after the upload.
+func askedFor(op *openapi3.Operation) []string {
+	var names []string
+	for _, p := range op.Parameters {
+		if p.Value.In == "query" || p.Value.In == "header" && p.Value.Name != "X-Checksum-CRC32C" {
+			names = append(names, http.CanonicalHeaderKey(p.Value.Name))
+		}
+		if p.Value.In == "query" {
+			names[len(names)-1] = p.Value.Name
+		}
+	}
+	if op.RequestBody == nil {
+		return names
+	}
+	if media := op.RequestBody.Value.Content["application/json"]; media != nil {
+		schema, _ := withoutNull(media.Schema.Value)
+		names = append(names, slices.Collect(maps.Keys(schema.Properties))...)
+	}
+	return names
+}
+
+// A body that ends early is an error, and not an empty record.
+func TestCutOffAnswer(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, "http://appliance.test", "key", carrier(func(*http.Request) *http.Response {
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader([]byte(`{"data":[{"id":"db`)))}
+	}))
+	if page, err := c.ListDatabases(t.Context(), client.ListOptions{}); err == nil {
+		t.Errorf("%+v", page)
+	}
+}

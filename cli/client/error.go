@@ -1,0 +1,84 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Code is what went wrong, for programs.
+type Code string
+
+// The API's codes.
+const (
+	CodeUnauthorized        Code = "unauthorized"
+	CodeInsufficientScope   Code = "insufficient_scope"
+	CodeDangerousNotAllowed Code = "dangerous_not_allowed"
+	CodeForbidden           Code = "forbidden"
+	CodeNotFound            Code = "not_found"
+	CodeConflict            Code = "conflict"
+	CodeValidation          Code = "validation_error"
+	CodeRateLimited         Code = "rate_limited"
+	CodeInternal            Code = "internal_error"
+
+	CodeAuthorizationPending Code = "authorization_pending"
+	CodeSlowDown             Code = "slow_down"
+	CodeAccessDenied         Code = "access_denied"
+	CodeExpiredToken         Code = "expired_token"
+)
+
+// Error is a request that the API has refused.
+type Error struct {
+	Status     int
+	Code       Code
+	Message    string        // for people
+	RetryAfter time.Duration // when to try again; 0 where the API does not say
+	RequestID  string        // as in the audit log
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Message }
+
+// ErrNotAPI says that something answers, but not as the API does.
+var ErrNotAPI = errors.New("what answers is not holdfast's API")
+
+// CodeOf returns the code of the first *Error in err's chain, "" when there
+// is none.
+func CodeOf(err error) Code {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+// Refusal returns what an answer of Do says went wrong, nil for a success. It
+// reads the body of no success.
+func Refusal(answer *http.Response) error {
+	if answer.StatusCode == http.StatusOK {
+		return nil
+	}
+	var failure struct {
+		Error struct {
+			Code    Code   `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+		Meta meta `json:"meta"`
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&failure); err != nil || failure.Error.Code == "" {
+		return notAPI(answer)
+	}
+	e := &Error{
+		Status: answer.StatusCode, Code: failure.Error.Code, Message: failure.Error.Message, RequestID: failure.Meta.RequestID,
+	}
+	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		e.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	return e
+}
+
+func notAPI(answer *http.Response) error {
+	return fmt.Errorf("%w: %s answers %s", ErrNotAPI, answer.Request.URL.Redacted(), answer.Status)
+}

@@ -1,0 +1,173 @@
+package client
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Object is an object's record.
+type Object struct {
+	Key            string    `json:"key"`
+	SizeBytes      int64     `json:"size_bytes"`
+	ContentType    string    `json:"content_type"`
+	ETag           string    `json:"etag"`            // names this version of the object
+	ChecksumCRC32C string    `json:"checksum_crc32c"` // see NewCRC32C
+	ChecksumSHA256 *string   `json:"checksum_sha256"` // base64; nil unless the uploader sent it
+	LastModified   time.Time `json:"last_modified"`
+	DownloadURL    string    `json:"download_url"` // works for minutes, without a key
+	PublicURL      *string   `json:"public_url"`
+}
+
+// DeletedObject says that an object is gone.
+type DeletedObject struct {
+	Key     string `json:"key"`
+	Deleted bool   `json:"deleted"`
+}
+
+// Upload is an object on its way in.
+type Upload struct {
+	Key  string
+	Body io.Reader
+	// Size is the length of Body in bytes where it is known, else -1.
+	Size        int64
+	ContentType string // application/octet-stream when empty
+	// IfAbsent refuses to replace an object, with CodeConflict.
+	IfAbsent bool
+	// SHA256 is what the SHA-256 of Body must be, in base64. The appliance
+	// checks it and keeps it.
+	SHA256 string
+}
+
+// ErrDamaged says that bytes are not those that were sent.
+var ErrDamaged = errors.New("the bytes that arrived are not those that were sent")
+
+// ObjectOptions choose objects of a bucket.
+type ObjectOptions struct {
+	ListOptions
+	Prefix string // what their keys begin with
+	// Delimiter is what ends a folder, usually a slash. With it the list is one
+	// level, in the order of keys; without, all objects, newest first.
+	Delimiter string
+}
+
+// ObjectPage is a page of objects and, with a delimiter, of folders.
+type ObjectPage struct {
+	Page[Object]
+	Folders []string // each ends with the delimiter
+}
+
+// ListObjects returns a page of a bucket's objects.
+func (c *Client) ListObjects(ctx context.Context, bucket string, o ObjectOptions) (ObjectPage, error) {
+	query := o.query()
+	if o.Prefix != "" {
+		query.Set("prefix", o.Prefix)
+	}
+	if o.Delimiter != "" {
+		query.Set("delimiter", o.Delimiter)
+	}
+	items, m, err := call[[]Object](ctx, c, "GET", path("buckets", bucket, "objects"), query, nil)
+	return ObjectPage{Page: pageOf(items, m), Folders: m.CommonPrefixes}, err
+}
+
+// Objects walks all objects of a bucket whose keys begin with prefix, newest
+// first.
+func (c *Client) Objects(ctx context.Context, bucket, prefix string) iter.Seq2[Object, error] {
+	return All(ctx, func(ctx context.Context, o ListOptions) (Page[Object], error) {
+		page, err := c.ListObjects(ctx, bucket, ObjectOptions{ListOptions: o, Prefix: prefix})
+		return page.Page, err
+	})
+}
+
+// Entry is an object, or a folder of objects.
+type Entry struct {
+	Name   string  // the whole key; a folder's ends with a slash
+	Object *Object // nil for a folder
+}
+
+// Entries walks the objects and folders whose keys begin with prefix, up to
+// the next slash.
+func (c *Client) Entries(ctx context.Context, bucket, prefix string) iter.Seq2[Entry, error] {
+	return All(ctx, func(ctx context.Context, o ListOptions) (Page[Entry], error) {
+		page, err := c.ListObjects(ctx, bucket, ObjectOptions{ListOptions: o, Prefix: prefix, Delimiter: "/"})
+		entries := Page[Entry]{Next: page.Next}
+		for _, folder := range page.Folders {
+			entries.Items = append(entries.Items, Entry{Name: folder})
+		}
+		for _, object := range page.Items {
+			entries.Items = append(entries.Items, Entry{object.Key, &object})
+		}
+		return entries, err
+	})
+}
+
+// UploadObject streams an object into a bucket. What arrived is compared with
+// what was sent; ErrDamaged says that the object there is not the one meant.
+func (c *Client) UploadObject(ctx context.Context, bucket string, up Upload) (Object, error) {
+	sum := NewCRC32C()
+	r := Request{
+		Method: http.MethodPost, Path: path("buckets", bucket, "objects"), Query: url.Values{"key": {up.Key}},
+		Body: io.TeeReader(up.Body, sum), Size: up.Size, ContentType: up.ContentType,
+		// A refusal comes before the bytes were sent in vain.
+		Header: http.Header{"Expect": {"100-continue"}},
+	}
+	if up.Size == 0 {
+		r.Body, r.Header = http.NoBody, http.Header{}
+	}
+	if r.ContentType == "" {
+		r.ContentType = "application/octet-stream"
+	}
+	if up.IfAbsent {
+		r.Header.Set("If-None-Match", "*")
+	}
+	if up.SHA256 != "" {
+		r.Header.Set("X-Checksum-SHA256", up.SHA256)
+	}
+	object, _, err := send[Object](ctx, c, r)
+	if err == nil && object.ChecksumCRC32C != sum.Text() {
+		err = fmt.Errorf("upload %s: %w", up.Key, ErrDamaged)
+	}
+	return object, err
+}
+
+// GetObject returns an object's record.
+func (c *Client) GetObject(ctx context.Context, bucket, key string) (Object, error) {
+	return one[Object](ctx, c, "GET", path("buckets", bucket, "objects", key), nil)
+}
+
+// DeleteObject deletes an object.
+func (c *Client) DeleteObject(ctx context.Context, bucket, key string) (DeletedObject, error) {
+	return one[DeletedObject](ctx, c, "DELETE", path("buckets", bucket, "objects", key), nil)
+}
+
+// DeleteObjectByQuery is DeleteObject with the key in the query, where a
+// proxy on the way does not change it.
+func (c *Client) DeleteObjectByQuery(ctx context.Context, bucket, key string) (DeletedObject, error) {
+	deleted, _, err := call[DeletedObject](ctx, c, "DELETE", path("buckets", bucket, "objects"), url.Values{"key": {key}}, nil)
+	return deleted, err
+}
+
+// CRC32C sums bytes up as the API does.
+type CRC32C struct{ sum uint32 }
+
+// NewCRC32C returns the sum of no bytes.
+func NewCRC32C() *CRC32C { return &CRC32C{} }
+
+// Write implements io.Writer.
+func (s *CRC32C) Write(p []byte) (int, error) {
+	s.sum = crc32.Update(s.sum, crc32.MakeTable(crc32.Castagnoli), p)
+	return len(p), nil
+}
+
+// Text returns the sum as Object.ChecksumCRC32C has it.
+func (s *CRC32C) Text() string {
+	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, s.sum))
+}

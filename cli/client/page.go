@@ -1,0 +1,70 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/url"
+	"strconv"
+)
+
+// ListOptions choose a page of a list.
+type ListOptions struct {
+	Limit  int    // how many at most, 1 to 100; 0 leaves it to the API
+	Cursor string // Page.Next of the page before
+}
+
+func (o ListOptions) query() url.Values {
+	q := url.Values{}
+	if o.Limit > 0 {
+		q.Set("limit", strconv.Itoa(o.Limit))
+	}
+	if o.Cursor != "" {
+		q.Set("cursor", o.Cursor)
+	}
+	return q
+}
+
+// Page is a part of a list, newest first.
+type Page[T any] struct {
+	Items []T
+	Next  string // cursor of the next page, "" on the last
+}
+
+// list asks for a page.
+func list[T any](ctx context.Context, c *Client, path string, query url.Values) (Page[T], error) {
+	items, m, err := call[[]T](ctx, c, "GET", path, query, nil)
+	return pageOf(items, m), err
+}
+
+func pageOf[T any](items []T, m meta) Page[T] {
+	page := Page[T]{Items: items}
+	if m.NextCursor != nil {
+		page.Next = *m.NextCursor
+	}
+	return page
+}
+
+// maxLimit is the size of the largest page.
+const maxLimit = 100
+
+// All walks a list to its end, page by page. An error ends the walk.
+func All[T any](ctx context.Context, list func(context.Context, ListOptions) (Page[T], error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for o := (ListOptions{Limit: maxLimit}); ; {
+			page, err := list(ctx, o)
+			if err != nil {
+				var zero T
+				yield(zero, err)
+				return
+			}
+			for _, item := range page.Items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			if o.Cursor = page.Next; o.Cursor == "" {
+				return
+			}
+		}
+	}
+}

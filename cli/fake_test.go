@@ -1,0 +1,116 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+)
+
+// fakeAppliance answers as the specification says an appliance does, in
+// states that a real one is in for moments only: a login nobody has approved
+// yet, an import half done.
+type fakeAppliance struct {
+	key string
+
+	mu      sync.Mutex
+	answers []string // to polls of the device token, or of the import
+}
+
+// next takes the next answer; the last one stays.
+func (f *fakeAppliance) next() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	answer := f.answers[0]
+	if len(f.answers) > 1 {
+		f.answers = f.answers[1:]
+	}
+	return answer
+}
+
+// ServeHTTP implements http.Handler.
+func (f *fakeAppliance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	route := r.Method + " " + r.URL.Path
+	device := route == "POST /v1/device/authorize" || route == "POST /v1/device/token"
+	if !device && r.Header.Get("Authorization") != "Bearer "+f.key {
+		f.refuse(w, http.StatusUnauthorized, "unauthorized")
+		return
+	}
+	switch route {
+	case "POST /v1/device/authorize":
+		var in struct {
+			ClientName  string `json:"client_name"`
+			ScopePreset string `json:"scope_preset"`
+		}
+		_ = json.NewDecoder(r.Body).Decode(&in)
+		page := "http://" + r.Host + "/device"
+		if in.ClientName == "evil" {
+			page = "file:///etc/passwd"
+		}
+		f.answer(w, map[string]any{
+			"device_code": "d-" + in.ScopePreset, "user_code": "WDJB-MJHT", "verification_uri": page,
+			"verification_uri_complete": page + "?user_code=WDJB-MJHT", "expires_in": 30, "interval": 1,
+		})
+	case "POST /v1/device/token":
+		if code := f.next(); code != "key" {
+			f.refuse(w, http.StatusBadRequest, code)
+			return
+		}
+		f.answer(w, map[string]any{"api_key": f.key, "key": map[string]any{"id": "key_01k6zv7r9pxa3c5n8m2q4t6w8y"}})
+	case "GET /v1/agent/status":
+		f.answer(w, map[string]any{
+			"organization": map[string]any{"id": "org_1", "name": "acme"},
+			"projects":     []any{map[string]any{"id": "proj_01k6zv7r9pxa3c5n8m2q4t6w8y", "name": "default"}},
+			"key":          map[string]any{"scopes": []string{"database:read"}},
+		})
+	case "POST /v1/imports":
+		f.startImport(w, r)
+	case "GET /v1/imports":
+		f.answer(w, []any{f.importRecord("copying")})
+	case "GET /v1/imports/imp_01k6zv7r9pxa3c5n8m2q4t6w8y":
+		f.answer(w, f.importRecord(f.next()))
+	default:
+		f.refuse(w, http.StatusNotFound, "not_found")
+	}
+}
+
+// startImport accepts one source, and says of any other what it is.
+func (f *fakeAppliance) startImport(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		SourceURL string `json:"source_url"`
+	}
+	_ = json.NewDecoder(r.Body).Decode(&in)
+	if in.SourceURL != "postgres://ada:p%40ss@old.example.com/shop" {
+		f.refuse(w, http.StatusUnprocessableEntity, "validation_error")
+		return
+	}
+	f.answer(w, f.importRecord("pending"))
+}
+
+func (f *fakeAppliance) importRecord(status string) map[string]any {
+	record := map[string]any{
+		"id": "imp_01k6zv7r9pxa3c5n8m2q4t6w8y", "database_id": "db_01k6zv7r9pxa3c5n8m2q4t6w8y", "name": "shop",
+		"project": "proj_01k6zv7r9pxa3c5n8m2q4t6w8y", "status": status, "phase": "copying tables", "progress_percent": 40,
+		"source": map[string]any{"host": "old.example.com", "port": 5432, "database": "shop", "user": "ada"},
+		"tables": map[string]any{"total": 5, "done": 2}, "started_at": "2026-01-02T03:04:05Z",
+		"log": []any{map[string]any{"at": "2026-01-02T03:04:05Z", "level": "info", "message": "began \x1b[31mred"}},
+	}
+	switch status {
+	case "failed":
+		record["error"] = "the source refuses the password"
+	case "completed_with_errors":
+		record["errors"] = []any{map[string]any{"object": "TABLE public.orders", "sqlstate": "42501", "message": "permission denied"}}
+	}
+	return record
+}
+
+func (f *fakeAppliance) answer(w http.ResponseWriter, data any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{"data": data, "meta": map[string]any{"request_id": "req_1"}})
+}
+
+func (f *fakeAppliance) refuse(w http.ResponseWriter, status int, code string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"error":{"code":%q,"message":"the answer is %s"},"meta":{"request_id":"req_1"}}`, code, code)
+}

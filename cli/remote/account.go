@@ -1,0 +1,172 @@
+package remote
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cli/client"
+)
+
+func newAccount(s *session) *cobra.Command {
+	return Group("account", "What the organization uses and may use, its keys and its audit log",
+		newUsage(s), newLimits(s), newBilling(s), newKeys(s), newAudit(s))
+}
+
+func newUsage(s *session) *cobra.Command {
+	return s.command("usage", "Show what is used of what may be", cobra.NoArgs, func(t *task, _ []string) error {
+		u, err := t.api.GetUsage(t.ctx)
+		if err != nil {
+			return err
+		}
+		return t.show(u, func(w io.Writer) {
+			m := u.Metrics
+			columns(w, [][]string{
+				{"WHAT", "USED", "LIMIT"},
+				metric("databases", m.Databases, decimal), metric("in databases", m.DatabaseBytes, size),
+				metric("buckets", m.Buckets, decimal), metric("objects", m.Objects, decimal), metric("in objects", m.StorageBytes, size),
+				metric("in backups", m.BackupBytes, size), metric("connections", m.Connections, decimal),
+			})
+			fmt.Fprintf(w, "\nthe machine has %s of disk, %s of it free\n", size(u.Host.DiskTotalBytes), size(u.Host.DiskFreeBytes))
+		})
+	})
+}
+
+func decimal(n int64) string { return fmt.Sprint(n) }
+
+func metric(name string, m client.Metric, write func(int64) string) []string {
+	return []string{name, write(m.Used), limit(m.Limit, write)}
+}
+
+func limit(n *int64, write func(int64) string) string {
+	if n == nil {
+		return "unlimited"
+	}
+	return write(*n)
+}
+
+func newLimits(s *session) *cobra.Command {
+	return s.command("limits", "Show what the plan allows", cobra.NoArgs, func(t *task, _ []string) error {
+		l, err := t.api.GetLimits(t.ctx)
+		if err != nil {
+			return err
+		}
+		return t.show(l, func(w io.Writer) {
+			details(w,
+				"plan", l.Plan, "databases", limit(l.Limits.Databases, decimal), "in databases", limit(l.Limits.DatabaseBytes, size),
+				"buckets", limit(l.Limits.Buckets, decimal), "objects", limit(l.Limits.Objects, decimal),
+				"in objects", limit(l.Limits.StorageBytes, size), "in backups", limit(l.Limits.BackupBytes, size),
+				"connections", limit(l.Limits.Connections, decimal))
+			rows := [][]string{}
+			for _, name := range slices.Sorted(maps.Keys(l.RateLimits)) {
+				rate := l.RateLimits[name]
+				rows = append(rows, []string{
+					strings.ReplaceAll(name, "_", " "), fmt.Sprintf("%d in %s", rate.Limit, time.Duration(rate.WindowSeconds)*time.Second),
+				})
+			}
+			printMore(w, []string{"A KEY MAY", "REQUESTS"}, rows)
+		})
+	})
+}
+
+func newBilling(s *session) *cobra.Command {
+	return s.command("billing", "Show what is owed", cobra.NoArgs, func(t *task, _ []string) error {
+		b, err := t.api.GetBilling(t.ctx)
+		if err != nil {
+			return err
+		}
+		return t.show(b, func(w io.Writer) {
+			details(w, "plan", b.Plan, "status", b.Status, "due", strings.TrimSpace(fmt.Sprintf("%d.%02d %s",
+				b.AmountDueCents/100, b.AmountDueCents%100, text(b.Currency))),
+				"trial until", moment(b.Trial.EndsAt))
+		})
+	})
+}
+
+func newKeys(s *session) *cobra.Command {
+	return s.command("keys", "Show the API keys", cobra.NoArgs, func(t *task, _ []string) error {
+		keys, rows := []client.Key{}, [][]string{}
+		for k, err := range t.api.Keys(t.ctx) {
+			if err != nil {
+				return err
+			}
+			keys = append(keys, k)
+			rows = append(rows, []string{k.ID, k.Name, k.Preview, k.Preset, yesNo(k.AllowDangerous), keyState(k), ago(k.LastUsedAt)})
+		}
+		return t.list(keys, "there are no keys", []string{"ID", "NAME", "KEY", "PRESET", "MAY DELETE", "STATE", "LAST USED"}, rows)
+	})
+}
+
+func keyState(k client.Key) string {
+	switch {
+	case k.RevokedAt != nil:
+		return "revoked"
+	case k.ExpiresAt != nil && time.Now().After(*k.ExpiresAt):
+		return "expired"
+	case k.ExpiresAt != nil:
+		return "until " + k.ExpiresAt.Format(time.DateOnly)
+	default:
+		return "valid"
+	}
+}
+
+func newAudit(s *session) *cobra.Command {
+	most := 50
+	cmd := s.command("audit", "Show what was done, newest first", cobra.NoArgs, func(t *task, _ []string) error {
+		if most < 1 {
+			return usagef("limit: must be at least 1")
+		}
+		entries, err := t.audit(most)
+		if err != nil {
+			return err
+		}
+		rows := [][]string{}
+		for _, e := range entries {
+			about := ""
+			if e.Resource != nil {
+				about = strings.TrimSpace(text(e.Resource.Name) + " " + text(e.Resource.ID))
+			}
+			outcome := strings.TrimSpace(e.Outcome + " " + text(e.ErrorCode))
+			rows = append(rows, []string{moment(&e.At), e.Action, about, outcome, actor(e.Actor), text(e.IP)})
+		}
+		return t.list(entries, "nothing was done yet", []string{"AT", "ACTION", "ABOUT", "OUTCOME", "BY", "FROM"}, rows)
+	})
+	cmd.Flags().IntVar(&most, "limit", most, "how many entries")
+	return cmd
+}
+
+// largestPage is how many entries a page of the audit log has at most.
+const largestPage = 100
+
+// audit reads the newest entries. What is added meanwhile moves the others on
+// to the next page: those are not shown twice.
+func (t *task) audit(most int) ([]client.AuditEntry, error) {
+	entries, seen := []client.AuditEntry{}, map[string]bool{}
+	for number := 1; ; number++ {
+		page, err := t.api.ListAuditLogs(t.ctx, number, min(most, largestPage))
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range page.Entries {
+			if !seen[e.ID] {
+				seen[e.ID] = true
+				entries = append(entries, e)
+			}
+		}
+		if !page.HasNext || len(entries) >= most {
+			return entries[:min(len(entries), most)], nil
+		}
+	}
+}
+
+func actor(a client.Actor) string {
+	if name := text(a.Name); name != "" {
+		return name
+	}
+	return a.Type
+}

@@ -1,0 +1,84 @@
+package remote
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cli/client"
+)
+
+func newAgent(s *session) *cobra.Command {
+	return Group("agent", "The account at a glance, and advice", newAgentStatus(s), newRecommendations(s))
+}
+
+func newAgentStatus(s *session) *cobra.Command {
+	return s.command("status", "Show the account at a glance", cobra.NoArgs, func(t *task, _ []string) error {
+		status, err := t.api.GetAgentStatus(t.ctx)
+		if err != nil {
+			return err
+		}
+		return t.show(status, func(w io.Writer) { statusDetails(w, status) })
+	})
+}
+
+func statusDetails(w io.Writer, s client.Status) {
+	var unprotected []string
+	for _, db := range s.Backups.Unprotected {
+		unprotected = append(unprotected, db.Name)
+	}
+	details(w,
+		"organization", s.Organization.Name, "appliance", "version "+s.Server.Version,
+		"last backup", moment(s.Backups.NewestCompletedAt), "last proof", moment(s.Backups.NewestVerifiedAt),
+		"without backup", strings.Join(unprotected, ", "),
+		"storage", fmt.Sprintf("%d buckets, %d objects, %s", s.Storage.Buckets, s.Storage.Objects, size(s.Storage.SizeBytes)),
+		"disk free", size(s.Usage.Host.DiskFreeBytes))
+	rows := [][]string{}
+	for _, db := range s.Databases {
+		rows = append(rows, []string{db.Name, doing(db), sizeOr(db.SizeBytes), text(db.StatusReason)})
+	}
+	printMore(w, []string{"DATABASE", "STATUS", "SIZE", "REASON"}, rows)
+	rows = nil
+	for _, r := range s.Recommendations {
+		rows = append(rows, []string{r.Severity, r.Title})
+	}
+	printMore(w, []string{"SEVERITY", "ADVICE"}, rows)
+}
+
+func newRecommendations(s *session) *cobra.Command {
+	return s.command("recommendations", "Show what should be done", cobra.NoArgs, func(t *task, _ []string) error {
+		all := []client.Recommendation{}
+		for r, err := range t.api.Recommendations(t.ctx) {
+			if err != nil {
+				return err
+			}
+			all = append(all, r)
+		}
+		return t.show(all, func(w io.Writer) {
+			for i, r := range all {
+				if i > 0 {
+					fmt.Fprintln(w)
+				}
+				printRecommendation(w, r)
+			}
+			if len(all) == 0 {
+				t.remark("there is nothing to be done")
+			}
+		})
+	})
+}
+
+func printRecommendation(w io.Writer, r client.Recommendation) {
+	fmt.Fprintf(w, "%s: %s\n%s\n", strings.ToUpper(r.Severity), printable(r.Title), printable(r.Message))
+	if r.SQL != nil {
+		fmt.Fprintf(w, "  SQL: %s\n", printable(*r.SQL))
+	}
+	if r.Action != nil {
+		fmt.Fprintf(w, "  holdfast api %s %s\n", r.Action.Method, printable(r.Action.Path))
+	}
+	if r.Caution != nil {
+		fmt.Fprintf(w, "  careful: %s\n", printable(*r.Caution))
+	}
+}

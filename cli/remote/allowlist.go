@@ -1,0 +1,107 @@
+package remote
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cli/client"
+)
+
+func newAllowlist(s *session) *cobra.Command {
+	show := s.aboutDatabase("show DATABASE", "Show who may connect to a database", cobra.ExactArgs(1),
+		func(t *task, db client.Database, _ []string) error {
+			list, err := t.api.GetDatabaseAllowlist(t.ctx, db.ID)
+			if err != nil {
+				return err
+			}
+			return t.showAllowlist(list)
+		})
+	set := s.aboutDatabase("set DATABASE [ADDRESS…]", "Replace the whole list; without an address nobody may connect", cobra.MinimumNArgs(1),
+		func(t *task, db client.Database, entries []string) error {
+			if len(entries) == 0 {
+				if err := t.confirm("let nobody connect to %s, and end every session", db.Name); err != nil {
+					return err
+				}
+			}
+			return t.replaceAllowlist(db, entries)
+		})
+	set.Example = "  holdfast db allowlist set shop 127.0.0.1 10.0.0.0/8 2001:db8::/32"
+	add := s.aboutDatabase("add DATABASE ADDRESS…", "Let more addresses and networks connect", cobra.MinimumNArgs(2),
+		func(t *task, db client.Database, entries []string) error {
+			list, err := t.api.GetDatabaseAllowlist(t.ctx, db.ID)
+			if err != nil {
+				return err
+			}
+			return t.replaceAllowlist(db, append(list.Entries, entries...))
+		})
+	remove := s.aboutDatabase("remove DATABASE ADDRESS…", "Let addresses and networks connect no longer", cobra.MinimumNArgs(2),
+		func(t *task, db client.Database, entries []string) error {
+			list, err := t.api.GetDatabaseAllowlist(t.ctx, db.ID)
+			if err != nil {
+				return err
+			}
+			kept, err := withoutEntries(list.Entries, entries)
+			if err != nil {
+				return err
+			}
+			return t.replaceAllowlist(db, kept)
+		})
+	return Group("allowlist", "Who may connect to a database", show, set, add, remove)
+}
+
+func (t *task) replaceAllowlist(db client.Database, entries []string) error {
+	list, err := t.api.ReplaceDatabaseAllowlist(t.ctx, db.ID, client.ReplaceAllowlist{Entries: entries})
+	if err != nil {
+		return err
+	}
+	if list.SessionsTerminated > 0 {
+		t.remark("%d sessions that are no longer allowed were ended", list.SessionsTerminated)
+	}
+	return t.showAllowlist(list)
+}
+
+func (t *task) showAllowlist(list client.Allowlist) error {
+	return t.show(list, func(w io.Writer) {
+		for _, entry := range list.Entries {
+			fmt.Fprintln(w, printable(entry))
+		}
+		if len(list.Entries) == 0 {
+			t.remark("nobody may connect; `holdfast db allowlist add` lets somebody in")
+		}
+	})
+}
+
+// withoutEntries takes entries off a list, in whichever way they are written.
+// One that is not on it is an error: a typing error would leave a door open.
+func withoutEntries(list, entries []string) ([]string, error) {
+	kept := slices.Clone(list)
+	for _, entry := range entries {
+		before := len(kept)
+		kept = slices.DeleteFunc(kept, func(e string) bool { return sameNetwork(e, entry) })
+		if len(kept) == before {
+			return nil, failf(exitNotFound, "%s is not on the list; `holdfast db allowlist show` shows it", entry)
+		}
+	}
+	return kept, nil
+}
+
+func sameNetwork(a, b string) bool {
+	first, ok := network(a)
+	second, okToo := network(b)
+	return a == b || ok && okToo && first == second
+}
+
+func network(text string) (netip.Prefix, bool) {
+	if prefix, err := netip.ParsePrefix(text); err == nil {
+		return prefix.Masked(), true
+	}
+	addr, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Prefix{}, false
+	}
+	return netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen()), true
+}

@@ -1,0 +1,147 @@
+package remote
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cli/client"
+)
+
+func newBucket(s *session) *cobra.Command {
+	return Group("bucket", "Buckets of objects", newBucketList(s), newBucketCreate(s), newBucketGet(s), newBucketUpdate(s), newBucketDelete(s))
+}
+
+func newBucketList(s *session) *cobra.Command {
+	return s.command("list", "Show the buckets", cobra.NoArgs, func(t *task, _ []string) error {
+		project, err := t.projectFilter()
+		if err != nil {
+			return err
+		}
+		buckets, rows := []client.Bucket{}, [][]string{}
+		for b, err := range t.api.Buckets(t.ctx) {
+			if err != nil {
+				return err
+			}
+			if project == "" || b.Project == project {
+				buckets = append(buckets, b)
+				rows = append(rows, []string{b.Name, b.ID, fmt.Sprint(b.ObjectCount), size(b.SizeBytes), yesNo(b.Public), ago(&b.CreatedAt)})
+			}
+		}
+		return t.list(buckets, "there are no buckets; `holdfast bucket create NAME` makes one",
+			[]string{"NAME", "ID", "OBJECTS", "SIZE", "PUBLIC", "CREATED"}, rows)
+	})
+}
+
+func newBucketCreate(s *session) *cobra.Command {
+	var public bool
+	cmd := s.command("create NAME", "Make a bucket", cobra.ExactArgs(1), func(t *task, args []string) error {
+		project, err := t.projectForNew()
+		if err != nil {
+			return err
+		}
+		b, err := t.api.CreateBucket(t.ctx, client.CreateBucket{Project: project, Name: args[0], Public: public})
+		if err != nil {
+			return err
+		}
+		return t.show(b, func(w io.Writer) {
+			fmt.Fprintf(w, "created %s (%s)\n", b.Name, b.ID)
+			if b.PublicURL != nil {
+				fmt.Fprintf(w, "anybody can download from %s\n", *b.PublicURL)
+			}
+		})
+	})
+	cmd.Flags().BoolVar(&public, "public", false, "let anybody download its objects")
+	return cmd
+}
+
+func newBucketGet(s *session) *cobra.Command {
+	cmd := s.command("get BUCKET", "Show a bucket", cobra.ExactArgs(1), func(t *task, args []string) error {
+		id, err := t.bucket(args[0])
+		if err != nil {
+			return err
+		}
+		b, err := t.api.GetBucket(t.ctx, id)
+		if err != nil {
+			return err
+		}
+		return t.showBucket(b)
+	})
+	return s.positions(cmd, bucketNames)
+}
+
+func (t *task) showBucket(b client.Bucket) error {
+	return t.show(b, func(w io.Writer) {
+		kept := "until they are deleted"
+		if b.ExpireDays != nil {
+			kept = fmt.Sprintf("for %d days", *b.ExpireDays)
+		}
+		details(w,
+			"name", b.Name, "id", b.ID, "project", b.Project, "objects", fmt.Sprint(b.ObjectCount), "size", size(b.SizeBytes),
+			"public", yesNo(b.Public), "public URL", text(b.PublicURL), "objects kept", kept, "created", moment(&b.CreatedAt))
+	})
+}
+
+func newBucketUpdate(s *session) *cobra.Command {
+	var public bool
+	var days int
+	cmd := s.command("update BUCKET", "Change who may download from a bucket, and how long objects are kept", cobra.ExactArgs(1),
+		func(t *task, args []string) error {
+			var in client.UpdateBucket
+			if t.cmd.Flags().Changed("public") {
+				in.Public = &public
+			}
+			if t.cmd.Flags().Changed("expire-after-days") {
+				in.ExpireDays = &days
+			}
+			if in == (client.UpdateBucket{}) {
+				return usagef("say what is to change: --public or --expire-after-days")
+			}
+			id, err := t.bucket(args[0])
+			if err != nil {
+				return err
+			}
+			if days > 0 {
+				if err := t.confirm("delete objects in %s that are more than %d days old, now and from now on", args[0], days); err != nil {
+					return err
+				}
+			}
+			b, err := t.api.UpdateBucket(t.ctx, id, in)
+			if err != nil {
+				return err
+			}
+			return t.showBucket(b)
+		})
+	cmd.Example = "  holdfast bucket update site --public\n  holdfast bucket update logs --expire-after-days 30"
+	cmd.Flags().BoolVar(&public, "public", false, "let anybody download its objects; --public=false lets nobody")
+	cmd.Flags().IntVar(&days, "expire-after-days", 0, "remove objects after so many days; 0 keeps them")
+	return s.positions(cmd, bucketNames)
+}
+
+func newBucketDelete(s *session) *cobra.Command {
+	var force bool
+	cmd := s.command("delete BUCKET", "Delete a bucket", cobra.ExactArgs(1), func(t *task, args []string) error {
+		id, err := t.bucket(args[0])
+		if err != nil {
+			return err
+		}
+		what := "delete the bucket " + args[0]
+		if force {
+			what += " with all objects in it"
+		}
+		if err := t.confirm("%s", what); err != nil {
+			return err
+		}
+		deleted, err := t.api.DeleteBucket(t.ctx, id, force)
+		if client.CodeOf(err) == client.CodeConflict && !force {
+			return failf(exitConflict, "%v; --force deletes them with it", err)
+		}
+		if err != nil {
+			return err
+		}
+		return t.show(deleted, func(w io.Writer) { fmt.Fprintf(w, "deleted %s\n", args[0]) })
+	})
+	cmd.Flags().BoolVar(&force, "force", false, "delete the objects in it too")
+	return s.positions(cmd, bucketNames)
+}

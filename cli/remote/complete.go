@@ -1,0 +1,147 @@
+package remote
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cli/client"
+)
+
+// completionTime is how long a shell waits for names.
+const completionTime = 3 * time.Second
+
+// maxCompletions is how many names a shell is offered.
+const maxCompletions = 200
+
+// completion is what cobra asks for the words that can follow.
+type completion = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective)
+
+// source yields words that can stand where typed is, with what they mean.
+type source func(t *task, args []string, typed string) iter.Seq2[named, error]
+
+// complete offers what a source has: names, and ids once the beginning of one
+// was typed. Where the appliance does not answer there is nothing to offer.
+func (s *session) complete(from source) completion {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+		defer cancel()
+		t := &task{session: s, cmd: cmd, ctx: ctx}
+		if t.connect() != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var words []cobra.Completion
+		for item, err := range from(t, args, typed) {
+			if err != nil || len(words) == maxCompletions {
+				break
+			}
+			switch {
+			case item.name != "" && strings.HasPrefix(item.name, typed):
+				words = append(words, cobra.CompletionWithDesc(item.name, cmp.Or(item.note, item.id)))
+			case strings.HasPrefix(item.id, typed):
+				words = append(words, cobra.CompletionWithDesc(item.id, cmp.Or(item.note, item.name)))
+			}
+		}
+		return words, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// flagWords completes the values of a flag.
+func flagWords(cmd *cobra.Command, flag string, words completion) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, words); err != nil {
+		panic(err) // the command has no such flag
+	}
+}
+
+// positions completes the first argument from the first source, and so on;
+// nil is a file's name.
+func (s *session) positions(cmd *cobra.Command, sources ...source) *cobra.Command {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) >= len(sources) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		if from := sources[len(args)]; from != nil {
+			return s.complete(from)(cmd, args, typed)
+		}
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return cmd
+}
+
+// each turns records into words.
+func each[T any](all iter.Seq2[T, error], look func(T) named) iter.Seq2[named, error] {
+	return func(yield func(named, error) bool) {
+		for item, err := range all {
+			if !yield(look(item), err) {
+				return
+			}
+		}
+	}
+}
+
+func databaseNames(t *task, _ []string, _ string) iter.Seq2[named, error] {
+	return each(t.api.Databases(t.ctx), func(db client.Database) named { return named{id: db.ID, name: db.Name} })
+}
+
+func bucketNames(t *task, _ []string, _ string) iter.Seq2[named, error] {
+	return each(t.api.Buckets(t.ctx), func(b client.Bucket) named { return named{id: b.ID, name: b.Name} })
+}
+
+func importNames(t *task, _ []string, _ string) iter.Seq2[named, error] {
+	return each(t.api.Imports(t.ctx), func(i client.Import) named { return named{id: i.ID, name: i.Name} })
+}
+
+// backupNames are those of the database named before. A backup has no name:
+// when it was made and how it went stands beside its id.
+func backupNames(t *task, args []string, _ string) iter.Seq2[named, error] {
+	return func(yield func(named, error) bool) {
+		db, err := t.database(args[0])
+		if err != nil || !yield(named{name: latest, note: "the newest completed backup"}, nil) {
+			return
+		}
+		for b, err := range t.api.Backups(t.ctx, db.ID) {
+			if !yield(named{id: b.ID, note: b.Type + ", " + b.Status + ", " + ago(&b.StartedAt)}, err) {
+				return
+			}
+		}
+	}
+}
+
+func projectNames(t *task, _ []string, _ string) iter.Seq2[named, error] {
+	return func(yield func(named, error) bool) {
+		status, err := t.api.GetAgentStatus(t.ctx)
+		for _, p := range status.Projects {
+			if err != nil || !yield(named{id: p.ID, name: p.Name}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// objectNames are buckets, and after a slash the keys in one.
+func objectNames(t *task, _ []string, typed string) iter.Seq2[named, error] {
+	name, prefix, inside := strings.Cut(typed, "/")
+	if !inside {
+		return each(t.api.Buckets(t.ctx), func(b client.Bucket) named { return named{id: b.ID + "/", name: b.Name + "/"} })
+	}
+	return func(yield func(named, error) bool) {
+		bucket, err := t.bucket(name)
+		if err != nil {
+			return
+		}
+		for entry, err := range t.api.Entries(t.ctx, bucket, prefix) {
+			if !yield(named{name: name + "/" + entry.Name}, err) {
+				return
+			}
+		}
+	}
+}
+
+func completeProfiles(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	names, _ := listProfiles()
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

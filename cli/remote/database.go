@@ -1,0 +1,166 @@
+package remote
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cli/client"
+)
+
+func newDatabase(s *session) *cobra.Command {
+	return Group("db", "Databases",
+		newDatabaseList(s), newDatabaseCreate(s), newDatabaseGet(s), newDatabaseDelete(s), newDatabaseRestart(s),
+		newRotatePassword(s), newDatabaseURL(s), newDatabasePsql(s), newDatabaseEnv(s),
+		newAllowlist(s), newSSL(s), newRLS(s))
+}
+
+// aboutDatabase makes a command about the database that is its first
+// argument.
+func (s *session) aboutDatabase(use, short string, n cobra.PositionalArgs, do func(*task, client.Database, []string) error) *cobra.Command {
+	cmd := s.command(use, short, n, func(t *task, args []string) error {
+		db, err := t.database(args[0])
+		if err != nil {
+			return err
+		}
+		return do(t, db, args[1:])
+	})
+	return s.positions(cmd, databaseNames)
+}
+
+func newDatabaseList(s *session) *cobra.Command {
+	return s.command("list", "Show the databases", cobra.NoArgs, func(t *task, _ []string) error {
+		project, err := t.projectFilter()
+		if err != nil {
+			return err
+		}
+		databases, rows := []client.Database{}, [][]string{}
+		for db, err := range t.api.Databases(t.ctx) {
+			if err != nil {
+				return err
+			}
+			if project == "" || db.Project == project {
+				databases = append(databases, db)
+				rows = append(rows, []string{db.Name, db.ID, doing(db), sizeOr(db.SizeBytes), ago(db.LatestBackupAt), ago(&db.CreatedAt)})
+			}
+		}
+		return t.list(databases, "there are no databases; `holdfast db create NAME` makes one",
+			[]string{"NAME", "ID", "STATUS", "SIZE", "LAST BACKUP", "CREATED"}, rows)
+	})
+}
+
+// doing is a database's status, and how far what is being done to it is.
+func doing(db client.Database) string {
+	if db.Operation == nil {
+		return db.Status
+	}
+	return fmt.Sprintf("%s (%s %d%%)", db.Status, db.Operation.Type, db.Operation.ProgressPercent)
+}
+
+func newDatabaseCreate(s *session) *cobra.Command {
+	var user string
+	var withPassword bool
+	cmd := s.command("create NAME", "Make a database", cobra.ExactArgs(1), func(t *task, args []string) error {
+		in := client.CreateDatabase{Name: args[0], DBUser: user}
+		var err error
+		if in.Project, err = t.projectForNew(); err != nil {
+			return err
+		}
+		if withPassword {
+			if in.Password, err = t.secret("Password of the database's owner"); err != nil {
+				return err
+			}
+		}
+		m := t.meter("creating " + in.Name)
+		created, err := t.api.CreateDatabase(t.ctx, in)
+		m.stop()
+		if err != nil {
+			return err
+		}
+		return t.show(created, func(w io.Writer) {
+			fmt.Fprintf(w, "created %s (%s), PostgreSQL %s at %s:%d\n",
+				created.Name, created.ID, text(created.Version), created.Host, created.Port)
+			t.remark("`holdfast db psql %s` connects, `holdfast db url %s` shows the URL", created.Name, created.Name)
+		})
+	})
+	cmd.Example = "  holdfast db create shop\n  holdfast db create shop --user owner --with-password < password.txt"
+	cmd.Flags().StringVar(&user, "user", "", "the role that owns the database (default: app)")
+	cmd.Flags().BoolVar(&withPassword, "with-password", false, "read the owner's password from standard input (default: one is made)")
+	return cmd
+}
+
+func newDatabaseGet(s *session) *cobra.Command {
+	return s.aboutDatabase("get DATABASE", "Show a database", cobra.ExactArgs(1),
+		func(t *task, db client.Database, _ []string) error {
+			return t.show(db, func(w io.Writer) { databaseDetails(w, db) })
+		})
+}
+
+func databaseDetails(w io.Writer, db client.Database) {
+	connections := ""
+	if db.ActiveConnections != nil {
+		connections = fmt.Sprint(*db.ActiveConnections)
+	}
+	phase := ""
+	if db.Operation != nil {
+		phase = text(db.Operation.Phase)
+	}
+	details(w,
+		"name", db.Name, "id", db.ID, "project", db.Project,
+		"status", doing(db), "reason", text(db.StatusReason), "phase", phase,
+		"PostgreSQL", text(db.Version), "address", fmt.Sprintf("%s:%d", db.Host, db.Port),
+		"owner", db.DBUser, "size", sizeOr(db.SizeBytes), "connections", connections,
+		"last backup", moment(db.LatestBackupAt), "created", moment(&db.CreatedAt))
+}
+
+func newDatabaseDelete(s *session) *cobra.Command {
+	return s.aboutDatabase("delete DATABASE", "Delete a database with its backups", cobra.ExactArgs(1),
+		func(t *task, db client.Database, _ []string) error {
+			if err := t.confirm("delete the database %s (%s) with its backups", db.Name, db.ID); err != nil {
+				return err
+			}
+			m := t.meter("deleting " + db.Name)
+			deleted, err := t.api.DeleteDatabase(t.ctx, db.ID)
+			m.stop()
+			if err != nil {
+				return err
+			}
+			return t.show(deleted, func(w io.Writer) {
+				fmt.Fprintf(w, "deleted %s\n", db.Name)
+				if deleted.RecoverableUntil != nil {
+					t.remark("until %s the operator can bring it back: `holdfast admin trash restore %s`", moment(deleted.RecoverableUntil), db.ID)
+				}
+			})
+		})
+}
+
+func newDatabaseRestart(s *session) *cobra.Command {
+	return s.aboutDatabase("restart DATABASE", "Restart a database, and wait until it accepts connections", cobra.ExactArgs(1),
+		func(t *task, db client.Database, _ []string) error {
+			m := t.meter("restarting " + db.Name)
+			db, err := t.api.RestartDatabase(t.ctx, db.ID)
+			m.stop()
+			if err != nil {
+				return err
+			}
+			return t.show(db, func(w io.Writer) { fmt.Fprintf(w, "restarted %s: it is %s\n", db.Name, db.Status) })
+		})
+}
+
+func newRotatePassword(s *session) *cobra.Command {
+	var terminate bool
+	cmd := s.aboutDatabase("rotate-password DATABASE", "Give a database's owner a new password", cobra.ExactArgs(1),
+		func(t *task, db client.Database, _ []string) error {
+			rotated, err := t.api.RotateDatabasePassword(t.ctx, db.ID, client.RotatePassword{TerminateSessions: terminate})
+			if err != nil {
+				return err
+			}
+			return t.show(rotated, func(w io.Writer) {
+				fmt.Fprintf(w, "%s has a new password; %d sessions were ended\n", db.Name, rotated.SessionsTerminated)
+				t.remark("`holdfast db url %s` shows the new URL", db.Name)
+			})
+		})
+	cmd.Flags().BoolVar(&terminate, "terminate-sessions", false, "end the sessions that logged in with the old one")
+	return cmd
+}

@@ -1,0 +1,160 @@
+package remote
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"holdfast/cli/client"
+)
+
+// downloadSource is something to download.
+type downloadSource struct {
+	name    string // for people
+	version string // names these very bytes
+	etag    string
+	size    int64
+	sum     func() checksum
+	want    string                 // what the sum must be
+	url     func() (string, error) // signed; lives some minutes
+}
+
+// checksum sums bytes up, and writes the sum as the API does.
+type checksum interface {
+	io.Writer
+	Text() string
+}
+
+// sha256Sum is a checksum that is written in hexadecimal.
+type sha256Sum struct{ hash.Hash }
+
+func newSHA256() checksum { return sha256Sum{sha256.New()} }
+
+// Text implements checksum, in the way exports write it.
+func (s sha256Sum) Text() string { return hex.EncodeToString(s.Sum(nil)) }
+
+// How often a download goes on after the connection broke, without a byte in
+// between, and how long it waits before.
+const (
+	maxBreaks = 5
+	breakTime = time.Second
+)
+
+// fetch writes the bytes from offset on, through connections that break.
+func (t *task) fetch(src downloadSource, offset int64, w io.Writer, m *meter) error {
+	for breaks := 0; offset < src.size; {
+		n, err := t.fetchOnce(src, offset, w, m)
+		if offset += n; err == nil || offset == src.size {
+			continue
+		}
+		if n > 0 {
+			breaks = 0
+		}
+		if breaks++; breaks > maxBreaks || !mayGoOn(err) || t.ctx.Err() != nil {
+			return fmt.Errorf("download %s: %w", src.name, err)
+		}
+		select {
+		case <-t.ctx.Done():
+		case <-time.After(breakTime):
+		}
+	}
+	return nil
+}
+
+// errWrite says that it is this side that cannot go on.
+var errWrite = errors.New("write")
+
+// mayGoOn reports whether another try may get further.
+func mayGoOn(err error) bool {
+	_, refused := errors.AsType[*client.Error](err)
+	return !refused && !errors.Is(err, errWrite) && !errors.Is(err, client.ErrChanged) && !errors.Is(err, client.ErrNotAPI)
+}
+
+func (t *task) fetchOnce(src downloadSource, offset int64, w io.Writer, m *meter) (int64, error) {
+	url, err := src.url()
+	if err != nil {
+		return 0, err
+	}
+	body, err := t.api.OpenDownload(t.ctx, url, src.etag, offset)
+	if err != nil {
+		return 0, err
+	}
+	defer body.Close()
+	n, err := io.Copy(failing{w}, io.LimitReader(metered{body, m}, src.size-offset))
+	if err == nil && n < src.size-offset {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// failing marks what a writer fails with.
+type failing struct{ io.Writer }
+
+// Write implements io.Writer.
+func (f failing) Write(p []byte) (int, error) {
+	n, err := f.Writer.Write(p)
+	if err != nil {
+		err = errors.Join(errWrite, err)
+	}
+	return n, err
+}
+
+// stream downloads to a writer that cannot go back. Its reader learns only at
+// the end whether all was right.
+func (t *task) stream(src downloadSource, w io.Writer, m *meter) error {
+	sum := src.sum()
+	if err := t.fetch(src, 0, io.MultiWriter(w, sum), m); err != nil {
+		return err
+	}
+	return src.check(sum)
+}
+
+func (src downloadSource) check(sum checksum) error {
+	if got := sum.Text(); got != src.want {
+		return fmt.Errorf("download %s: %w; ask for it again", src.name, client.ErrDamaged)
+	}
+	return nil
+}
+
+// partial is the name under which a download that is not yet whole waits to
+// be gone on with, beside the file it becomes. It says which bytes it is of.
+func (src downloadSource) partial(name string) string {
+	id := sha256.Sum256([]byte(src.version))
+	return filepath.Join(filepath.Dir(name), ".holdfast-"+hex.EncodeToString(id[:12])+".part")
+}
+
+// save downloads into a file, which is there as a whole or not at all. What
+// an earlier try has left is gone on with.
+func (t *task) save(root *os.Root, name string, src downloadSource, m *meter) error {
+	partial := src.partial(name)
+	file, err := root.OpenFile(partial, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	sum := src.sum()
+	offset, err := io.Copy(sum, io.LimitReader(file, src.size))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", partial, err)
+	}
+	if offset > 0 {
+		t.remark("going on with %s after %s", src.name, size(offset))
+		m.add(offset)
+	}
+	if err := t.fetch(src, offset, io.MultiWriter(file, sum), m); err != nil {
+		return err
+	}
+	if err := src.check(sum); err != nil {
+		return errors.Join(err, root.Remove(partial))
+	}
+	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return root.Rename(partial, name)
+}

@@ -1,0 +1,202 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cli/client"
+)
+
+// breaking serves content and breaks every connection after some bytes.
+type breaking struct {
+	content []byte
+	etag    string
+	after   int // bytes; 0 is at once
+	asked   atomic.Int32
+}
+
+// ServeHTTP implements http.Handler.
+func (b *breaking) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	b.asked.Add(1)
+	w.Header().Set("ETag", b.etag)
+	http.ServeContent(&cutting{ResponseWriter: w, left: b.after}, r, "", time.Time{}, bytes.NewReader(b.content))
+}
+
+// cutting ends the connection after so many bytes.
+type cutting struct {
+	http.ResponseWriter
+	left int
+}
+
+// Write implements io.Writer.
+func (c *cutting) Write(p []byte) (int, error) {
+	if len(p) <= c.left {
+		c.left -= len(p)
+		return c.ResponseWriter.Write(p)
+	}
+	_, _ = c.ResponseWriter.Write(p[:c.left])
+	_ = http.NewResponseController(c.ResponseWriter).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+func (b *breaking) source(url string) downloadSource {
+	sum := client.NewCRC32C()
+	_, _ = sum.Write(b.content)
+	return downloadSource{
+		name: "big", version: b.etag, etag: b.etag, size: int64(len(b.content)),
+		sum: func() checksum { return client.NewCRC32C() }, want: sum.Text(),
+		url: func() (string, error) { return url, nil },
+	}
+}
+
+func newTask(t *testing.T) (*task, *bytes.Buffer) {
+	t.Helper()
+	c, err := client.New(client.Config{URL: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd, said := &cobra.Command{}, &bytes.Buffer{}
+	cmd.SetErr(said)
+	return &task{session: &session{}, cmd: cmd, ctx: t.Context(), api: c}, said
+}
+
+func random(n int) []byte {
+	seed := [32]byte{1}
+	content := make([]byte, n)
+	_, _ = rand.NewChaCha8(seed).Read(content)
+	return content
+}
+
+// TestDownloadGoesOn gets a file through a server that breaks off every time.
+func TestDownloadGoesOn(t *testing.T) {
+	t.Parallel()
+	b := &breaking{content: random(300_000), etag: `"v1"`, after: 120_000}
+	server := httptest.NewServer(b)
+	defer server.Close()
+	task, _ := newTask(t)
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := task.save(root, "big", b.source(server.URL), task.meter("")); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "big"))
+	if err != nil || !bytes.Equal(got, b.content) || b.asked.Load() != 3 {
+		t.Errorf("%d bytes after %d requests, %v", len(got), b.asked.Load(), err)
+	}
+}
+
+// TestDownloadEnds sees what cannot go on end, and what is left behind by it.
+func TestDownloadEnds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*breaking, *downloadSource)
+		is     error
+		parts  int
+	}{
+		"changed meanwhile": {func(_ *breaking, src *downloadSource) { src.etag = `"v0"` }, client.ErrChanged, 1},
+		"damaged on the way": {func(b *breaking, src *downloadSource) {
+			b.content = random(len(b.content) + 1)[1:]
+		}, client.ErrDamaged, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := &breaking{content: random(1000), etag: `"v1"`, after: 1 << 20}
+			server := httptest.NewServer(b)
+			defer server.Close()
+			src := b.source(server.URL)
+			c.change(b, &src)
+			task, _ := newTask(t)
+			dir := t.TempDir()
+			root, err := os.OpenRoot(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer root.Close()
+			if err := task.save(root, "big", src, task.meter("")); !errors.Is(err, c.is) {
+				t.Errorf("got %v", err)
+			}
+			left, err := filepath.Glob(filepath.Join(dir, ".holdfast-*.part"))
+			if _, statErr := os.Stat(filepath.Join(dir, "big")); err != nil || statErr == nil || len(left) != c.parts {
+				t.Errorf("left behind: %v, big: %v", left, statErr)
+			}
+		})
+	}
+}
+
+// A part that an earlier try has left is not fetched again, unless it is of
+// other bytes.
+func TestDownloadResumes(t *testing.T) {
+	t.Parallel()
+	b := &breaking{content: random(1000), etag: `"v1"`, after: 1 << 20}
+	var ranges []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ranges = append(ranges, r.Header.Get("Range"))
+		b.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	src := b.source(server.URL)
+	task, said := newTask(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, src.partial("big")), b.content[:600], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := task.save(root, "big", src, task.meter("")); err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(ranges) != "[bytes=600-]" || !strings.Contains(said.String(), "going on with big after 600 B") {
+		t.Errorf("asked for %q, said %q", ranges, said)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, "big")); err != nil || !bytes.Equal(got, b.content) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
+// TestInOrder works on many at a time, and stops at the first error.
+func TestInOrder(t *testing.T) {
+	t.Parallel()
+	outer, _ := newTask(t)
+	items := make([]int, 100)
+	for i := range items {
+		items[i] = i
+	}
+	results, err := inOrder(outer, items, func(_ *task, i int) (string, error) { return strconv.Itoa(i), nil })
+	if err != nil || len(results) != 100 || results[42] != "42" {
+		t.Errorf("%v, %v", results, err)
+	}
+	var begun atomic.Int32
+	failure := errors.New("no")
+	_, err = inOrder(outer, items, func(t *task, i int) (string, error) {
+		begun.Add(1)
+		if i == 3 {
+			return "", failure
+		}
+		<-t.ctx.Done() // the others wait until they are told
+		return "", context.Cause(t.ctx)
+	})
+	if !errors.Is(err, failure) || begun.Load() > inParallel {
+		t.Errorf("%v after %d", err, begun.Load())
+	}
+}

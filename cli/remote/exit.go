@@ -1,0 +1,150 @@
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cli/client"
+)
+
+// The exit codes, as newExitCodes documents them.
+const (
+	exitError       = 1
+	exitUsage       = 2
+	exitKey         = 3
+	exitForbidden   = 4
+	exitNotFound    = 5
+	exitConflict    = 6
+	exitRateLimited = 7
+	exitUnreachable = 8
+	exitFailed      = 9
+	exitInterrupted = 130
+)
+
+func newExitCodes() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "What the exit codes mean",
+		Long: `What the exit codes mean:
+
+    0  done
+    1  understood, and could not be done
+    2  the command line, or what it asks for, makes no sense; nothing was changed
+    3  there is no API key, or it is not valid
+    4  the key may not do this, or nobody may now
+    5  there is no such thing
+    6  the name is taken, or another operation is under way
+    7  too many requests: try again later
+    8  the appliance cannot be reached
+    9  what was waited for has failed: a backup, a restore, an import
+  130  interrupted; what was begun on the appliance goes on there`,
+	}
+}
+
+// failure is an error with its exit code, in words that say what to do next.
+type failure struct {
+	code int
+	text string
+	err  error
+}
+
+// Error implements error.
+func (f *failure) Error() string { return f.text }
+
+// Unwrap returns the cause.
+func (f *failure) Unwrap() error { return f.err }
+
+// ExitCode returns the exit code for an error of a command.
+func ExitCode(err error) int {
+	if f, ok := errors.AsType[*failure](err); ok {
+		return f.code
+	}
+	if errors.Is(err, context.Canceled) {
+		return exitInterrupted
+	}
+	return exitError
+}
+
+func failf(code int, format string, args ...any) error {
+	return &failure{code: code, text: fmt.Sprintf(format, args...)}
+}
+
+func usagef(format string, args ...any) error { return failf(exitUsage, format, args...) }
+
+// explain makes a failure of whatever a command ended with.
+func explain(err error, base string) error {
+	if err == nil {
+		return nil
+	}
+	if _, done := errors.AsType[*failure](err); done {
+		return err
+	}
+	if refusal, ok := errors.AsType[*client.Error](err); ok {
+		code, text := explainRefusal(refusal, base)
+		return &failure{code, text, err}
+	}
+	switch _, carried := errors.AsType[*url.Error](err); {
+	case errors.Is(err, context.Canceled):
+		return &failure{exitInterrupted, "interrupted", err}
+	case errors.Is(err, client.ErrNotAPI):
+		return &failure{exitUnreachable, err.Error() + "; --url or HOLDFAST_URL must name the appliance's API", err}
+	case carried:
+		return &failure{exitUnreachable, explainConnection(err, base), err}
+	default:
+		return err
+	}
+}
+
+func explainRefusal(e *client.Error, base string) (int, string) {
+	switch e.Code {
+	case client.CodeUnauthorized:
+		return exitKey, "the API key for " + base + " is unknown, expired or revoked; `holdfast login` gets a new one"
+	case client.CodeInsufficientScope:
+		return exitForbidden, e.Message + "; `holdfast login --preset` gets a key that may do more"
+	case client.CodeDangerousNotAllowed:
+		return exitForbidden, e.Message + " in the console, or make a key with `holdfast admin key create --allow-dangerous`"
+	case client.CodeForbidden, client.CodeAccessDenied:
+		return exitForbidden, e.Message
+	case client.CodeNotFound:
+		return exitNotFound, e.Message
+	case client.CodeConflict:
+		return exitConflict, e.Message
+	case client.CodeValidation:
+		return exitUsage, e.Message
+	case client.CodeRateLimited:
+		return exitRateLimited, fmt.Sprintf("%s; try again in %s", e.Message, max(e.RetryAfter, time.Second))
+	case client.CodeInternal:
+		return exitError, fmt.Sprintf("the appliance had an internal error; its log says more at request %s", e.RequestID)
+	default:
+		return exitError, e.Message
+	}
+}
+
+// explainConnection says why the appliance was not reached. The error's own
+// text is left out: it holds the whole URL, signature and all.
+func explainConnection(err error, base string) string {
+	carried, _ := errors.AsType[*url.Error](err)
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	lookup, noName := errors.AsType[*net.DNSError](err)
+	switch {
+	case untrusted:
+		return fmt.Sprintf("%s is not trusted: %v; --ca-cert names the authority's certificate (tls/ca.crt in the appliance's data directory)", base, carried.Err)
+	case strings.Contains(carried.Err.Error(), "HTTP response to HTTPS"):
+		return base + " speaks plain HTTP; begin the URL with http://"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nothing answers at " + base + "; does `holdfast serve` run there? --url or HOLDFAST_URL names another place"
+	case noName:
+		return fmt.Sprintf("there is no host %s; --url or HOLDFAST_URL names another place", lookup.Name)
+	default:
+		return fmt.Sprintf("%s cannot be reached: %v", base, carried.Err)
+	}
+}

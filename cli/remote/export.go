@@ -1,0 +1,97 @@
+package remote
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cli/client"
+)
+
+func newBackupExport(s *session) *cobra.Command {
+	var wait bool
+	cmd := s.command("export DATABASE [FILE|DIRECTORY|-]", "Download the newest export of a database, for pg_restore", cobra.RangeArgs(1, 2),
+		func(t *task, args []string) error {
+			db, err := t.database(args[0])
+			if err != nil {
+				return err
+			}
+			to := ""
+			if len(args) > 1 {
+				to = args[1]
+			}
+			return t.export(db, to, wait)
+		})
+	cmd.Long = "Download the newest export of a database. An export is made after each backup, in pg_dump's custom format:\n" +
+		"`pg_restore --no-owner` reads it. A download that was broken off goes on where it stopped when it is asked\n" +
+		"for again."
+	cmd.Example = "  holdfast backup export shop\n  holdfast backup export shop - | pg_restore --no-owner -d \"$OTHER_URL\""
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait for an export that is being made")
+	return s.positions(cmd, databaseNames, nil)
+}
+
+func (t *task) export(db client.Database, to string, wait bool) error {
+	x, err := t.api.GetExport(t.ctx, db.ID)
+	if err == nil && wait {
+		m := t.meter("exporting " + db.Name)
+		x, err = t.api.AwaitExport(t.ctx, db.ID, nil)
+		m.stop()
+	}
+	if err != nil {
+		return err
+	}
+	if err := failed("the export", x.Status, x.Error); err != nil {
+		return err
+	}
+	if x.Status != client.ExportReady || x.Filename == nil || x.SizeBytes == nil || x.ChecksumSHA256 == nil {
+		return failf(exitConflict, "the export of %s is %s; --wait waits for it", db.Name, x.Status)
+	}
+	m := t.meter("downloading " + *x.Filename)
+	m.expect(*x.SizeBytes, "")
+	if to == "-" {
+		defer m.stop()
+		return t.stream(t.exportSource(db, x), t.cmd.OutOrStdout(), m)
+	}
+	file, err := t.saveExport(db, x, to, m)
+	m.stop()
+	if err != nil {
+		return err
+	}
+	return transferred(t, []savedExport{{x, file}}, func(s savedExport) string {
+		return fmt.Sprintf("%s (%s)", s.File, sizeOr(s.SizeBytes))
+	})
+}
+
+// savedExport is what is told of a downloaded export.
+type savedExport struct {
+	client.Export
+	File string `json:"file"`
+}
+
+func (t *task) saveExport(db client.Database, x client.Export, to string, m *meter) (string, error) {
+	dir, name, err := placeFor(*x.Filename, to)
+	if err != nil {
+		return "", err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", usagef("%v", err)
+	}
+	defer root.Close()
+	return dir + string(os.PathSeparator) + name, t.save(root, name, t.exportSource(db, x), m)
+}
+
+func (t *task) exportSource(db client.Database, x client.Export) downloadSource {
+	return downloadSource{
+		name: *x.Filename, version: x.ID + " " + *x.ChecksumSHA256, etag: `"` + *x.ChecksumSHA256 + `"`, size: *x.SizeBytes,
+		sum: newSHA256, want: *x.ChecksumSHA256,
+		url: func() (string, error) {
+			again, err := t.api.GetExport(t.ctx, db.ID)
+			if err == nil && (again.ID != x.ID || again.DownloadURL == nil) {
+				err = client.ErrChanged
+			}
+			return text(again.DownloadURL), err
+		},
+	}
+}

@@ -1,0 +1,45 @@
+package remote
+
+import "testing"
+
+func TestPattern(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pattern, key   string
+		matches        bool
+		prefix, folder string
+	}{
+		{"photos/*.jpg", "photos/a.jpg", true, "photos/", "photos/"},
+		{"photos/*.jpg", "photos/deep/a.jpg", false, "photos/", "photos/"},
+		{"photos/**.jpg", "photos/deep/a.jpg", true, "photos/", "photos/"},
+		{"photos/2?/x", "photos/2a/x", true, "photos/2", "photos/"},
+		{"photos/2?/x", "photos/2//x", false, "photos/2", "photos/"},
+		{`a\*b`, "a*b", true, "a*b", ""},
+		{`a\*b`, "axb", false, "a*b", ""},
+		{`a\b`, `a\b`, true, `a\b`, ""},
+		{"a.b+(c)", "a.b+(c)", true, "a.b+(c)", ""},
+		{"a.b", "axb", false, "a.b", ""},
+		{"Größe/*", "Größe/数", true, "Größe/", "Größe/"},
+		{"?", "数", true, "", ""},
+		{"**", "any\nthing/at/all", true, "", ""},
+		{"/*", "/a", true, "/", "/"},
+	} {
+		p := parsePattern(c.pattern)
+		if got := p.matches(c.key); got != c.matches || p.prefix != c.prefix || p.folder() != c.folder {
+			t.Errorf("%q on %q: %v, prefix %q, folder %q", c.pattern, c.key, got, p.prefix, p.folder())
+		}
+	}
+}
+
+// Where files go is never an appliance's decision.
+func TestFileName(t *testing.T) {
+	t.Parallel()
+	for key, ok := range map[string]bool{
+		"a": true, "a/b.txt": true, "..a": true,
+		"": false, ".": false, "..": false, "../a": false, "/etc/passwd": false, "a//b": false, "a/../b": false, "a/": false, "./a": false,
+	} {
+		if name, err := fileName(key); (err == nil) != ok || ok && name != key {
+			t.Errorf("%q: %q, %v", key, name, err)
+		}
+	}
+}

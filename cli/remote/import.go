@@ -1,0 +1,195 @@
+package remote
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cli/client"
+)
+
+// The variables that hold secrets of the source.
+const (
+	variableSource         = "HOLDFAST_SOURCE_URL"
+	variableSourcePassword = "PGPASSWORD"
+)
+
+func newImport(s *session) *cobra.Command {
+	return Group("import", "Import a database from another server", newImportStart(s), newImportList(s), newImportStatus(s))
+}
+
+// startImport is what `import start` was asked for.
+type startImport struct {
+	from            string
+	sameCredentials bool
+	user            string
+	wait            bool
+}
+
+func newImportStart(s *session) *cobra.Command {
+	var in startImport
+	cmd := s.command("start NAME --from URL", "Copy a database from another server into a new one", cobra.ExactArgs(1),
+		func(t *task, args []string) error { return t.importStart(args[0], in) })
+	cmd.Long = "Copy a database from another server into a new one called NAME. The source's password is never an\n" +
+		"argument, where others on this machine could see it: it is taken from " + variableSourcePassword + ", or asked for. The whole URL\n" +
+		"can also come from " + variableSource + ", or with --from - from standard input."
+	cmd.Example = "  holdfast import start shop --from postgres://app@old.example.com/shop --wait\n" +
+		"  echo \"$OLD_URL\" | holdfast import start shop --from -"
+	flags := cmd.Flags()
+	flags.StringVar(&in.from, "from", "", "postgres://user@host:port/database, without the password; - reads it, with the password, from standard input")
+	flags.BoolVar(&in.sameCredentials, "same-credentials", false, "give the new database the source's user and password")
+	flags.StringVar(&in.user, "user", "", "the role that owns the new database (default: app)")
+	flags.BoolVar(&in.wait, "wait", false, "wait until it is completed")
+	return cmd
+}
+
+func (t *task) importStart(name string, in startImport) error {
+	source, err := t.source(in.from)
+	if err != nil {
+		return err
+	}
+	project, err := t.projectForNew()
+	if err != nil {
+		return err
+	}
+	i, err := t.api.CreateImport(t.ctx, client.CreateImport{
+		Project: project, Name: name, SourceURL: source, SameCredentials: in.sameCredentials, Username: in.user,
+	})
+	if err != nil {
+		return err
+	}
+	if in.wait {
+		return t.awaitImport(i.ID)
+	}
+	return t.show(i, func(w io.Writer) {
+		fmt.Fprintf(w, "the import of %s has begun (%s)\n", name, i.ID)
+		t.remark("`holdfast import status %s --wait` shows how far it is", i.ID)
+	})
+}
+
+// source is the URL of the source, with its password.
+func (t *task) source(from string) (string, error) {
+	switch {
+	case from == "-":
+		line, err := t.readLine(os.Stdin)
+		return strings.TrimSpace(line), err
+	case from == "" && os.Getenv(variableSource) != "":
+		return os.Getenv(variableSource), nil
+	case from == "":
+		return "", usagef("say where from: --from postgres://user@host:port/database, or %s", variableSource)
+	}
+	u, err := url.Parse(from)
+	if err != nil {
+		return "", usagef("from: is not a URL such as postgres://user@host:port/database")
+	}
+	if _, visible := u.User.Password(); visible || u.Query().Has("password") {
+		return "", usagef("from: leave the password out, others on this machine can see it; it is asked for, or taken from %s", variableSourcePassword)
+	}
+	user := u.User.Username()
+	if user == "" {
+		return "", usagef("from: name the user, as in postgres://user@host:port/database")
+	}
+	password := os.Getenv(variableSourcePassword)
+	if password == "" {
+		if password, err = t.secret("Password of " + user + " at " + u.Host); err != nil {
+			return "", err
+		}
+	}
+	if password != "" {
+		u.User = url.UserPassword(user, password)
+	}
+	return u.String(), nil
+}
+
+func newImportList(s *session) *cobra.Command {
+	return s.command("list", "Show the imports", cobra.NoArgs, func(t *task, _ []string) error {
+		imports, rows := []client.Import{}, [][]string{}
+		for i, err := range t.api.Imports(t.ctx) {
+			if err != nil {
+				return err
+			}
+			imports = append(imports, i)
+			rows = append(rows, []string{i.Name, i.ID, importStatus(i), i.Source.Host + "/" + i.Source.Database, ago(&i.StartedAt)})
+		}
+		return t.list(imports, "there were no imports; `holdfast import start` begins one",
+			[]string{"NAME", "ID", "STATUS", "FROM", "STARTED"}, rows)
+	})
+}
+
+func importStatus(i client.Import) string {
+	if i.Ended() {
+		return strings.ReplaceAll(i.Status, "_", " ")
+	}
+	return fmt.Sprintf("%s %d%%", i.Status, i.ProgressPercent)
+}
+
+func newImportStatus(s *session) *cobra.Command {
+	var wait bool
+	cmd := s.command("status IMPORT", "Show how far an import is, and its log", cobra.ExactArgs(1), func(t *task, args []string) error {
+		id, err := t.importID(args[0])
+		if err != nil {
+			return err
+		}
+		if wait {
+			return t.awaitImport(id)
+		}
+		i, err := t.api.GetImport(t.ctx, id)
+		if err != nil {
+			return err
+		}
+		return t.show(i, func(w io.Writer) { importDetails(w, i) })
+	})
+	cmd.Long = "Show how far an import is, and its log. IMPORT is its id, or the name of the database that it makes."
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is completed")
+	return s.positions(cmd, importNames)
+}
+
+func (t *task) awaitImport(id string) error {
+	m := t.meter("importing")
+	i, err := t.api.AwaitImport(t.ctx, id, func(i client.ImportDetail) {
+		m.percent(i.ProgressPercent, fmt.Sprintf("%s, %d of %d tables", i.Phase, i.Tables.Done, i.Tables.Total))
+	})
+	m.stop()
+	if err != nil {
+		return err
+	}
+	if err := t.show(i, func(w io.Writer) { importDetails(w, i) }); err != nil {
+		return err
+	}
+	if i.Status == client.ImportCompletedWithErrors {
+		return failf(exitFailed, "the import is completed, but not everything came over: %d errors", len(i.Errors))
+	}
+	return failed("the import", i.Status, i.Error)
+}
+
+func importDetails(w io.Writer, i client.ImportDetail) {
+	details(w,
+		"name", i.Name, "id", i.ID, "database", i.DatabaseID,
+		"from", fmt.Sprintf("%s@%s:%d/%s", i.Source.User, i.Source.Host, i.Source.Port, i.Source.Database),
+		"status", importStatus(i.Import), "error", text(i.Error),
+		"tables", fmt.Sprintf("%d of %d", i.Tables.Done, i.Tables.Total), "rows", fmt.Sprint(i.RowsCopied),
+		"copied", size(i.BytesCopied), "extensions missing", strings.Join(i.MissingExtensions, ", "),
+		"started", moment(&i.StartedAt), "completed", moment(i.CompletedAt))
+	rows := [][]string{}
+	for _, flaw := range i.Errors {
+		rows = append(rows, []string{flaw.Object, text(flaw.SQLState), flaw.Message})
+	}
+	printMore(w, []string{"NOT COPIED", "SQLSTATE", "WHY"}, rows)
+	rows = nil
+	for _, line := range i.Log {
+		rows = append(rows, []string{moment(&line.At), line.Level, line.Message})
+	}
+	printMore(w, []string{"AT", "LEVEL", "LOG"}, rows)
+}
+
+// printMore prints a table below others, where there is anything in it.
+func printMore(w io.Writer, headings []string, rows [][]string) {
+	if len(rows) > 0 {
+		fmt.Fprintln(w)
+		columns(w, append([][]string{headings}, rows...))
+	}
+}

@@ -1,0 +1,184 @@
+package remote
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+
+	"holdfast/cli/client"
+)
+
+// The prefixes of ids.
+const (
+	idDatabase = "db_"
+	idBackup   = "bkp_"
+	idBucket   = "bucket_"
+	idImport   = "imp_"
+	idProject  = "proj_"
+)
+
+// isID reports whether text has the form of an id: a name may begin like one.
+func isID(text, prefix string) bool {
+	rest, ok := strings.CutPrefix(text, prefix)
+	return ok && len(rest) == 26 && strings.Trim(rest, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
+}
+
+// named is what something is known by.
+type named struct {
+	id, name, project string
+	note              string // for who completes
+}
+
+// find returns the one thing called name. It is the name of a kind, "database".
+func find[T any](t *task, all iter.Seq2[T, error], kind, name string, look func(T) named) (T, error) {
+	var found []T
+	var names []string
+	project, err := t.projectFilter()
+	if err != nil {
+		var zero T
+		return zero, err
+	}
+	for item, err := range all {
+		if err != nil {
+			return item, err
+		}
+		known := look(item)
+		if project != "" && known.project != project {
+			continue
+		}
+		if names = append(names, known.name); known.name == name {
+			found = append(found, item)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		var zero T
+		return zero, unknownName(kind, name, names)
+	default:
+		return found[0], ambiguous(kind, name, found, look)
+	}
+}
+
+// shownNames is how many names an error lists at most.
+const shownNames = 8
+
+func unknownName(kind, name string, names []string) error {
+	if len(names) == 0 {
+		return failf(exitNotFound, "there is no %s %q: there is none at all", kind, name)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	there := strings.Join(names[:min(len(names), shownNames)], ", ")
+	if len(names) > shownNames {
+		there += " and others"
+	}
+	return failf(exitNotFound, "there is no %s %q; there is %s", kind, name, there)
+}
+
+func ambiguous[T any](kind, name string, found []T, look func(T) named) error {
+	var ids []string
+	for _, item := range found {
+		known := look(item)
+		ids = append(ids, known.id+" in "+known.project)
+	}
+	return usagef("%q is ambiguous: %d %ss have this name (%s); say --project, or the id", name, len(found), kind, strings.Join(ids, ", "))
+}
+
+// database returns the database of an id or name.
+func (t *task) database(name string) (client.Database, error) {
+	if isID(name, idDatabase) {
+		return t.api.GetDatabase(t.ctx, name)
+	}
+	return find(t, t.api.Databases(t.ctx), "database", name, func(db client.Database) named {
+		return named{id: db.ID, name: db.Name, project: db.Project}
+	})
+}
+
+// bucket returns the id of the bucket of an id or name.
+func (t *task) bucket(name string) (string, error) {
+	if isID(name, idBucket) {
+		return name, nil
+	}
+	b, err := find(t, t.api.Buckets(t.ctx), "bucket", name, func(b client.Bucket) named {
+		return named{id: b.ID, name: b.Name, project: b.Project}
+	})
+	return b.ID, err
+}
+
+// latest stands for the newest completed backup.
+const latest = "latest"
+
+// backup returns the backup of an id, or the newest.
+func (t *task) backup(db client.Database, name string) (client.Backup, error) {
+	if isID(name, idBackup) {
+		return t.api.GetBackup(t.ctx, db.ID, name)
+	}
+	if name != latest {
+		return client.Backup{}, usagef("%q is neither the id of a backup nor %q; `holdfast backup list %s` shows them", name, latest, db.Name)
+	}
+	for b, err := range t.api.Backups(t.ctx, db.ID) {
+		if err != nil || b.Status == client.StatusCompleted {
+			return b, err
+		}
+	}
+	return client.Backup{}, failf(exitNotFound, "the database %s has no completed backup; `holdfast backup create %s --wait` makes one", db.Name, db.Name)
+}
+
+// importID returns the id of the import of an id, or of the name of the
+// database that it makes.
+func (t *task) importID(name string) (string, error) {
+	if isID(name, idImport) {
+		return name, nil
+	}
+	i, err := find(t, t.api.Imports(t.ctx), "import", name, func(i client.Import) named {
+		return named{id: i.ID, name: i.Name, project: i.Project}
+	})
+	return i.ID, err
+}
+
+// projectFilter is the id of the project that --project names, "" without it.
+func (t *task) projectFilter() (string, error) {
+	name := flagOr(t.project, variableProject)
+	if name == "" || isID(name, idProject) {
+		return name, nil
+	}
+	status, err := t.api.GetAgentStatus(t.ctx)
+	if err != nil {
+		return "", err
+	}
+	return pickProject(status.Projects, name)
+}
+
+// projectForNew is the id of the project that something new is put into: the
+// one named, else the profile's, else the only one.
+func (t *task) projectForNew() (string, error) {
+	name := cmp.Or(flagOr(t.project, variableProject), t.connection.project)
+	if isID(name, idProject) {
+		return name, nil
+	}
+	status, err := t.api.GetAgentStatus(t.ctx)
+	if err != nil {
+		return "", err
+	}
+	if name == "" && len(status.Projects) == 1 {
+		return status.Projects[0].ID, nil
+	}
+	return pickProject(status.Projects, name)
+}
+
+func pickProject(projects []client.Project, name string) (string, error) {
+	var names []string
+	for _, p := range projects {
+		if p.Name == name {
+			return p.ID, nil
+		}
+		names = append(names, p.Name)
+	}
+	if name == "" {
+		return "", usagef("there are several projects: say --project with one of %s", strings.Join(names, ", "))
+	}
+	return "", unknownName("project", name, names)
+}

@@ -1,0 +1,81 @@
+package remote
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cli/client"
+)
+
+func newObjectDelete(s *session) *cobra.Command {
+	var recursive bool
+	cmd := s.command("delete BUCKET/KEY…", "Delete objects", cobra.MinimumNArgs(1),
+		func(t *task, args []string) error { return t.deleteObjects(args, recursive) })
+	cmd.Long = "Delete objects. With --recursive all whose keys begin with KEY.\n" + wildcards
+	cmd.Example = "  holdfast object delete files/notes.txt\n  holdfast object delete 'files/tmp/**'"
+	cmd.Flags().BoolVarP(&recursive, "recursive", "r", false, "delete all objects whose keys begin with KEY")
+	cmd.ValidArgsFunction = s.complete(objectNames)
+	return cmd
+}
+
+// doomed is an object that is to be deleted.
+type doomed struct{ bucketName, bucket, key string }
+
+func (t *task) deleteObjects(args []string, recursive bool) error {
+	var all []doomed
+	for _, arg := range args {
+		found, err := t.doom(arg, recursive)
+		if err != nil {
+			return err
+		}
+		all = append(all, found...)
+	}
+	what := fmt.Sprintf("delete %d objects", len(all))
+	if len(all) == 1 {
+		what = "delete " + all[0].bucketName + "/" + all[0].key
+	}
+	if err := t.confirm("%s", what); err != nil {
+		return err
+	}
+	m := t.meter(what)
+	deleted, err := inOrder(t, all, func(t *task, d doomed) (client.DeletedObject, error) {
+		return t.api.DeleteObjectByQuery(t.ctx, d.bucket, d.key)
+	})
+	m.stop()
+	if err != nil {
+		return err
+	}
+	return transferred(t, deleted, func(d client.DeletedObject) string { return "deleted " + d.Key })
+}
+
+// doom finds what an argument names.
+func (t *task) doom(arg string, recursive bool) ([]doomed, error) {
+	at, err := parseTarget(arg)
+	if err != nil {
+		return nil, err
+	}
+	p := parsePattern(at.key)
+	if p.prefix == "" && !p.wild && !recursive {
+		return nil, usagef("%q names no object; `holdfast bucket delete --force` deletes a bucket with all that is in it", arg)
+	}
+	bucket, err := t.bucket(at.bucket)
+	if err != nil {
+		return nil, err
+	}
+	if !p.wild && !recursive {
+		_, err := t.api.GetObject(t.ctx, bucket, p.prefix)
+		return []doomed{{at.bucket, bucket, p.prefix}}, err
+	}
+	var found []doomed
+	for o, err := range t.matching(bucket, p) {
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, doomed{at.bucket, bucket, o.Key})
+	}
+	if len(found) == 0 {
+		return nil, failf(exitNotFound, "there is no object %s", arg)
+	}
+	return found, nil
+}

@@ -1,0 +1,189 @@
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cli/client"
+)
+
+// get is what `object get` was asked for.
+type get struct{ recursive, noClobber bool }
+
+func newObjectGet(s *session) *cobra.Command {
+	var in get
+	cmd := s.command("get BUCKET/KEY [FILE|DIRECTORY|-]", "Download objects", cobra.RangeArgs(1, 2),
+		func(t *task, args []string) error {
+			to := ""
+			if len(args) > 1 {
+				to = args[1]
+			}
+			return t.get(args[0], to, in)
+		})
+	cmd.Long = "Download an object into a file, into a directory under its own name, or with - to standard output.\n" +
+		"With --recursive all objects whose keys begin with KEY, and with wildcards all that match, go into a directory,\n" +
+		"folders and all. " + wildcards + "\n\n" +
+		"What arrived is compared with what was uploaded, and takes its name only then. A download that was broken off\n" +
+		"goes on where it stopped when it is asked for again."
+	cmd.Example = "  holdfast object get files/notes.txt\n  holdfast object get files/dump.sql - | psql …\n" +
+		"  holdfast object get -r files/photos/ backup/\n  holdfast object get 'files/photos/*.jpg' ."
+	cmd.Flags().BoolVarP(&in.recursive, "recursive", "r", false, "download all objects whose keys begin with KEY")
+	cmd.Flags().BoolVar(&in.noClobber, "no-clobber", false, "replace no file that is there")
+	return s.positions(cmd, objectNames, nil)
+}
+
+func (t *task) get(from, to string, in get) error {
+	at, err := parseTarget(from)
+	if err != nil {
+		return err
+	}
+	p := parsePattern(at.key)
+	if p.prefix == "" && !p.wild && !in.recursive {
+		return usagef("%q names no object; --recursive downloads all of the bucket", from)
+	}
+	bucket, err := t.bucket(at.bucket)
+	if err != nil {
+		return err
+	}
+	if p.wild || in.recursive {
+		return t.getMany(bucket, from, p, to, in)
+	}
+	o, err := t.api.GetObject(t.ctx, bucket, p.prefix)
+	if err != nil {
+		return err
+	}
+	if to == "-" {
+		m := t.meter("downloading " + path.Base(o.Key))
+		m.expect(o.SizeBytes, "")
+		defer m.stop()
+		return t.stream(t.objectSource(bucket, o), t.cmd.OutOrStdout(), m)
+	}
+	dir, name, err := placeFor(o.Key, to)
+	if err != nil {
+		return err
+	}
+	return t.getInto(dir, bucket, []placed{{o, name}}, in)
+}
+
+// placed is an object and the file it becomes, relative to a directory.
+type placed struct {
+	object client.Object
+	name   string
+}
+
+// saved is what is told of a downloaded object.
+type saved struct {
+	client.Object
+	File string `json:"file"`
+}
+
+// placeFor is the directory and the name for one object.
+func placeFor(key, to string) (dir, name string, err error) {
+	if info, err := os.Stat(to); to == "" || err == nil && info.IsDir() {
+		name, err := fileName(path.Base(key))
+		if err != nil || strings.HasSuffix(key, "/") {
+			return "", "", usagef("the key %q is no file's name: say which file it is to be", key)
+		}
+		return orHere(to), name, nil
+	}
+	if strings.HasSuffix(to, string(filepath.Separator)) {
+		return "", "", usagef("there is no directory %s", to)
+	}
+	return filepath.Dir(to), filepath.Base(to), nil
+}
+
+func orHere(dir string) string {
+	if dir == "" {
+		return "."
+	}
+	return dir
+}
+
+// fileName is the file that a key becomes, below a directory. Keys that are no
+// such name are refused: an appliance is not trusted with where files go.
+func fileName(key string) (string, error) {
+	name := filepath.FromSlash(key)
+	if !filepath.IsLocal(name) || filepath.Clean(name) != name || name == "." {
+		return "", usagef("the key %q is no file's name: download it alone, and say which file it is to be", key)
+	}
+	return name, nil
+}
+
+func (t *task) getMany(bucket, from string, p pattern, to string, in get) error {
+	if to == "-" {
+		return usagef("several objects do not go to standard output; name a directory")
+	}
+	var all []placed
+	for o, err := range t.matching(bucket, p) {
+		if err != nil {
+			return err
+		}
+		if strings.HasSuffix(o.Key, "/") && o.SizeBytes == 0 {
+			continue // what other programs make to have a folder
+		}
+		name, err := fileName(strings.TrimPrefix(o.Key, p.folder()))
+		if err != nil {
+			return err
+		}
+		all = append(all, placed{o, name})
+	}
+	if len(all) == 0 {
+		return failf(exitNotFound, "there is no object %s", from)
+	}
+	if err := os.MkdirAll(orHere(to), 0o777); err != nil {
+		return err
+	}
+	return t.getInto(orHere(to), bucket, all, in)
+}
+
+// getInto downloads objects into a directory, and nowhere else.
+func (t *task) getInto(dir, bucket string, all []placed, in get) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	defer root.Close()
+	label, total := "downloading "+path.Base(all[0].object.Key), int64(0)
+	if len(all) > 1 {
+		label = fmt.Sprintf("downloading %d objects", len(all))
+	}
+	for _, p := range all {
+		total += p.object.SizeBytes
+		if _, err := root.Lstat(p.name); err == nil && in.noClobber {
+			return failf(exitConflict, "%s is there already, and is not replaced", filepath.Join(dir, p.name))
+		}
+	}
+	m := t.meter(label)
+	m.expect(total, "")
+	results, err := inOrder(t, all, func(t *task, p placed) (saved, error) {
+		result := saved{p.object, filepath.Join(dir, p.name)}
+		if err := root.MkdirAll(filepath.Dir(p.name), 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+			return result, err
+		}
+		return result, t.save(root, p.name, t.objectSource(bucket, p.object), m)
+	})
+	m.stop()
+	if err != nil {
+		return err
+	}
+	return transferred(t, results, func(s saved) string { return fmt.Sprintf("%s (%s)", s.File, size(s.SizeBytes)) })
+}
+
+// objectSource is where an object's bytes come from.
+func (t *task) objectSource(bucket string, o client.Object) downloadSource {
+	return downloadSource{
+		name: o.Key, version: bucket + " " + o.Key + " " + o.ETag, etag: o.ETag, size: o.SizeBytes,
+		sum: func() checksum { return client.NewCRC32C() }, want: o.ChecksumCRC32C,
+		url: func() (string, error) {
+			again, err := t.api.GetObject(t.ctx, bucket, o.Key)
+			return again.DownloadURL, err
+		},
+	}
+}

@@ -1,0 +1,118 @@
+package remote
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cli/client"
+)
+
+func newObject(s *session) *cobra.Command {
+	return Group("object", "Objects in buckets", newObjectList(s), newObjectPut(s), newObjectGet(s), newObjectDelete(s))
+}
+
+// wildcards says how keys are matched, for the commands that do.
+const wildcards = "* in a key is any characters but a slash, ** any characters, ? one; a backslash before one takes it at\n" +
+	"its word. Put such keys in quotes, or the shell takes them for files."
+
+func newObjectList(s *session) *cobra.Command {
+	var recursive bool
+	cmd := s.command("list BUCKET[/PREFIX]", "Show the objects and folders in a bucket", cobra.ExactArgs(1),
+		func(t *task, args []string) error {
+			at, err := parseTarget(args[0])
+			if err != nil {
+				return err
+			}
+			bucket, err := t.bucket(at.bucket)
+			if err != nil {
+				return err
+			}
+			p := parsePattern(at.key)
+			if !recursive && !p.wild && !t.json {
+				return t.listLevel(bucket, p.prefix)
+			}
+			return t.listAll(bucket, p)
+		})
+	cmd.Long = "Show the objects whose keys begin with PREFIX, those beyond a slash as folders.\n" + wildcards
+	cmd.Example = "  holdfast object list files/photos/\n  holdfast object list 'files/**.jpg'"
+	cmd.Flags().BoolVarP(&recursive, "recursive", "r", false, "show the objects in folders too, newest first; so does --json")
+	return s.positions(cmd, objectNames)
+}
+
+func (t *task) listLevel(bucket, prefix string) error {
+	rows := [][]string{}
+	for e, err := range t.api.Entries(t.ctx, bucket, prefix) {
+		if err != nil {
+			return err
+		}
+		row := []string{"", "", e.Name}
+		if e.Object != nil {
+			row[0], row[1] = size(e.Object.SizeBytes), moment(&e.Object.LastModified)
+		}
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(a, b []string) int { return strings.Compare(a[2], b[2]) })
+	return t.list(nil, "there are no objects here; `holdfast object put` puts one", []string{"SIZE", "CHANGED", "KEY"}, rows)
+}
+
+// matching walks the objects that a pattern names: by its wildcards, else
+// those that begin with it.
+func (t *task) matching(bucket string, p pattern) iter.Seq2[client.Object, error] {
+	return func(yield func(client.Object, error) bool) {
+		for o, err := range t.api.Objects(t.ctx, bucket, p.prefix) {
+			if err == nil && p.wild && !p.matches(o.Key) {
+				continue
+			}
+			if !yield(o, err) {
+				return
+			}
+		}
+	}
+}
+
+// listAll prints objects as they come: there may be any number.
+func (t *task) listAll(bucket string, p pattern) error {
+	out, n := t.cmd.OutOrStdout(), 0
+	for o, err := range t.matching(bucket, p) {
+		if err != nil {
+			return err
+		}
+		if err := t.printObject(out, o, n); err != nil {
+			return err
+		}
+		n++
+	}
+	switch {
+	case t.json && n == 0:
+		fmt.Fprintln(out, "[]")
+	case t.json:
+		fmt.Fprintln(out, "\n]")
+	case n == 0:
+		t.remark("there is no such object")
+	}
+	return nil
+}
+
+// printObject prints the n-th object of a list.
+func (t *task) printObject(out io.Writer, o client.Object, n int) error {
+	if !t.json {
+		_, err := fmt.Fprintf(out, "%8s  %s  %s\n", size(o.SizeBytes), moment(&o.LastModified), printable(o.Key))
+		return err
+	}
+	var text bytes.Buffer
+	if err := encodeJSON(&text, o, "  "); err != nil {
+		return err
+	}
+	separator := ",\n  "
+	if n == 0 {
+		separator = "[\n  "
+	}
+	_, err := fmt.Fprint(out, separator+strings.TrimSuffix(text.String(), "\n"))
+	return err
+}

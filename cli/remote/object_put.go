@@ -1,0 +1,184 @@
+package remote
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"mime"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cli/client"
+)
+
+// put is what `object put` was asked for.
+type put struct {
+	recursive, noClobber bool
+	contentType          string
+}
+
+func newObjectPut(s *session) *cobra.Command {
+	var in put
+	cmd := s.command("put FILE… BUCKET[/KEY]", "Upload files", cobra.MinimumNArgs(2),
+		func(t *task, args []string) error { return t.put(args[:len(args)-1], args[len(args)-1], in) })
+	cmd.Long = "Upload files. A KEY that is empty or ends with a slash is a folder, in which files keep their names. With\n" +
+		"--recursive, what is in a directory goes into the folder. The file - is standard input.\n" +
+		"An object is there as a whole or not at all, and what arrived is compared with what was sent."
+	cmd.Example = "  holdfast object put notes.txt files\n  holdfast object put *.jpg files/photos/\n" +
+		"  holdfast object put -r site/ public/\n  pg_dump … | holdfast object put - files/dump.sql"
+	flags := cmd.Flags()
+	flags.BoolVarP(&in.recursive, "recursive", "r", false, "upload what is in directories")
+	flags.BoolVar(&in.noClobber, "no-clobber", false, "replace no object that is there")
+	flags.StringVar(&in.contentType, "content-type", "", "the media type (default: by the file's ending)")
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		words, _ := s.complete(objectNames)(cmd, nil, typed)
+		return words, cobra.ShellCompDirectiveNoSpace
+	}
+	return cmd
+}
+
+// upload is a file and the key it gets.
+type upload struct {
+	file string // "-" is standard input
+	key  string
+	size int64 // -1 is not known
+}
+
+func (t *task) put(files []string, to string, in put) error {
+	at, err := parseTarget(to)
+	if err != nil {
+		return err
+	}
+	uploads, err := planUploads(files, at.key, in.recursive, t.remark)
+	if err != nil {
+		return err
+	}
+	bucket, err := t.bucket(at.bucket)
+	if err != nil {
+		return err
+	}
+	m := t.meter(countOf(uploads))
+	m.expect(totalOf(uploads), "")
+	objects, err := inOrder(t, uploads, func(t *task, u upload) (client.Object, error) { return t.upload(m, bucket, u, in) })
+	m.stop()
+	if err != nil {
+		return err
+	}
+	return transferred(t, objects, func(o client.Object) string {
+		return fmt.Sprintf("uploaded %s/%s (%s)", at.bucket, o.Key, size(o.SizeBytes))
+	})
+}
+
+func countOf(uploads []upload) string {
+	if len(uploads) == 1 {
+		return "uploading " + filepath.Base(uploads[0].file)
+	}
+	return fmt.Sprintf("uploading %d files", len(uploads))
+}
+
+// totalOf is the size of all, 0 where one is not known.
+func totalOf(uploads []upload) int64 {
+	total := int64(0)
+	for _, u := range uploads {
+		if u.size < 0 {
+			return 0
+		}
+		total += u.size
+	}
+	return total
+}
+
+// planUploads decides on the key of every file. remark is told of what is left
+// out.
+func planUploads(files []string, key string, recursive bool, remark func(string, ...any)) ([]upload, error) {
+	inFolder := key == "" || strings.HasSuffix(key, "/")
+	if len(files) > 1 && !inFolder {
+		return nil, usagef("several files need a folder: let the key end with a slash, as in %s/", key)
+	}
+	var uploads []upload
+	for _, file := range files {
+		if file == "-" {
+			if inFolder {
+				return nil, usagef("standard input has no name: give the whole key, as in %sNAME", key)
+			}
+			uploads = append(uploads, upload{file, key, -1})
+			continue
+		}
+		info, err := os.Stat(file)
+		switch {
+		case err != nil:
+			return nil, usagef("%v", err)
+		case info.IsDir() && !recursive:
+			return nil, usagef("%s is a directory; --recursive uploads what is in it", file)
+		case info.IsDir():
+			inside, err := walkUploads(file, key, inFolder, remark)
+			if err != nil {
+				return nil, err
+			}
+			uploads = append(uploads, inside...)
+		case inFolder:
+			uploads = append(uploads, upload{file, key + filepath.Base(file), knownSize(info)})
+		default:
+			uploads = append(uploads, upload{file, key, knownSize(info)})
+		}
+	}
+	return uploads, nil
+}
+
+// knownSize is the size of a file, -1 for pipes and devices.
+func knownSize(info fs.FileInfo) int64 {
+	if !info.Mode().IsRegular() {
+		return -1
+	}
+	return info.Size()
+}
+
+func walkUploads(dir, key string, inFolder bool, remark func(string, ...any)) ([]upload, error) {
+	if !inFolder {
+		key += "/"
+	}
+	var uploads []upload
+	err := filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if !d.Type().IsRegular() {
+			remark("left out %s: it is no regular file", file)
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		within, err := filepath.Rel(dir, file)
+		uploads = append(uploads, upload{file, key + filepath.ToSlash(within), info.Size()})
+		return err
+	})
+	return uploads, err
+}
+
+func (t *task) upload(m *meter, bucket string, u upload, in put) (client.Object, error) {
+	body := io.Reader(os.Stdin)
+	if u.file != "-" {
+		file, err := os.Open(u.file)
+		if err != nil {
+			return client.Object{}, err
+		}
+		defer file.Close()
+		body = file
+	}
+	contentType := in.contentType
+	if contentType == "" {
+		contentType = mime.TypeByExtension(path.Ext(u.key))
+	}
+	return t.api.UploadObject(t.ctx, bucket, client.Upload{
+		Key: u.key, Body: metered{body, m}, Size: u.size, ContentType: contentType, IfAbsent: in.noClobber,
+	})
+}

@@ -1,0 +1,156 @@
+package remote
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+)
+
+// show prints a result: with --json as it is, else by human.
+func (t *task) show(result any, human func(io.Writer)) error {
+	if !t.json {
+		human(t.cmd.OutOrStdout())
+		return nil
+	}
+	return encodeJSON(t.cmd.OutOrStdout(), result, "")
+}
+
+// encodeJSON writes JSON for people and programs, each line but the first
+// after prefix. URLs in it stay as they are.
+func encodeJSON(w io.Writer, value any, prefix string) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent(prefix, "  ")
+	return encoder.Encode(value)
+}
+
+// list prints a list as a table, or says that it is empty.
+func (t *task) list(items any, empty string, headings []string, rows [][]string) error {
+	return t.show(items, func(w io.Writer) {
+		if len(rows) == 0 {
+			t.remark("%s", empty)
+			return
+		}
+		columns(w, append([][]string{headings}, rows...))
+	})
+}
+
+// remark says something beside the result.
+func (t *task) remark(format string, args ...any) {
+	if !t.json {
+		fmt.Fprintln(t.cmd.ErrOrStderr(), printable(fmt.Sprintf(format, args...)))
+	}
+}
+
+// details prints names and values, those without a value left out.
+func details(w io.Writer, pairs ...string) {
+	var rows [][]string
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			rows = append(rows, pairs[i:i+2])
+		}
+	}
+	columns(w, rows)
+}
+
+func columns(w io.Writer, rows [][]string) {
+	tabs := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.StripEscape)
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			if cells[i] = printable(cell); cell == "" {
+				cells[i] = "-"
+			}
+		}
+		fmt.Fprintln(tabs, strings.Join(cells, "\t"))
+	}
+	_ = tabs.Flush() // w's errors are met by what is printed next
+}
+
+// printable shows what others have written, control characters as \x1b: a
+// terminal obeys some of them.
+func printable(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r) {
+			b.WriteString(strings.Trim(fmt.Sprintf("%+q", r), "'"))
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// size writes bytes for people.
+func size(n int64) string {
+	const step = 1024
+	if n < step {
+		return fmt.Sprintf("%d B", n)
+	}
+	value, units := float64(n)/step, "KMGTPE"
+	for value >= step-0.5 && len(units) > 1 {
+		value, units = value/step, units[1:]
+	}
+	if value < 10 {
+		return fmt.Sprintf("%.1f %ciB", value, units[0])
+	}
+	return fmt.Sprintf("%.0f %ciB", value, units[0])
+}
+
+// sizeOr is size for what may not be known.
+func sizeOr(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return size(*n)
+}
+
+// moment writes a time in full.
+func moment(at *time.Time) string {
+	if at == nil {
+		return ""
+	}
+	return at.Local().Format("2006-01-02 15:04:05 MST")
+}
+
+// ago writes how long a time is past.
+func ago(at *time.Time) string {
+	if at == nil {
+		return ""
+	}
+	return span(time.Since(*at)) + " ago"
+}
+
+// span writes a duration in its largest unit.
+func span(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	default:
+		return fmt.Sprintf("%dd", int(d.Hours()/24))
+	}
+}
+
+// text returns what p points to, "" for nil.
+func text(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}
+
+// yesNo writes a truth for people.
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}

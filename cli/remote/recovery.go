@@ -1,0 +1,136 @@
+package remote
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cli/client"
+)
+
+func newRecovery(s *session) *cobra.Command {
+	return Group("recovery", "Point-in-time recovery of a database", newRecoveryStatus(s), newRecoveryRestore(s), newRecoveryUndo(s))
+}
+
+func newRecoveryStatus(s *session) *cobra.Command {
+	return s.aboutDatabase("status DATABASE", "Show to which moments a database can be brought back", cobra.ExactArgs(1),
+		func(t *task, db client.Database, _ []string) error {
+			r, err := t.api.GetRecovery(t.ctx, db.ID)
+			if err != nil {
+				return err
+			}
+			return t.show(r, func(w io.Writer) { recoveryDetails(w, r) })
+		})
+}
+
+func recoveryDetails(w io.Writer, r client.Recovery) {
+	lost := ""
+	if r.RPOSeconds != nil {
+		lost = fmt.Sprintf("%.1f s", *r.RPOSeconds)
+	}
+	details(w,
+		"status", r.Status, "from", moment(r.EarliestRestorableTime), "until", moment(r.LatestRestorableTime),
+		"could be lost", lost, "WAL archive", r.WALArchiving.Status, "last archived", moment(r.WALArchiving.LastArchivedAt),
+		"behind", size(r.WALArchiving.BacklogBytes), "last error", text(r.WALArchiving.LastError),
+		"gaps", fmt.Sprint(len(r.WALArchiving.Gaps)), "next backup", moment(r.Schedule.NextRunAt))
+	rows := [][]string{}
+	for _, event := range r.Timeline {
+		rows = append(rows, []string{moment(&event.At), event.Type, text(event.BackupID), text(event.LSN)})
+	}
+	printMore(w, []string{"AT", "WHAT", "BACKUP", "LSN"}, rows)
+	rows = nil
+	for _, op := range r.Operations {
+		what := text(op.Error)
+		if op.Status == client.StatusRunning {
+			what = text(op.Phase)
+		}
+		rows = append(rows, []string{moment(&op.StartedAt), op.Type, op.Status, fmt.Sprintf("%d%%", op.ProgressPercent), what})
+	}
+	printMore(w, []string{"BEGUN", "OPERATION", "STATUS", "DONE", "WHAT"}, rows)
+}
+
+func newRecoveryRestore(s *session) *cobra.Command {
+	var at, lsn, name string
+	var wait, dryRun bool
+	cmd := s.aboutDatabase("restore DATABASE (--to TIME | --to-lsn LSN)", "Put a database back to a moment", cobra.ExactArgs(1),
+		func(t *task, db client.Database, _ []string) error {
+			in, err := restoreTarget(at, lsn, name, time.Now())
+			if err != nil {
+				return err
+			}
+			if dryRun {
+				return t.planRestore(db, in)
+			}
+			if name == "" {
+				if err := t.confirm("replace the data of %s by that of %s", db.Name, at+lsn); err != nil {
+					return err
+				}
+			}
+			op, err := t.api.RequestRestore(t.ctx, db.ID, in)
+			return t.follow(db, op, err, wait, "the restore")
+		})
+	cmd.Long = "Put a database back to a moment: everything committed before it is there, and nothing after it.\n" +
+		"What the restore replaces is kept for a while: `holdfast recovery undo` brings it back."
+	cmd.Example = "  holdfast recovery restore shop --to 2026-03-01T12:00:00Z\n  holdfast recovery restore shop --to 10m --into shop-before --wait"
+	flags := cmd.Flags()
+	flags.StringVar(&at, "to", "", "the moment: RFC 3339 such as 2026-03-01T12:00:00Z, or how long ago, such as 10m")
+	flags.StringVar(&lsn, "to-lsn", "", "the place in the write-ahead log, such as 0/1A2B3C4D")
+	flags.BoolVar(&dryRun, "dry-run", false, "show what would be done, and do nothing")
+	restoreFlags(cmd, &name, &wait)
+	return cmd
+}
+
+// restoreTarget reads where a restore goes to.
+func restoreTarget(at, lsn, name string, now time.Time) (client.RequestRestore, error) {
+	in := client.RequestRestore{TargetLSN: lsn, Mode: client.RestoreInPlace}
+	if name != "" {
+		in.Mode, in.Name = client.RestoreNew, name
+	}
+	if (at == "") == (lsn == "") {
+		return in, usagef("say either --to or --to-lsn")
+	}
+	if at == "" {
+		return in, nil
+	}
+	moment, err := time.Parse(time.RFC3339Nano, at)
+	if err != nil {
+		back, err := time.ParseDuration(at)
+		if err != nil || back < 0 {
+			return in, usagef("to: %q is neither a time such as 2026-03-01T12:00:00Z nor a duration such as 10m", at)
+		}
+		moment = now.Add(-back)
+	}
+	moment = moment.UTC()
+	in.TargetTime = &moment
+	return in, nil
+}
+
+func (t *task) planRestore(db client.Database, in client.RequestRestore) error {
+	plan, err := t.api.PlanRestore(t.ctx, db.ID, in)
+	if err != nil {
+		return err
+	}
+	return t.show(plan, func(w io.Writer) {
+		details(w,
+			"backup", plan.BackupID, "last commit", moment(plan.TargetTime), "up to", plan.TargetLSN,
+			"WAL to replay", size(plan.WALBytes), "files to restore", size(plan.RestoreBytes), "room it takes", size(plan.NeededBytes),
+			"takes about", fmt.Sprintf("%.0f s", plan.EstimatedSeconds))
+		t.remark("nothing was changed")
+	})
+}
+
+func newRecoveryUndo(s *session) *cobra.Command {
+	var wait bool
+	cmd := s.aboutDatabase("undo DATABASE", "Bring back the data that the last restore replaced", cobra.ExactArgs(1),
+		func(t *task, db client.Database, _ []string) error {
+			if err := t.confirm("replace the data of %s by what it was before the last restore", db.Name); err != nil {
+				return err
+			}
+			op, err := t.api.UndoRestore(t.ctx, db.ID)
+			return t.follow(db, op, err, wait, "the undoing")
+		})
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is completed")
+	return cmd
+}

@@ -1,0 +1,198 @@
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cli/client"
+)
+
+// The variables that stand for flags, and the one that stands for a profile.
+const (
+	variableURL     = "HOLDFAST_URL"
+	variableKey     = "HOLDFAST_API_KEY"
+	variableProfile = "HOLDFAST_PROFILE"
+	variableProject = "HOLDFAST_PROJECT"
+	variableCA      = "HOLDFAST_CA_CERT"
+)
+
+// defaultURL is where `holdfast serve` listens unless told otherwise.
+const defaultURL = "http://127.0.0.1:8432"
+
+// session holds the flags that all commands have.
+type session struct {
+	userAgent string
+
+	url, profile, project, caFile string
+	json, yes                     bool
+}
+
+func (s *session) register(cmd *cobra.Command) {
+	flags := cmd.PersistentFlags()
+	flags.StringVar(&s.url, "url", "", "the appliance (default: the profile's, else "+defaultURL+"); "+variableURL)
+	flags.StringVar(&s.profile, "profile", "", "the profile with the key (default: the one in use); "+variableProfile)
+	flags.StringVar(&s.project, "project", "", "id or name of the project; "+variableProject)
+	flags.StringVar(&s.caFile, "ca-cert", "", "certificate of the authority to trust, a PEM file; "+variableCA)
+	flags.BoolVar(&s.json, "json", false, "print JSON, as the API answers it")
+	flags.BoolVarP(&s.yes, "yes", "y", false, "do not ask before data is replaced or deleted")
+	flagWords(cmd, "profile", completeProfiles)
+	flagWords(cmd, "project", s.complete(projectNames))
+}
+
+// task is one run of a command.
+type task struct {
+	*session
+	cmd        *cobra.Command
+	ctx        context.Context
+	api        *client.Client
+	connection connection
+}
+
+// command makes a command that needs a key.
+func (s *session) command(use, short string, args cobra.PositionalArgs, do func(*task, []string) error) *cobra.Command {
+	return s.local(use, short, args, func(t *task, args []string) error {
+		if err := t.connect(); err != nil {
+			return err
+		}
+		return explain(do(t, args), t.connection.base)
+	})
+}
+
+// local makes a command that needs none.
+func (s *session) local(use, short string, args cobra.PositionalArgs, do func(*task, []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short,
+		Args: func(cmd *cobra.Command, given []string) error {
+			if err := args(cmd, given); err != nil {
+				return usagef("%v; see `%s --help`", err, cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return do(&task{session: s, cmd: cmd, ctx: cmd.Context()}, args)
+		},
+	}
+}
+
+// connection is which appliance is asked, and with which key.
+type connection struct {
+	base    string // with the version
+	key     string
+	ca      string // PEM, "" for the system's authorities
+	profile string // whose key it is, "" for the environment's
+	project string // the profile's
+}
+
+// connect decides which appliance is asked with which key, and makes the
+// client.
+func (t *task) connect() error {
+	c, err := t.resolve()
+	if err != nil {
+		return err
+	}
+	if c.key == "" {
+		return failf(exitKey, "there is no API key for %s; `holdfast login` gets one, or set %s", c.base, variableKey)
+	}
+	t.connection = c
+	t.api, err = t.client(c)
+	return err
+}
+
+// resolve finds the appliance and the key. A profile's key is for the
+// profile's appliance only: an address from elsewhere never gets it.
+func (s *session) resolve() (connection, error) {
+	name, p, err := s.loadProfile()
+	if err != nil {
+		return connection{}, err
+	}
+	c := connection{key: os.Getenv(variableKey), ca: p.CACertificate, project: p.Project}
+	if s.profile != "" || c.key == "" {
+		c.key, c.profile = p.APIKey, name
+	}
+	address := flagOr(s.url, variableURL)
+	if c.base, err = s.address(address, p); err != nil {
+		return c, err
+	}
+	if c.profile != "" && c.key != "" && c.base != p.URL {
+		return c, failf(exitKey, "the key of profile %s is for %s, not for %s; `holdfast login --url %s --profile NAME` gets one, or set %s",
+			name, p.URL, c.base, address, variableKey)
+	}
+	if file := flagOr(s.caFile, variableCA); file != "" {
+		if c.ca, err = readCA(file); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+func readCA(file string) (string, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return "", usagef("ca-cert: %v", err)
+	}
+	return string(pem), nil
+}
+
+func (s *session) address(given string, p profile) (string, error) {
+	if given == "" {
+		given = p.URL
+	}
+	if given == "" {
+		given = defaultURL
+	}
+	base, err := client.BaseURL(given)
+	if err != nil {
+		return "", usagef("url: %v", err)
+	}
+	return base, nil
+}
+
+// flagOr returns a flag's value, else the variable's.
+func flagOr(flag, variable string) string {
+	if flag != "" {
+		return flag
+	}
+	return os.Getenv(variable)
+}
+
+func (s *session) client(c connection) (*client.Client, error) {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.ExpectContinueTimeout = 5 * time.Second
+	if c.ca != "" {
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			return nil, fmt.Errorf("read the system's authorities: %w", err)
+		}
+		if !pool.AppendCertsFromPEM([]byte(c.ca)) {
+			return nil, usagef("ca-cert: holds no certificate in PEM")
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool}
+	}
+	return client.New(client.Config{URL: c.base, Key: c.key, HTTP: transport, UserAgent: s.userAgent})
+}
+
+// loadProfile returns the profile in question; one that nobody has named need
+// not exist.
+func (s *session) loadProfile() (string, profile, error) {
+	name := flagOr(s.profile, variableProfile)
+	named := name != ""
+	if !named {
+		name = currentProfile()
+	}
+	p, err := readProfile(name)
+	if errors.Is(err, os.ErrNotExist) {
+		if named && os.Getenv(variableKey) == "" {
+			return name, p, failf(exitKey, "there is no profile %s; `holdfast login --profile %s` makes it, `holdfast profile list` shows what there is", name, name)
+		}
+		return name, profile{}, nil
+	}
+	return name, p, err
+}

@@ -1,0 +1,52 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// inParallel is how many objects are on their way at a time.
+const inParallel = 4
+
+// each does work for every item, some at a time, in the order of the items as
+// far as it goes, and returns the results in that order. The first error ends
+// it all.
+func inOrder[T, R any](t *task, items []T, work func(*task, T) (R, error)) ([]R, error) {
+	ctx, cancel := context.WithCancelCause(t.ctx)
+	defer cancel(nil)
+	inner := *t
+	inner.ctx = ctx
+	results := make([]R, len(items))
+	places := make(chan int)
+	var workers sync.WaitGroup
+	for range min(inParallel, len(items)) {
+		workers.Go(func() {
+			for i := range places {
+				var err error
+				if results[i], err = work(&inner, items[i]); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for i := 0; i < len(items) && ctx.Err() == nil; i++ {
+		select {
+		case places <- i:
+		case <-ctx.Done():
+		}
+	}
+	close(places)
+	workers.Wait()
+	return results, context.Cause(ctx)
+}
+
+// transferred prints what was carried over: a line for each, or all as JSON.
+func transferred[R any](t *task, results []R, line func(R) string) error {
+	return t.show(results, func(w io.Writer) {
+		for _, r := range results {
+			fmt.Fprintln(w, printable(line(r)))
+		}
+	})
+}

@@ -1,0 +1,152 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestScripts runs what is in testdata/script: the client's commands, as they
+// are typed, against an appliance. Each script has an organization of its own.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start("--spares", "3")
+	testscript.Run(t, testscript.Params{
+		Dir:                 "../testdata/script",
+		RequireUniqueNames:  true,
+		RequireExplicitExec: true,
+		Setup:               func(env *testscript.Env) error { return m.setUpScript(env) },
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code":       scriptCode,
+			"eventually": scriptEventually,
+			"field":      scriptField,
+			"fake":       scriptFake,
+			"operator":   m.scriptOperator,
+		},
+	})
+}
+
+// setUpScript gives a script an organization, its keys, and a home.
+func (m *machine) setUpScript(env *testscript.Env) error {
+	org := filepath.Base(env.WorkDir)
+	key := func(args ...string) (string, error) {
+		out, stderr, code := m.run("", append([]string{"admin", "key", "create", "--org", org, "--name", "script"}, args...)...)
+		if code != 0 {
+			return "", errors.New(stderr)
+		}
+		return strings.TrimSpace(out), nil
+	}
+	if _, stderr, code := m.run("", "admin", "org", "create", org); code != 0 {
+		return errors.New(stderr)
+	}
+	full, err := key("--preset", "full_access", "--allow-dangerous")
+	if err != nil {
+		return err
+	}
+	reading, err := key("--preset", "read_only")
+	if err != nil {
+		return err
+	}
+	url := strings.TrimSuffix(m.api, "/v1")
+	env.Setenv("PATH", filepath.Dir(program)+string(os.PathListSeparator)+env.Getenv("PATH"))
+	env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
+	env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
+	env.Setenv("BROWSER", "false")
+	env.Setenv("ORG", org)
+	env.Setenv("HOLDFAST_URL", url)
+	env.Setenv("HOLDFAST_API_KEY", full)
+	env.Setenv("READING_KEY", reading)
+	return nil
+}
+
+// scriptCode is "code N PROGRAM…": runs a program, which must end with that
+// exit code.
+func scriptCode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N program...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		exit, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, not %d", got, want)
+	}
+}
+
+// scriptEventually is "eventually PROGRAM…": runs a program until it succeeds,
+// for at most a minute. An appliance makes backups by itself as well, and has
+// one under way at a time.
+func scriptEventually(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: eventually program...")
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		err := ts.Exec(args[0], args[1:]...)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%v", err)
+		}
+	}
+}
+
+// scriptField is "field VARIABLE a.b.0": takes a field of the JSON on the last
+// standard output into a variable.
+func scriptField(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: field VARIABLE path.of.field")
+	}
+	var value any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &value))
+	for part := range strings.SplitSeq(args[1], ".") {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[part]
+		case []any:
+			i, err := strconv.Atoi(part)
+			ts.Check(err)
+			value = v[i]
+		}
+	}
+	if value == nil {
+		ts.Fatalf("there is no %s", args[1])
+	}
+	ts.Setenv(args[0], fmt.Sprint(value))
+}
+
+// scriptOperator is "operator ARGUMENT…": an operator's command.
+func (m *machine) scriptOperator(ts *testscript.TestScript, neg bool, args []string) {
+	if _, stderr, code := m.run("", append([]string{"admin"}, args...)...); (code != 0) != neg {
+		ts.Fatalf("exit code %d: %s", code, stderr)
+	}
+}
+
+// scriptFake is "fake KEY ANSWER…": an appliance that gives the answers the
+// real one cannot be made to give at will. FAKE_URL says where it is.
+func scriptFake(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: fake KEY ANSWER...")
+	}
+	server := httptest.NewServer(&fakeAppliance{key: args[0], answers: args[1:]})
+	ts.Defer(server.Close)
+	ts.Setenv("FAKE_URL", server.URL)
+}
