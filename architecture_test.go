@@ -13,7 +13,7 @@ import (
 func allowed() map[string][]string {
 	return map[string][]string{
 		"holdfast":                                     {"cli"},
-		"holdfast/cli":                                 {"engine", "engine/advice", "engine/meta", "engine/model", "engine/postgres", "server", "server/api", "server/metrics", "server/operator", "server/webhook", "web"},
+		"holdfast/cli":                                 {"backup", "backup/repository", "backup/wal", "engine", "engine/advice", "engine/meta", "engine/model", "engine/postgres", "server", "server/api", "server/metrics", "server/operator", "server/webhook", "web"},
 		"holdfast/cli/internal/manual":                 {"cli"},
 		"holdfast/cli/doctor":                          {"engine/postgres"},
 		"holdfast/server":                              {"engine", "engine/model", "web"},

@@ -174,7 +174,7 @@ func TestTar(t *testing.T) {
 	if err := tar.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(WriteTar(t.Context(), source, in), in.Close(), tar.Wait()); err != nil {
+	if err := errors.Join(WriteTar(t.Context(), source, in, ""), in.Close(), tar.Wait()); err != nil {
 		t.Fatal(err)
 	}
 	mustBePrivate(t, dir)
@@ -184,7 +184,7 @@ func TestTar(t *testing.T) {
 	packs, _ := filepath.Glob(filepath.Join(repoDir, "packs", "*"))
 	flip(t, packs[0], 1000)
 	count := &counter{}
-	if err := WriteTar(t.Context(), source, count); !errors.Is(err, repository.ErrDamaged) {
+	if err := WriteTar(t.Context(), source, count, ""); !errors.Is(err, repository.ErrDamaged) {
 		t.Errorf("of a damaged repository: %v", err)
 	}
 }

@@ -8,6 +8,10 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"holdfast/backup/repository"
@@ -15,8 +19,9 @@ import (
 
 // WriteTar writes a backup to w as a tar stream of the data directory, as
 // pg_basebackup's would be: pg_wal empty, global/pg_control last. A stream that
-// ends in an error has no end-of-archive, and no pg_control.
-func WriteTar(ctx context.Context, source *repository.Snapshot, w io.Writer) error {
+// ends in an error has no end-of-archive, and no pg_control. The files below the
+// directory over, when one is named, are in it in place of the backup's.
+func WriteTar(ctx context.Context, source *repository.Snapshot, w io.Writer, over string) error {
 	if err := source.Check(); err != nil {
 		return fmt.Errorf("write tar: %w", err)
 	}
@@ -26,6 +31,12 @@ func WriteTar(ctx context.Context, source *repository.Snapshot, w io.Writer) err
 	}
 	defer reader.Close()
 	s := &tarStream{ctx: ctx, source: source, reader: reader, tar: tar.NewWriter(w)}
+	if over != "" {
+		if s.laid, err = laidOver(over); err != nil {
+			return fmt.Errorf("write tar: %w", err)
+		}
+		s.over = over
+	}
 	if err := s.run(); err != nil {
 		return fmt.Errorf("write tar: %w", err)
 	}
@@ -37,6 +48,9 @@ type tarStream struct {
 	source *repository.Snapshot
 	reader *repository.Reader
 	tar    *tar.Writer
+
+	over string          // a directory
+	laid map[string]bool // the files in it
 }
 
 func (s *tarStream) run() error {
@@ -50,8 +64,16 @@ func (s *tarStream) run() error {
 			control = e
 			continue
 		}
+		if s.laid[e.Path] {
+			continue
+		}
 		if err := s.entry(e); err != nil {
 			return fmt.Errorf("%s: %w", e.Path, err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.laid)) {
+		if err := s.overFile(name); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	if control == nil {
@@ -83,6 +105,27 @@ func (s *tarStream) header(name string, kind byte, size int64, modTime time.Time
 		h.Name, h.Mode = name+"/", 0o700
 	}
 	return s.tar.WriteHeader(h)
+}
+
+// overFile writes a file of the directory that lies over the backup.
+func (s *tarStream) overFile(name string) error {
+	f, err := os.Open(filepath.Join(s.over, filepath.FromSlash(name)))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := s.header(name, tar.TypeReg, info.Size(), info.ModTime()); err != nil {
+		return err
+	}
+	if err := context.Cause(s.ctx); err != nil {
+		return err
+	}
+	_, err = io.Copy(s.tar, f)
+	return err
 }
 
 func (s *tarStream) entry(e *repository.Entry) error {

@@ -117,7 +117,7 @@ func freeAddress(t testing.TB) string {
 // start runs `serve` and returns once it has said that it is there.
 func (m *machine) start(args ...string) {
 	m.t.Helper()
-	all := append([]string{"serve", "--data-dir", m.dataDir, "--listen", m.listen, "--postgres-ports", m.ports, "--spares", "1"}, args...)
+	all := append([]string{"serve", "--data-dir", m.dataDir, "--listen", m.listen, "--postgres-ports", m.ports, "--spares", "1", "--no-proofs"}, args...)
 	cmd := exec.Command(program, all...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stderr = m.log

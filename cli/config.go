@@ -46,6 +46,7 @@ type config struct {
 	BackupInterval    time.Duration
 	BackupRetention   time.Duration
 	NoExports         bool
+	NoProofs          bool
 	AuditKeep         uint64
 	AuditKeepBytes    uint64
 	AuditRetention    time.Duration
@@ -97,6 +98,7 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.BackupInterval, "backup-interval", 24*time.Hour, "time between scheduled backups of a database; 0 makes none")
 	flags.DurationVar(&c.BackupRetention, "backup-retention", 7*24*time.Hour, "how long backups are kept; 0 keeps them for ever")
 	flags.BoolVar(&c.NoExports, "no-exports", false, "make no logical export (pg_dump) after each backup")
+	flags.BoolVar(&c.NoProofs, "no-proofs", false, "do not restore each backup once, beside the database, to prove it")
 	flags.Uint64Var(&c.AuditKeep, "audit-keep", 1_000_000, "audit entries kept for each organization; 0 is no bound")
 	flags.Uint64Var(&c.AuditKeepBytes, "audit-keep-bytes", 0, "size of the audit entries kept for each organization; 0 is no bound")
 	flags.DurationVar(&c.AuditRetention, "audit-retention", 0, "how long audit entries are kept; 0 is no bound")

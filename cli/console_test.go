@@ -142,6 +142,7 @@ func consoleDatabase(t *testing.T, m *machine, b *browser) {
 	b.until("restore", `document.body.innerText.includes('The last restore can be undone') && !document.querySelector('[data-live]')`)
 	exec(`insert into orders values (1001)`)
 	b.shot("database-restored")
+	consolePointInTime(b, exec)
 
 	b.press("Row security")
 	b.see("nobody but the owner sees a row")
@@ -182,6 +183,22 @@ func consoleDatabase(t *testing.T, m *machine, b *browser) {
 	b.fill("#confirm-delete", "shop")
 	b.press("Delete shop")
 	b.see("The database is in the trash")
+}
+
+// consolePointInTime picks the newest moment, sees the plan, and goes there.
+func consolePointInTime(b *browser, exec func(string)) {
+	b.press("Back up now")
+	b.see("The backup has begun")
+	b.until("complete the backup", `!document.querySelector('[data-live]')`)
+	exec(`insert into orders values (1002)`)
+	b.until("reach a later moment", `document.querySelector('#at') !== null`)
+	b.press("Show what would happen")
+	b.see("Nothing has been changed yet")
+	b.shot("recovery-plan")
+	b.fill("#confirm-restore", "shop")
+	b.press("Restore shop")
+	b.see("The restore has begun")
+	b.until("restore to the moment", `document.querySelectorAll('.timeline .restore').length >= 2 && !document.querySelector('[data-live]')`)
 }
 
 func consoleBucket(t *testing.T, b *browser) {

@@ -61,7 +61,7 @@ func NewRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see `%s --help`", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newServe(), newAdmin(), newDoctor())
+	root.AddCommand(newServe(), newAdmin(), newDoctor(), newBackup())
 	return root
 }
 

@@ -203,6 +203,7 @@ func (c config) engine() engine.Config {
 		MaxObjectBytes: c.MaxObjectSize,
 		TrashRetention: c.TrashRetention, ObjectTrashRetention: c.ObjectTrashRetention, ReplacedRetention: c.ReplacedRetention,
 		BackupInterval: c.BackupInterval, BackupRetention: c.BackupRetention, Exports: !c.NoExports,
+		Proofs:    !c.NoProofs,
 		AuditKeep: c.AuditKeep, AuditKeepBytes: c.AuditKeepBytes, AuditRetention: c.AuditRetention,
 		Advice:  c.advice(),
 		Version: version(),

@@ -13,6 +13,7 @@ type Status struct {
 	Key             *model.Key
 	Databases       []DatabaseView
 	NewestBackup    *time.Time
+	NewestVerified  *time.Time     // when a backup was last proven
 	Unprotected     []DatabaseView // databases without a completed backup
 	Usage           Usage
 	Operations      []model.DatabaseOperation
@@ -51,6 +52,16 @@ func (e *Engine) AgentStatus(call *model.Call) (Status, error) {
 			status.Unprotected = append(status.Unprotected, db)
 		} else if at := db.LatestBackup.CompletedAt; status.NewestBackup == nil || at.After(*status.NewestBackup) {
 			status.NewestBackup = at
+		}
+		records, err := e.backupRecords(db.ID)
+		if err != nil {
+			return status, err
+		}
+		for _, b := range records {
+			v := b.Verification
+			if v.Status == model.VerificationVerified && (status.NewestVerified == nil || v.At.After(*status.NewestVerified)) {
+				status.NewestVerified = v.At
+			}
 		}
 	}
 	if status.Usage, err = e.usage(call, databases); err != nil {

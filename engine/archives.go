@@ -73,6 +73,13 @@ func (s *archives) forget(database string) {
 	delete(s.open, database)
 }
 
+// generation is what is being received.
+func (a *archive) generation() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.receives
+}
+
 // closeReceiver ends what receives WAL, if anything does.
 func (a *archive) closeReceiver() error {
 	a.mu.Lock()
@@ -270,8 +277,10 @@ func (e *Engine) removeBackups(database string) error {
 	return nil
 }
 
-// pruneWAL removes the WAL that no kept backup needs.
+// pruneWAL removes the WAL that no kept backup needs. Without any that is all
+// but the newest: the next backup begins behind it. No backup is being made.
 func (e *Engine) pruneWAL(database string) error {
+	status, receives := e.walStatus(database)
 	records, err := e.backupRecords(database)
 	if err != nil {
 		return err
@@ -288,7 +297,10 @@ func (e *Engine) pruneWAL(database string) error {
 		keep = append(keep, wal.Keep{Incarnation: b.Generation, Start: start})
 	}
 	if len(keep) == 0 {
-		return nil // what there is waits for the first backup
+		if !receives || status.Durable == 0 {
+			return nil
+		}
+		keep = []wal.Keep{{Incarnation: e.archives.get(database).generation(), Start: status.Durable}}
 	}
 	archive, err := e.walArchive(database)
 	if err != nil {

@@ -64,6 +64,7 @@ func (e *Engine) recordBackup(call *model.Call, db model.Database, t model.Backu
 	b := model.Backup{
 		ID: e.newID(model.ResourceBackup), Organization: db.Organization, Database: db.ID,
 		Type: t, Status: model.BackupPending, Version: db.Version, Generation: db.Generation, StartedAt: e.clock(),
+		Verification: model.Verification{Status: model.VerificationUnverified},
 	}
 	op := e.newOperation(db, model.OperationBackup, "copying")
 	op.Backup = b.ID
@@ -115,6 +116,7 @@ func (e *Engine) runBackup(ctx context.Context, db model.Database, b model.Backu
 	e.backupEnded(db, b, err)
 	if err == nil {
 		e.exports.nudge()
+		e.proofs.nudge()
 	}
 }
 

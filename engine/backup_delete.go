@@ -28,9 +28,9 @@ func (e *Engine) BackupDelete(call *model.Call, database, id string) error {
 	return nil
 }
 
-// condemnBackup commits that a backup is to be removed.
+// condemnBackup commits that a backup is to be removed, and ends its proof.
 func (e *Engine) condemnBackup(call *model.Call, database, id string) error {
-	return e.change(call, func(tx *meta.Tx) error {
+	err := e.change(call, func(tx *meta.Tx) error {
 		b, err := backupOf(tx, database, id)
 		if err != nil {
 			return err
@@ -47,6 +47,10 @@ func (e *Engine) condemnBackup(call *model.Call, database, id string) error {
 		})
 		return err
 	})
+	if err == nil {
+		e.cancels.cancel(proofOf(id), errUnwanted)
+	}
+	return err
 }
 
 var errPinned = model.Errorf(model.CodeConflict, "this backup is pinned; unpin it first")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"holdfast/backup"
 	"holdfast/backup/wal"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -61,7 +62,9 @@ func (e *Engine) beginRestore(
 		call.Note("backup", p.Backup.ID)
 		call.Note("target", p.Target.End.String())
 		build := func(ctx context.Context) error {
-			return e.unpack(ctx, p, e.dataDirectory(op.Database, op.Generation), func(done, total int64) { e.done.set(op.ID, done, total) })
+			return e.unpack(ctx, p, e.dataDirectory(op.Database, op.Generation), backup.RestoreOptions{
+				Progress: func(done, total int64) { e.done.set(op.ID, done, total) },
+			})
 		}
 		return stage{build, &p}, nil
 	})

@@ -110,6 +110,7 @@ func (e *Engine) adoptBackup(db model.Database, repo *repository.Repository, id 
 		absent := errors.Is(err, meta.ErrNotFound)
 		if absent {
 			b, err = model.Backup{ID: id, Organization: db.Organization, Database: db.ID, Type: model.BackupManual}, nil
+			b.Verification.Status = model.VerificationUnverified
 		}
 		if err != nil {
 			return err

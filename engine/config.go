@@ -47,6 +47,8 @@ type Config struct {
 	BackupRetention time.Duration
 	// Exports says whether a logical export follows each completed backup.
 	Exports bool
+	// Proofs says whether each completed backup is restored once, to prove it.
+	Proofs bool
 	// AuditKeep and AuditKeepBytes are how many audit entries are kept for each
 	// organization, and of what size together; 0 is no bound.
 	AuditKeep, AuditKeepBytes uint64

@@ -43,6 +43,7 @@ func (e *Engine) DatabaseDelete(ctx context.Context, call *model.Call, id string
 	if err != nil {
 		return time.Time{}, noRoom(err)
 	}
+	e.cancels.cancel(proofOf(db.ID), errUnwanted)
 	return e.finishDelete(ctx, call, db, op.ID)
 }
 

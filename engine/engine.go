@@ -35,7 +35,8 @@ type Engine struct {
 	stats    *statistics
 	done     *progress
 	cancels  *cancels
-	exports  *exporter
+	exports  nudges
+	proofs   nudges
 	imports  *runningImports
 	metrics  *metrics
 	once     onceSet
@@ -112,7 +113,8 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 		adviser:  newAdviser(),
 		reserved: newReservations(),
 		cancels:  newCancels(),
-		exports:  newExporter(),
+		exports:  newNudges(),
+		proofs:   newNudges(),
 		recent:   newRecentObjects(),
 		order:    newObjectLocks(),
 		unlinks:  make(chan struct{}, 1),
@@ -141,7 +143,7 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 // every database. It returns once the appliance can serve; databases that are
 // slow to start come up behind it.
 func (e *Engine) Start(ctx context.Context) error {
-	for _, name := range []string{"tls", "instances", "backups", "spares", "postgres"} {
+	for _, name := range []string{"tls", "instances", "backups", proofsDir, "spares", "postgres"} {
 		if err := os.MkdirAll(filepath.Join(e.cfg.DataDir, name), 0o700); err != nil {
 			return fmt.Errorf("make directory: %w", err)
 		}
@@ -164,7 +166,10 @@ func (e *Engine) Start(ctx context.Context) error {
 	e.background(e.sample)
 	e.background(e.sweep)
 	e.background(e.scheduleBackups)
-	e.background(e.makeExports)
+	e.background(func(ctx context.Context) { e.exports.serve(ctx, exportInterval, e.makeNextExport) })
+	if e.cfg.Proofs {
+		e.background(func(ctx context.Context) { e.proofs.serve(ctx, proofInterval, e.proveNext) })
+	}
 	e.background(e.advise)
 	e.background(func(ctx context.Context) { e.reconcileBlobs(ctx, started) })
 	e.background(e.compact)

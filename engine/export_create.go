@@ -26,19 +26,6 @@ const (
 	exportLockWait = 5 * time.Minute
 )
 
-// exporter makes exports, one at a time. What is to be made is in the records.
-type exporter struct{ wake chan struct{} }
-
-func newExporter() *exporter { return &exporter{wake: make(chan struct{}, 1)} }
-
-// nudge says that there is something to do.
-func (x *exporter) nudge() {
-	select {
-	case x.wake <- struct{}{}:
-	default:
-	}
-}
-
 // requestExport records that the database is to be exported, unless it is
 // already.
 func (e *Engine) requestExport(tx *meta.Tx, b model.Backup) error {
@@ -59,22 +46,6 @@ func (e *Engine) requestExport(tx *meta.Tx, b model.Backup) error {
 		ID: e.newID(model.ResourceExport), Organization: b.Organization, Database: b.Database,
 		Status: model.ExportPending, CreatedAt: now, NotBefore: now,
 	})
-}
-
-// makeExports makes what is to be exported, until ctx ends.
-func (e *Engine) makeExports(ctx context.Context) {
-	ticker := time.NewTicker(exportInterval)
-	defer ticker.Stop()
-	for {
-		for e.makeNextExport(ctx) && ctx.Err() == nil {
-		}
-		select {
-		case <-e.exports.wake:
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // makeNextExport makes the oldest export that can be made now, and reports

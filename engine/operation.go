@@ -7,16 +7,6 @@ import (
 	"holdfast/engine/model"
 )
 
-// OperationList returns what was done to a database at length: backups,
-// restores, restarts.
-func (e *Engine) OperationList(call *model.Call, database string, page Page) (List[model.DatabaseOperation], error) {
-	if _, err := e.database(call, database); err != nil {
-		return List[model.DatabaseOperation]{}, err
-	}
-	return listRecords(e, (*meta.Tx).Operations, meta.ByDatabase, database, page,
-		func(o model.DatabaseOperation) string { return o.ID })
-}
-
 // beginOperation records that something long begins on a claimed database.
 func (e *Engine) beginOperation(
 	db model.Database, t model.OperationType, status model.DatabaseStatus, phase string,

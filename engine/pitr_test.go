@@ -192,3 +192,35 @@ func TestRestoreIntoANewDatabase(t *testing.T) {
 	}
 	next.checkTidy(t)
 }
+
+// WAL that no backup needs does not pile up, also while there is no backup.
+func TestWALWithoutABackupIsPruned(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table filler (t text)")
+	archive, err := a.walArchive(db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // two segments of 16 MiB at least
+		run(t, c, "insert into filler select repeat(md5(n::text), 30) from generate_series(1, 20000) n")
+	}
+	a.awaitArchived(t, db.ID, answer[time.Time](t, c, "select clock_timestamp()"))
+	within(t, time.Minute, "only the newest segments", func() bool {
+		if err := a.sweepOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return archive.Sizes(db.Generation).Segments <= 2
+	})
+	a.backUp(t, db.ID) // which goes on behind it
+	at := commitStepInto(t, c)
+	a.awaitArchived(t, db.ID, at)
+	a.goTo(t, db.ID, RestorePoint{Time: at})
+}
+
+func commitStepInto(t *testing.T, c Connection) time.Time {
+	t.Helper()
+	run(t, c, "create table steps (n int)")
+	return commitStep(t, c, 1)
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"holdfast/backup"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -130,7 +131,7 @@ func (e *Engine) buildRestored(ctx context.Context, db model.Database, op model.
 		return fmt.Errorf("make database directory: %w", err)
 	}
 	progress := func(done, total int64) { e.done.set(op.ID, done, total) }
-	if err := e.unpack(ctx, p, dir, progress); err != nil {
+	if err := e.unpack(ctx, p, dir, backup.RestoreOptions{Progress: progress}); err != nil {
 		return err
 	}
 	if err := e.setPhase(op.ID, "recovering"); err != nil {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/backup"
+	"holdfast/backup/repository"
 	"holdfast/backup/wal"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -15,16 +17,8 @@ import (
 // RestorePlan is what a database is brought back from, and to which moment.
 type RestorePlan struct {
 	Backup model.Backup
-	// Target is the last record of WAL that is replayed, and At the time of the
-	// last commit there; zero when the backup itself is the target.
-	Target wal.Point
-	At     time.Time
-
-	start, stop wal.LSN // of the backup
+	backup.Plan
 }
-
-// WALBytes is how much WAL is replayed over the backup.
-func (p RestorePlan) WALBytes() int64 { return int64(p.Target.End - p.start) }
 
 // What a restore takes here, in bytes a second, for an estimate.
 const (
@@ -41,8 +35,17 @@ func (p RestorePlan) Estimate() time.Duration {
 // NeededBytes is the room the restored data takes beside the present.
 func (p RestorePlan) NeededBytes() int64 { return p.Backup.SizeBytes + 16*leastRoom }
 
-// planBackup plans to go back to the end of a backup.
+// planBackup plans to go back to the end of a backup, for a person.
 func (e *Engine) planBackup(ctx context.Context, b model.Backup) (RestorePlan, error) {
+	p, err := e.planEnd(ctx, b)
+	if errors.Is(err, wal.ErrGap) {
+		return p, model.Errorf(model.CodeConflict, "this backup cannot be restored: %v", err)
+	}
+	return p, err
+}
+
+// planEnd plans to go back to the end of a backup.
+func (e *Engine) planEnd(ctx context.Context, b model.Backup) (RestorePlan, error) {
 	archive, err := e.walArchive(b.Database)
 	if err != nil {
 		return RestorePlan{}, err
@@ -52,36 +55,16 @@ func (e *Engine) planBackup(ctx context.Context, b model.Backup) (RestorePlan, e
 		return RestorePlan{}, err
 	}
 	p, err := planFrom(ctx, archive, b, wal.Target{Incarnation: b.Generation, Timeline: uint32(b.Timeline), LSN: stop})
-	if errors.Is(err, wal.ErrGap) {
-		return p, model.Errorf(model.CodeConflict, "this backup cannot be restored: %v", err)
-	}
 	p.At = time.Time{}
 	return p, err
 }
 
 // planFrom plans to roll a backup forward to a target.
-func planFrom(ctx context.Context, archive *wal.Archive, b model.Backup, target wal.Target) (p RestorePlan, err error) {
-	p.Backup = b
-	if p.start, err = wal.ParseLSN(b.StartLSN); err != nil {
-		return p, err
-	}
-	if p.stop, err = wal.ParseLSN(b.StopLSN); err != nil {
-		return p, err
-	}
-	target.Since = p.start
-	found, err := archive.Resolve(ctx, target)
-	if err != nil {
-		return p, err
-	}
-	p.At = found.Commit
-	if p.Target, err = found.Reach(p.stop); err != nil {
-		return p, errTooYoung
-	}
-	return p, archive.Covers(p.Target.Incarnation, p.Target.Timeline, p.start, p.Target.End)
+func planFrom(ctx context.Context, archive *wal.Archive, b model.Backup, target wal.Target) (RestorePlan, error) {
+	stored := repository.Backup{StartLSN: b.StartLSN, StopLSN: b.StopLSN, CompletedAt: *b.CompletedAt}
+	plan, err := backup.NewPlan(ctx, archive, stored, target)
+	return RestorePlan{Backup: b, Plan: plan}, err
 }
-
-// errTooYoung is a backup that was made after the moment asked for.
-var errTooYoung = errors.New("the backup is younger than the target")
 
 // RestorePoint is a moment of a database: exactly one of the two.
 type RestorePoint struct {
@@ -130,7 +113,7 @@ func (e *Engine) planPoint(ctx context.Context, db model.Database, at RestorePoi
 			if err == nil {
 				return plan, nil
 			}
-			if !errors.Is(err, errTooYoung) {
+			if !errors.Is(err, backup.ErrTooYoung) {
 				reason = err
 			}
 		}

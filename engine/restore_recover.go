@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/backup"
+	"holdfast/backup/repository"
 	"holdfast/backup/wal"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
@@ -17,7 +18,7 @@ import (
 )
 
 // unpack makes the data directory dir from the plan's backup.
-func (e *Engine) unpack(ctx context.Context, plan RestorePlan, dir string, progress func(done, total int64)) error {
+func (e *Engine) unpack(ctx context.Context, plan RestorePlan, dir string, opts backup.RestoreOptions) error {
 	repo, err := e.repository(plan.Backup.Database)
 	if err != nil {
 		return err
@@ -28,9 +29,10 @@ func (e *Engine) unpack(ctx context.Context, plan RestorePlan, dir string, progr
 	}
 	defer source.Close()
 	if b := plan.Backup; source.Digest != b.ManifestBLAKE3 {
-		return fmt.Errorf("the manifest of backup %s is another than when it was made: its BLAKE3 is %s, and was %s", b.ID, source.Digest, b.ManifestBLAKE3)
+		return fmt.Errorf("%w: the manifest of backup %s is another than when it was made: its BLAKE3 is %s, and was %s",
+			repository.ErrDamaged, b.ID, source.Digest, b.ManifestBLAKE3)
 	}
-	return backup.Restore(ctx, source, dir, backup.RestoreOptions{Progress: progress})
+	return backup.Restore(ctx, source, dir, opts)
 }
 
 // standbySignal is the file that makes a server wait for WAL it lacks.
@@ -43,11 +45,9 @@ func (e *Engine) startRecovered(ctx context.Context, scratch postgres.Spec, plan
 	if err != nil {
 		return err
 	}
-	recovery := wal.Recovery{
-		Archive: archive, Start: plan.start, Consistent: plan.stop, Target: plan.Target, Dir: scratch.Dir,
-		Connect:  func(ctx context.Context) (*pgx.Conn, error) { return e.instances.Connect(ctx, scratch.ID, maintenance) },
-		Progress: func(at wal.LSN) { progress(int64(at)-int64(plan.start), plan.WALBytes()) },
-	}
+	recovery := plan.Recovery(archive, scratch.Dir)
+	recovery.Connect = func(ctx context.Context) (*pgx.Conn, error) { return e.instances.Connect(ctx, scratch.ID, maintenance) }
+	recovery.Progress = func(at wal.LSN) { progress(int64(at)-int64(plan.Start), plan.WALBytes()) }
 	if err := recovery.Prepare(ctx); err != nil {
 		return err
 	}

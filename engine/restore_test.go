@@ -232,11 +232,11 @@ func (a *appliance) backups(t testing.TB, database string) []model.Backup {
 	return all
 }
 
-// backupFiles lists the files of a database's backups.
+// backupFiles lists the files of a database's backups, but for the WAL.
 func (a *appliance) backupFiles(t testing.TB, database string) []string {
 	t.Helper()
 	var files []string
-	err := filepath.WalkDir(a.backupDirectory(database), func(path string, d os.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(a.backupDirectory(database), "repository"), func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			files = append(files, path)
 		}

@@ -34,6 +34,9 @@ func (e *Engine) settle() error {
 	if err := e.settleExports(); err != nil {
 		return err
 	}
+	if err := e.settleProofs(); err != nil {
+		return err
+	}
 	if err := e.makeRelayDir(); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/backup"
 	"holdfast/blobstore"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -161,7 +162,7 @@ func (a *appliance) unpackByHand(t *testing.T, db model.Database) model.Database
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.unpack(t.Context(), plan, a.dataDirectory(db.ID, op.Generation), func(int64, int64) {}); err != nil {
+	if err := a.unpack(t.Context(), plan, a.dataDirectory(db.ID, op.Generation), backup.RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.prepareGeneration(t.Context(), db, op, &plan); err != nil {

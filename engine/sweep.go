@@ -50,6 +50,9 @@ func (e *Engine) sweepOnce(ctx context.Context) error {
 		}
 		if db.Trash == nil {
 			err = errors.Join(err, e.expireBackups(db))
+			if !e.claims.holds(backupClaim(db.ID), backing) { // a backup's end prunes, too
+				err = errors.Join(err, e.pruneWAL(db.ID))
+			}
 		}
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 type backupsData struct {
 	databaseData
 	engine.List[model.Backup]
+	Recovery engine.Recovery
 	Timeline timeline
 	Export   *engine.ExportView // nil for none
 }
@@ -24,11 +25,11 @@ func (v *visit) backupsPage(cause error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	operations, err := v.engine.OperationList(v.call, db.ID, engine.Page{Limit: engine.MaxLimit})
-	if err != nil {
-		return answer{}, err
+	recovery, err := v.engine.RecoveryGet(v.r.Context(), v.call, db.ID)
+	if cause == nil {
+		cause = err // the backups are shown all the same
 	}
-	data := backupsData{databaseData: db, List: list, Timeline: newTimeline(db.ID, list.Items, operations.Items, v.engine.Now())}
+	data := backupsData{databaseData: db, List: list, Recovery: recovery, Timeline: newTimeline(db.ID, recovery, v.engine.Now())}
 	about := v.call.Resource // the page is about the database
 	export, err := v.engine.ExportGet(v.call, db.ID)
 	v.call.Resource = about

@@ -137,6 +137,7 @@ func seedRecords(tx *meta.Tx, org string) error {
 		if err := tx.Backups().Insert(model.Backup{
 			ID: fmt.Sprintf("bkp_%02d", i), Organization: org, Database: "db_00", Type: model.BackupScheduled,
 			Status: model.BackupCompleted, StartedAt: at, CompletedAt: &at, SizeBytes: 1 << 30, StoredBytes: 1 << 28,
+			Generation: 1, Timeline: 1, StartLSN: "0/2000000", StopLSN: "0/2000100",
 		}); err != nil {
 			return err
 		}
@@ -182,10 +183,10 @@ func seedAuditLog(tx *meta.Tx, org string, from, count int) error {
 	return nil
 }
 
-// pagePaths are the pages that need no PostgreSQL.
+// pagePaths are the pages that need no PostgreSQL and no archive.
 func pagePaths() []string {
 	return []string{
-		"/", "/device", "/databases/new", "/databases/db_00", "/databases/db_00?range=month", "/databases/db_00/backups",
+		"/", "/device", "/databases/new", "/databases/db_00", "/databases/db_00?range=month",
 		"/databases/db_00/backups/bkp_00", "/databases/db_00/settings", "/databases/db_00/log", "/buckets", "/buckets/bucket_1",
 		"/buckets/bucket_1?prefix=folder1%2F", "/keys", "/keys/new", "/audit", "/audit?outcome=denied", "/audit?action=backup&actor=nobody",
 		"/people", "/projects", "/settings",

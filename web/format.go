@@ -12,7 +12,7 @@ import (
 // functions are what templates can call.
 func functions(a assets) template.FuncMap {
 	return template.FuncMap{
-		"asset": a.url, "bytes": formatBytes, "ago": ago, "until": until, "keptFor": keptFor, "stamp": stamp, "machine": machineTime,
+		"asset": a.url, "bytes": formatBytes, "ago": ago, "until": until, "keptFor": keptFor, "pick": pick, "stamp": stamp, "machine": machineTime,
 		"count": count, "words": scopeWords, "presetName": presetName, "presetHint": presetHint, "powers": powersOf, "span": span,
 		"query": url.QueryEscape, "lower": strings.ToLower, "humanize": humanize, "percent": percent,
 		"tenth": tenth, "link": link, "field": newConfirm,
@@ -129,6 +129,15 @@ func machineTime(at any) string {
 		return ""
 	}
 	return t.UTC().Format(time.RFC3339)
+}
+
+// pick writes a time as a field for one takes it, in UTC.
+func pick(at any) string {
+	t, ok := moment(at)
+	if !ok {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000")
 }
 
 // count writes a number with its noun.

@@ -42,6 +42,8 @@ func routes() []route {
 		{"POST /databases/{id}/backups/{backup}/delete", model.ActionBackupDelete, (*visit).backupDelete},
 		{"POST /databases/{id}/backups/{backup}/pin", model.ActionBackupPin, (*visit).backupPin},
 		{"GET /databases/{id}/export", model.ActionExportGet, (*visit).export},
+		{"GET /databases/{id}/recovery", model.ActionRecoveryGet, (*visit).recoveryPlan},
+		{"POST /databases/{id}/recovery", model.ActionRecoveryCreate, (*visit).recoveryRestore},
 		{"POST /databases/{id}/undo", model.ActionRecoveryUndo, (*visit).recoveryUndo},
 		{"GET /databases/{id}/access", model.ActionAllowlistGet, (*visit).databaseAccess},
 		{"POST /databases/{id}/allowlist", model.ActionAllowlistSet, (*visit).allowlistSet},

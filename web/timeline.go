@@ -2,58 +2,62 @@ package web
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
-	"holdfast/engine/model"
+	"holdfast/engine"
 )
 
-// timeline is a database's past as a line: the points to which it can be
-// restored, and when it was.
+// timeline is a database's past as a line: the moments to which it can be
+// restored, its backups, and when it was restored.
 type timeline struct {
 	From, To time.Time
 	Marks    []mark
+	// BandX and BandWidth are the part of the line to which the database can be
+	// restored, "" for none.
+	BandX, BandWidth string
 }
 
 // mark is something that happened.
 type mark struct {
-	At   time.Time
 	X    string // along the line
-	Kind string // "backup" or "restore"
+	Kind string // "backup", "restore", "gap" or "timeline_switch"
 	Text string
 	Href string // "" leads nowhere
 }
 
-// timelineEdge keeps the first and the last mark off the line's ends, in
-// percent.
-const timelineEdge = 2
-
-// newTimeline draws a line from the oldest mark to now; one without any marks
-// has nothing to show.
-func newTimeline(database string, backups []model.Backup, operations []model.DatabaseOperation, now time.Time) timeline {
-	t := timeline{To: now}
-	for _, b := range backups {
-		if b.Status == model.BackupCompleted && b.CompletedAt != nil {
-			t.Marks = append(t.Marks, mark{
-				At: *b.CompletedAt, Kind: "backup", Text: "Backup of " + stamp(b.CompletedAt),
-				Href: "/databases/" + database + "/backups/" + b.ID,
-			})
+// newTimeline draws a line from the first thing that is known to now; one
+// without anything has nothing to show.
+func newTimeline(database string, r engine.Recovery, now time.Time) timeline {
+	t := timeline{From: now, To: now}
+	for _, event := range r.Timeline {
+		if event.At.Before(t.From) {
+			t.From = event.At
 		}
 	}
-	for _, op := range operations {
-		isRestore := op.Type == model.OperationRestore || op.Type == model.OperationPITR
-		if isRestore && op.Status == model.OperationCompleted && op.CompletedAt != nil {
-			t.Marks = append(t.Marks, mark{At: *op.CompletedAt, Kind: "restore", Text: "Restored at " + stamp(op.CompletedAt)})
+	if earliest := r.Window.Earliest; earliest != nil && earliest.Before(t.From) {
+		t.From = *earliest
+	}
+	for _, event := range r.Timeline {
+		m := mark{X: percentage(t.part(event.At)), Kind: event.Type, Text: humanize(event.Type) + ", " + stamp(event.At)}
+		if event.Backup != "" && event.Type == "backup" {
+			m.Href = "/databases/" + database + "/backups/" + event.Backup
 		}
+		t.Marks = append(t.Marks, m)
 	}
-	slices.SortFunc(t.Marks, func(a, b mark) int { return a.At.Compare(b.At) })
-	if len(t.Marks) == 0 {
-		return t
-	}
-	t.From = t.Marks[0].At
-	for i := range t.Marks {
-		part := float64(t.Marks[i].At.Sub(t.From)) / float64(max(now.Sub(t.From), 1))
-		t.Marks[i].X = fmt.Sprintf("%.2f%%", timelineEdge+part*(100-2*timelineEdge))
+	if w := r.Window; w.Earliest != nil && w.Latest != nil {
+		from, to := t.part(*w.Earliest), t.part(*w.Latest)
+		t.BandX, t.BandWidth = percentage(from), percentage(max(to-from, 0))
 	}
 	return t
 }
+
+// timelineEdge keeps the first and the last mark off the line's ends.
+const timelineEdge = 0.02
+
+// part says how far along the line a moment lies.
+func (t timeline) part(at time.Time) float64 {
+	part := float64(at.Sub(t.From)) / float64(max(t.To.Sub(t.From), 1))
+	return timelineEdge + max(0, min(part, 1))*(1-2*timelineEdge)
+}
+
+func percentage(part float64) string { return fmt.Sprintf("%.2f%%", 100*part) }

@@ -29,12 +29,16 @@ func checkDataDirectory(_ context.Context, opts Options) []Finding {
 	}
 	var found []Finding
 	if open := info.Mode().Perm() & 0o077; open != 0 {
-		found = append(found, Finding{check, Warning, fmt.Sprintf("%s can be entered by others (mode %04o)", opts.DataDir, info.Mode().Perm()),
-			"chmod 0700 " + opts.DataDir})
+		found = append(found, Finding{
+			check, Warning, fmt.Sprintf("%s can be entered by others (mode %04o)", opts.DataDir, info.Mode().Perm()),
+			"chmod 0700 " + opts.DataDir,
+		})
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
-		found = append(found, Finding{check, Problem, fmt.Sprintf("%s belongs to user %d, and this is user %d", opts.DataDir, stat.Uid, os.Geteuid()),
-			"run as its owner, or as root"})
+		found = append(found, Finding{
+			check, Problem, fmt.Sprintf("%s belongs to user %d, and this is user %d", opts.DataDir, stat.Uid, os.Geteuid()),
+			"run as its owner, or as root",
+		})
 	}
 	found = append(found, checkWritable(check, opts.DataDir)...)
 	found = append(found, checkSecrets(opts.DataDir)...)
@@ -71,8 +75,10 @@ func checkSecrets(dir string) []Finding {
 		}
 	}
 	if there["holdfast.db"] != there["secret.key"] {
-		found = append(found, Finding{"data directory", Problem, "of holdfast.db and secret.key one is missing: nothing in here can be opened without both",
-			"bring the missing file back from where it was copied to"})
+		found = append(found, Finding{
+			"data directory", Problem, "of holdfast.db and secret.key one is missing: nothing in here can be opened without both",
+			"bring the missing file back from where it was copied to",
+		})
 	}
 	return found
 }

@@ -14,13 +14,17 @@ func checkLeftovers(_ context.Context, opts Options) []Finding {
 	const check = "leftovers"
 	var found []Finding
 	if orphans := servedDirectories(opts.DataDir); !opts.Running && len(orphans) > 0 {
-		found = append(found, Finding{check, Warning, fmt.Sprintf("%d databases run without an appliance", len(orphans)),
-			"start the appliance, which adopts them, and stop it in order if that is what you want"})
+		found = append(found, Finding{
+			check, Warning, fmt.Sprintf("%d databases run without an appliance", len(orphans)),
+			"start the appliance, which adopts them, and stop it in order if that is what you want",
+		})
 	}
 	strays := filepath.Join(opts.DataDir, "strays")
 	if entries, err := os.ReadDir(strays); err == nil && len(entries) > 0 {
-		found = append(found, Finding{check, Warning, fmt.Sprintf("%d data directories that no record knows lie in %s", len(entries), strays),
-			"look whether anything in them is missed, and remove them"})
+		found = append(found, Finding{
+			check, Warning, fmt.Sprintf("%d data directories that no record knows lie in %s", len(entries), strays),
+			"look whether anything in them is missed, and remove them",
+		})
 	}
 	if len(found) == 0 {
 		found = one(Finding{Check: check, Level: OK, Detail: "none"})

@@ -46,6 +46,8 @@ type Backup struct {
 	// WholeRead says that all of the database was read, and not only what
 	// changed since the backup before.
 	WholeRead bool `json:"whole_read"`
+	// Verification is whether the backup was proven to restore.
+	Verification Verification `json:"verification"`
 	// Condemned says that the backup is being removed.
 	Condemned bool `json:"condemned"`
 	// Pin keeps the backup from expiring and from being deleted.
@@ -53,6 +55,29 @@ type Backup struct {
 	// ExpiresAt is when the backup may be removed, nil for never. It is not
 	// kept: it depends on the other backups.
 	ExpiresAt *time.Time `json:"-"`
+}
+
+// VerificationStatus is how far the proof of a backup is.
+type VerificationStatus string
+
+// The states of a proof; the last two are final.
+const (
+	VerificationUnverified VerificationStatus = "unverified"
+	VerificationRunning    VerificationStatus = "running"
+	VerificationVerified   VerificationStatus = "verified"
+	VerificationFailed     VerificationStatus = "failed"
+)
+
+// Verification is the proof of a backup: what was seen when it was restored
+// beside the database, or why that could not be done.
+type Verification struct {
+	Status VerificationStatus `json:"status"`
+	At     *time.Time         `json:"at"` // when it ended
+	Detail string             `json:"detail"`
+	// Attempts are those that failed for another reason than damage; the next
+	// is made NotBefore.
+	Attempts  int       `json:"attempts"`
+	NotBefore time.Time `json:"not_before"`
 }
 
 // Pin says since when and why a backup is kept.

@@ -155,6 +155,7 @@ const (
 	ActionMetadataBackup     Action = "metadata.backup"
 	ActionWALGap             Action = "wal.gap"
 	ActionBackupExpire       Action = "backup.expire"
+	ActionBackupProve        Action = "backup.prove"
 	ActionExportCreate       Action = "export.create"
 	ActionExportDownload     Action = "export.download"
 	ActionImportEnd          Action = "import.end"

@@ -22,6 +22,7 @@ type Spec struct {
 	Dir    string // the data directory, absolute
 	Config Config // an empty SocketDir means SocketDir(Dir)
 	HBA    HBA
+	Nice   int // niceness of the postmaster, 0 = the supervisor's
 }
 
 // launcher brings up postmasters.
@@ -105,7 +106,7 @@ const sharedMemoryWait = 10 * time.Second
 
 func (l launcher) startOnce(ctx context.Context, spec Spec) (*process, error) {
 	mark := markLog(spec.Dir)
-	p, err := startProcess(spec.Bin, spec.Dir, l.nice)
+	p, err := startProcess(spec.Bin, spec.Dir, max(l.nice, spec.Nice))
 	if err != nil {
 		return nil, fmt.Errorf("start postmaster: %w", err)
 	}

@@ -88,6 +88,7 @@ func NewStatus(s engine.Status) Status {
 		Databases:    convert(s.Databases, NewDatabase),
 		Backups: BackupStatus{
 			NewestCompletedAt: utcOrAbsent(s.NewestBackup),
+			NewestVerifiedAt:  utcOrAbsent(s.NewestVerified),
 			Unprotected: convert(s.Unprotected, func(db engine.DatabaseView) NamedReference {
 				return NamedReference{ID: db.ID, Name: db.Name}
 			}),

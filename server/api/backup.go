@@ -34,13 +34,12 @@ type Backup struct {
 
 // Verification is whether a backup was proven to restore.
 type Verification struct {
-	Status     string     `json:"status" enum:"unverified,running,verified,failed"`
-	VerifiedAt *time.Time `json:"verified_at"`
-	Detail     *string    `json:"detail"`
+	Status     model.VerificationStatus `json:"status" enum:"unverified,running,verified,failed"`
+	VerifiedAt *time.Time               `json:"verified_at"`
+	Detail     *string                  `json:"detail"`
 }
 
-// NewBackup returns the wire form of a backup. Backups are not verified in
-// this version.
+// NewBackup returns the wire form of a backup.
 func NewBackup(b model.Backup) Backup {
 	view := Backup{
 		ID: b.ID, DatabaseID: b.Database, Type: b.Type, Method: "physical", Status: b.Status, Compression: "zstd",
@@ -48,7 +47,9 @@ func NewBackup(b model.Backup) Backup {
 		StartLSN: orAbsent(b.StartLSN), StopLSN: orAbsent(b.StopLSN),
 		StartedAt: utc(b.StartedAt), CompletedAt: utcOrAbsent(b.CompletedAt),
 		ExpiresAt: utcOrAbsent(b.ExpiresAt), ProgressPercent: b.Progress, Error: orAbsent(b.Error),
-		Verification: Verification{Status: "unverified"},
+		Verification: Verification{
+			Status: b.Verification.Status, VerifiedAt: utcOrAbsent(b.Verification.At), Detail: orAbsent(b.Verification.Detail),
+		},
 	}
 	if b.Pin != nil {
 		view.Pinned, view.PinnedAt, view.PinReason = true, utcOrAbsent(&b.Pin.At), orAbsent(b.Pin.Reason)

@@ -93,6 +93,23 @@ function enableCharts(root) {
   });
 }
 
+// A click on the line of time fills in the moment; the page then shows what
+// would happen.
+function enablePick(root) {
+  each(root, '[data-pick]', (line) => {
+    const input = document.getElementById('at');
+    if (!input) return;
+    line.addEventListener('click', (event) => {
+      if (event.target.closest('a')) return;
+      const box = line.getBoundingClientRect();
+      const part = Math.min(Math.max(((event.clientX - box.left) / box.width - 0.02) / 0.96, 0), 1);
+      const seconds = Number(line.dataset.from) + part * (line.dataset.to - line.dataset.from);
+      input.value = new Date(Math.ceil(seconds) * 1000).toISOString().slice(0, 19);
+      input.focus();
+    });
+  });
+}
+
 // Uploads, one after the other, each with its progress.
 function enableUpload(root) {
   each(root, 'form[data-upload]', (form) => {
@@ -195,6 +212,7 @@ function enhance(root) {
   enableConfirm(root);
   enableCharts(root);
   enableUpload(root);
+  enablePick(root);
   localTimes(root);
   each(root, '[data-end]', (log) => { log.scrollTop = log.scrollHeight; });
 }

@@ -1,0 +1,123 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"holdfast/backup/repository"
+	"holdfast/backup/wal"
+)
+
+// extractingSuffix marks a directory that is not whole yet.
+const extractingSuffix = ".extracting"
+
+// Extract makes a data directory that a plain PostgreSQL of the backup's major
+// version starts, and that comes up at the plan's target: everything it needs
+// is in it, and nothing leads back to where it comes from. dir must be empty, or
+// absent. It appears, whole and synced, at the very end.
+func Extract(ctx context.Context, source *repository.Snapshot, archive *wal.Archive, plan Plan, dir string, opts RestoreOptions) error {
+	if left, err := os.ReadDir(dir); err == nil && len(left) > 0 {
+		return fmt.Errorf("extract backup: %s is not empty", dir)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("extract backup: %w", err)
+	}
+	work := dir + extractingSuffix
+	err := os.RemoveAll(work) // of an extract that was killed
+	if err == nil {
+		err = Restore(ctx, source, work, opts)
+	}
+	if err == nil {
+		err = standAlone(ctx, archive, plan, work)
+	}
+	if err == nil {
+		err = syncTree(work)
+	}
+	if err == nil {
+		err = os.Rename(work, dir)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("extract backup: %w", err), os.RemoveAll(work))
+	}
+	return syncPath(filepath.Dir(dir))
+}
+
+// ExtractTar writes what Extract makes to w as a tar stream. The WAL to be
+// replayed lies in the directory for temporary files meanwhile.
+func ExtractTar(ctx context.Context, source *repository.Snapshot, archive *wal.Archive, plan Plan, w io.Writer) error {
+	over, err := os.MkdirTemp("", "holdfast-extract-")
+	if err != nil {
+		return fmt.Errorf("extract backup: %w", err)
+	}
+	err = os.Mkdir(filepath.Join(over, "pg_wal"), 0o700)
+	if err == nil {
+		err = standAlone(ctx, archive, plan, over)
+	}
+	if err == nil {
+		err = WriteTar(ctx, source, w, over)
+	}
+	if err := errors.Join(err, os.RemoveAll(over)); err != nil {
+		return fmt.Errorf("extract backup: %w", err)
+	}
+	return nil
+}
+
+// standAloneSettings stand over those of the server that was backed up: its
+// sockets, addresses, certificate and libraries may not be where this one runs.
+const standAloneSettings = `# Written with the extracted backup. Until recovery is over:
+restore_command = 'false'
+recovery_target_lsn = '%v'
+recovery_target_inclusive = on
+recovery_target_timeline = '%d'
+recovery_target_action = 'promote'
+# To be changed as needed:
+port = 5432
+listen_addresses = ''
+unix_socket_directories = '.'
+ssl = off
+shared_preload_libraries = ''
+logging_collector = off
+`
+
+// standAloneRules let in whoever may enter the data directory, which is its
+// owner.
+const standAloneRules = `# Written with the extracted backup: the socket lies in the data directory.
+local all all trust
+host all all 127.0.0.1/32 scram-sha-256
+host all all ::1/128 scram-sha-256
+`
+
+// standAlone lays the plan's WAL and what leads PostgreSQL to its target into
+// dir. The WAL ends there, and PostgreSQL refuses to come up anywhere before.
+func standAlone(ctx context.Context, archive *wal.Archive, plan Plan, dir string) error {
+	if err := plan.Recovery(archive, dir).Fill(ctx); err != nil {
+		return err
+	}
+	for name, text := range map[string]string{
+		"recovery.signal":      "",
+		"pg_hba.conf":          standAloneRules,
+		"postgresql.auto.conf": fmt.Sprintf(standAloneSettings, plan.Target.Start, plan.Target.Timeline),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// laidOver are the files below a directory, by slash-separated name.
+func laidOver(dir string) (names map[string]bool, err error) {
+	names = map[string]bool{}
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			names[filepath.ToSlash(strings.TrimPrefix(path, dir+string(filepath.Separator)))] = true
+		}
+		return err
+	})
+	return names, err
+}

@@ -1,0 +1,58 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"holdfast/backup/repository"
+	"holdfast/backup/wal"
+)
+
+// Plan is how far a backup is to be rolled forward.
+type Plan struct {
+	Start, Stop wal.LSN // of the backup
+	// Target is the last record of WAL that is replayed, and At the time of the
+	// last commit there; zero when that is not known.
+	Target wal.Point
+	At     time.Time
+}
+
+// ErrTooYoung says that a backup was made after the moment asked for.
+var ErrTooYoung = errors.New("the backup is younger than the target")
+
+// NewPlan plans to roll a backup forward to a target. Of b it needs where it
+// starts and stops, and when it was complete. The error wraps [ErrTooYoung], or
+// [wal.ErrGap] where the WAL in between is not whole, or is a
+// [*wal.OutsideError].
+func NewPlan(ctx context.Context, archive *wal.Archive, b repository.Backup, target wal.Target) (p Plan, err error) {
+	if p.Start, err = wal.ParseLSN(b.StartLSN); err != nil {
+		return p, err
+	}
+	if p.Stop, err = wal.ParseLSN(b.StopLSN); err != nil {
+		return p, err
+	}
+	target.Since = p.Start
+	found, err := archive.Resolve(ctx, target)
+	if err != nil {
+		return p, err
+	}
+	// Without a commit since the backup that lies before the target, the WAL does
+	// not say whether those in the backup do: only the clock then does.
+	if target.LSN == 0 && found.Last.Start == 0 && target.Time.Before(b.CompletedAt) {
+		return p, ErrTooYoung
+	}
+	p.At = found.Commit
+	if p.Target, err = found.Reach(p.Stop); err != nil {
+		return p, ErrTooYoung
+	}
+	return p, archive.Covers(p.Target.Incarnation, p.Target.Timeline, p.Start, p.Target.End)
+}
+
+// WALBytes is how much WAL is replayed over the backup.
+func (p Plan) WALBytes() int64 { return int64(p.Target.End - p.Start) }
+
+// Recovery is the recovery of the data directory dir by the plan.
+func (p Plan) Recovery(archive *wal.Archive, dir string) wal.Recovery {
+	return wal.Recovery{Archive: archive, Start: p.Start, Consistent: p.Stop, Target: p.Target, Dir: dir}
+}

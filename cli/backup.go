@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/backup/repository"
+	"holdfast/backup/wal"
+)
+
+func newBackup() *cobra.Command {
+	cmd := group("backup", "Verify and extract backups, without an appliance", newBackupVerify(), newBackupExtract())
+	cmd.Long = "Verify and extract backups from a directory of them, DATA/backups/DATABASE-ID or a copy of it. Neither an\n" +
+		"appliance nor anything else of its data directory is needed, and nothing is changed. Beside a running\n" +
+		"appliance it works as well; what the appliance removes meanwhile is then reported as missing."
+	return cmd
+}
+
+// vault is a directory of backups, open for reading.
+type vault struct {
+	repository *repository.Repository
+	wal        *wal.Archive
+}
+
+func openVault(dir string) (v vault, err error) {
+	if v.repository, err = repository.OpenForReading(filepath.Join(dir, "repository")); err != nil {
+		return v, fmt.Errorf("%s is no directory of backups (DATA/backups/DATABASE-ID): %w", dir, err)
+	}
+	v.wal, err = wal.Open(filepath.Join(dir, "wal"), wal.Options{ReadOnly: true})
+	if err != nil {
+		err = errors.Join(err, v.repository.Close())
+	}
+	return v, err
+}
+
+func (v vault) close() error { return errors.Join(v.wal.Close(), v.repository.Close()) }
+
+// backups returns the backups whose manifests can be read, newest first; the
+// error names the others.
+func (v vault) backups() (all []repository.Backup, err error) {
+	ids, err := v.repository.Backups()
+	for _, id := range ids {
+		m, _, readErr := v.repository.Manifest(id)
+		if readErr != nil {
+			err = errors.Join(err, readErr)
+			continue
+		}
+		all = append(all, m.Backup)
+	}
+	slices.SortFunc(all, func(a, b repository.Backup) int { return b.CompletedAt.Compare(a.CompletedAt) })
+	return all, err
+}
+
+// exactDirectory takes one directory.
+func exactDirectory(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usageError{fmt.Errorf("name one directory of backups; see `%s --help`", cmd.CommandPath())}
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/backup"
+	"holdfast/backup/repository"
+	"holdfast/backup/wal"
+	"holdfast/engine/postgres"
+)
+
+// extraction is what `backup extract` is asked for.
+type extraction struct {
+	backup, time, lsn, out, tar string
+	incarnation                 int
+}
+
+func newBackupExtract() *cobra.Command {
+	var x extraction
+	cmd := &cobra.Command{
+		Use: "extract DIR", Short: "Make a data directory that plain PostgreSQL starts",
+		Long: "Make, from a directory of backups, a data directory that plain PostgreSQL of the same major version starts,\n" +
+			"or a tar stream of one. It comes up as it was at the end of the backup, or with --to-time or --to-lsn at that\n" +
+			"moment exactly: everything committed by then, and nothing after it. Without --backup the newest from which\n" +
+			"that can be reached is taken. Run it as the user who is to run PostgreSQL, which refuses to run as root.",
+		Args: exactDirectory,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return x.run(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&x.backup, "backup", "latest", "id of the backup, or latest")
+	flags.StringVar(&x.time, "to-time", "", "roll forward to this time, as 2026-01-02T15:04:05Z")
+	flags.StringVar(&x.lsn, "to-lsn", "", "roll forward to this position, as 0/3000148, or to the latest there is (latest)")
+	flags.IntVar(&x.incarnation, "incarnation", 0, "roll forward on this incarnation's history, where restores have made several; 0 = the backup's own")
+	flags.StringVar(&x.out, "out", "", "data directory to make, empty or absent")
+	flags.StringVar(&x.tar, "tar", "", "- writes a tar stream to standard output instead")
+	return cmd
+}
+
+func (x extraction) run(ctx context.Context, dir string, stdout, stderr io.Writer) error {
+	if err := x.check(); err != nil {
+		return usageError{err}
+	}
+	v, err := openVault(dir)
+	if err != nil {
+		return err
+	}
+	b, plan, err := x.plan(ctx, v)
+	if err == nil {
+		err = x.extract(ctx, v, b, plan, stdout)
+	}
+	if err := errors.Join(err, v.close()); err != nil {
+		return err
+	}
+	words := stdout
+	if x.tar != "" {
+		words = stderr
+	}
+	return x.explain(words, b, plan)
+}
+
+func (x extraction) check() error {
+	switch {
+	case (x.out == "") == (x.tar == ""):
+		return errors.New("say where to: --out DATADIR, or --tar -")
+	case x.tar != "" && x.tar != "-":
+		return errors.New("--tar: only - (standard output) is known; redirect it")
+	case x.time != "" && x.lsn != "":
+		return errors.New("--to-time and --to-lsn: one of the two")
+	}
+	return nil
+}
+
+// plan finds the backup, and how far it is rolled forward.
+func (x extraction) plan(ctx context.Context, v vault) (b repository.Backup, plan backup.Plan, err error) {
+	all, unreadable := v.backups()
+	err = backup.ErrTooYoung
+	for _, b = range all {
+		if x.backup != "latest" && x.backup != b.ID {
+			continue
+		}
+		if plan, err = x.planFrom(ctx, v.wal, b); !errors.Is(err, backup.ErrTooYoung) {
+			return b, plan, err
+		}
+	}
+	if len(all) == 0 || x.backup != "latest" && !hasBackup(all, x.backup) {
+		return b, plan, errors.Join(fmt.Errorf("there is no backup %s here; `holdfast backup verify` lists those there are", x.backup), unreadable)
+	}
+	return b, plan, errors.Join(fmt.Errorf("the moment lies before the end of the oldest backup that was looked at: %w", err), unreadable)
+}
+
+func hasBackup(all []repository.Backup, id string) bool {
+	for _, b := range all {
+		if b.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+func (x extraction) planFrom(ctx context.Context, archive *wal.Archive, b repository.Backup) (backup.Plan, error) {
+	target, err := x.target(ctx, archive, b)
+	if err != nil {
+		return backup.Plan{}, err
+	}
+	if _, known := archive.Incarnation(target.Incarnation); !known {
+		return backup.Plan{}, fmt.Errorf("the WAL archive has no incarnation %d", target.Incarnation)
+	}
+	start, err := wal.ParseLSN(b.StartLSN)
+	if err != nil {
+		return backup.Plan{}, err
+	}
+	if !archive.Leads(wal.Position{Incarnation: b.Incarnation, Timeline: b.Timeline, LSN: start}, target.Incarnation) {
+		return backup.Plan{}, fmt.Errorf("backup %s cannot be rolled forward on incarnation %d", b.ID, target.Incarnation)
+	}
+	return backup.NewPlan(ctx, archive, b, target)
+}
+
+func (x extraction) target(ctx context.Context, archive *wal.Archive, b repository.Backup) (t wal.Target, err error) {
+	t = wal.Target{Incarnation: b.Incarnation}
+	if x.incarnation != 0 {
+		t.Incarnation = x.incarnation
+	}
+	switch {
+	case x.time != "":
+		if t.Time, err = time.Parse(time.RFC3339Nano, x.time); err != nil {
+			return t, usageError{fmt.Errorf("--to-time: %q is not a time such as 2026-01-02T15:04:05Z", x.time)}
+		}
+	case x.lsn == "latest":
+		t.LSN, err = latest(ctx, archive, b, t)
+	case x.lsn != "":
+		if t.LSN, err = wal.ParseLSN(x.lsn); err != nil || t.LSN == 0 {
+			return t, usageError{fmt.Errorf("--to-lsn: %q is not an LSN such as 0/3000148, or latest", x.lsn)}
+		}
+	default: // of its own history, whatever others there are
+		t.Incarnation, t.Timeline = b.Incarnation, b.Timeline
+		t.LSN, err = wal.ParseLSN(b.StopLSN)
+	}
+	return t, err
+}
+
+// latest is the end of the WAL that a backup can be rolled forward with: what
+// lies behind any LSN is refused with it.
+func latest(ctx context.Context, archive *wal.Archive, b repository.Backup, t wal.Target) (wal.LSN, error) {
+	t.LSN = ^wal.LSN(0) >> 1
+	_, err := backup.NewPlan(ctx, archive, b, t)
+	if outside, ok := errors.AsType[*wal.OutsideError](err); ok {
+		return outside.LatestLSN, nil
+	}
+	return 0, err
+}
+
+func (x extraction) extract(ctx context.Context, v vault, b repository.Backup, plan backup.Plan, stdout io.Writer) error {
+	source, err := v.repository.Snapshot(b.ID)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	if x.tar != "" {
+		return backup.ExtractTar(ctx, source, v.wal, plan, stdout)
+	}
+	return backup.Extract(ctx, source, v.wal, plan, filepath.Clean(x.out), backup.RestoreOptions{})
+}
+
+// explain says what was made, and how it is started.
+func (x extraction) explain(w io.Writer, b repository.Backup, plan backup.Plan) error {
+	dir := "DATADIR"
+	if x.out != "" {
+		if absolute, err := filepath.Abs(x.out); err == nil {
+			dir = absolute
+		}
+	}
+	major, _, _ := strings.Cut(b.PostgresVersion, ".")
+	text := fmt.Sprintf("Backup %s, rolled forward to %v", b.ID, plan.Target.End)
+	if !plan.At.IsZero() {
+		text += ", the last commit at " + plan.At.UTC().Format(time.RFC3339Nano)
+	}
+	text += fmt.Sprintf(".\nStart it with PostgreSQL %s, as the owner of its files:\n\n  postgres -D %s\n\n", major, dir)
+	if os.Geteuid() == 0 {
+		text += fmt.Sprintf("You are root, and PostgreSQL refuses to be: chown -R postgres %s first.\n", dir)
+	}
+	_, err := fmt.Fprintf(w, "%sIt stops replaying exactly there, and goes on as a server of its own. It listens on its socket in the data\n"+
+		"directory only; postgresql.auto.conf there changes that:\n\n  psql -h %s -p 5432 -U %s -l\n", text, dir, postgres.Superuser)
+	return err
+}

@@ -1,0 +1,318 @@
+package cli_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/backup/wal"
+	"holdfast/engine/postgres/postgrestest"
+)
+
+type vaultReport struct {
+	Backups []struct {
+		ID         string `json:"id"`
+		LatestLSN  string `json:"latest_lsn"`
+		Restorable bool   `json:"restorable"`
+	} `json:"backups"`
+	Damage []string `json:"damage"`
+}
+
+// offline runs the program without an appliance.
+func offline(t testing.TB, args ...string) (stdout []byte, stderr string, code int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+		t.Fatal(err)
+	}
+	return out.Bytes(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+func verifyVault(t testing.TB, dir string) (report vaultReport, code int) {
+	t.Helper()
+	out, errs, code := offline(t, "backup", "verify", dir, "--json")
+	if err := json.Unmarshal(out, &report); err != nil {
+		t.Fatalf("verify: %v: %s%s", err, out, errs)
+	}
+	return report, code
+}
+
+// commit is where and when a number was committed.
+type commit struct{ lsn, at string }
+
+func commitNumbers(t testing.TB, url string, from, to int) map[int]commit {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	commits := map[int]commit{}
+	for n := from; n <= to; n++ {
+		var c commit
+		if _, err := conn.Exec(t.Context(), "insert into numbers values ($1)", n); err != nil {
+			t.Fatal(err)
+		}
+		err := conn.QueryRow(t.Context(), `select pg_current_wal_insert_lsn()::text,
+			to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`).Scan(&c.lsn, &c.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		commits[n] = c
+	}
+	return commits
+}
+
+// A person with nothing but a copy of the directory of backups gets a server
+// at any moment, of which verify has said that it is whole.
+func TestBackupExtract(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start("--no-exports")
+	db := m.createDatabase("shop")
+	url := m.connectionURL(db.ID)
+	query(t, url, "create table numbers (n int)")
+	commitNumbers(t, url, 1, 5)
+	first := m.backup(db.ID)
+	commits := commitNumbers(t, url, 6, 20)
+	source := filepath.Join(m.dataDir, "backups", db.ID)
+	awaitArchived(t, source, first.ID, commits[20].lsn) // beside the running appliance
+	m.must("POST", "/databases/"+db.ID+"/backups/"+first.ID+"/restore", nil, nil)
+	m.awaitAvailable(db.ID)
+	url = m.connectionURL(db.ID)
+	second := ""
+	eventually(t, "the backup that follows a restore", func() bool {
+		report, _ := verifyVault(t, source)
+		second = report.Backups[0].ID
+		return second != first.ID
+	})
+	again := commitNumbers(t, url, 100, 101)
+	awaitArchived(t, source, second, again[101].lsn)
+
+	m.stop()
+	dir := filepath.Dir(m.dataDir)
+	vault := filepath.Join(dir, "copy")
+	if out, err := exec.CommandContext(t.Context(), "cp", "-a", source, vault).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.RemoveAll(m.dataDir); err != nil {
+		t.Fatal(err)
+	}
+	if report, code := verifyVault(t, vault); code != 0 || len(report.Damage) > 0 || len(report.Backups) < 2 {
+		t.Errorf("verify: code %d, %+v", code, report)
+	}
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"its end":                  {[]string{"--backup", first.ID}, "5 15"},
+		"a position":               {[]string{"--backup", first.ID, "--to-lsn", commits[12].lsn}, "12 78"},
+		"a time":                   {[]string{"--backup", first.ID, "--to-time", commits[17].at}, "17 153"},
+		"a time, wherever it lies": {[]string{"--to-time", commits[17].at}, "17 153"},
+		"all there is":             {[]string{"--backup", first.ID, "--to-lsn", "latest"}, "20 210"},
+		"the newest":               {[]string{"--to-lsn", "latest"}, "7 216"},
+		"the newest's end":         {nil, "5 15"},
+		"another history":          {[]string{"--backup", first.ID, "--incarnation", "2", "--to-lsn", again[100].lsn}, "6 115"},
+	} {
+		out := filepath.Join(dir, "out")
+		words, errs, code := offline(t, append([]string{"backup", "extract", vault, "--out", out}, c.args...)...)
+		if code != 0 || !strings.Contains(string(words), "postgres -D "+out) {
+			t.Fatalf("%s: code %d: %s%s", name, code, words, errs)
+		}
+		if got := numbersOf(t, out); got != c.want {
+			t.Errorf("%s: %s, not %s", name, got, c.want)
+		}
+	}
+	archive, errs, code := offline(t, "backup", "extract", vault, "--backup", first.ID, "--to-lsn", commits[9].lsn, "--tar", "-")
+	if code != 0 || !strings.Contains(errs, "postgres -D") {
+		t.Fatalf("tar: code %d: %s", code, errs)
+	}
+	out := filepath.Join(dir, "out")
+	untar(t, archive, out)
+	if got := numbersOf(t, out); got != "9 45" {
+		t.Errorf("from the tar stream: %s", got)
+	}
+	refuseExtracts(t, vault, first.ID)
+}
+
+// refuseExtracts sees that what cannot be is refused in words, and leaves
+// nothing.
+func refuseExtracts(t *testing.T, vault, id string) {
+	t.Helper()
+	out := filepath.Join(filepath.Dir(vault), "refused")
+	for want, args := range map[string][]string{
+		"after the latest":     {"--backup", id, "--to-time", "2100-01-01T00:00:00Z"},
+		"before the end of":    {"--to-time", "2020-01-01T00:00:00Z"},
+		"no backup bkp_none":   {"--backup", "bkp_none"},
+		"is not a time":        {"--to-time", "yesterday"},
+		"no incarnation 7":     {"--incarnation", "7", "--to-lsn", "latest"},
+		"one of the two":       {"--to-time", "2100-01-01T00:00:00Z", "--to-lsn", "0/1"},
+		"say where to":         {"--tar", "-"},
+		"is no directory of b": nil,
+	} {
+		from := vault
+		if args == nil {
+			from = filepath.Dir(vault)
+		}
+		_, errs, code := offline(t, append([]string{"backup", "extract", from, "--out", out}, args...)...)
+		if code == 0 || !strings.Contains(errs, want) {
+			t.Errorf("%v: code %d: %s", args, code, errs)
+		}
+	}
+	damagePack(t, vault)
+	_, errs, code := offline(t, "backup", "extract", vault, "--out", out)
+	if code != 1 || !strings.Contains(errs, ".pack") {
+		t.Errorf("of a damaged one: code %d: %s", code, errs)
+	}
+	report, code := verifyVault(t, vault)
+	if code != 1 || len(report.Damage) == 0 || !strings.Contains(report.Damage[0], ".pack") {
+		t.Errorf("verify of a damaged one: code %d, %+v", code, report)
+	}
+	left, _ := filepath.Glob(out + "*")
+	if len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// damagePack changes a byte of the largest pack.
+func damagePack(t *testing.T, vault string) {
+	t.Helper()
+	packs, err := filepath.Glob(filepath.Join(vault, "repository", "packs", "*.pack"))
+	var largest []byte
+	var path string
+	for _, pack := range packs {
+		content, readErr := os.ReadFile(pack)
+		err = errors.Join(err, readErr)
+		if len(content) > len(largest) {
+			path, largest = pack, content
+		}
+	}
+	if err != nil || path == "" {
+		t.Fatalf("packs: %v, %v", packs, err)
+	}
+	largest[len(largest)/2] ^= 1
+	if err := os.WriteFile(path, largest, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitArchived waits until a backup can be rolled forward to a position.
+func awaitArchived(t *testing.T, dir, id, position string) {
+	t.Helper()
+	want, err := wal.ParseLSN(position)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the archive of "+position, func() bool {
+		report, _ := verifyVault(t, dir)
+		for _, b := range report.Backups {
+			if latest, err := wal.ParseLSN(b.LatestLSN); b.ID == id && err == nil && latest >= want {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// numbersOf starts plain PostgreSQL on a data directory, reads the numbers in
+// it, and removes it.
+func numbersOf(t *testing.T, dir string) string {
+	t.Helper()
+	credential := giveAway(t, dir)
+	var log lockedBuffer
+	cmd := exec.Command(postgrestest.Binaries(t).Tool("postgres"), "-D", dir)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &log, &log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: credential}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Signal(syscall.SIGINT)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("plain PostgreSQL: %v: %s", err, log.String())
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	}()
+	result := ""
+	deadline := time.Now().Add(time.Minute)
+	for recovering := true; recovering; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("plain PostgreSQL does not come up: %s", log.String())
+		}
+		conn, err := pgx.Connect(t.Context(), fmt.Sprintf("host=%s port=5432 user=holdfast dbname=shop sslmode=disable", dir))
+		if err != nil {
+			continue
+		}
+		err = conn.QueryRow(t.Context(), "select pg_is_in_recovery(), count(*) || ' ' || sum(n) from public.numbers").Scan(&recovering, &result)
+		if err := errors.Join(err, conn.Close(t.Context())); err != nil {
+			t.Fatalf("%v: %s", err, log.String())
+		}
+	}
+	return result
+}
+
+// giveAway makes a directory an ordinary user's, when the test is root.
+func giveAway(t *testing.T, dir string) *syscall.Credential {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	const nobody = 65534
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(path, nobody, nobody))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &syscall.Credential{Uid: nobody, Gid: nobody}
+}
+
+func untar(t *testing.T, archive []byte, dir string) {
+	t.Helper()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for reader := tar.NewReader(bytes.NewReader(archive)); ; {
+		header, err := reader.Next()
+		if err == io.EOF {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, header.Name)
+		if seen[path] {
+			t.Errorf("%s is in the stream twice", header.Name)
+		}
+		seen[path] = true
+		if header.Typeflag == tar.TypeDir {
+			err = os.MkdirAll(path, 0o700)
+		} else if content, readErr := io.ReadAll(reader); readErr != nil {
+			err = readErr
+		} else {
+			err = os.WriteFile(path, content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/backup/repository"
+	"holdfast/backup/wal"
+)
+
+func newBackupVerify() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "verify DIR", Short: "Read all of a directory of backups, and name what is damaged",
+		Long: "Read every byte of a directory of backups and of its WAL, name what is damaged, and list the backups and\n" +
+			"how far each can be rolled forward. The exit code is 1 when something is damaged.",
+		Args: exactDirectory,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			v, err := openVault(args[0])
+			if err != nil {
+				return err
+			}
+			report, err := v.verify(cmd.Context())
+			if err := errors.Join(err, v.close()); err != nil {
+				return err
+			}
+			if err := report.print(cmd.OutOrStdout(), asJSON); err != nil {
+				return err
+			}
+			if len(report.Damage) > 0 {
+				return errors.New("there is damage; what of is said above")
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// vaultReport is what verify found.
+type vaultReport struct {
+	Backups []backupReport `json:"backups"` // newest first
+	Damage  []string       `json:"damage"`
+}
+
+// backupReport is one backup and what it can be rolled forward to.
+type backupReport struct {
+	ID              string    `json:"id"`
+	CompletedAt     time.Time `json:"completed_at"`
+	PostgresVersion string    `json:"postgres_version"`
+	SizeBytes       int64     `json:"size_bytes"`
+	Incarnation     int       `json:"incarnation"`
+	Timeline        uint32    `json:"timeline"`
+	StopLSN         string    `json:"stop_lsn"`
+	// From its end to its latest WAL; the time is of the last commit.
+	LatestLSN  string     `json:"latest_lsn"`
+	LatestTime *time.Time `json:"latest_time"`
+	Restorable bool       `json:"restorable"`
+}
+
+func (v vault) verify(ctx context.Context) (report vaultReport, err error) {
+	report = vaultReport{Backups: []backupReport{}, Damage: []string{}}
+	found, err := v.repository.Verify(ctx, nil)
+	if err != nil {
+		return report, err
+	}
+	for _, damage := range found.Damage {
+		report.Damage = append(report.Damage, damage.Error())
+	}
+	problems, err := v.wal.Verify(ctx)
+	if err != nil {
+		return report, err
+	}
+	for _, p := range problems {
+		report.Damage = append(report.Damage, fmt.Sprintf("WAL is damaged: %s: %v", filepath.Join("wal", strconv.Itoa(p.Incarnation), p.File), p.Err))
+	}
+	backups, _ := v.backups() // what cannot be read is in the report already
+	for _, b := range backups {
+		r := v.report(ctx, b)
+		if slices.Contains(found.Affected, b.ID) {
+			r.Restorable = false
+		} else if !r.Restorable {
+			report.Damage = append(report.Damage, fmt.Sprintf("the WAL of backup %s, from %s to %s, is not whole", b.ID, b.StartLSN, b.StopLSN))
+		}
+		report.Backups = append(report.Backups, r)
+	}
+	return report, nil
+}
+
+// report says how far a backup's own history goes.
+func (v vault) report(ctx context.Context, b repository.Backup) backupReport {
+	r := backupReport{
+		ID: b.ID, CompletedAt: b.CompletedAt, PostgresVersion: b.PostgresVersion, SizeBytes: b.SizeBytes,
+		Incarnation: b.Incarnation, Timeline: b.Timeline, StopLSN: b.StopLSN,
+	}
+	start, startErr := wal.ParseLSN(b.StartLSN)
+	stop, stopErr := wal.ParseLSN(b.StopLSN)
+	if errors.Join(startErr, stopErr) != nil {
+		return r
+	}
+	window, err := v.wal.Window(ctx, b.Incarnation, b.Timeline, start)
+	if err != nil || window.To < stop {
+		return r
+	}
+	// Read, and not only listed.
+	r.Restorable = v.wal.Check(ctx, b.Incarnation, b.Timeline, start, stop, nil) == nil
+	r.LatestLSN = window.To.String()
+	if window.LastCommit.After(b.CompletedAt) {
+		r.LatestTime = &window.LastCommit
+	}
+	return r
+}
+
+func (r vaultReport) print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(r)
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "BACKUP\tCOMPLETED\tPOSTGRESQL\tMB\tINCARNATION\tFROM\tTO\tLAST COMMIT\t")
+	for _, b := range r.Backups {
+		to, last := cmp.Or(b.LatestLSN, "-"), "-"
+		if b.LatestTime != nil {
+			last = b.LatestTime.UTC().Format(time.RFC3339Nano)
+		}
+		if !b.Restorable {
+			to, last = "cannot be restored", ""
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t\n", b.ID, b.CompletedAt.UTC().Format(time.RFC3339),
+			b.PostgresVersion, b.SizeBytes>>20, b.Incarnation, b.StopLSN, to, last)
+	}
+	for _, damage := range r.Damage {
+		fmt.Fprintln(table, damage)
+	}
+	return table.Flush()
+}

@@ -1,0 +1,159 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// ErrCorrupt says that a relation is not as PostgreSQL would have written it.
+var ErrCorrupt = errors.New("corrupt")
+
+// Checked is what CheckRelations looked at.
+type Checked struct {
+	Databases, Tables, Indexes int
+	// Structure says that amcheck was there; without it nothing was looked at.
+	Structure bool
+	// Checksums says whether the cluster's pages have checksums.
+	Checksums bool
+}
+
+// CheckRelations reads every table, with its TOAST, and every B-tree of all
+// databases of an instance, and checks with amcheck that they hold together:
+// tuples in tables, order and links in indexes. The error wraps [ErrCorrupt] when
+// one does not, and names it.
+//
+// It is for an instance that is thrown away afterwards: it lets itself into
+// databases that refuse connections and makes an extension in each. Nothing
+// the tenant made is executed. verify_heapam looks at tuples as bytes;
+// bt_index_check compares keys by operator classes, which only a superuser can
+// make; index expressions, which the planner would evaluate in any SELECT from
+// the table, are not even looked at.
+func (s *Supervisor) CheckRelations(ctx context.Context, id string) (Checked, error) {
+	checked, err := s.checkRelations(ctx, id)
+	if err != nil {
+		return checked, fmt.Errorf("check %s: %w", id, err)
+	}
+	return checked, nil
+}
+
+func (s *Supervisor) checkRelations(ctx context.Context, id string) (checked Checked, err error) {
+	i, err := s.instance(id)
+	if err != nil {
+		return checked, err
+	}
+	var databases []string
+	err = inDatabase(ctx, i.specification(), "postgres", func(conn *pgx.Conn) error {
+		databases, err = prepareChecks(ctx, conn, &checked)
+		return err
+	})
+	if err != nil || !checked.Structure {
+		return checked, err
+	}
+	for _, database := range databases {
+		err := inDatabase(ctx, i.specification(), database, func(conn *pgx.Conn) error {
+			return checkDatabase(ctx, conn, &checked)
+		})
+		if err != nil {
+			return checked, fmt.Errorf("database %s: %w", database, err)
+		}
+		checked.Databases++
+	}
+	return checked, nil
+}
+
+// prepareChecks lists the databases and opens those that are closed. One whose
+// DROP was interrupted (limit -2) cannot be opened, and holds nothing any more.
+func prepareChecks(ctx context.Context, conn *pgx.Conn, checked *Checked) ([]string, error) {
+	if err := conn.QueryRow(ctx, `select current_setting('data_checksums')::bool,
+		exists (select from pg_available_extensions where name = 'amcheck')`).Scan(&checked.Checksums, &checked.Structure); err != nil {
+		return nil, err
+	}
+	rows, err := conn.Query(ctx, "select datname::text from pg_database where datconnlimit <> -2 order by oid")
+	if err != nil {
+		return nil, err
+	}
+	databases, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	for _, database := range databases {
+		if err == nil {
+			_, err = conn.Exec(ctx, "ALTER DATABASE "+quoteName(database)+" WITH ALLOW_CONNECTIONS true")
+		}
+	}
+	return databases, err
+}
+
+// relation is a table or an index to be checked.
+type relation struct {
+	OID   uint32
+	Name  string
+	Index bool
+}
+
+// relationsToCheck are, by their access methods' fixed numbers, heaps (2) and
+// B-trees (403).
+const relationsToCheck = `select c.oid, format('%I.%I', n.nspname, c.relname), c.relkind = 'i'
+	from pg_class c join pg_namespace n on n.oid = c.relnamespace left join pg_index i on i.indexrelid = c.oid
+	where c.relpersistence <> 't' and (c.relam = 2 and c.relkind in ('r', 'm', 't')
+		or c.relam = 403 and c.relkind = 'i' and i.indisvalid and i.indisready and i.indislive)
+	order by c.oid`
+
+func checkDatabase(ctx context.Context, conn *pgx.Conn, checked *Checked) error {
+	if err := all(ctx, conn, []string{
+		// Wherever another is, this one is where the search path leads.
+		"DROP EXTENSION IF EXISTS amcheck CASCADE", "CREATE EXTENSION amcheck SCHEMA pg_catalog",
+	}); err != nil {
+		return err
+	}
+	rows, err := conn.Query(ctx, relationsToCheck)
+	if err != nil {
+		return err
+	}
+	relations, err := pgx.CollectRows(rows, pgx.RowToStructByPos[relation])
+	if err != nil {
+		return err
+	}
+	for _, r := range relations {
+		check := checkTable
+		if r.Index {
+			check = checkIndex
+			checked.Indexes++
+		} else {
+			checked.Tables++
+		}
+		if err := check(ctx, conn, r.OID); err != nil {
+			return fmt.Errorf("%s: %w", r.Name, asCorrupt(err))
+		}
+	}
+	return nil
+}
+
+// checkTable stops at the first page with something wrong.
+func checkTable(ctx context.Context, conn *pgx.Conn, oid uint32) error {
+	rows, err := conn.Query(ctx, `select format('block %s, tuple %s: %s', blkno, coalesce(offnum, 0), msg)
+		from verify_heapam($1::oid::regclass, true, true)`, oid)
+	if err != nil {
+		return err
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err == nil && len(found) > 0 {
+		err = fmt.Errorf("%w: %s", ErrCorrupt, strings.Join(found[:min(len(found), 3)], "; "))
+	}
+	return err
+}
+
+func checkIndex(ctx context.Context, conn *pgx.Conn, oid uint32) error {
+	_, err := conn.Exec(ctx, "select bt_index_check($1::oid::regclass, false)", oid)
+	return err
+}
+
+// asCorrupt marks what PostgreSQL itself calls damage (class XX).
+func asCorrupt(err error) error {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && strings.HasPrefix(pg.Code, "XX") {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return err
+}

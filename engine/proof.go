@@ -1,0 +1,236 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"holdfast/backup"
+	"holdfast/backup/repository"
+	"holdfast/backup/wal"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// A proof restores a completed backup beside everything, looks at all of it,
+// and throws it away. It reads the archive only; the database, which may be
+// down, does not notice. What is to be proven is in the backups' records.
+
+const (
+	// proofsDir is where backups are restored to be proven.
+	proofsDir = "proofs"
+	// proofInterval is how often it is looked whether one may be tried again.
+	proofInterval = 15 * time.Second
+	// proofAttempts is how often a proof is tried that fails for another reason
+	// than damage, proofRetry how long after the first time; it doubles.
+	proofAttempts = 4
+	proofRetry    = time.Minute
+	// proofNice is the niceness of the scratch instance.
+	proofNice = 19
+)
+
+// proofOf is the key under which the proof of a backup, or of any backup of a
+// database, can be cancelled.
+func proofOf(id string) string { return id + "/proof" }
+
+// errUnwanted ends a proof of what is about to go.
+var errUnwanted = errors.New("the backup is being removed")
+
+// proveNext proves the newest backup that can be proven now, and reports
+// whether it did.
+func (e *Engine) proveNext(ctx context.Context) bool {
+	b, err := e.dueProof()
+	if err != nil {
+		e.log.Error("look for backups to prove", "error", err)
+	}
+	if err != nil || b.ID == "" {
+		return false
+	}
+	ctx, endDatabase := e.cancels.add(ctx, proofOf(b.Database))
+	defer endDatabase()
+	ctx, endBackup := e.cancels.add(ctx, proofOf(b.ID))
+	defer endBackup()
+	db, err := e.beginProof(b)
+	if err != nil {
+		return false // it is being removed
+	}
+	detail, err := e.prove(ctx, db, b)
+	if ctx.Err() != nil {
+		err = e.updateBackup(b.ID, func(b *model.Backup) { b.Verification.Status = model.VerificationUnverified })
+	} else {
+		err = e.endProof(db, b, detail, err)
+	}
+	if err != nil {
+		e.log.Error("record the end of a proof", "backup", b.ID, "error", err)
+	}
+	return err == nil
+}
+
+// dueProof returns the newest backup that may be tried: of all, it is the one
+// that is needed most. There is none when ID is empty.
+func (e *Engine) dueProof() (due model.Backup, err error) {
+	err = e.meta.View(func(tx *meta.Tx) error {
+		return tx.Backups().All(func(b model.Backup) error {
+			if b.Status != model.BackupCompleted || b.Verification.Status != model.VerificationUnverified ||
+				b.ID < due.ID || e.clock().Before(b.Verification.NotBefore) {
+				return nil
+			}
+			if _, err := provable(tx, b); err == nil {
+				due = b
+			}
+			return nil
+		})
+	})
+	return due, err
+}
+
+// provable returns the database of a backup, unless one of them is on its way
+// out.
+func provable(tx *meta.Tx, b model.Backup) (model.Database, error) {
+	db, err := tx.Databases().Get(b.Database)
+	if err == nil && (b.Condemned || db.Trash != nil || db.Status == model.DatabaseDeleting) {
+		err = errUnwanted
+	}
+	return db, err
+}
+
+func (e *Engine) beginProof(b model.Backup) (db model.Database, err error) {
+	err = e.meta.Update(func(tx *meta.Tx) error {
+		now, err := tx.Backups().Get(b.ID)
+		if err == nil {
+			db, err = provable(tx, now)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = tx.Backups().Update(b.ID, func(b *model.Backup) error {
+			b.Verification.Status = model.VerificationRunning
+			return nil
+		})
+		return err
+	})
+	return db, err
+}
+
+// noRoomError puts a proof off until there is room.
+type noRoomError struct{ error }
+
+// prove restores the backup, looks at it, and leaves nothing of it. It says
+// what it has seen.
+func (e *Engine) prove(ctx context.Context, db model.Database, b model.Backup) (detail string, err error) {
+	plan, err := e.planEnd(ctx, b)
+	if err != nil {
+		return "", err
+	}
+	if err := e.roomForRestore(plan); err != nil {
+		return "", noRoomError{err}
+	}
+	dir := filepath.Join(e.cfg.DataDir, proofsDir, b.ID)
+	if err := os.RemoveAll(dir); err != nil { // of an attempt that could not tidy up
+		return "", fmt.Errorf("remove an earlier proof: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := e.unpack(ctx, plan, dir, backup.RestoreOptions{Workers: 1}); err != nil {
+		return "", err
+	}
+	checked, err := e.proveRecovery(ctx, db, plan, dir)
+	if err != nil {
+		return "", err
+	}
+	return e.proofDetail(ctx, plan, checked, dir)
+}
+
+// endProof commits what a proof has shown, and with what is final its audit
+// entry.
+func (e *Engine) endProof(db model.Database, b model.Backup, detail string, cause error) error {
+	v := e.verdict(b.Verification, detail, cause)
+	if cause != nil {
+		e.log.Error("proof of a backup", "database", db.ID, "backup", b.ID, "status", v.Status, "error", cause)
+	}
+	record := func(tx *meta.Tx) error {
+		_, err := tx.Backups().Update(b.ID, func(b *model.Backup) error {
+			b.Verification = v
+			return nil
+		})
+		if err != nil || v.Status == model.VerificationUnverified {
+			return err
+		}
+		call := e.system(model.ActionBackupProve, db.Organization, model.Resource{Type: model.ResourceBackup, ID: b.ID, Name: db.Name})
+		call.Note("verification", string(v.Status))
+		call.Note("detail", v.Detail)
+		return e.audit(tx, call, cause)
+	}
+	return e.recordLater(e.meta.Update(record), "the end of a proof", record)
+}
+
+// verdict is what follows from how a proof ended. Only damage condemns a backup
+// at once: a machine without room or memory says nothing about it.
+func (e *Engine) verdict(v model.Verification, detail string, cause error) model.Verification {
+	now := e.clock()
+	_, noRoom := errors.AsType[noRoomError](cause)
+	switch {
+	case cause == nil:
+		return model.Verification{Status: model.VerificationVerified, At: &now, Detail: detail}
+	case noRoom:
+		v.NotBefore = now.Add(proofRetry)
+	case isDamage(cause) || v.Attempts+1 >= proofAttempts:
+		v.Status, v.At = model.VerificationFailed, &now
+		v.Attempts++
+	default:
+		v.NotBefore = now.Add(proofRetry << v.Attempts)
+		v.Attempts++
+	}
+	v.Detail = operationMessage(cause)
+	return v
+}
+
+func isDamage(err error) bool {
+	for _, damage := range []error{repository.ErrDamaged, wal.ErrGap, backup.ErrUnsoundPage, postgres.ErrCorrupt} {
+		if errors.Is(err, damage) {
+			return true
+		}
+	}
+	return false
+}
+
+// settleProofs removes what is left of a proof that was cut short, and has it
+// made again.
+func (e *Engine) settleProofs() error {
+	root := filepath.Join(e.cfg.DataDir, proofsDir)
+	left, err := os.ReadDir(root)
+	if err != nil {
+		return fmt.Errorf("list proofs: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(e.ctx, stopTimeout)
+	defer cancel()
+	for _, entry := range left {
+		dir := filepath.Join(root, entry.Name())
+		if err := errors.Join(postgres.StopOrphan(ctx, dir), os.RemoveAll(dir)); err != nil {
+			e.log.Error("remove what an interrupted proof left", "path", dir, "error", err)
+		}
+	}
+	return e.meta.Update(func(tx *meta.Tx) error {
+		var running []string
+		if err := tx.Backups().All(func(b model.Backup) error {
+			if b.Verification.Status == model.VerificationRunning {
+				running = append(running, b.ID)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		for _, id := range running {
+			if _, err := tx.Backups().Update(id, func(b *model.Backup) error {
+				b.Verification.Status = model.VerificationUnverified
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,228 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/backup"
+	"holdfast/engine/model"
+)
+
+func proving(t testing.TB) Config {
+	cfg := testConfig(t, newDataDir(t))
+	cfg.Proofs = true
+	return cfg
+}
+
+// awaitProof waits for the end of a backup's proof.
+func (a *appliance) awaitProof(t testing.TB, database, id string) model.Verification {
+	t.Helper()
+	var v model.Verification
+	within(t, time.Minute, "the end of a proof", func() bool {
+		b, err := a.BackupGet(a.call(model.ActionBackupGet), database, id)
+		v = b.Verification
+		return err == nil && (v.Status == model.VerificationVerified || v.Status == model.VerificationFailed)
+	})
+	return v
+}
+
+// checkNoProof sees that nothing is left of a proof.
+func (a *appliance) checkNoProof(t testing.TB) {
+	t.Helper()
+	within(t, time.Minute, "the end of every trace of a proof", func() bool {
+		left, err := os.ReadDir(filepath.Join(a.cfg.DataDir, proofsDir))
+		a.cancels.mu.Lock()
+		defer a.cancels.mu.Unlock()
+		return err == nil && len(left) == 0 && len(a.cancels.running) == 0
+	})
+	a.checkTidy(t)
+}
+
+func (a *appliance) codes(t testing.TB) map[string]model.Recommendation {
+	t.Helper()
+	found, err := a.Recommendations(a.call(model.ActionRecommendationList))
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := map[string]model.Recommendation{}
+	for _, r := range found {
+		codes[r.Code] = r
+	}
+	return codes
+}
+
+// A backup is proven by itself, without the database, and also with one that
+// its owner has closed.
+func TestProof(t *testing.T) {
+	t.Parallel()
+	cfg := proving(t)
+	by := ahead(&cfg)
+	a := startEngineOn(t, cfg)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table orders as select n, repeat(md5(n::text), 200) as text from generate_series(1, 2000) n")
+	run(t, c, "create index on orders (text, n)")
+	run(t, c, "create index on orders using hash (n)")
+	pid := a.pid(t, db.ID)
+	b := a.backUp(t, db.ID)
+	v := a.awaitProof(t, db.ID, b.ID)
+	if v.Status != model.VerificationVerified || v.At == nil || !strings.Contains(v.Detail, "4 databases sound") ||
+		!strings.Contains(v.Detail, "checksums of all") {
+		t.Errorf("the proof: %+v", v)
+	}
+	if a.pid(t, db.ID) != pid {
+		t.Error("the database was restarted")
+	}
+	a.checkNoProof(t)
+	a.awaitAudit(t, model.ActionBackupProve, b.ID)
+	by.Store(int64(48 * time.Hour))
+	for code := range a.codes(t) {
+		if code == "failed_proof" || code == "unverified_backup" {
+			t.Errorf("recommended: %s", code)
+		}
+	}
+	status, err := a.AgentStatus(a.call(model.ActionAgentStatus))
+	if err != nil || status.NewestVerified == nil || !status.NewestVerified.Equal(*v.At) {
+		t.Errorf("the newest proof: %v, %v", status.NewestVerified, err)
+	}
+}
+
+// One byte that has changed is found before anybody needs the backup.
+func TestProofOfADamagedBackup(t *testing.T) {
+	t.Parallel()
+	cfg := proving(t)
+	cfg.Proofs = false
+	a := startEngineOn(t, cfg)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table t as select generate_series(1, 100000) n")
+	b := a.backUp(t, db.ID)
+	pack := a.packOf(t, db.ID)
+	flipByte(t, pack)
+	a.abandon(t)
+	a.cfg.Proofs = true
+	next := a.reopen(t)
+	v := next.awaitProof(t, db.ID, b.ID)
+	if v.Status != model.VerificationFailed || !strings.Contains(v.Detail, filepath.Base(pack)) || !strings.Contains(v.Detail, "damaged") {
+		t.Errorf("the proof: %+v", v)
+	}
+	next.checkNoProof(t)
+	if r := next.codes(t)["failed_proof"]; r.Severity != model.SeverityCritical || r.Resource.ID != b.ID || !strings.Contains(r.Message, filepath.Base(pack)) {
+		t.Errorf("recommended: %+v", r)
+	}
+	// The next backup does not rely on what was found damaged.
+	second := next.backUp(t, db.ID)
+	if v := next.awaitProof(t, db.ID, second.ID); v.Status != model.VerificationVerified {
+		t.Errorf("the proof of the next backup: %+v", v)
+	}
+	if err := next.BackupDelete(next.call(model.ActionBackupDelete), db.ID, b.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, still := next.codes(t)["failed_proof"]; still {
+		t.Error("the damaged backup is gone, and the recommendation is not")
+	}
+}
+
+// A proof that was under way when the appliance died is made by the next, and
+// what the first left is gone.
+func TestProofAfterACrash(t *testing.T) {
+	t.Parallel()
+	a := startEngineOn(t, proving(t))
+	db, _ := a.createDatabase(t, "shop")
+	b := a.backUp(t, db.ID)
+	a.awaitProof(t, db.ID, b.ID)
+	a.checkNoProof(t)
+	// As a SIGKILL in the middle leaves it: the record, and a server that runs.
+	plan, err := a.planEnd(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.updateBackup(b.ID, func(b *model.Backup) { b.Verification = model.Verification{Status: model.VerificationRunning} }); err != nil {
+		t.Fatal(err)
+	}
+	a.startScratch(t, db.ID, plan)
+	a.abandon(t)
+	next := a.reopen(t)
+	if v := next.awaitProof(t, db.ID, b.ID); v.Status != model.VerificationVerified {
+		t.Errorf("the proof: %+v", v)
+	}
+	next.checkNoProof(t)
+}
+
+// What is being proven can be removed.
+func TestDeleteDuringProof(t *testing.T) {
+	t.Parallel()
+	cfg := proving(t)
+	a := startEngineOn(t, cfg)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table t as select n, repeat(md5(n::text), 8) as text from generate_series(1, 100000) n")
+	for _, remove := range []func(id string) error{
+		func(id string) error {
+			return a.BackupDelete(a.call(model.ActionBackupDelete), db.ID, id)
+		},
+		func(string) error {
+			_, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID)
+			return err
+		},
+	} {
+		b := a.backUp(t, db.ID)
+		within(t, time.Minute, "the beginning of the proof", func() bool {
+			now, err := a.BackupGet(a.call(model.ActionBackupGet), db.ID, b.ID)
+			if err == nil && now.Verification.Status == model.VerificationVerified {
+				t.Fatal("the proof was over too soon")
+			}
+			return err == nil && now.Verification.Status == model.VerificationRunning
+		})
+		if err := remove(b.ID); err != nil {
+			t.Errorf("remove during a proof: %v", err)
+		}
+		if left, err := os.ReadDir(filepath.Join(a.cfg.DataDir, proofsDir)); err != nil || len(left) > 0 {
+			t.Errorf("left of the proof: %v, %v", left, err)
+		}
+	}
+	a.checkNoProof(t)
+}
+
+// What says nothing about the backup is tried again, later and later.
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	e := &Engine{clock: func() time.Time { return now }}
+	v := model.Verification{Status: model.VerificationUnverified}
+	if v = e.verdict(v, "", noRoomError{errors.New("no room")}); v.Attempts != 0 || v.Status != model.VerificationUnverified || !v.NotBefore.After(now) {
+		t.Errorf("without room: %+v", v)
+	}
+	for attempt := 1; attempt < proofAttempts; attempt++ {
+		v = e.verdict(v, "", context.DeadlineExceeded)
+		if v.Status != model.VerificationUnverified || v.Attempts != attempt || !v.NotBefore.Equal(now.Add(proofRetry<<(attempt-1))) {
+			t.Errorf("attempt %d: %+v", attempt, v)
+		}
+	}
+	if v = e.verdict(v, "", context.DeadlineExceeded); v.Status != model.VerificationFailed || v.Detail == "" || v.At == nil {
+		t.Errorf("the last attempt: %+v", v)
+	}
+}
+
+// startScratch leaves a server running on a proof's directory.
+func (a *appliance) startScratch(t testing.TB, database string, plan RestorePlan) {
+	t.Helper()
+	db, err := a.record(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(a.cfg.DataDir, proofsDir, plan.Backup.ID)
+	scratch, err := a.scratchInstance(t.Context(), db, plan.Backup.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scratch.Dir = dir
+	if err := a.unpack(t.Context(), plan, dir, backup.RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.startRecovered(t.Context(), scratch, plan, func(int64, int64) {}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,64 @@
+package web
+
+import (
+	"time"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+// planData is what recovery_plan.html shows: what a restore would do, before
+// it is done.
+type planData struct {
+	databaseData
+	Plan  engine.RestorePlan
+	At    time.Time // asked for
+	Point string    // the same, as the form sends it
+}
+
+func (v *visit) recoveryPlan() (answer, error) { return v.planPage(v.r.URL.Query().Get("at"), nil) }
+
+// planPage shows the plan for a moment; a moment that cannot be reached is
+// shown on the page it was chosen on.
+func (v *visit) planPage(point string, cause error) (answer, error) {
+	at, err := parsePoint(point)
+	if err != nil {
+		return v.backupsPage(err)
+	}
+	db, err := v.withDatabase("backups")
+	if err != nil {
+		return answer{}, err
+	}
+	plan, err := v.engine.RestorePlan(v.r.Context(), v.call, db.ID, engine.RestorePoint{Time: at})
+	if err != nil {
+		return v.backupsPage(err)
+	}
+	data := planData{databaseData: db, Plan: plan, At: at, Point: point}
+	return answer{page: "recovery_plan.html", title: db.Name, data: data, live: db.RunningOp != nil}, cause
+}
+
+func (v *visit) recoveryRestore() (answer, error) {
+	point := v.form("at")
+	at, err := parsePoint(point)
+	if err != nil {
+		return v.backupsPage(err)
+	}
+	if err := v.confirmDatabase(); err != nil {
+		return v.planPage(point, err)
+	}
+	if _, err := v.engine.RecoveryRestore(v.call, v.r.PathValue("id"), engine.RestorePoint{Time: at}); err != nil {
+		return v.planPage(point, err)
+	}
+	return done(v.databasePath("backups"), "restore_started"), nil
+}
+
+// parsePoint reads a moment as a browser's field gives it, in UTC, with or
+// without seconds and their parts.
+func parsePoint(text string) (time.Time, error) {
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", time.RFC3339} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at.UTC(), nil
+		}
+	}
+	return time.Time{}, model.Invalid("at", "must be a moment in UTC, such as 2026-01-31T12:00:00")
+}
