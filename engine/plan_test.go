@@ -140,8 +140,15 @@ func TestPlanLimitOfDatabases(t *testing.T) {
 	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), id); err != nil {
 		t.Fatal(err)
 	}
-	a.createDatabase(t, "instead")
+	instead, _ := a.createDatabase(t, "instead")
 	_, err = a.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), id)
+	refusedByPlan(t, err, "databases: the plan tiny allows 3")
+	_, err = a.ImportCreate(t.Context(), a.call(model.ActionImportCreate), NewImport{
+		Project: a.project, Name: "imported", SourceURL: model.NewSecret("postgresql://owner@192.0.2.1/shop"),
+	})
+	refusedByPlan(t, err, "databases: the plan tiny allows 3")
+	backup := a.backUp(t, instead.ID)
+	_, err = a.BackupRestoreNew(a.call(model.ActionBackupRestore), instead.ID, backup.ID, "restored")
 	refusedByPlan(t, err, "databases: the plan tiny allows 3")
 }
 

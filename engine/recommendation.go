@@ -266,7 +266,7 @@ func (a *adviser) date(organization string, found []model.Recommendation, now ti
 // facts gathers what advice goes by without asking a database.
 func (e *Engine) facts(organization string, databases []model.Database, usage Usage) (advice.Facts, error) {
 	facts := advice.Facts{
-		Now: e.clock(), Limits: e.cfg.Advice, Plan: model.Plan{Name: usage.Plan, Limits: usage.Limits}, Used: usage.Used,
+		Now: e.clock(), Limits: e.cfg.Advice, Proofs: e.cfg.Proofs, Plan: model.Plan{Name: usage.Plan, Limits: usage.Limits}, Used: usage.Used,
 		DiskFree: usage.Host.DiskFree, DiskTotal: usage.Host.DiskTotal,
 	}
 	err := e.meta.View(func(tx *meta.Tx) error {
@@ -309,15 +309,15 @@ func (e *Engine) aboutDatabase(tx *meta.Tx, db model.Database) (advice.Database,
 			about.LastAttempt = &b
 		}
 	}
-	if about.LastCompleted, err = newestCompleted(tx, db.ID); err != nil {
+	all, err := allUnder(tx.Backups(), db.ID)
+	if err != nil {
 		return about, err
 	}
-	about.Proven = e.cfg.Proofs
-	all, err := allUnder(tx.Backups(), db.ID)
 	for _, b := range all {
 		if b.Verification.Status == model.VerificationFailed && !b.Condemned {
-			about.Unsound = append(about.Unsound, b)
+			about.FailedProofs = append(about.FailedProofs, b)
 		}
 	}
+	about.LastCompleted, err = newestCompleted(tx, db.ID)
 	return about, err
 }

@@ -16,6 +16,7 @@ type Facts struct {
 	Used      func(model.Metric) int64
 	Databases []Database
 	Damaged   []DamagedObject
+	Proofs    bool // whether backups are proven
 	// DiskFree and DiskTotal are of the data directory, in bytes.
 	DiskFree, DiskTotal int64
 }
@@ -34,10 +35,8 @@ type Database struct {
 	// Backups are the newest attempt and the newest completed one, nil when
 	// there is none.
 	LastAttempt, LastCompleted *model.Backup
-	// Unsound are the backups that failed their proof, and Proven says whether
-	// backups are proven at all.
-	Unsound []model.Backup
-	Proven  bool
+	// FailedProofs are the backups that could not be restored on trial.
+	FailedProofs []model.Backup
 	// CertificateEnd is zero when it could not be read.
 	CertificateEnd time.Time
 	// Archiving is nil while nothing receives WAL.
@@ -71,8 +70,8 @@ func Account(f Facts) []model.Recommendation {
 
 func accountChecks() []func(Facts) []model.Recommendation {
 	return []func(Facts) []model.Recommendation{
-		eachDatabase(databaseDown), eachDatabase(noBackup), eachDatabase(oldBackup), eachDatabase(failedBackup), eachDatabase(failedArchiving),
-		eachDatabase(failedProof), eachDatabase(unverifiedBackup),
+		eachDatabase(databaseDown), eachDatabase(noBackup), eachDatabase(oldBackup), eachDatabase(failedBackup), eachDatabase(failedProofs), eachDatabase(unprovenBackup),
+		eachDatabase(failedArchiving),
 		eachDatabase(openAllowlist), eachDatabase(endingCertificate),
 		fullDisk, fullPlan, damagedObjects, unusedKeys, endlessKeys,
 	}

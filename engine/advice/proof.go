@@ -10,10 +10,9 @@ import (
 // proofPatience is how long the newest backup may go unproven unremarked.
 const proofPatience = 24 * time.Hour
 
-// failedProof speaks up for backups that could not be restored when that was
-// tried.
-func failedProof(_ Facts, db Database) (found []model.Recommendation) {
-	for _, b := range db.Unsound {
+// failedProofs speaks up for backups that could not be restored.
+func failedProofs(_ Facts, db Database) (found []model.Recommendation) {
+	for _, b := range db.FailedProofs {
 		found = append(found, model.Recommendation{
 			Code: "failed_proof", Severity: model.SeverityCritical, Category: model.CategoryBackup,
 			Title:    "A backup failed its proof",
@@ -26,14 +25,14 @@ func failedProof(_ Facts, db Database) (found []model.Recommendation) {
 	return found
 }
 
-// unverifiedBackup speaks up for a database whose newest backup nobody has
-// tried to restore.
-func unverifiedBackup(f Facts, db Database) []model.Recommendation {
+// unprovenBackup speaks up for a database whose newest backup nobody has
+// tried.
+func unprovenBackup(f Facts, db Database) []model.Recommendation {
 	newest := db.LastCompleted
-	if !db.Proven || newest == nil || newest.CompletedAt == nil || f.Now.Before(newest.CompletedAt.Add(proofPatience)) {
+	if !f.Proofs || newest == nil || newest.CompletedAt == nil || f.Now.Before(newest.CompletedAt.Add(proofPatience)) {
 		return nil
 	}
-	if s := newest.Verification.Status; s != model.VerificationUnverified && s != model.VerificationRunning {
+	if status := newest.Verification.Status; status != model.VerificationUnverified && status != model.VerificationRunning {
 		return nil
 	}
 	return []model.Recommendation{{
