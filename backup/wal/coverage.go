@@ -49,6 +49,9 @@ func (a *Archive) summaryOf(b *branch, key segmentKey) (*summary, error) {
 func (a *Archive) loadSummary(b *branch, s *segment, changes bool) (*summary, error) {
 	if !s.compressed {
 		_, sum, err := a.scanPartial(b, s)
+		if now := a.segment(b, s.segmentKey); notExist(err) && now != nil && now.compressed {
+			return a.loadSummary(b, now, changes) // it has been compressed since
+		}
 		return sum, err
 	}
 	path := b.path(s.segmentKey, summarySuffix)

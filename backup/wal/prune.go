@@ -164,11 +164,10 @@ func (a *Archive) snapshot() (all []*branch) {
 func (a *Archive) verifySegment(b *branch, s *segment) (file string, err error) {
 	if !s.compressed {
 		file = filepath.Base(b.path(s.segmentKey, partialSuffix))
-		live := a.segment(a.branches[b.number], s.segmentKey)
-		if live != nil && live.compressed {
+		scan, _, err := a.scanPartial(b, s)
+		if now := a.segment(a.branches[b.number], s.segmentKey); notExist(err) && now != nil && now.compressed {
 			return file, nil // it has been compressed meanwhile
 		}
-		scan, _, err := a.scanPartial(b, s)
 		if err == nil && scan.End() < s.end && scan.Position() < s.end {
 			err = scan.Err()
 		}
