@@ -297,13 +297,23 @@ func generations(a *appliance, db model.Database) []string {
 func (a *appliance) postmasters(t testing.TB) []string {
 	t.Helper()
 	var dirs []string
-	for pid, dir := range postgresProcesses(t, filepath.Join(a.cfg.DataDir, "instances")) {
+	found := postgresProcesses(t, filepath.Join(a.cfg.DataDir, "instances"))
+	for pid, dir := range found {
 		title, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err == nil && len(title) > 0 && !strings.HasPrefix(string(title), "postgres: ") {
+		if err == nil && len(title) > 0 && !strings.HasPrefix(string(title), "postgres: ") && found[parent(pid)] != dir {
 			dirs = append(dirs, dir)
 		}
 	}
 	return dirs
+}
+
+// parent returns the parent of a process, 0 when it is gone. A child that was
+// just forked has its postmaster's command line still.
+func parent(pid int) (ppid int) {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	_, _ = fmt.Sscanf(rest, "%1s %d", new(string), &ppid)
+	return ppid
 }
 
 // postgresProcesses returns the working directories of PostgreSQL's processes
