@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"iter"
+	"net/url"
 	"strconv"
 	"time"
 )
@@ -176,11 +177,39 @@ func (c *Client) ListKeys(ctx context.Context, o ListOptions) (Page[Key], error)
 // Keys walks all API keys.
 func (c *Client) Keys(ctx context.Context) iter.Seq2[Key, error] { return All(ctx, c.ListKeys) }
 
-// ListAuditLogs returns a page of the audit log, from 1; limit is 1 to 100, 0
-// leaves it to the API.
-func (c *Client) ListAuditLogs(ctx context.Context, page, limit int) (AuditPage, error) {
-	query := ListOptions{Limit: limit}.query()
-	query.Set("page", strconv.Itoa(max(page, 1)))
+// AuditOptions choose entries of the audit log; what is empty chooses all.
+type AuditOptions struct {
+	Page  int // from 1
+	Limit int // how many at most, 1 to 100; 0 leaves it to the API
+
+	Action       string // such as "database.create"
+	Actor        string // id of a key or person, or a type of actor
+	Resource     string // id
+	Outcome      string // success, denied or error
+	Since, Until time.Time
+}
+
+func (o AuditOptions) query() url.Values {
+	query := ListOptions{Limit: o.Limit}.query()
+	query.Set("page", strconv.Itoa(max(o.Page, 1)))
+	for name, value := range map[string]string{
+		"action": o.Action, "actor": o.Actor, "resource": o.Resource, "outcome": o.Outcome,
+	} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	for name, at := range map[string]time.Time{"since": o.Since, "until": o.Until} {
+		if !at.IsZero() {
+			query.Set(name, at.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	return query
+}
+
+// ListAuditLogs returns a page of the audit log.
+func (c *Client) ListAuditLogs(ctx context.Context, o AuditOptions) (AuditPage, error) {
+	query := o.query()
 	entries, m, err := call[[]AuditEntry](ctx, c, "GET", "/account/audit-logs", query, nil)
 	return AuditPage{Entries: entries, HasNext: m.HasNext}, err
 }

@@ -123,7 +123,7 @@ type meta struct {
 // call sends a request with a JSON body, none when it is nil, and decodes the
 // data of the answer.
 func call[T any](ctx context.Context, c *Client, method, path string, query url.Values, body any) (T, meta, error) {
-	r := Request{Method: method, Path: path, Query: query}
+	r := Request{Method: method, Path: path, Query: query, Header: idempotencyHeader(ctx, method)}
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {

@@ -245,7 +245,11 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"getLimits":           func() error { return err(c.GetLimits(ctx)) },
 		"getBilling":          func() error { return err(c.GetBilling(ctx)) },
 		"listKeys":            func() error { return err(c.ListKeys(ctx, page)) },
-		"listAuditLogs":       func() error { return err(c.ListAuditLogs(ctx, 2, 7)) },
+		"listAuditLogs": func() error {
+			return err(c.ListAuditLogs(ctx, client.AuditOptions{
+				Page: 2, Limit: 7, Action: "a", Actor: "k", Resource: "r", Outcome: "success", Since: now, Until: now,
+			}))
+		},
 		"getAgentStatus":      func() error { return err(c.GetAgentStatus(ctx)) },
 		"listRecommendations": func() error { return err(c.ListRecommendations(ctx, page)) },
 	}
@@ -280,7 +284,7 @@ func TestRequestsAreAsDescribed(t *testing.T) {
 			Body: io.NopCloser(strings.NewReader(`{"data":null,"meta":{}}`)),
 		}
 	}))
-	all := calls(t.Context(), c)
+	all := calls(client.WithIdempotencyKey(t.Context(), "once"), c)
 	documented(t, doc, func(op *openapi3.Operation) {
 		do, ok := all[op.OperationID]
 		if !ok {

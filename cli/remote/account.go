@@ -117,11 +117,20 @@ func keyState(k client.Key) string {
 
 func newAudit(s *session) *cobra.Command {
 	most := 50
+	var filter client.AuditOptions
+	var since, until string
 	cmd := s.command("audit", "Show what was done, newest first", cobra.NoArgs, func(t *task, _ []string) error {
 		if most < 1 {
 			return usagef("limit: must be at least 1")
 		}
-		entries, err := t.audit(most)
+		now, err := time.Now(), error(nil)
+		if filter.Since, err = timeOrAgo("since", since, now); err != nil {
+			return err
+		}
+		if filter.Until, err = timeOrAgo("until", until, now); err != nil {
+			return err
+		}
+		entries, err := t.audit(filter, most)
 		if err != nil {
 			return err
 		}
@@ -136,7 +145,15 @@ func newAudit(s *session) *cobra.Command {
 		}
 		return t.list(entries, "nothing was done yet", []string{"AT", "ACTION", "ABOUT", "OUTCOME", "BY", "FROM"}, rows)
 	})
-	cmd.Flags().IntVar(&most, "limit", most, "how many entries")
+	cmd.Example = "  holdfast account audit --action database.delete --since 24h"
+	flags := cmd.Flags()
+	flags.IntVar(&most, "limit", most, "how many entries")
+	flags.StringVar(&filter.Action, "action", "", "only this action, such as database.create")
+	flags.StringVar(&filter.Actor, "actor", "", "only this actor: the id of a key or person, or a type of actor")
+	flags.StringVar(&filter.Resource, "resource", "", "only what was about the resource with this id")
+	flags.StringVar(&filter.Outcome, "outcome", "", "only what ended like this: success, denied or error")
+	flags.StringVar(&since, "since", "", "only from this time on: RFC 3339, or how long ago, such as 24h")
+	flags.StringVar(&until, "until", "", "only before this time")
 	return cmd
 }
 
@@ -145,10 +162,11 @@ const largestPage = 100
 
 // audit reads the newest entries. What is added meanwhile moves the others on
 // to the next page: those are not shown twice.
-func (t *task) audit(most int) ([]client.AuditEntry, error) {
+func (t *task) audit(filter client.AuditOptions, most int) ([]client.AuditEntry, error) {
 	entries, seen := []client.AuditEntry{}, map[string]bool{}
-	for number := 1; ; number++ {
-		page, err := t.api.ListAuditLogs(t.ctx, number, min(most, largestPage))
+	filter.Limit = min(most, largestPage)
+	for filter.Page = 1; ; filter.Page++ {
+		page, err := t.api.ListAuditLogs(t.ctx, filter)
 		if err != nil {
 			return nil, err
 		}

@@ -30,7 +30,8 @@ type named struct {
 	note              string // for who completes
 }
 
-// find returns the one thing called name. It is the name of a kind, "database".
+// find returns the one thing of a kind ("database") that is called name, in
+// the project that --project names or in any.
 func find[T any](t *task, all iter.Seq2[T, error], kind, name string, look func(T) named) (T, error) {
 	var found []T
 	var names []string

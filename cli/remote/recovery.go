@@ -94,17 +94,25 @@ func restoreTarget(at, lsn, name string, now time.Time) (client.RequestRestore, 
 	if at == "" {
 		return in, nil
 	}
-	moment, err := time.Parse(time.RFC3339Nano, at)
-	if err != nil {
-		back, err := time.ParseDuration(at)
-		if err != nil || back < 0 {
-			return in, usagef("to: %q is neither a time such as 2026-03-01T12:00:00Z nor a duration such as 10m", at)
-		}
-		moment = now.Add(-back)
-	}
-	moment = moment.UTC()
+	moment, err := timeOrAgo("to", at, now)
 	in.TargetTime = &moment
-	return in, nil
+	return in, err
+}
+
+// timeOrAgo reads a flag that is a time, or how long before now one is; the
+// zero time for none.
+func timeOrAgo(flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if moment, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return moment.UTC(), nil
+	}
+	back, err := time.ParseDuration(text)
+	if err != nil || back < 0 {
+		return time.Time{}, usagef("%s: %q is neither a time such as 2026-03-01T12:00:00Z nor a duration such as 10m", flag, text)
+	}
+	return now.Add(-back).UTC(), nil
 }
 
 func (t *task) planRestore(db client.Database, in client.RequestRestore) error {

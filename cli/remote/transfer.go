@@ -10,9 +10,8 @@ import (
 // inParallel is how many objects are on their way at a time.
 const inParallel = 4
 
-// each does work for every item, some at a time, in the order of the items as
-// far as it goes, and returns the results in that order. The first error ends
-// it all.
+// inOrder does work for every item, some at a time, and returns the results in
+// the order of the items. The first error ends it all.
 func inOrder[T, R any](t *task, items []T, work func(*task, T) (R, error)) ([]R, error) {
 	ctx, cancel := context.WithCancelCause(t.ctx)
 	defer cancel(nil)
