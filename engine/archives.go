@@ -278,7 +278,7 @@ func (e *Engine) removeBackups(database string) error {
 }
 
 // pruneWAL removes the WAL that no kept backup needs. Without any that is all
-// but the newest: the next backup begins behind it. No backup is being made.
+// but the newest: the next backup begins behind it.
 func (e *Engine) pruneWAL(database string) error {
 	status, receives := e.walStatus(database)
 	records, err := e.backupRecords(database)
@@ -287,6 +287,9 @@ func (e *Engine) pruneWAL(database string) error {
 	}
 	var keep []wal.Keep
 	for _, b := range records {
+		if b.Status == model.BackupPending || b.Status == model.BackupRunning {
+			return nil // it needs the WAL from a start that is not recorded yet
+		}
 		if b.Status != model.BackupCompleted || b.Condemned {
 			continue
 		}

@@ -109,7 +109,7 @@ func (e *Engine) runBackup(ctx context.Context, db model.Database, b model.Backu
 			e.log.Error("remove what a failed backup left", "database", db.ID, "backup", b.ID, "error", err)
 		}
 	}
-	e.collectBackups(ctx, db.ID)
+	e.collectChunks(ctx, db.ID)
 	if recordErr := e.endBackup(b, op, result, err); recordErr != nil {
 		e.log.Error("record the end of a backup", "backup", b.ID, "error", recordErr)
 	}

@@ -147,12 +147,16 @@ func (e *Engine) backupRecords(database string) (map[string]model.Backup, error)
 // more, and its WAL. What is left of it when that is cut short, the next one
 // finds.
 func (e *Engine) collectBackups(ctx context.Context, database string) {
+	e.collectChunks(ctx, database)
+	if err := e.pruneWAL(database); err != nil {
+		e.log.Error("prune WAL", "database", database, "error", err)
+	}
+}
+
+func (e *Engine) collectChunks(ctx context.Context, database string) {
 	repo, err := e.repository(database)
 	if err == nil {
 		_, err = repo.Collect(ctx)
-	}
-	if err := e.pruneWAL(database); err != nil {
-		e.log.Error("prune WAL", "database", database, "error", err)
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, repository.ErrBusy) {
 		e.log.Error("collect what backups left", "database", database, "error", err)

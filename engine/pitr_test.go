@@ -175,6 +175,9 @@ func TestRestoreIntoANewDatabase(t *testing.T) {
 	}
 	a.settled(t)
 	a.backUp(t, op.NewDatabase) // its WAL is archived, too
+	if r, err := a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), op.NewDatabase); err != nil || len(r.Archiving.Gaps) > 0 {
+		t.Errorf("the copy's archive: %+v, %v", r.Archiving, err)
+	}
 
 	if _, err := a.BackupRestoreNew(a.call(model.ActionBackupRestore), db.ID, b.ID, "copy"); model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("a name that is taken: %v", err)
@@ -191,6 +194,24 @@ func TestRestoreIntoANewDatabase(t *testing.T) {
 		}
 	}
 	next.checkTidy(t)
+}
+
+// The first backup can be restored as soon as it is completed: nothing that it
+// needs is pruned while its record does not say yet what that is.
+func TestFirstBackupKeepsItsWAL(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table kept as select 1 as n")
+	b := a.backUp(t, db.ID)
+	if err := a.sweepOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	run(t, c, "drop table kept")
+	a.restore(t, db.ID, b.ID)
+	if n := answer[int](t, c, "select n from kept"); n != 1 {
+		t.Errorf("read %d", n)
+	}
 }
 
 // WAL that no backup needs does not pile up, also while there is no backup.

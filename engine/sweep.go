@@ -49,10 +49,7 @@ func (e *Engine) sweepOnce(ctx context.Context) error {
 			err = errors.Join(err, e.renewRunning(ctx, db))
 		}
 		if db.Trash == nil {
-			err = errors.Join(err, e.expireBackups(db))
-			if !e.claims.holds(backupClaim(db.ID), backing) { // a backup's end prunes, too
-				err = errors.Join(err, e.pruneWAL(db.ID))
-			}
+			err = errors.Join(err, e.expireBackups(db), e.pruneWAL(db.ID))
 		}
 	}
 	return err

@@ -209,6 +209,14 @@ func (r *Receiver) session(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if _, _, received := r.writer.Latest(); !received && timeline > 1 {
+		// What the slot keeps from before the fork is on another timeline.
+		fork, err := r.forkFrom(ctx, conn, timeline)
+		if err != nil {
+			return err
+		}
+		from = max(from, LSN(uint64(fork)&^(id.segmentSize-1)))
+	}
 	for {
 		next, err := r.timeline(ctx, conn, timeline, from)
 		if errors.Is(err, errLost) {
