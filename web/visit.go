@@ -1,7 +1,6 @@
 package web
 
 import (
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -74,15 +73,11 @@ func (p *pages) signedIn(r route) http.Handler {
 }
 
 func (p *pages) begin(w http.ResponseWriter, r *http.Request, operation model.Operation) *visit {
-	ip, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		ip = r.RemoteAddr
-	}
 	return &visit{pages: p, w: w, r: r, call: &model.Call{
 		Operation: operation,
 		Actor:     model.Actor{Type: model.ActorUser},
 		RequestID: "req_" + strings.ToLower(ulid.Make().String()),
-		IP:        ip,
+		IP:        model.ClientIP(r.RemoteAddr),
 		UserAgent: printable(r.UserAgent(), 256),
 	}}
 }
