@@ -30,10 +30,12 @@ func allowed() map[string][]string {
 		"holdfast/engine/importer":                     {"engine/model"},
 		"holdfast/engine/advice":                       {"engine/model", "engine/postgres"},
 		"holdfast/engine/meta":                         {"engine/model"},
-		"holdfast/engine/postgres":                     {"engine/model", "engine/publish"},
+		"holdfast/engine/postgres":                     {"dirlock", "engine/model", "engine/publish"},
 		"holdfast/engine/postgres/postgrestest":        {"engine/model", "engine/postgres"},
 		"holdfast/engine/postgres/internal/packbundle": {"engine/postgres"},
-		"holdfast/backup":                              {},
+		"holdfast/backup/repository":                   {"dirlock"},
+		"holdfast/backup/wal":                          {"dirlock"},
+		"holdfast/blobstore":                           {"dirlock"},
 		"holdfast/blobstore/blobstoretest":             {"blobstore"},
 	}
 }

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"syscall"
 )
 
 // ensureDir makes the directory path, where it is missing, and its name
@@ -31,22 +29,4 @@ func syncDir(fsys fileSystem, path string) error {
 		return fmt.Errorf("sync directory %s: %w", path, err)
 	}
 	return nil
-}
-
-// lock takes the store in dir for this process, until the file is closed or
-// the process ends.
-func lock(dir string) (*os.File, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, fmt.Errorf("open blob store directory: %w", err)
-	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if err == nil {
-		return f, nil
-	}
-	f.Close()
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, fmt.Errorf("blob store %s is in use by another process", dir)
-	}
-	return nil, fmt.Errorf("lock blob store %s: %w", dir, err)
 }

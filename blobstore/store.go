@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+
+	"holdfast/dirlock"
 )
 
 // What a Store's methods may answer besides the file system's own errors.
@@ -53,7 +55,7 @@ type Store struct {
 	blobs    string
 	parts    string
 	inline   int
-	root     *os.File // holds the lock
+	lock     *dirlock.Lock
 	layout   *layout
 	journal  *journal
 
@@ -100,7 +102,7 @@ func (s *Store) open(dir string, opts Options) (err error) {
 	if err := ensureDir(s.fs, dir); err != nil {
 		return err
 	}
-	if s.root, err = lock(dir); err != nil {
+	if s.lock, err = dirlock.Take(dir); err != nil {
 		return err
 	}
 	if err := s.prepare(dir); err != nil {
@@ -166,10 +168,10 @@ func (s *Store) Close() error {
 	if s.journal != nil {
 		err = s.journal.Close()
 	}
-	if s.root == nil {
+	if s.lock == nil {
 		return err
 	}
-	return errors.Join(err, s.root.Close())
+	return errors.Join(err, s.lock.Release())
 }
 
 // enter begins a change of the disk, which Close then waits for; leave by

@@ -146,10 +146,8 @@ func withUnsure(steps []string) []string {
 
 // TestKilledEverywhere kills a process with SIGKILL at the first operation on
 // files of a life, then the second, until it comes to its end.
-//
-// Not beside the other tests: a process that is just being started has the
-// lock of any of their repositories.
 func TestKilledEverywhere(t *testing.T) {
+	t.Parallel()
 	for k := 0; ; k++ {
 		dir := filepath.Join(t.TempDir(), "r")
 		cmd := exec.Command(os.Args[0])

@@ -9,7 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
+
+	"holdfast/dirlock"
 )
 
 // Repository is a directory of backups. Its methods may be called by several
@@ -17,7 +18,7 @@ import (
 type Repository struct {
 	dir  string
 	fs   fileSystem
-	lock *os.File // nil when opened for reading
+	lock *dirlock.Lock // nil when opened for reading
 
 	// work is held, to read, by every Writer, and to write by what removes:
 	// neither meets the other.
@@ -60,7 +61,7 @@ func open(dir string, fsys fileSystem) (*Repository, error) {
 	r := newRepository(dir, fsys)
 	if err := r.prepare(); err != nil {
 		if r.lock != nil {
-			r.lock.Close()
+			err = errors.Join(err, r.lock.Release())
 		}
 		return nil, fmt.Errorf("open backup repository: %w", err)
 	}
@@ -87,7 +88,7 @@ func (r *Repository) prepare() error {
 		return err
 	}
 	var err error
-	if r.lock, err = lockDir(r.dir); err != nil {
+	if r.lock, err = dirlock.Take(r.dir); err != nil {
 		return err
 	}
 	for _, name := range []string{packDir, indexDir, manifestDir} {
@@ -106,23 +107,6 @@ func (r *Repository) ensureDir(path string) error {
 	// Also where it was there already: an earlier attempt may have ended
 	// between making it and syncing its parent.
 	return r.syncDir(filepath.Dir(path))
-}
-
-// lockDir takes the directory for this process, until the file is closed.
-func lockDir(dir string) (*os.File, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if err == nil {
-		return f, nil
-	}
-	f.Close()
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, fmt.Errorf("%s is in use by another process", dir)
-	}
-	return nil, fmt.Errorf("lock %s: %w", dir, err)
 }
 
 // findSessions learns which session numbers were used, also by what was
@@ -190,7 +174,7 @@ func (r *Repository) Close() error {
 		delete(r.indexes, session)
 	}
 	if r.lock != nil {
-		errs = append(errs, r.lock.Close())
+		errs = append(errs, r.lock.Release())
 		r.lock = nil
 	}
 	if r.failed == nil {

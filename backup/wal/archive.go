@@ -9,7 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
+
+	"holdfast/dirlock"
 )
 
 // Archive is the WAL of one database: of all its incarnations. It is safe for
@@ -19,7 +20,7 @@ type Archive struct {
 	fsys  fileSystem
 	log   *slog.Logger
 	codec *codec
-	lock  *os.File // nil when it is open to be read only
+	lock  *dirlock.Lock // nil when it is open to be read only
 
 	mu       sync.Mutex
 	branches map[int]*branch
@@ -66,7 +67,7 @@ func (a *Archive) open(readOnly bool) error {
 	}
 	err := a.load(readOnly)
 	if err != nil && a.lock != nil {
-		a.lock.Close()
+		err = errors.Join(err, a.lock.Release())
 	}
 	return err
 }
@@ -76,18 +77,10 @@ func (a *Archive) take() error {
 	if err := makeDir(a.fsys, a.dir); err != nil {
 		return err
 	}
-	f, err := os.Open(a.dir)
-	if err != nil {
+	var err error
+	if a.lock, err = dirlock.Take(a.dir); err != nil {
 		return fmt.Errorf("open WAL archive: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return fmt.Errorf("WAL archive %s is in use by another process", a.dir)
-		}
-		return fmt.Errorf("lock WAL archive: %w", err)
-	}
-	a.lock = f
 	return nil
 }
 
@@ -194,7 +187,7 @@ func (a *Archive) Close() error {
 	}
 	lock := a.lock
 	a.lock = nil
-	if err := lock.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+	if err := lock.Release(); err != nil {
 		return fmt.Errorf("close WAL archive: %w", err)
 	}
 	return nil

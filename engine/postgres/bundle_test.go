@@ -102,9 +102,7 @@ func cached(s postgres.Search) []string {
 	entries, _ := os.ReadDir(s.CacheDir)
 	var names []string
 	for _, entry := range entries {
-		if entry.Name() != ".lock" {
-			names = append(names, entry.Name())
-		}
+		names = append(names, entry.Name())
 	}
 	return names
 }

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
+	"holdfast/dirlock"
 	"holdfast/engine/publish"
 )
 
@@ -22,32 +22,23 @@ func (s Search) lockCache(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(s.CacheDir, 0o755); err != nil {
 		return nil, fmt.Errorf("make cache directory: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(s.CacheDir, ".lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("lock cache: %w", err)
-	}
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			f.Close()
-			return nil, fmt.Errorf("lock cache: %w", err)
-		}
+	lock, err := dirlock.Take(s.CacheDir)
+	for errors.Is(err, dirlock.ErrHeld) {
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
-			f.Close()
 			return nil, fmt.Errorf("wait for another process that fills the cache: %w", err)
 		}
+		lock, err = dirlock.Take(s.CacheDir)
+	}
+	if err != nil {
+		return nil, err
 	}
 	leftovers, _ := filepath.Glob(filepath.Join(s.CacheDir, asidePrefix+"*"))
 	for _, dir := range leftovers {
 		if err := os.RemoveAll(dir); err != nil {
-			f.Close()
-			return nil, fmt.Errorf("remove half-made %s: %w", dir, err)
+			return nil, errors.Join(fmt.Errorf("remove half-made %s: %w", dir, err), lock.Release())
 		}
 	}
-	return func() { f.Close() }, nil
+	return func() { _ = lock.Release() }, nil
 }
 
 // aside makes a directory beside the final names. The caller holds the lock.
