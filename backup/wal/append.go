@@ -112,11 +112,16 @@ func (w *Writer) Sync() (durable LSN, commits []time.Time, err error) {
 			return 0, nil, err
 		}
 		key := segmentKey{w.timeline, w.n}
-		w.advance(key, max(w.scan.End(), w.branch.start(key)))
+		w.advance(key, max(w.whole(), w.branch.start(key)))
 	}
 	commits, w.commits = w.commits, w.commits[:0]
-	return w.scan.End(), commits, nil
+	return w.whole(), commits, nil
 }
+
+// whole is the end of the last whole record that has come. One that switches
+// segments ends with its segment, whose padding comes after it: the server may
+// remove what is said to be here, while it is still sending that.
+func (w *Writer) whole() LSN { return min(w.scan.End(), w.scan.Position()) }
 
 // advance lets readers see a segment up to end.
 func (w *Writer) advance(key segmentKey, end LSN) {

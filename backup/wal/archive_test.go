@@ -150,6 +150,39 @@ func TestEveryFault(t *testing.T) {
 	}
 }
 
+// TestSegmentSwitch: the padding behind a record that switches segments is not
+// said to be here before it is, and goes on where it was broken off.
+func TestSegmentSwitch(t *testing.T) {
+	t.Parallel()
+	b := longWAL(1, nil)
+	b.record(ResourceXLOG, xlogSwitch, nil)
+	switched := b.pos()
+	b.Write(make([]byte, smallSegment-uint64(b.pos())%smallSegment))
+	b.record(ResourceXact, xactCommit, commitBody(1))
+	whole := b.Bytes()
+	dir := filepath.Join(t.TempDir(), "wal")
+	a, w, err := openWriter(dir, disk{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := b.start
+	for _, come := range []LSN{switched, switched + 3*pageSize, b.pos()} {
+		if at, err = w.Start(1, at); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Append(at, whole[at-b.start:come-b.start]); err != nil {
+			t.Fatal(err)
+		}
+		if at, _, err = w.Sync(); err != nil || at != come {
+			t.Errorf("come up to %v, said to be durable up to %v, %v", come, at, err)
+		}
+	}
+	if err := errors.Join(w.Close(), a.Close()); err != nil {
+		t.Fatal(err)
+	}
+	expectWAL(t, dir, b, b.pos())
+}
+
 // TestFailedSync: after it the writer refuses everything.
 func TestFailedSync(t *testing.T) {
 	t.Parallel()

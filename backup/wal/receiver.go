@@ -167,6 +167,11 @@ func (r *Receiver) run(ctx context.Context) {
 
 // note records how a session has ended.
 func (r *Receiver) note(err error, fatal bool) {
+	if errors.Is(err, errShutdown) {
+		r.ledger.change(func(s *Status) { s.State = StateConnecting })
+		r.o.Logger.Info("WAL receiver waits for the server, which is shutting down", "incarnation", r.o.Incarnation)
+		return
+	}
 	r.ledger.change(func(s *Status) {
 		s.State, s.LastFailed = StateConnecting, time.Now()
 		s.LastError = err.Error()

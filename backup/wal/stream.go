@@ -51,7 +51,11 @@ type arrived struct {
 	err   error     // nothing more comes; errTimelineEnd
 }
 
-var errTimelineEnd = errors.New("the timeline has ended")
+var (
+	errTimelineEnd = errors.New("the timeline has ended")
+	// errShutdown ends a stream in order: all WAL has been sent and confirmed.
+	errShutdown = errors.New("the server is shutting down")
+)
 
 func newStream(conn *pgconn.PgConn, w *Writer, l *ledger, timeline uint32, at LSN) *stream {
 	s := &stream{conn: conn, writer: w, ledger: l, timeline: timeline, confirmed: at, wake: make(chan struct{}, 1)}
@@ -117,6 +121,8 @@ func (s *stream) arrive(msg pgproto3.BackendMessage) error {
 		return errTimelineEnd
 	case *pgproto3.ErrorResponse:
 		return pgconn.ErrorResponseToPgError(msg)
+	case *pgproto3.CommandComplete:
+		return errShutdown
 	case *pgproto3.NoticeResponse, *pgproto3.ParameterStatus:
 		return nil
 	default:

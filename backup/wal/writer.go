@@ -203,7 +203,7 @@ func (w *Writer) takeOver(s *segment) (LSN, error) {
 		return 0, err
 	}
 	feed(w.scan, held, func(r *Record) { w.sum.add(r, start) })
-	if w.scan.Err() != nil || w.scan.End() != s.end {
+	if w.scan.Err() != nil || w.whole() != s.end {
 		return 0, fmt.Errorf("partial WAL segment %s has changed: %w", w.branch.name(s.segmentKey), errors.Join(errDamaged, w.scan.Err()))
 	}
 	err = publish(w.archive.fsys, path, int64(w.branch.info().SegmentSize), func(f file) error {
