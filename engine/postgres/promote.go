@@ -3,27 +3,40 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// promoteWait is how long a server may take to become writable, in seconds.
-const promoteWait = 300
+// promoteLimit is how long a server may take to become writable.
+const promoteLimit = 5 * time.Minute
 
 // Promote ends the recovery of a server that has paused at its target. slot, a
 // physical replication slot, is made first, so that no WAL of the new timeline
 // goes before somebody has received it. conn is the superuser's, in the database
 // postgres.
+//
+// pg_promote would do the same a second later: the paused server looks for its
+// signal once a second, while resuming wakes it.
 func Promote(ctx context.Context, conn *pgx.Conn, slot string) error {
 	if _, err := conn.Exec(ctx, "select pg_create_physical_replication_slot($1, true)", slot); err != nil {
 		return fmt.Errorf("keep the WAL of the new timeline: %w", err)
 	}
-	var promoted bool
-	if err := conn.QueryRow(ctx, "select pg_promote(true, $1)", promoteWait).Scan(&promoted); err != nil {
+	if _, err := conn.Exec(ctx, "select pg_wal_replay_resume()"); err != nil {
 		return fmt.Errorf("promote: %w", err)
 	}
-	if !promoted {
-		return fmt.Errorf("promote: not done within %d s", promoteWait)
+	ctx, cancel := context.WithTimeoutCause(ctx, promoteLimit, fmt.Errorf("not done within %v", promoteLimit))
+	defer cancel()
+	for {
+		var recovering bool
+		if err := conn.QueryRow(ctx, "select pg_is_in_recovery()").Scan(&recovering); err != nil {
+			return fmt.Errorf("promote: %w", err)
+		}
+		if !recovering {
+			return nil
+		}
+		if err := pause(ctx, 5*time.Millisecond); err != nil {
+			return fmt.Errorf("promote: %w", err)
+		}
 	}
-	return nil
 }
