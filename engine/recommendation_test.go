@@ -39,7 +39,7 @@ func startAdvised(t *testing.T, change func(*Config)) *advised {
 		BackupAge: time.Hour, CertificateLeft: 14 * 24 * time.Hour, KeyUnused: time.Hour, PlanUsed: 0.8,
 		SeqScans: 10, SeqRows: 1000, ForeignKeyRows: 100, DeadRows: 500, DeadShare: 0.2, BloatBytes: 1 << 20, BloatShare: 0.5,
 		FreezeFactor: 1.5, ConnectionShare: 0.1, IdleSession: 0, IdleTransaction: 0,
-		CacheBlocks: 2000, CacheRatio: 0.9, SlowCalls: 5, SlowMean: 2 * time.Millisecond, IndexBytes: 1,
+		CacheBlocks: 2000, CacheRatio: 0.9, SlowCalls: 5, SlowMean: time.Millisecond, IndexBytes: 1,
 	}
 	if change != nil {
 		change(&cfg)
