@@ -5,9 +5,10 @@ import (
 	"testing"
 )
 
-// BenchmarkNewestObjects lists 100 of a million objects. The first half have
-// keys that begin with "old/", so that this prefix is the worst for both walks:
-// many have it, and none of the newer half.
+// BenchmarkNewestObjects lists 100 of a million objects. One in a hundred begins
+// with "some/", the worst that is spread evenly: each walk has to take 10,000
+// steps. The first half begin with "old/", the worst there is: many have it, and
+// none of the newer half.
 func BenchmarkNewestObjects(b *testing.B) {
 	const n = 1_000_000
 	db := openTest(b)
@@ -21,7 +22,7 @@ func BenchmarkNewestObjects(b *testing.B) {
 		}
 		view(b, db, func(*Tx) error { return nil })
 	}
-	for _, prefix := range []string{"", "new/", "old/", "few/", "none/"} {
+	for _, prefix := range []string{"", "new/", "some/", "old/", "few/", "none/"} {
 		b.Run("prefix="+prefix, func(b *testing.B) {
 			for b.Loop() {
 				view(b, db, func(tx *Tx) error {
@@ -35,7 +36,7 @@ func BenchmarkNewestObjects(b *testing.B) {
 		for b.Loop() {
 			view(b, db, func(tx *Tx) error {
 				f, err := tx.ListFolder("bucket_1", "", "/", "", 100)
-				if len(f.Prefixes) != 3 {
+				if len(f.Prefixes) != 4 {
 					b.Errorf("folders %v", f.Prefixes)
 				}
 				return err
@@ -49,6 +50,8 @@ func benchKey(i, n int) string {
 	switch {
 	case i%10_000 == 77:
 		return fmt.Sprintf("few/%08x", hash)
+	case i%100 == 13:
+		return fmt.Sprintf("some/%08x", hash)
 	case i < n/2:
 		return fmt.Sprintf("old/%08x", hash)
 	default:
