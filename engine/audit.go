@@ -26,15 +26,15 @@ func (e *Engine) audit(tx *meta.Tx, call *model.Call, err error) error {
 		}
 	}
 	entry := e.entry(call, err)
-	if err := tx.AppendAudit(e.chain(), &entry); err != nil {
+	if err := tx.AppendAudit(e.chain(), entry); err != nil {
 		return err
 	}
 	tx.OnCommit(func() { call.Audited = true })
 	return nil
 }
 
-func (e *Engine) entry(call *model.Call, err error) model.AuditEntry {
-	return model.AuditEntry{
+func (e *Engine) entry(call *model.Call, err error) *model.AuditEntry {
+	return &model.AuditEntry{
 		ID: e.newID(model.ResourceAuditEntry), At: e.clock(),
 		Organization: call.Organization, Actor: call.Actor,
 		Action: call.Operation.Action, Resource: call.Resource,
@@ -76,13 +76,13 @@ const (
 // sync, and with them when keys were last used.
 type auditQueue struct {
 	engine  *Engine
-	entries chan model.AuditEntry
+	entries chan *model.AuditEntry
 	closing chan struct{}
 	done    chan struct{}
 	once    sync.Once
 	// unwritten is what could not be written, on a full disk for one: it is
 	// tried again with what comes next.
-	unwritten []model.AuditEntry
+	unwritten []*model.AuditEntry
 
 	mu   sync.Mutex
 	used map[string]keyUse
@@ -96,7 +96,7 @@ type keyUse struct {
 func startAuditQueue(e *Engine) *auditQueue {
 	q := &auditQueue{
 		engine:  e,
-		entries: make(chan model.AuditEntry, auditBacklog),
+		entries: make(chan *model.AuditEntry, auditBacklog),
 		closing: make(chan struct{}),
 		done:    make(chan struct{}),
 		used:    map[string]keyUse{},
@@ -107,7 +107,7 @@ func startAuditQueue(e *Engine) *auditQueue {
 
 // add queues an entry. One that comes after close is logged instead: its
 // request was cut off.
-func (q *auditQueue) add(entry model.AuditEntry) {
+func (q *auditQueue) add(entry *model.AuditEntry) {
 	select {
 	case q.entries <- entry:
 	case <-q.done:
@@ -142,8 +142,8 @@ func (q *auditQueue) run() {
 }
 
 // rest takes what is queued, without waiting for more.
-func (q *auditQueue) rest() []model.AuditEntry {
-	var batch []model.AuditEntry
+func (q *auditQueue) rest() []*model.AuditEntry {
+	var batch []*model.AuditEntry
 	for {
 		select {
 		case entry := <-q.entries:
@@ -155,8 +155,8 @@ func (q *auditQueue) rest() []model.AuditEntry {
 }
 
 // gather collects entries until auditDelay has passed or the batch is full.
-func (q *auditQueue) gather(first model.AuditEntry) []model.AuditEntry {
-	batch := append(make([]model.AuditEntry, 0, 64), first)
+func (q *auditQueue) gather(first *model.AuditEntry) []*model.AuditEntry {
+	batch := []*model.AuditEntry{first}
 	timer := time.NewTimer(auditDelay)
 	defer timer.Stop()
 	for len(batch) < auditBacklog {
@@ -173,7 +173,7 @@ func (q *auditQueue) gather(first model.AuditEntry) []model.AuditEntry {
 }
 
 // write commits a batch, and with it when keys were last used.
-func (q *auditQueue) write(batch []model.AuditEntry) {
+func (q *auditQueue) write(batch []*model.AuditEntry) {
 	batch = append(q.unwritten, batch...)
 	if lost := len(batch) - 2*auditBacklog; lost > 0 {
 		q.engine.log.Error("audit entries are lost: they could not be written for too long", "count", lost)
@@ -194,13 +194,9 @@ func (q *auditQueue) takeUsed() map[string]keyUse {
 	return used
 }
 
-func (q *auditQueue) commit(batch []model.AuditEntry, used map[string]keyUse) error {
+func (q *auditQueue) commit(batch []*model.AuditEntry, used map[string]keyUse) error {
 	return q.engine.meta.Update(func(tx *meta.Tx) error {
-		entries := make([]*model.AuditEntry, len(batch))
-		for i := range batch {
-			entries[i] = &batch[i]
-		}
-		if err := tx.AppendAudit(q.engine.chain(), entries...); err != nil {
+		if err := tx.AppendAudit(q.engine.chain(), batch...); err != nil {
 			return err
 		}
 		for id, use := range used {

@@ -214,8 +214,7 @@ func (e *Engine) publishObject(call *model.Call, in Upload, w *blobstore.Writer)
 
 // logObject makes a note durable together with the call's audit entry.
 func (e *Engine) logObject(call *model.Call, note *objectNote, log func([]byte, *objectNote) error) error {
-	entry := e.entry(call, nil)
-	note.Audit = &entry
+	note.Audit = e.entry(call, nil)
 	text, err := note.encode()
 	if err != nil {
 		return err

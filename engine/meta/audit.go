@@ -76,7 +76,9 @@ type auditLog struct {
 	head         auditMark
 	anchor       *auditMark // set once something was pruned
 	hash         hasher
+	oldest       uint64            // the number of the oldest entry, 0 = not looked up
 	known        map[string][]byte // terms of the index
+	key          []byte            // of the index, used again and again
 }
 
 func (tx *Tx) auditLog(chain Chain, open map[string]*auditLog, organization string) (*auditLog, error) {
@@ -141,11 +143,11 @@ func (log *auditLog) size() (bytes uint64) {
 
 func (log *auditLog) append(entry *model.AuditEntry) error {
 	entry.PreviousHash = log.head.Hash
-	text, err := log.hash.seal(entry)
+	data, err := log.hash.seal(entry)
 	if err != nil {
 		return err
 	}
-	number, data := log.head.Number+1, frame(text)
+	number := log.head.Number + 1
 	if err := log.entries.Put(auditKey(number), data); err != nil {
 		return fmt.Errorf("store audit entry: %w", err)
 	}

@@ -14,31 +14,39 @@ import (
 )
 
 // hasher makes the hashes of a chain. It belongs to one goroutine.
-type hasher struct{ mac hash.Hash }
+type hasher struct {
+	mac   hash.Hash
+	text  *bytes.Buffer
+	write *json.Encoder // to text
+}
 
-func newHasher(key []byte) hasher { return hasher{hmac.New(sha256.New, key)} }
+func newHasher(key []byte) hasher {
+	text := new(bytes.Buffer)
+	return hasher{hmac.New(sha256.New, key), text, json.NewEncoder(text)}
+}
 
 func (h hasher) sum(parts ...[]byte) string {
 	h.mac.Reset()
 	for _, part := range parts {
 		h.mac.Write(part)
 	}
-	return hex.EncodeToString(h.mac.Sum(nil))
+	var sum [sha256.Size]byte
+	return hex.EncodeToString(h.mac.Sum(sum[:0]))
 }
 
-// seal fills in the entry's hash and returns the text to store.
+// seal fills in the entry's hash and returns the record to store.
 func (h hasher) seal(entry *model.AuditEntry) ([]byte, error) {
 	entry.Hash = ""
-	text, err := json.Marshal(entry)
-	if err != nil {
+	h.text.Reset()
+	if err := h.write.Encode(entry); err != nil {
 		return nil, fmt.Errorf("encode audit entry: %w", err)
 	}
-	hash, ok := h.entry(text, "")
+	text, ok := bytes.CutSuffix(h.text.Bytes(), append(hashEnd(""), '\n'))
 	if !ok {
 		return nil, errors.New("encode audit entry: the hash is not at its end")
 	}
-	entry.Hash = hash
-	return append(bytes.TrimSuffix(text, hashEnd("")), hashEnd(hash)...), nil
+	entry.Hash = h.sum(text, hashEnd(""))
+	return frame(text, hashEnd(entry.Hash)), nil
 }
 
 // entry hashes the stored text of an entry with its own hash left empty, and

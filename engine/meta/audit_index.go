@@ -56,36 +56,33 @@ func auditTerm(field byte, value string) []byte {
 	return append(make([]byte, 0, auditIndexKey), append([]byte{field}, sum[:8]...)...)
 }
 
-// terms makes the index keys of an entry; most are those of the one before.
-func (log *auditLog) terms(number uint64, e *model.AuditEntry) (keys [][]byte) {
+// eachKey calls use with the index keys of an entry, each good until the next;
+// most terms are those of the entry before.
+func (log *auditLog) eachKey(number uint64, e *model.AuditEntry, use func(key []byte) error) (err error) {
 	eachTerm(e, func(field byte, value string) {
-		name := string(field) + value
-		term, ok := log.known[name]
+		log.key = append(append(log.key[:0], field), value...)
+		term, ok := log.known[string(log.key)]
 		if !ok {
 			term = auditTerm(field, value)
-			log.known[name] = term
+			log.known[string(log.key)] = term
 		}
-		keys = append(keys, binary.BigEndian.AppendUint64(term[:len(term):len(term)], number))
+		log.key = binary.BigEndian.AppendUint64(append(log.key[:0], term...), number)
+		if err == nil {
+			err = use(log.key)
+		}
 	})
-	return keys
+	if err != nil {
+		return fmt.Errorf("index audit entry: %w", err)
+	}
+	return nil
 }
 
 func (log *auditLog) indexEntry(number uint64, e *model.AuditEntry) error {
-	for _, key := range log.terms(number, e) {
-		if err := log.index.Put(key, nil); err != nil {
-			return fmt.Errorf("index audit entry: %w", err)
-		}
-	}
-	return nil
+	return log.eachKey(number, e, func(key []byte) error { return log.index.Put(key, nil) })
 }
 
 func (log *auditLog) unindexEntry(number uint64, e *model.AuditEntry) error {
-	for _, key := range log.terms(number, e) {
-		if err := log.index.Delete(key); err != nil {
-			return fmt.Errorf("index audit entry: %w", err)
-		}
-	}
-	return nil
+	return log.eachKey(number, e, log.index.Delete)
 }
 
 // numbers are the entries that have one thing in common.

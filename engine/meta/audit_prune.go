@@ -14,8 +14,12 @@ const pruneBatch = 4
 // prune removes what is beyond the chain's bounds, oldest first.
 func (log *auditLog) prune() error {
 	for range pruneBatch {
+		if log.oldest > 0 && !log.tooMany(log.oldest) {
+			return nil
+		}
 		key, data := log.entries.Cursor().First()
-		if key == nil || !log.tooMany(binary.BigEndian.Uint64(key)) {
+		log.oldest = binary.BigEndian.Uint64(key) // there is one: it was just appended
+		if !log.tooMany(log.oldest) {
 			return nil
 		}
 		if err := log.remove(key, data); err != nil {
@@ -47,7 +51,7 @@ func (log *auditLog) remove(key, data []byte) error {
 	if err := log.entries.Delete(bytes.Clone(key)); err != nil {
 		return fmt.Errorf("prune audit entry: %w", err)
 	}
-	log.anchor = anchor
+	log.anchor, log.oldest = anchor, 0
 	return nil
 }
 

@@ -27,7 +27,7 @@ func encodeRecord(v any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode record: %w", err)
 	}
-	return frame(text), nil
+	return frame(text, nil), nil
 }
 
 func decodeRecord(where string, data []byte, v any) error {
@@ -41,12 +41,13 @@ func decodeRecord(where string, data []byte, v any) error {
 	return nil
 }
 
-// frame puts the header before a record's text.
-func frame(text []byte) []byte {
-	data := make([]byte, recordHeader, recordHeader+len(text))
+// frame puts the header before a record's text, which may come in two parts.
+func frame(text, rest []byte) []byte {
+	data := make([]byte, recordHeader, recordHeader+len(text)+len(rest))
 	data[0] = recordVersion
-	binary.BigEndian.PutUint32(data[1:], checksum(text))
-	return append(data, text...)
+	data = append(append(data, text...), rest...)
+	binary.BigEndian.PutUint32(data[1:], checksum(data[recordHeader:]))
+	return data
 }
 
 // unframe checks the header and returns the text behind it.
@@ -61,6 +62,7 @@ func unframe(where string, data []byte) ([]byte, error) {
 	return text, nil
 }
 
-func checksum(data []byte) uint32 {
-	return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))
-}
+// castagnoli is CRC-32C's table, which hash/crc32 never changes.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
