@@ -34,6 +34,8 @@ type console struct {
 	server *httptest.Server
 	client *http.Client
 	log    *strings.Builder
+
+	description []byte // the API's
 }
 
 func openConsole(tb testing.TB, audit int) *console {
@@ -46,7 +48,14 @@ func openConsole(tb testing.TB, audit int) *console {
 	c.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
 	tb.Cleanup(c.server.Close)
 	var err error
-	handler, err = New(c.engine, Options{BaseURL: c.server.URL, StatusOf: api.StatusOf, Log: slog.New(slog.NewTextHandler(c.log, nil))})
+	v1, err := api.New(c.engine, api.Options{BaseURL: c.server.URL})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c.description = v1.Description
+	handler, err = New(c.engine, Options{
+		BaseURL: c.server.URL, StatusOf: api.StatusOf, Description: v1.Description, Log: slog.New(slog.NewTextHandler(c.log, nil)),
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -189,7 +198,7 @@ func pagePaths() []string {
 		"/", "/device", "/databases/new", "/databases/db_00", "/databases/db_00?range=month",
 		"/databases/db_00/backups/bkp_00", "/databases/db_00/settings", "/databases/db_00/log", "/buckets", "/buckets/bucket_1",
 		"/buckets/bucket_1?prefix=folder1%2F", "/keys", "/keys/new", "/audit", "/audit?outcome=denied", "/audit?action=backup&actor=nobody",
-		"/people", "/projects", "/settings",
+		"/people", "/projects", "/settings", "/docs", "/docs/databases", "/docs/storage",
 	}
 }
 

@@ -19,6 +19,8 @@ func openRoutes() []openRoute {
 		{"POST /sign-in", model.ActionSessionCreate, (*visit).signIn},
 		{"GET /setup", "", (*visit).setupForm},
 		{"POST /setup", model.ActionUserCreate, (*visit).setup},
+		{"GET /docs", "", (*visit).referenceIndex},
+		{"GET /docs/{area}", "", (*visit).referenceArea},
 	}
 }
 

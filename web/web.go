@@ -22,6 +22,8 @@ type Options struct {
 	BaseURL string
 	// StatusOf gives the HTTP status of an error's code.
 	StatusOf func(model.Code) int
+	// Description is the API's, an OpenAPI document.
+	Description []byte
 	Log      *slog.Logger
 }
 
@@ -32,6 +34,7 @@ type pages struct {
 	base      *url.URL // of BaseURL
 	templates templates
 	assets    assets
+	docs      reference
 }
 
 // New returns the handler of every page.
@@ -45,6 +48,9 @@ func New(e *engine.Engine, opts Options) (http.Handler, error) {
 		return nil, err
 	}
 	if p.templates, err = loadTemplates(p.assets); err != nil {
+		return nil, err
+	}
+	if p.docs, err = newReference(opts.Description, opts.BaseURL); err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()

@@ -40,11 +40,18 @@ type Options struct {
 	Answered func(operation model.Action, status int, took time.Duration)
 }
 
-// New returns the handler of every path under Prefix. It must see paths as
+// API is the handler of every path under Prefix.
+type API struct {
+	http.Handler
+	// Description is the OpenAPI document that it answers with.
+	Description []byte
+}
+
+// New returns the API. It must see paths as
 // the client sent them: http.ServeMux in front of it would clean them by
 // redirects. The engine stays the caller's to close, once no request is under
 // way any more.
-func New(e *engine.Engine, opts Options) (http.Handler, error) {
+func New(e *engine.Engine, opts Options) (*API, error) {
 	if opts.MaxBodyBytes <= 0 {
 		opts.MaxBodyBytes = defaultMaxBody
 	}
@@ -66,7 +73,7 @@ func New(e *engine.Engine, opts Options) (http.Handler, error) {
 		return nil, fmt.Errorf("write the OpenAPI document: %w", err)
 	}
 	router.Handle(http.MethodGet, Prefix+"/openapi.json", g.document(document))
-	return router, nil
+	return &API{router, document}, nil
 }
 
 // handlers decode a request, make one call of the engine, and encode.

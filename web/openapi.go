@@ -1,0 +1,151 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// openAPI is what the reference shows of the API's own description, an OpenAPI
+// 3.1 document.
+type openAPI struct {
+	Paths      map[string]map[string]apiOperation `json:"paths"`
+	Components struct {
+		Schemas map[string]*apiSchema `json:"schemas"`
+	} `json:"components"`
+}
+
+type apiOperation struct {
+	ID          string                 `json:"operationId"`
+	Summary     string                 `json:"summary"`
+	Description string                 `json:"description"`
+	Tags        []string               `json:"tags"`
+	Parameters  []apiParameter         `json:"parameters"`
+	Body        *apiContent            `json:"requestBody"`
+	Answers     map[string]*apiContent `json:"responses"`
+}
+
+type apiParameter struct {
+	Name        string     `json:"name"`
+	In          string     `json:"in"`
+	Required    bool       `json:"required"`
+	Description string     `json:"description"`
+	Schema      *apiSchema `json:"schema"`
+}
+
+// apiContent is a body, by its media type.
+type apiContent struct {
+	Content map[string]struct {
+		Schema *apiSchema `json:"schema"`
+	} `json:"content"`
+}
+
+func (c *apiContent) json() *apiSchema {
+	if c == nil {
+		return nil
+	}
+	return c.Content["application/json"].Schema
+}
+
+type apiSchema struct {
+	Ref         string                `json:"$ref"`
+	Type        apiTypes              `json:"type"`
+	Format      string                `json:"format"`
+	Description string                `json:"description"`
+	Enum        []any                 `json:"enum"`
+	Default     any                   `json:"default"`
+	Minimum     *float64              `json:"minimum"`
+	Maximum     *float64              `json:"maximum"`
+	MaxLength   *int                  `json:"maxLength"`
+	Items       *apiSchema            `json:"items"`
+	Properties  map[string]*apiSchema `json:"properties"`
+	Required    []string              `json:"required"`
+	AnyOf       []*apiSchema          `json:"anyOf"`
+}
+
+// apiTypes is a schema's type, or its types.
+type apiTypes []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *apiTypes) UnmarshalJSON(text []byte) error {
+	var one string
+	if err := json.Unmarshal(text, &one); err == nil {
+		*t = apiTypes{one}
+		return nil
+	}
+	return json.Unmarshal(text, (*[]string)(t))
+}
+
+// resolve returns the schema behind a reference, and whether null will do, too.
+func (d *openAPI) resolve(s *apiSchema) (_ *apiSchema, name string, null bool) {
+	null = slices.Contains(s.Type, "null")
+	for _, one := range s.AnyOf {
+		if slices.Equal(one.Type, apiTypes{"null"}) {
+			null = true
+		} else if s.Ref == "" {
+			s = one
+		}
+	}
+	if s.Ref == "" {
+		return s, "", null
+	}
+	name = s.Ref[strings.LastIndex(s.Ref, "/")+1:]
+	if target := d.Components.Schemas[name]; target != nil {
+		return target, name, null
+	}
+	return s, name, null
+}
+
+// typeOf says in words what a value may be.
+func (d *openAPI) typeOf(s *apiSchema) string {
+	target, _, null := d.resolve(s)
+	text := "any"
+	for _, t := range target.Type {
+		switch {
+		case t == "null":
+			null = true
+		case t == "array" && target.Items != nil:
+			text = "array of " + d.typeOf(target.Items)
+		case target.Format == "date-time":
+			text = "time (RFC 3339)"
+		default:
+			text = t
+		}
+	}
+	if null {
+		text += " or null"
+	}
+	return text
+}
+
+// rules say in words which values will do.
+func (d *openAPI) rules(s *apiSchema) string {
+	target, _, _ := d.resolve(s)
+	if target.Items != nil {
+		return d.rules(target.Items)
+	}
+	var rules []string
+	var values []string
+	for _, v := range target.Enum {
+		if v != nil {
+			values = append(values, fmt.Sprint(v))
+		}
+	}
+	if len(values) > 0 {
+		rules = append(rules, "one of "+strings.Join(values, ", "))
+	}
+	if target.Minimum != nil {
+		rules = append(rules, fmt.Sprintf("at least %v", *target.Minimum))
+	}
+	if target.Maximum != nil {
+		rules = append(rules, fmt.Sprintf("at most %.0f", *target.Maximum))
+	}
+	if target.MaxLength != nil {
+		rules = append(rules, fmt.Sprintf("at most %d characters", *target.MaxLength))
+	}
+	if target.Default != nil {
+		rules = append(rules, fmt.Sprintf("default %v", target.Default))
+	}
+	return strings.Join(rules, "; ")
+}

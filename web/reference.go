@@ -1,0 +1,190 @@
+package web
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"holdfast/engine/model"
+)
+
+// reference is the API's description for people, by area.
+type reference []referenceArea
+
+type referenceArea struct {
+	Name, Slug string
+	Operations []referenceOperation
+}
+
+type referenceOperation struct {
+	ID, Title, Method, Path, Description string
+	Parameters, Body, Answer             []referenceField
+	Example                              string
+}
+
+// referenceField is a parameter, or a field of a body by its path: "a.b", and
+// "a[].b" where a is an array.
+type referenceField struct {
+	Name, Type, In, Text string
+	Required             bool
+}
+
+// areaOrder is the order in which one meets them.
+var areaOrder = []string{"Databases", "Network & security", "Backups", "Recovery", "Imports", "Storage", "Account", "Agent", "Device"}
+
+var methodOrder = []string{"get", "post", "put", "patch", "delete"}
+
+// newReference reads the API's description.
+func newReference(description []byte, baseURL string) (reference, error) {
+	var doc openAPI
+	if err := json.Unmarshal(description, &doc); err != nil {
+		return nil, fmt.Errorf("read the API's description: %w", err)
+	}
+	areas := map[string]*referenceArea{}
+	for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
+		for _, method := range methodOrder {
+			op, ok := doc.Paths[path][method]
+			if !ok || len(op.Tags) == 0 {
+				continue
+			}
+			name := op.Tags[0]
+			if areas[name] == nil {
+				areas[name] = &referenceArea{Name: name, Slug: slug(name)}
+			}
+			areas[name].Operations = append(areas[name].Operations, doc.reference(method, path, op, baseURL))
+		}
+	}
+	var all reference
+	for _, area := range areas {
+		all = append(all, *area)
+	}
+	slices.SortFunc(all, func(a, b referenceArea) int {
+		return cmp.Or(cmp.Compare(order(a.Name), order(b.Name)), cmp.Compare(a.Name, b.Name))
+	})
+	return all, nil
+}
+
+// order is an area's place; those nobody has thought of come last.
+func order(area string) int {
+	if i := slices.Index(areaOrder, area); i >= 0 {
+		return i
+	}
+	return len(areaOrder)
+}
+
+func slug(name string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r < 'a' || r > 'z' }), "-")
+}
+
+func (d *openAPI) reference(method, path string, op apiOperation, baseURL string) referenceOperation {
+	r := referenceOperation{
+		ID: op.ID, Title: cmp.Or(op.Summary, words(op.ID)), Method: strings.ToUpper(method), Path: "/v1" + path,
+		Description: strings.ReplaceAll(op.Description, "`", ""),
+	}
+	for _, p := range op.Parameters {
+		r.Parameters = append(r.Parameters, referenceField{
+			Name: p.Name, Type: d.typeOf(p.Schema), In: p.In, Required: p.Required, Text: about(p.Description, d.rules(p.Schema)),
+		})
+	}
+	if body := op.Body.json(); body != nil {
+		r.Body = d.fields(body, "", nil)
+	}
+	if answer := op.Answers["200"].json(); answer != nil {
+		envelope, _, _ := d.resolve(answer)
+		if data := envelope.Properties["data"]; data != nil {
+			r.Answer = d.fields(data, "", nil)
+			for i := range r.Answer {
+				r.Answer[i].Required = false // it is always there
+			}
+		}
+	}
+	r.Example = example(r, baseURL)
+	return r
+}
+
+// fields lists what is in a schema, and in what it holds. above are the schemas
+// around it: one that holds itself ends there.
+func (d *openAPI) fields(s *apiSchema, prefix string, above []string) (all []referenceField) {
+	target, name, _ := d.resolve(s)
+	if slices.Contains(above, name) && name != "" {
+		return nil
+	}
+	if target.Items != nil {
+		if prefix != "" {
+			prefix = strings.TrimSuffix(prefix, ".") + "[]."
+		}
+		return d.fields(target.Items, prefix, above)
+	}
+	for _, field := range slices.Sorted(maps.Keys(target.Properties)) {
+		property := target.Properties[field]
+		all = append(all, referenceField{
+			Name: prefix + field, Type: d.typeOf(property), Required: slices.Contains(target.Required, field),
+			Text: about(property.Description, d.rules(property)),
+		})
+		all = append(all, d.fields(property, prefix+field+".", append(above, name))...)
+	}
+	return all
+}
+
+func about(description, rules string) string {
+	return strings.TrimSpace(strings.Join(slices.DeleteFunc([]string{description, upperFirst(rules)}, func(s string) bool { return s == "" }), " "))
+}
+
+// words makes a title of an operation's id: listDatabases.
+func words(id string) string {
+	var title strings.Builder
+	for i, r := range id {
+		if r >= 'A' && r <= 'Z' && i > 0 && !(id[i-1] >= 'A' && id[i-1] <= 'Z') {
+			title.WriteByte(' ')
+		}
+		title.WriteRune(r)
+	}
+	return upperFirst(strings.ToLower(title.String()))
+}
+
+func upperFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// example is the request for curl, with only what must be sent.
+func example(r referenceOperation, baseURL string) string {
+	method := ""
+	if r.Method != "GET" {
+		method = "-X " + r.Method + " "
+	}
+	lines := []string{fmt.Sprintf(`curl %s"%s%s"`, method, baseURL, strings.NewReplacer("{", "$", "}", "").Replace(r.Path))}
+	if !strings.HasPrefix(r.Path, "/v1/device/") {
+		lines = append(lines, `-H "Authorization: Bearer $HOLDFAST_API_KEY"`)
+	}
+	var fields []string
+	for _, f := range r.Body {
+		if f.Required && !strings.Contains(f.Name, ".") {
+			fields = append(fields, fmt.Sprintf("%q: …", f.Name))
+		}
+	}
+	if len(r.Body) > 0 {
+		lines = append(lines, "-H 'Content-Type: application/json' -d '{"+strings.Join(fields, ", ")+"}'")
+	}
+	return strings.Join(lines, " \\\n  ")
+}
+
+// reference answers /docs: what there is.
+func (v *visit) referenceIndex() (answer, error) {
+	return answer{page: "reference.html", title: "API reference", data: v.docs}, nil
+}
+
+// referenceArea answers /docs/{area}: its operations, whole.
+func (v *visit) referenceArea() (answer, error) {
+	for _, area := range v.docs {
+		if area.Slug == v.r.PathValue("area") {
+			return answer{page: "reference_area.html", title: area.Name, data: area}, nil
+		}
+	}
+	return answer{}, model.Errorf(model.CodeNotFound, "the API has no such area; /docs lists what there is")
+}
