@@ -24,7 +24,7 @@ type Options struct {
 	StatusOf func(model.Code) int
 	// Description is the API's, an OpenAPI document.
 	Description []byte
-	Log      *slog.Logger
+	Log         *slog.Logger
 }
 
 // pages serves the console.
