@@ -42,27 +42,40 @@ func needs(t *testing.T, tools ...string) {
 	}
 }
 
-// TestReadmeCommandLine types what the README shows in a terminal, and sees
-// the output that it shows, but for ids, numbers and column widths.
-func TestReadmeCommandLine(t *testing.T) {
+// TestDocuments types what each document shows in a terminal, and sees the
+// output that it shows, but for ids, numbers and column widths.
+func TestDocuments(t *testing.T) {
 	t.Parallel()
 	needs(t, "bash", "psql")
+	documents, err := filepath.Glob("../docs/*.md")
+	if err != nil || len(documents) == 0 {
+		t.Fatalf("no documents, %v", err)
+	}
+	for _, document := range append(documents, readme) {
+		t.Run(filepath.Base(document), func(t *testing.T) {
+			t.Parallel()
+			typeAll(t, document)
+		})
+	}
+}
+
+func typeAll(t *testing.T, document string) {
 	m := newMachine(t)
 	m.start()
 	home := t.TempDir()
 	if err := os.WriteFile(filepath.Join(home, "key.txt"), []byte(m.key), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, block := range blocks(t, "console") {
+	for _, block := range blocks(t, document, "console") {
 		for _, step := range strings.Split(strings.TrimPrefix(block, "$ "), "\n$ ") {
 			command, want, _ := strings.Cut(step, "\n")
 			shell := exec.Command("bash", "-c", command)
 			shell.Dir = home
-			shell.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "HOLDFAST_URL="+m.api,
+			shell.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "HOLDFAST_URL="+m.api, "DATA="+m.dataDir,
 				"PATH="+filepath.Dir(program)+string(os.PathListSeparator)+os.Getenv("PATH"))
 			out, err := shell.CombinedOutput()
 			if err != nil || alike(string(out)) != alike(want) {
-				t.Fatalf("$ %s\n%s%v, and the README has\n%s", command, out, err, want)
+				t.Fatalf("$ %s\n%s%v, and %s has\n%s", command, out, err, document, want)
 			}
 		}
 	}
@@ -85,7 +98,7 @@ func alike(output string) string {
 func tour(t *testing.T) string {
 	t.Helper()
 	longest := ""
-	for _, block := range blocks(t, "sh") {
+	for _, block := range blocks(t, readme, "sh") {
 		if len(block) > len(longest) {
 			longest = block
 		}
@@ -93,21 +106,23 @@ func tour(t *testing.T) string {
 	return longest
 }
 
-// blocks returns the README's code in a language.
-func blocks(t *testing.T, language string) []string {
+const readme = "../README.md"
+
+// blocks returns a document's code in a language.
+func blocks(t *testing.T, document, language string) []string {
 	t.Helper()
-	readme, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var found []string
-	for i, block := range strings.Split(string(readme), "```") {
+	for i, block := range strings.Split(string(text), "```") {
 		if code, ok := strings.CutPrefix(block, language+"\n"); ok && i%2 == 1 {
 			found = append(found, code)
 		}
 	}
 	if len(found) == 0 {
-		t.Fatalf("the README has no code in %s", language)
+		t.Fatalf("%s has no code in %s", document, language)
 	}
 	return found
 }

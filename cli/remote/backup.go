@@ -165,7 +165,7 @@ func newBackupRestore(s *session) *cobra.Command {
 				return err
 			}
 			op, err := t.api.RestoreBackup(t.ctx, db.ID, b.ID, in)
-			return t.follow(db, op, err, wait, "the restore")
+			return t.follow(db, op, err, wait, restoreOf(db, name))
 		})
 	cmd.Long += "\nThe database stays up until the switch, and its URL stays the same. What the restore replaces is kept for a\n" +
 		"while: `holdfast recovery undo` brings it back."
@@ -178,18 +178,26 @@ func restoreFlags(cmd *cobra.Command, name *string, wait *bool) {
 	cmd.Flags().BoolVar(wait, "wait", false, "wait until it is completed")
 }
 
+// restoreOf says what is done: name is that of a new database, "" in place.
+func restoreOf(db client.Database, name string) string {
+	if name != "" {
+		return "the restore of " + db.Name + " into " + name
+	}
+	return "the restore of " + db.Name
+}
+
 // follow shows an operation that has begun, and with wait how it ended.
-func (t *task) follow(db client.Database, op client.Operation, err error, wait bool, what string) error {
+func (t *task) follow(db client.Database, op client.Operation, err error, wait bool, act string) error {
 	if err != nil {
 		return err
 	}
 	if !wait {
 		return t.show(op, func(w io.Writer) {
-			fmt.Fprintf(w, "%s of %s has begun (%s)\n", what, db.Name, op.ID)
+			fmt.Fprintf(w, "%s has begun (%s)\n", act, op.ID)
 			t.remark("`holdfast recovery status %s` shows how far it is", db.Name)
 		})
 	}
-	m := t.meter(what + " of " + db.Name)
+	m := t.meter(act)
 	op, err = t.api.AwaitOperation(t.ctx, op, func(op client.Operation) { m.percent(op.ProgressPercent, text(op.Phase)) })
 	m.stop()
 	if err != nil {
@@ -197,10 +205,10 @@ func (t *task) follow(db client.Database, op client.Operation, err error, wait b
 	}
 	if err := t.show(op, func(w io.Writer) {
 		if op.Status == client.StatusCompleted {
-			fmt.Fprintf(w, "%s of %s is completed\n", what, db.Name)
+			fmt.Fprintf(w, "%s is completed\n", act)
 		}
 	}); err != nil {
 		return err
 	}
-	return failed(what, op.Status, op.Error)
+	return failed(act, op.Status, op.Error)
 }

@@ -69,7 +69,7 @@ func newRecoveryRestore(s *session) *cobra.Command {
 				}
 			}
 			op, err := t.api.RequestRestore(t.ctx, db.ID, in)
-			return t.follow(db, op, err, wait, "the restore")
+			return t.follow(db, op, err, wait, restoreOf(db, name))
 		})
 	cmd.Long = "Put a database back to a moment: everything committed before it is there, and nothing after it.\n" +
 		"What the restore replaces is kept for a while: `holdfast recovery undo` brings it back."
@@ -137,7 +137,7 @@ func newRecoveryUndo(s *session) *cobra.Command {
 				return err
 			}
 			op, err := t.api.UndoRestore(t.ctx, db.ID)
-			return t.follow(db, op, err, wait, "the undoing")
+			return t.follow(db, op, err, wait, "the undoing of "+db.Name)
 		})
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is completed")
 	return cmd
