@@ -52,6 +52,9 @@ func (m *metrics) observe(id string, now Statistics) {
 func (s *step) add(now Statistics) {
 	s.sample.SizeBytes = now.SizeBytes
 	s.sample.Connections = max(s.sample.Connections, now.Connections)
+	if now.RPO != nil {
+		s.sample.AddArchive(&model.ArchiveSample{WALLag: now.WALLag, RPO: *now.RPO})
+	}
 	// A counter that went back belongs to another server: it was restarted
 	// after a crash, or restored.
 	if elapsed := now.At.Sub(s.last.At); elapsed > 0 && elapsed <= model.SeriesDay().Step && now.Commits >= s.last.Commits {

@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,19 +40,42 @@ func (c chart) Summary() string {
 	return fmt.Sprintf("%s over the last %s: now %s, at most %s", c.Title, span(c.To.Sub(c.From)), c.Latest, c.Most)
 }
 
-// measure is something a chart shows of each sample.
+// measure is something a chart shows of each sample that knows it.
 type measure struct {
 	title  string
+	known  func(model.Sample) bool // nil for always
 	value  func(model.Sample) float64
 	format func(float64) string
 }
 
 func measures() []measure {
+	archived := func(s model.Sample) bool { return s.Archive != nil }
 	return []measure{
-		{"Size", func(s model.Sample) float64 { return float64(s.SizeBytes) }, func(v float64) string { return formatBytes(v) }},
-		{"Connections", func(s model.Sample) float64 { return float64(s.Connections) }, func(v float64) string { return fmt.Sprintf("%.0f", v) }},
-		{"Commits a second", func(s model.Sample) float64 { return s.Commits }, formatRate},
+		{"Size", nil, func(s model.Sample) float64 { return float64(s.SizeBytes) }, func(v float64) string { return formatBytes(v) }},
+		{"Connections", nil, func(s model.Sample) float64 { return float64(s.Connections) }, func(v float64) string { return fmt.Sprintf("%.0f", v) }},
+		{"Commits a second", nil, func(s model.Sample) float64 { return s.Commits }, formatRate},
+		{"WAL lag", archived, func(s model.Sample) float64 { return float64(s.Archive.WALLag) }, func(v float64) string { return formatBytes(v) }},
+		{"Recovery point (RPO)", archived, func(s model.Sample) float64 { return s.Archive.RPO.Seconds() }, formatSeconds},
 	}
+}
+
+// of returns the samples that know what the measure shows.
+func (m measure) of(samples []model.Sample) []model.Sample {
+	if m.known == nil {
+		return samples
+	}
+	return slices.DeleteFunc(slices.Clone(samples), func(s model.Sample) bool { return !m.known(s) })
+}
+
+// formatSeconds writes a duration as finely as it matters.
+func formatSeconds(v float64) string {
+	if v >= 60 {
+		return span(time.Duration(v * float64(time.Second)))
+	}
+	if v >= 1 {
+		return fmt.Sprintf("%.1f s", v)
+	}
+	return fmt.Sprintf("%.0f ms", 1000*v)
 }
 
 func formatRate(v float64) string {
@@ -80,7 +104,9 @@ func charts(samples []model.Sample, series model.Series, now time.Time) []chart 
 	}
 	all := make([]chart, 0, len(measures()))
 	for _, m := range measures() {
-		all = append(all, m.draw(samples, step, from, now))
+		if known := m.of(samples); len(known) > 0 {
+			all = append(all, m.draw(known, step, from, now))
+		}
 	}
 	return all
 }
@@ -105,9 +131,13 @@ func (m measure) draw(samples []model.Sample, step time.Duration, from, to time.
 	for _, s := range samples {
 		most = max(most, m.value(s))
 	}
+	newest := samples[len(samples)-1]
 	c := chart{
-		Title: m.title, Latest: m.format(m.value(samples[len(samples)-1])), Most: m.format(most),
+		Title: m.title, Latest: m.format(m.value(newest)), Most: m.format(most),
 		From: from, To: to, Width: chartWidth, Height: chartHeight,
+	}
+	if to.Sub(newest.At) > 2*step { // the database is down, or nothing receives its WAL
+		c.Latest = "unknown"
 	}
 	x := func(at time.Time) float64 {
 		part := float64(at.Sub(from)) / float64(to.Sub(from))

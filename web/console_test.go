@@ -155,6 +155,7 @@ func seedRecords(tx *meta.Tx, org string) error {
 		for i := range series.Keep {
 			at := now.Truncate(series.Step).Add(time.Duration(i-series.Keep+1) * series.Step)
 			sample := model.Sample{At: at, SizeBytes: int64(1+i) << 24, Connections: i % 17, Commits: float64(i%29) / 3}
+			sample.Archive = &model.ArchiveSample{WALLag: int64(i % 31 << 10), RPO: time.Duration(i%13) * time.Millisecond}
 			if err := tx.PutSample("db_00", series, sample); err != nil {
 				return err
 			}

@@ -31,6 +31,7 @@ type databaseOverview struct {
 	databaseData
 	Month  bool
 	Charts []chart
+	Advice adviceBrief
 }
 
 func (v *visit) database() (answer, error) {
@@ -44,7 +45,12 @@ func (v *visit) database() (answer, error) {
 		series = model.SeriesMonth()
 	}
 	samples, err := v.engine.Metrics(v.call, db.ID, series)
+	if err != nil {
+		return answer{}, err
+	}
 	data.Charts = charts(samples, series, v.engine.Now())
+	all, err := v.engine.Recommendations(v.call)
+	data.Advice = newAdviceBrief(adviceOn(all, db.ID), "/advice?database="+db.ID)
 	busy := db.RunningOp != nil || db.Status == model.DatabaseUnavailable
 	return answer{page: "database.html", title: db.title(), data: data, live: busy}, err
 }

@@ -121,6 +121,7 @@ func doneText(what string) string {
 		"rls":                   "Row-level security is changed.",
 		"restarted":             "The database was restarted.",
 		"database_deleted":      "The database is in the trash. Until it is emptied the operator can bring it back.",
+		"import_cancelled":      "The import is cancelled, and its database is gone.",
 		"bucket_created":        "The bucket is made.",
 		"bucket_deleted":        "The bucket is deleted.",
 		"uploaded":              "The file is stored.",
