@@ -257,7 +257,7 @@ func (b *browser) shot(name string) {
 		return
 	}
 	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int64{1280, 390} {
+		for _, width := range []int64{1280, 360} {
 			b.emulate(emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
 				{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
 			}})
