@@ -200,8 +200,14 @@ type adviceBrief struct {
 	More  string // where all are, "" when these are all
 }
 
-func newAdviceBrief(all []model.Recommendation, path string) adviceBrief {
+// newAdviceBrief shortens what is shown on the page here.
+func newAdviceBrief(all []model.Recommendation, here, path string) adviceBrief {
 	brief := adviceBrief{Items: newAdvice(all[:min(len(all), gravest)]), Count: len(all)}
+	for i := range brief.Items {
+		if brief.Items[i].About.Href == here { // the page itself says that
+			brief.Items[i].About = place{}
+		}
+	}
 	if len(all) > gravest {
 		brief.More = path
 	}

@@ -50,7 +50,7 @@ func (v *visit) database() (answer, error) {
 	}
 	data.Charts = charts(samples, series, v.engine.Now())
 	all, err := v.engine.Recommendations(v.call)
-	data.Advice = newAdviceBrief(adviceOn(all, db.ID), "/advice?database="+db.ID)
+	data.Advice = newAdviceBrief(adviceOn(all, db.ID), "/databases/"+db.ID, "/advice?database="+db.ID)
 	busy := db.RunningOp != nil || db.Status == model.DatabaseUnavailable
 	return answer{page: "database.html", title: db.title(), data: data, live: busy}, err
 }

@@ -16,7 +16,7 @@ func functions(a assets) template.FuncMap {
 		"asset": a.url, "bytes": formatBytes, "ago": ago, "until": until, "keptFor": keptFor, "pick": pick, "stamp": stamp, "machine": machineTime,
 		"count": count, "words": scopeWords, "presetName": presetName, "presetHint": presetHint, "powers": powersOf, "span": span,
 		"query": url.QueryEscape, "lower": strings.ToLower, "humanize": humanize, "percent": percent,
-		"tenth": tenth, "link": link, "field": newConfirm, "sentence": sentence, "thousands": thousands, "seconds": func(d *time.Duration) string { return formatSeconds(d.Seconds()) }, "clock": clock,
+		"tenth": tenth, "link": link, "field": newConfirm, "sentence": sentence, "prose": prose, "thousands": thousands, "seconds": func(d *time.Duration) string { return formatSeconds(d.Seconds()) }, "clock": clock,
 	}
 }
 
@@ -151,6 +151,19 @@ func count(n any, noun string) string {
 		noun += "s"
 	}
 	return number + " " + noun
+}
+
+// prose marks what a message has between back-quotes as code.
+func prose(text string) template.HTML {
+	var b strings.Builder
+	for i, part := range strings.Split(text, "`") {
+		part = template.HTMLEscapeString(part)
+		if i%2 == 1 {
+			part = "<code>" + part + "</code>"
+		}
+		b.WriteString(part)
+	}
+	return template.HTML(b.String())
 }
 
 // thousands writes a number in groups of three digits.

@@ -14,7 +14,7 @@ func (v *visit) overview() (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	data := overviewData{Status: status, Projects: map[string]string{}, Advice: newAdviceBrief(status.Recommendations, "/advice")}
+	data := overviewData{Status: status, Projects: map[string]string{}, Advice: newAdviceBrief(status.Recommendations, "/", "/advice")}
 	for _, p := range status.Projects {
 		data.Projects[p.ID] = p.Name
 	}
