@@ -25,6 +25,7 @@ const (
 	seedDatabases = 50
 	seedBackups   = 40 // of the first database
 	seedAudit     = 100_000
+	seedObjects   = "http://files.example" // where objects are downloaded from
 )
 
 // console is the pages over an engine without PostgreSQL, and an owner who is
@@ -54,7 +55,8 @@ func openConsole(tb testing.TB, audit int) *console {
 	}
 	c.description = v1.Description
 	handler, err = New(c.engine, Options{
-		BaseURL: c.server.URL, StatusOf: api.StatusOf, Description: v1.Description, Log: slog.New(slog.NewTextHandler(c.log, nil)),
+		BaseURL: c.server.URL, ObjectsURL: seedObjects, StatusOf: api.StatusOf, Description: v1.Description,
+		Log: slog.New(slog.NewTextHandler(c.log, nil)),
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -151,6 +153,9 @@ func seedRecords(tx *meta.Tx, org string) error {
 			return err
 		}
 	}
+	if err := tx.Imports().Insert(seedImport(org, projects[0].ID, now)); err != nil {
+		return err
+	}
 	for _, series := range []model.Series{model.SeriesDay(), model.SeriesMonth()} {
 		for i := range series.Keep {
 			at := now.Truncate(series.Step).Add(time.Duration(i-series.Keep+1) * series.Step)
@@ -172,6 +177,20 @@ func seedRecords(tx *meta.Tx, org string) error {
 		}
 	}
 	return nil
+}
+
+// seedImport is one with as much to tell as is kept.
+func seedImport(org, project string, now time.Time) model.Import {
+	i := model.Import{
+		ID: "imp_1", Organization: org, Project: project, Database: "db_00", Name: "shop0", Status: model.ImportCompletedWithErrors,
+		StartedAt: now, CompletedAt: &now,
+	}
+	for n := range 1000 {
+		object := fmt.Sprintf("INDEX public.a_table_with_quite_a_name_%d", n)
+		i.Errors = append(i.Errors, model.ImportFlaw{Object: object, SQLState: "42501", Message: "permission denied for this object"})
+		i.Log = append(i.Log, model.ImportLine{At: now, Level: model.ImportError, Message: object + ": permission denied for this object"})
+	}
+	return i
 }
 
 func seedAuditLog(tx *meta.Tx, org string, from, count int) error {
@@ -200,6 +219,7 @@ func pagePaths() []string {
 		"/databases/db_00/backups/bkp_00", "/databases/db_00/settings", "/databases/db_00/log", "/buckets", "/buckets/bucket_1",
 		"/buckets/bucket_1?prefix=folder1%2F", "/keys", "/keys/new", "/audit", "/audit?outcome=denied", "/audit?action=backup&actor=nobody",
 		"/people", "/projects", "/settings", "/docs", "/docs/databases", "/docs/storage",
+		"/advice", "/advice?database=db_00", "/advice?page=2", "/imports", "/imports/new", "/imports/imp_1",
 	}
 }
 
@@ -384,5 +404,11 @@ func TestCharts(t *testing.T) {
 	}
 	if charts(nil, series, now) != nil {
 		t.Error("there is a chart of nothing")
+	}
+	samples[1].Archive = &model.ArchiveSample{WALLag: 3 << 20, RPO: 3 * time.Minute}
+	all := charts(samples, series, now)
+	lag, rpo := all[len(all)-2], all[len(all)-1]
+	if len(lag.Lines) != 1 || lag.Values != "3.00 MiB" || lag.Latest != "unknown" || rpo.Most != "3 minutes" {
+		t.Errorf("what was known once: %+v, %+v", lag, rpo)
 	}
 }

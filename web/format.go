@@ -216,4 +216,4 @@ func link(path, href, name string) navLink {
 // confirmField is where the name of what is to be destroyed is typed.
 type confirmField struct{ Key, Name string }
 
-func newConfirm(key, name string) confirmField { return confirmField{key, name} }
+func newConfirm(key any, name string) confirmField { return confirmField{fmt.Sprint(key), name} }

@@ -64,6 +64,7 @@ func routes() []route {
 		{"GET /buckets/{id}", model.ActionObjectList, (*visit).bucket},
 		{"POST /buckets/{id}", model.ActionObjectUpload, (*visit).uploadForm},
 		{"PUT /buckets/{id}", model.ActionObjectUpload, (*visit).upload},
+		{"POST /buckets/{id}/settings", model.ActionBucketUpdate, (*visit).bucketUpdate},
 		{"GET /buckets/{id}/download", model.ActionObjectGet, (*visit).download},
 		{"POST /buckets/{id}/objects/delete", model.ActionObjectDelete, (*visit).objectDelete},
 		{"POST /buckets/{id}/delete", model.ActionBucketDelete, (*visit).bucketDelete},

@@ -123,6 +123,7 @@ func doneText(what string) string {
 		"database_deleted":      "The database is in the trash. Until it is emptied the operator can bring it back.",
 		"import_cancelled":      "The import is cancelled, and its database is gone.",
 		"bucket_created":        "The bucket is made.",
+		"bucket_updated":        "The bucket is changed.",
 		"bucket_deleted":        "The bucket is deleted.",
 		"uploaded":              "The file is stored.",
 		"object_deleted":        "The object is deleted.",
