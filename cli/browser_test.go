@@ -236,7 +236,9 @@ func (b *browser) click(selector string) {
 // value evaluates an expression of JavaScript.
 func (b *browser) value(expression string) string {
 	b.t.Helper()
-	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](expression))
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[string](expression))
 	if err != nil {
 		b.t.Fatalf("%s: %v", expression, err)
 	}

@@ -265,8 +265,10 @@ func consolePeople(t *testing.T, m *machine, b *browser) {
 	bob.fill("#password", "long enough for bob")
 	bob.press("Set the password")
 	bob.see("You are set up and signed in")
-	bob.open("/keys/new")
-	bob.see("API key")
+	for _, path := range []string{"/keys/new", "/databases/new", "/imports/new"} {
+		bob.open(path)
+		bob.see("You are signed in as viewer, which does not allow this")
+	}
 	bob.open("/people")
 	if strings.Contains(bob.text(), "Invite somebody") {
 		t.Error("a viewer is offered to invite")

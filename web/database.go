@@ -61,7 +61,12 @@ type databaseForm struct {
 	Project, Name, User string
 }
 
-func (v *visit) databaseNew() (answer, error) { return v.databaseFormPage(databaseForm{}, nil) }
+func (v *visit) databaseNew() (answer, error) {
+	if err := v.opens(model.ActionDatabaseCreate); err != nil {
+		return answer{}, err
+	}
+	return v.databaseFormPage(databaseForm{}, nil)
+}
 
 func (v *visit) databaseFormPage(form databaseForm, cause error) (answer, error) {
 	projects, err := v.allProjects()

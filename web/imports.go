@@ -25,7 +25,12 @@ type importForm struct {
 	SameCredentials bool
 }
 
-func (v *visit) importNew() (answer, error) { return v.importFormPage(importForm{}, nil) }
+func (v *visit) importNew() (answer, error) {
+	if err := v.opens(model.ActionImportCreate); err != nil {
+		return answer{}, err
+	}
+	return v.importFormPage(importForm{}, nil)
+}
 
 func (v *visit) importFormPage(form importForm, cause error) (answer, error) {
 	projects, err := v.allProjects()

@@ -61,11 +61,7 @@ func (v view) Framed() bool {
 // May reports whether the person may do what an action asks for; what may not
 // be done is not shown.
 func (v view) May(action model.Action) bool {
-	op := model.OperationFor(action)
-	if op.Scope != "" {
-		return v.User.Role.Holds(op.Scope)
-	}
-	return v.User.Role.AtLeast(op.Role)
+	return v.User.Role.Allows(model.OperationFor(action)) == nil
 }
 
 // render writes a page whole or not at all.
