@@ -97,7 +97,11 @@ func importCancelled(t *testing.T, m *machine, b *browser, source string) {
 	b.press("Start the import")
 	rows := `Number([...document.querySelectorAll('dt')].find(d => d.textContent === 'Rows').nextElementSibling.textContent.replaceAll(',', ''))`
 	b.until("show rows being copied", `document.querySelector('.state.copying') && `+rows+` > 0`)
+	b.value(`document.querySelector('.log').focus(); ''`)
 	b.until("show more of them by itself", fmt.Sprintf("%s > %s", rows, b.value("String("+rows+")")))
+	if !b.is(`document.activeElement.matches('.log')`) {
+		t.Error("a page that renews itself takes the focus away")
+	}
 	b.shot("import-running")
 	b.open("/imports")
 	b.see("never")
@@ -133,6 +137,9 @@ func importWithoutScript(t *testing.T, m *machine, b *browser, source string) {
 	b.fill("#confirm-cancel", "plane")
 	b.press("Cancel the import and delete plain")
 	b.see("type plain to show that you mean it")
+	if b.is(`document.querySelector('meta[http-equiv=refresh]') !== null`) {
+		t.Error("the page that says what is wrong asks for itself again, where there is none")
+	}
 	b.press("Cancel this import…")
 	b.fill("#confirm-cancel", "plain")
 	b.press("Cancel the import and delete plain")

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -197,6 +198,16 @@ func consolePointInTime(b *browser, exec func(string)) {
 	b.until("complete the backup", `!document.querySelector('[data-live]')`)
 	exec(`insert into orders values (1002)`)
 	b.until("reach a later moment", `document.querySelector('#at') !== null`)
+	newest := b.value(`document.querySelector('#at').value`)
+	b.value(`{ // the middle of the line of time
+		const line = document.querySelector('[data-pick]'), box = line.getBoundingClientRect();
+		line.dispatchEvent(new MouseEvent('click', {clientX: box.left + box.width / 2, bubbles: true}));
+		''
+	}`)
+	if picked := b.value(`document.querySelector('#at').value`); picked >= newest {
+		b.t.Errorf("a click on the middle of the line picks %s, the newest moment is %s", picked, newest)
+	}
+	b.value(fmt.Sprintf(`document.querySelector('#at').value = %q`, newest))
 	b.press("Show what would happen")
 	b.see("Nothing has been changed yet")
 	b.shot("recovery-plan")

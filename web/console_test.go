@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -272,9 +273,15 @@ func BenchmarkPages(b *testing.B) {
 	c := openConsole(b, seedAudit)
 	for _, path := range pagePaths() {
 		b.Run(strings.ReplaceAll(path, "/", "|"), func(b *testing.B) {
+			var took []time.Duration
 			for b.Loop() {
+				began := time.Now()
 				c.get(b, path)
+				took = append(took, time.Since(began))
 			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "ms-median")
+			b.ReportMetric(float64(len(c.get(b, path)))/1024, "KiB")
 		})
 	}
 }
