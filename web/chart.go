@@ -13,8 +13,8 @@ import (
 
 // A chart's drawing area, in units of its own; the page stretches it.
 const (
-	chartWidth  = 600
-	chartHeight = 120
+	chartWidth  = 6000
+	chartHeight = 1200
 )
 
 // leastSpan is how much time a chart shows, however new the database is.
@@ -30,8 +30,10 @@ type chart struct {
 	From, To time.Time
 	Width    int
 	Height   int
-	// Times, in seconds since 1970, and Values are for the script that shows
+	// Times, in steps since the first, and Values are for the script that shows
 	// the value under the pointer.
+	First         time.Time
+	Step          time.Duration
 	Times, Values string
 }
 
@@ -135,6 +137,7 @@ func (m measure) draw(samples []model.Sample, step time.Duration, from, to time.
 	c := chart{
 		Title: m.title, Latest: m.format(m.value(newest)), Most: m.format(most),
 		From: from, To: to, Width: chartWidth, Height: chartHeight,
+		First: samples[0].At.Add(step / 2), Step: step,
 	}
 	if to.Sub(newest.At) > 2*step { // the database is down, or nothing receives its WAL
 		c.Latest = "unknown"
@@ -156,7 +159,7 @@ func (m measure) draw(samples []model.Sample, step time.Duration, from, to time.
 	}
 	times, values := make([]string, len(samples)), make([]string, len(samples))
 	for i, s := range samples {
-		times[i], values[i] = strconv.FormatInt(s.At.Add(step/2).Unix(), 10), m.format(m.value(s))
+		times[i], values[i] = strconv.FormatInt(int64(s.At.Sub(samples[0].At)/step), 10), m.format(m.value(s))
 	}
 	c.Times, c.Values = strings.Join(times, " "), strings.Join(values, ";")
 	return c
@@ -165,13 +168,35 @@ func (m measure) draw(samples []model.Sample, step time.Duration, from, to time.
 // addLine draws samples that follow each other without a gap. Each stands for
 // its whole step, so that even one alone is seen.
 func (c *chart) addLine(m measure, samples []model.Sample, step time.Duration, x func(time.Time) float64, y func(float64) float64) {
-	var d strings.Builder
+	var line pen
 	left, right := x(samples[0].At), x(samples[len(samples)-1].At.Add(step))
-	fmt.Fprintf(&d, "M%.1f %.1f", left, y(m.value(samples[0])))
+	line.to(left, y(m.value(samples[0])))
 	for _, s := range samples {
-		fmt.Fprintf(&d, "L%.1f %.1f", x(s.At.Add(step/2)), y(m.value(s)))
+		line.to(x(s.At.Add(step/2)), y(m.value(s)))
 	}
-	fmt.Fprintf(&d, "L%.1f %.1f", right, y(m.value(samples[len(samples)-1])))
-	c.Lines = append(c.Lines, d.String())
-	c.Areas = append(c.Areas, fmt.Sprintf("%sL%.1f %dL%.1f %dZ", d.String(), right, chartHeight, left, chartHeight))
+	line.to(right, y(m.value(samples[len(samples)-1])))
+	c.Lines = append(c.Lines, line.String())
+	c.Areas = append(c.Areas, fmt.Sprintf("%sV%dH%.0fZ", line.String(), chartHeight, left))
+}
+
+// pen writes a path from point to point, in whole units and without what can
+// be left out: a page has thousands of points.
+type pen struct {
+	strings.Builder
+	x, y int
+}
+
+func (p *pen) to(x, y float64) {
+	right, down := int(math.Round(x)), int(math.Round(y))
+	switch begun := p.Len() > 0; {
+	case !begun:
+		fmt.Fprintf(p, "M%d %d", right, down)
+	case down == p.y:
+		fmt.Fprintf(p, "h%d", right-p.x)
+	case down < p.y:
+		fmt.Fprintf(p, "l%d%d", right-p.x, down-p.y)
+	default:
+		fmt.Fprintf(p, "l%d %d", right-p.x, down-p.y)
+	}
+	p.x, p.y = right, down
 }

@@ -10,7 +10,9 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -401,13 +403,18 @@ func TestCharts(t *testing.T) {
 			t.Errorf("%s: %d lines, %q at %q", c.Title, len(c.Lines), c.Values, c.Times)
 		}
 		for _, d := range c.Lines {
-			for _, pair := range strings.FieldsFunc(d, func(r rune) bool { return r == 'M' || r == 'L' }) {
-				var x, y float64
-				if _, err := fmt.Sscan(pair, &x, &y); err != nil || x < 0 || x > chartWidth || y < 0 || y > chartHeight {
-					t.Errorf("%s: %q lies outside, %v", c.Title, pair, err)
+			x, y := 0, 0
+			for _, move := range regexp.MustCompile(`[Mlh](-?\d+) ?(-?\d+)?`).FindAllStringSubmatch(d, -1) {
+				right, _ := strconv.Atoi(move[1])
+				down, _ := strconv.Atoi(move[2]) // none is 0
+				if x, y = x+right, y+down; x < 0 || x > chartWidth || y < 0 || y > chartHeight {
+					t.Errorf("%s: %q leads outside, to %d, %d", c.Title, move[0], x, y)
 				}
 			}
 		}
+	}
+	if size := charts(samples, series, now)[1]; size.Times != "0 1 2 60 118 119 120" || size.Step != 5*time.Minute || !size.First.Equal(samples[0].At.Add(150*time.Second)) {
+		t.Errorf("the times are %q from %v, each %v", size.Times, size.First, size.Step)
 	}
 	if charts(nil, series, now) != nil {
 		t.Error("there is a chart of nothing")

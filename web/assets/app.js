@@ -68,7 +68,7 @@ function localTimes(root) {
 // The value under the pointer.
 function enableCharts(root) {
   each(root, '.chart', (chart) => {
-    const times = chart.dataset.times.split(' ').map(Number);
+    const times = chart.dataset.times.split(' ').map((n) => Number(chart.dataset.first) + n * chart.dataset.step);
     const values = chart.dataset.values.split(';');
     const from = Number(chart.dataset.from);
     const to = Number(chart.dataset.to);
