@@ -148,12 +148,12 @@ const advicePage = 20
 
 // adviceData is what advice.html shows.
 type adviceData struct {
-	Items    []adviceItem
-	Of       place  // the one database whose recommendations they are
-	Count    int    // of all
-	Next     string // the page after this, "" at the end
-	Previous string
+	leaf[model.Recommendation]
+	Of place // the one database whose recommendations they are
 }
+
+// Advice are those of this page, as it shows them.
+func (d adviceData) Advice() []adviceItem { return newAdvice(d.Items) }
 
 func (v *visit) advice() (answer, error) {
 	asked := v.r.URL.Query()
@@ -162,26 +162,17 @@ func (v *visit) advice() (answer, error) {
 		return answer{}, err
 	}
 	about := v.call.Resource
-	data, path := adviceData{}, "/advice?"
+	data := adviceData{}
 	if id := asked.Get("database"); id != "" {
 		db, err := v.engine.DatabaseGet(v.call, id)
 		if err != nil {
 			return answer{}, err
 		}
 		v.call.Resource = about
-		data.Of, path = place{"/databases/" + db.ID, db.Name}, path+"database="+db.ID+"&"
+		data.Of = place{"/databases/" + db.ID, db.Name}
 		all = adviceOn(all, db.ID)
 	}
-	page, _ := strconv.Atoi(asked.Get("page")) // anything else is the first
-	page = max(1, min(page, (len(all)+advicePage-1)/advicePage))
-	if page > 1 {
-		data.Previous = path + "page=" + strconv.Itoa(page-1)
-	}
-	if page*advicePage < len(all) {
-		data.Next = path + "page=" + strconv.Itoa(page+1)
-	}
-	data.Count = len(all)
-	data.Items = newAdvice(all[min(len(all), (page-1)*advicePage):min(len(all), page*advicePage)])
+	data.leaf = turn(all, asked, advicePage)
 	return answer{page: "advice.html", title: "What needs attention", data: data}, nil
 }
 

@@ -3,6 +3,8 @@ package web
 import (
 	"html"
 	"net/http"
+	"net/url"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -118,7 +120,7 @@ func TestAdvicePages(t *testing.T) {
 		if next == nil {
 			break
 		}
-		page = c.get(t, html.UnescapeString(next[1]))
+		page = c.get(t, "/advice"+html.UnescapeString(next[1]))
 	}
 	if seen < seedDatabases-1 || !strings.Contains(first, count(seen, "finding")+",") {
 		t.Errorf("%d findings on all pages", seen)
@@ -126,6 +128,32 @@ func TestAdvicePages(t *testing.T) {
 	about := c.get(t, "/advice?database=db_07")
 	if !strings.Contains(about, "shop7 has no completed backup") || strings.Contains(about, "shop8") {
 		t.Error("the page of one database's findings has not just those")
+	}
+}
+
+// TestTurn: each thing is on one page, whatever is asked for.
+func TestTurn(t *testing.T) {
+	t.Parallel()
+	all := []int{1, 2, 3, 4, 5}
+	for asked, want := range map[string]leaf[int]{
+		"":                          {[]int{1, 2}, 5, "?page=1", "", "?page=2"},
+		"page=2&done=rls":           {[]int{3, 4}, 5, "?page=2", "?page=1", "?page=3"},
+		"page=3&database=db_1":      {[]int{5}, 5, "?database=db_1&page=3", "?database=db_1&page=2", ""},
+		"page=99":                   {[]int{5}, 5, "?page=3", "?page=2", ""},
+		"page=-1":                   {[]int{1, 2}, 5, "?page=1", "", "?page=2"},
+		"page=99999999999999999999": {[]int{5}, 5, "?page=3", "?page=2", ""},
+		"page=x":                    {[]int{1, 2}, 5, "?page=1", "", "?page=2"},
+	} {
+		query, err := url.ParseQuery(asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := turn(all, query, 2); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %+v, want %+v", asked, got, want)
+		}
+	}
+	if got := turn([]int(nil), nil, 2); len(got.Items) != 0 || got.Next != "" || got.Previous != "" {
+		t.Errorf("nothing: %+v", got)
 	}
 }
 
