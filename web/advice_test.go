@@ -70,9 +70,17 @@ func TestFactsOf(t *testing.T) {
 		"table": "public.orders", "columns": []string{"a", "b"}, "started_at": at, "failed_at": &at, "slot_lost": false, "hit_share": 0.875,
 	})
 	want := []fact{
-		{"age", "2 hours"}, {"columns", "a, b"}, {"failed at", "2026-03-01 12:00:00 UTC"}, {"hit share", "0.875"}, {"mean", "12 ms"},
-		{"rows read", "1,234,567"}, {"scans", "0"}, {"size", "3.00 MiB"}, {"slot lost", "false"},
-		{"started at", "2026-03-01 12:00:00 UTC"}, {"table", "public.orders"},
+		{"age", "2 hours"},
+		{"columns", "a, b"},
+		{"failed at", "2026-03-01 12:00:00 UTC"},
+		{"hit share", "0.875"},
+		{"mean", "12 ms"},
+		{"rows read", "1,234,567"},
+		{"scans", "0"},
+		{"size", "3.00 MiB"},
+		{"slot lost", "false"},
+		{"started at", "2026-03-01 12:00:00 UTC"},
+		{"table", "public.orders"},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
