@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"net/url"
 	"os"
@@ -235,7 +236,9 @@ func (b *browser) click(selector string) {
 // value evaluates an expression of JavaScript.
 func (b *browser) value(expression string) string {
 	b.t.Helper()
-	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](expression))
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[string](expression))
 	if err != nil {
 		b.t.Fatalf("%s: %v", expression, err)
 	}
@@ -248,31 +251,45 @@ func (b *browser) copied(i int) string {
 	return b.value(fmt.Sprintf(`document.querySelectorAll('[data-copy]')[%d].dataset.copy`, i))
 }
 
-// shot takes pictures of the page, where HOLDFAST_SCREENSHOTS names a
-// directory: light and dark, wide and narrow.
+// soundness finds what is wrong with a page for people who cannot see it well
+// or have little room.
+//
+//go:embed testdata/sound.js
+var soundness string
+
+// shot looks at the page as it is, light and dark, wide and narrow. Where
+// HOLDFAST_SCREENSHOTS names a directory it leaves pictures there.
 func (b *browser) shot(name string) {
+	b.t.Helper()
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{1280, 360} {
+			b.emulate(emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+				{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+			}})
+			b.run(chromedp.EmulateViewport(width, 900))
+			if complaints := b.value(soundness); complaints != "" {
+				b.t.Errorf("%s, %s at %d px:\n%s", name, scheme, width, complaints)
+			}
+			b.picture(fmt.Sprintf("%s-%s-%d.png", name, scheme, width))
+		}
+	}
+	b.emulate(emulation.SetEmulatedMediaParams{})
+	b.run(chromedp.EmulateViewport(1280, 900))
+}
+
+func (b *browser) picture(file string) {
 	b.t.Helper()
 	dir := os.Getenv("HOLDFAST_SCREENSHOTS")
 	if dir == "" {
 		return
 	}
-	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int64{1280, 390} {
-			b.emulate(emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-				{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
-			}})
-			b.run(chromedp.EmulateViewport(width, 900))
-			picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
-			if err == nil {
-				err = os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%s-%d.png", name, scheme, width)), picture, 0o644)
-			}
-			if err != nil {
-				b.t.Fatal(err)
-			}
-		}
+	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, file), picture, 0o644)
 	}
-	b.emulate(emulation.SetEmulatedMediaParams{})
-	b.run(chromedp.EmulateViewport(1280, 900))
+	if err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 func (b *browser) emulate(media emulation.SetEmulatedMediaParams) {

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -119,7 +120,12 @@ func consoleDatabase(t *testing.T, m *machine, b *browser) {
 	}
 	exec(`create table orders as select n from generate_series(1, 1000) n; alter table orders enable row level security`)
 
-	b.press("Backups")
+	b.click(`.tabs a`)
+	b.see("No backup")
+	b.press("Evidence and remedy for No backup")
+	b.see("completed backups")
+	b.shot("database-new-advice")
+	b.press("Go to its backups")
 	b.see("No backup yet")
 	b.press("Back up now")
 	b.until("complete the backup", `document.querySelector('tbody .state.completed') !== null && !document.querySelector('[data-live]')`)
@@ -192,6 +198,16 @@ func consolePointInTime(b *browser, exec func(string)) {
 	b.until("complete the backup", `!document.querySelector('[data-live]')`)
 	exec(`insert into orders values (1002)`)
 	b.until("reach a later moment", `document.querySelector('#at') !== null`)
+	newest := b.value(`document.querySelector('#at').value`)
+	b.value(`{ // the middle of the line of time
+		const line = document.querySelector('[data-pick]'), box = line.getBoundingClientRect();
+		line.dispatchEvent(new MouseEvent('click', {clientX: box.left + box.width / 2, bubbles: true}));
+		''
+	}`)
+	if picked := b.value(`document.querySelector('#at').value`); picked >= newest {
+		b.t.Errorf("a click on the middle of the line picks %s, the newest moment is %s", picked, newest)
+	}
+	b.value(fmt.Sprintf(`document.querySelector('#at').value = %q`, newest))
 	b.press("Show what would happen")
 	b.see("Nothing has been changed yet")
 	b.shot("recovery-plan")
@@ -229,11 +245,17 @@ func consoleBucket(t *testing.T, b *browser) {
 	b.value(`fetch(document.querySelector('tbody a.row').href).then(r => r.text()).then(text => { document.title = text; }); ''`)
 	b.until("download", `document.title === 'dropped'`)
 	b.press("Delete… a/b/dropped.txt")
+	b.fill("#confirm-0", "dropped.txt")
 	b.press("Delete for good")
 	b.see("Nothing here yet")
 	b.press("files")
 	b.see("größe & maß.txt")
 	b.shot("bucket")
+	b.click(`[name=public]`)
+	b.fill("#expire_after_days", "30")
+	b.press("Save")
+	b.see("The bucket is changed")
+	b.see("public")
 	b.press("Delete this bucket…")
 	b.fill("#confirm-bucket", "files")
 	b.press("Delete files")
@@ -254,8 +276,10 @@ func consolePeople(t *testing.T, m *machine, b *browser) {
 	bob.fill("#password", "long enough for bob")
 	bob.press("Set the password")
 	bob.see("You are set up and signed in")
-	bob.open("/keys/new")
-	bob.see("API key")
+	for _, path := range []string{"/keys/new", "/databases/new", "/imports/new"} {
+		bob.open(path)
+		bob.see("You are signed in as viewer, which does not allow this")
+	}
 	bob.open("/people")
 	if strings.Contains(bob.text(), "Invite somebody") {
 		t.Error("a viewer is offered to invite")

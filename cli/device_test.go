@@ -26,6 +26,7 @@ func TestDevicePage(t *testing.T) {
 	b.part(t, "deny", func(t *testing.T) { deviceDeny(t, m, b) })
 	b.part(t, "keyboard", func(t *testing.T) { deviceKeyboard(t, m, b) })
 	b.part(t, "without JavaScript", func(t *testing.T) { deviceWithoutScript(t, m, b) })
+	b.part(t, "viewer", func(t *testing.T) { deviceViewer(t, m) })
 	b.part(t, "signed out", func(t *testing.T) { deviceSignedOut(t, m) })
 	b.part(t, "expiry", func(t *testing.T) { deviceExpiry(t, m, b) })
 	b.part(t, "wrong codes", func(t *testing.T) { deviceWrongCodes(t, m, b) })
@@ -134,6 +135,37 @@ func deviceWithoutScript(t *testing.T, m *machine, b *browser) {
 	b.run(chromedp.WaitVisible(`//h1[contains(., "is let in")]`))
 	if key, code := m.poll(d); key == "" {
 		t.Errorf("after the approval: %s", code)
+	}
+}
+
+// deviceViewer is of somebody who may look only, and can let others do no more.
+func deviceViewer(t *testing.T, m *machine) {
+	const email, password = "bob@example.com", "long enough for bob"
+	if _, stderr, code := m.run(password+"\n", "admin", "user", "create", email, "--role", "viewer"); code != 0 {
+		t.Fatal(stderr)
+	}
+	d := m.authorize("greedy", "full_access")
+	b := m.browse(t)
+	b.open(d.URI)
+	b.fill("#email", email)
+	b.fill("#password", password)
+	b.press("Sign in")
+	b.see("may approve Read only alone")
+	b.shot("device-viewer")
+	if b.is(`document.querySelector('[name=preset]:not([value=read_only])') !== null`) {
+		t.Error("a viewer is offered more than reading")
+	}
+	b.press("Approve")
+	b.see("greedy is let in")
+	key, code := m.poll(d)
+	if code != "" {
+		t.Fatalf("after the approval: %s", code)
+	}
+	old := m.key
+	defer func() { m.key = old }()
+	m.key = key
+	if status, e := m.do("POST", "/buckets", map[string]any{"project": "proj_1", "name": "files"}); status != http.StatusForbidden {
+		t.Errorf("what a viewer approved may write: %d %+v", status, e)
 	}
 }
 

@@ -18,7 +18,7 @@ func BenchmarkAgentStatus(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		status, err := a.AgentStatus(a.call(model.ActionAgentStatus))
-		if err != nil || len(status.Databases) != 50 || len(status.Recommendations) != statusRecommendations {
+		if err != nil || len(status.Databases) != 50 || len(status.Recommendations) < 500 {
 			b.Fatal(len(status.Databases), len(status.Recommendations), err)
 		}
 	}

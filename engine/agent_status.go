@@ -17,13 +17,10 @@ type Status struct {
 	Unprotected     []DatabaseView // databases without a completed backup
 	Usage           Usage
 	Operations      []model.DatabaseOperation
-	Recommendations []model.Recommendation
+	Recommendations []model.Recommendation // all, the gravest first
 	Version         string
 	Time            time.Time
 }
-
-// statusRecommendations is how many recommendations the status shows.
-const statusRecommendations = 5
 
 // AgentStatus returns the state of the call's organization.
 func (e *Engine) AgentStatus(call *model.Call) (Status, error) {
@@ -67,8 +64,7 @@ func (e *Engine) AgentStatus(call *model.Call) (Status, error) {
 	if status.Usage, err = e.usage(call, databases); err != nil {
 		return status, err
 	}
-	recommendations, err := e.recommendations(call, databases, status.Usage)
-	status.Recommendations = recommendations[:min(len(recommendations), statusRecommendations)]
+	status.Recommendations, err = e.recommendations(call, databases, status.Usage)
 	call.Resource = model.Resource{Type: model.ResourceOrganization, ID: org.ID, Name: org.Name}
 	return status, err
 }

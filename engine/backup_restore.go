@@ -217,6 +217,7 @@ func (e *Engine) switchGeneration(ctx context.Context, db model.Database, op mod
 	if err := e.receiveWAL(next); err != nil {
 		e.log.Error("receive WAL", "database", db.ID, "error", err)
 	}
+	e.sampleOne(ctx, next) // what was known is of the data that was replaced
 	e.background(func(context.Context) { e.backUpNow(db.ID) })
 	if superseded != nil && superseded.Generation != op.Generation {
 		if err := removeDirectory(e.dataDirectory(db.ID, superseded.Generation)); err != nil {

@@ -15,6 +15,7 @@ type DatabaseView struct {
 	Host           string
 	Statistics     *Statistics // nil until the instance was first asked
 	LatestBackup   *model.Backup
+	ProvenBackup   *model.Backup // the newest that was restored on trial
 	RunningOp      *model.DatabaseOperation
 	ConnectionMode string
 }
@@ -119,8 +120,13 @@ func (e *Engine) view(db model.Database) (DatabaseView, error) {
 			e.imports.operation(&op)
 			view.RunningOp = &op
 		}
-		backup, err := newestCompleted(tx, db.ID)
-		view.LatestBackup = backup
+		var err error
+		if view.LatestBackup, err = newestCompleted(tx, db.ID); err != nil {
+			return err
+		}
+		view.ProvenBackup, err = newestBackup(tx, db.ID, func(b model.Backup) bool {
+			return b.Verification.Status == model.VerificationVerified
+		})
 		return err
 	})
 	return view, err
@@ -153,6 +159,12 @@ const starting = "PostgreSQL is being started"
 // newestCompleted returns the newest completed backup of a database, nil when
 // there is none.
 func newestCompleted(tx *meta.Tx, database string) (*model.Backup, error) {
+	return newestBackup(tx, database, func(model.Backup) bool { return true })
+}
+
+// newestBackup returns the newest completed backup of a database that is
+// wanted, nil when there is none.
+func newestBackup(tx *meta.Tx, database string, wanted func(model.Backup) bool) (*model.Backup, error) {
 	after := ""
 	for limit := 1; ; limit = MaxLimit { // mostly the newest of all is
 		backups, more, err := tx.Backups().Newest(meta.ByDatabase, meta.Key(database), after, limit)
@@ -160,7 +172,7 @@ func newestCompleted(tx *meta.Tx, database string) (*model.Backup, error) {
 			return nil, err
 		}
 		for _, b := range backups {
-			if b.Status == model.BackupCompleted && !b.Condemned {
+			if b.Status == model.BackupCompleted && !b.Condemned && wanted(b) {
 				return &b, nil
 			}
 			after = b.ID

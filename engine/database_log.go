@@ -8,7 +8,7 @@ import (
 )
 
 // logTail bounds what is shown of a server's log, in bytes.
-const logTail = 64 << 10
+const logTail = 48 << 10
 
 // DatabaseLog returns the last lines of the database's server log, oldest
 // first. They may hold what the tenants' statements held.

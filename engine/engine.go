@@ -216,6 +216,7 @@ type About struct {
 	DataDir   string
 	Binaries  postgres.Binaries
 	AuditKeep uint64
+	Proofs    bool          // whether backups are proven
 	Trash     time.Duration // how long deleted databases are kept
 	Replaced  time.Duration // how long data that a restore replaced is kept
 }
@@ -225,7 +226,7 @@ type About struct {
 func (e *Engine) About() About {
 	return About{
 		Version: e.cfg.Version, DataDir: e.cfg.DataDir, Binaries: e.binaries, AuditKeep: e.cfg.AuditKeep,
-		Trash: e.cfg.TrashRetention, Replaced: e.cfg.ReplacedRetention,
+		Proofs: e.cfg.Proofs, Trash: e.cfg.TrashRetention, Replaced: e.cfg.ReplacedRetention,
 	}
 }
 

@@ -110,6 +110,11 @@ func TestMeasure(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.sampleOne(t.Context(), record)
+	within(t, time.Minute, "know how far the archive is behind", func() bool {
+		a.sampleOne(t.Context(), record)
+		stats, _ := a.stats.get(a.db.ID)
+		return stats.RPO != nil && *stats.RPO < time.Minute
+	})
 	m, err := a.Measure()
 	if err != nil {
 		t.Fatal(err)

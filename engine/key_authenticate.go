@@ -56,8 +56,8 @@ func unauthorized() error {
 func (e *Engine) Authorize(call *model.Call) error {
 	op := call.Operation
 	if call.IsPerson() {
-		if op.Scope != "" && !call.Holds(op.Scope) || op.Role != "" && !call.Role.AtLeast(op.Role) {
-			return model.Errorf(model.CodeForbidden, "you are signed in as %s, which does not allow this; an owner can give you another role", call.Role)
+		if err := call.Role.Allows(op); err != nil {
+			return err
 		}
 		return e.rates.take(call.Actor.ID, op.Rate, e.clock())
 	}

@@ -52,6 +52,9 @@ func (m *metrics) observe(id string, now Statistics) {
 func (s *step) add(now Statistics) {
 	s.sample.SizeBytes = now.SizeBytes
 	s.sample.Connections = max(s.sample.Connections, now.Connections)
+	if now.RPO != nil {
+		s.sample.AddArchive(&model.ArchiveSample{WALLag: now.WALLag, RPO: *now.RPO})
+	}
 	// A counter that went back belongs to another server: it was restarted
 	// after a crash, or restored.
 	if elapsed := now.At.Sub(s.last.At); elapsed > 0 && elapsed <= model.SeriesDay().Step && now.Commits >= s.last.Commits {
@@ -123,6 +126,12 @@ func rollUp(tx *meta.Tx, s databaseSample) error {
 	if err != nil {
 		return err
 	}
+	return tx.PutSample(s.database, model.SeriesMonth(), gather(parts, begin))
+}
+
+// gather makes the sample of the longer step that begins at begin out of
+// samples of shorter ones.
+func gather(parts []model.Sample, begin time.Time) model.Sample {
 	whole := model.Sample{At: begin}
 	count := 0
 	for _, part := range parts {
@@ -132,7 +141,7 @@ func rollUp(tx *meta.Tx, s databaseSample) error {
 		count++
 		whole.Add(part, count)
 	}
-	return tx.PutSample(s.database, model.SeriesMonth(), whole)
+	return whole
 }
 
 // Metrics returns what is known of a database's past, oldest first; the last
@@ -142,19 +151,26 @@ func (e *Engine) Metrics(call *model.Call, id string, series model.Series) ([]mo
 	if _, err := e.database(call, id); err != nil {
 		return nil, err
 	}
-	var samples []model.Sample
-	since := e.clock().Add(-time.Duration(series.Keep) * series.Step)
+	current, open := e.metrics.current(id)
+	begin := current.At.Truncate(series.Step)
+	var samples, parts []model.Sample
 	err := e.meta.View(func(tx *meta.Tx) (err error) {
-		samples, err = tx.Samples(id, series, since)
+		if samples, err = tx.Samples(id, series, e.clock().Add(-time.Duration(series.Keep)*series.Step)); err == nil && open {
+			parts, err = tx.Samples(id, model.SeriesDay(), begin)
+		}
 		return err
 	})
-	current, ok := e.metrics.current(id)
-	if !ok || err != nil {
+	if err != nil || !open {
 		return samples, err
 	}
-	current.At = current.At.Truncate(series.Step)
-	if n := len(samples); n > 0 && !samples[n-1].At.Before(current.At) {
+	parts = append(earlier(parts, current.At), current)
+	return append(earlier(samples, begin), gather(parts, begin)), nil
+}
+
+// earlier returns the samples that began earlier than at.
+func earlier(samples []model.Sample, at time.Time) []model.Sample {
+	for n := len(samples); n > 0 && !samples[n-1].At.Before(at); n-- {
 		samples = samples[:n-1]
 	}
-	return append(samples, current), nil
+	return samples
 }

@@ -16,11 +16,16 @@ func TestMetrics(t *testing.T) {
 	if err := c.meta.Update(func(tx *meta.Tx) error { return tx.Databases().Insert(db) }); err != nil {
 		t.Fatal(err)
 	}
-	commits := int64(1000)
+	commits, behind := int64(1000), int64(0)
 	watch := func(d time.Duration, each int64) {
 		for end := c.clock().Add(d); c.clock().Before(end); c.wait(sampleInterval) {
 			commits += each
-			c.metrics.observe(db.ID, Statistics{At: c.clock(), SizeBytes: commits, Connections: int(commits % 7), Commits: commits})
+			now := Statistics{At: c.clock(), SizeBytes: commits, Connections: int(commits % 7), Commits: commits, WALLag: behind}
+			if behind > 0 {
+				rpo := time.Duration(behind) * time.Millisecond
+				now.RPO = &rpo
+			}
+			c.metrics.observe(db.ID, now)
 			c.keepMetrics(false)
 		}
 	}
@@ -36,6 +41,19 @@ func TestMetrics(t *testing.T) {
 	if last := c.samples(db.ID, model.SeriesMonth())[47]; last.Commits < 1.9 || last.Commits > 2.1 || last.SizeBytes != day[len(day)-1].SizeBytes {
 		t.Errorf("the last hour: %+v", last)
 	}
+
+	if day[100].Archive != nil {
+		t.Errorf("nothing received the WAL, and the archive was behind by %+v", day[100].Archive)
+	}
+	behind = 700
+	watch(time.Minute, 30)
+	behind = 30
+	watch(20*time.Minute, 30)
+	worst := c.samples(db.ID, model.SeriesMonth())
+	if last := worst[len(worst)-1].Archive; last == nil || *last != (model.ArchiveSample{WALLag: 700, RPO: 700 * time.Millisecond}) {
+		t.Errorf("the worst of the hour: %+v", last)
+	}
+	behind = 0
 
 	commits = 0 // another server: the counter begins anew
 	watch(10*time.Minute, 0)

@@ -85,6 +85,10 @@ func TestProof(t *testing.T) {
 			t.Errorf("recommended: %s", code)
 		}
 	}
+	view, err := a.DatabaseGet(a.call(model.ActionDatabaseGet), db.ID)
+	if err != nil || view.ProvenBackup == nil || view.ProvenBackup.ID != b.ID {
+		t.Errorf("the newest proven backup: %+v, %v", view.ProvenBackup, err)
+	}
 	status, err := a.AgentStatus(a.call(model.ActionAgentStatus))
 	if err != nil || status.NewestVerified == nil || !status.NewestVerified.Equal(*v.At) {
 		t.Errorf("the newest proof: %v, %v", status.NewestVerified, err)
@@ -106,6 +110,9 @@ func TestProofOfADamagedBackup(t *testing.T) {
 	a.cfg.Proofs = true
 	next := a.reopen(t)
 	v := next.awaitProof(t, db.ID, b.ID)
+	if view, err := next.DatabaseGet(next.call(model.ActionDatabaseGet), db.ID); err != nil || view.ProvenBackup != nil {
+		t.Errorf("a proven backup: %+v, %v", view.ProvenBackup, err)
+	}
 	if v.Status != model.VerificationFailed || !strings.Contains(v.Detail, filepath.Base(pack)) || !strings.Contains(v.Detail, "damaged") {
 		t.Errorf("the proof: %+v", v)
 	}

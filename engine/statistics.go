@@ -21,6 +21,9 @@ type Statistics struct {
 	SSL, NonSSL int   // of Connections
 	Commits     int64 // a counter
 	WALLag      int64
+	// RPO is how much of the past would be missing if the server were lost, nil
+	// while nothing receives its WAL.
+	RPO *time.Duration
 }
 
 // statistics holds the newest figures of each database, so that reading a
@@ -103,6 +106,10 @@ func (e *Engine) sampleOne(ctx context.Context, db model.Database) {
 	now := Statistics{
 		At: e.clock(), SizeBytes: stats.SizeBytes, Connections: stats.Connections, SSL: stats.SSL, NonSSL: stats.NonSSL,
 		Commits: stats.Commits, WALLag: stats.WALLag,
+	}
+	if archive, receives := e.walStatus(db.ID); receives {
+		rpo := archive.RPO(now.At)
+		now.RPO = &rpo
 	}
 	e.stats.put(db.ID, now)
 	e.metrics.observe(db.ID, now)

@@ -19,7 +19,9 @@ func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	console, err := web.New(e, web.Options{BaseURL: opts.BaseURL, StatusOf: api.StatusOf, Description: v1.Description, Log: opts.Log})
+	console, err := web.New(e, web.Options{
+		BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, StatusOf: api.StatusOf, Description: v1.Description, Log: opts.Log,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"slices"
+
 	"holdfast/engine"
 	"holdfast/engine/model"
 )
@@ -40,8 +42,11 @@ func (v *visit) backupsPage(cause error) (answer, error) {
 	default:
 		return answer{}, err
 	}
-	return answer{page: "database_backups.html", title: db.title(), data: data, live: db.RunningOp != nil}, cause
+	live := db.RunningOp != nil || slices.ContainsFunc(list.Items, proving)
+	return answer{page: "database_backups.html", title: db.title(), data: data, live: live}, cause
 }
+
+func proving(b model.Backup) bool { return b.Verification.Status == model.VerificationRunning }
 
 func (v *visit) backupCreate() (answer, error) {
 	if _, err := v.engine.BackupCreate(v.call, v.r.PathValue("id")); err != nil {
@@ -54,6 +59,7 @@ func (v *visit) backupCreate() (answer, error) {
 type backupData struct {
 	databaseData
 	Backup model.Backup
+	Proofs bool // whether backups are proven
 }
 
 func (v *visit) backup() (answer, error) { return v.backupPage(nil) }
@@ -67,8 +73,8 @@ func (v *visit) backupPage(cause error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	live := b.Status == model.BackupPending || b.Status == model.BackupRunning
-	return answer{page: "backup.html", title: db.title(), data: backupData{db, b}, live: live}, cause
+	live := b.Status == model.BackupPending || b.Status == model.BackupRunning || proving(b)
+	return answer{page: "backup.html", title: db.title(), data: backupData{db, b, v.engine.About().Proofs}, live: live}, cause
 }
 
 func (v *visit) backupRestore() (answer, error) {

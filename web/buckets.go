@@ -1,7 +1,9 @@
 package web
 
 import (
+	"cmp"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"holdfast/engine"
@@ -83,7 +85,7 @@ func (v *visit) bucketPage(prefix string, cause error) (answer, error) {
 		return answer{}, err
 	}
 	if data.Bucket.Public {
-		data.PublicURL = v.opts.BaseURL + engine.ObjectPath + data.Bucket.ID + "/"
+		data.PublicURL = cmp.Or(v.opts.ObjectsURL, v.opts.BaseURL) + engine.ObjectPath + data.Bucket.ID + "/"
 	}
 	return answer{page: "bucket.html", title: data.Bucket.Name, data: data}, cause
 }
@@ -117,15 +119,35 @@ func (v *visit) folderPath(prefix, what string) answer {
 // download leads to the object's bytes, at a URL that works for a while.
 func (v *visit) download() (answer, error) {
 	object, err := v.engine.ObjectGet(v.call, v.r.PathValue("id"), v.r.URL.Query().Get("key"))
-	return answer{redirect: object.DownloadPath}, err
+	return answer{redirect: v.opts.ObjectsURL + object.DownloadPath}, err
 }
 
 func (v *visit) objectDelete() (answer, error) {
-	prefix := v.form("prefix")
-	if err := v.engine.ObjectDelete(v.r.Context(), v.call, v.r.PathValue("id"), v.form("key")); err != nil {
+	prefix, key := v.form("prefix"), v.form("key")
+	err := v.confirm(bucketData{Prefix: prefix}.Base(key))
+	if err == nil {
+		err = v.engine.ObjectDelete(v.r.Context(), v.call, v.r.PathValue("id"), key)
+	}
+	if err != nil {
 		return v.bucketPage(prefix, err)
 	}
 	return v.folderPath(prefix, "object_deleted"), nil
+}
+
+// bucketUpdate changes who may read a bucket, and how long its files are kept.
+func (v *visit) bucketUpdate() (answer, error) {
+	public, days := v.checked("public"), 0
+	if text := strings.TrimSpace(v.form("expire_after_days")); text != "" {
+		var err error
+		if days, err = strconv.Atoi(text); err != nil {
+			return v.bucketPage("", model.Invalid("expire_after_days", "must be a number of days, or empty to keep files"))
+		}
+	}
+	id := v.r.PathValue("id")
+	if _, err := v.engine.BucketUpdate(v.call, id, engine.BucketChange{Public: &public, ExpireAfterDays: &days}); err != nil {
+		return v.bucketPage("", err)
+	}
+	return done("/buckets/"+id, "bucket_updated"), nil
 }
 
 func (v *visit) bucketDelete() (answer, error) {

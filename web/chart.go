@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,8 +13,8 @@ import (
 
 // A chart's drawing area, in units of its own; the page stretches it.
 const (
-	chartWidth  = 600
-	chartHeight = 120
+	chartWidth  = 6000
+	chartHeight = 1200
 )
 
 // leastSpan is how much time a chart shows, however new the database is.
@@ -29,8 +30,10 @@ type chart struct {
 	From, To time.Time
 	Width    int
 	Height   int
-	// Times, in seconds since 1970, and Values are for the script that shows
+	// Times, in steps since the first, and Values are for the script that shows
 	// the value under the pointer.
+	First         time.Time
+	Step          time.Duration
 	Times, Values string
 }
 
@@ -39,19 +42,42 @@ func (c chart) Summary() string {
 	return fmt.Sprintf("%s over the last %s: now %s, at most %s", c.Title, span(c.To.Sub(c.From)), c.Latest, c.Most)
 }
 
-// measure is something a chart shows of each sample.
+// measure is something a chart shows of each sample that knows it.
 type measure struct {
 	title  string
+	known  func(model.Sample) bool // nil for always
 	value  func(model.Sample) float64
 	format func(float64) string
 }
 
 func measures() []measure {
+	archived := func(s model.Sample) bool { return s.Archive != nil }
 	return []measure{
-		{"Size", func(s model.Sample) float64 { return float64(s.SizeBytes) }, func(v float64) string { return formatBytes(v) }},
-		{"Connections", func(s model.Sample) float64 { return float64(s.Connections) }, func(v float64) string { return fmt.Sprintf("%.0f", v) }},
-		{"Commits a second", func(s model.Sample) float64 { return s.Commits }, formatRate},
+		{"Size", nil, func(s model.Sample) float64 { return float64(s.SizeBytes) }, func(v float64) string { return formatBytes(v) }},
+		{"Connections", nil, func(s model.Sample) float64 { return float64(s.Connections) }, func(v float64) string { return fmt.Sprintf("%.0f", v) }},
+		{"Commits a second", nil, func(s model.Sample) float64 { return s.Commits }, formatRate},
+		{"WAL lag", archived, func(s model.Sample) float64 { return float64(s.Archive.WALLag) }, func(v float64) string { return formatBytes(v) }},
+		{"Recovery point (RPO)", archived, func(s model.Sample) float64 { return s.Archive.RPO.Seconds() }, formatSeconds},
 	}
+}
+
+// of returns the samples that know what the measure shows.
+func (m measure) of(samples []model.Sample) []model.Sample {
+	if m.known == nil {
+		return samples
+	}
+	return slices.DeleteFunc(slices.Clone(samples), func(s model.Sample) bool { return !m.known(s) })
+}
+
+// formatSeconds writes a duration as finely as it matters.
+func formatSeconds(v float64) string {
+	if v >= 60 {
+		return span(time.Duration(v * float64(time.Second)))
+	}
+	if v >= 1 {
+		return fmt.Sprintf("%.1f s", v)
+	}
+	return fmt.Sprintf("%.0f ms", 1000*v)
 }
 
 func formatRate(v float64) string {
@@ -80,7 +106,9 @@ func charts(samples []model.Sample, series model.Series, now time.Time) []chart 
 	}
 	all := make([]chart, 0, len(measures()))
 	for _, m := range measures() {
-		all = append(all, m.draw(samples, step, from, now))
+		if known := m.of(samples); len(known) > 0 {
+			all = append(all, m.draw(known, step, from, now))
+		}
 	}
 	return all
 }
@@ -105,9 +133,14 @@ func (m measure) draw(samples []model.Sample, step time.Duration, from, to time.
 	for _, s := range samples {
 		most = max(most, m.value(s))
 	}
+	newest := samples[len(samples)-1]
 	c := chart{
-		Title: m.title, Latest: m.format(m.value(samples[len(samples)-1])), Most: m.format(most),
+		Title: m.title, Latest: m.format(m.value(newest)), Most: m.format(most),
 		From: from, To: to, Width: chartWidth, Height: chartHeight,
+		First: samples[0].At.Add(step / 2), Step: step,
+	}
+	if to.Sub(newest.At) > 2*step { // the database is down, or nothing receives its WAL
+		c.Latest = "unknown"
 	}
 	x := func(at time.Time) float64 {
 		part := float64(at.Sub(from)) / float64(to.Sub(from))
@@ -126,7 +159,7 @@ func (m measure) draw(samples []model.Sample, step time.Duration, from, to time.
 	}
 	times, values := make([]string, len(samples)), make([]string, len(samples))
 	for i, s := range samples {
-		times[i], values[i] = strconv.FormatInt(s.At.Add(step/2).Unix(), 10), m.format(m.value(s))
+		times[i], values[i] = strconv.FormatInt(int64(s.At.Sub(samples[0].At)/step), 10), m.format(m.value(s))
 	}
 	c.Times, c.Values = strings.Join(times, " "), strings.Join(values, ";")
 	return c
@@ -135,13 +168,35 @@ func (m measure) draw(samples []model.Sample, step time.Duration, from, to time.
 // addLine draws samples that follow each other without a gap. Each stands for
 // its whole step, so that even one alone is seen.
 func (c *chart) addLine(m measure, samples []model.Sample, step time.Duration, x func(time.Time) float64, y func(float64) float64) {
-	var d strings.Builder
+	var line pen
 	left, right := x(samples[0].At), x(samples[len(samples)-1].At.Add(step))
-	fmt.Fprintf(&d, "M%.1f %.1f", left, y(m.value(samples[0])))
+	line.to(left, y(m.value(samples[0])))
 	for _, s := range samples {
-		fmt.Fprintf(&d, "L%.1f %.1f", x(s.At.Add(step/2)), y(m.value(s)))
+		line.to(x(s.At.Add(step/2)), y(m.value(s)))
 	}
-	fmt.Fprintf(&d, "L%.1f %.1f", right, y(m.value(samples[len(samples)-1])))
-	c.Lines = append(c.Lines, d.String())
-	c.Areas = append(c.Areas, fmt.Sprintf("%sL%.1f %dL%.1f %dZ", d.String(), right, chartHeight, left, chartHeight))
+	line.to(right, y(m.value(samples[len(samples)-1])))
+	c.Lines = append(c.Lines, line.String())
+	c.Areas = append(c.Areas, fmt.Sprintf("%sV%dH%.0fZ", line.String(), chartHeight, left))
+}
+
+// pen writes a path from point to point, in whole units and without what can
+// be left out: a page has thousands of points.
+type pen struct {
+	strings.Builder
+	x, y int
+}
+
+func (p *pen) to(x, y float64) {
+	right, down := int(math.Round(x)), int(math.Round(y))
+	switch begun := p.Len() > 0; {
+	case !begun:
+		fmt.Fprintf(p, "M%d %d", right, down)
+	case down == p.y:
+		fmt.Fprintf(p, "h%d", right-p.x)
+	case down < p.y:
+		fmt.Fprintf(p, "l%d%d", right-p.x, down-p.y)
+	default:
+		fmt.Fprintf(p, "l%d %d", right-p.x, down-p.y)
+	}
+	p.x, p.y = right, down
 }

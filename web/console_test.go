@@ -10,6 +10,9 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +28,7 @@ const (
 	seedDatabases = 50
 	seedBackups   = 40 // of the first database
 	seedAudit     = 100_000
+	seedObjects   = "http://files.example" // where objects are downloaded from
 )
 
 // console is the pages over an engine without PostgreSQL, and an owner who is
@@ -54,7 +58,8 @@ func openConsole(tb testing.TB, audit int) *console {
 	}
 	c.description = v1.Description
 	handler, err = New(c.engine, Options{
-		BaseURL: c.server.URL, StatusOf: api.StatusOf, Description: v1.Description, Log: slog.New(slog.NewTextHandler(c.log, nil)),
+		BaseURL: c.server.URL, ObjectsURL: seedObjects, StatusOf: api.StatusOf, Description: v1.Description,
+		Log: slog.New(slog.NewTextHandler(c.log, nil)),
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -151,10 +156,14 @@ func seedRecords(tx *meta.Tx, org string) error {
 			return err
 		}
 	}
+	if err := tx.Imports().Insert(seedImport(org, projects[0].ID, now)); err != nil {
+		return err
+	}
 	for _, series := range []model.Series{model.SeriesDay(), model.SeriesMonth()} {
 		for i := range series.Keep {
 			at := now.Truncate(series.Step).Add(time.Duration(i-series.Keep+1) * series.Step)
 			sample := model.Sample{At: at, SizeBytes: int64(1+i) << 24, Connections: i % 17, Commits: float64(i%29) / 3}
+			sample.Archive = &model.ArchiveSample{WALLag: int64(i % 31 << 10), RPO: time.Duration(i%13) * time.Millisecond}
 			if err := tx.PutSample("db_00", series, sample); err != nil {
 				return err
 			}
@@ -171,6 +180,20 @@ func seedRecords(tx *meta.Tx, org string) error {
 		}
 	}
 	return nil
+}
+
+// seedImport is one with as much to tell as is kept.
+func seedImport(org, project string, now time.Time) model.Import {
+	i := model.Import{
+		ID: "imp_1", Organization: org, Project: project, Database: "db_00", Name: "shop0", Status: model.ImportCompletedWithErrors,
+		StartedAt: now, CompletedAt: &now,
+	}
+	for n := range 1000 {
+		object := fmt.Sprintf("INDEX public.a_table_with_quite_a_name_%d", n)
+		i.Errors = append(i.Errors, model.ImportFlaw{Object: object, SQLState: "42501", Message: "permission denied for this object"})
+		i.Log = append(i.Log, model.ImportLine{At: now, Level: model.ImportError, Message: object + ": permission denied for this object"})
+	}
+	return i
 }
 
 func seedAuditLog(tx *meta.Tx, org string, from, count int) error {
@@ -199,6 +222,7 @@ func pagePaths() []string {
 		"/databases/db_00/backups/bkp_00", "/databases/db_00/settings", "/databases/db_00/log", "/buckets", "/buckets/bucket_1",
 		"/buckets/bucket_1?prefix=folder1%2F", "/keys", "/keys/new", "/audit", "/audit?outcome=denied", "/audit?action=backup&actor=nobody",
 		"/people", "/projects", "/settings", "/docs", "/docs/databases", "/docs/storage",
+		"/advice", "/advice?database=db_00", "/advice?page=2", "/imports", "/imports/new", "/imports/imp_1",
 	}
 }
 
@@ -251,9 +275,15 @@ func BenchmarkPages(b *testing.B) {
 	c := openConsole(b, seedAudit)
 	for _, path := range pagePaths() {
 		b.Run(strings.ReplaceAll(path, "/", "|"), func(b *testing.B) {
+			var took []time.Duration
 			for b.Loop() {
+				began := time.Now()
 				c.get(b, path)
+				took = append(took, time.Since(began))
 			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "ms-median")
+			b.ReportMetric(float64(len(c.get(b, path)))/1024, "KiB")
 		})
 	}
 }
@@ -373,15 +403,26 @@ func TestCharts(t *testing.T) {
 			t.Errorf("%s: %d lines, %q at %q", c.Title, len(c.Lines), c.Values, c.Times)
 		}
 		for _, d := range c.Lines {
-			for _, pair := range strings.FieldsFunc(d, func(r rune) bool { return r == 'M' || r == 'L' }) {
-				var x, y float64
-				if _, err := fmt.Sscan(pair, &x, &y); err != nil || x < 0 || x > chartWidth || y < 0 || y > chartHeight {
-					t.Errorf("%s: %q lies outside, %v", c.Title, pair, err)
+			x, y := 0, 0
+			for _, move := range regexp.MustCompile(`[Mlh](-?\d+) ?(-?\d+)?`).FindAllStringSubmatch(d, -1) {
+				right, _ := strconv.Atoi(move[1])
+				down, _ := strconv.Atoi(move[2]) // none is 0
+				if x, y = x+right, y+down; x < 0 || x > chartWidth || y < 0 || y > chartHeight {
+					t.Errorf("%s: %q leads outside, to %d, %d", c.Title, move[0], x, y)
 				}
 			}
 		}
 	}
+	if size := charts(samples, series, now)[1]; size.Times != "0 1 2 60 118 119 120" || size.Step != 5*time.Minute || !size.First.Equal(samples[0].At.Add(150*time.Second)) {
+		t.Errorf("the times are %q from %v, each %v", size.Times, size.First, size.Step)
+	}
 	if charts(nil, series, now) != nil {
 		t.Error("there is a chart of nothing")
+	}
+	samples[1].Archive = &model.ArchiveSample{WALLag: 3 << 20, RPO: 3 * time.Minute}
+	all := charts(samples, series, now)
+	lag, rpo := all[len(all)-2], all[len(all)-1]
+	if len(lag.Lines) != 1 || lag.Values != "3.00 MiB" || lag.Latest != "unknown" || rpo.Most != "3 minutes" {
+		t.Errorf("what was known once: %+v, %+v", lag, rpo)
 	}
 }

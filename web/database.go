@@ -31,6 +31,7 @@ type databaseOverview struct {
 	databaseData
 	Month  bool
 	Charts []chart
+	Advice adviceBrief
 }
 
 func (v *visit) database() (answer, error) {
@@ -44,7 +45,12 @@ func (v *visit) database() (answer, error) {
 		series = model.SeriesMonth()
 	}
 	samples, err := v.engine.Metrics(v.call, db.ID, series)
+	if err != nil {
+		return answer{}, err
+	}
 	data.Charts = charts(samples, series, v.engine.Now())
+	all, err := v.engine.Recommendations(v.call)
+	data.Advice = newAdviceBrief(adviceOn(all, db.ID), "/databases/"+db.ID, "/advice?database="+db.ID)
 	busy := db.RunningOp != nil || db.Status == model.DatabaseUnavailable
 	return answer{page: "database.html", title: db.title(), data: data, live: busy}, err
 }
@@ -55,7 +61,12 @@ type databaseForm struct {
 	Project, Name, User string
 }
 
-func (v *visit) databaseNew() (answer, error) { return v.databaseFormPage(databaseForm{}, nil) }
+func (v *visit) databaseNew() (answer, error) {
+	if err := v.opens(model.ActionDatabaseCreate); err != nil {
+		return answer{}, err
+	}
+	return v.databaseFormPage(databaseForm{}, nil)
+}
 
 func (v *visit) databaseFormPage(form databaseForm, cause error) (answer, error) {
 	projects, err := v.allProjects()

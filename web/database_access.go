@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/netip"
+	"net/url"
 	"strings"
 
 	"holdfast/engine"
@@ -64,8 +65,11 @@ func (v *visit) allowlistSet() (answer, error) {
 // tablesData is what database_tables.html shows.
 type tablesData struct {
 	databaseData
-	Tables []postgres.Table
+	leaf[postgres.Table]
 }
+
+// tablesOnPage is how many tables a page shows.
+const tablesOnPage = 100
 
 func (v *visit) tables() (answer, error) { return v.tablesPage(nil) }
 
@@ -78,7 +82,7 @@ func (v *visit) tablesPage(cause error) (answer, error) {
 	if cause != nil {
 		err = cause
 	}
-	return answer{page: "database_tables.html", title: db.title(), data: tablesData{db, tables}}, err
+	return answer{page: "database_tables.html", title: db.title(), data: tablesData{db, turn(tables, v.r.URL.Query(), tablesOnPage)}}, err
 }
 
 func (v *visit) rlsSet() (answer, error) {
@@ -86,5 +90,9 @@ func (v *visit) rlsSet() (answer, error) {
 	if _, err := v.engine.RLSSet(v.r.Context(), v.call, v.r.PathValue("id"), change); err != nil {
 		return v.tablesPage(err)
 	}
-	return done(v.databasePath("tables"), "rls"), nil
+	a := done(v.databasePath("tables"), "rls")
+	if page := v.r.URL.Query().Get("page"); page != "" { // stay there
+		a.redirect += "&page=" + url.QueryEscape(page)
+	}
+	return a, nil
 }

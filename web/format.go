@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"math"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -15,7 +16,7 @@ func functions(a assets) template.FuncMap {
 		"asset": a.url, "bytes": formatBytes, "ago": ago, "until": until, "keptFor": keptFor, "pick": pick, "stamp": stamp, "machine": machineTime,
 		"count": count, "words": scopeWords, "presetName": presetName, "presetHint": presetHint, "powers": powersOf, "span": span,
 		"query": url.QueryEscape, "lower": strings.ToLower, "humanize": humanize, "percent": percent,
-		"tenth": tenth, "link": link, "field": newConfirm,
+		"tenth": tenth, "link": link, "field": newConfirm, "sentence": sentence, "prose": prose, "thousands": thousands, "seconds": func(d *time.Duration) string { return formatSeconds(d.Seconds()) }, "clock": clock,
 	}
 }
 
@@ -131,6 +132,9 @@ func machineTime(at any) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
+// clock writes the time of day, in UTC.
+func clock(at time.Time) string { return at.UTC().Format("15:04:05") }
+
 // pick writes a time as a field for one takes it, in UTC.
 func pick(at any) string {
 	t, ok := moment(at)
@@ -147,6 +151,28 @@ func count(n any, noun string) string {
 		noun += "s"
 	}
 	return number + " " + noun
+}
+
+// prose marks what a message has between back-quotes as code.
+func prose(text string) template.HTML {
+	var b strings.Builder
+	for i, part := range strings.Split(text, "`") {
+		part = template.HTMLEscapeString(part)
+		if i%2 == 1 {
+			part = "<code>" + part + "</code>"
+		}
+		b.WriteString(part)
+	}
+	return template.HTML(b.String())
+}
+
+// thousands writes a number in groups of three digits.
+func thousands(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
 }
 
 // percent says which part of a whole something is.
@@ -190,4 +216,4 @@ func link(path, href, name string) navLink {
 // confirmField is where the name of what is to be destroyed is typed.
 type confirmField struct{ Key, Name string }
 
-func newConfirm(key, name string) confirmField { return confirmField{key, name} }
+func newConfirm(key any, name string) confirmField { return confirmField{fmt.Sprint(key), name} }

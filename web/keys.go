@@ -38,6 +38,9 @@ func newKeyForm() keyFormData {
 }
 
 func (v *visit) keyNew() (answer, error) {
+	if err := v.opens(model.ActionKeyCreate); err != nil {
+		return answer{}, err
+	}
 	return answer{page: "key_new.html", title: "New API key", data: newKeyForm()}, nil
 }
 

@@ -6,6 +6,7 @@ import "holdfast/engine"
 type overviewData struct {
 	engine.Status
 	Projects map[string]string // names by id
+	Advice   adviceBrief
 }
 
 func (v *visit) overview() (answer, error) {
@@ -13,7 +14,7 @@ func (v *visit) overview() (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	data := overviewData{Status: status, Projects: map[string]string{}}
+	data := overviewData{Status: status, Projects: map[string]string{}, Advice: newAdviceBrief(status.Recommendations, "/", "/advice")}
 	for _, p := range status.Projects {
 		data.Projects[p.ID] = p.Name
 	}

@@ -28,6 +28,8 @@ func routes() []route {
 	return []route{
 		{"GET /{$}", model.ActionAgentStatus, (*visit).overview},
 
+		{"GET /advice", model.ActionRecommendationList, (*visit).advice},
+
 		{"GET /device", model.ActionDeviceReview, (*visit).device},
 		{"POST /device/approve", model.ActionDeviceApprove, (*visit).deviceApprove},
 		{"POST /device/deny", model.ActionDeviceDeny, (*visit).deviceDeny},
@@ -62,9 +64,16 @@ func routes() []route {
 		{"GET /buckets/{id}", model.ActionObjectList, (*visit).bucket},
 		{"POST /buckets/{id}", model.ActionObjectUpload, (*visit).uploadForm},
 		{"PUT /buckets/{id}", model.ActionObjectUpload, (*visit).upload},
+		{"POST /buckets/{id}/settings", model.ActionBucketUpdate, (*visit).bucketUpdate},
 		{"GET /buckets/{id}/download", model.ActionObjectGet, (*visit).download},
 		{"POST /buckets/{id}/objects/delete", model.ActionObjectDelete, (*visit).objectDelete},
 		{"POST /buckets/{id}/delete", model.ActionBucketDelete, (*visit).bucketDelete},
+
+		{"GET /imports", model.ActionImportList, (*visit).imports},
+		{"GET /imports/new", model.ActionProjectList, (*visit).importNew},
+		{"POST /imports", model.ActionImportCreate, (*visit).importCreate},
+		{"GET /imports/{id}", model.ActionImportGet, (*visit).importRecord},
+		{"POST /imports/{id}/cancel", model.ActionDatabaseDelete, (*visit).importCancel},
 
 		{"GET /keys", model.ActionKeyList, (*visit).keys},
 		{"GET /keys/new", model.ActionKeyList, (*visit).keyNew},

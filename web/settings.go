@@ -1,6 +1,8 @@
 package web
 
 import (
+	"strings"
+
 	"holdfast/engine"
 	"holdfast/engine/model"
 )
@@ -13,6 +15,38 @@ type settingsData struct {
 	Usage    engine.Usage
 	About    engine.About
 	API      string
+}
+
+// Metrics writes how much of each thing is in use, and of how much.
+func (d settingsData) Metrics() []fact {
+	metrics := make([]fact, 0, len(model.Metrics()))
+	for _, m := range model.Metrics() {
+		write := thousands
+		if strings.HasSuffix(string(m), "_bytes") {
+			write = func(n int64) string { return formatBytes(n) }
+		}
+		used := write(d.Usage.Used(m))
+		if limit, limited := d.Usage.Limits[m]; limited {
+			used += " of " + write(limit)
+		}
+		metrics = append(metrics, fact{metricName(m), used})
+	}
+	return metrics
+}
+
+func metricName(m model.Metric) string {
+	switch m {
+	case model.MetricDatabaseBytes:
+		return "in databases"
+	case model.MetricStorageBytes:
+		return "in files"
+	case model.MetricBackupBytes:
+		return "in backups"
+	case model.MetricObjects:
+		return "files"
+	default:
+		return string(m)
+	}
 }
 
 func (v *visit) settings() (answer, error) { return v.settingsPage(nil) }

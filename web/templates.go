@@ -61,11 +61,7 @@ func (v view) Framed() bool {
 // May reports whether the person may do what an action asks for; what may not
 // be done is not shown.
 func (v view) May(action model.Action) bool {
-	op := model.OperationFor(action)
-	if op.Scope != "" {
-		return v.User.Role.Holds(op.Scope)
-	}
-	return v.User.Role.AtLeast(op.Role)
+	return v.User.Role.Allows(model.OperationFor(action)) == nil
 }
 
 // render writes a page whole or not at all.
@@ -121,7 +117,9 @@ func doneText(what string) string {
 		"rls":                   "Row-level security is changed.",
 		"restarted":             "The database was restarted.",
 		"database_deleted":      "The database is in the trash. Until it is emptied the operator can bring it back.",
+		"import_cancelled":      "The import is cancelled, and its database is gone.",
 		"bucket_created":        "The bucket is made.",
+		"bucket_updated":        "The bucket is changed.",
 		"bucket_deleted":        "The bucket is deleted.",
 		"uploaded":              "The file is stored.",
 		"object_deleted":        "The object is deleted.",

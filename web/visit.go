@@ -112,6 +112,12 @@ func (v *visit) serve(h handler, audited bool) {
 	}
 }
 
+// opens returns why the person may not see the form for an action, nil where
+// that is allowed. Nothing of a budget is spent.
+func (v *visit) opens(action model.Action) error {
+	return v.person.User.Role.Allows(model.OperationFor(action))
+}
+
 // streams reports whether the body is read by the handler as it comes in.
 func (v *visit) streams() bool {
 	return strings.HasPrefix(v.r.Header.Get("Content-Type"), "multipart/form-data") || v.r.Method == http.MethodPut
@@ -127,6 +133,9 @@ func (v *visit) fail(a answer, err error) {
 	if a.page == "" {
 		a = answer{page: "problem.html", title: problemTitle(err)}
 	}
+	// What went wrong is read in peace; and where a form was sent to there may
+	// be no page to ask for again.
+	a.live = a.live && v.r.Method == http.MethodGet
 	v.render(v.status(err), a, sentence(problem))
 }
 

@@ -20,6 +20,9 @@ var files embed.FS
 type Options struct {
 	// BaseURL is how the pages are reached, without a slash at its end.
 	BaseURL string
+	// ObjectsURL is what the URLs of objects begin with, "" where they are
+	// downloaded from where the pages are.
+	ObjectsURL string
 	// StatusOf gives the HTTP status of an error's code.
 	StatusOf func(model.Code) int
 	// Description is the API's, an OpenAPI document.

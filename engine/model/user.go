@@ -45,6 +45,15 @@ func (r Role) Holds(scope Scope) bool {
 	return r == RoleViewer && slices.Contains(PresetReadOnly.Scopes(), scope)
 }
 
+// Allows returns why a person with the role may not do what an operation does,
+// nil where that is allowed.
+func (r Role) Allows(op Operation) error {
+	if op.Scope != "" && !r.Holds(op.Scope) || op.Role != "" && !r.AtLeast(op.Role) {
+		return Errorf(CodeForbidden, "you are signed in as %s, which does not allow this; an owner can give you another role", r)
+	}
+	return nil
+}
+
 // MayGrant reports whether a person with the role holds all that p grants,
 // and so may let a tool have it.
 func (r Role) MayGrant(p Preset) bool {

@@ -79,6 +79,9 @@ type Server struct {
 	Time    time.Time `json:"time"`
 }
 
+// statusRecommendations is how many recommendations the status shows.
+const statusRecommendations = 5
+
 // NewStatus returns the wire form of an account's status.
 func NewStatus(s engine.Status) Status {
 	view := Status{
@@ -96,7 +99,7 @@ func NewStatus(s engine.Status) Status {
 		Storage:         Storage{Buckets: s.Usage.Buckets, Objects: s.Usage.Objects, SizeBytes: s.Usage.StorageBytes},
 		Usage:           NewUsage(s.Usage, s.Time),
 		Operations:      convert(s.Operations, NewOperation),
-		Recommendations: convert(s.Recommendations, NewRecommendation),
+		Recommendations: convert(s.Recommendations[:min(len(s.Recommendations), statusRecommendations)], NewRecommendation),
 		Server:          Server{Version: s.Version, Time: utc(s.Time)},
 	}
 	if s.Key != nil {

@@ -68,7 +68,7 @@ function localTimes(root) {
 // The value under the pointer.
 function enableCharts(root) {
   each(root, '.chart', (chart) => {
-    const times = chart.dataset.times.split(' ').map(Number);
+    const times = chart.dataset.times.split(' ').map((n) => Number(chart.dataset.first) + n * chart.dataset.step);
     const values = chart.dataset.values.split(';');
     const from = Number(chart.dataset.from);
     const to = Number(chart.dataset.to);
@@ -178,13 +178,13 @@ function enableUpload(root) {
 }
 
 // A page on which something is under way is asked for again until it is done.
-// What the person is typing stays.
+// What the person is typing, confirming or selecting stays.
 function follow() {
   const main = document.querySelector('main[data-live]');
   if (!main) return;
   setTimeout(async () => {
-    const focused = main.contains(document.activeElement) ? document.activeElement : null;
-    if (document.hidden || focused?.matches('input, select, textarea') || main.querySelector('details[open]')) return follow();
+    const selecting = !getSelection().isCollapsed && main.contains(getSelection().anchorNode);
+    if (document.hidden || selecting || main.querySelector('input:focus, select:focus, textarea:focus, details.confirm[open]')) return follow();
     let next;
     try {
       const answer = await fetch(location.pathname + withoutDone(), { headers: { Accept: 'text/html' } });
@@ -193,12 +193,33 @@ function follow() {
     } catch {
       return follow(); // the appliance may be on its way back
     }
+    const restore = position(main);
     main.replaceWith(next);
     enhance(next);
-    if (focused) next.focus({ preventScroll: true });
+    restore(next);
     if (!next.hasAttribute('data-live')) announce('Done');
     follow();
   }, 1500);
+}
+
+// Returns what puts a person back to where they were in the page before: what
+// is open, how far it is scrolled, and what has the focus.
+function position(main) {
+  const parts = (root, selector) => [...root.querySelectorAll(selector)];
+  const open = parts(main, 'details').map((details) => details.open);
+  const scrolled = parts(main, '.scroll, .log').map((e) => [e.scrollLeft, e.scrollTop, e.scrollTop + e.clientHeight >= e.scrollHeight - 4]);
+  const focusable = 'a[href], button, summary, [tabindex]';
+  const focus = main.contains(document.activeElement) ? document.activeElement : null;
+  const same = (e) => e.tagName === focus.tagName && e.getAttribute('href') === focus.getAttribute('href') && (focus.matches('.scroll, .log') || e.textContent === focus.textContent);
+  return (next) => {
+    parts(next, 'details').forEach((details, i) => { details.open = open[i] ?? details.open; });
+    parts(next, '.scroll, .log').forEach((e, i) => {
+      const [left, top, atEnd] = scrolled[i] ?? [0, 0, true];
+      e.scrollLeft = left;
+      if (!atEnd || !e.matches('[data-end]')) e.scrollTop = top;
+    });
+    if (focus) (focus === main ? next : parts(next, focusable).find(same) ?? next).focus({ preventScroll: true });
+  };
 }
 
 function withoutDone() {

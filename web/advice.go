@@ -1,0 +1,206 @@
+package web
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+// adviceItem is a recommendation as pages show it.
+type adviceItem struct {
+	model.Recommendation
+	// About and Remedy are pages: of what it is about, and where it is seen to.
+	About, Remedy place
+	Facts         []fact
+}
+
+// place is a page of the console; one without Href is none.
+type place struct{ Href, Name string }
+
+// fact is a figure that a recommendation rests on.
+type fact struct{ Name, Value string }
+
+func newAdvice(all []model.Recommendation) []adviceItem {
+	items := make([]adviceItem, len(all))
+	for i, r := range all {
+		items[i] = adviceItem{Recommendation: r, About: placeOf(r), Remedy: remedyFor(r), Facts: factsOf(r.Evidence)}
+	}
+	return items
+}
+
+// placeOf is the page of what a recommendation is about.
+func placeOf(r model.Recommendation) place {
+	switch r.Resource.Type {
+	case model.ResourceDatabase:
+		return place{"/databases/" + r.Resource.ID, r.Resource.Name}
+	case model.ResourceBackup:
+		if database := databaseOf(r); database != "" {
+			return place{"/databases/" + database + "/backups/" + r.Resource.ID, r.Resource.Name}
+		}
+	case model.ResourceKey:
+		return place{"/keys/" + r.Resource.ID, r.Resource.Name}
+	case model.ResourceObject:
+		return place{"/buckets/" + r.Resource.ID, r.Resource.Name}
+	}
+	return place{Name: r.Resource.Name}
+}
+
+// databaseOf returns the id of the database that a recommendation is about,
+// itself or through one of its backups; "" for none.
+func databaseOf(r model.Recommendation) string {
+	if r.Resource.Type == model.ResourceDatabase {
+		return r.Resource.ID
+	}
+	if r.Action == nil {
+		return ""
+	}
+	rest, ok := strings.CutPrefix(r.Action.Path, "/v1/databases/")
+	id, _, _ := strings.Cut(rest, "/")
+	if !ok {
+		return ""
+	}
+	return id
+}
+
+// remedyFor is the page on which a person does what the recommended request
+// does.
+func remedyFor(r model.Recommendation) place {
+	if r.Action == nil {
+		if database := databaseOf(r); database != "" && r.Category == model.CategoryBackup {
+			return place{"/databases/" + database + "/backups", "Go to its backups"}
+		}
+		return place{}
+	}
+	if database := databaseOf(r); database != "" {
+		path := "/databases/" + database
+		switch {
+		case strings.HasSuffix(r.Action.Path, "/backups"), strings.HasSuffix(r.Action.Path, "/recovery"):
+			return place{path + "/backups", "Go to its backups"}
+		case strings.HasSuffix(r.Action.Path, "/allowlist"):
+			return place{path + "/access", "Go to its network"}
+		case strings.HasSuffix(r.Action.Path, "/rls"):
+			return place{path + "/tables", "Go to its row security"}
+		case strings.HasSuffix(r.Action.Path, "/restart"):
+			return place{path + "/settings", "Go to its settings"}
+		}
+	}
+	switch r.Action.Path {
+	case "/v1/account/api-keys":
+		return place{"/keys", "Go to the API keys"}
+	case "/v1/account/usage":
+		return place{"/settings", "Go to what is used"}
+	}
+	return place{}
+}
+
+// factsOf writes the evidence of a recommendation for people.
+func factsOf(evidence map[string]any) []fact {
+	facts := make([]fact, 0, len(evidence))
+	for _, name := range slices.Sorted(maps.Keys(evidence)) {
+		text, unit := name, ""
+		for _, suffix := range []string{"_bytes", "_seconds", "_ms"} {
+			if stem, ok := strings.CutSuffix(name, suffix); ok {
+				text, unit = stem, suffix
+			}
+		}
+		if value := figure(evidence[name], unit); value != "" {
+			facts = append(facts, fact{humanize(text), value})
+		}
+	}
+	return facts
+}
+
+// figure writes one value; unit is the ending of its name that says in what it
+// is counted.
+func figure(value any, unit string) string {
+	switch v := value.(type) {
+	case int64:
+		switch unit {
+		case "_bytes":
+			return formatBytes(v)
+		case "_seconds":
+			return span(time.Duration(v) * time.Second)
+		}
+		return thousands(v)
+	case int:
+		return figure(int64(v), unit)
+	case float64:
+		if unit == "_ms" {
+			return formatSeconds(v / 1000)
+		}
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	case time.Time, *time.Time:
+		return stamp(v)
+	case []string:
+		return strings.Join(v, ", ")
+	default:
+		return printable(fmt.Sprint(v), 500)
+	}
+}
+
+// advicePage is how many recommendations a page shows.
+const advicePage = 20
+
+// adviceData is what advice.html shows.
+type adviceData struct {
+	leaf[model.Recommendation]
+	Of place // the one database whose recommendations they are
+}
+
+// Advice are those of this page, as it shows them.
+func (d adviceData) Advice() []adviceItem { return newAdvice(d.Items) }
+
+func (v *visit) advice() (answer, error) {
+	asked := v.r.URL.Query()
+	all, err := v.engine.Recommendations(v.call)
+	if err != nil {
+		return answer{}, err
+	}
+	about := v.call.Resource
+	data := adviceData{}
+	if id := asked.Get("database"); id != "" {
+		db, err := v.engine.DatabaseGet(v.call, id)
+		if err != nil {
+			return answer{}, err
+		}
+		v.call.Resource = about
+		data.Of = place{"/databases/" + db.ID, db.Name}
+		all = adviceOn(all, db.ID)
+	}
+	data.leaf = turn(all, asked, advicePage)
+	return answer{page: "advice.html", title: "What needs attention", data: data}, nil
+}
+
+// adviceOn returns the recommendations on one database.
+func adviceOn(all []model.Recommendation, database string) []model.Recommendation {
+	return slices.DeleteFunc(slices.Clone(all), func(r model.Recommendation) bool { return databaseOf(r) != database })
+}
+
+// gravest is how many recommendations stand on a page about other things.
+const gravest = 4
+
+// adviceBrief is the gravest of the recommendations, and how many there are.
+type adviceBrief struct {
+	Items []adviceItem
+	Count int
+	More  string // where all are, "" when these are all
+}
+
+// newAdviceBrief shortens what is shown on the page here.
+func newAdviceBrief(all []model.Recommendation, here, path string) adviceBrief {
+	brief := adviceBrief{Items: newAdvice(all[:min(len(all), gravest)]), Count: len(all)}
+	for i := range brief.Items {
+		if brief.Items[i].About.Href == here { // the page itself says that
+			brief.Items[i].About = place{}
+		}
+	}
+	if len(all) > gravest {
+		brief.More = path
+	}
+	return brief
+}

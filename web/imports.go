@@ -1,0 +1,124 @@
+package web
+
+import (
+	"time"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+func (v *visit) imports() (answer, error) {
+	list, err := v.engine.ImportList(v.call, v.page())
+	live := false
+	for _, i := range list.Items {
+		live = live || !i.Status.Final()
+	}
+	return answer{page: "imports.html", title: "Imports", data: list, live: live}, err
+}
+
+// importForm is what import_new.html shows. The source's URL and the new
+// password are no part of it: what was typed into them does not come back.
+type importForm struct {
+	Projects        []model.Project
+	Project, Name   string
+	User            string
+	SameCredentials bool
+}
+
+func (v *visit) importNew() (answer, error) {
+	if err := v.opens(model.ActionImportCreate); err != nil {
+		return answer{}, err
+	}
+	return v.importFormPage(importForm{}, nil)
+}
+
+func (v *visit) importFormPage(form importForm, cause error) (answer, error) {
+	projects, err := v.allProjects()
+	if cause != nil {
+		err = cause
+	}
+	form.Projects = projects
+	return answer{page: "import_new.html", title: "New import", data: form}, err
+}
+
+func (v *visit) importCreate() (answer, error) {
+	form := importForm{
+		Project: v.form("project"), Name: v.form("name"), User: v.form("username"),
+		SameCredentials: v.form("credentials") == "same",
+	}
+	in := engine.NewImport{
+		Project: form.Project, Name: form.Name, SourceURL: model.NewSecret(v.form("source_url")),
+		SameCredentials: form.SameCredentials,
+	}
+	// What was typed under a choice that was not made in the end is not meant.
+	if !form.SameCredentials {
+		in.Username, in.Password = form.User, model.NewSecret(v.form("password"))
+	}
+	record, err := v.engine.ImportCreate(v.r.Context(), v.call, in)
+	if err != nil {
+		return v.importFormPage(form, err)
+	}
+	return answer{redirect: importPath(record.ID)}, nil
+}
+
+func importPath(id string) string { return "/imports/" + id }
+
+// importData is what import.html shows.
+type importData struct {
+	model.Import
+	// Left is how long the copying still takes, 0 while nobody can say.
+	Left time.Duration
+	// Flaws and Lines are the first of what is not as in the source, and the
+	// newest of the log: as many as a page can bear.
+	Flaws []model.ImportFlaw
+	Lines []model.ImportLine
+}
+
+// mostOfImport bounds the flaws and the lines on a page each; the API has all.
+const mostOfImport = 100
+
+// MoreFlaws is how many flaws are not on the page.
+func (d importData) MoreFlaws() int { return len(d.Errors) + d.ErrorsBeyond - len(d.Flaws) }
+
+// Took is how long the import ran.
+func (d importData) Took() time.Duration {
+	if d.CompletedAt == nil {
+		return 0
+	}
+	return d.CompletedAt.Sub(d.StartedAt)
+}
+
+func (v *visit) importRecord() (answer, error) { return v.importPage(nil) }
+
+func (v *visit) importPage(cause error) (answer, error) {
+	record, err := v.engine.ImportGet(v.call, v.r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	data := importData{
+		Import: record, Flaws: record.Errors[:min(len(record.Errors), mostOfImport)],
+		Lines: record.Log[max(0, len(record.Log)-mostOfImport):],
+	}
+	if record.SecondsLeft != nil {
+		data.Left = time.Duration(*record.SecondsLeft) * time.Second
+	}
+	return answer{page: "import.html", title: "Import of " + record.Name, data: data, live: !record.Status.Final()}, cause
+}
+
+// importCancel ends an import by deleting the database that it fills.
+func (v *visit) importCancel() (answer, error) {
+	record, err := v.engine.ImportGet(v.call, v.r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	if err := v.confirm(record.Name); err != nil {
+		return v.importPage(err)
+	}
+	if record.Status.Final() {
+		return v.importPage(model.Errorf(model.CodeConflict, "the import has ended already; delete the database itself, if it is not wanted"))
+	}
+	if _, err := v.engine.DatabaseDelete(v.r.Context(), v.call, record.Database); err != nil {
+		return v.importPage(err)
+	}
+	return done(importPath(record.ID), "import_cancelled"), nil
+}
