@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,9 +103,8 @@ func (e *Engine) planPoint(ctx context.Context, db model.Database, at RestorePoi
 	if err != nil {
 		return RestorePlan{}, err
 	}
-	if oldest := len(backups) - 1; oldest < 0 || at.LSN == "" && at.Time.Before(*backups[oldest].CompletedAt) {
-		return RestorePlan{}, e.outside(ctx, db, at, nil)
-	}
+	// Those that could not be restored when it was tried are the last resort.
+	slices.SortStableFunc(backups, func(a, b model.Backup) int { return cmp.Compare(unfit(a), unfit(b)) })
 	var reason error
 	for _, generation := range generations {
 		for _, b := range backups {
@@ -123,6 +123,14 @@ func (e *Engine) planPoint(ctx context.Context, db model.Database, at RestorePoi
 		}
 	}
 	return RestorePlan{}, e.outside(ctx, db, at, reason)
+}
+
+// unfit is 1 for a backup whose proof has failed, else 0.
+func unfit(b model.Backup) int {
+	if b.Verification.Status == model.VerificationFailed {
+		return 1
+	}
+	return 0
 }
 
 // target reads a point; the generations are those it is looked for in.
