@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -96,7 +97,7 @@ func TestDamagedBackupCountsForNothing(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	flipByte(t, a.packOf(t, db.ID))
+	spoil(t, a.packOf(t, db.ID))
 	a.abandon(t)
 	a = a.reopen(t)
 	a.awaitStatus(t, db.ID, model.DatabaseAvailable, 30*time.Second)
@@ -113,5 +114,20 @@ func TestDamagedBackupCountsForNothing(t *testing.T) {
 	}
 	if message := a.awaitOperation(t, op, model.OperationFailed); !strings.Contains(message, "damaged") {
 		t.Errorf("a restore of the damaged one: %s", message)
+	}
+}
+
+// spoil flips a bit in every 100 kB of a file.
+func spoil(t *testing.T, path string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := 1000; at < len(b); at += 100_000 {
+		b[at] ^= 1
+	}
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
