@@ -136,6 +136,7 @@ func (e *Engine) runSwitch(ctx context.Context, db model.Database, op model.Data
 	if err == nil || ctx.Err() != nil {
 		return
 	}
+	err = e.explainFailed(err)
 	e.log.Error("restore failed", "database", db.ID, "operation", op.ID, "error", err)
 	if err := e.undoSwitch(ctx, db, op, switched, err); err != nil {
 		e.log.Error("roll back a restore", "database", db.ID, "operation", op.ID, "error", err)

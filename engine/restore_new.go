@@ -114,6 +114,7 @@ func (e *Engine) runRestoreNew(ctx context.Context, call *model.Call, db model.D
 		}
 		return
 	}
+	err = e.explainFailed(err)
 	e.log.Error("restore into a new database failed", "database", op.Database, "new", db.ID, "error", err)
 	failed := e.system(model.ActionDatabaseCreate, db.Organization, databaseResource(db))
 	undone := e.forgetDatabase(ctx, failed, db, err)
