@@ -49,6 +49,17 @@ func NewPlan(ctx context.Context, archive *wal.Archive, b repository.Backup, tar
 	return p, archive.Covers(p.Target.Incarnation, p.Target.Timeline, p.Start, p.Target.End)
 }
 
+// Check reads all WAL the plan needs, where NewPlan only sees that it is there.
+// The error wraps [wal.ErrGap] and names the segment that is missing or damaged.
+// progress, which may be nil, is told how many bytes have been read.
+func (p Plan) Check(ctx context.Context, archive *wal.Archive, progress func(done, total int64)) error {
+	return archive.Check(ctx, p.Target.Incarnation, p.Target.Timeline, p.Start, p.Target.End, func(at wal.LSN) {
+		if progress != nil {
+			progress(max(0, int64(at)-int64(p.Start)), p.WALBytes())
+		}
+	})
+}
+
 // WALBytes is how much WAL is replayed over the backup.
 func (p Plan) WALBytes() int64 { return int64(p.Target.End - p.Start) }
 

@@ -20,7 +20,7 @@ type Options struct {
 	// Label is what the server notes in the backup, at most 1000 bytes.
 	Label string
 	// Incarnation is the data directory's in the WAL archive; it is kept with
-	// the backup, for who has nothing but the two.
+	// the backup, for who has nothing but the two, and for the next one.
 	Incarnation int
 	// Base is an earlier backup of the same cluster in the repository, best the
 	// latest: what is as it was there is not stored again, and where the WAL
@@ -172,7 +172,9 @@ func (t *taking) learnChanges(ctx context.Context, system uint64) (err error) {
 		t.whole = "there is no earlier backup to compare with"
 	case t.opts.Whole:
 		t.whole = "it was asked for"
-	case t.base.Backup.Timeline != t.server.timeline:
+	case t.base.Backup.Timeline != t.server.timeline || t.base.Backup.Incarnation != t.opts.Incarnation:
+		// Two restores from one history make the same timeline twice, and the WAL
+		// of neither tells what was changed in the other.
 		t.whole = "the earlier backup is of another timeline"
 	case t.repo.Damaged():
 		t.whole = "earlier backups are damaged"
@@ -189,6 +191,9 @@ func (t *taking) changes(ctx context.Context) (Changes, error) {
 	from, err := wal.ParseLSN(t.base.Backup.StartLSN)
 	if err != nil {
 		return nil, err
+	}
+	if from > t.server.start {
+		return nil, fmt.Errorf("%w: the earlier backup starts at %v, behind this one's start at %v", wal.ErrGap, from, t.server.start)
 	}
 	changes, err := t.archive.ChangedPages(ctx, t.server.timeline, from, t.server.start)
 	if err != nil {

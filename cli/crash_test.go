@@ -183,41 +183,6 @@ func (m *machine) blobs() int {
 	return count
 }
 
-func TestKillDuringRestore(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	m.start()
-	db := m.createDatabase("shop")
-	url := m.connectionURL(db.ID)
-	fill(t, url)
-	then := query(t, url, checksum)
-	b := m.backup(db.ID)
-	query(t, url, "delete from accounts where aid % 2 = 0")
-	now := query(t, url, checksum)
-	for _, delay := range []time.Duration{0, 50 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 700 * time.Millisecond} {
-		m.must("POST", "/databases/"+db.ID+"/backups/"+b.ID+"/restore", nil, nil)
-		time.Sleep(delay) // the moment of death
-		m.kill()
-		m.start()
-		m.awaitAvailable(db.ID)
-		switch got := query(t, url, checksum); got {
-		case now:
-		case then: // the restore was through
-			query(t, url, "delete from accounts where aid % 2 = 0")
-		default:
-			t.Errorf("killed after %s: %s is neither before nor after", delay, got)
-		}
-		if dirs, err := os.ReadDir(filepath.Join(m.dataDir, "instances", db.ID)); err != nil || len(dirs) > 2 {
-			t.Errorf("data directories left: %v, %v", dirs, err)
-		}
-	}
-	m.must("POST", "/databases/"+db.ID+"/backups/"+b.ID+"/restore", nil, nil)
-	m.awaitAvailable(db.ID)
-	if got := query(t, url, checksum); got != then {
-		t.Errorf("restored %s, not %s", got, then)
-	}
-}
-
 func TestKillDuringUpload(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

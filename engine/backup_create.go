@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"holdfast/backup"
+	"holdfast/backup/repository"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -141,7 +142,7 @@ func (e *Engine) takeBackup(
 		return backup.Result{}, fmt.Errorf("connect for backup: %w", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	latest, err := e.latestBackup(db.ID)
+	latest, err := e.latestBackup(ctx, db.ID, repo)
 	if err != nil {
 		return backup.Result{}, err
 	}
@@ -161,7 +162,7 @@ const wholeInterval = 7 * 24 * time.Hour
 func (e *Engine) readsWhole(database string) bool {
 	records, err := e.backupRecords(database)
 	for _, b := range records {
-		if b.Status == model.BackupCompleted && b.WholeRead && e.clock().Before(b.StartedAt.Add(wholeInterval)) {
+		if now := e.clock(); b.Status == model.BackupCompleted && b.WholeRead && !isAhead(b, now) && now.Before(b.StartedAt.Add(wholeInterval)) {
 			return false
 		}
 	}
@@ -169,16 +170,28 @@ func (e *Engine) readsWhole(database string) bool {
 }
 
 // latestBackup returns the id of the database's newest completed backup, ""
-// when there is none.
-func (e *Engine) latestBackup(database string) (id string, err error) {
-	err = e.meta.View(func(tx *meta.Tx) error {
-		newest, err := newestCompleted(tx, database)
-		if newest != nil {
-			id = newest.ID
-		}
+// when there is none. When its proof has failed, all that is stored is read: what
+// is damaged must not be built upon, and only a process that has met the damage
+// knows.
+func (e *Engine) latestBackup(ctx context.Context, database string, repo *repository.Repository) (id string, err error) {
+	var newest *model.Backup
+	err = e.meta.View(func(tx *meta.Tx) (err error) {
+		newest, err = newestCompleted(tx, database)
 		return err
 	})
-	return id, err
+	if err != nil || newest == nil {
+		return "", err
+	}
+	if unfit(*newest) == 1 && !repo.Damaged() {
+		report, err := repo.Verify(ctx, nil)
+		if err != nil {
+			return "", err
+		}
+		if damage := report.Err(); damage != nil {
+			e.log.Error("stored backups are damaged; what is stored anew now does without", "database", database, "error", damage)
+		}
+	}
+	return newest.ID, nil
 }
 
 func (e *Engine) updateBackup(id string, change func(*model.Backup)) error {

@@ -9,8 +9,8 @@ import (
 )
 
 // expiry returns when a backup may be removed, nil for never. newest is the
-// newest completed backup of its database: that one stays, and so do pinned
-// ones. Failed attempts are kept as long, to be looked into.
+// newest good backup of its database: that one stays, and so do pinned ones.
+// Failed attempts are kept as long, to be looked into.
 func (e *Engine) expiry(b model.Backup, newest *model.Backup) *time.Time {
 	if e.cfg.BackupRetention <= 0 || b.CompletedAt == nil || b.Pin != nil || newest != nil && newest.ID == b.ID {
 		return nil
@@ -19,9 +19,25 @@ func (e *Engine) expiry(b model.Backup, newest *model.Backup) *time.Time {
 	return &at
 }
 
+// newestGood returns the newest completed backup whose proof has not failed or,
+// when there is no such one, the newest completed; nil when there is none.
+func newestGood(tx *meta.Tx, database string) (*model.Backup, error) {
+	newest, err := newestCompleted(tx, database)
+	if err != nil || newest == nil || unfit(*newest) == 0 {
+		return newest, err
+	}
+	all, err := allUnder(tx.Backups(), database)
+	for _, b := range all {
+		if b.Status == model.BackupCompleted && !b.Condemned && unfit(b) == 0 {
+			return &b, err
+		}
+	}
+	return newest, err
+}
+
 // withExpiry fills in what depends on the other backups of the database.
 func (e *Engine) withExpiry(tx *meta.Tx, database string, backups ...*model.Backup) error {
-	newest, err := newestCompleted(tx, database)
+	newest, err := newestGood(tx, database)
 	if err != nil {
 		return err
 	}
@@ -68,7 +84,7 @@ func (e *Engine) expiredBackups(database string) (expired []model.Backup, err er
 		if err != nil {
 			return err
 		}
-		newest, err := newestCompleted(tx, database)
+		newest, err := newestGood(tx, database)
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 
-	"holdfast/backup"
 	"holdfast/backup/wal"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -47,7 +46,7 @@ func (e *Engine) RecoveryRestore(call *model.Call, database string, at RestorePo
 func (e *Engine) beginRestore(
 	call *model.Call, database string, t model.OperationType, plan func(model.Database) (RestorePlan, error),
 ) (model.DatabaseOperation, error) {
-	return e.beginSwitch(call, database, t, "restoring", func(db model.Database, op *model.DatabaseOperation) (stage, error) {
+	return e.beginSwitch(call, database, t, "checking", func(db model.Database, op *model.DatabaseOperation) (stage, error) {
 		p, err := plan(db)
 		if err == nil {
 			err = e.roomForRestore(p)
@@ -62,9 +61,7 @@ func (e *Engine) beginRestore(
 		call.Note("backup", p.Backup.ID)
 		call.Note("target", p.Target.End.String())
 		build := func(ctx context.Context) error {
-			return e.unpack(ctx, p, e.dataDirectory(op.Database, op.Generation), backup.RestoreOptions{
-				Progress: func(done, total int64) { e.done.set(op.ID, done, total) },
-			})
+			return e.checkAndUnpack(ctx, p, op.ID, e.dataDirectory(op.Database, op.Generation))
 		}
 		return stage{build, &p}, nil
 	})
@@ -139,6 +136,7 @@ func (e *Engine) runSwitch(ctx context.Context, db model.Database, op model.Data
 	if err == nil || ctx.Err() != nil {
 		return
 	}
+	err = e.explainFailed(err)
 	e.log.Error("restore failed", "database", db.ID, "operation", op.ID, "error", err)
 	if err := e.undoSwitch(ctx, db, op, switched, err); err != nil {
 		e.log.Error("roll back a restore", "database", db.ID, "operation", op.ID, "error", err)

@@ -92,20 +92,32 @@ func (e *Engine) backUpNow(database string) {
 // interval, drawn from its id, so that they are spread and stay where they are
 // whatever happens to the appliance; a backup made by hand since then will do.
 func (e *Engine) nextBackup(db model.Database) (time.Time, error) {
-	var last *model.Backup
-	if err := e.meta.View(func(tx *meta.Tx) error {
-		found, _, err := tx.Backups().Newest(meta.ByDatabase, meta.Key(db.ID), "", 1)
-		if len(found) == 1 {
-			last = &found[0]
-		}
+	var all []model.Backup
+	if err := e.meta.View(func(tx *meta.Tx) (err error) {
+		all, err = allUnder(tx.Backups(), db.ID)
 		return err
 	}); err != nil {
 		return time.Time{}, err
 	}
-	return nextBackup(db, last, e.cfg.BackupInterval, e.clock()), nil
+	now := e.clock()
+	var last *model.Backup
+	for _, b := range all {
+		if !isAhead(b, now) {
+			last = &b
+			break
+		}
+	}
+	return nextBackup(db, last, e.cfg.BackupInterval, now), nil
 }
 
+// isAhead reports whether a backup was begun by a clock that has been set back
+// since. It does not say when another is due.
+func isAhead(b model.Backup, now time.Time) bool { return b.StartedAt.After(now.Add(time.Minute)) }
+
 func nextBackup(db model.Database, last *model.Backup, interval time.Duration, now time.Time) time.Time {
+	if last == nil && db.CreatedAt.After(now) { // by a clock that has been set back since
+		return now
+	}
 	if last == nil {
 		return db.CreatedAt.Add(firstBackupDelay)
 	}

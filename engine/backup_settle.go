@@ -119,6 +119,7 @@ func (e *Engine) adoptBackup(db model.Database, repo *repository.Repository, id 
 		b.Version, b.Timeline, b.Generation = m.Backup.PostgresVersion, int(m.Backup.Timeline), m.Backup.Incarnation
 		b.StartLSN, b.StopLSN, b.SizeBytes = m.Backup.StartLSN, m.Backup.StopLSN, m.Backup.SizeBytes
 		b.ManifestBLAKE3, b.StartedAt, b.CompletedAt = digest, m.Backup.StartedAt, &m.Backup.CompletedAt
+		b.WholeRead = m.Backup.WholeRead
 		if absent {
 			return tx.Backups().Insert(b)
 		}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"syscall"
 	"time"
@@ -87,6 +88,14 @@ const spareRoom = 512 << 20
 func (e *Engine) roomForSpares() bool {
 	host, err := measureHost(e.cfg.DataDir)
 	return err != nil || host.DiskFree >= spareRoom
+}
+
+// explainFailed is explainDown for what failed with err.
+func (e *Engine) explainFailed(err error) error {
+	if reason := err.Error(); e.explainDown(reason) != reason {
+		return fmt.Errorf("%s: %w", diskFull, err)
+	}
+	return err
 }
 
 // explainDown puts first, in the reason why an instance is down, that the disk

@@ -245,3 +245,45 @@ func commitStepInto(t *testing.T, c Connection) time.Time {
 	run(t, c, "create table steps (n int)")
 	return commitStep(t, c, 1)
 }
+
+// Two restores from one history make the same timeline twice. A backup of the
+// second is not built upon one of the first: what is in their WAL is not the same.
+func TestBackupsOfTwinTimelines(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table t as select n, 'at first' as v from generate_series(1, 20000) n")
+	a.backUp(t, db.ID)
+	moment := func() time.Time { return answer[time.Time](t, c, "select clock_timestamp()") }
+	write := func(value string) time.Time {
+		run(t, c, "update t set v = '"+value+"'")
+		return moment()
+	}
+	const values = "select string_agg(distinct v, ' ') || ' ' || count(*) from t"
+	run(t, c, "create table marker ()") // so that nothing of what follows is replayed
+	first := moment()
+	second := write("history")
+	a.awaitArchived(t, db.ID, second)
+	a.goTo(t, db.ID, RestorePoint{Time: first})
+	write("first twin")
+	backUp := func() model.Backup {
+		a.settled(t)
+		within(t, time.Minute, "the backup after a restore", func() bool {
+			b := a.backups(t, db.ID)[0]
+			return b.Status == model.BackupCompleted && b.Type == model.BackupScheduled
+		})
+		a.settled(t)
+		return a.backUp(t, db.ID)
+	}
+	backUp()
+	a.goTo(t, db.ID, RestorePoint{Time: second})
+	b := backUp()
+	if b.Timeline != 2 || b.Generation != 3 {
+		t.Errorf("the backup of the second twin is on timeline %d of generation %d", b.Timeline, b.Generation)
+	}
+	run(t, c, "truncate t")
+	a.restore(t, db.ID, b.ID)
+	if got := answer[string](t, c, values); got != "history 20000" {
+		t.Errorf("the backup of the second twin holds %q", got)
+	}
+}

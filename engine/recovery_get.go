@@ -71,10 +71,7 @@ func (e *Engine) RecoveryGet(ctx context.Context, call *model.Call, database str
 	if r.Archiving, err = e.archiving(db); err != nil {
 		return r, err
 	}
-	if r.Archiving.State != "" {
-		rpo := r.Archiving.RPO(e.clock())
-		r.RPO = &rpo
-	}
+	r.RPO = e.recoveryPoint(r)
 	if r.Interval > 0 {
 		next, err := e.nextBackup(db)
 		if err != nil {
@@ -89,11 +86,29 @@ func (e *Engine) RecoveryGet(ctx context.Context, call *model.Call, database str
 	return r, nil
 }
 
+// recoveryPoint is how much of the past would be missing if the server were lost
+// now. A receiver that has not heard of its server yet knows nothing: then it is
+// all since what the archive has.
+func (e *Engine) recoveryPoint(r Recovery) *time.Duration {
+	if r.Archiving.State == "" {
+		return nil
+	}
+	rpo := r.Archiving.RPO(e.clock())
+	if r.Archiving.State != wal.StateStreaming && r.Archiving.RestorableTo.IsZero() {
+		if r.Window.Latest == nil {
+			return nil
+		}
+		rpo = max(0, e.clock().Sub(*r.Window.Latest))
+	}
+	return &rpo
+}
+
 // recoveryState judges. A receiver that is just coming back is no cause for
 // alarm; one that has been away for long is.
 func (e *Engine) recoveryState(db model.Database, r Recovery) RecoveryState {
 	status, _ := e.liveStatus(db)
-	away := r.Archiving.State != wal.StateStreaming && (r.RPO == nil || *r.RPO > time.Minute || r.Archiving.State == wal.StateFailed)
+	away := r.Archiving.State != wal.StateStreaming &&
+		(r.Archiving.State == "" || r.Archiving.RPO(e.clock()) > time.Minute || r.Archiving.State == wal.StateFailed)
 	switch {
 	case r.Window.Earliest == nil:
 		return RecoveryWaiting
@@ -111,14 +126,19 @@ func (e *Engine) window(ctx context.Context, db model.Database) (Window, error) 
 	if err != nil || len(backups) == 0 {
 		return Window{}, err
 	}
-	w := Window{Earliest: backups[len(backups)-1].CompletedAt}
 	newest := backups[0]
-	w.Latest = newest.CompletedAt
+	w := Window{Earliest: backups[len(backups)-1].CompletedAt, Latest: newest.CompletedAt}
+	if now := e.clock(); w.Latest.After(now) { // by a clock that was set back since
+		w.Latest = &now
+	}
 	status, _ := e.walStatus(db.ID)
 	if latest := status.RestorableTo; latest.IsZero() {
 		err = e.lastCommit(ctx, newest, &w)
 	} else if latest.After(*w.Latest) {
 		w.Latest = &latest
+	}
+	if w.Earliest.After(*w.Latest) {
+		w.Earliest = w.Latest
 	}
 	return w, err
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 
-	"holdfast/backup"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -66,7 +65,7 @@ func (e *Engine) beginRestoreNew(
 		return op, noRoom(err)
 	}
 	db.Major, db.Version, db.Settings = source.Major, source.Version, source.Settings
-	op = e.newOperation(source, t, "restoring")
+	op = e.newOperation(source, t, "checking")
 	op.Backup, op.NewDatabase = p.Backup.ID, db.ID
 	if !p.At.IsZero() {
 		op.TargetTime = &p.At
@@ -115,6 +114,7 @@ func (e *Engine) runRestoreNew(ctx context.Context, call *model.Call, db model.D
 		}
 		return
 	}
+	err = e.explainFailed(err)
 	e.log.Error("restore into a new database failed", "database", op.Database, "new", db.ID, "error", err)
 	failed := e.system(model.ActionDatabaseCreate, db.Organization, databaseResource(db))
 	undone := e.forgetDatabase(ctx, failed, db, err)
@@ -130,8 +130,7 @@ func (e *Engine) buildRestored(ctx context.Context, db model.Database, op model.
 	if err := os.MkdirAll(e.databaseDirectory(db.ID), 0o700); err != nil {
 		return fmt.Errorf("make database directory: %w", err)
 	}
-	progress := func(done, total int64) { e.done.set(op.ID, done, total) }
-	if err := e.unpack(ctx, p, dir, backup.RestoreOptions{Progress: progress}); err != nil {
+	if err := e.checkAndUnpack(ctx, p, op.ID, dir); err != nil {
 		return err
 	}
 	if err := e.setPhase(op.ID, "recovering"); err != nil {
@@ -144,7 +143,7 @@ func (e *Engine) buildRestored(ctx context.Context, db model.Database, op model.
 	if err := e.issueCertificate(dir); err != nil {
 		return err
 	}
-	if err := e.startRecovered(ctx, scratch, p, progress); err != nil {
+	if err := e.startRecovered(ctx, scratch, p, func(done, total int64) { e.done.set(op.ID, done, total) }); err != nil {
 		return errors.Join(fmt.Errorf("recover restored data: %w", err), e.stopInstance(ctx, op.ID))
 	}
 	if err := errors.Join(e.provision(ctx, op.ID, db), e.stopInstance(ctx, op.ID)); err != nil {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ func (p RestorePlan) NeededBytes() int64 { return p.Backup.SizeBytes + 16*leastR
 func (e *Engine) planBackup(ctx context.Context, b model.Backup) (RestorePlan, error) {
 	p, err := e.planEnd(ctx, b)
 	if errors.Is(err, wal.ErrGap) {
-		return p, model.Errorf(model.CodeConflict, "this backup cannot be restored: %v", err)
+		return p, notWhole(err)
 	}
 	return p, err
 }
@@ -72,14 +73,18 @@ type RestorePoint struct {
 	LSN  string
 }
 
-// RestorePlan says how the database would be brought to a point, and changes
-// nothing.
+// RestorePlan says how the database would be brought to a point, once it has
+// read all WAL that takes, and changes nothing.
 func (e *Engine) RestorePlan(ctx context.Context, call *model.Call, database string, at RestorePoint) (RestorePlan, error) {
 	db, err := e.database(call, database)
 	if err != nil {
 		return RestorePlan{}, err
 	}
-	return e.planPoint(ctx, db, at)
+	p, err := e.planPoint(ctx, db, at)
+	if err != nil {
+		return RestorePlan{}, err
+	}
+	return p, e.checkPlan(ctx, p, nil)
 }
 
 // planPoint finds the newest backup from which a point can be reached. A time
@@ -98,9 +103,8 @@ func (e *Engine) planPoint(ctx context.Context, db model.Database, at RestorePoi
 	if err != nil {
 		return RestorePlan{}, err
 	}
-	if oldest := len(backups) - 1; oldest < 0 || at.LSN == "" && at.Time.Before(*backups[oldest].CompletedAt) {
-		return RestorePlan{}, e.outside(ctx, db, at, nil)
-	}
+	// Those that could not be restored when it was tried are the last resort.
+	slices.SortStableFunc(backups, func(a, b model.Backup) int { return cmp.Compare(unfit(a), unfit(b)) })
 	var reason error
 	for _, generation := range generations {
 		for _, b := range backups {
@@ -119,6 +123,14 @@ func (e *Engine) planPoint(ctx context.Context, db model.Database, at RestorePoi
 		}
 	}
 	return RestorePlan{}, e.outside(ctx, db, at, reason)
+}
+
+// unfit is 1 for a backup whose proof has failed, else 0.
+func unfit(b model.Backup) int {
+	if b.Verification.Status == model.VerificationFailed {
+		return 1
+	}
+	return 0
 }
 
 // target reads a point; the generations are those it is looked for in.
@@ -187,7 +199,7 @@ func (e *Engine) outside(ctx context.Context, db model.Database, at RestorePoint
 		field, wanted = "target_lsn", at.LSN
 	}
 	if reason != nil && errors.Is(reason, wal.ErrGap) {
-		return model.Errorf(model.CodeConflict, "%s cannot be restored: %v; restore a backup from after it", wanted, reason)
+		return notWhole(reason)
 	}
 	if past, ok := errors.AsType[*wal.OutsideError](reason); reason != nil && !ok {
 		return fmt.Errorf("plan a restore: %w", reason)

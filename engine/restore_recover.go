@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/backup"
-	"holdfast/backup/repository"
 	"holdfast/backup/wal"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
@@ -19,19 +18,11 @@ import (
 
 // unpack makes the data directory dir from the plan's backup.
 func (e *Engine) unpack(ctx context.Context, plan RestorePlan, dir string, opts backup.RestoreOptions) error {
-	repo, err := e.repository(plan.Backup.Database)
-	if err != nil {
-		return err
-	}
-	source, err := repo.Snapshot(plan.Backup.ID)
+	source, err := e.snapshotOf(plan)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
-	if b := plan.Backup; source.Digest != b.ManifestBLAKE3 {
-		return fmt.Errorf("%w: the manifest of backup %s is another than when it was made: its BLAKE3 is %s, and was %s",
-			repository.ErrDamaged, b.ID, source.Digest, b.ManifestBLAKE3)
-	}
 	return backup.Restore(ctx, source, dir, opts)
 }
 

@@ -95,6 +95,7 @@ func chunksIn(size int64) int64 { return (size + ChunkSize - 1) / ChunkSize }
 // entry is what an index says of a record.
 type entry struct {
 	hash   Hash
+	index  uint32 // the number of the index, which is not stored
 	pack   uint32
 	offset uint32 // in the pack
 	stored uint32 // bytes there
@@ -114,13 +115,14 @@ func (e *entry) append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
 }
 
-// parseEntry reads one of the index file called name.
-func parseEntry(name string, b []byte) (e entry, err error) {
+// parseEntry reads one of the index file called name, of that number.
+func parseEntry(name string, index uint32, b []byte) (e entry, err error) {
 	field := func(n int) uint32 { return binary.LittleEndian.Uint32(b[digestSize+4*n:]) }
 	if crc32.Checksum(b[:entrySize-4], castagnoli) != field(7) {
 		return e, damaged(name, "the checksum of an entry is wrong")
 	}
 	copy(e.hash[:], b)
+	e.index = index
 	e.pack, e.offset, e.stored, e.raw = field(0), field(1), field(2), field(3)
 	e.base, e.crc32c = Ref{field(4), field(5)}, field(6)
 	if e.raw == 0 || e.raw > ChunkSize || e.stored == 0 || e.stored > maxStored {

@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -22,11 +23,15 @@ func (r *Repository) Clean() ([]string, error) {
 
 // clean is Clean for who holds r.work.
 func (r *Repository) clean() ([]string, error) {
-	wanted, err := r.wantedPacks()
-	if err != nil {
-		return nil, err
+	all, unreadable := r.opened()
+	if err := errors.Join(unreadable...); err != nil { // their packs may yet be saved
+		return nil, fmt.Errorf("not knowing what belongs to what: %w", err)
 	}
-	var removed []string
+	removed, err := r.removeMerged(all)
+	if err != nil {
+		return removed, err
+	}
+	wanted := r.wantedPacks(all)
 	for _, dir := range []string{packDir, indexDir, manifestDir} {
 		names, err := r.list(dir)
 		if err != nil {
@@ -46,21 +51,34 @@ func (r *Repository) clean() ([]string, error) {
 	return removed, nil
 }
 
-// wantedPacks returns the names of the packs that an index describes. Where an
-// index cannot be read nothing may be removed: its packs may yet be saved.
-func (r *Repository) wantedPacks() (map[string]bool, error) {
-	sessions, err := r.indexed()
-	if err != nil {
-		return nil, err
+// removeMerged removes the indexes that were merged into others. Those are
+// durable: whoever publishes an index syncs its name.
+func (r *Repository) removeMerged(all []*index) (removed []string, err error) {
+	for _, x := range all {
+		if !r.isMerged(x) {
+			continue
+		}
+		if err := r.remove(r.path(x.name)); err != nil {
+			return removed, err
+		}
+		removed = append(removed, x.name)
 	}
+	if len(removed) == 0 {
+		return nil, nil
+	}
+	return removed, r.syncDir(r.path(indexDir)) // before their packs go
+}
+
+// wantedPacks returns the names of the packs that an index describes.
+func (r *Repository) wantedPacks(all []*index) map[string]bool {
 	wanted := map[string]bool{}
-	for _, session := range sessions {
-		if err := r.openedIndex(session); err != nil {
-			return nil, fmt.Errorf("not knowing what belongs to what: %w", err)
+	for _, x := range all {
+		if r.isMerged(x) {
+			continue
 		}
-		for _, p := range r.indexOf(session).packs {
-			wanted[packName(session, p.number)] = true
+		for _, p := range x.packs {
+			wanted[packName(x.number, p.number)] = true
 		}
 	}
-	return wanted, nil
+	return wanted
 }

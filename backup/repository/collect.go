@@ -12,43 +12,173 @@ type Collected struct {
 	Bytes  int64
 }
 
-// Collect removes the chunks that no backup needs any more. It works in two
-// phases: first every index is replaced that names such chunks, each by one
-// rename, what is left of sparse packs being copied before; then the packs that
-// no index names are unlinked. Open Snapshots count as backups. It returns
+const (
+	// smallIndex is below how many needed bytes of records an index is small,
+	// and manySmall how many small ones are merged: a backup a day, each of
+	// little, makes a few files and not one each for ever.
+	smallIndex = packSize / 4
+	manySmall  = 32
+)
+
+// Collect removes the chunks that no backup needs any more, and merges small
+// indexes with their packs. It works in two phases: first every index is
+// replaced that names such chunks, each by one rename, what is left of sparse
+// packs being copied before; then the indexes that were merged and the packs
+// that no index names are unlinked. Open Snapshots count as backups. It returns
 // ErrBusy while a backup is being written, and may be called again whenever it
 // was interrupted.
 func (r *Repository) Collect(ctx context.Context) (Collected, error) {
-	var done Collected
 	if err := r.writable(); err != nil {
-		return done, err
+		return Collected{}, err
 	}
 	if !r.work.TryLock() {
-		return done, ErrBusy
+		return Collected{}, ErrBusy
 	}
 	defer r.work.Unlock()
-	live, err := r.mark(ctx)
-	if err != nil {
-		return done, fmt.Errorf("collect garbage: %w", err)
+	c := &collection{r: r, ctx: ctx}
+	if err := c.run(); err != nil {
+		return c.done, fmt.Errorf("collect garbage: %w", err)
 	}
-	sessions, err := r.indexed()
-	if err != nil {
-		return done, err
+	_, err := r.clean()
+	return c.done, err
+}
+
+// collection is a Collect that is under way.
+type collection struct {
+	r    *Repository
+	ctx  context.Context
+	live map[uint32]bitset // by session
+	done Collected
+}
+
+// used is an index of which something is needed.
+type used struct {
+	*index
+	need    map[uint32]bitset // by session
+	packs   map[uint32]int64  // needed bytes of each
+	bytes   int64             // of all of them
+	garbage Collected
+}
+
+func (c *collection) run() error {
+	if _, err := c.r.clean(); err != nil { // what was merged must go before what it was merged into
+		return err
 	}
-	// The sessions nothing is needed of go first: that takes no room, and
-	// makes some where the disk is full.
-	for _, all := range []bool{true, false} {
-		for _, session := range sessions {
-			if all != (len(live[session]) == 0) {
-				continue
-			}
-			if err := r.collectSession(ctx, session, live[session], &done); err != nil {
-				return done, fmt.Errorf("collect garbage: %w", err)
-			}
+	all, unreadable := c.r.opened()
+	if err := errors.Join(unreadable...); err != nil { // what belongs to what is not known
+		return err
+	}
+	if err := c.mark(); err != nil {
+		return err
+	}
+	// What nothing is needed of goes first, for that takes no room: it makes
+	// some, where the disk is full.
+	kept, err := c.dropUnneeded(all)
+	if err != nil {
+		return err
+	}
+	var small []*used
+	for _, u := range kept {
+		if u.bytes < smallIndex {
+			small = append(small, u)
+		} else if err := c.rewrite(u); err != nil {
+			return err
 		}
 	}
-	_, err = r.clean()
-	return done, err
+	if len(small) >= c.r.many {
+		return c.merge(small)
+	}
+	for _, u := range small {
+		if err := c.rewrite(u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropUnneeded removes the indexes nothing is needed of, and returns the others.
+func (c *collection) dropUnneeded(all []*index) (kept []*used, err error) {
+	for _, x := range all {
+		u, err := c.usage(x)
+		if err != nil {
+			return nil, err
+		}
+		if len(u.need) > 0 {
+			kept = append(kept, u)
+			continue
+		}
+		if err := c.r.dropIndex(x); err != nil {
+			return nil, err
+		}
+		c.count(u)
+	}
+	return kept, nil
+}
+
+// usage sums the needed bytes of each pack of an index, and all the others.
+func (c *collection) usage(x *index) (*used, error) {
+	u := &used{index: x, need: map[uint32]bitset{}, packs: map[uint32]int64{}}
+	for _, session := range x.sessions() {
+		if live := c.live[session]; len(live) > 0 {
+			u.need[session] = live
+		}
+	}
+	return u, x.each(func(ref Ref, e entry) error {
+		if u.need[ref.Session].has(ref.Ordinal) {
+			u.packs[e.pack] += int64(e.stored)
+			u.bytes += int64(e.stored)
+			return nil
+		}
+		u.garbage.Chunks++
+		u.garbage.Bytes += int64(e.stored)
+		return nil
+	})
+}
+
+func (c *collection) count(u *used) {
+	c.done.Chunks += u.garbage.Chunks
+	c.done.Bytes += u.garbage.Bytes
+}
+
+// rewrite replaces an index that names garbage by one of what is needed alone.
+// The records of packs that are less than half needed move to new packs, so
+// that the old ones can go.
+func (c *collection) rewrite(u *used) error {
+	if u.garbage.Chunks == 0 {
+		return nil
+	}
+	m := &mover{r: c.r, keep: map[uint32]bool{}}
+	last := uint32(0)
+	for _, p := range u.index.packs {
+		last = max(last, p.number)
+		if u.packs[p.number]*2 >= p.size {
+			m.keep[p.number], m.kept = true, append(m.kept, p)
+		}
+	}
+	return c.move(m, u.number, last+1, u)
+}
+
+// merge puts all that is needed of some indexes into a new one, with packs of
+// its own. It becomes the home of their sessions; clean removes the others.
+func (c *collection) merge(small []*used) error {
+	return c.move(&mover{r: c.r}, c.r.nextSession(), 0, small...)
+}
+
+// move publishes the index of a number, of all that is needed of some.
+func (c *collection) move(m *mover, number, firstPack uint32, from ...*used) (err error) {
+	if m.index, err = c.r.createIndex(number); err != nil {
+		return err
+	}
+	m.packs = newPackSet(c.r, number, firstPack)
+	err = m.run(c.ctx, from)
+	if !m.index.published {
+		return errors.Join(err, m.packs.abort(), m.index.abort())
+	}
+	for _, u := range from {
+		c.r.forgetIndex(u.number)
+		c.count(u)
+	}
+	return err
 }
 
 // bitset is a set of ordinals.
@@ -64,31 +194,31 @@ func (b bitset) add(n uint32) bitset {
 	return b
 }
 
-// mark returns the records that are needed, by session: by a manifest, an open
-// Snapshot, or as what a needed overlay lies on.
-func (r *Repository) mark(ctx context.Context) (map[uint32]bitset, error) {
-	live := map[uint32]bitset{}
-	ids, err := r.Backups()
+// mark finds the records that are needed: by a manifest, an open Snapshot, or
+// as what a needed overlay lies on.
+func (c *collection) mark() error {
+	c.live = map[uint32]bitset{}
+	ids, err := c.r.Backups()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, id := range ids {
-		m, _, err := r.Manifest(id)
+		m, _, err := c.r.Manifest(id)
 		if errors.Is(err, ErrNotFound) {
 			continue // deleted meanwhile
 		}
 		if err != nil {
-			return nil, err // what it needs cannot be known
+			return err // what it needs cannot be known
 		}
-		markManifest(live, m)
-		if err := context.Cause(ctx); err != nil {
-			return nil, err
+		markManifest(c.live, m)
+		if err := context.Cause(c.ctx); err != nil {
+			return err
 		}
 	}
-	for _, m := range r.pinned() {
-		markManifest(live, m)
+	for _, m := range c.r.pinned() {
+		markManifest(c.live, m)
 	}
-	return live, r.markBases(live)
+	return c.markBases()
 }
 
 func markManifest(live map[uint32]bitset, m *Manifest) {
@@ -116,14 +246,14 @@ func (r *Repository) pinned() (all []*Manifest) {
 }
 
 // markBases marks what the marked overlays lie on.
-func (r *Repository) markBases(live map[uint32]bitset) error {
+func (c *collection) markBases() error {
 	var bases []Ref
-	for session, set := range live {
-		if err := r.openedIndex(session); err != nil {
+	for session, set := range c.live {
+		if err := c.r.locate(session); err != nil {
 			return err
 		}
-		err := r.indexOf(session).each(func(ordinal uint32, e entry) error {
-			if e.base != (Ref{}) && set.has(ordinal) {
+		err := c.r.homeOf(session).of(session, func(ref Ref, e entry) error {
+			if e.base != (Ref{}) && set.has(ref.Ordinal) {
 				bases = append(bases, e.base)
 			}
 			return nil
@@ -133,85 +263,24 @@ func (r *Repository) markBases(live map[uint32]bitset) error {
 		}
 	}
 	for _, base := range bases {
-		live[base.Session] = live[base.Session].add(base.Ordinal)
+		c.live[base.Session] = c.live[base.Session].add(base.Ordinal)
 	}
 	return nil
 }
 
-// collectSession removes what is not live of one session.
-func (r *Repository) collectSession(ctx context.Context, session uint32, live bitset, done *Collected) error {
-	if err := r.openedIndex(session); err != nil {
-		return err
-	}
-	x := r.indexOf(session)
-	use, garbage, err := usage(x, live)
-	if err != nil || garbage.Chunks == 0 {
-		return err
-	}
-	if len(live) == 0 {
-		if err := r.dropSession(session, x); err != nil {
-			return err
-		}
-	} else if err := r.rewriteSession(ctx, x, live, use); err != nil {
-		return err
-	}
-	done.Chunks += garbage.Chunks
-	done.Bytes += garbage.Bytes
-	return nil
-}
-
-// usage sums the live bytes of each pack, and all the others.
-func usage(x *index, live bitset) (use map[uint32]int64, garbage Collected, err error) {
-	use = map[uint32]int64{}
-	err = x.each(func(ordinal uint32, e entry) error {
-		if live.has(ordinal) {
-			use[e.pack] += int64(e.stored)
-			return nil
-		}
-		garbage.Chunks++
-		garbage.Bytes += int64(e.stored)
-		return nil
-	})
-	return use, garbage, err
-}
-
-// dropSession removes a session nothing is needed of: its index first.
-func (r *Repository) dropSession(session uint32, x *index) error {
-	packs := x.packs
-	r.forgetIndex(session)
-	if err := r.remove(r.path(indexName(session))); err != nil {
+// dropIndex removes an index nothing is needed of, and then its packs.
+func (r *Repository) dropIndex(x *index) error {
+	r.forgetIndex(x.number)
+	if err := r.remove(r.path(x.name)); err != nil {
 		return err
 	}
 	if err := r.syncDir(r.path(indexDir)); err != nil {
 		return err
 	}
-	for _, p := range packs {
-		if err := r.remove(r.path(packName(session, p.number))); err != nil {
+	for _, p := range x.packs {
+		if err := r.remove(r.path(packName(x.number, p.number))); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// rewriteSession replaces the session's index by one of the live records
-// alone. Those of packs that are less than half live move to new packs, so that
-// the old ones can go.
-func (r *Repository) rewriteSession(ctx context.Context, x *index, live bitset, use map[uint32]int64) error {
-	next, err := r.createIndex(x.session)
-	if err != nil {
-		return err
-	}
-	m := &mover{r: r, old: x, index: next, keep: map[uint32]bool{}}
-	last := uint32(0)
-	for _, p := range x.packs {
-		last = max(last, p.number)
-		m.keep[p.number] = use[p.number]*2 >= p.size
-	}
-	m.packs = newPackSet(r, x.session, last+1)
-	err = m.run(ctx, live)
-	if !next.published {
-		return errors.Join(err, m.packs.abort(), next.abort())
-	}
-	r.forgetIndex(x.session)
-	return err
 }

@@ -17,17 +17,19 @@ import (
 
 // dieAt, when set, makes this test binary a process that lives a life of a
 // repository in the directory dieIn, and is killed at its n-th operation on
-// files.
+// files. dieMany is how many small indexes are merged.
 const (
-	dieAt = "HOLDFAST_REPOSITORY_TEST_DIE_AT"
-	dieIn = "HOLDFAST_REPOSITORY_TEST_DIE_IN"
+	dieAt   = "HOLDFAST_REPOSITORY_TEST_DIE_AT"
+	dieIn   = "HOLDFAST_REPOSITORY_TEST_DIE_IN"
+	dieMany = "HOLDFAST_REPOSITORY_TEST_DIE_MANY"
 )
 
 func TestMain(m *testing.M) {
 	if at, err := strconv.Atoi(os.Getenv(dieAt)); err == nil {
 		fs := failNth(at, nil)
 		fs.kill = true
-		if err := live(os.Getenv(dieIn), fs, func(step string) { fmt.Println(step) }); err != nil {
+		many, _ := strconv.Atoi(os.Getenv(dieMany))
+		if err := live(os.Getenv(dieIn), many, fs, func(step string) { fmt.Println(step) }); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -43,14 +45,15 @@ func lifeOf() map[string]content {
 }
 
 // live stores b1, b2 and b3, deletes b1 and b2, and collects: first there is
-// nothing to do, then what is left of a pack moves. It tells each step that was
-// acknowledged.
-func live(dir string, fsys fileSystem, tell func(step string)) error {
+// nothing to do, then what is left of a pack moves; or, where so many small
+// indexes are merged, they are. It tells each step that was acknowledged.
+func live(dir string, many int, fsys fileSystem, tell func(step string)) error {
 	r, err := open(dir, fsys)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
+	r.many = many
 	if _, err := r.Clean(); err != nil {
 		return err
 	}
@@ -148,10 +151,32 @@ func withUnsure(steps []string) []string {
 // files of a life, then the second, until it comes to its end.
 func TestKilledEverywhere(t *testing.T) {
 	t.Parallel()
-	for k := 0; ; k++ {
+	killEverywhere(t, manySmall, 0)
+	killEverywhere(t, 1, beforeCollect(t))
+}
+
+// beforeCollect is how many operations a life has before its first Collect:
+// until then it does not matter how many small indexes are merged.
+func beforeCollect(t *testing.T) (n int) {
+	t.Helper()
+	fs := &faultFS{}
+	err := live(filepath.Join(t.TempDir(), "r"), 1, fs, func(step string) {
+		if step == "deleted b1" {
+			n = fs.n
+		}
+	})
+	if err != nil || n == 0 {
+		t.Fatal(n, err)
+	}
+	return n
+}
+
+func killEverywhere(t *testing.T, many, from int) {
+	t.Helper()
+	for k := from; ; k++ {
 		dir := filepath.Join(t.TempDir(), "r")
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), dieAt+"="+strconv.Itoa(k), dieIn+"="+dir)
+		cmd.Env = append(os.Environ(), dieAt+"="+strconv.Itoa(k), dieIn+"="+dir, dieMany+"="+strconv.Itoa(many))
 		var out, errOut bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &errOut
 		err := cmd.Run()
@@ -174,12 +199,18 @@ func TestKilledEverywhere(t *testing.T) {
 // nothing fails; by turns the disk is broken and full.
 func TestEveryOperationFails(t *testing.T) {
 	t.Parallel()
+	failEverywhere(t, manySmall, 0)
+	failEverywhere(t, 1, beforeCollect(t))
+}
+
+func failEverywhere(t *testing.T, many, from int) {
+	t.Helper()
 	faults := []error{syscall.EIO, syscall.ENOSPC}
-	for k := 0; ; k++ {
+	for k := from; ; k++ {
 		dir := filepath.Join(t.TempDir(), "r")
 		fs := failNth(k, faults[k%2])
 		var steps []string
-		err := live(dir, fs, func(step string) { steps = append(steps, step) })
+		err := live(dir, many, fs, func(step string) { steps = append(steps, step) })
 		if fs.fired == "" {
 			if err != nil {
 				t.Fatalf("no fault and yet: %v", err)

@@ -17,7 +17,7 @@
 //
 // Words: a chunk is 128 KiB of a file, or what its end has; a record is a chunk
 // as it is stored, either whole or as an overlay of some pages on another
-// chunk; a pack is a file of records; a session is one writing of records,
-// whose packs one index describes; a manifest is the list of one backup's
-// files and their chunks.
+// chunk; a pack is a file of records; a session is one writing of records; an
+// index describes packs, those of one session or what was merged of several;
+// a manifest is the list of one backup's files and their chunks.
 package repository

@@ -1,71 +1,42 @@
 package repository
 
-import (
-	"errors"
-	"fmt"
-	"io/fs"
-)
+import "fmt"
 
 // readEntries reads the encoded entries of the run's first records into buf,
-// as many as it has room for, and returns them with the index's name.
-func (r *Repository) readEntries(run Run, buf []byte) (string, []byte, error) {
-	if err := r.openedIndex(run.Session); err != nil {
-		return "", nil, err
+// as many as it has room for, and returns them with the index they are of, for
+// its name and number.
+func (r *Repository) readEntries(run Run, buf []byte) (*index, []byte, error) {
+	if err := r.locate(run.Session); err != nil {
+		return nil, nil, err
 	}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	x := r.indexes[run.Session]
+	x := r.indexes[r.homes[run.Session]]
 	if x == nil {
-		return "", nil, errClosed
+		return nil, nil, errClosed
 	}
-	b, err := x.read(run.First, run.Count, buf)
-	return x.name, b, err
+	b, err := x.read(Ref{run.Session, run.First}, run.Count, buf)
+	return x, b, err
 }
 
 // entry reads one.
 func (r *Repository) entry(ref Ref) (entry, error) {
 	var buf [entrySize]byte
-	name, b, err := r.readEntries(Run{ref.Session, ref.Ordinal, 1}, buf[:])
+	x, b, err := r.readEntries(Run{ref.Session, ref.Ordinal, 1}, buf[:])
 	if err != nil {
 		return entry{}, err
 	}
-	return parseEntry(name, b)
+	return parseEntry(x.name, x.number, b)
 }
 
-// openedIndex sees to it that a session's index is open.
-func (r *Repository) openedIndex(session uint32) error {
-	r.mu.RLock()
-	_, open := r.indexes[session]
-	r.mu.RUnlock()
-	if open {
-		return nil
+// isWhole reports whether what an overlay lies on is there. Of garbage it may
+// have gone before.
+func (r *Repository) isWhole(e entry) bool {
+	if e.base == (Ref{}) {
+		return true
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, open := r.indexes[session]; open {
-		return nil
-	}
-	name := indexName(session)
-	x, err := openIndex(r.path(name), name, session)
-	if errors.Is(err, fs.ErrNotExist) {
-		return damaged(name, "it is missing, and a backup needs it")
-	}
-	if err != nil {
-		return fmt.Errorf("open index: %w", err)
-	}
-	r.indexes[session] = x
-	return nil
-}
-
-// forgetIndex has a session's index opened anew when it is next needed,
-// because there is another or none.
-func (r *Repository) forgetIndex(session uint32) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if x := r.indexes[session]; x != nil {
-		x.close()
-		delete(r.indexes, session)
-	}
+	_, err := r.entry(e.base)
+	return err == nil
 }
 
 // eachEntry calls visit for each of the chunks, in order; for zeros with a
@@ -94,13 +65,13 @@ func (r *Repository) visitEntries(run Run, buf []byte, visit func(Ref, entry) er
 		}
 		return run.Count, nil
 	}
-	name, b, err := r.readEntries(run, buf)
+	x, b, err := r.readEntries(run, buf)
 	if err != nil {
 		return 0, err
 	}
 	n := uint32(0)
 	for ; len(b) > 0; b, n = b[entrySize:], n+1 {
-		e, err := parseEntry(name, b)
+		e, err := parseEntry(x.name, x.number, b)
 		if err == nil {
 			err = visit(Ref{run.Session, run.First + n}, e)
 		}
@@ -120,7 +91,7 @@ func (r *Repository) FileCRC32C(chunks Chunks, size int64) (uint32, error) {
 		if ref == (Ref{}) {
 			e.crc32c = ZerosCRC32C(n)
 		} else if int64(e.raw) != n {
-			return damaged(indexName(ref.Session), fmt.Sprintf("record %d has %d bytes where a file has %d", ref.Ordinal, e.raw, n))
+			return damaged(indexName(e.index), fmt.Sprintf("record %d has %d bytes where a file has %d", ref.Ordinal, e.raw, n))
 		}
 		crc = CombineCRC32C(crc, e.crc32c, n)
 		return nil

@@ -12,12 +12,13 @@ import (
 	"github.com/zeebo/blake3"
 )
 
-// index is one session's index, read where it lies.
+// index is one file of the index, read where it lies: of the records of one
+// session or, once small ones have been merged, of several.
 //
 //	header | entries | packs | spans | trailer | BLAKE3 of all before
 type index struct {
 	name    string // relative to the repository
-	session uint32
+	number  uint32 // its own, and of its packs
 	f       *os.File
 	size    int64
 	entries uint32
@@ -32,24 +33,24 @@ type packInfo struct {
 	digest Hash
 }
 
-// span is records whose entries lie side by side: count from first on, the
-// first at position at of the entries.
-type span struct{ first, count, at uint32 }
+// span is records of a session whose entries lie side by side: count from
+// first on, the first at position at of the entries.
+type span struct{ session, first, count, at uint32 }
 
 const (
 	packInfoSize = 4 + 8 + digestSize
-	spanSize     = 8
+	spanSize     = 12
 	trailerSize  = 4 + 4 + 4 + 4 // entries, packs, spans, CRC-32C of packs, spans and these numbers
 )
 
 // openIndex opens an index and checks all but its entries, which have
 // checksums of their own.
-func openIndex(path, name string, session uint32) (*index, error) {
+func openIndex(path, name string, number uint32) (*index, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	x := &index{name: name, session: session, f: f}
+	x := &index{name: name, number: number, f: f}
 	if err := x.load(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -69,7 +70,7 @@ func (x *index) load() error {
 	if _, err := x.f.ReadAt(head, 0); err != nil {
 		return err
 	}
-	if err := checkHeader(x.name, head, magicIndex, x.session, 0); err != nil {
+	if err := checkHeader(x.name, head, magicIndex, x.number, 0); err != nil {
 		return err
 	}
 	return x.loadTables()
@@ -94,6 +95,9 @@ func (x *index) loadTables() error {
 	if crc32.Checksum(append(b[:tables:tables], trailer[:12]...), castagnoli) != binary.LittleEndian.Uint32(trailer[12:]) {
 		return damaged(x.name, "the checksum of its tables is wrong")
 	}
+	if spans == 0 {
+		return damaged(x.name, "it has no records")
+	}
 	x.entries = entries
 	for ; packs > 0; packs, b = packs-1, b[packInfoSize:] {
 		p := packInfo{number: binary.LittleEndian.Uint32(b), size: int64(binary.LittleEndian.Uint64(b[4:]))}
@@ -102,29 +106,42 @@ func (x *index) loadTables() error {
 	}
 	at := uint32(0)
 	for ; spans > 0; spans, b = spans-1, b[spanSize:] {
-		s := span{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), at}
+		s := span{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:]), at}
 		x.spans, at = append(x.spans, s), at+s.count
 	}
 	return nil
 }
 
+// sessions returns those it has records of, in their order.
+func (x *index) sessions() (all []uint32) {
+	for _, s := range x.spans {
+		if len(all) == 0 || all[len(all)-1] != s.session {
+			all = append(all, s.session)
+		}
+	}
+	return all
+}
+
 // position returns where the entry of a record is among the entries, and how
 // many of the session's next records follow it, itself included.
-func (x *index) position(ordinal uint32) (at, following uint32, ok bool) {
-	n := sort.Search(len(x.spans), func(i int) bool { return x.spans[i].first > ordinal }) - 1
-	if n < 0 || ordinal-x.spans[n].first >= x.spans[n].count {
+func (x *index) position(ref Ref) (at, following uint32, ok bool) {
+	n := sort.Search(len(x.spans), func(i int) bool {
+		s := &x.spans[i]
+		return s.session > ref.Session || s.session == ref.Session && s.first > ref.Ordinal
+	}) - 1
+	if n < 0 || x.spans[n].session != ref.Session || ref.Ordinal-x.spans[n].first >= x.spans[n].count {
 		return 0, 0, false
 	}
-	into := ordinal - x.spans[n].first
+	into := ref.Ordinal - x.spans[n].first
 	return x.spans[n].at + into, x.spans[n].count - into, true
 }
 
-// read returns the entries of the records from ordinal on, as many as fit buf,
+// read returns the entries of the records from ref on, as many as fit buf,
 // follow each other and are at most count.
-func (x *index) read(ordinal, count uint32, buf []byte) ([]byte, error) {
-	at, following, ok := x.position(ordinal)
+func (x *index) read(ref Ref, count uint32, buf []byte) ([]byte, error) {
+	at, following, ok := x.position(ref)
 	if !ok {
-		return nil, damaged(x.name, fmt.Sprintf("it lacks record %d, which a backup needs", ordinal))
+		return nil, damaged(x.name, fmt.Sprintf("it lacks record %d of session %d, which a backup needs", ref.Ordinal, ref.Session))
 	}
 	n := min(following, count, uint32(len(buf)/entrySize))
 	buf = buf[:n*entrySize]
@@ -135,18 +152,27 @@ func (x *index) read(ordinal, count uint32, buf []byte) ([]byte, error) {
 }
 
 // each calls visit for each entry, in order.
-func (x *index) each(visit func(ordinal uint32, e entry) error) error {
+func (x *index) each(visit func(Ref, entry) error) error { return x.eachIn(x.spans, visit) }
+
+// of calls visit for each entry of a session, in order.
+func (x *index) of(session uint32, visit func(Ref, entry) error) error {
+	first := sort.Search(len(x.spans), func(i int) bool { return x.spans[i].session >= session })
+	past := sort.Search(len(x.spans), func(i int) bool { return x.spans[i].session > session })
+	return x.eachIn(x.spans[first:past], visit)
+}
+
+func (x *index) eachIn(spans []span, visit func(Ref, entry) error) error {
 	buf := make([]byte, entrySize*1024)
-	for _, s := range x.spans {
+	for _, s := range spans {
 		for done := uint32(0); done < s.count; {
-			b, err := x.read(s.first+done, s.count-done, buf)
+			b, err := x.read(Ref{s.session, s.first + done}, s.count-done, buf)
 			if err != nil {
 				return err
 			}
 			for ; len(b) > 0; b, done = b[entrySize:], done+1 {
-				e, err := parseEntry(x.name, b)
+				e, err := parseEntry(x.name, x.number, b)
 				if err == nil {
-					err = visit(s.first+done, e)
+					err = visit(Ref{s.session, s.first + done}, e)
 				}
 				if err != nil {
 					return err

@@ -9,10 +9,10 @@ import (
 	"github.com/zeebo/blake3"
 )
 
-// indexWriter writes a session's index beside its name; publish gives it that.
+// indexWriter writes an index beside its name; publish gives it that.
 type indexWriter struct {
 	r       *Repository
-	session uint32
+	number  uint32
 	f       file // nil once closed
 	hash    *blake3.Hasher
 	size    int64
@@ -23,13 +23,13 @@ type indexWriter struct {
 	published bool // its name may lead to it, even after an error
 }
 
-func (r *Repository) createIndex(session uint32) (*indexWriter, error) {
-	f, err := r.create(r.path(indexName(session)) + newSuffix)
+func (r *Repository) createIndex(number uint32) (*indexWriter, error) {
+	f, err := r.create(r.path(indexName(number)) + newSuffix)
 	if err != nil {
 		return nil, fmt.Errorf("create index: %w", err)
 	}
-	x := &indexWriter{r: r, session: session, f: f, hash: blake3.New()}
-	if err := x.write(header(magicIndex, session, 0)); err != nil {
+	x := &indexWriter{r: r, number: number, f: f, hash: blake3.New()}
+	if err := x.write(header(magicIndex, number, 0)); err != nil {
 		return nil, errors.Join(err, x.abort())
 	}
 	return x, nil
@@ -45,20 +45,22 @@ func (x *indexWriter) write(b []byte) error {
 	return nil
 }
 
-// add appends count encoded entries, of the records from ordinal on.
-func (x *indexWriter) add(ordinal uint32, encoded []byte) error {
+// add appends encoded entries, of the records from ref on, which follow those
+// that have been added.
+func (x *indexWriter) add(ref Ref, encoded []byte) error {
 	count := uint32(len(encoded) / entrySize)
-	if n := len(x.spans); n > 0 && x.spans[n-1].first+x.spans[n-1].count == ordinal {
+	next := span{session: ref.Session, first: ref.Ordinal, count: count, at: x.entries}
+	if n := len(x.spans); n > 0 && x.spans[n-1].session == ref.Session && x.spans[n-1].first+x.spans[n-1].count == ref.Ordinal {
 		x.spans[n-1].count += count
 	} else {
-		x.spans = append(x.spans, span{first: ordinal, count: count, at: x.entries})
+		x.spans = append(x.spans, next)
 	}
 	x.entries += count
 	return x.write(encoded)
 }
 
-// publish completes the index and gives it its name, in place of the one the
-// session may have had, all of it durably.
+// publish completes the index and gives it its name, in place of one that had
+// it, all of it durably.
 func (x *indexWriter) publish() error {
 	if err := x.write(x.tables()); err != nil {
 		return err
@@ -66,7 +68,7 @@ func (x *indexWriter) publish() error {
 	if err := x.write(x.hash.Sum(nil)); err != nil {
 		return err
 	}
-	path := x.r.path(indexName(x.session))
+	path := x.r.path(indexName(x.number))
 	err := x.r.sync(x.f, path)
 	err = errors.Join(err, x.close())
 	if err != nil {
@@ -86,6 +88,7 @@ func (x *indexWriter) tables() (b []byte) {
 		b = append(b, p.digest[:]...)
 	}
 	for _, s := range x.spans {
+		b = binary.LittleEndian.AppendUint32(b, s.session)
 		b = binary.LittleEndian.AppendUint32(b, s.first)
 		b = binary.LittleEndian.AppendUint32(b, s.count)
 	}
@@ -106,5 +109,5 @@ func (x *indexWriter) close() error {
 
 // abort removes what was not published.
 func (x *indexWriter) abort() error {
-	return errors.Join(x.close(), x.r.remove(x.r.path(indexName(x.session))+newSuffix))
+	return errors.Join(x.close(), x.r.remove(x.r.path(indexName(x.number))+newSuffix))
 }

@@ -2,6 +2,7 @@ package repository
 
 import (
 	"encoding/binary"
+	"errors"
 	"sync"
 )
 
@@ -34,50 +35,36 @@ func (k *known) add(h Hash, ref Ref) {
 	}
 }
 
-// loadKnown learns what the published indexes hold.
+// loadKnown learns what the published indexes hold. What cannot be read of them
+// is not known, and will be stored again.
 func (r *Repository) loadKnown() (*known, error) {
 	k := &known{chunk: map[uint64]Ref{}}
-	sessions, err := r.indexed()
-	if err != nil {
-		return nil, err
-	}
-	for _, session := range sessions {
-		if err := r.openedIndex(session); err != nil {
-			return nil, err
-		}
-		err := r.indexOf(session).each(func(ordinal uint32, e entry) error {
-			k.add(e.hash, Ref{session, ordinal})
+	all, unreadable := r.opened()
+	err := errors.Join(unreadable...)
+	for _, x := range all {
+		err = errors.Join(err, x.each(func(ref Ref, e entry) error {
+			k.add(e.hash, ref)
 			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
+		}))
 	}
-	return k, nil
+	if errors.Is(err, ErrDamaged) {
+		r.distrustIndex()
+		return k, nil
+	}
+	return k, err
 }
 
-// indexed returns the sessions that have an index, sorted.
+// indexed returns the numbers of the indexes there are, sorted.
 func (r *Repository) indexed() ([]uint32, error) {
 	names, err := r.list(indexDir)
 	if err != nil {
 		return nil, err
 	}
-	var sessions []uint32
+	var numbers []uint32
 	for _, name := range names {
-		if session, ok := sessionOf(name); ok && r.isIndex(name, session) {
-			sessions = append(sessions, session)
+		if number, ok := numberOf(name); ok && indexDir+"/"+name == indexName(number) {
+			numbers = append(numbers, number)
 		}
 	}
-	return sessions, nil
-}
-
-func (r *Repository) isIndex(name string, session uint32) bool {
-	return indexDir+"/"+name == indexName(session)
-}
-
-// indexOf returns an index that is open, to those who hold r.work.
-func (r *Repository) indexOf(session uint32) *index {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.indexes[session]
+	return numbers, nil
 }

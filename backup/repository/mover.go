@@ -1,58 +1,80 @@
 package repository
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
+	"slices"
 )
 
-// mover writes a session's index anew, and moves records out of sparse packs.
+// mover writes an index of what is needed of others, and moves records out of
+// their packs.
 type mover struct {
 	r     *Repository
-	old   *index
 	index *indexWriter
 	packs *packSet
-	keep  map[uint32]bool // packs that stay
+	keep  map[uint32]bool // numbers of packs that stay, where the index is written anew
+	kept  []packInfo      // the same
 
-	open   *os.File // the pack moved from
-	number uint32
-	buf    []byte
+	open *os.File // the pack moved from
+	from packKey
+	buf  []byte
 }
 
-func (m *mover) run(ctx context.Context, live bitset) error {
+// run writes the sessions one after the other, whichever index they are in.
+func (m *mover) run(ctx context.Context, from []*used) error {
 	defer m.close()
-	err := m.old.each(func(ordinal uint32, e entry) error {
-		if !live.has(ordinal) {
-			return nil
-		}
-		if err := context.Cause(ctx); err != nil {
-			return err
-		}
-		if !m.keep[e.pack] {
-			if err := m.move(&e); err != nil {
+	for _, s := range sourcesOf(from) {
+		err := s.of(s.session, func(ref Ref, e entry) error {
+			if !s.need[s.session].has(ref.Ordinal) {
+				return nil
+			}
+			if err := context.Cause(ctx); err != nil {
 				return err
 			}
+			return m.add(ref, e)
+		})
+		if err != nil {
+			return err
 		}
-		return m.index.add(ordinal, e.append(nil))
-	})
-	if err != nil {
-		return err
 	}
 	if err := m.packs.finish(); err != nil {
 		return err
 	}
-	for _, p := range m.old.packs {
-		if m.keep[p.number] {
-			m.index.packs = append(m.index.packs, p)
+	m.index.packs = append(m.kept, m.packs.done...)
+	return m.index.publish()
+}
+
+// source is a session in its home.
+type source struct {
+	*used
+	session uint32
+}
+
+// sourcesOf returns the sessions needed of some indexes, in their order.
+func sourcesOf(from []*used) (all []source) {
+	for _, u := range from {
+		for session := range u.need {
+			all = append(all, source{u, session})
 		}
 	}
-	m.index.packs = append(m.index.packs, m.packs.done...)
-	return m.index.publish()
+	slices.SortFunc(all, func(a, b source) int { return cmp.Compare(a.session, b.session) })
+	return all
+}
+
+func (m *mover) add(ref Ref, e entry) error {
+	if !m.keep[e.pack] {
+		if err := m.move(&e); err != nil {
+			return err
+		}
+	}
+	return m.index.add(ref, e.append(nil))
 }
 
 // move copies a record as it is: whoever reads it checks its hash.
 func (m *mover) move(e *entry) error {
-	if err := m.openPack(e.pack); err != nil {
+	if err := m.openPack(packKey{e.index, e.pack}); err != nil {
 		return err
 	}
 	if cap(m.buf) < int(e.stored) {
@@ -60,7 +82,7 @@ func (m *mover) move(e *entry) error {
 	}
 	b := m.buf[:e.stored]
 	if _, err := m.open.ReadAt(b, int64(e.offset)); err != nil {
-		return fmt.Errorf("read %s: %w", packName(m.old.session, e.pack), err)
+		return fmt.Errorf("read %s: %w", packName(e.index, e.pack), err)
 	}
 	var err error
 	if e.pack, e.offset, err = m.packs.place(); err != nil {
@@ -69,15 +91,15 @@ func (m *mover) move(e *entry) error {
 	return m.packs.write(b)
 }
 
-func (m *mover) openPack(number uint32) (err error) {
-	if m.open != nil && m.number == number {
+func (m *mover) openPack(key packKey) (err error) {
+	if m.open != nil && m.from == key {
 		return nil
 	}
 	m.close()
-	if m.open, err = os.Open(m.r.path(packName(m.old.session, number))); err != nil {
+	if m.open, err = os.Open(m.r.path(packName(key.index, key.number))); err != nil {
 		return fmt.Errorf("open pack: %w", err)
 	}
-	m.number = number
+	m.from = key
 	return nil
 }
 

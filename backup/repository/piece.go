@@ -61,7 +61,9 @@ func (p *Piece) Add(content []byte, base Ref) error {
 	var under entry
 	if base != (Ref{}) {
 		var err error
-		if under, err = p.w.r.entry(base); err != nil {
+		if under, err = p.w.r.entry(base); errors.Is(err, ErrDamaged) {
+			base, under = Ref{}, entry{} // it is stored as if for the first time
+		} else if err != nil {
 			return err
 		}
 		if under.hash == next.entry.hash && !p.w.r.distrusted(base) {
@@ -90,7 +92,7 @@ func (p *Piece) AddStored(ref Ref, size int64) error {
 			return err
 		}
 		if int64(e.raw) != size {
-			return damaged(indexName(ref.Session), fmt.Sprintf("record %d has %d bytes where a file has %d", ref.Ordinal, e.raw, size))
+			return damaged(indexName(e.index), fmt.Sprintf("record %d has %d bytes where a file has %d", ref.Ordinal, e.raw, size))
 		}
 		crc = e.crc32c
 	}

@@ -23,7 +23,7 @@ type Reader struct {
 	pages   []byte
 }
 
-type packKey struct{ session, number uint32 }
+type packKey struct{ index, number uint32 }
 
 const (
 	// maxOpenPacks is how many a Reader keeps open.
@@ -89,25 +89,25 @@ func (rd *Reader) chunk(ref Ref, e entry, dst []byte) ([]byte, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return b, err
 	}
-	rd.r.forgetIndex(ref.Session)
+	rd.r.forgetIndex(e.index)
 	moved, err := rd.r.entry(ref)
 	if err != nil {
 		return nil, err
 	}
-	if moved.pack == e.pack {
-		return nil, damaged(packName(ref.Session, e.pack), "it is missing, and a backup needs it")
+	if moved.index == e.index && moved.pack == e.pack {
+		return nil, damaged(packName(e.index, e.pack), "it is missing, and a backup needs it")
 	}
 	return rd.decode(ref, moved, dst)
 }
 
 func (rd *Reader) decode(ref Ref, e entry, dst []byte) ([]byte, error) {
-	record, err := rd.record(ref.Session, e)
+	record, err := rd.record(e)
 	if err != nil {
 		return nil, err
 	}
-	b, err := rd.unpack(ref, e, record, dst)
+	b, err := rd.unpack(e, record, dst)
 	if err == nil && (len(b) != int(e.raw) || !rd.matches(b, e)) {
-		err = rd.damagedRecord(ref, e, "its content has another hash than was stored")
+		err = rd.damagedRecord(e, "its content has another hash than was stored")
 	}
 	if errors.Is(err, ErrDamaged) {
 		rd.r.distrust(ref)
@@ -123,25 +123,25 @@ func (rd *Reader) matches(content []byte, e entry) bool {
 	return hashOf(content) == e.hash
 }
 
-func (rd *Reader) damagedRecord(ref Ref, e entry, what string) error {
-	return damaged(packName(ref.Session, e.pack), fmt.Sprintf("the record at byte %d: %s", e.offset, what))
+func (rd *Reader) damagedRecord(e entry, what string) error {
+	return damaged(packName(e.index, e.pack), fmt.Sprintf("the record at byte %d: %s", e.offset, what))
 }
 
 // unpack makes a record a chunk again.
-func (rd *Reader) unpack(ref Ref, e entry, record, dst []byte) ([]byte, error) {
+func (rd *Reader) unpack(e entry, record, dst []byte) ([]byte, error) {
 	if e.base == (Ref{}) {
 		b, err := rd.decoder.DecodeAll(record, dst[:0:ChunkSize])
 		if err != nil {
-			return nil, rd.damagedRecord(ref, e, err.Error())
+			return nil, rd.damagedRecord(e, err.Error())
 		}
 		return b, nil
 	}
 	if len(record) < maskSize {
-		return nil, rd.damagedRecord(ref, e, "it is too short")
+		return nil, rd.damagedRecord(e, "it is too short")
 	}
 	pages, err := rd.decoder.DecodeAll(record[maskSize:], rd.pages[:0:ChunkSize])
 	if err != nil {
-		return nil, rd.damagedRecord(ref, e, err.Error())
+		return nil, rd.damagedRecord(e, err.Error())
 	}
 	mask := binary.LittleEndian.Uint16(record)
 	root, err := rd.whole(e.base)
@@ -150,7 +150,7 @@ func (rd *Reader) unpack(ref Ref, e entry, record, dst []byte) ([]byte, error) {
 	}
 	b := append(dst[:0], root...)
 	if !applyOverlay(b, mask, pages) {
-		return nil, rd.damagedRecord(ref, e, "its pages do not fit")
+		return nil, rd.damagedRecord(e, "its pages do not fit")
 	}
 	return b, nil
 }
@@ -165,7 +165,7 @@ func (rd *Reader) whole(ref Ref) ([]byte, error) {
 		return nil, err
 	}
 	if e.base != (Ref{}) {
-		return nil, damaged(indexName(ref.Session), fmt.Sprintf("record %d is an overlay under an overlay", ref.Ordinal))
+		return nil, damaged(indexName(e.index), fmt.Sprintf("record %d is an overlay under an overlay", ref.Ordinal))
 	}
 	rd.rootOf = Ref{}
 	root, err := rd.chunk(ref, e, rd.root)
@@ -186,19 +186,19 @@ type openPack struct {
 }
 
 // record returns a record as it lies in its pack.
-func (rd *Reader) record(session uint32, e entry) ([]byte, error) {
-	p, err := rd.pack(packKey{session, e.pack})
+func (rd *Reader) record(e entry) ([]byte, error) {
+	p, err := rd.pack(packKey{e.index, e.pack})
 	if err != nil {
 		return nil, err
 	}
 	from, to := int64(e.offset), int64(e.offset)+int64(e.stored)
 	if from < p.offset || to > p.offset+int64(len(p.bytes)) {
 		if err := p.load(from); err != nil {
-			return nil, fmt.Errorf("read %s: %w", packName(session, e.pack), err)
+			return nil, fmt.Errorf("read %s: %w", packName(e.index, e.pack), err)
 		}
 	}
 	if to > p.offset+int64(len(p.bytes)) {
-		return nil, damaged(packName(session, e.pack), fmt.Sprintf("it ends before the record at byte %d does", from))
+		return nil, damaged(packName(e.index, e.pack), fmt.Sprintf("it ends before the record at byte %d does", from))
 	}
 	return p.bytes[from-p.offset : to-p.offset], nil
 }
@@ -223,7 +223,7 @@ func (rd *Reader) pack(key packKey) (*openPack, error) {
 		}
 		rd.closePack(other)
 	}
-	f, err := os.Open(rd.r.path(packName(key.session, key.number)))
+	f, err := os.Open(rd.r.path(packName(key.index, key.number)))
 	if err != nil {
 		return nil, fmt.Errorf("open pack: %w", err)
 	}

@@ -26,10 +26,14 @@ type Repository struct {
 
 	mu       sync.RWMutex
 	failed   error              // set by the first failed sync
-	indexes  map[uint32]*index  // those opened so far
+	indexes  map[uint32]*index  // those opened so far, by their numbers
+	homes    map[uint32]uint32  // by session, the index that has its records
 	pins     map[*Snapshot]bool // the open ones
 	sessions uint32             // the last session given out
 	bad      map[Ref]bool       // records found to be damaged
+	badIndex bool               // an index was found to be
+
+	many int // manySmall, but for tests
 }
 
 // The repository's folders, and what an unfinished file is called.
@@ -40,12 +44,12 @@ const (
 	newSuffix   = ".new"
 )
 
-func packName(session, number uint32) string {
-	return filepath.Join(packDir, fmt.Sprintf("%08x-%06x.pack", session, number))
+func packName(index, number uint32) string {
+	return filepath.Join(packDir, fmt.Sprintf("%08x-%06x.pack", index, number))
 }
 
-func indexName(session uint32) string {
-	return filepath.Join(indexDir, fmt.Sprintf("%08x.index", session))
+func indexName(number uint32) string {
+	return filepath.Join(indexDir, fmt.Sprintf("%08x.index", number))
 }
 
 func manifestName(id string) string { return filepath.Join(manifestDir, id+".manifest") }
@@ -80,7 +84,7 @@ func OpenForReading(dir string) (*Repository, error) {
 }
 
 func newRepository(dir string, fsys fileSystem) *Repository {
-	return &Repository{dir: dir, fs: fsys, indexes: map[uint32]*index{}, pins: map[*Snapshot]bool{}, bad: map[Ref]bool{}}
+	return &Repository{dir: dir, fs: fsys, indexes: map[uint32]*index{}, homes: map[uint32]uint32{}, pins: map[*Snapshot]bool{}, bad: map[Ref]bool{}, many: manySmall}
 }
 
 func (r *Repository) prepare() error {
@@ -109,8 +113,7 @@ func (r *Repository) ensureDir(path string) error {
 	return r.syncDir(filepath.Dir(path))
 }
 
-// findSessions learns which session numbers were used, also by what was
-// interrupted.
+// findSessions learns which numbers were used, also by what was interrupted.
 func (r *Repository) findSessions() error {
 	for _, dir := range []string{packDir, indexDir} {
 		names, err := r.list(dir)
@@ -118,16 +121,16 @@ func (r *Repository) findSessions() error {
 			return err
 		}
 		for _, name := range names {
-			if session, ok := sessionOf(name); ok {
-				r.sessions = max(r.sessions, session)
+			if number, ok := numberOf(name); ok {
+				r.sessions = max(r.sessions, number)
 			}
 		}
 	}
 	return nil
 }
 
-// sessionOf reads the session out of the name of a pack or an index.
-func sessionOf(name string) (uint32, bool) {
+// numberOf reads the index's number out of the name of a pack or an index.
+func numberOf(name string) (uint32, bool) {
 	if len(name) < 8 {
 		return 0, false
 	}
@@ -169,10 +172,11 @@ func (r *Repository) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var errs []error
-	for session, x := range r.indexes {
+	for number, x := range r.indexes {
 		errs = append(errs, x.close())
-		delete(r.indexes, session)
+		delete(r.indexes, number)
 	}
+	clear(r.homes)
 	if r.lock != nil {
 		errs = append(errs, r.lock.Release())
 		r.lock = nil
@@ -224,7 +228,8 @@ func (r *Repository) remove(path string) error {
 	return nil
 }
 
-// nextSession gives out a session that nothing was ever of.
+// nextSession gives out a number that nothing was ever of: a session's, which
+// is its index's too, or that of an index merged of others.
 func (r *Repository) nextSession() uint32 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -246,9 +251,16 @@ func (r *Repository) distrusted(ref Ref) bool {
 	return r.bad[ref]
 }
 
+// distrustIndex notes that an index is damaged.
+func (r *Repository) distrustIndex() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.badIndex = true
+}
+
 // Damaged reports whether damage was found since Open.
 func (r *Repository) Damaged() bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return len(r.bad) > 0
+	return len(r.bad) > 0 || r.badIndex
 }

@@ -290,6 +290,35 @@ func TestHeals(t *testing.T) {
 	}
 }
 
+// TestHealsIndex: a damaged index keeps nobody from a new backup, which is
+// whole; nothing is removed until somebody has looked at it.
+func TestHealsIndex(t *testing.T) {
+	t.Parallel()
+	for _, position := range []int64{0, headerSize + 10, -digestSize - 5} {
+		dir := filepath.Join(t.TempDir(), "r")
+		r := mustOpen(t, dir)
+		mustStore(t, r, "b1", "", first())
+		r.Close()
+		path := filepath.Join(dir, indexName(1))
+		if position < 0 {
+			position += files(t, dir)[indexName(1)]
+		}
+		flip(t, path, position)
+		r = mustOpen(t, dir)
+		mustStore(t, r, "b2", "b1", second())
+		if got, err := load(r, "b2"); err != nil || differ(got, second()) != "" {
+			t.Errorf("byte %d: the backup after it: %v", position, err)
+		}
+		if !r.Damaged() {
+			t.Errorf("byte %d: the damage was not noticed", position)
+		}
+		before := len(files(t, dir))
+		if _, err := r.Collect(t.Context()); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), indexName(1)) || len(files(t, dir)) != before {
+			t.Errorf("byte %d: collect says %v", position, err)
+		}
+	}
+}
+
 // TestMissing takes files away.
 func TestMissing(t *testing.T) {
 	t.Parallel()

@@ -62,10 +62,13 @@ func (r *Repository) contentRoot(m *Manifest) (root Hash, err error) {
 		left := e.Size
 		err := r.eachEntry(e.Chunks, func(ref Ref, stored entry) error {
 			h.Write(stored.hash[:]) // zeros have a hash of zeros
+			if !r.isWhole(stored) {
+				return damaged(indexName(stored.index), fmt.Sprintf("record %d lies on one that is missing", ref.Ordinal))
+			}
 			n := min(left, ChunkSize)
 			left -= n
 			if ref != (Ref{}) && int64(stored.raw) != n {
-				return damaged(indexName(ref.Session), fmt.Sprintf("record %d has %d bytes where %s has %d", ref.Ordinal, stored.raw, e.Path, n))
+				return damaged(indexName(stored.index), fmt.Sprintf("record %d has %d bytes where %s has %d", ref.Ordinal, stored.raw, e.Path, n))
 			}
 			return nil
 		})

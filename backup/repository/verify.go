@@ -42,12 +42,18 @@ func (r *Repository) Verify(ctx context.Context, progress func(done, total int64
 	if err != nil {
 		return Report{}, err
 	}
-	sessions, err := r.indexed()
-	if err != nil {
-		return Report{}, err
+	all, unreadable := r.opened()
+	for _, err := range unreadable {
+		v.lost = true
+		if err := v.note(err); err != nil {
+			return Report{}, err
+		}
 	}
-	for _, session := range sessions {
-		if err := v.index(session); err != nil {
+	for _, x := range all {
+		if r.isMerged(x) {
+			continue
+		}
+		if err := v.index(x); err != nil {
 			return Report{}, err
 		}
 	}
@@ -67,14 +73,15 @@ type verification struct {
 	progress func(done, total int64)
 	all      []verifiedPack
 	total    int64
-	broken   map[uint32]bool // sessions whose index is damaged
+	broken   map[uint32]bool // numbers of damaged indexes
+	lost     bool            // there are some that cannot even be opened
 
 	mu     sync.Mutex
 	report Report
 }
 
 type verifiedPack struct {
-	session uint32
+	index   uint32
 	info    packInfo
 	records Chunks
 }
@@ -91,26 +98,21 @@ func (v *verification) note(err error) error {
 }
 
 // index checks an index and finds out which records lie in each of its packs.
-func (v *verification) index(session uint32) error {
-	err := v.r.openedIndex(session)
-	if err != nil {
-		v.broken[session] = true
-		return v.note(err)
-	}
-	x := v.r.indexOf(session)
+func (v *verification) index(x *index) error {
 	records := map[uint32]Chunks{}
-	if err = x.check(); err == nil {
-		err = x.each(func(ordinal uint32, e entry) error {
-			records[e.pack] = appendRef(records[e.pack], Ref{session, ordinal})
+	err := x.check()
+	if err == nil {
+		err = x.each(func(ref Ref, e entry) error {
+			records[e.pack] = appendRef(records[e.pack], ref)
 			return nil
 		})
 	}
 	if err != nil {
-		v.broken[session] = true
+		v.broken[x.number] = true
 		return v.note(err)
 	}
 	for _, p := range x.packs {
-		v.all = append(v.all, verifiedPack{session, p, records[p.number]})
+		v.all = append(v.all, verifiedPack{x.number, p, records[p.number]})
 		v.total += p.size
 	}
 	return nil
@@ -167,7 +169,7 @@ func (v *verification) someOf(ctx context.Context, next <-chan verifiedPack) err
 
 // digest compares all bytes of a pack with what its index says of them.
 func (v *verification) digest(ctx context.Context, p verifiedPack) error {
-	name := packName(p.session, p.info.number)
+	name := packName(p.index, p.info.number)
 	f, err := os.Open(v.r.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return damaged(name, "it is missing")
@@ -180,7 +182,7 @@ func (v *verification) digest(ctx context.Context, p verifiedPack) error {
 	if _, err := f.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if err := checkHeader(name, head, magicPack, p.session, p.info.number); err != nil {
+	if err := checkHeader(name, head, magicPack, p.index, p.info.number); err != nil {
 		return err
 	}
 	h := blake3.New()
@@ -227,6 +229,9 @@ func (v *verification) chunks(ctx context.Context, rd *Reader, p verifiedPack) e
 	err := v.r.eachEntry(p.records, func(ref Ref, e entry) error {
 		if err := context.Cause(ctx); err != nil {
 			return err
+		}
+		if !v.r.isWhole(e) {
+			return nil // garbage: backups' manifests say what they need
 		}
 		_, err := rd.chunk(ref, e, content)
 		if errors.Is(err, ErrDamaged) {
@@ -293,7 +298,12 @@ func (v *verification) manifest(m *Manifest) error {
 func (v *verification) touched(m *Manifest) error {
 	for i := range m.Entries {
 		err := m.Entries[i].Chunks.Refs(func(ref Ref) error {
-			if v.broken[ref.Session] || v.r.distrusted(ref) {
+			if ref == (Ref{}) {
+				return nil
+			}
+			if err := v.r.locate(ref.Session); err != nil && !v.lost {
+				return err
+			} else if err != nil || v.broken[v.r.homeOf(ref.Session).number] || v.r.distrusted(ref) {
 				return errAffected
 			}
 			return nil

@@ -112,7 +112,7 @@ func (w *Writer) appendRecords(pending []pendingChunk, records []byte) error {
 			entries = p.entry.append(entries)
 		}
 	}
-	if err := w.index.add(first, entries); err != nil {
+	if err := w.index.add(Ref{w.session, first}, entries); err != nil {
 		return err
 	}
 	for _, p := range pending {
@@ -154,7 +154,7 @@ func (w *Writer) find(h Hash) (Ref, bool) {
 		return ref, false
 	}
 	e, err := w.entry(ref)
-	return ref, err == nil && e.hash == h && !w.r.distrusted(ref)
+	return ref, err == nil && e.hash == h && w.r.isWhole(e) && !w.r.distrusted(ref)
 }
 
 // entry reads the entry of a chunk, of this session, too.
@@ -166,7 +166,7 @@ func (w *Writer) entry(ref Ref) (entry, error) {
 	if _, err := w.index.f.ReadAt(buf[:], headerSize+int64(ref.Ordinal)*entrySize); err != nil {
 		return entry{}, fmt.Errorf("read index: %w", err)
 	}
-	return parseEntry(indexName(w.session), buf[:])
+	return parseEntry(indexName(w.session), w.session, buf[:])
 }
 
 // Commit publishes the backup: its packs, then the index, then the manifest,

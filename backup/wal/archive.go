@@ -146,10 +146,27 @@ func (a *Archive) loadBranch(number int, readOnly bool) (*branch, error) {
 		}
 		err = errors.Join(err, a.loadFile(b, e))
 	}
+	if !readOnly && err == nil {
+		err = a.dropLoneSummaries(b, entries)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read WAL archive: %w", err)
 	}
 	return b, nil
+}
+
+// dropLoneSummaries removes the summaries of segments that are gone, which a
+// prune left that was cut short.
+func (a *Archive) dropLoneSummaries(b *branch, entries []os.DirEntry) error {
+	var errs []error
+	for _, e := range entries {
+		name, isSummary := strings.CutSuffix(e.Name(), summarySuffix)
+		timeline, n, ok := ParseSegmentName(name, b.info().SegmentSize)
+		if isSummary && ok && b.segments[segmentKey{timeline, n}] == nil {
+			errs = append(errs, a.fsys.Remove(filepath.Join(b.dir, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (a *Archive) loadFile(b *branch, e os.DirEntry) error {

@@ -292,3 +292,50 @@ func TestReadOnly(t *testing.T) {
 		t.Error("it can be written to")
 	}
 }
+
+// TestPackedMeanwhile: who only reads follows when the one who writes compresses
+// a segment, and takes it for no damage.
+func TestPackedMeanwhile(t *testing.T) {
+	t.Parallel()
+	b := longWAL(3, nil)
+	a := store(t, b)
+	name := filepath.Join(a.dir, "1", SegmentName(1, 2, smallSegment))
+	compressed, err := os.ReadFile(name + compressedSuffix)
+	if err == nil {
+		err = errors.Join(os.Remove(name+compressedSuffix), os.Remove(name+summarySuffix),
+			os.WriteFile(name+partialSuffix, b.Bytes()[smallSegment:2*smallSegment], 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, read := range map[string]func(*Archive) error{
+		"check":  func(r *Archive) error { return r.Check(t.Context(), 1, 1, b.start, b.pos(), nil) },
+		"window": func(r *Archive) error { _, err := r.Window(t.Context(), 1, 1, b.start); return err },
+		"changes": func(r *Archive) error {
+			_, err := r.ChangedPages(t.Context(), 1, 1, b.start, b.pos())
+			return err
+		},
+		"verify": func(r *Archive) error {
+			problems, err := r.Verify(t.Context())
+			for _, p := range problems {
+				err = errors.Join(err, p.Err)
+			}
+			return err
+		},
+	} {
+		r, err := Open(a.dir, Options{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.WriteFile(name+compressedSuffix, compressed, 0o600), os.Remove(name+partialSuffix)); err != nil {
+			t.Fatal(err)
+		}
+		if err := read(r); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		r.Close()
+		if err := errors.Join(os.Remove(name+compressedSuffix), os.WriteFile(name+partialSuffix, b.Bytes()[smallSegment:2*smallSegment], 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -19,6 +19,25 @@ func (a *Archive) setSegment(b *branch, s *segment) {
 	b.segments[s.segmentKey] = s
 }
 
+// packed returns the compressed segment when a partial one was not found,
+// because it has been compressed since: by this process or, where the archive is
+// open to be read only, perhaps by another. Else it returns nil.
+func (a *Archive) packed(b *branch, s *segment, err error) *segment {
+	if !notExist(err) {
+		return nil
+	}
+	if now := a.segment(b, s.segmentKey); now != nil && now.compressed {
+		return now
+	}
+	info, err := os.Stat(b.path(s.segmentKey, compressedSuffix))
+	if err != nil {
+		return nil
+	}
+	now := &segment{segmentKey: s.segmentKey, compressed: true, end: b.limit(s.segmentKey), stored: info.Size()}
+	a.setSegment(b, now)
+	return now
+}
+
 // summaryOf returns the summary of a segment that is there, without its
 // changed pages.
 func (a *Archive) summaryOf(b *branch, key segmentKey) (*summary, error) {
@@ -49,8 +68,8 @@ func (a *Archive) summaryOf(b *branch, key segmentKey) (*summary, error) {
 func (a *Archive) loadSummary(b *branch, s *segment, changes bool) (*summary, error) {
 	if !s.compressed {
 		_, sum, err := a.scanPartial(b, s)
-		if now := a.segment(b, s.segmentKey); notExist(err) && now != nil && now.compressed {
-			return a.loadSummary(b, now, changes) // it has been compressed since
+		if now := a.packed(b, s, err); now != nil {
+			return a.loadSummary(b, now, changes)
 		}
 		return sum, err
 	}

@@ -170,6 +170,7 @@ func TestRandomTargets(t *testing.T) {
 		end := c.flushed()
 		r.waitFor(t, 1, end)
 		xids := commitsIn(t, a, b.start, end)
+		w.judgeTargets(t, c, a, b, xids, first, last, end)
 		for range targets(t, 4) {
 			if rand.IntN(2) == 0 {
 				at := first.Add(rand.N(last.Sub(first)))

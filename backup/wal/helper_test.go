@@ -42,23 +42,39 @@ func helperDo(task string, args helperArgs) error {
 	switch task {
 	case "append":
 		return appendAndDie(args)
+	case "prune":
+		return pruneAndDie(args)
 	case "receive":
 		return receiveForever(args)
 	}
 	return fmt.Errorf("no such task: %q", task)
 }
 
-// appendAndDie appends WAL, prints what it was told is durable, and kills
-// itself at an operation on files.
-func appendAndDie(args helperArgs) error {
-	fsys := &faultFS{hit: func(n int, _ string) bool {
-		if n == args.Kill {
+// deadly kills this process at an operation on files.
+func deadly(at int) *faultFS {
+	return &faultFS{hit: func(n int, _ string) bool {
+		if n == at {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
 		}
 		return false
 	}}
-	a, w, err := openWriter(args.Archive, fsys)
+}
+
+// pruneAndDie prunes, and kills itself at an operation on files.
+func pruneAndDie(args helperArgs) error {
+	a, err := Open(args.Archive, Options{fsys: deadly(args.Kill)})
+	if err != nil {
+		return err
+	}
+	_, err = a.Prune([]Keep{{1, pruneFrom}})
+	return errors.Join(err, a.Close())
+}
+
+// appendAndDie appends WAL, prints what it was told is durable, and kills
+// itself at an operation on files.
+func appendAndDie(args helperArgs) error {
+	a, w, err := openWriter(args.Archive, deadly(args.Kill))
 	if err != nil {
 		return err
 	}

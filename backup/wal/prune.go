@@ -165,8 +165,8 @@ func (a *Archive) verifySegment(b *branch, s *segment) (file string, err error) 
 	if !s.compressed {
 		file = filepath.Base(b.path(s.segmentKey, partialSuffix))
 		scan, _, err := a.scanPartial(b, s)
-		if now := a.segment(a.branches[b.number], s.segmentKey); notExist(err) && now != nil && now.compressed {
-			return file, nil // it has been compressed meanwhile
+		if now := a.packed(b, s, err); now != nil {
+			return a.verifySegment(b, now)
 		}
 		if err == nil && scan.End() < s.end && scan.Position() < s.end {
 			err = scan.Err()

@@ -48,3 +48,29 @@ func TestResolveTimes(t *testing.T) {
 		t.Errorf("a target in an idle time: %+v, %v", r, err)
 	}
 }
+
+// TestClockSetBack: what is known to be safe is told by the server's clock, also
+// when that goes back.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	at := func(s int) time.Time { return time.Unix(1e9, 0).Add(time.Duration(s) * time.Second) }
+	l := &ledger{}
+	s := &stream{ledger: l, confirmed: 100}
+	hear := func(second int) { s.judge(arrived{end: 100, alive: []message{{end: 100, sent: at(second)}}}) }
+	for second := range 5 {
+		hear(second)
+	}
+	if got := l.get().RestorableTo; !got.Equal(at(3)) {
+		t.Errorf("restorable to %v, not %v", got, at(3))
+	}
+	for second := range 3 {
+		hear(second - 3600)
+	}
+	if got := l.get().RestorableTo; !got.Equal(at(-3599)) {
+		t.Errorf("an hour back: restorable to %v, not %v", got, at(-3599))
+	}
+	l.durable(1, 200, []time.Time{at(-3590), at(-3590).Add(-time.Millisecond)}, at(-3590))
+	if got := l.get().RestorableTo; !got.Equal(at(-3590)) {
+		t.Errorf("commits that overtook each other: restorable to %v, not %v", got, at(-3590))
+	}
+}

@@ -73,7 +73,7 @@ func (a *Archive) measureAll() error {
 			if s.compressed {
 				continue
 			}
-			if _, err := a.measure(b, s); err != nil {
+			if _, err := a.measure(b, s); err != nil && a.packed(b, s, err) == nil {
 				return err
 			}
 		}

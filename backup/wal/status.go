@@ -56,6 +56,14 @@ func (s Status) RPO(now time.Time) time.Duration {
 	return max(s.Lag, now.Sub(s.RestorableTo))
 }
 
+// restorable notes a time by which all commits are safe. One that is much
+// earlier than the last says that the server's clock was set back.
+func (s *Status) restorable(to time.Time) {
+	if to.After(s.RestorableTo) || s.RestorableTo.Sub(to) > clockSlack {
+		s.RestorableTo = to
+	}
+}
+
 // ledger keeps a receiver's Status.
 type ledger struct {
 	mu     sync.Mutex
@@ -89,9 +97,7 @@ func (l *ledger) durable(timeline uint32, lsn LSN, commits []time.Time, now time
 	for _, at := range commits {
 		s.Lag = max(0, now.Sub(at))
 		l.lags.add(s.Lag)
-		if at.After(s.RestorableTo) {
-			s.RestorableTo = at
-		}
+		s.restorable(at)
 	}
 }
 

@@ -222,15 +222,11 @@ func (s *stream) judge(a arrived) {
 		switch {
 		case m.end != s.quiet.end:
 			s.quiet = m
-		case m.sent.Sub(s.quiet.sent) > pingEvery/2:
+		case m.sent.Sub(s.quiet.sent).Abs() > pingEvery/2: // the clock may have been set back
 			sure := s.quiet.sent
 			s.quiet = m
 			if m.end <= s.confirmed {
-				s.ledger.change(func(st *Status) {
-					if sure.After(st.RestorableTo) {
-						st.RestorableTo = sure
-					}
-				})
+				s.ledger.change(func(st *Status) { st.restorable(sure) })
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package wal
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
@@ -91,4 +92,45 @@ func (w *writers) judge(t testing.TB, c *cluster, target time.Time) (rows int) {
 		}
 	}
 	return len(there)
+}
+
+// judgeTargets resolves many random times and positions, and compares what would
+// be replayed with what the writers know, to the record.
+func (w *writers) judgeTargets(t testing.TB, c *cluster, a *Archive, b baseBackup, xids map[string]LSN, first, last time.Time, end LSN) {
+	t.Helper()
+	ends := map[int]LSN{} // of the commits behind the backup's start, by their numbers
+	for _, row := range strings.Fields(c.ask("select string_agg(n || ':' || x, ' ') from numbers")) {
+		text, xid, _ := strings.Cut(row, ":")
+		if n, err := strconv.Atoi(text); err == nil && xids[xid] > b.stop {
+			ends[n] = xids[xid]
+		}
+	}
+	if len(ends) < 100 {
+		t.Errorf("only %d commits are known", len(ends))
+	}
+	for range 200 {
+		target := Target{Incarnation: 1, Since: b.start, Time: first.Add(rand.N(last.Sub(first)))}
+		if rand.IntN(2) == 0 {
+			target.Time, target.LSN = time.Time{}, b.stop+rand.N(end-b.stop)
+		}
+		r, err := a.Resolve(t.Context(), target)
+		if err != nil {
+			t.Fatalf("%+v: %v", target, err)
+		}
+		reach, err := r.Reach(b.stop)
+		if err != nil {
+			t.Fatalf("%+v: %v", target, err)
+		}
+		for n, end := range ends {
+			commit, there := w.commits[n], end <= reach.End
+			switch {
+			case target.LSN != 0 && there != (end <= target.LSN):
+				t.Errorf("target %v: the commit that ends at %v is there: %t", target.LSN, end, there)
+			case target.LSN == 0 && commit.answered.Before(target.Time) && !there:
+				t.Errorf("%d was committed %v before the target, and would be missing", n, target.Time.Sub(commit.answered))
+			case target.LSN == 0 && commit.sent.After(target.Time) && there:
+				t.Errorf("%d was begun %v after the target, and would be there", n, commit.sent.Sub(target.Time))
+			}
+		}
+	}
 }

@@ -1,0 +1,76 @@
+package wal
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+)
+
+// pruneFrom lies behind the first whole record of longWAL's fourth segment.
+const pruneFrom = 4*smallSegment + 100_000
+
+// TestPruneEndsEverywhere kills a process that prunes at each of its operations
+// on files, and has each of them fail: what is to be kept is there, to the byte,
+// and the next prune removes the rest.
+func TestPruneEndsEverywhere(t *testing.T) {
+	t.Parallel()
+	b := longWAL(6, nil)
+	from := store(t, b)
+	from.Close()
+	for k, finished := 0, false; !finished; k++ {
+		killed, failed := copyArchive(t, from.dir), copyArchive(t, from.dir)
+		finished = helper("prune", helperArgs{Archive: killed, Kill: k}).Run() == nil
+		mustBePruned(t, killed, b, "killed at "+strconv.Itoa(k))
+
+		fsys := &faultFS{err: syscall.EIO}
+		a, err := Open(failed, Options{fsys: fsys})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fsys.n, fsys.hit = 0, func(n int, _ string) bool { return n == k }
+		if _, err := a.Prune([]Keep{{1, pruneFrom}}); (err == nil) != (fsys.fired == "") {
+			t.Errorf("%s: %v", fsys.fired, err)
+		}
+		a.Close()
+		mustBePruned(t, failed, b, fsys.fired)
+	}
+}
+
+func mustBePruned(t *testing.T, dir string, b *walBuilder, when string) {
+	t.Helper()
+	a, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatalf("%s: %v", when, err)
+	}
+	defer a.Close()
+	if err := a.Check(t.Context(), 1, 1, pruneFrom, b.pos(), nil); err != nil {
+		t.Errorf("%s: %v", when, err)
+	}
+	if _, err := a.Prune([]Keep{{1, pruneFrom}}); err != nil {
+		t.Errorf("%s, and again: %v", when, err)
+	}
+	if n := a.Sizes(1).Segments; n != 3 {
+		t.Errorf("%s: %d segments are left", when, n)
+	}
+	if err := a.Check(t.Context(), 1, 1, pruneFrom, b.pos(), nil); err != nil {
+		t.Errorf("%s, and again: %v", when, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "1", "0*")); len(left) != 5 { // two with a summary, one partial
+		t.Errorf("%s: there are %v", when, left)
+	}
+}
+
+func copyArchive(t *testing.T, from string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "wal")
+	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.Chmod(to, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}

@@ -1,0 +1,148 @@
+package engine
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+// asSuperuser executes statements as the appliance's own role.
+func (a *appliance) asSuperuser(t *testing.T, instance string, statements ...string) {
+	t.Helper()
+	conn, err := a.instances.Connect(t.Context(), instance, maintenance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	for _, sql := range statements {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+}
+
+// WAL that the server removed before it was archived is a gap: it is told of and
+// shown, a backup is made behind it, moments in it are refused, and those before
+// and behind it can be restored.
+func TestGap(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table steps (n int)")
+	commitStep(t, c, 1)
+	a.backUp(t, db.ID)
+	before := commitStep(t, c, 2)
+	a.awaitArchived(t, db.ID, commitStep(t, c, 3))
+
+	if err := a.archives.get(db.ID).closeReceiver(); err != nil {
+		t.Fatal(err)
+	}
+	within(t, time.Minute, "the slot is free", func() bool {
+		conn, err := a.instances.Connect(t.Context(), db.ID, maintenance)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(context.WithoutCancel(t.Context()))
+		_, err = conn.Exec(t.Context(), "select pg_catalog.pg_drop_replication_slot('holdfast')")
+		return err == nil
+	})
+	within(t, time.Minute, "the archive's last segment to be gone from the server", func() bool {
+		run(t, c, "create table if not exists filler as select repeat('x', 1000) from generate_series(1, 1000)")
+		a.asSuperuser(t, db.ID, "select pg_catalog.pg_switch_wal()", "checkpoint")
+		return answer[int](t, c, "select count(*) from steps") == 3 && a.serverLacks(t, db.ID, a.lastSegment(t, db.ID))
+	})
+	inside := commitStep(t, c, 4)
+	a.asSuperuser(t, db.ID, "select pg_catalog.pg_switch_wal()", "checkpoint", "select pg_catalog.pg_switch_wal()", "checkpoint")
+	record, err := a.record(db.ID)
+	if err == nil {
+		err = a.receiveWAL(record)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	within(t, time.Minute, "the backup behind the gap", func() bool {
+		all := a.backups(t, db.ID)
+		return len(all) == 2 && all[0].Status == model.BackupCompleted
+	})
+	a.settled(t)
+	behind := commitStep(t, c, 5)
+	a.awaitArchived(t, db.ID, commitStep(t, c, 6))
+	r, err := a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
+	if err != nil || len(r.Archiving.Gaps) != 1 || r.State != RecoveryAvailable {
+		t.Errorf("recovery: %+v, %v", r, err)
+	}
+	a.awaitAudit(t, model.ActionWALGap, db.ID)
+	_, err = a.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: inside})
+	if model.CodeOf(err) != model.CodeConflict || !strings.Contains(model.PublicMessage(err), "missing") {
+		t.Errorf("a moment in the gap: %v", err)
+	}
+	a.goTo(t, db.ID, RestorePoint{Time: behind})
+	if got := steps(t, c); got != "1 2 3 4 5" {
+		t.Errorf("behind the gap: %s", got)
+	}
+	a.goTo(t, db.ID, RestorePoint{Time: before})
+	if got := steps(t, c); got != "1 2" {
+		t.Errorf("before the gap: %s", got)
+	}
+}
+
+// lastSegment is the one the archive ends in.
+func (a *appliance) lastSegment(t *testing.T, database string) string {
+	t.Helper()
+	r, err := a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Archiving.LastSegment
+}
+
+func (a *appliance) serverLacks(t *testing.T, instance, segment string) (lacks bool) {
+	t.Helper()
+	conn, err := a.instances.Connect(t.Context(), instance, maintenance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	err = conn.QueryRow(t.Context(), "select not exists (select from pg_catalog.pg_ls_waldir() where name = $1)", segment).Scan(&lacks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lacks
+}
+
+// The backup that another is being built upon may be deleted meanwhile: the new
+// one is whole.
+func TestDeleteTheBaseOfABackup(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table t as select n, repeat(md5(n::text), 8) as text from generate_series(1, 100000) n")
+	const rows = "select count(*) || ' ' || sum(hashtext(text)) from t"
+	base := a.backUp(t, db.ID)
+	run(t, c, "update t set text = text || 'x' where n % 100 = 0")
+	want := answer[string](t, c, rows)
+	b, err := a.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	within(t, time.Minute, "the beginning of the copy", func() bool {
+		now, err := a.BackupGet(a.call(model.ActionBackupGet), db.ID, b.ID)
+		return err == nil && now.Status != model.BackupPending
+	})
+	if err := a.BackupDelete(a.call(model.ActionBackupDelete), db.ID, base.ID); err != nil {
+		t.Fatalf("delete of the base: %v", err)
+	}
+	a.settled(t)
+	if err := a.sweepOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.collectBackups(t.Context(), db.ID)
+	run(t, c, "truncate t")
+	a.restore(t, db.ID, b.ID)
+	if got := answer[string](t, c, rows); got != want {
+		t.Errorf("restored %s, not %s", got, want)
+	}
+}

@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+// A clock that was a year ahead when a backup was made, and is set back, keeps
+// nobody from a restore, for times come from the WAL; and no backup from being
+// made when it is due.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, newDataDir(t))
+	by := ahead(&cfg)
+	cfg.BackupInterval, cfg.BackupRetention = 24*time.Hour, 7*24*time.Hour
+	by.Store(int64(365 * 24 * time.Hour))
+	a := startEngineOn(t, cfg)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table steps (n int)")
+	commitStep(t, c, 1)
+	wrong := a.backUp(t, db.ID)
+	by.Store(0)
+	at := commitStep(t, c, 2)
+	a.awaitArchived(t, db.ID, commitStep(t, c, 3))
+
+	r, err := a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
+	now := time.Now()
+	if err != nil || r.Window.Latest == nil || r.Window.Latest.After(now) || r.Window.Earliest.After(*r.Window.Latest) || *r.RPO > time.Minute {
+		t.Errorf("recovery: %+v, %v", r, err)
+	}
+	if r.NextBackup == nil || r.NextBackup.After(now) {
+		t.Errorf("the next backup is due at %v, and the only one was made by a wrong clock", r.NextBackup)
+	}
+	if plan, err := a.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: at}); err != nil || plan.Backup.ID != wrong.ID {
+		t.Errorf("plan: %+v, %v", plan, err)
+	}
+	a.goTo(t, db.ID, RestorePoint{Time: at})
+	if got := steps(t, c); got != "1 2" {
+		t.Errorf("steps: %s", got)
+	}
+	a.settled(t)
+	within(t, time.Minute, "the backup after the restore", func() bool { return len(a.backups(t, db.ID)) == 2 })
+	a.settled(t)
+	a.backUpWhatIsDue(t.Context())
+	a.backUpWhatIsDue(t.Context())
+	if all := a.backups(t, db.ID); len(all) != 2 { // newest first, by ids that hold the time
+		t.Errorf("backups: %+v", all)
+	}
+	if err := a.sweepOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if all := a.backups(t, db.ID); len(all) != 2 {
+		t.Errorf("backups after a sweep: %+v", all)
+	}
+}
+
+// A backup whose proof has failed counts for nothing: the good one before it
+// stays, restores stand on that, and the next backup is not built upon it, also
+// after a restart.
+func TestDamagedBackupCountsForNothing(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, newDataDir(t))
+	by := ahead(&cfg)
+	cfg.BackupRetention = 7 * 24 * time.Hour
+	a := startEngineOn(t, cfg)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table t as select n, md5(n::text) as text from generate_series(1, 50000) n")
+	const rows = "select count(*) || ' ' || sum(hashtext(text)) from t"
+	good, bad := a.backUp(t, db.ID), a.backUp(t, db.ID)
+	if err := a.updateBackup(bad.ID, func(b *model.Backup) {
+		b.Verification = model.Verification{Status: model.VerificationFailed, Detail: "by hand"}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	at := answer[time.Time](t, c, "insert into t values (0, 'x') returning clock_timestamp()")
+	run(t, c, "delete from t where n > 49000")
+	a.awaitArchived(t, db.ID, answer[time.Time](t, c, "select clock_timestamp()"))
+	plan, err := a.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: at})
+	if err != nil || plan.Backup.ID != good.ID {
+		t.Errorf("plan: %+v, %v; the good backup is %s", plan.Backup, err, good.ID)
+	}
+	by.Store(int64(cfg.BackupRetention + time.Hour))
+	if err := a.sweepOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if all := a.backups(t, db.ID); len(all) != 1 || all[0].ID != good.ID {
+		t.Fatalf("after a sweep: %+v", all)
+	}
+	by.Store(0)
+
+	if err := a.updateBackup(good.ID, func(b *model.Backup) {
+		b.Verification = model.Verification{Status: model.VerificationFailed, Detail: "by hand"}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	spoil(t, a.packOf(t, db.ID))
+	a.abandon(t)
+	a = a.reopen(t)
+	a.awaitStatus(t, db.ID, model.DatabaseAvailable, 30*time.Second)
+	want := answer[string](t, c, rows)
+	next := a.backUp(t, db.ID)
+	run(t, c, "truncate t")
+	a.restore(t, db.ID, next.ID)
+	if got := answer[string](t, c, rows); got != want {
+		t.Errorf("restored %s, not %s", got, want)
+	}
+	op, err := a.BackupRestore(a.call(model.ActionBackupRestore), db.ID, good.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if message := a.awaitOperation(t, op, model.OperationFailed); !strings.Contains(message, "damaged") {
+		t.Errorf("a restore of the damaged one: %s", message)
+	}
+}
+
+// spoil flips a bit in every 100 kB of a file.
+func spoil(t *testing.T, path string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := 1000; at < len(b); at += 100_000 {
+		b[at] ^= 1
+	}
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
