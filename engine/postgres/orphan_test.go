@@ -2,8 +2,11 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -88,4 +91,55 @@ func TestLogrotateSignal(t *testing.T) {
 		data, err := os.ReadFile(log)
 		return err == nil && strings.Contains(string(data), "nonsense")
 	})
+}
+
+// A server that was killed has left its socket. The next one on its directory
+// would take it over; where there is no next one, nothing must be left.
+func TestSocketOfDeadServer(t *testing.T) {
+	sockets, err := os.MkdirTemp("", "hf-s") // a path short enough
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(sockets)
+	d := postgrestest.Prepare(t)
+	d.Spec.Config.SocketDir = sockets
+	s, _ := supervisor(t)
+	if err := s.Start(t.Context(), d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	_, _, pid := s.Status(d.Spec.ID)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Stop(t.Context(), d.Spec.ID); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(sockets); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// What an appliance that was killed has left is cleared away by the next;
+// what is in use stays.
+func TestClearSockets(t *testing.T) {
+	sockets := t.TempDir()
+	ended := exec.Command("true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for port, pid := range map[int]int{1: ended.Process.Pid, 2: os.Getpid(), 3: 0} {
+		socket := postgres.SocketPath(sockets, port)
+		for path, content := range map[string]string{socket: "", socket + ".lock": fmt.Sprintf("%d\n/data\n", pid)} {
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := postgres.ClearSockets(sockets); err != nil {
+		t.Error(err)
+	}
+	left, err := filepath.Glob(filepath.Join(sockets, ".s.PGSQL.*"))
+	if socket := postgres.SocketPath(sockets, 2); err != nil || !slices.Equal(left, []string{socket, socket + ".lock"}) {
+		t.Errorf("left: %v, %v", left, err)
+	}
 }

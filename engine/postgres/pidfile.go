@@ -25,8 +25,12 @@ func pidFilePath(dir string) string { return filepath.Join(dir, "postmaster.pid"
 
 // readPIDFile reads dir's postmaster.pid; os.ErrNotExist when there is none. A
 // file cut short by a crash gives what it has, a pid of 0 when not even that.
-func readPIDFile(dir string) (pidFile, error) {
-	data, err := os.ReadFile(pidFilePath(dir))
+func readPIDFile(dir string) (pidFile, error) { return readLockFile(pidFilePath(dir)) }
+
+// readLockFile reads a postmaster.pid or the lock of a socket, which begins
+// with the same lines.
+func readLockFile(path string) (pidFile, error) {
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return pidFile{}, err
 	}
