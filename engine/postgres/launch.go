@@ -85,7 +85,7 @@ func configure(spec Spec) (changed bool, err error) {
 func (l launcher) start(ctx context.Context, spec Spec) (*process, error) {
 	deadline := time.Now().Add(sharedMemoryWait)
 	for {
-		if err := clearRemains(ctx, spec.Dir); err != nil {
+		if err := errors.Join(clearRemains(ctx, spec.Dir), clearSocket(SocketPath(spec.Config.SocketDir, spec.Config.Port))); err != nil {
 			return nil, err
 		}
 		p, err := l.startOnce(ctx, spec)

@@ -13,6 +13,7 @@ import (
 // pidfile.h (LOCK_FILE_LINE_*) numbers them.
 type pidFile struct {
 	pid       int
+	dir       string
 	port      int
 	socketDir string
 	status    string // "starting", "ready", "standby", "stopping"
@@ -43,7 +44,7 @@ func readLockFile(path string) (pidFile, error) {
 	}
 	pid, _ := strconv.Atoi(line(1))
 	port, _ := strconv.Atoi(line(4))
-	return pidFile{pid: max(pid, 0), port: port, socketDir: line(5), status: line(8)}, nil
+	return pidFile{pid: max(pid, 0), dir: line(2), port: port, socketDir: line(5), status: line(8)}, nil
 }
 
 // clearPIDFile makes way for a start in a directory that no postmaster

@@ -53,9 +53,11 @@ func ClearSockets(socketDir string) error {
 }
 
 // clearSocket removes a socket and its lock when who made them is no more.
+// PostgreSQL itself takes one over only once its maker's number is nobody's:
+// not as long as a parent that is slow to reap leaves a zombie with it.
 func clearSocket(socket string) error {
 	lock, err := readLockFile(socket + ".lock")
-	if errors.Is(err, os.ErrNotExist) || err == nil && lock.pid > 0 && !errors.Is(syscall.Kill(lock.pid, 0), syscall.ESRCH) {
+	if errors.Is(err, os.ErrNotExist) || err == nil && lock.pid > 0 && isPostmaster(lock.pid, lock.dir) {
 		return nil
 	}
 	if err != nil {
