@@ -161,7 +161,7 @@ func awaitReady(ctx context.Context, spec Spec, p *process) error {
 		}
 		select {
 		case <-p.done:
-			return errors.New(p.reason)
+			return endedError{p.reason, p.killed}
 		case <-ctx.Done():
 			return fmt.Errorf("wait until it accepts connections: %w", ctx.Err())
 		case <-time.After(2 * time.Millisecond):
