@@ -1,6 +1,6 @@
 # `go run . serve` and `go test ./...` need nothing of this: these are shorthands.
 
-.PHONY: build test race check bench fuzz bundle release deb
+.PHONY: build test race check bench fuzz chaos bundle release deb
 
 build: ## the binary, ./holdfast
 	go build -trimpath -o holdfast .
@@ -25,6 +25,12 @@ fuzz: ## every fuzz test for a minute
 			go test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) $$target || exit 1; \
 		done; \
 	done
+
+CHAOSTIME ?= 10m
+SEED ?= $(shell date +%s)
+
+chaos: ## everything at random, killed at random, compared with a model
+	go test ./cli -run '^TestChaos$$' -count 1 -v -timeout 0 -chaos.for $(CHAOSTIME) -chaos.seed $(SEED)
 
 bundle: ## ./holdfast with the PostgreSQL of this machine inside
 	go run ./engine/postgres/internal/packbundle

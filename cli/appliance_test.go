@@ -28,7 +28,7 @@ var program string
 
 func TestMain(m *testing.M) {
 	if url, ok := os.LookupEnv(clientVariable); ok {
-		client(url)
+		connectAndTell(url)
 		return
 	}
 	os.Exit(runTests(m))
@@ -117,6 +117,21 @@ func freeAddress(t testing.TB) string {
 // start runs `serve` and returns once it has said that it is there.
 func (m *machine) start(args ...string) {
 	m.t.Helper()
+	announced := m.launch(args...)
+	select {
+	case text := <-announced:
+		m.read(text)
+		if m.description == nil && strings.HasPrefix(m.api, "http://") {
+			m.description = apitest.Load(m.t, strings.TrimSuffix(m.api, "/v1"))
+		}
+	case <-time.After(2 * time.Minute):
+		m.t.Fatalf("the appliance did not come up:\n%s", m.log.String())
+	}
+}
+
+// launch runs `serve`; what it says comes over the channel.
+func (m *machine) launch(args ...string) (announced <-chan string) {
+	m.t.Helper()
 	all := append([]string{"serve", "--data-dir", m.dataDir, "--listen", m.listen, "--postgres-ports", m.ports, "--spares", "1", "--no-proofs"}, args...)
 	cmd := exec.Command(program, all...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -130,21 +145,13 @@ func (m *machine) start(args ...string) {
 		m.t.Fatal(err)
 	}
 	m.process, m.exited = cmd, make(chan error, 1)
-	announced := make(chan string, 1)
+	said, exited := make(chan string, 1), m.exited
 	go func() {
-		announced <- readAnnouncement(stdout)
+		said <- readAnnouncement(stdout)
 		_, _ = io.Copy(io.Discard, stdout)
-		m.exited <- cmd.Wait()
+		exited <- cmd.Wait()
 	}()
-	select {
-	case text := <-announced:
-		m.read(text)
-		if m.description == nil && strings.HasPrefix(m.api, "http://") {
-			m.description = apitest.Load(m.t, strings.TrimSuffix(m.api, "/v1"))
-		}
-	case <-time.After(2 * time.Minute):
-		m.t.Fatalf("the appliance did not come up:\n%s", m.log.String())
-	}
+	return said
 }
 
 // readAnnouncement reads standard output to the empty line that ends what

@@ -76,8 +76,8 @@ func (h *otherHost) connect(url string) string {
 // clientVariable makes the test binary a client of a database.
 const clientVariable = "HOLDFAST_TEST_CLIENT"
 
-// client connects and prints how its session is encrypted, or why not.
-func client(url string) {
+// connectAndTell connects and prints how its session is encrypted, or why not.
+func connectAndTell(url string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, url)

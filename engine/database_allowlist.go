@@ -50,7 +50,7 @@ func (e *Engine) AllowlistSet(ctx context.Context, call *model.Call, id string, 
 	ended, err := e.applyAllowlist(ctx, db)
 	if err != nil {
 		_, undoErr := e.recordAllowlist(id, old.Allowlist, old.AllowlistUpdatedAt)
-		return Allowlist{}, errors.Join(noRoom(err), undoErr, e.instances.Update(ctx, id, access(old)))
+		return Allowlist{}, errors.Join(serverGone(noRoom(err)), undoErr, e.instances.Update(ctx, id, access(old)))
 	}
 	call.Note("entries", fmt.Sprint(allow))
 	call.Note("sessions_terminated", fmt.Sprint(ended))

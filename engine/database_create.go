@@ -35,7 +35,7 @@ func (e *Engine) DatabaseCreate(ctx context.Context, call *model.Call, in NewDat
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
 	defer cancel()
 	if db, err = e.buildDatabase(ctx, db); err != nil {
-		err = noRoom(err)
+		err = serverGone(noRoom(err))
 		return DatabaseView{}, Connection{}, errors.Join(err, e.forgetDatabase(ctx, call, db, err))
 	}
 	db, err = e.publishDatabase(call, db.ID)

@@ -35,7 +35,7 @@ func (e *Engine) RLSGet(ctx context.Context, call *model.Call, id string) ([]pos
 	if errors.Is(err, postgres.ErrTableBusy) {
 		err = model.Errorf(model.CodeConflict, "a table of this database is held by another session; try again when that has ended")
 	}
-	return tables, err
+	return tables, serverGone(err)
 }
 
 // RLSChange turns row-level security of one table on or off.
@@ -83,7 +83,7 @@ func (in RLSChange) explain(err error) error {
 	case errors.Is(err, postgres.ErrTableBusy):
 		return model.Errorf(model.CodeConflict, "the table %q is held by another session; try again when that has ended", in.Table)
 	default:
-		return err
+		return serverGone(err)
 	}
 }
 

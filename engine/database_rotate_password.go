@@ -37,7 +37,9 @@ func (e *Engine) DatabaseRotatePassword(ctx context.Context, call *model.Call, i
 	}
 	terminated, err := e.applyPasswords(ctx, db, terminate)
 	if err != nil {
-		return Rotation{}, errors.Join(noRoom(err), e.restorePasswords(old))
+		err = errors.Join(serverGone(noRoom(err)), e.restorePasswords(old))
+		e.resettleRoles(ctx, old)
+		return Rotation{}, err
 	}
 	call.Note("sessions_terminated", fmt.Sprint(terminated))
 	now := e.clock()

@@ -40,7 +40,10 @@ func (e *Engine) settle() error {
 	if err := e.makeRelayDir(); err != nil {
 		return err
 	}
-	return e.putStraysAside()
+	if err := e.putStraysAside(); err != nil {
+		return err
+	}
+	return postgres.ClearSockets(e.socketDir)
 }
 
 func (e *Engine) settleDatabase(db model.Database) error {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+	"reflect"
 	"testing"
 )
 
@@ -194,4 +195,39 @@ func TestScannerOverwritten(t *testing.T) {
 	if s.Err() != nil || len(starts) != 2 || starts[0] >= before || starts[1] != smallSegment+pageSize+shortHeader {
 		t.Errorf("records at %v: %v", starts, s.Err())
 	}
+}
+
+// FuzzMessage reads any message of a stream of WAL.
+func FuzzMessage(f *testing.F) {
+	f.Add([]byte("w\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x10\x00\x02\x00\x00\x00\x00\x00\x00data"))
+	f.Add([]byte("k\x00\x00\x00\x00\x03\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
+	f.Add([]byte("k"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := parseMessage(b)
+		if err == nil && (m.data != nil) != (b[0] == 'w') || len(m.data) > len(b) {
+			t.Errorf("%q is read as %+v", b, m)
+		}
+	})
+}
+
+// FuzzChanges reads any summary of changed pages; what is one comes back as
+// itself.
+func FuzzChanges(f *testing.F) {
+	var c Changes
+	c.addPage(Relation{1663, 5, 16384}, 7)
+	c.addPage(Relation{1663, 5, 16384}, 70000)
+	c.addRelation(Relation{1664, 0, 1260})
+	f.Add(c.encode())
+	f.Add([]byte{0, 0, 0})
+	f.Add([]byte{1, 1, 5, 0})
+	f.Fuzz(func(t *testing.T, in []byte) {
+		c, err := decodeChanges(in)
+		if err != nil {
+			return
+		}
+		again, err := decodeChanges(c.encode())
+		if err != nil || !reflect.DeepEqual(again, c) {
+			t.Errorf("%v comes back as %v, %v", c, again, err)
+		}
+	})
 }

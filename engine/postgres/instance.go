@@ -120,6 +120,13 @@ func (i *instance) stop(ctx context.Context) error {
 	return err
 }
 
+// clearSocket removes the socket of an instance that was dead when it was
+// stopped, or did not come up.
+func (i *instance) clearSocket() error {
+	config := i.specification().Config
+	return clearSocket(SocketPath(config.SocketDir, config.Port))
+}
+
 // halt ends keep, and then the process. The caller holds busy.
 func (i *instance) halt(ctx context.Context) error {
 	i.leave()

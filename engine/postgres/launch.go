@@ -85,7 +85,7 @@ func configure(spec Spec) (changed bool, err error) {
 func (l launcher) start(ctx context.Context, spec Spec) (*process, error) {
 	deadline := time.Now().Add(sharedMemoryWait)
 	for {
-		if err := clearRemains(ctx, spec.Dir); err != nil {
+		if err := errors.Join(clearRemains(ctx, spec.Dir), clearSocket(SocketPath(spec.Config.SocketDir, spec.Config.Port))); err != nil {
 			return nil, err
 		}
 		p, err := l.startOnce(ctx, spec)
@@ -161,7 +161,7 @@ func awaitReady(ctx context.Context, spec Spec, p *process) error {
 		}
 		select {
 		case <-p.done:
-			return errors.New(p.reason)
+			return endedError{p.reason, p.killed}
 		case <-ctx.Done():
 			return fmt.Errorf("wait until it accepts connections: %w", ctx.Err())
 		case <-time.After(2 * time.Millisecond):

@@ -82,8 +82,8 @@ func TestReadPIDFile(t *testing.T) {
 		t.Errorf("none: %v", err)
 	}
 	for text, want := range map[string]pidFile{
-		"4711\n/data\n1700000000\n5433\n/run/x\n127.0.0.1\n  5432001    32768\nready   \n": {4711, 5433, "/run/x", "ready"},
-		"4711\n/data\n1700000000\n5433\n\n\n":                                              {pid: 4711, port: 5433},
+		"4711\n/data\n1700000000\n5433\n/run/x\n127.0.0.1\n  5432001    32768\nready   \n": {4711, "/data", 5433, "/run/x", "ready"},
+		"4711\n/data\n1700000000\n5433\n\n\n":                                              {pid: 4711, dir: "/data", port: 5433},
 		"4711":                                                                             {pid: 4711}, "": {}, "-7\n": {}, "garbage\x00": {},
 	} {
 		if err := os.WriteFile(pidFilePath(dir), []byte(text), 0o600); err != nil {

@@ -2,8 +2,11 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -88,4 +91,87 @@ func TestLogrotateSignal(t *testing.T) {
 		data, err := os.ReadFile(log)
 		return err == nil && strings.Contains(string(data), "nonsense")
 	})
+}
+
+// A server that was killed has left its socket. The next one on its directory
+// would take it over; where there is no next one, nothing must be left.
+func TestSocketOfDeadServer(t *testing.T) {
+	sockets, err := os.MkdirTemp("", "hf-s") // a path short enough
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(sockets)
+	d := postgrestest.Prepare(t)
+	d.Spec.Config.SocketDir = sockets
+	s, _ := supervisor(t)
+	if err := s.Start(t.Context(), d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	_, _, pid := s.Status(d.Spec.ID)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Stop(t.Context(), d.Spec.ID); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(sockets); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// What an appliance that was killed has left is cleared away by the next, also
+// while nobody has reaped the server; what is in use stays.
+func TestClearSockets(t *testing.T) {
+	sockets, err := os.MkdirTemp("", "hf-s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(sockets)
+	d := postgrestest.Prepare(t)
+	d.Spec.Config.SocketDir = sockets
+	s, _ := supervisor(t)
+	if err := s.Start(t.Context(), d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	used := postgres.SocketPath(sockets, d.Spec.Config.Port)
+	zombie := exec.Command("true")
+	if err := zombie.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = zombie.Wait() }()
+	for port, pid := range map[int]int{1: zombie.Process.Pid, 2: os.Getpid(), 3: 0} {
+		socket := postgres.SocketPath(sockets, port)
+		for path, content := range map[string]string{socket: "", socket + ".lock": fmt.Sprintf("%d\n%s\n", pid, d.Spec.Dir)} {
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := postgres.ClearSockets(sockets); err != nil {
+		t.Error(err)
+	}
+	left, err := filepath.Glob(filepath.Join(sockets, ".s.PGSQL.*"))
+	if err != nil || !slices.Equal(left, []string{used, used + ".lock"}) {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// Nobody may reap a server that was killed for a while, an init that is slow or
+// none. Its database comes back at once all the same.
+func TestStartBesideZombie(t *testing.T) {
+	d := postgrestest.Prepare(t)
+	s, _ := supervisor(t)
+	if err := s.Start(t.Context(), d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	_, _, pid := s.Status(d.Spec.ID)
+	s.Detach() // nobody waits for the process any more
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 30*time.Second, "its end", func() bool { return !postgres.IsServed(d.Spec.Dir) })
+	next, _ := supervisor(t)
+	if err := next.Start(t.Context(), d.Spec); err != nil {
+		t.Errorf("start: %v", err)
+	}
 }

@@ -13,6 +13,7 @@ import (
 // pidfile.h (LOCK_FILE_LINE_*) numbers them.
 type pidFile struct {
 	pid       int
+	dir       string
 	port      int
 	socketDir string
 	status    string // "starting", "ready", "standby", "stopping"
@@ -25,8 +26,12 @@ func pidFilePath(dir string) string { return filepath.Join(dir, "postmaster.pid"
 
 // readPIDFile reads dir's postmaster.pid; os.ErrNotExist when there is none. A
 // file cut short by a crash gives what it has, a pid of 0 when not even that.
-func readPIDFile(dir string) (pidFile, error) {
-	data, err := os.ReadFile(pidFilePath(dir))
+func readPIDFile(dir string) (pidFile, error) { return readLockFile(pidFilePath(dir)) }
+
+// readLockFile reads a postmaster.pid or the lock of a socket, which begins
+// with the same lines.
+func readLockFile(path string) (pidFile, error) {
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return pidFile{}, err
 	}
@@ -39,7 +44,7 @@ func readPIDFile(dir string) (pidFile, error) {
 	}
 	pid, _ := strconv.Atoi(line(1))
 	port, _ := strconv.Atoi(line(4))
-	return pidFile{pid: max(pid, 0), port: port, socketDir: line(5), status: line(8)}, nil
+	return pidFile{pid: max(pid, 0), dir: line(2), port: port, socketDir: line(5), status: line(8)}, nil
 }
 
 // clearPIDFile makes way for a start in a directory that no postmaster

@@ -21,6 +21,7 @@ type process struct {
 	done   chan struct{} // closed when the goroutine has ended
 	exited bool          // after done: it is gone, not merely let go of
 	reason string        // after done: how it went
+	killed bool          // after done: by a signal
 }
 
 // startProcess starts `postgres -D dir`. It is not pg_ctl's child but ours,
@@ -101,6 +102,7 @@ func (p *process) reap() string {
 	}
 	switch {
 	case status.Signaled():
+		p.killed = true
 		return fmt.Sprintf("killed by signal %d (%s)", status.Signal(), status.Signal())
 	default:
 		return fmt.Sprintf("exit status %d", status.ExitStatus())

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -37,6 +38,37 @@ func SocketDir(dataDir string) (string, error) {
 // SocketPath returns the path of the socket of the instance with that port.
 func SocketPath(socketDir string, port int) string {
 	return filepath.Join(socketDir, ".s.PGSQL."+strconv.Itoa(port))
+}
+
+// ClearSockets removes what servers that were killed have left in a socket
+// directory. A database's next start would take its socket over; that of a
+// restore or a proof, whose name is drawn, would lie there for good. Nobody may
+// be starting a server there.
+func ClearSockets(socketDir string) error {
+	locks, err := filepath.Glob(filepath.Join(socketDir, ".s.PGSQL.*.lock"))
+	for _, lock := range locks {
+		err = errors.Join(err, clearSocket(strings.TrimSuffix(lock, ".lock")))
+	}
+	return err
+}
+
+// clearSocket removes a socket and its lock when who made them is no more.
+// PostgreSQL itself takes one over only once its maker's number is nobody's:
+// not as long as a parent that is slow to reap leaves a zombie with it.
+func clearSocket(socket string) error {
+	lock, err := readLockFile(socket + ".lock")
+	if errors.Is(err, os.ErrNotExist) || err == nil && lock.pid > 0 && isPostmaster(lock.pid, lock.dir) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read lock of a socket: %w", err)
+	}
+	for _, path := range []string{socket, socket + ".lock"} { // the lock last: it is what is looked for
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("remove socket of a dead server: %w", err)
+		}
+	}
+	return nil
 }
 
 // privateDir makes dir for this user alone, or sees that it is so. Mkdir does

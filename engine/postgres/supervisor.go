@@ -85,6 +85,7 @@ func (s *Supervisor) Start(ctx context.Context, spec Spec) error {
 		return fmt.Errorf("start %s: %w", spec.ID, err)
 	}
 	if err := i.start(ctx); err != nil {
+		err = errors.Join(err, i.clearSocket())
 		s.forget(i)
 		return fmt.Errorf("start %s: %w", spec.ID, err)
 	}
@@ -110,7 +111,7 @@ func (s *Supervisor) Stop(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("stop %s: %w", id, err)
 	}
-	err = i.stop(ctx)
+	err = errors.Join(i.stop(ctx), i.clearSocket())
 	s.forget(i)
 	if err != nil {
 		return fmt.Errorf("stop %s: %w", id, err)

@@ -18,14 +18,14 @@ import (
 )
 
 // start makes a world with PostgreSQL.
-func start(tb testing.TB) *world {
+func start(tb testing.TB, change ...func(*engine.Config)) *world {
 	tb.Helper()
 	bin := postgrestest.Binaries(tb)
 	cfg := engine.Config{}
-	w := open(tb, func(c *engine.Config) {
+	w := open(tb, append(change, func(c *engine.Config) {
 		c.Search = postgres.Search{Explicit: bin.Dir}
 		cfg = *c
-	})
+	})...)
 	w.dataDir = cfg.DataDir
 	ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Minute)
 	defer cancel()

@@ -3,6 +3,8 @@ package api
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -173,6 +175,89 @@ func FuzzJSON(f *testing.F) {
 		}
 		if again, err := json.Marshal(value); err == nil && strings.Contains(string(again), `\u0000`) {
 			t.Fatalf("%q passes with a NUL", body)
+		}
+	})
+}
+
+// pathOf fills a route's parameters in, with what does not exist.
+func pathOf(r route) string {
+	return strings.NewReplacer("{id}", nobody, "{backupId}", "bkp_x", "{importId}", "imp_x", "{key}", "k").Replace(r.path)
+}
+
+// FuzzQueries sends any query to any route.
+func FuzzQueries(f *testing.F) {
+	w := open(f)
+	routes := (&handlers{}).routes()
+	for i := range routes {
+		for _, query := range []string{
+			"", "limit=1", "limit=0&limit=1", "cursor=AAAA", "cursor=" + strings.Repeat("A", 90), "page=2&limit=100", "page=9223372036854775807",
+			"force=true", "key=k", "key=a&key=b", "prefix=%00", "delimiter=/&prefix=a", "delimiter=", "%zz", "a=b;c=d", "since=2026-01-01T00:00:00Z",
+			"outcome=denied", "actor=%F0%9F%99%82", "action=" + strings.Repeat("x", 300), "limit=%31", "=", "&&&",
+		} {
+			f.Add(uint8(i), query)
+		}
+	}
+	f.Fuzz(func(t *testing.T, i uint8, query string) {
+		r := routes[int(i)%len(routes)]
+		target := pathOf(r) + "?" + query
+		if _, err := url.ParseRequestURI(Prefix + target); err != nil || strings.ContainsAny(query, "# ") {
+			t.Skip("no client can send it")
+		}
+		got := w.do(t, request{method: r.method, path: target, key: w.org.full, body: validBody(r, "proj_x")})
+		if got.status >= 500 || got.status < 200 {
+			t.Errorf("%s %s: %d %s", r.method, target, got.status, got.text)
+		}
+	})
+}
+
+// FuzzObjectKeys puts an object at any key, in the query, and finds it under
+// exactly that key, in the path; or the key is refused, and nothing is there.
+func FuzzObjectKeys(f *testing.F) {
+	w := open(f)
+	objects := "/buckets/" + w.bucket(f, "keys").ID + "/objects"
+	for _, key := range []string{
+		"a", "/a", "a/", "a//b", "a/../b", "..", ".", "a/.", "%2e%2e", "%2F", "a b", "a+b", "a?b", "a#b", "ü", "🙂", "\u2028", "a\x00b", "\xff",
+		"a\\..\\b", strings.Repeat("k", 1024), strings.Repeat("k", 1025), "a;b", "~", "\u202e", " ", "\t",
+	} {
+		f.Add(key)
+	}
+	f.Fuzz(func(t *testing.T, key string) {
+		put := w.do(t, request{method: "POST", path: objects + "?key=" + url.QueryEscape(key), key: w.org.full, body: "x"})
+		in := request{path: objects + "/" + url.PathEscape(key), key: w.org.full}
+		if in.method = "GET"; put.status != 200 {
+			if model.ValidateObjectKey("key", key) == nil || put.status != 422 {
+				t.Errorf("%q: %d %s", key, put.status, put.text)
+			}
+			return
+		}
+		if o := get[Object](t, w.do(t, in)); o.Key != key {
+			t.Errorf("%q was put and %q is there", key, o.Key)
+		}
+		in.method = "DELETE"
+		if got := w.do(t, in); got.status != 200 {
+			t.Errorf("delete %q: %d %s", key, got.status, got.text)
+		}
+		if list := get[[]Object](t, w.do(t, request{method: "GET", path: objects, key: w.org.full})); len(list) != 0 {
+			t.Errorf("%q: %d objects are left", key, len(list))
+		}
+	})
+}
+
+// FuzzUploadHeaders reads any headers of a resumable upload.
+func FuzzUploadHeaders(f *testing.F) {
+	f.Add("3", "key YS9i,content_type aW1hZ2UvcG5n", "*")
+	f.Add("-1", "filename", "")
+	f.Add("9223372036854775807", "key ,key YQ==", "\"x\"")
+	f.Fuzz(func(t *testing.T, length, metadata, condition string) {
+		in, err := newUpload(http.Header{"Upload-Length": {length}, "Upload-Metadata": {metadata}, "If-None-Match": {condition}})
+		if err != nil {
+			if model.CodeOf(err) != model.CodeValidation {
+				t.Errorf("%q %q %q: %v", length, metadata, condition, err)
+			}
+			return
+		}
+		if in.Length < 0 || in.Key == "" || in.IfAbsent != (condition == "*") {
+			t.Errorf("%q %q %q is read as %+v", length, metadata, condition, in)
 		}
 	})
 }

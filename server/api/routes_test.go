@@ -117,10 +117,10 @@ func TestDescriptionIsWhole(t *testing.T) {
 				t.Errorf("%s: operationId %q is missing or taken", what, op.OperationID)
 			}
 			names[op.OperationID] = true
-			if op.Summary == "" || len(op.Tags) != 1 {
-				t.Errorf("%s: summary %q, tags %v", what, op.Summary, op.Tags)
+			if op.Summary == "" || op.Description == "" || len(op.Tags) != 1 {
+				t.Errorf("%s: summary %q, description %q, tags %v", what, op.Summary, op.Description, op.Tags)
 			}
-			if (op.Security == nil) != strings.HasPrefix(path, "/device/") {
+			if op.Security == nil || len(*op.Security) != 1 || (len((*op.Security)[0]) == 0) != strings.HasPrefix(path, "/device/") {
 				t.Errorf("%s: security %v", what, op.Security)
 			}
 			if op.RequestBody != nil {

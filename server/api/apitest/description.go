@@ -18,7 +18,10 @@ import (
 const prefix = "/v1"
 
 // Description is the OpenAPI document as a client gets it.
-type Description struct{ *openapi3.T }
+type Description struct {
+	*openapi3.T
+	Text []byte // as it was answered
+}
 
 // Load asks the appliance at baseURL for its description.
 func Load(tb testing.TB, baseURL string) *Description {
@@ -36,7 +39,7 @@ func Load(tb testing.TB, baseURL string) *Description {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &Description{doc}
+	return &Description{doc, text}
 }
 
 // find returns the documented operation that a request is for, nil when

@@ -1,0 +1,369 @@
+package cli_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"holdfast/cli/client"
+)
+
+// chaosBackup is what is known of a completed backup.
+type chaosBackup struct {
+	id string
+	// mu is held by what is done to it.
+	mu     sync.Mutex
+	rows   *ledger // nil of those the appliance has made by itself
+	gone   bool    // deleted, or it may be
+	missed bool    // surely deleted
+}
+
+// backUp makes a backup and waits for its end. What was acknowledged before it
+// began is in it, and nothing from after its end.
+func (c *chaos) backUp(ctx context.Context, random *rand.Rand, api *client.Client) bool {
+	db := c.pickDatabase(random)
+	if db == nil {
+		return false
+	}
+	defer db.data.RUnlock()
+	began, rows := time.Now(), db.copyRows()
+	b, err := api.CreateBackup(ctx, db.id)
+	if c.outcome("back up", err, client.CodeConflict) != done {
+		return true
+	}
+	b, err = api.AwaitBackup(ctx, db.id, b.ID, nil)
+	switch {
+	case err != nil && !c.excused(began):
+		c.t.Errorf("await a backup: %v", err)
+	case err != nil:
+	case b.Status == client.StatusCompleted:
+		rows.grow(len(db.copyRows().rows), possible)
+		db.mu.Lock()
+		db.backups = append(db.backups, &chaosBackup{id: b.ID, rows: rows})
+		db.mu.Unlock()
+	case !c.excused(began):
+		c.t.Errorf("a backup that nothing disturbed failed: %s", deref(b.Error))
+	}
+	return true
+}
+
+// pickBackup draws a backup with known rows and holds it.
+func (d *chaosDatabase) pickBackup(random *rand.Rand) *chaosBackup {
+	d.mu.Lock()
+	var known []*chaosBackup
+	for _, b := range d.backups {
+		if b.rows != nil && !b.gone {
+			known = append(known, b)
+		}
+	}
+	d.mu.Unlock()
+	if len(known) == 0 {
+		return nil
+	}
+	b := known[random.IntN(len(known))]
+	if !b.mu.TryLock() {
+		return nil
+	}
+	if b.gone {
+		b.mu.Unlock()
+		return nil
+	}
+	return b
+}
+
+// pin pins a backup, sees that it cannot be deleted, and unpins it.
+func (c *chaos) pin(ctx context.Context, random *rand.Rand, api *client.Client) bool {
+	db := c.pickDatabase(random)
+	if db == nil {
+		return false
+	}
+	defer db.data.RUnlock()
+	b := db.pickBackup(random)
+	if b == nil {
+		return false
+	}
+	defer b.mu.Unlock()
+	_, err := api.PinBackup(ctx, db.id, b.id, client.PinBackup{Pinned: true, Reason: "chaos"})
+	if c.outcome("pin", err, client.CodeConflict) != done {
+		return true
+	}
+	if _, err := api.DeleteBackup(ctx, db.id, b.id); c.outcome("delete a pinned backup", err, client.CodeConflict) == done {
+		c.t.Errorf("the pinned backup %s was deleted", b.id)
+	}
+	_, err = api.PinBackup(ctx, db.id, b.id, client.PinBackup{Pinned: false})
+	c.outcome("unpin", err, client.CodeConflict)
+	return true
+}
+
+func (c *chaos) deleteBackup(ctx context.Context, random *rand.Rand, api *client.Client) bool {
+	db := c.pickDatabase(random)
+	if db == nil {
+		return false
+	}
+	defer db.data.RUnlock()
+	b := db.pickBackup(random)
+	if b == nil {
+		return false
+	}
+	defer b.mu.Unlock()
+	_, err := api.DeleteBackup(ctx, db.id, b.id)
+	switch c.outcome("delete a backup", err, client.CodeConflict) {
+	case done:
+		db.drop(b)
+	case unknown:
+		db.mu.Lock()
+		b.gone = true
+		db.mu.Unlock()
+	}
+	return true
+}
+
+func (d *chaosDatabase) drop(b *chaosBackup) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	b.gone, b.missed = true, true
+	d.backups = slices.DeleteFunc(d.backups, func(o *chaosBackup) bool { return o == b })
+}
+
+// replace has the database's data replaced by an operation, and takes note of
+// what is there then. The caller holds db.data.
+func (c *chaos) replace(
+	ctx context.Context, api *client.Client, db *chaosDatabase, what string, by *ledger,
+	begin func() (client.Operation, error), allowed ...client.Code,
+) {
+	began := time.Now()
+	before, err := c.operations(ctx, api, db)
+	if err != nil {
+		return
+	}
+	db.mu.Lock()
+	db.moving = true
+	from := len(db.now.rows)
+	db.mu.Unlock()
+	defer func() {
+		db.mu.Lock()
+		db.moving = false
+		db.mu.Unlock()
+	}()
+	op, err := begin()
+	switch c.outcome(what, err, append(allowed, client.CodeConflict)...) {
+	case refused:
+		return
+	case unknown:
+		if op = c.newOperation(ctx, api, db, before); op.ID == "" {
+			return // it was not begun
+		}
+	}
+	if op, err = c.awaitOperation(ctx, api, op); err != nil {
+		c.t.Errorf("%s: await the operation: %v", what, err)
+		return
+	}
+	if op.Status != client.StatusCompleted {
+		if !c.excused(began) {
+			c.t.Errorf("%s: nothing disturbed it, and it failed: %s", what, deref(op.Error))
+		}
+		return
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	old := db.now
+	db.now = old.replaced(by, from)
+	db.other, db.since = old, time.Now()
+	c.count(what + ", completed")
+}
+
+func (c *chaos) operations(ctx context.Context, api *client.Client, db *chaosDatabase) (map[string]client.Operation, error) {
+	recovery, err := api.GetRecovery(ctx, db.id)
+	known := map[string]client.Operation{}
+	for _, op := range recovery.Operations {
+		known[op.ID] = op
+	}
+	return known, err
+}
+
+// newOperation finds the operation whose beginning was not answered.
+func (c *chaos) newOperation(ctx context.Context, api *client.Client, db *chaosDatabase, before map[string]client.Operation) client.Operation {
+	for ctx.Err() == nil {
+		c.awaitServing(ctx)
+		now, err := c.operations(ctx, api, db)
+		if err != nil {
+			continue
+		}
+		for id, op := range now {
+			if _, known := before[id]; !known && op.Type != "restart" {
+				return op
+			}
+		}
+		return client.Operation{}
+	}
+	return client.Operation{}
+}
+
+func (c *chaos) awaitOperation(ctx context.Context, api *client.Client, op client.Operation) (client.Operation, error) {
+	return api.AwaitOperation(ctx, op, nil)
+}
+
+func (c *chaos) restoreInPlace(ctx context.Context, random *rand.Rand, api *client.Client) bool {
+	db := c.seizeDatabase(random)
+	if db == nil {
+		return false
+	}
+	defer db.data.Unlock()
+	b := db.pickBackup(random)
+	if b == nil {
+		return false
+	}
+	defer b.mu.Unlock()
+	c.replace(ctx, api, db, "restore in place", b.rows, func() (client.Operation, error) {
+		return api.RestoreBackup(ctx, db.id, b.id, client.RestoreBackup{})
+	})
+	return true
+}
+
+// undo brings back what the last restore replaced.
+func (c *chaos) undo(ctx context.Context, random *rand.Rand, api *client.Client) bool {
+	db := c.seizeDatabase(random)
+	if db == nil {
+		return false
+	}
+	defer db.data.Unlock()
+	if db.other == nil {
+		return false
+	}
+	c.replace(ctx, api, db, "undo", db.other, func() (client.Operation, error) { return api.UndoRestore(ctx, db.id) })
+	return true
+}
+
+// restoreToTime brings a database to a moment that was marked.
+func (c *chaos) restoreToTime(ctx context.Context, random *rand.Rand, api *client.Client) bool {
+	db := c.seizeDatabase(random)
+	if db == nil {
+		return false
+	}
+	defer db.data.Unlock()
+	m, target, ok := c.reachable(ctx, random, api, db)
+	if !ok {
+		return false
+	}
+	c.replace(ctx, api, db, "restore to a time", m.rows, func() (client.Operation, error) {
+		return api.RequestRestore(ctx, db.id, target)
+	}, c.beyond(db, m)...)
+	return true
+}
+
+// reachable draws a mark that lies in the window of recovery.
+func (c *chaos) reachable(ctx context.Context, random *rand.Rand, api *client.Client, db *chaosDatabase) (m mark, target client.RequestRestore, ok bool) {
+	db.mu.Lock()
+	marks, since := slices.Clone(db.marks), db.since
+	db.mu.Unlock()
+	recovery, err := api.GetRecovery(ctx, db.id)
+	if err != nil || len(marks) == 0 || recovery.EarliestRestorableTime == nil || recovery.LatestRestorableTime == nil {
+		return m, target, false
+	}
+	m = marks[random.IntN(len(marks))]
+	if m.at.Before(*recovery.EarliestRestorableTime) || m.at.After(*recovery.LatestRestorableTime) {
+		return m, target, false
+	}
+	if m.at.After(since) && random.IntN(2) == 0 {
+		return m, client.RequestRestore{TargetLSN: m.lsn}, true
+	}
+	return m, client.RequestRestore{TargetTime: &m.at}, true
+}
+
+// beyond are the refusals that a mark allows: what was committed shortly
+// before other data took its place may not have reached the archive.
+func (c *chaos) beyond(db *chaosDatabase, m mark) []client.Code {
+	if m.at.Before(db.since) {
+		return []client.Code{client.CodeValidation}
+	}
+	return nil
+}
+
+// restoreNew makes another database of a backup or a marked moment, compares
+// what is in it, and deletes it.
+func (c *chaos) restoreNew(ctx context.Context, random *rand.Rand, api *client.Client) bool {
+	db := c.pickDatabase(random)
+	if db == nil {
+		return false
+	}
+	defer db.data.RUnlock()
+	name := c.name("restored")
+	if random.IntN(2) == 0 {
+		m, target, ok := c.reachable(ctx, random, api, db)
+		if !ok {
+			return false
+		}
+		target.Mode, target.Name = client.RestoreNew, name
+		c.makeNew(ctx, api, db, name, m.rows, func() (client.Operation, error) { return api.RequestRestore(ctx, db.id, target) }, c.beyond(db, m)...)
+		return true
+	}
+	b := db.pickBackup(random)
+	if b == nil {
+		return false
+	}
+	defer b.mu.Unlock()
+	c.makeNew(ctx, api, db, name, b.rows, func() (client.Operation, error) {
+		return api.RestoreBackup(ctx, db.id, b.id, client.RestoreBackup{Mode: client.RestoreNew, Name: name})
+	})
+	return true
+}
+
+// makeNew restores into a new database, and reports whether that came to
+// pass.
+func (c *chaos) makeNew(
+	ctx context.Context, api *client.Client, db *chaosDatabase, name string, rows *ledger,
+	begin func() (client.Operation, error), allowed ...client.Code,
+) bool {
+	began := time.Now()
+	c.setUnsure(name, true)
+	op, err := begin()
+	if c.outcome("restore anew", err, append(allowed, client.CodeConflict)...) != done {
+		return false
+	}
+	op, err = c.awaitOperation(ctx, api, op)
+	switch {
+	case err != nil && !c.excused(began):
+		c.t.Errorf("await a restore anew: %v", err)
+	case err != nil:
+	case op.Status == client.StatusCompleted:
+		c.lookAt(ctx, api, *op.NewDatabaseID, name, rows, began)
+		return true
+	case !c.excused(began):
+		c.t.Errorf("a restore of %s anew that nothing disturbed failed: %s", db, deref(op.Error))
+	}
+	return false
+}
+
+// export downloads the newest export, whole.
+func (c *chaos) export(ctx context.Context, random *rand.Rand, api *client.Client) bool {
+	db := c.pickDatabase(random)
+	if db == nil {
+		return false
+	}
+	defer db.data.RUnlock()
+	x, err := api.GetExport(ctx, db.id)
+	if c.outcome("export", err, client.CodeNotFound) != done || x.Status != client.ExportReady {
+		return true
+	}
+	body, err := api.OpenDownload(ctx, *x.DownloadURL, "", 0)
+	if err != nil {
+		return true // another export may have taken its place
+	}
+	defer body.Close()
+	sum := sha256.New()
+	n, err := io.Copy(sum, body)
+	if got := hex.EncodeToString(sum.Sum(nil)); err == nil && got != *x.ChecksumSHA256 {
+		c.t.Errorf("an export of %d bytes with the checksum %s: %s", n, got, describeExport(x))
+	}
+	return true
+}
+
+func describeExport(x client.Export) string {
+	return fmt.Sprintf("%s of %d bytes, checksum %s", x.ID, *x.SizeBytes, *x.ChecksumSHA256)
+}

@@ -1,0 +1,418 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"holdfast/cli/client"
+)
+
+// chaosDatabases is how many databases there are at the most, beside those
+// that are made to look at a backup.
+const chaosDatabases = 4
+
+// chaosDatabase is what is known of a database.
+type chaosDatabase struct {
+	id, name string
+	// data is held whole by what replaces or removes the data, and shared by
+	// what else is asked for: so it is known what a restore brings back.
+	data sync.RWMutex
+	// access is held by what changes who may log in.
+	access sync.Mutex
+
+	mu         sync.Mutex
+	now, other *ledger // other is what an undo brings back
+	backups    []*chaosBackup
+	marks      []mark
+	since      time.Time // when now began to be served
+	moving     bool      // other data is taking its place
+	passwords  []string  // each may be the one
+	outdated   string    // a password that it surely is not
+	lists      []string  // each may be the allow-list
+	gone       bool      // it was deleted, or may have been
+	missed     bool      // it is gone, or nobody knows
+}
+
+// mark is a moment, and what was there.
+type mark struct {
+	at   time.Time
+	lsn  string
+	rows *ledger
+}
+
+// open are the allow-lists a database can be reached with, canonical.
+var openLists = []string{"127.0.0.0/8 ::1", "127.0.0.1", "0.0.0.0/0 ::/0", "10.0.0.0/8 127.0.0.0/8"}
+
+const closedList = "10.0.0.0/8"
+
+// adopt takes note of a database, and has rows written to it.
+func (c *chaos) adopt(id, name, password string, rows *ledger) {
+	db := &chaosDatabase{id: id, name: name, now: rows, passwords: []string{password}, lists: openLists[:1], since: time.Now()}
+	c.mu.Lock()
+	c.databases = append(c.databases, db)
+	c.mu.Unlock()
+	c.writers.Go(func() { c.writeByDriver(db) })
+	c.writers.Go(func() { c.writeByPsql(db) })
+}
+
+// forget takes a database off the list.
+func (c *chaos) forget(db *chaosDatabase) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.databases = slices.DeleteFunc(c.databases, func(d *chaosDatabase) bool { return d == db })
+}
+
+// pickDatabase draws a database and shares it with others; nil when there is
+// none, or the one drawn is being replaced.
+func (c *chaos) pickDatabase(random *rand.Rand) *chaosDatabase {
+	db := c.drawDatabase(random)
+	if db == nil || !db.data.TryRLock() {
+		return nil
+	}
+	if db.gone {
+		db.data.RUnlock()
+		return nil
+	}
+	return db
+}
+
+// seizeDatabase draws a database that nobody else uses.
+func (c *chaos) seizeDatabase(random *rand.Rand) *chaosDatabase {
+	db := c.drawDatabase(random)
+	if db == nil || !db.data.TryLock() {
+		return nil
+	}
+	if db.gone {
+		db.data.Unlock()
+		return nil
+	}
+	return db
+}
+
+func (c *chaos) drawDatabase(random *rand.Rand) *chaosDatabase {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := random.IntN(chaosDatabases)
+	if n >= len(c.databases) {
+		return nil
+	}
+	return c.databases[n]
+}
+
+func (c *chaos) hasRoomForDatabase() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.databases) < chaosDatabases
+}
+
+// createDatabase makes a database. One whose making was not answered is made
+// again with the same idempotency key: there must be one then, or a conflict.
+func (c *chaos) createDatabase(ctx context.Context, _ *rand.Rand, api *client.Client) bool {
+	c.mu.Lock()
+	full := len(c.databases)+c.making >= chaosDatabases
+	if !full {
+		c.making++
+	}
+	c.mu.Unlock()
+	if full {
+		return false
+	}
+	defer func() {
+		c.mu.Lock()
+		c.making--
+		c.mu.Unlock()
+	}()
+	name := c.name("db")
+	ctx = client.WithIdempotencyKey(ctx, name)
+	for try := range 3 {
+		made, err := api.CreateDatabase(ctx, client.CreateDatabase{Project: c.project, Name: name})
+		switch c.outcome("create a database", err, client.CodeConflict) {
+		case done:
+			if made.Status != client.DatabaseAvailable {
+				c.t.Errorf("a new database is %s", made.Status)
+			}
+			c.setUnsure(name, false)
+			c.adopt(made.ID, name, made.Credentials.Password, &ledger{})
+			return true
+		case refused:
+			if try == 0 && client.CodeOf(err) == client.CodeConflict && !c.excused(time.Now()) {
+				c.t.Errorf("a new name is refused: %v", err)
+			}
+			return true
+		case unknown:
+			c.setUnsure(name, true)
+			c.awaitServing(ctx)
+		}
+	}
+	return true
+}
+
+func (c *chaos) setUnsure(name string, unsure bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if unsure {
+		c.unsure[name] = true
+	} else {
+		delete(c.unsure, name)
+	}
+}
+
+// awaitServing returns when the appliance answers.
+func (c *chaos) awaitServing(ctx context.Context) {
+	for ctx.Err() == nil {
+		if _, err := c.clients[0].GetLimits(ctx); err == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func (c *chaos) deleteDatabase(ctx context.Context, random *rand.Rand, api *client.Client) bool {
+	if c.hasRoomForDatabase() && random.IntN(4) > 0 { // there shall be some
+		return false
+	}
+	db := c.seizeDatabase(random)
+	if db == nil {
+		return false
+	}
+	defer db.data.Unlock()
+	deleted, err := api.DeleteDatabase(ctx, db.id)
+	switch c.outcome("delete a database", err, client.CodeConflict) {
+	case done:
+		if !deleted.Deleted {
+			c.t.Errorf("deleted: %+v", deleted)
+		}
+		db.leave(true)
+		c.forget(db)
+	case unknown:
+		db.leave(false)
+	}
+	return true
+}
+
+// leave ends what is done to a database: it is deleted, or may be.
+func (d *chaosDatabase) leave(surely bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.gone, d.missed = true, surely
+}
+
+func (d *chaosDatabase) isGone() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.gone
+}
+
+func (c *chaos) restart(ctx context.Context, random *rand.Rand, api *client.Client) bool {
+	db := c.pickDatabase(random)
+	if db == nil {
+		return false
+	}
+	defer db.data.RUnlock()
+	began := time.Now()
+	record, err := api.RestartDatabase(ctx, db.id)
+	if c.outcome("restart", err, client.CodeConflict) == done && record.Status != client.DatabaseAvailable && !c.excused(began) {
+		c.t.Errorf("restarted, and %s", record.Status)
+	}
+	return true
+}
+
+// rotate gives a database another password. The old one is no good then.
+func (c *chaos) rotate(ctx context.Context, random *rand.Rand, api *client.Client) bool {
+	db := c.pickDatabase(random)
+	if db == nil {
+		return false
+	}
+	defer db.data.RUnlock()
+	db.access.Lock()
+	defer db.access.Unlock()
+	rotated, err := api.RotateDatabasePassword(ctx, db.id, client.RotatePassword{TerminateSessions: random.IntN(2) == 0})
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	switch c.outcome("rotate", err, client.CodeConflict) {
+	case done:
+		if len(db.passwords) == 1 {
+			db.outdated = db.passwords[0]
+		}
+		db.passwords = []string{rotated.Password}
+	case unknown:
+		db.passwords = append(db.passwords, "") // one that nobody was told
+	}
+	return true
+}
+
+// allow replaces the allow-list, sometimes by one that lets nobody in.
+func (c *chaos) allow(ctx context.Context, random *rand.Rand, api *client.Client) bool {
+	db := c.pickDatabase(random)
+	if db == nil {
+		return false
+	}
+	defer db.data.RUnlock()
+	db.access.Lock()
+	defer db.access.Unlock()
+	if random.IntN(3) > 0 {
+		c.setAllowlist(ctx, api, db, openLists[random.IntN(len(openLists))])
+		return true
+	}
+	if c.setAllowlist(ctx, api, db, closedList) == done {
+		c.mustBeShutOut(ctx, api, db)
+	}
+	for ctx.Err() == nil && c.setAllowlist(ctx, api, db, openLists[0]) != done {
+		time.Sleep(100 * time.Millisecond)
+	}
+	return true
+}
+
+func (c *chaos) setAllowlist(ctx context.Context, api *client.Client, db *chaosDatabase, list string) outcome {
+	answer, err := api.ReplaceDatabaseAllowlist(ctx, db.id, client.ReplaceAllowlist{Entries: strings.Fields(list)})
+	is := c.outcome("replace the allow-list", err, client.CodeConflict)
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	switch is {
+	case done:
+		if got := strings.Join(answer.Entries, " "); got != list {
+			c.t.Errorf("the allow-list %s is answered as %s", list, got)
+		}
+		db.lists = []string{list}
+	case unknown:
+		db.lists = append(db.lists, list)
+	}
+	return is
+}
+
+// mustBeShutOut sees that a closed list closes.
+func (c *chaos) mustBeShutOut(ctx context.Context, api *client.Client, db *chaosDatabase) {
+	connection, err := api.GetDatabaseConnection(ctx, db.id)
+	if err != nil {
+		return
+	}
+	conn, err := pgx.Connect(ctx, connection.ConnectionURL)
+	if err == nil {
+		conn.Close(ctx)
+		c.t.Errorf("%s is reached although its allow-list is %s", db.name, closedList)
+	}
+}
+
+func (c *chaos) rowSecurity(ctx context.Context, random *rand.Rand, api *client.Client) bool {
+	db := c.pickDatabase(random)
+	if db == nil {
+		return false
+	}
+	defer db.data.RUnlock()
+	enabled := random.IntN(2) == 0
+	table, err := api.SetDatabaseRLS(ctx, db.id, client.SetRLS{Table: "tally", Enabled: enabled})
+	// The table is not there before the first row.
+	if c.outcome("row-level security", err, client.CodeConflict, client.CodeNotFound) == done && table.RLSEnabled != enabled {
+		c.t.Errorf("row-level security was set to %t and is %t", enabled, table.RLSEnabled)
+	}
+	return true
+}
+
+// importDatabase imports a database of the appliance into another.
+func (c *chaos) importDatabase(ctx context.Context, random *rand.Rand, api *client.Client) bool {
+	db := c.pickDatabase(random)
+	if db == nil {
+		return false
+	}
+	defer db.data.RUnlock()
+	db.access.Lock()
+	defer db.access.Unlock()
+	source, err := api.GetDatabaseConnection(ctx, db.id)
+	if err != nil {
+		return false
+	}
+	began, name, rows := time.Now(), c.name("import"), db.copyRows()
+	c.setUnsure(name, true)
+	started, err := api.CreateImport(ctx, client.CreateImport{Project: c.project, Name: name, SourceURL: source.ConnectionURL})
+	if c.outcome("import", err, client.CodeConflict) != done {
+		return true
+	}
+	ended, err := api.AwaitImport(ctx, started.ID, nil)
+	rows.grow(len(db.copyRows().rows), possible)
+	switch {
+	case err != nil && !c.excused(began):
+		c.t.Errorf("await an import: %v", err)
+	case err != nil:
+	case ended.Status == client.StatusCompleted:
+		c.lookAt(ctx, api, ended.DatabaseID, name, rows, began)
+	case !c.excused(began):
+		c.t.Errorf("an import that nothing disturbed is %s: %v %+v", ended.Status, deref(ended.Error), ended.Errors)
+	}
+	return true
+}
+
+// copyRows returns what is known of the rows now.
+func (d *chaosDatabase) copyRows() *ledger {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.now.copy()
+}
+
+// lookAt compares a database that was made from another with what it must
+// hold, and deletes it.
+func (c *chaos) lookAt(ctx context.Context, api *client.Client, id, name string, rows *ledger, began time.Time) {
+	var found map[int]bool
+	ok := c.within("reading "+name, func() string {
+		connection, err := api.GetDatabaseConnection(ctx, id)
+		if client.CodeOf(err) == client.CodeNotFound {
+			return "it is not there"
+		}
+		if err == nil {
+			found, err = readLedger(ctx, connection.ConnectionURL)
+		}
+		if err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	if !ok {
+		return
+	}
+	if err := rows.compare(found); err != nil {
+		c.t.Errorf("%s: %v", name, err)
+	}
+	if _, err := api.DeleteDatabase(ctx, id); c.outcome("delete a copy", err, client.CodeConflict) == done {
+		c.setUnsure(name, false)
+	}
+}
+
+func deref(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
+// reach returns the errors of logging in as the owner with each password.
+func (d *chaosDatabase) logIn(ctx context.Context, url, password string) error {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return err
+	}
+	config.Password = password
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	return conn.Close(ctx)
+}
+
+// wrongPassword is PostgreSQL's SQLSTATE for it.
+const wrongPassword = "28P01"
+
+func isWrongPassword(err error) bool {
+	refusal, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && refusal.Code == wrongPassword
+}
+
+// String names the database in messages.
+func (d *chaosDatabase) String() string { return fmt.Sprintf("%s (%s)", d.name, d.id) }

@@ -1,0 +1,219 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// fault is something that goes wrong, and is put right again before it
+// returns.
+type fault struct {
+	name string
+	do   func(*chaos, *rand.Rand)
+}
+
+func faults() []fault {
+	return []fault{
+		{"kill the appliance", (*chaos).killAppliance},
+		{"kill the appliance", (*chaos).killAppliance},
+		{"kill the appliance while it starts", (*chaos).killStarting},
+		{"kill everything", (*chaos).killEverything},
+		{"stop the appliance", (*chaos).stopAppliance},
+		{"kill a postmaster", (*chaos).killPostmaster},
+		{"kill a postmaster", (*chaos).killPostmaster},
+		{"kill a server process", (*chaos).killServerProcess},
+		{"pause the appliance", (*chaos).pauseAppliance},
+		{"pause a server process", (*chaos).pauseServerProcess},
+		{"fill the disk", (*chaos).fillDisk},
+	}
+}
+
+// misfortunes has faults happen until over ends. The first of a run is the
+// gravest.
+func (c *chaos) misfortunes(over context.Context, random *rand.Rand) {
+	all := faults()
+	for i := 0; ; i++ {
+		select {
+		case <-over.Done():
+			return
+		case <-time.After(time.Duration(300+random.IntN(3500)) * time.Millisecond):
+		}
+		f := all[random.IntN(len(all))]
+		if c.counts["kill the appliance"] == 0 {
+			f = all[0]
+		}
+		c.faulty.Add(1)
+		f.do(c, random)
+		c.mu.Lock()
+		c.lastFor = time.Now()
+		c.counts[f.name]++
+		c.mu.Unlock()
+		c.faulty.Add(-1)
+	}
+}
+
+func (c *chaos) killAppliance(random *rand.Rand) {
+	c.m.kill()
+	if random.IntN(2) == 0 {
+		time.Sleep(time.Duration(random.IntN(2000)) * time.Millisecond) // its servers go on alone
+	}
+	c.startAgain()
+}
+
+// startAgain starts the appliance once nothing of the operator's is at its
+// files.
+func (c *chaos) startAgain() {
+	c.alive.Lock()
+	defer c.alive.Unlock()
+	c.start()
+}
+
+// killStarting kills the appliance again in the middle of its start, where it
+// settles what the first death has left.
+func (c *chaos) killStarting(random *rand.Rand) {
+	c.m.kill()
+	c.alive.Lock()
+	defer c.alive.Unlock()
+	for range 1 + random.IntN(2) {
+		c.launch()
+		time.Sleep(time.Duration(random.IntN(700)) * time.Millisecond) // the moment of death
+		c.m.kill()
+	}
+	c.start()
+}
+
+// killEverything is what a machine that loses power does to processes.
+func (c *chaos) killEverything(*rand.Rand) {
+	c.m.kill()
+	for _, pid := range c.postmasters() {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may be gone
+	}
+	c.startAgain()
+}
+
+func (c *chaos) stopAppliance(*rand.Rand) {
+	c.m.stop()
+	c.startAgain()
+}
+
+func (c *chaos) killPostmaster(random *rand.Rand) {
+	if pid := drawProcess(random, c.postmasters()); pid != 0 {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+func (c *chaos) killServerProcess(random *rand.Rand) {
+	if pid := drawProcess(random, childrenOf(drawProcess(random, c.postmasters()))); pid != 0 {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+func (c *chaos) pauseAppliance(random *rand.Rand) { pauseProcess(random, c.m.process.Process.Pid) }
+
+func (c *chaos) pauseServerProcess(random *rand.Rand) {
+	pid := drawProcess(random, c.postmasters())
+	if random.IntN(2) == 0 {
+		pid = drawProcess(random, childrenOf(pid))
+	}
+	pauseProcess(random, pid)
+}
+
+func pauseProcess(random *rand.Rand, pid int) {
+	if pid == 0 || syscall.Kill(pid, syscall.SIGSTOP) != nil {
+		return
+	}
+	time.Sleep(time.Duration(100+random.IntN(3000)) * time.Millisecond)
+	_ = syscall.Kill(pid, syscall.SIGCONT)
+}
+
+// fillDisk leaves no room for some time. What dies of it gives some back, so
+// that it is filled again and again.
+func (c *chaos) fillDisk(random *rand.Rand) {
+	if c.fill == nil {
+		return
+	}
+	defer c.empty()
+	for range 1 + random.IntN(20) {
+		c.fill()
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// postmasters returns the servers of the data directory, those of spares,
+// restores and proofs among them.
+func (c *chaos) postmasters() (pids []int) {
+	for _, t := range tasks() {
+		if t.isPostmaster(c.m.dataDir) {
+			pids = append(pids, t.pid)
+		}
+	}
+	return pids
+}
+
+func (t task) isPostmaster(dataDir string) bool {
+	program, arguments, _ := strings.Cut(t.command, "\x00")
+	return filepath.Base(program) == "postgres" && strings.Contains(arguments, dataDir)
+}
+
+func drawProcess(random *rand.Rand, pids []int) int {
+	if len(pids) == 0 {
+		return 0
+	}
+	slices.Sort(pids)
+	return pids[random.IntN(len(pids))]
+}
+
+// childrenOf returns the processes that pid has started.
+func childrenOf(pid int) []int {
+	if pid == 0 {
+		return nil
+	}
+	var children []int
+	for _, task := range tasks() {
+		if task.parent == pid {
+			children = append(children, task.pid)
+		}
+	}
+	return children
+}
+
+// task is a process of this machine.
+type task struct {
+	pid, parent int
+	command     string // with NULs
+	directory   string // it works in; "" where that cannot be told
+}
+
+func tasks() []task {
+	var all []task
+	entries, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range entries {
+		command, err := os.ReadFile(dir + "/cmdline")
+		stat, err2 := os.ReadFile(dir + "/stat")
+		end := bytes.LastIndexByte(stat, ')')
+		if err != nil || err2 != nil || end < 0 {
+			continue // it has ended
+		}
+		fields := strings.Fields(string(stat[end+1:]))
+		t := task{command: string(command)}
+		t.pid, _ = strconv.Atoi(filepath.Base(dir))
+		t.parent, _ = strconv.Atoi(fields[1])
+		t.directory, _ = os.Readlink(dir + "/cwd")
+		all = append(all, t)
+	}
+	return all
+}
+
+// String names the process in messages.
+func (t task) String() string {
+	return fmt.Sprintf("%d (of %d) %s in %s", t.pid, t.parent, strings.ReplaceAll(strings.TrimRight(t.command, "\x00"), "\x00", " "), t.directory)
+}

@@ -1,0 +1,154 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// fate is what is known of a row.
+type fate byte
+
+const (
+	absent   fate = iota // it must not be there
+	possible             // nobody can know
+	present              // it must be there
+)
+
+// ledger is what is known of the rows that were written to a database, by
+// their numbers from 1.
+type ledger struct {
+	rows []fate
+	// closed is, once other data has replaced this, the last number that was
+	// surely written here, and not to what came after; 0 while it is in use.
+	closed int
+}
+
+func (l *ledger) copy() *ledger { return &ledger{rows: append([]fate(nil), l.rows...)} }
+
+// grow makes room up to number n: what is added has the fate f.
+func (l *ledger) grow(n int, f fate) {
+	for len(l.rows) < n {
+		l.rows = append(l.rows, f)
+	}
+}
+
+// begin returns the number of a row that is about to be written.
+func (l *ledger) begin() int {
+	l.rows = append(l.rows, possible)
+	return len(l.rows)
+}
+
+// acknowledge notes that a row was committed.
+func (l *ledger) acknowledge(n int) {
+	if l.closed == 0 || n <= l.closed {
+		l.rows[n-1] = present
+	}
+}
+
+// replaced returns what follows when other data takes the place of l's.
+// Numbers above from were written while that went on, to either.
+func (l *ledger) replaced(by *ledger, from int) *ledger {
+	next := by.copy()
+	next.grow(from, absent)
+	next.grow(len(l.rows), possible)
+	l.closed = from
+	for n := from; n < len(l.rows); n++ {
+		l.rows[n] = possible
+	}
+	return next
+}
+
+// compare returns what is wrong about the rows that were found, by number.
+func (l *ledger) compare(found map[int]bool) error {
+	var lost, undead []int
+	for i, f := range l.rows {
+		switch there := found[i+1]; {
+		case f == present && !there:
+			lost = append(lost, i+1)
+		case f == absent && there:
+			undead = append(undead, i+1)
+		}
+	}
+	for n := range found {
+		if n < 1 || n > len(l.rows) {
+			undead = append(undead, n)
+		}
+	}
+	if len(lost)+len(undead) > 0 {
+		return fmt.Errorf("of %d rows %d acknowledged are lost (%s), and %d are there that must not be (%s)",
+			len(l.rows), len(lost), some(lost), len(undead), some(undead))
+	}
+	return nil
+}
+
+// learn settles what was possible by what was found.
+func (l *ledger) learn(found map[int]bool) {
+	for i := range l.rows {
+		l.rows[i] = absent
+		if found[i+1] {
+			l.rows[i] = present
+		}
+	}
+}
+
+func some(numbers []int) string {
+	const few = 12
+	if len(numbers) <= few {
+		return fmt.Sprint(numbers)
+	}
+	return fmt.Sprintf("%v … %v", numbers[:few], numbers[len(numbers)-1])
+}
+
+// undefinedTable is PostgreSQL's SQLSTATE of a table that does not exist.
+const undefinedTable = "42P01"
+
+// The tables of every database: rows, and their number. Both change in one
+// statement, so that a part of it would show.
+const makeLedger = `
+create table if not exists ledger (n int primary key, pad text not null);
+create table if not exists tally (total bigint not null);
+insert into tally select 0 where not exists (select from tally)`
+
+func insertRow(n int) string {
+	return fmt.Sprintf(`with row as (insert into ledger values (%d, repeat(md5('%[1]d'), 8)) returning 1) update tally set total = total + (select count(*) from row);`, n)
+}
+
+// readLedger returns the numbers of the rows that are there, each of them
+// whole. A database from before the tables were made has none.
+func readLedger(ctx context.Context, url string) (map[int]bool, error) {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	defer conn.Close(ctx)
+	found := map[int]bool{}
+	rows, _ := conn.Query(ctx, "select n, pad = repeat(md5(n::text), 8) from ledger")
+	var n int
+	var whole bool
+	_, err = pgx.ForEachRow(rows, []any{&n, &whole}, func() error {
+		if !whole {
+			return fmt.Errorf("row %d is damaged", n)
+		}
+		found[n] = true
+		return nil
+	})
+	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok && refusal.Code == undefinedTable {
+		return found, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var total int
+	err = conn.QueryRow(ctx, "select coalesce(sum(total), 0) from tally").Scan(&total)
+	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok && refusal.Code == undefinedTable && len(found) == 0 {
+		return found, nil
+	}
+	if err == nil && total != len(found) {
+		err = fmt.Errorf("%d rows are counted, and %d are there: a statement was done by half", total, len(found))
+	}
+	return found, err
+}

@@ -1,0 +1,258 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/cli/client"
+)
+
+// checkLeftovers sees that nothing runs, listens or lies about that belongs
+// to nothing.
+func (c *chaos) checkLeftovers(ctx context.Context, api *client.Client) {
+	listed := collect(c, api.Databases(ctx), func(d client.Database) string { return d.ID })
+	for what, left := range map[string]func() string{
+		"only known processes":   func() string { return c.leftProcesses(listed) },
+		"only known ports":       func() string { return c.leftPorts(listed) },
+		"only known directories": func() string { return c.leftDirectories(listed) },
+		"only known files":       func() string { return c.leftFiles(ctx, api, listed) },
+		"only known sockets":     func() string { return c.leftSockets() },
+	} {
+		if !c.within(what, left) {
+			return
+		}
+	}
+	for id := range listed {
+		c.within("one slot, in use, at "+id, func() string { return c.leftSlots(ctx, api, id) })
+	}
+}
+
+// inData reports what of the data directory a path is, "" when it is not in
+// it.
+func (c *chaos) inData(path string) (top, rest string) {
+	inner, ok := strings.CutPrefix(path, c.m.dataDir+"/")
+	if !ok {
+		return "", ""
+	}
+	top, rest, _ = strings.Cut(inner, "/")
+	return top, rest
+}
+
+// leftProcesses names a process that serves or works in the data directory
+// and is no server of a database, spare or proof, nor a child of one.
+func (c *chaos) leftProcesses(listed map[string]client.Database) string {
+	serving, postmasters := map[string]int{}, map[int]bool{}
+	all := tasks()
+	for _, t := range all {
+		if t.isPostmaster(c.m.dataDir) {
+			postmasters[t.pid] = true
+		}
+	}
+	for _, t := range all {
+		if t.pid == c.m.process.Process.Pid || !strings.Contains(t.command, c.m.dataDir) && !strings.HasPrefix(t.directory, c.m.dataDir) {
+			continue
+		}
+		top, rest := c.inData(strings.TrimSuffix(t.directory, " (deleted)"))
+		id, _, _ := strings.Cut(rest, "/")
+		_, known := listed[id]
+		switch {
+		case strings.HasSuffix(t.directory, " (deleted)"):
+			return "in a directory that is gone: " + t.String()
+		case postmasters[t.parent] || t.parent == c.m.process.Process.Pid && top != "instances":
+		case !postmasters[t.pid]:
+			return "a stranger: " + t.String()
+		case top == "instances" && known:
+			serving[id]++
+		case top != "proofs" && top != "spares":
+			return "a server of nothing: " + t.String()
+		}
+	}
+	for id := range listed {
+		if serving[id] != 1 {
+			return fmt.Sprintf("%s has %d servers", id, serving[id])
+		}
+	}
+	return ""
+}
+
+// leftPorts names a port of the range that is open and no database's, or is
+// one's and not open.
+func (c *chaos) leftPorts(listed map[string]client.Database) string {
+	first, last, _ := strings.Cut(c.m.ports, "-")
+	lowest, _ := strconv.Atoi(first)
+	highest, _ := strconv.Atoi(last)
+	open := map[int]bool{}
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		text, err := os.ReadFile(table)
+		if err != nil {
+			return err.Error()
+		}
+		for _, port := range listeningPorts(string(text)) {
+			open[port] = port >= lowest && port <= highest
+		}
+	}
+	for _, d := range listed {
+		if !open[d.Port] {
+			return fmt.Sprintf("the port %d of %s is not open", d.Port, d.ID)
+		}
+		delete(open, d.Port)
+	}
+	for port, ours := range open {
+		if ours {
+			return fmt.Sprintf("the port %d is open and no database's", port)
+		}
+	}
+	return ""
+}
+
+// listeningPorts reads a table of proc_net_tcp(5): the second column is the
+// local address with the port in hexadecimal, the fourth 0A for one that
+// listens.
+func listeningPorts(table string) (ports []int) {
+	for line := range strings.Lines(table) {
+		fields := strings.Fields(line)
+		if len(fields) < 4 || fields[3] != "0A" {
+			continue
+		}
+		_, hex, _ := strings.Cut(fields[1], ":")
+		if port, err := strconv.ParseInt(hex, 16, 32); err == nil {
+			ports = append(ports, int(port))
+		}
+	}
+	return ports
+}
+
+// leftDirectories names a directory that belongs to no database.
+func (c *chaos) leftDirectories(listed map[string]client.Database) string {
+	for _, top := range []string{"instances", "backups"} {
+		for _, id := range names(filepath.Join(c.m.dataDir, top)) {
+			if _, known := listed[id]; !known {
+				return top + "/" + id
+			}
+		}
+	}
+	for _, db := range c.databases {
+		generations := names(filepath.Join(c.m.dataDir, "instances", db.id))
+		if want := map[bool]int{true: 1, false: 2}[db.other == nil]; len(generations) != want {
+			return fmt.Sprintf("instances/%s has %v, and there shall be %d", db.id, generations, want)
+		}
+	}
+	if strays := names(filepath.Join(c.m.dataDir, "strays")); len(strays) > 0 {
+		return fmt.Sprint("put aside: ", strays)
+	}
+	if spares := names(filepath.Join(c.m.dataDir, "spares")); len(spares) > 2 {
+		return fmt.Sprint("spares: ", spares)
+	}
+	return ""
+}
+
+func names(dir string) (all []string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+// topLevel is what a data directory consists of.
+var topLevel = []string{
+	"backups", "blobs", "holdfast.db", "instances", "metadata", "postgres", "proofs", "run", "secret.key", "spares", "tls",
+}
+
+// leftFiles names a file that belongs to nothing.
+func (c *chaos) leftFiles(ctx context.Context, api *client.Client, listed map[string]client.Database) string {
+	for _, name := range names(c.m.dataDir) {
+		if !slices.Contains(topLevel, name) {
+			return name
+		}
+	}
+	for id := range listed {
+		completed := 0
+		for _, b := range collect(c, api.Backups(ctx, id), func(b client.Backup) string { return b.ID }) {
+			if b.Status == client.StatusCompleted {
+				completed++
+			}
+		}
+		if kept := c.m.manifests(id); kept != completed {
+			return fmt.Sprintf("%d manifests for %d backups of %s", kept, completed, id)
+		}
+	}
+	return c.leftBlobs(ctx, api, listed)
+}
+
+// leftBlobs compares the files of objects and exports with what there is.
+func (c *chaos) leftBlobs(ctx context.Context, api *client.Client, listed map[string]client.Database) string {
+	const inJournal = 64 << 10 // up to so many bytes an object has no file
+	least := 0
+	for _, b := range c.buckets {
+		for i := range b.objects {
+			if v := b.objects[i].known()[0]; v.size > inJournal || v.resumable {
+				least++
+			}
+		}
+	}
+	most := least + c.unsureUploads
+	for id := range listed {
+		switch x, err := api.GetExport(ctx, id); {
+		case client.CodeOf(err) == client.CodeNotFound:
+		case err != nil:
+			return err.Error()
+		case x.Status == client.ExportReady && *x.SizeBytes > inJournal:
+			most++
+			least++
+		default: // ready exports of this size, or one that is being made
+			most++
+		}
+	}
+	if files := c.m.blobs(); files < least || files > most {
+		return fmt.Sprintf("%d files of blobs, and there shall be %d to %d", files, least, most)
+	}
+	return ""
+}
+
+// relays is where imports reach their target; empty when there are none.
+const relays = "i"
+
+// leftSockets names a socket that no server listens on.
+func (c *chaos) leftSockets() string {
+	text, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		return err.Error()
+	}
+	dir := filepath.Join(c.m.dataDir, "run")
+	for _, name := range names(dir) {
+		path := filepath.Join(dir, strings.TrimSuffix(name, ".lock"))
+		if name != relays && !strings.Contains(string(text), path+"\n") {
+			return path
+		}
+	}
+	return strings.Join(names(filepath.Join(dir, relays)), " ")
+}
+
+// leftSlots asks a database for its replication slots: the appliance has one.
+func (c *chaos) leftSlots(ctx context.Context, api *client.Client, id string) string {
+	owner, err := api.GetDatabaseConnection(ctx, id)
+	if err != nil {
+		return err.Error()
+	}
+	conn, err := pgx.Connect(ctx, owner.ConnectionURL)
+	if err != nil {
+		return err.Error()
+	}
+	defer conn.Close(ctx)
+	var slots, active int
+	if err := conn.QueryRow(ctx, "select count(*), count(*) filter (where active) from pg_replication_slots").Scan(&slots, &active); err != nil {
+		return err.Error()
+	}
+	if slots != 1 || active != 1 {
+		return fmt.Sprintf("%d slots, of which %d are in use", slots, active)
+	}
+	return ""
+}

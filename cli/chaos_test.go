@@ -1,0 +1,306 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"holdfast/cli/client"
+)
+
+// Chaos: clients do everything the API can do, at random and at once, while the
+// appliance, its servers and its disk fail under them. A model keeps what was
+// acknowledged, what was refused, and what nobody can know because the answer
+// never came. After every round all is quiet, and everything is compared with
+// the model: see chaos_check_test.go for what must be true.
+//
+// A seed draws the same acts and the same faults in the same order for each
+// client; how they meet is the machine's. Only the built binary is used: over
+// HTTP, by psql and pgx, by its commands, and by looking at its processes,
+// ports and files. The clock is not moved: the binary asks the kernel, whose
+// clock is everybody's; the tests of package engine, where the clock can be
+// given, do that.
+var (
+	chaosSeed = flag.Uint64("chaos.seed", 1, "what draws the acts and faults of TestChaos")
+	chaosFor  = flag.Duration("chaos.for", 5*time.Second, "how long TestChaos makes new rounds")
+)
+
+const (
+	chaosClients = 6
+	// chaosRound is how long a round lasts before all is looked at.
+	chaosRound = 15 * time.Second
+	// chaosPatience bounds everything that must come about: the machine may be
+	// busy with other tests.
+	chaosPatience = 90 * time.Second
+	// chaosDisk is the size of the disk, in MB.
+	chaosDisk = "3000"
+	// lastingFault is how long a fault can be the reason of something's failure
+	// after it has ended: what died is started again with back-off.
+	lastingFault = 30 * time.Second
+)
+
+// chaos is one run.
+type chaos struct {
+	t       *testing.T
+	m       *machine
+	project string
+	clients []*client.Client
+	console *http.Client
+	fill    func() // the disk; nil where there is none to fill
+	empty   func()
+
+	mu        sync.Mutex
+	databases []*chaosDatabase
+	buckets   []*chaosBucket
+	keys      []*chaosKey
+	// unsure are the names of databases and buckets whose making was not
+	// answered: they may be there.
+	unsure        map[string]bool
+	unsureUploads int
+	making        int // databases that are being made
+	// changes are the requests that were acknowledged and changed something.
+	changes map[string]string // what, by request id
+	lastFor time.Time         // when the last fault ended
+	counts  map[string]int    // of acts and faults, for the report
+
+	names   atomic.Int64
+	faulty  atomic.Int32 // faults that go on
+	quiet   sync.RWMutex // held by each attempt to write; whole while all is looked at
+	alive   sync.RWMutex // held by the operator's commands; whole while the appliance starts
+	ended   chan struct{}
+	writers sync.WaitGroup
+}
+
+func TestChaos(t *testing.T) {
+	t.Parallel()
+	t.Logf("-chaos.seed %d -chaos.for %s", *chaosSeed, *chaosFor)
+	c := newChaos(t)
+	end := time.Now().Add(*chaosFor)
+	rounds := 0
+	for ; rounds == 0 || time.Now().Before(end) && !t.Failed(); rounds++ {
+		began := time.Now()
+		c.round(rounds, min(chaosRound, max(time.Until(end), *chaosFor/2)))
+		disorder := time.Since(began).Round(time.Millisecond)
+		c.check(c.random("check", rounds))
+		t.Logf("round %d: %s of disorder, %s until all was seen to be in order, %d databases, %d buckets",
+			rounds, disorder, (time.Since(began) - disorder).Round(time.Millisecond), len(c.databases), len(c.buckets))
+	}
+	close(c.ended)
+	c.writers.Wait()
+	t.Logf("%d rounds: %v", rounds, c.counts)
+	for _, must := range []string{"kill the appliance", "rows"} {
+		if c.counts[must] == 0 {
+			t.Errorf("never: %s; the run is too tame to say anything", must)
+		}
+	}
+}
+
+func newChaos(t *testing.T) *chaos {
+	c := &chaos{
+		t: t, m: newMachine(t), unsure: map[string]bool{}, changes: map[string]string{}, counts: map[string]int{},
+		ended: make(chan struct{}),
+	}
+	if os.Geteuid() == 0 {
+		c.fill, c.empty = c.m.smallDisk(chaosDisk)
+	} else {
+		t.Log("the disk is not filled: that takes root")
+	}
+	c.start()
+	c.project = c.m.project()
+	for i := range chaosClients {
+		key := createKey(t, c.m, "--preset", "full_access", "--allow-dangerous", "--name", fmt.Sprint("client ", i))
+		c.clients = append(c.clients, c.client(key))
+	}
+	c.signIn()
+	return c
+}
+
+func (c *chaos) start() { c.m.start(chaosFlags...) }
+
+func (c *chaos) launch() { c.m.launch(chaosFlags...) }
+
+// chaosFlags are for what a round has time for: deleted things are gone at
+// once, and nothing is done by the calendar.
+var chaosFlags = []string{"--no-proofs=false", "--trash-retention", "0", "--backup-interval", "0"}
+
+func (c *chaos) client(key string) *client.Client {
+	api, err := client.New(client.Config{URL: c.m.api, Key: key, HTTP: &witness{chaos: c}})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return api
+}
+
+// random returns what draws for one part of the run.
+func (c *chaos) random(part string, n int) *rand.Rand {
+	sum := uint64(n)
+	for _, b := range []byte(part) {
+		sum = sum*1099511628211 + uint64(b)
+	}
+	return rand.New(rand.NewPCG(*chaosSeed, sum))
+}
+
+// round lets the clients act and the faults happen for some time, and returns
+// when no act is under way, nothing is faulty, and the appliance runs.
+func (c *chaos) round(n int, life time.Duration) {
+	over, cancel := context.WithTimeout(c.t.Context(), life)
+	defer cancel()
+	var actors sync.WaitGroup
+	for i, api := range c.clients {
+		actors.Go(func() {
+			random := c.random(fmt.Sprint("client ", i), n)
+			for over.Err() == nil {
+				c.act(random, api)
+			}
+		})
+	}
+	c.misfortunes(over, c.random("faults", n))
+	actors.Wait()
+}
+
+// act does one thing.
+func (c *chaos) act(random *rand.Rand, api *client.Client) {
+	ctx, cancel := context.WithTimeout(c.t.Context(), chaosPatience)
+	defer cancel()
+	a := chaosActs[random.IntN(len(chaosActs))]
+	if !a.do(c, ctx, random, api) { // there was nothing to do it to
+		time.Sleep(5 * time.Millisecond)
+		return
+	}
+	c.count(a.name)
+}
+
+// chaosAct is something a client does. do reports whether it could be tried.
+type chaosAct struct {
+	name string
+	do   func(*chaos, context.Context, *rand.Rand, *client.Client) bool
+}
+
+// chaosActs has the frequent ones more than once.
+var chaosActs = slices.Concat(
+	slices.Repeat([]chaosAct{{"put", (*chaos).putObject}}, 12),
+	slices.Repeat([]chaosAct{{"delete an object", (*chaos).deleteObject}}, 4),
+	slices.Repeat([]chaosAct{{"get", (*chaos).getObject}}, 4),
+	slices.Repeat([]chaosAct{{"resumable upload", (*chaos).resumableUpload}}, 3),
+	slices.Repeat([]chaosAct{{"back up", (*chaos).backUp}}, 4),
+	slices.Repeat([]chaosAct{{"create a database", (*chaos).createDatabase}}, 4),
+	slices.Repeat([]chaosAct{{"restart", (*chaos).restart}}, 2),
+	[]chaosAct{
+		{"create a bucket", (*chaos).createBucket},
+		{"delete a bucket", (*chaos).deleteBucket},
+		{"change a bucket", (*chaos).updateBucket},
+		{"delete a database", (*chaos).deleteDatabase},
+		{"rotate", (*chaos).rotate},
+		{"allow", (*chaos).allow},
+		{"row-level security", (*chaos).rowSecurity},
+		{"pin", (*chaos).pin},
+		{"delete a backup", (*chaos).deleteBackup},
+		{"restore in place", (*chaos).restoreInPlace},
+		{"restore to a time", (*chaos).restoreToTime},
+		{"restore anew", (*chaos).restoreNew},
+		{"undo", (*chaos).undo},
+		{"import", (*chaos).importDatabase},
+		{"export", (*chaos).export},
+		{"create a key", (*chaos).createKey},
+		{"revoke a key", (*chaos).revokeKey},
+		{"device login", (*chaos).deviceLogin},
+	},
+)
+
+func (c *chaos) count(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts[what]++
+}
+
+// name returns a name that nothing had before.
+func (c *chaos) name(kind string) string { return fmt.Sprintf("%s-%d", kind, c.names.Add(1)) }
+
+// outcome is what is known of a request.
+type outcome int
+
+const (
+	done    outcome = iota // it was answered: it is so
+	refused                // it was refused: it is as it was
+	unknown                // the answer never came
+)
+
+// outcome tells what became of what was asked for. A refusal must be one of
+// the allowed, or say that the disk is full or that there were too many.
+func (c *chaos) outcome(what string, err error, allowed ...client.Code) outcome {
+	refusal, isRefusal := errors.AsType[*client.Error](err)
+	switch {
+	case err == nil:
+		return done
+	case !isRefusal, refusal.Status >= 500: // which the witness has reported
+		return unknown
+	case refusal.Code == client.CodeRateLimited, slices.Contains(allowed, refusal.Code):
+		return refused
+	case refusal.Code == client.CodeForbidden && c.fill != nil && (strings.Contains(refusal.Message, "disk") || strings.Contains(refusal.Message, "room")):
+		return refused
+	default:
+		c.t.Errorf("%s: %d %s: %s", what, refusal.Status, refusal.Code, refusal.Message)
+		return refused
+	}
+}
+
+// excused reports whether what failed since began may be a fault's doing.
+func (c *chaos) excused(began time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.faulty.Load() > 0 || c.lastFor.Add(lastingFault).After(began)
+}
+
+// witness carries requests, holds every answer against the description, and
+// keeps which changes were acknowledged.
+type witness struct{ chaos *chaos }
+
+// RoundTrip implements http.RoundTripper.
+func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
+	c := w.chaos
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil || !strings.HasPrefix(r.URL.Path, "/v1/") {
+		return answer, err
+	}
+	text, err := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	answer.Body = io.NopCloser(bytes.NewReader(text))
+	c.m.description.CheckAnswer(c.t, r, answer, text)
+	what := r.Method + " " + r.URL.Path
+	if answer.StatusCode >= 500 {
+		c.t.Errorf("%s: %s: %s", what, answer.Status, text)
+	}
+	if answer.StatusCode == http.StatusOK && r.Method != http.MethodGet {
+		c.mu.Lock()
+		c.changes[answer.Header.Get("X-Request-Id")] = what
+		c.mu.Unlock()
+	}
+	return answer, nil
+}
+
+// within polls until done says "", for as long as chaos has patience.
+func (c *chaos) within(what string, done func() string) bool {
+	left := ""
+	for deadline := time.Now().Add(chaosPatience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if left = done(); left == "" {
+			return true
+		}
+	}
+	c.t.Errorf("%s did not come about: %s", what, left)
+	return false
+}

@@ -1,0 +1,188 @@
+package cli_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// pause is between two rows of a writer, at the most.
+const pause = 30 * time.Millisecond
+
+// write calls attempt again and again until the database is gone, or the run
+// over, and never while all is looked at.
+func (c *chaos) write(db *chaosDatabase, attempt func(context.Context)) {
+	for {
+		select {
+		case <-c.ended:
+			return
+		case <-time.After(rand.N(pause)):
+		}
+		if db.isGone() {
+			return
+		}
+		ctx, cancel := context.WithTimeout(c.t.Context(), chaosPatience)
+		c.quiet.RLock()
+		attempt(ctx)
+		c.quiet.RUnlock()
+		cancel()
+	}
+}
+
+// connectionOf asks how to reach a database.
+func (c *chaos) connectionURL(ctx context.Context, db *chaosDatabase) (string, error) {
+	connection, err := c.clients[0].GetDatabaseConnection(ctx, db.id)
+	return connection.ConnectionURL, err
+}
+
+// begin returns the number of a row that is about to be written, and what
+// calls it committed.
+func (c *chaos) begin(db *chaosDatabase) (n int, acknowledge func()) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	rows := db.now
+	n = rows.begin()
+	return n, func() {
+		db.mu.Lock()
+		defer db.mu.Unlock()
+		rows.acknowledge(n)
+		c.count("rows")
+	}
+}
+
+// writeByDriver writes rows over a connection of pgx, and marks moments.
+func (c *chaos) writeByDriver(db *chaosDatabase) {
+	var conn *pgx.Conn
+	c.write(db, func(ctx context.Context) {
+		if conn == nil {
+			if conn = c.openLedger(ctx, db); conn == nil {
+				return
+			}
+		}
+		n, acknowledge := c.begin(db)
+		_, err := conn.Exec(ctx, insertRow(n))
+		if err == nil {
+			acknowledge()
+			if rand.IntN(20) == 0 {
+				err = db.mark(ctx, conn)
+			}
+		}
+		if err != nil {
+			conn.Close(ctx)
+			conn = nil
+		}
+	})
+	if conn != nil {
+		conn.Close(context.WithoutCancel(c.t.Context()))
+	}
+}
+
+func (c *chaos) openLedger(ctx context.Context, db *chaosDatabase) *pgx.Conn {
+	url, err := c.connectionURL(ctx, db)
+	if err != nil {
+		return nil
+	}
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return nil
+	}
+	if _, err := conn.Exec(ctx, makeLedger); err != nil {
+		conn.Close(ctx)
+		return nil
+	}
+	return conn
+}
+
+// mark notes a moment. What is committed by then is known from before the
+// server was asked, what may be from after it.
+func (d *chaosDatabase) mark(ctx context.Context, conn *pgx.Conn) error {
+	d.mu.Lock()
+	rows, before, moving := d.now, d.now.copy(), d.moving
+	d.mu.Unlock()
+	m := mark{rows: before}
+	if err := conn.QueryRow(ctx, "select pg_current_wal_insert_lsn()::text, clock_timestamp()").Scan(&m.lsn, &m.at); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if moving || d.moving || d.now != rows {
+		return nil
+	}
+	before.grow(len(d.now.rows), possible)
+	const kept = 20
+	if d.marks = append(d.marks, m); len(d.marks) > kept {
+		d.marks = d.marks[1:]
+	}
+	return nil
+}
+
+// psql is a session of psql that is told statements, one a line.
+type psql struct {
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	lines *bufio.Scanner
+}
+
+func startPsql(ctx context.Context, url string) (*psql, error) {
+	cmd := exec.CommandContext(ctx, "psql", "--no-psqlrc", "--quiet", "--no-password")
+	cmd.Env = append(os.Environ(), "PGOPTIONS=", "PGCONNECT_TIMEOUT=20")
+	cmd.Args = append(cmd.Args, url)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &psql{cmd, stdin, bufio.NewScanner(stdout)}, cmd.Start()
+}
+
+// do executes a statement and reports whether psql says it was.
+func (p *psql) do(statement string) bool {
+	if _, err := fmt.Fprintf(p.stdin, "%s\n\\echo :ERROR\n", statement); err != nil {
+		return false
+	}
+	return p.lines.Scan() && p.lines.Text() == "false"
+}
+
+func (p *psql) close() {
+	p.stdin.Close()
+	_ = p.cmd.Wait() // how it ends is of no interest: what it was told is on record
+}
+
+// writeByPsql writes rows as a person's script would.
+func (c *chaos) writeByPsql(db *chaosDatabase) {
+	var session *psql
+	c.write(db, func(ctx context.Context) {
+		if session == nil {
+			url, err := c.connectionURL(ctx, db)
+			if err != nil {
+				return
+			}
+			if session, err = startPsql(c.t.Context(), url); err != nil {
+				c.t.Errorf("start psql: %v", err)
+				session = nil
+				return
+			}
+		}
+		n, acknowledge := c.begin(db)
+		if session.do(insertRow(n)) {
+			acknowledge()
+			return
+		}
+		session.close()
+		session = nil
+		time.Sleep(100 * time.Millisecond)
+	})
+	if session != nil {
+		session.close()
+	}
+}

@@ -1,0 +1,44 @@
+package postgres
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// endedError says that a postmaster ended before it accepted connections.
+type endedError struct {
+	reason string
+	killed bool // by a signal from outside
+}
+
+// Error implements error.
+func (e endedError) Error() string { return e.reason }
+
+// sqlstateShutdown begins the SQLSTATEs of a server that is going down or not
+// yet up: admin_shutdown, crash_shutdown, cannot_connect_now.
+const sqlstateShutdown = "57P0"
+
+// IsGone reports whether err says that the server went away under what was
+// asked of it: it was killed, has crashed, or is not back yet. What was asked
+// may have been done.
+func IsGone(err error) bool {
+	if ended, ok := errors.AsType[endedError](err); ok {
+		return ended.killed
+	}
+	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return strings.HasPrefix(refusal.Code, sqlstateShutdown)
+	}
+	if _, unreached := errors.AsType[*pgconn.ConnectError](err); unreached || pgconn.SafeToRetry(err) {
+		return true
+	}
+	for _, broken := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, broken) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,28 @@
+package engine
+
+import (
+	"context"
+
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// serverGone tells a client that the server died under what was asked for, and
+// leaves every other error as it is. It is brought back by itself.
+func serverGone(err error) error {
+	if err == nil || model.CodeOf(err) != model.CodeInternal || !postgres.IsGone(err) {
+		return err
+	}
+	return &model.Error{Code: model.CodeConflict, Message: "the database's server went down meanwhile; try again when it is available", Err: err}
+}
+
+// resettleRoles makes the roles of an instance what the record says, after a
+// change of them has failed half-way: now, or as soon as the instance is up.
+func (e *Engine) resettleRoles(ctx context.Context, db model.Database) {
+	e.states.expectLate(db.ID) // first: it may come up meanwhile
+	if err := e.provision(ctx, db.ID, db); err != nil {
+		e.log.Warn("the roles are seen to when the database is up again", "database", db.ID, "error", err)
+		return
+	}
+	e.states.arrived(db.ID)
+}

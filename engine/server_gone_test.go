@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"context"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/model"
+)
+
+// The server is killed while something is asked of it, a little later each
+// time. That is a conflict, whatever it breaks, and what the record says is so
+// once the server is back.
+func TestServerKilledUnderAct(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, connection := a.createDatabase(t, "shop")
+	if _, err := connect(t, connection).Exec(t.Context(), "create table t (n int)"); err != nil {
+		t.Fatal(err)
+	}
+	acts := []func() error{
+		func() error {
+			_, err := a.DatabaseRotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, true)
+			return err
+		},
+		func() error {
+			_, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.0/8"})
+			return err
+		},
+		func() error {
+			_, err := a.RLSSet(t.Context(), a.call(model.ActionRLSSet), db.ID, RLSChange{Table: "t", Enabled: true})
+			return err
+		},
+		func() error {
+			_, err := a.RLSGet(t.Context(), a.call(model.ActionRLSGet), db.ID)
+			return err
+		},
+	}
+	for n := range 2 * len(acts) {
+		a.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
+		pid, ended := a.pid(t, db.ID), make(chan error, 1)
+		go func() { ended <- acts[n%len(acts)]() }()
+		time.Sleep(time.Duration(n/len(acts)) * 2 * time.Millisecond) // the moment of death
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err != nil && model.CodeOf(err) != model.CodeConflict {
+			t.Errorf("act %d: %v", n, err)
+		}
+		a.mustLogIn(t, db.ID)
+	}
+}
+
+// mustLogIn sees that the owner gets in by what the record says, once the
+// database is available.
+func (a *appliance) mustLogIn(t *testing.T, id string) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		var c Connection
+		if c, err = a.DatabaseConnection(a.call(model.ActionDatabaseConnection), id); err != nil {
+			t.Fatal(err)
+		}
+		var conn *pgx.Conn
+		if conn, err = pgx.Connect(t.Context(), c.URL()); err == nil {
+			_ = conn.Close(context.Background())
+			return
+		}
+	}
+	t.Fatalf("the owner cannot log in: %v", err)
+}

@@ -1,0 +1,289 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+// TestContract asks for every operation with every fault it can have. Each
+// request has, beside the fault it is told of, all those that come later in
+// the order of checks, so that the order is held, too. Every answer is compared
+// with the description by world.do, and with its audit entry.
+func TestContract(t *testing.T) {
+	c := newContract(t)
+	for _, r := range (&handlers{}).routes() {
+		op := model.OperationFor(r.action)
+		t.Run(op.Name+r.variant, func(t *testing.T) {
+			for _, f := range c.faults(r, op) {
+				t.Run(f.name, func(t *testing.T) { c.holds(t, r, f) })
+			}
+		})
+	}
+}
+
+// contract is a world in which everything can be asked for.
+type contract struct {
+	*world
+	ids map[string]string // what there is, by the name of its parameter
+	// keys that are refused, and one that has used all its budgets up.
+	revoked, expired, spent string
+}
+
+// fault is a request that must be refused.
+type fault struct {
+	name   string
+	in     request
+	status int
+	code   model.Code
+	// log is the organization that finds it in its audit log.
+	log     string
+	outcome model.Outcome
+	says    string // a part of the message
+}
+
+// small is what the organization is on in the end: it has all it may have.
+const small = "small"
+
+func newContract(t *testing.T) *contract {
+	plan, err := model.NewPlan(small, map[string]int64{
+		"databases": 1, "buckets": 1, "objects": 1, "storage_bytes": 1, "backup_bytes": 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := start(t, func(c *engine.Config) {
+		c.Plans = map[string]model.Plan{small: plan}
+		for _, class := range model.RateClasses() {
+			c.Rates[class] = engine.Rate{Limit: 100, Window: time.Hour}
+		}
+	})
+	c := &contract{world: w}
+	c.revoked = w.key(t, w.org.organization, engine.NewKey{Preset: model.PresetFullAccess})
+	w.revoke(t, c.revoked)
+	c.expired = w.key(t, w.org.organization, engine.NewKey{Preset: model.PresetFullAccess, ExpiresIn: time.Nanosecond})
+	c.spend(t)
+	c.furnish(t)
+	call := &model.Call{Operation: model.Operation{Action: model.ActionPlanSet}, Actor: model.Actor{Type: model.ActorOperator}, Organization: w.org.organization}
+	if _, err := w.engine.OrganizationSetPlan(call, small); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// spend uses up every budget of a key.
+func (c *contract) spend(t *testing.T) {
+	c.spent = c.key(t, c.org.organization, engine.NewKey{Preset: model.PresetFullAccess, AllowDangerous: true})
+	spent := map[model.RateClass]bool{}
+	for _, r := range (&handlers{}).routes() {
+		class := model.OperationFor(r.action).Rate
+		if class == model.RateNone || spent[class] {
+			continue
+		}
+		path := strings.NewReplacer("{id}", nobody, "{backupId}", "bkp_x").Replace(r.path)
+		for range 100 {
+			c.do(t, request{method: r.method, path: path + "?nonsense=1", key: c.spent})
+		}
+		spent[class] = true
+	}
+	if len(spent) != len(model.RateClasses()) {
+		t.Fatalf("only %v are spent", spent)
+	}
+}
+
+// furnish makes one of everything.
+func (c *contract) furnish(t *testing.T) {
+	db := c.createDatabase(t, `{"project":"`+c.org.project+`","name":"taken"}`)
+	post := func(path, body string) request {
+		return request{method: "POST", path: path, key: c.org.full, body: body, contentType: "application/json"}
+	}
+	b := get[Backup](t, c.do(t, post("/databases/"+db.ID+"/backups", "")))
+	for deadline := time.Now().Add(time.Minute); b.Status != model.BackupCompleted; time.Sleep(20 * time.Millisecond) {
+		if b = get[Backup](t, c.do(t, request{method: "GET", path: "/databases/" + db.ID + "/backups/" + b.ID, key: c.org.full})); time.Now().After(deadline) {
+			t.Fatalf("no backup: %+v", b)
+		}
+	}
+	get[Backup](t, c.do(t, post("/databases/"+db.ID+"/backups/"+b.ID+"/pin", "")))
+	i := get[Import](t, c.do(t, post("/imports", `{"project":"`+c.org.project+`","name":"never","source_url":"postgres://u:p@127.0.0.1:1/d"}`)))
+	bucket := c.bucket(t, "taken")
+	get[Object](t, c.do(t, request{method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=k", key: c.org.full, body: "bytes"}))
+	c.ids = map[string]string{"db": db.ID, "backupId": b.ID, "importId": i.ID, "bucket": bucket.ID, "key": "k"}
+}
+
+// path fills the parameters of a route in: with what there is, or with what
+// there is not.
+func (c *contract) path(r route, there bool) string {
+	id, backup, imported, key := nobody, "bkp_x", "imp_x", "none"
+	if strings.HasPrefix(r.path, "/buckets/") {
+		id = "bucket_00000000000000000000000000"
+	}
+	if there {
+		id, backup, imported, key = c.ids["db"], c.ids["backupId"], c.ids["importId"], c.ids["key"]
+		if strings.HasPrefix(r.path, "/buckets/") {
+			id = c.ids["bucket"]
+		}
+	}
+	path := strings.NewReplacer("{id}", id, "{backupId}", backup, "{importId}", imported, "{key}", key).Replace(r.path)
+	if r.path == "/buckets/{id}/objects" && r.method != http.MethodGet {
+		path += "?key=" + key
+	}
+	return path
+}
+
+// malformed adds to a path what no operation takes.
+func malformed(path string) string {
+	if strings.Contains(path, "?") {
+		return path + "&nonsense=1"
+	}
+	return path + "?nonsense=1"
+}
+
+// faults are all that can be wrong about a request of a route.
+func (c *contract) faults(r route, op model.Operation) []fault {
+	nowhere := malformed(c.path(r, false))
+	ask := func(path, key, body string) request {
+		in := request{method: r.method, path: path, key: key, body: body}
+		if r.action != model.ActionObjectUpload && body != "" {
+			in.contentType = "application/json"
+		}
+		return in
+	}
+	var all []fault
+	denied := func(name string, in request, status int, code model.Code, log, says string) {
+		all = append(all, fault{name, in, status, code, log, model.OutcomeDenied, says})
+	}
+	wrong := func(name string, in request, status int, code model.Code, log string) {
+		all = append(all, fault{name, in, status, code, log, model.OutcomeError, ""})
+	}
+	ours := c.org.organization
+	if op.Scope != "" {
+		denied("no key", ask(nowhere, "", ""), 401, model.CodeUnauthorized, "", "")
+		denied("wrong key", ask(nowhere, model.FormatKey([32]byte{7}).Reveal(), ""), 401, model.CodeUnauthorized, "", "")
+		denied("revoked key", ask(nowhere, c.revoked, ""), 401, model.CodeUnauthorized, ours, "")
+		denied("expired key", ask(nowhere, c.expired, ""), 401, model.CodeUnauthorized, ours, "")
+		denied("scope missing", ask(nowhere, c.without(op.Scope), ""), 403, model.CodeInsufficientScope, ours, string(op.Scope))
+	} else {
+		ours = ""
+	}
+	if op.Destructive {
+		denied("toggle off", ask(nowhere, c.org.careful, ""), 403, model.CodeDangerousNotAllowed, ours, "")
+	}
+	if op.Rate != model.RateNone {
+		denied("over the rate", ask(nowhere, c.spent, ""), 429, model.CodeRateLimited, ours, "")
+	}
+	wrong("malformed query", ask(nowhere, c.org.full, validBody(r, "proj_none")), 422, model.CodeValidation, ours)
+	if takesJSON(r) {
+		wrong("malformed body", ask(c.path(r, false), c.org.full, `{"nonsense":`), 422, model.CodeValidation, ours)
+		wrong("unknown field", ask(c.path(r, false), c.org.full, `{"nonsense":1}`), 422, model.CodeValidation, ours)
+	}
+	if strings.Contains(r.path, "{") {
+		wrong("not found", ask(c.path(r, false), c.org.full, validBody(r, c.org.project)), 404, model.CodeNotFound, ours)
+		wrong("of another organization", ask(c.path(r, true), c.other.full, validBody(r, c.other.project)), 404, model.CodeNotFound, c.other.organization)
+	}
+	if body := validBody(r, c.org.project); strings.Contains(body, c.org.project) {
+		wrong("project of another organization", ask(c.path(r, true), c.other.full, body), 404, model.CodeNotFound, c.other.organization)
+	}
+	for _, special := range c.conflicts(r) {
+		wrong(special.name, special.in, special.status, special.code, ours)
+	}
+	return all
+}
+
+// takesJSON reports whether a route has a body of JSON.
+func takesJSON(r route) bool {
+	return r.method != http.MethodGet && r.method != http.MethodDelete && r.action != model.ActionObjectUpload &&
+		!slices.Contains([]model.Action{model.ActionDatabaseRestart, model.ActionBackupCreate, model.ActionRecoveryUndo}, r.action)
+}
+
+// without returns a key that may do everything but what needs the scope. It
+// may not delete either, and has its budgets: the scope is asked for first.
+func (c *contract) without(scope model.Scope) string {
+	all := slices.DeleteFunc(slices.Clone(model.Scopes()), func(s model.Scope) bool { return s == scope })
+	call := &model.Call{Operation: model.Operation{Action: model.ActionKeyCreate}, Actor: model.Actor{Type: model.ActorOperator}, Organization: c.org.organization}
+	secret, _, err := c.engine.KeyCreate(call, engine.NewKey{Name: "all but one", Scopes: all, Source: model.KeySourceOperator})
+	if err != nil {
+		panic(err)
+	}
+	return secret.Reveal()
+}
+
+// conflicts are the requests that are right in form and meet something that
+// is in their way: what is taken, what is busy for good, what the plan does
+// not hold.
+func (c *contract) conflicts(r route) []fault {
+	post := func(body string) request {
+		return request{method: r.method, path: c.path(r, true), key: c.org.full, body: body, contentType: "application/json"}
+	}
+	with := func(in request, name, value string) request {
+		in.header = map[string]string{name: value}
+		return in
+	}
+	named := func(name string) string { return fmt.Sprintf(`{"project":%q,"name":%q}`, c.org.project, name) }
+	taken := func(name string, in request) fault {
+		return fault{name: name, in: in, status: 409, code: model.CodeConflict}
+	}
+	over := func(in request) fault {
+		return fault{name: "over the plan", in: in, status: 403, code: model.CodeForbidden}
+	}
+	imported := func(name string) string {
+		return fmt.Sprintf(`{"project":%q,"name":%q,"source_url":"postgres://u:p@127.0.0.1:1/d"}`, c.org.project, name)
+	}
+	object := post("bytes")
+	object.contentType = ""
+	switch r.action {
+	case model.ActionDatabaseCreate:
+		return []fault{taken("name taken", post(named("taken"))), over(post(named("another")))}
+	case model.ActionBucketCreate:
+		return []fault{taken("name taken", post(named("taken"))), over(post(named("another")))}
+	case model.ActionImportCreate:
+		return []fault{taken("name taken", post(imported("taken"))), over(post(imported("another")))}
+	case model.ActionObjectUpload:
+		other := object
+		other.path = strings.Replace(other.path, "key=k", "key=another", 1)
+		return []fault{taken("object there", with(object, "If-None-Match", "*")), over(other)}
+	case model.ActionBackupCreate:
+		return []fault{over(post(""))}
+	case model.ActionBackupRestore:
+		return []fault{taken("name taken", post(`{"mode":"new","name":"taken"}`)), over(post(`{"mode":"new","name":"another"}`))}
+	case model.ActionBackupDelete:
+		return []fault{taken("pinned", post(""))}
+	case model.ActionBucketDelete:
+		return []fault{taken("not empty", post(""))}
+	case model.ActionRecoveryUndo:
+		return []fault{{name: "nothing to undo", in: post(""), status: 403, code: model.CodeForbidden}}
+	case model.ActionRecoveryCreate:
+		return []fault{{name: "outside the window", in: post(`{"target_time":"2001-01-01T00:00:00Z"}`), status: 422, code: model.CodeValidation}}
+	case model.ActionRLSSet:
+		return []fault{{name: "no such table", in: post(`{"table":"none","enabled":true}`), status: 404, code: model.CodeNotFound}}
+	default:
+		return nil
+	}
+}
+
+// holds sends a faulty request and compares what comes of it.
+func (c *contract) holds(t *testing.T, r route, f fault) {
+	got := c.do(t, f.in)
+	if got.status != f.status || got.code != string(f.code) || !strings.Contains(got.msg, f.says) {
+		t.Fatalf("%s %s: %d %s, want %d %s: %s", f.in.method, f.in.path, got.status, got.code, f.status, f.code, got.msg)
+	}
+	if challenge := got.header.Get("WWW-Authenticate"); (challenge != "") != (f.status == 401) {
+		t.Errorf("WWW-Authenticate: %q", challenge)
+	}
+	if seconds, err := strconv.Atoi(got.header.Get("Retry-After")); (f.status == 429) != (err == nil && seconds > 0) {
+		t.Errorf("Retry-After: %q", got.header.Get("Retry-After"))
+	}
+	e := c.entry(t, f.log, got.header.Get("X-Request-Id"))
+	if e.Action != r.action || e.ErrorCode != f.code {
+		t.Errorf("audited as %s %s %s", e.Action, e.Outcome, e.ErrorCode)
+	}
+	if want := f.outcome; e.Outcome != want && (f.status != 403 || e.Outcome != model.OutcomeDenied) {
+		t.Errorf("audited as %s, want %s", e.Outcome, want)
+	}
+}
