@@ -20,6 +20,7 @@ func allowed() map[string][]string {
 		"holdfast/cli/internal/manual":                 {"cli"},
 		"holdfast/cli/remote":                          {"cli/client", "engine/publish"},
 		"holdfast/cli/doctor":                          {"engine/postgres"},
+		"holdfast/cli/sandbox":                         {"engine/model", "server/operator"},
 		"holdfast/server":                              {"engine", "engine/model", "web"},
 		"holdfast/server/api":                          {"engine", "engine/model", "engine/postgres"},
 		"holdfast/server/metrics":                      {"engine", "engine/model"},

@@ -21,6 +21,7 @@ type importRun struct {
 	source  importer.Source
 	pgDump  string
 	account *importer.Account
+	over    chan struct{} // closed when it has ended
 }
 
 // runImport copies the source and records how that ended. When the appliance

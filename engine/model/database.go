@@ -48,6 +48,10 @@ type Database struct {
 	Allowlist          []netip.Prefix `json:"allowlist"`
 	AllowlistUpdatedAt time.Time      `json:"allowlist_updated_at"`
 
+	// Sandbox says that the database is thrown away when whoever asked for it
+	// is gone: it has no backups, and does not wait for the disk.
+	Sandbox bool `json:"sandbox,omitempty"`
+
 	// Settings are the operator's, over those fitted to the machine.
 	Settings map[string]string `json:"settings"`
 
