@@ -7,6 +7,7 @@ import (
 
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/postgres"
 )
 
 // A sandbox is a database for as long as whoever asked for it holds it. It
@@ -31,8 +32,10 @@ type NewSandbox struct {
 type Sandbox struct {
 	ID         string
 	Connection Connection
-	// Psql is the path of a psql that knows the server, "" when there is none.
-	Psql string
+	// Psql is the path of a psql that knows the server, "" when there is none,
+	// and PsqlEnv the variables it needs.
+	Psql    string
+	PsqlEnv []string
 }
 
 // SandboxCreate makes a sandbox, in the oldest project of the call's
@@ -51,7 +54,7 @@ func (e *Engine) SandboxCreate(ctx context.Context, call *model.Call, in NewSand
 		return e.importSandbox(ctx, call, NewImport{Project: project, Name: in.Name, SourceURL: in.Source, sandbox: true}, progress)
 	}
 	view, connection, err := e.DatabaseCreate(ctx, call, NewDatabase{Project: project, Name: in.Name, sandbox: true})
-	return Sandbox{ID: view.ID, Connection: connection, Psql: e.psql(ctx)}, err
+	return e.sandbox(ctx, view.ID, connection), err
 }
 
 func (e *Engine) oldestProject(call *model.Call) (string, error) {
@@ -70,12 +73,15 @@ func (e *Engine) oldestProject(call *model.Call) (string, error) {
 	return oldest, err
 }
 
-func (e *Engine) psql(ctx context.Context) string {
-	path, err := e.cfg.Search.ClientTool(ctx, "psql", e.binaries.Major, e.binaries)
+func (e *Engine) sandbox(ctx context.Context, id string, connection Connection) Sandbox {
+	made := Sandbox{ID: id, Connection: connection}
+	psql, err := e.cfg.Search.ClientTool(ctx, "psql", e.binaries.Major, e.binaries)
 	if err != nil {
 		e.log.Debug("find psql", "error", err)
+		return made
 	}
-	return path
+	made.Psql, made.PsqlEnv = psql, postgres.ToolEnv(psql)
+	return made
 }
 
 // sandboxProgress is how often an import tells how far it is.
@@ -129,7 +135,7 @@ func (e *Engine) importedSandbox(ctx context.Context, call *model.Call, r *impor
 		return Sandbox{}, err
 	}
 	connection, err := e.connection(db, true)
-	return Sandbox{ID: db.ID, Connection: connection, Psql: e.psql(ctx)}, err
+	return e.sandbox(ctx, db.ID, connection), err
 }
 
 // sandboxRetry is how often the removal of a sandbox is tried in which another

@@ -38,7 +38,7 @@ func CheckScript(path string) error {
 func (l *Lease) Load(ctx context.Context, path string, environment []string) error {
 	psql, err := exec.LookPath("psql")
 	if err != nil {
-		psql = l.Psql
+		psql, environment = l.Psql, append(environment, l.PsqlEnv...)
 	}
 	if psql == "" {
 		return errors.New("import: a file is loaded by psql, and there is none; install PostgreSQL's client programs (Debian: postgresql-client)")

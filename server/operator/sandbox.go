@@ -46,8 +46,10 @@ type Importing struct {
 type Sandbox struct {
 	Name        string          `json:"name"`
 	Environment api.Environment `json:"environment"`
-	// Psql is the path of a psql on this machine, "" when there is none.
-	Psql string `json:"psql"`
+	// Psql is the path of a psql on this machine, "" when there is none, and
+	// PsqlEnv the variables it needs.
+	Psql    string   `json:"psql"`
+	PsqlEnv []string `json:"psql_env"`
 }
 
 // lease is one request for a sandbox.
@@ -117,7 +119,8 @@ func (l lease) serve(ctx context.Context, in NewSandbox) {
 
 func (l lease) ready(made engine.Sandbox) {
 	l.tell(SandboxEvent{Ready: &Sandbox{
-		Name: made.Connection.Database, Environment: api.NewConnection(made.Connection).Environment, Psql: made.Psql,
+		Name: made.Connection.Database, Environment: api.NewConnection(made.Connection).Environment,
+		Psql: made.Psql, PsqlEnv: made.PsqlEnv,
 	}})
 }
 
