@@ -30,7 +30,7 @@ func allowed() map[string][]string {
 		"holdfast/engine":                              {"backup", "backup/repository", "backup/wal", "blobstore"},
 		"holdfast/engine/importer":                     {"engine/model"},
 		"holdfast/engine/advice":                       {"engine/model", "engine/postgres"},
-		"holdfast/engine/meta":                         {"engine/model"},
+		"holdfast/engine/meta":                         {"engine/model", "engine/publish"},
 		"holdfast/engine/postgres":                     {"dirlock", "engine/model", "engine/publish"},
 		"holdfast/engine/postgres/postgrestest":        {"engine/model", "engine/postgres"},
 		"holdfast/engine/postgres/internal/packbundle": {"engine/postgres"},
