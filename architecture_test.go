@@ -32,6 +32,7 @@ func allowed() map[string][]string {
 		"holdfast/engine/advice":                       {"engine/model", "engine/postgres"},
 		"holdfast/engine/meta":                         {"engine/model", "engine/publish"},
 		"holdfast/engine/postgres":                     {"dirlock", "engine/model", "engine/publish"},
+		"holdfast/engine/move":                         {},
 		"holdfast/engine/postgres/postgrestest":        {"engine/model", "engine/postgres"},
 		"holdfast/engine/postgres/internal/packbundle": {"engine/postgres"},
 		"holdfast/backup/repository":                   {"dirlock"},

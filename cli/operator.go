@@ -69,12 +69,7 @@ func askAppliance(ctx context.Context, dataDir string, request operator.Request)
 	if err != nil {
 		return response, err
 	}
-	dial := dialOperator(dir)
-	client := &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
-	}}
-	answer, err := client.Do(post)
+	answer, err := operatorClient(dir).Do(post)
 	if isNotRunning(err) {
 		return response, errNotRunning
 	}
@@ -94,6 +89,14 @@ func dialOperator(socketDir string) func(context.Context) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", server.OperatorSocket(socketDir))
 	}
+}
+
+func operatorClient(socketDir string) *http.Client {
+	dial := dialOperator(socketDir)
+	return &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+	}}
 }
 
 // isNotRunning reports whether nobody answers at a socket, or none is there.

@@ -313,6 +313,8 @@ func (e *Engine) pruneWAL(database string) error {
 	if err != nil {
 		return err
 	}
+	e.keep.RLock()
+	defer e.keep.RUnlock()
 	_, err = archive.Prune(keep)
 	return err
 }

@@ -66,6 +66,9 @@ type Database struct {
 	// Replaced is the generation the last restore replaced, kept so that the
 	// restore can be undone.
 	Replaced *Replaced `json:"replaced"`
+	// Rebuild says that the database was moved here with its backups alone, and
+	// its data directory is still to be made of the newest.
+	Rebuild bool `json:"rebuild,omitempty"`
 	// Operation is the id of the running operation, "" when there is none.
 	Operation string    `json:"operation"`
 	CreatedAt time.Time `json:"created_at"`

@@ -59,6 +59,7 @@ func (a Appliance) Handler() http.Handler {
 		answer(w, a.Run(r.Context(), request))
 	})
 	mux.HandleFunc("POST "+SandboxPath, a.serveSandbox)
+	mux.HandleFunc("POST "+ExportPath, a.serveExport)
 	return mux
 }
 
