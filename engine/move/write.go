@@ -8,10 +8,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
-
-	"os"
 )
 
 // Format is the version of the archive.
