@@ -1,6 +1,6 @@
 # `go run . serve` and `go test ./...` need nothing of this: these are shorthands.
 
-.PHONY: build test race check bench fuzz chaos bundle release deb
+.PHONY: build test race check bench fuzz chaos bundle test-bundle release deb
 
 build: ## the binary, ./holdfast
 	go build -trimpath -o holdfast .
@@ -33,8 +33,11 @@ chaos: ## everything at random, killed at random, compared with a model
 	go test ./cli -run '^TestChaos$$' -count 1 -v -timeout 0 -chaos.for $(CHAOSTIME) -chaos.seed $(SEED)
 
 bundle: ## ./holdfast with the PostgreSQL of this machine inside
-	go run ./engine/postgres/internal/packbundle
-	go build -trimpath -tags bundled -o holdfast .
+	go run ./engine/postgres/internal/packbundle engine/postgres/bundle.tar.zst
+	CGO_ENABLED=0 go build -trimpath -tags bundled -ldflags '-s -w' -o holdfast .
+
+test-bundle: bundle ## what bundle made, where there is neither PostgreSQL nor a network; as root
+	HOLDFAST_BUNDLED=$(CURDIR)/holdfast go test -count=1 -v -run TestBundled ./cli
 
 release: ## dist/: a static binary, manual pages, completions
 	CGO_ENABLED=0 go build -trimpath -buildvcs=true -ldflags '-s -w' -o dist/holdfast .

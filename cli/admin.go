@@ -16,7 +16,7 @@ import (
 func newAdmin() *cobra.Command {
 	cmd := group("admin", "The operator's commands",
 		newAdminKey(), newAdminOrg(), newAdminProject(), newAdminUser(), newAdminSetupLink(),
-		newAdminDatabase(), newAdminTrash(), newAdminAudit(), newAdminMetadata())
+		newAdminDatabase(), newAdminTrash(), newAdminAudit(), newAdminMetadata(), newAdminExportAll(), newAdminImportAll())
 	cmd.Long = "The operator's commands. They speak to the running appliance over its socket in the data\n" +
 		"directory, and work on the files when none runs."
 	return cmd

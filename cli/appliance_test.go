@@ -214,12 +214,15 @@ func (m *machine) kill() {
 }
 
 // processes returns the postmasters that serve the machine's data directory.
-func (m *machine) processes() []int {
+func (m *machine) processes() []int { return processesNaming(m.dataDir) }
+
+// processesNaming returns the processes whose command line names a directory.
+func processesNaming(dir string) []int {
 	var found []int
 	entries, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range entries {
 		text, err := os.ReadFile(path)
-		if err == nil && bytes.Contains(text, []byte(m.dataDir)) {
+		if err == nil && bytes.Contains(text, []byte(dir)) {
 			var pid int
 			if _, err := fmt.Sscanf(path, "/proc/%d/cmdline", &pid); err == nil {
 				found = append(found, pid)

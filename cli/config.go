@@ -73,8 +73,15 @@ func (c *config) registerCommon(flags *pflag.FlagSet) {
 	flags.StringVar(&c.User, "user", "", "as root: the user to become (default: the data directory's owner, else postgres, else nobody)")
 }
 
+// registerPostgres declares where PostgreSQL comes from.
+func (c *config) registerPostgres(flags *pflag.FlagSet) {
+	flags.StringVar(&c.PostgresBin, "postgres-bin", "", "directory of PostgreSQL's programs (default: the newest installed, else fetched)")
+	flags.StringVar(&c.PostgresMirror, "postgres-mirror", "", "base URL of the Maven repository to fetch PostgreSQL from")
+}
+
 func (c *config) registerServe(flags *pflag.FlagSet) {
 	c.registerCommon(flags)
+	c.registerPostgres(flags)
 	flags.StringVar(&c.Listen, "listen", defaultListen, "address of the API and console")
 	flags.StringVar(&c.ObjectsListen, "objects-listen", "", "address of its own for downloads of objects, so that what people uploaded has another origin than the console")
 	flags.StringVar(&c.ObjectsURL, "objects-url", "", "base URL by which clients reach the downloads (default: the address they are served on)")
@@ -85,8 +92,6 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.StringVar(&c.PublicHost, "public-host", "", "name or address clients reach this machine by (default: the address listened on)")
 	flags.StringVar(&c.PostgresPorts, "postgres-ports", defaultPorts, "ports for databases, LO-HI")
 	flags.StringSliceVar(&c.PostgresListen, "postgres-listen", []string{"127.0.0.1"}, "addresses databases listen on")
-	flags.StringVar(&c.PostgresBin, "postgres-bin", "", "directory of PostgreSQL's programs (default: the newest installed, else fetched)")
-	flags.StringVar(&c.PostgresMirror, "postgres-mirror", "", "base URL of the Maven repository to fetch PostgreSQL from")
 	flags.StringVar(&c.LogFormat, "log-format", "text", "format of the log: text or json")
 	flags.StringVar(&c.LogLevel, "log-level", "info", "least level logged: debug, info, warn or error")
 	flags.BoolVar(&c.NoFirstKey, "no-first-key", false, "do not make an API key at the first start")

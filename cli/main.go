@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/cli/remote"
+	"holdfast/cli/sandbox"
 	"holdfast/engine/model"
 )
 
@@ -28,6 +29,12 @@ func Main() int {
 	err := NewRoot().ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
+	}
+	if ended, ok := errors.AsType[*sandbox.Ended](err); ok && ended.Err == nil {
+		return ended.Code // the command has said what there was to say
+	} else if ok {
+		fmt.Fprintln(os.Stderr, "holdfast: "+describe(err))
+		return ended.Code
 	}
 	fmt.Fprintln(os.Stderr, "holdfast: "+describe(err))
 	if _, usage := errors.AsType[usageError](err); usage {
@@ -57,7 +64,7 @@ func NewRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see `%s --help`", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newServe(), newAdmin(), newDoctor())
+	root.AddCommand(newServe(), newAdmin(), newDoctor(), newRun(), newPrivateAppliance())
 	root.AddCommand(remote.Commands(version())...)
 	addOffline(root)
 	return root

@@ -69,15 +69,8 @@ func askAppliance(ctx context.Context, dataDir string, request operator.Request)
 	if err != nil {
 		return response, err
 	}
-	client := &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "unix", server.OperatorSocket(dir))
-		},
-	}}
-	answer, err := client.Do(post)
-	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist) {
+	answer, err := operatorClient(dir).Do(post)
+	if isNotRunning(err) {
 		return response, errNotRunning
 	}
 	if err != nil {
@@ -88,6 +81,27 @@ func askAppliance(ctx context.Context, dataDir string, request operator.Request)
 		return response, fmt.Errorf("the appliance answered %s: is it of another version?", answer.Status)
 	}
 	return response, json.NewDecoder(answer.Body).Decode(&response)
+}
+
+// dialOperator connects to the socket in a directory.
+func dialOperator(socketDir string) func(context.Context) (net.Conn, error) {
+	return func(ctx context.Context) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", server.OperatorSocket(socketDir))
+	}
+}
+
+func operatorClient(socketDir string) *http.Client {
+	dial := dialOperator(socketDir)
+	return &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+	}}
+}
+
+// isNotRunning reports whether nobody answers at a socket, or none is there.
+func isNotRunning(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist)
 }
 
 // onFiles carries out the command on the files of an appliance that does not

@@ -64,6 +64,7 @@ func (m *machine) setUpScript(env *testscript.Env) error {
 	env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 	env.Setenv("BROWSER", "false")
 	env.Setenv("ORG", org)
+	env.Setenv("DATA_DIR", m.dataDir)
 	env.Setenv("HOLDFAST_URL", url)
 	env.Setenv("HOLDFAST_API_KEY", full)
 	env.Setenv("READING_KEY", reading)

@@ -20,6 +20,7 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/server"
+	"holdfast/server/operator"
 	"holdfast/web"
 )
 
@@ -39,7 +40,7 @@ func newServe() *cobra.Command {
 			if err := c.load(cmd.Flags()); err != nil {
 				return err
 			}
-			return serve(cmd.Context(), c, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return serve(cmd.Context(), c, cmd.OutOrStdout(), cmd.ErrOrStderr(), nil)
 		},
 	}
 	c.registerServe(cmd.Flags())
@@ -48,7 +49,8 @@ func newServe() *cobra.Command {
 
 // serve runs the appliance until ctx ends. What can be refused is refused
 // before anything is changed: the address first, which may also need root.
-func serve(ctx context.Context, c config, stdout, stderr io.Writer) (err error) {
+// Serving, unless it is nil, is called once the appliance can be asked.
+func serve(ctx context.Context, c config, stdout, stderr io.Writer, serving func(*engine.Engine, *operator.Leases)) (err error) {
 	log, err := newLog(stderr, c.LogFormat, c.LogLevel)
 	if err != nil {
 		return err
@@ -90,7 +92,7 @@ func serve(ctx context.Context, c config, stdout, stderr io.Writer) (err error) 
 		defer cancel()
 		err = errors.Join(err, eng.Close(closing))
 	}()
-	return run(ctx, c, eng, w, sockets, log, stdout)
+	return run(ctx, c, eng, w, sockets, log, stdout, serving)
 }
 
 // forgetLibpqEnvironment removes the variables by which libpq and pgx are told
@@ -109,7 +111,9 @@ func forgetLibpqEnvironment() error {
 }
 
 // run starts what was opened, says where it is, and serves.
-func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets sockets, log *slog.Logger, stdout io.Writer) error {
+func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets sockets, log *slog.Logger, stdout io.Writer,
+	serving func(*engine.Engine, *operator.Leases),
+) error {
 	first, err := eng.Initialize(!c.NoFirstKey)
 	if err != nil {
 		return fmt.Errorf("make the first organization: %w", err)
@@ -124,11 +128,19 @@ func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets
 	if w.metrics != nil {
 		w.metrics.Watch(eng, log)
 	}
+	leases := operator.NewLeases()
 	srv, err := server.New(eng, w.serve(server.Options{
 		BaseURL:        base,
 		ObjectsURL:     sockets.objectsURL(c),
 		OperatorSocket: server.OperatorSocket(eng.SocketDir()),
-		Log:            log,
+		Leases:         leases,
+		Serving: func() {
+			tellServiceManager(log, daemon.SdNotifyReady)
+			if serving != nil {
+				serving(eng, leases)
+			}
+		},
+		Log: log,
 	}))
 	if err != nil {
 		return err
@@ -139,7 +151,6 @@ func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets
 	}
 	announce(stdout, eng, c.DataDir, base, setup, first)
 	defer context.AfterFunc(ctx, func() { tellServiceManager(log, daemon.SdNotifyStopping) })()
-	tellServiceManager(log, daemon.SdNotifyReady)
 	return srv.Serve(ctx, sockets.main, sockets.objects)
 }
 
@@ -210,13 +221,16 @@ func (c config) engine() engine.Config {
 	}
 }
 
+// inUse says that another process has the data directory.
+type inUse struct{ error }
+
 // openEngine opens the data directory; what keeps it from opening is told in
 // one line with the remedy.
 func openEngine(c engine.Config, log *slog.Logger) (*engine.Engine, error) {
 	c.Log, c.Search.Log = log, log
 	eng, err := engine.Open(c)
 	if errors.Is(err, meta.ErrLocked) {
-		return nil, fmt.Errorf("another holdfast is using %s: stop it first, or name another --data-dir", c.DataDir)
+		return nil, inUse{fmt.Errorf("another holdfast is using %s: stop it first, or name another --data-dir", c.DataDir)}
 	}
 	if _, newer := errors.AsType[*meta.NewerFormatError](err); newer {
 		return nil, fmt.Errorf("%s: %w", c.DataDir, err)

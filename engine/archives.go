@@ -168,8 +168,12 @@ func (e *Engine) openWAL(a *archive, database string) (*wal.Archive, error) {
 }
 
 // receiveWAL sees that the WAL of the database's generation is received. The
-// receiver comes back by itself whatever happens to the instance.
+// receiver comes back by itself whatever happens to the instance. Nobody wants
+// that of a sandbox.
 func (e *Engine) receiveWAL(db model.Database) error {
+	if db.Sandbox {
+		return nil
+	}
 	a := e.archives.get(db.ID)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -309,6 +313,8 @@ func (e *Engine) pruneWAL(database string) error {
 	if err != nil {
 		return err
 	}
+	e.keep.RLock()
+	defer e.keep.RUnlock()
 	_, err = archive.Prune(keep)
 	return err
 }

@@ -59,6 +59,10 @@ func (e *Engine) beginBackup(call *model.Call, db model.Database, t model.Backup
 
 // recordBackup commits a pending backup and the operation that makes it.
 func (e *Engine) recordBackup(call *model.Call, db model.Database, t model.BackupType) (model.Backup, model.DatabaseOperation, error) {
+	if db.Sandbox {
+		return model.Backup{}, model.DatabaseOperation{}, model.Errorf(model.CodeForbidden,
+			"%s is a sandbox, thrown away when the command ends that it was made for: it has no backups", db.Name)
+	}
 	if err := e.roomForBackup(db.ID); err != nil {
 		return model.Backup{}, model.DatabaseOperation{}, err
 	}

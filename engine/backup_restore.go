@@ -209,6 +209,9 @@ func (e *Engine) switchGeneration(ctx context.Context, db model.Database, op mod
 			Generation: op.Generation, Since: now, Undrained: status.State != wal.StateStreaming,
 		})
 		d.Replaced = &model.Replaced{Generation: db.Generation, At: now, ExpiresAt: now.Add(e.cfg.ReplacedRetention)}
+		if d.Rebuild {
+			d.Rebuild, d.Replaced = false, nil
+		}
 	}); err != nil {
 		return err
 	}

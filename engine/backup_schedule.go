@@ -51,7 +51,7 @@ func (e *Engine) backUpWhatIsDue(ctx context.Context) {
 		if err != nil {
 			e.log.Error("see when a backup is due", "database", db.ID, "error", err)
 		}
-		if err != nil || ctx.Err() != nil || e.clock().Before(next) {
+		if err != nil || ctx.Err() != nil || db.Sandbox || e.clock().Before(next) {
 			continue
 		}
 		if status, _ := e.liveStatus(db); status != model.DatabaseAvailable {

@@ -36,7 +36,10 @@ func (e *Engine) removeBlobs(refs []string) error {
 	for i, ref := range refs {
 		blobs[i] = blobstore.Ref(ref)
 	}
-	if err := e.blobs.Remove(blobs...); err != nil {
+	e.keep.RLock()
+	err := e.blobs.Remove(blobs...)
+	e.keep.RUnlock()
+	if err != nil {
 		return fmt.Errorf("remove blobs: %w", err)
 	}
 	return e.meta.Update(func(tx *meta.Tx) error { return tx.ForgetBlobs(refs) })

@@ -74,6 +74,8 @@ func (e *Engine) compactSegment(ctx context.Context, segment uint32) error {
 	if use.Objects > 0 { // what could not be read, and so not be moved
 		return nil
 	}
+	e.keep.RLock()
+	defer e.keep.RUnlock()
 	return e.blobs.DropSegment(segment)
 }
 

@@ -17,6 +17,8 @@ type NewDatabase struct {
 	Name     string
 	User     string       // "" means model.DefaultOwner
 	Password model.Secret // zero means generated
+
+	sandbox bool
 }
 
 // DatabaseCreate makes a database and returns once it accepts connections.
@@ -100,6 +102,9 @@ func (e *Engine) newDatabase(call *model.Call, in NewDatabase) model.Database {
 		Status: model.DatabaseCreating, Version: e.binaries.Version, Major: e.binaries.Major,
 		Owner: in.User, ReadOnly: model.ReadOnlyUser(in.User),
 		Allowlist: e.cfg.Allowlist, AllowlistUpdatedAt: now, Generation: 1, CreatedAt: now, UpdatedAt: now,
+	}
+	if in.sandbox {
+		db.Sandbox, db.Settings = true, sandboxSettings()
 	}
 	db.OwnerPassword = e.sealer.seal(passwordPurpose(db.ID, db.Owner), in.Password)
 	db.ReadOnlyPassword = e.sealer.seal(passwordPurpose(db.ID, db.ReadOnly), model.GeneratePassword(randomBytes()))

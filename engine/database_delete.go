@@ -54,7 +54,11 @@ func (e *Engine) finishDelete(ctx context.Context, call *model.Call, db model.Da
 		return time.Time{}, err
 	}
 	now := e.clock()
-	trash := model.Trash{At: now, Until: now.Add(e.cfg.TrashRetention)}
+	retention := e.cfg.TrashRetention
+	if db.Sandbox {
+		retention = 0
+	}
+	trash := model.Trash{At: now, Until: now.Add(retention)}
 	discard := func(tx *meta.Tx) error {
 		if err := e.closeOperation(tx, op, nil); err != nil {
 			return err
@@ -68,7 +72,7 @@ func (e *Engine) finishDelete(ctx context.Context, call *model.Call, db model.Da
 	if err := e.recordLater(e.change(call, discard), "the end of a database", discard); err != nil {
 		return time.Time{}, err
 	}
-	if e.cfg.TrashRetention <= 0 {
+	if retention <= 0 {
 		return trash.Until, e.purge(db)
 	}
 	return trash.Until, nil

@@ -46,6 +46,10 @@ type Engine struct {
 	visitors  *rateLimiter
 	passwords *passwords
 
+	// keep is held for writing while nothing may be removed that a record of
+	// now names, for reading while something is.
+	keep sync.RWMutex
+
 	archives *archives
 	recent   *recentObjects
 	order    *objectLocks
@@ -78,12 +82,15 @@ func Open(cfg Config) (*Engine, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	if err := refuseWithoutMetadata(cfg.DataDir); err != nil {
+	if err := errors.Join(refuseHalfArrived(cfg.DataDir), refuseWithoutMetadata(cfg.DataDir)); err != nil {
 		return nil, err
 	}
 	db, err := meta.Open(filepath.Join(cfg.DataDir, metadataFile))
 	if err != nil {
 		return nil, err
+	}
+	if m := db.Migrated; m != nil {
+		cfg.Log.Info("the metadata were brought to this version's format", "from", m.From, "to", meta.Format, "copy", m.Copy)
 	}
 	e, err := open(cfg, db)
 	if err != nil {
@@ -147,6 +154,9 @@ func (e *Engine) Start(ctx context.Context) error {
 		if err := os.MkdirAll(filepath.Join(e.cfg.DataDir, name), 0o700); err != nil {
 			return fmt.Errorf("make directory: %w", err)
 		}
+	}
+	if err := os.RemoveAll(filepath.Join(e.cfg.DataDir, movingDir)); err != nil {
+		return fmt.Errorf("clear an export that was cut off: %w", err)
 	}
 	if err := e.startPostgres(ctx); err != nil {
 		return err

@@ -19,6 +19,8 @@ type NewImport struct {
 	SameCredentials bool
 	Username        string       // "" means model.DefaultOwner
 	Password        model.Secret // zero means generated
+
+	sandbox bool
 }
 
 // importClaim is by what a running import can be cancelled.
@@ -28,35 +30,45 @@ func importClaim(database string) string { return database + "/import" }
 // returns its record at once. What can be known without asking the source is
 // refused here.
 func (e *Engine) ImportCreate(ctx context.Context, call *model.Call, in NewImport) (model.Import, error) {
-	source, err := importer.ParseSource(in.SourceURL.Reveal())
+	r, err := e.beginImport(ctx, call, in)
 	if err != nil {
 		return model.Import{}, err
+	}
+	return r.account.Snapshot(), nil
+}
+
+// beginImport begins an import, which goes on until over is closed.
+func (e *Engine) beginImport(ctx context.Context, call *model.Call, in NewImport) (*importRun, error) {
+	source, err := importer.ParseSource(in.SourceURL.Reveal())
+	if err != nil {
+		return nil, err
 	}
 	database, err := in.database(source)
 	if err != nil {
-		return model.Import{}, err
+		return nil, err
 	}
 	pgDump, err := e.pgDump(ctx, e.binaries.Major)
 	if err != nil {
-		return model.Import{}, err
+		return nil, err
 	}
 	r, release, err := e.recordImport(call, database, source.Describe())
 	if err != nil {
-		return model.Import{}, noRoom(err)
+		return nil, noRoom(err)
 	}
-	r.source, r.pgDump = source, pgDump
+	r.source, r.pgDump, r.over = source, pgDump, make(chan struct{})
 	runCtx, ended := e.cancels.add(e.ctx, importClaim(r.db.ID))
 	e.work.Go(func() {
+		defer close(r.over)
 		defer ended()
 		defer release()
 		e.runImport(runCtx, r)
 	})
-	return r.account.Snapshot(), nil
+	return r, nil
 }
 
 // database is the new database the import asks for.
 func (in NewImport) database(source importer.Source) (NewDatabase, error) {
-	db := NewDatabase{Project: in.Project, Name: in.Name, User: in.Username, Password: in.Password}
+	db := NewDatabase{Project: in.Project, Name: in.Name, User: in.Username, Password: in.Password, sandbox: in.sandbox}
 	user, password := "username", "password"
 	if in.SameCredentials {
 		if in.Username != "" || !in.Password.IsZero() {

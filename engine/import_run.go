@@ -12,6 +12,7 @@ import (
 	"holdfast/engine/importer"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/postgres"
 )
 
 // importRun is an import while it runs.
@@ -21,6 +22,7 @@ type importRun struct {
 	source  importer.Source
 	pgDump  string
 	account *importer.Account
+	over    chan struct{} // closed when it has ended
 }
 
 // runImport copies the source and records how that ended. When the appliance
@@ -73,7 +75,9 @@ func (e *Engine) importInto(ctx context.Context, r *importRun) error {
 	if err := e.checkImport(ctx, session, target); err != nil {
 		return err
 	}
-	return noRoom(session.Copy(ctx, importer.Job{Owner: r.db.Owner, Target: target, PgDump: pgDump, SocketDir: e.relayDir()}))
+	return noRoom(session.Copy(ctx, importer.Job{
+		Owner: r.db.Owner, Target: target, PgDump: pgDump, PgDumpEnv: postgres.ToolEnv(pgDump), SocketDir: e.relayDir(),
+	}))
 }
 
 func (e *Engine) checkImport(ctx context.Context, session *importer.Session, target importer.Target) error {

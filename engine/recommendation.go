@@ -87,7 +87,7 @@ func (e *Engine) adviseAll(ctx context.Context, age time.Duration) {
 	}
 	e.adviser.keepOnly(databases)
 	for _, db := range databases {
-		if ctx.Err() != nil || e.adviser.fresh(db.ID, e.clock(), age) {
+		if ctx.Err() != nil || db.Sandbox || e.adviser.fresh(db.ID, e.clock(), age) {
 			continue
 		}
 		if err := e.adviseOne(ctx, db); err != nil {

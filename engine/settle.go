@@ -56,6 +56,8 @@ func (e *Engine) settleDatabase(db model.Database) error {
 		return e.rollBackImport(ctx, db)
 	case db.Status == model.DatabaseDeleting:
 		return e.carryOnDelete(ctx, db)
+	case db.Sandbox: // whoever held it was cut off
+		return e.clearSandbox(ctx, db)
 	case db.Operation != "":
 		return e.rollBackOperation(ctx, db)
 	default:

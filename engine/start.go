@@ -45,6 +45,12 @@ func (e *Engine) startAtBoot(ctx context.Context, db model.Database) {
 		return
 	}
 	defer release()
+	if db.Rebuild {
+		if err := e.rebuild(ctx, db); err != nil && ctx.Err() == nil {
+			e.log.Error("rebuild database", "database", db.ID, "name", db.Name, "error", err)
+		}
+		return
+	}
 	if err := e.startDatabase(ctx, db); err != nil && ctx.Err() == nil {
 		e.log.Error("start database", "database", db.ID, "name", db.Name, "error", err)
 	}

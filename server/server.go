@@ -37,6 +37,10 @@ type Options struct {
 	ObjectsURL string
 	// OperatorSocket is the path of the operator's socket.
 	OperatorSocket string
+	// Leases are the sandboxes held over that socket; Serve ends them.
+	Leases *operator.Leases
+	// Serving is called once, when everything is listened on.
+	Serving func()
 	// Metrics are served with the health checks on MetricsListener; both are
 	// nil where none are wanted. Serve closes the listener.
 	Metrics         http.Handler
@@ -66,8 +70,9 @@ func New(e *engine.Engine, opts Options) (*Server, error) {
 		opts:    opts,
 		public:  newHTTPServer(handler, opts.Log),
 		objects: newHTTPServer(onlyObjects(&downloads{engine: e, log: opts.Log}), opts.Log),
-		admin:   newHTTPServer(operator.Appliance{Engine: e, BaseURL: opts.BaseURL}.Handler(), opts.Log),
+		admin:   newHTTPServer(operator.Appliance{Engine: e, BaseURL: opts.BaseURL, Leases: opts.Leases}.Handler(), opts.Log),
 	}
+	s.admin.RegisterOnShutdown(opts.Leases.Close)
 	if opts.MetricsListener != nil {
 		s.metrics = newHTTPServer(newMetricsHandler(e, opts.Metrics), opts.Log)
 	}
@@ -109,6 +114,7 @@ func (s *Server) Serve(ctx context.Context, listener, objects net.Listener) erro
 		serve(s.metrics, s.opts.MetricsListener)
 		running++
 	}
+	s.opts.Serving()
 	select {
 	case <-ctx.Done():
 		err = nil

@@ -58,6 +58,12 @@ func newDatabaseEnv(s *session) *cobra.Command {
 	return cmd
 }
 
+// Environ is the environment of a program that is to use a database: base,
+// with the variables that libpq reads set to the database and to no other.
+func Environ(base []string, e client.Environment) []string {
+	return append(withoutTargets(slices.Clone(base)), variables(e)...)
+}
+
 func variables(e client.Environment) []string {
 	return []string{
 		"DATABASE_URL=" + e.DatabaseURL, "PGHOST=" + e.Host, "PGPORT=" + e.Port, "PGDATABASE=" + e.Database,
@@ -78,8 +84,7 @@ func newDatabasePsql(s *session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			environment := append(withoutTargets(os.Environ()), variables(c.Environment)...)
-			if err := syscall.Exec(program, append([]string{"psql"}, args...), environment); err != nil {
+			if err := syscall.Exec(program, append([]string{"psql"}, args...), Environ(os.Environ(), c.Environment)); err != nil {
 				return fmt.Errorf("run %s: %w", program, err)
 			}
 			return nil

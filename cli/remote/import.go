@@ -82,20 +82,28 @@ func (t *task) source(from string) (string, error) {
 	case from == "":
 		return "", usagef("say where from: --from postgres://user@host:port/database, or %s", variableSource)
 	}
+	return SourceURL("from", from, func(u *url.URL) (string, error) {
+		return t.secret("Password of " + u.User.Username() + " at " + u.Host)
+	})
+}
+
+// SourceURL completes the URL of a source, the argument of field, which may
+// hold no password: it is taken from PGPASSWORD, else asked for.
+func SourceURL(field, from string, ask func(*url.URL) (string, error)) (string, error) {
 	u, err := url.Parse(from)
 	if err != nil {
-		return "", usagef("from: is not a URL such as postgres://user@host:port/database")
+		return "", usagef("%s: is not a URL such as postgres://user@host:port/database", field)
 	}
 	if _, visible := u.User.Password(); visible || u.Query().Has("password") {
-		return "", usagef("from: leave the password out, others on this machine can see it; it is asked for, or taken from %s", variableSourcePassword)
+		return "", usagef("%s: leave the password out, others on this machine can see it; it is taken from %s", field, variableSourcePassword)
 	}
 	user := u.User.Username()
 	if user == "" {
-		return "", usagef("from: name the user, as in postgres://user@host:port/database")
+		return "", usagef("%s: name the user, as in postgres://user@host:port/database", field)
 	}
 	password := os.Getenv(variableSourcePassword)
 	if password == "" {
-		if password, err = t.secret("Password of " + user + " at " + u.Host); err != nil {
+		if password, err = ask(u); err != nil {
 			return "", err
 		}
 	}

@@ -13,8 +13,9 @@ import (
 type Job struct {
 	Owner     string // the role that owns the new database
 	Target    Target
-	PgDump    string // the program, at least as new as the source
-	SocketDir string // a private directory for sockets alone, with a short path
+	PgDump    string   // the program, at least as new as the source
+	PgDumpEnv []string // the variables it needs to run at all
+	SocketDir string   // a private directory for sockets alone, with a short path
 }
 
 // copying is a job while it runs.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,20 +21,20 @@ import (
 // dumpSchema has pg_dump describe everything but the data, as of the
 // snapshot. It is the only program that is run, and learns nothing secret: its
 // arguments and its environment name a socket.
-func dumpSchema(ctx context.Context, pgDump, socketDir, snapshot string, conn *pgconn.PgConn) ([]entry, error) {
-	r, err := openRelay(socketDir, conn)
+func dumpSchema(ctx context.Context, job Job, snapshot string, conn *pgconn.PgConn) ([]entry, error) {
+	r, err := openRelay(job.SocketDir, conn)
 	if err != nil {
 		return nil, err
 	}
 	defer r.close()
-	cmd := exec.CommandContext(ctx, pgDump, "--format=custom", "--compress=0", "--schema-only", "--snapshot="+snapshot,
+	cmd := exec.CommandContext(ctx, job.PgDump, "--format=custom", "--compress=0", "--schema-only", "--snapshot="+snapshot,
 		"--no-password", "--no-subscriptions", "--no-security-labels", "--no-tablespaces", "--lock-wait-timeout=30s",
-		"--host="+socketDir, "--port="+strconv.Itoa(r.port), "--username=import", "--dbname=import")
-	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "LC_MESSAGES=C", "PGPASSFILE=/dev/null", "PGSERVICEFILE=/dev/null", "PGSYSCONFDIR=/nonexistent",
+		"--host="+job.SocketDir, "--port="+strconv.Itoa(r.port), "--username=import", "--dbname=import")
+	cmd.Env = append(slices.Clone(job.PgDumpEnv),
+		"PATH="+os.Getenv("PATH"), "LC_MESSAGES=C", "PGPASSFILE=/dev/null", "PGSERVICEFILE=/dev/null", "PGSYSCONFDIR=/nonexistent",
 		"HOME=/nonexistent", "PGSSLMODE=disable", "PGGSSENCMODE=disable", "PGCLIENTENCODING=UTF8",
-	}
-	cmd.Dir = socketDir
+	)
+	cmd.Dir = job.SocketDir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second
 	complaints := &complaint{}

@@ -1,7 +1,6 @@
 package meta
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -12,9 +11,6 @@ import (
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 )
-
-// Format is the version of the file's layout that this program writes.
-const Format = 1
 
 // lockTimeout is how long Open waits for another process to let go of the
 // file.
@@ -27,16 +23,11 @@ var (
 	ErrClosed = errors.New("the metadata store is closed")
 )
 
-// NewerFormatError says that the file was written by a newer program.
-type NewerFormatError struct{ Found int }
-
-// Error implements error.
-func (e *NewerFormatError) Error() string {
-	return fmt.Sprintf("the data directory has format %d, this holdfast knows formats up to %d: use a newer holdfast", e.Found, Format)
-}
-
 // DB is the open metadata file. It is safe for use by many goroutines.
 type DB struct {
+	// Migrated is nil unless Open has changed the format.
+	Migrated *Migrated
+
 	bolt    *bbolt.DB
 	backlog *backlog
 	records *sharedRecords
@@ -49,16 +40,25 @@ type DB struct {
 // Open opens the metadata file at path, making it with mode 0600 when it is
 // absent. It returns ErrLocked when another process has it open and a
 // *NewerFormatError when a newer program wrote it; in both cases nothing is
-// changed. The caller closes the DB.
-func Open(path string) (*DB, error) {
+// changed. One of an older format is brought to this one's, after a copy was
+// put beside it. The caller closes the DB.
+func Open(path string) (*DB, error) { return currentLayout().open(path) }
+
+func (l layout) open(path string) (*DB, error) {
 	bolt, err := openBolt(path)
 	if err != nil {
 		return nil, err
 	}
-	if err := bolt.Update(prepare); err != nil {
+	migrated, err := l.migrate(bolt, path)
+	if err == nil {
+		err = bolt.Update(l.prepare)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare metadata: %w", err), bolt.Close())
 	}
 	db := &DB{
+		Migrated: migrated,
+
 		bolt:    bolt,
 		backlog: newBacklog(),
 		records: newSharedRecords(),
@@ -100,37 +100,6 @@ func syncDirectory(dir string) error {
 	defer d.Close()
 	if err := d.Sync(); err != nil {
 		return fmt.Errorf("sync data directory: %w", err)
-	}
-	return nil
-}
-
-var (
-	formatBucket = []byte("format")
-	formatKey    = []byte("version")
-)
-
-// prepare checks the format and makes the buckets that are missing.
-func prepare(tx *bbolt.Tx) error {
-	if b := tx.Bucket(formatBucket); b != nil {
-		version := b.Get(formatKey)
-		if len(version) != 4 {
-			return &CorruptError{Where: "format/version"}
-		}
-		if found := int(binary.BigEndian.Uint32(version)); found > Format {
-			return &NewerFormatError{Found: found}
-		}
-	}
-	b, err := tx.CreateBucketIfNotExists(formatBucket)
-	if err != nil {
-		return err
-	}
-	if err := b.Put(formatKey, binary.BigEndian.AppendUint32(nil, Format)); err != nil {
-		return err
-	}
-	for _, name := range bucketNames() {
-		if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
-			return fmt.Errorf("make bucket %s: %w", name, err)
-		}
 	}
 	return nil
 }

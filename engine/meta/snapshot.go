@@ -10,14 +10,17 @@ import (
 
 // Snapshot writes the file as it is at one moment to w, while changes go on.
 func (db *DB) Snapshot(w io.Writer) error {
-	err := db.bolt.View(func(tx *bbolt.Tx) error {
-		_, err := tx.WriteTo(w)
-		return err
-	})
-	if err != nil {
+	if err := writeTo(db.bolt, w); err != nil {
 		return fmt.Errorf("copy metadata: %w", err)
 	}
 	return nil
+}
+
+func writeTo(bolt *bbolt.DB, w io.Writer) error {
+	return bolt.View(func(tx *bbolt.Tx) error {
+		_, err := tx.WriteTo(w)
+		return err
+	})
 }
 
 // Check reads the metadata file at path, which nobody may have open to write,

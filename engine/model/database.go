@@ -48,6 +48,10 @@ type Database struct {
 	Allowlist          []netip.Prefix `json:"allowlist"`
 	AllowlistUpdatedAt time.Time      `json:"allowlist_updated_at"`
 
+	// Sandbox says that the database is thrown away when whoever asked for it
+	// is gone: it has no backups, and does not wait for the disk.
+	Sandbox bool `json:"sandbox,omitempty"`
+
 	// Settings are the operator's, over those fitted to the machine.
 	Settings map[string]string `json:"settings"`
 
@@ -62,6 +66,9 @@ type Database struct {
 	// Replaced is the generation the last restore replaced, kept so that the
 	// restore can be undone.
 	Replaced *Replaced `json:"replaced"`
+	// Rebuild says that the database was moved here with its backups alone, and
+	// its data directory is still to be made of the newest.
+	Rebuild bool `json:"rebuild,omitempty"`
 	// Operation is the id of the running operation, "" when there is none.
 	Operation string    `json:"operation"`
 	CreatedAt time.Time `json:"created_at"`

@@ -153,6 +153,7 @@ const (
 	ActionApplianceStop      Action = "appliance.stop"
 	ActionDatabaseSettings   Action = "database.settings"
 	ActionMetadataBackup     Action = "metadata.backup"
+	ActionApplianceExport    Action = "appliance.export"
 	ActionWALGap             Action = "wal.gap"
 	ActionBackupExpire       Action = "backup.expire"
 	ActionBackupProve        Action = "backup.prove"

@@ -53,12 +53,12 @@ func (b Binaries) Env() []string {
 	return env
 }
 
+// ToolEnv returns the environment that a program found by ClientTool needs.
+func ToolEnv(path string) []string { return Binaries{Dir: filepath.Dir(path)}.Env() }
+
 // bundledLibraries returns the directory of the shared libraries that Pack put
 // beside the programs, "" when there are none.
 func (b Binaries) bundledLibraries() string {
-	if b.Origin != OriginBundled {
-		return ""
-	}
 	// The programs lie at different depths below the bundle's root, by how
 	// the packed PostgreSQL was built.
 	for dir := filepath.Dir(b.Dir); len(dir) > 1; dir = filepath.Dir(dir) {

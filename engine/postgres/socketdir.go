@@ -22,17 +22,38 @@ const longestSocket = 103
 // dataDir. It is refused, with the reason, when another user could have made
 // or could enter it: who owns the directory can answer in the server's place.
 func SocketDir(dataDir string) (string, error) {
+	dir := socketDir(dataDir, os.Geteuid())
+	return dir, privateDir(dir)
+}
+
+// FindSocketDir returns the socket directory that the owner of dataDir has
+// made, for a process of another user's, such as root. The error is
+// os.ErrNotExist when there is none.
+func FindSocketDir(dataDir string) (string, error) {
+	info, err := os.Stat(dataDir)
+	if err != nil {
+		return "", fmt.Errorf("look at the data directory: %w", err)
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", fmt.Errorf("nobody owns the data directory %s", dataDir)
+	}
+	dir := socketDir(dataDir, int(owner.Uid))
+	return dir, checkPrivate(dir, int(owner.Uid))
+}
+
+func socketDir(dataDir string, uid int) string {
 	dir := filepath.Join(dataDir, "run")
 	if len(SocketPath(dir, 65535)) <= longestSocket {
-		return dir, privateDir(dir)
+		return dir
 	}
 	sum := sha256.Sum256([]byte(dataDir))
-	name := "holdfast-" + strconv.Itoa(os.Geteuid()) + "-" + hex.EncodeToString(sum[:8])
+	name := "holdfast-" + strconv.Itoa(uid) + "-" + hex.EncodeToString(sum[:8])
 	dir = filepath.Join(os.TempDir(), name)
 	if len(SocketPath(dir, 65535)) > longestSocket {
 		dir = filepath.Join("/tmp", name)
 	}
-	return dir, privateDir(dir)
+	return dir
 }
 
 // SocketPath returns the path of the socket of the instance with that port.
@@ -77,15 +98,19 @@ func privateDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("make socket directory: %w", err)
 	}
+	return checkPrivate(dir, os.Geteuid())
+}
+
+func checkPrivate(dir string, uid int) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
-		return fmt.Errorf("make socket directory: %w", err)
+		return fmt.Errorf("look at the socket directory: %w", err)
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case !info.IsDir():
 		return fmt.Errorf("socket directory %s is not a directory", dir)
-	case !ok || int(owner.Uid) != os.Geteuid():
+	case !ok || int(owner.Uid) != uid:
 		return fmt.Errorf("socket directory %s belongs to another user", dir)
 	case info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("socket directory %s is open to others (mode %04o)", dir, info.Mode().Perm())

@@ -43,15 +43,14 @@ type Appliance struct {
 	*engine.Engine
 	// BaseURL is how the console is reached, without a slash at its end.
 	BaseURL string
+	// Leases are those of Handler.
+	Leases *Leases
 }
 
-// Handler serves the commands.
+// Handler serves the commands and the sandboxes.
 func (a Appliance) Handler() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPost || r.URL.Path != Path {
-			http.NotFound(w, r)
-			return
-		}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+Path, func(w http.ResponseWriter, r *http.Request) {
 		var request Request
 		if err := decode(io.LimitReader(r.Body, maxRequest), &request); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
@@ -59,6 +58,9 @@ func (a Appliance) Handler() http.Handler {
 		}
 		answer(w, a.Run(r.Context(), request))
 	})
+	mux.HandleFunc("POST "+SandboxPath, a.serveSandbox)
+	mux.HandleFunc("POST "+ExportPath, a.serveExport)
+	return mux
 }
 
 func answer(w http.ResponseWriter, response Response) {

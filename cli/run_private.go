@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cli/sandbox"
+	"holdfast/engine"
+	"holdfast/engine/model"
+	"holdfast/server/operator"
+)
+
+// The private appliance of `run` is a process of its own, in a session of its
+// own, so that it outlives the `run` that started it as long as others use it. The lock
+// on its data directory sees to it that there is one of them. Whatever a
+// killed one left is cleared by the next.
+
+// privateCommand is the hidden command that is the private appliance.
+const privateCommand = "private-appliance"
+
+const (
+	// privateGrace is how long it waits for the first sandbox.
+	privateGrace = 5 * time.Second
+	// privateLinger is how long it stays without one, for the next `run` of a
+	// script; at least until there is a prepared data directory for it, but
+	// not longer than privateGrace.
+	privateLinger = time.Second
+	// privateTimeout is how long `run` tries to get it started.
+	privateTimeout = 2 * time.Minute
+)
+
+const privateDirText = "holdfast/sandbox in the user's\ncache directory"
+
+// privateDir is the data directory of the private appliance. PostgreSQL does
+// not run as root, whose home nobody else can enter.
+func privateDir() (string, error) {
+	cache := os.Getenv("XDG_CACHE_HOME")
+	if !filepath.IsAbs(cache) {
+		cache = "/var/cache"
+		if os.Geteuid() != 0 {
+			var err error
+			if cache, err = os.UserCacheDir(); err != nil {
+				return "", fmt.Errorf("find the cache directory: %w; set XDG_CACHE_HOME", err)
+			}
+		}
+	}
+	return filepath.Join(cache, "holdfast", "sandbox"), nil
+}
+
+// takePrivate asks the private appliance for a sandbox, and starts it when
+// none runs.
+func (r *sandboxRun) takePrivate(ctx context.Context, in operator.NewSandbox, importing func(operator.Importing)) (*sandbox.Lease, error) {
+	dir, err := privateDir()
+	if err != nil {
+		return nil, err
+	}
+	in.Organization, r.tookPrivate = model.DefaultName, true
+	ctx, cancel := context.WithTimeout(ctx, privateTimeout)
+	defer cancel()
+	for {
+		lease, err := takeFrom(ctx, dir, in, importing)
+		if !errors.Is(err, errNotRunning) {
+			return lease, err
+		}
+		if err := r.startPrivate(ctx, dir); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// clearPrivate has a private appliance clear away what one has left that was
+// killed. The next `run` would do so too.
+func (r *sandboxRun) clearPrivate(ctx context.Context) {
+	if dir, err := privateDir(); err == nil && r.tookPrivate {
+		_ = r.startPrivate(ctx, dir)
+	}
+}
+
+// startPrivate starts the private appliance, and returns once it can be asked,
+// or has ended because another is there.
+func (r *sandboxRun) startPrivate(ctx context.Context, dir string) error {
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	said, err := os.CreateTemp("", "holdfast-run-")
+	if err != nil {
+		return fmt.Errorf("make a log: %w", err)
+	}
+	defer said.Close()
+	if err := os.Remove(said.Name()); err != nil {
+		return fmt.Errorf("make a log: %w", err)
+	}
+	ready, tell, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer ready.Close()
+	cmd := exec.Command(program, privateCommand, "--data-dir", dir)
+	for name, value := range map[string]string{"user": r.User, "postgres-bin": r.PostgresBin, "postgres-mirror": r.PostgresMirror} {
+		if value != "" {
+			cmd.Args = append(cmd.Args, "--"+name, value)
+		}
+	}
+	cmd.Dir, cmd.Stderr, cmd.ExtraFiles = "/", said, []*os.File{tell}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = cmd.Start()
+	tell.Close()
+	if err != nil {
+		return fmt.Errorf("start a private appliance: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	return awaitPrivate(ctx, ready, ended, said)
+}
+
+// awaitPrivate waits until the private appliance has closed the pipe: it
+// serves, or it is no more.
+func awaitPrivate(ctx context.Context, ready *os.File, ended <-chan error, said io.ReadSeeker) error {
+	defer context.AfterFunc(ctx, func() { ready.Close() })()
+	word := make([]byte, 1)
+	if n, _ := ready.Read(word); n == 1 {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("start a private appliance: %w", ctx.Err())
+	}
+	if err := <-ended; err == nil {
+		// Another has the data directory: it serves, or is about to end.
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	}
+	_, _ = said.Seek(0, io.SeekStart)
+	text, _ := io.ReadAll(said)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return fmt.Errorf("start a private appliance: %s", strings.TrimPrefix(lines[len(lines)-1], "holdfast: "))
+}
+
+func newPrivateAppliance() *cobra.Command {
+	var c config
+	cmd := &cobra.Command{
+		Use: privateCommand, Short: "The appliance that `run` starts for itself", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return servePrivately(cmd.Context(), c, cmd.ErrOrStderr()) },
+	}
+	c.registerCommon(cmd.Flags())
+	c.registerPostgres(cmd.Flags())
+	return cmd
+}
+
+// servePrivately serves until nobody holds a sandbox any more.
+func servePrivately(ctx context.Context, c config, stderr io.Writer) error {
+	c.Listen, c.PostgresListen, c.PublicHost = "127.0.0.1:0", []string{"127.0.0.1"}, "127.0.0.1"
+	c.firstPort = 10000 + rand.IntN(20000)
+	c.lastPort = c.firstPort + 1000
+	c.LogFormat, c.LogLevel, c.Spares = "text", "warn", 1
+	c.NoFirstKey, c.NoExports, c.NoProofs, c.AuditKeep = true, true, true, 1000
+	c.MaxObjectSize = 1 << 30
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	err := serve(ctx, c, io.Discard, stderr, func(eng *engine.Engine, leases *operator.Leases) {
+		ready := os.NewFile(3, "ready")
+		_, _ = ready.Write([]byte{1}) // nobody may be waiting any more
+		ready.Close()
+		go endWhenIdle(ctx, cancel, eng, leases)
+	})
+	if _, another := errors.AsType[inUse](err); another {
+		return nil
+	}
+	return err
+}
+
+// endWhenIdle calls end when no sandbox is held any more.
+func endWhenIdle(ctx context.Context, end context.CancelFunc, eng *engine.Engine, leases *operator.Leases) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	idle, linger := time.Now(), privateGrace
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if leases.Held() > 0 {
+			idle, linger = time.Now(), privateLinger
+			continue
+		}
+		since := time.Since(idle)
+		if (since > privateGrace || since > linger && eng.SparesReady()) && leases.CloseIdle() {
+			end()
+			return
+		}
+	}
+}

@@ -1,0 +1,293 @@
+package cli_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// sandboxed is a `run` whose command says where its database is, and goes on
+// until it is told to end.
+type sandboxed struct {
+	*exec.Cmd
+	name, port string
+	say        *bufio.Reader
+	stdin      io.WriteCloser
+	stderr     *lockedBuffer
+}
+
+// startRun starts `run` with a command that waits for its input to end.
+func startRun(t *testing.T, cache string, args ...string) *sandboxed {
+	t.Helper()
+	s := &sandboxed{stderr: &lockedBuffer{}}
+	args = append([]string{"run"}, append(args, "--", "sh", "-c", `echo $PGDATABASE $PGPORT; cat; echo bye`)...)
+	s.Cmd = exec.Command(program, args...)
+	s.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache)
+	s.Stderr, s.WaitDelay = s.stderr, time.Minute
+	stdout, err := s.StdoutPipe()
+	if err == nil {
+		s.stdin, err = s.StdinPipe()
+	}
+	if err == nil {
+		err = s.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Process.Kill() })
+	s.say = bufio.NewReader(stdout)
+	if _, err := fmt.Fscan(s.say, &s.name, &s.port); err != nil {
+		t.Fatalf("the command does not run: %v\n%s", err, s.stderr)
+	}
+	return s
+}
+
+// end lets the command end and waits for `run`.
+func (s *sandboxed) end(t *testing.T) {
+	t.Helper()
+	s.stdin.Close()
+	if text, _ := io.ReadAll(s.say); !strings.Contains(string(text), "bye") {
+		t.Errorf("the command did not come to its end: %q", text)
+	}
+	if err := s.Wait(); err != nil {
+		t.Errorf("run: %v\n%s", err, s.stderr)
+	}
+}
+
+// kill ends `run` by SIGKILL.
+func (s *sandboxed) kill(t *testing.T) {
+	t.Helper()
+	if err := s.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	s.stdin.Close() // the command is nobody's now, and ends
+	_ = s.Wait()
+}
+
+// names returns the databases there are.
+func (m *machine) names() string {
+	m.t.Helper()
+	var all []struct{ Name string }
+	m.must("GET", "/databases", nil, &all)
+	return fmt.Sprint(all)
+}
+
+// noInstances sees that no data directory is left.
+func noInstances(t *testing.T, dataDir string) bool {
+	t.Helper()
+	for _, place := range []string{"instances", "strays", "backups"} {
+		left, _ := filepath.Glob(filepath.Join(dataDir, place, "*"))
+		if len(left) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// TestRunIsKilled kills `run`, and then the appliance: the database goes
+// either way, and never to the trash.
+func TestRunIsKilled(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start("--backup-interval", "0")
+	s := startRun(t, "", "--data-dir", m.dataDir)
+	if !strings.Contains(m.names(), s.name) {
+		t.Errorf("databases: %s, without %s", m.names(), s.name)
+	}
+	s.kill(t)
+	eventually(t, "the end of the database", func() bool { return m.names() == "[]" && noInstances(t, m.dataDir) })
+
+	s = startRun(t, "", "--data-dir", m.dataDir)
+	m.kill()
+	m.start("--backup-interval", "0")
+	if names := m.names(); names != "[]" {
+		t.Errorf("after a kill there is %s", names)
+	}
+	if !noInstances(t, m.dataDir) {
+		t.Error("after a kill there are data directories")
+	}
+	if out, _, _ := m.run("", "admin", "trash", "list", "--json"); strings.TrimSpace(out) != "[]" {
+		t.Errorf("in the trash: %s", out)
+	}
+	s.end(t) // the command is not the appliance's to end
+	if said := s.stderr.String(); !strings.Contains(said, "the appliance has ended, and the database with it") {
+		t.Errorf("run said: %q", said)
+	}
+}
+
+// TestRunEndsWithTheAppliance stops an appliance in order while a sandbox is
+// held.
+func TestRunEndsWithTheAppliance(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start("--backup-interval", "0")
+	s := startRun(t, "", "--data-dir", m.dataDir)
+	m.stop()
+	if !noInstances(t, m.dataDir) {
+		t.Error("there are data directories")
+	}
+	s.end(t)
+	if said := s.stderr.String(); !strings.Contains(said, "the appliance is being stopped") {
+		t.Errorf("run said: %q", said)
+	}
+}
+
+// TestRunPassesSignals sends `run` what its command is to get.
+func TestRunPassesSignals(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	cmd := exec.Command(program, "run", "--data-dir", m.dataDir, "--", "sh", "-c", `trap 'echo got it; exit 3' TERM; echo ready; while :; do sleep 0.05; done`)
+	stdout, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stdout)
+	lines.Scan()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if lines.Scan(); lines.Text() != "got it" {
+		t.Errorf("the command said %q", lines.Text())
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 3 {
+		t.Errorf("run: %v", err)
+	}
+}
+
+// privateCache makes a place for a private appliance, and sees that it ends.
+func privateCache(t *testing.T) (cache, dataDir string) {
+	t.Helper()
+	cache, err := os.MkdirTemp("", "hf-")
+	if err == nil {
+		err = os.Chmod(cache, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(cache) })
+	t.Cleanup(func() {
+		eventually(t, "the end of the private appliance", func() bool { return len(processesNaming(cache)) == 0 })
+	})
+	return cache, filepath.Join(cache, "holdfast", "sandbox")
+}
+
+// TestRunPrivately runs commands where no appliance runs: they share one, and
+// nothing but a spare stays.
+func TestRunPrivately(t *testing.T) {
+	t.Parallel()
+	cache, dataDir := privateCache(t)
+	first, second := startRun(t, cache, "--private"), startRun(t, cache, "--private")
+	if first.name == second.name || first.port == second.port {
+		t.Errorf("both have %s at %s", first.name, first.port)
+	}
+	appliances := 0
+	for _, pid := range processesNaming(cache) {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if strings.Contains(string(text), "private-appliance") {
+			appliances++
+		}
+	}
+	if appliances != 1 {
+		t.Errorf("%d appliances", appliances)
+	}
+	first.end(t)
+	second.end(t)
+	if !noInstances(t, dataDir) {
+		t.Error("there are data directories")
+	}
+}
+
+// TestRunPrivatelyIsKilled kills a `run` and its appliance: the next `run`
+// clears away what they left, and the end of one whose appliance was killed
+// does so itself.
+func TestRunPrivatelyIsKilled(t *testing.T) {
+	t.Parallel()
+	cache, dataDir := privateCache(t)
+	first := startRun(t, cache, "--private")
+	killAppliance(t, cache)
+	first.kill(t)
+	second := startRun(t, cache, "--private")
+	if left, _ := filepath.Glob(filepath.Join(dataDir, "instances", "*")); len(left) != 1 {
+		t.Errorf("beside the second database there are others: %v", left)
+	}
+	killAppliance(t, cache)
+	second.end(t)
+	if !noInstances(t, dataDir) {
+		t.Error("there are data directories")
+	}
+}
+
+func killAppliance(t *testing.T, cache string) {
+	t.Helper()
+	for _, pid := range processesNaming(cache) {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if strings.Contains(string(text), "private-appliance") {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// BenchmarkRun is the time from the start of `run` to that of its command,
+// with an appliance that runs, and with a private one that is started for it.
+func BenchmarkRun(b *testing.B) {
+	m := newMachine(b)
+	m.start("--spares", "2")
+	b.Run("appliance", func(b *testing.B) { benchmarkRun(b, time.Second, "--data-dir", m.dataDir) })
+	cache, err := os.MkdirTemp("", "hf-")
+	if err == nil {
+		err = os.Chmod(cache, 0o755)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer os.RemoveAll(cache)
+	b.Setenv("XDG_CACHE_HOME", cache)
+	b.Run("private", func(b *testing.B) { benchmarkRun(b, time.Second, "--private") })
+	eventually(b, "the end of the private appliance", func() bool { return len(processesNaming(cache)) == 0 })
+	b.Run("start", func(b *testing.B) {
+		for range b.N {
+			b.StopTimer()
+			eventually(b, "the end of the private appliance", func() bool { return len(processesNaming(cache)) == 0 })
+			b.StartTimer()
+			runOnce(b, 0, "--private")
+		}
+	})
+	eventually(b, "the end of the private appliance", func() bool { return len(processesNaming(cache)) == 0 })
+}
+
+// benchmarkRun leaves the appliance a pause in which it makes a spare.
+func benchmarkRun(b *testing.B, pause time.Duration, args ...string) {
+	runOnce(b, 3*time.Second, args...)
+	for b.Loop() {
+		runOnce(b, pause, args...)
+	}
+}
+
+func runOnce(b *testing.B, pause time.Duration, args ...string) {
+	began := time.Now()
+	out, err := exec.Command(program, append(append([]string{"run"}, args...), "date", "+%s%N")...).Output()
+	b.StopTimer()
+	if err != nil {
+		b.Fatal(err)
+	}
+	var at int64
+	if _, err := fmt.Sscan(string(out), &at); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(time.Unix(0, at).Sub(began).Seconds()*1000, "ms/start")
+	time.Sleep(pause)
+	b.StartTimer()
+}

@@ -1,0 +1,150 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"holdfast/engine/model"
+	"holdfast/server/operator"
+)
+
+// Lease is a sandbox that is held. The appliance removes it when this process
+// lets go, or is no more.
+type Lease struct {
+	operator.Sandbox
+	hold   *io.PipeWriter // the request's body: the sandbox lives until it ends
+	answer *http.Response
+	ended  chan error // what the appliance said last
+}
+
+// ErrClosing says that the appliance is being stopped.
+var ErrClosing = errors.New("the appliance is being stopped")
+
+// errCutOff says that the appliance ended without a word.
+var errCutOff = errors.New("the appliance has ended, and the database with it")
+
+// Take asks an appliance for a sandbox, over its socket, which dial connects
+// to. Importing is told how far an import is. What the connection ends
+// with is returned as it is, so that the caller can tell when none runs.
+func Take(ctx context.Context, dial func(context.Context) (net.Conn, error), in operator.NewSandbox, importing func(operator.Importing)) (*Lease, error) {
+	asked, err := json.Marshal(in)
+	if err != nil {
+		return nil, fmt.Errorf("encode request: %w", err)
+	}
+	body, hold := io.Pipe()
+	go func() { _, _ = hold.Write(asked) }() // an error is met by the request
+	post, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodPost, "http://holdfast"+operator.SandboxPath, body)
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, func() { hold.CloseWithError(ctx.Err()) })()
+	connected := false
+	answer, err := (&http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			conn, err := dial(ctx)
+			connected = err == nil
+			return held{conn, hold}, err
+		},
+	}).RoundTrip(post)
+	if err != nil {
+		hold.Close()
+		if connected && ctx.Err() == nil {
+			return nil, ErrClosing // it was killed before it answered
+		}
+		return nil, errors.Join(ctx.Err(), err)
+	}
+	l := &Lease{hold: hold, answer: answer, ended: make(chan error, 1)}
+	if answer.StatusCode == http.StatusServiceUnavailable {
+		l.close()
+		return nil, ErrClosing
+	}
+	if answer.StatusCode != http.StatusOK {
+		l.close()
+		return nil, fmt.Errorf("the appliance answered %s: is it of another version?", answer.Status)
+	}
+	events := json.NewDecoder(answer.Body)
+	if err := l.await(events, importing); err != nil {
+		l.close()
+		return nil, errors.Join(ctx.Err(), err)
+	}
+	go func() { l.ended <- last(events) }()
+	return l, nil
+}
+
+// held is a connection that lets go when it is cut off: a RoundTrip does not
+// return as long as it waits for more of the request's body.
+type held struct {
+	net.Conn
+	hold *io.PipeWriter
+}
+
+// Read implements net.Conn.
+func (h held) Read(p []byte) (int, error) {
+	n, err := h.Conn.Read(p)
+	if err != nil {
+		h.hold.Close()
+	}
+	return n, err
+}
+
+// await reads what the appliance tells until the sandbox can be used.
+func (l *Lease) await(events *json.Decoder, importing func(operator.Importing)) error {
+	for {
+		var event operator.SandboxEvent
+		if err := events.Decode(&event); err != nil {
+			return errCutOff
+		}
+		switch {
+		case event.Code != "":
+			return &model.Error{Code: event.Code, Message: event.Message}
+		case event.Importing != nil:
+			importing(*event.Importing)
+		case event.Ready != nil:
+			l.Sandbox = *event.Ready
+			return nil
+		default:
+			return errCutOff // it is being stopped
+		}
+	}
+}
+
+// last reads the last event.
+func last(events *json.Decoder) error {
+	var event operator.SandboxEvent
+	err := events.Decode(&event)
+	switch {
+	case err != nil:
+		return errCutOff
+	case event.Code != "":
+		return &model.Error{Code: event.Code, Message: event.Message}
+	default:
+		return nil
+	}
+}
+
+// releaseTimeout is how long Release waits. The appliance goes on after that.
+const releaseTimeout = 30 * time.Second
+
+// Release lets go of the sandbox and returns once it is gone.
+func (l *Lease) Release() error {
+	l.hold.Close()
+	defer l.close()
+	select {
+	case err := <-l.ended:
+		return err
+	case <-time.After(releaseTimeout):
+		return errors.New("the appliance is still removing the database")
+	}
+}
+
+func (l *Lease) close() {
+	l.hold.Close()
+	l.answer.Body.Close()
+}

@@ -1,0 +1,55 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// archiveMagic begins pg_dump's custom format, which psql cannot read.
+var archiveMagic = []byte("PGDMP")
+
+// CheckScript sees that psql can read the file, before anything is made for
+// it.
+func CheckScript(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("import: %w", err)
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err == nil && info.IsDir() {
+		return fmt.Errorf("import: %s is a directory; name a file of SQL", path)
+	}
+	head := make([]byte, len(archiveMagic))
+	if _, err := io.ReadFull(file, head); err == nil && bytes.Equal(head, archiveMagic) {
+		return fmt.Errorf("import: %s is an archive of pg_dump and not SQL; leave --import out and begin the command with "+
+			"`pg_restore --no-owner -d \"$PGDATABASE\" %s`", path, path)
+	}
+	return nil
+}
+
+// Load has psql execute the file, up to the first error. What psql complains
+// of goes to standard error.
+func (l *Lease) Load(ctx context.Context, path string, environment []string) error {
+	psql, err := exec.LookPath("psql")
+	if err != nil {
+		psql, environment = l.Psql, append(environment, l.PsqlEnv...)
+	}
+	if psql == "" {
+		return errors.New("import: a file is loaded by psql, and there is none; install PostgreSQL's client programs (Debian: postgresql-client)")
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return fmt.Errorf("import: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, psql, "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--output", os.DevNull, "--file", path)
+	cmd.Env, cmd.Stderr = environment, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return errors.Join(ctx.Err(), fmt.Errorf("import: %s was not loaded (psql: %w)", path, err))
+	}
+	return nil
+}

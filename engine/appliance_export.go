@@ -1,0 +1,227 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/move"
+	"holdfast/engine/postgres"
+	"holdfast/engine/publish"
+)
+
+// An appliance is moved as it is at one moment: its metadata first, then the
+// journal of its objects, then everything else, all of it put aside as links
+// while nothing is removed; that takes moments. The archive is written from
+// there, while everything goes on. A database that runs comes with a backup
+// made for it, from which the new appliance rebuilds it; one that does not, with
+// its files.
+
+// movingDir is where what is to be moved is put aside.
+const movingDir = "moving"
+
+// ApplianceExport writes the whole appliance to w, as package move does: its
+// metadata, key, certificates, objects, backups with their WAL, and databases.
+func (e *Engine) ApplianceExport(ctx context.Context, call *model.Call, w io.Writer, progress func(done, total int64)) error {
+	release, err := e.claims.take(movingDir, "an export of the appliance")
+	if err != nil {
+		return err
+	}
+	defer release()
+	databases, trashed, err := e.movable()
+	if err != nil {
+		return err
+	}
+	if e.Started() {
+		for _, db := range databases {
+			if err := e.backUpToMove(ctx, call, db); err != nil {
+				return err
+			}
+		}
+	}
+	dir := filepath.Join(e.cfg.DataDir, movingDir)
+	if err := e.putAsideToMove(dir, databases, trashed); err != nil {
+		return errors.Join(noRoom(err), os.RemoveAll(dir))
+	}
+	m := move.Manifest{Version: e.cfg.Version, CreatedAt: e.clock()}
+	for _, db := range databases {
+		m.Databases = append(m.Databases, db.Name)
+	}
+	call.Note("databases", fmt.Sprint(len(databases)))
+	err = move.Write(contextWriter{ctx, w}, dir, m, progress)
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+// contextWriter ends with its context.
+type contextWriter struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+// Write implements io.Writer.
+func (c contextWriter) Write(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.w.Write(p)
+}
+
+// movable returns the databases, and sees that each can be moved: it runs, or
+// nothing touches its files.
+func (e *Engine) movable() (kept, trashed []model.Database, err error) {
+	err = e.meta.View(func(tx *meta.Tx) error {
+		return tx.Databases().All(func(db model.Database) error {
+			switch {
+			case db.Sandbox:
+			case db.Trash != nil:
+				trashed = append(trashed, db)
+			default:
+				kept = append(kept, db)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, db := range kept {
+		if e.Started() {
+			if status, reason := e.liveStatus(db); status != model.DatabaseAvailable {
+				return nil, nil, model.Errorf(model.CodeConflict, "the database %s (%s) is %s %s: see to it, delete it, or stop the appliance and export then",
+					db.Name, db.ID, status, reason)
+			}
+		} else if postgres.IsServed(e.dataDirectory(db.ID, db.Generation)) {
+			return nil, nil, model.Errorf(model.CodeConflict, "the database %s (%s) still runs, of an appliance that was killed: start `holdfast serve`, and export while it runs or after it was stopped",
+				db.Name, db.ID)
+		}
+	}
+	return kept, trashed, nil
+}
+
+// backUpToMove makes a backup, after the one that may be under way.
+func (e *Engine) backUpToMove(ctx context.Context, call *model.Call, db model.Database) error {
+	for {
+		own := e.system(model.ActionBackupCreate, db.Organization, databaseResource(db))
+		own.Actor = call.Actor
+		b, done, err := e.beginBackup(own, db, model.BackupManual)
+		switch {
+		case err == nil:
+			<-done
+			if b, err = e.BackupGet(own, db.ID, b.ID); err == nil && b.Status != model.BackupCompleted {
+				err = model.Errorf(model.CodeConflict, "the backup of %s has failed: %s", db.Name, b.Error)
+			}
+			return err
+		case model.CodeOf(err) != model.CodeConflict:
+			return err
+		}
+		select {
+		case <-time.After(sandboxRetry):
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		}
+	}
+}
+
+// putAsideToMove fills dir with a copy of the metadata and links to
+// everything else.
+func (e *Engine) putAsideToMove(dir string, databases, trashed []model.Database) error {
+	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
+		return err
+	}
+	for _, db := range databases {
+		release, err := e.claims.take(backupClaim(db.ID), "an export of the appliance")
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
+	for _, db := range trashed {
+		release, err := e.claims.take(db.ID, "an export of the appliance")
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
+	e.keep.Lock()
+	defer e.keep.Unlock()
+	if err := publish.Stream(filepath.Join(dir, metadataFile), 0o600, e.meta.Snapshot); err != nil {
+		return err
+	}
+	journal := filepath.Join("blobs", "journal")
+	if err := e.putAsideTree(dir, journal, copyFile); err != nil {
+		return err
+	}
+	for _, name := range []string{keyFile, "webhook.secret", "tls", "blobs", "backups"} {
+		if err := e.putAsideTree(dir, name, os.Link); err != nil {
+			return err
+		}
+	}
+	cold := trashed
+	if !e.Started() {
+		cold = append(cold, databases...)
+	}
+	for _, db := range cold {
+		rel, err := filepath.Rel(e.cfg.DataDir, e.dataDirectory(db.ID, db.Generation))
+		if err != nil {
+			return err
+		}
+		// Not links: the files of a database are changed in place.
+		if err := e.putAsideTree(dir, rel, copyFile); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putAsideTree puts what is below name in the data directory aside into dir,
+// file by file; what is there is left, and what is absent is fine.
+func (e *Engine) putAsideTree(dir, name string, put func(from, to string) error) error {
+	err := filepath.WalkDir(filepath.Join(e.cfg.DataDir, name), func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(e.cfg.DataDir, path)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(dir, rel)
+		switch {
+		case d.IsDir():
+			return os.MkdirAll(to, 0o700)
+		case !d.Type().IsRegular():
+			return nil // sockets
+		}
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			return err
+		}
+		if err := put(path, to); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) && absent(e.cfg.DataDir, name) {
+		return nil
+	}
+	return err
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}

@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/move"
+	"holdfast/engine/publish"
+)
+
+// arrivingDir is where an appliance is unpacked, in the data directory that is
+// to be its. As long as it is there nothing else of the directory counts.
+const arrivingDir = "arriving"
+
+// refuseHalfArrived refuses a data directory into which an appliance was being
+// moved.
+func refuseHalfArrived(dir string) error {
+	if absent(dir, arrivingDir) {
+		return nil
+	}
+	return fmt.Errorf("the data directory %s holds half of an appliance, whose import was cut off: begin `holdfast admin import-all` again", dir)
+}
+
+// ApplianceImport makes the data directory dir, which must be empty, that of
+// the appliance in the archive r. It counts once all of it was read, found
+// whole and is durable; the metadata come last. One that was cut off is begun
+// again over what it left.
+func ApplianceImport(dir string, r io.Reader, progress func(done, total int64)) (move.Manifest, error) {
+	if err := prepareArrival(dir); err != nil {
+		return move.Manifest{}, err
+	}
+	arriving := filepath.Join(dir, arrivingDir)
+	m, err := move.Read(r, arriving, progress)
+	if err == nil {
+		err = settleArrival(arriving)
+	}
+	if err == nil {
+		err = publish.Tree(arriving)
+	}
+	if err != nil {
+		return m, errors.Join(err, os.RemoveAll(arriving))
+	}
+	return m, arrive(dir, arriving)
+}
+
+// prepareArrival sees that dir is empty but for what an import left.
+func prepareArrival(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("look at the data directory: %w", err)
+	}
+	if len(entries) > 0 && absent(dir, arrivingDir) {
+		return model.Errorf(model.CodeConflict, "the data directory %s is not empty: an appliance can only be moved into an empty one", dir)
+	}
+	for _, entry := range entries { // half of an import: what it has not brought is not there
+		if entry.Name() != arrivingDir {
+			if err := os.RemoveAll(filepath.Join(dir, entry.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	arriving := filepath.Join(dir, arrivingDir)
+	if err := errors.Join(os.RemoveAll(arriving), os.Mkdir(arriving, 0o700)); err != nil {
+		return fmt.Errorf("make directory: %w", err)
+	}
+	return publish.Dir(dir)
+}
+
+// settleArrival has the databases rebuilt that have come with a backup, and
+// forgets the data that restores replaced, which have not come.
+func settleArrival(dir string) error {
+	for _, name := range []string{metadataFile, keyFile} {
+		if absent(dir, name) {
+			return fmt.Errorf("%w: it has no %s", move.ErrDamaged, name)
+		}
+	}
+	db, err := meta.Open(filepath.Join(dir, metadataFile))
+	if err != nil {
+		return err
+	}
+	err = db.Update(func(tx *meta.Tx) error {
+		var ids []string
+		if err := tx.Databases().All(func(d model.Database) error {
+			ids = append(ids, d.ID)
+			return nil
+		}); err != nil {
+			return err
+		}
+		for _, id := range ids {
+			if _, err := tx.Databases().Update(id, func(d *model.Database) error {
+				d.Replaced = nil
+				d.Rebuild = !d.Sandbox && d.Trash == nil && absent(filepath.Join(dir, "instances", id), fmt.Sprint(d.Generation))
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return errors.Join(err, db.Close())
+}
+
+// arrive moves everything to its place, the metadata last, and says that all
+// of it is there.
+func arrive(dir, arriving string) error {
+	entries, err := os.ReadDir(arriving)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.Name() == metadataFile {
+			continue
+		}
+		if err := os.Rename(filepath.Join(arriving, entry.Name()), filepath.Join(dir, entry.Name())); err != nil {
+			return err
+		}
+	}
+	if err := publish.Dir(dir); err != nil {
+		return err
+	}
+	if err := os.Rename(filepath.Join(arriving, metadataFile), filepath.Join(dir, metadataFile)); err != nil {
+		return err
+	}
+	return errors.Join(publish.Dir(dir), os.Remove(arriving), publish.Dir(dir))
+}

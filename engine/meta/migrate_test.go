@@ -1,0 +1,248 @@
+package meta
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"holdfast/engine/model"
+)
+
+// keptRecords are what the kept file of format 1 holds.
+func keptRecords() (model.Organization, model.Project, model.Key, model.Database, model.Bucket, model.Object) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	return model.Organization{ID: "org_1", Name: "default", CreatedAt: at},
+		model.Project{ID: "proj_1", Organization: "org_1", Name: "default", CreatedAt: at},
+		model.Key{ID: "key_1", Organization: "org_1", Name: "ci", Hash: []byte("hash"), CreatedAt: at},
+		model.Database{ID: "db_1", Organization: "org_1", Project: "proj_1", Name: "shop", Status: model.DatabaseAvailable, Major: 15, Port: 7432, Generation: 1, CreatedAt: at},
+		model.Bucket{ID: "bucket_1", Organization: "org_1", Project: "proj_1", Name: "files", CreatedAt: at},
+		model.Object{Bucket: "bucket_1", Key: "a/b.txt", Version: "01k6zv7r9pxa3c5n8m2q4t6w8y", Blob: "blob-1", SizeBytes: 5, LastModified: at}
+}
+
+// keptFile is a file as the first program of format 1 wrote it. With
+// HOLDFAST_WRITE_FORMAT it is written anew, which is right only as long as
+// format 1 was never released.
+const keptFile = "testdata/format-1.db.gz"
+
+func TestKeptFileIsRead(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("HOLDFAST_WRITE_FORMAT") != "" {
+		writeKept(t)
+	}
+	path := unpackKept(t)
+	db := openChecked(t, path)
+	org, project, key, database, bucket, object := keptRecords()
+	view(t, db, func(tx *Tx) error {
+		gotOrg, err1 := tx.Organizations().Find(ByName, Key("default"))
+		gotProject, err2 := tx.Projects().Find(ByName, Key("org_1", "default"))
+		gotKey, err3 := tx.Keys().Find(ByHash, []byte("hash"))
+		gotDatabase, err4 := tx.Databases().Find(ByName, Key("proj_1", "shop"))
+		gotObject, err5 := tx.Object("bucket_1", "a/b.txt")
+		gotBucket, err6 := tx.Buckets().Get("bucket_1")
+		bucket.ObjectCount, bucket.SizeBytes, bucket.UpdatedAt = 1, 5, gotBucket.UpdatedAt
+		for _, pair := range [][2]any{
+			{gotOrg, org}, {gotProject, project}, {gotKey, key}, {gotDatabase, database}, {gotBucket, bucket}, {gotObject, object},
+		} {
+			if !reflect.DeepEqual(pair[0], pair[1]) {
+				t.Errorf("read %+v\nnot  %+v", pair[0], pair[1])
+			}
+		}
+		return errors.Join(err1, err2, err3, err4, err5, err6)
+	})
+	if n, err := verifyAudit(t, db, "org_1"); n != 3 || err != nil {
+		t.Errorf("%d audit entries, %v", n, err)
+	}
+}
+
+func writeKept(t *testing.T) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "meta.db")
+	db, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	org, project, key, database, bucket, object := keptRecords()
+	update(t, db, func(tx *Tx) error {
+		return errors.Join(tx.Organizations().Insert(org), tx.Projects().Insert(project), tx.Keys().Insert(key),
+			tx.Databases().Insert(database), tx.Buckets().Insert(bucket), tx.PutObject(object))
+	})
+	appendAudits(t, db, "org_1", 0, 3, 0)
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if err := errors.Join(db.Snapshot(z), z.Close(), db.Close(), os.MkdirAll("testdata", 0o755), os.WriteFile(keptFile, packed.Bytes(), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func unpackKept(t testing.TB) string {
+	t.Helper()
+	packed, err := os.Open(keptFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	z, err := gzip.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(z)
+	path := filepath.Join(t.TempDir(), "meta.db")
+	if err = errors.Join(err, os.WriteFile(path, data, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// later is a program of format 3: its first step renames every project, its
+// second adds a setting.
+func later(between func()) layout {
+	return layout{3, []migration{
+		{1, func(tx *bbolt.Tx) error {
+			table := (&Tx{bolt: tx}).Projects()
+			_, err := table.Update("proj_1", func(p *model.Project) error {
+				p.Name = "migrated-" + p.Name
+				return nil
+			})
+			return err
+		}},
+		{2, func(tx *bbolt.Tx) error {
+			err := (&Tx{bolt: tx}).PutSetting("step", []byte("2"))
+			between()
+			return err
+		}},
+	}}
+}
+
+func TestMigration(t *testing.T) {
+	t.Parallel()
+	path := unpackKept(t)
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := later(func() {}).open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if db.Migrated == nil || db.Migrated.From != 1 || db.Migrated.Copy != path+".format-1" {
+		t.Errorf("Migrated is %+v", db.Migrated)
+	}
+	expectMigrated(t, db)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if db, err = later(func() {}).open(path); err != nil || db.Migrated != nil {
+		t.Fatalf("the second Open migrates again, or not at all: %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(path); !errors.As(err, new(*NewerFormatError)) {
+		t.Errorf("the old program opens it: %v", err)
+	}
+	// What was kept is what there was, and the old program goes on with it.
+	old := openChecked(t, path+".format-1")
+	view(t, old, func(tx *Tx) error {
+		_, err := tx.Projects().Find(ByName, Key("org_1", "default"))
+		return err
+	})
+	if info, err := os.Stat(path + ".format-1"); err != nil || info.Mode() != 0o600 || info.Size() < int64(len(before))/2 {
+		t.Errorf("the copy: %v, %v", info, err)
+	}
+}
+
+func expectMigrated(t *testing.T, db *DB) {
+	t.Helper()
+	view(t, db, func(tx *Tx) error {
+		if got := string(tx.Setting("step")); got != "2" {
+			t.Errorf("the second step left %q", got)
+		}
+		_, err := tx.Projects().Find(ByName, Key("org_1", "migrated-default"))
+		return err
+	})
+	if err := check(db); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMigrationFails(t *testing.T) {
+	t.Parallel()
+	path := unpackKept(t)
+	broken := layout{2, []migration{{1, func(tx *bbolt.Tx) error {
+		return errors.Join((&Tx{bolt: tx}).PutSetting("half", []byte("done")), errors.New("no"))
+	}}}}
+	if _, err := broken.open(path); err == nil {
+		t.Fatal("a step that fails is no error")
+	}
+	if _, err := (layout{format: 2}).open(path); err == nil {
+		t.Fatal("a step that is missing is no error")
+	}
+	db := openChecked(t, path) // as before, and let go of
+	view(t, db, func(tx *Tx) error {
+		if tx.Setting("half") != nil {
+			t.Error("half a step is there")
+		}
+		return nil
+	})
+}
+
+// TestMigrationIsKilled kills a program in the middle of its second step: the
+// first is done and stays done, the second is made anew.
+func TestMigrationIsKilled(t *testing.T) {
+	t.Parallel()
+	path := unpackKept(t)
+	killed := helper(t, "migrate", path)
+	stdout, err := killed.StdoutPipe()
+	if err == nil {
+		err = killed.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "in the middle\n" {
+		t.Fatalf("the helper says %q, %v", line, err)
+	}
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = killed.Wait()
+	if found, err := formatAt(path); found != 2 || err != nil {
+		t.Errorf("after the kill the file has format %d, %v", found, err)
+	}
+	db, err := later(func() {}).open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	expectMigrated(t, db)
+	if _, err := os.Stat(path + ".format-1"); err != nil {
+		t.Error(err)
+	}
+}
+
+func formatAt(path string) (int, error) {
+	bolt, err := openBolt(path)
+	if err != nil {
+		return 0, err
+	}
+	found, err := formatOf(bolt)
+	return found, errors.Join(err, bolt.Close())
+}
+
+// migrateAndWait is the process that is killed.
+func migrateAndWait(path string) {
+	_, _ = later(func() {
+		_, _ = os.Stdout.WriteString("in the middle\n")
+		select {}
+	}).open(path)
+	os.Exit(1)
+}

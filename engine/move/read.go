@@ -1,0 +1,154 @@
+package move
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// ErrDamaged says that an archive is not what was written: a part of it is
+// missing, or another.
+var ErrDamaged = errors.New("the archive is damaged")
+
+// maxText bounds the manifest, in bytes.
+const maxText = 64 << 20
+
+// reader unpacks an archive and notes the checksums.
+type reader struct {
+	root     *os.Root
+	sums     bytes.Buffer
+	last     string // the entry read last
+	manifest Manifest
+	done     int64
+	progress func(done, total int64)
+}
+
+// Read unpacks an archive into root, an empty directory, and checks all of it.
+// After an error what is in root is worth nothing.
+func Read(r io.Reader, root string, progress func(done, total int64)) (Manifest, error) {
+	dir, err := os.OpenRoot(root)
+	if err != nil {
+		return Manifest{}, fmt.Errorf("unpack the archive: %w", err)
+	}
+	defer dir.Close()
+	a := &reader{root: dir, progress: progress}
+	archive := tar.NewReader(r)
+	for {
+		header, err := archive.Next()
+		if err != nil {
+			return a.manifest, a.cut(err)
+		}
+		if a.last == "" && header.Name != manifestName {
+			return a.manifest, errors.New("this is no archive of an appliance: its first entry is not " + manifestName)
+		}
+		a.last = header.Name
+		if header.Name == sumsName {
+			return a.manifest, a.check(archive)
+		}
+		if err := a.entry(header, archive); err != nil {
+			return a.manifest, err
+		}
+	}
+}
+
+// cut explains an archive that cannot be read on.
+func (a *reader) cut(err error) error {
+	switch {
+	case a.last == "":
+		return errors.New("this is no archive of an appliance")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%w: it is cut off at %s, and there is more of it elsewhere", ErrDamaged, a.last)
+	case errors.Is(err, tar.ErrHeader):
+		return fmt.Errorf("%w behind %s", ErrDamaged, a.last)
+	default:
+		return fmt.Errorf("read the archive at %s: %w", a.last, err)
+	}
+}
+
+func (a *reader) entry(header *tar.Header, r io.Reader) error {
+	name := strings.TrimSuffix(header.Name, "/")
+	if !filepath.IsLocal(filepath.FromSlash(name)) {
+		return fmt.Errorf("%w: %q leads out of it", ErrDamaged, name)
+	}
+	switch header.Typeflag {
+	case tar.TypeDir:
+		return a.root.MkdirAll(filepath.FromSlash(name), 0o700)
+	case tar.TypeReg:
+	default:
+		return fmt.Errorf("%w: %s is neither file nor directory", ErrDamaged, name)
+	}
+	if name == manifestName {
+		return a.readManifest(r)
+	}
+	f, err := a.root.OpenFile(filepath.FromSlash(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("unpack %s: %w", name, err)
+	}
+	err = a.copy(name, f, r)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+func (a *reader) readManifest(r io.Reader) error {
+	var text bytes.Buffer
+	if err := a.copy(manifestName, &text, io.LimitReader(r, maxText)); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text.Bytes(), &a.manifest); err != nil {
+		return fmt.Errorf("%w: %s: %v", ErrDamaged, manifestName, err)
+	}
+	if a.manifest.Format > Format {
+		return fmt.Errorf("the archive has format %d, this holdfast knows formats up to %d: use a newer holdfast", a.manifest.Format, Format)
+	}
+	return nil
+}
+
+func (a *reader) copy(name string, w io.Writer, r io.Reader) error {
+	sum := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(w, sum, a), r); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return a.cut(err)
+		}
+		return fmt.Errorf("unpack %s: %w", name, err)
+	}
+	fmt.Fprintf(&a.sums, "%x  %s\n", sum.Sum(nil), name)
+	return nil
+}
+
+// Write implements io.Writer: it counts.
+func (a *reader) Write(p []byte) (int, error) {
+	a.done += int64(len(p))
+	a.progress(min(a.done, a.manifest.Bytes), a.manifest.Bytes)
+	return len(p), nil
+}
+
+// check compares what was read with the list that ends the archive.
+func (a *reader) check(r io.Reader) error {
+	list, err := io.ReadAll(r)
+	if err != nil {
+		return a.cut(err)
+	}
+	if bytes.Equal(list, a.sums.Bytes()) {
+		return nil
+	}
+	listed := map[string]bool{}
+	for line := range bytes.Lines(list) {
+		listed[string(line)] = true
+	}
+	for line := range bytes.Lines(a.sums.Bytes()) {
+		if !listed[string(line)] {
+			_, name, _ := bytes.Cut(bytes.TrimSpace(line), []byte("  "))
+			return fmt.Errorf("%w: %s is not what was written", ErrDamaged, name)
+		}
+	}
+	return fmt.Errorf("%w: files are missing", ErrDamaged)
+}

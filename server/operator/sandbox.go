@@ -1,0 +1,150 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+	"holdfast/server/api"
+)
+
+// SandboxPath is where sandboxes are asked for. The request is a lease: its
+// body begins with a NewSandbox and stays open as long as the sandbox is
+// wanted. When the body ends, because its sender closed it or was killed, the sandbox
+// is removed. The answer is a SandboxEvent a line; the one with Removed is the
+// last.
+const SandboxPath = "/sandbox"
+
+// NewSandbox is what a sandbox is made of.
+type NewSandbox struct {
+	Organization string `json:"organization"`     // id or name
+	Name         string `json:"name,omitempty"`   // "" means one that is free
+	Source       string `json:"source,omitempty"` // URL of a database to copy
+	Operator     string `json:"operator"`         // the account that asks
+}
+
+// SandboxEvent is what happened to a sandbox. One of its fields is set.
+type SandboxEvent struct {
+	Importing *Importing `json:"importing,omitempty"`
+	Ready     *Sandbox   `json:"ready,omitempty"`
+	Removed   bool       `json:"removed,omitempty"`
+	Code      model.Code `json:"code,omitempty"`
+	Message   string     `json:"message,omitempty"` // with Code
+}
+
+// Importing is how far the import into a sandbox is.
+type Importing struct {
+	Phase   string `json:"phase"`
+	Percent int    `json:"percent"`
+}
+
+// Sandbox is a sandbox that can be used.
+type Sandbox struct {
+	Name        string          `json:"name"`
+	Environment api.Environment `json:"environment"`
+	// Psql is the path of a psql on this machine, "" when there is none, and
+	// PsqlEnv the variables it needs.
+	Psql    string   `json:"psql"`
+	PsqlEnv []string `json:"psql_env"`
+}
+
+// lease is one request for a sandbox.
+type lease struct {
+	Appliance
+	call *model.Call
+	tell func(SandboxEvent)
+}
+
+// serveSandbox makes a sandbox, and removes it when the request ends.
+func (a Appliance) serveSandbox(w http.ResponseWriter, r *http.Request) {
+	if !a.Leases.enter() {
+		http.Error(w, errClosing.Message, http.StatusServiceUnavailable)
+		return
+	}
+	defer a.Leases.leave()
+	answer := http.NewResponseController(w)
+	if err := answer.EnableFullDuplex(); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	body := json.NewDecoder(r.Body)
+	body.DisallowUnknownFields()
+	var in NewSandbox
+	if err := body.Decode(&in); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	events := json.NewEncoder(w)
+	l := lease{a, &model.Call{
+		Operation: model.Operation{Action: model.ActionDatabaseCreate},
+		Actor:     model.Actor{Type: model.ActorOperator, Name: in.Operator},
+	}, func(event SandboxEvent) {
+		// A holder that is gone does not hear it.
+		_ = errors.Join(events.Encode(event), answer.Flush())
+	}}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(a.Leases.closing, cancel)()
+	go func() {
+		_, _ = io.Copy(io.Discard, r.Body)
+		cancel()
+	}()
+	l.serve(ctx, in)
+}
+
+func (l lease) serve(ctx context.Context, in NewSandbox) {
+	made, err := l.create(ctx, in)
+	l.Finish(l.call, err)
+	if err != nil {
+		l.fail(err)
+		return
+	}
+	if l.Leases.closing.Err() == nil {
+		l.ready(made)
+	}
+	<-ctx.Done()
+	if err := l.remove(context.WithoutCancel(ctx), made.ID); err != nil {
+		l.fail(err)
+	} else if l.Leases.closing.Err() != nil {
+		l.fail(errClosing)
+	} else {
+		l.tell(SandboxEvent{Removed: true})
+	}
+}
+
+func (l lease) ready(made engine.Sandbox) {
+	l.tell(SandboxEvent{Ready: &Sandbox{
+		Name: made.Connection.Database, Environment: api.NewConnection(made.Connection).Environment,
+		Psql: made.Psql, PsqlEnv: made.PsqlEnv,
+	}})
+}
+
+func (l lease) remove(ctx context.Context, id string) error {
+	call := &model.Call{
+		Operation: model.Operation{Action: model.ActionDatabaseDelete}, Actor: l.call.Actor, Organization: l.call.Organization,
+	}
+	err := l.SandboxRemove(ctx, call, id)
+	l.Finish(call, err)
+	return err
+}
+
+func (l lease) create(ctx context.Context, in NewSandbox) (engine.Sandbox, error) {
+	org, err := l.Organization(in.Organization)
+	if err != nil {
+		return engine.Sandbox{}, err
+	}
+	l.call.Organization = org.ID
+	return l.SandboxCreate(ctx, l.call, engine.NewSandbox{Name: in.Name, Source: model.NewSecret(in.Source)}, func(i model.Import) {
+		l.tell(SandboxEvent{Importing: &Importing{Phase: i.Phase, Percent: i.Progress}})
+	})
+}
+
+func (l lease) fail(err error) {
+	response := failure(err)
+	l.tell(SandboxEvent{Code: response.Code, Message: response.Message})
+}
