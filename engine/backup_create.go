@@ -102,14 +102,16 @@ func (e *Engine) runBackup(ctx context.Context, db model.Database, b model.Backu
 	defer e.done.drop(b.ID)
 	defer e.done.drop(op.ID)
 	result, err := e.takeBackup(ctx, db, b, op)
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		err = cause
-		if errors.Is(cause, context.Canceled) {
+	cut := err != nil && ctx.Err() != nil
+	if cut {
+		if err = context.Cause(ctx); errors.Is(err, context.Canceled) {
 			err = errInterrupted
 		}
+		e.log.Info("backup was cut short", "database", db.ID, "backup", b.ID, "reason", err)
+	} else if err != nil {
+		e.log.Error("backup failed", "database", db.ID, "backup", b.ID, "error", err)
 	}
 	if err != nil {
-		e.log.Error("backup failed", "database", db.ID, "backup", b.ID, "error", err)
 		if err := e.dropStored(db.ID, b.ID); err != nil {
 			e.log.Error("remove what a failed backup left", "database", db.ID, "backup", b.ID, "error", err)
 		}
@@ -118,7 +120,7 @@ func (e *Engine) runBackup(ctx context.Context, db model.Database, b model.Backu
 	if recordErr := e.endBackup(b, op, result, err); recordErr != nil {
 		e.log.Error("record the end of a backup", "backup", b.ID, "error", recordErr)
 	}
-	e.backupEnded(db, b, err)
+	e.backupEnded(db, b, err, cut)
 	if err == nil {
 		e.exports.nudge()
 		e.proofs.nudge()

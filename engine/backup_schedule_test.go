@@ -103,6 +103,8 @@ func TestScheduledBackupGivesWay(t *testing.T) {
 	cfg := testConfig(t, newDataDir(t))
 	by := ahead(&cfg)
 	cfg.BackupInterval = 24 * time.Hour
+	var told events
+	cfg.Observe = told.add
 	a := startEngineOn(t, cfg)
 	db, c := a.createDatabase(t, "shop")
 	run(t, c, "create table kept as select n, md5(n::text) from generate_series(1, 100000) n")
@@ -121,6 +123,9 @@ func TestScheduledBackupGivesWay(t *testing.T) {
 	}
 	if b := a.backups(t, db.ID)[0]; b.Status != model.BackupCompleted {
 		t.Errorf("the backup after it: %+v", b)
+	}
+	if failures := told.of(model.EventBackupFailed); len(failures) > 0 {
+		t.Errorf("giving way was told as a failure: %+v", failures)
 	}
 	a.checkTidy(t)
 }

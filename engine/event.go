@@ -16,9 +16,10 @@ func (e *Engine) tell(event model.Event) {
 	e.cfg.Observe(event)
 }
 
-// backupEnded audits and tells how a backup ended. One that the end of the
-// appliance cut off is no failure to wake anybody for.
-func (e *Engine) backupEnded(db model.Database, b model.Backup, err error) {
+// backupEnded audits and tells how a backup ended. One that was cut short, by
+// the end of the appliance or by what it gave way to, is no failure to wake
+// anybody for.
+func (e *Engine) backupEnded(db model.Database, b model.Backup, err error, cut bool) {
 	resource := model.Resource{Type: model.ResourceBackup, ID: b.ID, Name: db.Name}
 	call := e.system(model.ActionBackupEnd, db.Organization, resource)
 	call.Note("type", string(b.Type))
@@ -31,7 +32,7 @@ func (e *Engine) backupEnded(db model.Database, b model.Backup, err error) {
 		event.Type = model.EventBackupFailed
 		event.Message = fmt.Sprintf("The %s backup of %s failed: %s", b.Type, db.Name, operationMessage(err))
 	}
-	if err == nil || e.ctx.Err() == nil {
+	if !cut {
 		e.tell(event)
 	}
 }
