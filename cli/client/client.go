@@ -43,6 +43,9 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if strings.ContainsFunc(cfg.Key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, errors.New("the API key holds a character that no key has, such as a space or a line break")
+	}
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = "holdfast-client"
 	}

@@ -41,6 +41,15 @@ func TestBaseURL(t *testing.T) {
 }
 
 // TestErrors sees every kind of refusal as what it is.
+func TestMalformedKey(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"sk_live_hf_\nsk_live_hf_x", "sk live", "schlüssel"} {
+		if _, err := client.New(client.Config{URL: "http://127.0.0.1:8432", Key: key}); err == nil || strings.Contains(err.Error(), key) {
+			t.Errorf("%q: %v", key, err)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	a := newAppliance(t)

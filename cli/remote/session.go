@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -113,7 +114,7 @@ func (s *session) resolve() (connection, error) {
 	if err != nil {
 		return connection{}, err
 	}
-	c := connection{key: os.Getenv(variableKey), ca: p.CACertificate, project: p.Project}
+	c := connection{key: strings.TrimSpace(os.Getenv(variableKey)), ca: p.CACertificate, project: p.Project}
 	if s.profile != "" || c.key == "" {
 		c.key, c.profile = p.APIKey, name
 	}
