@@ -29,11 +29,7 @@ func (a *appliance) asSuperuser(t *testing.T, instance string, statements ...str
 // and behind it can be restored.
 func TestGap(t *testing.T) {
 	t.Parallel()
-	a := startEngine(t)
-	db, c := a.createDatabase(t, "shop")
-	run(t, c, "create table steps (n int)")
-	commitStep(t, c, 1)
-	a.backUp(t, db.ID)
+	a, db, c, _ := startStepped(t)
 	before := commitStep(t, c, 2)
 	a.awaitArchived(t, db.ID, commitStep(t, c, 3))
 
@@ -144,5 +140,31 @@ func TestDeleteTheBaseOfABackup(t *testing.T) {
 	a.restore(t, db.ID, b.ID)
 	if got := answer[string](t, c, rows); got != want {
 		t.Errorf("restored %s, not %s", got, want)
+	}
+}
+
+// The backup that follows a restore, or a gap, is made by the next start when
+// the appliance ends before it.
+func TestOwedBackup(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table kept as select 1 as n")
+	b := a.backUp(t, db.ID)
+	a.restore(t, db.ID, b.ID)
+	a.abandon(t)
+	a = a.reopen(t)
+	within(t, time.Minute, "a backup of the restored data", func() bool {
+		all := a.backups(t, db.ID)
+		return all[0].Status == model.BackupCompleted && all[0].Generation == 2
+	})
+	a.settled(t)
+	before := a.backups(t, db.ID)
+	a.abandon(t)
+	a = a.reopen(t)
+	a.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
+	a.settled(t)
+	if after := a.backups(t, db.ID); len(after) != len(before) {
+		t.Errorf("a start that owed nothing made a backup: %+v", after)
 	}
 }

@@ -19,6 +19,16 @@ func commitStep(t *testing.T, c Connection, n int) time.Time {
 	return at
 }
 
+// startStepped starts an engine with a database of which step 1 is in a backup.
+func startStepped(t *testing.T) (*appliance, DatabaseView, Connection, model.Backup) {
+	t.Helper()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table steps (n int)")
+	commitStep(t, c, 1)
+	return a, db, c, a.backUp(t, db.ID)
+}
+
 func steps(t *testing.T, c Connection) string {
 	t.Helper()
 	return answer[string](t, c, "select coalesce(string_agg(n::text, ' ' order by n), '') from steps")
@@ -48,11 +58,7 @@ func (a *appliance) goTo(t *testing.T, database string, at RestorePoint) {
 // nothing after.
 func TestPointInTime(t *testing.T) {
 	t.Parallel()
-	a := startEngine(t)
-	db, c := a.createDatabase(t, "shop")
-	run(t, c, "create table steps (n int)")
-	commitStep(t, c, 1)
-	a.backUp(t, db.ID)
+	a, db, c, _ := startStepped(t)
 	var at [8]time.Time
 	for n := 2; n <= 7; n++ {
 		at[n] = commitStep(t, c, n)
@@ -138,11 +144,7 @@ func TestPointOutsideTheWindow(t *testing.T) {
 // nothing of the new one.
 func TestRestoreIntoANewDatabase(t *testing.T) {
 	t.Parallel()
-	a := startEngine(t)
-	db, c := a.createDatabase(t, "shop")
-	run(t, c, "create table steps (n int)")
-	commitStep(t, c, 1)
-	b := a.backUp(t, db.ID)
+	a, db, c, b := startStepped(t)
 	at := commitStep(t, c, 2)
 	a.awaitArchived(t, db.ID, commitStep(t, c, 3))
 

@@ -53,11 +53,7 @@ func (a *appliance) phase(t *testing.T, operation string) string {
 // by the restore, and the database runs on.
 func TestRestoreChecksItsWAL(t *testing.T) {
 	t.Parallel()
-	a := startEngine(t)
-	db, c := a.createDatabase(t, "shop")
-	run(t, c, "create table steps (n int)")
-	commitStep(t, c, 1)
-	a.backUp(t, db.ID)
+	a, db, c, _ := startStepped(t)
 	segment, path := a.archivedSegment(t, db.ID, c)
 	at := commitStep(t, c, 2)
 	a.awaitArchived(t, db.ID, commitStep(t, c, 3))

@@ -54,6 +54,7 @@ func (e *Engine) startAtBoot(ctx context.Context, db model.Database) {
 	if err := e.startDatabase(ctx, db); err != nil && ctx.Err() == nil {
 		e.log.Error("start database", "database", db.ID, "name", db.Name, "error", err)
 	}
+	e.backUpIfOwed(db)
 }
 
 // startDatabase starts the database's instance, or adopts it when it runs

@@ -42,6 +42,9 @@ func (r *Repository) loadKnown() (*known, error) {
 	all, unreadable := r.opened()
 	err := errors.Join(unreadable...)
 	for _, x := range all {
+		if r.isMerged(x) {
+			continue
+		}
 		err = errors.Join(err, x.each(func(ref Ref, e entry) error {
 			k.add(e.hash, ref)
 			return nil

@@ -1,0 +1,41 @@
+package engine
+
+import (
+	"context"
+
+	"holdfast/backup/wal"
+	"holdfast/engine/model"
+)
+
+// backUpIfOwed has a backup made that a restore or a gap called for before the
+// appliance ended: the newest is of the data from before it.
+func (e *Engine) backUpIfOwed(db model.Database) {
+	owed, err := e.owesBackup(db)
+	if err != nil {
+		e.log.Error("see whether a backup is owed", "database", db.ID, "error", err)
+	}
+	if owed {
+		e.background(func(context.Context) { e.backUpNow(db.ID) })
+	}
+}
+
+func (e *Engine) owesBackup(db model.Database) (bool, error) {
+	backups, err := e.restorableBackups(db.ID)
+	if err != nil || len(backups) == 0 {
+		return false, err // the first is the schedule's
+	}
+	archive, err := e.walArchive(db.ID)
+	if err != nil {
+		return false, err
+	}
+	var behind wal.LSN
+	if known, _ := archive.Incarnation(db.Generation); len(known.Gaps) > 0 {
+		behind = known.Gaps[len(known.Gaps)-1].To
+	}
+	for _, b := range backups {
+		if start, err := wal.ParseLSN(b.StartLSN); err == nil && b.Generation == db.Generation && start >= behind {
+			return false, nil
+		}
+	}
+	return true, nil
+}
