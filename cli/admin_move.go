@@ -177,7 +177,7 @@ func (m *mover) export(ctx context.Context, w io.Writer) error {
 	defer func() { err = errors.Join(err, eng.Close(ctx)) }()
 	appliance := operator.Appliance{Engine: eng}
 	call := appliance.ExportCall(name)
-	err = eng.ApplianceExport(ctx, call, w, func(int64, int64) {})
+	err = eng.ApplianceExport(ctx, call, w)
 	eng.Finish(call, err)
 	return err
 }
@@ -246,7 +246,7 @@ func (m *mover) importAll(ctx context.Context, cmd *cobra.Command, file string) 
 		return err
 	}
 	counted := newCounter(io.Discard, cmd.ErrOrStderr(), "read")
-	made, err := engine.ApplianceImport(m.DataDir, io.TeeReader(contextReader{ctx, plain}, counted), func(int64, int64) {})
+	made, err := engine.ApplianceImport(m.DataDir, io.TeeReader(contextReader{ctx, plain}, counted))
 	counted.end()
 	if err != nil {
 		return err
