@@ -23,6 +23,7 @@ import (
 
 	"holdfast/engine"
 	"holdfast/engine/model"
+	"holdfast/engine/move"
 	"holdfast/engine/postgres"
 	"holdfast/engine/publish"
 	"holdfast/server/operator"
@@ -35,6 +36,7 @@ const stream = "-"
 type mover struct {
 	config
 	passphraseFile string
+	json           bool
 }
 
 func (m *mover) command(use, short string, do func(context.Context, *cobra.Command, string) error) *cobra.Command {
@@ -54,6 +56,7 @@ func (m *mover) command(use, short string, do func(context.Context, *cobra.Comma
 		},
 	}
 	m.registerCommon(cmd.Flags())
+	cmd.Flags().BoolVar(&m.json, "json", false, "print JSON")
 	cmd.Flags().StringVar(&m.passphraseFile, "passphrase-file", "", "encrypt the file with the passphrase in this one (as age -p does)")
 	return cmd
 }
@@ -117,8 +120,12 @@ func (m *mover) exportAll(ctx context.Context, cmd *cobra.Command, file string) 
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s (%d bytes)\n", file, info.Size())
-	return nil
+	made := operator.MetadataBackup{Path: file, SizeBytes: info.Size()}
+	return printResult(cmd.OutOrStdout(), m.json, made, showWritten)
+}
+
+func showWritten(w io.Writer, made operator.MetadataBackup) {
+	fmt.Fprintf(w, "%s (%d bytes)\n", made.Path, made.SizeBytes)
 }
 
 // exportApart has another process of this program export to w.
@@ -170,7 +177,7 @@ func (m *mover) export(ctx context.Context, w io.Writer) error {
 	defer func() { err = errors.Join(err, eng.Close(ctx)) }()
 	appliance := operator.Appliance{Engine: eng}
 	call := appliance.ExportCall(name)
-	err = eng.ApplianceExport(ctx, call, w, func(int64, int64) {})
+	err = eng.ApplianceExport(ctx, call, w)
 	eng.Finish(call, err)
 	return err
 }
@@ -239,14 +246,15 @@ func (m *mover) importAll(ctx context.Context, cmd *cobra.Command, file string) 
 		return err
 	}
 	counted := newCounter(io.Discard, cmd.ErrOrStderr(), "read")
-	made, err := engine.ApplianceImport(m.DataDir, io.TeeReader(contextReader{ctx, plain}, counted), func(int64, int64) {})
+	made, err := engine.ApplianceImport(m.DataDir, io.TeeReader(contextReader{ctx, plain}, counted))
 	counted.end()
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s is the appliance of %s, with %d databases; `holdfast serve` starts it\n",
-		m.DataDir, made.CreatedAt.Local().Format(time.DateTime), len(made.Databases))
-	return nil
+	return printResult(cmd.OutOrStdout(), m.json, made, func(w io.Writer, made move.Manifest) {
+		fmt.Fprintf(w, "%s is the appliance of %s, with %d databases; `holdfast serve` starts it\n",
+			m.DataDir, made.CreatedAt.Local().Format(time.DateTime), len(made.Databases))
+	})
 }
 
 // contextReader ends with its context.

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -162,6 +163,7 @@ func TestMoveRefuses(t *testing.T) {
 			t.Errorf("%s: it leaves %v", name, left)
 		}
 	}
+	killImport(t, whole, text)
 	before := digest(t, m.dataDir)
 	if _, stderr, code := m.run("", "admin", "import-all", whole); code != 1 || !strings.Contains(stderr, "is not empty") {
 		t.Errorf("over an appliance: %d %s", code, stderr)
@@ -177,5 +179,41 @@ func TestMoveRefuses(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*.new")); len(left) > 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// killImport kills an import in the middle: what it left is not served, and
+// the next import goes over it.
+func killImport(t *testing.T, archive string, text []byte) {
+	t.Helper()
+	m := newMachine(t)
+	cmd := exec.Command(program, "admin", "import-all", "-", "--data-dir", m.dataDir)
+	stdin, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err == nil {
+		_, err = stdin.Write(text[:len(text)/2])
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the first files", func() bool {
+		files, _ := filepath.Glob(filepath.Join(m.dataDir, "arriving", "*"))
+		return len(files) > 0
+	})
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	out, err := exec.Command(program, "serve", "--data-dir", m.dataDir, "--listen", "127.0.0.1:0").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "holds half of an appliance") {
+		t.Errorf("serve on half an appliance: %v %s", err, out)
+	}
+	if out := m.mustRun("admin", "import-all", archive, "--json"); !strings.Contains(out, `"databases":null`) {
+		t.Errorf("the import says %s", out)
+	}
+	if left, _ := filepath.Glob(filepath.Join(m.dataDir, "arriving")); len(left) > 0 {
+		t.Error("the directory of the import is left")
 	}
 }

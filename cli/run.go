@@ -33,8 +33,10 @@ type sandboxRun struct {
 func newRun() *cobra.Command {
 	var r sandboxRun
 	cmd := &cobra.Command{
-		Use:   "run [--name NAME] [--import FILE.sql|URL] -- COMMAND [ARGUMENT…]",
+		Use:   "run [flags] [--import FILE.sql|URL] -- COMMAND [ARGUMENT…]",
 		Short: "Run a command with a database of its own, which is thrown away",
+
+		DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageError{fmt.Errorf("say which command to run, as in `%s -- psql`; see `%[1]s --help`", cmd.CommandPath())}

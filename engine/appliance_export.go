@@ -29,7 +29,7 @@ const movingDir = "moving"
 
 // ApplianceExport writes the whole appliance to w, as package move does: its
 // metadata, key, certificates, objects, backups with their WAL, and databases.
-func (e *Engine) ApplianceExport(ctx context.Context, call *model.Call, w io.Writer, progress func(done, total int64)) error {
+func (e *Engine) ApplianceExport(ctx context.Context, call *model.Call, w io.Writer) error {
 	release, err := e.claims.take(movingDir, "an export of the appliance")
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (e *Engine) ApplianceExport(ctx context.Context, call *model.Call, w io.Wri
 		m.Databases = append(m.Databases, db.Name)
 	}
 	call.Note("databases", fmt.Sprint(len(databases)))
-	err = move.Write(contextWriter{ctx, w}, dir, m, progress)
+	err = move.Write(contextWriter{ctx, w}, dir, m)
 	return errors.Join(err, os.RemoveAll(dir))
 }
 

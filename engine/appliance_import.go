@@ -30,12 +30,12 @@ func refuseHalfArrived(dir string) error {
 // the appliance in the archive r. It counts once all of it was read, found
 // whole and is durable; the metadata come last. One that was cut off is begun
 // again over what it left.
-func ApplianceImport(dir string, r io.Reader, progress func(done, total int64)) (move.Manifest, error) {
+func ApplianceImport(dir string, r io.Reader) (move.Manifest, error) {
 	if err := prepareArrival(dir); err != nil {
 		return move.Manifest{}, err
 	}
 	arriving := filepath.Join(dir, arrivingDir)
-	m, err := move.Read(r, arriving, progress)
+	m, err := move.Read(r, arriving)
 	if err == nil {
 		err = settleArrival(arriving)
 	}

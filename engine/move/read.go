@@ -26,19 +26,17 @@ type reader struct {
 	sums     bytes.Buffer
 	last     string // the entry read last
 	manifest Manifest
-	done     int64
-	progress func(done, total int64)
 }
 
 // Read unpacks an archive into root, an empty directory, and checks all of it.
 // After an error what is in root is worth nothing.
-func Read(r io.Reader, root string, progress func(done, total int64)) (Manifest, error) {
+func Read(r io.Reader, root string) (Manifest, error) {
 	dir, err := os.OpenRoot(root)
 	if err != nil {
 		return Manifest{}, fmt.Errorf("unpack the archive: %w", err)
 	}
 	defer dir.Close()
-	a := &reader{root: dir, progress: progress}
+	a := &reader{root: dir}
 	archive := tar.NewReader(r)
 	for {
 		header, err := archive.Next()
@@ -114,7 +112,7 @@ func (a *reader) readManifest(r io.Reader) error {
 
 func (a *reader) copy(name string, w io.Writer, r io.Reader) error {
 	sum := sha256.New()
-	if _, err := io.Copy(io.MultiWriter(w, sum, a), r); err != nil {
+	if _, err := io.Copy(io.MultiWriter(w, sum), r); err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			return a.cut(err)
 		}
@@ -122,13 +120,6 @@ func (a *reader) copy(name string, w io.Writer, r io.Reader) error {
 	}
 	fmt.Fprintf(&a.sums, "%x  %s\n", sum.Sum(nil), name)
 	return nil
-}
-
-// Write implements io.Writer: it counts.
-func (a *reader) Write(p []byte) (int, error) {
-	a.done += int64(len(p))
-	a.progress(min(a.done, a.manifest.Bytes), a.manifest.Bytes)
-	return len(p), nil
 }
 
 // check compares what was read with the list that ends the archive.

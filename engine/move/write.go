@@ -33,16 +33,13 @@ type Manifest struct {
 
 // writer writes an archive and notes the checksums.
 type writer struct {
-	tar      *tar.Writer
-	sums     bytes.Buffer
-	done     int64
-	total    int64
-	progress func(done, total int64)
+	tar  *tar.Writer
+	sums bytes.Buffer
 }
 
 // Write writes everything below root. Files may grow meanwhile: what they had
 // at the beginning is written.
-func Write(w io.Writer, root string, m Manifest, progress func(done, total int64)) error {
+func Write(w io.Writer, root string, m Manifest) error {
 	m.Format = Format
 	sizes := map[string]int64{}
 	if err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -60,7 +57,7 @@ func Write(w io.Writer, root string, m Manifest, progress func(done, total int64
 	}); err != nil {
 		return fmt.Errorf("look at what is to be moved: %w", err)
 	}
-	a := &writer{tar: tar.NewWriter(w), total: m.Bytes, progress: progress}
+	a := &writer{tar: tar.NewWriter(w)}
 	if err := a.manifest(m); err != nil {
 		return err
 	}
@@ -108,16 +105,9 @@ func (a *writer) entry(name string, size int64, r io.Reader) error {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	sum := sha256.New()
-	if _, err := io.CopyN(io.MultiWriter(a.tar, sum, a), r, size); err != nil {
+	if _, err := io.CopyN(io.MultiWriter(a.tar, sum), r, size); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	fmt.Fprintf(&a.sums, "%x  %s\n", sum.Sum(nil), name)
 	return nil
-}
-
-// Write implements io.Writer: it counts.
-func (a *writer) Write(p []byte) (int, error) {
-	a.done += int64(len(p))
-	a.progress(min(a.done, a.total), a.total)
-	return len(p), nil
 }

@@ -28,7 +28,7 @@ func (a Appliance) serveExport(w http.ResponseWriter, r *http.Request) {
 	}
 	began := &firstWrite{ResponseWriter: w}
 	call := a.ExportCall(in.Operator)
-	err := a.ApplianceExport(r.Context(), call, began, func(int64, int64) {})
+	err := a.ApplianceExport(r.Context(), call, began)
 	a.Finish(call, err)
 	switch {
 	case err == nil:
