@@ -72,9 +72,7 @@ func consoleKeys(t *testing.T, m *machine, b *browser) {
 	b.shot("key-created")
 	key := b.copied(0)
 	as := func(path string) int {
-		old := m.key
-		defer func() { m.key = old }()
-		m.key = key
+		defer m.as(key)()
 		status, _ := m.do("GET", path, nil)
 		return status
 	}
@@ -310,6 +308,13 @@ func consoleRest(b *browser) {
 	b.open("/settings")
 	b.press("Sign out everywhere")
 	b.see("You are signed out everywhere")
+}
+
+// as makes requests with another key, until back is called.
+func (m *machine) as(key string) (back func()) {
+	old := m.key
+	m.key = key
+	return func() { m.key = old }
 }
 
 // device is what the tests read of a device authorization.

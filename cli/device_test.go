@@ -56,9 +56,7 @@ func deviceApprove(t *testing.T, m *machine, b *browser) {
 	if code != "" {
 		t.Fatalf("after the approval: %s", code)
 	}
-	old := m.key
-	defer func() { m.key = old }()
-	m.key = key
+	defer m.as(key)()
 	var status struct {
 		Key struct {
 			Scopes         []string
@@ -161,9 +159,7 @@ func deviceViewer(t *testing.T, m *machine) {
 	if code != "" {
 		t.Fatalf("after the approval: %s", code)
 	}
-	old := m.key
-	defer func() { m.key = old }()
-	m.key = key
+	defer m.as(key)()
 	if status, e := m.do("POST", "/buckets", map[string]any{"project": "proj_1", "name": "files"}); status != http.StatusForbidden {
 		t.Errorf("what a viewer approved may write: %d %+v", status, e)
 	}

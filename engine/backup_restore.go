@@ -218,8 +218,8 @@ func (e *Engine) switchGeneration(ctx context.Context, db model.Database, op mod
 	if err := e.receiveWAL(next); err != nil {
 		e.log.Error("receive WAL", "database", db.ID, "error", err)
 	}
-	e.sampleOne(ctx, next) // what was known is of the data that was replaced
 	e.background(func(context.Context) { e.backUpNow(db.ID) })
+	e.background(func(ctx context.Context) { e.sampleOne(ctx, next) }) // what was known is of the data that was replaced
 	if superseded != nil && superseded.Generation != op.Generation {
 		if err := removeDirectory(e.dataDirectory(db.ID, superseded.Generation)); err != nil {
 			e.log.Error("remove data replaced earlier", "database", db.ID, "error", err)
