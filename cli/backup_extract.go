@@ -116,11 +116,11 @@ func (x extraction) planFrom(ctx context.Context, archive *wal.Archive, b reposi
 	if _, known := archive.Incarnation(target.Incarnation); !known {
 		return backup.Plan{}, fmt.Errorf("the WAL archive has no incarnation %d", target.Incarnation)
 	}
-	start, err := wal.ParseLSN(b.StartLSN)
+	stop, err := wal.ParseLSN(b.StopLSN)
 	if err != nil {
 		return backup.Plan{}, err
 	}
-	if !archive.Leads(wal.Position{Incarnation: b.Incarnation, Timeline: b.Timeline, LSN: start}, target.Incarnation) {
+	if !archive.Leads(wal.Position{Incarnation: b.Incarnation, Timeline: b.Timeline, LSN: stop}, target.Incarnation) {
 		return backup.Plan{}, fmt.Errorf("backup %s cannot be rolled forward on incarnation %d", b.ID, target.Incarnation)
 	}
 	return backup.NewPlan(ctx, archive, b, target)

@@ -317,13 +317,14 @@ func (c *chaos) rowSecurity(ctx context.Context, random *rand.Rand, api *client.
 	return true
 }
 
-// importDatabase imports a database of the appliance into another.
+// importDatabase imports a database of the appliance into another. Nobody may
+// restart it meanwhile: rows are written to it, no more.
 func (c *chaos) importDatabase(ctx context.Context, random *rand.Rand, api *client.Client) bool {
-	db := c.pickDatabase(random)
+	db := c.seizeDatabase(random)
 	if db == nil {
 		return false
 	}
-	defer db.data.RUnlock()
+	defer db.data.Unlock()
 	db.access.Lock()
 	defer db.access.Unlock()
 	source, err := api.GetDatabaseConnection(ctx, db.id)
@@ -360,6 +361,8 @@ func (d *chaosDatabase) copyRows() *ledger {
 // lookAt compares a database that was made from another with what it must
 // hold, and deletes it.
 func (c *chaos) lookAt(ctx context.Context, api *client.Client, id, name string, rows *ledger, began time.Time) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*chaosPatience) // the act has had its time
+	defer cancel()
 	var found map[int]bool
 	ok := c.within("reading "+name, func() string {
 		connection, err := api.GetDatabaseConnection(ctx, id)

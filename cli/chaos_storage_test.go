@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"holdfast/cli/client"
 )
@@ -344,6 +345,7 @@ func (c *chaos) resumableUpload(ctx context.Context, random *rand.Rand, _ *clien
 		if ok && !c.tusRefused("append", answer) {
 			return true
 		}
+		time.Sleep(50 * time.Millisecond)
 		c.awaitServing(ctx)
 		if answer, ok = c.tus(ctx, http.MethodHead, upload, nil, nil); !ok {
 			continue

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/backup/wal"
 	"holdfast/engine/model"
 )
 
@@ -287,5 +288,43 @@ func TestBackupsOfTwinTimelines(t *testing.T) {
 	a.restore(t, db.ID, b.ID)
 	if got := answer[string](t, c, values); got != "history 20000" {
 		t.Errorf("the backup of the second twin holds %q", got)
+	}
+}
+
+// A backup that is being made at a moment has pages from after it. When the
+// database has gone back to that moment, its history no longer goes through the
+// end of the backup, and it must not be rolled forward on it.
+func TestBackupAcrossAFork(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table steps (n int)")
+	commitStep(t, c, 1)
+	a.backUp(t, db.ID)
+	across := a.backUp(t, db.ID)
+	stop, err := wal.ParseLSN(across.StopLSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.awaitArchived(t, db.ID, commitStep(t, c, 2))
+	a.goTo(t, db.ID, RestorePoint{LSN: (stop - 1).String()})
+	run(t, c, "select pg_logical_emit_message(false, 'fill', repeat('x', 1000000)) from generate_series(1, 40)")
+	within(t, time.Minute, "the backup that follows a restore", func() bool {
+		return a.backups(t, db.ID)[0].ID != across.ID && a.backups(t, db.ID)[0].Status == model.BackupCompleted
+	})
+	a.settled(t)
+	if err := a.BackupDelete(a.call(model.ActionBackupDelete), db.ID, a.backups(t, db.ID)[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	last := commitStep(t, c, 3)
+	a.awaitArchived(t, db.ID, last)
+	at := RestorePoint{Time: last}
+	plan, err := a.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, at)
+	if err != nil || plan.Backup.ID == across.ID {
+		t.Fatalf("planned from %s: %v", plan.Backup.ID, err)
+	}
+	a.goTo(t, db.ID, at)
+	if got := steps(t, c); got != "1 3" {
+		t.Errorf("restored %s", got)
 	}
 }

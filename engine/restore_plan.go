@@ -108,8 +108,8 @@ func (e *Engine) planPoint(ctx context.Context, db model.Database, at RestorePoi
 	var reason error
 	for _, generation := range generations {
 		for _, b := range backups {
-			start, err := wal.ParseLSN(b.StartLSN)
-			if err != nil || !archive.Leads(wal.Position{Incarnation: b.Generation, Timeline: uint32(b.Timeline), LSN: start}, generation) {
+			stop, err := wal.ParseLSN(b.StopLSN)
+			if err != nil || !archive.Leads(wal.Position{Incarnation: b.Generation, Timeline: uint32(b.Timeline), LSN: stop}, generation) {
 				continue
 			}
 			target.Incarnation, target.Idle = generation, e.idleUntil(db, generation)

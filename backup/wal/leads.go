@@ -8,8 +8,9 @@ type Position struct {
 }
 
 // Leads reports whether the history of an incarnation, up to the end of its
-// latest timeline, goes through a position: whether a backup made there can be
-// rolled forward into it.
+// latest timeline, goes through a position. A backup can be rolled forward into
+// it when it does so through the backup's end: one that was still being made
+// where the history forked off has pages from what came after on the other.
 func (a *Archive) Leads(from Position, incarnation int) bool {
 	t := Target{Incarnation: incarnation, LSN: 1}
 	spans, err := a.targetSpans(&t)
