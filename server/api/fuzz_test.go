@@ -189,13 +189,14 @@ func FuzzQueries(f *testing.F) {
 	w := open(f)
 	routes := (&handlers{}).routes()
 	for i := range routes {
-		for _, query := range []string{
-			"", "limit=1", "limit=0&limit=1", "cursor=AAAA", "cursor=" + strings.Repeat("A", 90), "page=2&limit=100", "page=9223372036854775807",
-			"force=true", "key=k", "key=a&key=b", "prefix=%00", "delimiter=/&prefix=a", "delimiter=", "%zz", "a=b;c=d", "since=2026-01-01T00:00:00Z",
-			"outcome=denied", "actor=%F0%9F%99%82", "action=" + strings.Repeat("x", 300), "limit=%31", "=", "&&&",
-		} {
-			f.Add(uint8(i), query)
-		}
+		f.Add(uint8(i), "limit=1")
+	}
+	for i, query := range []string{
+		"", "limit=1", "limit=0&limit=1", "cursor=AAAA", "cursor=" + strings.Repeat("A", 90), "page=2&limit=100", "page=9223372036854775807",
+		"force=true", "key=k", "key=a&key=b", "prefix=%00", "delimiter=/&prefix=a", "delimiter=", "%zz", "a=b;c=d", "since=2026-01-01T00:00:00Z",
+		"outcome=denied", "actor=%F0%9F%99%82", "action=" + strings.Repeat("x", 300), "limit=%31", "=", "&&&",
+	} {
+		f.Add(uint8(7*i), query)
 	}
 	f.Fuzz(func(t *testing.T, i uint8, query string) {
 		r := routes[int(i)%len(routes)]
