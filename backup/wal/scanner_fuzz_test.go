@@ -226,7 +226,7 @@ func FuzzChanges(f *testing.F) {
 			return
 		}
 		again, err := decodeChanges(c.encode())
-		if err != nil || !reflect.DeepEqual(again, c) {
+		if err != nil || again.everything != c.everything || !reflect.DeepEqual(again.databases, c.databases) || !reflect.DeepEqual(again.relations, c.relations) {
 			t.Errorf("%v comes back as %v, %v", c, again, err)
 		}
 	})
