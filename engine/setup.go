@@ -146,7 +146,7 @@ func (e *Engine) setupLink(tx *meta.Tx, token model.Secret) (model.SetupLink, er
 // link is for, or makes a new owner's account with the e-mail address, and
 // signs in.
 func (e *Engine) SetupComplete(call *model.Call, token model.Secret, email string, password, old model.Secret) (model.Secret, error) {
-	if err := e.throttle(call.IP, rateSetup); err != nil {
+	if err := e.throttleAddress(call.IP, rateSetup); err != nil {
 		return model.Secret{}, err
 	}
 	link, user, err := e.setupTarget(token)
