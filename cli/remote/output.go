@@ -13,7 +13,7 @@ import (
 // show prints a result: with --json as it is, else by human.
 func (t *task) show(result any, human func(io.Writer)) error {
 	if !t.json {
-		human(t.cmd.OutOrStdout())
+		human(plain{t.cmd.OutOrStdout()})
 		return nil
 	}
 	return encodeJSON(t.cmd.OutOrStdout(), result, "")
@@ -83,6 +83,22 @@ func printable(text string) string {
 		b.WriteRune(r)
 	}
 	return b.String()
+}
+
+// plain is where text for people goes, line by line: of what an appliance has
+// said, nothing reaches the terminal that it would obey.
+type plain struct{ w io.Writer }
+
+// Write implements io.Writer.
+func (p plain) Write(text []byte) (int, error) {
+	lines := strings.Split(string(text), "\n")
+	for i, line := range lines {
+		lines[i] = printable(line)
+	}
+	if _, err := io.WriteString(p.w, strings.Join(lines, "\n")); err != nil {
+		return 0, err
+	}
+	return len(text), nil
 }
 
 // size writes bytes for people.
