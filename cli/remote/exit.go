@@ -93,15 +93,15 @@ func explain(err error, base string) error {
 	}
 	if refusal, ok := errors.AsType[*client.Error](err); ok {
 		code, text := explainRefusal(refusal, base)
-		return &failure{code, printable(text), err}
+		return &failure{code, text, err}
 	}
 	switch _, carried := errors.AsType[*url.Error](err); {
 	case errors.Is(err, context.Canceled):
 		return &failure{exitInterrupted, "interrupted", err}
 	case errors.Is(err, client.ErrNotAPI):
-		return &failure{exitUnreachable, printable(err.Error()) + "; --url or HOLDFAST_URL must name the appliance's API", err}
+		return &failure{exitUnreachable, err.Error() + "; --url or HOLDFAST_URL must name the appliance's API", err}
 	case carried:
-		return &failure{exitUnreachable, printable(explainConnection(err, base)), err}
+		return &failure{exitUnreachable, explainConnection(err, base), err}
 	default:
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 // show prints a result: with --json as it is, else by human.
 func (t *task) show(result any, human func(io.Writer)) error {
 	if !t.json {
-		human(plain{t.cmd.OutOrStdout()})
+		human(Plain(t.cmd.OutOrStdout()))
 		return nil
 	}
 	return encodeJSON(t.cmd.OutOrStdout(), result, "")
@@ -85,17 +85,23 @@ func printable(text string) string {
 	return b.String()
 }
 
-// plain is where text for people goes, line by line: of what an appliance has
-// said, nothing reaches the terminal that it would obey.
+// Plain returns where text for people is to go, lines as a whole: of what an
+// appliance or a file has said, nothing reaches w that a terminal would obey.
+func Plain(w io.Writer) io.Writer { return plain{w} }
+
 type plain struct{ w io.Writer }
 
 // Write implements io.Writer.
 func (p plain) Write(text []byte) (int, error) {
-	lines := strings.Split(string(text), "\n")
-	for i, line := range lines {
-		lines[i] = printable(line)
+	var b strings.Builder
+	for _, r := range string(text) {
+		if r == '\n' || r == '\t' {
+			b.WriteRune(r)
+			continue
+		}
+		b.WriteString(printable(string(r)))
 	}
-	if _, err := io.WriteString(p.w, strings.Join(lines, "\n")); err != nil {
+	if _, err := io.WriteString(p.w, b.String()); err != nil {
 		return 0, err
 	}
 	return len(text), nil
