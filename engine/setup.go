@@ -83,6 +83,9 @@ func (e *Engine) SetupLinkCreate(call *model.Call, user string) (SetupLink, erro
 			return SetupLink{}, err
 		}
 	}
+	if call.IsPerson() && user == call.Actor.ID { // it would do without the old password
+		return SetupLink{}, model.Errorf(model.CodeForbidden, "you change your own password in the settings; who has lost it asks another person, or the operator")
+	}
 	err := e.change(call, func(tx *meta.Tx) error {
 		if user != "" {
 			if _, err := managedUser(tx, call, user); err != nil {
