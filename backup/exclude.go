@@ -14,11 +14,12 @@ var emptied = map[string]bool{
 }
 
 // leftOut are the files of the data directory's top that belong to the running
-// server, or to another backup.
+// server, or to another backup. The certificate is among them: whoever restores
+// makes another, and who has the backups is not to pass for the server.
 var leftOut = map[string]bool{
 	"postmaster.pid": true, "postmaster.opts": true, "postgresql.auto.conf.tmp": true, "current_logfiles.tmp": true,
 	"backup_label": true, "tablespace_map": true, "backup_manifest": true, "backup_label.old": true, "tablespace_map.old": true,
-	"standby.signal": true, "recovery.signal": true,
+	"standby.signal": true, "recovery.signal": true, "server.crt": true, "server.key": true,
 }
 
 // isLeftOut reports whether no backup holds the file or directory.

@@ -17,6 +17,7 @@ import (
 
 	"holdfast/backup/repository"
 	"holdfast/backup/wal"
+	"holdfast/cli/remote"
 )
 
 func newBackupVerify() *cobra.Command {
@@ -128,7 +129,7 @@ func (r vaultReport) print(w io.Writer, asJSON bool) error {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(r)
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(remote.Plain(w), 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "BACKUP\tCOMPLETED\tPOSTGRESQL\tMB\tINCARNATION\tFROM\tTO\tLAST COMMIT\t")
 	for _, b := range r.Backups {
 		to, last := cmp.Or(b.LatestLSN, "-"), "-"

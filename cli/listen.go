@@ -16,13 +16,13 @@ type sockets struct {
 }
 
 func listen(c config) (s sockets, err error) {
-	if s.main, err = net.Listen("tcp", c.Listen); err != nil {
+	if s.main, err = server.Listen(c.Listen); err != nil {
 		return s, fmt.Errorf("listen on %s: %w; --listen names another address", c.Listen, err)
 	}
 	if c.ObjectsListen == "" {
 		return s, nil
 	}
-	if s.objects, err = net.Listen("tcp", c.ObjectsListen); err != nil {
+	if s.objects, err = server.Listen(c.ObjectsListen); err != nil {
 		s.close()
 		return s, fmt.Errorf("listen on %s: %w; --objects-listen names another address", c.ObjectsListen, err)
 	}

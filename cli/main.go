@@ -33,10 +33,10 @@ func Main() int {
 	if ended, ok := errors.AsType[*sandbox.Ended](err); ok && ended.Err == nil {
 		return ended.Code // the command has said what there was to say
 	} else if ok {
-		fmt.Fprintln(os.Stderr, "holdfast: "+describe(err))
+		fmt.Fprintln(remote.Plain(os.Stderr), "holdfast: "+describe(err))
 		return ended.Code
 	}
-	fmt.Fprintln(os.Stderr, "holdfast: "+describe(err))
+	fmt.Fprintln(remote.Plain(os.Stderr), "holdfast: "+describe(err))
 	if _, usage := errors.AsType[usageError](err); usage {
 		return exitUsage
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/user"
@@ -114,44 +115,49 @@ func ownerOf(dir string) (_ account, found bool, _ error) {
 	if err != nil {
 		return account{}, false, fmt.Errorf("look at the data directory: %w", err)
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return account{}, false, nil
-	}
+	return ownerIn(info), true, nil
+}
+
+func ownerIn(info fs.FileInfo) account {
+	stat := info.Sys().(*syscall.Stat_t)
 	owner := account{name: strconv.Itoa(int(stat.Uid)), uid: int(stat.Uid), gid: int(stat.Gid)}
 	if u, err := user.LookupId(owner.name); err == nil {
 		owner.name = u.Username
 	}
-	return owner, true, nil
+	return owner
 }
 
 // handOver makes the data directory the account's. An empty one that root
 // made is handed over too; one with content is not touched.
 func handOver(dir string, to account) error {
-	owner, found, err := ownerOf(dir)
-	switch {
-	case err != nil:
-		return err
-	case found && owner.uid == to.uid:
-		return nil
-	case found && !isEmpty(dir):
-		return fmt.Errorf("the data directory %s belongs to %s and is not empty: `chown -R %s %s`, or name another with --data-dir", dir, owner.name, to.name, dir)
-	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("make the data directory: %w", err)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("make the data directory: %w", err)
 	}
-	if err := os.Chown(dir, to.uid, to.gid); err != nil {
+	// By its handle from here on: where others may write in the parent, the
+	// name may lead to /etc a moment later.
+	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return fmt.Errorf("open the data directory: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("look at the data directory: %w", err)
+	}
+	owner := ownerIn(info)
+	if owner.uid == to.uid {
+		return nil
+	}
+	if _, err := f.Readdirnames(1); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("the data directory %s belongs to %s and is not empty: `chown -R %s %s`, or name another with --data-dir", dir, owner.name, to.name, dir)
+	}
+	if err := f.Chown(to.uid, to.gid); err != nil {
 		return fmt.Errorf("hand the data directory to %s: %w", to.name, err)
 	}
-	return os.Chmod(dir, 0o700)
-}
-
-func isEmpty(dir string) bool {
-	entries, err := os.ReadDir(dir)
-	return err == nil && len(entries) == 0
+	return f.Chmod(0o700)
 }
 
 func become(a account) error {

@@ -24,7 +24,7 @@ func listenForMetrics(c config) (net.Listener, error) {
 	if c.MetricsListen == "" {
 		return nil, nil
 	}
-	listener, err := net.Listen("tcp", c.MetricsListen)
+	listener, err := server.Listen(c.MetricsListen)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w; --metrics-listen names another address", c.MetricsListen, err)
 	}

@@ -57,6 +57,9 @@ func TestUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !regexp.MustCompile(`(?m)^ExecStart=.* --no-first-key$`).Match(text) {
+		t.Error("the first key goes to the journal, for whoever reads it")
+	}
 	unit := filepath.Join(t.TempDir(), "holdfast.service")
 	here := strings.ReplaceAll(string(text), "/usr/bin/holdfast", program)
 	if err := os.WriteFile(unit, []byte(here), 0o600); err != nil {

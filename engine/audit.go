@@ -37,10 +37,22 @@ func (e *Engine) entry(call *model.Call, err error) *model.AuditEntry {
 	return &model.AuditEntry{
 		ID: e.newID(model.ResourceAuditEntry), At: e.clock(),
 		Organization: call.Organization, Actor: call.Actor,
-		Action: call.Operation.Action, Resource: call.Resource,
+		Action: call.Operation.Action, Resource: boundedResource(call.Resource),
 		Outcome: model.OutcomeOf(err), ErrorCode: model.CodeOf(err),
 		RequestID: call.RequestID, IP: call.IP, UserAgent: call.UserAgent, Details: call.Details,
 	}
+}
+
+// maxResourceID is longer than any id, in bytes.
+const maxResourceID = 64
+
+// boundedResource cuts what a request says it is about to the length that
+// something real can have: anybody may ask for what is not there, without a
+// key, and each request leaves an entry.
+func boundedResource(r model.Resource) model.Resource {
+	r.ID = r.ID[:min(len(r.ID), maxResourceID)]
+	r.Name = r.Name[:min(len(r.Name), model.MaxObjectKey)]
+	return r
 }
 
 // Finish ends a call: what was not audited with its change is audited now,

@@ -31,7 +31,7 @@ const maxPendingDevices = 10_000
 
 // DeviceAuthorize begins a device authorization (RFC 8628, section 3.1).
 func (e *Engine) DeviceAuthorize(call *model.Call, in DeviceRequest) (DeviceCodes, error) {
-	if err := e.throttle(call.IP, rateDeviceAuthorize); err != nil {
+	if err := e.throttleAddress(call.IP, rateDeviceAuthorize); err != nil {
 		return DeviceCodes{}, err
 	}
 	if in.Preset == "" {

@@ -19,7 +19,7 @@ type DeviceToken struct {
 // first poll after the approval, in the transaction that uses the approval up:
 // exactly one of any number of polls gets it, and none rests on disk.
 func (e *Engine) DeviceToken(call *model.Call, code model.Secret) (DeviceToken, error) {
-	if err := e.throttle(call.IP, rateDeviceToken); err != nil {
+	if err := e.throttleAddress(call.IP, rateDeviceToken); err != nil {
 		return DeviceToken{}, err
 	}
 	var token DeviceToken

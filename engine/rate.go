@@ -18,6 +18,7 @@ type rateLimiter struct {
 
 	mu      sync.Mutex
 	budgets map[budgetKey]*rate.Limiter
+	sweepAt int // how many budgets there are when the full ones are dropped
 }
 
 type budgetKey struct {
@@ -25,11 +26,12 @@ type budgetKey struct {
 	class model.RateClass
 }
 
-// maxBudgets is how many budgets are kept before the full ones are dropped.
+// maxBudgets is how many budgets are kept before the full ones are dropped
+// for the first time.
 const maxBudgets = 4096
 
 func newRateLimiter(rates map[model.RateClass]Rate) *rateLimiter {
-	return &rateLimiter{rates: rates, budgets: map[budgetKey]*rate.Limiter{}}
+	return &rateLimiter{rates: rates, budgets: map[budgetKey]*rate.Limiter{}, sweepAt: maxBudgets}
 }
 
 // take draws one request from owner's budget, or returns a rate_limited error
@@ -59,8 +61,11 @@ func (l *rateLimiter) budget(key budgetKey, r Rate, now time.Time) *rate.Limiter
 	if b, ok := l.budgets[key]; ok {
 		return b
 	}
-	if len(l.budgets) >= maxBudgets {
+	if len(l.budgets) >= l.sweepAt {
 		l.dropFull(now)
+		// Not sooner than after as many again: each of a crowd would have
+		// all others looked through.
+		l.sweepAt = max(maxBudgets, 2*len(l.budgets))
 	}
 	b := rate.NewLimiter(rate.Every(r.Window/time.Duration(r.Limit)), r.Limit)
 	l.budgets[key] = b

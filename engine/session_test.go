@@ -179,6 +179,19 @@ func TestLostPassword(t *testing.T) {
 	}
 }
 
+// TestLinkForOneself: a session does not become the account. Setting a new
+// password takes the old one, and a link would not.
+func TestLinkForOneself(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	for email, role := range map[string]model.Role{"ada@example.com": model.RoleOwner, "bob@example.com": model.RoleAdmin} {
+		p := c.person(email, role)
+		if _, err := c.SetupLinkCreate(c.by(p, model.ActionSetupLinkCreate), p.User.ID); model.CodeOf(err) != model.CodeForbidden {
+			t.Errorf("%s: %v", role, err)
+		}
+	}
+}
+
 // TestPeople: nobody gets at more than they have, and an owner is left.
 func TestPeople(t *testing.T) {
 	t.Parallel()

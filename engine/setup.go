@@ -83,6 +83,9 @@ func (e *Engine) SetupLinkCreate(call *model.Call, user string) (SetupLink, erro
 			return SetupLink{}, err
 		}
 	}
+	if call.IsPerson() && user == call.Actor.ID { // it would do without the old password
+		return SetupLink{}, model.Errorf(model.CodeForbidden, "you change your own password in the settings; who has lost it asks another person, or the operator")
+	}
 	err := e.change(call, func(tx *meta.Tx) error {
 		if user != "" {
 			if _, err := managedUser(tx, call, user); err != nil {
@@ -146,7 +149,7 @@ func (e *Engine) setupLink(tx *meta.Tx, token model.Secret) (model.SetupLink, er
 // link is for, or makes a new owner's account with the e-mail address, and
 // signs in.
 func (e *Engine) SetupComplete(call *model.Call, token model.Secret, email string, password, old model.Secret) (model.Secret, error) {
-	if err := e.throttle(call.IP, rateSetup); err != nil {
+	if err := e.throttleAddress(call.IP, rateSetup); err != nil {
 		return model.Secret{}, err
 	}
 	link, user, err := e.setupTarget(token)

@@ -26,7 +26,7 @@ func hashToken(token model.Secret) string {
 // SignIn checks a person's password and begins a session, in place of the one
 // whose token is old. The returned token is the only copy there will ever be.
 func (e *Engine) SignIn(call *model.Call, email string, password, old model.Secret) (model.Secret, error) {
-	if err := e.throttle(call.IP, rateSignInAddress); err != nil {
+	if err := e.throttleAddress(call.IP, rateSignInAddress); err != nil {
 		return model.Secret{}, err
 	}
 	user, err := e.checkPassword(call, email, password)

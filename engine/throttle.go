@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"net/netip"
 	"time"
 
 	"holdfast/engine/model"
@@ -31,4 +32,19 @@ func visitorRates() map[model.RateClass]Rate {
 // throttle draws one request from the budget of who is given.
 func (e *Engine) throttle(who string, class model.RateClass) error {
 	return e.visitors.take(who, class, e.clock())
+}
+
+// visitorNetwork is the length of the IPv6 prefix that is one visitor: what a
+// provider gives a customer at the least (RFC 6177).
+const visitorNetwork = 64
+
+// throttleAddress draws one request from the budget of an address, or of the
+// network of an IPv6 address: its owner has all others there, too.
+func (e *Engine) throttleAddress(ip string, class model.RateClass) error {
+	if address, err := netip.ParseAddr(ip); err == nil && address.Is6() && !address.Is4In6() {
+		if network, err := address.WithZone("").Prefix(visitorNetwork); err == nil {
+			ip = network.String()
+		}
+	}
+	return e.throttle(ip, class)
 }

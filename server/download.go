@@ -30,7 +30,7 @@ func (d *downloads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Operation: model.Operation{Action: model.ActionObjectDownload},
 		Actor:     model.Actor{Type: model.ActorSystem, Name: "download link"},
 		IP:        model.ClientIP(r.RemoteAddr),
-		UserAgent: r.UserAgent(),
+		UserAgent: model.CleanText(r.UserAgent(), model.MaxUserAgent),
 	}
 	err := d.serve(w, limitRanges(r), call)
 	d.engine.Finish(call, err)

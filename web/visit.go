@@ -78,7 +78,7 @@ func (p *pages) begin(w http.ResponseWriter, r *http.Request, operation model.Op
 		Actor:     model.Actor{Type: model.ActorUser},
 		RequestID: "req_" + strings.ToLower(ulid.Make().String()),
 		IP:        model.ClientIP(r.RemoteAddr),
-		UserAgent: printable(r.UserAgent(), 256),
+		UserAgent: printable(r.UserAgent(), model.MaxUserAgent),
 	}}
 }
 

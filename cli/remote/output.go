@@ -13,7 +13,7 @@ import (
 // show prints a result: with --json as it is, else by human.
 func (t *task) show(result any, human func(io.Writer)) error {
 	if !t.json {
-		human(t.cmd.OutOrStdout())
+		human(Plain(t.cmd.OutOrStdout()))
 		return nil
 	}
 	return encodeJSON(t.cmd.OutOrStdout(), result, "")
@@ -83,6 +83,28 @@ func printable(text string) string {
 		b.WriteRune(r)
 	}
 	return b.String()
+}
+
+// Plain returns where text for people is to go, lines as a whole: of what an
+// appliance or a file has said, nothing reaches w that a terminal would obey.
+func Plain(w io.Writer) io.Writer { return plain{w} }
+
+type plain struct{ w io.Writer }
+
+// Write implements io.Writer.
+func (p plain) Write(text []byte) (int, error) {
+	var b strings.Builder
+	for _, r := range string(text) {
+		if r == '\n' || r == '\t' {
+			b.WriteRune(r)
+			continue
+		}
+		b.WriteString(printable(string(r)))
+	}
+	if _, err := io.WriteString(p.w, b.String()); err != nil {
+		return 0, err
+	}
+	return len(text), nil
 }
 
 // size writes bytes for people.

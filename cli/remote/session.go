@@ -175,7 +175,7 @@ func (s *session) client(c connection) (*client.Client, error) {
 		if !pool.AppendCertsFromPEM([]byte(c.ca)) {
 			return nil, usagef("ca-cert: holds no certificate in PEM")
 		}
-		transport.TLSClientConfig = &tls.Config{RootCAs: pool}
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
 	return client.New(client.Config{URL: c.base, Key: c.key, HTTP: transport, UserAgent: s.userAgent})
 }

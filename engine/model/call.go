@@ -1,6 +1,10 @@
 package model
 
-import "net"
+import (
+	"net"
+	"strings"
+	"unicode"
+)
 
 // ActorType says what kind of hand is behind a call.
 type ActorType string
@@ -52,6 +56,20 @@ func ClientIP(remoteAddr string) string {
 		return host
 	}
 	return remoteAddr
+}
+
+// MaxUserAgent bounds, in bytes, what is kept of a client's name for itself.
+const MaxUserAgent = 256
+
+// CleanText removes control characters and what is not UTF-8, and cuts text
+// to at most limit bytes.
+func CleanText(text string, limit int) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar {
+			return -1
+		}
+		return r
+	}, text[:min(len(text), limit)])
 }
 
 // Holds reports whether the caller may do what scope names: by its key, or by

@@ -85,7 +85,7 @@ func TestEveryRequestIsAudited(t *testing.T) {
 			if e.Action != test.action || e.Outcome != test.outcome || e.ErrorCode != test.code {
 				t.Errorf("%s %s %s, want %s %s %s", e.Action, e.Outcome, e.ErrorCode, test.action, test.outcome, test.code)
 			}
-			if e.IP != "127.0.0.1" || len(e.UserAgent) > maxUserAgent || strings.Contains(e.UserAgent, "\t") {
+			if e.IP != "127.0.0.1" || len(e.UserAgent) > model.MaxUserAgent || strings.Contains(e.UserAgent, "\t") {
 				t.Errorf("ip %q, user agent %q", e.IP, e.UserAgent)
 			}
 			if test.in.key == w.org.full && e.Actor != (model.Actor{Type: model.ActorKey, ID: key.ID, Name: key.Name}) {

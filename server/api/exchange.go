@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/oklog/ulid/v2"
@@ -55,7 +54,7 @@ func (g *gate) begin(w http.ResponseWriter, r *http.Request, operation model.Ope
 		Actor:     model.Actor{Type: model.ActorKey},
 		RequestID: newRequestID(),
 		IP:        model.ClientIP(r.RemoteAddr),
-		UserAgent: cleanText(r.UserAgent(), maxUserAgent),
+		UserAgent: model.CleanText(r.UserAgent(), model.MaxUserAgent),
 	}}
 	x.ctx = context.WithValue(r.Context(), exchangeKey{}, x)
 	header := w.Header()
@@ -141,21 +140,6 @@ func newRequestID() string {
 // nobody wants, so as to keep the connection.
 const drainTimeout = 10 * time.Second
 
-// maxUserAgent and maxNote bound, in bytes, what of a request's own words the
-// audit log keeps.
-const (
-	maxUserAgent = 256
-	maxNote      = 256
-)
-
-// cleanText removes control characters and what is not UTF-8, and cuts text
-// to at most limit bytes.
-func cleanText(text string, limit int) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == unicode.ReplacementChar {
-			return -1
-		}
-		return r
-	}, text[:min(len(text), limit)])
-	return text
-}
+// maxNote bounds, in bytes, what of an unknown request's own words the audit
+// log keeps.
+const maxNote = 256

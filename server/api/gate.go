@@ -61,8 +61,8 @@ func (g *gate) unknown(w http.ResponseWriter, r *http.Request) {
 	x := g.begin(w, r, model.Operation{Action: model.ActionUnknown})
 	defer x.end()
 	_ = x.identify() // so that the organization finds it in its log; a key is not needed to be told 404
-	x.call.Note("method", cleanText(r.Method, maxNote))
-	x.call.Note("path", cleanText(r.URL.Path, maxNote))
+	x.call.Note("method", model.CleanText(r.Method, maxNote))
+	x.call.Note("path", model.CleanText(r.URL.Path, maxNote))
 	x.refuse(model.Errorf(model.CodeNotFound, "there is nothing at this method and path; %s/openapi.json lists what there is", Prefix))
 }
 

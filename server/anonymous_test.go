@@ -1,0 +1,54 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+// TestAnonymousRequestsLeaveSmallEntries sees to it that who has no key cannot
+// fill the disk with the audit log: an entry keeps little of a request's own
+// words, and nothing that a terminal would obey.
+func TestAnonymousRequestsLeaveSmallEntries(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, "")
+	bucket := s.bucket(t, "files", true)
+	long := strings.Repeat("x", 20<<10)
+	for _, path := range []string{
+		engine.ObjectPath + long + "/" + long, engine.ObjectPath + bucket + "/" + long, engine.ExportPath + long,
+		"/v1/" + long, "/uploads/" + long + "/" + long,
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodOptions, http.MethodPatch} {
+			s.ask(t, method, path, "User-Agent", "\u009b31m"+long)
+		}
+	}
+	s.ask(t, http.MethodPatch, "/uploads/"+bucket+"/"+long, "Authorization", "Bearer "+long)
+	entries := append(s.entries(t, "", 10), s.entries(t, s.call().Organization, 3)...)
+	for _, e := range entries {
+		size := len(e.UserAgent) + len(e.Resource.ID) + len(e.Resource.Name) + len(e.Details["path"]) + len(e.Details["method"])
+		if size > 2048 || strings.Contains(e.UserAgent, "\u009b") {
+			t.Errorf("%s keeps %d bytes, of %.20q", e.Action, size, e.UserAgent)
+		}
+	}
+}
+
+// entries waits until the organization has so many audit entries, at least.
+func (s *site) entries(t *testing.T, organization string, least int) []model.AuditEntry {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		entries, _, err := s.engine.AuditList(&model.Call{Organization: organization}, engine.AuditFilter{}, 1, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(entries) >= least {
+			return entries
+		}
+		if time.Since(began) > 30*time.Second {
+			t.Fatalf("only %d entries", len(entries))
+		}
+	}
+}

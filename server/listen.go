@@ -1,0 +1,106 @@
+package server
+
+import (
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// writePatience is how long a client may take to accept what is sent at a
+	// time, which is at most 1 MiB: a slow line is fine, one that takes nothing
+	// is not.
+	writePatience = 5 * time.Minute
+	// mostConnections bounds the connections of a listener. There are fewer
+	// where the process may not have twice as many files open: whoever connects
+	// leaves half of them to the databases, backups and objects.
+	mostConnections = 16_384
+)
+
+// Listen listens on a TCP address for clients that may be anybody. Those
+// beyond what there is room for wait until others have gone.
+func Listen(address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return guard(l, connections(), writePatience), nil
+}
+
+func connections() int {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		return mostConnections
+	}
+	return int(min(files.Cur/2, mostConnections))
+}
+
+// guarded is a listener of bounded patience and room.
+type guarded struct {
+	net.Listener
+	places   chan struct{}
+	patience time.Duration
+	closed   chan struct{}
+	once     sync.Once
+}
+
+func guard(l net.Listener, places int, patience time.Duration) *guarded {
+	return &guarded{Listener: l, places: make(chan struct{}, places), patience: patience, closed: make(chan struct{})}
+}
+
+// Accept implements net.Listener.
+func (g *guarded) Accept() (net.Conn, error) {
+	select {
+	case g.places <- struct{}{}:
+	case <-g.closed:
+		return nil, net.ErrClosed
+	}
+	conn, err := g.Listener.Accept()
+	if err != nil {
+		<-g.places
+		return nil, err
+	}
+	return &guardedConn{TCPConn: conn.(*net.TCPConn), listener: g}, nil
+}
+
+// Close implements net.Listener.
+func (g *guarded) Close() error {
+	g.once.Do(func() { close(g.closed) })
+	return g.Listener.Close()
+}
+
+// guardedConn gives up on a client that does not take what it is sent. It is
+// a TCP connection in all else: files are sent by the kernel.
+type guardedConn struct {
+	*net.TCPConn
+	listener *guarded
+	once     sync.Once
+}
+
+// Write implements io.Writer.
+func (c *guardedConn) Write(p []byte) (int, error) {
+	if err := c.wait(); err != nil {
+		return 0, err
+	}
+	return c.TCPConn.Write(p)
+}
+
+// ReadFrom implements io.ReaderFrom.
+func (c *guardedConn) ReadFrom(r io.Reader) (int64, error) {
+	if err := c.wait(); err != nil {
+		return 0, err
+	}
+	return c.TCPConn.ReadFrom(r)
+}
+
+func (c *guardedConn) wait() error {
+	return c.SetWriteDeadline(time.Now().Add(c.listener.patience))
+}
+
+// Close implements net.Conn.
+func (c *guardedConn) Close() error {
+	defer c.once.Do(func() { <-c.listener.places })
+	return c.TCPConn.Close()
+}

@@ -1,0 +1,184 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func listenGuarded(t *testing.T, places int, patience time.Duration) *guarded {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := guard(l, places, patience)
+	t.Cleanup(func() { g.Close() })
+	return g
+}
+
+func dialTo(t *testing.T, l net.Listener) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// TestClientThatTakesNothing sees to it that a client that asks for much and
+// reads none of it does not keep its connection, and the file behind it.
+func TestClientThatTakesNothing(t *testing.T) {
+	t.Parallel()
+	for name, send := range map[string]func(net.Conn, *os.File) error{
+		"write": func(c net.Conn, _ *os.File) error {
+			_, err := c.Write(make([]byte, 64<<20))
+			return err
+		},
+		"file": func(c net.Conn, f *os.File) error {
+			_, err := c.(io.ReaderFrom).ReadFrom(f)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, err := os.Create(t.TempDir() + "/large")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if err := f.Truncate(64 << 20); err != nil {
+				t.Fatal(err)
+			}
+			l := listenGuarded(t, 1, 50*time.Millisecond)
+			dialTo(t, l)
+			conn, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if err := send(conn, f); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// TestConnectionsAreBounded: one more than there is room for waits, and is
+// served when another goes.
+func TestConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+	l := listenGuarded(t, 2, time.Minute)
+	accepted := make(chan net.Conn)
+	go func() {
+		defer close(accepted)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				if !errors.Is(err, net.ErrClosed) {
+					t.Error(err)
+				}
+				return
+			}
+			accepted <- conn
+		}
+	}()
+	for range 3 {
+		dialTo(t, l)
+	}
+	first, second := <-accepted, <-accepted
+	select {
+	case <-accepted:
+		t.Error("a third connection was let in")
+	case <-time.After(50 * time.Millisecond):
+	}
+	first.Close()
+	first.Close() // gives its place back once
+	third := <-accepted
+	dialTo(t, l)
+	select {
+	case <-accepted:
+		t.Error("a place was given back twice")
+	case <-time.After(50 * time.Millisecond):
+	}
+	if err := l.Close(); err != nil { // while Accept waits for a place
+		t.Error(err)
+	}
+	if _, more := <-accepted; more {
+		t.Error("a connection was let in by a closed listener")
+	}
+	second.Close()
+	third.Close()
+}
+
+// TestBodyThatDoesNotCome sees to it that a request whose body does not come
+// does not keep its connection, whether it is read or not.
+func TestBodyThatDoesNotCome(t *testing.T) {
+	t.Parallel()
+	read := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body) })
+	unread := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	for name, handler := range map[string]http.Handler{"read": read, "unread": unread} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := listenGuarded(t, 10, time.Minute)
+			srv := newHTTPServer(handler, slog.New(slog.DiscardHandler))
+			srv.Handler = bodyWithin(50*time.Millisecond, handler)
+			go srv.Serve(l)
+			defer srv.Close()
+			conn := dialTo(t, l)
+			if _, err := io.WriteString(conn, "POST /sign-in HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\nemail="); err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadAll(conn); err != nil {
+				t.Errorf("the connection is still there: %v", err)
+			}
+		})
+	}
+}
+
+// deadlines is a ResponseWriter that notes the deadline it is given.
+type deadlines struct {
+	http.ResponseWriter
+	read time.Time
+}
+
+func (d *deadlines) Header() http.Header { return http.Header{} }
+
+func (d *deadlines) SetReadDeadline(at time.Time) error {
+	d.read = at
+	return nil
+}
+
+// TestEveryServerBoundsBodies: the bound is on all that this package serves.
+func TestEveryServerBoundsBodies(t *testing.T) {
+	t.Parallel()
+	srv := newHTTPServer(http.NotFoundHandler(), slog.New(slog.DiscardHandler))
+	for length, bounded := range map[string]bool{"": false, "x": true} {
+		r, err := http.NewRequest(http.MethodPost, "/", strings.NewReader(length))
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := &deadlines{ResponseWriter: discarding{}}
+		srv.Handler.ServeHTTP(seen, r)
+		if seen.read.IsZero() == bounded {
+			t.Errorf("a body of %d bytes: deadline %v", len(length), seen.read)
+		}
+	}
+}
+
+// discarding is a ResponseWriter to nobody.
+type discarding struct{}
+
+func (discarding) Header() http.Header         { return http.Header{} }
+func (discarding) Write(p []byte) (int, error) { return len(p), nil }
+func (discarding) WriteHeader(int)             {}
