@@ -63,8 +63,8 @@ func (a *appliance) claimed() []string {
 	a.claims.mu.Lock()
 	defer a.claims.mu.Unlock()
 	var held []string
-	for id, what := range a.claims.held {
-		held = append(held, id+": "+what)
+	for id, c := range a.claims.held {
+		held = append(held, id+": "+c.what)
 	}
 	return held
 }

@@ -214,6 +214,7 @@ func (e *Engine) updateBackup(id string, change func(*model.Backup)) error {
 func (e *Engine) endBackup(b model.Backup, op model.DatabaseOperation, result backup.Result, cause error) error {
 	now := e.clock()
 	record := func(tx *meta.Tx) error {
+		tx.OnCommit(func() { e.claims.endBackup(b.Database) })
 		_, err := tx.Backups().Update(b.ID, func(b *model.Backup) error {
 			b.CompletedAt = &now
 			if cause != nil {

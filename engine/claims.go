@@ -2,6 +2,7 @@ package engine
 
 import (
 	"sync"
+	"time"
 
 	"holdfast/engine/model"
 )
@@ -11,35 +12,91 @@ import (
 // memory is the right place for it.
 type claims struct {
 	mu   sync.Mutex
-	held map[string]string // what is being done, by id
+	held map[string]*claim // by id
 }
 
-func newClaims() *claims { return &claims{held: map[string]string{}} }
+type claim struct {
+	what     string // is being done
+	ending   bool   // it is recorded as done, and only tidies up
+	released chan struct{}
+}
+
+func newClaims() *claims { return &claims{held: map[string]*claim{}} }
+
+// endingWait is how long an act waits for one that is recorded as done.
+const endingWait = 10 * time.Second
 
 // take claims id for what is about to be done ("a restore"), or returns a
-// conflict that names what is under way. The caller releases it.
+// conflict that names what is under way. The caller releases it. Whoever was
+// told that an act is done may go on at once: its tidying up is waited for.
 func (c *claims) take(id, what string) (release func(), err error) {
+	timeout := time.NewTimer(endingWait)
+	defer timeout.Stop()
+	for {
+		mine, other := c.put(id, what)
+		if other == nil {
+			return sync.OnceFunc(func() { c.remove(id, mine) }), nil
+		}
+		if other.ending {
+			select {
+			case <-other.released:
+				continue
+			case <-timeout.C:
+			}
+		}
+		return nil, model.Errorf(model.CodeConflict, "%s is under way on this resource; try again when it is done", other.what)
+	}
+}
+
+// put claims id, or returns a copy of the claim that is there.
+func (c *claims) put(id, what string) (mine, other *claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if busy, held := c.held[id]; held {
-		return nil, model.Errorf(model.CodeConflict, "%s is under way on this resource; try again when it is done", busy)
+	if held := c.held[id]; held != nil {
+		there := *held
+		return nil, &there
 	}
-	c.held[id] = what
-	var once sync.Once
-	return func() {
-		once.Do(func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			delete(c.held, id)
-		})
-	}, nil
+	mine = &claim{what: what, released: make(chan struct{})}
+	c.held[id] = mine
+	return mine, nil
+}
+
+func (c *claims) remove(id string, mine *claim) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.held, id)
+	close(mine.released)
+}
+
+// end says that what a database is claimed for, and its backups with it, is
+// recorded as done.
+func (c *claims) end(database string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	held := c.held[database]
+	if held == nil {
+		return
+	}
+	held.ending = true
+	if backups := c.held[backupClaim(database)]; backups != nil && backups.what == held.what {
+		backups.ending = true
+	}
+}
+
+// endBackup is end for a backup.
+func (c *claims) endBackup(database string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if held := c.held[backupClaim(database)]; held != nil {
+		held.ending = true
+	}
 }
 
 // holds reports whether id is claimed for what is given.
 func (c *claims) holds(id, what string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.held[id] == what
+	return c.held[id] != nil && c.held[id].what == what
 }
 
 // claimAvailable claims a database of the call's organization for an act

@@ -72,6 +72,7 @@ func (e *Engine) releaseDatabase(
 	if err := e.closeOperation(tx, op.ID, cause); err != nil {
 		return model.Database{}, err
 	}
+	tx.OnCommit(func() { e.claims.end(op.Database) })
 	return tx.Databases().Update(op.Database, func(d *model.Database) error {
 		d.Operation, d.Status, d.StatusReason, d.UpdatedAt = "", model.DatabaseAvailable, "", e.clock()
 		also(d)
