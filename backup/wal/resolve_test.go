@@ -49,6 +49,26 @@ func TestResolveTimes(t *testing.T) {
 	}
 }
 
+// TestResolveBehindASwitch: a backup ends with a switch of the segment, and the
+// next thing that happens is a commit. Times between the two can be restored.
+func TestResolveBehindASwitch(t *testing.T) {
+	t.Parallel()
+	b := longWAL(1, nil)
+	b.record(ResourceXact, xactCommit, commitBody(1e12))
+	b.record(ResourceXLOG, xlogSwitch, nil)
+	b.Write(make([]byte, smallSegment-uint64(b.pos())%smallSegment))
+	stop := b.pos()
+	b.record(ResourceXact, xactCommit, commitBody(2e12))
+	a := store(t, b)
+	r, err := a.Resolve(t.Context(), Target{Incarnation: 1, Since: b.start, Time: fromMicros(15e11)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reach, err := r.Reach(stop); err != nil || reach.End != stop || !r.Commit.Equal(fromMicros(1e12)) {
+		t.Errorf("%+v: %+v, %v", r, reach, err)
+	}
+}
+
 // TestClockSetBack: what is known to be safe is told by the server's clock, also
 // when that goes back.
 func TestClockSetBack(t *testing.T) {

@@ -37,11 +37,16 @@ func (s *search) byTime() (Resolution, error) {
 			return Resolution{}, err
 		}
 	}
-	if s.next == 0 {
+	switch {
+	case s.next == 0:
 		if err := s.reachesTime(end); err != nil {
 			return Resolution{}, err
 		}
 		if s.limit, err = s.lastBefore(end); err != nil {
+			return Resolution{}, err
+		}
+	case s.limit.Start == 0 && uint64(s.next)/s.size > uint64(s.target.Since)/s.size: // the record before it lies in another segment
+		if s.limit, err = s.lastBefore(s.next); err != nil {
 			return Resolution{}, err
 		}
 	}
