@@ -27,6 +27,7 @@ type config struct {
 	Listen            string
 	ObjectsListen     string
 	ObjectsURL        string
+	PublicURL         string
 	InsecureHTTP      bool
 	TLS               bool
 	TLSCert, TLSKey   string
@@ -85,6 +86,7 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Listen, "listen", defaultListen, "address of the API and console")
 	flags.StringVar(&c.ObjectsListen, "objects-listen", "", "address of its own for downloads of objects, so that what people uploaded has another origin than the console")
 	flags.StringVar(&c.ObjectsURL, "objects-url", "", "base URL by which clients reach the downloads (default: the address they are served on)")
+	flags.StringVar(&c.PublicURL, "public-url", "", "base URL by which clients reach the API and the console, where a proxy stands in front")
 	flags.BoolVar(&c.InsecureHTTP, "insecure-http", false, "allow plain HTTP beyond this machine, where a TLS proxy stands in front")
 	flags.BoolVar(&c.TLS, "tls", false, "serve HTTPS with a certificate from the appliance's own authority")
 	flags.StringVar(&c.TLSCert, "tls-cert", "", "serve HTTPS with this certificate (PEM file)")
@@ -202,6 +204,9 @@ func (c *config) validate() (err error) {
 	if err := c.validateAddress("listen", c.Listen); err != nil {
 		return err
 	}
+	if err := validateBaseURL("public-url", c.PublicURL); err != nil {
+		return err
+	}
 	if err := c.validateObjects(); err != nil {
 		return err
 	}
@@ -250,12 +255,19 @@ func (c *config) validateAddress(name, address string) error {
 	return nil
 }
 
+// validateBaseURL checks a base URL that may be left out.
+func validateBaseURL(name, address string) error {
+	base, err := url.Parse(address)
+	if address != "" && (err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil ||
+		base.Path+base.RawQuery+base.Fragment != "") {
+		return fmt.Errorf("%s: %q is not like https://holdfast.example.com, without a path", name, address)
+	}
+	return nil
+}
+
 func (c *config) validateObjects() error {
-	if c.ObjectsURL != "" {
-		base, err := url.Parse(c.ObjectsURL)
-		if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.Path != "" {
-			return fmt.Errorf("objects-url: %q is not like https://files.example.com, without a path", c.ObjectsURL)
-		}
+	if err := validateBaseURL("objects-url", c.ObjectsURL); err != nil {
+		return err
 	}
 	if c.ObjectsListen == "" {
 		return nil

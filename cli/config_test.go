@@ -146,6 +146,9 @@ func TestObjectsConfig(t *testing.T) {
 		"beyond this machine": {"--objects-listen", "0.0.0.0:8433"},
 		"no scheme":           {"--objects-url", "files.example.com"},
 		"a path":              {"--objects-url", "https://files.example.com/x"},
+		"a query":             {"--public-url", "https://example.com?x"},
+		"a password":          {"--public-url", "https://a:b@example.com"},
+		"not HTTP":            {"--public-url", "ftp://example.com"},
 		"negative":            {"--object-trash-retention", "-1h"},
 	} {
 		if _, err := loadConfig(t, args...); err == nil {

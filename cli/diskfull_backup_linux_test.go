@@ -2,11 +2,14 @@ package cli_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // begin asks for something that becomes an operation or a backup, and returns
@@ -31,25 +34,38 @@ func (m *machine) begin(path string) (id string) {
 // ended: "completed", or its error.
 func (m *machine) ended(database, id string) string {
 	m.t.Helper()
-	type operation struct {
-		ID, Status string
-		Error      *string `json:"error"`
-	}
 	var found operation
 	eventually(m.t, "the end of an operation", func() bool {
-		var recovery struct{ Operations []operation }
-		m.must("GET", "/databases/"+database+"/recovery", nil, &recovery)
-		for _, op := range recovery.Operations {
-			if op.ID == id {
-				found = op
-			}
-		}
-		return found.Status == "completed" || found.Status == "failed"
+		found = m.operation(database, id)
+		return found.over()
 	})
 	if found.Error != nil {
 		return *found.Error
 	}
 	return found.Status
+}
+
+func (o operation) over() bool { return o.Status == "completed" || o.Status == "failed" }
+
+// operation returns one of the database's operations, zero when it is not there.
+func (m *machine) operation(database, id string) (found operation) {
+	m.t.Helper()
+	var recovery struct{ Operations []operation }
+	m.must("GET", "/databases/"+database+"/recovery", nil, &recovery)
+	for _, op := range recovery.Operations {
+		if op.ID == id {
+			found = op
+		}
+	}
+	return found
+}
+
+// linger keeps the disk full for a while, until over: how something ended may
+// be recorded only when there is room again.
+func linger(over func() bool) {
+	for began := time.Now(); !over() && time.Since(began) < 5*time.Second; {
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 // The disk is full in the middle of a backup, a restore, an undo, and a delete
@@ -87,29 +103,40 @@ func TestDiskFullDuringBackups(t *testing.T) {
 	// A backup. Of one that reads everything something is written at once.
 	id := m.begin(path + "/backups")
 	fill()
+	var b backupRecord
+	backedUp := func() bool {
+		m.must("GET", path+"/backups/"+id, nil, &b)
+		return b.Status == "completed" || b.Status == "failed"
+	}
 	if id != "" {
-		var b backupRecord
-		eventually(t, "the end of the backup", func() bool {
-			m.must("GET", path+"/backups/"+id, nil, &b)
-			return b.Status == "completed" || b.Status == "failed"
-		})
+		linger(backedUp)
+	}
+	empty()
+	if id != "" {
+		eventually(t, "the end of the backup", backedUp)
 		if b.Error != nil {
 			full("the backup", *b.Error)
 		}
 	}
-	empty()
 	expect("after a backup on a full disk", now)
 
-	// A restore: full as soon as it has begun to write.
-	eventually(t, "a restore", func() bool { id = m.begin(path + "/backups/" + first.ID + "/restore"); return id != "" })
+	// A restore: full as soon as it has begun to write, however quick it is.
+	if id = m.begin(path + "/backups/" + first.ID + "/restore"); id == "" {
+		t.Fatal("a restore was refused")
+	}
 	eventually(t, "the beginning of the restore", func() bool {
 		_, err := os.Stat(filepath.Join(m.dataDir, "instances", shop.ID, "2", "base"))
 		return err == nil
 	})
+	stop := m.process.Process.Signal(syscall.SIGSTOP)
 	fill()
+	if err := errors.Join(stop, m.process.Process.Signal(syscall.SIGCONT)); err != nil {
+		t.Fatal(err)
+	}
+	linger(func() bool { return m.operation(shop.ID, id).over() })
+	empty()
 	end := m.ended(shop.ID, id)
 	full("the restore", end)
-	empty()
 	if end == "completed" {
 		t.Error("the restore went through: the disk was not full in the middle of it")
 	}
@@ -120,7 +147,9 @@ func TestDiskFullDuringBackups(t *testing.T) {
 
 	// With room it goes, and is undone; of the undo on a full disk it is not known
 	// whether it needs any.
-	eventually(t, "a restore with room", func() bool { id = m.begin(path + "/backups/" + first.ID + "/restore"); return id != "" })
+	if id = m.begin(path + "/backups/" + first.ID + "/restore"); id == "" {
+		t.Fatal("a restore with room was refused")
+	}
 	if end := m.ended(shop.ID, id); end != "completed" {
 		t.Fatalf("the restore with room: %s", end)
 	}
@@ -128,14 +157,16 @@ func TestDiskFullDuringBackups(t *testing.T) {
 	want := then
 	fill()
 	if id = m.begin(path + "/recovery/undo"); id != "" {
-		end := m.ended(shop.ID, id)
-		if end == "completed" {
+		linger(func() bool { return m.operation(shop.ID, id).over() })
+	}
+	empty()
+	if id != "" {
+		if end := m.ended(shop.ID, id); end == "completed" {
 			want = now
 		} else {
 			full("the undo", end)
 		}
 	}
-	empty()
 	expect("after an undo on a full disk", want)
 
 	// A delete, of which what is needed by nobody goes when there is room at the

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,7 +125,7 @@ func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets
 	if err := sockets.withTLS(c, eng); err != nil {
 		return err
 	}
-	base := c.baseURL(c.Listen, sockets.main.Addr())
+	base := cmp.Or(c.PublicURL, c.baseURL(c.Listen, sockets.main.Addr()))
 	if w.metrics != nil {
 		w.metrics.Watch(eng, log)
 	}

@@ -65,7 +65,12 @@ func New(e *engine.Engine, opts Options) (http.Handler, error) {
 		mux.Handle(r.pattern, p.signedIn(r))
 	}
 	mux.Handle("/", p.open(openRoute{"/", "", (*visit).notFound}))
-	return p.guard(http.NewCrossOriginProtection().Handler(mux)), nil
+	origins := http.NewCrossOriginProtection()
+	// Behind a proxy the host asked for may be another than the browser's.
+	if err := origins.AddTrustedOrigin(opts.BaseURL); err != nil {
+		return nil, fmt.Errorf("read base URL: %w", err)
+	}
+	return p.guard(origins.Handler(mux)), nil
 }
 
 // policy lets a page load what the appliance itself serves, as files: nothing
