@@ -50,15 +50,8 @@ func (e *Engine) AgentStatus(call *model.Call) (Status, error) {
 		} else if at := db.LatestBackup.CompletedAt; status.NewestBackup == nil || at.After(*status.NewestBackup) {
 			status.NewestBackup = at
 		}
-		records, err := e.backupRecords(db.ID)
-		if err != nil {
-			return status, err
-		}
-		for _, b := range records {
-			v := b.Verification
-			if v.Status == model.VerificationVerified && (status.NewestVerified == nil || v.At.After(*status.NewestVerified)) {
-				status.NewestVerified = v.At
-			}
+		if b := db.ProvenBackup; b != nil && (status.NewestVerified == nil || b.Verification.At.After(*status.NewestVerified)) {
+			status.NewestVerified = b.Verification.At
 		}
 	}
 	if status.Usage, err = e.usage(call, databases); err != nil {

@@ -124,9 +124,10 @@ func (e *Engine) view(db model.Database) (DatabaseView, error) {
 		if view.LatestBackup, err = newestCompleted(tx, db.ID); err != nil {
 			return err
 		}
-		view.ProvenBackup, err = newestBackup(tx, db.ID, func(b model.Backup) bool {
-			return b.Verification.Status == model.VerificationVerified
-		})
+		proven, _, err := tx.Backups().Newest(meta.ByVerification, meta.Key(db.ID, string(model.VerificationVerified)), "", 1)
+		if len(proven) == 1 {
+			view.ProvenBackup = &proven[0]
+		}
 		return err
 	})
 	return view, err
@@ -159,12 +160,6 @@ const starting = "PostgreSQL is being started"
 // newestCompleted returns the newest completed backup of a database, nil when
 // there is none.
 func newestCompleted(tx *meta.Tx, database string) (*model.Backup, error) {
-	return newestBackup(tx, database, func(model.Backup) bool { return true })
-}
-
-// newestBackup returns the newest completed backup of a database that is
-// wanted, nil when there is none.
-func newestBackup(tx *meta.Tx, database string, wanted func(model.Backup) bool) (*model.Backup, error) {
 	after := ""
 	for limit := 1; ; limit = MaxLimit { // mostly the newest of all is
 		backups, more, err := tx.Backups().Newest(meta.ByDatabase, meta.Key(database), after, limit)
@@ -172,7 +167,7 @@ func newestBackup(tx *meta.Tx, database string, wanted func(model.Backup) bool) 
 			return nil, err
 		}
 		for _, b := range backups {
-			if b.Status == model.BackupCompleted && !b.Condemned && wanted(b) {
+			if b.Status == model.BackupCompleted && !b.Condemned {
 				return &b, nil
 			}
 			after = b.ID

@@ -309,14 +309,9 @@ func (e *Engine) aboutDatabase(tx *meta.Tx, db model.Database) (advice.Database,
 			about.LastAttempt = &b
 		}
 	}
-	all, err := allUnder(tx.Backups(), db.ID)
-	if err != nil {
+	failed := meta.Key(db.ID, string(model.VerificationFailed))
+	if about.FailedProofs, _, err = tx.Backups().Newest(meta.ByVerification, failed, "", MaxLimit); err != nil {
 		return about, err
-	}
-	for _, b := range all {
-		if b.Verification.Status == model.VerificationFailed && !b.Condemned {
-			about.FailedProofs = append(about.FailedProofs, b)
-		}
 	}
 	about.LastCompleted, err = newestCompleted(tx, db.ID)
 	return about, err

@@ -14,6 +14,9 @@ import (
 const (
 	// maxWaiting bounds the WAL that waits while a sync is under way.
 	maxWaiting = 4 << 20
+	// idleBuffer is how much of that is kept in memory while nothing comes; there
+	// is a stream for every database.
+	idleBuffer = 256 << 10
 	// pingEvery is how often the server is asked, when it says nothing, whether
 	// there is nothing.
 	pingEvery = time.Second
@@ -170,7 +173,9 @@ func (s *stream) keep(ctx context.Context) error {
 		if err := s.serve(a, asked); err != nil {
 			return err
 		}
-		buf = a.data[:0]
+		if buf = a.data[:0]; len(a.data) == 0 && cap(buf) > idleBuffer {
+			buf = nil
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ const (
 	ByName         = "name"         // unique, see each table
 	ByHash         = "hash"         // unique, keys by the hash of their text
 	ByDatabase     = "database"     // newest first within a database
+	ByVerification = "verification" // newest first within a database and a state of verification
 	InTrash        = "trash"        // databases that lie in the trash
 	ByUser         = "user"         // newest first of a person
 	ByUserCode     = "user_code"    // unique, device authorizations by the hash of the user code
@@ -56,7 +57,8 @@ func (tx *Tx) Operations() Table[model.DatabaseOperation] {
 	return Table[model.DatabaseOperation]{tx.bolt, operations()}
 }
 
-// Backups are found ByDatabase.
+// Backups are found ByDatabase, and ByVerification those that are complete and
+// not condemned.
 func (tx *Tx) Backups() Table[model.Backup] { return Table[model.Backup]{tx.bolt, backups()} }
 
 // Exports are found ByDatabase.
@@ -192,6 +194,10 @@ func backups() schema[model.Backup] {
 		id:   func(b *model.Backup) string { return b.ID },
 		indexes: []index[model.Backup]{
 			{ByDatabase, false, func(b *model.Backup) []byte { return Key(b.Database) }},
+			{ByVerification, false, keyIf(
+				func(b *model.Backup) bool { return b.Status == model.BackupCompleted && !b.Condemned },
+				func(b *model.Backup) []byte { return Key(b.Database, string(b.Verification.Status)) },
+			)},
 		},
 		tally: func(b *model.Backup) (string, model.Totals) {
 			return b.Organization, model.Totals{BackupBytes: b.StoredBytes}
