@@ -109,19 +109,40 @@ func (p *peers) take(what string, opts Options) {
 	p.seconds["ours "+what] -= (p.a.scanned - scanned).Seconds()
 }
 
+// turns is how often each restores in a round; the quickest counts. On a
+// virtual machine the first touch of memory that the host has taken back costs
+// more than a whole restore, and hits whoever comes first.
+const turns = 3
+
 // restores measures each peer into a directory of its own, which goes before
 // the next one's turn.
 func (p *peers) restores() {
-	into := func(who string, act func(dir string)) {
-		dir := p.path("restored")
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			p.b.Fatal(err)
-		}
-		p.measure(who+" restore", func() { act(dir) }, "")
-		if err := os.RemoveAll(dir); err != nil {
-			p.b.Fatal(err)
-		}
+	best := map[string]float64{}
+	for range turns {
+		p.restoreEach(func(who string, act func(dir string)) {
+			what := who + " restore"
+			dir, before := p.path("restored"), p.seconds[what]
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				p.b.Fatal(err)
+			}
+			p.measure(what, func() { act(dir) }, "")
+			if err := os.RemoveAll(dir); err != nil {
+				p.b.Fatal(err)
+			}
+			took := p.seconds[what] - before
+			p.seconds[what] = before
+			if quickest, measured := best[what]; !measured || took < quickest {
+				best[what] = took
+			}
+		})
 	}
+	for what, seconds := range best {
+		p.seconds[what] += seconds
+	}
+}
+
+// restoreEach has each peer take its turn.
+func (p *peers) restoreEach(into func(who string, act func(dir string))) {
 	into("server-zstd", func(dir string) {
 		run(p.b, exec.Command("sh", "-ec", "zstd -dc "+p.path("server/base.tar.zst")+" | tar -x -C "+dir+" && sync -f "+dir))
 	})
