@@ -259,12 +259,17 @@ func (s scannedPages) Pages(path string) ([]uint32, bool) {
 	return pages, ok
 }
 
-// layWAL puts the server's WAL into a restored directory.
+// layWAL puts the server's WAL into a restored directory, without the segments
+// that the server has only made ready: pg_waldump may open one of those first
+// and find no header in it.
 func (a *archive) layWAL(dir string) {
 	a.c.t.Helper()
+	last := a.c.query("select pg_walfile_name(pg_current_wal_lsn())")
 	names, _ := filepath.Glob(filepath.Join(a.c.dir, "pg_wal", "0*"))
 	for _, name := range names {
-		run(a.c.t, exec.Command("cp", name, filepath.Join(dir, "pg_wal")))
+		if filepath.Base(name) <= last {
+			run(a.c.t, exec.Command("cp", name, filepath.Join(dir, "pg_wal")))
+		}
 	}
 }
 
