@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"holdfast/cli/remote"
 	"holdfast/engine/model"
 	"holdfast/server/api"
 	"holdfast/server/operator"
@@ -61,31 +63,11 @@ func newAdminKeyList() *cobra.Command {
 		func(w io.Writer, keys []api.Key) {
 			table(w, "ID\tNAME\tKEY\tPRESET\tSTATE\tLAST USED", func(w io.Writer) {
 				for _, k := range keys {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Preview, k.Preset, keyState(k), ago(k.LastUsedAt))
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Preview, k.Preset, remote.KeyState(k.RevokedAt, k.ExpiresAt), cmp.Or(remote.Ago(k.LastUsedAt), "never"))
 				}
 			})
 		})
 	return a.inOrganization(cmd)
-}
-
-func keyState(k api.Key) string {
-	switch {
-	case k.RevokedAt != nil:
-		return "revoked"
-	case k.ExpiresAt != nil && time.Now().After(*k.ExpiresAt):
-		return "expired"
-	case k.ExpiresAt != nil:
-		return "until " + k.ExpiresAt.Format(time.DateOnly)
-	default:
-		return "valid"
-	}
-}
-
-func ago(at *time.Time) string {
-	if at == nil {
-		return "never"
-	}
-	return time.Since(*at).Round(time.Second).String() + " ago"
 }
 
 func newAdminKeyRevoke() *cobra.Command {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"holdfast/cli/remote"
 	"holdfast/engine/model"
 	"holdfast/server/operator"
 )
@@ -36,7 +38,7 @@ func newAdminUserList() *cobra.Command {
 		func(w io.Writer, people []operator.User) {
 			table(w, "ID\tE-MAIL\tROLE\tLAST SIGN-IN", func(w io.Writer) {
 				for _, u := range people {
-					last := ago(u.LastSignInAt)
+					last := cmp.Or(remote.Ago(u.LastSignInAt), "never")
 					if !u.HasPassword {
 						last = "invited"
 					}

@@ -54,9 +54,7 @@ func (e *Engine) databasesOf(organization string) (databases []model.Database, e
 }
 
 func allDatabases(tx *meta.Tx, organization string) ([]model.Database, error) {
-	const all = 1 << 30
-	databases, _, err := tx.Databases().Newest(meta.ByOrganization, meta.Key(organization), "", all)
-	return databases, err
+	return allBy(tx.Databases(), meta.ByOrganization, meta.Key(organization))
 }
 
 // sampled adds up what databases last said of themselves.

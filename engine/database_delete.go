@@ -149,7 +149,12 @@ func purgeRecords(tx *meta.Tx, database string) error {
 
 // allUnder returns every record of a table that belongs to the database.
 func allUnder[T any](table meta.Table[T], database string) ([]T, error) {
+	return allBy(table, meta.ByDatabase, meta.Key(database))
+}
+
+// allBy returns every record of a table that its index has under key.
+func allBy[T any](table meta.Table[T], index string, key []byte) ([]T, error) {
 	const all = 1 << 30
-	records, _, err := table.Newest(meta.ByDatabase, meta.Key(database), "", all)
+	records, _, err := table.Newest(index, key, "", all)
 	return records, err
 }

@@ -270,8 +270,7 @@ func (e *Engine) facts(organization string, databases []model.Database, usage Us
 		DiskFree: usage.Host.DiskFree, DiskTotal: usage.Host.DiskTotal,
 	}
 	err := e.meta.View(func(tx *meta.Tx) error {
-		const all = 1 << 30
-		keys, _, err := tx.Keys().Newest(meta.ByOrganization, meta.Key(organization), "", all)
+		keys, err := allBy(tx.Keys(), meta.ByOrganization, meta.Key(organization))
 		if err != nil {
 			return err
 		}
@@ -310,7 +309,7 @@ func (e *Engine) aboutDatabase(tx *meta.Tx, db model.Database) (advice.Database,
 		}
 	}
 	failed := meta.Key(db.ID, string(model.VerificationFailed))
-	if about.FailedProofs, _, err = tx.Backups().Newest(meta.ByVerification, failed, "", MaxLimit); err != nil {
+	if about.FailedProofs, err = allBy(tx.Backups(), meta.ByVerification, failed); err != nil {
 		return about, err
 	}
 	about.LastCompleted, err = newestCompleted(tx, db.ID)

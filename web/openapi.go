@@ -24,6 +24,12 @@ type apiOperation struct {
 	Parameters  []apiParameter         `json:"parameters"`
 	Body        *apiContent            `json:"requestBody"`
 	Answers     map[string]*apiContent `json:"responses"`
+	Security    []map[string][]string  `json:"security"`
+}
+
+// needsKey reports whether no way of calling it does without a key.
+func (op apiOperation) needsKey() bool {
+	return !slices.ContainsFunc(op.Security, func(way map[string][]string) bool { return len(way) == 0 })
 }
 
 type apiParameter struct {

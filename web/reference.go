@@ -101,7 +101,7 @@ func (d *openAPI) reference(method, path string, op apiOperation, baseURL string
 			}
 		}
 	}
-	r.Example = example(r, baseURL)
+	r.Example = example(r, baseURL, op.needsKey())
 	return r
 }
 
@@ -153,13 +153,13 @@ func upperFirst(s string) string {
 }
 
 // example is the request for curl, with only what must be sent.
-func example(r referenceOperation, baseURL string) string {
+func example(r referenceOperation, baseURL string, withKey bool) string {
 	method := ""
 	if r.Method != "GET" {
 		method = "-X " + r.Method + " "
 	}
 	lines := []string{fmt.Sprintf(`curl %s"%s%s"`, method, baseURL, strings.NewReplacer("{", "$", "}", "").Replace(r.Path))}
-	if !strings.HasPrefix(r.Path, "/v1/device/") {
+	if withKey {
 		lines = append(lines, `-H "Authorization: Bearer $HOLDFAST_API_KEY"`)
 	}
 	var fields []string
@@ -174,7 +174,7 @@ func example(r referenceOperation, baseURL string) string {
 	return strings.Join(lines, " \\\n  ")
 }
 
-// reference answers /docs: what there is.
+// referenceIndex answers /docs: what there is.
 func (v *visit) referenceIndex() (answer, error) {
 	return answer{page: "reference.html", title: "API reference", data: v.docs}, nil
 }

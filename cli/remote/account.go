@@ -96,22 +96,23 @@ func newKeys(s *session) *cobra.Command {
 				return err
 			}
 			keys = append(keys, k)
-			rows = append(rows, []string{k.ID, k.Name, k.Preview, k.Preset, yesNo(k.AllowDangerous), keyState(k), ago(k.LastUsedAt)})
+			rows = append(rows, []string{k.ID, k.Name, k.Preview, k.Preset, yesNo(k.AllowDangerous), KeyState(k.RevokedAt, k.ExpiresAt), Ago(k.LastUsedAt)})
 		}
 		return t.list(keys, "there are no keys", []string{"ID", "NAME", "KEY", "PRESET", "MAY DELETE", "STATE", "LAST USED"}, rows)
 	})
 }
 
-func keyState(k client.Key) string {
+// KeyState says whether a key can still be used, and until when.
+func KeyState(revoked, expires *time.Time) string {
 	switch {
-	case k.RevokedAt != nil:
+	case revoked != nil:
 		return "revoked"
-	case k.ExpiresAt != nil && time.Now().After(*k.ExpiresAt):
-		return "expired"
-	case k.ExpiresAt != nil:
-		return "until " + k.ExpiresAt.Format(time.DateOnly)
-	default:
+	case expires == nil:
 		return "valid"
+	case time.Now().After(*expires):
+		return "expired"
+	default:
+		return "until " + expires.Format(time.DateOnly)
 	}
 }
 

@@ -40,7 +40,7 @@ func newBackupList(s *session) *cobra.Command {
 				}
 				backups = append(backups, b)
 				rows = append(rows, []string{
-					b.ID, b.Type, backupStatus(b), b.Verification.Status, sizeOr(b.StoredBytes), yesNo(b.Pinned), ago(&b.StartedAt),
+					b.ID, b.Type, backupStatus(b), b.Verification.Status, sizeOr(b.StoredBytes), yesNo(b.Pinned), Ago(&b.StartedAt),
 				})
 			}
 			return t.list(backups, "there are no backups of "+db.Name+" yet; `holdfast backup create "+db.Name+"` makes one",
@@ -118,7 +118,7 @@ func newBackupGet(s *session) *cobra.Command {
 
 func newBackupDelete(s *session) *cobra.Command {
 	return s.aboutBackup("delete", "Delete a backup", func(t *task, db client.Database, b client.Backup) error {
-		if err := t.confirm("delete the backup %s of %s, made %s", b.ID, db.Name, ago(&b.StartedAt)); err != nil {
+		if err := t.confirm("delete the backup %s of %s, made %s", b.ID, db.Name, Ago(&b.StartedAt)); err != nil {
 			return err
 		}
 		deleted, err := t.api.DeleteBackup(t.ctx, db.ID, b.ID)

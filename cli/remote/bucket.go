@@ -26,7 +26,7 @@ func newBucketList(s *session) *cobra.Command {
 			}
 			if project == "" || b.Project == project {
 				buckets = append(buckets, b)
-				rows = append(rows, []string{b.Name, b.ID, fmt.Sprint(b.ObjectCount), size(b.SizeBytes), yesNo(b.Public), ago(&b.CreatedAt)})
+				rows = append(rows, []string{b.Name, b.ID, fmt.Sprint(b.ObjectCount), size(b.SizeBytes), yesNo(b.Public), Ago(&b.CreatedAt)})
 			}
 		}
 		return t.list(buckets, "there are no buckets; `holdfast bucket create NAME` makes one",

@@ -104,7 +104,7 @@ func backupNames(t *task, args []string, _ string) iter.Seq2[named, error] {
 			return
 		}
 		for b, err := range t.api.Backups(t.ctx, db.ID) {
-			if !yield(named{id: b.ID, note: b.Type + ", " + b.Status + ", " + ago(&b.StartedAt)}, err) {
+			if !yield(named{id: b.ID, note: b.Type + ", " + b.Status + ", " + Ago(&b.StartedAt)}, err) {
 				return
 			}
 		}

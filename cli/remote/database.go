@@ -42,7 +42,7 @@ func newDatabaseList(s *session) *cobra.Command {
 			}
 			if project == "" || db.Project == project {
 				databases = append(databases, db)
-				rows = append(rows, []string{db.Name, db.ID, doing(db), sizeOr(db.SizeBytes), ago(db.LatestBackupAt), ago(&db.CreatedAt)})
+				rows = append(rows, []string{db.Name, db.ID, doing(db), sizeOr(db.SizeBytes), Ago(db.LatestBackupAt), Ago(&db.CreatedAt)})
 			}
 		}
 		return t.list(databases, "there are no databases; `holdfast db create NAME` makes one",

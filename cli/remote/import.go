@@ -121,7 +121,7 @@ func newImportList(s *session) *cobra.Command {
 				return err
 			}
 			imports = append(imports, i)
-			rows = append(rows, []string{i.Name, i.ID, importStatus(i), i.Source.Host + "/" + i.Source.Database, ago(&i.StartedAt)})
+			rows = append(rows, []string{i.Name, i.ID, importStatus(i), i.Source.Host + "/" + i.Source.Database, Ago(&i.StartedAt)})
 		}
 		return t.list(imports, "there were no imports; `holdfast import start` begins one",
 			[]string{"NAME", "ID", "STATUS", "FROM", "STARTED"}, rows)

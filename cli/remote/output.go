@@ -139,8 +139,8 @@ func moment(at *time.Time) string {
 	return at.Local().Format("2006-01-02 15:04:05 MST")
 }
 
-// ago writes how long a time is past.
-func ago(at *time.Time) string {
+// Ago writes how long a time is past, "" for nil.
+func Ago(at *time.Time) string {
 	if at == nil {
 		return ""
 	}

@@ -137,29 +137,24 @@ type NewRole struct {
 }
 
 func userRole(_ context.Context, a Appliance, call *model.Call, in NewRole) (any, error) {
-	id, err := a.UserID(call, in.User)
-	if err != nil {
-		return nil, err
-	}
-	user, err := a.UserRole(call, id, model.Role(in.Role))
-	return viewUser(user), err
+	return a.person(call, in.User, func(id string) (model.User, error) { return a.UserRole(call, id, model.Role(in.Role)) })
 }
 
 func userDelete(_ context.Context, a Appliance, call *model.Call, in Target) (any, error) {
-	id, err := a.UserID(call, in.ID)
-	if err != nil {
-		return nil, err
-	}
-	user, err := a.UserDelete(call, id)
-	return viewUser(user), err
+	return a.person(call, in.ID, func(id string) (model.User, error) { return a.UserDelete(call, id) })
 }
 
 func userSignOut(_ context.Context, a Appliance, call *model.Call, in Target) (any, error) {
-	id, err := a.UserID(call, in.ID)
+	return a.person(call, in.ID, func(id string) (model.User, error) { return a.UserSignOut(call, id) })
+}
+
+// person does something about the person with an id or e-mail address.
+func (a Appliance) person(call *model.Call, idOrEmail string, do func(id string) (model.User, error)) (User, error) {
+	id, err := a.UserID(call, idOrEmail)
 	if err != nil {
-		return nil, err
+		return User{}, err
 	}
-	user, err := a.UserSignOut(call, id)
+	user, err := do(id)
 	return viewUser(user), err
 }
 
