@@ -2,10 +2,24 @@ package backup
 
 import (
 	"context"
+	"errors"
 	"hash/crc32"
 	"os"
+	"syscall"
+	"unsafe"
 
 	"holdfast/backup/repository"
+)
+
+const (
+	// directSize is the size of files from which on they are written past the page
+	// cache. What is restored, above all on trial, would push out of it what the
+	// databases in use have there; and making room in it takes longer than writing.
+	directSize = pieceSize
+	// directAlign is what positions and addresses of such writes are multiples of.
+	directAlign = 4096
+	// directBuffer is how much is written at a time then.
+	directBuffer = 1 << 20
 )
 
 // pieceWriter writes the chunks of a piece of a file. Zeros are there already.
@@ -15,6 +29,25 @@ type pieceWriter struct {
 	f       *os.File // nil for pg_control, which waits in memory
 	at, end int64
 	crc     uint32
+
+	// waiting is what comes before at and is written with what follows; without
+	// capacity, each chunk is written as it comes.
+	waiting []byte
+}
+
+// direct has the piece written past the page cache, by way of buffer, where
+// the file system can.
+func (w *pieceWriter) direct(buffer []byte) {
+	if setDirect(w.f, true) == nil {
+		w.waiting = buffer[:0]
+	}
+}
+
+// aligned returns a buffer for direct.
+func aligned() []byte {
+	b := make([]byte, directBuffer+directAlign)
+	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) & (directAlign - 1)
+	return b[skip : skip+directBuffer : skip+directBuffer]
 }
 
 func (w *pieceWriter) chunk(content []byte) error {
@@ -24,6 +57,9 @@ func (w *pieceWriter) chunk(content []byte) error {
 	n := min(chunkSize, w.end-w.at)
 	if content == nil {
 		w.crc = repository.CombineCRC32C(w.crc, repository.ZerosCRC32C(n), n)
+		if err := w.flush(); err != nil {
+			return err
+		}
 	} else {
 		w.crc = crc32.Update(w.crc, castagnoli, content)
 		if err := w.write(content); err != nil {
@@ -36,10 +72,35 @@ func (w *pieceWriter) chunk(content []byte) error {
 }
 
 func (w *pieceWriter) write(content []byte) error {
-	if w.f == nil {
+	switch {
+	case w.f == nil:
 		w.r.control = append(w.r.control, content...)
 		return nil
+	case cap(w.waiting) == 0:
+		_, err := w.f.WriteAt(content, w.at)
+		return err
 	}
-	_, err := w.f.WriteAt(content, w.at)
+	if len(w.waiting)+len(content) > cap(w.waiting) {
+		if err := w.flush(); err != nil {
+			return err
+		}
+	}
+	w.waiting = append(w.waiting, content...)
+	return nil
+}
+
+// flush writes what waits.
+func (w *pieceWriter) flush() error {
+	if len(w.waiting) == 0 {
+		return nil
+	}
+	start := w.at - int64(len(w.waiting))
+	_, err := w.f.WriteAt(w.waiting, start)
+	if errors.Is(err, syscall.EINVAL) { // the device wants it still rounder
+		if err = setDirect(w.f, false); err == nil {
+			_, err = w.f.WriteAt(w.waiting, start)
+		}
+	}
+	w.waiting = w.waiting[:0]
 	return err
 }

@@ -13,8 +13,8 @@ import (
 
 // RestoreOptions are options of Restore.
 type RestoreOptions struct {
-	// Workers is how many files are written at once; 0 means one for each
-	// processor, 8 at most.
+	// Workers is how many files are written at once; 0 means two for each
+	// processor, as about half of them wait for the disk, 8 at most.
 	Workers int
 	// Progress, if set, is called for every MiB, and at the end, with the bytes
 	// restored and how many there are, one call at a time. The restore waits
@@ -81,7 +81,7 @@ func (r *restoring) run(ctx context.Context, workers int) error {
 		return err
 	}
 	if workers <= 0 {
-		workers = min(runtime.GOMAXPROCS(0), maxWorkers)
+		workers = min(2*runtime.GOMAXPROCS(0), maxWorkers)
 	}
 	if err := r.content(ctx, workers); err != nil {
 		return err
@@ -149,14 +149,17 @@ func (r *restoring) content(ctx context.Context, workers int) error {
 	return context.Cause(ctx)
 }
 
-// feed makes every file and hands out its pieces.
+// feed hands out the pieces of every file. Those that are not in one piece it
+// makes; the others are made by whoever writes them.
 func (r *restoring) feed(ctx context.Context, pieces chan<- restorePiece) error {
 	defer close(pieces)
 	for _, f := range r.files {
-		if f.entry.Path != controlFile {
-			if err := r.makeFile(f.entry); err != nil {
+		if len(f.sums) != 1 {
+			made, err := r.makeFile(f.entry)
+			if err != nil {
 				return err
 			}
+			made.Close()
 		}
 		for i := range f.sums {
 			select {
@@ -170,18 +173,23 @@ func (r *restoring) feed(ctx context.Context, pieces chan<- restorePiece) error 
 }
 
 // makeFile makes a file of its size, all of it zeros.
-func (r *restoring) makeFile(e *repository.Entry) error {
+func (r *restoring) makeFile(e *repository.Entry) (*os.File, error) {
 	f, err := r.target.create(e.Path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if e.Size > 0 {
-		err = f.Truncate(e.Size)
+	if err := f.Truncate(e.Size); err != nil {
+		return nil, errors.Join(fmt.Errorf("make %s: %w", e.Path, err), f.Close())
 	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("make %s: %w", e.Path, err)
+	return f, nil
+}
+
+// open opens the file that p is a piece of.
+func (r *restoring) open(p restorePiece) (*os.File, error) {
+	if len(p.file.sums) == 1 {
+		return r.makeFile(p.file.entry)
 	}
-	return nil
+	return r.target.root.OpenFile(p.file.entry.Path, os.O_WRONLY, 0)
 }
 
 func (r *restoring) work(ctx context.Context, pieces <-chan restorePiece) error {
@@ -190,8 +198,9 @@ func (r *restoring) work(ctx context.Context, pieces <-chan restorePiece) error 
 		return err
 	}
 	defer reader.Close()
+	buffer := aligned()
 	for p := range pieces {
-		if err := r.piece(ctx, reader, p); err != nil {
+		if err := r.piece(ctx, reader, p, buffer); err != nil {
 			return fmt.Errorf("restore %s: %w", p.file.entry.Path, err)
 		}
 	}
@@ -200,18 +209,23 @@ func (r *restoring) work(ctx context.Context, pieces <-chan restorePiece) error 
 
 // piece writes a piece of a file; whoever writes the last one compares the
 // file's checksum.
-func (r *restoring) piece(ctx context.Context, reader *repository.Reader, p restorePiece) error {
+func (r *restoring) piece(ctx context.Context, reader *repository.Reader, p restorePiece, buffer []byte) error {
 	e := p.file.entry
 	w := &pieceWriter{ctx: ctx, r: r, at: int64(p.index) * pieceSize, end: min(e.Size, int64(p.index+1)*pieceSize)}
 	if e.Path != controlFile {
-		f, err := r.target.root.OpenFile(e.Path, os.O_WRONLY, 0)
-		if err != nil {
+		var err error
+		if w.f, err = r.open(p); err != nil {
 			return err
 		}
-		w.f = f
+		if e.Size >= directSize && e.Size%directAlign == 0 {
+			w.direct(buffer)
+		}
 	}
 	err := reader.Each(e.Chunks.Slice(w.at/chunkSize, pieceSize/chunkSize), w.chunk)
 	if w.f != nil {
+		if err == nil {
+			err = w.flush()
+		}
 		beginSync(w.f, int64(p.index)*pieceSize, pieceSize)
 		err = errors.Join(err, w.f.Close())
 	}
