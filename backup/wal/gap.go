@@ -58,10 +58,9 @@ func (r *Receiver) watchSlot(ctx context.Context) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
 	for {
-		state, safe, err := r.slotState(ctx)
-		if err == nil {
-			r.ledger.change(func(s *Status) { s.SlotState, s.SafeBytes = state, safe })
-		} // else the server is away, which the stream tells
+		if err := r.lookAtSlot(ctx); err != nil {
+			r.o.Logger.Debug("WAL receiver cannot look at its slot", "incarnation", r.o.Incarnation, "err", err) // the stream tells
+		}
 		select {
 		case <-ticker.C:
 		case <-r.look:
@@ -71,20 +70,24 @@ func (r *Receiver) watchSlot(ctx context.Context) {
 	}
 }
 
-// slotState asks for the slot's wal_status ("missing" when there is no slot)
-// and safe_wal_size.
-func (r *Receiver) slotState(ctx context.Context) (state string, safe int64, err error) {
+// lookAtSlot asks for the slot's wal_status ("missing" when there is no slot),
+// safe_wal_size, and whether commits wait for who reads it.
+func (r *Receiver) lookAtSlot(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, watchEvery)
 	defer cancel()
 	conn, err := r.o.SQL(ctx)
 	if err != nil {
-		return "", 0, err
+		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	err = conn.QueryRow(ctx, "select coalesce(wal_status, ''), coalesce(safe_wal_size, -1) from pg_catalog.pg_replication_slots where slot_name = $1",
-		r.o.Slot).Scan(&state, &safe)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "missing", -1, nil
+	state, safe, synchronous := "missing", int64(-1), false
+	err = conn.QueryRow(ctx, `
+		select coalesce(s.wal_status, ''), coalesce(s.safe_wal_size, -1), coalesce(r.sync_state <> 'async', false)
+		from pg_catalog.pg_replication_slots s left join pg_catalog.pg_stat_replication r on r.pid = s.active_pid
+		where s.slot_name = $1`, r.o.Slot).Scan(&state, &safe, &synchronous)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return err
 	}
-	return state, safe, err
+	r.ledger.change(func(s *Status) { s.SlotState, s.SafeBytes, s.Synchronous = state, safe, synchronous })
+	return nil
 }

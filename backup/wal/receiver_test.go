@@ -64,6 +64,22 @@ func eventually(t testing.TB, what string, is func() bool) {
 	}
 }
 
+// TestSynchronous commits at a server that waits for the archive: the receiver
+// sees it, and takes no rest.
+func TestSynchronous(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, postgrestest.Binaries(t), smallSegment, "synchronous_standby_names=holdfast")
+	r := receive(t, c, openArchive(t, filepath.Join(t.TempDir(), "wal")), 1)
+	eventually(t, "the receiver knows that commits wait for it", func() bool { return r.Status().Synchronous })
+	c.do("create table answered (n int)", "insert into answered values (1)")
+	s := &stream{ledger: &r.ledger, done: make(chan struct{})}
+	s.wait(time.Hour) // returns
+
+	asynchronous := &stream{ledger: &ledger{}, done: make(chan struct{})}
+	close(asynchronous.done)
+	asynchronous.wait(time.Hour) // the writing side has ended
+}
+
 // archived is the WAL from the start of from's segment up to a position.
 func archived(t testing.TB, a *Archive, incarnation int, timeline uint32, from, to LSN) []byte {
 	t.Helper()

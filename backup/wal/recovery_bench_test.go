@@ -9,49 +9,75 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
 )
 
 var tps = regexp.MustCompile(`tps = ([0-9.]+)`)
 
-// BenchmarkCommit runs pgbench with and without a receiver by turns. It reports
-// the transactions a second with it against those without, and the time from
-// commit to durable in the archive.
+// BenchmarkCommit runs pgbench by turns without a receiver, with ours, and with
+// pg_receivewal, which checks and compresses nothing and syncs whole segments.
+// It reports the transactions a second against those without, and the time from
+// commit to durable in the archive: with clients that leave something of the
+// processors, and with as many as there is work for.
 func BenchmarkCommit(b *testing.B) {
 	bin := postgrestest.Binaries(b)
 	c := newCluster(b, bin, DefaultSegmentSize, "fsync=on", "max_wal_size=4GB", "shared_buffers=256MB")
 	run(b, tool(bin, "pgbench", "-i", "-q", "-s", "20", "-h", c.sockets, "-U", "postgres", "postgres"))
-	load := func() float64 {
-		out := run(b, tool(bin, "pgbench", "-c", "8", "-j", "2", "-T", "8", "-h", c.sockets, "-U", "postgres", "postgres"))
-		n, err := strconv.ParseFloat(tps.FindStringSubmatch(out)[1], 64)
-		if err != nil {
-			b.Fatal(err)
-		}
-		return n
-	}
 	a := openArchive(b, filepath.Join(b.TempDir(), "wal"))
-	for b.Loop() {
-		var with, without float64
-		var p99, most time.Duration
-		for range 4 {
-			without += load()
-			r := receive(b, c, a, 1)
-			r.waitFor(b, 1, c.flushed()) // it has caught up
-			r.ledger.mu.Lock()
-			r.ledger.lags = lagCounter{}
-			r.ledger.mu.Unlock()
-			with += load()
-			s := r.Status()
-			p99, most = max(p99, s.LagP99), max(most, s.MaxLag)
-			if err := r.Close(); err != nil {
-				b.Fatal(err)
+	for _, clients := range []int{2, 8} {
+		b.Run(fmt.Sprintf("x%d", clients), func(b *testing.B) {
+			load := func() float64 {
+				out := run(b, tool(bin, "pgbench", "-c", strconv.Itoa(clients), "-T", "8", "-h", c.sockets, "-U", "postgres", "postgres"))
+				n, err := strconv.ParseFloat(tps.FindStringSubmatch(out)[1], 64)
+				if err != nil {
+					b.Fatal(err)
+				}
+				return n
 			}
-		}
-		b.ReportMetric(with/without, "tps/tps")
-		b.ReportMetric(without/4, "tps-without")
-		b.ReportMetric(float64(p99.Microseconds())/1000, "p99-ms")
-		b.ReportMetric(float64(most.Microseconds())/1000, "max-ms")
+			load() // the first writes whole pages
+			var with, without, peer float64
+			var p99, most time.Duration
+			for b.Loop() {
+				for range 3 {
+					without += load()
+					r := receive(b, c, a, 1)
+					r.waitFor(b, 1, c.flushed()) // it has caught up
+					r.ledger.mu.Lock()
+					r.ledger.lags = lagCounter{}
+					r.ledger.mu.Unlock()
+					with += load()
+					s := r.Status()
+					p99, most = max(p99, s.LagP99), max(most, s.MaxLag)
+					if err := r.Close(); err != nil {
+						b.Fatal(err)
+					}
+					peer += underReceivewal(b, c, bin, load)
+				}
+			}
+			b.ReportMetric(with/without, "tps/tps-without")
+			b.ReportMetric(with/peer, "tps/pg_receivewal")
+			b.ReportMetric(without/float64(3*b.N), "tps-without")
+			b.ReportMetric(float64(p99.Microseconds())/1000, "p99-ms")
+			b.ReportMetric(float64(most.Microseconds())/1000, "max-ms")
+		})
 	}
+}
+
+// underReceivewal is load while pg_receivewal receives.
+func underReceivewal(b *testing.B, c *cluster, bin postgres.Binaries, load func() float64) float64 {
+	cmd := tool(bin, "pg_receivewal", "-D", b.TempDir(), "-h", c.sockets, "-U", "postgres")
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	const streaming = "select count(*) from pg_stat_replication where application_name = 'pg_receivewal' and state = 'streaming'"
+	for deadline := time.Now().Add(10 * time.Second); c.ask(streaming) != "1"; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.Fatal("pg_receivewal does not receive")
+		}
+	}
+	return load()
 }
 
 // BenchmarkReplay recovers through 27 segments: fed while it replays, and with

@@ -41,6 +41,9 @@ type Status struct {
 
 	SlotState string // wal_status of the server's slot
 	SafeBytes int64  // safe_wal_size: what may be written before the slot is lost; -1 = without a limit
+	// Synchronous says that commits wait for the archive: the connection is named
+	// in synchronous_standby_names.
+	Synchronous bool
 }
 
 // RPO is how much of the past would be missing if the server were lost now:
@@ -83,6 +86,12 @@ func (l *ledger) get() Status {
 	s := l.status
 	s.MaxLag, s.LagP99 = l.lags.max(), l.lags.quantile(99)
 	return s
+}
+
+func (l *ledger) synchronous() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.status.Synchronous
 }
 
 // durable records that all before lsn is safe.

@@ -17,6 +17,13 @@ const (
 	// idleBuffer is how much of that is kept in memory while nothing comes; there
 	// is a stream for every database.
 	idleBuffer = 256 << 10
+	// gather is how long WAL comes together before it is written. pause is how
+	// often the connection is read then, while no more than calm comes in it:
+	// to wake up for each of thousands of commits a second takes the processors
+	// from the server that makes them.
+	gather = time.Millisecond
+	pause  = 10 * time.Millisecond
+	calm   = 128 << 10
 	// pingEvery is how often the server is asked, when it says nothing, whether
 	// there is nothing.
 	pingEvery = time.Second
@@ -25,14 +32,15 @@ const (
 )
 
 // stream receives one timeline. One goroutine drains the connection while the
-// other checks, writes, syncs and confirms: what has come during one sync is
-// served by the next, without a timer.
+// other checks, writes, syncs and confirms: what has come meanwhile is served
+// next. Both take their time, unless the server waits for them.
 type stream struct {
 	conn     *pgconn.PgConn
 	writer   *Writer
 	ledger   *ledger
 	timeline uint32
 	wake     chan struct{} // something has come
+	done     chan struct{} // the writing side has ended
 
 	mu      sync.Mutex
 	room    *sync.Cond // something has been taken
@@ -61,7 +69,7 @@ var (
 )
 
 func newStream(conn *pgconn.PgConn, w *Writer, l *ledger, timeline uint32, at LSN) *stream {
-	s := &stream{conn: conn, writer: w, ledger: l, timeline: timeline, confirmed: at, wake: make(chan struct{}, 1)}
+	s := &stream{conn: conn, writer: w, ledger: l, timeline: timeline, confirmed: at, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	s.in.heard = time.Now()
 	s.room = sync.NewCond(&s.mu)
 	return s
@@ -75,6 +83,7 @@ func (s *stream) receive(ctx context.Context) (next uint32, err error) {
 		s.drain()
 	}()
 	err = s.keep(ctx)
+	close(s.done)
 	s.mu.Lock()
 	s.stopped = true
 	s.room.Broadcast()
@@ -90,6 +99,8 @@ func (s *stream) receive(ctx context.Context) (next uint32, err error) {
 
 // drain reads the connection until it ends.
 func (s *stream) drain() {
+	var began time.Time // when began to come
+	var came int        // so many bytes
 	for {
 		msg, err := s.conn.ReceiveMessage(context.Background())
 		if err == nil {
@@ -102,6 +113,34 @@ func (s *stream) drain() {
 			s.notify()
 			return
 		}
+		now := time.Now()
+		if now.Sub(began) > pause {
+			began, came = now, 0
+		}
+		if data, ok := msg.(*pgproto3.CopyData); ok {
+			came += len(data.Data)
+		}
+		// What comes in the first half of the time is sure to be in the same sync.
+		if now.Sub(began) > gather/2 {
+			if came < calm {
+				s.wait(began.Add(pause).Sub(now))
+			}
+			began = time.Time{}
+		}
+	}
+}
+
+// wait waits for d, but not while commits wait for the archive, nor when the
+// writing side has ended.
+func (s *stream) wait(d time.Duration) {
+	if s.ledger.synchronous() {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.done:
 	}
 }
 
@@ -164,6 +203,7 @@ func (s *stream) keep(ctx context.Context) error {
 		asked := false
 		select {
 		case <-s.wake:
+			s.wait(gather)
 		case <-ping.C:
 			asked = true
 		case <-ctx.Done():
