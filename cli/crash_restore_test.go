@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"holdfast/cli/client"
 )
 
 // victims are what a crash takes: the appliance, the postmasters, or both.
@@ -59,6 +61,31 @@ func (m *machine) generations(database string) int {
 	return len(dirs)
 }
 
+// moments of a restore are its phases, and the one when it has just ended.
+var (
+	restoreMoments = []string{"checking", "restoring", "recovering", "switching", "completed"}
+	undoMoments    = []string{"recovering", "switching", "completed"}
+)
+
+// awaitMoment waits until the newest operation on a database has come to a
+// moment, or past it: some are short.
+func (m *machine) awaitMoment(database string, moments []string, moment string) {
+	m.t.Helper()
+	eventually(m.t, "the moment "+moment, func() bool {
+		var recovery client.Recovery
+		m.must("GET", "/databases/"+database+"/recovery", nil, &recovery)
+		op := recovery.Operations[0]
+		now := op.Status
+		if op.Status == "running" && op.Phase != nil {
+			now = *op.Phase
+		}
+		if now == "failed" {
+			m.t.Fatalf("the operation failed: %s", *op.Error)
+		}
+		return slices.Index(moments, now) >= slices.Index(moments, moment)
+	})
+}
+
 // A restore, and an undo, that end at any moment with the appliance, the
 // postmasters, or both, leave what was before or what comes after.
 func TestKillDuringRestore(t *testing.T) {
@@ -73,39 +100,40 @@ func TestKillDuringRestore(t *testing.T) {
 	query(t, url, "delete from accounts where aid % 2 = 0")
 	now := query(t, url, checksum)
 	restore, undo := "/databases/"+db.ID+"/backups/"+b.ID+"/restore", "/databases/"+db.ID+"/recovery/undo"
-	delays := []time.Duration{0, 50 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 700 * time.Millisecond}
-	for n, delay := range delays {
-		m.must("POST", restore, nil, nil)
-		time.Sleep(delay) // the moment of death
+	begin := func(path string) { // an automatic backup may be under way
+		eventually(t, path, func() bool {
+			status, _ := m.do("POST", path, nil)
+			return status == 200
+		})
+	}
+	for n, moment := range restoreMoments {
+		begin(restore)
+		m.awaitMoment(db.ID, restoreMoments, moment)
 		m.crash(allVictims[n%len(allVictims)])
 		m.awaitAnswer(db.ID, url)
-		switch got := query(t, url, checksum); got {
-		case now:
-		case then: // the restore was through
+		switch got := query(t, url, checksum); {
+		case got == now && moment != "completed":
+		case got == then: // the restore was through
 			query(t, url, "delete from accounts where aid % 2 = 0")
 		default:
-			t.Errorf("killed after %s: %s is neither before nor after", delay, got)
+			t.Errorf("killed when it was %s: %s is neither before nor after", moment, got)
 		}
 		eventually(t, "two data directories at most", func() bool { return m.generations(db.ID) <= 2 })
 	}
-	eventually(t, "a restore", func() bool { // an automatic backup may be under way
-		status, _ := m.do("POST", restore, nil)
-		return status == 200
-	})
+	begin(restore)
 	m.awaitAvailable(db.ID)
 	if got := query(t, url, checksum); got != then {
 		t.Errorf("restored %s, not %s", got, then)
 	}
-	for n, delay := range []time.Duration{0, 80 * time.Millisecond, 160 * time.Millisecond, 300 * time.Millisecond} {
-		eventually(t, "an undo", func() bool {
-			status, _ := m.do("POST", undo, nil)
-			return status == 200
-		})
-		time.Sleep(delay) // the moment of death
+	for n, moment := range undoMoments {
+		before := query(t, url, checksum)
+		begin(undo)
+		m.awaitMoment(db.ID, undoMoments, moment)
 		m.crash(allVictims[n%len(allVictims)])
 		m.awaitAnswer(db.ID, url)
-		if got := query(t, url, checksum); got != now && got != then {
-			t.Errorf("killed after %s: %s is neither before nor after the undo", delay, got)
+		got := query(t, url, checksum)
+		if got != now && got != then || moment == "completed" && got == before {
+			t.Errorf("killed when it was %s: %s is not what is before or after the undo", moment, got)
 		}
 		eventually(t, "two data directories", func() bool { return m.generations(db.ID) == 2 })
 	}
