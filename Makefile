@@ -1,6 +1,6 @@
 # `go run . serve` and `go test ./...` need nothing of this: these are shorthands.
 
-.PHONY: build test race check bench fuzz chaos bundle test-bundle release deb
+.PHONY: build test race check bench bench-all fuzz chaos bundle test-bundle release deb
 
 build: ## the binary, ./holdfast
 	go build -trimpath -o holdfast .
@@ -14,7 +14,13 @@ race: ## all of it with the race detector
 check: ## what must pass before a change lands
 	.ci/run
 
-bench: ## figures, as ratios against what runs beside them
+SCALE ?= 100
+
+bench: ## one table of ratios to the peers that are installed, kept in testdata/bench; 25 GB of disk, 12 minutes
+	HOLDFAST_BENCH_SCALE=$(SCALE) go test -v -p 1 -run '^$$' -bench '^Benchmark(Peer|Commit|Import|Put|Get)$$' -benchtime 2s -timeout 60m \
+		./backup ./backup/wal ./engine ./server | go run ./internal/benchtable -command 'make bench SCALE=$(SCALE)'
+
+bench-all: ## every benchmark
 	go test -run '^$$' -bench . -benchtime 2s -timeout 60m ./...
 
 FUZZTIME ?= 60s

@@ -44,6 +44,10 @@ func BenchmarkPeer(b *testing.B) {
 	p.report()
 }
 
+var peerNames = map[string]string{
+	"backrest": "pgBackRest", "client-zstd": "pg_basebackup-client-zstd", "server-zstd": "pg_basebackup-server-zstd",
+}
+
 // peers are what is measured, by "who act".
 type peers struct {
 	b        *testing.B
@@ -217,8 +221,13 @@ func (p *peers) report() {
 			p.b.ReportMetric(p.stored[what], "MB/"+strings.ReplaceAll(what, " ", "-"))
 		}
 		who, act, _ := strings.Cut(what, " ")
-		if ours := p.seconds["ours "+act]; who != "ours" {
-			p.b.ReportMetric(ours/seconds, fmt.Sprintf("%s/%s", act, who))
+		if who == "ours" {
+			continue
+		}
+		ours := "ours " + act
+		p.b.ReportMetric(p.seconds[ours]/seconds, fmt.Sprintf("ratio:%s-time/%s", act, peerNames[who]))
+		if p.stored[what] > 0 {
+			p.b.ReportMetric(p.stored[ours]/p.stored[what], fmt.Sprintf("ratio:%s-stored/%s", act, peerNames[who]))
 		}
 	}
 }

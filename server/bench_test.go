@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"debug/buildinfo"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -55,6 +57,7 @@ func startVersity(b *testing.B) peer {
 	if err != nil {
 		return nil
 	}
+	logVersion(b, path, "--version")
 	v := &versity{host: freeAddress(b)}
 	run(b, exec.Command(path, "--access", "bench", "--secret", "benchsecret", "--port", v.host, "--quiet", "--keep-alive", "posix", b.TempDir()))
 	awaitListener(b, v.host)
@@ -92,12 +95,30 @@ func hmacOf(key []byte, text string) []byte {
 // files is nginx or Caddy over a directory.
 type files struct{ host, dir string }
 
+// logVersion logs what a peer is: its module's version, or the first line of
+// what it says itself.
+func logVersion(b *testing.B, path string, args ...string) {
+	b.Helper()
+	info, err := buildinfo.ReadFile(path)
+	if err == nil && strings.HasPrefix(info.Main.Version, "v") {
+		b.Logf("compared with %s %s", filepath.Base(path), info.Main.Version)
+		return
+	}
+	out, err := exec.Command(path, args...).CombinedOutput()
+	if err != nil {
+		b.Fatalf("%s: %v: %s", path, err, out)
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	b.Logf("compared with %s %s", filepath.Base(path), line)
+}
+
 func startFiles(b *testing.B, program string) *files {
 	b.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
 		return nil
 	}
+	logVersion(b, path, map[string]string{"caddy": "version", "nginx": "-v"}[program])
 	f := &files{host: freeAddress(b), dir: b.TempDir()}
 	if program == "caddy" {
 		run(b, exec.Command(path, "file-server", "--root", f.dir, "--listen", f.host))

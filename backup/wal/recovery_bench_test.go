@@ -55,8 +55,8 @@ func BenchmarkCommit(b *testing.B) {
 					peer += underReceivewal(b, c, bin, load)
 				}
 			}
-			b.ReportMetric(with/without, "tps/tps-without")
-			b.ReportMetric(with/peer, "tps/pg_receivewal")
+			b.ReportMetric(with/without, "ratio:transaction-rate/without")
+			b.ReportMetric(with/peer, "ratio:transaction-rate/pg_receivewal")
 			b.ReportMetric(without/float64(3*b.N), "tps-without")
 			b.ReportMetric(float64(p99.Microseconds())/1000, "p99-ms")
 			b.ReportMetric(float64(most.Microseconds())/1000, "max-ms")

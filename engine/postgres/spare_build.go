@@ -50,6 +50,14 @@ func (s *Spares) prepare(ctx context.Context, dir string, nice int) error {
 	if err != nil {
 		return err
 	}
+	if err := s.makeTemplate(ctx, spec, nice); err != nil {
+		// A server that was killed has left its socket, whose name nobody draws again.
+		return errors.Join(err, clearSocket(SocketPath(spec.Config.SocketDir, spec.Config.Port)))
+	}
+	return tidy(dir)
+}
+
+func (s *Spares) makeTemplate(ctx context.Context, spec Spec, nice int) error {
 	l := launcher{s.opts.Log, nice}
 	p, err := l.launch(ctx, spec)
 	if err != nil {
@@ -58,10 +66,7 @@ func (s *Spares) prepare(ctx context.Context, dir string, nice int) error {
 	if err := fillTemplate(ctx, spec); err != nil {
 		return errors.Join(err, p.kill())
 	}
-	if err := p.stop(ctx); err != nil {
-		return err
-	}
-	return tidy(dir)
+	return p.stop(ctx)
 }
 
 // privateSpec is an instance without TCP. Its port only names the socket;

@@ -6,8 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -140,6 +142,42 @@ func TestCloseInTheMiddle(t *testing.T) {
 		}
 		if running := processesBelow(t, dir); len(running) > 0 {
 			t.Errorf("left running: %v", running)
+		}
+	}
+}
+
+// A spare whose server is killed while it is made leaves nothing behind, its
+// socket neither.
+func TestSpareIsKilled(t *testing.T) {
+	dir := t.TempDir()
+	sockets, err := os.MkdirTemp("", "hf-s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(sockets)
+	s, err := postgres.NewSpares(postgres.SparesOptions{Dir: dir, Bin: postgrestest.Binaries(t), SocketDir: sockets})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	taken := make(chan error, 1)
+	go func() { taken <- s.Take(context.WithoutCancel(t.Context()), filepath.Join(dir, "taken")) }()
+	eventually(t, 30*time.Second, "a server to kill", func() bool {
+		locks, _ := filepath.Glob(filepath.Join(sockets, ".s.PGSQL.*.lock"))
+		if len(locks) == 0 {
+			return false
+		}
+		lock, _ := os.ReadFile(locks[0])
+		line, _, whole := strings.Cut(string(lock), "\n")
+		pid, err := strconv.Atoi(line)
+		return whole && err == nil && syscall.Kill(pid, syscall.SIGKILL) == nil
+	})
+	if err := <-taken; err == nil {
+		t.Error("it was taken although its server was killed")
+	}
+	for _, left := range []string{filepath.Join(sockets, ".s*"), filepath.Join(dir, "*")} {
+		if found, _ := filepath.Glob(left); len(found) > 0 {
+			t.Errorf("left: %q", found)
 		}
 	}
 }

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// results are what benchmarks printed.
+type results struct {
+	cpu     string
+	peers   []string // with their versions, as benchmarks log them
+	failed  []string
+	order   []string                      // benchmarks, as they came
+	metrics map[string]map[string]float64 // of each, by unit
+}
+
+var (
+	// A result may stand on a line of its own, when something was printed after
+	// the benchmark's name.
+	nameLine   = regexp.MustCompile(`^(Benchmark\S+)`)
+	resultLine = regexp.MustCompile(`^(?:Benchmark\S+)?\s+\d+\t(.*)$`)
+	peerLine   = regexp.MustCompile(`compared with (.+)$`)
+	processors = regexp.MustCompile(`-\d+$`) // GOMAXPROCS, at the end of a name
+)
+
+func read(in io.Reader) (*results, error) {
+	r := &results{metrics: map[string]map[string]float64{}}
+	name := ""
+	err := lines(in, func(line string) {
+		if cpu, ok := strings.CutPrefix(line, "cpu: "); ok {
+			r.cpu = cpu
+		}
+		if peer := peerLine.FindStringSubmatch(line); peer != nil && !slices.Contains(r.peers, peer[1]) {
+			r.peers = append(r.peers, peer[1])
+		}
+		if strings.HasPrefix(line, "--- FAIL") || strings.HasPrefix(line, "FAIL\t") {
+			r.failed = append(r.failed, line)
+		}
+		if found := nameLine.FindStringSubmatch(line); found != nil {
+			name = processors.ReplaceAllString(found[1], "")
+		}
+		if found := resultLine.FindStringSubmatch(line); found != nil && name != "" {
+			r.add(name, strings.Fields(found[1]))
+		}
+	})
+	return r, err
+}
+
+// add takes pairs of a value and its unit.
+func (r *results) add(name string, pairs []string) {
+	metrics := map[string]float64{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if value, err := strconv.ParseFloat(pairs[i], 64); err == nil {
+			metrics[pairs[i+1]] = value
+		}
+	}
+	r.order = append(r.order, name)
+	r.metrics[name] = metrics
+}
+
+// row is one comparison.
+type row struct {
+	what, peer string
+	ratio      float64
+	more       bool // more is better; else less
+}
+
+const (
+	// A benchmark reports "ratio:full-time/pgBackRest" itself, ours to the peer's,
+	// where it measures in turns.
+	ratioPrefix = "ratio:"
+	// Or there is one of this name, and beside it one for each peer; all report
+	// ratePerSecond.
+	ours          = "holdfast"
+	ratePerSecond = "op/s"
+)
+
+// rows are all comparisons, in the order of the benchmarks.
+func (r *results) rows() (all []row) {
+	for _, name := range r.order {
+		for _, unit := range slices.Sorted(maps.Keys(r.metrics[name])) {
+			if ratio, ok := strings.CutPrefix(unit, ratioPrefix); ok {
+				what, peer, _ := strings.Cut(ratio, "/")
+				all = append(all, row{
+					what: words(name) + ": " + strings.ReplaceAll(what, "-", " "), peer: peer,
+					ratio: r.metrics[name][unit], more: strings.HasSuffix(what, "rate"),
+				})
+			}
+		}
+		parent, peer := cutLast(name)
+		if beside, ok := r.metrics[parent+"/"+ours]; ok && peer != ours && r.metrics[name][ratePerSecond] > 0 {
+			all = append(all, row{
+				what: words(parent) + ": rate", peer: peer, more: true,
+				ratio: beside[ratePerSecond] / r.metrics[name][ratePerSecond],
+			})
+		}
+	}
+	return all
+}
+
+func cutLast(name string) (parent, last string) {
+	i := strings.LastIndexByte(name, '/')
+	if i < 0 {
+		return "", name
+	}
+	return name[:i], name[i+1:]
+}
+
+// words turns "BenchmarkPut/1KiB/x8" into "Put 1KiB x8".
+func words(name string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(name, "Benchmark"), "/", " ")
+}
