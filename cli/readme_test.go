@@ -1,12 +1,15 @@
 package cli_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"holdfast/cli"
 )
 
 // TestReadmeTour pastes the README's tour into a shell.
@@ -79,6 +82,70 @@ func typeAll(t *testing.T, document string) {
 			}
 		}
 	}
+}
+
+// TestDocumentedCommands parses every command that the documents show, also
+// those that no test types: there is such a command, with such flags and so
+// many arguments.
+func TestDocumentedCommands(t *testing.T) {
+	documents, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, document := range append(documents, readme, "../SECURITY.md") {
+		text, err := os.ReadFile(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, block := range strings.Split(string(text), "```") {
+			for line := range strings.Lines(block) {
+				command, ok := strings.CutPrefix(strings.TrimPrefix(strings.TrimSpace(line), "$ "), "holdfast ")
+				if !ok || i%2 == 0 || strings.HasPrefix(command, "(") { // prose, and what `serve` says of itself
+					continue
+				}
+				for _, one := range alternatives(command) {
+					if err := parses(one); err != nil {
+						t.Errorf("%s shows `holdfast %s`: %v", document, one, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+var (
+	// What a shell makes of a line, and brackets around what may be left out.
+	notArguments = regexp.MustCompile(` (?:<|>|2>|\||&&|\|\|) .*$|[\[\]]`)
+	alternation  = regexp.MustCompile(`[a-z-]+(\|[a-z-]+)+`)
+	quoted       = regexp.MustCompile(`'[^']*'|"[^"]*"`)
+)
+
+// alternatives are the commands that "list|create" stands for.
+func alternatives(command string) (all []string) {
+	command = notArguments.ReplaceAllString(quoted.ReplaceAllString(command, "quoted"), "")
+	of := alternation.FindString(command)
+	if of == "" {
+		return []string{command}
+	}
+	for _, one := range strings.Split(of, "|") {
+		all = append(all, strings.Replace(command, of, one, 1))
+	}
+	return all
+}
+
+func parses(command string) error {
+	root := cli.NewRoot()
+	cmd, rest, err := root.Find(strings.Fields(command))
+	if err == nil && !cmd.Runnable() {
+		err = fmt.Errorf("%q is no command", cmd.CommandPath())
+	}
+	if err == nil {
+		err = cmd.ParseFlags(rest)
+	}
+	if err == nil {
+		err = cmd.ValidateArgs(cmd.Flags().Args())
+	}
+	return err
 }
 
 // alike takes away what differs from one run to the next.

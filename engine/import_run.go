@@ -146,7 +146,8 @@ func (e *Engine) publishImport(ctx context.Context, r *importRun) error {
 	}
 	record := r.account.Snapshot()
 	record.Status, record.Phase, record.Progress, record.SecondsLeft = model.ImportCompleted, "done", 100, nil
-	summary := fmt.Sprintf("completed: %d tables, %d rows, %d bytes", record.TablesDone, record.RowsCopied, record.BytesCopied)
+	summary := fmt.Sprintf("completed: %s, %s, %s",
+		model.Count(record.TablesDone, "table"), model.Count(record.RowsCopied, "row"), model.Count(record.BytesCopied, "byte"))
 	if len(record.Errors) > 0 {
 		record.Status = model.ImportCompletedWithErrors
 		summary += fmt.Sprintf("; %d objects are not as in the source, see errors", len(record.Errors)+record.ErrorsBeyond)

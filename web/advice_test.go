@@ -130,7 +130,7 @@ func TestAdvicePages(t *testing.T) {
 		}
 		page = c.get(t, "/advice"+html.UnescapeString(next[1]))
 	}
-	if seen < seedDatabases-1 || !strings.Contains(first, count(seen, "finding")+",") {
+	if seen < seedDatabases-1 || !strings.Contains(first, model.Count(seen, "finding")+",") {
 		t.Errorf("%d findings on all pages", seen)
 	}
 	about := c.get(t, "/advice?database=db_07")

@@ -46,7 +46,7 @@ func (v *visit) databasePassword() (answer, error) {
 	db, err := v.withDatabase("connect")
 	data := connectData{
 		databaseData: db, Connection: rotation.Connection,
-		News: "The password is new; the old one does not work any more. " + count(rotation.SessionsTerminated, "session") + " ended.",
+		News: "The password is new; the old one does not work any more. " + model.Count(rotation.SessionsTerminated, "session") + " ended.",
 	}
 	return answer{page: "database_connect.html", title: db.title(), data: data}, err
 }

@@ -8,13 +8,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"holdfast/engine/model"
 )
 
 // functions are what templates can call.
 func functions(a assets) template.FuncMap {
 	return template.FuncMap{
 		"asset": a.url, "bytes": formatBytes, "ago": ago, "until": until, "keptFor": keptFor, "pick": pick, "stamp": stamp, "machine": machineTime,
-		"count": count, "words": scopeWords, "presetName": presetName, "presetHint": presetHint, "powers": powersOf, "span": span,
+		"count": model.Count, "words": scopeWords, "presetName": presetName, "presetHint": presetHint, "powers": powersOf, "span": span,
 		"query": url.QueryEscape, "lower": strings.ToLower, "humanize": humanize, "percent": percent,
 		"tenth": tenth, "link": link, "field": newConfirm, "sentence": sentence, "prose": prose, "thousands": thousands, "seconds": func(d *time.Duration) string { return formatSeconds(d.Seconds()) }, "clock": clock,
 	}
@@ -108,10 +110,10 @@ func span(d time.Duration) string {
 		size time.Duration
 	}{{"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}} {
 		if n := int64(math.Round(float64(d) / float64(unit.size))); d >= unit.size {
-			return count(n, unit.name)
+			return model.Count(n, unit.name)
 		}
 	}
-	return count(max(int64(d.Seconds()), 1), "second")
+	return model.Count(max(int64(d.Seconds()), 1), "second")
 }
 
 // stamp writes a time for people, in UTC.
@@ -142,15 +144,6 @@ func pick(at any) string {
 		return ""
 	}
 	return t.UTC().Format("2006-01-02T15:04:05.000")
-}
-
-// count writes a number with its noun.
-func count(n any, noun string) string {
-	number := fmt.Sprint(n)
-	if number != "1" {
-		noun += "s"
-	}
-	return number + " " + noun
 }
 
 // prose marks what a message has between back-quotes as code.

@@ -146,7 +146,8 @@ func (s *Session) checkRights(ctx context.Context, _ *pgx.Conn) error {
 		return model.Errorf(model.CodeValidation, "%s: row security hides rows of %s from the user %q; give it the tables' owner, or a role with BYPASSRLS",
 			SourceField, few(filtered), s.source.User)
 	}
-	s.account.Say(model.ImportInfo, fmt.Sprintf("found %d tables, %d sequences, %d large objects", len(inv.tables), len(inv.sequences), inv.largeObjects))
+	s.account.Say(model.ImportInfo, fmt.Sprintf("found %s, %s, %s",
+		model.Count(len(inv.tables), "table"), model.Count(len(inv.sequences), "sequence"), model.Count(inv.largeObjects, "large object")))
 	return nil
 }
 

@@ -160,8 +160,8 @@ func (c *copying) verifyObjects(ctx context.Context) error {
 			c.account.flaw(kind.name, fmt.Errorf("the source has %d, the copy %d", want, got))
 		}
 	}
-	c.account.Say(model.ImportInfo, fmt.Sprintf("verified the rows of %d tables, %d sequences, %d large objects and %d kinds of objects",
-		len(c.rows), len(c.inventory.sequences), c.inventory.largeObjects, len(kinds)))
+	c.account.Say(model.ImportInfo, fmt.Sprintf("verified the rows of %s, %s, %s and %d kinds of objects",
+		model.Count(len(c.rows), "table"), model.Count(len(c.inventory.sequences), "sequence"), model.Count(c.inventory.largeObjects, "large object"), len(kinds)))
 	return nil
 }
 
