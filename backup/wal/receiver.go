@@ -44,6 +44,7 @@ type Receiver struct {
 	failed chan struct{} // closed when it has failed for good
 	look   chan struct{} // the slot may have changed
 	wg     sync.WaitGroup
+	down   time.Time // when the server was last shut down in order
 
 	mu     sync.Mutex
 	closed bool
@@ -131,10 +132,13 @@ func (r *Receiver) ChangedPages(ctx context.Context, timeline uint32, from, to L
 	return r.o.Archive.ChangedPages(ctx, r.o.Incarnation, timeline, from, to)
 }
 
-// The waits between attempts.
 const (
+	// The waits between attempts.
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 2 * time.Second
+	// restartTime is how long after an orderly shutdown nobody wonders that the
+	// server does not answer.
+	restartTime = 30 * time.Second
 )
 
 // run receives until the receiver is closed or fails for good.
@@ -168,6 +172,7 @@ func (r *Receiver) run(ctx context.Context) {
 // note records how a session has ended.
 func (r *Receiver) note(err error, fatal bool) {
 	if errors.Is(err, errShutdown) {
+		r.down = time.Now()
 		r.ledger.change(func(s *Status) { s.State = StateConnecting })
 		r.o.Logger.Info("WAL receiver waits for the server, which is shutting down", "incarnation", r.o.Incarnation)
 		return
@@ -184,7 +189,11 @@ func (r *Receiver) note(err error, fatal bool) {
 		r.o.Logger.Error("WAL receiver has failed for good", "incarnation", r.o.Incarnation, "err", err)
 		return
 	}
-	r.o.Logger.Warn("WAL receiver lost its connection, and tries again", "incarnation", r.o.Incarnation, "err", err)
+	level := slog.LevelWarn
+	if time.Since(r.down) < restartTime {
+		level = slog.LevelDebug
+	}
+	r.o.Logger.Log(context.Background(), level, "WAL receiver lost its connection, and tries again", "incarnation", r.o.Incarnation, "err", err)
 }
 
 // errLost is WAL that the server does not have any more.
