@@ -42,9 +42,7 @@ func runTests(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	program = filepath.Join(dir, "holdfast")
-	build := exec.Command("go", "build", "-o", program, "holdfast")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
+	if err := buildProgram(program); err != nil {
 		fmt.Fprintln(os.Stderr, "build the program:", err)
 		return 1
 	}
@@ -52,9 +50,16 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
+func buildProgram(path string, flags ...string) error {
+	build := exec.Command("go", append(append([]string{"build"}, flags...), "-o", path, "holdfast")...)
+	build.Stderr = os.Stderr
+	return build.Run()
+}
+
 // machine is a place where an appliance is started, killed and started again.
 type machine struct {
 	t       testing.TB
+	program string // that serves
 	dataDir string
 	listen  string
 	ports   string
@@ -84,7 +89,7 @@ func newMachine(t testing.TB) *machine {
 	}
 	first := 20000 + 20*rand.IntN(600)
 	m := &machine{
-		t: t, dataDir: filepath.Join(dir, "data"), listen: freeAddress(t),
+		t: t, program: program, dataDir: filepath.Join(dir, "data"), listen: freeAddress(t),
 		ports: fmt.Sprintf("%d-%d", first, first+19), log: &lockedBuffer{},
 	}
 	t.Cleanup(func() {
@@ -133,7 +138,7 @@ func (m *machine) start(args ...string) {
 func (m *machine) launch(args ...string) (announced <-chan string) {
 	m.t.Helper()
 	all := append([]string{"serve", "--data-dir", m.dataDir, "--listen", m.listen, "--postgres-ports", m.ports, "--spares", "1", "--no-proofs"}, args...)
-	cmd := exec.Command(program, all...)
+	cmd := exec.Command(m.program, all...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stderr = m.log
 	cmd.Env = append(os.Environ(), m.env...)

@@ -34,6 +34,7 @@ func faults() []fault {
 		{"pause the appliance", (*chaos).pauseAppliance},
 		{"pause a server process", (*chaos).pauseServerProcess},
 		{"fill the disk", (*chaos).fillDisk},
+		{"move the clock", (*chaos).moveClock},
 	}
 }
 
@@ -133,6 +134,37 @@ func pauseProcess(random *rand.Rand, pid int) {
 	}
 	time.Sleep(time.Duration(100+random.IntN(3000)) * time.Millisecond)
 	_ = syscall.Kill(pid, syscall.SIGCONT)
+}
+
+// takeClock has the appliance be the one whose clock can be moved.
+func (c *chaos) takeClock() {
+	dir := filepath.Dir(c.m.dataDir) // which the appliance's user can enter
+	c.m.program = filepath.Join(dir, "holdfast")
+	if err := buildProgram(c.m.program, "-tags", "movedclock"); err != nil {
+		c.t.Fatal("build the program:", err)
+	}
+	c.offset = filepath.Join(dir, "offset")
+	c.m.env = append(c.m.env, "HOLDFAST_CLOCK_OFFSET="+c.offset)
+	c.setClock(0)
+}
+
+// setClock puts the offset there in one piece.
+func (c *chaos) setClock(offset time.Duration) {
+	next := c.offset + ".next"
+	if err := os.WriteFile(next, []byte(offset.String()), 0o644); err != nil {
+		c.t.Error(err)
+	}
+	if err := os.Rename(next, c.offset); err != nil {
+		c.t.Error(err)
+	}
+}
+
+// moveClock sets the appliance's clock forward or back by some minutes, less
+// than anything it gives out is good for, and then right again.
+func (c *chaos) moveClock(random *rand.Rand) {
+	c.setClock(time.Duration(random.IntN(600)-300) * time.Second)
+	time.Sleep(time.Duration(500+random.IntN(4000)) * time.Millisecond)
+	c.setClock(0)
 }
 
 // fillDisk leaves no room for some time. What dies of it gives some back, so

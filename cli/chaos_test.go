@@ -29,9 +29,8 @@ import (
 // A seed draws the same acts and the same faults in the same order for each
 // client; how they meet is the machine's. Only the built binary is used: over
 // HTTP, by psql and pgx, by its commands, and by looking at its processes,
-// ports and files. The clock is not moved: the binary asks the kernel, whose
-// clock is everybody's; the tests of package engine, where the clock can be
-// given, do that.
+// ports and files. It is built with a clock that can be moved (movedclock), for
+// the kernel's is everybody's: PostgreSQL keeps that one.
 var (
 	chaosSeed = flag.Uint64("chaos.seed", 1, "what draws the acts and faults of TestChaos")
 	chaosFor  = flag.Duration("chaos.for", 5*time.Second, "how long TestChaos makes new rounds")
@@ -60,6 +59,7 @@ type chaos struct {
 	console *http.Client
 	fill    func() // the disk; nil where there is none to fill
 	empty   func()
+	offset  string // file with what the appliance's clock is off by
 
 	mu        sync.Mutex
 	databases []*chaosDatabase
@@ -112,6 +112,7 @@ func newChaos(t *testing.T) *chaos {
 		t: t, m: newMachine(t), unsure: map[string]bool{}, changes: map[string]string{}, counts: map[string]int{},
 		ended: make(chan struct{}),
 	}
+	c.takeClock()
 	if os.Geteuid() == 0 {
 		c.fill, c.empty = c.m.smallDisk(chaosDisk)
 	} else {

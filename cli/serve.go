@@ -219,6 +219,7 @@ func (c config) engine() engine.Config {
 		AuditKeep: c.AuditKeep, AuditKeepBytes: c.AuditKeepBytes, AuditRetention: c.AuditRetention,
 		Advice:  c.advice(),
 		Version: version(),
+		Clock:   clock,
 	}
 }
 
