@@ -49,11 +49,10 @@ func Open(dir string, o Options) (*Archive, error) {
 		a.log = slog.New(slog.DiscardHandler)
 	}
 	var err error
-	if a.codec, err = newCodec(); err != nil {
+	if a.codec, err = sharedCodec(); err != nil {
 		return nil, err
 	}
 	if err := a.open(o.ReadOnly); err != nil {
-		a.codec.close()
 		return nil, err
 	}
 	return a, nil
@@ -198,7 +197,6 @@ func (a *Archive) loadFile(b *branch, e os.DirEntry) error {
 
 // Close releases the archive. Its writers must have been closed.
 func (a *Archive) Close() error {
-	a.codec.close()
 	if a.lock == nil {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -34,28 +35,26 @@ func damagedf(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errDamaged, fmt.Sprintf(format, args...))
 }
 
-// codec compresses and decompresses chunks. One is shared by all that is done
-// with an archive.
+// codec compresses and decompresses chunks.
 type codec struct {
 	enc *zstd.Encoder
 	dec *zstd.Decoder
 }
 
+// sharedCodec is every archive's: its tables are megabytes, and there is an
+// archive for each database.
+var sharedCodec = sync.OnceValues(newCodec)
+
 func newCodec() (*codec, error) {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(chunkSize))
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(chunkSize))
 	if err != nil {
 		return nil, fmt.Errorf("make compressor: %w", err)
 	}
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256*chunkSize))
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(256*chunkSize))
 	if err != nil {
 		return nil, fmt.Errorf("make decompressor: %w", err)
 	}
 	return &codec{enc, dec}, nil
-}
-
-func (c *codec) close() {
-	c.enc.Close()
-	c.dec.Close()
 }
 
 // segmentInfo is what a compressed segment's header says.

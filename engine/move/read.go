@@ -124,7 +124,7 @@ func (a *reader) copy(name string, w io.Writer, r io.Reader) error {
 
 // check compares what was read with the list that ends the archive.
 func (a *reader) check(r io.Reader) error {
-	list, err := io.ReadAll(r)
+	list, err := io.ReadAll(io.LimitReader(r, int64(a.sums.Len())+1)) // a longer one cannot be equal
 	if err != nil {
 		return a.cut(err)
 	}
