@@ -156,10 +156,12 @@ func (r *restoring) feed(ctx context.Context, pieces chan<- restorePiece) error 
 	for _, f := range r.files {
 		if len(f.sums) != 1 {
 			made, err := r.makeFile(f.entry)
+			if err == nil {
+				err = made.Close()
+			}
 			if err != nil {
 				return err
 			}
-			made.Close()
 		}
 		for i := range f.sums {
 			select {

@@ -99,8 +99,9 @@ func (s *stream) receive(ctx context.Context) (next uint32, err error) {
 
 // drain reads the connection until it ends.
 func (s *stream) drain() {
-	var began time.Time // when began to come
-	var came int        // so many bytes
+	// So many bytes have come together since then.
+	var began time.Time
+	var came int
 	for {
 		msg, err := s.conn.ReceiveMessage(context.Background())
 		if err == nil {
