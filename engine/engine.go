@@ -171,8 +171,12 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	starts, err := e.claimStarts()
+	if err != nil {
+		return err
+	}
 	e.spares.Start()
-	e.background(e.startDatabases)
+	e.background(func(ctx context.Context) { e.startDatabases(ctx, starts) })
 	e.background(e.sample)
 	e.background(e.sweep)
 	e.background(e.scheduleBackups)

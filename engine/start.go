@@ -17,34 +17,54 @@ import (
 // parallelStarts is how many instances come up at a time.
 const parallelStarts = 4
 
-// startDatabases brings up every database.
-func (e *Engine) startDatabases(ctx context.Context) {
+// startClaim is held while a database is brought up with the appliance.
+const startClaim = "the start"
+
+// claimedStart is a database that is to be brought up.
+type claimedStart struct {
+	database string
+	release  func()
+}
+
+// claimStarts claims every database for its start, before anybody can ask for
+// anything: whoever came first would be at a database that nobody starts any
+// more.
+func (e *Engine) claimStarts() (starts []claimedStart, err error) {
 	databases, err := e.keptDatabases()
 	if err != nil {
-		e.log.Error("list databases to start", "error", err)
-		return
+		return nil, fmt.Errorf("list databases to start: %w", err)
 	}
+	for _, db := range databases {
+		release, err := e.claims.take(db.ID, startClaim)
+		if err != nil {
+			return nil, fmt.Errorf("start %s: %w", db.ID, err)
+		}
+		starts = append(starts, claimedStart{db.ID, release})
+	}
+	return starts, nil
+}
+
+// startDatabases brings up the databases that are claimed for it.
+func (e *Engine) startDatabases(ctx context.Context, starts []claimedStart) {
 	places := make(chan struct{}, parallelStarts)
 	var all sync.WaitGroup
-	for _, db := range databases {
+	for _, start := range starts {
 		places <- struct{}{}
 		all.Go(func() {
 			defer func() { <-places }()
-			e.startAtBoot(ctx, db)
+			defer start.release()
+			e.startAtBoot(ctx, start.database)
 		})
 	}
 	all.Wait()
 }
 
-// startClaim is held while a database is brought up with the appliance.
-const startClaim = "the start"
-
-func (e *Engine) startAtBoot(ctx context.Context, db model.Database) {
-	release, err := e.claims.take(db.ID, startClaim)
+func (e *Engine) startAtBoot(ctx context.Context, id string) {
+	db, err := e.record(id)
 	if err != nil {
+		e.log.Error("start database", "database", id, "error", err)
 		return
 	}
-	defer release()
 	if db.Rebuild {
 		if err := e.rebuild(ctx, db); err != nil && ctx.Err() == nil {
 			e.log.Error("rebuild database", "database", db.ID, "name", db.Name, "error", err)

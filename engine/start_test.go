@@ -1,0 +1,41 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// Nobody gets at a database between the appliance's start and the database's:
+// whoever claimed it then would have kept it from being started at all.
+func TestStartsComeFirst(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, newDataDir(t))
+	a := startEngineOn(t, cfg)
+	var all []model.Database
+	for n := range parallelStarts + 3 {
+		db, _ := a.createDatabase(t, fmt.Sprintf("d%d", n))
+		all = append(all, db.Database)
+	}
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b := startEngineOn(t, cfg)
+	for _, db := range all {
+		if _, release, err := b.claimWhole(b.call(model.ActionBackupRestore), db.ID, "a restore"); err == nil {
+			if state, _, _ := b.instances.Status(db.ID); state == postgres.StateStopped {
+				t.Errorf("%s was claimed before it was started", db.Name)
+			}
+			release()
+		}
+	}
+	for _, db := range all {
+		within(t, time.Minute, "the start of "+db.Name, func() bool {
+			state, _, _ := b.instances.Status(db.ID)
+			return state == postgres.StateRunning
+		})
+	}
+}
