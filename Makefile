@@ -1,6 +1,6 @@
 # `go run . serve` and `go test ./...` need nothing of this: these are shorthands.
 
-.PHONY: build test race check bench bench-all fuzz chaos bundle test-bundle release deb
+.PHONY: build test race check bench bench-all fuzz chaos soak bundle test-bundle release deb
 
 build: ## the binary, ./holdfast
 	go build -trimpath -o holdfast .
@@ -37,6 +37,11 @@ SEED ?= $(shell date +%s)
 
 chaos: ## everything at random, killed at random, compared with a model
 	go test ./cli -run '^TestChaos$$' -count 1 -v -timeout 0 -chaos.for $(CHAOSTIME) -chaos.seed $(SEED)
+
+SOAKTIME ?= 15m
+
+soak: ## 50 databases, 200 clients and who means no good, for long; figures at the end
+	go test ./cli -run '^TestSoak$$' -count 1 -v -timeout 0 -soak.for $(SOAKTIME) -soak.databases 50 -soak.clients 200 -soak.think 4s
 
 bundle: ## ./holdfast with the PostgreSQL of this machine inside
 	go run ./engine/postgres/internal/packbundle engine/postgres/bundle.tar.zst

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ func proofOf(id string) string { return id + "/proof" }
 // errUnwanted ends a proof of what is about to go.
 var errUnwanted = errors.New("the backup is being removed")
 
-// proveNext proves the newest backup that can be proven now, and reports
+// proveNext proves the backup that is due, if there is one now, and reports
 // whether it did.
 func (e *Engine) proveNext(ctx context.Context) bool {
 	b, err := e.dueProof()
@@ -70,21 +71,32 @@ func (e *Engine) proveNext(ctx context.Context) bool {
 	return err == nil
 }
 
-// dueProof returns the newest backup that may be tried: of all, it is the one
-// that is needed most. There is none when ID is empty.
+// dueProof returns the backup whose proof comes next: the newest of a database,
+// which is the one a restore would begin from, and among databases that of the
+// one whose last proven backup is the oldest. So one that is backed up often
+// does not keep the proofs from the others.
 func (e *Engine) dueProof() (due model.Backup, err error) {
+	newest, proven := map[string]model.Backup{}, map[string]string{}
 	err = e.meta.View(func(tx *meta.Tx) error {
 		return tx.Backups().All(func(b model.Backup) error {
-			if b.Status != model.BackupCompleted || b.Verification.Status != model.VerificationUnverified ||
-				b.ID < due.ID || e.clock().Before(b.Verification.NotBefore) {
-				return nil
-			}
-			if _, err := provable(tx, b); err == nil {
-				due = b
+			switch {
+			case b.Status != model.BackupCompleted:
+			case b.Verification.Status == model.VerificationVerified:
+				proven[b.Database] = max(proven[b.Database], b.ID)
+			case b.Verification.Status == model.VerificationUnverified && b.ID > newest[b.Database].ID &&
+				!e.clock().Before(b.Verification.NotBefore):
+				if _, err := provable(tx, b); err == nil {
+					newest[b.Database] = b
+				}
 			}
 			return nil
 		})
 	})
+	for _, b := range newest {
+		if due.ID == "" || cmp.Or(cmp.Compare(proven[b.Database], proven[due.Database]), cmp.Compare(b.ID, due.ID)) < 0 {
+			due = b
+		}
+	}
 	return due, err
 }
 

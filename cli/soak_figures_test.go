@@ -1,0 +1,224 @@
+package cli_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// soakFigures are what is measured of the appliance, and how long it took to
+// answer.
+type soakFigures struct {
+	pid     int
+	metrics string // its URL
+	began   time.Time
+	siege   siege
+
+	mu      sync.Mutex
+	cycle   int
+	took    map[string][][]time.Duration // by kind and cycle
+	samples []footprint
+}
+
+// footprint is what the appliance takes at a moment.
+type footprint struct {
+	at                          time.Duration // since the load began
+	cycle                       int
+	resident, shared, anonymous int // MB: RSS, PSS and what of it is no file's
+	files, goroutines           int
+	ofBackups                   int     // files, of these
+	busy, own                   float64 // seconds: of the machine's processors, of the appliance
+}
+
+func newSoakFigures(pid int, metrics string) *soakFigures {
+	return &soakFigures{pid: pid, metrics: metrics, took: map[string][][]time.Duration{}, began: time.Now()}
+}
+
+// String tells what is compared at rest.
+func (p footprint) String() string {
+	return fmt.Sprintf("%d goroutines, %d files (%d of them of backups), %d MB resident (%d MB anonymous)", p.goroutines, p.files, p.ofBackups, p.resident, p.anonymous)
+}
+
+// begin says which cycle follows.
+func (f *soakFigures) begin(cycle int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cycle = cycle; cycle == 0 {
+		f.began = time.Now()
+	}
+}
+
+func (f *soakFigures) add(kind string, took time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(f.took[kind]) <= f.cycle {
+		f.took[kind] = append(f.took[kind], nil)
+	}
+	f.took[kind][f.cycle] = append(f.took[kind][f.cycle], took)
+}
+
+// sample measures again and again until over ends.
+func (f *soakFigures) sample(over context.Context, every time.Duration) {
+	for {
+		select {
+		case <-over.Done():
+			return
+		case <-time.After(every):
+			now := f.measure()
+			f.mu.Lock()
+			f.samples = append(f.samples, now)
+			f.mu.Unlock()
+		}
+	}
+}
+
+// measure asks the kernel and the appliance. What cannot be told is -1.
+func (f *soakFigures) measure() footprint {
+	dir := filepath.Join("/proc", strconv.Itoa(f.pid))
+	p := footprint{at: time.Since(f.began), cycle: f.cycle, files: -1}
+	rollup := fieldsOf(filepath.Join(dir, "smaps_rollup"))
+	p.resident, p.shared, p.anonymous = rollup["Rss:"]>>10, rollup["Pss:"]>>10, rollup["Anonymous:"]>>10
+	if entries, err := os.ReadDir(filepath.Join(dir, "fd")); err == nil {
+		p.files = len(entries)
+		for _, e := range entries {
+			if name, _ := os.Readlink(filepath.Join(dir, "fd", e.Name())); strings.Contains(name, "/backups/") {
+				p.ofBackups++
+			}
+		}
+	}
+	p.goroutines = f.askGoroutines()
+	p.busy, p.own = processorTime("/proc/stat", 1, 4), processorTime(filepath.Join(dir, "stat"), 13, 15)
+	return p
+}
+
+// fieldsOf reads the numbers of a file of lines that each have a name first.
+func fieldsOf(path string) map[string]int {
+	fields := map[string]int{}
+	text, _ := os.ReadFile(path)
+	for line := range strings.Lines(string(text)) {
+		if words := strings.Fields(line); len(words) > 1 {
+			fields[words[0]], _ = strconv.Atoi(words[1])
+		}
+	}
+	return fields
+}
+
+// processorTime adds up columns of the first line of a file of proc(5) that
+// counts in hundredths of a second.
+func processorTime(path string, first, end int) (seconds float64) {
+	text, _ := os.ReadFile(path)
+	line, _, _ := strings.Cut(string(text), "\n")
+	if fields := strings.Fields(line); len(fields) >= end {
+		for _, field := range fields[first:end] {
+			ticks, _ := strconv.Atoi(field)
+			seconds += float64(ticks) / 100
+		}
+	}
+	return seconds
+}
+
+func (f *soakFigures) askGoroutines() int {
+	answer, err := http.Get(f.metrics)
+	if err != nil {
+		return -1
+	}
+	defer answer.Body.Close()
+	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+		if count, ok := strings.CutPrefix(lines.Text(), "go_goroutines "); ok {
+			n, _ := strconv.Atoi(count)
+			return n
+		}
+	}
+	return -1
+}
+
+// report tells all of it in two tables.
+func (f *soakFigures) report(t *testing.T) {
+	var b strings.Builder
+	f.reportFootprint(&b)
+	f.reportLatencies(&b)
+	t.Logf("%s\n%s", &f.siege, b.String())
+}
+
+// reportFootprint has a line for each fifteenth of the run.
+func (f *soakFigures) reportFootprint(b *strings.Builder) {
+	const lines = 15
+	fmt.Fprintf(b, "%8s %6s %8s %8s %8s %7s %7s %10s %8s %8s\n", "from", "cycle", "RSS MB", "PSS MB", "anon MB", "files", "most", "goroutines", "machine", "holdfast")
+	for window := range slices.Chunk(f.samples, max(2, (len(f.samples)+lines-1)/lines)) {
+		first, last := window[0], window[len(window)-1]
+		median := func(of func(footprint) int) int { return medianOf(window, of) }
+		seconds := (last.at - first.at).Seconds()
+		files := func(p footprint) int { return p.files }
+		fmt.Fprintf(b, "%8s %6d %8d %8d %8d %7d %7d %10d %7.0f%% %7.0f%%\n", first.at.Round(time.Second), first.cycle,
+			median(func(p footprint) int { return p.resident }), median(func(p footprint) int { return p.shared }),
+			median(func(p footprint) int { return p.anonymous }), median(files), slices.MaxFunc(window, func(a, b footprint) int { return a.files - b.files }).files,
+			median(func(p footprint) int { return p.goroutines }), 100*(last.busy-first.busy)/seconds, 100*(last.own-first.own)/seconds)
+	}
+}
+
+func medianOf(all []footprint, of func(footprint) int) int {
+	values := make([]int, 0, len(all))
+	for _, p := range all {
+		values = append(values, of(p))
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// reportLatencies has a line for each kind, with each cycle's percentiles.
+func (f *soakFigures) reportLatencies(b *strings.Builder) {
+	fmt.Fprintf(b, "\nlatencies in ms, by cycle: p50 / p95 / p99 / longest\n%-18s %8s", "", "answers")
+	for n := range f.cycle + 1 {
+		fmt.Fprintf(b, " %30d", n)
+	}
+	total := 0
+	for _, kind := range slices.Sorted(maps.Keys(f.took)) {
+		count := 0
+		for _, took := range f.took[kind] {
+			count += len(took)
+		}
+		total += count
+		fmt.Fprintf(b, "\n%-18s %8d", kind, count)
+		for _, took := range f.took[kind] {
+			fmt.Fprintf(b, " %30s", percentiles(took))
+		}
+	}
+	fmt.Fprintf(b, "\n%d in all", total)
+}
+
+func percentiles(took []time.Duration) string {
+	if len(took) == 0 {
+		return "-"
+	}
+	slices.Sort(took)
+	at := func(percent int) float64 {
+		return float64(took[min(len(took)-1, len(took)*percent/100)].Microseconds()) / 1000
+	}
+	return fmt.Sprintf("%.1f / %.1f / %.1f / %.0f", at(50), at(95), at(99), at(100))
+}
+
+// checkMemory sees that a long run takes no more in its last cycle than in the
+// one before it.
+func (f *soakFigures) checkMemory(t *testing.T) {
+	if *soakFor < soakLong || len(f.samples) == 0 {
+		return
+	}
+	of := func(cycle int) int {
+		return medianOf(slices.DeleteFunc(slices.Clone(f.samples), func(p footprint) bool { return p.cycle != cycle }),
+			func(p footprint) int { return p.resident })
+	}
+	const grown, spare = 1.25, 30 // MB
+	if before, last := of(f.cycle-1), of(f.cycle); float64(last) > grown*float64(before)+spare {
+		t.Errorf("the memory is not flat: %d MB resident in the last cycle, %d MB in the one before", last, before)
+	}
+}

@@ -1,0 +1,290 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/cli/client"
+)
+
+// Soak: many clients use many databases at once and for long, as tenants do:
+// they read and change records, look at the console, upload and download, run
+// pgbench, make and delete databases, and back up with proofs and exports. All
+// the while others do what nobody should: headers and bodies a byte at a time,
+// headers without end, connections that ask for nothing.
+//
+// Nothing fails here, so nothing is excused: each answer must be the one that
+// was asked for, or 429 with a time to come back. The run is cut into cycles.
+// After each the appliance must come to rest with the goroutines and open files
+// it began with. How long things took is told, and no test.
+var (
+	soakFor       = flag.Duration("soak.for", 3*time.Second, "how long TestSoak keeps up its load")
+	soakDatabases = flag.Int("soak.databases", 2, "how many databases there are in TestSoak")
+	soakClients   = flag.Int("soak.clients", 8, "how many clients there are in TestSoak")
+	soakThink     = flag.Duration("soak.think", 100*time.Millisecond, "how long a client of TestSoak thinks between two requests, on average")
+)
+
+const (
+	// soakPatience bounds a proof: they are made one after the other.
+	soakPatience = 5 * time.Minute
+	// soakLong is how long a run lasts of which memory can be told: what is
+	// kept for use again has been filled by then.
+	soakLong = 3 * time.Minute
+	// soakAudit is how many audit entries are kept: so few that the metadata
+	// stop growing early in a long run.
+	soakAudit = "20000"
+	// lasting is how many goroutines or open files there may be more at rest
+	// than before: those of what the appliance does by itself.
+	lasting = 25
+	// archived is how many files of a database's backups and WAL stay open:
+	// two directories, the segment that is received, one or two indexes.
+	archived = 5
+)
+
+// soak is one run.
+type soak struct {
+	t         *testing.T
+	m         *machine
+	project   string
+	bucket    string
+	databases []string // ids
+	urls      []string // by which they are reached
+	keys      []string // that clients share
+	clients   []*soakClient
+	figures   *soakFigures
+	before    footprint // at rest
+	chaos     *chaos    // what it looks for at the end is looked for here, too
+	// benched counts the transactions pgbench was told were committed, by
+	// database.
+	benched []int
+}
+
+func TestSoak(t *testing.T) {
+	t.Parallel()
+	cycles := 3
+	if *soakFor < soakLong {
+		cycles = 2
+	}
+	t.Logf("%d databases, %d clients, %s in %d cycles, thinking %s", *soakDatabases, *soakClients, *soakFor, cycles, *soakThink)
+	s := newSoak(t)
+	s.awaitRest()
+	for n := 0; n < cycles && !t.Failed(); n++ {
+		s.cycle(n, *soakFor/time.Duration(cycles))
+		s.mustRest(n)
+	}
+	s.figures.report(t)
+	s.figures.checkMemory(t)
+	s.checkObjects()
+	s.checkBenched()
+	s.checkLeftovers()
+}
+
+// newSoak starts an appliance and makes what will be used.
+func newSoak(t *testing.T) *soak {
+	s := &soak{t: t, m: newMachine(t), benched: make([]int, *soakDatabases)}
+	const others = 8 // databases that come and go, and their ports' time to be free
+	var first int
+	if _, err := fmt.Sscanf(s.m.ports, "%d-", &first); err != nil {
+		t.Fatal(err)
+	}
+	s.m.ports = fmt.Sprintf("%d-%d", first, first+*soakDatabases+others)
+	watched := freeAddress(t)
+	s.m.start("--no-proofs=false", "--trash-retention", "0", "--backup-interval", "0",
+		"--audit-keep", soakAudit, "--metrics-listen", watched, "--log-level", "warn")
+	s.chaos = &chaos{t: t, m: s.m}
+	s.chaos.signIn()
+	s.chaos.console.Transport = newTransport()
+	s.figures = newSoakFigures(s.m.process.Process.Pid, "http://"+watched+"/metrics")
+	s.project = s.m.project()
+	var bucket struct{ ID string }
+	s.m.must("POST", "/buckets", map[string]any{"project": s.project, "name": "soak"}, &bucket)
+	s.bucket = bucket.ID
+	const keys = 4
+	for range keys {
+		s.keys = append(s.keys, createKey(t, s.m, "--preset", "full_access", "--allow-dangerous"))
+	}
+	s.makeDatabases()
+	for n := range *soakClients {
+		s.clients = append(s.clients, s.newClient(n))
+	}
+	return s
+}
+
+// makeDatabases makes the databases, of which some are made ready for
+// pgbench, each with the next key: one may make 30 a minute.
+func (s *soak) makeDatabases() {
+	for n := range *soakDatabases {
+		s.m.key = s.keys[n%len(s.keys)]
+		db := s.m.createDatabase(fmt.Sprintf("soak-%d", n))
+		s.databases, s.urls = append(s.databases, db.ID), append(s.urls, db.Credentials.ConnectionURL)
+		if s.isBenched(n) {
+			s.pgbench(s.t.Context(), "--initialize", "--quiet", "--foreign-keys", db.Credentials.ConnectionURL)
+		}
+	}
+}
+
+// newAPI returns a client with one of the keys, and connections of its own.
+func (s *soak) newAPI(n int) (api *client.Client, hangUp func()) {
+	transport := newTransport()
+	api, err := client.New(client.Config{URL: s.m.api, Key: s.keys[n%len(s.keys)], HTTP: transport})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return api, transport.CloseIdleConnections
+}
+
+// awaitRest notes the least there is, once it has not become less for some
+// time.
+func (s *soak) awaitRest() {
+	const patience = 20
+	s.before = s.figures.measure()
+	for same := 0; same < patience; same++ {
+		time.Sleep(50 * time.Millisecond)
+		if now := s.figures.measure(); now.goroutines < s.before.goroutines || now.files < s.before.files {
+			s.before, same = now, 0
+		}
+	}
+	s.t.Logf("before: %s", s.before)
+}
+
+// mustRest sees that the appliance gives back what the load took.
+func (s *soak) mustRest(cycle int) {
+	var now footprint
+	s.chaos.within(fmt.Sprint("rest after cycle ", cycle), func() string {
+		now = s.figures.measure()
+		others, before := now.files-now.ofBackups, s.before.files-s.before.ofBackups
+		if now.goroutines < 0 || now.goroutines > s.before.goroutines+lasting || now.files < 0 || others > before+lasting ||
+			now.ofBackups > archived*len(s.databases) {
+			return now.String()
+		}
+		return ""
+	})
+	s.t.Logf("at rest after cycle %d: %s", cycle, now)
+}
+
+// cycle keeps up the load for some time, and returns when all that was begun
+// has ended.
+func (s *soak) cycle(n int, life time.Duration) {
+	over, cancel := context.WithTimeout(s.t.Context(), life)
+	defer cancel()
+	s.figures.begin(n)
+	var actors sync.WaitGroup
+	for _, c := range s.clients {
+		actors.Go(func() { c.use(over) })
+	}
+	for n := range s.databases {
+		if s.isBenched(n) {
+			actors.Go(func() { s.bench(n, life) })
+		}
+	}
+	s.backUpAll(over, &actors)
+	s.makeAndDelete(over, &actors)
+	s.besiege(over, &actors)
+	actors.Go(func() { s.figures.sample(over, max(*soakFor/300, 200*time.Millisecond)) })
+	actors.Wait()
+	for _, c := range s.clients {
+		c.hangUp()
+	}
+	s.chaos.console.CloseIdleConnections()
+}
+
+// makeAndDelete has databases come and go.
+func (s *soak) makeAndDelete(over context.Context, actors *sync.WaitGroup) {
+	api, hangUp := s.newAPI(0)
+	actors.Go(func() {
+		defer hangUp()
+		for n := 0; over.Err() == nil; n++ {
+			s.pass(api, fmt.Sprintf("passing-%d-%d", s.figures.cycle, n))
+			think(over, *soakFor/40)
+		}
+	})
+}
+
+// pass makes a database, uses it and deletes it.
+func (s *soak) pass(api *client.Client, name string) {
+	var made client.CreatedDatabase
+	if !s.ask("create a database", func(ctx context.Context) (err error) {
+		made, err = api.CreateDatabase(ctx, client.CreateDatabase{Project: s.project, Name: name})
+		return err
+	}) {
+		return
+	}
+	s.ask("log in", func(ctx context.Context) error {
+		conn, err := pgx.Connect(ctx, made.Credentials.ConnectionURL)
+		if err != nil {
+			return err
+		}
+		return conn.Close(ctx)
+	})
+	s.ask("delete a database", func(ctx context.Context) error {
+		_, err := api.DeleteDatabase(ctx, made.ID)
+		return err
+	})
+}
+
+// think waits between nothing and twice the time.
+func think(over context.Context, average time.Duration) {
+	select {
+	case <-over.Done():
+	case <-time.After(rand.N(2 * average)):
+	}
+}
+
+// ask does something that must be answered, and notes how long that took. It
+// reports whether it was done: it is not when there were too many.
+func (s *soak) ask(kind string, do func(context.Context) error) bool {
+	ctx, cancel := context.WithTimeout(s.t.Context(), chaosPatience)
+	defer cancel()
+	began := time.Now()
+	err := do(ctx)
+	took := time.Since(began)
+	switch refusal, isRefusal := errors.AsType[*client.Error](err); {
+	case err == nil:
+		s.figures.add(kind, took)
+		return true
+	case isRefusal && refusal.Code == client.CodeRateLimited && refusal.RetryAfter > 0, isRefusal && isUnderWay(refusal):
+		s.figures.add("refused for now", took)
+	case isRefusal:
+		s.t.Errorf("%s: after %s: %d %s: %s (%s)", kind, took, refusal.Status, refusal.Code, refusal.Message, refusal.RequestID)
+	default:
+		s.t.Errorf("%s: after %s: %v", kind, took, err)
+	}
+	return false
+}
+
+// isUnderWay says that somebody else is at the same, for now.
+func isUnderWay(refusal *client.Error) bool {
+	return refusal.Code == client.CodeConflict && strings.Contains(refusal.Message, "is under way")
+}
+
+// checkLeftovers sees that nothing runs or listens that belongs to nothing.
+func (s *soak) checkLeftovers() {
+	ctx, cancel := context.WithTimeout(s.t.Context(), chaosPatience)
+	defer cancel()
+	api, hangUp := s.newAPI(0)
+	defer hangUp()
+	listed := collect(s.chaos, api.Databases(ctx), func(d client.Database) string { return d.ID })
+	if len(listed) != len(s.databases) {
+		s.t.Errorf("%d databases are listed of %d", len(listed), len(s.databases))
+	}
+	s.chaos.within("only known processes", func() string { return s.chaos.leftProcesses(listed) })
+	s.chaos.within("only known ports", func() string { return s.chaos.leftPorts(listed) })
+	s.chaos.within("only known sockets", s.chaos.leftSockets)
+	for id := range listed {
+		s.chaos.within("one slot, in use, at "+id, func() string { return s.chaos.leftSlots(ctx, api, id) })
+	}
+	for line := range strings.Lines(s.m.log.String()) {
+		if strings.Contains(line, "level=ERROR") || strings.Contains(line, "panic") {
+			s.t.Errorf("in the log: %s", line)
+		}
+	}
+}
