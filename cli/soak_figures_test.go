@@ -67,6 +67,16 @@ func (f *soakFigures) add(kind string, took time.Duration) {
 	f.took[kind][f.cycle] = append(f.took[kind][f.cycle], took)
 }
 
+// count returns how often something was done.
+func (f *soakFigures) count(kind string) (count int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, took := range f.took[kind] {
+		count += len(took)
+	}
+	return count
+}
+
 // sample measures again and again until over ends.
 func (f *soakFigures) sample(over context.Context, every time.Duration) {
 	for {
@@ -183,10 +193,7 @@ func (f *soakFigures) reportLatencies(b *strings.Builder) {
 	}
 	total := 0
 	for _, kind := range slices.Sorted(maps.Keys(f.took)) {
-		count := 0
-		for _, took := range f.took[kind] {
-			count += len(took)
-		}
+		count := f.count(kind)
 		total += count
 		fmt.Fprintf(b, "\n%-18s %8d", kind, count)
 		for _, took := range f.took[kind] {

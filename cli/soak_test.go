@@ -45,9 +45,11 @@ const (
 	// lasting is how many goroutines or open files there may be more at rest
 	// than before: those of what the appliance does by itself.
 	lasting = 25
-	// archived is how many files of a database's backups and WAL stay open:
-	// two directories, the segment that is received, one or two indexes.
-	archived = 5
+	// archived is how many files stay open of each database's backups and WAL:
+	// two directories and the segment that is received. Each backup leaves an
+	// index more, until merging makes one of so many.
+	archived = 3
+	merging  = 33
 )
 
 // soak is one run.
@@ -163,7 +165,7 @@ func (s *soak) mustRest(cycle int) {
 		now = s.figures.measure()
 		others, before := now.files-now.ofBackups, s.before.files-s.before.ofBackups
 		if now.goroutines < 0 || now.goroutines > s.before.goroutines+lasting || now.files < 0 || others > before+lasting ||
-			now.ofBackups > archived*len(s.databases) {
+			now.ofBackups > archived*len(s.databases)+min(s.figures.count("backup"), merging*len(s.databases))+lasting {
 			return now.String()
 		}
 		return ""
