@@ -42,6 +42,7 @@ func TestMoveAppliance(t *testing.T) {
 	second := m.arrive(first)
 	second.start()
 	second.holds(t, shop.ID, buckets[0].ID, small, large)
+	second.awaitAvailable(old.ID)
 	if got := query(t, second.connectionURL(old.ID), "select n from t"); got != "7" {
 		t.Errorf("old has %s", got)
 	}
