@@ -10,7 +10,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"holdfast/backup/wal"
 	"holdfast/engine/advice"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -293,7 +292,7 @@ func (e *Engine) aboutDatabase(tx *meta.Tx, db model.Database) (advice.Database,
 	about.Status, about.StatusReason = e.liveStatus(db)
 	if status, receives := e.walStatus(db.ID); receives {
 		about.Archiving = &advice.Archiving{
-			Streaming: status.State == wal.StateStreaming, SlotLost: status.SlotState == "lost", Behind: status.RPO(e.clock()),
+			Streaming: status.Well(), SlotLost: status.SlotState == "lost", Behind: status.RPO(e.clock()),
 			Backlog: status.Backlog, Failures: status.Failures, Error: status.LastError,
 		}
 	}

@@ -178,7 +178,7 @@ func (r *Receiver) note(err error, fatal bool) {
 		return
 	}
 	r.ledger.change(func(s *Status) {
-		s.State, s.LastFailed = StateConnecting, time.Now()
+		s.State, s.LastFailed, s.Failing = StateConnecting, time.Now(), true
 		s.LastError = err.Error()
 		s.Failures++
 		if fatal {
@@ -295,7 +295,7 @@ func (r *Receiver) timeline(ctx context.Context, conn *pgconn.PgConn, timeline u
 	if !streaming {
 		return next, nil
 	}
-	r.ledger.change(func(s *Status) { s.State, s.LastError = StateStreaming, "" })
+	r.ledger.change(func(s *Status) { s.State = StateStreaming })
 	select {
 	case r.look <- struct{}{}:
 	default:

@@ -36,7 +36,8 @@ type Status struct {
 
 	LastError  string
 	LastFailed time.Time
-	Failures   int // since the receiver was opened
+	Failing    bool // nothing has been found to be safe since then
+	Failures   int  // since the receiver was opened
 	Packing    string
 
 	SlotState string // wal_status of the server's slot
@@ -46,11 +47,15 @@ type Status struct {
 	Synchronous bool
 }
 
+// Well reports whether WAL comes in, and has done so since the last failure: a
+// connection that comes back only to break again is not well meanwhile.
+func (s Status) Well() bool { return s.State == StateStreaming && !s.Failing }
+
 // RPO is how much of the past would be missing if the server were lost now:
 // while all is well the time a commit takes to be safe, else the time since
 // when commits are not known to be.
 func (s Status) RPO(now time.Time) time.Duration {
-	if s.State == StateStreaming && s.Backlog == 0 {
+	if s.Well() && s.Backlog == 0 {
 		return s.Lag
 	}
 	if s.RestorableTo.IsZero() {
@@ -62,6 +67,7 @@ func (s Status) RPO(now time.Time) time.Duration {
 // restorable notes a time by which all commits are safe. One that is much
 // earlier than the last says that the server's clock was set back.
 func (s *Status) restorable(to time.Time) {
+	s.Failing, s.LastError = false, ""
 	if to.After(s.RestorableTo) || s.RestorableTo.Sub(to) > clockSlack {
 		s.RestorableTo = to
 	}
