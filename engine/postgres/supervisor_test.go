@@ -321,17 +321,28 @@ func TestStartFailureHasTheLogLines(t *testing.T) {
 	}
 }
 
+// occupy listens on the instance's port, or the next that nobody has taken
+// since it was drawn.
+func occupy(t *testing.T, d *postgrestest.Database) net.Listener {
+	t.Helper()
+	for range 20 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", d.Spec.Config.Port))
+		if err == nil {
+			return l
+		}
+		d.Spec.Config.Port++
+	}
+	t.Fatal("no port to listen on")
+	return nil
+}
+
 func TestPortInUse(t *testing.T) {
 	for _, listen := range [][]string{{"127.0.0.1"}, {"127.0.0.2", "127.0.0.1"}} {
 		d := postgrestest.Prepare(t)
 		d.Spec.Config.Listen = listen
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", d.Spec.Config.Port))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
+		defer occupy(t, d).Close()
 		s, _ := supervisor(t)
-		err = s.Start(t.Context(), d.Spec)
+		err := s.Start(t.Context(), d.Spec)
 		if !errors.Is(err, postgres.ErrPortInUse) || !strings.Contains(err.Error(), strconv.Itoa(d.Spec.Config.Port)) {
 			t.Errorf("listening on %v: %v", listen, err)
 		}
@@ -340,10 +351,7 @@ func TestPortInUse(t *testing.T) {
 
 func TestKeepGoesOnTrying(t *testing.T) {
 	d := postgrestest.Prepare(t)
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", d.Spec.Config.Port))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := occupy(t, d)
 	s, w := supervisor(t)
 	if err := s.Keep(d.Spec); err != nil {
 		t.Fatal(err)
