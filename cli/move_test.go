@@ -76,11 +76,7 @@ func TestMoveAppliance(t *testing.T) {
 // backing up.
 func (m *machine) holds(t *testing.T, shop, bucket, small, large string) {
 	t.Helper()
-	eventually(t, "the rebuilt database", func() bool {
-		var db database
-		m.must("GET", "/databases/"+shop, nil, &db)
-		return db.Status == "available"
-	})
+	m.awaitAvailable(shop) // it is rebuilt
 	if got := query(t, m.connectionURL(shop), "select count(*) || ' ' || sum(n) from t"); got != "1000 500500" {
 		t.Errorf("shop has %s", got)
 	}

@@ -178,7 +178,7 @@ func (r *Receiver) note(err error, fatal bool) {
 		return
 	}
 	r.ledger.change(func(s *Status) {
-		s.State, s.LastFailed, s.Failing = StateConnecting, time.Now(), true
+		s.State, s.LastFailed = StateConnecting, time.Now()
 		s.LastError = err.Error()
 		s.Failures++
 		if fatal {

@@ -34,10 +34,9 @@ type Status struct {
 	// are of the commits since LagSince.
 	Lag, MaxLag, LagP99 time.Duration
 
-	LastError  string
+	LastError  string // "" once something has been found to be safe since
 	LastFailed time.Time
-	Failing    bool // nothing has been found to be safe since then
-	Failures   int  // since the receiver was opened
+	Failures   int // since the receiver was opened
 	Packing    string
 
 	SlotState string // wal_status of the server's slot
@@ -49,7 +48,7 @@ type Status struct {
 
 // Well reports whether WAL comes in, and has done so since the last failure: a
 // connection that comes back only to break again is not well meanwhile.
-func (s Status) Well() bool { return s.State == StateStreaming && !s.Failing }
+func (s Status) Well() bool { return s.State == StateStreaming && s.LastError == "" }
 
 // RPO is how much of the past would be missing if the server were lost now:
 // while all is well the time a commit takes to be safe, else the time since
@@ -67,7 +66,7 @@ func (s Status) RPO(now time.Time) time.Duration {
 // restorable notes a time by which all commits are safe. One that is much
 // earlier than the last says that the server's clock was set back.
 func (s *Status) restorable(to time.Time) {
-	s.Failing, s.LastError = false, ""
+	s.LastError = ""
 	if to.After(s.RestorableTo) || s.RestorableTo.Sub(to) > clockSlack {
 		s.RestorableTo = to
 	}

@@ -99,9 +99,8 @@ func (s *stream) receive(ctx context.Context) (next uint32, err error) {
 
 // drain reads the connection until it ends.
 func (s *stream) drain() {
-	// So many bytes have come together since then.
-	var began time.Time
-	var came int
+	var began time.Time // when what comes together began to come
+	var came int        // bytes of it
 	for {
 		msg, err := s.conn.ReceiveMessage(context.Background())
 		if err == nil {

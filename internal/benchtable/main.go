@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"flag"
 	"fmt"
@@ -73,14 +72,4 @@ var unsafeInName = regexp.MustCompile(`[^a-z0-9]+`)
 func fileName(cpu string, now time.Time) string {
 	name := strings.Trim(unsafeInName.ReplaceAllString(strings.ToLower(cpu), "-"), "-")
 	return fmt.Sprintf("%s-%s-%dx.md", now.Format(time.DateOnly), name, runtime.NumCPU())
-}
-
-// lines calls f for each line of in.
-func lines(in io.Reader, f func(string)) error {
-	scanner := bufio.NewScanner(in)
-	scanner.Buffer(nil, 1<<20)
-	for scanner.Scan() {
-		f(scanner.Text())
-	}
-	return scanner.Err()
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"io"
 	"maps"
 	"regexp"
@@ -48,6 +49,16 @@ func read(in io.Reader) (*results, error) {
 		}
 	})
 	return r, err
+}
+
+// lines calls f for each line of in.
+func lines(in io.Reader, f func(string)) error {
+	scanner := bufio.NewScanner(in)
+	scanner.Buffer(nil, 1<<20)
+	for scanner.Scan() {
+		f(scanner.Text())
+	}
+	return scanner.Err()
 }
 
 // add takes pairs of a value and its unit.
