@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -61,10 +62,27 @@ func SocketPath(socketDir string, port int) string {
 	return filepath.Join(socketDir, ".s.PGSQL."+strconv.Itoa(port))
 }
 
+// lastPrivatePort is the number that was handed out last.
+var lastPrivatePort atomic.Uint32
+
+// PrivatePort returns a number for the name of a socket that no socket in the
+// directory has. It lies below 1024, where no instance with TCP is. The numbers
+// go round: what one caller got, no other gets before its server has had time
+// to make its socket.
+func PrivatePort(socketDir string) (int, error) {
+	for range 1023 {
+		port := 1 + int(lastPrivatePort.Add(1)%1023)
+		if _, err := os.Lstat(SocketPath(socketDir, port)); errors.Is(err, os.ErrNotExist) {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("no free socket name in %s", socketDir)
+}
+
 // ClearSockets removes what servers that were killed have left in a socket
 // directory. A database's next start would take its socket over; that of a
-// restore or a proof, whose name is drawn, would lie there for good. Nobody may
-// be starting a server there.
+// restore or a proof, whose name is a new one each time, would lie there for
+// good. Nobody may be starting a server there.
 func ClearSockets(socketDir string) error {
 	locks, err := filepath.Glob(filepath.Join(socketDir, ".s.PGSQL.*.lock"))
 	for _, lock := range locks {

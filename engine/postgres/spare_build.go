@@ -51,7 +51,7 @@ func (s *Spares) prepare(ctx context.Context, dir string, nice int) error {
 		return err
 	}
 	if err := s.makeTemplate(ctx, spec, nice); err != nil {
-		// A server that was killed has left its socket, whose name nobody draws again.
+		// A server that was killed has left its socket, which no other start clears.
 		return errors.Join(err, clearSocket(SocketPath(spec.Config.SocketDir, spec.Config.Port)))
 	}
 	return tidy(dir)
@@ -92,20 +92,6 @@ func (s *Spares) privateSpec(dir string) (Spec, error) {
 			"logging_collector": "off", "autovacuum": "off",
 		}},
 	}, nil
-}
-
-// PrivatePort draws a number for the name of a socket, one that no socket in
-// the directory has. It lies below 1024, where no instance with TCP is.
-func PrivatePort(sockets string) (int, error) {
-	var b [2]byte
-	for range 1000 {
-		_, _ = rand.Read(b[:])
-		port := 1 + (int(b[0])<<8|int(b[1]))%1023
-		if _, err := os.Lstat(SocketPath(sockets, port)); errors.Is(err, os.ErrNotExist) {
-			return port, nil
-		}
-	}
-	return 0, fmt.Errorf("no free socket name in %s", sockets)
 }
 
 // tidy removes what the spare's instance does not need and makes the rest
