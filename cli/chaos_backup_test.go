@@ -137,7 +137,7 @@ func (c *chaos) replace(
 	ctx context.Context, api *client.Client, db *chaosDatabase, what string, by *ledger,
 	begin func() (client.Operation, error), allowed ...client.Code,
 ) {
-	began := time.Now()
+	began, moves := time.Now(), c.clockMoves.Load()
 	before, err := c.operations(ctx, api, db)
 	if err != nil {
 		return
@@ -175,6 +175,12 @@ func (c *chaos) replace(
 	old := db.now
 	db.now = old.replaced(by, from)
 	db.other, db.since = old, time.Now()
+	if moves%2 == 1 || c.clockMoves.Load() != moves {
+		// When it came into use was noted by a clock that the server does not
+		// have, as it would on a real machine: no moment about then says which
+		// of the two it means.
+		db.marks, db.markedFrom = nil, db.since.Add(clockMoved)
+	}
 	c.count(what + ", completed")
 }
 

@@ -33,6 +33,7 @@ type chaosDatabase struct {
 	now, other *ledger // other is what an undo brings back
 	backups    []*chaosBackup
 	marks      []mark
+	markedFrom time.Time // no moment before is marked
 	since      time.Time // when now began to be served
 	moving     bool      // other data is taking its place
 	passwords  []string  // each may be the one

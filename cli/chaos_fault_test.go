@@ -162,10 +162,16 @@ func (c *chaos) setClock(offset time.Duration) {
 // moveClock sets the appliance's clock forward or back by some minutes, less
 // than anything it gives out is good for, and then right again.
 func (c *chaos) moveClock(random *rand.Rand) {
-	c.setClock(time.Duration(random.IntN(600)-300) * time.Second)
+	const most = int(clockMoved / time.Second)
+	c.clockMoves.Add(1)
+	c.setClock(time.Duration(random.IntN(2*most)-most) * time.Second)
 	time.Sleep(time.Duration(500+random.IntN(4000)) * time.Millisecond)
 	c.setClock(0)
+	c.clockMoves.Add(1)
 }
+
+// clockMoved is how far the clock is moved, at the most.
+const clockMoved = 5 * time.Minute
 
 // fillDisk leaves no room for some time. What dies of it gives some back, so
 // that it is filled again and again.

@@ -60,6 +60,8 @@ type chaos struct {
 	fill    func() // the disk; nil where there is none to fill
 	empty   func()
 	offset  string // file with what the appliance's clock is off by
+	// clockMoves counts when it was set off and right again.
+	clockMoves atomic.Int64
 
 	mu        sync.Mutex
 	databases []*chaosDatabase

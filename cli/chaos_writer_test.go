@@ -112,7 +112,7 @@ func (d *chaosDatabase) mark(ctx context.Context, conn *pgx.Conn) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if moving || d.moving || d.now != rows {
+	if moving || d.moving || d.now != rows || m.at.Before(d.markedFrom) {
 		return nil
 	}
 	before.grow(len(d.now.rows), possible)

@@ -194,6 +194,7 @@ func (e *Engine) switchGeneration(ctx context.Context, db model.Database, op mod
 	if err := e.stopInstance(ctx, db.ID); err != nil {
 		return err
 	}
+	since := e.clock() // from here on whatever is committed is the next generation's
 	next := db
 	next.Generation = op.Generation
 	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -202,13 +203,12 @@ func (e *Engine) switchGeneration(ctx context.Context, db model.Database, op mod
 		return fmt.Errorf("start restored instance: %w", err)
 	}
 	superseded := db.Replaced
-	now := e.clock()
 	if err := e.endOperation(op, func(d *model.Database) {
 		d.Generation = op.Generation
 		d.Served = append(d.Served, model.Served{
-			Generation: op.Generation, Since: now, Undrained: status.State != wal.StateStreaming,
+			Generation: op.Generation, Since: since, Undrained: status.State != wal.StateStreaming,
 		})
-		d.Replaced = &model.Replaced{Generation: db.Generation, At: now, ExpiresAt: now.Add(e.cfg.ReplacedRetention)}
+		d.Replaced = &model.Replaced{Generation: db.Generation, At: since, ExpiresAt: since.Add(e.cfg.ReplacedRetention)}
 		if d.Rebuild {
 			d.Rebuild, d.Replaced = false, nil
 		}

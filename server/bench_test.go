@@ -25,18 +25,25 @@ import (
 )
 
 // The benchmarks put the same load on holdfast, in a process of its own, and
-// on VersityGW and nginx where these are on the PATH. Compare what one run
-// says, and nothing else:
+// on VersityGW, nginx and Caddy where these are on the PATH. Compare what one
+// run says, and nothing else:
 //
 //	go test -run '^$' -bench . ./server
 
-// peer is a server under load.
-type peer interface {
-	put(key string, body []byte) []byte // the request
-	get(key string) []byte
+// target is a server under load.
+type target interface {
+	name() string
 	address() string
+	get(key string) []byte // the request
 }
 
+// store takes objects, too.
+type store interface {
+	target
+	put(key string, body []byte) []byte
+}
+
+func (h *holdfast) name() string    { return "holdfast" }
 func (h *holdfast) address() string { return h.host }
 
 func (h *holdfast) put(key string, body []byte) []byte {
@@ -49,22 +56,31 @@ func (h *holdfast) get(key string) []byte {
 }
 
 // versity is VersityGW with files behind it.
-type versity struct{ host string }
+type versity struct{ called, host string }
 
-func startVersity(b *testing.B) peer {
+// startVersities returns VersityGW as it comes, which ends the connection after
+// each answer, and as it can be told to be.
+func startVersities(b *testing.B) []store {
 	b.Helper()
 	path, err := exec.LookPath("versitygw")
 	if err != nil {
 		return nil
 	}
 	logVersion(b, path, "--version")
-	v := &versity{host: freeAddress(b)}
-	run(b, exec.Command(path, "--access", "bench", "--secret", "benchsecret", "--port", v.host, "--quiet", "--keep-alive", "posix", b.TempDir()))
+	return []store{startVersity(b, path, "versitygw"), startVersity(b, path, "versitygw-keep-alive", "--keep-alive")}
+}
+
+func startVersity(b *testing.B, path, name string, args ...string) store {
+	b.Helper()
+	v := &versity{name, freeAddress(b)}
+	args = append([]string{"--access", "bench", "--secret", "benchsecret", "--port", v.host, "--quiet"}, args...)
+	run(b, exec.Command(path, append(args, "posix", b.TempDir())...))
 	awaitListener(b, v.host)
 	mustAnswer(b, v.host, v.sign("PUT", "/bench", nil))
 	return v
 }
 
+func (v *versity) name() string                       { return v.called }
 func (v *versity) address() string                    { return v.host }
 func (v *versity) put(key string, body []byte) []byte { return v.sign("PUT", "/bench/"+key, body) }
 func (v *versity) get(key string) []byte              { return v.sign("GET", "/bench/"+key, nil) }
@@ -93,7 +109,7 @@ func hmacOf(key []byte, text string) []byte {
 }
 
 // files is nginx or Caddy over a directory.
-type files struct{ host, dir string }
+type files struct{ program, host, dir string }
 
 // logVersion logs what a peer is: its module's version, or the first line of
 // what it says itself.
@@ -112,33 +128,42 @@ func logVersion(b *testing.B, path string, args ...string) {
 	b.Logf("compared with %s %s", filepath.Base(path), line)
 }
 
-func startFiles(b *testing.B, program string) *files {
+// startFiles returns those of the programs that are installed.
+func startFiles(b *testing.B, programs ...string) (all []*files) {
 	b.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		return nil
-	}
-	logVersion(b, path, map[string]string{"caddy": "version", "nginx": "-v"}[program])
-	f := &files{host: freeAddress(b), dir: b.TempDir()}
-	if program == "caddy" {
-		run(b, exec.Command(path, "file-server", "--root", f.dir, "--listen", f.host))
-	} else {
-		if err := os.Chmod(f.dir, 0o755); err != nil {
-			b.Fatal(err)
+	for _, program := range programs {
+		path, err := exec.LookPath(program)
+		if err != nil {
+			continue
 		}
-		conf := filepath.Join(f.dir, "nginx.conf")
-		text := fmt.Sprintf("user root; daemon off; pid %s/pid; error_log /dev/null; events {} http { access_log off; sendfile on; keepalive_requests 1000000000; server { listen %s; root %s; } }", f.dir, f.host, f.dir)
-		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-			b.Fatal(err)
+		logVersion(b, path, map[string]string{"caddy": "version", "nginx": "-v"}[program])
+		f := &files{program, freeAddress(b), b.TempDir()}
+		if program == "caddy" {
+			run(b, exec.Command(path, "file-server", "--root", f.dir, "--listen", f.host))
+		} else {
+			run(b, exec.Command(path, "-c", f.nginxConfig(b)))
 		}
-		run(b, exec.Command(path, "-c", conf))
+		awaitListener(b, f.host)
+		all = append(all, f)
 	}
-	awaitListener(b, f.host)
-	return f
+	return all
 }
 
-func (f *files) address() string           { return f.host }
-func (f *files) put(string, []byte) []byte { return nil }
+func (f *files) nginxConfig(b *testing.B) string {
+	b.Helper()
+	if err := os.Chmod(f.dir, 0o755); err != nil {
+		b.Fatal(err)
+	}
+	conf := filepath.Join(f.dir, "nginx.conf")
+	text := fmt.Sprintf("user root; daemon off; pid %s/pid; error_log /dev/null; events {} http { access_log off; sendfile on; keepalive_requests 1000000000; server { listen %s; root %s; } }", f.dir, f.host, f.dir)
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	return conf
+}
+
+func (f *files) name() string    { return f.program }
+func (f *files) address() string { return f.host }
 func (f *files) get(key string) []byte {
 	return fmt.Appendf(nil, "GET /%s HTTP/1.1\r\nHost: %s\r\n\r\n", key, f.host)
 }
@@ -180,22 +205,26 @@ func awaitListener(b *testing.B, address string) {
 	}
 }
 
-// client is one connection.
+// client has one connection at a time.
 type client struct {
-	conn net.Conn
-	in   *bufio.Reader
+	address string
+	conn    net.Conn // nil until the first request, and once the server has ended it
+	in      *bufio.Reader
 }
 
-func dial(b *testing.B, address string) *client {
-	b.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return &client{conn, bufio.NewReaderSize(conn, 64<<10)}
+func newClient(address string) *client {
+	return &client{address: address, in: bufio.NewReaderSize(nil, 64<<10)}
 }
 
 func (c *client) do(request []byte) error {
+	if c.conn == nil {
+		conn, err := net.Dial("tcp", c.address)
+		if err != nil {
+			return err
+		}
+		c.conn = conn
+		c.in.Reset(conn)
+	}
 	if _, err := c.conn.Write(request); err != nil {
 		return err
 	}
@@ -204,10 +233,20 @@ func (c *client) do(request []byte) error {
 		return err
 	}
 	text, err := readSome(answer.Body)
+	if answer.Close {
+		c.close()
+	}
 	if err == nil && answer.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %s", answer.Status, text)
 	}
 	return err
+}
+
+func (c *client) close() {
+	if c.conn != nil {
+		c.conn.Close()
+		c.conn = nil
+	}
 }
 
 // readSome reads the whole and returns its beginning.
@@ -221,26 +260,23 @@ func readSome(body io.Reader) ([]byte, error) {
 
 func mustAnswer(b *testing.B, address string, request []byte) {
 	b.Helper()
-	c := dial(b, address)
-	defer c.conn.Close()
+	c := newClient(address)
+	defer c.close()
 	if err := c.do(request); err != nil {
 		b.Fatal(err)
 	}
 }
 
 // load sends b.N requests over that many connections.
-func load(b *testing.B, p peer, connections int, request func(i int64) []byte) {
+func load(b *testing.B, p target, connections int, request func(i int64) []byte) {
 	b.Helper()
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	clients := make([]*client, connections)
-	for i := range clients {
-		clients[i] = dial(b, p.address())
-	}
 	b.ResetTimer()
-	for _, c := range clients {
+	for range connections {
 		wg.Go(func() {
-			defer c.conn.Close()
+			c := newClient(p.address())
+			defer c.close()
 			for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
 				if err := c.do(request(i)); err != nil {
 					b.Error(err)
@@ -255,7 +291,7 @@ func load(b *testing.B, p peer, connections int, request func(i int64) []byte) {
 
 var prefixes atomic.Int64
 
-func benchmarkPut(b *testing.B, p peer, size, connections int) {
+func benchmarkPut(b *testing.B, p store, size, connections int) {
 	body := make([]byte, size)
 	rand.Read(body)
 	prefix := fmt.Sprintf("k%d", prefixes.Add(1))
@@ -264,11 +300,11 @@ func benchmarkPut(b *testing.B, p peer, size, connections int) {
 }
 
 func BenchmarkPut(b *testing.B) {
-	h, v := startHoldfast(b, b.TempDir(), nil), startVersity(b)
+	h := startHoldfast(b, b.TempDir(), nil)
+	stores := append([]store{h}, startVersities(b)...)
 	for _, c := range []struct{ size, connections int }{{1 << 10, 1}, {1 << 10, 8}, {1 << 10, 32}, {64 << 10, 8}, {8 << 20, 8}} {
-		b.Run(fmt.Sprintf("%dKiB/x%d/holdfast", c.size>>10, c.connections), func(b *testing.B) { benchmarkPut(b, h, c.size, c.connections) })
-		if v != nil {
-			b.Run(fmt.Sprintf("%dKiB/x%d/versitygw", c.size>>10, c.connections), func(b *testing.B) { benchmarkPut(b, v, c.size, c.connections) })
+		for _, p := range stores {
+			b.Run(fmt.Sprintf("%dKiB/x%d/%s", c.size>>10, c.connections, p.name()), func(b *testing.B) { benchmarkPut(b, p, c.size, c.connections) })
 		}
 	}
 	reportMemory(b, h.cmd.Process.Pid)
@@ -288,40 +324,35 @@ func reportMemory(b *testing.B, pid int) {
 }
 
 func BenchmarkGet(b *testing.B) {
-	h, v, nginx, caddy := startHoldfast(b, b.TempDir(), nil), startVersity(b), startFiles(b, "nginx"), startFiles(b, "caddy")
+	h := startHoldfast(b, b.TempDir(), nil)
+	stores := append([]store{h}, startVersities(b)...)
+	servers := startFiles(b, "nginx", "caddy")
 	const keys = 64
 	for _, c := range []struct{ size, connections int }{{1 << 10, 1}, {1 << 10, 8}, {64 << 10, 8}, {8 << 20, 8}} {
 		body := make([]byte, c.size)
 		rand.Read(body)
 		name := func(i int64) string { return fmt.Sprintf("get-%d-%d", c.size, i%keys) }
 		for i := range int64(keys) {
-			mustAnswer(b, h.host, h.put(name(i), body))
-			if v != nil {
-				mustAnswer(b, v.address(), v.put(name(i), body))
+			for _, p := range stores {
+				mustAnswer(b, p.address(), p.put(name(i), body))
 			}
-			for _, f := range []*files{nginx, caddy} {
-				if f != nil {
-					if err := os.WriteFile(filepath.Join(f.dir, name(i)), body, 0o644); err != nil {
-						b.Fatal(err)
-					}
+			for _, f := range servers {
+				if err := os.WriteFile(filepath.Join(f.dir, name(i)), body, 0o644); err != nil {
+					b.Fatal(err)
 				}
 			}
 		}
-		against := func(who string, p peer) {
-			b.Run(fmt.Sprintf("%dKiB/x%d/%s", c.size>>10, c.connections, who), func(b *testing.B) {
+		against := func(p target) {
+			b.Run(fmt.Sprintf("%dKiB/x%d/%s", c.size>>10, c.connections, p.name()), func(b *testing.B) {
 				b.SetBytes(int64(c.size))
 				load(b, p, c.connections, func(i int64) []byte { return p.get(name(i)) })
 			})
 		}
-		against("holdfast", h)
-		if v != nil {
-			against("versitygw", v)
+		for _, p := range stores {
+			against(p)
 		}
-		if nginx != nil {
-			against("nginx", nginx)
-		}
-		if caddy != nil {
-			against("caddy", caddy)
+		for _, f := range servers {
+			against(f)
 		}
 	}
 	reportMemory(b, h.cmd.Process.Pid)
