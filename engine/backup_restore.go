@@ -184,8 +184,10 @@ func (e *Engine) recordFork(next model.Database, plan RestorePlan) error {
 }
 
 // switchGeneration replaces the running instance by one on the new data
-// directory. The commit at the end is the switch; until then everything can
-// be rolled back.
+// directory. The commit in the middle is the switch: the old one has ended
+// then, and nobody has written to the new one, so that no crash loses what
+// either has acknowledged. Until then everything can be rolled back; from then
+// on a start carries on.
 func (e *Engine) switchGeneration(ctx context.Context, db model.Database, op model.DatabaseOperation) error {
 	if err := e.setPhase(op.ID, "switching"); err != nil {
 		return err
@@ -194,38 +196,65 @@ func (e *Engine) switchGeneration(ctx context.Context, db model.Database, op mod
 	if err := e.stopInstance(ctx, db.ID); err != nil {
 		return err
 	}
-	since := e.clock() // from here on whatever is committed is the next generation's
-	next := db
-	next.Generation = op.Generation
+	next, err := e.recordSwitch(db.ID, op.Generation, status.State != wal.StateStreaming)
+	if err != nil {
+		return err
+	}
 	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if _, err := e.startInstance(startCtx, next); err != nil {
 		return fmt.Errorf("start restored instance: %w", err)
 	}
-	superseded := db.Replaced
-	if err := e.endOperation(op, func(d *model.Database) {
-		d.Generation = op.Generation
-		d.Served = append(d.Served, model.Served{
-			Generation: op.Generation, Since: since, Undrained: status.State != wal.StateStreaming,
-		})
-		d.Replaced = &model.Replaced{Generation: db.Generation, At: since, ExpiresAt: since.Add(e.cfg.ReplacedRetention)}
-		if d.Rebuild {
-			d.Rebuild, d.Replaced = false, nil
-		}
-	}); err != nil {
-		return err
+	if err := e.endOperation(op); err != nil {
+		e.log.Error("record the end of a restore", "database", db.ID, "operation", op.ID, "error", err)
 	}
 	if err := e.receiveWAL(next); err != nil {
 		e.log.Error("receive WAL", "database", db.ID, "error", err)
 	}
 	e.background(func(context.Context) { e.backUpNow(db.ID) })
 	e.background(func(ctx context.Context) { e.sampleOne(ctx, next) }) // what was known is of the data that was replaced
-	if superseded != nil && superseded.Generation != op.Generation {
+	if superseded := db.Replaced; superseded != nil && superseded.Generation != op.Generation {
 		if err := removeDirectory(e.dataDirectory(db.ID, superseded.Generation)); err != nil {
 			e.log.Error("remove data replaced earlier", "database", db.ID, "error", err)
 		}
 	}
 	return nil
+}
+
+// recordSwitch makes a generation the current one. Undrained says that of what
+// the one before committed last some may be missing in the archive.
+func (e *Engine) recordSwitch(id string, generation int, undrained bool) (db model.Database, err error) {
+	now := e.clock()
+	err = e.meta.Update(func(tx *meta.Tx) (err error) {
+		db, err = tx.Databases().Update(id, func(d *model.Database) error {
+			d.Replaced = &model.Replaced{Generation: d.Generation, At: now, ExpiresAt: now.Add(e.cfg.ReplacedRetention)}
+			d.Generation = generation
+			d.Served = append(d.Served, model.Served{Generation: generation, Since: now, Undrained: undrained})
+			if d.Rebuild {
+				d.Rebuild, d.Replaced = false, nil
+			}
+			return nil
+		})
+		return err
+	})
+	return db, err
+}
+
+// takeBackSwitch makes current again what was so before recordSwitch. It waits
+// for room: what the old generation acknowledges from here on would be lost if
+// a start took the new one.
+func (e *Engine) takeBackSwitch(ctx context.Context, before model.Database) error {
+	takeBack := func(tx *meta.Tx) error {
+		_, err := tx.Databases().Update(before.ID, func(d *model.Database) error {
+			d.Generation, d.Served, d.Replaced, d.Rebuild = before.Generation, before.Served, before.Replaced, before.Rebuild
+			return nil
+		})
+		return err
+	}
+	if err := e.meta.Update(takeBack); err == nil || !isDiskFull(err) {
+		return err
+	}
+	return e.recordWithRoom(ctx, takeBack)
 }
 
 // undoSwitch brings the database back to what it was before the operation;
@@ -237,6 +266,9 @@ func (e *Engine) undoSwitch(
 ) error {
 	if switched {
 		if err := e.stopInstance(ctx, db.ID); err != nil {
+			return err
+		}
+		if err := e.takeBackSwitch(ctx, db); err != nil {
 			return err
 		}
 		if err := e.startDatabase(ctx, db); err != nil {
@@ -254,7 +286,7 @@ func (e *Engine) undoSwitch(
 // removeBuilt removes the data directory the operation was building. The one
 // an undo goes back to is not the operation's to remove.
 func (e *Engine) removeBuilt(db model.Database, op model.DatabaseOperation) error {
-	if db.Replaced != nil && db.Replaced.Generation == op.Generation || db.Generation == op.Generation {
+	if db.Replaced != nil && db.Replaced.Generation == op.Generation {
 		return nil
 	}
 	if err := os.RemoveAll(e.dataDirectory(db.ID, op.Generation)); err != nil {

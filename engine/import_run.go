@@ -158,7 +158,7 @@ func (e *Engine) publishImport(ctx context.Context, r *importRun) error {
 	call := e.importEnd(record)
 	call.Note("status", string(record.Status))
 	if err := e.change(call, func(tx *meta.Tx) error {
-		if _, err := e.releaseDatabase(tx, r.op, nil, func(*model.Database) {}); err != nil {
+		if _, err := e.releaseDatabase(tx, r.op, nil); err != nil {
 			return err
 		}
 		return replaceImport(tx, record)

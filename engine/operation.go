@@ -35,47 +35,43 @@ func insertOperation(tx *meta.Tx, op model.DatabaseOperation, status model.Datab
 	return err
 }
 
-// endOperation records that the operation came to its end and applies also to
-// the record of the database.
-func (e *Engine) endOperation(op model.DatabaseOperation, also func(*model.Database)) error {
-	return e.meta.Update(func(tx *meta.Tx) error {
-		_, err := e.releaseDatabase(tx, op, nil, also)
+// endOperation records that the operation came to its end.
+func (e *Engine) endOperation(op model.DatabaseOperation) error {
+	end := func(tx *meta.Tx) error {
+		_, err := e.releaseDatabase(tx, op, nil)
 		return err
-	})
+	}
+	return e.recordLater(e.meta.Update(end), endOfOperation, end)
 }
 
+const endOfOperation = "the end of an operation"
+
 // concludeOperation records how an operation ended that has left nothing to
-// take back, and audits call. A database does not stay
-// occupied because there was no room to say that it is free.
+// take back, and audits call. A database does not stay occupied because there
+// was no room to say that it is free.
 func (e *Engine) concludeOperation(call *model.Call, op model.DatabaseOperation, cause error) (model.Database, error) {
 	var db model.Database
-	release := func(tx *meta.Tx) (model.Database, error) {
-		return e.releaseDatabase(tx, op, cause, func(*model.Database) {})
-	}
 	err := e.meta.Update(func(tx *meta.Tx) (err error) {
-		if db, err = release(tx); err != nil {
+		if db, err = e.releaseDatabase(tx, op, cause); err != nil {
 			return err
 		}
 		return e.audit(tx, call, cause)
 	})
-	return db, e.recordLater(err, "the end of an operation", func(tx *meta.Tx) error {
-		_, err := release(tx)
+	return db, e.recordLater(err, endOfOperation, func(tx *meta.Tx) error {
+		_, err := e.releaseDatabase(tx, op, cause)
 		return err
 	})
 }
 
-// releaseDatabase closes the operation, puts its database back to available
-// and applies also to its record.
-func (e *Engine) releaseDatabase(
-	tx *meta.Tx, op model.DatabaseOperation, cause error, also func(*model.Database),
-) (model.Database, error) {
+// releaseDatabase closes the operation, and puts its database back to
+// available.
+func (e *Engine) releaseDatabase(tx *meta.Tx, op model.DatabaseOperation, cause error) (model.Database, error) {
 	if err := e.closeOperation(tx, op.ID, cause); err != nil {
 		return model.Database{}, err
 	}
 	tx.OnCommit(func() { e.claims.end(op.Database) })
 	return tx.Databases().Update(op.Database, func(d *model.Database) error {
 		d.Operation, d.Status, d.StatusReason, d.UpdatedAt = "", model.DatabaseAvailable, "", e.clock()
-		also(d)
 		return nil
 	})
 }

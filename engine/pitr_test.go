@@ -81,6 +81,9 @@ func TestPointInTime(t *testing.T) {
 	}
 	a.goTo(t, db.ID, RestorePoint{Time: at[5]})
 	expect("to 5", "1 2 3 4 5")
+	if served, err := a.record(db.ID); err != nil || served.Served[0].Since.After(answer[time.Time](t, c, "select pg_postmaster_start_time()")) {
+		t.Errorf("what a client committed first is not found: %+v, %v", served.Served, err)
+	}
 	later := commitStep(t, c, 50)
 	lsn := answer[string](t, c, "select pg_current_wal_lsn()::text")
 	commitStep(t, c, 51)
@@ -108,6 +111,24 @@ func TestPointInTime(t *testing.T) {
 		t.Errorf("recovery: %+v, %v", r, err)
 	}
 	a.checkTidy(t)
+}
+
+// The window ends with what is in the archive, also when a backup was noted to
+// have ended later, by a clock that was set back since.
+func TestWindowEndsWithTheArchive(t *testing.T) {
+	t.Parallel()
+	a, db, c, b := startStepped(t)
+	a.awaitArchived(t, db.ID, commitStep(t, c, 2))
+	if err := a.updateBackup(b.ID, func(b *model.Backup) { *b.CompletedAt = a.clock().Add(time.Hour) }); err != nil {
+		t.Fatal(err)
+	}
+	r, err := a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: *r.Window.Latest}); err != nil {
+		t.Errorf("the latest moment, %s: %v", r.Window.Latest, err)
+	}
 }
 
 // What cannot be restored is refused with the window in the message, and

@@ -51,7 +51,7 @@ func (e *Engine) rebuild(ctx context.Context, db model.Database) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	stopErr := errors.Join(e.stopInstance(ctx, db.ID), e.removeBuilt(db, op))
+	stopErr := errors.Join(e.stopInstance(ctx, db.ID), e.takeBackSwitch(ctx, db), e.removeBuilt(db, op))
 	_, endErr := e.concludeOperation(e.rollBack(db, op), op, err)
 	e.instanceChanged(db.ID, postgres.StateFailed, operationMessage(err))
 	return errors.Join(err, stopErr, endErr)

@@ -121,43 +121,44 @@ func (e *Engine) recoveryState(db model.Database, r Recovery) RecoveryState {
 
 // window returns from when to when the database can be restored: from the end
 // of the oldest backup to the last moment whose commits are known to be safe.
-func (e *Engine) window(ctx context.Context, db model.Database) (Window, error) {
+func (e *Engine) window(ctx context.Context, db model.Database) (w Window, err error) {
 	backups, err := e.restorableBackups(db.ID)
 	if err != nil || len(backups) == 0 {
-		return Window{}, err
+		return w, err
 	}
-	newest := backups[0]
-	w := Window{Earliest: backups[len(backups)-1].CompletedAt, Latest: newest.CompletedAt}
-	if now := e.clock(); w.Latest.After(now) { // by a clock that was set back since
-		w.Latest = &now
-	}
-	status, _ := e.walStatus(db.ID)
-	if latest := status.RestorableTo; latest.IsZero() {
-		err = e.lastCommit(ctx, newest, &w)
-	} else if latest.After(*w.Latest) {
-		w.Latest = &latest
+	w.Earliest = backups[len(backups)-1].CompletedAt
+	if status, _ := e.walStatus(db.ID); !status.RestorableTo.IsZero() {
+		w.Latest = &status.RestorableTo
+	} else if w.Latest, err = e.lastCommit(ctx, backups[0]); err != nil {
+		return w, err
 	}
 	if w.Earliest.After(*w.Latest) {
 		w.Earliest = w.Latest
 	}
-	return w, err
+	return w, nil
 }
 
-// lastCommit moves the window's end to the last commit in the archive.
-func (e *Engine) lastCommit(ctx context.Context, b model.Backup, w *Window) error {
-	archive, err := e.walArchive(b.Database)
+// lastCommit is the last moment that is known to be safe where no receiver has
+// said so: that of the last commit in the archive, or else the end of the
+// newest backup.
+func (e *Engine) lastCommit(ctx context.Context, newest model.Backup) (*time.Time, error) {
+	archive, err := e.walArchive(newest.Database)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	start, err := wal.ParseLSN(b.StartLSN)
+	start, err := wal.ParseLSN(newest.StartLSN)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	found, err := archive.Window(ctx, b.Generation, uint32(b.Timeline), start)
-	if err == nil && found.LastCommit.After(*w.Latest) {
-		w.Latest = &found.LastCommit
+	last := *newest.CompletedAt
+	if now := e.clock(); last.After(now) { // by a clock that was set back since
+		last = now
 	}
-	return err
+	found, err := archive.Window(ctx, newest.Generation, uint32(newest.Timeline), start)
+	if found.LastCommit.After(last) {
+		last = found.LastCommit
+	}
+	return &last, err
 }
 
 // archiving returns how the database's WAL is received.

@@ -169,7 +169,7 @@ func (e *Engine) SparesReady() bool { return e.spares.Ready() >= e.cfg.Spares }
 func (e *Engine) clearSandbox(ctx context.Context, db model.Database) error {
 	e.log.Info("removing a sandbox that is left over", "database", db.ID, "name", db.Name)
 	if db.Operation != "" {
-		if err := e.rollBackOperation(ctx, db); err != nil {
+		if err := e.settleOperation(ctx, db); err != nil {
 			return err
 		}
 	}

@@ -59,7 +59,7 @@ func (e *Engine) settleDatabase(db model.Database) error {
 	case db.Sandbox: // whoever held it was cut off
 		return e.clearSandbox(ctx, db)
 	case db.Operation != "":
-		return e.rollBackOperation(ctx, db)
+		return e.settleOperation(ctx, db)
 	default:
 		return nil
 	}
@@ -91,14 +91,19 @@ func (e *Engine) carryOnDelete(ctx context.Context, db model.Database) error {
 	return err
 }
 
-// rollBackOperation ends what ran on the database; a restore is undone.
-func (e *Engine) rollBackOperation(ctx context.Context, db model.Database) error {
+// settleOperation ends what ran on the database. A restore whose data is the
+// database's already has nothing left to do but to say so; before, it is undone.
+func (e *Engine) settleOperation(ctx context.Context, db model.Database) error {
 	var op model.DatabaseOperation
 	if err := e.meta.View(func(tx *meta.Tx) (err error) {
 		op, err = tx.Operations().Get(db.Operation)
 		return err
 	}); err != nil {
 		return err
+	}
+	if op.Generation == db.Generation {
+		e.log.Warn("carrying on with a switch to restored data", "database", db.ID, "operation", op.ID, "type", op.Type)
+		return e.endOperation(op)
 	}
 	e.log.Warn("rolling back an operation", "database", db.ID, "operation", op.ID, "type", op.Type, "phase", op.Phase)
 	if op.Generation != 0 {

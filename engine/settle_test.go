@@ -181,16 +181,49 @@ func (a *appliance) changeRows(t *testing.T, db model.Database) {
 	run(t, c, "insert into kept values (5), (-5)")
 }
 
-// switchByHand puts another generation's postmaster on the database's port,
-// which is the last step before the commit.
-func (a *appliance) switchByHand(t *testing.T, db model.Database, generation int) {
+// switchByHand makes another generation the current one, and starts nothing.
+func (a *appliance) switchByHand(t *testing.T, db model.Database, generation int) model.Database {
 	t.Helper()
 	if err := a.stopInstance(t.Context(), db.ID); err != nil {
 		t.Fatal(err)
 	}
-	db.Generation = generation
+	next, err := a.recordSwitch(db.ID, generation, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next
+}
+
+// serveByHand starts a generation, and commits a client's row in it.
+func (a *appliance) serveByHand(t *testing.T, db model.Database) {
+	t.Helper()
 	if _, err := a.startInstance(t.Context(), db); err != nil {
 		t.Fatal(err)
+	}
+	c, err := a.connection(db, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, c, "insert into kept values (1000)")
+}
+
+// switched is the check that a database has the rows of a generation, and that
+// the operation that replaced the other has come to its end.
+func switched(generation, replaced int, rows string) func(*testing.T, *appliance, model.Database, Connection) {
+	return func(t *testing.T, a *appliance, db model.Database, c Connection) {
+		t.Helper()
+		if db.Status != model.DatabaseAvailable || db.Operation != "" || db.Generation != generation ||
+			db.Replaced == nil || db.Replaced.Generation != replaced {
+			t.Errorf("%s, operation %q, generation %d, replaced %+v", db.Status, db.Operation, db.Generation, db.Replaced)
+		}
+		if got := answer[string](t, c, "select string_agg(n::text, ' ' order by n) from kept"); got != rows {
+			t.Errorf("the rows %s, not %s", got, rows)
+		}
+		for _, op := range a.operations(t, db.ID) {
+			if op.Phase == byHand && op.Status != model.OperationCompleted {
+				t.Errorf("operation %s is %s: %q", op.Type, op.Status, op.Error)
+			}
+		}
 	}
 }
 
@@ -270,18 +303,33 @@ func crashes() []crash {
 			}, before,
 		},
 		{
-			"restoring, the new generation has the port",
+			"restored and committed, not started",
 			func(t *testing.T, a *appliance, db model.Database) {
-				op := a.unpackByHand(t, db)
-				a.switchByHand(t, db, op.Generation)
-				// What a client writes into it now was never acknowledged as
-				// the database's.
-				c, err := a.connection(db, true)
-				if err != nil {
+				a.switchByHand(t, db, a.unpackByHand(t, db).Generation)
+			}, switched(2, 1, "1"),
+		},
+		{
+			"restored and committed, a client has written",
+			func(t *testing.T, a *appliance, db model.Database) {
+				a.serveByHand(t, a.switchByHand(t, db, a.unpackByHand(t, db).Generation))
+			}, switched(2, 1, "1 1000"),
+		},
+		{
+			"restored and committed, taken back, a client has written",
+			func(t *testing.T, a *appliance, db model.Database) {
+				a.switchByHand(t, db, a.unpackByHand(t, db).Generation)
+				if err := a.takeBackSwitch(t.Context(), db); err != nil {
 					t.Fatal(err)
 				}
-				run(t, c, "insert into kept values (1000)")
-			}, before,
+				a.serveByHand(t, db)
+			},
+			func(t *testing.T, a *appliance, db model.Database, c Connection) {
+				if n := answer[int](t, c, "select sum(n) from kept"); n != 1001 {
+					t.Errorf("the rows sum up to %d, not 1001", n)
+				}
+				run(t, c, "delete from kept where n = 1000")
+				before(t, a, db, c)
+			},
 		},
 		{
 			"restored and committed, the generation before the last is left",
@@ -304,18 +352,27 @@ func crashes() []crash {
 			},
 		},
 		{
-			"undoing, the old generation has the port",
+			"undone and committed, a client has written",
 			func(t *testing.T, a *appliance, db model.Database) {
 				op := a.unpackByHand(t, db)
 				if err := a.switchGeneration(t.Context(), db, op); err != nil {
 					t.Fatal(err)
 				}
-				db, err := a.record(db.ID)
-				if err != nil {
+				a.beginByHand(t, db, model.OperationRestore, model.DatabaseRestoring, 1)
+				a.serveByHand(t, a.switchByHand(t, db, 1))
+			}, switched(1, 2, "-5 1 5 1000"),
+		},
+		{
+			"undoing, neither runs",
+			func(t *testing.T, a *appliance, db model.Database) {
+				op := a.unpackByHand(t, db)
+				if err := a.switchGeneration(t.Context(), db, op); err != nil {
 					t.Fatal(err)
 				}
 				a.beginByHand(t, db, model.OperationRestore, model.DatabaseRestoring, 1)
-				a.switchByHand(t, db, 1)
+				if err := a.stopInstance(t.Context(), db.ID); err != nil {
+					t.Fatal(err)
+				}
 			},
 			func(t *testing.T, a *appliance, db model.Database, c Connection) {
 				if n := answer[int](t, c, "select count(*) from kept"); n != 1 || db.Generation != 2 {
