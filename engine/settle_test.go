@@ -73,6 +73,20 @@ func putAside(generation string) func(*testing.T, *appliance, model.Database, Co
 	}
 }
 
+// asideOf returns what of a database's directory lies among the strays.
+func asideOf(t *testing.T, a *appliance, db model.Database) (names []string) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(a.cfg.DataDir, straysDir, "*-"+db.ID+"-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		_, name, _ := strings.Cut(filepath.Base(path), db.ID+"-")
+		names = append(names, name)
+	}
+	return names
+}
+
 // oneBackup is a database with one completed backup, which can be restored.
 func oneBackup(t *testing.T, a *appliance, db model.Database, c Connection) {
 	t.Helper()
@@ -338,7 +352,9 @@ func crashes() []crash {
 				if err := a.switchGeneration(t.Context(), db, op); err != nil {
 					t.Fatal(err)
 				}
-				writeFile(t, filepath.Join(a.dataDirectory(db.ID, 7), "PG_VERSION"), "15\n")
+				a.edit(t, db.ID, func(d *model.Database) { d.Begun = 6 })
+				writeFile(t, filepath.Join(a.dataDirectory(db.ID, 6), "PG_VERSION"), "15\n") // was replaced once
+				writeFile(t, filepath.Join(a.dataDirectory(db.ID, 7), "PG_VERSION"), "15\n") // nobody knows it
 				writeFile(t, filepath.Join(a.databaseDirectory(db.ID), "notes.txt"), "not a generation")
 			},
 			func(t *testing.T, a *appliance, db model.Database, c Connection) {
@@ -349,6 +365,7 @@ func crashes() []crash {
 					t.Errorf("%d rows, not the backup's one", n)
 				}
 				same(t, "generations", below(t, a.databaseDirectory(db.ID), 1), generations(a, db))
+				same(t, "put aside", asideOf(t, a, db), []string{"7", "notes.txt"})
 			},
 		},
 		{

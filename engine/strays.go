@@ -61,19 +61,34 @@ func (e *Engine) putStraysAside() error {
 	return nil
 }
 
+// putGenerationsAside leaves a database the data directories it has. Those
+// that it had are removed, which a crash has kept the last restore from; of
+// any other the record knows nothing.
 func (e *Engine) putGenerationsAside(db model.Database) error {
 	entries, err := os.ReadDir(e.databaseDirectory(db.ID))
 	if err != nil {
 		return fmt.Errorf("list data directories: %w", err)
 	}
 	for _, entry := range entries {
+		path := filepath.Join(e.databaseDirectory(db.ID), entry.Name())
 		number, err := strconv.Atoi(entry.Name())
-		if err == nil && (number == db.Generation || db.Replaced != nil && number == db.Replaced.Generation) {
-			continue
+		switch {
+		case err == nil && (number == db.Generation || db.Replaced != nil && number == db.Replaced.Generation):
+		case err == nil && number <= db.LastGeneration():
+			e.removeStray(path)
+		default:
+			e.putAside(path, db.ID+"-"+entry.Name())
 		}
-		e.putAside(filepath.Join(e.databaseDirectory(db.ID), entry.Name()), db.ID+"-"+entry.Name())
 	}
 	return nil
+}
+
+func (e *Engine) removeStray(path string) {
+	ctx, cancel := context.WithTimeout(e.ctx, stopTimeout)
+	defer cancel()
+	if err := errors.Join(postgres.StopOrphan(ctx, path), removeDirectory(path)); err != nil {
+		e.log.Error("remove data replaced earlier", "path", path, "error", err)
+	}
 }
 
 // putAside moves a stray to straysDir, or finishes its removal. What can be
