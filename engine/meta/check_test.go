@@ -169,7 +169,7 @@ func checkObjects(tx *Tx) error {
 
 func checkBucketObjects(tx *Tx, id, from []byte, live map[string]bool, segments map[uint32]SegmentUse) error {
 	b := tx.bolt.Bucket([]byte(objectsBucket)).Bucket(id)
-	keys, versions := b.Bucket([]byte(objectKeys)), b.Bucket([]byte(objectVersions))
+	keys, ages := b.Bucket([]byte(objectKeys)), &eras{b.Bucket([]byte(objectEraStarts)), b.Bucket([]byte(objectEras)), eraSize}
 	var errs []error
 	err := keys.ForEach(func(key, data []byte) error {
 		object, err := decodeObject(string(id), data)
@@ -179,8 +179,8 @@ func checkBucketObjects(tx *Tx, id, from []byte, live map[string]bool, segments 
 		if object.Key != string(key) || object.Bucket != string(id) {
 			errs = append(errs, fmt.Errorf("the object at %s %q says it is at %s %q", id, key, object.Bucket, object.Key))
 		}
-		if got := versions.Get([]byte(object.Version)); !bytes.Equal(got, key) {
-			errs = append(errs, fmt.Errorf("the version %s of %q leads to %q", object.Version, key, got))
+		if era, _ := ages.of([]byte(object.Version)); string(ages.members.Get(memberKey(era, key))) != object.Version {
+			errs = append(errs, fmt.Errorf("the version %s of %q is not in the era %s", object.Version, key, era))
 		}
 		switch {
 		case from != nil && bytes.Compare(key, from) < 0:
@@ -192,9 +192,10 @@ func checkBucketObjects(tx *Tx, id, from []byte, live map[string]bool, segments 
 		}
 		return nil
 	})
-	if a, b := countKeys(keys), countKeys(versions); a != b {
-		errs = append(errs, fmt.Errorf("%s has %d keys and %d versions", id, a, b))
+	if a, b := countKeys(keys), countKeys(ages.members); a != b {
+		errs = append(errs, fmt.Errorf("%s has %d keys and %d by age", id, a, b))
 	}
+	errs = append(errs, checkEras(ages))
 	return errors.Join(append(errs, err)...)
 }
 

@@ -11,13 +11,14 @@ import (
 )
 
 // The objects bucket holds a bucket for each bucket id, and in it one of the
-// objects by key and one of the keys by version, which is by age. The value of
-// an object is its version and then its record, so that a walk in the order of
-// keys learns the age of each without decoding it.
+// objects by key and those of the index by age. The value of an object is its
+// version and then its record, so that also one whose record is damaged can be
+// taken out of the index.
 const (
-	objectsBucket  = "objects"
-	objectKeys     = "keys"
-	objectVersions = "versions"
+	objectsBucket   = "objects"
+	objectKeys      = "keys"
+	objectEras      = "eras"
+	objectEraStarts = "eras.starts"
 )
 
 func encodeObject(object model.Object) ([]byte, error) {
@@ -78,18 +79,22 @@ func (tx *Tx) PutObject(object model.Object) error {
 }
 
 func (tx *Tx) storeObject(object model.Object) error {
-	keys, versions, err := tx.makeObjectBuckets(object.Bucket)
+	keys, ages, err := tx.makeObjectBuckets(object.Bucket)
 	if err != nil {
 		return err
 	}
+	if err := putObject(keys, object); err != nil {
+		return err
+	}
+	return ages.add([]byte(object.Version), []byte(object.Key))
+}
+
+func putObject(keys *bbolt.Bucket, object model.Object) error {
 	data, err := encodeObject(object)
 	if err != nil {
 		return err
 	}
 	if err := keys.Put([]byte(object.Key), data); err != nil {
-		return fmt.Errorf("store object: %w", err)
-	}
-	if err := versions.Put([]byte(object.Version), []byte(object.Key)); err != nil {
 		return fmt.Errorf("store object: %w", err)
 	}
 	return nil
@@ -118,7 +123,8 @@ func (tx *Tx) MoveObject(object model.Object, from string) error {
 		return nil
 	})
 	if errors.Is(err, ErrNotFound) {
-		return tx.storeObject(old)
+		keys, _ := tx.objectBuckets(object.Bucket)
+		return putObject(keys, old)
 	}
 	return err
 }
@@ -131,7 +137,7 @@ func (tx *Tx) DeleteObject(bucket, key string, at time.Time) (model.Object, erro
 	if err != nil && !damaged {
 		return old, err
 	}
-	keys, versions := tx.objectBuckets(bucket)
+	keys, ages := tx.objectBuckets(bucket)
 	if damaged {
 		data := keys.Get([]byte(key))
 		old = model.Object{Bucket: bucket, Key: key, Version: string(data[:min(len(data), model.VersionLength)])}
@@ -139,8 +145,8 @@ func (tx *Tx) DeleteObject(bucket, key string, at time.Time) (model.Object, erro
 	if err := keys.Delete([]byte(key)); err != nil {
 		return old, fmt.Errorf("remove object: %w", err)
 	}
-	if err := versions.Delete([]byte(old.Version)); err != nil {
-		return old, fmt.Errorf("remove object: %w", err)
+	if err := ages.remove([]byte(old.Version), []byte(key)); err != nil {
+		return old, err
 	}
 	if !damaged { // else nobody knows where they are
 		if err := tx.releaseBytes(old); err != nil {
@@ -229,25 +235,6 @@ func (tx *Tx) NextObjects(bucket, after string, limit int) ([]model.Object, erro
 	return objects, nil
 }
 
-// OldestObjects returns up to limit objects of a bucket whose version is below
-// before, oldest first.
-func (tx *Tx) OldestObjects(bucket, before string, limit int) ([]model.Object, error) {
-	_, versions := tx.objectBuckets(bucket)
-	if versions == nil {
-		return nil, nil
-	}
-	var objects []model.Object
-	cursor := versions.Cursor()
-	for version, key := cursor.First(); version != nil && string(version) < before && len(objects) < limit; version, key = cursor.Next() {
-		object, err := tx.Object(bucket, string(key))
-		if err != nil {
-			return objects, err
-		}
-		objects = append(objects, object)
-	}
-	return objects, nil
-}
-
 // RecountBucket counts a bucket's objects and bytes by walking them, to check
 // its counters against.
 func (tx *Tx) RecountBucket(bucket string) (count, size int64, err error) {
@@ -268,25 +255,24 @@ func (tx *Tx) RecountBucket(bucket string) (count, size int64, err error) {
 
 // objectBuckets returns where a bucket's objects are, nil when it never had
 // any or was dropped.
-func (tx *Tx) objectBuckets(bucket string) (keys, versions *bbolt.Bucket) {
+func (tx *Tx) objectBuckets(bucket string) (keys *bbolt.Bucket, ages *eras) {
 	b := tx.bolt.Bucket([]byte(objectsBucket)).Bucket([]byte(bucket))
 	if b == nil || tx.bolt.Bucket([]byte(droppedBucket)).Get([]byte(bucket)) != nil {
 		return nil, nil
 	}
-	return b.Bucket([]byte(objectKeys)), b.Bucket([]byte(objectVersions))
+	return b.Bucket([]byte(objectKeys)), &eras{b.Bucket([]byte(objectEraStarts)), b.Bucket([]byte(objectEras)), eraSize}
 }
 
-func (tx *Tx) makeObjectBuckets(bucket string) (keys, versions *bbolt.Bucket, err error) {
+func (tx *Tx) makeObjectBuckets(bucket string) (keys *bbolt.Bucket, ages *eras, err error) {
 	b, err := tx.bolt.Bucket([]byte(objectsBucket)).CreateBucketIfNotExists([]byte(bucket))
+	for _, name := range []string{objectKeys, objectEras, objectEraStarts} {
+		if err == nil {
+			_, err = b.CreateBucketIfNotExists([]byte(name))
+		}
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("make object bucket: %w", err)
 	}
-	if keys, err = b.CreateBucketIfNotExists([]byte(objectKeys)); err != nil {
-		return nil, nil, fmt.Errorf("make object bucket: %w", err)
-	}
-	if versions, err = b.CreateBucketIfNotExists([]byte(objectVersions)); err != nil {
-		return nil, nil, fmt.Errorf("make object bucket: %w", err)
-	}
-	versions.FillPercent = 0.9 // versions are mostly appended
-	return keys, versions, nil
+	keys, ages = tx.objectBuckets(bucket)
+	return keys, ages, nil
 }

@@ -1,0 +1,175 @@
+package meta
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.etcd.io/bbolt"
+	"pgregory.net/rapid"
+)
+
+// TestErasKeepToTheModel compares an index of small eras with a map.
+func TestErasKeepToTheModel(t *testing.T) {
+	t.Parallel()
+	bolt, err := bbolt.Open(filepath.Join(t.TempDir(), "eras.db"), 0o600, &bbolt.Options{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bolt.Close()
+	rapid.Check(t, func(t *rapid.T) {
+		tx, err := bolt.Begin(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		m := newEraModel(t, tx)
+		t.Repeat(map[string]func(*rapid.T){
+			"add": m.add, "add many": m.addMany, "set the clock": m.setClock, "remove": m.remove, "remove many": m.removeMany,
+			"newest": m.newest, "oldest": m.oldest,
+			"": func(t *rapid.T) {
+				if err := checkEras(m.x); err != nil {
+					t.Fatal(err)
+				}
+			},
+		})
+	})
+}
+
+type eraModel struct {
+	x     *eras
+	clock int
+	keys  map[string]string // by version
+}
+
+func newEraModel(t *rapid.T, tx *bbolt.Tx) *eraModel {
+	starts, err1 := tx.CreateBucket([]byte("starts"))
+	members, err2 := tx.CreateBucket([]byte("members"))
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	return &eraModel{&eras{starts, members, 16}, 500, map[string]string{}}
+}
+
+func eraVersion(n int) string { return fmt.Sprintf("%026d", n) }
+
+func (m *eraModel) add(t *rapid.T) {
+	for m.keys[eraVersion(m.clock)] != "" {
+		m.clock++
+	}
+	version := eraVersion(m.clock)
+	key := rapid.SampledFrom([]string{"a", "a/", "b/"}).Draw(t, "folder") + fmt.Sprint(m.clock)
+	m.keys[version] = key
+	if err := m.x.add([]byte(version), []byte(key)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (m *eraModel) setClock(t *rapid.T) { m.clock = rapid.IntRange(0, 999).Draw(t, "clock") }
+
+func (m *eraModel) draw(t *rapid.T) string {
+	if len(m.keys) == 0 {
+		t.Skip("nothing is there")
+	}
+	return rapid.SampledFrom(slices.Sorted(maps.Keys(m.keys))).Draw(t, "version")
+}
+
+func (m *eraModel) remove(t *rapid.T) { m.drop(t, m.draw(t)) }
+
+// addMany fills some eras.
+func (m *eraModel) addMany(t *rapid.T) {
+	for range 100 {
+		m.add(t)
+	}
+}
+
+// removeMany leaves few in many eras, from either end.
+func (m *eraModel) removeMany(t *rapid.T) {
+	all := slices.Sorted(maps.Keys(m.keys))
+	if rapid.Bool().Draw(t, "newest first") {
+		slices.Reverse(all)
+	}
+	for i, version := range all {
+		if i%8 > 0 {
+			m.drop(t, version)
+		}
+	}
+}
+
+func (m *eraModel) drop(t *rapid.T, version string) {
+	for range 2 { // the second time it is gone
+		if err := m.x.remove([]byte(version), []byte(m.keys[version])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	delete(m.keys, version)
+}
+
+func (m *eraModel) newest(t *rapid.T) {
+	prefix := rapid.SampledFrom([]string{"", "a", "a/", "b/", "c"}).Draw(t, "prefix")
+	var before []byte
+	if rapid.Bool().Draw(t, "from within") {
+		before = []byte(eraVersion(rapid.IntRange(0, 999).Draw(t, "before")))
+	}
+	limit := rapid.IntRange(1, 20).Draw(t, "limit")
+	m.compare(t, m.x.newest([]byte(prefix), before, limit), limit, func(a, b string) int { return cmp.Compare(b, a) }, func(version string) bool {
+		return strings.HasPrefix(m.keys[version], prefix) && (before == nil || version < string(before))
+	})
+}
+
+func (m *eraModel) oldest(t *rapid.T) {
+	before := eraVersion(rapid.IntRange(0, 999).Draw(t, "before"))
+	limit := rapid.IntRange(1, 20).Draw(t, "limit")
+	m.compare(t, m.x.oldest([]byte(before), limit), limit, cmp.Compare[string], func(version string) bool { return version < before })
+}
+
+func (m *eraModel) compare(t *rapid.T, found []member, limit int, order func(a, b string) int, wanted func(version string) bool) {
+	var want, got []string
+	for _, version := range slices.SortedFunc(maps.Keys(m.keys), order) {
+		if wanted(version) && len(want) < limit {
+			want = append(want, version+" "+m.keys[version])
+		}
+	}
+	for _, f := range found {
+		got = append(got, string(f.version)+" "+string(f.key))
+	}
+	if diff := gocmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
+// checkEras holds that each member lies in its era, that eras count what they
+// hold, and that none is empty, more than full, or small beside a small one.
+func checkEras(x *eras) error {
+	var errs []error
+	found, before := 0, x.size
+	err := x.starts.ForEach(func(era, data []byte) error {
+		members := x.find(nil, era, nil, nil)
+		for _, m := range members {
+			if of, _ := x.of(m.version); !bytes.Equal(of, era) {
+				errs = append(errs, fmt.Errorf("%s %q lies in the era %s, not %s", m.version, m.key, era, of))
+			}
+		}
+		n := eraCount(data)
+		if n != len(members) || n < 1 || n > x.size {
+			errs = append(errs, fmt.Errorf("the era %s counts %d and has %d", era, n, len(members)))
+		}
+		if before+n < x.size/4 {
+			errs = append(errs, fmt.Errorf("the era %s has %d, and the one before it %d", era, n, before))
+		}
+		found, before = found+len(members), n
+		return nil
+	})
+	if total := countKeys(x.members); found != total {
+		errs = append(errs, fmt.Errorf("%d members lie in eras, of %d", found, total))
+	}
+	return errors.Join(append(errs, err)...)
+}
