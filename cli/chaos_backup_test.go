@@ -20,8 +20,10 @@ type chaosBackup struct {
 	// mu is held by what is done to it.
 	mu     sync.Mutex
 	rows   *ledger // nil of those the appliance has made by itself
-	gone   bool    // deleted, or it may be
-	missed bool    // surely deleted
+	began  time.Time
+	ended  time.Time
+	gone   bool // deleted, or it may be
+	missed bool // surely deleted
 }
 
 // backUp makes a backup and waits for its end. What was acknowledged before it
@@ -45,7 +47,7 @@ func (c *chaos) backUp(ctx context.Context, random *rand.Rand, api *client.Clien
 	case b.Status == client.StatusCompleted:
 		rows.grow(len(db.copyRows().rows), possible)
 		db.mu.Lock()
-		db.backups = append(db.backups, &chaosBackup{id: b.ID, rows: rows})
+		db.backups = append(db.backups, &chaosBackup{id: b.ID, rows: rows, began: began, ended: time.Now()})
 		db.mu.Unlock()
 	case !c.excused(began):
 		c.t.Errorf("a backup that nothing disturbed failed: %s", deref(b.Error))
@@ -257,9 +259,11 @@ func (c *chaos) restoreToTime(ctx context.Context, random *rand.Rand, api *clien
 	if !ok {
 		return false
 	}
+	allowed, release := db.beyond(m)
+	defer release()
 	c.replace(ctx, api, db, "restore to a time", m.rows, func() (client.Operation, error) {
 		return api.RequestRestore(ctx, db.id, target)
-	}, c.beyond(db, m)...)
+	}, allowed...)
 	return true
 }
 
@@ -283,12 +287,22 @@ func (c *chaos) reachable(ctx context.Context, random *rand.Rand, api *client.Cl
 }
 
 // beyond are the refusals that a mark allows: what was committed shortly
-// before other data took its place may not have reached the archive.
-func (c *chaos) beyond(db *chaosDatabase, m mark) []client.Code {
-	if m.at.Before(db.since) {
-		return []client.Code{client.CodeValidation}
+// before other data took its place may not have reached the archive, and
+// without a backup of this data from before it nothing leads there. It holds
+// that backup until release.
+func (d *chaosDatabase) beyond(m mark) (allowed []client.Code, release func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, b := range d.backups {
+		if b.rows == nil || b.began.Before(d.since) || b.ended.After(m.at) || !b.mu.TryLock() {
+			continue
+		}
+		if !b.gone {
+			return nil, b.mu.Unlock
+		}
+		b.mu.Unlock()
 	}
-	return nil
+	return []client.Code{client.CodeValidation}, func() {}
 }
 
 // restoreNew makes another database of a backup or a marked moment, compares
@@ -305,8 +319,10 @@ func (c *chaos) restoreNew(ctx context.Context, random *rand.Rand, api *client.C
 		if !ok {
 			return false
 		}
+		allowed, release := db.beyond(m)
+		defer release()
 		target.Mode, target.Name = client.RestoreNew, name
-		c.makeNew(ctx, api, db, name, m.rows, func() (client.Operation, error) { return api.RequestRestore(ctx, db.id, target) }, c.beyond(db, m)...)
+		c.makeNew(ctx, api, db, name, m.rows, func() (client.Operation, error) { return api.RequestRestore(ctx, db.id, target) }, allowed...)
 		return true
 	}
 	b := db.pickBackup(random)

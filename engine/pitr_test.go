@@ -113,6 +113,39 @@ func TestPointInTime(t *testing.T) {
 	a.checkTidy(t)
 }
 
+// A moment that lies in the window, but whose backups were deleted, is refused
+// with the reason.
+func TestPointWithoutABackup(t *testing.T) {
+	t.Parallel()
+	a, db, c, first := startStepped(t)
+	madeAfter := func(switched func()) (b model.Backup) { // by the appliance itself
+		t.Helper()
+		before := len(a.backups(t, db.ID))
+		switched()
+		within(t, time.Minute, "a backup of what was switched to", func() bool {
+			all := a.backups(t, db.ID)
+			b = all[0]
+			return len(all) > before && b.Status == model.BackupCompleted
+		})
+		a.settled(t)
+		return b
+	}
+	madeAfter(func() { a.restore(t, db.ID, first.ID) })
+	second := madeAfter(func() { a.undo(t, db.ID) })
+	at := commitStep(t, c, 2)
+	a.awaitArchived(t, db.ID, at)
+	a.backUp(t, db.ID)
+	for _, b := range []model.Backup{first, second} {
+		if err := a.BackupDelete(a.call(model.ActionBackupDelete), db.ID, b.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := a.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: at})
+	if model.CodeOf(err) != model.CodeValidation || !strings.Contains(err.Error(), "no backup from before it is left") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // The window ends with what is in the archive, also when a backup was noted to
 // have ended later, by a clock that was set back since.
 func TestWindowEndsWithTheArchive(t *testing.T) {

@@ -213,10 +213,10 @@ func (e *Engine) outside(ctx context.Context, db model.Database, at RestorePoint
 	if window.Earliest == nil {
 		return model.Invalid(field, "nothing can be restored yet: the database has no completed backup")
 	}
-	latest := "now"
-	if window.Latest != nil {
-		latest = window.Latest.UTC().Format(time.RFC3339Nano)
+	if reason == nil && at.LSN == "" && !at.Time.Before(*window.Earliest) && !at.Time.After(*window.Latest) {
+		return model.Invalid(field, "%s cannot be restored: of the data that the database had then, "+
+			"no backup from before it is left; choose a later moment, or restore a backup", wanted)
 	}
 	return model.Invalid(field, "%s lies outside of what can be restored, which is from %s to %s",
-		wanted, window.Earliest.UTC().Format(time.RFC3339Nano), latest)
+		wanted, window.Earliest.UTC().Format(time.RFC3339Nano), window.Latest.UTC().Format(time.RFC3339Nano))
 }
