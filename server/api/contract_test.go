@@ -47,7 +47,13 @@ type fault struct {
 	log     string
 	outcome model.Outcome
 	says    string // a part of the message
+	// spends is how often it is asked before: were a budget taken first, it
+	// would be used up.
+	spends int
 }
+
+// rateLimit is how many requests a budget has.
+const rateLimit = 100
 
 // small is what the organization is on in the end: it has all it may have.
 const small = "small"
@@ -62,7 +68,7 @@ func newContract(t *testing.T) *contract {
 	w := start(t, func(c *engine.Config) {
 		c.Plans = map[string]model.Plan{small: plan}
 		for _, class := range model.RateClasses() {
-			c.Rates[class] = engine.Rate{Limit: 100, Window: time.Hour}
+			c.Rates[class] = engine.Rate{Limit: rateLimit, Window: time.Hour}
 		}
 	})
 	c := &contract{world: w}
@@ -88,7 +94,7 @@ func (c *contract) spend(t *testing.T) {
 			continue
 		}
 		path := strings.NewReplacer("{id}", nobody, "{backupId}", "bkp_x").Replace(r.path)
-		for range 100 {
+		for range rateLimit {
 			c.do(t, request{method: r.method, path: path + "?nonsense=1", key: c.spent})
 		}
 		spent[class] = true
@@ -157,10 +163,10 @@ func (c *contract) faults(r route, op model.Operation) []fault {
 	}
 	var all []fault
 	denied := func(name string, in request, status int, code model.Code, log, says string) {
-		all = append(all, fault{name, in, status, code, log, model.OutcomeDenied, says})
+		all = append(all, fault{name: name, in: in, status: status, code: code, log: log, outcome: model.OutcomeDenied, says: says})
 	}
 	wrong := func(name string, in request, status int, code model.Code, log string) {
-		all = append(all, fault{name, in, status, code, log, model.OutcomeError, ""})
+		all = append(all, fault{name: name, in: in, status: status, code: code, log: log, outcome: model.OutcomeError})
 	}
 	ours := c.org.organization
 	if op.Scope != "" {
@@ -176,6 +182,11 @@ func (c *contract) faults(r route, op model.Operation) []fault {
 		denied("toggle off", ask(nowhere, c.org.careful, ""), 403, model.CodeDangerousNotAllowed, ours, "")
 	}
 	if op.Rate != model.RateNone {
+		for i, f := range all {
+			if f.status == http.StatusForbidden {
+				all[i].spends = rateLimit
+			}
+		}
 		denied("over the rate", ask(nowhere, c.spent, ""), 429, model.CodeRateLimited, ours, "")
 	}
 	wrong("malformed query", ask(nowhere, c.org.full, validBody(r, "proj_none")), 422, model.CodeValidation, ours)
@@ -269,6 +280,9 @@ func (c *contract) conflicts(r route) []fault {
 
 // holds sends a faulty request and compares what comes of it.
 func (c *contract) holds(t *testing.T, r route, f fault) {
+	for range f.spends {
+		c.do(t, f.in)
+	}
 	got := c.do(t, f.in)
 	if got.status != f.status || got.code != string(f.code) || !strings.Contains(got.msg, f.says) {
 		t.Fatalf("%s %s: %d %s, want %d %s: %s", f.in.method, f.in.path, got.status, got.code, f.status, f.code, got.msg)
