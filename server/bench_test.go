@@ -15,9 +15,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,8 +27,8 @@ import (
 )
 
 // The benchmarks put the same load on holdfast, in a process of its own, and
-// on VersityGW, nginx and Caddy where these are on the PATH. Compare what one
-// run says, and nothing else:
+// on VersityGW, nginx and Caddy where these are on the PATH, in turns. Compare
+// what one run says, and nothing else:
 //
 //	go test -run '^$' -bench . ./server
 
@@ -267,18 +269,60 @@ func mustAnswer(b *testing.B, address string, request []byte) {
 	}
 }
 
-// load sends b.N requests over that many connections.
-func load(b *testing.B, p target, connections int, request func(i int64) []byte) {
+// turn is how long each has the load before it is another's turn.
+const turn = 300 * time.Millisecond
+
+// inTurns puts the same load on all, again and again in turns: machines are
+// noisy, and what they write they go on writing when the load has gone. The
+// first is compared with each of the others by the median of the turns.
+func inTurns[T target](b *testing.B, size, connections int, all []T, request func(p T, turn string, i int64) []byte) {
+	b.Helper()
+	what := fmt.Sprintf("%dKiB-x%d", size>>10, connections)
+	b.Run(what, func(b *testing.B) {
+		rates := make([][]float64, len(all))
+		rounds := 0
+		for b.Loop() {
+			rounds++
+			for n := range all {
+				if rounds%2 == 0 {
+					n = len(all) - 1 - n
+				}
+				syscall.Sync()
+				id := fmt.Sprintf("%s-%d", what, rounds)
+				rates[n] = append(rates[n], load(b, all[n].address(), connections, func(i int64) []byte { return request(all[n], id, i) }))
+			}
+		}
+		b.ReportMetric(median(rates[0]), "op/s")
+		b.ReportMetric(median(rates[0])*float64(size)/1e6, "MB/s")
+		for n, p := range all[1:] {
+			var ratios []float64
+			for round, rate := range rates[n+1] {
+				ratios = append(ratios, rates[0][round]/rate)
+			}
+			b.ReportMetric(median(rates[n+1]), p.name()+"-op/s")
+			b.ReportMetric(median(ratios), "ratio:rate/"+p.name())
+		}
+	})
+}
+
+func median(all []float64) float64 {
+	all = slices.Sorted(slices.Values(all))
+	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+}
+
+// load sends requests over that many connections for a turn, and returns how
+// many were answered a second.
+func load(b *testing.B, address string, connections int, request func(i int64) []byte) float64 {
 	b.Helper()
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	b.ResetTimer()
+	began := time.Now()
 	for range connections {
 		wg.Go(func() {
-			c := newClient(p.address())
+			c := newClient(address)
 			defer c.close()
-			for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
-				if err := c.do(request(i)); err != nil {
+			for time.Since(began) < turn {
+				if err := c.do(request(next.Add(1))); err != nil {
 					b.Error(err)
 					return
 				}
@@ -286,47 +330,33 @@ func load(b *testing.B, p target, connections int, request func(i int64) []byte)
 		})
 	}
 	wg.Wait()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "op/s")
-}
-
-var prefixes atomic.Int64
-
-func benchmarkPut(b *testing.B, p store, size, connections int) {
-	body := make([]byte, size)
-	rand.Read(body)
-	prefix := fmt.Sprintf("k%d", prefixes.Add(1))
-	b.SetBytes(int64(size))
-	load(b, p, connections, func(i int64) []byte { return p.put(fmt.Sprintf("%s-%d", prefix, i), body) })
+	return float64(next.Load()) / time.Since(began).Seconds()
 }
 
 func BenchmarkPut(b *testing.B) {
 	h := startHoldfast(b, b.TempDir(), nil)
 	stores := append([]store{h}, startVersities(b)...)
 	for _, c := range []struct{ size, connections int }{{1 << 10, 1}, {1 << 10, 8}, {1 << 10, 32}, {64 << 10, 8}, {8 << 20, 8}} {
-		for _, p := range stores {
-			b.Run(fmt.Sprintf("%dKiB/x%d/%s", c.size>>10, c.connections, p.name()), func(b *testing.B) { benchmarkPut(b, p, c.size, c.connections) })
-		}
+		body := make([]byte, c.size)
+		rand.Read(body)
+		inTurns(b, c.size, c.connections, stores, func(p store, turn string, i int64) []byte {
+			return p.put(fmt.Sprintf("%s-%d", turn, i), body)
+		})
 	}
 	reportMemory(b, h.cmd.Process.Pid)
-}
-
-// reportMemory logs the most memory the process ever had.
-func reportMemory(b *testing.B, pid int) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return
-	}
-	for line := range bytes.Lines(status) {
-		if bytes.HasPrefix(line, []byte("VmHWM")) {
-			b.Logf("holdfast's peak: %s", bytes.Join(bytes.Fields(line)[1:], []byte(" ")))
-		}
-	}
 }
 
 func BenchmarkGet(b *testing.B) {
 	h := startHoldfast(b, b.TempDir(), nil)
 	stores := append([]store{h}, startVersities(b)...)
 	servers := startFiles(b, "nginx", "caddy")
+	var all []target
+	for _, p := range stores {
+		all = append(all, p)
+	}
+	for _, f := range servers {
+		all = append(all, f)
+	}
 	const keys = 64
 	for _, c := range []struct{ size, connections int }{{1 << 10, 1}, {1 << 10, 8}, {64 << 10, 8}, {8 << 20, 8}} {
 		body := make([]byte, c.size)
@@ -342,18 +372,20 @@ func BenchmarkGet(b *testing.B) {
 				}
 			}
 		}
-		against := func(p target) {
-			b.Run(fmt.Sprintf("%dKiB/x%d/%s", c.size>>10, c.connections, p.name()), func(b *testing.B) {
-				b.SetBytes(int64(c.size))
-				load(b, p, c.connections, func(i int64) []byte { return p.get(name(i)) })
-			})
-		}
-		for _, p := range stores {
-			against(p)
-		}
-		for _, f := range servers {
-			against(f)
-		}
+		inTurns(b, c.size, c.connections, all, func(p target, _ string, i int64) []byte { return p.get(name(i)) })
 	}
 	reportMemory(b, h.cmd.Process.Pid)
+}
+
+// reportMemory logs the most memory the process ever had.
+func reportMemory(b *testing.B, pid int) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return
+	}
+	for line := range bytes.Lines(status) {
+		if bytes.HasPrefix(line, []byte("VmHWM")) {
+			b.Logf("holdfast's peak: %s", bytes.Join(bytes.Fields(line)[1:], []byte(" ")))
+		}
+	}
 }

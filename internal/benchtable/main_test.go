@@ -11,9 +11,8 @@ const printed = `goos: linux
 cpu: Some Processor
     bench_test.go:37: compared with pgBackRest 2.58
 BenchmarkPeer-2   	       1	1234 ns/op	        75.70 MB/ours-full	         0.6200 ratio:full-time/pgBackRest
-BenchmarkPut/1KiB/x8/holdfast-2         	{"level":"INFO"}
- 2000	      1000 ns/op	 1.02 MB/s	      8000 op/s
-BenchmarkPut/1KiB/x8/versitygw-2        	    1000	      2000 ns/op	      4000 op/s
+BenchmarkPut/1KiB-x8-2         	{"level":"INFO"}
+ 4	      1000 ns/op	 1.02 MB/s	      8000 op/s	         2.000 ratio:rate/versitygw
 BenchmarkAlone-2	    1000	      2000 ns/op
 PASS
 `

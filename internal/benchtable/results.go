@@ -80,15 +80,9 @@ type row struct {
 	more       bool // more is better; else less
 }
 
-const (
-	// A benchmark reports "ratio:full-time/pgBackRest" itself, ours to the peer's,
-	// where it measures in turns.
-	ratioPrefix = "ratio:"
-	// Or there is one of this name, and beside it one for each peer; all report
-	// ratePerSecond.
-	ours          = "holdfast"
-	ratePerSecond = "op/s"
-)
+// ratioPrefix begins the unit of what is compared: "ratio:full-time/pgBackRest"
+// is ours to the peer's, measured in turns.
+const ratioPrefix = "ratio:"
 
 // rows are all comparisons, in the order of the benchmarks.
 func (r *results) rows() (all []row) {
@@ -102,26 +96,11 @@ func (r *results) rows() (all []row) {
 				})
 			}
 		}
-		parent, peer := cutLast(name)
-		if beside, ok := r.metrics[parent+"/"+ours]; ok && peer != ours && r.metrics[name][ratePerSecond] > 0 {
-			all = append(all, row{
-				what: words(parent) + ": rate", peer: peer, more: true,
-				ratio: beside[ratePerSecond] / r.metrics[name][ratePerSecond],
-			})
-		}
 	}
 	return all
 }
 
-func cutLast(name string) (parent, last string) {
-	i := strings.LastIndexByte(name, '/')
-	if i < 0 {
-		return "", name
-	}
-	return name[:i], name[i+1:]
-}
-
-// words turns "BenchmarkPut/1KiB/x8" into "Put 1KiB x8".
+// words turns "BenchmarkPut/1KiB-x8" into "Put 1KiB x8".
 func words(name string) string {
-	return strings.ReplaceAll(strings.TrimPrefix(name, "Benchmark"), "/", " ")
+	return strings.NewReplacer("/", " ", "-", " ").Replace(strings.TrimPrefix(name, "Benchmark"))
 }
