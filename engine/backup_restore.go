@@ -123,7 +123,7 @@ func (e *Engine) beginSwitch(
 
 // runSwitch builds the new data directory, switches to it, and records how
 // that ended. When the appliance is being stopped, the operation is left as it
-// is: the next start rolls it back.
+// is: the next start settles it.
 func (e *Engine) runSwitch(ctx context.Context, db model.Database, op model.DatabaseOperation, next stage) {
 	err := next.build(ctx)
 	if err == nil {
@@ -168,10 +168,13 @@ func (e *Engine) prepareGeneration(ctx context.Context, db model.Database, op mo
 		return errors.Join(fmt.Errorf("recover restored data: %w", err), e.stopInstance(ctx, op.ID))
 	}
 	err = errors.Join(e.provision(ctx, op.ID, db), e.stopInstance(ctx, op.ID))
-	if err != nil || plan == nil {
+	if err == nil && plan != nil {
+		err = e.recordFork(next, *plan)
+	}
+	if err != nil {
 		return err
 	}
-	return e.recordFork(next, *plan)
+	return e.setPhase(op.ID, "switching")
 }
 
 // recordFork tells the WAL archive where the new generation's history begins.
@@ -186,12 +189,9 @@ func (e *Engine) recordFork(next model.Database, plan RestorePlan) error {
 // switchGeneration replaces the running instance by one on the new data
 // directory. The commit in the middle is the switch: the old one has ended
 // then, and nobody has written to the new one, so that no crash loses what
-// either has acknowledged. Until then everything can be rolled back; from then
-// on a start carries on.
+// either has acknowledged. A start rolls back what ended before it, and carries
+// on from there; a new instance that does not start is taken back.
 func (e *Engine) switchGeneration(ctx context.Context, db model.Database, op model.DatabaseOperation) error {
-	if err := e.setPhase(op.ID, "switching"); err != nil {
-		return err
-	}
 	status, _ := e.walStatus(db.ID)
 	if err := e.stopInstance(ctx, db.ID); err != nil {
 		return err
@@ -205,7 +205,7 @@ func (e *Engine) switchGeneration(ctx context.Context, db model.Database, op mod
 	if _, err := e.startInstance(startCtx, next); err != nil {
 		return fmt.Errorf("start restored instance: %w", err)
 	}
-	if err := e.endOperation(op); err != nil {
+	if err := e.endOperation(op); err != nil && !isDiskFull(err) { // then it is recorded later
 		e.log.Error("record the end of a restore", "database", db.ID, "operation", op.ID, "error", err)
 	}
 	if err := e.receiveWAL(next); err != nil {
@@ -240,10 +240,17 @@ func (e *Engine) recordSwitch(id string, generation int, undrained bool) (db mod
 	return db, err
 }
 
-// takeBackSwitch makes current again what was so before recordSwitch. It waits
-// for room: what the old generation acknowledges from here on would be lost if
-// a start took the new one.
+// takeBackSwitch stops the instance, and makes current again what was so before
+// recordSwitch, if that came to be. It waits for room: what the old generation
+// acknowledges from here on would be lost if a start took the new one. What
+// cannot be taken back is left to the next start.
 func (e *Engine) takeBackSwitch(ctx context.Context, before model.Database) error {
+	if err := e.stopInstance(ctx, before.ID); err != nil {
+		return err
+	}
+	if now, err := e.record(before.ID); err != nil || now.Generation == before.Generation {
+		return err
+	}
 	takeBack := func(tx *meta.Tx) error {
 		_, err := tx.Databases().Update(before.ID, func(d *model.Database) error {
 			d.Generation, d.Served, d.Replaced, d.Rebuild = before.Generation, before.Served, before.Replaced, before.Rebuild
@@ -265,9 +272,6 @@ func (e *Engine) undoSwitch(
 	ctx context.Context, db model.Database, op model.DatabaseOperation, switched bool, cause error,
 ) error {
 	if switched {
-		if err := e.stopInstance(ctx, db.ID); err != nil {
-			return err
-		}
 		if err := e.takeBackSwitch(ctx, db); err != nil {
 			return err
 		}
@@ -278,6 +282,11 @@ func (e *Engine) undoSwitch(
 			cause = errors.Join(cause, err)
 		}
 	}
+	return e.endUndone(db, op, cause)
+}
+
+// endUndone removes what an operation has built, and ends it.
+func (e *Engine) endUndone(db model.Database, op model.DatabaseOperation, cause error) error {
 	removeErr := e.removeBuilt(db, op)
 	_, err := e.concludeOperation(e.rollBack(db, op), op, cause)
 	return errors.Join(removeErr, err)

@@ -18,7 +18,7 @@ import (
 // needs room and there is none.
 const diskFull = "the disk is full"
 
-// roomInterval is how long recordLater waits for room.
+// roomInterval is how long recordWithRoom waits until it tries again.
 const roomInterval = time.Second
 
 // recordLater makes good for a commit of what has happened already, which

@@ -13,7 +13,8 @@ import (
 
 // rebuild makes the data directory of a database that was moved here with its
 // backups alone, from the newest of them. It is a restore that replaces
-// nothing. When it fails, or the appliance dies, the next start tries again.
+// nothing. When it fails, or the appliance dies before the switch, the next
+// start tries again.
 func (e *Engine) rebuild(ctx context.Context, db model.Database) error {
 	op := e.newOperation(db, model.OperationRestore, "rebuilding")
 	backups, err := e.restorableBackups(db.ID)
@@ -51,8 +52,10 @@ func (e *Engine) rebuild(ctx context.Context, db model.Database) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	stopErr := errors.Join(e.stopInstance(ctx, db.ID), e.takeBackSwitch(ctx, db), e.removeBuilt(db, op))
-	_, endErr := e.concludeOperation(e.rollBack(db, op), op, err)
+	undoErr := e.takeBackSwitch(ctx, db)
+	if undoErr == nil {
+		undoErr = e.endUndone(db, op, err)
+	}
 	e.instanceChanged(db.ID, postgres.StateFailed, operationMessage(err))
-	return errors.Join(err, stopErr, endErr)
+	return errors.Join(err, undoErr)
 }

@@ -61,9 +61,9 @@ func (e *Engine) putStraysAside() error {
 	return nil
 }
 
-// putGenerationsAside leaves a database the data directories it has. Those
-// that it had are removed, which a crash has kept the last restore from; of
-// any other the record knows nothing.
+// putGenerationsAside leaves a database the data directories it has. Earlier
+// ones, which a crash kept the last restore from removing, are removed; of any
+// other the record knows nothing, and it is put aside.
 func (e *Engine) putGenerationsAside(db model.Database) error {
 	entries, err := os.ReadDir(e.databaseDirectory(db.ID))
 	if err != nil {

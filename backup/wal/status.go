@@ -31,7 +31,7 @@ type Status struct {
 	Backlog int64
 
 	// Lag is the time from the last commit to its being safe; MaxLag and LagP99
-	// are of the commits since LagSince.
+	// are of the commits of the last minute or two.
 	Lag, MaxLag, LagP99 time.Duration
 
 	LastError  string // "" once something has been found to be safe since

@@ -5,10 +5,9 @@ import (
 	"testing"
 )
 
-// BenchmarkNewestObjects lists 100 of a million objects. One in a hundred begins
-// with "some/", the worst that is spread evenly: each walk has to take 10,000
-// steps. The first half begin with "old/", the worst there is: many have it, and
-// none of the newer half.
+// BenchmarkNewestObjects lists 100 of a million objects: the newest half begin
+// with "new/", the other with "old/", one in a hundred, evenly, with "some/",
+// and one in ten thousand with "few/", for whose page all eras are looked into.
 func BenchmarkNewestObjects(b *testing.B) {
 	const n = 1_000_000
 	db := openTest(b)

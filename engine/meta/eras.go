@@ -18,22 +18,25 @@ import (
 // look into each era from the newest back, whatever the prefix: neither how many
 // have it nor how old they are makes it slow.
 //
-// An era is named by a version that none of its members is below, and none of
-// a later era's is above.
+// An era is named by a version that none of its members is below, and all of
+// those of the eras before it are.
 type eras struct {
 	starts  *bbolt.Bucket // the name of each era → how many members it has
 	members *bbolt.Bucket // its name and a key → the key's version
 	size    int
 }
 
-// eraSize is what listing a bucket costs: a look into each era, and the reading
-// of those in which something is found.
+// eraSize is how many members an era has at the most. Listing costs a look into
+// each era, and the reading of those in which something is found.
 const eraSize = 1024
 
 // member is a key and its version. The bytes are the database's, and valid
 // until it is changed.
 type member struct{ version, key []byte }
 
+func (m member) isOlderThan(version []byte) bool { return bytes.Compare(m.version, version) < 0 }
+
+// newer orders members from the newest to the oldest.
 func newer(a, b member) int { return bytes.Compare(b.version, a.version) }
 
 // firstEra is below every version.
@@ -56,7 +59,10 @@ func (x *eras) add(version, key []byte) error {
 	if err := x.members.Put(memberKey(era, key), version); err != nil {
 		return fmt.Errorf("index by age: %w", err)
 	}
-	return x.count(era, count+1)
+	if err := x.count(era, count+1); err != nil || count > 0 {
+		return err
+	}
+	return x.join(era) // a new one may lie before a small one
 }
 
 // remove takes a key out. Eras that have become small are joined: two that
@@ -65,7 +71,7 @@ func (x *eras) add(version, key []byte) error {
 func (x *eras) remove(version, key []byte) error {
 	era, count := x.of(version)
 	name := memberKey(era, key)
-	if !bytes.Equal(x.members.Get(name), version) {
+	if era == nil || !bytes.Equal(x.members.Get(name), version) {
 		return nil
 	}
 	if err := x.members.Delete(name); err != nil {
@@ -105,13 +111,13 @@ func eraCount(data []byte) int {
 }
 
 // cut makes room for a version in an era that is full, and returns the one it
-// belongs to then. The newest version of all begins an era of its own, which
-// moves nothing; by a clock that was set back, others come too.
+// belongs to then. What is newer than the whole era, as most is, begins an era
+// of its own, which moves nothing.
 func (x *eras) cut(era, version []byte) (into []byte, count int, err error) {
-	all := x.all(era)
-	if bytes.Compare(version, all[len(all)-1].version) > 0 {
+	if slices.MinFunc(x.find(nil, era, nil, nil), newer).isOlderThan(version) {
 		return version, 0, nil
 	}
+	all := x.all(era)
 	older, later := all[:len(all)/2], all[len(all)/2:]
 	next := later[0].version
 	if err := x.move(later, era, next); err != nil {
