@@ -21,7 +21,8 @@ type Reader struct {
 	size    int64
 	modTime time.Time
 	small   *bytes.Reader // nil when the blob is a file
-	record  *[]byte       // what small reads from, if it was short enough
+	whole   []byte        // what small reads from
+	record  *[]byte       // of which that is a part
 	file    *os.File
 
 	offset int64   // of the next Read
@@ -80,7 +81,7 @@ func (s *Store) openSmall(ref Ref, at Position) (*Reader, error) {
 	}
 	defer s.journal.reads.release(f)
 	buf := records.Get().(*[]byte)
-	h, _, blob, err := readRecord(f, at, *buf)
+	h, _, blob, err := readRecord(f, at, buf)
 	if err == nil && h.flags&flagBlob == 0 {
 		err = ErrNotFound
 	}
@@ -88,7 +89,7 @@ func (s *Store) openSmall(ref Ref, at Position) (*Reader, error) {
 		records.Put(buf)
 		return nil, fmt.Errorf("open blob %s: %w", ref, err)
 	}
-	return &Reader{size: h.blobLen, small: bytes.NewReader(blob), record: buf}, nil
+	return &Reader{size: h.blobLen, small: bytes.NewReader(blob), whole: blob, record: buf}, nil
 }
 
 // Size returns the blob's size in bytes.
@@ -97,7 +98,7 @@ func (r *Reader) Size() int64 { return r.size }
 // ModTime returns when a blob that is a file was written.
 func (r *Reader) ModTime() time.Time { return r.modTime }
 
-// records holds the first reads of records.
+// records holds what records are read into.
 var records = sync.Pool{New: func() any { b := make([]byte, firstRead); return &b }}
 
 // blocks holds blocks that are read to be verified.
@@ -202,6 +203,10 @@ func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 // is sent. It ends with the Reader.
 func (r *Reader) File() *os.File { return r.file }
 
+// Small returns the bytes of a small blob, nil of one that is a file. They end
+// with the Reader.
+func (r *Reader) Small() []byte { return r.whole }
+
 // Close ends the Reader and its File.
 func (r *Reader) Close() error {
 	if r.block != nil {
@@ -210,6 +215,7 @@ func (r *Reader) Close() error {
 	}
 	if r.small != nil {
 		r.small.Reset(nil) // what it read from is somebody else's now
+		r.whole = nil
 		if r.record != nil {
 			records.Put(r.record)
 			r.record = nil

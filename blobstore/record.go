@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 )
 
 // A record of the journal is a header, a note and, with flagBlob, a blob. All
@@ -100,9 +101,11 @@ func (h header) size() int64 { return recordHeader + h.noteLen + h.blobLen }
 // the whole.
 const firstRead = 4096
 
-// readRecord reads the record at position, into buf where it fits. What is not
-// there as it was written is ErrDamaged.
-func readRecord(r io.ReaderAt, at Position, buf []byte) (h header, note, blob []byte, err error) {
+// readRecord reads the record at position into *into, which has room for
+// firstRead bytes and is replaced by a larger one where that is not enough. What
+// is not there as it was written is ErrDamaged.
+func readRecord(r io.ReaderAt, at Position, into *[]byte) (h header, note, blob []byte, err error) {
+	buf := (*into)[:firstRead]
 	n, err := r.ReadAt(buf, at.offset())
 	if err != nil && err != io.EOF {
 		return header{}, nil, nil, fmt.Errorf("read journal: %w", err)
@@ -112,7 +115,8 @@ func readRecord(r io.ReaderAt, at Position, buf []byte) (h header, note, blob []
 		return header{}, nil, nil, fmt.Errorf("header of journal record %x: %w", uint64(at), ErrDamaged)
 	}
 	if h.size() > int64(n) {
-		buf = append(buf[:n], make([]byte, h.size()-int64(n))...)
+		buf = slices.Grow(buf[:n], int(h.size())-n)[:h.size()]
+		*into = buf
 		if _, err := r.ReadAt(buf[n:], at.offset()+int64(n)); err != nil && err != io.EOF {
 			return header{}, nil, nil, fmt.Errorf("read journal: %w", err)
 		}

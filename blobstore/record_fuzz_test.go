@@ -24,7 +24,8 @@ func FuzzRecord(f *testing.F) {
 		binary.LittleEndian.PutUint32(b[28:], binary.LittleEndian.Uint32(b[28:])%most)
 		binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(b[8:recordHeader], castagnoli))
 		at := Position(binary.LittleEndian.Uint64(b[8:])) &^ 0xffffffff // at the beginning of its segment
-		h, note, blob, err := readRecord(bytes.NewReader(b), at, make([]byte, firstRead))
+		buf := make([]byte, firstRead)
+		h, note, blob, err := readRecord(bytes.NewReader(b), at, &buf)
 		if err == nil {
 			err = h.check(at, note, blob)
 		}

@@ -117,7 +117,8 @@ func (j *journal) scan(number uint32, fn func(e Entry, blob []byte) error) error
 	batch := uint32(0)
 	for offset := int64(segmentHeader); offset < end; {
 		at := positionOf(number, offset)
-		h, note, blob, err := readRecord(f, at, make([]byte, firstRead))
+		buf := make([]byte, firstRead) // a new one each: fn keeps what it is given
+		h, note, blob, err := readRecord(f, at, &buf)
 		if errors.Is(err, ErrDamaged) {
 			next := findRecord(f, number, offset+1, end, batch)
 			if next < 0 {

@@ -269,8 +269,12 @@ func mustAnswer(b *testing.B, address string, request []byte) {
 	}
 }
 
-// turn is how long each has the load before it is another's turn.
-const turn = 300 * time.Millisecond
+// turn is how long each has the load before it is another's turn, and turns how
+// many each has.
+const (
+	turn  = 300 * time.Millisecond
+	turns = 9
+)
 
 // inTurns puts the same load on all, again and again in turns: machines are
 // noisy, and what they write they go on writing when the load has gone. The
@@ -280,16 +284,17 @@ func inTurns[T target](b *testing.B, size, connections int, all []T, request fun
 	what := fmt.Sprintf("%dKiB-x%d", size>>10, connections)
 	b.Run(what, func(b *testing.B) {
 		rates := make([][]float64, len(all))
-		rounds := 0
 		for b.Loop() {
-			rounds++
-			for n := range all {
-				if rounds%2 == 0 {
-					n = len(all) - 1 - n
+			for range turns {
+				round := len(rates[0])
+				for n := range all {
+					if round%2 == 1 {
+						n = len(all) - 1 - n
+					}
+					syscall.Sync()
+					id := fmt.Sprintf("%s-%d", what, round)
+					rates[n] = append(rates[n], load(b, all[n].address(), connections, func(i int64) []byte { return request(all[n], id, i) }))
 				}
-				syscall.Sync()
-				id := fmt.Sprintf("%s-%d", what, rounds)
-				rates[n] = append(rates[n], load(b, all[n].address(), connections, func(i int64) []byte { return request(all[n], id, i) }))
 			}
 		}
 		b.ReportMetric(median(rates[0]), "op/s")

@@ -91,13 +91,14 @@ type stored interface {
 	io.ReadSeeker
 	Verify(off, n int64) error
 	File() *os.File // nil for what is small
+	Small() []byte  // nil for a file
 }
 
 // send answers a request with content, of which only what is not damaged
 // leaves. It returns why the answer had to be cut off, if it had to.
 func send(w http.ResponseWriter, r *http.Request, modified time.Time, content stored) error {
 	v := &verified{stored: content}
-	http.ServeContent(&sender{ResponseWriter: w, content: v}, r, "", modified, v)
+	http.ServeContent(&sender{ResponseWriter: w, content: v, version: r.ProtoMajor}, r, "", modified, v)
 	return v.err
 }
 
@@ -119,11 +120,12 @@ func (v *verified) Read(p []byte) (int, error) {
 // sendStep is how much of a file is verified, and then sent, at a time.
 const sendStep = 1 << 20
 
-// sender has the kernel send large objects (sendfile), each stretch of them
-// after it was verified.
+// sender sends small objects from where they were read to, and has the kernel
+// send large ones (sendfile), each stretch of them after it was verified.
 type sender struct {
 	http.ResponseWriter
 	content *verified
+	version int // of HTTP
 }
 
 // Unwrap implements what http.ResponseController looks for.
@@ -132,15 +134,21 @@ func (s *sender) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 // ReadFrom implements io.ReaderFrom, which http.ServeContent's copy uses.
 func (s *sender) ReadFrom(src io.Reader) (int64, error) {
 	limited, ok := src.(*io.LimitedReader)
-	file := s.content.File()
-	if !ok || limited.R != io.Reader(s.content) || file == nil {
+	if !ok || limited.R != io.Reader(s.content) {
 		return io.Copy(struct{ io.Writer }{s.ResponseWriter}, src)
 	}
 	offset, err := s.content.Seek(0, io.SeekCurrent)
 	if err != nil {
 		return 0, err
 	}
-	return s.sendFile(file, offset, limited.N)
+	if file := s.content.File(); file != nil {
+		return s.sendFile(file, offset, limited.N)
+	}
+	if s.version > 1 { // it may go on reading what it was given after Write: of a stream that was reset
+		return io.Copy(struct{ io.Writer }{s.ResponseWriter}, src)
+	}
+	n, err := s.ResponseWriter.Write(s.content.Small()[offset : offset+limited.N])
+	return int64(n), err
 }
 
 func (s *sender) sendFile(file *os.File, offset, n int64) (sent int64, err error) {
