@@ -113,6 +113,19 @@ func TestPointInTime(t *testing.T) {
 	a.checkTidy(t)
 }
 
+// A moment that is just over can be restored, though the archive is always a
+// little behind.
+func TestPointJustNow(t *testing.T) {
+	t.Parallel()
+	a, db, c, _ := startStepped(t)
+	for range 3 {
+		now := answer[time.Time](t, c, "select clock_timestamp()")
+		if _, err := a.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: now}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A moment that lies in the window, but whose backups were deleted, is refused
 // with the reason.
 func TestPointWithoutABackup(t *testing.T) {

@@ -91,6 +91,9 @@ func (e *Engine) RestorePlan(ctx context.Context, call *model.Call, database str
 // is looked for in the generation that served the database then: after a
 // restore, times before it mean what was there before it.
 func (e *Engine) planPoint(ctx context.Context, db model.Database, at RestorePoint) (RestorePlan, error) {
+	if at.LSN == "" && !at.Time.After(e.clock()) {
+		e.awaitArchive(ctx, db.ID, at.Time)
+	}
 	target, generations, err := e.target(db, at)
 	if err != nil {
 		return RestorePlan{}, err
@@ -123,6 +126,30 @@ func (e *Engine) planPoint(ctx context.Context, db model.Database, at RestorePoi
 		}
 	}
 	return RestorePlan{}, e.outside(ctx, db, at, reason)
+}
+
+// archiveWait is how long a restore waits for the archive. A server that is
+// quiet takes a second or two to say that nothing more was committed.
+const archiveWait = 5 * time.Second
+
+// awaitArchive waits, where WAL comes in, until all that was committed by a
+// moment that is just over is in the archive.
+func (e *Engine) awaitArchive(ctx context.Context, database string, at time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, archiveWait)
+	defer cancel()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		status, _ := e.walStatus(database)
+		if status.State != wal.StateStreaming || !status.RestorableTo.Before(at) {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // unfit is 1 for a backup whose proof has failed, else 0.
