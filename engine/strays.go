@@ -46,7 +46,7 @@ func (e *Engine) putStraysAside() error {
 	for _, entry := range entries {
 		db, err := e.record(entry.Name())
 		if errors.Is(err, meta.ErrNotFound) {
-			e.putAside(filepath.Join(root, entry.Name()), entry.Name())
+			e.clearAway(filepath.Join(root, entry.Name()), entry.Name(), false)
 		} else if err == nil {
 			err = e.putGenerationsAside(db)
 		}
@@ -70,43 +70,32 @@ func (e *Engine) putGenerationsAside(db model.Database) error {
 		return fmt.Errorf("list data directories: %w", err)
 	}
 	for _, entry := range entries {
-		path := filepath.Join(e.databaseDirectory(db.ID), entry.Name())
 		number, err := strconv.Atoi(entry.Name())
-		switch {
-		case err == nil && (number == db.Generation || db.Replaced != nil && number == db.Replaced.Generation):
-		case err == nil && number <= db.LastGeneration():
-			e.removeStray(path)
-		default:
-			e.putAside(path, db.ID+"-"+entry.Name())
+		if err == nil && (number == db.Generation || db.Replaced != nil && number == db.Replaced.Generation) {
+			continue
 		}
+		replaced := err == nil && number <= db.LastGeneration()
+		e.clearAway(filepath.Join(e.databaseDirectory(db.ID), entry.Name()), db.ID+"-"+entry.Name(), replaced)
 	}
 	return nil
 }
 
-func (e *Engine) removeStray(path string) {
-	ctx, cancel := context.WithTimeout(e.ctx, stopTimeout)
-	defer cancel()
-	if err := errors.Join(postgres.StopOrphan(ctx, path), removeDirectory(path)); err != nil {
-		e.log.Error("remove data replaced earlier", "path", path, "error", err)
-	}
-}
-
-// putAside moves a stray to straysDir, or finishes its removal. What can be
-// neither, the lost+found of a file system for one, is reported and does no
-// harm.
-func (e *Engine) putAside(path, name string) {
+// clearAway removes a data directory that was replaced, finishes the removal
+// of one, and moves any other to straysDir. What can be neither, the lost+found
+// of a file system for one, is reported and does no harm.
+func (e *Engine) clearAway(path, name string, replaced bool) {
 	ctx, cancel := context.WithTimeout(e.ctx, stopTimeout)
 	defer cancel()
 	err := stopOrphans(ctx, path)
 	switch {
 	case err != nil:
-	case strings.HasSuffix(name, removingSuffix):
+	case replaced, strings.HasSuffix(name, removingSuffix):
 		err = os.RemoveAll(path)
 	default:
 		err = e.moveToStrays(path, name)
 	}
 	if err != nil {
-		e.log.Error("put aside what belongs to no database", "path", path, "error", err)
+		e.log.Error("clear away what belongs to no database", "path", path, "error", err)
 	}
 }
 

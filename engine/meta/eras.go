@@ -34,8 +34,6 @@ const eraSize = 1024
 // until it is changed.
 type member struct{ version, key []byte }
 
-func (m member) isOlderThan(version []byte) bool { return bytes.Compare(m.version, version) < 0 }
-
 // newer orders members from the newest to the oldest.
 func newer(a, b member) int { return bytes.Compare(b.version, a.version) }
 
@@ -114,7 +112,8 @@ func eraCount(data []byte) int {
 // belongs to then. What is newer than the whole era, as most is, begins an era
 // of its own, which moves nothing.
 func (x *eras) cut(era, version []byte) (into []byte, count int, err error) {
-	if slices.MinFunc(x.find(nil, era, nil, nil), newer).isOlderThan(version) {
+	newest := slices.MinFunc(x.find(nil, era, nil, nil), newer)
+	if bytes.Compare(newest.version, version) < 0 {
 		return version, 0, nil
 	}
 	all := x.all(era)
