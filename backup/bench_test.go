@@ -31,7 +31,8 @@ func BenchmarkPeer(b *testing.B) {
 	p := &peers{b: b, c: c, a: newArchive(c), seconds: map[string]float64{}, stored: map[string]float64{}}
 	if version, err := exec.Command("pgbackrest", "version").Output(); err == nil {
 		p.backrest = true
-		if err := exec.Command("pgbackrest", "help", "backup", "repo-block").Run(); err == nil {
+		help, err := exec.Command("pgbackrest", "help", "backup", "repo-block").Output()
+		if err == nil && !strings.Contains(string(help), "BETA") {
 			p.block = []string{"--repo1-bundle", "--repo1-block"}
 		}
 		b.Logf("compared with %s, incremental by blocks: %t", strings.TrimSpace(string(version)), p.block != nil)

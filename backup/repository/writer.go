@@ -63,8 +63,9 @@ func (r *Repository) begin() (*Writer, error) {
 // newEncoder returns one for EncodeAll by as many goroutines as there are
 // processors. Records have hashes, so frames need no checksum.
 func newEncoder() (*zstd.Encoder, error) {
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false),
-		zstd.WithWindowSize(ChunkSize), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
+	// SpeedFastest halves the block size of who has not chosen a window before.
+	encoder, err := zstd.NewWriter(nil, zstd.WithWindowSize(ChunkSize), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithEncoderCRC(false), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
 	if err != nil {
 		return nil, fmt.Errorf("compress chunks: %w", err)
 	}

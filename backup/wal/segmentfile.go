@@ -46,7 +46,7 @@ type codec struct {
 var sharedCodec = sync.OnceValues(newCodec)
 
 func newCodec() (*codec, error) {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(chunkSize))
+	enc, err := zstd.NewWriter(nil, zstd.WithWindowSize(chunkSize), zstd.WithEncoderLevel(zstd.SpeedFastest))
 	if err != nil {
 		return nil, fmt.Errorf("make compressor: %w", err)
 	}
