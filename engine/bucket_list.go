@@ -18,11 +18,7 @@ func (e *Engine) BucketList(call *model.Call, page Page) (List[model.Bucket], er
 // need to know whose it is and no more.
 func (e *Engine) bucket(call *model.Call, id string) (model.Bucket, error) {
 	call.Resource = model.Resource{Type: model.ResourceBucket, ID: id}
-	var b model.Bucket
-	err := e.meta.Peek(func(tx *meta.Tx) (err error) {
-		b, err = tx.SharedBucket(id)
-		return err
-	})
+	b, err := e.meta.SharedBucket(id)
 	if b, err = ownBucket(b, err, call.Organization, id); err == nil {
 		call.Resource = bucketResource(b)
 	}

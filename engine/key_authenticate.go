@@ -34,11 +34,7 @@ func (e *Engine) Authenticate(call *model.Call, text string) error {
 }
 
 func (e *Engine) keyByHash(hash []byte) (model.Key, error) {
-	var key model.Key
-	err := e.meta.Peek(func(tx *meta.Tx) (err error) {
-		key, err = tx.SharedKey(hash)
-		return err
-	})
+	key, err := e.meta.SharedKey(hash)
 	if err == nil && subtle.ConstantTimeCompare(key.Hash, hash) != 1 {
 		return key, meta.ErrNotFound
 	}

@@ -38,11 +38,7 @@ func (e *Engine) object(bucket, key string) (model.Object, error) {
 		}
 		return found.object, nil
 	}
-	var object model.Object
-	err := e.meta.Peek(func(tx *meta.Tx) (err error) {
-		object, err = tx.SharedObject(bucket, key)
-		return err
-	})
+	object, err := e.meta.SharedObject(bucket, key)
 	if errors.Is(err, meta.ErrNotFound) {
 		return object, noObject(key)
 	}
@@ -111,11 +107,8 @@ func (e *Engine) ObjectPreflight(call *model.Call, bucket string) error {
 }
 
 // bucketOfAnybody returns the bucket, for callers of no organization.
-func (e *Engine) bucketOfAnybody(call *model.Call, bucket string) (b model.Bucket, err error) {
-	err = e.meta.Peek(func(tx *meta.Tx) (err error) {
-		b, err = tx.SharedBucket(bucket)
-		return err
-	})
+func (e *Engine) bucketOfAnybody(call *model.Call, bucket string) (model.Bucket, error) {
+	b, err := e.meta.SharedBucket(bucket)
 	if errors.Is(err, meta.ErrNotFound) {
 		return b, noObject("")
 	}

@@ -108,19 +108,15 @@ func (e *Engine) reserveObject(organization, bucket, key string, size int64) (re
 
 // limitsObjects reports whether the plan of the organization may refuse an
 // object.
-func (e *Engine) limitsObjects(organization string) (limited bool, err error) {
-	err = e.meta.Peek(func(tx *meta.Tx) error {
-		org, err := tx.SharedOrganization(organization)
-		if err != nil {
-			return err
-		}
-		plan, err := e.plan(org.PlanName(e.clock()))
-		_, objects := plan.Limits[model.MetricObjects]
-		_, bytes := plan.Limits[model.MetricStorageBytes]
-		limited = err != nil || objects || bytes
-		return nil
-	})
-	return limited, err
+func (e *Engine) limitsObjects(organization string) (bool, error) {
+	org, err := e.meta.SharedOrganization(organization)
+	if err != nil {
+		return false, err
+	}
+	plan, err := e.plan(org.PlanName(e.clock()))
+	_, objects := plan.Limits[model.MetricObjects]
+	_, bytes := plan.Limits[model.MetricStorageBytes]
+	return err != nil || objects || bytes, nil
 }
 
 // roomForObject checks what add would make of the totals. What is held is read

@@ -43,23 +43,15 @@ func decodeObject(bucket string, data []byte) (model.Object, error) {
 
 // Object returns the object under key, or ErrNotFound.
 func (tx *Tx) Object(bucket, key string) (model.Object, error) {
-	data, err := tx.objectData(bucket, key)
-	if err != nil {
-		return model.Object{}, err
-	}
-	return decodeObject(bucket, data)
-}
-
-func (tx *Tx) objectData(bucket, key string) ([]byte, error) {
 	keys, _ := tx.objectBuckets(bucket)
 	if keys == nil {
-		return nil, ErrNotFound
+		return model.Object{}, ErrNotFound
 	}
 	data := keys.Get([]byte(key))
 	if data == nil {
-		return nil, ErrNotFound
+		return model.Object{}, ErrNotFound
 	}
-	return data, nil
+	return decodeObject(bucket, data)
 }
 
 // PutObject stores object in place of what its key held, and keeps the

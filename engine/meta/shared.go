@@ -1,8 +1,8 @@
 package meta
 
 import (
-	"bytes"
 	"sync"
+	"sync/atomic"
 
 	"holdfast/engine/model"
 )
@@ -10,46 +10,40 @@ import (
 // sharedLimit bounds how many decoded records are remembered.
 const sharedLimit = 4096
 
-// sharedRecords remembers records as they were decoded, beside the bytes they
-// were decoded from: every request needs its key and most a bucket, and
-// decoding them costs more than finding them. A record is only used as long as
-// the bytes are the same, so that nothing has to be forgotten.
+// sharedRecords remembers records as they were decoded: every request needs
+// its key and most a bucket, and to look them up and decode them again each
+// time costs more than all else about a small request. A record is good until
+// the next transaction that may have changed it.
 type sharedRecords struct {
+	// updates counts the transactions that Update's callers had a part in, and
+	// all every transaction. They are counted before anybody is told of them, so
+	// that nobody who was told sees what was before.
+	updates, all atomic.Uint64
+
 	mu    sync.RWMutex
-	known map[string]sharedRecord
+	known map[recordName]sharedRecord
 }
 
+type recordName struct{ table, bucket, id string }
+
 type sharedRecord struct {
-	data   []byte
+	count  uint64 // of transactions when it was read
 	record any
 }
 
-func newSharedRecords() *sharedRecords { return &sharedRecords{known: map[string]sharedRecord{}} }
-
-// shared decodes data, the record of that name, unless it is known. The caller
-// does not change what the record points to.
-func shared[T any](s *sharedRecords, name string, data []byte, decode func() (T, error)) (T, error) {
-	if data == nil || s == nil {
-		return decode()
-	}
-	s.mu.RLock()
-	found, ok := s.known[name]
-	s.mu.RUnlock()
-	if ok && bytes.Equal(found.data, data) {
-		return found.record.(T), nil
-	}
-	record, err := decode()
-	if err == nil {
-		s.put(name, sharedRecord{bytes.Clone(data), record})
-	}
-	return record, err
+func newSharedRecords() *sharedRecords {
+	return &sharedRecords{known: map[recordName]sharedRecord{}}
 }
 
-func sharedGet[T any](s *sharedRecords, table Table[T], id string) (T, error) {
-	return shared(s, table.schema.name+"/"+id, table.bucket().Get([]byte(id)), func() (T, error) { return table.Get(id) })
+// changed forgets what a transaction may have changed.
+func (s *sharedRecords) changed(byUpdate bool) {
+	s.all.Add(1)
+	if byUpdate {
+		s.updates.Add(1)
+	}
 }
 
-func (s *sharedRecords) put(name string, r sharedRecord) {
+func (s *sharedRecords) put(name recordName, r sharedRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.known) >= sharedLimit {
@@ -58,32 +52,55 @@ func (s *sharedRecords) put(name string, r sharedRecord) {
 	s.known[name] = r
 }
 
+// shared returns the record of that name, which read reads unless it is known
+// and transactions has counted none since. The caller does not change what the
+// record points to.
+func shared[T any](db *DB, name recordName, transactions *atomic.Uint64, read func(*Tx) (T, error)) (record T, err error) {
+	count := transactions.Load() // before it is read
+	db.records.mu.RLock()
+	found, ok := db.records.known[name]
+	db.records.mu.RUnlock()
+	if ok && found.count == count {
+		return found.record.(T), nil
+	}
+	err = db.Peek(func(tx *Tx) error {
+		record, err = read(tx)
+		return err
+	})
+	if err == nil {
+		db.records.put(name, sharedRecord{count, record})
+	}
+	return record, err
+}
+
 // SharedKey returns the key with that hash, or ErrNotFound. What it points to
 // is not the caller's to change.
-func (tx *Tx) SharedKey(hash []byte) (model.Key, error) {
-	id := tx.Keys().indexBucket(ByHash).Get(hash)
-	if id == nil {
-		return model.Key{}, ErrNotFound
-	}
-	return sharedGet(tx.records, tx.Keys(), string(id))
+func (db *DB) SharedKey(hash []byte) (model.Key, error) {
+	return shared(db, recordName{table: "keys", id: string(hash)}, &db.records.updates, func(tx *Tx) (model.Key, error) {
+		return tx.Keys().Find(ByHash, hash)
+	})
 }
 
 // SharedOrganization returns an organization, or ErrNotFound. What it points
 // to is not the caller's to change.
-func (tx *Tx) SharedOrganization(id string) (model.Organization, error) {
-	return sharedGet(tx.records, tx.Organizations(), id)
+func (db *DB) SharedOrganization(id string) (model.Organization, error) {
+	return shared(db, recordName{table: "organizations", id: id}, &db.records.updates, func(tx *Tx) (model.Organization, error) {
+		return tx.Organizations().Get(id)
+	})
 }
 
-// SharedBucket returns a bucket, or ErrNotFound.
-func (tx *Tx) SharedBucket(id string) (model.Bucket, error) {
-	return sharedGet(tx.records, tx.Buckets(), id)
+// SharedBucket returns a bucket, or ErrNotFound. Its counters are those of any
+// time: what is deferred changes them.
+func (db *DB) SharedBucket(id string) (model.Bucket, error) {
+	return shared(db, recordName{table: "buckets", id: id}, &db.records.updates, func(tx *Tx) (model.Bucket, error) {
+		return tx.Buckets().Get(id)
+	})
 }
 
-// SharedObject returns the object under key, or ErrNotFound.
-func (tx *Tx) SharedObject(bucket, key string) (model.Object, error) {
-	data, err := tx.objectData(bucket, key)
-	if err != nil {
-		return model.Object{}, err
-	}
-	return shared(tx.records, "objects/"+bucket+"/"+key, data, func() (model.Object, error) { return decodeObject(bucket, data) })
+// SharedObject returns the object under key, or ErrNotFound, without waiting
+// for what is deferred.
+func (db *DB) SharedObject(bucket, key string) (model.Object, error) {
+	return shared(db, recordName{"objects", bucket, key}, &db.records.all, func(tx *Tx) (model.Object, error) {
+		return tx.Object(bucket, key)
+	})
 }

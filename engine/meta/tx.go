@@ -10,9 +10,8 @@ import (
 // only until the function it was given to returns.
 type Tx struct {
 	bolt      *bbolt.Tx
-	committed *[]func()      // what OnCommit was given
-	records   *sharedRecords // nil in Update
-	tally     tally          // nil unless counters are summed up
+	committed *[]func() // what OnCommit was given
+	tally     tally     // nil unless counters are summed up
 	// logs are the audit logs that stay open to the end of the transaction;
 	// nil unless many changes of it append to them.
 	logs map[string]*auditLog

@@ -40,7 +40,7 @@ func (db *DB) View(read func(*Tx) error) error {
 
 // Peek is View without waiting for what is deferred.
 func (db *DB) Peek(read func(*Tx) error) error {
-	err := db.bolt.View(func(tx *bbolt.Tx) error { return read(&Tx{bolt: tx, records: db.records}) })
+	err := db.bolt.View(func(tx *bbolt.Tx) error { return read(&Tx{bolt: tx}) })
 	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return ErrClosed
 	}
@@ -144,6 +144,7 @@ func (db *DB) commit(batch []*commit) bool {
 			}
 			return nil
 		})
+		db.records.changed(len(batch) > 0)
 		if failed < 0 {
 			if err == nil {
 				db.settled(waiting)
