@@ -54,10 +54,11 @@
 // are ErrDamaged.
 //
 // A process appends only to segments it has made itself. At the end of a segment
-// a crash may leave a record that is not whole, and was never acknowledged: what
-// is behind it is not looked at, unless it belongs to a later batch. A batch is
-// begun after the sync of the one before it, so then the record was whole once,
-// and is damaged.
+// a crash may leave zeros that were laid ahead, and any part of the last batch,
+// which was never acknowledged: what is behind a record that is not whole is not
+// looked at, unless the first record of a batch is among it. A batch is begun
+// after the sync of the one before it, so then the record was whole once, and is
+// damaged.
 //
 // # Order
 //

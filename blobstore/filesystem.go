@@ -19,7 +19,8 @@ type fileSystem interface {
 	Remove(path string) error // a file or an empty directory
 }
 
-// handle is an open file or directory.
+// handle is an open file or directory. Sync makes durable what was written to
+// it, and what reading that needs.
 type handle interface {
 	Sync() error
 	Close() error
@@ -28,6 +29,7 @@ type handle interface {
 // file is an open file being written.
 type file interface {
 	io.Writer
+	io.WriterAt
 	handle
 }
 
@@ -37,12 +39,22 @@ type disk struct{}
 func (disk) Mkdir(path string) error { return os.Mkdir(path, 0o700) }
 
 func (disk) Create(path string) (file, error) {
-	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	return openDiskFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 }
 
-func (disk) Append(path string) (file, error) {
-	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+func (disk) Append(path string) (file, error) { return openDiskFile(path, os.O_WRONLY|os.O_APPEND) }
+
+func openDiskFile(path string, flags int) (file, error) {
+	f, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return diskFile{f}, nil
 }
+
+type diskFile struct{ *os.File }
+
+func (f diskFile) Sync() error { return dataSync(f.File) }
 
 func (disk) OpenDir(path string) (handle, error) { return os.Open(path) }
 

@@ -34,11 +34,19 @@ type segment struct {
 	number uint32
 	file   file
 	offset int64
+	laid   int64 // up to here the file has bytes: zeros, behind offset
 	batch  uint32
 }
 
 // writeSize bounds how much of a batch is put together in memory.
 const writeSize = 1 << 20
+
+// zerosAhead is how many zeros are laid behind the records of a small batch.
+// Those of the next batches overwrite them, and so are durable without the file
+// system's noting a new size and new blocks, which costs it more than the bytes.
+const zerosAhead = 1 << 20
+
+var zeros [zerosAhead]byte
 
 // append makes records durable, in their order and next to each other, and
 // delivers them.
@@ -53,7 +61,11 @@ func (j *journal) write(records []*record) error {
 	}
 	s := j.current
 	before := s.offset
-	if err := j.writeRecords(s, records); err != nil {
+	err := j.writeRecords(s, records)
+	if err == nil && s.offset > s.laid {
+		err = s.layZeros(s.offset-before, j.size)
+	}
+	if err != nil {
 		return errors.Join(fmt.Errorf("write journal: %w", err), j.end(before))
 	}
 	if err := j.sync(s.file); err != nil {
@@ -66,13 +78,13 @@ func (j *journal) write(records []*record) error {
 
 func (j *journal) writeRecords(s *segment, records []*record) error {
 	for i, r := range records {
-		r.position = positionOf(s.number, s.offset)
-		j.buffer = r.appendTo(j.buffer, s.batch)
+		r.position, r.batch, r.first = positionOf(s.number, s.offset), s.batch, i == 0
+		j.buffer = r.appendTo(j.buffer)
 		s.offset += r.size()
 		if len(j.buffer) < writeSize && i < len(records)-1 {
 			continue
 		}
-		_, err := s.file.Write(j.buffer)
+		_, err := s.file.WriteAt(j.buffer, s.offset-int64(len(j.buffer)))
 		j.buffer = j.buffer[:0]
 		if err != nil {
 			return err
@@ -81,8 +93,26 @@ func (j *journal) writeRecords(s *segment, records []*record) error {
 	return nil
 }
 
-// end gives the current segment up, cut back to what was acknowledged of it:
-// what failed must not come back with the next start.
+// layZeros lays zeros behind a batch of that size that went beyond the last
+// ones, within the size of a segment. Large batches gain nothing by them. Where
+// the disk has no room for them there may be some for records still.
+func (s *segment) layZeros(batch, size int64) error {
+	s.laid = s.offset
+	n := min(zerosAhead, size-s.offset)
+	if n <= 0 || batch > zerosAhead/4 {
+		return nil
+	}
+	if _, err := s.file.WriteAt(zeros[:n], s.offset); isFull(err) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	s.laid += n
+	return nil
+}
+
+// end ends the current segment, cut back to what was acknowledged of it: what
+// failed must not come back with the next start.
 func (j *journal) end(size int64) error {
 	s := j.current
 	j.current = nil
@@ -91,11 +121,8 @@ func (j *journal) end(size int64) error {
 
 // roll begins a segment.
 func (j *journal) roll() error {
-	if j.current != nil {
-		if err := j.current.file.Close(); err != nil {
-			return fmt.Errorf("close journal segment: %w", err)
-		}
-		j.current = nil
+	if err := j.seal(); err != nil {
+		return err
 	}
 	number := j.last + 1
 	f, err := j.fs.Create(j.path(number))
@@ -106,7 +133,7 @@ func (j *journal) roll() error {
 		return errors.Join(err, f.Close(), j.fs.Remove(j.path(number)))
 	}
 	j.last = number
-	j.current = &segment{number: number, file: f, offset: segmentHeader}
+	j.current = &segment{number: number, file: f, offset: segmentHeader, laid: segmentHeader}
 	j.numbers.add(number)
 	return nil
 }
@@ -134,12 +161,19 @@ func (j *journal) path(number uint32) string {
 // Close closes the files; no append may be under way.
 func (j *journal) Close() error {
 	j.reads.close()
+	return j.seal()
+}
+
+// seal ends the current segment, without the zeros at its end: they mean
+// nothing, so that nobody minds if a crash leaves them.
+func (j *journal) seal() error {
 	if j.current == nil {
 		return nil
 	}
-	err := j.current.file.Close()
-	j.current = nil
-	return err
+	if err := j.end(j.current.offset); err != nil {
+		return fmt.Errorf("close journal segment: %w", err)
+	}
+	return nil
 }
 
 // segmentNumbers are the segments there are.

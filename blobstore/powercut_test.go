@@ -3,6 +3,8 @@ package blobstore
 import (
 	"fmt"
 	"io"
+	"maps"
+	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -71,6 +73,11 @@ func afterCut(t *testing.T, fs *powerFS, parent string, acknowledged map[Ref]str
 	t.Helper()
 	left := t.TempDir()
 	fs.cut(t, parent, left)
+	return judge(left, acknowledged)
+}
+
+// judge says what is lost or damaged of the store in a directory.
+func judge(left string, acknowledged map[Ref]string) (lost []string) {
 	replayed := map[Ref]bool{}
 	s, err := Open(filepath.Join(left, "store"), Options{Deliver: func(entries []Entry) {
 		for _, e := range entries {
@@ -95,5 +102,58 @@ func afterCut(t *testing.T, fs *powerFS, parent string, acknowledged map[Ref]str
 		}
 		r.Close()
 	}
+	for _, number := range s.journal.numbers.all {
+		if err := s.ReadSegment(number, func(Entry, []byte) error { return nil }); err != nil {
+			lost = append(lost, err.Error())
+		}
+	}
 	return lost
+}
+
+// TestTornBatch cuts the power while a batch is on its way to a disk that
+// writes its sectors in any order: what was acknowledged before is there, and
+// what is missing of the batch is not taken for damage.
+func TestTornBatch(t *testing.T) {
+	fs, parent := newPowerFS(func(string, string) bool { return false }), filepath.Join(t.TempDir(), "parent")
+	if err := fs.disk.Mkdir(parent); err != nil {
+		t.Fatal(err)
+	}
+	s := openStore(t, filepath.Join(parent, "store"), Options{SegmentSize: 100 << 10, fs: fs})
+	acknowledged, mu, random := map[Ref]string{}, sync.Mutex{}, rand.New(rand.NewPCG(1, 2))
+	cuts := 0
+	fs.before = func(path string) {
+		if !strings.Contains(path, "/journal/") {
+			return
+		}
+		mu.Lock()
+		known := maps.Clone(acknowledged)
+		mu.Unlock()
+		for range 5 {
+			left := t.TempDir()
+			fs.tear(t, parent, left, random)
+			for _, problem := range judge(left, known) {
+				t.Errorf("cut %d: %s", cuts, problem)
+			}
+			cuts++
+		}
+	}
+	for round := range 20 {
+		var wg sync.WaitGroup
+		for i := range 5 {
+			wg.Go(func() {
+				content := strings.Repeat(fmt.Sprintf("blob %d %d,", round, i), 1+i*i*10)
+				ref, err := publish(t, s, content)
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				acknowledged[ref] = content
+			})
+		}
+		wg.Wait()
+	}
+	if cuts < 100 {
+		t.Errorf("%d cuts", cuts)
+	}
 }

@@ -1,7 +1,9 @@
 package blobstore
 
 import (
+	"bytes"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"sync"
@@ -14,6 +16,7 @@ import (
 type powerFS struct {
 	disk
 	ignore func(kind, path string) bool // syncs that report success and do nothing
+	before func(path string)            // called before a file is synced; may be nil
 
 	mu      sync.Mutex
 	live    map[string]map[string]*inode // by directory
@@ -102,7 +105,7 @@ func (p *powerFS) Truncate(path string, size int64) error {
 	if n := p.find(path); err == nil && n != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		n.bytes = n.bytes[:size]
+		n.bytes = n.bytes[:size:size]
 	}
 	return err
 }
@@ -129,17 +132,39 @@ func (p *powerFS) cut(t *testing.T, from, to string) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.restore(t, from, to)
+	p.restore(t, from, to, func(n *inode) []byte { return n.synced })
 }
 
-func (p *powerFS) restore(t *testing.T, from, to string) {
+// sector is what a disk writes whole or not at all, in bytes.
+const sector = 512
+
+// tear is cut, of a disk that wrote any of the sectors that were to be synced.
+func (p *powerFS) tear(t *testing.T, from, to string, random *rand.Rand) {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.restore(t, from, to, func(n *inode) []byte {
+		left := bytes.Clone(n.synced)
+		if random.IntN(2) == 0 { // with the new size
+			left = append(left, make([]byte, max(0, len(n.bytes)-len(left)))...)
+		}
+		for at := 0; at < len(left); at += sector {
+			if random.IntN(2) == 0 {
+				copy(left[at:min(at+sector, len(left))], n.bytes[min(at, len(n.bytes)):])
+			}
+		}
+		return left
+	})
+}
+
+func (p *powerFS) restore(t *testing.T, from, to string, content func(*inode) []byte) {
 	t.Helper()
 	for name, n := range p.durable[from] {
 		path, err := filepath.Join(to, name), error(nil)
 		if n.dir == "" {
-			err = os.WriteFile(path, n.synced, 0o600)
+			err = os.WriteFile(path, content(n), 0o600)
 		} else if err = os.Mkdir(path, 0o700); err == nil {
-			p.restore(t, n.dir, path)
+			p.restore(t, n.dir, path, content)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -175,12 +200,26 @@ func (f *powerFile) Write(b []byte) (int, error) {
 	return n, err
 }
 
+func (f *powerFile) WriteAt(b []byte, offset int64) (int, error) {
+	n, err := f.file.WriteAt(b, offset)
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if missing := int(offset) + n - len(f.inode.bytes); missing > 0 {
+		f.inode.bytes = append(f.inode.bytes, make([]byte, missing)...)
+	}
+	copy(f.inode.bytes[offset:], b[:n])
+	return n, err
+}
+
 func (f *powerFile) Sync() error {
 	f.fs.syncFile(f.path, f.inode)
 	return nil
 }
 
 func (p *powerFS) syncFile(path string, n *inode) {
+	if p.before != nil {
+		p.before(path)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.ignore("file", path) {

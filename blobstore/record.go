@@ -15,7 +15,7 @@ import (
 //	 4  CRC-32C of what follows in the header
 //	 8  position of the record, 8 bytes: a stale or misplaced one is refused
 //	16  number of its batch within the segment, 4 bytes
-//	20  flags, 4 bytes
+//	20  flags, 4 bytes: flagBlob, and flagFirst for the first of its batch
 //	24  length of the note, 4 bytes
 //	28  length of the blob, 4 bytes
 //	32  CRC-32C of the note
@@ -24,6 +24,7 @@ const (
 	recordMagic  = "hfr1"
 	recordHeader = 40
 	flagBlob     = 1
+	flagFirst    = 2
 )
 
 // Position is the place of a record in the journal, whose order is the order
@@ -47,19 +48,19 @@ type record struct {
 	crc      uint32 // of blob
 	value    any
 	position Position
+	batch    uint32
+	first    bool // of its batch
 }
 
 func (r *record) size() int64 { return recordHeader + int64(len(r.note)) + int64(len(r.blob)) }
 
-// appendTo appends the record's bytes, as they are at position in batch.
-func (r *record) appendTo(buf []byte, batch uint32) []byte {
+// appendTo appends the record's bytes.
+func (r *record) appendTo(buf []byte) []byte {
 	var h [recordHeader]byte
 	copy(h[:], recordMagic)
 	binary.LittleEndian.PutUint64(h[8:], uint64(r.position))
-	binary.LittleEndian.PutUint32(h[16:], batch)
-	if r.hasBlob {
-		binary.LittleEndian.PutUint32(h[20:], flagBlob)
-	}
+	binary.LittleEndian.PutUint32(h[16:], r.batch)
+	binary.LittleEndian.PutUint32(h[20:], r.flags())
 	binary.LittleEndian.PutUint32(h[24:], uint32(len(r.note)))
 	binary.LittleEndian.PutUint32(h[28:], uint32(len(r.blob)))
 	binary.LittleEndian.PutUint32(h[32:], crc32.Checksum(r.note, castagnoli))
@@ -68,6 +69,16 @@ func (r *record) appendTo(buf []byte, batch uint32) []byte {
 	buf = append(buf, h[:]...)
 	buf = append(buf, r.note...)
 	return append(buf, r.blob...)
+}
+
+func (r *record) flags() (flags uint32) {
+	if r.hasBlob {
+		flags |= flagBlob
+	}
+	if r.first {
+		flags |= flagFirst
+	}
+	return flags
 }
 
 // header is a record's header as it was read.

@@ -12,8 +12,8 @@ import (
 // checksum is right: what is taken for one comes back as itself, the rest is
 // damaged.
 func FuzzRecord(f *testing.F) {
-	r := record{note: []byte("note"), blob: []byte("blob"), hasBlob: true, crc: crc32.Checksum([]byte("blob"), castagnoli), position: positionOf(3, 0)}
-	f.Add(r.appendTo(nil, 7))
+	r := record{note: []byte("note"), blob: []byte("blob"), hasBlob: true, crc: crc32.Checksum([]byte("blob"), castagnoli), position: positionOf(3, 0), batch: 7, first: true}
+	f.Add(r.appendTo(nil))
 	f.Add(make([]byte, recordHeader))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) < recordHeader {
@@ -35,8 +35,8 @@ func FuzzRecord(f *testing.F) {
 			}
 			return
 		}
-		same := record{note: note, blob: blob, hasBlob: h.flags&flagBlob != 0, crc: h.blobCRC, position: at}
-		if again := same.appendTo(nil, h.batch); !bytes.HasPrefix(b, again) && h.flags&^flagBlob == 0 {
+		same := record{note: note, blob: blob, hasBlob: h.flags&flagBlob != 0, crc: h.blobCRC, position: at, batch: h.batch, first: h.flags&flagFirst != 0}
+		if again := same.appendTo(nil); !bytes.HasPrefix(b, again) && h.flags&^(flagBlob|flagFirst) == 0 {
 			t.Errorf("%x is read as %x", b, again)
 		}
 	})

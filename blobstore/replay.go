@@ -98,8 +98,9 @@ func (j *journal) replay(number uint32, after Position) error {
 // ErrDamaged, at the end, when a record that was acknowledged is not whole.
 //
 // What a crash left unfinished at the end of a segment was never acknowledged
-// and is passed over without a word. A damaged record that a record of a later
-// batch follows was: that batch was begun after the sync of the one before it.
+// and is passed over without a word; any part of the last batch may have come
+// to the disk. A damaged record that the first one of a batch follows was
+// acknowledged: that batch was begun after the sync of the one before it.
 func (j *journal) scan(number uint32, fn func(e Entry, blob []byte) error) error {
 	f, err := j.reads.acquire(number)
 	if err != nil {
@@ -114,13 +115,13 @@ func (j *journal) scan(number uint32, fn func(e Entry, blob []byte) error) error
 		return nil // its making was cut off, before anything was written to it
 	}
 	var damaged error
-	batch := uint32(0)
+	batch := int64(-1) // of the last whole record
 	for offset := int64(segmentHeader); offset < end; {
 		at := positionOf(number, offset)
 		buf := make([]byte, firstRead) // a new one each: fn keeps what it is given
 		h, note, blob, err := readRecord(f, at, &buf)
 		if errors.Is(err, ErrDamaged) {
-			next := findRecord(f, number, offset+1, end, batch)
+			next := behindDamage(f, number, offset+1, end, batch)
 			if next < 0 {
 				return damaged
 			}
@@ -133,7 +134,7 @@ func (j *journal) scan(number uint32, fn func(e Entry, blob []byte) error) error
 		if err := fn(entryOf(h, at, note), blob); err != nil {
 			return err
 		}
-		batch, offset = h.batch, offset+h.size()
+		batch, offset = int64(h.batch), offset+h.size()
 	}
 	return damaged
 }
@@ -151,9 +152,26 @@ func readsLine(f *os.File, line []byte, number uint32) bool {
 	return err == nil && string(line) == segmentLine(number)
 }
 
-// findRecord returns the offset of the first whole header from offset on that
-// belongs to a later batch, -1 when there is none.
-func findRecord(r io.ReaderAt, number uint32, offset, end int64, batch uint32) int64 {
+// behindDamage returns the offset of the first header from offset on, behind a
+// record that is not whole; -1 when that one was never acknowledged. batch is
+// the last that was seen.
+func behindDamage(r io.ReaderAt, number uint32, offset, end, batch int64) int64 {
+	next := findHeader(r, number, offset, end, func(h header) bool { return int64(h.batch) >= batch })
+	if next < 0 {
+		return -1
+	}
+	proof := findHeader(r, number, next, end, func(h header) bool {
+		return int64(h.batch) > batch && h.flags&flagFirst != 0 || int64(h.batch) > batch+1
+	})
+	if proof < 0 {
+		return -1
+	}
+	return next
+}
+
+// findHeader returns the offset of the first header from offset on that is
+// whole and is wanted, -1 when there is none.
+func findHeader(r io.ReaderAt, number uint32, offset, end int64, wanted func(header) bool) int64 {
 	buf := make([]byte, 1<<20)
 	for offset+recordHeader <= end {
 		n, _ := r.ReadAt(buf[:min(int64(len(buf)), end-offset)], offset)
@@ -164,7 +182,7 @@ func findRecord(r io.ReaderAt, number uint32, offset, end int64, batch uint32) i
 			}
 			i += next
 			h, ok := parseHeader(buf[i:n], positionOf(number, offset+int64(i)))
-			if ok && h.batch > batch {
+			if ok && wanted(h) {
 				return offset + int64(i)
 			}
 		}
