@@ -46,7 +46,9 @@ const writeSize = 1 << 20
 // system's noting a new size and new blocks, which costs it more than the bytes.
 const zerosAhead = 1 << 20
 
-var zeros [zerosAhead]byte
+// zeros are written at a time: what Linux keeps in memory of a longer write is
+// allocated in one piece, which may take ten times as long.
+var zeros [64 << 10]byte
 
 // append makes records durable, in their order and next to each other, and
 // delivers them.
@@ -98,16 +100,19 @@ func (j *journal) writeRecords(s *segment, records []*record) error {
 // the disk has no room for them there may be some for records still.
 func (s *segment) layZeros(batch, size int64) error {
 	s.laid = s.offset
-	n := min(zerosAhead, size-s.offset)
-	if n <= 0 || batch > zerosAhead/4 {
+	if batch > zerosAhead/4 {
 		return nil
 	}
-	if _, err := s.file.WriteAt(zeros[:n], s.offset); isFull(err) {
-		return nil
-	} else if err != nil {
-		return err
+	for past := min(s.offset+zerosAhead, size); s.laid < past; {
+		n, err := s.file.WriteAt(zeros[:min(int64(len(zeros)), past-s.laid)], s.laid)
+		if isFull(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		s.laid += int64(n)
 	}
-	s.laid += n
 	return nil
 }
 

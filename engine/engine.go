@@ -17,6 +17,12 @@ import (
 	"holdfast/engine/postgres"
 )
 
+// ballast is memory, in bytes, that nobody writes to, so that the system never
+// gives it. The garbage collector takes it for alive, and waits for as much
+// garbage again: next to the little that is alive in an appliance it would run
+// twenty times a second under load.
+const ballast = 16 << 20
+
 // Engine holds the appliance's parts together. Open gives one that can read
 // and change metadata and objects; Start brings up PostgreSQL.
 type Engine struct {
@@ -55,6 +61,7 @@ type Engine struct {
 	order    *objectLocks
 	unlinks  chan struct{} // has one while unlinking is about to begin
 	opened   atomic.Bool   // that blobs is set: replaying the journal comes before
+	ballast  []byte
 
 	// What follows is there once Start has returned.
 	binaries  postgres.Binaries // for new databases
@@ -133,6 +140,7 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 		passwords: newPasswords(),
 
 		archives: newArchives(),
+		ballast:  make([]byte, ballast),
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.blobs, err = blobstore.Open(filepath.Join(cfg.DataDir, "blobs"), blobstore.Options{

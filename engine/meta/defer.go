@@ -16,7 +16,7 @@ const (
 	// deferDelay is how long a change waits at most for a transaction.
 	deferDelay = 250 * time.Millisecond
 	// deferBatch is how many are applied in one transaction.
-	deferBatch = 4096
+	deferBatch = 1024
 	// deferLimit is how many may wait; beyond that Defer makes its caller wait.
 	deferLimit = 4 * deferBatch
 	// deferSetting keeps the position of the newest change that was applied.
