@@ -6,9 +6,9 @@ import (
 	"hash/crc32"
 	"os"
 	"syscall"
-	"unsafe"
 
 	"holdfast/backup/repository"
+	"holdfast/directio"
 )
 
 const (
@@ -16,8 +16,6 @@ const (
 	// cache. What is restored, above all on trial, would push out of it what the
 	// databases in use have there; and making room in it takes longer than writing.
 	directSize = pieceSize
-	// directAlign is what positions and addresses of such writes are multiples of.
-	directAlign = 4096
 	// directBuffer is how much is written at a time then.
 	directBuffer = 1 << 20
 )
@@ -35,19 +33,12 @@ type pieceWriter struct {
 	waiting []byte
 }
 
-// direct has the piece written past the page cache, by way of buffer, where
-// the file system can.
+// direct has the piece written past the page cache, by way of buffer, a
+// directio.Buffer, where the file system can.
 func (w *pieceWriter) direct(buffer []byte) {
-	if setDirect(w.f, true) == nil {
+	if directio.Set(w.f, true) == nil {
 		w.waiting = buffer[:0]
 	}
-}
-
-// aligned returns a buffer for direct.
-func aligned() []byte {
-	b := make([]byte, directBuffer+directAlign)
-	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) & (directAlign - 1)
-	return b[skip : skip+directBuffer : skip+directBuffer]
 }
 
 func (w *pieceWriter) chunk(content []byte) error {
@@ -97,7 +88,7 @@ func (w *pieceWriter) flush() error {
 	start := w.at - int64(len(w.waiting))
 	_, err := w.f.WriteAt(w.waiting, start)
 	if errors.Is(err, syscall.EINVAL) { // the device wants it still rounder
-		if err = setDirect(w.f, false); err == nil {
+		if err = directio.Set(w.f, false); err == nil {
 			_, err = w.f.WriteAt(w.waiting, start)
 		}
 	}

@@ -152,6 +152,8 @@ func (f *faultFile) Write(p []byte) (int, error) {
 	return f.inner.Write(p)
 }
 
+func (f *faultFile) SetDirect(direct bool) error { return f.inner.SetDirect(direct) }
+
 func (f *faultFile) WriteAt(p []byte, offset int64) (int, error) {
 	if err := f.fs.try("write", f.path); err != nil {
 		n, _ := f.inner.WriteAt(p[:len(p)/2], offset)

@@ -3,6 +3,8 @@ package blobstore
 import (
 	"io"
 	"os"
+
+	"holdfast/directio"
 )
 
 // fileSystem is every call by which the store changes the disk. The store
@@ -31,6 +33,8 @@ type file interface {
 	io.Writer
 	io.WriterAt
 	handle
+	// SetDirect has what is written go past the page cache, or not.
+	SetDirect(direct bool) error
 }
 
 // disk is the real fileSystem.
@@ -55,6 +59,8 @@ func openDiskFile(path string, flags int) (file, error) {
 type diskFile struct{ *os.File }
 
 func (f diskFile) Sync() error { return dataSync(f.File) }
+
+func (f diskFile) SetDirect(direct bool) error { return directio.Set(f.File, direct) }
 
 func (disk) OpenDir(path string) (handle, error) { return os.Open(path) }
 

@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"path/filepath"
+	"sync"
 	"syscall"
+
+	"holdfast/directio"
 )
 
 // Writer writes one blob. It belongs to one goroutine. Exactly one of Commit,
@@ -20,6 +24,7 @@ type Writer struct {
 	small []byte // the bytes, as long as there is no file
 	large bool   // there is a file
 	file  file   // nil while there is none, and once it is closed
+	mode  writeMode
 	sums  blockSums
 	size  int64
 	crc   uint32
@@ -75,8 +80,80 @@ func (w *Writer) write(p []byte) (int, error) {
 	if err := w.spill(); err != nil {
 		return 0, err
 	}
-	n, err := w.file.Write(p)
+	n, err := w.writeFile(p)
 	w.sums.write(p[:n])
+	return n, err
+}
+
+// writeMode is how a file is written to.
+type writeMode int
+
+const (
+	modeBuffered writeMode = iota
+	modeDirect
+	modeNeverDirect // the file system or the device refused that
+)
+
+// writeFile writes past the page cache what can be written so.
+func (w *Writer) writeFile(p []byte) (int, error) {
+	if err := w.setDirect(directio.Fits(p, w.size)); err != nil {
+		return 0, err
+	}
+	n, err := w.file.Write(p)
+	if w.mode == modeDirect && errors.Is(err, syscall.EINVAL) { // the device wants it still rounder
+		if err := w.setDirect(false); err != nil {
+			return 0, err
+		}
+		w.mode = modeNeverDirect
+		n, err = w.file.Write(p)
+	}
+	return n, err
+}
+
+func (w *Writer) setDirect(direct bool) error {
+	switch {
+	case direct && w.mode == modeBuffered:
+		w.mode = modeDirect
+		if w.file.SetDirect(true) != nil {
+			w.mode = modeNeverDirect
+		}
+	case !direct && w.mode == modeDirect:
+		w.mode = modeBuffered
+		return w.file.SetDirect(false)
+	}
+	return nil
+}
+
+// copyBuffer is how much ReadFrom writes at a time.
+const copyBuffer = 256 << 10
+
+var copyBuffers = sync.Pool{New: func() any { b := directio.Buffer(copyBuffer); return &b }}
+
+// ReadFrom implements io.ReaderFrom. It fills what it writes, so that large
+// blobs go past the page cache: they would push out of it what is read again.
+func (w *Writer) ReadFrom(r io.Reader) (size int64, err error) {
+	buffer := copyBuffers.Get().(*[]byte)
+	defer copyBuffers.Put(buffer)
+	for {
+		n, readErr := fill(*buffer, r)
+		if readErr != nil && readErr != io.EOF {
+			return size, readErr
+		}
+		written, err := w.Write((*buffer)[:n])
+		size += int64(written)
+		if err != nil || readErr == io.EOF {
+			return size, err
+		}
+	}
+}
+
+// fill reads until b is full or there is an error, io.EOF at the end.
+func fill(b []byte, r io.Reader) (n int, err error) {
+	for n < len(b) && err == nil {
+		var more int
+		more, err = r.Read(b[n:])
+		n += more
+	}
 	return n, err
 }
 
@@ -135,6 +212,9 @@ func (w *Writer) commit() (Ref, error) {
 
 // syncBytes adds the checksums to the file, and syncs and closes it.
 func (w *Writer) syncBytes() error {
+	if err := w.setDirect(false); err != nil {
+		return fmt.Errorf("write blob: %w", err)
+	}
 	if _, err := w.file.Write(w.sums.trailer(w.size)); err != nil {
 		return fmt.Errorf("write blob: %w", err)
 	}

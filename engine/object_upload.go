@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"sync"
 
 	"holdfast/blobstore"
 	"holdfast/engine/model"
@@ -124,15 +123,10 @@ func (e *Engine) refuseReplacing(in Upload) error {
 	return err
 }
 
-// copyBuffers are what bodies pass through.
-var copyBuffers = sync.Pool{New: func() any { b := make([]byte, 128<<10); return &b }}
-
 // copyTo streams the body into a blob, checking it on the way.
 func (in Upload) copyTo(w *blobstore.Writer, largest int64) error {
 	digest := in.digest()
-	buffer := copyBuffers.Get().(*[]byte)
-	defer copyBuffers.Put(buffer)
-	size, err := io.CopyBuffer(io.MultiWriter(w, digest), io.LimitReader(in.Body, largest+1), *buffer)
+	size, err := w.ReadFrom(io.TeeReader(io.LimitReader(in.Body, largest+1), digest))
 	switch {
 	case err != nil:
 		return uploadError(err)

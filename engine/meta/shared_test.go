@@ -21,7 +21,9 @@ func TestSharedRecords(t *testing.T) {
 	if _, err := db.SharedBucket("b"); !errors.Is(err, ErrNotFound) {
 		t.Fatalf("a bucket that was never made: %v", err)
 	}
-	if err := db.Update(func(tx *Tx) error { return tx.Buckets().Insert(model.Bucket{ID: "b", Organization: "o", Project: "p", Name: "00000"}) }); err != nil {
+	if err := db.Update(func(tx *Tx) error {
+		return tx.Buckets().Insert(model.Bucket{ID: "b", Organization: "o", Project: "p", Name: "00000"})
+	}); err != nil {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
@@ -76,7 +78,9 @@ func TestSharedObjectFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if err := db.Update(func(tx *Tx) error { return tx.Buckets().Insert(model.Bucket{ID: "b", Organization: "o", Project: "p", Name: "b"}) }); err != nil {
+	if err := db.Update(func(tx *Tx) error {
+		return tx.Buckets().Insert(model.Bucket{ID: "b", Organization: "o", Project: "p", Name: "b"})
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for version := range 3 {

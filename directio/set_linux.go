@@ -1,4 +1,4 @@
-package backup
+package directio
 
 import (
 	"os"
@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setDirect has writes to f go past the page cache (O_DIRECT), or not. Not
-// every file system can.
-func setDirect(f *os.File, direct bool) error {
+// Set has writes to f go past the page cache (O_DIRECT), or not. Not every
+// file system can.
+func Set(f *os.File, direct bool) error {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil {
 		return err
