@@ -15,6 +15,7 @@ import (
 	"holdfast/backup"
 	"holdfast/backup/repository"
 	"holdfast/backup/wal"
+	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
 
@@ -282,9 +283,17 @@ func (e *Engine) removeBackups(database string) error {
 }
 
 // pruneWAL removes the WAL that no kept backup needs. Without any that is all
-// but the newest: the next backup begins behind it.
+// but the newest: the next backup begins behind it. The newest of what an undo
+// would bring back stays, too.
 func (e *Engine) pruneWAL(database string) error {
 	status, receives := e.walStatus(database)
+	db, err := e.record(database)
+	if errors.Is(err, meta.ErrNotFound) {
+		return nil // it was deleted meanwhile, with all of its WAL
+	}
+	if err != nil {
+		return err
+	}
 	records, err := e.backupRecords(database)
 	if err != nil {
 		return err
@@ -308,6 +317,9 @@ func (e *Engine) pruneWAL(database string) error {
 			return nil
 		}
 		keep = []wal.Keep{{Incarnation: e.archives.get(database).generation(), Start: status.Durable}}
+	}
+	if db.Replaced != nil {
+		keep = append(keep, wal.Keep{Incarnation: db.Replaced.Generation, Start: wal.End})
 	}
 	archive, err := e.walArchive(database)
 	if err != nil {

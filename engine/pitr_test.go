@@ -310,6 +310,38 @@ func TestWALWithoutABackupIsPruned(t *testing.T) {
 	a.goTo(t, db.ID, RestorePoint{Time: at})
 }
 
+// What an undo goes back to goes on where its archive ended, also when no backup
+// of it is left.
+func TestUndoGoesOnArchiving(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	first := a.backUp(t, db.ID)
+	a.restore(t, db.ID, first.ID) // a data directory whose history forked off another
+	run(t, c, "create table filler (t text)")
+	run(t, c, "insert into filler select repeat(md5(n::text), 30) from generate_series(1, 20000) n")
+	second := a.backUp(t, db.ID)
+	a.restore(t, db.ID, second.ID)
+	third := a.backUp(t, db.ID)
+	for _, b := range a.backups(t, db.ID) {
+		if b.ID != third.ID {
+			if err := a.BackupDelete(a.call(model.ActionBackupDelete), db.ID, b.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := a.sweepOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.undo(t, db.ID)
+	a.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
+	a.awaitArchived(t, db.ID, commitStepInto(t, c))
+	recovery, err := a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
+	if err != nil || len(recovery.Archiving.Gaps) > 0 {
+		t.Errorf("gaps %+v, %v", recovery.Archiving.Gaps, err)
+	}
+}
+
 func commitStepInto(t *testing.T, c Connection) time.Time {
 	t.Helper()
 	run(t, c, "create table steps (n int)")

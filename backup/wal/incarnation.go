@@ -151,6 +151,16 @@ func (b *branch) timelines() (all []uint32) {
 	return all
 }
 
+// newest is the last segment of the latest timeline.
+func (b *branch) newest() (key segmentKey) {
+	for k := range b.segments {
+		if k.timeline > key.timeline || k.timeline == key.timeline && k.n >= key.n {
+			key = k
+		}
+	}
+	return key
+}
+
 // end is how far the archive goes on a timeline.
 func (b *branch) end(timeline uint32) LSN {
 	var end LSN

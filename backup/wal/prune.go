@@ -11,17 +11,23 @@ import (
 )
 
 // Keep is a position from which WAL is needed: the start of a backup that is
-// kept.
+// kept, or End.
 type Keep struct {
 	Incarnation int
 	Start       LSN
 }
 
+// End is behind all WAL there ever is. To keep an incarnation from there keeps
+// no more than its newest segment: the place where a server goes on that may
+// come back.
+const End = ^LSN(0)
+
 // Prune removes the WAL that no kept backup can be rolled forward with: in its
 // incarnation what lies before the oldest, and what lies in incarnations that
 // no kept backup leads to. A backup leads to its incarnation, and from there to
 // each that forked off after it. An incarnation with a writer is only ever cut
-// before a Keep of its own. It returns how many bytes are free now.
+// before a Keep of its own. The newest segment of one that is needed stays. It
+// returns how many bytes are free now.
 func (a *Archive) Prune(keep []Keep) (freed int64, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,11 +73,12 @@ func (a *Archive) needed(keep []Keep) map[int]LSN {
 	return needed
 }
 
-// pruneBranch removes the segments that end by from, or all of them. A
-// summary goes after its segment: alone it is no harm.
+// pruneBranch removes the segments that end by from but for the newest, or all
+// of them. A summary goes after its segment: alone it is no harm.
 func (a *Archive) pruneBranch(b *branch, from LSN, all bool) (freed int64, err error) {
+	newest := b.newest()
 	for key, s := range b.segments {
-		if !all && b.limit(key) > from {
+		if !all && (b.limit(key) > from || key == newest) {
 			continue
 		}
 		if b.writer != nil && !s.compressed {

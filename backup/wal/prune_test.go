@@ -74,3 +74,35 @@ func copyArchive(t *testing.T, from string) string {
 	}
 	return to
 }
+
+// TestPruneLeavesTheEnd keeps no more than where the archive ends, in the
+// middle of a segment and where a segment is full: the writer goes on there.
+func TestPruneLeavesTheEnd(t *testing.T) {
+	t.Parallel()
+	partial := longWAL(4, nil)
+	full := &walBuilder{start: smallSegment}
+	full.record(21, 0, []byte{idMainShort, 1, 0})
+	full.record(ResourceXLOG, xlogSwitch, nil)
+	full.Write(make([]byte, smallSegment-full.Len())) // the padding
+	for name, b := range map[string]*walBuilder{"partial": partial, "full": full} {
+		t.Run(name, func(t *testing.T) {
+			a := store(t, b)
+			for _, start := range []LSN{End, b.pos()} {
+				if _, err := a.Prune([]Keep{{1, start}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n := a.Sizes(1).Segments; n != 1 {
+				t.Errorf("%d segments are left", n)
+			}
+			w, err := a.Writer(1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Close()
+			if timeline, end, ok := w.Latest(); timeline != 1 || end != b.pos() || !ok {
+				t.Errorf("it ends at %v on timeline %d, %t; want %v", end, timeline, ok, b.pos())
+			}
+		})
+	}
+}
