@@ -8,7 +8,7 @@ import (
 	"syscall"
 
 	"holdfast/backup/repository"
-	"holdfast/directio"
+	"holdfast/diskio"
 )
 
 const (
@@ -34,9 +34,9 @@ type pieceWriter struct {
 }
 
 // direct has the piece written past the page cache, by way of buffer, a
-// directio.Buffer, where the file system can.
+// diskio.Buffer, where the file system can.
 func (w *pieceWriter) direct(buffer []byte) {
-	if directio.Set(w.f, true) == nil {
+	if diskio.SetDirect(w.f, true) == nil {
 		w.waiting = buffer[:0]
 	}
 }
@@ -88,7 +88,7 @@ func (w *pieceWriter) flush() error {
 	start := w.at - int64(len(w.waiting))
 	_, err := w.f.WriteAt(w.waiting, start)
 	if errors.Is(err, syscall.EINVAL) { // the device wants it still rounder
-		if err = directio.Set(w.f, false); err == nil {
+		if err = diskio.SetDirect(w.f, false); err == nil {
 			_, err = w.f.WriteAt(w.waiting, start)
 		}
 	}

@@ -8,18 +8,18 @@ import (
 	"path/filepath"
 	"testing"
 
-	"holdfast/directio"
+	"holdfast/diskio"
 )
 
 // TestPieceWriter writes a piece with a hole in it: chunk by chunk, past the
 // page cache, and with a buffer that direct writes refuse where there are any,
 // as a device with larger blocks refuses ours.
 func TestPieceWriter(t *testing.T) {
-	want := make([]byte, 11*chunkSize-3*directio.Align)
+	want := make([]byte, 11*chunkSize-3*diskio.Align)
 	rand.Read(want)
 	hole := want[4*chunkSize : 5*chunkSize]
 	clear(hole)
-	for name, buffer := range map[string][]byte{"buffered": nil, "direct": directio.Buffer(directBuffer), "refused": directio.Buffer(directBuffer)[8:]} {
+	for name, buffer := range map[string][]byte{"buffered": nil, "direct": diskio.Buffer(directBuffer), "refused": diskio.Buffer(directBuffer)[8:]} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "file")
 			f, err := os.Create(path)

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"holdfast/backup/repository"
-	"holdfast/directio"
+	"holdfast/diskio"
 )
 
 // RestoreOptions are options of Restore.
@@ -201,7 +201,7 @@ func (r *restoring) work(ctx context.Context, pieces <-chan restorePiece) error 
 		return err
 	}
 	defer reader.Close()
-	buffer := directio.Buffer(directBuffer)
+	buffer := diskio.Buffer(directBuffer)
 	for p := range pieces {
 		if err := r.piece(ctx, reader, p, buffer); err != nil {
 			return fmt.Errorf("restore %s: %w", p.file.entry.Path, err)
@@ -220,7 +220,7 @@ func (r *restoring) piece(ctx context.Context, reader *repository.Reader, p rest
 		if w.f, err = r.open(p); err != nil {
 			return err
 		}
-		if e.Size >= directSize && e.Size%directio.Align == 0 {
+		if e.Size >= directSize && e.Size%diskio.Align == 0 {
 			w.direct(buffer)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"holdfast/directio"
+	"holdfast/diskio"
 )
 
 // directFS is the disk, whose files are written past the page cache as it
@@ -19,6 +19,7 @@ type directFS struct {
 	disk
 	set    error // what SetDirect answers
 	write  error // what writing so answers
+	part   int   // how much it writes nevertheless
 	direct int   // how often that was tried
 }
 
@@ -45,9 +46,10 @@ func (f *directFile) Write(p []byte) (int, error) {
 	if f.on {
 		f.fs.direct++
 		if f.fs.write != nil {
-			return 0, f.fs.write
+			n, err := f.file.Write(p[:f.fs.part])
+			return n, errors.Join(err, f.fs.write)
 		}
-		if len(p)%directio.Align != 0 {
+		if len(p)%diskio.Align != 0 {
 			return 0, errors.New("a direct write that is not round")
 		}
 	}
@@ -61,11 +63,12 @@ func TestReadFrom(t *testing.T) {
 	rand.Read(random)
 	for name, fs := range map[string]fileSystem{
 		"disk": disk{}, "direct": &directFS{}, "refuses": &directFS{set: syscall.EINVAL}, "rounder": &directFS{write: syscall.EINVAL},
+		"in part": &directFS{write: syscall.EINVAL, part: 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openStore(t, t.TempDir(), Options{fs: fs})
 			for _, size := range []int{0, 1, 64 << 10, 64<<10 + 1, copyBuffer - 1, copyBuffer, copyBuffer + 1, 2 * copyBuffer, len(random)} {
-				for _, before := range []int{0, 7, directio.Align, 64 << 10} {
+				for _, before := range []int{0, 7, diskio.Align, 64 << 10} {
 					content := random[:max(size, before)]
 					if got, err := throughReadFrom(t, s, content[:before], iotest.HalfReader(bytes.NewReader(content[before:]))); err != nil || !bytes.Equal(got, content) {
 						t.Errorf("%d bytes behind %d: %d are read back, %v", len(content)-before, before, len(got), err)

@@ -4,7 +4,7 @@ import (
 	"io"
 	"os"
 
-	"holdfast/directio"
+	"holdfast/diskio"
 )
 
 // fileSystem is every call by which the store changes the disk. The store
@@ -58,9 +58,9 @@ func openDiskFile(path string, flags int) (file, error) {
 
 type diskFile struct{ *os.File }
 
-func (f diskFile) Sync() error { return dataSync(f.File) }
+func (f diskFile) Sync() error { return diskio.SyncData(f.File) }
 
-func (f diskFile) SetDirect(direct bool) error { return directio.Set(f.File, direct) }
+func (f diskFile) SetDirect(direct bool) error { return diskio.SetDirect(f.File, direct) }
 
 func (disk) OpenDir(path string) (handle, error) { return os.Open(path) }
 

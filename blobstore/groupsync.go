@@ -38,6 +38,13 @@ func (g *group[T]) do(work func([]T) error, asked ...T) error {
 	return r.err
 }
 
+// alone runs other work, between two rounds.
+func (g *group[T]) alone(work func() error) error {
+	g.running <- struct{}{}
+	defer func() { <-g.running }()
+	return work()
+}
+
 // join enters the next round; whoever opens it leads it.
 func (g *group[T]) join(asked []T) (r *round[T], leader bool) {
 	g.mu.Lock()

@@ -46,8 +46,8 @@ const writeSize = 1 << 20
 // system's noting a new size and new blocks, which costs it more than the bytes.
 const zerosAhead = 1 << 20
 
-// zeros are written at a time: what Linux keeps in memory of a longer write is
-// allocated in one piece, which may take ten times as long.
+// zeros are as many as are written at a time. For a longer write Linux may
+// allocate larger pieces of memory, which can take ten times as long.
 var zeros [64 << 10]byte
 
 // append makes records durable, in their order and next to each other, and
@@ -116,8 +116,8 @@ func (s *segment) layZeros(batch, size int64) error {
 	return nil
 }
 
-// end ends the current segment, cut back to what was acknowledged of it: what
-// failed must not come back with the next start.
+// end gives the current segment up, cut back to what was acknowledged of it:
+// what failed must not come back with the next start.
 func (j *journal) end(size int64) error {
 	s := j.current
 	j.current = nil
@@ -169,16 +169,34 @@ func (j *journal) Close() error {
 	return j.seal()
 }
 
-// seal ends the current segment, without the zeros at its end: they mean
-// nothing, so that nobody minds if a crash leaves them.
+// seal ends the current segment. The zeros at its end mean nothing, so that
+// nobody minds if they stay.
 func (j *journal) seal() error {
-	if j.current == nil {
+	s := j.current
+	if s == nil {
 		return nil
 	}
-	if err := j.end(j.current.offset); err != nil {
+	j.current = nil
+	if err := s.file.Close(); err != nil {
 		return fmt.Errorf("close journal segment: %w", err)
 	}
+	if s.laid > s.offset {
+		_ = j.fs.Truncate(j.path(s.number), s.offset)
+	}
 	return nil
+}
+
+// sealAll returns the numbers of all segments, none of which is written to any
+// more.
+func (j *journal) sealAll() (numbers []uint32, err error) {
+	err = j.group.alone(func() error {
+		if err := j.seal(); err != nil {
+			return err
+		}
+		numbers = j.numbers.list()
+		return nil
+	})
+	return numbers, err
 }
 
 // segmentNumbers are the segments there are.
@@ -199,10 +217,15 @@ func (n *segmentNumbers) remove(number uint32) {
 	n.all = slices.DeleteFunc(n.all, func(x uint32) bool { return x == number })
 }
 
+func (n *segmentNumbers) list() []uint32 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.all)
+}
+
 // sealed returns the numbers of the segments that are not written any more:
 // all but the newest.
 func (n *segmentNumbers) sealed() []uint32 {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return slices.Clone(n.all[:max(0, len(n.all)-1)])
+	all := n.list()
+	return all[:max(0, len(all)-1)]
 }

@@ -198,20 +198,6 @@ func findHeader(r io.ReaderAt, number uint32, offset, end int64, wanted func(hea
 // to any more, oldest first.
 func (s *Store) Segments() []uint32 { return s.journal.numbers.sealed() }
 
-// SegmentSize returns the size of a segment in bytes, or ErrNotFound.
-func (s *Store) SegmentSize(number uint32) (int64, error) {
-	f, err := s.journal.reads.acquire(number)
-	if err != nil {
-		return 0, err
-	}
-	defer s.journal.reads.release(f)
-	info, err := f.Stat()
-	if err != nil {
-		return 0, fmt.Errorf("measure journal segment: %w", err)
-	}
-	return info.Size(), nil
-}
-
 // ReadSegment calls fn for each whole record of a segment, in order, with its
 // blob. When others are damaged it returns ErrDamaged at the end.
 func (s *Store) ReadSegment(number uint32, fn func(e Entry, blob []byte) error) error {

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"syscall"
 
-	"holdfast/directio"
+	"holdfast/diskio"
 )
 
 // Writer writes one blob. It belongs to one goroutine. Exactly one of Commit,
@@ -96,7 +96,7 @@ const (
 
 // writeFile writes past the page cache what can be written so.
 func (w *Writer) writeFile(p []byte) (int, error) {
-	if err := w.setDirect(directio.Fits(p, w.size)); err != nil {
+	if err := w.setDirect(diskio.Fits(p, w.size)); err != nil {
 		return 0, err
 	}
 	n, err := w.file.Write(p)
@@ -105,7 +105,8 @@ func (w *Writer) writeFile(p []byte) (int, error) {
 			return 0, err
 		}
 		w.mode = modeNeverDirect
-		n, err = w.file.Write(p)
+		more, err := w.file.Write(p[n:]) // a part may have been written
+		return n + more, err
 	}
 	return n, err
 }
@@ -124,13 +125,15 @@ func (w *Writer) setDirect(direct bool) error {
 	return nil
 }
 
-// copyBuffer is how much ReadFrom writes at a time.
-const copyBuffer = 256 << 10
+// copyBuffer is how much ReadFrom writes at a time, and what a slow upload takes
+// of the memory.
+const copyBuffer = 128 << 10
 
-var copyBuffers = sync.Pool{New: func() any { b := directio.Buffer(copyBuffer); return &b }}
+var copyBuffers = sync.Pool{New: func() any { b := diskio.Buffer(copyBuffer); return &b }}
 
-// ReadFrom implements io.ReaderFrom. It fills what it writes, so that large
-// blobs go past the page cache: they would push out of it what is read again.
+// ReadFrom implements io.ReaderFrom. It fills what it writes, so that blobs of
+// more than that go past the page cache: they would push out of it what is read
+// again. An error of r ends nothing: Abort is still to come.
 func (w *Writer) ReadFrom(r io.Reader) (size int64, err error) {
 	buffer := copyBuffers.Get().(*[]byte)
 	defer copyBuffers.Put(buffer)

@@ -154,11 +154,10 @@ func (e *Engine) putAsideToMove(dir string, databases, trashed []model.Database)
 	if err := publish.Stream(filepath.Join(dir, metadataFile), 0o600, e.meta.Snapshot); err != nil {
 		return err
 	}
-	journal := filepath.Join("blobs", "journal")
-	if err := e.putAsideTree(dir, journal, copyFile); err != nil {
+	if err := e.blobs.Link(filepath.Join(dir, "blobs")); err != nil {
 		return err
 	}
-	for _, name := range []string{keyFile, "webhook.secret", "tls", "blobs", "backups"} {
+	for _, name := range []string{keyFile, "webhook.secret", "tls", "backups"} {
 		if err := e.putAsideTree(dir, name, os.Link); err != nil {
 			return err
 		}
@@ -181,7 +180,7 @@ func (e *Engine) putAsideToMove(dir string, databases, trashed []model.Database)
 }
 
 // putAsideTree puts what is below name in the data directory aside into dir,
-// file by file; what is there is left, and what is absent is fine.
+// file by file; what is absent is fine.
 func (e *Engine) putAsideTree(dir, name string, put func(from, to string) error) error {
 	err := filepath.WalkDir(filepath.Join(e.cfg.DataDir, name), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -201,10 +200,7 @@ func (e *Engine) putAsideTree(dir, name string, put func(from, to string) error)
 		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 			return err
 		}
-		if err := put(path, to); !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		return nil
+		return put(path, to)
 	})
 	if errors.Is(err, fs.ErrNotExist) && absent(e.cfg.DataDir, name) {
 		return nil

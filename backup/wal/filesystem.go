@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"holdfast/diskio"
 )
 
 // fileSystem is every call by which the archive changes the disk. It makes
@@ -56,7 +58,7 @@ func (disk) Open(path string) (file, error) {
 
 type diskFile struct{ *os.File }
 
-func (f diskFile) Sync() error { return dataSync(f.File) }
+func (f diskFile) Sync() error { return diskio.SyncData(f.File) }
 
 func (disk) SyncDir(path string) error {
 	d, err := os.Open(path)

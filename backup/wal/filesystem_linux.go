@@ -16,6 +16,3 @@ func reserve(f *os.File, size int64) error {
 	}
 	return err
 }
-
-// dataSync makes f's content durable, and of its metadata what reading needs.
-func dataSync(f *os.File) error { return unix.Fdatasync(int(f.Fd())) }

@@ -11,9 +11,10 @@ import (
 
 // Changes that are durable somewhere else, in a journal that can be replayed,
 // need no sync of their own here: they wait in a backlog and are applied, in
-// their order, at the beginning of the next transaction, whoever asks for it.
+// their order, before whatever asks for a transaction next.
 const (
-	// deferDelay is how long a change waits at most for a transaction.
+	// deferDelay is how long a change waits at most until one applies what has
+	// waited longest.
 	deferDelay = 250 * time.Millisecond
 	// deferBatch is how many are applied in one transaction.
 	deferBatch = 1024

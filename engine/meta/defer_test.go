@@ -92,6 +92,32 @@ func TestDeferredIsAppliedByItself(t *testing.T) {
 	<-done // or the test times out
 }
 
+// TestUpdateFollowsAllDeferred defers more than one transaction applies.
+func TestUpdateFollowsAllDeferred(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	for round := range 3 {
+		held, release := make(chan struct{}), make(chan struct{})
+		go db.Update(func(*Tx) error { // meanwhile nothing is applied
+			held <- struct{}{}
+			<-release
+			return nil
+		})
+		<-held
+		const n = 3*deferBatch + 1
+		for i := range n {
+			add(db, uint64(round*n+i+1))
+		}
+		close(release)
+		update(t, db, func(tx *Tx) error {
+			if got := len(tx.Setting("count")); got != (round+1)*n {
+				t.Errorf("an Update sees %d of %d", got, (round+1)*n)
+			}
+			return nil
+		})
+	}
+}
+
 func TestCloseAppliesDeferred(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "meta.db")

@@ -35,10 +35,10 @@ func newSharedRecords() *sharedRecords {
 	return &sharedRecords{known: map[recordName]sharedRecord{}}
 }
 
-// changed forgets what a transaction may have changed.
-func (s *sharedRecords) changed(byUpdate bool) {
+// committed counts a transaction, of which so many changes were Update's.
+func (s *sharedRecords) committed(updates int) {
 	s.all.Add(1)
-	if byUpdate {
+	if updates > 0 {
 		s.updates.Add(1)
 	}
 }
@@ -74,7 +74,8 @@ func shared[T any](db *DB, name recordName, transactions *atomic.Uint64, read fu
 }
 
 // SharedKey returns the key with that hash, or ErrNotFound. What it points to
-// is not the caller's to change.
+// is not the caller's to change. Like the others of its kind it may go on to
+// answer after Close.
 func (db *DB) SharedKey(hash []byte) (model.Key, error) {
 	return shared(db, recordName{table: "keys", id: string(hash)}, &db.records.updates, func(tx *Tx) (model.Key, error) {
 		return tx.Keys().Find(ByHash, hash)

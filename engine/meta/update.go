@@ -93,19 +93,41 @@ func (db *DB) commitLoop() {
 	for {
 		select {
 		case c := <-db.queue:
-			db.commit(db.gather(c))
+			db.commitAfterDeferred(db.gather(c))
 		case <-db.backlog.full:
-			db.commit(nil)
+			_ = db.commit(nil) // the next transaction tries again
 		case <-ticker.C:
-			db.commit(nil)
+			_ = db.commit(nil)
 		case <-db.closing:
-			db.commit(db.gather(nil))
-			for applied := true; applied; {
-				applied = db.commit(nil)
-			}
+			db.commitAfterDeferred(db.gather(nil))
+			_ = db.applyBacklog(0)
 			return
 		}
 	}
+}
+
+// commitAfterDeferred makes everything that is deferred durable, and then the
+// changes of batch: the last of it in one transaction with them.
+func (db *DB) commitAfterDeferred(batch []*commit) {
+	if err := db.applyBacklog(deferBatch); err != nil {
+		for _, c := range batch {
+			c.answer(err)
+		}
+		return
+	}
+	_ = db.commit(batch) // which answers those of batch
+}
+
+// applyBacklog applies what is deferred now but for the newest, at most leave.
+func (db *DB) applyBacklog(leave uint64) error {
+	all, done := db.backlog.reached()
+	for all > done+leave {
+		if err := db.commit(nil); err != nil {
+			return err
+		}
+		_, done = db.backlog.reached()
+	}
+	return nil
 }
 
 // gather takes whatever is queued behind first.
@@ -125,10 +147,10 @@ func (db *DB) gather(first *commit) []*commit {
 	return batch
 }
 
-// commit makes what is deferred, and then the changes of batch, durable in one
-// transaction, leaving out those of batch that fail. It reports whether
-// something deferred was among it.
-func (db *DB) commit(batch []*commit) bool {
+// commit makes what is deferred, as much as there is in a transaction, and then
+// the changes of batch durable in one, leaving out those of batch that fail. It
+// returns why nothing could be.
+func (db *DB) commit(batch []*commit) error {
 	waiting := db.backlog.some()
 	for len(batch) > 0 || len(waiting) > 0 {
 		failed := -1
@@ -144,7 +166,7 @@ func (db *DB) commit(batch []*commit) bool {
 			}
 			return nil
 		})
-		db.records.changed(len(batch) > 0)
+		db.records.committed(len(batch))
 		if failed < 0 {
 			if err == nil {
 				db.settled(waiting)
@@ -152,12 +174,12 @@ func (db *DB) commit(batch []*commit) bool {
 			for _, c := range batch {
 				c.answer(err)
 			}
-			return err == nil && len(waiting) > 0
+			return err
 		}
 		batch[failed].answer(err)
 		batch = append(batch[:failed:failed], batch[failed+1:]...)
 	}
-	return false
+	return nil
 }
 
 // settled takes applied changes off the backlog and calls what was to be

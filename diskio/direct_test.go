@@ -1,4 +1,4 @@
-package directio
+package diskio
 
 import (
 	"bytes"
@@ -30,8 +30,8 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// TestSet writes pages directly and the rest after them as ever.
-func TestSet(t *testing.T) {
+// TestSetDirect writes pages directly and the rest after them as ever.
+func TestSetDirect(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	f, err := os.Create(path)
 	if err != nil {
@@ -40,7 +40,7 @@ func TestSet(t *testing.T) {
 	defer f.Close()
 	want := Buffer(3 * Align)
 	rand.Read(want)
-	if err := Set(f, true); errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
+	if err := SetDirect(f, true); errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
 		t.Skipf("not here: %v", err)
 	} else if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestSet(t *testing.T) {
 	if _, err := f.Write(want[:2*Align]); err != nil {
 		t.Fatal(err)
 	}
-	if err := Set(f, false); err != nil {
+	if err := SetDirect(f, false); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Write(want[2*Align : 2*Align+7]); err != nil {

@@ -1,7 +1,9 @@
-// Package directio writes files past the page cache. What is large and not
-// read again soon would push out of it what is, and to make room for it there
-// takes longer than to write it.
-package directio
+// Package diskio has what os.File lacks: writes past the page cache, and syncs
+// of no more than content.
+//
+// What is large and not read again soon would push out of the page cache what
+// is, and to make room for it there takes longer than to write it.
+package diskio
 
 import "unsafe"
 

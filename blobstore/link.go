@@ -1,0 +1,57 @@
+package blobstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Link makes dir, which must not exist and be on the same file system, a copy
+// of the store out of hard links. It has all that was acknowledged, of the
+// journal not a byte that may still change, and nothing of blobs being written.
+// Nobody may remove anything meanwhile.
+func (s *Store) Link(dir string) error {
+	if err := s.enter(context.Background()); err != nil {
+		return fmt.Errorf("link blob store: %w", err)
+	}
+	defer s.life.RUnlock()
+	numbers, err := s.journal.sealAll()
+	if err != nil {
+		return fmt.Errorf("link blob store: %w", err)
+	}
+	journal := filepath.Join(dir, filepath.Base(s.journal.dir))
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.Mkdir(journal, 0o700), os.Mkdir(filepath.Join(dir, filepath.Base(s.incoming)), 0o700)); err != nil {
+		return fmt.Errorf("link blob store: %w", err)
+	}
+	for _, number := range numbers {
+		if err := os.Link(s.journal.path(number), filepath.Join(journal, directoryName(number))); err != nil {
+			return fmt.Errorf("link blob store: %w", err)
+		}
+	}
+	for _, name := range []string{formatFile, filepath.Base(s.blobs), filepath.Base(s.parts)} {
+		if err := linkTree(filepath.Join(filepath.Dir(s.blobs), name), filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("link blob store: %w", err)
+		}
+	}
+	return nil
+}
+
+// linkTree links the file from, or all files below that directory, to to.
+func linkTree(from, to string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.Mkdir(filepath.Join(to, rel), 0o700)
+		}
+		return os.Link(path, filepath.Join(to, rel))
+	})
+}
