@@ -74,13 +74,6 @@ func (s *archives) forget(database string) {
 	delete(s.open, database)
 }
 
-// generation is what is being received.
-func (a *archive) generation() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.receives
-}
-
 // closeReceiver ends what receives WAL, if anything does.
 func (a *archive) closeReceiver() error {
 	a.mu.Lock()
@@ -282,23 +275,25 @@ func (e *Engine) removeBackups(database string) error {
 	return nil
 }
 
-// pruneWAL removes the WAL that no kept backup needs. Without any that is all
-// but the newest: the next backup begins behind it. The newest of what an undo
-// would bring back stays, too.
+// pruneWAL removes the WAL that no kept backup needs. The newest segment of the
+// data directory that serves stays, and of the one that an undo would bring
+// back: there the server goes on, and behind it the next backup begins.
 func (e *Engine) pruneWAL(database string) error {
-	status, receives := e.walStatus(database)
 	db, err := e.record(database)
 	if errors.Is(err, meta.ErrNotFound) {
 		return nil // it was deleted meanwhile, with all of its WAL
 	}
-	if err != nil {
+	if err != nil || db.Sandbox {
 		return err
 	}
 	records, err := e.backupRecords(database)
 	if err != nil {
 		return err
 	}
-	var keep []wal.Keep
+	keep := []wal.Keep{{Incarnation: db.Generation, Start: wal.End}}
+	if db.Replaced != nil {
+		keep = append(keep, wal.Keep{Incarnation: db.Replaced.Generation, Start: wal.End})
+	}
 	for _, b := range records {
 		if b.Status == model.BackupPending || b.Status == model.BackupRunning {
 			return nil // it needs the WAL from a start that is not recorded yet
@@ -311,15 +306,6 @@ func (e *Engine) pruneWAL(database string) error {
 			return fmt.Errorf("backup %s: %w", b.ID, err)
 		}
 		keep = append(keep, wal.Keep{Incarnation: b.Generation, Start: start})
-	}
-	if len(keep) == 0 {
-		if !receives || status.Durable == 0 {
-			return nil
-		}
-		keep = []wal.Keep{{Incarnation: e.archives.get(database).generation(), Start: status.Durable}}
-	}
-	if db.Replaced != nil {
-		keep = append(keep, wal.Keep{Incarnation: db.Replaced.Generation, Start: wal.End})
 	}
 	archive, err := e.walArchive(database)
 	if err != nil {

@@ -342,6 +342,46 @@ func TestUndoGoesOnArchiving(t *testing.T) {
 	}
 }
 
+// What serves goes on where its archive ended, also when its WAL was pruned while
+// nobody received it, for backups that do not lead to it.
+func TestPruneWhileNobodyReceives(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table filler (t text)")
+	first, second := a.backUp(t, db.ID), a.backUp(t, db.ID)
+	a.restore(t, db.ID, first.ID)
+	a.settled(t)
+	run(t, c, "insert into filler select repeat(md5(n::text), 30) from generate_series(1, 20000) n")
+	a.awaitArchived(t, db.ID, answer[time.Time](t, c, "select clock_timestamp()"))
+	a.backUp(t, db.ID) // its checkpoint removes WAL from the server
+	if err := a.stopReceiving(db.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range a.backups(t, db.ID) {
+		if b.ID != second.ID {
+			if err := a.BackupDelete(a.call(model.ActionBackupDelete), db.ID, b.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := a.pruneWAL(db.ID); err != nil {
+		t.Fatal(err)
+	}
+	now, err := a.record(db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.receiveWAL(now); err != nil {
+		t.Fatal(err)
+	}
+	a.awaitArchived(t, db.ID, commitStepInto(t, c))
+	recovery, err := a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
+	if err != nil || len(recovery.Archiving.Gaps) > 0 {
+		t.Errorf("gaps %+v, %v", recovery.Archiving.Gaps, err)
+	}
+}
+
 func commitStepInto(t *testing.T, c Connection) time.Time {
 	t.Helper()
 	run(t, c, "create table steps (n int)")
