@@ -69,7 +69,11 @@ func BenchmarkCommit(b *testing.B) {
 // underReceiver is load while ours receives; lags counts how long commits took.
 func underReceiver(b *testing.B, c *cluster, a *Archive, lags *lagCounter, load func() float64) float64 {
 	r := receive(b, c, a, 1)
-	r.waitFor(b, 1, c.flushed()) // it has caught up
+	for flushed := c.flushed().recordEnd(DefaultSegmentSize); r.Status().Durable < flushed; time.Sleep(time.Millisecond) { // it catches up
+		if s := r.Status(); s.State == StateFailed {
+			b.Fatal(s.LastError)
+		}
+	}
 	r.ledger.mu.Lock()
 	r.ledger.lags = *lags
 	r.ledger.mu.Unlock()
