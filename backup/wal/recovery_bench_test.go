@@ -45,8 +45,12 @@ func BenchmarkCommit(b *testing.B) {
 			// Each is first, second and third as often as the others, and follows
 			// each of them as often.
 			rounds := [][]int{
-				{without, with, peer}, {peer, with, without}, {with, peer, without},
-				{without, peer, with}, {peer, without, with}, {with, without, peer},
+				{without, with, peer},
+				{peer, with, without},
+				{with, peer, without},
+				{without, peer, with},
+				{peer, without, with},
+				{with, without, peer},
 			}
 			load() // the first writes whole pages
 			var sum [3]float64
