@@ -35,9 +35,10 @@ func allowed() map[string][]string {
 		"holdfast/engine/move":                         {},
 		"holdfast/engine/postgres/postgrestest":        {"engine/model", "engine/postgres"},
 		"holdfast/engine/postgres/internal/packbundle": {"engine/postgres"},
+		"holdfast/backup":                              {"diskio"},
 		"holdfast/backup/repository":                   {"dirlock"},
-		"holdfast/backup/wal":                          {"dirlock"},
-		"holdfast/blobstore":                           {"dirlock"},
+		"holdfast/backup/wal":                          {"dirlock", "diskio"},
+		"holdfast/blobstore":                           {"dirlock", "diskio"},
 		"holdfast/blobstore/blobstoretest":             {"blobstore"},
 	}
 }
