@@ -14,26 +14,33 @@ import (
 // journal not a byte that may still change, and nothing of blobs being written.
 // Nobody may remove anything meanwhile.
 func (s *Store) Link(dir string) error {
-	if err := s.enter(context.Background()); err != nil {
+	if err := s.link(dir); err != nil {
 		return fmt.Errorf("link blob store: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) link(dir string) error {
+	if err := s.enter(context.Background()); err != nil {
+		return err
 	}
 	defer s.life.RUnlock()
 	numbers, err := s.journal.sealAll()
 	if err != nil {
-		return fmt.Errorf("link blob store: %w", err)
+		return err
 	}
 	journal := filepath.Join(dir, filepath.Base(s.journal.dir))
 	if err := errors.Join(os.Mkdir(dir, 0o700), os.Mkdir(journal, 0o700), os.Mkdir(filepath.Join(dir, filepath.Base(s.incoming)), 0o700)); err != nil {
-		return fmt.Errorf("link blob store: %w", err)
+		return err
 	}
 	for _, number := range numbers {
 		if err := os.Link(s.journal.path(number), filepath.Join(journal, directoryName(number))); err != nil {
-			return fmt.Errorf("link blob store: %w", err)
+			return err
 		}
 	}
 	for _, name := range []string{formatFile, filepath.Base(s.blobs), filepath.Base(s.parts)} {
 		if err := linkTree(filepath.Join(filepath.Dir(s.blobs), name), filepath.Join(dir, name)); err != nil {
-			return fmt.Errorf("link blob store: %w", err)
+			return err
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package blobstore
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -43,10 +44,7 @@ func TestLink(t *testing.T) {
 	var copies []copied
 	for n := range 20 {
 		mu.Lock()
-		want := map[Ref]string{}
-		for ref, content := range acknowledged {
-			want[ref] = content
-		}
+		want := maps.Clone(acknowledged)
 		mu.Unlock()
 		c := copied{filepath.Join(t.TempDir(), "store"), want}
 		if err := s.Link(c.dir); err != nil {

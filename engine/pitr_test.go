@@ -323,23 +323,14 @@ func TestUndoGoesOnArchiving(t *testing.T) {
 	second := a.backUp(t, db.ID)
 	a.restore(t, db.ID, second.ID)
 	third := a.backUp(t, db.ID)
-	for _, b := range a.backups(t, db.ID) {
-		if b.ID != third.ID {
-			if err := a.BackupDelete(a.call(model.ActionBackupDelete), db.ID, b.ID); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	a.keepBackup(t, db.ID, third)
 	if err := a.sweepOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	a.undo(t, db.ID)
 	a.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
 	a.awaitArchived(t, db.ID, commitStepInto(t, c))
-	recovery, err := a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
-	if err != nil || len(recovery.Archiving.Gaps) > 0 {
-		t.Errorf("gaps %+v, %v", recovery.Archiving.Gaps, err)
-	}
+	a.mustHaveNoGap(t, db.ID)
 }
 
 // What serves goes on where its archive ended, also when its WAL was pruned while
@@ -358,13 +349,7 @@ func TestPruneWhileNobodyReceives(t *testing.T) {
 	if err := a.stopReceiving(db.ID); err != nil {
 		t.Fatal(err)
 	}
-	for _, b := range a.backups(t, db.ID) {
-		if b.ID != second.ID {
-			if err := a.BackupDelete(a.call(model.ActionBackupDelete), db.ID, b.ID); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	a.keepBackup(t, db.ID, second)
 	if err := a.pruneWAL(db.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -376,7 +361,24 @@ func TestPruneWhileNobodyReceives(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.awaitArchived(t, db.ID, commitStepInto(t, c))
-	recovery, err := a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
+	a.mustHaveNoGap(t, db.ID)
+}
+
+// keepBackup deletes all other backups of a database.
+func (a *appliance) keepBackup(t *testing.T, database string, kept model.Backup) {
+	t.Helper()
+	for _, b := range a.backups(t, database) {
+		if b.ID != kept.ID {
+			if err := a.BackupDelete(a.call(model.ActionBackupDelete), database, b.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func (a *appliance) mustHaveNoGap(t *testing.T, database string) {
+	t.Helper()
+	recovery, err := a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), database)
 	if err != nil || len(recovery.Archiving.Gaps) > 0 {
 		t.Errorf("gaps %+v, %v", recovery.Archiving.Gaps, err)
 	}
