@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -151,7 +152,11 @@ func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets
 		return err
 	}
 	announce(stdout, eng, c.DataDir, base, setup, first)
-	defer context.AfterFunc(ctx, func() { tellServiceManager(log, daemon.SdNotifyStopping) })()
+	// Serve may return before ctx has called what follows it: told either way,
+	// and before anything is closed.
+	stopping := sync.OnceFunc(func() { tellServiceManager(log, daemon.SdNotifyStopping) })
+	defer stopping()
+	defer context.AfterFunc(ctx, stopping)()
 	return srv.Serve(ctx, sockets.main, sockets.objects)
 }
 
