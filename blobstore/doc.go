@@ -48,10 +48,11 @@
 //
 // A file is the content followed by the CRC-32C of each block of 256 KiB and a
 // footer (checksums.go). A segment is a line "holdfast journal 1 <segment>
-// <CRC-32C>" followed by records (record.go), each of them a header with the
-// record's own position, lengths and checksums, a note and perhaps a blob.
-// Reading verifies what it returns: bytes that are not those that were written
-// are ErrDamaged.
+// <mark> <CRC-32C>" followed by records (record.go), each of them a header with
+// the segment's mark, the record's own position, lengths and checksums, a note
+// and perhaps a blob. The mark is random, so that a blob that looks like records
+// is never taken for some when those before it are damaged. Reading verifies
+// what it returns: bytes that are not those that were written are ErrDamaged.
 //
 // A process appends only to segments it has made itself. At the end of a segment
 // a crash may leave zeros that were laid ahead, and any part of the last batch,

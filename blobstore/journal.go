@@ -32,6 +32,7 @@ type journal struct {
 // segment is the file that is appended to.
 type segment struct {
 	number uint32
+	mark   mark
 	file   file
 	offset int64
 	laid   int64 // up to here the file has bytes: zeros, behind offset
@@ -81,7 +82,7 @@ func (j *journal) write(records []*record) error {
 func (j *journal) writeRecords(s *segment, records []*record) error {
 	for i, r := range records {
 		r.position, r.batch, r.first = positionOf(s.number, s.offset), s.batch, i == 0
-		j.buffer = r.appendTo(j.buffer)
+		j.buffer = r.appendTo(j.buffer, s.mark)
 		s.offset += r.size()
 		if len(j.buffer) < writeSize && i < len(records)-1 {
 			continue
@@ -134,18 +135,19 @@ func (j *journal) roll() error {
 	if err != nil {
 		return fmt.Errorf("make journal segment: %w", err)
 	}
-	if err := j.start(f, number); err != nil {
+	m := newMark()
+	if err := j.start(f, number, m); err != nil {
 		return errors.Join(err, f.Close(), j.fs.Remove(j.path(number)))
 	}
 	j.last = number
-	j.current = &segment{number: number, file: f, offset: segmentHeader, laid: segmentHeader}
+	j.current = &segment{number: number, mark: m, file: f, offset: int64(segmentHeader), laid: int64(segmentHeader)}
 	j.numbers.add(number)
 	return nil
 }
 
 // start makes a new segment, and its name, durable.
-func (j *journal) start(f file, number uint32) error {
-	if _, err := f.Write([]byte(segmentLine(number))); err != nil {
+func (j *journal) start(f file, number uint32, m mark) error {
+	if _, err := f.Write([]byte(segmentLine(number, m))); err != nil {
 		return fmt.Errorf("begin journal segment: %w", err)
 	}
 	if err := j.sync(f); err != nil {

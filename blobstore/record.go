@@ -1,6 +1,7 @@
 package blobstore
 
 import (
+	"crypto/rand"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -11,8 +12,7 @@ import (
 // A record of the journal is a header, a note and, with flagBlob, a blob. All
 // numbers are little-endian.
 //
-//	 0  "hfr1"
-//	 4  CRC-32C of what follows in the header
+//	 0  mark of its segment, 8 bytes
 //	 8  position of the record, 8 bytes: a stale or misplaced one is refused
 //	16  number of its batch within the segment, 4 bytes
 //	20  flags, 4 bytes: flagBlob, and flagFirst for the first of its batch
@@ -20,9 +20,10 @@ import (
 //	28  length of the blob, 4 bytes
 //	32  CRC-32C of the note
 //	36  CRC-32C of the blob
+//	40  CRC-32C of what precedes
 const (
-	recordMagic  = "hfr1"
-	recordHeader = 40
+	recordHeader = 44
+	headerSum    = recordHeader - 4
 	flagBlob     = 1
 	flagFirst    = 2
 )
@@ -40,6 +41,15 @@ func (p Position) Segment() uint32 { return uint32(p >> 32) }
 
 func (p Position) offset() int64 { return int64(p & 0xffffffff) }
 
+// mark begins every record of one segment: random bytes that nobody is told, so
+// that no content of a blob can pass for a record.
+type mark [8]byte
+
+func newMark() (m mark) {
+	rand.Read(m[:])
+	return m
+}
+
 // record is one record on its way to the disk.
 type record struct {
 	note     []byte
@@ -54,10 +64,10 @@ type record struct {
 
 func (r *record) size() int64 { return recordHeader + int64(len(r.note)) + int64(len(r.blob)) }
 
-// appendTo appends the record's bytes.
-func (r *record) appendTo(buf []byte) []byte {
+// appendTo appends the record's bytes, as they are in a segment with mark m.
+func (r *record) appendTo(buf []byte, m mark) []byte {
 	var h [recordHeader]byte
-	copy(h[:], recordMagic)
+	copy(h[:], m[:])
 	binary.LittleEndian.PutUint64(h[8:], uint64(r.position))
 	binary.LittleEndian.PutUint32(h[16:], r.batch)
 	binary.LittleEndian.PutUint32(h[20:], r.flags())
@@ -65,7 +75,7 @@ func (r *record) appendTo(buf []byte) []byte {
 	binary.LittleEndian.PutUint32(h[28:], uint32(len(r.blob)))
 	binary.LittleEndian.PutUint32(h[32:], crc32.Checksum(r.note, castagnoli))
 	binary.LittleEndian.PutUint32(h[36:], r.crc)
-	binary.LittleEndian.PutUint32(h[4:], crc32.Checksum(h[8:], castagnoli))
+	binary.LittleEndian.PutUint32(h[headerSum:], crc32.Checksum(h[:headerSum], castagnoli))
 	buf = append(buf, h[:]...)
 	buf = append(buf, r.note...)
 	return append(buf, r.blob...)
@@ -90,9 +100,9 @@ type header struct {
 }
 
 // parseHeader reads the header of the record at position.
-func parseHeader(h []byte, at Position) (header, bool) {
-	if len(h) < recordHeader || string(h[:4]) != recordMagic ||
-		binary.LittleEndian.Uint32(h[4:]) != crc32.Checksum(h[8:recordHeader], castagnoli) ||
+func parseHeader(h []byte, m mark, at Position) (header, bool) {
+	if len(h) < recordHeader || mark(h) != m ||
+		binary.LittleEndian.Uint32(h[headerSum:]) != crc32.Checksum(h[:headerSum], castagnoli) ||
 		Position(binary.LittleEndian.Uint64(h[8:])) != at {
 		return header{}, false
 	}
@@ -115,13 +125,13 @@ const firstRead = 4096
 // readRecord reads the record at position into *into, which has room for
 // firstRead bytes and is replaced by a larger one where that is not enough. What
 // is not there as it was written is ErrDamaged.
-func readRecord(r io.ReaderAt, at Position, into *[]byte) (h header, note, blob []byte, err error) {
+func readRecord(r io.ReaderAt, m mark, at Position, into *[]byte) (h header, note, blob []byte, err error) {
 	buf := (*into)[:firstRead]
 	n, err := r.ReadAt(buf, at.offset())
 	if err != nil && err != io.EOF {
 		return header{}, nil, nil, fmt.Errorf("read journal: %w", err)
 	}
-	h, ok := parseHeader(buf[:n], at)
+	h, ok := parseHeader(buf[:n], m, at)
 	if !ok {
 		return header{}, nil, nil, fmt.Errorf("header of journal record %x: %w", uint64(at), ErrDamaged)
 	}

@@ -13,7 +13,7 @@ import (
 // damaged.
 func FuzzRecord(f *testing.F) {
 	r := record{note: []byte("note"), blob: []byte("blob"), hasBlob: true, crc: crc32.Checksum([]byte("blob"), castagnoli), position: positionOf(3, 0), batch: 7, first: true}
-	f.Add(r.appendTo(nil))
+	f.Add(r.appendTo(nil, newMark()))
 	f.Add(make([]byte, recordHeader))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) < recordHeader {
@@ -22,10 +22,11 @@ func FuzzRecord(f *testing.F) {
 		const most = 1 << 20 // of a note and of a blob: the writer makes none so large
 		binary.LittleEndian.PutUint32(b[24:], binary.LittleEndian.Uint32(b[24:])%most)
 		binary.LittleEndian.PutUint32(b[28:], binary.LittleEndian.Uint32(b[28:])%most)
-		binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(b[8:recordHeader], castagnoli))
+		binary.LittleEndian.PutUint32(b[headerSum:], crc32.Checksum(b[:headerSum], castagnoli))
+		m := mark(b)
 		at := Position(binary.LittleEndian.Uint64(b[8:])) &^ 0xffffffff // at the beginning of its segment
 		buf := make([]byte, firstRead)
-		h, note, blob, err := readRecord(bytes.NewReader(b), at, &buf)
+		h, note, blob, err := readRecord(bytes.NewReader(b), m, at, &buf)
 		if err == nil {
 			err = h.check(at, note, blob)
 		}
@@ -36,7 +37,7 @@ func FuzzRecord(f *testing.F) {
 			return
 		}
 		same := record{note: note, blob: blob, hasBlob: h.flags&flagBlob != 0, crc: h.blobCRC, position: at, batch: h.batch, first: h.flags&flagFirst != 0}
-		if again := same.appendTo(nil); !bytes.HasPrefix(b, again) && h.flags&^(flagBlob|flagFirst) == 0 {
+		if again := same.appendTo(nil, m); !bytes.HasPrefix(b, again) && h.flags&^(flagBlob|flagFirst) == 0 {
 			t.Errorf("%x is read as %x", b, again)
 		}
 	})

@@ -111,17 +111,14 @@ func (j *journal) scan(number uint32, fn func(e Entry, blob []byte) error) error
 	if err != nil {
 		return fmt.Errorf("measure journal segment: %w", err)
 	}
-	if line := make([]byte, segmentHeader); end < segmentHeader || !readsLine(f.File, line, number) {
-		return nil // its making was cut off, before anything was written to it
-	}
-	var damaged error
+	damaged := f.damaged
 	batch := int64(-1) // of the last whole record
 	for offset := int64(segmentHeader); offset < end; {
 		at := positionOf(number, offset)
 		buf := make([]byte, firstRead) // a new one each: fn keeps what it is given
-		h, note, blob, err := readRecord(f, at, &buf)
+		h, note, blob, err := readRecord(f, f.mark, at, &buf)
 		if errors.Is(err, ErrDamaged) {
-			next := behindDamage(f, number, offset+1, end, batch)
+			next := behindDamage(f, offset+1, end, batch)
 			if next < 0 {
 				return damaged
 			}
@@ -147,20 +144,15 @@ func entryOf(h header, at Position, note []byte) Entry {
 	return e
 }
 
-func readsLine(f *os.File, line []byte, number uint32) bool {
-	_, err := f.ReadAt(line, 0)
-	return err == nil && string(line) == segmentLine(number)
-}
-
 // behindDamage returns the offset of the first header from offset on, behind a
 // record that is not whole; -1 when that one was never acknowledged. batch is
 // the last that was seen.
-func behindDamage(r io.ReaderAt, number uint32, offset, end, batch int64) int64 {
-	next := findHeader(r, number, offset, end, func(h header) bool { return int64(h.batch) >= batch })
+func behindDamage(f *segmentFile, offset, end, batch int64) int64 {
+	next := findHeader(f, offset, end, func(h header) bool { return int64(h.batch) >= batch })
 	if next < 0 {
 		return -1
 	}
-	proof := findHeader(r, number, next, end, func(h header) bool {
+	proof := findHeader(f, next, end, func(h header) bool {
 		return int64(h.batch) > batch && h.flags&flagFirst != 0 || int64(h.batch) > batch+1
 	})
 	if proof < 0 {
@@ -171,17 +163,17 @@ func behindDamage(r io.ReaderAt, number uint32, offset, end, batch int64) int64 
 
 // findHeader returns the offset of the first header from offset on that is
 // whole and is wanted, -1 when there is none.
-func findHeader(r io.ReaderAt, number uint32, offset, end int64, wanted func(header) bool) int64 {
+func findHeader(f *segmentFile, offset, end int64, wanted func(header) bool) int64 {
 	buf := make([]byte, 1<<20)
 	for offset+recordHeader <= end {
-		n, _ := r.ReadAt(buf[:min(int64(len(buf)), end-offset)], offset)
+		n, _ := f.ReadAt(buf[:min(int64(len(buf)), end-offset)], offset)
 		for i := 0; i+recordHeader <= n; i++ {
-			next := bytes.Index(buf[i:n], []byte(recordMagic))
+			next := bytes.Index(buf[i:n], f.mark[:])
 			if next < 0 {
 				break
 			}
 			i += next
-			h, ok := parseHeader(buf[i:n], positionOf(number, offset+int64(i)))
+			h, ok := parseHeader(buf[i:n], f.mark, positionOf(f.number, offset+int64(i)))
 			if ok && wanted(h) {
 				return offset + int64(i)
 			}

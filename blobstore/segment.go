@@ -1,22 +1,29 @@
 package blobstore
 
 import (
+	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 )
 
+const (
+	segmentText   = "holdfast journal 1 "
+	segmentMark   = len(segmentText) + 8 + 1
+	segmentHeader = segmentMark + 2*len(mark{}) + 1 + 8 + 1 // the length of every segmentLine
+)
+
 // segmentLine is the first line of a segment.
-func segmentLine(number uint32) string {
-	text := fmt.Sprintf("holdfast journal 1 %08x", number)
+func segmentLine(number uint32, m mark) string {
+	text := fmt.Sprintf("%s%08x %x", segmentText, number, m)
 	return fmt.Sprintf("%s %08x\n", text, crc32.Checksum([]byte(text), castagnoli))
 }
-
-const segmentHeader = 19 + 8 + 1 + 8 + 1 // the length of every segmentLine
 
 // maxOpenSegments is how many segments are held open for reading.
 const maxOpenSegments = 128
@@ -32,8 +39,51 @@ type segmentFiles struct {
 // segmentFile is one segment, open as long as somebody reads it.
 type segmentFile struct {
 	*os.File
-	users int
-	gone  bool // to be closed by its last user
+	number  uint32
+	mark    mark
+	damaged error // an ErrDamaged when the first line is not what was written
+	users   int
+	gone    bool // to be closed by its last user
+}
+
+// readMark finds out the segment's mark. Where the first line is damaged, the
+// first record has it as well.
+func (f *segmentFile) readMark() error {
+	head := make([]byte, segmentHeader+len(mark{}))
+	_, err := f.ReadAt(head, 0)
+	if err != nil && err != io.EOF {
+		return fmt.Errorf("read journal segment: %w", err)
+	}
+	line, record := head[:segmentHeader], head[segmentHeader:]
+	_, _ = hex.Decode(f.mark[:], line[segmentMark:segmentMark+2*len(mark{})])
+	if string(line) == segmentLine(f.number, f.mark) {
+		return nil
+	}
+	written, err := f.hasRecords()
+	if written {
+		f.mark = mark(record)
+		f.damaged = fmt.Errorf("first line of journal segment %08x: %w", f.number, ErrDamaged)
+	}
+	return err
+}
+
+// hasRecords reports whether anything lies behind the first line. If not, the
+// making of the segment was cut off.
+func (f *segmentFile) hasRecords() (bool, error) {
+	buf := make([]byte, 64<<10)
+	for offset := int64(segmentHeader); ; {
+		n, err := f.ReadAt(buf, offset)
+		if len(bytes.Trim(buf[:n], "\x00")) > 0 {
+			return true, nil
+		}
+		if err == io.EOF {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("read journal segment: %w", err)
+		}
+		offset += int64(n)
+	}
 }
 
 func newSegmentFiles(dir string) *segmentFiles {
@@ -55,8 +105,11 @@ func (s *segmentFiles) acquire(number uint32) (*segmentFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open journal segment: %w", err)
 	}
+	f := &segmentFile{File: file, number: number, users: 1}
+	if err := f.readMark(); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
 	s.makeRoom()
-	f := &segmentFile{File: file, users: 1}
 	s.open[number] = f
 	return f, nil
 }

@@ -48,7 +48,7 @@ func publishedRoundTrip(t *testing.T, s *session) {
 // hostileNotes uses as notes what a client might choose as a key.
 func hostileNotes(t *testing.T, s *session) {
 	notes := []string{
-		"", "a", "/", "..", "../../etc/passwd", "a\x00b", "\xff\xfe", "hfr1", strings.Repeat("hfr1", 100),
+		"", "a", "/", "..", "../../etc/passwd", "a\x00b", "\xff\xfe",
 		"holdfast journal 1 00000001", strings.Repeat("k", 100_000), "\n", "é",
 	}
 	for _, note := range notes {
