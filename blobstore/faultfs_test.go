@@ -61,11 +61,11 @@ func (f *faultFS) Create(path string) (file, error) {
 	return &faultFile{faultHandle{f, inner, "file", path}, inner}, nil
 }
 
-func (f *faultFS) Append(path string) (file, error) {
-	if err := f.try("append", path); err != nil {
+func (f *faultFS) Reopen(path string) (file, error) {
+	if err := f.try("reopen", path); err != nil {
 		return nil, err
 	}
-	inner, err := f.disk.Append(path)
+	inner, err := f.disk.Reopen(path)
 	if err != nil {
 		return nil, err
 	}

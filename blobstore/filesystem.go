@@ -13,7 +13,7 @@ import (
 type fileSystem interface {
 	Mkdir(path string) error
 	Create(path string) (file, error) // exclusive, for writing
-	Append(path string) (file, error) // one that is there
+	Reopen(path string) (file, error) // one that is there, for writing
 	OpenDir(path string) (handle, error)
 	OpenFile(path string) (handle, error) // to be synced
 	Rename(from, to string) error
@@ -46,7 +46,7 @@ func (disk) Create(path string) (file, error) {
 	return openDiskFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 }
 
-func (disk) Append(path string) (file, error) { return openDiskFile(path, os.O_WRONLY|os.O_APPEND) }
+func (disk) Reopen(path string) (file, error) { return openDiskFile(path, os.O_WRONLY) }
 
 func openDiskFile(path string, flags int) (file, error) {
 	f, err := os.OpenFile(path, flags, 0o600)

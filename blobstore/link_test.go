@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -65,5 +67,40 @@ func TestLink(t *testing.T) {
 	s.Close()
 	if err := s.Link(filepath.Join(t.TempDir(), "store")); !errors.Is(err, ErrClosed) {
 		t.Errorf("a closed store: %v", err)
+	}
+}
+
+// TestLinkedPart goes on with a part after it was linked, from before its end:
+// who reads the copy finds as many bytes as there were.
+func TestLinkedPart(t *testing.T) {
+	s := openStore(t, filepath.Join(t.TempDir(), "store"), Options{})
+	id, err := s.CreatePart(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(size int64, crc uint32, text string) (int64, uint32) {
+		p, err := s.ResumePart(id, size, crc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		if _, err := p.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if size, crc, err = p.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		return size, crc
+	}
+	size, crc := send(0, 0, "kept,")
+	send(size, crc, "not kept")
+	dir := filepath.Join(t.TempDir(), "store")
+	if err := s.Link(dir); err != nil {
+		t.Fatal(err)
+	}
+	send(size, crc, "anew")
+	copied, err := os.ReadFile(filepath.Join(dir, "parts", id))
+	if err != nil || len(copied) != len("kept,not kept") || !strings.HasPrefix(string(copied), "kept,") {
+		t.Errorf("the copy has %q, %v", copied, err)
 	}
 }

@@ -63,7 +63,7 @@ func (s *Store) partPath(id string) string {
 }
 
 // ResumePart opens a Part of which size bytes with the CRC-32C crc are kept;
-// what was written behind them is forgotten. One that is gone is ErrNotFound.
+// what was written behind them is written over. One that is gone is ErrNotFound.
 // The caller closes the Part.
 func (s *Store) ResumePart(id string, size int64, crc uint32) (*Part, error) {
 	path := s.partPath(id)
@@ -77,10 +77,7 @@ func (s *Store) ResumePart(id string, size int64, crc uint32) (*Part, error) {
 	if err := s.writable(); err != nil {
 		return nil, err
 	}
-	if err := s.fs.Truncate(path, size); err != nil {
-		return nil, fmt.Errorf("resume part: %w", err)
-	}
-	f, err := s.fs.Append(path)
+	f, err := s.fs.Reopen(path)
 	if err != nil {
 		return nil, fmt.Errorf("resume part: %w", err)
 	}
@@ -89,7 +86,7 @@ func (s *Store) ResumePart(id string, size int64, crc uint32) (*Part, error) {
 
 // Write implements io.Writer.
 func (p *Part) Write(b []byte) (int, error) {
-	n, err := p.file.Write(b)
+	n, err := p.file.WriteAt(b, p.size)
 	p.size += int64(n)
 	p.crc = crc32.Update(p.crc, castagnoli, b[:n])
 	if err != nil {
@@ -135,6 +132,9 @@ func (s *Store) FinishPart(ctx context.Context, id string, size int64, crc uint3
 		return nil, err
 	}
 	w := &Writer{ctx: ctx, store: s, id: id, temp: s.partPath(id), large: true, file: part.file, size: size}
+	if err := s.fs.Truncate(w.temp, size); err != nil { // what an attempt to finish it has left
+		return nil, errors.Join(fmt.Errorf("finish part: %w", err), part.Close())
+	}
 	if err := w.readBack(); err != nil {
 		return nil, w.abandon(err)
 	}

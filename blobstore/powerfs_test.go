@@ -69,8 +69,8 @@ func (p *powerFS) Create(path string) (file, error) {
 	return &powerFile{file: f, fs: p, path: path, inode: n}, nil
 }
 
-func (p *powerFS) Append(path string) (file, error) {
-	f, err := p.disk.Append(path)
+func (p *powerFS) Reopen(path string) (file, error) {
+	f, err := p.disk.Reopen(path)
 	if err != nil {
 		return nil, err
 	}

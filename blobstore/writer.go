@@ -218,7 +218,7 @@ func (w *Writer) syncBytes() error {
 	if err := w.setDirect(false); err != nil {
 		return fmt.Errorf("write blob: %w", err)
 	}
-	if _, err := w.file.Write(w.sums.trailer(w.size)); err != nil {
+	if _, err := w.file.WriteAt(w.sums.trailer(w.size), w.size); err != nil {
 		return fmt.Errorf("write blob: %w", err)
 	}
 	if err := w.file.Sync(); err != nil {
