@@ -120,8 +120,9 @@ func (p *Part) Close() error {
 }
 
 // FinishPart returns a Writer that has all of a Part, of size bytes with the
-// CRC-32C crc, and can be published. Bytes that are not those that were written
-// are ErrDamaged. The Part is the Writer's from then on: Abort removes it.
+// CRC-32C crc, and can be published: Abort removes the Part then. Bytes that are
+// not those that were written are ErrDamaged, and it is gone; another error
+// leaves it as it is.
 func (s *Store) FinishPart(ctx context.Context, id string, size int64, crc uint32) (*Writer, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, fmt.Errorf("finish part: %w", err)
@@ -132,11 +133,12 @@ func (s *Store) FinishPart(ctx context.Context, id string, size int64, crc uint3
 		return nil, err
 	}
 	w := &Writer{ctx: ctx, store: s, id: id, temp: s.partPath(id), large: true, file: part.file, size: size}
-	if err := s.fs.Truncate(w.temp, size); err != nil { // what an attempt to finish it has left
-		return nil, errors.Join(fmt.Errorf("finish part: %w", err), part.Close())
+	err = s.fs.Truncate(w.temp, size) // an attempt to finish it may have left more
+	if err == nil {
+		err = w.readBack()
 	}
-	if err := w.readBack(); err != nil {
-		return nil, w.abandon(err)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("finish part: %w", err), part.Close())
 	}
 	if w.crc != crc {
 		return nil, w.abandon(fmt.Errorf("finish part: %w", ErrDamaged))

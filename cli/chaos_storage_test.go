@@ -361,6 +361,10 @@ func (c *chaos) resumableUpload(ctx context.Context, random *rand.Rand, _ *clien
 			c.t.Errorf("an upload of which %d bytes were sent is at %q", sent+len(part), answer.Header.Get("Upload-Offset"))
 			return true
 		}
+		if offset == len(content) { // to every client of tus that is a success
+			o.asked(done, v)
+			return true
+		}
 		sent = offset
 	}
 	return true

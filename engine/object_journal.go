@@ -87,7 +87,7 @@ func (e *Engine) applyNote(tx *meta.Tx, note *objectNote, position uint64) error
 		tx.OnCommit(e.unlinkSoon)
 	}
 	if note.Upload != "" {
-		if err := tx.Uploads().Delete(note.Upload); err != nil && !errors.Is(err, meta.ErrNotFound) {
+		if err := noteComplete(tx, note.Upload, note.Object); err != nil && !errors.Is(err, meta.ErrNotFound) {
 			return err
 		}
 	}
@@ -118,8 +118,9 @@ func (e *Engine) applyAct(tx *meta.Tx, note *objectNote) (old model.Object, err 
 
 // recentObjects are those the journal has and the metadata have not yet.
 type recentObjects struct {
-	mu    sync.RWMutex
-	byKey map[objectID]recentObject
+	mu      sync.RWMutex
+	byKey   map[objectID]recentObject
+	uploads map[string]bool // resumable ones that have become objects
 }
 
 type objectID struct{ bucket, key string }
@@ -131,7 +132,7 @@ type recentObject struct {
 }
 
 func newRecentObjects() *recentObjects {
-	return &recentObjects{byKey: map[objectID]recentObject{}}
+	return &recentObjects{byKey: map[objectID]recentObject{}, uploads: map[string]bool{}}
 }
 
 func (r *recentObjects) add(note *objectNote, position uint64) {
@@ -141,6 +142,9 @@ func (r *recentObjects) add(note *objectNote, position uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.byKey[objectID{note.Object.Bucket, note.Object.Key}] = recentObject{position, note.Object, note.Act == actDelete}
+	if note.Upload != "" {
+		r.uploads[note.Upload] = true
+	}
 }
 
 func (r *recentObjects) done(note *objectNote, position uint64) {
@@ -150,6 +154,13 @@ func (r *recentObjects) done(note *objectNote, position uint64) {
 	if r.byKey[id].position == position {
 		delete(r.byKey, id)
 	}
+	delete(r.uploads, note.Upload)
+}
+
+func (r *recentObjects) completed(upload string) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.uploads[upload]
 }
 
 func (r *recentObjects) get(bucket, key string) (recentObject, bool) {

@@ -82,7 +82,16 @@ func (r *reservation) settled() <-chan struct{} {
 // reserveObject refuses an object of size bytes that the organization's plan
 // has no room for. Otherwise the room is taken until release is called, which
 // is to be once the metadata have the object, or once it is not to be.
-func (e *Engine) reserveObject(organization, bucket, key string, size int64) (release func(), err error) {
+func (e *Engine) reserveObject(organization string, in Upload, size int64) (release func(), err error) {
+	add := model.Totals{Objects: 1, StorageBytes: size - in.reserved}
+	if old, err := e.object(in.Bucket, in.Key); err == nil {
+		add = add.Plus(model.Totals{Objects: 1, StorageBytes: old.SizeBytes}, -1)
+	}
+	return e.reserve(organization, add)
+}
+
+// reserve is reserveObject for whatever adds to the totals.
+func (e *Engine) reserve(organization string, add model.Totals) (release func(), err error) {
 	limited, err := e.limitsObjects(organization)
 	if err != nil || !limited {
 		return func() {}, err
@@ -90,20 +99,16 @@ func (e *Engine) reserveObject(organization, bucket, key string, size int64) (re
 	r := e.reserved.organization(organization)
 	r.deciding.Lock()
 	defer r.deciding.Unlock()
-	add := model.Totals{Objects: 1, StorageBytes: size}
-	if old, err := e.object(bucket, key); err == nil {
-		add = add.Plus(model.Totals{Objects: 1, StorageBytes: old.SizeBytes}, -1)
-	}
-	err = e.roomForObject(organization, r, add)
+	err = e.roomFor(organization, r, add)
 	if model.CodeOf(err) == model.CodeForbidden { // unless the metadata are merely behind
 		e.waitForReserved(r)
-		err = e.roomForObject(organization, r, add)
+		err = e.roomFor(organization, r, add)
 	}
 	if err != nil {
 		return nil, err
 	}
-	// What a smaller object gives back can be had once the metadata know.
-	return r.hold(model.Totals{Objects: add.Objects, StorageBytes: max(add.StorageBytes, 0)}), nil
+	add.StorageBytes = max(add.StorageBytes, 0) // what a smaller object gives back can be had once the metadata know
+	return r.hold(add), nil
 }
 
 // limitsObjects reports whether the plan of the organization may refuse an
@@ -119,9 +124,9 @@ func (e *Engine) limitsObjects(organization string) (bool, error) {
 	return err != nil || objects || bytes, nil
 }
 
-// roomForObject checks what add would make of the totals. What is held is read
+// roomFor checks what add would make of the totals. What is held is read
 // first: what is committed in between counts twice rather than not at all.
-func (e *Engine) roomForObject(organization string, r *reservation, add model.Totals) error {
+func (e *Engine) roomFor(organization string, r *reservation, add model.Totals) error {
 	held := r.now()
 	return e.meta.Peek(func(tx *meta.Tx) error {
 		totals, err := tx.Totals(organization)

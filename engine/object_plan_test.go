@@ -63,8 +63,8 @@ func TestPlanLimitOfObjectsHoldsAgainstACrowd(t *testing.T) {
 	}
 }
 
-// What a resumable upload would be is refused before its bytes are sent, and
-// again when it is complete; what failed holds nothing.
+// What a resumable upload will be counts from its beginning to its end, and no
+// more than once.
 func TestPlanLimitOfUploads(t *testing.T) {
 	t.Parallel()
 	a, _ := openWithPlans(t, map[string]int64{"storage_bytes": 10})
@@ -81,20 +81,28 @@ func TestPlanLimitOfUploads(t *testing.T) {
 	}
 	_, err = create("large", 11)
 	refusedByPlan(t, err, "storage_bytes: the plan tiny allows 10, and 0 are in use")
-	first, err := create("first", 6)
+	given, err := create("given up", 5)
 	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = create("second", 6)
+	refusedByPlan(t, err, "storage_bytes: the plan tiny allows 10, and 5 are in use")
+	if err := a.UploadDelete(a.call(model.ActionUploadDelete), bucket.ID, given.ID); err != nil {
 		t.Fatal(err)
 	}
 	second, err := create("second", 6)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := send(first); err != nil {
+	refusedByPlan(t, a.putSmall(t, bucket.ID, "third", "12345"), "storage_bytes: the plan tiny allows 10, and 6 are in use")
+	if err := send(second); err != nil {
 		t.Fatal(err)
 	}
-	refusedByPlan(t, send(second), "storage_bytes: the plan tiny allows 10, and 6 are in use")
 	if err := a.putSmall(t, bucket.ID, "third", "1234"); err != nil {
 		t.Error(err)
+	}
+	if usage, err := a.Usage(a.call(model.ActionUsageGet)); err != nil || usage.Totals.Of(model.MetricStorageBytes) != 10 || usage.Uploads != 0 {
+		t.Errorf("%+v, %v", usage.Totals, err)
 	}
 }
 

@@ -32,7 +32,7 @@ func (e *Engine) TrashObjectRestore(call *model.Call, version string) (model.Obj
 	release := e.order.bucket(trashed.Bucket)
 	defer release()
 	call.Resource = objectResource(trashed.Bucket, trashed.Key)
-	counted, err := e.reserveObject(call.Organization, trashed.Bucket, trashed.Key, trashed.SizeBytes)
+	counted, err := e.reserveObject(call.Organization, Upload{Bucket: trashed.Bucket, Key: trashed.Key}, trashed.SizeBytes)
 	if err != nil {
 		return model.Object{}, err
 	}

@@ -29,6 +29,8 @@ type Upload struct {
 	SHA256, CRC32C string
 	// resumed is the resumable upload this is the end of, "" when it is none.
 	resumed string
+	// reserved are the bytes that the totals have for it already.
+	reserved int64
 }
 
 // ObjectView is an object with where its bytes can be had.
@@ -102,7 +104,7 @@ func (e *Engine) refuseUpload(call *model.Call, in Upload) error {
 	if err := e.refuseReplacing(in); err != nil {
 		return err
 	}
-	release, err := e.reserveObject(call.Organization, in.Bucket, in.Key, max(in.Length, 0))
+	release, err := e.reserveObject(call.Organization, in, max(in.Length, 0))
 	if err == nil {
 		release()
 	}
@@ -184,7 +186,7 @@ func (e *Engine) publishObject(call *model.Call, in Upload, w *blobstore.Writer)
 	if err := e.refuseReplacing(in); err != nil {
 		return model.Object{}, err
 	}
-	used, err := e.reserveObject(call.Organization, in.Bucket, in.Key, w.Size())
+	used, err := e.reserveObject(call.Organization, in, w.Size())
 	if err != nil {
 		return model.Object{}, err
 	}

@@ -18,6 +18,11 @@ const (
 	// uploadStep is after how many bytes an upload is made durable, so that no
 	// more is sent again after a crash.
 	uploadStep = 32 << 20
+	// maxUploads is how many an organization may have under way.
+	maxUploads = 1000
+	// completeLife is for how long a client that has not heard so is told that an
+	// upload is complete.
+	completeLife = time.Hour
 )
 
 // NewUpload is what a resumable upload is made of.
@@ -25,9 +30,11 @@ type NewUpload struct {
 	Bucket, Key, ContentType string
 	Length                   int64 // in bytes
 	IfAbsent                 bool
+	Metadata                 string // Upload-Metadata as it was sent
 }
 
-// UploadCreate begins a resumable upload.
+// UploadCreate begins a resumable upload. Until it is complete or given up its
+// length counts as if it were there.
 func (e *Engine) UploadCreate(ctx context.Context, call *model.Call, in NewUpload) (model.Upload, error) {
 	whole := Upload{Bucket: in.Bucket, Key: in.Key, Length: in.Length, IfAbsent: in.IfAbsent}
 	if err := whole.validate(e.cfg.MaxObjectBytes); err != nil {
@@ -40,6 +47,11 @@ func (e *Engine) UploadCreate(ctx context.Context, call *model.Call, in NewUploa
 	if err := e.refuseUpload(call, whole); err != nil {
 		return model.Upload{}, err
 	}
+	release, err := e.reserve(call.Organization, model.Totals{Uploads: 1, UploadBytes: in.Length})
+	if err != nil {
+		return model.Upload{}, err
+	}
+	defer release()
 	part, err := e.blobs.CreatePart(ctx)
 	if err != nil {
 		return model.Upload{}, storeError(err)
@@ -47,27 +59,71 @@ func (e *Engine) UploadCreate(ctx context.Context, call *model.Call, in NewUploa
 	now := e.clock()
 	u := model.Upload{
 		ID: e.newID(model.ResourceUpload), Organization: call.Organization, Bucket: in.Bucket, Key: in.Key,
-		ContentType: in.ContentType, IfAbsent: in.IfAbsent, Length: in.Length, Part: part,
+		ContentType: in.ContentType, IfAbsent: in.IfAbsent, Length: in.Length, Metadata: in.Metadata, Part: part,
 		CreatedAt: now, ExpiresAt: now.Add(UploadLife),
 	}
-	if err := e.change(call, func(tx *meta.Tx) error { return tx.Uploads().Insert(u) }); err != nil {
+	if err := e.change(call, func(tx *meta.Tx) error { return insertUpload(tx, u) }); err != nil {
 		return model.Upload{}, errors.Join(err, e.blobs.RemovePart(part))
 	}
 	return u, nil
 }
 
-// UploadGet returns a resumable upload that is not complete.
-func (e *Engine) UploadGet(call *model.Call, bucket, id string) (model.Upload, error) {
+func insertUpload(tx *meta.Tx, u model.Upload) error {
+	totals, err := tx.Totals(u.Organization)
+	if err != nil {
+		return err
+	}
+	if totals.Uploads >= maxUploads {
+		return model.Errorf(model.CodeConflict, "%d resumable uploads are under way: complete some, or give them up by DELETE", maxUploads)
+	}
+	return tx.Uploads().Insert(u)
+}
+
+// upload returns a resumable upload of the call's organization.
+func (e *Engine) upload(call *model.Call, bucket, id string) (model.Upload, error) {
 	call.Resource = model.Resource{Type: model.ResourceUpload, ID: id}
+	complete := e.recent.completed(id) // first: the record says so before this does not any more
 	var u model.Upload
 	err := e.meta.View(func(tx *meta.Tx) (err error) {
 		u, err = tx.Uploads().Get(id)
 		return err
 	})
 	if errors.Is(err, meta.ErrNotFound) || err == nil && (u.Organization != call.Organization || u.Bucket != bucket) {
-		return model.Upload{}, model.Errorf(model.CodeNotFound, "no upload %q: it is complete, was given up, or never was", id)
+		return model.Upload{}, model.Errorf(model.CodeNotFound, "no upload %q: it was given up, or never was", id)
 	}
+	u.Complete = u.Complete || complete
 	return u, err
+}
+
+// claimUpload is upload for whoever is about to change it. The caller releases
+// it.
+func (e *Engine) claimUpload(call *model.Call, bucket, id, what string) (u model.Upload, release func(), err error) {
+	if _, err := e.upload(call, bucket, id); err != nil {
+		return u, nil, err
+	}
+	if release, err = e.claims.take("upload/"+id, what); err != nil {
+		return u, nil, err
+	}
+	if u, err = e.upload(call, bucket, id); err != nil { // as it is now that it is ours
+		release()
+		return u, nil, err
+	}
+	return u, release, nil
+}
+
+// UploadGet returns a resumable upload. To its client one that is all there is
+// a success: so it becomes its object first, where a crash came in between.
+func (e *Engine) UploadGet(ctx context.Context, call *model.Call, bucket, id string) (model.Upload, error) {
+	u, err := e.upload(call, bucket, id)
+	if err != nil || u.Complete || u.Offset < u.Length {
+		return u, err
+	}
+	u, release, err := e.claimUpload(call, bucket, id, "completing it")
+	if err != nil {
+		return u, err
+	}
+	defer release()
+	return e.completeUpload(ctx, call, u)
 }
 
 // ErrUploadOffset means that an upload is not at the offset a client thought.
@@ -76,29 +132,27 @@ var ErrUploadOffset = errors.New("another offset")
 // UploadAppend adds to an upload what is at offset, and makes the whole an
 // object once it is complete. What was added before an error stays.
 func (e *Engine) UploadAppend(ctx context.Context, call *model.Call, bucket, id string, offset int64, body io.Reader) (model.Upload, error) {
-	u, err := e.UploadGet(call, bucket, id)
-	if err != nil {
-		return u, err
-	}
-	release, err := e.claims.take(id, "another request that sends it")
+	u, release, err := e.claimUpload(call, bucket, id, "another request that sends it")
 	if err != nil {
 		return u, err
 	}
 	defer release()
-	if u, err = e.UploadGet(call, bucket, id); err != nil { // it may have been completed meanwhile
-		return u, err
-	}
 	if offset != u.Offset {
 		return u, &model.Error{
 			Code:    model.CodeConflict,
 			Message: fmt.Sprintf("Upload-Offset: the upload is at %d, not at %d", u.Offset, offset), Err: ErrUploadOffset,
 		}
 	}
-	if u, err = e.appendPart(u, body); err != nil || u.Offset < u.Length {
+	if u.Offset == u.Length {
+		err = refuseMore(body, u.Length)
+	} else {
+		u, err = e.appendPart(u, body)
+	}
+	if err != nil || u.Offset < u.Length {
 		call.Note("offset", fmt.Sprint(u.Offset))
 		return u, err
 	}
-	return u, e.completeUpload(ctx, call, u)
+	return e.completeUpload(ctx, call, u)
 }
 
 // appendPart writes what body has, a step at a time, and returns the upload
@@ -111,6 +165,11 @@ func (e *Engine) appendPart(u model.Upload, body io.Reader) (model.Upload, error
 	defer part.Close()
 	for u.Offset < u.Length {
 		n, copyErr := io.Copy(part, io.LimitReader(body, min(uploadStep, u.Length-u.Offset)))
+		if u.Offset+n == u.Length && copyErr == nil {
+			if err := refuseMore(body, u.Length); err != nil {
+				return u, err
+			}
+		}
 		if n > 0 {
 			if u, err = e.keepPart(u, part); err != nil {
 				return u, err
@@ -123,10 +182,14 @@ func (e *Engine) appendPart(u model.Upload, body io.Reader) (model.Upload, error
 			return u, nil
 		}
 	}
-	if n, _ := io.ReadFull(body, make([]byte, 1)); n > 0 {
-		return u, model.Invalid("body", "goes beyond the Upload-Length of %d bytes", u.Length)
-	}
 	return u, nil
+}
+
+func refuseMore(body io.Reader, length int64) error {
+	if n, _ := io.ReadFull(body, make([]byte, 1)); n > 0 {
+		return model.Invalid("body", "goes beyond the Upload-Length of %d bytes", length)
+	}
+	return nil
 }
 
 // keepPart makes what was written durable, and the record say so.
@@ -149,53 +212,85 @@ func (e *Engine) keepPart(u model.Upload, part *blobstore.Part) (model.Upload, e
 	return kept, nil
 }
 
-// completeUpload makes an upload the object it was for. The call becomes one
-// that uploads an object, as if it had sent the whole.
-func (e *Engine) completeUpload(ctx context.Context, call *model.Call, u model.Upload) error {
-	w, err := e.blobs.FinishPart(ctx, u.Part, u.Length, u.CRC32C)
-	if err != nil {
-		return storeError(err)
+// completeUpload makes an upload that is all there the object it was for; who
+// sent it may have gone meanwhile. The call becomes one that uploads an object,
+// as if it had sent the whole. An upload that is refused is over: it would have
+// to be begun anew.
+func (e *Engine) completeUpload(ctx context.Context, call *model.Call, u model.Upload) (model.Upload, error) {
+	if u.Complete {
+		return u, nil
 	}
-	defer w.Abort()
 	call.Operation = model.OperationFor(model.ActionObjectUpload)
 	call.Note("upload", u.ID)
-	_, err = e.publishObject(call, Upload{Bucket: u.Bucket, Key: u.Key, ContentType: u.ContentType, IfAbsent: u.IfAbsent, resumed: u.ID}, w)
+	w, err := e.blobs.FinishPart(context.WithoutCancel(ctx), u.Part, u.Length, u.CRC32C)
+	if err == nil {
+		defer w.Abort()
+		_, err = e.publishObject(call, Upload{
+			Bucket: u.Bucket, Key: u.Key, ContentType: u.ContentType, IfAbsent: u.IfAbsent, resumed: u.ID, reserved: u.Length,
+		}, w)
+	} else if !errors.Is(err, blobstore.ErrNotFound) && !errors.Is(err, blobstore.ErrDamaged) {
+		return u, storeError(err) // its bytes are there still
+	}
+	if err != nil {
+		return u, errors.Join(storeError(err), e.dropUpload(u))
+	}
+	u.Complete = true
+	return u, nil
+}
+
+// noteComplete has the record of an upload say that it has become an object.
+func noteComplete(tx *meta.Tx, id string, object model.Object) error {
+	_, err := tx.Uploads().Update(id, func(u *model.Upload) error {
+		u.Complete, u.Part, u.ExpiresAt = true, "", object.LastModified.Add(completeLife)
+		return nil
+	})
 	return err
 }
 
-// UploadDelete gives an upload up.
-func (e *Engine) UploadDelete(call *model.Call, bucket, id string) error {
-	release, err := e.claims.take(id, "a request that sends it")
-	if err != nil {
-		return err
-	}
-	defer release()
-	u, err := e.UploadGet(call, bucket, id)
-	if err != nil {
-		return err
-	}
-	if err := e.change(call, func(tx *meta.Tx) error { return tx.Uploads().Delete(id) }); err != nil {
+func (e *Engine) dropUpload(u model.Upload) error {
+	if err := e.meta.Update(func(tx *meta.Tx) error { return tx.Uploads().Delete(u.ID) }); err != nil && !errors.Is(err, meta.ErrNotFound) {
 		return err
 	}
 	return e.blobs.RemovePart(u.Part)
 }
 
-// expireUploads gives up uploads that have stood still for too long, and those
-// whose bytes are gone.
-func (e *Engine) expireUploads() error {
+// UploadDelete gives an upload up.
+func (e *Engine) UploadDelete(call *model.Call, bucket, id string) error {
+	u, release, err := e.claimUpload(call, bucket, id, "a request that sends it")
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := e.change(call, func(tx *meta.Tx) error { return tx.Uploads().Delete(id) }); err != nil || u.Complete {
+		return err
+	}
+	return e.blobs.RemovePart(u.Part)
+}
+
+// sweepUploads completes uploads that are all there, which only a crash leaves
+// so, gives up those that have stood still for too long, and forgets those that
+// were completed long ago.
+func (e *Engine) sweepUploads(ctx context.Context) error {
 	uploads, err := e.allUploads()
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, u := range uploads {
-		if e.clock().Before(u.ExpiresAt) {
-			continue
-		}
 		call := e.system(model.ActionUploadExpire, u.Organization, objectResource(u.Bucket, u.Key))
-		if err := e.UploadDelete(call, u.Bucket, u.ID); model.CodeOf(err) == model.CodeInternal {
+		over := !e.clock().Before(u.ExpiresAt)
+		switch {
+		case u.Complete && over:
+			err = e.dropUpload(u)
+		case !u.Complete && u.Offset == u.Length:
+			_, err = e.UploadGet(ctx, call, u.Bucket, u.ID)
+		case over:
+			err = e.UploadDelete(call, u.Bucket, u.ID)
+		}
+		if model.CodeOf(err) == model.CodeInternal {
 			errs = append(errs, err)
 		}
+		err = nil
 	}
 	return errors.Join(errs...)
 }
@@ -227,7 +322,7 @@ func (e *Engine) settleUploads() error {
 	}
 	var errs []error
 	for _, u := range uploads {
-		if stray[u.Part] {
+		if u.Complete || stray[u.Part] {
 			delete(stray, u.Part)
 			continue
 		}

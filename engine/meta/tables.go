@@ -70,13 +70,19 @@ func (tx *Tx) Imports() Table[model.Import] { return Table[model.Import]{tx.bolt
 // Buckets are found ByOrganization, and ByName within their project.
 func (tx *Tx) Buckets() Table[model.Bucket] { return Table[model.Bucket]{tx.bolt, buckets()} }
 
-// Uploads are the resumable ones that are not complete.
+// Uploads are the resumable ones, for a while also those that are complete.
 func (tx *Tx) Uploads() Table[model.Upload] { return Table[model.Upload]{tx.bolt, uploads()} }
 
 func uploads() schema[model.Upload] {
 	return schema[model.Upload]{
 		name: "uploads",
 		id:   func(u *model.Upload) string { return u.ID },
+		tally: func(u *model.Upload) (string, model.Totals) {
+			if u.Complete {
+				return u.Organization, model.Totals{}
+			}
+			return u.Organization, model.Totals{Uploads: 1, UploadBytes: u.Length}
+		},
 	}
 }
 

@@ -15,9 +15,14 @@ type Upload struct {
 	Length int64  `json:"length"`
 	Offset int64  `json:"offset"`
 	CRC32C uint32 `json:"crc32c"`
+	// Metadata is Upload-Metadata as the client sent it.
+	Metadata string `json:"metadata,omitempty"`
 	// Part is where package blobstore has the bytes.
 	Part      string    `json:"part"`
 	CreatedAt time.Time `json:"created_at"`
-	// ExpiresAt is when it is given up unless it goes on before.
+	// Complete says that it has become the object.
+	Complete bool `json:"complete,omitempty"`
+	// ExpiresAt is when it is given up unless it goes on before, or forgotten
+	// when it is complete.
 	ExpiresAt time.Time `json:"expires_at"`
 }

@@ -146,9 +146,13 @@ func (x *exchange) receive() ([]byte, error) {
 	return body, nil
 }
 
-// allow bounds how long the body may take from now on.
+// allow bounds how long the body may take from now on, 0 for without end.
 func (x *exchange) allow(d time.Duration) {
-	_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(d)) // a test's recorder has none
+	var deadline time.Time
+	if d > 0 {
+		deadline = time.Now().Add(d)
+	}
+	_ = http.NewResponseController(x.w).SetReadDeadline(deadline) // a test's recorder has none
 }
 
 // unreadable says that a body ended before it was whole. The connection goes

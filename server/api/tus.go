@@ -148,6 +148,7 @@ func newUpload(header http.Header) (in engine.NewUpload, err error) {
 	if err != nil {
 		return in, err
 	}
+	in.Metadata = header.Get("Upload-Metadata")
 	in.Key = firstOf(metadata, "key", "filename")
 	if in.Key == "" {
 		return in, model.Invalid("Upload-Metadata", "must have a key: the object's, in base64")
@@ -199,12 +200,14 @@ func uploadMetadata(text string) (map[string]string, error) {
 }
 
 func (t *tus) head(x *exchange, bucket, id string) error {
-	u, err := t.engine.UploadGet(x.call, bucket, id)
+	u, err := t.engine.UploadGet(x.r.Context(), x.call, bucket, id)
 	if err != nil {
 		return err
 	}
 	t.describe(x, u)
 	x.w.Header().Set("Upload-Length", strconv.FormatInt(u.Length, 10))
+	x.w.Header().Set("Upload-Metadata", u.Metadata)
+	x.w.Header().Set("Cache-Control", "no-store")
 	x.empty(http.StatusOK)
 	return nil
 }
@@ -240,7 +243,7 @@ func (t *tus) delete(x *exchange, bucket, id string) error {
 func (t *tus) describe(x *exchange, u model.Upload) {
 	header := x.w.Header()
 	header.Set("Upload-Offset", strconv.FormatInt(u.Offset, 10))
-	if u.Offset < u.Length {
+	if !u.Complete {
 		header.Set("Upload-Expires", u.ExpiresAt.UTC().Format(http.TimeFormat))
 	}
 }

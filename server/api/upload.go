@@ -90,10 +90,15 @@ func (b *incoming) describe(upload *engine.Upload) (err error) {
 	return err
 }
 
-// Read implements io.Reader. The deadline moves on with every read.
+// Read implements io.Reader. The deadline moves on with every read; with the end
+// of the body it goes: the server watches the connection from then on, and would
+// take its passing for the client's going away.
 func (b *incoming) Read(p []byte) (int, error) {
 	b.x.allow(uploadIdle)
 	n, err := b.body.Read(p)
+	if err == io.EOF {
+		b.x.allow(0)
+	}
 	if err != nil && err != io.EOF {
 		err = b.x.unreadable(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"mime/multipart"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/textproto"
 	"runtime"
 	"strings"
@@ -261,6 +262,32 @@ func TestExpectContinue(t *testing.T) {
 		head := "POST /v1" + test.path + " HTTP/1.1\r\nContent-Length: 5\r\nExpect: 100-continue"
 		if res := w.raw(t, head, "", false); res == nil || res.StatusCode != test.status {
 			t.Errorf("%s: %v, want %d", test.path, res, test.status)
+		}
+	}
+}
+
+// deadlines is an answer that remembers until when its request may be read.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	until time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error {
+	d.until = t
+	return nil
+}
+
+// While a body comes it may not stand still, and at its end nothing is left of
+// that: the server watches the connection then, and would cancel the request.
+func TestDeadlineEndsWithTheBody(t *testing.T) {
+	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	body := &incoming{x: &exchange{w: w}, body: strings.NewReader("abc")}
+	if _, err := body.Read(make([]byte, 2)); err != nil || w.until.IsZero() {
+		t.Errorf("in the middle: until %v, %v", w.until, err)
+	}
+	for range 2 { // who wants to see that there is no more reads once more
+		if _, err := io.ReadAll(body); err != nil || !w.until.IsZero() {
+			t.Errorf("at the end: until %v, %v", w.until, err)
 		}
 	}
 }

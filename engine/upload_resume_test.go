@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// uploads are the resumable uploads of a test into one bucket.
+type uploads struct {
+	t      *testing.T
+	a      *appliance
+	bucket string
+}
+
+func newUploads(t *testing.T) *uploads {
+	t.Helper()
+	a := startEngine(t)
+	bucket, err := a.BucketCreate(a.call(model.ActionBucketCreate), NewBucket{Project: a.project, Name: "files"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &uploads{t, a, bucket.ID}
+}
+
+func (u *uploads) create(key string, length int64, ifAbsent bool) model.Upload {
+	u.t.Helper()
+	made, err := u.a.UploadCreate(u.t.Context(), u.a.call(model.ActionUploadCreate), NewUpload{Bucket: u.bucket, Key: key, Length: length, IfAbsent: ifAbsent})
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	return made
+}
+
+func (u *uploads) send(ctx context.Context, id string, body io.Reader) (model.Upload, error) {
+	return u.a.UploadAppend(ctx, u.a.call(model.ActionUploadAppend), u.bucket, id, 0, body)
+}
+
+func (u *uploads) get(id string) (model.Upload, error) {
+	return u.a.UploadGet(u.t.Context(), u.a.call(model.ActionUploadGet), u.bucket, id)
+}
+
+func (u *uploads) mustHave(key string, size int64) {
+	u.t.Helper()
+	o, err := u.a.ObjectGet(u.a.call(model.ActionObjectGet), u.bucket, key)
+	if err != nil || o.SizeBytes != size {
+		u.t.Errorf("%s: %d bytes, %v", key, o.SizeBytes, err)
+	}
+}
+
+func (u *uploads) mustHaveNoParts() {
+	u.t.Helper()
+	if parts, err := u.a.blobs.Parts(); err != nil || len(parts) > 0 {
+		u.t.Errorf("left: %v, %v", parts, err)
+	}
+}
+
+// An upload that a crash left with all its bytes and without its object gets it
+// when its client asks, which would take it for complete, and by itself.
+func TestUploadIsCompletedAfterACrash(t *testing.T) {
+	t.Parallel()
+	u := newUploads(t)
+	left := map[string]model.Upload{}
+	for _, key := range []string{"asked for", "swept"} {
+		made := u.create(key, 3, false)
+		if _, err := u.a.appendPart(made, strings.NewReader("abc")); err != nil {
+			t.Fatal(err)
+		}
+		left[key] = made
+	}
+	u.a.abandon(t)
+	u.a = u.a.reopen(t)
+	if got, err := u.get(left["asked for"].ID); err != nil || !got.Complete || got.Offset != 3 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	u.mustHave("asked for", 3)
+	within(t, time.Minute, "the sweep", func() bool {
+		if err := u.a.sweepUploads(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, err := u.a.ObjectGet(u.a.call(model.ActionObjectGet), u.bucket, "swept")
+		return err == nil
+	})
+	u.mustHaveNoParts()
+	for key, upload := range left {
+		if got, err := u.get(upload.ID); err != nil || !got.Complete {
+			t.Errorf("%s, asked again: %+v, %v", key, got, err)
+		}
+	}
+}
+
+// lastWords ends a body, and the request with it.
+type lastWords struct {
+	io.Reader
+	gone context.CancelFunc
+}
+
+func (l *lastWords) Read(p []byte) (int, error) {
+	n, err := l.Reader.Read(p)
+	if err == io.EOF {
+		l.gone()
+	}
+	return n, err
+}
+
+// A client that goes away after its last byte has sent all of it.
+func TestUploadOfAClientThatLeft(t *testing.T) {
+	t.Parallel()
+	u := newUploads(t)
+	made := u.create("k", 3, false)
+	ctx, gone := context.WithCancel(t.Context())
+	if got, err := u.send(ctx, made.ID, &lastWords{strings.NewReader("abc"), gone}); err != nil || !got.Complete {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if ctx.Err() == nil {
+		t.Fatal("the client stayed")
+	}
+	u.mustHave("k", 3)
+}
+
+// An upload that cannot become its object is over, and is not taken for
+// complete.
+func TestUploadRefusedAtItsEnd(t *testing.T) {
+	t.Parallel()
+	u := newUploads(t)
+	made := u.create("k", 3, true)
+	if err := u.a.putSmall(t, u.bucket, "k", "first"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := u.send(t.Context(), made.ID, strings.NewReader("abc")); model.CodeOf(err) != model.CodeConflict {
+		t.Errorf("sent: %v", err)
+	}
+	if got, err := u.get(made.ID); model.CodeOf(err) != model.CodeNotFound {
+		t.Errorf("asked: %+v, %v", got, err)
+	}
+	u.mustHave("k", 5)
+	u.mustHaveNoParts()
+}
+
+// More bytes than were announced leave what was there before.
+func TestUploadOfTooMuch(t *testing.T) {
+	t.Parallel()
+	u := newUploads(t)
+	made := u.create("k", 3, false)
+	if _, err := u.send(t.Context(), made.ID, strings.NewReader("abcd")); model.CodeOf(err) != model.CodeValidation {
+		t.Errorf("sent: %v", err)
+	}
+	if got, err := u.get(made.ID); err != nil || got.Complete || got.Offset != 0 {
+		t.Errorf("asked: %+v, %v", got, err)
+	}
+}
+
+// Uploads under way are bounded.
+func TestTooManyUploads(t *testing.T) {
+	t.Parallel()
+	u := newUploads(t)
+	err := u.a.meta.Update(func(tx *meta.Tx) error {
+		for n := range maxUploads - 1 {
+			if err := tx.Uploads().Insert(model.Upload{ID: fmt.Sprintf("upl_%04d", n), Organization: u.a.org, Bucket: u.bucket, Length: 1}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := u.create("k", 1, false)
+	_, err = u.a.UploadCreate(t.Context(), u.a.call(model.ActionUploadCreate), NewUpload{Bucket: u.bucket, Key: "one too many", Length: 1})
+	if model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "under way") {
+		t.Errorf("%v", err)
+	}
+	if _, err := u.send(t.Context(), last.ID, strings.NewReader("x")); err != nil {
+		t.Fatal(err)
+	}
+	within(t, time.Minute, "room for another", func() bool {
+		_, err := u.a.UploadCreate(t.Context(), u.a.call(model.ActionUploadCreate), NewUpload{Bucket: u.bucket, Key: "another", Length: 1})
+		return err == nil
+	})
+}
+
+// What one organization asks about uploads never gets in the way of another's
+// databases.
+func TestUploadClaims(t *testing.T) {
+	t.Parallel()
+	u := newUploads(t)
+	release, err := u.a.claims.take("db_of_another", "a restore")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if err := u.a.UploadDelete(u.a.call(model.ActionUploadDelete), u.bucket, "db_of_another"); model.CodeOf(err) != model.CodeNotFound {
+		t.Errorf("%v", err)
+	}
+}
