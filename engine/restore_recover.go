@@ -37,7 +37,6 @@ func (e *Engine) startRecovered(ctx context.Context, scratch postgres.Spec, plan
 		return err
 	}
 	recovery := plan.Recovery(archive, scratch.Dir)
-	recovery.Connect = func(ctx context.Context) (*pgx.Conn, error) { return e.instances.Connect(ctx, scratch.ID, maintenance) }
 	recovery.Progress = func(at wal.LSN) { progress(int64(at)-int64(plan.Start), plan.WALBytes()) }
 	if err := recovery.Prepare(ctx); err != nil {
 		return err
@@ -59,10 +58,17 @@ func (e *Engine) startRecovered(ctx context.Context, scratch postgres.Spec, plan
 
 // startFed starts an instance while it is fed: it accepts connections only
 // once it has WAL enough to be consistent. It returns with the instance paused at
-// the target; with an error nothing runs.
+// the target, or promoted there; with an error nothing runs. An instance that
+// ends on the way is brought back, unless it ends again and again.
 func (e *Engine) startFed(ctx context.Context, scratch postgres.Spec, recovery wal.Recovery) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	recovery.Connect = func(ctx context.Context) (*pgx.Conn, error) {
+		if state, reason, _ := e.instances.Status(scratch.ID); state == postgres.StateFailed {
+			cancel(fmt.Errorf("the server does not come back: %s", reason))
+		}
+		return e.instances.Connect(ctx, scratch.ID, maintenance)
+	}
 	fed := make(chan error, 1)
 	go func() {
 		err := recovery.Run(ctx)

@@ -13,8 +13,8 @@
 //     damaged is a [GapError] that names the segment, before anything relies on it.
 //   - [Archive.Resolve] is exact to the record, by times that were written into
 //     the WAL, not by any clock of the moment.
-//   - A server fed by [Recovery] never promotes itself: without the WAL it
-//     needs it waits.
+//   - A server fed by [Recovery] never promotes itself short of its target:
+//     without the WAL it needs it waits.
 //   - Memory is bounded: a few MiB for a receiver, whatever the database does.
 //
 // Words: a segment is a file of WAL of fixed size (16 MiB unless initdb was

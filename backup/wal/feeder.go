@@ -35,13 +35,19 @@ type Recovery struct {
 const feedAhead = 8
 
 // feedEvery is how often the server is asked how far it is. Replay of a
-// segment of 16 MiB takes about a tenth of a second.
-const feedEvery = 10 * time.Millisecond
+// segment of 16 MiB takes about a tenth of a second. To one that does not answer
+// feedAhead more are laid each feedBlind.
+const (
+	feedEvery = 10 * time.Millisecond
+	feedBlind = time.Second
+)
 
 // Settings are the server's for this recovery, beside the file standby.signal.
 // A standby that lacks WAL waits for it, where other kinds of recovery would
-// take it for the end and go on as a new primary. It pauses at the target,
-// and promotes nothing by itself.
+// take it for the end and go on as a new primary. At the target, and nowhere
+// else, it pauses; where a transaction with many subtransactions is open it lets
+// nobody in before it is a primary, and there is nobody to end a pause, so that
+// it goes on by itself. The WAL of its new timeline stays until a slot keeps it.
 func (r Recovery) Settings() map[string]string {
 	return map[string]string{
 		"recovery_target_lsn":         r.Target.Start.String(),
@@ -57,6 +63,7 @@ func (r Recovery) Settings() map[string]string {
 		"hot_standby":                 "on",
 		"wal_retrieve_retry_interval": "10ms",
 		"wal_recycle":                 "off", // a recycled segment lies where one of ours is to come
+		"wal_keep_size":               "64MB",
 	}
 }
 
@@ -94,7 +101,8 @@ func (r Recovery) Fill(ctx context.Context) error {
 }
 
 // Run feeds the server, which is running on the prepared directory, until it
-// pauses at the target, and checks that it is there. It can be run again after
+// pauses at the target or has promoted itself there, and checks that it is
+// there. It can be run again after
 // it was cancelled, or its process killed. When WAL is missing or damaged it
 // returns a *GapError, and the server waits as it is.
 func (r Recovery) Run(ctx context.Context) error {
@@ -118,13 +126,23 @@ func (r Recovery) Run(ctx context.Context) error {
 			conn.Close(context.WithoutCancel(ctx))
 		}
 	}()
+	heard := time.Now()
 	for {
 		if conn == nil || conn.IsClosed() {
 			conn, _ = r.Connect(ctx) // it does not answer yet
 		}
 		if conn != nil {
-			done, err := r.step(ctx, conn, f)
-			if done || err != nil {
+			switch done, err := r.step(ctx, conn, f); {
+			case errors.Is(err, errNoAnswer): // it is tried again, until the server has ended
+			case done || err != nil:
+				return err
+			default:
+				heard = time.Now()
+			}
+		}
+		if time.Since(heard) > feedBlind {
+			heard = time.Now()
+			if err := f.layMore(ctx); err != nil {
 				return err
 			}
 		}
@@ -138,21 +156,32 @@ func (r Recovery) Run(ctx context.Context) error {
 	}
 }
 
-// step asks how far the server is, and lays what it needs next.
+// errNoAnswer is a connection that is gone.
+var errNoAnswer = errors.New("the server does not answer")
+
+// lacksWAL is the startup process's wait_event while it waits for a segment that
+// is not there.
+const lacksWAL = "RecoveryRetrieveRetryInterval"
+
+// step asks how far the server is, and lays what it needs next. Within a record
+// that is longer than what lies ahead it does not come further, and lacks more.
 func (r Recovery) step(ctx context.Context, conn *pgx.Conn, f *feeder) (done bool, err error) {
 	var recovering bool
-	var text, pause string
-	err = conn.QueryRow(ctx, "select pg_catalog.pg_is_in_recovery(), coalesce(pg_catalog.pg_last_wal_replay_lsn()::text, '0/0'),"+
-		" case when pg_catalog.pg_is_in_recovery() then pg_catalog.pg_get_wal_replay_pause_state() else '' end").Scan(&recovering, &text, &pause)
+	var text, pause, wait, file string
+	err = conn.QueryRow(ctx, "select r, coalesce(pg_catalog.pg_last_wal_replay_lsn()::text, '0/0'),"+
+		" case when r then pg_catalog.pg_get_wal_replay_pause_state() else '' end,"+
+		" coalesce((select wait_event from pg_catalog.pg_stat_activity where backend_type = 'startup'), ''),"+
+		" case when r then '' else pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_flush_lsn()) end"+
+		" from pg_catalog.pg_is_in_recovery() r").Scan(&recovering, &text, &pause, &wait, &file)
 	if err != nil {
-		return false, nil // the connection is gone: it is tried again, until the server has ended
+		return false, errNoAnswer
 	}
 	replayed, err := ParseLSN(text)
 	if err != nil {
 		return false, err
 	}
 	if !recovering {
-		return false, errors.New("recover: the server has promoted itself before the target was verified")
+		return true, r.verifyPromoted(file, f.size)
 	}
 	if r.Progress != nil {
 		r.Progress(replayed)
@@ -160,7 +189,35 @@ func (r Recovery) step(ctx context.Context, conn *pgx.Conn, f *feeder) (done boo
 	if pause == "paused" {
 		return true, r.verify(replayed)
 	}
+	if wait == lacksWAL {
+		return false, f.layMore(ctx)
+	}
 	return false, f.layUpTo(ctx, uint64(replayed)/f.size+feedAhead)
+}
+
+// verifyPromoted checks where the timeline of a server that has promoted itself
+// begins. file is the segment it writes to.
+func (r Recovery) verifyPromoted(file string, size uint64) error {
+	timeline, _, ok := ParseSegmentName(file, size)
+	if !ok {
+		return fmt.Errorf("recover: the server writes to a WAL file named %q", file)
+	}
+	text, err := os.ReadFile(filepath.Join(r.Dir, "pg_wal", HistoryName(timeline)))
+	if err != nil {
+		return fmt.Errorf("recover: the server has promoted itself: %w", err)
+	}
+	history, err := ParseHistory(timeline, text)
+	if err != nil {
+		return fmt.Errorf("recover: the server has promoted itself: %w", err)
+	}
+	if len(history) == 0 {
+		return fmt.Errorf("recover: the server has promoted itself, and the history of timeline %d is empty", timeline)
+	}
+	if last := history[len(history)-1]; last.Timeline != r.Target.Timeline || last.At != r.Target.End {
+		return fmt.Errorf("recover: the server has promoted itself at %v on timeline %d, not at the target's end %v on timeline %d; its log says why",
+			last.At, last.Timeline, r.Target.End, r.Target.Timeline)
+	}
+	return nil
 }
 
 // verify checks where a server has paused. It also pauses by itself, earlier,
@@ -241,6 +298,9 @@ func (f *feeder) resume() error {
 	f.next = max(f.next, lowest)
 	return nil
 }
+
+// layMore lays a few segments more.
+func (f *feeder) layMore(ctx context.Context) error { return f.layUpTo(ctx, f.next+feedAhead-1) }
 
 // layUpTo lays the segments up to the n-th, but none behind the target's.
 func (f *feeder) layUpTo(ctx context.Context, n uint64) error {

@@ -33,8 +33,9 @@ func superuserConfig(socketDir string, port int, database string) (*pgx.ConnConf
 // sessionSettings are said at every start of a session, where they come
 // before what an owner has set on his database with ALTER DATABASE ... SET:
 // the superuser may not be led to a tenant's function by a search path, nor
-// be cut off by a tenant's time limits. Nor does the log get its statements:
-// some hold verifiers of passwords.
+// be cut off by a tenant's time limits. What it commits waits for no standby: the
+// only one there is may be the archive, which is opened after that. Nor does the
+// log get its statements: some hold verifiers of passwords.
 func sessionSettings() map[string]string {
 	return map[string]string{
 		"application_name":                    "holdfast",
@@ -48,6 +49,7 @@ func sessionSettings() map[string]string {
 		"lock_timeout":                        "0",
 		"idle_in_transaction_session_timeout": "0",
 		"idle_session_timeout":                "0",
+		"synchronous_commit":                  "local",
 		"datestyle":                           "ISO",
 		"log_statement":                       "none",
 		"log_min_duration_statement":          "-1",

@@ -11,10 +11,10 @@ import (
 // promoteLimit is how long a server may take to become writable.
 const promoteLimit = 5 * time.Minute
 
-// Promote ends the recovery of a server that has paused at its target. slot, a
-// physical replication slot, is made first, so that no WAL of the new timeline
-// goes before somebody has received it. conn is the superuser's, in the database
-// postgres.
+// Promote ends the recovery of a server that has paused at its target, unless
+// it has ended it there by itself. slot, a physical replication slot, is made
+// first, so that no WAL of the new timeline goes before somebody has received it.
+// conn is the superuser's, in the database postgres.
 //
 // pg_promote would do the same a second later: the paused server looks for its
 // signal once a second, while resuming wakes it.
@@ -22,7 +22,7 @@ func Promote(ctx context.Context, conn *pgx.Conn, slot string) error {
 	if _, err := conn.Exec(ctx, "select pg_create_physical_replication_slot($1, true)", slot); err != nil {
 		return fmt.Errorf("keep the WAL of the new timeline: %w", err)
 	}
-	if _, err := conn.Exec(ctx, "select pg_wal_replay_resume()"); err != nil {
+	if _, err := conn.Exec(ctx, "select pg_wal_replay_resume() where pg_is_in_recovery()"); err != nil {
 		return fmt.Errorf("promote: %w", err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, promoteLimit, fmt.Errorf("not done within %v", promoteLimit))

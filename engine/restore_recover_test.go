@@ -1,0 +1,84 @@
+package engine
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"holdfast/backup"
+	"holdfast/engine/model"
+)
+
+// A backup that was taken while a transaction with many subtransactions ran is
+// restored like any other; recovered data lets nobody in before its recovery has
+// ended.
+func TestRestoreUnderSubtransactions(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table open (n int)")
+	long := connect(t, c)
+	defer long.Close(context.WithoutCancel(t.Context()))
+	for _, sql := range []string{
+		"begin",
+		"do $$ begin for i in 1..100 loop begin insert into open values (i); exception when division_by_zero then null; end; end loop; end $$",
+	} {
+		if _, err := long.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := a.backUp(t, db.ID)
+	a.restore(t, db.ID, b.ID)
+	if n := answer[int](t, c, "select count(*) from open"); n != 0 {
+		t.Errorf("%d rows of an open transaction", n)
+	}
+	a.awaitArchived(t, db.ID, commitStepInto(t, c))
+	a.mustHaveNoGap(t, db.ID)
+}
+
+// A restored server that ends, and cannot be brought back, ends the restore.
+func TestRecoveredServerStaysDown(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	b := a.backUp(t, db.ID)
+	run(t, c, "create table filler (t text)")
+	run(t, c, "insert into filler select repeat(md5(n::text), 30) from generate_series(1, 100000) n")
+	at := commitStepInto(t, c)
+	a.awaitArchived(t, db.ID, at)
+	plan, err := a.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: at})
+	if err != nil || plan.Backup.ID != b.ID {
+		t.Fatal(plan.Backup.ID, err)
+	}
+	dir := filepath.Join(t.TempDir(), "data")
+	record, err := a.record(db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scratch, err := a.scratchInstance(t.Context(), record, b.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scratch.Dir = dir
+	if err := a.unpack(t.Context(), plan, dir, backup.RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ruin := sync.OnceFunc(func() {
+		if err := os.Remove(filepath.Join(dir, "global", "pg_control")); err != nil {
+			t.Error(err)
+		}
+		if err := syscall.Kill(a.pid(t, scratch.ID), syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := a.startRecovered(t.Context(), scratch, plan, func(int64, int64) { ruin() }); err == nil || !strings.Contains(err.Error(), "does not come back") {
+		t.Errorf("recovered: %v", err)
+	}
+	if _, _, pid := a.instances.Status(scratch.ID); pid != 0 {
+		t.Errorf("it runs as %d", pid)
+	}
+}
