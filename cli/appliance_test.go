@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -87,7 +88,7 @@ func newMachine(t testing.TB) *machine {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	first := 20000 + 20*rand.IntN(600)
+	first := 20000 + 20*int(nextBlock.Add(1)%600) // below the ports the system hands out
 	m := &machine{
 		t: t, program: program, dataDir: filepath.Join(dir, "data"), listen: freeAddress(t),
 		ports: fmt.Sprintf("%d-%d", first, first+19), log: &lockedBuffer{},
@@ -108,6 +109,11 @@ func newMachine(t testing.TB) *machine {
 	})
 	return m
 }
+
+// nextBlock counts the machines, from anywhere: each has its own ports.
+var nextBlock atomic.Int64
+
+func init() { nextBlock.Store(rand.Int64N(600)) }
 
 func freeAddress(t testing.TB) string {
 	t.Helper()

@@ -49,9 +49,11 @@ func (c *chaos) misfortunes(over context.Context, random *rand.Rand) {
 		case <-time.After(time.Duration(300+random.IntN(3500)) * time.Millisecond):
 		}
 		f := all[random.IntN(len(all))]
+		c.mu.Lock()
 		if c.counts["kill the appliance"] == 0 {
 			f = all[0]
 		}
+		c.mu.Unlock()
 		c.faulty.Add(1)
 		f.do(c, random)
 		c.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -287,12 +288,23 @@ func TestKillDuringCreate(t *testing.T) {
 		t.Errorf("%d directories for %d databases, %v", len(dirs), len(list), err)
 	}
 	postmasters := 0
-	for _, pid := range m.processes() {
-		if command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.Contains(string(command), "/instances/") {
+	running := m.processes()
+	for _, pid := range running {
+		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err == nil && strings.Contains(string(command), "/instances/") && !slices.Contains(running, parent(pid)) {
 			postmasters++
 		}
 	}
 	if postmasters != len(list) {
 		t.Errorf("%d postmasters for %d databases", postmasters, len(list))
 	}
+}
+
+// parent returns the parent of a process, 0 when it is gone. A child that was
+// just forked has its postmaster's command line still.
+func parent(pid int) (ppid int) {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	_, _ = fmt.Sscanf(rest, "%1s %d", new(string), &ppid)
+	return ppid
 }

@@ -83,7 +83,7 @@ func BenchmarkApplianceAdopt(b *testing.B) {
 func fullAppliance(b *testing.B) (*appliance, []Connection) {
 	b.Helper()
 	cfg := testConfig(b, newDataDir(b))
-	cfg.LastPort = cfg.FirstPort + 2**databases
+	cfg.FirstPort, cfg.LastPort = ports(2 * *databases)
 	a := startEngineOn(b, cfg)
 	connections := make([]Connection, *databases)
 	for n := range connections {

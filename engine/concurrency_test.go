@@ -181,7 +181,7 @@ func TestCrowdOnDatabasesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	dir := newDataDir(t)
 	cfg := testConfig(t, dir)
-	cfg.LastPort = cfg.FirstPort + 2*crowd
+	cfg.FirstPort, cfg.LastPort = ports(2 * crowd)
 	a := startEngineOn(t, cfg)
 	databases := make([]DatabaseView, crowd)
 	connections := make([]Connection, crowd)

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,18 +28,35 @@ type appliance struct {
 
 // testConfig is a configuration on dir that disturbs no other test: ports are
 // drawn from a range by the test's own number.
+// ports are count that no other engine of these tests has, below those the
+// system hands out.
+func ports(count int) (first, last int) {
+	const lowest, highest = 20000, 32000
+	for {
+		end := nextPort.Add(int64(count)) // counts on, round and round
+		first = lowest + int(end-int64(count))%(highest-lowest)
+		if first+count <= highest {
+			return first, first + count - 1
+		}
+	}
+}
+
+var nextPort atomic.Int64
+
+func init() { nextPort.Store(rand.Int64N(12000)) }
+
 func testConfig(t testing.TB, dir string) Config {
 	t.Helper()
 	level := slog.LevelWarn
 	if testing.Verbose() {
 		level = slog.LevelDebug
 	}
-	first := 20000 + 20*rand.IntN(600) // below the ports the system hands out
+	first, last := ports(20)
 	bin := postgrestest.Binaries(t)
 	return Config{
 		DataDir:   dir,
 		Search:    postgres.Search{Explicit: bin.Dir},
-		FirstPort: first, LastPort: first + 19,
+		FirstPort: first, LastPort: last,
 		Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1",
 		Spares:         1,
 		Allowlist:      []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},

@@ -154,7 +154,7 @@ func TestRecommendedStatementsHelp(t *testing.T) {
 			}
 			a.sql(r.SQL)
 			a.settleStatistics()
-			a.gone(tt.code)
+			eventually(t, "the end of "+tt.code, func() bool { return len(a.look(tt.code)) == 0 }) // what ends sessions does not wait for them
 			if tt.clean != "" {
 				a.sql(tt.clean)
 			}

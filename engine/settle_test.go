@@ -622,7 +622,7 @@ func TestSettle(t *testing.T) {
 	t.Parallel()
 	cases := crashes()
 	cfg := testConfig(t, newDataDir(t))
-	cfg.LastPort = cfg.FirstPort + 3*len(cases)
+	cfg.FirstPort, cfg.LastPort = ports(3 * len(cases))
 	a := startEngineOn(t, cfg)
 	left := make([]model.Database, len(cases))
 	for n := range cases {

@@ -399,6 +399,15 @@ func TestStopAtDeadline(t *testing.T) {
 	_, _, pid := s.Status(d.Spec.ID)
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
+	// A backend that stands still keeps a fast shutdown from being faster.
+	conn, err := s.Connect(t.Context(), d.Spec.ID, "postgres")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	if err := syscall.Kill(int(conn.PgConn().PID()), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.Stop(done, d.Spec.ID); err == nil {
 		t.Error("no word that it took force")
 	}

@@ -68,7 +68,7 @@ func newContract(t *testing.T) *contract {
 	w := start(t, func(c *engine.Config) {
 		c.Plans = map[string]model.Plan{small: plan}
 		for _, class := range model.RateClasses() {
-			c.Rates[class] = engine.Rate{Limit: rateLimit, Window: time.Hour}
+			c.Rates[class] = engine.Rate{Limit: rateLimit, Window: 1000 * time.Hour} // nothing comes back meanwhile
 		}
 	})
 	c := &contract{world: w}
