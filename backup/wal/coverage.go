@@ -7,10 +7,17 @@ import (
 	"os"
 )
 
+// segment returns a copy of what is known of a segment, nil when it is not
+// there.
 func (a *Archive) segment(b *branch, key segmentKey) *segment {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return b.segments[key]
+	s := b.segments[key]
+	if s == nil {
+		return nil
+	}
+	copied := *s
+	return &copied
 }
 
 func (a *Archive) setSegment(b *branch, s *segment) {
@@ -84,29 +91,14 @@ func (a *Archive) loadSummary(b *branch, s *segment, changes bool) (*summary, er
 	return sum, err
 }
 
-// makeSummary makes a compressed segment's summary from the WAL. Only whole
-// segments before it that have one are asked, lest one that is missing lead
-// through all of the archive.
+// makeSummary makes a compressed segment's summary from the WAL.
 func (a *Archive) makeSummary(b *branch, s *segment) (*summary, error) {
-	history, err := a.history(b, s.timeline)
+	scan, sum, err := a.begin(b, s.segmentKey)
 	if err != nil {
 		return nil, err
 	}
-	at := b.start(s.segmentKey)
-	before := segmentKey{s.timeline, s.n - 1}
-	if earlier, err := readSummary(b.path(before, summarySuffix), before, a.codec, false); err == nil && earlier.last > 0 {
-		at = earlier.last
-	}
-	sum := &summary{key: s.segmentKey, changes: &Changes{}}
-	scan := NewScanner(ScannerConfig{SegmentSize: b.info().SegmentSize, Timeline: s.timeline, History: history, System: b.info().System}, at)
-	err = a.stream([]span{{b, s.timeline, 0, ^LSN(0)}}, at, b.limit(s.segmentKey), func(_ LSN, piece []byte) error {
-		feed(scan, piece, func(r *Record) {
-			if r.End > b.start(s.segmentKey) {
-				sum.add(r, b.start(s.segmentKey))
-			}
-		})
-		return scan.Err()
-	})
+	start, limit := b.start(s.segmentKey), b.limit(s.segmentKey)
+	err = a.streamOwn(b, s.timeline, start, limit, scan, func(r *Record) { sum.add(r, start) })
 	return sum, err
 }
 

@@ -99,7 +99,7 @@ func (a *Archive) measure(b *branch, s *segment) (*summary, error) {
 
 // scanPartial scans a partial segment, from the last record before it on.
 func (a *Archive) scanPartial(b *branch, s *segment) (*Scanner, *summary, error) {
-	scan, err := a.scannerAt(b, s.segmentKey)
+	scan, sum, err := a.begin(b, s.segmentKey)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -108,7 +108,6 @@ func (a *Archive) scanPartial(b *branch, s *segment) (*Scanner, *summary, error)
 		return nil, nil, fmt.Errorf("read WAL archive: %w", err)
 	}
 	defer f.Close()
-	sum := &summary{key: s.segmentKey, changes: &Changes{}}
 	buf := make([]byte, chunkSize)
 	for off := uint64(0); off < b.info().SegmentSize && scan.Err() == nil; off += chunkSize {
 		n, err := f.ReadAt(buf, int64(off))
@@ -129,34 +128,6 @@ func feed(scan *Scanner, piece []byte, each func(*Record)) {
 	for scan.Next() {
 		each(scan.Record())
 	}
-}
-
-// scannerAt returns a scanner at the start of a segment, which knows the
-// record that reaches into it when the segments before are there.
-func (a *Archive) scannerAt(b *branch, key segmentKey) (*Scanner, error) {
-	history, err := a.history(b, key.timeline)
-	if err != nil {
-		return nil, err
-	}
-	config := ScannerConfig{SegmentSize: b.info().SegmentSize, Timeline: key.timeline, History: history, System: b.info().System}
-	at := b.start(key)
-	before := segmentKey{key.timeline, key.n - 1}
-	if s := a.segment(b, before); s == nil || s.end < at {
-		return NewScanner(config, at), nil
-	}
-	sum, err := a.summaryOf(b, before)
-	if err != nil || sum.last == 0 {
-		return NewScanner(config, at), nil // less is known then, that is all
-	}
-	scan := NewScanner(config, sum.last)
-	err = a.stream([]span{{b, key.timeline, 0, ^LSN(0)}}, sum.last, at, func(_ LSN, piece []byte) error {
-		feed(scan, piece, func(*Record) {})
-		return scan.Err()
-	})
-	if err != nil {
-		return NewScanner(config, at), nil // Verify names what is damaged
-	}
-	return scan, nil
 }
 
 // compressSegment publishes a full segment and its summary, then removes its

@@ -173,12 +173,11 @@ func (w *Writer) Start(timeline uint32, from LSN) (LSN, error) {
 
 // startAt begins a segment.
 func (w *Writer) startAt(key segmentKey) (LSN, error) {
-	scan, err := w.archive.scannerAt(w.branch, key)
+	scan, sum, err := w.archive.begin(w.branch, key)
 	if err != nil {
 		return 0, err
 	}
-	w.scan, w.n, w.pos = scan, key.n, w.branch.start(key)
-	w.sum = &summary{key: key, changes: &Changes{}}
+	w.scan, w.sum, w.n, w.pos = scan, sum, key.n, w.branch.start(key)
 	return w.pos, nil
 }
 
