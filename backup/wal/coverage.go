@@ -57,8 +57,9 @@ func (a *Archive) summaryOf(b *branch, key segmentKey) (*summary, error) {
 		}
 		return s.summary, nil
 	}
+	copied := *s
 	a.mu.Unlock()
-	sum, err := a.loadSummary(b, s, false)
+	sum, err := a.loadSummary(b, &copied, false)
 	if err != nil || !s.compressed {
 		return sum, err
 	}
@@ -74,7 +75,7 @@ func (a *Archive) summaryOf(b *branch, key segmentKey) (*summary, error) {
 // where there is none.
 func (a *Archive) loadSummary(b *branch, s *segment, changes bool) (*summary, error) {
 	if !s.compressed {
-		_, sum, err := a.scanPartial(b, s)
+		sum, err := a.summarizePartial(b, s)
 		if now := a.packed(b, s, err); now != nil {
 			return a.loadSummary(b, now, changes)
 		}
@@ -252,6 +253,9 @@ func (a *Archive) addChanges(spans []span, n uint64, need LSN, changes *Changes)
 		return gapError(spans, n, errMissing)
 	}
 	sum, err := a.loadSummary(b, s, true)
+	if errors.Is(err, ErrGap) {
+		return err // which names the segment already
+	}
 	if err != nil {
 		return gapError(spans, n, err)
 	}

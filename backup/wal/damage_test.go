@@ -36,6 +36,10 @@ func TestVerifyNamesDamage(t *testing.T) {
 			if suffix != summarySuffix && !errors.Is(err, ErrGap) {
 				t.Errorf("byte %d of %s: %v", at, name, err)
 			}
+			_, err = a.ChangedPages(t.Context(), 1, 1, b.start, b.pos())
+			if (suffix == summarySuffix && err != nil) || (suffix != summarySuffix && !errors.Is(err, ErrGap)) {
+				t.Errorf("changed pages with byte %d of %s: %v", at, name, err)
+			}
 			data[at] ^= 0x10
 		}
 		if err := os.WriteFile(path, data, 0o600); err != nil {
@@ -44,6 +48,37 @@ func TestVerifyNamesDamage(t *testing.T) {
 	}
 	if problems, err := a.Verify(t.Context()); err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
+	}
+}
+
+// TestPartialDamaged: no record of a partial segment is missed in silence,
+// neither its last, which lies over pages, nor those behind the end of a file
+// that was cut.
+func TestPartialDamaged(t *testing.T) {
+	t.Parallel()
+	b := longWAL(3, nil)
+	a := store(t, b)
+	name := SegmentName(1, 3, smallSegment) + partialSuffix
+	path := filepath.Join(a.dir, "1", name)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := bytes.Clone(data)
+	flipped[uint64(b.pos())%smallSegment-100] ^= 0x10
+	for what, damaged := range map[string][]byte{"flipped": flipped, "cut": data[:10*pageSize]} {
+		if err := os.WriteFile(path, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := a.ChangedPages(t.Context(), 1, 1, b.start, b.pos())
+		expectGap(t, err, SegmentName(1, 3, smallSegment), "damaged")
+		if _, err := a.Window(t.Context(), 1, 1, b.start); !errors.Is(err, ErrGap) {
+			t.Errorf("%s: the window: %v", what, err)
+		}
+		problems, err := a.Verify(t.Context())
+		if err != nil || len(problems) != 1 || problems[0].File != name {
+			t.Errorf("%s: %v, %v", what, problems, err)
+		}
 	}
 }
 

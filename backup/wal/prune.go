@@ -175,8 +175,8 @@ func (a *Archive) verifySegment(b *branch, s *segment) (file string, err error) 
 		if now := a.packed(b, s, err); now != nil {
 			return a.verifySegment(b, now)
 		}
-		if err == nil && scan.End() < s.end && scan.Position() < s.end {
-			err = scan.Err()
+		if err == nil {
+			err = b.reaches(s, scan)
 		}
 		return file, err
 	}

@@ -97,7 +97,8 @@ func (a *Archive) measure(b *branch, s *segment) (*summary, error) {
 	return sum, nil
 }
 
-// scanPartial scans a partial segment, from the last record before it on.
+// scanPartial scans a partial segment, from the last record before it on, as
+// far as its records are right; who needs more of it asks reaches.
 func (a *Archive) scanPartial(b *branch, s *segment) (*Scanner, *summary, error) {
 	scan, sum, err := a.begin(b, s.segmentKey)
 	if err != nil {
@@ -120,6 +121,34 @@ func (a *Archive) scanPartial(b *branch, s *segment) (*Scanner, *summary, error)
 		}
 	}
 	return scan, sum, nil
+}
+
+// reaches returns an error when a scan of a partial segment has ended before
+// what the segment durably holds.
+func (b *branch) reaches(s *segment, scan *Scanner) error {
+	if max(scan.End(), b.start(s.segmentKey)) >= s.end {
+		return nil
+	}
+	if err := scan.Err(); err != nil {
+		return fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	if scan.Position() < s.end {
+		return damagedf("its partial file is too short")
+	}
+	return nil // its last record goes on in the next segment
+}
+
+// summarizePartial returns the summary of all that a partial segment durably
+// holds.
+func (a *Archive) summarizePartial(b *branch, s *segment) (*summary, error) {
+	scan, sum, err := a.scanPartial(b, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.reaches(s, scan); err != nil {
+		return nil, &GapError{Incarnation: b.number, Segment: b.name(s.segmentKey), Err: err}
+	}
+	return sum, nil
 }
 
 // feed scans a piece of WAL.

@@ -186,7 +186,7 @@ func (w *Writer) takeOver(s *segment) (LSN, error) {
 	start := w.branch.start(s.segmentKey)
 	if s.end == w.branch.limit(s.segmentKey) {
 		// It is full, and packing it has failed before.
-		_, sum, err := w.archive.scanPartial(w.branch, s)
+		sum, err := w.archive.summarizePartial(w.branch, s)
 		if err != nil {
 			return 0, err
 		}
