@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -33,9 +34,13 @@ func newPacker(w *Writer) *packer {
 	return p
 }
 
+// add queues a full segment, once.
 func (p *packer) add(key segmentKey, sum *summary) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if slices.ContainsFunc(p.queue, func(q packing) bool { return q.key == key }) {
+		return
+	}
 	p.queue = append(p.queue, packing{key, sum})
 	p.wake.Broadcast()
 }
@@ -49,9 +54,17 @@ func (p *packer) run() {
 		if !ok {
 			return
 		}
-		err := p.w.archive.compressSegment(p.w.branch, next.key, next.sum)
-		p.settle(err)
+		p.settle(p.pack(next))
 	}
+}
+
+// pack compresses a segment, unless that is done: it may have been queued again
+// just then.
+func (p *packer) pack(next packing) error {
+	if s := p.w.archive.segment(p.w.branch, next.key); s != nil && s.compressed {
+		return nil
+	}
+	return p.w.archive.compressSegment(p.w.branch, next.key, next.sum)
 }
 
 func (p *packer) next() (packing, bool) {

@@ -185,12 +185,9 @@ func (w *Writer) startAt(key segmentKey) (LSN, error) {
 func (w *Writer) takeOver(s *segment) (LSN, error) {
 	start := w.branch.start(s.segmentKey)
 	if s.end == w.branch.limit(s.segmentKey) {
-		// It is full, and packing it has failed before.
-		sum, err := w.archive.summarizePartial(w.branch, s)
-		if err != nil {
+		if err := w.packAgain(s); err != nil {
 			return 0, err
 		}
-		w.packer.add(s.segmentKey, sum)
 		return w.startAt(segmentKey{s.timeline, s.n + 1})
 	}
 	if _, err := w.startAt(s.segmentKey); err != nil || s.end == start {
@@ -214,6 +211,20 @@ func (w *Writer) takeOver(s *segment) (LSN, error) {
 	}
 	w.pos = s.end
 	return w.pos, w.reopen(path)
+}
+
+// packAgain queues a full segment that could not be packed before, or not yet;
+// it may have been by now.
+func (w *Writer) packAgain(s *segment) error {
+	sum, err := w.archive.summarizePartial(w.branch, s)
+	if w.archive.packed(w.branch, s, err) != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	w.packer.add(s.segmentKey, sum)
+	return nil
 }
 
 func readHead(path string, n int) ([]byte, error) {

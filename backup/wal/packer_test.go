@@ -1,0 +1,73 @@
+package wal
+
+import (
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+)
+
+// fullDisk is the disk with no room for compressed segments, while it is full.
+type fullDisk struct {
+	disk
+	full atomic.Bool
+}
+
+func (d *fullDisk) Create(path string, size int64) (file, error) {
+	if d.full.Load() && strings.HasSuffix(path, compressedSuffix+newSuffix) {
+		return nil, syscall.ENOSPC
+	}
+	return d.disk.Create(path, size)
+}
+
+// TestFullDiskWhilePacking: connections that come and go while a segment cannot
+// be compressed leave nothing that is in the way once it can.
+func TestFullDiskWhilePacking(t *testing.T) {
+	t.Parallel()
+	b := longWAL(4, nil)
+	fsys := &fullDisk{}
+	a, w, err := openWriter(filepath.Join(t.TempDir(), "wal"), fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	defer w.Close()
+	fsys.full.Store(true)
+	part := &walBuilder{start: b.start}
+	part.Write(b.Bytes()[:smallSegment])
+	for range 3 {
+		if err := appendAll(w, part, func(LSN) {}); err != nil {
+			t.Fatal(err)
+		}
+		w.packer.wait()
+	}
+	if w.packer.failure() == nil {
+		t.Error("a segment was compressed on a full disk")
+	}
+	fsys.full.Store(false)
+	if err := appendAll(w, b, func(LSN) {}); err != nil {
+		t.Fatal(err)
+	}
+	compressed := func() bool {
+		for n := range uint64(3) {
+			if !a.segment(w.branch, segmentKey{1, 1 + n}).compressed {
+				return false
+			}
+		}
+		return true
+	}
+	eventually(t, "all that is full is compressed", compressed)
+	// Queued in the moment it was done.
+	w.packer.add(segmentKey{1, 1}, &summary{key: segmentKey{1, 1}, changes: &Changes{}})
+	w.packer.wait()
+	if err := w.packer.failure(); err != nil {
+		t.Error(err)
+	}
+	if _, err := a.Prune([]Keep{{1, b.pos()}}); err != nil {
+		t.Error(err)
+	}
+	if sizes := a.Sizes(1); sizes.Segments != 1 {
+		t.Errorf("%d segments are left, want the newest", sizes.Segments)
+	}
+}
