@@ -224,6 +224,9 @@ func (a *archive) WaitFor(ctx context.Context, timeline uint32, lsn wal.LSN) err
 	}
 }
 
+// Covers implements WAL: the slot holds it all.
+func (a *archive) Covers(uint32, wal.LSN, wal.LSN) error { return nil }
+
 // ChangedPages implements WAL.
 func (a *archive) ChangedPages(ctx context.Context, timeline uint32, from, to wal.LSN) (Changes, error) {
 	defer func(begin time.Time) { a.scanned += time.Since(begin) }(time.Now())

@@ -109,6 +109,8 @@ type instantly struct{}
 
 func (instantly) WaitFor(context.Context, uint32, wal.LSN) error { return nil }
 
+func (instantly) Covers(uint32, wal.LSN, wal.LSN) error { return nil }
+
 func (instantly) ChangedPages(context.Context, uint32, wal.LSN, wal.LSN) (Changes, error) {
 	return nil, wal.ErrGap
 }

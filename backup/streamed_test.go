@@ -2,7 +2,11 @@ package backup
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -11,7 +15,10 @@ import (
 )
 
 // streamed is the real WAL archive of a test's server.
-type streamed struct{ *wal.Receiver }
+type streamed struct {
+	*wal.Receiver
+	away *atomic.Bool // the receiver does not come to the server
+}
 
 // ChangedPages implements WAL.
 func (s streamed) ChangedPages(ctx context.Context, timeline uint32, from, to wal.LSN) (Changes, error) {
@@ -33,9 +40,13 @@ func newStreamed(t testing.TB, c *cluster) streamed {
 	if err := archive.Create(1, nil); err != nil {
 		t.Fatal(err)
 	}
+	away := &atomic.Bool{}
 	receiver, err := wal.OpenReceiver(wal.ReceiverOptions{
 		Archive: archive, Incarnation: 1, Slot: "streamed",
 		Replication: func(ctx context.Context) (*pgconn.PgConn, error) {
+			if away.Load() {
+				return nil, errors.New("away")
+			}
 			return pgconn.Connect(ctx, c.url("postgres")+" replication=yes")
 		},
 	})
@@ -43,5 +54,40 @@ func newStreamed(t testing.TB, c *cluster) streamed {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { receiver.Close() })
-	return streamed{receiver}
+	return streamed{receiver, away}
+}
+
+// loseWAL keeps the receiver away until the server has removed WAL that it did
+// not get.
+func (s streamed) loseWAL(c *cluster) {
+	c.t.Helper()
+	c.query("alter system set max_slot_wal_keep_size = '16MB'")
+	c.query("select pg_reload_conf()")
+	s.away.Store(true)
+	defer s.away.Store(false)
+	c.query("select pg_terminate_backend(active_pid) from pg_replication_slots where slot_name = 'streamed'")
+	for c.query("select wal_status from pg_replication_slots where slot_name = 'streamed'") != "lost" {
+		c.query("select pg_logical_emit_message(false, 'holdfast', 'more')")
+		c.query("select pg_switch_wal()")
+		c.query("checkpoint")
+	}
+}
+
+// TestWALIsLost: a backup during which WAL is lost fails, although the archive
+// goes on behind the gap.
+func TestWALIsLost(t *testing.T) {
+	c := newCluster(t)
+	archive := newStreamed(t, c)
+	repo, dir := openRepository(t)
+	var once sync.Once
+	_, err := Take(t.Context(), c.connect(), repo, archive, Options{ID: "b", Progress: func(int64, int64) {
+		once.Do(func() { archive.loseWAL(c) })
+	}})
+	if !errors.Is(err, wal.ErrGap) || !strings.Contains(err.Error(), "the backup needs all WAL from") {
+		t.Errorf("error %v", err)
+	}
+	mustHoldNothing(t, dir)
+	if _, err := Take(t.Context(), c.connect(), repo, archive, Options{ID: "b"}); err != nil {
+		t.Errorf("behind the gap: %v", err)
+	}
 }

@@ -148,6 +148,9 @@ func (t *taking) copy(ctx context.Context) (Result, error) {
 	if err := t.archive.WaitFor(ctx, t.server.timeline, end.at); err != nil {
 		return Result{}, fmt.Errorf("wait for the WAL up to %v to be archived: %w", end.at, err)
 	}
+	if err := t.archive.Covers(t.server.timeline, t.server.start, end.at); err != nil {
+		return Result{}, fmt.Errorf("the backup needs all WAL from %v to %v: %w", t.server.start, end.at, err)
+	}
 	return t.commit(c, end, system)
 }
 

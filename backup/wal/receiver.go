@@ -111,7 +111,8 @@ func (r *Receiver) Status() Status {
 }
 
 // WaitFor blocks until the archive durably holds what is before lsn on
-// timeline, or ctx ends, or the receiver has failed for good.
+// timeline, or ctx ends, or the receiver has failed for good. Like
+// Archive.WaitFor it knows nothing of gaps.
 func (r *Receiver) WaitFor(ctx context.Context, timeline uint32, lsn LSN) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -125,6 +126,11 @@ func (r *Receiver) WaitFor(ctx context.Context, timeline uint32, lsn LSN) error 
 		}
 	}()
 	return r.o.Archive.WaitFor(ctx, r.o.Incarnation, timeline, lsn)
+}
+
+// Covers is Archive.Covers of this incarnation.
+func (r *Receiver) Covers(timeline uint32, from, to LSN) error {
+	return r.o.Archive.Covers(r.o.Incarnation, timeline, from, to)
 }
 
 // ChangedPages is Archive.ChangedPages of this incarnation.
