@@ -31,7 +31,7 @@ func allowed() map[string][]string {
 		"holdfast/engine/importer":                     {"engine/model"},
 		"holdfast/engine/advice":                       {"engine/model", "engine/postgres"},
 		"holdfast/engine/meta":                         {"engine/model", "engine/publish"},
-		"holdfast/engine/postgres":                     {"dirlock", "engine/model", "engine/publish"},
+		"holdfast/engine/postgres":                     {"dirlock", "diskio", "engine/model", "engine/publish"},
 		"holdfast/engine/move":                         {},
 		"holdfast/engine/postgres/postgrestest":        {"engine/model", "engine/postgres"},
 		"holdfast/engine/postgres/internal/packbundle": {"engine/postgres"},

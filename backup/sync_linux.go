@@ -5,13 +5,18 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"holdfast/diskio"
 )
 
 // syncTree makes everything below dir durable: with one syncfs, which writes
 // the file system's dirty pages in the best order, where an fsync for each of
-// a thousand small files would each wait for the disk. Since Linux 5.8 it
-// reports what could not be written.
+// a thousand small files would each wait for the disk. Where syncfs does not
+// report what could not be written, each file is asked.
 func syncTree(dir string) error {
+	if !diskio.SyncfsReports() {
+		return syncFiles(dir)
+	}
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package diskio has what os.File lacks: writes past the page cache, and syncs
-// of no more than content.
+// Package diskio has what os.File lacks: writes past the page cache, syncs of no
+// more than content, and whether a sync of all can be trusted.
 //
 // What is large and not read again soon would push out of the page cache what
 // is, and to make room for it there takes longer than to write it.

@@ -2,6 +2,7 @@ package diskio
 
 import (
 	"errors"
+	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -35,4 +36,17 @@ func SyncData(f *os.File) error {
 		}
 		return nil
 	}
+}
+
+// SyncfsReports says whether syncfs(2) reports what could not be written, which
+// Linux does since 5.8. Before, it promises nothing.
+func SyncfsReports() bool {
+	var name unix.Utsname
+	return unix.Uname(&name) == nil && syncfsReports(unix.ByteSliceToString(name.Release[:]))
+}
+
+func syncfsReports(release string) bool {
+	var major, minor int
+	n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor)
+	return n == 2 && (major > 5 || major == 5 && minor >= 8)
 }

@@ -12,3 +12,6 @@ func SetDirect(*os.File, bool) error { return errors.ErrUnsupported }
 
 // SyncData makes f durable.
 func SyncData(f *os.File) error { return f.Sync() }
+
+// SyncfsReports: syncfs(2) is Linux's.
+func SyncfsReports() bool { return false }
