@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
 
@@ -189,6 +190,134 @@ func TestLinkForOneself(t *testing.T) {
 		if _, err := c.SetupLinkCreate(c.by(p, model.ActionSetupLinkCreate), p.User.ID); model.CodeOf(err) != model.CodeForbidden {
 			t.Errorf("%s: %v", role, err)
 		}
+	}
+}
+
+// TestLinksEndWithWhatTheyWereMadeFor: a link does no more than who made it may
+// do now, to the account as it is now.
+func TestLinksEndWithWhatTheyWereMadeFor(t *testing.T) {
+	t.Parallel()
+	const another = "yet another password"
+	operator := func(c *console) *model.Call { return c.operator(model.ActionSetupLinkCreate) }
+	admin := func(c *console) *model.Call {
+		return c.by(c.person("bob@example.com", model.RoleAdmin), model.ActionSetupLinkCreate)
+	}
+	role := func(c *console, id string, role model.Role) error {
+		_, err := c.UserRole(c.operator(model.ActionUserRole), id, role)
+		return err
+	}
+	for _, tt := range []struct {
+		name  string
+		maker func(*console) *model.Call
+		then  func(c *console, maker *model.Call, target Person) error
+		want  model.Code
+	}{
+		{"an admin's", admin, func(*console, *model.Call, Person) error { return nil }, ""},
+		{"the operator's", operator, func(*console, *model.Call, Person) error { return nil }, ""},
+		{"the person becomes an owner", admin, func(c *console, _ *model.Call, target Person) error {
+			return role(c, target.User.ID, model.RoleOwner)
+		}, model.CodeNotFound},
+		{"the person becomes an owner, by the operator's", operator, func(c *console, _ *model.Call, target Person) error {
+			return role(c, target.User.ID, model.RoleOwner)
+		}, model.CodeNotFound},
+		{"the person changes the password", admin, func(c *console, _ *model.Call, target Person) error {
+			return c.UserPassword(c.by(target, model.ActionUserPassword), target, model.NewSecret("correct horse battery"), model.NewSecret(another))
+		}, model.CodeNotFound},
+		{"its maker is removed", admin, func(c *console, maker *model.Call, _ Person) error {
+			_, err := c.UserDelete(c.operator(model.ActionUserDelete), maker.Actor.ID)
+			return err
+		}, model.CodeNotFound},
+		{"its maker becomes a viewer", admin, func(c *console, maker *model.Call, _ Person) error {
+			return role(c, maker.Actor.ID, model.RoleViewer)
+		}, model.CodeNotFound},
+		{"its maker becomes an owner", admin, func(c *console, maker *model.Call, _ Person) error {
+			return role(c, maker.Actor.ID, model.RoleOwner)
+		}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := openConsole(t)
+			target, maker := c.person("eve@example.com", model.RoleViewer), tt.maker(c)
+			link, err := c.SetupLinkCreate(maker, target.User.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := tt.then(c, maker, target); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.SetupLinkCheck(link.Token); model.CodeOf(err) != tt.want {
+				t.Errorf("the page: %v, want %q", err, tt.want)
+			}
+			_, err = c.SetupComplete(c.visitor(model.ActionUserCreate), link.Token, "", model.NewSecret("a stranger's password"), model.Secret{})
+			if model.CodeOf(err) != tt.want {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestInvitationsEndWithTheirMakers: also those for a new owner.
+func TestInvitationsEndWithTheirMakers(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	c.person("ada@example.com", model.RoleOwner)
+	owner := c.person("bob@example.com", model.RoleOwner)
+	_, invitation, err := c.UserInvite(c.by(owner, model.ActionUserInvite), "eve@example.com", model.RoleAdmin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, err := c.SetupLinkCreate(c.by(owner, model.ActionSetupLinkCreate), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	complete := func(token model.Secret, want model.Code) {
+		t.Helper()
+		_, err := c.SetupComplete(c.visitor(model.ActionUserCreate), token, "mallory@example.com", model.NewSecret("a stranger's password"), model.Secret{})
+		if model.CodeOf(err) != want {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	demote := func(role model.Role) {
+		t.Helper()
+		if _, err := c.UserRole(c.operator(model.ActionUserRole), owner.User.ID, role); err != nil {
+			t.Fatal(err)
+		}
+	}
+	demote(model.RoleAdmin)
+	complete(link.Token, model.CodeNotFound) // an admin makes no owners
+	demote(model.RoleViewer)
+	complete(invitation.Token, model.CodeNotFound)
+	demote(model.RoleAdmin)
+	complete(invitation.Token, "")
+}
+
+// TestPasswordReplacedWhileItIsChecked: what was checked against the password
+// of before neither signs in nor sets another.
+func TestPasswordReplacedWhileItIsChecked(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	p := c.person("ada@example.com", model.RoleOwner)
+	call := c.visitor(model.ActionSessionCreate)
+	checked, err := c.checkPassword(call, "ada@example.com", model.NewSecret("correct horse battery"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := c.by(p, model.ActionUserPassword)
+	if err := c.UserPassword(change, p, model.NewSecret("correct horse battery"), model.NewSecret("another long password")); err != nil {
+		t.Fatal(err)
+	}
+	nothing := func(*meta.Tx) error { return nil }
+	if token, err := c.beginSession(call, checked, model.Secret{}, nothing); model.CodeOf(err) != model.CodeUnauthorized {
+		t.Errorf("signs in: %v", err)
+	} else {
+		c.wantSignedOut(token)
+	}
+	err = c.replacePassword(c.by(p, model.ActionUserPassword), checked, "", c.passwords.hash(model.NewSecret("a stranger's password")))
+	if model.CodeOf(err) != model.CodeValidation {
+		t.Errorf("sets another: %v", err)
+	}
+	if _, err := c.signIn("ada@example.com", "another long password", model.Secret{}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -40,7 +40,7 @@ func (e *Engine) Initialize(withKey bool) (*FirstStart, error) {
 	project := e.newProject(org.ID, model.DefaultName)
 	call := e.system(model.ActionOrganizationCreate, org.ID,
 		model.Resource{Type: model.ResourceOrganization, ID: org.ID, Name: org.Name})
-	token, link := e.newSetupLink(org.ID, "")
+	token, link := e.newSetupLink(call, "")
 	first := &FirstStart{Organization: org, Setup: token}
 	secret, key := e.mintKey(call, NewKey{
 		Name: "first start", Preset: model.PresetFullAccess, Source: model.KeySourceFirstStart,
@@ -61,22 +61,26 @@ func (e *Engine) Initialize(withKey bool) (*FirstStart, error) {
 
 // newSetupLink makes a link for the person with the id user, or for a new
 // owner when that is "".
-func (e *Engine) newSetupLink(organization, user string) (model.Secret, model.SetupLink) {
+func (e *Engine) newSetupLink(call *model.Call, user string) (model.Secret, model.SetupLink) {
 	token, hash := newToken()
 	life := SetupLinkLife
 	if user != "" {
 		life = PersonLinkLife
 	}
-	return token, model.SetupLink{
-		TokenHash: []byte(hash), Organization: organization, User: user, ExpiresAt: e.clock().Add(life),
+	link := model.SetupLink{
+		TokenHash: []byte(hash), Organization: call.Organization, User: user, ExpiresAt: e.clock().Add(life),
 	}
+	if call.IsPerson() {
+		link.Maker = call.Actor.ID
+	}
+	return token, link
 }
 
 // SetupLinkCreate makes a set-up link with which the person with the id user
 // sets a new password, or a new owner's account is made when that is "".
 // Earlier ones cannot be used any more.
 func (e *Engine) SetupLinkCreate(call *model.Call, user string) (SetupLink, error) {
-	token, link := e.newSetupLink(call.Organization, user)
+	token, link := e.newSetupLink(call, user)
 	call.Resource = model.Resource{Type: model.ResourceSetup}
 	if user == "" {
 		if err := mayManage(call, model.RoleOwner); err != nil {
@@ -128,21 +132,51 @@ func (e *Engine) SetupLinkCheck(token model.Secret) (model.User, error) {
 
 func (e *Engine) setupTarget(token model.Secret) (link model.SetupLink, user model.User, err error) {
 	err = e.meta.View(func(tx *meta.Tx) error {
-		if link, err = e.setupLink(tx, token); err == nil && link.User != "" {
-			user, err = tx.Users().Get(link.User)
-		}
+		link, user, err = e.setupLink(tx, token)
 		return err
 	})
 	return link, user, err
 }
 
-func (e *Engine) setupLink(tx *meta.Tx, token model.Secret) (model.SetupLink, error) {
-	link, err := tx.SetupLinks().Get(hashToken(token))
+// setupLink returns the token's link, and whose password it sets: the zero
+// User when it makes a new owner's account.
+func (e *Engine) setupLink(tx *meta.Tx, token model.Secret) (link model.SetupLink, user model.User, err error) {
+	link, err = tx.SetupLinks().Get(hashToken(token))
 	if errors.Is(err, meta.ErrNotFound) || err == nil && !e.clock().Before(link.ExpiresAt) {
-		return link, model.Errorf(model.CodeNotFound,
-			"this set-up link was used or has expired; the operator gets a new one with `holdfast admin setup-link`")
+		return link, user, noSetupLink()
 	}
-	return link, err
+	if err == nil && link.User != "" {
+		user, err = tx.Users().Get(link.User)
+	}
+	if err != nil {
+		return link, user, err
+	}
+	return link, user, makerMayStill(tx, link, user)
+}
+
+func noSetupLink() error {
+	return model.Errorf(model.CodeNotFound,
+		"this set-up link was used or withdrawn, or has expired; the operator gets a new one with `holdfast admin setup-link`")
+}
+
+// makerMayStill refuses a link whose maker is gone, or has no longer a role
+// that makes such links: a link must not do more than the person behind it.
+func makerMayStill(tx *meta.Tx, link model.SetupLink, user model.User) error {
+	if link.Maker == "" {
+		return nil
+	}
+	maker, err := tx.Users().Get(link.Maker)
+	if err != nil && !errors.Is(err, meta.ErrNotFound) {
+		return err
+	}
+	target := user.Role
+	if link.User == "" {
+		target = model.RoleOwner
+	}
+	if !maker.Role.AtLeast(target) || maker.Role.Allows(model.OperationFor(model.ActionSetupLinkCreate)) != nil {
+		return noSetupLink()
+	}
+	return nil
 }
 
 // SetupComplete uses a set-up link up: it sets the password of the person the
@@ -175,7 +209,7 @@ func (e *Engine) SetupComplete(call *model.Call, token model.Secret, email strin
 }
 
 func (e *Engine) useSetupLink(tx *meta.Tx, token model.Secret) error {
-	link, err := e.setupLink(tx, token)
+	link, _, err := e.setupLink(tx, token)
 	if err != nil {
 		return err
 	}

@@ -58,9 +58,13 @@ func (e *Engine) checkPassword(call *model.Call, email string, password model.Se
 		return user, err
 	}
 	if !ok {
-		return user, model.Errorf(model.CodeUnauthorized, "this e-mail address and password do not go together")
+		return user, wrongPassword()
 	}
 	return user, nil
+}
+
+func wrongPassword() error {
+	return model.Errorf(model.CodeUnauthorized, "this e-mail address and password do not go together")
 }
 
 func (e *Engine) userByEmail(email string) (model.User, error) {
@@ -73,8 +77,9 @@ func (e *Engine) userByEmail(email string) (model.User, error) {
 }
 
 // beginSession commits a session of the user's, together with what also
-// changes. The session of the token old ends: whoever knew it, or planted it,
-// is not signed in with this one.
+// changes, as long as the password is still the one that user was read with.
+// The session of the token old ends: whoever knew it, or planted it, is not
+// signed in with this one.
 func (e *Engine) beginSession(call *model.Call, user model.User, old model.Secret, also func(*meta.Tx) error) (model.Secret, error) {
 	token, hash := newToken()
 	now := e.clock()
@@ -91,6 +96,9 @@ func (e *Engine) beginSession(call *model.Call, user model.User, old model.Secre
 			return err
 		}
 		if _, err := tx.Users().Update(user.ID, func(u *model.User) error {
+			if u.PasswordHash != user.PasswordHash { // checking it takes long enough for another to be set
+				return wrongPassword()
+			}
 			u.LastSignInAt = &now
 			return nil
 		}); err != nil {

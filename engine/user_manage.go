@@ -30,7 +30,7 @@ func (e *Engine) UserInvite(call *model.Call, email string, role model.Role) (mo
 	user := model.User{
 		ID: e.newID(model.ResourceUser), Organization: call.Organization, Email: address, Role: role, CreatedAt: e.clock(),
 	}
-	token, link := e.newSetupLink(call.Organization, user.ID)
+	token, link := e.newSetupLink(call, user.ID)
 	call.Resource = userResource(user)
 	call.Note("role", string(role))
 	err = e.change(call, func(tx *meta.Tx) error {
@@ -43,7 +43,8 @@ func (e *Engine) UserInvite(call *model.Call, email string, role model.Role) (mo
 }
 
 // UserRole gives a person another role. It is in force at once, in open
-// sessions too.
+// sessions too. Links that set the person's password end: who could have one
+// made for the role of before may have none for this.
 func (e *Engine) UserRole(call *model.Call, id string, role model.Role) (model.User, error) {
 	if _, err := model.ParseRole("role", string(role)); err != nil {
 		return model.User{}, err
@@ -62,6 +63,9 @@ func (e *Engine) UserRole(call *model.Call, id string, role model.Role) (model.U
 			if err := keepAnOwner(tx, found); err != nil {
 				return err
 			}
+		}
+		if err := dropSetupLinks(tx, found.Organization, id); err != nil {
+			return err
 		}
 		user, err = tx.Users().Update(id, func(u *model.User) error {
 			u.Role = role
@@ -104,29 +108,40 @@ func (e *Engine) UserSignOut(call *model.Call, id string) (model.User, error) {
 }
 
 // UserPassword gives the call's person another password, and ends the sessions
-// in other browsers.
+// in other browsers and links that would set yet another.
 func (e *Engine) UserPassword(call *model.Call, p Person, current, next model.Secret) error {
-	if _, err := e.checkPassword(call, p.User.Email, current); err != nil {
-		if model.CodeOf(err) == model.CodeUnauthorized {
-			return model.Invalid("current_password", "is not your password")
-		}
+	checked, err := e.checkPassword(call, p.User.Email, current)
+	if model.CodeOf(err) == model.CodeUnauthorized {
+		return notYourPassword()
+	}
+	if err != nil {
 		return err
 	}
 	if err := model.ValidateUserPassword("new_password", next); err != nil {
 		return err
 	}
-	hash := e.passwords.hash(next)
+	return e.replacePassword(call, checked, p.Session.TokenHash, e.passwords.hash(next))
+}
+
+// replacePassword stores the hash of another password in place of the one that
+// was checked, unless that was replaced meanwhile. All sessions but keep end.
+func (e *Engine) replacePassword(call *model.Call, checked model.User, keep, hash string) error {
 	return e.change(call, func(tx *meta.Tx) error {
-		if err := endSessions(tx, p.User.ID, p.Session.TokenHash); err != nil {
+		if err := errors.Join(endSessions(tx, checked.ID, keep), dropSetupLinks(tx, checked.Organization, checked.ID)); err != nil {
 			return err
 		}
-		_, err := tx.Users().Update(p.User.ID, func(u *model.User) error {
+		_, err := tx.Users().Update(checked.ID, func(u *model.User) error {
+			if u.PasswordHash != checked.PasswordHash {
+				return notYourPassword()
+			}
 			u.PasswordHash = hash
 			return nil
 		})
 		return err
 	})
 }
+
+func notYourPassword() error { return model.Invalid("current_password", "is not your password") }
 
 // UserGet returns one person of the call's organization.
 func (e *Engine) UserGet(call *model.Call, id string) (model.User, error) {

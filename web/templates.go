@@ -124,7 +124,7 @@ func doneText(what string) string {
 		"uploaded":              "The file is stored.",
 		"object_deleted":        "The object is deleted.",
 		"key_revoked":           "The key is revoked: it does not work any more.",
-		"person_role":           "The role is changed, and in force at once.",
+		"person_role":           "The role is changed, and in force at once. An unused link for the account has ended.",
 		"person_deleted":        "The account is removed.",
 		"project_created":       "The project is made.",
 	}[what]

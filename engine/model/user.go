@@ -76,7 +76,10 @@ type SetupLink struct {
 	TokenHash    []byte `json:"token_hash"` // SHA-256 of the token in the link
 	Organization string `json:"organization"`
 	// User is whose password it sets; "" makes a new owner's account.
-	User      string    `json:"user"`
+	User string `json:"user"`
+	// Maker is the person who made it, without whose right to do so it is not
+	// in force; "" is the operator or the appliance.
+	Maker     string    `json:"maker"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
