@@ -26,7 +26,8 @@ func (e *Engine) BucketGet(call *model.Call, id string) (model.Bucket, error) {
 	return b, err
 }
 
-// BucketUpdate changes a bucket.
+// BucketUpdate changes a bucket. To have objects removed sooner than so far
+// needs what it needs to delete them.
 func (e *Engine) BucketUpdate(call *model.Call, id string, change BucketChange) (model.Bucket, error) {
 	if change.ExpireAfterDays != nil {
 		if err := model.ValidateExpireDays("expire_after_days", *change.ExpireAfterDays); err != nil {
@@ -39,8 +40,14 @@ func (e *Engine) BucketUpdate(call *model.Call, id string, change BucketChange) 
 	change.note(call)
 	var b model.Bucket
 	err := e.change(call, func(tx *meta.Tx) (err error) {
-		if _, err := bucketOf(tx, call.Organization, id); err != nil {
+		old, err := bucketOf(tx, call.Organization, id)
+		if err != nil {
 			return err
+		}
+		if change.removesSooner(old) {
+			if err := permit(call, model.OperationFor(model.ActionObjectDelete)); err != nil {
+				return err
+			}
 		}
 		b, err = tx.Buckets().Update(id, func(b *model.Bucket) error {
 			if change.Public != nil {
@@ -55,6 +62,13 @@ func (e *Engine) BucketUpdate(call *model.Call, id string, change BucketChange) 
 		return err
 	})
 	return b, err
+}
+
+// removesSooner reports whether objects of b reach the age at which they are
+// removed sooner by the change.
+func (c BucketChange) removesSooner(b model.Bucket) bool {
+	return c.ExpireAfterDays != nil && *c.ExpireAfterDays > 0 &&
+		(b.ExpireAfterDays == 0 || *c.ExpireAfterDays < b.ExpireAfterDays)
 }
 
 func (c BucketChange) note(call *model.Call) {

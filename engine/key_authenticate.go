@@ -50,12 +50,17 @@ func unauthorized() error {
 // for what has none a person's role, then a key's dangerous-operations toggle,
 // then the budget.
 func (e *Engine) Authorize(call *model.Call) error {
-	op := call.Operation
+	if err := permit(call, call.Operation); err != nil {
+		return err
+	}
+	return e.rates.take(call.Actor.ID, call.Operation.Rate, e.clock())
+}
+
+// permit is Authorize without the budget, for an operation that the call's own
+// comes to.
+func permit(call *model.Call, op model.Operation) error {
 	if call.IsPerson() {
-		if err := call.Role.Allows(op); err != nil {
-			return err
-		}
-		return e.rates.take(call.Actor.ID, op.Rate, e.clock())
+		return call.Role.Allows(op)
 	}
 	if op.Scope == "" {
 		return nil
@@ -67,5 +72,5 @@ func (e *Engine) Authorize(call *model.Call) error {
 		return model.Errorf(model.CodeDangerousNotAllowed,
 			"this deletes data: the key's dangerous-operations toggle is off, and a person must turn it on")
 	}
-	return e.rates.take(call.Actor.ID, op.Rate, e.clock())
+	return nil
 }

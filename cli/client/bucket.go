@@ -31,7 +31,7 @@ type CreateBucket struct {
 // UpdateBucket is what of a bucket is to change; nil leaves it as it is.
 type UpdateBucket struct {
 	Public     *bool `json:"public,omitempty"`
-	ExpireDays *int  `json:"expire_after_days,omitempty"` // 0 keeps objects
+	ExpireDays *int  `json:"expire_after_days,omitempty"` // 0 keeps objects; setting or shortening it needs what deleting them needs
 }
 
 // ListBuckets returns a page of the buckets.

@@ -115,7 +115,7 @@ func newBucketUpdate(s *session) *cobra.Command {
 		})
 	cmd.Example = "  holdfast bucket update site --public\n  holdfast bucket update logs --expire-after-days 30"
 	cmd.Flags().BoolVar(&public, "public", false, "let anybody download its objects; --public=false lets nobody")
-	cmd.Flags().IntVar(&days, "expire-after-days", 0, "remove objects after so many days; 0 keeps them")
+	cmd.Flags().IntVar(&days, "expire-after-days", 0, "remove objects after so many days, for which the key must be one that may delete them; 0 keeps them")
 	return s.positions(cmd, bucketNames)
 }
 

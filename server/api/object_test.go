@@ -147,6 +147,49 @@ func TestBucketDelete(t *testing.T) {
 	}
 }
 
+// TestExpiryNeedsWhatDeletingNeeds: whoever may not delete an object does not
+// have it removed by its age either.
+func TestExpiryNeedsWhatDeletingNeeds(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	bucket := w.bucket(t, "expiring")
+	set := func(key, body string) reply {
+		return w.do(t, request{method: "PATCH", path: "/buckets/" + bucket.ID, key: key, body: body})
+	}
+	want := func(got reply, days int) {
+		t.Helper()
+		if b := get[Bucket](t, got); (b.ExpireDays == nil) != (days == 0) || days != 0 && *b.ExpireDays != days {
+			t.Errorf("%s, want %d", got.text, days)
+		}
+	}
+	refuse := func(body string) {
+		t.Helper()
+		for key, code := range map[string]model.Code{w.org.developer: model.CodeInsufficientScope, w.org.careful: model.CodeDangerousNotAllowed} {
+			deletion := w.do(t, request{method: "DELETE", path: "/buckets/" + bucket.ID + "/objects/k", key: key})
+			got := set(key, body)
+			if got.status != 403 || got.code != string(code) || got.msg != deletion.msg {
+				t.Errorf("%s: %s, want what a delete is answered: %s", body, got.text, deletion.text)
+			}
+			if entry := w.entry(t, w.org.organization, got.header.Get("X-Request-Id")); entry.Action != model.ActionBucketUpdate || entry.Outcome != model.OutcomeDenied {
+				t.Errorf("%s: audited as %+v", body, entry)
+			}
+		}
+	}
+	refuse(`{"expire_after_days":30}`)
+	refuse(`{"public":true,"expire_after_days":30}`)
+	want(set(w.org.developer, `{"expire_after_days":0}`), 0)
+	want(set(w.org.full, `{"expire_after_days":30}`), 30)
+	refuse(`{"expire_after_days":29}`)
+	for _, key := range []string{w.org.developer, w.org.careful} {
+		want(set(key, `{"public":false}`), 30)
+		want(set(key, `{"expire_after_days":30}`), 30)
+	}
+	want(set(w.org.developer, `{"expire_after_days":31}`), 31)
+	want(set(w.org.full, `{"expire_after_days":1}`), 1)
+	want(set(w.org.careful, `{"expire_after_days":0}`), 0)
+	refuse(`{"expire_after_days":36500}`)
+}
+
 func TestBucketNames(t *testing.T) {
 	w := open(t)
 	w.bucket(t, "taken")
