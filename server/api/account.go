@@ -89,14 +89,14 @@ type PlanLimits struct {
 	Connections   *int64 `json:"connections" doc:"Always null: each database bounds its own by max_connections."`
 }
 
-// Features is what this version can do.
+// Features is what this version can do, and the operator lets it.
 type Features struct {
 	Databases           bool `json:"databases"`
 	Backups             bool `json:"backups"`
 	ObjectStorage       bool `json:"object_storage"`
 	PointInTimeRecovery bool `json:"point_in_time_recovery"`
-	ScheduledBackups    bool `json:"scheduled_backups"`
-	Exports             bool `json:"exports"`
+	ScheduledBackups    bool `json:"scheduled_backups" doc:"Whether the operator has the appliance make any."`
+	Exports             bool `json:"exports" doc:"Whether the operator has one follow each backup."`
 	Imports             bool `json:"imports"`
 	RowLevelSecurity    bool `json:"row_level_security"`
 	DeviceLogin         bool `json:"device_login"`
@@ -128,7 +128,11 @@ func (h *handlers) limitsGet(_ context.Context, call *model.Call, _ *nothingInpu
 			Buckets: limit(model.MetricBuckets), Objects: limit(model.MetricObjects), StorageBytes: limit(model.MetricStorageBytes),
 			BackupBytes: limit(model.MetricBackupBytes),
 		},
-		Features:   Features{Databases: true, Backups: true, ObjectStorage: true, RowLevelSecurity: true, DeviceLogin: true},
+		Features: Features{
+			Databases: true, Backups: true, ObjectStorage: true, PointInTimeRecovery: true,
+			ScheduledBackups: h.engine.SchedulesBackups(), Exports: h.engine.MakesExports(), Imports: true,
+			RowLevelSecurity: true, DeviceLogin: true,
+		},
 		RateLimits: map[model.RateClass]RateLimitView{},
 	}
 	for class, rate := range h.engine.Rates() {

@@ -70,6 +70,27 @@ func TestAccountOnAPlan(t *testing.T) {
 	}
 }
 
+// TestFeatures: what the appliance does is said, and what the operator turned off is not.
+func TestFeatures(t *testing.T) {
+	t.Parallel()
+	all := Features{
+		Databases: true, Backups: true, ObjectStorage: true, PointInTimeRecovery: true, ScheduledBackups: true,
+		Exports: true, Imports: true, RowLevelSecurity: true, DeviceLogin: true,
+	}
+	without := all
+	without.ScheduledBackups, without.Exports = false, false
+	for _, test := range []struct {
+		every   time.Duration
+		exports bool
+		want    Features
+	}{{time.Hour, true, all}, {0, false, without}} {
+		w := open(t, func(c *engine.Config) { c.BackupInterval, c.Exports = test.every, test.exports })
+		if got := get[Limits](t, w.do(t, request{method: "GET", path: "/account/limits", key: w.org.read})).Features; got != test.want {
+			t.Errorf("backups every %s, exports %t: %+v", test.every, test.exports, got)
+		}
+	}
+}
+
 // What is recommended is told with all that is needed to follow it, page by
 // page, and at most the gravest five in the status.
 func TestRecommendationsOnTheWire(t *testing.T) {
