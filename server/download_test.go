@@ -8,6 +8,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
 	"os"
@@ -162,6 +163,43 @@ func TestRanges(t *testing.T) {
 			if got, _ := io.ReadAll(part); string(got) != want {
 				t.Errorf("%s: part %q, want %q", key, got, want)
 			}
+		}
+	}
+}
+
+// TestConsoleDownload follows the console's links to objects whose keys are no
+// clean paths.
+func TestConsoleDownload(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, "")
+	const email, password = "ada@example.com", "correct horse battery"
+	if _, err := s.engine.UserCreate(s.call(), engine.NewUser{Email: email, Role: model.RoleViewer, Password: model.NewSecret(password)}); err != nil {
+		t.Fatal(err)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar}
+	signedIn, err := browser.PostForm(s.URL+"/sign-in", url.Values{"email": {email}, "password": {password}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signedIn.Body.Close()
+	bucket := s.bucket(t, "keys", false)
+	keys := []string{"a", "/a", "a/", "//a", "a/b", "a//b", "/", "a//", "ü //?#%2F&"}
+	for _, key := range keys {
+		s.put(t, bucket, key, "text/plain", "this is "+key)
+	}
+	for _, key := range keys {
+		answer, err := browser.Get(s.URL + "/buckets/" + bucket + "/download?" + url.Values{"key": {key}}.Encode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if answer.StatusCode != 200 || string(body) != "this is "+key || err != nil {
+			t.Errorf("%q: %d %.100q at %s, %v", key, answer.StatusCode, body, answer.Request.URL, err)
 		}
 	}
 }

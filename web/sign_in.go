@@ -57,7 +57,7 @@ func (v *visit) askToSignIn() {
 	if v.r.Method == http.MethodGet && v.r.URL.Path != "/" {
 		to += "?" + url.Values{"next": {v.r.URL.RequestURI()}}.Encode()
 	}
-	http.Redirect(v.w, v.r, to, http.StatusSeeOther)
+	v.leadTo(to)
 }
 
 // localPath returns where a person is led after signing in: a path of the

@@ -106,10 +106,17 @@ func (v *visit) serve(h handler, audited bool) {
 	case err != nil:
 		v.fail(a, err)
 	case a.redirect != "":
-		http.Redirect(v.w, v.r, a.redirect, http.StatusSeeOther)
+		v.leadTo(a.redirect)
 	case a.page != "":
 		v.render(http.StatusOK, a, "")
 	}
+}
+
+// leadTo answers with where to go on. (http.Redirect cleans paths, and what
+// would be left of an object's key is another's.)
+func (v *visit) leadTo(to string) {
+	v.w.Header().Set("Location", to)
+	v.w.WriteHeader(http.StatusSeeOther)
 }
 
 // opens returns why the person may not see the form for an action, nil where
