@@ -75,11 +75,16 @@ func (d *downloads) serveObject(w http.ResponseWriter, r *http.Request, call *mo
 	return nil
 }
 
-// limitRanges takes away a Range header that asks for too many.
+// limitRanges takes away a Range header that is to be ignored (RFC 9110, 14.2):
+// of another method than GET or another unit than bytes, or, which a server may,
+// one that asks for too many. The unit is given the case http.ServeContent knows.
 func limitRanges(r *http.Request) *http.Request {
-	if strings.Count(r.Header.Get("Range"), ",") >= maxRanges {
-		r.Header.Del("Range") // RFC 9110, 14.2: a server may ignore it
+	unit, ranges, _ := strings.Cut(r.Header.Get("Range"), "=")
+	if r.Method != http.MethodGet || !strings.EqualFold(unit, "bytes") || strings.Count(ranges, ",") >= maxRanges {
+		r.Header.Del("Range")
+		return r
 	}
+	r.Header.Set("Range", "bytes="+ranges)
 	return r
 }
 
