@@ -84,8 +84,8 @@ func (tx *Tx) ListFolder(bucket, prefix, delimiter, after string, limit int) (Fo
 			f.More = true
 			return f, nil
 		}
-		if i := strings.Index(string(key[len(prefix):]), delimiter); i >= 0 {
-			f.Last = string(key[:len(prefix)+i+len(delimiter)])
+		if folder, inside := folderOf(string(key), prefix, delimiter); inside {
+			f.Last = folder
 			f.Prefixes = append(f.Prefixes, f.Last)
 			if key, _ = cursor.Seek(behindPrefix(f.Last)); key == nil {
 				return f, nil
@@ -102,13 +102,24 @@ func (tx *Tx) ListFolder(bucket, prefix, delimiter, after string, limit int) (Fo
 	return f, nil
 }
 
-// seekBehind moves the cursor behind the last key or folder of a part. (The
-// object whose key is the prefix itself looks like a folder, and is none.)
+// seekBehind moves the cursor behind the last key or folder of a part. What
+// ends with the delimiter need be no folder: the key may begin it in the prefix.
 func seekBehind(cursor *bbolt.Cursor, prefix, after, delimiter string) (key, data []byte) {
-	if after != prefix && strings.HasSuffix(after, delimiter) {
-		return cursor.Seek(behindPrefix(after))
+	if folder, inside := folderOf(after, prefix, delimiter); inside {
+		return cursor.Seek(behindPrefix(folder))
 	}
 	return cursor.Seek(append([]byte(after), 0))
+}
+
+// folderOf returns the folder of the level below prefix that key lies in, or
+// is, and whether there is one.
+func folderOf(key, prefix, delimiter string) (folder string, inside bool) {
+	rest, below := strings.CutPrefix(key, prefix)
+	i := strings.Index(rest, delimiter)
+	if !below || i < 0 {
+		return "", false
+	}
+	return key[:len(prefix)+i+len(delimiter)], true
 }
 
 // behindPrefix returns the first key behind all that begin with prefix. Keys

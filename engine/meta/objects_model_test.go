@@ -60,7 +60,7 @@ func (m *objectModel) pick(t *rapid.T) (id string, objects map[string]model.Obje
 }
 
 func drawKey(t *rapid.T) string {
-	return rapid.SampledFrom([]string{"a", "b", "a/1", "a/2", "a//", "é"}).Draw(t, "key")
+	return rapid.SampledFrom([]string{"a", "b", "a/1", "a/2", "a//", "a//b", "é"}).Draw(t, "key")
 }
 
 func (m *objectModel) make(t *rapid.T) {
@@ -151,12 +151,13 @@ func (m *objectModel) move(t *rapid.T) {
 func (m *objectModel) folder(t *rapid.T) {
 	id, objects := m.pick(t)
 	prefix := rapid.SampledFrom([]string{"", "a", "a/", "a//"}).Draw(t, "prefix")
+	delimiter := rapid.SampledFrom([]string{"/", "//", "a/"}).Draw(t, "delimiter")
 	limit := rapid.IntRange(1, 3).Draw(t, "limit")
 	level := map[string]bool{}
 	for key := range objects {
 		if rest, ok := strings.CutPrefix(key, prefix); ok {
-			if before, _, found := strings.Cut(rest, "/"); found {
-				key = prefix + before + "/"
+			if before, _, found := strings.Cut(rest, delimiter); found {
+				key = prefix + before + delimiter
 			}
 			level[key] = true
 		}
@@ -164,7 +165,7 @@ func (m *objectModel) folder(t *rapid.T) {
 	var got []string
 	if err := m.db.View(func(tx *Tx) error {
 		for after, more := "", true; more; {
-			part, err := tx.ListFolder(id, prefix, "/", after, limit)
+			part, err := tx.ListFolder(id, prefix, delimiter, after, limit)
 			if err != nil {
 				return err
 			}

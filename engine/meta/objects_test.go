@@ -208,6 +208,48 @@ func TestNewestObjects(t *testing.T) {
 	}
 }
 
+// TestListFolderInParts: a level has the same in parts as at once, whatever the
+// delimiter; one of several characters may begin in the prefix.
+func TestListFolderInParts(t *testing.T) {
+	t.Parallel()
+	db := openWithBucket(t)
+	for i, key := range []string{"a/", "a//", "a///", "a///b", "a//b", "a//b//", "a//b//c", "a/b", "aa", "aaa", "aab", "b//"} {
+		put(t, db, object("bucket_1", key, i+1))
+	}
+	list := func(tx *Tx, prefix, delimiter string, limit int) (got []string) {
+		for after, more := "", true; more; {
+			part, err := tx.ListFolder("bucket_1", prefix, delimiter, after, limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range part.Objects {
+				got = append(got, o.Key)
+			}
+			for _, folder := range part.Prefixes {
+				got = append(got, folder+"*")
+			}
+			after, more = part.Last, part.More
+		}
+		slices.Sort(got)
+		return got
+	}
+	view(t, db, func(tx *Tx) error {
+		for _, prefix := range []string{"", "a", "a/", "a//", "a//b", "b"} {
+			for _, delimiter := range []string{"/", "//", "///", "a", "aa"} {
+				whole := list(tx, prefix, delimiter, 100)
+				if parts := list(tx, prefix, delimiter, 1); !slices.Equal(parts, whole) {
+					t.Errorf("prefix %q, delimiter %q: %q, want %q", prefix, delimiter, parts, whole)
+				}
+			}
+		}
+		want := []string{"a/", "a//", "a///*", "a//b", "a//b//*", "a/b"}
+		if got := list(tx, "a/", "//", 1); !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		return nil
+	})
+}
+
 // TestListingIsStableUnderWrites pages through a bucket that changes between
 // pages: what was there all the time is seen exactly once.
 func TestListingIsStableUnderWrites(t *testing.T) {
