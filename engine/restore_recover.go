@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -42,6 +43,9 @@ func (e *Engine) startRecovered(ctx context.Context, scratch postgres.Spec, plan
 		return err
 	}
 	if err := publish.File(filepath.Join(scratch.Dir, standbySignal), nil, 0o600); err != nil {
+		return err
+	}
+	if err := raiseSettings(scratch.Config.Settings, scratch.Dir); err != nil {
 		return err
 	}
 	maps.Copy(scratch.Config.Settings, recovery.Settings())
@@ -106,8 +110,22 @@ func (e *Engine) scratchInstance(ctx context.Context, db model.Database, id stri
 		return scratch, err
 	}
 	scratch.ID, scratch.HBA.Allow = id, nil
-	// The settings stay: recovery may need no less of some than the server had
-	// (max_prepared_transactions, max_locks_per_transaction).
 	scratch.Config.Port, scratch.Config.Listen = port, nil
 	return scratch, nil
+}
+
+// raiseSettings gives a server no less of what a standby needs than the one that
+// was backed up had, whatever the database's settings are by now, and no less
+// than PostgreSQL's defaults: the WAL may be of more than the backup says.
+func raiseSettings(settings map[string]string, dir string) error {
+	needed, err := backup.StandbySettings(dir)
+	if err != nil {
+		return err
+	}
+	usual := map[string]int{"max_connections": 100, "max_worker_processes": 8, "max_wal_senders": 10, "max_locks_per_transaction": 64}
+	for name, value := range needed {
+		now, _ := strconv.Atoi(settings[name]) // 0 where it is not set
+		settings[name] = strconv.Itoa(max(value, now, usual[name]))
+	}
+	return nil
 }

@@ -82,3 +82,29 @@ func TestRecoveredServerStaysDown(t *testing.T) {
 		t.Errorf("it runs as %d", pid)
 	}
 }
+
+// A backup is restored, and a moment after it, whatever the settings have been
+// lowered to since.
+func TestRestoreWithLoweredSettings(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	set := func(value string) {
+		t.Helper()
+		change := map[string]string{"max_connections": value, "max_locks_per_transaction": value, "max_prepared_transactions": value}
+		if _, err := a.DatabaseSettings(t.Context(), a.call(model.ActionDatabaseSettings), db.ID, change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("150")
+	b := a.backUp(t, db.ID)
+	at := commitStepInto(t, c)
+	a.awaitArchived(t, db.ID, at)
+	set("20")
+	a.restore(t, db.ID, b.ID)
+	a.settled(t)
+	a.goTo(t, db.ID, RestorePoint{Time: at})
+	if n := answer[int](t, c, "select count(*) from steps"); n != 1 {
+		t.Errorf("%d steps", n)
+	}
+}

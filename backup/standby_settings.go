@@ -1,0 +1,60 @@
+package backup
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+)
+
+// standbySettings are the settings that pg_control has the values of, in its
+// order.
+var standbySettings = [...]string{
+	"max_connections", "max_worker_processes", "max_wal_senders", "max_prepared_transactions", "max_locks_per_transaction",
+}
+
+// StandbySettings returns what the server of a data directory had of the settings
+// of which a standby needs no less (CheckRequiredParameterValues).
+func StandbySettings(dir string) (map[string]int, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read the settings of a backup's server: %w", err)
+	}
+	defer root.Close()
+	control, err := readControl(root)
+	if err != nil {
+		return nil, fmt.Errorf("read the settings of a backup's server: %w", err)
+	}
+	return standbySettingsOf(control)
+}
+
+// standbySettingsOf finds them by what follows them in every major:
+// track_commit_timestamp, maxAlign, which is 8, and, at a multiple of 8,
+// floatFormat, which is 1234567.0 (ControlFileData of pg_control.h).
+func standbySettingsOf(control []byte) (map[string]int, error) {
+	unknown := errors.New("read the settings of a backup's server: they are not where they are expected in " + controlFile)
+	format := binary.LittleEndian.AppendUint64(nil, math.Float64bits(1234567))
+	at := bytes.Index(control, format)
+	if at < 64 || at%8 != 0 {
+		return nil, unknown
+	}
+	number := func(at int) int { return int(int32(binary.LittleEndian.Uint32(control[at:]))) }
+	if at -= 4; number(at) == 0 { // padding
+		at -= 4
+	}
+	if number(at) != 8 {
+		return nil, unknown
+	}
+	at -= 4 + 4*len(standbySettings)
+	found := map[string]int{}
+	for n, name := range standbySettings {
+		value := number(at + 4*n)
+		if value < 0 {
+			return nil, unknown
+		}
+		found[name] = value
+	}
+	return found, nil
+}

@@ -1,0 +1,37 @@
+package backup
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// TestStandbySettings reads from pg_control what a server says of itself.
+func TestStandbySettings(t *testing.T) {
+	c := newCluster(t)
+	c.stop()
+	want := map[string]int{}
+	auto, err := os.OpenFile(c.dir+"/postgresql.auto.conf", os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, name := range standbySettings {
+		want[name] = 31 + 2*n
+		fmt.Fprintf(auto, "%s = %d\n", name, want[name])
+	}
+	if err := auto.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.start()
+	got, err := StandbySettings(c.dir)
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
+	}
+	control, err := os.ReadFile(c.dir + "/" + controlFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := standbySettingsOf(control[:100]); err == nil {
+		t.Errorf("of a part: %v", got)
+	}
+}
