@@ -35,12 +35,12 @@ type copying struct {
 
 // copiedFile is a file on its way into the backup.
 type copiedFile struct {
-	entry  repository.Entry
-	old    *repository.Entry // what the base has there, nil if nothing
-	pages  []uint32          // that changed since the base
-	known  bool              // that no others did
-	isData bool              // it has pages with checksums
-	first  uint32            // the block of its first page in its relation
+	entry   repository.Entry
+	old     *repository.Entry // what the base has there, nil if nothing
+	changed int               // how many pages changed since the base; which, who copies it asks again
+	known   bool              // that no others did
+	isData  bool              // it has pages with checksums
+	first   uint32            // the block of its first page in its relation
 
 	mu     sync.Mutex
 	gone   bool
@@ -61,7 +61,8 @@ func newCopying(t *taking, entries []repository.Entry) *copying {
 		if relation, ok := parseRelation(e.Path); ok {
 			f.isData, f.first = t.server.checksums, relation.segment*pagesPerSegment
 		}
-		f.pages, f.known = t.base.changed(&e)
+		pages, known := t.base.changed(&e)
+		f.changed, f.known = len(pages), known
 		if f.untouched() {
 			f.entry.CRC32C, f.entry.Chunks = f.old.CRC32C, f.old.Chunks
 			continue
@@ -74,7 +75,7 @@ func newCopying(t *taking, entries []repository.Entry) *copying {
 
 // untouched reports whether the base has the very same file.
 func (f *copiedFile) untouched() bool {
-	return f.known && len(f.pages) == 0 && f.entry.Size == f.old.Size
+	return f.known && f.changed == 0 && f.entry.Size == f.old.Size
 }
 
 // expected returns how many bytes of the file will be read.
@@ -82,7 +83,7 @@ func (f *copiedFile) expected() int64 {
 	if !f.known {
 		return f.entry.Size
 	}
-	return int64(len(f.pages))*pageSize + f.entry.Size - f.old.Size
+	return int64(f.changed)*pageSize + f.entry.Size - f.old.Size
 }
 
 // piece is a part of a file to be read.

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"holdfast/backup/repository"
 )
 
 // maxMemory is what the appliance may have in memory, whatever the size.
@@ -33,4 +35,41 @@ func TestMemory(t *testing.T) {
 	if taken == 0 || restored > maxMemory {
 		t.Errorf("want at most %d MB of memory", maxMemory>>10)
 	}
+}
+
+// allPages has every page of a file of 1 GB changed.
+type allPages struct{}
+
+func (allPages) Pages(string) ([]uint32, bool) {
+	pages := make([]uint32, pagesPerSegment)
+	for n := range pages {
+		pages[n] = uint32(n)
+	}
+	return pages, true
+}
+
+// TestMemoryOfChanges prepares to copy 200 GB of which every page has changed.
+func TestMemoryOfChanges(t *testing.T) {
+	entries := make([]repository.Entry, 200)
+	before := &base{files: map[string]*repository.Entry{}, changes: allPages{}}
+	for n := range entries {
+		entries[n] = repository.Entry{Path: fmt.Sprintf("base/5/%d", 16384+n), Size: pagesPerSegment * pageSize}
+		before.files[entries[n].Path] = &entries[n]
+	}
+	inUse := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	at := inUse()
+	p := &progress{}
+	c := newCopying(&taking{server: &server{}, base: before, progress: p}, entries)
+	if more := inUse() - at; more > 20<<20 {
+		t.Errorf("%d MB are kept", more>>20)
+	}
+	if want := int64(len(entries)) * pagesPerSegment * pageSize; p.total != want {
+		t.Errorf("%d bytes are expected to be read, want %d", p.total, want)
+	}
+	runtime.KeepAlive(c)
 }

@@ -149,8 +149,9 @@ func (w *worker) check(f *os.File, file *copiedFile, page []byte, block uint32) 
 func (w *worker) changed(f *os.File, file *copiedFile, first, past int64) error {
 	const perChunk = chunkSize / pageSize
 	bases := file.bases(first, past)
-	at, _ := slices.BinarySearch(file.pages, uint32(first*perChunk))
-	pages := file.pages[at:]
+	pages, _ := w.c.t.base.changed(&file.entry)
+	at, _ := slices.BinarySearch(pages, uint32(first*perChunk))
+	pages = pages[at:]
 	for n := first; n < past; n++ {
 		count, _ := slices.BinarySearch(pages, uint32((n+1)*perChunk))
 		content, err := w.chunk(f, file, n, bases[n-first], pages[:count])
