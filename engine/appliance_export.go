@@ -113,7 +113,11 @@ func (e *Engine) backUpToMove(ctx context.Context, call *model.Call, db model.Da
 		b, done, err := e.beginBackup(own, db, model.BackupManual)
 		switch {
 		case err == nil:
-			<-done
+			select {
+			case <-done:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 			if b, err = e.BackupGet(own, db.ID, b.ID); err == nil && b.Status != model.BackupCompleted {
 				err = model.Errorf(model.CodeConflict, "the backup of %s has failed: %s", db.Name, b.Error)
 			}

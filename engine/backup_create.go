@@ -41,7 +41,7 @@ func (e *Engine) beginBackup(call *model.Call, db model.Database, t model.Backup
 		end := ended
 		ctx, ended = givesWay, func() { gaveWay(); end() }
 	}
-	b, op, err := e.recordBackup(call, db, t)
+	db, b, op, err := e.recordBackup(call, db, t)
 	if err != nil {
 		release()
 		ended()
@@ -57,28 +57,32 @@ func (e *Engine) beginBackup(call *model.Call, db model.Database, t model.Backup
 	return b, over, nil
 }
 
-// recordBackup commits a pending backup and the operation that makes it.
-func (e *Engine) recordBackup(call *model.Call, db model.Database, t model.BackupType) (model.Backup, model.DatabaseOperation, error) {
+// recordBackup commits a pending backup and the operation that makes it. It
+// returns the database as it is now that nothing can restore it: the caller's
+// record may be of a generation before.
+func (e *Engine) recordBackup(
+	call *model.Call, db model.Database, t model.BackupType,
+) (now model.Database, b model.Backup, op model.DatabaseOperation, err error) {
 	if db.Sandbox {
-		return model.Backup{}, model.DatabaseOperation{}, model.Errorf(model.CodeForbidden,
+		return now, b, op, model.Errorf(model.CodeForbidden,
 			"%s is a sandbox, thrown away when the command ends that it was made for: it has no backups", db.Name)
 	}
 	if err := e.roomForBackup(db.ID); err != nil {
-		return model.Backup{}, model.DatabaseOperation{}, err
+		return now, b, op, err
 	}
-	b := model.Backup{
+	b = model.Backup{
 		ID: e.newID(model.ResourceBackup), Organization: db.Organization, Database: db.ID,
-		Type: t, Status: model.BackupPending, Version: db.Version, Generation: db.Generation, StartedAt: e.clock(),
+		Type: t, Status: model.BackupPending, StartedAt: e.clock(),
 		Verification: model.Verification{Status: model.VerificationUnverified},
 	}
-	op := e.newOperation(db, model.OperationBackup, "copying")
+	op = e.newOperation(db, model.OperationBackup, "copying")
 	op.Backup = b.ID
 	call.Resource = model.Resource{Type: model.ResourceBackup, ID: b.ID, Name: db.Name}
-	err := e.change(call, func(tx *meta.Tx) error {
-		now, err := databaseOf(tx, db.Organization, db.ID)
-		if err != nil {
+	err = e.change(call, func(tx *meta.Tx) (err error) {
+		if now, err = databaseOf(tx, db.Organization, db.ID); err != nil {
 			return err
 		}
+		b.Version, b.Generation = now.Version, now.Generation
 		if status, reason := e.liveStatus(now); status != model.DatabaseAvailable {
 			return notAvailable(status, reason)
 		}
@@ -94,7 +98,7 @@ func (e *Engine) recordBackup(call *model.Call, db model.Database, t model.Backu
 		}
 		return insertOperation(tx, op, model.DatabaseAvailable)
 	})
-	return b, op, err
+	return now, b, op, err
 }
 
 // runBackup makes the backup and records how that ended.

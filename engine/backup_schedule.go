@@ -63,7 +63,11 @@ func (e *Engine) backUpWhatIsDue(ctx context.Context) {
 			e.log.Warn("begin a scheduled backup", "database", db.ID, "error", err)
 			continue
 		}
-		<-done
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
