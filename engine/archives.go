@@ -226,7 +226,7 @@ func (e *Engine) walLost(db model.Database, gap wal.Gap) {
 		Type: model.EventRecoveryGap, Organization: db.Organization, Resource: databaseResource(db),
 		Message: fmt.Sprintf("WAL of the database %s is lost: times between %s and the next backup cannot be restored.", db.Name, gap.At.Format(time.RFC3339)),
 	})
-	e.backUpNow(db.ID)
+	e.backUpSoon(db.ID)
 }
 
 // liveWAL is what a running backup needs of the archive.

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"context"
-
 	"holdfast/backup/wal"
 	"holdfast/engine/model"
 )
@@ -15,7 +13,7 @@ func (e *Engine) backUpIfOwed(db model.Database) {
 		e.log.Error("see whether a backup is owed", "database", db.ID, "error", err)
 	}
 	if owed {
-		e.background(func(context.Context) { e.backUpNow(db.ID) })
+		e.backUpSoon(db.ID)
 	}
 }
 

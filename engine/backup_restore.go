@@ -211,7 +211,7 @@ func (e *Engine) switchGeneration(ctx context.Context, db model.Database, op mod
 	if err := e.receiveWAL(next); err != nil {
 		e.log.Error("receive WAL", "database", db.ID, "error", err)
 	}
-	e.background(func(context.Context) { e.backUpNow(db.ID) })
+	e.backUpSoon(db.ID)
 	e.background(func(ctx context.Context) { e.sampleOne(ctx, next) }) // what was known is of the data that was replaced
 	if superseded := db.Replaced; superseded != nil && superseded.Generation != op.Generation {
 		if err := removeDirectory(e.dataDirectory(db.ID, superseded.Generation)); err != nil {

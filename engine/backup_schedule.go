@@ -71,8 +71,21 @@ func (e *Engine) backUpWhatIsDue(ctx context.Context) {
 	}
 }
 
+// backUpSoon is backUpNow in the background. Until it was tried for the first
+// time that is claimed, so that whoever waits for an end of all that is done to
+// the database does not find one in between.
+func (e *Engine) backUpSoon(database string) {
+	release, err := e.claims.take(database+"/owed", "a backup that is owed")
+	if err != nil {
+		return // another is about to begin
+	}
+	e.background(func(context.Context) { e.backUpNow(database, release) })
+}
+
 // backUpNow begins a backup of a database as soon as nothing is in its way.
-func (e *Engine) backUpNow(database string) {
+// Tried is called after each attempt.
+func (e *Engine) backUpNow(database string, tried func()) {
+	defer tried()
 	for {
 		db, err := e.record(database)
 		if err != nil || db.Trash != nil || e.ctx.Err() != nil {
@@ -80,6 +93,7 @@ func (e *Engine) backUpNow(database string) {
 		}
 		call := e.system(model.ActionBackupCreate, db.Organization, databaseResource(db))
 		_, _, err = e.beginBackup(call, db, model.BackupScheduled)
+		tried()
 		if err == nil {
 			return
 		}
