@@ -75,6 +75,7 @@ recovery_target_lsn = '%v'
 recovery_target_inclusive = on
 recovery_target_timeline = '%d'
 recovery_target_action = 'promote'
+hot_standby = off  # so that settings may be smaller than they once were
 # To be changed as needed:
 port = 5432
 listen_addresses = ''

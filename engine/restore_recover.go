@@ -115,17 +115,16 @@ func (e *Engine) scratchInstance(ctx context.Context, db model.Database, id stri
 }
 
 // raiseSettings gives a server no less of what a standby needs than the one that
-// was backed up had, whatever the database's settings are by now, and no less
-// than PostgreSQL's defaults: the WAL may be of more than the backup says.
+// was backed up had, whatever the database's settings are by now.
 func raiseSettings(settings map[string]string, dir string) error {
 	needed, err := backup.StandbySettings(dir)
 	if err != nil {
 		return err
 	}
-	usual := map[string]int{"max_connections": 100, "max_worker_processes": 8, "max_wal_senders": 10, "max_locks_per_transaction": 64}
 	for name, value := range needed {
-		now, _ := strconv.Atoi(settings[name]) // 0 where it is not set
-		settings[name] = strconv.Itoa(max(value, now, usual[name]))
+		if now, err := strconv.Atoi(settings[name]); err != nil || now < value {
+			settings[name] = strconv.Itoa(value)
+		}
 	}
 	return nil
 }

@@ -6,14 +6,25 @@ import "fmt"
 // as many as it has room for, and returns them with the index they are of, for
 // its name and number.
 func (r *Repository) readEntries(run Run, buf []byte) (*index, []byte, error) {
-	if err := r.locate(run.Session); err != nil {
-		return nil, nil, err
+	for {
+		if err := r.locate(run.Session); err != nil {
+			return nil, nil, err
+		}
+		x, b, err := r.readLocated(run, buf)
+		if x != nil {
+			return x, b, err
+		}
 	}
+}
+
+// readLocated is readEntries, but returns no index when Collect has replaced it
+// since it was located.
+func (r *Repository) readLocated(run Run, buf []byte) (*index, []byte, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	x := r.indexes[r.homes[run.Session]]
 	if x == nil {
-		return nil, nil, errClosed
+		return nil, nil, nil
 	}
 	b, err := x.read(Ref{run.Session, run.First}, run.Count, buf)
 	return x, b, err
