@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"holdfast/engine/meta"
@@ -161,8 +162,13 @@ func (e *Engine) putAsideToMove(dir string, databases, trashed []model.Database)
 	if err := e.blobs.Link(filepath.Join(dir, "blobs")); err != nil {
 		return err
 	}
-	for _, name := range []string{keyFile, "webhook.secret", "tls", "backups"} {
+	for _, name := range []string{keyFile, "webhook.secret", "tls"} {
 		if err := e.putAsideTree(dir, name, os.Link); err != nil {
+			return err
+		}
+	}
+	for _, db := range slices.Concat(databases, trashed) {
+		if err := e.putAsideBackups(dir, db); err != nil {
 			return err
 		}
 	}
@@ -181,6 +187,26 @@ func (e *Engine) putAsideToMove(dir string, databases, trashed []model.Database)
 		}
 	}
 	return nil
+}
+
+// putAsideBackups puts a database's backups aside, and its WAL, which is being
+// received when the database runs.
+func (e *Engine) putAsideBackups(dir string, db model.Database) error {
+	backups := filepath.Join("backups", db.ID)
+	if db.Trash != nil || !e.Started() {
+		return e.putAsideTree(dir, backups, os.Link)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, backups), 0o700); err != nil {
+		return err
+	}
+	if err := e.putAsideTree(dir, filepath.Join(backups, "repository"), os.Link); err != nil {
+		return err
+	}
+	archive, err := e.walArchive(db.ID)
+	if err != nil {
+		return err
+	}
+	return archive.Link(filepath.Join(dir, backups, "wal"))
 }
 
 // putAsideTree puts what is below name in the data directory aside into dir,

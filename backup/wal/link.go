@@ -1,0 +1,61 @@
+package wal
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// Link makes dir, which must not exist and be on the same file system, a copy
+// of the archive out of hard links, while WAL is received. It has each segment
+// once, with all of it that was confirmed; one that is not full goes on growing
+// behind that. What is missing in the archive is missing in the copy.
+func (a *Archive) Link(dir string) error {
+	if err := a.link(dir); err != nil {
+		return fmt.Errorf("link WAL archive: %w", err)
+	}
+	return nil
+}
+
+// link holds mu, so that no segment's name goes: a partial file is removed
+// only after its segment was set to be compressed.
+func (a *Archive) link(dir string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	for number, b := range a.branches {
+		if err := b.link(filepath.Join(dir, strconv.Itoa(number))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *branch) link(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.Link(filepath.Join(b.dir, incarnationFile), filepath.Join(dir, incarnationFile)); err != nil {
+		return err
+	}
+	var names []string
+	for timeline := range b.histories {
+		names = append(names, HistoryName(timeline))
+	}
+	for key, s := range b.segments {
+		if s.compressed {
+			names = append(names, b.name(key)+compressedSuffix, b.name(key)+summarySuffix)
+		} else {
+			names = append(names, b.name(key)+partialSuffix)
+		}
+	}
+	for _, name := range names {
+		if err := os.Link(filepath.Join(b.dir, name), filepath.Join(dir, name)); err != nil && !notExist(err) {
+			return err
+		}
+	}
+	return nil
+}
