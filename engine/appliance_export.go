@@ -36,19 +36,9 @@ func (e *Engine) ApplianceExport(ctx context.Context, call *model.Call, w io.Wri
 		return err
 	}
 	defer release()
-	databases, trashed, err := e.movable()
-	if err != nil {
-		return err
-	}
-	if e.Started() {
-		for _, db := range databases {
-			if err := e.backUpToMove(ctx, call, db); err != nil {
-				return err
-			}
-		}
-	}
 	dir := filepath.Join(e.cfg.DataDir, movingDir)
-	if err := e.putAsideToMove(dir, databases, trashed); err != nil {
+	databases, err := e.prepareMove(ctx, call, dir)
+	if err != nil {
 		return errors.Join(noRoom(err), os.RemoveAll(dir))
 	}
 	m := move.Manifest{Version: e.cfg.Version, CreatedAt: e.clock()}
@@ -74,20 +64,71 @@ func (c contextWriter) Write(p []byte) (int, error) {
 	return c.w.Write(p)
 }
 
+// moveAttempts is how often it is tried to put aside what was prepared: others
+// may create, delete and restore databases meanwhile.
+const moveAttempts = 5
+
+// errOthers means that the databases are not those any more that were prepared.
+var errOthers = errors.New("the databases have changed")
+
+// prepareMove makes a backup of each database that runs, and puts everything
+// aside into dir. It returns the databases that are in use.
+func (e *Engine) prepareMove(ctx context.Context, call *model.Call, dir string) ([]model.Database, error) {
+	backed := map[string]int{}
+	for range moveAttempts {
+		if databases, err := e.tryMove(ctx, call, dir, backed); !errors.Is(err, errOthers) {
+			return databases, err
+		}
+	}
+	return nil, model.Errorf(model.CodeConflict,
+		"databases were created, deleted or restored each time when all had their backups: export when nobody does that")
+}
+
+// tryMove is prepareMove that returns errOthers when it has to be done again.
+// Backed holds, by database, the generation that has its backup already.
+func (e *Engine) tryMove(ctx context.Context, call *model.Call, dir string, backed map[string]int) ([]model.Database, error) {
+	databases, trashed, err := e.movable()
+	if err != nil {
+		return nil, err
+	}
+	for _, db := range databases {
+		if !e.Started() || backed[db.ID] == db.Generation {
+			continue
+		}
+		generation, err := e.backUpToMove(ctx, call, db)
+		if model.CodeOf(err) == model.CodeNotFound { // it was deleted meanwhile
+			return nil, errOthers
+		}
+		if err != nil {
+			return nil, err
+		}
+		backed[db.ID] = generation
+	}
+	return databases, e.putAsideToMove(dir, databases, trashed)
+}
+
+// toMove lists the databases, but for sandboxes: those in use and those in the
+// trash.
+func toMove(tx *meta.Tx) (kept, trashed []model.Database, err error) {
+	err = tx.Databases().All(func(db model.Database) error {
+		switch {
+		case db.Sandbox:
+		case db.Trash != nil:
+			trashed = append(trashed, db)
+		default:
+			kept = append(kept, db)
+		}
+		return nil
+	})
+	return kept, trashed, err
+}
+
 // movable returns the databases, and sees that each can be moved: it runs, or
 // nothing touches its files.
 func (e *Engine) movable() (kept, trashed []model.Database, err error) {
-	err = e.meta.View(func(tx *meta.Tx) error {
-		return tx.Databases().All(func(db model.Database) error {
-			switch {
-			case db.Sandbox:
-			case db.Trash != nil:
-				trashed = append(trashed, db)
-			default:
-				kept = append(kept, db)
-			}
-			return nil
-		})
+	err = e.meta.View(func(tx *meta.Tx) (err error) {
+		kept, trashed, err = toMove(tx)
+		return err
 	})
 	if err != nil {
 		return nil, nil, err
@@ -106,8 +147,9 @@ func (e *Engine) movable() (kept, trashed []model.Database, err error) {
 	return kept, trashed, nil
 }
 
-// backUpToMove makes a backup, after the one that may be under way.
-func (e *Engine) backUpToMove(ctx context.Context, call *model.Call, db model.Database) error {
+// backUpToMove makes a backup, after the one that may be under way, and returns
+// the generation it is of.
+func (e *Engine) backUpToMove(ctx context.Context, call *model.Call, db model.Database) (generation int, err error) {
 	for {
 		own := e.system(model.ActionBackupCreate, db.Organization, databaseResource(db))
 		own.Actor = call.Actor
@@ -117,25 +159,26 @@ func (e *Engine) backUpToMove(ctx context.Context, call *model.Call, db model.Da
 			select {
 			case <-done:
 			case <-ctx.Done():
-				return ctx.Err()
+				return 0, ctx.Err()
 			}
 			if b, err = e.BackupGet(own, db.ID, b.ID); err == nil && b.Status != model.BackupCompleted {
 				err = model.Errorf(model.CodeConflict, "the backup of %s has failed: %s", db.Name, b.Error)
 			}
-			return err
+			return b.Generation, err
 		case model.CodeOf(err) != model.CodeConflict:
-			return err
+			return 0, err
 		}
 		select {
 		case <-time.After(sandboxRetry):
 		case <-ctx.Done():
-			return errors.Join(err, ctx.Err())
+			return 0, errors.Join(err, ctx.Err())
 		}
 	}
 }
 
 // putAsideToMove fills dir with a copy of the metadata and links to
-// everything else.
+// everything else. Unless the metadata have the databases that are given, it
+// returns errOthers.
 func (e *Engine) putAsideToMove(dir string, databases, trashed []model.Database) error {
 	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
 		return err
@@ -156,7 +199,10 @@ func (e *Engine) putAsideToMove(dir string, databases, trashed []model.Database)
 	}
 	e.keep.Lock()
 	defer e.keep.Unlock()
-	if err := publish.Stream(filepath.Join(dir, metadataFile), 0o600, e.meta.Snapshot); err != nil {
+	metadata := func(w io.Writer) error {
+		return e.meta.SnapshotIf(w, func(tx *meta.Tx) error { return stillToMove(tx, databases, trashed) })
+	}
+	if err := publish.Stream(filepath.Join(dir, metadataFile), 0o600, metadata); err != nil {
 		return err
 	}
 	if err := e.blobs.Link(filepath.Join(dir, "blobs")); err != nil {
@@ -187,6 +233,27 @@ func (e *Engine) putAsideToMove(dir string, databases, trashed []model.Database)
 		}
 	}
 	return nil
+}
+
+// stillToMove returns errOthers unless the databases are those that are given. Those
+// that are just being made do not count: where they arrive that is taken back.
+func stillToMove(tx *meta.Tx, databases, trashed []model.Database) error {
+	kept, deleted, err := toMove(tx)
+	if err != nil {
+		return err
+	}
+	same := func(a, b model.Database) bool { return a.ID == b.ID && a.Generation == b.Generation }
+	if !slices.EqualFunc(made(kept), made(databases), same) || !slices.EqualFunc(deleted, trashed, same) {
+		return errOthers
+	}
+	return nil
+}
+
+// made are the databases that are not just being made.
+func made(all []model.Database) []model.Database {
+	return slices.DeleteFunc(slices.Clone(all), func(db model.Database) bool {
+		return db.Status == model.DatabaseCreating || db.Status == model.DatabaseImporting
+	})
 }
 
 // putAsideBackups puts a database's backups aside, and its WAL, which is being

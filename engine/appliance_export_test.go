@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -66,5 +67,98 @@ func TestExportOfWALThatIsReceived(t *testing.T) {
 	defer copied.Close()
 	if err := copied.Check(t.Context(), 1, 1, start, status.Durable, nil); err != nil {
 		t.Errorf("the copy up to %v: %v", status.Durable, err)
+	}
+}
+
+// What is created, deleted and brought back from the trash while others are
+// backed up arrives as it is then, and with its data.
+func TestExportOfWhatChangesMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, order := range map[string][]string{
+		"deleted with its backup":   {"gone", "shop"},
+		"deleted before its backup": {"first", "shop", "gone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			exportWithChanges(t, order)
+		})
+	}
+}
+
+// exportWithChanges lets databases change while the backup of shop waits. They
+// are backed up in the given order.
+func exportWithChanges(t *testing.T, order []string) {
+	t.Helper()
+	a := startEngine(t)
+	ids := map[string]string{}
+	for _, name := range append(order, "old") {
+		db, c := a.createDatabase(t, name)
+		run(t, c, "create table t as select 1 as n")
+		ids[name] = db.ID
+	}
+	gone, old := ids["gone"], ids["old"]
+	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), old); err != nil {
+		t.Fatal(err)
+	}
+	release, err := a.claims.take(backupClaim(ids["shop"]), "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	ended := make(chan error, 1)
+	var archive bytes.Buffer
+	go func() { ended <- a.ApplianceExport(t.Context(), a.call(model.ActionApplianceExport), &archive) }()
+	within(t, time.Minute, "the first backup", func() bool {
+		all := a.backups(t, ids[order[0]])
+		return len(all) == 1 && all[0].Status == model.BackupCompleted
+	})
+
+	fresh, inFresh := a.createDatabase(t, "fresh")
+	run(t, inFresh, "create table t as select 1 as n")
+	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), gone); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), old); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+
+	moved := startMoved(t, &archive)
+	for _, id := range []string{fresh.ID, old} {
+		moved.awaitStatus(t, id, model.DatabaseAvailable, time.Minute)
+		moved.wantSum(t, id, 1)
+	}
+	if _, err := moved.TrashRestore(t.Context(), moved.call(model.ActionTrashRestore), gone); err != nil {
+		t.Fatal(err)
+	}
+	moved.wantSum(t, gone, 1)
+}
+
+// startMoved starts an engine on what was exported.
+func startMoved(t *testing.T, archive io.Reader) *appliance {
+	t.Helper()
+	cfg := testConfig(t, newDataDir(t))
+	if _, err := ApplianceImport(cfg.DataDir, archive); err != nil {
+		t.Fatal(err)
+	}
+	return startEngineOn(t, cfg)
+}
+
+// wantSum sees that the database's table t adds up.
+func (a *appliance) wantSum(t *testing.T, database string, want int) {
+	t.Helper()
+	db, err := a.record(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := a.connection(db, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := answer[int](t, c, "select sum(n) from t"); got != want {
+		t.Errorf("%s has %d, not %d", db.Name, got, want)
 	}
 }

@@ -10,7 +10,20 @@ import (
 
 // Snapshot writes the file as it is at one moment to w, while changes go on.
 func (db *DB) Snapshot(w io.Writer) error {
-	if err := writeTo(db.bolt, w); err != nil {
+	return db.SnapshotIf(w, func(*Tx) error { return nil })
+}
+
+// SnapshotIf is Snapshot unless check, which sees what is to be written,
+// returns an error.
+func (db *DB) SnapshotIf(w io.Writer, check func(*Tx) error) error {
+	err := db.bolt.View(func(tx *bbolt.Tx) error {
+		if err := check(&Tx{bolt: tx}); err != nil {
+			return err
+		}
+		_, err := tx.WriteTo(w)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("copy metadata: %w", err)
 	}
 	return nil
