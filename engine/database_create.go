@@ -36,13 +36,13 @@ func (e *Engine) DatabaseCreate(ctx context.Context, call *model.Call, in NewDat
 	// A client that goes away does not stop half-way what was begun.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
 	defer cancel()
-	if db, err = e.buildDatabase(ctx, db); err != nil {
+	db, err = e.buildDatabase(ctx, db)
+	if err == nil {
+		err = e.publishDatabase(call, &db)
+	}
+	if err != nil {
 		err = serverGone(noRoom(err))
 		return DatabaseView{}, Connection{}, errors.Join(err, e.forgetDatabase(ctx, call, db, err))
-	}
-	db, err = e.publishDatabase(call, db.ID)
-	if err != nil {
-		return DatabaseView{}, Connection{}, err
 	}
 	if err := e.receiveWAL(db); err != nil {
 		e.log.Error("receive WAL", "database", db.ID, "error", err)
@@ -171,16 +171,17 @@ func (e *Engine) buildDatabase(ctx context.Context, db model.Database) (model.Da
 }
 
 // publishDatabase commits that the database is available.
-func (e *Engine) publishDatabase(call *model.Call, id string) (model.Database, error) {
-	var db model.Database
-	err := e.change(call, func(tx *meta.Tx) (err error) {
-		db, err = tx.Databases().Update(id, func(d *model.Database) error {
+func (e *Engine) publishDatabase(call *model.Call, db *model.Database) error {
+	return e.change(call, func(tx *meta.Tx) error {
+		published, err := tx.Databases().Update(db.ID, func(d *model.Database) error {
 			d.Status, d.UpdatedAt = model.DatabaseAvailable, e.clock()
 			return nil
 		})
+		if err == nil {
+			*db = published
+		}
 		return err
 	})
-	return db, err
 }
 
 // forgetDatabase undoes a creation that failed with cause.
@@ -190,6 +191,9 @@ func (e *Engine) forgetDatabase(ctx context.Context, call *model.Call, db model.
 	}
 	if err := os.RemoveAll(e.databaseDirectory(db.ID)); err != nil {
 		return fmt.Errorf("remove database directory: %w", err)
+	}
+	if err := e.removeBackups(db.ID); err != nil { // a sweep may have begun them
+		return err
 	}
 	err := e.meta.Update(func(tx *meta.Tx) error {
 		if err := tx.Databases().Delete(db.ID); err != nil {

@@ -1,8 +1,12 @@
 package engine
 
 import (
+	"bytes"
 	"context"
+	"runtime/debug"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -58,4 +62,26 @@ func TestDatabaseCreateRefusesATakenName(t *testing.T) {
 	if model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("second create: %v", err)
 	}
+}
+
+// A database that is ready, and cannot be recorded as such, is taken back: no
+// server runs of which nobody was told, and the name is free.
+func TestDatabaseCreateThatCannotBeRecorded(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, newDataDir(t))
+	var broken atomic.Bool
+	cfg.Clock = func() time.Time {
+		if broken.Load() && bytes.Contains(debug.Stack(), []byte("publishDatabase")) {
+			return time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC) // no record can hold that
+		}
+		return time.Now()
+	}
+	a := startEngineOn(t, cfg)
+	broken.Store(true)
+	if db, _, err := a.DatabaseCreate(t.Context(), a.call(model.ActionDatabaseCreate), NewDatabase{Project: a.project, Name: "shop"}); err == nil {
+		t.Fatalf("it was recorded: %+v", db)
+	}
+	a.checkTidy(t)
+	broken.Store(false)
+	a.createDatabase(t, "shop")
 }
