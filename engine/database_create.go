@@ -184,7 +184,8 @@ func (e *Engine) publishDatabase(call *model.Call, db *model.Database) error {
 	})
 }
 
-// forgetDatabase undoes a creation that failed with cause.
+// forgetDatabase undoes a creation that failed with cause, and ends with it the
+// operation, if there is one, that was to fill the database.
 func (e *Engine) forgetDatabase(ctx context.Context, call *model.Call, db model.Database, cause error) error {
 	if err := e.stopInstance(ctx, db.ID); err != nil {
 		return err
@@ -195,15 +196,21 @@ func (e *Engine) forgetDatabase(ctx context.Context, call *model.Call, db model.
 	if err := e.removeBackups(db.ID); err != nil { // a sweep may have begun them
 		return err
 	}
+	forget := func(tx *meta.Tx) error {
+		if db.Operation != "" {
+			if err := e.closeOperation(tx, db.Operation, cause); err != nil {
+				return err
+			}
+		}
+		return tx.Databases().Delete(db.ID)
+	}
 	err := e.meta.Update(func(tx *meta.Tx) error {
-		if err := tx.Databases().Delete(db.ID); err != nil {
+		if err := forget(tx); err != nil {
 			return err
 		}
 		return e.audit(tx, call, cause)
 	})
-	return e.recordLater(err, "that a database could not be made", func(tx *meta.Tx) error {
-		return tx.Databases().Delete(db.ID)
-	})
+	return e.recordLater(err, "that a database could not be made", forget)
 }
 
 // stopInstance stops the database's instance; one that does not run is fine.

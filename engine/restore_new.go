@@ -66,7 +66,7 @@ func (e *Engine) beginRestoreNew(
 	}
 	db.Major, db.Version, db.Settings = source.Major, source.Version, source.Settings
 	op = e.newOperation(source, t, "checking")
-	op.Backup, op.NewDatabase = p.Backup.ID, db.ID
+	op.Backup, op.NewDatabase, db.Operation = p.Backup.ID, db.ID, op.ID
 	if !p.At.IsZero() {
 		op.TargetTime = &p.At
 	}
@@ -91,7 +91,7 @@ func (e *Engine) recordRestoreNew(call *model.Call, db model.Database, op model.
 			return err
 		}
 		_, err := tx.Databases().Update(db.ID, func(d *model.Database) error {
-			d.Major, d.Version, d.Settings, d.Operation = db.Major, db.Version, db.Settings, op.ID
+			d.Major, d.Version, d.Settings, d.Operation = db.Major, db.Version, db.Settings, db.Operation
 			return nil
 		})
 		return err
@@ -117,8 +117,9 @@ func (e *Engine) runRestoreNew(ctx context.Context, call *model.Call, db model.D
 	err = e.explainFailed(err)
 	e.log.Error("restore into a new database failed", "database", op.Database, "new", db.ID, "error", err)
 	failed := e.system(model.ActionDatabaseCreate, db.Organization, databaseResource(db))
-	undone := e.forgetDatabase(ctx, failed, db, err)
-	if err := errors.Join(undone, e.meta.Update(func(tx *meta.Tx) error { return e.closeOperation(tx, op.ID, err) })); err != nil {
+	if undoErr := e.forgetDatabase(ctx, failed, db, err); undoErr != nil {
+		// What is left of it goes with the next start; nobody need wait for that.
+		err := errors.Join(undoErr, e.meta.Update(func(tx *meta.Tx) error { return e.closeOperation(tx, op.ID, err) }))
 		e.log.Error("roll back a restore into a new database", "new", db.ID, "error", err)
 	}
 }

@@ -284,3 +284,28 @@ func flipByte(t testing.TB, path string) {
 		t.Fatal(err)
 	}
 }
+
+// What takes back a database that was being restored into ends the operation
+// in the same commit: no crash leaves it running.
+func TestForgottenDatabaseEndsItsOperation(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	source, _ := a.createDatabase(t, "shop")
+	call := a.call(model.ActionBackupRestore)
+	db, release, err := a.claimDatabase(call, NewDatabase{Project: a.project, Name: "copy", User: model.DefaultOwner, Password: model.NewSecret("long enough for it")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	op := a.newOperation(source.Database, model.OperationRestore, "checking")
+	op.NewDatabase, db.Operation = db.ID, op.ID
+	if err := a.recordRestoreNew(call, db, op); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.forgetDatabase(t.Context(), call, db, errInterrupted); err != nil {
+		t.Fatal(err)
+	}
+	if ended := a.operations(t, source.ID); len(ended) != 1 || ended[0].Status != model.OperationFailed {
+		t.Errorf("operations: %+v", ended)
+	}
+}

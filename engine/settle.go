@@ -71,11 +71,6 @@ func (e *Engine) rollBackCreate(ctx context.Context, db model.Database) error {
 	if err := postgres.StopOrphan(ctx, e.dataDirectory(db.ID, db.Generation)); err != nil {
 		return err
 	}
-	if db.Operation != "" { // it was being restored into
-		if err := e.meta.Update(func(tx *meta.Tx) error { return e.closeOperation(tx, db.Operation, errInterrupted) }); err != nil {
-			return err
-		}
-	}
 	call := e.system(model.ActionDatabaseCreate, db.Organization, databaseResource(db))
 	return e.forgetDatabase(ctx, call, db, errInterrupted)
 }
