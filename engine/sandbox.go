@@ -143,22 +143,35 @@ func (e *Engine) importedSandbox(ctx context.Context, call *model.Call, r *impor
 const sandboxRetry = 100 * time.Millisecond
 
 // SandboxRemove removes a sandbox for good. One that is gone is fine. It waits
-// for what else is done with it.
+// for what else is done with it, and for room on the disk.
 func (e *Engine) SandboxRemove(ctx context.Context, call *model.Call, id string) error {
 	for {
 		_, err := e.DatabaseDelete(ctx, call, id)
-		switch model.CodeOf(err) {
-		case model.CodeNotFound:
+		if model.CodeOf(err) == model.CodeNotFound {
 			return nil
-		case model.CodeConflict:
-		default:
+		}
+		wait, again := removeAgain(err)
+		if !again {
 			return err
 		}
 		select {
-		case <-time.After(sandboxRetry):
+		case <-time.After(wait):
 		case <-e.ctx.Done():
 			return errors.Join(err, e.ctx.Err())
 		}
+	}
+}
+
+// removeAgain says after how long a removal that ended with err is tried again,
+// false when it is not.
+func removeAgain(err error) (wait time.Duration, again bool) {
+	switch {
+	case err == nil:
+		return 0, false
+	case isDiskFull(err):
+		return roomInterval, true
+	default:
+		return sandboxRetry, model.CodeOf(err) == model.CodeConflict
 	}
 }
 

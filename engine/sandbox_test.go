@@ -1,0 +1,31 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"testing"
+
+	"holdfast/engine/model"
+)
+
+// Nobody but who removes a sandbox tries again, until the next start: it does
+// so for all that passes.
+func TestSandboxIsRemovedAgain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err   error
+		again bool
+	}{
+		{nil, false},
+		{model.Errorf(model.CodeConflict, "a restart is under way"), true},
+		{noRoom(fmt.Errorf("commit: %w", syscall.ENOSPC)), true},
+		{fmt.Errorf("remove database directory: %w", syscall.EDQUOT), true},
+		{model.Errorf(model.CodeForbidden, "not yours"), false},
+		{errors.New("broken"), false},
+	} {
+		if wait, again := removeAgain(c.err); again != c.again || again && wait <= 0 {
+			t.Errorf("%v: again %t, after %s", c.err, again, wait)
+		}
+	}
+}
