@@ -37,10 +37,11 @@ func (e *Engine) ApplianceExport(ctx context.Context, call *model.Call, w io.Wri
 	}
 	defer release()
 	dir := filepath.Join(e.cfg.DataDir, movingDir)
-	databases, err := e.prepareMove(ctx, call, dir)
+	databases, letGo, err := e.prepareMove(ctx, call, dir)
 	if err != nil {
 		return errors.Join(noRoom(err), os.RemoveAll(dir))
 	}
+	defer letGo()
 	m := move.Manifest{Version: e.cfg.Version, CreatedAt: e.clock()}
 	for _, db := range databases {
 		m.Databases = append(m.Databases, db.Name)
@@ -72,24 +73,27 @@ const moveAttempts = 5
 var errOthers = errors.New("the databases have changed")
 
 // prepareMove makes a backup of each database that runs, and puts everything
-// aside into dir. It returns the databases that are in use.
-func (e *Engine) prepareMove(ctx context.Context, call *model.Call, dir string) ([]model.Database, error) {
+// aside into dir. It returns the databases that are in use. Until letGo is called
+// nothing touches the files of the others.
+func (e *Engine) prepareMove(ctx context.Context, call *model.Call, dir string) (databases []model.Database, letGo func(), err error) {
 	backed := map[string]int{}
 	for range moveAttempts {
-		if databases, err := e.tryMove(ctx, call, dir, backed); !errors.Is(err, errOthers) {
-			return databases, err
+		if databases, letGo, err = e.tryMove(ctx, call, dir, backed); !errors.Is(err, errOthers) {
+			return databases, letGo, err
 		}
 	}
-	return nil, model.Errorf(model.CodeConflict,
+	return nil, nil, model.Errorf(model.CodeConflict,
 		"databases were created, deleted or restored each time when all had their backups: export when nobody does that")
 }
 
 // tryMove is prepareMove that returns errOthers when it has to be done again.
 // Backed holds, by database, the generation that has its backup already.
-func (e *Engine) tryMove(ctx context.Context, call *model.Call, dir string, backed map[string]int) ([]model.Database, error) {
+func (e *Engine) tryMove(
+	ctx context.Context, call *model.Call, dir string, backed map[string]int,
+) (databases []model.Database, letGo func(), err error) {
 	databases, trashed, err := e.movable()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, db := range databases {
 		if !e.Started() || backed[db.ID] == db.Generation {
@@ -97,14 +101,41 @@ func (e *Engine) tryMove(ctx context.Context, call *model.Call, dir string, back
 		}
 		generation, err := e.backUpToMove(ctx, call, db)
 		if model.CodeOf(err) == model.CodeNotFound { // it was deleted meanwhile
-			return nil, errOthers
+			return nil, nil, errOthers
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		backed[db.ID] = generation
 	}
-	return databases, e.putAsideToMove(dir, databases, trashed)
+	letGo, err = e.claimToMove(trashed, func(id string) string { return id })
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := e.putAsideToMove(dir, databases, trashed); err != nil {
+		letGo()
+		return nil, nil, err
+	}
+	return databases, letGo, nil
+}
+
+// claimToMove claims what key names of each database. The caller releases it.
+func (e *Engine) claimToMove(databases []model.Database, key func(id string) string) (release func(), err error) {
+	var held []func()
+	release = func() {
+		for _, one := range held {
+			one()
+		}
+	}
+	for _, db := range databases {
+		one, err := e.claims.take(key(db.ID), "an export of the appliance")
+		if err != nil {
+			release()
+			return nil, err
+		}
+		held = append(held, one)
+	}
+	return release, nil
 }
 
 // toMove lists the databases, but for sandboxes: those in use and those in the
@@ -177,26 +208,17 @@ func (e *Engine) backUpToMove(ctx context.Context, call *model.Call, db model.Da
 }
 
 // putAsideToMove fills dir with a copy of the metadata and links to
-// everything else. Unless the metadata have the databases that are given, it
-// returns errOthers.
+// everything else; those that are trashed are claimed. Unless the metadata have the
+// databases that are given, it returns errOthers.
 func (e *Engine) putAsideToMove(dir string, databases, trashed []model.Database) error {
 	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
 		return err
 	}
-	for _, db := range databases {
-		release, err := e.claims.take(backupClaim(db.ID), "an export of the appliance")
-		if err != nil {
-			return err
-		}
-		defer release()
+	release, err := e.claimToMove(databases, backupClaim)
+	if err != nil {
+		return err
 	}
-	for _, db := range trashed {
-		release, err := e.claims.take(db.ID, "an export of the appliance")
-		if err != nil {
-			return err
-		}
-		defer release()
-	}
+	defer release()
 	e.keep.Lock()
 	defer e.keep.Unlock()
 	metadata := func(w io.Writer) error {
@@ -209,7 +231,7 @@ func (e *Engine) putAsideToMove(dir string, databases, trashed []model.Database)
 		return err
 	}
 	for _, name := range []string{keyFile, "webhook.secret", "tls"} {
-		if err := e.putAsideTree(dir, name, os.Link); err != nil {
+		if err := e.putAsideTree(dir, name); err != nil {
 			return err
 		}
 	}
@@ -227,8 +249,9 @@ func (e *Engine) putAsideToMove(dir string, databases, trashed []model.Database)
 		if err != nil {
 			return err
 		}
-		// Not links: the files of a database are changed in place.
-		if err := e.putAsideTree(dir, rel, copyFile); err != nil {
+		// They are changed in place, but not before all of it is written: a server
+		// would have to be started on them.
+		if err := e.putAsideTree(dir, rel); err != nil {
 			return err
 		}
 	}
@@ -261,12 +284,12 @@ func made(all []model.Database) []model.Database {
 func (e *Engine) putAsideBackups(dir string, db model.Database) error {
 	backups := filepath.Join("backups", db.ID)
 	if db.Trash != nil || !e.Started() {
-		return e.putAsideTree(dir, backups, os.Link)
+		return e.putAsideTree(dir, backups)
 	}
 	if err := os.MkdirAll(filepath.Join(dir, backups), 0o700); err != nil {
 		return err
 	}
-	if err := e.putAsideTree(dir, filepath.Join(backups, "repository"), os.Link); err != nil {
+	if err := e.putAsideTree(dir, filepath.Join(backups, "repository")); err != nil {
 		return err
 	}
 	archive, err := e.walArchive(db.ID)
@@ -276,9 +299,9 @@ func (e *Engine) putAsideBackups(dir string, db model.Database) error {
 	return archive.Link(filepath.Join(dir, backups, "wal"))
 }
 
-// putAsideTree puts what is below name in the data directory aside into dir,
-// file by file; what is absent is fine.
-func (e *Engine) putAsideTree(dir, name string, put func(from, to string) error) error {
+// putAsideTree links what is below name in the data directory into dir, file by
+// file; what is absent is fine.
+func (e *Engine) putAsideTree(dir, name string) error {
 	err := filepath.WalkDir(filepath.Join(e.cfg.DataDir, name), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -297,24 +320,10 @@ func (e *Engine) putAsideTree(dir, name string, put func(from, to string) error)
 		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 			return err
 		}
-		return put(path, to)
+		return os.Link(path, to)
 	})
 	if errors.Is(err, fs.ErrNotExist) && absent(e.cfg.DataDir, name) {
 		return nil
 	}
 	return err
-}
-
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
 }

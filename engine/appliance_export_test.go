@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -135,6 +136,49 @@ func exportWithChanges(t *testing.T, order []string) {
 		t.Fatal(err)
 	}
 	moved.wantSum(t, gone, 1)
+}
+
+// A database in the trash takes no room to be moved, and stays there until it is
+// written: what is started on its files changes them.
+func TestExportHoldsTheTrash(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, _ := a.createDatabase(t, "old")
+	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
+		t.Fatal(err)
+	}
+	r, w := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- errors.Join(a.ApplianceExport(t.Context(), a.call(model.ActionApplianceExport), w), w.Close())
+	}()
+	if _, err := r.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(a.dataDirectory(db.ID, db.Generation), "PG_VERSION")
+	rel, err := filepath.Rel(a.cfg.DataDir, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if aside, err := os.Stat(filepath.Join(a.cfg.DataDir, movingDir, rel)); err != nil || !os.SameFile(own, aside) {
+		t.Errorf("it was copied: %v", err)
+	}
+	if _, err := a.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), db.ID); model.CodeOf(err) != model.CodeConflict {
+		t.Errorf("brought back meanwhile: %v", err)
+	}
+	if _, err := io.Copy(io.Discard, r); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), db.ID); err != nil {
+		t.Error(err)
+	}
 }
 
 // startMoved starts an engine on what was exported.
