@@ -46,9 +46,13 @@ func (s *Store) link(dir string) error {
 	return nil
 }
 
-// linkTree links the file from, or all files below that directory, to to.
+// linkTree links the file from, or all files below that directory, to to. What
+// goes meanwhile is of writers that gave up, or a part that became a blob.
 func linkTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) && path != from {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -59,6 +63,9 @@ func linkTree(from, to string) error {
 		if d.IsDir() {
 			return os.Mkdir(filepath.Join(to, rel), 0o700)
 		}
-		return os.Link(path, filepath.Join(to, rel))
+		if err := os.Link(path, filepath.Join(to, rel)); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
 	})
 }
