@@ -38,7 +38,7 @@ func (s *Store) link(dir string) error {
 			return err
 		}
 	}
-	for _, name := range []string{formatFile, filepath.Base(s.blobs), filepath.Base(s.parts)} {
+	for _, name := range []string{formatFile, filepath.Base(s.parts), filepath.Base(s.blobs)} {
 		if err := linkTree(filepath.Join(filepath.Dir(s.blobs), name), filepath.Join(dir, name)); err != nil {
 			return err
 		}

@@ -1,9 +1,11 @@
 package blobstore
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,6 +53,27 @@ func TestForgedRecord(t *testing.T) {
 		if slices.Contains(notes, "forged") != known {
 			t.Errorf("replayed %q, with the mark known: %t", notes, known)
 		}
+	}
+}
+
+// TestFirstSectorLost loses the first sector of a segment: what lies behind it is
+// read all the same, by who knows where.
+func TestFirstSectorLost(t *testing.T) {
+	dir, refs := written(t, 30, Options{})
+	last, _ := refs[29].position()
+	path := filepath.Join(dir, "journal", directoryName(last.Segment()))
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(bytes.Repeat([]byte{0x5a}, 512), 0); err != nil {
+		t.Fatal(err)
+	}
+	s := openStore(t, dir, Options{})
+	mustRead(t, s, refs[29], "blob 29", "behind a lost sector")
+	if _, err := s.Open(refs[0]); !errors.Is(err, ErrDamaged) {
+		t.Errorf("in it: %v", err)
 	}
 }
 

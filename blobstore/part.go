@@ -120,9 +120,10 @@ func (p *Part) Close() error {
 }
 
 // FinishPart returns a Writer that has all of a Part, of size bytes with the
-// CRC-32C crc, and can be published: Abort removes the Part then. Bytes that are
-// not those that were written are ErrDamaged, and it is gone; another error
-// leaves it as it is.
+// CRC-32C crc, and can be published. Bytes that are not those that were written
+// are ErrDamaged, and the Part is gone; whatever else keeps it from becoming a
+// blob (a full disk, the end of the store) leaves it as it is, as Abort does
+// before Secure.
 func (s *Store) FinishPart(ctx context.Context, id string, size int64, crc uint32) (*Writer, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, fmt.Errorf("finish part: %w", err)
@@ -132,7 +133,7 @@ func (s *Store) FinishPart(ctx context.Context, id string, size int64, crc uint3
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{ctx: ctx, store: s, id: id, temp: s.partPath(id), large: true, file: part.file, size: size}
+	w := &Writer{ctx: ctx, store: s, id: id, temp: s.partPath(id), large: true, part: true, file: part.file, size: size}
 	err = s.fs.Truncate(w.temp, size) // an attempt to finish it may have left more
 	if err == nil {
 		err = w.readBack()
@@ -141,7 +142,7 @@ func (s *Store) FinishPart(ctx context.Context, id string, size int64, crc uint3
 		return nil, errors.Join(fmt.Errorf("finish part: %w", err), part.Close())
 	}
 	if w.crc != crc {
-		return nil, w.abandon(fmt.Errorf("finish part: %w", ErrDamaged))
+		return nil, errors.Join(fmt.Errorf("finish part: %w", ErrDamaged), part.Close(), s.RemovePart(id))
 	}
 	return w, nil
 }
@@ -156,6 +157,9 @@ func (w *Writer) readBack() error {
 	buf := blocks.Get().(*[]byte)
 	defer blocks.Put(buf)
 	for {
+		if err := context.Cause(w.ctx); err != nil {
+			return err
+		}
 		n, err := f.Read(*buf)
 		w.crc = crc32.Update(w.crc, castagnoli, (*buf)[:n])
 		w.sums.write((*buf)[:n])
@@ -174,6 +178,12 @@ func (s *Store) RemovePart(id string) error {
 		return fmt.Errorf("remove part: %w", err)
 	}
 	return nil
+}
+
+// HasPart reports whether there is a Part of that id.
+func (s *Store) HasPart(id string) bool {
+	_, err := os.Stat(s.partPath(id))
+	return err == nil
 }
 
 // Parts returns the ids of all Parts.

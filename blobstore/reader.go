@@ -81,7 +81,7 @@ func (s *Store) openSmall(ref Ref, at Position) (*Reader, error) {
 	}
 	defer s.journal.reads.release(f)
 	buf := records.Get().(*[]byte)
-	h, _, blob, err := readRecord(f, f.mark, at, buf)
+	h, _, blob, err := readRecord(f, f.markAt(at), at, buf)
 	if err == nil && h.flags&flagBlob == 0 {
 		err = ErrNotFound
 	}

@@ -67,6 +67,16 @@ func (f *segmentFile) readMark() error {
 	return err
 }
 
+// markAt returns the mark of the record at a position that is known to be one's.
+// Where the first line is damaged, its neighbours may be too.
+func (f *segmentFile) markAt(at Position) mark {
+	m := f.mark
+	if f.damaged != nil {
+		_, _ = f.ReadAt(m[:], at.offset()) // what cannot be read is damaged
+	}
+	return m
+}
+
 // hasRecords reports whether anything lies behind the first line. If not, the
 // making of the segment was cut off.
 func (f *segmentFile) hasRecords() (bool, error) {

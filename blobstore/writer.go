@@ -23,6 +23,7 @@ type Writer struct {
 	temp  string // the file's path until it is published
 	small []byte // the bytes, as long as there is no file
 	large bool   // there is a file
+	part  bool   // which was a Part, and remains one until it is secured
 	file  file   // nil while there is none, and once it is closed
 	mode  writeMode
 	sums  blockSums
@@ -283,7 +284,10 @@ func (w *Writer) discard() error {
 		closeErr = w.file.Close()
 		w.file = nil
 	}
-	err := w.store.fs.Remove(w.temp)
+	var err error
+	if !w.part {
+		err = w.store.fs.Remove(w.temp)
+	}
 	if errors.Is(err, syscall.ENOENT) { // it was renamed
 		err = nil
 	}

@@ -350,6 +350,9 @@ func (c *chaos) resumableUpload(ctx context.Context, random *rand.Rand, _ *clien
 		if answer, ok = c.tus(ctx, http.MethodHead, upload, nil, nil); !ok {
 			continue
 		}
+		if answer.StatusCode == http.StatusLocked { // it is being completed
+			continue
+		}
 		if answer.StatusCode != http.StatusOK {
 			if len(o.known()) == 1 || o.known()[len(o.known())-1] != v {
 				c.t.Errorf("an upload with %d bytes acknowledged is gone: %s", sent, answer.Status)
@@ -394,7 +397,7 @@ func (c *chaos) tus(ctx context.Context, method, url string, header http.Header,
 // where a full disk explains it.
 func (c *chaos) tusRefused(what string, answer *http.Response) bool {
 	switch answer.StatusCode {
-	case http.StatusForbidden, http.StatusConflict, http.StatusTooManyRequests: // full, or at another offset
+	case http.StatusForbidden, http.StatusConflict, http.StatusLocked, http.StatusTooManyRequests: // full, at another offset, or busy
 		return true
 	}
 	c.t.Errorf("tus: %s: %s", what, answer.Status)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -45,7 +44,9 @@ func (e *Engine) startRecovered(ctx context.Context, scratch postgres.Spec, plan
 	if err := publish.File(filepath.Join(scratch.Dir, standbySignal), nil, 0o600); err != nil {
 		return err
 	}
-	if err := raiseSettings(scratch.Config.Settings, scratch.Dir); err != nil {
+	// Whatever the database's settings are by now, recovery needs no less of some
+	// than the server that was backed up had.
+	if scratch.Config.AtLeast, err = backup.StandbySettings(scratch.Dir); err != nil {
 		return err
 	}
 	maps.Copy(scratch.Config.Settings, recovery.Settings())
@@ -112,19 +113,4 @@ func (e *Engine) scratchInstance(ctx context.Context, db model.Database, id stri
 	scratch.ID, scratch.HBA.Allow = id, nil
 	scratch.Config.Port, scratch.Config.Listen = port, nil
 	return scratch, nil
-}
-
-// raiseSettings gives a server no less of what a standby needs than the one that
-// was backed up had, whatever the database's settings are by now.
-func raiseSettings(settings map[string]string, dir string) error {
-	needed, err := backup.StandbySettings(dir)
-	if err != nil {
-		return err
-	}
-	for name, value := range needed {
-		if now, err := strconv.Atoi(settings[name]); err != nil || now < value {
-			settings[name] = strconv.Itoa(value)
-		}
-	}
-	return nil
 }

@@ -107,4 +107,10 @@ func TestRestoreWithLoweredSettings(t *testing.T) {
 	if n := answer[int](t, c, "select count(*) from steps"); n != 1 {
 		t.Errorf("%d steps", n)
 	}
+	a.settled(t)
+	a.backUp(t, db.ID)
+	set("") // what is fitted to the machine, which is more
+	at = commitStep(t, c, 2)
+	a.awaitArchived(t, db.ID, at)
+	a.goTo(t, db.ID, RestorePoint{Time: at})
 }

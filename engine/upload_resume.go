@@ -22,7 +22,7 @@ const (
 	maxUploads = 1000
 	// completeLife is for how long a client that has not heard so is told that an
 	// upload is complete.
-	completeLife = time.Hour
+	completeLife = 5 * time.Minute
 )
 
 // NewUpload is what a resumable upload is made of.
@@ -102,7 +102,7 @@ func (e *Engine) claimUpload(call *model.Call, bucket, id, what string) (u model
 		return u, nil, err
 	}
 	if release, err = e.claims.take("upload/"+id, what); err != nil {
-		return u, nil, err
+		return u, nil, &model.Error{Code: model.CodeConflict, Message: model.PublicMessage(err), Err: ErrUploadBusy}
 	}
 	if u, err = e.upload(call, bucket, id); err != nil { // as it is now that it is ours
 		release()
@@ -126,6 +126,10 @@ func (e *Engine) UploadGet(ctx context.Context, call *model.Call, bucket, id str
 	return e.completeUpload(ctx, call, u)
 }
 
+// ErrUploadBusy means that another request sends an upload, or it is being
+// completed.
+var ErrUploadBusy = errors.New("in use")
+
 // ErrUploadOffset means that an upload is not at the offset a client thought.
 var ErrUploadOffset = errors.New("another offset")
 
@@ -137,6 +141,9 @@ func (e *Engine) UploadAppend(ctx context.Context, call *model.Call, bucket, id 
 		return u, err
 	}
 	defer release()
+	if _, err := e.bucket(call, bucket); err != nil {
+		return u, err
+	}
 	if offset != u.Offset {
 		return u, &model.Error{
 			Code:    model.CodeConflict,
@@ -215,33 +222,41 @@ func (e *Engine) keepPart(u model.Upload, part *blobstore.Part) (model.Upload, e
 // completeUpload makes an upload that is all there the object it was for; who
 // sent it may have gone meanwhile. The call becomes one that uploads an object,
 // as if it had sent the whole. An upload that is refused is over: it would have
-// to be begun anew.
+// to be begun anew. One for which there was no room, or no time before the
+// appliance ends, keeps its bytes.
 func (e *Engine) completeUpload(ctx context.Context, call *model.Call, u model.Upload) (model.Upload, error) {
 	if u.Complete {
 		return u, nil
 	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(e.ctx, cancel)()
 	call.Operation = model.OperationFor(model.ActionObjectUpload)
 	call.Note("upload", u.ID)
-	w, err := e.blobs.FinishPart(context.WithoutCancel(ctx), u.Part, u.Length, u.CRC32C)
+	w, err := e.blobs.FinishPart(ctx, u.Part, u.Length, u.CRC32C)
 	if err == nil {
 		defer w.Abort()
 		_, err = e.publishObject(call, Upload{
 			Bucket: u.Bucket, Key: u.Key, ContentType: u.ContentType, IfAbsent: u.IfAbsent, resumed: u.ID, reserved: u.Length,
 		}, w)
-	} else if !errors.Is(err, blobstore.ErrNotFound) && !errors.Is(err, blobstore.ErrDamaged) {
-		return u, storeError(err) // its bytes are there still
 	}
-	if err != nil {
-		return u, errors.Join(storeError(err), e.dropUpload(u))
+	if err == nil {
+		u.Complete = true
+		return u, nil
 	}
-	u.Complete = true
-	return u, nil
+	err = storeError(err)
+	if !e.blobs.HasPart(u.Part) {
+		if dropErr := e.dropUpload(u); dropErr != nil {
+			err = errors.Join(err, dropErr)
+		}
+	}
+	return u, err
 }
 
 // noteComplete has the record of an upload say that it has become an object.
 func noteComplete(tx *meta.Tx, id string, object model.Object) error {
 	_, err := tx.Uploads().Update(id, func(u *model.Upload) error {
-		u.Complete, u.Part, u.ExpiresAt = true, "", object.LastModified.Add(completeLife)
+		u.Complete, u.Part, u.Metadata, u.ExpiresAt = true, "", "", object.LastModified.Add(completeLife)
 		return nil
 	})
 	return err
@@ -261,44 +276,74 @@ func (e *Engine) UploadDelete(call *model.Call, bucket, id string) error {
 		return err
 	}
 	defer release()
-	if err := e.change(call, func(tx *meta.Tx) error { return tx.Uploads().Delete(id) }); err != nil || u.Complete {
+	return e.giveUp(call, u)
+}
+
+// giveUp removes an upload and its bytes.
+func (e *Engine) giveUp(call *model.Call, u model.Upload) error {
+	if err := e.change(call, func(tx *meta.Tx) error { return tx.Uploads().Delete(u.ID) }); err != nil || u.Complete {
 		return err
 	}
 	return e.blobs.RemovePart(u.Part)
 }
 
-// sweepUploads completes uploads that are all there, which only a crash leaves
-// so, gives up those that have stood still for too long, and forgets those that
-// were completed long ago.
+// sweepUploads completes uploads that are all there, which only a crash or a
+// full disk leaves so, gives up those that have stood still for too long or
+// whose bucket is gone, and forgets those that were completed long ago.
 func (e *Engine) sweepUploads(ctx context.Context) error {
-	uploads, err := e.allUploads()
+	due, err := e.uploadsWhere(func(u model.Upload, bucketGone bool) bool {
+		return e.uploadIsOver(u, bucketGone) || !u.Complete && u.Offset == u.Length
+	})
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, u := range uploads {
-		call := e.system(model.ActionUploadExpire, u.Organization, objectResource(u.Bucket, u.Key))
-		over := !e.clock().Before(u.ExpiresAt)
-		switch {
-		case u.Complete && over:
-			err = e.dropUpload(u)
-		case !u.Complete && u.Offset == u.Length:
-			_, err = e.UploadGet(ctx, call, u.Bucket, u.ID)
-		case over:
-			err = e.UploadDelete(call, u.Bucket, u.ID)
+	for _, u := range due {
+		if ctx.Err() != nil {
+			break
 		}
-		if model.CodeOf(err) == model.CodeInternal {
+		call := e.system(model.ActionUploadExpire, u.Organization, objectResource(u.Bucket, u.Key))
+		if err := e.sweepUpload(ctx, call, u); model.CodeOf(err) == model.CodeInternal && ctx.Err() == nil {
 			errs = append(errs, err)
 		}
-		err = nil
 	}
 	return errors.Join(errs...)
 }
 
-func (e *Engine) allUploads() (uploads []model.Upload, err error) {
+func (e *Engine) uploadIsOver(u model.Upload, bucketGone bool) bool {
+	return bucketGone || !e.clock().Before(u.ExpiresAt)
+}
+
+func (e *Engine) sweepUpload(ctx context.Context, call *model.Call, u model.Upload) error {
+	u, release, err := e.claimUpload(call, u.Bucket, u.ID, "a clean-up")
+	if err != nil {
+		return err
+	}
+	defer release()
+	_, err = e.bucket(call, u.Bucket)
+	switch over := e.uploadIsOver(u, model.CodeOf(err) == model.CodeNotFound); {
+	case u.Complete && over:
+		return e.dropUpload(u)
+	case over:
+		return e.giveUp(call, u)
+	case !u.Complete && u.Offset == u.Length:
+		_, err := e.completeUpload(ctx, call, u)
+		return err
+	}
+	return nil // it has gone on meanwhile
+}
+
+// uploadsWhere returns the uploads that are wanted.
+func (e *Engine) uploadsWhere(want func(u model.Upload, bucketGone bool) bool) (uploads []model.Upload, err error) {
 	err = e.meta.View(func(tx *meta.Tx) error {
 		return tx.Uploads().All(func(u model.Upload) error {
-			uploads = append(uploads, u)
+			_, err := tx.Buckets().Get(u.Bucket)
+			if err != nil && !errors.Is(err, meta.ErrNotFound) {
+				return err
+			}
+			if want(u, err != nil) {
+				uploads = append(uploads, u)
+			}
 			return nil
 		})
 	})
@@ -308,7 +353,7 @@ func (e *Engine) allUploads() (uploads []model.Upload, err error) {
 // settleUploads removes, at start, parts without an upload and uploads without
 // their part: a crash came between the two.
 func (e *Engine) settleUploads() error {
-	uploads, err := e.allUploads()
+	uploads, err := e.uploadsWhere(func(u model.Upload, _ bool) bool { return !u.Complete })
 	if err != nil {
 		return err
 	}
@@ -322,7 +367,7 @@ func (e *Engine) settleUploads() error {
 	}
 	var errs []error
 	for _, u := range uploads {
-		if u.Complete || stray[u.Part] {
+		if stray[u.Part] {
 			delete(stray, u.Part)
 			continue
 		}

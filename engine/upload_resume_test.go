@@ -199,3 +199,46 @@ func TestUploadClaims(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// What is under way into a bucket goes with it, and takes no room any more.
+func TestUploadsOfADeletedBucket(t *testing.T) {
+	t.Parallel()
+	u := newUploads(t)
+	made := u.create("k", 3, false)
+	if err := u.a.BucketDelete(u.a.call(model.ActionBucketDelete), u.bucket, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := u.send(t.Context(), made.ID, strings.NewReader("a")); model.CodeOf(err) != model.CodeNotFound {
+		t.Errorf("sent: %v", err)
+	}
+	if err := u.a.sweepUploads(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	u.mustHaveNoParts()
+	if usage, err := u.a.Usage(u.a.call(model.ActionUsageGet)); err != nil || usage.Uploads != 0 || usage.UploadBytes != 0 {
+		t.Errorf("%+v, %v", usage.Totals, err)
+	}
+}
+
+// A stop in the middle of completing an upload loses none of its bytes.
+func TestUploadCompletedWhileStopping(t *testing.T) {
+	t.Parallel()
+	u := newUploads(t)
+	made := u.create("k", 3, false)
+	part, err := u.a.appendPart(made, strings.NewReader("abc"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := u.a.blobs.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := u.a.completeUpload(t.Context(), u.a.call(model.ActionUploadGet), part); err == nil {
+		t.Errorf("%+v", got)
+	}
+	u.a.abandon(t)
+	u.a = u.a.reopen(t)
+	if got, err := u.get(made.ID); err != nil || !got.Complete {
+		t.Errorf("%+v, %v", got, err)
+	}
+	u.mustHave("k", 3)
+}

@@ -220,6 +220,10 @@ func (w *Writer) packAgain(s *segment) error {
 	if w.archive.packed(w.branch, s, err) != nil {
 		return nil
 	}
+	if errors.Is(err, ErrGap) { // what comes goes on; who needs this is told, too
+		w.archive.log.Error("a full segment of WAL is damaged and cannot be packed", "err", err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ type Config struct {
 	Listen    []string          // addresses to listen on; empty = no TCP and no TLS at all
 	SocketDir string            // the private directory of the Unix socket
 	Settings  map[string]string // more settings, over the defaults
+	AtLeast   map[string]int    // what settings that are numbers are at least, over both
 }
 
 // WriteConfig makes postgresql.conf in the data directory dir what c says. It
@@ -46,6 +47,13 @@ func WriteConfig(bin Binaries, dir string, c Config) (changed bool, err error) {
 func (c Config) render(bin Binaries) (string, error) {
 	settings := c.defaults(bin)
 	maps.Copy(settings, c.Settings)
+	for name, least := range c.AtLeast {
+		now, err := strconv.Atoi(settings[name])
+		if err != nil {
+			now = serverDefaults[name]
+		}
+		settings[name] = strconv.Itoa(max(now, least))
+	}
 	var b strings.Builder
 	b.WriteString("# Written by holdfast at every start: changes made here are lost.\n")
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
@@ -60,6 +68,10 @@ func (c Config) render(bin Binaries) (string, error) {
 	}
 	return b.String(), nil
 }
+
+// serverDefaults are PostgreSQL's own of what AtLeast may name, and neither the
+// defaults here nor the settings do.
+var serverDefaults = map[string]int{"max_locks_per_transaction": 64}
 
 // settingName holds names to the grammar of guc-file.l (ID, QUALIFIED_ID).
 func settingName(name string) bool {

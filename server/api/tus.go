@@ -144,11 +144,11 @@ func newUpload(header http.Header) (in engine.NewUpload, err error) {
 	if in.Length, err = headerNumber(header, "Upload-Length"); err != nil {
 		return in, err
 	}
-	metadata, err := uploadMetadata(header.Get("Upload-Metadata"))
+	in.Metadata = header.Get("Upload-Metadata")
+	metadata, err := uploadMetadata(in.Metadata)
 	if err != nil {
 		return in, err
 	}
-	in.Metadata = header.Get("Upload-Metadata")
 	in.Key = firstOf(metadata, "key", "filename")
 	if in.Key == "" {
 		return in, model.Invalid("Upload-Metadata", "must have a key: the object's, in base64")
@@ -182,8 +182,14 @@ func headerNumber(header http.Header, name string) (int64, error) {
 	return n, nil
 }
 
+// maxUploadMetadata bounds what is kept of an upload's metadata, in bytes.
+const maxUploadMetadata = 4 << 10
+
 // uploadMetadata reads pairs of a name and a value in base64.
 func uploadMetadata(text string) (map[string]string, error) {
+	if len(text) > maxUploadMetadata {
+		return nil, model.Invalid("Upload-Metadata", "must have at most %d bytes", maxUploadMetadata)
+	}
 	metadata := map[string]string{}
 	for pair := range strings.SplitSeq(text, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(pair), " ")
@@ -206,7 +212,9 @@ func (t *tus) head(x *exchange, bucket, id string) error {
 	}
 	t.describe(x, u)
 	x.w.Header().Set("Upload-Length", strconv.FormatInt(u.Length, 10))
-	x.w.Header().Set("Upload-Metadata", u.Metadata)
+	if u.Metadata != "" {
+		x.w.Header().Set("Upload-Metadata", u.Metadata)
+	}
 	x.w.Header().Set("Cache-Control", "no-store")
 	x.empty(http.StatusOK)
 	return nil
@@ -258,6 +266,8 @@ func (t *tus) refuse(x *exchange, err error) {
 		x.w.Header().Set("Tus-Version", tusVersion)
 	case errors.Is(err, errTusBody):
 		status = http.StatusUnsupportedMediaType
+	case errors.Is(err, engine.ErrUploadBusy):
+		status = http.StatusLocked
 	case errors.Is(err, engine.ErrTooLarge):
 		status = http.StatusRequestEntityTooLarge
 	}
