@@ -66,14 +66,14 @@ func (r *sandboxRun) takePrivate(ctx context.Context, in operator.NewSandbox, im
 		return nil, err
 	}
 	in.Organization, r.tookPrivate = model.DefaultName, true
-	ctx, cancel := context.WithTimeout(ctx, privateTimeout)
+	starting, cancel := context.WithTimeout(ctx, privateTimeout) // what is imported may take as long as it takes
 	defer cancel()
 	for {
 		lease, err := takeFrom(ctx, dir, in, importing)
 		if !errors.Is(err, errNotRunning) {
 			return lease, err
 		}
-		if err := r.startPrivate(ctx, dir); err != nil {
+		if err := r.startPrivate(starting, dir); err != nil {
 			return nil, err
 		}
 	}

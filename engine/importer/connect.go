@@ -57,7 +57,7 @@ func (s Source) config() (*pgx.ConnConfig, error) {
 const sourceSession = `set session characteristics as transaction isolation level repeatable read, read only;
 	set search_path = pg_catalog, pg_temp; set statement_timeout = 0; set lock_timeout = '30s';
 	set idle_in_transaction_session_timeout = 0; set datestyle = iso; set intervalstyle = postgres; set extra_float_digits = 3;
-	set synchronize_seqscans = off; set row_security = off; set bytea_output = hex; set xmloption = content;
+	set synchronize_seqscans = off; set row_security = off; set bytea_output = hex; set xmloption = content; set lc_monetary = 'C';
 	set standard_conforming_strings = on; set client_min_messages = warning; set default_transaction_deferrable = off`
 
 // connect opens a session with the source. The error, if any, is for the

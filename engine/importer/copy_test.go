@@ -152,7 +152,7 @@ func TestCopyOfEverything(t *testing.T) {
 		"select m.oid, md5(lo_get(m.oid)), length(lo_get(m.oid)), obj_description(m.oid, 'pg_largeobject') from pg_largeobject_metadata m order by 1",
 		"select relname, relrowsecurity, relforcerowsecurity, relispopulated from pg_class where relrowsecurity or relkind = 'm' order by 1",
 		"select polname, polcmd, polpermissive, pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid) from pg_policy order by 1",
-		"select s from pg_db_role_setting, unnest(setconfig) s where setrole = 0 and s ~ '^(search_path|work_mem)' order by 1",
+		"select s from pg_db_role_setting, unnest(setconfig) s where setrole = 0 and s ~* '^(search_path|work_mem|timezone)' order by 1",
 	} {
 		if diff := cmp.Diff(ask(t, there, query), ask(t, here, query)); diff != "" {
 			t.Errorf("%s (-source +copy):\n%s", query, diff)

@@ -59,7 +59,7 @@ func (c *copying) refreshViews(ctx context.Context) error {
 			continue
 		}
 		v := c.inventory.views[at]
-		err := c.workers[0].execute(ctx, "refresh materialized view "+pgx.Identifier{v.schema, v.name}.Sanitize())
+		err := c.workers[0].execute(ctx, "set row_security = on; refresh materialized view "+pgx.Identifier{v.schema, v.name}.Sanitize()+"; set row_security = off")
 		if err := c.flawed("MATERIALIZED VIEW DATA "+v.schema+"."+v.name, err); err != nil {
 			return err
 		}
@@ -92,6 +92,7 @@ func (c *copying) copySettings(ctx context.Context) error {
 	}
 	for _, setting := range settings {
 		name, value, _ := strings.Cut(setting, "=")
+		name = strings.ToLower(name) // TimeZone, DateStyle, IntervalStyle
 		if err := model.ValidateSetting(name); err != nil {
 			c.account.Say(model.ImportWarning, fmt.Sprintf("the setting %s of the source's database is left out: it is the appliance's own here", oneLine(name)))
 			continue

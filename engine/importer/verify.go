@@ -91,13 +91,14 @@ func (c *copying) verifyLargeObjects(ctx context.Context) error {
 // from version to version, is left out: a partition's share of its parent's
 // triggers and keys, types of tables and arrays, NOT NULL constraints.
 var kinds = []struct{ name, query string }{
-	{"schemas", `select count(*) from pg_namespace n where n.nspname <> 'information_schema' and n.nspname !~ '^pg_' ` + member("pg_namespace", "n")},
+	{"schemas", `select count(*) from pg_namespace n where n.nspname not in ('information_schema', 'public') and n.nspname !~ '^pg_' ` + member("pg_namespace", "n")},
 	{"tables", relations("'r', 'p'")},
 	{"views", relations("'v'")},
 	{"materialized views", relations("'m'")},
 	{"sequences", relations("'S'")},
 	{"foreign tables", relations("'f'")},
-	{"indexes", relations("'i', 'I'")},
+	{"indexes", relations("'i', 'I'") + ` and exists (select from pg_index x join pg_class t on t.oid = x.indrelid
+		where x.indexrelid = c.oid and x.indisready and (x.indisvalid or t.relkind = 'p'))`},
 	{"functions", `select count(*) from pg_proc p join pg_namespace n on n.oid = p.pronamespace where ` + userSchema + member("pg_proc", "p") + `
 		and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'i')`},
 	{"enum types", types("'e'")},

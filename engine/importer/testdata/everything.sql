@@ -173,6 +173,7 @@ create policy own on shop.notes for select to auditor, "Odd ""Role""; drop table
 create policy everybody on shop.notes for insert with check (id > 0);
 create policy strict on shop.notes as restrictive for update to public, writer using (true) with check (body <> '');
 comment on policy own on shop.notes is 'their own';
+create materialized view shop.no_notes as select count(*) filter (where false) from shop.notes; -- whoever sees how many
 
 -- Privileges.
 grant usage on schema shop to auditor, public;
@@ -200,6 +201,7 @@ create subscription never connection 'host=192.0.2.1 password=subscription-secre
 do $$ begin
 	execute format('alter database %I set search_path = shop, "$user", public', current_database());
 	execute format('alter database %I set work_mem = ''9MB''', current_database());
+	execute format('alter database %I set timezone = ''Europe/Berlin''', current_database());
 	execute format('alter database %I set my.own = ''it''''s, "quoted"''', current_database());
 	execute format('alter database %I set log_min_messages = warning', current_database());
 end $$;
