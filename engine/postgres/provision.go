@@ -12,13 +12,14 @@ import (
 // one transaction: of a spare, whose names it changes, or of a restored
 // directory, under whatever names. It is idempotent. conn is the superuser's,
 // in the database postgres; nothing the tenant could have made is executed.
-// The tenant's database must have no sessions when its name changes.
+// The tenant's database must have no sessions when its name changes; those that
+// have changed a role or the database and not committed end.
 func Provision(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 	now, err := present(ctx, conn)
 	if err != nil {
 		return fmt.Errorf("provision: %w", err)
 	}
-	if err := run(ctx, conn, func() ([]string, error) { return t.provisioning(now) }); err != nil {
+	if err := runAlone(ctx, conn, func() ([]string, error) { return t.provisioning(now) }); err != nil {
 		return fmt.Errorf("provision: %w", err)
 	}
 	return nil

@@ -39,36 +39,48 @@ type Tenant struct {
 // makes its transactions read-only. conn is the superuser's, in the database
 // postgres.
 func SetPasswords(ctx context.Context, conn *pgx.Conn, t Tenant) error {
-	for {
-		err := run(ctx, conn, t.rotation)
-		if err == nil {
-			return nil
-		}
+	if err := runAlone(ctx, conn, t.credentials); err != nil {
+		return fmt.Errorf("set passwords: %w", err)
+	}
+	return nil
+}
+
+// roleCatalogs are where what tenants may change about their roles and database
+// is written.
+const roleCatalogs = "pg_authid, pg_db_role_setting, pg_database, pg_auth_members"
+
+// runAlone is run, once nobody else can change roles and databases: two changes of
+// one at the same time fail, and a tenant's that stays open would be waited for.
+func runAlone(ctx context.Context, conn *pgx.Conn, make func() ([]string, error)) error {
+	alone := func() ([]string, error) {
+		statements, err := make()
+		return append([]string{
+			"SET LOCAL lock_timeout = '100ms'",
+			"LOCK TABLE " + roleCatalogs + " IN SHARE ROW EXCLUSIVE MODE",
+		}, statements...), err
+	}
+	for tries := 1; ; tries++ {
+		err := run(ctx, conn, alone)
 		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "55P03" { // lock_not_available
-			return fmt.Errorf("set passwords: %w", err)
+			return err
 		}
-		if err := endRoleChanges(ctx, conn); err != nil {
-			return fmt.Errorf("set passwords: %w", err)
+		if err := endRoleChanges(ctx, conn, tries >= patience); err != nil {
+			return err
 		}
 	}
 }
 
-// rotation is credentials, once nobody else can change the roles: two changes
-// of one role at the same time fail.
-func (t Tenant) rotation() ([]string, error) {
-	credentials, err := t.credentials()
-	return append([]string{
-		"SET LOCAL lock_timeout = '100ms'",
-		"LOCK TABLE pg_authid, pg_db_role_setting IN SHARE ROW EXCLUSIVE MODE",
-	}, credentials...), err
-}
+// patience is how many attempts, of 100 ms each, are made before sessions end
+// that only may be what is in the way.
+const patience = 20
 
 // endRoleChanges ends the tenants' sessions whose transactions have changed a
-// role.
-func endRoleChanges(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.Exec(ctx, `select pg_terminate_backend(a.pid) from pg_stat_activity a where a.usename <> $1 and exists (
+// role or the database. Not every change leaves a lock to know it by (GRANT does
+// not): anyOne ends those that have written anything.
+func endRoleChanges(ctx context.Context, conn *pgx.Conn, anyOne bool) error {
+	_, err := conn.Exec(ctx, `select pg_terminate_backend(a.pid) from pg_stat_activity a where a.usename <> $1 and (exists (
 		select from pg_locks l where l.pid = a.pid and l.granted and l.mode = 'RowExclusiveLock'
-		and l.relation in ('pg_authid'::regclass, 'pg_db_role_setting'::regclass))`, Superuser)
+		and l.relation = any (string_to_array($2, ', ')::regclass[])) or $3 and a.backend_xid is not null)`, Superuser, roleCatalogs, anyOne)
 	if err != nil {
 		return fmt.Errorf("end sessions that change roles: %w", err)
 	}

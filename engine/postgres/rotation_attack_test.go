@@ -1,7 +1,9 @@
 package postgres_test
 
 import (
+	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,19 +40,45 @@ func TestRotationIsNotHeldUp(t *testing.T) {
 		t.Logf("%s: %v", name, time.Since(began))
 	}
 	bystander, attacker := d.Owner(t), d.Owner(t)
-	go func() {
+	attack, enough := context.WithCancel(t.Context())
+	var attacking sync.WaitGroup
+	attacking.Go(func() {
 		for {
-			if _, err := attacker.Exec(t.Context(), "alter role app set work_mem = '8MB'"); err != nil {
+			if _, err := attacker.Exec(attack, "alter role app set work_mem = '8MB'"); err != nil {
 				return
 			}
 		}
-	}()
+	})
+	defer attacking.Wait()
+	defer enough()
 	for range 20 {
 		if err := postgres.SetPasswords(within(t, 5*time.Second), super, d.Tenant); err != nil {
 			t.Fatalf("among changes: %v", err)
 		}
 	}
 	allowed(t, bystander, "select 1")
+}
+
+// Nor does a tenant hold up the start of his database, and of others that wait for
+// their turn.
+func TestProvisionIsNotHeldUp(t *testing.T) {
+	d := postgrestest.Instance(t)
+	super := d.Superuser(t, "postgres")
+	for _, change := range []string{
+		"alter role app password 'mine'", "alter role app set work_mem = '8MB'", "alter database app set work_mem = '8MB'",
+		"alter database app connection limit 7", "grant connect on database app to public", "grant app to app_readonly",
+	} {
+		conn := d.Owner(t)
+		if _, err := conn.Exec(t.Context(), "begin"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Exec(t.Context(), change); err != nil {
+			t.Logf("%s: %v", change, err) // not his to change
+		}
+		if err := postgres.Provision(within(t, 5*time.Second), super, d.Tenant); err != nil {
+			t.Errorf("%s holds it up: %v", change, err)
+		}
+	}
 }
 
 // Whoever reaches the port can put a line feed into a user's name; it may not
