@@ -245,12 +245,10 @@ func (e *Engine) completeUpload(ctx context.Context, call *model.Call, u model.U
 		return u, nil
 	}
 	err = storeError(err)
-	if !e.blobs.HasPart(u.Part) {
-		if dropErr := e.dropUpload(u); dropErr != nil {
-			err = errors.Join(err, dropErr)
-		}
+	if e.blobs.HasPart(u.Part) {
+		return u, err
 	}
-	return u, err
+	return u, errors.Join(err, e.dropUpload(u))
 }
 
 // noteComplete has the record of an upload say that it has become an object.
@@ -262,6 +260,8 @@ func noteComplete(tx *meta.Tx, id string, object model.Object) error {
 	return err
 }
 
+// dropUpload removes an upload, and what there may be of its bytes, without a word
+// to its organization.
 func (e *Engine) dropUpload(u model.Upload) error {
 	if err := e.meta.Update(func(tx *meta.Tx) error { return tx.Uploads().Delete(u.ID) }); err != nil && !errors.Is(err, meta.ErrNotFound) {
 		return err
@@ -281,7 +281,7 @@ func (e *Engine) UploadDelete(call *model.Call, bucket, id string) error {
 
 // giveUp removes an upload and its bytes.
 func (e *Engine) giveUp(call *model.Call, u model.Upload) error {
-	if err := e.change(call, func(tx *meta.Tx) error { return tx.Uploads().Delete(u.ID) }); err != nil || u.Complete {
+	if err := e.change(call, func(tx *meta.Tx) error { return tx.Uploads().Delete(u.ID) }); err != nil {
 		return err
 	}
 	return e.blobs.RemovePart(u.Part)
@@ -291,8 +291,15 @@ func (e *Engine) giveUp(call *model.Call, u model.Upload) error {
 // full disk leaves so, gives up those that have stood still for too long or
 // whose bucket is gone, and forgets those that were completed long ago.
 func (e *Engine) sweepUploads(ctx context.Context) error {
-	due, err := e.uploadsWhere(func(u model.Upload, bucketGone bool) bool {
-		return e.uploadIsOver(u, bucketGone) || !u.Complete && u.Offset == u.Length
+	due, err := e.uploadsWhere(func(tx *meta.Tx, u model.Upload) (bool, error) {
+		if e.uploadHasExpired(u) || !u.Complete && u.Offset == u.Length {
+			return true, nil
+		}
+		_, err := tx.Buckets().Get(u.Bucket)
+		if errors.Is(err, meta.ErrNotFound) {
+			return true, nil
+		}
+		return false, err
 	})
 	if err != nil {
 		return err
@@ -310,9 +317,7 @@ func (e *Engine) sweepUploads(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (e *Engine) uploadIsOver(u model.Upload, bucketGone bool) bool {
-	return bucketGone || !e.clock().Before(u.ExpiresAt)
-}
+func (e *Engine) uploadHasExpired(u model.Upload) bool { return !e.clock().Before(u.ExpiresAt) }
 
 func (e *Engine) sweepUpload(ctx context.Context, call *model.Call, u model.Upload) error {
 	u, release, err := e.claimUpload(call, u.Bucket, u.ID, "a clean-up")
@@ -321,7 +326,7 @@ func (e *Engine) sweepUpload(ctx context.Context, call *model.Call, u model.Uplo
 	}
 	defer release()
 	_, err = e.bucket(call, u.Bucket)
-	switch over := e.uploadIsOver(u, model.CodeOf(err) == model.CodeNotFound); {
+	switch over := e.uploadHasExpired(u) || model.CodeOf(err) == model.CodeNotFound; {
 	case u.Complete && over:
 		return e.dropUpload(u)
 	case over:
@@ -334,17 +339,14 @@ func (e *Engine) sweepUpload(ctx context.Context, call *model.Call, u model.Uplo
 }
 
 // uploadsWhere returns the uploads that are wanted.
-func (e *Engine) uploadsWhere(want func(u model.Upload, bucketGone bool) bool) (uploads []model.Upload, err error) {
+func (e *Engine) uploadsWhere(want func(*meta.Tx, model.Upload) (bool, error)) (uploads []model.Upload, err error) {
 	err = e.meta.View(func(tx *meta.Tx) error {
 		return tx.Uploads().All(func(u model.Upload) error {
-			_, err := tx.Buckets().Get(u.Bucket)
-			if err != nil && !errors.Is(err, meta.ErrNotFound) {
-				return err
-			}
-			if want(u, err != nil) {
+			wanted, err := want(tx, u)
+			if wanted {
 				uploads = append(uploads, u)
 			}
-			return nil
+			return err
 		})
 	})
 	return uploads, err
@@ -353,7 +355,7 @@ func (e *Engine) uploadsWhere(want func(u model.Upload, bucketGone bool) bool) (
 // settleUploads removes, at start, parts without an upload and uploads without
 // their part: a crash came between the two.
 func (e *Engine) settleUploads() error {
-	uploads, err := e.uploadsWhere(func(u model.Upload, _ bool) bool { return !u.Complete })
+	uploads, err := e.uploadsWhere(func(_ *meta.Tx, u model.Upload) (bool, error) { return !u.Complete, nil })
 	if err != nil {
 		return err
 	}
@@ -372,7 +374,7 @@ func (e *Engine) settleUploads() error {
 			continue
 		}
 		e.log.Warn("an upload has lost its bytes and is given up", "upload", u.ID, "bucket", u.Bucket, "key", u.Key)
-		errs = append(errs, e.meta.Update(func(tx *meta.Tx) error { return tx.Uploads().Delete(u.ID) }))
+		errs = append(errs, e.dropUpload(u))
 	}
 	for part := range stray {
 		errs = append(errs, e.blobs.RemovePart(part))

@@ -62,7 +62,7 @@ func (l layout) migrate(bolt *bbolt.DB, path string) (*Migrated, error) {
 		return nil, &NewerFormatError{Found: found}
 	}
 	done := &Migrated{From: found, Copy: fmt.Sprintf("%s.format-%d", path, found)}
-	if err := publish.Stream(done.Copy, 0o600, func(w io.Writer) error { return writeTo(bolt, w) }); err != nil {
+	if err := publish.Stream(done.Copy, 0o600, func(w io.Writer) error { return writeTo(bolt, w, anything) }); err != nil {
 		return nil, fmt.Errorf("keep the metadata of format %d: %w", found, err)
 	}
 	for _, step := range l.migrations {

@@ -10,27 +10,25 @@ import (
 
 // Snapshot writes the file as it is at one moment to w, while changes go on.
 func (db *DB) Snapshot(w io.Writer) error {
-	return db.SnapshotIf(w, func(*Tx) error { return nil })
+	return db.SnapshotIf(w, anything)
 }
+
+func anything(*Tx) error { return nil }
 
 // SnapshotIf is Snapshot unless check, which sees what is to be written,
 // returns an error.
 func (db *DB) SnapshotIf(w io.Writer, check func(*Tx) error) error {
-	err := db.bolt.View(func(tx *bbolt.Tx) error {
-		if err := check(&Tx{bolt: tx}); err != nil {
-			return err
-		}
-		_, err := tx.WriteTo(w)
-		return err
-	})
-	if err != nil {
+	if err := writeTo(db.bolt, w, check); err != nil {
 		return fmt.Errorf("copy metadata: %w", err)
 	}
 	return nil
 }
 
-func writeTo(bolt *bbolt.DB, w io.Writer) error {
+func writeTo(bolt *bbolt.DB, w io.Writer, check func(*Tx) error) error {
 	return bolt.View(func(tx *bbolt.Tx) error {
+		if err := check(&Tx{bolt: tx}); err != nil {
+			return err
+		}
 		_, err := tx.WriteTo(w)
 		return err
 	})

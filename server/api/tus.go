@@ -215,7 +215,6 @@ func (t *tus) head(x *exchange, bucket, id string) error {
 	if u.Metadata != "" {
 		x.w.Header().Set("Upload-Metadata", u.Metadata)
 	}
-	x.w.Header().Set("Cache-Control", "no-store")
 	x.empty(http.StatusOK)
 	return nil
 }
