@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/postgres/postgrestest"
 )
 
 // fill makes tables of a few ten megabytes, enough for a backup or a restore
@@ -291,20 +293,11 @@ func TestKillDuringCreate(t *testing.T) {
 	running := m.processes()
 	for _, pid := range running {
 		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err == nil && strings.Contains(string(command), "/instances/") && !slices.Contains(running, parent(pid)) {
+		if err == nil && strings.Contains(string(command), "/instances/") && !slices.Contains(running, postgrestest.Parent(pid)) {
 			postmasters++
 		}
 	}
 	if postmasters != len(list) {
 		t.Errorf("%d postmasters for %d databases", postmasters, len(list))
 	}
-}
-
-// parent returns the parent of a process, 0 when it is gone. A child that was
-// just forked has its postmaster's command line still.
-func parent(pid int) (ppid int) {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	_, _ = fmt.Sscanf(rest, "%1s %d", new(string), &ppid)
-	return ppid
 }

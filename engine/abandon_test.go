@@ -14,6 +14,7 @@ import (
 
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/postgres/postgrestest"
 )
 
 // abandon ends the engine as SIGKILL does, as far as that goes within one
@@ -298,20 +299,11 @@ func (a *appliance) postmasters(t testing.TB) []string {
 	found := postgresProcesses(t, filepath.Join(a.cfg.DataDir, "instances"))
 	for pid, dir := range found {
 		title, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err == nil && len(title) > 0 && !strings.HasPrefix(string(title), "postgres: ") && found[parent(pid)] != dir {
+		if err == nil && len(title) > 0 && !strings.HasPrefix(string(title), "postgres: ") && found[postgrestest.Parent(pid)] != dir {
 			dirs = append(dirs, dir)
 		}
 	}
 	return dirs
-}
-
-// parent returns the parent of a process, 0 when it is gone. A child that was
-// just forked has its postmaster's command line still.
-func parent(pid int) (ppid int) {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	_, _ = fmt.Sscanf(rest, "%1s %d", new(string), &ppid)
-	return ppid
 }
 
 // postgresProcesses returns the working directories of PostgreSQL's processes

@@ -11,6 +11,7 @@ import (
 
 	"holdfast/backup"
 	"holdfast/engine/model"
+	"holdfast/engine/postgres"
 )
 
 func proving(t testing.TB) Config {
@@ -216,11 +217,19 @@ func TestVerdict(t *testing.T) {
 // startScratch leaves a server running on a proof's directory.
 func (a *appliance) startScratch(t testing.TB, database string, plan RestorePlan) {
 	t.Helper()
+	scratch := a.unpackScratch(t, database, plan, filepath.Join(a.cfg.DataDir, proofsDir, plan.Backup.ID))
+	if err := a.startRecovered(t.Context(), scratch, plan, func(int64, int64) {}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// unpackScratch makes a data directory for a server under the backup's id.
+func (a *appliance) unpackScratch(t testing.TB, database string, plan RestorePlan, dir string) postgres.Spec {
+	t.Helper()
 	db, err := a.record(database)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(a.cfg.DataDir, proofsDir, plan.Backup.ID)
 	scratch, err := a.scratchInstance(t.Context(), db, plan.Backup.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -229,7 +238,5 @@ func (a *appliance) startScratch(t testing.TB, database string, plan RestorePlan
 	if err := a.unpack(t.Context(), plan, dir, backup.RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.startRecovered(t.Context(), scratch, plan, func(int64, int64) {}); err != nil {
-		t.Fatal(err)
-	}
+	return scratch
 }

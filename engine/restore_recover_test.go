@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"testing"
 
-	"holdfast/backup"
 	"holdfast/engine/model"
 )
 
@@ -54,21 +53,9 @@ func TestRecoveredServerStaysDown(t *testing.T) {
 	if err != nil || plan.Backup.ID != b.ID {
 		t.Fatal(plan.Backup.ID, err)
 	}
-	dir := filepath.Join(t.TempDir(), "data")
-	record, err := a.record(db.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	scratch, err := a.scratchInstance(t.Context(), record, b.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	scratch.Dir = dir
-	if err := a.unpack(t.Context(), plan, dir, backup.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	scratch := a.unpackScratch(t, db.ID, plan, filepath.Join(t.TempDir(), "data"))
 	ruin := sync.OnceFunc(func() {
-		if err := os.Remove(filepath.Join(dir, "global", "pg_control")); err != nil {
+		if err := os.Remove(filepath.Join(scratch.Dir, "global", "pg_control")); err != nil {
 			t.Error(err)
 		}
 		if err := syscall.Kill(a.pid(t, scratch.ID), syscall.SIGKILL); err != nil {

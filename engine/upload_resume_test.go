@@ -162,7 +162,7 @@ func TestTooManyUploads(t *testing.T) {
 	u := newUploads(t)
 	err := u.a.meta.Update(func(tx *meta.Tx) error {
 		for n := range maxUploads - 1 {
-			if err := tx.Uploads().Insert(model.Upload{ID: fmt.Sprintf("upl_%04d", n), Organization: u.a.org, Bucket: u.bucket, Length: 1}); err != nil {
+			if err := tx.Uploads().Insert(model.Upload{ID: fmt.Sprintf("upl_%04d", n), Organization: u.a.org, Bucket: u.bucket, Length: 1, ExpiresAt: time.Now().Add(UploadLife)}); err != nil {
 				return err
 			}
 		}
