@@ -43,6 +43,14 @@ func (e *Engine) entry(call *model.Call, err error) *model.AuditEntry {
 	}
 }
 
+// callOf is the call of an entry that is still to be written.
+func callOf(entry model.AuditEntry) *model.Call {
+	return &model.Call{
+		Operation: model.Operation{Action: entry.Action}, Actor: entry.Actor, Organization: entry.Organization,
+		RequestID: entry.RequestID, IP: entry.IP, UserAgent: entry.UserAgent, Resource: entry.Resource, Details: entry.Details,
+	}
+}
+
 // maxResourceID is longer than any id, in bytes.
 const maxResourceID = 64
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 )
@@ -41,33 +40,24 @@ func (e *Engine) AllowlistSet(ctx context.Context, call *model.Call, id string, 
 	defer release()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
-	// The record comes first: if the appliance dies in between, the next start
-	// applies it.
 	old := db
-	if db, err = e.recordAllowlist(id, allow, e.clock()); err != nil {
-		return Allowlist{}, noRoom(err)
+	call.Note("entries", fmt.Sprint(allow))
+	if db, err = e.beginChange(call, id, newAllowlist(allow, e.clock())); err != nil {
+		return Allowlist{}, err
 	}
 	ended, err := e.applyAllowlist(ctx, db)
 	if err != nil {
-		_, undoErr := e.recordAllowlist(id, old.Allowlist, old.AllowlistUpdatedAt)
+		_, undoErr := e.takeBack(id, newAllowlist(old.Allowlist, old.AllowlistUpdatedAt))
 		return Allowlist{}, errors.Join(serverGone(noRoom(err)), undoErr, e.instances.Update(ctx, id, access(old)))
 	}
-	call.Note("entries", fmt.Sprint(allow))
 	call.Note("sessions_terminated", fmt.Sprint(ended))
 	result := Allowlist{Entries: allow, UpdatedAt: db.AllowlistUpdatedAt, AppliedAt: e.clock(), SessionsTerminated: ended}
-	return result, e.change(call, func(*meta.Tx) error { return nil })
+	_, err = e.endChange(call, id)
+	return result, err
 }
 
-func (e *Engine) recordAllowlist(id string, allow []netip.Prefix, at time.Time) (model.Database, error) {
-	var db model.Database
-	err := e.meta.Update(func(tx *meta.Tx) (err error) {
-		db, err = tx.Databases().Update(id, func(d *model.Database) error {
-			d.Allowlist, d.AllowlistUpdatedAt, d.UpdatedAt = allow, at, at
-			return nil
-		})
-		return err
-	})
-	return db, err
+func newAllowlist(allow []netip.Prefix, at time.Time) func(*model.Database) {
+	return func(d *model.Database) { d.Allowlist, d.AllowlistUpdatedAt, d.UpdatedAt = allow, at, at }
 }
 
 // applyAllowlist puts the record's list in force and returns how many open

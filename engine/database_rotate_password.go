@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 )
@@ -28,56 +27,35 @@ func (e *Engine) DatabaseRotatePassword(ctx context.Context, call *model.Call, i
 	defer release()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
-	// The record comes first: if the appliance dies in between, the next start
-	// gives the roles the passwords the record has.
+	now := e.clock()
 	old := db
-	db, err = e.recordPasswords(db.ID, model.GeneratePassword(randomBytes()), model.GeneratePassword(randomBytes()))
+	db, err = e.beginChange(call, id, func(d *model.Database) {
+		e.setPasswords(d, model.GeneratePassword(randomBytes()), model.GeneratePassword(randomBytes()))
+		d.UpdatedAt = now
+	})
 	if err != nil {
-		return Rotation{}, noRoom(err)
+		return Rotation{}, err
 	}
 	terminated, err := e.applyPasswords(ctx, db, terminate)
 	if err != nil {
-		err = errors.Join(serverGone(noRoom(err)), e.restorePasswords(old))
+		_, undoErr := e.takeBack(id, func(d *model.Database) {
+			d.OwnerPassword, d.ReadOnlyPassword, d.UpdatedAt = old.OwnerPassword, old.ReadOnlyPassword, old.UpdatedAt
+		})
 		e.resettleRoles(ctx, old)
-		return Rotation{}, err
+		return Rotation{}, errors.Join(serverGone(noRoom(err)), undoErr)
 	}
 	call.Note("sessions_terminated", fmt.Sprint(terminated))
-	now := e.clock()
-	err = e.change(call, func(tx *meta.Tx) error {
-		_, err := tx.Databases().Update(id, func(d *model.Database) error {
-			d.UpdatedAt = now
-			return nil
-		})
-		return err
-	})
-	if err != nil {
+	if db, err = e.endChange(call, id); err != nil {
 		return Rotation{}, err
 	}
 	connection, err := e.connection(db, true)
 	return Rotation{Connection: connection, RotatedAt: now, SessionsTerminated: terminated}, err
 }
 
-func (e *Engine) recordPasswords(id string, owner, readOnly model.Secret) (model.Database, error) {
-	var db model.Database
-	err := e.meta.Update(func(tx *meta.Tx) (err error) {
-		db, err = tx.Databases().Update(id, func(d *model.Database) error {
-			d.OwnerPassword = e.sealer.seal(passwordPurpose(id, d.Owner), owner)
-			d.ReadOnlyPassword = e.sealer.seal(passwordPurpose(id, d.ReadOnly), readOnly)
-			return nil
-		})
-		return err
-	})
-	return db, err
-}
-
-func (e *Engine) restorePasswords(old model.Database) error {
-	return e.meta.Update(func(tx *meta.Tx) error {
-		_, err := tx.Databases().Update(old.ID, func(d *model.Database) error {
-			d.OwnerPassword, d.ReadOnlyPassword = old.OwnerPassword, old.ReadOnlyPassword
-			return nil
-		})
-		return err
-	})
+// setPasswords gives the record passwords, sealed.
+func (e *Engine) setPasswords(d *model.Database, owner, readOnly model.Secret) {
+	d.OwnerPassword = e.sealer.seal(passwordPurpose(d.ID, d.Owner), owner)
+	d.ReadOnlyPassword = e.sealer.seal(passwordPurpose(d.ID, d.ReadOnly), readOnly)
 }
 
 func (e *Engine) applyPasswords(ctx context.Context, db model.Database, terminate bool) (int, error) {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 )
@@ -29,7 +28,9 @@ func (e *Engine) DatabaseSettings(ctx context.Context, call *model.Call, id stri
 	defer release()
 	call.Note("settings", strings.Join(slices.Sorted(maps.Keys(change)), ","))
 	before := db.Settings
-	next, err := e.recordSettings(id, mergeSettings(before, change))
+	next, err := e.beginChange(call, id, func(d *model.Database) {
+		d.Settings, d.UpdatedAt = mergeSettings(before, change), e.clock()
+	})
 	if err != nil {
 		return db, err
 	}
@@ -37,14 +38,16 @@ func (e *Engine) DatabaseSettings(ctx context.Context, call *model.Call, id stri
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
 		defer cancel()
 		if err := e.applySettings(ctx, next); err != nil {
-			db, undoErr := e.recordSettings(id, before)
+			db, undoErr := e.takeBack(id, func(d *model.Database) { d.Settings = before })
 			undoErr = errors.Join(undoErr, e.applySettings(ctx, db))
-			return db, errors.Join(&model.Error{
-				Code: model.CodeValidation, Message: "setting: PostgreSQL does not start with that; nothing was changed", Err: err,
-			}, undoErr)
+			return db, errors.Join(badSettings(err), undoErr)
 		}
 	}
-	return next, e.change(call, func(*meta.Tx) error { return nil })
+	return e.endChange(call, id)
+}
+
+func badSettings(err error) error {
+	return &model.Error{Code: model.CodeValidation, Message: "setting: PostgreSQL does not start with that; nothing was changed", Err: err}
 }
 
 func mergeSettings(old, change map[string]string) map[string]string {
@@ -60,18 +63,6 @@ func mergeSettings(old, change map[string]string) map[string]string {
 		}
 	}
 	return merged
-}
-
-func (e *Engine) recordSettings(id string, settings map[string]string) (model.Database, error) {
-	var db model.Database
-	err := e.meta.Update(func(tx *meta.Tx) (err error) {
-		db, err = tx.Databases().Update(id, func(d *model.Database) error {
-			d.Settings, d.UpdatedAt = settings, e.clock()
-			return nil
-		})
-		return err
-	})
-	return db, err
 }
 
 // applySettings restarts the instance with the record's settings.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -461,7 +462,9 @@ func crashes() []crash {
 		{
 			"new password recorded, not yet the role's",
 			func(t *testing.T, a *appliance, db model.Database) {
-				if _, err := a.recordPasswords(db.ID, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one")); err != nil {
+				if _, err := a.beginChange(a.call(model.ActionDatabaseRotatePassword), db.ID, func(d *model.Database) {
+					a.setPasswords(d, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one"))
+				}); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -470,6 +473,7 @@ func crashes() []crash {
 					t.Error("the record lost the new password")
 				}
 				before(t, a, db, c)
+				a.checkEnded(t, db.ID, model.ActionDatabaseRotatePassword, model.OutcomeSuccess)
 			},
 		},
 		{
@@ -479,16 +483,39 @@ func crashes() []crash {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := a.recordAllowlist(db.ID, allow, a.clock()); err != nil {
+				if _, err := a.beginChange(a.call(model.ActionAllowlistSet), db.ID, newAllowlist(allow, a.clock())); err != nil {
 					t.Fatal(err)
 				}
 			},
 			func(t *testing.T, a *appliance, db model.Database, c Connection) {
 				refused(t, c)
+				a.checkEnded(t, db.ID, model.ActionAllowlistSet, model.OutcomeSuccess)
 				if _, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"}); err != nil {
 					t.Fatal(err)
 				}
 				before(t, a, db, c)
+			},
+		},
+		{
+			"settings recorded, not yet in force",
+			func(t *testing.T, a *appliance, db model.Database) { a.beginSettings(t, db, "work_mem", "17MB") },
+			func(t *testing.T, a *appliance, db model.Database, c Connection) {
+				before(t, a, db, c)
+				if got := answer[string](t, c, "show work_mem"); got != "17MB" {
+					t.Errorf("work_mem is %s", got)
+				}
+				a.checkEnded(t, db.ID, model.ActionDatabaseSettings, model.OutcomeSuccess)
+			},
+		},
+		{
+			"settings recorded with which it does not start",
+			func(t *testing.T, a *appliance, db model.Database) { a.beginSettings(t, db, "work_mem", "plenty") },
+			func(t *testing.T, a *appliance, db model.Database, c Connection) {
+				before(t, a, db, c)
+				a.checkEnded(t, db.ID, model.ActionDatabaseSettings, model.OutcomeError)
+				if record, err := a.record(db.ID); err != nil || len(record.Settings) > 0 {
+					t.Errorf("recorded %v, %v", record.Settings, err)
+				}
 			},
 		},
 		{
@@ -540,6 +567,35 @@ func writeFile(t testing.TB, path, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// beginSettings records a setting, and leaves the instance as it is.
+func (a *appliance) beginSettings(t testing.TB, db model.Database, name, value string) {
+	t.Helper()
+	if _, err := a.beginChange(a.call(model.ActionDatabaseSettings), db.ID, func(d *model.Database) {
+		d.Settings = map[string]string{name: value}
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkEnded checks that an interrupted change is over, and in the audit log
+// as the deed of who wanted it.
+func (a *appliance) checkEnded(t testing.TB, database string, action model.Action, want model.Outcome) {
+	t.Helper()
+	if db, err := a.record(database); err != nil || db.Unfinished != nil {
+		t.Errorf("unfinished: %+v, %v", db.Unfinished, err)
+	}
+	call := a.call(model.ActionAuditList)
+	eventually(t, "the entry in the audit log", func() bool {
+		entries, _, err := a.AuditList(call, AuditFilter{}, 1, MaxLimit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(entries, func(entry model.AuditEntry) bool {
+			return entry.Action == action && entry.Outcome == want && entry.Actor == call.Actor
+		})
+	})
 }
 
 // unrecordedBackup makes a backup whose end was not recorded; without its

@@ -71,7 +71,11 @@ func (e *Engine) startAtBoot(ctx context.Context, id string) {
 		}
 		return
 	}
-	if err := e.startDatabase(ctx, db); err != nil && ctx.Err() == nil {
+	err = e.startDatabase(ctx, db)
+	if db.Unfinished != nil && ctx.Err() == nil {
+		err = e.settleChange(ctx, db, err)
+	}
+	if err != nil && ctx.Err() == nil {
 		e.log.Error("start database", "database", db.ID, "name", db.Name, "error", err)
 	}
 	e.backUpIfOwed(db)

@@ -171,7 +171,9 @@ func TestRolesAfterALateStart(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	db, _ := a.createDatabase(t, "shop")
-	if _, err := a.recordPasswords(db.ID, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one")); err != nil {
+	if _, err := a.alter(db.ID, func(d *model.Database) {
+		a.setPasswords(d, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one"))
+	}); err != nil {
 		t.Fatal(err)
 	}
 	a.breakDown(t, db.Database)

@@ -69,12 +69,24 @@ type Database struct {
 	// Rebuild says that the database was moved here with its backups alone, and
 	// its data directory is still to be made of the newest.
 	Rebuild bool `json:"rebuild,omitempty"`
+	// Unfinished is a change of this record that the instance may not follow
+	// yet, nil when there is none.
+	Unfinished *Unfinished `json:"unfinished,omitempty"`
 	// Operation is the id of the running operation, "" when there is none.
 	Operation string    `json:"operation"`
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 	// Trash is set while the database lies in the trash.
 	Trash *Trash `json:"trash"`
+}
+
+// Unfinished is what it takes to end a change after a crash.
+type Unfinished struct {
+	Entry AuditEntry `json:"entry"` // that the change leaves, if it ends well
+	Once  string     `json:"once"`  // Call.Once
+	// Settings are those before, for if the instance does not start with the
+	// new ones.
+	Settings map[string]string `json:"settings"`
 }
 
 // Served is a generation that began to serve.
