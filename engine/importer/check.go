@@ -86,6 +86,34 @@ func (s *Session) checkExtensions(ctx context.Context, target *pgx.Conn) error {
 	return nil
 }
 
+// tellOfMemberRows notes rows that people have put into tables of an extension:
+// its tables come with it, and they are not theirs to copy.
+func (c *copying) tellOfMemberRows(ctx context.Context) error {
+	rows, _ := c.conn.Query(ctx, `select e.extname::text, c.oid::regclass::text, coalesce(x.condition, ''), has_table_privilege(c.oid, 'select')
+		from pg_extension e, unnest(e.extconfig, e.extcondition) x (relation, condition) join pg_class c on c.oid = x.relation
+		where c.relkind = 'r' and not e.extname::text = any(coalesce($1::text[], '{}')) order by 1, 2`, c.missing)
+	type member struct {
+		Extension, Table, Condition string
+		Readable                    bool
+	}
+	members, err := pgx.CollectRows(rows, pgx.RowToStructByPos[member])
+	if err != nil {
+		return sourceError{fmt.Errorf("list tables of extensions: %w", err)}
+	}
+	for _, m := range members {
+		some := true // perhaps
+		if m.Readable {
+			if err := c.conn.QueryRow(ctx, "select exists (select from "+m.Table+" "+m.Condition+")").Scan(&some); err != nil {
+				return sourceError{fmt.Errorf("look for rows of %s: %w", m.Table, err)}
+			}
+		}
+		if some {
+			c.account.flaw("TABLE DATA "+m.Table, fmt.Errorf("rows are not copied: the table belongs to the extension %s, which has its own ways to bring them over", m.Extension))
+		}
+	}
+	return nil
+}
+
 // checkCollations fails when a column's collation is not there.
 func (s *Session) checkCollations(ctx context.Context, target *pgx.Conn) error {
 	rows, _ := s.conn.Query(ctx, `select distinct l.collname::text from pg_collation l join pg_attribute a on a.attcollation = l.oid
@@ -145,6 +173,10 @@ func (s *Session) checkRights(ctx context.Context, _ *pgx.Conn) error {
 	if len(filtered) > 0 {
 		return model.Errorf(model.CodeValidation, "%s: row security hides rows of %s from the user %q; give it the tables' owner, or a role with BYPASSRLS",
 			SourceField, few(filtered), s.source.User)
+	}
+	if inv.hiddenObjects > 0 {
+		return model.Errorf(model.CodeValidation, "%s: the user %q may not read %s; grant it the roles that own them, or `grant select on large object ...`",
+			SourceField, s.source.User, model.Count(inv.hiddenObjects, "large object"))
 	}
 	s.account.Say(model.ImportInfo, fmt.Sprintf("found %s, %s, %s",
 		model.Count(len(inv.tables), "table"), model.Count(len(inv.sequences), "sequence"), model.Count(inv.largeObjects, "large object")))

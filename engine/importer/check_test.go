@@ -24,6 +24,7 @@ func TestCheckRefuses(t *testing.T) {
 		{"select 1", "public.secret"},
 		{"grant select on public.secret to auditor; alter table public.secret enable row level security", "row security hides rows of public.secret"},
 		{"alter table public.secret disable row level security; revoke all on public.s from auditor", "public.s"},
+		{"grant select on public.s to auditor; select lo_create(4711), lo_create(4712); grant select on large object 4712 to public", "may not read 1 large object"},
 	} {
 		run(t, conn, test.prepare)
 		record, err := to.bring(t, auditor)
@@ -53,6 +54,23 @@ func TestCheckRefuses(t *testing.T) {
 	defer session.Close()
 	if err := session.Check(t.Context(), nil, 1<<20); model.CodeOf(err) != model.CodeForbidden || !strings.Contains(err.Error(), "free disk") {
 		t.Errorf("on a full disk: %v", err)
+	}
+}
+
+// TestCopyOfMembers: rows in a table of an extension are not copied, and that
+// is said; the extension's own rows are nobody's loss.
+func TestCopyOfMembers(t *testing.T) {
+	t.Parallel()
+	from, to := newOrigin(t, `create extension citext; create table jobs (n int); create table fixed (n int); insert into fixed values (1);
+		alter extension citext add table jobs; alter extension citext add table fixed;
+		update pg_extension set extconfig = array['jobs'::regclass::oid, 'fixed'::regclass::oid], extcondition = array['', 'where n > 1'] where extname = 'citext'`), newPlace(t)
+	if record, err := to.bring(t, from.source()); err != nil || len(record.Errors) > 0 {
+		t.Errorf("without rows: %+v, %v", record.Errors, err)
+	}
+	run(t, from.Superuser(t, "app"), "insert into public.jobs values (1)")
+	record, err := newPlace(t).bring(t, from.source())
+	if err != nil || len(record.Errors) != 1 || !strings.Contains(record.Errors[0].Object, "jobs") {
+		t.Errorf("with a row: %+v, %v", record.Errors, err)
 	}
 }
 

@@ -13,6 +13,9 @@ func (c *copying) copyData(ctx context.Context) error {
 	if err := readSequences(ctx, c.conn, c.inventory.sequences); err != nil {
 		return sourceError{err}
 	}
+	if err := c.tellOfMemberRows(ctx); err != nil {
+		return err
+	}
 	data := c.dataSteps()
 	index, rest := c.entrySteps(data)
 	if c.inventory.largeObjects > 0 {

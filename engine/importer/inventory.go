@@ -38,7 +38,9 @@ type inventory struct {
 	tables       []table
 	sequences    []sequence
 	largeObjects int64
-	views        []view
+	// hiddenObjects are the large objects that the user may not read.
+	hiddenObjects int64
+	views         []view
 }
 
 // view is a materialized view that holds rows in the source.
@@ -75,7 +77,9 @@ func takeInventory(ctx context.Context, conn *pgx.Conn, version int) (inventory,
 	if err != nil {
 		return inv, fmt.Errorf("list materialized views: %w", err)
 	}
-	if err := conn.QueryRow(ctx, "select count(*) from pg_largeobject_metadata").Scan(&inv.largeObjects); err != nil {
+	if err := conn.QueryRow(ctx, `select count(*), count(*) filter (where not pg_has_role(m.lomowner, 'usage') and not exists (
+			select from aclexplode(m.lomacl) g where g.privilege_type = 'SELECT' and case g.grantee when 0 then true else pg_has_role(g.grantee, 'usage') end))
+		from pg_largeobject_metadata m`).Scan(&inv.largeObjects, &inv.hiddenObjects); err != nil {
 		return inv, fmt.Errorf("count large objects: %w", err)
 	}
 	return inv, nil
