@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strings"
 
 	"holdfast/engine/model"
 )
@@ -20,7 +21,7 @@ func missingIndexes(ctx context.Context, s *Session) ([]model.Recommendation, er
 		select n.nspname, t.relname,
 			array(select a.attname::text from pg_attribute a where a.attrelid = t.oid and a.attnum > 0 and not a.attisdropped
 				and not exists (select from pg_index x where x.indrelid = t.oid and x.indisvalid and x.indpred is null and x.indkey[0] = a.attnum)
-				order by a.attnum),
+				order by a.attnum limit 200),
 			pg_stat_get_numscans(t.oid), pg_stat_get_tuples_returned(t.oid),
 			coalesce((select sum(pg_stat_get_numscans(x.indexrelid)) from pg_index x where x.indrelid = t.oid), 0)::bigint
 		from pg_class t join pg_namespace n on n.oid = t.relnamespace
@@ -55,20 +56,30 @@ func missingIndexes(ctx context.Context, s *Session) ([]model.Recommendation, er
 	return found, nil
 }
 
+// compared finds what a statement compares with something: a name, quoted or
+// not, before an operator.
+var compared = regexp.MustCompile(`(?i)(?:"((?:[^"]|"")+)"|([\pL_][\pL\pN_$]*))(?:\s*[=<>]|\s+(?:between|in|like)\b)`)
+
 // mostWanted returns the column that the statements on a table compare with
 // something, weighed by the time they take. It goes by their words, which is
 // right for plain statements; the advice is for a person to judge.
 func mostWanted(table string, columns []string, statements []Statement) (best string, ms float64) {
 	named := regexp.MustCompile(`(?i)\b` + regexp.QuoteMeta(table) + `\b`)
-	for _, column := range columns {
-		compared := regexp.MustCompile(`(?i)\b` + regexp.QuoteMeta(column) + `"?\s*(=|<|>|between\b|in\b|like\b)`)
-		var sum float64
-		for _, st := range statements {
-			if named.MatchString(st.Text) && compared.MatchString(st.Text) {
-				sum += st.TotalMS
-			}
+	sums := map[string]float64{}
+	for _, st := range statements {
+		if !named.MatchString(st.Text) {
+			continue
 		}
-		if sum > ms {
+		names := map[string]bool{}
+		for _, m := range compared.FindAllStringSubmatch(st.Text, -1) {
+			names[strings.ReplaceAll(m[1], `""`, `"`)+strings.ToLower(m[2])] = true
+		}
+		for name := range names {
+			sums[name] += st.TotalMS
+		}
+	}
+	for _, column := range columns {
+		if sum := sums[column]; sum > ms {
 			best, ms = column, sum
 		}
 	}
