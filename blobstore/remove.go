@@ -28,6 +28,22 @@ func (s *Store) Remove(refs ...Ref) error {
 	return errors.Join(errs...)
 }
 
+// PutAside moves a blob out of the store, to path on the same file system.
+func (s *Store) PutAside(ref Ref, path string) error {
+	if err := s.enter(context.Background()); err != nil {
+		return fmt.Errorf("put a blob aside: %w", err)
+	}
+	defer s.life.RUnlock()
+	from, err := ref.path(s.blobs)
+	if err == nil {
+		err = s.fs.Rename(from, path)
+	}
+	if err != nil {
+		return fmt.Errorf("put a blob aside: %w", err)
+	}
+	return nil
+}
+
 func (s *Store) remove(ref Ref) error {
 	if _, small := ref.position(); small {
 		return nil

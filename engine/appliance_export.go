@@ -296,7 +296,7 @@ func (e *Engine) putAsideBackups(dir string, db model.Database) error {
 	if err != nil {
 		return err
 	}
-	return archive.Link(filepath.Join(dir, backups, "wal"))
+	return archive.Link(filepath.Join(dir, backups, walDirectory))
 }
 
 // putAsideTree links what is below name in the data directory into dir, file by

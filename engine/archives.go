@@ -27,6 +27,9 @@ import (
 // walSlot is the replication slot that keeps WAL until it is archived.
 const walSlot = "holdfast"
 
+// walDirectory is where the WAL lies among a database's backups.
+const walDirectory = "wal"
+
 func (e *Engine) backupDirectory(database string) string {
 	return filepath.Join(e.cfg.DataDir, "backups", database)
 }
@@ -157,7 +160,7 @@ func (e *Engine) openWAL(a *archive, database string) (*wal.Archive, error) {
 		return nil, fmt.Errorf("make directory of backups: %w", err)
 	}
 	var err error
-	a.wal, err = wal.Open(filepath.Join(dir, "wal"), wal.Options{Logger: e.log.With("database", database)})
+	a.wal, err = wal.Open(filepath.Join(dir, walDirectory), wal.Options{Logger: e.log.With("database", database)})
 	return a.wal, err
 }
 
@@ -269,7 +272,7 @@ func (e *Engine) removeBackups(database string) error {
 		return err
 	}
 	e.archives.forget(database)
-	if err := os.RemoveAll(e.backupDirectory(database)); err != nil {
+	if err := e.discard(e.backupDirectory(database), database+"-backups"); err != nil {
 		return fmt.Errorf("remove backups: %w", err)
 	}
 	return nil

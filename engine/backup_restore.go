@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"holdfast/backup/wal"
 	"holdfast/engine/meta"
@@ -298,7 +297,7 @@ func (e *Engine) removeBuilt(db model.Database, op model.DatabaseOperation) erro
 	if db.Replaced != nil && db.Replaced.Generation == op.Generation {
 		return nil
 	}
-	if err := os.RemoveAll(e.dataDirectory(db.ID, op.Generation)); err != nil {
+	if err := e.discard(e.dataDirectory(db.ID, op.Generation), fmt.Sprintf("%s-%d", db.ID, op.Generation)); err != nil {
 		return fmt.Errorf("remove unfinished data directory: %w", err)
 	}
 	return nil

@@ -24,7 +24,7 @@ func (e *Engine) settleRepositories() error {
 	for _, entry := range databases {
 		db, err := e.record(entry.Name())
 		if errors.Is(err, meta.ErrNotFound) {
-			e.clearAway(filepath.Join(root, entry.Name()), entry.Name()+"-backups", false)
+			e.tryClearAway(filepath.Join(root, entry.Name()), entry.Name()+"-backups", false)
 			continue
 		}
 		if err == nil {

@@ -46,9 +46,10 @@ func (e *Engine) removeBlobs(refs []string) error {
 }
 
 // reconcileBlobs brings files and records in step after a start: discarded
-// blobs and blobs without a row are unlinked. What was written since started
-// is left alone, its row may be on its way.
-func (e *Engine) reconcileBlobs(ctx context.Context, started time.Time) {
+// blobs and blobs without a row are unlinked, those without a row in older
+// metadata put aside. What was written since started is left alone, its row may
+// be on its way.
+func (e *Engine) reconcileBlobs(ctx context.Context, started time.Time, older bool) {
 	if err := e.removeDiscarded(); err != nil {
 		e.log.Error("remove discarded blobs", "error", err)
 	}
@@ -56,8 +57,7 @@ func (e *Engine) reconcileBlobs(ctx context.Context, started time.Time) {
 		if ctx.Err() != nil || !written.Before(started) || e.blobKnown(ref) {
 			return ctx.Err()
 		}
-		e.log.Warn("removing a blob that belongs to no record", "blob", ref, "bytes", size)
-		return e.blobs.Remove(ref)
+		return e.discardBlob(ref, size, older)
 	})
 	if err != nil && ctx.Err() == nil {
 		e.log.Error("reconcile blobs", "error", err)

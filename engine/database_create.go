@@ -190,7 +190,7 @@ func (e *Engine) forgetDatabase(ctx context.Context, call *model.Call, db model.
 	if err := e.stopInstance(ctx, db.ID); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(e.databaseDirectory(db.ID)); err != nil {
+	if err := e.discard(e.databaseDirectory(db.ID), db.ID); err != nil {
 		return fmt.Errorf("remove database directory: %w", err)
 	}
 	if err := e.removeBackups(db.ID); err != nil { // a sweep may have begun them

@@ -60,6 +60,7 @@ type Engine struct {
 	recent   *recentObjects
 	order    *objectLocks
 	unlinks  chan struct{} // has one while unlinking is about to begin
+	older    bool          // while a start settles with older metadata
 	opened   atomic.Bool   // that blobs is set: replaying the journal comes before
 	ballast  []byte
 
@@ -169,9 +170,17 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err := e.startPostgres(ctx); err != nil {
 		return err
 	}
-	if err := e.settle(); err != nil {
+	older, err := e.isOlder()
+	if err != nil {
 		return err
 	}
+	e.older = older
+	err = e.settle()
+	e.older = false
+	if err != nil {
+		return err
+	}
+	e.tryNoteCommits()
 	if err := e.warnOfUnknownPlans(); err != nil {
 		return err
 	}
@@ -193,7 +202,7 @@ func (e *Engine) Start(ctx context.Context) error {
 		e.background(func(ctx context.Context) { e.proofs.serve(ctx, proofInterval, e.proveNext) })
 	}
 	e.background(e.advise)
-	e.background(func(ctx context.Context) { e.reconcileBlobs(ctx, started) })
+	e.background(func(ctx context.Context) { e.reconcileBlobs(ctx, started, older) })
 	e.background(e.compact)
 	e.background(e.scrub)
 	e.Finish(e.system(model.ActionApplianceStart, "", model.Resource{}), nil)
@@ -288,6 +297,9 @@ func (e *Engine) Close(ctx context.Context) error {
 		e.Finish(e.system(model.ActionApplianceStop, "", model.Resource{}), nil)
 	}
 	e.audits.close()
+	if e.Started() && !again {
+		e.tryNoteCommits()
+	}
 	errs = append(errs, e.closeArchives(), e.blobs.Close(), e.meta.Close())
 	return errors.Join(errs...)
 }

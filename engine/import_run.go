@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -186,7 +185,7 @@ func (e *Engine) takeBackImport(ctx context.Context, db model.Database, record m
 
 // forgetImport is the part of it that needs no running instance.
 func (e *Engine) forgetImport(db model.Database, record model.Import, cause error) error {
-	if err := os.RemoveAll(e.databaseDirectory(db.ID)); err != nil {
+	if err := e.discard(e.databaseDirectory(db.ID), db.ID); err != nil {
 		return fmt.Errorf("remove database directory: %w", err)
 	}
 	if err := e.removeBackups(db.ID); err != nil { // the WAL that was received

@@ -13,6 +13,11 @@ import (
 // ended, so that every database is before or after each act, never between.
 // It runs before anything else changes a database.
 func (e *Engine) settle() error {
+	if e.older {
+		if err := e.settleOlder(); err != nil {
+			return fmt.Errorf("settle with older metadata: %w", err)
+		}
+	}
 	databases, err := e.keptDatabases()
 	if err != nil {
 		return err

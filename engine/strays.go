@@ -46,7 +46,7 @@ func (e *Engine) putStraysAside() error {
 	for _, entry := range entries {
 		db, err := e.record(entry.Name())
 		if errors.Is(err, meta.ErrNotFound) {
-			e.clearAway(filepath.Join(root, entry.Name()), entry.Name(), false)
+			e.tryClearAway(filepath.Join(root, entry.Name()), entry.Name(), false)
 		} else if err == nil {
 			err = e.putGenerationsAside(db)
 		}
@@ -74,29 +74,32 @@ func (e *Engine) putGenerationsAside(db model.Database) error {
 		if err == nil && (number == db.Generation || db.Replaced != nil && number == db.Replaced.Generation) {
 			continue
 		}
-		replaced := err == nil && number <= db.LastGeneration()
-		e.clearAway(filepath.Join(e.databaseDirectory(db.ID), entry.Name()), db.ID+"-"+entry.Name(), replaced)
+		replaced := err == nil && number <= db.LastGeneration() && !e.older
+		e.tryClearAway(filepath.Join(e.databaseDirectory(db.ID), entry.Name()), db.ID+"-"+entry.Name(), replaced)
 	}
 	return nil
 }
 
-// clearAway removes a data directory that was replaced, finishes the removal
-// of one, and moves any other to straysDir. What can be neither, the lost+found
-// of a file system for one, is reported and does no harm.
-func (e *Engine) clearAway(path, name string, replaced bool) {
-	ctx, cancel := context.WithTimeout(e.ctx, stopTimeout)
-	defer cancel()
-	err := stopOrphans(ctx, path)
-	switch {
-	case err != nil:
-	case replaced, strings.HasSuffix(name, removingSuffix):
-		err = os.RemoveAll(path)
-	default:
-		err = e.moveToStrays(path, name)
-	}
-	if err != nil {
+// tryClearAway is clearAway, and reports what cannot be cleared away, the
+// lost+found of a file system for one: that does no harm.
+func (e *Engine) tryClearAway(path, name string, replaced bool) {
+	if err := e.clearAway(path, name, replaced); err != nil {
 		e.log.Error("clear away what belongs to no database", "path", path, "error", err)
 	}
+}
+
+// clearAway removes a data directory that was replaced, finishes the removal
+// of one, and moves any other to straysDir.
+func (e *Engine) clearAway(path, name string, replaced bool) error {
+	ctx, cancel := context.WithTimeout(e.ctx, stopTimeout)
+	defer cancel()
+	if err := stopOrphans(ctx, path); err != nil {
+		return err
+	}
+	if replaced || strings.HasSuffix(name, removingSuffix) {
+		return os.RemoveAll(path)
+	}
+	return e.moveToStrays(path, name)
 }
 
 func (e *Engine) moveToStrays(path, name string) error {

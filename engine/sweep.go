@@ -36,7 +36,7 @@ func (e *Engine) sweepOnce(ctx context.Context) error {
 			return nil
 		})
 	})
-	err = errors.Join(err, e.renewAPICertificate(), e.expireObjects(ctx), e.purgeObjects(ctx), e.sweepUploads(ctx), e.backUpMetadata(),
+	err = errors.Join(err, e.renewAPICertificate(), e.expireObjects(ctx), e.purgeObjects(ctx), e.sweepUploads(ctx), e.backUpMetadata(), e.noteCommits(),
 		e.sweepCodes(), e.concludeTrials(), e.expireOnce(), e.expireKeys(), e.pruneAudits())
 	now := e.clock()
 	for _, db := range databases {

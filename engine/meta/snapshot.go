@@ -13,6 +13,18 @@ func (db *DB) Snapshot(w io.Writer) error {
 	return db.SnapshotIf(w, anything)
 }
 
+// Commits returns the number of the last commit. It never goes back in a file.
+func (db *DB) Commits() (n uint64, err error) {
+	err = db.bolt.View(func(tx *bbolt.Tx) error {
+		n = uint64(tx.ID())
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("read the number of the last commit: %w", err)
+	}
+	return n, nil
+}
+
 func anything(*Tx) error { return nil }
 
 // SnapshotIf is Snapshot unless check, which sees what is to be written,

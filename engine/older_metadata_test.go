@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// What an older holdfast.db has under way has ended since: with it, nothing is
+// removed that came of that.
+func TestOlderMetadata(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, newDataDir(t))
+	by := ahead(&cfg)
+	a := startEngineOn(t, cfg)
+	// What the copy knows of each, and what became of it.
+	creating, _ := a.createDatabase(t, "creating")
+	trashed, inTrash := a.createDatabase(t, "trashed")
+	restored, c := a.createDatabase(t, "restored")
+	run(t, c, "create table kept as select 1 as n")
+	backup := a.backUp(t, restored.ID)
+	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), trashed.ID); err != nil {
+		t.Fatal(err)
+	}
+	status := func(s model.DatabaseStatus) {
+		if _, err := a.alter(creating.ID, func(d *model.Database) { d.Status = s }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status(model.DatabaseCreating)
+	made, err := a.MetadataBackup(a.call(model.ActionMetadataBackup))
+	if err != nil {
+		t.Fatal(err)
+	}
+	status(model.DatabaseAvailable)
+	if _, err := a.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), trashed.ID); err != nil {
+		t.Fatal(err)
+	}
+	run(t, inTrash, "create table later as select 2 as n")
+	a.restore(t, restored.ID, backup.ID)
+	blob := a.strayBlob(t, strings.Repeat("x", 1<<20))
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(made.Path, filepath.Join(a.cfg.DataDir, metadataFile)); err != nil {
+		t.Fatal(err)
+	}
+
+	by.Store(int64(olderGrace - time.Hour)) // its time in the trash was over long ago
+	b := a.reopen(t)
+	if err := b.sweepOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.record(creating.ID); !errors.Is(err, meta.ErrNotFound) {
+		t.Errorf("the database under way: %v", err)
+	}
+	stray := func(pattern string) bool {
+		found, err := filepath.Glob(filepath.Join(b.cfg.DataDir, straysDir, pattern))
+		return err == nil && len(found) == 1
+	}
+	for _, pattern := range []string{"*-" + creating.ID + "/1/PG_VERSION", "*-" + creating.ID + "-backups", "*-" + restored.ID + "-2"} {
+		if !stray(pattern) {
+			t.Errorf("%s is not among the strays", pattern)
+		}
+	}
+	within(t, time.Minute, "the blob among the strays", func() bool { return stray("blobs/" + string(blob)) })
+	if _, err := b.TrashRestore(t.Context(), b.call(model.ActionTrashRestore), trashed.ID); err != nil {
+		t.Fatal(err)
+	}
+	if n := answer[int](t, inTrash, "select n from later"); n != 2 {
+		t.Errorf("from the trash: %d", n)
+	}
+	b.restore(t, restored.ID, backup.ID) // under a number that was never used
+	if n := answer[int](t, c, "select n from kept"); n != 1 {
+		t.Errorf("restored anew: %d", n)
+	}
+
+	// The next start is one as ever.
+	if err := b.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if older, err := openEngine(t, b.cfg).isOlder(); older || err != nil {
+		t.Errorf("still older: %t, %v", older, err)
+	}
+}
