@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	"holdfast/engine/model"
@@ -71,18 +70,5 @@ func (e *Engine) applyAllowlist(ctx context.Context, db model.Database) (int, er
 		return 0, fmt.Errorf("connect to instance: %w", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	sessions, err := postgres.Sessions(ctx, conn, db.Name)
-	if err != nil {
-		return 0, err
-	}
-	var keep []int
-	for _, s := range sessions {
-		if slices.ContainsFunc(db.Allowlist, func(p netip.Prefix) bool { return p.Contains(s.Address) }) {
-			keep = append(keep, s.PID)
-		}
-	}
-	if len(keep) == len(sessions) {
-		return 0, nil
-	}
-	return postgres.TerminateSessions(ctx, conn, db.Name, keep...)
+	return postgres.TerminateSessions(ctx, conn, db.Name, db.Allowlist...)
 }

@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"context"
 	"errors"
+	"net"
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -154,6 +157,65 @@ func TestAllowlist(t *testing.T) {
 		t.Fatal(err)
 	}
 	connect(t, connection)
+}
+
+// Clients that are allowed, before and after, notice nothing of a change of
+// the allow-list, however many come and go meanwhile.
+func TestAllowlistLeavesTheAllowed(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	from := func(ctx context.Context, address string) (*pgx.Conn, error) {
+		config, err := pgx.ParseConfig(c.URL())
+		if err != nil {
+			return nil, err
+		}
+		config.DialFunc = (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}).DialContext
+		return pgx.ConnectConfig(ctx, config)
+	}
+	ctx, enough := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	defer enough()
+	var done, ended atomic.Int64
+	for range 4 {
+		clients.Go(func() {
+			for ctx.Err() == nil {
+				conn, err := from(ctx, "127.0.0.1")
+				if err != nil {
+					continue
+				}
+				if _, err := conn.Exec(ctx, "select pg_sleep(0.02)"); err == nil {
+					done.Add(1)
+				} else if ctx.Err() == nil {
+					ended.Add(1)
+				}
+				_ = conn.Close(context.WithoutCancel(ctx))
+			}
+		})
+	}
+	for range 3 {
+		if _, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.0/8"}); err != nil {
+			t.Fatal(err)
+		}
+		for before := done.Load(); done.Load() < before+20; time.Sleep(time.Millisecond) {
+			if t.Context().Err() != nil {
+				t.Fatal("no client gets in")
+			}
+		}
+		out, err := from(t.Context(), "127.0.0.2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"})
+		if err != nil || list.SessionsTerminated != 1 {
+			t.Errorf("ended %d sessions, %v", list.SessionsTerminated, err)
+		}
+		_ = out.Close(t.Context())
+	}
+	if n := ended.Load(); n > 0 {
+		t.Errorf("%d sessions of those allowed were ended", n)
+	}
 }
 
 func TestKilledPostmasterComesBack(t *testing.T) {

@@ -23,6 +23,9 @@ const (
 	startFile       = "start.log"
 )
 
+// clusterName stands in the titles of the processes of all instances.
+const clusterName = "holdfast"
+
 // Config is what differs from one instance's configuration to another's.
 type Config struct {
 	Port      int               // TCP port, and in the name of the socket even without TCP
@@ -88,7 +91,7 @@ func settingName(name string) bool {
 // what it has acknowledged: fsync and full_page_writes stay as they are, on.
 func (c Config) defaults(bin Binaries) map[string]string {
 	s := map[string]string{
-		"cluster_name":                    "holdfast",
+		"cluster_name":                    clusterName,
 		"huge_pages":                      "off", // many small instances would eat the host's reserve
 		"shared_buffers":                  "32MB",
 		"work_mem":                        "4MB",

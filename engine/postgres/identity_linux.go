@@ -28,6 +28,13 @@ func processesOf(dir string) []int {
 	return pids
 }
 
+// isLogger reports whether a process of PostgreSQL is the one that writes the
+// log, the only one of a server that pg_stat_activity does not show. A client, whose
+// names stand in his process's title, cannot have just this one.
+func isLogger(pid int) bool {
+	return string(bytes.TrimRight(procFile(pid, "cmdline"), "\x00 ")) == "postgres: "+clusterName+": logger"
+}
+
 // servesDir compares the directories themselves, not their names: a data
 // directory may have been renamed, or reached through a link.
 func servesDir(pid int, dir string) bool {

@@ -17,8 +17,13 @@ func isPostmaster(pid int, dir string) bool {
 }
 
 // processesOf is unknown here: PostgreSQL itself refuses to start while
-// processes of a dead postmaster live, and launch tries again.
+// processes of a dead postmaster live, and launch tries again. Logins that are
+// half done end by authentication_timeout.
 func processesOf(string) []int { return nil }
+
+func servesDir(int, string) bool { return false }
+
+func isLogger(int) bool { return false }
 
 func processAlive(pid int) bool {
 	err := syscall.Kill(pid, 0)

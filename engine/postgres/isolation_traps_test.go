@@ -112,8 +112,6 @@ func acts(t *testing.T, d *postgrestest.Database, inside func() *pgx.Conn) {
 	must("set passwords", postgres.SetPasswords(ctx, super, d.Tenant))
 	_, err := postgres.Stats(ctx, super, "app")
 	must("stats", err)
-	_, err = postgres.Sessions(ctx, super, "app")
-	must("sessions", err)
 	must("rules", d.Supervisor.Update(ctx, d.Spec.ID, d.Spec.HBA))
 	must("reload", d.Supervisor.Reload(ctx, d.Spec.ID))
 

@@ -61,16 +61,6 @@ func TestSpareLeftRunning(t *testing.T) {
 	}
 }
 
-func TestSessions(t *testing.T) {
-	d := postgrestest.Instance(t)
-	super := d.Superuser(t, "postgres")
-	owner := d.Owner(t)
-	got, err := postgres.Sessions(t.Context(), super, "app")
-	if err != nil || len(got) != 1 || got[0].PID != int(owner.PgConn().PID()) || got[0].Address.String() != "127.0.0.1" {
-		t.Errorf("%+v, %v", got, err)
-	}
-}
-
 // The postmaster really opens a new log after a rotation.
 func TestLogrotateSignal(t *testing.T) {
 	d := postgrestest.Instance(t)

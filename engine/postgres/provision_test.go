@@ -1,6 +1,9 @@
 package postgres_test
 
 import (
+	"context"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +13,8 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
+
+	"github.com/jackc/pgx/v5"
 )
 
 func serverLog(t *testing.T, dir string) string {
@@ -86,7 +91,8 @@ func TestTerminateSessions(t *testing.T) {
 	d := postgrestest.Instance(t)
 	super := d.Superuser(t, "postgres")
 	inTenants := d.Superuser(t, "app")
-	kept := d.Owner(t)
+	dumps := dumper(t, d)
+	kept := dial(t, d, "127.0.0.2")
 	for range 5 {
 		d.Owner(t)
 	}
@@ -95,7 +101,7 @@ func TestTerminateSessions(t *testing.T) {
 	if err != nil || usage.Connections != 7 || usage.SSL != 7 || usage.NonSSL != 0 || usage.SizeBytes < 1<<20 {
 		t.Errorf("usage %+v, %v", usage, err)
 	}
-	n, err := postgres.TerminateSessions(t.Context(), super, "app", int(kept.PgConn().PID()))
+	n, err := postgres.TerminateSessions(t.Context(), super, "app", netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("127.0.0.2/31"))
 	if err != nil || n != 6 {
 		t.Errorf("ended %d, %v", n, err)
 	}
@@ -103,10 +109,43 @@ func TestTerminateSessions(t *testing.T) {
 	if err != nil || usage.Connections != 1 {
 		t.Errorf("usage afterwards %+v, %v", usage, err)
 	}
-	if err := kept.Ping(t.Context()); err != nil {
-		t.Errorf("the session to be kept: %v", err)
+	for what, conn := range map[string]*pgx.Conn{
+		"the session from where they are allowed": kept, "the superuser's session": inTenants, "a dump's session": dumps,
+	} {
+		if err := conn.Ping(t.Context()); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
-	if err := inTenants.Ping(t.Context()); err != nil {
-		t.Errorf("the superuser's session: %v", err)
+}
+
+// dial opens a session of the owner's from an address of loopback.
+func dial(t *testing.T, d *postgrestest.Database, from string) *pgx.Conn {
+	t.Helper()
+	config, err := pgx.ParseConfig(d.URL(d.Tenant.Owner, d.Tenant.OwnerPassword))
+	if err != nil {
+		t.Fatal(err)
 	}
+	config.DialFunc = (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext
+	return logIn(t, config)
+}
+
+// dumper opens a session as pg_dump does.
+func dumper(t *testing.T, d *postgrestest.Database) *pgx.Conn {
+	t.Helper()
+	config, err := pgx.ParseConfig(d.URL("holdfast_dump", d.Tenant.OwnerPassword))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Host, config.TLSConfig, config.Fallbacks = d.SocketDir(t), nil, nil
+	return logIn(t, config)
+}
+
+func logIn(t *testing.T, config *pgx.ConnConfig) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
 }

@@ -2,11 +2,15 @@ package postgres_test
 
 import (
 	"context"
+	"net"
+	"net/netip"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
 
@@ -105,4 +109,99 @@ func TestNamesDoNotForgeTheLog(t *testing.T) {
 			t.Errorf("a forged line: %s", line)
 		}
 	}
+}
+
+// A login that began before the password was rotated, or before its address was taken
+// out of the rules, and goes on afterwards is no way in: it ends with the sessions.
+func TestLoginHalfDone(t *testing.T) {
+	rotate := func(t *testing.T, d *postgrestest.Database) error {
+		d.Tenant.OwnerPassword = model.NewSecret("another one")
+		return postgres.SetPasswords(t.Context(), d.Superuser(t, "postgres"), d.Tenant)
+	}
+	shutOut := func(t *testing.T, d *postgrestest.Database) error {
+		d.Spec.HBA.Allow = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+		return d.Supervisor.Update(t.Context(), d.Spec.ID, d.Spec.HBA)
+	}
+	for _, test := range []struct {
+		name   string
+		silent bool
+		change func(*testing.T, *postgrestest.Database) error
+	}{
+		{"asked for the password", false, rotate},
+		{"asked for the password from where it may not", false, shutOut},
+		{"has not said anything", true, shutOut},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			d := postgrestest.Instance(t)
+			super := d.Superuser(t, "postgres")
+			before := len(processesBelow(t, filepath.Dir(d.Spec.Dir)))
+			late := newLateClient(test.silent)
+			config, err := pgx.ParseConfig(d.URL("app", d.Tenant.OwnerPassword))
+			if err != nil {
+				t.Fatal(err)
+			}
+			config.DialFunc, config.TLSConfig, config.Fallbacks = late.dial, nil, nil
+			got := make(chan error, 1)
+			go func() {
+				conn, err := pgx.ConnectConfig(t.Context(), config)
+				if err == nil {
+					_, err = conn.Exec(t.Context(), "create table mine (n int)")
+					_ = conn.Close(context.WithoutCancel(t.Context()))
+				}
+				got <- err
+			}()
+			<-late.waits
+			eventually(t, 30*time.Second, "its process", func() bool { return len(processesBelow(t, filepath.Dir(d.Spec.Dir))) > before })
+			if err := test.change(t, d); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := postgres.TerminateSessions(within(t, 20*time.Second), super, "app"); err != nil {
+				t.Fatal(err)
+			}
+			close(late.goes)
+			if err := <-got; err == nil {
+				t.Error("the login went on")
+			}
+		})
+	}
+}
+
+// lateClient is a client that stops while it logs in: before it says anything, or
+// when it was asked for the password.
+type lateClient struct {
+	net.Conn
+	silent      bool
+	waits, goes chan struct{}
+	once        *sync.Once
+}
+
+func newLateClient(silent bool) lateClient {
+	return lateClient{silent: silent, waits: make(chan struct{}), goes: make(chan struct{}), once: &sync.Once{}}
+}
+
+func (c lateClient) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	var err error
+	c.Conn, err = (&net.Dialer{}).DialContext(ctx, network, address)
+	return c, err
+}
+
+func (c lateClient) wait() {
+	c.once.Do(func() { close(c.waits) })
+	<-c.goes
+}
+
+func (c lateClient) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if !c.silent {
+		c.wait()
+	}
+	return n, err
+}
+
+func (c lateClient) Write(p []byte) (int, error) {
+	if c.silent {
+		c.wait()
+	}
+	return c.Conn.Write(p)
 }

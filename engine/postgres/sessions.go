@@ -9,26 +9,34 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// ownRoles are the appliance's; every other session is a tenant's.
+func ownRoles() []string { return []string{Superuser, dumper} }
+
 // TerminateSessions ends the tenants' sessions in the database, but for those
-// of the backends in except, and returns how many it ended once all of them
+// from the networks in allow, and returns how many it ended once all of them
 // are gone. Sessions that open meanwhile are ended, too: who must stay out is
-// first taken out of the rules.
-func TerminateSessions(ctx context.Context, conn *pgx.Conn, database string, except ...int) (int, error) {
-	keep := make([]int32, len(except))
-	for n, pid := range except {
-		keep[n] = int32(pid)
+// first taken out of the rules. So are logins that were half done by then
+// ([halfDone]). conn is the superuser's, in the database postgres.
+func TerminateSessions(ctx context.Context, conn *pgx.Conn, database string, allow ...netip.Prefix) (int, error) {
+	logins, err := halfDone(ctx, conn)
+	if err != nil {
+		return 0, fmt.Errorf("look for logins that are half done: %w", err)
 	}
 	ended := map[int32]bool{}
 	for {
-		pids, err := terminate(ctx, conn, database, keep)
+		logins.forgetGone() // first: who is a session by now is one that is asked to end
+		pids, err := terminate(ctx, conn, database, allow)
 		if err != nil {
 			return len(ended), fmt.Errorf("end sessions: %w", err)
 		}
-		if len(pids) == 0 {
-			return len(ended), nil
-		}
 		for _, pid := range pids {
 			ended[pid] = true
+		}
+		if err := logins.end(ctx, conn); err != nil {
+			return len(ended), fmt.Errorf("end logins that are half done: %w", err)
+		}
+		if len(pids) == 0 && len(logins.pids) == 0 {
+			return len(ended), nil
 		}
 		if err := pause(ctx, 2*time.Millisecond); err != nil {
 			return len(ended), fmt.Errorf("wait for sessions to end: %w", err)
@@ -37,11 +45,15 @@ func TerminateSessions(ctx context.Context, conn *pgx.Conn, database string, exc
 }
 
 // terminate asks the sessions to end and returns those that have not yet.
-func terminate(ctx context.Context, conn *pgx.Conn, database string, keep []int32) ([]int32, error) {
+func terminate(ctx context.Context, conn *pgx.Conn, database string, allow []netip.Prefix) ([]int32, error) {
+	networks := make([]string, len(allow))
+	for n, prefix := range allow {
+		networks[n] = prefix.String()
+	}
 	rows, err := conn.Query(ctx, `select pid from (
 			select pid, pg_terminate_backend(pid) from pg_stat_activity
-			where datname = $1 and backend_type = 'client backend' and usename <> $2
-			and pid <> pg_backend_pid() and pid <> all($3)) t`, database, Superuser, keep)
+			where datname = $1 and backend_type = 'client backend' and usename <> all($2)
+			and (client_addr <<= any($3::text[]::inet[])) is not true) t`, database, ownRoles(), networks)
 	if err != nil {
 		return nil, err
 	}
@@ -68,41 +80,11 @@ func Stats(ctx context.Context, conn *pgx.Conn, database string) (Usage, error) 
 		coalesce((select max(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)) from pg_replication_slots
 			where slot_type = 'physical' and not temporary), 0)::bigint
 		from pg_stat_activity a join pg_stat_ssl s using (pid)
-		where a.datname = $1 and a.backend_type = 'client backend' and a.usename <> $2`,
-		database, Superuser).Scan(&u.SizeBytes, &u.Commits, &u.SSL, &u.NonSSL, &u.WALLag)
+		where a.datname = $1 and a.backend_type = 'client backend' and a.usename <> all($2)`,
+		database, ownRoles()).Scan(&u.SizeBytes, &u.Commits, &u.SSL, &u.NonSSL, &u.WALLag)
 	if err != nil {
 		return Usage{}, fmt.Errorf("measure database: %w", err)
 	}
 	u.Connections = u.SSL + u.NonSSL
 	return u, nil
-}
-
-// Session is one of the tenants' sessions.
-type Session struct {
-	PID     int
-	Address netip.Addr // where it comes from
-}
-
-// Sessions lists the tenants' sessions in the database. conn is the
-// superuser's, in the database postgres.
-func Sessions(ctx context.Context, conn *pgx.Conn, database string) ([]Session, error) {
-	rows, err := conn.Query(ctx, `select pid, host(client_addr) from pg_stat_activity
-		where datname = $1 and backend_type = 'client backend' and usename <> $2 and client_addr is not null`,
-		database, Superuser)
-	if err != nil {
-		return nil, fmt.Errorf("list sessions: %w", err)
-	}
-	sessions, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Session, error) {
-		var s Session
-		var address string
-		if err := row.Scan(&s.PID, &address); err != nil {
-			return s, err
-		}
-		s.Address, err = netip.ParseAddr(address)
-		return s, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list sessions: %w", err)
-	}
-	return sessions, nil
 }
