@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"holdfast/engine/model"
-	"holdfast/engine/postgres"
 )
 
 // Allowlist is who may connect to a database.
@@ -37,7 +36,7 @@ func (e *Engine) AllowlistSet(ctx context.Context, call *model.Call, id string, 
 		return Allowlist{}, err
 	}
 	defer release()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
 	defer cancel()
 	old := db
 	call.Note("entries", fmt.Sprint(allow))
@@ -47,6 +46,8 @@ func (e *Engine) AllowlistSet(ctx context.Context, call *model.Call, id string, 
 	ended, err := e.applyAllowlist(ctx, db)
 	if err != nil {
 		_, undoErr := e.takeBack(id, newAllowlist(old.Allowlist, old.AllowlistUpdatedAt))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.waits.stop) // the time of the change may be up
+		defer cancel()
 		return Allowlist{}, errors.Join(serverGone(noRoom(err)), undoErr, e.instances.Update(ctx, id, access(old)))
 	}
 	call.Note("sessions_terminated", fmt.Sprint(ended))
@@ -65,10 +66,5 @@ func (e *Engine) applyAllowlist(ctx context.Context, db model.Database) (int, er
 	if err := e.instances.Update(ctx, db.ID, access(db)); err != nil {
 		return 0, fmt.Errorf("apply allow-list: %w", err)
 	}
-	conn, err := e.instances.Connect(ctx, db.ID, maintenance)
-	if err != nil {
-		return 0, fmt.Errorf("connect to instance: %w", err)
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	return postgres.TerminateSessions(ctx, conn, db.Name, db.Allowlist...)
+	return e.endSessions(ctx, db, db.Allowlist...)
 }

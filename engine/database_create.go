@@ -215,7 +215,7 @@ func (e *Engine) forgetDatabase(ctx context.Context, call *model.Call, db model.
 
 // stopInstance stops the database's instance; one that does not run is fine.
 func (e *Engine) stopInstance(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.waits.stop)
 	defer cancel()
 	err := e.instances.Stop(ctx, id)
 	if err != nil && !errors.Is(err, postgres.ErrUnknownInstance) {

@@ -141,7 +141,7 @@ func (e *Engine) liveStatus(db model.Database) (model.DatabaseStatus, string) {
 	}
 	switch live := e.states.get(db.ID); live.state {
 	case postgres.StateRunning:
-		if e.claims.holds(db.ID, startClaim) { // its roles are still being seen to
+		if e.claims.holds(db.ID, startClaim) || e.states.isLate(db.ID) { // its roles are still being seen to
 			return model.DatabaseUnavailable, starting
 		}
 		return model.DatabaseAvailable, ""

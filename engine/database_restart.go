@@ -16,7 +16,7 @@ func (e *Engine) DatabaseRestart(ctx context.Context, call *model.Call, id strin
 		return DatabaseView{}, err
 	}
 	defer release()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.waits.stop+startTimeout)
 	defer cancel()
 	op, err := e.beginOperation(db, model.OperationRestart, model.DatabaseRestarting, "restarting")
 	if err != nil {
@@ -25,7 +25,7 @@ func (e *Engine) DatabaseRestart(ctx context.Context, call *model.Call, id strin
 	if _, err := e.renewFor(db); err != nil { // the old one may do for a while
 		e.log.Error("renew certificate at a restart", "database", id, "error", err)
 	}
-	restartErr := e.instances.Restart(ctx, id)
+	restartErr := e.instances.Restart(ctx, id, e.waits.stop)
 	if errors.Is(restartErr, postgres.ErrUnknownInstance) { // it never came up
 		restartErr = e.startDatabase(ctx, db)
 	}

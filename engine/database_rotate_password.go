@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 )
@@ -25,13 +27,13 @@ func (e *Engine) DatabaseRotatePassword(ctx context.Context, call *model.Call, i
 		return Rotation{}, err
 	}
 	defer release()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
 	defer cancel()
 	now := e.clock()
 	old := db
 	db, err = e.beginChange(call, id, func(d *model.Database) {
 		e.setPasswords(d, model.GeneratePassword(randomBytes()), model.GeneratePassword(randomBytes()))
-		d.UpdatedAt = now
+		d.UpdatedAt, d.Unfinished.Terminate = now, terminate
 	})
 	if err != nil {
 		return Rotation{}, err
@@ -58,21 +60,17 @@ func (e *Engine) setPasswords(d *model.Database, owner, readOnly model.Secret) {
 	d.ReadOnlyPassword = e.sealer.seal(passwordPurpose(d.ID, d.ReadOnly), readOnly)
 }
 
+// applyPasswords gives the roles the record's passwords and returns how many
+// open sessions it ended.
 func (e *Engine) applyPasswords(ctx context.Context, db model.Database, terminate bool) (int, error) {
 	tenant, err := e.tenant(db)
 	if err != nil {
 		return 0, err
 	}
-	conn, err := e.instances.Connect(ctx, db.ID, maintenance)
-	if err != nil {
-		return 0, fmt.Errorf("connect to instance: %w", err)
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	if err := postgres.SetPasswords(ctx, conn, tenant); err != nil {
+	if err := e.insist(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) error {
+		return postgres.SetPasswords(ctx, conn, tenant)
+	}); err != nil || !terminate {
 		return 0, err
 	}
-	if !terminate {
-		return 0, nil
-	}
-	return postgres.TerminateSessions(ctx, conn, db.Name)
+	return e.endSessions(ctx, db)
 }

@@ -35,8 +35,7 @@ func (e *Engine) DatabaseSettings(ctx context.Context, call *model.Call, id stri
 		return db, err
 	}
 	if e.Started() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
-		defer cancel()
+		ctx := context.WithoutCancel(ctx)
 		if err := e.applySettings(ctx, next); err != nil {
 			db, undoErr := e.takeBack(id, func(d *model.Database) { d.Settings = before })
 			undoErr = errors.Join(undoErr, e.applySettings(ctx, db))
@@ -65,13 +64,16 @@ func mergeSettings(old, change map[string]string) map[string]string {
 	return merged
 }
 
-// applySettings restarts the instance with the record's settings.
+// applySettings restarts the instance with the record's settings. It has a
+// time of its own: it is also what takes settings back.
 func (e *Engine) applySettings(ctx context.Context, db model.Database) error {
+	ctx, cancel := context.WithTimeout(ctx, e.waits.stop+startTimeout)
+	defer cancel()
 	spec, err := e.spec(ctx, db)
 	if err != nil {
 		return err
 	}
-	err = e.instances.Reconfigure(ctx, db.ID, func(s *postgres.Spec) { s.Config.Settings = spec.Config.Settings })
+	err = e.instances.Reconfigure(ctx, db.ID, e.waits.stop, func(s *postgres.Spec) { s.Config.Settings = spec.Config.Settings })
 	if errors.Is(err, postgres.ErrUnknownInstance) {
 		return e.startDatabase(ctx, db)
 	}

@@ -72,6 +72,7 @@ type Engine struct {
 	instances *postgres.Supervisor
 	spares    *postgres.Spares
 	states    *instanceStates
+	waits     waits
 
 	apiCertificate sync.Mutex // held while the API's certificate is issued
 
@@ -135,6 +136,7 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 		unlinks:  make(chan struct{}, 1),
 		imports:  newRunningImports(),
 		states:   newInstanceStates(),
+		waits:    defaultWaits(),
 		metrics:  newMetrics(),
 
 		visitors:  newRateLimiter(visitorRates()),

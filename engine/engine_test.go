@@ -80,11 +80,15 @@ func startEngine(t testing.TB) *appliance {
 	return startEngineOn(t, testConfig(t, dir))
 }
 
-func startEngineOn(t testing.TB, cfg Config) *appliance {
+// startEngineOn starts an engine on a data directory, changed before it starts.
+func startEngineOn(t testing.TB, cfg Config, changes ...func(*Engine)) *appliance {
 	t.Helper()
 	e, err := Open(cfg)
 	if err != nil {
 		t.Fatalf("open: %v", err)
+	}
+	for _, change := range changes {
+		change(e)
 	}
 	t.Cleanup(func() {
 		if err := e.Close(context.Background()); err != nil {

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
@@ -18,11 +20,17 @@ import (
 const (
 	// startTimeout bounds the start of an instance, crash recovery included.
 	startTimeout = 5 * time.Minute
-	// stopTimeout is how long a fast shutdown may take before it is forced.
-	stopTimeout = time.Minute
 	// certificateLife is how long an instance's certificate is valid.
 	certificateLife = 397 * 24 * time.Hour
 )
+
+// waits are how long the appliance waits before it uses force.
+type waits struct {
+	stop     time.Duration // for a fast shutdown
+	sessions time.Duration // for sessions that hold up a change, see insist.go
+}
+
+func defaultWaits() waits { return waits{stop: time.Minute, sessions: 10 * time.Second} }
 
 // dataDirectory is where a generation of a database's files lies.
 func (e *Engine) dataDirectory(id string, generation int) string {
@@ -103,23 +111,24 @@ func (e *Engine) instanceHosts() []string {
 // provision makes the database, roles and passwords of a running instance
 // what the record db says.
 func (e *Engine) provision(ctx context.Context, instance string, db model.Database) error {
-	tenant, err := e.tenant(db)
-	if err != nil {
-		return err
+	return e.maintain(ctx, instance, e.provisioning(db))
+}
+
+func (e *Engine) provisioning(db model.Database) func(context.Context, *pgx.Conn) error {
+	return func(ctx context.Context, conn *pgx.Conn) error {
+		tenant, err := e.tenant(db)
+		if err != nil {
+			return err
+		}
+		return postgres.Provision(ctx, conn, tenant)
 	}
-	conn, err := e.instances.Connect(ctx, instance, maintenance)
-	if err != nil {
-		return fmt.Errorf("connect to instance: %w", err)
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	return postgres.Provision(ctx, conn, tenant)
 }
 
 // instanceStates remembers what the supervisor last said of each instance.
 type instanceStates struct {
 	mu     sync.RWMutex
 	states map[string]instanceState
-	late   map[string]bool // will come up behind everybody's back, see late.go
+	late   map[string]bool // not yet what their records say, see late.go
 }
 
 type instanceState struct {

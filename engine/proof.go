@@ -224,7 +224,7 @@ func (e *Engine) settleProofs() error {
 	if err != nil {
 		return fmt.Errorf("list proofs: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(e.ctx, stopTimeout)
+	ctx, cancel := context.WithTimeout(e.ctx, e.waits.stop)
 	defer cancel()
 	for _, entry := range left {
 		dir := filepath.Join(root, entry.Name())

@@ -17,11 +17,13 @@ func serverGone(err error) error {
 }
 
 // resettleRoles makes the roles of an instance what the record says, after a
-// change of them has failed half-way: now, or as soon as the instance is up.
+// change of them has failed half-way: now, or later, see late.go.
 func (e *Engine) resettleRoles(ctx context.Context, db model.Database) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.waits.sessions) // the time of the change may be up
+	defer cancel()
 	e.states.expectLate(db.ID) // first: it may come up meanwhile
 	if err := e.provision(ctx, db.ID, db); err != nil {
-		e.log.Warn("the roles are seen to when the database is up again", "database", db.ID, "error", err)
+		e.log.Warn("the roles are seen to later", "database", db.ID, "error", err)
 		return
 	}
 	e.states.arrived(db.ID)

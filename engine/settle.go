@@ -52,7 +52,7 @@ func (e *Engine) settle() error {
 }
 
 func (e *Engine) settleDatabase(db model.Database) error {
-	ctx, cancel := context.WithTimeout(e.ctx, stopTimeout)
+	ctx, cancel := context.WithTimeout(e.ctx, e.waits.stop)
 	defer cancel()
 	switch {
 	case db.Status == model.DatabaseCreating:

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"holdfast/backup"
 	"holdfast/blobstore"
 	"holdfast/engine/meta"
@@ -464,11 +466,14 @@ func crashes() []crash {
 			func(t *testing.T, a *appliance, db model.Database) {
 				if _, err := a.beginChange(a.call(model.ActionDatabaseRotatePassword), db.ID, func(d *model.Database) {
 					a.setPasswords(d, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one"))
+					d.Unfinished.Terminate = true
 				}); err != nil {
 					t.Fatal(err)
 				}
+				a.openSession(t, db)
 			},
 			func(t *testing.T, a *appliance, db model.Database, c Connection) {
+				a.noSessions(t, db)
 				if c.Password.Reveal() != "the owner's new one" {
 					t.Error("the record lost the new password")
 				}
@@ -486,9 +491,11 @@ func crashes() []crash {
 				if _, err := a.beginChange(a.call(model.ActionAllowlistSet), db.ID, newAllowlist(allow, a.clock())); err != nil {
 					t.Fatal(err)
 				}
+				a.openSession(t, db)
 			},
 			func(t *testing.T, a *appliance, db model.Database, c Connection) {
 				refused(t, c)
+				a.noSessions(t, db)
 				a.checkEnded(t, db.ID, model.ActionAllowlistSet, model.OutcomeSuccess)
 				if _, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"}); err != nil {
 					t.Fatal(err)
@@ -549,6 +556,29 @@ func crashes() []crash {
 			func(*testing.T, *appliance, model.Database) {},
 			before,
 		},
+	}
+}
+
+// openSession opens a session of the owner's, who was told what the record db
+// says.
+func (a *appliance) openSession(t testing.TB, db model.Database) {
+	t.Helper()
+	c, err := a.connection(db, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	connect(t, c)
+}
+
+// noSessions sees that no session was left open.
+func (a *appliance) noSessions(t testing.TB, db model.Database) {
+	t.Helper()
+	sessions := -1
+	err := a.maintain(t.Context(), db.ID, func(ctx context.Context, conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, "select count(*) from pg_stat_activity where usename = $1", db.Owner).Scan(&sessions)
+	})
+	if err != nil || sessions != 0 {
+		t.Errorf("%d sessions are open, %v", sessions, err)
 	}
 }
 

@@ -82,8 +82,8 @@ func (e *Engine) startAtBoot(ctx context.Context, id string) {
 }
 
 // startDatabase starts the database's instance, or adopts it when it runs
-// already, and makes its roles what the record says. One that does not come up
-// is tried again in the background.
+// already, receives its WAL and makes its roles what the record says. What
+// fails is tried again in the background.
 func (e *Engine) startDatabase(ctx context.Context, db model.Database) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -94,14 +94,25 @@ func (e *Engine) startDatabase(ctx context.Context, db model.Database) error {
 	if err != nil {
 		return e.keepTrying(ctx, db, err)
 	}
-	if err := e.provision(ctx, db.ID, db); err != nil {
-		return fmt.Errorf("provision database: %w", err)
-	}
-	if err := e.receiveWAL(db); err != nil {
-		return fmt.Errorf("receive WAL: %w", err)
+	if err := e.seeTo(ctx, db); err != nil {
+		e.states.expectLate(db.ID)
+		return err
 	}
 	e.sampleOne(ctx, db)
 	return nil
+}
+
+// seeTo gives an instance that is up what it takes to be available: its WAL is
+// received, whatever becomes of the rest, and its roles are what the record says.
+func (e *Engine) seeTo(ctx context.Context, db model.Database) error {
+	err := e.receiveWAL(db)
+	if err != nil {
+		err = fmt.Errorf("receive WAL: %w", err)
+	}
+	if rolesErr := e.insist(ctx, db.ID, e.provisioning(db)); rolesErr != nil {
+		err = errors.Join(err, fmt.Errorf("provision database: %w", rolesErr))
+	}
+	return err
 }
 
 // startInstance starts the database's instance, on another port when a

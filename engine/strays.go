@@ -91,7 +91,7 @@ func (e *Engine) tryClearAway(path, name string, replaced bool) {
 // clearAway removes a data directory that was replaced, finishes the removal
 // of one, and moves any other to straysDir.
 func (e *Engine) clearAway(path, name string, replaced bool) error {
-	ctx, cancel := context.WithTimeout(e.ctx, stopTimeout)
+	ctx, cancel := context.WithTimeout(e.ctx, e.waits.stop)
 	defer cancel()
 	if err := stopOrphans(ctx, path); err != nil {
 		return err

@@ -46,7 +46,7 @@ func (e *Engine) sweepOnce(ctx context.Context) error {
 		case db.Replaced != nil && !now.Before(db.Replaced.ExpiresAt):
 			err = errors.Join(err, e.dropReplaced(db.ID))
 		case db.Trash == nil && db.Status == model.DatabaseAvailable:
-			err = errors.Join(err, e.renewRunning(ctx, db))
+			err = errors.Join(err, e.renewRunning(ctx, db), e.settleLate(ctx, db))
 		}
 		if db.Trash == nil {
 			err = errors.Join(err, e.expireBackups(db), e.pruneWAL(db.ID))

@@ -3,9 +3,11 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/postgres"
 )
 
 // A change that an instance has to follow is recorded first, and audited when
@@ -17,8 +19,8 @@ func (e *Engine) beginChange(call *model.Call, id string, change func(*model.Dat
 	unfinished := &model.Unfinished{Entry: *e.entry(call, nil), Once: call.Once}
 	db, err := e.alter(id, func(d *model.Database) {
 		unfinished.Settings = d.Settings
-		change(d)
 		d.Unfinished = unfinished
+		change(d)
 	})
 	return db, noRoom(err)
 }
@@ -58,14 +60,16 @@ func (e *Engine) endChange(call *model.Call, id string) (model.Database, error) 
 
 // settleChange ends the change in which the appliance died, once the instance
 // was started with what the record says. Settings with which it did not start
-// are taken back.
+// are taken back; anything else waits until the database is in order, see late.go.
 func (e *Engine) settleChange(ctx context.Context, db model.Database, startErr error) error {
 	change := db.Unfinished
 	call := callOf(change.Entry)
 	call.Once = change.Once
-	if startErr == nil || call.Operation.Action != model.ActionDatabaseSettings {
-		_, err := e.endChange(call, db.ID)
-		return errors.Join(startErr, err)
+	if startErr == nil {
+		return e.carryOnChange(ctx, db, call)
+	}
+	if state, _, _ := e.instances.Status(db.ID); call.Operation.Action != model.ActionDatabaseSettings || state == postgres.StateRunning {
+		return startErr
 	}
 	db, err := e.takeBack(db.ID, func(d *model.Database) { d.Settings = change.Settings })
 	if err != nil {
@@ -73,4 +77,25 @@ func (e *Engine) settleChange(ctx context.Context, db model.Database, startErr e
 	}
 	e.Finish(call, badSettings(startErr))
 	return e.applySettings(ctx, db)
+}
+
+// carryOnChange ends a change that the instance has followed, but for the
+// sessions that were open meanwhile.
+func (e *Engine) carryOnChange(ctx context.Context, db model.Database, call *model.Call) error {
+	ended, err := 0, error(nil)
+	switch {
+	case call.Operation.Action == model.ActionAllowlistSet:
+		ended, err = e.endSessions(ctx, db, db.Allowlist...)
+	case db.Unfinished.Terminate:
+		ended, err = e.endSessions(ctx, db)
+	}
+	if err != nil {
+		e.states.expectLate(db.ID)
+		return err
+	}
+	if call.Operation.Action != model.ActionDatabaseSettings {
+		call.Note("sessions_terminated", fmt.Sprint(ended))
+	}
+	_, err = e.endChange(call, db.ID)
+	return err
 }

@@ -87,6 +87,8 @@ type Unfinished struct {
 	// Settings are those before, for if the instance does not start with the
 	// new ones.
 	Settings map[string]string `json:"settings"`
+	// Terminate says that a rotation of the passwords ends the open sessions.
+	Terminate bool `json:"terminate,omitempty"`
 }
 
 // Served is a generation that began to serve.

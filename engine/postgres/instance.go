@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"time"
 )
 
 // instance is one supervised postmaster. Whoever changes it holds busy. While
@@ -139,13 +140,16 @@ func (i *instance) halt(ctx context.Context) error {
 	return err
 }
 
-// restart stops the postmaster and starts it with the changed specification.
-func (i *instance) restart(ctx context.Context, change func(*Spec)) error {
+// restart stops the postmaster, by force after patience, and starts it with
+// the changed specification.
+func (i *instance) restart(ctx context.Context, patience time.Duration, change func(*Spec)) error {
 	if err := i.acquire(ctx); err != nil {
 		return err
 	}
 	defer i.release()
-	if err := i.halt(ctx); err != nil {
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if err := i.halt(stopping); err != nil {
 		i.log.Warn("restart", "error", err)
 	}
 	i.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -119,19 +120,20 @@ func (s *Supervisor) Stop(ctx context.Context, id string) error {
 	return nil
 }
 
-// Restart shuts the instance down, writes its configuration anew and starts
-// it; it returns once connections are accepted. When the start fails the
-// instance is brought back as if it had died by itself.
-func (s *Supervisor) Restart(ctx context.Context, id string) error {
-	return s.Reconfigure(ctx, id, func(*Spec) {})
+// Restart shuts the instance down, at once when a fast shutdown takes longer
+// than patience, writes its configuration anew and starts it; it returns once
+// connections are accepted. When the start fails the instance is brought back as
+// if it had died by itself.
+func (s *Supervisor) Restart(ctx context.Context, id string, patience time.Duration) error {
+	return s.Reconfigure(ctx, id, patience, func(*Spec) {})
 }
 
 // Reconfigure changes the specification of an instance (its port, its
 // settings, its binaries; not its ID or Dir) and restarts it with that.
-func (s *Supervisor) Reconfigure(ctx context.Context, id string, change func(*Spec)) error {
+func (s *Supervisor) Reconfigure(ctx context.Context, id string, patience time.Duration, change func(*Spec)) error {
 	i, err := s.instance(id)
 	if err == nil {
-		err = i.restart(ctx, change)
+		err = i.restart(ctx, patience, change)
 	}
 	if err != nil {
 		return fmt.Errorf("restart %s: %w", id, err)

@@ -369,7 +369,7 @@ func TestRestart(t *testing.T) {
 	d := postgrestest.Instance(t)
 	_, _, pid := d.Supervisor.Status(d.Spec.ID)
 	began := time.Now()
-	if err := d.Supervisor.Restart(t.Context(), d.Spec.ID); err != nil {
+	if err := d.Supervisor.Restart(t.Context(), d.Spec.ID, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("restart took %v", time.Since(began))
@@ -377,13 +377,13 @@ func TestRestart(t *testing.T) {
 		t.Error("the same process")
 	}
 	d.Owner(t)
-	err := d.Supervisor.Reconfigure(t.Context(), d.Spec.ID, func(s *postgres.Spec) {
+	err := d.Supervisor.Reconfigure(t.Context(), d.Spec.ID, time.Minute, func(s *postgres.Spec) {
 		s.Config.Settings = map[string]string{"shared_buffers": "nonsense"}
 	})
 	if err == nil {
 		t.Fatal("restarted with nonsense")
 	}
-	err = d.Supervisor.Reconfigure(t.Context(), d.Spec.ID, func(s *postgres.Spec) { s.Config.Settings = nil })
+	err = d.Supervisor.Reconfigure(t.Context(), d.Spec.ID, time.Minute, func(s *postgres.Spec) { s.Config.Settings = nil })
 	if err != nil {
 		t.Fatalf("after a failed restart: %v", err)
 	}
@@ -469,7 +469,7 @@ func TestChangesWaitForEachOther(t *testing.T) {
 			var err error
 			switch n % 3 {
 			case 0:
-				err = d.Supervisor.Restart(t.Context(), d.Spec.ID)
+				err = d.Supervisor.Restart(t.Context(), d.Spec.ID, time.Minute)
 			case 1:
 				err = d.Supervisor.Update(t.Context(), d.Spec.ID, d.Spec.HBA)
 			default:

@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/model"
+)
+
+// impatient has an engine use force soon.
+func impatient(e *Engine) { e.waits = waits{stop: time.Second, sessions: 3 * time.Second} }
+
+// stick opens a session that does not end when it is told to, and does the
+// statements in it first.
+func stick(t *testing.T, c Connection, first ...string) {
+	t.Helper()
+	conn := connect(t, c)
+	for _, sql := range first {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Kill(int(conn.PgConn().PID()), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// loginRefused sees that a password is good no more.
+func loginRefused(t *testing.T, c Connection) {
+	t.Helper()
+	if conn, err := pgx.Connect(t.Context(), c.URL()); err == nil {
+		_ = conn.Close(t.Context())
+		t.Error("the old password still works")
+	}
+}
+
+// A session that does not end holds up no change of who gets in: the server goes
+// down with it, and what the record says is so when it is back.
+func TestChangesBesideStuckSession(t *testing.T) {
+	t.Parallel()
+	a := startEngineOn(t, testConfig(t, newDataDir(t)), impatient)
+	db, c := a.createDatabase(t, "shop")
+	stick(t, c)
+	list, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"10.0.0.0/8"})
+	if err != nil || list.SessionsTerminated != 1 {
+		t.Fatalf("allow-list: %+v, %v", list, err)
+	}
+	refused(t, c)
+	if _, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"}); err != nil {
+		t.Fatal(err)
+	}
+	stick(t, c)
+	rotation, err := a.DatabaseRotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, true)
+	if err != nil || rotation.SessionsTerminated != 1 {
+		t.Fatalf("rotation: %+v, %v", rotation, err)
+	}
+	loginRefused(t, c)
+	stick(t, rotation.Connection, "begin", "alter role app set work_mem = '8MB'")
+	again, err := a.DatabaseRotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, false)
+	if err != nil {
+		t.Fatalf("rotation while the role is being changed: %v", err)
+	}
+	loginRefused(t, rotation.Connection)
+	connect(t, again.Connection)
+}
+
+// Nor does it hold up a restart, or settings, for longer than a stop may take.
+func TestRestartBesideStuckSession(t *testing.T) {
+	t.Parallel()
+	a := startEngineOn(t, testConfig(t, newDataDir(t)), impatient)
+	db, c := a.createDatabase(t, "shop")
+	stick(t, c)
+	if _, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
+		t.Fatalf("restart: %v", err)
+	}
+	stick(t, c)
+	if _, err := a.DatabaseSettings(t.Context(), a.call(model.ActionDatabaseSettings), db.ID, map[string]string{"work_mem": "33MB"}); err != nil {
+		t.Fatalf("settings: %v", err)
+	}
+	if now := answer[string](t, c, "show work_mem"); now != "33MB" {
+		t.Errorf("work_mem is %s", now)
+	}
+}
+
+// Nor the start of its database.
+func TestStartBesideStuckSession(t *testing.T) {
+	t.Parallel()
+	a := startEngineOn(t, testConfig(t, newDataDir(t)))
+	db, c := a.createDatabase(t, "shop")
+	stick(t, c, "begin", "alter role app set work_mem = '8MB'")
+	a.abandon(t)
+	b := startEngineOn(t, a.cfg, impatient)
+	b.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
+	connect(t, c)
+	if _, receives := b.walStatus(db.ID); !receives {
+		t.Error("its WAL is not received")
+	}
+}
+
+// What kept the roles of a database from being seen to at the start does not
+// keep its WAL from being received, and is tried again: so is the end of a change
+// that the appliance died in.
+func TestLateRoles(t *testing.T) {
+	t.Parallel()
+	a := startEngineOn(t, testConfig(t, newDataDir(t)))
+	db, c := a.createDatabase(t, "shop")
+	if _, err := a.beginChange(a.call(model.ActionDatabaseRotatePassword), db.ID, func(d *model.Database) {
+		a.setPasswords(d, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one"))
+		d.Unfinished.Terminate = true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	session := connect(t, c)
+	// A role of the name that the owner's has to get is in the way.
+	a.edit(t, db.ID, func(d *model.Database) { d.ReadOnly = "pg_monitor" })
+	a.abandon(t)
+	b := a.reopen(t)
+	if status, reason := b.status(t, db.ID); status != model.DatabaseUnavailable {
+		t.Errorf("without its roles: %s %s", status, reason)
+	}
+	if _, receives := b.walStatus(db.ID); !receives {
+		t.Error("its WAL is not received")
+	}
+	if now, err := b.record(db.ID); err != nil || now.Unfinished == nil {
+		t.Errorf("the rotation is recorded as done: %v", err)
+	}
+	b.edit(t, db.ID, func(d *model.Database) { d.ReadOnly = db.ReadOnly })
+	if err := b.sweepOnce(t.Context()); err != nil {
+		t.Error(err)
+	}
+	b.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
+	b.checkEnded(t, db.ID, model.ActionDatabaseRotatePassword, model.OutcomeSuccess)
+	if err := session.Ping(t.Context()); err == nil {
+		t.Error("the session goes on")
+	}
+	loginRefused(t, c)
+}
