@@ -7,10 +7,17 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// serverGone tells a client that the server died under what was asked for, and
-// leaves every other error as it is. It is brought back by itself.
+// serverGone tells a client that the server died under what was asked for, or
+// had no place for the appliance, and leaves every other error as it is. One that
+// died is brought back by itself.
 func serverGone(err error) error {
-	if err == nil || model.CodeOf(err) != model.CodeInternal || !postgres.IsGone(err) {
+	switch {
+	case err == nil || model.CodeOf(err) != model.CodeInternal:
+		return err
+	case postgres.IsFull(err):
+		return &model.Error{Code: model.CodeConflict, Message: "all connections of this database are taken, those that are being opened " +
+			"among them; try again, and bound the pools of its clients below max_connections", Err: err}
+	case !postgres.IsGone(err):
 		return err
 	}
 	return &model.Error{Code: model.CodeConflict, Message: "the database's server went down meanwhile; try again when it is available", Err: err}

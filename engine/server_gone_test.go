@@ -2,6 +2,9 @@ package engine
 
 import (
 	"context"
+	"fmt"
+	"net"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -71,4 +74,30 @@ func (a *appliance) mustLogIn(t *testing.T, id string) {
 		}
 	}
 	t.Fatalf("the owner cannot log in: %v", err)
+}
+
+// A server whose places are all taken is a conflict, in words.
+func TestServerFull(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, _ := a.createDatabase(t, "shop")
+	within(t, 30*time.Second, "a refusal", func() bool {
+		for range 40 {
+			c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", db.Port))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		_, err := a.RLSGet(ctx, a.call(model.ActionRLSGet), db.ID)
+		if err == nil {
+			return false
+		}
+		if model.CodeOf(err) != model.CodeConflict || !strings.Contains(model.PublicMessage(err), "connections") {
+			t.Errorf("refused with %v", err)
+		}
+		return true
+	})
 }

@@ -121,6 +121,10 @@ func (c Config) defaults(bin Binaries) map[string]string {
 	}
 	maps.Copy(s, logSettings())
 	maps.Copy(s, c.network())
+	if bin.Major >= 16 {
+		s["superuser_reserved_connections"] = "4"
+		s["reserved_connections"] = "1" // the dumper's
+	}
 	if bin.has("pg_stat_statements") {
 		s["shared_preload_libraries"] = "pg_stat_statements"
 		s["pg_stat_statements.max"] = "1000"

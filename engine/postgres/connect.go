@@ -58,13 +58,36 @@ func sessionSettings() map[string]string {
 	}
 }
 
+// placePatience is how long a connection waits for a place in a server whose
+// places are all taken. Whoever reaches the port takes one as he knocks, the
+// superuser's reserved ones too, and leaves it when he is refused.
+const placePatience = 12 * time.Second
+
+// whenThereIsRoom calls open until the server has a place for its connection,
+// for placePatience at most. The error is then that of the server, though ctx
+// ended the wait.
+func whenThereIsRoom[C any](ctx context.Context, open func() (C, error)) (C, error) {
+	const longest = 100 * time.Millisecond
+	deadline, delay := time.Now().Add(placePatience), 5*time.Millisecond
+	conn, err := open()
+	for refused := err; IsFull(err) && time.Now().Before(deadline); delay = min(2*delay, longest) {
+		if pause(ctx, delay) != nil {
+			break
+		}
+		if conn, err = open(); err != nil && ctx.Err() != nil {
+			return conn, refused
+		}
+	}
+	return conn, err
+}
+
 // connect opens a session as [Superuser].
 func connect(ctx context.Context, spec Spec, database string) (*pgx.Conn, error) {
 	config, err := superuserConfig(spec.Config.SocketDir, spec.Config.Port, database)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := whenThereIsRoom(ctx, func() (*pgx.Conn, error) { return pgx.ConnectConfig(ctx, config) })
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
@@ -82,7 +105,7 @@ func connectAs(ctx context.Context, spec Spec, database, role string) (*pgx.Conn
 	for _, superusers := range []string{"log_statement", "log_min_duration_statement", "log_min_error_statement"} {
 		delete(config.RuntimeParams, superusers)
 	}
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := whenThereIsRoom(ctx, func() (*pgx.Conn, error) { return pgx.ConnectConfig(ctx, config) })
 	if err != nil {
 		return nil, fmt.Errorf("connect as %s: %w", role, err)
 	}
@@ -96,7 +119,7 @@ func connectReplication(ctx context.Context, spec Spec) (*pgconn.PgConn, error) 
 		return nil, fmt.Errorf("connect for replication: %w", err)
 	}
 	config.RuntimeParams["replication"] = "true"
-	conn, err := pgconn.ConnectConfig(ctx, &config.Config)
+	conn, err := whenThereIsRoom(ctx, func() (*pgconn.PgConn, error) { return pgconn.ConnectConfig(ctx, &config.Config) })
 	if err != nil {
 		return nil, fmt.Errorf("connect for replication: %w", err)
 	}

@@ -27,6 +27,9 @@ func dumperRole(database string) []string {
 		"ALTER ROLE " + dumper + " LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION BYPASSRLS INHERIT PASSWORD NULL",
 		"GRANT pg_read_all_data TO " + dumper,
 		"GRANT CONNECT ON DATABASE " + quoteName(database) + " TO " + dumper,
+		// From PostgreSQL 16 on: a dump begins though the tenants' sessions fill the rest.
+		`DO $$ BEGIN IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'pg_use_reserved_connections') THEN
+			GRANT pg_use_reserved_connections TO ` + dumper + `; END IF; END $$`,
 		// Large objects have no pg_read_all_data.
 		"ALTER ROLE " + dumper + " SET lo_compat_privileges = on",
 		`DO $$ DECLARE s text; BEGIN

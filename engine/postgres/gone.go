@@ -22,6 +22,16 @@ func (e endedError) Error() string { return e.reason }
 // yet up: admin_shutdown, crash_shutdown, cannot_connect_now.
 const sqlstateShutdown = "57P0"
 
+// sqlstateFull is too_many_connections.
+const sqlstateFull = "53300"
+
+// IsFull reports whether err says that the server had no place for one more
+// connection.
+func IsFull(err error) bool {
+	refusal, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && refusal.Code == sqlstateFull
+}
+
 // IsGone reports whether err says that the server went away under what was
 // asked of it: it was killed, has crashed, or is not back yet. What was asked
 // may have been done.

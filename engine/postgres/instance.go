@@ -128,14 +128,18 @@ func (i *instance) clearSocket() error {
 	return clearSocket(SocketPath(config.SocketDir, config.Port))
 }
 
-// halt ends keep, and then the process. The caller holds busy.
-func (i *instance) halt(ctx context.Context) error {
+// halt ends keep, and then the process, one that serves and could not be
+// adopted yet too. The caller holds busy.
+func (i *instance) halt(ctx context.Context) (err error) {
 	i.leave()
 	p := i.process()
 	if p == nil {
-		return nil
+		p, err = adopt(i.specification().Dir)
 	}
-	err := p.stop(ctx)
+	if p == nil {
+		return err
+	}
+	err = p.stop(ctx)
 	i.setProcess(nil)
 	return err
 }

@@ -33,8 +33,8 @@ type launcher struct {
 
 // launch writes the configuration, and starts a postmaster or adopts the one
 // that already serves the directory; it returns once connections are
-// accepted. When ctx ends before, the postmaster is stopped again. An adopted one
-// that runs with another configuration is restarted.
+// accepted. When ctx is cancelled before, the postmaster is stopped again. An
+// adopted one that runs with another configuration is restarted.
 func (l launcher) launch(ctx context.Context, spec Spec) (*process, error) {
 	running, err := readPIDFile(spec.Dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -59,14 +59,20 @@ func (l launcher) launch(ctx context.Context, spec Spec) (*process, error) {
 		return l.start(ctx, spec)
 	}
 	err = awaitReady(ctx, spec, p)
+	serves := err == nil || IsFull(err) // others, if not us
 	if err == nil {
 		// Always: whoever wrote the rules may have died before the signal.
 		err = reloadProcess(ctx, spec, p)
 	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("adopt postmaster: %w", err), p.kill())
+	if err == nil {
+		return p, nil
 	}
-	return p, nil
+	err = fmt.Errorf("adopt postmaster: %w", err)
+	if serves && !errors.Is(ctx.Err(), context.Canceled) {
+		p.detach() // for the next attempt to adopt
+		return nil, err
+	}
+	return nil, errors.Join(err, p.kill())
 }
 
 // configure writes everything PostgreSQL reads at its start, and reports
@@ -150,20 +156,24 @@ func portTaken(lines string, pid int) bool {
 }
 
 // awaitReady waits until the postmaster lets the superuser in; the error says
-// that it exited, or that ctx ended.
+// that it exited, or that ctx ended, and then whether it was full.
 func awaitReady(ctx context.Context, spec Spec, p *process) error {
+	var full error
 	for {
 		if file, err := readPIDFile(spec.Dir); err == nil && file.pid == p.pid && file.accepting() {
 			conn, err := connect(ctx, spec, "postgres")
 			if err == nil {
 				return conn.Close(ctx)
 			}
+			if full = nil; IsFull(err) {
+				full = err
+			}
 		}
 		select {
 		case <-p.done:
 			return endedError{p.reason, p.killed}
 		case <-ctx.Done():
-			return fmt.Errorf("wait until it accepts connections: %w", ctx.Err())
+			return fmt.Errorf("wait until it accepts connections: %w", errors.Join(ctx.Err(), full))
 		case <-time.After(2 * time.Millisecond):
 		}
 	}

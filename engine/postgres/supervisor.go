@@ -78,7 +78,8 @@ func NewSupervisor(opts SupervisorOptions) *Supervisor {
 
 // Start starts the instance, or adopts the postmaster that already serves its
 // directory, and returns once it accepts connections. From then on it is kept
-// running. When Start returns an error nothing runs and the id is free;
+// running. When Start returns an error the id is free and nothing runs, but for
+// a postmaster that served before and had no place for the supervisor;
 // ErrPortInUse and ErrInstanceExists are told apart.
 func (s *Supervisor) Start(ctx context.Context, spec Spec) error {
 	i, err := s.claim(spec)

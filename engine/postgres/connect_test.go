@@ -1,0 +1,152 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/postgrestest"
+)
+
+// crowded is a started instance that leaves silent connections their places.
+func crowded(t *testing.T) *postgrestest.Database {
+	t.Helper()
+	return postgrestest.InstanceWith(t, func(s *postgres.Spec) {
+		s.Config.Settings = map[string]string{"authentication_timeout": "10min"}
+	})
+}
+
+// crowd takes every place of the instance, without a login, and returns what
+// leaves them again.
+func crowd(t *testing.T, d *postgrestest.Database) (leave func()) {
+	t.Helper()
+	var all []net.Conn
+	leave = func() {
+		for _, c := range all {
+			_ = c.Close()
+		}
+		all = nil
+	}
+	t.Cleanup(leave)
+	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=%s dbname=postgres", d.SocketDir(t), d.Spec.Config.Port, postgres.Superuser))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 30*time.Second, "the superuser is refused", func() bool {
+		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", d.Spec.Config.Port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+		if len(all)%40 != 0 {
+			return false
+		}
+		conn, err := pgx.ConnectConfig(t.Context(), config)
+		if err == nil {
+			_ = conn.Close(t.Context())
+		}
+		return postgres.IsFull(err)
+	})
+	return leave
+}
+
+// Whoever is refused because all places are taken waits for one, and is told
+// why when none comes.
+func TestConnectWaitsForAPlace(t *testing.T) {
+	t.Parallel()
+	d := crowded(t)
+	leave := crowd(t, d)
+	if _, err := d.Supervisor.Connect(within(t, 300*time.Millisecond), d.Spec.ID, "postgres"); !postgres.IsFull(err) {
+		t.Errorf("while there is none: %v", err)
+	}
+	time.AfterFunc(200*time.Millisecond, leave)
+	d.Superuser(t, "postgres")
+}
+
+// A postmaster that serves others and has no place for the supervisor goes on:
+// it is adopted when there is one.
+func TestAdoptionOfACrowdedInstance(t *testing.T) {
+	t.Parallel()
+	d := crowded(t)
+	session := d.Owner(t)
+	_, _, pid := d.Supervisor.Status(d.Spec.ID)
+	leave := crowd(t, d)
+	d.Supervisor.Detach()
+
+	second, _ := supervisor(t)
+	if err := second.Start(within(t, 500*time.Millisecond), d.Spec); !postgres.IsFull(err) {
+		t.Fatalf("start: %v", err)
+	}
+	if err := session.Ping(t.Context()); err != nil {
+		t.Fatalf("a session ended: %v", err)
+	}
+	if err := second.Keep(d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	eventually(t, time.Minute, "adopted", running(second, d.Spec.ID, 0))
+	if _, _, now := second.Status(d.Spec.ID); now != pid || session.Ping(t.Context()) != nil {
+		t.Errorf("postmaster %d instead of %d", now, pid)
+	}
+}
+
+// One that runs and cannot be adopted is stopped with its instance.
+func TestStopOfOneNotAdopted(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Instance(t)
+	_, _, pid := d.Supervisor.Status(d.Spec.ID)
+	d.Supervisor.Detach()
+	rules := filepath.Join(d.Spec.Dir, "pg_hba.conf")
+	if err := errors.Join(os.Remove(rules), os.MkdirAll(filepath.Join(rules, "in the way"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := supervisor(t)
+	if err := s.Keep(d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 20*time.Second, "an attempt that failed", func() bool {
+		state, _, _ := s.Status(d.Spec.ID)
+		return state == postgres.StateDown || state == postgres.StateFailed
+	})
+	if err := s.Stop(t.Context(), d.Spec.ID); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(d.Spec.Dir, "postmaster.pid")); !os.IsNotExist(err) || syscall.Kill(pid, 0) == nil {
+		t.Errorf("it was not stopped: %v", err)
+	}
+}
+
+// A dump has a place of its own where the tenants' sessions fill the rest:
+// PostgreSQL 15 cannot reserve one.
+func TestDumpOfAFullInstance(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Instance(t)
+	for {
+		conn, err := pgx.Connect(t.Context(), d.URL(d.Tenant.Owner, d.Tenant.OwnerPassword))
+		if postgres.IsFull(err) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	}
+	out, err := os.Create(filepath.Join(t.TempDir(), "dump"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	err = d.Supervisor.Dump(t.Context(), d.Spec.ID, d.Spec.Bin.Tool("pg_dump"), "app", time.Minute, out)
+	if reserves := d.Spec.Bin.Major >= 16; (err == nil) != reserves {
+		t.Errorf("a place is reserved: %v; dump: %v", reserves, err)
+	}
+}
