@@ -32,8 +32,11 @@ func (e *Engine) RLSGet(ctx context.Context, call *model.Call, id string) ([]pos
 		tables, err = postgres.Tables(ctx, conn)
 		return err
 	})
-	if errors.Is(err, postgres.ErrTableBusy) {
+	switch {
+	case errors.Is(err, postgres.ErrTableBusy):
 		err = model.Errorf(model.CodeConflict, "a table of this database is held by another session; try again when that has ended")
+	case errors.Is(err, postgres.ErrManyTables):
+		err = model.Errorf(model.CodeConflict, "%v in this database, too many to list; pg_class and pg_policies have them", err)
 	}
 	return tables, serverGone(err)
 }

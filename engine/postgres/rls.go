@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -34,9 +35,17 @@ type Policy struct {
 	Command    string // "ALL", "SELECT", "INSERT", "UPDATE" or "DELETE"
 	Permissive bool
 	Roles      []string // "public" for everybody
-	Using      *string
+	Using      *string  // like WithCheck cut, with … at its end, when it is long
 	WithCheck  *string
 }
+
+// What is read of a tenant's tables at once is bounded, so that nobody can fill
+// the memory of the appliance from his database.
+const (
+	maxTables      = 50_000 // as many policies, too
+	maxExpression  = 10_000 // characters of one
+	maxExpressions = 16 << 20
+)
 
 var (
 	// ErrNoTable says that there is no such table.
@@ -47,6 +56,8 @@ var (
 	// ErrTableBusy says that a session held a table for longer than
 	// tableWait.
 	ErrTableBusy = errors.New("the table is in use")
+	// ErrManyTables says that there are more than maxTables tables or policies.
+	ErrManyTables = fmt.Errorf("there are more than %d tables or policies", maxTables)
 )
 
 // tableWait is how long a statement waits for a session that holds a table.
@@ -55,7 +66,7 @@ var (
 const tableWait = 2 * time.Second
 
 // Tables lists every table in the tenant's schemas: plain, partitioned and
-// foreign ones. It may return ErrTableBusy. conn is the superuser's, in the
+// foreign ones. It may return ErrTableBusy or ErrManyTables. conn is the superuser's, in the
 // tenant's database; it keeps tableWait as its lock_timeout.
 func Tables(ctx context.Context, conn *pgx.Conn) ([]Table, error) {
 	if err := boundWaits(ctx, conn); err != nil {
@@ -93,7 +104,7 @@ func queryTables(ctx context.Context, conn *pgx.Conn, schema, name string) ([]Ta
 		where c.relkind in ('r', 'p', 'f') and c.relpersistence <> 't'
 			and n.nspname not like 'pg\_%' and n.nspname <> 'information_schema'
 			and ($2 = '' or n.nspname = $1 and c.relname = $2)
-		order by n.nspname, c.relname`, schema, name)
+		order by n.nspname, c.relname limit $3`, schema, name, maxTables+1)
 	if err != nil {
 		return nil, fmt.Errorf("list tables: %w", err)
 	}
@@ -104,6 +115,9 @@ func queryTables(ctx context.Context, conn *pgx.Conn, schema, name string) ([]Ta
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list tables: %w", err)
+	}
+	if len(tables) > maxTables {
+		return nil, ErrManyTables
 	}
 	policies, err := queryPolicies(ctx, conn, tables)
 	if err != nil {
@@ -126,15 +140,21 @@ func queryPolicies(ctx context.Context, conn *pgx.Conn, tables []Table) (map[uin
 			polpermissive,
 			case when polroles = '{0}' then array['public']
 				else array(select rolname::text from pg_roles where oid = any (polroles) order by rolname) end,
-			pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid)
-		from pg_policy where polrelid = any ($1) order by polname`, oids)
+			left(pg_get_expr(polqual, polrelid), $2), left(pg_get_expr(polwithcheck, polrelid), $2)
+		from pg_policy where polrelid = any ($1) order by polname limit $3`, oids, maxExpression+1, maxTables+1)
 	if err != nil {
 		return nil, fmt.Errorf("list policies: %w", err)
 	}
 	policies := map[uint32][]Policy{}
 	var oid uint32
 	var p Policy
+	count, room := 0, maxExpressions
 	_, err = pgx.ForEachRow(rows, []any{&oid, &p.Name, &p.Command, &p.Permissive, &p.Roles, &p.Using, &p.WithCheck}, func() error {
+		if count++; count > maxTables {
+			return ErrManyTables
+		}
+		cutExpression(p.Using, &room)
+		cutExpression(p.WithCheck, &room)
 		policies[oid] = append(policies[oid], p)
 		p = Policy{}
 		return nil
@@ -143,6 +163,22 @@ func queryPolicies(ctx context.Context, conn *pgx.Conn, tables []Table) (map[uin
 		return nil, fmt.Errorf("list policies: %w", err)
 	}
 	return policies, nil
+}
+
+// cutExpression cuts one that is longer than maxExpression or than the room
+// that others have left, in bytes.
+func cutExpression(expression *string, room *int) {
+	if expression == nil {
+		return
+	}
+	if utf8.RuneCountInString(*expression) > maxExpression { // by one, as it was asked for
+		_, last := utf8.DecodeLastRuneInString(*expression)
+		*expression = (*expression)[:len(*expression)-last] + "…"
+	}
+	if len(*expression) > *room {
+		*expression = "…"
+	}
+	*room -= len(*expression)
 }
 
 // SetRLS turns row-level security of a table on or off, and for its owner too

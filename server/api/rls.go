@@ -32,8 +32,8 @@ type RLSPolicy struct {
 	Command    string   `json:"command" enum:"ALL,SELECT,INSERT,UPDATE,DELETE"`
 	Permissive bool     `json:"permissive"`
 	Roles      []string `json:"roles"`
-	Using      *string  `json:"using"`
-	WithCheck  *string  `json:"with_check"`
+	Using      *string  `json:"using" doc:"Cut, with … at its end, when it is long."`
+	WithCheck  *string  `json:"with_check" doc:"Cut like using."`
 }
 
 // RLSSummary counts the tables.
