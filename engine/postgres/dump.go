@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"strconv"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // dumper is the role that pg_dump logs in as, over the private socket. A dump
@@ -45,7 +47,7 @@ func dumperRole(database string) []string {
 // format, as it is at one moment. Compression is level 1 of gzip, which every
 // pg_restore reads, and which takes a third less time than the default. tool is a pg_dump at least as new as the
 // server; it runs at the priority of spares. The error holds what it said.
-// lockWait bounds how long it waits for a table that a session holds.
+// lockWait bounds how long it waits for what a session holds.
 func (s *Supervisor) Dump(ctx context.Context, id, tool, database string, lockWait time.Duration, w io.Writer) error {
 	i, err := s.instance(id)
 	if err == nil {
@@ -58,6 +60,13 @@ func (s *Supervisor) Dump(ctx context.Context, id, tool, database string, lockWa
 }
 
 func dump(ctx context.Context, spec Spec, tool, database string, lockWait time.Duration, w io.Writer) error {
+	ctx, end := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		watchDump(ctx, spec, lockWait, end)
+	}()
+	defer func() { end(nil); <-watched }()
 	cmd := exec.CommandContext(ctx, tool, "--format=custom", "--compress=1", "--no-password",
 		"--lock-wait-timeout="+strconv.FormatInt(lockWait.Milliseconds(), 10))
 	cmd.Dir = "/"
@@ -68,7 +77,32 @@ func dump(ctx context.Context, spec Spec, tool, database string, lockWait time.D
 	run := newToolCommand(cmd)
 	cmd.Stdout = w
 	if err := runNice(run, spareNice); err != nil {
-		return errors.Join(ctx.Err(), fmt.Errorf("pg_dump: %w", err))
+		return errors.Join(context.Cause(ctx), fmt.Errorf("pg_dump: %w", err))
 	}
 	return nil
 }
+
+// errLocked says that a dump waited for longer than it may.
+var errLocked = errors.New("another session has held a lock that the dump needs for too long")
+
+// watchDump ends a dump that waits for one lock for longer than lockWait:
+// --lock-wait-timeout bounds the wait for tables alone, and pg_dump switches off
+// what bounds others, a view's for one. The server's side is ended first: as it
+// waits it does not see that pg_dump is gone. It returns when ctx ends.
+func watchDump(ctx context.Context, spec Spec, lockWait time.Duration, end func(error)) {
+	for pause(ctx, min(lockWait, dumpWatch)) == nil {
+		var ended bool
+		err := inDatabase(ctx, spec, "postgres", func(conn *pgx.Conn) error {
+			return conn.QueryRow(ctx, `select count(pg_terminate_backend(pid)) > 0
+				from pg_locks l join pg_stat_activity a using (pid)
+				where a.usename = $1 and l.waitstart < clock_timestamp() - make_interval(secs => $2)`,
+				dumper, lockWait.Seconds()).Scan(&ended)
+		})
+		if err == nil && ended { // what cannot be asked now is asked again
+			end(errLocked)
+		}
+	}
+}
+
+// dumpWatch is how often a dump is looked at.
+const dumpWatch = 15 * time.Second

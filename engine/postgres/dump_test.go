@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -79,6 +80,25 @@ func TestDump(t *testing.T) {
 		!strings.Contains(err.Error(), "missing") {
 		t.Errorf("a dump of a database that is not there: %v", err)
 	}
+}
+
+// A session that holds a view holds a dump up for as long as it may and no
+// longer.
+func TestDumpIsNotHeldUp(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Instance(t)
+	allowed(t, d.Owner(t), "create table orders (id int)", "create view v as select id from orders",
+		"begin", "alter view v rename to w")
+	err := d.Supervisor.Dump(within(t, time.Minute), d.Spec.ID, d.Spec.Bin.Tool("pg_dump"), "app", time.Second, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "held a lock") {
+		t.Errorf("while the view is held: %v", err)
+	}
+	super := d.Superuser(t, "postgres")
+	eventually(t, 20*time.Second, "the end of the dumper's sessions", func() bool {
+		var left int
+		err := super.QueryRow(t.Context(), "select count(*) from pg_stat_activity where usename = 'holdfast_dump'").Scan(&left)
+		return err == nil && left == 0
+	})
 }
 
 // The dumper is nobody outside the private socket, and nothing but a reader in
