@@ -73,15 +73,16 @@ func (e *Engine) finishDelete(ctx context.Context, call *model.Call, db model.Da
 		return time.Time{}, err
 	}
 	if retention <= 0 {
-		return trash.Until, e.purge(db)
+		return trash.Until, e.purge(e.system(model.ActionTrashExpire, db.Organization, databaseResource(db)), db)
 	}
 	return trash.Until, nil
 }
 
 // purge removes a database in the trash for good: its files first, so that
 // its record, the tombstone, is there until nothing else is. One whose removal
-// was interrupted cannot be brought back; the next sweep goes on with it.
-func (e *Engine) purge(db model.Database) error {
+// was interrupted cannot be brought back; the next sweep goes on with it. The
+// call's entry is committed with the end of the record.
+func (e *Engine) purge(call *model.Call, db model.Database) error {
 	if err := e.meta.Update(func(tx *meta.Tx) error { return e.beginPurge(tx, db.ID) }); err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (e *Engine) purge(db model.Database) error {
 	if err := e.removeBackups(db.ID); err != nil {
 		return err
 	}
-	if err := e.meta.Update(func(tx *meta.Tx) error { return purgeRecords(tx, db.ID) }); err != nil {
+	if err := e.change(call, func(tx *meta.Tx) error { return purgeRecords(tx, db.ID) }); err != nil {
 		return err
 	}
 	e.metrics.drop(db.ID)

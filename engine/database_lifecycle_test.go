@@ -126,6 +126,10 @@ func TestDatabaseDeleteAndTrash(t *testing.T) {
 	if removed, err := a.TrashEmpty(a.call(model.ActionTrashEmpty)); err != nil || removed != 1 {
 		t.Fatalf("empty trash: %d, %v", removed, err)
 	}
+	entries, _, err := a.AuditList(a.call(model.ActionAuditList), AuditFilter{Action: string(model.ActionTrashEmpty)}, 1, MaxLimit)
+	if err != nil || len(entries) != 1 || entries[0].Resource.ID != db.ID {
+		t.Errorf("audited %+v, %v", entries, err)
+	}
 	if _, err := os.Stat(a.databaseDirectory(db.ID)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the files are still there: %v", err)
 	}

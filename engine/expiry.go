@@ -9,11 +9,7 @@ import (
 
 // expireTrash removes a deleted database whose time to come back is over.
 func (e *Engine) expireTrash(db model.Database) error {
-	if err := e.purgeClaimed(db); err != nil {
-		return err
-	}
-	e.Finish(e.system(model.ActionTrashExpire, db.Organization, databaseResource(db)), nil)
-	return nil
+	return e.purgeClaimed(e.system(model.ActionTrashExpire, db.Organization, databaseResource(db)), db)
 }
 
 // expireKeys audits the expiry of keys, each once. That an expired key is

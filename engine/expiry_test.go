@@ -30,6 +30,9 @@ func TestExpiriesAreAudited(t *testing.T) {
 		if err := a.sweepOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		if n := a.audited(t, model.ActionTrashExpire); n != 1 { // with the end of the record, not later
+			t.Errorf("the end of the database was audited %d times", n)
+		}
 	}
 	a.awaitAudit(t, model.ActionTrashExpire, db.ID)
 	a.awaitAudit(t, model.ActionKeyExpire, key.ID)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,12 +43,12 @@ func (e *Engine) MetadataBackup(call *model.Call) (MetadataBackup, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return MetadataBackup{}, noRoom(fmt.Errorf("make directory: %w", err))
 	}
-	path := filepath.Join(dir, "holdfast-"+e.clock().Format(metadataTime)+".db")
+	path := filepath.Join(dir, metadataCopy(e.clock()))
 	if err := publish.Stream(path, 0o600, e.meta.Snapshot); err != nil {
 		return MetadataBackup{}, noRoom(err)
 	}
-	if err := meta.Check(path); err != nil {
-		return MetadataBackup{}, err
+	if err := meta.Check(path); err != nil { // it may not stand for a good one
+		return MetadataBackup{}, errors.Join(err, os.Remove(path))
 	}
 	info, err := os.Stat(path)
 	if err != nil {
@@ -64,9 +65,9 @@ func (e *Engine) backUpMetadata() error {
 	if err != nil {
 		return err
 	}
-	if len(copies) > 0 {
-		newest, err := time.Parse("holdfast-"+metadataTime+".db", filepath.Base(copies[len(copies)-1]))
-		if err == nil && e.clock().Before(newest.Add(metadataInterval)) {
+	if now := e.clock(); len(copies) > 0 {
+		newest := filepath.Base(copies[len(copies)-1])
+		if newest > metadataCopy(now.Add(-metadataInterval)) && newest <= metadataCopy(now.Add(time.Minute)) {
 			return nil
 		}
 	}
@@ -81,12 +82,20 @@ func (e *Engine) backUpMetadata() error {
 	return nil
 }
 
-// metadataCopies returns the copies there are, oldest first.
+// metadataCopy is the name of a copy made at a time.
+func metadataCopy(at time.Time) string { return "holdfast-" + at.Format(metadataTime) + ".db" }
+
+// metadataCopies returns the copies there are, oldest first. Those of a clock that
+// has been set back since count as the oldest.
 func (e *Engine) metadataCopies() ([]string, error) {
 	copies, err := filepath.Glob(filepath.Join(e.cfg.DataDir, metadataBackups, "holdfast-*.db"))
 	if err != nil {
 		return nil, fmt.Errorf("list copies of the metadata: %w", err)
 	}
 	slices.Sort(copies)
-	return copies, nil
+	ahead := slices.IndexFunc(copies, func(path string) bool { return filepath.Base(path) > metadataCopy(e.clock().Add(time.Minute)) })
+	if ahead < 0 {
+		return copies, nil
+	}
+	return slices.Concat(copies[ahead:], copies[:ahead]), nil
 }

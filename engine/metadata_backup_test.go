@@ -97,4 +97,17 @@ func TestMetadataIsBackedUpDaily(t *testing.T) {
 	if again, _ := a.metadataCopies(); !slices.Equal(newest, again) {
 		t.Error("another copy on the same day")
 	}
+
+	for day := range metadataKept { // the clock is set back: those of days to come are the first to go
+		by.Store(int64(day-metadataKept) * int64(metadataInterval+time.Minute))
+		if got := copies(); got != metadataKept {
+			t.Errorf("%d copies after the clock was set back", got)
+		}
+	}
+	kept, _ := a.metadataCopies()
+	for _, path := range kept {
+		if filepath.Base(path) > metadataCopy(a.clock().Add(time.Minute)) {
+			t.Errorf("kept %s in place of a younger copy", filepath.Base(path))
+		}
+	}
 }

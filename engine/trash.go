@@ -60,25 +60,30 @@ func (e *Engine) restorable(db model.Database, organization string) bool {
 }
 
 // TrashEmpty removes the deleted databases of the call's organization for
-// good, and returns how many there were.
+// good, and returns how many there were. Each has an audit entry of its own.
 func (e *Engine) TrashEmpty(call *model.Call) (int, error) {
 	deleted, err := e.TrashList(call)
 	if err != nil {
 		return 0, err
 	}
 	for i, db := range deleted {
-		if err := e.purgeClaimed(db); err != nil {
+		one := *call
+		one.Resource = databaseResource(db)
+		if err := e.purgeClaimed(&one, db); err != nil {
 			return i, err
 		}
 	}
-	return len(deleted), e.change(call, func(*meta.Tx) error { return nil })
+	if call.Audited = len(deleted) > 0; call.Audited {
+		return len(deleted), nil
+	}
+	return 0, e.change(call, func(*meta.Tx) error { return nil })
 }
 
-func (e *Engine) purgeClaimed(db model.Database) error {
+func (e *Engine) purgeClaimed(call *model.Call, db model.Database) error {
 	release, err := e.claims.take(db.ID, "the removal from the trash")
 	if err != nil {
 		return err
 	}
 	defer release()
-	return e.purge(db)
+	return e.purge(call, db)
 }
