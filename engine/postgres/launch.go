@@ -122,7 +122,7 @@ func (l launcher) startOnce(ctx context.Context, spec Spec) (*process, error) {
 		awaitLog(spec.Dir, time.Second)
 	}
 	lines := mark.tail(10)
-	if portTaken(lines, p.pid) {
+	if portTaken(mark.head(), p.pid) {
 		err = errors.Join(fmt.Errorf("port %d: %w", spec.Config.Port, ErrPortInUse), p.kill())
 	}
 	if err != nil {

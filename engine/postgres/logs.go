@@ -92,6 +92,18 @@ func (m logMark) tail(lines int) string {
 	return strings.Join(kept, "\n")
 }
 
+// head returns what the server wrote first to its log since the mark. A
+// postmaster takes its addresses before it has children that write, too.
+func (m logMark) head() string {
+	f, err := os.Open(ringFile(m.dir, 0))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	text, _ := io.ReadAll(io.NewSectionReader(f, m.offset, 64<<10))
+	return string(text)
+}
+
 // lastWords returns the last lines that the postmaster itself wrote to its
 // log since the mark, but for those of every day. What its children wrote may
 // hold a tenant's data.

@@ -349,6 +349,33 @@ func TestPortInUse(t *testing.T) {
 	}
 }
 
+// An address that was taken while the instance was down is seen though its
+// recovery wrote much to the log since.
+func TestPortInUseAfterACrash(t *testing.T) {
+	d := postgrestest.Prepare(t)
+	d.Spec.Config.Listen = []string{"127.0.0.1", "127.0.0.2"}
+	first, _ := supervisor(t)
+	if err := first.Start(t.Context(), d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	_, _, pid := first.Status(d.Spec.ID)
+	first.Detach()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	var foreign net.Listener
+	eventually(t, 10*time.Second, "a free address", func() bool {
+		var err error
+		foreign, err = net.Listen("tcp", fmt.Sprintf("127.0.0.2:%d", d.Spec.Config.Port))
+		return err == nil
+	})
+	defer foreign.Close()
+	second, _ := supervisor(t)
+	if err := second.Start(t.Context(), d.Spec); !errors.Is(err, postgres.ErrPortInUse) {
+		t.Errorf("start: %v", err)
+	}
+}
+
 func TestKeepGoesOnTrying(t *testing.T) {
 	d := postgrestest.Prepare(t)
 	l := occupy(t, d)
