@@ -214,13 +214,20 @@ func (e *Engine) updateBackup(id string, change func(*model.Backup)) error {
 	})
 }
 
+// endAsRecorded rounds a backup's end up to the millisecond: it is the earliest
+// moment that can be restored from the backup, and no form it is shown or asked
+// for in may cut it short.
+func endAsRecorded(at time.Time) time.Time {
+	return at.Add(time.Millisecond - time.Nanosecond).Truncate(time.Millisecond)
+}
+
 // endBackup commits the end of a backup: its figures, or its error.
 func (e *Engine) endBackup(b model.Backup, op model.DatabaseOperation, result backup.Result, cause error) error {
-	now := e.clock()
+	completed := endAsRecorded(e.clock())
 	record := func(tx *meta.Tx) error {
 		tx.OnCommit(func() { e.claims.endBackup(b.Database) })
 		_, err := tx.Backups().Update(b.ID, func(b *model.Backup) error {
-			b.CompletedAt = &now
+			b.CompletedAt = &completed
 			if cause != nil {
 				b.Status, b.Error = model.BackupFailed, operationMessage(cause)
 				return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"holdfast/backup/wal"
 	"holdfast/engine/meta"
@@ -53,10 +54,8 @@ func (e *Engine) beginRestore(
 		if err != nil {
 			return stage{}, err
 		}
-		op.Backup, op.Generation = p.Backup.ID, db.LastGeneration()+1
-		if !p.At.IsZero() {
-			op.TargetTime = &p.At
-		}
+		p.describe(op)
+		op.Generation = db.LastGeneration() + 1
 		call.Note("backup", p.Backup.ID)
 		call.Note("target", p.Target.End.String())
 		build := func(ctx context.Context) error {
@@ -223,7 +222,7 @@ func (e *Engine) switchGeneration(ctx context.Context, db model.Database, op mod
 // recordSwitch makes a generation the current one. Undrained says that of what
 // the one before committed last some may be missing in the archive.
 func (e *Engine) recordSwitch(id string, generation int, undrained bool) (db model.Database, err error) {
-	now := e.clock()
+	now := e.clock().Truncate(time.Microsecond) // as clients are told it
 	err = e.meta.Update(func(tx *meta.Tx) (err error) {
 		db, err = tx.Databases().Update(id, func(d *model.Database) error {
 			d.Replaced = &model.Replaced{Generation: d.Generation, At: now, ExpiresAt: now.Add(e.cfg.ReplacedRetention)}

@@ -118,7 +118,8 @@ func (e *Engine) adoptBackup(db model.Database, repo *repository.Repository, id 
 		b.Status, b.Progress, b.Error = model.BackupCompleted, 100, ""
 		b.Version, b.Timeline, b.Generation = m.Backup.PostgresVersion, int(m.Backup.Timeline), m.Backup.Incarnation
 		b.StartLSN, b.StopLSN, b.SizeBytes = m.Backup.StartLSN, m.Backup.StopLSN, m.Backup.SizeBytes
-		b.ManifestBLAKE3, b.StartedAt, b.CompletedAt = digest, m.Backup.StartedAt, &m.Backup.CompletedAt
+		completed := endAsRecorded(m.Backup.CompletedAt)
+		b.ManifestBLAKE3, b.StartedAt, b.CompletedAt = digest, m.Backup.StartedAt, &completed
 		b.WholeRead = m.Backup.WholeRead
 		if absent {
 			return tx.Backups().Insert(b)

@@ -126,6 +126,60 @@ func TestPointJustNow(t *testing.T) {
 	}
 }
 
+// Whatever time a client is told can be restored, and means what it is told as.
+func TestToldTimesCanBeRestored(t *testing.T) {
+	t.Parallel()
+	a, db, c, _ := startStepped(t)
+	get := func() Recovery {
+		t.Helper()
+		r, err := a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
+		if err != nil || r.Window.Earliest == nil {
+			t.Fatalf("recovery: %+v, %v", r, err)
+		}
+		return r
+	}
+	plan := func(what string, at time.Time) RestorePlan {
+		t.Helper()
+		p, err := a.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: at.Truncate(time.Microsecond)})
+		if err != nil {
+			t.Errorf("%s, %v: %v", what, at, err)
+		}
+		return p
+	}
+	r := get() // just after the first backup
+	plan("the earliest", *r.Window.Earliest)
+	plan("the latest", *r.Window.Latest)
+	for n := 2; n <= 5; n++ {
+		a.awaitArchived(t, db.ID, commitStep(t, c, n))
+	}
+	r = get()
+	p := plan("the latest after commits", *r.Window.Latest)
+	if again := plan("the last commit", p.At); again.Target != p.Target {
+		t.Errorf("the last commit's time, %v, means %+v, not %+v", p.At, again.Target, p.Target)
+	}
+	a.goTo(t, db.ID, RestorePoint{Time: *r.Window.Latest})
+	if got := steps(t, c); got != "1 2 3 4 5" {
+		t.Errorf("at the latest: %s", got)
+	}
+	a.settled(t)
+	served, err := a.record(db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := plan("the switch", served.Served[0].Since); p.Target.Incarnation != served.Generation {
+		t.Errorf("the switch at %v means what it replaced: %+v", served.Served[0].Since, p.Target)
+	}
+	r = get()
+	for _, event := range r.Timeline {
+		plan("the "+event.Type, event.At)
+	}
+	if err := a.stopReceiving(db.ID); err != nil {
+		t.Fatal(err)
+	}
+	r = get()
+	plan("the latest while nothing is received", *r.Window.Latest)
+}
+
 // A moment that lies in the window, but whose backups were deleted, is refused
 // with the reason.
 func TestPointWithoutABackup(t *testing.T) {

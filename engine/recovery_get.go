@@ -121,34 +121,39 @@ func (e *Engine) recoveryState(db model.Database, r Recovery) RecoveryState {
 
 // window returns from when to when the database can be restored: from the end
 // of the oldest backup to the last moment whose commits are known to be safe.
+// Just after the first backup it waits until that is no earlier.
 func (e *Engine) window(ctx context.Context, db model.Database) (w Window, err error) {
 	backups, err := e.restorableBackups(db.ID)
 	if err != nil || len(backups) == 0 {
 		return w, err
 	}
 	w.Earliest = backups[len(backups)-1].CompletedAt
-	if status, _ := e.walStatus(db.ID); !status.RestorableTo.IsZero() {
-		w.Latest = &status.RestorableTo
-	} else if w.Latest, err = e.lastCommit(ctx, backups[0]); err != nil {
+	e.awaitArchive(ctx, db.ID, *w.Earliest)
+	latest, err := e.restorableTo(ctx, backups[0])
+	if err != nil {
 		return w, err
 	}
+	w.Latest = &latest
 	if w.Earliest.After(*w.Latest) {
 		w.Earliest = w.Latest
 	}
 	return w, nil
 }
 
-// lastCommit is the last moment that is known to be safe where no receiver has
-// said so: that of the last commit in the archive, or else the end of the
-// newest backup.
-func (e *Engine) lastCommit(ctx context.Context, newest model.Backup) (*time.Time, error) {
+// restorableTo is the last moment that is known to be safe. Where no receiver
+// has said it, that is the one of the last commit in the archive, or else the
+// end of the newest backup.
+func (e *Engine) restorableTo(ctx context.Context, newest model.Backup) (time.Time, error) {
+	if status, _ := e.walStatus(newest.Database); !status.RestorableTo.IsZero() {
+		return status.RestorableTo, nil
+	}
 	archive, err := e.walArchive(newest.Database)
 	if err != nil {
-		return nil, err
+		return time.Time{}, err
 	}
 	start, err := wal.ParseLSN(newest.StartLSN)
 	if err != nil {
-		return nil, err
+		return time.Time{}, err
 	}
 	last := *newest.CompletedAt
 	if now := e.clock(); last.After(now) { // by a clock that was set back since
@@ -158,7 +163,7 @@ func (e *Engine) lastCommit(ctx context.Context, newest model.Backup) (*time.Tim
 	if found.LastCommit.After(last) {
 		last = found.LastCommit
 	}
-	return &last, err
+	return last, err
 }
 
 // archiving returns how the database's WAL is received.

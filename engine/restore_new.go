@@ -66,10 +66,8 @@ func (e *Engine) beginRestoreNew(
 	}
 	db.Major, db.Version, db.Settings = source.Major, source.Version, source.Settings
 	op = e.newOperation(source, t, "checking")
-	op.Backup, op.NewDatabase, db.Operation = p.Backup.ID, db.ID, op.ID
-	if !p.At.IsZero() {
-		op.TargetTime = &p.At
-	}
+	p.describe(&op)
+	op.NewDatabase, db.Operation = db.ID, op.ID
 	if err = e.recordRestoreNew(call, db, op); err != nil {
 		release()
 		return op, errors.Join(err, e.meta.Update(func(tx *meta.Tx) error { return tx.Databases().Delete(db.ID) }))

@@ -18,7 +18,16 @@ import (
 // RestorePlan is what a database is brought back from, and to which moment.
 type RestorePlan struct {
 	Backup model.Backup
+	Point  RestorePoint // asked for; the zero value is the end of the backup
 	backup.Plan
+}
+
+// describe notes what an operation that follows the plan brings back.
+func (p RestorePlan) describe(op *model.DatabaseOperation) {
+	op.Backup, op.TargetLSN = p.Backup.ID, p.Point.LSN
+	if !p.Point.Time.IsZero() {
+		op.TargetTime = &p.Point.Time
+	}
 }
 
 // What a restore takes here, in bytes a second, for an estimate.
@@ -91,7 +100,7 @@ func (e *Engine) RestorePlan(ctx context.Context, call *model.Call, database str
 // is looked for in the generation that served the database then: after a
 // restore, times before it mean what was there before it.
 func (e *Engine) planPoint(ctx context.Context, db model.Database, at RestorePoint) (RestorePlan, error) {
-	if at.LSN == "" && !at.Time.After(e.clock()) {
+	if at.LSN == "" {
 		e.awaitArchive(ctx, db.ID, at.Time)
 	}
 	target, generations, err := e.target(db, at)
@@ -106,6 +115,13 @@ func (e *Engine) planPoint(ctx context.Context, db model.Database, at RestorePoi
 	if err != nil {
 		return RestorePlan{}, err
 	}
+	if len(backups) == 0 {
+		return RestorePlan{}, e.outside(ctx, db, at, nil)
+	}
+	safe, err := e.restorableTo(ctx, backups[0])
+	if err != nil {
+		return RestorePlan{}, err
+	}
 	// Those that could not be restored when it was tried are the last resort.
 	slices.SortStableFunc(backups, func(a, b model.Backup) int { return cmp.Compare(unfit(a), unfit(b)) })
 	var reason error
@@ -115,9 +131,10 @@ func (e *Engine) planPoint(ctx context.Context, db model.Database, at RestorePoi
 			if err != nil || !archive.Leads(wal.Position{Incarnation: b.Generation, Timeline: uint32(b.Timeline), LSN: stop}, generation) {
 				continue
 			}
-			target.Incarnation, target.Idle = generation, e.idleUntil(db, generation)
+			target.Incarnation, target.Idle = generation, e.idleUntil(db, generation, safe)
 			plan, err := planFrom(ctx, archive, b, target)
 			if err == nil {
+				plan.Point = at
 				return plan, nil
 			}
 			if !errors.Is(err, backup.ErrTooYoung) {
@@ -133,8 +150,12 @@ func (e *Engine) planPoint(ctx context.Context, db model.Database, at RestorePoi
 const archiveWait = 5 * time.Second
 
 // awaitArchive waits, where WAL comes in, until all that was committed by a
-// moment that is just over is in the archive.
+// moment that is just over is in the archive. For what is to come it does not
+// wait.
 func (e *Engine) awaitArchive(ctx context.Context, database string, at time.Time) {
+	if at.After(e.clock()) {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, archiveWait)
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
@@ -188,12 +209,11 @@ func (e *Engine) target(db model.Database, at RestorePoint) (t wal.Target, gener
 const firstGeneration = 1
 
 // idleUntil is up to when it is known that nothing more was committed in a
-// generation than is in the archive. One that was replaced in order commits
-// nothing any more.
-func (e *Engine) idleUntil(db model.Database, generation int) time.Time {
+// generation than is in the archive: for the one that serves, until safe. One
+// that was replaced in order commits nothing any more.
+func (e *Engine) idleUntil(db model.Database, generation int, safe time.Time) time.Time {
 	if generation == db.Generation {
-		status, _ := e.walStatus(db.ID)
-		return status.RestorableTo
+		return safe
 	}
 	last := firstGeneration
 	for _, s := range db.Served {

@@ -30,8 +30,8 @@ type Target struct {
 
 // Resolution is what a target means in the WAL.
 type Resolution struct {
-	Last   Point // the last record to replay
-	Commit time.Time
+	Last   Point     // the last record to replay
+	Commit time.Time // the latest stamp of a commit there: a target at it means the same
 
 	// Limit is the last record that can be replayed with the same commits
 	// being there: the one before the next commit.

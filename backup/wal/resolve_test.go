@@ -26,6 +26,7 @@ func TestResolveTimes(t *testing.T) {
 		{10.5, 10},
 		{20.5, 19}, // 20 was answered after 21
 		{21.5, 21},
+		{22.5, 22}, // though 20 comes behind it
 		{23, 23},
 		{45, 39}, // no clock ever said 45 before it had said 240
 		{62, 62}, // in the second pass
@@ -38,6 +39,9 @@ func TestResolveTimes(t *testing.T) {
 		}
 		if !r.Commit.Equal(second(tt.commit)) || r.Limit.Start < r.Last.Start {
 			t.Errorf("%v: %+v, want the commit stamped %v", tt.target, r, tt.commit)
+		}
+		if again, err := a.Resolve(t.Context(), Target{Incarnation: 1, Since: b.start, Time: r.Commit}); err != nil || again != r {
+			t.Errorf("%v: its commit's time means %+v (%v), not %+v", tt.target, again, err, r)
 		}
 	}
 	_, err := a.Resolve(t.Context(), Target{Incarnation: 1, Since: b.start, Time: second(1e6)})

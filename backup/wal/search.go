@@ -13,8 +13,8 @@ type search struct {
 	spans   []span
 	size    uint64
 
-	last     Point // the last commit wanted; its start is 0 = none
-	lastTime int64
+	last     Point  // the last commit wanted; its start is 0 = none
+	lastTime int64  // the latest stamp of those wanted: a target at it means the same
 	lastIn   uint64 // the segment it lies in, while the range is not known
 	next     LSN    // the first commit not wanted; 0 = none
 	limit    Point  // the record before it
@@ -29,8 +29,8 @@ func (s *search) byTime() (Resolution, error) {
 	}
 	if s.lastIn != 0 {
 		err := s.records(s.lastIn, func(r *Record) {
-			if outcome, at := r.Outcome(); outcome == Committed {
-				s.last, s.lastTime = pointOf(r), toMicros(at)
+			if outcome, _ := r.Outcome(); outcome == Committed {
+				s.last = pointOf(r)
 			}
 		})
 		if err != nil {
@@ -75,7 +75,9 @@ func (s *search) segmentByTime(n uint64, b *branch, seg *segment) error {
 	case sum.commits == 0:
 		return nil
 	case s.next == 0 && sum.maxTime <= target:
-		s.last, s.lastTime, s.lastIn = Point{}, sum.lastTime, n
+		s.last, s.lastIn = Point{}, n
+		s.stamped(sum.maxTime)
+		s.stamped(sum.lastTime)
 		return nil
 	case s.next != 0 && sum.minTime > target:
 		s.ahead = max(s.ahead, sum.maxTime)
@@ -100,8 +102,18 @@ func (s *search) commit(at, before Point, stamp, target int64) {
 	case s.next != 0 && s.ahead-stamp <= clockSlack.Microseconds():
 		// Overtaken: it was answered after one stamped later.
 	default:
-		s.last, s.lastTime, s.lastIn, s.next = at, stamp, 0, 0
+		s.last, s.lastIn, s.next = at, 0, 0
+		s.stamped(stamp)
 	}
+}
+
+// stamped takes the stamps of the commits wanted. Those from before the clock
+// was set back count no more.
+func (s *search) stamped(stamp int64) {
+	if s.lastTime-stamp > clockSlack.Microseconds() {
+		s.lastTime = stamp
+	}
+	s.lastTime = max(s.lastTime, stamp)
 }
 
 func (s *search) byLSN() (Resolution, error) {

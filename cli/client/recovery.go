@@ -14,7 +14,8 @@ type Operation struct {
 	Status          string     `json:"status"`
 	Phase           *string    `json:"phase"`
 	ProgressPercent int        `json:"progress_percent"`
-	TargetTime      *time.Time `json:"target_time"`
+	TargetTime      *time.Time `json:"target_time"` // asked for
+	TargetLSN       *string    `json:"target_lsn"`  // asked for
 	BackupID        *string    `json:"backup_id"`
 	NewDatabaseID   *string    `json:"new_database_id"` // with RestoreNew
 	Error           *string    `json:"error"`

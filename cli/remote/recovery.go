@@ -31,7 +31,7 @@ func recoveryDetails(w io.Writer, r client.Recovery) {
 		lost = fmt.Sprintf("%.1f s", *r.RPOSeconds)
 	}
 	details(w,
-		"status", r.Status, "from", moment(r.EarliestRestorableTime), "until", moment(r.LatestRestorableTime),
+		"status", r.Status, "from", exactly(r.EarliestRestorableTime), "until", exactly(r.LatestRestorableTime),
 		"could be lost", lost, "WAL archive", r.WALArchiving.Status, "last archived", moment(r.WALArchiving.LastArchivedAt),
 		"behind", size(r.WALArchiving.BacklogBytes), "last error", text(r.WALArchiving.LastError),
 		"gaps", fmt.Sprint(len(r.WALArchiving.Gaps)), "next backup", moment(r.Schedule.NextRunAt))
@@ -49,6 +49,15 @@ func recoveryDetails(w io.Writer, r client.Recovery) {
 		rows = append(rows, []string{moment(&op.StartedAt), op.Type, op.Status, fmt.Sprintf("%d%%", op.ProgressPercent), what})
 	}
 	printMore(w, []string{"BEGUN", "OPERATION", "STATUS", "DONE", "WHAT"}, rows)
+}
+
+// exactly writes a time as --to takes it, and no earlier: the last commit before
+// it would be missing.
+func exactly(at *time.Time) string {
+	if at == nil {
+		return ""
+	}
+	return at.Local().Format(time.RFC3339Nano)
 }
 
 func newRecoveryRestore(s *session) *cobra.Command {
@@ -122,7 +131,7 @@ func (t *task) planRestore(db client.Database, in client.RequestRestore) error {
 	}
 	return t.show(plan, func(w io.Writer) {
 		details(w,
-			"backup", plan.BackupID, "last commit", moment(plan.TargetTime), "up to", plan.TargetLSN,
+			"backup", plan.BackupID, "last commit", exactly(plan.TargetTime), "up to", plan.TargetLSN,
 			"WAL to replay", size(plan.WALBytes), "files to restore", size(plan.RestoreBytes), "room it takes", size(plan.NeededBytes),
 			"takes about", fmt.Sprintf("%.0f s", plan.EstimatedSeconds))
 		t.remark("nothing was changed")

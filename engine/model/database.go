@@ -151,8 +151,11 @@ type DatabaseOperation struct {
 	Status       OperationStatus `json:"status"`
 	Phase        string          `json:"phase"`
 	Progress     int             `json:"progress"` // percent
-	TargetTime   *time.Time      `json:"target_time"`
-	Backup       string          `json:"backup"`
+	// TargetTime or TargetLSN is the point a restore was asked for, if not the
+	// end of a backup.
+	TargetTime *time.Time `json:"target_time"`
+	TargetLSN  string     `json:"target_lsn"`
+	Backup     string     `json:"backup"`
 	// NewDatabase is the database the operation makes, "" for none.
 	NewDatabase string `json:"new_database"`
 	// Generation is the data directory the operation builds, 0 for none.

@@ -64,7 +64,8 @@ type Operation struct {
 	Status          model.OperationStatus `json:"status" enum:"pending,running,completed,failed"`
 	Phase           *string               `json:"phase"`
 	ProgressPercent int                   `json:"progress_percent" minimum:"0" maximum:"100"`
-	TargetTime      *time.Time            `json:"target_time"`
+	TargetTime      *time.Time            `json:"target_time" doc:"Asked for."`
+	TargetLSN       *string               `json:"target_lsn" doc:"Asked for."`
 	BackupID        *string               `json:"backup_id"`
 	NewDatabaseID   *string               `json:"new_database_id" doc:"Of the database a restore with mode new makes."`
 	Error           *string               `json:"error"`
@@ -77,7 +78,7 @@ func NewOperation(op model.DatabaseOperation) Operation {
 	return Operation{
 		ID: op.ID, DatabaseID: op.Database, Type: op.Type, Status: op.Status,
 		Phase: orAbsent(op.Phase), ProgressPercent: op.Progress,
-		TargetTime: utcOrAbsent(op.TargetTime), BackupID: orAbsent(op.Backup), NewDatabaseID: orAbsent(op.NewDatabase), Error: orAbsent(op.Error),
+		TargetTime: utcOrAbsent(op.TargetTime), TargetLSN: orAbsent(op.TargetLSN), BackupID: orAbsent(op.Backup), NewDatabaseID: orAbsent(op.NewDatabase), Error: orAbsent(op.Error),
 		StartedAt: utc(op.StartedAt), CompletedAt: utcOrAbsent(op.CompletedAt),
 	}
 }

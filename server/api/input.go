@@ -54,8 +54,9 @@ func orAbsent[T comparable](value T) *T {
 	return &value
 }
 
-// utc returns a time as it is written: in UTC, to the millisecond.
-func utc(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
+// utc returns a time as it is written: in UTC, to the microsecond, which is
+// what PostgreSQL stamps commits with. A time that was answered can be restored.
+func utc(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 // utcOrAbsent is utc for a time there may not be.
 func utcOrAbsent(t *time.Time) *time.Time {

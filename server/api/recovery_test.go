@@ -1,0 +1,79 @@
+package api
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+// backedUp makes a database of which there is a backup.
+func (w *world) backedUp(t *testing.T) (CreatedDatabase, Backup) {
+	t.Helper()
+	db := w.createDatabase(t, `{"project":"`+w.org.project+`","name":"shop"}`)
+	path := "/databases/" + db.ID + "/backups"
+	b := get[Backup](t, w.do(t, request{method: "POST", path: path, key: w.org.full}))
+	return db, await(t, func() (Backup, bool) {
+		b := get[Backup](t, w.do(t, request{method: "GET", path: path + "/" + b.ID, key: w.org.full}))
+		return b, b.Status == model.BackupCompleted
+	})
+}
+
+// askRestore asks for a restore with the fields that are given as JSON.
+func (w *world) askRestore(t *testing.T, database, fields string) reply {
+	t.Helper()
+	return w.do(t, request{
+		method: "POST", path: "/databases/" + database + "/recovery/restore-request", key: w.org.full, body: "{" + fields + "}",
+	})
+}
+
+func targetTime(at time.Time) string {
+	return fmt.Sprintf(`"target_time":%q`, at.Format(time.RFC3339Nano))
+}
+
+// Each time that is answered can be asked for, and means what it was answered as.
+func TestAnsweredTimesCanBeRestored(t *testing.T) {
+	w := start(t)
+	db, b := w.backedUp(t)
+	plan := func(what string, at *time.Time) RestorePlan {
+		t.Helper()
+		if at == nil {
+			t.Fatalf("%s: no time", what)
+		}
+		got := w.askRestore(t, db.ID, `"dry_run":true,`+targetTime(*at))
+		if got.status != 200 {
+			t.Errorf("%s: %d %s", what, got.status, got.text)
+			return RestorePlan{}
+		}
+		return get[RestorePlan](t, got)
+	}
+	exec(t, db.Credentials.ConnectionURL, "create table t (i int)")
+	written := time.Now()
+	r := await(t, func() (Recovery, bool) {
+		r := get[Recovery](t, w.do(t, request{method: "GET", path: "/databases/" + db.ID + "/recovery", key: w.org.full}))
+		return r, r.LatestRestorableTime.After(written)
+	})
+	plan("the end of the backup", b.CompletedAt)
+	plan("the earliest", r.EarliestRestorableTime)
+	latest := plan("the latest", r.LatestRestorableTime)
+	if again := plan("the last commit", latest.TargetTime); again.TargetLSN != latest.TargetLSN || !again.TargetTime.Equal(*latest.TargetTime) {
+		t.Errorf("the last commit's time, %v, means %+v, not %+v", latest.TargetTime, again, latest)
+	}
+	for _, event := range r.Timeline {
+		plan("the "+event.Type, &event.At)
+	}
+	op := get[Operation](t, w.askRestore(t, db.ID, `"mode":"new","name":"by_time",`+targetTime(*r.LatestRestorableTime)))
+	if op.TargetTime == nil || !op.TargetTime.Equal(*r.LatestRestorableTime) || op.TargetLSN != nil {
+		t.Errorf("the operation is to %v, %v", op.TargetTime, op.TargetLSN)
+	}
+	w.awaitAvailable(t, "/databases/"+*op.NewDatabaseID)
+	if again := plan("the operation's", op.TargetTime); again.TargetLSN != latest.TargetLSN {
+		t.Errorf("the operation's time means %+v, not %+v", again, latest)
+	}
+	op = get[Operation](t, w.askRestore(t, db.ID, `"mode":"new","name":"by_lsn","target_lsn":"`+latest.TargetLSN+`"`))
+	if op.TargetTime != nil || text(op.TargetLSN) != latest.TargetLSN {
+		t.Errorf("the operation is to %v, %v", op.TargetTime, op.TargetLSN)
+	}
+	w.awaitAvailable(t, "/databases/"+*op.NewDatabaseID)
+}
