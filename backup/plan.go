@@ -32,6 +32,9 @@ func NewPlan(ctx context.Context, archive *wal.Archive, b repository.Backup, tar
 	if p.Stop, err = wal.ParseLSN(b.StopLSN); err != nil {
 		return p, err
 	}
+	if target.LSN != 0 && target.LSN < p.Stop {
+		return p, ErrTooYoung
+	}
 	target.Since = p.Start
 	found, err := archive.Resolve(ctx, target)
 	if err != nil {

@@ -115,7 +115,7 @@ func (e *Engine) planPoint(ctx context.Context, db model.Database, at RestorePoi
 	if err != nil {
 		return RestorePlan{}, err
 	}
-	if len(backups) == 0 {
+	if len(backups) == 0 || at.LSN == "" && at.Time.IsZero() { // the archive takes the zero time for none
 		return RestorePlan{}, e.outside(ctx, db, at, nil)
 	}
 	safe, err := e.restorableTo(ctx, backups[0])
@@ -127,8 +127,7 @@ func (e *Engine) planPoint(ctx context.Context, db model.Database, at RestorePoi
 	var reason error
 	for _, generation := range generations {
 		for _, b := range backups {
-			stop, err := wal.ParseLSN(b.StopLSN)
-			if err != nil || !archive.Leads(wal.Position{Incarnation: b.Generation, Timeline: uint32(b.Timeline), LSN: stop}, generation) {
+			if !leads(archive, b, generation) {
 				continue
 			}
 			target.Incarnation, target.Idle = generation, e.idleUntil(db, generation, safe)
@@ -143,6 +142,12 @@ func (e *Engine) planPoint(ctx context.Context, db model.Database, at RestorePoi
 		}
 	}
 	return RestorePlan{}, e.outside(ctx, db, at, reason)
+}
+
+// leads reports whether the WAL leads from a backup to a generation.
+func leads(archive *wal.Archive, b model.Backup, generation int) bool {
+	stop, err := wal.ParseLSN(b.StopLSN)
+	return err == nil && archive.Leads(wal.Position{Incarnation: b.Generation, Timeline: uint32(b.Timeline), LSN: stop}, generation)
 }
 
 // archiveWait is how long a restore waits for the archive. A server that is
@@ -248,10 +253,8 @@ func (e *Engine) outside(ctx context.Context, db model.Database, at RestorePoint
 	if reason != nil && errors.Is(reason, wal.ErrGap) {
 		return notWhole(reason)
 	}
-	if past, ok := errors.AsType[*wal.OutsideError](reason); reason != nil && !ok {
+	if _, ok := errors.AsType[*wal.OutsideError](reason); reason != nil && !ok {
 		return fmt.Errorf("plan a restore: %w", reason)
-	} else if ok && at.LSN != "" {
-		return model.Invalid(field, "%s lies behind %v, the latest position that can be restored", wanted, past.LatestLSN)
 	}
 	window, err := e.window(ctx, db)
 	if err != nil {
@@ -260,10 +263,49 @@ func (e *Engine) outside(ctx context.Context, db model.Database, at RestorePoint
 	if window.Earliest == nil {
 		return model.Invalid(field, "nothing can be restored yet: the database has no completed backup")
 	}
-	if reason == nil && at.LSN == "" && !at.Time.Before(*window.Earliest) && !at.Time.After(*window.Latest) {
+	if at.LSN != "" {
+		first, last, err := e.positions(ctx, db)
+		if err != nil {
+			return err
+		}
+		if first == 0 {
+			return model.Invalid(field, "%s cannot be restored: no backup of the present data is left; make one, or choose a moment", wanted)
+		}
+		return model.Invalid(field, "%s lies outside of what can be restored, which is from %v to %v", wanted, first, last)
+	}
+	if reason == nil && !at.Time.Before(*window.Earliest) && !at.Time.After(*window.Latest) {
 		return model.Invalid(field, "%s cannot be restored: of the data that the database had then, "+
 			"no backup from before it is left; choose a later moment, or restore a backup", wanted)
 	}
 	return model.Invalid(field, "%s lies outside of what can be restored, which is from %s to %s",
 		wanted, window.Earliest.UTC().Format(time.RFC3339Nano), window.Latest.UTC().Format(time.RFC3339Nano))
+}
+
+// positions are the first and the last that can be restored in the history
+// that the database has now; 0 when no backup leads into it.
+func (e *Engine) positions(ctx context.Context, db model.Database) (first, last wal.LSN, err error) {
+	archive, err := e.walArchive(db.ID)
+	if err != nil {
+		return 0, 0, err
+	}
+	backups, err := e.restorableBackups(db.ID)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, b := range backups {
+		if !leads(archive, b, db.Generation) {
+			continue
+		}
+		if first, err = wal.ParseLSN(b.StopLSN); err != nil {
+			return 0, 0, err
+		}
+		if last == 0 {
+			last = first
+			_, err := planFrom(ctx, archive, b, wal.Target{Incarnation: db.Generation, LSN: ^wal.LSN(0)})
+			if past, ok := errors.AsType[*wal.OutsideError](err); ok {
+				last = past.LatestLSN
+			}
+		}
+	}
+	return first, last, nil
 }

@@ -83,10 +83,20 @@ type auditInput struct {
 	Outcome  string    `query:"outcome" enum:"success,denied,error" doc:"Only what ended like this."`
 	Since    time.Time `query:"since" doc:"Only from this time on."`
 	Until    time.Time `query:"until" doc:"Only before this time."`
+
+	hasUntil bool
 }
 
+// Resolve implements huma.Resolver.
+func (in *auditInput) Resolve(ctx huma.Context) []error {
+	in.hasUntil = ctx.Query("until") != ""
+	return nil
+}
+
+// filter refuses an end that is not behind the beginning. So none is the zero
+// time, which a filter takes for no end.
 func (in *auditInput) filter() (engine.AuditFilter, error) {
-	if !in.Since.IsZero() && !in.Until.IsZero() && !in.Since.Before(in.Until) {
+	if in.hasUntil && !in.Until.After(in.Since) {
 		return engine.AuditFilter{}, model.Invalid("until", "must be after since")
 	}
 	return engine.AuditFilter{

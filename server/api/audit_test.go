@@ -113,7 +113,8 @@ func TestAuditLogFilters(t *testing.T) {
 	for query, want := range map[string]int{
 		"action=bucket.create": 1, "actor=" + e.Actor.ID: 3, "resource=" + bucket.ID: 1, "outcome=denied": 1,
 		"actor=" + e.Actor.ID + "&outcome=success": 2, "actor=operator": 5, "action=bucket.create&outcome=denied": 0,
-		"action=nothing": 0, "since=2100-01-01T00:00:00Z": 0, "until=2000-01-01T00:00:00Z": 0,
+		"action=nothing": 0, "since=2100-01-01T00:00:00Z": 0, "until=2000-01-01T00:00:00Z": 0, "until=0001-01-02T00:00:00Z": 0,
+		"action=bucket.create&since=0001-01-01T00:00:00Z": 1, "action=bucket.create&since=0000-01-01T00:00:00Z&until=9999-12-31T23:59:59Z": 1,
 		"action=bucket.create&since=2000-01-01T00:00:00Z&until=2100-01-01T00:00:00Z": 1,
 	} {
 		if got := list(query); len(got) != want {
@@ -125,7 +126,8 @@ func TestAuditLogFilters(t *testing.T) {
 	}
 	for query, says := range map[string]string{
 		"outcome=maybe": "outcome", "since=yesterday": "since", "action=": "action",
-		"since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z": "until",
+		"since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z": "until", "since=2026-01-02T00:00:00Z&until=0001-01-01T00:00:00Z": "until",
+		"until=0001-01-01T00:00:00Z": "until", "until=0000-01-01T00:00:00Z": "until",
 	} {
 		r := w.do(t, request{method: "GET", path: "/account/audit-logs?" + query, key: w.org.full})
 		if r.code != string(model.CodeValidation) || !strings.Contains(r.msg, says) {

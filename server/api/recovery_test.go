@@ -2,9 +2,12 @@ package api
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
+	"holdfast/backup/wal"
 	"holdfast/engine/model"
 )
 
@@ -76,4 +79,35 @@ func TestAnsweredTimesCanBeRestored(t *testing.T) {
 		t.Errorf("the operation is to %v, %v", op.TargetTime, op.TargetLSN)
 	}
 	w.awaitAvailable(t, "/databases/"+*op.NewDatabaseID)
+}
+
+// A point that cannot be restored is refused with the window in the message, the
+// ends of which can be.
+func TestPointsOutsideTheWindow(t *testing.T) {
+	w := start(t)
+	db, b := w.backedUp(t)
+	stop, err := wal.ParseLSN(*b.StopLSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, point := range []string{"0/1", *b.StartLSN, (stop - 1).String(), "FFFFFFFF/FFFFFFFF"} {
+		got := w.askRestore(t, db.ID, fmt.Sprintf(`"dry_run":true,"target_lsn":%q`, point))
+		ends := regexp.MustCompile(`from ([0-9A-F]+/[0-9A-F]+) to ([0-9A-F]+/[0-9A-F]+)$`).FindStringSubmatch(got.msg)
+		if got.status != 422 || !strings.HasPrefix(got.msg, "target_lsn: ") || ends == nil || ends[1] != *b.StopLSN {
+			t.Errorf("%s: %d %s", point, got.status, got.msg)
+			continue
+		}
+		for _, end := range ends[1:] {
+			get[RestorePlan](t, w.askRestore(t, db.ID, fmt.Sprintf(`"dry_run":true,"target_lsn":%q`, end)))
+		}
+	}
+	for _, at := range []string{
+		"0001-01-01T00:00:00Z", "0001-01-01T02:00:00+02:00", "0001-01-01T00:00:00.000000001Z", "0000-01-01T00:00:00Z", "0000-01-01T00:00:00+23:59",
+		"1969-12-31T23:59:59Z", "1999-12-31T23:59:59Z", "2000-01-01T00:00:00Z", "2038-01-19T03:14:08Z", "9999-12-31T23:59:59.999999999Z", "9999-12-31T23:59:59-23:59",
+	} {
+		got := w.askRestore(t, db.ID, fmt.Sprintf(`"target_time":%q`, at))
+		if got.status != 422 || !strings.HasPrefix(got.msg, "target_time: ") || !strings.Contains(got.msg, " lies outside of what can be restored, which is from ") {
+			t.Errorf("%s: %d %s", at, got.status, got.msg)
+		}
+	}
 }
