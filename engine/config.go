@@ -67,7 +67,7 @@ type Config struct {
 	Clock func() time.Time
 }
 
-// Rate is a budget: at most Limit requests in each Window.
+// Rate is a budget: at most Limit requests in any Window. Limit is 1 at least.
 type Rate struct {
 	Limit  int
 	Window time.Duration

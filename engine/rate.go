@@ -6,19 +6,17 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"holdfast/engine/model"
 )
 
-// rateLimiter holds every key's budgets. Budgets that are full again are
+// rateLimiter holds every key's budgets. Budgets of which nothing is used are
 // forgotten, so that memory does not grow with the keys ever seen.
 type rateLimiter struct {
 	rates map[model.RateClass]Rate
 
 	mu      sync.Mutex
-	budgets map[budgetKey]*rate.Limiter
-	sweepAt int // how many budgets there are when the full ones are dropped
+	budgets map[budgetKey]budget
+	sweepAt int // how many budgets there are when the unused ones are dropped
 }
 
 type budgetKey struct {
@@ -26,56 +24,63 @@ type budgetKey struct {
 	class model.RateClass
 }
 
-// maxBudgets is how many budgets are kept before the full ones are dropped
+// budget is when requests were admitted, oldest first. Nothing less than each
+// of them says how many there were in any window.
+type budget []time.Time
+
+// since returns what of the budget was used after a time.
+func (b budget) since(at time.Time) budget {
+	for len(b) > 0 && !b[0].After(at) {
+		b = b[1:]
+	}
+	return b
+}
+
+// maxBudgets is how many budgets are kept before the unused ones are dropped
 // for the first time.
 const maxBudgets = 4096
 
 func newRateLimiter(rates map[model.RateClass]Rate) *rateLimiter {
-	return &rateLimiter{rates: rates, budgets: map[budgetKey]*rate.Limiter{}, sweepAt: maxBudgets}
+	return &rateLimiter{rates: rates, budgets: map[budgetKey]budget{}, sweepAt: maxBudgets}
 }
 
 // take draws one request from owner's budget, or returns a rate_limited error
 // that says when there is one again.
 func (l *rateLimiter) take(owner string, class model.RateClass, now time.Time) error {
-	budget, limited := l.rates[class]
+	r, limited := l.rates[class]
 	if class == model.RateNone || !limited {
 		return nil
 	}
-	reservation := l.budget(budgetKey{owner, class}, budget, now).ReserveN(now, 1)
-	delay := reservation.DelayFrom(now)
-	if delay <= 0 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := budgetKey{owner, class}
+	used, known := l.budgets[key]
+	if used = used.since(now.Add(-r.Window)); len(used) < r.Limit {
+		if !known {
+			l.makeRoom(now)
+		}
+		l.budgets[key] = append(used, now)
 		return nil
 	}
-	reservation.CancelAt(now)
+	delay := used[0].Add(r.Window).Sub(now)
 	return &model.Error{
 		Code: model.CodeRateLimited,
 		Message: fmt.Sprintf("more than %d requests of %s in %s; try again in %.0f s",
-			budget.Limit, class, budget.Window, math.Ceil(delay.Seconds())),
+			r.Limit, class, r.Window, math.Ceil(delay.Seconds())),
 		RetryAfter: delay,
 	}
 }
 
-func (l *rateLimiter) budget(key budgetKey, r Rate, now time.Time) *rate.Limiter {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if b, ok := l.budgets[key]; ok {
-		return b
+// makeRoom drops unused budgets when there are many. It does not again until
+// there are as many more: each of a crowd would have all others looked through.
+func (l *rateLimiter) makeRoom(now time.Time) {
+	if len(l.budgets) < l.sweepAt {
+		return
 	}
-	if len(l.budgets) >= l.sweepAt {
-		l.dropFull(now)
-		// Not sooner than after as many again: each of a crowd would have
-		// all others looked through.
-		l.sweepAt = max(maxBudgets, 2*len(l.budgets))
-	}
-	b := rate.NewLimiter(rate.Every(r.Window/time.Duration(r.Limit)), r.Limit)
-	l.budgets[key] = b
-	return b
-}
-
-func (l *rateLimiter) dropFull(now time.Time) {
 	for key, b := range l.budgets {
-		if b.TokensAt(now) >= float64(b.Burst()) {
+		if len(b.since(now.Add(-l.rates[key.class].Window))) == 0 {
 			delete(l.budgets, key)
 		}
 	}
+	l.sweepAt = max(maxBudgets, 2*len(l.budgets))
 }

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -29,6 +31,40 @@ func TestThrottleTakesANetworkForOneVisitor(t *testing.T) {
 	for _, other := range []string{"2001:db8:0:2::1", "192.0.2.1", "::ffff:192.0.2.2", "fe80::1%eth0", ""} {
 		if err := from(other); err != nil {
 			t.Errorf("%s: %v", other, err)
+		}
+	}
+}
+
+// TestBudgetHoldsInAnyWindow: however the requests are spread, no window has
+// more than the limit, and whoever waits as long as he is told gets the next.
+func TestBudgetHoldsInAnyWindow(t *testing.T) {
+	t.Parallel()
+	const class = model.RateClass("visit")
+	r := Rate{Limit: 30, Window: time.Minute}
+	l := newRateLimiter(map[model.RateClass]Rate{class: r})
+	random := rand.New(rand.NewPCG(1, 2))
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var admitted []time.Time
+	for range 3000 {
+		err := l.take("one", class, now)
+		if refused, ok := errors.AsType[*model.Error](err); ok {
+			if refused.RetryAfter <= 0 || refused.RetryAfter > r.Window {
+				t.Fatalf("to be asked again in %s", refused.RetryAfter)
+			}
+			if err := l.take("one", class, now.Add(refused.RetryAfter-1)); err == nil {
+				t.Fatalf("admitted sooner than it was told, %s", refused.RetryAfter)
+			}
+			now = now.Add(refused.RetryAfter)
+			if err := l.take("one", class, now); err != nil {
+				t.Fatalf("refused when it was told to come: %v", err)
+			}
+		}
+		admitted = append(admitted, now)
+		now = now.Add(time.Duration(random.Int64N(int64(3 * time.Second))))
+	}
+	for i := r.Limit; i < len(admitted); i++ {
+		if took := admitted[i].Sub(admitted[i-r.Limit]); took < r.Window {
+			t.Fatalf("%d requests in %s", r.Limit+1, took)
 		}
 	}
 }
