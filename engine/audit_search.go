@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"strconv"
 
 	"holdfast/engine/meta"
@@ -14,23 +15,23 @@ type AuditQuery = meta.AuditQuery
 // that query wants, newest first. A page may hold fewer than its limit and
 // yet have a next one: how far one search looks is bounded.
 func (e *Engine) AuditSearch(call *model.Call, query AuditQuery, page Page) (List[model.AuditEntry], error) {
-	after, err := page.after()
+	w, err := e.walk(call, page, fmt.Sprintf("%q", query))
 	if err != nil {
 		return List[model.AuditEntry]{}, err
 	}
 	var before uint64
-	if after != "" {
-		if before, err = strconv.ParseUint(after, 10, 64); err != nil {
-			return List[model.AuditEntry]{}, badCursor()
+	if w.after != "" {
+		if before, err = strconv.ParseUint(w.after, 10, 64); err != nil {
+			return List[model.AuditEntry]{}, err
 		}
 	}
 	call.Resource = model.Resource{Type: model.ResourceOrganization, ID: call.Organization}
 	var list List[model.AuditEntry]
 	err = e.meta.View(func(tx *meta.Tx) error {
-		entries, next, err := tx.SearchAudit(call.Organization, query, before, page.limit())
+		entries, next, err := tx.SearchAudit(call.Organization, query, before, w.limit)
 		list = List[model.AuditEntry]{Items: entries}
 		if next > 0 {
-			list.Next = cursorAt(strconv.FormatUint(next, 10))
+			list.Next = w.cursorAt(strconv.FormatUint(next, 10))
 		}
 		return err
 	})

@@ -9,13 +9,14 @@ import (
 
 // BackupList returns the backups of a database.
 func (e *Engine) BackupList(call *model.Call, database string, page Page) (List[model.Backup], error) {
-	if _, err := page.after(); err != nil {
+	w, err := e.walk(call, page, database)
+	if err != nil {
 		return List[model.Backup]{}, err
 	}
 	if _, err := e.database(call, database); err != nil {
 		return List[model.Backup]{}, err
 	}
-	list, err := listRecords(e, (*meta.Tx).Backups, meta.ByDatabase, database, page,
+	list, err := walkRecords(e, w, (*meta.Tx).Backups, meta.ByDatabase, database,
 		func(b model.Backup) string { return b.ID })
 	if err != nil {
 		return list, err

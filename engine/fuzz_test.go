@@ -5,22 +5,31 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"holdfast/engine/model"
 )
 
-// FuzzCursor reads any cursor: what is taken for a place is short, and comes
-// back as itself.
+// FuzzCursor tries to walk on with anything but a cursor of the list.
 func FuzzCursor(f *testing.F) {
-	for _, cursor := range []string{"", "YQ", "YR", "YQ==", "????", cursorAt("db_01m7yxgs2r58ws2xgnsw6h7w3d"), cursorAt("\x00\xff")} {
+	e := &Engine{signer: signer{key: []byte("a key of the tests, thirty-two b")}}
+	call := &model.Call{Organization: "org_1", Operation: model.Operation{Action: model.ActionBackupList}}
+	const place = "db_01m7yxgs2r58ws2xgnsw6h7w3d"
+	w, err := e.walk(call, Page{}, "db_1")
+	if err != nil {
+		f.Fatal(err)
+	}
+	other, err := e.walk(call, Page{}, "db_2")
+	if err != nil {
+		f.Fatal(err)
+	}
+	given := w.cursorAt(place)
+	for _, cursor := range []string{"", "YQ", "AAAA", "????", given, given + "=", given + "A", given[1:], w.cursorAt(""), other.cursorAt(place)} {
 		f.Add(cursor)
 	}
 	f.Fuzz(func(t *testing.T, cursor string) {
-		place, err := Page{Cursor: cursor}.after()
-		if err != nil {
-			return
-		}
-		again, err := Page{Cursor: cursorAt(place)}.after()
-		if err != nil || again != place || len(place) > longestPlace {
-			t.Errorf("%q stands for %q, and that for %q, %v", cursor, place, again, err)
+		got, err := e.walk(call, Page{Cursor: cursor}, "db_1")
+		if known := cursor == "" || cursor == given; known != (err == nil) || cursor == given && got.after != place {
+			t.Errorf("%q leads to %q, %v", cursor, got.after, err)
 		}
 	})
 }

@@ -7,22 +7,29 @@ import (
 
 // KeyList returns the keys of the call's organization, revoked ones included.
 func (e *Engine) KeyList(call *model.Call, page Page) (List[model.Key], error) {
-	return listRecords(e, (*meta.Tx).Keys, meta.ByOrganization, call.Organization, page,
+	return listRecords(e, call, (*meta.Tx).Keys, page,
 		func(k model.Key) string { return k.ID })
 }
 
-// listRecords returns a page of a table's records under one key of an index.
+// listRecords returns a page of those of a table's records that belong to the
+// call's organization.
 func listRecords[T any](
-	e *Engine, table func(*meta.Tx) meta.Table[T], index, key string, page Page, id func(T) string,
+	e *Engine, call *model.Call, table func(*meta.Tx) meta.Table[T], page Page, id func(T) string,
 ) (List[T], error) {
-	after, err := page.after()
+	w, err := e.walk(call, page)
 	if err != nil {
 		return List[T]{}, err
 	}
-	var list List[T]
+	return walkRecords(e, w, table, meta.ByOrganization, call.Organization, id)
+}
+
+// walkRecords returns a page of a table's records under one key of an index.
+func walkRecords[T any](
+	e *Engine, w walk, table func(*meta.Tx) meta.Table[T], index, key string, id func(T) string,
+) (list List[T], err error) {
 	err = e.meta.View(func(tx *meta.Tx) error {
-		records, more, err := table(tx).Newest(index, meta.Key(key), after, page.limit())
-		list = newList(records, more, id)
+		records, more, err := table(tx).Newest(index, meta.Key(key), w.after, w.limit)
+		list = newList(w, records, more, id)
 		return err
 	})
 	return list, err

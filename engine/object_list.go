@@ -7,7 +7,7 @@ import (
 
 // ObjectList returns the objects of a bucket whose keys begin with prefix.
 func (e *Engine) ObjectList(call *model.Call, bucket, prefix string, page Page) (List[ObjectView], error) {
-	after, err := page.after()
+	w, err := e.walk(call, page, bucket, prefix)
 	if err != nil {
 		return List[ObjectView]{}, err
 	}
@@ -17,8 +17,8 @@ func (e *Engine) ObjectList(call *model.Call, bucket, prefix string, page Page) 
 	}
 	var list List[ObjectView]
 	err = e.meta.View(func(tx *meta.Tx) error {
-		objects, more, err := tx.NewestObjects(bucket, prefix, after, page.limit())
-		list = newList(e.objectViews(b, objects), more, func(v ObjectView) string { return v.Version })
+		objects, more, err := tx.NewestObjects(bucket, prefix, w.after, w.limit)
+		list = newList(w, e.objectViews(b, objects), more, func(v ObjectView) string { return v.Version })
 		return err
 	})
 	return list, err
@@ -42,7 +42,7 @@ type Folder struct {
 // ObjectFolder returns the objects directly below prefix, and the folders that
 // others lie in: what their keys have up to the next delimiter.
 func (e *Engine) ObjectFolder(call *model.Call, bucket, prefix, delimiter string, page Page) (Folder, error) {
-	after, err := page.afterWithin(model.MaxObjectKey)
+	w, err := e.walk(call, page, bucket, prefix, delimiter)
 	if err != nil {
 		return Folder{}, err
 	}
@@ -52,10 +52,10 @@ func (e *Engine) ObjectFolder(call *model.Call, bucket, prefix, delimiter string
 	}
 	var folder Folder
 	err = e.meta.View(func(tx *meta.Tx) error {
-		found, err := tx.ListFolder(bucket, prefix, delimiter, after, page.limit())
+		found, err := tx.ListFolder(bucket, prefix, delimiter, w.after, w.limit)
 		folder = Folder{List[ObjectView]{Items: e.objectViews(b, found.Objects)}, found.Prefixes}
 		if found.More {
-			folder.Next = cursorAt(found.Last)
+			folder.Next = w.cursorAt(found.Last)
 		}
 		return err
 	})

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/base64"
+	"fmt"
 
 	"holdfast/engine/model"
 )
@@ -18,7 +19,7 @@ type Page struct {
 	Cursor string // from the page before, "" for the first
 }
 
-// List is a part of a list, newest first.
+// List is a part of a list, in the list's order.
 type List[T any] struct {
 	Items []T
 	// Next is the cursor of the next page, "" at the end.
@@ -32,32 +33,50 @@ func (p Page) limit() int {
 	return min(p.Limit, MaxLimit)
 }
 
-// longestPlace is the length of the longest id or version, in bytes.
-const longestPlace = 64
+// walk is the way through a list, page by page. A cursor is a place in the
+// list, signed for that list alone: in another, or in one of other parameters,
+// it would lead past what was never shown.
+type walk struct {
+	signer signer
+	list   string
+	after  string // the place that the page begins behind, "" for the first
+	limit  int
+}
 
-// after returns the place in the list the cursor stands for.
-func (p Page) after() (string, error) { return p.afterWithin(longestPlace) }
-
-func (p Page) afterWithin(longest int) (string, error) {
-	place, err := base64.RawURLEncoding.DecodeString(p.Cursor)
-	if err != nil || len(place) > longest {
-		return "", badCursor()
+// walk begins to read a page of what the call lists, with the parameters that
+// say of what and which.
+func (e *Engine) walk(call *model.Call, page Page, parameters ...string) (walk, error) {
+	w := walk{
+		signer: e.signer, limit: page.limit(),
+		list: fmt.Sprintf("cursor\n%q", append([]string{call.Organization, string(call.Operation.Action)}, parameters...)),
 	}
-	return string(place), nil
+	if page.Cursor == "" {
+		return w, nil
+	}
+	if signed, err := base64.RawURLEncoding.DecodeString(page.Cursor); err == nil && len(signed) > cursorSignature {
+		w.after = string(signed[cursorSignature:])
+		if w.cursorAt(w.after) == page.Cursor {
+			return w, nil
+		}
+	}
+	return walk{}, model.Invalid("cursor", "is not one that an earlier page of this list gave as next_cursor")
 }
 
-func badCursor() error {
-	return model.Invalid("cursor", "is not one that an earlier page gave as next_cursor")
-}
+// cursorSignature is how much of a signature a cursor has, in bytes: enough
+// for what gives nobody any right.
+const cursorSignature = 8
 
-func cursorAt(place string) string { return base64.RawURLEncoding.EncodeToString([]byte(place)) }
+func (w walk) cursorAt(place string) string {
+	signature := w.signer.sign(w.list + "\n" + place)[:cursorSignature]
+	return base64.RawURLEncoding.EncodeToString(append(signature, place...))
+}
 
 // newList makes a List of the records found, with a cursor behind the last
 // one when there are more.
-func newList[T any](items []T, more bool, place func(T) string) List[T] {
+func newList[T any](w walk, items []T, more bool, place func(T) string) List[T] {
 	list := List[T]{Items: items}
 	if more {
-		list.Next = cursorAt(place(items[len(items)-1]))
+		list.Next = w.cursorAt(place(items[len(items)-1]))
 	}
 	return list
 }

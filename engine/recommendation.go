@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -223,14 +224,35 @@ func (e *Engine) recommendations(call *model.Call, databases []model.Database, u
 	}
 	found := append(advice.Account(facts), e.adviser.about(databases)...)
 	e.adviser.date(call.Organization, found, facts.Now)
-	slices.SortStableFunc(found, func(a, b model.Recommendation) int {
-		return cmp.Compare(a.Severity.Rank(), b.Severity.Rank())
+	slices.SortFunc(found, func(a, b model.Recommendation) int {
+		return cmp.Compare(recommendationPlace(a), recommendationPlace(b))
 	})
 	select {
 	case e.adviser.wake <- struct{}{}:
 	default: // it is awake
 	}
 	return found, nil
+}
+
+// RecommendationList returns a page of them. It goes on behind the last one
+// shown also when that has gone meanwhile.
+func (e *Engine) RecommendationList(call *model.Call, page Page) (List[model.Recommendation], error) {
+	w, err := e.walk(call, page)
+	if err != nil {
+		return List[model.Recommendation]{}, err
+	}
+	all, err := e.Recommendations(call)
+	if err != nil {
+		return List[model.Recommendation]{}, err
+	}
+	all = slices.DeleteFunc(all, func(r model.Recommendation) bool { return recommendationPlace(r) <= w.after })
+	shown := min(w.limit, len(all))
+	return newList(w, all[:shown], shown < len(all), recommendationPlace), nil
+}
+
+// recommendationPlace is where a recommendation stands among all.
+func recommendationPlace(r model.Recommendation) string {
+	return strconv.Itoa(r.Severity.Rank()) + r.ID()
 }
 
 // about returns what was found of the databases.

@@ -167,7 +167,7 @@ func TestQueries(t *testing.T) {
 		{"/buckets?page=1", 422, "page: is not a parameter here"},
 		{"/buckets?" + strings.Repeat("x", 300) + "=1", 422, "xxx…: is not a parameter here"},
 		{"/buckets?cursor=%21", 422, "cursor"},
-		{"/buckets?cursor=" + strings.Repeat("A", 200), 422, "cursor: must have at most 128 characters"},
+		{"/buckets?cursor=" + strings.Repeat("A", 300), 422, "cursor: must have at most 256 characters"},
 		{"/account/usage?limit=1", 422, "limit: is not a parameter here; there are none"},
 		{"/account/audit-logs?page=0", 422, "page: must be at least 1"},
 		{"/account/audit-logs?page=10000000000", 422, "page: must be at most"},
@@ -178,5 +178,46 @@ func TestQueries(t *testing.T) {
 		if got.status != test.status || !strings.Contains(got.msg, test.names) {
 			t.Errorf("GET %.60s: %d %s, want %d %q", test.path, got.status, got.msg, test.status, test.names)
 		}
+	}
+}
+
+// TestCursors sends cursors that no page gave, and those of other lists: each
+// would lead past what was never shown.
+func TestCursors(t *testing.T) {
+	w := open(t)
+	bucket, other := w.bucket(t, "one"), w.bucket(t, "two")
+	for _, b := range []Bucket{bucket, other} {
+		for _, key := range []string{"a/1", "a/2", "b", "c/1"} {
+			w.put(t, b.ID, key, "x")
+		}
+	}
+	objects := "/buckets/" + bucket.ID + "/objects"
+	lists := []string{
+		"/buckets?", "/account/api-keys?", "/agent/recommendations?", objects + "?", objects + "?prefix=a/&", objects + "?delimiter=/&",
+		objects + "?delimiter=b&", "/buckets/" + other.ID + "/objects?",
+	}
+	cursors := map[string]string{} // by the list that gave them
+	for _, path := range lists {
+		got := w.do(t, request{method: "GET", path: path + "limit=1", key: w.org.read})
+		if got.status != 200 || got.next == nil {
+			t.Fatalf("%s: %d %s", path, got.status, got.text)
+		}
+		cursors[path] = *got.next
+	}
+	for _, path := range append(lists, "/databases?", "/imports?", "/databases/"+nobody+"/backups?") {
+		for from, cursor := range cursors {
+			got := w.do(t, request{method: "GET", path: path + "cursor=" + cursor, key: w.org.read})
+			if own := from == path; own != (got.status == 200) || !own && (got.status != 422 || !strings.HasPrefix(got.msg, "cursor: ")) {
+				t.Errorf("%s with a cursor of %s: %d %s", path, from, got.status, got.text)
+			}
+		}
+		for _, cursor := range []string{"AAAA", "AAAAAAAAAAA", "YQ", "b", "aWQ_", strings.Repeat("A", 256)} {
+			if got := w.do(t, request{method: "GET", path: path + "cursor=" + cursor, key: w.org.read}); got.status != 422 {
+				t.Errorf("%s with %s: %d %s", path, cursor, got.status, got.text)
+			}
+		}
+	}
+	if got := w.do(t, request{method: "GET", path: "/buckets?cursor=" + cursors["/buckets?"], key: w.other.read}); got.status != 422 {
+		t.Errorf("another organization's cursor: %d %s", got.status, got.text)
 	}
 }

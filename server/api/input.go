@@ -10,7 +10,7 @@ import (
 // which leaves out what is embedded and not exported.)
 type PageInput struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50" doc:"How many at most."`
-	Cursor string `query:"cursor" maxLength:"128" doc:"meta.next_cursor of the page before."`
+	Cursor string `query:"cursor" maxLength:"256" doc:"meta.next_cursor of the page before."`
 }
 
 func (p PageInput) page() engine.Page { return engine.Page{Limit: p.Limit, Cursor: p.Cursor} }

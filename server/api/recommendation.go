@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -55,23 +54,6 @@ func NewRecommendation(r model.Recommendation) Recommendation {
 }
 
 func (h *handlers) recommendationList(_ context.Context, call *model.Call, in *PageInput) (engine.List[Recommendation], error) {
-	all, err := h.engine.Recommendations(call)
-	if err != nil {
-		return engine.List[Recommendation]{}, err
-	}
-	return pageOf(convert(all, NewRecommendation), in.page()), nil
-}
-
-// pageOf cuts a page out of a list that is computed whole. The cursor is the
-// id of the last one shown.
-func pageOf(all []Recommendation, page engine.Page) engine.List[Recommendation] {
-	if page.Cursor != "" {
-		last := slices.IndexFunc(all, func(r Recommendation) bool { return r.ID == page.Cursor })
-		all = all[last+1:] // from the start where that one has gone
-	}
-	if len(all) <= page.Limit {
-		return engine.List[Recommendation]{Items: all}
-	}
-	all = all[:page.Limit]
-	return engine.List[Recommendation]{Items: all, Next: all[len(all)-1].ID}
+	list, err := h.engine.RecommendationList(call, in.page())
+	return convertList(list, NewRecommendation), err
 }
