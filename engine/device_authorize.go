@@ -31,9 +31,6 @@ const maxPendingDevices = 10_000
 
 // DeviceAuthorize begins a device authorization (RFC 8628, section 3.1).
 func (e *Engine) DeviceAuthorize(call *model.Call, in DeviceRequest) (DeviceCodes, error) {
-	if err := e.throttleAddress(call.IP, rateDeviceAuthorize); err != nil {
-		return DeviceCodes{}, err
-	}
 	if in.Preset == "" {
 		in.Preset = model.PresetReadOnly
 	}

@@ -391,29 +391,3 @@ func TestDeviceCodesAreHashed(t *testing.T) {
 		}
 	}
 }
-
-// TestDeviceThrottle: an address that asks too often is told when to come
-// back; others are not.
-func TestDeviceThrottle(t *testing.T) {
-	t.Parallel()
-	c := openConsole(t)
-	limit := visitorRates()[rateDeviceAuthorize].Limit
-	for range limit {
-		c.ask(model.PresetReadOnly)
-	}
-	_, err := c.DeviceAuthorize(c.visitor(model.ActionDeviceAuthorize), DeviceRequest{})
-	limited, ok := errors.AsType[*model.Error](err)
-	if !ok || limited.Code != model.CodeRateLimited || limited.RetryAfter <= 0 {
-		t.Errorf("one more: %v", err)
-	}
-	c.wantDevices(limit)
-	call := c.visitor(model.ActionDeviceAuthorize)
-	call.IP = "192.0.2.99"
-	if _, err := c.DeviceAuthorize(call, DeviceRequest{}); err != nil {
-		t.Errorf("another address: %v", err)
-	}
-	for range visitorRates()[rateDeviceToken].Limit {
-		_, _ = c.poll(model.NewSecret("x"))
-	}
-	c.wantPoll(model.NewSecret("x"), model.CodeRateLimited)
-}

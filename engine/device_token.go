@@ -19,9 +19,6 @@ type DeviceToken struct {
 // first poll after the approval, in the transaction that uses the approval up:
 // exactly one of any number of polls gets it, and none rests on disk.
 func (e *Engine) DeviceToken(call *model.Call, code model.Secret) (DeviceToken, error) {
-	if err := e.throttleAddress(call.IP, rateDeviceToken); err != nil {
-		return DeviceToken{}, err
-	}
 	var token DeviceToken
 	var answer error
 	err := e.meta.Update(func(tx *meta.Tx) error {

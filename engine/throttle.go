@@ -29,6 +29,20 @@ func visitorRates() map[model.RateClass]Rate {
 	}
 }
 
+// ThrottleVisitor draws on the budget that the call's address has for an
+// operation that needs no key. It comes before the request's form: who sends
+// nonsense is throttled, too.
+func (e *Engine) ThrottleVisitor(call *model.Call) error {
+	switch call.Operation.Action {
+	case model.ActionDeviceAuthorize:
+		return e.throttleAddress(call.IP, rateDeviceAuthorize)
+	case model.ActionDeviceToken:
+		return e.throttleAddress(call.IP, rateDeviceToken)
+	default:
+		return nil
+	}
+}
+
 // throttle draws one request from the budget of who is given.
 func (e *Engine) throttle(who string, class model.RateClass) error {
 	return e.visitors.take(who, class, e.clock())

@@ -18,8 +18,7 @@ func TestThrottleTakesANetworkForOneVisitor(t *testing.T) {
 	from := func(address string) error {
 		call := c.visitor(model.ActionDeviceAuthorize)
 		call.IP = address
-		_, err := c.DeviceAuthorize(call, DeviceRequest{})
-		return err
+		return c.ThrottleVisitor(call)
 	}
 	var err error
 	for n := range visitorRates()[rateDeviceAuthorize].Limit + 1 {

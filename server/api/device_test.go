@@ -109,20 +109,28 @@ func TestDeviceTokenOnce(t *testing.T) {
 	}
 }
 
-// TestDeviceThrottle asks more often than one address may.
+// TestDeviceThrottle: one address may not ask without end, whatever it sends.
 func TestDeviceThrottle(t *testing.T) {
-	w := open(t)
-	for range 1000 {
-		got := w.do(t, request{method: "POST", path: "/device/authorize"})
-		if got.status == http.StatusOK {
-			continue
-		}
-		if got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" {
-			t.Errorf("%d %s, Retry-After %q", got.status, got.text, got.header.Get("Retry-After"))
-		}
-		return
+	for name, in := range map[string]request{
+		"authorize": {path: "/device/authorize"}, "authorize, malformed": {path: "/device/authorize", body: "{"},
+		"token": {path: "/device/token", body: `{"device_code":"x"}`}, "token, malformed": {path: "/device/token?x=1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := open(t)
+			in.method = "POST"
+			for range 1000 {
+				got := w.do(t, in)
+				if got.status != http.StatusTooManyRequests {
+					continue
+				}
+				if got.code != string(model.CodeRateLimited) || got.header.Get("Retry-After") == "" {
+					t.Errorf("%s, Retry-After %q", got.text, got.header.Get("Retry-After"))
+				}
+				return
+			}
+			t.Error("a thousand requests from one address")
+		})
 	}
-	t.Error("a thousand authorizations from one address")
 }
 
 // TestDeviceNames: a person reads what a client calls itself.

@@ -25,15 +25,20 @@ type gate struct {
 
 // admit lets the exchange's request in, or says what keeps it out.
 func (x *exchange) admit() error {
-	if x.call.Operation.Scope != "" {
-		if err := x.identify(); err != nil {
-			return err
-		}
-		if err := x.gate.engine.Authorize(x.call); err != nil {
-			return err
-		}
+	if err := x.authorize(); err != nil {
+		return err
 	}
 	return x.checkForm()
+}
+
+func (x *exchange) authorize() error {
+	if x.call.Operation.Scope == "" {
+		return x.gate.engine.ThrottleVisitor(x.call)
+	}
+	if err := x.identify(); err != nil {
+		return err
+	}
+	return x.gate.engine.Authorize(x.call)
 }
 
 // identify finds out whose key the request was made with.
