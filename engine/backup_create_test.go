@@ -39,3 +39,37 @@ func TestBackupOfRestoredSinceItWasAskedFor(t *testing.T) {
 		t.Errorf("the WAL of generation %d is received", archive.receives)
 	}
 }
+
+// A backup that is not completed yet can be restored and pinned later, one that
+// has failed never.
+func TestUseOfABackupThatIsNotCompleted(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, _ := a.createDatabase(t, "shop")
+	b := a.backUp(t, db.ID)
+	for status, want := range map[model.BackupStatus]model.Code{
+		model.BackupPending: model.CodeConflict, model.BackupRunning: model.CodeConflict, model.BackupFailed: model.CodeForbidden,
+	} {
+		if err := a.updateBackup(b.ID, func(b *model.Backup) { b.Status = status }); err != nil {
+			t.Fatal(err)
+		}
+		for what, use := range map[string]func() error{
+			"restore": func() error {
+				_, err := a.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
+				return err
+			},
+			"restore into a new database": func() error {
+				_, err := a.BackupRestoreNew(a.call(model.ActionBackupRestore), db.ID, b.ID, "copy")
+				return err
+			},
+			"pin": func() error {
+				_, err := a.BackupPin(a.call(model.ActionBackupPin), db.ID, b.ID, true, "")
+				return err
+			},
+		} {
+			if err := use(); model.CodeOf(err) != want {
+				t.Errorf("%s of a %s backup: %v, want %s", what, status, err, want)
+			}
+		}
+	}
+}

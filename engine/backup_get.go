@@ -46,6 +46,19 @@ func (e *Engine) BackupGet(call *model.Call, database, id string) (model.Backup,
 	return b, err
 }
 
+// mustBeCompleted refuses to have a backup restored or pinned before it is
+// completed, and for good where it has failed.
+func mustBeCompleted(b model.Backup, use string) error {
+	switch b.Status {
+	case model.BackupCompleted:
+		return nil
+	case model.BackupFailed:
+		return model.Errorf(model.CodeForbidden, "this backup has failed; only a completed one can be %s", use)
+	default:
+		return model.Errorf(model.CodeConflict, "this backup is %s; it can be %s once it is completed", b.Status, use)
+	}
+}
+
 // backupOf returns the backup with id if it is one of the database's.
 func backupOf(tx *meta.Tx, database, id string) (model.Backup, error) {
 	b, err := tx.Backups().Get(id)

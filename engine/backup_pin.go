@@ -23,8 +23,10 @@ func (e *Engine) BackupPin(call *model.Call, database, id string, pinned bool, r
 		if err != nil {
 			return err
 		}
-		if pinned && b.Status != model.BackupCompleted {
-			return model.Errorf(model.CodeForbidden, "this backup is %s; only a completed one can be pinned", b.Status)
+		if pinned {
+			if err := mustBeCompleted(b, "pinned"); err != nil {
+				return err
+			}
 		}
 		_, err = tx.Backups().Update(id, func(b *model.Backup) error {
 			b.Pin = pin(b.Pin, pinned, reason, e.clock())

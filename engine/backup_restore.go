@@ -28,8 +28,8 @@ func (e *Engine) BackupRestore(call *model.Call, database, id string) (model.Dat
 // completedBackup returns a backup that can be restored.
 func (e *Engine) completedBackup(call *model.Call, database, id string) (model.Backup, error) {
 	b, err := e.BackupGet(call, database, id)
-	if err == nil && b.Status != model.BackupCompleted {
-		err = model.Errorf(model.CodeForbidden, "this backup is %s; only a completed one can be restored", b.Status)
+	if err == nil {
+		err = mustBeCompleted(b, "restored")
 	}
 	return b, err
 }
