@@ -11,11 +11,11 @@ import (
 // BackupPin keeps a completed backup from expiring and from being deleted, or
 // no longer. Pinning again changes the reason.
 func (e *Engine) BackupPin(call *model.Call, database, id string, pinned bool, reason string) (model.Backup, error) {
-	if _, err := e.BackupGet(call, database, id); err != nil {
-		return model.Backup{}, err
-	}
 	if !pinned && reason != "" {
 		return model.Backup{}, model.Invalid("reason", "only goes with pinned true")
+	}
+	if _, err := e.BackupGet(call, database, id); err != nil {
+		return model.Backup{}, err
 	}
 	call.Note("pinned", strconv.FormatBool(pinned))
 	err := e.change(call, func(tx *meta.Tx) error {

@@ -37,6 +37,9 @@ func (e *Engine) completedBackup(call *model.Call, database, id string) (model.B
 // RecoveryRestore begins to bring the database to a point, as BackupRestore
 // does.
 func (e *Engine) RecoveryRestore(call *model.Call, database string, at RestorePoint) (model.DatabaseOperation, error) {
+	if err := at.validate(); err != nil {
+		return model.DatabaseOperation{}, err
+	}
 	return e.beginRestore(call, database, model.OperationPITR, func(db model.Database) (RestorePlan, error) {
 		return e.planPoint(e.ctx, db, at)
 	})

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,9 @@ import (
 // BackupRestoreNew begins to make another database, in the same project, of
 // what was there when the backup was made.
 func (e *Engine) BackupRestoreNew(call *model.Call, database, id, name string) (model.DatabaseOperation, error) {
+	if err := model.ValidateDatabaseName("name", name); err != nil {
+		return model.DatabaseOperation{}, err
+	}
 	b, err := e.completedBackup(call, database, id)
 	if err != nil {
 		return model.DatabaseOperation{}, err
@@ -25,8 +29,32 @@ func (e *Engine) BackupRestoreNew(call *model.Call, database, id, name string) (
 // RecoveryRestoreNew begins to make another database, in the same project, of
 // what was there at a point.
 func (e *Engine) RecoveryRestoreNew(call *model.Call, database string, at RestorePoint, name string) (model.DatabaseOperation, error) {
+	if err := cmp.Or(at.validate(), model.ValidateDatabaseName("name", name)); err != nil {
+		return model.DatabaseOperation{}, err
+	}
 	return e.beginRestoreNew(call, database, name, model.OperationPITR, func(db model.Database) (RestorePlan, error) {
 		return e.planPoint(e.ctx, db, at)
+	})
+}
+
+// RestorePlanNew is RestorePlan for a restore into another database.
+func (e *Engine) RestorePlanNew(ctx context.Context, call *model.Call, database string, at RestorePoint, name string) (RestorePlan, error) {
+	if err := model.ValidateDatabaseName("name", name); err != nil {
+		return RestorePlan{}, err
+	}
+	p, err := e.RestorePlan(ctx, call, database, at)
+	if err != nil {
+		return p, err
+	}
+	return p, e.meta.View(func(tx *meta.Tx) error {
+		source, err := databaseOf(tx, call.Organization, database)
+		if err != nil {
+			return err
+		}
+		if _, err = tx.Databases().Find(meta.ByName, meta.Key(source.Project, name)); errors.Is(err, meta.ErrNotFound) {
+			return nil
+		}
+		return cmp.Or(err, nameTaken(meta.ErrExists, model.ResourceDatabase, name))
 	})
 }
 
@@ -35,9 +63,6 @@ func (e *Engine) RecoveryRestoreNew(call *model.Call, database string, at Restor
 func (e *Engine) beginRestoreNew(
 	call *model.Call, database, name string, t model.OperationType, plan func(model.Database) (RestorePlan, error),
 ) (op model.DatabaseOperation, err error) {
-	if err := model.ValidateDatabaseName("name", name); err != nil {
-		return op, err
-	}
 	source, err := e.database(call, database)
 	if err != nil {
 		return op, err

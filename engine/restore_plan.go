@@ -82,9 +82,30 @@ type RestorePoint struct {
 	LSN  string
 }
 
+// validate checks the form of a point.
+func (at RestorePoint) validate() error {
+	if at.LSN == "" {
+		return nil
+	}
+	_, err := at.position()
+	return err
+}
+
+// position is the LSN of a point that is one.
+func (at RestorePoint) position() (wal.LSN, error) {
+	lsn, err := wal.ParseLSN(at.LSN)
+	if err != nil || lsn == 0 {
+		return 0, model.Invalid("target_lsn", "%q is not an LSN, such as 0/3000148", at.LSN)
+	}
+	return lsn, nil
+}
+
 // RestorePlan says how the database would be brought to a point, once it has
 // read all WAL that takes, and changes nothing.
 func (e *Engine) RestorePlan(ctx context.Context, call *model.Call, database string, at RestorePoint) (RestorePlan, error) {
+	if err := at.validate(); err != nil {
+		return RestorePlan{}, err
+	}
 	db, err := e.database(call, database)
 	if err != nil {
 		return RestorePlan{}, err
@@ -189,8 +210,8 @@ func unfit(b model.Backup) int {
 // target reads a point; the generations are those it is looked for in.
 func (e *Engine) target(db model.Database, at RestorePoint) (t wal.Target, generations []int, err error) {
 	if at.LSN != "" {
-		if t.LSN, err = wal.ParseLSN(at.LSN); err != nil || t.LSN == 0 {
-			return t, nil, model.Invalid("target_lsn", "%q is not an LSN, such as 0/3000148", at.LSN)
+		if t.LSN, err = at.position(); err != nil {
+			return t, nil, err
 		}
 		generations = append(generations, db.Generation)
 		for _, s := range slices.Backward(db.Served) {

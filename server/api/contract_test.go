@@ -120,7 +120,7 @@ func (c *contract) furnish(t *testing.T) {
 	i := get[Import](t, c.do(t, post("/imports", `{"project":"`+c.org.project+`","name":"never","source_url":"postgres://u:p@127.0.0.1:1/d"}`)))
 	bucket := c.bucket(t, "taken")
 	get[Object](t, c.do(t, request{method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=k", key: c.org.full, body: "bytes"}))
-	c.ids = map[string]string{"db": db.ID, "backupId": b.ID, "importId": i.ID, "bucket": bucket.ID, "key": "k"}
+	c.ids = map[string]string{"lsn": *b.StopLSN, "db": db.ID, "backupId": b.ID, "importId": i.ID, "bucket": bucket.ID, "key": "k"}
 }
 
 // path fills the parameters of a route in: with what there is, or with what
@@ -194,6 +194,14 @@ func (c *contract) faults(r route, op model.Operation) []fault {
 		wrong("malformed body", ask(c.path(r, false), c.org.full, `{"nonsense":`), 422, model.CodeValidation, ours)
 		wrong("unknown field", ask(c.path(r, false), c.org.full, `{"nonsense":1}`), 422, model.CodeValidation, ours)
 	}
+	for name, body := range malformedBodies(r) {
+		wrong(name, ask(c.path(r, false), c.org.full, body), 422, model.CodeValidation, ours)
+	}
+	if strings.Contains(r.path, "{id}") && takesJSON(r) {
+		long := strings.NewReplacer("{id}", strings.Repeat("x", 100), "{backupId}", strings.Repeat("x", 100)).Replace(r.path)
+		wrong("unknown field, long id", ask(long, c.org.full, `{"nonsense":1}`), 422, model.CodeValidation, ours)
+		wrong("long id", ask(long, c.org.full, validBody(r, c.org.project)), 404, model.CodeNotFound, ours)
+	}
 	if strings.Contains(r.path, "{") {
 		wrong("not found", ask(c.path(r, false), c.org.full, validBody(r, c.org.project)), 404, model.CodeNotFound, ours)
 		wrong("of another organization", ask(c.path(r, true), c.other.full, validBody(r, c.other.project)), 404, model.CodeNotFound, c.other.organization)
@@ -205,6 +213,29 @@ func (c *contract) faults(r route, op model.Operation) []fault {
 		wrong(special.name, special.in, special.status, special.code, ours)
 	}
 	return all
+}
+
+// malformedBodies are what fields say that do not go together, or that only the
+// engine sees to be malformed.
+func malformedBodies(r route) map[string]string {
+	switch r.action {
+	case model.ActionBackupRestore:
+		return map[string]string{
+			"no name": `{"mode":"new"}`, "bad name": `{"mode":"new","name":"1"}`, "reserved name": `{"mode":"new","name":"postgres"}`,
+			"name in place": `{"name":"n"}`,
+		}
+	case model.ActionBackupPin:
+		return map[string]string{"reason for no pin": `{"pinned":false,"reason":"x"}`}
+	case model.ActionRecoveryCreate:
+		return map[string]string{
+			"position of nothing": `{"target_lsn":"0/0"}`, "position of nothing, dry": `{"target_lsn":"0/0","dry_run":true}`,
+			"no name": `{"target_lsn":"0/1","mode":"new"}`, "no name, dry": `{"target_lsn":"0/1","mode":"new","dry_run":true}`,
+			"bad name": `{"target_lsn":"0/1","mode":"new","name":"1","dry_run":true}`, "name in place": `{"target_lsn":"0/1","name":"n","dry_run":true}`,
+			"position of nothing into a new one": `{"target_lsn":"0/0","mode":"new","name":"n"}`,
+		}
+	default:
+		return nil
+	}
 }
 
 // takesJSON reports whether a route has a body of JSON.
@@ -270,7 +301,11 @@ func (c *contract) conflicts(r route) []fault {
 	case model.ActionRecoveryUndo:
 		return []fault{{name: "nothing to undo", in: post(""), status: 403, code: model.CodeForbidden}}
 	case model.ActionRecoveryCreate:
-		return []fault{{name: "outside the window", in: post(`{"target_time":"2001-01-01T00:00:00Z"}`), status: 422, code: model.CodeValidation}}
+		there := fmt.Sprintf(`"target_lsn":%q,"mode":"new"`, c.ids["lsn"])
+		return []fault{
+			{name: "outside the window", in: post(`{"target_time":"2001-01-01T00:00:00Z"}`), status: 422, code: model.CodeValidation},
+			taken("name taken", post("{"+there+`,"name":"taken"}`)), taken("name taken, dry", post("{"+there+`,"name":"taken","dry_run":true}`)),
+		}
 	case model.ActionRLSSet:
 		return []fault{{name: "no such table", in: post(`{"table":"none","enabled":true}`), status: 404, code: model.CodeNotFound}}
 	default:

@@ -101,14 +101,18 @@ func (x *exchange) Query(name string) string { return x.query.Get(name) }
 
 // Param implements huma.Context. The router gives the rest of a path with the
 // slash before it, of which exactly one is taken off: the key of the object
-// at …/objects//a is "/a".
+// at …/objects//a is "/a". Ids are cut off where none is that long.
 func (x *exchange) Param(name string) string {
 	value := x.humaContext.Param(name)
 	if name == "key" {
 		return strings.TrimPrefix(value, "/")
 	}
-	return value
+	return value[:min(len(value), maxID)]
 }
+
+// maxID is longer than any id. More than that is neither looked up nor written
+// to the audit log.
+const maxID = 64
 
 // SetStatus implements huma.Context. The status leaves with the body, whose
 // length is known then, and which may still fail to be encoded.

@@ -44,30 +44,14 @@ func newForm(op *huma.Operation, schemas huma.Registry) *form {
 	return f
 }
 
-// checkForm checks what huma leaves open: the ids in the path, the query, and
-// that the body is JSON. huma then checks fields and types.
+// checkForm checks what huma leaves open: the query, and that the body is
+// JSON. huma then checks fields and types.
 func (x *exchange) checkForm() error {
-	if err := x.checkIDs(); err != nil {
-		return err
-	}
 	if err := x.parseQuery(); err != nil {
 		return err
 	}
 	if x.form.json {
 		return x.readBody()
-	}
-	return nil
-}
-
-// maxID is longer than any id. What is longer is not looked up, and not
-// written to the audit log.
-const maxID = 64
-
-func (x *exchange) checkIDs() error {
-	for _, name := range []string{"id", "backupId", "importId"} {
-		if len(x.Param(name)) > maxID {
-			return model.Errorf(model.CodeNotFound, "%s: no such resource in this organization", name)
-		}
 	}
 	return nil
 }

@@ -172,7 +172,8 @@ func TestQueries(t *testing.T) {
 		{"/account/audit-logs?page=0", 422, "page: must be at least 1"},
 		{"/account/audit-logs?page=10000000000", 422, "page: must be at most"},
 		{"/account/audit-logs?cursor=a", 422, "cursor: is not a parameter here"},
-		{"/databases/" + strings.Repeat("x", 5000), 404, "no such resource"},
+		{"/databases/" + strings.Repeat("x", 5000), 404, "no database"},
+		{"/databases/" + strings.Repeat("x", 5000) + "?x=1", 422, "x: is not a parameter here"},
 	} {
 		got := w.do(t, request{method: "GET", path: test.path, key: w.org.full})
 		if got.status != test.status || !strings.Contains(got.msg, test.names) {

@@ -176,7 +176,12 @@ func (h *handlers) recoveryRequest(ctx context.Context, call *model.Call, in *re
 		at.Time = *in.Body.TargetTime
 	}
 	if in.Body.DryRun != nil && *in.Body.DryRun {
-		plan, err := h.engine.RestorePlan(ctx, call, in.ID, at)
+		var plan engine.RestorePlan
+		if intoNew {
+			plan, err = h.engine.RestorePlanNew(ctx, call, in.ID, at, text(in.Body.Name))
+		} else {
+			plan, err = h.engine.RestorePlan(ctx, call, in.ID, at)
+		}
 		return RequestedRestore{plan: newRestorePlan(in.ID, plan)}, err
 	}
 	var op model.DatabaseOperation
