@@ -17,9 +17,13 @@ import (
 	"holdfast/engine/model"
 )
 
-// largestMessage bounds what one message of the source may claim to be: a
-// field has at most 1 GB, and a row of a COPY is one message.
-const largestMessage = 1<<30 + 1<<26
+// The bounds, in bytes, of what one message of a server may claim to be: much
+// of it is in memory several times. A row of a COPY is one message, and a field
+// has at most 1 GB; everything else, errors included, is small.
+const (
+	largestMessage = 4 << 20
+	largestRow     = 1<<30 + 1<<26
+)
 
 // config says how sessions with the source are opened. Everything is said:
 // pgx would take what is missing from PG* variables and files.
@@ -163,8 +167,10 @@ func (errWithoutText) Error() string   { return "connect to the source" }
 func (e errWithoutText) Unwrap() error { return e.error }
 
 // oneLine makes a stranger's message fit for a log: one line of bounded length.
+// However long the message is, only its beginning is looked at.
 func oneLine(text string) string {
 	const longest = 500
+	text = text[:min(len(text), 8*longest)]
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
 	if runes := []rune(text); len(runes) > longest {
 		return string(runes[:longest]) + "…"

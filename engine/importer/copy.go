@@ -61,6 +61,7 @@ func jobs() int { return max(2, min(runtime.NumCPU(), 8)) }
 // target, and verifies it. Flaws are told to the account; an error means that
 // the copy cannot be used.
 func (s *Session) Copy(ctx context.Context, job Job) error {
+	job.Target = job.Target.bounded
 	c := &copying{
 		Session: s, Job: job, roles: newRoleMap(job.Owner),
 		failed: map[int]bool{}, rows: map[uint32]int64{},

@@ -1,12 +1,20 @@
 package importer
 
 import (
+	"bytes"
 	_ "embed"
+	"encoding/binary"
 	"errors"
 	"io/fs"
+	"net"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
+	"unicode/utf8"
+
+	"holdfast/engine/model"
 )
 
 //go:embed testdata/hostile.sql
@@ -62,5 +70,55 @@ func TestHostileSource(t *testing.T) {
 		if !strings.Contains(told, want) {
 			t.Errorf("%s is not told:\n%s", want, told)
 		}
+	}
+}
+
+// TestLongAnswer: of a message that claims to be long, no more is read than its
+// head.
+func TestLongAnswer(t *testing.T) {
+	t.Parallel()
+	const claimed = 1 << 30
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	written := make(chan int)
+	go func() {
+		sum := 0
+		defer func() { written <- sum }()
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		part := bytes.Repeat([]byte("a "), 1<<15)
+		message := append(binary.BigEndian.AppendUint32([]byte{'E'}, claimed), "SFATAL\x00C28000\x00M"...)
+		for n := 0; err == nil && sum < claimed; sum += n {
+			n, err = conn.Write(message)
+			message = part
+		}
+	}()
+	source := Source{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, Database: "app", User: "boss", sslMode: "disable"}
+	if _, err := Open(t.Context(), source, NewAccount(model.Import{}, time.Now)); model.CodeOf(err) != model.CodeValidation {
+		t.Errorf("%v", err)
+	}
+	if n := <-written; n > claimed/10 {
+		t.Errorf("%d bytes of the message were read", n)
+	}
+}
+
+// TestOneLine runs by itself: what it counts is the process's.
+func TestOneLine(t *testing.T) {
+	long := strings.Repeat("ä ", 1<<20)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got := oneLine(long)
+	runtime.ReadMemStats(&after)
+	if taken := after.TotalAlloc - before.TotalAlloc; !utf8.ValidString(got) || utf8.RuneCountInString(got) != 501 || taken > 1<<20 {
+		t.Errorf("%d bytes for %q", taken, got)
+	}
+	if got := oneLine(" one\n\xff two\t"); got != "one ? two" {
+		t.Errorf("%q", got)
 	}
 }

@@ -16,6 +16,16 @@ import (
 // and as nothing more: what is executed there is a stranger's.
 type Target func(context.Context) (*pgx.Conn, error)
 
+// bounded is the target with a bound on its messages: a stranger's functions
+// may write them.
+func (open Target) bounded(ctx context.Context) (*pgx.Conn, error) {
+	conn, err := open(ctx)
+	if err == nil {
+		conn.PgConn().Frontend().SetMaxBodyLen(largestMessage)
+	}
+	return conn, err
+}
+
 // targetSession is said first where entries are executed, as pg_restore does:
 // definitions name everything in full, and bodies of functions may name what
 // is made later.

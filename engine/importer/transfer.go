@@ -82,6 +82,8 @@ func (t *transfer) pipe(ctx context.Context, source, target *pgx.Conn) (sent, re
 		arrived <- err
 	}()
 	buffer := bufio.NewWriterSize(w, pipeBuffer)
+	source.PgConn().Frontend().SetMaxBodyLen(largestRow)
+	defer source.PgConn().Frontend().SetMaxBodyLen(largestMessage)
 	tag, sendErr := source.PgConn().CopyTo(ctx, io.MultiWriter(t, buffer), "copy "+t.table.sanitized()+columns+" to stdout")
 	if sendErr == nil {
 		sendErr = buffer.Flush()

@@ -128,6 +128,7 @@ insert into shop.child values (3, 'x', 3), (4, 'y', 4), (5, 'z', 5);
 create table shop.nothing_in_it ();
 insert into shop.nothing_in_it default values;
 insert into shop.nothing_in_it default values;
+create table shop.long as select repeat('long ', 1000000) t;
 create unlogged table shop.unlogged as select generate_series(1, 10) n;
 create table "Odd ""Schema""
 with a line"."T""able; drop schema shop; --
