@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -54,16 +55,6 @@ func (s Source) config() (*pgx.ConnConfig, error) {
 	return config, nil
 }
 
-// sourceSession is said first in every session with the source. Nothing the
-// session does can write from there on, names are those of pg_catalog alone,
-// values are written in the way every server reads, and row security does not
-// leave out rows without a word.
-const sourceSession = `set session characteristics as transaction isolation level repeatable read, read only;
-	set search_path = pg_catalog, pg_temp; set statement_timeout = 0; set lock_timeout = '30s';
-	set idle_in_transaction_session_timeout = 0; set datestyle = iso; set intervalstyle = postgres; set extra_float_digits = 3;
-	set synchronize_seqscans = off; set row_security = off; set bytea_output = hex; set xmloption = content; set lc_monetary = 'C';
-	set standard_conforming_strings = on; set client_min_messages = warning; set default_transaction_deferrable = off`
-
 // connect opens a session with the source. The error, if any, is for the
 // person who gave the source.
 func (s Source) connect(ctx context.Context) (*pgx.Conn, error) {
@@ -75,19 +66,58 @@ func (s Source) connect(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, s.explain(ctx, err)
 	}
-	if err := prepareSession(ctx, conn); err != nil {
+	if err := checkVersion(conn.PgConn().ParameterStatus("server_version")); err != nil {
 		_ = conn.Close(context.WithoutCancel(ctx))
-		return nil, s.explain(ctx, err)
+		return nil, err
 	}
 	return conn, nil
 }
 
-func prepareSession(ctx context.Context, conn *pgx.Conn) error {
-	if err := checkVersion(conn.PgConn().ParameterStatus("server_version")); err != nil {
+// checkPooler refuses a source behind a pooler that lends a session for a
+// transaction: what pg_dump sets would stay set for the application that has
+// the session next. Such a pooler lends on what an idle client has had, or
+// something else each time; that it makes up the number it greets with says
+// nothing, others do, too.
+func (s Source) checkPooler(ctx context.Context, conn *pgconn.PgConn) error {
+	const number = "select pg_catalog.pg_backend_pid()"
+	if n, err := readNumber(ctx, conn, number); err != nil || n == conn.PID() {
 		return err
 	}
-	_, err := conn.PgConn().Exec(ctx, sourceSession).ReadAll()
-	return err
+	other, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer other.Close(context.WithoutCancel(ctx))
+	var numbers [4]uint32
+	for i, ask := range []struct {
+		conn *pgconn.PgConn
+		sql  string
+	}{{conn, number}, {conn, number}, {other.PgConn(), "begin read only; " + number}, {conn, number}} {
+		if numbers[i], err = readNumber(ctx, ask.conn, ask.sql); err != nil {
+			return err
+		}
+	}
+	if _, err := other.Exec(ctx, "rollback"); err != nil {
+		return err
+	}
+	if n := numbers; n[0] != n[1] || n[0] == n[2] || n[0] != n[3] {
+		return model.Invalid(SourceField, "%s is a pooler that gives each transaction any session, which an import cannot use; "+
+			"give the address of the database itself, or the pooler's port for sessions", s.address())
+	}
+	return nil
+}
+
+// readNumber returns the number that is the answer to the last statement.
+func readNumber(ctx context.Context, conn *pgconn.PgConn, sql string) (uint32, error) {
+	results, err := conn.Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return 0, err
+	}
+	if len(results) == 0 || len(results[len(results)-1].Rows) != 1 || len(results[len(results)-1].Rows[0]) != 1 {
+		return 0, errors.New("the source answered no number")
+	}
+	n, err := strconv.ParseUint(string(results[len(results)-1].Rows[0][0]), 10, 32)
+	return uint32(n), err
 }
 
 // checkVersion refuses servers that are too old to be asked what is asked of

@@ -16,11 +16,11 @@ func (c *copying) copySchema(ctx context.Context) error {
 	if err := c.hold(ctx, c.inventory.tables); err != nil {
 		return sourceError{err}
 	}
-	conn, err := c.source.connect(ctx)
+	conn, err := c.describer(ctx)
 	if err != nil {
 		return err
 	}
-	entries, err := dumpSchema(ctx, c.Job, c.snapshot, conn.PgConn())
+	entries, err := dumpSchema(ctx, c.Job, c.snapshot, conn)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"holdfast/engine/model"
 )
@@ -52,6 +53,12 @@ func Open(ctx context.Context, source Source, account *Account) (*Session, error
 }
 
 func (s *Session) look(ctx context.Context) error {
+	if err := s.source.checkPooler(ctx, s.conn.PgConn()); err != nil {
+		return err
+	}
+	if err := s.enter(ctx, s.conn); err != nil {
+		return err
+	}
 	err := s.conn.QueryRow(ctx, `select current_setting('server_version'), current_setting('server_version_num')::int,
 		pg_encoding_to_char(encoding)::text, datcollate::text, pg_database_size(oid)
 		from pg_database where datname = current_database()`).Scan(&s.Version, &s.number, &s.traits.encoding, &s.traits.collate, &s.traits.size)
@@ -67,11 +74,8 @@ func (s *Session) Close() {
 	_ = s.conn.Close(ctx)
 }
 
-// freeze begins the transaction whose snapshot everything is copied of.
+// freeze names the snapshot, so that others can enter it.
 func (s *Session) freeze(ctx context.Context) error {
-	if _, err := s.conn.Exec(ctx, "begin transaction isolation level repeatable read, read only"); err != nil {
-		return fmt.Errorf("begin: %w", err)
-	}
 	if err := s.conn.QueryRow(ctx, "select pg_export_snapshot()").Scan(&s.snapshot); err != nil {
 		return fmt.Errorf("export snapshot: %w", err)
 	}
@@ -102,24 +106,56 @@ func (s *Session) reader(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.join(ctx, conn); err != nil {
+	if err := s.enter(ctx, conn); err != nil {
 		_ = conn.Close(context.WithoutCancel(ctx))
 		return nil, sourceError{err}
 	}
 	return conn, nil
 }
 
-// join begins a transaction in the snapshot, after rolling back an earlier one.
-func (s *Session) join(ctx context.Context, conn *pgx.Conn) error {
+// sourceSettings are in force in every session with the source: names are those
+// of pg_catalog alone, values are written in the way every server reads, and
+// row security does not leave out rows without a word.
+var sourceSettings = []string{
+	"search_path = pg_catalog, pg_temp", "default_transaction_read_only = on", "statement_timeout = 0", "lock_timeout = '30s'",
+	"idle_in_transaction_session_timeout = 0", "datestyle = iso", "intervalstyle = postgres", "extra_float_digits = 3",
+	"synchronize_seqscans = off", "row_security = off", "bytea_output = hex", "xmloption = content", "lc_monetary = 'C'",
+	"standard_conforming_strings = on", "client_min_messages = warning",
+}
+
+// setAll sets them by SET or SET LOCAL.
+func setAll(set string) string { return set + " " + strings.Join(sourceSettings, "; "+set+" ") }
+
+// enter begins a transaction in the snapshot, after rolling back an earlier
+// one; the first transaction takes the snapshot. It cannot write, and what is
+// set ends with it: behind a pooler the session may be somebody else's then.
+func (s *Session) enter(ctx context.Context, conn *pgx.Conn) error {
 	if conn.PgConn().TxStatus() != 'I' {
 		if _, err := conn.Exec(ctx, "rollback"); err != nil {
 			return fmt.Errorf("roll back: %w", err)
 		}
 	}
-	if _, err := conn.PgConn().Exec(ctx, "begin transaction isolation level repeatable read, read only; set transaction snapshot '"+s.snapshot+"'").ReadAll(); err != nil {
-		return fmt.Errorf("join snapshot: %w", err)
+	begin := "begin transaction isolation level repeatable read, read only, not deferrable; "
+	if s.snapshot != "" {
+		begin += "set transaction snapshot '" + s.snapshot + "'; "
+	}
+	if _, err := conn.PgConn().Exec(ctx, begin+setAll("set local")).ReadAll(); err != nil {
+		return fmt.Errorf("enter snapshot: %w", err)
 	}
 	return nil
+}
+
+// describer opens a session for pg_dump, which begins its transaction itself.
+func (s *Session) describer(ctx context.Context) (*pgconn.PgConn, error) {
+	conn, err := s.source.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.PgConn().Exec(ctx, setAll("set")).ReadAll(); err != nil {
+		_ = conn.Close(context.WithoutCancel(ctx))
+		return nil, sourceError{fmt.Errorf("prepare session: %w", err)}
+	}
+	return conn.PgConn(), nil
 }
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }

@@ -41,13 +41,13 @@ func (w *worker) ends(ctx context.Context) (source, target *pgx.Conn, err error)
 }
 
 // reader returns a session with the source in the snapshot. One that a refusal
-// has thrown out of it joins again.
+// has thrown out of it enters it again.
 func (w *worker) reader(ctx context.Context) (_ *pgx.Conn, err error) {
 	if w.source != nil && !w.source.IsClosed() && w.source.PgConn().TxStatus() == 'T' {
 		return w.source, nil
 	}
 	if w.source != nil && !w.source.IsClosed() {
-		if err := w.session.join(ctx, w.source); err != nil {
+		if err := w.session.enter(ctx, w.source); err != nil {
 			return nil, sourceError{err}
 		}
 		return w.source, nil
