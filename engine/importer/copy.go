@@ -29,6 +29,7 @@ type copying struct {
 	mu     sync.Mutex
 	failed map[int]bool     // ids of entries that were refused or left out
 	rows   map[uint32]int64 // how many were copied, by the table's oid, or told
+	strays []stray
 }
 
 // told stands for the rows of a table that were not copied, which is a flaw

@@ -27,6 +27,9 @@ func (c *copying) copyData(ctx context.Context) error {
 	if err := c.run(ctx, work); err != nil {
 		return err
 	}
+	if err := c.run(ctx, c.straySteps()); err != nil {
+		return err
+	}
 	if err := c.setSequences(ctx); err != nil {
 		return err
 	}
@@ -65,26 +68,33 @@ func (c *copying) dataSteps() []*step {
 		}
 		weight := t.heap + 1
 		steps = append(steps, &step{name: "TABLE DATA " + t.String(), weight: weight, table: id, do: func(ctx context.Context, w *worker) error {
-			return c.copyTable(ctx, w, t, weight)
+			return c.copyTable(ctx, w, &transfer{table: t, weight: weight})
 		}})
 	}
 	return steps
 }
 
-func (c *copying) copyTable(ctx context.Context, w *worker, t table, weight float64) error {
+func (c *copying) copyTable(ctx context.Context, w *worker, t *transfer) error {
 	source, target, err := w.ends(ctx)
 	if err != nil {
 		return err
 	}
-	transfer := &transfer{table: t, weight: weight}
-	c.account.start(transfer)
-	rows, err := transfer.flow(ctx, source, target)
-	c.account.finish(transfer, err == nil)
+	c.account.start(t)
+	rows, err := t.flow(ctx, source, target)
+	c.account.finish(t, err == nil)
+	if t.root == nil && isMisplaced(err) {
+		root, lookErr := rootOf(ctx, target, t.table)
+		if root != nil {
+			c.addStray(stray{t.table, root})
+			return nil
+		}
+		err = errors.Join(err, lookErr)
+	}
 	if err != nil {
-		c.setRows(t, told)
+		c.setRows(t.table, told)
 		return err
 	}
-	c.setRows(t, rows)
+	c.setRows(t.table, rows)
 	c.account.change(func(record *model.Import) { record.TablesDone++ })
 	return nil
 }

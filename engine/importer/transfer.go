@@ -16,6 +16,7 @@ import (
 type transfer struct {
 	table  table
 	weight float64
+	root   pgx.Identifier // takes the rows in the table's stead; nil for the table itself
 	rows   atomic.Int64
 	bytes  atomic.Int64
 }
@@ -44,7 +45,7 @@ const pipeBuffer = 256 << 10
 // many there were: as many as the source's server says it has sent in the
 // snapshot. The target's transaction empties the table first, so that
 // PostgreSQL knows nobody has seen it before and writes the rows frozen:
-// nothing has to visit them again.
+// nothing has to visit them again. A root has rows of others already.
 func (t *transfer) flow(ctx context.Context, source, target *pgx.Conn) (rows int64, err error) {
 	if _, err := target.Exec(ctx, "begin"); err != nil {
 		return 0, fmt.Errorf("begin: %w", err)
@@ -55,8 +56,10 @@ func (t *transfer) flow(ctx context.Context, source, target *pgx.Conn) (rows int
 			err = errors.Join(err, rollbackErr)
 		}
 	}()
-	if _, err := target.Exec(ctx, "truncate only "+t.table.sanitized()); err != nil {
-		return 0, err
+	if t.root == nil {
+		if _, err := target.Exec(ctx, "truncate only "+t.table.sanitized()); err != nil {
+			return 0, err
+		}
 	}
 	sent, received, err := t.pipe(ctx, source, target)
 	if err != nil {
@@ -74,9 +77,13 @@ func (t *transfer) flow(ctx context.Context, source, target *pgx.Conn) (rows int
 func (t *transfer) pipe(ctx context.Context, source, target *pgx.Conn) (sent, received int64, err error) {
 	r, w := io.Pipe()
 	columns := t.columns()
+	into := "copy " + t.table.sanitized() + columns + " from stdin with (freeze)"
+	if t.root != nil {
+		into = "copy " + t.root.Sanitize() + columns + " from stdin"
+	}
 	arrived := make(chan error, 1)
 	go func() {
-		tag, err := target.PgConn().CopyFrom(ctx, r, "copy "+t.table.sanitized()+columns+" from stdin with (freeze)")
+		tag, err := target.PgConn().CopyFrom(ctx, r, into)
 		received = tag.RowsAffected()
 		_ = r.CloseWithError(errors.Join(errOtherEnd, err))
 		arrived <- err

@@ -13,18 +13,27 @@ import (
 // verifyRows counts every table of the copy against what the source's server
 // said it had in the snapshot, and sees where the sequences are.
 func (c *copying) verifyRows(ctx context.Context) error {
+	roots, err := c.strayRoots(ctx)
+	if err != nil {
+		return err
+	}
 	var steps []*step
+	below := map[string]int64{}
 	for _, t := range c.inventory.tables {
 		want, known := c.rows[t.oid]
-		if !known {
+		root := roots[t.String()]
+		switch {
+		case !known:
 			return fmt.Errorf("the table %s was forgotten", t)
+		case want == told:
+		case root != "":
+			below[root] += want
+		default:
+			steps = append(steps, c.countStep(t.String(), "only "+t.sanitized(), t.heap, want))
 		}
-		if want == told {
-			continue
-		}
-		steps = append(steps, &step{name: "TABLE DATA " + t.String(), weight: t.heap, do: func(ctx context.Context, w *worker) error {
-			return c.countRows(ctx, w, t, want)
-		}})
+	}
+	for root, want := range below {
+		steps = append(steps, c.countStep(root, root, 0, want))
 	}
 	if err := c.run(ctx, steps); err != nil {
 		return err
@@ -35,19 +44,23 @@ func (c *copying) verifyRows(ctx context.Context) error {
 	return c.verifyLargeObjects(ctx)
 }
 
-func (c *copying) countRows(ctx context.Context, w *worker, t table, want int64) error {
-	target, err := w.writer(ctx)
-	if err != nil {
-		return err
+func (c *copying) countStep(table, from string, weight float64, want int64) *step {
+	s := &step{name: "TABLE DATA " + table, weight: weight}
+	s.do = func(ctx context.Context, w *worker) error {
+		target, err := w.writer(ctx)
+		if err != nil {
+			return err
+		}
+		var got int64
+		if err := target.QueryRow(ctx, "select count(*) from "+from).Scan(&got); err != nil {
+			return err
+		}
+		if got != want {
+			c.account.flaw(s.name, fmt.Errorf("the source has %d rows in the snapshot, the copy %d", want, got))
+		}
+		return nil
 	}
-	var got int64
-	if err := target.QueryRow(ctx, "select count(*) from only "+t.sanitized()).Scan(&got); err != nil {
-		return err
-	}
-	if got != want {
-		c.account.flaw("TABLE DATA "+t.String(), fmt.Errorf("the source has %d rows in the snapshot, the copy %d", want, got))
-	}
-	return nil
+	return s
 }
 
 func (c *copying) verifySequences(ctx context.Context) error {
