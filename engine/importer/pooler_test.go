@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -19,9 +20,11 @@ type pooler struct {
 	from    *origin
 	session bool
 	first   bool // lends the session that rests longest
+	most    int  // clients at a time, 0 for any number
 	port    int
 
 	mu    sync.Mutex
+	busy  int
 	idle  []*pgconn.HijackedConn
 	left  []string // what clients left set
 	ended sync.WaitGroup
@@ -78,6 +81,22 @@ func (p *pooler) open() *pgconn.HijackedConn {
 	return session
 }
 
+func (p *pooler) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.most > 0 && p.busy == p.most {
+		return false
+	}
+	p.busy++
+	return true
+}
+
+func (p *pooler) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy--
+}
+
 func (p *pooler) lend() *pgconn.HijackedConn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,6 +128,12 @@ func (p *pooler) serve(conn net.Conn) {
 	if _, err := client.ReceiveStartupMessage(); err != nil {
 		return
 	}
+	if !p.enter() {
+		client.Send(&pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "XX000", Message: "everybody is here already"})
+		_ = client.Flush()
+		return
+	}
+	defer p.leave()
 	session := p.lend()
 	client.Send(&pgproto3.AuthenticationOk{})
 	for name, value := range session.ParameterStatuses {
@@ -170,10 +195,10 @@ func (p *pooler) relay(session *pgconn.HijackedConn, query string, client *pgpro
 
 // TestPoolers: a pooler that lends sessions for a transaction is refused, and
 // none goes back with anything set; one that lends them for as long as a client
-// stays is as good as the server.
+// stays is as good as the server, however few it has.
 func TestPoolers(t *testing.T) {
 	t.Parallel()
-	from := newOrigin(t, "create table t as select generate_series(1, 100) n; alter database app set standard_conforming_strings = off")
+	from := newOrigin(t, "create table a as select generate_series(1, 100) n; create table b as select * from a; create table c as select * from a; alter database app set standard_conforming_strings = off")
 	for name, p := range map[string]*pooler{"last": {}, "first": {first: true}} {
 		newPooler(t, from, p)
 		_, err := newPlace(t).bring(t, p.source())
@@ -181,9 +206,15 @@ func TestPoolers(t *testing.T) {
 			t.Errorf("lends what rests %s: %v", name, err)
 		}
 	}
-	p := newPooler(t, from, &pooler{session: true})
-	record, err := newPlace(t).bring(t, p.source())
-	if err != nil || len(record.Errors) > 0 || record.RowsCopied != 100 {
-		t.Errorf("lends for the session: %+v, %v", record, err)
+	for _, most := range []int{0, 2} {
+		p := newPooler(t, from, &pooler{session: true, most: most})
+		record, err := newPlace(t).bring(t, p.source())
+		if err != nil || len(record.Errors) > 0 || record.RowsCopied != 300 {
+			t.Errorf("lends for the session, to %d clients: %+v, %v", most, record, err)
+		}
+	}
+	p := newPooler(t, from, &pooler{session: true, most: 1})
+	if _, err := Open(t.Context(), p.source(), NewAccount(model.Import{}, time.Now)); err == nil || !strings.Contains(err.Error(), "everybody is here already") {
+		t.Errorf("lends to one client: %v", err)
 	}
 }

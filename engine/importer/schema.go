@@ -20,7 +20,7 @@ func (c *copying) copySchema(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	entries, err := dumpSchema(ctx, c.Job, c.snapshot, conn)
+	entries, err := dumpSchema(ctx, c.Job, c.snapshot, conn.PgConn())
 	if err != nil {
 		return err
 	}

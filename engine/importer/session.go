@@ -2,8 +2,10 @@ package importer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -100,17 +102,39 @@ func (s *Session) hold(ctx context.Context, tables []table) error {
 	return nil
 }
 
+// another opens another session with the source and prepares it. A session
+// that has just ended may still be counted there, and the new one be refused.
+func (s *Session) another(ctx context.Context, prepare func(context.Context, *pgx.Conn) error) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*dialTimeout)
+	defer cancel()
+	for tries := 0; ; tries++ {
+		conn, err := s.source.connect(ctx)
+		if err == nil {
+			if err = prepare(ctx, conn); err == nil {
+				return conn, nil
+			}
+			_ = conn.Close(context.WithoutCancel(ctx))
+		}
+		if _, refused := errors.AsType[*pgconn.PgError](err); !refused || tries == 10 {
+			return nil, sourceError{err}
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, sourceError{err}
+		}
+	}
+}
+
 // reader opens another session in the same snapshot.
-func (s *Session) reader(ctx context.Context) (*pgx.Conn, error) {
-	conn, err := s.source.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.enter(ctx, conn); err != nil {
-		_ = conn.Close(context.WithoutCancel(ctx))
-		return nil, sourceError{err}
-	}
-	return conn, nil
+func (s *Session) reader(ctx context.Context) (*pgx.Conn, error) { return s.another(ctx, s.enter) }
+
+// describer opens a session for pg_dump, which begins its transaction itself.
+func (s *Session) describer(ctx context.Context) (*pgx.Conn, error) {
+	return s.another(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.PgConn().Exec(ctx, setAll("set")).ReadAll()
+		return err
+	})
 }
 
 // sourceSettings are in force in every session with the source: names are those
@@ -143,19 +167,6 @@ func (s *Session) enter(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("enter snapshot: %w", err)
 	}
 	return nil
-}
-
-// describer opens a session for pg_dump, which begins its transaction itself.
-func (s *Session) describer(ctx context.Context) (*pgconn.PgConn, error) {
-	conn, err := s.source.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := conn.PgConn().Exec(ctx, setAll("set")).ReadAll(); err != nil {
-		_ = conn.Close(context.WithoutCancel(ctx))
-		return nil, sourceError{fmt.Errorf("prepare session: %w", err)}
-	}
-	return conn.PgConn(), nil
 }
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }

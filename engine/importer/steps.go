@@ -64,7 +64,7 @@ func (r *errand) run(ctx context.Context, workers []*worker) error {
 		all.Go(func() {
 			for s := r.next(); s != nil; s = r.next() {
 				err := s.do(ctx, w)
-				if isFull(err) && ctx.Err() == nil && r.retire(s) {
+				if _, ok := errors.AsType[sessionError](err); ok && ctx.Err() == nil && r.retire(s) {
 					return
 				}
 				if err != nil && (ctx.Err() != nil || fatal(err)) {

@@ -65,7 +65,7 @@ func TestErrandOrder(t *testing.T) {
 			do := s.do
 			s.do = func(ctx context.Context, w *worker) error {
 				if len(workers) > 1 && lost == 0 && w == workers[0] {
-					return &pgconn.PgError{Code: "53300"}
+					return sessionError{&pgconn.PgError{Code: "08P01"}}
 				}
 				return do(ctx, w)
 			}

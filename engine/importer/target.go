@@ -114,9 +114,15 @@ func (x *executor) query(sql string) (status byte, refusal, err error) {
 // fatal reports whether an import cannot go on after err: nothing is wrong
 // with one object, but with a connection, a server or its disk.
 func fatal(err error) bool {
+	if _, ok := errors.AsType[sessionError](err); ok {
+		return true
+	}
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
 		return !errors.Is(err, errLeftOpen)
+	}
+	if pg.SeverityUnlocalized == "FATAL" || pg.SeverityUnlocalized == "PANIC" { // the session has ended
+		return true
 	}
 	switch pg.Code[:min(2, len(pg.Code))] {
 	case "53", "58": // insufficient resources, system error

@@ -3,7 +3,6 @@ package importer
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -40,46 +39,44 @@ func (w *worker) ends(ctx context.Context) (source, target *pgx.Conn, err error)
 	return source, target, err
 }
 
+// sessionError says that a worker has no session to work in. Another may have
+// one.
+type sessionError struct{ error }
+
+func (e sessionError) Unwrap() error { return e.error }
+
 // reader returns a session with the source in the snapshot. One that a refusal
 // has thrown out of it enters it again.
-func (w *worker) reader(ctx context.Context) (_ *pgx.Conn, err error) {
-	if w.source != nil && !w.source.IsClosed() && w.source.PgConn().TxStatus() == 'T' {
-		return w.source, nil
-	}
+func (w *worker) reader(ctx context.Context) (*pgx.Conn, error) {
 	if w.source != nil && !w.source.IsClosed() {
-		if err := w.session.enter(ctx, w.source); err != nil {
-			return nil, sourceError{err}
+		if w.source.PgConn().TxStatus() != 'T' {
+			if err := w.session.enter(ctx, w.source); err != nil {
+				return nil, sessionError{sourceError{err}}
+			}
 		}
 		return w.source, nil
 	}
-	// The server may not have noticed yet that pg_dump's session has ended.
-	for range 10 {
-		if w.source, err = w.session.reader(ctx); !isFull(err) {
-			break
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-		}
+	source, err := w.session.reader(ctx)
+	if err != nil {
+		return nil, sessionError{err}
 	}
-	return w.source, err
+	w.source = source
+	return source, nil
 }
 
-// isFull reports whether a server has no connection left.
-func isFull(err error) bool {
-	pg, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && pg.Code == "53300"
-}
-
-func (w *worker) writer(ctx context.Context) (_ *pgx.Conn, err error) {
+func (w *worker) writer(ctx context.Context) (*pgx.Conn, error) {
 	if w.target != nil && !w.target.IsClosed() {
 		return w.target, nil
 	}
-	if w.target, err = w.open(ctx); err != nil {
-		return nil, err
+	target, err := w.open(ctx)
+	if err != nil {
+		return nil, sessionError{err}
 	}
-	_, err = w.target.Exec(ctx, "set synchronous_commit = off")
-	return w.target, err
+	w.target = target
+	if _, err = target.Exec(ctx, "set synchronous_commit = off"); err != nil {
+		return nil, sessionError{err}
+	}
+	return target, nil
 }
 
 // tries is how often a definition is executed that runs into a deadlock.
@@ -89,7 +86,7 @@ const tries = 5
 func (w *worker) execute(ctx context.Context, sql string) (err error) {
 	if w.executor == nil {
 		if w.executor, err = openExecutor(ctx, w.open); err != nil {
-			return err
+			return sessionError{err}
 		}
 	}
 	for range tries {
