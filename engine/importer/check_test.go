@@ -2,9 +2,13 @@ package importer
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"holdfast/engine/model"
 )
@@ -75,17 +79,37 @@ func TestCopyOfMembers(t *testing.T) {
 }
 
 // TestCopyWithFewConnections: a source that lets in two sessions is copied by
-// one reader.
+// one reader, whatever time it gives to a transaction.
 func TestCopyWithFewConnections(t *testing.T) {
 	t.Parallel()
 	from, to := newOrigin(t, `create role auditor login password 'auditors' connection limit 2; grant connect on database app to auditor;
 		create table a as select generate_series(1, 100) n; create table b as select * from a; create table c as select * from a;
-		grant select on a, b, c to auditor`), newPlace(t)
+		grant select on a, b, c to auditor; alter role auditor set idle_in_transaction_session_timeout = '100ms';
+		do $$ begin if current_setting('server_version_num')::int >= 170000 then alter role auditor set transaction_timeout = '100ms'; end if; end $$`), newPlace(t)
 	source := from.source()
 	source.User, source.Password = "auditor", model.NewSecret("auditors")
 	record, err := to.bring(t, source)
 	if err != nil || len(record.Errors) > 0 || record.RowsCopied != 300 {
 		t.Errorf("%d rows, %+v, %v", record.RowsCopied, record.Errors, err)
+	}
+}
+
+// TestCopyEndsWithSnapshot: when the session that holds the snapshot and the
+// tables has ended, nothing that was copied is taken for the source's state.
+func TestCopyEndsWithSnapshot(t *testing.T) {
+	t.Parallel()
+	from, to := newOrigin(t, "create table a as select generate_series(1, 100) n"), newPlace(t)
+	killer := from.Superuser(t, "app")
+	account := NewAccount(model.Import{}, time.Now)
+	var kill sync.Once
+	err := to.copyWith(t, from.source(), account, func(ctx context.Context, holder uint32) (*pgx.Conn, error) {
+		if account.Snapshot().Phase == "data and indexes" {
+			kill.Do(func() { run(t, killer, fmt.Sprintf("select pg_terminate_backend(%d, 60000)", holder)) })
+		}
+		return to.open(ctx)
+	})
+	if err == nil || !strings.Contains(err.Error(), "holds the snapshot") || account.Snapshot().Phase != "data and indexes" {
+		t.Errorf("%s: %v", account.Snapshot().Phase, err)
 	}
 }
 

@@ -73,6 +73,13 @@ func (p *place) bring(t testing.TB, from Source) (model.Import, error) {
 
 func (p *place) copyFrom(t testing.TB, from Source, account *Account) error {
 	t.Helper()
+	return p.copyWith(t, from, account, func(ctx context.Context, _ uint32) (*pgx.Conn, error) { return p.open(ctx) })
+}
+
+// copyWith is copyFrom by another way to open sessions here, which is told the
+// number of the session that holds the snapshot there.
+func (p *place) copyWith(t testing.TB, from Source, account *Account, open func(context.Context, uint32) (*pgx.Conn, error)) error {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	session, err := Open(ctx, from, account)
@@ -89,7 +96,8 @@ func (p *place) copyFrom(t testing.TB, from Source, account *Account) error {
 		return err
 	}
 	return session.Copy(ctx, Job{
-		Owner: "app", Target: p.open, PgDump: filepath.Join(p.Spec.Bin.Dir, "pg_dump"), SocketDir: t.TempDir(),
+		Owner: "app", PgDump: filepath.Join(p.Spec.Bin.Dir, "pg_dump"), SocketDir: t.TempDir(),
+		Target: func(ctx context.Context) (*pgx.Conn, error) { return open(ctx, session.conn.PgConn().PID()) },
 	})
 }
 

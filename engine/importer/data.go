@@ -24,10 +24,12 @@ func (c *copying) copyData(ctx context.Context) error {
 	c.account.change(func(record *model.Import) { record.TablesTotal = len(c.inventory.tables) })
 	work := append(data, index...)
 	c.account.plan(weigh(work))
-	if err := c.run(ctx, work); err != nil {
-		return err
-	}
-	if err := c.run(ctx, c.straySteps()); err != nil {
+	if err := c.holding(ctx, func(ctx context.Context) error {
+		if err := c.run(ctx, work); err != nil {
+			return err
+		}
+		return c.run(ctx, c.straySteps())
+	}); err != nil {
 		return err
 	}
 	if err := c.setSequences(ctx); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -102,6 +103,38 @@ func (s *Session) hold(ctx context.Context, tables []table) error {
 	return nil
 }
 
+// holdInterval is how often the session that holds the snapshot is looked at.
+const holdInterval = 10 * time.Second
+
+// holding does something while the session that holds the snapshot and the
+// tables is idle, and ends it when that session has ended.
+func (s *Session) holding(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for over := false; !over; {
+			select {
+			case <-time.After(holdInterval):
+			case <-done:
+				over = true
+			}
+			if _, err := s.conn.Exec(ctx, "select 1"); err != nil {
+				cancel(sourceError{fmt.Errorf("the session that holds the snapshot has ended: %w", err)})
+				return
+			}
+		}
+	})
+	err := do(ctx)
+	close(done)
+	watch.Wait()
+	if lost := context.Cause(ctx); lost != nil {
+		err = lost
+	}
+	cancel(nil)
+	return err
+}
+
 // another opens another session with the source and prepares it. A session
 // that has just ended may still be counted there, and the new one be refused.
 func (s *Session) another(ctx context.Context, prepare func(context.Context, *pgx.Conn) error) (*pgx.Conn, error) {
@@ -132,7 +165,7 @@ func (s *Session) reader(ctx context.Context) (*pgx.Conn, error) { return s.anot
 // describer opens a session for pg_dump, which begins its transaction itself.
 func (s *Session) describer(ctx context.Context) (*pgx.Conn, error) {
 	return s.another(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.PgConn().Exec(ctx, setAll("set")).ReadAll()
+		_, err := conn.PgConn().Exec(ctx, setAll(false)).ReadAll()
 		return err
 	})
 }
@@ -147,8 +180,16 @@ var sourceSettings = []string{
 	"standard_conforming_strings = on", "client_min_messages = warning",
 }
 
-// setAll sets them by SET or SET LOCAL.
-func setAll(set string) string { return set + " " + strings.Join(sourceSettings, "; "+set+" ") }
+// setAll sets them, for the session or for the transaction alone.
+func setAll(local bool) string {
+	set := "set "
+	if local {
+		set = "set local "
+	}
+	// Only PostgreSQL 17 and newer has this one.
+	return set + strings.Join(sourceSettings, "; "+set) +
+		fmt.Sprintf("; select set_config(name, '0', %t) from pg_settings where name = 'transaction_timeout'", local)
+}
 
 // enter begins a transaction in the snapshot, after rolling back an earlier
 // one; the first transaction takes the snapshot. It cannot write, and what is
@@ -163,7 +204,7 @@ func (s *Session) enter(ctx context.Context, conn *pgx.Conn) error {
 	if s.snapshot != "" {
 		begin += "set transaction snapshot '" + s.snapshot + "'; "
 	}
-	if _, err := conn.PgConn().Exec(ctx, begin+setAll("set local")).ReadAll(); err != nil {
+	if _, err := conn.PgConn().Exec(ctx, begin+setAll(true)).ReadAll(); err != nil {
 		return fmt.Errorf("enter snapshot: %w", err)
 	}
 	return nil
