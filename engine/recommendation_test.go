@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -160,6 +161,36 @@ func TestRecommendedStatementsHelp(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Statistics begin anew after a crash, and an index that nothing has used since
+// may have been used before.
+func TestUnusedIndexAfterACrash(t *testing.T) {
+	t.Parallel()
+	var ahead atomic.Int64
+	ahead.Store(int64(-3 * time.Hour)) // when the database is made
+	a := startAdvised(t, func(cfg *Config) {
+		cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		cfg.Advice.StatisticsAge = time.Hour
+	})
+	a.sql("create table used (n int); insert into used select generate_series(1, 5000); create index used_n on used (n); create index idle_n on used ((n + 1))",
+		"analyze used", "set enable_seqscan = off", "select from used where n = 7")
+	a.settleStatistics()
+	ahead.Store(int64(2 * time.Hour))
+	if r := a.one("unused_index"); !strings.Contains(r.SQL, "idle_n") {
+		t.Errorf("recommended %s", r.SQL)
+	}
+	pid := a.pid(t, a.db.ID)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the next postmaster", func() bool {
+		status, _ := a.status(t, a.db.ID)
+		_, _, now := a.instances.Status(a.db.ID)
+		return status == model.DatabaseAvailable && now != pid && now != 0
+	})
+	ahead.Store(0)
+	a.gone("unused_index")
 }
 
 func (a *advised) connection(t *testing.T) Connection {

@@ -11,8 +11,12 @@ import (
 
 // unusedIndexes finds indexes that cost every write and help no read. Those
 // that hold something together (unique ones, those under a foreign key) stay.
+//
+// Recovery after a crash discards all statistics. The database's do not say
+// since when they count then; the archiver's, which are discarded with them, do.
 func unusedIndexes(ctx context.Context, s *Session) ([]model.Recommendation, error) {
-	if s.Now.Sub(s.Database.CreatedAt) < s.Limits.StatisticsAge {
+	since := s.Now.Add(-s.Limits.StatisticsAge)
+	if s.Database.CreatedAt.After(since) {
 		return nil, nil
 	}
 	type row struct {
@@ -27,10 +31,10 @@ func unusedIndexes(ctx context.Context, s *Session) ([]model.Recommendation, err
 		where %s and t.relkind in ('r', 'm') and i.relkind = 'i' and not i.relispartition
 			and not x.indisunique and not x.indisexclusion and not x.indisreplident and x.indisvalid
 			and pg_stat_get_numscans(i.oid) = 0 and i.relpages::bigint * 8192 >= $1
-			and coalesce(pg_stat_get_db_stat_reset_time(d.oid), '-infinity') <= now() - make_interval(secs => $2)
+			and greatest(pg_stat_get_db_stat_reset_time(d.oid), (select stats_reset from pg_stat_archiver)) <= $2
 			and not exists (select from pg_constraint c where c.contype = 'f' and c.conrelid = t.oid
 				and (x.indkey::int2[])[0:cardinality(c.conkey) - 1] @> c.conkey)
-		order by i.relpages desc`, s.Limits.IndexBytes, s.Limits.StatisticsAge.Seconds())
+		order by i.relpages desc`, s.Limits.IndexBytes, since)
 	if err != nil {
 		return nil, err
 	}
