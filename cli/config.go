@@ -58,6 +58,7 @@ type config struct {
 
 	ObjectTrashRetention time.Duration
 
+	serves              bool // and is checked as what serves
 	firstPort, lastPort int
 }
 
@@ -67,7 +68,7 @@ const (
 	defaultPorts  = "7432-7931"
 )
 
-// register declares the settings that every command needs.
+// registerCommon declares the settings that every command needs.
 func (c *config) registerCommon(flags *pflag.FlagSet) {
 	flags.StringVar(&c.ConfigFile, "config", "", "config file in TOML; keys are the flags' names with underscores")
 	flags.StringVar(&c.DataDir, "data-dir", defaultDataDir(), "directory that holds everything")
@@ -80,7 +81,9 @@ func (c *config) registerPostgres(flags *pflag.FlagSet) {
 	flags.StringVar(&c.PostgresMirror, "postgres-mirror", "", "base URL of the Maven repository to fetch PostgreSQL from")
 }
 
+// registerServe declares everything that can be set.
 func (c *config) registerServe(flags *pflag.FlagSet) {
+	c.serves = true
 	c.registerCommon(flags)
 	c.registerPostgres(flags)
 	flags.StringVar(&c.Listen, "listen", defaultListen, "address of the API and console")
@@ -129,11 +132,13 @@ func (c *config) load(flags *pflag.FlagSet) error {
 	return nil
 }
 
+// fromEnvironment takes an empty variable for one that is not set, as the
+// shell's "$UNSET" and a unit's FOO= mean it.
 func fromEnvironment(flags *pflag.FlagSet) error {
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := "HOLDFAST_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		if value, ok := os.LookupEnv(name); ok && !f.Changed {
+		if value := os.Getenv(name); value != "" && !f.Changed {
 			if err := flags.Set(f.Name, value); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", name, err))
 			}
@@ -195,12 +200,22 @@ func settingText(value any) string {
 }
 
 func (c *config) validate() (err error) {
+	if c.DataDir == "" {
+		return errors.New("data-dir: must name a directory")
+	}
 	if c.DataDir, err = filepath.Abs(c.DataDir); err != nil {
 		return fmt.Errorf("data-dir: %w", err)
 	}
-	if c.Listen == "" { // a command that does not serve
+	if c.PostgresBin != "" && !filepath.IsAbs(c.PostgresBin) {
+		return errors.New("postgres-bin: must be an absolute path")
+	}
+	if !c.serves {
 		return nil
 	}
+	return c.validateServe()
+}
+
+func (c *config) validateServe() (err error) {
 	if err := c.validateAddress("listen", c.Listen); err != nil {
 		return err
 	}
@@ -235,8 +250,6 @@ func (c *config) validate() (err error) {
 		return errors.New("backup-interval and backup-retention: must not be negative")
 	case c.BackupInterval > 0 && c.BackupInterval < time.Minute:
 		return errors.New("backup-interval: must be at least 1m, or 0 for no scheduled backups")
-	case c.PostgresBin != "" && !filepath.IsAbs(c.PostgresBin):
-		return errors.New("postgres-bin: must be an absolute path")
 	}
 	return nil
 }

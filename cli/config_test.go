@@ -57,6 +57,20 @@ no_first_key = true
 	}
 }
 
+// An empty variable is as good as none.
+func TestConfigEmptyVariables(t *testing.T) {
+	for _, name := range []string{"DATA_DIR", "LISTEN", "SPARES", "TLS"} {
+		t.Setenv("HOLDFAST_"+name, "")
+	}
+	c, err := loadConfig(t, "--config", configFile(t, "spares = 7\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.DataDir != defaultDataDir() || c.Listen != defaultListen || c.Spares != 7 {
+		t.Errorf("data directory %s, address %s, %d spares", c.DataDir, c.Listen, c.Spares)
+	}
+}
+
 func TestConfigRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
@@ -70,6 +84,9 @@ func TestConfigRefuses(t *testing.T) {
 		"no such file":     {args: []string{"--config", "/nowhere.toml"}, says: "/nowhere.toml"},
 		"listen":           {args: []string{"--listen", "8432"}, says: "host:port"},
 		"open in clear":    {args: []string{"--listen", "0.0.0.0:8432"}, says: "--insecure-http"},
+		"no address":       {args: []string{"--listen", ""}, says: "host:port"},
+		"no data dir":      {args: []string{"--data-dir", ""}, says: "data-dir"},
+		"no dir in file":   {file: `data_dir = ""`, says: "data-dir"},
 		"ports":            {args: []string{"--postgres-ports", "9000-8000"}, says: "LO-HI"},
 		"system ports":     {args: []string{"--postgres-ports", "1-8000"}, says: "LO-HI"},
 		"postgres listen":  {args: []string{"--postgres-listen", "localhost"}, says: "not an IP address"},

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"io/fs"
@@ -74,32 +75,29 @@ func TestServeRefuses(t *testing.T) {
 	defer taken.Close()
 	absent := filepath.Join(filepath.Dir(m.dataDir), "absent")
 	newer := newerDataDir(t, m)
+	file := filepath.Join(filepath.Dir(m.dataDir), "empty.toml")
+	if err := os.WriteFile(file, []byte(`listen = ""`), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		args []string
 		says string
 		code int
 	}{
-		"port taken":       {[]string{"--data-dir", absent, "--listen", taken.Addr().String()}, "address already in use", 1},
-		"second serve":     {[]string{"--data-dir", m.dataDir, "--listen", "127.0.0.1:0"}, "another holdfast is using", 1},
-		"newer format":     {[]string{"--data-dir", newer, "--listen", "127.0.0.1:0"}, "use a newer holdfast", 1},
-		"not a directory":  {[]string{"--data-dir", "/dev/null/x", "--listen", "127.0.0.1:0"}, "data directory", 1},
-		"open to all":      {[]string{"--data-dir", absent, "--listen", "0.0.0.0:0"}, "--insecure-http", 2},
-		"bad ports":        {[]string{"--data-dir", absent, "--postgres-ports", "80-90"}, "postgres-ports", 2},
-		"no such flag":     {[]string{"--data-dri", absent}, "unknown flag", 2},
-		"bad log format":   {[]string{"--data-dir", absent, "--log-format", "xml"}, "log-format", 2},
-		"bad postgres bin": {[]string{"--data-dir", absent + "-too", "--listen", "127.0.0.1:0", "--postgres-bin", "/nowhere"}, "/nowhere", 1},
+		"port taken":      {[]string{"--data-dir", absent, "--listen", taken.Addr().String()}, "address already in use", 1},
+		"second serve":    {[]string{"--data-dir", m.dataDir, "--listen", "127.0.0.1:0"}, "another holdfast is using", 1},
+		"newer format":    {[]string{"--data-dir", newer, "--listen", "127.0.0.1:0"}, "use a newer holdfast", 1},
+		"not a directory": {[]string{"--data-dir", "/dev/null/x", "--listen", "127.0.0.1:0"}, "data directory", 1},
+		"open to all":     {[]string{"--data-dir", absent, "--listen", "0.0.0.0:0"}, "--insecure-http", 2},
+		"bad ports":       {[]string{"--data-dir", absent, "--postgres-ports", "80-90"}, "postgres-ports", 2},
+		"no such flag":    {[]string{"--data-dri", absent}, "unknown flag", 2},
+		"bad log format":  {[]string{"--data-dir", absent, "--log-format", "xml"}, "log-format", 2},
+		"no address":      {[]string{"--data-dir", absent, "--listen", ""}, "host:port", 2},
+		"none in a file":  {[]string{"--data-dir", absent, "--config", file}, "host:port", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := digest(t, newer)
-			out, err := exec.Command(program, append([]string{"serve"}, c.args...)...).CombinedOutput()
-			exit, ok := err.(*exec.ExitError)
-			if !ok || exit.ExitCode() != c.code {
-				t.Errorf("exit: %v, not %d", err, c.code)
-			}
-			text := strings.TrimSpace(string(out))
-			if !strings.Contains(text, c.says) || strings.Count(text, "\n") > 0 {
-				t.Errorf("it said: %s", text)
-			}
+			expectRefusal(t, c.code, c.says, append([]string{"serve"}, c.args...)...)
 			if digest(t, newer) != before {
 				t.Error("files were changed")
 			}
@@ -109,6 +107,22 @@ func TestServeRefuses(t *testing.T) {
 		})
 	}
 	m.must("GET", "/databases", nil, nil)
+}
+
+// expectRefusal runs the program, and expects one line and an exit code.
+func expectRefusal(t *testing.T, code int, says string, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	exit, ok := err.(*exec.ExitError)
+	if !ok || exit.ExitCode() != code {
+		t.Errorf("exit: %v, not %d", err, code)
+	}
+	text := strings.TrimSpace(string(out))
+	if !strings.Contains(text, says) || strings.Count(text, "\n") > 0 {
+		t.Errorf("it said: %s", text)
+	}
 }
 
 // newerDataDir makes a data directory that says it is of a later format.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -20,8 +21,12 @@ const (
 )
 
 // Listen listens on a TCP address for clients that may be anybody. Those
-// beyond what there is room for wait until others have gone.
+// beyond what there is room for wait until others have gone. An empty address
+// is refused: to the net package it is every address there is.
 func Listen(address string) (net.Listener, error) {
+	if address == "" {
+		return nil, errors.New("the address is empty")
+	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err

@@ -71,6 +71,15 @@ func TestClientThatTakesNothing(t *testing.T) {
 	}
 }
 
+// TestListenNeedsAnAddress: none at all is not every address there is.
+func TestListenNeedsAnAddress(t *testing.T) {
+	t.Parallel()
+	if l, err := Listen(""); err == nil {
+		t.Errorf("it listens on %s", l.Addr())
+		l.Close()
+	}
+}
+
 // TestConnectionsAreBounded: one more than there is room for waits, and is
 // served when another goes.
 func TestConnectionsAreBounded(t *testing.T) {
