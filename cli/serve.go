@@ -116,10 +116,6 @@ func forgetLibpqEnvironment() error {
 func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets sockets, log *slog.Logger, stdout io.Writer,
 	serving func(*engine.Engine, *operator.Leases),
 ) error {
-	first, err := eng.Initialize(!c.NoFirstKey)
-	if err != nil {
-		return fmt.Errorf("make the first organization: %w", err)
-	}
 	if err := eng.Start(ctx); err != nil {
 		return err
 	}
@@ -146,6 +142,12 @@ func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets
 	}))
 	if err != nil {
 		return err
+	}
+	// Right before it is shown: whatever fails first must not use up the first
+	// start, and its key with it.
+	first, err := eng.Initialize(!c.NoFirstKey)
+	if err != nil {
+		return fmt.Errorf("make the first organization: %w", err)
 	}
 	setup, err := setupToken(eng, first)
 	if err != nil {

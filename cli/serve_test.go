@@ -62,6 +62,20 @@ func TestServeWithoutFirstKey(t *testing.T) {
 	}
 }
 
+// TestFirstStartThatFails: the first that succeeds is the first start.
+func TestFirstStartThatFails(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	start := []string{"serve", "--data-dir", m.dataDir, "--listen", m.listen, "--postgres-ports", m.ports, "--spares", "0"}
+	expectRefusal(t, 1, "/nowhere", append(start, "--postgres-bin", "/nowhere")...)
+	expectRefusal(t, 1, "/no.crt", append(start, "--tls-cert", "/no.crt", "--tls-key", "/no.key")...)
+	m.start()
+	if m.key == "" || m.setup == "" {
+		t.Fatalf("it gave key %t and set-up link %t", m.key != "", m.setup != "")
+	}
+	m.must("GET", "/databases", nil, nil)
+}
+
 // TestServeRefuses starts appliances that cannot work, and sees one line, an
 // exit code, and nothing changed.
 func TestServeRefuses(t *testing.T) {
