@@ -29,7 +29,8 @@ func newAdminDatabase() *cobra.Command {
 			})
 		})
 	cmd.Long = "Give a database PostgreSQL settings of its own, over those fitted to the machine, and restart it.\n" +
-		"NAME= goes back to what is fitted. With settings PostgreSQL does not start with, nothing changes."
+		"NAME= goes back to what is fitted. With settings PostgreSQL does not start with, nothing changes; the appliance\n" +
+		"must run."
 	return group("database", "Databases", a.inOrganization(cmd))
 }
 

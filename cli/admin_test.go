@@ -18,11 +18,12 @@ func TestAdmin(t *testing.T) {
 		t.Errorf("without an appliance: %d, %s", code, stderr)
 	}
 	m.start()
+	db := m.createDatabase("shop")
 	adminCommands(t, m, "running")
 	m.stop()
 	adminCommands(t, m, "stopped")
 	m.start()
-	db := m.createDatabase("shop")
+	m.awaitAvailable(db.ID)
 	deletable := createKey(t, m, "--preset", "full_access", "--allow-dangerous", "--expires", "90d")
 	m.key = deletable
 	m.must("DELETE", "/databases/"+db.ID, nil, nil)
@@ -149,6 +150,12 @@ func adminCommands(t *testing.T, m *machine, suffix string) {
 		if out := run("admin", "org", "set-plan", "acme "+suffix, "tiny", "--config", plans); !strings.Contains(out, "plan tiny") {
 			t.Errorf("set-plan: %s", out)
 		}
+	}
+	if suffix == "running" {
+		run("admin", "database", "set", "shop", "work_mem=8MB")
+		refuse(1, "nothing was changed", "admin", "database", "set", "shop", "shared_buffers=much")
+	} else { // nothing tells whether PostgreSQL starts with it
+		refuse(1, "start it first", "admin", "database", "set", "shop", "shared_buffers=much")
 	}
 	refuse(1, "[plans.huge]", "admin", "org", "set-plan", "acme "+suffix, "huge")
 	refuse(2, "--for", "admin", "org", "set-trial", "acme "+suffix, "self_hosted", "--for", "soon")

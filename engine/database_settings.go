@@ -14,12 +14,16 @@ import (
 
 // DatabaseSettings gives a database PostgreSQL settings of its own and
 // restarts it with them; an empty value goes back to what is fitted to the
-// machine. Settings with which the instance does not start are taken back.
+// machine. Settings with which the instance does not start are taken back:
+// only a start tells, so there are none while the appliance does not run.
 func (e *Engine) DatabaseSettings(ctx context.Context, call *model.Call, id string, change map[string]string) (model.Database, error) {
 	for name := range change {
 		if err := model.ValidateSetting(name); err != nil {
 			return model.Database{}, err
 		}
+	}
+	if !e.Started() {
+		return model.Database{}, model.Errorf(model.CodeConflict, "settings are tried by a start of PostgreSQL, and the appliance does not run: start it first")
 	}
 	db, release, err := e.claimWhole(call, id, "a change of settings")
 	if err != nil {
@@ -34,13 +38,11 @@ func (e *Engine) DatabaseSettings(ctx context.Context, call *model.Call, id stri
 	if err != nil {
 		return db, err
 	}
-	if e.Started() {
-		ctx := context.WithoutCancel(ctx)
-		if err := e.applySettings(ctx, next); err != nil {
-			db, undoErr := e.takeBack(id, func(d *model.Database) { d.Settings = before })
-			undoErr = errors.Join(undoErr, e.applySettings(ctx, db))
-			return db, errors.Join(badSettings(err), undoErr)
-		}
+	ctx = context.WithoutCancel(ctx)
+	if err := e.applySettings(ctx, next); err != nil {
+		db, undoErr := e.takeBack(id, func(d *model.Database) { d.Settings = before })
+		undoErr = errors.Join(undoErr, e.applySettings(ctx, db))
+		return db, errors.Join(badSettings(err), undoErr)
 	}
 	return e.endChange(call, id)
 }
