@@ -90,6 +90,7 @@ func TestBackupExtract(t *testing.T) {
 	query(t, url, "create table numbers (n int)")
 	commitNumbers(t, url, 1, 5)
 	first := m.backup(db.ID)
+	query(t, url, "select pg_logical_emit_message(false, 'fill', repeat('x', 20 << 20))") // a segment and more
 	commits := commitNumbers(t, url, 6, 20)
 	source := filepath.Join(m.dataDir, "backups", db.ID)
 	awaitArchived(t, source, first.ID, commits[20].lsn) // beside the running appliance
@@ -117,6 +118,7 @@ func TestBackupExtract(t *testing.T) {
 	if report, code := verifyVault(t, vault); code != 0 || len(report.Damage) > 0 || len(report.Backups) < 2 {
 		t.Errorf("verify: code %d, %+v", code, report)
 	}
+	refuseIncompleteCopies(t, vault)
 	for name, c := range map[string]struct {
 		args []string
 		want string
@@ -149,6 +151,43 @@ func TestBackupExtract(t *testing.T) {
 		t.Errorf("from the tar stream: %s", got)
 	}
 	refuseExtracts(t, vault, first.ID)
+}
+
+// refuseIncompleteCopies sees that verify tells of files that are not there.
+func refuseIncompleteCopies(t *testing.T, vault string) {
+	t.Helper()
+	for name, c := range map[string]struct {
+		remove string // of its matches the last, or all
+		all    bool
+		says   string
+	}{
+		"a segment of WAL": {remove: "wal/1/*.zst", says: "WAL behind it"},
+		"every manifest":   {remove: "repository/manifests/*", all: true, says: "manifest"},
+	} {
+		dir := filepath.Join(filepath.Dir(vault), "incomplete")
+		if out, err := exec.CommandContext(t.Context(), "cp", "-al", vault, dir).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		files, err := filepath.Glob(filepath.Join(dir, c.remove))
+		if err != nil || len(files) < 2 {
+			t.Fatalf("%s: %v, %v", name, files, err)
+		}
+		if !c.all {
+			files = files[len(files)-1:]
+		}
+		for _, path := range files {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		report, code := verifyVault(t, dir)
+		if code != 1 || len(report.Damage) != 1 || !strings.Contains(report.Damage[0], c.says) {
+			t.Errorf("without %s: code %d, %+v", name, code, report)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // refuseExtracts sees that what cannot be is refused in words, and leaves

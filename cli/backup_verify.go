@@ -24,8 +24,8 @@ func newBackupVerify() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "verify DIR", Short: "Read all of a directory of backups, and name what is damaged",
-		Long: "Read every byte of a directory of backups and of its WAL, name what is damaged, and list the backups and\n" +
-			"how far each can be rolled forward. The exit code is 1 when something is damaged.",
+		Long: "Read every byte of a directory of backups and of its WAL, name what is damaged or missing, and list the\n" +
+			"backups and how far each can be rolled forward. The exit code is 1 when something is.",
 		Args: exactDirectory,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v, err := openVault(args[0])
@@ -79,14 +79,21 @@ func (v vault) verify(ctx context.Context) (report vaultReport, err error) {
 	for _, damage := range found.Damage {
 		report.Damage = append(report.Damage, damage.Error())
 	}
+	orphaned, err := v.repository.Orphaned()
+	if err != nil {
+		return report, err
+	}
+	if orphaned {
+		report.Damage = append(report.Damage, "no backup has its manifest here, and there is what backups are made of: all manifests are lost, or the first backup is under way")
+	}
+	backups, _ := v.backups() // what cannot be read is in the report already
 	problems, err := v.wal.Verify(ctx)
 	if err != nil {
 		return report, err
 	}
-	for _, p := range problems {
+	for _, p := range append(problems, v.wal.Missing(keeps(backups))...) {
 		report.Damage = append(report.Damage, fmt.Sprintf("WAL is damaged: %s: %v", filepath.Join("wal", strconv.Itoa(p.Incarnation), p.File), p.Err))
 	}
-	backups, _ := v.backups() // what cannot be read is in the report already
 	for _, b := range backups {
 		r := v.report(ctx, b)
 		if slices.Contains(found.Affected, b.ID) {
@@ -97,6 +104,16 @@ func (v vault) verify(ctx context.Context) (report vaultReport, err error) {
 		report.Backups = append(report.Backups, r)
 	}
 	return report, nil
+}
+
+// keeps is the WAL that backups need.
+func keeps(backups []repository.Backup) (keep []wal.Keep) {
+	for _, b := range backups {
+		if start, err := wal.ParseLSN(b.StartLSN); err == nil {
+			keep = append(keep, wal.Keep{Incarnation: b.Incarnation, Start: start})
+		}
+	}
+	return keep
 }
 
 // report says how far a backup's own history goes.

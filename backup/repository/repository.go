@@ -166,6 +166,21 @@ func (r *Repository) Backups() ([]string, error) {
 	return ids, nil
 }
 
+// Orphaned reports whether there is what backups are made of, and no backup. So
+// it is too while the first one is taken.
+func (r *Repository) Orphaned() (bool, error) {
+	ids, err := r.Backups()
+	if err != nil || len(ids) > 0 {
+		return false, err
+	}
+	packs, err := r.list(packDir)
+	if err != nil {
+		return false, err
+	}
+	indexes, err := r.list(indexDir)
+	return len(packs)+len(indexes) > 0, err
+}
+
 // Close closes the repository. Nothing of it may be in use. Close twice is
 // fine.
 func (r *Repository) Close() error {

@@ -51,6 +51,82 @@ func TestVerifyNamesDamage(t *testing.T) {
 	}
 }
 
+// TestMissing: a hole has WAL behind it, behind the start of a backup, and no
+// gap was recorded there.
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	b := longWAL(5, nil)
+	from := store(t, b)
+	from.Close()
+	for name, c := range map[string]struct {
+		removed []uint64
+		start   LSN
+		gap     *Gap
+		forks   LSN // an incarnation that forks there; 0 = none
+		missing string
+	}{
+		"whole":                      {start: b.start},
+		"its end":                    {start: b.start, removed: []uint64{4, 5}},
+		"its beginning":              {start: 3*smallSegment + 5000, removed: []uint64{1, 2}},
+		"before a backup":            {start: 4*smallSegment + 5000, removed: []uint64{2}},
+		"in the middle":              {start: b.start, removed: []uint64{3}, missing: SegmentName(1, 3, smallSegment)},
+		"two":                        {start: b.start, removed: []uint64{2, 3}, missing: SegmentName(1, 2, smallSegment)},
+		"where a backup starts":      {start: 2*smallSegment + 5000, removed: []uint64{2}, missing: SegmentName(1, 2, smallSegment)},
+		"never come":                 {start: b.start, removed: []uint64{2, 3}, gap: &Gap{Timeline: 1, From: b.start + 10, To: 4 * smallSegment}},
+		"never come, and a segment":  {start: b.start, removed: []uint64{2, 3}, gap: &Gap{Timeline: 1, From: b.start + 10, To: 3 * smallSegment}, missing: SegmentName(1, 2, smallSegment)},
+		"its end, before a fork":     {start: b.start, removed: []uint64{4, 5}, forks: 5*smallSegment + 5000, missing: SegmentName(1, 4, smallSegment)},
+		"its end, from a fork on":    {start: b.start, removed: []uint64{4, 5}, forks: 4*smallSegment + 5000},
+		"a fork before every backup": {start: 3 * smallSegment, removed: []uint64{1, 2}, forks: 2*smallSegment + 5000},
+		"the segment of a fork":      {start: b.start, removed: []uint64{5}, forks: 5*smallSegment + 5000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := copyArchive(t, from.dir)
+			for _, n := range c.removed {
+				removeSegment(t, filepath.Join(dir, "1"), n)
+			}
+			a, err := Open(dir, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Close()
+			if c.gap != nil {
+				known := *a.branches[1].info()
+				known.Gaps = []Gap{*c.gap}
+				a.branches[1].known.Store(&known)
+			}
+			if c.forks != 0 {
+				child := newBranch(2, "", Incarnation{Parent: &Parent{Incarnation: 1, Timeline: 1, Fork: c.forks}, SegmentSize: smallSegment, Timeline: 2})
+				key := segmentKey{2, uint64(c.forks) / smallSegment}
+				child.segments[key] = &segment{segmentKey: key, end: c.forks + 1}
+				a.branches[2] = child
+			}
+			problems := a.Missing([]Keep{{1, c.start}})
+			found := ""
+			for _, p := range problems {
+				found += p.File
+			}
+			if found != c.missing {
+				t.Errorf("%v, want %q", problems, c.missing)
+			}
+		})
+	}
+}
+
+// removeSegment removes all there is of a segment of the first timeline.
+func removeSegment(t *testing.T, dir string, n uint64) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, SegmentName(1, n, smallSegment)+".*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("segment %d: %v, %v", n, files, err)
+	}
+	for _, path := range files {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestPartialDamaged: no record of a partial segment is missed in silence,
 // neither its last, which lies over pages, nor those behind the end of a file
 // that was cut.

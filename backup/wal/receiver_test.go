@@ -225,6 +225,9 @@ func TestSlotLost(t *testing.T) {
 	if err := a.Covers(1, 1, end, end); err != nil {
 		t.Error(err)
 	}
+	if missing := a.Missing([]Keep{{1, before}}); len(missing) > 0 {
+		t.Errorf("the gap is recorded, and missing: %v", missing)
+	}
 }
 
 // TestSlotDropped: when somebody drops the slot and the WAL is still there,

@@ -125,10 +125,20 @@ func (s story) prune() {
 			t.Errorf("what the backup needs in incarnation %d was removed: %v", n, err)
 		}
 	}
+	if missing := a.Missing([]Keep{{1, s.backup.start}}); len(missing) > 0 {
+		t.Errorf("missing: %v", missing)
+	}
 	// A later backup of the second leads to it and the third.
-	freed, err := a.Prune([]Keep{{2, end[2] - 1}})
+	later := []Keep{{2, end[2] - 1}}
+	freed, err := a.Prune(later)
 	if err != nil || freed == 0 {
 		t.Errorf("freed %d, %v", freed, err)
+	}
+	if missing := a.Missing(later); len(missing) > 0 {
+		t.Errorf("missing for a later backup: %v", missing)
+	}
+	if missing := a.Missing([]Keep{{1, s.backup.start}}); len(missing) == 0 {
+		t.Error("nothing is missing for the first backup")
 	}
 	if err := a.Covers(1, 1, s.backup.start, end[1]); !errors.Is(err, ErrGap) {
 		t.Errorf("what nothing leads to is still there: %v", err)

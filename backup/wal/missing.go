@@ -1,0 +1,80 @@
+package wal
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+)
+
+// Missing names the WAL that is not there though Prune, told the same, keeps
+// it: what is followed by WAL of its incarnation, or by one that forked off
+// behind it. Recorded gaps are not missing.
+func (a *Archive) Missing(keep []Keep) (problems []Problem) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	needed := a.needed(keep)
+	for _, number := range slices.Sorted(maps.Keys(needed)) {
+		b := a.branches[number]
+		if b == nil {
+			continue // who needs it finds no WAL at all
+		}
+		for _, timeline := range b.timelines() {
+			problems = append(problems, a.missingBefore(b, timeline, needed)...)
+			problems = append(problems, a.missingOn(b, timeline, needed[number])...)
+		}
+	}
+	return problems
+}
+
+// missingOn names what a timeline lacks before its last segment.
+func (a *Archive) missingOn(b *branch, timeline uint32, needed LSN) (problems []Problem) {
+	end := max(needed, a.begins(b, timeline))
+	for _, s := range b.of(timeline) {
+		problems = append(problems, b.lacks(timeline, end, b.start(s.segmentKey))...)
+		end = max(end, s.end)
+	}
+	return problems
+}
+
+// missingBefore names what the timeline that one forked from lacks before the
+// fork. The segment of the fork is in both.
+func (a *Archive) missingBefore(b *branch, timeline uint32, needed map[int]LSN) []Problem {
+	parent, from, fork, err := a.forkOf(b, timeline)
+	if err != nil || parent == nil {
+		return nil // it is not in this archive
+	}
+	start, some := needed[parent.number]
+	if !some {
+		return nil
+	}
+	end := max(start, a.begins(parent, from), parent.end(from))
+	return parent.lacks(from, end, LSN(uint64(fork)&^(b.info().SegmentSize-1)))
+}
+
+// begins is where a timeline's own WAL begins; 0 when what was before is not in
+// this archive.
+func (a *Archive) begins(b *branch, timeline uint32) LSN {
+	_, _, fork, _ := a.forkOf(b, timeline)
+	return fork
+}
+
+// lacks names the first segment without the WAL between two positions, unless
+// that is a recorded gap.
+func (b *branch) lacks(timeline uint32, from, to LSN) []Problem {
+	for _, gap := range b.info().Gaps {
+		if gap.Timeline == timeline && gap.From <= from && to <= gap.To {
+			return nil
+		}
+	}
+	if from >= to {
+		return nil
+	}
+	for n := uint64(from) / b.info().SegmentSize; n < uint64(to)/b.info().SegmentSize; n++ {
+		key := segmentKey{timeline, n}
+		if _, err := os.Stat(b.path(key, compressedSuffix)); notExist(err) { // else it has been compressed since
+			return []Problem{{b.number, b.name(key), fmt.Errorf("%w, and there is WAL behind it", errMissing)}}
+		}
+	}
+	return nil
+}
