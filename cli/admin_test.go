@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -72,6 +75,33 @@ func checkAuditExport(t *testing.T, run func(...string) string) {
 		}
 		run(append([]string{"admin", "audit", "verify"}, log...)...)
 	}
+}
+
+// TestLongAuditExport: a log that comes in several parts is whole, also when
+// root has become somebody by the second.
+func TestLongAuditExport(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	const requests = 1100 // a part has 1000 entries
+	for range requests {
+		m.must("GET", "/databases", nil, nil)
+	}
+	info, err := os.Stat(m.dataDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, err := user.LookupId(strconv.Itoa(int(info.Sys().(*syscall.Stat_t).Uid)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the log", func() bool {
+		out, stderr, code := m.run("", "admin", "audit", "export", "--user", owner.Username)
+		if code != 0 {
+			t.Fatalf("exit %d: %s", code, stderr)
+		}
+		return strings.Count(out, "\n") > requests
+	})
 }
 
 func adminCommands(t *testing.T, m *machine, suffix string) {

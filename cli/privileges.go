@@ -31,11 +31,13 @@ func makeDataDir(dir string) error {
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
+// currentUser is not user.Current, which remembers who the process was first.
 func currentUser() string {
-	if u, err := user.Current(); err == nil {
+	uid := strconv.Itoa(os.Geteuid())
+	if u, err := user.LookupId(uid); err == nil {
 		return u.Username
 	}
-	return strconv.Itoa(os.Geteuid())
+	return uid
 }
 
 // giveUpRoot makes this process an ordinary user for good when it is root:
@@ -43,11 +45,15 @@ func currentUser() string {
 // nothing may be read that only root can, such as a checkout under /root. With
 // create, a data directory that is absent is made for that user.
 func giveUpRoot(dataDir, name string, create bool) error {
-	if os.Geteuid() != 0 {
-		if name != "" && name != currentUser() {
-			return fmt.Errorf("--user %s: only root can become another user", name)
+	if uid := os.Geteuid(); uid != 0 {
+		if name == "" {
+			return nil
 		}
-		return nil
+		wanted, err := lookup(name)
+		if err == nil && wanted.uid != uid {
+			err = fmt.Errorf("--user %s: only root can become another user", name)
+		}
+		return err
 	}
 	target, err := chooseAccount(dataDir, name)
 	if err != nil {
