@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"holdfast/blobstore"
@@ -16,10 +17,11 @@ type ExportView struct {
 	model.Export
 	DownloadPath string // signed; "" until the export is ready
 	ExpiresAt    time.Time
+	Newer        *model.Export // follows a newer backup; nil for none
 }
 
 // ExportGet returns the newest export of a database that is ready, else how
-// far the newest is.
+// far the newest is, and what is to replace it.
 func (e *Engine) ExportGet(call *model.Call, database string) (ExportView, error) {
 	if _, err := e.database(call, database); err != nil {
 		return ExportView{}, err
@@ -34,16 +36,19 @@ func (e *Engine) ExportGet(call *model.Call, database string) (ExportView, error
 	if len(all) == 0 {
 		return ExportView{}, e.noExport()
 	}
-	newest := all[0]
-	for _, x := range all {
-		if x.Status == model.ExportReady {
-			newest = x
-			break
-		}
+	x := all[0]
+	if ready := slices.IndexFunc(all, isReady); ready > 0 {
+		x = all[ready]
 	}
-	call.Resource = model.Resource{Type: model.ResourceExport, ID: newest.ID, Name: newest.Filename}
-	return e.exportView(newest), nil
+	call.Resource = model.Resource{Type: model.ResourceExport, ID: x.ID, Name: x.Filename}
+	view := e.exportView(x)
+	if x.ID != all[0].ID {
+		view.Newer = &all[0]
+	}
+	return view, nil
 }
+
+func isReady(x model.Export) bool { return x.Status == model.ExportReady }
 
 func (e *Engine) noExport() error {
 	if !e.cfg.Exports {
@@ -54,7 +59,7 @@ func (e *Engine) noExport() error {
 
 func (e *Engine) exportView(x model.Export) ExportView {
 	view := ExportView{Export: x}
-	if x.Status == model.ExportReady {
+	if isReady(x) {
 		view.ExpiresAt = e.clock().Add(DownloadLife)
 		view.DownloadPath = e.signer.signedPath(ExportPath+x.ID, exportSubject(x.ID), view.ExpiresAt)
 	}
@@ -81,7 +86,7 @@ func (e *Engine) ExportDownload(call *model.Call, id, expires, signature string)
 		x, err = tx.Exports().Get(id)
 		return err
 	})
-	if err != nil || x.Status != model.ExportReady {
+	if err != nil || !isReady(x) {
 		return ExportDownload{}, model.NotFound(model.ResourceExport, id)
 	}
 	call.Organization, call.Resource.Name = x.Organization, x.Filename

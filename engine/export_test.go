@@ -133,10 +133,14 @@ func TestExportAfterACrash(t *testing.T) {
 	if err := a.meta.Update(func(tx *meta.Tx) error { return tx.Exports().Insert(x) }); err != nil {
 		t.Fatal(err)
 	}
+	view, err := a.ExportGet(a.call(model.ActionExportGet), db.ID)
+	if err != nil || view.ID != first.ID || view.Newer == nil || view.Newer.ID != x.ID || view.Newer.Status != model.ExportRunning {
+		t.Errorf("while it is made: %+v, %v", view, err)
+	}
 	a.abandon(t)
 	b := a.reopen(t)
-	if second := b.awaitExport(t, db.ID, first.ID); second.ID != x.ID {
-		t.Errorf("another export was made: %+v", second.Export)
+	if second := b.awaitExport(t, db.ID, first.ID); second.ID != x.ID || second.Newer != nil {
+		t.Errorf("another export was made: %+v", second)
 	}
 }
 

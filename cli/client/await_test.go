@@ -128,6 +128,38 @@ func TestAwait(t *testing.T) {
 	}
 }
 
+// TestAwaitExport waits for the export of the newest backup, and not for
+// those that come meanwhile.
+func TestAwaitExport(t *testing.T) {
+	t.Parallel()
+	export := func(id, status, newer string) string {
+		return fmt.Sprintf(`200 {"id":%q,"status":%q,"newer":%s}`, id, status, newer)
+	}
+	next := func(id, status string) string { return fmt.Sprintf(`{"id":%q,"status":%q}`, id, status) }
+	for name, c := range map[string]struct {
+		answers []string
+		id      string
+	}{
+		"the first":                {[]string{export("x1", "pending", "null"), export("x1", "running", "null"), export("x1", "ready", "null")}, "x1"},
+		"none under way":           {[]string{export("x1", "ready", "null")}, "x1"},
+		"one under way":            {[]string{export("x1", "ready", next("x2", "running")), export("x2", "ready", "null")}, "x2"},
+		"another has come":         {[]string{export("x1", "ready", next("x2", "pending")), export("x2", "ready", next("x3", "pending"))}, "x2"},
+		"an older one comes first": {[]string{export("x2", "pending", "null"), export("x1", "ready", next("x2", "pending")), export("x2", "ready", "null")}, "x2"},
+		"failed":                   {[]string{export("x1", "ready", next("x2", "running")), export("x1", "ready", next("x2", "failed"))}, "x1"},
+		"the first has failed":     {[]string{export("x1", "running", "null"), export("x1", "failed", "null")}, "x1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &script{answers: c.answers}
+				x, err := s.client(t).AwaitExport(t.Context(), "db_1", nil)
+				if err != nil || x.ID != c.id || len(s.asked) != len(c.answers) {
+					t.Errorf("%+v after %d polls, %v", x, len(s.asked), err)
+				}
+			})
+		})
+	}
+}
+
 // TestAwaitOperation finds an operation among those of its database.
 func TestAwaitOperation(t *testing.T) {
 	t.Parallel()

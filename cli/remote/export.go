@@ -27,25 +27,14 @@ func newBackupExport(s *session) *cobra.Command {
 		"`pg_restore --no-owner` reads it. A download that was broken off goes on where it stopped when it is asked\n" +
 		"for again."
 	cmd.Example = "  holdfast backup export shop\n  holdfast backup export shop - | pg_restore --no-owner -d \"$OTHER_URL\""
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait for an export that is being made")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait for the export that follows the newest backup")
 	return s.positions(cmd, databaseNames, nil)
 }
 
 func (t *task) export(db client.Database, to string, wait bool) error {
-	x, err := t.api.GetExport(t.ctx, db.ID)
-	if err == nil && wait {
-		m := t.meter("exporting " + db.Name)
-		x, err = t.api.AwaitExport(t.ctx, db.ID, nil)
-		m.stop()
-	}
+	x, err := t.readyExport(db, wait)
 	if err != nil {
 		return err
-	}
-	if err := failed("the export", x.Status, x.Error); err != nil {
-		return err
-	}
-	if x.Status != client.ExportReady || x.Filename == nil || x.SizeBytes == nil || x.ChecksumSHA256 == nil {
-		return failf(exitConflict, "the export of %s is %s; --wait waits for it", db.Name, x.Status)
 	}
 	m := t.meter("downloading " + *x.Filename)
 	m.expect(*x.SizeBytes, "")
@@ -61,6 +50,38 @@ func (t *task) export(db client.Database, to string, wait bool) error {
 	return transferred(t, []savedExport{{x, file}}, func(s savedExport) string {
 		return fmt.Sprintf("%s (%s)", s.File, sizeOr(s.SizeBytes))
 	})
+}
+
+// readyExport returns the newest export that is ready, or with wait the one
+// that follows the newest backup.
+func (t *task) readyExport(db client.Database, wait bool) (client.Export, error) {
+	x, err := t.api.GetExport(t.ctx, db.ID)
+	if err == nil && wait {
+		m := t.meter("exporting " + db.Name)
+		x, err = t.api.AwaitExport(t.ctx, db.ID, nil)
+		m.stop()
+	}
+	if err != nil {
+		return x, err
+	}
+	if err := failed("the export", x.Status, x.Error); err != nil {
+		return x, err
+	}
+	if x.Newer != nil {
+		failure := failed("the export after the newest backup", x.Newer.Status, x.Newer.Error)
+		switch {
+		case wait && failure != nil:
+			return x, failure
+		case failure != nil:
+			t.remark("this one is older: %v", failure)
+		case !wait:
+			t.remark("the export after the newest backup is %s; --wait waits for it", x.Newer.Status)
+		}
+	}
+	if x.Status != client.ExportReady || x.Filename == nil || x.SizeBytes == nil || x.ChecksumSHA256 == nil {
+		return x, failf(exitConflict, "the export of %s is %s; --wait waits for it", db.Name, x.Status)
+	}
+	return x, nil
 }
 
 // savedExport is what is told of a downloaded export.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"holdfast/engine"
 	"holdfast/engine/model"
 )
@@ -21,6 +23,19 @@ type Export struct {
 	DownloadURL     *string            `json:"download_url" doc:"Works without a key until expires_at; answers ranges."`
 	ExpiresAt       *time.Time         `json:"expires_at" doc:"Of the download URL."`
 	Error           *string            `json:"error"`
+	Newer           *NewerExport       `json:"newer" doc:"What is to replace this export: it follows a newer backup."`
+}
+
+// TransformSchema implements huma.SchemaTransformer.
+func (Export) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return orNull(s, "newer")
+}
+
+// NewerExport is how far the export of a newer backup is.
+type NewerExport struct {
+	ID     string             `json:"id"`
+	Status model.ExportStatus `json:"status" enum:"pending,running,failed"`
+	Error  *string            `json:"error"`
 }
 
 func (h *handlers) exportGet(_ context.Context, call *model.Call, in *DatabaseInput) (Export, error) {
@@ -36,6 +51,9 @@ func (h *handlers) newExport(x engine.ExportView) Export {
 	if x.Status == model.ExportReady {
 		url := h.baseURL + x.DownloadPath
 		view.SizeBytes, view.DownloadURL, view.ExpiresAt = &x.SizeBytes, &url, utcOrAbsent(&x.ExpiresAt)
+	}
+	if x.Newer != nil {
+		view.Newer = &NewerExport{ID: x.Newer.ID, Status: x.Newer.Status, Error: orAbsent(x.Newer.Error)}
 	}
 	return view
 }
