@@ -78,8 +78,7 @@ func newAdminCommand[R any](
 
 func printResult[R any](w io.Writer, inJSON bool, result R, show func(io.Writer, R)) error {
 	if !inJSON {
-		show(w, result)
-		return nil
+		return remote.Print(w, func(w io.Writer) { show(w, result) })
 	}
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
@@ -122,5 +121,5 @@ func table(w io.Writer, heading string, rows func(io.Writer)) {
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(columns, heading)
 	rows(columns)
-	_ = columns.Flush() // w's errors are met by what is printed next
+	_ = columns.Flush() // remote.Print remembers w's errors
 }

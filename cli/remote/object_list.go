@@ -88,15 +88,16 @@ func (t *task) listAll(bucket string, p pattern) error {
 		}
 		n++
 	}
+	var err error
 	switch {
 	case t.json && n == 0:
-		fmt.Fprintln(out, "[]")
+		_, err = fmt.Fprintln(out, "[]")
 	case t.json:
-		fmt.Fprintln(out, "\n]")
+		_, err = fmt.Fprintln(out, "\n]")
 	case n == 0:
 		t.remark("there is no such object")
 	}
-	return nil
+	return err
 }
 
 // printObject prints the n-th object of a list.

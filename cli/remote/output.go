@@ -13,8 +13,7 @@ import (
 // show prints a result: with --json as it is, else by human.
 func (t *task) show(result any, human func(io.Writer)) error {
 	if !t.json {
-		human(Plain(t.cmd.OutOrStdout()))
-		return nil
+		return Print(t.cmd.OutOrStdout(), human)
 	}
 	return encodeJSON(t.cmd.OutOrStdout(), result, "")
 }
@@ -68,7 +67,7 @@ func columns(w io.Writer, rows [][]string) {
 		}
 		fmt.Fprintln(tabs, strings.Join(cells, "\t"))
 	}
-	_ = tabs.Flush() // w's errors are met by what is printed next
+	_ = tabs.Flush() // Print remembers w's errors
 }
 
 // printable shows what others have written, control characters as \x1b: a
@@ -87,12 +86,27 @@ func printable(text string) string {
 
 // Plain returns where text for people is to go, lines as a whole: of what an
 // appliance or a file has said, nothing reaches w that a terminal would obey.
-func Plain(w io.Writer) io.Writer { return plain{w} }
+func Plain(w io.Writer) io.Writer { return &plain{w: w} }
 
-type plain struct{ w io.Writer }
+// Print has a result for people written to Plain, and returns what w failed
+// with first.
+func Print(w io.Writer, human func(io.Writer)) error {
+	out := &plain{w: w}
+	human(out)
+	return out.err
+}
+
+// plain ends with the first error of w.
+type plain struct {
+	w   io.Writer
+	err error
+}
 
 // Write implements io.Writer.
-func (p plain) Write(text []byte) (int, error) {
+func (p *plain) Write(text []byte) (int, error) {
+	if p.err != nil {
+		return 0, p.err
+	}
 	var b strings.Builder
 	for _, r := range string(text) {
 		if r == '\n' || r == '\t' {
@@ -101,8 +115,8 @@ func (p plain) Write(text []byte) (int, error) {
 		}
 		b.WriteString(printable(string(r)))
 	}
-	if _, err := io.WriteString(p.w, b.String()); err != nil {
-		return 0, err
+	if _, p.err = io.WriteString(p.w, b.String()); p.err != nil {
+		return 0, p.err
 	}
 	return len(text), nil
 }
