@@ -15,8 +15,9 @@ import (
 	"holdfast/cli/client"
 )
 
-// script answers one request after another: "200 {…}", "400 code", or "" for
-// a connection that breaks. It notes when each was asked for.
+// script answers one request after another: "200 {…}", "400 code", "502 <html>"
+// for what is not the API's, or "" for a connection that breaks. It notes when
+// each was asked for.
 type script struct {
 	answers []string
 	asked   []time.Duration
@@ -39,7 +40,10 @@ func (s *script) client(t *testing.T) *client.Client {
 			header.Set("Retry-After", "20")
 		}
 		body := fmt.Sprintf(`{"error":{"code":%q,"message":"no"},"meta":{}}`, rest)
-		if status == http.StatusOK {
+		switch {
+		case strings.HasPrefix(rest, "<"):
+			body = rest
+		case status == http.StatusOK:
 			body = `{"data":` + rest + `,"meta":{}}`
 		}
 		return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body))}
@@ -64,6 +68,7 @@ func TestAwaitDeviceToken(t *testing.T) {
 		"throttled":                {[]string{"429 rate_limited", key}, []int{5, 25}, ""},
 		"broken connections":       {[]string{"", "", key}, []int{5, 15, 35}, ""},
 		"restarting":               {[]string{"500 internal_error", key}, []int{5, 15}, ""},
+		"behind a proxy":           {[]string{"502 <html>", pending, "504 <html>", key}, []int{5, 15, 25, 45}, ""},
 		"refused":                  {[]string{"403 forbidden"}, []int{5}, client.CodeForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,6 +114,9 @@ func TestAwait(t *testing.T) {
 		"at once":         {[]string{completed}, true},
 		"a restart":       {[]string{running, "", "", "500 internal_error", "429 rate_limited", running, completed}, true},
 		"a failed backup": {[]string{running, `200 {"status":"failed"}`}, true},
+		"behind a proxy":  {[]string{running, "502 <html>", "503 <html>", "504 <html>", completed}, true},
+		"another program": {[]string{running, "404 <html>"}, false},
+		"never again":     {[]string{running, "502 <html>"}, false},
 		"gone":            {[]string{running, "404 not_found"}, false},
 		"never back":      {[]string{running, ""}, false},
 	} {

@@ -58,8 +58,10 @@ func checkDownload(answer *http.Response, offset int64) error {
 		return nil
 	case answer.StatusCode == http.StatusNotFound:
 		return &Error{Status: answer.StatusCode, Code: CodeNotFound, Message: "the download link leads nowhere: it is gone, or the link has expired"}
-	default:
+	case byGateway(answer):
 		return notAPI(answer)
+	default:
+		return &Error{Status: answer.StatusCode, Message: "the download cannot be had: " + told(answer)}
 	}
 }
 

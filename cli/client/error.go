@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 )
@@ -42,8 +43,13 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.Message }
 
-// ErrNotAPI says that something answers, but not as the API does.
-var ErrNotAPI = errors.New("what answers is not holdfast's API")
+var (
+	// ErrNotAPI says that something answers, but not as the API does.
+	ErrNotAPI = errors.New("what answers is not holdfast's API")
+	// ErrUnavailable says that a proxy answers in the appliance's place, because
+	// it does not get an answer itself.
+	ErrUnavailable = errors.New("a proxy does not reach the appliance")
+)
 
 // CodeOf returns the code of the first *Error in err's chain, "" when there
 // is none.
@@ -79,6 +85,26 @@ func Refusal(answer *http.Response) error {
 	return e
 }
 
+// notAPI is the error for an answer that is not the API's.
 func notAPI(answer *http.Response) error {
-	return fmt.Errorf("%w: %s answers %s", ErrNotAPI, answer.Request.URL.Redacted(), answer.Status)
+	if byGateway(answer) {
+		return fmt.Errorf("%w: %s", ErrUnavailable, told(answer))
+	}
+	return fmt.Errorf("%w: %s", ErrNotAPI, told(answer))
+}
+
+// byGateway reports whether a status is that of a gateway without an answer.
+func byGateway(answer *http.Response) bool {
+	switch answer.StatusCode {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	default:
+		return false
+	}
+}
+
+// told says who answered what, without the query: it may hold a signature.
+func told(answer *http.Response) string {
+	at := answer.Request.URL
+	return (&url.URL{Scheme: at.Scheme, Host: at.Host, Path: at.Path}).String() + " answers " + answer.Status
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -136,6 +137,33 @@ func TestDownloadEnds(t *testing.T) {
 			left, err := filepath.Glob(filepath.Join(dir, ".holdfast-*.part"))
 			if _, statErr := os.Stat(filepath.Join(dir, "big")); err != nil || statErr == nil || len(left) != c.parts {
 				t.Errorf("left behind: %v, big: %v", left, statErr)
+			}
+		})
+	}
+}
+
+// TestDownloadIsRefused sees what a refusal says: not the signature, which
+// opens the download to anybody, and whether it may be tried again.
+func TestDownloadIsRefused(t *testing.T) {
+	t.Parallel()
+	for status, says := range map[int]string{
+		http.StatusNotFound:            "it is gone, or the link has expired",
+		http.StatusInternalServerError: "the download cannot be had: http://HOST/big answers 500 Internal Server Error",
+		http.StatusBadGateway:          "a proxy does not reach the appliance: http://HOST/big answers 502 Bad Gateway",
+	} {
+		t.Run(strconv.Itoa(status), func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", status) }))
+			defer server.Close()
+			task, _ := newTask(t)
+			src := (&breaking{content: random(10)}).source(server.URL + "/big?signature=secret")
+			_, err := task.fetchOnce(src, 0, io.Discard, task.meter(""))
+			said := strings.ReplaceAll(explain(err, server.URL).Error(), strings.TrimPrefix(server.URL, "http://"), "HOST")
+			if !strings.Contains(said, says) || strings.Contains(said, "signature") || strings.Contains(said, "--url") {
+				t.Errorf("said %s", said)
+			}
+			if mayGoOn(err) != (status == http.StatusBadGateway) {
+				t.Errorf("may go on: %v", mayGoOn(err))
 			}
 		})
 	}

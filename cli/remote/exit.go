@@ -100,6 +100,8 @@ func explain(err error, base string) error {
 		return &failure{exitInterrupted, "interrupted", err}
 	case errors.Is(err, client.ErrNotAPI):
 		return &failure{exitUnreachable, err.Error() + "; --url or HOLDFAST_URL must name the appliance's API", err}
+	case errors.Is(err, client.ErrUnavailable):
+		return &failure{exitUnreachable, err.Error(), err}
 	case carried:
 		return &failure{exitUnreachable, explainConnection(err, base), err}
 	default:
