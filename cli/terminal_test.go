@@ -27,3 +27,29 @@ func TestErrorsDoNotDriveTheTerminal(t *testing.T) {
 		t.Errorf("exit code %d: %q", code, stderr.String())
 	}
 }
+
+// TestAnotherServer: what is no answer of the API is shown to no terminal, and
+// is taken for no success.
+func TestAnotherServer(t *testing.T) {
+	t.Parallel()
+	const page, status = "<html>\x1b]0;owned\x07", `{"status": "ok"}`
+	for _, c := range []struct {
+		answer string
+		args   []string
+	}{
+		{page, []string{"api", "GET", "/databases"}},
+		{page, []string{"whoami"}},
+		{status, []string{"whoami"}},
+		{status, []string{"db", "url", "db_01k6zv7r9pxa3c5n8m2q4t6w8y"}},
+	} {
+		other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(c.answer)) }))
+		defer other.Close()
+		cmd := exec.Command(program, c.args...)
+		cmd.Env = []string{"HOME=" + t.TempDir(), "HOLDFAST_URL=" + other.URL, "HOLDFAST_API_KEY=sk_live_x"}
+		out, _ := cmd.CombinedOutput() // its exit code is looked at
+		code := cmd.ProcessState.ExitCode()
+		if code != 8 || strings.ContainsAny(string(out), "\x1b\x07") || !strings.Contains(string(out), "not holdfast's API") {
+			t.Errorf("%s of %q: exit code %d: %q", c.args, c.answer, code, out)
+		}
+	}
+}

@@ -148,17 +148,20 @@ func send[T any](ctx context.Context, c *Client, r Request) (data T, m meta, err
 	if err := Refusal(answer); err != nil {
 		return data, m, err
 	}
-	envelope := struct {
+	var envelope struct {
 		Data *T   `json:"data"`
 		Meta meta `json:"meta"`
-	}{Data: &data}
+	}
 	if err := json.NewDecoder(answer.Body).Decode(&envelope); err != nil {
 		if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 			return data, m, notAPI(answer)
 		}
 		return data, m, fmt.Errorf("read the answer: %w", err)
 	}
-	return data, envelope.Meta, nil
+	if envelope.Data == nil { // every answer of the API has data
+		return data, m, notAPI(answer)
+	}
+	return *envelope.Data, envelope.Meta, nil
 }
 
 // one is call for a single record.

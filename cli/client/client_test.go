@@ -84,11 +84,13 @@ func TestOtherServers(t *testing.T) {
 	t.Parallel()
 	other := http.NewServeMux()
 	other.HandleFunc("/page/", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>welcome</html>") })
+	other.HandleFunc("/status/", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status":"ok"}`) })
+	other.HandleFunc("/null/", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":null,"meta":{}}`) })
 	other.HandleFunc("/login/", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/stolen", http.StatusFound) })
 	other.HandleFunc("/stolen", func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") })
 	server := httptest.NewServer(other)
 	defer server.Close()
-	for _, prefix := range []string{"/page", "/login", "/nothing"} {
+	for _, prefix := range []string{"/page", "/status", "/null", "/login", "/nothing"} {
 		_, err := newClient(t, server.URL+prefix, "key", nil).GetUsage(t.Context())
 		if !errors.Is(err, client.ErrNotAPI) {
 			t.Errorf("%s: %v", prefix, err)

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -66,11 +67,16 @@ func (t *task) raw(method, path, data string) error {
 	if err != nil {
 		return fmt.Errorf("read the answer: %w", err)
 	}
-	if _, err := fmt.Fprintln(t.cmd.OutOrStdout(), strings.TrimRight(indented(body), "\n")); err != nil {
+	answer.Body = io.NopCloser(bytes.NewReader(body))
+	refusal := client.Refusal(answer)
+	var out bytes.Buffer
+	if json.Indent(&out, body, "", "  ") != nil {
+		return cmp.Or(refusal, fmt.Errorf("%w: what %s answers is no JSON", client.ErrNotAPI, t.connection.base))
+	}
+	if _, err := fmt.Fprintln(t.cmd.OutOrStdout(), strings.TrimRight(out.String(), "\n")); err != nil {
 		return err
 	}
-	answer.Body = io.NopCloser(bytes.NewReader(body))
-	return client.Refusal(answer)
+	return refusal
 }
 
 func readData(data string) ([]byte, error) {
@@ -86,13 +92,4 @@ func readData(data string) ([]byte, error) {
 		return nil, usagef("data: %v", err)
 	}
 	return body, nil
-}
-
-// indented lays JSON out for people, and leaves anything else alone.
-func indented(body []byte) string {
-	var out bytes.Buffer
-	if json.Indent(&out, body, "", "  ") != nil {
-		return string(body)
-	}
-	return out.String()
 }
