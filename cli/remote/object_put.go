@@ -129,7 +129,22 @@ func planUploads(files []string, key string, recursive bool, remark func(string,
 			uploads = append(uploads, upload{file, key, knownSize(info)})
 		}
 	}
-	return uploads, nil
+	if len(uploads) == 0 {
+		return nil, usagef("there is no file in %s", strings.Join(files, ", "))
+	}
+	return uploads, oneForEach(uploads)
+}
+
+// oneForEach refuses two files for one object.
+func oneForEach(uploads []upload) error {
+	of := map[string]string{}
+	for _, u := range uploads {
+		if other, taken := of[u.key]; taken {
+			return usagef("%s and %s would both become the object %s", other, u.file, u.key)
+		}
+		of[u.key] = u.file
+	}
+	return nil
 }
 
 // knownSize is the size of a file, -1 for pipes and devices.
@@ -144,8 +159,12 @@ func walkUploads(dir, key string, inFolder bool, remark func(string, ...any)) ([
 	if !inFolder {
 		key += "/"
 	}
+	dir, err := filepath.EvalSymlinks(dir) // WalkDir does not look behind one
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
 	var uploads []upload
-	err := filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -173,6 +192,9 @@ func (t *task) upload(m *meter, bucket string, u upload, in put) (client.Object,
 		}
 		defer file.Close()
 		body = file
+	}
+	if u.size == 0 { // so say files of /proc
+		u.size = -1
 	}
 	contentType := in.contentType
 	if contentType == "" {
