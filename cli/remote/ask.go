@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -43,7 +44,7 @@ func (t *task) secret(prompt string) (string, error) {
 		return "", fmt.Errorf("read from the terminal: %w", err)
 	}
 	fmt.Fprint(t.cmd.ErrOrStderr(), prompt+": ")
-	line, err := t.await(func() (string, error) {
+	line, err := await(t.ctx, func() (string, error) {
 		text, err := term.ReadPassword(int(os.Stdin.Fd()))
 		return string(text), err
 	})
@@ -51,38 +52,46 @@ func (t *task) secret(prompt string) (string, error) {
 	if t.ctx.Err() != nil { // the read goes on, with the echo off
 		_ = term.Restore(int(os.Stdin.Fd()), before)
 	}
-	return line, err
+	return line, unanswered(err)
 }
 
 func (t *task) readLine(r io.Reader) (string, error) {
-	return t.await(func() (string, error) {
+	line, err := await(t.ctx, func() (string, error) {
 		line, err := bufio.NewReader(r).ReadString('\n')
 		if errors.Is(err, io.EOF) && line != "" {
 			err = nil
 		}
 		return strings.TrimRight(line, "\r\n"), err
 	})
+	return line, unanswered(err)
 }
 
-// await reads until an interrupt. A read of a terminal cannot be cancelled:
-// it is left behind, for the program to end.
-func (t *task) await(read func() (string, error)) (string, error) {
+// unanswered says what the end of standard input means.
+func unanswered(err error) error {
+	if errors.Is(err, io.EOF) {
+		return usagef("standard input ended before there was an answer")
+	}
+	return err
+}
+
+// await waits until it is done, or for an interrupt. To read from a terminal
+// cannot be cancelled, nor to open a pipe: it is left behind, for the program
+// to end.
+func await[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type result struct {
-		line string
-		err  error
+		value T
+		err   error
 	}
 	results := make(chan result, 1)
 	go func() {
-		line, err := read()
-		results <- result{line, err}
+		value, err := do()
+		results <- result{value, err}
 	}()
 	select {
-	case <-t.ctx.Done():
-		return "", t.ctx.Err()
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
 	case r := <-results:
-		if errors.Is(r.err, io.EOF) {
-			r.err = usagef("standard input ended before there was an answer")
-		}
-		return r.line, r.err
+		return r.value, r.err
 	}
 }

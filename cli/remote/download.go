@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"holdfast/cli/client"
@@ -105,9 +105,25 @@ func (f failing) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// stream downloads to a writer that cannot go back. Its reader learns only at
-// the end whether all was right.
-func (t *task) stream(src downloadSource, w io.Writer, m *meter) error {
+// isStream reports whether to is standard output, or something that is there
+// and no file: a pipe, a device.
+func isStream(to string) bool {
+	info, err := os.Stat(to)
+	return to == "-" || err == nil && !info.IsDir() && !info.Mode().IsRegular()
+}
+
+// stream downloads to where there is no way back. Who reads there learns only
+// at the end whether all was right.
+func (t *task) stream(src downloadSource, to string, m *meter) error {
+	w := t.cmd.OutOrStdout()
+	if to != "-" { // to open a pipe is to wait for its reader
+		file, err := await(t.ctx, func() (*os.File, error) { return os.OpenFile(to, os.O_WRONLY, 0) })
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		w = file
+	}
 	sum := src.sum()
 	if err := t.fetch(src, 0, io.MultiWriter(w, sum), m); err != nil {
 		return err
@@ -122,22 +138,18 @@ func (src downloadSource) check(sum checksum) error {
 	return nil
 }
 
-// partial is the name under which a download that is not yet whole waits to
-// be gone on with, beside the file it becomes. It says which bytes it is of.
-func (src downloadSource) partial(name string) string {
-	id := sha256.Sum256([]byte(src.version))
-	return filepath.Join(filepath.Dir(name), ".holdfast-"+hex.EncodeToString(id[:12])+".part")
-}
-
 // save downloads into a file, which is there as a whole or not at all. What
 // an earlier try has left is gone on with.
 func (t *task) save(root *os.Root, name string, src downloadSource, m *meter) error {
+	if info, err := root.Lstat(name); err == nil && !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0 {
+		return usagef("%s is there already, and is no file", name)
+	}
 	partial := src.partial(name)
-	file, err := root.OpenFile(partial, os.O_RDWR|os.O_CREATE, 0o666)
+	file, err := openPartial(root, partial)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer file.Close() // and with it lets go of the lock
 	sum := src.sum()
 	offset, err := io.Copy(sum, io.LimitReader(file, src.size))
 	if err != nil {
@@ -147,13 +159,17 @@ func (t *task) save(root *os.Root, name string, src downloadSource, m *meter) er
 		t.remark("going on with %s after %s", src.name, size(offset))
 		m.add(offset)
 	}
-	if err := t.fetch(src, offset, io.MultiWriter(file, sum), m); err != nil {
+	err = t.fetch(src, offset, io.MultiWriter(file, sum), m)
+	if err == nil {
+		err = src.check(sum)
+	}
+	switch {
+	case errors.Is(err, client.ErrChanged), errors.Is(err, client.ErrDamaged), client.CodeOf(err) == client.CodeNotFound:
+		return errors.Join(err, root.Remove(partial)) // nothing can be made of it any more
+	case err != nil:
 		return err
 	}
-	if err := src.check(sum); err != nil {
-		return errors.Join(err, root.Remove(partial))
-	}
-	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+	if err := file.Sync(); err != nil {
 		return err
 	}
 	return root.Rename(partial, name)

@@ -104,18 +104,21 @@ func TestDownloadGoesOn(t *testing.T) {
 	}
 }
 
-// TestDownloadEnds sees what cannot go on end, and what is left behind by it.
+// TestDownloadEnds sees what cannot go on end, and nothing left behind by it.
 func TestDownloadEnds(t *testing.T) {
 	t.Parallel()
+	gone := &client.Error{Status: http.StatusNotFound, Code: client.CodeNotFound}
 	for name, c := range map[string]struct {
 		change func(*breaking, *downloadSource)
 		is     error
-		parts  int
 	}{
-		"changed meanwhile": {func(_ *breaking, src *downloadSource) { src.etag = `"v0"` }, client.ErrChanged, 1},
+		"changed meanwhile": {func(_ *breaking, src *downloadSource) { src.etag = `"v0"` }, client.ErrChanged},
+		"deleted meanwhile": {func(_ *breaking, src *downloadSource) {
+			src.url = func() (string, error) { return "", gone }
+		}, gone},
 		"damaged on the way": {func(b *breaking, src *downloadSource) {
 			b.content = random(len(b.content) + 1)[1:]
-		}, client.ErrDamaged, 0},
+		}, client.ErrDamaged},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -135,10 +138,42 @@ func TestDownloadEnds(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			left, err := filepath.Glob(filepath.Join(dir, ".holdfast-*.part"))
-			if _, statErr := os.Stat(filepath.Join(dir, "big")); err != nil || statErr == nil || len(left) != c.parts {
+			if _, statErr := os.Stat(filepath.Join(dir, "big")); err != nil || statErr == nil || len(left) > 0 {
 				t.Errorf("left behind: %v, big: %v", left, statErr)
 			}
 		})
+	}
+}
+
+// Two downloads of the same into one directory do not take each other's bytes.
+func TestDownloadTwice(t *testing.T) {
+	t.Parallel()
+	b := &breaking{content: random(1000), etag: `"v1"`, after: 1 << 20}
+	server := httptest.NewServer(b)
+	defer server.Close()
+	task, _ := newTask(t)
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	second := b.source(server.URL)
+	first := second
+	first.url = func() (string, error) { // while it is under way
+		if err := task.save(root, "big", second, task.meter("")); ExitCode(err) != exitConflict {
+			t.Errorf("the second: %v", err)
+		}
+		return server.URL, nil
+	}
+	if err := task.save(root, "big", first, task.meter("")); err != nil {
+		t.Error(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, "big")); err != nil || !bytes.Equal(got, b.content) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	if err := task.save(root, "big", second, task.meter("")); err != nil {
+		t.Errorf("afterwards: %v", err)
 	}
 }
 

@@ -38,9 +38,9 @@ func (t *task) export(db client.Database, to string, wait bool) error {
 	}
 	m := t.meter("downloading " + *x.Filename)
 	m.expect(*x.SizeBytes, "")
-	if to == "-" {
+	if isStream(to) {
 		defer m.stop()
-		return t.stream(t.exportSource(db, x), t.cmd.OutOrStdout(), m)
+		return t.stream(t.exportSource(db, x), to, m)
 	}
 	file, err := t.saveExport(db, x, to, m)
 	m.stop()

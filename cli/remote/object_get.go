@@ -27,7 +27,8 @@ func newObjectGet(s *session) *cobra.Command {
 			}
 			return t.get(args[0], to, in)
 		})
-	cmd.Long = "Download an object into a file, into a directory under its own name, or with - to standard output.\n" +
+	cmd.Long = "Download an object into a file, into a directory under its own name, or with - to standard output; what is\n" +
+		"there and is no file, such as a named pipe, is written into.\n" +
 		"With --recursive all objects whose keys begin with KEY, and with wildcards all that match, go into a directory,\n" +
 		"folders and all. " + wildcards + "\n\n" +
 		"What arrived is compared with what was uploaded, and takes its name only then. A download that was broken off\n" +
@@ -59,11 +60,11 @@ func (t *task) get(from, to string, in get) error {
 	if err != nil {
 		return err
 	}
-	if to == "-" {
+	if isStream(to) {
 		m := t.meter("downloading " + path.Base(o.Key))
 		m.expect(o.SizeBytes, "")
 		defer m.stop()
-		return t.stream(t.objectSource(bucket, o), t.cmd.OutOrStdout(), m)
+		return t.stream(t.objectSource(bucket, o), to, m)
 	}
 	dir, name, err := placeFor(o.Key, to)
 	if err != nil {
@@ -95,6 +96,11 @@ func placeFor(key, to string) (dir, name string, err error) {
 	}
 	if strings.HasSuffix(to, string(filepath.Separator)) {
 		return "", "", usagef("there is no directory %s", to)
+	}
+	if _, err := os.Lstat(to); err == nil { // where a link leads is written, and not the link
+		if to, err = filepath.EvalSymlinks(to); err != nil {
+			return "", "", usagef("%v", err)
+		}
 	}
 	return filepath.Dir(to), filepath.Base(to), nil
 }

@@ -168,6 +168,10 @@ func walkUploads(dir, key string, inFolder bool, remark func(string, ...any)) ([
 		if err != nil || d.IsDir() {
 			return err
 		}
+		if isPartial(d.Name()) {
+			remark("left out %s: it is part of a download", file)
+			return nil
+		}
 		if !d.Type().IsRegular() {
 			remark("left out %s: it is no regular file", file)
 			return nil
