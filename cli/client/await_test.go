@@ -1,10 +1,12 @@
 package client_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -188,6 +190,66 @@ func TestAwaitOperation(t *testing.T) {
 				op, err := s.client(t).AwaitOperation(t.Context(), client.Operation{ID: "op_1", DatabaseID: "db_1"}, nil)
 				if client.CodeOf(err) != c.code || c.code == "" && op.Status != c.status {
 					t.Errorf("%+v, %v", op, err)
+				}
+			})
+		})
+	}
+}
+
+// TestSilentAppliance: an answer that does not come, or not on, is given up.
+// One that is a long time in the making is not.
+func TestSilentAppliance(t *testing.T) {
+	t.Parallel()
+	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n"
+	get := func(ctx context.Context, c *client.Client) error { _, err := c.GetUsage(ctx); return err }
+	download := func(ctx context.Context, c *client.Client) error {
+		body, err := c.OpenDownload(ctx, "http://appliance.test/x", "", 0)
+		if err != nil {
+			return err
+		}
+		defer body.Close()
+		time.Sleep(time.Hour) // its reader is slow, and may be
+		_, err = io.ReadAll(body)
+		return err
+	}
+	for name, c := range map[string]struct {
+		says string // by the appliance, at once
+		do   func(context.Context, *client.Client) error
+		ends time.Duration
+	}{
+		"no answer":           {"", get, time.Minute},
+		"half an answer":      {head + `{"data"`, get, time.Minute},
+		"no answer to a poll": {"", func(ctx context.Context, c *client.Client) error { _, err := c.GetDeviceToken(ctx, "d"); return err }, time.Minute},
+		"no download":         {"", download, time.Minute},
+		"half a download":     {head + "hello", download, time.Hour + time.Minute},
+		"a whole download":    {head + "hello world", download, time.Hour},
+		"what takes its time": {"", func(ctx context.Context, c *client.Client) error {
+			_, err := c.RestartDatabase(ctx, "db_1")
+			return err
+		}, 2 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
+				defer cancel()
+				transport := &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
+					near, far := net.Pipe()
+					go func() {
+						defer far.Close()
+						if _, err := http.ReadRequest(bufio.NewReader(far)); err == nil {
+							_, _ = io.WriteString(far, c.says)
+						}
+						_, _ = io.Copy(io.Discard, far) // until the client goes
+					}()
+					return near, nil
+				}}
+				start := time.Now()
+				err := c.do(ctx, newClient(t, "http://appliance.test", "key", transport))
+				if took := time.Since(start); took != c.ends || (err == nil) != (name == "a whole download") {
+					t.Errorf("after %s: %v", took, err)
+				}
+				if c.ends != 2*time.Hour && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+					t.Errorf("as if by the caller: %v", err)
 				}
 			})
 		})

@@ -112,7 +112,16 @@ func (c *Client) Do(ctx context.Context, r Request) (*http.Response, error) {
 	if c.key != "" {
 		request.Header.Set("Authorization", "Bearer "+c.key)
 	}
+	if r.prompt() {
+		return c.steadily(request)
+	}
 	return c.http.Do(request)
+}
+
+// prompt reports whether a request is answered at once. Others may be answered
+// when what they ask for is done, however long that takes.
+func (r Request) prompt() bool {
+	return r.Method == http.MethodGet || strings.HasPrefix(r.Path, "/device/")
 }
 
 // meta is about an answer.

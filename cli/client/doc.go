@@ -11,6 +11,7 @@
 //
 // What the API refuses is an *Error, with its code, its status and, where it
 // says so, when to try again. Requests are never repeated by themselves; the
-// waits alone go on through a connection that breaks. A Client may be used by
-// many goroutines.
+// waits alone go on through a connection that breaks. What is only read is
+// given up when nothing comes for a minute; what is to be done may take as
+// long as its context lets it. A Client may be used by many goroutines.
 package client

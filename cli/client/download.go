@@ -7,11 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"time"
 )
-
-// idle is how long a download may stand still before it counts as broken.
-const idle = time.Minute
 
 // ErrChanged says that what is at a URL is no longer what it was.
 var ErrChanged = errors.New("it was changed meanwhile")
@@ -20,10 +16,8 @@ var ErrChanged = errors.New("it was changed meanwhile")
 // offset on. etag, when it is not empty, is the version that it must have,
 // else ErrChanged. The key is not sent.
 func (c *Client) OpenDownload(ctx context.Context, signedURL, etag string, offset int64) (io.ReadCloser, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, signedURL, nil)
 	if err != nil {
-		cancel(nil)
 		return nil, fmt.Errorf("the download's URL: %w", err)
 	}
 	request.Header.Set("User-Agent", c.userAgent)
@@ -34,20 +28,15 @@ func (c *Client) OpenDownload(ctx context.Context, signedURL, etag string, offse
 	if offset > 0 {
 		request.Header.Set("Range", "bytes="+strconv.FormatInt(offset, 10)+"-")
 	}
-	answer, err := c.http.Do(request)
+	answer, err := c.steadily(request)
 	if err != nil {
-		cancel(nil)
 		return nil, err
 	}
 	if err := checkDownload(answer, offset); err != nil {
 		answer.Body.Close()
-		cancel(nil)
 		return nil, err
 	}
-	d := &download{body: answer.Body, cancel: cancel}
-	d.timer = time.AfterFunc(idle, func() { cancel(errors.New("the download stood still for a minute")) })
-	d.cause = func() error { return context.Cause(ctx) }
-	return d, nil
+	return answer.Body, nil
 }
 
 func checkDownload(answer *http.Response, offset int64) error {
@@ -63,30 +52,4 @@ func checkDownload(answer *http.Response, offset int64) error {
 	default:
 		return &Error{Status: answer.StatusCode, Message: "the download cannot be had: " + told(answer)}
 	}
-}
-
-// download is a body that may not stand still.
-type download struct {
-	body   io.ReadCloser
-	timer  *time.Timer
-	cancel context.CancelCauseFunc
-	cause  func() error
-}
-
-// Read implements io.Reader.
-func (d *download) Read(p []byte) (int, error) {
-	d.timer.Reset(idle)
-	n, err := d.body.Read(p)
-	if cause := d.cause(); err != nil && err != io.EOF && cause != nil {
-		err = cause
-	}
-	return n, err
-}
-
-// Close implements io.Closer.
-func (d *download) Close() error {
-	d.timer.Stop()
-	err := d.body.Close()
-	d.cancel(nil)
-	return err
 }
