@@ -108,17 +108,23 @@ func (t *task) connect() error {
 }
 
 // resolve finds the appliance and the key. A profile's key is for the
-// profile's appliance only: an address from elsewhere never gets it.
+// profile's appliance only: an address from elsewhere never gets it. An address
+// and a key from elsewhere stand for a profile, and none is read.
 func (s *session) resolve() (connection, error) {
-	name, p, err := s.loadProfile()
-	if err != nil {
-		return connection{}, err
+	c := connection{key: strings.TrimSpace(os.Getenv(variableKey))}
+	address := flagOr(s.url, variableURL)
+	var name string
+	var p profile
+	var err error
+	if s.profile != "" || c.key == "" || address == "" {
+		if name, p, err = s.loadProfile(); err != nil {
+			return connection{}, err
+		}
+		c.ca, c.project = p.CACertificate, p.Project
 	}
-	c := connection{key: strings.TrimSpace(os.Getenv(variableKey)), ca: p.CACertificate, project: p.Project}
 	if s.profile != "" || c.key == "" {
 		c.key, c.profile = p.APIKey, name
 	}
-	address := flagOr(s.url, variableURL)
 	if c.base, err = s.address(address, p); err != nil {
 		return c, err
 	}
