@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,7 +30,8 @@ func newLogin(s *session) *cobra.Command {
 		func(t *task, _ []string) error { return t.login(in) })
 	cmd.Long = "Sign in. A browser opens at the appliance's console, where a signed-in person compares the code shown\n" +
 		"here and approves. The key that comes of it is kept in a file that only you can read, in\n" +
-		"~/.config/holdfast/profiles (or $XDG_CONFIG_HOME). Each appliance or organization can have a profile.\n\n" +
+		"~/.config/holdfast/profiles (or $XDG_CONFIG_HOME). Each appliance or organization can have a profile, and\n" +
+		"--profile names it; an appliance does not take the place of another without.\n\n" +
 		"With --with-key a key that exists already is read from standard input instead."
 	cmd.Example = "  holdfast login\n  holdfast login --url https://db.example.com --profile work --no-browser\n" +
 		"  holdfast login --with-key < key.txt"
@@ -44,52 +46,57 @@ func newLogin(s *session) *cobra.Command {
 }
 
 func (t *task) login(in login) error {
-	name, c, err := t.loginTarget()
+	name, p, err := t.loginTarget()
 	if err != nil {
 		return err
 	}
-	if t.api, err = t.client(c); err != nil {
+	if t.api, err = t.client(connection{base: p.URL, ca: p.CACertificate}); err != nil {
 		return err
 	}
-	if warnsOfClearText(c.base) {
-		t.remark("careful: %s is plain HTTP to another machine, and the key can be read on the way", c.base)
+	if warnsOfClearText(p.URL) {
+		t.remark("careful: %s is plain HTTP to another machine, and the key can be read on the way", p.URL)
 	}
-	p := profile{URL: c.base, CACertificate: c.ca}
 	if in.withKey {
 		p.APIKey, err = t.secret("API key")
 	} else {
 		p.APIKey, p.KeyID, err = t.authorize(in)
 	}
 	if err != nil {
-		return explain(err, c.base)
+		return explain(err, p.URL)
 	}
-	return t.keep(name, c, p)
+	return t.keep(name, p)
 }
 
-// loginTarget is the profile that is to be made, and the appliance it is for:
-// the one named, else that of the profile there is.
-func (t *task) loginTarget() (string, connection, error) {
+// loginTarget is the profile that is to be made, still without a key: for the
+// appliance named, else the one it is for already.
+func (t *task) loginTarget() (string, profile, error) {
 	name := flagOr(t.profile, variableProfile)
-	if name == "" {
+	named := name != ""
+	if !named {
 		name = currentProfile()
 	}
 	old, err := readProfile(name)
 	if err != nil {
 		if _, path := profilePath(name); path != nil {
-			return "", connection{}, path
+			return "", profile{}, path
 		}
 		old = profile{} // there is none, or it cannot be read: it is written anew
 	}
-	c := connection{ca: old.CACertificate}
-	if c.base, err = t.address(flagOr(t.url, variableURL), old); err != nil {
-		return "", c, err
+	var p profile
+	if p.URL, err = t.address(flagOr(t.url, variableURL), old); err != nil {
+		return "", p, err
+	}
+	if p.URL == old.URL {
+		p.CACertificate, p.Project = old.CACertificate, old.Project
+	} else if old.URL != "" && !named {
+		return "", p, usagef("the profile %s is for %s; --profile NAME keeps the key for %s beside it", name, old.URL, p.URL)
 	}
 	if file := flagOr(t.caFile, variableCA); file != "" {
-		if c.ca, err = readCA(file); err != nil {
-			return "", c, err
+		if p.CACertificate, err = readCA(file); err != nil {
+			return "", p, err
 		}
 	}
-	return name, c, nil
+	return name, p, nil
 }
 
 // authorize is the device flow of RFC 8628.
@@ -143,38 +150,53 @@ func loginError(err error) error {
 }
 
 // keep tries the key, and keeps it once it works.
-func (t *task) keep(name string, c connection, p profile) (err error) {
+func (t *task) keep(name string, p profile) (err error) {
 	if !strings.HasPrefix(p.APIKey, keyPrefix) {
 		return usagef("that is no API key: they begin with %s", keyPrefix)
 	}
-	c.key, c.profile = p.APIKey, name
-	t.connection = c
-	if t.api, err = t.client(c); err != nil {
+	t.connection = connection{base: p.URL, key: p.APIKey, ca: p.CACertificate, profile: name}
+	if t.api, err = t.client(t.connection); err != nil {
 		return err
 	}
 	status, err := t.api.GetAgentStatus(t.ctx)
 	if err != nil && client.CodeOf(err) != client.CodeInsufficientScope {
-		return explain(err, c.base)
+		return notKept(explain(err, p.URL), p)
 	}
-	if wanted := flagOr(t.project, variableProject); wanted != "" {
-		if p.Project, err = t.projectForNew(); err != nil {
-			return explain(err, c.base)
-		}
+	if err == nil && !slices.ContainsFunc(status.Projects, func(of client.Project) bool { return of.ID == p.Project }) {
+		p.Project = "" // of another organization
 	}
 	if err := writeProfile(name, p); err != nil {
-		return err
+		return notKept(err, p)
 	}
 	if err := useProfile(name); err != nil {
 		return err
 	}
-	result := map[string]any{"profile": name, "url": c.base, "organization": status.Organization, "projects": status.Projects}
+	if wanted := flagOr(t.project, variableProject); wanted != "" {
+		if p.Project, err = t.projectForNew(); err != nil {
+			t.remark("the key is kept as profile %s, without a project", name)
+			return explain(err, p.URL)
+		}
+		if err := writeProfile(name, p); err != nil {
+			return err
+		}
+	}
+	result := map[string]any{"profile": name, "url": p.URL, "organization": status.Organization, "projects": status.Projects}
 	return t.show(result, func(w io.Writer) {
 		as := "" // a key may do without account:read
 		if status.Organization.Name != "" {
 			as = " as " + printable(status.Organization.Name)
 		}
-		fmt.Fprintf(w, "signed in to %s%s, kept as profile %s\n", c.base, as, name)
+		fmt.Fprintf(w, "signed in to %s%s, kept as profile %s\n", p.URL, as, name)
 	})
+}
+
+// notKept says of a key that was made for nothing that it is there.
+func notKept(err error, p profile) error {
+	if p.KeyID == "" {
+		return err
+	}
+	return &failure{ExitCode(err), err.Error() + "; the key was not kept, and stays valid until it is revoked: " +
+		"`holdfast admin key revoke " + p.KeyID + "`, or in the console", err}
 }
 
 // warnsOfClearText reports whether a key would cross a network in the clear.
