@@ -22,11 +22,27 @@ const (
 // With new metadata every database and object in it would belong to no record,
 // and be removed.
 func refuseWithoutMetadata(dir string) error {
-	if !absent(dir, metadataFile) || absent(dir, keyFile) {
+	if !absent(dir, metadataFile) || !used(dir) {
 		return nil
 	}
-	return fmt.Errorf("the data directory %s was in use before, and its %s is missing: bring that file back, or name an empty directory",
-		dir, metadataFile)
+	missing := metadataFile + " is"
+	if absent(dir, keyFile) {
+		missing = metadataFile + " and " + keyFile + " are"
+	}
+	return fmt.Errorf("the data directory %s was in use before, and its %s missing: bring back what is missing, or name an empty directory",
+		dir, missing)
+}
+
+// used reports whether something was ever kept in a data directory: the key or
+// objects, which every start makes a place for after it made the key, or
+// databases, their backups or copies of the metadata.
+func used(dir string) bool {
+	for _, trace := range []string{keyFile, "blobs/journal", "instances/db_*", "backups/db_*", metadataBackups + "/holdfast-*.db"} {
+		if found, _ := fs.Glob(os.DirFS(dir), trace); len(found) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // refuseWithoutKey refuses a data directory that has lost the key its

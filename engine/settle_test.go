@@ -812,20 +812,32 @@ func TestDataDirectoryWithAFileLost(t *testing.T) {
 	if err := a.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{metadataFile, keyFile} {
-		file := filepath.Join(a.cfg.DataDir, name)
-		if err := os.Rename(file, file+".aside"); err != nil {
-			t.Fatal(err)
+	for _, lost := range [][]string{
+		{metadataFile},
+		{keyFile},
+		{metadataFile, keyFile},
+		{metadataFile, keyFile, "blobs"},
+		{metadataFile, keyFile, "blobs", "instances"},
+	} {
+		aside := t.TempDir()
+		for _, name := range lost {
+			if err := os.Rename(filepath.Join(a.cfg.DataDir, name), filepath.Join(aside, name)); err != nil {
+				t.Fatal(err)
+			}
 		}
 		e, err := Open(a.cfg)
 		if err == nil {
-			t.Fatalf("opened without %s: %v", name, e.Close(context.WithoutCancel(t.Context())))
+			t.Fatalf("opened without %q: %v", lost, e.Close(context.WithoutCancel(t.Context())))
 		}
-		if !strings.Contains(err.Error(), name) {
-			t.Errorf("the message does not name the file: %v", err)
+		for _, name := range lost[:min(2, len(lost))] {
+			if !strings.Contains(err.Error(), name) {
+				t.Errorf("without %q the message does not name %s: %v", lost, name, err)
+			}
 		}
-		if err := os.Rename(file+".aside", file); err != nil {
-			t.Fatal(err)
+		for _, name := range lost {
+			if err := os.Rename(filepath.Join(aside, name), filepath.Join(a.cfg.DataDir, name)); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	b := a.reopen(t)
