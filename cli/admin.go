@@ -25,8 +25,10 @@ func newAdmin() *cobra.Command {
 // admin is what every operator's command has.
 type admin struct {
 	config
-	org  string
-	json bool
+	org       string
+	json, yes bool
+	// question says what the command is about to delete; nil when it asks nothing.
+	question func(args []string) string
 }
 
 // group makes a command that only holds others.
@@ -57,6 +59,11 @@ func newAdminCommand[R any](
 			sent, err := arguments(a, cmd, args)
 			if err != nil {
 				return err
+			}
+			if a.question != nil {
+				if err := remote.Confirm(cmd, a.yes, a.question(args)); err != nil {
+					return err
+				}
 			}
 			result, err := ask[R](cmd, a, action, sent)
 			if err != nil {
@@ -100,6 +107,13 @@ func ask[R any](cmd *cobra.Command, a *admin, action model.Action, sent any) (R,
 // inOrganization gives the command the flag --org.
 func (a *admin) inOrganization(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringVar(&a.org, "org", model.DefaultName, "id or name of the organization")
+	return cmd
+}
+
+// asking has the command ask before it goes on, and gives it the flag --yes.
+func (a *admin) asking(cmd *cobra.Command, question func(args []string) string) *cobra.Command {
+	a.question = question
+	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask before something is deleted")
 	return cmd
 }
 

@@ -73,5 +73,7 @@ func newAdminKeyList() *cobra.Command {
 func newAdminKeyRevoke() *cobra.Command {
 	cmd, a := newAdminCommand("revoke ID", "End an API key at once", model.ActionKeyRevoke, cobra.ExactArgs(1), target,
 		func(w io.Writer, k api.Key) { fmt.Fprintf(w, "%s (%s) is revoked\n", k.ID, k.Name) })
-	return a.inOrganization(cmd)
+	return a.inOrganization(a.asking(cmd, func(args []string) string {
+		return fmt.Sprintf("end the key %s for good", args[0])
+	}))
 }

@@ -33,6 +33,9 @@ func TestAdmin(t *testing.T) {
 	if out, stderr, code := m.run("", "admin", "backup-metadata"); code != 0 || !strings.Contains(out, m.dataDir) {
 		t.Errorf("backup-metadata: %d %s%s", code, out, stderr)
 	}
+	if _, stderr, code := m.run("", "admin", "trash", "empty"); code != 2 || !strings.Contains(stderr, "of the organization default") {
+		t.Errorf("the trash was to be emptied without a question: %d %s", code, stderr)
+	}
 	if out, _, _ := m.run("", "admin", "trash", "list"); !strings.Contains(out, db.ID) {
 		t.Errorf("the trash: %s", out)
 	}
@@ -40,6 +43,10 @@ func TestAdmin(t *testing.T) {
 		t.Errorf("restore from the trash: %s", stderr)
 	}
 	m.awaitAvailable(db.ID)
+	m.must("DELETE", "/databases/"+db.ID, nil, nil)
+	if out, stderr, code := m.run("", "admin", "trash", "empty", "--yes"); code != 0 || out != "1 databases removed\n" {
+		t.Errorf("empty the trash: %d %s%s", code, out, stderr)
+	}
 }
 
 func createKey(t *testing.T, m *machine, args ...string) string {
@@ -127,7 +134,9 @@ func adminCommands(t *testing.T, m *machine, suffix string) {
 		m.must("GET", "/databases", nil, nil)
 		var list []struct{ ID, Preview string }
 		m.must("GET", "/account/api-keys", nil, &list)
-		run("admin", "key", "revoke", list[0].ID)
+		refuse(2, "would end the key "+list[0].ID, "admin", "key", "revoke", list[0].ID)
+		m.must("GET", "/databases", nil, nil)
+		run("admin", "key", "revoke", list[0].ID, "--yes")
 		if status, _ := m.do("GET", "/databases", nil); status != http.StatusUnauthorized {
 			t.Errorf("the revoked key: %d", status)
 		}
@@ -157,9 +166,10 @@ func adminCommands(t *testing.T, m *machine, suffix string) {
 	}
 	refuse(1, "no user", "admin", "setup-link", "--email", "nobody@example.com")
 	if suffix == "running" {
-		refuse(1, "last owner", "admin", "user", "delete", "running@example.com")
+		refuse(1, "last owner", "admin", "user", "delete", "running@example.com", "--yes")
 	} else {
-		run("admin", "user", "delete", "running@example.com")
+		refuse(2, "would remove the account of running@example.com", "admin", "user", "delete", "running@example.com")
+		run("admin", "user", "delete", "running@example.com", "--yes")
 	}
 	refuse(1, "must be one of", "admin", "user", "role", suffix+"@example.com", "king")
 	if out := run("admin", "audit", "verify"); !strings.Contains(out, "whole") {

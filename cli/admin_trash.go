@@ -22,11 +22,14 @@ func newAdminTrash() *cobra.Command {
 		})
 	restore, r := newAdminCommand("restore ID", "Bring a deleted database back", model.ActionTrashRestore, cobra.ExactArgs(1), target,
 		func(w io.Writer, db operator.TrashedDatabase) { fmt.Fprintf(w, "%s (%s) is back\n", db.ID, db.Name) })
-	empty, e := newAdminCommand("empty", "Remove the deleted databases and their backups for good",
+	empty, e := newAdminCommand("empty", "Remove the deleted databases of one organization and their backups for good",
 		model.ActionTrashEmpty, cobra.NoArgs, nothing,
 		func(w io.Writer, removed operator.Removed) {
 			fmt.Fprintf(w, "%d databases removed\n", removed.Databases)
 		})
+	e.asking(empty, func([]string) string {
+		return fmt.Sprintf("remove the deleted databases of the organization %s and their backups for good", e.org)
+	})
 	objects, o := newAdminCommand("objects", "Show the deleted objects", model.ActionTrashObjectList, cobra.NoArgs, nothing,
 		func(w io.Writer, deleted []operator.TrashedObject) {
 			table(w, "ID\tBUCKET\tKEY\tDELETED", func(w io.Writer) {

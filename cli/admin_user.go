@@ -61,7 +61,9 @@ func newAdminUserRole() *cobra.Command {
 func newAdminUserDelete() *cobra.Command {
 	cmd, a := newAdminCommand("delete EMAIL", "Remove a person's account, and sign the person out", model.ActionUserDelete,
 		cobra.ExactArgs(1), target, func(w io.Writer, u operator.User) { fmt.Fprintf(w, "%s is removed\n", u.Email) })
-	return a.inOrganization(cmd)
+	return a.inOrganization(a.asking(cmd, func(args []string) string {
+		return fmt.Sprintf("remove the account of %s in the organization %s", args[0], a.org)
+	}))
 }
 
 func newAdminUserSignOut() *cobra.Command {

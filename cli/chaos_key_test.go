@@ -85,7 +85,7 @@ func (c *chaos) revokeKey(ctx context.Context, random *rand.Rand, _ *client.Clie
 	}
 	k.revoked = unknown
 	c.mu.Unlock()
-	if _, ok := c.operator(ctx, "admin", "key", "revoke", k.id); ok {
+	if _, ok := c.operator(ctx, "admin", "key", "revoke", k.id, "--yes"); ok {
 		c.mu.Lock()
 		k.revoked = done
 		c.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
 
@@ -31,6 +32,13 @@ func (t *task) confirm(format string, args ...any) error {
 		return failf(exitError, "nothing was done")
 	}
 	return nil
+}
+
+// Confirm asks before a command that is not this package's deletes something,
+// unless yes says that it is meant.
+func Confirm(cmd *cobra.Command, yes bool, what string) error {
+	t := &task{session: &session{yes: yes}, cmd: cmd, ctx: cmd.Context()}
+	return explain(t.confirm("%s", what), "")
 }
 
 // secret reads a secret: unseen from a terminal, else the first line of

@@ -19,8 +19,8 @@ func fullDisk(f Facts) []model.Recommendation {
 	return []model.Recommendation{{
 		Code: "disk_nearly_full", Severity: severity, Category: model.CategoryCapacity,
 		Title: "The disk is nearly full",
-		Message: fmt.Sprintf("%.1f %% of the disk is free. A full disk stops every database on this machine: delete what is not needed, "+
-			"have the operator empty the trash (`holdfast admin trash empty`) or enlarge the disk.", free*100),
+		Message: fmt.Sprintf("%.1f %% of the disk is free. On a full disk nothing can be written, in no database of this machine: delete what is not needed, "+
+			"have the operator empty the trash (`holdfast admin trash empty --org NAME`, for each organization) or enlarge the disk.", free*100),
 		Evidence: map[string]any{"disk_free_bytes": f.DiskFree, "disk_total_bytes": f.DiskTotal},
 		Action:   &model.RecommendedCall{Method: "GET", Path: "/v1/account/usage"},
 	}}
