@@ -1,35 +1,67 @@
 package cli_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"holdfast/cli"
 )
 
-// TestReadmeTour pastes the README's tour into a shell.
-func TestReadmeTour(t *testing.T) {
+// TestReadme types what the README shows in a terminal, then pastes its tour
+// into a shell, twice: a name is taken the second time, and nothing is lost.
+func TestReadme(t *testing.T) {
 	t.Parallel()
 	needs(t, "bash", "curl", "psql")
 	m := newMachine(t)
 	m.start()
-	script := strings.ReplaceAll(tour(t), "http://127.0.0.1:8432/v1", m.api)
-	shell := exec.Command("bash", "-e", "-o", "pipefail", "-c", script)
-	shell.Env = append(os.Environ(), "KEY="+m.key)
-	out, err := shell.CombinedOutput()
+	typeAll(t, m, readme)
+	out, err := paste(t, m, "-e", "-o", "pipefail")
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}
 	for _, want := range []string{"DROP TABLE", "1000", "5005000", "hello, world"} {
-		if !strings.Contains(string(out), want) {
+		if !strings.Contains(out, want) {
 			t.Errorf("the tour did not show %q:\n%s", want, out)
 		}
 	}
+	var buckets []struct{ ID, Name string }
+	m.must("GET", "/buckets", nil, &buckets)
+	var object struct {
+		ContentType string `json:"content_type"`
+	}
+	m.must("GET", "/buckets/"+buckets[0].ID+"/objects/notes/hello.txt", nil, &object)
+	if buckets[0].Name != "tour" || object.ContentType != "text/plain" {
+		t.Errorf("bucket %s has %+v", buckets[0].Name, object)
+	}
+	out, _ = paste(t, m, "--norc", "-i") // goes on after what fails, as a terminal does
+	if !strings.Contains(out, "was not made") || strings.Contains(out, "DROP TABLE") || strings.Contains(out, "psql:") {
+		t.Errorf("the tour went on without a database:\n%s", out)
+	}
+}
+
+// paste gives the README's tour to a shell.
+func paste(t *testing.T, m *machine, options ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	shell := exec.CommandContext(ctx, "bash", options...)
+	shell.Stdin = strings.NewReader(strings.ReplaceAll(tour(t), "http://127.0.0.1:8432/v1", m.api))
+	shell.Env = append(os.Environ(), "KEY="+m.key)
+	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // has no terminal to take
+	shell.Cancel = func() error { return syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) }
+	out, err := shell.CombinedOutput()
+	if ctx.Err() != nil {
+		t.Fatalf("the tour does not end:\n%s", out)
+	}
+	return string(out), err
 }
 
 // needs skips a test where a tool is missing; in CI that is a failure.
@@ -54,17 +86,18 @@ func TestDocuments(t *testing.T) {
 	if err != nil || len(documents) == 0 {
 		t.Fatalf("no documents, %v", err)
 	}
-	for _, document := range append(documents, readme) {
+	for _, document := range documents {
 		t.Run(filepath.Base(document), func(t *testing.T) {
 			t.Parallel()
-			typeAll(t, document)
+			m := newMachine(t)
+			m.start()
+			typeAll(t, m, document)
 		})
 	}
 }
 
-func typeAll(t *testing.T, document string) {
-	m := newMachine(t)
-	m.start()
+func typeAll(t *testing.T, m *machine, document string) {
+	t.Helper()
 	home := t.TempDir()
 	if err := os.WriteFile(filepath.Join(home, "key.txt"), []byte(m.key), 0o600); err != nil {
 		t.Fatal(err)
