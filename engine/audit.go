@@ -88,7 +88,8 @@ const (
 	// auditDelay is how long an entry waits for others to share its sync.
 	auditDelay = 40 * time.Millisecond
 	// auditBacklog is how many entries may wait; requests wait beyond that, so
-	// that memory is bounded and no entry is ever dropped.
+	// that memory is bounded and no entry is dropped. Twice as many are kept of
+	// those that could not be written.
 	auditBacklog = 8192
 )
 
@@ -101,7 +102,8 @@ type auditQueue struct {
 	done    chan struct{}
 	once    sync.Once
 	// unwritten is what could not be written, on a full disk for one: it is
-	// tried again with what comes next.
+	// tried again with what comes next. Beyond twice auditBacklog the oldest
+	// are dropped, and counted in the log.
 	unwritten []*model.AuditEntry
 
 	mu   sync.Mutex
