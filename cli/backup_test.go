@@ -25,6 +25,7 @@ import (
 type vaultReport struct {
 	Backups []struct {
 		ID         string `json:"id"`
+		Database   string `json:"database"`
 		LatestLSN  string `json:"latest_lsn"`
 		Restorable bool   `json:"restorable"`
 	} `json:"backups"`
@@ -117,6 +118,8 @@ func TestBackupExtract(t *testing.T) {
 	}
 	if report, code := verifyVault(t, vault); code != 0 || len(report.Damage) > 0 || len(report.Backups) < 2 {
 		t.Errorf("verify: code %d, %+v", code, report)
+	} else if last := report.Backups[len(report.Backups)-1]; last.ID != first.ID || last.Database != "shop" {
+		t.Errorf("verify does not say which database it is: %+v", last)
 	}
 	refuseIncompleteCopies(t, vault)
 	for name, c := range map[string]struct {

@@ -58,6 +58,7 @@ type vaultReport struct {
 // backupReport is one backup and what it can be rolled forward to.
 type backupReport struct {
 	ID              string    `json:"id"`
+	Database        string    `json:"database"` // its name when the backup was made
 	CompletedAt     time.Time `json:"completed_at"`
 	PostgresVersion string    `json:"postgres_version"`
 	SizeBytes       int64     `json:"size_bytes"`
@@ -119,7 +120,7 @@ func keeps(backups []repository.Backup) (keep []wal.Keep) {
 // report says how far a backup's own history goes.
 func (v vault) report(ctx context.Context, b repository.Backup) backupReport {
 	r := backupReport{
-		ID: b.ID, CompletedAt: b.CompletedAt, PostgresVersion: b.PostgresVersion, SizeBytes: b.SizeBytes,
+		ID: b.ID, Database: b.Label, CompletedAt: b.CompletedAt, PostgresVersion: b.PostgresVersion, SizeBytes: b.SizeBytes,
 		Incarnation: b.Incarnation, Timeline: b.Timeline, StopLSN: b.StopLSN,
 	}
 	start, startErr := wal.ParseLSN(b.StartLSN)
@@ -147,7 +148,7 @@ func (r vaultReport) print(w io.Writer, asJSON bool) error {
 		return encoder.Encode(r)
 	}
 	table := tabwriter.NewWriter(remote.Plain(w), 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "BACKUP\tCOMPLETED\tPOSTGRESQL\tMB\tINCARNATION\tFROM\tTO\tLAST COMMIT\t")
+	fmt.Fprintln(table, "BACKUP\tDATABASE\tCOMPLETED\tPOSTGRESQL\tMB\tINCARNATION\tFROM\tTO\tLAST COMMIT\t")
 	for _, b := range r.Backups {
 		to, last := cmp.Or(b.LatestLSN, "-"), "-"
 		if b.LatestTime != nil {
@@ -156,7 +157,7 @@ func (r vaultReport) print(w io.Writer, asJSON bool) error {
 		if !b.Restorable {
 			to, last = "cannot be restored", ""
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t\n", b.ID, b.CompletedAt.UTC().Format(time.RFC3339),
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t\n", b.ID, b.Database, b.CompletedAt.UTC().Format(time.RFC3339),
 			b.PostgresVersion, b.SizeBytes>>20, b.Incarnation, b.StopLSN, to, last)
 	}
 	for _, damage := range r.Damage {

@@ -157,7 +157,7 @@ func (e *Engine) takeBackup(
 		return backup.Result{}, err
 	}
 	return backup.Take(ctx, conn, repo, wal, backup.Options{
-		ID: b.ID, Label: b.ID, Base: latest, Incarnation: db.Generation, Whole: e.readsWhole(db.ID),
+		ID: b.ID, Label: db.Name, Base: latest, Incarnation: db.Generation, Whole: e.readsWhole(db.ID),
 		Progress: func(done, total int64) {
 			e.done.set(b.ID, done, total)
 			e.done.set(op.ID, done, total)
