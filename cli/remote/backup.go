@@ -161,14 +161,14 @@ func newBackupRestore(s *session) *cobra.Command {
 			in := client.RestoreBackup{Mode: client.RestoreInPlace}
 			if name != "" {
 				in = client.RestoreBackup{Mode: client.RestoreNew, Name: name}
-			} else if err := t.confirm("replace the data of %s by that of %s", db.Name, moment(&b.StartedAt)); err != nil {
+			} else if err := t.confirm("replace the data of %s by that of %s, and remove what an earlier restore replaced", db.Name, moment(&b.StartedAt)); err != nil {
 				return err
 			}
 			op, err := t.api.RestoreBackup(t.ctx, db.ID, b.ID, in)
 			return t.follow(db, op, err, wait, restoreOf(db, name))
 		})
 	cmd.Long += "\nThe database stays up until the switch, and its URL stays the same. What the restore replaces is kept for a\n" +
-		"while: `holdfast recovery undo` brings it back."
+		"while: `holdfast recovery undo` brings it back. That of an earlier restore is then gone."
 	restoreFlags(cmd, &name, &wait)
 	return cmd
 }

@@ -73,7 +73,7 @@ func newRecoveryRestore(s *session) *cobra.Command {
 				return t.planRestore(db, in)
 			}
 			if name == "" {
-				if err := t.confirm("replace the data of %s by that of %s", db.Name, at+lsn); err != nil {
+				if err := t.confirm("replace the data of %s by that of %s, and remove what an earlier restore replaced", db.Name, at+lsn); err != nil {
 					return err
 				}
 			}
@@ -81,7 +81,8 @@ func newRecoveryRestore(s *session) *cobra.Command {
 			return t.follow(db, op, err, wait, restoreOf(db, name))
 		})
 	cmd.Long = "Put a database back to a moment: everything committed before it is there, and nothing after it.\n" +
-		"What the restore replaces is kept for a while: `holdfast recovery undo` brings it back."
+		"What the restore replaces is kept for a while: `holdfast recovery undo` brings it back. That of an earlier restore is\n" +
+		"then gone; to go back behind it, restore to a moment before that."
 	cmd.Example = "  holdfast recovery restore shop --to 2026-03-01T12:00:00Z\n  holdfast recovery restore shop --to 10m --into shop-before --wait"
 	flags := cmd.Flags()
 	flags.StringVar(&at, "to", "", "the moment: RFC 3339 such as 2026-03-01T12:00:00Z, or how long ago, such as 10m")
