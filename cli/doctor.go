@@ -59,7 +59,8 @@ func examine(cmd *cobra.Command, c config) ([]doctor.Finding, error) {
 		Search:  c.engine().Search,
 		Listen:  c.Listen, PostgresListen: c.PostgresListen,
 		FirstPort: c.firstPort, LastPort: c.lastPort,
-		Running: isRunning(c.DataDir),
+		DiskFree: c.advice().DiskFree,
+		Running:  isRunning(c.DataDir),
 	}), nil
 }
 

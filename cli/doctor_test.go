@@ -45,7 +45,7 @@ func TestDoctor(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	fresh := m.examine(0)
-	for _, check := range []string{"postgresql", "pg_dump", "disk", "API address", "database ports", "open files", "leftovers"} {
+	for _, check := range []string{"postgresql", "pg_dump", "API address", "database ports", "open files", "leftovers"} {
 		expectFinding(t, fresh, check, doctor.OK, "")
 	}
 	if _, err := os.Stat(m.dataDir); err == nil {

@@ -35,6 +35,7 @@ type Options struct {
 	Listen              string   // host:port of the API
 	PostgresListen      []string // addresses of the databases
 	FirstPort, LastPort int      // ports of the databases
+	DiskFree            float64  // share of the disk below which the appliance warns
 	Running             bool     // an appliance serves DataDir now
 }
 

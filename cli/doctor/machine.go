@@ -40,7 +40,7 @@ func checkDisk(_ context.Context, opts Options) []Finding {
 	switch {
 	case free < leastDisk:
 		return one(Finding{check, Problem, detail, remedy})
-	case free < littleDisk:
+	case free < littleDisk, float64(free) < opts.DiskFree*float64(int64(fs.Blocks)*int64(fs.Bsize)):
 		return one(Finding{check, Warning, detail, remedy})
 	case fs.Files > 0 && fs.Ffree < littleInodes:
 		return one(Finding{check, Warning, fmt.Sprintf("%s, but room for only %d files", detail, fs.Ffree), remedy})
@@ -58,7 +58,7 @@ func checkMemory(context.Context, Options) []Finding {
 	for line := range strings.Lines(string(text)) {
 		var available int64
 		if n, _ := fmt.Sscanf(line, "MemAvailable: %d kB", &available); n == 1 {
-			detail := size(available<<10) + " available; an idle database takes about 25 MB"
+			detail := size(available<<10) + " available; an idle database takes about 25 MiB"
 			if available<<10 < littleMemory {
 				return one(Finding{check, Warning, detail, "stop what else runs here, or take a larger machine"})
 			}
@@ -89,8 +89,8 @@ func checkOpenFiles(context.Context, Options) []Finding {
 func size(bytes int64) string {
 	switch {
 	case bytes >= 1<<30:
-		return fmt.Sprintf("%.1f GB", float64(bytes)/(1<<30))
+		return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 	default:
-		return fmt.Sprintf("%d MB", bytes>>20)
+		return fmt.Sprintf("%d MiB", bytes>>20)
 	}
 }

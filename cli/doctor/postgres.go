@@ -27,7 +27,7 @@ func checkPostgres(ctx context.Context, opts Options) []Finding {
 		}
 		passedOver = append(passedOver, c.String())
 	}
-	detail := "none is installed; the first start fetches one from the network"
+	detail := fmt.Sprintf("none is installed; the first start fetches PostgreSQL %d from the network", postgres.NewestRelease)
 	if len(passedOver) > 0 {
 		detail += "; passed over: " + strings.Join(passedOver, "; ")
 	}
@@ -35,26 +35,31 @@ func checkPostgres(ctx context.Context, opts Options) []Finding {
 		"without a network install PostgreSQL %d or newer (on Debian the package postgresql), or name one with --postgres-bin", postgres.OldestMajor)})
 }
 
-// checkClientTools looks for what exports, imports and `db psql` need.
+// checkClientTools looks for what exports, imports and `db psql` need: pg_dump
+// must be as new as the server that is used, or would be fetched.
 func checkClientTools(ctx context.Context, opts Options) []Finding {
-	server := postgres.Binaries{Major: postgres.OldestMajor}
+	server := postgres.Binaries{Major: postgres.NewestRelease}
 	all := opts.Search.Candidates(ctx)
 	if i := slices.IndexFunc(all, func(c postgres.Candidate) bool { return c.Err == nil }); i >= 0 {
 		server = all[i].Binaries
 	}
 	var found []Finding
-	for tool, purpose := range map[string]string{
-		"pg_dump": "exports and imports", "psql": "`holdfast db psql`",
+	for _, tool := range []struct {
+		name, purpose string
+		major         int
+	}{
+		{"pg_dump", "exports and imports", server.Major},
+		{"psql", "`holdfast db psql`", postgres.OldestMajor},
 	} {
-		path, err := opts.Search.ClientTool(ctx, tool, server.Major, server)
+		path, err := opts.Search.ClientTool(ctx, tool.name, tool.major, server)
 		if err != nil {
 			found = append(found, Finding{
-				tool, Warning, "missing, so there are no " + purpose + ": " + err.Error(),
+				tool.name, Warning, "missing, so there are no " + tool.purpose + ": " + err.Error(),
 				fmt.Sprintf("install the package postgresql-client-%d or newer", server.Major),
 			})
 			continue
 		}
-		found = append(found, Finding{Check: tool, Level: OK, Detail: path})
+		found = append(found, Finding{Check: tool.name, Level: OK, Detail: path})
 	}
-	return sorted(found)
+	return found
 }

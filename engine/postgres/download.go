@@ -33,8 +33,8 @@ func releases() map[int]embeddedpostgres.PostgresVersion {
 	}
 }
 
-// newestRelease is the major that is downloaded when any will do.
-const newestRelease = 18
+// NewestRelease is the major that is downloaded when any will do.
+const NewestRelease = 18
 
 // download fetches PostgreSQL (major 0 = the newest) through embedded-postgres,
 // has it prove the binaries by starting them once, and keeps them in
@@ -43,7 +43,7 @@ const newestRelease = 18
 // (a few seconds) is finished.
 func (s Search) download(ctx context.Context, major int) (Binaries, error) {
 	if major == 0 {
-		major = newestRelease
+		major = NewestRelease
 	}
 	release, ok := releases()[major]
 	switch {
