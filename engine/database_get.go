@@ -136,6 +136,9 @@ func (e *Engine) view(db model.Database) (DatabaseView, error) {
 // liveStatus is the recorded status, unless the record says available and the
 // instance is not.
 func (e *Engine) liveStatus(db model.Database) (model.DatabaseStatus, string) {
+	if e.claims.holds(db.ID, unsettled) {
+		return model.DatabaseFailed, e.states.get(db.ID).reason
+	}
 	if db.Status != model.DatabaseAvailable {
 		return db.Status, db.StatusReason
 	}

@@ -24,7 +24,9 @@ func (e *Engine) settle() error {
 	}
 	for _, db := range databases {
 		if err := e.settleDatabase(db); err != nil {
-			return fmt.Errorf("settle database %s: %w", db.ID, err)
+			if err := e.leaveUnsettled(db, err); err != nil {
+				return err
+			}
 		}
 	}
 	if err := e.settleRepositories(); err != nil {
@@ -68,6 +70,22 @@ func (e *Engine) settleDatabase(db model.Database) error {
 	default:
 		return nil
 	}
+}
+
+// unsettled is held, until the appliance ends, on a database that could not be
+// settled: nobody may touch it, and it is not started. The others are.
+const unsettled = "what a crash interrupted, and could not be settled when the appliance started,"
+
+func (e *Engine) leaveUnsettled(db model.Database, cause error) error {
+	if e.ctx.Err() != nil {
+		return cause
+	}
+	e.log.Error("settle database", "database", db.ID, "name", db.Name, "error", cause)
+	if _, err := e.claims.take(db.ID, unsettled); err != nil {
+		return err
+	}
+	e.instanceChanged(db.ID, postgres.StateFailed, "what a crash interrupted could not be settled; restart the appliance to try again: "+cause.Error())
+	return nil
 }
 
 // rollBackCreate removes a database that nobody was told of.

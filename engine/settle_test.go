@@ -802,6 +802,46 @@ func TestSettlePurge(t *testing.T) {
 	b.checkTidy(t)
 }
 
+// A database that cannot be settled is failed, and left alone; the others start.
+func TestUnsettledDatabase(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	broken, _ := a.createDatabase(t, "broken")
+	sound, c := a.createDatabase(t, "sound")
+	if err := a.Close(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	files := openEngine(t, a.cfg)
+	files.edit(t, broken.ID, func(d *model.Database) { d.Status = model.DatabaseCreating })
+	if err := files.Close(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	inTheWay := filepath.Join(a.dataDirectory(broken.ID, 1), "postmaster.pid")
+	if err := os.Mkdir(inTheWay, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b := startEngineOn(t, a.cfg)
+	b.awaitStatus(t, sound.ID, model.DatabaseAvailable, time.Minute)
+	connect(t, c)
+	if status, reason := b.status(t, broken.ID); status != model.DatabaseFailed || reason == "" {
+		t.Errorf("%s: %q", status, reason)
+	}
+	if _, err := b.DatabaseDelete(t.Context(), b.call(model.ActionDatabaseDelete), broken.ID); model.CodeOf(err) != model.CodeConflict {
+		t.Errorf("delete: %v", err)
+	}
+	if err := b.Close(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	d := startEngineOn(t, a.cfg)
+	d.awaitStatus(t, sound.ID, model.DatabaseAvailable, time.Minute)
+	if _, err := d.record(broken.ID); err == nil {
+		t.Error("what was not made is still there")
+	}
+}
+
 // Without its metadata the data directory's files belong to nobody, and a
 // start would remove every database; without its key no password can be opened.
 func TestDataDirectoryWithAFileLost(t *testing.T) {

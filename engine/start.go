@@ -35,6 +35,9 @@ func (e *Engine) claimStarts() (starts []claimedStart, err error) {
 		return nil, fmt.Errorf("list databases to start: %w", err)
 	}
 	for _, db := range databases {
+		if e.claims.holds(db.ID, unsettled) {
+			continue
+		}
 		release, err := e.claims.take(db.ID, startClaim)
 		if err != nil {
 			return nil, fmt.Errorf("start %s: %w", db.ID, err)

@@ -47,11 +47,11 @@ func (e *Engine) putStraysAside() error {
 		db, err := e.record(entry.Name())
 		if errors.Is(err, meta.ErrNotFound) {
 			e.tryClearAway(filepath.Join(root, entry.Name()), entry.Name(), false)
-		} else if err == nil {
+		} else if err == nil && !e.claims.holds(db.ID, unsettled) {
 			err = e.putGenerationsAside(db)
 		}
-		if err != nil && !errors.Is(err, meta.ErrNotFound) {
-			return err
+		if err != nil && !errors.Is(err, meta.ErrNotFound) { // that keeps no database from starting
+			e.log.Error("put aside what belongs to no database", "database", entry.Name(), "error", err)
 		}
 	}
 	if left, _ := os.ReadDir(filepath.Join(e.cfg.DataDir, straysDir)); len(left) > 0 {

@@ -16,7 +16,12 @@ func StopOrphan(ctx context.Context, dir string) error {
 	if p == nil {
 		return clearRemains(ctx, dir)
 	}
-	return p.stop(ctx)
+	if err := p.stop(ctx); err == nil || !p.gone() {
+		return err
+	}
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), immediateGrace)
+	defer cancel()
+	return clearRemains(after, dir) // it took force
 }
 
 // IsServed reports whether a postmaster serves dir.

@@ -29,12 +29,24 @@ func TestStopOrphan(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, pid := s.Status(d.Spec.ID)
+	conn, err := s.Connect(t.Context(), d.Spec.ID, "postgres")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
 	s.Detach()
-	if err := postgres.StopOrphan(t.Context(), d.Spec.Dir); err != nil {
+	// A backend that stands still: it takes force, which is fine.
+	if err := syscall.Kill(int(conn.PgConn().PID()), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := postgres.StopOrphan(within(t, 100*time.Millisecond), d.Spec.Dir); err != nil {
 		t.Error(err)
 	}
 	if syscall.Kill(pid, 0) == nil {
 		t.Error("it still runs")
+	}
+	if left := processesBelow(t, filepath.Dir(d.Spec.Dir)); len(left) > 0 {
+		t.Errorf("still running: %v", left)
 	}
 }
 

@@ -115,6 +115,16 @@ func (p *process) detach() {
 	<-p.done
 }
 
+// gone reports whether the process has ended.
+func (p *process) gone() bool {
+	select {
+	case <-p.done:
+		return p.exited
+	default:
+		return false
+	}
+}
+
 // signal sends sig; it is no error that the process is gone.
 func (p *process) signal(sig syscall.Signal) error {
 	if err := p.watch.signal(sig); err != nil && !errors.Is(err, syscall.ESRCH) && !errors.Is(err, os.ErrClosed) {
