@@ -67,6 +67,19 @@ func TestProvisionRenames(t *testing.T) {
 	allowed(t, d.Owner(t), "drop table kept")
 }
 
+// A prepared transaction belongs to no session, and outlives the server.
+func TestRotationBesidePreparedTransaction(t *testing.T) {
+	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.Config.Settings = map[string]string{"max_prepared_transactions": "5"} })
+	owner := d.Owner(t)
+	allowed(t, owner, "begin", "create table kept (n int)", "prepare transaction 'bystander'",
+		"begin", "alter role app set work_mem = '8MB'", "prepare transaction 'it''s in the way'")
+	d.Tenant.OwnerPassword = model.NewSecret("another-one")
+	if err := postgres.SetPasswords(within(t, 10*time.Second), d.Superuser(t, "postgres"), d.Tenant); err != nil {
+		t.Fatal(err)
+	}
+	allowed(t, d.Owner(t), "commit prepared 'bystander'", "select * from kept")
+}
+
 func TestProvisionRefuses(t *testing.T) {
 	d := postgrestest.Instance(t)
 	super := d.Superuser(t, "postgres")

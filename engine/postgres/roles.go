@@ -84,7 +84,45 @@ func endRoleChanges(ctx context.Context, conn *pgx.Conn, anyOne bool) error {
 	if err != nil {
 		return fmt.Errorf("end sessions that change roles: %w", err)
 	}
+	if err := rollBackPrepared(ctx, conn, anyOne); err != nil {
+		return fmt.Errorf("roll back prepared transactions that change roles: %w", err)
+	}
 	return nil
+}
+
+// rollBackPrepared does with prepared transactions, which belong to no session and
+// outlive the server, what endRoleChanges does with sessions.
+func rollBackPrepared(ctx context.Context, conn *pgx.Conn, anyOne bool) error {
+	rows, err := conn.Query(ctx, `select database, format('ROLLBACK PREPARED %L', gid) from pg_prepared_xacts p where $2 or exists (
+		select from pg_locks l join pg_locks own using (virtualtransaction)
+		where own.transactionid = p.transaction and own.mode = 'ExclusiveLock' and l.mode = 'RowExclusiveLock' and l.relation = any (string_to_array($1, ', ')::regclass[]))`, roleCatalogs, anyOne)
+	if err != nil {
+		return err
+	}
+	type prepared struct{ Database, RollBack string }
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[prepared])
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		if err := runIn(ctx, conn, p.Database, p.RollBack); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runIn runs a statement in another database of the server of conn, as the same role.
+func runIn(ctx context.Context, conn *pgx.Conn, database, statement string) error {
+	config := conn.Config()
+	config.Database = database
+	there, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer there.Close(context.WithoutCancel(ctx))
+	_, err = there.Exec(ctx, statement)
+	return err
 }
 
 // credentials are the statements that make both roles log in as t says.
