@@ -18,8 +18,9 @@ const (
 // as one more failure in a row.
 const stableAfter = 10 * time.Second
 
-// logEvery is how often the size of the log is looked at.
-const logEvery = 10 * time.Second
+// logEvery is how often the size of the log is looked at. A tenant can write
+// hundreds of megabytes a second.
+const logEvery = time.Second
 
 // follow begins to keep the instance up: p, or nil to bring one up first. The
 // caller holds busy, and keep is not running.

@@ -12,7 +12,7 @@ import (
 )
 
 // The server's log is a ring of files: postgres.log, and the older ones
-// postgres.1.log up to postgres.4.log, each about logSize bytes.
+// postgres.1.log up to postgres.4.log, each about logSize bytes, twice that at most.
 const (
 	logSize = 10 << 20
 	logKept = 4
@@ -37,14 +37,18 @@ func logSettings() map[string]string {
 
 // rotateLog moves the log of the data directory dir one place on when it has
 // grown over limit bytes, and asks the postmaster (as `pg_ctl logrotate` does,
-// by a file and a signal) for a new one.
+// by a file and a signal) for a new one; where there is none, it asks again. It
+// cuts the older ones at twice the limit: a tenant can write faster than
+// anybody looks.
 func rotateLog(dir string, limit int64, signal func() error) error {
-	path := filepath.Join(dir, logDir, logFile)
-	info, err := os.Stat(path)
-	if err != nil || info.Size() < limit {
-		return nil // no log is no reason to worry: it comes with the first line
+	if err := cutLogs(dir, 2*limit); err != nil {
+		return fmt.Errorf("rotate log: %w", err)
 	}
-	for i := logKept - 1; i >= 0; i-- {
+	info, err := os.Stat(ringFile(dir, 0))
+	if err == nil && info.Size() < limit {
+		return nil
+	}
+	for i := logKept - 1; err == nil && i >= 0; i-- {
 		if err := os.Rename(ringFile(dir, i), ringFile(dir, i+1)); err != nil && !os.IsNotExist(err) {
 			return fmt.Errorf("rotate log: %w", err)
 		}
@@ -53,6 +57,20 @@ func rotateLog(dir string, limit int64, signal func() error) error {
 		return fmt.Errorf("rotate log: %w", err)
 	}
 	return signal()
+}
+
+// cutLogs cuts the older files of the ring that are longer than limit bytes.
+func cutLogs(dir string, limit int64) error {
+	for i := 1; i <= logKept; i++ {
+		info, err := os.Stat(ringFile(dir, i))
+		if err != nil || info.Size() <= limit {
+			continue
+		}
+		if err := os.Truncate(ringFile(dir, i), limit); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func ringFile(dir string, i int) string {

@@ -73,6 +73,36 @@ func TestSpareLeftRunning(t *testing.T) {
 	}
 }
 
+// However fast a tenant writes to the log, what is kept of it is bounded.
+func TestLogIsBounded(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Instance(t)
+	allowed(t, d.ReadOnly(t), `do $$ declare x text := repeat('x', 1000000); begin
+		for i in 1..150 loop raise log '%', x; end loop; end $$`)
+	eventually(t, 30*time.Second, "a log that was cut", func() bool {
+		files, _ := filepath.Glob(filepath.Join(d.Spec.Dir, "log", "postgres*.log"))
+		var sum int64
+		for _, file := range files {
+			if info, err := os.Stat(file); err == nil {
+				sum += info.Size()
+			}
+		}
+		return len(files) > 1 && sum <= 100<<20
+	})
+}
+
+// A new log is asked for again when who asked for it died before he said so.
+func TestLogIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Instance(t)
+	log := filepath.Join(d.Spec.Dir, "log", "postgres.log")
+	eventually(t, 30*time.Second, "a log", func() bool { _, err := os.Stat(log); return err == nil })
+	if err := os.Rename(log, filepath.Join(d.Spec.Dir, "log", "postgres.1.log")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 30*time.Second, "a new log", func() bool { _, err := os.Stat(log); return err == nil })
+}
+
 // The postmaster really opens a new log after a rotation.
 func TestLogrotateSignal(t *testing.T) {
 	d := postgrestest.Instance(t)
