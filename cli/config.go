@@ -16,6 +16,7 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/pflag"
 
+	"holdfast/engine"
 	"holdfast/engine/model"
 )
 
@@ -54,12 +55,16 @@ type config struct {
 	MetricsListen     string
 	WebhookURL        string
 	WebhookSecretFile string
+	Budgets           []string
+	DefaultAllowlist  []string
 	Plans             map[string]model.Plan // of the config file alone
 
 	ObjectTrashRetention time.Duration
 
 	serves              bool // and is checked as what serves
 	firstPort, lastPort int
+	rates               map[model.RateClass]engine.Rate
+	allowlist           []netip.Prefix
 }
 
 // The defaults that other texts name.
@@ -67,6 +72,12 @@ const (
 	defaultListen = "127.0.0.1:8432"
 	defaultPorts  = "7432-7931"
 )
+
+// loopback is who may connect to a new database unless the operator says
+// otherwise.
+func loopback() []netip.Prefix {
+	return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+}
 
 // registerCommon declares the settings that every command needs.
 func (c *config) registerCommon(flags *pflag.FlagSet) {
@@ -97,6 +108,8 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.StringVar(&c.PublicHost, "public-host", "", "name or address clients reach this machine by (default: the address listened on)")
 	flags.StringVar(&c.PostgresPorts, "postgres-ports", defaultPorts, "ports for databases, LO-HI")
 	flags.StringSliceVar(&c.PostgresListen, "postgres-listen", []string{"127.0.0.1"}, "addresses databases listen on")
+	flags.StringSliceVar(&c.DefaultAllowlist, "default-allowlist", formatNetworks(loopback()), "addresses and networks that a new database lets in; empty for nobody")
+	flags.StringSliceVar(&c.Budgets, "budgets", defaultBudgets(), "how many requests each key may make in which time; what is left out has its default")
 	flags.StringVar(&c.LogFormat, "log-format", "text", "format of the log: text or json")
 	flags.StringVar(&c.LogLevel, "log-level", "info", "least level logged: debug, info, warn or error")
 	flags.BoolVar(&c.NoFirstKey, "no-first-key", false, "do not make an API key at the first start")
@@ -237,6 +250,12 @@ func (c *config) validateServe() (err error) {
 	if err := c.validateWatching(); err != nil {
 		return err
 	}
+	if c.allowlist, err = model.ParseAllowlist("default-allowlist", c.DefaultAllowlist); err != nil {
+		return err
+	}
+	if c.rates, err = readBudgets(c.Budgets); err != nil {
+		return err
+	}
 	switch {
 	case c.LogFormat != "text" && c.LogFormat != "json":
 		return fmt.Errorf("log-format: %q is neither text nor json", c.LogFormat)
@@ -307,6 +326,14 @@ func (c *config) validateListen() error {
 		}
 	}
 	return nil
+}
+
+func formatNetworks(networks []netip.Prefix) []string {
+	texts := make([]string, len(networks))
+	for i, network := range networks {
+		texts[i] = model.FormatNetwork(network)
+	}
+	return texts
 }
 
 // parsePorts reads LO-HI. Ports below 1024 are the system's.

@@ -1,14 +1,18 @@
 package cli
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"holdfast/engine"
 	"holdfast/engine/model"
 )
 
@@ -103,6 +107,14 @@ func TestConfigRefuses(t *testing.T) {
 		"metrics":          {args: []string{"--metrics-listen", "9432"}, says: "metrics-listen"},
 		"webhook":          {args: []string{"--webhook-url", "ftp://secret@x"}, says: "webhook-url"},
 		"audit retention":  {args: []string{"--audit-retention", "-1h"}, says: "audit-retention"},
+		"allow-list":       {args: []string{"--default-allowlist", "10.0.0.1/8"}, says: "default-allowlist: \"10.0.0.1/8\" has bits set"},
+		"allow-list name":  {file: `default_allowlist = ["localhost"]`, says: "default-allowlist: \"localhost\" is neither"},
+		"budget of what":   {args: []string{"--budgets", "uploads=30/1m"}, says: "create_database"},
+		"budget of none":   {args: []string{"--budgets", "restore=0/1m"}, says: `budgets: restore: "0/1m" is not like`},
+		"budget no window": {file: `budgets = ["restore=3"]`, says: `budgets: restore: "3" is not like`},
+		"budget window":    {args: []string{"--budgets", "restore=3/25h"}, says: "1s to 24h"},
+		"budget forever":   {args: []string{"--budgets", "restore=3/-1m"}, says: "1s to 24h"},
+		"budget, too much": {args: []string{"--budgets", "restore=10001/1m"}, says: "10000"},
 		"TLS twice":        {args: []string{"--tls", "--tls-cert", "x", "--tls-key", "y"}, says: "either"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,6 +126,31 @@ func TestConfigRefuses(t *testing.T) {
 				t.Errorf("it said: %v", err)
 			}
 		})
+	}
+}
+
+// Budgets and the default allow-list are the operator's; of budgets, what is
+// not named stays as it is.
+func TestConfigOfAccess(t *testing.T) {
+	file := configFile(t, `
+default_allowlist = ["10.0.0.0/8", "192.0.2.1"]
+budgets = ["restore=3/10s", "import=1/24h"]
+`)
+	c, err := loadConfig(t, "--config", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := engine.DefaultRates()
+	want[model.RateRestore], want[model.RateImport] = engine.Rate{Limit: 3, Window: 10 * time.Second}, engine.Rate{Limit: 1, Window: 24 * time.Hour}
+	cfg := c.engine()
+	if fmt.Sprint(cfg.Allowlist) != "[10.0.0.0/8 192.0.2.1/32]" || !maps.Equal(cfg.Rates, want) {
+		t.Errorf("%v, %v", cfg.Allowlist, cfg.Rates)
+	}
+	if c, err = loadConfig(t, "--default-allowlist="); err != nil || len(c.engine().Allowlist) != 0 {
+		t.Errorf("nobody: %v, %v", c.engine().Allowlist, err)
+	}
+	if c, err = loadConfig(t); err != nil || !slices.Equal(c.engine().Allowlist, loopback()) || !maps.Equal(c.engine().Rates, engine.DefaultRates()) {
+		t.Errorf("by default %v, %v, %v", c.engine().Allowlist, c.engine().Rates, err)
 	}
 }
 

@@ -169,6 +169,7 @@ func servePrivately(ctx context.Context, c config, stderr io.Writer) error {
 	c.LogFormat, c.LogLevel, c.Spares = "text", "warn", 1
 	c.NoFirstKey, c.NoExports, c.NoProofs, c.AuditKeep = true, true, true, 1000
 	c.MaxObjectSize = 1 << 30
+	c.allowlist, c.rates = loopback(), engine.DefaultRates()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	err := serve(ctx, c, io.Discard, stderr, func(eng *engine.Engine, leases *operator.Leases) {

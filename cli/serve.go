@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -216,8 +215,8 @@ func (c config) engine() engine.Config {
 		Listen:         c.PostgresListen,
 		PublicHost:     c.PublicHost,
 		Spares:         c.Spares,
-		Allowlist:      []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
-		Rates:          engine.DefaultRates(),
+		Allowlist:      c.allowlist,
+		Rates:          c.rates,
 		Plans:          c.Plans,
 		MaxObjectBytes: c.MaxObjectSize,
 		TrashRetention: c.TrashRetention, ObjectTrashRetention: c.ObjectTrashRetention, ReplacedRetention: c.ReplacedRetention,

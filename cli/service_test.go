@@ -110,7 +110,7 @@ func TestExampleConfig(t *testing.T) {
 
 // sameValue compares a value in TOML with one in a flag's usage.
 func sameValue(toml, usage string) bool {
-	toml = strings.Trim(toml, `[]"`)
+	toml = strings.NewReplacer(`"`, "", "[", "", "]", "").Replace(toml)
 	if toml == usage {
 		return true
 	}
