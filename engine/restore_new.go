@@ -86,6 +86,7 @@ func (e *Engine) beginRestoreNew(
 	db, release, err := e.claimDatabase(call, NewDatabase{
 		Project: source.Project, Name: name, User: source.Owner, Password: model.GeneratePassword(randomBytes()),
 	})
+	call.Resource = databaseResource(source) // the new one is noted
 	if err != nil {
 		return op, noRoom(err)
 	}

@@ -103,6 +103,7 @@ func (at RestorePoint) position() (wal.LSN, error) {
 // RestorePlan says how the database would be brought to a point, once it has
 // read all WAL that takes, and changes nothing.
 func (e *Engine) RestorePlan(ctx context.Context, call *model.Call, database string, at RestorePoint) (RestorePlan, error) {
+	call.Note("dry_run", "true")
 	if err := at.validate(); err != nil {
 		return RestorePlan{}, err
 	}

@@ -49,6 +49,9 @@ func TestAnsweredTimesCanBeRestored(t *testing.T) {
 			t.Errorf("%s: %d %s", what, got.status, got.text)
 			return RestorePlan{}
 		}
+		if e := w.entry(t, w.org.organization, got.header.Get("X-Request-Id")); e.Resource.ID != db.ID || e.Details["dry_run"] != "true" {
+			t.Errorf("audited as of %+v, %v", e.Resource, e.Details)
+		}
 		return get[RestorePlan](t, got)
 	}
 	exec(t, db.Credentials.ConnectionURL, "create table t (i int)")
@@ -66,7 +69,11 @@ func TestAnsweredTimesCanBeRestored(t *testing.T) {
 	for _, event := range r.Timeline {
 		plan("the "+event.Type, &event.At)
 	}
-	op := get[Operation](t, w.askRestore(t, db.ID, `"mode":"new","name":"by_time",`+targetTime(*r.LatestRestorableTime)))
+	asked := w.askRestore(t, db.ID, `"mode":"new","name":"by_time",`+targetTime(*r.LatestRestorableTime))
+	op := get[Operation](t, asked)
+	if e := w.entry(t, w.org.organization, asked.header.Get("X-Request-Id")); e.Resource.ID != db.ID || e.Details["new_database"] != *op.NewDatabaseID || e.Details["dry_run"] != "" {
+		t.Errorf("audited as of %+v, %v", e.Resource, e.Details)
+	}
 	if op.TargetTime == nil || !op.TargetTime.Equal(*r.LatestRestorableTime) || op.TargetLSN != nil {
 		t.Errorf("the operation is to %v, %v", op.TargetTime, op.TargetLSN)
 	}
