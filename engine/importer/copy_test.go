@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -143,6 +144,7 @@ func TestCopyOfEverything(t *testing.T) {
 	if diff := cmp.Diff([]string{
 		"EXTENSION dblink ",
 		"FOREIGN DATA WRAPPER nowhere ", "SERVER away ", "USER MAPPING auditor SERVER away ", "FOREIGN TABLE shop.elsewhere 42704",
+		"SUBSCRIPTION never ", "SECURITY LABELS labels (2) ",
 		"SETTING my.own 42501",
 		"foreign tables ",
 	}, flaws); diff != "" {
@@ -160,11 +162,21 @@ func TestCopyOfEverything(t *testing.T) {
 		"select m.oid, md5(lo_get(m.oid)), length(lo_get(m.oid)), obj_description(m.oid, 'pg_largeobject') from pg_largeobject_metadata m order by 1",
 		"select relname, relrowsecurity, relforcerowsecurity, relispopulated from pg_class where relrowsecurity or relkind = 'm' order by 1",
 		"select polname, polcmd, polpermissive, pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid) from pg_policy order by 1",
+		"select shobj_description(oid, 'pg_database') from pg_database where datname = 'app'",
 		"select s from pg_db_role_setting, unnest(setconfig) s where setrole = 0 and s ~* '^(search_path|work_mem|timezone)' order by 1",
 	} {
 		if diff := cmp.Diff(ask(t, there, query), ask(t, here, query)); diff != "" {
 			t.Errorf("%s (-source +copy):\n%s", query, diff)
 		}
+	}
+	const own = "select s from pg_db_role_setting, unnest(setconfig) s where setrole = 'app'::regrole order by 1"
+	if got, want := ask(t, here, own), "search_path=shop, public\nwork_mem=7MB\n"; got != want {
+		t.Errorf("settings of the owner: %s", got)
+	}
+	if !slices.ContainsFunc(record.Log, func(l model.ImportLine) bool {
+		return strings.Contains(l.Message, `"auditor" of the source is not here: its settings`)
+	}) {
+		t.Errorf("nothing is said of another's settings: %+v", record.Log)
 	}
 	checkOwners(t, here)
 	checkPrivileges(t, here)
@@ -192,7 +204,7 @@ const contents = `do $$ declare r record; n text; begin
 func describe(t testing.TB, d *postgrestest.Database) []string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(d.Spec.Bin.Dir, "pg_dump"), "--schema-only", "--no-owner", "--no-privileges",
-		"--no-subscriptions", "-h", d.SocketDir(t), "-p", fmt.Sprint(d.Spec.Config.Port), "-U", postgres.Superuser, "app")
+		"--no-subscriptions", "--no-security-labels", "-h", d.SocketDir(t), "-p", fmt.Sprint(d.Spec.Config.Port), "-U", postgres.Superuser, "app")
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("pg_dump: %v", err)

@@ -16,6 +16,9 @@ func (c *copying) copyData(ctx context.Context) error {
 	if err := c.tellOfMemberRows(ctx); err != nil {
 		return err
 	}
+	if err := c.tellOfLeftovers(ctx); err != nil {
+		return err
+	}
 	data := c.dataSteps()
 	index, rest := c.entrySteps(data)
 	if c.inventory.largeObjects > 0 {

@@ -14,10 +14,10 @@ import (
 // finish does what would have been in the way before: row security, which
 // may hide rows from the owner, too; the views that hold rows, which are
 // filled under it; privileges, which the owner may have taken from himself;
-// statistics; and the settings of the database.
+// statistics; and the comment and the settings of the database.
 func (c *copying) finish(ctx context.Context) error {
 	for _, do := range []func(context.Context) error{
-		c.makeAll("ROW SECURITY"), c.refreshViews, c.analyze, c.makeAll("ACL"), c.makeAll("DEFAULT ACL"), c.copySettings,
+		c.makeAll("ROW SECURITY"), c.refreshViews, c.analyze, c.makeAll("ACL"), c.makeAll("DEFAULT ACL"), c.copyComment, c.copySettings,
 	} {
 		if err := do(ctx); err != nil {
 			return err
@@ -81,23 +81,47 @@ func (c *copying) analyze(ctx context.Context) error {
 	return c.run(ctx, steps)
 }
 
+// copyComment gives the new database the comment of the source's; pg_dump
+// leaves it out, as it does the settings.
+func (c *copying) copyComment(ctx context.Context) error {
+	var comment *string
+	if err := c.conn.QueryRow(ctx, "select shobj_description(oid, 'pg_database') from pg_database where datname = current_database()").Scan(&comment); err != nil {
+		return sourceError{fmt.Errorf("read comment: %w", err)}
+	}
+	if comment == nil {
+		return nil
+	}
+	target, err := c.workers[0].writer(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = target.Exec(ctx, "comment on database "+quoteName(target.Config().Database)+" is "+quoteLiteral(*comment))
+	return c.flawed("COMMENT DATABASE", err)
+}
+
 // copySettings gives the new database the settings that the source's has for
-// everybody (ALTER DATABASE ... SET); pg_dump leaves them out.
+// everybody (ALTER DATABASE ... SET), and its owner those that the source's
+// user has there (ALTER ROLE ... SET), of which those IN DATABASE win.
 func (c *copying) copySettings(ctx context.Context) error {
-	rows, _ := c.conn.Query(ctx, `select unnest(setconfig) from pg_db_role_setting
-		where setrole = 0 and setdatabase = (select oid from pg_database where datname = current_database())`)
-	settings, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	type setting struct {
+		Text string
+		Own  bool
+	}
+	rows, _ := c.conn.Query(ctx, `select unnest(s.setconfig), s.setrole <> 0 from pg_db_role_setting s
+		where s.setrole in (0, (select oid from pg_roles where rolname = current_user))
+		and s.setdatabase in (0, (select oid from pg_database where datname = current_database())) order by s.setrole <> 0, s.setdatabase <> 0`)
+	settings, err := pgx.CollectRows(rows, pgx.RowToStructByPos[setting])
 	if err != nil {
 		return sourceError{fmt.Errorf("read settings: %w", err)}
 	}
-	for _, setting := range settings {
-		name, value, _ := strings.Cut(setting, "=")
+	for _, s := range settings {
+		name, value, _ := strings.Cut(s.Text, "=")
 		name = strings.ToLower(name) // TimeZone, DateStyle, IntervalStyle
 		if err := model.ValidateSetting(name); err != nil {
-			c.account.Say(model.ImportWarning, fmt.Sprintf("the setting %s of the source's database is left out: it is the appliance's own here", oneLine(name)))
+			c.account.Say(model.ImportWarning, fmt.Sprintf("the setting %s of the source's database or user is left out: it is the appliance's own here", oneLine(name)))
 			continue
 		}
-		if err := c.flawed("SETTING "+name, c.copySetting(ctx, name, value)); err != nil {
+		if err := c.flawed("SETTING "+name, c.copySetting(ctx, name, value, s.Own)); err != nil {
 			return err
 		}
 	}
@@ -106,7 +130,7 @@ func (c *copying) copySettings(ctx context.Context) error {
 
 // copySetting has the server write the value, whatever its form: it knows
 // which settings are lists.
-func (c *copying) copySetting(ctx context.Context, name, value string) error {
+func (c *copying) copySetting(ctx context.Context, name, value string, own bool) error {
 	conn, err := c.Target(ctx) // of its own: the value is in force in it
 	if err != nil {
 		return err
@@ -115,8 +139,11 @@ func (c *copying) copySetting(ctx context.Context, name, value string) error {
 	if _, err := conn.Exec(ctx, "select set_config($1, $2, false)", name, value); err != nil {
 		return err
 	}
-	quoted := strings.Split(name, ".")
-	_, err = conn.Exec(ctx, "alter database "+quoteName(conn.Config().Database)+" set "+pgx.Identifier(quoted).Sanitize()+" from current")
+	whose := "database " + quoteName(conn.Config().Database)
+	if own {
+		whose = "role current_user in " + whose
+	}
+	_, err = conn.Exec(ctx, "alter "+whose+" set "+pgx.Identifier(strings.Split(name, ".")).Sanitize()+" from current")
 	return err
 }
 

@@ -198,8 +198,17 @@ create user mapping for auditor server away options (password 'mapping-secret');
 create foreign table shop.elsewhere (n int) server away;
 create subscription never connection 'host=192.0.2.1 password=subscription-secret' publication some_tables with (connect = false);
 
--- The database's own settings; the last is the appliance's.
+-- Labels, whose provider need not be there.
+set allow_system_table_mods = on;
+insert into pg_seclabel select oid, 'pg_class'::regclass, 0, 'labels', 'secret' from pg_class where relname in ('customers', 'orders');
+
+-- The database's own settings, of which the last is the appliance's, and those of roles; and its comment.
 do $$ begin
+	execute format('comment on database %I is ''it''''s \\ production''', current_database());
+	alter role boss set work_mem = '5MB';
+	alter role boss set search_path = shop, public;
+	execute format('alter role boss in database %I set work_mem = ''7MB'' ', current_database());
+	execute format('alter role auditor in database %I set work_mem = ''8MB'' ', current_database());
 	execute format('alter database %I set search_path = shop, "$user", public', current_database());
 	execute format('alter database %I set work_mem = ''9MB''', current_database());
 	execute format('alter database %I set timezone = ''Europe/Berlin''', current_database());

@@ -1,0 +1,65 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/model"
+)
+
+// leftover is something of the source that pg_dump is not asked for, and that
+// an owner cannot have here.
+type leftover struct {
+	list          string // a query for names
+	since, before int    // versions whose server it can be asked; 0 for any
+	tell          func(a *Account, name string)
+}
+
+var leftovers = []leftover{
+	{
+		since: 100000, list: "select subname::text from pg_subscription where subdbid = (select oid from pg_database where datname = current_database()) order by 1",
+		tell: func(a *Account, name string) {
+			a.flaw("SUBSCRIPTION "+name, errors.New("subscriptions need a superuser, which the owner of a database is not here"))
+		},
+	},
+	{
+		list: `select provider || ' (' || count(*) || ')' from pg_seclabel group by provider order by 1`,
+		tell: func(a *Account, name string) {
+			a.flaw("SECURITY LABELS "+name, errors.New("they need the module of their provider, which databases here do not load"))
+		},
+	},
+	{
+		before: 120000, list: "select n.nspname || '.' || c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'r' and c.relhasoids and " + users + " order by 1",
+		tell: func(a *Account, name string) {
+			a.flaw("TABLE DATA "+name, errors.New("the column oid is not copied: PostgreSQL 12 and newer has none that are hidden; make it an ordinary column in the source"))
+		},
+	},
+	{
+		list: `select r.rolname::text from pg_db_role_setting s join pg_roles r on r.oid = s.setrole
+			where s.setdatabase = (select oid from pg_database where datname = current_database()) and r.rolname <> current_user order by 1`,
+		tell: func(a *Account, name string) {
+			a.Say(model.ImportWarning, fmt.Sprintf("the role %q of the source is not here: its settings in the database are left out", name))
+		},
+	},
+}
+
+// tellOfLeftovers says what is not copied and in nobody's archive.
+func (c *copying) tellOfLeftovers(ctx context.Context) error {
+	for _, l := range leftovers {
+		if c.number < l.since || l.before > 0 && c.number >= l.before {
+			continue
+		}
+		rows, _ := c.conn.Query(ctx, l.list)
+		names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return sourceError{fmt.Errorf("look for what is not copied: %w", err)}
+		}
+		for _, name := range names {
+			l.tell(c.account, name)
+		}
+	}
+	return nil
+}
