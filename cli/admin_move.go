@@ -235,7 +235,7 @@ func (m *mover) importAll(ctx context.Context, cmd *cobra.Command, file string) 
 	if err != nil {
 		return err
 	}
-	plain, err := decrypted(in, passphrase)
+	plain, err := decrypted(interruptible(ctx, in), passphrase)
 	if err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func (m *mover) importAll(ctx context.Context, cmd *cobra.Command, file string) 
 		return err
 	}
 	counted := newCounter(io.Discard, cmd.ErrOrStderr(), "read")
-	made, err := engine.ApplianceImport(m.DataDir, io.TeeReader(contextReader{ctx, plain}, counted))
+	made, err := engine.ApplianceImport(m.DataDir, io.TeeReader(plain, counted))
 	counted.end()
 	if err != nil {
 		return err
@@ -255,20 +255,6 @@ func (m *mover) importAll(ctx context.Context, cmd *cobra.Command, file string) 
 		fmt.Fprintf(w, "%s is the appliance of %s, with %d databases; `holdfast serve` starts it\n",
 			m.DataDir, made.CreatedAt.Local().Format(time.DateTime), len(made.Databases))
 	})
-}
-
-// contextReader ends with its context.
-type contextReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-// Read implements io.Reader.
-func (c contextReader) Read(p []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(p)
 }
 
 // passphrase reads the passphrase, "" for none.
@@ -311,7 +297,10 @@ const ageMagic = "age-encryption.org/"
 
 func decrypted(r io.Reader, passphrase string) (io.Reader, error) {
 	in := bufio.NewReaderSize(r, 1<<20)
-	head, _ := in.Peek(len(ageMagic)) // a short file is told of where it is read
+	head, err := in.Peek(len(ageMagic))
+	if err != nil && !errors.Is(err, io.EOF) { // a short file is told of where it is read
+		return nil, fmt.Errorf("read the archive: %w", err)
+	}
 	if string(head) != ageMagic {
 		return in, nil
 	}

@@ -1,17 +1,12 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"holdfast/cli/remote"
 	"holdfast/engine/model"
@@ -24,7 +19,7 @@ func newAdminUser() *cobra.Command {
 		model.ActionUserCreate, cobra.ExactArgs(1),
 		func(_ *admin, cmd *cobra.Command, args []string) (_ any, err error) {
 			in.Email = args[0]
-			in.Password, err = readPassword(cmd.InOrStdin(), cmd.ErrOrStderr())
+			in.Password, err = readPassword(cmd.Context(), cmd.InOrStdin(), cmd.ErrOrStderr())
 			return in, err
 		},
 		func(w io.Writer, u operator.User) { fmt.Fprintln(w, u.ID) })
@@ -70,25 +65,6 @@ func newAdminUserSignOut() *cobra.Command {
 	cmd, a := newAdminCommand("sign-out EMAIL", "End every session of a person", model.ActionSessionEndAll,
 		cobra.ExactArgs(1), target, func(w io.Writer, u operator.User) { fmt.Fprintf(w, "%s is signed out everywhere\n", u.Email) })
 	return a.inOrganization(cmd)
-}
-
-// readPassword reads one line; at a terminal it asks first, and what is typed
-// is not shown.
-func readPassword(r io.Reader, prompt io.Writer) (string, error) {
-	if f, ok := r.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		fmt.Fprint(prompt, "Password: ")
-		line, err := term.ReadPassword(int(f.Fd()))
-		fmt.Fprintln(prompt)
-		return string(line), err
-	}
-	line, err := bufio.NewReader(r).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return "", fmt.Errorf("read the password: %w", err)
-	}
-	if line = strings.TrimRight(line, "\r\n"); line == "" {
-		return "", usageError{errors.New("give the password on standard input, in one line")}
-	}
-	return line, nil
 }
 
 func newAdminSetupLink() *cobra.Command {

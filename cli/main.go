@@ -26,6 +26,7 @@ const (
 func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // the first ends things in order, the next one at once
 	err := NewRoot().ExecuteContext(ctx)
 	if err == nil {
 		return exitOK

@@ -34,8 +34,9 @@ func newServe() *cobra.Command {
 		Use:   "serve",
 		Short: "Run the appliance",
 		Long: "Run the appliance: find PostgreSQL, bring up every database, and serve the API and the console\n" +
-			"until SIGINT or SIGTERM. Every flag can also be given as a variable (--data-dir as HOLDFAST_DATA_DIR)\n" +
-			"or in a config file (data_dir = \"…\").",
+			"until SIGINT or SIGTERM. A second one ends it at once: databases may go on, and the next start adopts\n" +
+			"them. Every flag can also be given as a variable (--data-dir as HOLDFAST_DATA_DIR) or in a config file\n" +
+			"(data_dir = \"…\").",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.load(cmd.Flags()); err != nil {
