@@ -17,6 +17,7 @@ type DatabaseView struct {
 	LatestBackup   *model.Backup
 	ProvenBackup   *model.Backup // the newest that was restored on trial
 	RunningOp      *model.DatabaseOperation
+	FailedRestore  *model.DatabaseOperation // the last restore, where it failed
 	ConnectionMode string
 }
 
@@ -119,6 +120,15 @@ func (e *Engine) view(db model.Database) (DatabaseView, error) {
 			op.Progress = e.done.get(op.ID, op.Progress)
 			e.imports.operation(&op)
 			view.RunningOp = &op
+		}
+		if db.LastRestore != "" {
+			op, err := tx.Operations().Get(db.LastRestore)
+			if err != nil {
+				return err
+			}
+			if op.Status == model.OperationFailed {
+				view.FailedRestore = &op
+			}
 		}
 		var err error
 		if view.LatestBackup, err = newestCompleted(tx, db.ID); err != nil {

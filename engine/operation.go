@@ -29,6 +29,9 @@ func insertOperation(tx *meta.Tx, op model.DatabaseOperation, status model.Datab
 	}
 	_, err := tx.Databases().Update(op.Database, func(d *model.Database) error {
 		d.Operation, d.Status = op.ID, status
+		if op.Type == model.OperationRestore || op.Type == model.OperationPITR {
+			d.LastRestore = op.ID
+		}
 		d.Begun = max(d.Begun, op.Generation)
 		return nil
 	})

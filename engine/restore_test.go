@@ -120,6 +120,21 @@ func TestFailingRestore(t *testing.T) {
 	if err != nil || record.Generation != 1 || record.Replaced != nil {
 		t.Errorf("the record: %+v, %v", record, err)
 	}
+	if view, err := a.view(record); err != nil || view.FailedRestore == nil || view.FailedRestore.Error != message {
+		t.Errorf("what a client sees of the failure: %+v, %v", view.FailedRestore, err)
+	}
+	flipByte(t, a.packOf(t, db.ID)) // mended
+	a.backUp(t, db.ID)
+	if view, err := a.DatabaseGet(a.call(model.ActionDatabaseGet), db.ID); err != nil || view.FailedRestore == nil {
+		t.Errorf("a backup makes nobody restore again: %+v, %v", view.FailedRestore, err)
+	}
+	if op, err = a.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID); err != nil {
+		t.Fatal(err)
+	}
+	a.awaitOperation(t, op, model.OperationCompleted)
+	if view, err := a.DatabaseGet(a.call(model.ActionDatabaseGet), db.ID); err != nil || view.FailedRestore != nil {
+		t.Errorf("after one that succeeded: %+v, %v", view.FailedRestore, err)
+	}
 	a.checkTidy(t)
 }
 

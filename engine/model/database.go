@@ -73,9 +73,12 @@ type Database struct {
 	// yet, nil when there is none.
 	Unfinished *Unfinished `json:"unfinished,omitempty"`
 	// Operation is the id of the running operation, "" when there is none.
-	Operation string    `json:"operation"`
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at"`
+	Operation string `json:"operation"`
+	// LastRestore is the id of the operation that last began to replace the
+	// data, "" when none ever did.
+	LastRestore string    `json:"last_restore,omitempty"`
+	CreatedAt   time.Time `json:"created_at"`
+	UpdatedAt   time.Time `json:"updated_at"`
 	// Trash is set while the database lies in the trash.
 	Trash *Trash `json:"trash"`
 }
