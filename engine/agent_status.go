@@ -29,11 +29,9 @@ func (e *Engine) AgentStatus(call *model.Call) (Status, error) {
 		return Status{}, err
 	}
 	status := Status{Organization: org, Key: call.Key, Version: e.cfg.Version, Time: e.clock()}
-	projects, err := e.ProjectList(call, Page{Limit: MaxLimit})
-	if err != nil {
+	if status.Projects, err = e.Projects(call); err != nil {
 		return status, err
 	}
-	status.Projects = projects.Items
 	databases, err := e.databasesOf(call.Organization)
 	if err != nil {
 		return status, err

@@ -30,6 +30,15 @@ func (e *Engine) ProjectList(call *model.Call, page Page) (List[model.Project], 
 		func(p model.Project) string { return p.ID })
 }
 
+// Projects returns every project of the call's organization, newest first.
+func (e *Engine) Projects(call *model.Call) (all []model.Project, err error) {
+	err = e.meta.View(func(tx *meta.Tx) (err error) {
+		all, err = allBy(tx.Projects(), meta.ByOrganization, meta.Key(call.Organization))
+		return err
+	})
+	return all, err
+}
+
 // projectOf returns the project with id if it belongs to the organization.
 func projectOf(tx *meta.Tx, organization, id string) (model.Project, error) {
 	project, err := tx.Projects().Get(id)

@@ -26,7 +26,7 @@ func (v *visit) bucketsPage(data bucketsData, cause error) (answer, error) {
 	if data.List, err = v.engine.BucketList(v.call, v.page()); err != nil {
 		return answer{}, err
 	}
-	if data.Projects, err = v.allProjects(); err != nil {
+	if data.Projects, err = v.engine.Projects(v.call); err != nil {
 		return answer{}, err
 	}
 	return answer{page: "buckets.html", title: "Buckets", data: data}, cause

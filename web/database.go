@@ -69,7 +69,7 @@ func (v *visit) databaseNew() (answer, error) {
 }
 
 func (v *visit) databaseFormPage(form databaseForm, cause error) (answer, error) {
-	projects, err := v.allProjects()
+	projects, err := v.engine.Projects(v.call)
 	if cause != nil {
 		err = cause
 	}

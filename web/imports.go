@@ -33,7 +33,7 @@ func (v *visit) importNew() (answer, error) {
 }
 
 func (v *visit) importFormPage(form importForm, cause error) (answer, error) {
-	projects, err := v.allProjects()
+	projects, err := v.engine.Projects(v.call)
 	if cause != nil {
 		err = cause
 	}

@@ -27,20 +27,3 @@ func (v *visit) projectCreate() (answer, error) {
 	}
 	return done("/projects", "project_created"), nil
 }
-
-// allProjects returns every project, for a form to choose from.
-func (v *visit) allProjects() ([]model.Project, error) {
-	var all []model.Project
-	page := engine.Page{Limit: engine.MaxLimit}
-	for {
-		list, err := v.engine.ProjectList(v.call, page)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, list.Items...)
-		if list.Next == "" {
-			return all, nil
-		}
-		page.Cursor = list.Next
-	}
-}
