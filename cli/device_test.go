@@ -292,3 +292,22 @@ func TestConsoleGuards(t *testing.T) {
 		}
 	}
 }
+
+// TestConsoleOverPlainHTTP uses forms as from another machine without TLS: such
+// an address the browser does not trust, and it tells less of where a form
+// comes from.
+func TestConsoleOverPlainHTTP(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	b := m.browse(t)
+	near := b.base
+	b.base = strings.Replace(near, "127.0.0.1", distantHost, 1)
+	m.setup = strings.Replace(m.setup, near, b.base, 1)
+	b.setUp(m)
+	if b.is(`isSecureContext`) {
+		t.Error("the browser takes this for its own machine")
+	}
+	b.press("Sign out")
+	b.see("You are signed out")
+}

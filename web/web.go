@@ -4,10 +4,10 @@ import (
 	"embed"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 
 	"holdfast/engine"
 	"holdfast/engine/model"
@@ -67,9 +67,10 @@ func New(e *engine.Engine, opts Options) (http.Handler, error) {
 	mux.Handle("/", p.open(openRoute{"/", "", (*visit).notFound}))
 	origins := http.NewCrossOriginProtection()
 	// Behind a proxy the host asked for may be another than the browser's.
-	if err := origins.AddTrustedOrigin(opts.BaseURL); err != nil {
+	if err := origins.AddTrustedOrigin(originOf(base)); err != nil {
 		return nil, fmt.Errorf("read base URL: %w", err)
 	}
+	origins.SetDenyHandler(http.HandlerFunc(p.fromElsewhere))
 	return p.guard(origins.Handler(mux)), nil
 }
 
@@ -86,7 +87,9 @@ func (p *pages) guard(next http.Handler) http.Handler {
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY") // for browsers older than frame-ancestors
-		h.Set("Referrer-Policy", "no-referrer")
+		// Nobody else learns of an address. (With no-referrer browsers would not
+		// say where a form comes from either: over plain HTTP none would work.)
+		h.Set("Referrer-Policy", "same-origin")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		if !p.knownHost(r.Host) {
 			http.Error(w, "This name does not belong to the appliance. Use "+p.opts.BaseURL, http.StatusMisdirectedRequest)
@@ -96,13 +99,28 @@ func (p *pages) guard(next http.Handler) http.Handler {
 	})
 }
 
+// fromElsewhere answers a form that no page of the console has sent.
+func (p *pages) fromElsewhere(w http.ResponseWriter, r *http.Request) {
+	p.begin(w, r, model.Operation{}).fail(answer{}, model.Errorf(model.CodeForbidden,
+		"this was not sent by a page of the console: open %s and do it there", p.opts.BaseURL))
+}
+
 func (p *pages) knownHost(hostPort string) bool {
-	host, _, err := net.SplitHostPort(hostPort)
-	if err != nil {
-		host = hostPort
-	}
+	host := hostname(&url.URL{Host: hostPort})
 	if _, err := netip.ParseAddr(host); err == nil || host == "localhost" {
 		return true
 	}
-	return host == p.base.Hostname()
+	return host == hostname(p.base)
+}
+
+// hostname is a URL's host as browsers write it, without brackets.
+func hostname(u *url.URL) string { return strings.ToLower(u.Hostname()) }
+
+// originOf is a URL's origin as browsers write it.
+func originOf(u *url.URL) string {
+	host := strings.ToLower(u.Host)
+	if port := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]; port != "" {
+		host = strings.TrimSuffix(host, port)
+	}
+	return u.Scheme + "://" + host
 }
