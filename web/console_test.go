@@ -345,8 +345,8 @@ func TestLocalPath(t *testing.T) {
 func TestSentence(t *testing.T) {
 	t.Parallel()
 	for message, want := range map[string]string{
-		"name: must not be empty":           "Name must not be empty.",
-		"db_user: must be shorter":          "Db user must be shorter.",
+		"name: must not be empty":           "Name: must not be empty.",
+		"target_time: nothing is there yet": "Target time: nothing is there yet.",
 		"the disk is full: make room first": "The disk is full: make room first.",
 		"":                                  "",
 		"try again?":                        "Try again?",

@@ -12,16 +12,18 @@ const signInPath = "/sign-in"
 
 // signInData is what sign_in.html shows.
 type signInData struct {
-	Email string
-	Next  string // where to go on to
+	Email  string
+	Next   string // where to go on to
+	Undone bool   // what was sent was not done, because nobody was signed in
 }
 
 func (v *visit) signInForm() (answer, error) {
-	next := localPath(v.r.URL.Query().Get("next"))
+	query := v.r.URL.Query()
+	data := signInData{Next: localPath(query.Get("next")), Undone: query.Has("undone")}
 	if v.person.User.ID != "" {
-		return answer{redirect: next}, nil
+		return answer{redirect: data.Next}, nil
 	}
-	return answer{page: "sign_in.html", title: "Sign in", data: signInData{Next: next}}, nil
+	return answer{page: "sign_in.html", title: "Sign in", data: data}, nil
 }
 
 func (v *visit) signIn() (answer, error) {
@@ -51,13 +53,28 @@ func (v *visit) signOutEverywhere() (answer, error) {
 }
 
 // askToSignIn leads to the sign-in page, and from there back to the page that
-// was asked for. What was to be done is not done behind it.
+// was asked for, or from which a form was sent. What was to be done is not done
+// behind it.
 func (v *visit) askToSignIn() {
-	to := signInPath
-	if v.r.Method == http.MethodGet && v.r.URL.Path != "/" {
-		to += "?" + url.Values{"next": {v.r.URL.RequestURI()}}.Encode()
+	query := url.Values{}
+	next := v.r.URL.RequestURI()
+	switch v.r.Method {
+	case http.MethodPut:
+		v.fail(answer{}, model.Errorf(model.CodeUnauthorized, "you are signed out"))
+		return
+	case http.MethodPost:
+		query.Set("undone", "1")
+		from, err := url.Parse(v.r.Referer())
+		if err != nil {
+			from = &url.URL{}
+		}
+		next = localPath(from.RequestURI())
 	}
-	v.leadTo(to)
+	if next != "/" {
+		query.Set("next", next)
+	}
+	to := url.URL{Path: signInPath, RawQuery: query.Encode()}
+	v.leadTo(to.String())
 }
 
 // localPath returns where a person is led after signing in: a path of the

@@ -19,19 +19,10 @@ import (
 func (v *visit) upload() (answer, error) {
 	key := v.r.URL.Query().Get("key")
 	if err := v.store(key, v.r.Header.Get("Content-Type"), v.r.Body, v.r.ContentLength); err != nil {
-		http.Error(v.w, sentence(model.PublicMessage(err)), v.status(err))
-		v.logInternal(err)
-		v.engine.Finish(v.call, err)
-		return answer{}, nil
+		return answer{}, err
 	}
 	v.w.WriteHeader(http.StatusNoContent)
 	return answer{}, nil
-}
-
-func (v *visit) logInternal(err error) {
-	if model.CodeOf(err) == model.CodeInternal {
-		v.opts.Log.Error("upload failed", "request_id", v.call.RequestID, "error", err)
-	}
 }
 
 // uploadForm stores the file of a form, for browsers without scripts. The

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -91,12 +92,9 @@ func (v *visit) identify(person engine.Person) {
 
 // serve has the visit answered and audited.
 func (v *visit) serve(h handler, audited bool) {
-	if !v.streams() {
-		v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
-		if err := v.r.ParseForm(); err != nil {
-			v.fail(answer{}, model.Invalid("form", "could not be read, or is larger than %d bytes", maxForm))
-			return
-		}
+	if err := v.readForm(); err != nil {
+		v.fail(answer{}, err)
+		return
 	}
 	a, err := h(v)
 	if audited {
@@ -112,6 +110,23 @@ func (v *visit) serve(h handler, audited bool) {
 	}
 }
 
+// readForm reads the form that was sent, unless the handler reads the body as
+// it comes in. One that cannot be read is not taken for an empty one.
+func (v *visit) readForm() error {
+	if v.call.Operation.Action == model.ActionObjectUpload {
+		return nil
+	}
+	media, _, _ := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
+	if v.r.ContentLength != 0 && media != "application/x-www-form-urlencoded" {
+		return model.Invalid("form", "must be application/x-www-form-urlencoded")
+	}
+	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
+	if err := v.r.ParseForm(); err != nil {
+		return model.Invalid("form", "could not be read, or is larger than %d bytes", maxForm)
+	}
+	return nil
+}
+
 // leadTo answers with where to go on. (http.Redirect cleans paths, and what
 // would be left of an object's key is another's.)
 func (v *visit) leadTo(to string) {
@@ -125,17 +140,16 @@ func (v *visit) opens(action model.Action) error {
 	return v.person.User.Role.Allows(model.OperationFor(action))
 }
 
-// streams reports whether the body is read by the handler as it comes in.
-func (v *visit) streams() bool {
-	return strings.HasPrefix(v.r.Header.Get("Content-Type"), "multipart/form-data") || v.r.Method == http.MethodPut
-}
-
-// fail shows what went wrong.
+// fail shows what went wrong, or says it to the script that uploads files.
 func (v *visit) fail(a answer, err error) {
 	problem := model.PublicMessage(err)
 	if model.CodeOf(err) == model.CodeInternal {
 		v.opts.Log.Error("page failed", "path", v.r.URL.Path, "request_id", v.call.RequestID, "error", err)
 		problem = "Something went wrong here. The appliance's log says more under " + v.call.RequestID + "."
+	}
+	if v.r.Method == http.MethodPut {
+		http.Error(v.w, sentence(problem), v.status(err))
+		return
 	}
 	if a.page == "" {
 		a = answer{page: "problem.html", title: problemTitle(err)}
@@ -163,10 +177,10 @@ func problemTitle(err error) string {
 }
 
 // sentence makes an error's message one: a capital letter and a full stop. A
-// field's name before a colon stays as it is called on the page.
+// field's name before a colon is written as it is called on the page.
 func sentence(message string) string {
 	if field, rest, found := strings.Cut(message, ": "); found && !strings.Contains(field, " ") {
-		message = strings.ReplaceAll(field, "_", " ") + " " + rest
+		message = strings.ReplaceAll(field, "_", " ") + ": " + rest
 	}
 	runes := []rune(message)
 	if len(runes) == 0 {
