@@ -144,13 +144,13 @@ func TestTurn(t *testing.T) {
 	t.Parallel()
 	all := []int{1, 2, 3, 4, 5}
 	for asked, want := range map[string]leaf[int]{
-		"":                          {[]int{1, 2}, 5, "?page=1", "", "?page=2"},
-		"page=2&done=rls":           {[]int{3, 4}, 5, "?page=2", "?page=1", "?page=3"},
-		"page=3&database=db_1":      {[]int{5}, 5, "?database=db_1&page=3", "?database=db_1&page=2", ""},
-		"page=99":                   {[]int{5}, 5, "?page=3", "?page=2", ""},
-		"page=-1":                   {[]int{1, 2}, 5, "?page=1", "", "?page=2"},
-		"page=99999999999999999999": {[]int{5}, 5, "?page=3", "?page=2", ""},
-		"page=x":                    {[]int{1, 2}, 5, "?page=1", "", "?page=2"},
+		"":                          {[]int{1, 2}, 5, 1, "", "?page=2"},
+		"page=2&done=rls":           {[]int{3, 4}, 5, 2, "?page=1", "?page=3"},
+		"page=3&database=db_1":      {[]int{5}, 5, 3, "?database=db_1&page=2", ""},
+		"page=99":                   {[]int{5}, 5, 3, "?page=2", ""},
+		"page=-1":                   {[]int{1, 2}, 5, 1, "", "?page=2"},
+		"page=99999999999999999999": {[]int{5}, 5, 3, "?page=2", ""},
+		"page=x":                    {[]int{1, 2}, 5, 1, "", "?page=2"},
 	} {
 		query, err := url.ParseQuery(asked)
 		if err != nil {

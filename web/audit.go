@@ -1,8 +1,6 @@
 package web
 
 import (
-	"net/url"
-
 	"holdfast/engine"
 	"holdfast/engine/model"
 )
@@ -13,8 +11,8 @@ type auditData struct {
 	Filter  engine.AuditQuery
 	Areas   []string
 	Results []model.Outcome
-	Query   string // of the filter, for links to further pages
 	Any     bool   // whether there is a filter
+	Older   string // where the next page is, "" for none
 }
 
 func (v *visit) audit() (answer, error) {
@@ -28,11 +26,12 @@ func (v *visit) audit() (answer, error) {
 		Results: []model.Outcome{model.OutcomeSuccess, model.OutcomeDenied, model.OutcomeError},
 	}
 	data.Any = data.Filter != engine.AuditQuery{}
-	data.Query = url.Values{
-		"action": asked["action"], "outcome": asked["outcome"], "actor": asked["actor"], "resource": asked["resource"],
-	}.Encode()
 	var err error
 	data.List, err = v.engine.AuditSearch(v.call, data.Filter, v.page())
+	if data.Next != "" {
+		asked.Set("cursor", data.Next)
+		data.Older = "/audit?" + asked.Encode()
+	}
 	return answer{page: "audit.html", title: "Audit log", data: data}, err
 }
 
@@ -40,6 +39,7 @@ func (v *visit) audit() (answer, error) {
 func auditAreas() []string {
 	return []string{
 		"database", "backup", "recovery", "bucket", "object", "key", "device", "session", "user", "setup_link",
-		"project", "organization", "account", "agent", "audit", "import", "export", "instance", "certificate", "trash",
+		"project", "organization", "account", "agent", "audit", "import", "export", "upload", "operation", "instance", "wal",
+		"certificate", "trash", "settings", "metadata", "appliance",
 	}
 }

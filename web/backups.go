@@ -42,7 +42,7 @@ func (v *visit) backupsPage(cause error) (answer, error) {
 	default:
 		return answer{}, err
 	}
-	live := db.RunningOp != nil || slices.ContainsFunc(list.Items, proving)
+	live := db.busy() || slices.ContainsFunc(list.Items, proving)
 	return answer{page: "database_backups.html", title: db.title(), data: data, live: live}, cause
 }
 
@@ -73,7 +73,7 @@ func (v *visit) backupPage(cause error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	live := b.Status == model.BackupPending || b.Status == model.BackupRunning || proving(b)
+	live := db.busy() || b.Status == model.BackupPending || b.Status == model.BackupRunning || proving(b)
 	return answer{page: "backup.html", title: db.title(), data: backupData{db, b, v.engine.About().Proofs}, live: live}, cause
 }
 

@@ -98,7 +98,7 @@ func crumbs(prefix string) []crumb {
 			if n := len(all); n > 0 {
 				last = len(all[n-1].Prefix)
 			}
-			all = append(all, crumb{prefix[last:i], prefix[:i+1]})
+			all = append(all, crumb{cmp.Or(prefix[last:i], "(no name)"), prefix[:i+1]})
 		}
 	}
 	return all

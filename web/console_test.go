@@ -26,7 +26,8 @@ import (
 // The appliance that is seeded for tests of size and speed.
 const (
 	seedDatabases = 50
-	seedBackups   = 40 // of the first database
+	seedBackups   = 40  // of the first database
+	seedBeside    = 120 // projects and people each
 	seedAudit     = 100_000
 	seedObjects   = "http://files.example" // where objects are downloaded from
 )
@@ -156,6 +157,17 @@ func seedRecords(tx *meta.Tx, org string) error {
 			return err
 		}
 	}
+	if err := seedBusy(tx, org, projects[0].ID, now); err != nil {
+		return err
+	}
+	for i := range seedBeside {
+		if err := tx.Projects().Insert(model.Project{ID: fmt.Sprintf("proj_z%03d", i), Organization: org, Name: fmt.Sprint("project ", i), CreatedAt: now}); err != nil {
+			return err
+		}
+		if err := tx.Users().Insert(model.User{ID: fmt.Sprintf("user_z%03d", i), Organization: org, Email: fmt.Sprintf("p%d@example.com", i), Role: model.RoleViewer}); err != nil {
+			return err
+		}
+	}
 	if err := tx.Imports().Insert(seedImport(org, projects[0].ID, now)); err != nil {
 		return err
 	}
@@ -182,12 +194,32 @@ func seedRecords(tx *meta.Tx, org string) error {
 	return nil
 }
 
+// seedBusy makes a database that is being backed up, and has a backup already.
+func seedBusy(tx *meta.Tx, org, project string, now time.Time) error {
+	if err := tx.Databases().Insert(model.Database{
+		ID: "db_busy", Organization: org, Project: project, Name: "busy", Status: model.DatabaseAvailable, Version: "15.18", Port: 7999,
+		Owner: "app", CreatedAt: now, Generation: 1, Operation: "op_busy",
+	}); err != nil {
+		return err
+	}
+	if err := tx.Operations().Insert(model.DatabaseOperation{
+		ID: "op_busy", Organization: org, Database: "db_busy", Type: model.OperationBackup, Status: model.OperationRunning, Phase: "copying", StartedAt: now,
+	}); err != nil {
+		return err
+	}
+	return tx.Backups().Insert(model.Backup{
+		ID: "bkp_busy", Organization: org, Database: "db_busy", Type: model.BackupManual, Status: model.BackupCompleted,
+		StartedAt: now, CompletedAt: &now, Generation: 1, Timeline: 1, StartLSN: "0/2000000", StopLSN: "0/2000100",
+	})
+}
+
 // seedImport is one with as much to tell as is kept.
 func seedImport(org, project string, now time.Time) model.Import {
 	i := model.Import{
 		ID: "imp_1", Organization: org, Project: project, Database: "db_00", Name: "shop0", Status: model.ImportCompletedWithErrors,
 		StartedAt: now, CompletedAt: &now,
 	}
+	i.ErrorsBeyond = 200
 	for n := range 1000 {
 		object := fmt.Sprintf("INDEX public.a_table_with_quite_a_name_%d", n)
 		i.Errors = append(i.Errors, model.ImportFlaw{Object: object, SQLState: "42501", Message: "permission denied for this object"})

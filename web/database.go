@@ -21,6 +21,10 @@ func (v *visit) withDatabase(tab string) (databaseData, error) {
 
 func (d databaseData) title() string { return d.Name }
 
+// busy reports whether something is under way on the database: its pages say how
+// far it is, and offer less meanwhile.
+func (d databaseData) busy() bool { return d.RunningOp != nil }
+
 // path is where the page tab of the database lies.
 func (v *visit) databasePath(tab string) string {
 	return strings.TrimSuffix("/databases/"+v.r.PathValue("id")+"/"+tab, "/")
@@ -51,8 +55,8 @@ func (v *visit) database() (answer, error) {
 	data.Charts = charts(samples, series, v.engine.Now())
 	all, err := v.engine.Recommendations(v.call)
 	data.Advice = newAdviceBrief(adviceOn(all, db.ID), "/databases/"+db.ID, "/advice?database="+db.ID)
-	busy := db.RunningOp != nil || db.Status == model.DatabaseUnavailable
-	return answer{page: "database.html", title: db.title(), data: data, live: busy}, err
+	live := db.busy() || db.Status == model.DatabaseUnavailable
+	return answer{page: "database.html", title: db.title(), data: data, live: live}, err
 }
 
 // databaseForm is what database_new.html shows.

@@ -43,7 +43,7 @@ func (v *visit) accessPage(typed []string, cause error) (answer, error) {
 		databaseData: db, Entries: strings.Join(typed, "\n"), Applied: list, YourAddress: v.call.IP,
 		SSL: ssl, MinTLS: engine.MinTLSVersion,
 	}
-	return answer{page: "database_access.html", title: db.title(), data: data}, cause
+	return answer{page: "database_access.html", title: db.title(), data: data, live: db.busy()}, cause
 }
 
 func formatNetworks(prefixes []netip.Prefix) []string {
@@ -82,16 +82,17 @@ func (v *visit) tablesPage(cause error) (answer, error) {
 	if cause != nil {
 		err = cause
 	}
-	return answer{page: "database_tables.html", title: db.title(), data: tablesData{db, turn(tables, v.r.URL.Query(), tablesOnPage)}}, err
+	return answer{page: "database_tables.html", title: db.title(), data: tablesData{db, turn(tables, v.r.URL.Query(), tablesOnPage)}, live: db.busy()}, err
 }
 
 func (v *visit) rlsSet() (answer, error) {
-	change := engine.RLSChange{Schema: v.form("schema"), Table: v.form("table"), Enabled: v.form("enabled") == "true"}
+	query := v.r.URL.Query() // a field of a form would change a name's line breaks
+	change := engine.RLSChange{Schema: query.Get("schema"), Table: query.Get("table"), Enabled: v.form("enabled") == "true"}
 	if _, err := v.engine.RLSSet(v.r.Context(), v.call, v.r.PathValue("id"), change); err != nil {
 		return v.tablesPage(err)
 	}
 	a := done(v.databasePath("tables"), "rls")
-	if page := v.r.URL.Query().Get("page"); page != "" { // stay there
+	if page := query.Get("page"); page != "" { // stay there
 		a.redirect += "&page=" + url.QueryEscape(page)
 	}
 	return a, nil

@@ -19,7 +19,7 @@ func (v *visit) databaseConnect() (answer, error) {
 		return answer{}, err
 	}
 	connection, err := v.engine.DatabaseConnection(v.call, db.ID)
-	return answer{page: "database_connect.html", title: db.title(), data: connectData{databaseData: db, Connection: connection}}, err
+	return answer{page: "database_connect.html", title: db.title(), data: connectData{databaseData: db, Connection: connection}, live: db.busy()}, err
 }
 
 // databaseAuthority sends the certificate by which clients know the server.

@@ -18,7 +18,7 @@ func (v *visit) databaseLog() (answer, error) {
 		return answer{}, err
 	}
 	lines, err := v.engine.DatabaseLog(v.call, db.ID)
-	return answer{page: "database_log.html", title: db.title(), data: logData{db, lines}}, err
+	return answer{page: "database_log.html", title: db.title(), data: logData{db, lines}, live: db.busy()}, err
 }
 
 func (v *visit) databaseSettings() (answer, error) { return v.databaseSettingsPage(nil) }
@@ -28,7 +28,7 @@ func (v *visit) databaseSettingsPage(cause error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{page: "database_settings.html", title: db.title(), data: db}, cause
+	return answer{page: "database_settings.html", title: db.title(), data: db, live: db.busy()}, cause
 }
 
 func (v *visit) databaseRestart() (answer, error) {

@@ -18,7 +18,7 @@ func functions(a assets) template.FuncMap {
 		"asset": a.url, "bytes": formatBytes, "ago": ago, "until": until, "keptFor": keptFor, "pick": pick, "stamp": stamp, "machine": machineTime,
 		"count": model.Count, "words": scopeWords, "presetName": presetName, "presetHint": presetHint, "powers": powersOf, "span": span,
 		"query": url.QueryEscape, "lower": strings.ToLower, "humanize": humanize, "percent": percent,
-		"tenth": tenth, "link": link, "field": newConfirm, "sentence": sentence, "prose": prose, "thousands": thousands, "seconds": func(d *time.Duration) string { return formatSeconds(d.Seconds()) }, "clock": clock,
+		"tenth": tenth, "link": link, "field": newConfirm, "older": older, "sentence": sentence, "prose": prose, "thousands": thousands, "seconds": func(d *time.Duration) string { return formatSeconds(d.Seconds()) }, "clock": clock,
 	}
 }
 
@@ -204,6 +204,15 @@ func link(path, href, name string) navLink {
 		here = path == "/" || strings.HasPrefix(path, "/databases/")
 	}
 	return navLink{href, name, here}
+}
+
+// older is where the next page of the list at path is, "" for none. The path is
+// whole: a list is also shown in answer to a form, which was sent elsewhere.
+func older(path, next string) string {
+	if next == "" {
+		return ""
+	}
+	return path + "?" + url.Values{"cursor": {next}}.Encode()
 }
 
 // confirmField is where the name of what is to be destroyed is typed.

@@ -2,11 +2,15 @@ package web
 
 import (
 	"bytes"
+	"html"
 	"io"
 	"mime/multipart"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,6 +87,101 @@ func (c *console) nobody() *console {
 	return &other
 }
 
+var links = regexp.MustCompile(`href="([^"]*)"`)
+
+// TestLinksLeadSomewhere follows every link of every page, of those that answer
+// a form, and of the second page of every list.
+func TestLinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, 500)
+	found := map[string]string{}
+	read := func(from, page string) {
+		for _, link := range links.FindAllStringSubmatch(page, -1) {
+			to, err := url.Parse(html.UnescapeString(link[1]))
+			if err != nil {
+				t.Fatalf("%s: %v", from, err)
+			}
+			base, _, _ := strings.Cut(from, "?")
+			to = (&url.URL{Path: base}).ResolveReference(to)
+			if to.Host == "" && !strings.HasPrefix(link[1], "#") && !strings.HasPrefix(to.Path, "/v1/") {
+				found[to.RequestURI()] = from
+			}
+		}
+	}
+	for _, path := range pagePaths() {
+		read(path, c.get(t, path))
+	}
+	for path, form := range map[string]url.Values{
+		"/people": {}, "/people/user_z001/role": {}, "/projects": {}, "/buckets": {}, "/keys": {}, "/databases": {},
+		"/buckets/bucket_1/objects/delete": {"key": {"folder1/file1.txt"}}, "/buckets/bucket_1/delete": {},
+		"/databases/db_00/delete": {}, "/databases/db_00/backups/bkp_00/restore": {},
+	} {
+		got := c.post(t, path, form)
+		if got.status < 400 || !strings.Contains(got.page, `role="alert"`) {
+			t.Errorf("POST %s is not refused: %d", path, got.status)
+		}
+		read(path, got.page)
+	}
+	cursors := 0
+	for link, from := range found {
+		got := c.send(t, http.MethodGet, link, "", nil)
+		if got.status == http.StatusNotFound || got.status == http.StatusUnprocessableEntity {
+			t.Errorf("%s leads to %s: %d", from, link, got.status)
+		}
+		if strings.Contains(link, "cursor=") {
+			cursors++
+		}
+	}
+	if cursors < 4 { // people, projects, a bucket, the audit log
+		t.Errorf("only %d links lead to further pages", cursors)
+	}
+}
+
+// TestFiltersStayOnFurtherPages goes through the audit log from page to page.
+func TestFiltersStayOnFurtherPages(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, 500)
+	path, entries := "/audit?action=key&actor=a+key&outcome=success", 0
+	for path != "" {
+		page := c.get(t, path)
+		entries += strings.Count(page, `<th scope="row">`)
+		if all := strings.Count(page, `<th scope="row">key.list</th>`); all != strings.Count(page, `<th scope="row">`) {
+			t.Fatalf("%s has other entries", path)
+		}
+		path = ""
+		if more := regexp.MustCompile(`href="([^"]*cursor=[^"]*)"`).FindStringSubmatch(page); more != nil {
+			path = html.UnescapeString(more[1])
+		}
+	}
+	if entries != 125 {
+		t.Errorf("%d entries", entries)
+	}
+}
+
+// TestUnknownIDs asks for everything of what is not there: no page offers to do
+// something with it.
+func TestUnknownIDs(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, 0)
+	for _, r := range routes() {
+		method, path, _ := strings.Cut(r.pattern, " ")
+		if !strings.Contains(path, "{id}") || method == http.MethodPut {
+			continue
+		}
+		path = strings.NewReplacer("{id}", "nothing", "{backup}", "nothing").Replace(path)
+		got := c.send(t, method, path+"?key=a&at=2026-01-31T12:00:00", "application/x-www-form-urlencoded", nil)
+		if got.status < 400 || got.status >= 500 {
+			t.Errorf("%s: %d", r.pattern, got.status)
+		}
+		if strings.Contains(got.page, "/nothing") {
+			t.Errorf("%s shows something that is not there", r.pattern)
+		}
+	}
+	if c.log.Len() > 0 {
+		t.Errorf("logged: %s", c.log)
+	}
+}
+
 // TestFormsAreReadOrRefused: what cannot be read as a form is not an empty one.
 func TestFormsAreReadOrRefused(t *testing.T) {
 	t.Parallel()
@@ -123,5 +222,64 @@ func TestSignedOut(t *testing.T) {
 	}
 	if page := viewer.send(t, http.MethodGet, "/databases/db_00/settings", "", nil).page; strings.Contains(page, "/restart") || strings.Contains(page, "/password") {
 		t.Error("a viewer is offered what is refused")
+	}
+}
+
+// TestHiddenTicksAreNotMeant: a key has what was to be seen when it was made.
+func TestHiddenTicksAreNotMeant(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, 0)
+	for preset, deletes := range map[model.Preset]bool{
+		model.PresetReadOnly: false, model.PresetDeveloper: false, model.PresetFullAccess: true, model.PresetCustom: true,
+	} {
+		form := url.Values{"name": {"a key"}, "preset": {string(preset)}, "scopes": {"storage:read"}, "expires": {"1h"}, "allow_dangerous": {"on"}}
+		if got := c.post(t, "/keys", form); got.status != http.StatusOK {
+			t.Fatalf("%s: %d", preset, got.status)
+		}
+		newest := strings.SplitAfter(c.get(t, "/keys"), "</tr>")[1]
+		if !strings.Contains(newest, presetName(preset)) || strings.Contains(newest, "and delete") != deletes {
+			t.Errorf("%s: %s", preset, newest)
+		}
+	}
+}
+
+// TestPagesSayWhatIsThere reads pages that would be wrong about a few things.
+func TestPagesSayWhatIsThere(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, 0)
+	for path, want := range map[string]string{
+		"/":                                       ">default<", // the project, older than a hundred others
+		"/imports/imp_1":                          "1200 objects",
+		"/buckets/bucket_1?prefix=a%2F%2Fb%2F":    ">(no name)<",
+		"/databases/db_busy":                      "data-live",
+		"/databases/db_busy/settings":             "data-live",
+		"/databases/db_busy/log":                  "data-live",
+		"/databases/db_busy/backups/bkp_busy":     "data-live",
+		"/audit":                                  " UTC</time>",
+		"/buckets/bucket_1?prefix=folder1%2F":     "Delete for good",
+		"/imports/imp_1?":                         "1100 more; the API lists the first 1000",
+		"/databases/db_busy/settings?done=backup": "Look again",
+	} {
+		if page := c.get(t, path); !strings.Contains(page, want) {
+			t.Errorf("%s does not say %s", path, want)
+		}
+	}
+	page := c.send(t, http.MethodGet, "/databases/db_01/tables", "", nil).page
+	if !strings.Contains(page, `role="alert"`) || strings.Contains(page, "No tables yet") {
+		t.Error("of a database that does not run it is said that it has no tables")
+	}
+}
+
+// TestAuditAreasAreAll reads the actions there are.
+func TestAuditAreasAreAll(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("../engine/model/operation.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, action := range regexp.MustCompile(`Action = "([a-z_]+)\.`).FindAllStringSubmatch(string(source), -1) {
+		if !slices.Contains(auditAreas(), action[1]) {
+			t.Errorf("one cannot filter by %s", action[1])
+		}
 	}
 }

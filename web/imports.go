@@ -77,8 +77,11 @@ type importData struct {
 // mostOfImport bounds the flaws and the lines on a page each; the API has all.
 const mostOfImport = 100
 
+// AllFlaws is how many flaws there are, those that nothing is kept of included.
+func (d importData) AllFlaws() int { return len(d.Errors) + d.ErrorsBeyond }
+
 // MoreFlaws is how many flaws are not on the page.
-func (d importData) MoreFlaws() int { return len(d.Errors) + d.ErrorsBeyond - len(d.Flaws) }
+func (d importData) MoreFlaws() int { return d.AllFlaws() - len(d.Flaws) }
 
 // Took is how long the import ran.
 func (d importData) Took() time.Duration {

@@ -47,7 +47,9 @@ func (v *visit) keyNew() (answer, error) {
 func (v *visit) keyCreate() (answer, error) {
 	form := newKeyForm()
 	form.Name, form.Preset, form.Life = v.form("name"), model.Preset(v.form("preset")), v.form("expires")
-	form.Danger = v.checked("allow_dangerous")
+	// A box that is ticked and then hidden, by choosing a smaller preset, is
+	// not meant.
+	form.Danger = v.checked("allow_dangerous") && (form.Preset == model.PresetFullAccess || form.Preset == model.PresetCustom)
 	again := answer{page: "key_new.html", title: "New API key", data: form}
 	in := engine.NewKey{Name: form.Name, Preset: form.Preset, AllowDangerous: form.Danger, Source: model.KeySourceConsole}
 	if form.Preset == model.PresetCustom {
@@ -86,7 +88,10 @@ type createdKey struct {
 // key shows one key, and asks before it is revoked.
 func (v *visit) key() (answer, error) {
 	key, err := v.engine.KeyGet(v.call, v.r.PathValue("id"))
-	return answer{page: "key.html", title: key.Name, data: key}, err
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{page: "key.html", title: key.Name, data: key}, nil
 }
 
 func (v *visit) keyRevoke() (answer, error) {

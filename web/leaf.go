@@ -9,9 +9,9 @@ import (
 type leaf[T any] struct {
 	Items []T
 	Count int // of all
-	// Here is the query of this page; Previous and Next are those of the pages
-	// beside it, "" for none.
-	Here, Previous, Next string
+	Page  int // which this is, from 1
+	// Previous and Next are the queries of the pages beside it, "" for none.
+	Previous, Next string
 }
 
 // turn opens a list at the page that the query asks for; anything that is no
@@ -20,7 +20,7 @@ func turn[T any](all []T, query url.Values, each int) leaf[T] {
 	last := max(1, (len(all)+each-1)/each)
 	asked, _ := strconv.Atoi(query.Get("page"))
 	page := max(1, min(asked, last))
-	l := leaf[T]{Items: all[(page-1)*each : min(len(all), page*each)], Count: len(all), Here: pageQuery(query, page)}
+	l := leaf[T]{Items: all[(page-1)*each : min(len(all), page*each)], Count: len(all), Page: page}
 	if page > 1 {
 		l.Previous = pageQuery(query, page-1)
 	}

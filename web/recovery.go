@@ -34,7 +34,7 @@ func (v *visit) planPage(point string, cause error) (answer, error) {
 		return v.backupsPage(err)
 	}
 	data := planData{databaseData: db, Plan: plan, At: at, Point: point}
-	return answer{page: "recovery_plan.html", title: db.Name, data: data, live: db.RunningOp != nil}, cause
+	return answer{page: "recovery_plan.html", title: db.Name, data: data, live: db.busy()}, cause
 }
 
 func (v *visit) recoveryRestore() (answer, error) {

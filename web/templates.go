@@ -42,8 +42,7 @@ func loadTemplates(a assets) (templates, error) {
 // view is what every page is made of.
 type view struct {
 	Title        string
-	Path         string // of this page
-	Query        string
+	Path         string     // of this page
 	User         model.User // zero for nobody
 	Organization string     // its name
 	Done         string     // what was just done
@@ -84,7 +83,7 @@ func (v *visit) execute(a answer, problem string) (*bytes.Buffer, error) {
 		return nil, errors.New("there is no such template")
 	}
 	data := view{
-		Title: a.title, Path: v.r.URL.Path, Query: v.r.URL.RawQuery, User: v.person.User,
+		Title: a.title, Path: v.r.URL.Path, User: v.person.User,
 		Done: doneText(v.r.URL.Query().Get("done")), Problem: problem, Live: a.live, Data: a.data,
 	}
 	if data.User.ID != "" {
