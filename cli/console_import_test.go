@@ -62,9 +62,17 @@ func importWithErrors(t *testing.T, b *browser, source string) {
 	b.shot("import-new")
 	b.fill("#source_url", source)
 	b.fill("#name", "source") // taken
+	b.fill("#username", "No User")
+	b.fill("#password", "short")
+	b.click(`[name=credentials][value=same]`) // hides both, which do not count then
+	b.press("Start the import")
+	b.see("it has to be typed again")
+	b.click(`[name=credentials][value=new]`)
+	b.fill("#source_url", source)
 	b.fill("#username", "newcomer")
 	b.fill("#password", chosen)
 	b.press("Start the import")
+	b.until("come back with the user", `document.querySelector('#username').defaultValue === 'newcomer'`)
 	b.see("it has to be typed again")
 	b.wantNoSecret(passwordOf(source), chosen)
 	b.shot("import-refused")
@@ -103,10 +111,11 @@ func importCancelled(t *testing.T, m *machine, b *browser, source string) {
 		t.Error("a page that renews itself takes the focus away")
 	}
 	b.shot("import-running")
+	importKeepsWhatIsTyped(b)
 	b.open("/imports")
 	b.see("never")
 	b.shot("imports")
-	b.press("never")
+	b.open(b.value(`[...document.querySelectorAll('a.row')].find((a) => a.textContent === 'never').href`)) // the page renews itself
 	b.press("Cancel this import…")
 	b.fill("#confirm-cancel", "never")
 	b.press("Cancel the import and delete never")
@@ -120,8 +129,39 @@ func importCancelled(t *testing.T, m *machine, b *browser, source string) {
 	}
 }
 
-// importWithoutScript begins an import, sees the page ask for itself again,
-// and cancels by a form whose name is wrong at first.
+// importKeepsWhatIsTyped types into a page that renews itself, meanwhile behind
+// a proxy that finds nobody.
+func importKeepsWhatIsTyped(b *browser) {
+	b.open("/")
+	b.press("never")
+	b.click(`.tabs a[href$="/access"]`)
+	b.see("Allow-list")
+	renewed := func() {
+		b.t.Helper()
+		b.value(`document.querySelector('main').dataset.before = ''; ''`)
+		b.until("renew itself", `document.querySelector('main[data-live]:not([data-before])') !== null`)
+	}
+	b.fill("#entries", "192.0.2.7")
+	b.value(`document.querySelector('form button.primary').focus(); ''`)
+	renewed()
+	renewed()
+	if typed := b.value(`document.querySelector('#entries').value`); typed != "192.0.2.7" {
+		b.t.Errorf("what was typed is %q now", typed)
+	}
+	if !b.is(`document.activeElement.matches('form button.primary')`) {
+		b.t.Error("the button has lost the focus")
+	}
+	b.value(`{
+		const real = window.fetch;
+		let left = 2;
+		window.fetch = (...all) => left-- > 0 ? Promise.resolve(new Response('', {status: 502})) : (window.again = true, real(...all));
+		''
+	}`)
+	b.until("outlast a proxy that finds nobody", `window.again === true`)
+}
+
+// importWithoutScript begins an import, asks for its page again, and cancels by
+// a form whose name is wrong at first.
 func importWithoutScript(t *testing.T, m *machine, b *browser, source string) {
 	b.scripts(false)
 	defer b.scripts(true)
@@ -132,13 +172,16 @@ func importWithoutScript(t *testing.T, m *machine, b *browser, source string) {
 	b.fill("#name", "plain")
 	b.fill("#username", "newcomer")
 	b.press("Start the import")
-	b.until("copy", `document.querySelector('.state.copying') !== null`) // only the page itself can have asked again
+	eventually(t, "the import to copy", func() bool {
+		b.press("Look again")
+		return b.is(`document.querySelector('.state.copying') !== null`)
+	})
 	b.press("Cancel this import…")
 	b.fill("#confirm-cancel", "plane")
 	b.press("Cancel the import and delete plain")
 	b.see("type plain to show that you mean it")
-	if b.is(`document.querySelector('meta[http-equiv=refresh]') !== null`) {
-		t.Error("the page that says what is wrong asks for itself again, where there is none")
+	if b.is(`document.querySelector('[data-live]') !== null`) {
+		t.Error("the page that says what is wrong is to be asked for again, where there is none")
 	}
 	b.press("Cancel this import…")
 	b.fill("#confirm-cancel", "plain")

@@ -126,7 +126,7 @@ func consoleDatabase(t *testing.T, m *machine, b *browser) {
 	b.press("Go to its backups")
 	b.see("No backup yet")
 	b.press("Back up now")
-	b.until("complete the backup", `document.querySelector('tbody .state.completed') !== null && !document.querySelector('[data-live]')`)
+	b.until("complete the backup", ofBackups(1))
 	b.shot("database-backups")
 	exec(`drop table orders`)
 	b.click(`tbody a.row`)
@@ -142,15 +142,20 @@ func consoleDatabase(t *testing.T, m *machine, b *browser) {
 	}
 	b.fill("#confirm-restore", "shop")
 	b.press("Restore shop")
-	b.see("The restore has begun")
 	b.until("restore", `document.body.innerText.includes('The last restore can be undone') && !document.querySelector('[data-live]')`)
 	exec(`insert into orders values (1001)`)
 	b.shot("database-restored")
 	consolePointInTime(b, exec)
+	consoleFailedRestore(t, m, b)
 
 	b.press("Row security")
 	b.see("nobody but the owner sees a row")
 	b.press("Turn off for public.orders")
+	b.see("Row-level security is changed")
+	exec("create table \"two\nlines\" (n int)")
+	b.press("Row security")
+	b.press("Turn on for public.two lines")
+	b.press("Turn off for public.two lines")
 	b.see("Row-level security is changed")
 	b.shot("database-tables")
 
@@ -189,11 +194,27 @@ func consoleDatabase(t *testing.T, m *machine, b *browser) {
 	b.see("The database is in the trash")
 }
 
+// ofBackups is an expression: whether the page shows that many backups that are
+// complete, and nothing under way.
+func ofBackups(n int) string {
+	return fmt.Sprintf(`document.querySelectorAll('tbody .state.completed').length === %d && !document.querySelector('[data-live]')`, n)
+}
+
+// awaitBackups waits for backups that nobody on this page has asked for.
+func (b *browser) awaitBackups(n int) {
+	b.t.Helper()
+	page := b.value(`document.querySelector('.tabs a[href$="/backups"]').href`)
+	eventually(b.t, "the backups to be complete", func() bool {
+		b.open(page)
+		return b.is(ofBackups(n))
+	})
+}
+
 // consolePointInTime picks the newest moment, sees the plan, and goes there.
 func consolePointInTime(b *browser, exec func(string)) {
+	b.awaitBackups(2) // the one that follows a restore
 	b.press("Back up now")
-	b.see("The backup has begun")
-	b.until("complete the backup", `!document.querySelector('[data-live]')`)
+	b.until("complete the backup", ofBackups(3))
 	exec(`insert into orders values (1002)`)
 	b.until("reach a later moment", `document.querySelector('#at') !== null`)
 	newest := b.value(`document.querySelector('#at').value`)
@@ -211,8 +232,25 @@ func consolePointInTime(b *browser, exec func(string)) {
 	b.shot("recovery-plan")
 	b.fill("#confirm-restore", "shop")
 	b.press("Restore shop")
-	b.see("The restore has begun")
 	b.until("restore to the moment", `document.querySelectorAll('.timeline .restore').length >= 2 && !document.querySelector('[data-live]')`)
+}
+
+// consoleFailedRestore restores a backup that the disk has damaged.
+func consoleFailedRestore(t *testing.T, m *machine, b *browser) {
+	vaults, err := filepath.Glob(filepath.Join(m.dataDir, "backups", "*"))
+	if err != nil || len(vaults) != 1 {
+		t.Fatalf("%v, %v", vaults, err)
+	}
+	b.awaitBackups(4)
+	damagePack(t, vaults[0])
+	b.click(`tbody a.row`)
+	b.fill("#confirm-restore", "shop")
+	b.press("Restore shop")
+	b.see("The last restore failed")
+	b.see("damaged")
+	b.until("tell who cannot see it", `document.querySelector('[role=status].unseen').textContent.includes('The last restore failed')`)
+	b.shot("database-restore-failed")
+	damagePack(t, vaults[0]) // mended
 }
 
 func consoleBucket(t *testing.T, b *browser) {
@@ -246,19 +284,56 @@ func consoleBucket(t *testing.T, b *browser) {
 	b.fill("#confirm-0", "dropped.txt")
 	b.press("Delete for good")
 	b.see("Nothing here yet")
+	consoleUploads(b)
 	b.press("files")
 	b.see("größe & maß.txt")
 	b.shot("bucket")
 	b.click(`[name=public]`)
-	b.fill("#expire_after_days", "30")
 	b.press("Save")
 	b.see("The bucket is changed")
 	b.see("public")
+	b.fill("#expire_after_days", "30")
+	b.fill("#confirm-expiry", "files")
+	b.press("Save how long files are kept")
+	b.until("keep files for 30 days", `document.querySelector('#expire_after_days').defaultValue === '30'`)
 	b.press("Delete this bucket…")
 	b.fill("#confirm-bucket", "files")
 	b.press("Delete files")
 	b.see("The bucket is deleted")
 	b.shot("buckets")
+}
+
+// consoleUploads drops a small file while a large one is on its way, deletes one
+// whose name cannot be typed as it is, and drops one after its session ended.
+func consoleUploads(b *browser) {
+	drop := func(files string) {
+		b.t.Helper()
+		if leaves := b.value(fmt.Sprintf(`{
+			const form = document.querySelector('.drop');
+			for (const [name, size] of %s) {
+				const files = new DataTransfer();
+				files.items.add(new File(['x'.repeat(size)], name));
+				form.dispatchEvent(new DragEvent('drop', {dataTransfer: files, bubbles: true, cancelable: true}));
+			}
+			String(dispatchEvent(new Event('beforeunload', {cancelable: true})));
+		}`, files)); leaves != "false" {
+			b.t.Error("a page that uploads may be left without a word")
+		}
+	}
+	drop(`[['large', 64 << 20], [' two  spaces', 1]]`)
+	b.until("store both", `['a.row[href$=large]', 'a.row[href*=spaces]'].every((name) => document.querySelector(name))`)
+	b.press("Delete… a/b/ two spaces")
+	b.fill("details[open] [name=confirm]", "two spaces")
+	b.click("details[open] button.danger")
+	b.see("The object is deleted")
+	b.value(`fetch('/sign-out', {method: 'POST'}).then(() => { document.title = 'signed out'; }); ''`)
+	b.until("end the session", `document.title === 'signed out'`)
+	drop(`[['late', 1]]`)
+	b.see("what you sent was not done")
+	b.fill("#email", ownerEmail)
+	b.fill("#password", ownerPassword)
+	b.press("Sign in")
+	b.until("go back to the folder", `location.search.includes('prefix=a') && document.querySelector('a.row[href$=large]') && !document.querySelector('a.row[href$=late]')`)
 }
 
 func consolePeople(t *testing.T, m *machine, b *browser) {

@@ -251,6 +251,7 @@ type About struct {
 	AuditKeep uint64
 	Proofs    bool          // whether backups are proven
 	Trash     time.Duration // how long deleted databases are kept
+	Objects   time.Duration // how long deleted objects are kept, 0 for not at all
 	Replaced  time.Duration // how long data that a restore replaced is kept
 }
 
@@ -259,7 +260,7 @@ type About struct {
 func (e *Engine) About() About {
 	return About{
 		Version: e.cfg.Version, DataDir: e.cfg.DataDir, Binaries: e.binaries, AuditKeep: e.cfg.AuditKeep,
-		Proofs: e.cfg.Proofs, Trash: e.cfg.TrashRetention, Replaced: e.cfg.ReplacedRetention,
+		Proofs: e.cfg.Proofs, Trash: e.cfg.TrashRetention, Objects: e.cfg.ObjectTrashRetention, Replaced: e.cfg.ReplacedRetention,
 	}
 }
 

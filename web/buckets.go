@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"holdfast/engine"
 	"holdfast/engine/model"
@@ -58,6 +59,7 @@ type bucketData struct {
 	Crumbs []crumb
 	engine.Folder
 	PublicURL string
+	Kept      time.Duration // how long deleted files are kept, 0 for not at all
 }
 
 // crumb is a folder on the way to the one that is shown.
@@ -76,7 +78,7 @@ func (v *visit) bucket() (answer, error) {
 }
 
 func (v *visit) bucketPage(prefix string, cause error) (answer, error) {
-	data := bucketData{Prefix: prefix, Crumbs: crumbs(prefix)}
+	data := bucketData{Prefix: prefix, Crumbs: crumbs(prefix), Kept: v.engine.About().Objects}
 	var err error
 	if data.Bucket, err = v.engine.BucketGet(v.call, v.r.PathValue("id")); err != nil {
 		return answer{}, err
@@ -134,29 +136,51 @@ func (v *visit) objectDelete() (answer, error) {
 	return v.folderPath(prefix, "object_deleted"), nil
 }
 
-// bucketUpdate changes who may read a bucket, and how long its files are kept.
+// bucketUpdate changes who may read a bucket.
 func (v *visit) bucketUpdate() (answer, error) {
-	public, days := v.checked("public"), 0
+	public := v.checked("public")
+	return v.changeBucket(engine.BucketChange{Public: &public})
+}
+
+// bucketExpire changes how long a bucket's files are kept.
+func (v *visit) bucketExpire() (answer, error) {
+	b, err := v.engine.BucketGet(v.call, v.r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	days := 0
 	if text := strings.TrimSpace(v.form("expire_after_days")); text != "" {
-		var err error
 		if days, err = strconv.Atoi(text); err != nil {
 			return v.bucketPage("", model.Invalid("expire_after_days", "must be a number of days, or empty to keep files"))
 		}
 	}
+	if err := v.confirm(b.Name); err != nil {
+		return v.bucketPage("", err)
+	}
+	return v.changeBucket(engine.BucketChange{ExpireAfterDays: &days})
+}
+
+func (v *visit) changeBucket(change engine.BucketChange) (answer, error) {
 	id := v.r.PathValue("id")
-	if _, err := v.engine.BucketUpdate(v.call, id, engine.BucketChange{Public: &public, ExpireAfterDays: &days}); err != nil {
+	if _, err := v.engine.BucketUpdate(v.call, id, change); err != nil {
 		return v.bucketPage("", err)
 	}
 	return done("/buckets/"+id, "bucket_updated"), nil
 }
 
+// bucketDelete deletes a bucket, with files only where the person was told that
+// it has some.
 func (v *visit) bucketDelete() (answer, error) {
 	b, err := v.engine.BucketGet(v.call, v.r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
+	told, _ := strconv.ParseInt(v.form("files"), 10, 64) // what is no number told nothing
 	if err = v.confirm(b.Name); err == nil {
-		err = v.engine.BucketDelete(v.call, b.ID, b.ObjectCount > 0)
+		err = v.engine.BucketDelete(v.call, b.ID, told > 0)
+	}
+	if model.CodeOf(err) == model.CodeConflict && told == 0 {
+		err = model.Errorf(model.CodeConflict, "the bucket was empty when you saw it, and has files now")
 	}
 	if err != nil {
 		return v.bucketPage("", err)

@@ -3,6 +3,8 @@ package web
 import (
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"holdfast/engine/model"
 )
 
@@ -72,8 +74,12 @@ func (v *visit) confirmDatabase() error {
 }
 
 func (v *visit) confirm(name string) error {
-	if strings.TrimSpace(v.form("confirm")) != name {
+	if asTyped(v.form("confirm")) != asTyped(name) {
 		return model.Invalid("confirm", "type %s to show that you mean it", name)
 	}
 	return nil
 }
+
+// asTyped is a name as far as one can see and type it: without space around it,
+// single spaces within, and accents as keyboards make them.
+func asTyped(name string) string { return strings.Join(strings.Fields(norm.NFC.String(name)), " ") }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"holdfast/engine"
 	"holdfast/engine/model"
@@ -225,6 +226,55 @@ func TestSignedOut(t *testing.T) {
 	}
 }
 
+// TestBucketsAreNotEmptiedUnseen: files go only with somebody's word for it.
+func TestBucketsAreNotEmptiedUnseen(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, 0)
+	for form, want := range map[string]int{
+		"/delete confirm=files&files=0":                 http.StatusConflict,
+		"/delete confirm=files":                         http.StatusConflict,
+		"/delete files=300":                             http.StatusUnprocessableEntity,
+		"/expiry expire_after_days=1":                   http.StatusUnprocessableEntity,
+		"/expiry expire_after_days=x&confirm=files":     http.StatusUnprocessableEntity,
+		"/expiry expire_after_days=36000&confirm=files": http.StatusSeeOther,
+	} {
+		path, fields, _ := strings.Cut(form, " ")
+		values, err := url.ParseQuery(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.post(t, "/buckets/bucket_1"+path, values); got.status != want {
+			t.Errorf("%s: %d, want %d", form, got.status, want)
+		}
+	}
+	if page := c.get(t, "/buckets/bucket_1"); !strings.Contains(page, `value="36000"`) || !strings.Contains(page, "300 files") {
+		t.Error("the bucket has not all its files, or forgot how long it keeps them")
+	}
+	if got := c.post(t, "/buckets/bucket_1/delete", url.Values{"confirm": {"files"}, "files": {"300"}}); got.status != http.StatusSeeOther {
+		t.Errorf("what is told: %d", got.status)
+	}
+}
+
+// TestNamesAreConfirmedAsTheyAreTyped: what nobody can see in a name, or type,
+// does not keep it from being confirmed.
+func TestNamesAreConfirmedAsTheyAreTyped(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, 0)
+	for key, typed := range map[string]string{
+		" a  b ": "a b", "e\u0301.txt": "é.txt", "é.txt": "e\u0301.txt", "plain": " plain ", "\u00a0c": "c",
+	} {
+		if got := c.send(t, http.MethodPut, "/buckets/bucket_1?"+url.Values{"key": {key}}.Encode(), "", strings.NewReader("x")); got.status != http.StatusNoContent {
+			t.Fatalf("%q: %d, %s", key, got.status, got.page)
+		}
+		if got := c.post(t, "/buckets/bucket_1/objects/delete", url.Values{"key": {key}, "confirm": {typed + "!"}}); got.status != http.StatusUnprocessableEntity {
+			t.Errorf("%q by another name: %d", key, got.status)
+		}
+		if got := c.post(t, "/buckets/bucket_1/objects/delete", url.Values{"key": {key}, "confirm": {typed}}); got.status != http.StatusSeeOther {
+			t.Errorf("%q as %q: %d", key, typed, got.status)
+		}
+	}
+}
+
 // TestHiddenTicksAreNotMeant: a key has what was to be seen when it was made.
 func TestHiddenTicksAreNotMeant(t *testing.T) {
 	t.Parallel()
@@ -267,6 +317,25 @@ func TestPagesSayWhatIsThere(t *testing.T) {
 	page := c.send(t, http.MethodGet, "/databases/db_01/tables", "", nil).page
 	if !strings.Contains(page, `role="alert"`) || strings.Contains(page, "No tables yet") {
 		t.Error("of a database that does not run it is said that it has no tables")
+	}
+}
+
+// TestKeptFilesAreNotGoneForGood: where the operator keeps deleted files, the
+// page says so.
+func TestKeptFilesAreNotGoneForGood(t *testing.T) {
+	t.Parallel()
+	page, err := loadTemplates(mustAssets(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	data := bucketData{Kept: 48 * time.Hour}
+	data.Items = []engine.ObjectView{{Object: model.Object{Key: "a"}}}
+	if err := page["bucket.html"].ExecuteTemplate(&text, "layout", view{User: model.User{ID: "u", Role: model.RoleOwner}, Data: data}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "bring it back for 2 days") || strings.Contains(text.String(), "Delete for good") {
+		t.Error("the page says that a file is gone for good which is kept")
 	}
 }
 

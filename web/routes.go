@@ -65,6 +65,7 @@ func routes() []route {
 		{"POST /buckets/{id}", model.ActionObjectUpload, (*visit).uploadForm},
 		{"PUT /buckets/{id}", model.ActionObjectUpload, (*visit).upload},
 		{"POST /buckets/{id}/settings", model.ActionBucketUpdate, (*visit).bucketUpdate},
+		{"POST /buckets/{id}/expiry", model.ActionBucketUpdate, (*visit).bucketExpire},
 		{"GET /buckets/{id}/download", model.ActionObjectGet, (*visit).download},
 		{"POST /buckets/{id}/objects/delete", model.ActionObjectDelete, (*visit).objectDelete},
 		{"POST /buckets/{id}/delete", model.ActionBucketDelete, (*visit).bucketDelete},

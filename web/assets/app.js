@@ -37,7 +37,8 @@ function enableConfirm(root) {
   each(root, '[data-confirm]', (input) => {
     const button = input.form.querySelector('button[type=submit]');
     if (button.disabled) return;
-    const check = () => { button.disabled = input.value.trim() !== input.dataset.confirm; };
+    const asTyped = (name) => name.normalize('NFC').replace(/\s+/g, ' ').trim();
+    const check = () => { button.disabled = asTyped(input.value) !== asTyped(input.dataset.confirm); };
     input.addEventListener('input', check);
     check();
   });
@@ -105,6 +106,7 @@ function enablePick(root) {
       const part = Math.min(Math.max(((event.clientX - box.left) / box.width - 0.02) / 0.96, 0), 1);
       const seconds = Number(line.dataset.from) + part * (line.dataset.to - line.dataset.from);
       input.value = new Date(Math.ceil(seconds) * 1000).toISOString().slice(0, 19);
+      input.dispatchEvent(new Event('input', { bubbles: true }));
       input.focus();
     });
   });
@@ -119,6 +121,9 @@ function enableUpload(root) {
     form.querySelector('button').hidden = true;
     input.multiple = true;
     input.required = false;
+    const waiting = [];
+    let sending = false;
+    addEventListener('beforeunload', (event) => { if (sending) event.preventDefault(); });
     input.addEventListener('change', () => sendAll([...input.files]));
     form.addEventListener('dragover', (event) => { event.preventDefault(); form.classList.add('over'); });
     form.addEventListener('dragleave', () => form.classList.remove('over'));
@@ -130,10 +135,20 @@ function enableUpload(root) {
     form.addEventListener('submit', (event) => { event.preventDefault(); sendAll([...input.files]); });
 
     async function sendAll(chosen) {
-      let failed = false;
-      for (const file of chosen) failed = !await send(file) || failed;
       input.value = '';
-      if (chosen.length > 0 && !failed) location.assign(there('uploaded'));
+      waiting.push(...chosen);
+      if (sending || waiting.length === 0) return; // who is at it sends these, too
+      sending = true;
+      let failed = false;
+      while (waiting.length > 0) failed = !await send(waiting.shift()) || failed;
+      sending = false;
+      if (!failed) location.assign(there('uploaded'));
+    }
+
+    function signIn() {
+      waiting.length = 0;
+      sending = false;
+      location.assign(`/sign-in?undone=1&next=${encodeURIComponent(location.pathname + withoutDone())}`);
     }
 
     function there(done) {
@@ -167,7 +182,10 @@ function enableUpload(root) {
           bar.value = event.loaded / Math.max(event.total, 1);
           state.textContent = `${Math.floor(100 * bar.value)} %`;
         });
-        request.addEventListener('load', () => end(request.status === 204 ? 'stored' : request.responseText || 'failed', request.status === 204));
+        request.addEventListener('load', () => {
+          end(request.status === 204 ? 'stored' : request.responseText || 'failed', request.status === 204);
+          if (request.status === 401) signIn();
+        });
         request.addEventListener('error', () => end('The connection was lost. Try again.', false));
         request.open('PUT', to);
         request.setRequestHeader('Content-Type', file.type || 'application/octet-stream');
@@ -177,37 +195,45 @@ function enableUpload(root) {
   });
 }
 
+// What was typed or chosen, by a person or for one, is known by this mark.
+document.addEventListener('input', (event) => { event.target.dataset.typed = ''; });
+
 // A page on which something is under way is asked for again until it is done.
-// What the person is typing, confirming or selecting stays.
+// What the person is typing, confirming, selecting or sending stays.
 function follow() {
   const main = document.querySelector('main[data-live]');
   if (!main) return;
   setTimeout(async () => {
     const selecting = !getSelection().isCollapsed && main.contains(getSelection().anchorNode);
-    if (document.hidden || selecting || main.querySelector('input:focus, select:focus, textarea:focus, details.confirm[open]')) return follow();
+    const held = 'input:focus, select:focus, textarea:focus, details.confirm[open], form[data-sent]';
+    if (document.hidden || selecting || main.querySelector(held)) return follow();
     let next;
     try {
       const answer = await fetch(location.pathname + withoutDone(), { headers: { Accept: 'text/html' } });
+      if (answer.status >= 502 && answer.status <= 504) return follow(); // a proxy's word for the same as below
       if (answer.redirected || !answer.ok) return location.reload();
       next = new DOMParser().parseFromString(await answer.text(), 'text/html').querySelector('main');
     } catch {
       return follow(); // the appliance may be on its way back
     }
+    if (main.querySelector(held)) return follow(); // begun while the answer came
     const restore = position(main);
     main.replaceWith(next);
     enhance(next);
     restore(next);
-    if (!next.hasAttribute('data-live')) announce('Done');
+    if (!next.hasAttribute('data-live')) announce(next.querySelector('.notice.bad')?.textContent ?? 'It has ended');
     follow();
   }, 1500);
 }
 
 // Returns what puts a person back to where they were in the page before: what
-// is open, how far it is scrolled, and what has the focus.
+// is typed, what is open, how far it is scrolled, and what has the focus.
 function position(main) {
   const parts = (root, selector) => [...root.querySelectorAll(selector)];
   const open = parts(main, 'details').map((details) => details.open);
   const scrolled = parts(main, '.scroll, .log').map((e) => [e.scrollLeft, e.scrollTop, e.scrollTop + e.clientHeight >= e.scrollHeight - 4]);
+  const typed = parts(main, '[data-typed]');
+  const twin = (a) => (b) => a.name === b.name && a.type === b.type && a.form?.getAttribute('action') === b.form?.getAttribute('action') && (!a.matches('[type=radio], [type=checkbox]') || a.value === b.value);
   const focusable = 'a[href], button, summary, [tabindex]';
   const focus = main.contains(document.activeElement) ? document.activeElement : null;
   const same = (e) => e.tagName === focus.tagName && e.getAttribute('href') === focus.getAttribute('href') && (focus.matches('.scroll, .log') || e.textContent === focus.textContent);
@@ -217,6 +243,13 @@ function position(main) {
       const [left, top, atEnd] = scrolled[i] ?? [0, 0, true];
       e.scrollLeft = left;
       if (!atEnd || !e.matches('[data-end]')) e.scrollTop = top;
+    });
+    typed.forEach((was) => {
+      const is = parts(next, 'input, select, textarea').find(twin(was));
+      if (!is) return;
+      if (is.matches('[type=radio], [type=checkbox]')) is.checked = was.checked;
+      else is.value = was.value;
+      is.dispatchEvent(new Event('input', { bubbles: true })); // so that it is checked, and kept the next time, too
     });
     if (focus) (focus === main ? next : parts(next, focusable).find(same) ?? next).focus({ preventScroll: true });
   };
