@@ -8,9 +8,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"holdfast/cli/client"
@@ -192,6 +194,36 @@ func TestDamagedUpload(t *testing.T) {
 	_, err = c.UploadObject(t.Context(), bucket.ID, client.Upload{Key: "a", Body: strings.NewReader("hello"), Size: 5})
 	if !errors.Is(err, client.ErrDamaged) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestUploadOfAnotherLength: what grew or shrank since its length was taken is
+// not stored, and what cannot be read is no fault of the connection.
+func TestUploadOfAnotherLength(t *testing.T) {
+	t.Parallel()
+	a := newAppliance(t)
+	c := a.client(t)
+	bucket, err := c.CreateBucket(t.Context(), client.CreateBucket{Project: a.project, Name: "files"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, up := range map[string]struct {
+		client.Upload
+		is error
+	}{
+		"grown":      {client.Upload{Body: strings.NewReader("hello, world"), Size: 5}, client.ErrChanged},
+		"shrunk":     {client.Upload{Body: strings.NewReader("hell"), Size: 5}, client.ErrChanged},
+		"unreadable": {client.Upload{Body: iotest.ErrReader(io.ErrClosedPipe), Size: 5}, io.ErrClosedPipe},
+		"broken off": {client.Upload{Body: iotest.ErrReader(io.ErrClosedPipe), Size: -1}, io.ErrClosedPipe},
+	} {
+		up.Key = name
+		_, err := c.UploadObject(t.Context(), bucket.ID, up.Upload)
+		if _, carried := errors.AsType[*url.Error](err); carried || !errors.Is(err, up.is) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := c.GetObject(t.Context(), bucket.ID, name); client.CodeOf(err) != client.CodeNotFound {
+			t.Errorf("%s was stored: %v", name, err)
+		}
 	}
 }
 

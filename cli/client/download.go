@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// ErrChanged says that what is at a URL is no longer what it was.
+// ErrChanged says that what is downloaded or uploaded is no longer what it was.
 var ErrChanged = errors.New("it was changed meanwhile")
 
 // OpenDownload opens what is at a signed URL of an object or export, from an

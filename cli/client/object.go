@@ -110,12 +110,13 @@ func (c *Client) Entries(ctx context.Context, bucket, prefix string) iter.Seq2[E
 }
 
 // UploadObject streams an object into a bucket. What arrived is compared with
-// what was sent; ErrDamaged says that the object there is not the one meant.
+// what was sent; ErrDamaged says that the object there is not the one meant,
+// and ErrChanged, where nothing was stored, that Body is not of its Size.
 func (c *Client) UploadObject(ctx context.Context, bucket string, up Upload) (Object, error) {
-	sum := NewCRC32C()
+	body := &uploadBody{up: up, sum: NewCRC32C()}
 	r := Request{
 		Method: http.MethodPost, Path: path("buckets", bucket, "objects"), Query: url.Values{"key": {up.Key}},
-		Body: io.TeeReader(up.Body, sum), Size: up.Size, ContentType: up.ContentType,
+		Body: body, Size: up.Size, ContentType: up.ContentType,
 		// A refusal comes before the bytes were sent in vain.
 		Header: http.Header{"Expect": {"100-continue"}},
 	}
@@ -132,10 +133,44 @@ func (c *Client) UploadObject(ctx context.Context, bucket string, up Upload) (Ob
 		r.Header.Set("X-Checksum-SHA256", up.SHA256)
 	}
 	object, _, err := send[Object](ctx, c, r)
-	if err == nil && object.ChecksumCRC32C != sum.Text() {
+	if local, ok := errors.AsType[*bodyError](err); ok {
+		err = fmt.Errorf("upload %s: %w", up.Key, local.error)
+	}
+	if err == nil && object.ChecksumCRC32C != body.sum.Text() {
 		err = fmt.Errorf("upload %s: %w", up.Key, ErrDamaged)
 	}
 	return object, err
+}
+
+// uploadBody sums up what is sent. The last bytes of a length that is known
+// are given away only when there are no more: an appliance takes them for all.
+type uploadBody struct {
+	up  Upload
+	sum *CRC32C
+	n   int64
+}
+
+// bodyError is what reading a body has failed with: the connection has not.
+type bodyError struct{ error }
+
+// Read implements io.Reader.
+func (b *uploadBody) Read(p []byte) (int, error) {
+	n, err := b.up.Body.Read(p)
+	b.n += int64(n)
+	if err == nil && b.n == b.up.Size {
+		var more [1]byte
+		m := 0
+		m, err = io.ReadFull(b.up.Body, more[:])
+		b.n += int64(m)
+	}
+	if b.up.Size >= 0 && (b.n > b.up.Size || err == io.EOF && b.n < b.up.Size) {
+		return 0, &bodyError{ErrChanged}
+	}
+	_, _ = b.sum.Write(p[:n]) // it cannot fail
+	if err != nil && err != io.EOF {
+		err = &bodyError{err}
+	}
+	return n, err
 }
 
 // GetObject returns an object's record.
