@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
+	"time"
 )
 
 // download returns the status and the bytes at an address.
@@ -65,5 +68,36 @@ func TestObjectsOrigin(t *testing.T) {
 	}
 	if status, body := download(t, object.URL); status != http.StatusOK || body != "<script>" {
 		t.Errorf("an object that came back: %d %s", status, body)
+	}
+}
+
+// What is read from a pipe that says no more is ended by an interrupt.
+func TestInterruptedInput(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	m.must("POST", "/buckets", map[string]any{"project": m.project(), "name": "files"}, nil)
+	for _, args := range [][]string{{"object", "put", "-", "files/stdin"}, {"api", "POST", "/buckets", "--data", "@-"}} {
+		cmd := exec.Command(program, args...)
+		cmd.Env = []string{"HOME=" + t.TempDir(), "HOLDFAST_URL=" + m.api, "HOLDFAST_API_KEY=" + m.key}
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := in.Write(make([]byte, 1<<20)); err != nil { // more than a pipe holds: it is being read
+			t.Error(err)
+		}
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+		late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+		_ = cmd.Wait() // its exit code is looked at
+		late.Stop()
+		if code := cmd.ProcessState.ExitCode(); code != 130 {
+			t.Errorf("%s: exit code %d", args, code)
+		}
 	}
 }

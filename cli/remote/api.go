@@ -49,7 +49,7 @@ func (t *task) raw(method, path, data string) error {
 		}
 	}
 	if data != "" {
-		body, err := readData(data)
+		body, err := t.readData(data)
 		if err != nil {
 			return err
 		}
@@ -79,17 +79,19 @@ func (t *task) raw(method, path, data string) error {
 	return refusal
 }
 
-func readData(data string) ([]byte, error) {
+func (t *task) readData(data string) ([]byte, error) {
 	file, named := strings.CutPrefix(data, "@")
-	switch {
-	case !named:
+	if !named {
 		return []byte(data), nil
-	case file == "-":
-		return io.ReadAll(os.Stdin)
 	}
-	body, err := os.ReadFile(file)
-	if err != nil {
-		return nil, usagef("data: %v", err)
+	body, err := await(t.ctx, func() ([]byte, error) {
+		if file == "-" {
+			return io.ReadAll(os.Stdin)
+		}
+		return os.ReadFile(file)
+	})
+	if err != nil && t.ctx.Err() == nil {
+		err = usagef("data: %v", err)
 	}
-	return body, nil
+	return body, err
 }

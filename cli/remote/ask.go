@@ -103,3 +103,15 @@ func await[T any](ctx context.Context, do func() (T, error)) (T, error) {
 		return r.value, r.err
 	}
 }
+
+// interruptible is what r gives until an interrupt. A read that goes on then
+// is left behind, as by await.
+func interruptible(ctx context.Context, r io.Reader) io.Reader {
+	out, in := io.Pipe()
+	go func() {
+		_, err := io.Copy(in, r)
+		in.CloseWithError(err)
+	}()
+	context.AfterFunc(ctx, func() { in.CloseWithError(ctx.Err()) })
+	return out
+}

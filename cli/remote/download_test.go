@@ -2,7 +2,6 @@ package remote
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -234,32 +233,5 @@ func TestDownloadResumes(t *testing.T) {
 	}
 	if got, err := os.ReadFile(filepath.Join(dir, "big")); err != nil || !bytes.Equal(got, b.content) {
 		t.Errorf("%d bytes, %v", len(got), err)
-	}
-}
-
-// TestInOrder works on many at a time, and stops at the first error.
-func TestInOrder(t *testing.T) {
-	t.Parallel()
-	outer, _ := newTask(t)
-	items := make([]int, 100)
-	for i := range items {
-		items[i] = i
-	}
-	results, err := inOrder(outer, items, func(_ *task, i int) (string, error) { return strconv.Itoa(i), nil })
-	if err != nil || len(results) != 100 || results[42] != "42" {
-		t.Errorf("%v, %v", results, err)
-	}
-	var begun atomic.Int32
-	failure := errors.New("no")
-	_, err = inOrder(outer, items, func(t *task, i int) (string, error) {
-		begun.Add(1)
-		if i == 3 {
-			return "", failure
-		}
-		<-t.ctx.Done() // the others wait until they are told
-		return "", context.Cause(t.ctx)
-	})
-	if !errors.Is(err, failure) || begun.Load() > inParallel {
-		t.Errorf("%v after %d", err, begun.Load())
 	}
 }

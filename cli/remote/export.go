@@ -47,7 +47,7 @@ func (t *task) export(db client.Database, to string, wait bool) error {
 	if err != nil {
 		return err
 	}
-	return transferred(t, []savedExport{{x, file}}, func(s savedExport) string {
+	return transferred(t, []savedExport{{x, file}}, nil, func(s savedExport) string {
 		return fmt.Sprintf("%s (%s)", s.File, sizeOr(s.SizeBytes))
 	})
 }

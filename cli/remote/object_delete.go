@@ -43,10 +43,7 @@ func (t *task) deleteObjects(args []string, recursive bool) error {
 		return t.api.DeleteObjectByQuery(t.ctx, d.bucket, d.key)
 	})
 	m.stop()
-	if err != nil {
-		return err
-	}
-	return transferred(t, deleted, func(d client.DeletedObject) string { return "deleted " + d.Key })
+	return transferred(t, deleted, err, func(d client.DeletedObject) string { return "deleted " + d.Key })
 }
 
 // doom finds what an argument names.

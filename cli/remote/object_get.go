@@ -176,10 +176,7 @@ func (t *task) getInto(dir, bucket string, all []placed, in get) error {
 		return result, t.save(root, p.name, t.objectSource(bucket, p.object), m)
 	})
 	m.stop()
-	if err != nil {
-		return err
-	}
-	return transferred(t, results, func(s saved) string { return fmt.Sprintf("%s (%s)", s.File, size(s.SizeBytes)) })
+	return transferred(t, results, err, func(s saved) string { return fmt.Sprintf("%s (%s)", s.File, size(s.SizeBytes)) })
 }
 
 // objectSource is where an object's bytes come from.

@@ -68,10 +68,7 @@ func (t *task) put(files []string, to string, in put) error {
 	m.expect(totalOf(uploads), "")
 	objects, err := inOrder(t, uploads, func(t *task, u upload) (client.Object, error) { return t.upload(m, bucket, u, in) })
 	m.stop()
-	if err != nil {
-		return err
-	}
-	return transferred(t, objects, func(o client.Object) string {
+	return transferred(t, objects, err, func(o client.Object) string {
 		return fmt.Sprintf("uploaded %s/%s (%s)", at.bucket, o.Key, size(o.SizeBytes))
 	})
 }
@@ -190,12 +187,15 @@ func walkUploads(dir, key string, inFolder bool, remark func(string, ...any)) ([
 func (t *task) upload(m *meter, bucket string, u upload, in put) (client.Object, error) {
 	body := io.Reader(os.Stdin)
 	if u.file != "-" {
-		file, err := os.Open(u.file)
+		file, err := await(t.ctx, func() (*os.File, error) { return os.Open(u.file) }) // a pipe's waits for its writer
 		if err != nil {
 			return client.Object{}, err
 		}
 		defer file.Close()
 		body = file
+	}
+	if u.size < 0 {
+		body = interruptible(t.ctx, body)
 	}
 	if u.size == 0 { // so say files of /proc
 		u.size = -1

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,13 +12,14 @@ import (
 const inParallel = 4
 
 // inOrder does work for every item, some at a time, and returns the results in
-// the order of the items. The first error ends it all.
+// the order of the items. The first error ends it all, and the results are
+// those of what was done until then.
 func inOrder[T, R any](t *task, items []T, work func(*task, T) (R, error)) ([]R, error) {
 	ctx, cancel := context.WithCancelCause(t.ctx)
 	defer cancel(nil)
 	inner := *t
 	inner.ctx = ctx
-	results := make([]R, len(items))
+	results, done := make([]R, len(items)), make([]bool, len(items))
 	places := make(chan int)
 	var workers sync.WaitGroup
 	for range min(inParallel, len(items)) {
@@ -27,6 +29,7 @@ func inOrder[T, R any](t *task, items []T, work func(*task, T) (R, error)) ([]R,
 				if results[i], err = work(&inner, items[i]); err != nil {
 					cancel(err)
 				}
+				done[i] = err == nil
 			}
 		})
 	}
@@ -38,14 +41,25 @@ func inOrder[T, R any](t *task, items []T, work func(*task, T) (R, error)) ([]R,
 	}
 	close(places)
 	workers.Wait()
-	return results, context.Cause(ctx)
+	kept := results[:0]
+	for i, r := range results {
+		if done[i] {
+			kept = append(kept, r)
+		}
+	}
+	return kept, context.Cause(ctx)
 }
 
-// transferred prints what was carried over: a line for each, or all as JSON.
-func transferred[R any](t *task, results []R, line func(R) string) error {
-	return t.show(results, func(w io.Writer) {
+// transferred prints what was carried over, a line for each or all as JSON,
+// and returns what kept the rest from it.
+func transferred[R any](t *task, results []R, err error, line func(R) string) error {
+	if len(results) == 0 && err != nil {
+		return err
+	}
+	shown := t.show(results, func(w io.Writer) {
 		for _, r := range results {
 			fmt.Fprintln(w, printable(line(r)))
 		}
 	})
+	return cmp.Or(err, shown)
 }
