@@ -211,6 +211,7 @@ func TestUploadOfAnotherLength(t *testing.T) {
 		client.Upload
 		is error
 	}{
+		"not empty":  {client.Upload{Body: strings.NewReader("x"), Size: 0}, client.ErrChanged},
 		"grown":      {client.Upload{Body: strings.NewReader("hello, world"), Size: 5}, client.ErrChanged},
 		"shrunk":     {client.Upload{Body: strings.NewReader("hell"), Size: 5}, client.ErrChanged},
 		"unreadable": {client.Upload{Body: iotest.ErrReader(io.ErrClosedPipe), Size: 5}, io.ErrClosedPipe},

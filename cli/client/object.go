@@ -120,9 +120,6 @@ func (c *Client) UploadObject(ctx context.Context, bucket string, up Upload) (Ob
 		// A refusal comes before the bytes were sent in vain.
 		Header: http.Header{"Expect": {"100-continue"}},
 	}
-	if up.Size == 0 {
-		r.Body, r.Header = http.NoBody, http.Header{}
-	}
 	if r.ContentType == "" {
 		r.ContentType = "application/octet-stream"
 	}
