@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,17 +52,34 @@ func newDoctor() *cobra.Command {
 var errNotFit = errors.New("there are problems; what to do is said beside each")
 
 func examine(cmd *cobra.Command, c config) ([]doctor.Finding, error) {
+	opts := doctor.Options{
+		DataDir:        c.DataDir,
+		Search:         c.engine().Search,
+		Addresses:      c.addresses(),
+		PostgresListen: c.PostgresListen,
+		FirstPort:      c.firstPort, LastPort: c.lastPort,
+		TLSCert: c.TLSCert, TLSKey: c.TLSKey,
+		DiskFree: c.advice().DiskFree,
+		Running:  isRunning(c.DataDir),
+	}
+	if c.WebhookURL != "" {
+		opts.WebhookSecret = c.WebhookSecretFile
+	}
+	opts.Try()
 	if err := giveUpRoot(c.DataDir, c.User, false); err != nil {
 		return nil, err
 	}
-	return doctor.Run(cmd.Context(), doctor.Options{
-		DataDir: c.DataDir,
-		Search:  c.engine().Search,
-		Listen:  c.Listen, PostgresListen: c.PostgresListen,
-		FirstPort: c.firstPort, LastPort: c.lastPort,
-		DiskFree: c.advice().DiskFree,
-		Running:  isRunning(c.DataDir),
-	}), nil
+	return doctor.Run(cmd.Context(), opts), nil
+}
+
+// addresses are those that serve listens on.
+func (c config) addresses() []doctor.Address {
+	all := []doctor.Address{
+		{Check: "API address", Flag: "--listen", At: c.Listen},
+		{Check: "objects address", Flag: "--objects-listen", At: c.ObjectsListen},
+		{Check: "metrics address", Flag: "--metrics-listen", At: c.MetricsListen},
+	}
+	return slices.DeleteFunc(all, func(a doctor.Address) bool { return a.At == "" })
 }
 
 // isRunning reports whether an appliance answers on the operator's socket.
@@ -69,7 +87,7 @@ func isRunning(dataDir string) bool {
 	if mustExist(dataDir) != nil {
 		return false
 	}
-	dir, err := postgres.SocketDir(dataDir)
+	dir, err := postgres.FindSocketDir(dataDir)
 	if err != nil {
 		return false
 	}

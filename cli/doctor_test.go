@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -57,8 +58,19 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectFinding(t, m.examine(1), "API address", doctor.Problem, "--listen")
+	for check, flag := range map[string]string{"objects address": "--objects-listen", "metrics address": "--metrics-listen"} {
+		expectFinding(t, m.examine(1, flag, m.listen), check, doctor.Problem, flag)
+	}
 	taken.Close()
+	expectFinding(t, m.examine(1, "--metrics-listen", m.listen), "metrics address", doctor.Problem, "in use")
 	expectFinding(t, m.examine(1, "--postgres-bin", "/nonexistent"), "postgresql", doctor.Problem, "--postgres-bin")
+
+	expectFinding(t, m.examine(1, "--postgres-listen", "192.0.2.1"), "database ports", doctor.Problem, "--postgres-listen")
+	expectFinding(t, m.examine(1, "--tls-cert", "/nonexistent", "--tls-key", "/nonexistent"), "certificate", doctor.Problem, "--tls-cert")
+	expectFinding(t, m.examine(1, "--webhook-url", "http://127.0.0.1:9", "--webhook-secret-file", "/nonexistent/secret"),
+		"webhook secret", doctor.Problem, "--webhook-secret-file")
+	expectUnmakeable(t, m)
+	expectRootsPort(t, m)
 
 	m.start()
 	m.createDatabase("shop")
@@ -84,4 +96,33 @@ func TestDoctor(t *testing.T) {
 	}
 	m.start()
 	expectFinding(t, m.examine(0), "leftovers", doctor.OK, "none")
+}
+
+// expectUnmakeable looks at a data directory in a place that is closed: to who
+// starts the appliance or, as root may do anything, to who it becomes.
+func expectUnmakeable(t *testing.T, m *machine) {
+	t.Helper()
+	mode, words := fs.FileMode(0o500), "cannot be made"
+	if os.Geteuid() == 0 {
+		mode, words = 0o700, "parent directories"
+	}
+	closed := filepath.Join(filepath.Dir(m.dataDir), "closed")
+	if err := os.Mkdir(closed, mode); err != nil {
+		t.Fatal(err)
+	}
+	other := *m
+	other.dataDir = filepath.Join(closed, "data")
+	expectFinding(t, other.examine(1), "data directory", doctor.Problem, words)
+}
+
+// expectRootsPort: root takes an address before it becomes somebody else.
+func expectRootsPort(t *testing.T, m *machine) {
+	t.Helper()
+	const address = "127.0.0.7:443"
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return // nor could the appliance
+	}
+	l.Close()
+	expectFinding(t, m.examine(0, "--listen", address), "API address", doctor.OK, "free")
 }

@@ -72,7 +72,7 @@ func TestObjectsOrigin(t *testing.T) {
 }
 
 // What is read from a pipe that says no more is ended by an interrupt.
-func TestInterruptedInput(t *testing.T) {
+func TestInterruptedPipe(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	m.start()

@@ -5,6 +5,12 @@ package doctor
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
 
 	"holdfast/engine/postgres"
 )
@@ -32,18 +38,50 @@ type Finding struct {
 type Options struct {
 	DataDir             string
 	Search              postgres.Search
-	Listen              string   // host:port of the API
-	PostgresListen      []string // addresses of the databases
-	FirstPort, LastPort int      // ports of the databases
-	DiskFree            float64  // share of the disk below which the appliance warns
-	Running             bool     // an appliance serves DataDir now
+	Addresses           []Address // beside the databases'
+	PostgresListen      []string  // addresses of the databases
+	FirstPort, LastPort int       // ports of the databases
+	TLSCert, TLSKey     string    // "" when not given
+	WebhookSecret       string    // the file; "" without webhooks
+	DiskFree            float64   // share of the disk below which the appliance warns
+	Running             bool      // an appliance serves DataDir now
+
+	making error // why the data directory cannot be made
 }
 
-// Run makes every check, in the order in which a person would fix things.
+// Address is one that an appliance listens on.
+type Address struct {
+	Check string // what a finding about it is called
+	Flag  string // that names another
+	At    string // host:port
+
+	err error // why it cannot be had
+}
+
+// Try does what a start does before it gives up root, and undoes it. Run says
+// what came of it.
+func (o *Options) Try() {
+	if _, err := os.Stat(o.DataDir); errors.Is(err, fs.ErrNotExist) {
+		o.making = access(nearest(o.DataDir), unix.W_OK|unix.X_OK)
+	}
+	if o.Running {
+		return
+	}
+	for i := range o.Addresses {
+		a := &o.Addresses[i]
+		l, err := net.Listen("tcp", a.At)
+		if a.err = err; err == nil {
+			defer l.Close() // at the end: no two may have the same
+		}
+	}
+}
+
+// Run makes every check, in the order in which a person would fix things. Try
+// comes before it, and in between who is root becomes who is to run.
 func Run(ctx context.Context, opts Options) []Finding {
 	var found []Finding
 	for _, check := range []func(context.Context, Options) []Finding{
-		checkPostgres, checkClientTools, checkDataDirectory, checkDisk, checkMemory,
+		checkPostgres, checkClientTools, checkDataDirectory, checkCertificate, checkWebhookSecret, checkDisk, checkMemory,
 		checkListen, checkPorts, checkClock, checkOpenFiles, checkLeftovers,
 	} {
 		found = append(found, check(ctx, opts)...)

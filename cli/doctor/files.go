@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // secretFiles are the files in the data directory that nobody else may read.
@@ -21,7 +24,7 @@ func checkDataDirectory(_ context.Context, opts Options) []Finding {
 	info, err := os.Stat(opts.DataDir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return one(Finding{Check: check, Level: OK, Detail: opts.DataDir + " is made by the first start"})
+		return checkMaking(check, opts)
 	case err != nil:
 		return one(Finding{check, Problem, err.Error(), "see that the parent directories can be entered, or name another with --data-dir"})
 	case !info.IsDir():
@@ -46,6 +49,66 @@ func checkDataDirectory(_ context.Context, opts Options) []Finding {
 		found = one(Finding{Check: check, Level: OK, Detail: opts.DataDir})
 	}
 	return found
+}
+
+// checkMaking says whether the first start can make the data directory.
+func checkMaking(check string, opts Options) []Finding {
+	if opts.making != nil {
+		return one(Finding{
+			check, Problem, opts.DataDir + " cannot be made: " + opts.making.Error(),
+			"make it and give it to the user the appliance runs as, or name another with --data-dir",
+		})
+	}
+	return one(Finding{Check: check, Level: OK, Detail: opts.DataDir + " is made by the first start"})
+}
+
+// nearest is path, or the nearest directory above it that is there.
+func nearest(path string) string {
+	for path != filepath.Dir(path) {
+		if _, err := os.Stat(path); err == nil {
+			break
+		}
+		path = filepath.Dir(path)
+	}
+	return path
+}
+
+// access says why this process may not do something with a file.
+func access(path string, mode uint32) error {
+	if err := unix.Access(path, mode); err != nil {
+		return &fs.PathError{Op: "access", Path: path, Err: err}
+	}
+	return nil
+}
+
+// checkCertificate reads the certificate that was given, as the appliance does.
+func checkCertificate(_ context.Context, opts Options) []Finding {
+	const check = "certificate"
+	if opts.TLSCert == "" {
+		return nil
+	}
+	if _, err := tls.LoadX509KeyPair(opts.TLSCert, opts.TLSKey); err != nil {
+		return one(Finding{check, Problem, err.Error(), "correct --tls-cert and --tls-key: PEM files that the user the appliance runs as can read"})
+	}
+	return one(Finding{Check: check, Level: OK, Detail: opts.TLSCert})
+}
+
+// checkWebhookSecret sees whether the file can be read or, when it is absent,
+// made.
+func checkWebhookSecret(_ context.Context, opts Options) []Finding {
+	const check = "webhook secret"
+	dir := filepath.Dir(opts.WebhookSecret)
+	if opts.WebhookSecret == "" || dir == opts.DataDir {
+		return nil
+	}
+	err := access(opts.WebhookSecret, unix.R_OK)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = access(dir, unix.W_OK|unix.X_OK)
+	}
+	if err != nil {
+		return one(Finding{check, Problem, err.Error(), "correct --webhook-secret-file, or leave it out"})
+	}
+	return one(Finding{Check: check, Level: OK, Detail: opts.WebhookSecret})
 }
 
 // checkWritable makes a file and removes it.

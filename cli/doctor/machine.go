@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -23,13 +22,7 @@ const (
 // parent there is.
 func checkDisk(_ context.Context, opts Options) []Finding {
 	const check = "disk"
-	dir := opts.DataDir
-	for dir != filepath.Dir(dir) {
-		if _, err := os.Stat(dir); err == nil {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
+	dir := nearest(opts.DataDir)
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
 		return one(Finding{check, Warning, "cannot be measured: " + err.Error(), "look at it with df"})

@@ -11,23 +11,32 @@ import (
 // fewPorts is when it is time to widen the range.
 const fewPorts = 10
 
-// checkListen sees whether the API's address can be had.
+// checkListen says whether the appliance's addresses could be had.
 func checkListen(_ context.Context, opts Options) []Finding {
-	const check = "API address"
-	if opts.Running {
-		return one(Finding{Check: check, Level: OK, Detail: "an appliance is running on this data directory"})
+	var found []Finding
+	for _, a := range opts.Addresses {
+		switch {
+		case opts.Running:
+			found = append(found, Finding{Check: a.Check, Level: OK, Detail: "an appliance is running on this data directory"})
+		case a.err != nil:
+			found = append(found, Finding{a.Check, Problem, a.err.Error(), "stop what listens there, or name another address with " + a.Flag})
+		default:
+			found = append(found, Finding{Check: a.Check, Level: OK, Detail: a.At + " is free"})
+		}
 	}
-	l, err := net.Listen("tcp", opts.Listen)
-	if err != nil {
-		return one(Finding{check, Problem, err.Error(), "stop what listens there, or name another address with --listen"})
-	}
-	l.Close()
-	return one(Finding{Check: check, Level: OK, Detail: opts.Listen + " is free"})
+	return found
 }
 
 // checkPorts counts the ports left for databases.
 func checkPorts(_ context.Context, opts Options) []Finding {
 	const check = "database ports"
+	for _, address := range opts.PostgresListen {
+		l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+		if err != nil {
+			return one(Finding{check, Problem, err.Error(), "name addresses of this machine with --postgres-listen"})
+		}
+		l.Close()
+	}
 	free, next := 0, opts.FirstPort
 	for next <= opts.LastPort && free < fewPorts {
 		port, err := postgres.FreePort(next, opts.LastPort, opts.PostgresListen, nil)
