@@ -189,6 +189,29 @@ func TestCopyOfEverything(t *testing.T) {
 	}
 }
 
+// TestCopyWithoutAttributes: what this server does not know of a table does not
+// cost the table; a source of which no table can be made is not copied.
+func TestCopyWithoutAttributes(t *testing.T) {
+	t.Parallel()
+	from, to := newOrigin(t, `create table t (a text default 'x; y''; z', b text default E'\\'';', "c;" int check ("c;" <> 5)); insert into t values ('1', '2', 3);
+		alter table t alter a set statistics 77;
+		update pg_attribute set attoptions = '{nobody_knows=1}' where attrelid = 't'::regclass and attname in ('a', 'b')`), newPlace(t)
+	record, err := to.bring(t, from.source())
+	if err != nil || len(record.Errors) > 0 || record.RowsCopied != 1 || !slices.ContainsFunc(record.Log, func(l model.ImportLine) bool {
+		return strings.Contains(l.Message, "2 attributes left out") && strings.Contains(l.Message, "nobody_knows")
+	}) {
+		t.Errorf("%+v, %v", record, err)
+	}
+	const query = "select attname, attstattarget, pg_get_expr(adbin, adrelid) from pg_attribute left join pg_attrdef on adrelid = attrelid and adnum = attnum where attrelid = 'public.t'::regclass and attnum > 0 order by attnum"
+	if diff := cmp.Diff(ask(t, from.Superuser(t, "app"), query), ask(t, to.Superuser(t, "app"), query)); diff != "" {
+		t.Errorf("columns (-source +copy):\n%s", diff)
+	}
+	run(t, from.Superuser(t, "app"), "create function public.of_superusers() returns int language internal as 'pg_backend_pid'; alter table public.t add d int default public.of_superusers()")
+	if _, err := newPlace(t).bring(t, from.source()); model.CodeOf(err) != model.CodeValidation || !strings.Contains(err.Error(), "none of the source's tables") {
+		t.Errorf("with no table: %v", err)
+	}
+}
+
 // contents is what every table of a database holds, in an order of its own.
 const contents = `do $$ declare r record; n text; begin
 	create temp table contents (name text, rows text);

@@ -20,6 +20,9 @@ func (c *copying) copyData(ctx context.Context) error {
 		return err
 	}
 	data := c.dataSteps()
+	if len(data) == 0 && len(c.inventory.tables) > 0 {
+		return model.Errorf(model.CodeValidation, "none of the source's tables could be made here: %s", c.account.Snapshot().Errors[0].Message)
+	}
 	index, rest := c.entrySteps(data)
 	if c.inventory.largeObjects > 0 {
 		data = append(data, &step{name: "LARGE OBJECTS", weight: float64(c.inventory.largeObjects) * largeObjectWeight, do: c.copyLargeObjects})

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"holdfast/engine/model"
 )
 
@@ -78,8 +80,36 @@ func (c *copying) make(ctx context.Context, w *worker, e entry) error {
 		return nil
 	}
 	err := w.execute(ctx, e.definition)
+	if err != nil && !fatal(err) && (e.desc == "TABLE" || e.desc == "MATERIALIZED VIEW") {
+		err = c.makeParts(ctx, w, e, err)
+	}
 	if err != nil {
 		c.setFailed(e.id)
 	}
 	return err
+}
+
+// makeParts makes what holds rows without the attributes that are refused here,
+// which stand in statements of their own after the one that makes it. An
+// option that this server does not know is of no use to it, and no flaw.
+func (c *copying) makeParts(ctx context.Context, w *worker, e entry, refusal error) error {
+	parts := statements(e.definition)
+	if len(parts) < 2 || w.execute(ctx, parts[0]) != nil {
+		return refusal
+	}
+	var unknown []string
+	for _, part := range parts[1:] {
+		err := w.execute(ctx, part)
+		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "22023" { // invalid_parameter_value
+			unknown = append(unknown, oneLine(pg.Message))
+			continue
+		}
+		if err := c.flawed(e.name(), err); err != nil {
+			return err
+		}
+	}
+	if len(unknown) > 0 {
+		c.account.Say(model.ImportWarning, fmt.Sprintf("%s: %s left out: %s", e.name(), model.Count(len(unknown), "attribute"), unknown[0]))
+	}
+	return nil
 }

@@ -80,6 +80,69 @@ func split(tokens []token) [][]token {
 	return statements
 }
 
+// statements splits SQL of any kind, as pg_dump writes it, into its statements.
+func statements(sql string) []string {
+	var all []string
+	first := 0
+	add := func(end int) {
+		if text := strings.TrimSpace(sql[first:end]); text != "" {
+			all = append(all, text)
+		}
+		first = end + 1
+	}
+	for i := 0; i < len(sql); {
+		switch c := sql[i]; {
+		case c == ';':
+			add(i)
+			i++
+		case c == '"':
+			i += quoted(sql[i:])
+		case c == '\'':
+			i += literal(sql[i:], i > 0 && (sql[i-1] == 'E' || sql[i-1] == 'e') && (i == 1 || !inWord(sql[i-2])))
+		case c == '$':
+			i += dollarQuoted(sql[i:])
+		case inWord(c): // a dollar within a word quotes nothing
+			for i < len(sql) && inWord(sql[i]) {
+				i++
+			}
+		default:
+			i++
+		}
+	}
+	add(len(sql))
+	return all
+}
+
+// literal returns how long the literal is that sql begins with.
+func literal(sql string, escapes bool) int {
+	for i := 1; i < len(sql); i++ {
+		switch {
+		case escapes && sql[i] == '\\':
+			i++
+		case sql[i] == '\'': // two of them make two literals, which comes to the same
+			return i + 1
+		}
+	}
+	return len(sql)
+}
+
+// dollarQuoted returns how long the literal is that sql begins with, 1 where
+// the dollar begins none.
+func dollarQuoted(sql string) int {
+	end := 1
+	for end < len(sql) && sql[end] != '$' && inWord(sql[end]) {
+		end++
+	}
+	if end == len(sql) || sql[end] != '$' {
+		return 1
+	}
+	tag := sql[:end+1]
+	if at := strings.Index(sql[len(tag):], tag); at >= 0 {
+		return at + 2*len(tag)
+	}
+	return len(sql)
+}
+
 // join writes tokens as SQL.
 func join(tokens []token) string {
 	words := make([]string, len(tokens))
