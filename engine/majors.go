@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
@@ -13,15 +14,23 @@ import (
 // be run by those of its own.
 type majors struct {
 	search  postgres.Search
-	looking sync.Mutex // one search at a time: it may be a download
+	looking chan struct{}     // holds one token while somebody searches: it may be a download
+	missed  map[int]time.Time // when one was last fetched in vain; for who holds looking
 
 	mu    sync.Mutex
 	found map[int]postgres.Binaries
 }
 
 func newMajors(search postgres.Search, newest postgres.Binaries) *majors {
-	return &majors{search: search, found: map[int]postgres.Binaries{newest.Major: newest}}
+	return &majors{
+		search: search, looking: make(chan struct{}, 1), missed: map[int]time.Time{},
+		found: map[int]postgres.Binaries{newest.Major: newest},
+	}
 }
+
+// fetchAgain is how long after one was fetched in vain it is looked for on this
+// machine only: a network that hangs would hold up one database after another.
+const fetchAgain = time.Minute
 
 // find returns the binaries of a major version. What is missing is looked for
 // again the next time: the operator may have installed it.
@@ -29,12 +38,7 @@ func (m *majors) find(ctx context.Context, major int) (postgres.Binaries, error)
 	if bin, ok := m.known(major); ok {
 		return bin, nil
 	}
-	m.looking.Lock()
-	defer m.looking.Unlock()
-	if bin, ok := m.known(major); ok {
-		return bin, nil
-	}
-	bin, err := m.search.FindMajor(ctx, major)
+	bin, err := m.look(ctx, major)
 	if err != nil {
 		return bin, &model.Error{
 			Code: model.CodeConflict,
@@ -42,6 +46,29 @@ func (m *majors) find(ctx context.Context, major int) (postgres.Binaries, error)
 				"install it (on Debian the package postgresql-%d) and restart the database", major, major),
 			Err: err,
 		}
+	}
+	return bin, nil
+}
+
+// look searches when nobody else does.
+func (m *majors) look(ctx context.Context, major int) (postgres.Binaries, error) {
+	select {
+	case m.looking <- struct{}{}:
+		defer func() { <-m.looking }()
+	case <-ctx.Done():
+		return postgres.Binaries{}, fmt.Errorf("wait for another search: %w", ctx.Err())
+	}
+	if bin, ok := m.known(major); ok {
+		return bin, nil
+	}
+	search := m.search
+	search.NoFetch = search.NoFetch || time.Since(m.missed[major]) < fetchAgain
+	bin, err := search.FindMajor(ctx, major)
+	if err != nil && !search.NoFetch {
+		m.missed[major] = time.Now()
+	}
+	if err != nil {
+		return bin, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -173,8 +175,37 @@ func TestSlowSearchForAMajor(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("the search for one major keeps the other waiting")
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	go func() {
+		_, err := m.find(ctx, bin.Major+91)
+		found <- err
+	}()
+	select {
+	case err := <-found:
+		if model.CodeOf(err) != model.CodeConflict {
+			t.Errorf("who waits for a search: %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("who waits for a search waits beyond his time")
+	}
 	close(hang)
 	if err := <-missing; model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("a major that is nowhere: %v", err)
+	}
+}
+
+// What could not be fetched is not fetched again for every database that needs
+// it; this machine is looked at each time.
+func TestMajorThatCannotBeFetched(t *testing.T) {
+	t.Parallel()
+	bin := postgrestest.Binaries(t)
+	looks := 0
+	m := newMajors(postgres.Search{Installed: func() []string { looks++; return nil }}, postgres.Binaries{Major: bin.Major})
+	for n, want := range []string{"no cache directory", "not tried", "not tried"} {
+		_, err := m.find(t.Context(), 33-bin.Major) // one that could be, and is another
+		if err == nil || !strings.Contains(fmt.Sprint(errors.Unwrap(err)), want) || looks != n+1 {
+			t.Errorf("search %d looked %d times: %v", n+1, looks, errors.Unwrap(err))
+		}
 	}
 }
