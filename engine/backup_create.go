@@ -121,7 +121,7 @@ func (e *Engine) runBackup(ctx context.Context, db model.Database, b model.Backu
 		}
 	}
 	e.collectChunks(ctx, db.ID)
-	if recordErr := e.endBackup(b, op, result, err); recordErr != nil {
+	if recordErr := e.endBackup(b, op, result, err, cut); recordErr != nil {
 		e.log.Error("record the end of a backup", "backup", b.ID, "error", recordErr)
 	}
 	e.backupEnded(db, b, err, cut)
@@ -222,14 +222,14 @@ func endAsRecorded(at time.Time) time.Time {
 }
 
 // endBackup commits the end of a backup: its figures, or its error.
-func (e *Engine) endBackup(b model.Backup, op model.DatabaseOperation, result backup.Result, cause error) error {
+func (e *Engine) endBackup(b model.Backup, op model.DatabaseOperation, result backup.Result, cause error, cut bool) error {
 	completed := endAsRecorded(e.clock())
 	record := func(tx *meta.Tx) error {
 		tx.OnCommit(func() { e.claims.endBackup(b.Database) })
 		_, err := tx.Backups().Update(b.ID, func(b *model.Backup) error {
 			b.CompletedAt = &completed
 			if cause != nil {
-				b.Status, b.Error = model.BackupFailed, operationMessage(cause)
+				b.Status, b.Error, b.Cut = model.BackupFailed, operationMessage(cause), cut
 				return nil
 			}
 			b.Status, b.Progress = model.BackupCompleted, 100

@@ -119,6 +119,9 @@ func TestScheduledBackupGivesWay(t *testing.T) {
 	<-done
 	if b := a.backups(t, db.ID)[0]; b.Status == model.BackupFailed {
 		t.Logf("it gave way: %s", b.Error)
+		if !b.Cut {
+			t.Error("giving way was recorded as a failure")
+		}
 		by.Store(int64(backupRetry + time.Minute))
 		a.backUpWhatIsDue(t.Context())
 	}

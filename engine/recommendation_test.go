@@ -18,6 +18,7 @@ import (
 
 	"holdfast/backup/wal"
 	"holdfast/engine/advice"
+	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
 
@@ -364,6 +365,19 @@ func TestRecommendationsOfBackups(t *testing.T) {
 	r := a.one("backup_failed")
 	repair()
 	a.follow(r)
+	a.gone("backup_failed")
+
+	if err := a.meta.Update(func(tx *meta.Tx) error {
+		return tx.Backups().Insert(model.Backup{
+			ID: a.newID(model.ResourceBackup), Organization: a.org, Database: a.db.ID, Type: model.BackupScheduled,
+			Status: model.BackupRunning, StartedAt: a.clock(),
+		})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.settleBackups(); err != nil { // as after a crash
+		t.Fatal(err)
+	}
 	a.gone("backup_failed")
 }
 

@@ -160,7 +160,7 @@ func (e *Engine) settleBackups() error {
 		now := e.clock()
 		for _, id := range unfinished {
 			if _, err := tx.Backups().Update(id, func(b *model.Backup) error {
-				b.Status, b.Error, b.CompletedAt = model.BackupFailed, errInterrupted.Message, &now
+				b.Status, b.Error, b.Cut, b.CompletedAt = model.BackupFailed, errInterrupted.Message, true, &now
 				return nil
 			}); err != nil {
 				return err

@@ -40,10 +40,11 @@ func oldBackup(f Facts, db Database) []model.Recommendation {
 	}}
 }
 
-// failedBackup speaks up when the last attempt at a backup failed.
+// failedBackup speaks up when the last attempt at a backup failed, and was not
+// just cut short.
 func failedBackup(_ Facts, db Database) []model.Recommendation {
 	last := db.LastAttempt
-	if last == nil || last.Status != model.BackupFailed {
+	if last == nil || last.Status != model.BackupFailed || last.Cut {
 		return nil
 	}
 	return []model.Recommendation{{

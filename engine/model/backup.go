@@ -50,6 +50,9 @@ type Backup struct {
 	Verification Verification `json:"verification"`
 	// Condemned says that the backup is being removed.
 	Condemned bool `json:"condemned"`
+	// Cut says that a failed backup gave way to something, or ended with the
+	// appliance: there is nothing to mend.
+	Cut bool `json:"cut"`
 	// Pin keeps the backup from expiring and from being deleted.
 	Pin *Pin `json:"pin"`
 	// ExpiresAt is when the backup may be removed, nil for never. It is not
