@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -71,14 +72,30 @@ func newRecommendations(s *session) *cobra.Command {
 }
 
 func printRecommendation(w io.Writer, r client.Recommendation) {
-	fmt.Fprintf(w, "%s: %s\n%s\n", strings.ToUpper(r.Severity), printable(r.Title), printable(r.Message))
+	of := ""
+	if r.Resource != nil && r.Resource.Name != nil {
+		of = " (" + r.Resource.Type + " " + *r.Resource.Name + ")"
+	}
+	fmt.Fprintf(w, "%s: %s\n%s\n", strings.ToUpper(r.Severity), printable(r.Title+of), printable(r.Message))
 	if r.SQL != nil {
 		fmt.Fprintf(w, "  SQL: %s\n", printable(*r.SQL))
 	}
 	if r.Action != nil {
-		fmt.Fprintf(w, "  holdfast api %s %s\n", r.Action.Method, printable(r.Action.Path))
+		fmt.Fprintf(w, "  holdfast api %s %s%s\n", r.Action.Method, printable(r.Action.Path), printable(dataOf(*r.Action)))
 	}
 	if r.Caution != nil {
 		fmt.Fprintf(w, "  careful: %s\n", printable(*r.Caution))
 	}
+}
+
+// dataOf is the flag that sends a request's body, as it is typed in a shell.
+func dataOf(call client.RecommendedCall) string {
+	if len(call.Body) == 0 {
+		return ""
+	}
+	body, err := json.Marshal(call.Body)
+	if err != nil {
+		return ""
+	}
+	return " --data '" + strings.ReplaceAll(string(body), "'", `'\''`) + "'"
 }
