@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"holdfast/backup/repository"
 	"holdfast/backup/wal"
@@ -20,15 +21,15 @@ const extractingSuffix = ".extracting"
 // Extract makes a data directory that a plain PostgreSQL of the backup's major
 // version starts, and that comes up at the plan's target: everything it needs
 // is in it, and nothing leads back to where it comes from. dir must be empty, or
-// absent. It appears, whole and synced, at the very end.
+// absent: it is removed, and appears, whole and synced, at the very end.
 func Extract(ctx context.Context, source *repository.Snapshot, archive *wal.Archive, plan Plan, dir string, opts RestoreOptions) error {
-	if left, err := os.ReadDir(dir); err == nil && len(left) > 0 {
-		return fmt.Errorf("extract backup: %s is not empty", dir)
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("extract backup: %w", err)
+	// What cannot be removed cannot be replaced at the end either.
+	err := syscall.Rmdir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("extract backup: %s must be absent, or an empty directory and no link or mount point: %w", dir, err)
 	}
 	work := dir + extractingSuffix
-	err := os.RemoveAll(work) // of an extract that was killed
+	err = os.RemoveAll(work) // of an extract that was killed
 	if err == nil {
 		err = Restore(ctx, source, work, opts)
 	}

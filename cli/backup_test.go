@@ -217,6 +217,7 @@ func refuseExtracts(t *testing.T, vault, id string) {
 			t.Errorf("%v: code %d: %s", args, code, errs)
 		}
 	}
+	refuseDirectories(t, vault)
 	damagePack(t, vault)
 	_, errs, code := offline(t, "backup", "extract", vault, "--out", out)
 	if code != 1 || !strings.Contains(errs, ".pack") {
@@ -229,6 +230,33 @@ func refuseExtracts(t *testing.T, vault, id string) {
 	left, _ := filepath.Glob(out + "*")
 	if len(left) > 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// refuseDirectories sees that what could not be replaced is refused before
+// anything is written.
+func refuseDirectories(t *testing.T, vault string) {
+	t.Helper()
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	err := errors.Join(os.MkdirAll(in("full/of"), 0o700), os.Mkdir(in("empty"), 0o700), os.Symlink(in("empty"), in("link")),
+		os.WriteFile(in("file"), nil, 0o600), os.Mkdir(in("mounted"), 0o700))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := []string{"full", "link", "file"}
+	if exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "none", in("mounted")).Run() == nil { // as root, mostly
+		defer exec.Command("umount", in("mounted")).Run()
+		wrong = append(wrong, "mounted")
+	}
+	for _, name := range wrong {
+		_, errs, code := offline(t, "backup", "extract", vault, "--out", in(name))
+		if code != 1 || !strings.Contains(errs, "must be absent, or an empty directory") {
+			t.Errorf("%s: code %d: %s", name, code, errs)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 5 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }
 
