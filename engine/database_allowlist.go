@@ -21,7 +21,7 @@ type Allowlist struct {
 // AllowlistGet returns who may connect to a database.
 func (e *Engine) AllowlistGet(call *model.Call, id string) (Allowlist, error) {
 	db, err := e.database(call, id)
-	return Allowlist{Entries: db.Allowlist, UpdatedAt: db.AllowlistUpdatedAt, AppliedAt: db.AllowlistUpdatedAt}, err
+	return Allowlist{Entries: db.Allowlist, UpdatedAt: db.AllowlistUpdatedAt, AppliedAt: db.AllowlistAppliedAt}, err
 }
 
 // AllowlistSet replaces who may connect. It is in force, on open sessions
@@ -51,9 +51,8 @@ func (e *Engine) AllowlistSet(ctx context.Context, call *model.Call, id string, 
 		return Allowlist{}, errors.Join(serverGone(noRoom(err)), undoErr, e.instances.Update(ctx, id, access(old)))
 	}
 	call.Note("sessions_terminated", fmt.Sprint(ended))
-	result := Allowlist{Entries: allow, UpdatedAt: db.AllowlistUpdatedAt, AppliedAt: e.clock(), SessionsTerminated: ended}
-	_, err = e.endChange(call, id)
-	return result, err
+	db, err = e.endChange(call, id)
+	return Allowlist{Entries: allow, UpdatedAt: db.AllowlistUpdatedAt, AppliedAt: db.AllowlistAppliedAt, SessionsTerminated: ended}, err
 }
 
 func newAllowlist(allow []netip.Prefix, at time.Time) func(*model.Database) {

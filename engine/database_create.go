@@ -101,7 +101,7 @@ func (e *Engine) newDatabase(call *model.Call, in NewDatabase) model.Database {
 		ID: e.newID(model.ResourceDatabase), Organization: call.Organization, Project: in.Project, Name: in.Name,
 		Status: model.DatabaseCreating, Version: e.binaries.Version, Major: e.binaries.Major,
 		Owner: in.User, ReadOnly: model.ReadOnlyUser(in.User),
-		Allowlist: e.cfg.Allowlist, AllowlistUpdatedAt: now, Generation: 1, CreatedAt: now, UpdatedAt: now,
+		Allowlist: e.cfg.Allowlist, AllowlistUpdatedAt: now, AllowlistAppliedAt: now, Generation: 1, CreatedAt: now, UpdatedAt: now,
 	}
 	if in.sandbox {
 		db.Sandbox, db.Settings = true, sandboxSettings()

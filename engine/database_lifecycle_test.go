@@ -147,6 +147,9 @@ func TestAllowlist(t *testing.T) {
 	if err != nil || len(list.Entries) != 2 || list.SessionsTerminated != 1 {
 		t.Fatalf("set: %+v, %v", list, err)
 	}
+	if got, err := a.AllowlistGet(a.call(model.ActionAllowlistGet), db.ID); err != nil || !got.AppliedAt.Equal(list.AppliedAt) || !got.AppliedAt.After(got.UpdatedAt) {
+		t.Errorf("wanted at %v, in force at %v, was told %v, %v", got.UpdatedAt, got.AppliedAt, list.AppliedAt, err)
+	}
 	if err := session.Ping(t.Context()); err == nil {
 		t.Error("a session that is no longer allowed goes on")
 	}

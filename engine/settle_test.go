@@ -613,8 +613,8 @@ func (a *appliance) beginSettings(t testing.TB, db model.Database, name, value s
 // as the deed of who wanted it.
 func (a *appliance) checkEnded(t testing.TB, database string, action model.Action, want model.Outcome) {
 	t.Helper()
-	if db, err := a.record(database); err != nil || db.Unfinished != nil {
-		t.Errorf("unfinished: %+v, %v", db.Unfinished, err)
+	if db, err := a.record(database); err != nil || db.Unfinished != nil || db.AllowlistAppliedAt.Before(db.AllowlistUpdatedAt) {
+		t.Errorf("unfinished: %+v, %v; the allow-list of %v came into force at %v", db.Unfinished, err, db.AllowlistUpdatedAt, db.AllowlistAppliedAt)
 	}
 	call := a.call(model.ActionAuditList)
 	eventually(t, "the entry in the audit log", func() bool {

@@ -51,6 +51,9 @@ func (e *Engine) endChange(call *model.Call, id string) (model.Database, error) 
 	err := e.change(call, func(tx *meta.Tx) (err error) {
 		db, err = tx.Databases().Update(id, func(d *model.Database) error {
 			d.Unfinished = nil
+			if call.Operation.Action == model.ActionAllowlistSet {
+				d.AllowlistAppliedAt = e.clock()
+			}
 			return nil
 		})
 		return err

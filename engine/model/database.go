@@ -47,6 +47,7 @@ type Database struct {
 
 	Allowlist          []netip.Prefix `json:"allowlist"`
 	AllowlistUpdatedAt time.Time      `json:"allowlist_updated_at"`
+	AllowlistAppliedAt time.Time      `json:"allowlist_applied_at"` // when it came into force
 
 	// Sandbox says that the database is thrown away when whoever asked for it
 	// is gone: it has no backups, and does not wait for the disk.
