@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"holdfast/engine/importer"
@@ -127,7 +128,7 @@ func (e *Engine) recordImport(call *model.Call, in NewDatabase, source model.Imp
 		if err := e.insertDatabase(tx, &db); err != nil {
 			return err
 		}
-		if err := tx.Imports().Insert(record); err != nil {
+		if err := errors.Join(tx.Imports().Insert(record), dropOldImports(tx, record.Organization)); err != nil {
 			return err
 		}
 		return insertOperation(tx, op, model.DatabaseImporting)
@@ -139,4 +140,32 @@ func (e *Engine) recordImport(call *model.Call, in NewDatabase, source model.Imp
 	r := &importRun{db: db, op: op, account: importer.NewAccount(record, e.clock)}
 	e.imports.add(r.account, record.ID, op.ID)
 	return r, release, nil
+}
+
+// importsKept is how many records of imports an organization keeps whose
+// database is gone. That of a database is kept as long as it is there.
+const importsKept = 100
+
+// dropOldImports removes the oldest beyond that.
+func dropOldImports(tx *meta.Tx, organization string) error {
+	records, err := allBy(tx.Imports(), meta.ByOrganization, meta.Key(organization))
+	if err != nil {
+		return err
+	}
+	var gone []string // the newest first
+	for _, i := range records {
+		_, err := tx.Databases().Get(i.Database)
+		switch {
+		case errors.Is(err, meta.ErrNotFound):
+			gone = append(gone, i.ID)
+		case err != nil:
+			return err
+		}
+	}
+	for _, id := range gone[min(len(gone), importsKept):] {
+		if err := tx.Imports().Delete(id); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -218,8 +218,8 @@ func TestImportWithoutPgDump(t *testing.T) {
 	}
 }
 
-// A source that cannot be imported from leaves the import with the reason, and
-// the name free.
+// A source that cannot be imported from leaves the import with the reason, for
+// a while, and the name free.
 func TestImportThatFails(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t, "create table t (n int)")
@@ -240,7 +240,28 @@ func TestImportThatFails(t *testing.T) {
 			t.Errorf("%s: the database is left: %v", name, err)
 		}
 	}
-	a.imported(t, NewImport{Name: "shop", SourceURL: model.NewSecret(right)})
+	kept, _ := a.imported(t, NewImport{Name: "shop", SourceURL: model.NewSecret(right)})
+	var oldest, last string
+	if err := a.meta.Update(func(tx *meta.Tx) error {
+		for range importsKept + 10 {
+			last = a.newID(model.ResourceImport)
+			if oldest == "" {
+				oldest = last
+			}
+			if err := tx.Imports().Insert(model.Import{ID: last, Organization: kept.Organization, Database: "gone", Status: model.ImportFailed}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	a.awaitImport(t, a.beginImport(t, NewImport{Name: "other", SourceURL: model.NewSecret("postgres://u:p@127.0.0.1:1/d")}).ID)
+	for id, want := range map[string]model.Code{oldest: model.CodeNotFound, last: "", kept.ID: ""} {
+		if _, err := a.ImportGet(a.call(model.ActionImportGet), id); err == nil != (want == "") || err != nil && model.CodeOf(err) != want {
+			t.Errorf("the record %s: %v", id, err)
+		}
+	}
 	a.checkTidy(t)
 }
 

@@ -22,6 +22,9 @@ type Account struct {
 	total  float64   // what there is to do, in bytes of the source's files
 	done   float64
 	active map[*transfer]bool
+
+	logged, flawed int  // bytes of text in the record
+	full           bool // the log
 }
 
 // NewAccount begins the account of the import that record is of.
@@ -29,10 +32,13 @@ func NewAccount(record model.Import, clock func() time.Time) *Account {
 	return &Account{record: record, clock: clock, active: map[*transfer]bool{}}
 }
 
-// The bounds of what is kept.
+// The bounds of what is kept. The text of lines and of flaws is counted in
+// bytes, each for itself: the record is written anew every few seconds.
 const (
-	mostLines = 2000
-	mostFlaws = 1000
+	mostLines   = 2000
+	mostFlaws   = 1000
+	mostText    = 256 << 10
+	mostMissing = 100 // names of extensions
 )
 
 // Snapshot returns the record as it is now.
@@ -71,12 +77,24 @@ func (a *Account) Say(level, message string) {
 }
 
 func (a *Account) say(level, message string) {
-	if len(a.record.Log) == mostLines {
-		a.record.Log = append(a.record.Log, model.ImportLine{At: a.clock(), Level: model.ImportWarning, Message: "the log is full: what follows is left out"})
+	if a.full {
+		return
 	}
-	if len(a.record.Log) < mostLines {
-		a.record.Log = append(a.record.Log, model.ImportLine{At: a.clock(), Level: level, Message: oneLine(message)})
+	message = oneLine(message)
+	if a.logged += len(message); a.logged > mostText || len(a.record.Log) == mostLines-1 {
+		a.full, level, message = true, model.ImportWarning, "the log is full: what follows is left out"
 	}
+	a.record.Log = append(a.record.Log, model.ImportLine{At: a.clock(), Level: level, Message: message})
+}
+
+// missing notes which extensions are not available here.
+func (a *Account) missing(names []string) {
+	names = names[:min(len(names), mostMissing)]
+	shown := make([]string, len(names))
+	for i, name := range names {
+		shown[i] = oneLine(name)
+	}
+	a.change(func(record *model.Import) { record.MissingExts = shown })
 }
 
 // flaw notes that something did not come over.
@@ -90,7 +108,8 @@ func (a *Account) flaw(object string, err error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.record.Errors) == mostFlaws {
+	a.flawed += len(flaw.Object) + len(flaw.Message)
+	if a.flawed > mostText || len(a.record.Errors) == mostFlaws {
 		a.record.ErrorsBeyond++
 		return
 	}

@@ -1,7 +1,10 @@
 package importer
 
 import (
+	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,13 +51,25 @@ func TestAccountIsBounded(t *testing.T) {
 	a := NewAccount(model.Import{}, time.Now)
 	for range 3 * mostLines {
 		a.flaw("TABLE x", &pgconn.PgError{Code: "42P01", Message: "it is\nnot there", Detail: "really"})
+		a.Say(model.ImportInfo, "so it is")
 	}
 	got := a.Snapshot()
-	if len(got.Errors) != mostFlaws || got.ErrorsBeyond != 3*mostLines-mostFlaws || len(got.Log) > mostLines {
+	if len(got.Errors) != mostFlaws || got.ErrorsBeyond != 3*mostLines-mostFlaws || len(got.Log) != mostLines {
 		t.Errorf("%d errors, %d beyond, %d lines", len(got.Errors), got.ErrorsBeyond, len(got.Log))
 	}
 	if got.Errors[0] != (model.ImportFlaw{Object: "TABLE x", SQLState: "42P01", Message: "it is not there (really)"}) {
 		t.Errorf("a flaw: %+v", got.Errors[0])
 	}
-	a.flaw("y", errors.New("z"))
+	a = NewAccount(model.Import{}, time.Now)
+	long := strings.Repeat("long ", 1000)
+	for range 3 * mostLines {
+		a.flaw(long, errors.New(long))
+		a.Say(model.ImportInfo, long)
+	}
+	a.missing(slices.Repeat([]string{long}, 3*mostLines))
+	got = a.Snapshot()
+	if text, err := json.Marshal(got); err != nil || len(text) > 3*mostText || len(got.Errors) == 0 || got.ErrorsBeyond == 0 ||
+		!strings.Contains(got.Log[len(got.Log)-1].Message, "full") {
+		t.Errorf("%d bytes of long texts: %v", len(text), err)
+	}
 }

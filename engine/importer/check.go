@@ -78,7 +78,7 @@ func (s *Session) checkExtensions(ctx context.Context, target *pgx.Conn) error {
 			needed = append(needed, fmt.Sprintf("%s (for the table %s)", x.name, x.table))
 		}
 	}
-	s.account.change(func(record *model.Import) { record.MissingExts = s.missing })
+	s.account.missing(s.missing)
 	if len(needed) > 0 {
 		return model.Errorf(model.CodeValidation, "tables of the source need extensions that are not available to owners of databases here: %s; "+
 			"change those columns in the source, or leave the tables out of it", oneLine(strings.Join(needed, ", ")))
