@@ -57,7 +57,7 @@ func (m *mover) command(use, short string, do func(context.Context, *cobra.Comma
 	}
 	m.registerCommon(cmd.Flags())
 	cmd.Flags().BoolVar(&m.json, "json", false, "print JSON")
-	cmd.Flags().StringVar(&m.passphraseFile, "passphrase-file", "", "encrypt the file with the passphrase in this one (as age -p does)")
+	cmd.Flags().StringVar(&m.passphraseFile, "passphrase-file", "", "file with the passphrase that the archive is encrypted with (as age -p does)")
 	return cmd
 }
 

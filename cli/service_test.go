@@ -78,7 +78,7 @@ func TestExampleConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings := regexp.MustCompile(`(?m)^# ([a-z_]+ = )`).ReplaceAllString(string(text), "$1")
+	settings := regexp.MustCompile(`(?m)^# ([a-z_]+ = |\[)`).ReplaceAllString(string(text), "$1")
 	file := filepath.Join(t.TempDir(), "holdfast.toml")
 	if err := os.WriteFile(file, []byte(settings), 0o644); err != nil {
 		t.Fatal(err)
