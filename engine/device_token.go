@@ -114,7 +114,7 @@ func (e *Engine) deliverKey(tx *meta.Tx, call *model.Call, d model.DeviceAuthori
 	if token.Organization, err = tx.Organizations().Get(grant.Organization); err != nil {
 		return token, err
 	}
-	if token.Projects, _, err = tx.Projects().Newest(meta.ByOrganization, meta.Key(grant.Organization), "", MaxLimit); err != nil {
+	if token.Projects, err = allBy(tx.Projects(), meta.ByOrganization, meta.Key(grant.Organization)); err != nil {
 		return token, err
 	}
 	return token, e.audit(tx, call, nil)

@@ -120,6 +120,7 @@ func TestRecommendedStatementsHelp(t *testing.T) {
 		clean string
 	}{
 		{code: "missing_primary_key", cause: []string{`create table "No ""key" (n int); insert into "No ""key" values (1)`}},
+		{code: "missing_primary_key", cause: []string{"create table taken (id int, row_id int)"}},
 		{code: "unindexed_foreign_key", cause: []string{
 			"create table parents (id int primary key); insert into parents select generate_series(1, 500)",
 			`create table children (id int primary key, "the parent" int references parents); insert into children select n, n from generate_series(1, 500) n; analyze children`,
@@ -582,6 +583,16 @@ func TestChecksRunNothingOfATenants(t *testing.T) {
 	if err := a.owner.QueryRow(t.Context(), "select count(*) from public.trapped").Scan(&sprung); err != nil || sprung != 0 {
 		t.Errorf("%d traps were sprung, %v", sprung, err)
 	}
+}
+
+// A partitioned table cannot have a column of its own as its key.
+func TestPrimaryKeyOfPartitions(t *testing.T) {
+	t.Parallel()
+	a := startAdvised(t, nil)
+	a.sql("create table parted (id int, at date) partition by range (at)")
+	a.sql(a.one("missing_primary_key").SQL)
+	a.sql("alter table parted add primary key (id, at)")
+	a.gone("missing_primary_key")
 }
 
 // The background does the same by itself once somebody has asked, and forgets
