@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"holdfast/cli/remote"
 	"holdfast/engine"
 	"holdfast/engine/model"
 	"holdfast/engine/move"
@@ -235,7 +236,7 @@ func (m *mover) importAll(ctx context.Context, cmd *cobra.Command, file string) 
 	if err != nil {
 		return err
 	}
-	plain, err := decrypted(interruptible(ctx, in), passphrase)
+	plain, err := decrypted(remote.Interruptible(ctx, in), passphrase)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ func newAdminUser() *cobra.Command {
 		model.ActionUserCreate, cobra.ExactArgs(1),
 		func(_ *admin, cmd *cobra.Command, args []string) (_ any, err error) {
 			in.Email = args[0]
-			in.Password, err = readPassword(cmd.Context(), cmd.InOrStdin(), cmd.ErrOrStderr())
+			in.Password, err = remote.Secret(cmd.Context(), cmd.ErrOrStderr(), "Password")
 			return in, err
 		},
 		func(w io.Writer, u operator.User) { fmt.Fprintln(w, u.ID) })

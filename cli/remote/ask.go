@@ -24,7 +24,7 @@ func (t *task) confirm(format string, args ...any) error {
 		return usagef("this would %s, and there is nobody to ask; --yes says that it is meant", what)
 	}
 	fmt.Fprintf(t.cmd.ErrOrStderr(), "This will %s. Go on? [y/N] ", what)
-	answer, err := t.readLine(os.Stdin)
+	answer, err := readLine(t.ctx, os.Stdin)
 	if err != nil {
 		return err
 	}
@@ -41,30 +41,30 @@ func Confirm(cmd *cobra.Command, yes bool, what string) error {
 	return explain(t.confirm("%s", what), "")
 }
 
-// secret reads a secret: unseen from a terminal, else the first line of
-// standard input.
-func (t *task) secret(prompt string) (string, error) {
+// Secret reads a secret until ctx ends: unseen from a terminal, which is
+// prompted for it, else the first line of standard input.
+func Secret(ctx context.Context, terminal io.Writer, prompt string) (string, error) {
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
-		return t.readLine(os.Stdin)
+		return readLine(ctx, os.Stdin)
 	}
 	before, err := term.GetState(int(os.Stdin.Fd()))
 	if err != nil {
 		return "", fmt.Errorf("read from the terminal: %w", err)
 	}
-	fmt.Fprint(t.cmd.ErrOrStderr(), prompt+": ")
-	line, err := await(t.ctx, func() (string, error) {
+	fmt.Fprint(terminal, prompt+": ")
+	line, err := await(ctx, func() (string, error) {
 		text, err := term.ReadPassword(int(os.Stdin.Fd()))
 		return string(text), err
 	})
-	fmt.Fprintln(t.cmd.ErrOrStderr())
-	if t.ctx.Err() != nil { // the read goes on, with the echo off
+	fmt.Fprintln(terminal)
+	if ctx.Err() != nil { // the read goes on, with the echo off
 		_ = term.Restore(int(os.Stdin.Fd()), before)
 	}
 	return line, unanswered(err)
 }
 
-func (t *task) readLine(r io.Reader) (string, error) {
-	line, err := await(t.ctx, func() (string, error) {
+func readLine(ctx context.Context, r io.Reader) (string, error) {
+	line, err := await(ctx, func() (string, error) {
 		line, err := bufio.NewReader(r).ReadString('\n')
 		if errors.Is(err, io.EOF) && line != "" {
 			err = nil
@@ -104,9 +104,9 @@ func await[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	}
 }
 
-// interruptible is what r gives until an interrupt. A read that goes on then
+// Interruptible is what r gives until an interrupt. A read that goes on then
 // is left behind, as by await.
-func interruptible(ctx context.Context, r io.Reader) io.Reader {
+func Interruptible(ctx context.Context, r io.Reader) io.Reader {
 	out, in := io.Pipe()
 	go func() {
 		_, err := io.Copy(in, r)

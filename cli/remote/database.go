@@ -68,7 +68,7 @@ func newDatabaseCreate(s *session) *cobra.Command {
 			return err
 		}
 		if withPassword {
-			if in.Password, err = t.secret("Password of the database's owner"); err != nil {
+			if in.Password, err = Secret(t.ctx, t.cmd.ErrOrStderr(), "Password of the database's owner"); err != nil {
 				return err
 			}
 		}

@@ -75,7 +75,7 @@ func (t *task) importStart(name string, in startImport) error {
 func (t *task) source(from string) (string, error) {
 	switch {
 	case from == "-":
-		line, err := t.readLine(os.Stdin)
+		line, err := readLine(t.ctx, os.Stdin)
 		return strings.TrimSpace(line), err
 	case from == "" && os.Getenv(variableSource) != "":
 		return os.Getenv(variableSource), nil
@@ -83,7 +83,7 @@ func (t *task) source(from string) (string, error) {
 		return "", usagef("say where from: --from postgres://user@host:port/database, or %s", variableSource)
 	}
 	return SourceURL("from", from, func(u *url.URL) (string, error) {
-		return t.secret("Password of " + u.User.Username() + " at " + u.Host)
+		return Secret(t.ctx, t.cmd.ErrOrStderr(), "Password of " + u.User.Username() + " at " + u.Host)
 	})
 }
 

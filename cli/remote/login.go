@@ -57,7 +57,7 @@ func (t *task) login(in login) error {
 		t.remark("careful: %s is plain HTTP to another machine, and the key can be read on the way", p.URL)
 	}
 	if in.withKey {
-		p.APIKey, err = t.secret("API key")
+		p.APIKey, err = Secret(t.ctx, t.cmd.ErrOrStderr(), "API key")
 	} else {
 		p.APIKey, p.KeyID, err = t.authorize(in)
 	}

@@ -195,7 +195,7 @@ func (t *task) upload(m *meter, bucket string, u upload, in put) (client.Object,
 		body = file
 	}
 	if u.size < 0 {
-		body = interruptible(t.ctx, body)
+		body = Interruptible(t.ctx, body)
 	}
 	if u.size == 0 { // so say files of /proc
 		u.size = -1
