@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -143,10 +141,5 @@ func checkSecrets(dir string) []Finding {
 			"bring the missing file back from where it was copied to",
 		})
 	}
-	return found
-}
-
-func sorted(found []Finding) []Finding {
-	slices.SortFunc(found, func(a, b Finding) int { return cmp.Compare(a.Check, b.Check) })
 	return found
 }

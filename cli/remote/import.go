@@ -83,7 +83,7 @@ func (t *task) source(from string) (string, error) {
 		return "", usagef("say where from: --from postgres://user@host:port/database, or %s", variableSource)
 	}
 	return SourceURL("from", from, func(u *url.URL) (string, error) {
-		return Secret(t.ctx, t.cmd.ErrOrStderr(), "Password of " + u.User.Username() + " at " + u.Host)
+		return Secret(t.ctx, t.cmd.ErrOrStderr(), "Password of "+u.User.Username()+" at "+u.Host)
 	})
 }
 
