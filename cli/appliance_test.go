@@ -143,7 +143,10 @@ func (m *machine) start(args ...string) {
 // launch runs `serve`; what it says comes over the channel.
 func (m *machine) launch(args ...string) (announced <-chan string) {
 	m.t.Helper()
-	all := append([]string{"serve", "--data-dir", m.dataDir, "--listen", m.listen, "--postgres-ports", m.ports, "--spares", "1", "--no-proofs"}, args...)
+	all := append([]string{
+		"serve", "--data-dir", m.dataDir, "--listen", m.listen, "--postgres-ports", m.ports, "--spares", "1", "--no-proofs",
+		"--budgets", "create_database=1000/1m,create_backup=1000/1m,restore=1000/1m",
+	}, args...) // what is refused meanwhile is tried again
 	cmd := exec.Command(m.program, all...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stderr = m.log

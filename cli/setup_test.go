@@ -22,7 +22,7 @@ func TestSetupLink(t *testing.T) {
 		t.Errorf("the form: %d %s", status, page)
 	}
 	form := url.Values{"token": {link.Query().Get("token")}, "email": {"ada@example.com"}, "password": {"short"}}
-	if status, page := fetch(t, http.MethodPost, m.setup, form); status != http.StatusUnprocessableEntity || !strings.Contains(page, "Password must have") {
+	if status, page := fetch(t, http.MethodPost, m.setup, form); status != http.StatusUnprocessableEntity || !strings.Contains(page, "Password: must have") {
 		t.Errorf("a short password: %d %s", status, page)
 	}
 	form.Set("password", "long enough for anybody")
