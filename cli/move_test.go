@@ -67,6 +67,7 @@ func TestMoveAppliance(t *testing.T) {
 	}
 	third := m.arrive(sealed, "--passphrase-file", passphrase)
 	third.start()
+	third.awaitAvailable(shop.ID)
 	if got := query(t, third.connectionURL(shop.ID), "select count(*) from t"); got != "1001" {
 		t.Errorf("the third has %s rows", got)
 	}
