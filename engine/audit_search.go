@@ -15,7 +15,7 @@ type AuditQuery = meta.AuditQuery
 // that query wants, newest first. A page may hold fewer than its limit and
 // yet have a next one: how far one search looks is bounded.
 func (e *Engine) AuditSearch(call *model.Call, query AuditQuery, page Page) (List[model.AuditEntry], error) {
-	w, err := e.walk(call, page, fmt.Sprintf("%q", query))
+	w, err := e.walk(call, model.ActionAuditList, page, fmt.Sprintf("%q", query))
 	if err != nil {
 		return List[model.AuditEntry]{}, err
 	}

@@ -9,7 +9,7 @@ import (
 
 // BackupList returns the backups of a database.
 func (e *Engine) BackupList(call *model.Call, database string, page Page) (List[model.Backup], error) {
-	w, err := e.walk(call, page, database)
+	w, err := e.walk(call, model.ActionBackupList, page, database)
 	if err != nil {
 		return List[model.Backup]{}, err
 	}

@@ -26,7 +26,7 @@ const SSLMode = "require"
 
 // DatabaseList returns the databases of the call's organization.
 func (e *Engine) DatabaseList(call *model.Call, page Page) (List[DatabaseView], error) {
-	list, err := listRecords(e, call, (*meta.Tx).Databases, page,
+	list, err := listRecords(e, call, model.ActionDatabaseList, (*meta.Tx).Databases, page,
 		func(d model.Database) string { return d.ID })
 	if err != nil {
 		return List[DatabaseView]{}, err

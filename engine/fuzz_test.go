@@ -14,11 +14,11 @@ func FuzzCursor(f *testing.F) {
 	e := &Engine{signer: signer{key: []byte("a key of the tests, thirty-two b")}}
 	call := &model.Call{Organization: "org_1", Operation: model.Operation{Action: model.ActionBackupList}}
 	const place = "db_01m7yxgs2r58ws2xgnsw6h7w3d"
-	w, err := e.walk(call, Page{}, "db_1")
+	w, err := e.walk(call, model.ActionBackupList, Page{}, "db_1")
 	if err != nil {
 		f.Fatal(err)
 	}
-	other, err := e.walk(call, Page{}, "db_2")
+	other, err := e.walk(call, model.ActionBackupList, Page{}, "db_2")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func FuzzCursor(f *testing.F) {
 		f.Add(cursor)
 	}
 	f.Fuzz(func(t *testing.T, cursor string) {
-		got, err := e.walk(call, Page{Cursor: cursor}, "db_1")
+		got, err := e.walk(call, model.ActionBackupList, Page{Cursor: cursor}, "db_1")
 		if known := cursor == "" || cursor == given; known != (err == nil) || cursor == given && got.after != place {
 			t.Errorf("%q leads to %q, %v", cursor, got.after, err)
 		}

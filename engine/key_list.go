@@ -7,16 +7,16 @@ import (
 
 // KeyList returns the keys of the call's organization, revoked ones included.
 func (e *Engine) KeyList(call *model.Call, page Page) (List[model.Key], error) {
-	return listRecords(e, call, (*meta.Tx).Keys, page,
+	return listRecords(e, call, model.ActionKeyList, (*meta.Tx).Keys, page,
 		func(k model.Key) string { return k.ID })
 }
 
 // listRecords returns a page of those of a table's records that belong to the
 // call's organization.
 func listRecords[T any](
-	e *Engine, call *model.Call, table func(*meta.Tx) meta.Table[T], page Page, id func(T) string,
+	e *Engine, call *model.Call, list model.Action, table func(*meta.Tx) meta.Table[T], page Page, id func(T) string,
 ) (List[T], error) {
-	w, err := e.walk(call, page)
+	w, err := e.walk(call, list, page)
 	if err != nil {
 		return List[T]{}, err
 	}

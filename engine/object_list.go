@@ -7,7 +7,7 @@ import (
 
 // ObjectList returns the objects of a bucket whose keys begin with prefix.
 func (e *Engine) ObjectList(call *model.Call, bucket, prefix string, page Page) (List[ObjectView], error) {
-	w, err := e.walk(call, page, bucket, prefix)
+	w, err := e.walk(call, model.ActionObjectList, page, bucket, prefix)
 	if err != nil {
 		return List[ObjectView]{}, err
 	}
@@ -42,7 +42,7 @@ type Folder struct {
 // ObjectFolder returns the objects directly below prefix, and the folders that
 // others lie in: what their keys have up to the next delimiter.
 func (e *Engine) ObjectFolder(call *model.Call, bucket, prefix, delimiter string, page Page) (Folder, error) {
-	w, err := e.walk(call, page, bucket, prefix, delimiter)
+	w, err := e.walk(call, model.ActionObjectList, page, bucket, prefix, delimiter)
 	if err != nil {
 		return Folder{}, err
 	}

@@ -12,7 +12,7 @@ import (
 // TrashObjectList returns the deleted objects of the call's organization that
 // can still be brought back, the newest versions first.
 func (e *Engine) TrashObjectList(call *model.Call, page Page) (List[model.TrashedObject], error) {
-	return listRecords(e, call, (*meta.Tx).TrashedObjects, page,
+	return listRecords(e, call, model.ActionTrashObjectList, (*meta.Tx).TrashedObjects, page,
 		func(o model.TrashedObject) string { return o.Version })
 }
 

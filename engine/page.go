@@ -43,12 +43,13 @@ type walk struct {
 	limit  int
 }
 
-// walk begins to read a page of what the call lists, with the parameters that
-// say of what and which.
-func (e *Engine) walk(call *model.Call, page Page, parameters ...string) (walk, error) {
+// walk begins to read a page of a list, of which the parameters say of what and
+// which it is. (The call may be about something else: who has changed one of a
+// list is shown the list.)
+func (e *Engine) walk(call *model.Call, list model.Action, page Page, parameters ...string) (walk, error) {
 	w := walk{
 		signer: e.signer, limit: page.limit(),
-		list: fmt.Sprintf("cursor\n%q", append([]string{call.Organization, string(call.Operation.Action)}, parameters...)),
+		list: fmt.Sprintf("cursor\n%q", append([]string{call.Organization, string(list)}, parameters...)),
 	}
 	if page.Cursor == "" {
 		return w, nil

@@ -237,7 +237,7 @@ func (e *Engine) recommendations(call *model.Call, databases []model.Database, u
 // RecommendationList returns a page of them. It goes on behind the last one
 // shown also when that has gone meanwhile.
 func (e *Engine) RecommendationList(call *model.Call, page Page) (List[model.Recommendation], error) {
-	w, err := e.walk(call, page)
+	w, err := e.walk(call, model.ActionRecommendationList, page)
 	if err != nil {
 		return List[model.Recommendation]{}, err
 	}
