@@ -64,10 +64,10 @@ func (m *majors) look(ctx context.Context, major int) (postgres.Binaries, error)
 	search := m.search
 	search.NoFetch = search.NoFetch || time.Since(m.missed[major]) < fetchAgain
 	bin, err := search.FindMajor(ctx, major)
-	if err != nil && !search.NoFetch {
-		m.missed[major] = time.Now()
-	}
 	if err != nil {
+		if !search.NoFetch {
+			m.missed[major] = time.Now()
+		}
 		return bin, err
 	}
 	m.mu.Lock()

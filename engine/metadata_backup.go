@@ -65,9 +65,9 @@ func (e *Engine) backUpMetadata() error {
 	if err != nil {
 		return err
 	}
-	if now := e.clock(); len(copies) > 0 {
-		newest := filepath.Base(copies[len(copies)-1])
-		if newest > metadataCopy(now.Add(-metadataInterval)) && newest <= metadataCopy(now.Add(time.Minute)) {
+	if len(copies) > 0 {
+		newest := copies[len(copies)-1]
+		if filepath.Base(newest) > metadataCopy(e.clock().Add(-metadataInterval)) && !e.isCopyAhead(newest) {
 			return nil
 		}
 	}
@@ -85,6 +85,12 @@ func (e *Engine) backUpMetadata() error {
 // metadataCopy is the name of a copy made at a time.
 func metadataCopy(at time.Time) string { return "holdfast-" + at.Format(metadataTime) + ".db" }
 
+// isCopyAhead reports whether a copy was made by a clock that has been set back
+// since.
+func (e *Engine) isCopyAhead(path string) bool {
+	return filepath.Base(path) > metadataCopy(e.clock().Add(time.Minute))
+}
+
 // metadataCopies returns the copies there are, oldest first. Those of a clock that
 // has been set back since count as the oldest.
 func (e *Engine) metadataCopies() ([]string, error) {
@@ -93,7 +99,7 @@ func (e *Engine) metadataCopies() ([]string, error) {
 		return nil, fmt.Errorf("list copies of the metadata: %w", err)
 	}
 	slices.Sort(copies)
-	ahead := slices.IndexFunc(copies, func(path string) bool { return filepath.Base(path) > metadataCopy(e.clock().Add(time.Minute)) })
+	ahead := slices.IndexFunc(copies, e.isCopyAhead)
 	if ahead < 0 {
 		return copies, nil
 	}

@@ -81,6 +81,18 @@ func random(n int) []byte {
 	return content
 }
 
+// openDir returns a directory to download into, and the root it is.
+func openDir(t *testing.T) (dir string, root *os.Root) {
+	t.Helper()
+	dir = t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return dir, root
+}
+
 // TestDownloadGoesOn gets a file through a server that breaks off every time.
 func TestDownloadGoesOn(t *testing.T) {
 	t.Parallel()
@@ -88,12 +100,7 @@ func TestDownloadGoesOn(t *testing.T) {
 	server := httptest.NewServer(b)
 	defer server.Close()
 	task, _ := newTask(t)
-	dir := t.TempDir()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
+	dir, root := openDir(t)
 	if err := task.save(root, "big", b.source(server.URL), task.meter("")); err != nil {
 		t.Fatal(err)
 	}
@@ -127,12 +134,7 @@ func TestDownloadEnds(t *testing.T) {
 			src := b.source(server.URL)
 			c.change(b, &src)
 			task, _ := newTask(t)
-			dir := t.TempDir()
-			root, err := os.OpenRoot(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer root.Close()
+			dir, root := openDir(t)
 			if err := task.save(root, "big", src, task.meter("")); !errors.Is(err, c.is) {
 				t.Errorf("got %v", err)
 			}
@@ -151,12 +153,7 @@ func TestDownloadTwice(t *testing.T) {
 	server := httptest.NewServer(b)
 	defer server.Close()
 	task, _ := newTask(t)
-	dir := t.TempDir()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
+	dir, root := openDir(t)
 	second := b.source(server.URL)
 	first := second
 	first.url = func() (string, error) { // while it is under way
