@@ -29,27 +29,31 @@ const fnvPrime = 16777619
 func pageChecksum(page []byte, block uint32) uint16 {
 	page = page[:pageSize:pageSize]
 	sums := checksumSeeds
-	// The first row holds the field, at bytes 8 and 9.
-	for j := range sums {
-		v := binary.LittleEndian.Uint32(page[4*j:])
-		if j == 2 {
-			v &= 0xffff0000
+	sums[2] ^= uint32(binary.LittleEndian.Uint16(page[8:])) // takes it out again, below
+	// Eight of the sums at a time, down all rows, stay in registers.
+	for j := 0; j < len(sums); j += 8 {
+		s := (*[8]uint32)(sums[j:])
+		s0, s1, s2, s3, s4, s5, s6, s7 := s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7]
+		for at := 4 * j; at <= pageSize-32; at += 4 * len(sums) {
+			row := (*[32]byte)(page[at:])
+			s0 ^= binary.LittleEndian.Uint32(row[0:])
+			s1 ^= binary.LittleEndian.Uint32(row[4:])
+			s2 ^= binary.LittleEndian.Uint32(row[8:])
+			s3 ^= binary.LittleEndian.Uint32(row[12:])
+			s4 ^= binary.LittleEndian.Uint32(row[16:])
+			s5 ^= binary.LittleEndian.Uint32(row[20:])
+			s6 ^= binary.LittleEndian.Uint32(row[24:])
+			s7 ^= binary.LittleEndian.Uint32(row[28:])
+			s0 = s0*fnvPrime ^ s0>>17
+			s1 = s1*fnvPrime ^ s1>>17
+			s2 = s2*fnvPrime ^ s2>>17
+			s3 = s3*fnvPrime ^ s3>>17
+			s4 = s4*fnvPrime ^ s4>>17
+			s5 = s5*fnvPrime ^ s5>>17
+			s6 = s6*fnvPrime ^ s6>>17
+			s7 = s7*fnvPrime ^ s7>>17
 		}
-		t := sums[j] ^ v
-		sums[j] = t*fnvPrime ^ t>>17
-	}
-	for i := 128; i < pageSize; i += 128 {
-		row := (*[128]byte)(page[i:])
-		for j := 0; j < 32; j += 4 {
-			t0 := sums[j] ^ binary.LittleEndian.Uint32(row[4*j:])
-			t1 := sums[j+1] ^ binary.LittleEndian.Uint32(row[4*j+4:])
-			t2 := sums[j+2] ^ binary.LittleEndian.Uint32(row[4*j+8:])
-			t3 := sums[j+3] ^ binary.LittleEndian.Uint32(row[4*j+12:])
-			sums[j] = t0*fnvPrime ^ t0>>17
-			sums[j+1] = t1*fnvPrime ^ t1>>17
-			sums[j+2] = t2*fnvPrime ^ t2>>17
-			sums[j+3] = t3*fnvPrime ^ t3>>17
-		}
+		*s = [8]uint32{s0, s1, s2, s3, s4, s5, s6, s7}
 	}
 	result := uint32(0)
 	for _, s := range sums {

@@ -25,7 +25,7 @@ type Writer struct {
 	large bool   // there is a file
 	part  bool   // which was a Part, and remains one until it is secured
 	file  file   // nil while there is none, and once it is closed
-	mode  writeMode
+	mode  diskio.Mode
 	sums  blockSums
 	size  int64
 	crc   uint32
@@ -81,49 +81,9 @@ func (w *Writer) write(p []byte) (int, error) {
 	if err := w.spill(); err != nil {
 		return 0, err
 	}
-	n, err := w.writeFile(p)
+	n, err := w.mode.Write(w.file, p, w.size)
 	w.sums.write(p[:n])
 	return n, err
-}
-
-// writeMode is how a file is written to.
-type writeMode int
-
-const (
-	modeBuffered writeMode = iota
-	modeDirect
-	modeNeverDirect // the file system or the device refused that
-)
-
-// writeFile writes past the page cache what can be written so.
-func (w *Writer) writeFile(p []byte) (int, error) {
-	if err := w.setDirect(diskio.Fits(p, w.size)); err != nil {
-		return 0, err
-	}
-	n, err := w.file.Write(p)
-	if w.mode == modeDirect && errors.Is(err, syscall.EINVAL) { // the device wants it still rounder
-		if err := w.setDirect(false); err != nil {
-			return 0, err
-		}
-		w.mode = modeNeverDirect
-		more, err := w.file.Write(p[n:]) // a part may have been written
-		return n + more, err
-	}
-	return n, err
-}
-
-func (w *Writer) setDirect(direct bool) error {
-	switch {
-	case direct && w.mode == modeBuffered:
-		w.mode = modeDirect
-		if w.file.SetDirect(true) != nil {
-			w.mode = modeNeverDirect
-		}
-	case !direct && w.mode == modeDirect:
-		w.mode = modeBuffered
-		return w.file.SetDirect(false)
-	}
-	return nil
 }
 
 // copyBuffer is how much ReadFrom writes at a time, and what a slow upload takes
@@ -216,7 +176,7 @@ func (w *Writer) commit() (Ref, error) {
 
 // syncBytes adds the checksums to the file, and syncs and closes it.
 func (w *Writer) syncBytes() error {
-	if err := w.setDirect(false); err != nil {
+	if err := w.mode.Buffered(w.file); err != nil {
 		return fmt.Errorf("write blob: %w", err)
 	}
 	if _, err := w.file.WriteAt(w.sums.trailer(w.size), w.size); err != nil {

@@ -58,3 +58,77 @@ func TestSetDirect(t *testing.T) {
 		t.Errorf("%d bytes are not what was written, %v", len(got), err)
 	}
 }
+
+// memory is a File that keeps what is written, and refuses as it says.
+type memory struct {
+	content []byte
+	direct  bool
+	writes  int   // direct ones
+	set     error // what SetDirect answers
+	write   error // what a direct write answers
+	part    int   // how much it writes nevertheless
+}
+
+func (m *memory) SetDirect(direct bool) error {
+	if direct && m.set != nil {
+		return m.set
+	}
+	m.direct = direct
+	return nil
+}
+
+func (m *memory) Write(p []byte) (int, error) {
+	if !m.direct {
+		m.content = append(m.content, p...)
+		return len(p), nil
+	}
+	m.writes++
+	if !Fits(p, int64(len(m.content))) {
+		return 0, syscall.EINVAL
+	}
+	if m.write != nil {
+		m.content = append(m.content, p[:m.part]...)
+		return m.part, m.write
+	}
+	m.content = append(m.content, p...)
+	return len(p), nil
+}
+
+// TestMode writes round and other pieces in turns, whatever the file can.
+func TestMode(t *testing.T) {
+	pages := Buffer(4 * Align)
+	rand.Read(pages)
+	full := errors.New("full")
+	for _, c := range []struct {
+		name   string
+		file   memory
+		direct int // how many direct writes are tried
+		err    error
+	}{
+		{"can", memory{}, 3, nil},
+		{"refuses", memory{set: syscall.EINVAL}, 0, nil},
+		{"wants it rounder", memory{write: syscall.EINVAL}, 1, nil},
+		{"in part", memory{write: syscall.EINVAL, part: 1000}, 1, nil},
+		{"full", memory{write: full, part: 1000}, 1, full},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, want, m := &c.file, []byte(nil), Mode(0)
+			for _, size := range []int{Align, 2 * Align, 7, Align - 7, 4 * Align, 100} {
+				n, err := m.Write(f, pages[:size], int64(len(want)))
+				want = append(want, pages[:n]...)
+				if !errors.Is(err, c.err) {
+					t.Fatalf("%d bytes: wrote %d, %v", size, n, err)
+				}
+				if err != nil {
+					break
+				}
+			}
+			if !bytes.Equal(f.content, want) || f.writes != c.direct {
+				t.Errorf("%d of %d bytes are there, after %d direct writes", len(f.content), len(want), f.writes)
+			}
+			if err := m.Buffered(f); err != nil || f.direct {
+				t.Errorf("still direct, %v", err)
+			}
+		})
+	}
+}

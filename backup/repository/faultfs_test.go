@@ -120,4 +120,6 @@ func (f *faultFile) Write(p []byte) (int, error) {
 	return f.inner.Write(p)
 }
 
+func (f *faultFile) SetDirect(direct bool) error { return f.inner.SetDirect(direct) }
+
 func (f *faultFile) ReadAt(p []byte, off int64) (int, error) { return f.inner.ReadAt(p, off) }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"holdfast/diskio"
 )
 
 // fileSystem is every call by which the repository changes the disk. They go
@@ -25,10 +27,14 @@ type handle interface {
 
 // file is an open file being written.
 type file interface {
-	io.Writer
+	diskio.File
 	io.ReaderAt
 	handle
 }
+
+type diskFile struct{ *os.File }
+
+func (f diskFile) SetDirect(direct bool) error { return diskio.SetDirect(f.File, direct) }
 
 // disk is the real fileSystem.
 type disk struct{}
@@ -36,7 +42,11 @@ type disk struct{}
 func (disk) Mkdir(path string) error { return os.Mkdir(path, 0o700) }
 
 func (disk) Create(path string) (file, error) {
-	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return diskFile{f}, nil
 }
 
 func (disk) OpenDir(path string) (handle, error) { return os.Open(path) }

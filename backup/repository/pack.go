@@ -5,19 +5,26 @@ import (
 	"fmt"
 
 	"github.com/zeebo/blake3"
+
+	"holdfast/diskio"
 )
 
-// packWriter writes one pack.
+// packBuffer is how much of a pack is written at a time.
+const packBuffer = 1 << 20
+
+// packWriter writes one pack, past the page cache where the file system can.
 type packWriter struct {
-	r    *Repository
-	name string
-	f    file
-	hash *blake3.Hasher
-	info packInfo
+	r       *Repository
+	name    string
+	f       file
+	hash    *blake3.Hasher
+	info    packInfo
+	mode    diskio.Mode
+	waiting []byte // what comes next in the file; a diskio.Buffer
 }
 
 func (r *Repository) createPack(session, number uint32) (*packWriter, error) {
-	p := &packWriter{r: r, name: packName(session, number), hash: blake3.New(), info: packInfo{number: number}}
+	p := &packWriter{r: r, name: packName(session, number), hash: blake3.New(), info: packInfo{number: number}, waiting: diskio.Buffer(packBuffer)[:0]}
 	var err error
 	if p.f, err = r.create(r.path(p.name)); err != nil {
 		return nil, fmt.Errorf("create pack: %w", err)
@@ -29,18 +36,36 @@ func (r *Repository) createPack(session, number uint32) (*packWriter, error) {
 }
 
 func (p *packWriter) write(b []byte) error {
-	n, err := p.f.Write(b)
-	p.info.size += int64(n)
-	p.hash.Write(b[:n])
+	p.hash.Write(b)
+	for len(b) > 0 {
+		n := copy(p.waiting[len(p.waiting):cap(p.waiting)], b)
+		p.waiting, b = p.waiting[:len(p.waiting)+n], b[n:]
+		p.info.size += int64(n)
+		if len(p.waiting) == cap(p.waiting) {
+			if err := p.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// flush writes what waits.
+func (p *packWriter) flush() error {
+	_, err := p.mode.Write(p.f, p.waiting, p.info.size-int64(len(p.waiting)))
+	p.waiting = p.waiting[:0]
 	if err != nil {
-		return fmt.Errorf("write pack: %w", err)
+		return fmt.Errorf("write %s: %w", p.name, err)
 	}
 	return nil
 }
 
 // finish makes the pack durable, but for its name.
 func (p *packWriter) finish() error {
-	err := p.r.sync(p.f, p.name)
+	err := p.flush()
+	if err == nil {
+		err = p.r.sync(p.f, p.name)
+	}
 	if err := errors.Join(err, p.f.Close()); err != nil {
 		return fmt.Errorf("finish pack: %w", err)
 	}
