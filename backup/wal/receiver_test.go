@@ -193,6 +193,39 @@ func TestIdle(t *testing.T) {
 	}
 }
 
+// TestRecordCutOff: where the server has flushed a page and the rest of its last
+// record waits for a commit, all that was committed is known to be safe.
+func TestRecordCutOff(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, postgrestest.Binaries(t), smallSegment, "autovacuum=off", "wal_writer_delay=10ms")
+	r := receive(t, c, openArchive(t, filepath.Join(t.TempDir(), "wal")), 1)
+	c.do("create table t (v text)")
+	conn := c.connect()
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := tx.Exec(t.Context(), "insert into t select repeat('x', 1000) from generate_series(1, 100)"); err != nil {
+			t.Fatal(err)
+		}
+		var flushed LSN
+		eventually(t, "the server has flushed whole pages", func() bool {
+			flushed = c.flushed()
+			return flushed%8192 == 0 && c.lsn("select pg_current_wal_insert_lsn()::text")-flushed < 8192
+		})
+		quiet := time.Now()
+		eventually(t, "the latest restorable time moves on", func() bool { return r.Status().RestorableTo.After(quiet) })
+		if s := r.Status(); s.Durable < flushed && c.flushed() == flushed {
+			if s.Backlog != 0 || s.RPO(time.Now()) != s.Lag {
+				t.Errorf("status: %+v", s)
+			}
+			return
+		}
+	}
+	t.Error("the latest restorable time waits for the record's end")
+}
+
 // TestSlotLost: WAL that the server has thrown away is recorded as a gap, a
 // new backup is asked for, and receiving goes on behind it.
 func TestSlotLost(t *testing.T) {

@@ -79,7 +79,7 @@ func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	at := func(s int) time.Time { return time.Unix(1e9, 0).Add(time.Duration(s) * time.Second) }
 	l := &ledger{}
-	s := &stream{ledger: l, confirmed: 100}
+	s := &stream{ledger: l, synced: 100}
 	hear := func(second int) { s.judge(arrived{end: 100, alive: []message{{end: 100, sent: at(second)}}}) }
 	for second := range 5 {
 		hear(second)

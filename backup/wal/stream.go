@@ -47,7 +47,8 @@ type stream struct {
 	in      arrived
 	stopped bool // the writing side takes no more
 
-	confirmed LSN
+	confirmed LSN     // the end of the last whole record that is durable
+	synced    LSN     // all bytes before it are durable
 	quiet     message // the first keepalive of those that said the same
 }
 
@@ -69,7 +70,7 @@ var (
 )
 
 func newStream(conn *pgconn.PgConn, w *Writer, l *ledger, timeline uint32, at LSN) *stream {
-	s := &stream{conn: conn, writer: w, ledger: l, timeline: timeline, confirmed: at, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	s := &stream{conn: conn, writer: w, ledger: l, timeline: timeline, confirmed: at, synced: at, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	s.in.heard = time.Now()
 	s.room = sync.NewCond(&s.mu)
 	return s
@@ -238,7 +239,7 @@ func (s *stream) serve(a arrived, asked bool) error {
 		if err != nil {
 			return err
 		}
-		s.confirmed = max(durable, s.confirmed)
+		s.confirmed, s.synced = max(durable, s.confirmed), a.start+LSN(len(a.data))
 		s.ledger.durable(s.timeline, s.confirmed, commits, time.Now())
 	}
 	s.judge(a)
@@ -261,7 +262,8 @@ func (s *stream) serve(a arrived, asked bool) error {
 // judge takes what the server says about itself. A keepalive says how far it
 // has sent; it may have flushed, and answered a commit, a moment later. Only
 // when the next keepalive says the same was nothing committed by the time of
-// the first.
+// the first. The server flushes page by page: that the last record is cut off
+// says that what it does has not been committed.
 func (s *stream) judge(a arrived) {
 	for _, m := range a.alive {
 		switch {
@@ -270,12 +272,12 @@ func (s *stream) judge(a arrived) {
 		case m.sent.Sub(s.quiet.sent).Abs() > pingEvery/2: // the clock may have been set back
 			sure := s.quiet.sent
 			s.quiet = m
-			if m.end <= s.confirmed {
+			if m.end <= s.synced {
 				s.ledger.change(func(st *Status) { st.restorable(sure) })
 			}
 		}
 	}
-	s.ledger.change(func(st *Status) { st.Backlog = max(0, int64(a.end)-int64(s.confirmed)) })
+	s.ledger.change(func(st *Status) { st.Backlog = max(0, int64(a.end)-int64(s.synced)) })
 }
 
 // next ends the stream on our side, too, and reads which timeline follows.
