@@ -36,7 +36,7 @@ func allowed() map[string][]string {
 		"holdfast/engine/postgres/postgrestest":        {"engine/model", "engine/postgres"},
 		"holdfast/engine/postgres/internal/packbundle": {"engine/postgres"},
 		"holdfast/backup":                              {"diskio"},
-		"holdfast/backup/repository":                   {"dirlock"},
+		"holdfast/backup/repository":                   {"dirlock", "diskio"},
 		"holdfast/backup/wal":                          {"dirlock", "diskio"},
 		"holdfast/blobstore":                           {"dirlock", "diskio"},
 		"holdfast/blobstore/blobstoretest":             {"blobstore"},
