@@ -14,7 +14,7 @@ type Status struct {
 	Databases       []DatabaseView
 	NewestBackup    *time.Time
 	NewestVerified  *time.Time     // when a backup was last proven
-	Unprotected     []DatabaseView // databases without a completed backup
+	Unprotected     []DatabaseView // databases that are to have a completed backup and have none
 	Usage           Usage
 	Operations      []model.DatabaseOperation
 	Recommendations []model.Recommendation // all, the gravest first
@@ -39,14 +39,15 @@ func (e *Engine) AgentStatus(call *model.Call) (Status, error) {
 	if status.Databases, err = e.views(databases); err != nil {
 		return status, err
 	}
-	for _, db := range status.Databases {
+	for i, db := range status.Databases {
 		if db.RunningOp != nil {
 			status.Operations = append(status.Operations, *db.RunningOp)
 		}
-		if db.LatestBackup == nil {
+		if isUnprotected(databases[i], db.LatestBackup) {
 			status.Unprotected = append(status.Unprotected, db)
-		} else if at := db.LatestBackup.CompletedAt; status.NewestBackup == nil || at.After(*status.NewestBackup) {
-			status.NewestBackup = at
+		}
+		if b := db.LatestBackup; b != nil && (status.NewestBackup == nil || b.CompletedAt.After(*status.NewestBackup)) {
+			status.NewestBackup = b.CompletedAt
 		}
 		if b := db.ProvenBackup; b != nil && (status.NewestVerified == nil || b.Verification.At.After(*status.NewestVerified)) {
 			status.NewestVerified = b.Verification.At

@@ -17,6 +17,18 @@ func (e *Engine) backUpIfOwed(db model.Database) {
 	}
 }
 
+// isUnprotected reports whether a database, as recorded, is to have a
+// completed backup and has none. A sandbox is to have none, and what is being
+// made, imported or deleted cannot have one.
+func isUnprotected(db model.Database, newest *model.Backup) bool {
+	switch db.Status {
+	case model.DatabaseCreating, model.DatabaseImporting, model.DatabaseDeleting:
+		return false
+	default:
+		return newest == nil && !db.Sandbox
+	}
+}
+
 func (e *Engine) owesBackup(db model.Database) (bool, error) {
 	backups, err := e.restorableBackups(db.ID)
 	if err != nil || len(backups) == 0 {

@@ -17,8 +17,9 @@ type Measurement struct {
 	// WALLag is how far the receiver of WAL that is farthest behind is, in bytes.
 	WALLag int64
 	Totals model.Totals
-	// Unprotected databases have no completed backup; BackupAge is how old the
-	// newest one is of the database that is worst off of the others.
+	// Unprotected databases are to have a completed backup and have none;
+	// BackupAge is how old the newest one is of the database that is worst off of
+	// the others.
 	Unprotected int
 	BackupAge   time.Duration
 	// AuditQueued entries wait to be written, of AuditRoom that may.
@@ -70,11 +71,12 @@ func (e *Engine) measureDatabases(tx *meta.Tx, m *Measurement) error {
 		if err != nil {
 			return err
 		}
-		if newest == nil || newest.CompletedAt == nil {
+		if isUnprotected(db, newest) {
 			m.Unprotected++
-			return nil
 		}
-		m.BackupAge = max(m.BackupAge, e.clock().Sub(*newest.CompletedAt))
+		if newest != nil && newest.CompletedAt != nil {
+			m.BackupAge = max(m.BackupAge, e.clock().Sub(*newest.CompletedAt))
+		}
 		return nil
 	})
 }

@@ -334,5 +334,6 @@ func (e *Engine) aboutDatabase(tx *meta.Tx, db model.Database) (advice.Database,
 		return about, err
 	}
 	about.LastCompleted, err = newestCompleted(tx, db.ID)
+	about.Unprotected = isUnprotected(db, about.LastCompleted)
 	return about, err
 }

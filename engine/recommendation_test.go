@@ -382,6 +382,35 @@ func TestRecommendationsOfBackups(t *testing.T) {
 	a.gone("backup_failed")
 }
 
+// A sandbox is to have no backups, and a database under import cannot have one:
+// neither counts as without.
+func TestNoBackupIsOwed(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t, slow)
+	a := startAdvised(t, nil)
+	sandbox, err := a.SandboxCreate(t.Context(), a.call(model.ActionDatabaseCreate), NewSandbox{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := a.beginImport(t, NewImport{Name: "coming", SourceURL: model.NewSecret(o.url())})
+	a.awaitCopying(t, record.ID)
+	if r := a.one("no_backup"); r.Resource.ID != a.db.ID {
+		t.Errorf("it is about %+v", r.Resource)
+	}
+	status, err := a.AgentStatus(a.call(model.ActionAgentStatus))
+	if err != nil || len(status.Databases) != 3 || len(status.Unprotected) != 1 || status.Unprotected[0].ID != a.db.ID {
+		t.Errorf("unprotected are %+v, %v", status.Unprotected, err)
+	}
+	if m, err := a.Measure(); err != nil || m.Unprotected != 1 {
+		t.Errorf("%d are unprotected, %v", m.Unprotected, err)
+	}
+	for _, id := range []string{record.Database, sandbox.ID} {
+		if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), id); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // An archive that cannot be written to, and what writes on meanwhile.
 func TestRecommendationOfArchiving(t *testing.T) {
 	t.Parallel()

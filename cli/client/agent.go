@@ -45,7 +45,7 @@ type KeyPower struct {
 type BackupStatus struct {
 	NewestCompletedAt *time.Time       `json:"newest_completed_at"`
 	NewestVerifiedAt  *time.Time       `json:"newest_verified_at"`
-	Unprotected       []NamedReference `json:"unprotected"` // databases without a completed backup
+	Unprotected       []NamedReference `json:"unprotected"` // databases that are to have a completed backup and have none
 }
 
 // NamedReference names a resource.

@@ -6,9 +6,9 @@ import (
 	"holdfast/engine/model"
 )
 
-// noBackup speaks up for databases that could not be brought back.
+// noBackup speaks up for databases that are to have a backup and could not be brought back.
 func noBackup(_ Facts, db Database) []model.Recommendation {
-	if db.LastCompleted != nil {
+	if !db.Unprotected {
 		return nil
 	}
 	return []model.Recommendation{{

@@ -35,6 +35,8 @@ type Database struct {
 	// Backups are the newest attempt and the newest completed one, nil when
 	// there is none.
 	LastAttempt, LastCompleted *model.Backup
+	// Unprotected says that there is no completed backup, and is to be one.
+	Unprotected bool
 	// FailedProofs are the backups that could not be restored on trial.
 	FailedProofs []model.Backup
 	// CertificateEnd is zero when it could not be read.

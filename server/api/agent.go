@@ -57,7 +57,7 @@ type KeyPower struct {
 type BackupStatus struct {
 	NewestCompletedAt *time.Time       `json:"newest_completed_at"`
 	NewestVerifiedAt  *time.Time       `json:"newest_verified_at"`
-	Unprotected       []NamedReference `json:"unprotected" doc:"Databases without a completed backup."`
+	Unprotected       []NamedReference `json:"unprotected" doc:"Databases that are to have a completed backup and have none."`
 }
 
 // NamedReference names a resource.

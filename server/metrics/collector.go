@@ -60,7 +60,7 @@ func figures(m engine.Measurement) []figure {
 		{name: "database_size_bytes", help: "Size of all databases, as they last said.", value: m.DatabaseBytes},
 		{name: "database_connections", help: "Tenants' sessions in all databases.", value: m.Connections},
 		{name: "wal_lag_bytes", help: "WAL that the receiver farthest behind has not received.", value: m.WALLag},
-		{name: "databases_without_backup", help: "Databases without a completed backup.", value: int64(m.Unprotected)},
+		{name: "databases_without_backup", help: "Databases that are to have a completed backup and have none.", value: int64(m.Unprotected)},
 		{name: "backup_age_seconds", help: "Age of the newest completed backup, of the database where it is oldest.", value: int64(m.BackupAge.Seconds())},
 		{name: "buckets", help: "Buckets.", value: m.Totals.Buckets},
 		{name: "objects", help: "Objects.", value: m.Totals.Objects},
