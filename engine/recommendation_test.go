@@ -165,6 +165,60 @@ func TestRecommendedStatementsHelp(t *testing.T) {
 	}
 }
 
+// Only an index that the check of a foreign key can search counts as one.
+func TestIndexesOfForeignKeys(t *testing.T) {
+	t.Parallel()
+	a := startAdvised(t, nil)
+	a.sql("create extension btree_gist", "create table parents (id int primary key, a int not null, b int not null, name text not null unique, unique (a, b))",
+		"insert into parents select n, n, n, n from generate_series(1, 200) n")
+	indexes := []struct {
+		on     string
+		serves bool
+	}{
+		{"(p)", true},
+		{"(p, x)", true},
+		{"(x, p)", false},
+		{"(p desc) include (x)", true},
+		{"using hash (p)", true},
+		{"using gist (p, x)", true},
+		{"using brin (p)", false},
+		{"using spgist (name)", true},
+		{"(name text_pattern_ops)", true},
+		{"(b, a)", true},
+		{"(b)", false},
+		{"(p) where p is not null", true},
+		{"(p) where (p) is not null and p is not null", true},
+		{"(p) where p is null", false},
+		{"(p) where x is not null", false},
+		{"(p) where p is not null and x > 0", false},
+		{"(p) where p is not null or x is not null", false},
+		{"(p) where p > 0", false},
+		{"((p + 0))", false},
+		{"(a, b) where a is not null and b is not null", true},
+		{"(a, b) where a is not null and x is not null", false},
+	}
+	for n, index := range indexes {
+		key := "p int references parents, a int, b int, name text"
+		switch {
+		case strings.Contains(index.on, "name"):
+			key = "p int, a int, b int, name text references parents (name)"
+		case strings.Contains(index.on, "a, b"), strings.Contains(index.on, "b, a"), index.on == "(b)":
+			key = "p int, a int, b int, name text, foreign key (a, b) references parents (a, b)"
+		}
+		a.sql(fmt.Sprintf(`create table c%d (x int, %s); insert into c%[1]d select n, n, n, n, n from generate_series(1, 200) n;
+			create index on c%[1]d %[3]s; analyze c%[1]d`, n, key, index.on))
+		if found := a.look("unindexed_foreign_key"); (len(found) == 0) != index.serves {
+			t.Errorf("an index %s: %+v", index.on, found)
+		}
+		a.sql(fmt.Sprintf("drop table c%d", n))
+	}
+	a.sql("create table twice (p int references parents); insert into twice select 1 from generate_series(1, 200); analyze twice")
+	if _, err := a.owner.Exec(t.Context(), "create unique index concurrently on twice (p)", pgx.QueryExecModeSimpleProtocol); err == nil {
+		t.Fatal("a unique index was made of duplicates")
+	}
+	a.one("unindexed_foreign_key")
+}
+
 // Statistics begin anew after a crash, and an index that nothing has used since
 // may have been used before.
 func TestUnusedIndexAfterACrash(t *testing.T) {
