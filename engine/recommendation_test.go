@@ -165,6 +165,43 @@ func TestRecommendedStatementsHelp(t *testing.T) {
 	}
 }
 
+// Of two indexes that are the same, the one that holds nothing else is advised
+// to be dropped; those that differ in anything are both of use.
+func TestDuplicatesOfIndexes(t *testing.T) {
+	t.Parallel()
+	a := startAdvised(t, nil)
+	a.sql("create extension pg_trgm")
+	for _, tt := range []struct{ one, two, drop string }{
+		{"create index one on twice (n)", "create index two on twice (n)", "two"},
+		{"create index one on twice (n)", "create unique index two on twice (n)", "one"},
+		{"create index one on twice (n)", "alter table twice add constraint two exclude using btree (n with =)", "one"},
+		{"alter table twice add constraint one exclude using btree (n with =)", "create index two on twice (n)", "two"},
+		{"create index one on twice (n)", "create index two on twice (n); cluster twice using two", "one"},
+		{"alter table twice add constraint one exclude using btree (n with =)", "alter table twice add constraint two exclude using btree (n with =)", ""},
+		{"create unique index one on twice (n)", "create unique index two on twice (n); alter table twice replica identity using index two", ""},
+		{"create index one on twice (n)", "create index two on twice (n) with (fillfactor = 50)", ""},
+		{"create index one on twice (n)", "create index two on twice using hash (n)", ""},
+		{"create index one on twice (n)", "create index two on twice (n desc)", ""},
+		{"create index one on twice (n)", "create index two on twice (n) include (m)", ""},
+		{"create index one on twice (n, m)", "create index two on twice (n) include (m)", ""},
+		{"create index one on twice (n)", "create index two on twice (n) where m > 0", ""},
+		{"create index one on twice ((n + 1))", "create index two on twice ((n + 2))", ""},
+		{"create index one on twice (s)", "create index two on twice (s text_pattern_ops)", ""},
+		{"create index one on twice (s)", `create index two on twice (s collate "C")`, ""},
+		{"create index one on twice using gist (s gist_trgm_ops)", "create index two on twice using gist (s gist_trgm_ops (siglen = 64))", ""},
+	} {
+		a.sql("create table twice (n int not null, m int, s text)", tt.one, tt.two)
+		dropped := ""
+		for _, r := range a.look("duplicate_index") {
+			dropped += r.Evidence["index"].(string)
+		}
+		if dropped != tt.drop {
+			t.Errorf("%s; %s: %q is advised to be dropped", tt.one, tt.two, dropped)
+		}
+		a.sql("drop table twice")
+	}
+}
+
 // Only an index that the check of a foreign key can search counts as one.
 func TestIndexesOfForeignKeys(t *testing.T) {
 	t.Parallel()
@@ -230,6 +267,7 @@ func TestUnusedIndexAfterACrash(t *testing.T) {
 		cfg.Advice.StatisticsAge = time.Hour
 	})
 	a.sql("create table used (n int); insert into used select generate_series(1, 5000); create index used_n on used (n); create index idle_n on used ((n + 1))",
+		"create index ordering_n on used ((n + 2)); alter table used cluster on ordering_n",
 		"analyze used", "set enable_seqscan = off", "select from used where n = 7")
 	a.settleStatistics()
 	ahead.Store(int64(2 * time.Hour))

@@ -10,7 +10,10 @@ import (
 )
 
 // duplicateIndexes finds indexes that another one of the same table makes
-// superfluous.
+// superfluous. One that is more than a way to find rows, a constraint or the
+// table's order, stays, and makes the others superfluous. That what is included
+// beside the keys is the same follows from the columns and the options, of which
+// only keys have any.
 func duplicateIndexes(ctx context.Context, s *Session) ([]model.Recommendation, error) {
 	type row struct {
 		table
@@ -26,7 +29,11 @@ func duplicateIndexes(ctx context.Context, s *Session) ([]model.Recommendation, 
 			and i.relam = j.relam and x.indkey::text = y.indkey::text and x.indclass::text = y.indclass::text
 			and x.indcollation::text = y.indcollation::text and x.indoption::text = y.indoption::text
 			and coalesce(x.indexprs::text, '') = coalesce(y.indexprs::text, '') and coalesce(x.indpred::text, '') = coalesce(y.indpred::text, '')
-			and not x.indisunique and (y.indisunique or y.indexrelid < x.indexrelid)
+			and i.reloptions is not distinct from j.reloptions
+			and array(select attoptions::text from pg_attribute where attrelid = i.oid order by attnum)
+				= array(select attoptions::text from pg_attribute where attrelid = j.oid order by attnum)
+			and not (x.indisunique or x.indisexclusion or x.indisclustered)
+			and (y.indisunique or y.indisexclusion or y.indisclustered or y.indexrelid < x.indexrelid)
 		group by n.nspname, t.relname, i.relname, i.relpages order by i.relpages desc`)
 	if err != nil {
 		return nil, err

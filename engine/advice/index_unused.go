@@ -10,7 +10,7 @@ import (
 )
 
 // unusedIndexes finds indexes that cost every write and help no read. Those
-// that hold something together (unique ones, those under a foreign key) stay.
+// that hold something together (unique ones, the table's order, those under a foreign key) stay.
 //
 // Recovery after a crash discards all statistics. The database's do not say
 // since when they count then; the archiver's, which are discarded with them, do.
@@ -29,7 +29,7 @@ func unusedIndexes(ctx context.Context, s *Session) ([]model.Recommendation, err
 		from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class t on t.oid = x.indrelid
 			join pg_namespace n on n.oid = t.relnamespace join pg_database d on d.datname = current_database()
 		where %s and t.relkind in ('r', 'm') and i.relkind = 'i' and not i.relispartition
-			and not x.indisunique and not x.indisexclusion and not x.indisreplident and x.indisvalid
+			and not x.indisunique and not x.indisexclusion and not x.indisreplident and not x.indisclustered and x.indisvalid
 			and pg_stat_get_numscans(i.oid) = 0 and i.relpages::bigint * 8192 >= $1
 			and greatest(pg_stat_get_db_stat_reset_time(d.oid), (select stats_reset from pg_stat_archiver)) <= $2
 			and not exists (select from pg_constraint c where c.contype = 'f' and c.conrelid = t.oid
