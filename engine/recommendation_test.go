@@ -330,6 +330,21 @@ func TestRecommendationsByCounters(t *testing.T) {
 	a.gone("slow_statement")
 }
 
+// Of a statement that is too long nothing is advised that cannot be run.
+func TestSlowStatementThatIsCut(t *testing.T) {
+	t.Parallel()
+	a := startAdvised(t, nil)
+	a.gone("slow_statement")
+	for range 10 {
+		a.sql("select count(*) from generate_series(1, 100000) where 'é' = '' /*" + strings.Repeat("é", 2000) + "*/ or 1 = 1")
+	}
+	a.settleStatistics()
+	found := a.look("slow_statement")
+	if len(found) != 1 || found[0].SQL != "" || !strings.Contains(found[0].Caution, "EXPLAIN") || !strings.Contains(found[0].Message, "generate_series") {
+		t.Errorf("%+v", found)
+	}
+}
+
 // A cache that is too small for what is read; the operator enlarges it.
 func TestRecommendationOfCache(t *testing.T) {
 	t.Parallel()

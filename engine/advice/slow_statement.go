@@ -25,8 +25,7 @@ func slowStatements(_ context.Context, s *Session) ([]model.Recommendation, erro
 		rec := s.about("slow_statement", model.SeverityInfo, fmt.Sprint(st.ID), "A statement is slow",
 			fmt.Sprintf("A statement took %.0f ms on average, %.0f times lately: %s", ms/calls, calls, shorten(st.Text)))
 		rec.Evidence = map[string]any{"calls": int64(calls), "mean_ms": ms / calls, "total_ms": ms, "statement": st.Text}
-		rec.SQL = explain(s.Database.Major, st.Text)
-		rec.Caution = "It shows the plan and runs nothing. Look for sequential scans of large tables, and for estimates far from the truth (ANALYZE)."
+		rec.SQL, rec.Caution = explain(s.Database.Major, st)
 		found = append(found, rec)
 	}
 	return found[:min(len(found), maxFindings)], nil
@@ -41,11 +40,23 @@ func shorten(text string) string {
 	return text
 }
 
-// explain is how the owner sees the plan of a statement with parameters.
-func explain(major int, text string) string {
-	if major >= 16 {
-		return "EXPLAIN (GENERIC_PLAN) " + text
+// explain is how the owner sees the plan of a statement, and what to look for.
+func explain(major int, st Statement) (sql, caution string) {
+	const look = "Look for sequential scans of large tables, and for estimates far from the truth (ANALYZE)."
+	switch {
+	case st.Cut:
+		return "", "Its text is too long to be had whole here: have its plan shown (EXPLAIN) where it comes from. " + look
+	case major >= 16:
+		sql = "EXPLAIN (GENERIC_PLAN) " + st.Text
+	default:
+		sql = explainPrepared(st.Text)
 	}
+	return sql, "It shows the plan and runs nothing. " + look
+}
+
+// explainPrepared shows the plan of a statement with parameters where EXPLAIN
+// by itself takes none.
+func explainPrepared(text string) string {
 	count := 0
 	for n := 1; strings.Contains(text, fmt.Sprintf("$%d", n)); n++ {
 		count = n

@@ -11,6 +11,7 @@ import (
 type Statement struct {
 	ID      int64
 	Text    string // with $1, $2, … for its constants
+	Cut     bool   // whether that is only its beginning
 	Calls   float64
 	TotalMS float64
 }
@@ -18,6 +19,9 @@ type Statement struct {
 // maxStatements bounds how many statements are looked at, those that took
 // longest first.
 const maxStatements = 200
+
+// longestText is how many characters of a statement are looked at.
+const longestText = 2000
 
 // Statements returns what pg_stat_statements has of a database. conn is the
 // superuser's, in the database postgres, where the extension is. Only queries
@@ -29,11 +33,11 @@ func Statements(ctx context.Context, conn *pgx.Conn, database string) ([]Stateme
 		return nil, err
 	}
 	rows, err := conn.Query(ctx, fmt.Sprintf(`
-		select s.queryid, left(s.query, 2000), s.calls::float8, s.total_exec_time
+		select s.queryid, left(s.query, %[2]d), length(s.query) > %[2]d, s.calls::float8, s.total_exec_time
 		from public.pg_stat_statements s join pg_database d on d.oid = s.dbid join pg_roles r on r.oid = s.userid
 		where d.datname = $1 and r.rolname <> current_user and s.toplevel
 			and s.query ~* '^\s*(select|insert|update|delete|with|merge)\y'
-		order by s.total_exec_time desc limit %d`, maxStatements), database)
+		order by s.total_exec_time desc limit %[1]d`, maxStatements, longestText), database)
 	if err != nil {
 		return nil, fmt.Errorf("read statements: %w", err)
 	}
