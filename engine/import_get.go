@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"maps"
 	"sync"
 
 	"holdfast/engine/importer"
@@ -38,14 +39,18 @@ func (e *Engine) ImportGet(call *model.Call, id string) (model.Import, error) {
 }
 
 // runningImports are the accounts of what runs, by the ids of imports and of
-// their operations.
+// their operations, and the sizes of their sources, where they were let in, by
+// the ids of the new databases.
 type runningImports struct {
+	admission sync.Mutex // held while it is seen whether there is room for one more
+
 	mu       sync.Mutex
 	accounts map[string]*importer.Account
+	sizes    map[string]int64
 }
 
 func newRunningImports() *runningImports {
-	return &runningImports{accounts: map[string]*importer.Account{}}
+	return &runningImports{accounts: map[string]*importer.Account{}, sizes: map[string]int64{}}
 }
 
 func (r *runningImports) add(account *importer.Account, ids ...string) {
@@ -61,7 +66,22 @@ func (r *runningImports) drop(ids ...string) {
 	defer r.mu.Unlock()
 	for _, id := range ids {
 		delete(r.accounts, id)
+		delete(r.sizes, id)
 	}
+}
+
+// reserve notes how large the database is that is copied into another.
+func (r *runningImports) reserve(database string, size int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sizes[database] = size
+}
+
+// reserved returns those sizes.
+func (r *runningImports) reserved() map[string]int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.sizes)
 }
 
 // now returns the record as it is at this moment.

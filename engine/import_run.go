@@ -27,7 +27,7 @@ type importRun struct {
 // runImport copies the source and records how that ended. When the appliance
 // is being stopped, the import is left as it is: the next start takes it back.
 func (e *Engine) runImport(ctx context.Context, r *importRun) {
-	defer e.imports.drop(r.account.Snapshot().ID, r.op.ID)
+	defer e.imports.drop(r.account.Snapshot().ID, r.op.ID, r.db.ID)
 	keptUp := e.keepAccount(ctx, r)
 	err := e.importInto(ctx, r)
 	keptUp()
@@ -71,7 +71,10 @@ func (e *Engine) importInto(ctx context.Context, r *importRun) error {
 	}
 	target := func(ctx context.Context) (*pgx.Conn, error) { return e.instances.ConnectLocal(ctx, r.db.ID) }
 	r.account.Enter(model.ImportChecking, "looking at the source")
-	if err := e.checkImport(ctx, session, target); err != nil {
+	if err := e.roomForImport(r.db, session.Size()); err != nil {
+		return err
+	}
+	if err := checkImport(ctx, session, target); err != nil {
 		return err
 	}
 	return noRoom(session.Copy(ctx, importer.Job{
@@ -79,17 +82,13 @@ func (e *Engine) importInto(ctx context.Context, r *importRun) error {
 	}))
 }
 
-func (e *Engine) checkImport(ctx context.Context, session *importer.Session, target importer.Target) error {
+func checkImport(ctx context.Context, session *importer.Session, target importer.Target) error {
 	conn, err := target(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	host, err := measureHost(e.cfg.DataDir)
-	if err != nil {
-		return err
-	}
-	return session.Check(ctx, conn, host.DiskFree)
+	return session.Check(ctx, conn)
 }
 
 // accountInterval is how often what a running import has to tell is recorded.

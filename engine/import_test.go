@@ -329,6 +329,56 @@ func TestImportIsCancelledByDeleting(t *testing.T) {
 	a.createDatabase(t, "shop")
 }
 
+// Imports under way count as large as their sources are: two that fit by
+// themselves do not pass the plan together, nor what the disk has.
+func TestImportsShareTheRoom(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t, slow)
+	var size int64
+	if err := o.Superuser(t, "app").QueryRow(t.Context(), "select pg_database_size('app')").Scan(&size); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := model.NewPlan("tiny", map[string]int64{"database_bytes": size * 3 / 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := testConfig(t, newDataDir(t))
+	cfg.Plans = map[string]model.Plan{"tiny": plan}
+	a := startEngineOn(t, cfg)
+	if _, err := a.OrganizationSetPlan(a.call(model.ActionPlanSet), "tiny"); err != nil {
+		t.Fatal(err)
+	}
+	in := NewImport{Name: "first", SourceURL: model.NewSecret(o.url())}
+	first := a.beginImport(t, in)
+	a.awaitCopying(t, first.ID)
+	fails := func(says string) {
+		t.Helper()
+		in.Name = "next"
+		next := a.beginImport(t, in)
+		within(t, time.Minute, "the end of the import, or its copying", func() bool {
+			next = a.importNow(t, next.ID)
+			return next.Status.Final() || next.Status == model.ImportCopying
+		})
+		if next.Status != model.ImportFailed || !strings.Contains(next.Error, says) {
+			t.Errorf("the next is %s: %s; want %s", next.Status, next.Error, says)
+		}
+	}
+	fails("database_bytes")
+	if _, err := a.OrganizationSetPlan(a.call(model.ActionPlanSet), model.PlanSelfHosted); err != nil {
+		t.Fatal(err)
+	}
+	a.imports.reserve("db_of_a_large_import", 1<<50)
+	fails("no other import needs")
+	a.imports.drop("db_of_a_large_import")
+	if still := a.stillToImport(); still < 1<<20 || still > 2*size+1<<30 {
+		t.Errorf("of %d bytes %d are still to come", size, still)
+	}
+	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), first.Database); err != nil {
+		t.Fatal(err)
+	}
+	within(t, time.Minute, "the room to be given back", func() bool { return a.stillToImport() == 0 })
+}
+
 // checkLeft sees that no session is left in the source.
 func (o *origin) checkLeft(t testing.TB) {
 	t.Helper()

@@ -87,8 +87,7 @@ func (e *Engine) refuseFullDatabases(tx *meta.Tx, organization string) error {
 	if err != nil {
 		return err
 	}
-	used, _ := e.sampled(databases)
-	return e.refuseFull(tx, organization, model.MetricDatabaseBytes, used)
+	return e.refuseFull(tx, organization, model.MetricDatabaseBytes, e.databaseBytes(databases))
 }
 
 func overLimit(plan string, metric model.Metric, limit, used int64) error {

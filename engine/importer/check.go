@@ -15,11 +15,8 @@ import (
 
 // Check looks for what would keep data of the source from being copied, and
 // fails with the remedy. What would cost less is noted and left out. target is
-// a session as the new owner; free is how many bytes the disk has for the copy.
-func (s *Session) Check(ctx context.Context, target *pgx.Conn, free int64) error {
-	if err := s.checkSize(free); err != nil {
-		return err
-	}
+// a session as the new owner.
+func (s *Session) Check(ctx context.Context, target *pgx.Conn) error {
 	if err := s.freeze(ctx); err != nil {
 		return trouble(ctx, sourceError{err})
 	}
@@ -38,14 +35,13 @@ func (s *Session) Check(ctx context.Context, target *pgx.Conn, free int64) error
 // bytes: write-ahead log that is not yet recycled, and temporary files.
 const copyOverhead = 256 << 20
 
-func (s *Session) checkSize(free int64) error {
-	if need := s.traits.size + s.traits.size/10 + copyOverhead; need > free {
-		return model.Errorf(model.CodeForbidden,
-			"the source's database has %s and needs %s of free disk here; there are %s: the operator must make room",
-			megabytes(s.traits.size), megabytes(need), megabytes(free))
-	}
-	return nil
-}
+// RoomFor returns how many bytes of disk the copy of a database of so many
+// bytes takes at the most.
+func RoomFor(size int64) int64 { return size + size/10 + copyOverhead }
+
+// Size returns how many bytes the source's database has, as it says: what is
+// beyond reason is cut to what can still be added up.
+func (s *Session) Size() int64 { return min(max(s.traits.size, 0), 1<<60) }
 
 // checkExtensions notes which extensions of the source cannot be made here.
 // One that columns have a type of keeps whole tables away: that is not worth

@@ -51,14 +51,6 @@ func TestCheckRefuses(t *testing.T) {
 		}
 		run(t, conn, test.undo)
 	}
-	session, err := Open(t.Context(), from.source(), NewAccount(model.Import{}, time.Now))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer session.Close()
-	if err := session.Check(t.Context(), nil, 1<<20); model.CodeOf(err) != model.CodeForbidden || !strings.Contains(err.Error(), "free disk") {
-		t.Errorf("on a full disk: %v", err)
-	}
 }
 
 // TestCopyOfMembers: rows in a table of an extension are not copied, and that

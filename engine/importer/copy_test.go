@@ -93,7 +93,7 @@ func (p *place) copyWith(t testing.TB, from Source, account *Account, open func(
 		return err
 	}
 	defer target.Close(ctx)
-	if err := session.Check(ctx, target, 1<<50); err != nil {
+	if err := session.Check(ctx, target); err != nil {
 		return err
 	}
 	return session.Copy(ctx, Job{
