@@ -20,7 +20,7 @@ func (s *Session) Check(ctx context.Context, target *pgx.Conn) error {
 	if err := s.freeze(ctx); err != nil {
 		return trouble(ctx, sourceError{err})
 	}
-	for _, check := range []func(context.Context, *pgx.Conn) error{s.checkExtensions, s.checkCollations, s.checkRights} {
+	for _, check := range []func(context.Context, *pgx.Conn) error{s.checkExtensions, s.checkCollations, s.compareLocales, s.checkRights} {
 		if err := check(ctx, target); err != nil {
 			return trouble(ctx, err)
 		}
@@ -130,13 +130,6 @@ func (s *Session) checkCollations(ctx context.Context, target *pgx.Conn) error {
 		return model.Errorf(model.CodeValidation, "columns of the source have collations this machine does not have: %s; "+
 			"the operator can install their locales (on Debian with `dpkg-reconfigure locales`) for databases made after that",
 			oneLine(strings.Join(missing, ", ")))
-	}
-	var here string
-	if err := target.QueryRow(ctx, "select datcollate::text from pg_database where datname = current_database()").Scan(&here); err != nil {
-		return fmt.Errorf("read collation: %w", err)
-	}
-	if here != s.traits.collate {
-		s.account.Say(model.ImportWarning, fmt.Sprintf("text is sorted by %s in the source and by %s here", s.traits.collate, here))
 	}
 	return nil
 }

@@ -53,6 +53,78 @@ func TestCheckRefuses(t *testing.T) {
 	}
 }
 
+// remake makes the source's database anew, with what is given to CREATE
+// DATABASE.
+func (o *origin) remake(t testing.TB, with string) {
+	t.Helper()
+	conn := o.Superuser(t, "postgres")
+	run(t, conn, "drop database app with (force)")
+	run(t, conn, "create database app template template0 "+with)
+}
+
+// warnings are what the check of a source warns of.
+func (p *place) warnings(t testing.TB, from Source) string {
+	t.Helper()
+	account := NewAccount(model.Import{}, time.Now)
+	session, err := Open(t.Context(), from, account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	target, err := p.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close(t.Context())
+	if err := session.Check(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	for _, line := range account.Snapshot().Log {
+		if line.Level == model.ImportWarning {
+			fmt.Fprintln(&said, line.Message)
+		}
+	}
+	return said.String()
+}
+
+// TestCheckOfLocales: that text is sorted or letters are told differently is
+// said, whoever provides the locale, and not where only its name is another.
+func TestCheckOfLocales(t *testing.T) {
+	t.Parallel()
+	from, to := newOrigin(t, "select 1"), newPlace(t)
+	for _, test := range []struct{ with, order, letters string }{
+		{"locale 'C.UTF-8'", "", ""},
+		{"lc_collate 'C' lc_ctype 'C.UTF-8'", "", ""},
+		{"lc_collate 'POSIX' lc_ctype 'C'", "", "ASCII"},
+		{"locale 'C.UTF-8' locale_provider icu icu_locale 'de-AT'", "ICU's de-AT", "ICU's de-AT"},
+	} {
+		from.remake(t, test.with)
+		said := to.warnings(t, from.source())
+		for sentence, by := range map[string]string{"text is sorted by ": test.order, "letters are told by ": test.letters} {
+			if by == "" && strings.Contains(said, sentence) || by != "" && !strings.Contains(said, sentence+by+" in the source") {
+				t.Errorf("%s: %s", test.with, said)
+			}
+		}
+	}
+}
+
+func TestLocales(t *testing.T) {
+	t.Parallel()
+	for l, want := range map[locale][2]string{
+		{"c", "en_US.UTF-8", "en_US.UTF-8", ""}: {"en_US.UTF-8", "Unicode"},
+		{"c", "C", "tr_TR.UTF-8", ""}:           {"code points", "tr_TR.UTF-8"},
+		{"b", "C", "C", "C"}:                    {"code points", "ASCII"},
+		{"b", "C", "C", "C.UTF-8"}:              {"code points", "Unicode"},
+		{"b", "C", "C", "PG_UNICODE_FAST"}:      {"code points", "PG_UNICODE_FAST"},
+		{"i", "C", "C", "und"}:                  {"ICU's und", "ICU's und"},
+	} {
+		if got := [2]string{l.order(), l.letters()}; got != want {
+			t.Errorf("%+v: %q, want %q", l, got, want)
+		}
+	}
+}
+
 // TestCopyOfMembers: rows in a table of an extension are not copied, and that
 // is said; the extension's own rows are nobody's loss.
 func TestCopyOfMembers(t *testing.T) {

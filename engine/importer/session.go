@@ -33,8 +33,8 @@ type Session struct {
 
 // traits are what is asked of the source before anything else.
 type traits struct {
-	encoding, collate string
-	size              int64 // bytes of the database's files
+	encoding string
+	size     int64 // bytes of the database's files
 }
 
 // Open connects to the source. The error, if any, is for the person who gave
@@ -63,8 +63,8 @@ func (s *Session) look(ctx context.Context) error {
 		return err
 	}
 	err := s.conn.QueryRow(ctx, `select current_setting('server_version'), current_setting('server_version_num')::int,
-		pg_encoding_to_char(encoding)::text, datcollate::text, pg_database_size(oid)
-		from pg_database where datname = current_database()`).Scan(&s.Version, &s.number, &s.traits.encoding, &s.traits.collate, &s.traits.size)
+		pg_encoding_to_char(encoding)::text, pg_database_size(oid)
+		from pg_database where datname = current_database()`).Scan(&s.Version, &s.number, &s.traits.encoding, &s.traits.size)
 	s.Version, _, _ = strings.Cut(oneLine(s.Version), " ") // Debian adds its package's version
 	s.Major = s.number / 10000
 	return err
