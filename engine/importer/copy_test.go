@@ -189,6 +189,18 @@ func TestCopyOfEverything(t *testing.T) {
 	}
 }
 
+// TestCopyThatCannotBeDescribed: what pg_dump fails with is said, and nothing
+// before it.
+func TestCopyThatCannotBeDescribed(t *testing.T) {
+	t.Parallel()
+	from := newOrigin(t, `create view v as select 1 as n; alter function pg_catalog.pg_get_viewdef(oid) rename to pg_get_viewdef_true;
+		create function pg_catalog.pg_get_viewdef(oid) returns text language plpgsql as $$ begin raise 'no view today'; end $$`)
+	_, err := newPlace(t).bring(t, from.source())
+	if want := "pg_dump cannot describe the source: query failed: ERROR: no view today"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestCopyWithoutAttributes: what this server does not know of a table does not
 // cost the table; a source of which no table can be made is not copied.
 func TestCopyWithoutAttributes(t *testing.T) {

@@ -31,7 +31,7 @@ func dumpSchema(ctx context.Context, job Job, snapshot string, conn *pgconn.PgCo
 		"--no-password", "--no-subscriptions", "--no-security-labels", "--no-tablespaces", "--lock-wait-timeout=30s",
 		"--host="+job.SocketDir, "--port="+strconv.Itoa(r.port), "--username=import", "--dbname=import")
 	cmd.Env = append(slices.Clone(job.PgDumpEnv),
-		"PATH="+os.Getenv("PATH"), "LC_MESSAGES=C", "PGPASSFILE=/dev/null", "PGSERVICEFILE=/dev/null", "PGSYSCONFDIR=/nonexistent",
+		"PATH="+os.Getenv("PATH"), "LC_MESSAGES=C", "PGPASSFILE=/nonexistent", "PGSERVICEFILE=/dev/null", "PGSYSCONFDIR=/nonexistent",
 		"HOME=/nonexistent", "PGSSLMODE=disable", "PGGSSENCMODE=disable", "PGCLIENTENCODING=UTF8",
 	)
 	cmd.Dir = job.SocketDir

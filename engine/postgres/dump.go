@@ -72,7 +72,7 @@ func dump(ctx context.Context, spec Spec, tool, database string, lockWait time.D
 	cmd.Dir = "/"
 	cmd.Env = append(spec.Bin.Env(),
 		"PGHOST="+spec.Config.SocketDir, "PGPORT="+strconv.Itoa(spec.Config.Port),
-		"PGDATABASE="+database, "PGUSER="+dumper, "PGAPPNAME=holdfast export", "PGPASSFILE=/dev/null",
+		"PGDATABASE="+database, "PGUSER="+dumper, "PGAPPNAME=holdfast export", "PGPASSFILE=/nonexistent",
 		"PGOPTIONS=-c search_path=pg_catalog -c role=none")
 	run := newToolCommand(cmd)
 	cmd.Stdout = w
