@@ -17,6 +17,7 @@ import (
 // fails with the remedy. What would cost less is noted and left out. target is
 // a session as the new owner.
 func (s *Session) Check(ctx context.Context, target *pgx.Conn) error {
+	s.warnOfEncoding()
 	if err := s.freeze(ctx); err != nil {
 		return trouble(ctx, sourceError{err})
 	}
@@ -25,10 +26,17 @@ func (s *Session) Check(ctx context.Context, target *pgx.Conn) error {
 			return trouble(ctx, err)
 		}
 	}
-	if s.traits.encoding == "SQL_ASCII" {
-		s.account.Say(model.ImportWarning, "the source's encoding is SQL_ASCII: a table with text that is not UTF-8 is refused here")
-	}
 	return nil
+}
+
+// warnOfEncoding says what may become of text of which nobody has seen to it
+// that it is in any encoding.
+func (s *Session) warnOfEncoding() {
+	if s.traits.encoding == "SQL_ASCII" {
+		s.account.Say(model.ImportWarning, "the source's encoding is SQL_ASCII, where any bytes are text, and here text is UTF-8: a table with other text comes over "+
+			"without its rows, and a name, default or comment with such ends the import; make it UTF-8 in the source before, rows in LATIN1 for one by: "+
+			"UPDATE t SET c = convert_from(convert(convert_to(c, 'SQL_ASCII'), 'LATIN1', 'UTF8'), 'SQL_ASCII')")
+	}
 }
 
 // copyOverhead is what a copy takes beside the source's size at the most, in

@@ -109,6 +109,35 @@ func TestCheckOfLocales(t *testing.T) {
 	}
 }
 
+// TestCheckOfEncoding: a source that does not know in which encoding its text
+// is says so before anything is copied, and with the remedy, which helps.
+func TestCheckOfEncoding(t *testing.T) {
+	t.Parallel()
+	from, to := newOrigin(t, "select 1"), newPlace(t)
+	from.remake(t, "encoding 'SQL_ASCII' locale 'C'")
+	conn := from.Superuser(t, "app")
+	run(t, conn, `set client_encoding = 'SQL_ASCII'; set search_path = public; create table fine as select 'é'::text as c;
+		create table t (c text); insert into t values (E'caf\351 \\ ')`)
+	said := to.warnings(t, from.source())
+	_, remedy, found := strings.Cut(said, "by: ")
+	remedy, _, _ = strings.Cut(remedy, "\n")
+	if !found || !strings.Contains(said, "SQL_ASCII") {
+		t.Fatalf("warned of: %s", said)
+	}
+	record, err := to.bring(t, from.source())
+	if err != nil || len(record.Errors) != 1 || !strings.Contains(record.Errors[0].Object, "public.t") {
+		t.Errorf("before: %+v, %v", record.Errors, err)
+	}
+	run(t, conn, "set search_path = public; "+remedy)
+	next := newPlace(t)
+	if record, err := next.bring(t, from.source()); err != nil || len(record.Errors) > 0 {
+		t.Errorf("afterwards: %+v, %v", record.Errors, err)
+	}
+	if got := ask(t, next.Superuser(t, "app"), "select c from public.t"); got != "café \\ \n" {
+		t.Errorf("it is %q", got)
+	}
+}
+
 func TestLocales(t *testing.T) {
 	t.Parallel()
 	for l, want := range map[locale][2]string{
