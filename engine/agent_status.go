@@ -39,11 +39,11 @@ func (e *Engine) AgentStatus(call *model.Call) (Status, error) {
 	if status.Databases, err = e.views(databases); err != nil {
 		return status, err
 	}
-	for i, db := range status.Databases {
+	for _, db := range status.Databases {
 		if db.RunningOp != nil {
 			status.Operations = append(status.Operations, *db.RunningOp)
 		}
-		if isUnprotected(databases[i], db.LatestBackup) {
+		if db.Unprotected {
 			status.Unprotected = append(status.Unprotected, db)
 		}
 		if b := db.LatestBackup; b != nil && (status.NewestBackup == nil || b.CompletedAt.After(*status.NewestBackup)) {

@@ -15,6 +15,7 @@ type DatabaseView struct {
 	Host           string
 	Statistics     *Statistics // nil until the instance was first asked
 	LatestBackup   *model.Backup
+	Unprotected    bool          // there is to be a completed backup, and is none
 	ProvenBackup   *model.Backup // the newest that was restored on trial
 	RunningOp      *model.DatabaseOperation
 	FailedRestore  *model.DatabaseOperation // the last restore, where it failed
@@ -134,6 +135,7 @@ func (e *Engine) view(db model.Database) (DatabaseView, error) {
 		if view.LatestBackup, err = newestCompleted(tx, db.ID); err != nil {
 			return err
 		}
+		view.Unprotected = isUnprotected(db, view.LatestBackup)
 		proven, _, err := tx.Backups().Newest(meta.ByVerification, meta.Key(db.ID, string(model.VerificationVerified)), "", 1)
 		if len(proven) == 1 {
 			view.ProvenBackup = &proven[0]

@@ -320,6 +320,24 @@ func TestPagesSayWhatIsThere(t *testing.T) {
 	}
 }
 
+// TestNoBackupIsAWarning where there is to be one.
+func TestNoBackupIsAWarning(t *testing.T) {
+	t.Parallel()
+	page, err := loadTemplates(mustAssets(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, unprotected := range []bool{false, true} {
+		var text strings.Builder
+		if err := page["overview.html"].ExecuteTemplate(&text, "proven", engine.DatabaseView{Unprotected: unprotected}); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(text.String(), "warn") != unprotected {
+			t.Errorf("unprotected %t: %s", unprotected, &text)
+		}
+	}
+}
+
 // TestKeptFilesAreNotGoneForGood: where the operator keeps deleted files, the
 // page says so.
 func TestKeptFilesAreNotGoneForGood(t *testing.T) {
