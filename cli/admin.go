@@ -46,12 +46,7 @@ func newAdminCommand[R any](
 	a := &admin{}
 	cmd := &cobra.Command{
 		Use: use, Short: short,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if err := n(cmd, args); err != nil {
-				return usageError{fmt.Errorf("%w; see `%s --help`", err, cmd.CommandPath())}
-			}
-			return nil
-		},
+		Args: n,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.load(cmd.Flags()); err != nil {
 				return err

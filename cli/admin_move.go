@@ -43,9 +43,9 @@ type mover struct {
 func (m *mover) command(use, short string, do func(context.Context, *cobra.Command, string) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short,
-		Args: func(cmd *cobra.Command, args []string) error {
+		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usageError{fmt.Errorf("name the one file, or %s; see `%s --help`", stream, cmd.CommandPath())}
+				return fmt.Errorf("name the one file, or %s", stream)
 			}
 			return nil
 		},

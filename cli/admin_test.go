@@ -164,14 +164,14 @@ func adminCommands(t *testing.T, m *machine, suffix string) {
 	if out := run("admin", "setup-link", "--email", suffix+"@example.com"); !strings.Contains(out, "/setup?token=") {
 		t.Errorf("set-up link for a lost password: %s", out)
 	}
-	refuse(1, "no user", "admin", "setup-link", "--email", "nobody@example.com")
+	refuse(5, "no user", "admin", "setup-link", "--email", "nobody@example.com")
 	if suffix == "running" {
-		refuse(1, "last owner", "admin", "user", "delete", "running@example.com", "--yes")
+		refuse(4, "last owner", "admin", "user", "delete", "running@example.com", "--yes")
 	} else {
 		refuse(2, "would remove the account of running@example.com", "admin", "user", "delete", "running@example.com")
 		run("admin", "user", "delete", "running@example.com", "--yes")
 	}
-	refuse(1, "must be one of", "admin", "user", "role", suffix+"@example.com", "king")
+	refuse(2, "must be one of", "admin", "user", "role", suffix+"@example.com", "king")
 	if out := run("admin", "audit", "verify"); !strings.Contains(out, "whole") {
 		t.Errorf("audit: %s", out)
 	}
@@ -193,15 +193,15 @@ func adminCommands(t *testing.T, m *machine, suffix string) {
 	}
 	if suffix == "running" {
 		run("admin", "database", "set", "shop", "work_mem=8MB")
-		refuse(1, "nothing was changed", "admin", "database", "set", "shop", "shared_buffers=much")
+		refuse(2, "nothing was changed", "admin", "database", "set", "shop", "shared_buffers=much")
 	} else { // nothing tells whether PostgreSQL starts with it
-		refuse(1, "start it first", "admin", "database", "set", "shop", "shared_buffers=much")
+		refuse(6, "start it first", "admin", "database", "set", "shop", "shared_buffers=much")
 	}
-	refuse(1, "[plans.huge]", "admin", "org", "set-plan", "acme "+suffix, "huge")
+	refuse(2, "[plans.huge]", "admin", "org", "set-plan", "acme "+suffix, "huge")
 	refuse(2, "--for", "admin", "org", "set-trial", "acme "+suffix, "self_hosted", "--for", "soon")
-	refuse(1, "no organization", "admin", "key", "list", "--org", "nobody")
-	refuse(1, "exists already", "admin", "org", "create", "acme "+suffix)
-	refuse(1, "preset", "admin", "key", "create", "--name", "x", "--preset", "all")
+	refuse(5, "no organization", "admin", "key", "list", "--org", "nobody")
+	refuse(6, "exists already", "admin", "org", "create", "acme "+suffix)
+	refuse(2, "preset", "admin", "key", "create", "--name", "x", "--preset", "all")
 	refuse(2, "--expires", "admin", "key", "create", "--name", "x", "--preset", "developer", "--expires", "soon")
 	refuse(2, "accepts 1 arg", "admin", "org", "create")
 }

@@ -60,9 +60,9 @@ func (v vault) backups() (all []repository.Backup, err error) {
 }
 
 // exactDirectory takes one directory.
-func exactDirectory(cmd *cobra.Command, args []string) error {
+func exactDirectory(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usageError{fmt.Errorf("name one directory of backups; see `%s --help`", cmd.CommandPath())}
+		return errors.New("name one directory of backups")
 	}
 	return nil
 }

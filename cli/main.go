@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"holdfast/cli/client"
 	"holdfast/cli/remote"
 	"holdfast/cli/sandbox"
 	"holdfast/engine/model"
@@ -38,8 +39,17 @@ func Main() int {
 		return ended.Code
 	}
 	fmt.Fprintln(remote.Plain(os.Stderr), "holdfast: "+describe(err))
+	return exitCode(err)
+}
+
+// exitCode is that of a command that ended with err. What the operator's
+// commands are refused with has the code it has for everybody.
+func exitCode(err error) int {
 	if _, usage := errors.AsType[usageError](err); usage {
 		return exitUsage
+	}
+	if refusal, ok := errors.AsType[*model.Error](err); ok {
+		return remote.RefusalCode(client.Code(refusal.Code))
 	}
 	return remote.ExitCode(err)
 }
@@ -68,7 +78,42 @@ func NewRoot() *cobra.Command {
 	root.AddCommand(newServe(), newAdmin(), newDoctor(), newRun(), newPrivateAppliance())
 	root.AddCommand(remote.Commands(version())...)
 	addOffline(root)
+	root.InitDefaultCompletionCmd()
+	complainOfArguments(root)
 	return root
+}
+
+// complainOfArguments has cmd, and the commands in it, take arguments that they
+// cannot have for wrong usage.
+func complainOfArguments(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		complainOfArguments(sub)
+	}
+	check := cmd.Args
+	if !cmd.Runnable() {
+		check = knownCommand
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{fmt.Errorf("%w; see `%s --help`", err, cmd.CommandPath())}
+		}
+		return nil
+	}
+}
+
+// knownCommand are the arguments of a command that only holds others: what is
+// left of them names none.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+	cmd.SuggestionsMinimumDistance = 2
+	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+		text += fmt.Sprintf("; did you mean %q?", similar[0])
+	}
+	return errors.New(text)
 }
 
 // version is what the build says of itself.

@@ -163,7 +163,7 @@ func TestMoveRefuses(t *testing.T) {
 	}
 	killImport(t, whole, text)
 	before := digest(t, m.dataDir)
-	if _, stderr, code := m.run("", "admin", "import-all", whole); code != 1 || !strings.Contains(stderr, "is not empty") {
+	if _, stderr, code := m.run("", "admin", "import-all", whole); code != 6 || !strings.Contains(stderr, "is not empty") {
 		t.Errorf("over an appliance: %d %s", code, stderr)
 	}
 	if digest(t, m.dataDir) != before {

@@ -98,7 +98,7 @@ func chooseAccount(dataDir, name string) (account, error) {
 func lookup(name string) (account, error) {
 	u, err := user.Lookup(name)
 	if err != nil {
-		return account{}, fmt.Errorf("--user %s: %w", name, err)
+		return account{}, usageError{fmt.Errorf("--user %s: %w", name, err)}
 	}
 	found := account{name: name}
 	if found.uid, err = strconv.Atoi(u.Uid); err != nil {
@@ -108,7 +108,7 @@ func lookup(name string) (account, error) {
 		return found, fmt.Errorf("--user %s: %w", name, err)
 	}
 	if found.uid == 0 {
-		return found, fmt.Errorf("--user %s: PostgreSQL does not run as root: name another user", name)
+		return found, usageError{fmt.Errorf("--user %s: PostgreSQL does not run as root: name another user", name)}
 	}
 	return found, nil
 }

@@ -39,7 +39,7 @@ func newRun() *cobra.Command {
 		DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError{fmt.Errorf("say which command to run, as in `%s -- psql`; see `%[1]s --help`", cmd.CommandPath())}
+				return fmt.Errorf("say which command to run, as in `%s -- psql`", cmd.CommandPath())
 			}
 			return nil
 		},

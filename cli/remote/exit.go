@@ -34,6 +34,7 @@ func newExitCodes() *cobra.Command {
 	return &cobra.Command{
 		Use:   "exit-codes",
 		Short: "What the exit codes mean",
+		Args:  cobra.NoArgs,
 		Long: `What the exit codes mean:
 
     0  done
@@ -92,8 +93,7 @@ func explain(err error, base string) error {
 		return err
 	}
 	if refusal, ok := errors.AsType[*client.Error](err); ok {
-		code, text := explainRefusal(refusal, base)
-		return &failure{code, text, err}
+		return &failure{RefusalCode(refusal.Code), explainRefusal(refusal, base), err}
 	}
 	switch _, carried := errors.AsType[*url.Error](err); {
 	case errors.Is(err, context.Canceled):
@@ -109,28 +109,40 @@ func explain(err error, base string) error {
 	}
 }
 
-func explainRefusal(e *client.Error, base string) (int, string) {
+// RefusalCode returns the exit code for what the appliance refuses.
+func RefusalCode(code client.Code) int {
+	switch code {
+	case client.CodeUnauthorized:
+		return exitKey
+	case client.CodeInsufficientScope, client.CodeDangerousNotAllowed, client.CodeForbidden, client.CodeAccessDenied:
+		return exitForbidden
+	case client.CodeNotFound:
+		return exitNotFound
+	case client.CodeConflict:
+		return exitConflict
+	case client.CodeValidation:
+		return exitUsage
+	case client.CodeRateLimited:
+		return exitRateLimited
+	default:
+		return exitError
+	}
+}
+
+func explainRefusal(e *client.Error, base string) string {
 	switch e.Code {
 	case client.CodeUnauthorized:
-		return exitKey, "the API key for " + base + " is unknown, expired or revoked; `holdfast login` gets a new one"
+		return "the API key for " + base + " is unknown, expired or revoked; `holdfast login` gets a new one"
 	case client.CodeInsufficientScope:
-		return exitForbidden, e.Message + "; `holdfast login --preset` gets a key that may do more"
+		return e.Message + "; `holdfast login --preset` gets a key that may do more"
 	case client.CodeDangerousNotAllowed:
-		return exitForbidden, e.Message + " in the console, or make a key with `holdfast admin key create --allow-dangerous`"
-	case client.CodeForbidden, client.CodeAccessDenied:
-		return exitForbidden, e.Message
-	case client.CodeNotFound:
-		return exitNotFound, e.Message
-	case client.CodeConflict:
-		return exitConflict, e.Message
-	case client.CodeValidation:
-		return exitUsage, e.Message
+		return e.Message + " in the console, or make a key with `holdfast admin key create --allow-dangerous`"
 	case client.CodeRateLimited:
-		return exitRateLimited, fmt.Sprintf("%s; try again in %s", e.Message, max(e.RetryAfter, time.Second))
+		return fmt.Sprintf("%s; try again in %s", e.Message, max(e.RetryAfter, time.Second))
 	case client.CodeInternal:
-		return exitError, fmt.Sprintf("the appliance had an internal error; its log says more at request %s", e.RequestID)
+		return fmt.Sprintf("the appliance had an internal error; its log says more at request %s", e.RequestID)
 	default:
-		return exitError, e.Message
+		return e.Message
 	}
 }
 

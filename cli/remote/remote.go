@@ -1,10 +1,6 @@
 package remote
 
-import (
-	"fmt"
-
-	"github.com/spf13/cobra"
-)
+import "github.com/spf13/cobra"
 
 // Commands returns the commands, for the root of the command line; version is
 // what the program is called in audit logs.
@@ -21,28 +17,9 @@ func Commands(version string) []*cobra.Command {
 	return append(commands, newExitCodes())
 }
 
-// Group returns a command that only holds others, and complains about what it
-// does not hold.
+// Group returns a command that only holds others.
 func Group(use, short string, commands ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: use, Short: short,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
-			}
-			return unknownCommand(cmd, args[0])
-		},
-	}
+	cmd := &cobra.Command{Use: use, Short: short}
 	cmd.AddCommand(commands...)
 	return cmd
-}
-
-func unknownCommand(cmd *cobra.Command, name string) error {
-	text := fmt.Sprintf("unknown command %q for %q", name, cmd.CommandPath())
-	cmd.SuggestionsMinimumDistance = 2
-	if similar := cmd.SuggestionsFor(name); len(similar) > 0 {
-		text += fmt.Sprintf("; did you mean %q?", similar[0])
-	}
-	return usagef("%s; see `%s --help`", text, cmd.CommandPath())
 }

@@ -71,12 +71,7 @@ func (s *session) command(use, short string, args cobra.PositionalArgs, do func(
 func (s *session) local(use, short string, args cobra.PositionalArgs, do func(*task, []string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short,
-		Args: func(cmd *cobra.Command, given []string) error {
-			if err := args(cmd, given); err != nil {
-				return usagef("%v; see `%s --help`", err, cmd.CommandPath())
-			}
-			return nil
-		},
+		Args: args,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return do(&task{session: s, cmd: cmd, ctx: cmd.Context()}, args)
 		},
