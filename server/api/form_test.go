@@ -171,6 +171,8 @@ func TestQueries(t *testing.T) {
 		{"/account/usage?limit=1", 422, "limit: is not a parameter here; there are none"},
 		{"/account/audit-logs?page=0", 422, "page: must be at least 1"},
 		{"/account/audit-logs?page=10000000000", 422, "page: must be at most"},
+		{"/account/audit-logs?since=2030-01-31", 422, "since: must be a time such as 2030-01-31T12:00:00Z"},
+		{"/account/audit-logs?until=" + secret, 422, "until: must be a time such as 2030-01-31T12:00:00Z"},
 		{"/account/audit-logs?cursor=a", 422, "cursor: is not a parameter here"},
 		{"/databases/" + strings.Repeat("x", 5000), 404, "no database"},
 		{"/databases/" + strings.Repeat("x", 5000) + "?x=1", 422, "x: is not a parameter here"},
@@ -178,6 +180,35 @@ func TestQueries(t *testing.T) {
 		got := w.do(t, request{method: "GET", path: test.path, key: w.org.full})
 		if got.status != test.status || !strings.Contains(got.msg, test.names) {
 			t.Errorf("GET %.60s: %d %s, want %d %q", test.path, got.status, got.msg, test.status, test.names)
+		}
+	}
+}
+
+// TestWholeNumbers sends a number in every way JSON can write one: what is the
+// same number is taken, and what is none of the field's says so.
+func TestWholeNumbers(t *testing.T) {
+	w := open(t)
+	bucket := w.bucket(t, "files")
+	for number, refused := range map[string]string{
+		"100":                  "",
+		"1e2":                  "",
+		"1E+2":                 "",
+		"100.0":                "",
+		"1000e-1":              "",
+		"1.5":                  "expire_after_days: must be a whole number",
+		"1e-2":                 "expire_after_days: must be a whole number",
+		`"100"`:                "expire_after_days: must be a whole number",
+		"-1":                   "expire_after_days: must be at least 0",
+		"36501":                "expire_after_days: must be at most 36500",
+		"1e30":                 "expire_after_days: must be at most 36500",
+		"99999999999999999999": "expire_after_days: must be at most 36500",
+	} {
+		got := w.do(t, request{
+			method: "PATCH", path: "/buckets/" + bucket.ID, key: w.org.full, body: `{"expire_after_days":` + number + `}`,
+		})
+		if refused != "" && (got.status != 422 || got.msg != refused) ||
+			refused == "" && (got.status != 200 || !strings.Contains(got.text, `"expire_after_days":100,`)) {
+			t.Errorf("%s: %d %s", number, got.status, got.text)
 		}
 	}
 }

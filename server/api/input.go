@@ -1,6 +1,7 @@
 package api
 
 import (
+	"strconv"
 	"time"
 
 	"holdfast/engine"
@@ -36,6 +37,17 @@ type BucketInput struct {
 
 // NoFields is a body without fields, which may be left out.
 type NoFields struct{}
+
+// WholeNumber is an integer of a body as JSON may write it, which is also 1e2
+// and 100.0. Its field has bounds, so that it is exact.
+type WholeNumber int
+
+// UnmarshalJSON implements json.Unmarshaler, for what huma took for an integer.
+func (n *WholeNumber) UnmarshalJSON(text []byte) error {
+	number, err := strconv.ParseFloat(string(text), 64)
+	*n = WholeNumber(number)
+	return err
+}
 
 // text returns what p points to, "" for nil.
 func text(p *string) string {

@@ -96,8 +96,8 @@ func (h *handlers) bucketGet(_ context.Context, call *model.Call, in *BucketInpu
 
 // UpdateBucket is what of a bucket is to change.
 type UpdateBucket struct {
-	Public     *bool `json:"public" required:"false" doc:"Whether anybody may download its objects; unchanged when left out."`
-	ExpireDays *int  `json:"expire_after_days" required:"false" minimum:"0" doc:"After how many days objects are removed; 0 keeps them; unchanged when left out. Setting or shortening it deletes data: the key must also hold the scope storage:delete, and its dangerous-operations toggle must be on."`
+	Public     *bool        `json:"public" required:"false" doc:"Whether anybody may download its objects; unchanged when left out."`
+	ExpireDays *WholeNumber `json:"expire_after_days" required:"false" minimum:"0" maximum:"36500" doc:"After how many days objects are removed; 0 keeps them; unchanged when left out. Setting or shortening it deletes data: the key must also hold the scope storage:delete, and its dangerous-operations toggle must be on."`
 }
 
 type updateBucketInput struct {
@@ -106,7 +106,7 @@ type updateBucketInput struct {
 }
 
 func (h *handlers) bucketUpdate(_ context.Context, call *model.Call, in *updateBucketInput) (Bucket, error) {
-	b, err := h.engine.BucketUpdate(call, in.ID, engine.BucketChange{Public: in.Body.Public, ExpireAfterDays: in.Body.ExpireDays})
+	b, err := h.engine.BucketUpdate(call, in.ID, engine.BucketChange{Public: in.Body.Public, ExpireAfterDays: (*int)(in.Body.ExpireDays)})
 	return h.newBucket(b), err
 }
 
