@@ -111,15 +111,15 @@ func NormalizeUserCode(typed string) string {
 	return code[:4] + "-" + code[4:]
 }
 
-// MaxClientName is how long a client's name may be, in bytes.
+// MaxClientName is how long a client's name may be, in characters.
 const MaxClientName = 128
 
 // ValidateClientName checks the name a client gives itself. A person will
 // read it and trust it, so it holds nothing invisible.
 func ValidateClientName(field, name string) error {
 	invisible := func(r rune) bool { return !unicode.IsPrint(r) }
-	if len(name) > MaxClientName || !utf8.ValidString(name) || strings.ContainsFunc(name, invisible) {
-		return Invalid(field, "must have at most %d bytes of printable characters", MaxClientName)
+	if utf8.RuneCountInString(name) > MaxClientName || !utf8.ValidString(name) || strings.ContainsFunc(name, invisible) {
+		return Invalid(field, "must have at most %d characters, all printable", MaxClientName)
 	}
 	return nil
 }

@@ -136,10 +136,14 @@ func TestDeviceThrottle(t *testing.T) {
 // TestDeviceNames: a person reads what a client calls itself.
 func TestDeviceNames(t *testing.T) {
 	w := open(t)
-	for _, name := range []string{`a\u202eb`, `a\nb`, `a\u200bb`, strings.Repeat("x", 129)} {
+	for _, name := range []string{`a\u202eb`, `a\nb`, `a\u200bb`, strings.Repeat("x", 129), strings.Repeat("é", 129)} {
 		got := w.do(t, request{method: "POST", path: "/device/authorize", body: `{"client_name":"` + name + `"}`})
 		if got.status != http.StatusUnprocessableEntity || !strings.Contains(got.msg, "client_name") {
 			t.Errorf("%s: %d %s", name, got.status, got.text)
 		}
+	}
+	longest := strings.Repeat("é", 128)
+	if got := w.do(t, request{method: "POST", path: "/device/authorize", body: `{"client_name":"` + longest + `"}`}); got.status != http.StatusOK {
+		t.Errorf("a name of 128 characters, which are more bytes: %d %s", got.status, got.text)
 	}
 }
