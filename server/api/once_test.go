@@ -101,6 +101,32 @@ func TestIdempotencyKeyOfACrowd(t *testing.T) {
 	}
 }
 
+// TestUploadsHeedNoIdempotencyKey, and the description says so: what is sent is
+// stored, also with the same header, and If-None-Match keeps what is there.
+func TestUploadsHeedNoIdempotencyKey(t *testing.T) {
+	w := open(t)
+	bucket := w.bucket(t, "files")
+	upload := func(body, match string) reply {
+		header := map[string]string{onceHeader: "k1"}
+		if match != "" {
+			header["If-None-Match"] = match
+		}
+		return w.do(t, request{method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=a", key: w.org.full, header: header, body: body})
+	}
+	for _, body := range []string{"one", "another", "one"} {
+		got := upload(body, "")
+		if got.status != http.StatusOK || get[Object](t, got).SizeBytes != int64(len(body)) || got.header.Get(replayedHeader) != "" {
+			t.Errorf("%s: %d %s", body, got.status, got.text)
+		}
+	}
+	if got := upload("one", "*"); got.status != http.StatusConflict {
+		t.Errorf("with If-None-Match: %d %s", got.status, got.text)
+	}
+	if described := w.doc.Paths.Find("/buckets/{id}/objects").Post; !strings.Contains(described.Description, onceHeader) {
+		t.Errorf("the description says nothing of it: %s", described.Description)
+	}
+}
+
 func newTestKey() engine.NewKey {
 	return engine.NewKey{Name: "test", Preset: model.PresetDeveloper, Source: model.KeySourceOperator}
 }

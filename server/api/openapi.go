@@ -55,6 +55,7 @@ func finishDescription(doc *huma.OpenAPI) {
 			}
 			if op.OperationID == model.OperationFor(model.ActionObjectUpload).Name {
 				op.RequestBody = uploadBody()
+				op.Description += " " + uploadRepeats
 			}
 			if op.Responses["200"].Content["application/json"].Schema.Ref == schemaPrefix+"NeverAnswer" {
 				delete(op.Responses, "200")
