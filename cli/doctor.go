@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -35,7 +34,7 @@ func newDoctor() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := printFindings(cmd.OutOrStdout(), found, asJSON); err != nil {
+			if err := printResult(cmd.OutOrStdout(), asJSON, found, showFindings); err != nil {
 				return err
 			}
 			if doctor.Worst(found) == doctor.Problem {
@@ -99,19 +98,13 @@ func isRunning(dataDir string) bool {
 	return true
 }
 
-func printFindings(w io.Writer, found []doctor.Finding, asJSON bool) error {
-	if asJSON {
-		encoder := json.NewEncoder(w)
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(found)
-	}
+func showFindings(w io.Writer, found []doctor.Finding) {
 	for _, f := range found {
 		fmt.Fprintf(w, "%-9s%-18s%s\n", f.Level, f.Check, indent(f.Detail))
 		if f.Remedy != "" {
 			fmt.Fprintf(w, "%27s→ %s\n", "", indent(f.Remedy))
 		}
 	}
-	return nil
 }
 
 // indent sets further lines below the first.
