@@ -16,13 +16,13 @@ import (
 
 // downloadSource is something to download.
 type downloadSource struct {
-	name    string // for people
-	version string // names these very bytes
-	etag    string
-	size    int64
-	sum     func() checksum
-	want    string                 // what the sum must be
-	url     func() (string, error) // signed; lives some minutes
+	name string // for people
+	id   string // names it, in whatever version
+	etag string // names the version
+	size int64
+	sum  func() checksum
+	want string                 // what the sum must be
+	url  func() (string, error) // signed; lives some minutes
 }
 
 // checksum sums bytes up, and writes the sum as the API does.

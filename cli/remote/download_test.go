@@ -57,7 +57,7 @@ func (b *breaking) source(url string) downloadSource {
 	sum := client.NewCRC32C()
 	_, _ = sum.Write(b.content)
 	return downloadSource{
-		name: "big", version: b.etag, etag: b.etag, size: int64(len(b.content)),
+		name: "big", id: "big", etag: b.etag, size: int64(len(b.content)),
 		sum: func() checksum { return client.NewCRC32C() }, want: sum.Text(),
 		url: func() (string, error) { return url, nil },
 	}

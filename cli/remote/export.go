@@ -3,6 +3,7 @@ package remote
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -100,12 +101,16 @@ func (t *task) saveExport(db client.Database, x client.Export, to string, m *met
 		return "", usagef("%v", err)
 	}
 	defer root.Close()
-	return dir + string(os.PathSeparator) + name, t.save(root, name, t.exportSource(db, x), m)
+	src := t.exportSource(db, x)
+	if err := removeOutdated(root, filepath.Dir(name), []downloadSource{src}); err != nil {
+		return "", err
+	}
+	return dir + string(os.PathSeparator) + name, t.save(root, name, src, m)
 }
 
 func (t *task) exportSource(db client.Database, x client.Export) downloadSource {
 	return downloadSource{
-		name: *x.Filename, version: x.ID + " " + *x.ChecksumSHA256, etag: `"` + *x.ChecksumSHA256 + `"`, size: *x.SizeBytes,
+		name: *x.Filename, id: db.ID, etag: `"` + *x.ChecksumSHA256 + `"`, size: *x.SizeBytes,
 		sum: newSHA256, want: *x.ChecksumSHA256,
 		url: func() (string, error) {
 			again, err := t.api.GetExport(t.ctx, db.ID)

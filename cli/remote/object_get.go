@@ -166,6 +166,9 @@ func (t *task) getInto(dir, bucket string, all []placed, in get) error {
 			return failf(exitConflict, "%s is there already, and is not replaced", filepath.Join(dir, p.name))
 		}
 	}
+	if err := t.forgetOlder(root, bucket, all); err != nil {
+		return err
+	}
 	m := t.meter(label)
 	m.expect(total, "")
 	results, err := inOrder(t, all, func(t *task, p placed) (saved, error) {
@@ -179,10 +182,26 @@ func (t *task) getInto(dir, bucket string, all []placed, in get) error {
 	return transferred(t, results, err, func(s saved) string { return fmt.Sprintf("%s (%s)", s.File, size(s.SizeBytes)) })
 }
 
+// forgetOlder removes what earlier downloads of other versions have left where
+// the objects go.
+func (t *task) forgetOlder(root *os.Root, bucket string, all []placed) error {
+	sources := map[string][]downloadSource{}
+	for _, p := range all {
+		dir := filepath.Dir(p.name)
+		sources[dir] = append(sources[dir], t.objectSource(bucket, p.object))
+	}
+	for dir, into := range sources {
+		if err := removeOutdated(root, dir, into); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // objectSource is where an object's bytes come from.
 func (t *task) objectSource(bucket string, o client.Object) downloadSource {
 	return downloadSource{
-		name: o.Key, version: bucket + " " + o.Key + " " + o.ETag, etag: o.ETag, size: o.SizeBytes,
+		name: o.Key, id: bucket + " " + o.Key, etag: o.ETag, size: o.SizeBytes,
 		sum: func() checksum { return client.NewCRC32C() }, want: o.ChecksumCRC32C,
 		url: func() (string, error) {
 			again, err := t.api.GetObject(t.ctx, bucket, o.Key)

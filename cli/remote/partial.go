@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,8 +20,41 @@ const (
 // partial is the name under which a download that is not yet whole waits to
 // be gone on with, beside the file it becomes. It says which bytes it is of.
 func (src downloadSource) partial(name string) string {
-	id := sha256.Sum256([]byte(src.version))
-	return filepath.Join(filepath.Dir(name), partialPrefix+hex.EncodeToString(id[:12])+partialSuffix)
+	return filepath.Join(filepath.Dir(name), src.partialsBegin()+shortHash(src.etag)+partialSuffix)
+}
+
+// partialsBegin is what the names of partial downloads of the same begin with,
+// whatever version they are of.
+func (src downloadSource) partialsBegin() string { return partialPrefix + shortHash(src.id) + "-" }
+
+func shortHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:12])
+}
+
+// removeOutdated removes from a directory what earlier tries have left of other
+// versions of the sources: nothing will be made of it any more.
+func removeOutdated(root *os.Root, dir string, sources []downloadSource) error {
+	entries, err := fs.ReadDir(root.FS(), filepath.ToSlash(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	current := map[string]string{}
+	for _, src := range sources {
+		current[src.partialsBegin()] = src.partial("")
+	}
+	for _, entry := range entries {
+		name := entry.Name()
+		if keep, ours := current[name[:strings.LastIndex(name, "-")+1]]; !ours || name == keep || !isPartial(name) {
+			continue
+		}
+		old, openErr := openPartial(root, filepath.Join(dir, name))
+		if openErr != nil {
+			continue // somebody is at it, who removes it
+		}
+		err = errors.Join(err, root.Remove(filepath.Join(dir, name)), old.Close())
+	}
+	return err
 }
 
 // isPartial reports whether a file's name is that of a partial download.
