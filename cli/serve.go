@@ -16,6 +16,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
+	"holdfast/cli/remote"
 	"holdfast/engine"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -153,7 +154,13 @@ func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets
 	if err != nil {
 		return err
 	}
-	announce(stdout, eng, c.DataDir, base, setup, first)
+	if err := remote.Print(stdout, func(w io.Writer) { announce(w, eng, c.DataDir, base, setup, first) }); err != nil {
+		log.Warn("say where everything is; a first API key that nobody was shown is replaced by the next start", "error", err)
+	} else if first != nil {
+		if err := eng.KeyShown(); err != nil {
+			return fmt.Errorf("note that the first key was shown: %w", err)
+		}
+	}
 	// Serve may return before ctx has called what follows it: told either way,
 	// and before anything is closed.
 	stopping := sync.OnceFunc(func() { tellServiceManager(log, daemon.SdNotifyStopping) })

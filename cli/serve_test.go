@@ -76,6 +76,46 @@ func TestFirstStartThatFails(t *testing.T) {
 	m.must("GET", "/databases", nil, nil)
 }
 
+// TestKilledBeforeTheKeyIsShown: a start that ends between making the first key
+// and showing it is not the last one to show a key, and nobody has the other.
+func TestKilledBeforeTheKeyIsShown(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read.Close() // so that the first word that is written is the end of it
+	defer write.Close()
+	first := exec.Command(program, "serve", "--data-dir", m.dataDir, "--listen", m.listen, "--postgres-ports", m.ports, "--spares", "0")
+	first.Stdout, first.Stderr = write, m.log
+	_ = first.Run() // how it ended is looked at
+	if status := first.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGPIPE {
+		t.Fatalf("the first start: %v", first.ProcessState)
+	}
+	m.start()
+	if m.key == "" || m.setup == "" {
+		t.Fatalf("it gave key %t and set-up link %t", m.key != "", m.setup != "")
+	}
+	var keys []struct {
+		Name      string
+		RevokedAt *time.Time `json:"revoked_at"`
+	}
+	m.must("GET", "/account/api-keys", nil, &keys)
+	if len(keys) != 2 || keys[0].RevokedAt != nil || keys[1].RevokedAt == nil {
+		t.Errorf("the keys, newest first: %+v", keys)
+	}
+	m.stop()
+	shown := m.key
+	m.key = ""
+	m.start()
+	if m.key != "" {
+		t.Error("a key that was shown was replaced")
+	}
+	m.key = shown
+	m.must("GET", "/databases", nil, nil)
+}
+
 // TestServeRefuses starts appliances that cannot work, and sees one line, an
 // exit code, and nothing changed.
 func TestServeRefuses(t *testing.T) {

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -14,15 +16,18 @@ func (e *Engine) KeyRevoke(call *model.Call, id string) (model.Key, error) {
 		if _, err := keyOf(tx, call.Organization, id); err != nil {
 			return err
 		}
-		now := e.clock()
 		var err error
-		key, err = tx.Keys().Update(id, func(k *model.Key) error {
-			if k.RevokedAt == nil {
-				k.RevokedAt = &now
-			}
-			return nil
-		})
+		key, err = revokeKey(tx, id, e.clock())
 		return err
 	})
 	return key, err
+}
+
+func revokeKey(tx *meta.Tx, id string, at time.Time) (model.Key, error) {
+	return tx.Keys().Update(id, func(k *model.Key) error {
+		if k.RevokedAt == nil {
+			k.RevokedAt = &at
+		}
+		return nil
+	})
 }

@@ -21,20 +21,28 @@ type SetupLink struct {
 	ExpiresAt time.Time
 }
 
-// FirstStart is what is only ever known at the very first start.
+// unshownKey is the setting with the id of the first key, until it was shown.
+const unshownKey = "unshown_key"
+
+// FirstStart is what is only ever known at the very first start, or at the next
+// one when that ended before it could show the key.
 type FirstStart struct {
 	Organization model.Organization
-	Setup        model.Secret // the token of the set-up link
+	Setup        model.Secret // the token of the set-up link; zero when somebody can sign in
 	Key          model.Secret // zero when no first key was wanted
 }
 
 // Initialize makes the organization and project `default`, a set-up link and,
 // when wanted, a full-access key, all in one transaction. It returns nil when
-// the appliance has an organization already.
+// the appliance has an organization already, and somebody was shown its key:
+// one that nobody was shown is replaced. Whoever shows a key calls KeyShown.
 func (e *Engine) Initialize(withKey bool) (*FirstStart, error) {
 	orgs, err := e.OrganizationList()
-	if err != nil || len(orgs) > 0 {
+	if err != nil {
 		return nil, err
+	}
+	if len(orgs) > 0 {
+		return e.replaceUnshownKey(withKey)
 	}
 	org := model.Organization{ID: e.newID(model.ResourceOrganization), Name: model.DefaultName, CreatedAt: e.clock()}
 	project := e.newProject(org.ID, model.DefaultName)
@@ -42,12 +50,10 @@ func (e *Engine) Initialize(withKey bool) (*FirstStart, error) {
 		model.Resource{Type: model.ResourceOrganization, ID: org.ID, Name: org.Name})
 	token, link := e.newSetupLink(call, "")
 	first := &FirstStart{Organization: org, Setup: token}
-	secret, key := e.mintKey(call, NewKey{
-		Name: "first start", Preset: model.PresetFullAccess, Source: model.KeySourceFirstStart,
-	})
+	secret, key := e.mintFirstKey(call)
 	err = e.change(call, func(tx *meta.Tx) error {
 		if withKey {
-			if err := tx.Keys().Insert(key); err != nil {
+			if err := insertUnshown(tx, key); err != nil {
 				return err
 			}
 		}
@@ -56,6 +62,60 @@ func (e *Engine) Initialize(withKey bool) (*FirstStart, error) {
 	if withKey {
 		first.Key = secret
 	}
+	return first, err
+}
+
+func (e *Engine) mintFirstKey(call *model.Call) (model.Secret, model.Key) {
+	return e.mintKey(call, NewKey{Name: "first start", Preset: model.PresetFullAccess, Source: model.KeySourceFirstStart})
+}
+
+func insertUnshown(tx *meta.Tx, key model.Key) error {
+	return errors.Join(tx.Keys().Insert(key), tx.PutSetting(unshownKey, []byte(key.ID)))
+}
+
+// KeyShown says that somebody was shown the first key.
+func (e *Engine) KeyShown() error {
+	return e.meta.Update(func(tx *meta.Tx) error { return tx.PutSetting(unshownKey, nil) })
+}
+
+// replaceUnshownKey revokes the first key when the start that made it ended
+// before it could show it, and makes another when one is wanted. It returns nil
+// when there is no such key.
+func (e *Engine) replaceUnshownKey(withKey bool) (*FirstStart, error) {
+	var old model.Key
+	first := &FirstStart{}
+	err := e.meta.View(func(tx *meta.Tx) (err error) {
+		id := tx.Setting(unshownKey)
+		if len(id) == 0 {
+			return nil
+		}
+		if old, err = tx.Keys().Get(string(id)); err != nil {
+			return err
+		}
+		first.Organization, err = tx.Organizations().Get(old.Organization)
+		return err
+	})
+	if err != nil || old.ID == "" {
+		return nil, err
+	}
+	call := e.system(model.ActionKeyRevoke, old.Organization, model.Resource{Type: model.ResourceKey, ID: old.ID, Name: old.Name})
+	secret, key := e.mintFirstKey(call)
+	if withKey {
+		call.Note("replaced_by", key.ID)
+		first.Key = secret
+	}
+	if err := e.change(call, func(tx *meta.Tx) error {
+		if _, err := revokeKey(tx, old.ID, e.clock()); err != nil {
+			return err
+		}
+		if withKey {
+			return insertUnshown(tx, key)
+		}
+		return tx.PutSetting(unshownKey, nil)
+	}); err != nil {
+		return nil, err
+	}
+	first.Setup, err = e.SetupLinkRenew()
 	return first, err
 }
 

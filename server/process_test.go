@@ -46,6 +46,9 @@ func serveObjects(dir string) error {
 	key := "-" // shown only at the first start
 	if first != nil {
 		key = first.Key.Reveal()
+		if err := e.KeyShown(); err != nil {
+			return err
+		}
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
