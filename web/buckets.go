@@ -43,8 +43,16 @@ func (d bucketsData) ProjectName(id string) string {
 	return ""
 }
 
+func (v *visit) typedBucket() bucketsData {
+	return bucketsData{Project: v.form("project"), Name: v.form("name"), Public: v.checked("public")}
+}
+
+func (v *visit) bucketAgain(cause error) (answer, error) {
+	return v.bucketsPage(v.typedBucket(), cause)
+}
+
 func (v *visit) bucketCreate() (answer, error) {
-	data := bucketsData{Project: v.form("project"), Name: v.form("name"), Public: v.checked("public")}
+	data := v.typedBucket()
 	b, err := v.engine.BucketCreate(v.call, engine.NewBucket{Project: data.Project, Name: data.Name, Public: data.Public})
 	if err != nil {
 		return v.bucketsPage(data, err)

@@ -81,8 +81,16 @@ func (v *visit) databaseFormPage(form databaseForm, cause error) (answer, error)
 	return answer{page: "database_new.html", title: "New database", data: form}, err
 }
 
+func (v *visit) typedDatabase() databaseForm {
+	return databaseForm{Project: v.form("project"), Name: v.form("name"), User: v.form("db_user")}
+}
+
+func (v *visit) databaseAgain(cause error) (answer, error) {
+	return v.databaseFormPage(v.typedDatabase(), cause)
+}
+
 func (v *visit) databaseCreate() (answer, error) {
-	form := databaseForm{Project: v.form("project"), Name: v.form("name"), User: v.form("db_user")}
+	form := v.typedDatabase()
 	db, connection, err := v.engine.DatabaseCreate(v.r.Context(), v.call, engine.NewDatabase{
 		Project: form.Project, Name: form.Name, User: form.User,
 	})

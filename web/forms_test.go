@@ -226,6 +226,47 @@ func TestSignedOut(t *testing.T) {
 	}
 }
 
+// TestUsedUpBudgets: whatever has a budget shows its form again when that is
+// used up, with what was typed and how long to wait.
+func TestUsedUpBudgets(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, 0)
+	typed := url.Values{
+		"name": {"1 typed"}, "db_user": {"Typed"}, "username": {"typed"}, "source_url": {"x"}, "public": {"on"}, "at": {"2026-01-31T12:00:00"},
+	}
+	shows := map[model.Action][]string{
+		model.ActionDatabaseCreate: {`value="1 typed"`, `value="Typed"`, `action="/databases"`},
+		model.ActionBucketCreate:   {`value="1 typed"`, "checked", `action="/buckets"`},
+		model.ActionImportCreate:   {`value="1 typed"`, `value="typed"`, `action="/imports"`},
+		model.ActionBackupCreate:   {`action="/databases/db_00/backups"`},
+		model.ActionBackupRestore:  {`action="/databases/db_00/backups/bkp_00/restore"`},
+		model.ActionRecoveryCreate: {"shop0"},
+		model.ActionRecoveryUndo:   {"shop0"},
+	}
+	for _, r := range routes() {
+		if model.OperationFor(r.action).Rate == model.RateNone {
+			continue
+		}
+		path := strings.NewReplacer("POST ", "", "{id}", "db_00", "{backup}", "bkp_00").Replace(r.pattern)
+		got := c.post(t, path, typed)
+		for n := 0; got.status != http.StatusTooManyRequests && n < 50; n++ {
+			got = c.post(t, path, typed)
+		}
+		if got.status != http.StatusTooManyRequests || !strings.Contains(got.page, "try again in ") {
+			t.Errorf("%s: %d, and not how long to wait", path, got.status)
+		}
+		for _, want := range append(shows[r.action], "notice bad") {
+			if !strings.Contains(got.page, want) {
+				t.Errorf("%s: the page does not show %s", path, want)
+			}
+		}
+		delete(shows, r.action)
+	}
+	if len(shows) > 0 {
+		t.Errorf("there are no forms for %v", shows)
+	}
+}
+
 // TestBucketsAreNotEmptiedUnseen: files go only with somebody's word for it.
 func TestBucketsAreNotEmptiedUnseen(t *testing.T) {
 	t.Parallel()

@@ -41,11 +41,19 @@ func (v *visit) importFormPage(form importForm, cause error) (answer, error) {
 	return answer{page: "import_new.html", title: "New import", data: form}, err
 }
 
-func (v *visit) importCreate() (answer, error) {
-	form := importForm{
+func (v *visit) typedImport() importForm {
+	return importForm{
 		Project: v.form("project"), Name: v.form("name"), User: v.form("username"),
 		SameCredentials: v.form("credentials") == "same",
 	}
+}
+
+func (v *visit) importAgain(cause error) (answer, error) {
+	return v.importFormPage(v.typedImport(), cause)
+}
+
+func (v *visit) importCreate() (answer, error) {
+	form := v.typedImport()
 	in := engine.NewImport{
 		Project: form.Project, Name: form.Name, SourceURL: model.NewSecret(v.form("source_url")),
 		SameCredentials: form.SameCredentials,

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"time"
 
 	"holdfast/engine"
@@ -23,7 +24,7 @@ func (v *visit) recoveryPlan() (answer, error) { return v.planPage(v.r.URL.Query
 func (v *visit) planPage(point string, cause error) (answer, error) {
 	at, err := parsePoint(point)
 	if err != nil {
-		return v.backupsPage(err)
+		return v.backupsPage(cmp.Or(cause, err))
 	}
 	db, err := v.withDatabase("backups")
 	if err != nil {
@@ -31,11 +32,13 @@ func (v *visit) planPage(point string, cause error) (answer, error) {
 	}
 	plan, err := v.engine.RestorePlan(v.r.Context(), v.call, db.ID, engine.RestorePoint{Time: at})
 	if err != nil {
-		return v.backupsPage(err)
+		return v.backupsPage(cmp.Or(cause, err))
 	}
 	data := planData{databaseData: db, Plan: plan, At: at, Point: point}
 	return answer{page: "recovery_plan.html", title: db.Name, data: data, live: db.busy()}, cause
 }
+
+func (v *visit) recoveryAgain(cause error) (answer, error) { return v.planPage(v.form("at"), cause) }
 
 func (v *visit) recoveryRestore() (answer, error) {
 	point := v.form("at")

@@ -13,6 +13,27 @@ type route struct {
 // openRoute is a page that needs nobody to be signed in; "" is not audited.
 type openRoute route
 
+// formAgain returns what shows the form for an action that has a budget, with
+// what was typed and why it is not carried out.
+func formAgain(action model.Action) func(*visit, error) (answer, error) {
+	switch action {
+	case model.ActionDatabaseCreate:
+		return (*visit).databaseAgain
+	case model.ActionBackupRestore:
+		return (*visit).backupPage
+	case model.ActionRecoveryCreate:
+		return (*visit).recoveryAgain
+	case model.ActionBucketCreate:
+		return (*visit).bucketAgain
+	case model.ActionImportCreate:
+		return (*visit).importAgain
+	case model.ActionBackupCreate, model.ActionRecoveryUndo:
+		return (*visit).backupsPage
+	default:
+		return func(_ *visit, err error) (answer, error) { return answer{}, err }
+	}
+}
+
 func openRoutes() []openRoute {
 	return []openRoute{
 		{"GET /sign-in", "", (*visit).signInForm},

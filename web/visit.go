@@ -65,7 +65,11 @@ func (p *pages) signedIn(r route) http.Handler {
 			if err != nil {
 				return answer{}, err
 			}
-			if err := p.engine.Authorize(v.call); err != nil {
+			err := p.engine.Authorize(v.call)
+			if model.CodeOf(err) == model.CodeRateLimited {
+				return formAgain(r.action)(v, err)
+			}
+			if err != nil {
 				return answer{}, err
 			}
 			return r.handler(v)
