@@ -25,6 +25,9 @@ func inOrder[T, R any](t *task, items []T, work func(*task, T) (R, error)) ([]R,
 	for range min(inParallel, len(items)) {
 		workers.Go(func() {
 			for i := range places {
+				if ctx.Err() != nil {
+					return // both were ready: the place, and the end
+				}
 				var err error
 				if results[i], err = work(&inner, items[i]); err != nil {
 					cancel(err)
