@@ -125,6 +125,10 @@ func freeAddress(t testing.TB) string {
 	return l.Addr().String()
 }
 
+// applianceTime is how long an appliance may take to come up, or to end: it gives
+// itself 90 s for that, and whoever is still waiting then does so in vain.
+const applianceTime = 2 * time.Minute
+
 // start runs `serve` and returns once it has said that it is there.
 func (m *machine) start(args ...string) {
 	m.t.Helper()
@@ -135,7 +139,7 @@ func (m *machine) start(args ...string) {
 		if m.description == nil && strings.HasPrefix(m.api, "http://") {
 			m.description = apitest.Load(m.t, strings.TrimSuffix(m.api, "/v1"))
 		}
-	case <-time.After(2 * time.Minute):
+	case <-time.After(applianceTime):
 		m.t.Fatalf("the appliance did not come up:\n%s", m.log.String())
 	}
 }
@@ -210,7 +214,7 @@ func (m *machine) stop() {
 		if err != nil {
 			m.t.Errorf("the appliance ended badly: %v", err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(applianceTime):
 		m.t.Error("the appliance did not end")
 		m.kill()
 	}

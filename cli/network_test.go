@@ -31,16 +31,15 @@ func newOtherHost(t *testing.T) *otherHost {
 	if os.Geteuid() != 0 {
 		t.Skip("making a network namespace takes root; CI runs this as root")
 	}
-	n := os.Getpid()%200 + 20
+	n, cable, far := layCable(t)
 	h := &otherHost{
-		t: t, namespace: fmt.Sprintf("hf%d", os.Getpid()),
+		t: t, namespace: fmt.Sprintf("hf%d-%d", n, os.Getpid()),
 		here4: fmt.Sprintf("10.213.%d.1", n), there4: fmt.Sprintf("10.213.%d.2", n),
 		here6: fmt.Sprintf("fd00:213:%d::1", n), there6: fmt.Sprintf("fd00:213:%d::2", n),
 	}
-	cable := fmt.Sprintf("hf%da", n)
 	for _, command := range []string{
 		"ip netns add " + h.namespace,
-		"ip link add " + cable + " type veth peer name far netns " + h.namespace,
+		"ip link set " + far + " netns " + h.namespace + " name far",
 		"ip addr add " + h.here4 + "/24 dev " + cable,
 		"ip addr add " + h.here6 + "/64 dev " + cable + " nodad",
 		"ip link set " + cable + " up",
@@ -59,6 +58,27 @@ func newOtherHost(t *testing.T) *otherHost {
 		}
 	})
 	return h
+}
+
+// layCable makes a cable whose ends are still both here, and returns the number
+// in the names of its ends: whoever has them has the networks of that number.
+func layCable(t *testing.T) (n int, here, far string) {
+	t.Helper()
+	var out []byte
+	for n = range 256 {
+		here, far = fmt.Sprintf("hf%da", n), fmt.Sprintf("hf%db", n)
+		var err error
+		out, err = exec.Command("ip", "link", "add", here, "type", "veth", "peer", "name", far).CombinedOutput()
+		if err == nil {
+			t.Cleanup(func() { _ = exec.Command("ip", "link", "del", here).Run() }) // gone with its other end, as a rule
+			return n, here, far
+		}
+		if !strings.Contains(string(out), "File exists") {
+			break
+		}
+	}
+	t.Fatalf("lay a cable: %s", out)
+	return n, here, far
 }
 
 // connect tries the URL from the other host and returns what came of it.

@@ -222,7 +222,7 @@ func TestInterruptEndsEverything(t *testing.T) {
 		if err != nil {
 			t.Errorf("ended with %v", err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(applianceTime):
 		t.Fatal("did not end")
 	}
 	m.process = nil
