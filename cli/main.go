@@ -79,6 +79,10 @@ func NewRoot() *cobra.Command {
 	root.AddCommand(remote.Commands(version())...)
 	addOffline(root)
 	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Args = knownTopic
+	}
 	complainOfArguments(root)
 	return root
 }
@@ -100,6 +104,15 @@ func complainOfArguments(cmd *cobra.Command) {
 		}
 		return nil
 	}
+}
+
+// knownTopic are the arguments of help: what names a command.
+func knownTopic(cmd *cobra.Command, args []string) error {
+	found, rest, err := cmd.Root().Find(args)
+	if err != nil {
+		return err
+	}
+	return knownCommand(found, rest)
 }
 
 // knownCommand are the arguments of a command that only holds others: what is

@@ -38,10 +38,12 @@ func TestWrongUsage(t *testing.T) {
 		{[]string{"completion", "tcsh"}, "unknown command"},
 		{[]string{"completion", "bash", "x"}, "unknown command"},
 		{[]string{"no-such"}, "unknown command"},
+		{[]string{"help", "no-such"}, "unknown command"},
+		{[]string{"help", "admin", "no-such"}, "unknown command"},
 	} {
 		expectRefusal(t, 2, c.says, c.args...)
 	}
-	for _, args := range [][]string{{}, {"admin"}, {"completion"}, {"db"}} {
+	for _, args := range [][]string{{}, {"admin"}, {"completion"}, {"db"}, {"help"}, {"help", "admin", "key", "create"}} {
 		if text, err := exec.Command(program, args...).CombinedOutput(); err != nil {
 			t.Errorf("the help of %v: %v\n%s", args, err, text)
 		}
