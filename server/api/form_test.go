@@ -65,7 +65,7 @@ func TestBodies(t *testing.T) {
 		{"no target", "/databases/" + nobody + "/recovery/restore-request", "", `{}`, "target_time"},
 		{"two targets", "/databases/" + nobody + "/recovery/restore-request", "", `{"target_time":"2030-01-31T12:00:00Z","target_lsn":"0/1"}`, "target_time"},
 		{"time", "/databases/" + nobody + "/recovery/restore-request", "", `{"target_time":"` + secret + `"}`, "target_time: must be a time such as"},
-		{"LSN", "/databases/" + nobody + "/recovery/restore-request", "", `{"target_lsn":"` + secret + `"}`, "target_lsn: does not have the right form"},
+		{"LSN", "/databases/" + nobody + "/recovery/restore-request", "", `{"target_lsn":"` + secret + `"}`, "target_lsn: must be a position such as 0/1A2B3C4D"},
 		{"device code", "/device/token", "", `{"device_code":""}`, "device_code: must have at least 1 characters"},
 		{"preset", "/device/authorize", "", `{"scope_preset":"` + secret + `"}`, "scope_preset: must be one of read_only, developer, full_access"},
 		{"source", "/imports", "", `{"project":"` + project + `","name":"n","source_url":5}`, "source_url: must be a string"},

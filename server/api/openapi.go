@@ -69,6 +69,9 @@ func finishDescription(doc *huma.OpenAPI) {
 			schema.AdditionalProperties = true
 		}
 		allowNull(schema)
+		for _, property := range schema.Properties {
+			property.PatternDescription = "" // is in huma's message by now, and no word of JSON Schema
+		}
 	}
 }
 

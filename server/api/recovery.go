@@ -116,7 +116,7 @@ func newWALArchiving(a engine.Archiving) WALArchiving {
 // RequestRestore is the point to which a database is restored.
 type RequestRestore struct {
 	TargetTime *time.Time `json:"target_time" required:"false"`
-	TargetLSN  *string    `json:"target_lsn" required:"false" pattern:"^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}$" example:"0/1A2B3C4D"`
+	TargetLSN  *string    `json:"target_lsn" required:"false" pattern:"^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}$" patternDescription:"a position such as 0/1A2B3C4D" example:"0/1A2B3C4D"`
 	Mode       *string    `json:"mode" required:"false" enum:"in_place,new" doc:"in_place when left out."`
 	Name       *string    `json:"name" required:"false" maxLength:"63" doc:"Of the new database, with mode new."`
 	DryRun     *bool      `json:"dry_run" required:"false" doc:"Whether to answer the plan only."`
