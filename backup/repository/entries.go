@@ -30,8 +30,14 @@ func (r *Repository) readLocated(run Run, buf []byte) (*index, []byte, error) {
 	return x, b, err
 }
 
-// entry reads one.
+// entry reads one that is needed: it notes damage.
 func (r *Repository) entry(ref Ref) (entry, error) {
+	e, err := r.lookUp(ref)
+	return e, r.noteIndex(err)
+}
+
+// lookUp reads one that may be missing.
+func (r *Repository) lookUp(ref Ref) (entry, error) {
 	var buf [entrySize]byte
 	x, b, err := r.readEntries(Run{ref.Session, ref.Ordinal, 1}, buf[:])
 	if err != nil {
@@ -46,8 +52,14 @@ func (r *Repository) isWhole(e entry) bool {
 	if e.base == (Ref{}) {
 		return true
 	}
-	_, err := r.entry(e.base)
+	_, err := r.lookUp(e.base)
 	return err == nil
+}
+
+// usable reports whether a record may be built upon: it is whole, and neither
+// it nor what it lies on is known to be damaged.
+func (r *Repository) usable(ref Ref, e entry) bool {
+	return r.isWhole(e) && !r.distrusted(ref) && !r.distrusted(e.base)
 }
 
 // eachEntry calls visit for each of the chunks, in order; for zeros with a
@@ -78,12 +90,12 @@ func (r *Repository) visitEntries(run Run, buf []byte, visit func(Ref, entry) er
 	}
 	x, b, err := r.readEntries(run, buf)
 	if err != nil {
-		return 0, err
+		return 0, r.noteIndex(err)
 	}
 	n := uint32(0)
 	for ; len(b) > 0; b, n = b[entrySize:], n+1 {
 		e, err := parseEntry(x.name, x.number, b)
-		if err == nil {
+		if err = r.noteIndex(err); err == nil {
 			err = visit(Ref{run.Session, run.First + n}, e)
 		}
 		if err != nil {

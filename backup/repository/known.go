@@ -50,8 +50,7 @@ func (r *Repository) loadKnown() (*known, error) {
 			return nil
 		}))
 	}
-	if errors.Is(err, ErrDamaged) {
-		r.distrustIndex()
+	if errors.Is(r.noteIndex(err), ErrDamaged) {
 		return k, nil
 	}
 	return k, err

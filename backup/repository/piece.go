@@ -61,12 +61,13 @@ func (p *Piece) Add(content []byte, base Ref) error {
 	var under entry
 	if base != (Ref{}) {
 		var err error
-		if under, err = p.w.r.entry(base); errors.Is(err, ErrDamaged) {
-			base, under = Ref{}, entry{} // it is stored as if for the first time
-		} else if err != nil {
+		if under, err = p.w.r.entry(base); err != nil && !errors.Is(err, ErrDamaged) {
 			return err
 		}
-		if under.hash == next.entry.hash && !p.w.r.distrusted(base) {
+		if err != nil || !p.w.r.usable(base, under) {
+			base, under = Ref{}, entry{} // it is stored as if for the first time
+		}
+		if under.hash == next.entry.hash {
 			p.pending = append(p.pending, pendingChunk{ref: base})
 			return nil
 		}
@@ -83,7 +84,8 @@ func (p *Piece) Add(content []byte, base Ref) error {
 	return nil
 }
 
-// AddStored adds a chunk of size bytes that is stored.
+// AddStored adds a chunk of size bytes that is stored. One that must not be
+// built upon is ErrDamaged.
 func (p *Piece) AddStored(ref Ref, size int64) error {
 	crc := ZerosCRC32C(size)
 	if ref != (Ref{}) {
@@ -91,8 +93,11 @@ func (p *Piece) AddStored(ref Ref, size int64) error {
 		if err != nil {
 			return err
 		}
+		if !p.w.r.usable(ref, e) {
+			return p.w.r.noteIndex(damaged(indexName(e.index), fmt.Sprintf("record %d, or one that it lies on, is damaged or missing", ref.Ordinal)))
+		}
 		if int64(e.raw) != size {
-			return damaged(indexName(e.index), fmt.Sprintf("record %d has %d bytes where a file has %d", ref.Ordinal, e.raw, size))
+			return p.w.r.noteIndex(damaged(indexName(e.index), fmt.Sprintf("record %d has %d bytes where a file has %d", ref.Ordinal, e.raw, size)))
 		}
 		crc = e.crc32c
 	}

@@ -31,7 +31,7 @@ type Repository struct {
 	pins     map[*Snapshot]bool // the open ones
 	sessions uint32             // the last session given out
 	bad      map[Ref]bool       // records found to be damaged
-	badIndex bool               // an index was found to be
+	badIndex bool               // an index was found to be, or to be missing
 
 	many int // manySmall, but for tests
 }
@@ -266,11 +266,15 @@ func (r *Repository) distrusted(ref Ref) bool {
 	return r.bad[ref]
 }
 
-// distrustIndex notes that an index is damaged.
-func (r *Repository) distrustIndex() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.badIndex = true
+// noteIndex returns err, and notes that an index is damaged or missing when
+// that is what it says.
+func (r *Repository) noteIndex(err error) error {
+	if errors.Is(err, ErrDamaged) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.badIndex = true
+	}
+	return err
 }
 
 // Damaged reports whether damage was found since Open.

@@ -48,7 +48,7 @@ func (s *Snapshot) Check() error {
 		return err
 	}
 	if root != s.root {
-		return damaged(manifestName(s.Backup.ID), "the chunks it names have other contents now than when it was made")
+		return s.r.noteIndex(damaged(manifestName(s.Backup.ID), "the chunks it names have other contents now than when it was made"))
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (r *Repository) contentRoot(m *Manifest) (root Hash, err error) {
 			return nil
 		})
 		if err != nil {
-			return root, fmt.Errorf("%s: %w", e.Path, err)
+			return root, r.noteIndex(fmt.Errorf("%s: %w", e.Path, err))
 		}
 	}
 	h.Sum(root[:0])

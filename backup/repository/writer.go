@@ -155,7 +155,7 @@ func (w *Writer) find(h Hash) (Ref, bool) {
 		return ref, false
 	}
 	e, err := w.entry(ref)
-	return ref, err == nil && e.hash == h && w.r.isWhole(e) && !w.r.distrusted(ref)
+	return ref, err == nil && e.hash == h && w.r.usable(ref, e)
 }
 
 // entry reads the entry of a chunk, of this session, too.

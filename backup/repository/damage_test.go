@@ -1,0 +1,157 @@
+package repository
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// changed returns content with one page of each chunk of its file changed.
+func changed(c content, seed uint64) content {
+	c = c.clone()
+	for at := 0; at < len(c["a"]); at += ChunkSize {
+		copy(c["a"][at+int(seed)%pagesPerChunk*PageSize:], noise(seed, PageSize))
+	}
+	return c
+}
+
+// mustBeWhole checks that a backup can be restored by a process that knows of
+// no damage.
+func mustBeWhole(t *testing.T, dir, id string, want content) {
+	t.Helper()
+	r, err := OpenForReading(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if got, err := load(r, id); err != nil || differ(got, want) != "" {
+		t.Errorf("%s: %v", id, err)
+	}
+}
+
+// lostIndex are ways to lose what an index says of its first record.
+func lostIndex() map[string]func(t *testing.T, path string) {
+	return map[string]func(t *testing.T, path string){
+		"an entry": func(t *testing.T, path string) { flip(t, path, headerSize+10) },
+		"tables": func(t *testing.T, path string) {
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			flip(t, path, info.Size()-digestSize-5)
+		},
+		"the file": func(t *testing.T, path string) {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+}
+
+// TestHealsBelowOverlays loses what an index says of the chunks that overlays
+// of the backup before lie on: the next one that reads everything is whole.
+func TestHealsBelowOverlays(t *testing.T) {
+	t.Parallel()
+	for name, lose := range lostIndex() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "r")
+			r := mustOpen(t, dir)
+			whole := content{"a": noise(1, 4*ChunkSize)}
+			over := changed(whole, 2)
+			mustStore(t, r, "b0", "", whole)
+			mustStore(t, r, "b1", "b0", over)
+			r.Close()
+			lose(t, filepath.Join(dir, indexName(1)))
+			r = mustOpen(t, dir)
+			for _, id := range []string{"b2", "b3"} {
+				if _, err := store(r, id, "b1", over); err != nil {
+					t.Fatalf("%s after damage: %v", id, err)
+				}
+				mustBeWhole(t, dir, id, over)
+			}
+		})
+	}
+}
+
+// TestDamagedIndexIsKnown: who needs a record that no index tells of, or one
+// that lies on such a one, makes the damage known, so that the next backup
+// reads everything.
+func TestDamagedIndexIsKnown(t *testing.T) {
+	t.Parallel()
+	for name, lose := range lostIndex() {
+		for what, need := range map[string]func(r *Repository) error{
+			"a check": func(r *Repository) error {
+				s, err := r.Snapshot("b1")
+				if err != nil {
+					return err
+				}
+				defer s.Close()
+				return s.Check()
+			},
+			"a reader": func(r *Repository) error { return readOne(r, Ref{2, 0}) },
+			"what is taken from the backup before": func(r *Repository) error {
+				w, err := r.Begin()
+				if err != nil {
+					return err
+				}
+				defer w.Abort()
+				p, err := w.NewPiece()
+				if err != nil {
+					return err
+				}
+				defer p.Close()
+				return p.AddStored(Ref{2, 0}, ChunkSize)
+			},
+		} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				t.Parallel()
+				dir := filepath.Join(t.TempDir(), "r")
+				r := mustOpen(t, dir)
+				whole := content{"a": noise(1, 4*ChunkSize)}
+				mustStore(t, r, "b0", "", whole)
+				mustStore(t, r, "b1", "b0", changed(whole, 2))
+				r.Close()
+				lose(t, filepath.Join(dir, indexName(1)))
+				r = mustOpen(t, dir)
+				if err := need(r); !errors.Is(err, ErrDamaged) || !r.Damaged() {
+					t.Errorf("%v; the damage is known: %v", err, r.Damaged())
+				}
+			})
+		}
+	}
+}
+
+// readOne reads a chunk.
+func readOne(r *Repository, ref Ref) error {
+	rd, err := r.NewReader()
+	if err != nil {
+		return err
+	}
+	defer rd.Close()
+	_, err = rd.Chunk(ref, make([]byte, 0, ChunkSize))
+	return err
+}
+
+// TestNothingOnADamagedRoot: damage that was met through one overlay keeps
+// others on the same chunk from being taken again.
+func TestNothingOnADamagedRoot(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "r")
+	r := mustOpen(t, dir)
+	c := content{"a": noise(1, ChunkSize)}
+	mustStore(t, r, "b0", "", c)
+	mustStore(t, r, "b1", "b0", changed(c, 2))
+	over := changed(changed(c, 2), 3)
+	mustStore(t, r, "b2", "b1", over)
+	flip(t, filepath.Join(dir, packName(1, 0)), ChunkSize/2)
+	if _, err := load(r, "b1"); !errors.Is(err, ErrDamaged) {
+		t.Fatalf("the damage is not met: %v", err)
+	}
+	for _, base := range []string{"b2", ""} {
+		id := "after " + base
+		mustStore(t, r, id, base, over)
+		mustBeWhole(t, dir, id, over)
+	}
+}
