@@ -180,9 +180,7 @@ func (e *Engine) readsWhole(database string) bool {
 }
 
 // latestBackup returns the id of the database's newest completed backup, ""
-// when there is none. When its proof has failed, all that is stored is read: what
-// is damaged must not be built upon, and only a process that has met the damage
-// knows.
+// when there is none. What is damaged must not be built upon: see learnDamage.
 func (e *Engine) latestBackup(ctx context.Context, database string, repo *repository.Repository) (id string, err error) {
 	var newest *model.Backup
 	err = e.meta.View(func(tx *meta.Tx) (err error) {
@@ -192,16 +190,42 @@ func (e *Engine) latestBackup(ctx context.Context, database string, repo *reposi
 	if err != nil || newest == nil {
 		return "", err
 	}
-	if unfit(*newest) == 1 && !repo.Damaged() {
-		report, err := repo.Verify(ctx, nil)
-		if err != nil {
-			return "", err
-		}
-		if damage := report.Err(); damage != nil {
-			e.log.Error("stored backups are damaged; what is stored anew now does without", "database", database, "error", damage)
-		}
+	return newest.ID, e.learnDamage(ctx, *newest, repo)
+}
+
+// learnDamage has all that is stored read before something is built upon it,
+// where damage is known, by the newest backup's proof, or by this process,
+// whoever met it. That was one record, and there may be others.
+func (e *Engine) learnDamage(ctx context.Context, newest model.Backup, repo *repository.Repository) error {
+	err := checkStored(repo, newest.ID)
+	if err != nil && !errors.Is(err, repository.ErrDamaged) {
+		return err
 	}
-	return newest.ID, nil
+	if repo.Verified() || err == nil && unfit(newest) == 0 && !repo.Damaged() {
+		return nil
+	}
+	report, err := repo.Verify(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if damage := report.Err(); damage != nil {
+		e.log.Error("stored backups are damaged; what is stored anew now does without", "database", newest.Database, "error", damage)
+	}
+	return nil
+}
+
+// checkStored checks that nothing of a backup is missing. One that is not there
+// at all is built upon by nobody.
+func checkStored(repo *repository.Repository, id string) error {
+	source, err := repo.Snapshot(id)
+	if errors.Is(err, repository.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	return source.Check()
 }
 
 func (e *Engine) updateBackup(id string, change func(*model.Backup)) error {

@@ -155,3 +155,39 @@ func TestNothingOnADamagedRoot(t *testing.T) {
 		mustBeWhole(t, dir, id, over)
 	}
 }
+
+// TestVerified: everything was read since damage was met until there is more of
+// it.
+func TestVerified(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "r")
+	r := mustOpen(t, dir)
+	mustStore(t, r, "b1", "", content{"a": noise(1, 4*ChunkSize)})
+	if r.Verified() {
+		t.Error("verified at once")
+	}
+	mustVerify(t, r)
+	flip(t, filepath.Join(dir, packName(1, 0)), ChunkSize/2)
+	for range 2 {
+		if err := readOne(r, Ref{1, 0}); !errors.Is(err, ErrDamaged) || r.Verified() {
+			t.Errorf("%v; everything was read since: %v", err, r.Verified())
+		}
+	}
+	mustVerify(t, r)
+	if err := readOne(r, Ref{1, 0}); !errors.Is(err, ErrDamaged) || !r.Verified() {
+		t.Errorf("what was known: %v; everything was read since: %v", err, r.Verified())
+	}
+	lostIndex()["the file"](t, filepath.Join(dir, indexName(1)))
+	r.forgetIndex(1)
+	if err := readOne(r, Ref{1, 1}); !errors.Is(err, ErrDamaged) || r.Verified() {
+		t.Errorf("%v; everything was read since: %v", err, r.Verified())
+	}
+	mustVerify(t, r)
+}
+
+func mustVerify(t *testing.T, r *Repository) {
+	t.Helper()
+	if _, err := r.Verify(t.Context(), nil); err != nil || !r.Verified() {
+		t.Errorf("verify: %v; everything was read: %v", err, r.Verified())
+	}
+}

@@ -32,6 +32,7 @@ type Repository struct {
 	sessions uint32             // the last session given out
 	bad      map[Ref]bool       // records found to be damaged
 	badIndex bool               // an index was found to be, or to be missing
+	verified bool               // everything was read since damage was last met
 
 	many int // manySmall, but for tests
 }
@@ -257,7 +258,9 @@ func (r *Repository) nextSession() uint32 {
 func (r *Repository) distrust(ref Ref) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.bad[ref] = true
+	if !r.bad[ref] {
+		r.bad[ref], r.verified = true, false
+	}
 }
 
 func (r *Repository) distrusted(ref Ref) bool {
@@ -272,7 +275,9 @@ func (r *Repository) noteIndex(err error) error {
 	if errors.Is(err, ErrDamaged) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.badIndex = true
+		if !r.badIndex {
+			r.badIndex, r.verified = true, false
+		}
 	}
 	return err
 }
@@ -282,4 +287,19 @@ func (r *Repository) Damaged() bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return len(r.bad) > 0 || r.badIndex
+}
+
+// Verified reports whether Verify has read everything since Open and since
+// damage was last met, so that all there is of it is known. Who meets some knows
+// of one record only.
+func (r *Repository) Verified() bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.verified
+}
+
+func (r *Repository) setVerified() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.verified = true
 }

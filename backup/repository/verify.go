@@ -45,7 +45,7 @@ func (r *Repository) Verify(ctx context.Context, progress func(done, total int64
 	all, unreadable := r.opened()
 	for _, err := range unreadable {
 		v.lost = true
-		if err := v.note(err); err != nil {
+		if err := v.note(r.noteIndex(err)); err != nil {
 			return Report{}, err
 		}
 	}
@@ -65,6 +65,7 @@ func (r *Repository) Verify(ctx context.Context, progress func(done, total int64
 			return Report{}, err
 		}
 	}
+	r.setVerified()
 	return v.report, nil
 }
 
@@ -109,7 +110,7 @@ func (v *verification) index(x *index) error {
 	}
 	if err != nil {
 		v.broken[x.number] = true
-		return v.note(err)
+		return v.note(v.r.noteIndex(err))
 	}
 	for _, p := range x.packs {
 		v.all = append(v.all, verifiedPack{x.number, p, records[p.number]})
