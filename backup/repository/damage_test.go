@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -189,5 +191,100 @@ func mustVerify(t *testing.T, r *Repository) {
 	t.Helper()
 	if _, err := r.Verify(t.Context(), nil); err != nil || !r.Verified() {
 		t.Errorf("verify: %v; everything was read: %v", err, r.Verified())
+	}
+}
+
+// openReading opens what is in dir through fsys, as a process that knows of no
+// damage.
+func openReading(t *testing.T, dir string, fsys fileSystem) *Repository {
+	t.Helper()
+	r := newRepository(dir, fsys)
+	r.failed = ErrReadOnly
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+// badByte is a disk of which one byte cannot be read.
+func badByte(name string, at int64, err error) *faultFS {
+	return &faultFS{bad: func(path string) (int64, error) {
+		if strings.HasSuffix(path, name) {
+			return at, err
+		}
+		return 0, nil
+	}}
+}
+
+// TestUnreadable has a byte that the disk cannot read, here and there in every
+// file: that is damage like any other. It is named, all else is read, and the
+// next backup is whole.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	origin := filepath.Join(t.TempDir(), "r")
+	r := mustOpen(t, origin)
+	mustStore(t, r, "b1", "", first())
+	mustStore(t, r, "b2", "b1", second())
+	r.Close()
+	errnos := []error{syscall.EIO, syscall.EBADMSG, errCorrupt}
+	for name, size := range files(t, origin) {
+		for n, at := range []int64{0, headerSize, headerSize + 70, size / 2, size - 33, size - 1} {
+			dir := filepath.Join(t.TempDir(), "r")
+			if err := os.CopyFS(dir, os.DirFS(origin)); err != nil {
+				t.Fatal(err)
+			}
+			mustEndure(t, dir, name, at, errnos[n%len(errnos)])
+		}
+	}
+}
+
+func mustEndure(t *testing.T, dir, name string, at int64, errno error) {
+	t.Helper()
+	disk := badByte(name, at, errno)
+	affected := 0
+	for id, want := range map[string]content{"b1": first(), "b2": second()} {
+		got, err := load(openReading(t, dir, disk), id)
+		if err == nil && differ(got, want) != "" || err != nil && !errors.Is(err, ErrDamaged) {
+			t.Errorf("byte %d of %s is %v: %s is read with %v", at, name, errno, id, err)
+		}
+		if err != nil {
+			affected++
+		}
+	}
+	r, err := open(dir, disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	report, err := r.Verify(t.Context(), nil)
+	if err != nil || !errors.Is(report.Err(), ErrDamaged) || !strings.Contains(report.Err().Error(), name) || len(report.Affected) < affected {
+		t.Errorf("byte %d of %s is %v, %d backups cannot be read: verify finds %+v, %v", at, name, errno, affected, report, err)
+	}
+	base := "b2"
+	if strings.HasPrefix(name, manifestDir) {
+		base = "" // as openBase does
+	}
+	if _, err := store(r, "b3", base, second()); err != nil {
+		t.Errorf("byte %d of %s is %v: store: %v", at, name, errno, err)
+		return
+	}
+	if got, err := load(openReading(t, dir, disk), "b3"); err != nil || differ(got, second()) != "" {
+		t.Errorf("byte %d of %s is %v: the next backup: %v", at, name, errno, err)
+	}
+}
+
+// TestPassingError: what may pass is no damage.
+func TestPassingError(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "r")
+	mustStore(t, mustOpen(t, dir), "b1", "", first())
+	for name := range files(t, dir) {
+		for _, errno := range []error{syscall.ENOMEM, syscall.EMFILE, syscall.EINTR} {
+			r := openReading(t, dir, badByte(name, headerSize, errno))
+			if _, err := load(r, "b1"); !errors.Is(err, errno) || errors.Is(err, ErrDamaged) {
+				t.Errorf("%s is %v: read: %v", name, errno, err)
+			}
+			if _, err := r.Verify(t.Context(), nil); !errors.Is(err, errno) || r.Damaged() || r.Verified() {
+				t.Errorf("%s is %v: verify: %v", name, errno, err)
+			}
+		}
 	}
 }

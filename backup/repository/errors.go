@@ -6,7 +6,7 @@ import (
 )
 
 // ErrDamaged means that a file of the repository is not what was written: a
-// byte changed, or bytes are missing. The text says which. Do not retry.
+// byte changed, or bytes are missing or cannot be read. The text says which. Do not retry.
 var ErrDamaged = errors.New("backup repository is damaged")
 
 // ErrNotFound means that there is no backup of that id.

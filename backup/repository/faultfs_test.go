@@ -14,6 +14,7 @@ type faultFS struct {
 	err  error
 	kill bool // SIGKILL instead of err
 	hit  func(n int, verb, path string) bool
+	bad  func(path string) (at int64, err error) // a byte that cannot be read, and what is said then
 
 	mu    sync.Mutex
 	n     int
@@ -123,3 +124,38 @@ func (f *faultFile) Write(p []byte) (int, error) {
 func (f *faultFile) SetDirect(direct bool) error { return f.inner.SetDirect(direct) }
 
 func (f *faultFile) ReadAt(p []byte, off int64) (int, error) { return f.inner.ReadAt(p, off) }
+
+func (f *faultFS) Open(path string) (reading, error) {
+	inner, err := f.disk.Open(path)
+	if err != nil || f.bad == nil {
+		return inner, err
+	}
+	return &faultReading{reading: inner, fs: f, path: path}, nil
+}
+
+// faultReading is a file of which a byte may be unreadable.
+type faultReading struct {
+	reading
+	fs   *faultFS
+	path string
+	at   int64
+}
+
+func (s *faultReading) Read(p []byte) (int, error) {
+	n, err := s.ReadAt(p, s.at)
+	s.at += int64(n)
+	return n, err
+}
+
+// ReadAt reads up to what cannot be read, as pread(2) does.
+func (s *faultReading) ReadAt(p []byte, off int64) (int, error) {
+	at, err := s.fs.bad(s.path)
+	if err == nil || at < off || at >= off+int64(len(p)) {
+		return s.reading.ReadAt(p, off)
+	}
+	n, readErr := s.reading.ReadAt(p[:at-off], off)
+	if readErr != nil {
+		return n, readErr
+	}
+	return n, fmt.Errorf("read %s: injected: %w", s.path, err)
+}

@@ -4,19 +4,30 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"holdfast/diskio"
 )
 
-// fileSystem is every call by which the repository changes the disk. They go
-// through this seam so that tests can fail or end the process at the k-th.
+// fileSystem is every call by which the repository changes the disk, and reads
+// its files. They go through this seam so that tests can fail or end the
+// process at the k-th, and have sectors that cannot be read.
 type fileSystem interface {
+	Open(path string) (reading, error)
 	Mkdir(path string) error
 	Create(path string) (file, error) // exclusive, for reading and writing
 	OpenDir(path string) (handle, error)
 	Rename(from, to string) error
 	Remove(path string) error
+}
+
+// reading is an open file being read.
+type reading interface {
+	io.Reader
+	io.ReaderAt
+	Stat() (fs.FileInfo, error)
+	Close() error
 }
 
 // handle is an open file or directory.
@@ -38,6 +49,8 @@ func (f diskFile) SetDirect(direct bool) error { return diskio.SetDirect(f.File,
 
 // disk is the real fileSystem.
 type disk struct{}
+
+func (disk) Open(path string) (reading, error) { return os.Open(path) }
 
 func (disk) Mkdir(path string) error { return os.Mkdir(path, 0o700) }
 

@@ -96,8 +96,7 @@ func (r *Repository) openIndex(number uint32) error {
 	if r.indexes[number] != nil {
 		return nil
 	}
-	name := indexName(number)
-	x, err := openIndex(r.path(name), name, number)
+	x, err := r.loadIndex(number)
 	if err != nil {
 		return fmt.Errorf("open index: %w", err)
 	}

@@ -1,12 +1,12 @@
 package repository
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
-	"os"
 	"sort"
 
 	"github.com/zeebo/blake3"
@@ -19,7 +19,7 @@ import (
 type index struct {
 	name    string // relative to the repository
 	number  uint32 // its own, and of its packs
-	f       *os.File
+	f       *stored
 	size    int64
 	entries uint32
 	packs   []packInfo
@@ -43,10 +43,11 @@ const (
 	trailerSize  = 4 + 4 + 4 + 4 // entries, packs, spans, CRC-32C of packs, spans and these numbers
 )
 
-// openIndex opens an index and checks all but its entries, which have
+// loadIndex opens an index and checks all but its entries, which have
 // checksums of their own.
-func openIndex(path, name string, number uint32) (*index, error) {
-	f, err := os.Open(path)
+func (r *Repository) loadIndex(number uint32) (*index, error) {
+	name := indexName(number)
+	f, err := r.openStored(name)
 	if err != nil {
 		return nil, err
 	}
@@ -137,21 +138,22 @@ func (x *index) position(ref Ref) (at, following uint32, ok bool) {
 }
 
 // read returns the entries of the records from ref on, as many as fit buf,
-// follow each other and are at most count.
+// follow each other, are at most count, and can be read; one at least.
 func (x *index) read(ref Ref, count uint32, buf []byte) ([]byte, error) {
 	at, following, ok := x.position(ref)
 	if !ok {
 		return nil, damaged(x.name, fmt.Sprintf("it lacks record %d of session %d, which a backup needs", ref.Ordinal, ref.Session))
 	}
 	n := min(following, count, uint32(len(buf)/entrySize))
-	buf = buf[:n*entrySize]
-	if _, err := x.f.ReadAt(buf, headerSize+int64(at)*entrySize); err != nil {
+	got, err := x.f.ReadAt(buf[:n*entrySize], headerSize+int64(at)*entrySize)
+	if err != nil && got < entrySize {
 		return nil, fmt.Errorf("read %s: %w", x.name, err)
 	}
-	return buf, nil
+	return buf[:got/entrySize*entrySize], nil
 }
 
-// each calls visit for each entry, in order.
+// each calls visit for each entry, in order. One that is damaged is left out,
+// and the error at the end.
 func (x *index) each(visit func(Ref, entry) error) error { return x.eachIn(x.spans, visit) }
 
 // of calls visit for each entry of a session, in order.
@@ -162,25 +164,30 @@ func (x *index) of(session uint32, visit func(Ref, entry) error) error {
 }
 
 func (x *index) eachIn(spans []span, visit func(Ref, entry) error) error {
+	var damage error // the first
 	buf := make([]byte, entrySize*1024)
 	for _, s := range spans {
 		for done := uint32(0); done < s.count; {
 			b, err := x.read(Ref{s.session, s.first + done}, s.count-done, buf)
+			if errors.Is(err, ErrDamaged) {
+				damage = cmp.Or(damage, err)
+				done++
+				continue
+			}
 			if err != nil {
 				return err
 			}
 			for ; len(b) > 0; b, done = b[entrySize:], done+1 {
 				e, err := parseEntry(x.name, x.number, b)
-				if err == nil {
-					err = visit(Ref{s.session, s.first + done}, e)
-				}
 				if err != nil {
+					damage = cmp.Or(damage, err)
+				} else if err := visit(Ref{s.session, s.first + done}, e); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	return nil
+	return damage
 }
 
 // check reads the whole file and compares its digest.

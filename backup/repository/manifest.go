@@ -98,7 +98,7 @@ func (r *Repository) writeManifest(path string, b []byte) error {
 // Manifest reads a backup's manifest. It returns its digest in hex, too.
 func (r *Repository) Manifest(id string) (*Manifest, string, error) {
 	name := manifestName(id)
-	b, err := os.ReadFile(r.path(name))
+	b, err := r.read(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, "", fmt.Errorf("%w: %s", ErrNotFound, id)
 	}

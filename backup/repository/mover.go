@@ -3,8 +3,8 @@ package repository
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"os"
 	"slices"
 )
 
@@ -17,7 +17,7 @@ type mover struct {
 	keep  map[uint32]bool // numbers of packs that stay, where the index is written anew
 	kept  []packInfo      // the same
 
-	open *os.File // the pack moved from
+	open *stored // the pack moved from
 	from packKey
 	buf  []byte
 }
@@ -65,7 +65,11 @@ func sourcesOf(from []*used) (all []source) {
 
 func (m *mover) add(ref Ref, e entry) error {
 	if !m.keep[e.pack] {
-		if err := m.move(&e); err != nil {
+		err := m.move(&e)
+		if errors.Is(err, ErrDamaged) {
+			m.r.distrust(ref)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -96,7 +100,7 @@ func (m *mover) openPack(key packKey) (err error) {
 		return nil
 	}
 	m.close()
-	if m.open, err = os.Open(m.r.path(packName(key.index, key.number))); err != nil {
+	if m.open, err = m.r.openStored(packName(key.index, key.number)); err != nil {
 		return fmt.Errorf("open pack: %w", err)
 	}
 	m.from = key

@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
-	"os"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -82,10 +81,19 @@ func (rd *Reader) Chunk(ref Ref, dst []byte) ([]byte, error) {
 	return append(dst[:0], root...), err
 }
 
-// chunk reads the record of an entry. When its pack is gone the record was
-// moved meanwhile.
+// chunk reads the record of an entry. It notes damage.
 func (rd *Reader) chunk(ref Ref, e entry, dst []byte) ([]byte, error) {
-	b, err := rd.decode(ref, e, dst)
+	b, err := rd.find(ref, e, dst)
+	if errors.Is(err, ErrDamaged) {
+		rd.r.distrust(ref)
+	}
+	return b, err
+}
+
+// find reads a record where it is now: when its pack is gone it was moved
+// meanwhile.
+func (rd *Reader) find(ref Ref, e entry, dst []byte) ([]byte, error) {
+	b, err := rd.decode(e, dst)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return b, err
 	}
@@ -97,10 +105,10 @@ func (rd *Reader) chunk(ref Ref, e entry, dst []byte) ([]byte, error) {
 	if moved.index == e.index && moved.pack == e.pack {
 		return nil, damaged(packName(e.index, e.pack), "it is missing, and a backup needs it")
 	}
-	return rd.decode(ref, moved, dst)
+	return rd.decode(moved, dst)
 }
 
-func (rd *Reader) decode(ref Ref, e entry, dst []byte) ([]byte, error) {
+func (rd *Reader) decode(e entry, dst []byte) ([]byte, error) {
 	record, err := rd.record(e)
 	if err != nil {
 		return nil, err
@@ -108,9 +116,6 @@ func (rd *Reader) decode(ref Ref, e entry, dst []byte) ([]byte, error) {
 	b, err := rd.unpack(e, record, dst)
 	if err == nil && (len(b) != int(e.raw) || !rd.matches(b, e)) {
 		err = rd.damagedRecord(e, "its content has another hash than was stored")
-	}
-	if errors.Is(err, ErrDamaged) {
-		rd.r.distrust(ref)
 	}
 	return b, err
 }
@@ -179,7 +184,7 @@ func (rd *Reader) whole(ref Ref) ([]byte, error) {
 // openPack is a pack being read, and the part of it in memory. Records are
 // mostly read in their order, or nearly; those under overlays, too.
 type openPack struct {
-	f      *os.File
+	f      *stored
 	offset int64
 	bytes  []byte
 	buf    []byte
@@ -193,16 +198,18 @@ func (rd *Reader) record(e entry) ([]byte, error) {
 	}
 	from, to := int64(e.offset), int64(e.offset)+int64(e.stored)
 	if from < p.offset || to > p.offset+int64(len(p.bytes)) {
-		if err := p.load(from); err != nil {
-			return nil, fmt.Errorf("read %s: %w", packName(e.index, e.pack), err)
-		}
+		err = p.load(from)
 	}
 	if to > p.offset+int64(len(p.bytes)) {
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", packName(e.index, e.pack), err)
+		}
 		return nil, damaged(packName(e.index, e.pack), fmt.Sprintf("it ends before the record at byte %d does", from))
 	}
 	return p.bytes[from-p.offset : to-p.offset], nil
 }
 
+// load reads ahead, up to the error it returns.
 func (p *openPack) load(from int64) error {
 	n, err := p.f.ReadAt(p.buf, from)
 	if errors.Is(err, io.EOF) {
@@ -223,7 +230,7 @@ func (rd *Reader) pack(key packKey) (*openPack, error) {
 		}
 		rd.closePack(other)
 	}
-	f, err := os.Open(rd.r.path(packName(key.index, key.number)))
+	f, err := rd.r.openStored(packName(key.index, key.number))
 	if err != nil {
 		return nil, fmt.Errorf("open pack: %w", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -98,19 +97,26 @@ func (v *verification) note(err error) error {
 	return nil
 }
 
+// noteIndex is note for an index, which is damaged then.
+func (v *verification) noteIndex(x *index, err error) error {
+	if err != nil {
+		v.broken[x.number] = true
+	}
+	return v.note(v.r.noteIndex(err))
+}
+
 // index checks an index and finds out which records lie in each of its packs.
 func (v *verification) index(x *index) error {
 	records := map[uint32]Chunks{}
-	err := x.check()
-	if err == nil {
-		err = x.each(func(ref Ref, e entry) error {
-			records[e.pack] = appendRef(records[e.pack], ref)
-			return nil
-		})
+	if err := v.noteIndex(x, x.check()); err != nil {
+		return err
 	}
+	err := v.noteIndex(x, x.each(func(ref Ref, e entry) error {
+		records[e.pack] = appendRef(records[e.pack], ref)
+		return nil
+	}))
 	if err != nil {
-		v.broken[x.number] = true
-		return v.note(v.r.noteIndex(err))
+		return err
 	}
 	for _, p := range x.packs {
 		v.all = append(v.all, verifiedPack{x.number, p, records[p.number]})
@@ -171,7 +177,7 @@ func (v *verification) someOf(ctx context.Context, next <-chan verifiedPack) err
 // digest compares all bytes of a pack with what its index says of them.
 func (v *verification) digest(ctx context.Context, p verifiedPack) error {
 	name := packName(p.index, p.info.number)
-	f, err := os.Open(v.r.path(name))
+	f, err := v.r.openStored(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return damaged(name, "it is missing")
 	}
@@ -204,7 +210,7 @@ func (v *verification) digest(ctx context.Context, p verifiedPack) error {
 type verifyReader struct {
 	ctx context.Context
 	v   *verification
-	f   *os.File
+	f   *stored
 }
 
 // Read implements io.Reader.
@@ -236,7 +242,6 @@ func (v *verification) chunks(ctx context.Context, rd *Reader, p verifiedPack) e
 		}
 		_, err := rd.chunk(ref, e, content)
 		if errors.Is(err, ErrDamaged) {
-			v.r.distrust(ref)
 			if noted {
 				return nil
 			}
@@ -244,6 +249,7 @@ func (v *verification) chunks(ctx context.Context, rd *Reader, p verifiedPack) e
 		}
 		return v.note(err)
 	})
+	err = v.note(err)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.report.Chunks += p.records.Len()

@@ -1,0 +1,6 @@
+package repository
+
+import "syscall"
+
+// errCorrupt is what a file system answers that finds itself damaged.
+const errCorrupt = syscall.EUCLEAN

@@ -1,0 +1,58 @@
+package repository
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+)
+
+// stored is a file of the repository being read. What the disk cannot give back
+// is damage, and it is named: to try again does not bring it back.
+type stored struct {
+	reading
+	name string
+	at   int64 // where Read goes on
+}
+
+// openStored opens a file for reading. name is relative to the repository.
+func (r *Repository) openStored(name string) (*stored, error) {
+	f, err := r.fs.Open(r.path(name))
+	if err != nil {
+		return nil, lost(name, 0, err)
+	}
+	return &stored{reading: f, name: name}, nil
+}
+
+// read reads all of a file.
+func (r *Repository) read(name string) ([]byte, error) {
+	f, err := r.openStored(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
+
+// Read implements io.Reader.
+func (s *stored) Read(p []byte) (int, error) {
+	n, err := s.reading.Read(p)
+	s.at += int64(n)
+	return n, lost(s.name, s.at, err)
+}
+
+// ReadAt implements io.ReaderAt.
+func (s *stored) ReadAt(p []byte, off int64) (int, error) {
+	n, err := s.reading.ReadAt(p, off)
+	return n, lost(s.name, off+int64(n), err)
+}
+
+// lost returns err, or damage where it says that the medium or the file system
+// has lost what was written. A lack of memory or of descriptors passes.
+func lost(name string, at int64, err error) error {
+	errno, _ := errors.AsType[syscall.Errno](err)
+	if errno == syscall.EIO || errno == syscall.EBADMSG || errno == errCorrupt {
+		return damaged(name, fmt.Sprintf("byte %d cannot be read: %v", at, errno))
+	}
+	return err
+}
