@@ -48,6 +48,20 @@ type archive struct {
 	wal        *wal.Archive
 	receiver   *wal.Receiver
 	receives   int // the generation
+	keepsWAL   bool
+}
+
+// keepWAL keeps all WAL there is until the engine ends.
+func (a *archive) keepWAL() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.keepsWAL = true
+}
+
+func (a *archive) prunesWAL() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !a.keepsWAL
 }
 
 func newArchives() *archives { return &archives{open: map[string]*archive{}} }
@@ -280,13 +294,14 @@ func (e *Engine) removeBackups(database string) error {
 
 // pruneWAL removes the WAL that no kept backup needs. The newest segment of the
 // data directory that serves stays, and of the one that an undo would bring
-// back: there the server goes on, and behind it the next backup begins.
+// back: there the server goes on, and behind it the next backup begins. All of
+// it stays where not all backups could be settled.
 func (e *Engine) pruneWAL(database string) error {
 	db, err := e.record(database)
 	if errors.Is(err, meta.ErrNotFound) {
 		return nil // it was deleted meanwhile, with all of its WAL
 	}
-	if err != nil || db.Sandbox {
+	if err != nil || db.Sandbox || !e.archives.get(database).prunesWAL() {
 		return err
 	}
 	records, err := e.backupRecords(database)

@@ -37,48 +37,54 @@ func (e *Engine) settleRepositories() error {
 	return nil
 }
 
-// settleRepository finishes what was cut short: a delete is carried on; a
-// backup whose manifest is there is complete, whatever its record says, and one
-// without a record, because an older holdfast.db was brought back, gets one.
+// settleRepository finishes what was cut short. Where that cannot be done for
+// all that is stored, its WAL is kept: nobody knows what needs it.
 func (e *Engine) settleRepository(db model.Database) error {
-	repo, err := e.repository(db.ID)
+	repo, dropped, err := e.settleStored(db)
 	if err != nil {
+		e.archives.get(db.ID).keepWAL()
 		return err
+	}
+	return e.cleanRepository(db.ID, repo, dropped)
+}
+
+// settleStored brings what is stored and its records in step: a delete is
+// carried on; a backup whose manifest is there is complete, whatever its record
+// says, and one without a record, because an older holdfast.db was brought back,
+// gets one. What is wrong with one backup keeps none of the others from that.
+func (e *Engine) settleStored(db model.Database) (repo *repository.Repository, dropped bool, err error) {
+	if repo, err = e.repository(db.ID); err != nil {
+		return nil, false, err
 	}
 	stored, err := repo.Backups()
 	if err != nil {
-		return err
+		return nil, false, err
 	}
 	records, err := e.backupRecords(db.ID)
 	if err != nil {
-		return err
+		return nil, false, err
 	}
-	dropped := false
+	var errs []error
 	for _, id := range stored {
 		b, known := records[id]
 		switch {
 		case known && b.Status == model.BackupFailed:
-			err = e.dropStored(db.ID, id)
+			errs = append(errs, e.dropStored(db.ID, id))
 			dropped = true
 		case !known || b.Status != model.BackupCompleted:
-			err = e.adoptBackup(db, repo, id)
-		}
-		if err != nil {
-			return err
+			errs = append(errs, e.adoptBackup(db, repo, id, known))
 		}
 	}
 	for id, b := range records {
 		switch {
 		case b.Condemned:
-			if err := e.dropBackup(db.ID, id); err != nil {
-				return err
-			}
+			errs = append(errs, e.dropBackup(db.ID, id))
 			dropped = true
 		case b.Status == model.BackupCompleted && !slices.Contains(stored, id):
 			e.log.Error("a backup's manifest is missing: it cannot be restored", "database", db.ID, "backup", id)
 		}
 	}
-	return e.cleanRepository(db.ID, repo, dropped)
+	return repo, dropped, errors.Join(errs...)
 }
 
 // cleanRepository removes leftovers, and the chunks that no backup needs any
@@ -98,9 +104,16 @@ func (e *Engine) cleanRepository(database string, repo *repository.Repository, d
 	return err
 }
 
-// adoptBackup gives a backup that is complete the record it should have.
-func (e *Engine) adoptBackup(db model.Database, repo *repository.Repository, id string) error {
+// adoptBackup gives a backup that is complete the record it should have. One
+// that is known, and damaged itself, has failed.
+func (e *Engine) adoptBackup(db model.Database, repo *repository.Repository, id string, known bool) error {
 	m, digest, err := repo.Manifest(id)
+	if known && errors.Is(err, repository.ErrDamaged) {
+		now := e.clock()
+		return errors.Join(err, e.updateBackup(id, func(b *model.Backup) {
+			b.Status, b.Error, b.CompletedAt = model.BackupFailed, operationMessage(err), &now
+		}))
+	}
 	if err != nil {
 		return err
 	}

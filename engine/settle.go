@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -145,21 +146,26 @@ func (e *Engine) rollBack(db model.Database, op model.DatabaseOperation) *model.
 }
 
 // settleBackups marks as failed what was not completed; settleRepositories
-// then removes what is left of it.
+// then removes what is left of it. What may be complete, and could not be looked
+// at, waits for the next start.
 func (e *Engine) settleBackups() error {
-	return e.meta.Update(func(tx *meta.Tx) error {
-		var unfinished []string
-		if err := tx.Backups().All(func(b model.Backup) error {
+	var unfinished []model.Backup
+	err := e.meta.View(func(tx *meta.Tx) error {
+		return tx.Backups().All(func(b model.Backup) error {
 			if b.Status == model.BackupPending || b.Status == model.BackupRunning {
-				unfinished = append(unfinished, b.ID)
+				unfinished = append(unfinished, b)
 			}
 			return nil
-		}); err != nil {
-			return err
-		}
-		now := e.clock()
-		for _, id := range unfinished {
-			if _, err := tx.Backups().Update(id, func(b *model.Backup) error {
+		})
+	})
+	if err != nil {
+		return err
+	}
+	unfinished = slices.DeleteFunc(unfinished, e.mayBeComplete)
+	now := e.clock()
+	return e.meta.Update(func(tx *meta.Tx) error {
+		for _, b := range unfinished {
+			if _, err := tx.Backups().Update(b.ID, func(b *model.Backup) error {
 				b.Status, b.Error, b.Cut, b.CompletedAt = model.BackupFailed, errInterrupted.Message, true, &now
 				return nil
 			}); err != nil {
@@ -168,4 +174,14 @@ func (e *Engine) settleBackups() error {
 		}
 		return nil
 	})
+}
+
+// mayBeComplete reports whether a backup's manifest is there, or nobody can say.
+func (e *Engine) mayBeComplete(b model.Backup) bool {
+	repo, err := e.repository(b.Database)
+	if err != nil {
+		return true
+	}
+	stored, err := repo.Backups()
+	return err != nil || slices.Contains(stored, b.ID)
 }
