@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"runtime"
 	"slices"
 	"sync"
@@ -43,7 +44,7 @@ type copiedFile struct {
 	first   uint32            // the block of its first page in its relation
 
 	mu     sync.Mutex
-	gone   bool
+	gone   bool // dropped meanwhile, or left out
 	pieces []repository.Flushed
 }
 
@@ -194,6 +195,30 @@ func (c *copying) copyControl(f *copiedFile) error {
 	f.entry.Size, f.pieces = int64(len(content)), []repository.Flushed{done}
 	c.t.progress.add(int64(len(content)))
 	return err
+}
+
+// leaveOutUnlogged takes what has an init fork by now out of the backup: it may
+// have been listed before that was made. The WAL makes the init fork, and
+// PostgreSQL fails to start where what it stands for is there already. No
+// relation becomes a logged one under the same number.
+func (c *copying) leaveOutUnlogged(ctx context.Context) error {
+	entries, err := listFiles(ctx, c.t.root)
+	if err != nil {
+		return err
+	}
+	unlogged := map[string]bool{}
+	for _, e := range entries {
+		if relation, ok := parseRelation(e.Path); ok && relation.fork == "init" {
+			unlogged[path.Join(path.Dir(e.Path), relation.number)] = true
+		}
+	}
+	for _, f := range c.files {
+		relation, ok := parseRelation(f.entry.Path)
+		if ok && relation.fork != "init" && unlogged[path.Join(path.Dir(f.entry.Path), relation.number)] {
+			f.gone = true
+		}
+	}
+	return nil
 }
 
 // done returns the manifest's entries.

@@ -141,7 +141,7 @@ func (t *taking) copy(ctx context.Context) (Result, error) {
 	if err := c.run(ctx); err != nil {
 		return Result{}, err
 	}
-	end, err := t.server.end(ctx)
+	end, err := t.end(ctx, c)
 	if err != nil {
 		return Result{}, err
 	}
@@ -152,6 +152,20 @@ func (t *taking) copy(ctx context.Context) (Result, error) {
 		return Result{}, fmt.Errorf("the backup needs all WAL from %v to %v: %w", t.server.start, end.at, err)
 	}
 	return t.commit(c, end, system)
+}
+
+// end ends the backup on the server. Unlogged relations are looked for before,
+// too: one that is dropped right after is not to be seen any more, and its init
+// fork is made by the WAL behind the stop's.
+func (t *taking) end(ctx context.Context, c *copying) (stopped, error) {
+	if err := c.leaveOutUnlogged(ctx); err != nil {
+		return stopped{}, err
+	}
+	end, err := t.server.end(ctx)
+	if err != nil {
+		return end, err
+	}
+	return end, c.leaveOutUnlogged(ctx)
 }
 
 // identify returns the cluster's system identifier.
