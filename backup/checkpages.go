@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"holdfast/backup/wal"
 )
 
 // ErrUnsoundPage says that a page of a relation is not as PostgreSQL wrote it.
@@ -70,7 +67,7 @@ func checkFile(ctx context.Context, file string, relation relationFile, buffer [
 		}
 		for at := 0; at < n; at += pageSize {
 			block := relation.segment*pagesPerSegment + uint32(pages)
-			if !pageIsSound(buffer[at:at+pageSize], block, wal.LSN(math.MaxUint64)) {
+			if !pageIsSound(buffer[at:at+pageSize], block) {
 				return pages, fmt.Errorf("%w: page %d", ErrUnsoundPage, block)
 			}
 			pages++

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"holdfast/backup/repository"
+	"holdfast/backup/wal"
 )
 
 const (
@@ -31,7 +32,8 @@ type copying struct {
 	limiter *rate.Limiter // nil: no bound
 
 	mu      sync.Mutex
-	damaged []string // pages
+	damaged []string           // pages
+	torn    map[string]wal.LSN // pages that WAL must bring back, and the LSNs they say
 }
 
 // copiedFile is a file on its way into the backup.
@@ -49,7 +51,7 @@ type copiedFile struct {
 }
 
 func newCopying(t *taking, entries []repository.Entry) *copying {
-	c := &copying{t: t}
+	c := &copying{t: t, torn: map[string]wal.LSN{}}
 	if t.opts.Rate > 0 {
 		c.limiter = rate.NewLimiter(rate.Limit(t.opts.Rate), int(max(chunkSize, t.opts.Rate/10)))
 	}
@@ -111,11 +113,19 @@ func (c *copying) run(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if len(c.damaged) > 0 {
-		slices.Sort(c.damaged)
-		return fmt.Errorf("the data directory has pages with a wrong checksum: %v", c.damaged)
+	if err := c.damage(); err != nil {
+		return err
 	}
 	return c.control()
+}
+
+// damage is the error that names the damaged pages, if there are any.
+func (c *copying) damage() error {
+	if len(c.damaged) == 0 {
+		return nil
+	}
+	slices.Sort(c.damaged)
+	return fmt.Errorf("the data directory has pages with a wrong checksum: %v", c.damaged)
 }
 
 func (c *copying) workers() int {
@@ -158,14 +168,33 @@ func (c *copying) work(ctx context.Context, pieces <-chan piece) error {
 
 // note keeps a damaged page for the error at the end, which is due at once when
 // there are many.
-func (c *copying) note(path string, block uint32) error {
+func (c *copying) note(page string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.damaged = append(c.damaged, fmt.Sprintf("%s block %d", path, block))
+	c.damaged = append(c.damaged, page)
 	if len(c.damaged) < maxDamaged {
 		return nil
 	}
 	return fmt.Errorf("the data directory has many pages with a wrong checksum, among them: %v", c.damaged)
+}
+
+// noteTorn keeps a page with a wrong checksum that says it was changed since
+// the start, until the backup's stop tells whether that can be.
+func (c *copying) noteTorn(page string, lsn wal.LSN) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.torn[page] = lsn
+}
+
+// boundTorn says which pages claim to have been changed at a place of the WAL
+// that there was not yet when the backup ended: they are damaged.
+func (c *copying) boundTorn(stop wal.LSN) error {
+	for page, lsn := range c.torn {
+		if lsn > stop {
+			c.damaged = append(c.damaged, page)
+		}
+	}
+	return c.damage()
 }
 
 // control reads pg_control, when all else is read.

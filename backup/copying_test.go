@@ -52,7 +52,8 @@ func page(block uint32, text string) []byte {
 }
 
 // copyAll copies the directory as a backup would, from a server whose backup
-// began at LSN 100.
+// began at LSN 100 and
+// ended at 200.
 func (d *dataDirectory) copyAll(repo *repository.Repository, id string, changes map[string][]uint32) ([]repository.Entry, error) {
 	d.t.Helper()
 	root, err := os.OpenRoot(d.dir)
@@ -81,6 +82,9 @@ func (d *dataDirectory) copyAll(repo *repository.Repository, id string, changes 
 		server: &server{checksums: true, start: 100}, repo: repo, writer: w, root: root, base: before, progress: &progress{},
 	}, entries)
 	if err := c.run(d.t.Context()); err != nil {
+		return nil, err
+	}
+	if err := c.boundTorn(200); err != nil {
 		return nil, err
 	}
 	m := &repository.Manifest{Backup: repository.Backup{ID: id}, Entries: c.done()}
@@ -186,20 +190,27 @@ func TestChangedPages(t *testing.T) {
 	}
 }
 
-// TestTornPage has a page that is wrong, and newer than the backup's start.
+// TestTornPage has a page that is wrong: one changed while the backup was made
+// comes back by the WAL, others do not.
 func TestTornPage(t *testing.T) {
 	repo, _ := openRepository(t)
 	d := newDataDirectory(t)
 	torn := page(0, "torn")
-	torn[4], torn[5000] = 100, 1 // LSN 100
-	d.write("base/5/1", torn)
-	if _, err := d.copyAll(repo, "torn", nil); err != nil {
-		t.Errorf("a page that WAL brings back: %v", err)
+	torn[5000] = 1
+	for lsn, taken := range map[byte]bool{99: false, 100: true, 200: true, 201: false} {
+		torn[4] = lsn
+		d.write("base/5/1", torn)
+		_, err := d.copyAll(repo, fmt.Sprint(lsn), nil)
+		if taken != (err == nil) || err != nil && !strings.Contains(err.Error(), "base/5/1 block 0") {
+			t.Errorf("LSN %d: %v", lsn, err)
+		}
 	}
-	torn[4] = 99
-	d.write("base/5/1", torn)
-	if _, err := d.copyAll(repo, "wrong", nil); err == nil {
-		t.Error("a page that is wrong was taken")
+	ahead := page(0, "of a server whose WAL was reset")
+	ahead[4] = 201
+	binary.LittleEndian.PutUint16(ahead[8:], pageChecksum(ahead, 0))
+	d.write("base/5/1", ahead)
+	if _, err := d.copyAll(repo, "ahead", nil); err != nil {
+		t.Errorf("a page that is sound: %v", err)
 	}
 }
 

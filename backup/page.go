@@ -70,13 +70,9 @@ func pageLSN(page []byte) wal.LSN {
 	return wal.LSN(uint64(binary.LittleEndian.Uint32(page))<<32 | uint64(binary.LittleEndian.Uint32(page[4:])))
 }
 
-// pageIsSound reports whether a backup that began at start may hold the page: its
-// checksum is right; or it was changed since, and WAL brings it back whole,
-// however torn it is; or it is new.
-func pageIsSound(page []byte, block uint32, start wal.LSN) bool {
-	if pageLSN(page) >= start {
-		return true
-	}
+// pageIsSound reports whether the page is as PostgreSQL wrote it: its checksum is
+// right, or it is new.
+func pageIsSound(page []byte, block uint32) bool {
 	if binary.LittleEndian.Uint16(page[14:]) == 0 { // pd_upper
 		return allZero(page)
 	}

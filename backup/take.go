@@ -165,6 +165,9 @@ func (t *taking) end(ctx context.Context, c *copying) (stopped, error) {
 	if err != nil {
 		return end, err
 	}
+	if err := c.boundTorn(end.at); err != nil {
+		return end, err
+	}
 	return end, c.leaveOutUnlogged(ctx)
 }
 

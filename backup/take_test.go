@@ -282,21 +282,26 @@ func TestTablespaceIsRefused(t *testing.T) {
 	mustHoldNothing(t, dir)
 }
 
-// TestDamagedPage flips a byte in a table's file.
+// TestDamagedPage flips a byte in a table's file: in a row, and in the LSN, which
+// then says that the page was changed just now.
 func TestDamagedPage(t *testing.T) {
-	c := newCluster(t)
-	c.query("create table t as select generate_series(1, 5000)")
-	c.query("checkpoint")
-	name := c.query("select pg_relation_filepath('t')")
-	c.stop()
-	flip(t, filepath.Join(c.dir, name), 2*8192+5000)
-	c.start()
-	repo, dir := openRepository(t)
-	_, err := Take(t.Context(), c.connect(), repo, newArchive(c), Options{ID: "b"})
-	if err == nil || !strings.Contains(err.Error(), name+" block 2") || !strings.Contains(err.Error(), "checksum") {
-		t.Errorf("error %v, want one that names %s", err, name)
+	for what, at := range map[string]int64{"row": 5000, "LSN": 3} {
+		t.Run(what, func(t *testing.T) {
+			c := newCluster(t)
+			c.query("create table t as select generate_series(1, 5000)")
+			c.query("checkpoint")
+			name := c.query("select pg_relation_filepath('t')")
+			c.stop()
+			flip(t, filepath.Join(c.dir, name), 2*8192+at)
+			c.start()
+			repo, dir := openRepository(t)
+			_, err := Take(t.Context(), c.connect(), repo, newArchive(c), Options{ID: "b"})
+			if err == nil || !strings.Contains(err.Error(), name+" block 2") || !strings.Contains(err.Error(), "checksum") {
+				t.Errorf("error %v, want one that names %s", err, name)
+			}
+			mustHoldNothing(t, dir)
+		})
 	}
-	mustHoldNothing(t, dir)
 }
 
 // flip changes one bit of a file.

@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -129,10 +130,12 @@ const (
 )
 
 // check checks a page of a file. One that looks wrong may have been read while
-// it was written: it is read again before anything is said of it.
+// it was written: it is read again before anything is said of it. One that was
+// changed since the backup's start may be wrong for good, as WAL brings it back
+// whole, if its LSN is one that there was.
 func (w *worker) check(f *os.File, file *copiedFile, page []byte, block uint32) error {
 	for range pageTries {
-		if pageIsSound(page, file.first+block, w.c.t.server.start) {
+		if pageIsSound(page, file.first+block) {
 			return nil
 		}
 		time.Sleep(pagePause)
@@ -142,7 +145,12 @@ func (w *worker) check(f *os.File, file *copiedFile, page []byte, block uint32) 
 		}
 		clear(page[n:]) // cut off meanwhile
 	}
-	return w.c.note(file.entry.Path, block)
+	name := fmt.Sprintf("%s block %d", file.entry.Path, block)
+	if lsn := pageLSN(page); lsn >= w.c.t.server.start {
+		w.c.noteTorn(name, lsn)
+		return nil
+	}
+	return w.c.note(name)
 }
 
 // changed takes what did not change from the base, and reads what did.
