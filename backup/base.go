@@ -46,6 +46,22 @@ func (b *base) file(path string) *repository.Entry {
 	return b.files[path]
 }
 
+// control returns the base's pg_control.
+func (b *base) control() (content []byte, err error) {
+	reader, err := b.Repository().NewReader()
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	if e := b.file(controlFile); e != nil {
+		err = reader.Each(e.Chunks, func(chunk []byte) error {
+			content = append(content, chunk...)
+			return nil
+		})
+	}
+	return content, err
+}
+
 // changed returns the pages of a file that changed since the base, if that is
 // known and the file has not become shorter.
 func (b *base) changed(e *repository.Entry) (pages []uint32, known bool) {

@@ -1,9 +1,11 @@
 package backup
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"math"
 	"os"
 	"time"
 )
@@ -23,17 +25,35 @@ const (
 )
 
 // controlIsSound reports whether b, a pg_control, was not being written while
-// it was read: somewhere in it is the CRC-32C of all before, and zeros follow.
-func controlIsSound(b []byte) bool {
+// it was read.
+func controlIsSound(b []byte) bool { return controlContent(b) != nil }
+
+// controlContent returns what a sound pg_control has before its CRC: somewhere in
+// it is the CRC-32C of all before, and zeros follow.
+func controlContent(b []byte) []byte {
 	if len(b) < pageSize {
-		return false
+		return nil
 	}
 	for n := shortestControl; n < longestControl; n += 4 {
 		if binary.LittleEndian.Uint32(b[n:]) == crc32.Checksum(b[:n], castagnoli) && allZero(b[(n+4+7)&^7:pageSize]) {
-			return true
+			return b[:n]
 		}
 	}
-	return false
+	return nil
+}
+
+// controlFormat is in every major's pg_control, at a multiple of 8: floatFormat,
+// which is 1234567.0 (ControlFileData of pg_control.h).
+var controlFormat = binary.LittleEndian.AppendUint64(nil, math.Float64bits(1234567))
+
+// sameForm reports whether the files that two pg_control belong to have the same
+// form. Of what begins with floatFormat all was set for good by initdb, but for
+// whether pages have checksums: pg_checksums switches that while the server is
+// down.
+func sameForm(a, b []byte) bool {
+	_, formA, foundA := bytes.Cut(controlContent(a), controlFormat)
+	_, formB, foundB := bytes.Cut(controlContent(b), controlFormat)
+	return foundA && foundB && bytes.Equal(formA, formB)
 }
 
 // systemIdentifier is what tells one cluster from another.

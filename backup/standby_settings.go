@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 )
 
@@ -31,12 +30,10 @@ func StandbySettings(dir string) (map[string]int, error) {
 }
 
 // standbySettingsOf finds them by what follows them in every major:
-// track_commit_timestamp, maxAlign, which is 8, and, at a multiple of 8,
-// floatFormat, which is 1234567.0 (ControlFileData of pg_control.h).
+// track_commit_timestamp, maxAlign, which is 8, and controlFormat.
 func standbySettingsOf(control []byte) (map[string]int, error) {
 	unknown := errors.New("read the settings of a backup's server: they are not where they are expected in " + controlFile)
-	format := binary.LittleEndian.AppendUint64(nil, math.Float64bits(1234567))
-	at := bytes.Index(control, format)
+	at := bytes.Index(control, controlFormat)
 	if at < 64 || at%8 != 0 {
 		return nil, unknown
 	}

@@ -123,14 +123,14 @@ func (t *taking) run(ctx context.Context) (result Result, err error) {
 
 // copy reads the files, ends the backup on the server and commits it.
 func (t *taking) copy(ctx context.Context) (Result, error) {
-	system, err := t.identify()
+	control, err := readControl(t.root)
 	if err != nil {
 		return Result{}, err
 	}
 	if err := t.archive.WaitFor(ctx, t.server.timeline, t.server.start); err != nil {
 		return Result{}, fmt.Errorf("wait for the WAL up to %v to be archived: %w", t.server.start, err)
 	}
-	if err := t.learnChanges(ctx, system); err != nil {
+	if err := t.learnChanges(ctx, control); err != nil {
 		return Result{}, err
 	}
 	entries, err := listFiles(ctx, t.root)
@@ -151,7 +151,7 @@ func (t *taking) copy(ctx context.Context) (Result, error) {
 	if err := t.archive.Covers(t.server.timeline, t.server.start, end.at); err != nil {
 		return Result{}, fmt.Errorf("the backup needs all WAL from %v to %v: %w", t.server.start, end.at, err)
 	}
-	return t.commit(c, end, system)
+	return t.commit(c, end, systemIdentifier(control))
 }
 
 // end ends the backup on the server. Unlogged relations are looked for before,
@@ -171,19 +171,10 @@ func (t *taking) end(ctx context.Context, c *copying) (stopped, error) {
 	return end, c.leaveOutUnlogged(ctx)
 }
 
-// identify returns the cluster's system identifier.
-func (t *taking) identify() (uint64, error) {
-	control, err := readControl(t.root)
-	if err != nil {
-		return 0, err
-	}
-	return systemIdentifier(control), nil
-}
-
 // learnChanges finds out what changed since the base, or notes why everything
 // must be read.
-func (t *taking) learnChanges(ctx context.Context, system uint64) (err error) {
-	if t.base != nil && t.base.Backup.SystemIdentifier != system {
+func (t *taking) learnChanges(ctx context.Context, control []byte) (err error) {
+	if t.base != nil && t.base.Backup.SystemIdentifier != systemIdentifier(control) {
 		t.base.close()
 		t.base = nil
 	}
@@ -199,15 +190,28 @@ func (t *taking) learnChanges(ctx context.Context, system uint64) (err error) {
 	case t.repo.Damaged():
 		t.whole = "earlier backups are damaged"
 	default:
-		t.base.changes, err = t.changes(ctx)
+		t.base.changes, err = t.changes(ctx, control)
 	}
-	if errors.Is(err, wal.ErrGap) {
+	switch {
+	case errors.Is(err, wal.ErrGap) || errors.Is(err, errSwitched):
 		t.whole, err = err.Error(), nil
+	case errors.Is(err, repository.ErrDamaged):
+		t.whole, err = "earlier backups are damaged", nil
 	}
 	return err
 }
 
-func (t *taking) changes(ctx context.Context) (Changes, error) {
+// errSwitched says that pages were written of which no WAL tells.
+var errSwitched = errors.New("page checksums were switched on or off since the earlier backup")
+
+func (t *taking) changes(ctx context.Context, control []byte) (Changes, error) {
+	before, err := t.base.control()
+	if err != nil {
+		return nil, err
+	}
+	if !sameForm(before, control) {
+		return nil, errSwitched
+	}
 	from, err := wal.ParseLSN(t.base.Backup.StartLSN)
 	if err != nil {
 		return nil, err

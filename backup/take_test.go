@@ -185,6 +185,42 @@ func TestWholeReasons(t *testing.T) {
 	}
 }
 
+// TestChecksumsSwitched has pg_checksums write pages of which no WAL tells.
+func TestChecksumsSwitched(t *testing.T) {
+	c := newCluster(t)
+	c.query("create table t as select generate_series(1, 5000) n")
+	c.stop()
+	run(t, pgTool(t, "pg_checksums", "--disable", "-D", c.dir))
+	c.start()
+	c.query("update t set n = n + 1")
+	a := newArchive(c)
+	repo, _ := openRepository(t)
+	take := func(opts Options, whole string) {
+		t.Helper()
+		result, err := Take(t.Context(), c.connect(), repo, a, opts)
+		if err != nil || whole != result.WholeReason {
+			t.Errorf("%s: %+v, %v; want %q", opts.ID, result, err, whole)
+		}
+	}
+	take(Options{ID: "b0"}, "there is no earlier backup to compare with")
+	take(Options{ID: "b1", Base: "b0"}, "")
+	c.stop()
+	run(t, pgTool(t, "pg_checksums", "--enable", "-D", c.dir))
+	c.start()
+	a = newArchive(c)
+	take(Options{ID: "b2", Base: "b1"}, "page checksums were switched on or off since the earlier backup")
+	take(Options{ID: "b3", Base: "b2"}, "")
+	for _, id := range []string{"b2", "b3"} {
+		dir := restored(t, repo, id, a)
+		r := startCluster(t, dir)
+		if got := r.query("select sum(n) from t"); got != "12507500" {
+			t.Errorf("%s: the sum is %s", id, got)
+		}
+		r.stop()
+		run(t, pgTool(t, "pg_checksums", "--check", "-D", dir))
+	}
+}
+
 func TestCancel(t *testing.T) {
 	c := newCluster(t)
 	c.pgbench(4)
