@@ -224,7 +224,7 @@ func TestListFiles(t *testing.T) {
 		"postmaster.pid", "postmaster.opts", "base/5/2", "base/5/2.1", "base/5/2_fsm", "base/5/t3_77", "base/5/t3_77_fsm", "base/5/t3_77.1",
 		"base/5/pg_internal.init", "global/pg_internal.init.42", "base/pgsql_tmp/pgsql_tmp1.0", "base/5/pgsql_tmp9", "pg_wal/000000010000000000000001",
 		"pg_wal/archive_status/x.ready", "pg_replslot/s/state", "pg_subtrans/0000", "pg_notify/0000", "pg_stat_tmp/x", "pg_dynshmem/mmap.1",
-		"pg_serial/0", "pg_snapshots/0", "backup_label", "backup_manifest", "current_logfiles.tmp", "standby.signal",
+		"pg_serial/0", "pg_snapshots/0", "log/postgres.log", "log/start.log", "backup_label", "backup_manifest", "current_logfiles.tmp", "standby.signal",
 		"server.crt", "server.key",
 	}
 	for _, name := range append(in, out...) {

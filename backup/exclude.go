@@ -7,10 +7,11 @@ import (
 
 // emptied are the directories whose contents PostgreSQL makes anew, or takes
 // from the WAL archive (pg_wal), and that must exist. As in PostgreSQL's
-// backup/basebackup.c.
+// backup/basebackup.c; but for the server's log, which is no part of the
+// database, and holds what failed statements held.
 var emptied = map[string]bool{
 	"pg_wal": true, "pg_replslot": true, "pg_dynshmem": true, "pg_notify": true, "pg_serial": true,
-	"pg_snapshots": true, "pg_stat_tmp": true, "pg_subtrans": true,
+	"pg_snapshots": true, "pg_stat_tmp": true, "pg_subtrans": true, "log": true,
 }
 
 // leftOut are the files of the data directory's top that belong to the running
