@@ -34,10 +34,7 @@ func Extract(ctx context.Context, source *repository.Snapshot, archive *wal.Arch
 		err = Restore(ctx, source, work, opts)
 	}
 	if err == nil {
-		err = standAlone(ctx, archive, plan, work)
-	}
-	if err == nil {
-		err = syncTree(work)
+		err = standAloneDurably(ctx, archive, plan, work)
 	}
 	if err == nil {
 		err = os.Rename(work, dir)
@@ -110,6 +107,19 @@ func standAlone(ctx context.Context, archive *wal.Archive, plan Plan, dir string
 		}
 	}
 	return nil
+}
+
+// standAloneDurably does so in a directory that is durable but for that.
+func standAloneDurably(ctx context.Context, archive *wal.Archive, plan Plan, dir string) error {
+	tree, err := openTree(dir)
+	if err != nil {
+		return err
+	}
+	defer tree.close()
+	if err := standAlone(ctx, archive, plan, dir); err != nil {
+		return err
+	}
+	return tree.sync()
 }
 
 // laidOver are the files below a directory, by slash-separated name.

@@ -2,8 +2,27 @@ package backup
 
 import (
 	"io/fs"
+	"os"
 	"path/filepath"
 )
+
+// tree is a directory that is to be made durable with everything below it. It is
+// opened before the first file is written: the kernel tells a descriptor only of
+// what could not be written since that was opened, and of what was before only
+// where nobody else, with files of his own, was told.
+type tree struct {
+	dir *os.File
+}
+
+func openTree(dir string) (*tree, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &tree{f}, nil
+}
+
+func (t *tree) close() { t.dir.Close() }
 
 // syncFiles makes everything below dir durable, file by file, then each
 // directory.

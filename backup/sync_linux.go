@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -9,22 +8,18 @@ import (
 	"holdfast/diskio"
 )
 
-// syncTree makes everything below dir durable: with one syncfs, which writes
+// sync makes everything below the directory durable: with one syncfs, which writes
 // the file system's dirty pages in the best order, where an fsync for each of
 // a thousand small files would each wait for the disk. Where syncfs does not
 // report what could not be written, each file is asked.
-func syncTree(dir string) error {
+func (t *tree) sync() error {
 	if !diskio.SyncfsReports() {
-		return syncFiles(dir)
+		return syncFiles(t.dir.Name())
 	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(unix.Syncfs(int(d.Fd())), d.Close())
+	return unix.Syncfs(int(t.dir.Fd()))
 }
 
-// beginSync has the kernel begin to write a part of a file, so that syncTree
+// beginSync has the kernel begin to write a part of a file, so that tree.sync
 // does not wait for all of it at the end. It promises nothing.
 func beginSync(f *os.File, offset, n int64) {
 	_ = unix.SyncFileRange(int(f.Fd()), offset, n, unix.SYNC_FILE_RANGE_WRITE)

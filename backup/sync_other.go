@@ -4,8 +4,8 @@ package backup
 
 import "os"
 
-// syncTree makes everything below dir durable.
-func syncTree(dir string) error { return syncFiles(dir) }
+// sync makes everything below the directory durable.
+func (t *tree) sync() error { return syncFiles(t.dir.Name()) }
 
 // beginSync has no counterpart here.
 func beginSync(*os.File, int64, int64) {}

@@ -18,6 +18,7 @@ type target struct {
 	dir  string
 	made bool // by us
 	root *os.Root
+	tree *tree
 }
 
 // openTarget takes dir, which must be empty or absent.
@@ -38,6 +39,9 @@ func openTarget(dir string) (*target, error) {
 	if t.root, err = os.OpenRoot(dir); err != nil {
 		return nil, fmt.Errorf("open data directory: %w", err)
 	}
+	if t.tree, err = openTree(dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("open data directory: %w", err), t.root.Close())
+	}
 	return t, nil
 }
 
@@ -57,7 +61,10 @@ func mustBeEmpty(dir string) error {
 	return fmt.Errorf("data directory %s is not empty: it holds %q", dir, names[0])
 }
 
-func (t *target) close() { t.root.Close() }
+func (t *target) close() {
+	t.tree.close()
+	t.root.Close()
+}
 
 func (t *target) mkdir(name string) error {
 	if err := t.root.Mkdir(name, 0o700); err != nil {
@@ -89,7 +96,7 @@ func (t *target) write(name string, content []byte) error {
 
 // finish makes everything durable, and only then complete, by control.
 func (t *target) finish(control []byte) error {
-	if err := syncTree(t.dir); err != nil {
+	if err := t.tree.sync(); err != nil {
 		return fmt.Errorf("sync data directory: %w", err)
 	}
 	if err := t.publishControl(control); err != nil {
