@@ -113,8 +113,8 @@ func (x extraction) planFrom(ctx context.Context, archive *wal.Archive, b reposi
 	if err != nil {
 		return backup.Plan{}, err
 	}
-	if _, known := archive.Incarnation(target.Incarnation); !known {
-		return backup.Plan{}, fmt.Errorf("the WAL archive has no incarnation %d", target.Incarnation)
+	if _, err := archive.Incarnation(target.Incarnation); err != nil {
+		return backup.Plan{}, err
 	}
 	stop, err := wal.ParseLSN(b.StopLSN)
 	if err != nil {

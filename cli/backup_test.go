@@ -144,6 +144,7 @@ func TestBackupExtract(t *testing.T) {
 			t.Errorf("%s: %s, not %s", name, got, c.want)
 		}
 	}
+	extractBesideDamage(t, vault, first.ID, second)
 	archive, errs, code := offline(t, "backup", "extract", vault, "--backup", first.ID, "--to-lsn", commits[9].lsn, "--tar", "-")
 	if code != 0 || !strings.Contains(errs, "postgres -D") {
 		t.Fatalf("tar: code %d: %s", code, errs)
@@ -154,6 +155,42 @@ func TestBackupExtract(t *testing.T) {
 		t.Errorf("from the tar stream: %s", got)
 	}
 	refuseExtracts(t, vault, first.ID)
+}
+
+// extractBesideDamage has nothing certain known of the incarnation of one backup:
+// that is said, and the other can be extracted.
+func extractBesideDamage(t *testing.T, vault, whole, affected string) {
+	t.Helper()
+	path := filepath.Join(vault, "wal", "2", "incarnation")
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, content[:len(content)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	report, code := verifyVault(t, vault)
+	if code != 1 || len(report.Damage) == 0 || !strings.Contains(report.Damage[0], filepath.Join("wal", "2", "incarnation")) {
+		t.Errorf("verify: code %d, %+v", code, report)
+	}
+	for _, b := range report.Backups {
+		if b.ID == whole && !b.Restorable || b.ID == affected && b.Restorable {
+			t.Errorf("verify says %+v", b)
+		}
+	}
+	out := filepath.Join(filepath.Dir(vault), "out")
+	if words, errs, code := offline(t, "backup", "extract", vault, "--out", out, "--backup", whole); code != 0 {
+		t.Fatalf("beside damage: code %d: %s%s", code, words, errs)
+	}
+	if got := numbersOf(t, out); got != "5 15" {
+		t.Errorf("beside damage: %s", got)
+	}
+	if _, errs, code := offline(t, "backup", "extract", vault, "--out", out, "--backup", affected); code != 1 || !strings.Contains(errs, path) {
+		t.Errorf("of what is damaged: code %d: %s", code, errs)
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // refuseIncompleteCopies sees that verify tells of files that are not there.

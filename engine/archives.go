@@ -201,8 +201,9 @@ func (e *Engine) receiveWAL(db model.Database) error {
 		}
 		a.receiver = nil
 	}
-	if _, known := archive.Incarnation(db.Generation); !known {
-		// A restored generation has been made with its parent.
+	if _, err := archive.Incarnation(db.Generation); err != nil {
+		// A restored generation has been made with its parent, and a damaged one is
+		// refused.
 		if err := archive.Create(db.Generation, nil); err != nil {
 			return err
 		}

@@ -24,7 +24,8 @@ type Archive struct {
 
 	mu       sync.Mutex
 	branches map[int]*branch
-	grown    chan struct{} // closed, and made anew, when an end moves
+	damaged  map[int]*incarnationError // those that are left out
+	grown    chan struct{}             // closed, and made anew, when an end moves
 }
 
 // Options of an Archive.
@@ -39,9 +40,11 @@ type Options struct {
 
 // Open opens the archive in dir, which it makes where there is none, and
 // settles what a crash has left: files that were being written are removed,
-// full segments compressed, segments that are there twice are there once.
+// full segments compressed, segments that are there twice are there once. An
+// incarnation of which nothing certain is known is left out, and as it is: what
+// needs it is an [ErrGap].
 func Open(dir string, o Options) (*Archive, error) {
-	a := &Archive{dir: dir, fsys: o.fsys, log: o.Logger, branches: map[int]*branch{}, grown: make(chan struct{})}
+	a := &Archive{dir: dir, fsys: o.fsys, log: o.Logger, branches: map[int]*branch{}, damaged: map[int]*incarnationError{}, grown: make(chan struct{})}
 	if a.fsys == nil {
 		a.fsys = disk{}
 	}
@@ -104,9 +107,15 @@ func (a *Archive) load(readOnly bool) error {
 	for _, e := range entries {
 		number, err := strconv.Atoi(e.Name())
 		if err != nil || !e.IsDir() || strconv.Itoa(number) != e.Name() {
-			return fmt.Errorf("%s is not an incarnation of a WAL archive", filepath.Join(a.dir, e.Name()))
+			a.log.Warn("what lies in a WAL archive is not a part of it, and left alone", "path", filepath.Join(a.dir, e.Name()))
+			continue
 		}
 		b, err := a.loadBranch(number, readOnly)
+		if damaged := new(incarnationError); errors.As(err, &damaged) {
+			a.log.Error("an incarnation of the WAL archive is damaged: it is left as it is, and nothing can be restored from it", "path", damaged.path, "err", damaged.err)
+			a.damaged[number] = damaged
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -174,8 +183,10 @@ func (a *Archive) loadFile(b *branch, e os.DirEntry) error {
 		if err != nil {
 			return err
 		}
-		b.histories[timeline], err = ParseHistory(timeline, text)
-		return err
+		if b.histories[timeline], err = ParseHistory(timeline, text); err != nil {
+			return &incarnationError{filepath.Join(b.dir, e.Name()), err}
+		}
+		return nil
 	}
 	name, suffix, _ := strings.Cut(e.Name(), ".")
 	timeline, n, ok := ParseSegmentName(name, b.info().SegmentSize)
@@ -219,8 +230,16 @@ func (a *Archive) Create(number int, parent *Parent) error {
 		}
 		return nil
 	}
-	if number < 0 || parent != nil && a.branches[parent.Incarnation] == nil {
-		return fmt.Errorf("incarnation %d of the WAL archive: there is no such parent", number)
+	if damaged := a.damaged[number]; damaged != nil {
+		return damaged
+	}
+	if number < 0 {
+		return fmt.Errorf("a WAL archive has no incarnation %d", number)
+	}
+	if parent != nil {
+		if _, err := a.branch(parent.Incarnation); err != nil {
+			return fmt.Errorf("parent of incarnation %d: %w", number, err)
+		}
 	}
 	b := newBranch(number, filepath.Join(a.dir, strconv.Itoa(number)), Incarnation{Parent: parent})
 	if err := makeDir(a.fsys, b.dir); err != nil {
@@ -237,20 +256,24 @@ func sameParent(a, b *Parent) bool {
 	return a == nil && b == nil || a != nil && b != nil && *a == *b
 }
 
-// Incarnation returns what is known of an incarnation; false = there is none.
-func (a *Archive) Incarnation(number int) (Incarnation, bool) {
+// Incarnation returns what is known of an incarnation; an error when there is
+// none, an [ErrGap] when it is left out.
+func (a *Archive) Incarnation(number int) (Incarnation, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	b := a.branches[number]
-	if b == nil {
-		return Incarnation{}, false
+	b, err := a.branch(number)
+	if err != nil {
+		return Incarnation{}, err
 	}
-	return *b.info(), true
+	return *b.info(), nil
 }
 
 func (a *Archive) branch(number int) (*branch, error) {
 	if b := a.branches[number]; b != nil {
 		return b, nil
+	}
+	if damaged := a.damaged[number]; damaged != nil {
+		return nil, damaged
 	}
 	return nil, fmt.Errorf("the WAL archive has no incarnation %d", number)
 }

@@ -50,9 +50,22 @@ const (
 	incarnationFormat = 1
 )
 
+// incarnationError is a damaged file without which nothing certain is known of
+// an incarnation.
+type incarnationError struct {
+	path string
+	err  error
+}
+
+func (e *incarnationError) Error() string { return fmt.Sprintf("%v: %s: %v", ErrGap, e.path, e.err) }
+
+// Unwrap returns ErrGap and the cause.
+func (e *incarnationError) Unwrap() []error { return []error{ErrGap, e.err} }
+
 // readIncarnation reads the file in dir; fs.ErrNotExist when there is none.
 func readIncarnation(dir string) (i Incarnation, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, incarnationFile))
+	path := filepath.Join(dir, incarnationFile)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return i, fmt.Errorf("read WAL archive: %w", err)
 	}
@@ -60,13 +73,13 @@ func readIncarnation(dir string) (i Incarnation, err error) {
 	var crc uint32
 	n := slices.Index(text, '\n') + 1
 	if _, err := fmt.Sscanf(string(text[:n]), "holdfast wal %d %08x\n", &version, &crc); err != nil {
-		return i, fmt.Errorf("%s is not an incarnation's directory of a WAL archive", dir)
+		return i, &incarnationError{path, damagedf("it does not begin as one of a WAL archive does")}
 	}
 	if version > incarnationFormat {
 		return i, fmt.Errorf("WAL archive %s has format %d, and this program knows formats up to %d: use a newer holdfast", dir, version, incarnationFormat)
 	}
 	if crc != crc32.Checksum(text[n:], castagnoli) || json.Unmarshal(text[n:], &i) != nil {
-		return i, fmt.Errorf("%s is damaged", filepath.Join(dir, incarnationFile))
+		return i, &incarnationError{path, errDamaged}
 	}
 	return i, nil
 }

@@ -10,7 +10,8 @@ import (
 // Link makes dir, which must not exist and be on the same file system, a copy
 // of the archive out of hard links, while WAL is received. It has each segment
 // once, with all of it that was confirmed; one that is not full goes on growing
-// behind that. What is missing in the archive is missing in the copy.
+// behind that. What is missing in the archive is missing in the copy, and
+// an incarnation that is damaged is there as it is.
 func (a *Archive) Link(dir string) error {
 	if err := a.link(dir); err != nil {
 		return fmt.Errorf("link WAL archive: %w", err)
@@ -28,6 +29,32 @@ func (a *Archive) link(dir string) error {
 	}
 	for number, b := range a.branches {
 		if err := b.link(filepath.Join(dir, strconv.Itoa(number))); err != nil {
+			return err
+		}
+	}
+	for number := range a.damaged {
+		name := strconv.Itoa(number)
+		if err := linkAll(filepath.Join(a.dir, name), filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// linkAll links the files of a directory to which nobody writes.
+func linkAll(from, to string) error {
+	if err := os.Mkdir(to, 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() {
+			continue
+		}
+		if err := os.Link(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
 			return err
 		}
 	}

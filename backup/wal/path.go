@@ -59,7 +59,7 @@ func (a *Archive) spans(number int, timeline uint32) ([]span, error) {
 }
 
 // forkOf says where a timeline of b comes from; a nil branch when that is not
-// in this archive.
+// in this archive, or damaged: what b has of its own is no worse for it.
 func (a *Archive) forkOf(b *branch, timeline uint32) (parent *branch, parentTimeline uint32, at LSN, err error) {
 	if h := b.histories[timeline]; len(h) > 0 && timeline != b.info().Timeline {
 		last := h[len(h)-1]
@@ -68,7 +68,7 @@ func (a *Archive) forkOf(b *branch, timeline uint32) (parent *branch, parentTime
 		}
 	}
 	p := b.info().Parent
-	if p == nil {
+	if p == nil || a.damaged[p.Incarnation] != nil {
 		return nil, 0, 0, nil
 	}
 	if parent, err = a.branch(p.Incarnation); err != nil {

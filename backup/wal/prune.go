@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -26,13 +27,17 @@ const End = ^LSN(0)
 // incarnation what lies before the oldest, and what lies in incarnations that
 // no kept backup leads to. A backup leads to its incarnation, and from there to
 // each that forked off after it. An incarnation with a writer is only ever cut
-// before a Keep of its own. The newest segment of one that is needed stays. It
+// before a Keep of its own. The newest segment of one that is needed stays. One
+// that is damaged stays, and so does all that forked off from it. It
 // returns how many bytes are free now.
 func (a *Archive) Prune(keep []Keep) (freed int64, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(keep) == 0 {
 		return 0, errors.New("prune WAL archive: nothing is named to be kept, so nothing is removed")
+	}
+	for number := range a.damaged {
+		keep = append(slices.Clip(keep), Keep{number, 0}) // whatever leads through it, once it is mended
 	}
 	needed := a.needed(keep)
 	for number, b := range a.branches {
@@ -136,8 +141,12 @@ type Problem struct {
 	Err         error
 }
 
-// Verify reads every segment and summary and says which are damaged.
+// Verify reads every segment and summary and says which are damaged. Of an
+// incarnation that is left out it names the file for which it is.
 func (a *Archive) Verify(ctx context.Context) (problems []Problem, err error) {
+	for number, damaged := range a.damaged {
+		problems = append(problems, Problem{number, filepath.Base(damaged.path), damaged.err})
+	}
 	for _, b := range a.snapshot() {
 		for _, s := range b.segments {
 			if err := ctx.Err(); err != nil {
