@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"holdfast/engine"
@@ -101,25 +102,63 @@ type stored interface {
 
 // send answers a request with content, of which only what is not damaged
 // leaves. It returns why the answer had to be cut off, if it had to.
-func send(w http.ResponseWriter, r *http.Request, modified time.Time, content stored) error {
+func send(w http.ResponseWriter, r *http.Request, modified time.Time, content stored) (err error) {
 	v := &verified{stored: content}
+	defer func() { err = v.end() }()
 	http.ServeContent(&sender{ResponseWriter: w, content: v, version: r.ProtoMajor}, r, "", modified, v)
-	return v.err
+	return nil
 }
 
-// verified remembers when content turned out damaged.
+// verified remembers when content turned out damaged. It can be ended:
+// http.ServeContent reads several ranges in a goroutine that goes on after it has
+// returned, when the client has gone, and by then content may be closed.
 type verified struct {
 	stored
-	err error
+
+	mu    sync.Mutex // held while content is read
+	ended bool
+	err   error
 }
 
 // Read implements io.Reader.
 func (v *verified) Read(p []byte) (int, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.ended {
+		return 0, os.ErrClosed
+	}
 	n, err := v.stored.Read(p)
 	if err != nil && err != io.EOF {
 		v.err = err
 	}
 	return n, err
+}
+
+// Seek implements io.Seeker.
+func (v *verified) Seek(offset int64, whence int) (int64, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.ended {
+		return 0, os.ErrClosed
+	}
+	return v.stored.Seek(offset, whence)
+}
+
+// verify is Verify, remembered.
+func (v *verified) verify(off, n int64) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.err = v.stored.Verify(off, n)
+	return v.err
+}
+
+// end waits for a Read under way and lets no other begin. It returns why content
+// could not be read to its end, if so.
+func (v *verified) end() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.ended = true
+	return v.err
 }
 
 // sendStep is how much of a file is verified, and then sent, at a time.
@@ -162,8 +201,7 @@ func (s *sender) sendFile(file *os.File, offset, n int64) (sent int64, err error
 	}
 	for sent < n {
 		step := min(sendStep, n-sent)
-		if err := s.content.Verify(offset+sent, step); err != nil {
-			s.content.err = err
+		if err := s.content.verify(offset+sent, step); err != nil {
 			return sent, err
 		}
 		m, err := io.Copy(s.ResponseWriter, &io.LimitedReader{R: file, N: step})
