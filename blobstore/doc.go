@@ -66,6 +66,7 @@
 // A record's bytes are synced, and for a new segment its name before that. A
 // file's bytes are synced, it is renamed into the newest directory, and that
 // directory is synced; commits that wait for the same directory share one sync.
+// A Part gets a second name there, and loses its own once its note is durable.
 // What is replayed is synced before it is delivered: a killed process may have
 // left it to the kernel alone.
 //

@@ -108,6 +108,13 @@ func (f *faultFS) Rename(from, to string) error {
 	return f.disk.Rename(from, to)
 }
 
+func (f *faultFS) Link(from, to string) error {
+	if err := f.try("link", from); err != nil {
+		return err
+	}
+	return f.disk.Link(from, to)
+}
+
 func (f *faultFS) Remove(path string) error {
 	if err := f.try("remove", path); err != nil {
 		return err

@@ -17,6 +17,7 @@ type fileSystem interface {
 	OpenDir(path string) (handle, error)
 	OpenFile(path string) (handle, error) // to be synced
 	Rename(from, to string) error
+	Link(from, to string) error // gives a file another name
 	Truncate(path string, size int64) error
 	Remove(path string) error // a file or an empty directory
 }
@@ -69,5 +70,7 @@ func (disk) OpenFile(path string) (handle, error) { return os.Open(path) }
 func (disk) Truncate(path string, size int64) error { return os.Truncate(path, size) }
 
 func (disk) Rename(from, to string) error { return os.Rename(from, to) }
+
+func (disk) Link(from, to string) error { return os.Link(from, to) }
 
 func (disk) Remove(path string) error { return os.Remove(path) }

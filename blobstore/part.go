@@ -120,10 +120,10 @@ func (p *Part) Close() error {
 }
 
 // FinishPart returns a Writer that has all of a Part, of size bytes with the
-// CRC-32C crc, and can be published. Bytes that are not those that were written
-// are ErrDamaged, and the Part is gone; whatever else keeps it from becoming a
-// blob (a full disk, the end of the store) leaves it as it is, as Abort does
-// before Secure.
+// CRC-32C crc, and can be published, which ends the Part. Bytes that are not those
+// that were written are ErrDamaged, and the Part is gone; whatever else keeps it
+// from becoming a blob (a full disk, the end of the store, Abort) leaves it as it
+// is.
 func (s *Store) FinishPart(ctx context.Context, id string, size int64, crc uint32) (*Writer, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, fmt.Errorf("finish part: %w", err)
@@ -133,7 +133,7 @@ func (s *Store) FinishPart(ctx context.Context, id string, size int64, crc uint3
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{ctx: ctx, store: s, id: id, temp: s.partPath(id), large: true, part: true, file: part.file, size: size}
+	w := &Writer{ctx: ctx, store: s, id: newID(), temp: s.partPath(id), large: true, part: id, file: part.file, size: size}
 	err = s.fs.Truncate(w.temp, size) // an attempt to finish it may have left more
 	if err == nil {
 		err = w.readBack()

@@ -2,8 +2,10 @@ package blobstore
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -99,5 +101,90 @@ func TestDamagedPart(t *testing.T) {
 	flipByte(t, filepath.Join(dir, "parts", id), 2)
 	if _, err := s.FinishPart(t.Context(), id, size, crc); !errors.Is(err, ErrDamaged) {
 		t.Errorf("FinishPart: %v", err)
+	}
+}
+
+// TestPartIsKept fails what makes a whole Part a blob at each of its operations:
+// its bytes stay, and become a blob later, also after a crash in between.
+func TestPartIsKept(t *testing.T) {
+	const text = "all of it"
+	for k := 0; ; k++ {
+		fs, dir := &faultFS{err: syscall.ENOSPC}, t.TempDir()
+		s := openStore(t, dir, Options{fs: fs})
+		id, err := s.CreatePart(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := s.ResumePart(id, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Write([]byte(text))
+		size, crc, err := p.Sync()
+		if err := errors.Join(err, p.Close()); err != nil {
+			t.Fatal(err)
+		}
+		fs.n, fs.hit = 0, func(n int, _, _ string) bool { return n == k }
+		err = finish(t, s, id, size, crc)
+		if fs.fired == "" {
+			t.Logf("%d operations", k)
+			return
+		}
+		if err == nil {
+			continue // it failed behind the record
+		}
+		mustFinish(t, crashed(t, dir), id, size, crc, text)
+		if err := finish(t, s, id, size, crc); err != nil && !errors.Is(err, ErrReadOnly) {
+			t.Errorf("after %q: %v", fs.fired, err)
+		}
+	}
+}
+
+// finish makes a Part a blob.
+func finish(t *testing.T, s *Store, id string, size int64, crc uint32) error {
+	t.Helper()
+	w, err := s.FinishPart(t.Context(), id, size, crc)
+	if err != nil {
+		return err
+	}
+	_, err = w.Publish([]byte("note"), nil)
+	return err
+}
+
+// crashed returns a copy of a store's directory as it is.
+func crashed(t *testing.T, dir string) string {
+	t.Helper()
+	to := t.TempDir()
+	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// TestPartOfAnEndedWriter ends a Writer between the two steps of Publish.
+func TestPartOfAnEndedWriter(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir, Options{})
+	id, err := s.CreatePart(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := s.FinishPart(t.Context(), id, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, err := w.Secure()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustFinish(t, crashed(t, dir), id, 0, 0, "")
+	if err := w.Abort(); err != nil || !s.HasPart(id) {
+		t.Errorf("the part is there: %v, %v", s.HasPart(id), err)
+	}
+	if _, err := s.Open(ref); !errors.Is(err, ErrNotFound) {
+		t.Errorf("the blob: %v", err)
+	}
+	if err := finish(t, s, id, 0, 0); err != nil || s.HasPart(id) {
+		t.Errorf("published: %v, and the part is there: %v", err, s.HasPart(id))
 	}
 }

@@ -118,6 +118,14 @@ func (p *powerFS) Rename(from, to string) error {
 	return err
 }
 
+func (p *powerFS) Link(from, to string) error {
+	err := p.disk.Link(from, to)
+	if err == nil {
+		p.enter(to, p.find(from))
+	}
+	return err
+}
+
 func (p *powerFS) Remove(path string) error {
 	err := p.disk.Remove(path)
 	if err == nil {

@@ -40,7 +40,7 @@ func (w *Writer) Publish(note []byte, value any) (Ref, error) {
 	if r.hasBlob {
 		ref = journalRef(r.position)
 	}
-	w.err = errEnded
+	w.end()
 	return ref, nil
 }
 

@@ -23,7 +23,7 @@ type Writer struct {
 	temp  string // the file's path until it is published
 	small []byte // the bytes, as long as there is no file
 	large bool   // there is a file
-	part  bool   // which was a Part, and remains one until it is secured
+	part  string // the id of the Part it is of, which remains until it is published; "" for none
 	file  file   // nil while there is none, and once it is closed
 	mode  diskio.Mode
 	sums  blockSums
@@ -156,8 +156,16 @@ func (w *Writer) Commit() (Ref, int64, error) {
 	if err != nil {
 		return "", 0, err
 	}
-	w.err = errEnded
+	w.end()
 	return ref, w.size, nil
+}
+
+// end ends a Writer whose blob is there, and with it the Part that it was.
+func (w *Writer) end() {
+	w.err = errEnded
+	if w.part != "" {
+		_ = w.store.RemovePart(w.part) // the blob is there all the same; Parts has what stays
+	}
 }
 
 func (w *Writer) commit() (Ref, error) {
@@ -171,7 +179,7 @@ func (w *Writer) commit() (Ref, error) {
 	if err := w.syncBytes(); err != nil {
 		return "", err
 	}
-	return w.store.publish(w.temp, w.id)
+	return w.publish()
 }
 
 // syncBytes adds the checksums to the file, and syncs and closes it.
@@ -197,21 +205,26 @@ func (w *Writer) syncBytes() error {
 	return nil
 }
 
-// publish gives the synced file at path its name among the blobs, durably.
-func (s *Store) publish(path, id string) (Ref, error) {
+// publish gives the synced file its name among the blobs, durably; a Part keeps
+// its own besides.
+func (w *Writer) publish() (Ref, error) {
+	s, name := w.store, w.store.fs.Rename
+	if w.part != "" {
+		name = s.fs.Link
+	}
 	d, err := s.layout.place()
 	if err != nil {
 		return "", err
 	}
 	defer s.layout.drop(d)
-	target := filepath.Join(d.path, id)
-	if err := s.fs.Rename(path, target); err != nil {
+	target := filepath.Join(d.path, w.id)
+	if err := name(w.temp, target); err != nil {
 		return "", fmt.Errorf("publish blob: %w", err)
 	}
 	if err := d.group.Sync(); err != nil {
 		return "", errors.Join(err, s.fs.Remove(target))
 	}
-	return makeRef(d.number, id), nil
+	return makeRef(d.number, w.id), nil
 }
 
 // Abort ends the Writer without a blob. After Commit or another Abort it does
@@ -245,7 +258,7 @@ func (w *Writer) discard() error {
 		w.file = nil
 	}
 	var err error
-	if !w.part {
+	if w.part == "" {
 		err = w.store.fs.Remove(w.temp)
 	}
 	if errors.Is(err, syscall.ENOENT) { // it was renamed

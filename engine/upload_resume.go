@@ -245,10 +245,17 @@ func (e *Engine) completeUpload(ctx context.Context, call *model.Call, u model.U
 		return u, nil
 	}
 	err = storeError(err)
-	if e.blobs.HasPart(u.Part) {
+	if e.blobs.HasPart(u.Part) && !isRefusal(err) {
 		return u, err
 	}
 	return u, errors.Join(err, e.dropUpload(u))
+}
+
+// isRefusal reports whether err is what a client is told, with nothing behind it
+// that went wrong here.
+func isRefusal(err error) bool {
+	public, ok := errors.AsType[*model.Error](err)
+	return ok && public.Err == nil
 }
 
 // noteComplete has the record of an upload say that it has become an object.

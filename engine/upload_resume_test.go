@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/blobstore"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -241,4 +242,44 @@ func TestUploadCompletedWhileStopping(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	u.mustHave("k", 3)
+}
+
+// An upload that was refused room, or a moment before the appliance ended, between
+// its bytes and its record keeps its bytes.
+func TestUploadCutOffBeforeItsRecord(t *testing.T) {
+	t.Parallel()
+	u := newUploads(t)
+	made := u.create("k", 3, false)
+	part, err := u.a.appendPart(made, strings.NewReader("abc"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := u.a.order.object(u.bucket, "k")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := u.a.completeUpload(context.Background(), u.a.call(model.ActionUploadGet), part)
+		ended <- err
+	}()
+	within(t, time.Minute, "a file that waits for its record", func() bool {
+		found := false
+		err := u.a.blobs.Walk(func(blobstore.Ref, int64, time.Time) error {
+			found = true
+			return nil
+		})
+		return err == nil && found
+	})
+	if err := u.a.blobs.Close(); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if err := <-ended; err == nil {
+		t.Fatal("it was completed")
+	}
+	u.a.abandon(t)
+	u.a = u.a.reopen(t)
+	if got, err := u.get(made.ID); err != nil || !got.Complete {
+		t.Errorf("%+v, %v", got, err)
+	}
+	u.mustHave("k", 3)
+	u.mustHaveNoParts()
 }
