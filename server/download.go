@@ -4,8 +4,11 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -77,17 +80,28 @@ func (d *downloads) serveObject(w http.ResponseWriter, r *http.Request, call *mo
 }
 
 // limitRanges takes away a Range header that is to be ignored (RFC 9110, 14.2):
-// of another method than GET or another unit than bytes, or, which a server may,
-// one that asks for too many. The unit is given the case http.ServeContent knows.
+// of another method than GET, another unit than bytes or with signs in front of
+// numbers, or, which a server may, one that asks for too many. The rest becomes
+// what http.ServeContent understands.
 func limitRanges(r *http.Request) *http.Request {
-	unit, ranges, _ := strings.Cut(r.Header.Get("Range"), "=")
-	if r.Method != http.MethodGet || !strings.EqualFold(unit, "bytes") || strings.Count(ranges, ",") >= maxRanges {
+	unit, list, _ := strings.Cut(r.Header.Get("Range"), "=")
+	ranges := strings.Split(list, ",")
+	if r.Method != http.MethodGet || !strings.EqualFold(unit, "bytes") || strings.Contains(list, "+") || len(ranges) > maxRanges {
 		r.Header.Del("Range")
 		return r
 	}
-	r.Header.Set("Range", "bytes="+ranges)
+	for i := range ranges {
+		if lastNothing.MatchString(ranges[i]) {
+			ranges[i] = strconv.Itoa(math.MaxInt) + "-"
+		}
+	}
+	r.Header.Set("Range", "bytes="+strings.Join(ranges, ","))
 	return r
 }
+
+// lastNothing is a range of the last 0 bytes. It is satisfied by no content (RFC
+// 9110, 14.1.2), as one that begins behind every end is.
+var lastNothing = regexp.MustCompile(`^[ \t]*-[ \t]*0+[ \t]*$`)
 
 // errCutOff says that the answer was cut off in its middle.
 var errCutOff = errors.New("the object is damaged: the answer was cut off")
