@@ -81,12 +81,15 @@ func (d *downloads) serveObject(w http.ResponseWriter, r *http.Request, call *mo
 
 // limitRanges takes away a Range header that is to be ignored (RFC 9110, 14.2):
 // of another method than GET, another unit than bytes or with signs in front of
-// numbers, or, which a server may, one that asks for too many. The rest becomes
-// what http.ServeContent understands.
+// numbers, or, which a server may, one that asks for too many; and one on the
+// condition of a date (13.1.5), whose second may have had two contents. The rest
+// becomes what http.ServeContent understands.
 func limitRanges(r *http.Request) *http.Request {
 	unit, list, _ := strings.Cut(r.Header.Get("Range"), "=")
 	ranges := strings.Split(list, ",")
-	if r.Method != http.MethodGet || !strings.EqualFold(unit, "bytes") || strings.Contains(list, "+") || len(ranges) > maxRanges {
+	condition := r.Header.Get("If-Range")
+	dated := condition != "" && !strings.Contains(condition, `"`)
+	if r.Method != http.MethodGet || !strings.EqualFold(unit, "bytes") || strings.Contains(list, "+") || len(ranges) > maxRanges || dated {
 		r.Header.Del("Range")
 		return r
 	}
