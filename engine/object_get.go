@@ -140,14 +140,12 @@ func (e *Engine) openObject(bucket, key string) (Download, error) {
 
 // unreadable says which object it is whose bytes cannot be read.
 func (e *Engine) unreadable(object model.Object, err error) error {
-	if errors.Is(err, blobstore.ErrDamaged) {
-		e.reportDamage(object, err)
+	e.reportDamage(object, err)
+	if isObjectDamage(err) {
 		return damaged(err)
 	}
-	e.log.Error("an object cannot be read", "bucket", object.Bucket, "key", object.Key, "version", object.Version, "error", err)
 	return fmt.Errorf("open object: %w", err)
 }
 
-// Damaged notes that an object's bytes, while they were sent, turned out not
-// to be those that were stored.
-func (e *Engine) Damaged(object model.Object, err error) { e.reportDamage(object, err) }
+// Unreadable notes why an object's bytes could not be read while they were sent.
+func (e *Engine) Unreadable(object model.Object, err error) { e.reportDamage(object, err) }

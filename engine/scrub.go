@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"syscall"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -59,9 +61,21 @@ func damaged(err error) error {
 	}
 }
 
+// isObjectDamage tells bytes that are not those that were stored, or that the disk does
+// not have any more, from what keeps them from being read for a while, such as
+// too many open files.
+func isObjectDamage(err error) bool {
+	return errors.Is(err, blobstore.ErrDamaged) || errors.Is(err, blobstore.ErrNotFound) || errors.Is(err, syscall.EIO)
+}
+
 // reportDamage names an object whose bytes are not those that were stored, in
-// the log, in its organization's audit log, and to who asks for advice.
+// the log, in its organization's audit log, and to who asks for advice. What is
+// no damage is logged.
 func (e *Engine) reportDamage(object model.Object, cause error) {
+	if !isObjectDamage(cause) {
+		e.log.Error("an object cannot be read", "bucket", object.Bucket, "key", object.Key, "version", object.Version, "error", cause)
+		return
+	}
 	known := false
 	organization := ""
 	err := e.updateScrub(func(tx *meta.Tx, s *scrubState) {
@@ -144,7 +158,8 @@ func (e *Engine) scrubIfDue(ctx context.Context) error {
 	return e.scrubOnce(ctx)
 }
 
-// scrubOnce goes on where the scrub was, and reads to the end.
+// scrubOnce goes on where the scrub was, and reads to the end. What it has read
+// whole is not damaged any more.
 func (e *Engine) scrubOnce(ctx context.Context) error {
 	limit := rate.NewLimiter(scrubRate, scrubStep)
 	for {
@@ -158,13 +173,17 @@ func (e *Engine) scrubOnce(ctx context.Context) error {
 				s.forgetGone(tx)
 			})
 		}
+		whole := map[string]bool{} // by version
 		for _, object := range objects {
-			if err := e.scrubObject(ctx, limit, object); err != nil {
+			if whole[object.Version], err = e.scrubObject(ctx, limit, object); err != nil {
 				return err
 			}
 		}
 		last := objects[len(objects)-1]
-		if err := e.updateScrub(func(_ *meta.Tx, s *scrubState) { s.Bucket, s.Key = last.Bucket, last.Key }); err != nil {
+		if err := e.updateScrub(func(_ *meta.Tx, s *scrubState) {
+			s.Bucket, s.Key = last.Bucket, last.Key
+			s.Damaged = slices.DeleteFunc(s.Damaged, func(d damagedObject) bool { return whole[d.Version] })
+		}); err != nil {
 			return err
 		}
 	}
@@ -172,13 +191,10 @@ func (e *Engine) scrubOnce(ctx context.Context) error {
 
 // forgetGone forgets damaged objects that were replaced or deleted since.
 func (s *scrubState) forgetGone(tx *meta.Tx) {
-	var left []damagedObject
-	for _, d := range s.Damaged {
-		if o, err := tx.Object(d.Bucket, d.Key); err == nil && o.Version == d.Version {
-			left = append(left, d)
-		}
-	}
-	s.Damaged = left
+	s.Damaged = slices.DeleteFunc(s.Damaged, func(d damagedObject) bool {
+		o, err := tx.Object(d.Bucket, d.Key)
+		return err != nil || o.Version != d.Version
+	})
 }
 
 // scrubNext returns the objects that are next, none at the end.
@@ -203,15 +219,16 @@ func (e *Engine) scrubNext() (objects []model.Object, err error) {
 	return objects, err
 }
 
-// scrubObject reads an object whole. What is gone meanwhile is fine.
-func (e *Engine) scrubObject(ctx context.Context, limit *rate.Limiter, object model.Object) error {
+// scrubObject reads an object and reports whether it could read it whole. What is
+// gone meanwhile is fine.
+func (e *Engine) scrubObject(ctx context.Context, limit *rate.Limiter, object model.Object) (whole bool, err error) {
 	r, err := e.blobs.Open(blobstore.Ref(object.Blob))
 	if err == nil {
 		defer r.Close()
 		for offset := int64(0); err == nil && offset < object.SizeBytes; offset += scrubStep {
 			n := min(scrubStep, object.SizeBytes-offset)
 			if err := limit.WaitN(ctx, int(n)); err != nil {
-				return err
+				return false, err
 			}
 			err = r.Verify(offset, n)
 		}
@@ -221,13 +238,13 @@ func (e *Engine) scrubObject(ctx context.Context, limit *rate.Limiter, object mo
 	}
 	now, lookupErr := e.object(object.Bucket, object.Key)
 	if err == nil || lookupErr != nil || now.Blob != object.Blob {
-		return nil
+		return err == nil, nil
 	}
 	if errors.Is(err, blobstore.ErrNotFound) {
 		err = fmt.Errorf("%w: its bytes are gone", err)
 	}
 	e.reportDamage(object, err)
-	return nil
+	return false, nil
 }
 
 // damagedObjects returns the objects of an organization whose bytes are not

@@ -73,7 +73,7 @@ func (d *downloads) serveObject(w http.ResponseWriter, r *http.Request, call *mo
 	defer object.Content.Close()
 	describe(w.Header(), object)
 	if err := send(w, r, object.LastModified, object.Content); err != nil {
-		d.engine.Damaged(object.Object, err)
+		d.engine.Unreadable(object.Object, err)
 		return errCutOff
 	}
 	return nil
@@ -107,7 +107,7 @@ func limitRanges(r *http.Request) *http.Request {
 var lastNothing = regexp.MustCompile(`^[ \t]*-[ \t]*0+[ \t]*$`)
 
 // errCutOff says that the answer was cut off in its middle.
-var errCutOff = errors.New("the object is damaged: the answer was cut off")
+var errCutOff = errors.New("not all of it could be read: the answer was cut off")
 
 // stored is what package blobstore keeps.
 type stored interface {

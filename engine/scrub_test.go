@@ -1,0 +1,37 @@
+package engine
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+
+	"holdfast/blobstore"
+)
+
+// What keeps an object from being read for a while says nothing about its bytes,
+// and one that is read whole later on is not damaged.
+func TestDamageThatPasses(t *testing.T) {
+	t.Parallel()
+	s := openObjects(t)
+	bucket := s.bucket(t, "passing")
+	for _, test := range []struct {
+		err   error
+		named int
+	}{{syscall.EMFILE, 0}, {syscall.ENOMEM, 0}, {syscall.EIO, 1}, {blobstore.ErrNotFound, 1}, {blobstore.ErrDamaged, 1}} {
+		s.mustPut(t, bucket, "k", text(3000))
+		object, err := s.object(bucket, "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Unreadable(object, fmt.Errorf("read blob: %w", test.err))
+		if found, err := s.damageAdvice(); err != nil || len(found) != test.named {
+			t.Errorf("%v: advice %+v, %v", test.err, found, err)
+		}
+		if err := s.scrubOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if found, err := s.damageAdvice(); err != nil || len(found) != 0 {
+			t.Errorf("%v, and then it was read whole: advice %+v, %v", test.err, found, err)
+		}
+	}
+}
