@@ -77,8 +77,16 @@ func (e *Engine) reportDamage(object model.Object, cause error) {
 		return
 	}
 	known := false
+	err := e.meta.Peek(func(tx *meta.Tx) error {
+		s, err := readScrub(tx)
+		known = s.knows(object)
+		return err
+	})
+	if err == nil && known { // whoever asks for it costs no write
+		return
+	}
 	organization := ""
-	err := e.updateScrub(func(tx *meta.Tx, s *scrubState) {
+	err = e.updateScrub(func(tx *meta.Tx, s *scrubState) {
 		if b, err := tx.Buckets().Get(object.Bucket); err == nil {
 			organization = b.Organization
 		}

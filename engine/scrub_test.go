@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
+	"time"
 
 	"holdfast/blobstore"
+	"holdfast/engine/meta"
 )
 
 // What keeps an object from being read for a while says nothing about its bytes,
@@ -34,4 +36,35 @@ func TestDamageThatPasses(t *testing.T) {
 			t.Errorf("%v, and then it was read whole: advice %+v, %v", test.err, found, err)
 		}
 	}
+}
+
+// Whoever asks for an object that is known as damaged, however often, waits for no
+// transaction.
+func TestKnownDamageIsNotWrittenAgain(t *testing.T) {
+	t.Parallel()
+	s := openObjects(t)
+	bucket := s.bucket(t, "known")
+	s.mustPut(t, bucket, "k", text(3000))
+	object, err := s.object(bucket, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Unreadable(object, blobstore.ErrDamaged)
+	told := make(chan struct{})
+	err = s.meta.Update(func(*meta.Tx) error {
+		go func() {
+			defer close(told)
+			s.Unreadable(object, blobstore.ErrDamaged)
+		}()
+		select {
+		case <-told:
+			return nil
+		case <-time.After(10 * time.Second):
+			return fmt.Errorf("it waits for the transaction")
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	<-told
 }
