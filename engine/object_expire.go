@@ -52,20 +52,33 @@ func (e *Engine) expireBucket(ctx context.Context, b model.Bucket) error {
 func (e *Engine) expireSome(b model.Bucket, before time.Time) (removed int, err error) {
 	release := e.order.bucket(b.ID) // no upload replaces meanwhile what is removed
 	defer release()
-	call := e.system(model.ActionObjectExpire, b.Organization, bucketResource(b))
 	oldest, err := e.oldestObjects(b.ID, before)
 	if err != nil || len(oldest) == 0 {
 		return 0, err
 	}
-	call.Note("objects", fmt.Sprint(len(oldest)))
-	return len(oldest), e.change(call, func(tx *meta.Tx) error {
-		for _, o := range oldest {
+	return e.removeExpired(b, oldest)
+}
+
+// removeExpired removes these objects, unless they have been replaced since they
+// were looked up, and returns how many it has removed.
+func (e *Engine) removeExpired(b model.Bucket, objects []model.Object) (removed int, err error) {
+	call := e.system(model.ActionObjectExpire, b.Organization, bucketResource(b))
+	err = e.change(call, func(tx *meta.Tx) error {
+		removed = 0
+		for _, o := range objects {
+			now, err := tx.Object(o.Bucket, o.Key)
+			if errors.Is(err, meta.ErrNotFound) || err == nil && now.Version != o.Version {
+				continue
+			}
 			if _, err := tx.DeleteObject(o.Bucket, o.Key, e.clock()); err != nil {
 				return err
 			}
+			removed++
 		}
+		call.Note("objects", fmt.Sprint(removed))
 		return nil
 	})
+	return removed, err
 }
 
 // oldestObjects returns the objects that were last written before that time.

@@ -497,6 +497,28 @@ func TestObjectsExpire(t *testing.T) {
 	s.mustHold(t, other, map[string]string{"old": "x"})
 }
 
+// What replaced an object that was about to expire stays.
+func TestReplacedBeforeItExpires(t *testing.T) {
+	t.Parallel()
+	s := openObjects(t)
+	bucket := s.bucket(t, "expiring")
+	s.mustPut(t, bucket, "a", "old")
+	s.mustPut(t, bucket, "b", "old")
+	old, err := s.oldestObjects(bucket, s.clock().Add(time.Hour))
+	if err != nil || len(old) != 2 {
+		t.Fatalf("%v, %v", old, err)
+	}
+	s.mustPut(t, bucket, "a", "new")
+	b, err := s.BucketGet(s.call(model.ActionBucketGet), bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if removed, err := s.removeExpired(b, old); removed != 1 || err != nil {
+		t.Errorf("%d removed, %v", removed, err)
+	}
+	s.mustHold(t, bucket, map[string]string{"a": "new"})
+}
+
 func TestObjectTrash(t *testing.T) {
 	t.Parallel()
 	s := openObjects(t, func(c *Config) { c.ObjectTrashRetention = time.Hour })
