@@ -38,7 +38,7 @@ func (e *Engine) expireObjects(ctx context.Context) error {
 }
 
 func (e *Engine) expireBucket(ctx context.Context, b model.Bucket) error {
-	before := e.clock().Add(-time.Duration(b.ExpireAfterDays) * 24 * time.Hour)
+	before := e.expiredBefore(b)
 	for ctx.Err() == nil {
 		removed, err := e.expireSome(b, before)
 		if err != nil || removed == 0 {
@@ -47,6 +47,11 @@ func (e *Engine) expireBucket(ctx context.Context, b model.Bucket) error {
 		e.unlinkSoon()
 	}
 	return nil
+}
+
+// expiredBefore returns the time from before which a bucket's objects expire now.
+func (e *Engine) expiredBefore(b model.Bucket) time.Time {
+	return e.clock().Add(-time.Duration(b.ExpireAfterDays) * 24 * time.Hour)
 }
 
 func (e *Engine) expireSome(b model.Bucket, before time.Time) (removed int, err error) {

@@ -519,6 +519,41 @@ func TestReplacedBeforeItExpires(t *testing.T) {
 	s.mustHold(t, bucket, map[string]string{"a": "new"})
 }
 
+// What would expire at once is not brought back: it would be gone, and in no trash.
+func TestRestoreOfWhatHasExpired(t *testing.T) {
+	t.Parallel()
+	s := openObjects(t, func(c *Config) { c.ObjectTrashRetention = 72 * time.Hour })
+	bucket := s.bucket(t, "expiring")
+	expire := func(days int) {
+		t.Helper()
+		if _, err := s.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, BucketChange{ExpireAfterDays: &days}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expire(1)
+	s.mustPut(t, bucket, "k", "x")
+	if err := s.delete(bucket, "k"); err != nil {
+		t.Fatal(err)
+	}
+	s.now.Add(int64(25 * time.Hour))
+	list, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), Page{})
+	if err != nil || len(list.Items) != 1 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	restore := func() error {
+		_, err := s.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), list.Items[0].Version)
+		return err
+	}
+	if err := restore(); model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "expire_after_days") {
+		t.Errorf("restore: %v", err)
+	}
+	expire(2)
+	if err := errors.Join(restore(), s.expireObjects(t.Context())); err != nil {
+		t.Error(err)
+	}
+	s.mustHold(t, bucket, map[string]string{"k": "x"})
+}
+
 func TestObjectTrash(t *testing.T) {
 	t.Parallel()
 	s := openObjects(t, func(c *Config) { c.ObjectTrashRetention = time.Hour })

@@ -38,8 +38,14 @@ func (e *Engine) TrashObjectRestore(call *model.Call, version string) (model.Obj
 	}
 	defer counted()
 	var object model.Object
-	err = e.change(call, func(tx *meta.Tx) (err error) {
-		object, err = tx.UntrashObject(version, e.clock())
+	err = e.change(call, func(tx *meta.Tx) error {
+		b, err := tx.Buckets().Get(trashed.Bucket)
+		if err == nil && b.ExpireAfterDays > 0 && trashed.LastModified.Before(e.expiredBefore(b)) {
+			return model.Errorf(model.CodeConflict, "the object is as old as its bucket lets objects become, and would be removed again at once: raise the bucket's expire_after_days first, or set it to 0")
+		}
+		if err == nil {
+			object, err = tx.UntrashObject(version, e.clock())
+		}
 		switch {
 		case errors.Is(err, meta.ErrExists):
 			return model.Errorf(model.CodeConflict, "another object has the key %q by now: delete it first", trashed.Key)
