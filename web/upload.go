@@ -34,7 +34,7 @@ func (v *visit) uploadForm() (answer, error) {
 	}
 	prefix := ""
 	for {
-		part, err := parts.NextPart()
+		part, err := parts.NextRawPart()
 		if errors.Is(err, io.EOF) {
 			return v.bucketPage(prefix, model.Invalid("file", "choose a file first"))
 		}

@@ -105,7 +105,8 @@ func (b *incoming) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// onlyPart returns the one file of a multipart body, and its type.
+// onlyPart returns the one file of a multipart body as it was sent, whatever
+// Content-Transfer-Encoding it claims (RFC 7578, 4.7), and its type.
 func (b *incoming) onlyPart() (io.Reader, string, error) {
 	r := *b.x.r
 	r.Body = io.NopCloser(b)
@@ -113,7 +114,7 @@ func (b *incoming) onlyPart() (io.Reader, string, error) {
 	if err != nil {
 		return nil, "", model.Invalid("Content-Type", "must name the boundary of its multipart/form-data")
 	}
-	part, err := parts.NextPart()
+	part, err := parts.NextRawPart()
 	switch {
 	case err == io.EOF:
 		return nil, "", onePartOnly()
@@ -154,7 +155,7 @@ func (p *partBody) Read(data []byte) (int, error) {
 	if err != io.EOF {
 		return n, malformedMultipart(err)
 	}
-	switch _, err := p.parts.NextPart(); {
+	switch _, err := p.parts.NextRawPart(); {
 	case err == io.EOF:
 		return n, io.EOF
 	case err != nil:

@@ -125,6 +125,7 @@ func TestUploadMultipart(t *testing.T) {
 		{"a large file", [][3]string{{file, "image/png", big}}, 0, 200},
 		{"an empty file", [][3]string{{file, "image/png", ""}}, 0, 200},
 		{"no type", [][3]string{{file, "", "hello"}}, 0, 200},
+		{"bytes that look encoded", [][3]string{{file + "\r\nContent-Transfer-Encoding: quoted-printable", "image/png", "a=3Db=\r\n"}}, 0, 200},
 		{"bad type", [][3]string{{file, "bad", "hello"}}, 0, 422},
 		{"none", nil, 0, 422},
 		{"two files", [][3]string{{file, "", "a"}, {file, "", "b"}}, 0, 422},
