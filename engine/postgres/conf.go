@@ -105,6 +105,7 @@ func (c Config) defaults(bin Binaries) map[string]string {
 		"autovacuum_max_workers":          "2",
 		"jit":                             "off",
 		"wal_level":                       "replica",
+		"authentication_timeout":          "10s", // a silent login holds a place of the server
 		"max_wal_senders":                 "10",
 		"max_replication_slots":           "10",
 		"max_slot_wal_keep_size":          "4GB", // a receiver that is gone may not fill the disk

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -63,16 +64,34 @@ func sessionSettings() map[string]string {
 // superuser's reserved ones too, and leaves it when he is refused.
 const placePatience = 12 * time.Second
 
+// sieger begins a siege, or returns nil when that is nothing for now. A nil one
+// is for a server that nobody else reaches.
+type sieger func() (*siege, error)
+
 // whenThereIsRoom calls open until the server has a place for its connection,
-// for placePatience at most. The error is then that of the server, though ctx
-// ended the wait.
-func whenThereIsRoom[C any](ctx context.Context, open func() (C, error)) (C, error) {
+// for placePatience at most; after a while it makes room by a siege. The error
+// is then that of the server, though ctx ended the wait.
+func whenThereIsRoom[C any](ctx context.Context, begin sieger, open func() (C, error)) (conn C, err error) {
 	const longest = 100 * time.Millisecond
-	deadline, delay := time.Now().Add(placePatience), 5*time.Millisecond
-	conn, err := open()
-	for refused := err; IsFull(err) && time.Now().Before(deadline); delay = min(2*delay, longest) {
+	began, delay := time.Now(), 5*time.Millisecond
+	var s *siege
+	defer func() {
+		if s != nil {
+			err = errors.Join(err, s.lift())
+		}
+	}()
+	conn, err = open()
+	for refused := err; IsFull(err) && time.Since(began) < placePatience; delay = min(2*delay, longest) {
 		if pause(ctx, delay) != nil {
 			break
+		}
+		if s == nil && begin != nil && time.Since(began) > besiegedAfter {
+			if s, err = begin(); err != nil {
+				return conn, errors.Join(refused, err)
+			}
+		}
+		if s != nil {
+			s.press()
 		}
 		if conn, err = open(); err != nil && ctx.Err() != nil {
 			return conn, refused
@@ -82,12 +101,12 @@ func whenThereIsRoom[C any](ctx context.Context, open func() (C, error)) (C, err
 }
 
 // connect opens a session as [Superuser].
-func connect(ctx context.Context, spec Spec, database string) (*pgx.Conn, error) {
+func connect(ctx context.Context, spec Spec, begin sieger, database string) (*pgx.Conn, error) {
 	config, err := superuserConfig(spec.Config.SocketDir, spec.Config.Port, database)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	conn, err := whenThereIsRoom(ctx, func() (*pgx.Conn, error) { return pgx.ConnectConfig(ctx, config) })
+	conn, err := whenThereIsRoom(ctx, begin, func() (*pgx.Conn, error) { return pgx.ConnectConfig(ctx, config) })
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
@@ -96,7 +115,7 @@ func connect(ctx context.Context, spec Spec, database string) (*pgx.Conn, error)
 
 // connectAs opens a session as the role that the rules let the appliance be.
 // Nothing in it is more than the role itself could do.
-func connectAs(ctx context.Context, spec Spec, database, role string) (*pgx.Conn, error) {
+func connectAs(ctx context.Context, spec Spec, begin sieger, database, role string) (*pgx.Conn, error) {
 	config, err := superuserConfig(spec.Config.SocketDir, spec.Config.Port, database)
 	if err != nil {
 		return nil, fmt.Errorf("connect as %s: %w", role, err)
@@ -105,7 +124,7 @@ func connectAs(ctx context.Context, spec Spec, database, role string) (*pgx.Conn
 	for _, superusers := range []string{"log_statement", "log_min_duration_statement", "log_min_error_statement"} {
 		delete(config.RuntimeParams, superusers)
 	}
-	conn, err := whenThereIsRoom(ctx, func() (*pgx.Conn, error) { return pgx.ConnectConfig(ctx, config) })
+	conn, err := whenThereIsRoom(ctx, begin, func() (*pgx.Conn, error) { return pgx.ConnectConfig(ctx, config) })
 	if err != nil {
 		return nil, fmt.Errorf("connect as %s: %w", role, err)
 	}
@@ -113,13 +132,13 @@ func connectAs(ctx context.Context, spec Spec, database, role string) (*pgx.Conn
 }
 
 // connectReplication opens a session for physical replication.
-func connectReplication(ctx context.Context, spec Spec) (*pgconn.PgConn, error) {
+func connectReplication(ctx context.Context, spec Spec, begin sieger) (*pgconn.PgConn, error) {
 	config, err := superuserConfig(spec.Config.SocketDir, spec.Config.Port, "")
 	if err != nil {
 		return nil, fmt.Errorf("connect for replication: %w", err)
 	}
 	config.RuntimeParams["replication"] = "true"
-	conn, err := whenThereIsRoom(ctx, func() (*pgconn.PgConn, error) { return pgconn.ConnectConfig(ctx, &config.Config) })
+	conn, err := whenThereIsRoom(ctx, begin, func() (*pgconn.PgConn, error) { return pgconn.ConnectConfig(ctx, &config.Config) })
 	if err != nil {
 		return nil, fmt.Errorf("connect for replication: %w", err)
 	}

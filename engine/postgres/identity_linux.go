@@ -32,8 +32,21 @@ func processesOf(dir string) []int {
 // log, the only one of a server that pg_stat_activity does not show. A client, whose
 // names stand in his process's title, cannot have just this one.
 func isLogger(pid int) bool {
-	return string(bytes.TrimRight(procFile(pid, "cmdline"), "\x00 ")) == "postgres: "+clusterName+": logger"
+	return title(pid) == "postgres: "+clusterName+": logger"
 }
+
+// isHalfDone reports whether a process of PostgreSQL that is not the postmaster is
+// a login: it has no title yet, or one that ends in what it does, where no name stands.
+func isHalfDone(pid int) bool {
+	title := title(pid)
+	if !strings.HasPrefix(title, "postgres: ") {
+		return title != "" // else it is gone
+	}
+	return strings.HasSuffix(title, " authentication") || strings.HasSuffix(title, " initializing")
+}
+
+// title is what a process shows itself as.
+func title(pid int) string { return string(bytes.TrimRight(procFile(pid, "cmdline"), "\x00 ")) }
 
 // servesDir compares the directories themselves, not their names: a data
 // directory may have been renamed, or reached through a link.

@@ -64,7 +64,7 @@ func (i *instance) reloaded(ctx context.Context, spec Spec) error {
 
 // reloadProcess makes p read its files again and waits until it has.
 func reloadProcess(ctx context.Context, spec Spec, p *process) error {
-	before, _, err := loaded(ctx, spec)
+	before, _, err := loaded(ctx, spec, p)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func reloadProcess(ctx context.Context, spec Spec, p *process) error {
 		return err
 	}
 	for {
-		at, wrong, err := loaded(ctx, spec)
+		at, wrong, err := loaded(ctx, spec, p)
 		switch {
 		case err != nil:
 			return err
@@ -92,8 +92,8 @@ func reloadProcess(ctx context.Context, spec Spec, p *process) error {
 // files. A session inherits both the time and the rules from the postmaster,
 // which reads the rules right after the settings (postmaster.c,
 // process_pm_reload_request).
-func loaded(ctx context.Context, spec Spec) (at time.Time, wrong string, err error) {
-	conn, err := connect(ctx, spec, "postgres")
+func loaded(ctx context.Context, spec Spec, p *process) (at time.Time, wrong string, err error) {
+	conn, err := connect(ctx, spec, p.siege(spec.Dir), "postgres")
 	if err != nil {
 		return time.Time{}, "", err
 	}

@@ -177,7 +177,7 @@ func (s *Supervisor) Connect(ctx context.Context, id, database string) (*pgx.Con
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", id, err)
 	}
-	return connect(ctx, i.specification(), database)
+	return connect(ctx, i.specification(), i.siege, database)
 }
 
 // ConnectLocal opens a session as the role that the instance's rules let the
@@ -189,7 +189,7 @@ func (s *Supervisor) ConnectLocal(ctx context.Context, id string) (*pgx.Conn, er
 		return nil, fmt.Errorf("connect to %s: %w", id, err)
 	}
 	spec := i.specification()
-	return connectAs(ctx, spec, spec.HBA.Database, spec.HBA.Local)
+	return connectAs(ctx, spec, i.siege, spec.HBA.Database, spec.HBA.Local)
 }
 
 // ConnectReplication opens a session that speaks the replication protocol
@@ -199,7 +199,7 @@ func (s *Supervisor) ConnectReplication(ctx context.Context, id string) (*pgconn
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", id, err)
 	}
-	return connectReplication(ctx, i.specification())
+	return connectReplication(ctx, i.specification(), i.siege)
 }
 
 // Status returns the state of an instance, the reason given for it and the

@@ -79,7 +79,7 @@ func templateDatabase() []string {
 
 // inDatabase runs do with a session as [Superuser] in the database.
 func inDatabase(ctx context.Context, spec Spec, database string, do func(*pgx.Conn) error) error {
-	conn, err := connect(ctx, spec, database)
+	conn, err := connect(ctx, spec, nil, database)
 	if err != nil {
 		return err
 	}
