@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"holdfast/engine/model"
+	"holdfast/engine/postgres"
 )
 
 // Allowlist is who may connect to a database.
@@ -60,9 +61,17 @@ func newAllowlist(allow []netip.Prefix, at time.Time) func(*model.Database) {
 }
 
 // applyAllowlist puts the record's list in force and returns how many open
-// sessions it ended.
+// sessions it ended. A server that cannot be seen to follow, because it has no place
+// for who would look, is stopped at once and begins anew with the list.
 func (e *Engine) applyAllowlist(ctx context.Context, db model.Database) (int, error) {
-	if err := e.instances.Update(ctx, db.ID, access(db)); err != nil {
+	soon, cancel := context.WithTimeout(ctx, e.waits.sessions)
+	defer cancel()
+	err := e.instances.Update(soon, db.ID, access(db))
+	if err != nil && soon.Err() != nil && ctx.Err() == nil {
+		e.log.Warn("an allow-list is held up: stopping the server at once", "database", db.ID, "error", err)
+		err = e.instances.Reconfigure(ctx, db.ID, 0, func(s *postgres.Spec) { s.HBA = access(db) })
+	}
+	if err != nil {
 		return 0, fmt.Errorf("apply allow-list: %w", err)
 	}
 	return e.endSessions(ctx, db, db.Allowlist...)

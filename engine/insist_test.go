@@ -1,6 +1,11 @@
 package engine
 
 import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -8,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/engine/model"
+	"holdfast/engine/postgres"
 )
 
 // impatient has an engine use force soon.
@@ -67,7 +73,99 @@ func TestChangesBesideStuckSession(t *testing.T) {
 	connect(t, again.Connection)
 }
 
-// Nor does it hold up a restart, or settings, for longer than a stop may take.
+// Nor does a server without a place for the appliance.
+func TestChangesOfFullServer(t *testing.T) {
+	t.Parallel()
+	a := startEngineOn(t, testConfig(t, newDataDir(t)), impatient)
+	db, c := a.createDatabase(t, "shop")
+	fill := func() {
+		t.Helper()
+		for {
+			conn, err := a.connectSoon(t, db.ID)
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+		}
+	}
+	fill()
+	if _, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"10.0.0.0/8"}); err != nil {
+		t.Fatalf("allow-list: %v", err)
+	}
+	refused(t, c)
+	if _, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"}); err != nil {
+		t.Fatal(err)
+	}
+	fill()
+	rotation, err := a.DatabaseRotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, true)
+	if err != nil {
+		t.Fatalf("rotation: %v", err)
+	}
+	loginRefused(t, c)
+	connect(t, rotation.Connection)
+}
+
+// Nor do those who connect, from wherever, say nothing, and come back whenever
+// they are sent away.
+func TestChangesUnderFlood(t *testing.T) {
+	t.Parallel()
+	a := startEngineOn(t, testConfig(t, newDataDir(t)), impatient)
+	db, c := a.createDatabase(t, "shop")
+	flood(t, net.JoinHostPort("127.0.0.1", fmt.Sprint(c.Port)), 300)
+	for {
+		conn, err := a.connectSoon(t, db.ID)
+		if err != nil {
+			break
+		}
+		_ = conn.Close(t.Context())
+	}
+	if _, err := a.DatabaseRotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, true); err != nil {
+		t.Errorf("rotation: %v", err)
+	}
+	if _, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{}); err != nil {
+		t.Errorf("allow-list: %v", err)
+	}
+}
+
+// connectSoon opens a session of the appliance's, if there is a place now.
+func (a *appliance) connectSoon(t *testing.T, instance string) (conn *pgx.Conn, err error) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		conn, err = a.instances.Connect(ctx, instance, maintenance)
+		cancel()
+		if err == nil || postgres.IsFull(err) {
+			return conn, err
+		}
+	}
+	t.Fatal(err)
+	return nil, err
+}
+
+// flood has silent clients at address until the test ends.
+func flood(t *testing.T, address string, clients int) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	t.Cleanup(all.Wait)
+	t.Cleanup(stop)
+	for range clients {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+				if err != nil {
+					continue
+				}
+				closed := context.AfterFunc(ctx, func() { _ = conn.Close() })
+				_, _ = io.Copy(io.Discard, conn)
+				closed()
+				_ = conn.Close()
+			}
+		})
+	}
+}
+
+// A session that does not end does not hold up a restart, or settings, for longer than a stop may take.
 func TestRestartBesideStuckSession(t *testing.T) {
 	t.Parallel()
 	a := startEngineOn(t, testConfig(t, newDataDir(t)), impatient)
