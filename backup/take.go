@@ -33,6 +33,9 @@ type Options struct {
 	Whole bool
 	// Rate bounds how many bytes a second are read; 0 means no bound.
 	Rate int64
+	// Patience is how long the WAL up to the backup's start, and to its stop, may
+	// take to be archived; 0 means no bound.
+	Patience time.Duration
 	// Workers is how many files are read at once; 0 means one for each
 	// processor, 8 at most.
 	Workers int
@@ -42,6 +45,9 @@ type Options struct {
 	// for it.
 	Progress func(doneBytes, totalBytes int64)
 }
+
+// ErrNotArchived says that the WAL did not come within [Options].Patience.
+var ErrNotArchived = errors.New("it did not come")
 
 // Result describes a backup that is complete.
 type Result struct {
@@ -127,8 +133,8 @@ func (t *taking) copy(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if err := t.archive.WaitFor(ctx, t.server.timeline, t.server.start); err != nil {
-		return Result{}, fmt.Errorf("wait for the WAL up to %v to be archived: %w", t.server.start, err)
+	if err := t.archived(ctx, t.server.start); err != nil {
+		return Result{}, err
 	}
 	if err := t.learnChanges(ctx, control); err != nil {
 		return Result{}, err
@@ -145,13 +151,26 @@ func (t *taking) copy(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if err := t.archive.WaitFor(ctx, t.server.timeline, end.at); err != nil {
-		return Result{}, fmt.Errorf("wait for the WAL up to %v to be archived: %w", end.at, err)
+	if err := t.archived(ctx, end.at); err != nil {
+		return Result{}, err
 	}
 	if err := t.archive.Covers(t.server.timeline, t.server.start, end.at); err != nil {
 		return Result{}, fmt.Errorf("the backup needs all WAL from %v to %v: %w", t.server.start, end.at, err)
 	}
 	return t.commit(c, end, systemIdentifier(control))
+}
+
+// archived waits until the WAL before lsn is.
+func (t *taking) archived(ctx context.Context, lsn wal.LSN) error {
+	if patience := t.opts.Patience; patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, patience, fmt.Errorf("%w in %v", ErrNotArchived, patience))
+		defer cancel()
+	}
+	if err := t.archive.WaitFor(ctx, t.server.timeline, lsn); err != nil {
+		return fmt.Errorf("wait for the WAL up to %v to be archived: %w", lsn, err)
+	}
+	return nil
 }
 
 // end ends the backup on the server. Unlogged relations are looked for before,

@@ -259,6 +259,10 @@ func TestWALIsNotArchived(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	mustHoldNothing(t, dir)
+	if _, err := Take(t.Context(), c.connect(), repo, never{}, Options{ID: "b", Patience: time.Second}); !errors.Is(err, ErrNotArchived) {
+		t.Errorf("beyond its patience: %v", err)
+	}
+	mustHoldNothing(t, dir)
 }
 
 // never is an archive that nothing comes to.
@@ -266,7 +270,7 @@ type never struct{ *archive }
 
 func (never) WaitFor(ctx context.Context, _ uint32, _ wal.LSN) error {
 	<-ctx.Done()
-	return ctx.Err()
+	return context.Cause(ctx)
 }
 
 // TestConnectionIsLost ends the session that holds the backup open.

@@ -158,6 +158,7 @@ func (e *Engine) takeBackup(
 	}
 	return backup.Take(ctx, conn, repo, wal, backup.Options{
 		ID: b.ID, Label: db.Name, Base: latest, Incarnation: db.Generation, Whole: e.readsWhole(db.ID),
+		Patience: e.waits.wal,
 		Progress: func(done, total int64) {
 			e.done.set(b.ID, done, total)
 			e.done.set(op.ID, done, total)

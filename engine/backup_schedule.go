@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"hash/fnv"
+	"sync"
 	"time"
 
 	"holdfast/engine/meta"
@@ -22,8 +23,12 @@ const (
 // itself can be cancelled.
 func scheduledBackup(database string) string { return database + "/backup/scheduled" }
 
-// scheduleBackups makes backups when they are due, one at a time, until ctx
-// ends.
+// backupTurns is how many organizations' scheduled backups are made at once.
+const backupTurns = 4
+
+// scheduleBackups makes backups when they are due until ctx ends. Of an
+// organization's databases one has its turn at a time, and no organization waits
+// for another's: a backup may take long, or come to nothing.
 func (e *Engine) scheduleBackups(ctx context.Context) {
 	if e.cfg.BackupInterval <= 0 {
 		return
@@ -33,19 +38,41 @@ func (e *Engine) scheduleBackups(ctx context.Context) {
 	for {
 		select {
 		case <-ticker.C:
-			e.backUpWhatIsDue(ctx)
+			e.background(e.backUpWhatIsDue)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
+// backUpWhatIsDue makes what backups are due, but for those of organizations whose
+// turn since an earlier look goes on.
 func (e *Engine) backUpWhatIsDue(ctx context.Context) {
 	databases, err := e.keptDatabases()
 	if err != nil {
 		e.log.Error("list databases to back up", "error", err)
 		return
 	}
+	by := map[string][]model.Database{}
+	for _, db := range databases {
+		by[db.Organization] = append(by[db.Organization], db)
+	}
+	var turns sync.WaitGroup
+	for organization, databases := range by {
+		release, err := e.claims.take(organization+"/scheduled", "a turn of scheduled backups")
+		if err != nil {
+			continue
+		}
+		turns.Go(func() {
+			defer release()
+			e.backUpInTurn(ctx, databases)
+		})
+	}
+	turns.Wait()
+}
+
+// backUpInTurn makes the backups of databases that are due, one after the other.
+func (e *Engine) backUpInTurn(ctx context.Context, databases []model.Database) {
 	for _, db := range databases {
 		next, err := e.nextBackup(db)
 		if err != nil {
@@ -57,17 +84,27 @@ func (e *Engine) backUpWhatIsDue(ctx context.Context) {
 		if status, _ := e.liveStatus(db); status != model.DatabaseAvailable {
 			continue // the next look is soon enough
 		}
-		call := e.system(model.ActionBackupCreate, db.Organization, databaseResource(db))
-		_, done, err := e.beginBackup(call, db, model.BackupScheduled)
-		if err != nil {
-			e.log.Warn("begin a scheduled backup", "database", db.ID, "error", err)
-			continue
-		}
-		select {
-		case <-done:
-		case <-ctx.Done():
-			return
-		}
+		e.backUpScheduled(ctx, db)
+	}
+}
+
+// backUpScheduled makes a scheduled backup, when fewer than backupTurns are under way.
+func (e *Engine) backUpScheduled(ctx context.Context, db model.Database) {
+	select {
+	case e.turns <- struct{}{}:
+		defer func() { <-e.turns }()
+	case <-ctx.Done():
+		return
+	}
+	call := e.system(model.ActionBackupCreate, db.Organization, databaseResource(db))
+	_, done, err := e.beginBackup(call, db, model.BackupScheduled)
+	if err != nil {
+		e.log.Warn("begin a scheduled backup", "database", db.ID, "error", err)
+		return
+	}
+	select {
+	case <-done:
+	case <-ctx.Done():
 	}
 }
 

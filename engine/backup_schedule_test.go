@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"context"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"holdfast/engine/model"
+	"holdfast/engine/postgres"
 )
 
 func TestNextBackup(t *testing.T) {
@@ -96,6 +98,85 @@ func TestScheduledBackups(t *testing.T) {
 	by.Store(int64(10 * 24 * time.Hour))
 	expect("caught up after a long downtime", 3)
 	a.awaitAudit(t, model.ActionBackupCreate, a.backups(t, db.ID)[0].ID)
+}
+
+// A database whose WAL does not come, and so its backup neither, holds up no other
+// organization's.
+func TestScheduledBackupsBesideStuckOne(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, newDataDir(t))
+	by := ahead(&cfg)
+	cfg.BackupInterval = 24 * time.Hour
+	a := startEngineOn(t, cfg)
+	stuck, _ := a.createDatabase(t, "shop")
+	other := a.inAnotherOrganization(t, "globex")
+	db, _ := other.createDatabase(t, "shop")
+	if err := a.stopReceiving(stuck.ID); err != nil {
+		t.Fatal(err)
+	}
+	takeWalsenders(t, a, stuck.ID)
+	by.Store(int64(2 * time.Minute))
+	within(t, time.Minute, "the backup of the other's", func() bool {
+		all := a.backups(t, db.ID)
+		return len(all) == 1 && all[0].Status == model.BackupCompleted
+	})
+	if all := a.backups(t, stuck.ID); len(all) != 1 || all[0].Status != model.BackupRunning {
+		t.Errorf("the one that is stuck: %+v", all)
+	}
+}
+
+// A backup whose WAL does not come fails when its time is up.
+func TestBackupWithoutWAL(t *testing.T) {
+	t.Parallel()
+	a := startEngineOn(t, testConfig(t, newDataDir(t)), func(e *Engine) { e.waits.wal = 2 * time.Second })
+	db, _ := a.createDatabase(t, "shop")
+	if err := a.stopReceiving(db.ID); err != nil {
+		t.Fatal(err)
+	}
+	takeWalsenders(t, a, db.ID)
+	b, err := a.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	within(t, time.Minute, "its end", func() bool { return a.backups(t, db.ID)[0].CompletedAt != nil })
+	if b = a.backups(t, db.ID)[0]; b.Status != model.BackupFailed || b.Cut {
+		t.Errorf("%+v", b)
+	}
+}
+
+// takeWalsenders takes all of an instance's.
+func takeWalsenders(t *testing.T, a *appliance, instance string) {
+	t.Helper()
+	for {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		conn, err := a.instances.ConnectReplication(ctx, instance)
+		cancel()
+		if postgres.IsFull(err) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	}
+}
+
+// inAnotherOrganization is the appliance as an organization that is made has it.
+func (a *appliance) inAnotherOrganization(t *testing.T, name string) *appliance {
+	t.Helper()
+	call := a.call(model.ActionOrganizationCreate)
+	call.Actor, call.Key = model.Actor{Type: model.ActorOperator}, nil
+	org, err := a.OrganizationCreate(call, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := &appliance{Engine: a.Engine, cfg: a.cfg, org: org.ID}
+	projects, err := other.ProjectList(other.call(model.ActionProjectList), Page{})
+	if err != nil || len(projects.Items) != 1 {
+		t.Fatalf("projects: %v, %v", projects, err)
+	}
+	other.project = projects.Items[0].ID
+	return other
 }
 
 // What a person asks for goes before a scheduled backup, which is tried again.

@@ -73,6 +73,7 @@ type Engine struct {
 	spares    *postgres.Spares
 	states    *instanceStates
 	waits     waits
+	turns     chan struct{} // holds one for each scheduled backup under way
 
 	apiCertificate sync.Mutex // held while the API's certificate is issued
 
@@ -137,6 +138,7 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 		imports:  newRunningImports(),
 		states:   newInstanceStates(),
 		waits:    defaultWaits(),
+		turns:    make(chan struct{}, backupTurns),
 		metrics:  newMetrics(),
 
 		visitors:  newRateLimiter(visitorRates()),

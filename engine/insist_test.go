@@ -2,10 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"net"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -17,7 +13,9 @@ import (
 )
 
 // impatient has an engine use force soon.
-func impatient(e *Engine) { e.waits = waits{stop: time.Second, sessions: 3 * time.Second} }
+func impatient(e *Engine) {
+	e.waits = waits{stop: time.Second, sessions: 3 * time.Second, wal: 10 * time.Minute}
+}
 
 // stick opens a session that does not end when it is told to, and does the
 // statements in it first.
@@ -105,28 +103,6 @@ func TestChangesOfFullServer(t *testing.T) {
 	connect(t, rotation.Connection)
 }
 
-// Nor do those who connect, from wherever, say nothing, and come back whenever
-// they are sent away.
-func TestChangesUnderFlood(t *testing.T) {
-	t.Parallel()
-	a := startEngineOn(t, testConfig(t, newDataDir(t)), impatient)
-	db, c := a.createDatabase(t, "shop")
-	flood(t, net.JoinHostPort("127.0.0.1", fmt.Sprint(c.Port)), 300)
-	for {
-		conn, err := a.connectSoon(t, db.ID)
-		if err != nil {
-			break
-		}
-		_ = conn.Close(t.Context())
-	}
-	if _, err := a.DatabaseRotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, true); err != nil {
-		t.Errorf("rotation: %v", err)
-	}
-	if _, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{}); err != nil {
-		t.Errorf("allow-list: %v", err)
-	}
-}
-
 // connectSoon opens a session of the appliance's, if there is a place now.
 func (a *appliance) connectSoon(t *testing.T, instance string) (conn *pgx.Conn, err error) {
 	t.Helper()
@@ -140,29 +116,6 @@ func (a *appliance) connectSoon(t *testing.T, instance string) (conn *pgx.Conn, 
 	}
 	t.Fatal(err)
 	return nil, err
-}
-
-// flood has silent clients at address until the test ends.
-func flood(t *testing.T, address string, clients int) {
-	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	var all sync.WaitGroup
-	t.Cleanup(all.Wait)
-	t.Cleanup(stop)
-	for range clients {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
-				if err != nil {
-					continue
-				}
-				closed := context.AfterFunc(ctx, func() { _ = conn.Close() })
-				_, _ = io.Copy(io.Discard, conn)
-				closed()
-				_ = conn.Close()
-			}
-		})
-	}
 }
 
 // A session that does not end does not hold up a restart, or settings, for longer than a stop may take.

@@ -28,9 +28,12 @@ const (
 type waits struct {
 	stop     time.Duration // for a fast shutdown
 	sessions time.Duration // for sessions that hold up a change, see insist.go
+	wal      time.Duration // for the WAL that a backup needs to be archived
 }
 
-func defaultWaits() waits { return waits{stop: time.Minute, sessions: 10 * time.Second} }
+func defaultWaits() waits {
+	return waits{stop: time.Minute, sessions: 10 * time.Second, wal: 10 * time.Minute}
+}
 
 // dataDirectory is where a generation of a database's files lies.
 func (e *Engine) dataDirectory(id string, generation int) string {
