@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -100,13 +101,28 @@ func whenThereIsRoom[C any](ctx context.Context, begin sieger, open func() (C, e
 	return conn, err
 }
 
+// openSession is pgx.ConnectConfig to the server of the data directory dir. A tenant
+// can hold up every session of his database as it starts, by a lock on a catalog; one
+// that was given up is ended in the server, too, where it would wait on and keep a place.
+func openSession(ctx context.Context, dir string, config *pgx.ConnConfig) (*pgx.Conn, error) {
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil && (pgconn.Timeout(err) || ctx.Err() != nil) {
+		for _, pid := range processesOf(dir) {
+			if isHeldUp(pid, config.User, config.Database) {
+				_ = syscall.Kill(pid, syscall.SIGTERM) // it is gone when that fails
+			}
+		}
+	}
+	return conn, err
+}
+
 // connect opens a session as [Superuser].
 func connect(ctx context.Context, spec Spec, begin sieger, database string) (*pgx.Conn, error) {
 	config, err := superuserConfig(spec.Config.SocketDir, spec.Config.Port, database)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	conn, err := whenThereIsRoom(ctx, begin, func() (*pgx.Conn, error) { return pgx.ConnectConfig(ctx, config) })
+	conn, err := whenThereIsRoom(ctx, begin, func() (*pgx.Conn, error) { return openSession(ctx, spec.Dir, config) })
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
@@ -124,7 +140,7 @@ func connectAs(ctx context.Context, spec Spec, begin sieger, database, role stri
 	for _, superusers := range []string{"log_statement", "log_min_duration_statement", "log_min_error_statement"} {
 		delete(config.RuntimeParams, superusers)
 	}
-	conn, err := whenThereIsRoom(ctx, begin, func() (*pgx.Conn, error) { return pgx.ConnectConfig(ctx, config) })
+	conn, err := whenThereIsRoom(ctx, begin, func() (*pgx.Conn, error) { return openSession(ctx, spec.Dir, config) })
 	if err != nil {
 		return nil, fmt.Errorf("connect as %s: %w", role, err)
 	}

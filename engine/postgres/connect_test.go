@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -149,4 +150,43 @@ func TestDumpOfAFullInstance(t *testing.T) {
 	if reserves := d.Spec.Bin.Major >= 16; (err == nil) != reserves {
 		t.Errorf("a place is reserved: %v; dump: %v", reserves, err)
 	}
+}
+
+// A tenant can keep sessions of his database from starting. One that the appliance
+// has given up does not stay in the server.
+func TestGivenUpSessionEnds(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Instance(t)
+	super := d.Superuser(t, "postgres")
+	reader, vacuum := d.Owner(t), d.Owner(t)
+	allowed(t, reader, "begin", "select count(*) from pg_class")
+	var work sync.WaitGroup
+	t.Cleanup(work.Wait)
+	work.Go(func() { _, _ = vacuum.Exec(t.Context(), "vacuum full pg_class") })
+	held := func() (sessions int) {
+		if err := super.QueryRow(t.Context(), `select count(*) from pg_locks where not granted
+			and pid not in (select pid from pg_stat_activity where usesysid is not null)`).Scan(&sessions); err != nil {
+			t.Fatal(err)
+		}
+		return sessions
+	}
+	eventually(t, time.Minute, "the lock is waited for", func() (waits bool) {
+		if err := super.QueryRow(t.Context(), "select exists (select from pg_locks where not granted)").Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+		return waits
+	})
+	ctx, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	connected := make(chan error, 1)
+	work.Go(func() {
+		_, err := d.Supervisor.Connect(ctx, d.Spec.ID, "app")
+		connected <- err
+	})
+	eventually(t, time.Minute, "the session is held up", func() bool { return held() == 1 })
+	giveUp()
+	if err := <-connected; err == nil {
+		t.Error("the session began")
+	}
+	eventually(t, 10*time.Second, "its end", func() bool { return held() == 0 })
 }

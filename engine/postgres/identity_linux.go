@@ -45,6 +45,12 @@ func isHalfDone(pid int) bool {
 	return strings.HasSuffix(title, " authentication") || strings.HasSuffix(title, " initializing")
 }
 
+// isHeldUp reports whether a process of PostgreSQL is a session of the appliance's
+// that waits for a lock as it starts. Nobody else comes over the socket.
+func isHeldUp(pid int, role, database string) bool {
+	return title(pid) == "postgres: "+clusterName+": "+role+" "+database+" [local] startup waiting"
+}
+
 // title is what a process shows itself as.
 func title(pid int) string { return string(bytes.TrimRight(procFile(pid, "cmdline"), "\x00 ")) }
 

@@ -27,6 +27,8 @@ func isLogger(int) bool { return false }
 
 func isHalfDone(int) bool { return false }
 
+func isHeldUp(int, string, string) bool { return false }
+
 func processAlive(pid int) bool {
 	err := syscall.Kill(pid, 0)
 	return err == nil || err == syscall.EPERM
