@@ -89,7 +89,7 @@ func (e *Engine) expiredBackups(database string) (expired []model.Backup, err er
 			return err
 		}
 		for _, b := range all {
-			if at := e.expiry(b, newest); at != nil && !e.clock().Before(*at) {
+			if at := e.expiry(b, newest); at != nil && e.mayRemove(*at) {
 				expired = append(expired, b)
 			}
 		}

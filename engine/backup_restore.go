@@ -81,7 +81,7 @@ func (e *Engine) roomForRestore(p RestorePlan) error {
 // RecoveryUndo begins to bring back the data that the last restore replaced.
 func (e *Engine) RecoveryUndo(call *model.Call, database string) (model.DatabaseOperation, error) {
 	return e.beginSwitch(call, database, model.OperationRestore, "undoing", func(db model.Database, op *model.DatabaseOperation) (stage, error) {
-		if db.Replaced == nil || !e.clock().Before(db.Replaced.ExpiresAt) {
+		if db.Replaced == nil || e.mayRemove(db.Replaced.ExpiresAt) {
 			return stage{}, model.Errorf(model.CodeForbidden, "there is no restore to undo: the data it replaced is kept for %s", e.cfg.ReplacedRetention)
 		}
 		op.Generation = db.Replaced.Generation

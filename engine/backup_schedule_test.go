@@ -250,6 +250,7 @@ func TestExpiryAndPins(t *testing.T) {
 		}
 	}
 	by.Store(int64(cfg.BackupRetention - time.Hour))
+	believe(a.Engine)
 	sweepAnd := func(want ...string) {
 		t.Helper()
 		if err := a.sweepOnce(t.Context()); err != nil {

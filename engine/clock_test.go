@@ -2,6 +2,7 @@ package engine
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,140 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
+// believe has the clock be where it is as if it had gone there by itself.
+func believe(e *Engine) {
+	e.guard.mu.Lock()
+	defer e.guard.mu.Unlock()
+	e.guard.believed.Time = e.wallClock()
+}
+
+// The clock leaps ten years ahead, and nothing is removed for that: not before
+// the appliance has run on for the grace, and not at all when it comes back. What
+// would have been removed can be used meanwhile.
+func TestClockLeap(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, newDataDir(t))
+	by := ahead(&cfg)
+	cfg.BackupRetention = 7 * 24 * time.Hour
+	a := startEngineOn(t, cfg)
+	db, _ := a.createDatabase(t, "shop")
+	deleted, _ := a.createDatabase(t, "deleted")
+	older := a.backUp(t, db.ID)
+	a.restore(t, db.ID, older.ID)
+	a.settled(t)
+	within(t, time.Minute, "the backup after the restore", func() bool { return len(a.backups(t, db.ID)) == 2 })
+	a.settled(t)
+	remove := func() {
+		t.Helper()
+		if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), deleted.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove()
+	sweep := func(want bool) {
+		t.Helper()
+		if err := a.sweepOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		now, err := a.record(db.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trash, err := a.TrashList(a.call(model.ActionTrashList))
+		if err != nil {
+			t.Fatal(err)
+		}
+		backups := len(a.backups(t, db.ID)) == 2
+		if kept := now.Replaced != nil; backups != want || kept != want || (len(trash) == 1) != want {
+			t.Errorf("kept: backups %t, replaced data %t, deleted databases %d; all of that should be %t", backups, kept, len(trash), want)
+		}
+	}
+	told := func() bool {
+		t.Helper()
+		all, err := a.Recommendations(a.call(model.ActionRecommendationList))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(all, func(r model.Recommendation) bool { return r.Code == "clock_leapt" })
+	}
+	sweep(true)
+	if told() {
+		t.Error("told of a leap before there was one")
+	}
+	by.Store(int64(10 * 365 * 24 * time.Hour))
+	sweep(true)
+	if !told() {
+		t.Error("nobody was told")
+	}
+	if _, err := a.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), deleted.ID); err != nil {
+		t.Errorf("what is kept cannot be brought back: %v", err)
+	}
+	remove()
+	by.Store(0)
+	sweep(true)
+	if told() {
+		t.Error("the clock has come back, and a leap is told of")
+	}
+
+	by.Store(int64(10*365*24*time.Hour + 2*time.Hour)) // it was deleted by that clock
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a = a.reopen(t)
+	a.awaitStatus(t, db.ID, model.DatabaseAvailable, 30*time.Second)
+	sweep(true)
+	a.guard.mu.Lock()
+	a.guard.looked = a.guard.looked.Add(-clockGrace)
+	a.guard.mu.Unlock()
+	sweep(false)
+	if told() {
+		t.Error("the clock is believed, and a leap is told of")
+	}
+}
+
+// A machine that is off every weekend, and on for eight hours a day, does not
+// believe its clock at once on a Monday, and does some time. One whose clock
+// begins in the past at every start is never held up.
+func TestBelievedClock(t *testing.T) {
+	t.Parallel()
+	monday := time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
+	b, heldOn, freeOn := believedClock{Time: monday.AddDate(0, 0, -3).Add(8 * time.Hour)}, 0, 0
+	for day := range 28 {
+		if day%7 >= 5 {
+			continue
+		}
+		morning := monday.AddDate(0, 0, day)
+		b = b.after(0, morning)
+		for minute := range 8 * 60 {
+			b = b.after(time.Minute, morning.Add(time.Duration(minute+1)*time.Minute))
+		}
+		if b.ahead(morning.Add(8*time.Hour)) > 0 {
+			heldOn++
+		} else {
+			freeOn++
+		}
+	}
+	if heldOn == 0 || freeOn < 2 {
+		t.Errorf("held back on %d days, and not on %d", heldOn, freeOn)
+	}
+
+	b = believedClock{Time: monday}
+	for day := range 10 {
+		b = b.after(0, time.Unix(0, 0))
+		now := monday.AddDate(0, 0, day).Add(time.Minute)
+		if b = b.after(time.Minute, now); b.ahead(now) > 0 {
+			t.Errorf("held back on day %d, when the time was asked for", day)
+		}
+	}
+	now := monday.AddDate(1, 0, 0)
+	for b = b.after(0, now); b.ahead(now) > 0; b = b.after(time.Hour, now) {
+		now = now.Add(time.Hour)
+	}
+	if waited := now.Sub(monday.AddDate(1, 0, 0)); waited != clockGrace {
+		t.Errorf("a clock was believed after %v", waited)
+	}
+}
+
 // A backup whose proof has failed counts for nothing: the good one before it
 // stays, restores stand on that, and the next backup is not built upon it, also
 // after a restart.
@@ -84,6 +219,7 @@ func TestDamagedBackupCountsForNothing(t *testing.T) {
 		t.Errorf("plan: %+v, %v; the good backup is %s", plan.Backup, err, good.ID)
 	}
 	by.Store(int64(cfg.BackupRetention + time.Hour))
+	believe(a.Engine)
 	if err := a.sweepOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -106,9 +106,7 @@ func (e *Engine) beginPurge(tx *meta.Tx, id string) error {
 		if d.Trash == nil {
 			return model.Errorf(model.CodeConflict, "the database %s was brought back from the trash", d.Name)
 		}
-		if now := e.clock(); now.Before(d.Trash.Until) {
-			d.Trash = &model.Trash{At: d.Trash.At, Until: now}
-		}
+		d.Trash = &model.Trash{At: d.Trash.At, Until: d.Trash.At}
 		return nil
 	})
 	return err

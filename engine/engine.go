@@ -29,6 +29,7 @@ type Engine struct {
 	cfg      Config
 	log      *slog.Logger
 	clock    func() time.Time
+	guard    clockGuard
 	meta     *meta.DB
 	blobs    *blobstore.Store
 	sealer   sealer
@@ -153,6 +154,9 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open blob store: %w", err)
+	}
+	if err := e.loadClock(); err != nil {
+		return nil, errors.Join(err, e.blobs.Close())
 	}
 	e.opened.Store(true)
 	e.audits = startAuditQueue(e)

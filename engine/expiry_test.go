@@ -58,6 +58,7 @@ func TestAuditRetention(t *testing.T) {
 	}
 	create("old")
 	ahead.Store(int64(25 * time.Hour))
+	believe(a.Engine)
 	create("new")
 	if err := a.pruneAudits(); err != nil {
 		t.Fatal(err)

@@ -482,6 +482,7 @@ func TestObjectsExpire(t *testing.T) {
 	}
 	s.mustPut(t, other, "old", "x")
 	s.now.Add(int64(2 * 24 * time.Hour))
+	believe(s.Engine)
 	s.mustPut(t, bucket, "new", "y")
 	if err := s.expireObjects(t.Context()); err != nil {
 		t.Fatal(err)
@@ -490,6 +491,7 @@ func TestObjectsExpire(t *testing.T) {
 		t.Errorf("%d are left a day too early", n)
 	}
 	s.now.Add(int64(25 * time.Hour))
+	believe(s.Engine)
 	if err := s.expireObjects(t.Context()); err != nil {
 		t.Fatal(err)
 	}

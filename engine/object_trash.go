@@ -64,13 +64,12 @@ func noTrashedObject(version string) error {
 // purgeObjects removes for good the objects that were in the trash for their
 // time.
 func (e *Engine) purgeObjects(ctx context.Context) error {
-	now := e.clock()
 	for ctx.Err() == nil {
 		due := map[string][]model.TrashedObject{} // by organization
 		count := 0
 		if err := e.meta.Peek(func(tx *meta.Tx) error {
 			return tx.TrashedObjects().All(func(o model.TrashedObject) error {
-				if count < expireBatch && !now.Before(o.DeletedAt.Add(e.cfg.ObjectTrashRetention)) {
+				if count < expireBatch && e.mayRemove(o.DeletedAt.Add(e.cfg.ObjectTrashRetention)) {
 					due[o.Organization] = append(due[o.Organization], o)
 					count++
 				}

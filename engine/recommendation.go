@@ -290,6 +290,7 @@ func (e *Engine) facts(organization string, databases []model.Database, usage Us
 		Now: e.clock(), Limits: e.cfg.Advice, Proofs: e.cfg.Proofs, Plan: model.Plan{Name: usage.Plan, Limits: usage.Limits}, Used: usage.Used,
 		DiskFree: usage.Host.DiskFree, DiskTotal: usage.Host.DiskTotal,
 	}
+	facts.ClockAhead, facts.ClockGrace = e.clockAhead()
 	err := e.meta.View(func(tx *meta.Tx) error {
 		keys, err := allBy(tx.Keys(), meta.ByOrganization, meta.Key(organization))
 		if err != nil {

@@ -30,20 +30,20 @@ func (e *Engine) sweep(ctx context.Context) {
 
 func (e *Engine) sweepOnce(ctx context.Context) error {
 	var databases []model.Database
+	clockErr := e.keepClock() // first: what is removed goes by it
 	err := e.meta.View(func(tx *meta.Tx) error {
 		return tx.Databases().All(func(db model.Database) error {
 			databases = append(databases, db)
 			return nil
 		})
 	})
-	err = errors.Join(err, e.renewAPICertificate(), e.expireObjects(ctx), e.purgeObjects(ctx), e.sweepUploads(ctx), e.backUpMetadata(), e.noteCommits(),
+	err = errors.Join(clockErr, err, e.renewAPICertificate(), e.expireObjects(ctx), e.purgeObjects(ctx), e.sweepUploads(ctx), e.backUpMetadata(), e.noteCommits(),
 		e.sweepCodes(), e.concludeTrials(), e.expireOnce(), e.expireKeys(), e.pruneAudits())
-	now := e.clock()
 	for _, db := range databases {
 		switch {
-		case db.Trash != nil && !now.Before(db.Trash.Until):
+		case db.Trash != nil && e.trashIsOver(*db.Trash):
 			err = errors.Join(err, e.expireTrash(db))
-		case db.Replaced != nil && !now.Before(db.Replaced.ExpiresAt):
+		case db.Replaced != nil && e.mayRemove(db.Replaced.ExpiresAt):
 			err = errors.Join(err, e.dropReplaced(db.ID))
 		case db.Trash == nil && db.Status == model.DatabaseAvailable:
 			err = errors.Join(err, e.renewRunning(ctx, db), e.settleLate(ctx, db))

@@ -56,7 +56,13 @@ func (e *Engine) TrashRestore(ctx context.Context, call *model.Call, id string) 
 }
 
 func (e *Engine) restorable(db model.Database, organization string) bool {
-	return db.Trash != nil && db.Organization == organization && e.clock().Before(db.Trash.Until)
+	return db.Trash != nil && db.Organization == organization && !e.trashIsOver(*db.Trash)
+}
+
+// trashIsOver reports whether a deleted database may be removed: its time is
+// over, or its removal has begun.
+func (e *Engine) trashIsOver(t model.Trash) bool {
+	return !t.Until.After(t.At) || e.mayRemove(t.Until)
 }
 
 // TrashEmpty removes the deleted databases of the call's organization for

@@ -19,6 +19,9 @@ type Facts struct {
 	Proofs    bool // whether backups are proven
 	// DiskFree and DiskTotal are of the data directory, in bytes.
 	DiskFree, DiskTotal int64
+	// ClockAhead is by how much the clock is ahead of where it can be, 0 when it
+	// is not; ClockGrace for how long of running it is not believed yet.
+	ClockAhead, ClockGrace time.Duration
 }
 
 // DamagedObject is an object whose bytes are not those that were stored.
@@ -75,7 +78,7 @@ func accountChecks() []func(Facts) []model.Recommendation {
 		eachDatabase(databaseDown), eachDatabase(noBackup), eachDatabase(oldBackup), eachDatabase(failedBackup), eachDatabase(failedProofs), eachDatabase(unprovenBackup),
 		eachDatabase(failedArchiving),
 		eachDatabase(openAllowlist), eachDatabase(endingCertificate),
-		fullDisk, fullPlan, damagedObjects, unusedKeys, endlessKeys,
+		leaptClock, fullDisk, fullPlan, damagedObjects, unusedKeys, endlessKeys,
 	}
 }
 
