@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"holdfast/backup"
 	"holdfast/backup/wal"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -193,11 +194,10 @@ func (e *Engine) recordFork(next model.Database, plan RestorePlan) error {
 // either has acknowledged. A start rolls back what ended before it, and carries
 // on from there; a new instance that does not start is taken back.
 func (e *Engine) switchGeneration(ctx context.Context, db model.Database, op model.DatabaseOperation) error {
-	status, _ := e.walStatus(db.ID)
 	if err := e.stopInstance(ctx, db.ID); err != nil {
 		return err
 	}
-	next, err := e.recordSwitch(db.ID, op.Generation, status.State != wal.StateStreaming)
+	next, err := e.recordSwitch(db.ID, op.Generation, !e.drained(db))
 	if err != nil {
 		return err
 	}
@@ -220,6 +220,29 @@ func (e *Engine) switchGeneration(ctx context.Context, db model.Database, op mod
 		}
 	}
 	return nil
+}
+
+// drained reports whether all that the stopped instance of a database has ever
+// committed is in the archive: it was shut down in order, and the archive has
+// the last record it wrote.
+func (e *Engine) drained(db model.Database) bool {
+	shutdown, err := backup.ReadShutdown(e.dataDirectory(db.ID, db.Generation))
+	if err == nil {
+		err = e.hasArchived(db, shutdown)
+	}
+	if err != nil {
+		e.log.Warn("what the replaced data committed last may be missing in the archive", "database", db.ID, "generation", db.Generation, "reason", err)
+	}
+	return err == nil
+}
+
+func (e *Engine) hasArchived(db model.Database, shutdown backup.Shutdown) error {
+	archive, err := e.walArchive(db.ID)
+	if err != nil {
+		return err
+	}
+	// What the archive has ends with a whole record.
+	return archive.Covers(db.Generation, shutdown.Timeline, shutdown.Checkpoint, shutdown.Checkpoint+1)
 }
 
 // recordSwitch makes a generation the current one. Undrained says that of what

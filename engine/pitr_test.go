@@ -444,6 +444,44 @@ func commitStepInto(t *testing.T, c Connection) time.Time {
 	return commitStep(t, c, 1)
 }
 
+// A server that had to be stopped by force for a restore may have committed more
+// than the archive has: a moment behind that is refused, not taken for quiet.
+func TestSwitchByForce(t *testing.T) {
+	t.Parallel()
+	a := startEngineOn(t, testConfig(t, newDataDir(t)), func(e *Engine) { e.waits.stop = 5 * time.Second })
+	db, c := a.createDatabase(t, "shop")
+	commitStepInto(t, c)
+	b := a.backUp(t, db.ID)
+	a.awaitArchived(t, db.ID, commitStep(t, c, 2))
+	undrained := func() bool {
+		t.Helper()
+		now, err := a.record(db.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return now.Served[len(now.Served)-1].Undrained
+	}
+	a.restore(t, db.ID, b.ID)
+	if undrained() {
+		t.Error("a server that was shut down in order is taken for one that was not")
+	}
+	a.settled(t)
+	last := commitStep(t, c, 3)
+	a.awaitArchived(t, db.ID, commitStep(t, c, 4))
+	stick(t, c)
+	quiet := time.Now()
+	a.restore(t, db.ID, b.ID)
+	if !undrained() {
+		t.Error("a server that was stopped by force is taken for one that was shut down")
+	}
+	if plan, err := a.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: quiet}); err == nil {
+		t.Errorf("a moment is restored by which more may have been committed: %+v", plan)
+	}
+	if _, err := a.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: last}); err != nil {
+		t.Errorf("a moment before: %v", err)
+	}
+}
+
 // Two restores from one history make the same timeline twice. A backup of the
 // second is not built upon one of the first: what is in their WAL is not the same.
 func TestBackupsOfTwinTimelines(t *testing.T) {
