@@ -3,11 +3,9 @@ package wal
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // skipGap gives up the WAL the server does not have any more: it makes the slot
@@ -39,15 +37,6 @@ func (r *Receiver) skipGap(ctx context.Context, id identity, cause error) error 
 		"incarnation", r.o.Incarnation, "from", gap.From, "to", gap.To, "err", cause)
 	r.o.Lost(gap)
 	return nil
-}
-
-// renewSlot makes a slot that reserves WAL from now on.
-func renewSlot(ctx context.Context, conn *pgconn.PgConn, slot string) (LSN, error) {
-	_, err := ask(ctx, conn, "DROP_REPLICATION_SLOT "+pgx.Identifier{slot}.Sanitize()+" WAIT")
-	if pgError := new(pgconn.PgError); err != nil && (!errors.As(err, &pgError) || pgError.Code != undefinedObject) {
-		return 0, fmt.Errorf("drop replication slot that has lost WAL: %w", err)
-	}
-	return ensureSlot(ctx, conn, slot)
 }
 
 // watchEvery is how often the server is asked how its slot is.

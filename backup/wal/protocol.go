@@ -85,12 +85,23 @@ func showSegmentSize(ctx context.Context, conn *pgconn.PgConn) (uint64, error) {
 	return n, nil
 }
 
-// ensureSlot makes a physical slot that reserves WAL from now on, where there
-// is none, and returns from where WAL is reserved.
+// ensureSlot makes a physical slot that reserves WAL from now on, where none
+// reserves any, and returns from where WAL is reserved. One that has lost its
+// WAL goes: PostgreSQL 16 and 17 would let it be used, and reserve none for it
+// any more.
 func ensureSlot(ctx context.Context, conn *pgconn.PgConn, slot string) (LSN, error) {
 	at, err := readSlot(ctx, conn, slot)
 	if err != nil || at != 0 {
 		return at, err
+	}
+	return renewSlot(ctx, conn, slot)
+}
+
+// renewSlot makes a slot anew that reserves WAL from now on.
+func renewSlot(ctx context.Context, conn *pgconn.PgConn, slot string) (LSN, error) {
+	_, err := ask(ctx, conn, "DROP_REPLICATION_SLOT "+pgx.Identifier{slot}.Sanitize()+" WAIT")
+	if pgError := new(pgconn.PgError); err != nil && (!errors.As(err, &pgError) || pgError.Code != undefinedObject) {
+		return 0, fmt.Errorf("drop replication slot that has lost WAL: %w", err)
 	}
 	_, err = ask(ctx, conn, "CREATE_REPLICATION_SLOT "+pgx.Identifier{slot}.Sanitize()+" PHYSICAL RESERVE_WAL")
 	if pgError := new(pgconn.PgError); err != nil && (!errors.As(err, &pgError) || pgError.Code != duplicateObject) {

@@ -193,6 +193,25 @@ func TestIdle(t *testing.T) {
 	}
 }
 
+// TestSlotThatReservesNothing: a slot that is there and has lost its WAL, which
+// some majors let one go on with, is made anew before it is used.
+func TestSlotThatReservesNothing(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, postgrestest.Binaries(t), smallSegment, "autovacuum=off")
+	c.do("select pg_create_physical_replication_slot('holdfast', false)")
+	conn, err := c.connectReplication(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	for range 2 {
+		reserved, err := ensureSlot(t.Context(), conn, "holdfast")
+		if err != nil || reserved == 0 {
+			t.Fatalf("WAL is reserved from %v, %v", reserved, err)
+		}
+	}
+}
+
 // TestRecordCutOff: where the server has flushed a page and the rest of its last
 // record waits for a commit, all that was committed is known to be safe.
 func TestRecordCutOff(t *testing.T) {
