@@ -169,7 +169,7 @@ func (e *Engine) prepareGeneration(ctx context.Context, db model.Database, op mo
 		e.states.drop(op.ID)
 		return errors.Join(fmt.Errorf("recover restored data: %w", err), e.stopInstance(ctx, op.ID))
 	}
-	err = errors.Join(e.provision(ctx, op.ID, db), e.stopInstance(ctx, op.ID))
+	err = errors.Join(e.provision(ctx, op.ID, db), e.stopRecovered(ctx, scratch))
 	if err == nil && plan != nil {
 		err = e.recordFork(next, *plan)
 	}

@@ -24,11 +24,11 @@ func (e *Engine) proveRecovery(ctx context.Context, db model.Database, plan Rest
 		"autovacuum": "off", "fsync": "off", // it is thrown away
 		"shared_buffers": "32MB",
 	})
-	defer func() { err = errors.Join(err, e.stopInstance(ctx, scratch.ID)) }()
 	if err := e.startRecovered(ctx, scratch, plan, func(int64, int64) {}); err != nil {
-		return checked, fmt.Errorf("recover: %w", err)
+		return checked, errors.Join(fmt.Errorf("recover: %w", err), e.stopInstance(ctx, scratch.ID))
 	}
-	return e.instances.CheckRelations(ctx, scratch.ID)
+	checked, err = e.instances.CheckRelations(ctx, scratch.ID)
+	return checked, errors.Join(err, e.stopRecovered(ctx, scratch))
 }
 
 // proofDetail reads what has no structure to be checked (other indexes, maps,

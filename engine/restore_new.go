@@ -171,7 +171,7 @@ func (e *Engine) buildRestored(ctx context.Context, db model.Database, op model.
 	if err := e.startRecovered(ctx, scratch, p, func(done, total int64) { e.done.set(op.ID, done, total) }); err != nil {
 		return errors.Join(fmt.Errorf("recover restored data: %w", err), e.stopInstance(ctx, op.ID))
 	}
-	if err := errors.Join(e.provision(ctx, op.ID, db), e.stopInstance(ctx, op.ID)); err != nil {
+	if err := errors.Join(e.provision(ctx, op.ID, db), e.stopRecovered(ctx, scratch)); err != nil {
 		return err
 	}
 	_, err = e.startInstance(ctx, db)

@@ -99,6 +99,19 @@ func (e *Engine) startFed(ctx context.Context, scratch postgres.Spec, recovery w
 	}
 }
 
+// stopRecovered stops an instance that has recovered a data directory. The WAL
+// was laid there without being synced, and the pages are not all written: only
+// with a shutdown in order is the directory whole.
+func (e *Engine) stopRecovered(ctx context.Context, scratch postgres.Spec) error {
+	if err := e.stopInstance(ctx, scratch.ID); err != nil {
+		return err
+	}
+	if _, err := backup.ReadShutdown(scratch.Dir); err != nil {
+		return fmt.Errorf("stop the recovered server: %w", err)
+	}
+	return nil
+}
+
 // scratchInstance is a private instance on the data directory of a generation
 // that is being built: without TCP, under an id of its own.
 func (e *Engine) scratchInstance(ctx context.Context, db model.Database, id string) (postgres.Spec, error) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"holdfast/backup"
 	"holdfast/engine/model"
 )
 
@@ -100,4 +102,32 @@ func TestRestoreWithLoweredSettings(t *testing.T) {
 	at = commitStep(t, c, 2)
 	a.awaitArchived(t, db.ID, at)
 	a.goTo(t, db.ID, RestorePoint{Time: at})
+}
+
+// A server that did not stop in order leaves a directory that is not whole:
+// nothing is switched to it, and no page of it is judged.
+func TestRecoveredServerMustStopInOrder(t *testing.T) {
+	t.Parallel()
+	a := startEngineOn(t, testConfig(t, newDataDir(t)), impatient)
+	stuck, c := a.createDatabase(t, "stuck")
+	killed, _ := a.createDatabase(t, "killed")
+	inOrder, _ := a.createDatabase(t, "in_order")
+	stick(t, c)
+	atOnce, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := a.instances.Stop(atOnce, killed.ID); err == nil {
+		t.Fatal("it took no force")
+	}
+	for _, test := range []struct {
+		db   DatabaseView
+		want error
+	}{{stuck, backup.ErrNotShutDown}, {killed, backup.ErrNotShutDown}, {inOrder, nil}} {
+		spec, err := a.spec(t.Context(), test.db.Database)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.stopRecovered(t.Context(), spec); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v", test.db.Name, err)
+		}
+	}
 }
