@@ -90,6 +90,9 @@ func (e *Engine) RecoveryUndo(call *model.Call, database string) (model.Database
 	})
 }
 
+// restoring is what a restore says it is doing.
+const restoring = "a restore"
+
 // stage is the data directory that a database is to be switched to: how it is
 // made, and what is to be recovered then, nil for one that was in use before.
 type stage struct {
@@ -102,7 +105,7 @@ type stage struct {
 func (e *Engine) beginSwitch(
 	call *model.Call, database string, t model.OperationType, phase string, prepare func(model.Database, *model.DatabaseOperation) (stage, error),
 ) (model.DatabaseOperation, error) {
-	db, release, err := e.claimWhole(call, database, "a restore")
+	db, release, err := e.claimWhole(call, database, restoring)
 	if err != nil {
 		return model.DatabaseOperation{}, err
 	}

@@ -106,7 +106,7 @@ func (e *Engine) claimAvailable(call *model.Call, id, what string) (model.Databa
 }
 
 // claimWhole claims a database against backups and everything else; a
-// scheduled backup is cancelled. Its instance may be down. The caller releases
+// scheduled backup is cancelled, and by a restore any. Its instance may be down. The caller releases
 // it.
 func (e *Engine) claimWhole(call *model.Call, id, what string) (model.Database, func(), error) {
 	db, release, err := e.claim(call, id, what, func(db model.Database) (model.DatabaseStatus, string) {
@@ -115,14 +115,23 @@ func (e *Engine) claimWhole(call *model.Call, id, what string) (model.Database, 
 	if err != nil {
 		return db, nil, err
 	}
-	// What a person asks for goes before what the appliance does by itself.
-	e.cancels.cancel(scheduledBackup(id), model.Errorf(model.CodeConflict, "it gave way to %s and is tried again later", what))
+	e.giveWay(id, what)
 	releaseBackup, err := e.claims.take(backupClaim(id), what)
 	if err != nil {
 		release()
 		return db, nil, err
 	}
 	return db, func() { releaseBackup(); release() }, nil
+}
+
+// giveWay ends the backup of a database for what a person asks for: a scheduled
+// one, and for a restore any. It may wait for an archive that takes in nothing,
+// and that is just when people want to restore.
+func (e *Engine) giveWay(id, what string) {
+	e.cancels.cancel(scheduledBackup(id), model.Errorf(model.CodeConflict, "it gave way to %s and is tried again later", what))
+	if what == restoring {
+		e.cancels.cancel(backupClaim(id), model.Errorf(model.CodeConflict, "it gave way to %s; make another when that is done", what))
+	}
 }
 
 func (e *Engine) claim(

@@ -67,7 +67,8 @@ func (e *Engine) beginRestoreNew(
 	if err != nil {
 		return op, err
 	}
-	releaseBackups, err := e.claims.take(backupClaim(source.ID), "a restore")
+	e.giveWay(source.ID, restoring)
+	releaseBackups, err := e.claims.take(backupClaim(source.ID), restoring)
 	if err != nil {
 		return op, err
 	}

@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -323,4 +325,56 @@ func TestForgottenDatabaseEndsItsOperation(t *testing.T) {
 	if ended := a.operations(t, source.ID); len(ended) != 1 || ended[0].Status != model.OperationFailed {
 		t.Errorf("operations: %+v", ended)
 	}
+}
+
+// A backup waits for the archive, which takes in nothing; a restore does not wait
+// for the backup, and ends it.
+func TestRestoreEndsBackup(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table kept as select 1 as n")
+	b := a.backUp(t, db.ID)
+	for _, restore := range []func() (model.DatabaseOperation, error){
+		func() (model.DatabaseOperation, error) {
+			return a.BackupRestoreNew(a.call(model.ActionBackupRestore), db.ID, b.ID, "shop-before")
+		},
+		func() (model.DatabaseOperation, error) {
+			return a.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
+		},
+	} {
+		sender := a.walSender(t, db.ID)
+		if err := syscall.Kill(sender, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		waiting, err := a.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		op, err := restore()
+		if err := syscall.Kill(sender, syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ended, err := a.BackupGet(a.call(model.ActionBackupGet), db.ID, waiting.ID); err != nil || ended.Status != model.BackupFailed || !ended.Cut {
+			t.Errorf("the backup that waited: %+v, %v", ended, err)
+		}
+		a.awaitOperation(t, op, model.OperationCompleted)
+	}
+}
+
+// walSender is the process that sends a database's WAL to the archive.
+func (a *appliance) walSender(t *testing.T, id string) (pid int) {
+	t.Helper()
+	conn, err := a.instances.Connect(t.Context(), id, maintenance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	within(t, time.Minute, "the archive's connection", func() bool {
+		return conn.QueryRow(t.Context(), "select pid from pg_stat_replication").Scan(&pid) == nil
+	})
+	return pid
 }

@@ -25,7 +25,7 @@ func TestStartsComeFirst(t *testing.T) {
 	}
 	b := startEngineOn(t, cfg)
 	for _, db := range all {
-		if _, release, err := b.claimWhole(b.call(model.ActionBackupRestore), db.ID, "a restore"); err == nil {
+		if _, release, err := b.claimWhole(b.call(model.ActionBackupRestore), db.ID, restoring); err == nil {
 			if state, _, _ := b.instances.Status(db.ID); state == postgres.StateStopped {
 				t.Errorf("%s was claimed before it was started", db.Name)
 			}
