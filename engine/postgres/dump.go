@@ -73,6 +73,8 @@ func dump(ctx context.Context, spec Spec, tool, database string, lockWait time.D
 	cmd.Env = append(spec.Bin.Env(),
 		"PGHOST="+spec.Config.SocketDir, "PGPORT="+strconv.Itoa(spec.Config.Port),
 		"PGDATABASE="+database, "PGUSER="+dumper, "PGAPPNAME=holdfast export", "PGPASSFILE=/nonexistent",
+		// For a server that neither answers nor lets anybody in to look.
+		"PGCONNECT_TIMEOUT="+strconv.Itoa(2*int(max(lockWait, dumpWatch).Seconds())),
 		"PGOPTIONS=-c search_path=pg_catalog -c role=none")
 	run := newToolCommand(cmd)
 	cmd.Stdout = w
@@ -87,15 +89,19 @@ var errLocked = errors.New("another session has held a lock that the dump needs 
 
 // watchDump ends a dump that waits for one lock for longer than lockWait:
 // --lock-wait-timeout bounds the wait for tables alone, and pg_dump switches off
-// what bounds others, a view's for one. The server's side is ended first: as it
+// what bounds others, a view's for one. As long as the dumper has no session, one that
+// waits while it begins counts for his, which cannot be told apart: whoever holds
+// pg_class keeps every session from beginning. The server's side is ended first: as it
 // waits it does not see that pg_dump is gone. It returns when ctx ends.
 func watchDump(ctx context.Context, spec Spec, lockWait time.Duration, end func(error)) {
 	for pause(ctx, min(lockWait, dumpWatch)) == nil {
 		var ended bool
 		err := inDatabase(ctx, spec, "postgres", func(conn *pgx.Conn) error {
 			return conn.QueryRow(ctx, `select count(pg_terminate_backend(pid)) > 0
-				from pg_locks l join pg_stat_activity a using (pid)
-				where a.usename = $1 and l.waitstart < clock_timestamp() - make_interval(secs => $2)`,
+				from pg_locks l left join pg_stat_activity a using (pid)
+				where l.waitstart < clock_timestamp() - make_interval(secs => $2) and (a.usename = $1 or a.usesysid is null
+					and coalesce(a.backend_type, 'client backend') = 'client backend'
+					and not exists (select from pg_stat_activity where usename = $1))`,
 				dumper, lockWait.Seconds()).Scan(&ended)
 		})
 		if err == nil && ended { // what cannot be asked now is asked again

@@ -101,6 +101,35 @@ func TestDumpIsNotHeldUp(t *testing.T) {
 	})
 }
 
+// Whoever keeps every session of his database from beginning holds a dump up
+// for no longer either, and nothing of it is left in the server.
+func TestDumpIsNotHeldUpAtItsBeginning(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Instance(t)
+	super, owner := d.Superuser(t, "postgres"), d.Owner(t)
+	allowed(t, d.Owner(t), "begin", "select count(*) from pg_class")
+	full := make(chan error, 1)
+	go func() {
+		_, err := owner.Exec(t.Context(), "vacuum full pg_class")
+		full <- err
+	}()
+	waiting := func(want int) func() bool {
+		return func() bool {
+			var n int
+			err := super.QueryRow(t.Context(), "select count(*) from pg_locks where not granted").Scan(&n)
+			return err == nil && n == want
+		}
+	}
+	eventually(t, 20*time.Second, "VACUUM FULL waits", waiting(1))
+	err := d.Supervisor.Dump(within(t, time.Minute), d.Spec.ID, d.Spec.Bin.Tool("pg_dump"), "app", time.Second, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "held a lock") {
+		t.Errorf("while nobody can begin a session: %v", err)
+	}
+	eventually(t, 20*time.Second, "the end of the dumper's session", waiting(1))
+	allowed(t, super, "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'app'")
+	<-full
+}
+
 // The dumper is nobody outside the private socket, and nothing but a reader in
 // it.
 func TestDumperIsNoWayIn(t *testing.T) {
