@@ -147,8 +147,7 @@ func awaitLog(dir string, limit time.Duration) {
 // postmaster's own counts: tenants can put texts into the log, too.
 func portTaken(lines string, pid int) bool {
 	for line := range strings.Lines(lines) {
-		if line[0] != '\t' && strings.Contains(line, fmt.Sprintf(" [%d] LOG:  could not bind", pid)) &&
-			strings.Contains(line, "already in use") {
+		if text, own := writtenBy(line, pid); own && strings.HasPrefix(text, "LOG:  could not bind") && strings.Contains(text, "already in use") {
 			return true
 		}
 	}

@@ -127,25 +127,38 @@ func TestRotateLog(t *testing.T) {
 // What tenants can put into the log is not taken for the postmaster's words.
 func TestLogLinesOfThePostmaster(t *testing.T) {
 	const lines = "2026-01-01 00:00:00.000 UTC [7] LOG:  could not bind IPv4 address \"127.0.0.1\": Address already in use\n"
-	if !portTaken(lines, 7) || portTaken(lines, 8) || portTaken("\t"+lines, 7) {
+	if !portTaken(lines, 7) || portTaken(lines, 8) || portTaken("\t"+lines, 7) ||
+		portTaken("2026-01-01 00:00:00.000 UTC [8] LOG:  x [7] LOG:  could not bind: already in use\n", 7) {
 		t.Error("portTaken")
 	}
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, logDir), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	text := "a [7] one\nb [8] u@d tenant\n\tc [7] forged\nd [7] two\ne [7] three\n"
+	const at = "2026-01-01 00:00:00.000 UTC "
+	text := at + "[7] one\n" + at + "[8] tenant\n\tc d e [7] forged\n" + at + "[8] LOG:  x [7] forged\n" + at + "[7] two\n" + at + "[7] three\n"
 	if err := os.WriteFile(ringFile(dir, 0), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := (logMark{dir, 9}).lastWords(7, 9); strings.Contains(got, "one") {
+	if got := (logMark{dir, int64(len(at))}).lastWords(7, 9); strings.Contains(got, "one") {
 		t.Errorf("before the mark: %q", got)
 	}
-	if got := (logMark{dir: dir}).lastWords(7, 2); got != "d [7] two\ne [7] three" {
+	if got := (logMark{dir: dir}).lastWords(7, 9); got != at+"[7] one\n"+at+"[7] two\n"+at+"[7] three" {
+		t.Errorf("words %q", got)
+	}
+	if got := (logMark{dir: dir}).lastWords(7, 2); got != at+"[7] two\n"+at+"[7] three" {
 		t.Errorf("last words %q", got)
 	}
 	if got := (logMark{dir: dir}).lastWords(9, 2); got != "" {
 		t.Errorf("another's %q", got)
+	}
+	forged := at + "[7] forged"
+	long := at + "[8] LOG:  " + forged + strings.Repeat("x", 16<<10-len(forged)-1) + "\n"
+	if err := os.WriteFile(ringFile(dir, 0), []byte(long), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := (logMark{dir: dir}).lastWords(7, 2); got != "" {
+		t.Errorf("within a line: %.40q", got)
 	}
 }
 

@@ -128,12 +128,24 @@ func (m logMark) head() string {
 func (m logMark) lastWords(pid, lines int) string {
 	var kept []string
 	for line := range strings.Lines(tailOf(ringFile(m.dir, 0), m.offset)) {
-		own := line[0] != '\t' && strings.Contains(line, fmt.Sprintf(" [%d] ", pid))
+		_, own := writtenBy(line, pid)
 		if own && !strings.Contains(line, "ready to accept") && !strings.Contains(line, "received SIGHUP") {
 			kept = append(kept, strings.TrimRight(line, "\n"))
 		}
 	}
 	return strings.Join(kept[max(0, len(kept)-lines):], "\n")
+}
+
+// writtenBy returns a line of the log without what log_line_prefix puts before
+// it, and whether the process pid has written it. Only the line's start says so:
+// a tenant chooses what stands behind it, and in the lines that go on with one
+// (PostgreSQL begins them with a tab).
+func writtenBy(line string, pid int) (text string, own bool) {
+	fields := strings.SplitN(line, " ", 5) // date, time, zone, [pid]
+	if len(fields) < 5 || line[0] == '\t' || fields[3] != fmt.Sprintf("[%d]", pid) {
+		return "", false
+	}
+	return fields[4], true
 }
 
 // ReadLog returns the last lines of the server's log in the data directory
@@ -174,7 +186,8 @@ func lastBytes(path string, limit int64) (string, error) {
 	return string(text), nil
 }
 
-// tailOf reads a file from offset on, its last 16 KiB at most.
+// tailOf reads a file from offset on, the whole lines in its last 16 KiB at
+// most: within a line is what a tenant has chosen.
 func tailOf(path string, offset int64) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -188,8 +201,12 @@ func tailOf(path string, offset int64) string {
 	if offset > info.Size() {
 		offset = 0 // it was rotated since
 	}
-	offset = max(offset, info.Size()-16<<10)
+	from := max(offset, info.Size()-16<<10)
 	var b bytes.Buffer
-	_, _ = io.Copy(&b, io.NewSectionReader(f, offset, info.Size()-offset))
-	return b.String()
+	_, _ = io.Copy(&b, io.NewSectionReader(f, from, info.Size()-from))
+	if from == offset {
+		return b.String()
+	}
+	_, whole, _ := strings.Cut(b.String(), "\n")
+	return whole
 }
