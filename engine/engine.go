@@ -205,7 +205,9 @@ func (e *Engine) Start(ctx context.Context) error {
 	e.background(e.sample)
 	e.background(e.sweep)
 	e.background(e.scheduleBackups)
-	e.background(func(ctx context.Context) { e.exports.serve(ctx, exportInterval, e.makeNextExport) })
+	for range exportsAtOnce {
+		e.background(func(ctx context.Context) { e.exports.serve(ctx, exportInterval, e.makeNextExport) })
+	}
 	if e.cfg.Proofs {
 		e.background(func(ctx context.Context) { e.proofs.serve(ctx, proofInterval, e.proveNext) })
 	}

@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"holdfast/blobstore"
@@ -18,6 +20,8 @@ const (
 	// exportInterval is how often it is looked whether an export may be tried
 	// again.
 	exportInterval = 15 * time.Second
+	// exportsAtOnce is how many organizations have an export made at once.
+	exportsAtOnce = 4
 	// exportAttempts is how often an export is tried, exportRetry how long
 	// after the first failure; it doubles.
 	exportAttempts = 4
@@ -49,29 +53,69 @@ func (e *Engine) requestExport(tx *meta.Tx, b model.Backup) error {
 }
 
 // makeNextExport makes the oldest export that can be made now, and reports
-// whether it made one.
+// whether it made one. An organization has one made at a time: whoever holds
+// his own up does not hold up the others'.
 func (e *Engine) makeNextExport(ctx context.Context) bool {
-	x, db, err := e.dueExport()
+	due, err := e.dueExports()
 	if err != nil {
 		e.log.Error("look for exports to make", "error", err)
 	}
-	if err != nil || x.ID == "" {
-		return false
+	for _, x := range due {
+		release, err := e.claims.take(exportClaim(x.Organization), "an export")
+		if err != nil {
+			continue // one of the organization's is being made
+		}
+		defer release()
+		return e.makeDueExport(ctx, x)
 	}
-	err = e.makeExport(ctx, x, db)
+	return false
+}
+
+func exportClaim(organization string) string { return organization + "/export" }
+
+// makeDueExport makes an export that was due, unless it was made since.
+func (e *Engine) makeDueExport(ctx context.Context, x model.Export) bool {
+	db, err := e.beginExport(x.ID)
+	if errors.Is(err, meta.ErrNotFound) || errors.Is(err, errBegun) {
+		return true // there may be others
+	}
+	if err == nil {
+		err = e.makeExport(ctx, x, db)
+	}
 	if err == nil || ctx.Err() != nil { // the next start makes it
 		return err == nil
 	}
-	e.log.Warn("export", "database", db.ID, "attempt", x.Attempts+1, "error", err)
+	e.log.Warn("export", "database", x.Database, "attempt", x.Attempts+1, "error", err)
 	return e.postponeExport(x, err) == nil
 }
 
-// dueExport returns the oldest export that may be tried, of a database that is
-// available: the others wait.
-func (e *Engine) dueExport() (due model.Export, of model.Database, err error) {
+// errBegun says that somebody else has begun an export.
+var errBegun = errors.New("the export was begun already")
+
+// beginExport records that an export is being made, and returns its database.
+func (e *Engine) beginExport(id string) (db model.Database, err error) {
+	err = e.meta.Update(func(tx *meta.Tx) error {
+		x, err := tx.Exports().Update(id, func(x *model.Export) error {
+			if x.Status != model.ExportPending {
+				return errBegun
+			}
+			x.Status = model.ExportRunning
+			return nil
+		})
+		if err == nil {
+			db, err = tx.Databases().Get(x.Database)
+		}
+		return err
+	})
+	return db, err
+}
+
+// dueExports returns the exports that may be tried, the oldest first, of
+// databases that are available: the others wait.
+func (e *Engine) dueExports() (due []model.Export, err error) {
 	err = e.meta.View(func(tx *meta.Tx) error {
 		return tx.Exports().All(func(x model.Export) error {
-			if x.Status != model.ExportPending || e.clock().Before(x.NotBefore) || due.ID != "" && due.ID < x.ID {
+			if x.Status != model.ExportPending || e.clock().Before(x.NotBefore) {
 				return nil
 			}
 			db, err := tx.Databases().Get(x.Database)
@@ -79,20 +123,18 @@ func (e *Engine) dueExport() (due model.Export, of model.Database, err error) {
 				return err
 			}
 			if status, _ := e.liveStatus(db); status == model.DatabaseAvailable && db.Trash == nil {
-				due, of = x, db
+				due = append(due, x)
 			}
 			return nil
 		})
 	})
-	return due, of, err
+	slices.SortFunc(due, func(a, b model.Export) int { return cmp.Compare(a.ID, b.ID) })
+	return due, err
 }
 
 // makeExport dumps the database into a blob and publishes it.
 func (e *Engine) makeExport(ctx context.Context, x model.Export, db model.Database) error {
 	if err := e.roomForBackup(db.ID); err != nil {
-		return err
-	}
-	if err := e.updateExport(x.ID, func(x *model.Export) { x.Status = model.ExportRunning }); err != nil {
 		return err
 	}
 	w, err := e.blobs.Create(ctx)

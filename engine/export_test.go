@@ -120,6 +120,52 @@ func restoreElsewhere(t *testing.T, dump []byte) {
 	}
 }
 
+// elsewhere is the appliance as another organization has it.
+func (a *appliance) elsewhere(t testing.TB, name string) *appliance {
+	t.Helper()
+	org, err := a.OrganizationCreate(a.call(model.ActionOrganizationCreate), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := &appliance{Engine: a.Engine, cfg: a.cfg, org: org.ID}
+	if other.project, err = a.oldestProject(other.call(model.ActionProjectList)); err != nil {
+		t.Fatal(err)
+	}
+	return other
+}
+
+// A database that is locked holds up the exports of its own organization
+// alone.
+func TestExportsOfOthersAreNotHeldUp(t *testing.T) {
+	t.Parallel()
+	a := startEngineOn(t, exporting(t))
+	locked, c := a.createDatabase(t, "locked")
+	holder := connect(t, c)
+	for _, sql := range []string{"create table held (id int)", "begin", "lock table held in access exclusive mode"} {
+		if _, err := holder.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := a.elsewhere(t, "globex")
+	free, _ := b.createDatabase(t, "free")
+	for _, db := range []DatabaseView{locked, free} { // the oldest goes first
+		if err := a.meta.Update(func(tx *meta.Tx) error {
+			return a.requestExport(tx, model.Backup{Organization: db.Organization, Database: db.ID})
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.exports.nudge()
+	b.awaitExport(t, free.ID, "")
+	if view, err := a.ExportGet(a.call(model.ActionExportGet), locked.ID); err != nil || view.Status != model.ExportRunning {
+		t.Errorf("of the locked one: %+v, %v", view, err)
+	}
+	if _, err := holder.Exec(t.Context(), "rollback"); err != nil {
+		t.Fatal(err)
+	}
+	a.awaitExport(t, locked.ID, "")
+}
+
 // An export that was being made when the appliance died is made by the next.
 func TestExportAfterACrash(t *testing.T) {
 	t.Parallel()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// nudges wake a worker that does, one at a time, what the records say is to be
-// done.
+// nudges wake one of the workers that do, one at a time each, what the records
+// say is to be done.
 type nudges chan struct{}
 
 func newNudges() nudges { return make(nudges, 1) }
