@@ -56,6 +56,8 @@ func (e *Engine) beginImport(ctx context.Context, call *model.Call, in NewImport
 	if err != nil {
 		return nil, noRoom(err)
 	}
+	organization := r.db.Organization
+	source.Foreign = func(port int) (bool, error) { return e.isForeignPort(organization, port) }
 	r.source, r.pgDump, r.over = source, pgDump, make(chan struct{})
 	runCtx, ended := e.cancels.add(e.ctx, importClaim(r.db.ID))
 	e.work.Go(func() {
@@ -65,6 +67,19 @@ func (e *Engine) beginImport(ctx context.Context, call *model.Call, in NewImport
 		e.runImport(runCtx, r)
 	})
 	return r, nil
+}
+
+// isForeignPort reports whether a port is that of another organization's
+// database: the appliance comes to it from an address that its allow-list may let
+// in where it does not let in who asked for the import.
+func (e *Engine) isForeignPort(organization string, port int) (foreign bool, err error) {
+	err = e.meta.View(func(tx *meta.Tx) error {
+		return tx.Databases().All(func(db model.Database) error {
+			foreign = foreign || db.Port == port && db.Organization != organization
+			return nil
+		})
+	})
+	return foreign, err
 }
 
 // database is the new database the import asks for.

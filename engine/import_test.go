@@ -100,6 +100,21 @@ func (a *appliance) imported(t testing.TB, in NewImport) (model.Import, Connecti
 	return record, c
 }
 
+// The appliance's own place in an allow-list is no way into the database of
+// another organization; one's own can be copied.
+func TestImportFromTheSameAppliance(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	_, c := a.createDatabase(t, "shop")
+	run(t, c, "create table orders as select 1 as id")
+	a.imported(t, NewImport{Name: "copy", SourceURL: model.NewSecret(c.URL())})
+	b := a.elsewhere(t, "globex")
+	record := b.awaitImport(t, b.beginImport(t, NewImport{Name: "theft", SourceURL: model.NewSecret(c.URL())}).ID)
+	if record.Status != model.ImportFailed || !strings.Contains(record.Error, "not your organization's") {
+		t.Errorf("another organization's import: %+v", record)
+	}
+}
+
 func TestImport(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t, `create table orders as select n as id, n * 10 as cents from generate_series(1, 2000) n; alter table orders add primary key (id);

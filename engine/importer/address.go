@@ -17,6 +17,9 @@ const dialTimeout = 10 * time.Second
 // errAddress says that an address is none to import from.
 var errAddress = errors.New("is not an address to import from")
 
+// errOwn says that an address is this machine's, and not to be imported from.
+var errOwn = errors.New("is a port of this machine that is not to be imported from")
+
 var (
 	nat64     = netip.MustParsePrefix("64:ff9b::/96") // RFC 6052
 	sixToFour = netip.MustParsePrefix("2002::/16")    // RFC 3056
@@ -75,10 +78,10 @@ func literalAddress(host string) (netip.Addr, bool) {
 	return address, err == nil
 }
 
-// dial connects to a source. The check comes after the name is resolved and
+// dial connects to the source. The checks come after the name is resolved and
 // right before the system connects, so that a name cannot mean another address
 // the second time.
-func dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (s Source) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if !strings.HasPrefix(network, "tcp") {
 		return nil, fmt.Errorf("%s %w", network, errAddress)
 	}
@@ -87,7 +90,38 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 		if err != nil {
 			return fmt.Errorf("%w: %w", errAddress, err)
 		}
-		return checkAddress(to.Addr())
+		if err := checkAddress(to.Addr()); err != nil {
+			return err
+		}
+		return s.checkOwn(to)
 	}}
 	return d.DialContext(ctx, network, address)
+}
+
+// checkOwn refuses an address of this machine with a port that [Source.Foreign]
+// knows.
+func (s Source) checkOwn(to netip.AddrPort) error {
+	if s.Foreign == nil {
+		return nil
+	}
+	address := embedded(to.Addr().WithZone("").Unmap())
+	own := address.IsLoopback()
+	if !own {
+		networks, err := net.InterfaceAddrs()
+		if err != nil {
+			return fmt.Errorf("list the machine's addresses: %w", err)
+		}
+		for _, network := range networks {
+			prefix, err := netip.ParsePrefix(network.String())
+			own = own || err == nil && prefix.Addr().WithZone("").Unmap() == address
+		}
+	}
+	if !own {
+		return nil
+	}
+	foreign, err := s.Foreign(int(to.Port()))
+	if err == nil && foreign {
+		err = fmt.Errorf("%s %w", to, errOwn)
+	}
+	return err
 }

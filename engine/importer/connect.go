@@ -43,7 +43,7 @@ func (s Source) config() (*pgx.ConnConfig, error) {
 	}
 	config.User, config.Database, config.Password = s.User, s.Database, s.Password.Reveal()
 	config.ConnectTimeout = 2 * dialTimeout
-	config.DialFunc = dial
+	config.DialFunc = s.dial
 	config.MaxProtocolMessageBodyLen = largestMessage
 	config.RuntimeParams = map[string]string{"application_name": "holdfast import", "client_encoding": "UTF8"}
 	if s.options != "" {
@@ -154,6 +154,9 @@ func (s Source) explain(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, errAddress):
 		return say("the host %s resolves to an address that is refused (link-local, unspecified or the like)", s.Host)
+	case errors.Is(err, errOwn):
+		return say("%s is a database of this appliance that is not your organization's: it would let the appliance in where its allow-list does not let you; "+
+			"have its owner take a dump", at)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return say("nothing listens at %s; see that the server runs, listens on that address, and that no firewall is between", at)
 	case isNet && timeout.Timeout(), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):

@@ -19,6 +19,9 @@ type Source struct {
 	Database string
 	User     string
 	Password model.Secret
+	// Foreign reports whether a port of this machine is not to be imported from;
+	// nil when every one is.
+	Foreign func(port int) (bool, error)
 
 	sslMode        string
 	channelBinding string

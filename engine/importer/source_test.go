@@ -1,6 +1,8 @@
 package importer
 
 import (
+	"errors"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -119,11 +121,42 @@ func TestCheckAddress(t *testing.T) {
 func TestDialChecksWhatIsDialled(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"169.254.169.254:80", "0.0.0.0:5432", "[::]:5432", "[::ffff:169.254.169.254]:80"} {
-		if conn, err := dial(t.Context(), "tcp", address); err == nil || !strings.Contains(err.Error(), errAddress.Error()) {
+		if conn, err := (Source{}).dial(t.Context(), "tcp", address); err == nil || !strings.Contains(err.Error(), errAddress.Error()) {
 			t.Errorf("%s: %v %v", address, conn, err)
 		}
 	}
-	if _, err := dial(t.Context(), "unix", "/tmp/x"); err == nil || !strings.Contains(err.Error(), errAddress.Error()) {
+	if _, err := (Source{}).dial(t.Context(), "unix", "/tmp/x"); err == nil || !strings.Contains(err.Error(), errAddress.Error()) {
 		t.Errorf("a socket: %v", err)
 	}
+}
+
+// TestDialOwnPorts: whatever this machine is called, its ports are known.
+func TestDialOwnPorts(t *testing.T) {
+	t.Parallel()
+	s := Source{Foreign: func(port int) (bool, error) { return port == 1, nil }}
+	for _, host := range append(ownAddresses(t), "localhost", "127.0.0.1", "127.8.9.10", "::ffff:127.0.0.1") {
+		if conn, err := s.dial(t.Context(), "tcp", net.JoinHostPort(host, "1")); !errors.Is(err, errOwn) {
+			t.Errorf("%s: %v %v", host, conn, err)
+		}
+		if conn, err := s.dial(t.Context(), "tcp", net.JoinHostPort(host, "2")); errors.Is(err, errOwn) {
+			t.Errorf("%s, another port: %v %v", host, conn, err)
+		}
+	}
+	if err := s.checkOwn(netip.MustParseAddrPort("192.0.2.1:1")); err != nil {
+		t.Errorf("another machine: %v", err)
+	}
+}
+
+// ownAddresses are those of the machine's interfaces that a source can have.
+func ownAddresses(t *testing.T) (hosts []string) {
+	networks, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, network := range networks {
+		if prefix := netip.MustParsePrefix(network.String()); checkAddress(prefix.Addr()) == nil {
+			hosts = append(hosts, prefix.Addr().String())
+		}
+	}
+	return hosts
 }
