@@ -64,13 +64,18 @@ func boundedResource(r model.Resource) model.Resource {
 }
 
 // Finish ends a call: what was not audited with its change is audited now,
-// within 100 ms, without making the caller wait.
+// within 100 ms, without making the caller wait. Of what nothing else bounds not
+// every entry is ([auditFold]).
 func (e *Engine) Finish(call *model.Call, err error) {
 	if call.Audited {
 		return
 	}
 	call.Audited = true
-	e.audits.add(e.entry(call, err))
+	if entry := e.entry(call, err); folds(call, err) {
+		e.audits.add(e.folds.admit(entry)...)
+	} else {
+		e.audits.add(entry)
+	}
 }
 
 // system returns a call by the appliance itself, about something of an
@@ -127,13 +132,15 @@ func startAuditQueue(e *Engine) *auditQueue {
 	return q
 }
 
-// add queues an entry. One that comes after close is logged instead: its
+// add queues entries. One that comes after close is logged instead: its
 // request was cut off.
-func (q *auditQueue) add(entry *model.AuditEntry) {
-	select {
-	case q.entries <- entry:
-	case <-q.done:
-		q.engine.log.Warn("a request outlived the audit log", "action", entry.Action, "request", entry.RequestID)
+func (q *auditQueue) add(entries ...*model.AuditEntry) {
+	for _, entry := range entries {
+		select {
+		case q.entries <- entry:
+		case <-q.done:
+			q.engine.log.Warn("a request outlived the audit log", "action", entry.Action, "request", entry.RequestID)
+		}
 	}
 }
 

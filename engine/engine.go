@@ -37,6 +37,7 @@ type Engine struct {
 	auditKey []byte
 	ids      *idSource
 	audits   *auditQueue
+	folds    *auditFold
 	rates    *rateLimiter
 	claims   *claims
 	stats    *statistics
@@ -159,7 +160,7 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 		return nil, errors.Join(err, e.blobs.Close())
 	}
 	e.opened.Store(true)
-	e.audits = startAuditQueue(e)
+	e.audits, e.folds = startAuditQueue(e), newAuditFold()
 	return e, nil
 }
 
@@ -307,6 +308,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	if e.Started() && !again {
 		e.Finish(e.system(model.ActionApplianceStop, "", model.Resource{}), nil)
 	}
+	e.audits.add(e.folds.end()...)
 	e.audits.close()
 	if e.Started() && !again {
 		e.tryNoteCommits()
