@@ -39,7 +39,11 @@ func (e *Engine) AuditList(call *model.Call, filter AuditFilter, page, limit int
 
 // AuditVerify checks the chain of audit entries of the call's organization.
 func (e *Engine) AuditVerify(call *model.Call) (meta.Verification, error) {
-	return e.meta.VerifyAudit(e.chain(), call.Organization)
+	var first model.Action
+	if call.Organization != "" {
+		first = model.ActionOrganizationCreate
+	}
+	return e.meta.VerifyAudit(e.chain(), call.Organization, first)
 }
 
 // AuditExport returns up to limit entries of the call's organization as they

@@ -38,7 +38,7 @@ func appendAudits(t testing.TB, db *DB, organization string, from, n int, keep u
 // verifyAudit returns how many entries a chain has, and its faults as an error.
 func verifyAudit(t testing.TB, db *DB, organization string) (count int, err error) {
 	t.Helper()
-	v, err := db.VerifyAudit(testChain(0), organization)
+	v, err := db.VerifyAudit(testChain(0), organization, "")
 	return v.Entries, errors.Join(err, faults(v))
 }
 
@@ -562,4 +562,35 @@ func TestAuditEntryIsStoredAsItReads(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// A log that was removed as a whole is missed, also when it has gone on since.
+func TestVerifyALogThatWasRemoved(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	created := model.AuditEntry{ID: "evt_1", Organization: "org_1", Action: model.ActionOrganizationCreate}
+	update(t, db, func(tx *Tx) error { return tx.AppendAudit(testChain(0), &created) })
+	appendAudits(t, db, "org_1", 2, 5, 0)
+	verify := func() string {
+		v, err := db.VerifyAudit(testChain(0), "org_1", created.Action)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(v.Faults)
+	}
+	if got := verify(); got != "[]" {
+		t.Errorf("a whole log: %s", got)
+	}
+	update(t, db, func(tx *Tx) error {
+		name := []byte("org_1")
+		return errors.Join(tx.bolt.Bucket([]byte(auditBucket)).DeleteBucket(name), tx.bolt.Bucket([]byte(auditIndexBucket)).DeleteBucket(name),
+			tx.bolt.Bucket([]byte(auditHeadsBucket)).Delete(name), tx.bolt.Bucket([]byte(auditAnchorsBucket)).Delete(name))
+	})
+	if got := verify(); !strings.Contains(got, "the whole log was removed") {
+		t.Errorf("without the log: %s", got)
+	}
+	appendAudits(t, db, "org_1", 7, 3, 0)
+	if got := verify(); !strings.Contains(got, "with which the log began") {
+		t.Errorf("with another begun: %s", got)
+	}
 }

@@ -3,6 +3,8 @@ package meta
 import (
 	"encoding/binary"
 	"fmt"
+
+	"holdfast/engine/model"
 )
 
 // maxFaults bounds how many faults of a chain are told.
@@ -36,9 +38,10 @@ const verifyBatch = 10_000
 
 // VerifyAudit walks an organization's chain from its oldest kept entry to its
 // newest and says where one was changed, removed or reordered. Entries that are
-// added meanwhile are checked too.
-func (db *DB) VerifyAudit(chain Chain, organization string) (Verification, error) {
-	v := &verifier{organization: organization, hash: newHasher(chain.Key)}
+// added meanwhile are checked too. first is the action that every such log began
+// with, "" when there is none: a log that is gone is missed by it.
+func (db *DB) VerifyAudit(chain Chain, organization string, first model.Action) (Verification, error) {
+	v := &verifier{organization: organization, first: first, hash: newHasher(chain.Key)}
 	for done := false; !done; {
 		if err := db.View(func(tx *Tx) error {
 			done = v.batch(tx, verifyBatch)
@@ -60,12 +63,16 @@ type verifier struct {
 	previous     string // its hash, when it is known
 	known        bool
 	begun        bool
+	first        model.Action // what entry 1 is about, "" when that is not known
 }
 
 // batch checks up to limit entries and reports whether it came to the end.
 func (v *verifier) batch(tx *Tx, limit int) (done bool) {
 	entries := tx.bolt.Bucket([]byte(auditBucket)).Bucket(auditName(v.organization))
 	if entries == nil {
+		if v.first != "" {
+			v.fault(1, "", "the whole log was removed: it begins with %s", v.first)
+		}
 		return true
 	}
 	anchor, why := tx.readMark(v.hash, auditAnchorsBucket, v.organization)
@@ -119,6 +126,8 @@ func (v *verifier) entry(key, data []byte) {
 		v.fault(number, entry.ID, "was changed")
 	}
 	switch {
+	case number == 1 && v.first != "" && entry.Action != v.first:
+		v.fault(number, entry.ID, "is not %s, with which the log began: that was removed", v.first)
 	case entry.PreviousHash == "" && number > 1:
 		v.fault(number, entry.ID, "begins a new segment: the entries before it were damaged when it was written")
 	case v.known && entry.PreviousHash != v.previous:

@@ -241,7 +241,7 @@ func checkChains(db *DB, tx *Tx) error {
 		if organization == noOrganization {
 			organization = ""
 		}
-		v, err := db.VerifyAudit(testChain(0), organization)
+		v, err := db.VerifyAudit(testChain(0), organization, "")
 		return errors.Join(err, faults(v), checkAuditIndex(tx, organization))
 	})
 }
