@@ -73,12 +73,18 @@ func (db *DB) Defer(position uint64, change func(*Tx) error) {
 func (db *DB) Applied() uint64 {
 	var position uint64
 	_ = db.Peek(func(tx *Tx) error {
-		if value := tx.Setting(deferSetting); len(value) == 8 {
-			position = binary.BigEndian.Uint64(value)
-		}
+		position = appliedIn(tx)
 		return nil
 	})
 	return position
+}
+
+func appliedIn(tx *Tx) uint64 {
+	value := tx.Setting(deferSetting)
+	if len(value) != 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(value)
 }
 
 // some returns the changes that are next.
@@ -86,6 +92,20 @@ func (b *backlog) some() []*deferred {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.changes[:min(len(b.changes), deferBatch)]
+}
+
+// behind returns copies of the changes that follow a position: the first may be
+// committed and not yet taken off.
+func (b *backlog) behind(position uint64) []*deferred {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var changes []*deferred
+	for _, d := range b.changes {
+		if d.position > position {
+			changes = append(changes, &deferred{position: d.position, change: d.change})
+		}
+	}
+	return changes
 }
 
 // reached reports how many were ever deferred, and how many of them applied.

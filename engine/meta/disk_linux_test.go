@@ -42,6 +42,44 @@ func TestEveryWaiterHearsOfAFullDisk(t *testing.T) {
 	}
 }
 
+// TestViewWithoutRoom defers what the disk does not take: whoever looks sees all
+// of it, and it is applied once when the disk does.
+func TestViewWithoutRoom(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "meta.db")
+	db := openChecked(t, path)
+	update(t, db, func(tx *Tx) error { return tx.Buckets().Insert(bucket("bucket_1")) })
+	repair := breakDisk(t, path)
+	const n = deferBatch + 3
+	for i := range n {
+		o := object("bucket_1", fmt.Sprintf("key/%09d", i), i)
+		o.Segment = 1
+		db.Defer(uint64(i+1), func(tx *Tx) error { return tx.PutObject(o) })
+	}
+	look := func() (listed int, counted int64) {
+		t.Helper()
+		view(t, db, func(tx *Tx) error {
+			found, _, err := tx.NewestObjects("bucket_1", "", "", 2*n)
+			b, bucketErr := tx.Buckets().Get("bucket_1")
+			listed, counted = len(found), b.ObjectCount
+			return errors.Join(err, bucketErr)
+		})
+		return listed, counted
+	}
+	for range 2 {
+		if listed, counted := look(); listed != n || counted != n {
+			t.Errorf("without room: %d of %d are listed and %d counted", listed, n, counted)
+		}
+	}
+	if got := db.Applied(); got != 0 {
+		t.Errorf("applied up to %d without a disk", got)
+	}
+	repair()
+	if listed, counted := look(); listed != n || counted != n || db.Applied() != n {
+		t.Errorf("with room: %d of %d are listed and %d counted, applied up to %d", listed, n, counted, db.Applied())
+	}
+}
+
 // togetherFailing is together, but the change that holds the others up fails
 // by itself and so leaves the disk alone.
 func togetherFailing(t *testing.T, db *DB, changes ...func(*Tx) error) []outcome {

@@ -29,13 +29,31 @@ func (c *commit) answer(err error) {
 }
 
 // View runs read on a consistent snapshot in which everything is that was
-// changed or deferred before. It must not be held across network or disk I/O:
-// an open snapshot keeps old pages from being reused, and Update may have to
-// wait for its end. So read must not call Update.
+// changed or deferred before, also when the disk has no room for what was
+// deferred. It must not be held across network or disk I/O: an open snapshot
+// keeps old pages from being reused, and Update may have to wait for its end. So
+// read must not call Update.
 func (db *DB) View(read func(*Tx) error) error {
-	// Should that fail, for want of disk say, what is there can still be read.
-	_ = db.flush()
+	if db.flush() != nil {
+		return db.viewAhead(read)
+	}
 	return db.Peek(read)
+}
+
+// viewAhead applies what is deferred in memory alone, for the time of read.
+func (db *DB) viewAhead(read func(*Tx) error) error {
+	bolt, err := db.bolt.Begin(true)
+	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
+		return ErrClosed
+	}
+	if err != nil {
+		return fmt.Errorf("view what is deferred: %w", err)
+	}
+	defer bolt.Rollback()
+	if err := applyDeferred(bolt, db.backlog.behind(appliedIn(&Tx{bolt: bolt}))); err != nil {
+		return err
+	}
+	return read(&Tx{bolt: bolt})
 }
 
 // Peek is View without waiting for what is deferred.
