@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -149,6 +150,48 @@ func TestDiskFull(t *testing.T) {
 	m.stop()
 	m.start() // and nothing of it is in the way of the next start
 	m.awaitAvailable(shop.ID)
+}
+
+// Objects alone do not fill a disk to the last byte: what was acknowledged is in
+// lists and counters, and can be deleted.
+func TestUploadsUntilTheDiskIsFull(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.smallDisk("100")
+	m.start()
+	m.key = createKey(t, m, "--preset", "full_access", "--allow-dangerous")
+	var bucket struct {
+		ID          string
+		ObjectCount int `json:"object_count"`
+	}
+	m.must("POST", "/buckets", map[string]any{"project": m.project(), "name": "files"}, &bucket)
+	objects := "/buckets/" + bucket.ID + "/objects"
+	put := 0
+	for _, size := range []int{1 << 20, 4 << 10} {
+		for {
+			status, e := m.do("POST", fmt.Sprintf("%s?key=%d", objects, put), strings.NewReader(strings.Repeat("x", size)))
+			if status == http.StatusForbidden && strings.Contains(e.Error.Message, "disk is full") {
+				break
+			}
+			if status != http.StatusOK {
+				t.Fatalf("%d %+v", status, e.Error)
+			}
+			put++
+		}
+	}
+	m.must("GET", "/buckets/"+bucket.ID, nil, &bucket)
+	if bucket.ObjectCount != put {
+		t.Errorf("%d objects were acknowledged, %d are counted", put, bucket.ObjectCount)
+	}
+	for i := range put {
+		m.must("DELETE", fmt.Sprintf("%s?key=%d", objects, i), nil, nil)
+	}
+	m.must("DELETE", "/buckets/"+bucket.ID, nil, nil)
+	m.must("POST", "/buckets", map[string]any{"project": m.project(), "name": "again"}, &bucket)
+	eventually(t, "room for uploads", func() bool {
+		status, _ := m.do("POST", "/buckets/"+bucket.ID+"/objects?key=again", strings.NewReader("again"))
+		return status == http.StatusOK
+	})
 }
 
 // exhaust writes WAL until there is no room for it, if the server lets it.

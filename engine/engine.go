@@ -50,6 +50,7 @@ type Engine struct {
 	once     onceSet
 	adviser  *adviser
 	reserved *reservations
+	room     *uploadRoom
 	// visitors limits what needs no key, by address and account.
 	visitors  *rateLimiter
 	passwords *passwords
@@ -149,8 +150,10 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 		archives: newArchives(),
 		ballast:  make([]byte, ballast),
 	}
+	blobs := filepath.Join(cfg.DataDir, "blobs")
+	e.room = newUploadRoom(cfg.DataDir, blobs)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	e.blobs, err = blobstore.Open(filepath.Join(cfg.DataDir, "blobs"), blobstore.Options{
+	e.blobs, err = blobstore.Open(blobs, blobstore.Options{
 		After: blobstore.Position(db.Applied()), Deliver: e.deliver,
 	})
 	if err != nil {

@@ -19,12 +19,11 @@ type Host struct {
 // measureHost asks the file system of dir, and /proc/meminfo where there is
 // one. DiskFree is what an ordinary user can take.
 func measureHost(dir string) (Host, error) {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(dir, &fs); err != nil {
-		return Host{}, fmt.Errorf("measure disk: %w", err)
+	total, free, err := measureDisk(dir)
+	if err != nil {
+		return Host{}, err
 	}
-	block := int64(fs.Bsize)
-	host := Host{DiskTotal: int64(fs.Blocks) * block, DiskFree: int64(fs.Bavail) * block}
+	host := Host{DiskTotal: total, DiskFree: free}
 	memory, err := os.Open("/proc/meminfo")
 	if err != nil {
 		return host, nil
@@ -41,6 +40,17 @@ func measureHost(dir string) (Host, error) {
 		}
 	}
 	return host, nil
+}
+
+// measureDisk returns what the file system of dir has, in bytes, and what of it
+// an ordinary user can take.
+func measureDisk(dir string) (total, free int64, err error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return 0, 0, fmt.Errorf("measure disk: %w", err)
+	}
+	block := int64(fs.Bsize)
+	return int64(fs.Blocks) * block, int64(fs.Bavail) * block, nil
 }
 
 func kibibytes(text string) *int64 {

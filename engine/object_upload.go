@@ -60,6 +60,7 @@ func (e *Engine) ObjectUpload(ctx context.Context, call *model.Call, in Upload) 
 		return ObjectView{}, storeError(err)
 	}
 	defer w.Abort()
+	in.Body = e.room.leaving(in.Body)
 	if err := in.copyTo(w, e.cfg.MaxObjectBytes); err != nil {
 		return ObjectView{}, err
 	}
@@ -102,6 +103,9 @@ func (e *Engine) MaxObjectBytes() int64 { return e.cfg.MaxObjectBytes }
 // after it.
 func (e *Engine) refuseUpload(call *model.Call, in Upload) error {
 	if err := e.refuseReplacing(in); err != nil {
+		return err
+	}
+	if err := e.room.refuse(max(in.Length, 0)); err != nil {
 		return err
 	}
 	release, err := e.reserveObject(call.Organization, in, max(in.Length, 0))

@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"io"
+	"sync/atomic"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+// Uploads leave a share of the disk: deletes, the metadata and the audit log
+// need room too, and with none nobody could make any.
+const (
+	// reserveShare of the disk is left, within leastReserve and mostReserve, in
+	// bytes.
+	reserveShare = 0.05
+	leastReserve = 32 << 20
+	mostReserve  = 1 << 30
+	// roomKnown is for how long it is not looked again how much is free.
+	roomKnown = 100 * time.Millisecond
+)
+
+// uploadRoom knows how much of the disk uploads may take.
+type uploadRoom struct {
+	dirs    []string
+	measure func(dir string) (total, free int64, err error)
+	last    atomic.Pointer[measuredRoom]
+}
+
+type measuredRoom struct {
+	at   time.Time
+	left int64
+}
+
+func newUploadRoom(dirs ...string) *uploadRoom { return &uploadRoom{dirs: dirs, measure: measureDisk} }
+
+// left returns how many bytes uploads may take. A file system that does not
+// say how large it is lets them have what they like.
+func (r *uploadRoom) left() int64 {
+	now := time.Now()
+	if m := r.last.Load(); m != nil && now.Sub(m.at) < roomKnown {
+		return m.left
+	}
+	left := int64(1<<63 - 1)
+	for _, dir := range r.dirs {
+		if total, free, err := r.measure(dir); err == nil && total > 0 {
+			left = min(left, free-uploadReserve(total))
+		}
+	}
+	r.last.Store(&measuredRoom{now, left})
+	return left
+}
+
+// uploadReserve is what uploads leave of a disk.
+func uploadReserve(total int64) int64 {
+	return min(mostReserve, max(leastReserve, int64(float64(total)*reserveShare)))
+}
+
+// refuse refuses size bytes for which there is no room but the reserve.
+func (r *uploadRoom) refuse(size int64) error {
+	left := r.left()
+	if size < left {
+		return nil
+	}
+	return model.Errorf(model.CodeForbidden,
+		"%s: the upload needs %d MB more than may be taken; delete what is not needed, or have the operator make room", diskFull, (size-left)>>20+1)
+}
+
+// leaving returns body, which fails once it would go into the reserve.
+func (r *uploadRoom) leaving(body io.Reader) io.Reader { return &boundedBody{body, r} }
+
+type boundedBody struct {
+	io.Reader
+	room *uploadRoom
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if err := b.room.refuse(0); err != nil {
+		return 0, err
+	}
+	return b.Reader.Read(p)
+}
