@@ -46,12 +46,21 @@ func (e *Engine) compact(ctx context.Context) {
 }
 
 // compactOnce looks at the segments of which every note is in the metadata, so
-// that none is replayed any more.
+// that none is replayed any more. Those with damage are evidence.
 func (e *Engine) compactOnce(ctx context.Context) error {
 	var errs []error
 	applied := blobstore.Position(e.meta.Applied())
+	kept := map[uint32]bool{}
+	if err := e.meta.Peek(func(tx *meta.Tx) error {
+		for _, d := range journalDamages(tx, e.clock()) {
+			kept[d.Position.Segment()] = true
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
 	for _, segment := range e.blobs.Segments() {
-		if segment < applied.Segment() {
+		if segment < applied.Segment() && !kept[segment] {
 			errs = append(errs, e.compactSegment(ctx, segment))
 		}
 	}

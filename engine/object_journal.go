@@ -64,18 +64,25 @@ func (e *Engine) deliver(entries []blobstore.Entry) {
 		}
 		position := uint64(entry.Position)
 		e.recent.add(note, position)
-		e.meta.Defer(position, func(tx *meta.Tx) error { return e.applyNote(tx, note, position) })
+		e.meta.Defer(position, func(tx *meta.Tx) error { return e.applyNote(tx, note, position) }, func(tx *meta.Tx, err error) error {
+			tx.OnCommit(func() { e.noteDone(note, position) })
+			return e.noteJournalDamage(tx, entry.Position, err)
+		})
+	}
+}
+
+// noteDone is called once the metadata have been brought up to a note, or never
+// will be.
+func (e *Engine) noteDone(note *objectNote, position uint64) {
+	e.recent.done(note, position)
+	if note.counted != nil {
+		note.counted()
 	}
 }
 
 // applyNote brings the metadata up to a note.
 func (e *Engine) applyNote(tx *meta.Tx, note *objectNote, position uint64) error {
-	tx.OnCommit(func() {
-		e.recent.done(note, position)
-		if note.counted != nil {
-			note.counted()
-		}
-	})
+	tx.OnCommit(func() { e.noteDone(note, position) })
 	old, err := e.applyAct(tx, note)
 	if errors.Is(err, meta.ErrNotFound) {
 		err = nil // its bucket was dropped meanwhile, and the object with it
@@ -88,7 +95,7 @@ func (e *Engine) applyNote(tx *meta.Tx, note *objectNote, position uint64) error
 	}
 	if note.Upload != "" {
 		if err := noteComplete(tx, note.Upload, note.Object); err != nil && !errors.Is(err, meta.ErrNotFound) {
-			return err
+			tx.OnCommit(func() { e.log.Error("the record of an upload that is complete", "upload", note.Upload, "error", err) })
 		}
 	}
 	if note.Audit == nil {

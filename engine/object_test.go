@@ -421,9 +421,11 @@ func (s *store) flip(t testing.TB, content string) {
 }
 
 // damageAdvice returns the recommendations about damaged objects.
-func (s *store) damageAdvice() ([]model.Recommendation, error) {
+func (s *store) damageAdvice() ([]model.Recommendation, error) { return s.advice("damaged_object") }
+
+func (s *store) advice(code string) ([]model.Recommendation, error) {
 	facts, err := s.facts(s.org, nil, Usage{})
-	return slices.DeleteFunc(advice.Account(facts), func(r model.Recommendation) bool { return r.Code != "damaged_object" }), err
+	return slices.DeleteFunc(advice.Account(facts), func(r model.Recommendation) bool { return r.Code != code }), err
 }
 
 // TestScrub damages a small and a large object: both are found and named, and

@@ -219,11 +219,25 @@ func (e *Engine) logObject(call *model.Call, note *objectNote, log func([]byte, 
 	if err != nil {
 		return err
 	}
+	if err := e.meta.Deferrable(); err != nil {
+		return metadataStuck(err)
+	}
 	if err := log(text, note); err != nil {
 		return storeError(err)
 	}
 	call.Audited = true
 	return nil
+}
+
+// metadataStuck says in words that the metadata do not follow the journal.
+func metadataStuck(err error) error {
+	if isDiskFull(err) {
+		return noRoom(err)
+	}
+	return &model.Error{
+		Code:    model.CodeForbidden,
+		Message: "the metadata cannot be written to: nothing was stored; the operator must check the disk", Err: err,
+	}
 }
 
 // uploadError tells a body that could not be read from a disk that could not

@@ -304,6 +304,9 @@ func (e *Engine) facts(organization string, databases []model.Database, usage Us
 			}
 			facts.Databases = append(facts.Databases, about)
 		}
+		for _, d := range journalDamages(tx, facts.Now) {
+			facts.DamagedJournal = append(facts.DamagedJournal, d.FoundAt)
+		}
 		facts.Damaged, err = damagedObjects(tx, organization)
 		return err
 	})

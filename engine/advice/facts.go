@@ -16,7 +16,9 @@ type Facts struct {
 	Used      func(model.Metric) int64
 	Databases []Database
 	Damaged   []DamagedObject
-	Proofs    bool // whether backups are proven
+	// DamagedJournal is when each record was found that cannot be carried out.
+	DamagedJournal []time.Time
+	Proofs         bool // whether backups are proven
 	// DiskFree and DiskTotal are of the data directory, in bytes.
 	DiskFree, DiskTotal int64
 	// ClockAhead is by how much the clock is ahead of where it can be, 0 when it
@@ -78,7 +80,7 @@ func accountChecks() []func(Facts) []model.Recommendation {
 		eachDatabase(databaseDown), eachDatabase(noBackup), eachDatabase(oldBackup), eachDatabase(failedBackup), eachDatabase(failedProofs), eachDatabase(unprovenBackup),
 		eachDatabase(failedArchiving),
 		eachDatabase(openAllowlist), eachDatabase(endingCertificate),
-		leaptClock, fullDisk, fullPlan, damagedObjects, unusedKeys, endlessKeys,
+		leaptClock, fullDisk, fullPlan, damagedObjects, damagedJournal, unusedKeys, endlessKeys,
 	}
 }
 

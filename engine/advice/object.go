@@ -20,3 +20,18 @@ func damagedObjects(f Facts) (found []model.Recommendation) {
 	}
 	return found
 }
+
+// damagedJournal speaks up for uploads and deletions that were acknowledged and
+// lost to damage. Nobody knows any more whose they were.
+func damagedJournal(f Facts) []model.Recommendation {
+	if len(f.DamagedJournal) == 0 {
+		return nil
+	}
+	return []model.Recommendation{{
+		Code: "damaged_journal", Severity: model.SeverityCritical, Category: model.CategoryBackup,
+		Title: "Uploads or deletions of objects were lost",
+		Message: fmt.Sprintf("%d records of objects could not be read or carried out, of whichever organization: compare the newest objects with what was sent, "+
+			"and check the disk. The log has the positions.", len(f.DamagedJournal)),
+		Evidence: map[string]any{"records": len(f.DamagedJournal), "found_at": f.DamagedJournal[0]},
+	}}
+}

@@ -18,7 +18,8 @@ const (
 	deferDelay = 250 * time.Millisecond
 	// deferBatch is how many are applied in one transaction.
 	deferBatch = 1024
-	// deferLimit is how many may wait; beyond that Defer makes its caller wait.
+	// deferLimit is how many may wait; beyond that Defer makes its caller wait,
+	// unless the disk takes none of them.
 	deferLimit = 4 * deferBatch
 	// deferSetting keeps the position of the newest change that was applied.
 	deferSetting = "journal.applied"
@@ -28,7 +29,17 @@ const (
 type deferred struct {
 	position  uint64
 	change    func(*Tx) error
+	instead   func(*Tx, error) error
+	failed    error // of change, in whose place instead is made from then on
 	committed []func()
+}
+
+func (d *deferred) run(tx *Tx) error {
+	if d.failed != nil {
+		return d.instead(tx, d.failed)
+	}
+	d.failed = d.change(tx)
+	return d.failed
 }
 
 // backlog is the changes that wait to be applied.
@@ -37,6 +48,7 @@ type backlog struct {
 	changes []*deferred
 	done    uint64 // how many were applied ever
 	room    *sync.Cond
+	err     error // of the disk, with which the last could not be applied
 	ended   bool
 	full    chan struct{} // has one when there is a transaction's worth
 }
@@ -50,22 +62,35 @@ func newBacklog() *backlog {
 // Defer has change made with the next transaction, after those deferred
 // before it; every View and every Update that follows sees it. Whoever calls
 // has made it durable at position of the journal, and replays what comes after
-// Applied when the file is opened again. So change must not fail but for the
-// disk, and like one of Update it may run more than once.
-func (db *DB) Defer(position uint64, change func(*Tx) error) {
+// Applied when the file is opened again. Like a change of Update it may run more
+// than once. Nobody is left to hear that it fails, as with a damaged record: then
+// instead is made in its place, which is told why and must not fail.
+func (db *DB) Defer(position uint64, change func(*Tx) error, instead func(*Tx, error) error) {
 	b := db.backlog
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for len(b.changes) >= deferLimit && !b.ended {
+	for len(b.changes) >= deferLimit && b.err == nil && !b.ended {
 		b.room.Wait()
 	}
-	b.changes = append(b.changes, &deferred{position: position, change: change})
+	b.changes = append(b.changes, &deferred{position: position, change: change, instead: instead})
 	if len(b.changes) >= deferBatch {
 		select {
 		case b.full <- struct{}{}:
 		default:
 		}
 	}
+}
+
+// Deferrable returns nil unless so much waits already that the disk does not
+// take that it is better not to make more durable elsewhere.
+func (db *DB) Deferrable() error {
+	b := db.backlog
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.changes) < deferLimit {
+		return nil
+	}
+	return b.err
 }
 
 // Applied returns the position of the newest deferred change that is in this
@@ -94,16 +119,13 @@ func (b *backlog) some() []*deferred {
 	return b.changes[:min(len(b.changes), deferBatch)]
 }
 
-// behind returns copies of the changes that follow a position: the first may be
-// committed and not yet taken off.
-func (b *backlog) behind(position uint64) []*deferred {
+// copies returns what waits, for somebody beside the loop to apply in memory.
+func (b *backlog) copies() []*deferred {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var changes []*deferred
-	for _, d := range b.changes {
-		if d.position > position {
-			changes = append(changes, &deferred{position: d.position, change: d.change})
-		}
+	changes := make([]*deferred, len(b.changes))
+	for i, d := range b.changes {
+		changes[i] = &deferred{position: d.position, change: d.change, instead: d.instead}
 	}
 	return changes
 }
@@ -121,6 +143,15 @@ func (b *backlog) applied(n int) {
 	defer b.mu.Unlock()
 	b.changes = append([]*deferred(nil), b.changes[n:]...)
 	b.done += uint64(n)
+	b.err = nil
+	b.room.Broadcast()
+}
+
+// stuck notes that the changes could not be made durable.
+func (b *backlog) stuck(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.err = err
 	b.room.Broadcast()
 }
 
@@ -131,7 +162,12 @@ func (b *backlog) end() {
 	b.room.Broadcast()
 }
 
-// applyDeferred makes the changes in the transaction.
+// errInstead says that a deferred change failed by itself.
+var errInstead = errors.New("a deferred change failed")
+
+// applyDeferred makes the changes in the transaction. After an error this is to
+// be undone; while errInstead says that a change failed by itself, the next try
+// goes on without that.
 func applyDeferred(bolt *bbolt.Tx, changes []*deferred) error {
 	if len(changes) == 0 {
 		return nil
@@ -140,7 +176,10 @@ func applyDeferred(bolt *bbolt.Tx, changes []*deferred) error {
 	for _, d := range changes {
 		d.committed = nil
 		tx.committed = &d.committed
-		if err := d.change(tx); err != nil {
+		alone := d.failed == nil
+		if err := d.run(tx); err != nil && alone {
+			return errInstead
+		} else if err != nil {
 			return err
 		}
 	}

@@ -8,9 +8,31 @@ import (
 	"testing"
 )
 
+// deferOn defers a change that does not fail.
+func deferOn(db *DB, position uint64, change func(*Tx) error) {
+	db.Defer(position, change, func(_ *Tx, err error) error { return err })
+}
+
+// TestDeferredFails makes one of them fail, in the middle of what it changes: it
+// alone is left out, what is made instead is told why, and nobody else notices.
+func TestDeferredFails(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	failed := &CorruptError{Where: "here"}
+	add(db, 1)
+	db.Defer(2, func(tx *Tx) error {
+		return errors.Join(tx.PutSetting("count", nil), failed)
+	}, func(tx *Tx, err error) error { return tx.PutSetting("instead", []byte(err.Error())) })
+	add(db, 3)
+	update(t, db, set("after", "set"))
+	if got := count(t, db); got != 2 || setting(t, db, "instead") != failed.Error() || setting(t, db, "after") != "set" || db.Applied() != 3 {
+		t.Errorf("%d were applied, instead %q, up to %d", got, setting(t, db, "instead"), db.Applied())
+	}
+}
+
 // add defers a change that counts in the setting "count".
 func add(db *DB, position uint64) {
-	db.Defer(position, func(tx *Tx) error {
+	deferOn(db, position, func(tx *Tx) error {
 		return tx.PutSetting("count", append(tx.Setting("count"), 'x'))
 	})
 }
@@ -56,7 +78,7 @@ func TestDeferredSurvivesFailures(t *testing.T) {
 			for i := range each {
 				mu.Lock()
 				position++
-				db.Defer(position, func(tx *Tx) error {
+				deferOn(db, position, func(tx *Tx) error {
 					tx.OnCommit(func() { mu.Lock(); committed++; mu.Unlock() })
 					return tx.PutSetting("count", append(tx.Setting("count"), 'x'))
 				})
@@ -85,7 +107,7 @@ func TestDeferredIsAppliedByItself(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
 	done := make(chan struct{})
-	db.Defer(1, func(tx *Tx) error {
+	deferOn(db, 1, func(tx *Tx) error {
 		tx.OnCommit(func() { close(done) })
 		return nil
 	})
@@ -144,7 +166,7 @@ func BenchmarkDefer(b *testing.B) {
 	for i := range b.N {
 		o := object("bucket_1", fmt.Sprintf("key/%09d", i), i)
 		o.Segment = 1
-		db.Defer(uint64(i+1), func(tx *Tx) error { return tx.PutObject(o) })
+		deferOn(db, uint64(i+1), func(tx *Tx) error { return tx.PutObject(o) })
 	}
 	view(b, db, func(*Tx) error { return nil })
 }

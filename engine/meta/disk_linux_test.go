@@ -54,7 +54,7 @@ func TestViewWithoutRoom(t *testing.T) {
 	for i := range n {
 		o := object("bucket_1", fmt.Sprintf("key/%09d", i), i)
 		o.Segment = 1
-		db.Defer(uint64(i+1), func(tx *Tx) error { return tx.PutObject(o) })
+		deferOn(db, uint64(i+1), func(tx *Tx) error { return tx.PutObject(o) })
 	}
 	look := func() (listed int, counted int64) {
 		t.Helper()
@@ -77,6 +77,30 @@ func TestViewWithoutRoom(t *testing.T) {
 	repair()
 	if listed, counted := look(); listed != n || counted != n || db.Applied() != n {
 		t.Errorf("with room: %d of %d are listed and %d counted, applied up to %d", listed, n, counted, db.Applied())
+	}
+}
+
+// TestDeferWithoutRoom defers more than may wait on a disk that takes nothing:
+// nobody hangs, who asks is told, and all of it is applied in the end.
+func TestDeferWithoutRoom(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "meta.db")
+	db := openChecked(t, path)
+	repair := breakDisk(t, path)
+	const n = deferLimit + 10
+	for i := range n {
+		if i < deferLimit && db.Deferrable() != nil {
+			t.Fatalf("the %dth may not be deferred", i)
+		}
+		add(db, uint64(i+1))
+	}
+	if db.Deferrable() == nil {
+		t.Error("nobody is told that the disk takes nothing")
+	}
+	repair()
+	update(t, db, set("after", "set"))
+	if got := count(t, db); got != n || db.Deferrable() != nil {
+		t.Errorf("%d of %d were applied, then %v", got, n, db.Deferrable())
 	}
 }
 

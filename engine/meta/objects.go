@@ -194,10 +194,11 @@ func (tx *Tx) tallyObject(object model.Object, by int64, at time.Time) error {
 	return nil
 }
 
-// settleTally adds what was summed up.
+// settleTally adds what was summed up. Counters that are damaged are left so:
+// whoever asks for them is told.
 func (tx *Tx) settleTally() error {
 	for bucket, t := range tx.tally {
-		if err := tx.addToBucket(bucket, t.objects, t.size, t.at); err != nil {
+		if err := tx.addToBucket(bucket, t.objects, t.size, t.at); err != nil && !isDamaged(err) {
 			return err
 		}
 	}

@@ -42,6 +42,15 @@ func (db *DB) View(read func(*Tx) error) error {
 
 // viewAhead applies what is deferred in memory alone, for the time of read.
 func (db *DB) viewAhead(read func(*Tx) error) error {
+	changes := db.backlog.copies()
+	for {
+		if err := db.tryAhead(changes, read); !errors.Is(err, errInstead) {
+			return err
+		}
+	}
+}
+
+func (db *DB) tryAhead(changes []*deferred, read func(*Tx) error) error {
 	bolt, err := db.bolt.Begin(true)
 	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return ErrClosed
@@ -50,7 +59,11 @@ func (db *DB) viewAhead(read func(*Tx) error) error {
 		return fmt.Errorf("view what is deferred: %w", err)
 	}
 	defer bolt.Rollback()
-	if err := applyDeferred(bolt, db.backlog.behind(appliedIn(&Tx{bolt: bolt}))); err != nil {
+	applied := appliedIn(&Tx{bolt: bolt})
+	for len(changes) > 0 && changes[0].position <= applied {
+		changes = changes[1:]
+	}
+	if err := applyDeferred(bolt, changes); err != nil {
 		return err
 	}
 	return read(&Tx{bolt: bolt})
@@ -185,9 +198,14 @@ func (db *DB) commit(batch []*commit) error {
 			return nil
 		})
 		db.records.committed(len(batch))
+		if errors.Is(err, errInstead) {
+			continue
+		}
 		if failed < 0 {
 			if err == nil {
 				db.settled(waiting)
+			} else {
+				db.backlog.stuck(err)
 			}
 			for _, c := range batch {
 				c.answer(err)
