@@ -55,17 +55,17 @@ func (s *Store) openJournal(dir string, opts Options) (*journal, error) {
 		if number < opts.After.Segment() {
 			continue
 		}
-		if err := j.replay(number, opts.After); err != nil {
+		if err := j.replay(number, opts); err != nil {
 			return nil, err
 		}
 	}
 	return j, nil
 }
 
-// replay delivers a segment's entries behind after. They are synced first:
+// replay delivers a segment's entries behind those the caller has. They are synced first:
 // whoever gets them may make them durable elsewhere, and a killed process has
 // left them to the kernel alone.
-func (j *journal) replay(number uint32, after Position) error {
+func (j *journal) replay(number uint32, opts Options) error {
 	h, err := j.fs.OpenFile(j.path(number))
 	if err != nil {
 		return fmt.Errorf("open journal segment: %w", err)
@@ -75,33 +75,39 @@ func (j *journal) replay(number uint32, after Position) error {
 		return err
 	}
 	var entries []Entry
+	flush := func() {
+		if len(entries) > 0 {
+			j.deliver(entries)
+		}
+		entries = nil
+	}
 	err = j.scan(number, func(e Entry, _ []byte) error {
-		if e.Position <= after {
+		if e.Position <= opts.After {
 			return nil
 		}
 		if entries = append(entries, e); len(entries) == replayBatch {
-			j.deliver(entries)
-			entries = nil
+			flush()
 		}
 		return nil
+	}, func(at Position, err error) {
+		if at > opts.After {
+			flush()
+			opts.Damaged(at, err)
+		}
 	})
-	if len(entries) > 0 {
-		j.deliver(entries)
-	}
-	if errors.Is(err, ErrDamaged) { // what is whole was delivered; the scrub names what is not
-		return nil
-	}
+	flush()
 	return err
 }
 
-// scan calls fn for each whole record of a segment, with its blob. It returns
-// ErrDamaged, at the end, when a record that was acknowledged is not whole.
+// scan calls fn for each whole record of a segment, with its blob, and damaged
+// for each one, or several behind each other, that was acknowledged and is not
+// whole.
 //
 // What a crash left unfinished at the end of a segment was never acknowledged
 // and is passed over without a word; any part of the last batch may have come
 // to the disk. A damaged record that the first one of a batch follows was
 // acknowledged: that batch was begun after the sync of the one before it.
-func (j *journal) scan(number uint32, fn func(e Entry, blob []byte) error) error {
+func (j *journal) scan(number uint32, fn func(e Entry, blob []byte) error, damaged func(Position, error)) error {
 	f, err := j.reads.acquire(number)
 	if err != nil {
 		return err
@@ -111,7 +117,9 @@ func (j *journal) scan(number uint32, fn func(e Entry, blob []byte) error) error
 	if err != nil {
 		return fmt.Errorf("measure journal segment: %w", err)
 	}
-	damaged := f.damaged
+	if f.damaged != nil {
+		damaged(positionOf(number, 0), f.damaged)
+	}
 	batch := int64(-1) // of the last whole record
 	for offset := int64(segmentHeader); offset < end; {
 		at := positionOf(number, offset)
@@ -120,9 +128,10 @@ func (j *journal) scan(number uint32, fn func(e Entry, blob []byte) error) error
 		if errors.Is(err, ErrDamaged) {
 			next := behindDamage(f, offset+1, end, batch)
 			if next < 0 {
-				return damaged
+				return nil
 			}
-			damaged, offset = err, next
+			damaged(at, err)
+			offset = next
 			continue
 		}
 		if err != nil {
@@ -133,7 +142,7 @@ func (j *journal) scan(number uint32, fn func(e Entry, blob []byte) error) error
 		}
 		batch, offset = int64(h.batch), offset+h.size()
 	}
-	return damaged
+	return nil
 }
 
 func entryOf(h header, at Position, note []byte) Entry {
@@ -193,7 +202,12 @@ func (s *Store) Segments() []uint32 { return s.journal.numbers.sealed() }
 // ReadSegment calls fn for each whole record of a segment, in order, with its
 // blob. When others are damaged it returns ErrDamaged at the end.
 func (s *Store) ReadSegment(number uint32, fn func(e Entry, blob []byte) error) error {
-	return s.journal.scan(number, fn)
+	var damage error
+	err := s.journal.scan(number, fn, func(_ Position, err error) { damage = err })
+	if err != nil {
+		return err
+	}
+	return damage
 }
 
 // DropSegment removes a segment nobody needs any more, that of Segments; a

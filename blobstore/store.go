@@ -40,6 +40,10 @@ type Options struct {
 	// one call at a time, before the calls that asked for it return. It must not
 	// call the store. nil means that nothing is published.
 	Deliver func([]Entry)
+	// Damaged is called by Open, in the order of Deliver, for each record behind
+	// After that was acknowledged and is not whole: what is said of it is an
+	// ErrDamaged. nil is told nothing.
+	Damaged func(at Position, err error)
 	// After is the position of the last entry the caller has made durable by
 	// itself: Open delivers what follows it.
 	After Position
@@ -94,6 +98,9 @@ func (o Options) orDefaults() Options {
 	}
 	if o.Deliver == nil {
 		o.Deliver = func([]Entry) {}
+	}
+	if o.Damaged == nil {
+		o.Damaged = func(Position, error) {}
 	}
 	return o
 }

@@ -154,7 +154,7 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 	e.room = newUploadRoom(cfg.DataDir, blobs)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.blobs, err = blobstore.Open(blobs, blobstore.Options{
-		After: blobstore.Position(db.Applied()), Deliver: e.deliver,
+		After: blobstore.Position(db.Applied()), Deliver: e.deliver, Damaged: e.passOver,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open blob store: %w", err)

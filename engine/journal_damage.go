@@ -44,7 +44,7 @@ func journalDamages(tx *meta.Tx, now time.Time) (found []journalDamage) {
 // logs it.
 func (e *Engine) noteJournalDamage(tx *meta.Tx, position blobstore.Position, cause error) error {
 	tx.OnCommit(func() {
-		e.log.Error("a record of the journal was acknowledged and cannot be carried out: an object or its deletion is missing; its segment is kept",
+		e.log.Error("a record of the journal was acknowledged and cannot be read or carried out: an object or its deletion may be missing; its segment is kept",
 			"position", fmt.Sprintf("%x", uint64(position)), "segment", position.Segment(), "error", cause)
 	})
 	now := e.clock()

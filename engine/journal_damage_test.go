@@ -1,12 +1,18 @@
 package engine
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"holdfast/blobstore"
+	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/publish"
 )
 
 // A note that cannot be carried out is named, and stops nothing behind it.
@@ -27,11 +33,62 @@ func TestNoteThatFails(t *testing.T) {
 		t.Errorf("%d are counted, %v", b.ObjectCount, err)
 	}
 	found, err := s.advice("damaged_journal")
-	if err != nil || len(found) != 1 || !strings.Contains(found[0].Message, "1 records") {
+	if err != nil || len(found) != 1 || !strings.Contains(found[0].Message, "(1)") {
 		t.Errorf("advice %+v, %v", found, err)
 	}
 	s.now.Store(int64(journalDamageKept + time.Hour))
 	if found, err := s.advice("damaged_journal"); err != nil || len(found) != 0 {
 		t.Errorf("long after: %+v, %v", found, err)
 	}
+}
+
+// The disk damages what the metadata have not yet: that is named once, with the
+// segment kept, and what is whole comes.
+func TestReplayOverDamage(t *testing.T) {
+	t.Parallel()
+	s := openObjects(t)
+	bucket := s.bucket(t, "files")
+	if err := s.meta.View(func(*meta.Tx) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	older := filepath.Join(t.TempDir(), metadataFile)
+	if err := publish.Stream(older, 0o600, s.meta.Snapshot); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"first", "second", "third"} {
+		s.mustPut(t, bucket, key, "the content of "+key)
+	}
+	s.close(t)
+	s.flip(t, "the content of second")
+	if err := os.Rename(older, filepath.Join(s.cfg.DataDir, metadataFile)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s.open(t)
+		if got := fmt.Sprint(s.content(t, bucket)); got != "map[first:the content of first third:the content of third]" {
+			t.Errorf("there are %v", got)
+		}
+		if found, err := s.advice("damaged_journal"); err != nil || len(found) != 1 || !strings.Contains(found[0].Message, "(1)") {
+			t.Errorf("advice %+v, %v", found, err)
+		}
+		for _, key := range []string{"first", "third"} {
+			if err := s.delete(bucket, key); err != nil {
+				t.Fatal(err)
+			}
+		}
+		segments := s.blobs.Segments()
+		if err := s.meta.View(func(*meta.Tx) error { return nil }); err != nil { // so that the deletes are applied
+			t.Fatal(err)
+		}
+		if err := s.compactOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if kept := s.blobs.Segments(); !slices.Contains(kept, 1) || slices.Contains(segments, 2) && slices.Contains(kept, 2) {
+			t.Errorf("of the segments %v there are %v", segments, kept)
+		}
+		s.mustPut(t, bucket, "first", "the content of first")
+		s.mustPut(t, bucket, "third", "the content of third")
+		s.close(t)
+	}
+	s.open(t)
 }

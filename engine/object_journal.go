@@ -71,6 +71,12 @@ func (e *Engine) deliver(entries []blobstore.Entry) {
 	}
 }
 
+// passOver has the metadata say that a record of the journal cannot be replayed.
+func (e *Engine) passOver(at blobstore.Position, err error) {
+	note := func(tx *meta.Tx) error { return e.noteJournalDamage(tx, at, err) }
+	e.meta.Defer(uint64(at), note, func(tx *meta.Tx, _ error) error { return note(tx) })
+}
+
 // noteDone is called once the metadata have been brought up to a note, or never
 // will be.
 func (e *Engine) noteDone(note *objectNote, position uint64) {

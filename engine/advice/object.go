@@ -30,7 +30,7 @@ func damagedJournal(f Facts) []model.Recommendation {
 	return []model.Recommendation{{
 		Code: "damaged_journal", Severity: model.SeverityCritical, Category: model.CategoryBackup,
 		Title: "Uploads or deletions of objects were lost",
-		Message: fmt.Sprintf("%d records of objects could not be read or carried out, of whichever organization: compare the newest objects with what was sent, "+
+		Message: fmt.Sprintf("Records of objects, of whichever organization, could not be read or carried out (%d): compare the newest objects with what was sent, "+
 			"and check the disk. The log has the positions.", len(f.DamagedJournal)),
 		Evidence: map[string]any{"records": len(f.DamagedJournal), "found_at": f.DamagedJournal[0]},
 	}}
