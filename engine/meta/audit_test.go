@@ -564,7 +564,7 @@ func TestAuditEntryIsStoredAsItReads(t *testing.T) {
 	})
 }
 
-// A log that was removed as a whole is missed, also when it has gone on since.
+// A log that was removed as a whole is noticed, also when it has gone on since.
 func TestVerifyALogThatWasRemoved(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)

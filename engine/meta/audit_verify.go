@@ -39,7 +39,7 @@ const verifyBatch = 10_000
 // VerifyAudit walks an organization's chain from its oldest kept entry to its
 // newest and says where one was changed, removed or reordered. Entries that are
 // added meanwhile are checked too. first is the action that every such log began
-// with, "" when there is none: a log that is gone is missed by it.
+// with, "" when there is none: by it a log that is gone is noticed.
 func (db *DB) VerifyAudit(chain Chain, organization string, first model.Action) (Verification, error) {
 	v := &verifier{organization: organization, first: first, hash: newHasher(chain.Key)}
 	for done := false; !done; {
