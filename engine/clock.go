@@ -58,13 +58,16 @@ type clockGuard struct {
 	believed believedClock
 	looked   time.Time // when that was so, for the time passed since
 	told     bool      // that the clock has leapt
+	keepAll  time.Time // until then nothing is removed for its age: see settleOlder
 }
 
-// loadClock reads how far the clock had come when the appliance last ran.
+// loadClock reads how far the clock had come when the appliance last ran, and
+// until when all is kept.
 func (e *Engine) loadClock() error {
 	g := &e.guard
 	g.looked = time.Now()
 	return e.meta.Peek(func(tx *meta.Tx) error {
+		g.keepAll = keepAllSetting(tx)
 		if text := tx.Setting(clockSetting); len(text) > 0 {
 			if err := json.Unmarshal(text, &g.believed); err != nil {
 				e.log.Error("read how far the clock had come: it is taken for wrong at first", "error", err)
@@ -115,15 +118,18 @@ func (e *Engine) clockAhead() (by, grace time.Duration) {
 	return b.ahead(e.wallClock()), max(0, clockGrace-b.Waited)
 }
 
-// clockLeapt reports whether the clock is ahead of where it can be: by its time
-// nothing may be removed for good.
-func (e *Engine) clockLeapt() bool {
+// keepsAll reports whether nothing may be removed for its age: the clock is ahead
+// of where it can be, or the metadata were older not long ago.
+func (e *Engine) keepsAll() bool {
+	e.guard.mu.Lock()
+	keepAll := e.guard.keepAll
+	e.guard.mu.Unlock()
 	ahead, _ := e.clockAhead()
-	return ahead > 0
+	return ahead > 0 || e.clock().Before(keepAll)
 }
 
 // mayRemove reports whether what was to be kept until a time may be removed for
 // good.
 func (e *Engine) mayRemove(until time.Time) bool {
-	return !e.clock().Before(until) && !e.clockLeapt()
+	return !e.clock().Before(until) && !e.keepsAll()
 }

@@ -25,6 +25,8 @@ const (
 	commitsFile = "commits"
 	// olderGrace is for how long nothing expires that could be brought back.
 	olderGrace = 72 * time.Hour
+	// olderSetting has, in the metadata, until when that is.
+	olderSetting = "older_until"
 )
 
 func (e *Engine) commitsPath() string {
@@ -71,8 +73,18 @@ func (e *Engine) isOlder() (bool, error) {
 func (e *Engine) settleOlder() error {
 	e.log.Warn("holdfast.db is older than what the data directory was last used with: what it does not know or has not finished is put aside, "+
 		"nothing is removed; see which databases, keys and passwords are as they should be", "path", filepath.Join(e.cfg.DataDir, straysDir))
-	until := e.clock().Add(olderGrace)
+	until := e.wallClock().Add(olderGrace)
+	text, err := until.MarshalText()
+	if err != nil {
+		return fmt.Errorf("note until when all is kept: %w", err)
+	}
+	e.guard.mu.Lock()
+	e.guard.keepAll = until
+	e.guard.mu.Unlock()
 	return e.meta.Update(func(tx *meta.Tx) error {
+		if err := tx.PutSetting(olderSetting, text); err != nil {
+			return err
+		}
 		var databases []model.Database
 		if err := tx.Databases().All(func(db model.Database) error {
 			databases = append(databases, db)
@@ -97,6 +109,13 @@ func (e *Engine) settleOlder() error {
 		}
 		return nil
 	})
+}
+
+// keepAllSetting returns until when nothing is removed for its age, zero when
+// the metadata never were older.
+func keepAllSetting(tx *meta.Tx) (until time.Time) {
+	_ = until.UnmarshalText(tx.Setting(olderSetting)) // none is there
+	return until
 }
 
 // highestNumber returns the highest number that is a name in dir, 0 for none.

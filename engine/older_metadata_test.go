@@ -89,3 +89,41 @@ func TestOlderMetadata(t *testing.T) {
 		t.Errorf("still older: %t, %v", older, err)
 	}
 }
+
+// Older metadata may have in the trash what was brought back since, and know of
+// an expiry that was taken off: for the grace nothing is removed, whatever starts
+// come in between.
+func TestOlderMetadataKeepsObjects(t *testing.T) {
+	t.Parallel()
+	s := openObjects(t, func(c *Config) { c.ObjectTrashRetention = time.Hour })
+	days := 1
+	bucket := s.bucket(t, "kept")
+	if _, err := s.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, BucketChange{ExpireAfterDays: &days}); err != nil {
+		t.Fatal(err)
+	}
+	s.mustPut(t, bucket, "old", "1")
+	s.mustPut(t, bucket, "trashed", "2")
+	if err := s.delete(bucket, "trashed"); err != nil {
+		t.Fatal(err)
+	}
+	pass := func(d time.Duration, want int) {
+		t.Helper()
+		s.now.Add(int64(d))
+		believe(s.Engine)
+		if err := errors.Join(s.purgeObjects(t.Context()), s.expireObjects(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		list, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), Page{})
+		if _, getErr := s.get(bucket, "old"); err != nil || len(list.Items) != want || (getErr == nil) != (want > 0) {
+			t.Errorf("after %v: the trash has %d, %v; the object that has expired: %v", d, len(list.Items), err, getErr)
+		}
+	}
+	if err := s.settleOlder(); err != nil {
+		t.Fatal(err)
+	}
+	pass(25*time.Hour, 1)
+	s.close(t)
+	s.open(t)
+	pass(olderGrace-26*time.Hour, 1)
+	pass(2*time.Hour, 0)
+}

@@ -73,14 +73,17 @@ func (tx *Tx) discardObjects(bucket string, from []byte, limit int) (count int, 
 	cursor := tx.bolt.Bucket([]byte(objectsBucket)).Bucket([]byte(bucket)).Bucket([]byte(objectKeys)).Cursor()
 	key, data := cursor.Seek(from)
 	for ; key != nil && count < limit; key, data = cursor.Next() {
+		count++
 		object, err := decodeObject(bucket, data)
+		if isDamaged(err) {
+			continue // nobody knows where its bytes are
+		}
 		if err != nil {
 			return count, nil, err
 		}
 		if err := tx.releaseBytes(object); err != nil {
 			return count, nil, err
 		}
-		count++
 	}
 	return count, bytes.Clone(key), nil
 }

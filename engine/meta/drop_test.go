@@ -3,6 +3,7 @@ package meta
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"testing"
 
 	"holdfast/engine/model"
@@ -37,6 +38,38 @@ func unlinkAll(t testing.TB, db *DB, limit int) (unlinked map[string]int, rounds
 		update(t, db, func(tx *Tx) error { return tx.ForgetBlobs(refs) })
 		if err := check(db); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestDropDamaged: an object of which nothing can be read any more keeps neither its
+// bucket from being dropped nor the blobs of others from being unlinked.
+func TestDropDamaged(t *testing.T) {
+	t.Parallel()
+	for _, damaged := range []int{0, dropBatch + 1} {
+		db, err := Open(filepath.Join(t.TempDir(), "meta.db")) // not checked: it is damaged
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		update(t, db, func(tx *Tx) error { return tx.Buckets().Insert(bucket("bucket_1")) })
+		const n = 2 * dropBatch
+		fill(t, db, "bucket_1", 1, n)
+		update(t, db, func(tx *Tx) error {
+			keys, _ := tx.objectBuckets("bucket_1")
+			return keys.Put(fmt.Appendf(nil, "key/%06d", damaged), []byte("damaged"))
+		})
+		update(t, db, func(tx *Tx) error { return tx.DropBucket("bucket_1") })
+		for unlinked := 0; ; {
+			var refs []string
+			view(t, db, func(tx *Tx) error { refs = tx.DiscardedBlobs(n); return nil })
+			if unlinked += len(refs); len(refs) == 0 {
+				if unlinked != n-1 {
+					t.Errorf("of %d blobs %d were unlinked", n, unlinked)
+				}
+				break
+			}
+			update(t, db, func(tx *Tx) error { return tx.ForgetBlobs(refs) })
 		}
 	}
 }
