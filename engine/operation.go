@@ -27,7 +27,7 @@ func insertOperation(tx *meta.Tx, op model.DatabaseOperation, status model.Datab
 	if err := tx.Operations().Insert(op); err != nil {
 		return err
 	}
-	_, err := tx.Databases().Update(op.Database, func(d *model.Database) error {
+	db, err := tx.Databases().Update(op.Database, func(d *model.Database) error {
 		d.Operation, d.Status = op.ID, status
 		if op.Type == model.OperationRestore || op.Type == model.OperationPITR {
 			d.LastRestore = op.ID
@@ -35,7 +35,32 @@ func insertOperation(tx *meta.Tx, op model.DatabaseOperation, status model.Datab
 		d.Begun = max(d.Begun, op.Generation)
 		return nil
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return forgetOperations(tx, db)
+}
+
+// keptOperations is how many of a database's operations are remembered: more than
+// are ever shown.
+const keptOperations = 2 * recoveryEvents
+
+// forgetOperations removes the oldest operations of a database, but for the last
+// restore, of which the database itself tells.
+func forgetOperations(tx *meta.Tx, db model.Database) error {
+	all, err := allUnder(tx.Operations(), db.ID)
+	if err != nil {
+		return err
+	}
+	for _, op := range all[min(len(all), keptOperations):] {
+		if op.CompletedAt == nil || op.ID == db.LastRestore {
+			continue
+		}
+		if err := tx.Operations().Delete(op.ID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // endOperation records that the operation came to its end.
