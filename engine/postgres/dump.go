@@ -7,6 +7,7 @@ import (
 	"io"
 	"os/exec"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -62,9 +63,10 @@ func (s *Supervisor) Dump(ctx context.Context, id, tool, database string, lockWa
 func dump(ctx context.Context, spec Spec, tool, database string, lockWait time.Duration, w io.Writer) error {
 	ctx, end := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
+	var looking sync.Mutex
 	go func() {
 		defer close(watched)
-		watchDump(ctx, spec, lockWait, end)
+		watchDump(ctx, spec, lockWait, &looking, end)
 	}()
 	defer func() { end(nil); <-watched }()
 	cmd := exec.CommandContext(ctx, tool, "--format=custom", "--compress=1", "--no-password",
@@ -79,6 +81,8 @@ func dump(ctx context.Context, spec Spec, tool, database string, lockWait time.D
 	run := newToolCommand(cmd)
 	cmd.Stdout = w
 	if err := runNice(run, spareNice); err != nil {
+		looking.Lock() // who has ended it is about to say so
+		defer looking.Unlock()
 		return errors.Join(context.Cause(ctx), fmt.Errorf("pg_dump: %w", err))
 	}
 	return nil
@@ -92,23 +96,31 @@ var errLocked = errors.New("another session has held a lock that the dump needs 
 // what bounds others, a view's for one. As long as the dumper has no session, one that
 // waits while it begins counts for his, which cannot be told apart: whoever holds
 // pg_class keeps every session from beginning. The server's side is ended first: as it
-// waits it does not see that pg_dump is gone. It returns when ctx ends.
-func watchDump(ctx context.Context, spec Spec, lockWait time.Duration, end func(error)) {
+// waits it does not see that pg_dump is gone. It returns when ctx ends, and holds
+// looking while it looks.
+func watchDump(ctx context.Context, spec Spec, lockWait time.Duration, looking *sync.Mutex, end func(error)) {
 	for pause(ctx, min(lockWait, dumpWatch)) == nil {
-		var ended bool
-		err := inDatabase(ctx, spec, "postgres", func(conn *pgx.Conn) error {
-			return conn.QueryRow(ctx, `select count(pg_terminate_backend(pid)) > 0
-				from pg_locks l left join pg_stat_activity a using (pid)
-				where l.waitstart < clock_timestamp() - make_interval(secs => $2) and (a.usename = $1 or a.usesysid is null
-					and coalesce(a.backend_type, 'client backend') = 'client backend'
-					and not exists (select from pg_stat_activity where usename = $1))`,
-				dumper, lockWait.Seconds()).Scan(&ended)
-		})
-		if err == nil && ended { // what cannot be asked now is asked again
+		looking.Lock()
+		if ended, err := endHeldUpDump(ctx, spec, lockWait); err == nil && ended { // what cannot be asked now is asked again
 			end(errLocked)
 		}
+		looking.Unlock()
 	}
 }
 
-// dumpWatch is how often a dump is looked at.
+func endHeldUpDump(ctx context.Context, spec Spec, lockWait time.Duration) (ended bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, dumpWatch)
+	defer cancel()
+	err = inDatabase(ctx, spec, "postgres", func(conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, `select count(pg_terminate_backend(pid)) > 0
+			from pg_locks l left join pg_stat_activity a using (pid)
+			where l.waitstart < clock_timestamp() - make_interval(secs => $2) and (a.usename = $1 or a.usesysid is null
+				and coalesce(a.backend_type, 'client backend') = 'client backend'
+				and not exists (select from pg_stat_activity where usename = $1))`,
+			dumper, lockWait.Seconds()).Scan(&ended)
+	})
+	return ended, err
+}
+
+// dumpWatch is how often a dump is looked at, and how long that may take.
 const dumpWatch = 15 * time.Second
