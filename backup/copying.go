@@ -231,19 +231,18 @@ func (c *copying) copyControl(f *copiedFile) error {
 // PostgreSQL fails to start where what it stands for is there already. No
 // relation becomes a logged one under the same number.
 func (c *copying) leaveOutUnlogged(ctx context.Context) error {
-	entries, err := listFiles(ctx, c.t.root)
-	if err != nil {
-		return err
-	}
-	unlogged := map[string]bool{}
-	for _, e := range entries {
-		if relation, ok := parseRelation(e.Path); ok && relation.fork == "init" {
-			unlogged[path.Join(path.Dir(e.Path), relation.number)] = true
-		}
-	}
+	now, read := newListing(ctx, c.t.root), map[string]bool{}
 	for _, f := range c.files {
-		relation, ok := parseRelation(f.entry.Path)
-		if ok && relation.fork != "init" && unlogged[path.Join(path.Dir(f.entry.Path), relation.number)] {
+		if _, ok := parseRelation(f.entry.Path); !ok {
+			continue
+		}
+		if dir := path.Dir(f.entry.Path); !read[dir] {
+			if _, err := now.read(dir); err != nil {
+				return fmt.Errorf("list data directory: %w", err)
+			}
+			read[dir] = true
+		}
+		if now.isMadeAnew(f.entry.Path) {
 			f.gone = true
 		}
 	}

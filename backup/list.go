@@ -17,7 +17,7 @@ import (
 // listFiles returns the directories and files of the data directory that
 // belong into a backup, sorted by path; sizes are those of the moment.
 func listFiles(ctx context.Context, root *os.Root) ([]repository.Entry, error) {
-	l := &listing{ctx: ctx, fsys: root.FS()}
+	l := newListing(ctx, root)
 	if err := l.directory("."); err != nil {
 		return nil, fmt.Errorf("list data directory: %w", err)
 	}
@@ -26,29 +26,24 @@ func listFiles(ctx context.Context, root *os.Root) ([]repository.Entry, error) {
 }
 
 type listing struct {
-	ctx     context.Context
-	fsys    fs.FS
-	entries []repository.Entry
+	ctx      context.Context
+	fsys     fs.FS
+	entries  []repository.Entry
+	unlogged map[string]bool // relations that have an init fork, by directory and number
+}
+
+func newListing(ctx context.Context, root *os.Root) *listing {
+	return &listing{ctx: ctx, fsys: root.FS(), unlogged: map[string]bool{}}
 }
 
 func (l *listing) directory(dir string) error {
-	if err := context.Cause(l.ctx); err != nil {
-		return err
-	}
-	entries, err := fs.ReadDir(l.fsys, dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // dropped meanwhile
-	}
+	entries, err := l.read(dir)
 	if err != nil {
 		return err
 	}
-	unlogged := unloggedRelations(dir, entries)
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())
-		if isLeftOut(name) {
-			continue
-		}
-		if f, ok := parseRelation(name); ok && (f.temp || unlogged[f.number] && f.fork != "init") {
+		if isLeftOut(name) || l.isMadeAnew(name) {
 			continue
 		}
 		if err := l.entry(name, e); err != nil {
@@ -58,16 +53,29 @@ func (l *listing) directory(dir string) error {
 	return nil
 }
 
-// unloggedRelations returns the relations of a directory that have an init
-// fork: that is what PostgreSQL makes them of after a recovery.
-func unloggedRelations(dir string, entries []fs.DirEntry) map[string]bool {
-	unlogged := map[string]bool{}
+// read returns what is in a directory, and notes which relations in it have an
+// init fork: that is what PostgreSQL makes them of after a recovery.
+func (l *listing) read(dir string) ([]fs.DirEntry, error) {
+	if err := context.Cause(l.ctx); err != nil {
+		return nil, err
+	}
+	entries, err := fs.ReadDir(l.fsys, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // dropped meanwhile
+	}
 	for _, e := range entries {
 		if f, ok := parseRelation(path.Join(dir, e.Name())); ok && f.fork == "init" {
-			unlogged[f.number] = true
+			l.unlogged[path.Join(dir, f.number)] = true
 		}
 	}
-	return unlogged
+	return entries, err
+}
+
+// isMadeAnew reports whether a file is one of a session's relation, or of an
+// unlogged one and not its init fork.
+func (l *listing) isMadeAnew(name string) bool {
+	f, ok := parseRelation(name)
+	return ok && (f.temp || f.fork != "init" && l.unlogged[path.Join(path.Dir(name), f.number)])
 }
 
 func (l *listing) entry(name string, e fs.DirEntry) error {
