@@ -39,11 +39,7 @@ func (e *Engine) stillToImport() (bytes int64) {
 }
 
 func (e *Engine) importWithinPlan(tx *meta.Tx, db model.Database, size int64) error {
-	org, err := tx.Organizations().Get(db.Organization)
-	if err != nil {
-		return err
-	}
-	plan, err := e.plan(org.PlanName(e.clock()))
+	plan, err := e.planOf(tx, db.Organization)
 	if err != nil {
 		return err
 	}

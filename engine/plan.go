@@ -66,11 +66,7 @@ func (e *Engine) allowed(tx *meta.Tx, organization string, before, after model.T
 // refuseFull refuses what would take more of a metric whose growth cannot be
 // known beforehand, once all of it is in use.
 func (e *Engine) refuseFull(tx *meta.Tx, organization string, metric model.Metric, used int64) error {
-	org, err := tx.Organizations().Get(organization)
-	if err != nil {
-		return err
-	}
-	plan, err := e.plan(org.PlanName(e.clock()))
+	plan, err := e.planOf(tx, organization)
 	if err != nil {
 		return err
 	}
@@ -78,6 +74,15 @@ func (e *Engine) refuseFull(tx *meta.Tx, organization string, metric model.Metri
 		return overLimit(plan.Name, metric, limit, used)
 	}
 	return nil
+}
+
+// planOf returns the plan of an organization that is in force now.
+func (e *Engine) planOf(tx *meta.Tx, organization string) (model.Plan, error) {
+	org, err := tx.Organizations().Get(organization)
+	if err != nil {
+		return model.Plan{}, err
+	}
+	return e.plan(org.PlanName(e.clock()))
 }
 
 // refuseFullDatabases refuses another database when those there are fill what
