@@ -74,9 +74,9 @@ func mustFinish(t *testing.T, dir, id string, size int64, crc uint32, want strin
 	mustRead(t, s, ref, want, "a power cut")
 }
 
-func TestDamagedPart(t *testing.T) {
-	dir := t.TempDir()
-	s := openStore(t, dir, Options{})
+// writePart makes a Part that has all of text.
+func writePart(t *testing.T, s *Store, text string) (id string, size int64, crc uint32) {
+	t.Helper()
 	id, err := s.CreatePart(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -85,11 +85,18 @@ func TestDamagedPart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Write([]byte("whole"))
-	size, crc, err := p.Sync()
+	p.Write([]byte(text))
+	size, crc, err = p.Sync()
 	if err := errors.Join(err, p.Close()); err != nil {
 		t.Fatal(err)
 	}
+	return id, size, crc
+}
+
+func TestDamagedPart(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir, Options{})
+	id, size, crc := writePart(t, s, "whole")
 	if _, err := s.ResumePart(id, size+1, crc); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a part that is too short: %v", err)
 	}
@@ -111,21 +118,9 @@ func TestPartIsKept(t *testing.T) {
 	for k := 0; ; k++ {
 		fs, dir := &faultFS{err: syscall.ENOSPC}, t.TempDir()
 		s := openStore(t, dir, Options{fs: fs})
-		id, err := s.CreatePart(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := s.ResumePart(id, 0, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.Write([]byte(text))
-		size, crc, err := p.Sync()
-		if err := errors.Join(err, p.Close()); err != nil {
-			t.Fatal(err)
-		}
+		id, size, crc := writePart(t, s, text)
 		fs.n, fs.hit = 0, func(n int, _, _ string) bool { return n == k }
-		err = finish(t, s, id, size, crc)
+		err := finish(t, s, id, size, crc)
 		if fs.fired == "" {
 			t.Logf("%d operations", k)
 			return
