@@ -239,11 +239,14 @@ func (e *Engine) updateBackup(id string, change func(*model.Backup)) error {
 	})
 }
 
-// endAsRecorded rounds a backup's end up to the millisecond: it is the earliest
-// moment that can be restored from the backup, and no form it is shown or asked
-// for in may cut it short.
+// recordedStep is what the end of a backup is recorded to.
+const recordedStep = time.Millisecond
+
+// endAsRecorded rounds a backup's end up: it is the earliest moment that can be
+// restored from the backup, and no form it is shown or asked for in may cut it
+// short.
 func endAsRecorded(at time.Time) time.Time {
-	return at.Add(time.Millisecond - time.Nanosecond).Truncate(time.Millisecond)
+	return at.Add(recordedStep - time.Nanosecond).Truncate(recordedStep)
 }
 
 // endBackup commits the end of a backup: its figures, or its error.

@@ -126,6 +126,20 @@ func TestPointJustNow(t *testing.T) {
 	}
 }
 
+// The end of a backup is recorded as a moment later than it was: who asks at
+// once waits for what came about until then, too.
+func TestWindowAtTheEndOfABackup(t *testing.T) {
+	t.Parallel()
+	a, db, _, _ := startStepped(t)
+	for range 3 {
+		at := endAsRecorded(a.clock())
+		a.awaitArchive(t.Context(), db.ID, at)
+		if status, _ := a.walStatus(db.ID); status.RestorableTo.Before(at) {
+			t.Errorf("waited for %v, and the archive reaches to %v", at, status.RestorableTo)
+		}
+	}
+}
+
 // Whatever time a client is told can be restored, and means what it is told as.
 func TestToldTimesCanBeRestored(t *testing.T) {
 	t.Parallel()

@@ -121,7 +121,8 @@ func (e *Engine) recoveryState(db model.Database, r Recovery) RecoveryState {
 
 // window returns from when to when the database can be restored: from the end
 // of the oldest backup to the last moment whose commits are known to be safe.
-// Just after the first backup it waits until that is no earlier.
+// Just after the first backup it waits until that is no earlier; where the WAL
+// does not come, there is no such moment.
 func (e *Engine) window(ctx context.Context, db model.Database) (w Window, err error) {
 	backups, err := e.restorableBackups(db.ID)
 	if err != nil || len(backups) == 0 {
@@ -133,10 +134,10 @@ func (e *Engine) window(ctx context.Context, db model.Database) (w Window, err e
 	if err != nil {
 		return w, err
 	}
-	w.Latest = &latest
-	if w.Earliest.After(*w.Latest) {
-		w.Earliest = w.Latest
+	if latest.Before(*w.Earliest) {
+		return Window{}, nil
 	}
+	w.Latest = &latest
 	return w, nil
 }
 

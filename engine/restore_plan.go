@@ -178,9 +178,10 @@ const archiveWait = 5 * time.Second
 
 // awaitArchive waits, where WAL comes in, until all that was committed by a
 // moment that is just over is in the archive. For what is to come it does not
-// wait.
+// wait, but for the end of a backup that is just complete, which is recorded as
+// up to a recordedStep later than it was.
 func (e *Engine) awaitArchive(ctx context.Context, database string, at time.Time) {
-	if at.After(e.clock()) {
+	if at.After(e.clock().Add(recordedStep)) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, archiveWait)
@@ -283,7 +284,7 @@ func (e *Engine) outside(ctx context.Context, db model.Database, at RestorePoint
 		return err
 	}
 	if window.Earliest == nil {
-		return model.Invalid(field, "nothing can be restored yet: the database has no completed backup")
+		return model.Invalid(field, "nothing can be restored yet: the database has no completed backup, or no WAL from after it")
 	}
 	if at.LSN != "" {
 		first, last, err := e.positions(ctx, db)
