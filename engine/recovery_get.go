@@ -121,8 +121,7 @@ func (e *Engine) recoveryState(db model.Database, r Recovery) RecoveryState {
 
 // window returns from when to when the database can be restored: from the end
 // of the oldest backup to the last moment whose commits are known to be safe.
-// Just after the first backup it waits until that is no earlier; where the WAL
-// does not come, there is no such moment.
+// Just after the first backup it waits until that is no earlier.
 func (e *Engine) window(ctx context.Context, db model.Database) (w Window, err error) {
 	backups, err := e.restorableBackups(db.ID)
 	if err != nil || len(backups) == 0 {
@@ -134,10 +133,10 @@ func (e *Engine) window(ctx context.Context, db model.Database) (w Window, err e
 	if err != nil {
 		return w, err
 	}
-	if latest.Before(*w.Earliest) {
-		return Window{}, nil
-	}
 	w.Latest = &latest
+	if w.Earliest.After(*w.Latest) { // by a clock that was set back since
+		w.Earliest = w.Latest
+	}
 	return w, nil
 }
 

@@ -284,7 +284,7 @@ func (e *Engine) outside(ctx context.Context, db model.Database, at RestorePoint
 		return err
 	}
 	if window.Earliest == nil {
-		return model.Invalid(field, "nothing can be restored yet: the database has no completed backup, or no WAL from after it")
+		return model.Invalid(field, "nothing can be restored yet: the database has no completed backup")
 	}
 	if at.LSN != "" {
 		first, last, err := e.positions(ctx, db)
