@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5"
 
 	"holdfast/backup/wal"
 )
@@ -42,12 +42,12 @@ func newStreamed(t testing.TB, c *cluster) streamed {
 	}
 	away := &atomic.Bool{}
 	receiver, err := wal.OpenReceiver(wal.ReceiverOptions{
-		Archive: archive, Incarnation: 1, Slot: "streamed",
-		Replication: func(ctx context.Context) (*pgconn.PgConn, error) {
+		Archive: archive, Incarnation: 1, Slot: "streamed", Dir: filepath.Join(c.dir, "pg_wal"),
+		SQL: func(ctx context.Context) (*pgx.Conn, error) {
 			if away.Load() {
 				return nil, errors.New("away")
 			}
-			return pgconn.Connect(ctx, c.url("postgres")+" replication=yes")
+			return pgx.Connect(ctx, c.url("postgres")+" application_name=receiver")
 		},
 	})
 	if err != nil {
@@ -65,7 +65,7 @@ func (s streamed) loseWAL(c *cluster) {
 	c.query("select pg_reload_conf()")
 	s.away.Store(true)
 	defer s.away.Store(false)
-	c.query("select pg_terminate_backend(active_pid) from pg_replication_slots where slot_name = 'streamed'")
+	c.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'receiver'")
 	for c.query("select wal_status from pg_replication_slots where slot_name = 'streamed'") != "lost" {
 		c.query("select pg_logical_emit_message(false, 'holdfast', 'more')")
 		c.query("select pg_switch_wal()")

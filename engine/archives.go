@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"holdfast/backup"
 	"holdfast/backup/repository"
@@ -209,14 +208,18 @@ func (e *Engine) receiveWAL(db model.Database) error {
 		}
 	}
 	a.receiver, err = wal.OpenReceiver(wal.ReceiverOptions{
-		Archive: archive, Incarnation: db.Generation, Slot: walSlot,
-		Replication: func(ctx context.Context) (*pgconn.PgConn, error) { return e.instances.ConnectReplication(ctx, db.ID) },
-		SQL:         func(ctx context.Context) (*pgx.Conn, error) { return e.instances.Connect(ctx, db.ID, maintenance) },
-		Lost:        func(gap wal.Gap) { e.background(func(context.Context) { e.walLost(db, gap) }) },
-		Logger:      e.log.With("database", db.ID),
+		Archive: archive, Incarnation: db.Generation, Slot: walSlot, Dir: e.serverWAL(db),
+		SQL:    func(ctx context.Context) (*pgx.Conn, error) { return e.instances.Connect(ctx, db.ID, maintenance) },
+		Lost:   func(gap wal.Gap) { e.background(func(context.Context) { e.walLost(db, gap) }) },
+		Logger: e.log.With("database", db.ID),
 	})
 	a.receives = db.Generation
 	return err
+}
+
+// serverWAL is where the server of the database's generation writes its WAL.
+func (e *Engine) serverWAL(db model.Database) string {
+	return filepath.Join(e.dataDirectory(db.ID, db.Generation), "pg_wal")
 }
 
 // stopReceiving ends the receiver of a database whose instance has stopped.

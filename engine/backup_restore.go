@@ -225,23 +225,27 @@ func (e *Engine) switchGeneration(ctx context.Context, db model.Database, op mod
 	return nil
 }
 
-// drained reports whether all that the stopped instance of a database has ever
-// committed is in the archive: it was shut down in order, and the archive has
-// the last record it wrote.
+// drained takes what the stopped instance of a database wrote last into the
+// archive, and reports whether all that it has ever committed is there: it was
+// shut down in order, and its files have what had not been received.
 func (e *Engine) drained(db model.Database) bool {
-	shutdown, err := backup.ReadShutdown(e.dataDirectory(db.ID, db.Generation))
-	if err == nil {
-		err = e.hasArchived(db, shutdown)
-	}
+	err := e.drain(db)
 	if err != nil {
 		e.log.Warn("what the replaced data committed last may be missing in the archive", "database", db.ID, "generation", db.Generation, "reason", err)
 	}
 	return err == nil
 }
 
-func (e *Engine) hasArchived(db model.Database, shutdown backup.Shutdown) error {
+func (e *Engine) drain(db model.Database) error {
+	shutdown, err := backup.ReadShutdown(e.dataDirectory(db.ID, db.Generation))
+	if err != nil {
+		return err
+	}
 	archive, err := e.walArchive(db.ID)
 	if err != nil {
+		return err
+	}
+	if err := archive.Drain(db.Generation, e.serverWAL(db), shutdown.Timeline, shutdown.Checkpoint); err != nil {
 		return err
 	}
 	// What the archive has ends with a whole record.

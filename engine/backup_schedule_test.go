@@ -1,14 +1,14 @@
 package engine
 
 import (
-	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"holdfast/engine/model"
-	"holdfast/engine/postgres"
 )
 
 func TestNextBackup(t *testing.T) {
@@ -111,10 +111,7 @@ func TestScheduledBackupsBesideStuckOne(t *testing.T) {
 	stuck, _ := a.createDatabase(t, "shop")
 	other := a.inAnotherOrganization(t, "globex")
 	db, _ := other.createDatabase(t, "shop")
-	if err := a.stopReceiving(stuck.ID); err != nil {
-		t.Fatal(err)
-	}
-	takeWalsenders(t, a, stuck.ID)
+	refuseWAL(t, a, stuck.ID)
 	by.Store(int64(2 * time.Minute))
 	within(t, time.Minute, "the backup of the other's", func() bool {
 		all := a.backups(t, db.ID)
@@ -130,10 +127,7 @@ func TestBackupWithoutWAL(t *testing.T) {
 	t.Parallel()
 	a := startEngineOn(t, testConfig(t, newDataDir(t)), func(e *Engine) { e.waits.wal = 2 * time.Second })
 	db, _ := a.createDatabase(t, "shop")
-	if err := a.stopReceiving(db.ID); err != nil {
-		t.Fatal(err)
-	}
-	takeWalsenders(t, a, db.ID)
+	refuseWAL(t, a, db.ID)
 	b, err := a.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -144,21 +138,18 @@ func TestBackupWithoutWAL(t *testing.T) {
 	}
 }
 
-// takeWalsenders takes all of an instance's.
-func takeWalsenders(t *testing.T, a *appliance, instance string) {
+// refuseWAL keeps the archive of a database from taking anything in, once it is
+// opened anew.
+func refuseWAL(t *testing.T, a *appliance, database string) {
 	t.Helper()
-	for {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		conn, err := a.instances.ConnectReplication(ctx, instance)
-		cancel()
-		if postgres.IsFull(err) {
-			return
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	if err := a.stopReceiving(database); err != nil {
+		t.Fatal(err)
 	}
+	dir := filepath.Join(a.backupDirectory(database), walDirectory, "1")
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
 }
 
 // inAnotherOrganization is the appliance as an organization that is made has it.

@@ -343,8 +343,8 @@ func TestRestoreEndsBackup(t *testing.T) {
 			return a.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
 		},
 	} {
-		sender := a.walSender(t, db.ID)
-		if err := syscall.Kill(sender, syscall.SIGSTOP); err != nil {
+		session := a.receiverSession(t, db.ID)
+		if err := syscall.Kill(session, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
 		waiting, err := a.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
@@ -352,7 +352,7 @@ func TestRestoreEndsBackup(t *testing.T) {
 			t.Fatal(err)
 		}
 		op, err := restore()
-		if err := syscall.Kill(sender, syscall.SIGCONT); err != nil {
+		if err := syscall.Kill(session, syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
 		if err != nil {
@@ -365,16 +365,17 @@ func TestRestoreEndsBackup(t *testing.T) {
 	}
 }
 
-// walSender is the process that sends a database's WAL to the archive.
-func (a *appliance) walSender(t *testing.T, id string) (pid int) {
+// receiverSession is the server's process that tells the archive how far the WAL
+// is.
+func (a *appliance) receiverSession(t *testing.T, id string) (pid int) {
 	t.Helper()
 	conn, err := a.instances.Connect(t.Context(), id, maintenance)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.WithoutCancel(t.Context()))
-	within(t, time.Minute, "the archive's connection", func() bool {
-		return conn.QueryRow(t.Context(), "select pid from pg_stat_replication").Scan(&pid) == nil
+	within(t, time.Minute, "the archive's session", func() bool {
+		return conn.QueryRow(t.Context(), "select pid from pg_stat_activity where query like '%pg_current_wal_flush_lsn%' and pid <> pg_backend_pid()").Scan(&pid) == nil
 	})
 	return pid
 }

@@ -252,10 +252,6 @@ func (c *cluster) flushed() LSN {
 	return c.lsn("select pg_current_wal_flush_lsn()::text")
 }
 
-func (c *cluster) connectReplication(ctx context.Context) (*pgconn.PgConn, error) {
-	return pgconn.Connect(ctx, c.url()+" replication=yes application_name=holdfast")
-}
-
 func (c *cluster) connectSQL(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.Connect(ctx, c.url())
 }

@@ -1,11 +1,11 @@
 // Package wal archives the write-ahead log (WAL) of one database, finds
-// positions in it, and feeds recovery from it. It knows servers by connections
-// it is given, and nothing of backups but where they start and stop.
+// positions in it, and feeds recovery from it. It knows servers by sessions and
+// directories it is given, and nothing of backups but where they start and stop.
 //
 // What it promises:
 //
-//   - What a [Receiver] has confirmed to the server is durable, and was checked:
-//     every record's CRC and its link to the one before, every page's address and
+//   - What the server may remove because of a [Receiver] is durable, and was
+//     checked: every record's CRC and its link to the one before, every page's address and
 //     timeline. A sync that fails ends the receiver; it is never tried again.
 //   - The archive is right after a SIGKILL at any moment: [Open] settles what
 //     was under way, and receiving goes on without a gap.

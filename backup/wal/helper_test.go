@@ -9,7 +9,7 @@ import (
 	"os/exec"
 	"syscall"
 
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5"
 )
 
 // helperTask, when set, makes this test binary a process that does one thing,
@@ -21,6 +21,7 @@ const (
 
 type helperArgs struct {
 	URL     string // of the server
+	Dir     string // its pg_wal
 	Archive string
 	Kill    int // the operation on files to be killed at
 }
@@ -95,10 +96,8 @@ func receiveForever(args helperArgs) error {
 		return err
 	}
 	_, err = OpenReceiver(ReceiverOptions{
-		Archive: a, Incarnation: 1, Slot: "holdfast",
-		Replication: func(ctx context.Context) (*pgconn.PgConn, error) {
-			return pgconn.Connect(ctx, args.URL+" replication=yes application_name=holdfast")
-		},
+		Archive: a, Incarnation: 1, Slot: "holdfast", Dir: args.Dir,
+		SQL: func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, args.URL) },
 	})
 	if err != nil {
 		return err

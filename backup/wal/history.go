@@ -74,3 +74,22 @@ func (h History) at(lsn LSN, timeline uint32) uint32 {
 	}
 	return timeline
 }
+
+// successor is where a timeline ends in the history h of the timeline last, and
+// which one goes on there; last has no end. A timeline that does not lead to
+// last has no successor.
+func (h History) successor(timeline, last uint32) (end LSN, next uint32, ok bool) {
+	if timeline == last {
+		return ^LSN(0), last, true
+	}
+	for n, fork := range h {
+		if fork.Timeline != timeline {
+			continue
+		}
+		if n+1 < len(h) {
+			last = h[n+1].Timeline
+		}
+		return fork.At, last, true
+	}
+	return 0, 0, false
+}

@@ -40,3 +40,21 @@ func (p LSN) recordEnd(segmentSize uint64) LSN {
 }
 
 func align8(p LSN) LSN { return (p + 7) &^ 7 }
+
+// behind is where a record of length bytes ends that starts at p: behind the
+// headers of the pages it reaches into, too.
+func (p LSN) behind(length, segmentSize uint64) LSN {
+	for {
+		room := uint64(pageSize - p%pageSize)
+		if length <= room {
+			return align8(p + LSN(length))
+		}
+		length -= room
+		p += LSN(room)
+		if uint64(p)%segmentSize == 0 {
+			p += longHeader
+		} else {
+			p += shortHeader
+		}
+	}
+}

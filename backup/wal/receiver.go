@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // ReceiverOptions say what to receive, and from where.
@@ -19,12 +20,10 @@ type ReceiverOptions struct {
 	Incarnation int
 	Slot        string // name of the physical replication slot; it is made
 
-	// Replication opens a connection for physical replication. Its
-	// application_name is what synchronous_standby_names would name to let
-	// commits wait for the archive. SQL opens an ordinary one, as a superuser;
-	// nil = the slot's state is not watched.
-	Replication func(context.Context) (*pgconn.PgConn, error)
-	SQL         func(context.Context) (*pgx.Conn, error)
+	// Dir is pg_wal of the server's data directory. It is read only.
+	Dir string
+	// SQL opens a session as a superuser.
+	SQL func(context.Context) (*pgx.Conn, error)
 
 	// Lost is called when WAL will never come: a Gap has been recorded, and
 	// restores across it need a new backup from after it. It may not block.
@@ -33,18 +32,17 @@ type ReceiverOptions struct {
 	Logger *slog.Logger // nil = none
 }
 
-// Receiver receives an incarnation's WAL as it is made and keeps it durably.
-// Whatever happens to the connection or the server, it comes back and goes on
-// where the archive ends.
+// Receiver takes an incarnation's WAL out of the server's files as the server
+// flushes it, and keeps it durably. Whatever happens to the session or the
+// server, it comes back and goes on where the archive ends.
 type Receiver struct {
 	o      ReceiverOptions
 	writer *Writer
 	ledger ledger
 	stop   context.CancelCauseFunc
 	failed chan struct{} // closed when it has failed for good
-	look   chan struct{} // the slot may have changed
 	wg     sync.WaitGroup
-	down   time.Time // when the server was last shut down in order
+	seen   time.Time // when the server last answered
 
 	mu     sync.Mutex
 	closed bool
@@ -70,15 +68,12 @@ func OpenReceiver(o ReceiverOptions) (*Receiver, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancelCause(context.Background())
-	r := &Receiver{o: o, writer: w, stop: stop, failed: make(chan struct{}), look: make(chan struct{}, 1)}
+	r := &Receiver{o: o, writer: w, stop: stop, failed: make(chan struct{}), seen: time.Now()}
 	r.ledger.status = Status{State: StateConnecting, SafeBytes: -1}
 	if timeline, end, ok := w.Latest(); ok {
 		r.ledger.status.Timeline, r.ledger.status.Durable = timeline, end
 	}
 	r.wg.Go(func() { r.run(ctx) })
-	if o.SQL != nil {
-		r.wg.Go(func() { r.watchSlot(ctx) })
-	}
 	return r, nil
 }
 
@@ -142,8 +137,7 @@ const (
 	// The waits between attempts.
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 2 * time.Second
-	// restartTime is how long after an orderly shutdown nobody wonders that the
-	// server does not answer.
+	// restartTime is how long nobody wonders that the server does not answer.
 	restartTime = 30 * time.Second
 )
 
@@ -177,12 +171,6 @@ func (r *Receiver) run(ctx context.Context) {
 
 // note records how a session has ended.
 func (r *Receiver) note(err error, fatal bool) {
-	if errors.Is(err, errShutdown) {
-		r.down = time.Now()
-		r.ledger.change(func(s *Status) { s.State = StateConnecting })
-		r.o.Logger.Info("WAL receiver waits for the server, which is shutting down", "incarnation", r.o.Incarnation)
-		return
-	}
 	r.ledger.change(func(s *Status) {
 		s.State, s.LastFailed = StateConnecting, time.Now()
 		s.LastError = err.Error()
@@ -196,24 +184,30 @@ func (r *Receiver) note(err error, fatal bool) {
 		return
 	}
 	level := slog.LevelWarn
-	if time.Since(r.down) < restartTime {
+	if errors.Is(err, errAway) && time.Since(r.seen) < restartTime {
 		level = slog.LevelDebug
 	}
-	r.o.Logger.Log(context.Background(), level, "WAL receiver lost its connection, and tries again", "incarnation", r.o.Incarnation, "err", err)
+	r.o.Logger.Log(context.Background(), level, "WAL receiver tries again", "incarnation", r.o.Incarnation, "err", err)
 }
 
-// errLost is WAL that the server does not have any more.
-var errLost = errors.New("the server has removed WAL that the archive does not have")
+// errAway is a server that does not answer.
+var errAway = errors.New("the server cannot be asked")
 
 // session connects and receives until something ends it.
 func (r *Receiver) session(ctx context.Context) error {
-	conn, err := r.o.Replication(ctx)
+	conn, err := r.o.SQL(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errAway, err)
 	}
 	defer closeConn(conn)
-	// Everything on this connection ends when the receiver is closed.
-	defer context.AfterFunc(ctx, func() { conn.Conn().SetDeadline(time.Unix(1, 0)) })()
+	if err = r.converse(ctx, conn); conn.IsClosed() {
+		return fmt.Errorf("%w: %w", errAway, err)
+	}
+	return err
+}
+
+// converse receives in a session.
+func (r *Receiver) converse(ctx context.Context, conn *pgx.Conn) error {
 	id, err := identify(ctx, conn)
 	if err != nil {
 		return err
@@ -225,38 +219,57 @@ func (r *Receiver) session(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := prepareSight(ctx, conn); err != nil {
+		return err
+	}
+	err = r.receive(ctx, conn, id, reserved)
+	if errors.Is(err, errLost) {
+		return errors.Join(err, r.skipGap(ctx, conn, id, err))
+	}
+	return err
+}
+
+func closeConn(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx)
+}
+
+// receive follows the server, through its timelines.
+func (r *Receiver) receive(ctx context.Context, conn *pgx.Conn, id identity, reserved LSN) error {
 	timeline, from, err := r.begin(id, reserved)
 	if err != nil {
 		return err
 	}
-	if _, _, received := r.writer.Latest(); !received && timeline > 1 {
+	history, err := r.fetchHistory(id.timeline)
+	if err != nil {
+		return err
+	}
+	if _, _, received := r.writer.Latest(); !received && len(history) > 0 {
 		// What the slot keeps from before the fork is on another timeline.
-		fork, err := r.forkFrom(ctx, conn, timeline)
-		if err != nil {
-			return err
-		}
-		from = max(from, LSN(uint64(fork)&^(id.segmentSize-1)))
+		from = max(from, history[len(history)-1].At&^LSN(id.segmentSize-1))
 	}
 	for {
-		next, err := r.timeline(ctx, conn, timeline, from)
-		if errors.Is(err, errLost) {
-			closeConn(conn)
-			return errors.Join(err, r.skipGap(ctx, id, err))
+		end, next, ok := history.successor(timeline, id.timeline)
+		if !ok {
+			return fmt.Errorf("%w: it is on timeline %d, to which timeline %d does not lead", ErrDiverged, id.timeline, timeline)
 		}
+		if _, err := r.fetchHistory(timeline); err != nil {
+			return err
+		}
+		at, err := r.writer.Start(timeline, from)
 		if err != nil {
 			return err
 		}
-		if from, err = r.forkFrom(ctx, conn, next); err != nil {
+		f := follower{
+			r: r, conn: conn, at: at, end: end, slot: reserved, alarm: newAlarm(r.o.Dir),
+			from: source{dir: r.o.Dir, timeline: timeline, size: id.segmentSize},
+		}
+		if err := f.run(ctx); err != nil {
 			return err
 		}
-		timeline = next
+		timeline, from = next, end
 	}
-}
-
-func closeConn(conn *pgconn.PgConn) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = conn.Close(ctx)
 }
 
 // begin says where to go on: where the archive ends, where the incarnation
@@ -285,61 +298,17 @@ func diverged(timeline uint32, from LSN, id identity) error {
 	return nil
 }
 
-// timeline receives a timeline to its end, and returns the next.
-func (r *Receiver) timeline(ctx context.Context, conn *pgconn.PgConn, timeline uint32, from LSN) (next uint32, err error) {
-	if err := r.fetchHistory(ctx, conn, timeline); err != nil {
-		return 0, err
-	}
-	at, err := r.writer.Start(timeline, from)
-	if err != nil {
-		return 0, err
-	}
-	streaming, next, err := startReplication(conn, r.o.Slot, timeline, at)
-	if err != nil {
-		return 0, r.whyNot(err)
-	}
-	if !streaming {
-		return next, nil
-	}
-	r.ledger.change(func(s *Status) { s.State = StateStreaming })
-	select {
-	case r.look <- struct{}{}:
-	default:
-	}
-	stream := newStream(conn, r.writer, &r.ledger, timeline, at)
-	next, err = stream.receive(ctx)
-	return next, r.whyNot(err)
-}
-
-// whyNot tells WAL that is gone from what may pass.
-func (r *Receiver) whyNot(err error) error {
-	pgError := new(pgconn.PgError)
-	if errors.As(err, &pgError) && (pgError.Code == undefinedFile || pgError.Code == notInPrerequisiteState) {
-		return fmt.Errorf("%w: %w", errLost, err)
-	}
-	return err
-}
-
 // fetchHistory keeps the history file of a timeline.
-func (r *Receiver) fetchHistory(ctx context.Context, conn *pgconn.PgConn, timeline uint32) error {
+func (r *Receiver) fetchHistory(timeline uint32) (History, error) {
 	if timeline == 1 {
-		return nil
+		return nil, nil
 	}
-	row, err := ask(ctx, conn, fmt.Sprintf("TIMELINE_HISTORY %d", timeline))
-	if err != nil || len(row) < 2 {
-		return fmt.Errorf("fetch history of timeline %d: %w", timeline, errors.Join(err, shortAnswer(row, 2)))
+	text, err := os.ReadFile(filepath.Join(r.o.Dir, HistoryName(timeline)))
+	if err != nil {
+		return nil, fmt.Errorf("read history of timeline %d: %w", timeline, err)
 	}
-	return r.writer.AddHistory(timeline, []byte(row[1]))
-}
-
-// forkFrom is where a timeline that follows begins.
-func (r *Receiver) forkFrom(ctx context.Context, conn *pgconn.PgConn, timeline uint32) (LSN, error) {
-	if err := r.fetchHistory(ctx, conn, timeline); err != nil {
-		return 0, err
+	if err := r.writer.AddHistory(timeline, text); err != nil {
+		return nil, err
 	}
-	h := r.writer.branch.histories[timeline]
-	if len(h) == 0 {
-		return 0, fmt.Errorf("the history of timeline %d is empty", timeline)
-	}
-	return h[len(h)-1].At, nil
+	return r.writer.branch.histories[timeline], nil
 }

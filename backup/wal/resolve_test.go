@@ -78,9 +78,10 @@ func TestResolveBehindASwitch(t *testing.T) {
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	at := func(s int) time.Time { return time.Unix(1e9, 0).Add(time.Duration(s) * time.Second) }
-	l := &ledger{}
-	s := &stream{ledger: l, synced: 100}
-	hear := func(second int) { s.judge(arrived{end: 100, alive: []message{{end: 100, sent: at(second)}}}) }
+	r := &Receiver{}
+	l := &r.ledger
+	f := &follower{r: r, at: 100}
+	hear := func(second int) { f.judge(sight{at: at(second), flushed: 100}) }
 	for second := range 5 {
 		hear(second)
 	}

@@ -197,19 +197,6 @@ func TestScannerOverwritten(t *testing.T) {
 	}
 }
 
-// FuzzMessage reads any message of a stream of WAL.
-func FuzzMessage(f *testing.F) {
-	f.Add([]byte("w\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x10\x00\x02\x00\x00\x00\x00\x00\x00data"))
-	f.Add([]byte("k\x00\x00\x00\x00\x03\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
-	f.Add([]byte("k"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := parseMessage(b)
-		if err == nil && (m.data != nil) != (b[0] == 'w') || len(m.data) > len(b) {
-			t.Errorf("%q is read as %+v", b, m)
-		}
-	})
-}
-
 // FuzzChanges reads any summary of changed pages; what is one comes back as
 // itself.
 func FuzzChanges(f *testing.F) {

@@ -41,9 +41,6 @@ type Status struct {
 
 	SlotState string // wal_status of the server's slot
 	SafeBytes int64  // safe_wal_size: what may be written before the slot is lost; -1 = without a limit
-	// Synchronous says that commits wait for the archive: the connection is named
-	// in synchronous_standby_names.
-	Synchronous bool
 }
 
 // Well reports whether WAL comes in, and has done so since the last failure: a
@@ -91,12 +88,6 @@ func (l *ledger) get() Status {
 	s := l.status
 	s.MaxLag, s.LagP99 = l.lags.max(), l.lags.quantile(99)
 	return s
-}
-
-func (l *ledger) synchronous() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.status.Synchronous
 }
 
 // durable records that all before lsn is safe.

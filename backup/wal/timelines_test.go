@@ -1,9 +1,11 @@
 package wal
 
 import (
-	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
 
@@ -33,15 +35,10 @@ func (s story) step(c *cluster, r *Receiver, name string) time.Time {
 func (s story) goBack(target Target, incarnation int) (*cluster, *Receiver) {
 	s.t.Helper()
 	c, reached := restoreTo(s.t, s.archive, s.bin, s.backup, target)
-	conn, err := c.connectReplication(s.t.Context())
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	// While it is paused: so no WAL of the new timeline can be missed.
-	if _, err := ensureSlot(s.t.Context(), conn, "holdfast"); err != nil {
+	if _, err := ensureSlot(s.t.Context(), c.connect(), "holdfast"); err != nil {
 		s.t.Fatal(err)
 	}
-	conn.Close(s.t.Context())
 	fork := c.lsn("select pg_last_wal_replay_lsn()::text")
 	parent := &Parent{Incarnation: reached.Incarnation, Timeline: reached.Timeline, Fork: fork}
 	if err := s.archive.Create(incarnation, parent); err != nil {
@@ -148,8 +145,7 @@ func (s story) prune() {
 	}
 }
 
-// TestPromotedServer: a receiver that is there when its server changes its
-// timeline follows it.
+// TestPromotedServer: a receiver whose server changes its timeline follows it.
 func TestPromotedServer(t *testing.T) {
 	t.Parallel()
 	bin := postgrestest.Binaries(t)
@@ -160,26 +156,62 @@ func TestPromotedServer(t *testing.T) {
 	r.waitFor(t, 1, c.flushed())
 	s.backup = takeBackup(t, c)
 	a := s.step(c, r, "a")
-	s.step(c, r, "b")
-	standby, _ := restoreTo(t, s.archive, bin, s.backup, Target{Incarnation: 1, Time: a})
-	// Another archive takes what the standby sends, from its first timeline on.
-	other := openArchive(t, filepath.Join(t.TempDir(), "wal"))
-	r2 := receive(t, standby, other, 1)
-	r2.waitFor(t, 1, standby.lsn("select pg_last_wal_replay_lsn()::text"))
-	standby.promote()
-	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
-	defer cancel()
-	if err := r2.WaitFor(ctx, 2, standby.flushed()); err != nil {
-		t.Fatalf("%v: %+v", err, r2.Status())
+	for timeline := uint32(2); timeline <= 3; timeline++ {
+		c.stop()
+		if err := os.WriteFile(filepath.Join(c.dir, "standby.signal"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c.start()
+		c.promote()
+		r.waitFor(t, timeline, c.flushed())
+		c.do(fmt.Sprintf("insert into steps values ('b%d')", timeline), "select pg_switch_wal()", fmt.Sprintf("insert into steps values ('c%d')", timeline))
+		r.waitFor(t, timeline, c.flushed())
 	}
-	standby.do("insert into steps values ('c')", "select pg_switch_wal()", "insert into steps values ('d')")
-	end := standby.flushed()
-	r2.waitFor(t, 2, end)
-	w, err := other.Window(t.Context(), 1, 2, s.backup.stop)
-	if err != nil || w.To < end {
-		t.Errorf("window %+v, %v; want up to %v", w, err, end)
+	end := c.flushed()
+	if err := s.archive.Check(t.Context(), 1, 3, s.backup.start, end, nil); err != nil {
+		t.Error(err)
 	}
-	s.archive = other
-	s.expect(Target{Incarnation: 1, LSN: end}, 1, 2, "a c d")
-	s.expect(Target{Incarnation: 1, LSN: s.backup.stop}, 1, 1, "")
+	s.expect(Target{Incarnation: 1, LSN: end}, 1, 3, "a b2 b3 c2 c3")
+	s.expect(Target{Incarnation: 1, Time: a}, 1, 1, "a")
 }
+
+// TestDrain: what a server wrote while nobody received, up to its shutdown, is
+// taken out of its files.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, postgrestest.Binaries(t), smallSegment, "max_wal_size=100MB")
+	a := openArchive(t, filepath.Join(t.TempDir(), "wal"))
+	r := receive(t, c, a, 1)
+	c.do("create table t (v text)")
+	from := c.flushed()
+	r.waitFor(t, 1, from)
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 20 { // the last record lies anywhere
+		c.do(fmt.Sprintf("insert into t select repeat('x', 100) from generate_series(1, %d)", 1+n*n*50))
+		c.stop()
+		control := run(t, tool(c.bin, "pg_controldata", c.dir))
+		last, err := ParseLSN(lastCheckpoint.FindStringSubmatch(control)[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := a.Drain(1, filepath.Join(c.dir, "pg_wal"), 1, last); err != nil {
+				t.Fatal(err)
+			}
+			if err := a.Covers(1, 1, from, last+1); err != nil {
+				t.Error(err)
+			}
+		}
+		c.start()
+	}
+	r = receive(t, c, a, 1)
+	end := c.flushed()
+	r.waitFor(t, 1, end)
+	if err := a.Check(t.Context(), 1, 1, from, end, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+var lastCheckpoint = regexp.MustCompile(`Latest checkpoint location: +(\S+)`)

@@ -232,7 +232,7 @@ func ValidateSetting(name string) error {
 	}
 	reserved := regexp.MustCompile(`^(port|listen_addresses|unix_socket_.*|ssl.*|hba_file|ident_file|data_directory|config_file|` +
 		`external_pid_file|fsync|full_page_writes|wal_level|archive_.*|restore_command|recovery_.*|primary_.*|` +
-		`max_wal_senders|max_replication_slots|max_slot_wal_keep_size|password_encryption|log_destination|logging_collector|` +
+		`max_wal_senders|max_replication_slots|.*_slot_.*|synchronous_standby_names|password_encryption|log_destination|logging_collector|` +
 		`log_directory|log_filename|log_file_mode|log_line_prefix|log_min_messages|lc_messages|(superuser_)?reserved_connections|` +
 		`shared_preload_libraries|local_preload_libraries|session_preload_libraries|` +
 		`dynamic_library_path|include.*|allow_system_table_mods|zero_damaged_pages|ignore_checksum_failure|krb_.*|cluster_name)$`)

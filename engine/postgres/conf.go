@@ -106,7 +106,8 @@ func (c Config) defaults(bin Binaries) map[string]string {
 		"jit":                             "off",
 		"wal_level":                       "replica",
 		"authentication_timeout":          "10s", // a silent login holds a place of the server
-		"max_wal_senders":                 "10",
+		"max_wal_senders":                 "0",   // the archive reads the WAL's files
+		"max_locks_per_transaction":       "80",  // a schema of thousands of tables is made, and dumped, in one transaction
 		"max_replication_slots":           "10",
 		"max_slot_wal_keep_size":          "4GB", // a receiver that is gone may not fill the disk
 		"max_wal_size":                    "256MB",

@@ -35,9 +35,8 @@ func superuserConfig(socketDir string, port int, database string) (*pgx.ConnConf
 // sessionSettings are said at every start of a session, where they come
 // before what an owner has set on his database with ALTER DATABASE ... SET:
 // the superuser may not be led to a tenant's function by a search path, nor
-// be cut off by a tenant's time limits. What it commits waits for no standby: the
-// only one there is may be the archive, which is opened after that. Nor does the
-// log get its statements: some hold verifiers of passwords.
+// be cut off by a tenant's time limits. Nor does the log get its statements: some
+// hold verifiers of passwords.
 func sessionSettings() map[string]string {
 	return map[string]string{
 		"application_name":                    "holdfast",
@@ -51,7 +50,6 @@ func sessionSettings() map[string]string {
 		"lock_timeout":                        "0",
 		"idle_in_transaction_session_timeout": "0",
 		"idle_session_timeout":                "0",
-		"synchronous_commit":                  "local",
 		"datestyle":                           "ISO",
 		"log_statement":                       "none",
 		"log_min_duration_statement":          "-1",
@@ -143,20 +141,6 @@ func connectAs(ctx context.Context, spec Spec, begin sieger, database, role stri
 	conn, err := whenThereIsRoom(ctx, begin, func() (*pgx.Conn, error) { return openSession(ctx, spec.Dir, config) })
 	if err != nil {
 		return nil, fmt.Errorf("connect as %s: %w", role, err)
-	}
-	return conn, nil
-}
-
-// connectReplication opens a session for physical replication.
-func connectReplication(ctx context.Context, spec Spec, begin sieger) (*pgconn.PgConn, error) {
-	config, err := superuserConfig(spec.Config.SocketDir, spec.Config.Port, "")
-	if err != nil {
-		return nil, fmt.Errorf("connect for replication: %w", err)
-	}
-	config.RuntimeParams["replication"] = "true"
-	conn, err := whenThereIsRoom(ctx, begin, func() (*pgconn.PgConn, error) { return pgconn.ConnectConfig(ctx, &config.Config) })
-	if err != nil {
-		return nil, fmt.Errorf("connect for replication: %w", err)
 	}
 	return conn, nil
 }

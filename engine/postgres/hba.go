@@ -106,8 +106,7 @@ func (h HBA) rules() (string, error) {
 
 // local are the rules by which the appliance is let in over the socket.
 func (h HBA) local() (string, error) {
-	const own = "local all " + Superuser + "," + dumper + " peer map=" + identMap + "\n" +
-		"local replication " + Superuser + " peer map=" + identMap + "\n"
+	const own = "local all " + Superuser + "," + dumper + " peer map=" + identMap + "\n"
 	if h.Local == "" {
 		return own, nil
 	}

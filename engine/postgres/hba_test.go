@@ -104,9 +104,6 @@ func TestSuperuserIsRefusedOnTCP(t *testing.T) {
 			if err := tryConnect(t, url); !refusedByRules(err) {
 				t.Errorf("holdfast, database %s, sslmode=%s: %v", database, mode, err)
 			}
-			if err := tryConnect(t, url+"&replication=true"); !refusedByRules(err) {
-				t.Errorf("holdfast, replication, sslmode=%s: %v", mode, err)
-			}
 		}
 	}
 }

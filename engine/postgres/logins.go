@@ -53,7 +53,7 @@ func (l *logins) end(ctx context.Context, conn *pgx.Conn) error {
 		return nil
 	}
 	rows, err := conn.Query(ctx, `select pid from pg_stat_activity
-		where usesysid is not null or backend_type not in ('client backend', 'walsender')`)
+		where usesysid is not null or backend_type <> 'client backend'`)
 	if err != nil {
 		return err
 	}

@@ -13,10 +13,10 @@ import (
 )
 
 // siege lets the appliance into a server whose places others hold without being
-// logged in. A login takes a place, a walsender's or a session's, as soon as it has said
-// who it would be, and keeps it for as long as it is silent then. While the siege lasts,
-// the rules let nobody in over TCP, so that whoever knocks is refused at once, and
-// logins that are half done are ended. Sessions go on.
+// logged in. A login takes a place as soon as it has said who it would be, and keeps it
+// for as long as it is silent then. While the siege lasts, the rules let nobody in over
+// TCP, so that whoever knocks is refused at once, and logins that are half done are ended.
+// Sessions go on.
 type siege struct {
 	dir  string
 	p    *process

@@ -11,7 +11,6 @@ import (
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
@@ -68,54 +67,23 @@ func awaitFull(t *testing.T, connect func(context.Context) error) {
 	})
 }
 
-// ownerEnters reports whether the owner is let in over TCP.
-func ownerEnters(t *testing.T, d *postgrestest.Database) bool {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), d.URL(d.Tenant.Owner, d.Tenant.OwnerPassword))
-	if err == nil {
-		_ = conn.Close(t.Context())
-	}
-	return err == nil
-}
-
 // Logins that are never finished do not keep the appliance out, however many
-// there are and come back, neither of the walsenders nor of the sessions; who may
-// connect is afterwards what it was.
+// there are and come back; who may connect is afterwards what it was.
 func TestSiege(t *testing.T) {
 	t.Parallel()
-	for name, parameters := range map[string]map[string]string{
-		"walsenders": {"user": "app", "database": "app", "replication": "database"},
-		"sessions":   {"user": "app", "database": "app"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := patientWithLogins(t)
-			session := d.Owner(t)
-			connect := func(ctx context.Context) error {
-				conn, err := d.Supervisor.Connect(ctx, d.Spec.ID, "postgres")
-				if err == nil {
-					err = conn.Close(ctx)
-				}
-				return err
-			}
-			if name == "walsenders" {
-				connect = func(ctx context.Context) error {
-					conn, err := d.Supervisor.ConnectReplication(ctx, d.Spec.ID)
-					if err == nil {
-						err = conn.Close(ctx)
-					}
-					return err
-				}
-			}
-			flood(t, d, 40, parameters)
-			awaitFull(t, connect)
-			if err := connect(t.Context()); err != nil {
-				t.Errorf("while others knock: %v", err)
-			}
-			allowed(t, session, "select 1")
-			if name == "walsenders" {
-				eventually(t, 30*time.Second, "the owner is let in", func() bool { return ownerEnters(t, d) })
-			}
-		})
+	d := patientWithLogins(t)
+	session := d.Owner(t)
+	connect := func(ctx context.Context) error {
+		conn, err := d.Supervisor.Connect(ctx, d.Spec.ID, "postgres")
+		if err == nil {
+			err = conn.Close(ctx)
+		}
+		return err
 	}
+	flood(t, d, 40, map[string]string{"user": "app", "database": "app"})
+	awaitFull(t, connect)
+	if err := connect(t.Context()); err != nil {
+		t.Errorf("while others knock: %v", err)
+	}
+	allowed(t, session, "select 1")
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // State is what an instance is doing.
@@ -190,16 +189,6 @@ func (s *Supervisor) ConnectLocal(ctx context.Context, id string) (*pgx.Conn, er
 	}
 	spec := i.specification()
 	return connectAs(ctx, spec, i.siege, spec.HBA.Database, spec.HBA.Local)
-}
-
-// ConnectReplication opens a session that speaks the replication protocol
-// (physical). The caller closes it.
-func (s *Supervisor) ConnectReplication(ctx context.Context, id string) (*pgconn.PgConn, error) {
-	i, err := s.instance(id)
-	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", id, err)
-	}
-	return connectReplication(ctx, i.specification(), i.siege)
 }
 
 // Status returns the state of an instance, the reason given for it and the

@@ -510,16 +510,3 @@ func TestChangesWaitForEachOther(t *testing.T) {
 	wg.Wait()
 	d.Owner(t)
 }
-
-func TestReplicationConnection(t *testing.T) {
-	d := postgrestest.Instance(t)
-	conn, err := d.Supervisor.ConnectReplication(t.Context(), d.Spec.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
-	results, err := conn.Exec(t.Context(), "IDENTIFY_SYSTEM").ReadAll()
-	if err != nil || len(results) != 1 || len(results[0].Rows) != 1 {
-		t.Errorf("IDENTIFY_SYSTEM: %v, %v", results, err)
-	}
-}

@@ -1,0 +1,40 @@
+package wal
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Drain takes what a server that was shut down wrote behind what the archive
+// has of its incarnation, out of dir, its pg_wal. last is the record it wrote
+// last. Nobody may be receiving.
+func (a *Archive) Drain(incarnation int, dir string, timeline uint32, last LSN) error {
+	w, err := a.Writer(incarnation)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	received, end, ok := w.Latest()
+	if !ok || received != timeline {
+		return fmt.Errorf("nothing of timeline %d was received", timeline)
+	}
+	if end > last {
+		return nil
+	}
+	at, err := w.Start(timeline, end)
+	if err != nil {
+		return err
+	}
+	from := source{dir: dir, timeline: timeline, size: w.branch.info().SegmentSize}
+	defer from.close()
+	var length [4]byte // xl_tot_len, which lies in one page
+	if _, err := from.read(length[:], last); err != nil {
+		return err
+	}
+	stop := last.behind(uint64(binary.LittleEndian.Uint32(length[:])), from.size)
+	if _, err := copyWAL(w, &from, make([]byte, pieceSize), at, stop); err != nil {
+		return err
+	}
+	_, _, err = w.Sync()
+	return err
+}

@@ -1,0 +1,145 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// identity is whose WAL a server writes.
+type identity struct {
+	system      uint64
+	timeline    uint32
+	flushed     LSN
+	segmentSize uint64
+}
+
+func identify(ctx context.Context, conn *pgx.Conn) (i identity, err error) {
+	ctx, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	var system, segmentSize int64
+	var flushed, file string
+	err = conn.QueryRow(ctx, `
+		select system_identifier, flushed::text, pg_catalog.pg_walfile_name(flushed),
+			pg_catalog.pg_size_bytes(pg_catalog.current_setting('wal_segment_size'))
+		from pg_catalog.pg_control_system(), pg_catalog.pg_current_wal_flush_lsn() flushed`).Scan(&system, &flushed, &file, &segmentSize)
+	if err != nil {
+		return i, fmt.Errorf("identify server: %w", err)
+	}
+	if len(file) != segmentNameLength {
+		return i, fmt.Errorf("identify server: it says its WAL file is %q", file)
+	}
+	timeline, err := strconv.ParseUint(file[:8], 16, 32)
+	if err != nil {
+		return i, fmt.Errorf("identify server: it says its WAL file is %q", file)
+	}
+	i = identity{system: uint64(system), timeline: uint32(timeline), segmentSize: uint64(segmentSize)}
+	i.flushed, err = ParseLSN(flushed)
+	return i, err
+}
+
+// ensureSlot makes a physical slot that reserves WAL from now on, where none
+// reserves any, and returns from where WAL is reserved. One that has lost its
+// WAL goes: PostgreSQL 16 and 17 would let it be used, and reserve none for it
+// any more.
+func ensureSlot(ctx context.Context, conn *pgx.Conn, slot string) (LSN, error) {
+	s, err := readSlot(ctx, conn, slot)
+	if err != nil || s.reserves() {
+		return s.from, err
+	}
+	return renewSlot(ctx, conn, slot)
+}
+
+// renewSlot makes a slot anew that reserves WAL from now on.
+func renewSlot(ctx context.Context, conn *pgx.Conn, slot string) (LSN, error) {
+	ctx, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	_, err := conn.Exec(ctx, `
+		select pg_catalog.pg_drop_replication_slot(slot_name) from pg_catalog.pg_replication_slots where slot_name = $1`, slot)
+	if err != nil {
+		return 0, fmt.Errorf("drop replication slot that has lost WAL: %w", err)
+	}
+	if _, err := conn.Exec(ctx, "select pg_catalog.pg_create_physical_replication_slot($1, true)", slot); err != nil {
+		return 0, fmt.Errorf("create replication slot: %w", err)
+	}
+	s, err := readSlot(ctx, conn, slot)
+	if err == nil && !s.reserves() {
+		err = fmt.Errorf("the replication slot that was just made reserves nothing: %s", s.state)
+	}
+	return s.from, err
+}
+
+// slotState is how a slot is.
+type slotState struct {
+	state string // wal_status; "missing" when there is no slot
+	from  LSN    // from where WAL is reserved, 0 = none is
+	safe  int64  // safe_wal_size, -1 = without a limit
+}
+
+func (s slotState) reserves() bool { return s.from != 0 && s.state != "lost" }
+
+func readSlot(ctx context.Context, conn *pgx.Conn, slot string) (s slotState, err error) {
+	ctx, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	var from string
+	err = conn.QueryRow(ctx, `
+		select coalesce(wal_status, ''), coalesce(restart_lsn, '0/0')::text, coalesce(safe_wal_size, -1)
+		from pg_catalog.pg_replication_slots where slot_name = $1`, slot).Scan(&s.state, &from, &s.safe)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return slotState{state: "missing", safe: -1}, nil
+	}
+	if err != nil {
+		return s, fmt.Errorf("read replication slot: %w", err)
+	}
+	s.from, err = ParseLSN(from)
+	return s, err
+}
+
+// advanceSlot lets the server remove WAL before lsn.
+func advanceSlot(ctx context.Context, conn *pgx.Conn, slot string, lsn LSN) error {
+	ctx, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	if _, err := conn.Exec(ctx, "select pg_catalog.pg_replication_slot_advance($1, $2::text::pg_catalog.pg_lsn)", slot, lsn.String()); err != nil {
+		return fmt.Errorf("advance replication slot: %w", err)
+	}
+	return nil
+}
+
+// sight is how far a server's WAL was at a moment of its clock.
+type sight struct {
+	at       time.Time // before the positions were read
+	flushed  LSN
+	inserted LSN // what is behind flushed may be in no file yet
+}
+
+// sightStatement is the name of a prepared statement.
+const sightStatement = "sight"
+
+func prepareSight(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	_, err := conn.Prepare(ctx, sightStatement, `
+		select pg_catalog.clock_timestamp(), pg_catalog.pg_current_wal_flush_lsn()::text, pg_catalog.pg_current_wal_insert_lsn()::text`)
+	if err != nil {
+		return fmt.Errorf("prepare to ask how far the server's WAL is: %w", err)
+	}
+	return nil
+}
+
+func look(ctx context.Context, conn *pgx.Conn) (s sight, err error) {
+	ctx, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	var flushed, inserted string
+	if err := conn.QueryRow(ctx, sightStatement).Scan(&s.at, &flushed, &inserted); err != nil {
+		return s, fmt.Errorf("ask how far the server's WAL is: %w", err)
+	}
+	if s.flushed, err = ParseLSN(flushed); err != nil {
+		return s, err
+	}
+	s.inserted, err = ParseLSN(inserted)
+	return s, err
+}

@@ -1,0 +1,62 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// source reads the WAL files of a server, its pg_wal. What the server says is
+// flushed is in them, and stays as it is.
+type source struct {
+	dir      string
+	timeline uint32
+	size     uint64 // of a segment
+
+	file *os.File // segment n, nil before the first
+	n    uint64
+}
+
+// errLost is WAL that the server does not have any more.
+var errLost = errors.New("the server has removed WAL that the archive does not have")
+
+// read fills as much of buf as lies in one segment with the WAL at a position.
+func (s *source) read(buf []byte, at LSN) (int, error) {
+	n, offset := uint64(at)/s.size, uint64(at)%s.size
+	if s.file == nil || s.n != n {
+		if err := s.open(n); err != nil {
+			return 0, err
+		}
+	}
+	buf = buf[:min(uint64(len(buf)), s.size-offset)]
+	if _, err := s.file.ReadAt(buf, int64(offset)); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return 0, fmt.Errorf("read the server's WAL at %v: %w", at, err)
+	}
+	return len(buf), nil
+}
+
+func (s *source) open(n uint64) error {
+	s.close()
+	file, err := os.Open(filepath.Join(s.dir, SegmentName(s.timeline, n, s.size)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", errLost, err)
+	}
+	if err != nil {
+		return fmt.Errorf("read the server's WAL: %w", err)
+	}
+	s.file, s.n = file, n
+	return nil
+}
+
+func (s *source) close() {
+	if s.file != nil {
+		_ = s.file.Close() // it was only read
+		s.file = nil
+	}
+}
