@@ -177,6 +177,54 @@ func TestIdle(t *testing.T) {
 	}
 }
 
+// TestUnwatched: where the system does not tell of writes, WAL is taken all the
+// same.
+func TestUnwatched(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, postgrestest.Binaries(t), smallSegment)
+	a := openArchive(t, filepath.Join(t.TempDir(), "wal"))
+	r := receive(t, c, a, 1)
+	c.do("create table t (v text)")
+	r.waitFor(t, 1, c.flushed())
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w, err := a.Writer(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	_, end, _ := w.Latest()
+	at, err := w.Start(1, end)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := c.connect()
+	if err := prepareSight(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	f := follower{
+		r: &Receiver{o: ReceiverOptions{Slot: "holdfast"}, writer: w}, conn: conn, at: at, end: ^LSN(0),
+		from:  source{dir: filepath.Join(c.dir, "pg_wal"), timeline: 1, size: smallSegment},
+		alarm: newAlarm(filepath.Join(c.dir, "nothing")),
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- f.run(ctx) }()
+	waiting, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	for range 3 {
+		c.do("insert into t select repeat('x', 1000) from generate_series(1, 2000)")
+		if err := a.WaitFor(waiting, 1, 1, c.flushed()); err != nil {
+			t.Error(err)
+		}
+	}
+	stop()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
 // TestSlotThatReservesNothing: a slot that is there and has lost its WAL, which
 // some majors let one go on with, is made anew before it is used.
 func TestSlotThatReservesNothing(t *testing.T) {
