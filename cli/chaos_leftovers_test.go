@@ -30,7 +30,7 @@ func (c *chaos) checkLeftovers(ctx context.Context, api *client.Client) {
 		}
 	}
 	for id := range listed {
-		c.within("one slot, in use, at "+id, func() string { return c.leftSlots(ctx, api, id) })
+		c.within("one slot, advanced, at "+id, func() string { return c.leftSlots(ctx, api, id) })
 	}
 }
 
@@ -247,12 +247,16 @@ func (c *chaos) leftSlots(ctx context.Context, api *client.Client, id string) st
 		return err.Error()
 	}
 	defer conn.Close(ctx)
-	var slots, active int
-	if err := conn.QueryRow(ctx, "select count(*), count(*) filter (where active) from pg_replication_slots").Scan(&slots, &active); err != nil {
+	var slots, advanced int
+	err = conn.QueryRow(ctx, `
+		select count(*), count(*) filter (where wal_status = 'reserved' and
+			pg_wal_lsn_diff(pg_current_wal_flush_lsn(), restart_lsn) < 2 * pg_size_bytes(current_setting('wal_segment_size')))
+		from pg_replication_slots`).Scan(&slots, &advanced)
+	if err != nil {
 		return err.Error()
 	}
-	if slots != 1 || active != 1 {
-		return fmt.Sprintf("%d slots, of which %d are in use", slots, active)
+	if slots != 1 || advanced != 1 {
+		return fmt.Sprintf("%d slots, of which %d are advanced", slots, advanced)
 	}
 	return ""
 }

@@ -282,7 +282,7 @@ func (s *soak) checkLeftovers() {
 	s.chaos.within("only known ports", func() string { return s.chaos.leftPorts(listed) })
 	s.chaos.within("only known sockets", s.chaos.leftSockets)
 	for id := range listed {
-		s.chaos.within("one slot, in use, at "+id, func() string { return s.chaos.leftSlots(ctx, api, id) })
+		s.chaos.within("one slot, advanced, at "+id, func() string { return s.chaos.leftSlots(ctx, api, id) })
 	}
 	for line := range strings.Lines(s.m.log.String()) {
 		if strings.Contains(line, "level=ERROR") || strings.Contains(line, "panic") {
