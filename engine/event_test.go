@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -126,19 +127,24 @@ func TestMeasure(t *testing.T) {
 	if err := a.Ready(); err != nil {
 		t.Errorf("not ready: %v", err)
 	}
-	conn, err := a.instances.Connect(t.Context(), a.db.ID, maintenance)
-	if err != nil {
+	session := a.receiverSession(t, a.db.ID)
+	if err := syscall.Kill(session, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context())
-	if _, err := conn.Exec(t.Context(), "select pg_create_physical_replication_slot('behind', true)"); err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() { _ = syscall.Kill(session, syscall.SIGCONT) })
 	a.sql("insert into bare select generate_series(1, 1000)")
 	a.sampleOne(t.Context(), record)
 	if m, err := a.Measure(); err != nil || m.WALLag == 0 {
 		t.Errorf("a receiver is behind by %d bytes, %v", m.WALLag, err)
 	}
+	if err := syscall.Kill(session, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	within(t, time.Minute, "the receiver's catching up", func() bool {
+		a.sampleOne(t.Context(), record)
+		m, err := a.Measure()
+		return err == nil && m.WALLag == 0
+	})
 	b, err := a.BackupCreate(a.call(model.ActionBackupCreate), a.db.ID)
 	if err != nil {
 		t.Fatal(err)

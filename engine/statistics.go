@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"holdfast/backup/wal"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
@@ -20,10 +21,11 @@ type Statistics struct {
 	Connections int
 	SSL, NonSSL int   // of Connections
 	Commits     int64 // a counter
-	WALLag      int64
-	// RPO is how much of the past would be missing if the server were lost, nil
-	// while nothing receives its WAL.
-	RPO *time.Duration
+	// WALLag is how many bytes of flushed WAL the archive has not, and RPO how much
+	// of the past would be missing if the server were lost; nil while nothing
+	// receives its WAL.
+	WALLag int64
+	RPO    *time.Duration
 }
 
 // statistics holds the newest figures of each database, so that reading a
@@ -105,11 +107,14 @@ func (e *Engine) sampleOne(ctx context.Context, db model.Database) {
 	}
 	now := Statistics{
 		At: e.clock(), SizeBytes: stats.SizeBytes, Connections: stats.Connections, SSL: stats.SSL, NonSSL: stats.NonSSL,
-		Commits: stats.Commits, WALLag: stats.WALLag,
+		Commits: stats.Commits,
 	}
 	if archive, receives := e.walStatus(db.ID); receives {
 		rpo := archive.RPO(now.At)
 		now.RPO = &rpo
+		if flushed, err := wal.ParseLSN(stats.Flushed); err == nil {
+			now.WALLag = max(0, int64(flushed)-int64(archive.Durable))
+		}
 	}
 	e.stats.put(db.ID, now)
 	e.metrics.observe(db.ID, now)

@@ -66,8 +66,8 @@ type Usage struct {
 	Connections int // tenants' sessions, the sum of the two below
 	SSL, NonSSL int
 	Commits     int64 // since the server's statistics began
-	// WALLag is how far behind the slowest receiver of WAL is, in bytes.
-	WALLag int64
+	// Flushed is the position up to which its WAL is on disk.
+	Flushed string
 }
 
 // Stats measures the database. conn is the superuser's, in the database
@@ -77,11 +77,10 @@ func Stats(ctx context.Context, conn *pgx.Conn, database string) (Usage, error) 
 	err := conn.QueryRow(ctx, `select pg_database_size($1::name),
 		(select xact_commit from pg_stat_database where datname = $1),
 		count(*) filter (where s.ssl), count(*) filter (where not s.ssl),
-		coalesce((select max(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)) from pg_replication_slots
-			where slot_type = 'physical' and not temporary), 0)::bigint
+		pg_current_wal_flush_lsn()::text
 		from pg_stat_activity a join pg_stat_ssl s using (pid)
 		where a.datname = $1 and a.backend_type = 'client backend' and a.usename <> all($2)`,
-		database, ownRoles()).Scan(&u.SizeBytes, &u.Commits, &u.SSL, &u.NonSSL, &u.WALLag)
+		database, ownRoles()).Scan(&u.SizeBytes, &u.Commits, &u.SSL, &u.NonSSL, &u.Flushed)
 	if err != nil {
 		return Usage{}, fmt.Errorf("measure database: %w", err)
 	}
