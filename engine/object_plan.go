@@ -83,19 +83,24 @@ func (r *reservation) settled() <-chan struct{} {
 // has no room for. Otherwise the room is taken until release is called, which
 // is to be once the metadata have the object, or once it is not to be.
 func (e *Engine) reserveObject(organization string, in Upload, size int64) (release func(), err error) {
-	add := model.Totals{Objects: 1, StorageBytes: size - in.reserved}
-	if old, err := e.object(in.Bucket, in.Key); err == nil {
-		add = add.Plus(model.Totals{Objects: 1, StorageBytes: old.SizeBytes}, -1)
-	}
-	return e.reserve(organization, add)
+	return e.reserve(organization, func() model.Totals {
+		add := model.Totals{Objects: 1, StorageBytes: size - in.reserved}
+		if old, err := e.object(in.Bucket, in.Key); err == nil {
+			add = add.Plus(model.Totals{Objects: 1, StorageBytes: old.SizeBytes}, -1)
+		}
+		return add
+	})
 }
 
-// reserve is reserveObject for whatever adds to the totals.
-func (e *Engine) reserve(organization string, add model.Totals) (release func(), err error) {
+// reserve is reserveObject for whatever adds to the totals. How much that is, is
+// asked only where something limits it: to look up what an upload replaces takes
+// a good part of the time it needs.
+func (e *Engine) reserve(organization string, adds func() model.Totals) (release func(), err error) {
 	limited, err := e.limitsObjects(organization)
 	if err != nil || !limited {
 		return func() {}, err
 	}
+	add := adds()
 	r := e.reserved.organization(organization)
 	r.deciding.Lock()
 	defer r.deciding.Unlock()

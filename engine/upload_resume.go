@@ -47,7 +47,7 @@ func (e *Engine) UploadCreate(ctx context.Context, call *model.Call, in NewUploa
 	if err := e.refuseUpload(call, whole); err != nil {
 		return model.Upload{}, err
 	}
-	release, err := e.reserve(call.Organization, model.Totals{Uploads: 1, UploadBytes: in.Length})
+	release, err := e.reserve(call.Organization, func() model.Totals { return model.Totals{Uploads: 1, UploadBytes: in.Length} })
 	if err != nil {
 		return model.Upload{}, err
 	}
