@@ -19,10 +19,10 @@ import (
 type Writer struct {
 	ctx   context.Context
 	store *Store
-	id    string
-	temp  string // the file's path until it is published
 	small []byte // the bytes, as long as there is no file
 	large bool   // there is a file
+	id    string // of the file
+	temp  string // its path until it is published
 	part  string // the id of the Part it is of, which remains until it is published; "" for none
 	file  file   // nil while there is none, and once it is closed
 	mode  diskio.Mode
@@ -47,8 +47,7 @@ func (s *Store) Create(ctx context.Context) (*Writer, error) {
 	if err := s.writable(); err != nil {
 		return nil, err
 	}
-	id := newID()
-	return &Writer{ctx: ctx, store: s, id: id, temp: filepath.Join(s.incoming, id)}, nil
+	return &Writer{ctx: ctx, store: s}, nil
 }
 
 // Write implements io.Writer. After an error (the disk is full, say) the blob
@@ -126,6 +125,8 @@ func (w *Writer) spill() (err error) {
 	if w.large {
 		return nil
 	}
+	w.id = newID()
+	w.temp = filepath.Join(w.store.incoming, w.id)
 	if w.file, err = w.store.fs.Create(w.temp); err != nil {
 		return err
 	}

@@ -59,14 +59,15 @@ func (e *Engine) deliver(entries []blobstore.Entry) {
 				continue
 			}
 		}
+		at := entry.Position // the changes keep this, and not all of the entry
 		if entry.Ref != "" {
-			note.Object.Blob, note.Object.Segment = string(entry.Ref), entry.Ref.Segment()
+			note.Object.Blob, note.Object.Segment = string(entry.Ref), at.Segment()
 		}
-		position := uint64(entry.Position)
+		position := uint64(at)
 		e.recent.add(note, position)
 		e.meta.Defer(position, func(tx *meta.Tx) error { return e.applyNote(tx, note, position) }, func(tx *meta.Tx, err error) error {
 			tx.OnCommit(func() { e.noteDone(note, position) })
-			return e.noteJournalDamage(tx, entry.Position, err)
+			return e.noteJournalDamage(tx, at, err)
 		})
 	}
 }

@@ -257,6 +257,9 @@ func (tx *Tx) objectBuckets(bucket string) (keys *bbolt.Bucket, ages *eras) {
 }
 
 func (tx *Tx) makeObjectBuckets(bucket string) (keys *bbolt.Bucket, ages *eras, err error) {
+	if keys, ages = tx.objectBuckets(bucket); keys != nil {
+		return keys, ages, nil
+	}
 	b, err := tx.bolt.Bucket([]byte(objectsBucket)).CreateBucketIfNotExists([]byte(bucket))
 	for _, name := range []string{objectKeys, objectEras, objectEraStarts} {
 		if err == nil {
