@@ -14,8 +14,8 @@ func allowed() map[string][]string {
 	return map[string][]string{
 		"holdfast": {"cli"},
 		"holdfast/cli": {
-			"backup", "backup/repository", "backup/wal", "engine", "engine/advice", "engine/meta", "engine/model", "engine/move", "engine/postgres",
-			"engine/publish", "server", "server/api", "server/metrics", "server/operator", "server/webhook", "web",
+			"backup", "backup/repository", "backup/wal", "diskio", "engine", "engine/advice", "engine/meta", "engine/model", "engine/move",
+			"engine/postgres", "engine/publish", "server", "server/api", "server/metrics", "server/operator", "server/webhook", "web",
 		},
 		"holdfast/cli/internal/manual":                 {"cli"},
 		"holdfast/cli/remote":                          {"cli/client", "engine/publish"},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"runtime"
 	"slices"
 	"sync"
 
@@ -13,6 +12,7 @@ import (
 
 	"holdfast/backup/repository"
 	"holdfast/backup/wal"
+	"holdfast/diskio"
 )
 
 const (
@@ -132,7 +132,7 @@ func (c *copying) workers() int {
 	if c.t.opts.Workers > 0 {
 		return c.t.opts.Workers
 	}
-	return min(runtime.GOMAXPROCS(0), maxWorkers)
+	return min(diskio.Processors(), maxWorkers)
 }
 
 // feed hands out the pieces of all files, in order.

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/cli/remote"
+	"holdfast/diskio"
 	"holdfast/engine"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -43,6 +44,7 @@ func newServe() *cobra.Command {
 			if err := c.load(cmd.Flags()); err != nil {
 				return err
 			}
+			diskio.SpareProcessors()
 			return serve(cmd.Context(), c, cmd.OutOrStdout(), cmd.ErrOrStderr(), nil)
 		},
 	}

@@ -3,10 +3,11 @@ package repository
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+
+	"holdfast/diskio"
 )
 
 // Writer writes the chunks and the manifest of one backup. Its Pieces are
@@ -65,7 +66,7 @@ func (r *Repository) begin() (*Writer, error) {
 func newEncoder() (*zstd.Encoder, error) {
 	// SpeedFastest halves the block size of who has not chosen a window before.
 	encoder, err := zstd.NewWriter(nil, zstd.WithWindowSize(ChunkSize), zstd.WithEncoderLevel(zstd.SpeedFastest),
-		zstd.WithEncoderCRC(false), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
+		zstd.WithEncoderCRC(false), zstd.WithEncoderConcurrency(diskio.Processors()))
 	if err != nil {
 		return nil, fmt.Errorf("compress chunks: %w", err)
 	}
