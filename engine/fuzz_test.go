@@ -11,7 +11,7 @@ import (
 
 // FuzzCursor tries to walk on with anything but a cursor of the list.
 func FuzzCursor(f *testing.F) {
-	e := &Engine{signer: signer{key: []byte("a key of the tests, thirty-two b")}}
+	e := &Engine{signer: newSigner([]byte("a key of the tests, thirty-two b"))}
 	call := &model.Call{Organization: "org_1", Operation: model.Operation{Action: model.ActionBackupList}}
 	const place = "db_01m7yxgs2r58ws2xgnsw6h7w3d"
 	w, err := e.walk(call, model.ActionBackupList, Page{}, "db_1")
@@ -37,7 +37,7 @@ func FuzzCursor(f *testing.F) {
 // FuzzSignedURL tries to be let in with anything but the parameters that were
 // signed.
 func FuzzSignedURL(f *testing.F) {
-	s := signer{key: []byte("a key of the tests, thirty-two b")}
+	s := newSigner([]byte("a key of the tests, thirty-two b"))
 	now := time.Unix(1_800_000_000, 0)
 	end := now.Add(DownloadLife)
 	signed, err := url.Parse(s.signedPath("/o", "bucket/key", end))

@@ -9,8 +9,10 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io/fs"
 	"os"
+	"sync"
 
 	"holdfast/engine/model"
 	"holdfast/engine/publish"
@@ -71,9 +73,17 @@ func (s sealer) open(purpose string, sealed []byte) (model.Secret, error) {
 }
 
 // signer signs what the appliance hands out and must know again.
-type signer struct{ key []byte }
+type signer struct {
+	// macs are of its key, to be used again: to begin one takes longer than to
+	// sign with it.
+	macs *sync.Pool
+}
 
-func (s sealer) signer() signer { return signer{key: s.derive("holdfast signed urls")} }
+func newSigner(key []byte) signer {
+	return signer{&sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
+}
+
+func (s sealer) signer() signer { return newSigner(s.derive("holdfast signed urls")) }
 
 // derive makes a key of its own for another purpose.
 func (s sealer) derive(purpose string) []byte {
@@ -85,7 +95,9 @@ func (s sealer) derive(purpose string) []byte {
 }
 
 func (s signer) sign(message string) []byte {
-	mac := hmac.New(sha256.New, s.key)
+	mac := s.macs.Get().(hash.Hash)
+	defer s.macs.Put(mac)
+	mac.Reset()
 	mac.Write([]byte(message))
 	return mac.Sum(nil)
 }
