@@ -172,7 +172,7 @@ func applyDeferred(bolt *bbolt.Tx, changes []*deferred) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	tx := &Tx{bolt: bolt, tally: tally{}, logs: map[string]*auditLog{}}
+	tx := &Tx{bolt: bolt, tally: tally{}, logs: map[string]*auditLog{}, places: map[string]objectPlace{}}
 	for _, d := range changes {
 		d.committed = nil
 		tx.committed = &d.committed

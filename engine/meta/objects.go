@@ -246,14 +246,31 @@ func (tx *Tx) RecountBucket(bucket string) (count, size int64, err error) {
 	return count, size, err
 }
 
+// objectPlace is where a bucket's objects are.
+type objectPlace struct {
+	keys *bbolt.Bucket
+	ages *eras
+}
+
 // objectBuckets returns where a bucket's objects are, nil when it never had
 // any or was dropped.
 func (tx *Tx) objectBuckets(bucket string) (keys *bbolt.Bucket, ages *eras) {
+	place, known := tx.places[bucket]
+	if !known {
+		place = tx.findObjects(bucket)
+		if tx.places != nil && place.keys != nil {
+			tx.places[bucket] = place
+		}
+	}
+	return place.keys, place.ages
+}
+
+func (tx *Tx) findObjects(bucket string) (place objectPlace) {
 	b := tx.bolt.Bucket([]byte(objectsBucket)).Bucket([]byte(bucket))
 	if b == nil || tx.bolt.Bucket([]byte(droppedBucket)).Get([]byte(bucket)) != nil {
-		return nil, nil
+		return place
 	}
-	return b.Bucket([]byte(objectKeys)), &eras{b.Bucket([]byte(objectEraStarts)), b.Bucket([]byte(objectEras)), eraSize}
+	return objectPlace{b.Bucket([]byte(objectKeys)), &eras{b.Bucket([]byte(objectEraStarts)), b.Bucket([]byte(objectEras)), eraSize}}
 }
 
 func (tx *Tx) makeObjectBuckets(bucket string) (keys *bbolt.Bucket, ages *eras, err error) {
