@@ -1,0 +1,6 @@
+//go:build !linux
+
+package meta
+
+// unmap has no counterpart here.
+func unmap(uintptr, int64) {}
