@@ -59,6 +59,8 @@ type Engine struct {
 	// now names, for reading while something is.
 	keep sync.RWMutex
 
+	sweeping sync.Mutex // held by who sweeps
+
 	archives *archives
 	recent   *recentObjects
 	order    *objectLocks

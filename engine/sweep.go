@@ -28,7 +28,10 @@ func (e *Engine) sweep(ctx context.Context) {
 	}
 }
 
+// sweepOnce sweeps, one at a time.
 func (e *Engine) sweepOnce(ctx context.Context) error {
+	e.sweeping.Lock()
+	defer e.sweeping.Unlock()
 	var databases []model.Database
 	clockErr := e.keepClock() // first: what is removed goes by it
 	err := e.meta.View(func(tx *meta.Tx) error {

@@ -45,6 +45,9 @@ func (s *source) open(n uint64) error {
 	s.close()
 	file, err := os.Open(filepath.Join(s.dir, SegmentName(s.timeline, n, s.size)))
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(s.dir); err != nil { // which says nothing of the segment
+			return fmt.Errorf("read the server's WAL: %w", err)
+		}
 		return fmt.Errorf("%w: %w", errLost, err)
 	}
 	if err != nil {
