@@ -234,9 +234,9 @@ func TestKilledPostmasterComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the database's return", func() bool {
-		view, err := a.DatabaseGet(a.call(model.ActionDatabaseGet), db.ID)
 		_, _, now := a.instances.Status(db.ID)
-		return err == nil && view.Status == model.DatabaseAvailable && now != pid
+		view, err := a.DatabaseGet(a.call(model.ActionDatabaseGet), db.ID)
+		return err == nil && view.Status == model.DatabaseAvailable && now != 0 && now != pid
 	})
 	connect(t, connection)
 	eventually(t, "the audit entries", func() bool {
