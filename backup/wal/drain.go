@@ -21,8 +21,7 @@ func (a *Archive) Drain(incarnation int, dir string, timeline uint32, last LSN) 
 	if end > last {
 		return nil
 	}
-	at, err := w.Start(timeline, end)
-	if err != nil {
+	if _, err := w.Start(timeline, end); err != nil {
 		return err
 	}
 	from := source{dir: dir, timeline: timeline, size: w.branch.info().SegmentSize}
@@ -32,7 +31,7 @@ func (a *Archive) Drain(incarnation int, dir string, timeline uint32, last LSN) 
 		return err
 	}
 	stop := last.behind(uint64(binary.LittleEndian.Uint32(length[:])), from.size)
-	if _, err := copyWAL(w, &from, make([]byte, pieceSize), at, stop); err != nil {
+	if err := copyWAL(w, &from, make([]byte, pieceSize), stop); err != nil {
 		return err
 	}
 	_, _, err = w.Sync()

@@ -39,7 +39,6 @@ type follower struct {
 	alarm *alarm
 	buf   []byte
 
-	at    LSN // all before it is in the archive
 	end   LSN // of the timeline
 	slot  LSN // where the slot was advanced to
 	quiet sight
@@ -51,10 +50,10 @@ func (f *follower) run(ctx context.Context) error {
 	defer f.alarm.close()
 	again := gather
 	var slotSeen time.Time
-	for f.at < f.end {
+	for f.r.writer.pos < f.end {
 		began := time.Now()
 		if began.Sub(slotSeen) > watchEvery {
-			if err := f.r.lookAtSlot(ctx, f.conn); err != nil {
+			if err := f.lookAtSlot(ctx); err != nil {
 				return err
 			}
 			slotSeen = began
@@ -117,20 +116,19 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // take takes what was flushed, and judges what that says.
 func (f *follower) take(ctx context.Context, now sight) (took bool, err error) {
-	end := min(now.flushed, f.end)
-	for f.at < end {
+	w, end := f.r.writer, min(now.flushed, f.end)
+	for w.pos < end {
 		if ctx.Err() != nil {
 			return took, context.Cause(ctx)
 		}
-		f.r.ledger.change(func(s *Status) { s.Backlog = int64(end - f.at) })
+		f.r.ledger.change(func(s *Status) { s.Backlog = int64(end - w.pos) })
 		if f.buf == nil {
 			f.buf = make([]byte, pieceSize)
 		}
-		to := min(end, f.at+maxUnsynced)
-		if f.at, err = copyWAL(f.r.writer, &f.from, f.buf, f.at, to); err != nil {
+		if err := copyWAL(w, &f.from, f.buf, min(end, w.pos+maxUnsynced)); err != nil {
 			return took, err
 		}
-		durable, commits, err := f.r.writer.Sync()
+		durable, commits, err := w.Sync()
 		if err != nil {
 			return took, err
 		}
@@ -141,19 +139,18 @@ func (f *follower) take(ctx context.Context, now sight) (took bool, err error) {
 	return took, nil
 }
 
-// copyWAL appends what a server's files have from one position to another.
-func copyWAL(w *Writer, from *source, buf []byte, at, to LSN) (LSN, error) {
-	for at < to {
-		n, err := from.read(buf[:min(to-at, LSN(len(buf)))], at)
+// copyWAL appends what a server's files have up to a position.
+func copyWAL(w *Writer, from *source, buf []byte, to LSN) error {
+	for w.pos < to {
+		n, err := from.read(buf[:min(to-w.pos, LSN(len(buf)))], w.pos)
 		if err != nil {
-			return at, err
+			return err
 		}
-		if err := w.Append(at, buf[:n]); err != nil {
-			return at, err
+		if err := w.Append(w.pos, buf[:n]); err != nil {
+			return err
 		}
-		at += LSN(n)
 	}
-	return at, nil
+	return nil
 }
 
 // judge takes what the server says about itself. A commit takes its time before
@@ -168,11 +165,11 @@ func (f *follower) judge(now sight) {
 	case now.at.Sub(f.quiet.at).Abs() > pingEvery/2: // the clock may have been set back
 		sure := f.quiet.at
 		f.quiet = now
-		if now.flushed <= f.at {
+		if now.flushed <= f.r.writer.pos {
 			f.r.ledger.change(func(s *Status) { s.restorable(sure) })
 		}
 	}
-	f.r.ledger.change(func(s *Status) { s.Backlog = max(0, int64(now.flushed)-int64(f.at)) })
+	f.r.ledger.change(func(s *Status) { s.Backlog = max(0, int64(now.flushed)-int64(f.r.writer.pos)) })
 }
 
 // advance lets the server remove the segments that are in the archive.
@@ -196,12 +193,12 @@ const watchEvery = 10 * time.Second
 var errSlot = errors.New("the replication slot is gone, or has lost WAL")
 
 // lookAtSlot keeps the status's part about the slot.
-func (r *Receiver) lookAtSlot(ctx context.Context, conn *pgx.Conn) error {
-	slot, err := readSlot(ctx, conn, r.o.Slot)
+func (f *follower) lookAtSlot(ctx context.Context) error {
+	slot, err := readSlot(ctx, f.conn, f.r.o.Slot)
 	if err != nil {
 		return err
 	}
-	r.ledger.change(func(s *Status) { s.SlotState, s.SafeBytes = slot.state, slot.safe })
+	f.r.ledger.change(func(s *Status) { s.SlotState, s.SafeBytes = slot.state, slot.safe })
 	if !slot.reserves() {
 		return errSlot
 	}

@@ -56,11 +56,16 @@ func startReceiver(t *testing.T, c *cluster, dir string) *exec.Cmd {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	t.Cleanup(func() { kill(cmd) })
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "receiving\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
 	return cmd
+}
+
+func kill(process *exec.Cmd) {
+	_ = process.Process.Kill()
+	_ = process.Wait()
 }
 
 // TestKilledReceiver kills the receiver, the postmaster, and both, under load:
@@ -82,8 +87,7 @@ func TestKilledReceiver(t *testing.T) {
 		}
 		answered := commitUntil(t, c, func() {
 			if who != "postmaster" {
-				_ = process.Process.Kill()
-				_ = process.Wait()
+				kill(process)
 			}
 			if who != "receiver" {
 				c.crash()
@@ -95,13 +99,11 @@ func TestKilledReceiver(t *testing.T) {
 		if who == "postmaster" {
 			awaitArchived(t, c)
 		}
-		_ = process.Process.Kill()
-		_ = process.Wait()
+		kill(process)
 		if who != "postmaster" {
 			process = startReceiver(t, c, dir)
 			awaitArchived(t, c)
-			_ = process.Process.Kill()
-			_ = process.Wait()
+			kill(process)
 		}
 		expectCommits(t, dir, from, answered, who)
 	}
@@ -111,7 +113,7 @@ func TestKilledReceiver(t *testing.T) {
 func awaitArchived(t *testing.T, c *cluster) {
 	t.Helper()
 	c.do("select pg_switch_wal()", "select pg_logical_emit_message(true, 'holdfast', 'behind it')")
-	end := c.lsn("select pg_current_wal_flush_lsn()::text") &^ (smallSegment - 1)
+	end := c.flushed() &^ (smallSegment - 1)
 	eventually(t, "the slot is advanced", func() bool {
 		return c.lsn("select coalesce(max(restart_lsn), '0/0')::text from pg_replication_slots") >= end
 	})
@@ -198,8 +200,7 @@ func TestStoppedReceiver(t *testing.T) {
 	}
 	end := c.flushed()
 	awaitArchived(t, c)
-	_ = process.Process.Kill()
-	_ = process.Wait()
+	kill(process)
 	a, err := Open(dir, Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -257,12 +257,11 @@ func (r *Receiver) receive(ctx context.Context, conn *pgx.Conn, id identity, res
 		if _, err := r.fetchHistory(timeline); err != nil {
 			return err
 		}
-		at, err := r.writer.Start(timeline, from)
-		if err != nil {
+		if _, err := r.writer.Start(timeline, from); err != nil {
 			return err
 		}
 		f := follower{
-			r: r, conn: conn, at: at, end: end, slot: reserved, alarm: newAlarm(r.o.Dir),
+			r: r, conn: conn, end: end, slot: reserved, alarm: newAlarm(r.o.Dir),
 			from: source{dir: r.o.Dir, timeline: timeline, size: id.segmentSize},
 		}
 		if err := f.run(ctx); err != nil {

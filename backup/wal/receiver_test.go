@@ -54,6 +54,32 @@ func (r *Receiver) waitFor(t testing.TB, timeline uint32, lsn LSN) {
 	}
 }
 
+// receiveOnce makes a table t, and returns an archive that has c's WAL up to a
+// position and receives no more.
+func receiveOnce(t *testing.T, c *cluster) (a *Archive, from LSN) {
+	t.Helper()
+	a = openArchive(t, filepath.Join(t.TempDir(), "wal"))
+	r := receive(t, c, a, 1)
+	c.do("create table t (v text)")
+	from = c.flushed()
+	r.waitFor(t, 1, from)
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return a, from
+}
+
+// expectReceived receives what came since, and expects it to be whole.
+func expectReceived(t *testing.T, c *cluster, a *Archive, from LSN) {
+	t.Helper()
+	r := receive(t, c, a, 1)
+	end := c.flushed()
+	r.waitFor(t, 1, end)
+	if err := a.Check(t.Context(), 1, 1, from, end, nil); err != nil {
+		t.Error(err)
+	}
+}
+
 // eventually polls until what is true.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
@@ -182,21 +208,14 @@ func TestIdle(t *testing.T) {
 func TestUnwatched(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, postgrestest.Binaries(t), smallSegment)
-	a := openArchive(t, filepath.Join(t.TempDir(), "wal"))
-	r := receive(t, c, a, 1)
-	c.do("create table t (v text)")
-	r.waitFor(t, 1, c.flushed())
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	a, _ := receiveOnce(t, c)
 	w, err := a.Writer(1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
 	_, end, _ := w.Latest()
-	at, err := w.Start(1, end)
-	if err != nil {
+	if _, err := w.Start(1, end); err != nil {
 		t.Fatal(err)
 	}
 	conn := c.connect()
@@ -204,7 +223,7 @@ func TestUnwatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := follower{
-		r: &Receiver{o: ReceiverOptions{Slot: "holdfast"}, writer: w}, conn: conn, at: at, end: ^LSN(0),
+		r: &Receiver{o: ReceiverOptions{Slot: "holdfast"}, writer: w}, conn: conn, end: ^LSN(0),
 		from:  source{dir: filepath.Join(c.dir, "pg_wal"), timeline: 1, size: smallSegment},
 		alarm: newAlarm(filepath.Join(c.dir, "nothing")),
 	}
@@ -315,20 +334,9 @@ func TestSlotLost(t *testing.T) {
 func TestSlotDropped(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, postgrestest.Binaries(t), smallSegment, "wal_keep_size=100MB", "max_wal_size=1GB")
-	a := openArchive(t, filepath.Join(t.TempDir(), "wal"))
-	r := receive(t, c, a, 1)
-	c.do("create table t (v text)")
-	from := c.flushed()
-	r.waitFor(t, 1, from)
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	a, from := receiveOnce(t, c)
 	c.do("select pg_drop_replication_slot('holdfast')", "insert into t select repeat('x', 1000) from generate_series(1, 4000)")
-	r = receive(t, c, a, 1)
-	r.waitFor(t, 1, c.flushed())
-	if err := a.Check(t.Context(), 1, 1, from, c.flushed(), nil); err != nil {
-		t.Error(err)
-	}
+	expectReceived(t, c, a, from)
 }
 
 // TestDiverged: a server that has less than the archive, or is another, is

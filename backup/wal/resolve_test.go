@@ -78,9 +78,9 @@ func TestResolveBehindASwitch(t *testing.T) {
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	at := func(s int) time.Time { return time.Unix(1e9, 0).Add(time.Duration(s) * time.Second) }
-	r := &Receiver{}
+	r := &Receiver{writer: &Writer{pos: 100}}
 	l := &r.ledger
-	f := &follower{r: r, at: 100}
+	f := &follower{r: r}
 	hear := func(second int) { f.judge(sight{at: at(second), flushed: 100}) }
 	for second := range 5 {
 		hear(second)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,14 +29,11 @@ func identify(ctx context.Context, conn *pgx.Conn) (i identity, err error) {
 	if err != nil {
 		return i, fmt.Errorf("identify server: %w", err)
 	}
-	if len(file) != segmentNameLength {
-		return i, fmt.Errorf("identify server: it says its WAL file is %q", file)
+	timeline, _, ok := ParseSegmentName(file, uint64(segmentSize))
+	if !ok {
+		return i, fmt.Errorf("identify server: it says its WAL file is %q, of %d bytes", file, segmentSize)
 	}
-	timeline, err := strconv.ParseUint(file[:8], 16, 32)
-	if err != nil {
-		return i, fmt.Errorf("identify server: it says its WAL file is %q", file)
-	}
-	i = identity{system: uint64(system), timeline: uint32(timeline), segmentSize: uint64(segmentSize)}
+	i = identity{system: uint64(system), timeline: timeline, segmentSize: uint64(segmentSize)}
 	i.flushed, err = ParseLSN(flushed)
 	return i, err
 }
