@@ -36,25 +36,25 @@ import (
 type target interface {
 	name() string
 	address() string
-	get(key string) []byte // the request
+	get(key string) net.Buffers // the request
 }
 
 // store takes objects, too.
 type store interface {
 	target
-	put(key string, body []byte) []byte
+	put(key string, body []byte) net.Buffers
 }
 
 func (h *holdfast) name() string    { return "holdfast" }
 func (h *holdfast) address() string { return h.host }
 
-func (h *holdfast) put(key string, body []byte) []byte {
-	return fmt.Appendf(nil, "POST /v1/buckets/%s/objects?key=%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s",
-		h.bucket, key, h.host, h.key, len(body), body)
+func (h *holdfast) put(key string, body []byte) net.Buffers {
+	return net.Buffers{fmt.Appendf(nil, "POST /v1/buckets/%s/objects?key=%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n",
+		h.bucket, key, h.host, h.key, len(body)), body}
 }
 
-func (h *holdfast) get(key string) []byte {
-	return fmt.Appendf(nil, "GET %s%s/%s HTTP/1.1\r\nHost: %s\r\n\r\n", engine.ObjectPath, h.bucket, key, h.host)
+func (h *holdfast) get(key string) net.Buffers {
+	return net.Buffers{fmt.Appendf(nil, "GET %s%s/%s HTTP/1.1\r\nHost: %s\r\n\r\n", engine.ObjectPath, h.bucket, key, h.host)}
 }
 
 // versity is VersityGW with files behind it.
@@ -82,13 +82,17 @@ func startVersity(b *testing.B, path, name string, args ...string) store {
 	return v
 }
 
-func (v *versity) name() string                       { return v.called }
-func (v *versity) address() string                    { return v.host }
-func (v *versity) put(key string, body []byte) []byte { return v.sign("PUT", "/bench/"+key, body) }
-func (v *versity) get(key string) []byte              { return v.sign("GET", "/bench/"+key, nil) }
+func (v *versity) name() string    { return v.called }
+func (v *versity) address() string { return v.host }
+
+func (v *versity) put(key string, body []byte) net.Buffers {
+	return v.sign("PUT", "/bench/"+key, body)
+}
+
+func (v *versity) get(key string) net.Buffers { return v.sign("GET", "/bench/"+key, nil) }
 
 // sign makes a request by AWS Signature Version 4, its body unsigned.
-func (v *versity) sign(method, path string, body []byte) []byte {
+func (v *versity) sign(method, path string, body []byte) net.Buffers {
 	now := time.Now().UTC()
 	stamp, day := now.Format("20060102T150405Z"), now.Format("20060102")
 	scope := day + "/us-east-1/s3/aws4_request"
@@ -100,8 +104,8 @@ func (v *versity) sign(method, path string, body []byte) []byte {
 		key = hmacOf(key, part)
 	}
 	signature := hex.EncodeToString(hmacOf(key, "AWS4-HMAC-SHA256\n"+stamp+"\n"+scope+"\n"+hex.EncodeToString(sum[:])))
-	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\nX-Amz-Content-Sha256: UNSIGNED-PAYLOAD\r\nX-Amz-Date: %s\r\nAuthorization: AWS4-HMAC-SHA256 Credential=bench/%s, SignedHeaders=%s, Signature=%s\r\nContent-Length: %d\r\n\r\n%s",
-		method, path, v.host, stamp, scope, names, signature, len(body), body)
+	return net.Buffers{fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\nX-Amz-Content-Sha256: UNSIGNED-PAYLOAD\r\nX-Amz-Date: %s\r\nAuthorization: AWS4-HMAC-SHA256 Credential=bench/%s, SignedHeaders=%s, Signature=%s\r\nContent-Length: %d\r\n\r\n",
+		method, path, v.host, stamp, scope, names, signature, len(body)), body}
 }
 
 func hmacOf(key []byte, text string) []byte {
@@ -166,8 +170,8 @@ func (f *files) nginxConfig(b *testing.B) string {
 
 func (f *files) name() string    { return f.program }
 func (f *files) address() string { return f.host }
-func (f *files) get(key string) []byte {
-	return fmt.Appendf(nil, "GET /%s HTTP/1.1\r\nHost: %s\r\n\r\n", key, f.host)
+func (f *files) get(key string) net.Buffers {
+	return net.Buffers{fmt.Appendf(nil, "GET /%s HTTP/1.1\r\nHost: %s\r\n\r\n", key, f.host)}
 }
 
 func run(b *testing.B, cmd *exec.Cmd) {
@@ -207,8 +211,9 @@ func awaitListener(b *testing.B, address string) {
 	}
 }
 
-// client has one connection at a time. It parses no more of an answer than it
-// must: whatever it takes of the processors, the servers do not have.
+// client has one connection at a time. It copies nothing of a body and parses
+// no more of an answer than it must: whatever it takes of the processors, the
+// servers do not have.
 type client struct {
 	address string
 	conn    net.Conn // nil until the first request, and once the server has ended it
@@ -219,7 +224,7 @@ func newClient(address string) *client {
 	return &client{address: address, in: bufio.NewReaderSize(nil, 64<<10)}
 }
 
-func (c *client) do(request []byte) error {
+func (c *client) do(request net.Buffers) error {
 	if c.conn == nil {
 		conn, err := net.Dial("tcp", c.address)
 		if err != nil {
@@ -228,7 +233,7 @@ func (c *client) do(request []byte) error {
 		c.conn = conn
 		c.in.Reset(conn)
 	}
-	if _, err := c.conn.Write(request); err != nil {
+	if _, err := request.WriteTo(c.conn); err != nil {
 		return err
 	}
 	return c.answer()
@@ -282,7 +287,7 @@ func (c *client) close() {
 	}
 }
 
-func mustAnswer(b *testing.B, address string, request []byte) {
+func mustAnswer(b *testing.B, address string, request net.Buffers) {
 	b.Helper()
 	c := newClient(address)
 	defer c.close()
@@ -301,7 +306,7 @@ const (
 // inTurns puts the same load on all, again and again in turns: machines are
 // noisy, and what they write they go on writing when the load has gone. The
 // first is compared with each of the others by the median of the turns.
-func inTurns[T target](b *testing.B, size, connections int, all []T, request func(p T, turn string, i int64) []byte) {
+func inTurns[T target](b *testing.B, size, connections int, all []T, request func(p T, turn string, i int64) net.Buffers) {
 	b.Helper()
 	what := fmt.Sprintf("%dKiB-x%d", size>>10, connections)
 	b.Run(what, func(b *testing.B) {
@@ -315,7 +320,7 @@ func inTurns[T target](b *testing.B, size, connections int, all []T, request fun
 					}
 					syscall.Sync()
 					id := fmt.Sprintf("%s-%d", what, round)
-					rates[n] = append(rates[n], load(b, all[n].address(), connections, func(i int64) []byte { return request(all[n], id, i) }))
+					rates[n] = append(rates[n], load(b, all[n].address(), connections, func(i int64) net.Buffers { return request(all[n], id, i) }))
 				}
 			}
 		}
@@ -339,7 +344,7 @@ func median(all []float64) float64 {
 
 // load sends requests over that many connections for a turn, and returns how
 // many were answered a second.
-func load(b *testing.B, address string, connections int, request func(i int64) []byte) float64 {
+func load(b *testing.B, address string, connections int, request func(i int64) net.Buffers) float64 {
 	b.Helper()
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -366,7 +371,7 @@ func BenchmarkPut(b *testing.B) {
 	for _, c := range []struct{ size, connections int }{{1 << 10, 1}, {1 << 10, 8}, {1 << 10, 32}, {64 << 10, 8}, {8 << 20, 8}} {
 		body := make([]byte, c.size)
 		rand.Read(body)
-		inTurns(b, c.size, c.connections, stores, func(p store, turn string, i int64) []byte {
+		inTurns(b, c.size, c.connections, stores, func(p store, turn string, i int64) net.Buffers {
 			return p.put(fmt.Sprintf("%s-%d", turn, i), body)
 		})
 	}
@@ -399,7 +404,7 @@ func BenchmarkGet(b *testing.B) {
 				}
 			}
 		}
-		inTurns(b, c.size, c.connections, all, func(p target, _ string, i int64) []byte { return p.get(name(i)) })
+		inTurns(b, c.size, c.connections, all, func(p target, _ string, i int64) net.Buffers { return p.get(name(i)) })
 	}
 	reportMemory(b, h.cmd.Process.Pid)
 }
