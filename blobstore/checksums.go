@@ -20,11 +20,13 @@ const (
 	footerLength = 20
 )
 
-// blockSums computes the checksums of a blob's blocks as it is written.
+// blockSums computes the checksums of a blob's blocks, and that of all of it, as
+// it is written.
 type blockSums struct {
-	sums []byte // of whole blocks
-	crc  uint32 // of the block that is not yet whole
-	fill int    // bytes in that
+	sums  []byte // of whole blocks
+	whole uint32 // of all whole blocks together
+	crc   uint32 // of the block that is not yet whole
+	fill  int    // bytes in that
 }
 
 func (b *blockSums) write(p []byte) {
@@ -41,7 +43,16 @@ func (b *blockSums) write(p []byte) {
 
 func (b *blockSums) close() {
 	b.sums = binary.LittleEndian.AppendUint32(b.sums, b.crc)
+	b.whole = b.total()
 	b.crc, b.fill = 0, 0
+}
+
+// total returns the CRC-32C of everything written.
+func (b *blockSums) total() uint32 {
+	if len(b.sums) == 0 {
+		return b.crc
+	}
+	return joinCRC(b.whole, b.crc, b.fill)
 }
 
 // trailer returns what follows a content of size bytes.

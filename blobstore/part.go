@@ -141,7 +141,7 @@ func (s *Store) FinishPart(ctx context.Context, id string, size int64, crc uint3
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("finish part: %w", err), part.Close())
 	}
-	if w.crc != crc {
+	if w.CRC32C() != crc {
 		return nil, errors.Join(fmt.Errorf("finish part: %w", ErrDamaged), part.Close(), s.RemovePart(id))
 	}
 	return w, nil
@@ -161,7 +161,6 @@ func (w *Writer) readBack() error {
 			return err
 		}
 		n, err := f.Read(*buf)
-		w.crc = crc32.Update(w.crc, castagnoli, (*buf)[:n])
 		w.sums.write((*buf)[:n])
 		if err == io.EOF {
 			return nil

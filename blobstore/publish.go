@@ -31,7 +31,7 @@ func (w *Writer) Publish(note []byte, value any) (Ref, error) {
 	}
 	r := &record{note: note, value: value}
 	if w.secured == "" {
-		r.blob, r.hasBlob, r.crc = w.small, true, w.crc
+		r.blob, r.hasBlob, r.crc = w.small, true, w.CRC32C()
 	}
 	if err := w.store.log(w.ctx, r); err != nil {
 		return "", w.abandon(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"path/filepath"
 	"sync"
@@ -28,7 +27,6 @@ type Writer struct {
 	mode  diskio.Mode
 	sums  blockSums
 	size  int64
-	crc   uint32
 	// secured is the Ref of the file once its bytes and name are durable.
 	secured Ref
 	err     error // what ended it; errEnded after Commit, Publish or Abort
@@ -64,7 +62,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 	n, err := w.write(p)
 	w.size += int64(n)
-	w.crc = crc32.Update(w.crc, castagnoli, p[:n])
+	w.sums.write(p[:n])
 	if err != nil {
 		return n, w.abandon(fmt.Errorf("write blob: %w", err))
 	}
@@ -80,14 +78,12 @@ func (w *Writer) write(p []byte) (int, error) {
 	if err := w.spill(); err != nil {
 		return 0, err
 	}
-	n, err := w.mode.Write(w.file, p, w.size)
-	w.sums.write(p[:n])
-	return n, err
+	return w.mode.Write(w.file, p, w.size)
 }
 
 // copyBuffer is how much ReadFrom writes at a time, and what a slow upload takes
 // of the memory.
-const copyBuffer = 128 << 10
+const copyBuffer = blockSize
 
 var copyBuffers = sync.Pool{New: func() any { b := diskio.Buffer(copyBuffer); return &b }}
 
@@ -131,14 +127,13 @@ func (w *Writer) spill() (err error) {
 		return err
 	}
 	w.large = true
-	w.sums.write(w.small)
 	_, err = w.file.Write(w.small)
 	w.small = nil
 	return err
 }
 
 // CRC32C returns the CRC-32C (Castagnoli) of the bytes written so far.
-func (w *Writer) CRC32C() uint32 { return w.crc }
+func (w *Writer) CRC32C() uint32 { return w.sums.total() }
 
 // Size returns how many bytes were written so far.
 func (w *Writer) Size() int64 { return w.size }
