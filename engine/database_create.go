@@ -41,7 +41,7 @@ func (e *Engine) DatabaseCreate(ctx context.Context, call *model.Call, in NewDat
 		err = e.publishDatabase(call, &db)
 	}
 	if err != nil {
-		err = serverGone(noRoom(err))
+		err = serverGone(noRoom(e.explainFailed(err)))
 		return DatabaseView{}, Connection{}, errors.Join(err, e.forgetDatabase(ctx, call, db, err))
 	}
 	if err := e.receiveWAL(db); err != nil {

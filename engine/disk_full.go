@@ -90,10 +90,11 @@ func (e *Engine) roomForSpares() bool {
 	return err != nil || host.DiskFree >= spareRoom
 }
 
-// explainFailed is explainDown for what failed with err.
+// explainFailed is explainDown for what failed with err: noRoom knows what it
+// returns.
 func (e *Engine) explainFailed(err error) error {
 	if reason := err.Error(); e.explainDown(reason) != reason {
-		return fmt.Errorf("%s: %w", diskFull, err)
+		return fmt.Errorf("%s: %w (%w)", diskFull, err, syscall.ENOSPC)
 	}
 	return err
 }

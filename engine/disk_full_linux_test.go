@@ -1,0 +1,32 @@
+package engine
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"holdfast/engine/model"
+)
+
+// TestEndedWithoutAWord: a server on a full disk has no room for its last words.
+func TestEndedWithoutAWord(t *testing.T) {
+	t.Parallel()
+	ended := errors.New("start postmaster: it exited with status 1")
+	taken := model.Errorf(model.CodeConflict, "the name is taken")
+	for _, c := range []struct {
+		dir     string
+		err     error
+		code    model.Code
+		message string
+	}{
+		{"/proc", ended, model.CodeForbidden, diskFull}, // which has no room, ever
+		{"/proc", taken, model.CodeConflict, "the name is taken"},
+		{t.TempDir(), ended, model.CodeInternal, ""},
+	} {
+		e := &Engine{cfg: Config{DataDir: c.dir}}
+		err := noRoom(e.explainFailed(c.err))
+		if model.CodeOf(err) != c.code || !strings.Contains(model.PublicMessage(err), c.message) || !errors.Is(err, c.err) {
+			t.Errorf("%v in %s is %v (%s), %q", c.err, c.dir, err, model.CodeOf(err), model.PublicMessage(err))
+		}
+	}
+}
