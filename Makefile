@@ -1,4 +1,4 @@
-# `go run . serve` and `go test ./...` need nothing of this: these are shorthands.
+# `go run . serve` and `go test -timeout 30m ./...` need nothing of this: these are shorthands.
 
 .PHONY: build test race check bench bench-all fuzz chaos soak bundle test-bundle release deb
 
@@ -6,7 +6,7 @@ build: ## the binary, ./holdfast
 	go build -trimpath -o holdfast .
 
 test:
-	go test ./...
+	go test -timeout 30m ./...
 
 race: ## all of it with the race detector
 	go test -race -timeout 60m ./...

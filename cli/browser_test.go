@@ -46,6 +46,7 @@ func (c *chromium) start(dir string) {
 		chromedp.ExecPath(path), chromedp.UserDataDir(filepath.Join(dir, "chromium")),
 		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true),
 		chromedp.Flag("disable-component-update", true),
+		chromedp.Env("LC_ALL=C.UTF-8"), // it finds no file of another name than ASCII else, where nothing is set
 		chromedp.Flag("host-resolver-rules", "MAP "+distantHost+" 127.0.0.1"), chromedp.WSURLReadTimeout(time.Minute),
 	)
 	allocator, stopAllocator := chromedp.NewExecAllocator(context.Background(), options...)
