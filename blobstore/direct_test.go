@@ -59,7 +59,7 @@ func (f *directFile) Write(p []byte) (int, error) {
 // TestReadFrom writes blobs of sizes around what is inlined and what is
 // written at a time, on disks that can write directly, and others.
 func TestReadFrom(t *testing.T) {
-	random := make([]byte, 3*copyBuffer+5)
+	random := make([]byte, 3*blockSize+5)
 	rand.Read(random)
 	for name, fs := range map[string]fileSystem{
 		"disk": disk{}, "direct": &directFS{}, "refuses": &directFS{set: syscall.EINVAL}, "rounder": &directFS{write: syscall.EINVAL},
@@ -67,7 +67,7 @@ func TestReadFrom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openStore(t, t.TempDir(), Options{fs: fs})
-			for _, size := range []int{0, 1, 64 << 10, 64<<10 + 1, copyBuffer - 1, copyBuffer, copyBuffer + 1, 2 * copyBuffer, len(random)} {
+			for _, size := range []int{0, 1, 64 << 10, 64<<10 + 1, blockSize - 1, blockSize, blockSize + 1, 2 * blockSize, len(random)} {
 				for _, before := range []int{0, 7, diskio.Align, 64 << 10} {
 					content := random[:max(size, before)]
 					if got, err := throughReadFrom(t, s, content[:before], iotest.HalfReader(bytes.NewReader(content[before:]))); err != nil || !bytes.Equal(got, content) {
@@ -121,8 +121,8 @@ func TestReadFromFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	cut := errors.New("cut")
-	size, err := w.ReadFrom(io.MultiReader(bytes.NewReader(make([]byte, copyBuffer+9)), iotest.ErrReader(cut)))
-	if !errors.Is(err, cut) || size != copyBuffer {
+	size, err := w.ReadFrom(io.MultiReader(bytes.NewReader(make([]byte, blockSize+9)), iotest.ErrReader(cut)))
+	if !errors.Is(err, cut) || size != blockSize {
 		t.Errorf("read %d bytes, %v", size, err)
 	}
 	if err := w.Abort(); err != nil {

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"holdfast/diskio"
 )
 
 // Reader reads one blob. It goes on reading the same bytes when the blob is
@@ -101,8 +103,8 @@ func (r *Reader) ModTime() time.Time { return r.modTime }
 // records holds what records are read into.
 var records = sync.Pool{New: func() any { b := make([]byte, firstRead); return &b }}
 
-// blocks holds blocks that are read to be verified.
-var blocks = sync.Pool{New: func() any { b := make([]byte, blockSize); return &b }}
+// blocks holds blocks that are read to be verified, or gathered to be written.
+var blocks = sync.Pool{New: func() any { b := diskio.Buffer(blockSize); return &b }}
 
 // Read implements io.Reader.
 func (r *Reader) Read(p []byte) (int, error) {

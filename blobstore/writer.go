@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"sync"
 	"syscall"
 
 	"holdfast/diskio"
@@ -81,18 +80,13 @@ func (w *Writer) write(p []byte) (int, error) {
 	return w.mode.Write(w.file, p, w.size)
 }
 
-// copyBuffer is how much ReadFrom writes at a time, and what a slow upload takes
-// of the memory.
-const copyBuffer = blockSize
-
-var copyBuffers = sync.Pool{New: func() any { b := diskio.Buffer(copyBuffer); return &b }}
-
-// ReadFrom implements io.ReaderFrom. It fills what it writes, so that blobs of
-// more than that go past the page cache: they would push out of it what is read
-// again. An error of r ends nothing: Abort is still to come.
+// ReadFrom implements io.ReaderFrom. It gathers a block before it writes, which
+// is what a slow upload takes of the memory, so that blobs of more than that go
+// past the page cache: they would push out of it what is read again. An error of
+// r ends nothing: Abort is still to come.
 func (w *Writer) ReadFrom(r io.Reader) (size int64, err error) {
-	buffer := copyBuffers.Get().(*[]byte)
-	defer copyBuffers.Put(buffer)
+	buffer := blocks.Get().(*[]byte)
+	defer blocks.Put(buffer)
 	for {
 		n, readErr := fill(*buffer, r)
 		if readErr != nil && readErr != io.EOF {

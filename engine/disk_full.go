@@ -18,6 +18,9 @@ import (
 // needs room and there is none.
 const diskFull = "the disk is full"
 
+// errDiskFull is in what explainFailed returns.
+var errDiskFull = errors.New(diskFull)
+
 // roomInterval is how long recordWithRoom waits until it tries again.
 const roomInterval = time.Second
 
@@ -62,10 +65,10 @@ func noRoom(err error) error {
 	return &model.Error{Code: model.CodeForbidden, Message: diskFull + ": the operator must make room", Err: err}
 }
 
-// isDiskFull knows the error of a system call, of a server (disk_full), and of
-// what a program such as initdb or a dying server says.
+// isDiskFull knows the error of a system call, of a server (disk_full), of what a
+// program such as initdb or a dying server says, and of explainFailed.
 func isDiskFull(err error) bool {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, errDiskFull) {
 		return true
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "53100" {
@@ -94,7 +97,7 @@ func (e *Engine) roomForSpares() bool {
 // returns.
 func (e *Engine) explainFailed(err error) error {
 	if reason := err.Error(); e.explainDown(reason) != reason {
-		return fmt.Errorf("%s: %w (%w)", diskFull, err, syscall.ENOSPC)
+		return fmt.Errorf("%w: %w", errDiskFull, err)
 	}
 	return err
 }

@@ -103,7 +103,7 @@ func underReceivewal(b *testing.B, c *cluster, bin postgres.Binaries, load func(
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	defer kill(cmd)
 	const streaming = "select count(*) from pg_stat_replication where application_name = 'pg_receivewal' and state = 'streaming'"
 	for deadline := time.Now().Add(10 * time.Second); c.ask(streaming) != "1"; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
