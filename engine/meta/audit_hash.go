@@ -5,7 +5,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -14,16 +13,9 @@ import (
 )
 
 // hasher makes the hashes of a chain. It belongs to one goroutine.
-type hasher struct {
-	mac   hash.Hash
-	text  *bytes.Buffer
-	write *json.Encoder // to text
-}
+type hasher struct{ mac hash.Hash }
 
-func newHasher(key []byte) hasher {
-	text := new(bytes.Buffer)
-	return hasher{hmac.New(sha256.New, key), text, json.NewEncoder(text)}
-}
+func newHasher(key []byte) hasher { return hasher{hmac.New(sha256.New, key)} }
 
 func (h hasher) sum(parts ...[]byte) string {
 	h.mac.Reset()
@@ -34,19 +26,24 @@ func (h hasher) sum(parts ...[]byte) string {
 	return hex.EncodeToString(h.mac.Sum(sum[:0]))
 }
 
+// auditRoom is more than most entries need, in bytes.
+const auditRoom = 1 << 10
+
 // seal fills in the entry's hash and returns the record to store.
 func (h hasher) seal(entry *model.AuditEntry) ([]byte, error) {
 	entry.Hash = ""
-	h.text.Reset()
-	if err := h.write.Encode(entry); err != nil {
+	record, err := entry.AppendJSON(make([]byte, recordHeader, auditRoom))
+	if err != nil {
 		return nil, fmt.Errorf("encode audit entry: %w", err)
 	}
-	text, ok := bytes.CutSuffix(h.text.Bytes(), append(hashEnd(""), '\n'))
+	unsealed, ok := bytes.CutSuffix(record, hashEnd(""))
 	if !ok {
 		return nil, errors.New("encode audit entry: the hash is not at its end")
 	}
-	entry.Hash = h.sum(text, hashEnd(""))
-	return frame(text, hashEnd(entry.Hash)), nil
+	entry.Hash = h.sum(record[recordHeader:])
+	record = append(unsealed, hashEnd(entry.Hash)...)
+	fillHeader(record)
+	return record, nil
 }
 
 // entry hashes the stored text of an entry with its own hash left empty, and

@@ -27,7 +27,7 @@ func encodeRecord(v any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode record: %w", err)
 	}
-	return frame(text, nil), nil
+	return frame(text), nil
 }
 
 func decodeRecord(where string, data []byte, v any) error {
@@ -41,13 +41,18 @@ func decodeRecord(where string, data []byte, v any) error {
 	return nil
 }
 
-// frame puts the header before a record's text, which may come in two parts.
-func frame(text, rest []byte) []byte {
-	data := make([]byte, recordHeader, recordHeader+len(text)+len(rest))
-	data[0] = recordVersion
-	data = append(append(data, text...), rest...)
-	binary.BigEndian.PutUint32(data[1:], checksum(data[recordHeader:]))
-	return data
+// frame puts the header before a record's text.
+func frame(text []byte) []byte {
+	record := append(make([]byte, recordHeader, recordHeader+len(text)), text...)
+	fillHeader(record)
+	return record
+}
+
+// fillHeader fills in the header of a record that has room for it and is whole
+// otherwise.
+func fillHeader(record []byte) {
+	record[0] = recordVersion
+	binary.BigEndian.PutUint32(record[1:], checksum(record[recordHeader:]))
 }
 
 // unframe checks the header and returns the text behind it.

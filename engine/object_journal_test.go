@@ -1,0 +1,38 @@
+package engine
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"holdfast/engine/model"
+)
+
+// Notes are written by hand and read by encoding/json.
+func TestNotesAreReadAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	object := model.Object{Bucket: "bucket_1", Key: `"<größe & maß>\`, Version: "v", Blob: "b", Segment: 7, SizeBytes: 1, LastModified: time.Unix(1, 2).UTC()}
+	for _, note := range []*objectNote{
+		{Act: actPut, Object: object, Upload: "upl_1", Audit: &model.AuditEntry{ID: "evt_1", At: time.Unix(3, 0).UTC(), Details: map[string]string{"size_bytes": "1"}}},
+		{Act: actDelete, Object: model.Object{Bucket: "bucket_1", Key: "k"}, Keep: true, Audit: &model.AuditEntry{}},
+		{Act: actMove, Object: object, From: "j-1-2"},
+	} {
+		text, err := note.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got objectNote
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		if diff := cmp.Diff(note, &got, cmpopts.IgnoreUnexported(objectNote{})); diff != "" {
+			t.Error(diff)
+		}
+		if want, _ := json.Marshal(note); string(text) != string(want) {
+			t.Errorf("by hand\n%s, by encoding/json\n%s", text, want)
+		}
+	}
+}
