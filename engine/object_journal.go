@@ -140,10 +140,7 @@ func (e *Engine) applyAct(tx *meta.Tx, note *objectNote) (old model.Object, err 
 	case note.Act == actDelete:
 		return tx.DeleteObject(o.Bucket, o.Key, o.LastModified)
 	default:
-		if old, err = tx.Object(o.Bucket, o.Key); err != nil {
-			old = model.Object{}
-		}
-		return old, tx.PutObject(o)
+		return tx.PutObject(o)
 	}
 }
 

@@ -38,9 +38,9 @@ type Chain struct {
 // AppendAudit adds entries to the chains of their organizations and fills in
 // their hashes. Entries beyond what is kept are pruned, a few at a time.
 func (tx *Tx) AppendAudit(chain Chain, entries ...*model.AuditEntry) error {
-	logs := tx.logs
-	if logs == nil {
-		logs = map[string]*auditLog{}
+	logs := map[string]*auditLog{}
+	if tx.batch != nil {
+		logs = tx.batch.logs
 	}
 	for _, entry := range entries {
 		log, err := tx.auditLog(chain, logs, entry.Organization)
@@ -51,7 +51,7 @@ func (tx *Tx) AppendAudit(chain Chain, entries ...*model.AuditEntry) error {
 			return err
 		}
 	}
-	if tx.logs != nil { // whoever keeps them open closes them
+	if tx.batch != nil { // which closes them
 		return nil
 	}
 	return closeAuditLogs(logs)

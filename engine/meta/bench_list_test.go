@@ -17,7 +17,7 @@ func BenchmarkNewestObjects(b *testing.B) {
 		for i := from; i < from+10_000; i++ {
 			o := object("bucket_1", benchKey(i, n), i)
 			o.Segment = 1
-			deferOn(db, uint64(i+1), func(tx *Tx) error { return tx.PutObject(o) })
+			deferOn(db, uint64(i+1), func(tx *Tx) error { return putOne(tx, o) })
 		}
 		view(b, db, func(*Tx) error { return nil })
 	}

@@ -169,7 +169,7 @@ func checkObjects(tx *Tx) error {
 
 func checkBucketObjects(tx *Tx, id, from []byte, live map[string]bool, segments map[uint32]SegmentUse) error {
 	b := tx.bolt.Bucket([]byte(objectsBucket)).Bucket(id)
-	keys, ages := b.Bucket([]byte(objectKeys)), &eras{b.Bucket([]byte(objectEraStarts)), b.Bucket([]byte(objectEras)), eraSize}
+	keys, ages := b.Bucket([]byte(objectKeys)), &eras{starts: b.Bucket([]byte(objectEraStarts)), members: b.Bucket([]byte(objectEras)), size: eraSize}
 	var errs []error
 	err := keys.ForEach(func(key, data []byte) error {
 		object, err := decodeObject(string(id), data)

@@ -119,6 +119,6 @@ func changeOfParts(tx *Tx, id string) error {
 	return errors.Join(
 		tx.Projects().Insert(project("proj_"+id, "org_1", id)),
 		tx.AppendAudit(testChain(0), &model.AuditEntry{ID: "evt_" + id, Organization: "org_1"}),
-		tx.PutObject(model.Object{Bucket: "bucket_1", Key: id, Version: fmt.Sprintf("%-26s", id), Blob: "blob-" + id, SizeBytes: 1}),
+		putOne(tx, model.Object{Bucket: "bucket_1", Key: id, Version: fmt.Sprintf("%-26s", id), Blob: "blob-" + id, SizeBytes: 1}),
 	)
 }

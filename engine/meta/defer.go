@@ -172,7 +172,7 @@ func applyDeferred(bolt *bbolt.Tx, changes []*deferred) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	tx := &Tx{bolt: bolt, tally: tally{}, logs: map[string]*auditLog{}, places: map[string]objectPlace{}}
+	tx := &Tx{bolt: bolt, batch: newBatch()}
 	for _, d := range changes {
 		d.committed = nil
 		tx.committed = &d.committed
@@ -183,7 +183,7 @@ func applyDeferred(bolt *bbolt.Tx, changes []*deferred) error {
 			return err
 		}
 	}
-	if err := errors.Join(tx.settleTally(), closeAuditLogs(tx.logs)); err != nil {
+	if err := tx.settleBatch(); err != nil {
 		return err
 	}
 	newest := changes[len(changes)-1].position

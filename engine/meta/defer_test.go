@@ -166,7 +166,7 @@ func BenchmarkDefer(b *testing.B) {
 	for i := range b.N {
 		o := object("bucket_1", fmt.Sprintf("key/%09d", i), i)
 		o.Segment = 1
-		deferOn(db, uint64(i+1), func(tx *Tx) error { return tx.PutObject(o) })
+		deferOn(db, uint64(i+1), func(tx *Tx) error { return putOne(tx, o) })
 	}
 	view(b, db, func(*Tx) error { return nil })
 }

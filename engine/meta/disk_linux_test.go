@@ -54,7 +54,7 @@ func TestViewWithoutRoom(t *testing.T) {
 	for i := range n {
 		o := object("bucket_1", fmt.Sprintf("key/%09d", i), i)
 		o.Segment = 1
-		deferOn(db, uint64(i+1), func(tx *Tx) error { return tx.PutObject(o) })
+		deferOn(db, uint64(i+1), func(tx *Tx) error { return putOne(tx, o) })
 	}
 	look := func() (listed int, counted int64) {
 		t.Helper()

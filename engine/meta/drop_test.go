@@ -138,7 +138,7 @@ func expectGone(t *testing.T, db *DB, id string) {
 	if err != nil {
 		t.Error(err)
 	}
-	if err := db.Update(func(tx *Tx) error { return tx.PutObject(object(id, "key/new", 1<<20)) }); !errors.Is(err, ErrNotFound) {
+	if err := db.Update(func(tx *Tx) error { return putOne(tx, object(id, "key/new", 1<<20)) }); !errors.Is(err, ErrNotFound) {
 		t.Errorf("PutObject gives %v, want ErrNotFound", err)
 	}
 }
@@ -169,7 +169,7 @@ func TestDropInTheTransactionOfAPut(t *testing.T) {
 	t.Parallel()
 	db := openWithBucket(t)
 	update(t, db, func(tx *Tx) error {
-		return errors.Join(tx.PutObject(object("bucket_1", "key/000000", 1)), tx.DropBucket("bucket_1"))
+		return errors.Join(putOne(tx, object("bucket_1", "key/000000", 1)), tx.DropBucket("bucket_1"))
 	})
 	expectGone(t, db, "bucket_1")
 	if unlinked, _ := unlinkAll(t, db, 10); len(unlinked) != 1 {

@@ -24,6 +24,12 @@ type eras struct {
 	starts  *bbolt.Bucket // the name of each era → how many members it has
 	members *bbolt.Bucket // its name and a key → the key's version
 	size    int
+
+	// While keeping, the last era is remembered, which most members go to, and
+	// how many it has is written when it is settled.
+	keeping   bool
+	last      []byte // nil when it is not known
+	lastCount int
 }
 
 // eraSize is how many members an era has at the most. Listing costs a look into
@@ -84,12 +90,35 @@ func (x *eras) remove(version, key []byte) error {
 // of returns the era that a version belongs to, nil when there is none at all,
 // and how many members it has.
 func (x *eras) of(version []byte) (era []byte, count int) {
-	name, data := atOrBefore(x.starts.Cursor(), version)
-	return bytes.Clone(name), eraCount(data)
+	if x.last != nil && bytes.Compare(x.last, version) <= 0 {
+		return x.last, x.lastCount
+	}
+	cursor := x.starts.Cursor()
+	name, data := atOrBefore(cursor, version)
+	era, count = bytes.Clone(name), eraCount(data)
+	if x.keeping && x.last == nil && era != nil {
+		if next, _ := cursor.Next(); next == nil {
+			x.last, x.lastCount = era, count
+		}
+	}
+	return era, count
+}
+
+// settle notes how many members the last era has, and forgets it.
+func (x *eras) settle() error {
+	last := x.last
+	if x.last = nil; last == nil {
+		return nil
+	}
+	return x.count(last, x.lastCount)
 }
 
 // count notes how many members an era has. One without any is no more.
 func (x *eras) count(era []byte, n int) (err error) {
+	if x.last != nil && bytes.Equal(era, x.last) {
+		x.lastCount = n
+		return nil
+	}
 	if n == 0 {
 		err = x.starts.Delete(era)
 	} else {
@@ -112,6 +141,9 @@ func eraCount(data []byte) int {
 // belongs to then. What is newer than the whole era, as most is, begins an era
 // of its own, which moves nothing.
 func (x *eras) cut(era, version []byte) (into []byte, count int, err error) {
+	if err := x.settle(); err != nil {
+		return nil, 0, err
+	}
 	newest := slices.MinFunc(x.find(nil, era, nil, nil), newer)
 	if bytes.Compare(newest.version, version) < 0 {
 		return version, 0, nil
@@ -137,6 +169,9 @@ func (x *eras) cut(era, version []byte) (into []byte, count int, err error) {
 // join joins an era with the one before it or else the one after it, where
 // both fill no more than half of one.
 func (x *eras) join(era []byte) error {
+	if err := x.settle(); err != nil {
+		return err
+	}
 	names, counts := [3][]byte{}, [3]int{} // before, at or behind, behind that
 	cursor := x.starts.Cursor()
 	name, data := cursor.Seek(era)

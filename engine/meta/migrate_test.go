@@ -73,7 +73,7 @@ func writeKept(t *testing.T) {
 	org, project, key, database, bucket, object := keptRecords()
 	update(t, db, func(tx *Tx) error {
 		return errors.Join(tx.Organizations().Insert(org), tx.Projects().Insert(project), tx.Keys().Insert(key),
-			tx.Databases().Insert(database), tx.Buckets().Insert(bucket), tx.PutObject(object))
+			tx.Databases().Insert(database), tx.Buckets().Insert(bucket), putOne(tx, object))
 	})
 	appendAudits(t, db, "org_1", 0, 3, 0)
 	var packed bytes.Buffer

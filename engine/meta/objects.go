@@ -63,20 +63,21 @@ func (tx *Tx) Object(bucket, key string) (model.Object, error) {
 	return decodeObject(bucket, data)
 }
 
-// PutObject stores object in place of what its key held, and keeps the
-// bucket's counters and the rows of the bytes in step. A bucket that is gone
-// is ErrNotFound.
-func (tx *Tx) PutObject(object model.Object) error {
-	if _, err := tx.DeleteObject(object.Bucket, object.Key, object.LastModified); err != nil && !errors.Is(err, ErrNotFound) {
-		return err
+// PutObject stores object in place of what its key held, which it returns, zero
+// when that was nothing. It keeps the bucket's counters and the rows of the bytes
+// in step. A bucket that is gone is ErrNotFound.
+func (tx *Tx) PutObject(object model.Object) (old model.Object, err error) {
+	old, err = tx.DeleteObject(object.Bucket, object.Key, object.LastModified)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return old, err
 	}
 	if err := tx.countObject(object, 1, object.LastModified); err != nil {
-		return err
+		return old, err
 	}
 	if err := tx.claimBytes(object); err != nil {
-		return err
+		return old, err
 	}
-	return tx.storeObject(object)
+	return old, tx.storeObject(object)
 }
 
 func (tx *Tx) storeObject(object model.Object) error {
@@ -163,7 +164,7 @@ func isDamaged(err error) bool {
 }
 
 func (tx *Tx) countObject(object model.Object, by int64, at time.Time) error {
-	if tx.tally != nil {
+	if tx.batch != nil {
 		return tx.tallyObject(object, by, at)
 	}
 	return tx.addToBucket(object.Bucket, by, by*object.SizeBytes, at)
@@ -177,42 +178,6 @@ func (tx *Tx) addToBucket(bucket string, objects, size int64, at time.Time) erro
 		return nil
 	})
 	return err
-}
-
-// tally sums up what is to be added to buckets, where many changes of one
-// transaction follow each other: each would decode and encode the bucket.
-type tally map[string]*bucketTally
-
-type bucketTally struct {
-	objects, size int64
-	at            time.Time
-}
-
-func (tx *Tx) tallyObject(object model.Object, by int64, at time.Time) error {
-	t := tx.tally[object.Bucket]
-	if t == nil {
-		if tx.Buckets().bucket().Get([]byte(object.Bucket)) == nil {
-			return ErrNotFound
-		}
-		t = &bucketTally{}
-		tx.tally[object.Bucket] = t
-	}
-	t.objects += by
-	t.size += by * object.SizeBytes
-	t.at = at
-	return nil
-}
-
-// settleTally adds what was summed up. Counters that are damaged are left so:
-// whoever asks for them is told.
-func (tx *Tx) settleTally() error {
-	for bucket, t := range tx.tally {
-		if err := tx.addToBucket(bucket, t.objects, t.size, t.at); err != nil && !isDamaged(err) {
-			return err
-		}
-	}
-	tx.tally = nil
-	return nil
 }
 
 // NextObjects returns up to limit objects of a bucket in the order of their
@@ -264,11 +229,15 @@ type objectPlace struct {
 // objectBuckets returns where a bucket's objects are, nil when it never had
 // any or was dropped.
 func (tx *Tx) objectBuckets(bucket string) (keys *bbolt.Bucket, ages *eras) {
-	place, known := tx.places[bucket]
+	if tx.batch == nil {
+		place := tx.findObjects(bucket)
+		return place.keys, place.ages
+	}
+	place, known := tx.batch.places[bucket]
 	if !known {
-		place = tx.findObjects(bucket)
-		if tx.places != nil && place.keys != nil {
-			tx.places[bucket] = place
+		if place = tx.findObjects(bucket); place.keys != nil {
+			place.ages.keeping = true
+			tx.batch.places[bucket] = place
 		}
 	}
 	return place.keys, place.ages
@@ -279,7 +248,7 @@ func (tx *Tx) findObjects(bucket string) (place objectPlace) {
 	if b == nil || tx.bolt.Bucket([]byte(droppedBucket)).Get([]byte(bucket)) != nil {
 		return place
 	}
-	return objectPlace{b.Bucket([]byte(objectKeys)), &eras{b.Bucket([]byte(objectEraStarts)), b.Bucket([]byte(objectEras)), eraSize}}
+	return objectPlace{b.Bucket([]byte(objectKeys)), &eras{starts: b.Bucket([]byte(objectEraStarts)), members: b.Bucket([]byte(objectEras)), size: eraSize}}
 }
 
 func (tx *Tx) makeObjectBuckets(bucket string) (keys *bbolt.Bucket, ages *eras, err error) {

@@ -85,7 +85,7 @@ func (m *objectModel) put(t *rapid.T) {
 	} else {
 		objects[o.Key] = o
 	}
-	m.change(t, want, func(tx *Tx) error { return tx.PutObject(o) })
+	m.change(t, want, func(tx *Tx) error { return putOne(tx, o) })
 }
 
 // trash deletes an object, and brings it back or removes it for good.

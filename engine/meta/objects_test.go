@@ -19,6 +19,11 @@ func bucket(id string) model.Bucket {
 }
 
 // object makes the n-th object ever uploaded.
+func putOne(tx *Tx, o model.Object) error {
+	_, err := tx.PutObject(o)
+	return err
+}
+
 func object(bucket, key string, n int) model.Object {
 	return model.Object{
 		Bucket: bucket, Key: key, Version: fmt.Sprintf("%026d", n), Blob: fmt.Sprintf("blob_%d", n),
@@ -37,7 +42,7 @@ func put(t testing.TB, db *DB, objects ...model.Object) {
 	t.Helper()
 	update(t, db, func(tx *Tx) error {
 		for _, o := range objects {
-			if err := tx.PutObject(o); err != nil {
+			if err := putOne(tx, o); err != nil {
 				return err
 			}
 		}
@@ -113,7 +118,7 @@ func TestPutObjectAgainKeepsItsBlob(t *testing.T) {
 func TestObjectsNeedTheirBucket(t *testing.T) {
 	t.Parallel()
 	db := openWithBucket(t)
-	if err := db.Update(func(tx *Tx) error { return tx.PutObject(object("bucket_2", "a", 1)) }); !errors.Is(err, ErrNotFound) {
+	if err := db.Update(func(tx *Tx) error { return putOne(tx, object("bucket_2", "a", 1)) }); !errors.Is(err, ErrNotFound) {
 		t.Errorf("PutObject gives %v, want ErrNotFound", err)
 	}
 	for _, absent := range [][2]string{{"bucket_1", "a"}, {"bucket_2", "a"}} {
@@ -143,7 +148,7 @@ func TestVersionToNowhereIsDamage(t *testing.T) {
 	}
 	defer db.Close()
 	update(t, db, func(tx *Tx) error {
-		if err := errors.Join(tx.Buckets().Insert(bucket("bucket_1")), tx.PutObject(object("bucket_1", "a", 1))); err != nil {
+		if err := errors.Join(tx.Buckets().Insert(bucket("bucket_1")), putOne(tx, object("bucket_1", "a", 1))); err != nil {
 			return err
 		}
 		keys, _ := tx.objectBuckets("bucket_1")
@@ -282,8 +287,8 @@ func TestListingIsStableUnderWrites(t *testing.T) {
 			}
 			n += 2
 			return errors.Join(
-				tx.PutObject(object("bucket_1", fmt.Sprintf("go/%d", page), n-1)),
-				tx.PutObject(object("bucket_1", fmt.Sprintf("come/%d", page), n)))
+				putOne(tx, object("bucket_1", fmt.Sprintf("go/%d", page), n-1)),
+				putOne(tx, object("bucket_1", fmt.Sprintf("come/%d", page), n)))
 		})
 	}
 	for i := range stay {

@@ -24,6 +24,11 @@ func (u SegmentUse) Live() float64 {
 
 // SegmentUse returns what of a segment objects need.
 func (tx *Tx) SegmentUse(segment uint32) (use SegmentUse) {
+	if tx.batch != nil {
+		if use, known := tx.batch.segments[segment]; known {
+			return use
+		}
+	}
 	value := tx.bolt.Bucket([]byte(segmentsBucket)).Get(segmentKey(segment))
 	if len(value) != 32 {
 		return use
@@ -44,8 +49,15 @@ func (tx *Tx) countSegment(object model.Object, by int64) error {
 		use.EverObjects += by
 		use.EverBytes += by * object.SizeBytes
 	}
-	b, key := tx.bolt.Bucket([]byte(segmentsBucket)), segmentKey(object.Segment)
-	var err error
+	if tx.batch != nil {
+		tx.batch.segments[object.Segment] = use
+		return nil
+	}
+	return tx.putSegmentUse(object.Segment, use)
+}
+
+func (tx *Tx) putSegmentUse(segment uint32, use SegmentUse) (err error) {
+	b, key := tx.bolt.Bucket([]byte(segmentsBucket)), segmentKey(segment)
 	if use.Objects == 0 {
 		err = b.Delete(key)
 	} else {

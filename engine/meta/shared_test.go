@@ -71,7 +71,7 @@ func TestSharedObjectFollows(t *testing.T) {
 			}
 		}
 		want := object("b", "key", version)
-		deferOn(db, uint64(version+1), func(tx *Tx) error { return tx.PutObject(want) })
+		deferOn(db, uint64(version+1), func(tx *Tx) error { return putOne(tx, want) })
 		if err := db.flush(); err != nil {
 			t.Fatal(err)
 		}

@@ -11,14 +11,7 @@ import (
 type Tx struct {
 	bolt      *bbolt.Tx
 	committed *[]func() // what OnCommit was given
-	tally     tally     // nil unless counters are summed up
-	// logs are the audit logs that stay open to the end of the transaction;
-	// nil unless many changes of it append to them.
-	logs map[string]*auditLog
-	// places are where the objects of buckets are, as far as it was looked up;
-	// nil unless many changes of the transaction need them, and none drops a
-	// bucket.
-	places map[string]objectPlace
+	batch     *batch    // nil unless many changes of objects follow each other
 }
 
 // OnCommit has then called once the transaction is durable, by the goroutine
