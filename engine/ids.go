@@ -3,7 +3,6 @@ package engine
 import (
 	"bufio"
 	"crypto/rand"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,8 +21,8 @@ func newIDSource() *idSource {
 	return &idSource{entropy: ulid.Monotonic(bufio.NewReader(rand.Reader), 0)}
 }
 
-// next returns a lower-case ULID for the time at.
-func (s *idSource) next(at time.Time) string {
+// next returns a ULID for the time at.
+func (s *idSource) next(at time.Time) ulid.ULID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = max(s.last, ulid.Timestamp(at))
@@ -32,7 +31,7 @@ func (s *idSource) next(at time.Time) string {
 		s.last++
 		id = ulid.MustNew(s.last, s.entropy)
 	}
-	return strings.ToLower(id.String())
+	return id
 }
 
 // randomBytes returns 32 bytes from the operating system's generator, which

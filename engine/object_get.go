@@ -50,9 +50,10 @@ func noObject(key string) error {
 }
 
 func (e *Engine) objectView(b model.Bucket, o model.Object) ObjectView {
-	view := ObjectView{Object: o, DownloadPath: e.signedPath(o.Bucket, o.Key)}
+	path := objectPath(o.Bucket, o.Key)
+	view := ObjectView{Object: o, DownloadPath: e.signer.signedPath(path, objectSubject(o.Bucket, o.Key), e.clock().Add(DownloadLife))}
 	if b.Public {
-		view.PublicPath = objectPath(o.Bucket, o.Key)
+		view.PublicPath = path
 	}
 	return view
 }
@@ -60,10 +61,6 @@ func (e *Engine) objectView(b model.Bucket, o model.Object) ObjectView {
 // objectPath keeps the slashes of a key and escapes the rest.
 func objectPath(bucket, key string) string {
 	return (&url.URL{Path: ObjectPath + bucket + "/" + key}).EscapedPath()
-}
-
-func (e *Engine) signedPath(bucket, key string) string {
-	return e.signer.signedPath(objectPath(bucket, key), objectSubject(bucket, key), e.clock().Add(DownloadLife))
 }
 
 // objectSubject names an object in a signature: the id of a bucket cannot hold

@@ -131,8 +131,13 @@ func (e *Engine) refuseReplacing(in Upload) error {
 
 // copyTo streams the body into a blob, checking it on the way.
 func (in Upload) copyTo(w *blobstore.Writer, largest int64) error {
-	digest := in.digest()
-	size, err := w.ReadFrom(io.TeeReader(io.LimitReader(in.Body, largest+1), digest))
+	body := io.LimitReader(in.Body, largest+1)
+	var digest hash.Hash
+	if in.SHA256 != "" { // else not: it costs more than everything else about an upload
+		digest = sha256.New()
+		body = io.TeeReader(body, digest)
+	}
+	size, err := w.ReadFrom(body)
 	switch {
 	case err != nil:
 		return uploadError(err)
@@ -143,20 +148,6 @@ func (in Upload) copyTo(w *blobstore.Writer, largest int64) error {
 	}
 	return in.check(w.CRC32C(), digest)
 }
-
-// digest hashes with SHA-256 only where the client asked for it: that costs
-// more than everything else about an upload.
-func (in Upload) digest() hash.Hash {
-	if in.SHA256 == "" {
-		return nothing{}
-	}
-	return sha256.New()
-}
-
-// nothing is a hash of nothing.
-type nothing struct{ hash.Hash }
-
-func (nothing) Write(p []byte) (int, error) { return len(p), nil }
 
 func (in Upload) check(crc uint32, digest hash.Hash) error {
 	if got := encodeCRC32C(crc); in.CRC32C != "" && in.CRC32C != got {
@@ -198,7 +189,7 @@ func (e *Engine) publishObject(call *model.Call, in Upload, w *blobstore.Writer)
 	call.Note("size_bytes", fmt.Sprint(w.Size()))
 	now := e.clock()
 	object := model.Object{
-		Bucket: in.Bucket, Key: in.Key, Version: e.ids.next(now), Blob: string(blob), SizeBytes: w.Size(),
+		Bucket: in.Bucket, Key: in.Key, Version: model.ID("", e.ids.next(now)), Blob: string(blob), SizeBytes: w.Size(),
 		ContentType: in.ContentType, CRC32C: w.CRC32C(), ChecksumSHA256: in.SHA256, LastModified: now,
 	}
 	note := &objectNote{Act: actPut, Object: object, Upload: in.resumed, counted: used}

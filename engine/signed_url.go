@@ -2,7 +2,6 @@ package engine
 
 import (
 	"encoding/base64"
-	"fmt"
 	"strconv"
 	"time"
 )
@@ -14,7 +13,7 @@ const DownloadLife = 15 * time.Minute
 // expires.
 func (s signer) signedPath(path, subject string, expires time.Time) string {
 	signature := s.sign(downloadMessage(subject, expires.Unix()))
-	return fmt.Sprintf("%s?expires=%d&signature=%s", path, expires.Unix(), base64.RawURLEncoding.EncodeToString(signature))
+	return path + "?expires=" + strconv.FormatInt(expires.Unix(), 10) + "&signature=" + base64.RawURLEncoding.EncodeToString(signature)
 }
 
 // admits reports whether the parameters are those of a signed path to subject

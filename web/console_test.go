@@ -185,7 +185,7 @@ func seedRecords(tx *meta.Tx, org string) error {
 		return err
 	}
 	for i := range 300 {
-		if err := tx.PutObject(model.Object{
+		if _, err := tx.PutObject(model.Object{
 			Bucket: "bucket_1", Key: fmt.Sprintf("folder%d/file%d.txt", i%80, i), Version: fmt.Sprintf("%026d", i), Blob: fmt.Sprint("blob", i),
 		}); err != nil {
 			return err

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/oklog/ulid/v2"
-
 	"holdfast/engine"
 	"holdfast/engine/model"
 )
@@ -81,7 +79,7 @@ func (p *pages) begin(w http.ResponseWriter, r *http.Request, operation model.Op
 	return &visit{pages: p, w: w, r: r, call: &model.Call{
 		Operation: operation,
 		Actor:     model.Actor{Type: model.ActorUser},
-		RequestID: "req_" + strings.ToLower(ulid.Make().String()),
+		RequestID: model.NewRequestID(),
 		IP:        model.ClientIP(r.RemoteAddr),
 		UserAgent: printable(r.UserAgent(), model.MaxUserAgent),
 	}}

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"crypto/rand"
 	"io"
 	"net/http"
 	"net/url"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/oklog/ulid/v2"
 
 	"holdfast/engine/model"
 )
@@ -32,9 +30,11 @@ type exchange struct {
 	call        *model.Call
 	query       url.Values
 	// status is that of the answer, which has begun once it is on its way.
-	status  int
-	began   bool
-	arrived time.Time
+	status int
+	began  bool
+	// bodyEnded is set once the body was read to its end.
+	bodyEnded bool
+	arrived   time.Time
 	// err is the error that was answered, for the audit log.
 	err error
 }
@@ -52,18 +52,24 @@ func (g *gate) begin(w http.ResponseWriter, r *http.Request, operation model.Ope
 	x := &exchange{gate: g, w: w, r: r, arrived: time.Now(), call: &model.Call{
 		Operation: operation,
 		Actor:     model.Actor{Type: model.ActorKey},
-		RequestID: newRequestID(),
+		RequestID: model.NewRequestID(),
 		IP:        model.ClientIP(r.RemoteAddr),
 		UserAgent: model.CleanText(r.UserAgent(), model.MaxUserAgent),
 	}}
 	x.ctx = context.WithValue(r.Context(), exchangeKey{}, x)
 	header := w.Header()
-	header.Set("Content-Type", "application/json")
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("X-Request-Id", x.call.RequestID)
+	header["Content-Type"], header["Cache-Control"], header["X-Content-Type-Options"] = mediaJSON, noStore, noSniff
+	header["X-Request-Id"] = []string{x.call.RequestID}
 	return x
 }
+
+// The values of headers that every answer has: Header.Set would make them anew
+// each time.
+var (
+	mediaJSON = []string{"application/json"}
+	noStore   = []string{"no-store"}
+	noSniff   = []string{"nosniff"}
+)
 
 // end audits the exchange, after what panicked has been answered.
 func (x *exchange) end() {
@@ -82,7 +88,7 @@ func (x *exchange) end() {
 	if x.gate.answered != nil {
 		x.gate.answered(x.call.Operation.Action, x.status, time.Since(x.arrived))
 	}
-	if x.r.ContentLength != 0 {
+	if x.r.ContentLength != 0 && !x.bodyEnded {
 		x.allow(drainTimeout)
 	}
 	if cause != nil {
@@ -133,12 +139,6 @@ func (x *exchange) Write(body []byte) (int, error) {
 }
 
 func (x *exchange) meta() Meta { return Meta{RequestID: x.call.RequestID} }
-
-// newRequestID makes an id that sorts by time. What the client may have sent
-// as X-Request-Id is not trusted: ids would not be unique.
-func newRequestID() string {
-	return "req_" + strings.ToLower(ulid.MustNew(ulid.Timestamp(time.Now()), rand.Reader).String())
-}
 
 // drainTimeout is how long the server may wait for the rest of a body that
 // nobody wants, so as to keep the connection.

@@ -113,8 +113,7 @@ func (x *exchange) readBody() error {
 	return nil
 }
 
-// receive reads the body within its limits of size and time. net/http itself
-// takes the deadline back at the body's end.
+// receive reads the body within its limits of size and time.
 func (x *exchange) receive() ([]byte, error) {
 	if x.r.Body == nil || x.r.Body == http.NoBody {
 		return nil, nil
@@ -127,16 +126,15 @@ func (x *exchange) receive() ([]byte, error) {
 	if err != nil {
 		return nil, x.unreadable(err)
 	}
+	x.bodyEnded = true
 	return body, nil
 }
 
-// allow bounds how long the body may take from now on, 0 for without end.
+// allow bounds how long the body may take from now on. net/http takes the
+// deadline back at the body's end: it watches the connection from then on, and
+// would take its passing for the client's going away.
 func (x *exchange) allow(d time.Duration) {
-	var deadline time.Time
-	if d > 0 {
-		deadline = time.Now().Add(d)
-	}
-	_ = http.NewResponseController(x.w).SetReadDeadline(deadline) // a test's recorder has none
+	_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(d)) // a test's recorder has none
 }
 
 // unreadable says that a body ended before it was whole. The connection goes

@@ -66,14 +66,18 @@ func mediaType(given string) (media, canonical string, err error) {
 	return media, canonical, nil
 }
 
-// uploadIdle is how long an upload may stand still.
-const uploadIdle = time.Minute
+// uploadIdle is how long an upload may stand still, give or take idleStep.
+const (
+	uploadIdle = time.Minute
+	idleStep   = time.Second
+)
 
 // incoming is the body of an upload on its way in. What keeps it from
 // being read is the client's error, not the disk's.
 type incoming struct {
-	x    *exchange
-	body io.Reader
+	x     *exchange
+	body  io.Reader
+	moved time.Time // when it was last seen not to stand still
 }
 
 // describe fills in the upload's body, type and length. The first part of a
@@ -90,16 +94,16 @@ func (b *incoming) describe(upload *engine.Upload) (err error) {
 	return err
 }
 
-// Read implements io.Reader. The deadline moves on with every read; with the end
-// of the body it goes: the server watches the connection from then on, and would
-// take its passing for the client's going away.
+// Read implements io.Reader. The deadline moves on with the reads.
 func (b *incoming) Read(p []byte) (int, error) {
-	b.x.allow(uploadIdle)
+	if now := time.Now(); now.Sub(b.moved) >= idleStep && !b.x.bodyEnded {
+		b.x.allow(uploadIdle)
+		b.moved = now
+	}
 	n, err := b.body.Read(p)
 	if err == io.EOF {
-		b.x.allow(0)
-	}
-	if err != nil && err != io.EOF {
+		b.x.bodyEnded = true
+	} else if err != nil {
 		err = b.x.unreadable(err)
 	}
 	return n, err

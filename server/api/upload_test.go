@@ -3,6 +3,7 @@ package api
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -17,6 +18,7 @@ import (
 	"net/textproto"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -267,28 +269,52 @@ func TestExpectContinue(t *testing.T) {
 	}
 }
 
-// deadlines is an answer that remembers until when its request may be read.
-type deadlines struct {
-	*httptest.ResponseRecorder
-	until time.Time
+// deadlines are connections that remember until when they may be read.
+type deadlines struct{ net.Listener }
+
+func (d deadlines) Accept() (net.Conn, error) {
+	conn, err := d.Listener.Accept()
+	return &deadlineConn{Conn: conn}, err
 }
 
-func (d *deadlines) SetReadDeadline(t time.Time) error {
-	d.until = t
-	return nil
+type deadlineConn struct {
+	net.Conn
+	until atomic.Pointer[time.Time]
+}
+
+func (c *deadlineConn) SetReadDeadline(t time.Time) error {
+	c.until.Store(&t)
+	return c.Conn.SetReadDeadline(t)
 }
 
 // While a body comes it may not stand still, and at its end nothing is left of
 // that: the server watches the connection then, and would cancel the request.
 func TestDeadlineEndsWithTheBody(t *testing.T) {
-	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-	body := &incoming{x: &exchange{w: w}, body: strings.NewReader("abc")}
-	if _, err := body.Read(make([]byte, 2)); err != nil || w.until.IsZero() {
-		t.Errorf("in the middle: until %v, %v", w.until, err)
-	}
-	for range 2 { // who wants to see that there is no more reads once more
-		if _, err := io.ReadAll(body); err != nil || !w.until.IsZero() {
-			t.Errorf("at the end: until %v, %v", w.until, err)
+	t.Parallel()
+	type connKey struct{}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn := r.Context().Value(connKey{}).(*deadlineConn)
+		x := &exchange{w: w, r: r}
+		body := &incoming{x: x, body: r.Body}
+		if _, err := body.Read(make([]byte, 2)); err != nil || conn.until.Load().IsZero() || x.bodyEnded {
+			t.Errorf("in the middle: until %v, %v", conn.until.Load(), err)
 		}
+		for range 2 { // who wants to see that there is no more reads once more
+			body.moved = time.Time{}
+			if _, err := io.ReadAll(body); err != nil || !conn.until.Load().IsZero() || !x.bodyEnded {
+				t.Errorf("at the end: until %v, %v", conn.until.Load(), err)
+			}
+		}
+	}))
+	server.Listener = deadlines{server.Listener}
+	server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }
+	server.Start()
+	defer server.Close()
+	for _, body := range []io.Reader{strings.NewReader("abc"), io.MultiReader(strings.NewReader("ab"), strings.NewReader("c"))} { // the second in chunks
+		res, err := http.Post(server.URL, "text/plain", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
 	}
 }
