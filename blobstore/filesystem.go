@@ -1,7 +1,6 @@
 package blobstore
 
 import (
-	"io"
 	"os"
 
 	"holdfast/diskio"
@@ -31,11 +30,8 @@ type handle interface {
 
 // file is an open file being written.
 type file interface {
-	io.Writer
-	io.WriterAt
+	diskio.FileAt
 	handle
-	// SetDirect has what is written go past the page cache, or not.
-	SetDirect(direct bool) error
 }
 
 // disk is the real fileSystem.

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"holdfast/diskio"
 )
 
 // journal is the log that small blobs and notes go to. Records that wait for
@@ -24,7 +26,7 @@ type journal struct {
 	// What follows belongs to whoever writes for the group.
 	current *segment
 	last    uint32 // number of the newest segment there ever was
-	buffer  []byte
+	buffer  []byte // of current
 
 	numbers segmentNumbers
 }
@@ -33,13 +35,13 @@ type journal struct {
 type segment struct {
 	number uint32
 	mark   mark
-	file   file
+	pageWriter
 	offset int64
 	laid   int64 // up to here the file has bytes: zeros, behind offset
 	batch  uint32
 }
 
-// writeSize bounds how much of a batch is put together in memory.
+// writeSize is how much of a batch is put together in memory at the most.
 const writeSize = 1 << 20
 
 // zerosAhead is how many zeros are laid behind the records of a small batch.
@@ -47,9 +49,8 @@ const writeSize = 1 << 20
 // system's noting a new size and new blocks, which costs it more than the bytes.
 const zerosAhead = 1 << 20
 
-// zeros are as many as are written at a time. For a longer write Linux may
-// allocate larger pieces of memory, which can take ten times as long.
-var zeros [64 << 10]byte
+// zeros are as many as are written at a time.
+var zeros = diskio.Buffer(256 << 10)
 
 // append makes records durable, in their order and next to each other, and
 // delivers them.
@@ -82,30 +83,27 @@ func (j *journal) write(records []*record) error {
 func (j *journal) writeRecords(s *segment, records []*record) error {
 	for i, r := range records {
 		r.position, r.batch, r.first = positionOf(s.number, s.offset), s.batch, i == 0
-		j.buffer = r.appendTo(j.buffer, s.mark)
+		h := r.header(s.mark)
+		for _, part := range [][]byte{h[:], r.note, r.blob} {
+			if err := s.write(part); err != nil {
+				return err
+			}
+		}
 		s.offset += r.size()
-		if len(j.buffer) < writeSize && i < len(records)-1 {
-			continue
-		}
-		_, err := s.file.WriteAt(j.buffer, s.offset-int64(len(j.buffer)))
-		j.buffer = j.buffer[:0]
-		if err != nil {
-			return err
-		}
 	}
-	return nil
+	return s.flush()
 }
 
 // layZeros lays zeros behind a batch of that size that went beyond the last
 // ones, within the size of a segment. Large batches gain nothing by them. Where
 // the disk has no room for them there may be some for records still.
 func (s *segment) layZeros(batch, size int64) error {
-	s.laid = s.offset
+	s.laid = pageEnd(s.offset)
 	if batch > zerosAhead/4 {
 		return nil
 	}
-	for past := min(s.offset+zerosAhead, size); s.laid < past; {
-		n, err := s.file.WriteAt(zeros[:min(int64(len(zeros)), past-s.laid)], s.laid)
+	for past := pageEnd(min(s.offset+zerosAhead, size)); s.laid < past; {
+		n, err := s.mode.WriteAt(s.file, zeros[:min(int64(len(zeros)), past-s.laid)], s.laid)
 		if isFull(err) {
 			return nil
 		}
@@ -135,22 +133,23 @@ func (j *journal) roll() error {
 	if err != nil {
 		return fmt.Errorf("make journal segment: %w", err)
 	}
-	m := newMark()
-	if err := j.start(f, number, m); err != nil {
+	s := &segment{number: number, mark: newMark(), pageWriter: pageWriter{file: f, buffer: j.buffer}}
+	if err := j.start(s); err != nil {
 		return errors.Join(err, f.Close(), j.fs.Remove(j.path(number)))
 	}
-	j.last = number
-	j.current = &segment{number: number, mark: m, file: f, offset: int64(segmentHeader), laid: int64(segmentHeader)}
+	j.last, j.current = number, s
 	j.numbers.add(number)
 	return nil
 }
 
 // start makes a new segment, and its name, durable.
-func (j *journal) start(f file, number uint32, m mark) error {
-	if _, err := f.Write([]byte(segmentLine(number, m))); err != nil {
+func (j *journal) start(s *segment) error {
+	line := []byte(segmentLine(s.number, s.mark))
+	s.offset, s.laid = int64(len(line)), pageEnd(int64(len(line)))
+	if err := errors.Join(s.write(line), s.flush()); err != nil {
 		return fmt.Errorf("begin journal segment: %w", err)
 	}
-	if err := j.sync(f); err != nil {
+	if err := j.sync(s.file); err != nil {
 		return fmt.Errorf("begin journal segment: %w", err)
 	}
 	d, err := j.fs.OpenDir(j.dir)

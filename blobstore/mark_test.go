@@ -38,7 +38,7 @@ func TestForgedRecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Write(forged.appendTo(nil, m)); err != nil {
+		if _, err := w.Write(forged.bytes(m)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.Publish([]byte(name), nil); err != nil {

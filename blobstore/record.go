@@ -64,9 +64,9 @@ type record struct {
 
 func (r *record) size() int64 { return recordHeader + int64(len(r.note)) + int64(len(r.blob)) }
 
-// appendTo appends the record's bytes, as they are in a segment with mark m.
-func (r *record) appendTo(buf []byte, m mark) []byte {
-	var h [recordHeader]byte
+// header returns what the record begins with in a segment with mark m. Note and
+// blob follow.
+func (r *record) header(m mark) (h [recordHeader]byte) {
 	copy(h[:], m[:])
 	binary.LittleEndian.PutUint64(h[8:], uint64(r.position))
 	binary.LittleEndian.PutUint32(h[16:], r.batch)
@@ -76,9 +76,7 @@ func (r *record) appendTo(buf []byte, m mark) []byte {
 	binary.LittleEndian.PutUint32(h[32:], crc32.Checksum(r.note, castagnoli))
 	binary.LittleEndian.PutUint32(h[36:], r.crc)
 	binary.LittleEndian.PutUint32(h[headerSum:], crc32.Checksum(h[:headerSum], castagnoli))
-	buf = append(buf, h[:]...)
-	buf = append(buf, r.note...)
-	return append(buf, r.blob...)
+	return h
 }
 
 func (r *record) flags() (flags uint32) {

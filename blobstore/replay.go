@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"slices"
+
+	"holdfast/diskio"
 )
 
 // Entry is a record of the journal: a note and, where there is one, the small
@@ -41,7 +43,7 @@ const replayBatch = 256
 func (s *Store) openJournal(dir string, opts Options) (*journal, error) {
 	j := &journal{
 		fs: s.fs, dir: dir, size: opts.SegmentSize, sync: s.syncJournal, deliver: opts.Deliver,
-		reads: newSegmentFiles(dir), group: newGroup[*record](), last: opts.After.Segment(),
+		reads: newSegmentFiles(dir), group: newGroup[*record](), last: opts.After.Segment(), buffer: diskio.Buffer(writeSize),
 	}
 	numbers, err := listNumbered(dir)
 	if err != nil {

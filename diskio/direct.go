@@ -49,16 +49,31 @@ const (
 // Write writes p to f, whose position is at: past the page cache where that
 // fits and f can.
 func (m *Mode) Write(f File, p []byte, at int64) (int, error) {
+	return m.write(f, p, at, func(p []byte, _ int64) (int, error) { return f.Write(p) })
+}
+
+// FileAt is a [File] that can be written anywhere.
+type FileAt interface {
+	File
+	io.WriterAt
+}
+
+// WriteAt is Write wherever the position of f is.
+func (m *Mode) WriteAt(f FileAt, p []byte, at int64) (int, error) {
+	return m.write(f, p, at, f.WriteAt)
+}
+
+func (m *Mode) write(f File, p []byte, at int64, writeAt func([]byte, int64) (int, error)) (int, error) {
 	if err := m.set(f, Fits(p, at)); err != nil {
 		return 0, err
 	}
-	n, err := f.Write(p)
+	n, err := writeAt(p, at)
 	if *m == direct && errors.Is(err, syscall.EINVAL) { // the device wants it still rounder
 		if err := m.Buffered(f); err != nil {
 			return 0, err
 		}
 		*m = neverDirect
-		more, err := f.Write(p[n:]) // a part may have been written
+		more, err := writeAt(p[n:], at+int64(n)) // a part may have been written
 		return n + more, err
 	}
 	return n, err
