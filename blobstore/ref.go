@@ -2,6 +2,7 @@ package blobstore
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -39,7 +40,10 @@ func makeRef(directory uint32, id string) Ref {
 
 // journalRef names the blob of the record at position.
 func journalRef(at Position) Ref {
-	return Ref(fmt.Sprintf("j%08x-%08x", at.Segment(), at.offset()))
+	var number [8]byte
+	binary.BigEndian.PutUint64(number[:], uint64(at))
+	text := hex.AppendEncode([]byte("j"), number[:4])
+	return Ref(hex.AppendEncode(append(text, '-'), number[4:]))
 }
 
 // position returns where in the journal the blob lies, and whether it does.
