@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/iotest"
@@ -42,18 +45,34 @@ func (f *directFile) SetDirect(direct bool) error {
 	return nil
 }
 
-func (f *directFile) Write(p []byte) (int, error) {
+func (f *directFile) Write(p []byte) (int, error) { return f.write(p, f.file.Write) }
+
+func (f *directFile) WriteAt(p []byte, at int64) (int, error) {
+	if f.on && at%diskio.Align != 0 {
+		return 0, errors.New("a direct write that does not begin a page")
+	}
+	return f.write(p, func(p []byte) (int, error) { return f.file.WriteAt(p, at) })
+}
+
+func (f *directFile) write(p []byte, write func([]byte) (int, error)) (int, error) {
 	if f.on {
 		f.fs.direct++
 		if f.fs.write != nil {
-			n, err := f.file.Write(p[:f.fs.part])
+			n, err := write(p[:f.fs.part])
 			return n, errors.Join(err, f.fs.write)
 		}
 		if len(p)%diskio.Align != 0 {
 			return 0, errors.New("a direct write that is not round")
 		}
 	}
-	return f.file.Write(p)
+	return write(p)
+}
+
+// directFSs are disks that can write directly, and others.
+func directFSs() map[string]*directFS {
+	return map[string]*directFS{
+		"direct": {}, "refuses": {set: syscall.EINVAL}, "rounder": {write: syscall.EINVAL}, "in part": {write: syscall.EINVAL, part: 1000},
+	}
 }
 
 // TestReadFrom writes blobs of sizes around what is inlined and what is
@@ -61,10 +80,11 @@ func (f *directFile) Write(p []byte) (int, error) {
 func TestReadFrom(t *testing.T) {
 	random := make([]byte, 3*blockSize+5)
 	rand.Read(random)
-	for name, fs := range map[string]fileSystem{
-		"disk": disk{}, "direct": &directFS{}, "refuses": &directFS{set: syscall.EINVAL}, "rounder": &directFS{write: syscall.EINVAL},
-		"in part": &directFS{write: syscall.EINVAL, part: 1000},
-	} {
+	all := map[string]fileSystem{"disk": disk{}}
+	for name, fs := range directFSs() {
+		all[name] = fs
+	}
+	for name, fs := range all {
 		t.Run(name, func(t *testing.T) {
 			s := openStore(t, t.TempDir(), Options{fs: fs})
 			for _, size := range []int{0, 1, 64 << 10, 64<<10 + 1, blockSize - 1, blockSize, blockSize + 1, 2 * blockSize, len(random)} {
@@ -129,4 +149,73 @@ func TestReadFromFails(t *testing.T) {
 		t.Error(err)
 	}
 	mustHold(t, s, nil, "nothing")
+}
+
+// TestPageWriter writes pieces of all sizes behind each other, as the journal
+// does: what was flushed is in the file each time, with nothing but zeros behind
+// it.
+func TestPageWriter(t *testing.T) {
+	for name, fs := range directFSs() {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "file")
+			f, err := fs.Create(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			w := pageWriter{file: f, buffer: diskio.Buffer(4 * diskio.Align)}
+			var want []byte
+			for _, size := range []int{0, 1, 80, diskio.Align - 81, diskio.Align, 1, 3*diskio.Align - 1, 100, 4 * diskio.Align, 9*diskio.Align + 7} {
+				piece := make([]byte, size)
+				rand.Read(piece)
+				want = append(want, piece...)
+				if err := errors.Join(w.write(piece), w.flush()); err != nil {
+					t.Fatalf("%d bytes: %v", size, err)
+				}
+				got, err := os.ReadFile(path)
+				if err != nil || len(got) < len(want) || !bytes.Equal(got[:len(want)], want) || len(bytes.Trim(got[len(want):], "\x00")) > 0 {
+					t.Fatalf("after %d bytes more the file has %d, not those %d that were written, %v", size, len(got), len(want), err)
+				}
+			}
+			if (fs.direct > 0) != (fs.set == nil) {
+				t.Errorf("%d direct writes", fs.direct)
+			}
+		})
+	}
+}
+
+// TestJournalOnAnyDisk reads the journal again, after an end and after a kill,
+// wherever it can be written past the page cache and wherever not.
+func TestJournalOnAnyDisk(t *testing.T) {
+	for name, fs := range directFSs() {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "store")
+			s := openStore(t, dir, Options{fs: fs, SegmentSize: 64 << 10})
+			contents := map[Ref]string{}
+			for size := range 60 {
+				content := strings.Repeat(string(rune('a'+size%26)), size*97)
+				ref, err := publish(t, s, content)
+				if err != nil {
+					t.Fatal(err)
+				}
+				contents[ref] = content
+				mustRead(t, s, ref, content, "at once")
+			}
+			killed := filepath.Join(t.TempDir(), "killed")
+			if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+				t.Fatal(err)
+			}
+			s.Close()
+			for _, dir := range []string{dir, killed} {
+				var notes []string
+				s := openStore(t, dir, Options{Deliver: collect(&notes)})
+				if len(notes) != len(contents) {
+					t.Errorf("%d notes are replayed, of %d", len(notes), len(contents))
+				}
+				for ref, content := range contents {
+					mustRead(t, s, ref, content, "again")
+				}
+			}
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -77,6 +78,14 @@ func (m *memory) SetDirect(direct bool) error {
 	return nil
 }
 
+// WriteAt writes at the end alone.
+func (m *memory) WriteAt(p []byte, at int64) (int, error) {
+	if at != int64(len(m.content)) {
+		return 0, fmt.Errorf("written at %d, behind %d bytes", at, len(m.content))
+	}
+	return m.Write(p)
+}
+
 func (m *memory) Write(p []byte) (int, error) {
 	if !m.direct {
 		m.content = append(m.content, p...)
@@ -111,24 +120,29 @@ func TestMode(t *testing.T) {
 		{"in part", memory{write: syscall.EINVAL, part: 1000}, 1, nil},
 		{"full", memory{write: full, part: 1000}, 1, full},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			f, want, m := &c.file, []byte(nil), Mode(0)
-			for _, size := range []int{Align, 2 * Align, 7, Align - 7, 4 * Align, 100} {
-				n, err := m.Write(f, pages[:size], int64(len(want)))
-				want = append(want, pages[:n]...)
-				if !errors.Is(err, c.err) {
-					t.Fatalf("%d bytes: wrote %d, %v", size, n, err)
+		for name, write := range map[string]func(*Mode, FileAt, []byte, int64) (int, error){
+			"Write":   func(m *Mode, f FileAt, p []byte, at int64) (int, error) { return m.Write(f, p, at) },
+			"WriteAt": (*Mode).WriteAt,
+		} {
+			t.Run(c.name+" "+name, func(t *testing.T) {
+				f, want, m := c.file, []byte(nil), Mode(0)
+				for _, size := range []int{Align, 2 * Align, 7, Align - 7, 4 * Align, 100} {
+					n, err := write(&m, &f, pages[:size], int64(len(want)))
+					want = append(want, pages[:n]...)
+					if !errors.Is(err, c.err) {
+						t.Fatalf("%d bytes: wrote %d, %v", size, n, err)
+					}
+					if err != nil {
+						break
+					}
 				}
-				if err != nil {
-					break
+				if !bytes.Equal(f.content, want) || f.writes != c.direct {
+					t.Errorf("%d of %d bytes are there, after %d direct writes", len(f.content), len(want), f.writes)
 				}
-			}
-			if !bytes.Equal(f.content, want) || f.writes != c.direct {
-				t.Errorf("%d of %d bytes are there, after %d direct writes", len(f.content), len(want), f.writes)
-			}
-			if err := m.Buffered(f); err != nil || f.direct {
-				t.Errorf("still direct, %v", err)
-			}
-		})
+				if err := m.Buffered(&f); err != nil || f.direct {
+					t.Errorf("still direct, %v", err)
+				}
+			})
+		}
 	}
 }
