@@ -50,7 +50,7 @@ func TestMomentsAreSpread(t *testing.T) {
 	ids := newIDSource()
 	hours := map[int]int{}
 	for range 240 {
-		hours[lastMoment(model.ID(model.ResourceDatabase.Prefix(), ids.next(time.Now())), 24*time.Hour, time.Now()).Hour()]++
+		hours[lastMoment(formatID(model.ResourceDatabase.Prefix(), ids.next(time.Now())), 24*time.Hour, time.Now()).Hour()]++
 	}
 	for hour, count := range hours {
 		if count > 40 {

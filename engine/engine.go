@@ -325,5 +325,5 @@ func (e *Engine) Close(ctx context.Context) error {
 // newID returns a new id for a resource of type t. Ids sort by the time they
 // were made.
 func (e *Engine) newID(t model.ResourceType) string {
-	return model.ID(t.Prefix(), e.ids.next(e.clock()))
+	return formatID(t.Prefix(), e.ids.next(e.clock()))
 }

@@ -29,7 +29,7 @@ const (
 // ended by EndOnce.
 func (e *Engine) BeginOnce(call *model.Call, key, route string, content []byte) (answer []byte, err error) {
 	request := model.IdempotentRequest{
-		ID: model.ID("", e.ids.next(e.clock())), Organization: call.Organization, APIKey: call.Actor.ID,
+		ID: formatID("", e.ids.next(e.clock())), Organization: call.Organization, APIKey: call.Actor.ID,
 		Hash: hashParts(call.Actor.ID, route, key), Fingerprint: e.fingerprint(content), CreatedAt: e.clock(),
 	}
 	e.once.add(request.ID)

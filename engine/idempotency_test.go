@@ -105,7 +105,7 @@ func TestOnceIsBounded(t *testing.T) {
 	insert := func(n int) {
 		if err := a.meta.Update(func(tx *meta.Tx) error {
 			for i := range n {
-				id := model.ID("", a.ids.next(a.clock()))
+				id := formatID("", a.ids.next(a.clock()))
 				if err := tx.IdempotentRequests().Insert(model.IdempotentRequest{
 					ID: id, APIKey: "key_1", Hash: []byte(id), Answer: []byte{byte(i)}, CreatedAt: a.clock(),
 				}); err != nil {

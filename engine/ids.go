@@ -34,6 +34,27 @@ func (s *idSource) next(at time.Time) ulid.ULID {
 	return id
 }
 
+// formatID writes a ULID as ids are: behind a prefix, and in lower case.
+func formatID(prefix string, id ulid.ULID) string {
+	var room [16 + ulid.EncodedSize]byte // of the stack
+	text := append(append(room[:0], prefix...), make([]byte, ulid.EncodedSize)...)
+	own := text[len(prefix):]
+	_ = id.MarshalTextTo(own) // has no error but for too little room
+	for i := range own {
+		own[i] |= 'a' - 'A' // which digits have anyway
+	}
+	return string(text)
+}
+
+// NewRequestID makes the id of a request, which sorts by time. What the client
+// may have sent as X-Request-Id is not trusted: ids would not be unique.
+func NewRequestID() string {
+	var id ulid.ULID
+	_ = id.SetTime(ulid.Timestamp(time.Now())) // has no error for some thousand years
+	_, _ = rand.Read(id[6:])                   // never fails
+	return formatID("req_", id)
+}
+
 // randomBytes returns 32 bytes from the operating system's generator, which
 // does not fail (crypto/rand.Read).
 func randomBytes() (random [32]byte) {

@@ -189,7 +189,7 @@ func (e *Engine) publishObject(call *model.Call, in Upload, w *blobstore.Writer)
 	call.Note("size_bytes", fmt.Sprint(w.Size()))
 	now := e.clock()
 	object := model.Object{
-		Bucket: in.Bucket, Key: in.Key, Version: model.ID("", e.ids.next(now)), Blob: string(blob), SizeBytes: w.Size(),
+		Bucket: in.Bucket, Key: in.Key, Version: formatID("", e.ids.next(now)), Blob: string(blob), SizeBytes: w.Size(),
 		ContentType: in.ContentType, CRC32C: w.CRC32C(), ChecksumSHA256: in.SHA256, LastModified: now,
 	}
 	note := &objectNote{Act: actPut, Object: object, Upload: in.resumed, counted: used}

@@ -79,7 +79,7 @@ func (p *pages) begin(w http.ResponseWriter, r *http.Request, operation model.Op
 	return &visit{pages: p, w: w, r: r, call: &model.Call{
 		Operation: operation,
 		Actor:     model.Actor{Type: model.ActorUser},
-		RequestID: model.NewRequestID(),
+		RequestID: engine.NewRequestID(),
 		IP:        model.ClientIP(r.RemoteAddr),
 		UserAgent: printable(r.UserAgent(), model.MaxUserAgent),
 	}}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"holdfast/engine"
 	"holdfast/engine/model"
 )
 
@@ -52,7 +53,7 @@ func (g *gate) begin(w http.ResponseWriter, r *http.Request, operation model.Ope
 	x := &exchange{gate: g, w: w, r: r, arrived: time.Now(), call: &model.Call{
 		Operation: operation,
 		Actor:     model.Actor{Type: model.ActorKey},
-		RequestID: model.NewRequestID(),
+		RequestID: engine.NewRequestID(),
 		IP:        model.ClientIP(r.RemoteAddr),
 		UserAgent: model.CleanText(r.UserAgent(), model.MaxUserAgent),
 	}}

@@ -1,4 +1,4 @@
-package model
+package engine
 
 import (
 	"strings"
@@ -9,11 +9,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestID(t *testing.T) {
+func TestFormatID(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		id := ulid.ULID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id"))
-		if got, want := ID("db_", id), "db_"+strings.ToLower(id.String()); got != want {
+		if got, want := formatID("db_", id), "db_"+strings.ToLower(id.String()); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	})
