@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"strconv"
 
 	"holdfast/blobstore"
 	"holdfast/engine/model"
@@ -186,7 +187,7 @@ func (e *Engine) publishObject(call *model.Call, in Upload, w *blobstore.Writer)
 		return model.Object{}, err
 	}
 	call.Resource = objectResource(in.Bucket, in.Key)
-	call.Note("size_bytes", fmt.Sprint(w.Size()))
+	call.Note("size_bytes", strconv.FormatInt(w.Size(), 10))
 	now := e.clock()
 	object := model.Object{
 		Bucket: in.Bucket, Key: in.Key, Version: formatID("", e.ids.next(now)), Blob: string(blob), SizeBytes: w.Size(),

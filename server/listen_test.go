@@ -138,7 +138,7 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 			t.Parallel()
 			l := listenGuarded(t, 10, time.Minute)
 			srv := newHTTPServer(handler, slog.New(slog.DiscardHandler))
-			srv.Handler = bodyWithin(50*time.Millisecond, handler)
+			srv.ReadTimeout = 50 * time.Millisecond
 			go srv.Serve(l)
 			defer srv.Close()
 			conn := dialTo(t, l)
@@ -155,39 +155,29 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 	}
 }
 
-// deadlines is a ResponseWriter that notes the deadline it is given.
-type deadlines struct {
-	http.ResponseWriter
-	read time.Time
-}
-
-func (d *deadlines) Header() http.Header { return http.Header{} }
-
-func (d *deadlines) SetReadDeadline(at time.Time) error {
-	d.read = at
-	return nil
-}
-
-// TestEveryServerBoundsBodies: the bound is on all that this package serves.
-func TestEveryServerBoundsBodies(t *testing.T) {
+// TestHandlersMayTakeTheirTime: the bound of bodies is none for what follows.
+func TestHandlersMayTakeTheirTime(t *testing.T) {
 	t.Parallel()
-	srv := newHTTPServer(http.NotFoundHandler(), slog.New(slog.DiscardHandler))
-	for length, bounded := range map[string]bool{"": false, "x": true} {
-		r, err := http.NewRequest(http.MethodPost, "/", strings.NewReader(length))
+	for _, body := range []string{"", "a body"} {
+		l := listenGuarded(t, 10, time.Minute)
+		srv := newHTTPServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.ReadAll(r.Body)
+			select {
+			case <-r.Context().Done():
+				t.Errorf("with %q the request was given up: %v", body, r.Context().Err())
+			case <-time.After(200 * time.Millisecond):
+			}
+		}), slog.New(slog.DiscardHandler))
+		if srv.ReadTimeout == 0 {
+			t.Error("bodies have no bound")
+		}
+		srv.ReadTimeout = 50 * time.Millisecond
+		go srv.Serve(l)
+		res, err := http.Post("http://"+l.Addr().String(), "text/plain", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen := &deadlines{ResponseWriter: discarding{}}
-		srv.Handler.ServeHTTP(seen, r)
-		if seen.read.IsZero() == bounded {
-			t.Errorf("a body of %d bytes: deadline %v", len(length), seen.read)
-		}
+		res.Body.Close()
+		srv.Close()
 	}
 }
-
-// discarding is a ResponseWriter to nobody.
-type discarding struct{}
-
-func (discarding) Header() http.Header         { return http.Header{} }
-func (discarding) Write(p []byte) (int, error) { return len(p), nil }
-func (discarding) WriteHeader(int)             {}

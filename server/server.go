@@ -20,7 +20,7 @@ import (
 // upload is fine as long as it comes.
 const (
 	readHeaderTimeout = 10 * time.Second
-	bodyTimeout       = 30 * time.Second
+	readTimeout       = 30 * time.Second // of a request with its body, also one that nobody reads
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 64 << 10
 	// drainTimeout is how long requests under way may take once the appliance
@@ -82,23 +82,13 @@ func New(e *engine.Engine, opts Options) (*Server, error) {
 
 func newHTTPServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler:           bodyWithin(bodyTimeout, h),
+		Handler:           h,
 		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
-}
-
-// bodyWithin bounds how long a request's body may take, also one that nobody
-// reads: net/http waits for its end before it answers the next request.
-func bodyWithin(limit time.Duration, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength != 0 {
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(limit)) // a test's recorder has none
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 // Serve answers on listener, on objects where that is not nil, and on the
