@@ -40,10 +40,11 @@ func makeRef(directory uint32, id string) Ref {
 
 // journalRef names the blob of the record at position.
 func journalRef(at Position) Ref {
-	var number [8]byte
-	binary.BigEndian.PutUint64(number[:], uint64(at))
-	text := hex.AppendEncode([]byte("j"), number[:4])
-	return Ref(hex.AppendEncode(append(text, '-'), number[4:]))
+	number := binary.BigEndian.AppendUint64(make([]byte, 0, 8), uint64(at))
+	text := [18]byte{0: 'j', 9: '-'}
+	hex.Encode(text[1:9], number[:4])
+	hex.Encode(text[10:], number[4:])
+	return Ref(text[:])
 }
 
 // position returns where in the journal the blob lies, and whether it does.

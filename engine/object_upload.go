@@ -151,14 +151,15 @@ func (in Upload) copyTo(w *blobstore.Writer, largest int64) error {
 }
 
 func (in Upload) check(crc uint32, digest hash.Hash) error {
-	if got := encodeCRC32C(crc); in.CRC32C != "" && in.CRC32C != got {
-		return model.Invalid("X-Checksum-CRC32C", "the body's CRC-32C is %s: the upload was damaged on its way", got)
+	if in.CRC32C != "" {
+		if got := encodeCRC32C(crc); got != in.CRC32C {
+			return model.Invalid("X-Checksum-CRC32C", "the body's CRC-32C is %s: the upload was damaged on its way", got)
+		}
 	}
-	if in.SHA256 == "" {
-		return nil
-	}
-	if got := base64.StdEncoding.EncodeToString(digest.Sum(nil)); got != in.SHA256 {
-		return model.Invalid("X-Checksum-SHA256", "the body's SHA-256 is %s: the upload was damaged on its way", got)
+	if in.SHA256 != "" {
+		if got := base64.StdEncoding.EncodeToString(digest.Sum(nil)); got != in.SHA256 {
+			return model.Invalid("X-Checksum-SHA256", "the body's SHA-256 is %s: the upload was damaged on its way", got)
+		}
 	}
 	return nil
 }
