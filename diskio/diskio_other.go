@@ -5,6 +5,7 @@ package diskio
 import (
 	"errors"
 	"os"
+	"runtime"
 )
 
 // SetDirect has no counterpart here.
@@ -12,6 +13,9 @@ func SetDirect(*os.File, bool) error { return errors.ErrUnsupported }
 
 // SyncData makes f durable.
 func SyncData(f *os.File) error { return f.Sync() }
+
+// Yield lets other goroutines run first.
+func Yield() { runtime.Gosched() }
 
 // SyncfsReports: syncfs(2) is Linux's.
 func SyncfsReports() bool { return false }

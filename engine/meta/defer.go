@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"holdfast/diskio"
 )
 
 // Changes that are durable somewhere else, in a journal that can be replayed,
@@ -182,6 +184,7 @@ func applyDeferred(bolt *bbolt.Tx, changes []*deferred) error {
 		} else if err != nil {
 			return err
 		}
+		diskio.Yield() // who waits for an answer comes first
 	}
 	if err := tx.settleBatch(); err != nil {
 		return err
