@@ -23,6 +23,9 @@ const (
 	// deferLimit is how many may wait; beyond that Defer makes its caller wait,
 	// unless the disk takes none of them.
 	deferLimit = 4 * deferBatch
+	// deferStep is how many are applied before others are let have the processor.
+	// Where it is short the kernel counts that as a whole slice of it, 3 ms.
+	deferStep = 16
 	// deferSetting keeps the position of the newest change that was applied.
 	deferSetting = "journal.applied"
 )
@@ -169,13 +172,16 @@ var errInstead = errors.New("a deferred change failed")
 
 // applyDeferred makes the changes in the transaction. After an error this is to
 // be undone; while errInstead says that a change failed by itself, the next try
-// goes on without that.
-func applyDeferred(bolt *bbolt.Tx, changes []*deferred) error {
+// goes on without that. Now and then it calls giveWay.
+func applyDeferred(bolt *bbolt.Tx, changes []*deferred, giveWay func()) error {
 	if len(changes) == 0 {
 		return nil
 	}
 	tx := &Tx{bolt: bolt, batch: newBatch()}
-	for _, d := range changes {
+	for i, d := range changes {
+		if i%deferStep == deferStep-1 {
+			giveWay()
+		}
 		d.committed = nil
 		tx.committed = &d.committed
 		alone := d.failed == nil
@@ -184,7 +190,6 @@ func applyDeferred(bolt *bbolt.Tx, changes []*deferred) error {
 		} else if err != nil {
 			return err
 		}
-		diskio.Yield() // who waits for an answer comes first
 	}
 	if err := tx.settleBatch(); err != nil {
 		return err
@@ -192,6 +197,24 @@ func applyDeferred(bolt *bbolt.Tx, changes []*deferred) error {
 	newest := changes[len(changes)-1].position
 	return tx.PutSetting(deferSetting, binary.BigEndian.AppendUint64(nil, newest))
 }
+
+// giveWay lets others have the processor first, such as requests that wait for
+// an answer.
+func (db *DB) giveWay() {
+	if db.patient() {
+		diskio.Yield()
+	}
+}
+
+// patient reports whether nobody has begun to wait for what is deferred, which
+// does not fall behind either.
+func (db *DB) patient() bool {
+	all, done := db.backlog.reached()
+	return len(db.queue) == 0 && all-done < 2*deferBatch
+}
+
+// hurry is for what somebody waits for.
+func hurry() {}
 
 // flush returns when everything is applied that was deferred before.
 func (db *DB) flush() error {
