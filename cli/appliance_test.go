@@ -110,19 +110,29 @@ func newMachine(t testing.TB) *machine {
 	return m
 }
 
-// nextBlock counts the machines, from anywhere: each has its own ports.
-var nextBlock atomic.Int64
+// nextBlock counts the machines, and nextAddress what freeAddress returned, from
+// anywhere: each has its own ports.
+var nextBlock, nextAddress atomic.Int64
 
-func init() { nextBlock.Store(rand.Int64N(600)) }
+func init() {
+	nextBlock.Store(rand.Int64N(600))
+	nextAddress.Store(rand.Int64N(768))
+}
 
+// freeAddress returns an address nobody listens on. It lies below the ports that
+// the system hands out: while an appliance is down between two of its lives,
+// somebody's connection would be given it else.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 768 {
+		address := fmt.Sprintf("127.0.0.1:%d", 32000+nextAddress.Add(1)%768)
+		if l, err := net.Listen("tcp", address); err == nil {
+			l.Close()
+			return address
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("all ports from 32000 to 32767 are taken")
+	return ""
 }
 
 // applianceTime is how long an appliance may take to come up, or to end: it gives
