@@ -36,9 +36,8 @@ type segment struct {
 	number uint32
 	mark   mark
 	pageWriter
-	offset int64
-	laid   int64 // up to here the file has bytes: zeros, behind offset
-	batch  uint32
+	laid  int64 // up to here the file has bytes: zeros, behind offset
+	batch uint32
 }
 
 // writeSize is how much of a batch is put together in memory at the most.
@@ -58,16 +57,16 @@ func (j *journal) append(records ...*record) error { return j.group.do(j.write, 
 
 // write writes and syncs a batch. Of one that fails nothing is delivered.
 func (j *journal) write(records []*record) error {
-	if j.current == nil || j.current.offset >= j.size {
+	if j.current == nil || j.current.offset() >= j.size {
 		if err := j.roll(); err != nil {
 			return err
 		}
 	}
 	s := j.current
-	before := s.offset
+	before := s.offset()
 	err := j.writeRecords(s, records)
-	if err == nil && s.offset > s.laid {
-		err = s.layZeros(s.offset-before, j.size)
+	if err == nil && s.offset() > s.laid {
+		err = s.layZeros(s.offset()-before, j.size)
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("write journal: %w", err), j.end(before))
@@ -82,14 +81,13 @@ func (j *journal) write(records []*record) error {
 
 func (j *journal) writeRecords(s *segment, records []*record) error {
 	for i, r := range records {
-		r.position, r.batch, r.first = positionOf(s.number, s.offset), s.batch, i == 0
+		r.position, r.batch, r.first = positionOf(s.number, s.offset()), s.batch, i == 0
 		h := r.header(s.mark)
 		for _, part := range [][]byte{h[:], r.note, r.blob} {
 			if err := s.write(part); err != nil {
 				return err
 			}
 		}
-		s.offset += r.size()
 	}
 	return s.flush()
 }
@@ -98,11 +96,11 @@ func (j *journal) writeRecords(s *segment, records []*record) error {
 // ones, within the size of a segment. Large batches gain nothing by them. Where
 // the disk has no room for them there may be some for records still.
 func (s *segment) layZeros(batch, size int64) error {
-	s.laid = pageEnd(s.offset)
+	s.laid = pageEnd(s.offset())
 	if batch > zerosAhead/4 {
 		return nil
 	}
-	for past := pageEnd(min(s.offset+zerosAhead, size)); s.laid < past; {
+	for past := pageEnd(min(s.offset()+zerosAhead, size)); s.laid < past; {
 		n, err := s.mode.WriteAt(s.file, zeros[:min(int64(len(zeros)), past-s.laid)], s.laid)
 		if isFull(err) {
 			return nil
@@ -145,7 +143,7 @@ func (j *journal) roll() error {
 // start makes a new segment, and its name, durable.
 func (j *journal) start(s *segment) error {
 	line := []byte(segmentLine(s.number, s.mark))
-	s.offset, s.laid = int64(len(line)), pageEnd(int64(len(line)))
+	s.laid = pageEnd(int64(len(line)))
 	if err := errors.Join(s.write(line), s.flush()); err != nil {
 		return fmt.Errorf("begin journal segment: %w", err)
 	}
@@ -181,8 +179,8 @@ func (j *journal) seal() error {
 	if err := s.file.Close(); err != nil {
 		return fmt.Errorf("close journal segment: %w", err)
 	}
-	if s.laid > s.offset {
-		_ = j.fs.Truncate(j.path(s.number), s.offset)
+	if s.laid > s.offset() {
+		_ = j.fs.Truncate(j.path(s.number), s.offset())
 	}
 	return nil
 }

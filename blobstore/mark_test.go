@@ -32,7 +32,7 @@ func TestForgedRecord(t *testing.T) {
 		name := "of whom the content is"
 		forged := record{
 			note: []byte("forged"), crc: crc32.Checksum(nil, castagnoli), batch: 1 << 20, first: true,
-			position: positionOf(at.Segment(), segment.offset+recordHeader+int64(len(name))),
+			position: positionOf(at.Segment(), segment.offset()+recordHeader+int64(len(name))),
 		}
 		w, err := s.Create(t.Context())
 		if err != nil {
@@ -46,8 +46,8 @@ func TestForgedRecord(t *testing.T) {
 		}
 		s.Close()
 		path := filepath.Join(dir, "journal", directoryName(at.Segment()))
-		flipByte(t, path, at.offset())                    // the record before it
-		flipByte(t, path, segment.offset-forged.size()-1) // and the end of its own note
+		flipByte(t, path, at.offset())                      // the record before it
+		flipByte(t, path, segment.offset()-forged.size()-1) // and the end of its own note
 		var notes []string
 		openStore(t, dir, Options{Deliver: collect(&notes)})
 		if slices.Contains(notes, "forged") != known {

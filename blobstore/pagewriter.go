@@ -17,6 +17,9 @@ type pageWriter struct {
 // pageEnd returns where the page ends that the byte before offset lies in.
 func pageEnd(offset int64) int64 { return (offset + diskio.Align - 1) / diskio.Align * diskio.Align }
 
+// offset is where in the file comes next what is written.
+func (w *pageWriter) offset() int64 { return w.at + int64(w.fill) }
+
 // write takes p in, and writes what the buffer has no room for.
 func (w *pageWriter) write(p []byte) error {
 	for len(p) > 0 {

@@ -18,12 +18,12 @@ func bucket(id string) model.Bucket {
 	return model.Bucket{ID: id, Organization: "org_1", Project: "proj_1", Name: id}
 }
 
-// object makes the n-th object ever uploaded.
 func putOne(tx *Tx, o model.Object) error {
 	_, err := tx.PutObject(o)
 	return err
 }
 
+// object makes the n-th object ever uploaded.
 func object(bucket, key string, n int) model.Object {
 	return model.Object{
 		Bucket: bucket, Key: key, Version: fmt.Sprintf("%026d", n), Blob: fmt.Sprintf("blob_%d", n),

@@ -85,12 +85,7 @@ func PreviewKey(key Secret) string {
 
 func keyCheck(text string) string {
 	sum := crc32.ChecksumIEEE([]byte(text))
-	var digits [keyChecksum]byte
-	for i := keyChecksum - 1; i >= 0; i-- {
-		digits[i] = base62[sum%62]
-		sum /= 62
-	}
-	return string(digits[:])
+	return encodeBase62([]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}, keyChecksum)
 }
 
 // encodeBase62 writes the big-endian number in data as width digits,
