@@ -5,20 +5,20 @@ import (
 	"errors"
 	"hash/crc32"
 	"os"
+	"sync"
 	"syscall"
 
 	"holdfast/backup/repository"
 	"holdfast/diskio"
 )
 
-const (
-	// directSize is the size of files from which on they are written past the page
-	// cache. What is restored, above all on trial, would push out of it what the
-	// databases in use have there; and making room in it takes longer than writing.
-	directSize = pieceSize
-	// directBuffer is how much is written at a time then.
-	directBuffer = 1 << 20
-)
+// directSize is the size of files from which on they are written past the page
+// cache. What is restored, above all on trial, would push out of it what the
+// databases in use have there; and making room in it takes longer than writing.
+const directSize = pieceSize
+
+// directBuffers holds what is written at a time then.
+var directBuffers = sync.Pool{New: func() any { return diskio.NewBuffer(1 << 20) }}
 
 // pieceWriter writes the chunks of a piece of a file. Zeros are there already.
 type pieceWriter struct {
@@ -33,8 +33,8 @@ type pieceWriter struct {
 	waiting []byte
 }
 
-// direct has the piece written past the page cache, by way of buffer, a
-// diskio.Buffer, where the file system can.
+// direct has the piece written past the page cache, by way of buffer,
+// that of a diskio.Buffer, where the file system can.
 func (w *pieceWriter) direct(buffer []byte) {
 	if diskio.SetDirect(w.f, true) == nil {
 		w.waiting = buffer[:0]

@@ -19,7 +19,9 @@ func TestPieceWriter(t *testing.T) {
 	rand.Read(want)
 	hole := want[4*chunkSize : 5*chunkSize]
 	clear(hole)
-	for name, buffer := range map[string][]byte{"buffered": nil, "direct": diskio.Buffer(directBuffer), "refused": diskio.Buffer(directBuffer)[8:]} {
+	round := directBuffers.Get().(*diskio.Buffer)
+	defer directBuffers.Put(round)
+	for name, buffer := range map[string][]byte{"buffered": nil, "direct": round.Bytes, "refused": round.Bytes[8:]} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "file")
 			f, err := os.Create(path)

@@ -200,9 +200,10 @@ func (r *restoring) work(ctx context.Context, pieces <-chan restorePiece) error 
 		return err
 	}
 	defer reader.Close()
-	buffer := diskio.Buffer(directBuffer)
+	buffer := directBuffers.Get().(*diskio.Buffer)
+	defer directBuffers.Put(buffer)
 	for p := range pieces {
-		if err := r.piece(ctx, reader, p, buffer); err != nil {
+		if err := r.piece(ctx, reader, p, buffer.Bytes); err != nil {
 			return fmt.Errorf("restore %s: %w", p.file.entry.Path, err)
 		}
 	}

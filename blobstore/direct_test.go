@@ -163,7 +163,7 @@ func TestPageWriter(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			w := pageWriter{file: f, buffer: diskio.Buffer(4 * diskio.Align)}
+			w := pageWriter{file: f, buffer: diskio.NewBuffer(4 * diskio.Align)}
 			var want []byte
 			for _, size := range []int{0, 1, 80, diskio.Align - 81, diskio.Align, 1, 3*diskio.Align - 1, 100, 4 * diskio.Align, 9*diskio.Align + 7} {
 				piece := make([]byte, size)

@@ -25,8 +25,8 @@ type journal struct {
 
 	// What follows belongs to whoever writes for the group.
 	current *segment
-	last    uint32 // number of the newest segment there ever was
-	buffer  []byte // of current
+	last    uint32         // number of the newest segment there ever was
+	buffer  *diskio.Buffer // of current
 
 	numbers segmentNumbers
 }
@@ -49,7 +49,7 @@ const writeSize = 1 << 20
 const zerosAhead = 1 << 20
 
 // zeros are as many as are written at a time.
-var zeros = diskio.Buffer(256 << 10)
+var zeros = diskio.NewBuffer(256 << 10)
 
 // append makes records durable, in their order and next to each other, and
 // delivers them.
@@ -101,7 +101,7 @@ func (s *segment) layZeros(batch, size int64) error {
 		return nil
 	}
 	for past := pageEnd(min(s.offset()+zerosAhead, size)); s.laid < past; {
-		n, err := s.mode.WriteAt(s.file, zeros[:min(int64(len(zeros)), past-s.laid)], s.laid)
+		n, err := s.mode.WriteAt(s.file, zeros.Bytes[:min(int64(len(zeros.Bytes)), past-s.laid)], s.laid)
 		if isFull(err) {
 			return nil
 		}

@@ -9,9 +9,9 @@ import "holdfast/diskio"
 type pageWriter struct {
 	file   file
 	mode   diskio.Mode
-	buffer []byte // pages, at an address fit for direct writes
-	at     int64  // where in the file the buffer begins
-	fill   int    // how many bytes are in it
+	buffer *diskio.Buffer
+	at     int64 // where in the file the buffer begins
+	fill   int   // how many bytes are in it
 }
 
 // pageEnd returns where the page ends that the byte before offset lies in.
@@ -23,10 +23,10 @@ func (w *pageWriter) offset() int64 { return w.at + int64(w.fill) }
 // write takes p in, and writes what the buffer has no room for.
 func (w *pageWriter) write(p []byte) error {
 	for len(p) > 0 {
-		n := copy(w.buffer[w.fill:], p)
+		n := copy(w.buffer.Bytes[w.fill:], p)
 		w.fill += n
 		p = p[n:]
-		if w.fill == len(w.buffer) {
+		if w.fill == len(w.buffer.Bytes) {
 			if err := w.flush(); err != nil {
 				return err
 			}
@@ -41,12 +41,12 @@ func (w *pageWriter) flush() error {
 		return nil
 	}
 	end := int(pageEnd(int64(w.fill)))
-	clear(w.buffer[w.fill:end])
-	if _, err := w.mode.WriteAt(w.file, w.buffer[:end], w.at); err != nil {
+	clear(w.buffer.Bytes[w.fill:end])
+	if _, err := w.mode.WriteAt(w.file, w.buffer.Bytes[:end], w.at); err != nil {
 		return err
 	}
 	whole := w.fill / diskio.Align * diskio.Align
-	w.fill = copy(w.buffer, w.buffer[whole:w.fill])
+	w.fill = copy(w.buffer.Bytes, w.buffer.Bytes[whole:w.fill])
 	w.at += int64(whole)
 	return nil
 }

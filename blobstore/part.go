@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"holdfast/diskio"
 )
 
 // Part is a blob that is written over a longer time, through restarts, before
@@ -154,14 +156,14 @@ func (w *Writer) readBack() error {
 		return fmt.Errorf("read part: %w", err)
 	}
 	defer f.Close()
-	buf := blocks.Get().(*[]byte)
+	buf := blocks.Get().(*diskio.Buffer)
 	defer blocks.Put(buf)
 	for {
 		if err := context.Cause(w.ctx); err != nil {
 			return err
 		}
-		n, err := f.Read(*buf)
-		w.sums.write((*buf)[:n])
+		n, err := f.Read(buf.Bytes)
+		w.sums.write(buf.Bytes[:n])
 		if err == io.EOF {
 			return nil
 		}

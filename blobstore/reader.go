@@ -27,9 +27,9 @@ type Reader struct {
 	record  *[]byte       // of which that is a part
 	file    *os.File
 
-	offset int64   // of the next Read
-	block  *[]byte // the verified block Read is in
-	number int64   // of that block
+	offset int64          // of the next Read
+	block  *diskio.Buffer // the verified block Read is in
+	number int64          // of that block
 }
 
 var (
@@ -104,7 +104,7 @@ func (r *Reader) ModTime() time.Time { return r.modTime }
 var records = sync.Pool{New: func() any { b := make([]byte, firstRead); return &b }}
 
 // blocks holds blocks that are read to be verified, or gathered to be written.
-var blocks = sync.Pool{New: func() any { b := diskio.Buffer(blockSize); return &b }}
+var blocks = sync.Pool{New: func() any { return diskio.NewBuffer(blockSize) }}
 
 // Read implements io.Reader.
 func (r *Reader) Read(p []byte) (int, error) {
@@ -116,16 +116,16 @@ func (r *Reader) Read(p []byte) (int, error) {
 	}
 	if number := r.offset / blockSize; number != r.number {
 		if r.block == nil {
-			r.block = blocks.Get().(*[]byte)
+			r.block = blocks.Get().(*diskio.Buffer)
 		}
 		r.number = -1
-		if err := r.readBlock(number, *r.block); err != nil {
+		if err := r.readBlock(number, r.block.Bytes); err != nil {
 			return 0, err
 		}
 		r.number = number
 	}
 	start := r.number * blockSize
-	n := copy(p, (*r.block)[r.offset-start:min(blockSize, r.size-start)])
+	n := copy(p, r.block.Bytes[r.offset-start:min(blockSize, r.size-start)])
 	r.offset += int64(n)
 	return n, nil
 }
@@ -170,13 +170,13 @@ func (r *Reader) Verify(off, n int64) error {
 
 // eachBlock calls fn with the verified blocks that hold the n bytes from off.
 func (r *Reader) eachBlock(off, n int64, fn func(number int64, block []byte)) error {
-	buf := blocks.Get().(*[]byte)
+	buf := blocks.Get().(*diskio.Buffer)
 	defer blocks.Put(buf)
 	for number := off / blockSize; number*blockSize < min(off+n, r.size); number++ {
-		if err := r.readBlock(number, *buf); err != nil {
+		if err := r.readBlock(number, buf.Bytes); err != nil {
 			return err
 		}
-		fn(number, (*buf)[:min(blockSize, r.size-number*blockSize)])
+		fn(number, buf.Bytes[:min(blockSize, r.size-number*blockSize)])
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ const replayBatch = 256
 func (s *Store) openJournal(dir string, opts Options) (*journal, error) {
 	j := &journal{
 		fs: s.fs, dir: dir, size: opts.SegmentSize, sync: s.syncJournal, deliver: opts.Deliver,
-		reads: newSegmentFiles(dir), group: newGroup[*record](), last: opts.After.Segment(), buffer: diskio.Buffer(writeSize),
+		reads: newSegmentFiles(dir), group: newGroup[*record](), last: opts.After.Segment(), buffer: diskio.NewBuffer(writeSize),
 	}
 	numbers, err := listNumbered(dir)
 	if err != nil {

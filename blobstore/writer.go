@@ -85,14 +85,14 @@ func (w *Writer) write(p []byte) (int, error) {
 // past the page cache: they would push out of it what is read again. An error of
 // r ends nothing: Abort is still to come.
 func (w *Writer) ReadFrom(r io.Reader) (size int64, err error) {
-	buffer := blocks.Get().(*[]byte)
+	buffer := blocks.Get().(*diskio.Buffer)
 	defer blocks.Put(buffer)
 	for {
-		n, readErr := fill(*buffer, r)
+		n, readErr := fill(buffer.Bytes, r)
 		if readErr != nil && readErr != io.EOF {
 			return size, readErr
 		}
-		written, err := w.Write((*buffer)[:n])
+		written, err := w.Write(buffer.Bytes[:n])
 		size += int64(written)
 		if err != nil || readErr == io.EOF {
 			return size, err

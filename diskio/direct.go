@@ -1,6 +1,6 @@
-// Package diskio has what os.File lacks: writes past the page cache, syncs of no
-// more than content, processors for others meanwhile or first, and whether a
-// sync of all can be trusted.
+// Package diskio has what os.File lacks: writes past the page cache and memory to
+// write from, syncs of no more than content, processors for others meanwhile or
+// first, and whether a sync of all can be trusted.
 //
 // What is large and not read again soon would push out of the page cache what
 // is, and to make room for it there takes longer than to write it.
@@ -17,14 +17,6 @@ import (
 // multiples of, in bytes. A device that wants them still rounder refuses with
 // EINVAL.
 const Align = 4096
-
-// Buffer returns size bytes, a multiple of Align, at an address fit for direct
-// writes.
-func Buffer(size int) []byte {
-	b := make([]byte, size+Align)
-	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) & (Align - 1)
-	return b[skip : skip+uintptr(size) : skip+uintptr(size)]
-}
 
 // Fits reports whether p can be written directly to position at.
 func Fits(p []byte, at int64) bool {

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 )
 
 func TestFits(t *testing.T) {
-	b := Buffer(4 * Align)
+	buffer := NewBuffer(4 * Align)
+	defer runtime.KeepAlive(buffer)
+	b := buffer.Bytes
 	for _, c := range []struct {
 		p    []byte
 		at   int64
@@ -39,7 +42,9 @@ func TestSetDirect(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	want := Buffer(3 * Align)
+	buffer := NewBuffer(3 * Align)
+	defer runtime.KeepAlive(buffer)
+	want := buffer.Bytes
 	rand.Read(want)
 	if err := SetDirect(f, true); errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
 		t.Skipf("not here: %v", err)
@@ -105,8 +110,8 @@ func (m *memory) Write(p []byte) (int, error) {
 
 // TestMode writes round and other pieces in turns, whatever the file can.
 func TestMode(t *testing.T) {
-	pages := Buffer(4 * Align)
-	rand.Read(pages)
+	buffer := NewBuffer(4 * Align)
+	rand.Read(buffer.Bytes)
 	full := errors.New("full")
 	for _, c := range []struct {
 		name   string
@@ -127,8 +132,8 @@ func TestMode(t *testing.T) {
 			t.Run(c.name+" "+name, func(t *testing.T) {
 				f, want, m := c.file, []byte(nil), Mode(0)
 				for _, size := range []int{Align, 2 * Align, 7, Align - 7, 4 * Align, 100} {
-					n, err := write(&m, &f, pages[:size], int64(len(want)))
-					want = append(want, pages[:n]...)
+					n, err := write(&m, &f, buffer.Bytes[:size], int64(len(want)))
+					want = append(want, buffer.Bytes[:n]...)
 					if !errors.Is(err, c.err) {
 						t.Fatalf("%d bytes: wrote %d, %v", size, n, err)
 					}

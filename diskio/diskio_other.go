@@ -11,6 +11,13 @@ import (
 // SetDirect has no counterpart here.
 func SetDirect(*os.File, bool) error { return errors.ErrUnsupported }
 
+// mapMemory: Go's does.
+func mapMemory(int) []byte { return nil }
+
+func unmapMemory([]byte) {}
+
+func adviseHuge([]byte) {}
+
 // SyncData makes f durable.
 func SyncData(f *os.File) error { return f.Sync() }
 

@@ -3,14 +3,15 @@ package repository
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/zeebo/blake3"
 
 	"holdfast/diskio"
 )
 
-// packBuffer is how much of a pack is written at a time.
-const packBuffer = 1 << 20
+// packBuffers holds what is written of a pack at a time.
+var packBuffers = sync.Pool{New: func() any { return diskio.NewBuffer(1 << 20) }}
 
 // packWriter writes one pack, past the page cache where the file system can.
 type packWriter struct {
@@ -20,11 +21,16 @@ type packWriter struct {
 	hash    *blake3.Hasher
 	info    packInfo
 	mode    diskio.Mode
-	waiting []byte // what comes next in the file; a diskio.Buffer
+	buffer  *diskio.Buffer
+	waiting []byte // what comes next in the file, in buffer
 }
 
 func (r *Repository) createPack(session, number uint32) (*packWriter, error) {
-	p := &packWriter{r: r, name: packName(session, number), hash: blake3.New(), info: packInfo{number: number}, waiting: diskio.Buffer(packBuffer)[:0]}
+	buffer := packBuffers.Get().(*diskio.Buffer)
+	p := &packWriter{
+		r: r, name: packName(session, number), hash: blake3.New(), info: packInfo{number: number},
+		buffer: buffer, waiting: buffer.Bytes[:0],
+	}
 	var err error
 	if p.f, err = r.create(r.path(p.name)); err != nil {
 		return nil, fmt.Errorf("create pack: %w", err)
@@ -63,6 +69,8 @@ func (p *packWriter) flush() error {
 // finish makes the pack durable, but for its name.
 func (p *packWriter) finish() error {
 	err := p.flush()
+	packBuffers.Put(p.buffer)
+	p.buffer, p.waiting = nil, nil
 	if err == nil {
 		err = p.r.sync(p.f, p.name)
 	}
