@@ -600,3 +600,40 @@ func TestObjectTrash(t *testing.T) {
 	}
 	s.mustHold(t, bucket, map[string]string{"small": "another", "large": large})
 }
+
+// TestTrashPurge removes more than one batch, and nothing before its time.
+func TestTrashPurge(t *testing.T) {
+	t.Parallel()
+	s := openObjects(t, func(c *Config) { c.ObjectTrashRetention = time.Hour })
+	bucket := s.bucket(t, "purged")
+	s.mustPut(t, bucket, "younger", "uploaded first, deleted last")
+	for i := range expireBatch + 5 {
+		key := fmt.Sprint("old ", i)
+		s.mustPut(t, bucket, key, "x")
+		if err := s.delete(bucket, key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.now.Add(int64(59 * time.Minute))
+	believe(s.Engine)
+	if err := s.delete(bucket, "younger"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		wait time.Duration
+		left int
+	}{{0, expireBatch + 6}, {2 * time.Minute, 1}, {time.Hour, 0}} {
+		s.now.Add(int64(c.wait))
+		believe(s.Engine)
+		if err := s.purgeObjects(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		left := 0
+		if err := s.meta.View(func(tx *meta.Tx) error {
+			left = tx.TrashedObjects().Count()
+			return nil
+		}); err != nil || left != c.left {
+			t.Errorf("%s later %d are left, want %d, %v", c.wait, left, c.left, err)
+		}
+	}
+}

@@ -64,21 +64,23 @@ func noTrashedObject(version string) error {
 // purgeObjects removes for good the objects that were in the trash for their
 // time.
 func (e *Engine) purgeObjects(ctx context.Context) error {
+	if e.keepsAll() {
+		return nil
+	}
+	bound := meta.DeletionKey(e.clock().Add(-e.cfg.ObjectTrashRetention))
 	for ctx.Err() == nil {
-		due := map[string][]model.TrashedObject{} // by organization
-		count := 0
-		if err := e.meta.Peek(func(tx *meta.Tx) error {
-			return tx.TrashedObjects().All(func(o model.TrashedObject) error {
-				if count < expireBatch && e.mayRemove(o.DeletedAt.Add(e.cfg.ObjectTrashRetention)) {
-					due[o.Organization] = append(due[o.Organization], o)
-					count++
-				}
-				return nil
-			})
-		}); err != nil || count == 0 {
+		var due []model.TrashedObject
+		if err := e.meta.Peek(func(tx *meta.Tx) (err error) {
+			due, err = tx.TrashedObjects().Before(meta.ByDeletion, bound, expireBatch)
+			return err
+		}); err != nil || len(due) == 0 {
 			return err
 		}
-		for organization, objects := range due {
+		of := map[string][]model.TrashedObject{} // an organization
+		for _, o := range due {
+			of[o.Organization] = append(of[o.Organization], o)
+		}
+		for organization, objects := range of {
 			if err := e.purgeSome(organization, objects); err != nil {
 				return err
 			}

@@ -56,7 +56,7 @@ func (e *Engine) Organization(idOrName string) (model.Organization, error) {
 // nameTaken turns a clash of names into what the client is told.
 func nameTaken(err error, t model.ResourceType, name string) error {
 	if errors.Is(err, meta.ErrExists) {
-		return model.Errorf(model.CodeConflict, "a %s named %q exists already; choose another name", t, name)
+		return model.Errorf(model.CodeConflict, "the %s %q exists already; choose another name", t, name)
 	}
 	return err
 }

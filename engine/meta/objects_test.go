@@ -302,3 +302,44 @@ func TestListingIsStableUnderWrites(t *testing.T) {
 		}
 	}
 }
+
+// TestTrashedBefore deletes objects in another order than they were uploaded.
+func TestTrashedBefore(t *testing.T) {
+	t.Parallel()
+	db := openWithBucket(t)
+	start := time.Unix(1_700_000_000, 0)
+	deleted := []string{"e", "a", "d", "b", "c"} // a second after each other
+	for i, key := range []string{"a", "b", "c", "d", "e"} {
+		put(t, db, object("bucket_1", key, i+1))
+	}
+	update(t, db, func(tx *Tx) (err error) {
+		for i, key := range deleted {
+			err = errors.Join(err, tx.TrashObject("bucket_1", key, start.Add(time.Duration(i)*time.Second)))
+		}
+		return err
+	})
+	view(t, db, func(tx *Tx) error {
+		for _, c := range []struct {
+			after time.Duration
+			limit int
+			want  []string
+		}{
+			{0, 9, nil},
+			{1, 9, deleted[:1]},
+			{2 * time.Second, 9, deleted[:2]},
+			{time.Hour, 9, deleted},
+			{time.Hour, 3, deleted[:3]},
+			{time.Hour, 0, nil},
+		} {
+			var got []string
+			objects, err := tx.TrashedObjects().Before(ByDeletion, DeletionKey(start.Add(c.after)), c.limit)
+			for _, o := range objects {
+				got = append(got, o.Key)
+			}
+			if err != nil || !slices.Equal(got, c.want) {
+				t.Errorf("%d before %s: %q, %v; want %q", c.limit, c.after, got, err, c.want)
+			}
+		}
+		return nil
+	})
+}

@@ -1,14 +1,15 @@
 package meta
 
 import (
+	"encoding/binary"
 	"errors"
 	"time"
 
 	"holdfast/engine/model"
 )
 
-// TrashedObjects are found ByOrganization, and ByBucket, by the version of the
-// object.
+// TrashedObjects are kept by the version of the object and found ByOrganization,
+// and ByDeletion.
 func (tx *Tx) TrashedObjects() Table[model.TrashedObject] {
 	return Table[model.TrashedObject]{tx.bolt, trashedObjects()}
 }
@@ -19,8 +20,14 @@ func trashedObjects() schema[model.TrashedObject] {
 		id:   func(o *model.TrashedObject) string { return o.Version },
 		indexes: []index[model.TrashedObject]{
 			{ByOrganization, false, func(o *model.TrashedObject) []byte { return Key(o.Organization) }},
+			{ByDeletion, false, func(o *model.TrashedObject) []byte { return DeletionKey(o.DeletedAt) }},
 		},
 	}
+}
+
+// DeletionKey returns the key ByDeletion of what was deleted at that time.
+func DeletionKey(at time.Time) []byte {
+	return binary.BigEndian.AppendUint64(nil, uint64(at.UnixNano()))
 }
 
 // TrashObject removes the object under key at the time at, and keeps it with

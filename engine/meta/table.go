@@ -219,6 +219,21 @@ func (t Table[T]) Newest(indexName string, key []byte, after string, limit int) 
 	return records, false, nil
 }
 
+// Before returns up to limit records whose key in the index lies before bound, in
+// the order of their keys.
+func (t Table[T]) Before(indexName string, bound []byte, limit int) ([]T, error) {
+	cursor := t.indexBucket(indexName).Cursor()
+	var records []T
+	for k, id := cursor.First(); k != nil && bytes.Compare(k, bound) < 0 && len(records) < limit; k, id = cursor.Next() {
+		record, err := t.indexed(indexName, id)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, record)
+	}
+	return records, nil
+}
+
 // seekBefore moves the cursor to the last key before prefix+after, or to the
 // last one with prefix when after is empty. The key may lie before prefix.
 func seekBefore(cursor *bbolt.Cursor, prefix, after []byte) (key, value []byte) {

@@ -14,6 +14,7 @@ const (
 	ByDatabase     = "database"     // newest first within a database
 	ByVerification = "verification" // newest first within a database and a state of verification
 	InTrash        = "trash"        // databases that lie in the trash
+	ByDeletion     = "deletion"     // trashed objects in the order of DeletionKey
 	ByUser         = "user"         // newest first of a person
 	ByUserCode     = "user_code"    // unique, device authorizations by the hash of the user code
 )
