@@ -93,7 +93,7 @@ func (e *Engine) removeExpired(b model.Bucket, objects []model.Object) (removed 
 // Their versions begin with it.
 func (e *Engine) oldestObjects(bucket string, before time.Time) (objects []model.Object, err error) {
 	var version ulid.ULID
-	if err := version.SetTime(ulid.Timestamp(before)); err != nil {
+	if err := version.SetTime(uint64(max(before.UnixMilli(), 0))); err != nil { // it may be before 1970
 		return nil, fmt.Errorf("expire objects: %w", err)
 	}
 	err = e.meta.View(func(tx *meta.Tx) error {

@@ -144,5 +144,6 @@ func (e *Engine) unreadable(object model.Object, err error) error {
 	return fmt.Errorf("open object: %w", err)
 }
 
-// Unreadable notes why an object's bytes could not be read while they were sent.
-func (e *Engine) Unreadable(object model.Object, err error) { e.reportDamage(object, err) }
+// Unreadable notes why an object's bytes could not be read when they were to be
+// sent, and returns what is said of it.
+func (e *Engine) Unreadable(object model.Object, err error) error { return e.unreadable(object, err) }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math"
@@ -73,8 +74,7 @@ func (d *downloads) serveObject(w http.ResponseWriter, r *http.Request, call *mo
 	defer object.Content.Close()
 	describe(w.Header(), object)
 	if err := send(w, r, object.LastModified, object.Content); err != nil {
-		d.engine.Unreadable(object.Object, err)
-		return errCutOff
+		return d.engine.Unreadable(object.Object, err)
 	}
 	return nil
 }
@@ -94,6 +94,7 @@ func limitRanges(r *http.Request) *http.Request {
 		return r
 	}
 	for i := range ranges {
+		ranges[i] = tooMuch.ReplaceAllString(ranges[i], strconv.Itoa(math.MaxInt))
 		if lastNothing.MatchString(ranges[i]) {
 			ranges[i] = strconv.Itoa(math.MaxInt) + "-"
 		}
@@ -105,6 +106,10 @@ func limitRanges(r *http.Request) *http.Request {
 // lastNothing is a range of the last 0 bytes. It is satisfied by no content (RFC
 // 9110, 14.1.2), as one that begins behind every end is.
 var lastNothing = regexp.MustCompile(`^[ \t]*-[ \t]*0+[ \t]*$`)
+
+// tooMuch is a number that may be more than ServeContent can count to, and is more
+// than there is of anything.
+var tooMuch = regexp.MustCompile(`[1-9][0-9]{18,}`)
 
 // errCutOff says that the answer was cut off in its middle.
 var errCutOff = errors.New("not all of it could be read: the answer was cut off")
@@ -118,12 +123,27 @@ type stored interface {
 }
 
 // send answers a request with content, of which only what is not damaged
-// leaves. It returns why the answer had to be cut off, if it had to.
-func send(w http.ResponseWriter, r *http.Request, modified time.Time, content stored) (err error) {
+// leaves. It returns why not all of it could, if so: what is damaged has not been
+// answered yet, or is errCutOff too.
+func send(w http.ResponseWriter, r *http.Request, modified time.Time, content stored) error {
+	if end, err := content.Seek(0, io.SeekEnd); err == nil && end == 0 {
+		r.Header.Del("Range") // of nothing there is none, and ServeContent would make one up
+	}
 	v := &verified{stored: content}
-	defer func() { err = v.end() }()
-	http.ServeContent(&sender{ResponseWriter: w, content: v, version: r.ProtoMajor}, r, "", modified, v)
-	return nil
+	s := &sender{ResponseWriter: w, content: v, version: r.ProtoMajor}
+	http.ServeContent(s, r, "", modified, v)
+	err := v.end()
+	switch {
+	case err == nil:
+		s.begin()
+		return nil
+	case s.status != 0:
+		for _, name := range []string{"Accept-Ranges", "Cache-Control", "Content-Disposition", "Content-Range", "ETag", "Last-Modified"} {
+			w.Header().Del(name)
+		}
+		return err
+	}
+	return fmt.Errorf("%w: %w", errCutOff, err)
 }
 
 // verified remembers when content turned out damaged. It can be ended:
@@ -187,6 +207,25 @@ type sender struct {
 	http.ResponseWriter
 	content *verified
 	version int // of HTTP
+	status  int // of the answer until it begins, then 0
+}
+
+// WriteHeader implements http.ResponseWriter. The answer begins with what follows,
+// which may turn out damaged.
+func (s *sender) WriteHeader(status int) { s.status = status }
+
+// begin begins the answer.
+func (s *sender) begin() {
+	if s.status != 0 {
+		s.ResponseWriter.WriteHeader(s.status)
+		s.status = 0
+	}
+}
+
+// Write implements io.Writer.
+func (s *sender) Write(p []byte) (int, error) {
+	s.begin()
+	return s.ResponseWriter.Write(p)
 }
 
 // Unwrap implements what http.ResponseController looks for.
@@ -196,7 +235,7 @@ func (s *sender) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 func (s *sender) ReadFrom(src io.Reader) (int64, error) {
 	limited, ok := src.(*io.LimitedReader)
 	if !ok || limited.R != io.Reader(s.content) {
-		return io.Copy(struct{ io.Writer }{s.ResponseWriter}, src)
+		return io.Copy(struct{ io.Writer }{s}, src)
 	}
 	offset, err := s.content.Seek(0, io.SeekCurrent)
 	if err != nil {
@@ -206,9 +245,9 @@ func (s *sender) ReadFrom(src io.Reader) (int64, error) {
 		return s.sendFile(file, offset, limited.N)
 	}
 	if s.version > 1 { // it may go on reading what it was given after Write: of a stream that was reset
-		return io.Copy(struct{ io.Writer }{s.ResponseWriter}, src)
+		return io.Copy(struct{ io.Writer }{s}, src)
 	}
-	n, err := s.ResponseWriter.Write(s.content.Small()[offset : offset+limited.N])
+	n, err := s.Write(s.content.Small()[offset : offset+limited.N])
 	return int64(n), err
 }
 
@@ -221,6 +260,7 @@ func (s *sender) sendFile(file *os.File, offset, n int64) (sent int64, err error
 		if err := s.content.verify(offset+sent, step); err != nil {
 			return sent, err
 		}
+		s.begin()
 		m, err := io.Copy(s.ResponseWriter, &io.LimitedReader{R: file, N: step})
 		sent += m
 		if err != nil {

@@ -128,6 +128,10 @@ func TestRanges(t *testing.T) {
 			{[]string{"Range", "bytes=5-5"}, 206, content[5:6]},
 			{[]string{"Range", "bytes=0-99999999"}, 206, content},
 			{[]string{"Range", "bytes=99999999-"}, 416, ""},
+			{[]string{"Range", "bytes=0-99999999999999999999"}, 206, content},
+			{[]string{"Range", "bytes=-99999999999999999999"}, 206, content},
+			{[]string{"Range", "bytes=00000000000000000005-00000000000000000009"}, 206, content[5:10]},
+			{[]string{"Range", "bytes=99999999999999999999-"}, 416, ""},
 			{[]string{"Range", "bytes=9-0"}, 416, ""},
 			{[]string{"Range", "bytes=-0"}, 416, ""},
 			{[]string{"Range", "bytes= - 00 "}, 416, ""},
@@ -177,6 +181,46 @@ func TestRanges(t *testing.T) {
 			if got, _ := io.ReadAll(part); string(got) != want {
 				t.Errorf("%s: part %q, want %q", key, got, want)
 			}
+		}
+	}
+}
+
+// TestRangesOfNothing asks for parts of an empty object, which has none.
+func TestRangesOfNothing(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, "")
+	o := s.put(t, s.bucket(t, "empty", false), "empty", "text/plain", "")
+	for _, ranges := range []string{"bytes=-5", "bytes=0-", "bytes=0-0", "bytes=-0", "bytes=5-", "bytes=0-1,-3"} {
+		answer, body := s.ask(t, http.MethodGet, o.DownloadPath, "Range", ranges)
+		if answer.StatusCode != 200 || body != "" || answer.Header.Get("Content-Range") != "" || answer.Header.Get("Content-Length") != "0" {
+			t.Errorf("%s: %d %v", ranges, answer.StatusCode, answer.Header)
+		}
+	}
+}
+
+// TestNothingIsRedirected asks, by every method, for paths that somebody might
+// clean: there is nothing, and what they would become stays as it is.
+func TestNothingIsRedirected(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, "")
+	bucket := s.bucket(t, "exact", false)
+	s.put(t, bucket, "a", "text/plain", "a")
+	objects := "/v1/buckets/" + bucket + "/objects/"
+	for _, path := range []string{
+		"//", "//a", "/./", "/../v1/", "//v1", "//v1/", "/./v1/account", "//v1/account", "/x/../v1/account",
+		"/" + objects + "a", "/" + objects + "/a", "/" + objects + "..", "/x/.." + objects + "a", "/." + objects + "%2e%2e/a", "/" + objects + "c%2Fd",
+		"//uploads/" + bucket, "/" + engine.ObjectPath + bucket + "/a", "/databases/../settings", "/databases//", "/sign-in/.",
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions} {
+			answer, _ := s.ask(t, method, path)
+			if answer.StatusCode != 404 || answer.Header.Get("Location") != "" {
+				t.Errorf("%s %s: %d to %q", method, path, answer.StatusCode, answer.Header.Get("Location"))
+			}
+		}
+	}
+	for path, want := range map[string]int{"/": 303, "/sign-in": 200, "/assets/": 404, "/nothing/": 404} {
+		if answer, _ := s.ask(t, http.MethodGet, path); answer.StatusCode != want {
+			t.Errorf("%s: %d, want %d", path, answer.StatusCode, want)
 		}
 	}
 }
@@ -365,21 +409,33 @@ func TestDamagedDownload(t *testing.T) {
 			t.Errorf("%s small: %d %.100s", method, answer.StatusCode, body)
 		}
 	}
-	for name, header := range map[string][]string{
-		"whole": nil, "its end": {"Range", "bytes=2000000-"}, "two ranges": {"Range", "bytes=0-9,3000000-"},
+	for name, test := range map[string]struct {
+		ranges string
+		status int // 0 for an answer that is cut off
+	}{
+		"whole":        {"bytes=0-", 0},
+		"the bad part": {"bytes=2000000-", 500},
+		"two ranges":   {"bytes=0-9,3000000-", 0},
 	} {
 		r, _ := http.NewRequest(http.MethodGet, s.URL+objects["large"].DownloadPath, nil)
-		if header != nil {
-			r.Header.Set(header[0], header[1])
-		}
+		r.Header.Set("Range", test.ranges)
 		answer, err := http.DefaultTransport.RoundTrip(r)
-		if err != nil {
+		if err != nil && test.status == 0 {
 			continue // cut off before its beginning was on its way
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
 		}
 		body, err := io.ReadAll(answer.Body)
 		answer.Body.Close()
-		if err == nil || bytes.Contains(body, []byte("X")) {
-			t.Errorf("%s: %d bytes came as if they were whole", name, len(body))
+		if bytes.Contains(body, []byte("X")) || bytes.Contains(body, []byte("ll")) && test.status != 0 {
+			t.Errorf("%s: what is damaged was served", name)
+		}
+		if cut := err != nil; cut != (test.status == 0) || !cut && answer.StatusCode != test.status {
+			t.Errorf("%s: %d %.100s, %v", name, answer.StatusCode, body, err)
+		}
+		if test.status != 0 && (answer.Header.Get("ETag") != "" || answer.Header.Get("Content-Disposition") != "") {
+			t.Errorf("%s: headers of what was not sent: %v", name, answer.Header)
 		}
 	}
 	if answer, body := s.ask(t, http.MethodGet, objects["large"].DownloadPath, "Range", "bytes=0-99999"); answer.StatusCode != 206 || body != content["large"][:100_000] {

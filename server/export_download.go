@@ -27,7 +27,7 @@ func (d *downloads) serveExport(w http.ResponseWriter, r *http.Request, call *mo
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": export.Filename}))
 	if err := send(w, r, export.CreatedAt, export.Content); err != nil {
 		d.log.Error("an export cannot be read", "export", id, "error", err)
-		return errCutOff
+		return err
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 
 // newHandler hands each request to its part by the beginning of its path.
 // http.ServeMux is not used: it would clean paths by redirects, and object
-// keys are exact.
+// keys are exact. (The console has one, and keeps it from that.)
 func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
 	v1, err := api.New(e, api.Options{BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, Log: opts.Log, Answered: opts.Answered})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"path"
 	"strings"
 
 	"holdfast/engine"
@@ -64,14 +65,34 @@ func New(e *engine.Engine, opts Options) (http.Handler, error) {
 	for _, r := range routes() {
 		mux.Handle(r.pattern, p.signedIn(r))
 	}
-	mux.Handle("/", p.open(openRoute{"/", "", (*visit).notFound}))
+	nothing := p.open(openRoute{"/", "", (*visit).notFound})
+	mux.Handle("/", nothing)
 	origins := http.NewCrossOriginProtection()
 	// Behind a proxy the host asked for may be another than the browser's.
 	if err := origins.AddTrustedOrigin(originOf(base)); err != nil {
 		return nil, fmt.Errorf("read base URL: %w", err)
 	}
 	origins.SetDenyHandler(http.HandlerFunc(p.fromElsewhere))
-	return p.guard(origins.Handler(mux)), nil
+	return p.guard(origins.Handler(exact(mux, nothing))), nil
+}
+
+// exact lets next have the requests for paths that are as http.ServeMux wants
+// them, and nothing the rest: it would redirect to what it makes of those, and a
+// DELETE of //v1/buckets/b/objects//key, which a client got by joining two
+// slashes, to another object or to the bucket.
+func exact(next, nothing http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given := r.URL.EscapedPath()
+		clean := path.Clean("/" + given)
+		if clean != "/" && strings.HasSuffix(given, "/") {
+			clean += "/"
+		}
+		if given != clean {
+			nothing.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // policy lets a page load what the appliance itself serves, as files: nothing
