@@ -77,7 +77,7 @@ type Download struct {
 
 // ObjectDownload opens an object for who has its signed URL, or for anybody
 // when its bucket is public. A private bucket and a missing object look the
-// same.
+// same. With an error only Public is set.
 func (e *Engine) ObjectDownload(call *model.Call, bucket, key, expires, signature string) (Download, error) {
 	call.Resource = objectResource(bucket, key)
 	b, err := e.bucketOfAnybody(call, bucket)

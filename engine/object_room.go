@@ -17,7 +17,10 @@ const (
 	leastReserve = 32 << 20
 	mostReserve  = 1 << 30
 	// roomKnown is for how long it is not looked again how much is free.
-	roomKnown = 100 * time.Millisecond
+	roomKnown = 10 * time.Millisecond
+	// endlessMargin is how much is left besides, in bytes, by uploads that have sent
+	// as much and not said how much is to come: others are not refused for them.
+	endlessMargin = 16 << 20
 )
 
 // uploadRoom knows how much of the disk uploads may take.
@@ -56,27 +59,43 @@ func uploadReserve(total int64) int64 {
 	return min(mostReserve, max(leastReserve, int64(float64(total)*reserveShare)))
 }
 
+var errNoneLeft = model.Errorf(model.CodeForbidden, "%s; delete what is not needed, or have the operator make room", diskFull)
+
 // refuse refuses size bytes for which there is no room but the reserve.
 func (r *uploadRoom) refuse(size int64) error {
 	left := r.left()
-	if size < left {
+	switch {
+	case size < left:
 		return nil
+	case left <= 0:
+		return errNoneLeft
 	}
 	return model.Errorf(model.CodeForbidden,
 		"%s: the upload needs %d MB more than may be taken; delete what is not needed, or have the operator make room", diskFull, (size-left)>>20+1)
 }
 
-// leaving returns body, which fails once it would go into the reserve.
-func (r *uploadRoom) leaving(body io.Reader) io.Reader { return &boundedBody{body, r} }
+// leaving returns body, which fails once it would go into the reserve. An endless
+// one does not say how much is to come.
+func (r *uploadRoom) leaving(body io.Reader, endless bool) io.Reader {
+	return &boundedBody{Reader: body, room: r, endless: endless}
+}
 
 type boundedBody struct {
 	io.Reader
-	room *uploadRoom
+	room    *uploadRoom
+	endless bool
+	read    int64 // bytes
 }
 
+// Read implements io.Reader.
 func (b *boundedBody) Read(p []byte) (int, error) {
 	if err := b.room.refuse(0); err != nil {
 		return 0, err
 	}
-	return b.Reader.Read(p)
+	if b.endless && b.read >= endlessMargin && b.room.left() <= endlessMargin {
+		return 0, errNoneLeft
+	}
+	n, err := b.Reader.Read(p)
+	b.read += int64(n)
+	return n, err
 }

@@ -47,6 +47,12 @@ func TestUploadsLeaveRoom(t *testing.T) {
 	body := io.MultiReader(strings.NewReader("x"), readerFunc(func([]byte) (int, error) { free(0); return 0, io.EOF }), strings.NewReader("y"))
 	_, err = s.ObjectUpload(t.Context(), s.call(model.ActionObjectUpload), Upload{Bucket: bucket, Key: "fourth", Body: body, Length: -1})
 	refused("one under way", err)
+
+	free(endlessMargin + 1<<20) // one without end leaves room for what has one
+	endless := io.MultiReader(strings.NewReader(text(endlessMargin)), readerFunc(func([]byte) (int, error) { free(endlessMargin - 1); return 0, io.EOF }), strings.NewReader("y"))
+	_, err = s.ObjectUpload(t.Context(), s.call(model.ActionObjectUpload), Upload{Bucket: bucket, Key: "fifth", Body: endless, Length: -1})
+	refused("one without end", err)
+	s.mustPut(t, bucket, "second", "second")
 	if got := fmt.Sprint(s.content(t, bucket)); got != "map[second:second]" {
 		t.Errorf("there are %s", got)
 	}

@@ -497,6 +497,13 @@ func TestObjectsExpire(t *testing.T) {
 	if err := s.expireObjects(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	days = 36_500 // from before there were clocks
+	if _, err := s.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, BucketChange{ExpireAfterDays: &days}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.expireObjects(t.Context()); err != nil {
+		t.Error(err)
+	}
 	s.mustHold(t, bucket, map[string]string{"new": "y"})
 	s.mustHold(t, other, map[string]string{"old": "x"})
 }

@@ -21,8 +21,9 @@ type Upload struct {
 	Key         string
 	ContentType string
 	Body        io.Reader
-	// Length is how many bytes Body will give, -1 when that is not known.
-	Length int64
+	// Length is how many bytes Body will give, -1 when that is not known; then
+	// Least is how many these are at the least.
+	Length, Least int64
 	// IfAbsent refuses to replace an object.
 	IfAbsent bool
 	// SHA256 and CRC32C are what the client says of the bytes, in base64 (the
@@ -45,15 +46,8 @@ type ObjectView struct {
 // returns nil, and otherwise not at all; the object it replaces stays until
 // then.
 func (e *Engine) ObjectUpload(ctx context.Context, call *model.Call, in Upload) (ObjectView, error) {
-	if err := in.validate(e.cfg.MaxObjectBytes); err != nil {
-		return ObjectView{}, err
-	}
-	bucket, err := e.bucket(call, in.Bucket)
+	bucket, err := e.ObjectUploadAdmit(call, in)
 	if err != nil {
-		return ObjectView{}, err
-	}
-	call.Resource = objectResource(in.Bucket, in.Key)
-	if err := e.refuseUpload(call, in); err != nil {
 		return ObjectView{}, err
 	}
 	w, err := e.blobs.Create(ctx)
@@ -61,7 +55,7 @@ func (e *Engine) ObjectUpload(ctx context.Context, call *model.Call, in Upload) 
 		return ObjectView{}, storeError(err)
 	}
 	defer w.Abort()
-	in.Body = e.room.leaving(in.Body)
+	in.Body = e.room.leaving(in.Body, in.Length < 0)
 	if err := in.copyTo(w, e.cfg.MaxObjectBytes); err != nil {
 		return ObjectView{}, err
 	}
@@ -69,11 +63,28 @@ func (e *Engine) ObjectUpload(ctx context.Context, call *model.Call, in Upload) 
 	return e.objectView(bucket, object), err
 }
 
+// ObjectUploadAdmit returns the bucket an upload goes to, or refuses, without the
+// body, what could not be published after it.
+func (e *Engine) ObjectUploadAdmit(call *model.Call, in Upload) (model.Bucket, error) {
+	if err := in.validate(e.cfg.MaxObjectBytes); err != nil {
+		return model.Bucket{}, err
+	}
+	bucket, err := e.bucket(call, in.Bucket)
+	if err != nil {
+		return model.Bucket{}, err
+	}
+	call.Resource = objectResource(in.Bucket, in.Key)
+	return bucket, e.refuseUpload(call, in)
+}
+
+// least is how many bytes the body will give at the least.
+func (in Upload) least() int64 { return max(in.Length, in.Least, 0) }
+
 func (in Upload) validate(largest int64) error {
 	if err := model.ValidateObjectKey("key", in.Key); err != nil {
 		return err
 	}
-	if in.Length > largest {
+	if in.least() > largest {
 		return tooLarge(largest)
 	}
 	for _, sum := range []struct {
@@ -100,16 +111,14 @@ func tooLarge(largest int64) error {
 // MaxObjectBytes is the size of the largest object.
 func (e *Engine) MaxObjectBytes() int64 { return e.cfg.MaxObjectBytes }
 
-// refuseUpload refuses, before the body is read, what could not be published
-// after it.
 func (e *Engine) refuseUpload(call *model.Call, in Upload) error {
 	if err := e.refuseReplacing(in); err != nil {
 		return err
 	}
-	if err := e.room.refuse(max(in.Length, 0)); err != nil {
+	if err := e.room.refuse(in.least()); err != nil {
 		return err
 	}
-	release, err := e.reserveObject(call.Organization, in, max(in.Length, 0))
+	release, err := e.reserveObject(call.Organization, in, in.least())
 	if err == nil {
 		release()
 	}

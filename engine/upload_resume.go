@@ -153,7 +153,7 @@ func (e *Engine) UploadAppend(ctx context.Context, call *model.Call, bucket, id 
 	if u.Offset == u.Length {
 		err = refuseMore(body, u.Length)
 	} else {
-		u, err = e.appendPart(u, e.room.leaving(body))
+		u, err = e.appendPart(u, e.room.leaving(body, false))
 	}
 	if err != nil || u.Offset < u.Length {
 		call.Note("offset", fmt.Sprint(u.Offset))

@@ -69,6 +69,9 @@ func (d *downloads) serveObject(w http.ResponseWriter, r *http.Request, call *mo
 	query := r.URL.Query()
 	object, err := d.engine.ObjectDownload(call, bucket, key, query.Get("expires"), query.Get("signature"))
 	if err != nil {
+		if object.Public { // a page is to see that it is not there
+			allowOrigins(w.Header())
+		}
 		return err
 	}
 	defer object.Content.Close()

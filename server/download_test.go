@@ -363,6 +363,9 @@ func TestCrossOrigin(t *testing.T) {
 			t.Errorf("%s: %d %v", path, answer.StatusCode, answer.Header)
 		}
 	}
+	if answer, _ := s.ask(t, http.MethodGet, engine.ObjectPath+public+"/absent"); answer.StatusCode != 404 || answer.Header.Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("an absent object of a public bucket: %d %v", answer.StatusCode, answer.Header)
+	}
 	if answer, _ := s.ask(t, http.MethodGet, o.DownloadPath); answer.Header.Get("Access-Control-Allow-Origin") != "" {
 		t.Error("other origins may read a private object")
 	}

@@ -47,11 +47,25 @@ func newForm(op *huma.Operation, schemas huma.Registry) *form {
 // checkForm checks what huma leaves open: the query, and that the body is
 // JSON. huma then checks fields and types.
 func (x *exchange) checkForm() error {
+	if err := x.refuseConditions(); err != nil {
+		return err
+	}
 	if err := x.parseQuery(); err != nil {
 		return err
 	}
 	if x.form.json {
 		return x.readBody()
+	}
+	return nil
+}
+
+// refuseConditions refuses those that no operation heeds: to ignore one would be
+// to do what the client has forbidden (RFC 9110, 13.1.1 and 13.1.4).
+func (x *exchange) refuseConditions() error {
+	for _, name := range []string{"If-Match", "If-Unmodified-Since"} {
+		if x.r.Header[name] != nil {
+			return model.Invalid(name, "is not heeded here, so nothing was done: leave it out")
+		}
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ func (t *tus) admit(x *exchange) error {
 	if x.r.Header.Get("Tus-Resumable") != tusVersion {
 		return &model.Error{Code: model.CodeValidation, Message: "Tus-Resumable: must be " + tusVersion, Err: errTusVersion}
 	}
-	return nil
+	return x.refuseConditions()
 }
 
 // options says what the server can do; it needs no key.
@@ -143,6 +143,11 @@ func (t *tus) body(x *exchange, sent bool) io.Reader {
 func newUpload(header http.Header) (in engine.NewUpload, err error) {
 	if in.Length, err = headerNumber(header, "Upload-Length"); err != nil {
 		return in, err
+	}
+	for _, name := range []string{"X-Checksum-Sha256", "X-Checksum-Crc32c"} {
+		if header[name] != nil {
+			return in, model.Invalid(name, "is not heeded for resumable uploads, so nothing was made: leave it out, or send the object in one request")
+		}
 	}
 	in.Metadata = header.Get("Upload-Metadata")
 	metadata, err := uploadMetadata(in.Metadata)

@@ -158,6 +158,8 @@ func TestTusRefusals(t *testing.T) {
 		{"bad metadata", "POST", create, "", []string{"Upload-Length", "1", "Upload-Metadata", "key !!"}, 422},
 		{"bad type", "POST", create, "", []string{"Upload-Length", "1", "Upload-Metadata", metadata("k", "nonsense")}, 422},
 		{"taken", "POST", create, "", []string{"Upload-Length", "1", "Upload-Metadata", metadata("taken", ""), "If-None-Match", "*"}, 409},
+		{"a checksum", "POST", create, "", []string{"Upload-Length", "1", "Upload-Metadata", meta, "X-Checksum-SHA256", "garbage"}, 422},
+		{"a condition", "DELETE", location, "", []string{"If-Match", `"stale"`}, 422},
 		{"another method", "PUT", location, "", nil, 404},
 	} {
 		if answer := c.do(test.method, test.url, test.body, test.header...); answer.StatusCode != test.want {

@@ -38,7 +38,13 @@ func (h *handlers) objectUpload(ctx context.Context, call *model.Call, in *uploa
 		IfAbsent: in.IfNoneMatch != "", SHA256: in.SHA256, CRC32C: in.CRC32C,
 	}
 	body := &incoming{x: in.x, body: in.x.r.Body}
-	if err := body.describe(&upload); err != nil {
+	form, err := body.describe(&upload)
+	if err == nil && form {
+		if _, err = h.engine.ObjectUploadAdmit(call, upload); err == nil {
+			err = body.open(&upload)
+		}
+	}
+	if err != nil {
 		return Object{}, err
 	}
 	o, err := h.engine.ObjectUpload(ctx, call, upload)
@@ -80,17 +86,24 @@ type incoming struct {
 	moved time.Time // when it was last seen not to stand still
 }
 
-// describe fills in the upload's body, type and length. The first part of a
-// multipart body has to be looked at for that.
-func (b *incoming) describe(upload *engine.Upload) (err error) {
+// formOverhead is more than what is around the file of a multipart body, in bytes.
+const formOverhead = 64 << 10
+
+// describe fills in the upload's body, type and length, as far as the headers
+// know them: of a multipart form the body has to be opened for the rest.
+func (b *incoming) describe(upload *engine.Upload) (form bool, err error) {
 	upload.Body, upload.Length = b, b.x.r.ContentLength
 	media, canonical, err := mediaType(b.x.r.Header.Get("Content-Type"))
-	if err != nil || media != "multipart/form-data" {
-		upload.ContentType = canonical
-		return err
+	if form = media == "multipart/form-data"; form {
+		upload.Length, upload.Least = -1, max(upload.Length-formOverhead, 0)
 	}
+	upload.ContentType = canonical
+	return form, err
+}
+
+// open reads a multipart body up to its file.
+func (b *incoming) open(upload *engine.Upload) (err error) {
 	upload.Body, upload.ContentType, err = b.onlyPart()
-	upload.Length = -1
 	return err
 }
 

@@ -53,6 +53,8 @@ func TestUpload(t *testing.T) {
 		{"wrong CRC", "", map[string]string{"X-Checksum-CRC32C": "AAAAAA=="}, 422, ""},
 		{"malformed CRC", "", map[string]string{"X-Checksum-CRC32C": "zz"}, 422, ""},
 		{"other condition", "", map[string]string{"If-None-Match": `"abc"`}, 422, ""},
+		{"condition that is not heeded", "", map[string]string{"If-Match": `"abc"`}, 422, ""},
+		{"date that is not heeded", "", map[string]string{"If-Unmodified-Since": "Mon, 02 Jan 2006 15:04:05 GMT"}, 422, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := w.buckets(t)[0].ObjectCount
@@ -253,18 +255,27 @@ func TestUploadThatEndsEarly(t *testing.T) {
 func TestExpectContinue(t *testing.T) {
 	w := open(t)
 	bucket := w.bucket(t, "expect")
+	w.put(t, bucket.ID, "taken", "x")
+	objects := "/buckets/" + bucket.ID + "/objects"
 	for _, test := range []struct {
 		path   string
+		length int
 		status int
 	}{
-		{"/buckets/" + bucket.ID + "/objects?key=k", 100},
-		{"/buckets/none/objects?key=k", 404},
-		{"/buckets/" + bucket.ID + "/objects?key=..", 422},
-		{"/buckets/" + bucket.ID + "/objects", 422},
+		{objects + "?key=k", 5, 100},
+		{objects + "?key=k", 8 << 20, 100},
+		{objects + "?key=k", 9 << 20, 422},
+		{objects + "?key=taken", 5, 409},
+		{"/buckets/none/objects?key=k", 5, 404},
+		{objects + "?key=..", 5, 422},
+		{objects, 5, 422},
 	} {
-		head := "POST /v1" + test.path + " HTTP/1.1\r\nContent-Length: 5\r\nExpect: 100-continue"
-		if res := w.raw(t, head, "", false); res == nil || res.StatusCode != test.status {
-			t.Errorf("%s: %v, want %d", test.path, res, test.status)
+		for _, contentType := range []string{"text/plain", "multipart/form-data; boundary=b"} {
+			head := fmt.Sprintf("POST /v1%s HTTP/1.1\r\nContent-Length: %d\r\nContent-Type: %s\r\nIf-None-Match: *\r\nExpect: 100-continue",
+				test.path, test.length, contentType)
+			if res := w.raw(t, head, "", false); res == nil || res.StatusCode != test.status {
+				t.Errorf("%s, %s of %d bytes: %v, want %d", test.path, contentType, test.length, res, test.status)
+			}
 		}
 	}
 }
