@@ -26,6 +26,9 @@ var (
 	ErrClosed = errors.New("blob store is closed")
 )
 
+// defaultInline is the size of the largest blob in the journal, in bytes.
+const defaultInline = 64 << 10
+
 // Options of a Store. The zero value is right for use.
 type Options struct {
 	// DirectorySize is how many blobs go to one directory; 0 means 4096.
@@ -91,7 +94,7 @@ func (o Options) orDefaults() Options {
 		o.DirectorySize = 4096
 	}
 	if o.Inline <= 0 {
-		o.Inline = 64 << 10
+		o.Inline = defaultInline
 	}
 	if o.SegmentSize <= 0 {
 		o.SegmentSize = 64 << 20

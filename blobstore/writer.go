@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"sync"
 	"syscall"
 
 	"holdfast/diskio"
@@ -80,24 +81,42 @@ func (w *Writer) write(p []byte) (int, error) {
 	return w.mode.Write(w.file, p, w.size)
 }
 
+// beginnings holds the bytes by which is seen whether a blob is small.
+var beginnings = sync.Pool{New: func() any { return new([defaultInline + 1]byte) }}
+
 // ReadFrom implements io.ReaderFrom. It gathers a block before it writes, which
 // is what a slow upload takes of the memory, so that blobs of more than that go
-// past the page cache: they would push out of it what is read again. An error of
-// r ends nothing: Abort is still to come.
+// past the page cache: they would push out of it what is read again. Small ones
+// do without. An error of r ends nothing: Abort is still to come.
 func (w *Writer) ReadFrom(r io.Reader) (size int64, err error) {
-	buffer := blocks.Get().(*diskio.Buffer)
-	defer blocks.Put(buffer)
+	beginning := beginnings.Get().(*[defaultInline + 1]byte)
+	n, readErr := fill(beginning[:], r)
+	if readErr != nil {
+		defer beginnings.Put(beginning)
+		return w.writeRead(beginning[:n], readErr)
+	}
+	block := blocks.Get().(*diskio.Buffer)
+	defer blocks.Put(block)
+	n = copy(block.Bytes, beginning[:])
+	beginnings.Put(beginning)
 	for {
-		n, readErr := fill(buffer.Bytes, r)
-		if readErr != nil && readErr != io.EOF {
-			return size, readErr
-		}
-		written, err := w.Write(buffer.Bytes[:n])
-		size += int64(written)
-		if err != nil || readErr == io.EOF {
+		more, readErr := fill(block.Bytes[n:], r)
+		written, err := w.writeRead(block.Bytes[:n+more], readErr)
+		size += written
+		if err != nil || readErr != nil {
 			return size, err
 		}
+		n = 0
 	}
+}
+
+// writeRead writes what was read, unless that ended in an error but io.EOF.
+func (w *Writer) writeRead(p []byte, err error) (int64, error) {
+	if err != nil && err != io.EOF {
+		return 0, err
+	}
+	n, err := w.Write(p)
+	return int64(n), err
 }
 
 // fill reads until b is full or there is an error, io.EOF at the end.

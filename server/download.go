@@ -126,8 +126,8 @@ type stored interface {
 }
 
 // send answers a request with content, of which only what is not damaged
-// leaves. It returns why not all of it could, if so: what is damaged has not been
-// answered yet, or is errCutOff too.
+// leaves. It returns why not all of it could: with errCutOff when the answer had
+// begun; otherwise there is none yet.
 func send(w http.ResponseWriter, r *http.Request, modified time.Time, content stored) error {
 	if end, err := content.Seek(0, io.SeekEnd); err == nil && end == 0 {
 		r.Header.Del("Range") // of nothing there is none, and ServeContent would make one up

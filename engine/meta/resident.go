@@ -8,7 +8,7 @@ import (
 
 // residentDelay is how long what was read of the file counts as this process's
 // memory.
-const residentDelay = time.Second
+const residentDelay = 500 * time.Millisecond
 
 // release takes what was read of the file out of this process's memory. It stays
 // in the page cache, and comes back by itself when it is read again. Else the
