@@ -24,6 +24,7 @@ func TestNewBuffer(t *testing.T) {
 			for at := range b.Bytes {
 				b.Bytes[at] = byte(i)
 			}
+			runtime.KeepAlive(b)
 			if i%2 == 0 {
 				kept = append(kept, b)
 			}
@@ -35,6 +36,7 @@ func TestNewBuffer(t *testing.T) {
 			t.Fatalf("buffer %d of %d bytes is not all %d", i, len(b.Bytes), want)
 		}
 	}
+	runtime.KeepAlive(kept)
 }
 
 // TestNewBufferWithout has Go's memory where the system gives none.

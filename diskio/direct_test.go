@@ -111,6 +111,7 @@ func (m *memory) Write(p []byte) (int, error) {
 // TestMode writes round and other pieces in turns, whatever the file can.
 func TestMode(t *testing.T) {
 	buffer := NewBuffer(4 * Align)
+	defer runtime.KeepAlive(buffer)
 	rand.Read(buffer.Bytes)
 	full := errors.New("full")
 	for _, c := range []struct {

@@ -199,12 +199,11 @@ func TestRangesOfNothing(t *testing.T) {
 }
 
 // TestNothingIsRedirected asks, by every method, for paths that somebody might
-// clean: there is nothing, and what they would become stays as it is.
+// clean: there is nothing.
 func TestNothingIsRedirected(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "")
 	bucket := s.bucket(t, "exact", false)
-	s.put(t, bucket, "a", "text/plain", "a")
 	objects := "/v1/buckets/" + bucket + "/objects/"
 	for _, path := range []string{
 		"//", "//a", "/./", "/../v1/", "//v1", "//v1/", "/./v1/account", "//v1/account", "/x/../v1/account",
@@ -416,12 +415,15 @@ func TestDamagedDownload(t *testing.T) {
 		ranges string
 		status int // 0 for an answer that is cut off
 	}{
-		"whole":        {"bytes=0-", 0},
-		"the bad part": {"bytes=2000000-", 500},
-		"two ranges":   {"bytes=0-9,3000000-", 0},
+		"whole":          {"", 0},
+		"from its start": {"bytes=0-", 0},
+		"the bad part":   {"bytes=2000000-", 500},
+		"two ranges":     {"bytes=0-9,3000000-", 0},
 	} {
 		r, _ := http.NewRequest(http.MethodGet, s.URL+objects["large"].DownloadPath, nil)
-		r.Header.Set("Range", test.ranges)
+		if test.ranges != "" {
+			r.Header.Set("Range", test.ranges)
+		}
 		answer, err := http.DefaultTransport.RoundTrip(r)
 		if err != nil && test.status == 0 {
 			continue // cut off before its beginning was on its way
