@@ -64,7 +64,6 @@ func newStretch(size int) *stretch {
 		return nil
 	}
 	s := &stretch{rest: aligned(mapped, hugePage, size)}
-	adviseHuge(s.rest)
 	runtime.AddCleanup(s, unmapMemory, mapped)
 	return s
 }

@@ -16,8 +16,6 @@ func mapMemory(int) []byte { return nil }
 
 func unmapMemory([]byte) {}
 
-func adviseHuge([]byte) {}
-
 // SyncData makes f durable.
 func SyncData(f *os.File) error { return f.Sync() }
 

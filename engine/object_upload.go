@@ -21,6 +21,8 @@ type Upload struct {
 	Key         string
 	ContentType string
 	Body        io.Reader
+	// Open fills in these two, once the upload is admitted; nil when they are known.
+	Open func(*Upload) error
 	// Length is how many bytes Body will give, -1 when that is not known; then
 	// Least is how many these are at the least.
 	Length, Least int64
@@ -46,9 +48,21 @@ type ObjectView struct {
 // returns nil, and otherwise not at all; the object it replaces stays until
 // then.
 func (e *Engine) ObjectUpload(ctx context.Context, call *model.Call, in Upload) (ObjectView, error) {
-	bucket, err := e.ObjectUploadAdmit(call, in)
+	if err := in.validate(e.cfg.MaxObjectBytes); err != nil {
+		return ObjectView{}, err
+	}
+	bucket, err := e.bucket(call, in.Bucket)
 	if err != nil {
 		return ObjectView{}, err
+	}
+	call.Resource = objectResource(in.Bucket, in.Key)
+	if err := e.refuseUpload(call, in); err != nil {
+		return ObjectView{}, err
+	}
+	if in.Open != nil {
+		if err := in.Open(&in); err != nil {
+			return ObjectView{}, err
+		}
 	}
 	w, err := e.blobs.Create(ctx)
 	if err != nil {
@@ -61,20 +75,6 @@ func (e *Engine) ObjectUpload(ctx context.Context, call *model.Call, in Upload) 
 	}
 	object, err := e.publishObject(call, in, w)
 	return e.objectView(bucket, object), err
-}
-
-// ObjectUploadAdmit returns the bucket an upload goes to, or refuses, without the
-// body, what could not be published after it.
-func (e *Engine) ObjectUploadAdmit(call *model.Call, in Upload) (model.Bucket, error) {
-	if err := in.validate(e.cfg.MaxObjectBytes); err != nil {
-		return model.Bucket{}, err
-	}
-	bucket, err := e.bucket(call, in.Bucket)
-	if err != nil {
-		return model.Bucket{}, err
-	}
-	call.Resource = objectResource(in.Bucket, in.Key)
-	return bucket, e.refuseUpload(call, in)
 }
 
 // least is how many bytes the body will give at the least.
@@ -111,6 +111,8 @@ func tooLarge(largest int64) error {
 // MaxObjectBytes is the size of the largest object.
 func (e *Engine) MaxObjectBytes() int64 { return e.cfg.MaxObjectBytes }
 
+// refuseUpload refuses, before the body is read, what could not be published
+// after it.
 func (e *Engine) refuseUpload(call *model.Call, in Upload) error {
 	if err := e.refuseReplacing(in); err != nil {
 		return err

@@ -120,6 +120,7 @@ var errCutOff = errors.New("not all of it could be read: the answer was cut off"
 // stored is what package blobstore keeps.
 type stored interface {
 	io.ReadSeeker
+	Size() int64
 	Verify(off, n int64) error
 	File() *os.File // nil for what is small
 	Small() []byte  // nil for a file
@@ -129,7 +130,7 @@ type stored interface {
 // leaves. It returns why not all of it could: with errCutOff when the answer had
 // begun; otherwise there is none yet.
 func send(w http.ResponseWriter, r *http.Request, modified time.Time, content stored) error {
-	if end, err := content.Seek(0, io.SeekEnd); err == nil && end == 0 {
+	if content.Size() == 0 {
 		r.Header.Del("Range") // of nothing there is none, and ServeContent would make one up
 	}
 	v := &verified{stored: content}

@@ -62,9 +62,14 @@ func (x *exchange) checkForm() error {
 // refuseConditions refuses those that no operation heeds: to ignore one would be
 // to do what the client has forbidden (RFC 9110, 13.1.1 and 13.1.4).
 func (x *exchange) refuseConditions() error {
-	for _, name := range []string{"If-Match", "If-Unmodified-Since"} {
-		if x.r.Header[name] != nil {
-			return model.Invalid(name, "is not heeded here, so nothing was done: leave it out")
+	return refuseHeaders(x.r.Header, "is not heeded here, so nothing was done: leave it out", "If-Match", "If-Unmodified-Since")
+}
+
+// refuseHeaders refuses the headers of these names, in canonical form.
+func refuseHeaders(header http.Header, why string, names ...string) error {
+	for _, name := range names {
+		if header[name] != nil {
+			return model.Invalid(name, "%s", why)
 		}
 	}
 	return nil

@@ -144,10 +144,9 @@ func newUpload(header http.Header) (in engine.NewUpload, err error) {
 	if in.Length, err = headerNumber(header, "Upload-Length"); err != nil {
 		return in, err
 	}
-	for _, name := range []string{"X-Checksum-Sha256", "X-Checksum-Crc32c"} {
-		if header[name] != nil {
-			return in, model.Invalid(name, "is not heeded for resumable uploads, so nothing was made: leave it out, or send the object in one request")
-		}
+	if err = refuseHeaders(header, "is not heeded for resumable uploads, so nothing was made: leave it out, or send the object in one request",
+		"X-Checksum-Sha256", "X-Checksum-Crc32c"); err != nil {
+		return in, err
 	}
 	in.Metadata = header.Get("Upload-Metadata")
 	metadata, err := uploadMetadata(in.Metadata)

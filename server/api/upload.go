@@ -38,13 +38,7 @@ func (h *handlers) objectUpload(ctx context.Context, call *model.Call, in *uploa
 		IfAbsent: in.IfNoneMatch != "", SHA256: in.SHA256, CRC32C: in.CRC32C,
 	}
 	body := &incoming{x: in.x, body: in.x.r.Body}
-	form, err := body.describe(&upload)
-	if err == nil && form {
-		if _, err = h.engine.ObjectUploadAdmit(call, upload); err == nil {
-			err = body.open(&upload)
-		}
-	}
-	if err != nil {
+	if err := body.describe(&upload); err != nil {
 		return Object{}, err
 	}
 	o, err := h.engine.ObjectUpload(ctx, call, upload)
@@ -89,16 +83,17 @@ type incoming struct {
 // formOverhead is more than what is around the file of a multipart body, in bytes.
 const formOverhead = 64 << 10
 
-// describe fills in the upload's body, type and length, as far as the headers
-// know them: of a multipart form the body has to be opened for the rest.
-func (b *incoming) describe(upload *engine.Upload) (form bool, err error) {
-	upload.Body, upload.Length = b, b.x.r.ContentLength
+// describe fills in the upload's body, type and length. A multipart body has to
+// be opened for the first two.
+func (b *incoming) describe(upload *engine.Upload) error {
+	length := b.x.r.ContentLength
 	media, canonical, err := mediaType(b.x.r.Header.Get("Content-Type"))
-	if form = media == "multipart/form-data"; form {
-		upload.Length, upload.Least = -1, max(upload.Length-formOverhead, 0)
+	if media == "multipart/form-data" {
+		upload.Open, upload.Length, upload.Least = b.open, -1, max(length-formOverhead, 0)
+	} else {
+		upload.Body, upload.ContentType, upload.Length = b, canonical, length
 	}
-	upload.ContentType = canonical
-	return form, err
+	return err
 }
 
 // open reads a multipart body up to its file.
