@@ -110,9 +110,10 @@ func TestRecoveredServerMustStopInOrder(t *testing.T) {
 	t.Parallel()
 	a := startEngineOn(t, testConfig(t, newDataDir(t)), impatient)
 	stuck, c := a.createDatabase(t, "stuck")
-	killed, _ := a.createDatabase(t, "killed")
+	killed, k := a.createDatabase(t, "killed")
 	inOrder, _ := a.createDatabase(t, "in_order")
 	stick(t, c)
+	stick(t, k) // or it may have stopped in order before the force
 	atOnce, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := a.instances.Stop(atOnce, killed.ID); err == nil {
