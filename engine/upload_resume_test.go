@@ -39,6 +39,21 @@ func (u *uploads) create(key string, length int64, ifAbsent bool) model.Upload {
 	return made
 }
 
+// fill makes an upload that is all there, and keeps the sweep from completing it.
+func (u *uploads) fill(key, body string) model.Upload {
+	u.t.Helper()
+	made := u.create(key, int64(len(body)), false)
+	made, release, err := u.a.claimUpload(u.a.call(model.ActionUploadAppend), u.bucket, made.ID, "a test")
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	u.t.Cleanup(release)
+	if made, err = u.a.appendPart(made, strings.NewReader(body)); err != nil {
+		u.t.Fatal(err)
+	}
+	return made
+}
+
 func (u *uploads) send(ctx context.Context, id string, body io.Reader) (model.Upload, error) {
 	return u.a.UploadAppend(ctx, u.a.call(model.ActionUploadAppend), u.bucket, id, 0, body)
 }
@@ -69,11 +84,7 @@ func TestUploadIsCompletedAfterACrash(t *testing.T) {
 	u := newUploads(t)
 	left := map[string]model.Upload{}
 	for _, key := range []string{"asked for", "swept"} {
-		made := u.create(key, 3, false)
-		if _, err := u.a.appendPart(made, strings.NewReader("abc")); err != nil {
-			t.Fatal(err)
-		}
-		left[key] = made
+		left[key] = u.fill(key, "abc")
 	}
 	u.a.abandon(t)
 	u.a = u.a.reopen(t)
@@ -225,15 +236,11 @@ func TestUploadsOfADeletedBucket(t *testing.T) {
 func TestUploadCompletedWhileStopping(t *testing.T) {
 	t.Parallel()
 	u := newUploads(t)
-	made := u.create("k", 3, false)
-	part, err := u.a.appendPart(made, strings.NewReader("abc"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := u.fill("k", "abc")
 	if err := u.a.blobs.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := u.a.completeUpload(t.Context(), u.a.call(model.ActionUploadGet), part); err == nil {
+	if got, err := u.a.completeUpload(t.Context(), u.a.call(model.ActionUploadGet), made); err == nil {
 		t.Errorf("%+v", got)
 	}
 	u.a.abandon(t)
@@ -249,15 +256,11 @@ func TestUploadCompletedWhileStopping(t *testing.T) {
 func TestUploadCutOffBeforeItsRecord(t *testing.T) {
 	t.Parallel()
 	u := newUploads(t)
-	made := u.create("k", 3, false)
-	part, err := u.a.appendPart(made, strings.NewReader("abc"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := u.fill("k", "abc")
 	release := u.a.order.object(u.bucket, "k")
 	ended := make(chan error, 1)
 	go func() {
-		_, err := u.a.completeUpload(context.Background(), u.a.call(model.ActionUploadGet), part)
+		_, err := u.a.completeUpload(context.Background(), u.a.call(model.ActionUploadGet), made)
 		ended <- err
 	}()
 	within(t, time.Minute, "a file that waits for its record", func() bool {
