@@ -33,7 +33,7 @@ func TestAdmin(t *testing.T) {
 	if out, stderr, code := m.run("", "admin", "backup-metadata"); code != 0 || !strings.Contains(out, m.dataDir) {
 		t.Errorf("backup-metadata: %d %s%s", code, out, stderr)
 	}
-	if _, stderr, code := m.run("", "admin", "trash", "empty"); code != 2 || !strings.Contains(stderr, "of the organization default") {
+	if _, stderr, code := m.run("", "admin", "trash", "empty"); code != 2 || !strings.Contains(stderr, "the organization default has deleted") {
 		t.Errorf("the trash was to be emptied without a question: %d %s", code, stderr)
 	}
 	if out, _, _ := m.run("", "admin", "trash", "list"); !strings.Contains(out, db.ID) {
@@ -44,7 +44,7 @@ func TestAdmin(t *testing.T) {
 	}
 	m.awaitAvailable(db.ID)
 	m.must("DELETE", "/databases/"+db.ID, nil, nil)
-	if out, stderr, code := m.run("", "admin", "trash", "empty", "--yes"); code != 0 || out != "1 databases removed\n" {
+	if out, stderr, code := m.run("", "admin", "trash", "empty", "--yes"); code != 0 || out != "removed: 1 databases, 0 buckets and 0 objects\n" {
 		t.Errorf("empty the trash: %d %s%s", code, out, stderr)
 	}
 }

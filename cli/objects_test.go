@@ -52,22 +52,71 @@ func TestObjectsOrigin(t *testing.T) {
 			t.Errorf("%s: %d", url, status)
 		}
 	}
+}
 
+// Deleted objects and buckets can be brought back, also by an appliance that was
+// killed once it had said that they were gone.
+func TestTrashOfObjects(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start("--object-trash-retention", "1h")
 	m.key = createKey(t, m, "--preset", "full_access", "--allow-dangerous")
-	m.must("DELETE", objects+"/page.html", nil, nil)
-	if status, _ := download(t, object.URL); status != http.StatusNotFound {
-		t.Errorf("a deleted object: %d", status)
+	var bucket struct{ ID string }
+	m.must("POST", "/buckets", map[string]any{"project": m.project(), "name": "files", "public": true}, &bucket)
+	objects := "/buckets/" + bucket.ID + "/objects"
+	var kept, alone struct {
+		URL string `json:"public_url"`
 	}
-	out, stderr, _ := m.run("", "admin", "trash", "objects", "--json")
-	var deleted []struct{ ID, Key string }
-	if err := json.Unmarshal([]byte(out), &deleted); err != nil || len(deleted) != 1 || deleted[0].Key != "page.html" {
-		t.Fatalf("the trash: %s %s, %v", out, stderr, err)
+	m.must("POST", objects+"?key=kept", strings.NewReader("kept"), &kept)
+	m.must("POST", objects+"?key=alone", strings.NewReader("alone"), &alone)
+	gone := func(path string) {
+		t.Helper()
+		var deleted struct {
+			Until time.Time `json:"recoverable_until"`
+		}
+		m.must("DELETE", path, nil, &deleted)
+		if left := time.Until(deleted.Until); left < 50*time.Minute || left > time.Hour {
+			t.Errorf("%s can be brought back until %s", path, deleted.Until)
+		}
+		m.kill()
+		m.start("--object-trash-retention", "1h")
 	}
-	if _, stderr, code := m.run("", "admin", "trash", "restore-object", deleted[0].ID); code != 0 {
-		t.Errorf("restore from the trash: %s", stderr)
+	trash := func(args ...string) (found []struct{ ID, Key, Name string }) {
+		t.Helper()
+		out, stderr, code := m.run("", append([]string{"admin", "trash"}, args...)...)
+		if code != 0 {
+			t.Fatalf("%s: %s", args, stderr)
+		}
+		if args[len(args)-1] == "--json" {
+			if err := json.Unmarshal([]byte(out), &found); err != nil {
+				t.Fatalf("%s: %s, %v", args, out, err)
+			}
+		}
+		return found
 	}
-	if status, body := download(t, object.URL); status != http.StatusOK || body != "<script>" {
-		t.Errorf("an object that came back: %d %s", status, body)
+	gone(objects + "/alone")
+	gone("/buckets/" + bucket.ID + "?force=true")
+	for _, url := range []string{kept.URL, alone.URL} {
+		if status, _ := download(t, url); status != http.StatusNotFound {
+			t.Errorf("%s: %d", url, status)
+		}
+	}
+	deleted := trash("objects", "--json")
+	if len(deleted) != 1 || deleted[0].Key != "alone" {
+		t.Fatalf("objects: %+v", deleted)
+	}
+	if _, stderr, code := m.run("", "admin", "trash", "restore-object", deleted[0].ID); code != 6 || !strings.Contains(stderr, "trash restore-bucket "+bucket.ID) {
+		t.Errorf("an object of a deleted bucket: %d %s", code, stderr)
+	}
+	if buckets := trash("buckets", "--json"); len(buckets) != 1 || buckets[0].ID != bucket.ID || buckets[0].Name != "files" {
+		t.Fatalf("buckets: %+v", buckets)
+	}
+	trash("restore-bucket", bucket.ID)
+	trash("restore-object", deleted[0].ID)
+	for url, want := range map[string]string{kept.URL: "kept", alone.URL: "alone"} {
+		if status, body := download(t, url); status != http.StatusOK || body != want {
+			t.Errorf("%s: %d %s", url, status, body)
+		}
 	}
 }
 

@@ -2,20 +2,24 @@ package engine
 
 import (
 	"fmt"
+	"time"
 
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
 
 // BucketDelete removes a bucket; one that holds objects only with force, and
-// then the objects with it.
-func (e *Engine) BucketDelete(call *model.Call, id string, force bool) error {
+// then the objects with it. It returns until when the operator can bring them
+// back, zero for not at all.
+func (e *Engine) BucketDelete(call *model.Call, id string, force bool) (until time.Time, err error) {
 	if _, err := e.bucket(call, id); err != nil {
-		return err
+		return until, err
 	}
 	release := e.order.bucket(id)
 	defer release()
-	err := e.change(call, func(tx *meta.Tx) error {
+	now := e.clock()
+	until = e.objectTrashUntil(now)
+	err = e.change(call, func(tx *meta.Tx) error {
 		b, err := bucketOf(tx, call.Organization, id)
 		if err != nil {
 			return err
@@ -25,13 +29,24 @@ func (e *Engine) BucketDelete(call *model.Call, id string, force bool) error {
 				"the bucket holds %d objects; delete them first, or send ?force=true to delete them with it", b.ObjectCount)
 		}
 		call.Details = map[string]string{"objects": fmt.Sprint(b.ObjectCount)}
-		return tx.DropBucket(id)
+		if until.IsZero() {
+			return tx.DropBucket(id)
+		}
+		return tx.TrashBucket(id, now)
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		e.unlinkSoon()
 	}
-	e.unlinkSoon()
-	return nil
+	return until, err
+}
+
+// objectTrashUntil returns until when what of objects is deleted at that time can
+// be brought back, zero for not at all.
+func (e *Engine) objectTrashUntil(at time.Time) (until time.Time) {
+	if e.cfg.ObjectTrashRetention > 0 {
+		until = at.Add(e.cfg.ObjectTrashRetention)
+	}
+	return until
 }
 
 // unlinkSoon removes discarded blobs without making the caller wait. What

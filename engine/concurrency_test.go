@@ -220,7 +220,7 @@ func TestCrowdOnDatabasesOfTheirOwn(t *testing.T) {
 		return err
 	}))
 	a.checkTidy(t)
-	if removed, err := a.TrashEmpty(a.call(model.ActionTrashEmpty)); err != nil || removed != crowd {
+	if removed, err := a.TrashEmpty(a.call(model.ActionTrashEmpty)); err != nil || removed != (Emptied{Databases: crowd}) {
 		t.Errorf("empty trash: %d, %v", removed, err)
 	}
 	a.checkTidy(t)

@@ -35,8 +35,8 @@ type Config struct {
 	MaxObjectBytes int64
 	// TrashRetention is how long a deleted database can be brought back.
 	TrashRetention time.Duration
-	// ObjectTrashRetention is how long a deleted object can be brought back; 0
-	// deletes at once.
+	// ObjectTrashRetention is how long deleted objects and buckets can be brought
+	// back; 0 deletes at once.
 	ObjectTrashRetention time.Duration
 	// ReplacedRetention is how long the data a restore replaced is kept.
 	ReplacedRetention time.Duration

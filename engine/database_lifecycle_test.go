@@ -123,7 +123,7 @@ func TestDatabaseDeleteAndTrash(t *testing.T) {
 	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
 		t.Fatal(err)
 	}
-	if removed, err := a.TrashEmpty(a.call(model.ActionTrashEmpty)); err != nil || removed != 1 {
+	if removed, err := a.TrashEmpty(a.call(model.ActionTrashEmpty)); err != nil || removed != (Emptied{Databases: 1}) {
 		t.Fatalf("empty trash: %d, %v", removed, err)
 	}
 	entries, _, err := a.AuditList(a.call(model.ActionAuditList), AuditFilter{Action: string(model.ActionTrashEmpty)}, 1, MaxLimit)

@@ -4,28 +4,31 @@ import (
 	"context"
 	"errors"
 	"syscall"
+	"time"
 
 	"holdfast/blobstore"
 	"holdfast/engine/model"
 )
 
-// ObjectDelete removes an object.
-func (e *Engine) ObjectDelete(ctx context.Context, call *model.Call, bucket, key string) error {
+// ObjectDelete removes an object. It returns until when the operator can bring
+// it back, zero for not at all.
+func (e *Engine) ObjectDelete(ctx context.Context, call *model.Call, bucket, key string) (until time.Time, err error) {
 	if err := model.ValidateObjectKey("key", key); err != nil {
-		return err
+		return until, err
 	}
 	release := e.order.object(bucket, key)
 	defer release()
 	if _, err := e.bucket(call, bucket); err != nil {
-		return err
+		return until, err
 	}
 	call.Resource = objectResource(bucket, key)
 	if _, err := e.object(bucket, key); err != nil {
-		return err
+		return until, err
 	}
-	gone := model.Object{Bucket: bucket, Key: key, LastModified: e.clock()}
-	note := &objectNote{Act: actDelete, Object: gone, Keep: e.cfg.ObjectTrashRetention > 0}
-	return e.logObject(call, note, func(text []byte, note *objectNote) error {
+	now := e.clock()
+	until = e.objectTrashUntil(now)
+	note := &objectNote{Act: actDelete, Object: model.Object{Bucket: bucket, Key: key, LastModified: now}, Keep: !until.IsZero()}
+	return until, e.logObject(call, note, func(text []byte, note *objectNote) error {
 		return e.blobs.Log(ctx, text, note)
 	})
 }

@@ -54,7 +54,7 @@ func TestPlanLimitOfObjectsHoldsAgainstACrowd(t *testing.T) {
 		}
 		for _, o := range objects.Items {
 			all.Go(func() {
-				if err := a.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, o.Key); err != nil {
+				if _, err := a.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, o.Key); err != nil {
 					t.Error(err)
 				}
 			})
@@ -106,7 +106,7 @@ func TestPlanLimitOfUploads(t *testing.T) {
 	}
 }
 
-// An object that comes back from the trash needs room like any other.
+// What comes back from the trash needs room like anything else.
 func TestPlanLimitOfTrashedObjects(t *testing.T) {
 	t.Parallel()
 	a, _ := openWithPlans(t, map[string]int64{"objects": 1})
@@ -118,7 +118,7 @@ func TestPlanLimitOfTrashedObjects(t *testing.T) {
 	if err := a.putSmall(t, bucket.ID, "a", "1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, "a"); err != nil {
+	if _, err := a.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, "a"); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.putSmall(t, bucket.ID, "b", "1"); err != nil {
@@ -133,10 +133,25 @@ func TestPlanLimitOfTrashedObjects(t *testing.T) {
 		return err
 	}
 	refusedByPlan(t, restore(), "objects: the plan tiny allows 1, and 1 are in use")
-	if err := a.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, "b"); err != nil {
+	if _, err := a.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, "b"); err != nil {
 		t.Fatal(err)
 	}
 	if err := restore(); err != nil {
 		t.Error(err)
+	}
+	if _, err := a.BucketDelete(a.call(model.ActionBucketDelete), bucket.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	another, err := a.BucketCreate(a.call(model.ActionBucketCreate), NewBucket{Project: a.project, Name: "another"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.putSmall(t, another.ID, "c", "1"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = a.TrashBucketRestore(a.call(model.ActionTrashBucketRestore), bucket.ID)
+	refusedByPlan(t, err, "objects: the plan tiny allows 1, and 1 are in use")
+	if err := a.putSmall(t, bucket.ID, "d", "1"); model.CodeOf(err) != model.CodeNotFound {
+		t.Errorf("it is there: %v", err)
 	}
 }

@@ -104,7 +104,8 @@ func (s *store) mustPut(t testing.TB, bucket, key, content string) {
 }
 
 func (s *store) delete(bucket, key string) error {
-	return s.ObjectDelete(context.Background(), s.call(model.ActionObjectDelete), bucket, key)
+	_, err := s.ObjectDelete(context.Background(), s.call(model.ActionObjectDelete), bucket, key)
+	return err
 }
 
 func (s *store) get(bucket, key string) (string, error) {
@@ -279,7 +280,7 @@ func TestBucketDeleteRace(t *testing.T) {
 		var stored atomic.Bool
 		wg.Go(func() { stored.Store(s.put(bucket, "k", "x") == nil) })
 		var deleted error
-		wg.Go(func() { deleted = s.BucketDelete(s.call(model.ActionBucketDelete), bucket, false) })
+		wg.Go(func() { _, deleted = s.BucketDelete(s.call(model.ActionBucketDelete), bucket, false) })
 		wg.Wait()
 		if stored.Load() && deleted == nil {
 			t.Fatal("an acknowledged object went with its bucket")

@@ -39,6 +39,9 @@ func (e *Engine) TrashObjectRestore(call *model.Call, version string) (model.Obj
 	defer counted()
 	var object model.Object
 	err = e.change(call, func(tx *meta.Tx) error {
+		if _, err := tx.TrashedBuckets().Get(trashed.Bucket); err == nil {
+			return model.Errorf(model.CodeConflict, "the object's bucket lies in the trash too: bring that back first, with `holdfast admin trash restore-bucket %s`", trashed.Bucket)
+		}
 		b, err := tx.Buckets().Get(trashed.Bucket)
 		if err == nil && b.ExpireAfterDays > 0 && trashed.LastModified.Before(e.expiredBefore(b)) {
 			return model.Errorf(model.CodeConflict, "the object is as old as its bucket lets objects become, and would be removed again at once: raise the bucket's expire_after_days first, or set it to 0")
@@ -64,34 +67,24 @@ func noTrashedObject(version string) error {
 // purgeObjects removes for good the objects that were in the trash for their
 // time.
 func (e *Engine) purgeObjects(ctx context.Context) error {
-	if e.keepsAll() {
-		return nil
-	}
-	bound := meta.DeletionKey(e.clock().Add(-e.cfg.ObjectTrashRetention))
-	for ctx.Err() == nil {
-		var due []model.TrashedObject
-		if err := e.meta.Peek(func(tx *meta.Tx) (err error) {
-			due, err = tx.TrashedObjects().Before(meta.ByDeletion, bound, expireBatch)
-			return err
-		}); err != nil || len(due) == 0 {
-			return err
-		}
+	return purgeDeleted(ctx, e, (*meta.Tx).TrashedObjects, func(due []model.TrashedObject) error {
 		of := map[string][]model.TrashedObject{} // an organization
 		for _, o := range due {
 			of[o.Organization] = append(of[o.Organization], o)
 		}
 		for organization, objects := range of {
-			if err := e.purgeSome(organization, objects); err != nil {
+			call := e.system(model.ActionObjectPurge, organization, organizationResource(model.Organization{ID: organization}))
+			if err := e.purgeSome(call, objects); err != nil {
 				return err
 			}
 		}
-		e.unlinkSoon()
-	}
-	return nil
+		return nil
+	})
 }
 
-func (e *Engine) purgeSome(organization string, objects []model.TrashedObject) error {
-	call := e.system(model.ActionObjectPurge, organization, model.Resource{Type: model.ResourceOrganization, ID: organization})
+// purgeSome removes these objects from the trash, which somebody else may have
+// done meanwhile.
+func (e *Engine) purgeSome(call *model.Call, objects []model.TrashedObject) error {
 	call.Note("objects", fmt.Sprint(len(objects)))
 	return e.change(call, func(tx *meta.Tx) error {
 		for _, o := range objects {
@@ -101,4 +94,23 @@ func (e *Engine) purgeSome(organization string, objects []model.TrashedObject) e
 		}
 		return nil
 	})
+}
+
+// emptyObjects removes the deleted objects of the call's organization for good,
+// and returns how many there were.
+func (e *Engine) emptyObjects(call *model.Call) (int, error) {
+	removed := 0
+	for {
+		var some []model.TrashedObject
+		if err := e.meta.View(func(tx *meta.Tx) (err error) {
+			some, _, err = tx.TrashedObjects().Newest(meta.ByOrganization, meta.Key(call.Organization), "", expireBatch)
+			return err
+		}); err != nil || len(some) == 0 {
+			return removed, err
+		}
+		if err := e.purgeSome(partOf(call, organizationResource(model.Organization{ID: call.Organization})), some); err != nil {
+			return removed, err
+		}
+		removed += len(some)
+	}
 }

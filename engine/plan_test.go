@@ -175,7 +175,7 @@ func TestPlanLimitOfObjects(t *testing.T) {
 	if err := errors.Join(upload("a", "1234567", 7), upload("b", "123", 3)); err != nil {
 		t.Error(err)
 	}
-	if err := a.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, "a"); err != nil {
+	if _, err := a.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, "a"); err != nil {
 		t.Error(err)
 	}
 	if err := upload("c", "1", 1); err != nil {

@@ -642,7 +642,7 @@ func TestRecommendationsOfRoom(t *testing.T) {
 	if r := a.one("plan_limit_near"); r.Severity != model.SeverityCritical || r.Evidence["metric"] != model.MetricBuckets {
 		t.Errorf("%+v", r)
 	}
-	if err := a.BucketDelete(a.call(model.ActionBucketDelete), b.ID, false); err != nil {
+	if _, err := a.BucketDelete(a.call(model.ActionBucketDelete), b.ID, false); err != nil {
 		t.Fatal(err)
 	}
 	a.gone("plan_limit_near")

@@ -40,7 +40,7 @@ func (e *Engine) sweepOnce(ctx context.Context) error {
 			return nil
 		})
 	})
-	err = errors.Join(clockErr, err, e.renewAPICertificate(), e.expireObjects(ctx), e.purgeObjects(ctx), e.sweepUploads(ctx), e.backUpMetadata(), e.noteCommits(),
+	err = errors.Join(clockErr, err, e.renewAPICertificate(), e.expireObjects(ctx), e.purgeObjects(ctx), e.purgeBuckets(ctx), e.sweepUploads(ctx), e.backUpMetadata(), e.noteCommits(),
 		e.sweepCodes(), e.concludeTrials(), e.expireOnce(), e.expireKeys(), e.pruneAudits())
 	e.audits.add(e.folds.turn(e.clock())...)
 	for _, db := range databases {

@@ -65,24 +65,48 @@ func (e *Engine) trashIsOver(t model.Trash) bool {
 	return !t.Until.After(t.At) || e.mayRemove(t.Until)
 }
 
-// TrashEmpty removes the deleted databases of the call's organization for
-// good, and returns how many there were. Each has an audit entry of its own.
-func (e *Engine) TrashEmpty(call *model.Call) (int, error) {
+// Emptied is how much was removed from the trash.
+type Emptied struct{ Databases, Buckets, Objects int }
+
+// TrashEmpty removes what the call's organization has deleted for good, and
+// returns how much that was, also with an error. Each database and bucket has an
+// audit entry of its own.
+func (e *Engine) TrashEmpty(call *model.Call) (removed Emptied, err error) {
+	for _, empty := range []struct {
+		what  func(*model.Call) (int, error)
+		count *int
+	}{{e.emptyDatabases, &removed.Databases}, {e.emptyBuckets, &removed.Buckets}, {e.emptyObjects, &removed.Objects}} {
+		if *empty.count, err = empty.what(call); err != nil {
+			return removed, err
+		}
+	}
+	e.unlinkSoon()
+	if removed == (Emptied{}) {
+		return removed, e.change(call, func(*meta.Tx) error { return nil })
+	}
+	call.Audited = true
+	return removed, nil
+}
+
+func (e *Engine) emptyDatabases(call *model.Call) (int, error) {
 	deleted, err := e.TrashList(call)
 	if err != nil {
 		return 0, err
 	}
 	for i, db := range deleted {
-		one := *call
-		one.Resource = databaseResource(db)
-		if err := e.purgeClaimed(&one, db); err != nil {
+		if err := e.purgeClaimed(partOf(call, databaseResource(db)), db); err != nil {
 			return i, err
 		}
 	}
-	if call.Audited = len(deleted) > 0; call.Audited {
-		return len(deleted), nil
-	}
-	return 0, e.change(call, func(*meta.Tx) error { return nil })
+	return len(deleted), nil
+}
+
+// partOf returns a call about one of the resources that call is about, to be
+// audited by itself.
+func partOf(call *model.Call, resource model.Resource) *model.Call {
+	part := *call
+	part.Resource, part.Details, part.Audited = resource, nil, false
+	return &part
 }
 
 func (e *Engine) purgeClaimed(call *model.Call, db model.Database) error {
@@ -92,4 +116,28 @@ func (e *Engine) purgeClaimed(call *model.Call, db model.Database) error {
 	}
 	defer release()
 	return e.purge(call, db)
+}
+
+// purgeDeleted has remove those of a table of the trash, some at a time, that were
+// in it for as long as objects are kept there.
+func purgeDeleted[T any](ctx context.Context, e *Engine, table func(*meta.Tx) meta.Table[T], remove func([]T) error) error {
+	if e.keepsAll() {
+		return nil
+	}
+	bound := meta.DeletionKey(e.clock().Add(-e.cfg.ObjectTrashRetention))
+	for ctx.Err() == nil {
+		var due []T
+		err := e.meta.Peek(func(tx *meta.Tx) (err error) {
+			due, err = table(tx).Before(meta.ByDeletion, bound, expireBatch)
+			return err
+		})
+		if len(due) == 0 { // but for what cannot be read
+			return err
+		}
+		if err := remove(due); err != nil {
+			return err
+		}
+		e.unlinkSoon()
+	}
+	return nil
 }

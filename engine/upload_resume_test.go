@@ -217,7 +217,7 @@ func TestUploadsOfADeletedBucket(t *testing.T) {
 	t.Parallel()
 	u := newUploads(t)
 	made := u.create("k", 3, false)
-	if err := u.a.BucketDelete(u.a.call(model.ActionBucketDelete), u.bucket, true); err != nil {
+	if _, err := u.a.BucketDelete(u.a.call(model.ActionBucketDelete), u.bucket, true); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := u.send(t.Context(), made.ID, strings.NewReader("a")); model.CodeOf(err) != model.CodeNotFound {

@@ -136,7 +136,7 @@ func (v *visit) objectDelete() (answer, error) {
 	prefix, key := v.form("prefix"), v.form("key")
 	err := v.confirm(bucketData{Prefix: prefix}.Base(key))
 	if err == nil {
-		err = v.engine.ObjectDelete(v.r.Context(), v.call, v.r.PathValue("id"), key)
+		_, err = v.engine.ObjectDelete(v.r.Context(), v.call, v.r.PathValue("id"), key)
 	}
 	if err != nil {
 		return v.bucketPage(prefix, err)
@@ -185,7 +185,7 @@ func (v *visit) bucketDelete() (answer, error) {
 	}
 	told, _ := strconv.ParseInt(v.form("files"), 10, 64) // what is no number told nothing
 	if err = v.confirm(b.Name); err == nil {
-		err = v.engine.BucketDelete(v.call, b.ID, told > 0)
+		_, err = v.engine.BucketDelete(v.call, b.ID, told > 0)
 	}
 	if model.CodeOf(err) == model.CodeConflict && told == 0 {
 		err = model.Errorf(model.CodeConflict, "the bucket was empty when you saw it, and has files now")

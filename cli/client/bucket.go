@@ -61,11 +61,11 @@ func (c *Client) UpdateBucket(ctx context.Context, id string, in UpdateBucket) (
 
 // DeleteBucket deletes a bucket. One that holds objects is refused, unless
 // force deletes them with it.
-func (c *Client) DeleteBucket(ctx context.Context, id string, force bool) (Deleted, error) {
+func (c *Client) DeleteBucket(ctx context.Context, id string, force bool) (DeletedResource, error) {
 	query := url.Values{}
 	if force {
 		query.Set("force", "true")
 	}
-	deleted, _, err := call[Deleted](ctx, c, "DELETE", path("buckets", id), query, nil)
+	deleted, _, err := call[DeletedResource](ctx, c, "DELETE", path("buckets", id), query, nil)
 	return deleted, err
 }

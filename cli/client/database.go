@@ -52,11 +52,16 @@ type CreatedDatabase struct {
 	Credentials Credentials `json:"credentials"`
 }
 
-// DeletedDatabase says what became of a deleted database.
-type DeletedDatabase struct {
-	ID               string     `json:"id"`
-	Deleted          bool       `json:"deleted"`
+// Recoverable says until when the operator can bring back what was deleted.
+type Recoverable struct {
 	RecoverableUntil *time.Time `json:"recoverable_until"` // null when it is gone for good
+}
+
+// DeletedResource says what became of a deleted database or bucket.
+type DeletedResource struct {
+	ID      string `json:"id"`
+	Deleted bool   `json:"deleted"`
+	Recoverable
 }
 
 // Connection is how to connect to a database. It holds the password.
@@ -118,8 +123,8 @@ func (c *Client) GetDatabase(ctx context.Context, id string) (Database, error) {
 }
 
 // DeleteDatabase deletes a database with its backups.
-func (c *Client) DeleteDatabase(ctx context.Context, id string) (DeletedDatabase, error) {
-	return one[DeletedDatabase](ctx, c, "DELETE", path("databases", id), nil)
+func (c *Client) DeleteDatabase(ctx context.Context, id string) (DeletedResource, error) {
+	return one[DeletedResource](ctx, c, "DELETE", path("databases", id), nil)
 }
 
 // RestartDatabase restarts a database and returns when it accepts connections

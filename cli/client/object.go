@@ -27,10 +27,11 @@ type Object struct {
 	PublicURL      *string   `json:"public_url"`
 }
 
-// DeletedObject says that an object is gone.
+// DeletedObject says what became of a deleted object.
 type DeletedObject struct {
 	Key     string `json:"key"`
 	Deleted bool   `json:"deleted"`
+	Recoverable
 }
 
 // Upload is an object on its way in.

@@ -140,7 +140,10 @@ func newBucketDelete(s *session) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return t.show(deleted, func(w io.Writer) { fmt.Fprintf(w, "deleted %s\n", args[0]) })
+		return t.show(deleted, func(w io.Writer) {
+			fmt.Fprintf(w, "deleted %s\n", args[0])
+			t.remarkRecoverable(deleted.Recoverable, "restore-bucket "+id)
+		})
 	})
 	cmd.Flags().BoolVar(&force, "force", false, "delete the objects in it too")
 	return s.positions(cmd, bucketNames)

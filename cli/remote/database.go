@@ -128,9 +128,7 @@ func newDatabaseDelete(s *session) *cobra.Command {
 			}
 			return t.show(deleted, func(w io.Writer) {
 				fmt.Fprintf(w, "deleted %s\n", db.Name)
-				if deleted.RecoverableUntil != nil {
-					t.remark("until %s the operator can bring it back: `holdfast admin trash restore %s`", moment(deleted.RecoverableUntil), db.ID)
-				}
+				t.remarkRecoverable(deleted.Recoverable, "restore "+db.ID)
 			})
 		})
 }

@@ -43,6 +43,9 @@ func (t *task) deleteObjects(args []string, recursive bool) error {
 		return t.api.DeleteObjectByQuery(t.ctx, d.bucket, d.key)
 	})
 	m.stop()
+	if len(deleted) > 0 {
+		t.remarkRecoverable(deleted[0].Recoverable, "objects") // the first one's time is over first
+	}
 	return transferred(t, deleted, err, func(d client.DeletedObject) string { return "deleted " + d.Key })
 }
 

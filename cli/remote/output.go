@@ -8,6 +8,8 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode"
+
+	"holdfast/cli/client"
 )
 
 // show prints a result: with --json as it is, else by human.
@@ -42,6 +44,14 @@ func (t *task) list(items any, empty string, headings []string, rows [][]string)
 func (t *task) remark(format string, args ...any) {
 	if !t.json {
 		fmt.Fprintln(t.cmd.ErrOrStderr(), printable(fmt.Sprintf(format, args...)))
+	}
+}
+
+// remarkRecoverable says with which command of the trash the operator can bring
+// back what was deleted.
+func (t *task) remarkRecoverable(deleted client.Recoverable, command string) {
+	if deleted.RecoverableUntil != nil {
+		t.remark("until %s the operator can bring it back: `holdfast admin trash %s`", moment(deleted.RecoverableUntil), command)
 	}
 }
 

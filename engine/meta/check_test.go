@@ -61,7 +61,7 @@ func check(db *DB) error {
 			checkTable(tx.Organizations()), checkTable(tx.Projects()), checkTable(tx.Users()), checkTable(tx.Keys()),
 			checkTable(tx.SetupLinks()), checkTable(tx.Sessions()), checkTable(tx.Devices()), checkTable(tx.Databases()),
 			checkTable(tx.Operations()), checkTable(tx.Backups()), checkTable(tx.Exports()),
-			checkTable(tx.Buckets()), checkTable(tx.TrashedObjects()), checkTable(tx.IdempotentRequests()),
+			checkTable(tx.Buckets()), checkTable(tx.TrashedBuckets()), checkTable(tx.TrashedObjects()), checkTable(tx.IdempotentRequests()),
 			checkTotals(tx), checkObjects(tx), checkChains(db, tx))
 		return errors.Join(errs...)
 	})
@@ -150,8 +150,10 @@ func checkObjects(tx *Tx) error {
 	live, segments := map[string]bool{}, map[uint32]SegmentUse{}
 	err := tx.bolt.Bucket([]byte(objectsBucket)).ForEachBucket(func(id []byte) error {
 		from := tx.bolt.Bucket([]byte(droppedBucket)).Get(id)
-		if _, err := tx.Buckets().Get(string(id)); (err == nil) != (from == nil) {
-			errs = append(errs, fmt.Errorf("%s is neither there nor dropped, or both: %w", id, err))
+		_, thereErr := tx.Buckets().Get(string(id))
+		_, trashErr := tx.TrashedBuckets().Get(string(id))
+		if is := []bool{thereErr == nil, trashErr == nil, from != nil}; is[0] && is[1] || (is[0] || is[1]) == is[2] {
+			errs = append(errs, fmt.Errorf("%s must be one of there, trashed and dropped: %v", id, is))
 		}
 		return checkBucketObjects(tx, id, from, live, segments)
 	})

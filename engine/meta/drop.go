@@ -26,6 +26,10 @@ func (tx *Tx) DropBucket(bucket string) error {
 	if err := tx.Buckets().Delete(bucket); err != nil {
 		return err
 	}
+	return tx.dropObjects(bucket)
+}
+
+func (tx *Tx) dropObjects(bucket string) error {
 	keys, _ := tx.objectBuckets(bucket)
 	if keys == nil {
 		return nil

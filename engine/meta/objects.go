@@ -53,6 +53,10 @@ func decodeObject(bucket string, data []byte) (model.Object, error) {
 // Object returns the object under key, or ErrNotFound.
 func (tx *Tx) Object(bucket, key string) (model.Object, error) {
 	keys, _ := tx.objectBuckets(bucket)
+	return objectIn(keys, bucket, key)
+}
+
+func objectIn(keys *bbolt.Bucket, bucket, key string) (model.Object, error) {
 	if keys == nil {
 		return model.Object{}, ErrNotFound
 	}
@@ -104,7 +108,7 @@ func putObject(keys *bbolt.Bucket, object model.Object) error {
 
 // MoveObject says that the bytes of object lie where it says, and no longer in
 // the blob from. An object that was replaced or removed meanwhile is left
-// alone; one in the trash is not.
+// alone; one in the trash, by itself or with its bucket, is not.
 func (tx *Tx) MoveObject(object model.Object, from string) error {
 	old, err := tx.ObjectOfVersion(object.Bucket, object.Key, object.Version)
 	if errors.Is(err, ErrNotFound) || err == nil && old.Blob != from {
@@ -125,8 +129,7 @@ func (tx *Tx) MoveObject(object model.Object, from string) error {
 		return nil
 	})
 	if errors.Is(err, ErrNotFound) {
-		keys, _ := tx.objectBuckets(object.Bucket)
-		return putObject(keys, old)
+		return putObject(tx.keptObjects(object.Bucket).keys, old)
 	}
 	return err
 }
@@ -227,7 +230,7 @@ type objectPlace struct {
 }
 
 // objectBuckets returns where a bucket's objects are, nil when it never had
-// any or was dropped.
+// any or was deleted.
 func (tx *Tx) objectBuckets(bucket string) (keys *bbolt.Bucket, ages *eras) {
 	if tx.batch == nil {
 		place := tx.findObjects(bucket)
@@ -244,6 +247,14 @@ func (tx *Tx) objectBuckets(bucket string) (keys *bbolt.Bucket, ages *eras) {
 }
 
 func (tx *Tx) findObjects(bucket string) (place objectPlace) {
+	if tx.bolt.Bucket([]byte(trashedTable)).Get([]byte(bucket)) != nil {
+		return place
+	}
+	return tx.keptObjects(bucket)
+}
+
+// keptObjects is findObjects also for a bucket in the trash.
+func (tx *Tx) keptObjects(bucket string) (place objectPlace) {
 	b := tx.bolt.Bucket([]byte(objectsBucket)).Bucket([]byte(bucket))
 	if b == nil || tx.bolt.Bucket([]byte(droppedBucket)).Get([]byte(bucket)) != nil {
 		return place

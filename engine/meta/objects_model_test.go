@@ -34,7 +34,7 @@ func TestObjectsKeepToTheModel(t *testing.T) {
 		db.bolt.NoSync = true // only what is stored counts here
 		m := &objectModel{db: db, buckets: map[string]map[string]model.Object{}}
 		t.Repeat(map[string]func(*rapid.T){
-			"make": m.make, "put": m.put, "put again": m.put, "delete": m.delete, "drop": m.drop, "unlink": m.unlink, "list": m.list, "move": m.move, "folder": m.folder, "trash": m.trash,
+			"make": m.make, "put": m.put, "put again": m.put, "delete": m.delete, "drop": m.drop, "trash bucket": m.trashBucket, "unlink": m.unlink, "list": m.list, "move": m.move, "folder": m.folder, "trash": m.trash,
 			"": m.compare,
 		})
 	})
@@ -112,6 +112,57 @@ func (m *objectModel) trash(t *rapid.T) {
 	}
 	m.change(t, nil, func(tx *Tx) error {
 		_, err := tx.UntrashObject(o.Version, time.Unix(1, 0))
+		return err
+	})
+}
+
+// trashBucket deletes a bucket, and brings it back or removes it for good.
+// Meanwhile nothing of it is seen, and compaction moves its objects.
+func (m *objectModel) trashBucket(t *rapid.T) {
+	id, objects := m.pick(t)
+	if objects == nil {
+		m.change(t, ErrNotFound, func(tx *Tx) error { return tx.TrashBucket(id, time.Unix(1, 0)) })
+		return
+	}
+	m.change(t, nil, func(tx *Tx) error { return tx.TrashBucket(id, time.Unix(1, 0)) })
+	if err := m.db.View(func(tx *Tx) error {
+		if page, _, err := tx.NewestObjects(id, "", "", 1); err != nil || len(page) > 0 {
+			t.Fatalf("of a trashed bucket: %v, %v", page, err)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range slices.Sorted(maps.Keys(objects)) {
+		o := objects[key]
+		m.change(t, ErrNotFound, func(tx *Tx) error { return putOne(tx, o) })
+		m.change(t, ErrNotFound, func(tx *Tx) error {
+			_, err := tx.DeleteObject(id, key, time.Unix(1, 0))
+			return err
+		})
+	}
+	m.move(t)
+	if err := check(m.db); err != nil {
+		t.Fatal(err)
+	}
+	switch rapid.SampledFrom([]string{"restore", "purge", "name taken"}).Draw(t, "then") {
+	case "purge":
+		delete(m.buckets, id)
+		m.change(t, nil, func(tx *Tx) error { return tx.PurgeBucket(id) })
+		return
+	case "name taken":
+		m.made++
+		another := bucket(fmt.Sprintf("bucket_%d", m.made))
+		another.Name = bucket(id).Name
+		m.change(t, nil, func(tx *Tx) error { return tx.Buckets().Insert(another) })
+		m.change(t, ErrExists, func(tx *Tx) error {
+			_, err := tx.UntrashBucket(id, time.Unix(1, 0))
+			return err
+		})
+		m.change(t, nil, func(tx *Tx) error { return tx.DropBucket(another.ID) })
+	}
+	m.change(t, nil, func(tx *Tx) error {
+		_, err := tx.UntrashBucket(id, time.Unix(1, 0))
 		return err
 	})
 }

@@ -78,10 +78,10 @@ func (tx *Tx) UntrashObject(version string, at time.Time) (model.Object, error) 
 	return old.Object, tx.TrashedObjects().Delete(version)
 }
 
-// ObjectOfVersion returns the object under key if that is its version, else
-// the trashed object with it, else ErrNotFound.
+// ObjectOfVersion returns the object under key if that is its version, also in
+// a trashed bucket, else the trashed object with it, else ErrNotFound.
 func (tx *Tx) ObjectOfVersion(bucket, key, version string) (model.Object, error) {
-	object, err := tx.Object(bucket, key)
+	object, err := objectIn(tx.keptObjects(bucket).keys, bucket, key)
 	if err == nil && object.Version == version {
 		return object, nil
 	}

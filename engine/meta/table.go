@@ -220,18 +220,21 @@ func (t Table[T]) Newest(indexName string, key []byte, after string, limit int) 
 }
 
 // Before returns up to limit records whose key in the index lies before bound, in
-// the order of their keys.
+// the order of their keys. Those that cannot be read are passed over, and are the
+// error.
 func (t Table[T]) Before(indexName string, bound []byte, limit int) ([]T, error) {
 	cursor := t.indexBucket(indexName).Cursor()
 	var records []T
+	var errs []error
 	for k, id := cursor.First(); k != nil && bytes.Compare(k, bound) < 0 && len(records) < limit; k, id = cursor.Next() {
 		record, err := t.indexed(indexName, id)
 		if err != nil {
-			return nil, err
+			errs = append(errs, err)
+			continue
 		}
 		records = append(records, record)
 	}
-	return records, nil
+	return records, errors.Join(errs...)
 }
 
 // seekBefore moves the cursor to the last key before prefix+after, or to the

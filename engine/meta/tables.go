@@ -14,7 +14,7 @@ const (
 	ByDatabase     = "database"     // newest first within a database
 	ByVerification = "verification" // newest first within a database and a state of verification
 	InTrash        = "trash"        // databases that lie in the trash
-	ByDeletion     = "deletion"     // trashed objects in the order of DeletionKey
+	ByDeletion     = "deletion"     // trashed buckets and objects in the order of DeletionKey
 	ByUser         = "user"         // newest first of a person
 	ByUserCode     = "user_code"    // unique, device authorizations by the hash of the user code
 )
@@ -286,6 +286,7 @@ func bucketNames() []string {
 	names = append(names, exports().buckets()...)
 	names = append(names, imports().buckets()...)
 	names = append(names, buckets().buckets()...)
+	names = append(names, trashedBuckets().buckets()...)
 	names = append(names, trashedObjects().buckets()...)
 	names = append(names, uploads().buckets()...)
 	names = append(names, idempotentRequests().buckets()...)

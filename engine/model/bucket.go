@@ -53,6 +53,13 @@ type Object struct {
 	LastModified   time.Time `json:"last_modified"`
 }
 
+// TrashedBucket is a deleted bucket that can still be brought back, with the
+// objects that were in it.
+type TrashedBucket struct {
+	Bucket
+	DeletedAt time.Time `json:"deleted_at"`
+}
+
 // TrashedObject is a deleted object that can still be brought back.
 type TrashedObject struct {
 	Object

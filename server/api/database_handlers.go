@@ -41,20 +41,28 @@ func (h *handlers) databaseGet(_ context.Context, call *model.Call, in *Database
 	return NewDatabase(db), err
 }
 
-// DeletedDatabase says what became of a deleted database.
-type DeletedDatabase struct {
-	ID               string     `json:"id"`
-	Deleted          bool       `json:"deleted"`
+// Recoverable says until when something that was deleted can come back.
+type Recoverable struct {
 	RecoverableUntil *time.Time `json:"recoverable_until" doc:"Until when the operator can bring it back; null when it is gone for good."`
 }
 
-func (h *handlers) databaseDelete(ctx context.Context, call *model.Call, in *DatabaseInput) (DeletedDatabase, error) {
-	until, err := h.engine.DatabaseDelete(ctx, call, in.ID)
-	deleted := DeletedDatabase{ID: in.ID, Deleted: true}
+func (h *handlers) recoverable(until time.Time) (r Recoverable) {
 	if until.After(h.now()) {
-		deleted.RecoverableUntil = utcOrAbsent(&until)
+		r.RecoverableUntil = utcOrAbsent(&until)
 	}
-	return deleted, err
+	return r
+}
+
+// DeletedResource says what became of a deleted database or bucket.
+type DeletedResource struct {
+	ID      string `json:"id"`
+	Deleted bool   `json:"deleted"`
+	Recoverable
+}
+
+func (h *handlers) databaseDelete(ctx context.Context, call *model.Call, in *DatabaseInput) (DeletedResource, error) {
+	until, err := h.engine.DatabaseDelete(ctx, call, in.ID)
+	return DeletedResource{ID: in.ID, Deleted: true, Recoverable: h.recoverable(until)}, err
 }
 
 type restartInput struct {

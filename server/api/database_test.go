@@ -154,7 +154,7 @@ func TestDatabaseLife(t *testing.T) {
 		}
 	})
 	t.Run("delete", func(t *testing.T) {
-		gone := get[DeletedDatabase](t, w.do(t, request{method: "DELETE", path: path, key: w.org.full}))
+		gone := get[DeletedResource](t, w.do(t, request{method: "DELETE", path: path, key: w.org.full}))
 		if !gone.Deleted || gone.ID != db.ID || gone.RecoverableUntil == nil {
 			t.Errorf("%+v", gone)
 		}

@@ -35,15 +35,16 @@ func (h *handlers) objectGet(_ context.Context, call *model.Call, in *objectInpu
 	return h.newObject(o), err
 }
 
-// DeletedObject says that an object is gone.
+// DeletedObject says what became of a deleted object.
 type DeletedObject struct {
 	Key     string `json:"key"`
 	Deleted bool   `json:"deleted"`
+	Recoverable
 }
 
 func (h *handlers) objectDelete(ctx context.Context, call *model.Call, in *objectInput) (DeletedObject, error) {
-	err := h.engine.ObjectDelete(ctx, call, in.ID, in.Key)
-	return DeletedObject{Key: in.Key, Deleted: true}, err
+	until, err := h.engine.ObjectDelete(ctx, call, in.ID, in.Key)
+	return DeletedObject{Key: in.Key, Deleted: true, Recoverable: h.recoverable(until)}, err
 }
 
 // ObjectQueryInput names an object in the query.
@@ -53,6 +54,6 @@ type ObjectQueryInput struct {
 }
 
 func (h *handlers) objectDeleteByQuery(ctx context.Context, call *model.Call, in *ObjectQueryInput) (DeletedObject, error) {
-	err := h.engine.ObjectDelete(ctx, call, in.ID, in.Key)
-	return DeletedObject{Key: in.Key, Deleted: true}, err
+	until, err := h.engine.ObjectDelete(ctx, call, in.ID, in.Key)
+	return DeletedObject{Key: in.Key, Deleted: true, Recoverable: h.recoverable(until)}, err
 }

@@ -144,6 +144,9 @@ func TestBucketDelete(t *testing.T) {
 		if got.status != test.status {
 			t.Errorf("DELETE %s: %d %s", test.query, got.status, got.text)
 		}
+		if test.status == 200 && !strings.Contains(got.text, `"recoverable_until":null`) {
+			t.Errorf("a bucket that is gone for good: %s", got.text)
+		}
 	}
 }
 

@@ -115,7 +115,7 @@ type bucketDeleteInput struct {
 	Force bool `query:"force" doc:"Whether to delete the objects in it too."`
 }
 
-func (h *handlers) bucketDelete(_ context.Context, call *model.Call, in *bucketDeleteInput) (Deleted, error) {
-	err := h.engine.BucketDelete(call, in.ID, in.Force)
-	return Deleted{ID: in.ID, Deleted: true}, err
+func (h *handlers) bucketDelete(_ context.Context, call *model.Call, in *bucketDeleteInput) (DeletedResource, error) {
+	until, err := h.engine.BucketDelete(call, in.ID, in.Force)
+	return DeletedResource{ID: in.ID, Deleted: true, Recoverable: h.recoverable(until)}, err
 }

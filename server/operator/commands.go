@@ -37,6 +37,8 @@ func commands() map[model.Action]command {
 		model.ActionTrashList:          in(trashList),
 		model.ActionTrashRestore:       in(trashRestore),
 		model.ActionTrashEmpty:         in(trashEmpty),
+		model.ActionTrashBucketList:    in(trashBucketList),
+		model.ActionTrashBucketRestore: in(trashBucketRestore),
 		model.ActionTrashObjectList:    in(trashObjectList),
 		model.ActionTrashObjectRestore: in(trashObjectRestore),
 		model.ActionAuditVerify:        in(auditVerify),
@@ -189,7 +191,17 @@ func trashRestore(ctx context.Context, a Appliance, call *model.Call, in Target)
 
 func trashEmpty(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
 	removed, err := a.TrashEmpty(call)
-	return Removed{Databases: removed}, err
+	return Removed(removed), err
+}
+
+func trashBucketList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
+	deleted, err := everything(func(p engine.Page) (engine.List[model.TrashedBucket], error) { return a.TrashBucketList(call, p) })
+	return views(deleted, viewTrashedBucket), err
+}
+
+func trashBucketRestore(_ context.Context, a Appliance, call *model.Call, in Target) (any, error) {
+	b, err := a.TrashBucketRestore(call, in.ID)
+	return viewTrashedBucket(model.TrashedBucket{Bucket: b}), err
 }
 
 func trashObjectList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {

@@ -55,6 +55,23 @@ type MetadataBackup struct {
 	SizeBytes int64  `json:"size_bytes"`
 }
 
+// TrashedBucket is a deleted bucket. DeletedAt is null for one that was brought
+// back.
+type TrashedBucket struct {
+	ID          string     `json:"id"`
+	Name        string     `json:"name"`
+	Project     string     `json:"project"`
+	ObjectCount int64      `json:"object_count"`
+	SizeBytes   int64      `json:"size_bytes"`
+	DeletedAt   *time.Time `json:"deleted_at"`
+}
+
+func viewTrashedBucket(b model.TrashedBucket) TrashedBucket {
+	return TrashedBucket{
+		ID: b.ID, Name: b.Name, Project: b.Project, ObjectCount: b.ObjectCount, SizeBytes: b.SizeBytes, DeletedAt: timeOrAbsent(b.DeletedAt),
+	}
+}
+
 // TrashedObject is a deleted object. DeletedAt is null for one that was
 // brought back.
 type TrashedObject struct {
@@ -66,16 +83,21 @@ type TrashedObject struct {
 }
 
 func viewTrashedObject(o model.TrashedObject) TrashedObject {
-	view := TrashedObject{ID: o.Version, Bucket: o.Bucket, Key: o.Key, SizeBytes: o.SizeBytes}
-	if !o.DeletedAt.IsZero() {
-		view.DeletedAt = &o.DeletedAt
+	return TrashedObject{ID: o.Version, Bucket: o.Bucket, Key: o.Key, SizeBytes: o.SizeBytes, DeletedAt: timeOrAbsent(o.DeletedAt)}
+}
+
+func timeOrAbsent(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
 	}
-	return view
+	return &t
 }
 
 // Removed is the result of trash.empty.
 type Removed struct {
 	Databases int `json:"databases"`
+	Buckets   int `json:"buckets"`
+	Objects   int `json:"objects"`
 }
 
 func viewKey(k model.Key) api.Key { return api.NewKey(k) }

@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// TrashBucketList returns the deleted buckets of the call's organization that
+// can still be brought back, the newest first.
+func (e *Engine) TrashBucketList(call *model.Call, page Page) (List[model.TrashedBucket], error) {
+	return listRecords(e, call, model.ActionTrashBucketList, (*meta.Tx).TrashedBuckets, page,
+		func(b model.TrashedBucket) string { return b.ID })
+}
+
+// TrashBucketRestore brings a deleted bucket back, with the objects that were in
+// it.
+func (e *Engine) TrashBucketRestore(call *model.Call, id string) (model.Bucket, error) {
+	call.Resource = model.Resource{Type: model.ResourceBucket, ID: id}
+	var trashed model.TrashedBucket
+	err := e.meta.View(func(tx *meta.Tx) (err error) {
+		trashed, err = tx.TrashedBuckets().Get(id)
+		return err
+	})
+	if errors.Is(err, meta.ErrNotFound) || err == nil && trashed.Organization != call.Organization {
+		return model.Bucket{}, noTrashedBucket(id)
+	}
+	if err != nil {
+		return model.Bucket{}, err
+	}
+	call.Resource = bucketResource(trashed.Bucket)
+	counted, err := e.reserve(call.Organization, func() model.Totals {
+		return model.Totals{Objects: trashed.ObjectCount, StorageBytes: trashed.SizeBytes}
+	})
+	if err != nil {
+		return model.Bucket{}, err
+	}
+	defer counted()
+	var b model.Bucket
+	err = e.change(call, func(tx *meta.Tx) error {
+		return e.withinPlan(tx, call.Organization, func() (err error) {
+			b, err = tx.UntrashBucket(id, e.clock())
+			if errors.Is(err, meta.ErrNotFound) {
+				return noTrashedBucket(id)
+			}
+			return nameTaken(err, model.ResourceBucket, trashed.Name)
+		})
+	})
+	return b, err
+}
+
+func noTrashedBucket(id string) error {
+	return model.Errorf(model.CodeNotFound, "no bucket %q in the trash; `holdfast admin trash buckets` shows what is", id)
+}
+
+// purgeBuckets removes for good the buckets that were in the trash for their
+// time.
+func (e *Engine) purgeBuckets(ctx context.Context) error {
+	return purgeDeleted(ctx, e, (*meta.Tx).TrashedBuckets, func(due []model.TrashedBucket) error {
+		for _, b := range due {
+			if err := e.purgeBucket(e.system(model.ActionBucketPurge, b.Organization, bucketResource(b.Bucket)), b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// purgeBucket removes a bucket from the trash, which somebody else may have done
+// meanwhile.
+func (e *Engine) purgeBucket(call *model.Call, b model.TrashedBucket) error {
+	call.Note("objects", fmt.Sprint(b.ObjectCount))
+	return e.change(call, func(tx *meta.Tx) error {
+		if err := tx.PurgeBucket(b.ID); !errors.Is(err, meta.ErrNotFound) {
+			return err
+		}
+		return nil
+	})
+}
+
+// emptyBuckets removes the deleted buckets of the call's organization for good,
+// and returns how many there were.
+func (e *Engine) emptyBuckets(call *model.Call) (int, error) {
+	var deleted []model.TrashedBucket
+	if err := e.meta.View(func(tx *meta.Tx) (err error) {
+		deleted, err = allBy(tx.TrashedBuckets(), meta.ByOrganization, meta.Key(call.Organization))
+		return err
+	}); err != nil {
+		return 0, err
+	}
+	for i, b := range deleted {
+		if err := e.purgeBucket(partOf(call, bucketResource(b.Bucket)), b); err != nil {
+			return i, err
+		}
+	}
+	return len(deleted), nil
+}

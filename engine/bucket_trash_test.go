@@ -1,0 +1,284 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"holdfast/blobstore"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+func (s *store) deleteBucket(t testing.TB, bucket string) (until time.Time) {
+	t.Helper()
+	until, err := s.BucketDelete(s.call(model.ActionBucketDelete), bucket, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return until
+}
+
+func (s *store) restoreBucket(bucket string) error {
+	_, err := s.TrashBucketRestore(s.call(model.ActionTrashBucketRestore), bucket)
+	return err
+}
+
+// trashed returns what is in the trash.
+func (s *store) trashed(t testing.TB) (buckets []model.TrashedBucket, objects []model.TrashedObject) {
+	t.Helper()
+	inTrash, err := s.TrashBucketList(s.call(model.ActionTrashBucketList), Page{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), Page{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inTrash.Items, alone.Items
+}
+
+// download asks for a signed path.
+func (s *store) download(path string) error {
+	signed, err := url.Parse(path)
+	if err != nil {
+		return err
+	}
+	bucket, key, _ := strings.Cut(strings.TrimPrefix(signed.Path, ObjectPath), "/")
+	d, err := s.ObjectDownload(s.call(model.ActionObjectDownload), bucket, key, signed.Query().Get("expires"), signed.Query().Get("signature"))
+	if err != nil {
+		return err
+	}
+	return d.Content.Close()
+}
+
+func (s *store) blobCount(t testing.TB) (n int) {
+	t.Helper()
+	if err := s.blobs.Walk(func(blobstore.Ref, int64, time.Time) error {
+		n++
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// A deleted bucket is gone for everybody, across starts, and comes back as it was.
+func TestBucketTrash(t *testing.T) {
+	t.Parallel()
+	s := openObjects(t, func(c *Config) { c.ObjectTrashRetention = time.Hour })
+	bucket := s.bucket(t, "kept")
+	want := map[string]string{"small": "small", "large": text(300_000)}
+	for key, content := range want {
+		s.mustPut(t, bucket, key, content)
+	}
+	s.mustPut(t, bucket, "deleted before", "x")
+	if err := s.delete(bucket, "deleted before"); err != nil {
+		t.Fatal(err)
+	}
+	view, err := s.ObjectGet(s.call(model.ActionObjectGet), bucket, "small")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if until := s.deleteBucket(t, bucket); time.Until(until) < 59*time.Minute {
+		t.Errorf("it can be brought back until %s", until)
+	}
+	s.close(t)
+	s.open(t)
+	list, err := s.BucketList(s.call(model.ActionBucketList), Page{})
+	if err != nil || len(list.Items) != 0 {
+		t.Errorf("listed: %+v, %v", list, err)
+	}
+	for what, err := range map[string]error{
+		"the bucket":     func() error { _, err := s.BucketGet(s.call(model.ActionBucketGet), bucket); return err }(),
+		"its object":     func() error { _, err := s.ObjectGet(s.call(model.ActionObjectGet), bucket, "small"); return err }(),
+		"its signed URL": s.download(view.DownloadPath),
+		"an upload":      s.put(bucket, "small", "another"),
+		"a deletion":     s.delete(bucket, "small"),
+		"deleting it":    func() error { _, err := s.BucketDelete(s.call(model.ActionBucketDelete), bucket, true); return err }(),
+	} {
+		if model.CodeOf(err) != model.CodeNotFound {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if usage, err := s.Usage(s.call(model.ActionUsageGet)); err != nil || usage.Buckets != 0 || usage.Objects != 0 || usage.StorageBytes != 0 {
+		t.Errorf("it counts: %+v, %v", usage.Totals, err)
+	}
+	buckets, objects := s.trashed(t)
+	if len(buckets) != 1 || buckets[0].ID != bucket || buckets[0].ObjectCount != 2 || len(objects) != 1 {
+		t.Fatalf("in the trash: %+v, %+v", buckets, objects)
+	}
+	_, err = s.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), objects[0].Version)
+	if model.CodeOf(err) != model.CodeConflict {
+		t.Errorf("an object of a deleted bucket: %v", err)
+	}
+	stranger := s.call(model.ActionTrashBucketRestore)
+	stranger.Organization = "org_other"
+	if _, err := s.TrashBucketRestore(stranger, bucket); model.CodeOf(err) != model.CodeNotFound {
+		t.Errorf("another organization's: %v", err)
+	}
+	another := s.bucket(t, "kept") // its name is free
+	if err := s.restoreBucket(bucket); model.CodeOf(err) != model.CodeConflict {
+		t.Errorf("its name is taken: %v", err)
+	}
+	s.deleteBucket(t, another)
+	if err := s.restoreBucket(bucket); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.restoreBucket(bucket); model.CodeOf(err) != model.CodeNotFound {
+		t.Errorf("brought back twice: %v", err)
+	}
+	if _, err := s.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), objects[0].Version); err != nil {
+		t.Error(err)
+	}
+	want["deleted before"] = "x"
+	s.mustHold(t, bucket, want)
+	if err := s.download(view.DownloadPath); err != nil {
+		t.Errorf("its signed URL: %v", err)
+	}
+}
+
+// TestBucketTrashPurge removes what has been in the trash for its time, with the
+// bytes, and what the operator empties it of, of one organization alone.
+func TestBucketTrashPurge(t *testing.T) {
+	t.Parallel()
+	s := openObjects(t, func(c *Config) { c.ObjectTrashRetention = time.Hour })
+	older, younger := s.bucket(t, "older"), s.bucket(t, "younger")
+	for i := range 5 {
+		s.mustPut(t, older, fmt.Sprint(i), text(100_000))
+		s.mustPut(t, younger, fmt.Sprint(i), text(100_000))
+	}
+	pass := func(d time.Duration, want, blobs int) {
+		t.Helper()
+		s.now.Add(int64(d))
+		believe(s.Engine)
+		if err := s.purgeBuckets(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.removeDiscarded(); err != nil {
+			t.Fatal(err)
+		}
+		if buckets, _ := s.trashed(t); len(buckets) != want || s.blobCount(t) != blobs {
+			t.Errorf("%s later there are %d buckets, want %d, and %d blobs, want %d", d, len(buckets), want, s.blobCount(t), blobs)
+		}
+	}
+	s.deleteBucket(t, older)
+	pass(59*time.Minute, 1, 10)
+	s.deleteBucket(t, younger)
+	pass(2*time.Minute, 1, 5)
+	if err := s.restoreBucket(older); model.CodeOf(err) != model.CodeNotFound {
+		t.Errorf("after its time: %v", err)
+	}
+	alone := s.bucket(t, "alone")
+	for i := range expireBatch + 1 {
+		s.mustPut(t, alone, fmt.Sprint(i), "x")
+		if err := s.delete(alone, fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stranger := s.call(model.ActionTrashEmpty)
+	stranger.Organization = "org_other"
+	if removed, err := s.TrashEmpty(stranger); err != nil || removed != (Emptied{}) {
+		t.Errorf("another organization's: %+v, %v", removed, err)
+	}
+	if removed, err := s.TrashEmpty(s.call(model.ActionTrashEmpty)); err != nil || removed != (Emptied{Buckets: 1, Objects: expireBatch + 1}) {
+		t.Errorf("%+v, %v", removed, err)
+	}
+	pass(0, 0, 0)
+	entries, _, err := s.AuditList(s.call(model.ActionAuditList), AuditFilter{Action: string(model.ActionTrashEmpty)}, 1, MaxLimit)
+	objects := 0
+	for _, e := range entries {
+		if e.Resource.Type == model.ResourceOrganization && e.Organization == s.org {
+			var n int
+			fmt.Sscan(e.Details["objects"], &n)
+			objects += n
+		}
+	}
+	if err != nil || objects != expireBatch+1 {
+		t.Errorf("audited are %d objects, %v", objects, err)
+	}
+}
+
+// What cannot be read does not keep the rest in the trash, and is reported.
+func TestPurgeBesideDamage(t *testing.T) {
+	t.Parallel()
+	s := openObjects(t, func(c *Config) { c.ObjectTrashRetention = time.Hour })
+	bucket := s.bucket(t, "files")
+	for _, key := range []string{"a", "damaged", "b"} {
+		s.mustPut(t, bucket, key, key)
+		if err := s.delete(bucket, key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, objects := s.trashed(t)
+	s.close(t)
+	file, err := bbolt.Open(filepath.Join(s.cfg.DataDir, metadataFile), 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(file.Update(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("objects.trash")).Put([]byte(objects[1].Version), []byte("rubbish"))
+	}), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s.open(t)
+	s.now.Add(int64(2 * time.Hour))
+	believe(s.Engine)
+	if err := s.purgeObjects(t.Context()); err == nil {
+		t.Error("nothing is said of the damage")
+	}
+	if err := s.meta.View(func(tx *meta.Tx) error {
+		if n := tx.TrashedObjects().Count(); n != 1 {
+			t.Errorf("%d are left", n)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCompactionUnderTrash moves the bytes of objects whose bucket lies in the
+// trash: they are there when it comes back.
+func TestCompactionUnderTrash(t *testing.T) {
+	t.Parallel()
+	s := openObjects(t, func(c *Config) { c.ObjectTrashRetention = time.Hour })
+	kept, purged := s.bucket(t, "kept"), s.bucket(t, "purged")
+	want, body := map[string]string{}, text(64<<10)
+	for i := range 2100 { // two segments and more
+		if content := fmt.Sprint(i) + body[:60_000]; i%10 == 0 {
+			want[fmt.Sprint(i)] = content
+			s.mustPut(t, kept, fmt.Sprint(i), content)
+		} else {
+			s.mustPut(t, purged, fmt.Sprint(i), content)
+		}
+	}
+	before := s.journalSize(t)
+	s.deleteBucket(t, kept)
+	s.deleteBucket(t, purged)
+	buckets, _ := s.trashed(t)
+	if err := s.purgeBucket(s.call(model.ActionBucketPurge), buckets[0]); err != nil || buckets[0].ID != purged {
+		t.Fatal(buckets, err)
+	}
+	if err := s.removeDiscarded(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.compactOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := s.journalSize(t); after > before*3/5 { // the newest segment stays
+		t.Errorf("the journal has %d bytes of %d", after, before)
+	}
+	if err := s.restoreBucket(kept); err != nil {
+		t.Fatal(err)
+	}
+	s.mustHold(t, kept, want)
+	s.close(t)
+	s.open(t)
+	s.mustHold(t, kept, want)
+}
