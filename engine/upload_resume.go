@@ -114,6 +114,9 @@ func (e *Engine) claimUpload(call *model.Call, bucket, id, what string) (u model
 // UploadGet returns a resumable upload. To its client one that is all there is
 // a success: so it becomes its object first, where a crash came in between.
 func (e *Engine) UploadGet(ctx context.Context, call *model.Call, bucket, id string) (model.Upload, error) {
+	if _, err := e.bucket(call, bucket); err != nil {
+		return model.Upload{}, err
+	}
 	u, err := e.upload(call, bucket, id)
 	if err != nil || u.Complete || u.Offset < u.Length {
 		return u, err
@@ -136,14 +139,14 @@ var ErrUploadOffset = errors.New("another offset")
 // UploadAppend adds to an upload what is at offset, and makes the whole an
 // object once it is complete. What was added before an error stays.
 func (e *Engine) UploadAppend(ctx context.Context, call *model.Call, bucket, id string, offset int64, body io.Reader) (model.Upload, error) {
+	if _, err := e.bucket(call, bucket); err != nil {
+		return model.Upload{}, err
+	}
 	u, release, err := e.claimUpload(call, bucket, id, "another request that sends it")
 	if err != nil {
 		return u, err
 	}
 	defer release()
-	if _, err := e.bucket(call, bucket); err != nil {
-		return u, err
-	}
 	if offset != u.Offset {
 		return u, &model.Error{
 			Code:    model.CodeConflict,

@@ -148,6 +148,9 @@ func TestUploadRefusedAtItsEnd(t *testing.T) {
 	if _, err := u.send(t.Context(), made.ID, strings.NewReader("abc")); model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("sent: %v", err)
 	}
+	if _, err := u.get(made.ID); model.CodeOf(err) != model.CodeNotFound {
+		t.Errorf("asked for: %v", err)
+	}
 	if got, err := u.get(made.ID); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("asked: %+v, %v", got, err)
 	}

@@ -44,10 +44,10 @@ func newForm(op *huma.Operation, schemas huma.Registry) *form {
 	return f
 }
 
-// checkForm checks what huma leaves open: the query, and that the body is
-// JSON. huma then checks fields and types.
+// checkForm checks what huma leaves open: the headers, the query, and that the
+// body is JSON. huma then checks fields and types.
 func (x *exchange) checkForm() error {
-	if err := x.refuseConditions(); err != nil {
+	if err := checkHeaders(x.r.Header); err != nil {
 		return err
 	}
 	if err := x.parseQuery(); err != nil {
@@ -59,10 +59,25 @@ func (x *exchange) checkForm() error {
 	return nil
 }
 
-// refuseConditions refuses those that no operation heeds: to ignore one would be
-// to do what the client has forbidden (RFC 9110, 13.1.1 and 13.1.4).
-func (x *exchange) refuseConditions() error {
-	return refuseHeaders(x.r.Header, "is not heeded here, so nothing was done: leave it out", "If-Match", "If-Unmodified-Since")
+// checkHeaders refuses what no operation heeds, conditions and encodings of the
+// body: to ignore one would be to do what the client has forbidden (RFC 9110,
+// 13.1.1 and 13.1.4), or to store what he did not mean. And it refuses headers of
+// which only the first value would be read.
+func checkHeaders(header http.Header) error {
+	if header.Get("Content-Encoding") != "identity" {
+		if err := refuseHeaders(header, "is not heeded here, so nothing was done: send the body as it is", "Content-Encoding"); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{
+		"Content-Type", "Content-Encoding", "If-None-Match", "X-Checksum-Sha256", "X-Checksum-Crc32c",
+		"Tus-Resumable", "Upload-Length", "Upload-Metadata", "Upload-Offset",
+	} {
+		if len(header[name]) > 1 {
+			return model.Invalid(name, "is given twice")
+		}
+	}
+	return refuseHeaders(header, "is not heeded here, so nothing was done: leave it out", "If-Match", "If-Unmodified-Since")
 }
 
 // refuseHeaders refuses the headers of these names, in canonical form.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -251,5 +252,21 @@ func TestCursors(t *testing.T) {
 	}
 	if got := w.do(t, request{method: "GET", path: "/buckets?cursor=" + cursors["/buckets?"], key: w.other.read}); got.status != 422 {
 		t.Errorf("another organization's cursor: %d %s", got.status, got.text)
+	}
+}
+
+// Of two values the first alone would be read.
+func TestHeadersGivenTwice(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"Content-Type", "If-None-Match", "X-Checksum-SHA256", "X-Checksum-CRC32C", "Content-Encoding", "Upload-Offset"} {
+		header := http.Header{}
+		header.Add(name, "identity")
+		if err := checkHeaders(header); err != nil {
+			t.Errorf("%s once: %v", name, err)
+		}
+		header.Add(name, "gzip")
+		if err := checkHeaders(header); model.CodeOf(err) != model.CodeValidation || !strings.Contains(err.Error(), "is given twice") {
+			t.Errorf("%s twice: %v", name, err)
+		}
 	}
 }

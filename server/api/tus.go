@@ -95,7 +95,11 @@ func (t *tus) admit(x *exchange) error {
 	if x.r.Header.Get("Tus-Resumable") != tusVersion {
 		return &model.Error{Code: model.CodeValidation, Message: "Tus-Resumable: must be " + tusVersion, Err: errTusVersion}
 	}
-	return x.refuseConditions()
+	if err := checkHeaders(x.r.Header); err != nil {
+		return err
+	}
+	return refuseHeaders(x.r.Header, "is not heeded for resumable uploads, so nothing was done: leave it out, or send the object in one request",
+		"X-Checksum-Sha256", "X-Checksum-Crc32c", "Upload-Checksum", "Upload-Concat")
 }
 
 // options says what the server can do; it needs no key.
@@ -142,10 +146,6 @@ func (t *tus) body(x *exchange, sent bool) io.Reader {
 // newUpload reads the headers of a creation.
 func newUpload(header http.Header) (in engine.NewUpload, err error) {
 	if in.Length, err = headerNumber(header, "Upload-Length"); err != nil {
-		return in, err
-	}
-	if err = refuseHeaders(header, "is not heeded for resumable uploads, so nothing was made: leave it out, or send the object in one request",
-		"X-Checksum-Sha256", "X-Checksum-Crc32c"); err != nil {
 		return in, err
 	}
 	in.Metadata = header.Get("Upload-Metadata")

@@ -159,6 +159,9 @@ func TestTusRefusals(t *testing.T) {
 		{"bad type", "POST", create, "", []string{"Upload-Length", "1", "Upload-Metadata", metadata("k", "nonsense")}, 422},
 		{"taken", "POST", create, "", []string{"Upload-Length", "1", "Upload-Metadata", metadata("taken", ""), "If-None-Match", "*"}, 409},
 		{"a checksum", "POST", create, "", []string{"Upload-Length", "1", "Upload-Metadata", meta, "X-Checksum-SHA256", "garbage"}, 422},
+		{"a checksum of what is sent", "PATCH", location, "x", []string{"Content-Type", tusBody, "Upload-Offset", "0", "Upload-Checksum", "sha1 garbage"}, 422},
+		{"a part of another", "POST", create, "", []string{"Upload-Length", "1", "Upload-Metadata", meta, "Upload-Concat", "partial"}, 422},
+		{"an encoding", "PATCH", location, "x", []string{"Content-Type", tusBody, "Upload-Offset", "0", "Content-Encoding", "gzip"}, 422},
 		{"a condition", "DELETE", location, "", []string{"If-Match", `"stale"`}, 422},
 		{"another method", "PUT", location, "", nil, 404},
 	} {

@@ -52,6 +52,8 @@ func TestUpload(t *testing.T) {
 		{"wrong SHA-256", "", map[string]string{"X-Checksum-SHA256": base64.StdEncoding.EncodeToString(make([]byte, 32))}, 422, ""},
 		{"wrong CRC", "", map[string]string{"X-Checksum-CRC32C": "AAAAAA=="}, 422, ""},
 		{"malformed CRC", "", map[string]string{"X-Checksum-CRC32C": "zz"}, 422, ""},
+		{"encoded", "", map[string]string{"Content-Encoding": "gzip"}, 422, ""},
+		{"not encoded", "", map[string]string{"Content-Encoding": "identity"}, 200, "application/octet-stream"},
 		{"other condition", "", map[string]string{"If-None-Match": `"abc"`}, 422, ""},
 		{"condition that is not heeded", "", map[string]string{"If-Match": `"abc"`}, 422, ""},
 		{"date that is not heeded", "", map[string]string{"If-Unmodified-Since": "Mon, 02 Jan 2006 15:04:05 GMT"}, 422, ""},
