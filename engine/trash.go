@@ -72,20 +72,18 @@ type Emptied struct{ Databases, Buckets, Objects int }
 // returns how much that was, also with an error. Each database and bucket has an
 // audit entry of its own.
 func (e *Engine) TrashEmpty(call *model.Call) (removed Emptied, err error) {
-	for _, empty := range []struct {
-		what  func(*model.Call) (int, error)
-		count *int
-	}{{e.emptyDatabases, &removed.Databases}, {e.emptyBuckets, &removed.Buckets}, {e.emptyObjects, &removed.Objects}} {
-		if *empty.count, err = empty.what(call); err != nil {
-			return removed, err
-		}
-	}
+	var errs [3]error
+	removed.Databases, errs[0] = e.emptyDatabases(call)
+	removed.Buckets, errs[1] = e.emptyBuckets(call)
+	removed.Objects, errs[2] = e.emptyObjects(call)
 	e.unlinkSoon()
-	if removed == (Emptied{}) {
-		return removed, e.change(call, func(*meta.Tx) error { return nil })
+	if err = errors.Join(errs[:]...); err != nil {
+		return removed, err
 	}
-	call.Audited = true
-	return removed, nil
+	if call.Audited = removed != (Emptied{}); call.Audited {
+		return removed, nil
+	}
+	return removed, e.change(call, func(*meta.Tx) error { return nil })
 }
 
 func (e *Engine) emptyDatabases(call *model.Call) (int, error) {
@@ -118,8 +116,8 @@ func (e *Engine) purgeClaimed(call *model.Call, db model.Database) error {
 	return e.purge(call, db)
 }
 
-// purgeDeleted has remove those of a table of the trash, some at a time, that were
-// in it for as long as objects are kept there.
+// purgeDeleted calls remove with the records of a table of the trash, some at a
+// time, that have been there for as long as objects are kept.
 func purgeDeleted[T any](ctx context.Context, e *Engine, table func(*meta.Tx) meta.Table[T], remove func([]T) error) error {
 	if e.keepsAll() {
 		return nil
