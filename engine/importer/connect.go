@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -73,14 +74,18 @@ func (s Source) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
+// poolerRests are for how long an idle client is left in peace to see whether
+// somebody else is lent what it has had: poolers take that back a moment after
+// they have answered, and say to nobody when.
+var poolerRests = []time.Duration{0, 10 * time.Millisecond, 100 * time.Millisecond}
+
 // checkPooler refuses a source behind a pooler that lends a session for a
 // transaction: what pg_dump sets would stay set for the application that has
 // the session next. Such a pooler lends on what an idle client has had, or
 // something else each time; that it makes up the number it greets with says
 // nothing, others do, too.
 func (s Source) checkPooler(ctx context.Context, conn *pgconn.PgConn) error {
-	const number = "select pg_catalog.pg_backend_pid()"
-	if n, err := readNumber(ctx, conn, number); err != nil || n == conn.PID() {
+	if n, err := readNumber(ctx, conn, backendNumber); err != nil || n == conn.PID() {
 		return err
 	}
 	other, err := s.connect(ctx)
@@ -88,23 +93,44 @@ func (s Source) checkPooler(ctx context.Context, conn *pgconn.PgConn) error {
 		return err
 	}
 	defer other.Close(context.WithoutCancel(ctx))
+	for _, rest := range poolerRests {
+		lends, err := lendsOn(ctx, conn, other.PgConn(), rest)
+		if err != nil {
+			return err
+		}
+		if lends {
+			return model.Invalid(SourceField, "%s is a pooler that gives each transaction any session, which an import cannot use; "+
+				"give the address of the database itself, or the pooler's port for sessions", s.address())
+		}
+	}
+	return nil
+}
+
+// backendNumber asks a session for its number.
+const backendNumber = "select pg_catalog.pg_backend_pid()"
+
+// lendsOn reports whether conn has another session after a rest, or other begins
+// a transaction in the one that conn has had.
+func lendsOn(ctx context.Context, conn, other *pgconn.PgConn, rest time.Duration) (bool, error) {
 	var numbers [4]uint32
 	for i, ask := range []struct {
 		conn *pgconn.PgConn
 		sql  string
-	}{{conn, number}, {conn, number}, {other.PgConn(), "begin read only; " + number}, {conn, number}} {
+	}{{conn, backendNumber}, {conn, backendNumber}, {other, "begin read only; " + backendNumber}, {conn, backendNumber}} {
+		if ask.conn == other {
+			select {
+			case <-time.After(rest):
+			case <-ctx.Done():
+				return false, context.Cause(ctx)
+			}
+		}
+		var err error
 		if numbers[i], err = readNumber(ctx, ask.conn, ask.sql); err != nil {
-			return err
+			return false, err
 		}
 	}
-	if _, err := other.Exec(ctx, "rollback"); err != nil {
-		return err
-	}
-	if n := numbers; n[0] != n[1] || n[0] == n[2] || n[0] != n[3] {
-		return model.Invalid(SourceField, "%s is a pooler that gives each transaction any session, which an import cannot use; "+
-			"give the address of the database itself, or the pooler's port for sessions", s.address())
-	}
-	return nil
+	n := numbers
+	return n[0] != n[1] || n[0] == n[2] || n[0] != n[3], other.Exec(ctx, "rollback").Close()
 }
 
 // readNumber returns the number that is the answer to the last statement.

@@ -19,8 +19,9 @@ type pooler struct {
 	t       *testing.T
 	from    *origin
 	session bool
-	first   bool // lends the session that rests longest
-	most    int  // clients at a time, 0 for any number
+	first   bool          // lends the session that rests longest
+	late    time.Duration // after which it takes a session back, once it has answered
+	most    int           // clients at a time, 0 for any number
 	port    int
 
 	mu    sync.Mutex
@@ -144,6 +145,7 @@ func (p *pooler) serve(conn net.Conn) {
 	session.TxStatus = 'I'
 	for client.Flush() == nil {
 		if session != nil && session.TxStatus == 'I' && !p.session {
+			time.Sleep(p.late)
 			p.takeBack(session)
 			session = nil
 		}
@@ -199,7 +201,7 @@ func (p *pooler) relay(session *pgconn.HijackedConn, query string, client *pgpro
 func TestPoolers(t *testing.T) {
 	t.Parallel()
 	from := newOrigin(t, "create table a as select generate_series(1, 100) n; create table b as select * from a; create table c as select * from a; alter database app set standard_conforming_strings = off")
-	for name, p := range map[string]*pooler{"last": {}, "first": {first: true}} {
+	for name, p := range map[string]*pooler{"last": {}, "first": {first: true}, "last, late": {late: 3 * time.Millisecond}} {
 		newPooler(t, from, p)
 		_, err := newPlace(t).bring(t, p.source())
 		if model.CodeOf(err) != model.CodeValidation || !strings.Contains(err.Error(), "port for sessions") {
