@@ -42,6 +42,7 @@ func crowd(t *testing.T, d *postgrestest.Database) (leave func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	refused := 0 // times in turn: what ended meanwhile has left a place, and the next ones take it
 	eventually(t, 30*time.Second, "the superuser is refused", func() bool {
 		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", d.Spec.Config.Port))
 		if err != nil {
@@ -55,7 +56,10 @@ func crowd(t *testing.T, d *postgrestest.Database) (leave func()) {
 		if err == nil {
 			_ = conn.Close(t.Context())
 		}
-		return postgres.IsFull(err)
+		if refused++; !postgres.IsFull(err) {
+			refused = 0
+		}
+		return refused == 3
 	})
 	return leave
 }
