@@ -148,9 +148,6 @@ func TestUploadRefusedAtItsEnd(t *testing.T) {
 	if _, err := u.send(t.Context(), made.ID, strings.NewReader("abc")); model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("sent: %v", err)
 	}
-	if _, err := u.get(made.ID); model.CodeOf(err) != model.CodeNotFound {
-		t.Errorf("asked for: %v", err)
-	}
 	if got, err := u.get(made.ID); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("asked: %+v, %v", got, err)
 	}
@@ -225,6 +222,9 @@ func TestUploadsOfADeletedBucket(t *testing.T) {
 	}
 	if _, err := u.send(t.Context(), made.ID, strings.NewReader("a")); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("sent: %v", err)
+	}
+	if _, err := u.get(made.ID); model.CodeOf(err) != model.CodeNotFound {
+		t.Errorf("asked for: %v", err)
 	}
 	if err := u.a.sweepUploads(t.Context()); err != nil {
 		t.Fatal(err)
