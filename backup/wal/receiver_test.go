@@ -117,8 +117,8 @@ func TestReceive(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "wal")
 		a := openArchive(t, dir)
 		r := receive(t, c, a, 1)
-		r.waitFor(t, 1, c.flushed())
-		from := r.Status().Durable
+		from := c.flushed()
+		r.waitFor(t, 1, from)
 		workload(c)
 		r.waitFor(t, 1, c.flushed())
 		c.stop()
@@ -301,10 +301,10 @@ func TestSlotLost(t *testing.T) {
 	r := receive(t, c, a, 1)
 	c.do("create table t (v text)")
 	r.waitFor(t, 1, c.flushed())
-	before := r.Status().Durable
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
+	before := r.Status().Durable
 	for c.ask("select wal_status from pg_replication_slots") != "lost" {
 		c.do("insert into t select repeat('x', 1000) from generate_series(1, 4000)", "checkpoint")
 	}

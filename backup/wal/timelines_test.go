@@ -27,7 +27,11 @@ func (s story) step(c *cluster, r *Receiver, name string) time.Time {
 	s.t.Helper()
 	c.do("insert into steps values ('" + name + "')")
 	at := time.Now()
-	r.waitFor(s.t, r.Status().Timeline, c.flushed())
+	server, err := identify(s.t.Context(), c.connect())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.waitFor(s.t, server.timeline, server.flushed)
 	return at
 }
 
