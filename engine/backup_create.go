@@ -253,7 +253,6 @@ func endAsRecorded(at time.Time) time.Time {
 func (e *Engine) endBackup(b model.Backup, op model.DatabaseOperation, result backup.Result, cause error, cut bool) error {
 	completed := endAsRecorded(e.clock())
 	record := func(tx *meta.Tx) error {
-		tx.OnCommit(func() { e.claims.endBackup(b.Database) })
 		_, err := tx.Backups().Update(b.ID, func(b *model.Backup) error {
 			b.CompletedAt = &completed
 			if cause != nil {

@@ -17,7 +17,7 @@ type claims struct {
 
 type claim struct {
 	what     string // is being done
-	ending   bool   // it is recorded as done, and only tidies up
+	ending   bool   // it is recorded as done, or about to be, and only tidies up
 	released chan struct{}
 }
 
@@ -68,28 +68,41 @@ func (c *claims) remove(id string, mine *claim) {
 	close(mine.released)
 }
 
-// end says that what a database is claimed for, and its backups with it, is
-// recorded as done.
-func (c *claims) end(database string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	held := c.held[database]
-	if held == nil {
-		return
-	}
-	held.ending = true
-	if backups := c.held[backupClaim(database)]; backups != nil && backups.what == held.what {
-		backups.ending = true
+// end says that what an operation's claims are held for is being recorded as
+// done. It comes before anybody can see the record, for who sees it may go on at
+// once; if it cannot be written after all, others only wait before they are
+// refused.
+func (c *claims) end(op model.DatabaseOperation) {
+	backups := backupClaim(op.Database)
+	switch {
+	case op.Type == model.OperationBackup:
+		c.ending(backups)
+	case op.NewDatabase != "":
+		c.ending(op.NewDatabase, backups)
+	case c.sameAct(op.Database, backups):
+		c.ending(op.Database, backups)
+	default:
+		c.ending(op.Database)
 	}
 }
 
-// endBackup is end for a backup.
-func (c *claims) endBackup(database string) {
+// ending says that what these are claimed for is being recorded as done.
+func (c *claims) ending(ids ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if held := c.held[backupClaim(database)]; held != nil {
-		held.ending = true
+	for _, id := range ids {
+		if held := c.held[id]; held != nil {
+			held.ending = true
+		}
 	}
+}
+
+// sameAct reports whether two are claimed for the same.
+func (c *claims) sameAct(one, other string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a, b := c.held[one], c.held[other]
+	return a != nil && b != nil && a.what == b.what
 }
 
 // holds reports whether id is claimed for what is given.

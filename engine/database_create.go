@@ -173,6 +173,7 @@ func (e *Engine) buildDatabase(ctx context.Context, db model.Database) (model.Da
 // publishDatabase commits that the database is available.
 func (e *Engine) publishDatabase(call *model.Call, db *model.Database) error {
 	return e.change(call, func(tx *meta.Tx) error {
+		e.claims.ending(db.ID)
 		published, err := tx.Databases().Update(db.ID, func(d *model.Database) error {
 			d.Status, d.UpdatedAt = model.DatabaseAvailable, e.clock()
 			return nil

@@ -97,7 +97,6 @@ func (e *Engine) releaseDatabase(tx *meta.Tx, op model.DatabaseOperation, cause 
 	if err := e.closeOperation(tx, op.ID, cause); err != nil {
 		return model.Database{}, err
 	}
-	tx.OnCommit(func() { e.claims.end(op.Database) })
 	return tx.Databases().Update(op.Database, func(d *model.Database) error {
 		d.Operation, d.Status, d.StatusReason, d.UpdatedAt = "", model.DatabaseAvailable, "", e.clock()
 		return nil
@@ -105,7 +104,7 @@ func (e *Engine) releaseDatabase(tx *meta.Tx, op model.DatabaseOperation, cause 
 }
 
 func (e *Engine) closeOperation(tx *meta.Tx, id string, cause error) error {
-	_, err := tx.Operations().Update(id, func(o *model.DatabaseOperation) error {
+	op, err := tx.Operations().Update(id, func(o *model.DatabaseOperation) error {
 		now := e.clock()
 		o.CompletedAt = &now
 		if cause != nil {
@@ -115,6 +114,9 @@ func (e *Engine) closeOperation(tx *meta.Tx, id string, cause error) error {
 		o.Status, o.Progress = model.OperationCompleted, 100
 		return nil
 	})
+	if err == nil {
+		e.claims.end(op)
+	}
 	return err
 }
 

@@ -22,7 +22,7 @@ func TestKilledPostmasterIsBack(t *testing.T) {
 	a := startEngine(t)
 	db, c := a.createDatabase(t, "shop")
 	run(t, c, "create table kept as select 1 as n")
-	for range 3 {
+	for n := range 3 {
 		pid := a.pid(t, db.ID)
 		var reason string
 		began := time.Now()
@@ -42,7 +42,8 @@ func TestKilledPostmasterIsBack(t *testing.T) {
 			return status == model.DatabaseAvailable && now != pid && now != 0
 		})
 		t.Logf("back after %s", time.Since(began))
-		if !strings.Contains(reason, "killed by signal 9") {
+		// The first is back at once, which may be too soon to be seen.
+		if (n > 0 || reason != "") && !strings.Contains(reason, "killed by signal 9") {
 			t.Errorf("the reason given meanwhile: %q", reason)
 		}
 		if n := answer[int](t, c, "select n from kept"); n != 1 {
