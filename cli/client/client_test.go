@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -179,6 +180,47 @@ type counting struct {
 func (c *counting) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	c.n += n
+	return n, err
+}
+
+// A body that was sent is the caller's again.
+func TestUploadLeavesBodyAlone(t *testing.T) {
+	t.Parallel()
+	a := newAppliance(t)
+	c := newClient(t, a.url, a.key, nil)
+	bucket, err := c.CreateBucket(t.Context(), client.CreateBucket{Project: a.project, Name: "files"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int64{5, -1} {
+		var bodies [2]*ending // the second goes out when the connection is through with the first
+		for n := range bodies {
+			bodies[n] = &ending{Reader: strings.NewReader("hello")}
+			if _, err := c.UploadObject(t.Context(), bucket.ID, client.Upload{Key: "a", Body: bodies[n], Size: size}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if bodies[0].late.Load() {
+			t.Errorf("size %d: the body was read after its end", size)
+		}
+	}
+}
+
+// ending notes whether it is read after its end.
+type ending struct {
+	io.Reader
+	ended, late atomic.Bool
+}
+
+// Read implements io.Reader.
+func (e *ending) Read(p []byte) (int, error) {
+	if e.ended.Load() {
+		e.late.Store(true)
+	}
+	n, err := e.Reader.Read(p)
+	if err == io.EOF {
+		e.ended.Store(true)
+	}
 	return n, err
 }
 

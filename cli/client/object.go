@@ -143,16 +143,25 @@ func (c *Client) UploadObject(ctx context.Context, bucket string, up Upload) (Ob
 // uploadBody sums up what is sent. The last bytes of a length that is known
 // are given away only when there are no more: an appliance takes them for all.
 type uploadBody struct {
-	up  Upload
-	sum *CRC32C
-	n   int64
+	up    Upload
+	sum   *CRC32C
+	n     int64
+	ended error // what Read said at the end
 }
 
 // bodyError is what reading a body has failed with: the connection has not.
 type bodyError struct{ error }
 
-// Read implements io.Reader.
-func (b *uploadBody) Read(p []byte) (int, error) {
+// Read implements io.Reader. net/http reads once more after the last bytes,
+// when the answer to them may be there: by then the body is the caller's again.
+func (b *uploadBody) Read(p []byte) (n int, err error) {
+	if b.ended == nil {
+		n, b.ended = b.read(p)
+	}
+	return n, b.ended
+}
+
+func (b *uploadBody) read(p []byte) (int, error) {
 	n, err := b.up.Body.Read(p)
 	b.n += int64(n)
 	if err == nil && b.n == b.up.Size {
