@@ -31,15 +31,11 @@ func (e *Engine) BackupCreate(call *model.Call, database string) (model.Backup, 
 
 // beginBackup begins a backup; done is closed when it has ended.
 func (e *Engine) beginBackup(call *model.Call, db model.Database, t model.BackupType) (b model.Backup, done <-chan struct{}, err error) {
-	release, err := e.claims.take(backupClaim(db.ID), backing)
+	var ctx context.Context
+	var ended func()
+	release, err := e.claims.takeAnd(backupClaim(db.ID), backing, func() { ctx, ended = e.cancelableBackup(db.ID, t) })
 	if err != nil {
 		return model.Backup{}, nil, err
-	}
-	ctx, ended := e.cancels.add(e.ctx, backupClaim(db.ID))
-	if t == model.BackupScheduled {
-		givesWay, gaveWay := e.cancels.add(ctx, scheduledBackup(db.ID))
-		end := ended
-		ctx, ended = givesWay, func() { gaveWay(); end() }
 	}
 	db, b, op, err := e.recordBackup(call, db, t)
 	if err != nil {
@@ -55,6 +51,17 @@ func (e *Engine) beginBackup(call *model.Call, db model.Database, t model.Backup
 		e.runBackup(ctx, db, b, op)
 	})
 	return b, over, nil
+}
+
+// cancelableBackup returns the context of a backup, which ends with the engine
+// and when the backup has to give way.
+func (e *Engine) cancelableBackup(database string, t model.BackupType) (_ context.Context, ended func()) {
+	ctx, end := e.cancels.add(e.ctx, backupClaim(database))
+	if t != model.BackupScheduled {
+		return ctx, end
+	}
+	ctx, gaveWay := e.cancels.add(ctx, scheduledBackup(database))
+	return ctx, func() { gaveWay(); end() }
 }
 
 // recordBackup commits a pending backup and the operation that makes it. It

@@ -29,7 +29,9 @@ func (c *cancels) add(ctx context.Context, key string) (_ context.Context, ended
 	return ctx, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.running, key)
+		if c.running[key].done == run.done { // not the next one's
+			delete(c.running, key)
+		}
 		cancel(nil)
 		close(run.done)
 	}

@@ -30,10 +30,15 @@ const endingWait = 10 * time.Second
 // conflict that names what is under way. The caller releases it. Whoever was
 // told that an act is done may go on at once: its tidying up is waited for.
 func (c *claims) take(id, what string) (release func(), err error) {
+	return c.takeAnd(id, what, func() {})
+}
+
+// takeAnd is take, and calls taken before anybody can see the claim.
+func (c *claims) takeAnd(id, what string, taken func()) (release func(), err error) {
 	timeout := time.NewTimer(endingWait)
 	defer timeout.Stop()
 	for {
-		mine, other := c.put(id, what)
+		mine, other := c.put(id, what, taken)
 		if other == nil {
 			return sync.OnceFunc(func() { c.remove(id, mine) }), nil
 		}
@@ -49,7 +54,7 @@ func (c *claims) take(id, what string) (release func(), err error) {
 }
 
 // put claims id, or returns a copy of the claim that is there.
-func (c *claims) put(id, what string) (mine, other *claim) {
+func (c *claims) put(id, what string, taken func()) (mine, other *claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if held := c.held[id]; held != nil {
@@ -58,6 +63,7 @@ func (c *claims) put(id, what string) (mine, other *claim) {
 	}
 	mine = &claim{what: what, released: make(chan struct{})}
 	c.held[id] = mine
+	taken()
 	return mine, nil
 }
 
@@ -118,9 +124,8 @@ func (e *Engine) claimAvailable(call *model.Call, id, what string) (model.Databa
 	return e.claim(call, id, what, e.liveStatus)
 }
 
-// claimWhole claims a database against backups and everything else; a
-// scheduled backup is cancelled, and by a restore any. Its instance may be down. The caller releases
-// it.
+// claimWhole claims a database against backups and everything else. Its
+// instance may be down. The caller releases it.
 func (e *Engine) claimWhole(call *model.Call, id, what string) (model.Database, func(), error) {
 	db, release, err := e.claim(call, id, what, func(db model.Database) (model.DatabaseStatus, string) {
 		return db.Status, db.StatusReason
@@ -128,23 +133,35 @@ func (e *Engine) claimWhole(call *model.Call, id, what string) (model.Database, 
 	if err != nil {
 		return db, nil, err
 	}
-	e.giveWay(id, what)
-	releaseBackup, err := e.claims.take(backupClaim(id), what)
+	releaseBackups, err := e.claimBackups(id, what)
 	if err != nil {
 		release()
 		return db, nil, err
 	}
-	return db, func() { releaseBackup(); release() }, nil
+	return db, func() { releaseBackups(); release() }, nil
+}
+
+// claimBackups claims a database's backups for what a person asks for, to which
+// one that is being made may have to give way. The caller releases them.
+func (e *Engine) claimBackups(database, what string) (release func(), err error) {
+	e.giveWay(database, what)
+	for {
+		release, err = e.claims.take(backupClaim(database), what)
+		if err == nil || !e.giveWay(database, what) { // none has begun since
+			return release, err
+		}
+	}
 }
 
 // giveWay ends the backup of a database for what a person asks for: a scheduled
 // one, and for a restore any. It may wait for an archive that takes in nothing,
-// and that is just when people want to restore.
-func (e *Engine) giveWay(id, what string) {
-	e.cancels.cancel(scheduledBackup(id), model.Errorf(model.CodeConflict, "it gave way to %s and is tried again later", what))
-	if what == restoring {
-		e.cancels.cancel(backupClaim(id), model.Errorf(model.CodeConflict, "it gave way to %s; make another when that is done", what))
+// and that is just when people want to restore. It reports whether there was one.
+func (e *Engine) giveWay(id, what string) bool {
+	if e.cancels.cancel(scheduledBackup(id), model.Errorf(model.CodeConflict, "it gave way to %s and is tried again later", what)) {
+		return true
 	}
+	return what == restoring &&
+		e.cancels.cancel(backupClaim(id), model.Errorf(model.CodeConflict, "it gave way to %s; make another when that is done", what))
 }
 
 func (e *Engine) claim(

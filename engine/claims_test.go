@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"context"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -118,5 +121,62 @@ func TestClaimEndsBeforeItsRecord(t *testing.T) {
 	release()
 	if err := <-next; err != nil {
 		t.Error(err)
+	}
+}
+
+// A scheduled backup gives way to what a person asks for, whenever it begins.
+func TestScheduledBackupGivesWayWheneverItBegins(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	e := &Engine{claims: newClaims(), cancels: newCancels(), ctx: ctx}
+	var scheduled sync.WaitGroup
+	scheduled.Go(func() {
+		for ctx.Err() == nil {
+			var backup context.Context
+			var ended func()
+			release, err := e.claims.takeAnd(backupClaim("db_1"), backing, func() {
+				backup, ended = e.cancelableBackup("db_1", model.BackupScheduled)
+			})
+			if err != nil {
+				runtime.Gosched()
+				continue
+			}
+			<-backup.Done()
+			release()
+			ended()
+		}
+	})
+	for range 2000 {
+		release, err := e.claimBackups("db_1", "a restart")
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		release()
+		runtime.Gosched()
+	}
+	stop()
+	scheduled.Wait()
+	if len(e.claims.held) > 0 || len(e.cancels.running) > 0 {
+		t.Errorf("%d claims and %d acts that can be cancelled are left", len(e.claims.held), len(e.cancels.running))
+	}
+}
+
+// The end of an act leaves the next of its kind cancelable.
+func TestNextActIsCancelable(t *testing.T) {
+	t.Parallel()
+	c := newCancels()
+	_, firstEnded := c.add(t.Context(), "a backup")
+	ctx, ended := c.add(t.Context(), "a backup")
+	firstEnded()
+	go func() {
+		<-ctx.Done()
+		ended()
+	}()
+	if !c.cancel("a backup", errUnwanted) || context.Cause(ctx) != errUnwanted {
+		t.Errorf("it cannot be cancelled: %v", context.Cause(ctx))
+	}
+	if c.cancel("a backup", errUnwanted) {
+		t.Error("it is cancelled twice")
 	}
 }

@@ -67,8 +67,7 @@ func (e *Engine) beginRestoreNew(
 	if err != nil {
 		return op, err
 	}
-	e.giveWay(source.ID, restoring)
-	releaseBackups, err := e.claims.take(backupClaim(source.ID), restoring)
+	releaseBackups, err := e.claimBackups(source.ID, restoring)
 	if err != nil {
 		return op, err
 	}
