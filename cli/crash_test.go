@@ -78,8 +78,14 @@ func (m *machine) backup(db string) backupRecord {
 	m.t.Helper()
 	var b backupRecord
 	m.must("POST", "/databases/"+db+"/backups", nil, &b)
+	return m.completed(db, b.ID)
+}
+
+// completed waits for the end of a backup, which must be a good one.
+func (m *machine) completed(db, id string) (b backupRecord) {
+	m.t.Helper()
 	eventually(m.t, "the backup", func() bool {
-		m.must("GET", "/databases/"+db+"/backups/"+b.ID, nil, &b)
+		m.must("GET", "/databases/"+db+"/backups/"+id, nil, &b)
 		return b.Status == "completed" || b.Status == "failed"
 	})
 	if b.Status != "completed" {

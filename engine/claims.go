@@ -154,9 +154,13 @@ func (e *Engine) claimBackups(database, what string) (release func(), err error)
 }
 
 // giveWay ends the backup of a database for what a person asks for: a scheduled
-// one, and for a restore any. It may wait for an archive that takes in nothing,
-// and that is just when people want to restore. It reports whether there was one.
+// one, and for a restore or the deletion any. It may wait for an archive that
+// takes in nothing, and that is just when people want to restore. It reports
+// whether there was one.
 func (e *Engine) giveWay(id, what string) bool {
+	if what == deleting {
+		return e.cancels.cancel(backupClaim(id), model.Errorf(model.CodeConflict, "the database was deleted"))
+	}
 	if e.cancels.cancel(scheduledBackup(id), model.Errorf(model.CodeConflict, "it gave way to %s and is tried again later", what)) {
 		return true
 	}

@@ -146,10 +146,11 @@ func TestScheduledBackupGivesWayWheneverItBegins(t *testing.T) {
 			ended()
 		}
 	})
-	for range 2000 {
-		release, err := e.claimBackups("db_1", "a restart")
+	for n := range 3000 {
+		what := []string{"a restart", restoring, deleting}[n%3]
+		release, err := e.claimBackups("db_1", what)
 		if err != nil {
-			t.Error(err)
+			t.Errorf("%s: %v", what, err)
 			break
 		}
 		release()

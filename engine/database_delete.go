@@ -11,6 +11,9 @@ import (
 	"holdfast/engine/model"
 )
 
+// deleting is what backups are claimed for.
+const deleting = "the deletion"
+
 // DatabaseDelete stops the database and moves it with its backups to the
 // trash. It returns until when the operator can bring it back. A running
 // backup is cancelled; so is the import that fills the database, of which
@@ -29,12 +32,11 @@ func (e *Engine) DatabaseDelete(ctx context.Context, call *model.Call, id string
 		return time.Time{}, err
 	}
 	defer release()
-	e.cancels.cancel(backupClaim(id), model.Errorf(model.CodeConflict, "the database was deleted"))
-	releaseBackup, err := e.claims.take(backupClaim(id), "the deletion")
+	releaseBackups, err := e.claimBackups(id, deleting)
 	if err != nil {
 		return time.Time{}, err
 	}
-	defer releaseBackup()
+	defer releaseBackups()
 	db, err := e.database(call, id)
 	if err != nil {
 		return time.Time{}, err
