@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -20,13 +21,36 @@ var errAddress = errors.New("is not an address to import from")
 // errOwn says that an address is this machine's, and not to be imported from.
 var errOwn = errors.New("is a port of this machine that is not to be imported from")
 
-var (
-	nat64     = netip.MustParsePrefix("64:ff9b::/96") // RFC 6052
-	sixToFour = netip.MustParsePrefix("2002::/16")    // RFC 3056
-	// Where clouds answer with the machine's own credentials, beside the
-	// link-local 169.254.169.254.
-	metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("168.63.129.16")}
-)
+// refusedPrefixes are the networks that no database elsewhere is in. The
+// prefixes with an IPv4 address inside are refused as a whole where the
+// translation is deprecated (6to4, Teredo, IPv4-compatible, IPv4-translated).
+var refusedPrefixes = []struct {
+	prefix netip.Prefix
+	why    string
+}{
+	{netip.MustParsePrefix("169.254.0.0/16"), "link-local"},
+	{netip.MustParsePrefix("fe80::/10"), "link-local"},
+	{netip.MustParsePrefix("fec0::/10"), "site-local"},
+	{netip.MustParsePrefix("0.0.0.0/8"), "unspecified"},
+	{netip.MustParsePrefix("224.0.0.0/4"), "for many receivers"},
+	{netip.MustParsePrefix("ff00::/8"), "for many receivers"},
+	{netip.MustParsePrefix("240.0.0.0/4"), "reserved, or for many receivers"},
+	{netip.MustParsePrefix("192.0.0.0/24"), "reserved for protocols"}, // Oracle Cloud: 192.0.0.192
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), "an IPv4 address in a deprecated form"},
+	{netip.MustParsePrefix("2001::/32"), "an IPv4 address in a deprecated form"},
+	{netip.MustParsePrefix("2002::/16"), "an IPv4 address in a deprecated form"},
+	{netip.MustParsePrefix("100.100.100.200/32"), "a cloud's metadata service"},     // Alibaba Cloud
+	{netip.MustParsePrefix("168.63.129.16/32"), "a cloud's metadata service"},       // Azure
+	{netip.MustParsePrefix("fd00:ec2::/32"), "a cloud's metadata service"},          // AWS, with its DNS, time and credentials
+	{netip.MustParsePrefix("fd20:ce::254/128"), "a cloud's metadata service"},       // Google Cloud
+	{netip.MustParsePrefix("fd00:42::42/128"), "a cloud's metadata service"},        // Scaleway
+	{netip.MustParsePrefix("fd00:c1::a9fe:a9fe/128"), "a cloud's metadata service"}, // Oracle Cloud
+	{netip.MustParsePrefix("fd00:a9fe:a9fe::/48"), "a cloud's metadata service"},    // Akamai (Linode)
+}
+
+// ipv4Compatible is the deprecated form of IPv4 addresses that loopback and the
+// unspecified address are in, too.
+var ipv4Compatible = netip.MustParsePrefix("::/96")
 
 // checkAddress refuses the addresses that no database elsewhere has and a
 // machine's own services do: link-local ones (cloud metadata), those that mean
@@ -34,41 +58,59 @@ var (
 // that is where people's databases are, and what is reached there must let the
 // source's user in.
 func checkAddress(address netip.Addr) error {
-	address = embedded(address.WithZone("").Unmap())
-	refused := ""
-	switch {
-	case address.IsLinkLocalUnicast(), address.IsLinkLocalMulticast(), address.IsInterfaceLocalMulticast():
-		refused = "link-local"
-	case address.IsUnspecified(), address.Is4() && address.As4()[0] == 0:
-		refused = "unspecified"
-	case address.IsMulticast(), address == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
-		refused = "for many receivers"
-	default:
-		for _, m := range metadata {
-			if address == m {
-				refused = "a cloud's own"
-			}
+	for _, meant := range meanings(address) {
+		if why := refusal(meant); why != "" {
+			return fmt.Errorf("%s %w: it is %s", address, errAddress, why)
 		}
 	}
-	if refused == "" {
-		return nil
-	}
-	return fmt.Errorf("%s %w: it is %s", address, errAddress, refused)
+	return nil
 }
 
-// embedded returns the IPv4 address that a translator would turn the IPv6 one
-// into, and others as they are.
-func embedded(address netip.Addr) netip.Addr {
+// refusal says why an address is refused, "" if it is not.
+func refusal(address netip.Addr) string {
+	for _, refused := range refusedPrefixes {
+		if refused.prefix.Contains(address) {
+			return refused.why
+		}
+	}
+	switch {
+	case address.IsUnspecified():
+		return "unspecified"
+	case ipv4Compatible.Contains(address) && !address.IsLoopback():
+		return "an IPv4 address in a deprecated form"
+	default:
+		return ""
+	}
+}
+
+// The prefixes under which a translator (NAT64) reaches IPv4 addresses.
+var (
+	nat64      = netip.MustParsePrefix("64:ff9b::/96")   // RFC 6052
+	nat64Local = netip.MustParsePrefix("64:ff9b:1::/48") // RFC 8215
+)
+
+// meanings returns every address that packets to the given one may reach: the
+// address without its zone and, when a translator would turn it into an IPv4
+// address, that one. Below the prefix for local use the operator of the network
+// chooses where the IPv4 address is; all layouts of RFC 6052 are returned.
+func meanings(address netip.Addr) []netip.Addr {
+	address = address.WithZone("").Unmap()
 	b := address.As16()
 	switch {
 	case !address.Is6():
-		return address
+		return []netip.Addr{address}
 	case nat64.Contains(address):
-		return netip.AddrFrom4([4]byte(b[12:16]))
-	case sixToFour.Contains(address):
-		return netip.AddrFrom4([4]byte(b[2:6]))
+		return []netip.Addr{address, netip.AddrFrom4([4]byte(b[12:]))}
+	case nat64Local.Contains(address):
+		all := []netip.Addr{address, netip.AddrFrom4([4]byte(b[12:]))}                                                        // /96
+		for _, other := range [][4]byte{{b[6], b[7], b[9], b[10]}, {b[7], b[9], b[10], b[11]}, {b[9], b[10], b[11], b[12]}} { // /48, /56, /64
+			if other[0] != 0 { // else the layout is another
+				all = append(all, netip.AddrFrom4(other))
+			}
+		}
+		return all
 	default:
-		return address
+		return []netip.Addr{address}
 	}
 }
 
@@ -104,17 +146,9 @@ func (s Source) checkOwn(to netip.AddrPort) error {
 	if s.Foreign == nil {
 		return nil
 	}
-	address := embedded(to.Addr().WithZone("").Unmap())
-	own := address.IsLoopback()
-	if !own {
-		networks, err := net.InterfaceAddrs()
-		if err != nil {
-			return fmt.Errorf("list the machine's addresses: %w", err)
-		}
-		for _, network := range networks {
-			prefix, err := netip.ParsePrefix(network.String())
-			own = own || err == nil && prefix.Addr().WithZone("").Unmap() == address
-		}
+	own, err := isOwn(meanings(to.Addr()))
+	if err != nil {
+		return err
 	}
 	if !own {
 		return nil
@@ -124,4 +158,19 @@ func (s Source) checkOwn(to netip.AddrPort) error {
 		err = fmt.Errorf("%s %w", to, errOwn)
 	}
 	return err
+}
+
+// isOwn reports whether one of the addresses is this machine's.
+func isOwn(addresses []netip.Addr) (bool, error) {
+	if slices.ContainsFunc(addresses, netip.Addr.IsLoopback) {
+		return true, nil
+	}
+	networks, err := net.InterfaceAddrs()
+	if err != nil {
+		return false, fmt.Errorf("list the machine's addresses: %w", err)
+	}
+	return slices.ContainsFunc(networks, func(network net.Addr) bool {
+		prefix, err := netip.ParsePrefix(network.String())
+		return err == nil && slices.Contains(addresses, prefix.Addr().WithZone("").Unmap())
+	}), nil
 }
