@@ -40,6 +40,7 @@ func allowed() map[string][]string {
 		"holdfast/backup/wal":                          {"dirlock", "diskio"},
 		"holdfast/blobstore":                           {"dirlock", "diskio"},
 		"holdfast/blobstore/blobstoretest":             {"blobstore"},
+		"holdfast/internal/benchtable":                 {"internal/rounds"},
 	}
 }
 

@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -12,9 +11,10 @@ import (
 	"time"
 
 	"holdfast/backup/repository"
+	"holdfast/internal/rounds"
 )
 
-// BenchmarkPeer takes and restores a pgbench cluster in turns with pg_basebackup
+// BenchmarkPeer takes and restores a pgbench cluster in rounds with pg_basebackup
 // and, where it is installed, pgBackRest with two processes, and reports the
 // ratios of the times: below 1 is better than the peer. "second" is
 // a backup after about 1 % of the pages changed; the time in which the stand-in
@@ -28,7 +28,7 @@ func BenchmarkPeer(b *testing.B) {
 	}
 	c := newCluster(b)
 	c.pgbench(scale)
-	p := &peers{b: b, c: c, a: newArchive(c), seconds: map[string]float64{}, stored: map[string]float64{}}
+	p := &peers{b: b, c: c, a: newArchive(c), stored: map[string]float64{}}
 	if version, err := exec.Command("pgbackrest", "version").Output(); err == nil {
 		p.backrest = true
 		help, err := exec.Command("pgbackrest", "help", "backup", "repo-block").Output()
@@ -39,36 +39,50 @@ func BenchmarkPeer(b *testing.B) {
 	} else {
 		b.Log("pgbackrest is not installed: compared with pg_basebackup alone")
 	}
+	p.full = rounds.Compare(p.with(clientZstd, serverZstd)...)
+	p.second = rounds.Compare(p.with()...)
+	p.restore = rounds.Compare(p.with(serverZstd)...)
 	for b.Loop() {
-		p.round()
+		for range rounds.Least {
+			p.round()
+		}
 	}
 	p.report()
 }
 
-var peerNames = map[string]string{
-	"backrest": "pgBackRest", "client-zstd": "pg_basebackup-client-zstd", "server-zstd": "pg_basebackup-server-zstd",
-}
+// The arms, and what the table calls them.
+const (
+	ours       = "ours"
+	backrest   = "pgBackRest"
+	clientZstd = "pg_basebackup-client-zstd"
+	serverZstd = "pg_basebackup-server-zstd"
+)
 
-// peers are what is measured, by "who act".
+// peers are what is measured.
 type peers struct {
-	b        *testing.B
-	c        *cluster
-	a        *archive
-	backrest bool
-	block    []string // options by which it stores blocks, where it knows them
-	dir      string
-	repo     *repository.Repository
-	newest   string             // backup in repo
-	best     map[string]float64 // seconds, in this round
-	seconds  map[string]float64
-	stored   map[string]float64
+	b                     *testing.B
+	c                     *cluster
+	a                     *archive
+	backrest              bool
+	block                 []string // options by which pgBackRest stores blocks, where it knows them
+	dir                   string   // of this round
+	repos                 map[string]*repository.Repository
+	full, second, restore *rounds.Comparison
+	stored                map[string]float64 // MB, by "act/arm"
 }
 
-// turns is how often each does each thing in a round; the quickest counts. On a virtual machine the first touch of memory that the host
-// has taken back costs more than a whole restore, and hits whoever comes first.
-const turns = 3
+// with are the arms of a comparison: ours, twice, those that are given, and
+// pgBackRest where it is installed.
+func (p *peers) with(others ...string) []string {
+	names := append([]string{ours, rounds.Itself}, others...)
+	if p.backrest {
+		names = append(names, backrest)
+	}
+	return names
+}
 
-// round leaves everything where it is to its end: where many files have just
+// round takes a full backup with each, then a second one, and restores that. It
+// leaves everything where it is to its end: where many files have just
 // been removed, ext4 takes its time to make new ones.
 func (p *peers) round() {
 	dir, err := os.MkdirTemp("", "peers")
@@ -76,89 +90,100 @@ func (p *peers) round() {
 		p.b.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	p.best = map[string]float64{}
-	for turn := range turns {
-		p.dir = filepath.Join(dir, strconv.Itoa(turn))
-		if err := os.Mkdir(p.dir, 0o700); err != nil {
+	p.dir, p.repos = dir, map[string]*repository.Repository{}
+	for _, name := range []string{ours, rounds.Itself} {
+		if p.repos[name], err = repository.Open(p.path(name)); err != nil {
 			p.b.Fatal(err)
 		}
-		if p.repo, err = repository.Open(p.path("repository")); err != nil {
+		defer p.repos[name].Close()
+	}
+	if p.backrest {
+		if err := os.MkdirAll(p.path(backrest), 0o700); err != nil {
 			p.b.Fatal(err)
 		}
-		defer p.repo.Close()
-		p.full()
+		p.pgbackrest("stanza-create")
 	}
-	for turn := range turns {
-		// One row in each hundredth page.
-		p.c.query(fmt.Sprintf("update pgbench_accounts set abalance = abalance + 1 where aid %% 6100 = %d", turn))
-		p.c.query("checkpoint")
-		if p.backrest {
-			p.measure("backrest second", func() { p.pgbackrest("--type=incr", "backup") }, "backrest")
-		}
-		p.newest = fmt.Sprintf("b%d", turn+1)
-		p.take("second", Options{ID: p.newest, Base: fmt.Sprintf("b%d", turn)})
-	}
-	for turn := range turns {
-		p.restores(turn)
-	}
-	for what, seconds := range p.best {
-		p.seconds[what] += seconds
-	}
+	p.compare(p.full, "full", p.takeFull)
+	// One row in each hundredth page.
+	p.c.query("update pgbench_accounts set abalance = abalance + 1 where aid % 6100 = 0")
+	p.compare(p.second, "second", p.takeSecond)
+	p.compare(p.restore, "", p.restoreAll)
 }
 
 func (p *peers) path(name string) string { return filepath.Join(p.dir, name) }
 
-func (p *peers) full() {
+// compare measures a round of arms, which store what they make as act, or
+// nothing.
+func (p *peers) compare(c *rounds.Comparison, act string, do func(name string)) {
+	var arms []rounds.Arm
+	for _, name := range c.Names() {
+		arms = append(arms, rounds.Arm{Name: name, Measure: func() float64 { return p.measure(act, name, do) }})
+	}
+	c.Round(arms...)
+}
+
+// measure returns the seconds that an arm takes, and notes what it stored.
+func (p *peers) measure(act, name string, do func(name string)) float64 {
 	p.c.query("checkpoint")
-	p.measure("client-zstd full", func() { p.basebackup("client-zstd:1", "client") }, "client")
-	p.measure("server-zstd full", func() { p.basebackup("server-zstd:level=1,workers=2", "server") }, "server")
-	if p.backrest {
-		if err := os.MkdirAll(p.path("backrest"), 0o700); err != nil {
-			p.b.Fatal(err)
-		}
-		p.pgbackrest("stanza-create")
-		p.measure("backrest full", func() { p.pgbackrest("--type=full", "backup") }, "backrest")
+	before, scanned := p.size(name), p.a.scanned
+	run(p.b, exec.Command("sync")) // nobody pays for what others wrote
+	begin := time.Now()
+	do(name)
+	took := (time.Since(begin) - (p.a.scanned - scanned)).Seconds()
+	if act != "" {
+		p.stored[act+"/"+name] = p.size(name) - before
 	}
-	p.take("full", Options{ID: "b0"})
+	return took
 }
 
-func (p *peers) take(what string, opts Options) {
-	conn := p.c.connect()
-	p.measure("ours "+what, func() {
-		result, err := Take(p.b.Context(), conn, p.repo, p.a, opts)
-		if err != nil {
-			p.b.Fatal(err)
-		}
-		if (result.WholeReason == "") != (what == "second") {
-			p.b.Fatalf("%s: %+v", what, result)
-		}
-	}, "repository")
-}
-
-// restores has each peer restore into a directory of its own.
-func (p *peers) restores(turn int) {
-	p.restoreEach(func(who string, act func(dir string)) {
-		dir := p.path(fmt.Sprintf("%s-%d", who, turn))
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			p.b.Fatal(err)
-		}
-		p.measure(who+" restore", func() { act(dir) }, "")
-	})
-}
-
-// restoreEach has each peer take its turn.
-func (p *peers) restoreEach(into func(who string, act func(dir string))) {
-	into("server-zstd", func(dir string) {
-		run(p.b, exec.Command("sh", "-ec", "zstd -dc "+p.path("server/base.tar.zst")+" | tar -x -C "+dir+" && sync -f "+dir))
-	})
-	if p.backrest {
-		into("backrest", func(dir string) { p.pgbackrest("--type=none", "--pg1-path="+dir, "restore") })
+func (p *peers) takeFull(name string) {
+	switch name {
+	case clientZstd:
+		p.basebackup("client-zstd:1", name)
+	case serverZstd:
+		p.basebackup("server-zstd:level=1,workers=2", name)
+	case backrest:
+		p.pgbackrest("--type=full", "backup")
+	default:
+		p.take(name, Options{ID: "b0"}, false)
 	}
-	into("ours", func(dir string) {
-		if err := restoreTo(p.b.Context(), p.repo, p.newest, dir); err != nil {
+}
+
+func (p *peers) takeSecond(name string) {
+	if name == backrest {
+		p.pgbackrest("--type=incr", "backup")
+		return
+	}
+	p.take(name, Options{ID: "b1", Base: "b0"}, true)
+}
+
+// take makes a backup of ours, which must build on the one before or not.
+func (p *peers) take(name string, opts Options, builds bool) {
+	result, err := Take(p.b.Context(), p.c.connect(), p.repos[name], p.a, opts)
+	if err != nil {
+		p.b.Fatal(err)
+	}
+	if (result.WholeReason == "") != builds {
+		p.b.Fatalf("%s: %+v", opts.ID, result)
+	}
+}
+
+// restoreAll restores the newest backup of an arm into a directory of its own.
+func (p *peers) restoreAll(name string) {
+	dir := p.path("restored-" + name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		p.b.Fatal(err)
+	}
+	switch name {
+	case serverZstd:
+		run(p.b, exec.Command("sh", "-ec", "zstd -dc "+p.path(name)+"/base.tar.zst | tar -x -C "+dir+" && sync -f "+dir))
+	case backrest:
+		p.pgbackrest("--type=none", "--pg1-path="+dir, "restore")
+	default:
+		if err := restoreTo(p.b.Context(), p.repos[name], "b1", dir); err != nil {
 			p.b.Fatal(err)
 		}
-	})
+	}
 }
 
 func (p *peers) basebackup(compress, dir string) {
@@ -169,7 +194,7 @@ func (p *peers) basebackup(compress, dir string) {
 // pgbackrest runs one command, the last of args.
 func (p *peers) pgbackrest(args ...string) {
 	args = append([]string{
-		"--stanza=bench", "--no-config", "--repo1-path=" + p.path("backrest"), "--log-level-file=off", "--log-level-console=error",
+		"--stanza=bench", "--no-config", "--repo1-path=" + p.path(backrest), "--log-level-file=off", "--log-level-console=error",
 		"--lock-path=" + p.dir,
 	}, args...)
 	switch args[len(args)-1] {
@@ -185,24 +210,8 @@ func (p *peers) pgbackrest(args ...string) {
 	run(p.b, exec.Command("pgbackrest", args...))
 }
 
-// measure notes the time of act, and what it stored below dir.
-func (p *peers) measure(what string, act func(), dir string) {
-	before, scanned := p.size(dir), p.a.scanned
-	run(p.b, exec.Command("sync")) // nobody pays for what others wrote
-	begin := time.Now()
-	act()
-	took := (time.Since(begin) - (p.a.scanned - scanned)).Seconds()
-	if best, measured := p.best[what]; !measured || took < best {
-		p.best[what] = took
-	}
-	p.stored[what] = p.size(dir) - before
-}
-
 // size sums the files below dir, in MB.
 func (p *peers) size(dir string) (mb float64) {
-	if dir == "" {
-		return 0
-	}
 	_ = filepath.WalkDir(p.path(dir), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			if info, err := d.Info(); err == nil {
@@ -215,20 +224,17 @@ func (p *peers) size(dir string) (mb float64) {
 }
 
 func (p *peers) report() {
-	n := float64(p.b.N)
-	for what, seconds := range p.seconds {
-		p.b.ReportMetric(seconds/n, "s/"+strings.ReplaceAll(what, " ", "-"))
-		if p.stored[what] > 0 {
-			p.b.ReportMetric(p.stored[what], "MB/"+strings.ReplaceAll(what, " ", "-"))
+	for act, c := range map[string]*rounds.Comparison{"full": p.full, "second": p.second, "restore": p.restore} {
+		c.Report(p.b, act+"-time")
+		for _, name := range c.Names() {
+			p.b.ReportMetric(rounds.Median(c.Values(name)), "s/"+act+"-"+name)
 		}
-		who, act, _ := strings.Cut(what, " ")
-		if who == "ours" {
-			continue
-		}
-		ours := "ours " + act
-		p.b.ReportMetric(p.seconds[ours]/seconds, fmt.Sprintf("ratio:%s-time/%s", act, peerNames[who]))
-		if p.stored[what] > 0 {
-			p.b.ReportMetric(p.stored[ours]/p.stored[what], fmt.Sprintf("ratio:%s-stored/%s", act, peerNames[who]))
+	}
+	for what, stored := range p.stored {
+		act, name, _ := strings.Cut(what, "/")
+		p.b.ReportMetric(stored, "MB/"+act+"-"+name)
+		if name != ours && name != rounds.Itself {
+			p.b.ReportMetric(p.stored[act+"/"+ours]/stored, "ratio:"+act+"-stored/"+name)
 		}
 	}
 }

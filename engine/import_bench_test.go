@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"holdfast/engine/model"
+	"holdfast/internal/rounds"
 )
 
 // scale is that of the database that the benchmark of imports copies:
@@ -17,9 +18,9 @@ import (
 //	go test ./engine -run '^$' -bench Import -benchtime 3x -args -scale 50
 var scale = flag.Int("scale", 10, "pgbench's scale of the database that is imported")
 
-// BenchmarkImport measures an import, from the request until the database is
-// available, and beside it pg_dump and pg_restore by hand, with two jobs each,
-// into a database that is there already. The ratio of the two is what counts.
+// BenchmarkImport compares an import, from the request until the database is
+// available, with pg_dump and pg_restore by hand, with two jobs each, into a
+// database that is there already.
 func BenchmarkImport(b *testing.B) {
 	o := newOrigin(b, "select 1")
 	b.Setenv("PGPASSWORD", o.password)
@@ -27,22 +28,38 @@ func BenchmarkImport(b *testing.B) {
 	at := []string{"-h", "127.0.0.1", "-p", fmt.Sprint(o.Spec.Config.Port), "-U", "mover"}
 	tool(b, o.Spec.Bin.Dir, "pgbench", append(at, "-i", "-q", "-s", fmt.Sprint(*scale), "app")...)
 	a := startEngine(b)
-	var ours, theirs time.Duration
-	for n := 0; b.Loop(); n++ {
-		b.StopTimer()
-		eventually(b, "a spare", func() bool { return a.spares.Ready() > 0 })
-		b.StartTimer()
-		began := time.Now()
-		record, _ := a.imported(b, NewImport{Name: fmt.Sprintf("import%d", n), SourceURL: model.NewSecret(o.url())})
-		ours += time.Since(began)
-		b.StopTimer()
-		a.discard(b, record.Database)
-		theirs += a.byHand(b, o, at, fmt.Sprintf("hand%d", n))
-		b.StartTimer()
+	made := 0
+	ours := func() float64 {
+		made++
+		return a.byImport(b, o, fmt.Sprintf("import%d", made)).Seconds()
 	}
-	b.ReportMetric(ours.Seconds()/float64(b.N), "s/import")
-	b.ReportMetric(theirs.Seconds()/float64(b.N), "s/by-hand")
-	b.ReportMetric(float64(ours)/float64(theirs), "ratio:time/pg_dump-and-pg_restore")
+	arms := []rounds.Arm{
+		{Name: "ours", Measure: ours},
+		{Name: rounds.Itself, Measure: ours},
+		{Name: "pg_dump-and-pg_restore", Measure: func() float64 {
+			made++
+			return a.byHand(b, o, at, fmt.Sprintf("hand%d", made)).Seconds()
+		}},
+	}
+	c := rounds.Compare("ours", rounds.Itself, "pg_dump-and-pg_restore")
+	for b.Loop() {
+		for range rounds.Least {
+			c.Round(arms...)
+		}
+	}
+	b.ReportMetric(rounds.Median(c.Values("ours")), "s/import")
+	b.ReportMetric(rounds.Median(c.Values("pg_dump-and-pg_restore")), "s/by-hand")
+	c.Report(b, "time")
+}
+
+func (a *appliance) byImport(b *testing.B, o *origin, name string) time.Duration {
+	b.Helper()
+	eventually(b, "a spare", func() bool { return a.spares.Ready() > 0 })
+	began := time.Now()
+	record, _ := a.imported(b, NewImport{Name: name, SourceURL: model.NewSecret(o.url())})
+	took := time.Since(began)
+	a.discard(b, record.Database)
+	return took
 }
 
 func (a *appliance) byHand(b *testing.B, o *origin, at []string, name string) time.Duration {

@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,11 +23,12 @@ import (
 	"time"
 
 	"holdfast/engine"
+	"holdfast/internal/rounds"
 )
 
 // The benchmarks put the same load on holdfast, in a process of its own, and
-// on VersityGW, nginx and Caddy where these are on the PATH, in turns. Compare
-// what one run says, and nothing else:
+// on VersityGW, nginx and Caddy where these are on the PATH, in rounds. Compare
+// the ratios of one run, and nothing else:
 //
 //	go test -run '^$' -bench . ./server
 
@@ -296,50 +296,42 @@ func mustAnswer(b *testing.B, address string, request net.Buffers) {
 	}
 }
 
-// turn is how long each has the load before it is another's turn, and turns how
-// many each has.
-const (
-	turn  = 300 * time.Millisecond
-	turns = 9
-)
+// turn is how long an arm has the load in one round.
+const turn = 300 * time.Millisecond
 
-// inTurns puts the same load on all, again and again in turns: machines are
-// noisy, and what they write they go on writing when the load has gone. The
-// first is compared with each of the others by the median of the turns.
-func inTurns[T target](b *testing.B, size, connections int, all []T, request func(p T, turn string, i int64) net.Buffers) {
+// compare puts the same load on all, the first of them twice, in rounds.
+func compare[T target](b *testing.B, size, connections int, all []T, request func(p T, turn string, i int64) net.Buffers) {
 	b.Helper()
 	what := fmt.Sprintf("%dKiB-x%d", size>>10, connections)
+	names, targets := []string{all[0].name(), rounds.Itself}, append([]T{all[0]}, all...)
+	for _, p := range all[1:] {
+		names = append(names, p.name())
+	}
 	b.Run(what, func(b *testing.B) {
-		rates := make([][]float64, len(all))
+		c, round := rounds.Compare(names...), 0
+		arm := func(n int) rounds.Arm {
+			id := fmt.Sprintf("%s-%d-%d", what, round, n)
+			return rounds.Arm{Name: names[n], Measure: func() float64 {
+				syscall.Sync() // each begins without the others' dirty pages
+				return load(b, targets[n].address(), connections, func(i int64) net.Buffers { return request(targets[n], id, i) })
+			}}
+		}
 		for b.Loop() {
-			for range turns {
-				round := len(rates[0])
-				for n := range all {
-					if round%2 == 1 {
-						n = len(all) - 1 - n
-					}
-					syscall.Sync()
-					id := fmt.Sprintf("%s-%d", what, round)
-					rates[n] = append(rates[n], load(b, all[n].address(), connections, func(i int64) net.Buffers { return request(all[n], id, i) }))
+			for range rounds.Least {
+				arms := make([]rounds.Arm, len(names))
+				for n := range arms {
+					arms[n] = arm(n)
 				}
+				c.Round(arms...)
+				round++
 			}
 		}
-		b.ReportMetric(median(rates[0]), "op/s")
-		b.ReportMetric(median(rates[0])*float64(size)/1e6, "MB/s")
-		for n, p := range all[1:] {
-			var ratios []float64
-			for round, rate := range rates[n+1] {
-				ratios = append(ratios, rates[0][round]/rate)
-			}
-			b.ReportMetric(median(rates[n+1]), p.name()+"-op/s")
-			b.ReportMetric(median(ratios), "ratio:rate/"+p.name())
+		b.ReportMetric(rounds.Median(c.Values(names[0]))*float64(size)/1e6, "MB/s")
+		for _, name := range names {
+			b.ReportMetric(rounds.Median(c.Values(name)), name+"-op/s")
 		}
+		c.Report(b, "rate")
 	})
-}
-
-func median(all []float64) float64 {
-	all = slices.Sorted(slices.Values(all))
-	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
 }
 
 // load sends requests over that many connections for a turn, and returns how
@@ -371,7 +363,7 @@ func BenchmarkPut(b *testing.B) {
 	for _, c := range []struct{ size, connections int }{{1 << 10, 1}, {1 << 10, 8}, {1 << 10, 32}, {64 << 10, 8}, {8 << 20, 8}} {
 		body := make([]byte, c.size)
 		rand.Read(body)
-		inTurns(b, c.size, c.connections, stores, func(p store, turn string, i int64) net.Buffers {
+		compare(b, c.size, c.connections, stores, func(p store, turn string, i int64) net.Buffers {
 			return p.put(fmt.Sprintf("%s-%d", turn, i), body)
 		})
 	}
@@ -404,7 +396,7 @@ func BenchmarkGet(b *testing.B) {
 				}
 			}
 		}
-		inTurns(b, c.size, c.connections, all, func(p target, _ string, i int64) net.Buffers { return p.get(name(i)) })
+		compare(b, c.size, c.connections, all, func(p target, _ string, i int64) net.Buffers { return p.get(name(i)) })
 	}
 	reportMemory(b, h.cmd.Process.Pid)
 }

@@ -11,67 +11,54 @@ import (
 
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/rounds"
 )
 
 var tps = regexp.MustCompile(`tps = ([0-9.]+)`)
 
-// BenchmarkCommit runs pgbench by turns without a receiver, with ours, and with
-// pg_receivewal, which checks and compresses nothing and syncs whole segments.
-// It reports the transactions a second against those without, and the time from
-// commit to durable in the archive: with clients that leave something of the
-// processors, and with as many as there is work for.
+// BenchmarkCommit compares pgbench under our receiver with pgbench without a
+// receiver, and under pg_receivewal, which checks and compresses nothing and syncs
+// whole segments. It reports the ratios of the transactions a second, and the
+// time from commit to durable in the archive: with clients that leave something
+// of the processors, and with as many as there is work for.
 func BenchmarkCommit(b *testing.B) {
 	bin := postgrestest.Binaries(b)
 	c := newCluster(b, bin, DefaultSegmentSize, "fsync=on", "max_wal_size=4GB", "shared_buffers=256MB")
 	run(b, tool(bin, "pgbench", "-i", "-q", "-s", "20", "-h", c.sockets, "-U", "postgres", "postgres"))
 	a := openArchive(b, filepath.Join(b.TempDir(), "wal"))
 	for _, clients := range []int{2, 8} {
-		b.Run(fmt.Sprintf("x%d", clients), func(b *testing.B) {
-			load := func() float64 {
-				out := run(b, tool(bin, "pgbench", "-c", strconv.Itoa(clients), "-T", "3", "-h", c.sockets, "-U", "postgres", "postgres"))
-				n, err := strconv.ParseFloat(tps.FindStringSubmatch(out)[1], 64)
-				if err != nil {
-					b.Fatal(err)
-				}
-				return n
-			}
-			var lags lagCounter
-			const without, with, peer = 0, 1, 2
-			turn := map[int]func() float64{
-				without: load,
-				with:    func() float64 { return underReceiver(b, c, a, &lags, load) },
-				peer:    func() float64 { return underReceivewal(b, c, bin, load) },
-			}
-			// Each is first, second and third as often as the others, and follows
-			// each of them as often.
-			rounds := [][]int{
-				{without, with, peer},
-				{peer, with, without},
-				{with, peer, without},
-				{without, peer, with},
-				{peer, without, with},
-				{with, without, peer},
-			}
-			load() // the first writes whole pages
-			var sum [3]float64
-			turns := 0.0
-			for b.Loop() {
-				for range 2 { // short turns: the machine is another from minute to minute
-					for _, round := range rounds {
-						for _, who := range round {
-							sum[who] += turn[who]()
-						}
-						turns++
-					}
-				}
-			}
-			b.ReportMetric(sum[with]/sum[without], "ratio:transaction-rate/without")
-			b.ReportMetric(sum[with]/sum[peer], "ratio:transaction-rate/pg_receivewal")
-			b.ReportMetric(sum[without]/turns, "tps-without")
-			b.ReportMetric(float64(lags.quantile(99).Microseconds())/1000, "p99-ms")
-			b.ReportMetric(float64(lags.max().Microseconds())/1000, "max-ms")
-		})
+		b.Run(fmt.Sprintf("x%d", clients), func(b *testing.B) { compareCommits(b, c, a, bin, clients) })
 	}
+}
+
+func compareCommits(b *testing.B, c *cluster, a *Archive, bin postgres.Binaries, clients int) {
+	load := func() float64 {
+		out := run(b, tool(bin, "pgbench", "-c", strconv.Itoa(clients), "-T", "3", "-h", c.sockets, "-U", "postgres", "postgres"))
+		n, err := strconv.ParseFloat(tps.FindStringSubmatch(out)[1], 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return n
+	}
+	var lags lagCounter
+	received := func() float64 { return underReceiver(b, c, a, &lags, load) }
+	arms := []rounds.Arm{
+		{Name: "ours", Measure: received},
+		{Name: rounds.Itself, Measure: received},
+		{Name: "without", Measure: load},
+		{Name: "pg_receivewal", Measure: func() float64 { return underReceivewal(b, c, bin, load) }},
+	}
+	compared := rounds.Compare("ours", rounds.Itself, "without", "pg_receivewal")
+	load() // the first writes whole pages
+	for b.Loop() {
+		for range 2 * rounds.Least { // short turns: the machine is another from minute to minute
+			compared.Round(arms...)
+		}
+	}
+	compared.Report(b, "transaction-rate")
+	b.ReportMetric(rounds.Median(compared.Values("without")), "tps-without")
+	b.ReportMetric(float64(lags.quantile(99).Microseconds())/1000, "p99-ms")
+	b.ReportMetric(float64(lags.max().Microseconds())/1000, "max-ms")
 }
 
 // underReceiver is load while ours receives, and compresses what it receives, but

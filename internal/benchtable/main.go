@@ -13,8 +13,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
+
+	"holdfast/internal/rounds"
 )
 
 func main() {
@@ -41,6 +44,9 @@ func run(in io.Reader, out io.Writer, dir, command string) error {
 		return errors.New("no benchmark compared anything")
 	}
 	table := head(r, command, time.Now()) + render(rows)
+	if doubtful := untrusted(rows); len(doubtful) > 0 {
+		table += "\nNot to be trusted, since an arm beside itself is not 1: " + strings.Join(doubtful, "; ") + ".\n"
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -60,7 +66,8 @@ func head(r *results, command string, now time.Time) string {
 	if version, err := exec.Command("uname", "-r").Output(); err == nil {
 		fmt.Fprintf(&b, ", kernel %s", strings.TrimSpace(string(version)))
 	}
-	b.WriteString(".\nEach was measured in turns with its peer; what matters is the ratio, not the machine's figures.\n")
+	b.WriteString(".\nEach is the median of the ratios of at least " + strconv.Itoa(rounds.Least) + " rounds, in which all were measured in random order.\n" +
+		"\"" + rounds.Itself + "\" is ours measured once more: a difference within its range means nothing.\n")
 	if len(r.peers) > 0 {
 		fmt.Fprintf(&b, "Peers: %s.\n", strings.Join(r.peers, "; "))
 	}

@@ -8,13 +8,13 @@ import (
 
 // render writes the rows as a Markdown table that is legible as it is.
 func render(rows []row) string {
-	cells := [][]string{{"what", "peer", "ours / peer's", "better"}}
+	cells := [][]string{{"what", "peer", "ours / peer's", "lowest to highest", "better"}}
 	for _, r := range rows {
 		better := "less"
 		if r.more {
 			better = "more"
 		}
-		cells = append(cells, []string{r.what, r.peer, fmt.Sprintf("%.2f", r.ratio), better})
+		cells = append(cells, []string{r.what, r.peer, fmt.Sprintf("%.2f", r.ratio), spread(r), better})
 	}
 	widths := make([]int, len(cells[0]))
 	for _, line := range cells {
@@ -36,4 +36,11 @@ func render(rows []row) string {
 		}
 	}
 	return b.String()
+}
+
+func spread(r row) string {
+	if r.lowest == r.highest {
+		return ""
+	}
+	return fmt.Sprintf("%.2f to %.2f", r.lowest, r.highest)
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"holdfast/internal/rounds"
 )
 
 // results are what benchmarks printed.
@@ -73,28 +75,51 @@ func (r *results) add(name string, pairs []string) {
 	r.metrics[name] = metrics
 }
 
-// row is one comparison.
+// row is one comparison: the median of the ratios, and their range.
 type row struct {
-	what, peer string
-	ratio      float64
-	more       bool // more is better; else less
+	what, peer             string
+	ratio, lowest, highest float64
+	more                   bool // more is better; else less
 }
 
-// ratioPrefix begins the unit of what is compared: "ratio:full-time/pgBackRest"
-// is ours to the peer's, measured in turns.
-const ratioPrefix = "ratio:"
+// What internal/rounds reports of one comparison has these prefixes:
+// "ratio:full-time/pgBackRest" is the median of ours to the peer's.
+const (
+	ratioPrefix   = "ratio:"
+	lowestPrefix  = "lowest:"
+	highestPrefix = "highest:"
+)
 
-// rows are all comparisons, in the order of the benchmarks.
+// rows are all comparisons, in the order of the benchmarks. A ratio without a
+// range, such as one of sizes, does not vary.
 func (r *results) rows() (all []row) {
 	for _, name := range r.order {
-		for _, unit := range slices.Sorted(maps.Keys(r.metrics[name])) {
-			if ratio, ok := strings.CutPrefix(unit, ratioPrefix); ok {
-				what, peer, _ := strings.Cut(ratio, "/")
-				all = append(all, row{
-					what: words(name) + ": " + strings.ReplaceAll(what, "-", " "), peer: peer,
-					ratio: r.metrics[name][unit], more: strings.HasSuffix(what, "rate"),
-				})
+		metrics := r.metrics[name]
+		for _, unit := range slices.Sorted(maps.Keys(metrics)) {
+			compared, ok := strings.CutPrefix(unit, ratioPrefix)
+			if !ok {
+				continue
 			}
+			what, peer, _ := strings.Cut(compared, "/")
+			one := row{
+				what: words(name) + ": " + strings.ReplaceAll(what, "-", " "), peer: peer,
+				ratio: metrics[unit], lowest: metrics[unit], highest: metrics[unit], more: strings.HasSuffix(what, "rate"),
+			}
+			if lowest, ranged := metrics[lowestPrefix+compared]; ranged {
+				one.lowest, one.highest = lowest, metrics[highestPrefix+compared]
+			}
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// untrusted are the rows of an arm beside itself whose range does not include
+// 1: what was measured there depends on something other than the program.
+func untrusted(rows []row) (all []string) {
+	for _, r := range rows {
+		if r.peer == rounds.Itself && (r.lowest > 1 || r.highest < 1) {
+			all = append(all, r.what)
 		}
 	}
 	return all

@@ -1,0 +1,94 @@
+// Package rounds compares programs whose speed depends on the machine's mood.
+//
+// Noise on a shared machine lasts for seconds to minutes, so two measurements
+// that lie far apart cannot be compared. Every arm is therefore measured once
+// in each round, in an order drawn anew for each round, and the ratios are
+// taken within rounds. A comparison reports the median of these ratios with
+// the lowest and the highest.
+//
+// One arm is the first arm measured once more (Itself). Its ratios would all
+// be 1 on a quiet machine; how far they stray is the spread of the benchmark,
+// and no difference smaller than that means anything.
+package rounds
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// Least is the number of rounds in one iteration of a benchmark. With fewer,
+// the lowest and highest ratio say little.
+const Least = 7
+
+// Itself is the name of the arm that is the first arm once more.
+const Itself = "itself"
+
+// An Arm is one of the programs that are compared. Measure returns a rate or a
+// time; all arms of a comparison return the same.
+type Arm struct {
+	Name    string
+	Measure func() float64
+}
+
+// A Comparison collects what its arms measure, round by round.
+type Comparison struct {
+	names  []string
+	values [][]float64 // of each arm, by round
+}
+
+// Compare returns an empty comparison of the first name with each of the others,
+// one of which must be Itself.
+func Compare(names ...string) *Comparison {
+	if slices.Index(names, Itself) < 1 {
+		panic("rounds: no arm is the first once more")
+	}
+	return &Comparison{names: names, values: make([][]float64, len(names))}
+}
+
+// Round measures every arm once, in random order. The arms are those of Compare.
+func (c *Comparison) Round(arms ...Arm) {
+	for _, n := range rand.Perm(len(c.names)) {
+		if arms[n].Name != c.names[n] {
+			panic(fmt.Sprintf("rounds: arm %q instead of %q", arms[n].Name, c.names[n]))
+		}
+		c.values[n] = append(c.values[n], arms[n].Measure())
+	}
+}
+
+// Report adds the ratios of the first arm to each of the others to b's figures,
+// as "ratio:", "lowest:" and "highest:" followed by what and the arm's name:
+// "ratio:full-time/pgBackRest". internal/benchtable makes a table of them.
+func (c *Comparison) Report(b *testing.B, what string) {
+	b.Helper()
+	for n, name := range c.names[1:] {
+		ratios := c.ratios(n + 1)
+		b.ReportMetric(Median(ratios), "ratio:"+what+"/"+name)
+		b.ReportMetric(slices.Min(ratios), "lowest:"+what+"/"+name)
+		b.ReportMetric(slices.Max(ratios), "highest:"+what+"/"+name)
+	}
+}
+
+// ratios are those of the first arm to arm n, by round.
+func (c *Comparison) ratios(n int) []float64 {
+	ratios := make([]float64, len(c.values[n]))
+	for round, value := range c.values[n] {
+		ratios[round] = c.values[0][round] / value
+	}
+	return ratios
+}
+
+// Names are those of the arms, as Compare was given them.
+func (c *Comparison) Names() []string { return c.names }
+
+// Values are what an arm has measured, by round.
+func (c *Comparison) Values(name string) []float64 {
+	return c.values[slices.Index(c.names, name)]
+}
+
+// Median returns the median of values, of which there must be one.
+func Median(values []float64) float64 {
+	values = slices.Sorted(slices.Values(values))
+	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+}
