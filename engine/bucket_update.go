@@ -45,7 +45,7 @@ func (e *Engine) BucketUpdate(call *model.Call, id string, change BucketChange) 
 			return err
 		}
 		if change.removesSooner(old) {
-			if err := permit(call, model.OperationFor(model.ActionObjectDelete)); err != nil {
+			if err := permit(call, model.OperationFor(model.ActionBucketUpdate).Sometimes()); err != nil {
 				return err
 			}
 		}

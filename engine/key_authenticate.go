@@ -46,31 +46,42 @@ func unauthorized() error {
 		"send a valid API key as \"Authorization: Bearer sk_live_…\": this one is missing, unknown, expired or revoked")
 }
 
-// Authorize checks that the caller may do the call's operation: its scope, or
-// for what has none a person's role, then a key's dangerous-operations toggle,
-// then the budget.
+// Authorize checks that the caller may do the call's operation, with all the
+// acts that it comes to: the scopes, or for what has none a person's role, then a
+// key's dangerous-operations toggle, then the budgets.
 func (e *Engine) Authorize(call *model.Call) error {
-	if err := permit(call, call.Operation); err != nil {
+	acts := call.Operation.Acts()
+	if err := permit(call, acts); err != nil {
 		return err
 	}
-	return e.rates.take(call.Actor.ID, call.Operation.Rate, e.clock())
+	var classes []model.RateClass
+	for _, act := range acts {
+		if act.Rate != model.RateNone {
+			classes = append(classes, act.Rate)
+		}
+	}
+	return e.rates.takeAll(call.Actor.ID, classes, e.clock())
 }
 
-// permit is Authorize without the budget, for an operation that the call's own
-// comes to.
-func permit(call *model.Call, op model.Operation) error {
-	if call.IsPerson() {
-		return call.Role.Allows(op)
+// Permit is Authorize without the budgets.
+func (e *Engine) Permit(call *model.Call) error { return permit(call, call.Operation.Acts()) }
+
+// permit checks that the caller may do all of acts.
+func permit(call *model.Call, acts []model.Operation) error {
+	for _, act := range acts {
+		if call.IsPerson() {
+			if err := call.Role.Allows(act); err != nil {
+				return err
+			}
+		} else if act.Scope != "" && !call.Holds(act.Scope) {
+			return model.Errorf(model.CodeInsufficientScope, "this key lacks the scope %s", act.Scope)
+		}
 	}
-	if op.Scope == "" {
-		return nil
-	}
-	if !call.Holds(op.Scope) {
-		return model.Errorf(model.CodeInsufficientScope, "this key lacks the scope %s", op.Scope)
-	}
-	if op.Destructive && call.Key != nil && !call.Key.AllowDangerous {
-		return model.Errorf(model.CodeDangerousNotAllowed,
-			"this deletes data: the key's dangerous-operations toggle is off, and a person must turn it on")
+	for _, act := range acts {
+		if act.Destructive && call.Key != nil && !call.Key.AllowDangerous {
+			return model.Errorf(model.CodeDangerousNotAllowed,
+				"this deletes data: the key's dangerous-operations toggle is off, and a person must turn it on")
+		}
 	}
 	return nil
 }

@@ -47,26 +47,48 @@ func newRateLimiter(rates map[model.RateClass]Rate) *rateLimiter {
 // take draws one request from owner's budget, or returns a rate_limited error
 // that says when there is one again.
 func (l *rateLimiter) take(owner string, class model.RateClass, now time.Time) error {
-	r, limited := l.rates[class]
-	if class == model.RateNone || !limited {
-		return nil
-	}
+	return l.takeAll(owner, []model.RateClass{class}, now)
+}
+
+// takeAll draws one request from each of owner's budgets, or from none of them:
+// the error names the first that is used up.
+func (l *rateLimiter) takeAll(owner string, classes []model.RateClass, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	key := budgetKey{owner, class}
-	used, known := l.budgets[key]
-	if used = used.since(now.Add(-r.Window)); len(used) < r.Limit {
-		if !known {
-			l.makeRoom(now)
+	for _, class := range classes {
+		if err := l.check(budgetKey{owner, class}, now); err != nil {
+			return err
 		}
-		l.budgets[key] = append(used, now)
+	}
+	for _, class := range classes {
+		if _, limited := l.rates[class]; limited {
+			l.draw(budgetKey{owner, class}, now)
+		}
+	}
+	return nil
+}
+
+// draw takes one request from a budget that has one.
+func (l *rateLimiter) draw(key budgetKey, now time.Time) {
+	used, known := l.budgets[key]
+	if !known {
+		l.makeRoom(now)
+	}
+	l.budgets[key] = append(used.since(now.Add(-l.rates[key.class].Window)), now)
+}
+
+// check returns a rate_limited error where the budget is used up.
+func (l *rateLimiter) check(key budgetKey, now time.Time) error {
+	r, limited := l.rates[key.class]
+	used := l.budgets[key].since(now.Add(-r.Window))
+	if !limited || len(used) < r.Limit {
 		return nil
 	}
 	delay := used[0].Add(r.Window).Sub(now)
 	return &model.Error{
 		Code: model.CodeRateLimited,
 		Message: fmt.Sprintf("more than %d requests of %s in %s; try again in %.0f s",
-			r.Limit, class, r.Window, math.Ceil(delay.Seconds())),
+			r.Limit, key.class, r.Window, math.Ceil(delay.Seconds())),
 		RetryAfter: delay,
 	}
 }

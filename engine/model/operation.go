@@ -39,7 +39,9 @@ type Operation struct {
 	// Destructive operations also need the key's dangerous-operations toggle.
 	Destructive bool
 	Rate        RateClass
-	Resource    ResourceType
+	// Others are acts of other operations that this one comes to as well.
+	Others   []Also
+	Resource ResourceType
 	// Changes says that success alters something, so that the audit entry
 	// must be on disk before the answer.
 	Changes bool
@@ -209,21 +211,24 @@ func operations() []Operation {
 		change(ActionBackupCreate, "createBackup", ScopeBackupCreate, ResourceBackup).within(RateCreateBackup),
 		read(ActionBackupGet, "getBackup", ScopeBackupList, ResourceBackup),
 		destroy(ActionBackupDelete, "deleteBackup", ScopeBackupDelete, ResourceBackup),
-		change(ActionBackupRestore, "restoreBackup", ScopeBackupRestore, ResourceBackup).within(RateRestore),
+		change(ActionBackupRestore, "restoreBackup", ScopeBackupRestore, ResourceBackup).within(RateRestore).
+			alsoWith("mode", "new", ActionDatabaseCreate),
 		change(ActionBackupPin, "pinBackup", ScopeBackupCreate, ResourceBackup),
 		read(ActionRecoveryGet, "getRecovery", ScopeBackupList, ResourceDatabase),
-		change(ActionRecoveryCreate, "requestRestore", ScopeBackupRestore, ResourceDatabase).within(RateRestore),
+		change(ActionRecoveryCreate, "requestRestore", ScopeBackupRestore, ResourceDatabase).within(RateRestore).
+			alsoWith("mode", "new", ActionDatabaseCreate),
 		change(ActionRecoveryUndo, "undoRestore", ScopeBackupRestore, ResourceDatabase).within(RateRestore),
 		read(ActionExportGet, "getExport", ScopeBackupDownload, ResourceExport),
 
 		read(ActionImportList, "listImports", ScopeDatabaseRead, ResourceImport),
-		change(ActionImportCreate, "createImport", ScopeDatabaseCreate, ResourceImport).within(RateImport),
+		change(ActionImportCreate, "createImport", ScopeDatabaseCreate, ResourceImport).within(RateImport).also(ActionDatabaseCreate),
 		read(ActionImportGet, "getImport", ScopeDatabaseRead, ResourceImport),
 
 		read(ActionBucketList, "listBuckets", ScopeStorageRead, ResourceBucket),
 		change(ActionBucketCreate, "createBucket", ScopeStorageCreate, ResourceBucket).within(RateCreateBucket),
 		read(ActionBucketGet, "getBucket", ScopeStorageRead, ResourceBucket),
-		change(ActionBucketUpdate, "updateBucket", ScopeStorageUpdate, ResourceBucket),
+		change(ActionBucketUpdate, "updateBucket", ScopeStorageUpdate, ResourceBucket).
+			alsoWhen("When `expire_after_days` has objects removed sooner than so far", ActionObjectDelete),
 		destroy(ActionBucketDelete, "deleteBucket", ScopeStorageDelete, ResourceBucket),
 		read(ActionObjectList, "listObjects", ScopeStorageRead, ResourceObject),
 		change(ActionObjectUpload, "uploadObject", ScopeStorageCreate, ResourceObject),

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -67,10 +68,10 @@ func TestOperationsHaveTheSpecifiedScopes(t *testing.T) {
 		"getDatabaseSSL": "database:read", "getDatabaseAllowlist": "database:read", "replaceDatabaseAllowlist": "database:update",
 		"getDatabaseRLS": "database:read", "setDatabaseRLS": "database:update",
 		"listBackups": "backup:list", "createBackup": "backup:create create_backup", "getBackup": "backup:list",
-		"deleteBackup": "backup:delete destructive", "restoreBackup": "backup:restore restore", "pinBackup": "backup:create",
-		"getRecovery": "backup:list", "requestRestore": "backup:restore restore", "undoRestore": "backup:restore restore",
+		"deleteBackup": "backup:delete destructive", "restoreBackup": "backup:restore restore mode=new:database.create", "pinBackup": "backup:create",
+		"getRecovery": "backup:list", "requestRestore": "backup:restore restore mode=new:database.create", "undoRestore": "backup:restore restore",
 		"getExport":   "backup:download",
-		"listImports": "database:read", "createImport": "database:create import", "getImport": "database:read",
+		"listImports": "database:read", "createImport": "database:create import also:database.create", "getImport": "database:read",
 		"listBuckets": "storage:read", "createBucket": "storage:create create_bucket", "deleteBucket": "storage:delete destructive",
 		"listObjects": "storage:read", "uploadObject": "storage:create", "getObject": "storage:read",
 		"deleteObject": "storage:delete destructive",
@@ -85,6 +86,17 @@ func TestOperationsHaveTheSpecifiedScopes(t *testing.T) {
 		if op.Rate != RateNone {
 			got += " " + string(op.Rate)
 		}
+		for _, other := range op.Others {
+			switch {
+			case other.Field != "":
+				got += " " + other.Field + "=" + other.Value + ":" + string(other.Act)
+			case other.When == "":
+				got += " also:" + string(other.Act)
+			}
+			if len(OperationFor(other.Act).Others) > 0 {
+				t.Errorf("%s comes to %s, which itself comes to another act: those are not asked for", op.Name, other.Act)
+			}
+		}
 		if expected, ok := want[op.Name]; ok && got != expected {
 			t.Errorf("%s needs %q, want %q", op.Name, got, expected)
 		}
@@ -98,7 +110,7 @@ func TestOperationsHaveTheSpecifiedScopes(t *testing.T) {
 func TestOperationFor(t *testing.T) {
 	t.Parallel()
 	for _, op := range Operations() {
-		if got := OperationFor(op.Action); got != op {
+		if got := OperationFor(op.Action); !reflect.DeepEqual(got, op) {
 			t.Errorf("%s gives %v", op.Action, got)
 		}
 	}

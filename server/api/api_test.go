@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -135,7 +136,7 @@ func (w *world) tenant(tb testing.TB, name string) tenant {
 
 func (w *world) key(tb testing.TB, organization string, in engine.NewKey) string {
 	tb.Helper()
-	in.Name, in.Source = "test "+string(in.Preset), model.KeySourceOperator
+	in.Name, in.Source = "test "+string(cmp.Or(in.Preset, model.PresetCustom)), model.KeySourceOperator
 	call := &model.Call{
 		Operation: model.Operation{Action: model.ActionKeyCreate},
 		Actor:     model.Actor{Type: model.ActorOperator}, Organization: organization,

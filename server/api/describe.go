@@ -67,12 +67,28 @@ func needs(op model.Operation) string {
 	if op.Scope == "" {
 		return "Needs no key."
 	}
-	text := "Needs the scope `" + string(op.Scope) + "`."
-	if op.Destructive {
+	text := "Needs the scope `" + string(op.Scope) + "`." + alsoNeeds(op)
+	for _, other := range op.Others {
+		act, when := model.OperationFor(other.Act), other.When
+		switch {
+		case other.Field != "":
+			when = "With `" + other.Field + "` `" + other.Value + "`"
+		case when == "":
+			text += alsoNeeds(act)
+			continue
+		}
+		text += " " + when + " it also needs the scope `" + string(act.Scope) + "`." + alsoNeeds(act)
+	}
+	return text
+}
+
+// alsoNeeds says what an act asks of the key besides a scope.
+func alsoNeeds(act model.Operation) (text string) {
+	if act.Destructive {
 		text += " Deletes data: the key's dangerous-operations toggle must be on."
 	}
-	if op.Rate != model.RateNone {
-		text += " Draws on the key's budget `" + string(op.Rate) + "`."
+	if act.Rate != model.RateNone {
+		text += " Draws on the key's budget `" + string(act.Rate) + "`."
 	}
 	return text
 }

@@ -33,6 +33,10 @@ type exchange struct {
 	// status is that of the answer, which has begun once it is on its way.
 	status int
 	began  bool
+	// body and bodyErr are a JSON body as it was received.
+	received bool
+	body     []byte
+	bodyErr  error
 	// bodyEnded is set once the body was read to its end.
 	bodyEnded bool
 	arrived   time.Time

@@ -147,8 +147,17 @@ func (x *exchange) readBody() error {
 	return nil
 }
 
-// receive reads the body within its limits of size and time.
+// receive returns the body, which it reads once.
 func (x *exchange) receive() ([]byte, error) {
+	if !x.received {
+		x.received = true
+		x.body, x.bodyErr = x.readAll()
+	}
+	return x.body, x.bodyErr
+}
+
+// readAll reads the body within its limits of size and time.
+func (x *exchange) readAll() ([]byte, error) {
 	if x.r.Body == nil || x.r.Body == http.NoBody {
 		return nil, nil
 	}

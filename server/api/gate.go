@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -23,7 +24,9 @@ type gate struct {
 	answered    func(operation model.Action, status int, took time.Duration)
 }
 
-// admit lets the exchange's request in, or says what keeps it out.
+// admit lets the exchange's request in, or says what keeps it out. Where the body
+// says what a request needs, it is read before the budget is asked for, and only
+// for those who may do the operation's other requests.
 func (x *exchange) admit() error {
 	if err := x.authorize(); err != nil {
 		return err
@@ -38,7 +41,25 @@ func (x *exchange) authorize() error {
 	if err := x.identify(); err != nil {
 		return err
 	}
+	if x.call.Operation.AsksBody() {
+		if err := x.gate.engine.Permit(x.call); err != nil {
+			return err
+		}
+		x.call.Operation = x.call.Operation.For(x.bodyText())
+	}
 	return x.gate.engine.Authorize(x.call)
+}
+
+// bodyText returns what gives the texts of a JSON body's fields. Of a body that is
+// malformed it gives any or none: checkForm refuses that.
+func (x *exchange) bodyText() func(field string) string {
+	body, _ := x.receive()
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(body, &fields)
+	return func(field string) (value string) {
+		_ = json.Unmarshal(fields[field], &value)
+		return value
+	}
 }
 
 // identify finds out whose key the request was made with.

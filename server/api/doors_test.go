@@ -1,0 +1,235 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+// door is a request and everything that README.md says it needs. The list is
+// written by hand: it is compared with what the gate does, not derived from it.
+type door struct {
+	name, method, path, body string
+	header                   map[string]string
+	scopes                   []model.Scope
+	toggle                   bool
+	budgets                  []model.RateClass
+}
+
+func doors() []door {
+	const db, bucket, backup = "/databases/" + nobody, "/buckets/bucket_00000000000000000000000000", "/backups/bkp_x"
+	restoreNew := []model.Scope{model.ScopeBackupRestore, model.ScopeDatabaseCreate}
+	restoreNewBudgets := []model.RateClass{model.RateRestore, model.RateCreateDatabase}
+	all := []door{
+		{name: "restoreBackup in place", method: "POST", path: db + backup + "/restore", body: `{"mode":"in_place"}`,
+			scopes: []model.Scope{model.ScopeBackupRestore}, budgets: []model.RateClass{model.RateRestore}},
+		{name: "restoreBackup without a body", method: "POST", path: db + backup + "/restore",
+			scopes: []model.Scope{model.ScopeBackupRestore}, budgets: []model.RateClass{model.RateRestore}},
+		{name: "restoreBackup into a new database", method: "POST", path: db + backup + "/restore", body: `{"mode":"new","name":"n"}`,
+			scopes: restoreNew, budgets: restoreNewBudgets},
+		{name: "restoreBackup spelled with escapes", method: "POST", path: db + backup + "/restore", body: `{"m\u006fde":"ne\u0077","name":"n"}`,
+			scopes: restoreNew, budgets: restoreNewBudgets},
+		{name: "requestRestore in place", method: "POST", path: db + "/recovery/restore-request", body: `{"target_lsn":"0/1"}`,
+			scopes: []model.Scope{model.ScopeBackupRestore}, budgets: []model.RateClass{model.RateRestore}},
+		{name: "requestRestore into a new database", method: "POST", path: db + "/recovery/restore-request", body: `{"target_lsn":"0/1","mode":"new","name":"n"}`,
+			scopes: restoreNew, budgets: restoreNewBudgets},
+		{name: "requestRestore into a new database, dry", method: "POST", path: db + "/recovery/restore-request",
+			body: `{"target_lsn":"0/1","mode":"new","name":"n","dry_run":true}`, scopes: restoreNew, budgets: restoreNewBudgets},
+		{name: "createImport", method: "POST", path: "/imports", body: `{"project":"proj_none","name":"n","source_url":"postgres://u:p@127.0.0.1:1/d"}`,
+			scopes: []model.Scope{model.ScopeDatabaseCreate}, budgets: []model.RateClass{model.RateImport, model.RateCreateDatabase}},
+		{name: "undoRestore", method: "POST", path: db + "/recovery/undo",
+			scopes: []model.Scope{model.ScopeBackupRestore}, budgets: []model.RateClass{model.RateRestore}},
+		{name: "createDatabase", method: "POST", path: "/databases", body: `{"project":"proj_none","name":"n"}`,
+			scopes: []model.Scope{model.ScopeDatabaseCreate}, budgets: []model.RateClass{model.RateCreateDatabase}},
+		{name: "createBackup", method: "POST", path: db + "/backups",
+			scopes: []model.Scope{model.ScopeBackupCreate}, budgets: []model.RateClass{model.RateCreateBackup}},
+		{name: "createBucket", method: "POST", path: "/buckets", body: `{"project":"proj_none","name":"nnn"}`,
+			scopes: []model.Scope{model.ScopeStorageCreate}, budgets: []model.RateClass{model.RateCreateBucket}},
+		{name: "deleteObjectByQuery", method: "DELETE", path: bucket + "/objects?key=k", scopes: []model.Scope{model.ScopeStorageDelete}, toggle: true},
+		{name: "updateBucket", method: "PATCH", path: bucket, body: `{"public":true}`, scopes: []model.Scope{model.ScopeStorageUpdate}},
+		{name: "uploadObject", method: "POST", path: bucket + "/objects?key=k", body: "bytes", scopes: []model.Scope{model.ScopeStorageCreate}},
+		{name: "pinBackup", method: "POST", path: db + backup + "/pin", scopes: []model.Scope{model.ScopeBackupCreate}},
+		{name: "setDatabaseRLS", method: "POST", path: db + "/rls", body: `{"table":"t","enabled":true}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
+		{name: "replaceDatabaseAllowlist", method: "PUT", path: db + "/allowlist", body: `{"entries":[]}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
+		{name: "restartDatabase", method: "POST", path: db + "/restart", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
+		{name: "rotateDatabasePassword", method: "POST", path: db + "/rotate-password", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
+		{name: "deleteDatabase", method: "DELETE", path: db, scopes: []model.Scope{model.ScopeDatabaseDelete}, toggle: true},
+		{name: "deleteBackup", method: "DELETE", path: db + backup, scopes: []model.Scope{model.ScopeBackupDelete}, toggle: true},
+		{name: "deleteBucket", method: "DELETE", path: bucket, scopes: []model.Scope{model.ScopeStorageDelete}, toggle: true},
+		{name: "deleteBucket with force", method: "DELETE", path: bucket + "?force=true", scopes: []model.Scope{model.ScopeStorageDelete}, toggle: true},
+		{name: "deleteObject", method: "DELETE", path: bucket + "/objects/k", scopes: []model.Scope{model.ScopeStorageDelete}, toggle: true},
+	}
+	for scope, paths := range map[model.Scope][]string{
+		model.ScopeDatabaseRead: {
+			"/databases", db, db + "/connection", db + "/ssl", db + "/allowlist", db + "/rls", "/imports", "/imports/imp_x",
+		},
+		model.ScopeBackupList:     {db + "/backups", db + backup, db + "/recovery"},
+		model.ScopeBackupDownload: {db + "/export"},
+		model.ScopeStorageRead:    {"/buckets", bucket, bucket + "/objects", bucket + "/objects/k"},
+		model.ScopeAccountRead: {
+			"/account/usage", "/account/limits", "/account/api-keys", "/account/audit-logs", "/agent/status", "/agent/recommendations",
+		},
+		model.ScopeBillingRead: {"/account/billing"},
+	} {
+		for _, path := range paths {
+			all = append(all, door{name: "GET " + path, method: "GET", path: path, scopes: []model.Scope{scope}})
+		}
+	}
+	return all
+}
+
+// TestDoors asks for everything with exactly what it needs, which is let in, and
+// with each of that missing, which is refused before anything is looked for.
+func TestDoors(t *testing.T) {
+	w := open(t, onceEach)
+	routed := map[string]bool{}
+	for _, d := range doors() {
+		routed[w.operationAt(t, d)] = true
+		t.Run(d.name, func(t *testing.T) { w.testDoor(t, d) })
+	}
+	for _, op := range model.Operations() {
+		if op.Scope != "" && !routed[op.Name] {
+			t.Errorf("%s is not walked", op.Name)
+		}
+	}
+}
+
+// operationAt returns the name of the operation that a door leads to.
+func (w *world) operationAt(t *testing.T, d door) string {
+	t.Helper()
+	req, err := http.NewRequest(d.method, w.server.URL+Prefix+d.path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	op := w.doc.CheckRequest(t, req, nil)
+	if op == nil {
+		t.Fatalf("%s leads to no operation", d.name)
+	}
+	return strings.TrimSuffix(op.OperationID, "ByQuery")
+}
+
+func (w *world) testDoor(t *testing.T, d door) {
+	ask := func(in engine.NewKey, path string) reply {
+		request := request{method: d.method, path: path, key: w.key(t, w.org.organization, in), body: d.body, header: d.header}
+		return w.do(t, request)
+	}
+	wide := slices.Clone(model.Scopes())
+	if got := ask(engine.NewKey{Scopes: d.scopes, AllowDangerous: d.toggle}, d.path); got.status == 401 || got.status == 403 || got.status == 429 {
+		t.Errorf("with exactly what it needs: %d %s", got.status, got.msg)
+	}
+	for _, missing := range d.scopes {
+		rest := slices.DeleteFunc(slices.Clone(wide), func(s model.Scope) bool { return s == missing })
+		for _, path := range []string{d.path, malformed(d.path)} {
+			got := ask(engine.NewKey{Scopes: rest, AllowDangerous: true}, path)
+			if got.status != 403 || got.code != string(model.CodeInsufficientScope) || !strings.Contains(got.msg, string(missing)) {
+				t.Errorf("%s without %s: %d %s %s", path, missing, got.status, got.code, got.msg)
+			}
+		}
+	}
+	if got := ask(engine.NewKey{Scopes: wide}, malformed(d.path)); (got.code == string(model.CodeDangerousNotAllowed)) != d.toggle {
+		t.Errorf("with the toggle off: %d %s", got.status, got.msg)
+	}
+	description := w.described(t, d)
+	for _, scope := range d.scopes {
+		if !strings.Contains(description, "`"+string(scope)+"`") {
+			t.Errorf("the description does not name %s: %s", scope, description)
+		}
+	}
+	for _, class := range d.budgets {
+		if !strings.Contains(description, "`"+string(class)+"`") {
+			t.Errorf("the description does not name the budget %s: %s", class, description)
+		}
+	}
+	w.testBudgets(t, d)
+}
+
+func (w *world) described(t *testing.T, d door) string {
+	t.Helper()
+	req, err := http.NewRequest(d.method, w.server.URL+Prefix+d.path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.doc.CheckRequest(t, req, nil).Description
+}
+
+// probes are requests that draw on one budget, or name it where it is used up.
+func probes() map[model.RateClass]request {
+	const db = "/databases/" + nobody
+	return map[model.RateClass]request{
+		model.RateCreateDatabase: {method: "POST", path: "/databases?nonsense=1"},
+		model.RateCreateBackup:   {method: "POST", path: db + "/backups?nonsense=1"},
+		model.RateRestore:        {method: "POST", path: db + "/recovery/undo?nonsense=1"},
+		model.RateCreateBucket:   {method: "POST", path: "/buckets?nonsense=1"},
+		model.RateImport:         {method: "POST", path: "/imports?nonsense=1"},
+	}
+}
+
+// testBudgets sees that the request draws on each of its budgets and on no other.
+func (w *world) testBudgets(t *testing.T, d door) {
+	t.Helper()
+	for _, class := range model.RateClasses() {
+		key := w.key(t, w.org.organization, engine.NewKey{Preset: model.PresetFullAccess, AllowDangerous: true})
+		if got := w.do(t, request{method: d.method, path: malformed(d.path), key: key, body: d.body}); got.status != 422 {
+			t.Fatalf("malformed: %d %s", got.status, got.msg)
+		}
+		probe := probes()[class]
+		probe.key = key
+		got := w.do(t, probe)
+		if spent := got.status == 429 && strings.Contains(got.msg, " of "+string(class)+" "); spent != slices.Contains(d.budgets, class) {
+			t.Errorf("the budget %s afterwards: %d %s", class, got.status, got.msg)
+		}
+	}
+}
+
+// TestBudgetsAreDrawnTogether uses up one of two budgets: a request that needs
+// both is refused and draws on neither.
+func TestBudgetsAreDrawnTogether(t *testing.T) {
+	w := open(t, onceEach)
+	ask := func(class model.RateClass) reply {
+		in := probes()[class]
+		in.key = w.org.developer
+		return w.do(t, in)
+	}
+	ask(model.RateCreateDatabase)
+	intoNew := request{
+		method: "POST", path: "/databases/" + nobody + "/backups/bkp_x/restore", key: w.org.developer, body: `{"mode":"new","name":"n"}`,
+	}
+	if got := w.do(t, intoNew); got.status != 429 || !strings.Contains(got.msg, "create_database") || got.header.Get("Retry-After") == "" {
+		t.Errorf("a restore into a new database: %d %s", got.status, got.msg)
+	}
+	if got := ask(model.RateRestore); got.status != 422 {
+		t.Errorf("the refused restore drew on the other budget: %d %s", got.status, got.msg)
+	}
+}
+
+// onceEach lets a key draw once on each budget.
+func onceEach(c *engine.Config) {
+	for _, class := range model.RateClasses() {
+		c.Rates[class] = engine.Rate{Limit: 1, Window: time.Hour}
+	}
+}
+
+// TestModeInAnyForm sends what somebody may hope is taken for mode new by one
+// reader and not by the other.
+func TestModeInAnyForm(t *testing.T) {
+	w := open(t)
+	key := w.key(t, w.org.organization, engine.NewKey{Scopes: []model.Scope{model.ScopeBackupRestore}})
+	for _, body := range []string{
+		`{"mode":"in_place","mode":"new","name":"n"}`, `{"mode":"new","mode":"in_place","name":"n"}`, `{"Mode":"new","name":"n"}`,
+		`{"mode":["new"],"name":"n"}`, `{"mode":{"mode":"new"},"name":"n"}`, `[{"mode":"new","name":"n"}]`, `{"mode":"new","name":"n"}{}`,
+		"\ufeff" + `{"mode":"new","name":"n"}`, `{"mode":"NEW","name":"n"}`, `{"mode":"new ","name":"n"}`, `{"mode":null,"name":"n"}`,
+		`{"mode":"new","name":"n"`, `{"mode":"n\u0000ew","name":"n"}`, `{"\u006dode":"new","name":"n"}`,
+	} {
+		for _, path := range []string{"/databases/" + nobody + "/backups/bkp_x/restore", "/databases/" + nobody + "/recovery/restore-request"} {
+			got := w.do(t, request{method: "POST", path: path, key: key, body: body})
+			if got.status != 422 && got.code != string(model.CodeInsufficientScope) {
+				t.Errorf("%s %s: %d %s", path, body, got.status, got.msg)
+			}
+		}
+	}
+}
