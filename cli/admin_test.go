@@ -150,6 +150,11 @@ func adminCommands(t *testing.T, m *machine, suffix string) {
 	if out := run("admin", "project", "list", "--org", "acme "+suffix); strings.Count(out, "proj_") != 2 {
 		t.Errorf("projects: %s", out)
 	}
+	for weak, says := range map[string]string{"sunshine1\n": "must have 12 to", "sunshine1234\n": "easy to guess"} {
+		if _, stderr, code := m.run(weak, "admin", "user", "create", suffix+"@example.com"); code != 2 || !strings.Contains(stderr, "password: ") || !strings.Contains(stderr, says) {
+			t.Errorf("user create with a weak password: %d %s", code, stderr)
+		}
+	}
 	if _, stderr, code := m.run("a long enough password\n", "admin", "user", "create", suffix+"@example.com"); code != 0 {
 		t.Errorf("user create: %s", stderr)
 	}

@@ -25,6 +25,10 @@ func TestSetupLink(t *testing.T) {
 	if status, page := fetch(t, http.MethodPost, m.setup, form); status != http.StatusUnprocessableEntity || !strings.Contains(page, "Password: must have") {
 		t.Errorf("a short password: %d %s", status, page)
 	}
+	form.Set("password", "sunshine1234")
+	if status, page := fetch(t, http.MethodPost, m.setup, form); status != http.StatusUnprocessableEntity || !strings.Contains(page, "Password: is easy to guess") {
+		t.Errorf("a commonly used password: %d %s", status, page)
+	}
 	form.Set("password", "long enough for anybody")
 	if status, page := fetch(t, http.MethodPost, m.setup, form); status != http.StatusOK {
 		t.Errorf("set-up: %d %s", status, page)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/password"
 	"holdfast/engine/postgres"
 )
 
@@ -60,22 +62,17 @@ func (in *NewDatabase) complete() error {
 	if in.User == "" {
 		in.User = model.DefaultOwner
 	}
+	if err := cmp.Or(model.ValidateDatabaseName("name", in.Name), model.ValidateDatabaseUser("db_user", in.User)); err != nil {
+		return err
+	}
 	if in.Password.IsZero() {
 		in.Password = model.GeneratePassword(randomBytes())
+		return nil
 	}
-	for _, err := range []error{
-		model.ValidateDatabaseName("name", in.Name),
-		model.ValidateDatabaseUser("db_user", in.User),
-		model.ValidateDatabasePassword("password", in.Password),
-	} {
-		if err != nil {
-			return err
-		}
+	if err := password.ForDatabase("password", in.Password, in.Name, in.User); err != nil {
+		return err
 	}
-	if err := postgres.CheckPassword(in.Password); err != nil {
-		return model.Invalid("password", "%v", err)
-	}
-	return nil
+	return postgres.CheckPassword("password", in.Password)
 }
 
 // claimDatabase commits a record in state creating, which holds the name and

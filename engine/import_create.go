@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"holdfast/engine/importer"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/password"
 	"holdfast/engine/postgres"
 )
 
@@ -85,7 +87,7 @@ func (e *Engine) isForeignPort(organization string, port int) (foreign bool, err
 // database is the new database the import asks for.
 func (in NewImport) database(source importer.Source) (NewDatabase, error) {
 	db := NewDatabase{Project: in.Project, Name: in.Name, User: in.Username, Password: in.Password, sandbox: in.sandbox}
-	user, password := "username", "password"
+	user := "username"
 	if in.SameCredentials {
 		if in.Username != "" || !in.Password.IsZero() {
 			return db, model.Invalid("same_credentials", "does not go with username or password: give one or the other")
@@ -94,19 +96,16 @@ func (in NewImport) database(source importer.Source) (NewDatabase, error) {
 			return db, model.Invalid("same_credentials", "the source_url has no password to take over; give a password, or leave it out for a generated one")
 		}
 		db.User, db.Password = source.User, source.Password
-		user, password = "same_credentials", "same_credentials"
+		user = "same_credentials"
 	}
 	if db.User != "" {
 		if err := model.ValidateDatabaseUser(user, db.User); err != nil {
 			return db, err
 		}
 	}
-	if !db.Password.IsZero() {
-		if err := model.ValidateDatabasePassword(password, db.Password); err != nil {
+	if in.SameCredentials {
+		if err := cmp.Or(password.ForImport(user, db.Password, db.Name, db.User), postgres.CheckPassword(user, db.Password)); err != nil {
 			return db, err
-		}
-		if err := postgres.CheckPassword(db.Password); err != nil {
-			return db, model.Invalid(password, "%v", err)
 		}
 	}
 	return db, db.complete()

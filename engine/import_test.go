@@ -167,8 +167,8 @@ func TestImportCredentials(t *testing.T) {
 	if c.User != "mover" || c.Password.Reveal() != o.password || answer[int](t, c, "select n from t") != 1 {
 		t.Errorf("the source's credentials: %s", c.User)
 	}
-	_, c = a.imported(t, NewImport{Name: "own", SourceURL: source, Username: "me", Password: model.NewSecret("another password")})
-	if c.User != "me" || c.Password.Reveal() != "another password" || answer[string](t, c, "select current_user::text") != "me" {
+	_, c = a.imported(t, NewImport{Name: "own", SourceURL: source, Username: "me", Password: model.NewSecret("quite another password")})
+	if c.User != "me" || c.Password.Reveal() != "quite another password" || answer[string](t, c, "select current_user::text") != "me" {
 		t.Errorf("credentials of its own: %s", c.User)
 	}
 }
@@ -178,7 +178,7 @@ func TestImportCredentials(t *testing.T) {
 func TestImportRefusesAtOnce(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
-	const password = "very-secret-password"
+	const password = "kept-from-the-messages"
 	with := func(rest string) NewImport {
 		return NewImport{Name: "shop", SourceURL: model.NewSecret("postgres://u:" + password + rest)}
 	}
@@ -190,6 +190,9 @@ func TestImportRefusesAtOnce(t *testing.T) {
 		"a link-local address":  {with("@169.254.169.254/d"), "link-local"},
 		"a name of PostgreSQL":  {NewImport{Name: "postgres", SourceURL: with("@h/d").SourceURL}, "name"},
 		"a reserved user":       {NewImport{Name: "shop", SourceURL: model.NewSecret("postgres://postgres:" + password + "@h/d"), SameCredentials: true}, "same_credentials"},
+		"a weak password":       {NewImport{Name: "shop", SourceURL: model.NewSecret("postgres://me:sunshine1234@h/d"), SameCredentials: true}, "give another password"},
+		"a short one to take":   {NewImport{Name: "shop", SourceURL: model.NewSecret("postgres://me:s3cr%65t@h/d"), SameCredentials: true}, "give another password"},
+		"a common password":     {NewImport{Name: "shop", SourceURL: with("@h/d").SourceURL, Password: model.NewSecret("sunshine1234")}, "password: is easy to guess"},
 		"no password to take":   {NewImport{Name: "shop", SourceURL: model.NewSecret("postgres://me@h/d"), SameCredentials: true}, "same_credentials"},
 		"both":                  {NewImport{Name: "shop", SourceURL: with("@h/d").SourceURL, SameCredentials: true, Username: "me"}, "same_credentials"},
 		"a bad user":            {NewImport{Name: "shop", SourceURL: with("@h/d").SourceURL, Username: "pg_me"}, "username"},

@@ -6,6 +6,7 @@ import (
 
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/password"
 )
 
 // SetupLinkLife is how long a link that makes an owner can be used, and
@@ -242,7 +243,7 @@ func makerMayStill(tx *meta.Tx, link model.SetupLink, user model.User) error {
 // SetupComplete uses a set-up link up: it sets the password of the person the
 // link is for, or makes a new owner's account with the e-mail address, and
 // signs in.
-func (e *Engine) SetupComplete(call *model.Call, token model.Secret, email string, password, old model.Secret) (model.Secret, error) {
+func (e *Engine) SetupComplete(call *model.Call, token model.Secret, email string, chosen, old model.Secret) (model.Secret, error) {
 	if err := e.throttleAddress(call.IP, rateSetup); err != nil {
 		return model.Secret{}, err
 	}
@@ -252,10 +253,10 @@ func (e *Engine) SetupComplete(call *model.Call, token model.Secret, email strin
 	}
 	store := func(tx *meta.Tx) error { return setPassword(tx, user) }
 	if link.User == "" {
-		user, err = e.newUser(link.Organization, NewUser{Email: email, Role: model.RoleOwner, Password: password})
+		user, err = e.newUser(link.Organization, NewUser{Email: email, Role: model.RoleOwner, Password: chosen})
 		store = func(tx *meta.Tx) error { return nameTaken(tx.Users().Insert(user), model.ResourceUser, user.Email) }
-	} else if err = model.ValidateUserPassword("password", password); err == nil {
-		user.PasswordHash = e.passwords.hash(password)
+	} else if err = password.ForPerson("password", chosen, user.Email); err == nil {
+		user.PasswordHash = e.passwords.hash(chosen)
 	}
 	if err != nil {
 		return model.Secret{}, err

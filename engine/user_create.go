@@ -3,6 +3,7 @@ package engine
 import (
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/password"
 )
 
 // NewUser is what a person's account is made of.
@@ -34,7 +35,7 @@ func (e *Engine) newUser(organization string, in NewUser) (model.User, error) {
 	if _, err := model.ParseRole("role", string(in.Role)); err != nil {
 		return model.User{}, err
 	}
-	if err := model.ValidateUserPassword("password", in.Password); err != nil {
+	if err := password.ForPerson("password", in.Password, email); err != nil {
 		return model.User{}, err
 	}
 	return model.User{

@@ -5,6 +5,7 @@ import (
 
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/password"
 )
 
 // UserList returns the people of the call's organization, newest first.
@@ -117,7 +118,7 @@ func (e *Engine) UserPassword(call *model.Call, p Person, current, next model.Se
 	if err != nil {
 		return err
 	}
-	if err := model.ValidateUserPassword("new_password", next); err != nil {
+	if err := password.ForPerson("new_password", next, p.User.Email); err != nil {
 		return err
 	}
 	return e.replacePassword(call, checked, p.Session.TokenHash, e.passwords.hash(next))

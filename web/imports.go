@@ -5,6 +5,7 @@ import (
 
 	"holdfast/engine"
 	"holdfast/engine/model"
+	"holdfast/engine/password"
 )
 
 func (v *visit) imports() (answer, error) {
@@ -24,6 +25,9 @@ type importForm struct {
 	User            string
 	SameCredentials bool
 }
+
+// Least is how many characters a password has at least.
+func (importForm) Least() int { return password.Min }
 
 func (v *visit) importNew() (answer, error) {
 	if err := v.opens(model.ActionImportCreate); err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"holdfast/engine"
 	"holdfast/engine/model"
+	"holdfast/engine/password"
 )
 
 // settingsData is what settings.html shows.
@@ -62,7 +63,7 @@ func (v *visit) settingsPage(cause error) (answer, error) {
 		return answer{}, err
 	}
 	a.data = settingsData{
-		Sessions: sessions, Current: v.person.Session.TokenHash, Least: model.MinUserPassword,
+		Sessions: sessions, Current: v.person.Session.TokenHash, Least: password.Min,
 		Usage: usage, About: v.engine.About(), API: v.opts.BaseURL + "/v1",
 	}
 	return a, cause

@@ -4,6 +4,7 @@ import (
 	"net/url"
 
 	"holdfast/engine/model"
+	"holdfast/engine/password"
 )
 
 const setupPath = "/setup"
@@ -22,7 +23,7 @@ type setupData struct {
 }
 
 func (v *visit) setupForm() (answer, error) {
-	data := setupData{Token: v.r.URL.Query().Get("token"), Least: model.MinUserPassword}
+	data := setupData{Token: v.r.URL.Query().Get("token"), Least: password.Min}
 	user, err := v.engine.SetupLinkCheck(model.NewSecret(data.Token))
 	if err != nil {
 		return answer{}, err
@@ -32,7 +33,7 @@ func (v *visit) setupForm() (answer, error) {
 }
 
 func (v *visit) setup() (answer, error) {
-	data := setupData{Token: v.form("token"), Email: v.form("email"), Least: model.MinUserPassword}
+	data := setupData{Token: v.form("token"), Email: v.form("email"), Least: password.Min}
 	link := model.NewSecret(data.Token)
 	user, err := v.engine.SetupLinkCheck(link)
 	if err != nil {

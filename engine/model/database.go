@@ -5,8 +5,6 @@ import (
 	"regexp"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 )
 
 // DatabaseStatus is where a database is in its life.
@@ -208,19 +206,6 @@ func ValidateDatabaseUser(field, name string) error {
 // PostgreSQL's 63 bytes.
 func ReadOnlyUser(owner string) string {
 	return owner[:min(len(owner), 63-len(ReadOnlySuffix))] + ReadOnlySuffix
-}
-
-// ValidateDatabasePassword checks a password chosen by the client.
-func ValidateDatabasePassword(field string, password Secret) error {
-	text := password.Reveal()
-	if n := utf8.RuneCountInString(text); n < 8 || n > 128 {
-		return Invalid(field, "must have 8 to 128 characters")
-	}
-	// PostgreSQL refuses what is no UTF-8, which would count as printable here.
-	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return Invalid(field, "must have printable characters only")
-	}
-	return nil
 }
 
 // ValidateSetting checks the name of a PostgreSQL setting that the operator

@@ -89,34 +89,3 @@ func TestReadOnlyUser(t *testing.T) {
 		}
 	}
 }
-
-func TestValidateDatabasePassword(t *testing.T) {
-	t.Parallel()
-	for _, password := range []string{
-		"12345678", strings.Repeat("a", 128), strings.Repeat("é", 128), "with spaces inside", `'"\;--$$%s%00`, "пароль пароль", "🔑🔑🔑🔑🔑🔑🔑🔑",
-		GeneratePassword([32]byte{1, 2, 3}).Reveal(),
-	} {
-		if err := ValidateDatabasePassword("password", NewSecret(password)); err != nil {
-			t.Errorf("%q is refused: %v", password, err)
-		}
-	}
-	for _, tt := range []struct{ password, says string }{
-		{"", "8 to 128"},
-		{"1234567", "8 to 128"},
-		{"éééé", "8 to 128"}, // 8 bytes
-		{strings.Repeat("a", 129), "8 to 128"},
-		{"1234567\x00", "printable"},
-		{"1234567\n", "printable"},
-		{"1234567\x7f", "printable"},
-		{"1234567\u200b", "printable"}, // a space without width
-		{"1234567\u00a0", "printable"},
-		{"1234567\xff", "printable"}, // no UTF-8
-		{"1234567\xed\xa0\x80", "printable"},
-	} {
-		err := ValidateDatabasePassword("password", NewSecret(tt.password))
-		wantInvalid(t, err, "password: ", tt.says)
-		if err != nil && tt.password != "" && strings.Contains(err.Error(), tt.password) {
-			t.Errorf("the error shows the password: %v", err)
-		}
-	}
-}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 )
 
 // Role is what a person may do in the organization.
@@ -83,12 +82,6 @@ type SetupLink struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// The bounds of a person's password, in characters.
-const (
-	MinUserPassword = 10
-	MaxUserPassword = 256
-)
-
 // NormalizeEmail checks an e-mail address and returns it in the form it is
 // stored and compared in.
 func NormalizeEmail(field, email string) (string, error) {
@@ -101,13 +94,4 @@ func NormalizeEmail(field, email string) (string, error) {
 		return "", Invalid(field, "must be an e-mail address such as ada@example.com")
 	}
 	return normal, nil
-}
-
-// ValidateUserPassword checks the length of a person's password.
-func ValidateUserPassword(field string, password Secret) error {
-	n := utf8.RuneCountInString(password.Reveal())
-	if n < MinUserPassword || n > MaxUserPassword {
-		return Invalid(field, "must have %d to %d characters", MinUserPassword, MaxUserPassword)
-	}
-	return nil
 }

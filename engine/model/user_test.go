@@ -56,27 +56,3 @@ func FuzzNormalizeEmail(f *testing.F) {
 		}
 	})
 }
-
-func TestValidateUserPassword(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		password string
-		ok       bool
-	}{
-		{"", false},
-		{strings.Repeat("a", MinUserPassword-1), false},
-		{strings.Repeat("a", MinUserPassword), true},
-		{strings.Repeat("é", MinUserPassword-1), false}, // enough bytes
-		{strings.Repeat("é", MaxUserPassword), true},
-		{strings.Repeat("a", MaxUserPassword+1), false},
-		{strings.Repeat("a", 1<<20), false},
-	} {
-		err := ValidateUserPassword("password", NewSecret(tt.password))
-		if tt.ok && err != nil {
-			t.Errorf("%d bytes are refused: %v", len(tt.password), err)
-		}
-		if !tt.ok {
-			wantInvalid(t, err, "password: ", "10 to 256")
-		}
-	}
-}

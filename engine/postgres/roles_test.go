@@ -166,7 +166,7 @@ func TestOddPasswords(t *testing.T) {
 	}
 	for _, password := range oddPasswords() {
 		d.Tenant.OwnerPassword = model.NewSecret(password)
-		if err := postgres.CheckPassword(d.Tenant.OwnerPassword); err != nil {
+		if err := postgres.CheckPassword("password", d.Tenant.OwnerPassword); err != nil {
 			t.Errorf("%q: %v", password, err)
 		}
 		if err := postgres.SetPasswords(t.Context(), super, d.Tenant); err != nil {

@@ -47,21 +47,21 @@ func mac(key []byte, text string) []byte {
 	return h.Sum(nil)
 }
 
-// CheckPassword returns an error for the client when not every PostgreSQL
+// CheckPassword returns an error about field for the client when not every PostgreSQL
 // client would say the password in the same bytes. Clients normalize it before
 // they hash it, libpq by SASLprep (RFC 4013, NFKC), pgx by PRECIS (RFC 8265,
 // NFC), some not at all: a password that some of these change lets some of
 // them in and others not. ASCII is always fine, and so is most of what
 // keyboards type.
-func CheckPassword(password model.Secret) error {
+func CheckPassword(field string, password model.Secret) error {
 	text := password.Reveal()
 	if prepared(text) != text {
-		return model.Invalid("password", "it has a character that database clients encode differently "+
+		return model.Invalid(field, "has a character that database clients encode differently "+
 			"(a ligature, a full-width or decomposed letter, a special space); use another")
 	}
 	for _, r := range text {
 		if !unicode.IsPrint(r) {
-			return model.Invalid("password", "it has a character that cannot be printed; use another")
+			return model.Invalid(field, "has a character that cannot be printed; use another")
 		}
 	}
 	return nil

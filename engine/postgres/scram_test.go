@@ -45,7 +45,7 @@ func TestCheckPassword(t *testing.T) {
 		"new\nline":                              false,
 		"H₂O":                                    false,
 	} {
-		if err := CheckPassword(model.NewSecret(password)); (err == nil) != portable {
+		if err := CheckPassword("password", model.NewSecret(password)); (err == nil) != portable {
 			t.Errorf("%q: %v", password, err)
 		}
 	}

@@ -18,7 +18,7 @@ type CreateDatabase struct {
 	Project  string  `json:"project" maxLength:"64" doc:"Id of the project."`
 	Name     string  `json:"name" doc:"Begins with a letter; at most 63 letters, digits, underscores and hyphens. Unique in its project."`
 	DBUser   *string `json:"db_user" required:"false" minLength:"1" doc:"The role that will own it; app when left out."`
-	Password *string `json:"password" required:"false" minLength:"8" maxLength:"128" format:"password" doc:"Printable characters; generated when left out."`
+	Password *string `json:"password" required:"false" minLength:"12" maxLength:"128" format:"password" doc:"Printable characters, and not easy to guess; generated when left out."`
 }
 
 type createDatabaseInput struct {

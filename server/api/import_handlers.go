@@ -19,7 +19,7 @@ type CreateImport struct {
 	SourceURL       string  `json:"source_url" minLength:"1" maxLength:"4096" format:"password" doc:"postgresql://user:password@host:port/database of the database to copy, over TCP, with special characters as %XX. Of parameters it may have sslmode, channel_binding and options."`
 	SameCredentials *bool   `json:"same_credentials" required:"false" doc:"Whether the new database gets the user and password of the source."`
 	Username        *string `json:"username" required:"false" minLength:"1" maxLength:"63" doc:"The role that will own it; app when left out."`
-	Password        *string `json:"password" required:"false" minLength:"8" maxLength:"128" format:"password" doc:"Printable characters; generated when left out."`
+	Password        *string `json:"password" required:"false" minLength:"12" maxLength:"128" format:"password" doc:"Printable characters, and not easy to guess; generated when left out."`
 }
 
 type createImportInput struct {
