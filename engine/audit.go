@@ -71,11 +71,12 @@ func (e *Engine) Finish(call *model.Call, err error) {
 		return
 	}
 	call.Audited = true
-	if entry := e.entry(call, err); folds(call, err) {
-		e.audits.add(e.folds.admit(entry)...)
-	} else {
-		e.audits.add(entry)
+	entry := e.entry(call, err)
+	if bounds := auditBounds(call, err); bounds != nil {
+		e.audits.add(e.folds.admit(entry, bounds)...)
+		return
 	}
+	e.audits.add(entry)
 }
 
 // system returns a call by the appliance itself, about something of an

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -8,59 +10,111 @@ import (
 	"holdfast/engine/model"
 )
 
+// auditFoldWindow is the time in which the entries of a source are counted.
+const auditFoldWindow = time.Minute
+
+// How many entries of a source are written in an auditFoldWindow, before one that
+// stands for the rest.
 const (
-	// auditFoldLimit is how many entries of one source that has no budget are
-	// written in an auditFoldWindow.
-	auditFoldLimit  = 60
-	auditFoldWindow = time.Minute
+	// foldKey is for an API key: one that is not in force, or beyond a budget.
+	foldKey = 60
+	// foldNobody is for all requests without a known key, foldNobodyAddress for
+	// those of one address.
+	foldNobody, foldNobodyAddress = 60, 30
+	// foldSigned is for the signed downloads of a bucket, or of an export,
+	// foldSignedAddress for those of one address.
+	foldSigned, foldSignedAddress = 60, 30
+	// foldAnybody is for what anybody may ask for of an organization: the downloads
+	// that need no signature, and those that are refused. foldAnybodyBucket is for
+	// one bucket, foldAnybodyAddress for one address there.
+	foldAnybody, foldAnybodyBucket, foldAnybodyAddress = 12, 6, 3
 )
 
 // auditFold bounds what requests leave in the log that nothing else bounds:
-// whoever makes enough of them would push out what matters. Beyond the bound the
-// last of a window is written, and says how many are not.
+// enough of them would push out what matters. Each request counts for several
+// sources, from the widest to the narrowest. While one of them has used up its
+// entries of the window, no more are written; the last is written at the end of
+// the window, and says how many are not.
+//
+// The narrow bounds keep one requester from hiding another: what does not fit
+// into a narrow source leaves the wide ones as they are. The wide bounds hold
+// whatever number of addresses, buckets and keys of objects are used. Sources
+// share a wide one only where they are alike in what they may do.
 type auditFold struct {
 	mu      sync.Mutex
 	began   time.Time // the window
-	sources map[auditSource]*folded
+	sources map[auditBound]*folded
 }
 
-// auditSource is who a request came from, as far as that is bounded: of
-// addresses somebody may have any number.
+// auditSource is whose entries are counted together: who asks, about what, and
+// from which address, each "" where that makes no difference.
 type auditSource struct {
-	organization string
-	actor        model.Actor
+	organization, who, what, address string
+}
+
+// auditBound is how many entries a source may write in a window.
+type auditBound struct {
+	source auditSource
+	limit  int
 }
 
 type folded struct {
 	entries int
 	last    *model.AuditEntry // not written yet; nil within the bound
+	skipped int               // how many were not written, the last included
 }
 
-func newAuditFold() *auditFold { return &auditFold{sources: map[auditSource]*folded{}} }
+func newAuditFold() *auditFold { return &auditFold{sources: map[auditBound]*folded{}} }
 
-// folds reports whether a call is one that no budget bounds: with a key that is
-// none, or none any more, beyond the budget of one, or with a download link.
-func folds(call *model.Call, err error) bool {
-	return call.Actor.Type == model.ActorKey && call.Key == nil || model.CodeOf(err) == model.CodeRateLimited ||
-		call.Operation.Action == model.ActionObjectDownload || call.Operation.Action == model.ActionExportDownload
+// auditBounds returns what bounds the entry of a call, the widest first; nil for
+// calls that a budget bounds.
+func auditBounds(call *model.Call, err error) []auditBound {
+	organization, address := call.Organization, visitorOf(call.IP)
+	source := func(who, what, address string) auditSource { return auditSource{organization, who, what, address} }
+	switch {
+	case call.Actor == model.DownloadLink():
+		what := call.Resource.ID // the bucket or the export
+		return []auditBound{{source("link", what, ""), foldSigned}, {source("link", what, address), foldSignedAddress}}
+	case call.Actor == model.Anybody():
+		who := "anybody"
+		if err != nil {
+			who = "refused"
+		}
+		what := boundedResource(call.Resource).ID
+		return []auditBound{
+			{source(who, "", ""), foldAnybody}, {source(who, what, ""), foldAnybodyBucket}, {source(who, what, address), foldAnybodyAddress},
+		}
+	case call.Actor.Type == model.ActorKey && call.Actor.ID == "":
+		return []auditBound{{source("nobody", "", ""), foldNobody}, {source("nobody", "", address), foldNobodyAddress}}
+	case call.Actor.Type == model.ActorKey && call.Key == nil, model.CodeOf(err) == model.CodeRateLimited:
+		return []auditBound{{source("key "+call.Actor.ID, "", ""), foldKey}}
+	default:
+		return nil
+	}
 }
 
-// admit takes an entry and returns those that are to be written now.
-func (f *auditFold) admit(entry *model.AuditEntry) []*model.AuditEntry {
+// admit takes an entry with its bounds and returns those that are to be written
+// now.
+func (f *auditFold) admit(entry *model.AuditEntry, bounds []auditBound) []*model.AuditEntry {
 	write := f.turn(entry.At)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	source := auditSource{entry.Organization, entry.Actor}
-	s := f.sources[source]
-	if s == nil {
-		s = &folded{}
-		f.sources[source] = s
+	for _, b := range bounds { // no source is noted below one that is used up: memory is bounded, too
+		if s := f.sources[b]; s != nil && s.entries >= b.limit {
+			s.last = entry
+			s.skipped++
+			return write
+		}
 	}
-	if s.entries++; s.entries <= auditFoldLimit {
-		return append(write, entry)
+	for _, b := range bounds {
+		s := f.sources[b]
+		if s == nil {
+			s = &folded{}
+			f.sources[b] = s
+		}
+		s.entries++
 	}
-	s.last = entry
-	return write
+	return append(write, entry)
 }
 
 // turn begins another window when the one before is over, and returns what is
@@ -87,7 +141,7 @@ func (f *auditFold) rest() (write []*model.AuditEntry) {
 		if s.last == nil {
 			continue
 		}
-		details := map[string]string{"not_logged": strconv.Itoa(s.entries - auditFoldLimit - 1)}
+		details := map[string]string{"not_logged": strconv.Itoa(s.skipped - 1)}
 		for name, value := range s.last.Details {
 			details[name] = value
 		}
@@ -95,5 +149,6 @@ func (f *auditFold) rest() (write []*model.AuditEntry) {
 		write = append(write, s.last)
 	}
 	clear(f.sources)
+	slices.SortFunc(write, func(a, b *model.AuditEntry) int { return cmp.Compare(a.ID, b.ID) })
 	return write
 }

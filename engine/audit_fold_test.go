@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -23,7 +24,6 @@ func TestAuditOfAFlood(t *testing.T) {
 		t.Fatal(err)
 	}
 	const requests = 500
-	link := model.Actor{Type: model.ActorSystem, Name: "download link"}
 	for range requests {
 		call := &model.Call{Operation: model.Operation{Action: model.ActionDatabaseList}, Actor: model.Actor{Type: model.ActorKey}}
 		err := a.Authenticate(call, text.Reveal())
@@ -31,7 +31,11 @@ func TestAuditOfAFlood(t *testing.T) {
 			t.Fatalf("with a revoked key: %v", err)
 		}
 		a.Finish(call, err)
-		a.Finish(&model.Call{Operation: model.Operation{Action: model.ActionObjectDownload}, Actor: link, Organization: a.org}, nil)
+		for action, actor := range map[model.Action]model.Actor{
+			model.ActionObjectDownload: model.DownloadLink(), model.ActionObjectDamaged: model.Anybody(),
+		} {
+			a.Finish(&model.Call{Operation: model.Operation{Action: action}, Actor: actor, Organization: a.org}, nil)
+		}
 		a.Finish(a.call(model.ActionKeyList), nil)
 	}
 	by.Add(int64(auditFoldWindow))
@@ -43,8 +47,9 @@ func TestAuditOfAFlood(t *testing.T) {
 		want   int
 		rest   string
 	}{
-		{model.ActionDatabaseList, auditFoldLimit + 1, strconv.Itoa(requests - auditFoldLimit - 1)},
-		{model.ActionObjectDownload, auditFoldLimit + 1, strconv.Itoa(requests - auditFoldLimit - 1)},
+		{model.ActionDatabaseList, foldKey + 1, strconv.Itoa(requests - foldKey - 1)},
+		{model.ActionObjectDownload, foldSignedAddress + 1, strconv.Itoa(requests - foldSignedAddress - 1)},
+		{model.ActionObjectDamaged, foldAnybodyAddress + 1, strconv.Itoa(requests - foldAnybodyAddress - 1)},
 		{model.ActionKeyList, requests, ""},
 	} {
 		var entries []model.AuditEntry
@@ -63,5 +68,39 @@ func TestAuditOfAFlood(t *testing.T) {
 		if len(entries) != tt.want || entries[0].Details["not_logged"] != tt.rest {
 			t.Errorf("%s: %d entries, the newest %+v", tt.action, len(entries), entries[0])
 		}
+	}
+}
+
+// However many addresses, buckets and organizations' objects are named, what
+// anybody can add to a log in a minute, and what is noted of it, is bounded.
+func TestAuditFoldIsBounded(t *testing.T) {
+	t.Parallel()
+	f, now := newAuditFold(), time.Now()
+	written := 0
+	for n := range 100_000 {
+		call := &model.Call{
+			Operation: model.Operation{Action: model.ActionObjectDownload}, Actor: model.Anybody(), Organization: "org_1",
+			Resource: objectResource(fmt.Sprintf("bucket_%d", n%300), fmt.Sprint(n)), IP: fmt.Sprintf("2001:db8:0:%x::1", n),
+		}
+		written += len(f.admit(&model.AuditEntry{At: now, Organization: "org_1"}, auditBounds(call, nil)))
+	}
+	if written > foldAnybody || len(f.sources) > 3*foldAnybody {
+		t.Errorf("%d entries are written, %d sources are noted", written, len(f.sources))
+	}
+	if rest := f.end(); len(rest) != 1 || rest[0].Details["not_logged"] != strconv.Itoa(100_000-foldAnybody-1) {
+		t.Errorf("at the end: %d entries, %v", len(rest), rest)
+	}
+}
+
+// Two addresses of one IPv6 network are one requester.
+func TestAuditFoldByNetwork(t *testing.T) {
+	t.Parallel()
+	f, written := newAuditFold(), 0
+	for n := range 50 {
+		call := &model.Call{Actor: model.DownloadLink(), Organization: "org_1", IP: fmt.Sprintf("2001:db8::%x", n)}
+		written += len(f.admit(&model.AuditEntry{}, auditBounds(call, nil)))
+	}
+	if written != foldSignedAddress {
+		t.Errorf("%d entries of one network", written)
 	}
 }

@@ -81,6 +81,7 @@ func (e *Engine) ExportDownload(call *model.Call, id, expires, signature string)
 	if !e.signer.admits(exportSubject(id), expires, signature, e.clock()) {
 		return ExportDownload{}, model.NotFound(model.ResourceExport, id)
 	}
+	call.Actor = model.DownloadLink()
 	var x model.Export
 	err := e.meta.View(func(tx *meta.Tx) (err error) {
 		x, err = tx.Exports().Get(id)

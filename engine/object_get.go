@@ -84,8 +84,11 @@ func (e *Engine) ObjectDownload(call *model.Call, bucket, key, expires, signatur
 	if err != nil {
 		return Download{}, err
 	}
-	if !b.Public && !e.signer.admits(objectSubject(bucket, key), expires, signature, e.clock()) {
-		return Download{}, noObject(key)
+	if !b.Public {
+		if !e.signer.admits(objectSubject(bucket, key), expires, signature, e.clock()) {
+			return Download{}, noObject(key)
+		}
+		call.Actor = model.DownloadLink()
 	}
 	download, err := e.openObject(bucket, key)
 	download.Public = b.Public

@@ -55,10 +55,16 @@ const visitorNetwork = 64
 // throttleAddress draws one request from the budget of an address, or of the
 // network of an IPv6 address: its owner has all others there, too.
 func (e *Engine) throttleAddress(ip string, class model.RateClass) error {
+	return e.throttle(visitorOf(ip), class)
+}
+
+// visitorOf returns the address, or the network of an IPv6 address, that is one
+// visitor.
+func visitorOf(ip string) string {
 	if address, err := netip.ParseAddr(ip); err == nil && address.Is6() && !address.Is4In6() {
 		if network, err := address.WithZone("").Prefix(visitorNetwork); err == nil {
-			ip = network.String()
+			return network.String()
 		}
 	}
-	return e.throttle(ip, class)
+	return ip
 }

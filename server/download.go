@@ -33,7 +33,7 @@ type downloads struct {
 func (d *downloads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call := &model.Call{
 		Operation: model.Operation{Action: model.ActionObjectDownload},
-		Actor:     model.Actor{Type: model.ActorSystem, Name: "download link"},
+		Actor:     model.Anybody(),
 		IP:        model.ClientIP(r.RemoteAddr),
 		UserAgent: model.CleanText(r.UserAgent(), model.MaxUserAgent),
 	}

@@ -25,6 +25,12 @@ type Actor struct {
 	Name string    `json:"name"`
 }
 
+// Anybody is who downloads without a key: what is public, or in vain.
+func Anybody() Actor { return Actor{Type: ActorSystem, Name: "anybody"} }
+
+// DownloadLink is who downloads by a signed URL that is in force.
+func DownloadLink() Actor { return Actor{Type: ActorSystem, Name: "download link"} }
+
 // Call is one request on its way through the engine: who asks for what, on
 // behalf of which organization, and what the audit entry will need. A Call
 // belongs to one goroutine.

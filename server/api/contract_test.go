@@ -339,7 +339,7 @@ func (c *contract) holds(t *testing.T, r route, f fault) {
 		t.Errorf("Retry-After: %q", got.header.Get("Retry-After"))
 	}
 	if f.log == "" {
-		if c.nobodys++; c.nobodys > 50 { // beyond 60 a minute they are folded
+		if c.nobodys++; c.nobodys > 25 { // beyond 30 a minute from one address they are folded
 			return
 		}
 	}

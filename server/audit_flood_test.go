@@ -1,0 +1,107 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+)
+
+// from returns a client whose requests come from an address.
+func from(t *testing.T, address string) *http.Client {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+	transport := &http.Transport{DialContext: dialer.DialContext}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+func download(t *testing.T, client *http.Client, url string, want int) {
+	t.Helper()
+	answer, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != want {
+		t.Fatalf("GET %s: %d, want %d", url, answer.StatusCode, want)
+	}
+}
+
+// TestAnonymousFloodHidesNothing downloads from a public bucket, and guesses at
+// a private one, as fast as it goes and from many addresses. What is downloaded by
+// signed URLs is in the audit log all the same, and what the flood adds is bounded.
+func TestAnonymousFloodHidesNothing(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, "")
+	public, private := s.bucket(t, "public", true), s.bucket(t, "private", false)
+	open := s.put(t, public, "open", "text/plain", "open")
+	secret, other := s.put(t, private, "secret", "text/plain", "secret"), s.put(t, private, "other", "text/plain", "other")
+	began := time.Now()
+	const requests = 40
+	flood := func() {
+		for n := range 10 {
+			client := from(t, fmt.Sprintf("127.0.1.%d", n+1))
+			for i := range requests {
+				download(t, client, s.URL+open.PublicPath, 200)
+				download(t, client, s.URL+engine.ObjectPath+private+fmt.Sprintf("/guess%d", i), 404)
+				download(t, client, s.URL+engine.ObjectPath+public+fmt.Sprintf("/guess%d", i), 404)
+				download(t, client, s.URL+engine.ExportPath+fmt.Sprintf("guess%d", i), 404)
+			}
+		}
+	}
+	flood()
+	download(t, from(t, "127.0.1.1"), s.URL+secret.DownloadPath, 200)
+	for range 500 { // one who has a signed URL hides no other's download by it
+		download(t, from(t, "127.0.2.1"), s.URL+other.DownloadPath, 200)
+	}
+	download(t, from(t, "127.0.2.2"), s.URL+secret.DownloadPath, 200)
+	flood()
+
+	logged, floods := map[string]int{}, 0
+	entries := s.allEntries(t, func(all []model.AuditEntry) bool {
+		clear(logged)
+		for _, e := range all {
+			if e.Action == model.ActionObjectDownload && e.Resource.Name == "secret" && e.Outcome == model.OutcomeSuccess {
+				logged[e.IP]++
+			}
+		}
+		return len(logged) == 2
+	})
+	if logged["127.0.1.1"] != 1 || logged["127.0.2.2"] != 1 {
+		t.Errorf("the secret's downloads are logged as %v", logged)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.IP, "127.0.1.") && e.Resource.Name != "secret" {
+			floods++
+		}
+	}
+	// Two classes, what is public and what is refused, for each minute that this took.
+	if bound := 2 * 20 * (int(time.Since(began).Minutes()) + 2); floods > bound {
+		t.Errorf("%d entries of the flood in the organization's log, more than %d", floods, bound)
+	}
+}
+
+// allEntries waits until what the organization has in its audit log is enough.
+func (s *site) allEntries(t *testing.T, enough func([]model.AuditEntry) bool) (all []model.AuditEntry) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		all = nil
+		for page, more := 1, true; more; page++ {
+			var part []model.AuditEntry
+			var err error
+			if part, more, err = s.engine.AuditList(s.call(), engine.AuditFilter{}, page, 100); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, part...)
+		}
+		if enough(all) || time.Now().After(deadline) {
+			return all
+		}
+	}
+}
