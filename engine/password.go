@@ -27,17 +27,18 @@ const (
 // passwords hashes people's passwords, few at a time: each takes tens of
 // milliseconds and 19 MiB by design, and anybody may ask for one.
 type passwords struct {
-	places chan struct{}
+	strangers, acquaintances *passwordQueue
 	// decoy returns the hash of a password nobody has. Verifying against it
 	// takes the time of an account that exists.
 	decoy func() string
 }
 
-// parallelHashes bounds what sign-ins take of the machine's memory.
-const parallelHashes = 4
-
 func newPasswords() *passwords {
-	p := &passwords{places: make(chan struct{}, parallelHashes)}
+	places, ofStrangers := make(chan struct{}, parallelHashes), make(chan struct{}, strangerHashes)
+	p := &passwords{
+		strangers:     newPasswordQueue(mostStrangers, ofStrangers, places),
+		acquaintances: newPasswordQueue(mostAcquaintances, places),
+	}
 	p.decoy = sync.OnceValue(func() string {
 		random := randomBytes()
 		return p.hash(model.NewSecret(string(random[:])))
@@ -45,33 +46,40 @@ func newPasswords() *passwords {
 	return p
 }
 
-// hash hashes in the PHC string format.
+// hash hashes in the PHC string format, for somebody who may set a password.
 func (p *passwords) hash(password model.Secret) string {
-	p.places <- struct{}{}
-	defer func() { <-p.places }()
 	salt := make([]byte, argonSaltLen)
 	_, _ = rand.Read(salt)
-	key := argon2.IDKey([]byte(password.Reveal()), salt, argonPasses, argonMemory, argonLanes, argonKeyLen)
+	var key []byte
+	p.acquaintances.hashing(func() {
+		key = argon2.IDKey([]byte(password.Reveal()), salt, argonPasses, argonMemory, argonLanes, argonKeyLen)
+	})
 	encode := base64.RawStdEncoding.EncodeToString
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s",
 		argon2.Version, argonMemory, argonPasses, argonLanes, encode(salt), encode(key))
 }
 
 // verify reports whether password is the one that was hashed. It takes as
-// long when hash is "", of an account that has none or is not there.
-func (p *passwords) verify(password model.Secret, hash string) (bool, error) {
-	known := hash != ""
-	if !known {
+// long when hash is "", of an account that has none or is not there. Who is
+// known to have signed in before does not wait for strangers.
+func (p *passwords) verify(known bool, password model.Secret, hash string) (bool, error) {
+	exists := hash != ""
+	if !exists {
 		hash = p.decoy()
 	}
 	memory, passes, lanes, salt, want, err := parseHash(hash)
 	if err != nil {
 		return false, err
 	}
-	p.places <- struct{}{}
-	defer func() { <-p.places }()
-	got := argon2.IDKey([]byte(password.Reveal()), salt, passes, memory, lanes, uint32(len(want)))
-	return subtle.ConstantTimeCompare(got, want) == 1 && known, nil
+	queue := p.strangers
+	if known {
+		queue = p.acquaintances
+	}
+	var got []byte
+	queue.hashing(func() {
+		got = argon2.IDKey([]byte(password.Reveal()), salt, passes, memory, lanes, uint32(len(want)))
+	})
+	return subtle.ConstantTimeCompare(got, want) == 1 && exists, nil
 }
 
 var errPasswordHash = errors.New("the stored hash of a password is damaged")

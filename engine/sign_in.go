@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -26,41 +27,71 @@ func hashToken(token model.Secret) string {
 // SignIn checks a person's password and begins a session, in place of the one
 // whose token is old. The returned token is the only copy there will ever be.
 func (e *Engine) SignIn(call *model.Call, email string, password, old model.Secret) (model.Secret, error) {
-	if err := e.throttleAddress(call.IP, rateSignInAddress); err != nil {
+	address, err := model.NormalizeEmail("email", email)
+	if err != nil {
+		return model.Secret{}, cmp.Or(e.throttleAddress(call.IP, rateSignInAddress), err)
+	}
+	user, err := e.userByEmail(address)
+	if err != nil && !errors.Is(err, meta.ErrNotFound) {
 		return model.Secret{}, err
 	}
-	user, err := e.checkPassword(call, email, password)
+	leave, err := e.admitSignIn(call, address, user)
 	if err != nil {
+		return model.Secret{}, err
+	}
+	defer leave()
+	if err := e.checkPassword(call, user, password); err != nil {
 		return model.Secret{}, err
 	}
 	return e.beginSession(call, user, old, func(*meta.Tx) error { return nil })
 }
 
-// checkPassword returns the person whose e-mail address and password these
-// are. Why they are not is not told, and takes as long.
-func (e *Engine) checkPassword(call *model.Call, email string, password model.Secret) (model.User, error) {
-	address, err := model.NormalizeEmail("email", email)
+// admitSignIn lets a sign-in begin, or says why not. Whether the account with
+// the e-mail address exists makes no difference to a stranger. The caller calls
+// leave after it.
+func (e *Engine) admitSignIn(call *model.Call, email string, user model.User) (leave func(), err error) {
+	known, err := e.acquaintance(call, user)
 	if err != nil {
-		return model.User{}, err
+		return nil, err
 	}
-	if err := e.throttle(address, rateSignInAccount); err != nil {
-		return model.User{}, err
+	if known != "" {
+		call.Known = true
+		if err := e.throttle(known, rateSignInKnown); err != nil {
+			return nil, err
+		}
+		return e.passwords.acquaintances.enter(known, mostOfOne)
 	}
-	user, err := e.userByEmail(address)
-	if err != nil && !errors.Is(err, meta.ErrNotFound) {
-		return user, err
+	if err := e.throttleAddress(call.IP, rateSignInAddress); err != nil {
+		return nil, err
 	}
-	if err == nil {
+	ofOne := mostOfOne
+	if isLoopback(call.IP) {
+		ofOne = mostStrangers / 2
+	}
+	if leave, err = e.passwords.strangers.enter(visitorOf(call.IP), ofOne); err != nil {
+		return nil, err
+	}
+	if err := e.throttle(email, rateSignInAccount); err != nil {
+		leave()
+		return nil, err
+	}
+	return leave, nil
+}
+
+// checkPassword returns nil when the password is the user's. Why it is not is
+// not told, and takes as long: the user with no id has no account.
+func (e *Engine) checkPassword(call *model.Call, user model.User, password model.Secret) error {
+	if user.ID != "" {
 		call.Organization, call.Resource = user.Organization, userResource(user)
 	}
-	ok, err := e.passwords.verify(password, user.PasswordHash)
+	ok, err := e.passwords.verify(call.Known, password, user.PasswordHash)
 	if err != nil {
-		return user, err
+		return err
 	}
 	if !ok {
-		return user, wrongPassword()
+		return wrongPassword()
 	}
-	return user, nil
+	return nil
 }
 
 func wrongPassword() error {

@@ -12,6 +12,7 @@ import (
 const (
 	rateSignInAddress   model.RateClass = "sign_in"
 	rateSignInAccount   model.RateClass = "sign_in to this account"
+	rateSignInKnown     model.RateClass = "sign_in to this account from here"
 	rateSetup           model.RateClass = "setup"
 	rateDeviceAuthorize model.RateClass = "device_authorize"
 	rateDeviceToken     model.RateClass = "device_token"
@@ -23,6 +24,7 @@ func visitorRates() map[model.RateClass]Rate {
 	return map[model.RateClass]Rate{
 		rateSignInAddress:   {30, time.Minute},
 		rateSignInAccount:   {10, 5 * time.Minute},
+		rateSignInKnown:     {10, 5 * time.Minute},
 		rateSetup:           {30, time.Minute},
 		rateDeviceAuthorize: {30, time.Minute},
 		rateDeviceToken:     {300, time.Minute},
@@ -48,15 +50,15 @@ func (e *Engine) throttle(who string, class model.RateClass) error {
 	return e.visitors.take(who, class, e.clock())
 }
 
-// visitorNetwork is the length of the IPv6 prefix that is one visitor: what a
-// provider gives a customer at the least (RFC 6177).
-const visitorNetwork = 64
-
 // throttleAddress draws one request from the budget of an address, or of the
-// network of an IPv6 address: its owner has all others there, too.
+// network of an IPv6 address.
 func (e *Engine) throttleAddress(ip string, class model.RateClass) error {
 	return e.throttle(visitorOf(ip), class)
 }
+
+// visitorNetwork is the length of the IPv6 prefix that is one visitor: what a
+// provider gives a customer at the least (RFC 6177).
+const visitorNetwork = 64
 
 // visitorOf returns the address, or the network of an IPv6 address, that is one
 // visitor.

@@ -111,10 +111,7 @@ func (e *Engine) UserSignOut(call *model.Call, id string) (model.User, error) {
 // UserPassword gives the call's person another password, and ends the sessions
 // in other browsers and links that would set yet another.
 func (e *Engine) UserPassword(call *model.Call, p Person, current, next model.Secret) error {
-	checked, err := e.checkPassword(call, p.User.Email, current)
-	if model.CodeOf(err) == model.CodeUnauthorized {
-		return notYourPassword()
-	}
+	checked, err := e.checkOwnPassword(call, p, current)
 	if err != nil {
 		return err
 	}
@@ -122,6 +119,30 @@ func (e *Engine) UserPassword(call *model.Call, p Person, current, next model.Se
 		return err
 	}
 	return e.replacePassword(call, checked, p.Session.TokenHash, e.passwords.hash(next))
+}
+
+// checkOwnPassword asks a person who is signed in for the password again, and
+// returns the account that it was checked with.
+func (e *Engine) checkOwnPassword(call *model.Call, p Person, current model.Secret) (model.User, error) {
+	who := "session " + p.Session.TokenHash
+	if err := e.throttle(who, rateSignInKnown); err != nil {
+		return model.User{}, err
+	}
+	leave, err := e.passwords.acquaintances.enter(who, mostOfOne)
+	if err != nil {
+		return model.User{}, err
+	}
+	defer leave()
+	user, err := e.userByEmail(p.User.Email)
+	if err != nil {
+		return user, err
+	}
+	call.Known = true
+	err = e.checkPassword(call, user, current)
+	if model.CodeOf(err) == model.CodeUnauthorized {
+		err = notYourPassword()
+	}
+	return user, err
 }
 
 // replacePassword stores the hash of another password in place of the one that

@@ -35,7 +35,7 @@ func TestBehindAProxy(t *testing.T) {
 	}
 	for _, host := range []string{"holdfast.example.com", "127.0.0.1:8432"} {
 		answer := signIn(host, base)
-		if answer.StatusCode != http.StatusSeeOther || len(answer.Cookies()) != 1 || !answer.Cookies()[0].Secure {
+		if answer.StatusCode != http.StatusSeeOther || len(answer.Cookies()) != 2 || !answer.Cookies()[0].Secure || !answer.Cookies()[1].Secure {
 			t.Errorf("%s: %s, %v", host, answer.Status, answer.Cookies())
 		}
 	}

@@ -46,6 +46,6 @@ func (v *visit) setup() (answer, error) {
 	if err != nil {
 		return answer{page: "setup.html", title: "Set up", data: data}, err
 	}
-	v.setToken(token)
+	v.beginSession(token)
 	return done("/", "welcome"), nil
 }

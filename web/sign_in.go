@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"holdfast/engine/model"
 )
@@ -32,7 +33,7 @@ func (v *visit) signIn() (answer, error) {
 	if err != nil {
 		return answer{page: "sign_in.html", title: "Sign in", data: data}, err
 	}
-	v.setToken(token)
+	v.beginSession(token)
 	return answer{redirect: data.Next}, nil
 }
 
@@ -103,22 +104,44 @@ func (p *pages) cookieName() string {
 
 func (p *pages) secure() bool { return p.base.Scheme == "https" }
 
+// browserCookie names the cookie by which an account's sign-in knows the
+// browser again.
+func (p *pages) browserCookie() string { return p.cookieName() + "-known" }
+
+// browserLife is how long a browser keeps that cookie: as long as browsers
+// keep any (draft-ietf-httpbis-rfc6265bis, 400 days).
+const browserLife = 400 * 24 * time.Hour
+
 // token returns the session's token that the browser sent.
-func (v *visit) token() model.Secret {
-	cookie, err := v.r.Cookie(v.cookieName())
+func (v *visit) token() model.Secret { return v.cookie(v.cookieName()) }
+
+func (v *visit) cookie(name string) model.Secret {
+	cookie, err := v.r.Cookie(name)
 	if err != nil {
 		return model.Secret{}
 	}
 	return model.NewSecret(cookie.Value)
 }
 
+// beginSession has the browser keep the token of the session that has begun,
+// and proof of it for later sign-ins.
+func (v *visit) beginSession(token model.Secret) {
+	v.setToken(token)
+	v.setCookie(v.browserCookie(), v.engine.BrowserToken(v.call.Actor.ID), browserLife)
+}
+
 // setToken has the browser keep the session's token; a zero one is forgotten.
 // Lax and not Strict, so that a link from elsewhere, to the device page for
 // one, finds the person signed in; nothing is changed by following a link.
 func (v *visit) setToken(token model.Secret) {
+	v.setCookie(v.cookieName(), token, model.SessionLife)
+}
+
+// setCookie has the browser keep a token for a time; a zero one is forgotten.
+func (v *visit) setCookie(name string, token model.Secret, life time.Duration) {
 	cookie := &http.Cookie{
-		Name: v.cookieName(), Value: token.Reveal(), Path: "/",
-		HttpOnly: true, Secure: v.secure(), SameSite: http.SameSiteLaxMode, MaxAge: int(model.SessionLife.Seconds()),
+		Name: name, Value: token.Reveal(), Path: "/",
+		HttpOnly: true, Secure: v.secure(), SameSite: http.SameSiteLaxMode, MaxAge: int(life.Seconds()),
 	}
 	if token.IsZero() {
 		cookie.MaxAge = -1

@@ -1,9 +1,12 @@
 package web
 
 import (
+	"errors"
+	"math"
 	"mime"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -76,13 +79,15 @@ func (p *pages) signedIn(r route) http.Handler {
 }
 
 func (p *pages) begin(w http.ResponseWriter, r *http.Request, operation model.Operation) *visit {
-	return &visit{pages: p, w: w, r: r, call: &model.Call{
+	v := &visit{pages: p, w: w, r: r, call: &model.Call{
 		Operation: operation,
 		Actor:     model.Actor{Type: model.ActorUser},
 		RequestID: engine.NewRequestID(),
 		IP:        model.ClientIP(r.RemoteAddr),
 		UserAgent: printable(r.UserAgent(), model.MaxUserAgent),
 	}}
+	v.call.Browser = v.cookie(p.browserCookie())
+	return v
 }
 
 // identify makes the visit the person's.
@@ -155,6 +160,9 @@ func (v *visit) fail(a answer, err error) {
 	}
 	if a.page == "" {
 		a = answer{page: "problem.html", title: problemTitle(err)}
+	}
+	if refused, ok := errors.AsType[*model.Error](err); ok && refused.RetryAfter > 0 {
+		v.w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(refused.RetryAfter.Seconds())))))
 	}
 	// What went wrong is read in peace; and where a form was sent to there may
 	// be no page to ask for again.

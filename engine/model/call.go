@@ -47,6 +47,11 @@ type Call struct {
 	RequestID string
 	IP        string
 	UserAgent string
+	// Browser is what an earlier sign-in gave the browser to keep, zero for
+	// nothing. Known is set once it, or the address, is found to be one from
+	// which the person has signed in before.
+	Browser Secret
+	Known   bool
 	// Resource and Details are filled in on the way, for the audit entry.
 	Resource Resource
 	Details  map[string]string

@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"net/netip"
+	"strings"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// BrowserToken makes what a browser keeps after a person has signed in with
+// it: proof of that, for later sign-ins of the same person. It opens nothing.
+// A sign-in with it has a budget and a share of the work of its own, so that
+// strangers who try the person's password do not lock the person out.
+func (e *Engine) BrowserToken(user string) model.Secret {
+	random := randomBytes()
+	nonce := hex.EncodeToString(random[:16])
+	mac := e.signer.sign(browserMessage(user, nonce))
+	return model.NewSecret(nonce + "." + base64.RawURLEncoding.EncodeToString(mac))
+}
+
+// knowsBrowser returns what names the browser that keeps the token, "" where
+// the user has never signed in with it.
+func (e *Engine) knowsBrowser(user string, token model.Secret) string {
+	nonce, signature, _ := strings.Cut(token.Reveal(), ".")
+	mac, err := base64.RawURLEncoding.DecodeString(signature)
+	if err != nil || user == "" || !e.signer.verify(browserMessage(user, nonce), mac) {
+		return ""
+	}
+	return "browser " + nonce
+}
+
+func browserMessage(user, nonce string) string { return "known browser\n" + user + "\n" + nonce }
+
+// acquaintance returns what names the caller as one who has signed in to the
+// user's account before, by the browser or by the address of a session that
+// there is. It returns "" for a stranger, and always where there is no such
+// account.
+func (e *Engine) acquaintance(call *model.Call, user model.User) (string, error) {
+	if user.ID == "" {
+		return "", nil
+	}
+	if browser := e.knowsBrowser(user.ID, call.Browser); browser != "" {
+		return browser, nil
+	}
+	var sessions []model.Session
+	if err := e.meta.View(func(tx *meta.Tx) (err error) {
+		sessions, err = sessionsOf(tx, user.ID)
+		return err
+	}); err != nil {
+		return "", err
+	}
+	now := e.clock()
+	for _, s := range sessions {
+		if s.Usable(now) && visitorOf(s.IP) == visitorOf(call.IP) {
+			return user.ID + " from " + visitorOf(call.IP), nil
+		}
+	}
+	return "", nil
+}
+
+// isLoopback reports whether an address is the machine's own. Everybody has it
+// where a proxy on this machine stands in front.
+func isLoopback(ip string) bool {
+	address, err := netip.ParseAddr(ip)
+	return err == nil && address.Unmap().IsLoopback()
+}

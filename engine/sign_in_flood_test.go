@@ -1,0 +1,183 @@
+package engine
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+const floodPassword = "correct horse battery"
+
+func (c *console) from(ip string, browser model.Secret) *model.Call {
+	call := c.visitor(model.ActionSessionCreate)
+	call.IP, call.Browser = ip, browser
+	return call
+}
+
+func (c *console) tryFrom(ip string, browser model.Secret, email, password string) error {
+	_, err := c.SignIn(c.from(ip, browser), email, model.NewSecret(password), model.Secret{})
+	return err
+}
+
+// TestStrangersDoNotLockOwnersOut: wrong passwords close an account's sign-in
+// to strangers, and not to the browser or the address that has signed in before.
+func TestStrangersDoNotLockOwnersOut(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	p := c.person("ada@example.com", model.RoleOwner) // signed in at 192.0.2.1
+	c.person("bob@example.com", model.RoleViewer)
+	browser := c.BrowserToken(p.User.ID)
+	for n := range 2 * visitorRates()[rateSignInAccount].Limit {
+		_ = c.tryFrom(fmt.Sprintf("198.51.100.%d", n), model.Secret{}, "ada@example.com", "a guess")
+	}
+	if err := c.tryFrom("203.0.113.1", model.Secret{}, "ada@example.com", floodPassword); model.CodeOf(err) != model.CodeRateLimited {
+		t.Errorf("strangers may guess on: %v", err)
+	}
+	if err := c.tryFrom("203.0.113.1", browser, "ada@example.com", floodPassword); err != nil {
+		t.Errorf("the owner's browser, from elsewhere: %v", err)
+	}
+	if err := c.tryFrom("192.0.2.1", model.Secret{}, "ada@example.com", floodPassword); err != nil {
+		t.Errorf("another browser at the owner's address: %v", err)
+	}
+	// Proof of one account is none for another, and a forged one is none at all.
+	others := c.BrowserToken(c.user("bob@example.com").ID)
+	for name, token := range map[string]model.Secret{
+		"another's": others, "forged": model.NewSecret("00.AA"), "cut": model.NewSecret(browser.Reveal()[:40]), "empty": {},
+	} {
+		if err := c.tryFrom("203.0.113.2", token, "ada@example.com", floodPassword); model.CodeOf(err) != model.CodeRateLimited {
+			t.Errorf("a browser with %s token: %v", name, err)
+		}
+	}
+}
+
+// TestKnownBrowserMayNotGuessOn: who has stolen a known browser's token has as
+// many guesses as a stranger.
+func TestKnownBrowserMayNotGuessOn(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	p := c.person("ada@example.com", model.RoleOwner)
+	browser := c.BrowserToken(p.User.ID)
+	for n := range visitorRates()[rateSignInKnown].Limit {
+		if err := c.tryFrom(fmt.Sprintf("198.51.100.%d", n), browser, "ada@example.com", "a guess"); model.CodeOf(err) != model.CodeUnauthorized {
+			t.Fatalf("guess %d: %v", n, err)
+		}
+	}
+	if err := c.tryFrom("198.51.100.200", browser, "ada@example.com", floodPassword); model.CodeOf(err) != model.CodeRateLimited {
+		t.Errorf("more guesses: %v", err)
+	}
+	c.wait(visitorRates()[rateSignInKnown].Window)
+	if err := c.tryFrom("198.51.100.200", browser, "ada@example.com", floodPassword); err != nil {
+		t.Errorf("later: %v", err)
+	}
+}
+
+func (c *console) user(email string) model.User {
+	c.t.Helper()
+	user, err := c.userByEmail(email)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return user
+}
+
+// TestFloodOfSignIns has strangers at many addresses sign in at once while all
+// hashing is held up. No more wait than may, each address has no more than its
+// share, the rest are turned away at once, and a person whose browser is known
+// is served before any of them.
+func TestFloodOfSignIns(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	p := c.person("ada@example.com", model.RoleOwner)
+	release := c.holdHashes(strangerHashes)
+	const addresses, each = 12, 25
+	var wg sync.WaitGroup
+	ended := make(chan error, addresses*each)
+	for a := range addresses {
+		for n := range each {
+			wg.Go(func() {
+				ended <- c.tryFrom(fmt.Sprintf("198.51.100.%d", a), model.Secret{}, fmt.Sprintf("nobody%d@example.com", a*each+n), "a guess")
+			})
+		}
+	}
+	waiting := addresses * mostOfOne
+	for range addresses*each - waiting {
+		if err := <-ended; model.CodeOf(err) != model.CodeRateLimited {
+			t.Fatalf("while nothing is hashed: %v", err)
+		} else if e := err.(*model.Error); e.RetryAfter <= 0 {
+			t.Fatalf("it is not said when to try again: %v", err)
+		}
+	}
+	if got := c.passwords.strangers.underWay(); got != waiting || waiting > mostStrangers {
+		t.Errorf("%d sign-ins of strangers are under way, want %d", got, waiting)
+	}
+	if err := c.tryFrom("203.0.113.1", c.BrowserToken(p.User.ID), "ada@example.com", floodPassword); err != nil {
+		t.Errorf("a known browser meanwhile: %v", err)
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("a stranger was served before: %v", err)
+	default:
+	}
+	release()
+	wg.Wait()
+	for range waiting {
+		if err := <-ended; model.CodeOf(err) != model.CodeUnauthorized {
+			t.Errorf("one who waited: %v", err)
+		}
+	}
+	if err := c.tryFrom("203.0.113.1", model.Secret{}, "ada@example.com", floodPassword); err != nil {
+		t.Errorf("a stranger with the right password, afterwards: %v", err)
+	}
+}
+
+// TestManyAddressesDoNotFillTheQueue: the total is bounded, too.
+func TestManyAddressesDoNotFillTheQueue(t *testing.T) {
+	t.Parallel()
+	q := newPasswordQueue(mostStrangers)
+	for n := range mostStrangers {
+		if _, err := q.enter(fmt.Sprint(n), mostOfOne); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := q.enter("another", mostOfOne); model.CodeOf(err) != model.CodeRateLimited {
+		t.Errorf("one more: %v", err)
+	}
+}
+
+// holdHashes takes n of the places for strangers' hashes until released.
+func (c *console) holdHashes(n int) (release func()) {
+	places := c.passwords.strangers.places[0]
+	for range n {
+		places <- struct{}{}
+	}
+	return func() {
+		for range n {
+			<-places
+		}
+	}
+}
+
+func (q *passwordQueue) underWay() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.total
+}
+
+// TestAccountsDoNotShowByThrottles: strangers are throttled alike whether there
+// is such an account or not.
+func TestAccountsDoNotShowByThrottles(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	c.person("ada@example.com", model.RoleOwner)
+	c.wait(time.Hour)
+	for n := range 2 * visitorRates()[rateSignInAccount].Limit {
+		ip := fmt.Sprintf("198.51.100.%d", n)
+		there, absent := c.tryFrom(ip, model.Secret{}, "ada@example.com", "a guess"), c.tryFrom(ip, model.Secret{}, "eve@example.com", "a guess")
+		if model.CodeOf(there) != model.CodeOf(absent) || model.PublicMessage(there) != model.PublicMessage(absent) {
+			t.Fatalf("attempt %d: %v, %v", n, there, absent)
+		}
+	}
+}
