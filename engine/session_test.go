@@ -1,8 +1,8 @@
 package engine
 
 import (
-	"cmp"
 	"bytes"
+	"cmp"
 	"errors"
 	"os"
 	"strings"
