@@ -33,39 +33,81 @@ func dialTo(t *testing.T, l net.Listener) net.Conn {
 	return conn
 }
 
+// large is how much the tests of slow clients send at a time.
+const large = 64 << 20
+
+// senders are the ways in which a connection is sent much at a time.
+var senders = map[string]func(net.Conn, *os.File) error{
+	"write": func(c net.Conn, _ *os.File) error {
+		_, err := c.Write(make([]byte, large))
+		return err
+	},
+	"file": func(c net.Conn, f *os.File) error {
+		_, err := c.(io.ReaderFrom).ReadFrom(f)
+		return err
+	},
+	"part of a file": func(c net.Conn, f *os.File) error {
+		_, err := c.(io.ReaderFrom).ReadFrom(io.LimitReader(f, large))
+		return err
+	},
+}
+
+// sendLarge accepts a client with a patience, and sends it much.
+func sendLarge(t *testing.T, patience time.Duration, send func(net.Conn, *os.File) error) (client net.Conn, sent <-chan error) {
+	t.Helper()
+	f, err := os.Create(t.TempDir() + "/large")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	if err := f.Truncate(large); err != nil {
+		t.Fatal(err)
+	}
+	l := listenGuarded(t, 1, patience)
+	client = dialTo(t, l)
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- errors.Join(send(conn, f), conn.Close()) }()
+	return client, done
+}
+
 // TestClientThatTakesNothing sees to it that a client that asks for much and
 // reads none of it does not keep its connection, and the file behind it.
 func TestClientThatTakesNothing(t *testing.T) {
 	t.Parallel()
-	for name, send := range map[string]func(net.Conn, *os.File) error{
-		"write": func(c net.Conn, _ *os.File) error {
-			_, err := c.Write(make([]byte, 64<<20))
-			return err
-		},
-		"file": func(c net.Conn, f *os.File) error {
-			_, err := c.(io.ReaderFrom).ReadFrom(f)
-			return err
-		},
-	} {
+	for name, send := range senders {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, err := os.Create(t.TempDir() + "/large")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
-			if err := f.Truncate(64 << 20); err != nil {
-				t.Fatal(err)
-			}
-			l := listenGuarded(t, 1, 50*time.Millisecond)
-			dialTo(t, l)
-			conn, err := l.Accept()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			if err := send(conn, f); !errors.Is(err, os.ErrDeadlineExceeded) {
+			_, sent := sendLarge(t, 50*time.Millisecond, send)
+			if err := <-sent; !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// TestClientThatTakesItsTime has a client read steadily, and for much longer than
+// it may take nothing.
+func TestClientThatTakesItsTime(t *testing.T) {
+	t.Parallel()
+	for name, send := range senders {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client, sent := sendLarge(t, time.Second, send)
+			got := int64(0)
+			for {
+				n, err := io.CopyN(io.Discard, client, 1<<20)
+				got += n
+				if err != nil {
+					break
+				}
+				time.Sleep(40 * time.Millisecond) // the line is slow
+			}
+			if err := <-sent; err != nil || got != large {
+				t.Errorf("%d bytes of %d, %v", got, large, err)
 			}
 		})
 	}
@@ -137,7 +179,7 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := listenGuarded(t, 10, time.Minute)
-			srv := newHTTPServer(handler, slog.New(slog.DiscardHandler))
+			srv := newHTTPServer(handler, Timeouts{}.orDefaults(), slog.New(slog.DiscardHandler))
 			srv.ReadTimeout = 50 * time.Millisecond
 			go srv.Serve(l)
 			defer srv.Close()
@@ -167,7 +209,7 @@ func TestHandlersMayTakeTheirTime(t *testing.T) {
 				t.Errorf("with %q the request was given up: %v", body, r.Context().Err())
 			case <-time.After(200 * time.Millisecond):
 			}
-		}), slog.New(slog.DiscardHandler))
+		}), Timeouts{}.orDefaults(), slog.New(slog.DiscardHandler))
 		if srv.ReadTimeout == 0 {
 			t.Error("bodies have no bound")
 		}

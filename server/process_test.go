@@ -61,7 +61,7 @@ func serveObjects(dir string) error {
 	if err != nil {
 		return err
 	}
-	srv := newHTTPServer(handler, log)
+	srv := newHTTPServer(handler, Timeouts{}.orDefaults(), log)
 	go srv.Serve(listener)
 	fmt.Println(base, key)
 	io.Copy(io.Discard, os.Stdin)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"holdfast/engine"
@@ -16,17 +18,29 @@ import (
 	"holdfast/server/operator"
 )
 
-// Limits of a connection. What reads a large body moves its deadline on: a slow
-// upload is fine as long as it comes.
-const (
-	readHeaderTimeout = 10 * time.Second
-	readTimeout       = 30 * time.Second // of a request with its body, also one that nobody reads
-	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 64 << 10
-	// drainTimeout is how long requests under way may take once the appliance
-	// is to stop.
-	drainTimeout = 20 * time.Second
-)
+const maxHeaderBytes = 64 << 10
+
+// Timeouts bound how long clients may take. A zero field means the default.
+type Timeouts struct {
+	ReadHeader time.Duration // 10 s: for the head of a request
+	// Read is for a request with its body, also one that the handler does not
+	// read: 30 s. A handler whose request may take longer moves the deadline on
+	// while the body keeps coming, or takes it away.
+	Read time.Duration
+	Idle time.Duration // 2 min: between two requests on a connection
+	// Drain is how long requests under way may take once the appliance is to
+	// stop: 20 s.
+	Drain time.Duration
+}
+
+func (t Timeouts) orDefaults() Timeouts {
+	return Timeouts{
+		ReadHeader: cmp.Or(t.ReadHeader, 10*time.Second),
+		Read:       cmp.Or(t.Read, 30*time.Second),
+		Idle:       cmp.Or(t.Idle, 2*time.Minute),
+		Drain:      cmp.Or(t.Drain, 20*time.Second),
+	}
+}
 
 // Options of a Server.
 type Options struct {
@@ -48,6 +62,7 @@ type Options struct {
 	MetricsListener net.Listener
 	// Answered is told of every request of the API when it was answered.
 	Answered func(operation model.Action, status int, took time.Duration)
+	Timeouts Timeouts
 	Log      *slog.Logger
 }
 
@@ -67,25 +82,27 @@ func New(e *engine.Engine, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	opts.Timeouts = opts.Timeouts.orDefaults()
+	serve := func(h http.Handler) *http.Server { return newHTTPServer(h, opts.Timeouts, opts.Log) }
 	s := &Server{
 		opts:    opts,
-		public:  newHTTPServer(handler, opts.Log),
-		objects: newHTTPServer(onlyObjects(&downloads{engine: e, log: opts.Log}), opts.Log),
-		admin:   newHTTPServer(operator.Appliance{Engine: e, BaseURL: opts.BaseURL, Leases: opts.Leases}.Handler(), opts.Log),
+		public:  serve(handler),
+		objects: serve(onlyObjects(&downloads{engine: e, log: opts.Log})),
+		admin:   serve(operator.Appliance{Engine: e, BaseURL: opts.BaseURL, Leases: opts.Leases}.Handler()),
 	}
 	s.admin.RegisterOnShutdown(opts.Leases.Close)
 	if opts.MetricsListener != nil {
-		s.metrics = newHTTPServer(newMetricsHandler(e, opts.Metrics), opts.Log)
+		s.metrics = serve(newMetricsHandler(e, opts.Metrics))
 	}
 	return s, nil
 }
 
-func newHTTPServer(h http.Handler, log *slog.Logger) *http.Server {
+func newHTTPServer(h http.Handler, t Timeouts, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           h,
-		ReadHeaderTimeout: readHeaderTimeout,
-		ReadTimeout:       readTimeout,
-		IdleTimeout:       idleTimeout,
+		ReadHeaderTimeout: t.ReadHeader,
+		ReadTimeout:       t.Read,
+		IdleTimeout:       t.Idle,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
@@ -132,21 +149,26 @@ func (s *Server) Serve(ctx context.Context, listener, objects net.Listener) erro
 	return err
 }
 
-// drain stops accepting and waits for the requests under way; those that take
-// too long are cut off.
+// drain stops accepting and waits for the requests under way, on all listeners
+// at the same time; those that take too long are cut off.
 func (s *Server) drain() error {
-	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), s.opts.Timeouts.Drain)
 	defer cancel()
-	var errs []error
-	for _, server := range []*http.Server{s.public, s.objects, s.admin, s.metrics} {
+	servers := []*http.Server{s.public, s.objects, s.admin, s.metrics}
+	errs := make([]error, len(servers))
+	var stopping sync.WaitGroup
+	for i, server := range servers {
 		if server == nil {
 			continue
 		}
-		if err := server.Shutdown(ctx); err != nil {
-			s.opts.Log.Warn("requests were cut off", "error", err)
-			errs = append(errs, server.Close())
-		}
+		stopping.Go(func() {
+			if err := server.Shutdown(ctx); err != nil {
+				s.opts.Log.Warn("requests were cut off", "error", err)
+				errs[i] = server.Close()
+			}
+		})
 	}
+	stopping.Wait()
 	return errors.Join(errs...)
 }
 
