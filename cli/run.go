@@ -62,8 +62,11 @@ of your ` + "`run`" + `s share and which ends by itself; between its runs it kee
 --import loads a file of SQL with psql, up to the first error, or copies another database. Its password is taken from
 PGPASSWORD, because others can see arguments; or the whole URL from HOLDFAST_IMPORT.
 
-The command has this program's input and output, and gets its signals. Its exit code is passed on; 128 and the signal's
-number when a signal ended it. 125 says that it was not run because of what comes before, 126 that it cannot be executed, and
+The command has this program's input and output, and gets its signals. It keeps the database for as long as it runs. When
+the database ends before it does, because the appliance was stopped or killed or the database deleted, the command and all
+processes it has started get SIGTERM, and SIGKILL five seconds later; the exit code is then 122.
+
+Otherwise the command's exit code is passed on; 128 and the signal's number when a signal ended it. 125 says that it was not run because of what comes before, 126 that it cannot be executed, and
 127 that there is none of that name.`
 	cmd.Example = "  holdfast run -- go test ./...\n" +
 		"  holdfast run --import schema.sql -- npm test\n" +
@@ -105,10 +108,12 @@ func (r *sandboxRun) run(ctx context.Context, args []string, stderr io.Writer) e
 		err = notRun(lease.Load(ctx, script, environment))
 	}
 	if err == nil {
-		err = sandbox.Run(path, args, environment)
+		err = lease.Run(path, args, environment)
 	}
 	if gone := lease.Release(); gone != nil {
-		fmt.Fprintln(stderr, "holdfast: "+describe(gone))
+		if !errors.Is(err, gone) { // else it is said with err
+			fmt.Fprintln(stderr, "holdfast: "+describe(gone))
+		}
 		r.clearPrivate(ctx)
 	}
 	return err

@@ -61,6 +61,21 @@ func (s *sandboxed) end(t *testing.T) {
 	}
 }
 
+// lost waits for `run` to end its command, whose database has gone, and checks
+// that it says why.
+func (s *sandboxed) lost(t *testing.T, why string) {
+	t.Helper()
+	if text, _ := io.ReadAll(s.say); strings.Contains(string(text), "bye") {
+		t.Errorf("the command came to its end: %q", text)
+	}
+	if err := s.Wait(); s.ProcessState.ExitCode() != 122 {
+		t.Errorf("run: %v", err)
+	}
+	if said := s.stderr.String(); strings.Count(said, why) != 1 {
+		t.Errorf("run said: %q", said)
+	}
+}
+
 // kill ends `run` by SIGKILL.
 func (s *sandboxed) kill(t *testing.T) {
 	t.Helper()
@@ -116,10 +131,7 @@ func TestRunIsKilled(t *testing.T) {
 	if out, _, _ := m.run("", "admin", "trash", "list", "--json"); strings.TrimSpace(out) != "[]" {
 		t.Errorf("in the trash: %s", out)
 	}
-	s.end(t) // the command is not the appliance's to end
-	if said := s.stderr.String(); !strings.Contains(said, "the appliance has ended, and the database with it") {
-		t.Errorf("run said: %q", said)
-	}
+	s.lost(t, "the appliance has ended, and the database with it")
 }
 
 // TestRunEndsWithTheAppliance stops an appliance in order while a sandbox is
@@ -133,9 +145,77 @@ func TestRunEndsWithTheAppliance(t *testing.T) {
 	if !noInstances(t, m.dataDir) {
 		t.Error("there are data directories")
 	}
-	s.end(t)
-	if said := s.stderr.String(); !strings.Contains(said, "the appliance is being stopped") {
-		t.Errorf("run said: %q", said)
+	s.lost(t, "the appliance is being stopped, and the database with it")
+}
+
+// TestRunEndsWithItsDatabase deletes the database of a `run`, as anybody with a
+// key can.
+func TestRunEndsWithItsDatabase(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start("--backup-interval", "0")
+	m.key = createKey(t, m, "--preset", "full_access", "--allow-dangerous")
+	s := startRun(t, "", "--data-dir", m.dataDir)
+	var all []database
+	m.must("GET", "/databases", nil, &all)
+	if len(all) != 1 {
+		t.Fatalf("%d databases", len(all))
+	}
+	m.must("DELETE", "/databases/"+all[0].ID, nil, nil)
+	s.lost(t, "the database was deleted")
+	if !noInstances(t, m.dataDir) {
+		t.Error("there are data directories")
+	}
+}
+
+// TestRunEndsWhatItStarted kills the appliance of a command that ignores SIGTERM,
+// and has started another that does so too, and one in a session of its own.
+func TestRunEndsWhatItStarted(t *testing.T) {
+	t.Parallel()
+	cache, _ := privateCache(t)
+	word := "below-" + filepath.Base(cache) // in the arguments of all three
+	script := `trap "" TERM; (sleep 1000; : ` + word + `) & setsid sh -c 'sleep 1000; : ` + word + `' & echo $PGDATABASE; wait`
+	cmd := exec.Command(program, "run", "--private", "--", "sh", "-c", script)
+	stderr := &lockedBuffer{}
+	cmd.Env, cmd.Stderr = append(os.Environ(), "XDG_CACHE_HOME="+cache), stderr
+	stdout, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+		t.Fatalf("the command does not run: %v\n%s", err, stderr)
+	}
+	killAppliance(t, cache)
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 122 {
+		t.Errorf("run: %v\n%s", err, stderr)
+	}
+	if left := processesNaming(word); len(left) > 0 {
+		t.Errorf("still running: %v", left)
+	}
+}
+
+// TestRunLasts has commands run for longer than an appliance gives requests to
+// come in: their databases are there for as long as they are.
+func TestRunLasts(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start("--backup-interval", "0")
+	cache, _ := privateCache(t)
+	for name, where := range map[string][]string{"appliance": {"--data-dir", m.dataDir}, "private": {"--private"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := append(append([]string{"run"}, where...), "--",
+				"sh", "-c", `psql -qc 'create table kept (n int)'; sleep 40; psql -Atc 'select count(*) from kept'`)
+			cmd := exec.Command(program, args...)
+			stderr := &lockedBuffer{}
+			cmd.Env, cmd.Stderr = append(os.Environ(), "XDG_CACHE_HOME="+cache), stderr
+			if out, err := cmd.Output(); err != nil || string(out) != "0\n" {
+				t.Errorf("%q, %v: %s", out, err, stderr)
+			}
+		})
 	}
 }
 
@@ -222,7 +302,7 @@ func TestRunPrivatelyIsKilled(t *testing.T) {
 		t.Errorf("beside the second database there are others: %v", left)
 	}
 	killAppliance(t, cache)
-	second.end(t)
+	second.lost(t, "the appliance has ended, and the database with it")
 	if !noInstances(t, dataDir) {
 		t.Error("there are data directories")
 	}

@@ -46,6 +46,7 @@ func (e *Engine) DatabaseDelete(ctx context.Context, call *model.Call, id string
 		return time.Time{}, noRoom(err)
 	}
 	e.cancels.cancel(proofOf(db.ID), errUnwanted)
+	e.cancels.cancel(sandboxClaim(db.ID), errSandboxDeleted)
 	return e.finishDelete(ctx, call, db, op.ID)
 }
 

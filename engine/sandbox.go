@@ -138,6 +138,27 @@ func (e *Engine) importedSandbox(ctx context.Context, call *model.Call, r *impor
 	return e.sandbox(ctx, db.ID, connection), err
 }
 
+// errSandboxDeleted is why a sandbox ends that was deleted like any database.
+var errSandboxDeleted = model.Errorf(model.CodeConflict, "the database was deleted")
+
+// sandboxClaim is the key under which the holder of a sandbox can be canceled.
+func sandboxClaim(id string) string { return "sandbox " + id }
+
+// SandboxHold returns a context that ends with ctx, or when somebody else deletes
+// the sandbox; its cause is then a *model.Error that says so. The deletion stops
+// the database only after the caller has called release.
+func (e *Engine) SandboxHold(ctx context.Context, id string) (_ context.Context, release func()) {
+	ctx, release = e.cancels.add(ctx, sandboxClaim(id))
+	if db, err := e.record(id); err != nil || db.Status == model.DatabaseDeleting {
+		// The deletion came before add. It waits for nobody, and the caller must not
+		// wait for it either.
+		gone, cancel := context.WithCancelCause(ctx)
+		cancel(errSandboxDeleted)
+		return gone, release
+	}
+	return ctx, release
+}
+
 // sandboxRetry is how often the removal of a sandbox is tried in which another
 // operation is under way.
 const sandboxRetry = 100 * time.Millisecond

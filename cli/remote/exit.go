@@ -49,8 +49,9 @@ func newExitCodes() *cobra.Command {
     9  what was waited for has failed: a backup, a restore, an import
   130  interrupted; what was begun on the appliance goes on there
 
-` + "`holdfast run`" + ` ends with the exit code of its command: 125 when the command was not run because of what comes before,
-126 when it cannot be executed, 127 when there is none of that name, 128 and more when a signal ended it.`,
+` + "`holdfast run`" + ` ends with the exit code of its command: 122 when the database ended before the command, which was then
+ended too, 125 when the command was not run because of what comes before, 126 when it cannot be executed, 127 when there is
+none of that name, 128 and more when a signal ended it.`,
 	}
 }
 

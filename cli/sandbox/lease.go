@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,14 +21,20 @@ type Lease struct {
 	operator.Sandbox
 	hold   *io.PipeWriter // the request's body: the sandbox lives until it ends
 	answer *http.Response
-	ended  chan error // what the appliance said last
+	lost   chan struct{} // closed when the sandbox ends although it is held
+	why    error         // set before lost is closed
+	ended  chan error    // what the appliance said last
 }
 
 // ErrClosing says that the appliance is being stopped.
 var ErrClosing = errors.New("the appliance is being stopped")
 
-// errCutOff says that the appliance ended without a word.
-var errCutOff = errors.New("the appliance has ended, and the database with it")
+var (
+	// errCutOff says that the appliance ended without a word.
+	errCutOff = errors.New("the appliance has ended, and the database with it")
+	// errTaken says that the appliance removed the sandbox without a reason.
+	errTaken = errors.New("the appliance has removed the database")
+)
 
 // Take asks an appliance for a sandbox, over its socket, which dial connects
 // to. Importing is told how far an import is. What the connection ends
@@ -60,7 +67,7 @@ func Take(ctx context.Context, dial func(context.Context) (net.Conn, error), in 
 		}
 		return nil, errors.Join(ctx.Err(), err)
 	}
-	l := &Lease{hold: hold, answer: answer, ended: make(chan error, 1)}
+	l := &Lease{hold: hold, answer: answer, lost: make(chan struct{}), ended: make(chan error, 1)}
 	if answer.StatusCode == http.StatusServiceUnavailable {
 		l.close()
 		return nil, ErrClosing
@@ -74,7 +81,7 @@ func Take(ctx context.Context, dial func(context.Context) (net.Conn, error), in 
 		l.close()
 		return nil, errors.Join(ctx.Err(), err)
 	}
-	go func() { l.ended <- last(events) }()
+	go func() { l.ended <- l.follow(events) }()
 	return l, nil
 }
 
@@ -104,6 +111,8 @@ func (l *Lease) await(events *json.Decoder, importing func(operator.Importing)) 
 		switch {
 		case event.Code != "":
 			return &model.Error{Code: event.Code, Message: event.Message}
+		case event.Ending != "":
+			return &model.Error{Code: model.CodeConflict, Message: event.Ending}
 		case event.Importing != nil:
 			importing(*event.Importing)
 		case event.Ready != nil:
@@ -115,18 +124,61 @@ func (l *Lease) await(events *json.Decoder, importing func(operator.Importing)) 
 	}
 }
 
-// last reads the last event.
-func last(events *json.Decoder) error {
+// follow reads what the appliance tells about a sandbox that is held, up to the
+// last event. The first one says that the sandbox is lost, unless it was let go.
+func (l *Lease) follow(events *json.Decoder) error {
+	last, err := next(events)
+	l.why = cmp.Or(err, errTaken)
+	close(l.lost)
+	for !last {
+		last, err = next(events)
+	}
+	return err
+}
+
+// next reads one event, and reports whether it is the last.
+func next(events *json.Decoder) (last bool, err error) {
 	var event operator.SandboxEvent
-	err := events.Decode(&event)
-	switch {
+	switch err := events.Decode(&event); {
 	case err != nil:
-		return errCutOff
+		return true, errCutOff
 	case event.Code != "":
-		return &model.Error{Code: event.Code, Message: event.Message}
+		return true, &model.Error{Code: event.Code, Message: event.Message}
+	case event.Ending != "":
+		return false, errors.New(event.Ending)
+	default:
+		return true, nil
+	}
+}
+
+// Lost returns a channel that is closed when the sandbox has ended, or is about
+// to be removed, although it is held.
+func (l *Lease) Lost() <-chan struct{} { return l.lost }
+
+// Why says why the sandbox is lost; nil while it is held. After Release it has no
+// meaning.
+func (l *Lease) Why() error {
+	select {
+	case <-l.lost:
+		return l.why
 	default:
 		return nil
 	}
+}
+
+// whileHeld returns a context that ends with ctx, or when the sandbox is lost.
+func (l *Lease) whileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		select {
+		case <-l.lost:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(); <-stopped }
 }
 
 // releaseTimeout is how long Release waits. The appliance goes on after that.

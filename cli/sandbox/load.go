@@ -46,9 +46,15 @@ func (l *Lease) Load(ctx context.Context, path string, environment []string) err
 	if path, err = filepath.Abs(path); err != nil {
 		return fmt.Errorf("import: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, psql, "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--output", os.DevNull, "--file", path)
+	held, stop := l.whileHeld(ctx)
+	defer stop()
+	cmd := exec.CommandContext(held, psql, "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--output", os.DevNull, "--file", path)
 	cmd.Env, cmd.Stderr = environment, os.Stderr
-	if err := cmd.Run(); err != nil {
+	err = cmd.Run()
+	if why := l.Why(); why != nil && err != nil {
+		return fmt.Errorf("import: %s was not loaded: %w", path, why)
+	}
+	if err != nil {
 		return errors.Join(ctx.Err(), fmt.Errorf("import: %s was not loaded (psql: %w)", path, err))
 	}
 	return nil

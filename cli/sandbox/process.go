@@ -12,9 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The exit codes of what could not be run, as env(1), timeout(1) and shells
-// have them. Any other code is the command's.
+// The exit codes that are not the command's own. Those of what could not be run
+// are as env(1), timeout(1) and shells have them.
 const (
+	ExitLost          = 122 // the database ended before the command did
 	ExitNotRun        = 125 // what came before the command
 	ExitNotExecutable = 126
 	ExitNotFound      = 127
@@ -24,8 +25,8 @@ const (
 // Ended is how a command ended that did not succeed.
 type Ended struct {
 	Code int
-	// Err says why the command did not begin; nil when it did, and has said
-	// itself what there was to say.
+	// Err says why the command did not begin, or was ended; nil when it ended by
+	// itself, and has said what there was to say.
 	Err error
 }
 
@@ -53,8 +54,9 @@ func Find(name string) (string, error) {
 }
 
 // Run runs a command with this process's streams, passes the signals on that
-// this process gets, and returns an *Ended unless it succeeds.
-func Run(path string, args, environment []string) error {
+// this process gets, and returns an *Ended unless it succeeds. When the sandbox is
+// lost meanwhile, Run ends the command with all processes that it has started.
+func (l *Lease) Run(path string, args, environment []string) error {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, forwarded()...)
 	defer signal.Stop(signals)
@@ -64,36 +66,35 @@ func Run(path string, args, environment []string) error {
 	if err := cmd.Start(); err != nil {
 		return &Ended{ExitNotExecutable, fmt.Errorf("%s cannot be run: %w", args[0], err)}
 	}
-	over := make(chan struct{})
-	passed := make(chan struct{})
-	go func() {
-		defer close(passed)
-		forward(cmd.Process, signals, over)
-	}()
-	err := cmd.Wait()
-	close(over)
-	<-passed
-	return ended(err)
+	over := make(chan error, 1)
+	go func() { over <- cmd.Wait() }()
+	for {
+		select {
+		case s := <-signals:
+			forward(cmd.Process, s)
+		case <-l.lost:
+			terminate(cmd.Process, over)
+			return &Ended{ExitLost, fmt.Errorf("%w; %s was ended", l.why, args[0])}
+		case err := <-over:
+			if why := l.Why(); why != nil {
+				return &Ended{ExitLost, fmt.Errorf("%w, before %s had ended", why, args[0])}
+			}
+			return ended(err)
+		}
+	}
 }
 
 func forwarded() []os.Signal {
 	return []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
 }
 
-// forward passes signals on until the command is over. What a terminal sends, it
-// sends to the command as well.
-func forward(command *os.Process, signals <-chan os.Signal, over <-chan struct{}) {
-	for {
-		select {
-		case s := <-signals:
-			if (s == syscall.SIGINT || s == syscall.SIGQUIT) && inForeground() {
-				continue
-			}
-			_ = command.Signal(s) // it may just have ended
-		case <-over:
-			return
-		}
+// forward passes a signal on. What a terminal sends, it sends to the command as
+// well.
+func forward(command *os.Process, s os.Signal) {
+	if (s == syscall.SIGINT || s == syscall.SIGQUIT) && inForeground() {
+		return
 	}
+	_ = command.Signal(s) // it may just have ended
 }
 
 // inForeground reports whether a terminal has this process and its command in

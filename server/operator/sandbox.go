@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"holdfast/engine"
 	"holdfast/engine/model"
@@ -14,9 +15,9 @@ import (
 
 // SandboxPath is where sandboxes are asked for. The request is a lease: its
 // body begins with a NewSandbox and stays open as long as the sandbox is
-// wanted. When the body ends, because its sender closed it or was killed, the sandbox
-// is removed. The answer is a SandboxEvent a line; the one with Removed is the
-// last.
+// wanted, for hours if need be. When the body ends, because its sender closed it or
+// was killed, the sandbox is removed. The answer is a SandboxEvent a line; the one
+// with Removed or Code is the last.
 const SandboxPath = "/sandbox"
 
 // NewSandbox is what a sandbox is made of.
@@ -31,9 +32,12 @@ type NewSandbox struct {
 type SandboxEvent struct {
 	Importing *Importing `json:"importing,omitempty"`
 	Ready     *Sandbox   `json:"ready,omitempty"`
-	Removed   bool       `json:"removed,omitempty"`
-	Code      model.Code `json:"code,omitempty"`
-	Message   string     `json:"message,omitempty"` // with Code
+	// Ending says why the sandbox is about to be removed although its holder
+	// has not let go.
+	Ending  string     `json:"ending,omitempty"`
+	Removed bool       `json:"removed,omitempty"`
+	Code    model.Code `json:"code,omitempty"`
+	Message string     `json:"message,omitempty"` // with Code
 }
 
 // Importing is how far the import into a sandbox is.
@@ -78,6 +82,12 @@ func (a Appliance) serveSandbox(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	// The server's limit is for requests that are read and answered. What is left
+	// of this body is the lease: it comes to its end when the holder lets go.
+	if err := answer.SetReadDeadline(time.Time{}); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	events := json.NewEncoder(w)
 	l := lease{a, &model.Call{
@@ -87,12 +97,12 @@ func (a Appliance) serveSandbox(w http.ResponseWriter, r *http.Request) {
 		// A holder that is gone does not hear it.
 		_ = errors.Join(events.Encode(event), answer.Flush())
 	}}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(a.Leases.closing, cancel)()
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(a.Leases.closing, func() { cancel(errClosing) })()
 	go func() {
 		_, _ = io.Copy(io.Discard, r.Body)
-		cancel()
+		cancel(nil)
 	}()
 	l.serve(ctx, in)
 }
@@ -104,17 +114,20 @@ func (l lease) serve(ctx context.Context, in NewSandbox) {
 		l.fail(err)
 		return
 	}
-	if l.Leases.closing.Err() == nil {
+	held, release := l.SandboxHold(ctx, made.ID)
+	if held.Err() == nil {
 		l.ready(made)
 	}
-	<-ctx.Done()
+	<-held.Done()
+	if why, ok := errors.AsType[*model.Error](context.Cause(held)); ok {
+		l.tell(SandboxEvent{Ending: why.Message})
+	}
+	release()
 	if err := l.remove(context.WithoutCancel(ctx), made.ID); err != nil {
 		l.fail(err)
-	} else if l.Leases.closing.Err() != nil {
-		l.fail(errClosing)
-	} else {
-		l.tell(SandboxEvent{Removed: true})
+		return
 	}
+	l.tell(SandboxEvent{Removed: true})
 }
 
 func (l lease) ready(made engine.Sandbox) {
