@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+
+	"holdfast/diskio"
 )
 
 // A file of a blob ends with the CRC-32C of each of its blocks and a footer:
@@ -70,6 +72,15 @@ func footer(size int64) []byte {
 	binary.LittleEndian.PutUint64(f[8:], uint64(size))
 	binary.LittleEndian.PutUint32(f[16:], crc32.Checksum(f[:16], castagnoli))
 	return f
+}
+
+// Occupied returns how many bytes of the disk the file of a blob with size bytes
+// of content occupies.
+func Occupied(size int64) int64 { return diskio.Occupied(fileSize(size)) }
+
+// fileSize returns the size of the file of a content of size bytes.
+func fileSize(size int64) int64 {
+	return size + 4*((size+blockSize-1)/blockSize) + footerLength
 }
 
 // contentSize returns the size of the content of a file of that size.

@@ -9,6 +9,7 @@ import (
 type Usage struct {
 	model.Totals
 	DatabaseBytes int64 // as the databases last said
+	BackupBytes   int64 // on disk, see backupBytes
 	Connections   int64
 	Plan          string                 // in force
 	Limits        map[model.Metric]int64 // of that plan
@@ -17,14 +18,18 @@ type Usage struct {
 
 // Used returns how much of a metric is in use.
 func (u Usage) Used(m model.Metric) int64 {
-	if m == model.MetricDatabaseBytes {
+	switch m {
+	case model.MetricDatabaseBytes:
 		return u.DatabaseBytes
+	case model.MetricBackupBytes:
+		return u.BackupBytes
+	default:
+		return u.Totals.Of(m)
 	}
-	return u.Totals.Of(m)
 }
 
-// Usage returns what the call's organization takes: its totals, and what its
-// databases last said of themselves.
+// Usage returns what the call's organization takes: its totals, what its
+// databases last said of themselves, and what its backups occupy on disk.
 func (e *Engine) Usage(call *model.Call) (Usage, error) {
 	databases, err := e.databasesOf(call.Organization)
 	if err != nil {
@@ -40,6 +45,9 @@ func (e *Engine) usage(call *model.Call, databases []model.Database) (Usage, err
 	}
 	usage := Usage{Totals: account.Totals, Plan: account.Plan.Name, Limits: account.Plan.Limits}
 	usage.DatabaseBytes, usage.Connections = e.sampled(databases)
+	if usage.BackupBytes, err = e.backupBytes(call.Organization); err != nil {
+		return usage, err
+	}
 	usage.Host, err = measureHost(e.cfg.DataDir)
 	return usage, err
 }

@@ -48,6 +48,8 @@ type archive struct {
 	receiver   *wal.Receiver
 	receives   int // the generation
 	keepsWAL   bool
+
+	repositoryBytes, walBytes occupancy // on disk
 }
 
 // keepWAL keeps all WAL there is until the engine ends.
@@ -151,8 +153,11 @@ func (e *Engine) repository(database string) (*repository.Repository, error) {
 		return nil, fmt.Errorf("make directory of backups: %w", err)
 	}
 	var err error
-	a.repository, err = repository.Open(filepath.Join(dir, "repository"))
-	return a.repository, err
+	if a.repository, err = repository.Open(filepath.Join(dir, "repository")); err != nil {
+		return nil, err
+	}
+	a.repositoryBytes.follow(a.repository.Occupied)
+	return a.repository, nil
 }
 
 // walArchive returns the archive of a database's WAL.
@@ -173,8 +178,11 @@ func (e *Engine) openWAL(a *archive, database string) (*wal.Archive, error) {
 		return nil, fmt.Errorf("make directory of backups: %w", err)
 	}
 	var err error
-	a.wal, err = wal.Open(filepath.Join(dir, walDirectory), wal.Options{Logger: e.log.With("database", database)})
-	return a.wal, err
+	if a.wal, err = wal.Open(filepath.Join(dir, walDirectory), wal.Options{Logger: e.log.With("database", database)}); err != nil {
+		return nil, err
+	}
+	a.walBytes.follow(a.wal.Occupied)
+	return a.wal, nil
 }
 
 // receiveWAL sees that the WAL of the database's generation is received. The

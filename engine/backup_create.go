@@ -77,6 +77,10 @@ func (e *Engine) recordBackup(
 	if err := e.roomForBackup(db.ID); err != nil {
 		return now, b, op, err
 	}
+	stored, err := e.backupBytes(db.Organization)
+	if err != nil {
+		return now, b, op, err
+	}
 	b = model.Backup{
 		ID: e.newID(model.ResourceBackup), Organization: db.Organization, Database: db.ID,
 		Type: t, Status: model.BackupPending, StartedAt: e.clock(),
@@ -93,11 +97,7 @@ func (e *Engine) recordBackup(
 		if status, reason := e.liveStatus(now); status != model.DatabaseAvailable {
 			return notAvailable(status, reason)
 		}
-		totals, err := tx.Totals(db.Organization)
-		if err != nil {
-			return err
-		}
-		if err := e.refuseFull(tx, db.Organization, model.MetricBackupBytes, totals.BackupBytes); err != nil {
+		if err := e.refuseFull(tx, db.Organization, model.MetricBackupBytes, stored); err != nil {
 			return err
 		}
 		if err := tx.Backups().Insert(b); err != nil {

@@ -28,7 +28,7 @@ func (e *Engine) settleRepositories() error {
 			continue
 		}
 		if err == nil {
-			err = e.settleRepository(db)
+			err = errors.Join(e.settleRepository(db), e.measureArchived(db.ID))
 		}
 		if err != nil { // that keeps no database from starting
 			e.log.Error("settle backups", "database", entry.Name(), "error", err)

@@ -151,7 +151,7 @@ func TestMeasure(t *testing.T) {
 	}
 	a.await(b.ID)
 	a.ahead.Store(int64(3 * time.Hour))
-	if m, err := a.Measure(); err != nil || m.Unprotected != 0 || m.BackupAge < 2*time.Hour || m.Totals.BackupBytes == 0 {
+	if m, err := a.Measure(); err != nil || m.Unprotected != 0 || m.BackupAge < 2*time.Hour || m.BackupBytes == 0 {
 		t.Errorf("%+v, %v", m, err)
 	}
 }

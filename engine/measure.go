@@ -17,6 +17,8 @@ type Measurement struct {
 	// WALLag is how far the receiver of WAL that is farthest behind is, in bytes.
 	WALLag int64
 	Totals model.Totals
+	// BackupBytes is what all backups, WAL and exports occupy on disk.
+	BackupBytes int64
 	// Unprotected databases are to have a completed backup and have none;
 	// BackupAge is how old the newest one is of the database that is worst off of
 	// the others.
@@ -55,8 +57,10 @@ func (e *Engine) measureOrganizations(tx *meta.Tx, m *Measurement) error {
 
 func (e *Engine) measureDatabases(tx *meta.Tx, m *Measurement) error {
 	return tx.Databases().All(func(db model.Database) error {
-		if db.Trash != nil {
-			return nil
+		occupied, err := e.databaseBackupBytes(tx, db.ID)
+		m.BackupBytes += occupied
+		if err != nil || db.Trash != nil {
+			return err
 		}
 		status, _ := e.liveStatus(db)
 		m.Databases[status]++

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"holdfast/diskio"
 )
 
 // dieAt, when set, makes this test binary a process that lives a life of a
@@ -81,8 +83,14 @@ func live(dir string, many int, fsys fileSystem, tell func(step string)) error {
 	did("deleted b2", r.Delete("b2"))
 	_, err = r.Collect(context.Background())
 	did("collected", err)
+	if occupied, err := diskio.MeasureOccupied(dir); err != nil || r.Occupied() != occupied {
+		tell(fmt.Sprintf("%s: %d bytes are counted, %d are there, %v", miscounted, r.Occupied(), occupied, err))
+	}
 	return errors.Join(errs...)
 }
+
+// miscounted begins the step of a repository whose footprint is wrong.
+const miscounted = "miscounted"
 
 // mustSurvive opens what is left of a life of which these steps were
 // acknowledged; what was begun ("deleting b1") may be done or not.
@@ -217,6 +225,11 @@ func failEverywhere(t *testing.T, many, from int) {
 			}
 			t.Logf("%d operations", k)
 			return
+		}
+		for _, step := range steps {
+			if strings.HasPrefix(step, miscounted) {
+				t.Errorf("%s: %s", fs.fired, step)
+			}
 		}
 		// A delete that failed may be done.
 		for _, id := range []string{"b1", "b2"} {

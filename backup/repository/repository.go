@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"holdfast/dirlock"
+	"holdfast/diskio"
 )
 
 // Repository is a directory of backups. Its methods may be called by several
@@ -19,6 +20,8 @@ type Repository struct {
 	dir  string
 	fs   fileSystem
 	lock *dirlock.Lock // nil when opened for reading
+
+	footprint *diskio.Footprint // what fs changed, on top of what was there
 
 	// work is held, to read, by every Writer, and to write by what removes:
 	// neither meets the other.
@@ -85,7 +88,8 @@ func OpenForReading(dir string) (*Repository, error) {
 }
 
 func newRepository(dir string, fsys fileSystem) *Repository {
-	return &Repository{dir: dir, fs: fsys, indexes: map[uint32]*index{}, homes: map[uint32]uint32{}, pins: map[*Snapshot]bool{}, bad: map[Ref]bool{}, many: manySmall}
+	footprint := &diskio.Footprint{}
+	return &Repository{dir: dir, fs: measured{fsys, footprint}, footprint: footprint, indexes: map[uint32]*index{}, homes: map[uint32]uint32{}, pins: map[*Snapshot]bool{}, bad: map[Ref]bool{}, many: manySmall}
 }
 
 func (r *Repository) prepare() error {
@@ -100,6 +104,9 @@ func (r *Repository) prepare() error {
 		if err := r.ensureDir(r.path(name)); err != nil {
 			return err
 		}
+	}
+	if err := r.footprint.Measure(r.dir); err != nil {
+		return err
 	}
 	return r.findSessions()
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"holdfast/dirlock"
+	"holdfast/diskio"
 )
 
 // Archive is the WAL of one database: of all its incarnations. It is safe for
@@ -21,6 +22,8 @@ type Archive struct {
 	log   *slog.Logger
 	codec *codec
 	lock  *dirlock.Lock // nil when it is open to be read only
+
+	footprint diskio.Footprint // what fsys changed, on top of what was there
 
 	mu       sync.Mutex
 	branches map[int]*branch
@@ -48,6 +51,7 @@ func Open(dir string, o Options) (*Archive, error) {
 	if a.fsys == nil {
 		a.fsys = disk{}
 	}
+	a.fsys = measured{a.fsys, &a.footprint}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
@@ -82,6 +86,9 @@ func (a *Archive) take() error {
 	var err error
 	if a.lock, err = dirlock.Take(a.dir); err != nil {
 		return fmt.Errorf("open WAL archive: %w", err)
+	}
+	if err := a.footprint.Measure(a.dir); err != nil {
+		return errors.Join(err, a.lock.Release())
 	}
 	return nil
 }

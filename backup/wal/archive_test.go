@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"holdfast/diskio"
 )
 
 // longWAL is WAL of a few segments, half of the last; commits are stamped with their number, in
@@ -125,7 +127,12 @@ func TestEveryFault(t *testing.T) {
 				return err
 			}
 			defer a.Close()
-			defer w.Close()
+			defer func() {
+				w.Close()
+				if occupied, err := diskio.MeasureOccupied(dir); err != nil || a.Occupied() != occupied {
+					t.Errorf("%s: %d bytes are counted, %d are there, %v", fsys.fired, a.Occupied(), occupied, err)
+				}
+			}()
 			err = appendAll(w, b, func(to LSN) { end = to })
 			if err != nil && !errors.Is(err, ErrSync) {
 				return appendAll(w, b, func(to LSN) { end = to }) // as the receiver does

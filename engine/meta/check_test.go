@@ -105,7 +105,7 @@ func checkTable[T any](table Table[T]) error {
 // checkTotals holds that the totals are what the records add up to.
 func checkTotals(tx *Tx) error {
 	want := map[string]model.Totals{}
-	err := errors.Join(sumTotals(want, tx.Databases()), sumTotals(want, tx.Backups()), sumTotals(want, tx.Buckets()), sumTotals(want, tx.Uploads()))
+	err := errors.Join(sumTotals(want, tx.Databases()), sumTotals(want, tx.Buckets()), sumTotals(want, tx.Uploads()))
 	return errors.Join(err, tx.bolt.Bucket([]byte(totalsBucket)).ForEach(func(organization, _ []byte) error {
 		got, err := tx.Totals(string(organization))
 		if err == nil && got != want[string(organization)] {

@@ -206,9 +206,6 @@ func backups() schema[model.Backup] {
 				func(b *model.Backup) []byte { return Key(b.Database, string(b.Verification.Status)) },
 			)},
 		},
-		tally: func(b *model.Backup) (string, model.Totals) {
-			return b.Organization, model.Totals{BackupBytes: b.StoredBytes}
-		},
 	}
 }
 

@@ -35,7 +35,6 @@ type Totals struct {
 	Buckets      int64 `json:"buckets"`
 	Objects      int64 `json:"objects"`
 	StorageBytes int64 `json:"storage_bytes"`
-	BackupBytes  int64 `json:"backup_bytes"`
 	Uploads      int64 `json:"uploads"`      // resumable ones under way
 	UploadBytes  int64 `json:"upload_bytes"` // of the objects they will be
 }
@@ -44,8 +43,8 @@ type Totals struct {
 func (t Totals) Plus(o Totals, by int64) Totals {
 	return Totals{
 		Databases: t.Databases + by*o.Databases, Buckets: t.Buckets + by*o.Buckets, Objects: t.Objects + by*o.Objects,
-		StorageBytes: t.StorageBytes + by*o.StorageBytes, BackupBytes: t.BackupBytes + by*o.BackupBytes,
-		Uploads: t.Uploads + by*o.Uploads, UploadBytes: t.UploadBytes + by*o.UploadBytes,
+		StorageBytes: t.StorageBytes + by*o.StorageBytes,
+		Uploads:      t.Uploads + by*o.Uploads, UploadBytes: t.UploadBytes + by*o.UploadBytes,
 	}
 }
 
@@ -61,8 +60,6 @@ func (t Totals) Of(m Metric) int64 {
 		return t.Objects
 	case MetricStorageBytes:
 		return t.StorageBytes + t.UploadBytes
-	case MetricBackupBytes:
-		return t.BackupBytes
 	default:
 		return 0
 	}

@@ -34,7 +34,7 @@ type UsageMetrics struct {
 	Buckets       Metric `json:"buckets"`
 	Objects       Metric `json:"objects"`
 	StorageBytes  Metric `json:"storage_bytes"`
-	BackupBytes   Metric `json:"backup_bytes"`
+	BackupBytes   Metric `json:"backup_bytes" doc:"What backups, archived WAL and exports occupy on disk now, those of databases in the trash included."`
 	Connections   Metric `json:"connections"`
 }
 

@@ -65,8 +65,8 @@ func figures(m engine.Measurement) []figure {
 		{name: "buckets", help: "Buckets.", value: m.Totals.Buckets},
 		{name: "objects", help: "Objects.", value: m.Totals.Objects},
 		{
-			name: "blob_bytes", help: "Bytes kept as blobs, by what for.", label: "kind",
-			by: map[string]int64{"objects": m.Totals.StorageBytes, "backups": m.Totals.BackupBytes},
+			name: "blob_bytes", help: "Bytes of stored objects, and what backups, WAL and exports occupy on disk.", label: "kind",
+			by: map[string]int64{"objects": m.Totals.StorageBytes, "backups": m.BackupBytes},
 		},
 		{name: "audit_queue_entries", help: "Audit entries that wait to be written.", value: int64(m.AuditQueued)},
 		{name: "audit_queue_capacity_entries", help: "Audit entries that may wait before requests have to.", value: int64(m.AuditRoom)},

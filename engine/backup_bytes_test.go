@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/blobstore"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// du returns what du says that paths occupy on disk, and how many files and
+// directories there are. The figure leaves out directories, and what the file
+// system needs to find the parts of a file: a block for each at most.
+func du(t *testing.T, paths ...string) (occupied, entries int64) {
+	t.Helper()
+	for _, path := range paths {
+		out, err := exec.Command("du", "-s", "--block-size=1", path).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _, _ := strings.Cut(string(out), "\t")
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := exec.Command("find", path).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		occupied, entries = occupied+n, entries+int64(strings.Count(string(found), "\n"))
+	}
+	return occupied, entries
+}
+
+// backupPaths are the files of an organization's backups, WAL and exports.
+func (a *appliance) backupPaths(t *testing.T) (paths []string) {
+	t.Helper()
+	if err := a.meta.View(func(tx *meta.Tx) error {
+		return tx.Databases().All(func(db model.Database) error {
+			if db.Organization != a.org {
+				return nil
+			}
+			paths = append(paths, a.backupDirectory(db.ID))
+			exports, err := allUnder(tx.Exports(), db.ID)
+			for _, x := range exports {
+				if directory, name, file := strings.Cut(x.Blob, "-"); file && blobstore.Ref(x.Blob).Segment() == 0 {
+					paths = append(paths, filepath.Join(a.cfg.DataDir, "blobs", "blobs", directory, name))
+				}
+			}
+			return err
+		})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
+// wantBackupBytes holds the figure to what du says of the files, less at
+// most a block for each file and directory. It polls: the archive works meanwhile.
+func (a *appliance) wantBackupBytes(t *testing.T, when string) (used int64) {
+	t.Helper()
+	var occupied, slack int64
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		usage, err := a.Usage(a.call(model.ActionUsageGet))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var entries int64
+		used = usage.Used(model.MetricBackupBytes)
+		occupied, entries = du(t, a.backupPaths(t)...)
+		if slack = entries * 4096; occupied-slack <= used && used <= occupied {
+			return used
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("%s: backup_bytes is %d, and du says %d (within %d below)", when, used, occupied, slack)
+			return used
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// TestBackupBytes: the figure is what backups, WAL and exports occupy on disk,
+// whatever was made and removed, also after the appliance was started again.
+func TestBackupBytes(t *testing.T) {
+	t.Parallel()
+	cfg := exporting(t)
+	by := ahead(&cfg)
+	cfg.BackupRetention = 7 * 24 * time.Hour
+	a := startEngineOn(t, cfg)
+	other := a.inAnotherOrganization(t, "other")
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table t as select n, md5(n::text) || md5((n + 1)::text) as text from generate_series(1, 200000) n")
+	first := a.backUp(t, db.ID)
+	export := a.awaitExport(t, db.ID, "")
+	a.wantBackupBytes(t, "after the first backup")
+	run(t, c, "update t set text = md5(text) where n % 2 = 0")
+	a.asSuperuser(t, db.ID, "select pg_switch_wal()")
+	a.backUp(t, db.ID)
+	export = a.awaitExport(t, db.ID, export.ID)
+	a.wantBackupBytes(t, "after the second, an export replaced")
+	run(t, c, "update t set text = md5(text) where n % 3 = 0")
+	third := a.backUp(t, db.ID)
+	a.awaitExport(t, db.ID, export.ID)
+	before := a.wantBackupBytes(t, "after the third")
+	if err := a.BackupDelete(a.call(model.ActionBackupDelete), db.ID, first.ID); err != nil {
+		t.Fatal(err)
+	}
+	if after := a.wantBackupBytes(t, "after a backup and its WAL were deleted"); after >= before {
+		t.Errorf("deleting freed nothing: %d bytes, then %d", before, after)
+	}
+	by.Store(int64(8 * 24 * time.Hour))
+	believe(a.Engine)
+	within(t, time.Minute, "the second backup to expire", func() bool {
+		if err := a.sweepOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return len(a.backups(t, db.ID)) == 1
+	})
+	a.wantBackupBytes(t, "after a backup expired")
+	a.restore(t, db.ID, third.ID)
+	a.settled(t)
+	a.wantBackupBytes(t, "after a restore")
+	gone, _ := a.createDatabase(t, "gone")
+	a.backUp(t, gone.ID)
+	a.awaitExport(t, gone.ID, "")
+	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), gone.ID); err != nil {
+		t.Fatal(err)
+	}
+	with := a.wantBackupBytes(t, "with a database in the trash")
+	if err := a.Close(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	next := a.reopen(t)
+	next.wantBackupBytes(t, "after a restart")
+	if _, err := next.TrashEmpty(next.call(model.ActionTrashEmpty)); err != nil {
+		t.Fatal(err)
+	}
+	if without := next.wantBackupBytes(t, "after the trash was emptied"); without >= with {
+		t.Errorf("emptying the trash freed nothing: %d bytes, then %d", with, without)
+	}
+	usage, err := next.Usage(other.call(model.ActionUsageGet))
+	if used := usage.Used(model.MetricBackupBytes); err != nil || used != 0 {
+		t.Errorf("another organization's backup_bytes: %d, %v", used, err)
+	}
+}
