@@ -18,12 +18,22 @@ import (
 // a session as the new owner.
 func (s *Session) Check(ctx context.Context, target *pgx.Conn) error {
 	s.warnOfEncoding()
-	if err := s.freeze(ctx); err != nil {
-		return trouble(ctx, sourceError{err})
+	if err := s.compareLocales(ctx, target); err != nil {
+		return trouble(ctx, err)
 	}
-	for _, check := range []func(context.Context, *pgx.Conn) error{s.checkExtensions, s.checkCollations, s.compareLocales, s.checkRights} {
+	return trouble(ctx, s.examine(ctx, target))
+}
+
+// examine looks at what is in the snapshot that the session is in, and names
+// the snapshot.
+func (s *Session) examine(ctx context.Context, target *pgx.Conn) error {
+	if err := s.freeze(ctx); err != nil {
+		return sourceError{err}
+	}
+	s.missing = nil
+	for _, check := range []func(context.Context, *pgx.Conn) error{s.checkExtensions, s.checkCollations, s.checkRights} {
 		if err := check(ctx, target); err != nil {
-			return trouble(ctx, err)
+			return err
 		}
 	}
 	return nil
@@ -91,29 +101,25 @@ func (s *Session) checkExtensions(ctx context.Context, target *pgx.Conn) error {
 }
 
 // tellOfMemberRows notes rows that people have put into tables of an extension:
-// its tables come with it, and they are not theirs to copy.
+// its tables come with it, and they are not theirs to copy. The rows are not
+// looked at: a query over a table can run its owner's code. So it is not known
+// whose they are where the extension has rows of its own there.
 func (c *copying) tellOfMemberRows(ctx context.Context) error {
-	rows, _ := c.conn.Query(ctx, `select e.extname::text, c.oid::regclass::text, coalesce(x.condition, ''), has_table_privilege(c.oid, 'select')
+	rows, _ := c.conn.Query(ctx, `select e.extname::text, c.oid::regclass::text, coalesce(x.condition, '') <> ''
 		from pg_extension e, unnest(e.extconfig, e.extcondition) x (relation, condition) join pg_class c on c.oid = x.relation
-		where c.relkind = 'r' and not e.extname::text = any(coalesce($1::text[], '{}')) order by 1, 2`, c.missing)
-	type member struct {
-		Extension, Table, Condition string
-		Readable                    bool
-	}
-	members, err := pgx.CollectRows(rows, pgx.RowToStructByPos[member])
+		where c.relkind = 'r' and pg_relation_size(c.oid) > 0 and not e.extname::text = any(coalesce($1::text[], '{}')) order by 1, 2`, c.missing)
+	var extension, table string
+	var mixed bool
+	_, err := pgx.ForEachRow(rows, []any{&extension, &table, &mixed}, func() error {
+		if mixed {
+			c.account.Say(model.ImportWarning, fmt.Sprintf("rows that were added to the table %s of the extension %s, if there are any, are not copied", oneLine(table), oneLine(extension)))
+			return nil
+		}
+		c.account.flaw("TABLE DATA "+table, fmt.Errorf("rows are not copied: the table belongs to the extension %s, which has its own ways to bring them over", extension))
+		return nil
+	})
 	if err != nil {
 		return sourceError{fmt.Errorf("list tables of extensions: %w", err)}
-	}
-	for _, m := range members {
-		some := true // perhaps
-		if m.Readable {
-			if err := c.conn.QueryRow(ctx, "select exists (select from "+m.Table+" "+m.Condition+")").Scan(&some); err != nil {
-				return sourceError{fmt.Errorf("look for rows of %s: %w", m.Table, err)}
-			}
-		}
-		if some {
-			c.account.flaw("TABLE DATA "+m.Table, fmt.Errorf("rows are not copied: the table belongs to the extension %s, which has its own ways to bring them over", m.Extension))
-		}
 	}
 	return nil
 }
@@ -160,7 +166,7 @@ func (s *Session) checkRights(ctx context.Context, _ *pgx.Conn) error {
 	}
 	for _, q := range inv.sequences {
 		if !q.readable {
-			unreadable = append(unreadable, q.schema+"."+q.name)
+			unreadable = append(unreadable, q.String())
 		}
 	}
 	if len(unreadable) > 0 {
@@ -192,6 +198,9 @@ func few(names []string) string {
 // trouble puts into words for a person why an import cannot go on; what is in
 // words already stays.
 func trouble(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

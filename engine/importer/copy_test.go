@@ -96,10 +96,13 @@ func (p *place) copyWith(t testing.TB, from Source, account *Account, open func(
 	if err := session.Check(ctx, target); err != nil {
 		return err
 	}
-	return session.Copy(ctx, Job{
-		Owner: "app", PgDump: filepath.Join(p.Spec.Bin.Dir, "pg_dump"), SocketDir: t.TempDir(),
-		Target: func(ctx context.Context) (*pgx.Conn, error) { return open(ctx, session.conn.PgConn().PID()) },
-	})
+	return session.Copy(ctx, p.job(t, func(ctx context.Context) (*pgx.Conn, error) { return open(ctx, session.conn.PgConn().PID()) }))
+}
+
+// job is how the copy is made here.
+func (p *place) job(t testing.TB, open Target) Job {
+	t.Helper()
+	return Job{Owner: "app", PgDump: filepath.Join(p.Spec.Bin.Dir, "pg_dump"), SocketDir: t.TempDir(), Target: open}
 }
 
 func run(t testing.TB, conn *pgx.Conn, sql string) {

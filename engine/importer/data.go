@@ -10,8 +10,8 @@ import (
 
 // copyData copies the rows and makes what is made when they are there.
 func (c *copying) copyData(ctx context.Context) error {
-	if err := readSequences(ctx, c.conn, c.inventory.sequences); err != nil {
-		return sourceError{err}
+	if err := c.readSequences(ctx); err != nil {
+		return err
 	}
 	if err := c.tellOfMemberRows(ctx); err != nil {
 		return err
@@ -175,19 +175,4 @@ func (c *copying) indexShares() map[int]float64 {
 		}
 	}
 	return shares
-}
-
-// setSequences puts the sequences where the source's are.
-func (c *copying) setSequences(ctx context.Context) error {
-	target, err := c.workers[0].writer(ctx)
-	if err != nil {
-		return err
-	}
-	for _, q := range c.inventory.sequences {
-		_, err := target.Exec(ctx, "select setval($1::regclass, $2, $3)", q.sanitized(), q.last, q.called)
-		if err := c.flawed("SEQUENCE SET "+q.schema+"."+q.name, err); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -52,12 +52,17 @@ func dumpSchema(ctx context.Context, job Job, snapshot string, conn *pgconn.PgCo
 	}
 	if err := cmd.Wait(); err != nil && ctx.Err() == nil {
 		if said := complaints.String(); said != "" {
-			return nil, &model.Error{Code: model.CodeValidation, Message: "pg_dump cannot describe the source: " + said, Err: err}
+			return nil, &model.Error{Code: model.CodeValidation, Message: "pg_dump cannot describe the source: " + said, Err: dumpError{err}}
 		}
 		return nil, errors.Join(fmt.Errorf("run pg_dump: %w", err), readErr)
 	}
 	return entries, errors.Join(ctx.Err(), readErr)
 }
+
+// dumpError marks what pg_dump has complained of.
+type dumpError struct{ error }
+
+func (e dumpError) Unwrap() error { return e.error }
 
 // complaint keeps the beginning of what a program complains of.
 type complaint struct{ text bytes.Buffer }

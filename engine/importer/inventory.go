@@ -3,7 +3,6 @@ package importer
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -22,16 +21,6 @@ type table struct {
 func (t table) sanitized() string { return pgx.Identifier{t.schema, t.name}.Sanitize() }
 
 func (t table) String() string { return t.schema + "." + t.name }
-
-// sequence is a sequence and where it is.
-type sequence struct {
-	schema, name string
-	readable     bool
-	last         int64
-	called       bool
-}
-
-func (s sequence) sanitized() string { return pgx.Identifier{s.schema, s.name}.Sanitize() }
 
 // inventory is what the source has in data.
 type inventory struct {
@@ -54,22 +43,18 @@ type view struct {
 const users = ` n.nspname <> 'information_schema' and n.nspname !~ '^pg_' and c.relpersistence <> 't'
 	and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e') `
 
-// takeInventory reads the catalog of the source, within the snapshot.
+// takeInventory reads the catalog of the source, within the snapshot. What has
+// been dropped since is in it: functions answer NULL of it, or nothing.
 func takeInventory(ctx context.Context, conn *pgx.Conn, version int) (inventory, error) {
 	var inv inventory
 	var err error
 	if inv.tables, err = readTables(ctx, conn, version); err != nil {
 		return inv, err
 	}
-	rows, _ := conn.Query(ctx, `select n.nspname::text, c.relname::text, has_sequence_privilege(c.oid, 'select') and has_schema_privilege(n.oid, 'usage')
-		from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'S' and `+users+` order by 1, 2`)
-	inv.sequences, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (s sequence, err error) {
-		return s, row.Scan(&s.schema, &s.name, &s.readable)
-	})
-	if err != nil {
-		return inv, fmt.Errorf("list sequences: %w", err)
+	if inv.sequences, err = listSequences(ctx, conn, version); err != nil {
+		return inv, err
 	}
-	rows, _ = conn.Query(ctx, `select c.oid, n.nspname::text, c.relname::text
+	rows, _ := conn.Query(ctx, `select c.oid, n.nspname::text, c.relname::text
 		from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'm' and c.relispopulated and `+users)
 	inv.views, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (v view, err error) {
 		return v, row.Scan(&v.oid, &v.schema, &v.name)
@@ -92,9 +77,9 @@ func readTables(ctx context.Context, conn *pgx.Conn, version int) ([]table, erro
 	}
 	rows, _ := conn.Query(ctx, `select c.oid, n.nspname::text, c.relname::text,
 		array(select a.attname::text from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped `+stored+` order by a.attnum),
-		pg_table_size(c.oid)::float8, pg_total_relation_size(c.oid)::float8, c.reltuples::float8,
-		has_table_privilege(c.oid, 'select') and has_schema_privilege(n.oid, 'usage'),
-		c.relrowsecurity and row_security_active(c.oid)
+		coalesce(pg_table_size(c.oid), 0)::float8, coalesce(pg_total_relation_size(c.oid), 0)::float8, c.reltuples::float8,
+		coalesce(has_table_privilege(c.oid, 'select') and has_schema_privilege(n.oid, 'usage'), true),
+		c.relrowsecurity and coalesce(row_security_active(c.oid), false)
 		from pg_class c join pg_namespace n on n.oid = c.relnamespace
 		where c.relkind = 'r' and `+users+` order by 5 desc, 2, 3`)
 	tables, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t table, err error) {
@@ -104,32 +89,4 @@ func readTables(ctx context.Context, conn *pgx.Conn, version int) ([]table, erro
 		return nil, fmt.Errorf("list tables: %w", err)
 	}
 	return tables, nil
-}
-
-// readSequences reads where the sequences are. They are not part of any
-// snapshot.
-func readSequences(ctx context.Context, conn *pgx.Conn, sequences []sequence) error {
-	const together = 100
-	for first := 0; first < len(sequences); first += together {
-		part := sequences[first:min(first+together, len(sequences))]
-		var b strings.Builder
-		for i, s := range part {
-			if i > 0 {
-				b.WriteString(" union all ")
-			}
-			fmt.Fprintf(&b, "select %d, last_value, is_called from %s", i, s.sanitized())
-		}
-		rows, _ := conn.Query(ctx, b.String())
-		var i int
-		var last int64
-		var called bool
-		_, err := pgx.ForEachRow(rows, []any{&i, &last, &called}, func() error {
-			part[i].last, part[i].called = last, called
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("read sequences: %w", err)
-		}
-	}
-	return nil
 }

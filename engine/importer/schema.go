@@ -15,14 +15,7 @@ import (
 
 // copySchema makes everything that rows need to be put into.
 func (c *copying) copySchema(ctx context.Context) error {
-	if err := c.hold(ctx, c.inventory.tables); err != nil {
-		return sourceError{err}
-	}
-	conn, err := c.describer(ctx)
-	if err != nil {
-		return err
-	}
-	entries, err := dumpSchema(ctx, c.Job, c.snapshot, conn.PgConn())
+	entries, err := c.describe(ctx)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -89,15 +90,27 @@ func (s *Session) freeze(ctx context.Context) error {
 }
 
 // hold keeps the tables from being altered or dropped until the copy is done.
+// It fails with errAltered when one of them has been already.
 func (s *Session) hold(ctx context.Context, tables []table) error {
 	const together = 500
-	for first := 0; first < len(tables); first += together {
-		var names []string
-		for _, t := range tables[first:min(first+together, len(tables))] {
-			names = append(names, "only "+t.sanitized())
+	for part := range slices.Chunk(tables, together) {
+		names, objects := make([]string, len(part)), make([]object, len(part))
+		for i, t := range part {
+			names[i], objects[i] = "only "+t.sanitized(), object{t.oid, t.sanitized()}
 		}
-		if _, err := s.conn.Exec(ctx, "lock table "+strings.Join(names, ", ")+" in access share mode"); err != nil {
+		_, err := s.conn.Exec(ctx, "lock table "+strings.Join(names, ", ")+" in access share mode")
+		if isGone(err) {
+			return errors.Join(errAltered, err)
+		}
+		if err != nil {
 			return fmt.Errorf("lock tables of the source: %w", err)
+		}
+		others, err := misnamed(ctx, s.conn, objects)
+		if err != nil {
+			return err
+		}
+		if len(others) > 0 {
+			return errAltered
 		}
 	}
 	return nil
@@ -180,15 +193,19 @@ var sourceSettings = []string{
 	"standard_conforming_strings = on", "client_min_messages = warning",
 }
 
+// newerSettings are those that not every server has: PostgreSQL 17 and newer;
+// 12.20, 13.16, 14.13, 15.8, 16.4 and newer. The latter keeps views and foreign
+// tables that replaced something else from being executed.
+const newerSettings = `('transaction_timeout', '0'), ('restrict_nonsystem_relation_kind', 'view, foreign-table')`
+
 // setAll sets them, for the session or for the transaction alone.
 func setAll(local bool) string {
 	set := "set "
 	if local {
 		set = "set local "
 	}
-	// Only PostgreSQL 17 and newer has this one.
 	return set + strings.Join(sourceSettings, "; "+set) +
-		fmt.Sprintf("; select set_config(name, '0', %t) from pg_settings where name = 'transaction_timeout'", local)
+		fmt.Sprintf("; select set_config(name, x.value, %t) from pg_settings join (values %s) x (setting_name, value) on setting_name = name", local, newerSettings)
 }
 
 // enter begins a transaction in the snapshot, after rolling back an earlier
@@ -206,6 +223,14 @@ func (s *Session) enter(ctx context.Context, conn *pgx.Conn) error {
 	}
 	if _, err := conn.PgConn().Exec(ctx, begin+setAll(true)).ReadAll(); err != nil {
 		return fmt.Errorf("enter snapshot: %w", err)
+	}
+	return nil
+}
+
+// enterNow begins a transaction that sees the present.
+func (s *Session) enterNow(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.PgConn().Exec(ctx, "begin transaction isolation level read committed, read only; "+setAll(true)).ReadAll(); err != nil {
+		return fmt.Errorf("begin: %w", err)
 	}
 	return nil
 }

@@ -119,7 +119,7 @@ func fatal(err error) bool {
 	}
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
-		return !errors.Is(err, errLeftOpen)
+		return !errors.Is(err, errLeftOpen) && !errors.Is(err, errReplaced)
 	}
 	if pg.SeverityUnlocalized == "FATAL" || pg.SeverityUnlocalized == "PANIC" { // the session has ended
 		return true

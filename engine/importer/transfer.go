@@ -61,6 +61,9 @@ func (t *transfer) flow(ctx context.Context, source, target *pgx.Conn) (rows int
 			return 0, err
 		}
 	}
+	if err := lockNamed(ctx, source, t.table); err != nil {
+		return 0, sourceError{err}
+	}
 	sent, received, err := t.pipe(ctx, source, target)
 	if err != nil {
 		return 0, err

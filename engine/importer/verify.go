@@ -69,6 +69,9 @@ func (c *copying) verifySequences(ctx context.Context) error {
 		return err
 	}
 	for _, q := range c.inventory.sequences {
+		if q.position == lost {
+			continue
+		}
 		var last int64
 		var called bool
 		err := target.QueryRow(ctx, "select last_value, is_called from "+q.sanitized()).Scan(&last, &called)
@@ -76,9 +79,9 @@ func (c *copying) verifySequences(ctx context.Context) error {
 		case err != nil && fatal(err):
 			return err
 		case err != nil:
-			c.account.flaw("SEQUENCE "+q.schema+"."+q.name, err)
+			c.account.flaw("SEQUENCE "+q.String(), err)
 		case last != q.last || called != q.called:
-			c.account.flaw("SEQUENCE "+q.schema+"."+q.name, fmt.Errorf("it is at %d in the source and at %d in the copy", q.last, last))
+			c.account.flaw("SEQUENCE "+q.String(), fmt.Errorf("it is at %d in the source and at %d in the copy", q.last, last))
 		}
 	}
 	return nil

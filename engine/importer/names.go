@@ -1,0 +1,49 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// object is a relation of the source and its name, as SQL.
+type object struct {
+	oid  uint32
+	name string
+}
+
+// misnamed returns the oids of those whose name does not mean them any more, or
+// that hold no data of their own any more: a table without rows may be made a
+// view. What is asked reads the present, not the snapshot.
+func misnamed(ctx context.Context, conn *pgx.Conn, objects []object) ([]uint32, error) {
+	oids, names := make([]string, len(objects)), make([]string, len(objects))
+	for i, o := range objects {
+		oids[i], names[i] = fmt.Sprint(o.oid), o.name
+	}
+	rows, _ := conn.Query(ctx, `select x.oid from unnest($1::text[]::oid[], $2::text[]) x (oid, name)
+		where to_regclass(x.name)::oid is distinct from x.oid or pg_relation_filenode(x.oid) is null`, oids, names)
+	others, err := pgx.CollectRows(rows, pgx.RowTo[uint32])
+	if err != nil {
+		return nil, fmt.Errorf("compare names: %w", err)
+	}
+	return others, nil
+}
+
+// errReplaced says that what has the table's name is not the table.
+var errReplaced = errors.New("it was dropped or replaced in the source during the import")
+
+// lockNamed locks a table in a session with the source and sees that its name
+// means it. COPY, which follows, refuses what is no table, and runs no code of
+// its owner's.
+func lockNamed(ctx context.Context, conn *pgx.Conn, t table) error {
+	if _, err := conn.Exec(ctx, "lock table only "+t.sanitized()+" in access share mode"); err != nil {
+		return err
+	}
+	others, err := misnamed(ctx, conn, []object{{t.oid, t.sanitized()}})
+	if err == nil && len(others) > 0 {
+		err = errReplaced
+	}
+	return err
+}
