@@ -25,9 +25,14 @@ type DeviceCodes struct {
 	Interval  time.Duration // between two polls
 }
 
-// maxPendingDevices is how many authorizations wait at a time. Anybody may
-// make one, so there is an end to what they take.
-const maxPendingDevices = 10_000
+// maxPendingDevices is how many authorizations are kept at a time. Anybody may
+// make one, so there is an end to what they take. When there is no place for
+// another, the oldest evictedDevices of the address with the most give way: who
+// asks for one at an address of their own is never kept out by others.
+const (
+	maxPendingDevices = 10_000
+	evictedDevices    = 100
+)
 
 // DeviceAuthorize begins a device authorization (RFC 8628, section 3.1).
 func (e *Engine) DeviceAuthorize(call *model.Call, in DeviceRequest) (DeviceCodes, error) {
@@ -61,9 +66,8 @@ func (e *Engine) insertDevice(call *model.Call, d model.DeviceAuthorization) (st
 		d.UserHash = e.hashUserCode(code)
 		err := e.change(call, func(tx *meta.Tx) error {
 			if tx.Devices().Count() >= maxPendingDevices {
-				return &model.Error{
-					Code: model.CodeRateLimited, RetryAfter: time.Minute,
-					Message: "too many device logins are waiting to be approved; try again in a minute",
+				if err := evictDevices(tx); err != nil {
+					return err
 				}
 			}
 			return tx.Devices().Insert(d)
@@ -72,6 +76,32 @@ func (e *Engine) insertDevice(call *model.Call, d model.DeviceAuthorization) (st
 			return code, err
 		}
 	}
+}
+
+// evictDevices removes the oldest authorizations of the address that has the
+// most. Those that a person has approved stay until they are collected.
+func evictDevices(tx *meta.Tx) error {
+	of := map[string][]model.DeviceAuthorization{} // each oldest first, as ids sort by time
+	most := ""
+	if err := tx.Devices().All(func(d model.DeviceAuthorization) error {
+		if d.Status == model.DeviceApproved {
+			return nil
+		}
+		visitor := visitorOf(d.IP)
+		of[visitor] = append(of[visitor], d)
+		if len(of[visitor]) > len(of[most]) {
+			most = visitor
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, d := range of[most][:min(len(of[most]), evictedDevices)] {
+		if err := tx.Devices().Delete(d.ID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func newUserCode() string {

@@ -17,9 +17,13 @@ type DeviceDecision struct {
 
 // DeviceReview returns the authorization that waits under a user code, typed
 // in any form. Wrong codes are counted, and lock the person's page for a
-// minute: guessing must not find what others wait for.
+// minute: guessing must not find what others wait for. A person has a budget of
+// codes, however many sessions they begin.
 func (e *Engine) DeviceReview(call *model.Call, p Person, typed string) (model.DeviceAuthorization, error) {
 	var d model.DeviceAuthorization
+	if err := e.throttle(p.User.ID, rateUserCode); err != nil {
+		return d, err
+	}
 	var answer error
 	err := e.meta.Update(func(tx *meta.Tx) error {
 		d, answer = e.waitingDevice(tx, call, p, typed)

@@ -15,7 +15,9 @@ const (
 	rateSignInKnown     model.RateClass = "sign_in to this account from here"
 	rateSetup           model.RateClass = "setup"
 	rateDeviceAuthorize model.RateClass = "device_authorize"
+	rateDeviceWaiting   model.RateClass = "device_authorize that may still wait"
 	rateDeviceToken     model.RateClass = "device_token"
+	rateUserCode        model.RateClass = "codes of tools"
 )
 
 // visitorRates are those limits. A client polls for its key twelve times a
@@ -27,7 +29,9 @@ func visitorRates() map[model.RateClass]Rate {
 		rateSignInKnown:     {10, 5 * time.Minute},
 		rateSetup:           {30, time.Minute},
 		rateDeviceAuthorize: {30, time.Minute},
+		rateDeviceWaiting:   {100, model.DeviceLife},
 		rateDeviceToken:     {300, time.Minute},
+		rateUserCode:        {60, model.DeviceLife},
 	}
 }
 
@@ -37,12 +41,23 @@ func visitorRates() map[model.RateClass]Rate {
 func (e *Engine) ThrottleVisitor(call *model.Call) error {
 	switch call.Operation.Action {
 	case model.ActionDeviceAuthorize:
-		return e.throttleAddress(call.IP, rateDeviceAuthorize)
+		return e.throttleDevices(call.IP)
 	case model.ActionDeviceToken:
 		return e.throttleAddress(call.IP, rateDeviceToken)
 	default:
 		return nil
 	}
+}
+
+// throttleDevices bounds how many device authorizations of an address can wait:
+// as many as it may make while one lasts. Behind a proxy on this machine all
+// have one address, which may make more.
+func (e *Engine) throttleDevices(ip string) error {
+	err := e.throttleAddress(ip, rateDeviceAuthorize)
+	if err != nil || isLoopback(ip) {
+		return err
+	}
+	return e.throttleAddress(ip, rateDeviceWaiting)
 }
 
 // throttle draws one request from the budget of who is given.
