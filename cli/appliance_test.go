@@ -28,6 +28,10 @@ import (
 var program string
 
 func TestMain(m *testing.M) {
+	if _, ok := os.LookupEnv(linesVariable); ok {
+		connectByLines()
+		return
+	}
 	if url, ok := os.LookupEnv(clientVariable); ok {
 		connectAndTell(url)
 		return

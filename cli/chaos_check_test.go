@@ -135,7 +135,7 @@ func (c *chaos) checkAccess(ctx context.Context, api *client.Client, db *chaosDa
 	if c.setAllowlist(ctx, api, db, openLists[0]) != done {
 		c.t.Errorf("the allow-list of %s cannot be set", db)
 	}
-	owner, err := api.GetDatabaseConnection(ctx, db.id)
+	owner, err := api.GetDatabaseConnection(ctx, db.id, client.ConnectionOptions{})
 	if err != nil || !slices.Contains(db.passwords, owner.Password) && !slices.Contains(db.passwords, "") {
 		c.t.Errorf("the password of %s is another than was acknowledged: %v", db, err)
 		return
@@ -149,7 +149,7 @@ func (c *chaos) checkAccess(ctx context.Context, api *client.Client, db *chaosDa
 			c.t.Errorf("a password of %s that was replaced: %v", db, err)
 		}
 	}
-	reader, err := c.reader().GetDatabaseConnection(ctx, db.id)
+	reader, err := c.reader().GetDatabaseConnection(ctx, db.id, client.ConnectionOptions{})
 	if err != nil || !reader.ReadOnly {
 		c.t.Errorf("the connection of %s to read: %v", db, err)
 	} else if err := db.logIn(ctx, reader.ConnectionURL, reader.Password); err != nil {
@@ -168,7 +168,7 @@ func (c *chaos) reader() *client.Client {
 }
 
 func (c *chaos) checkRows(ctx context.Context, api *client.Client, db *chaosDatabase) {
-	owner, err := api.GetDatabaseConnection(ctx, db.id)
+	owner, err := api.GetDatabaseConnection(ctx, db.id, client.ConnectionOptions{})
 	if err != nil {
 		c.t.Errorf("the connection of %s: %v", db, err)
 		return

@@ -293,7 +293,7 @@ func (c *chaos) setAllowlist(ctx context.Context, api *client.Client, db *chaosD
 
 // mustBeShutOut sees that a closed list closes.
 func (c *chaos) mustBeShutOut(ctx context.Context, api *client.Client, db *chaosDatabase) {
-	connection, err := api.GetDatabaseConnection(ctx, db.id)
+	connection, err := api.GetDatabaseConnection(ctx, db.id, client.ConnectionOptions{})
 	if err != nil {
 		return
 	}
@@ -329,7 +329,7 @@ func (c *chaos) importDatabase(ctx context.Context, random *rand.Rand, api *clie
 	defer db.data.Unlock()
 	db.access.Lock()
 	defer db.access.Unlock()
-	source, err := api.GetDatabaseConnection(ctx, db.id)
+	source, err := api.GetDatabaseConnection(ctx, db.id, client.ConnectionOptions{})
 	if err != nil {
 		return false
 	}
@@ -367,7 +367,7 @@ func (c *chaos) lookAt(ctx context.Context, api *client.Client, id, name string,
 	defer cancel()
 	var found map[int]bool
 	ok := c.within("reading "+name, func() string {
-		connection, err := api.GetDatabaseConnection(ctx, id)
+		connection, err := api.GetDatabaseConnection(ctx, id, client.ConnectionOptions{})
 		if client.CodeOf(err) == client.CodeNotFound {
 			return "it is not there"
 		}

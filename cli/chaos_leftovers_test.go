@@ -238,7 +238,7 @@ func (c *chaos) leftSockets() string {
 
 // leftSlots asks a database for its replication slots: the appliance has one.
 func (c *chaos) leftSlots(ctx context.Context, api *client.Client, id string) string {
-	owner, err := api.GetDatabaseConnection(ctx, id)
+	owner, err := api.GetDatabaseConnection(ctx, id, client.ConnectionOptions{})
 	if err != nil {
 		return err.Error()
 	}

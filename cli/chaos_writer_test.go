@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"holdfast/cli/client"
 )
 
 // pause is between two rows of a writer, at the most.
@@ -38,7 +40,7 @@ func (c *chaos) write(db *chaosDatabase, attempt func(context.Context)) {
 
 // connectionOf asks how to reach a database.
 func (c *chaos) connectionURL(ctx context.Context, db *chaosDatabase) (string, error) {
-	connection, err := c.clients[0].GetDatabaseConnection(ctx, db.id)
+	connection, err := c.clients[0].GetDatabaseConnection(ctx, db.id, client.ConnectionOptions{})
 	return connection.ConnectionURL, err
 }
 

@@ -1,12 +1,12 @@
 package engine
 
 import (
-	"fmt"
-	"net/url"
-	"strings"
-
+	"holdfast/engine/connstring"
 	"holdfast/engine/model"
 )
+
+// DefaultCAFile is the file in which a client is expected to have the authority's certificate unless it names another.
+const DefaultCAFile = "holdfast-ca.crt"
 
 // Connection is all a client needs to connect.
 type Connection struct {
@@ -15,7 +15,6 @@ type Connection struct {
 	Database string
 	User     string
 	Password model.Secret
-	SSLMode  string
 	// CACertificate is the PEM text of the appliance's certificate authority.
 	CACertificate string
 	ReadOnly      bool
@@ -37,7 +36,7 @@ func (e *Engine) connection(db model.Database, asOwner bool) (Connection, error)
 		return Connection{}, err
 	}
 	c := Connection{
-		Host: e.cfg.PublicHost, Port: db.Port, Database: db.Name, SSLMode: SSLMode,
+		Host: e.cfg.PublicHost, Port: db.Port, Database: db.Name,
 		User: tenant.Owner, Password: tenant.OwnerPassword, CACertificate: e.ca.PEM(),
 	}
 	if !asOwner {
@@ -46,27 +45,24 @@ func (e *Engine) connection(db model.Database, asOwner bool) (Connection, error)
 	return c, nil
 }
 
+// SSLMode is how a client that does not verify the server connects.
+func (c Connection) SSLMode() connstring.SSLMode { return connstring.Mode(c.Host) }
+
 // URL returns the connection as a URL, which holds the password.
-func (c Connection) URL() string {
-	u := url.URL{
-		Scheme:   "postgresql",
-		User:     url.UserPassword(c.User, c.Password.Reveal()),
-		Host:     hostPort(c.Host, c.Port),
-		Path:     "/" + c.Database,
-		RawQuery: "sslmode=" + c.SSLMode,
-	}
-	return u.String()
+func (c Connection) URL() string { return c.target().URL() }
+
+// Drivers returns the connection in the form of each driver, which verifies the server with the certificate in caFile. Each holds
+// the password.
+func (c Connection) Drivers(caFile string) connstring.Drivers {
+	target := c.target()
+	target.CAFile = caFile
+	return target.Drivers()
+}
+
+func (c Connection) target() connstring.Target {
+	return connstring.Target{Host: c.Host, Port: c.Port, Database: c.Database, User: c.User, Password: c.Password}
 }
 
 // PsqlCommand returns a shell command that opens the database; psql takes the
 // password from the URL.
-func (c Connection) PsqlCommand() string {
-	return "psql '" + strings.ReplaceAll(c.URL(), "'", "%27") + "'"
-}
-
-func hostPort(host string, port int) string {
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
-	}
-	return fmt.Sprintf("%s:%d", host, port)
-}
+func (c Connection) PsqlCommand() string { return "psql '" + c.URL() + "'" }

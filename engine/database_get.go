@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 
+	"holdfast/engine/connstring"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
@@ -19,11 +20,8 @@ type DatabaseView struct {
 	ProvenBackup   *model.Backup // the newest that was restored on trial
 	RunningOp      *model.DatabaseOperation
 	FailedRestore  *model.DatabaseOperation // the last restore, where it failed
-	ConnectionMode string
+	ConnectionMode connstring.SSLMode
 }
-
-// SSLMode is what clients put into sslmode.
-const SSLMode = "require"
 
 // DatabaseList returns the databases of the call's organization.
 func (e *Engine) DatabaseList(call *model.Call, page Page) (List[DatabaseView], error) {
@@ -107,7 +105,7 @@ func databaseResource(db model.Database) model.Resource {
 
 // view adds to a record what lies beside it.
 func (e *Engine) view(db model.Database) (DatabaseView, error) {
-	view := DatabaseView{Database: db, Host: e.cfg.PublicHost, ConnectionMode: SSLMode}
+	view := DatabaseView{Database: db, Host: e.cfg.PublicHost, ConnectionMode: connstring.Mode(e.cfg.PublicHost)}
 	if stats, ok := e.stats.get(db.ID); ok {
 		view.Statistics = &stats
 	}

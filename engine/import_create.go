@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 
 	"holdfast/engine/importer"
 	"holdfast/engine/meta"
@@ -132,7 +134,7 @@ func (e *Engine) recordImport(call *model.Call, in NewDatabase, source model.Imp
 		Source: source, Status: model.ImportPending, Phase: "waiting", StartedAt: e.clock(),
 	}
 	call.Resource = model.Resource{Type: model.ResourceImport, ID: record.ID, Name: db.Name}
-	call.Note("source", fmt.Sprintf("%s@%s/%s", source.User, hostPort(source.Host, source.Port), source.Database))
+	call.Note("source", fmt.Sprintf("%s@%s/%s", source.User, net.JoinHostPort(source.Host, strconv.Itoa(source.Port)), source.Database))
 	call.Note("database", db.ID)
 	release, err := e.claims.take(db.ID, "an import")
 	if err != nil {

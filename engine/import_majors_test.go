@@ -50,7 +50,7 @@ func oldest(t *testing.T) Connection {
 			t.Errorf("stop PostgreSQL 9.6: %v", err)
 		}
 	})
-	return Connection{Host: "127.0.0.1", Port: port, Database: "old", User: "old", Password: model.NewSecret(password), SSLMode: "disable"}
+	return Connection{Host: "127.0.0.1", Port: port, Database: "old", User: "old", Password: model.NewSecret(password)}
 }
 
 func TestImportFromTheOldestMajor(t *testing.T) {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"holdfast/engine"
+	"holdfast/engine/connstring"
 )
 
 // connectData is what database_connect.html shows.
@@ -12,6 +13,11 @@ type connectData struct {
 }
 
 func (d connectData) Password() string { return d.Connection.Password.Reveal() }
+
+// CAFile is the file that Drivers name; the page offers it for download.
+func (d connectData) CAFile() string { return engine.DefaultCAFile }
+
+func (d connectData) Drivers() connstring.Drivers { return d.Connection.Drivers(engine.DefaultCAFile) }
 
 func (v *visit) databaseConnect() (answer, error) {
 	db, err := v.withDatabase("connect")
@@ -29,7 +35,7 @@ func (v *visit) databaseAuthority() (answer, error) {
 		return answer{}, err
 	}
 	v.w.Header().Set("Content-Type", "application/x-pem-file")
-	v.w.Header().Set("Content-Disposition", `attachment; filename="holdfast-ca.crt"`)
+	v.w.Header().Set("Content-Disposition", `attachment; filename="`+engine.DefaultCAFile+`"`)
 	_, _ = v.w.Write([]byte(ssl.CACertificate))
 	return answer{}, nil
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"iter"
+	"net/url"
 	"time"
 )
 
@@ -75,6 +76,7 @@ type Connection struct {
 	ConnectionURL string      `json:"connection_url"`
 	PsqlCommand   string      `json:"psql_command"`
 	Environment   Environment `json:"environment"`
+	Drivers       Drivers     `json:"drivers"`
 	CACertificate string      `json:"ca_certificate"` // PEM
 	ReadOnly      bool        `json:"read_only"`
 }
@@ -87,7 +89,27 @@ type Environment struct {
 	Database    string `json:"PGDATABASE"`
 	User        string `json:"PGUSER"`
 	Password    string `json:"PGPASSWORD"`
-	SSLMode     string `json:"PGSSLMODE"`
+	SSLMode     string `json:"PGSSLMODE,omitempty"` // "" where the host is loopback
+}
+
+// Drivers are a connection in the form of each driver. Each string verifies
+// the server with the certificate in ConnectionOptions.CAFile.
+type Drivers struct {
+	Libpq        string `json:"libpq"`
+	NodePostgres string `json:"node_postgres"`
+	JDBC         string `json:"jdbc"`
+	Npgsql       string `json:"npgsql"`
+	Pgx          string `json:"pgx"`
+	Asyncpg      string `json:"asyncpg"`
+	SQLAlchemy   string `json:"sqlalchemy"`
+}
+
+// ConnectionOptions are what a client says of itself when it asks how to
+// connect.
+type ConnectionOptions struct {
+	// CAFile is where the client has Connection.CACertificate; "" leaves it to
+	// the API.
+	CAFile string
 }
 
 // RotatePassword is how a password is rotated.
@@ -140,6 +162,11 @@ func (c *Client) RotateDatabasePassword(ctx context.Context, id string, in Rotat
 
 // GetDatabaseConnection returns how to connect, with as much power as the key
 // has.
-func (c *Client) GetDatabaseConnection(ctx context.Context, id string) (Connection, error) {
-	return one[Connection](ctx, c, "GET", path("databases", id, "connection"), nil)
+func (c *Client) GetDatabaseConnection(ctx context.Context, id string, o ConnectionOptions) (Connection, error) {
+	query := url.Values{}
+	if o.CAFile != "" {
+		query.Set("ca_file", o.CAFile)
+	}
+	connection, _, err := call[Connection](ctx, c, "GET", path("databases", id, "connection"), query, nil)
+	return connection, err
 }

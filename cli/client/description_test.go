@@ -186,7 +186,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"rotateDatabasePassword": func() error {
 			return err(c.RotateDatabasePassword(ctx, id, client.RotatePassword{TerminateSessions: true}))
 		},
-		"getDatabaseConnection": func() error { return err(c.GetDatabaseConnection(ctx, id)) },
+		"getDatabaseConnection": func() error { return err(c.GetDatabaseConnection(ctx, id, client.ConnectionOptions{})) },
 		"getDatabaseSSL":        func() error { return err(c.GetDatabaseSSL(ctx, id)) },
 		"getDatabaseAllowlist":  func() error { return err(c.GetDatabaseAllowlist(ctx, id)) },
 		"replaceDatabaseAllowlist": func() error {

@@ -14,17 +14,6 @@ import (
 	"holdfast/cli/client"
 )
 
-func newDatabaseURL(s *session) *cobra.Command {
-	return s.aboutDatabase("url DATABASE", "Print a database's connection URL, password included", cobra.ExactArgs(1),
-		func(t *task, db client.Database, _ []string) error {
-			c, err := t.api.GetDatabaseConnection(t.ctx, db.ID)
-			if err != nil {
-				return err
-			}
-			return t.show(c, func(w io.Writer) { fmt.Fprintln(w, c.ConnectionURL) })
-		})
-}
-
 // The forms in which `db env` prints.
 const (
 	formatShell  = "shell"
@@ -33,26 +22,22 @@ const (
 
 func newDatabaseEnv(s *session) *cobra.Command {
 	format := formatShell
+	var verify verifyFlags
 	cmd := s.aboutDatabase("env DATABASE", "Print a database's connection as environment variables, password included", cobra.ExactArgs(1),
 		func(t *task, db client.Database, _ []string) error {
 			if format != formatShell && format != formatDotenv {
 				return usagef("format: %q is neither %s nor %s", format, formatShell, formatDotenv)
 			}
-			c, err := t.api.GetDatabaseConnection(t.ctx, db.ID)
+			e, err := verify.environment(t, db.ID)
 			if err != nil {
 				return err
 			}
-			return t.show(c.Environment, func(w io.Writer) {
-				for _, variable := range variables(c.Environment) {
-					name, value, _ := strings.Cut(variable, "=")
-					if format == formatShell {
-						name = "export " + name
-					}
-					fmt.Fprintf(w, "%s=%s\n", name, shellQuote(value))
-				}
-			})
+			return t.show(e, func(w io.Writer) { e.print(w, format) })
 		})
-	cmd.Example = "  eval \"$(holdfast db env shop)\"\n  holdfast db env shop --format dotenv > .env"
+	cmd.Long = "Print a database's connection as environment variables, password included. With --verify programs verify the\n" +
+		"server (sslmode verify-full): DATABASE_URL is then what `db url --driver libpq` prints."
+	cmd.Example = "  eval \"$(holdfast db env shop)\"\n  holdfast db env shop --format dotenv > .env\n  eval \"$(holdfast db env shop --verify)\""
+	verify.register(cmd)
 	cmd.Flags().StringVar(&format, "format", format, "shell (export NAME='value') or dotenv (NAME='value')")
 	flagWords(cmd, "format", cobra.FixedCompletions([]cobra.Completion{formatShell, formatDotenv}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -61,17 +46,14 @@ func newDatabaseEnv(s *session) *cobra.Command {
 // Environ is the environment of a program that is to use a database: base,
 // with the variables that libpq reads set to the database and to no other.
 func Environ(base []string, e client.Environment) []string {
-	return append(withoutTargets(slices.Clone(base)), variables(e)...)
-}
-
-func variables(e client.Environment) []string {
-	return []string{
-		"DATABASE_URL=" + e.DatabaseURL, "PGHOST=" + e.Host, "PGPORT=" + e.Port, "PGDATABASE=" + e.Database,
-		"PGUSER=" + e.User, "PGPASSWORD=" + e.Password, "PGSSLMODE=" + e.SSLMode,
+	base = withoutTargets(slices.Clone(base))
+	for _, v := range (environment{Environment: e}).variables() {
+		if v.value != "" {
+			base = append(base, v.name+"="+v.value)
+		}
 	}
+	return base
 }
-
-func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 func newDatabasePsql(s *session) *cobra.Command {
 	cmd := s.aboutDatabase("psql DATABASE [-- ARGUMENT…]", "Open psql on a database", cobra.MinimumNArgs(1),
@@ -80,7 +62,7 @@ func newDatabasePsql(s *session) *cobra.Command {
 			if err != nil {
 				return failf(exitError, "there is no psql in PATH; install PostgreSQL's client programs (Debian: postgresql-client)")
 			}
-			c, err := t.api.GetDatabaseConnection(t.ctx, db.ID)
+			c, err := t.api.GetDatabaseConnection(t.ctx, db.ID, client.ConnectionOptions{})
 			if err != nil {
 				return err
 			}

@@ -5,22 +5,24 @@ import (
 	"time"
 
 	"holdfast/engine"
+	"holdfast/engine/connstring"
 )
 
 // Connection is all a client needs to connect to a database. It holds the
 // password.
 type Connection struct {
-	Host          string      `json:"host"`
-	Port          int         `json:"port"`
-	Database      string      `json:"database"`
-	User          string      `json:"user"`
-	Password      string      `json:"password" format:"password"`
-	SSLMode       string      `json:"ssl_mode"`
-	ConnectionURL string      `json:"connection_url"`
-	PsqlCommand   string      `json:"psql_command"`
-	Environment   Environment `json:"environment" doc:"The variables that psql and libpq read."`
-	CACertificate string      `json:"ca_certificate" doc:"PEM, for sslmode=verify-full."`
-	ReadOnly      bool        `json:"read_only" doc:"Whether the user can only read: true for keys without database:update."`
+	Host          string             `json:"host"`
+	Port          int                `json:"port"`
+	Database      string             `json:"database"`
+	User          string             `json:"user"`
+	Password      string             `json:"password" format:"password"`
+	SSLMode       connstring.SSLMode `json:"ssl_mode" enum:"prefer,require" doc:"How a client that does not verify the server connects: prefer where the host is loopback, else require. Drivers disagree on what these mean; see drivers."`
+	ConnectionURL string             `json:"connection_url" doc:"Works unchanged where the host is loopback. Elsewhere it requires TLS; a driver that then verifies the server needs ca_certificate, see drivers."`
+	PsqlCommand   string             `json:"psql_command"`
+	Environment   Environment        `json:"environment" doc:"The variables that psql and libpq read."`
+	Drivers       Drivers            `json:"drivers" doc:"A connection string for each driver. Each verifies the server with ca_certificate, which the client keeps in the file ca_file."`
+	CACertificate string             `json:"ca_certificate" doc:"PEM, for drivers and for sslmode=verify-full."`
+	ReadOnly      bool               `json:"read_only" doc:"Whether the user can only read: true for keys without database:update."`
 }
 
 // Environment is a connection as environment variables.
@@ -31,22 +33,44 @@ type Environment struct {
 	Database    string `json:"PGDATABASE"`
 	User        string `json:"PGUSER"`
 	Password    string `json:"PGPASSWORD" format:"password"`
-	SSLMode     string `json:"PGSSLMODE"`
+	SSLMode     string `json:"PGSSLMODE,omitempty" required:"false" doc:"Left out where the host is loopback: there each driver's own default works."`
+}
+
+// Drivers are a connection in the form of each driver.
+type Drivers struct {
+	Libpq        string `json:"libpq" format:"password" doc:"libpq and what is built on it: psql, psycopg, Ruby's pg, Rails, Django with a URL; also Go's lib/pq."`
+	NodePostgres string `json:"node_postgres" format:"password" doc:"node-postgres (pg) and what is built on it: Knex, Drizzle, Sequelize, Prisma with @prisma/adapter-pg."`
+	JDBC         string `json:"jdbc" format:"password" doc:"PostgreSQL's JDBC driver."`
+	Npgsql       string `json:"npgsql" format:"password" doc:"Npgsql, for .NET."`
+	Pgx          string `json:"pgx" format:"password" doc:"pgx, for Go."`
+	Asyncpg      string `json:"asyncpg" format:"password" doc:"asyncpg, for Python."`
+	SQLAlchemy   string `json:"sqlalchemy" format:"password" doc:"SQLAlchemy with psycopg."`
 }
 
 // NewConnection returns the wire form of a connection, which is one of the
-// two places where a password leaves the appliance.
-func NewConnection(c engine.Connection) Connection {
-	password := c.Password.Reveal()
+// two places where a password leaves the appliance. Its client keeps the
+// authority's certificate in caFile.
+func NewConnection(c engine.Connection, caFile string) Connection {
 	return Connection{
-		Host: c.Host, Port: c.Port, Database: c.Database, User: c.User, Password: password, SSLMode: c.SSLMode,
+		Host: c.Host, Port: c.Port, Database: c.Database, User: c.User, Password: c.Password.Reveal(), SSLMode: c.SSLMode(),
 		ConnectionURL: c.URL(), PsqlCommand: c.PsqlCommand(),
-		Environment: Environment{
-			DatabaseURL: c.URL(), Host: c.Host, Port: strconv.Itoa(c.Port), Database: c.Database,
-			User: c.User, Password: password, SSLMode: c.SSLMode,
-		},
+		Environment: newEnvironment(c), Drivers: Drivers(c.Drivers(caFile)),
 		CACertificate: c.CACertificate, ReadOnly: c.ReadOnly,
 	}
+}
+
+// newEnvironment has no PGSSLMODE for loopback, as the URL has no sslmode:
+// node-postgres would take each of its values but `disable` and `allow` to mean
+// verify-full.
+func newEnvironment(c engine.Connection) Environment {
+	e := Environment{
+		DatabaseURL: c.URL(), Host: c.Host, Port: strconv.Itoa(c.Port), Database: c.Database,
+		User: c.User, Password: c.Password.Reveal(),
+	}
+	if mode := c.SSLMode(); mode != connstring.SSLPrefer {
+		e.SSLMode = string(mode)
+	}
+	return e
 }
 
 // RotatedConnection is the connection with its new password.

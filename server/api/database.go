@@ -6,6 +6,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"holdfast/engine"
+	"holdfast/engine/connstring"
 	"holdfast/engine/model"
 )
 
@@ -23,7 +24,7 @@ type Database struct {
 	DBUser            string               `json:"db_user" doc:"The role that owns it."`
 	SizeBytes         *int64               `json:"size_bytes" doc:"null until it was first measured."`
 	ActiveConnections *int                 `json:"active_connections" doc:"null until they were first counted."`
-	SSLMode           string               `json:"ssl_mode"`
+	SSLMode           connstring.SSLMode   `json:"ssl_mode" enum:"prefer,require"`
 	CreatedAt         time.Time            `json:"created_at"`
 	UpdatedAt         time.Time            `json:"updated_at"`
 	LatestBackupAt    *time.Time           `json:"latest_backup_at" doc:"When the newest backup was completed."`

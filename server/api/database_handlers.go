@@ -2,7 +2,10 @@ package api
 
 import (
 	"context"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"holdfast/engine"
 	"holdfast/engine/model"
@@ -92,15 +95,23 @@ func (h *handlers) databaseRotatePassword(ctx context.Context, call *model.Call,
 		return RotatedConnection{}, err
 	}
 	return RotatedConnection{
-		Connection: NewConnection(rotation.Connection),
+		Connection: NewConnection(rotation.Connection, engine.DefaultCAFile),
 		RotatedAt:  utc(rotation.RotatedAt), SessionsTerminated: rotation.SessionsTerminated,
 	}, nil
 }
 
-func (h *handlers) databaseConnection(_ context.Context, call *model.Call, in *DatabaseInput) (Connection, error) {
+type connectionInput struct {
+	DatabaseInput
+	CAFile string `query:"ca_file" minLength:"1" maxLength:"1024" default:"holdfast-ca.crt" example:"/etc/app/holdfast-ca.crt" doc:"The file in which the client keeps ca_certificate. The strings of drivers name it; a relative path starts at the client's working directory."`
+}
+
+func (h *handlers) databaseConnection(_ context.Context, call *model.Call, in *connectionInput) (Connection, error) {
+	if !utf8.ValidString(in.CAFile) || strings.ContainsFunc(in.CAFile, unicode.IsControl) {
+		return Connection{}, model.Invalid("ca_file", "must be a path without control characters")
+	}
 	connection, err := h.engine.DatabaseConnection(call, in.ID)
 	if err != nil {
 		return Connection{}, err
 	}
-	return NewConnection(connection), nil
+	return NewConnection(connection, in.CAFile), nil
 }

@@ -177,12 +177,28 @@ func testConnection(t *testing.T, w *world, path string) {
 		if c.ReadOnly != test.readOnly || c.Environment.DatabaseURL != c.ConnectionURL || !strings.Contains(c.PsqlCommand, c.ConnectionURL) {
 			t.Errorf("%+v", c)
 		}
+		if c.SSLMode != "prefer" || c.Environment.SSLMode != "" || strings.Contains(c.ConnectionURL, "?") {
+			t.Errorf("loopback asks for TLS: %+v", c)
+		}
+		if want := c.ConnectionURL + "?sslmode=verify-full&sslrootcert=" + engine.DefaultCAFile; c.Drivers.Libpq != want {
+			t.Errorf("%s, not %s", c.Drivers.Libpq, want)
+		}
 		conn, err := connect(t, c.ConnectionURL)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := conn.Exec(t.Context(), "insert into t values (0)"); (err != nil) != test.readOnly {
 			t.Errorf("insert as %s: %v", c.User, err)
+		}
+	}
+	named := get[Connection](t, w.do(t, request{method: "GET", path: path + "/connection?ca_file=/etc/a%20b.crt", key: w.org.read}))
+	if !strings.HasSuffix(named.Drivers.Npgsql, `;Root Certificate="/etc/a b.crt"`) {
+		t.Error(named.Drivers.Npgsql)
+	}
+	for _, file := range []string{"", "a%0Ab", "a%00b", "%FF", strings.Repeat("x", 1025)} {
+		refused := w.do(t, request{method: "GET", path: path + "/connection?ca_file=" + file, key: w.org.read})
+		if refused.status != 422 || !strings.Contains(refused.msg, "ca_file") {
+			t.Errorf("ca_file=%.9s: %d %s", file, refused.status, refused.msg)
 		}
 	}
 }

@@ -132,7 +132,7 @@ func (l lease) serve(ctx context.Context, in NewSandbox) {
 
 func (l lease) ready(made engine.Sandbox) {
 	l.tell(SandboxEvent{Ready: &Sandbox{
-		Name: made.Connection.Database, Environment: api.NewConnection(made.Connection).Environment,
+		Name: made.Connection.Database, Environment: api.NewConnection(made.Connection, engine.DefaultCAFile).Environment,
 		Psql: made.Psql, PsqlEnv: made.PsqlEnv,
 	}})
 }

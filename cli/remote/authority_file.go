@@ -1,0 +1,90 @@
+package remote
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cli/client"
+	"holdfast/engine/publish"
+)
+
+// authorityFile is where the certificate of an appliance's authority is
+// written, for programs that verify the server.
+type authorityFile struct{ path string }
+
+func (a *authorityFile) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.path, "ca-file", "", "where to write the authority's certificate (default: ca/APPLIANCE.crt in the directory of the profiles)")
+}
+
+// connection returns how to connect by strings that name the file, which it
+// writes.
+func (a *authorityFile) connection(t *task, database string) (client.Connection, error) {
+	var err error
+	if a.path, err = a.resolve(t.connection.base); err != nil {
+		return client.Connection{}, err
+	}
+	c, err := t.api.GetDatabaseConnection(t.ctx, database, client.ConnectionOptions{CAFile: a.path})
+	if err != nil {
+		return c, err
+	}
+	return c, writeAuthority(a.path, c.CACertificate)
+}
+
+// writeAuthority writes the certificate into the file, which may hold an older
+// one of an authority, and nothing else.
+func writeAuthority(path, certificate string) error {
+	existing, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return fmt.Errorf("read the file for the authority's certificate: %w", err)
+	case string(existing) == certificate:
+		return nil
+	case !isAuthority(existing):
+		return usagef("ca-file: %s holds something else than the certificate of an appliance's authority; name another file", path)
+	}
+	return publish.File(path, []byte(certificate), 0o644)
+}
+
+// isAuthority reports whether text is the certificate of an appliance's
+// authority alone.
+func isAuthority(text []byte) bool {
+	block, rest := pem.Decode(text)
+	if block == nil || len(bytes.TrimSpace(rest)) > 0 {
+		return false
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	return err == nil && certificate.IsCA && certificate.Subject.CommonName == "holdfast CA"
+}
+
+var notInFileName = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
+
+// resolve returns the file's absolute path. Unless one was given, each
+// appliance has its own, named by the address of its API.
+func (a *authorityFile) resolve(base string) (string, error) {
+	if a.path != "" {
+		return filepath.Abs(a.path)
+	}
+	dir, err := configDir()
+	if err != nil {
+		return "", err
+	}
+	address, err := url.Parse(base)
+	if err != nil {
+		return "", fmt.Errorf("name the authority's file: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "ca"), 0o700); err != nil {
+		return "", fmt.Errorf("make the directory of authorities: %w", err)
+	}
+	return filepath.Join(dir, "ca", notInFileName.ReplaceAllString(address.Host, "_")+".crt"), nil
+}

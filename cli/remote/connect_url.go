@@ -1,0 +1,70 @@
+package remote
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cli/client"
+)
+
+func newDatabaseURL(s *session) *cobra.Command {
+	var driver string
+	var authority authorityFile
+	cmd := s.aboutDatabase("url DATABASE", "Print a database's connection URL, password included", cobra.ExactArgs(1),
+		func(t *task, db client.Database, _ []string) error {
+			if driver == "" {
+				if authority.path != "" {
+					return usagef("ca-file: needs --driver, whose string names the file")
+				}
+				c, err := t.api.GetDatabaseConnection(t.ctx, db.ID, client.ConnectionOptions{})
+				if err != nil {
+					return err
+				}
+				return t.show(c, func(w io.Writer) { fmt.Fprintln(w, c.ConnectionURL) })
+			}
+			return authority.showDriver(t, db.ID, driver)
+		})
+	cmd.Long = "Print a database's connection URL, password included. --driver prints the string for one driver instead, which\n" +
+		"verifies the server. It names a file with the certificate of the appliance's authority, which this command writes."
+	cmd.Example = "  psql \"$(holdfast db url shop)\"\n  holdfast db url shop --driver jdbc --ca-file /etc/app/holdfast-ca.crt"
+	cmd.Flags().StringVar(&driver, "driver", "", "print the string for a driver, which verifies the server: "+strings.Join(driverNames(), ", "))
+	authority.register(cmd)
+	flagWords(cmd, "driver", cobra.FixedCompletions(driverNames(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (a *authorityFile) showDriver(t *task, database, driver string) error {
+	if !slices.Contains(driverNames(), driver) {
+		return usagef("driver: %q is not one of %s", driver, strings.Join(driverNames(), ", "))
+	}
+	c, err := a.connection(t, database)
+	if err != nil {
+		return err
+	}
+	return t.show(c, func(w io.Writer) { fmt.Fprintln(w, driverString(c.Drivers, driver)) })
+}
+
+func driverNames() []string {
+	var names []string
+	for _, d := range driverStrings(client.Drivers{}) {
+		names = append(names, d.name)
+	}
+	return names
+}
+
+func driverString(drivers client.Drivers, name string) string {
+	all := driverStrings(drivers)
+	return all[slices.IndexFunc(all, func(v variable) bool { return v.name == name })].value
+}
+
+// driverStrings names each string as the API does.
+func driverStrings(d client.Drivers) []variable {
+	return []variable{
+		{"libpq", d.Libpq}, {"node_postgres", d.NodePostgres}, {"jdbc", d.JDBC}, {"npgsql", d.Npgsql},
+		{"pgx", d.Pgx}, {"asyncpg", d.Asyncpg}, {"sqlalchemy", d.SQLAlchemy},
+	}
+}

@@ -1,0 +1,110 @@
+// Package connstring writes how a client connects to a database, in the form that each driver reads.
+//
+// A Target is one login to one database. Target.URL is the URL that works unchanged in every driver that reads
+// PostgreSQL's URLs. Target.Drivers are one string for each driver, and each of them verifies the server: its certificate must be
+// signed by the authority in Target.CAFile, for Target.Host. Every string holds the password.
+//
+// Names, passwords and paths are bytes in UTF-8; each string encodes them so that its driver reads back exactly these bytes.
+package connstring
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"holdfast/engine/model"
+)
+
+// Target is one login to one database.
+type Target struct {
+	Host     string // name or address, without brackets
+	Port     int
+	Database string
+	User     string
+	Password model.Secret
+	// CAFile is where the client has the authority's certificate, a PEM file. A relative path starts at the working directory of
+	// the client. Only Drivers uses it.
+	CAFile string
+}
+
+// SSLMode is a value of libpq's parameter sslmode.
+type SSLMode string
+
+// The modes that Mode returns.
+const (
+	// SSLPrefer uses TLS where the server offers it. It is what libpq does by default.
+	SSLPrefer SSLMode = "prefer"
+	// SSLRequire uses TLS and does not verify the server.
+	SSLRequire SSLMode = "require"
+)
+
+// Mode returns how a client that does not verify the server connects to host: with TLS, except that loopback needs none.
+func Mode(host string) SSLMode {
+	if isLoopback(host) {
+		return SSLPrefer
+	}
+	return SSLRequire
+}
+
+// isLoopback reports whether host can only be the client's own machine.
+func isLoopback(host string) bool {
+	if address, err := netip.ParseAddr(host); err == nil {
+		return address.Unmap().IsLoopback()
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+}
+
+// URL returns the connection as a URL that every driver takes unchanged. It has no sslmode where the host is loopback: drivers
+// disagree on what `prefer` and `require` mean, and the default of each works there.
+func (t Target) URL() string {
+	if Mode(t.Host) == SSLPrefer {
+		return t.url("postgresql")
+	}
+	return t.url("postgresql", parameter{"sslmode", string(SSLRequire)})
+}
+
+// parameter is a parameter of a URL's query.
+type parameter struct{ name, value string }
+
+// url returns a PostgreSQL URL with the parameters given.
+func (t Target) url(scheme string, parameters ...parameter) string {
+	return scheme + "://" + percent(t.User, "") + ":" + percent(t.Password.Reveal(), "") + "@" + t.address() + "/" + percent(t.Database, "") +
+		query(parameters)
+}
+
+func query(parameters []parameter) string {
+	var b strings.Builder
+	separator := byte('?')
+	for _, p := range parameters {
+		b.WriteByte(separator)
+		b.WriteString(p.name + "=" + percent(p.value, "/"))
+		separator = '&'
+	}
+	return b.String()
+}
+
+// address returns the host and port as a URL has them.
+func (t Target) address() string {
+	host := percent(t.Host, ":")
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return host + ":" + strconv.Itoa(t.Port)
+}
+
+// percent encodes all bytes of text but those that no parser of URLs gives a meaning, and those of plain. (net/url leaves
+// characters such as + and & as they are where RFC 3986 allows it, and some drivers decode a + as a space.)
+func percent(text, plain string) string {
+	const digits = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(text) {
+		c := text[i]
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~"+plain, c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			b.Write([]byte{'%', digits[c>>4], digits[c&15]})
+		}
+	}
+	return b.String()
+}
