@@ -27,10 +27,8 @@ type apiOperation struct {
 	Security    []map[string][]string  `json:"security"`
 }
 
-// needsKey reports whether no way of calling it does without a key.
-func (op apiOperation) needsKey() bool {
-	return !slices.ContainsFunc(op.Security, func(way map[string][]string) bool { return len(way) == 0 })
-}
+// needsKey reports whether it cannot be called without a key.
+func (op apiOperation) needsKey() bool { return len(op.Security) > 0 }
 
 type apiParameter struct {
 	Name        string     `json:"name"`
@@ -63,7 +61,9 @@ type apiSchema struct {
 	Default     any                   `json:"default"`
 	Minimum     *float64              `json:"minimum"`
 	Maximum     *float64              `json:"maximum"`
+	MinLength   *int                  `json:"minLength"`
 	MaxLength   *int                  `json:"maxLength"`
+	MaxItems    *int                  `json:"maxItems"`
 	Items       *apiSchema            `json:"items"`
 	Properties  map[string]*apiSchema `json:"properties"`
 	Required    []string              `json:"required"`
@@ -129,7 +129,11 @@ func (d *openAPI) typeOf(s *apiSchema) string {
 func (d *openAPI) rules(s *apiSchema) string {
 	target, _, _ := d.resolve(s)
 	if target.Items != nil {
-		return d.rules(target.Items)
+		rules := d.rules(target.Items)
+		if target.MaxItems != nil {
+			rules = strings.TrimSuffix(fmt.Sprintf("at most %d entries; %s", *target.MaxItems, rules), "; ")
+		}
+		return rules
 	}
 	var rules []string
 	var values []string
@@ -146,6 +150,9 @@ func (d *openAPI) rules(s *apiSchema) string {
 	}
 	if target.Maximum != nil {
 		rules = append(rules, fmt.Sprintf("at most %.0f", *target.Maximum))
+	}
+	if target.MinLength != nil && *target.MinLength > 1 {
+		rules = append(rules, fmt.Sprintf("at least %d characters", *target.MinLength))
 	}
 	if target.MaxLength != nil {
 		rules = append(rules, fmt.Sprintf("at most %d characters", *target.MaxLength))

@@ -167,9 +167,16 @@ type DatabaseOperation struct {
 	CompletedAt *time.Time `json:"completed_at"`
 }
 
+// The patterns of names, which the API's description shows. Some that match are
+// reserved.
+const (
+	DatabaseNamePattern = `^[A-Za-z][A-Za-z0-9_-]{0,62}$`
+	DatabaseUserPattern = `^[a-z_][a-z0-9_]{0,62}$`
+)
+
 var (
-	databaseName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,62}$`)
-	databaseUser = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+	databaseName = regexp.MustCompile(DatabaseNamePattern)
+	databaseUser = regexp.MustCompile(DatabaseUserPattern)
 )
 
 // ValidateDatabaseName checks a database's name, which is also the name of

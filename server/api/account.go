@@ -143,11 +143,11 @@ func (h *handlers) limitsGet(_ context.Context, call *model.Call, _ *nothingInpu
 
 // Billing is what the organization owes.
 type Billing struct {
-	Plan           string  `json:"plan"`
-	Status         string  `json:"status" enum:"active,trial,trial_ended"`
-	Currency       *string `json:"currency" doc:"ISO 4217; null where nothing is charged."`
-	AmountDueCents int64   `json:"amount_due_cents"`
-	Trial          Trial   `json:"trial"`
+	Plan           string        `json:"plan"`
+	Status         BillingStatus `json:"status"`
+	Currency       *string       `json:"currency" doc:"ISO 4217; null where nothing is charged."`
+	AmountDueCents int64         `json:"amount_due_cents"`
+	Trial          Trial         `json:"trial"`
 }
 
 // Trial is a plan on trial.

@@ -14,7 +14,7 @@ type Status struct {
 	Projects        []Project        `json:"projects"`
 	Key             KeyPower         `json:"key"`
 	Databases       []Database       `json:"databases"`
-	Backups         BackupStatus     `json:"backups"`
+	Backups         BackupHealth     `json:"backups"`
 	Storage         Storage          `json:"storage"`
 	Usage           Usage            `json:"usage"`
 	Operations      []Operation      `json:"operations"`
@@ -53,8 +53,8 @@ type KeyPower struct {
 	ExpiresAt      *time.Time    `json:"expires_at"`
 }
 
-// BackupStatus is how safe the databases are.
-type BackupStatus struct {
+// BackupHealth is how safe the databases are.
+type BackupHealth struct {
 	NewestCompletedAt *time.Time       `json:"newest_completed_at"`
 	NewestVerifiedAt  *time.Time       `json:"newest_verified_at"`
 	Unprotected       []NamedReference `json:"unprotected" doc:"Databases that are to have a completed backup and have none."`
@@ -89,7 +89,7 @@ func NewStatus(s engine.Status) Status {
 		Projects:     convert(s.Projects, NewProject),
 		Key:          KeyPower{Scopes: []model.Scope{}},
 		Databases:    convert(s.Databases, NewDatabase),
-		Backups: BackupStatus{
+		Backups: BackupHealth{
 			NewestCompletedAt: utcOrAbsent(s.NewestBackup),
 			NewestVerifiedAt:  utcOrAbsent(s.NewestVerified),
 			Unprotected: convert(s.Unprotected, func(db engine.DatabaseView) NamedReference {

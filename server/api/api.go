@@ -1,8 +1,6 @@
 package api
 
 import (
-	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -43,7 +41,7 @@ type Options struct {
 // API is the handler of every path under Prefix.
 type API struct {
 	http.Handler
-	// Description is the OpenAPI document that it answers with.
+	// Description is the OpenAPI 3.1 document that it answers with.
 	Description []byte
 }
 
@@ -67,13 +65,13 @@ func New(e *engine.Engine, opts Options) (*API, error) {
 	g := &gate{engine: e, log: opts.Log, maxBody: opts.MaxBodyBytes, bodyTimeout: bodyTimeout, answered: opts.Answered}
 	router := newRouter(g)
 	h := &handlers{engine: e, baseURL: opts.BaseURL, objectsURL: opts.ObjectsURL, consoleURL: opts.ConsoleURL, now: time.Now}
-	description := register(g, router, opts, h.routes())
-	document, err := json.Marshal(description)
+	v31, v30, err := documents(register(g, router, opts, h.routes()))
 	if err != nil {
-		return nil, fmt.Errorf("write the OpenAPI document: %w", err)
+		return nil, err
 	}
-	router.Handle(http.MethodGet, Prefix+"/openapi.json", g.document(document))
-	return &API{router, document}, nil
+	router.Handle(http.MethodGet, Prefix+"/openapi.json", g.document(v31))
+	router.Handle(http.MethodGet, Prefix+"/openapi-3.0.json", g.document(v30))
+	return &API{router, v31}, nil
 }
 
 // handlers decode a request, make one call of the engine, and encode.

@@ -10,9 +10,9 @@ import (
 type Backup struct {
 	ID              string             `json:"id"`
 	DatabaseID      string             `json:"database_id"`
-	Type            model.BackupType   `json:"type" enum:"manual,scheduled,pre_restore"`
-	Method          string             `json:"method" enum:"physical"`
-	Status          model.BackupStatus `json:"status" enum:"pending,running,completed,failed"`
+	Type            model.BackupType   `json:"type"`
+	Method          BackupMethod       `json:"method"`
+	Status          model.BackupStatus `json:"status"`
 	Pinned          bool               `json:"pinned"`
 	PinnedAt        *time.Time         `json:"pinned_at"`
 	PinReason       *string            `json:"pin_reason"`
@@ -34,7 +34,7 @@ type Backup struct {
 
 // Verification is whether a backup was proven to restore.
 type Verification struct {
-	Status     model.VerificationStatus `json:"status" enum:"unverified,running,verified,failed"`
+	Status     model.VerificationStatus `json:"status"`
 	VerifiedAt *time.Time               `json:"verified_at"`
 	Detail     *string                  `json:"detail"`
 }

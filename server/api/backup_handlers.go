@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"holdfast/engine"
 	"holdfast/engine/model"
 )
@@ -32,21 +34,29 @@ func (h *handlers) backupGet(_ context.Context, call *model.Call, in *BackupInpu
 	return NewBackup(b), err
 }
 
-// Deleted says that something is gone.
-type Deleted struct {
+// DeletedBackup says that a backup is gone.
+type DeletedBackup struct {
 	ID      string `json:"id"`
 	Deleted bool   `json:"deleted"`
 }
 
-func (h *handlers) backupDelete(_ context.Context, call *model.Call, in *BackupInput) (Deleted, error) {
+func (h *handlers) backupDelete(_ context.Context, call *model.Call, in *BackupInput) (DeletedBackup, error) {
 	err := h.engine.BackupDelete(call, in.ID, in.BackupID)
-	return Deleted{ID: in.BackupID, Deleted: true}, err
+	return DeletedBackup{ID: in.BackupID, Deleted: true}, err
 }
 
 // PinBackup keeps a backup from expiring, or no longer.
 type PinBackup struct {
 	Pinned *bool   `json:"pinned" required:"false" doc:"true when left out."`
 	Reason *string `json:"reason" required:"false" maxLength:"500"`
+}
+
+// TransformSchema implements huma.SchemaTransformer.
+func (PinBackup) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	describe(s, "", rule{"dependentSchemas": map[string]rule{"pinned": {
+		"if": properties(map[string]rule{"pinned": {"const": false}}), "then": properties(map[string]rule{"reason": {"maxLength": 0}}),
+	}}})
+	return s
 }
 
 type pinInput struct {
@@ -65,16 +75,21 @@ func (h *handlers) backupPin(_ context.Context, call *model.Call, in *pinInput) 
 
 // RestoreBackup is where a backup is restored to.
 type RestoreBackup struct {
-	Mode *string `json:"mode" required:"false" enum:"in_place,new" doc:"in_place when left out."`
-	Name *string `json:"name" required:"false" maxLength:"63" doc:"Of the new database, with mode new."`
+	Mode *RestoreMode `json:"mode" required:"false" doc:"in_place when left out."`
+	Name *string      `json:"name" required:"false" maxLength:"63" doc:"Of the new database, with mode new."`
 }
 
-const restoreNew = "new"
+// TransformSchema implements huma.SchemaTransformer.
+func (RestoreBackup) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	describe(s, "name", databaseName)
+	describe(s, "", restoreName())
+	return s
+}
 
 // isNew reports whether a new database is asked for, and checks that a name
 // is given for nothing else.
-func isNew(mode, name *string) (bool, error) {
-	if text(mode) == restoreNew {
+func isNew(mode *RestoreMode, name *string) (bool, error) {
+	if mode != nil && *mode == RestoreNew {
 		return true, nil
 	}
 	if name != nil {

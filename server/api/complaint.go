@@ -52,7 +52,7 @@ func remedy(message string) string {
 	for _, known := range []struct{ before, after, remedy string }{
 		{"expected string to be RFC 3339 date-time", "", "must be a time such as 2030-01-31T12:00:00Z"},
 		{"invalid date/time for format ", "", "must be a time such as 2030-01-31T12:00:00Z"},
-		{"expected string to be a", "", "must be a#"},
+		{"expected string to be ", "", "must be #"},
 		{"expected boolean", "", "must be true or false"},
 		{"invalid boolean", "", "must be true or false"},
 		{"expected integer", "", "must be a whole number"},

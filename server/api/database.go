@@ -3,8 +3,6 @@ package api
 import (
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"holdfast/engine"
 	"holdfast/engine/connstring"
 	"holdfast/engine/model"
@@ -15,7 +13,7 @@ type Database struct {
 	ID                string               `json:"id"`
 	Project           string               `json:"project" doc:"Id of its project."`
 	Name              string               `json:"name"`
-	Status            model.DatabaseStatus `json:"status" enum:"creating,available,restarting,restoring,importing,unavailable,failed,deleting"`
+	Status            model.DatabaseStatus `json:"status"`
 	StatusReason      *string              `json:"status_reason" doc:"Why it is not available."`
 	Version           *string              `json:"version" doc:"Of PostgreSQL." example:"17.6"`
 	Host              string               `json:"host"`
@@ -29,11 +27,6 @@ type Database struct {
 	UpdatedAt         time.Time            `json:"updated_at"`
 	LatestBackupAt    *time.Time           `json:"latest_backup_at" doc:"When the newest backup was completed."`
 	Operation         *Operation           `json:"operation" doc:"What is being done to it now."`
-}
-
-// TransformSchema implements huma.SchemaTransformer.
-func (Database) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	return orNull(s, "operation")
 }
 
 // NewDatabase returns the wire form of a database.
@@ -61,8 +54,8 @@ func NewDatabase(db engine.DatabaseView) Database {
 type Operation struct {
 	ID              string                `json:"id"`
 	DatabaseID      string                `json:"database_id"`
-	Type            model.OperationType   `json:"type" enum:"backup,restore,point_in_time_restore,import,restart,delete"`
-	Status          model.OperationStatus `json:"status" enum:"pending,running,completed,failed"`
+	Type            model.OperationType   `json:"type"`
+	Status          model.OperationStatus `json:"status"`
 	Phase           *string               `json:"phase"`
 	ProgressPercent int                   `json:"progress_percent" minimum:"0" maximum:"100"`
 	TargetTime      *time.Time            `json:"target_time" doc:"Asked for."`

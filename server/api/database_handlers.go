@@ -7,6 +7,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"holdfast/engine"
 	"holdfast/engine/model"
 )
@@ -22,6 +24,13 @@ type CreateDatabase struct {
 	Name     string  `json:"name" doc:"Begins with a letter; at most 63 letters, digits, underscores and hyphens. Unique in its project."`
 	DBUser   *string `json:"db_user" required:"false" minLength:"1" doc:"The role that will own it; app when left out."`
 	Password *string `json:"password" required:"false" minLength:"12" maxLength:"128" format:"password" doc:"Printable characters, and not easy to guess; generated when left out."`
+}
+
+// TransformSchema implements huma.SchemaTransformer.
+func (CreateDatabase) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	describe(s, "name", databaseName)
+	describe(s, "db_user", databaseUser)
+	return s
 }
 
 type createDatabaseInput struct {

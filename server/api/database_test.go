@@ -273,7 +273,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	w.awaitAvailable(t, path)
 	exec(t, db.Credentials.ConnectionURL, "create table t (i int)") // it is gone again
-	if got := get[Deleted](t, w.do(t, request{method: "DELETE", path: path + "/backups/" + b.ID, key: w.org.full})); !got.Deleted {
+	if got := get[DeletedBackup](t, w.do(t, request{method: "DELETE", path: path + "/backups/" + b.ID, key: w.org.full})); !got.Deleted {
 		t.Errorf("%+v", got)
 	}
 	// Those that follow each restore by themselves may be there.

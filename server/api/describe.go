@@ -54,7 +54,7 @@ func (r route) operation() huma.Operation {
 			Schema:      &huma.Schema{Type: huma.TypeString, MinLength: new(1), MaxLength: new(model.MaxIdempotencyKey)},
 		})
 	}
-	described.Security = []map[string][]string{{}} // none is needed
+	described.Security = []map[string][]string{} // none is needed
 	if op.Scope != "" {
 		described.Errors = []int{401, 403, 404, 409, 422, 429}
 		described.Security = []map[string][]string{{securityScheme: {string(op.Scope)}}}

@@ -10,8 +10,8 @@ import (
 
 // AuthorizeDevice is how a device asks to be let in.
 type AuthorizeDevice struct {
-	ClientName  *string `json:"client_name" required:"false" maxLength:"128" doc:"What the person is shown; printable characters."`
-	ScopePreset *string `json:"scope_preset" required:"false" enum:"read_only,developer,full_access" doc:"read_only when left out. The person may grant less."`
+	ClientName  *string      `json:"client_name" required:"false" maxLength:"128" doc:"What the person is shown; printable characters."`
+	ScopePreset *ScopePreset `json:"scope_preset" required:"false" doc:"read_only when left out. The person may grant less."`
 }
 
 type deviceAuthorizeInput struct {

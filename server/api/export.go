@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"holdfast/engine"
 	"holdfast/engine/model"
 )
@@ -13,8 +11,8 @@ import (
 // Export is a logical copy of a database, to be restored with pg_restore.
 type Export struct {
 	ID              string             `json:"id"`
-	Status          model.ExportStatus `json:"status" enum:"pending,running,ready,failed"`
-	Format          string             `json:"format" enum:"custom" doc:"Of pg_dump."`
+	Status          model.ExportStatus `json:"status"`
+	Format          ExportFormat       `json:"format" doc:"Of pg_dump."`
 	Filename        *string            `json:"filename"`
 	SizeBytes       *int64             `json:"size_bytes"`
 	ChecksumSHA256  *string            `json:"checksum_sha256"`
@@ -26,15 +24,10 @@ type Export struct {
 	Newer           *NewerExport       `json:"newer" doc:"What is to replace this export: it follows a newer backup."`
 }
 
-// TransformSchema implements huma.SchemaTransformer.
-func (Export) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	return orNull(s, "newer")
-}
-
 // NewerExport is how far the export of a newer backup is.
 type NewerExport struct {
 	ID     string             `json:"id"`
-	Status model.ExportStatus `json:"status" enum:"pending,running,failed"`
+	Status model.ExportStatus `json:"status"`
 	Error  *string            `json:"error"`
 }
 

@@ -14,7 +14,7 @@ type Import struct {
 	Project           string             `json:"project"`
 	Name              string             `json:"name" doc:"Of the new database."`
 	Source            ImportSource       `json:"source"`
-	Status            model.ImportStatus `json:"status" enum:"pending,checking,copying,verifying,completed,completed_with_errors,failed"`
+	Status            model.ImportStatus `json:"status"`
 	Phase             string             `json:"phase" doc:"What is being done, for people."`
 	ProgressPercent   int                `json:"progress_percent" minimum:"0" maximum:"100"`
 	SecondsLeft       *int64             `json:"estimated_seconds_remaining" doc:"For copying, from how it went so far; null while too little is done to say."`
@@ -58,9 +58,9 @@ type ImportFlaw struct {
 
 // ImportLine is a line of an import's log.
 type ImportLine struct {
-	At      time.Time `json:"at"`
-	Level   string    `json:"level" enum:"info,warning,error"`
-	Message string    `json:"message"`
+	At      time.Time   `json:"at"`
+	Level   ImportLevel `json:"level"`
+	Message string      `json:"message"`
 }
 
 // NewImport returns the wire form of an import, without its log.
@@ -92,5 +92,5 @@ func newImportFlaw(f model.ImportFlaw) ImportFlaw {
 }
 
 func newImportLine(l model.ImportLine) ImportLine {
-	return ImportLine{At: utc(l.At), Level: l.Level, Message: l.Message}
+	return ImportLine{At: utc(l.At), Level: ImportLevel(l.Level), Message: l.Message}
 }

@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"holdfast/engine"
 	"holdfast/engine/model"
 )
@@ -20,6 +22,16 @@ type CreateImport struct {
 	SameCredentials *bool   `json:"same_credentials" required:"false" doc:"Whether the new database gets the user and password of the source."`
 	Username        *string `json:"username" required:"false" minLength:"1" maxLength:"63" doc:"The role that will own it; app when left out."`
 	Password        *string `json:"password" required:"false" minLength:"12" maxLength:"128" format:"password" doc:"Printable characters, and not easy to guess; generated when left out."`
+}
+
+// TransformSchema implements huma.SchemaTransformer.
+func (CreateImport) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	describe(s, "name", databaseName)
+	describe(s, "username", databaseUser)
+	describe(s, "", rule{"dependentSchemas": map[string]rule{"same_credentials": {
+		"if": properties(map[string]rule{"same_credentials": {"const": true}}), "then": absent("username", "password"),
+	}}})
+	return s
 }
 
 type createImportInput struct {

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"holdfast/engine"
 )
 
@@ -38,6 +40,11 @@ type BucketInput struct {
 // NoFields is a body without fields, which may be left out.
 type NoFields struct{}
 
+// Schema implements huma.SchemaProvider: there is nothing to name.
+func (NoFields) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: false}
+}
+
 // WholeNumber is an integer of a body as JSON may write it, which is also 1e2
 // and 100.0. Its field has bounds, so that it is exact.
 type WholeNumber int
@@ -50,7 +57,7 @@ func (n *WholeNumber) UnmarshalJSON(text []byte) error {
 }
 
 // text returns what p points to, "" for nil.
-func text(p *string) string {
+func text[T ~string](p *T) T {
 	if p == nil {
 		return ""
 	}

@@ -14,9 +14,9 @@ type Key struct {
 	Name           string        `json:"name"`
 	Preview        string        `json:"preview" doc:"The part of the key that may be shown."`
 	Scopes         []model.Scope `json:"scopes"`
-	Preset         model.Preset  `json:"preset" enum:"read_only,developer,full_access,custom"`
+	Preset         model.Preset  `json:"preset"`
 	AllowDangerous bool          `json:"allow_dangerous" doc:"Whether it may use its destructive scopes."`
-	Source         string        `json:"source" enum:"console,device,operator,first_start"`
+	Source         KeySource     `json:"source"`
 	CreatedAt      time.Time     `json:"created_at"`
 	CreatedBy      Actor         `json:"created_by"`
 	ExpiresAt      *time.Time    `json:"expires_at"`
@@ -29,7 +29,7 @@ type Key struct {
 func NewKey(k model.Key) Key {
 	return Key{
 		ID: k.ID, Name: k.Name, Preview: k.Preview, Scopes: append([]model.Scope{}, k.Scopes...), Preset: k.Preset,
-		AllowDangerous: k.AllowDangerous, Source: k.Source,
+		AllowDangerous: k.AllowDangerous, Source: KeySource(k.Source),
 		CreatedAt: utc(k.CreatedAt), CreatedBy: NewActor(k.CreatedBy),
 		ExpiresAt: utcOrAbsent(k.ExpiresAt), LastUsedAt: utcOrAbsent(k.LastUsedAt), LastUsedIP: k.LastUsedIP,
 		RevokedAt: utcOrAbsent(k.RevokedAt),

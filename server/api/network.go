@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"holdfast/engine"
 	"holdfast/engine/model"
 )
@@ -80,7 +82,13 @@ func (h *handlers) allowlistGet(_ context.Context, call *model.Call, in *Databas
 
 // ReplaceAllowlist is the whole new list.
 type ReplaceAllowlist struct {
-	Entries []string `json:"entries" maxLength:"64" doc:"IPv4 and IPv6 addresses and networks, at most 200; an empty list lets nobody in."`
+	Entries []string `json:"entries" maxItems:"200" maxLength:"64" example:"[\"203.0.113.7\",\"2001:db8::/32\"]" doc:"IPv4 and IPv6 addresses and networks, at most 200; an empty list lets nobody in."`
+}
+
+// TransformSchema implements huma.SchemaTransformer.
+func (ReplaceAllowlist) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	describe(s.Properties["entries"].Items, "", rule{"pattern": `^[0-9A-Fa-f:.]+(/[0-9]{1,3})?$`})
+	return s
 }
 
 type replaceAllowlistInput struct {

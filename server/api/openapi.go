@@ -1,7 +1,7 @@
 package api
 
 import (
-	"reflect"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -12,9 +12,6 @@ import (
 
 // version is that of the API's description.
 const version = "1.0.0"
-
-// schemaPrefix is where the schemas lie in the description.
-const schemaPrefix = "#/components/schemas/"
 
 // securityScheme is the name of the bearer key in the description.
 const securityScheme = "api_key"
@@ -27,13 +24,14 @@ func newDescription(opts Options) *huma.OpenAPI {
 			Version: version,
 			Description: "Managed PostgreSQL databases, object storage and backups.\n\n" +
 				"Keys are made in the console at " + opts.ConsoleURL + " or with `holdfast admin key create`.",
-			License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
+			License: &huma.License{Name: "Apache-2.0", URL: "https://www.apache.org/licenses/LICENSE-2.0"},
 		},
 		// Relative to the document's own address, so that it is right behind a
 		// proxy as well.
 		Servers: []*huma.Server{{URL: Prefix}},
 		Components: &huma.Components{
-			Schemas: huma.NewMapRegistry(schemaPrefix, schemaName),
+			Schemas:   newSchemas(),
+			Responses: map[string]*huma.Response{},
 			SecuritySchemes: map[string]*huma.SecurityScheme{securityScheme: {
 				Type: "http", Scheme: "bearer", BearerFormat: model.KeyPrefix + "…",
 				Description: "An API key of the organization. It must hold the operation's scope.",
@@ -46,82 +44,96 @@ func newDescription(opts Options) *huma.OpenAPI {
 func finishDescription(doc *huma.OpenAPI) {
 	requests := map[string]bool{}
 	for _, path := range doc.Paths {
-		for _, op := range []*huma.Operation{path.Get, path.Post, path.Put, path.Patch, path.Delete} {
-			if op == nil {
+		for _, described := range []**huma.Operation{&path.Get, &path.Post, &path.Put, &path.Patch, &path.Delete} {
+			if *described == nil {
 				continue
 			}
-			if op.RequestBody != nil {
-				requests[strings.TrimPrefix(op.RequestBody.Content["application/json"].Schema.Ref, schemaPrefix)] = true
+			op := new(**described) // huma reads its own at each request
+			*described = op
+			if name := describeBody(doc, op); name != "" {
+				requests[name] = true
 			}
-			if op.OperationID == model.OperationFor(model.ActionObjectUpload).Name {
-				op.RequestBody = uploadBody()
-				op.Description += " " + uploadRepeats
+			describeResponses(doc, op)
+			for _, p := range op.Parameters {
+				p.Schema.PatternDescription = "" // is in huma's message by now, and no word of JSON Schema
 			}
-			if op.Responses["200"].Content["application/json"].Schema.Ref == schemaPrefix+"NeverAnswer" {
-				delete(op.Responses, "200")
-			}
-			describeHeaders(op)
 		}
 	}
 	for name, schema := range doc.Components.Schemas.Map() {
 		// A later version may add fields to answers; requests are closed.
 		if schema.Type == huma.TypeObject && !requests[name] {
-			schema.AdditionalProperties = true
+			schema.AdditionalProperties = nil
 		}
-		allowNull(schema)
 		for _, property := range schema.Properties {
-			property.PatternDescription = "" // is in huma's message by now, and no word of JSON Schema
+			property.PatternDescription = "" // as above
 		}
 	}
 }
 
-// allowNull lists null among the values of properties that may be null and
-// have a list of values.
-func allowNull(schema *huma.Schema) {
-	for _, property := range schema.Properties {
-		if property.Nullable && len(property.Enum) > 0 {
-			property.Enum = append(property.Enum, nil)
+// describeBody finishes an operation's body and returns the name of its schema,
+// "" where there is none. A body without fields is not described: clients need
+// not send it.
+func describeBody(doc *huma.OpenAPI, op *huma.Operation) string {
+	if op.OperationID == model.OperationFor(model.ActionObjectUpload).Name {
+		op.RequestBody = uploadBody(doc.Components.Schemas)
+		op.Description += " " + uploadRepeats
+	}
+	if op.RequestBody == nil || op.RequestBody.Content["application/json"] == nil {
+		return ""
+	}
+	schema := op.RequestBody.Content["application/json"].Schema
+	if schema.Ref == "" { // NoFields
+		op.RequestBody = nil
+		return ""
+	}
+	schema.Extensions = nil // a body that may be left out is not null
+	return strings.TrimPrefix(schema.Ref, schemaPrefix)
+}
+
+// errorResponses are the answers to what is refused, by status. Operations
+// refer to them.
+var errorResponses = map[int]struct{ name, description string }{
+	http.StatusBadRequest:          {"DevicePending", "The device has no key yet, or gets none: `error.code` says which, as in RFC 8628."},
+	http.StatusUnauthorized:        {"Unauthorized", "The request has no valid key."},
+	http.StatusForbidden:           {"Forbidden", "The key may not do this, or the plan does not hold it."},
+	http.StatusNotFound:            {"NotFound", "The organization has no such resource."},
+	http.StatusConflict:            {"Conflict", "Something is in the way: a name is taken, or the resource is busy."},
+	http.StatusUnprocessableEntity: {"ValidationFailed", "The request is malformed; `error.message` names the field and what would be right."},
+	http.StatusTooManyRequests:     {"RateLimited", "The budget is used up."},
+	http.StatusInternalServerError: {"InternalError", "The appliance failed; its log has the cause, by the request's id."},
+}
+
+// describeResponses adds the headers of every answer, and makes errors
+// components.
+func describeResponses(doc *huma.OpenAPI, op *huma.Operation) {
+	for key, response := range op.Responses {
+		status, _ := strconv.Atoi(key)
+		response.Headers = responseHeaders(op, status)
+		if known, ok := errorResponses[status]; ok {
+			response.Description = known.description
+			doc.Components.Responses[known.name] = response
+			op.Responses[key] = &huma.Response{Ref: "#/components/responses/" + known.name}
 		}
 	}
 }
 
-// schemaName names the envelopes by what is in them: Envelope[Bucket, Meta]
-// becomes BucketAnswer, Envelope[[]Bucket, ListMeta] BucketList.
-func schemaName(t reflect.Type, hint string) string {
-	name := huma.DefaultSchemaNamer(t, hint)
-	for _, known := range []struct{ before, after, suffix string }{
-		{"EnvelopeList", "ListMeta", "List"},
-		{"EnvelopeList", "LogMeta", "Log"},
-		{"Envelope", "Meta", "Answer"},
-	} {
-		if record, ok := between(name, known.before, known.after); ok {
-			return record + known.suffix
-		}
+func responseHeaders(op *huma.Operation, status int) map[string]*huma.Header {
+	headers := map[string]*huma.Header{
+		"X-Request-Id": {Description: "Id of this request.", Schema: &huma.Schema{Type: huma.TypeString}},
 	}
-	return name
-}
-
-func describeHeaders(op *huma.Operation) {
-	for status, response := range op.Responses {
-		response.Headers = map[string]*huma.Header{
-			"X-Request-Id": {Description: "Id of this request.", Schema: &huma.Schema{Type: huma.TypeString}},
-		}
-		switch status {
-		case strconv.Itoa(StatusOf(model.CodeUnauthorized)):
-			response.Headers["WWW-Authenticate"] = &huma.Header{Schema: &huma.Schema{Type: huma.TypeString}}
-		case strconv.Itoa(StatusOf(model.CodeRateLimited)):
-			response.Headers["Retry-After"] = &huma.Header{
-				Description: "Whole seconds until the next try.", Schema: &huma.Schema{Type: huma.TypeInteger},
+	switch status {
+	case http.StatusOK:
+		if takesOnce(op.Method, op.Metadata[operationKey].(model.Operation)) {
+			headers[replayedHeader] = &huma.Header{
+				Description: "`true` where this is the first answer's data again.", Schema: &huma.Schema{Type: huma.TypeBoolean},
 			}
 		}
+	case StatusOf(model.CodeUnauthorized):
+		headers["WWW-Authenticate"] = &huma.Header{Description: "`Bearer`.", Schema: &huma.Schema{Type: huma.TypeString}}
+	case StatusOf(model.CodeRateLimited):
+		headers["Retry-After"] = &huma.Header{
+			Description: "Whole seconds until the next try.", Schema: &huma.Schema{Type: huma.TypeInteger},
+		}
 	}
-}
-
-// orNull lets properties that are records be null as well; huma itself can
-// say that of scalars only.
-func orNull(s *huma.Schema, properties ...string) *huma.Schema {
-	for _, name := range properties {
-		s.Properties[name] = &huma.Schema{AnyOf: []*huma.Schema{s.Properties[name], {Type: "null"}}}
-	}
-	return s
+	return headers
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"holdfast/engine"
 	"holdfast/engine/model"
 )
@@ -14,8 +12,8 @@ import (
 type Recommendation struct {
 	ID         string           `json:"id"`
 	Code       string           `json:"code"`
-	Severity   model.Severity   `json:"severity" enum:"critical,warning,info"`
-	Category   model.Category   `json:"category" enum:"security,backup,performance,capacity"`
+	Severity   model.Severity   `json:"severity"`
+	Category   model.Category   `json:"category"`
 	Title      string           `json:"title"`
 	Message    string           `json:"message"`
 	Resource   *Resource        `json:"resource"`
@@ -31,11 +29,6 @@ type RecommendedCall struct {
 	Method string         `json:"method"`
 	Path   string         `json:"path"`
 	Body   map[string]any `json:"body" nullable:"true"`
-}
-
-// TransformSchema implements huma.SchemaTransformer.
-func (Recommendation) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	return orNull(s, "resource", "action")
 }
 
 // NewRecommendation returns the wire form of a recommendation.

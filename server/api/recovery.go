@@ -15,7 +15,7 @@ import (
 // Recovery says whether, to when and how well a database could be brought back.
 type Recovery struct {
 	PITREnabled            bool                 `json:"pitr_enabled"`
-	Status                 engine.RecoveryState `json:"status" enum:"available,waiting_for_first_backup,degraded"`
+	Status                 engine.RecoveryState `json:"status"`
 	EarliestRestorableTime *time.Time           `json:"earliest_restorable_time"`
 	LatestRestorableTime   *time.Time           `json:"latest_restorable_time"`
 	RPOSeconds             *float64             `json:"rpo_seconds" doc:"How much of the past would be missing if the server were lost now."`
@@ -27,17 +27,17 @@ type Recovery struct {
 
 // WALArchiving is how the WAL gets into the archive.
 type WALArchiving struct {
-	Enabled         bool       `json:"enabled"`
-	Status          string     `json:"status" enum:"streaming,connecting,failed,stopped"`
-	LastArchivedWAL *string    `json:"last_archived_wal"`
-	LastArchivedLSN *string    `json:"last_archived_lsn"`
-	LastArchivedAt  *time.Time `json:"last_archived_at"`
-	LastFailedAt    *time.Time `json:"last_failed_at"`
-	LastError       *string    `json:"last_error"`
-	ArchivedCount   int        `json:"archived_count" doc:"Segments in the archive."`
-	FailedCount     int        `json:"failed_count" doc:"Since the appliance was started."`
-	BacklogBytes    int64      `json:"backlog_bytes"`
-	Gaps            []WALGap   `json:"gaps"`
+	Enabled         bool               `json:"enabled"`
+	Status          WALArchivingStatus `json:"status"`
+	LastArchivedWAL *string            `json:"last_archived_wal"`
+	LastArchivedLSN *string            `json:"last_archived_lsn"`
+	LastArchivedAt  *time.Time         `json:"last_archived_at"`
+	LastFailedAt    *time.Time         `json:"last_failed_at"`
+	LastError       *string            `json:"last_error"`
+	ArchivedCount   int                `json:"archived_count" doc:"Segments in the archive."`
+	FailedCount     int                `json:"failed_count" doc:"Since the appliance was started."`
+	BacklogBytes    int64              `json:"backlog_bytes"`
+	Gaps            []WALGap           `json:"gaps"`
 }
 
 // WALGap is WAL that is missing for good.
@@ -58,11 +58,11 @@ type Schedule struct {
 
 // RecoveryEvent is something on the line of time.
 type RecoveryEvent struct {
-	Type        string    `json:"type" enum:"backup,restore,gap,timeline_switch"`
-	At          time.Time `json:"at"`
-	BackupID    *string   `json:"backup_id"`
-	WALTimeline *int      `json:"wal_timeline"`
-	LSN         *string   `json:"lsn"`
+	Type        RecoveryEventType `json:"type"`
+	At          time.Time         `json:"at"`
+	BackupID    *string           `json:"backup_id"`
+	WALTimeline *int              `json:"wal_timeline"`
+	LSN         *string           `json:"lsn"`
 }
 
 func (h *handlers) recoveryGet(ctx context.Context, call *model.Call, in *DatabaseInput) (Recovery, error) {
@@ -86,7 +86,7 @@ func newRecovery(r engine.Recovery) Recovery {
 	}
 	for _, event := range r.Timeline {
 		view.Timeline = append(view.Timeline, RecoveryEvent{
-			Type: event.Type, At: utc(event.At), BackupID: orAbsent(event.Backup), WALTimeline: orAbsent(event.Timeline), LSN: orAbsent(event.LSN),
+			Type: RecoveryEventType(event.Type), At: utc(event.At), BackupID: orAbsent(event.Backup), WALTimeline: orAbsent(event.Timeline), LSN: orAbsent(event.LSN),
 		})
 	}
 	for _, op := range r.Operations {
@@ -97,7 +97,7 @@ func newRecovery(r engine.Recovery) Recovery {
 
 func newWALArchiving(a engine.Archiving) WALArchiving {
 	view := WALArchiving{
-		Enabled: true, Status: string(a.State), LastArchivedWAL: orAbsent(a.LastSegment),
+		Enabled: true, Status: WALArchivingStatus(a.State), LastArchivedWAL: orAbsent(a.LastSegment),
 		LastArchivedAt: utcOrAbsent(&a.At), LastFailedAt: utcOrAbsent(&a.LastFailed), LastError: orAbsent(a.LastError),
 		ArchivedCount: a.Segments, FailedCount: a.Failures, BacklogBytes: a.Backlog, Gaps: []WALGap{},
 	}
@@ -115,11 +115,20 @@ func newWALArchiving(a engine.Archiving) WALArchiving {
 
 // RequestRestore is the point to which a database is restored.
 type RequestRestore struct {
-	TargetTime *time.Time `json:"target_time" required:"false"`
-	TargetLSN  *string    `json:"target_lsn" required:"false" pattern:"^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}$" patternDescription:"a position such as 0/1A2B3C4D" example:"0/1A2B3C4D"`
-	Mode       *string    `json:"mode" required:"false" enum:"in_place,new" doc:"in_place when left out."`
-	Name       *string    `json:"name" required:"false" maxLength:"63" doc:"Of the new database, with mode new."`
-	DryRun     *bool      `json:"dry_run" required:"false" doc:"Whether to answer the plan only."`
+	TargetTime *time.Time   `json:"target_time" required:"false"`
+	TargetLSN  *string      `json:"target_lsn" required:"false" pattern:"^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}$" patternDescription:"a position such as 0/1A2B3C4D" example:"0/1A2B3C4D"`
+	Mode       *RestoreMode `json:"mode" required:"false" doc:"in_place when left out."`
+	Name       *string      `json:"name" required:"false" maxLength:"63" doc:"Of the new database, with mode new."`
+	DryRun     *bool        `json:"dry_run" required:"false" doc:"Whether to answer the plan only."`
+}
+
+// TransformSchema implements huma.SchemaTransformer.
+func (RequestRestore) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	describe(s, "name", databaseName)
+	describe(s, "target_lsn", rule{"not": noText(`^0+/0+$`)})
+	describe(s, "", exactlyOne("target_time", "target_lsn"))
+	describe(s, "", restoreName())
+	return s
 }
 
 type requestRestoreInput struct {

@@ -67,7 +67,7 @@ func TestAnsweredTimesCanBeRestored(t *testing.T) {
 		t.Errorf("the last commit's time, %v, means %+v, not %+v", latest.TargetTime, again, latest)
 	}
 	for _, event := range r.Timeline {
-		plan("the "+event.Type, &event.At)
+		plan("the "+string(event.Type), &event.At)
 	}
 	asked := w.askRestore(t, db.ID, `"mode":"new","name":"by_time",`+targetTime(*r.LatestRestorableTime))
 	op := get[Operation](t, asked)

@@ -23,17 +23,17 @@ type RLSTable struct {
 	RLSForced     bool        `json:"rls_forced" doc:"Whether it holds for the table's owner too."`
 	EstimatedRows *int64      `json:"estimated_rows" doc:"PostgreSQL's own estimate; null before its first."`
 	Policies      []RLSPolicy `json:"policies"`
-	Warning       *string     `json:"warning" enum:"rls_disabled,enabled_without_policy,policies_but_disabled"`
+	Warning       *RLSWarning `json:"warning"`
 }
 
 // RLSPolicy is one policy, as pg_policies shows it.
 type RLSPolicy struct {
-	Name       string   `json:"name"`
-	Command    string   `json:"command" enum:"ALL,SELECT,INSERT,UPDATE,DELETE"`
-	Permissive bool     `json:"permissive"`
-	Roles      []string `json:"roles"`
-	Using      *string  `json:"using" doc:"Cut, with … at its end, when it is long."`
-	WithCheck  *string  `json:"with_check" doc:"Cut like using."`
+	Name       string     `json:"name"`
+	Command    RLSCommand `json:"command"`
+	Permissive bool       `json:"permissive"`
+	Roles      []string   `json:"roles"`
+	Using      *string    `json:"using" doc:"Cut, with … at its end, when it is long."`
+	WithCheck  *string    `json:"with_check" doc:"Cut like using."`
 }
 
 // RLSSummary counts the tables.
@@ -50,7 +50,7 @@ func NewRLSTable(t postgres.Table) RLSTable {
 		Schema: t.Schema, Table: t.Name, Owner: t.Owner, RLSEnabled: t.RLSEnabled, RLSForced: t.RLSForced,
 		Policies: convert(t.Policies, func(p postgres.Policy) RLSPolicy {
 			return RLSPolicy{
-				Name: p.Name, Command: p.Command, Permissive: p.Permissive, Roles: append([]string{}, p.Roles...),
+				Name: p.Name, Command: RLSCommand(p.Command), Permissive: p.Permissive, Roles: append([]string{}, p.Roles...),
 				Using: p.Using, WithCheck: p.WithCheck,
 			}
 		}),
@@ -62,8 +62,8 @@ func NewRLSTable(t postgres.Table) RLSTable {
 	return view
 }
 
-func rlsWarning(t postgres.Table) *string {
-	warning := ""
+func rlsWarning(t postgres.Table) *RLSWarning {
+	var warning RLSWarning
 	switch {
 	case t.RLSEnabled && len(t.Policies) == 0:
 		warning = "enabled_without_policy"

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"holdfast/engine"
 	"holdfast/engine/model"
 )
@@ -76,6 +78,12 @@ type CreateBucket struct {
 	Project string `json:"project" maxLength:"64" doc:"Id of the project."`
 	Name    string `json:"name" doc:"3 to 63 lower-case letters, digits, dots and hyphens. Unique in its project."`
 	Public  *bool  `json:"public" required:"false" doc:"Whether anybody may download its objects; false when left out."`
+}
+
+// TransformSchema implements huma.SchemaTransformer.
+func (CreateBucket) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	describe(s, "name", bucketName)
+	return s
 }
 
 type createBucketInput struct {

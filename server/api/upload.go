@@ -18,9 +18,9 @@ import (
 // uploadInput has no Body: huma would read it into memory.
 type uploadInput struct {
 	ObjectQueryInput
-	IfNoneMatch string `header:"If-None-Match" enum:"*" doc:"* refuses to replace an object."`
-	SHA256      string `header:"X-Checksum-SHA256" doc:"Base64 of the SHA-256 the body must have."`
-	CRC32C      string `header:"X-Checksum-CRC32C" doc:"Base64 of the big-endian CRC-32C the body must have."`
+	IfNoneMatch string `header:"If-None-Match" pattern:"^[*]$" patternDescription:"*, which refuses to replace an object" doc:"* refuses to replace an object."`
+	SHA256      string `header:"X-Checksum-SHA256" pattern:"^[A-Za-z0-9+/]{43}=$" patternDescription:"the checksum's 32 bytes in base64" doc:"Base64 of the SHA-256 the body must have."`
+	CRC32C      string `header:"X-Checksum-CRC32C" pattern:"^[A-Za-z0-9+/]{6}==$" patternDescription:"the checksum's 4 bytes in base64" doc:"Base64 of the big-endian CRC-32C the body must have."`
 
 	x *exchange
 }
@@ -181,17 +181,23 @@ func (p *partBody) Read(data []byte) (int, error) {
 const uploadRepeats = "No `" + onceHeader + "` is heeded here: an upload that is sent again stores the same bytes once more, in the place of " +
 	"whatever was stored under the key in between. With `If-None-Match: *` it replaces nothing."
 
-// uploadBody describes the body of an upload, which huma does not see.
-func uploadBody() *huma.RequestBody {
-	binary := &huma.Schema{Type: huma.TypeString, Format: "binary"}
+// uploadForm is the schema of an upload from a form.
+const uploadForm = "UploadForm"
+
+// uploadBody describes the body of an upload, which huma does not see. Many
+// generators know no range of media types, so that the description names one.
+func uploadBody(schemas huma.Registry) *huma.RequestBody {
+	file := func() *huma.Schema { return &huma.Schema{Type: huma.TypeString, Format: "binary"} }
+	schemas.Map()[uploadForm] = &huma.Schema{
+		Type: huma.TypeObject, Description: "A form with exactly one file. The name of its field does not matter.",
+		Properties: map[string]*huma.Schema{"file": file()}, Required: []string{"file"}, MaxProperties: new(1),
+	}
 	return &huma.RequestBody{
-		Description: "The bytes of the object, whose type is the Content-Type; or a form with exactly one file.",
+		Description: "The bytes of the object, or a form with exactly one file. The object gets the Content-Type of the request or of the form's file; " +
+			"any will do, not only the one named here.",
 		Content: map[string]*huma.MediaType{
-			"*/*": {Schema: binary},
-			"multipart/form-data": {Schema: &huma.Schema{
-				Type: huma.TypeObject, Properties: map[string]*huma.Schema{"file": binary},
-				MinProperties: new(1), MaxProperties: new(1), AdditionalProperties: binary,
-			}},
+			defaultContentType:    {Schema: file()},
+			"multipart/form-data": {Schema: &huma.Schema{Ref: schemaPrefix + uploadForm}},
 		},
 	}
 }

@@ -17,16 +17,26 @@ import (
 // prefix is where the API lies.
 const prefix = "/v1"
 
-// Description is the OpenAPI document as a client gets it.
+// Description is the OpenAPI 3.1 document as a client gets it.
 type Description struct {
 	*openapi3.T
 	Text []byte // as it was answered
+	// In30 is the same in OpenAPI 3.0.
+	In30 *openapi3.T
 }
 
 // Load asks the appliance at baseURL for its description.
 func Load(tb testing.TB, baseURL string) *Description {
 	tb.Helper()
-	res, err := http.Get(baseURL + prefix + "/openapi.json")
+	d := &Description{}
+	d.T, d.Text = load(tb, baseURL+prefix+"/openapi.json")
+	d.In30, _ = load(tb, baseURL+prefix+"/openapi-3.0.json")
+	return d
+}
+
+func load(tb testing.TB, url string) (*openapi3.T, []byte) {
+	tb.Helper()
+	res, err := http.Get(url)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -39,21 +49,21 @@ func Load(tb testing.TB, baseURL string) *Description {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &Description{doc, text}
+	return doc, text
 }
 
 // find returns the documented operation that a request is for, nil when
 // there is none. (The routers of kin-openapi do not let a parameter hold
 // slashes, as keys of objects do.)
-func (d *Description) find(req *http.Request) *routers.Route {
+func find(doc *openapi3.T, req *http.Request) *routers.Route {
 	path, ok := strings.CutPrefix(req.URL.Path, prefix)
 	if !ok {
 		return nil
 	}
-	for _, template := range d.Paths.InMatchingOrder() {
-		item := d.Paths.Value(template)
+	for _, template := range doc.Paths.InMatchingOrder() {
+		item := doc.Paths.Value(template)
 		if op := item.GetOperation(req.Method); op != nil && matches(template, path) {
-			return &routers.Route{Spec: d.T, Path: template, PathItem: item, Method: req.Method, Operation: op}
+			return &routers.Route{Spec: doc, Path: template, PathItem: item, Method: req.Method, Operation: op}
 		}
 	}
 	return nil
@@ -72,10 +82,17 @@ func matches(template, path string) bool {
 	return len(want) == len(got)
 }
 
-// CheckAnswer checks an answer against the document.
+// CheckAnswer checks an answer against both documents.
 func (d *Description) CheckAnswer(tb testing.TB, req *http.Request, res *http.Response, text []byte) {
 	tb.Helper()
-	route := d.find(req)
+	for _, doc := range []*openapi3.T{d.T, d.In30} {
+		checkAnswer(tb, doc, req, res, text)
+	}
+}
+
+func checkAnswer(tb testing.TB, doc *openapi3.T, req *http.Request, res *http.Response, text []byte) {
+	tb.Helper()
+	route := find(doc, req)
 	if route == nil {
 		if res.StatusCode != http.StatusNotFound {
 			tb.Errorf("%s %s is not documented, and answered %d", req.Method, req.URL.Path, res.StatusCode)
@@ -88,7 +105,7 @@ func (d *Description) CheckAnswer(tb testing.TB, req *http.Request, res *http.Re
 		Options: &openapi3filter.Options{IncludeResponseStatus: true},
 	})
 	if err != nil {
-		tb.Errorf("%s %s: the answer is not what the document says: %v\n%s", req.Method, req.URL.Path, err, text)
+		tb.Errorf("%s %s: the answer is not what the document in OpenAPI %s says: %v\n%s", req.Method, req.URL.Path, doc.OpenAPI, err, text)
 	}
 }
 
@@ -96,7 +113,7 @@ func (d *Description) CheckAnswer(tb testing.TB, req *http.Request, res *http.Re
 // the operation it is for, nil when there is none. The body is body.
 func (d *Description) CheckRequest(tb testing.TB, req *http.Request, body []byte) *openapi3.Operation {
 	tb.Helper()
-	route := d.find(req)
+	route := find(d.T, req)
 	if route == nil {
 		tb.Errorf("%s %s is not documented", req.Method, req.URL.Path)
 		return nil

@@ -1,0 +1,92 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// documents writes the description for clients: in OpenAPI 3.1, and in 3.0 for
+// generators that read no more. Both say the same, as far as 3.0 can.
+func documents(description *huma.OpenAPI) (v31, v30 []byte, err error) {
+	v31, err = rewrite(description.MarshalJSON, nullableReference)
+	if err == nil {
+		v30, err = rewrite(description.Downgrade, references30(description.Components.Schemas), keywords30)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("write the OpenAPI document: %w", err)
+	}
+	return v31, v30, nil
+}
+
+// rewrite applies the changes to every object of a document, the innermost
+// first.
+func rewrite(source func() ([]byte, error), changes ...func(map[string]any)) ([]byte, error) {
+	text, err := source()
+	if err != nil {
+		return nil, err
+	}
+	var tree any
+	if err := json.Unmarshal(text, &tree); err != nil {
+		return nil, err
+	}
+	eachObject(tree, func(object map[string]any) {
+		for _, change := range changes {
+			change(object)
+		}
+	})
+	return json.Marshal(tree)
+}
+
+func eachObject(tree any, change func(map[string]any)) {
+	switch value := tree.(type) {
+	case map[string]any:
+		for _, inner := range value {
+			eachObject(inner, change)
+		}
+		change(value)
+	case []any:
+		for _, inner := range value {
+			eachObject(inner, change)
+		}
+	}
+}
+
+// nullableReference writes a reference that may be null.
+func nullableReference(object map[string]any) {
+	if object[nullableKey] == nil {
+		return
+	}
+	object["anyOf"] = []any{map[string]any{"$ref": object["$ref"]}, map[string]any{"type": "null"}}
+	delete(object, "$ref")
+	delete(object, nullableKey)
+}
+
+// references30 writes references for OpenAPI 3.0, which knows no type null, and
+// no word beside a reference.
+func references30(schemas huma.Registry) func(map[string]any) {
+	return func(object map[string]any) {
+		ref, ok := object["$ref"].(string)
+		if !ok || len(object) == 1 {
+			return
+		}
+		object["allOf"] = []any{map[string]any{"$ref": ref}}
+		if object[nullableKey] != nil {
+			object["type"], object["nullable"] = schemas.SchemaFromRef(ref).Type, true
+		}
+		delete(object, "$ref")
+		delete(object, nullableKey)
+	}
+}
+
+// keywords30 takes out, or replaces, the keywords that OpenAPI 3.0 does not know.
+// It cannot say which fields go together.
+func keywords30(object map[string]any) {
+	if _, ok := object[securityScheme].([]any); ok {
+		object[securityScheme] = []any{} // only OAuth has scopes there
+	}
+	for _, keyword := range []string{"if", "then", "else", "dependentSchemas", "contentMediaType"} {
+		delete(object, keyword)
+	}
+}

@@ -1,0 +1,84 @@
+package api
+
+import (
+	"maps"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"holdfast/engine/model"
+)
+
+// rule is a keyword of JSON Schema, or more than one, for what the engine or a
+// handler checks. huma does not: their messages say what would be right.
+type rule map[string]any
+
+// describe adds a rule to a property, or to the schema itself where property is
+// "".
+func describe(s *huma.Schema, property string, r rule) {
+	if property != "" {
+		s = s.Properties[property]
+	}
+	if s.Extensions == nil {
+		s.Extensions = map[string]any{}
+	}
+	maps.Copy(s.Extensions, r)
+}
+
+// noText is a rule that no text may match.
+func noText(pattern string) rule {
+	return rule{"type": huma.TypeString, "pattern": pattern}
+}
+
+// The rules of names: see the functions of package model that validate them.
+var (
+	databaseName = rule{
+		"pattern": model.DatabaseNamePattern,
+		"not":     noText(`^([Pp][Oo][Ss][Tt][Gg][Rr][Ee][Ss]$|[Tt][Ee][Mm][Pp][Ll][Aa][Tt][Ee])`),
+	}
+	databaseUser = rule{
+		"pattern": model.DatabaseUserPattern,
+		"not":     noText(`^(pg_|holdfast|postgres$|public$|none$)|` + model.ReadOnlySuffix + `$`),
+	}
+	bucketName = rule{
+		"pattern": `^[a-z0-9]+((\.|-+)[a-z0-9]+)*$`, "minLength": 3, "maxLength": 63,
+		"not": noText(`^(xn--|sthree-|amzn-s3-demo-)|(-s3alias|--ol-s3|\.mrap|--x-s3|--table-s3)$|^([0-9]+\.){3}[0-9]+$`),
+	}
+)
+
+// The rules of fields that depend on each other are conditions (if, then, else),
+// which generators pass over: of oneOf and not they make types nobody can use.
+// A field that is null is as one that is left out.
+
+// properties is a schema of some properties.
+func properties(of map[string]rule) rule { return rule{"properties": of} }
+
+// absent is the schema of an object without the properties.
+func absent(names ...string) rule { return properties(each(rule{"type": "null"}, names)) }
+
+// given is the schema of an object with the properties, as text.
+func given(names ...string) rule {
+	return rule{"required": names, "properties": each(rule{"type": huma.TypeString}, names)}
+}
+
+func each(r rule, names []string) map[string]rule {
+	all := map[string]rule{}
+	for _, name := range names {
+		all[name] = r
+	}
+	return all
+}
+
+// exactlyOne is the rule that one of two properties is given.
+func exactlyOne(one, other string) rule {
+	return rule{"if": given(one), "then": absent(other), "else": given(other)}
+}
+
+// restoreName is the rule that a name goes with the mode new, and that with a
+// name.
+func restoreName() rule {
+	isNew := properties(map[string]rule{"mode": {"const": RestoreNew}})
+	return rule{"dependentSchemas": map[string]rule{
+		"mode": {"if": isNew, "then": given("name")},
+		"name": {"if": given("name"), "then": rule{"required": []string{"mode"}, "properties": isNew["properties"]}},
+	}}
+}
