@@ -51,7 +51,7 @@ func (s *store) download(path string) error {
 		return err
 	}
 	bucket, key, _ := strings.Cut(strings.TrimPrefix(signed.Path, ObjectPath), "/")
-	d, err := s.ObjectDownload(s.call(model.ActionObjectDownload), bucket, key, signed.Query().Get("expires"), signed.Query().Get("signature"))
+	d, err := s.ObjectDownload(s.call(model.ActionObjectDownload), bucket, key, path)
 	if err != nil {
 		return err
 	}

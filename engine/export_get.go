@@ -74,11 +74,12 @@ type ExportDownload struct {
 	Content *blobstore.Reader
 }
 
-// ExportDownload opens an export for who has its signed URL. One that is not
+// ExportDownload opens an export for who has its signed URL, which is target, that
+// of the request as it came. One that is not
 // there looks like one that may not be read.
-func (e *Engine) ExportDownload(call *model.Call, id, expires, signature string) (ExportDownload, error) {
+func (e *Engine) ExportDownload(call *model.Call, id, target string) (ExportDownload, error) {
 	call.Resource = model.Resource{Type: model.ResourceExport, ID: id}
-	if !e.signer.admits(exportSubject(id), expires, signature, e.clock()) {
+	if !e.signer.admits(ExportPath+id, exportSubject(id), target, e.clock()) {
 		return ExportDownload{}, model.NotFound(model.ResourceExport, id)
 	}
 	call.Actor = model.DownloadLink()

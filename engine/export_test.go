@@ -43,8 +43,7 @@ func (a *appliance) download(t testing.TB, view ExportView) ([]byte, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, query := strings.TrimPrefix(signed.Path, ExportPath), signed.Query()
-	x, err := a.ExportDownload(&model.Call{}, id, query.Get("expires"), query.Get("signature"))
+	x, err := a.ExportDownload(&model.Call{}, strings.TrimPrefix(signed.Path, ExportPath), view.DownloadPath)
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,7 @@
 package engine
 
 import (
-	"net/url"
-	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,31 +33,57 @@ func FuzzCursor(f *testing.F) {
 	})
 }
 
-// FuzzSignedURL tries to be let in with anything but the parameters that were
-// signed.
+// FuzzSignedURL tries to be let in with anything but what was signed, byte for
+// byte: to an object or an export.
 func FuzzSignedURL(f *testing.F) {
 	s := newSigner([]byte("a key of the tests, thirty-two b"))
 	now := time.Unix(1_800_000_000, 0)
 	end := now.Add(DownloadLife)
-	signed, err := url.Parse(s.signedPath("/o", "bucket/key", end))
-	if err != nil {
-		f.Fatal(err)
+	const bucket, key, export = "bucket_1", "a b/ü?", "exp_1"
+	path, subject := objectPath(bucket, key), objectSubject(bucket, key)
+	object := s.signedPath(path, subject, end)
+	exported := s.signedPath(ExportPath+export, exportSubject(export), end)
+	last := strings.IndexByte(base64Digits, object[len(object)-1])
+	for _, target := range []string{
+		object, exported, object + "&", object + "&x=1", strings.Replace(object, "expires=", "expires=+", 1), strings.Replace(object, "%C3", "%c3", 1),
+		object[:len(object)-1], object[:len(object)-1] + base64Digits[last^1:][:1], object + "=", object + "\n", "",
+		strings.Replace(object, "expires=1", "expires=9", 1), strings.Replace(exported, export, "exp_2", 1),
+	} {
+		f.Add(target)
 	}
-	expires, signature := signed.Query().Get("expires"), signed.Query().Get("signature")
-	f.Add("bucket/key", expires, signature)
-	f.Add("bucket/key", "+"+expires, signature)
-	f.Add("bucket/key2", expires, signature)
-	f.Add("key", expires+"\nbucket/", signature)
-	f.Add("bucket/key", "9999999999", signature)
-	f.Add("bucket/key", expires, signature[:len(signature)-1])
-	f.Fuzz(func(t *testing.T, subject, at, mac string) {
-		admitted := s.admits(subject, at, mac, now)
-		moment, err := strconv.ParseInt(at, 10, 64)
-		if admitted && (subject != "bucket/key" || err != nil || moment != end.Unix()) {
-			t.Errorf("%q until %q is let in by %q", subject, at, mac)
+	f.Fuzz(func(t *testing.T, target string) {
+		if s.admits(path, subject, target, now) != (target == object) {
+			t.Errorf("an object by %q", target)
 		}
-		if s.admits(subject, at, mac, end) {
-			t.Errorf("%q until %q is let in at its end", subject, at)
+		if s.admits(ExportPath+export, exportSubject(export), target, now) != (target == exported) {
+			t.Errorf("an export by %q", target)
+		}
+		if s.admits(path, subject, target, end) || s.admits(ExportPath+export, exportSubject(export), target, end) {
+			t.Errorf("%q is let in at its end", target)
 		}
 	})
+}
+
+const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+// No byte of a signed path can be another, be left out, or be preceded by one more.
+func TestSignedPathByteForByte(t *testing.T) {
+	t.Parallel()
+	s, now := newSigner([]byte("a key of the tests, thirty-two b")), time.Unix(1_800_000_000, 0)
+	path, subject := ExportPath+"exp_1", exportSubject("exp_1")
+	signed := s.signedPath(path, subject, now.Add(DownloadLife))
+	if !s.admits(path, subject, signed, now) {
+		t.Fatal("what is signed is refused")
+	}
+	for i := range signed {
+		for b := range 256 {
+			for _, changed := range []string{
+				signed[:i] + string([]byte{byte(b)}) + signed[i+1:], signed[:i] + string([]byte{byte(b)}) + signed[i:], signed[:i] + signed[i+1:],
+			} {
+				if changed != signed && s.admits(path, subject, changed, now) {
+					t.Fatalf("%q is let in for %q", changed, signed)
+				}
+			}
+		}
+	}
 }

@@ -76,16 +76,16 @@ type Download struct {
 }
 
 // ObjectDownload opens an object for who has its signed URL, or for anybody
-// when its bucket is public. A private bucket and a missing object look the
+// when its bucket is public. The target is that of the request, as it came. A private bucket and a missing object look the
 // same. With an error only Public is set.
-func (e *Engine) ObjectDownload(call *model.Call, bucket, key, expires, signature string) (Download, error) {
+func (e *Engine) ObjectDownload(call *model.Call, bucket, key, target string) (Download, error) {
 	call.Resource = objectResource(bucket, key)
 	b, err := e.bucketOfAnybody(call, bucket)
 	if err != nil {
 		return Download{}, err
 	}
 	if !b.Public {
-		if !e.signer.admits(objectSubject(bucket, key), expires, signature, e.clock()) {
+		if !e.signer.admits(objectPath(bucket, key), objectSubject(bucket, key), target, e.clock()) {
 			return Download{}, noObject(key)
 		}
 		call.Actor = model.DownloadLink()

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"crypto/hmac"
 	"encoding/base64"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -16,15 +18,18 @@ func (s signer) signedPath(path, subject string, expires time.Time) string {
 	return path + "?expires=" + strconv.FormatInt(expires.Unix(), 10) + "&signature=" + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-// admits reports whether the parameters are those of a signed path to subject
-// that has not expired.
-func (s signer) admits(subject, expires, signature string, now time.Time) bool {
-	at, err := strconv.ParseInt(expires, 10, 64)
-	if err != nil || now.Unix() >= at {
+// admits reports whether target, a request's as it came, is byte for byte a
+// signed path to subject that has not expired. Of the spellings that mean the same
+// to a reader who decodes them, only the one that was handed out is admitted:
+// others would be other URLs to logs, caches and lists of what is revoked.
+func (s signer) admits(path, subject, target string, now time.Time) bool {
+	rest, found := strings.CutPrefix(target, path+"?expires=")
+	seconds, _, _ := strings.Cut(rest, "&")
+	at, err := strconv.ParseInt(seconds, 10, 64)
+	if !found || err != nil || now.Unix() >= at {
 		return false
 	}
-	mac, err := base64.RawURLEncoding.DecodeString(signature)
-	return err == nil && s.verify(downloadMessage(subject, at), mac)
+	return hmac.Equal([]byte(target), []byte(s.signedPath(path, subject, time.Unix(at, 0))))
 }
 
 // downloadMessage is what is signed. No length needs marking: the time cannot

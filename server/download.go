@@ -66,8 +66,7 @@ func (d *downloads) serve(w http.ResponseWriter, r *http.Request, call *model.Ca
 }
 
 func (d *downloads) serveObject(w http.ResponseWriter, r *http.Request, call *model.Call, bucket, key string) error {
-	query := r.URL.Query()
-	object, err := d.engine.ObjectDownload(call, bucket, key, query.Get("expires"), query.Get("signature"))
+	object, err := d.engine.ObjectDownload(call, bucket, key, r.RequestURI)
 	if err != nil {
 		if object.Public { // a page is to see that it is not there
 			allowOrigins(w.Header())

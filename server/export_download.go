@@ -11,9 +11,8 @@ import (
 
 // serveExport serves the bytes of an export to who holds its signed URL.
 func (d *downloads) serveExport(w http.ResponseWriter, r *http.Request, call *model.Call) error {
-	query := r.URL.Query()
 	id := strings.TrimPrefix(r.URL.Path, engine.ExportPath)
-	export, err := d.engine.ExportDownload(call, id, query.Get("expires"), query.Get("signature"))
+	export, err := d.engine.ExportDownload(call, id, r.RequestURI)
 	if err != nil {
 		return err
 	}
