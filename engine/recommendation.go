@@ -3,9 +3,10 @@ package engine
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
+	"math"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -204,7 +205,7 @@ func (e *Engine) runCheck(ctx context.Context, session *advice.Session, check ad
 }
 
 // Recommendations returns the advice for the call's organization, gravest
-// first: what facts say now, and what the databases last said.
+// first, and the newest first of what is equally grave: what facts say now, and what the databases last said.
 func (e *Engine) Recommendations(call *model.Call) ([]model.Recommendation, error) {
 	databases, err := e.databasesOf(call.Organization)
 	if err != nil {
@@ -250,9 +251,10 @@ func (e *Engine) RecommendationList(call *model.Call, page Page) (List[model.Rec
 	return newList(w, all[:shown], shown < len(all), recommendationPlace), nil
 }
 
-// recommendationPlace is where a recommendation stands among all.
+// recommendationPlace is where a recommendation stands among all: places compare
+// as the recommendations are listed.
 func recommendationPlace(r model.Recommendation) string {
-	return strconv.Itoa(r.Severity.Rank()) + r.ID()
+	return fmt.Sprintf("%d%016x%s", r.Severity.Rank(), math.MaxInt64-r.DetectedAt.UnixNano(), r.ID())
 }
 
 // about returns what was found of the databases.

@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+// Recommendations come gravest first, and the newest first within a severity: in
+// one list, and over pages, also when others come and go between two pages.
+func TestRecommendationsNewestFirst(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	list := func(page Page) List[model.Recommendation] {
+		t.Helper()
+		got, err := c.RecommendationList(c.operator(model.ActionRecommendationList), page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	for n := range 5 { // each a key that never ends, of which there is advice
+		if _, _, err := c.KeyCreate(c.operator(model.ActionKeyCreate), NewKey{Name: fmt.Sprint("key ", n), Scopes: model.Scopes()}); err != nil {
+			t.Fatal(err)
+		}
+		list(Page{})
+		c.wait(time.Hour)
+	}
+	all := list(Page{}).Items
+	if len(all) < 5 {
+		t.Fatalf("only %d recommendations", len(all))
+	}
+	if !slices.IsSortedFunc(all, func(a, b model.Recommendation) int {
+		if a.Severity != b.Severity {
+			return a.Severity.Rank() - b.Severity.Rank()
+		}
+		return b.DetectedAt.Compare(a.DetectedAt)
+	}) {
+		for _, r := range all {
+			t.Errorf("%s of %v: %s", r.Severity, r.DetectedAt, r.ID())
+		}
+	}
+	var paged []string
+	page := Page{Limit: 1}
+	for n := 0; ; n++ {
+		got := list(page)
+		for _, r := range got.Items {
+			paged = append(paged, r.ID())
+		}
+		if page.Cursor = got.Next; got.Next == "" {
+			break
+		}
+		if n == 1 { // newer than what was shown: not on the pages that follow
+			if _, _, err := c.KeyCreate(c.operator(model.ActionKeyCreate), NewKey{Name: "late", Scopes: model.Scopes()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var want []string
+	for _, r := range all {
+		want = append(want, r.ID())
+	}
+	if !slices.Equal(paged, want) {
+		t.Errorf("over pages: %q\nat once: %q", paged, want)
+	}
+}
