@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
@@ -23,10 +25,14 @@ func (e *Engine) SSLGet(call *model.Call, id string) (SSL, error) {
 	if err != nil {
 		return SSL{}, err
 	}
-	if db.Status == model.DatabaseCreating {
-		return SSL{}, notAvailable(db.Status, db.StatusReason)
+	status, reason := e.liveStatus(db)
+	if status == model.DatabaseCreating {
+		return SSL{}, notAvailable(status, reason)
 	}
 	certificate, err := postgres.ReadCertificate(e.dataDirectory(db.ID, db.Generation))
+	if errors.Is(err, fs.ErrNotExist) && status != model.DatabaseAvailable { // its files are still to be made, or are gone
+		return SSL{}, notAvailable(status, reason)
+	}
 	if err != nil {
 		return SSL{}, fmt.Errorf("read certificate: %w", err)
 	}

@@ -1,0 +1,182 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"holdfast/engine"
+	"holdfast/engine/model"
+	"holdfast/server/api"
+)
+
+// overHTTP is an engine that is asked over HTTP.
+type overHTTP struct {
+	*engine.Engine
+	project, key string
+	api          *api.API
+}
+
+func startOverHTTP(t *testing.T) *overHTTP {
+	t.Helper()
+	e, organization, project := engine.StartForHTTP(t)
+	v1, err := api.New(e, api.Options{BaseURL: "http://127.0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, _, err := e.KeyCreate(
+		&model.Call{Operation: model.OperationFor(model.ActionKeyCreate), Actor: model.Actor{Type: model.ActorOperator}, Organization: organization},
+		engine.NewKey{Name: "test", Preset: model.PresetFullAccess, AllowDangerous: true, Source: model.KeySourceOperator})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &overHTTP{Engine: e, project: project, key: secret.Reveal(), api: v1}
+}
+
+// ask sends a request, and returns the answer.
+func (o *overHTTP) ask(t *testing.T, method, path, body string) (status int, text string) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, "/v1"+path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+o.key)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	w := httptest.NewRecorder()
+	o.api.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+// id returns that of the record in an answer, which must be a success.
+func (o *overHTTP) id(t *testing.T, method, path, body, field string) string {
+	t.Helper()
+	status, text := o.ask(t, method, path, body)
+	var answer struct{ Data map[string]any }
+	if err := json.Unmarshal([]byte(text), &answer); err != nil || status != http.StatusOK {
+		t.Fatalf("%s %s: %d %s", method, path, status, text)
+	}
+	return fmt.Sprint(answer.Data[field])
+}
+
+// request is one about a database.
+type request struct{ method, path, body string }
+
+// aboutDatabases lists every request about one database that the description
+// has: what reads, then what changes, and the deletions at the end.
+func (o *overHTTP) aboutDatabases(t *testing.T, backup string) []request {
+	t.Helper()
+	var description struct{ Paths map[string]map[string]any }
+	if err := json.Unmarshal(o.api.Description, &description); err != nil {
+		t.Fatal(err)
+	}
+	bodies := map[string]string{
+		"PUT /allowlist": `{"entries":["127.0.0.1"]}`, "POST /rls": `{"table":"t","enabled":true}`, "POST /backups/{backupId}/restore": `{}`,
+		"POST /recovery/restore-request": `{"target_lsn":"0/1000000"}`,
+	}
+	var all []request
+	for path, methods := range description.Paths {
+		of, ours := strings.CutPrefix(strings.TrimPrefix(path, "/v1"), "/databases/{id}")
+		for method := range methods {
+			method = strings.ToUpper(method)
+			if !ours || !slices.Contains([]string{"GET", "POST", "PUT", "PATCH", "DELETE"}, method) {
+				continue
+			}
+			body := bodies[method+" "+of]
+			if body == "" && method != "GET" && method != "DELETE" {
+				body = "{}"
+			}
+			all = append(all, request{method, strings.ReplaceAll(of, "{backupId}", backup), body})
+		}
+	}
+	if len(all) < 20 {
+		t.Fatalf("the description has only %d requests about a database", len(all))
+	}
+	weight := map[string]int{"GET": 0, "PUT": 1, "PATCH": 1, "POST": 2, "DELETE": 3}
+	slices.SortFunc(all, func(a, b request) int {
+		if a.method != b.method {
+			return weight[a.method] - weight[b.method]
+		}
+		return strings.Compare(b.path, a.path)
+	})
+	return all
+}
+
+// walk sends all of them. The answers may refuse, and never say that the
+// appliance is at fault.
+func (o *overHTTP) walk(t *testing.T, id string, all []request) {
+	t.Helper()
+	for _, r := range all {
+		if status, text := o.ask(t, r.method, "/databases/"+id+r.path, r.body); status >= 500 {
+			t.Errorf("%s %s: %d %s", r.method, r.path, status, text)
+		}
+	}
+}
+
+// TestEveryRequestInEveryStatus asks for everything about databases of every
+// status, with and without files: also of those whose files are still to be made,
+// or are going away.
+func TestEveryRequestInEveryStatus(t *testing.T) {
+	t.Parallel()
+	o := startOverHTTP(t)
+	real := o.id(t, "POST", "/databases", `{"project":"`+o.project+`","name":"real"}`, "id")
+	backup := o.id(t, "POST", "/databases/"+real+"/backups", "", "id")
+	all := o.aboutDatabases(t, backup)
+	for _, status := range []model.DatabaseStatus{
+		model.DatabaseCreating, model.DatabaseImporting, model.DatabaseRestoring, model.DatabaseRestarting, model.DatabaseDeleting,
+		model.DatabaseUnavailable, model.DatabaseFailed, model.DatabaseAvailable, // from here on it may be deleted
+	} {
+		t.Run(string(status), func(t *testing.T) {
+			id := o.WithoutFiles(t, real, "bare-"+string(status))
+			release := o.PutInto(t, id, status)
+			if got, text := o.ask(t, "GET", "/databases/"+id+"/ssl", ""); got != http.StatusConflict || !strings.Contains(text, "try again when it is available") {
+				t.Errorf("its certificate: %d %s", got, text)
+			}
+			o.walk(t, id, all)
+			release()
+			if status == model.DatabaseUnavailable || status == model.DatabaseFailed {
+				all := slices.DeleteFunc(slices.Clone(all), func(r request) bool { return r.method == "DELETE" })
+				release := o.PutInto(t, real, status)
+				o.walk(t, real, all)
+				release()
+				return
+			}
+			release = o.PutInto(t, real, status)
+			o.walk(t, real, all)
+			release()
+		})
+	}
+}
+
+// TestEveryRequestWhileImporting asks while an import waits for its source.
+func TestEveryRequestWhileImporting(t *testing.T) {
+	t.Parallel()
+	o := startOverHTTP(t)
+	source, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	asked := make(chan struct{}, 100)
+	go func() {
+		for {
+			conn, err := source.Accept()
+			if err != nil {
+				return
+			}
+			asked <- struct{}{}
+			go func() { _, _ = io.Copy(io.Discard, conn) }() // and no answer
+		}
+	}()
+	id := o.id(t, "POST", "/imports", fmt.Sprintf(`{"project":%q,"name":"shop","source_url":"postgres://app:secret@%s/shop?sslmode=disable"}`,
+		o.project, source.Addr()), "database_id")
+	<-asked
+	if got, text := o.ask(t, "GET", "/databases/"+id+"/ssl", ""); got != http.StatusConflict || !strings.Contains(text, "the database is importing") {
+		t.Errorf("its certificate: %d %s", got, text)
+	}
+	o.walk(t, id, o.aboutDatabases(t, "bkp_00000000000000000000000000"))
+}
