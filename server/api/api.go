@@ -91,6 +91,19 @@ func newRouter(g *gate) *httprouter.Router {
 	router.RedirectFixedPath = false
 	router.HandleMethodNotAllowed = false
 	router.HandleOPTIONS = false
-	router.NotFound = http.HandlerFunc(g.unknown)
+	router.NotFound = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.unknown(w, r, methodsAt(router, r.URL.Path))
+	})
 	return router
+}
+
+// methodsAt returns the methods that a path has, sorted.
+func methodsAt(router *httprouter.Router, path string) []string {
+	var methods []string
+	for _, method := range []string{http.MethodDelete, http.MethodGet, http.MethodPatch, http.MethodPost, http.MethodPut} {
+		if handle, _, _ := router.Lookup(method, path); handle != nil {
+			methods = append(methods, method)
+		}
+	}
+	return methods
 }

@@ -82,14 +82,24 @@ func bearer(header http.Header) string {
 	return strings.Trim(key, " ")
 }
 
-// unknown answers every path and method that is not in the route table.
-func (g *gate) unknown(w http.ResponseWriter, r *http.Request) {
+// unknown answers every path and method that is not in the route table. allowed
+// are the methods of the path.
+func (g *gate) unknown(w http.ResponseWriter, r *http.Request, allowed []string) {
 	x := g.begin(w, r, model.Operation{Action: model.ActionUnknown})
 	defer x.end()
 	_ = x.identify() // so that the organization finds it in its log; a key is not needed to be told 404
 	x.call.Note("method", model.CleanText(r.Method, maxNote))
 	x.call.Note("path", model.CleanText(r.URL.Path, maxNote))
-	x.refuse(model.Errorf(model.CodeNotFound, "there is nothing at this method and path; %s/openapi.json lists what there is", Prefix))
+	refusal := x.fail(model.Errorf(model.CodeNotFound, "there is nothing at this method and path; %s/openapi.json lists what there is", Prefix))
+	if r.Method != http.MethodTrace && r.Method != http.MethodConnect {
+		x.write(refusal)
+		return
+	}
+	// No resource can have these: what is wrong is the method alone (RFC 9110,
+	// 15.5.6).
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	x.SetStatus(http.StatusMethodNotAllowed)
+	_ = writeJSON(x, refusal)
 }
 
 // actionDescription is the audit action of reading the API's description,

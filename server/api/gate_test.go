@@ -134,7 +134,6 @@ func TestUnknownPaths(t *testing.T) {
 		{"DELETE", "/databases"},
 		{"OPTIONS", "/databases"},
 		{"PUT", "/buckets"},
-		{"TRACE", "/buckets"},
 		{"BREW", "/buckets"},
 		{"GET", "/openapi.yaml"},
 		{"GET", "/docs"},
@@ -145,6 +144,31 @@ func TestUnknownPaths(t *testing.T) {
 			got := w.do(t, request{method: test.method, path: test.path, key: key})
 			if got.status != 404 || got.code != string(model.CodeNotFound) {
 				t.Errorf("%s %s: %d %s", test.method, test.path, got.status, got.text)
+			}
+		}
+	}
+}
+
+// TestMethodsOfNoResource sends methods that no resource can have: they are
+// refused with those that the path has, and audited.
+func TestMethodsOfNoResource(t *testing.T) {
+	w := open(t)
+	for _, test := range []struct{ path, allow string }{
+		{"/buckets", "GET, POST"},
+		{"/buckets/bucket_x", "DELETE, GET, PATCH"},
+		{"/buckets/bucket_x/objects/a/b", "DELETE, GET"},
+		{"/databases/db_x/allowlist", "GET, PUT"},
+		{"/openapi.json", "GET"},
+		{"/nothing", ""},
+	} {
+		for _, method := range []string{"TRACE", "CONNECT"} {
+			got := w.do(t, request{method: method, path: test.path, key: w.org.read, header: map[string]string{"X-Echo": "secret"}})
+			allow, given := got.header["Allow"]
+			if got.status != 405 || got.code != string(model.CodeNotFound) || !given || strings.Join(allow, ", ") != test.allow {
+				t.Errorf("%s %s: %d, allowed %q: %s", method, test.path, got.status, allow, got.text)
+			}
+			if strings.Contains(got.text, "secret") {
+				t.Errorf("%s %s echoes the request: %s", method, test.path, got.text)
 			}
 		}
 	}

@@ -94,7 +94,11 @@ func checkAnswer(tb testing.TB, doc *openapi3.T, req *http.Request, res *http.Re
 	tb.Helper()
 	route := find(doc, req)
 	if route == nil {
-		if res.StatusCode != http.StatusNotFound {
+		want := http.StatusNotFound
+		if req.Method == http.MethodTrace || req.Method == http.MethodConnect {
+			want = http.StatusMethodNotAllowed
+		}
+		if res.StatusCode != want {
 			tb.Errorf("%s %s is not documented, and answered %d", req.Method, req.URL.Path, res.StatusCode)
 		}
 		return
