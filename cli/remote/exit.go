@@ -73,6 +73,9 @@ func ExitCode(err error) int {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f.code
 	}
+	if _, named := errors.AsType[*unfit](err); named {
+		return exitUsage
+	}
 	if errors.Is(err, context.Canceled) {
 		return exitInterrupted
 	}

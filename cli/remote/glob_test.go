@@ -1,6 +1,11 @@
 package remote
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"holdfast/cli/client"
+)
 
 func TestPattern(t *testing.T) {
 	t.Parallel()
@@ -41,5 +46,28 @@ func TestFileName(t *testing.T) {
 		if name, err := fileName(key); (err == nil) != ok || ok && name != key {
 			t.Errorf("%q: %q, %v", key, name, err)
 		}
+	}
+}
+
+// One key that cannot be a file keeps no other object from its file.
+func TestPlaceAll(t *testing.T) {
+	t.Parallel()
+	var objects []client.Object
+	for _, key := range []string{"f/a", "f/a/b", "f/a/b/c", "f//x", "f/../y", "f/z/", "f/A", "f/ok", "f/"} {
+		objects = append(objects, client.Object{Key: key})
+	}
+	placed, unfits := placeAll(objects, "f/")
+	var files, left []string
+	for _, p := range placed {
+		files = append(files, p.name)
+	}
+	for _, u := range unfits {
+		left = append(left, u.name)
+	}
+	if got := strings.Join(files, " "); got != "a/b/c A ok" {
+		t.Errorf("files: %s", got)
+	}
+	if got := strings.Join(left, " "); got != "f//x f/../y f/z/ f/ f/a f/a/b" {
+		t.Errorf("left out: %s", got)
 	}
 }

@@ -30,7 +30,8 @@ func newObjectGet(s *session) *cobra.Command {
 	cmd.Long = "Download an object into a file, into a directory under its own name, or with - to standard output; what is\n" +
 		"there and is no file, such as a named pipe, is written into.\n" +
 		"With --recursive all objects whose keys begin with KEY, and with wildcards all that match, go into a directory,\n" +
-		"folders and all. " + wildcards + "\n\n" +
+		"folders and all. " + wildcards + "\n" +
+		"An object whose key cannot be the name of a file there is left out and named at the end, and the exit code is then 1.\n\n" +
 		"What arrived is compared with what was uploaded, and takes its name only then. A download that was broken off\n" +
 		"goes on where it stopped when it is asked for again."
 	cmd.Example = "  holdfast object get files/notes.txt\n  holdfast object get files/dump.sql - | psql …\n" +
@@ -70,7 +71,11 @@ func (t *task) get(from, to string, in get) error {
 	if err != nil {
 		return err
 	}
-	return t.getInto(dir, bucket, []placed{{o, name}}, in)
+	results, unfits, err := t.getInto(dir, bucket, []placed{{o, name}}, in)
+	if len(unfits) > 0 {
+		err = unfits[0]
+	}
+	return t.showSaved(results, err)
 }
 
 // placed is an object and the file it becomes, relative to a directory.
@@ -113,20 +118,48 @@ func orHere(dir string) string {
 }
 
 // fileName is the file that a key becomes, below a directory. Keys that are no
-// such name are refused: an appliance is not trusted with where files go.
+// such name are unfit: an appliance is not trusted with where files go.
 func fileName(key string) (string, error) {
 	name := filepath.FromSlash(key)
 	if !filepath.IsLocal(name) || filepath.Clean(name) != name || name == "." {
-		return "", usagef("the key %q is no file's name: download it alone, and say which file it is to be", key)
+		return "", &unfit{key, noName}
 	}
 	return name, nil
+}
+
+const noName = "is not the name of a file below a directory"
+
+// placeAll decides on the file of each object. An object cannot be a file where
+// others need a directory.
+func placeAll(objects []client.Object, folder string) (all []placed, unfits []*unfit) {
+	directories := map[string]bool{}
+	for _, o := range objects {
+		name, err := fileName(strings.TrimPrefix(o.Key, folder))
+		if err != nil {
+			unfits = append(unfits, &unfit{o.Key, noName})
+			continue
+		}
+		all = append(all, placed{o, name})
+		for dir := filepath.Dir(name); dir != "." && !directories[dir]; dir = filepath.Dir(dir) {
+			directories[dir] = true
+		}
+	}
+	fit := all[:0]
+	for _, p := range all {
+		if directories[p.name] {
+			unfits = append(unfits, &unfit{p.object.Key, "other objects need a directory of that name"})
+			continue
+		}
+		fit = append(fit, p)
+	}
+	return fit, unfits
 }
 
 func (t *task) getMany(bucket, from string, p pattern, to string, in get) error {
 	if to == "-" {
 		return usagef("several objects do not go to standard output; name a directory")
 	}
-	var all []placed
+	var objects []client.Object
 	for o, err := range t.matching(bucket, p) {
 		if err != nil {
 			return err
@@ -134,26 +167,30 @@ func (t *task) getMany(bucket, from string, p pattern, to string, in get) error 
 		if strings.HasSuffix(o.Key, "/") && o.SizeBytes == 0 {
 			continue // what other programs make to have a folder
 		}
-		name, err := fileName(strings.TrimPrefix(o.Key, p.folder()))
-		if err != nil {
-			return err
-		}
-		all = append(all, placed{o, name})
+		objects = append(objects, o)
 	}
-	if len(all) == 0 {
+	if len(objects) == 0 {
 		return failf(exitNotFound, "there is no object %s", from)
 	}
+	all, unfits := placeAll(objects, p.folder())
 	if err := os.MkdirAll(orHere(to), 0o777); err != nil {
 		return err
 	}
-	return t.getInto(orHere(to), bucket, all, in)
+	results, more, err := t.getInto(orHere(to), bucket, all, in)
+	if err == nil {
+		err = leftOut("objects", "download each alone, and say which file it is to be", append(unfits, more...))
+	}
+	return t.showSaved(results, err)
 }
 
 // getInto downloads objects into a directory, and nowhere else.
-func (t *task) getInto(dir, bucket string, all []placed, in get) error {
+func (t *task) getInto(dir, bucket string, all []placed, in get) (results []saved, unfits []*unfit, err error) {
+	if len(all) == 0 {
+		return nil, nil, nil
+	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return usagef("%v", err)
+		return nil, nil, usagef("%v", err)
 	}
 	defer root.Close()
 	label, total := "downloading "+path.Base(all[0].object.Key), int64(0)
@@ -163,22 +200,40 @@ func (t *task) getInto(dir, bucket string, all []placed, in get) error {
 	for _, p := range all {
 		total += p.object.SizeBytes
 		if _, err := root.Lstat(p.name); err == nil && in.noClobber {
-			return failf(exitConflict, "%s is there already, and is not replaced", filepath.Join(dir, p.name))
+			return nil, nil, failf(exitConflict, "%s is there already, and is not replaced", filepath.Join(dir, p.name))
 		}
 	}
 	if err := t.forgetOlder(root, bucket, all); err != nil {
-		return err
+		return nil, nil, err
 	}
 	m := t.meter(label)
 	m.expect(total, "")
-	results, err := inOrder(t, all, func(t *task, p placed) (saved, error) {
-		result := saved{p.object, filepath.Join(dir, p.name)}
-		if err := root.MkdirAll(filepath.Dir(p.name), 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-			return result, err
-		}
-		return result, t.save(root, p.name, t.objectSource(bucket, p.object), m)
+	done, err := inOrder(t, all, func(t *task, p placed) (result outcome[saved], err error) {
+		result.of = saved{p.object, filepath.Join(dir, p.name)}
+		result.unfit, err = leaveOut(t.saveAt(root, p, t.objectSource(bucket, p.object), m))
+		return result, err
 	})
 	m.stop()
+	results, unfits = split(done)
+	return results, unfits, err
+}
+
+// saveAt downloads an object into its file, with the directories it needs.
+func (t *task) saveAt(root *os.Root, p placed, src downloadSource, m *meter) error {
+	err := root.MkdirAll(filepath.Dir(p.name), 0o777)
+	if err == nil {
+		_, err = root.Lstat(p.name)
+	}
+	if aboutName(err) {
+		return &unfit{p.object.Key, whyName(err)}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return t.save(root, p.name, src, m)
+}
+
+func (t *task) showSaved(results []saved, err error) error {
 	return transferred(t, results, err, func(s saved) string { return fmt.Sprintf("%s (%s)", s.File, size(s.SizeBytes)) })
 }
 

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -27,6 +28,7 @@ func newObjectPut(s *session) *cobra.Command {
 		func(t *task, args []string) error { return t.put(args[:len(args)-1], args[len(args)-1], in) })
 	cmd.Long = "Upload files. A KEY that is empty or ends with a slash is a folder, in which files keep their names. With\n" +
 		"--recursive, what is in a directory goes into the folder. The file - is standard input.\n" +
+		"A file whose name cannot be a key is left out and named at the end, and the exit code is then 1.\n" +
 		"An object is there as a whole or not at all, and what arrived is compared with what was sent."
 	cmd.Example = "  holdfast object put notes.txt files\n  holdfast object put *.jpg files/photos/\n" +
 		"  holdfast object put -r site/ public/\n  pg_dump … | holdfast object put - files/dump.sql"
@@ -66,8 +68,19 @@ func (t *task) put(files []string, to string, in put) error {
 	}
 	m := t.meter(countOf(uploads))
 	m.expect(totalOf(uploads), "")
-	objects, err := inOrder(t, uploads, func(t *task, u upload) (client.Object, error) { return t.upload(m, bucket, u, in) })
+	done, err := inOrder(t, uploads, func(t *task, u upload) (result outcome[client.Object], err error) {
+		result.of, err = t.upload(m, bucket, u, in)
+		if len(uploads) > 1 {
+			err = aboutKey(u, err)
+		}
+		result.unfit, err = leaveOut(err)
+		return result, err
+	})
 	m.stop()
+	objects, unfits := split(done)
+	if err == nil {
+		err = leftOut("files", "upload each alone, and give its whole key", unfits)
+	}
 	return transferred(t, objects, err, func(o client.Object) string {
 		return fmt.Sprintf("uploaded %s/%s (%s)", at.bucket, o.Key, size(o.SizeBytes))
 	})
@@ -182,6 +195,15 @@ func walkUploads(dir, key string, inFolder bool, remark func(string, ...any)) ([
 		return err
 	})
 	return uploads, err
+}
+
+// aboutKey makes the refusal of a file's key one that leaves the file out.
+func aboutKey(u upload, err error) error {
+	refusal, ok := errors.AsType[*client.Error](err)
+	if ok && refusal.Code == client.CodeValidation && strings.HasPrefix(refusal.Message, "key: ") {
+		return &unfit{u.file, refusal.Message}
+	}
+	return err
 }
 
 func (t *task) upload(m *meter, bucket string, u upload, in put) (client.Object, error) {

@@ -36,7 +36,7 @@ func shortHash(text string) string {
 // versions of the sources: nothing will be made of it any more.
 func removeOutdated(root *os.Root, dir string, sources []downloadSource) error {
 	entries, err := fs.ReadDir(root.FS(), filepath.ToSlash(dir))
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || aboutName(err) { // no directory of that name
 		return nil
 	}
 	current := map[string]string{}

@@ -1,0 +1,87 @@
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+)
+
+// unfit is why one of several objects or files is left out, because of its name.
+// The others are carried over all the same.
+type unfit struct {
+	name string // of the object or file
+	why  string
+}
+
+// Error implements error.
+func (u *unfit) Error() string { return u.name + ": " + u.why }
+
+// leaveOut tells an error that leaves one out from one that ends the work on all.
+func leaveOut(err error) (*unfit, error) {
+	if u, ok := errors.AsType[*unfit](err); ok {
+		return u, nil
+	}
+	return nil, err
+}
+
+// outcome is what became of one of several.
+type outcome[R any] struct {
+	of    R
+	unfit *unfit // nil for what was carried over
+}
+
+// split separates what was carried over from what was left out.
+func split[R any](all []outcome[R]) (results []R, unfits []*unfit) {
+	for _, one := range all {
+		if one.unfit != nil {
+			unfits = append(unfits, one.unfit)
+			continue
+		}
+		results = append(results, one.of)
+	}
+	return results, unfits
+}
+
+// leftOut says at the end what was left out, nil for nothing.
+func leftOut(what, remedy string, all []*unfit) error {
+	if len(all) == 0 {
+		return nil
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "left out %d %s because of their names; %s:", len(all), what, remedy)
+	for _, u := range all {
+		fmt.Fprintf(&text, "\n  %s", printable(u.Error()))
+	}
+	return failf(exitError, "%s", text.String())
+}
+
+// aboutName reports whether an error of the file system is about the name of a
+// file or of its directories, and not about the disk: another name would do.
+func aboutName(err error) bool {
+	_, ofPath := errors.AsType[*fs.PathError](err)
+	number, ofSystem := errors.AsType[syscall.Errno](err)
+	if !ofSystem {
+		return ofPath // os.Root's own: the name leads out of the directory
+	}
+	switch number {
+	case syscall.ENAMETOOLONG, syscall.ENOTDIR, syscall.EISDIR, syscall.EEXIST, syscall.ELOOP, syscall.EINVAL, syscall.EILSEQ:
+		return true
+	default:
+		return false
+	}
+}
+
+// whyName says what is wrong with a name, from an error that is aboutName.
+func whyName(err error) string {
+	number, ofSystem := errors.AsType[syscall.Errno](err)
+	switch {
+	case !ofSystem:
+		return "a link that is there leads out of the directory"
+	case number == syscall.EEXIST, number == syscall.ENOTDIR:
+		return "a file is there already where a directory is needed"
+	default:
+		return number.Error()
+	}
+}
