@@ -325,6 +325,9 @@ func (c *config) validateListen() error {
 			c.PublicHost = "127.0.0.1"
 		}
 	}
+	if address, err := netip.ParseAddr(c.PublicHost); err != nil && !model.IsHostName(c.PublicHost) || address.Zone() != "" {
+		return fmt.Errorf("public-host: %q is neither an IP address nor a host name in ASCII, without a port", c.PublicHost)
+	}
 	return nil
 }
 

@@ -48,6 +48,3 @@ func (e *Engine) renewForAPI(dir string) error {
 	}
 	return err
 }
-
-// CAFile is where the certificate of the appliance's own authority lies.
-func (e *Engine) CAFile() string { return filepath.Join(e.cfg.DataDir, "tls", "ca.crt") }

@@ -231,7 +231,7 @@ func (e *Engine) startPostgres(ctx context.Context) error {
 		return fmt.Errorf("find PostgreSQL: %w", err)
 	}
 	e.majors = newMajors(e.cfg.Search, e.binaries)
-	if e.ca, err = postgres.LoadOrCreateCA(filepath.Join(e.cfg.DataDir, "tls")); err != nil {
+	if err := e.loadAuthority(); err != nil {
 		return fmt.Errorf("load certificate authority: %w", err)
 	}
 	if e.socketDir, err = postgres.SocketDir(e.cfg.DataDir); err != nil {

@@ -40,14 +40,14 @@ const (
 
 // Mode returns how a client that does not verify the server connects to host: with TLS, except that loopback needs none.
 func Mode(host string) SSLMode {
-	if isLoopback(host) {
+	if IsLoopback(host) {
 		return SSLPrefer
 	}
 	return SSLRequire
 }
 
-// isLoopback reports whether host can only be the client's own machine.
-func isLoopback(host string) bool {
+// IsLoopback reports whether host can only be the client's own machine.
+func IsLoopback(host string) bool {
 	if address, err := netip.ParseAddr(host); err == nil {
 		return address.Unmap().IsLoopback()
 	}

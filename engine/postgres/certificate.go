@@ -16,6 +16,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"holdfast/engine/publish"
@@ -36,7 +37,7 @@ const caValidFor = 10 * 365 * 24 * time.Hour
 // lie in one directory; the key is readable by their owner alone.
 type CA struct {
 	certificate *x509.Certificate
-	key         crypto.Signer
+	key         *ecdsa.PrivateKey
 	pem         string
 }
 
@@ -52,7 +53,8 @@ type Certificate struct {
 
 // LoadOrCreateCA reads the CA in dir, or makes it when there is none. A
 // certificate whose key is lost or does not fit is an error: a new CA would
-// silently break every client that trusts the old one.
+// silently break every client that trusts the old one. A lost certificate is
+// made anew with the key that is there.
 func LoadOrCreateCA(dir string) (CA, error) {
 	certPEM, err := os.ReadFile(filepath.Join(dir, caCertificateFile))
 	switch {
@@ -68,22 +70,17 @@ func LoadOrCreateCA(dir string) (CA, error) {
 	return parseCA(certPEM, keyPEM)
 }
 
+// createCA makes a CA. It takes the key that is there, if one is: clients that
+// trust a certificate of that key go on knowing the appliance.
 func createCA(dir string) (CA, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, err := loadOrCreateKey(filepath.Join(dir, caKeyFile))
 	if err != nil {
-		return CA{}, fmt.Errorf("make CA key: %w", err)
+		return CA{}, err
 	}
-	template := certificateTemplate("holdfast CA", time.Now(), caValidFor)
-	template.IsCA = true
-	template.BasicConstraintsValid = true
-	template.MaxPathLenZero = true
-	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
+	template := caTemplate(time.Now())
 	certPEM, keyPEM, err := sign(template, template, key, key)
 	if err != nil {
 		return CA{}, fmt.Errorf("make CA: %w", err)
-	}
-	if err := publish.File(filepath.Join(dir, caKeyFile), keyPEM, 0o600); err != nil {
-		return CA{}, err
 	}
 	if err := publish.File(filepath.Join(dir, caCertificateFile), certPEM, 0o644); err != nil {
 		return CA{}, err
@@ -91,24 +88,66 @@ func createCA(dir string) (CA, error) {
 	return parseCA(certPEM, keyPEM)
 }
 
+// caTemplate is a certificate of a CA that issues for servers, and for no other
+// CA.
+func caTemplate(now time.Time) *x509.Certificate {
+	template := certificateTemplate("holdfast CA", now, caValidFor)
+	template.IsCA = true
+	template.BasicConstraintsValid = true
+	template.MaxPathLenZero = true
+	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	return template
+}
+
+func loadOrCreateKey(path string) (*ecdsa.PrivateKey, error) {
+	keyPEM, err := os.ReadFile(path)
+	if err == nil {
+		return parseKey(keyPEM)
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("read CA key: %w", err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make CA key: %w", err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("make CA key: %w", err)
+	}
+	return key, publish.File(path, encodeKey(keyDER), 0o600)
+}
+
 func parseCA(certPEM, keyPEM []byte) (CA, error) {
 	cert, err := parseCertificate(certPEM)
 	if err != nil {
 		return CA{}, fmt.Errorf("read CA certificate: %w", err)
 	}
+	key, err := parseKey(keyPEM)
+	if err != nil {
+		return CA{}, err
+	}
+	if !key.PublicKey.Equal(cert.PublicKey) {
+		return CA{}, errors.New("read CA key: it is not the key of the CA certificate")
+	}
+	return CA{cert, key, string(certPEM)}, nil
+}
+
+func parseKey(keyPEM []byte) (*ecdsa.PrivateKey, error) {
 	block, _ := pem.Decode(keyPEM)
 	if block == nil {
-		return CA{}, errors.New("read CA key: not PEM")
+		return nil, errors.New("read CA key: not PEM")
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return CA{}, fmt.Errorf("read CA key: %w", err)
+		return nil, fmt.Errorf("read CA key: %w", err)
 	}
 	ec, ok := key.(*ecdsa.PrivateKey)
-	if !ok || !ec.PublicKey.Equal(cert.PublicKey) {
-		return CA{}, errors.New("read CA key: it is not the key of the CA certificate")
+	if !ok {
+		return nil, errors.New("read CA key: not an ECDSA key")
 	}
-	return CA{cert, ec, string(certPEM)}, nil
+	return ec, nil
 }
 
 // PEM returns the CA's certificate, which clients may trust.
@@ -120,16 +159,20 @@ func (ca CA) NotAfter() time.Time { return ca.certificate.NotAfter }
 // Issue writes a new key and a certificate for hosts (names and addresses)
 // into the data directory dir, as server.key and server.crt. A running
 // instance takes it at the next reload, without dropping a session. The
-// certificate does not outlive the CA.
+// certificate does not outlive the CA, and none is issued that clients would
+// not take for each of hosts.
 func (ca CA) Issue(dir string, hosts []string, validFor time.Duration) error {
 	if len(hosts) == 0 {
 		return errors.New("issue certificate: no host names or addresses")
+	}
+	if !ca.Covers(hosts) {
+		return fmt.Errorf("issue certificate: the CA's certificate does not cover all of %s", strings.Join(hosts, ", "))
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return fmt.Errorf("issue certificate: %w", err)
 	}
-	template := certificateTemplate(hosts[0], time.Now(), validFor)
+	template := certificateTemplate(commonName(hosts), time.Now(), validFor)
 	if template.NotAfter.After(ca.certificate.NotAfter) {
 		template.NotAfter = ca.certificate.NotAfter
 	}
@@ -141,6 +184,18 @@ func (ca CA) Issue(dir string, hosts []string, validFor time.Duration) error {
 		return fmt.Errorf("issue certificate: %w", err)
 	}
 	return publishPair(dir, certPEM, keyPEM)
+}
+
+// commonName is the first host that is a name. OpenSSL takes the common name of
+// a certificate without names for one, and no bounds of a CA cover an address
+// as a name.
+func commonName(hosts []string) string {
+	for _, host := range hosts {
+		if net.ParseIP(host) == nil {
+			return host
+		}
+	}
+	return "holdfast server"
 }
 
 // publishPair publishes both files as nearly together as two renames can be:
@@ -193,7 +248,11 @@ func sign(template, parent *x509.Certificate, key *ecdsa.PrivateKey, signer cryp
 		return nil, nil, err
 	}
 	certPEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return certPEM, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), nil
+	return certPEM, encodeKey(keyDER), nil
+}
+
+func encodeKey(der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
 func parseCertificate(certPEM []byte) (*x509.Certificate, error) {
