@@ -21,6 +21,9 @@ const backing = "a backup"
 
 // BackupCreate begins a backup and returns its record at once.
 func (e *Engine) BackupCreate(call *model.Call, database string) (model.Backup, error) {
+	if err := e.onlyOnce(call); err != nil {
+		return model.Backup{}, err
+	}
 	db, err := e.database(call, database)
 	if err != nil {
 		return model.Backup{}, err

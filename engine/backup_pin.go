@@ -14,6 +14,9 @@ func (e *Engine) BackupPin(call *model.Call, database, id string, pinned bool, r
 	if !pinned && reason != "" {
 		return model.Backup{}, model.Invalid("reason", "only goes with pinned true")
 	}
+	if err := e.onlyOnce(call); err != nil {
+		return model.Backup{}, err
+	}
 	if _, err := e.BackupGet(call, database, id); err != nil {
 		return model.Backup{}, err
 	}

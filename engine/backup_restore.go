@@ -17,6 +17,9 @@ import (
 // built and recovered beside the running database, which is replaced only
 // when they are known to work; a restore that fails leaves it as it was.
 func (e *Engine) BackupRestore(call *model.Call, database, id string) (model.DatabaseOperation, error) {
+	if err := e.onlyOnce(call); err != nil {
+		return model.DatabaseOperation{}, err
+	}
 	b, err := e.completedBackup(call, database, id)
 	if err != nil {
 		return model.DatabaseOperation{}, err
@@ -39,6 +42,9 @@ func (e *Engine) completedBackup(call *model.Call, database, id string) (model.B
 // does.
 func (e *Engine) RecoveryRestore(call *model.Call, database string, at RestorePoint) (model.DatabaseOperation, error) {
 	if err := at.validate(); err != nil {
+		return model.DatabaseOperation{}, err
+	}
+	if err := e.onlyOnce(call); err != nil {
 		return model.DatabaseOperation{}, err
 	}
 	return e.beginRestore(call, database, model.OperationPITR, func(db model.Database) (RestorePlan, error) {
@@ -81,6 +87,9 @@ func (e *Engine) roomForRestore(p RestorePlan) error {
 
 // RecoveryUndo begins to bring back the data that the last restore replaced.
 func (e *Engine) RecoveryUndo(call *model.Call, database string) (model.DatabaseOperation, error) {
+	if err := e.onlyOnce(call); err != nil {
+		return model.DatabaseOperation{}, err
+	}
 	return e.beginSwitch(call, database, model.OperationRestore, "undoing", func(db model.Database, op *model.DatabaseOperation) (stage, error) {
 		if db.Replaced == nil || e.mayRemove(db.Replaced.ExpiresAt) {
 			return stage{}, model.Errorf(model.CodeForbidden, "there is no restore to undo: the data it replaced is kept for %s", e.cfg.ReplacedRetention)

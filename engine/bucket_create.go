@@ -17,6 +17,9 @@ func (e *Engine) BucketCreate(call *model.Call, in NewBucket) (model.Bucket, err
 	if err := model.ValidateBucketName("name", in.Name); err != nil {
 		return model.Bucket{}, err
 	}
+	if err := e.onlyOnce(call); err != nil {
+		return model.Bucket{}, err
+	}
 	now := e.clock()
 	b := model.Bucket{
 		ID: e.newID(model.ResourceBucket), Organization: call.Organization, Project: in.Project,

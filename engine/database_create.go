@@ -30,6 +30,9 @@ func (e *Engine) DatabaseCreate(ctx context.Context, call *model.Call, in NewDat
 	if err := in.complete(); err != nil {
 		return DatabaseView{}, Connection{}, err
 	}
+	if err := e.onlyOnce(call); err != nil {
+		return DatabaseView{}, Connection{}, err
+	}
 	db, release, err := e.claimDatabase(call, in)
 	if err != nil {
 		return DatabaseView{}, Connection{}, noRoom(err)

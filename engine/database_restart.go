@@ -11,6 +11,9 @@ import (
 // DatabaseRestart shuts the instance down, ending its sessions, and returns
 // once it accepts connections again.
 func (e *Engine) DatabaseRestart(ctx context.Context, call *model.Call, id string) (DatabaseView, error) {
+	if err := e.onlyOnce(call); err != nil {
+		return DatabaseView{}, err
+	}
 	db, release, err := e.claimWhole(call, id, "a restart")
 	if err != nil {
 		return DatabaseView{}, err

@@ -59,6 +59,9 @@ func (e *Engine) RLSSet(ctx context.Context, call *model.Call, id string, in RLS
 			return postgres.Table{}, model.Invalid(field, "must be the name of one, as PostgreSQL stores it")
 		}
 	}
+	if err := e.onlyOnce(call); err != nil {
+		return postgres.Table{}, err
+	}
 	db, release, err := e.claimAvailable(call, id, "a change of row-level security")
 	if err != nil {
 		return postgres.Table{}, err

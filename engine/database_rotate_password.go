@@ -22,6 +22,9 @@ type Rotation struct {
 // DatabaseRotatePassword gives the owner and the read-only role new
 // passwords, and ends the open sessions when terminate is set.
 func (e *Engine) DatabaseRotatePassword(ctx context.Context, call *model.Call, id string, terminate bool) (Rotation, error) {
+	if err := e.onlyOnce(call); err != nil {
+		return Rotation{}, err
+	}
 	db, release, err := e.claimAvailable(call, id, "a rotation of the password")
 	if err != nil {
 		return Rotation{}, err

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +23,61 @@ const (
 	idempotencyKeep = 10_000
 )
 
+// FirstAnswer is the error of a call that repeats an earlier one: the client is to
+// be given the data of the first answer.
+type FirstAnswer struct{ Data []byte }
+
+// Error implements error.
+func (*FirstAnswer) Error() string { return "the request was answered before" }
+
+// onlyOnce claims the Idempotency-Key of a call that has one. Each operation that
+// takes the header calls it once the form of its request is known to be right, and
+// before it looks for anything. The error is a FirstAnswer when there is one.
+func (e *Engine) onlyOnce(call *model.Call) error {
+	r := call.Repeatable
+	if r == nil {
+		return nil
+	}
+	answer, err := e.BeginOnce(call, r.Key, r.Route, r.Content)
+	if err == nil && answer != nil {
+		err = &FirstAnswer{answer}
+	}
+	return err
+}
+
+// onlyOnceStreamed is onlyOnce for a call whose body comes as it is read: whether
+// it repeats an earlier one is known once digest has read all of it, which only
+// happens where there is an answer to repeat.
+func (e *Engine) onlyOnceStreamed(call *model.Call, digest func() ([]byte, error)) error {
+	if call.Repeatable == nil {
+		return nil
+	}
+	request := e.newOnce(call, call.Repeatable.Key, call.Repeatable.Route)
+	first, busy, err := e.firstOnce(call, request)
+	if err != nil || call.Once != "" {
+		return err
+	}
+	if !busy && first.Answer != nil {
+		body, err := digest()
+		if err != nil {
+			return err
+		}
+		request.Fingerprint = e.fingerprintStreamed(call, body)
+	} else {
+		request.Fingerprint = first.Fingerprint // why there is no answer does not depend on it
+	}
+	answer, err := e.replay(first, request, busy)
+	if err == nil {
+		err = &FirstAnswer{answer}
+	}
+	return err
+}
+
+// fingerprintStreamed is the fingerprint of a call whose body has a digest.
+func (e *Engine) fingerprintStreamed(call *model.Call, digest []byte) []byte {
+	return e.fingerprint(append(slices.Clone(call.Repeatable.Content), digest...))
+}
+
 // BeginOnce claims the call's Idempotency-Key on a route (the method and path
 // of the request) for a request with the given content. It returns the data of
 // the first answer when the request was answered before. It is a conflict when
@@ -28,26 +85,36 @@ const (
 // out by an appliance that died before it could answer. A claimed call must be
 // ended by EndOnce.
 func (e *Engine) BeginOnce(call *model.Call, key, route string, content []byte) (answer []byte, err error) {
-	request := model.IdempotentRequest{
-		ID: formatID("", e.ids.next(e.clock())), Organization: call.Organization, APIKey: call.Actor.ID,
-		Hash: hashParts(call.Actor.ID, route, key), Fingerprint: e.fingerprint(content), CreatedAt: e.clock(),
+	request := e.newOnce(call, key, route)
+	request.Fingerprint = e.fingerprint(content)
+	first, busy, err := e.firstOnce(call, request)
+	if err != nil || call.Once != "" {
+		return nil, err
 	}
+	return e.replay(first, request, busy)
+}
+
+func (e *Engine) newOnce(call *model.Call, key, route string) model.IdempotentRequest {
+	return model.IdempotentRequest{
+		ID: formatID("", e.ids.next(e.clock())), Organization: call.Organization, APIKey: call.Actor.ID,
+		Hash: hashParts(call.Actor.ID, route, key), CreatedAt: e.clock(),
+	}
+}
+
+// firstOnce makes the request the one that the call carries out, unless there is an
+// earlier one with its key: that is returned, and whether it is under way.
+func (e *Engine) firstOnce(call *model.Call, request model.IdempotentRequest) (first model.IdempotentRequest, busy bool, err error) {
 	e.once.add(request.ID)
-	var first model.IdempotentRequest
-	var busy bool
 	err = e.meta.Update(func(tx *meta.Tx) (err error) {
 		first, busy, err = e.claimOnce(tx, request)
 		return err
 	})
 	if err == nil && first.ID == request.ID {
 		call.Once = request.ID
-		return nil, nil
+		return first, true, nil
 	}
 	e.once.drop(request.ID)
-	if err != nil {
-		return nil, noRoom(err)
-	}
-	return e.replay(first, request, busy)
+	return first, busy, noRoom(err)
 }
 
 // claimOnce returns the first request with the key, and whether it is under
@@ -83,8 +150,17 @@ func (e *Engine) replay(first, second model.IdempotentRequest, busy bool) ([]byt
 		return nil, model.Errorf(model.CodeConflict, "Idempotency-Key: the first request with this key is still under way; try again when it is done")
 	default:
 		return nil, model.Errorf(model.CodeConflict,
-			"Idempotency-Key: the first request with this key was carried out (%s %s), and its answer was lost; read what there is now", first.Done.Type, first.Done.ID)
+			"Idempotency-Key: the first request with this key was carried out (%s %s), and its answer was lost; read what there is now", first.Done.Type, strings.TrimSuffix(first.Done.ID+"/"+objectName(*first.Done), "/"))
 	}
+}
+
+// objectName is what tells an object from others in its bucket, whose id it has;
+// "" for everything else.
+func objectName(r model.Resource) string {
+	if r.Type == model.ResourceObject {
+		return r.Name
+	}
+	return ""
 }
 
 // EndOnce ends what BeginOnce claimed: with the answer's data, which is kept;
@@ -107,6 +183,9 @@ func (e *Engine) EndOnce(call *model.Call, answer []byte) {
 		}
 		_, err := tx.IdempotentRequests().Update(id, func(r *model.IdempotentRequest) error {
 			r.Answer = sealed
+			if call.Repeatable != nil && call.Repeatable.Fingerprint != nil {
+				r.Fingerprint = call.Repeatable.Fingerprint
+			}
 			return nil
 		})
 		return err
@@ -132,11 +211,15 @@ func forgetUndone(tx *meta.Tx, id string) error {
 // markDone notes, in the transaction of a change, that the call was carried
 // out. So it is known after a crash whether it was.
 func markDone(tx *meta.Tx, call *model.Call) error {
-	if call.Once == "" {
+	return markOnceDone(tx, call.Once, call.Resource)
+}
+
+// markOnceDone notes that the request with an id, "" for none, was carried out.
+func markOnceDone(tx *meta.Tx, once string, done model.Resource) error {
+	if once == "" {
 		return nil
 	}
-	_, err := tx.IdempotentRequests().Update(call.Once, func(r *model.IdempotentRequest) error {
-		done := call.Resource
+	_, err := tx.IdempotentRequests().Update(once, func(r *model.IdempotentRequest) error {
 		r.Done = &done
 		return nil
 	})

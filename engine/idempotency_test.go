@@ -137,3 +137,45 @@ func TestOnceIsBounded(t *testing.T) {
 		t.Errorf("%d are kept a day later", n)
 	}
 }
+
+// beginUpload sends an upload with an Idempotency-Key, whose call is not ended.
+func beginUpload(t *testing.T, a *appliance, bucket, key, content string) error {
+	t.Helper()
+	call := a.call(model.ActionObjectUpload)
+	call.Repeatable = &model.Repeatable{Key: key, Route: "POST /v1/buckets/" + bucket + "/objects", Content: []byte("key=" + key)}
+	_, err := a.ObjectUpload(t.Context(), call, Upload{
+		Bucket: bucket, Key: key, ContentType: "text/plain", Body: strings.NewReader(content), Length: int64(len(content)),
+	})
+	return err
+}
+
+// An upload whose answer a crash has taken was stored, and is not stored again; one
+// that a crash cut off before that leaves the key free.
+func TestOnceOfUploadsAfterACrash(t *testing.T) {
+	t.Parallel()
+	a := openEngine(t, testConfig(t, t.TempDir()))
+	b, err := a.BucketCreate(a.call(model.ActionBucketCreate), NewBucket{Project: a.project, Name: "files"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := beginUpload(t, a, b.ID, "done", "first"); err != nil {
+		t.Fatal(err)
+	}
+	undone := a.call(model.ActionObjectUpload)
+	undone.Repeatable = &model.Repeatable{Key: "undone", Route: "POST /v1/buckets/" + b.ID + "/objects"}
+	if err := a.onlyOnceStreamed(undone, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := beginUpload(t, a, b.ID, "done", "first"); model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "under way") {
+		t.Errorf("meanwhile: %v", err)
+	}
+	next := a.reopenFiles(t)
+	for _, content := range []string{"first", "other"} {
+		if err := beginUpload(t, next, b.ID, "done", content); model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), b.ID+"/done") {
+			t.Errorf("what was stored, sent again as %s: %v", content, err)
+		}
+	}
+	if err := beginUpload(t, next, b.ID, "undone", "second"); err != nil {
+		t.Errorf("what was not stored: %v", err)
+	}
+}

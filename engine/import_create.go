@@ -52,6 +52,9 @@ func (e *Engine) beginImport(ctx context.Context, call *model.Call, in NewImport
 	if err != nil {
 		return nil, err
 	}
+	if err := e.onlyOnce(call); err != nil {
+		return nil, err
+	}
 	pgDump, err := e.pgDump(ctx, e.binaries.Major)
 	if err != nil {
 		return nil, err

@@ -24,6 +24,8 @@ type objectNote struct {
 	From string `json:"from,omitempty"`
 	// Upload is the resumable upload that the object was, if it was one.
 	Upload string `json:"upload,omitempty"`
+	// Once is the IdempotentRequest that the upload carried out, if it had one.
+	Once string `json:"once,omitempty"`
 	// Keep says that a deleted object goes to the trash.
 	Keep  bool              `json:"keep,omitempty"`
 	Audit *model.AuditEntry `json:"audit,omitempty"`
@@ -52,6 +54,9 @@ func (n *objectNote) encode() ([]byte, error) {
 	}
 	if n.Upload != "" {
 		text = append(text, `,"upload":"`+n.Upload+`"`...)
+	}
+	if n.Once != "" {
+		text = append(text, `,"once":"`+n.Once+`"`...)
 	}
 	if n.Keep {
 		text = append(text, `,"keep":true`...)
@@ -121,6 +126,9 @@ func (e *Engine) applyNote(tx *meta.Tx, note *objectNote, position uint64) error
 		if err := noteComplete(tx, note.Upload, note.Object); err != nil && !errors.Is(err, meta.ErrNotFound) {
 			tx.OnCommit(func() { e.log.Error("the record of an upload that is complete", "upload", note.Upload, "error", err) })
 		}
+	}
+	if err := markOnceDone(tx, note.Once, objectResource(note.Object.Bucket, note.Object.Key)); err != nil {
+		return err
 	}
 	if note.Audit == nil {
 		return nil

@@ -51,6 +51,9 @@ func (e *Engine) ObjectUpload(ctx context.Context, call *model.Call, in Upload) 
 	if err := in.validate(e.cfg.MaxObjectBytes); err != nil {
 		return ObjectView{}, err
 	}
+	if err := e.onlyOnceStreamed(call, func() ([]byte, error) { return in.digestAll(e.cfg.MaxObjectBytes) }); err != nil {
+		return ObjectView{}, err
+	}
 	bucket, err := e.bucket(call, in.Bucket)
 	if err != nil {
 		return ObjectView{}, err
@@ -59,10 +62,12 @@ func (e *Engine) ObjectUpload(ctx context.Context, call *model.Call, in Upload) 
 	if err := e.refuseUpload(call, in); err != nil {
 		return ObjectView{}, err
 	}
-	if in.Open != nil {
-		if err := in.Open(&in); err != nil {
-			return ObjectView{}, err
-		}
+	if err := in.open(); err != nil {
+		return ObjectView{}, err
+	}
+	var sum func() []byte
+	if call.Once != "" {
+		sum = in.digest()
 	}
 	w, err := e.blobs.Create(ctx)
 	if err != nil {
@@ -73,8 +78,44 @@ func (e *Engine) ObjectUpload(ctx context.Context, call *model.Call, in Upload) 
 	if err := in.copyTo(w, e.cfg.MaxObjectBytes); err != nil {
 		return ObjectView{}, err
 	}
+	if sum != nil {
+		call.Repeatable.Fingerprint = e.fingerprintStreamed(call, sum())
+	}
 	object, err := e.publishObject(call, in, w)
 	return e.objectView(bucket, object), err
+}
+
+// open learns the body and its type, where they are not known yet.
+func (in *Upload) open() error {
+	if in.Open == nil {
+		return nil
+	}
+	return in.Open(in)
+}
+
+// digest has the body hashed as it is read, and returns what gives the hash of what
+// an upload stores: its type and its bytes.
+func (in *Upload) digest() (sum func() []byte) {
+	digest := sha256.New()
+	digest.Write(hashParts(in.ContentType))
+	in.Body = io.TeeReader(in.Body, digest)
+	return func() []byte { return digest.Sum(nil) }
+}
+
+// digestAll is the digest of an upload of which nothing is stored.
+func (in Upload) digestAll(largest int64) ([]byte, error) {
+	if err := in.open(); err != nil {
+		return nil, err
+	}
+	sum := in.digest()
+	size, err := io.Copy(io.Discard, io.LimitReader(in.Body, largest+1))
+	switch {
+	case err != nil:
+		return nil, uploadError(err)
+	case size > largest:
+		return nil, tooLarge(largest)
+	}
+	return sum(), nil
 }
 
 // least is how many bytes the body will give at the least.
@@ -205,7 +246,7 @@ func (e *Engine) publishObject(call *model.Call, in Upload, w *blobstore.Writer)
 		Bucket: in.Bucket, Key: in.Key, Version: formatID("", e.ids.next(now)), Blob: string(blob), SizeBytes: w.Size(),
 		ContentType: in.ContentType, CRC32C: w.CRC32C(), ChecksumSHA256: in.SHA256, LastModified: now,
 	}
-	note := &objectNote{Act: actPut, Object: object, Upload: in.resumed, counted: used}
+	note := &objectNote{Act: actPut, Object: object, Upload: in.resumed, Once: call.Once, counted: used}
 	err = e.logObject(call, note, func(text []byte, note *objectNote) error {
 		_, err := w.Publish(text, note)
 		return err

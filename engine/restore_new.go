@@ -17,6 +17,9 @@ func (e *Engine) BackupRestoreNew(call *model.Call, database, id, name string) (
 	if err := model.ValidateDatabaseName("name", name); err != nil {
 		return model.DatabaseOperation{}, err
 	}
+	if err := e.onlyOnce(call); err != nil {
+		return model.DatabaseOperation{}, err
+	}
 	b, err := e.completedBackup(call, database, id)
 	if err != nil {
 		return model.DatabaseOperation{}, err
@@ -30,6 +33,9 @@ func (e *Engine) BackupRestoreNew(call *model.Call, database, id, name string) (
 // what was there at a point.
 func (e *Engine) RecoveryRestoreNew(call *model.Call, database string, at RestorePoint, name string) (model.DatabaseOperation, error) {
 	if err := cmp.Or(at.validate(), model.ValidateDatabaseName("name", name)); err != nil {
+		return model.DatabaseOperation{}, err
+	}
+	if err := e.onlyOnce(call); err != nil {
 		return model.DatabaseOperation{}, err
 	}
 	return e.beginRestoreNew(call, database, name, model.OperationPITR, func(db model.Database) (RestorePlan, error) {

@@ -107,6 +107,9 @@ func (e *Engine) RestorePlan(ctx context.Context, call *model.Call, database str
 	if err := at.validate(); err != nil {
 		return RestorePlan{}, err
 	}
+	if err := e.onlyOnce(call); err != nil {
+		return RestorePlan{}, err
+	}
 	db, err := e.database(call, database)
 	if err != nil {
 		return RestorePlan{}, err

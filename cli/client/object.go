@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"io"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"time"
@@ -121,6 +122,7 @@ func (c *Client) UploadObject(ctx context.Context, bucket string, up Upload) (Ob
 		// A refusal comes before the bytes were sent in vain.
 		Header: http.Header{"Expect": {"100-continue"}},
 	}
+	maps.Copy(r.Header, idempotencyHeader(ctx, r.Method))
 	if r.ContentType == "" {
 		r.ContentType = "application/octet-stream"
 	}

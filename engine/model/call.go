@@ -55,6 +55,8 @@ type Call struct {
 	// Resource and Details are filled in on the way, for the audit entry.
 	Resource Resource
 	Details  map[string]string
+	// Repeatable is how the call's client may repeat it, nil when it may not.
+	Repeatable *Repeatable
 	// Once is the id of the IdempotentRequest the call carries out, "" for none.
 	Once string
 	// Audited is set once an entry of this call is committed.

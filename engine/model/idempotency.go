@@ -18,6 +18,18 @@ func ValidateIdempotencyKey(key string) error {
 	return nil
 }
 
+// Repeatable says which requests are the same one, to be carried out once.
+type Repeatable struct {
+	Key   string // the Idempotency-Key
+	Route string // method and path
+	// Content is what repetitions must share: the query and the body. Of an upload,
+	// whose body is streamed, it is all but the body.
+	Content []byte
+	// Fingerprint is a keyed hash of Content and a body that was streamed, once
+	// that is known; nil where Content is all.
+	Fingerprint []byte
+}
+
 // IdempotentRequest is a request that was sent with an Idempotency-Key, and
 // how far it came.
 type IdempotentRequest struct {
@@ -26,7 +38,8 @@ type IdempotentRequest struct {
 	// Hash is of the API key, the route and the Idempotency-Key.
 	Hash   []byte `json:"hash"`
 	APIKey string `json:"api_key"`
-	// Fingerprint is a keyed hash of the request's query and body.
+	// Fingerprint is a keyed hash of the request's query and body; nil as long as
+	// the body is being streamed.
 	Fingerprint []byte    `json:"fingerprint"`
 	CreatedAt   time.Time `json:"created_at"`
 	// Done is what was changed, once it is; it is set in the transaction of the

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -92,6 +93,9 @@ func respond[I, T, M any](do func(context.Context, *exchange, *I) (T, M, error))
 		huma.Register(api, op, func(ctx context.Context, in *I) (*answer[T, M], error) {
 			x := exchangeOf(ctx)
 			data, meta, err := do(ctx, x, in)
+			if first, ok := errors.AsType[*engine.FirstAnswer](err); ok {
+				return nil, x.repeat(first)
+			}
 			if err != nil {
 				return nil, x.fail(err)
 			}

@@ -76,7 +76,6 @@ func finishDescription(doc *huma.OpenAPI) {
 func describeBody(doc *huma.OpenAPI, op *huma.Operation) string {
 	if op.OperationID == model.OperationFor(model.ActionObjectUpload).Name {
 		op.RequestBody = uploadBody(doc.Components.Schemas)
-		op.Description += " " + uploadRepeats
 	}
 	if op.RequestBody == nil || op.RequestBody.Content["application/json"] == nil {
 		return ""

@@ -37,14 +37,11 @@ func (a *gatedAdapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 			x.refuse(err)
 			return
 		}
-		answered, err := x.once()
-		if err != nil {
+		if err := x.once(); err != nil {
 			x.refuse(err)
 			return
 		}
-		if !answered {
-			handler(x)
-		}
+		handler(x)
 	})
 }
 

@@ -99,7 +99,7 @@ func (t *tus) admit(x *exchange) error {
 		return err
 	}
 	return refuseHeaders(x.r.Header, "is not heeded for resumable uploads, so nothing was done: leave it out, or send the object in one request",
-		"X-Checksum-Sha256", "X-Checksum-Crc32c", "Upload-Checksum", "Upload-Concat")
+		"X-Checksum-Sha256", "X-Checksum-Crc32c", "Upload-Checksum", "Upload-Concat", onceHeader)
 }
 
 // options says what the server can do; it needs no key.

@@ -177,10 +177,6 @@ func (p *partBody) Read(data []byte) (int, error) {
 	}
 }
 
-// uploadRepeats is what the description says of an upload that is sent again.
-const uploadRepeats = "No `" + onceHeader + "` is heeded here: an upload that is sent again stores the same bytes once more, in the place of " +
-	"whatever was stored under the key in between. With `If-None-Match: *` it replaces nothing."
-
 // uploadForm is the schema of an upload from a form.
 const uploadForm = "UploadForm"
 
