@@ -69,7 +69,7 @@ func newAuditFold() *auditFold { return &auditFold{sources: map[auditBound]*fold
 // auditBounds returns what bounds the entry of a call, the widest first; nil for
 // calls that a budget bounds.
 func auditBounds(call *model.Call, err error) []auditBound {
-	organization, address := call.Organization, visitorOf(call.IP)
+	organization, address := call.Organization, model.VisitorOf(call.IP)
 	source := func(who, what, address string) auditSource { return auditSource{organization, who, what, address} }
 	switch {
 	case call.Actor == model.DownloadLink():

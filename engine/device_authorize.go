@@ -87,7 +87,7 @@ func evictDevices(tx *meta.Tx) error {
 		if d.Status == model.DeviceApproved {
 			return nil
 		}
-		visitor := visitorOf(d.IP)
+		visitor := model.VisitorOf(d.IP)
 		of[visitor] = append(of[visitor], d)
 		if len(of[visitor]) > len(of[most]) {
 			most = visitor

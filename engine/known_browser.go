@@ -54,8 +54,8 @@ func (e *Engine) acquaintance(call *model.Call, user model.User) (string, error)
 	}
 	now := e.clock()
 	for _, s := range sessions {
-		if s.Usable(now) && visitorOf(s.IP) == visitorOf(call.IP) {
-			return user.ID + " from " + visitorOf(call.IP), nil
+		if s.Usable(now) && model.VisitorOf(s.IP) == model.VisitorOf(call.IP) {
+			return user.ID + " from " + model.VisitorOf(call.IP), nil
 		}
 	}
 	return "", nil

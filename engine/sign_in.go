@@ -68,7 +68,7 @@ func (e *Engine) admitSignIn(call *model.Call, email string, user model.User) (l
 	if isLoopback(call.IP) {
 		ofOne = mostStrangers / 2
 	}
-	if leave, err = e.passwords.strangers.enter(visitorOf(call.IP), ofOne); err != nil {
+	if leave, err = e.passwords.strangers.enter(model.VisitorOf(call.IP), ofOne); err != nil {
 		return nil, err
 	}
 	if err := e.throttle(email, rateSignInAccount); err != nil {

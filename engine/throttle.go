@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"net/netip"
 	"time"
 
 	"holdfast/engine/model"
@@ -68,20 +67,5 @@ func (e *Engine) throttle(who string, class model.RateClass) error {
 // throttleAddress draws one request from the budget of an address, or of the
 // network of an IPv6 address.
 func (e *Engine) throttleAddress(ip string, class model.RateClass) error {
-	return e.throttle(visitorOf(ip), class)
-}
-
-// visitorNetwork is the length of the IPv6 prefix that is one visitor: what a
-// provider gives a customer at the least (RFC 6177).
-const visitorNetwork = 64
-
-// visitorOf returns the address, or the network of an IPv6 address, that is one
-// visitor.
-func visitorOf(ip string) string {
-	if address, err := netip.ParseAddr(ip); err == nil && address.Is6() && !address.Is4In6() {
-		if network, err := address.WithZone("").Prefix(visitorNetwork); err == nil {
-			return network.String()
-		}
-	}
-	return ip
+	return e.throttle(model.VisitorOf(ip), class)
 }

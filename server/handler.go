@@ -15,17 +15,17 @@ import (
 // http.ServeMux is not used: it would clean paths by redirects, and object
 // keys are exact. (The console has one, and keeps it from that.)
 func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
-	v1, err := api.New(e, api.Options{BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, Log: opts.Log, Answered: opts.Answered})
+	v1, err := api.New(e, api.Options{BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, Log: opts.Log, Answered: opts.Answered, Known: known})
 	if err != nil {
 		return nil, err
 	}
 	console, err := web.New(e, web.Options{
-		BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, StatusOf: api.StatusOf, Description: v1.Description, Log: opts.Log,
+		BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, StatusOf: api.StatusOf, Description: v1.Description, Log: opts.Log, Known: known,
 	})
 	if err != nil {
 		return nil, err
 	}
-	uploads := api.NewUploads(e, api.Options{BaseURL: opts.BaseURL, Log: opts.Log})
+	uploads := api.NewUploads(e, api.Options{BaseURL: opts.BaseURL, Log: opts.Log, Known: known})
 	files := &downloads{engine: e, log: opts.Log}
 	host, err := hostOf(opts.ObjectsURL)
 	if err != nil {

@@ -3,17 +3,18 @@ package server
 import (
 	"errors"
 	"io"
-	"math"
 	"net"
-	"os"
 	"sync"
 	"syscall"
 	"time"
+
+	"holdfast/engine/model"
 )
 
 const (
-	// writePatience is how long a client may accept nothing of what is sent: a
-	// slow line is fine, one that takes nothing is not.
+	// writePatience is how long a client may take to accept what is sent at a
+	// time, which is at most 1 MiB: a slow line is fine, one that takes nothing
+	// is not.
 	writePatience = 5 * time.Minute
 	// mostConnections bounds the connections of a listener. There are fewer
 	// where the process may not have twice as many files open: whoever connects
@@ -21,9 +22,10 @@ const (
 	mostConnections = 16_384
 )
 
-// Listen listens on a TCP address for clients that may be anybody. Those
-// beyond what there is room for wait until others have gone. An empty address
-// is refused: to the net package it is every address there is.
+// Listen listens on a TCP address for clients that may be anybody. When there
+// is no place for another connection, one of the client with the most gives
+// way, as [guarded] says. An empty address is refused: to the net package it is
+// every address there is.
 func Listen(address string) (net.Listener, error) {
 	if address == "" {
 		return nil, errors.New("the address is empty")
@@ -43,32 +45,74 @@ func connections() int {
 	return int(min(files.Cur/2, mostConnections))
 }
 
-// guarded is a listener of bounded patience and room.
+// guarded is a listener of bounded patience and room. A connection beyond the
+// most there may be takes the place of another, so that no client can hold them
+// all: see crowd.yielding for which. Where none can give way, it waits.
 type guarded struct {
 	net.Listener
-	places   chan struct{}
 	patience time.Duration
-	closed   chan struct{}
-	once     sync.Once
+	crowd    *crowd
+	// eased has a value once a connection has gone, or can give way now.
+	eased  chan struct{}
+	closed chan struct{}
+	once   sync.Once
 }
 
-func guard(l net.Listener, places int, patience time.Duration) *guarded {
-	return &guarded{Listener: l, places: make(chan struct{}, places), patience: patience, closed: make(chan struct{})}
+func guard(l net.Listener, most int, patience time.Duration) *guarded {
+	return &guarded{
+		Listener: l, patience: patience, crowd: newCrowd(most), eased: make(chan struct{}, 1), closed: make(chan struct{}),
+	}
 }
 
 // Accept implements net.Listener.
 func (g *guarded) Accept() (net.Conn, error) {
+	for {
+		conn, err := g.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := &guardedConn{TCPConn: conn.(*net.TCPConn), listener: g}
+		g.crowd.enter(c, model.ClientIP(conn.RemoteAddr().String()))
+		admitted, err := g.makeRoom(c)
+		if err != nil {
+			c.Close()
+			return nil, err
+		}
+		if admitted {
+			return c, nil
+		}
+	}
+}
+
+// makeRoom has another connection give way to c where there are too many, or
+// waits until one has gone. It reports false when c itself is the one.
+func (g *guarded) makeRoom(c *guardedConn) (bool, error) {
+	for {
+		full, victim := g.crowd.yielding(c)
+		switch {
+		case !full:
+			return true, nil
+		case victim != nil:
+			victim.Close()
+			if victim == c {
+				return false, nil
+			}
+		default:
+			select {
+			case <-g.eased:
+			case <-g.closed:
+				return false, net.ErrClosed
+			}
+		}
+	}
+}
+
+// changed has Accept look again, where it waits.
+func (g *guarded) changed() {
 	select {
-	case g.places <- struct{}{}:
-	case <-g.closed:
-		return nil, net.ErrClosed
+	case g.eased <- struct{}{}:
+	default:
 	}
-	conn, err := g.Listener.Accept()
-	if err != nil {
-		<-g.places
-		return nil, err
-	}
-	return &guardedConn{TCPConn: conn.(*net.TCPConn), listener: g}, nil
 }
 
 // Close implements net.Listener.
@@ -82,44 +126,25 @@ func (g *guarded) Close() error {
 type guardedConn struct {
 	*net.TCPConn
 	listener *guarded
+	standing // of the crowd's
 	once     sync.Once
 }
 
 // Write implements io.Writer.
-func (c *guardedConn) Write(p []byte) (n int, err error) {
-	for {
-		if err := c.wait(); err != nil {
-			return n, err
-		}
-		m, err := c.TCPConn.Write(p[n:])
-		n += m
-		if !slow(int64(m), err) {
-			return n, err
-		}
+func (c *guardedConn) Write(p []byte) (int, error) {
+	if err := c.wait(); err != nil {
+		return 0, err
 	}
+	return c.TCPConn.Write(p)
 }
 
 // ReadFrom implements io.ReaderFrom.
-func (c *guardedConn) ReadFrom(r io.Reader) (n int64, err error) {
-	limited, ok := r.(*io.LimitedReader)
-	if !ok {
-		limited = &io.LimitedReader{R: r, N: math.MaxInt64}
+func (c *guardedConn) ReadFrom(r io.Reader) (int64, error) {
+	if err := c.wait(); err != nil {
+		return 0, err
 	}
-	for {
-		if err := c.wait(); err != nil {
-			return n, err
-		}
-		left := limited.N
-		m, err := c.TCPConn.ReadFrom(limited)
-		n += m
-		if !slow(m, err) || left-limited.N != m { // what was read and not sent is lost
-			return n, err
-		}
-	}
+	return c.TCPConn.ReadFrom(r)
 }
-
-// slow reports whether a client has taken something before its time was up.
-func slow(sent int64, err error) bool { return sent > 0 && errors.Is(err, os.ErrDeadlineExceeded) }
 
 func (c *guardedConn) wait() error {
 	return c.SetWriteDeadline(time.Now().Add(c.listener.patience))
@@ -127,6 +152,9 @@ func (c *guardedConn) wait() error {
 
 // Close implements net.Conn.
 func (c *guardedConn) Close() error {
-	defer c.once.Do(func() { <-c.listener.places })
+	c.once.Do(func() {
+		c.listener.crowd.leave(c)
+		c.listener.changed()
+	})
 	return c.TCPConn.Close()
 }

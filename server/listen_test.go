@@ -122,8 +122,8 @@ func TestListenNeedsAnAddress(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreBounded: one more than there is room for waits, and is
-// served when another goes.
+// TestConnectionsAreBounded: where none can give way, one more than there is
+// room for waits, and is served when another goes.
 func TestConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	l := listenGuarded(t, 2, time.Minute)
@@ -138,6 +138,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 				}
 				return
 			}
+			l.crowd.move(conn.(*guardedConn), func(kind) kind { return fromKnown | busy })
 			accepted <- conn
 		}
 	}()

@@ -104,6 +104,8 @@ func newHTTPServer(h http.Handler, t Timeouts, log *slog.Logger) *http.Server {
 		ReadTimeout:       t.Read,
 		IdleTimeout:       t.Idle,
 		MaxHeaderBytes:    maxHeaderBytes,
+		ConnState:         noteState,
+		ConnContext:       withConn,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }

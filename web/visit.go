@@ -92,6 +92,9 @@ func (p *pages) begin(w http.ResponseWriter, r *http.Request, operation model.Op
 
 // identify makes the visit the person's.
 func (v *visit) identify(person engine.Person) {
+	if v.opts.Known != nil && person.User.ID != "" {
+		v.opts.Known(v.r)
+	}
 	v.person = person
 	v.call.Actor = model.Actor{Type: model.ActorUser, ID: person.User.ID, Name: person.User.Email}
 	v.call.Organization, v.call.Role = person.User.Organization, person.User.Role

@@ -28,7 +28,10 @@ type Options struct {
 	StatusOf func(model.Code) int
 	// Description is the API's, an OpenAPI document.
 	Description []byte
-	Log         *slog.Logger
+	// Known is told of every request of somebody who is signed in; nil for
+	// nobody.
+	Known func(r *http.Request)
+	Log   *slog.Logger
 }
 
 // pages serves the console.

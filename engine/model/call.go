@@ -2,6 +2,7 @@ package model
 
 import (
 	"net"
+	"net/netip"
 	"strings"
 	"unicode"
 )
@@ -69,6 +70,21 @@ func ClientIP(remoteAddr string) string {
 		return host
 	}
 	return remoteAddr
+}
+
+// visitorNetwork is the length of the IPv6 prefix that is one visitor: what a
+// provider gives a customer at the least (RFC 6177).
+const visitorNetwork = 64
+
+// VisitorOf names the visitor with an address: by the address, or by the
+// network of an IPv6 address, whose owner has all others there, too.
+func VisitorOf(ip string) string {
+	if address, err := netip.ParseAddr(ip); err == nil && address.Is6() && !address.Is4In6() {
+		if network, err := address.WithZone("").Prefix(visitorNetwork); err == nil {
+			return network.String()
+		}
+	}
+	return ip
 }
 
 // MaxUserAgent bounds, in bytes, what is kept of a client's name for itself.

@@ -36,6 +36,8 @@ type Options struct {
 	Log          *slog.Logger
 	// Answered is told of every request when it was answered; nil for nobody.
 	Answered func(operation model.Action, status int, took time.Duration)
+	// Known is told of every request whose key was found good; nil for nobody.
+	Known func(r *http.Request)
 }
 
 // API is the handler of every path under Prefix.
@@ -62,7 +64,7 @@ func New(e *engine.Engine, opts Options) (*API, error) {
 	if opts.ConsoleURL == "" {
 		opts.ConsoleURL = opts.BaseURL
 	}
-	g := &gate{engine: e, log: opts.Log, maxBody: opts.MaxBodyBytes, bodyTimeout: bodyTimeout, answered: opts.Answered}
+	g := &gate{engine: e, log: opts.Log, maxBody: opts.MaxBodyBytes, bodyTimeout: bodyTimeout, answered: opts.Answered, known: opts.Known}
 	router := newRouter(g)
 	h := &handlers{engine: e, baseURL: opts.BaseURL, objectsURL: opts.ObjectsURL, consoleURL: opts.ConsoleURL, now: time.Now}
 	v31, v30, err := documents(register(g, router, opts, h.routes()))

@@ -22,6 +22,7 @@ type gate struct {
 	maxBody     int64
 	bodyTimeout time.Duration
 	answered    func(operation model.Action, status int, took time.Duration)
+	known       func(r *http.Request)
 }
 
 // admit lets the exchange's request in, or says what keeps it out. Where the body
@@ -64,7 +65,11 @@ func (x *exchange) bodyText() func(field string) string {
 
 // identify finds out whose key the request was made with.
 func (x *exchange) identify() error {
-	return x.gate.engine.Authenticate(x.call, bearer(x.r.Header))
+	err := x.gate.engine.Authenticate(x.call, bearer(x.r.Header))
+	if err == nil && x.gate.known != nil {
+		x.gate.known(x.r)
+	}
+	return err
 }
 
 // bearer returns the key of the one Authorization header, "" when there is

@@ -38,7 +38,7 @@ type tus struct {
 // NewUploads returns the handler of every path under UploadsPath. Keys, scopes
 // and the audit log are those of the API.
 func NewUploads(e *engine.Engine, opts Options) http.Handler {
-	return &tus{gate: &gate{engine: e, log: opts.Log}, engine: e, baseURL: opts.BaseURL}
+	return &tus{gate: &gate{engine: e, log: opts.Log, known: opts.Known}, engine: e, baseURL: opts.BaseURL}
 }
 
 // ServeHTTP implements http.Handler.
