@@ -72,9 +72,9 @@ type auditInput struct {
 	Limit int `query:"limit" minimum:"1" maximum:"100" default:"50" doc:"How many at most."`
 	Page  int `query:"page" minimum:"1" maximum:"1000000000" default:"1" doc:"Which page, from 1."`
 
-	Action   string        `query:"action" maxLength:"64" example:"database.create" doc:"Only this action."`
-	Actor    string        `query:"actor" maxLength:"64" doc:"Only this actor: the id of a key or person, or a type of actor."`
-	Resource string        `query:"resource" maxLength:"64" doc:"Only what was about the resource with this id."`
+	Action   string        `query:"action" minLength:"1" maxLength:"64" example:"database.create" doc:"Only this action."`
+	Actor    string        `query:"actor" minLength:"1" maxLength:"64" doc:"Only this actor: the id of a key or person, or a type of actor."`
+	Resource string        `query:"resource" minLength:"1" maxLength:"64" doc:"Only what was about the resource with this id."`
 	Outcome  model.Outcome `query:"outcome" doc:"Only what ended like this."`
 	Since    time.Time     `query:"since" doc:"Only from this time on."`
 	Until    time.Time     `query:"until" doc:"Only before this time."`

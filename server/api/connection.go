@@ -16,7 +16,7 @@ type Connection struct {
 	Database      string             `json:"database"`
 	User          string             `json:"user"`
 	Password      string             `json:"password" format:"password"`
-	SSLMode       connstring.SSLMode `json:"ssl_mode" enum:"prefer,require" doc:"How a client that does not verify the server connects: prefer where the host is loopback, else require. Drivers disagree on what these mean; see drivers."`
+	SSLMode       connstring.SSLMode `json:"ssl_mode" doc:"How a client that does not verify the server connects: prefer where the host is loopback, else require. Drivers disagree on what these mean; see drivers."`
 	ConnectionURL string             `json:"connection_url" doc:"Works unchanged where the host is loopback. Elsewhere it requires TLS; a driver that then verifies the server needs ca_certificate, see drivers."`
 	PsqlCommand   string             `json:"psql_command"`
 	Environment   Environment        `json:"environment" doc:"The variables that psql and libpq read."`

@@ -22,7 +22,7 @@ type Database struct {
 	DBUser            string               `json:"db_user" doc:"The role that owns it."`
 	SizeBytes         *int64               `json:"size_bytes" doc:"null until it was first measured."`
 	ActiveConnections *int                 `json:"active_connections" doc:"null until they were first counted."`
-	SSLMode           connstring.SSLMode   `json:"ssl_mode" enum:"prefer,require"`
+	SSLMode           connstring.SSLMode   `json:"ssl_mode"`
 	CreatedAt         time.Time            `json:"created_at"`
 	UpdatedAt         time.Time            `json:"updated_at"`
 	LatestBackupAt    *time.Time           `json:"latest_backup_at" doc:"When the newest backup was completed."`

@@ -111,7 +111,7 @@ func (h *handlers) databaseRotatePassword(ctx context.Context, call *model.Call,
 
 type connectionInput struct {
 	DatabaseInput
-	CAFile string `query:"ca_file" minLength:"1" maxLength:"1024" default:"holdfast-ca.crt" example:"/etc/app/holdfast-ca.crt" doc:"The file in which the client keeps ca_certificate. The strings of drivers name it; a relative path starts at the client's working directory."`
+	CAFile string `query:"ca_file" minLength:"1" maxLength:"1024" pattern:"^[^\\x00-\\x1f\\x7f-\\x9f]*$" patternDescription:"a path without control characters" default:"holdfast-ca.crt" example:"/etc/app/holdfast-ca.crt" doc:"The file in which the client keeps ca_certificate. The strings of drivers name it; a relative path starts at the client's working directory."`
 }
 
 func (h *handlers) databaseConnection(_ context.Context, call *model.Call, in *connectionInput) (Connection, error) {

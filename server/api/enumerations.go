@@ -6,6 +6,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"holdfast/engine"
+	"holdfast/engine/connstring"
 	"holdfast/engine/model"
 )
 
@@ -103,6 +104,7 @@ func enumerations() []enumeration {
 		listed("RLSCommand", "The statement that the policy is for.", RLSCommand("ALL"), "SELECT", "INSERT", "UPDATE", "DELETE"),
 		listed("RLSWarning", "What is suspicious about the table.", RLSWarning("rls_disabled"), "enabled_without_policy", "policies_but_disabled"),
 		listed("ScopePreset", "A set of scopes.", ScopePreset(model.PresetReadOnly), ScopePreset(model.PresetDeveloper), ScopePreset(model.PresetFullAccess)),
+		listed("SSLMode", "The sslmode of libpq.", connstring.SSLPrefer, connstring.SSLRequire),
 		listed("VerificationStatus", "What the trial restore has shown; verified and failed are final.",
 			model.VerificationUnverified, model.VerificationRunning, model.VerificationVerified, model.VerificationFailed),
 		listed("WALArchivingStatus", "How the WAL gets into the archive.", WALArchivingStatus("streaming"), "connecting", "failed", "stopped"),

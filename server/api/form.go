@@ -20,6 +20,7 @@ import (
 // form is what an operation's requests look like from outside.
 type form struct {
 	parameters []string // of the query
+	booleans   []string // among those
 	json       bool     // it takes a JSON body
 	required   bool     // and needs one
 	fields     []string // of the body
@@ -30,6 +31,9 @@ func newForm(op *huma.Operation, schemas huma.Registry) *form {
 	for _, p := range op.Parameters {
 		if p.In == "query" {
 			f.parameters = append(f.parameters, p.Name)
+			if p.Schema.Type == huma.TypeBoolean {
+				f.booleans = append(f.booleans, p.Name)
+			}
 		}
 	}
 	if op.RequestBody == nil {
@@ -108,6 +112,8 @@ func (x *exchange) parseQuery() error {
 			return model.Invalid(name, "is given twice")
 		case query[name][0] == "" && name != "prefix" && name != "cursor":
 			return model.Invalid(name, "must not be empty")
+		case slices.Contains(x.form.booleans, name) && query[name][0] != "true" && query[name][0] != "false":
+			return model.Invalid(name, "must be true or false")
 		}
 	}
 	x.query = query

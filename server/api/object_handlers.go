@@ -12,7 +12,7 @@ type objectListInput struct {
 	Limit     int    `query:"limit" minimum:"1" maximum:"100" default:"50" doc:"How many at most, folders included."`
 	Cursor    string `query:"cursor" maxLength:"1400" doc:"meta.next_cursor of the page before."`
 	Prefix    string `query:"prefix" maxLength:"1024" doc:"What the keys begin with."`
-	Delimiter string `query:"delimiter" maxLength:"16" doc:"What ends a folder, usually a slash. With it the list is one level, in the order of keys."`
+	Delimiter string `query:"delimiter" minLength:"1" maxLength:"16" doc:"What ends a folder, usually a slash. With it the list is one level, in the order of keys."`
 }
 
 func (h *handlers) objectList(_ context.Context, call *model.Call, in *objectListInput) (engine.List[Object], []string, error) {
