@@ -53,7 +53,7 @@ func newRun() *cobra.Command {
 		},
 	}
 	cmd.Long = `Run a command with an empty PostgreSQL database of its own. DATABASE_URL and the variables PGHOST, PGPORT,
-PGDATABASE, PGUSER, PGPASSWORD and PGSSLMODE say where it is. When the command has ended, the database is gone; also when
+PGDATABASE, PGUSER and PGPASSWORD (with PGSSLMODE, unless it is on loopback) say where it is. When the command has ended, the database is gone; also when
 this program was killed. It is made for tests and experiments: it has no backups, and does not survive a power cut.
 
 Where an appliance runs in the data directory, the database is one of its own. Else a private one is started, which others

@@ -178,7 +178,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"getDeviceToken": func() error { return err(c.GetDeviceToken(ctx, "code")) },
 		"listDatabases":  func() error { return err(c.ListDatabases(ctx, page)) },
 		"createDatabase": func() error {
-			return err(c.CreateDatabase(ctx, client.CreateDatabase{Project: "p", Name: "n", DBUser: "u", Password: "password"}))
+			return err(c.CreateDatabase(ctx, client.CreateDatabase{Project: "p", Name: "n", DBUser: "u", Password: "a long password"}))
 		},
 		"getDatabase":     func() error { return err(c.GetDatabase(ctx, id)) },
 		"deleteDatabase":  func() error { return err(c.DeleteDatabase(ctx, id)) },
@@ -186,9 +186,11 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"rotateDatabasePassword": func() error {
 			return err(c.RotateDatabasePassword(ctx, id, client.RotatePassword{TerminateSessions: true}))
 		},
-		"getDatabaseConnection": func() error { return err(c.GetDatabaseConnection(ctx, id, client.ConnectionOptions{})) },
-		"getDatabaseSSL":        func() error { return err(c.GetDatabaseSSL(ctx, id)) },
-		"getDatabaseAllowlist":  func() error { return err(c.GetDatabaseAllowlist(ctx, id)) },
+		"getDatabaseConnection": func() error {
+			return err(c.GetDatabaseConnection(ctx, id, client.ConnectionOptions{CAFile: "/etc/app/ca.crt"}))
+		},
+		"getDatabaseSSL":       func() error { return err(c.GetDatabaseSSL(ctx, id)) },
+		"getDatabaseAllowlist": func() error { return err(c.GetDatabaseAllowlist(ctx, id)) },
 		"replaceDatabaseAllowlist": func() error {
 			return err(c.ReplaceDatabaseAllowlist(ctx, id, client.ReplaceAllowlist{}))
 		},
@@ -206,21 +208,22 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"pinBackup":   func() error { return err(c.PinBackup(ctx, id, other, client.PinBackup{Pinned: true, Reason: "r"})) },
 		"getRecovery": func() error { return err(c.GetRecovery(ctx, id)) },
 		"requestRestore": func() error {
-			in := client.RequestRestore{TargetTime: &now, TargetLSN: "0/1A", Mode: client.RestoreNew, Name: "n"}
-			return errors.Join(err(c.RequestRestore(ctx, id, in)), err(c.PlanRestore(ctx, id, in)))
+			byTime := client.RequestRestore{TargetTime: &now, Mode: client.RestoreNew, Name: "n"}
+			byPosition := client.RequestRestore{TargetLSN: "0/1A", Mode: client.RestoreInPlace}
+			return errors.Join(err(c.RequestRestore(ctx, id, byTime)), err(c.PlanRestore(ctx, id, byPosition)))
 		},
 		"undoRestore": func() error { return err(c.UndoRestore(ctx, id)) },
 		"getExport":   func() error { return err(c.GetExport(ctx, id)) },
 		"listImports": func() error { return err(c.ListImports(ctx, page)) },
 		"createImport": func() error {
-			return err(c.CreateImport(ctx, client.CreateImport{
-				Project: "p", Name: "n", SourceURL: "postgres://h/d", SameCredentials: true, Username: "u", Password: "password",
-			}))
+			same := client.CreateImport{Project: "p", Name: "n", SourceURL: "postgres://h/d", SameCredentials: true}
+			own := client.CreateImport{Project: "p", Name: "n", SourceURL: "postgres://h/d", Username: "u", Password: "a long password"}
+			return errors.Join(err(c.CreateImport(ctx, same)), err(c.CreateImport(ctx, own)))
 		},
 		"getImport":   func() error { return err(c.GetImport(ctx, "imp_1")) },
 		"listBuckets": func() error { return err(c.ListBuckets(ctx, page)) },
 		"createBucket": func() error {
-			return err(c.CreateBucket(ctx, client.CreateBucket{Project: "p", Name: "n", Public: true}))
+			return err(c.CreateBucket(ctx, client.CreateBucket{Project: "p", Name: "files", Public: true}))
 		},
 		"getBucket": func() error { return err(c.GetBucket(ctx, "bucket_1")) },
 		"updateBucket": func() error {
@@ -232,7 +235,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 			return err(c.ListObjects(ctx, "bucket_1", client.ObjectOptions{ListOptions: page, Prefix: "p/", Delimiter: "/"}))
 		},
 		"uploadObject": func() error {
-			up := client.Upload{Key: "a/b", Body: strings.NewReader("x"), Size: 1, IfAbsent: true, SHA256: "sum"}
+			up := client.Upload{Key: "a/b", Body: strings.NewReader("x"), Size: 1, IfAbsent: true, SHA256: strings.Repeat("A", 43) + "="}
 			if err := err(c.UploadObject(ctx, "bucket_1", up)); !errors.Is(err, client.ErrDamaged) {
 				return err
 			}
