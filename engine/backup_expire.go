@@ -10,12 +10,16 @@ import (
 
 // expiry returns when a backup may be removed, nil for never. newest is the
 // newest good backup of its database: that one stays, and so do pinned ones.
-// Failed attempts are kept as long, to be looked into.
+// Taking a pin off needs no right to delete, so the time begins anew then. Failed attempts are kept as long, to be looked into.
 func (e *Engine) expiry(b model.Backup, newest *model.Backup) *time.Time {
 	if e.cfg.BackupRetention <= 0 || b.CompletedAt == nil || b.Pin != nil || newest != nil && newest.ID == b.ID {
 		return nil
 	}
-	at := b.CompletedAt.Add(e.cfg.BackupRetention)
+	from := *b.CompletedAt
+	if b.UnpinnedAt != nil && b.UnpinnedAt.After(from) {
+		from = *b.UnpinnedAt
+	}
+	at := from.Add(e.cfg.BackupRetention)
 	return &at
 }
 

@@ -32,7 +32,11 @@ func (e *Engine) BackupPin(call *model.Call, database, id string, pinned bool, r
 			}
 		}
 		_, err = tx.Backups().Update(id, func(b *model.Backup) error {
-			b.Pin = pin(b.Pin, pinned, reason, e.clock())
+			now := e.clock()
+			if b.Pin != nil && !pinned {
+				b.UnpinnedAt = &now
+			}
+			b.Pin = pin(b.Pin, pinned, reason, now)
 			return nil
 		})
 		return err

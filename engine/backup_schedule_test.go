@@ -257,7 +257,17 @@ func TestExpiryAndPins(t *testing.T) {
 	by.Store(int64(cfg.BackupRetention + time.Hour))
 	sweepAnd(pinned.ID, newest.ID)
 	a.awaitAudit(t, model.ActionBackupExpire, middle.ID)
-	set(pinned.ID, false, "")
+	// To take a pin off needs no right to delete: it deletes nothing, however old
+	// the backup is.
+	at := a.clock()
+	if b := set(pinned.ID, false, ""); b.ExpiresAt == nil || b.ExpiresAt.Before(at.Add(cfg.BackupRetention)) {
+		t.Errorf("unpinned at %v, it expires at %v", at, b.ExpiresAt)
+	}
+	sweepAnd(pinned.ID, newest.ID)
+	by.Add(int64(cfg.BackupRetention - time.Hour))
+	believe(a.Engine)
+	sweepAnd(pinned.ID, newest.ID)
+	by.Add(int64(2 * time.Hour))
 	sweepAnd(newest.ID)
 	a.restore(t, db.ID, newest.ID) // what was removed took nothing of it along
 	if _, err := a.BackupPin(a.call(model.ActionBackupPin), db.ID, newest.ID, false, "why"); model.CodeOf(err) != model.CodeValidation {

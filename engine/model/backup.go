@@ -55,6 +55,9 @@ type Backup struct {
 	Cut bool `json:"cut"`
 	// Pin keeps the backup from expiring and from being deleted.
 	Pin *Pin `json:"pin"`
+	// UnpinnedAt is when the last pin was taken off, nil for never. The backup is
+	// kept from then on as long as one that has just been made.
+	UnpinnedAt *time.Time `json:"unpinned_at"`
 	// ExpiresAt is when the backup may be removed, nil for never. It is not
 	// kept: it depends on the other backups.
 	ExpiresAt *time.Time `json:"-"`
