@@ -78,8 +78,19 @@ func (e *Engine) importInto(ctx context.Context, r *importRun) error {
 		return err
 	}
 	return noRoom(session.Copy(ctx, importer.Job{
-		Owner: r.db.Owner, Target: target, PgDump: pgDump, PgDumpEnv: postgres.ToolEnv(pgDump), SocketDir: e.relayDir(),
+		Owner: r.db.Owner, Target: target, PgDump: pgDump, PgDumpEnv: postgres.ToolEnv(pgDump), DumpMemory: e.dumpMemory(), SocketDir: e.relayDir(),
 	}))
+}
+
+// dumpMemory is how much memory pg_dump may take for what a stranger's server
+// makes it hold, in bytes: a quarter of the machine's, as far as that is sensible.
+func (e *Engine) dumpMemory() int64 {
+	const least, most = 256 << 20, 2 << 30
+	host, err := measureHost(e.cfg.DataDir)
+	if err != nil || host.MemoryTotal == nil {
+		return least
+	}
+	return min(max(*host.MemoryTotal/4, least), most)
 }
 
 func checkImport(ctx context.Context, session *importer.Session, target importer.Target) error {

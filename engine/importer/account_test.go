@@ -22,7 +22,7 @@ func TestAccountProgress(t *testing.T) {
 	transfer := &transfer{table: table{rows: 100}, weight: 500}
 	a.start(transfer)
 	for range 50 {
-		_, _ = transfer.Write(make([]byte, 10))
+		_, _ = transfer.Write([]byte("123456789\n"))
 	}
 	now = now.Add(2 * time.Second)
 	if got := a.Snapshot(); got.Progress != 24 || got.RowsCopied != 50 || got.BytesCopied != 500 || got.SecondsLeft != nil {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"holdfast/engine/model"
 )
 
 // entry is one thing that pg_dump says how to make.
@@ -47,8 +49,8 @@ func (e entry) name() string {
 
 // The bounds of what is taken for an archive of a schema.
 const (
-	largestArchive = 1 << 30 // bytes
-	mostEntries    = 10_000_000
+	largestArchive = 128 << 20 // bytes, which are held in memory
+	mostEntries    = 1_000_000
 	mostNeeds      = 1_000_000
 )
 
@@ -67,7 +69,8 @@ var errArchive = errors.New("not an archive of pg_dump's that is known here")
 // holds no data. The format is that of PostgreSQL's pg_backup_archiver.c
 // (ReadHead, ReadToc) and pg_backup_custom.c (_ReadExtraToc).
 func readArchive(r io.Reader) ([]entry, error) {
-	a := &archiveReader{r: bufio.NewReaderSize(io.LimitReader(r, largestArchive), 1<<16)}
+	limited := &io.LimitedReader{R: r, N: largestArchive}
+	a := &archiveReader{r: bufio.NewReaderSize(limited, 1<<16)}
 	a.header()
 	count := a.int()
 	if count < 0 || count > mostEntries {
@@ -79,6 +82,10 @@ func readArchive(r io.Reader) ([]entry, error) {
 			break
 		}
 		entries = append(entries, a.entry())
+	}
+	if count > mostEntries || a.err != nil && limited.N <= 0 {
+		return nil, model.Errorf(model.CodeValidation, "the definitions of the source's objects are more than an import takes, which is %d objects and %s; "+
+			"copy it with pg_dump, part by part", mostEntries, megabytes(largestArchive))
 	}
 	if a.err != nil {
 		return nil, fmt.Errorf("read archive: %w", a.err)

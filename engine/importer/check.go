@@ -19,9 +19,9 @@ import (
 func (s *Session) Check(ctx context.Context, target *pgx.Conn) error {
 	s.warnOfEncoding()
 	if err := s.compareLocales(ctx, target); err != nil {
-		return trouble(ctx, err)
+		return s.trouble(ctx, err)
 	}
-	return trouble(ctx, s.examine(ctx, target))
+	return s.trouble(ctx, s.examine(ctx, target))
 }
 
 // examine looks at what is in the snapshot that the session is in, and names
@@ -197,12 +197,15 @@ func few(names []string) string {
 
 // trouble puts into words for a person why an import cannot go on; what is in
 // words already stays.
-func trouble(ctx context.Context, err error) error {
+func (s *Session) trouble(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if refusal := s.source.refusal(); refusal != nil {
+		return refusal
 	}
 	if model.CodeOf(err) != model.CodeInternal {
 		return err

@@ -19,14 +19,6 @@ import (
 	"holdfast/engine/model"
 )
 
-// The bounds, in bytes, of what one message of a server may claim to be: much
-// of it is in memory several times. A row of a COPY is one message, and a field
-// has at most 1 GB; everything else, errors included, is small.
-const (
-	largestMessage = 4 << 20
-	largestRow     = 1<<30 + 1<<26
-)
-
 // config says how sessions with the source are opened. Everything is said:
 // pgx would take what is missing from PG* variables and files.
 func (s Source) config() (*pgx.ConnConfig, error) {
@@ -45,7 +37,7 @@ func (s Source) config() (*pgx.ConnConfig, error) {
 	config.User, config.Database, config.Password = s.User, s.Database, s.Password.Reveal()
 	config.ConnectTimeout = 2 * dialTimeout
 	config.DialFunc = s.dial
-	config.MaxProtocolMessageBodyLen = largestMessage
+	config.AfterNetConnect = s.guard
 	config.RuntimeParams = map[string]string{"application_name": "holdfast import", "client_encoding": "UTF8"}
 	if s.options != "" {
 		config.RuntimeParams["options"] = s.options
@@ -71,6 +63,7 @@ func (s Source) connect(ctx context.Context) (*pgx.Conn, error) {
 		_ = conn.Close(context.WithoutCancel(ctx))
 		return nil, err
 	}
+	expect(conn, catalogBounds)
 	return conn, nil
 }
 
@@ -135,15 +128,24 @@ func lendsOn(ctx context.Context, conn, other *pgconn.PgConn, rest time.Duration
 
 // readNumber returns the number that is the answer to the last statement.
 func readNumber(ctx context.Context, conn *pgconn.PgConn, sql string) (uint32, error) {
-	results, err := conn.Exec(ctx, sql).ReadAll()
-	if err != nil {
+	results := conn.Exec(ctx, sql)
+	var answer string
+	rows := 0
+	for results.NextResult() {
+		for rows = 0; results.ResultReader().NextRow(); rows++ {
+			if values := results.ResultReader().Values(); len(values) == 1 {
+				answer = oneLine(string(values[0]))
+			}
+		}
+	}
+	if err := results.Close(); err != nil {
 		return 0, err
 	}
-	if len(results) == 0 || len(results[len(results)-1].Rows) != 1 || len(results[len(results)-1].Rows[0]) != 1 {
+	n, err := strconv.ParseUint(answer, 10, 32)
+	if err != nil || rows != 1 {
 		return 0, errors.New("the source answered no number")
 	}
-	n, err := strconv.ParseUint(string(results[len(results)-1].Rows[0][0]), 10, 32)
-	return uint32(n), err
+	return uint32(n), nil
 }
 
 // checkVersion refuses servers that are too old to be asked what is asked of
@@ -163,8 +165,11 @@ func (s Source) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if model.CodeOf(err) != model.CodeInternal {
-		return err
+	if refusal := s.refusal(); refusal != nil {
+		return refusal
+	}
+	if known, ok := errors.AsType[*model.Error](err); ok && known.Code != model.CodeInternal {
+		return known // without pgconn's words around it
 	}
 	say := func(format string, args ...any) error {
 		return &model.Error{Code: model.CodeValidation, Message: SourceField + ": " + fmt.Sprintf(format, args...), Err: errWithoutText{err}}

@@ -15,7 +15,9 @@ type Job struct {
 	Target    Target
 	PgDump    string   // the program, at least as new as the source
 	PgDumpEnv []string // the variables it needs to run at all
-	SocketDir string   // a private directory for sockets alone, with a short path
+	// DumpMemory is how much memory the program may take, in bytes; 0 for any.
+	DumpMemory int64
+	SocketDir  string // a private directory for sockets alone, with a short path
 }
 
 // copying is a job while it runs.
@@ -89,7 +91,7 @@ func (s *Session) Copy(ctx context.Context, job Job) error {
 		s.account.Enter(phase.status, phase.name)
 		began := s.account.clock()
 		if err := phase.do(ctx); err != nil {
-			return trouble(ctx, err)
+			return s.trouble(ctx, err)
 		}
 		s.account.Say(model.ImportInfo, fmt.Sprintf("%s %s: %.1f s", phase.status, phase.name, s.account.clock().Sub(began).Seconds()))
 	}

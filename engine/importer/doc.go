@@ -11,6 +11,8 @@
 //     the source could have replaced;
 //   - everything it says is executed in the target as the role that will own
 //     the new database, never as more, by the wire protocol and never by psql;
+//   - how much memory is taken is decided here: what a server answers is bounded
+//     in bytes, rows and time (guard.go);
 //   - its password stays in this process: pg_dump talks to a private socket
 //     behind which a session is logged in already (relay.go).
 //

@@ -18,10 +18,15 @@ import (
 	"holdfast/engine/model"
 )
 
+// longestDump is how long pg_dump may take.
+const longestDump = 6 * time.Hour
+
 // dumpSchema has pg_dump describe everything but the data, as of the
-// snapshot. It is the only program that is run, and learns nothing secret: its
+// snapshot. It gets no byte of the source's before it has its limit of memory. It is the only program that is run, and learns nothing secret: its
 // arguments and its environment name a socket.
 func dumpSchema(ctx context.Context, job Job, snapshot string, conn *pgconn.PgConn) ([]entry, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, longestDump, tooMuch("takes more than %v to be described", longestDump))
+	defer cancel()
 	r, err := openRelay(job.SocketDir, conn)
 	if err != nil {
 		return nil, err
@@ -46,17 +51,33 @@ func dumpSchema(ctx context.Context, job Job, snapshot string, conn *pgconn.PgCo
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("run pg_dump: %w", err)
 	}
+	if err := limitMemory(cmd.Process.Pid, job.DumpMemory); err != nil {
+		_ = cmd.Process.Kill()
+		return nil, errors.Join(err, cmd.Wait())
+	}
+	r.start()
 	entries, readErr := readArchive(archive)
 	if readErr != nil {
 		_ = cmd.Process.Kill() // it may still want to write
 	}
-	if err := cmd.Wait(); err != nil && ctx.Err() == nil {
-		if said := complaints.String(); said != "" {
+	err = cmd.Wait()
+	r.close()
+	if r.refusal != nil {
+		return nil, r.refusal
+	}
+	if err != nil && ctx.Err() == nil {
+		said := complaints.String()
+		if strings.Contains(said, "out of memory") {
+			return nil, &model.Error{Code: model.CodeValidation, Err: err, Message: fmt.Sprintf(
+				"pg_dump needs more memory to describe the source than the %s that it gets here; the source has too many objects, or too large ones: "+
+					"copy it with pg_dump, part by part, or have the operator give the machine more memory", megabytes(job.DumpMemory))}
+		}
+		if said != "" {
 			return nil, &model.Error{Code: model.CodeValidation, Message: "pg_dump cannot describe the source: " + said, Err: dumpError{err}}
 		}
 		return nil, errors.Join(fmt.Errorf("run pg_dump: %w", err), readErr)
 	}
-	return entries, errors.Join(ctx.Err(), readErr)
+	return entries, errors.Join(context.Cause(ctx), readErr)
 }
 
 // dumpError marks what pg_dump has complained of.

@@ -53,12 +53,13 @@ func (c *copying) tellOfLeftovers(ctx context.Context) error {
 			continue
 		}
 		rows, _ := c.conn.Query(ctx, l.list)
-		names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		var name string
+		_, err := pgx.ForEachRow(rows, []any{&name}, func() error {
+			l.tell(c.account, name)
+			return nil
+		})
 		if err != nil {
 			return sourceError{fmt.Errorf("look for what is not copied: %w", err)}
-		}
-		for _, name := range names {
-			l.tell(c.account, name)
 		}
 	}
 	return nil

@@ -75,6 +75,7 @@ func (p *pooler) open() *pgconn.HijackedConn {
 		p.t.Errorf("connect: %v", err)
 		return nil
 	}
+	expect(conn, bounds{message: 1 << 30, bytes: 1 << 30, rows: 1 << 30, copies: true}) // whatever the client asks for
 	session, err := conn.PgConn().Hijack()
 	if err != nil {
 		p.t.Error(err)

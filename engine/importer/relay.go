@@ -12,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"holdfast/engine/model"
 )
 
 // relay lets one client of this machine use a session with the source that is
@@ -22,8 +24,9 @@ type relay struct {
 	port     int // the number in the socket's name, by which libpq finds it
 	listener net.Listener
 	session  *pgconn.HijackedConn
-	done     chan struct{}
+	serving  sync.WaitGroup
 	once     sync.Once
+	refusal  error // why the session was ended from here; to be read when the relay is closed
 }
 
 // relays is how many there may be in a directory. With numbers below 1000 the
@@ -31,13 +34,14 @@ type relay struct {
 const relays = 999
 
 // openRelay makes a socket below dir, which must be private, for the session
-// conn, which is the relay's from then on. The caller closes it.
+// conn, which is the relay's from then on. Nothing goes through before it is
+// started. The caller closes it.
 func openRelay(dir string, conn *pgconn.PgConn) (*relay, error) {
 	session, err := conn.Hijack()
 	if err != nil {
 		return nil, fmt.Errorf("take over session: %w", err)
 	}
-	r := &relay{session: session, done: make(chan struct{})}
+	r := &relay{session: session}
 	for r.port = 1; r.port <= relays; r.port++ {
 		r.listener, err = net.Listen("unix", filepath.Join(dir, ".s.PGSQL."+strconv.Itoa(r.port)))
 		if !errors.Is(err, syscall.EADDRINUSE) {
@@ -47,13 +51,14 @@ func openRelay(dir string, conn *pgconn.PgConn) (*relay, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open relay: %w", err), session.Conn.Close())
 	}
-	go r.serve()
 	return r, nil
 }
 
+// start lets the client in.
+func (r *relay) start() { r.serving.Go(r.serve) }
+
 // serve answers the one client there is.
 func (r *relay) serve() {
-	defer close(r.done)
 	client, err := r.listener.Accept()
 	if err != nil {
 		return
@@ -64,7 +69,9 @@ func (r *relay) serve() {
 	}
 	var back sync.WaitGroup
 	back.Go(func() {
-		_, _ = io.Copy(client, r.session.Conn)
+		if _, err := io.Copy(client, r.session.Conn); model.CodeOf(err) == model.CodeValidation {
+			r.refusal = err
+		}
 		_ = client.Close()
 	})
 	_, _ = io.Copy(r.session.Conn, client)
@@ -106,6 +113,6 @@ func (r *relay) close() {
 	r.once.Do(func() {
 		_ = r.listener.Close()
 		_ = r.session.Conn.Close()
-		<-r.done
+		r.serving.Wait()
 	})
 }

@@ -128,7 +128,7 @@ func (c *copying) guarded(ctx context.Context, conn *pgx.Conn, do func() error) 
 	if conn.IsClosed() {
 		return refusal
 	}
-	if _, err := conn.PgConn().Exec(ctx, end).ReadAll(); err != nil {
+	if err := conn.PgConn().Exec(ctx, end).Close(); err != nil {
 		return errors.Join(refusal, err)
 	}
 	return refusal

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,6 +42,7 @@ type traits struct {
 // Open connects to the source. The error, if any, is for the person who gave
 // it. The caller closes the session.
 func Open(ctx context.Context, source Source, account *Account) (*Session, error) {
+	source.refused = new(atomic.Pointer[model.Error])
 	conn, err := source.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -178,8 +180,11 @@ func (s *Session) reader(ctx context.Context) (*pgx.Conn, error) { return s.anot
 // describer opens a session for pg_dump, which begins its transaction itself.
 func (s *Session) describer(ctx context.Context) (*pgx.Conn, error) {
 	return s.another(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.PgConn().Exec(ctx, setAll(false)).ReadAll()
-		return err
+		if err := conn.PgConn().Exec(ctx, setAll(false)).Close(); err != nil {
+			return err
+		}
+		expect(conn, dumpBounds)
+		return nil
 	})
 }
 
@@ -221,7 +226,7 @@ func (s *Session) enter(ctx context.Context, conn *pgx.Conn) error {
 	if s.snapshot != "" {
 		begin += "set transaction snapshot '" + s.snapshot + "'; "
 	}
-	if _, err := conn.PgConn().Exec(ctx, begin+setAll(true)).ReadAll(); err != nil {
+	if err := conn.PgConn().Exec(ctx, begin+setAll(true)).Close(); err != nil {
 		return fmt.Errorf("enter snapshot: %w", err)
 	}
 	return nil
@@ -229,7 +234,7 @@ func (s *Session) enter(ctx context.Context, conn *pgx.Conn) error {
 
 // enterNow begins a transaction that sees the present.
 func (s *Session) enterNow(ctx context.Context, conn *pgx.Conn) error {
-	if _, err := conn.PgConn().Exec(ctx, "begin transaction isolation level read committed, read only; "+setAll(true)).ReadAll(); err != nil {
+	if err := conn.PgConn().Exec(ctx, "begin transaction isolation level read committed, read only; "+setAll(true)).Close(); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
 	return nil

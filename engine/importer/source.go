@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"holdfast/engine/model"
 )
@@ -23,6 +24,7 @@ type Source struct {
 	// nil when every one is.
 	Foreign func(port int) (bool, error)
 
+	refused        *atomic.Pointer[model.Error] // why a session was ended from here
 	sslMode        string
 	channelBinding string
 	options        string // command-line options for the session, as some hosts need to find a database

@@ -2,11 +2,11 @@ package importer
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
@@ -30,10 +30,9 @@ func (t *transfer) share() float64 {
 	return min(float64(t.rows.Load())/t.table.rows, 0.99)
 }
 
-// Write counts what the source sends: it sends each row as a message of its
-// own, and pgconn hands on each message by itself.
+// Write counts what the source sends: in the text format a line is a row.
 func (t *transfer) Write(p []byte) (int, error) {
-	t.rows.Add(1)
+	t.rows.Add(int64(bytes.Count(p, []byte{'\n'})))
 	t.bytes.Add(int64(len(p)))
 	return len(p), nil
 }
@@ -92,8 +91,8 @@ func (t *transfer) pipe(ctx context.Context, source, target *pgx.Conn) (sent, re
 		arrived <- err
 	}()
 	buffer := bufio.NewWriterSize(w, pipeBuffer)
-	source.PgConn().Frontend().SetMaxBodyLen(largestRow)
-	defer source.PgConn().Frontend().SetMaxBodyLen(largestMessage)
+	expect(source, copyBounds)
+	defer expect(source, catalogBounds)
 	tag, sendErr := source.PgConn().CopyTo(ctx, io.MultiWriter(t, buffer), "copy "+t.table.sanitized()+columns+" to stdout")
 	if sendErr == nil {
 		sendErr = buffer.Flush()
@@ -116,12 +115,8 @@ func (e sourceError) Unwrap() error { return e.error }
 
 // columns lists the columns that hold data; a table may have none.
 func (t *transfer) columns() string {
-	if len(t.table.columns) == 0 {
+	if t.table.columns == "" {
 		return ""
 	}
-	names := make([]string, len(t.table.columns))
-	for i, name := range t.table.columns {
-		names[i] = quoteName(name)
-	}
-	return " (" + strings.Join(names, ", ") + ")"
+	return " (" + t.table.columns + ")"
 }

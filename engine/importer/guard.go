@@ -1,0 +1,297 @@
+package importer
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"holdfast/engine/model"
+)
+
+// bounds are how much a server may answer to one thing that is sent to it, in
+// bytes, rows and time.
+type bounds struct {
+	what    string // what is asked for, for people
+	message int64  // bytes of one message but for the data of a COPY
+	bytes   int64  // of all messages but for the data of a COPY
+	rows    int64  // but for those of a COPY
+	time    time.Duration
+	// copies lets the server send the data of a COPY, for as long as it takes.
+	copies bool
+}
+
+// The bounds of what is asked for. What is listed is held in memory here,
+// several times as large as it was sent; what pg_dump asks for is held by
+// pg_dump, which has a limit of its own.
+var (
+	logInBounds   = bounds{what: "the log-in", message: 1 << 20, bytes: 1 << 20, rows: 1, time: time.Minute}
+	catalogBounds = bounds{what: "a list of its objects", message: largestMessage, bytes: 64 << 20, rows: 500_000, time: 30 * time.Minute}
+	dumpBounds    = bounds{what: "a list of its objects", message: 128 << 20, bytes: 256 << 20, rows: 100_000_000, time: 2 * time.Hour}
+	copyBounds    = bounds{what: "rows", message: largestMessage, bytes: largestMessage, copies: true}
+)
+
+const (
+	// largestMessage is how long one message may be, in bytes, that is held in
+	// memory here. Much of it is there several times.
+	largestMessage = 4 << 20
+	// silence is how long a server may say nothing while it is waited for.
+	silence = 10 * time.Minute
+	// dataPart is how much of the data of a COPY is handed on at a time. Where it
+	// is cut does not matter: neither end of a COPY takes a message for a row.
+	dataPart = 64 << 10
+	// statusBytes bounds the parameters that a server reports in a session, which
+	// are kept.
+	statusBytes = 256 << 10
+)
+
+// guard is a connection to a server of which nothing is taken for granted. It
+// follows the messages the server sends, ends the session when they pass the
+// bounds, cuts the data of a COPY into parts, and leaves out notices and
+// notifications. So whoever reads from it needs no memory that the server
+// chooses.
+type guard struct {
+	net.Conn
+	r *bufio.Reader
+
+	bounds  atomic.Pointer[bounds]
+	renewed atomic.Bool // something was sent: what comes next is another answer
+
+	reading sync.Mutex // one reader at a time; it guards what follows
+	head    []byte     // of a message, to be handed on
+	body    int64      // how much of the message, or of the part of it, is to be handed on
+	rest    int64      // how much of a COPY's message comes after that
+	skip    int64      // how much of a message is left out
+	bytes   int64
+	rows    int64
+	status  int64
+	began   time.Time
+	err     error
+	timer   *time.Timer
+	silent  atomic.Bool
+	refused *atomic.Pointer[model.Error] // the first refusal of all the source's sessions
+}
+
+// guard is pgconn's hook for connections that are made, TLS included.
+func (s Source) guard(_ context.Context, _ *pgconn.Config, conn net.Conn) (net.Conn, error) {
+	g := &guard{Conn: conn, refused: s.refused, r: bufio.NewReaderSize(conn, dataPart), began: time.Now()}
+	g.timer = time.AfterFunc(silence, func() {
+		g.silent.Store(true)
+		_ = conn.Close()
+	})
+	g.timer.Stop()
+	g.bounds.Store(&logInBounds)
+	return g, nil
+}
+
+// expect says how much the server may answer from now on, until it is said
+// again.
+func expect(conn *pgx.Conn, b bounds) {
+	if g, ok := conn.PgConn().Conn().(*guard); ok {
+		g.bounds.Store(&b)
+	}
+}
+
+// Write implements net.Conn. What is sent is answered anew.
+func (g *guard) Write(p []byte) (int, error) {
+	g.renewed.Store(true)
+	return g.Conn.Write(p)
+}
+
+// Close implements net.Conn.
+func (g *guard) Close() error {
+	g.timer.Stop()
+	return g.Conn.Close()
+}
+
+// Read implements net.Conn. It waits for the first byte only.
+func (g *guard) Read(p []byte) (n int, err error) {
+	g.reading.Lock()
+	defer g.reading.Unlock()
+	for n < len(p) && (n == 0 || len(g.head) > 0 || g.r.Buffered() > 0) {
+		m, err := g.next(p[n:], n == 0)
+		n += m
+		if err != nil {
+			return n, g.failed(err, n)
+		}
+		if m == 0 && n > 0 {
+			break
+		}
+	}
+	return n, nil
+}
+
+// failed returns the error of a read: none while there is something to hand on,
+// as it comes again.
+func (g *guard) failed(err error, n int) error {
+	switch {
+	case g.err != nil:
+		err = g.err
+	case g.silent.Load():
+		err = g.refuse(tooMuch("does not answer in time where %s is asked for", g.bounds.Load().what))
+	}
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// refuse remembers why the session has ended: pgconn may only say that it has.
+func (g *guard) refuse(refusal *model.Error) error {
+	g.err = refusal
+	if g.refused != nil {
+		g.refused.CompareAndSwap(nil, refusal)
+	}
+	return g.err
+}
+
+// refusal is why a session with the source was ended from here, nil for none.
+func (s Source) refusal() error {
+	if s.refused == nil || s.refused.Load() == nil {
+		return nil
+	}
+	return s.refused.Load()
+}
+
+// next hands on some of what is there. Without wait it returns 0 bytes rather
+// than wait for more.
+func (g *guard) next(p []byte, wait bool) (int, error) {
+	switch {
+	case g.err != nil:
+		return 0, g.err
+	case len(g.head) > 0:
+		n := copy(p, g.head)
+		g.head = g.head[n:]
+		return n, nil
+	case g.body > 0:
+		if !wait && g.r.Buffered() == 0 {
+			return 0, nil
+		}
+		return g.hand(p)
+	case g.rest > 0:
+		g.part()
+		return g.next(p, wait)
+	case !wait && (g.skip > 0 || g.r.Buffered() < headBytes):
+		return 0, nil
+	}
+	if err := g.begin(); err != nil {
+		return 0, err
+	}
+	return g.next(p, wait)
+}
+
+// hand hands on some of a message's body.
+func (g *guard) hand(p []byte) (int, error) {
+	stop := g.listen()
+	n, err := g.r.Read(p[:min(int64(len(p)), g.body)])
+	stop()
+	g.body -= int64(n)
+	return n, err
+}
+
+// listen bounds how long the server may be silent, and how long it may take for
+// an answer.
+func (g *guard) listen() (stop func()) {
+	if g.r.Buffered() > 0 {
+		return func() {}
+	}
+	left := silence
+	if b := g.bounds.Load(); b.time > 0 && !g.renewed.Load() {
+		left = min(silence, b.time-time.Since(g.began))
+	}
+	g.timer.Reset(left)
+	return func() { g.timer.Stop() }
+}
+
+// headBytes is how long the head of a message is: its type and its length.
+const headBytes = 5
+
+// begin reads the head of the next message that is handed on.
+func (g *guard) begin() error {
+	for {
+		stop := g.listen()
+		skipped, err := g.r.Discard(int(g.skip))
+		g.skip -= int64(skipped)
+		var head []byte
+		if err == nil {
+			head, err = g.r.Peek(headBytes)
+		}
+		stop()
+		if err != nil {
+			return err
+		}
+		kind, length := head[0], int64(binary.BigEndian.Uint32(head[1:]))-4
+		if refusal := g.admit(kind, length); refusal != nil {
+			_ = g.Conn.Close()
+			return g.refuse(refusal)
+		}
+		_, _ = g.r.Discard(headBytes)
+		switch kind {
+		case 'N', 'A':
+			g.skip = length
+			continue
+		case 'd':
+			g.rest = length
+			g.part()
+		default:
+			g.head, g.body = message(kind, length), length
+		}
+		return nil
+	}
+}
+
+// part begins the next part of a COPY's message.
+func (g *guard) part() {
+	g.body = min(g.rest, dataPart)
+	g.rest -= g.body
+	g.head = message('d', g.body)
+}
+
+func message(kind byte, length int64) []byte {
+	return binary.BigEndian.AppendUint32([]byte{kind}, uint32(length+4))
+}
+
+// admit counts a message, and refuses it when there are too many, or it is too
+// long.
+func (g *guard) admit(kind byte, length int64) *model.Error {
+	b := g.bounds.Load()
+	if g.renewed.Swap(false) {
+		g.bytes, g.rows, g.began = 0, 0, time.Now()
+	}
+	if kind == 'd' && b.copies && length >= 0 {
+		return nil
+	}
+	g.bytes += headBytes + length
+	switch kind {
+	case 'D':
+		g.rows++
+	case 'S':
+		g.status += headBytes + length
+	}
+	switch {
+	case length < 0:
+		return tooMuch("sends something that is no message of a PostgreSQL server")
+	case length > b.message, kind == 'd':
+		return tooMuch("sends a message of %d bytes where %s is asked for, and an import takes %d", length, b.what, b.message)
+	case g.bytes > b.bytes, g.status > statusBytes:
+		return tooMuch("sends more than %s where %s is asked for, which is all that an import takes", megabytes(min(b.bytes, g.bytes)), b.what)
+	case g.rows > b.rows && !b.copies:
+		return tooMuch("sends more than %d rows where %s is asked for, which is all that an import takes", b.rows, b.what)
+	case b.time > 0 && time.Since(g.began) > b.time:
+		return tooMuch("answers for more than %v where %s is asked for", b.time, b.what)
+	default:
+		return nil
+	}
+}
+
+// tooMuch says that a server has passed the bounds, and what can be done when it
+// did so honestly.
+func tooMuch(format string, args ...any) *model.Error {
+	return model.Invalid(SourceField, "the server "+format+"; see that it is a PostgreSQL server, and copy what is too large for an import with pg_dump, part by part", args...)
+}
