@@ -131,7 +131,7 @@ func newAudit(s *session) *cobra.Command {
 		if filter.Until, err = timeOrAgo("until", until, now); err != nil {
 			return err
 		}
-		entries, err := t.audit(filter, most)
+		entries, more, err := t.audit(filter, most)
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func newAudit(s *session) *cobra.Command {
 			outcome := strings.TrimSpace(e.Outcome + " " + text(e.ErrorCode))
 			rows = append(rows, []string{moment(&e.At), e.Action, about, outcome, actor(e.Actor), text(e.IP)})
 		}
-		return t.list(entries, "nothing was done yet", []string{"AT", "ACTION", "ABOUT", "OUTCOME", "BY", "FROM"}, rows)
+		return t.table(map[string]any{"has_next": more}, entries, "nothing was done yet", []string{"AT", "ACTION", "ABOUT", "OUTCOME", "BY", "FROM"}, rows)
 	})
 	cmd.Example = "  holdfast account audit --action database.delete --since 24h"
 	flags := cmd.Flags()
@@ -161,15 +161,15 @@ func newAudit(s *session) *cobra.Command {
 // largestPage is how many entries a page of the audit log has at most.
 const largestPage = 100
 
-// audit reads the newest entries. What is added meanwhile moves the others on
+// audit reads the newest entries, and reports whether there are more. What is added meanwhile moves the others on
 // to the next page: those are not shown twice.
-func (t *task) audit(filter client.AuditOptions, most int) ([]client.AuditEntry, error) {
+func (t *task) audit(filter client.AuditOptions, most int) (_ []client.AuditEntry, more bool, err error) {
 	entries, seen := []client.AuditEntry{}, map[string]bool{}
 	filter.Limit = min(most, largestPage)
 	for filter.Page = 1; ; filter.Page++ {
 		page, err := t.api.ListAuditLogs(t.ctx, filter)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		for _, e := range page.Entries {
 			if !seen[e.ID] {
@@ -178,7 +178,7 @@ func (t *task) audit(filter client.AuditOptions, most int) ([]client.AuditEntry,
 			}
 		}
 		if !page.HasNext || len(entries) >= most {
-			return entries[:min(len(entries), most)], nil
+			return entries[:min(len(entries), most)], page.HasNext || len(entries) > most, nil
 		}
 	}
 }

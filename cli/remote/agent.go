@@ -57,7 +57,7 @@ func newRecommendations(s *session) *cobra.Command {
 			}
 			all = append(all, r)
 		}
-		return t.show(all, func(w io.Writer) {
+		return t.showWith(whole(), all, func(w io.Writer) {
 			for i, r := range all {
 				if i > 0 {
 					fmt.Fprintln(w)

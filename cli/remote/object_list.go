@@ -88,17 +88,33 @@ func (t *task) listAll(bucket string, p pattern) error {
 		}
 		n++
 	}
-	var err error
-	switch {
-	case t.json && n == 0:
-		_, err = fmt.Fprintln(out, "[]")
-	case t.json:
-		_, err = fmt.Fprintln(out, "\n]")
-	case n == 0:
+	if t.json {
+		return t.endObjects(out, n)
+	}
+	if n == 0 {
 		t.remark("there is no such object")
 	}
+	return nil
+}
+
+// endObjects ends a list of n objects as JSON.
+func (t *task) endObjects(out io.Writer, n int) error {
+	begin, end := "", "\n  ]"
+	if n == 0 {
+		begin, end = objectsBegin, "]"
+	}
+	meta := whole()
+	meta["common_prefixes"] = []string{}
+	var text bytes.Buffer
+	if err := encodeJSON(&text, t.meta(meta), "  "); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%s%s,\n  \"meta\": %s}\n", begin, end, text.String())
 	return err
 }
+
+// objectsBegin begins a list of objects as JSON.
+const objectsBegin = "{\n  \"data\": ["
 
 // printObject prints the n-th object of a list.
 func (t *task) printObject(out io.Writer, o client.Object, n int) error {
@@ -107,12 +123,12 @@ func (t *task) printObject(out io.Writer, o client.Object, n int) error {
 		return err
 	}
 	var text bytes.Buffer
-	if err := encodeJSON(&text, o, "  "); err != nil {
+	if err := encodeJSON(&text, o, "    "); err != nil {
 		return err
 	}
-	separator := ",\n  "
+	separator := ",\n    "
 	if n == 0 {
-		separator = "[\n  "
+		separator = objectsBegin + "\n    "
 	}
 	_, err := fmt.Fprint(out, separator+strings.TrimSuffix(text.String(), "\n"))
 	return err

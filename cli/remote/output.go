@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -12,13 +13,33 @@ import (
 	"holdfast/cli/client"
 )
 
-// show prints a result: with --json as it is, else by human.
-func (t *task) show(result any, human func(io.Writer)) error {
+// show prints a result: with --json in the API's envelope, else by human.
+func (t *task) show(result any, human func(io.Writer)) error { return t.showWith(nil, result, human) }
+
+// showWith is show, with what the API's meta says besides of such a result.
+func (t *task) showWith(meta map[string]any, result any, human func(io.Writer)) error {
 	if !t.json {
 		return Print(t.cmd.OutOrStdout(), human)
 	}
-	return encodeJSON(t.cmd.OutOrStdout(), result, "")
+	return encodeJSON(t.cmd.OutOrStdout(), envelope{result, t.meta(meta)}, "")
 }
+
+// envelope is every answer of the API, and of the commands with --json.
+type envelope struct {
+	Data any            `json:"data"`
+	Meta map[string]any `json:"meta"`
+}
+
+// meta adds the id of the last request to what else is said about a result; null
+// where the appliance was not asked.
+func (t *task) meta(besides map[string]any) map[string]any {
+	meta := map[string]any{"request_id": t.requestID.Load()}
+	maps.Copy(meta, besides)
+	return meta
+}
+
+// whole is the meta of a list from its beginning to its end.
+func whole() map[string]any { return map[string]any{"next_cursor": nil} }
 
 // encodeJSON writes JSON for people and programs, each line but the first
 // after prefix. URLs in it stay as they are.
@@ -29,9 +50,14 @@ func encodeJSON(w io.Writer, value any, prefix string) error {
 	return encoder.Encode(value)
 }
 
-// list prints a list as a table, or says that it is empty.
+// list prints a list of the API as a table, or says that it is empty.
 func (t *task) list(items any, empty string, headings []string, rows [][]string) error {
-	return t.show(items, func(w io.Writer) {
+	return t.table(whole(), items, empty, headings, rows)
+}
+
+// table is list for what else is shown as one.
+func (t *task) table(meta map[string]any, items any, empty string, headings []string, rows [][]string) error {
+	return t.showWith(meta, items, func(w io.Writer) {
 		if len(rows) == 0 {
 			t.remark("%s", empty)
 			return

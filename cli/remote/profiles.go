@@ -126,5 +126,5 @@ func (t *task) profileList() error {
 		shown = append(shown, entry)
 		rows = append(rows, []string{name, entry.URL + entry.Error, yesNo(entry.InUse)})
 	}
-	return t.list(shown, "there are no profiles; `holdfast login` makes one", []string{"PROFILE", "APPLIANCE", "IN USE"}, rows)
+	return t.table(nil, shown, "there are no profiles; `holdfast login` makes one", []string{"PROFILE", "APPLIANCE", "IN USE"}, rows)
 }

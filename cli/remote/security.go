@@ -57,7 +57,7 @@ func newRLS(s *session) *cobra.Command {
 			for _, table := range rls.Tables {
 				rows = append(rows, rlsRow(table))
 			}
-			return t.list(rls, "the database has no tables", rlsHeadings, rows)
+			return t.table(nil, rls, "the database has no tables", rlsHeadings, rows)
 		})
 	return Group("rls", "Row-level security", show,
 		newSetRLS(s, "enable", "Turn row-level security of a table on", true),

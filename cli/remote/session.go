@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,6 +35,8 @@ type session struct {
 
 	url, profile, project, caFile string
 	json, yes                     bool
+
+	requestID atomic.Pointer[string] // of the last answer of the API
 }
 
 func (s *session) register(cmd *cobra.Command) {
@@ -42,7 +45,7 @@ func (s *session) register(cmd *cobra.Command) {
 	flags.StringVar(&s.profile, "profile", "", "the profile with the key (default: the one in use); "+variableProfile)
 	flags.StringVar(&s.project, "project", "", "id or name of the project; "+variableProject)
 	flags.StringVar(&s.caFile, "ca-cert", "", "certificate of the authority to trust, a PEM file; "+variableCA)
-	flags.BoolVar(&s.json, "json", false, "print JSON, as the API answers it")
+	flags.BoolVar(&s.json, "json", false, "print JSON as the API answers it: {\"data\": …, \"meta\": …}")
 	flags.BoolVarP(&s.yes, "yes", "y", false, "do not ask before data is replaced or deleted")
 	flagWords(cmd, "profile", completeProfiles)
 	flagWords(cmd, "project", s.complete(projectNames))
@@ -178,7 +181,22 @@ func (s *session) client(c connection) (*client.Client, error) {
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
-	return client.New(client.Config{URL: c.base, Key: c.key, HTTP: transport, UserAgent: s.userAgent})
+	return client.New(client.Config{URL: c.base, Key: c.key, HTTP: &noting{transport, &s.requestID}, UserAgent: s.userAgent})
+}
+
+// noting notes the id of the last request that the API has answered.
+type noting struct {
+	http.RoundTripper
+	last *atomic.Pointer[string]
+}
+
+// RoundTrip implements http.RoundTripper.
+func (n *noting) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := n.RoundTripper.RoundTrip(r)
+	if err == nil && answer.Header.Get("X-Request-Id") != "" {
+		n.last.Store(new(answer.Header.Get("X-Request-Id")))
+	}
+	return answer, err
 }
 
 // loadProfile returns the profile in question; one that nobody has named need

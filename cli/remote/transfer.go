@@ -59,7 +59,7 @@ func transferred[R any](t *task, results []R, err error, line func(R) string) er
 	if len(results) == 0 && err != nil {
 		return err
 	}
-	shown := t.show(results, func(w io.Writer) {
+	shown := t.show(append([]R{}, results...), func(w io.Writer) {
 		for _, r := range results {
 			fmt.Fprintln(w, printable(line(r)))
 		}

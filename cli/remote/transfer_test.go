@@ -64,7 +64,7 @@ func TestTransferredInPart(t *testing.T) {
 	}
 	out.Reset()
 	outer.json = true
-	if got := transferred(outer, results, err, line); !errors.Is(got, failure) || out.String() != "[\n  \"0\",\n  \"2\"\n]\n" {
+	if got := transferred(outer, results, err, line); !errors.Is(got, failure) || out.String() != "{\n  \"data\": [\n    \"0\",\n    \"2\"\n  ],\n  \"meta\": {\n    \"request_id\": null\n  }\n}\n" {
 		t.Errorf("as JSON %q, %v", out.String(), got)
 	}
 }

@@ -1,0 +1,199 @@
+package cli_test
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cli"
+)
+
+// jsonCommand is a command that is run with --json, in the order of the table.
+type jsonCommand struct {
+	name string // without the program
+	args string // after the name; $ID and others are those of what was made
+	// api is the path at which the API answers the same, "" where the command
+	// puts something together.
+	api string
+	// keep is the name under which a field of the answer is kept, and which one
+	// if not the id.
+	keep string
+	// stdin is what the command reads.
+	stdin string
+}
+
+func jsonCommands() []jsonCommand {
+	return []jsonCommand{
+		{name: "login", args: "--with-key --profile json --url $URL", stdin: "$KEY"},
+		{name: "profile list"},
+		{name: "profile use", args: "json"},
+		{name: "whoami"},
+		{name: "logout", args: "--profile json"},
+
+		{name: "db create", args: "shop", keep: "ID"},
+		{name: "db list", api: "/databases"},
+		{name: "db get", args: "shop", api: "/databases/$ID"},
+		{name: "db env", args: "shop"},
+		{name: "db url", args: "shop", api: "/databases/$ID/connection"},
+		{name: "db allowlist show", args: "shop", api: "/databases/$ID/allowlist"},
+		{name: "db allowlist set", args: "shop 127.0.0.1"},
+		{name: "db allowlist add", args: "shop 127.0.0.2"},
+		{name: "db allowlist remove", args: "shop 127.0.0.2"},
+		{name: "db ssl", args: "shop", api: "/databases/$ID/ssl"},
+		{name: "db rls show", args: "shop", api: "/databases/$ID/rls"},
+		{name: "db rls enable", args: "shop t"},
+		{name: "db rls disable", args: "shop t"},
+		{name: "db rotate-password", args: "shop"},
+		{name: "db restart", args: "shop"},
+
+		{name: "backup create", args: "shop --wait", keep: "BACKUP"},
+		{name: "backup list", args: "shop", api: "/databases/$ID/backups"},
+		{name: "backup get", args: "shop latest", api: "/databases/$ID/backups/$BACKUP"},
+		{name: "backup pin", args: "shop $BACKUP"},
+		{name: "backup unpin", args: "shop $BACKUP"},
+		{name: "backup export", args: "shop copy.dump --wait"},
+		{name: "recovery status", args: "shop", api: "/databases/$ID/recovery", keep: "AT earliest_restorable_time"},
+		{name: "recovery restore", args: "shop --to $AT --dry-run"},
+		{name: "backup restore", args: "shop $BACKUP --wait --yes"},
+		{name: "recovery undo", args: "shop --wait --yes"},
+		{name: "backup create", args: "shop --wait", keep: "NEWEST"},
+		{name: "backup delete", args: "shop $BACKUP --yes"},
+
+		{name: "import start", args: "copy --from -", stdin: "postgres://app:secret@127.0.0.1:1/shop", keep: "IMPORT"},
+		{name: "import list", api: "/imports"},
+		{name: "import status", args: "$IMPORT", api: "/imports/$IMPORT"},
+
+		{name: "bucket create", args: "files", keep: "BUCKET"},
+		{name: "bucket list", api: "/buckets"},
+		{name: "bucket get", args: "files", api: "/buckets/$BUCKET"},
+		{name: "bucket update", args: "files --public"},
+		{name: "object put", args: "- files/a/note.txt", stdin: "hello"},
+		{name: "object list", args: "files", api: "/buckets/$BUCKET/objects"},
+		{name: "object list", args: "files/none"},
+		{name: "object get", args: "files/a/note.txt"},
+		{name: "object delete", args: "files/a/note.txt --yes"},
+		{name: "bucket delete", args: "files --yes"},
+
+		{name: "account usage", api: "/account/usage"},
+		{name: "account limits", api: "/account/limits"},
+		{name: "account billing", api: "/account/billing"},
+		{name: "account keys", api: "/account/api-keys"},
+		{name: "account audit", args: "--limit 3", api: "/account/audit-logs?limit=3"},
+		{name: "agent status", api: "/agent/status"},
+		{name: "agent recommendations", api: "/agent/recommendations"},
+		{name: "db delete", args: "shop --yes"},
+	}
+}
+
+// withoutEnvelope are the commands that take --json and ask no API, or become
+// another program.
+func withoutEnvelope() []string {
+	return []string{"api", "doctor", "backup verify", "backup extract", "db psql"}
+}
+
+// TestJSON runs every command with --json: each prints the API's envelope, with
+// the fields that the API answers.
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	commands := jsonCommands()
+	for _, name := range commandsWithJSON(cli.NewRoot()) {
+		named := func(c jsonCommand) bool { return c.name == name }
+		if !slices.Contains(withoutEnvelope(), name) && !strings.HasPrefix(name, "admin ") && !slices.ContainsFunc(commands, named) {
+			t.Errorf("%s takes --json, and is not run here", name)
+		}
+	}
+	m := newMachine(t)
+	m.start("--backup-interval", "0")
+	m.key = createKey(t, m, "--preset", "full_access", "--allow-dangerous")
+	home := t.TempDir()
+	known := map[string]string{"URL": strings.TrimSuffix(m.api, "/v1"), "KEY": m.key}
+	fill := func(text string) string { return os.Expand(text, func(name string) string { return known[name] }) }
+	run := func(stdin string, args ...string) (answer map[string]any) {
+		t.Helper()
+		cmd := exec.Command(program, args...)
+		var out, stderr bytes.Buffer
+		cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = home, strings.NewReader(stdin), &out, &stderr
+		cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+filepath.Join(home, "config"),
+			"HOLDFAST_URL="+known["URL"], "HOLDFAST_API_KEY="+known["KEY"])
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%s: %v %s", args, err, stderr.String())
+		}
+		if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
+			t.Fatalf("%s: %v: %.200q", args, err, out.String())
+		}
+		return answer
+	}
+	for _, c := range commands {
+		if c.name == "db rls enable" {
+			m.createTable(known["ID"])
+		}
+		got := run(fill(c.stdin), append(append(strings.Fields(c.name), strings.Fields(fill(c.args))...), "--json")...)
+		meta, isObject := got["meta"].(map[string]any)
+		if keys := slices.Sorted(maps.Keys(got)); !slices.Equal(keys, []string{"data", "meta"}) || !isObject || got["data"] == nil {
+			t.Errorf("%s: its answer has %v", c.name, keys)
+		}
+		if id, has := meta["request_id"]; !has || id != nil && !strings.HasPrefix(fmt.Sprint(id), "req_") {
+			t.Errorf("%s: the id of the request is %v", c.name, id)
+		}
+		if name, field, _ := strings.Cut(c.keep, " "); name != "" {
+			known[name] = fmt.Sprint(got["data"].(map[string]any)[cmp.Or(field, "id")])
+		}
+		if c.api == "" {
+			continue
+		}
+		want := run("", "api", "GET", fill(c.api))
+		if got, want := shapeOf(got), shapeOf(want); got != want {
+			t.Errorf("%s has\n%s\nand the API answers\n%s", c.name, got, want)
+		}
+	}
+}
+
+// createTable makes a table t in a database.
+func (m *machine) createTable(id string) {
+	m.t.Helper()
+	var c struct {
+		ConnectionURL string `json:"connection_url"`
+	}
+	m.must("GET", "/databases/"+id+"/connection", nil, &c)
+	if out, err := exec.Command("psql", c.ConnectionURL, "-qc", "create table t (n int)").CombinedOutput(); err != nil {
+		m.t.Fatalf("%v %s", err, out)
+	}
+}
+
+// shapeOf lists the fields of an answer's meta, and of its data or, for a list,
+// of its first record.
+func shapeOf(answer map[string]any) string {
+	data, of := answer["data"], "data"
+	if list, ok := data.([]any); ok {
+		of = "list"
+		if data = nil; len(list) > 0 {
+			data = list[0]
+		}
+	}
+	record, _ := data.(map[string]any)
+	meta, _ := answer["meta"].(map[string]any)
+	return fmt.Sprintf("%s %v meta %v", of, slices.Sorted(maps.Keys(record)), slices.Sorted(maps.Keys(meta)))
+}
+
+// commandsWithJSON lists the commands that take --json, without the program's name.
+func commandsWithJSON(cmd *cobra.Command) (names []string) {
+	for _, sub := range cmd.Commands() {
+		names = append(names, commandsWithJSON(sub)...)
+	}
+	takes := cmd.Flags().Lookup("json") != nil || cmd.InheritedFlags().Lookup("json") != nil
+	if takes && !cmd.HasSubCommands() {
+		_, name, _ := strings.Cut(cmd.CommandPath(), " ")
+		names = append(names, name)
+	}
+	return names
+}
