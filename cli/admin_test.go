@@ -206,6 +206,10 @@ func adminCommands(t *testing.T, m *machine, suffix string) {
 	refuse(2, "--for", "admin", "org", "set-trial", "acme "+suffix, "self_hosted", "--for", "soon")
 	refuse(5, "no organization", "admin", "key", "list", "--org", "nobody")
 	refuse(6, "exists already", "admin", "org", "create", "acme "+suffix)
+	created := run("admin", "org", "create", "json "+suffix, "--json")
+	if !strings.Contains(created, `"plan":"self_hosted"`) || !strings.Contains(run("admin", "org", "list", "--json"), strings.TrimSpace(created)) {
+		t.Errorf("an organization is created as %s, and listed otherwise: %s", created, run("admin", "org", "list", "--json"))
+	}
 	refuse(2, "preset", "admin", "key", "create", "--name", "x", "--preset", "all")
 	refuse(2, "--expires", "admin", "key", "create", "--name", "x", "--preset", "developer", "--expires", "soon")
 	refuse(2, "accepts 1 arg", "admin", "org", "create")

@@ -98,11 +98,13 @@ func keyRevoke(_ context.Context, a Appliance, call *model.Call, in Target) (any
 }
 
 func organizationCreate(_ context.Context, a Appliance, call *model.Call, in Named) (any, error) {
-	return a.OrganizationCreate(call, in.Name)
+	org, err := a.OrganizationCreate(call, in.Name)
+	return viewOrganization(org), err
 }
 
 func organizationList(_ context.Context, a Appliance, _ *model.Call, _ struct{}) (any, error) {
-	return a.OrganizationList()
+	all, err := a.OrganizationList()
+	return views(all, viewOrganization), err
 }
 
 func projectCreate(_ context.Context, a Appliance, call *model.Call, in Named) (any, error) {

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"time"
 
 	"holdfast/engine/model"
@@ -101,6 +102,12 @@ type Removed struct {
 }
 
 func viewKey(k model.Key) api.Key { return api.NewKey(k) }
+
+// viewOrganization names the plan, also where the record leaves it to the default.
+func viewOrganization(o model.Organization) model.Organization {
+	o.Plan = cmp.Or(o.Plan, model.PlanSelfHosted)
+	return o
+}
 
 func viewUser(u model.User) User {
 	return User{
