@@ -134,8 +134,8 @@ func (r *sandboxRun) imported() (source, script string, err error) {
 	switch {
 	case r.from == "":
 		return "", "", nil
-	case isURL && scheme != "postgres" && scheme != "postgresql":
-		err = fmt.Errorf("import: %s://… is neither a file of SQL nor a URL such as postgres://user@host:port/database", scheme)
+	case isURL && !strings.EqualFold(scheme, "postgres") && !strings.EqualFold(scheme, "postgresql"):
+		err = errors.New("import: is neither a file of SQL nor a URL that begins with postgres:// or postgresql://")
 	case isURL && r.fromArgument:
 		source, err = remote.SourceURL("import", r.from, func(*url.URL) (string, error) { return "", nil })
 	case isURL:

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"holdfast/cli/client"
 )
@@ -35,8 +36,8 @@ func newImportStart(s *session) *cobra.Command {
 	cmd := s.command("start NAME --from URL", "Copy a database from another server into a new one", cobra.ExactArgs(1),
 		func(t *task, args []string) error { return t.importStart(args[0], in) })
 	cmd.Long = "Copy a database from another server into a new one called NAME. The source's password is never an\n" +
-		"argument, where others on this machine could see it: it is taken from " + variableSourcePassword + ", or asked for. The whole URL\n" +
-		"can also come from " + variableSource + ", or with --from - from standard input."
+		"argument, where others on this machine could see it: it is taken from " + variableSourcePassword + ", or asked for at a terminal.\n" +
+		"The whole URL can also come from " + variableSource + ", or with --from - from standard input."
 	cmd.Example = "  holdfast import start shop --from postgres://app@old.example.com/shop --wait\n" +
 		"  echo \"$OLD_URL\" | holdfast import start shop --from -"
 	flags := cmd.Flags()
@@ -83,6 +84,10 @@ func (t *task) source(from string) (string, error) {
 		return "", usagef("say where from: --from postgres://user@host:port/database, or %s", variableSource)
 	}
 	return SourceURL("from", from, func(u *url.URL) (string, error) {
+		if !term.IsTerminal(int(os.Stdin.Fd())) { // nobody may ever write there
+			return "", usagef("from: the password of the source is missing, and there is no terminal to ask for it: set %s, or give the whole URL "+
+				"in %s or, with --from -, on standard input", variableSourcePassword, variableSource)
+		}
 		return Secret(t.ctx, t.cmd.ErrOrStderr(), "Password of "+u.User.Username()+" at "+u.Host)
 	})
 }
@@ -90,6 +95,9 @@ func (t *task) source(from string) (string, error) {
 // SourceURL completes the URL of a source, the argument of field, which may
 // hold no password: it is taken from PGPASSWORD, else asked for.
 func SourceURL(field, from string, ask func(*url.URL) (string, error)) (string, error) {
+	if scheme, _, ok := strings.Cut(from, "://"); !ok || !strings.EqualFold(scheme, "postgres") && !strings.EqualFold(scheme, "postgresql") {
+		return "", usagef("%s: must begin with postgres:// or postgresql://: only a PostgreSQL server can be imported from", field)
+	}
 	u, err := url.Parse(from)
 	if err != nil {
 		return "", usagef("%s: is not a URL such as postgres://user@host:port/database", field)

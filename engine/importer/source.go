@@ -40,13 +40,13 @@ const defaultPort = 5432
 // known to be harmless. No error shows any part of the URL but the name of a
 // parameter: the password may be anywhere in what is not well-formed.
 func ParseSource(text string) (Source, error) {
+	if scheme, _, ok := strings.Cut(text, "://"); !ok || !isPostgres(scheme) {
+		return Source{}, model.Invalid(SourceField, "must begin with postgresql:// or postgres://: only a PostgreSQL server can be imported from")
+	}
 	u, err := url.Parse(escapeStray(text))
 	if err != nil || u.Opaque != "" || u.Fragment != "" || strings.ContainsAny(text, "\x00\r\n") {
 		return Source{}, model.Invalid(SourceField, "is not a well-formed URL; write it as postgresql://user:password@host:port/database, "+
 			"with special characters in the parts as %%XX")
-	}
-	if u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return Source{}, model.Invalid(SourceField, "must begin with postgresql:// or postgres://")
 	}
 	s := Source{User: u.User.Username(), Database: strings.TrimPrefix(u.Path, "/")}
 	password, _ := u.User.Password()
@@ -64,6 +64,11 @@ func ParseSource(text string) (Source, error) {
 		return Source{}, err
 	}
 	return s, s.setParameters(u)
+}
+
+// isPostgres reports whether a scheme is PostgreSQL's.
+func isPostgres(scheme string) bool {
+	return strings.EqualFold(scheme, "postgresql") || strings.EqualFold(scheme, "postgres")
 }
 
 // escapeStray escapes what passwords often have and URLs may not, where it can

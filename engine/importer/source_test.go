@@ -41,7 +41,11 @@ func TestParseSourceRefuses(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t"
 	for text, says := range map[string]string{
-		"": "must begin", "h/d": "must begin", "http://u:s3cr3t@h/d": "must begin", "postgres:u:s3cr3t@h/d": "well-formed",
+		"": "must begin", "h/d": "must begin", "http://u:s3cr3t@h/d": "must begin", "postgres:u:s3cr3t@h/d": "must begin",
+		"mysql://u:s3cr3t@h/d": "only a PostgreSQL server", "mysql://u:s3cr3t@tcp(h:3306)/d": "only a PostgreSQL server",
+		"mysql://u:x#s3cr3t@h/d": "only a PostgreSQL server", "mongodb+srv://u:s3cr3t@h": "only a PostgreSQL server",
+		"jdbc:postgresql://h/d?password=s3cr3t": "must begin", "postgresql+asyncpg://u:s3cr3t@h/d": "must begin", "u:s3cr3t@h://d": "must begin",
+		"s3cr3t": "must begin", "%zz s3cr3t": "must begin",
 		"host=h password=s3cr3t": "must begin",
 		"postgres://u:s3cr3t@h":  "name the database", "postgres://u:s3cr3t@h/": "name the database", "postgres://h/d": "name the user",
 		"postgres://:s3cr3t@h/d": "name the user", "postgres://u:s3cr3t@/d": "Unix sockets", "postgres://u:s3cr3t@:5432/d": "Unix sockets",

@@ -13,6 +13,9 @@ func TestImportForm(t *testing.T) {
 	const hidden = "hidden-in-the-url"
 	for _, test := range []struct{ fields, says string }{
 		{`"source_url":"mysql://u:` + hidden + `@h/d"`, "source_url: must begin with postgresql://"},
+		{`"source_url":"mysql://u:` + hidden + `@tcp(h:3306)/d"`, "source_url: must begin with postgresql:// or postgres://: only a PostgreSQL server"},
+		{`"source_url":"jdbc:postgresql://h/d?password=` + hidden + `"`, "source_url: must begin with postgresql:// or postgres://"},
+		{`"source_url":"` + hidden + `"`, "source_url: must begin with postgresql:// or postgres://"},
 		{`"source_url":"postgres://u:` + hidden + `@/d"`, "Unix sockets"},
 		{`"source_url":"postgres://u:` + hidden + `@%2Ftmp/d"`, "source_url"},
 		{`"source_url":"postgres://u:` + hidden + `@a,b/d"`, "more than one host"},
