@@ -19,6 +19,8 @@ type Options struct {
 	ID string
 	// Label is what the server notes in the backup, at most 1000 bytes.
 	Label string
+	// Type is kept in the manifest, for a caller that has lost its own record.
+	Type string
 	// Incarnation is the data directory's in the WAL archive; it is kept with
 	// the backup, for who has nothing but the two, and for the next one.
 	Incarnation int
@@ -248,7 +250,7 @@ func (t *taking) changes(ctx context.Context, control []byte) (Changes, error) {
 func (t *taking) commit(c *copying, end stopped, system uint64) (Result, error) {
 	m := &repository.Manifest{Entries: c.done()}
 	m.Backup = repository.Backup{
-		ID: t.opts.ID, Label: t.opts.Label, Incarnation: t.opts.Incarnation, StartedAt: t.started, CompletedAt: time.Now().UTC(),
+		ID: t.opts.ID, Label: t.opts.Label, Type: t.opts.Type, Incarnation: t.opts.Incarnation, StartedAt: t.started, CompletedAt: time.Now().UTC(),
 		PostgresVersion: t.server.version, SystemIdentifier: system,
 		Timeline: t.server.timeline, StartLSN: t.server.start.String(), StopLSN: end.at.String(),
 		WholeRead: t.whole != "", BackupLabel: end.label, TablespaceMap: end.tablespaceMap,

@@ -74,8 +74,7 @@ func (e *Engine) recordBackup(
 	call *model.Call, db model.Database, t model.BackupType,
 ) (now model.Database, b model.Backup, op model.DatabaseOperation, err error) {
 	if db.Sandbox {
-		return now, b, op, model.Errorf(model.CodeForbidden,
-			"%s is a sandbox, thrown away when the command ends that it was made for: it has no backups", db.Name)
+		return now, b, op, noBackupsOf(db)
 	}
 	if err := e.roomForBackup(db.ID); err != nil {
 		return now, b, op, err
@@ -90,7 +89,7 @@ func (e *Engine) recordBackup(
 		Verification: model.Verification{Status: model.VerificationUnverified},
 	}
 	op = e.newOperation(db, model.OperationBackup, "copying")
-	op.Backup = b.ID
+	op.Backup, op.Status = b.ID, model.OperationPending
 	call.Resource = model.Resource{Type: model.ResourceBackup, ID: b.ID, Name: db.Name}
 	err = e.change(call, func(tx *meta.Tx) (err error) {
 		if now, err = databaseOf(tx, db.Organization, db.ID); err != nil {
@@ -111,11 +110,21 @@ func (e *Engine) recordBackup(
 	return now, b, op, err
 }
 
+// noBackupsOf refuses what needs the backups of a sandbox.
+func noBackupsOf(sandbox model.Database) error {
+	return model.Errorf(model.CodeForbidden,
+		"%s is a sandbox, thrown away when the command ends that it was made for: it has no backups", sandbox.Name)
+}
+
 // runBackup makes the backup and records how that ended.
 func (e *Engine) runBackup(ctx context.Context, db model.Database, b model.Backup, op model.DatabaseOperation) {
 	defer e.done.drop(b.ID)
 	defer e.done.drop(op.ID)
-	result, err := e.takeBackup(ctx, db, b, op)
+	var result backup.Result
+	err := e.startBackup(b.ID, op.ID)
+	if err == nil {
+		result, err = e.takeBackup(ctx, db, b, op)
+	}
 	cut := err != nil && ctx.Err() != nil
 	if cut {
 		if err = context.Cause(ctx); errors.Is(err, context.Canceled) {
@@ -146,9 +155,6 @@ var errInterrupted = model.Errorf(model.CodeConflict, "the appliance was stopped
 func (e *Engine) takeBackup(
 	ctx context.Context, db model.Database, b model.Backup, op model.DatabaseOperation,
 ) (backup.Result, error) {
-	if err := e.updateBackup(b.ID, func(b *model.Backup) { b.Status = model.BackupRunning }); err != nil {
-		return backup.Result{}, err
-	}
 	repo, err := e.repository(db.ID)
 	if err != nil {
 		return backup.Result{}, err
@@ -167,12 +173,29 @@ func (e *Engine) takeBackup(
 		return backup.Result{}, err
 	}
 	return backup.Take(ctx, conn, repo, wal, backup.Options{
-		ID: b.ID, Label: db.Name, Base: latest, Incarnation: db.Generation, Whole: e.readsWhole(db.ID),
+		ID: b.ID, Label: db.Name, Type: string(b.Type), Base: latest, Incarnation: db.Generation, Whole: e.readsWhole(db.ID),
 		Patience: e.waits.wal,
 		Progress: func(done, total int64) {
 			e.done.set(b.ID, done, total)
 			e.done.set(op.ID, done, total)
 		},
+	})
+}
+
+// startBackup records that the work on a pending backup begins.
+func (e *Engine) startBackup(id, operation string) error {
+	return e.meta.Update(func(tx *meta.Tx) error {
+		if _, err := tx.Backups().Update(id, func(b *model.Backup) error {
+			b.Status = model.BackupRunning
+			return nil
+		}); err != nil {
+			return err
+		}
+		_, err := tx.Operations().Update(operation, func(o *model.DatabaseOperation) error {
+			o.Status = model.OperationRunning
+			return nil
+		})
+		return err
 	})
 }
 

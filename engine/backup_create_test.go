@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"syscall"
 	"testing"
 	"time"
 
@@ -71,5 +72,36 @@ func TestUseOfABackupThatIsNotCompleted(t *testing.T) {
 				t.Errorf("%s of a %s backup: %v, want %s", what, status, err, want)
 			}
 		}
+	}
+}
+
+// TestBackupIsPendingFirst: the answer to who asks for a backup is of what is
+// about to begin, and so is its operation.
+func TestBackupIsPendingFirst(t *testing.T) {
+	t.Parallel()
+	a, db, _, _ := startStepped(t)
+	session := a.receiverSession(t, db.ID)
+	if err := syscall.Kill(session, syscall.SIGSTOP); err != nil { // it waits for the archive
+		t.Fatal(err)
+	}
+	db2, b, op, err := a.recordBackup(a.call(model.ActionBackupCreate), db.Database, model.BackupManual)
+	if err == nil {
+		err = syscall.Kill(session, syscall.SIGCONT)
+	}
+	if err != nil || b.Status != model.BackupPending || op.Status != model.OperationPending {
+		t.Fatalf("%+v, %+v, %v", b, op, err)
+	}
+	if ops := a.operations(t, db2.ID); ops[0].Status != model.OperationPending {
+		t.Errorf("%+v", ops[0])
+	}
+	if err := a.startBackup(b.ID, op.ID); err != nil {
+		t.Fatal(err)
+	}
+	if ops := a.operations(t, db2.ID); ops[0].Status != model.OperationRunning || a.backups(t, db.ID)[0].Status != model.BackupRunning {
+		t.Errorf("%+v, %+v", ops[0], a.backups(t, db.ID)[0])
+	}
+	a.runBackup(t.Context(), db2, b, op)
+	if ops := a.operations(t, db2.ID); ops[0].Status != model.OperationCompleted || a.backups(t, db.ID)[0].Status != model.BackupCompleted {
+		t.Errorf("%+v, %+v", ops[0], a.backups(t, db.ID)[0])
 	}
 }

@@ -122,7 +122,9 @@ func (e *Engine) adoptBackup(db model.Database, repo *repository.Repository, id 
 		b, err := tx.Backups().Get(id)
 		absent := errors.Is(err, meta.ErrNotFound)
 		if absent {
-			b, err = model.Backup{ID: id, Organization: db.Organization, Database: db.ID, Type: model.BackupManual}, nil
+			b, err = model.Backup{
+				ID: id, Organization: db.Organization, Database: db.ID, Type: adoptedType(m.Backup.Type), StartedAt: m.Backup.StartedAt,
+			}, nil
 			b.Verification.Status = model.VerificationUnverified
 		}
 		if err != nil {
@@ -132,7 +134,8 @@ func (e *Engine) adoptBackup(db model.Database, repo *repository.Repository, id 
 		b.Version, b.Timeline, b.Generation = m.Backup.PostgresVersion, int(m.Backup.Timeline), m.Backup.Incarnation
 		b.StartLSN, b.StopLSN, b.SizeBytes = m.Backup.StartLSN, m.Backup.StopLSN, m.Backup.SizeBytes
 		completed := endAsRecorded(m.Backup.CompletedAt)
-		b.ManifestBLAKE3, b.StartedAt, b.CompletedAt = digest, m.Backup.StartedAt, &completed
+		b.StoredBytes = m.Backup.StoredBytes + m.StoredSize
+		b.ManifestBLAKE3, b.CompletedAt = digest, &completed
 		b.WholeRead = m.Backup.WholeRead
 		if absent {
 			return tx.Backups().Insert(b)
@@ -143,6 +146,15 @@ func (e *Engine) adoptBackup(db model.Database, repo *repository.Repository, id 
 		})
 		return err
 	})
+}
+
+// adoptedType reads the type out of a manifest. Manifests of earlier versions
+// have none; their backups count as made by hand.
+func adoptedType(text string) model.BackupType {
+	if t := model.BackupType(text); t == model.BackupScheduled {
+		return t
+	}
+	return model.BackupManual
 }
 
 // backupRecords returns the records of a database's backups by their ids.

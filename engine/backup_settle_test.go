@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"holdfast/backup/repository"
+	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
 
@@ -113,5 +115,54 @@ func TestSettleWithoutTheRepository(t *testing.T) {
 	a = a.reopen(t)
 	if got := a.statuses(t, db.ID); !slices.Equal(got, []model.BackupStatus{model.BackupCompleted}) {
 		t.Errorf("with it: %v", got)
+	}
+}
+
+// TestAdoptedBackup: a backup that was complete when the appliance died, and whose
+// record does not say so or is lost, is what it would have been.
+func TestAdoptedBackup(t *testing.T) {
+	t.Parallel()
+	a, db, _, _ := startStepped(t)
+	made := map[string]model.Backup{}
+	for _, name := range []string{"running", "lost"} {
+		_, done, err := a.beginBackup(a.system(model.ActionBackupCreate, a.org, databaseResource(db.Database)), db.Database, model.BackupScheduled)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-done
+		made[name] = a.backups(t, db.ID)[0]
+		a.settled(t)
+	}
+	if err := a.meta.Update(func(tx *meta.Tx) error {
+		lost := made["running"]
+		_, err := tx.Backups().Update(lost.ID, func(b *model.Backup) error {
+			*b = model.Backup{
+				ID: lost.ID, Organization: lost.Organization, Database: lost.Database, Type: lost.Type, Status: model.BackupRunning,
+				StartedAt: lost.StartedAt, Version: lost.Version, Generation: lost.Generation, Verification: lost.Verification,
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return tx.Backups().Delete(made["lost"].ID)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	a.abandon(t)
+	a = a.reopen(t)
+	for name, was := range made {
+		now, err := a.BackupGet(a.call(model.ActionBackupGet), db.ID, was.ID)
+		if err != nil || now.Status != model.BackupCompleted {
+			t.Errorf("%s: %+v, %v", name, now, err)
+		}
+		if now.Type != was.Type || now.SizeBytes != was.SizeBytes || now.StoredBytes != was.StoredBytes || now.ManifestBLAKE3 != was.ManifestBLAKE3 ||
+			now.StartLSN != was.StartLSN || now.StopLSN != was.StopLSN || now.Version != was.Version || now.Timeline != was.Timeline {
+			t.Errorf("%s: it was %+v, and is %+v", name, was, now)
+		}
+		// The manifest knows when the copying began and ended, a little within.
+		if off := now.StartedAt.Sub(was.StartedAt); name == "running" && off != 0 || off < 0 || off > time.Second {
+			t.Errorf("%s: it was begun at %v, and now at %v", name, was.StartedAt, now.StartedAt)
+		}
 	}
 }

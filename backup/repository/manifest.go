@@ -14,6 +14,9 @@ type Manifest struct {
 	Backup  Backup
 	Entries []Entry
 
+	// StoredSize is the size of the manifest's own file in bytes. Manifest sets it.
+	StoredSize int64
+
 	// root is the BLAKE3 over the hashes of all chunks, in order: it holds the
 	// manifest to the content it was made for.
 	root Hash
@@ -23,7 +26,8 @@ type Manifest struct {
 type Backup struct {
 	ID               string    `json:"id"`
 	Label            string    `json:"label"`
-	Incarnation      int       `json:"incarnation"` // of the data directory, in the WAL archive
+	Type             string    `json:"type,omitempty"` // why it was made, in its owner's words
+	Incarnation      int       `json:"incarnation"`    // of the data directory, in the WAL archive
 	StartedAt        time.Time `json:"started_at"`
 	CompletedAt      time.Time `json:"completed_at"`
 	PostgresVersion  string    `json:"postgres_version"`         // the server's, "15.18"
@@ -32,7 +36,8 @@ type Backup struct {
 	StartLSN         string    `json:"start_lsn"` // redo begins here; PostgreSQL's X/Y form
 	StopLSN          string    `json:"stop_lsn"`  // consistent from here on
 	SizeBytes        int64     `json:"size_bytes"`
-	WholeRead        bool      `json:"whole_read"` // and not only what was changed since another
+	StoredBytes      int64     `json:"stored_bytes,omitempty"` // of packs and index the backup added, without this manifest
+	WholeRead        bool      `json:"whole_read"`             // and not only what was changed since another
 
 	// The files that pg_backup_stop returned; empty ones are not written.
 	BackupLabel   string `json:"backup_label"`
@@ -109,6 +114,7 @@ func (r *Repository) Manifest(id string) (*Manifest, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	m.StoredSize = int64(len(b))
 	if m.Backup.ID != id {
 		return nil, "", damaged(name, "it is that of backup "+m.Backup.ID)
 	}

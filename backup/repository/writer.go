@@ -193,6 +193,7 @@ func (w *Writer) Commit(m *Manifest) (digest string, stored int64, err error) {
 		}
 		stored = n
 	}
+	m.Backup.StoredBytes = stored
 	digest, n, err := w.r.publishManifest(m)
 	if err != nil {
 		w.failed = err

@@ -275,6 +275,18 @@ func (a *Archive) Incarnation(number int) (Incarnation, error) {
 	return *b.info(), nil
 }
 
+// Incarnations returns what is known of every incarnation, by its number, but
+// for those that are left out.
+func (a *Archive) Incarnations() map[int]Incarnation {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := map[int]Incarnation{}
+	for number, b := range a.branches {
+		all[number] = *b.info()
+	}
+	return all
+}
+
 func (a *Archive) branch(number int) (*branch, error) {
 	if b := a.branches[number]; b != nil {
 		return b, nil

@@ -7,9 +7,8 @@ type BackupType string
 
 // The kinds of backup.
 const (
-	BackupManual     BackupType = "manual"
-	BackupScheduled  BackupType = "scheduled"
-	BackupPreRestore BackupType = "pre_restore"
+	BackupManual    BackupType = "manual"
+	BackupScheduled BackupType = "scheduled"
 )
 
 // BackupStatus is how far a backup is.

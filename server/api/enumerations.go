@@ -72,7 +72,7 @@ func enumerations() []enumeration {
 		listed("BackupMethod", "How the backup is made.", BackupMethod("physical")),
 		listed("BackupStatus", "How far the backup is; completed and failed are final.",
 			model.BackupPending, model.BackupRunning, model.BackupCompleted, model.BackupFailed),
-		listed("BackupType", "Why the backup was made.", model.BackupManual, model.BackupScheduled, model.BackupPreRestore),
+		listed("BackupType", "Why the backup was made.", model.BackupManual, model.BackupScheduled),
 		listed("BillingStatus", "How the organization pays.", BillingStatus("active"), "trial", "trial_ended"),
 		listed("DatabaseStatus", "Where the database is in its life.",
 			model.DatabaseCreating, model.DatabaseAvailable, model.DatabaseRestarting, model.DatabaseRestoring, model.DatabaseImporting,
