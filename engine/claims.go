@@ -49,7 +49,7 @@ func (c *claims) takeAnd(id, what string, taken func()) (release func(), err err
 			case <-timeout.C:
 			}
 		}
-		return nil, model.Errorf(model.CodeConflict, "%s is under way on this resource; try again when it is done", other.what)
+		return nil, underWay(other.what)
 	}
 }
 
@@ -191,9 +191,33 @@ func (e *Engine) claim(
 	return db, release, nil
 }
 
+// notAvailable refuses an act on a database that is not available, and says what
+// helps: waiting does in most states, but not in those that do not end by
+// themselves.
 func notAvailable(status model.DatabaseStatus, reason string) error {
 	if reason != "" {
 		reason = " (" + reason + ")"
 	}
-	return model.Errorf(model.CodeConflict, "the database is %s%s; try again when it is available", status, reason)
+	switch status {
+	case model.DatabaseFailed:
+		return model.Errorf(model.CodeConflict, "the database has failed%s and needs a person: "+
+			"remove the cause and restart it, or restore a backup", reason)
+	case model.DatabaseUnavailable:
+		return model.Errorf(model.CodeConflict, "the database is unavailable%s and is being brought back; try again when it is available", reason)
+	case model.DatabaseDeleting:
+		return model.Errorf(model.CodeConflict, "the database is being deleted%s; only the operator can bring it back, from the trash", reason)
+	case model.DatabaseCreating, model.DatabaseImporting:
+		return model.Errorf(model.CodeConflict, "the database is %s%s and does not exist if that fails; try again when it is available", status, reason)
+	default:
+		return model.Errorf(model.CodeConflict, "the database is %s%s; try again when it is available", status, reason)
+	}
+}
+
+// underWay is the conflict with another act that holds a claim.
+func underWay(what string) error {
+	if what == unsettled {
+		return model.Errorf(model.CodeConflict, "what a crash interrupted on this database could not be finished when the appliance started, "+
+			"so nothing can be done with it: the operator must remove the cause, which its status names, and restart the appliance")
+	}
+	return model.Errorf(model.CodeConflict, "%s is under way on this resource; try again when it is done", what)
 }

@@ -23,7 +23,8 @@ type ExportView struct {
 // ExportGet returns the newest export of a database that is ready, else how
 // far the newest is, and what is to replace it.
 func (e *Engine) ExportGet(call *model.Call, database string) (ExportView, error) {
-	if _, err := e.database(call, database); err != nil {
+	db, err := e.database(call, database)
+	if err != nil {
 		return ExportView{}, err
 	}
 	var all []model.Export
@@ -34,7 +35,7 @@ func (e *Engine) ExportGet(call *model.Call, database string) (ExportView, error
 		return ExportView{}, err
 	}
 	if len(all) == 0 {
-		return ExportView{}, e.noExport()
+		return ExportView{}, e.noExport(db)
 	}
 	x := all[0]
 	if ready := slices.IndexFunc(all, isReady); ready > 0 {
@@ -50,7 +51,10 @@ func (e *Engine) ExportGet(call *model.Call, database string) (ExportView, error
 
 func isReady(x model.Export) bool { return x.Status == model.ExportReady }
 
-func (e *Engine) noExport() error {
+func (e *Engine) noExport(db model.Database) error {
+	if db.Sandbox {
+		return model.Errorf(model.CodeNotFound, "no export has been made: %s is a sandbox, which has neither backups nor exports", db.Name)
+	}
 	if !e.cfg.Exports {
 		return model.Errorf(model.CodeNotFound, "no export has been made: the operator has turned exports off (--no-exports)")
 	}
