@@ -75,11 +75,5 @@ func (e *Engine) sampled(databases []model.Database) (bytes, connections int64) 
 	return bytes, connections
 }
 
-// SchedulesBackups reports whether backups are made without being asked for.
-func (e *Engine) SchedulesBackups() bool { return e.cfg.BackupInterval > 0 }
-
-// MakesExports reports whether a logical export follows each completed backup.
-func (e *Engine) MakesExports() bool { return e.cfg.Exports }
-
 // Rates returns the budgets each key has.
 func (e *Engine) Rates() map[model.RateClass]Rate { return e.cfg.Rates }

@@ -72,6 +72,7 @@ type Engine struct {
 	// What follows is there once Start has returned.
 	binaries  postgres.Binaries // for new databases
 	majors    *majors
+	dumps     toolSearch // for pg_dump
 	ca        postgres.CA
 	socketDir string
 	instances *postgres.Supervisor

@@ -72,6 +72,7 @@ type Features struct {
 	ObjectStorage       bool `json:"object_storage"`
 	PointInTimeRecovery bool `json:"point_in_time_recovery"`
 	ScheduledBackups    bool `json:"scheduled_backups"`
+	BackupVerification  bool `json:"backup_verification"`
 	Exports             bool `json:"exports"`
 	Imports             bool `json:"imports"`
 	RowLevelSecurity    bool `json:"row_level_security"`

@@ -89,15 +89,16 @@ type PlanLimits struct {
 	Connections   *int64 `json:"connections" doc:"Always null: each database bounds its own by max_connections."`
 }
 
-// Features is what this version can do, and the operator lets it.
+// Features is what the appliance does on its machine, as the operator has set it up.
 type Features struct {
 	Databases           bool `json:"databases"`
 	Backups             bool `json:"backups"`
 	ObjectStorage       bool `json:"object_storage"`
 	PointInTimeRecovery bool `json:"point_in_time_recovery"`
 	ScheduledBackups    bool `json:"scheduled_backups" doc:"Whether the operator has the appliance make any."`
-	Exports             bool `json:"exports" doc:"Whether the operator has one follow each backup."`
-	Imports             bool `json:"imports"`
+	BackupVerification  bool `json:"backup_verification" doc:"Whether the operator has a trial restore follow each backup."`
+	Exports             bool `json:"exports" doc:"Whether the operator has one follow each backup, and pg_dump is on this machine."`
+	Imports             bool `json:"imports" doc:"Whether pg_dump is on this machine."`
 	RowLevelSecurity    bool `json:"row_level_security"`
 	DeviceLogin         bool `json:"device_login"`
 }
@@ -115,11 +116,12 @@ func limitOf(limits map[model.Metric]int64, m model.Metric) *int64 {
 	return nil
 }
 
-func (h *handlers) limitsGet(_ context.Context, call *model.Call, _ *nothingInput) (Limits, error) {
+func (h *handlers) limitsGet(ctx context.Context, call *model.Call, _ *nothingInput) (Limits, error) {
 	account, err := h.engine.AccountGet(call)
 	if err != nil {
 		return Limits{}, err
 	}
+	features := h.engine.Features(ctx)
 	limit := func(m model.Metric) *int64 { return limitOf(account.Plan.Limits, m) }
 	limits := Limits{
 		Plan: account.Plan.Name,
@@ -130,7 +132,8 @@ func (h *handlers) limitsGet(_ context.Context, call *model.Call, _ *nothingInpu
 		},
 		Features: Features{
 			Databases: true, Backups: true, ObjectStorage: true, PointInTimeRecovery: true,
-			ScheduledBackups: h.engine.SchedulesBackups(), Exports: h.engine.MakesExports(), Imports: true,
+			ScheduledBackups: features.ScheduledBackups, BackupVerification: features.BackupVerification,
+			Exports: features.Exports, Imports: features.Imports,
 			RowLevelSecurity: true, DeviceLogin: true,
 		},
 		RateLimits: map[model.RateClass]RateLimitView{},

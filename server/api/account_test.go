@@ -9,6 +9,8 @@ import (
 
 	"holdfast/engine"
 	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/postgrestest"
 )
 
 // The account of an organization on a plan, then on trial of another.
@@ -75,16 +77,23 @@ func TestFeatures(t *testing.T) {
 	t.Parallel()
 	all := Features{
 		Databases: true, Backups: true, ObjectStorage: true, PointInTimeRecovery: true, ScheduledBackups: true,
-		Exports: true, Imports: true, RowLevelSecurity: true, DeviceLogin: true,
+		BackupVerification: true, Exports: true, Imports: true, RowLevelSecurity: true, DeviceLogin: true,
 	}
 	without := all
-	without.ScheduledBackups, without.Exports = false, false
+	without.ScheduledBackups, without.BackupVerification, without.Exports = false, false, false
+	bare := all // a machine without pg_dump
+	bare.Exports, bare.Imports = false, false
+	here := postgres.Search{Explicit: postgrestest.Binaries(t).Dir}
+	nowhere := postgres.Search{NoFetch: true, Installed: func() []string { return nil }}
 	for _, test := range []struct {
 		every   time.Duration
 		exports bool
+		search  postgres.Search
 		want    Features
-	}{{time.Hour, true, all}, {0, false, without}} {
-		w := open(t, func(c *engine.Config) { c.BackupInterval, c.Exports = test.every, test.exports })
+	}{{time.Hour, true, here, all}, {0, false, here, without}, {time.Hour, true, nowhere, bare}} {
+		w := open(t, func(c *engine.Config) {
+			c.BackupInterval, c.Exports, c.Proofs, c.Search = test.every, test.exports, test.exports, test.search
+		})
 		if got := get[Limits](t, w.do(t, request{method: "GET", path: "/account/limits", key: w.org.read})).Features; got != test.want {
 			t.Errorf("backups every %s, exports %t: %+v", test.every, test.exports, got)
 		}
