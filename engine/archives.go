@@ -47,6 +47,9 @@ type archive struct {
 	wal        *wal.Archive
 	receiver   *wal.Receiver
 	receives   int // the generation
+	// failures and lastFailed are of the receivers there were before this one.
+	failures   int
+	lastFailed time.Time
 	keepsWAL   bool
 
 	repositoryBytes, walBytes occupancy // on disk
@@ -98,6 +101,17 @@ func (a *archive) closeReceiver() error {
 	defer a.mu.Unlock()
 	if a.receiver == nil {
 		return nil
+	}
+	return a.endReceiver()
+}
+
+// endReceiver ends the receiver that is there, and remembers how often it failed;
+// the caller holds mu.
+func (a *archive) endReceiver() error {
+	status := a.receiver.Status()
+	a.failures += status.Failures
+	if status.LastFailed.After(a.lastFailed) {
+		a.lastFailed = status.LastFailed
 	}
 	err := a.receiver.Close()
 	a.receiver = nil
@@ -203,10 +217,9 @@ func (e *Engine) receiveWAL(db model.Database) error {
 		return err
 	}
 	if a.receiver != nil {
-		if err := a.receiver.Close(); err != nil {
+		if err := a.endReceiver(); err != nil {
 			return fmt.Errorf("close WAL receiver: %w", err)
 		}
-		a.receiver = nil
 	}
 	if _, err := archive.Incarnation(db.Generation); err != nil {
 		// A restored generation has been made with its parent, and a damaged one is
@@ -280,16 +293,22 @@ func (e *Engine) liveWAL(db model.Database) (liveWAL, error) {
 	return liveWAL{a.receiver}, nil
 }
 
-// walStatus is how the receiver of a database is; false when there is none.
+// walStatus is how the receiver of a database is; false when there is none. Its
+// failures are those of all receivers since the appliance was started.
 func (e *Engine) walStatus(database string) (wal.Status, bool) {
 	a := e.archives.get(database)
 	a.mu.Lock()
-	receiver := a.receiver
+	receiver, before := a.receiver, wal.Status{Failures: a.failures, LastFailed: a.lastFailed}
 	a.mu.Unlock()
 	if receiver == nil {
-		return wal.Status{}, false
+		return before, false
 	}
-	return receiver.Status(), true
+	status := receiver.Status()
+	status.Failures += before.Failures
+	if status.LastFailed.IsZero() {
+		status.LastFailed = before.LastFailed
+	}
+	return status, true
 }
 
 // removeBackups removes all of a database's backups.

@@ -83,6 +83,10 @@ func TestGap(t *testing.T) {
 	if got := steps(t, c); got != "1 2" {
 		t.Errorf("before the gap: %s", got)
 	}
+	r, err = a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
+	if err != nil || len(r.Archiving.Gaps) != 1 {
+		t.Errorf("gaps after restores: %+v, %v", r.Archiving.Gaps, err)
+	}
 }
 
 // lastSegment is the one the archive ends in.

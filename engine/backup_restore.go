@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"holdfast/backup"
@@ -69,7 +70,7 @@ func (e *Engine) beginRestore(
 		call.Note("backup", p.Backup.ID)
 		call.Note("target", p.Target.End.String())
 		build := func(ctx context.Context) error {
-			return e.checkAndUnpack(ctx, p, op.ID, e.dataDirectory(op.Database, op.Generation))
+			return e.checkAndUnpack(ctx, &p, op.ID, e.dataDirectory(op.Database, op.Generation))
 		}
 		return stage{build, &p}, nil
 	})
@@ -139,6 +140,7 @@ func (e *Engine) beginSwitch(
 // that ended. When the appliance is being stopped, the operation is left as it
 // is: the next start settles it.
 func (e *Engine) runSwitch(ctx context.Context, db model.Database, op model.DatabaseOperation, next stage) {
+	began := time.Now()
 	err := next.build(ctx)
 	if err == nil {
 		err = e.prepareGeneration(ctx, db, op, next.plan)
@@ -146,6 +148,9 @@ func (e *Engine) runSwitch(ctx context.Context, db model.Database, op model.Data
 	switched := err == nil
 	if err == nil {
 		err = e.switchGeneration(ctx, db, op)
+	}
+	if err == nil && next.plan != nil {
+		e.notePace(restorePaceSetting, *next.plan, next.plan.unpacked, time.Since(began)-next.plan.unpacked)
 	}
 	if err == nil || ctx.Err() != nil {
 		return
@@ -209,7 +214,7 @@ func (e *Engine) switchGeneration(ctx context.Context, db model.Database, op mod
 	if err := e.stopInstance(ctx, db.ID); err != nil {
 		return err
 	}
-	next, err := e.recordSwitch(db.ID, op.Generation, !e.drained(db))
+	next, err := e.recordSwitch(db.ID, e.goesOn(db, op.Generation))
 	if err != nil {
 		return err
 	}
@@ -261,15 +266,36 @@ func (e *Engine) drain(db model.Database) error {
 	return archive.Covers(db.Generation, shutdown.Timeline, shutdown.Checkpoint, shutdown.Checkpoint+1)
 }
 
-// recordSwitch makes a generation the current one. Undrained says that of what
-// the one before committed last some may be missing in the archive.
-func (e *Engine) recordSwitch(id string, generation int, undrained bool) (db model.Database, err error) {
+// goesOn describes, but for its time, the switch from db, whose instance has
+// stopped, to a generation: whether all of the old one's WAL is archived, and
+// where in the WAL the new one goes on. That is where it forked, or for one that
+// served before and is brought back, where it was shut down.
+func (e *Engine) goesOn(db model.Database, generation int) model.Served {
+	next := model.Served{Generation: generation, Undrained: !e.drained(db)}
+	shutdown, err := backup.ReadShutdown(e.dataDirectory(db.ID, generation))
+	if err != nil {
+		e.log.Warn("where the WAL goes on after a switch is not known", "database", db.ID, "generation", generation, "reason", err)
+		return next
+	}
+	next.Timeline, next.LSN = int(shutdown.Timeline), shutdown.Checkpoint.String()
+	back := generation == firstGeneration || slices.ContainsFunc(db.Served, func(s model.Served) bool { return s.Generation == generation })
+	if archive, err := e.walArchive(db.ID); err == nil && !back {
+		if known, err := archive.Incarnation(generation); err == nil && known.Parent != nil {
+			next.LSN = known.Parent.Fork.String()
+		}
+	}
+	return next
+}
+
+// recordSwitch makes a generation the current one, from now on.
+func (e *Engine) recordSwitch(id string, next model.Served) (db model.Database, err error) {
 	now := e.clock().Truncate(time.Microsecond) // as clients are told it
+	next.Since = now
 	err = e.meta.Update(func(tx *meta.Tx) (err error) {
 		db, err = tx.Databases().Update(id, func(d *model.Database) error {
 			d.Replaced = &model.Replaced{Generation: d.Generation, At: now, ExpiresAt: now.Add(e.cfg.ReplacedRetention)}
-			d.Generation = generation
-			d.Served = append(d.Served, model.Served{Generation: generation, Since: now, Undrained: undrained})
+			d.Generation = next.Generation
+			d.Served = append(d.Served, next)
 			if d.Rebuild {
 				d.Rebuild, d.Replaced = false, nil
 			}

@@ -146,7 +146,7 @@ func (e *Engine) prove(ctx context.Context, db model.Database, b model.Backup) (
 		return "", fmt.Errorf("remove an earlier proof: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := e.unpack(ctx, plan, dir, backup.RestoreOptions{Workers: 1}); err != nil {
+	if err := e.unpackTimed(ctx, &plan, dir, backup.RestoreOptions{Workers: 1}); err != nil {
 		return "", err
 	}
 	checked, err := e.proveRecovery(ctx, db, plan, dir)

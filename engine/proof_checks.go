@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"holdfast/backup"
 	"holdfast/engine/model"
@@ -24,9 +25,11 @@ func (e *Engine) proveRecovery(ctx context.Context, db model.Database, plan Rest
 		"autovacuum": "off", "fsync": "off", // it is thrown away
 		"shared_buffers": "32MB",
 	})
+	began := time.Now()
 	if err := e.startRecovered(ctx, scratch, plan, func(int64, int64) {}); err != nil {
 		return checked, errors.Join(fmt.Errorf("recover: %w", err), e.stopInstance(ctx, scratch.ID))
 	}
+	e.notePace(verificationPaceSetting, plan, plan.unpacked, time.Since(began))
 	checked, err = e.instances.CheckRelations(ctx, scratch.ID)
 	return checked, errors.Join(err, e.stopRecovered(ctx, scratch))
 }

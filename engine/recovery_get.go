@@ -24,7 +24,9 @@ const (
 // Recovery is what is known of how a database could be brought back, from
 // facts: times are those of commits that are safe in the archive.
 type Recovery struct {
-	State      RecoveryState
+	State RecoveryState
+	// Archives says that the database's WAL is to be archived: a sandbox's is not.
+	Archives   bool
 	Window     Window
 	RPO        *time.Duration // nil while nothing receives WAL
 	Archiving  Archiving
@@ -42,8 +44,8 @@ type Window struct{ Earliest, Latest *time.Time }
 type Archiving struct {
 	wal.Status
 	LastSegment string
-	Segments    int // in the archive, of the generation that serves
-	Gaps        []wal.Gap
+	Segments    int       // in the archive, of all generations
+	Gaps        []wal.Gap // of all generations, the oldest first
 }
 
 // RecoveryEvent is something on the line of time.
@@ -51,8 +53,8 @@ type RecoveryEvent struct {
 	Type     string // "backup", "restore", "gap" or "timeline_switch"
 	At       time.Time
 	Backup   string
-	Timeline int // of the WAL, 0 = none
-	LSN      string
+	Timeline int    // of the WAL, 0 = not known
+	LSN      string // of a restore or a switch: where the WAL goes on
 }
 
 // recoveryEvents is how many events and operations are shown.
@@ -64,7 +66,10 @@ func (e *Engine) RecoveryGet(ctx context.Context, call *model.Call, database str
 	if err != nil {
 		return Recovery{}, err
 	}
-	r := Recovery{Interval: e.cfg.BackupInterval, Retention: e.cfg.BackupRetention}
+	r := Recovery{Archives: !db.Sandbox, Interval: e.cfg.BackupInterval, Retention: e.cfg.BackupRetention}
+	if db.Sandbox {
+		r.Interval, r.Retention = 0, 0
+	}
 	if r.Window, err = e.window(ctx, db); err != nil {
 		return r, err
 	}
@@ -174,9 +179,12 @@ func (e *Engine) archiving(db model.Database) (Archiving, error) {
 	}
 	var a Archiving
 	a.Status, _ = e.walStatus(db.ID)
+	for number, known := range archive.Incarnations() {
+		a.Gaps = append(a.Gaps, known.Gaps...)
+		a.Segments += archive.Sizes(number).Segments
+	}
+	slices.SortFunc(a.Gaps, func(one, other wal.Gap) int { return one.At.Compare(other.At) })
 	known, _ := archive.Incarnation(db.Generation)
-	a.Gaps = known.Gaps
-	a.Segments = archive.Sizes(db.Generation).Segments
 	if known.SegmentSize > 0 && a.Durable > 0 {
 		a.LastSegment = wal.SegmentName(a.Timeline, uint64(a.Durable-1)/known.SegmentSize, known.SegmentSize)
 	}
@@ -196,7 +204,7 @@ func (e *Engine) recoveryHistory(db model.Database, gaps []wal.Gap) (events []Re
 		events = append(events, RecoveryEvent{Type: "gap", At: g.At, Timeline: int(g.Timeline), LSN: g.From.String()})
 	}
 	for _, s := range db.Served {
-		events = append(events, RecoveryEvent{Type: "timeline_switch", At: s.Since})
+		events = append(events, RecoveryEvent{Type: "timeline_switch", At: s.Since, Timeline: s.Timeline, LSN: s.LSN})
 	}
 	var all []model.DatabaseOperation
 	if err := e.meta.View(func(tx *meta.Tx) (err error) {
@@ -211,10 +219,25 @@ func (e *Engine) recoveryHistory(db model.Database, gaps []wal.Gap) (events []Re
 		}
 		op.Progress = e.done.get(op.ID, op.Progress)
 		operations = append(operations, op)
-		if op.Type != model.OperationBackup && op.Status == model.OperationCompleted && op.CompletedAt != nil {
-			events = append(events, RecoveryEvent{Type: "restore", At: *op.CompletedAt, Backup: op.Backup})
+		if replaced, by := replacedData(db, op); replaced {
+			events = append(events, RecoveryEvent{Type: "restore", At: *op.CompletedAt, Backup: op.Backup, Timeline: by.Timeline, LSN: by.LSN})
 		}
 	}
 	slices.SortStableFunc(events, func(a, b RecoveryEvent) int { return cmp.Compare(b.At.UnixNano(), a.At.UnixNano()) })
 	return events[:min(len(events), recoveryEvents)], operations[:min(len(operations), recoveryEvents)], nil
+}
+
+// replacedData reports whether an operation has replaced the database's data, and
+// returns the switch by which it did. A restore into another database has not.
+func replacedData(db model.Database, op model.DatabaseOperation) (replaced bool, by model.Served) {
+	if op.Type != model.OperationRestore && op.Type != model.OperationPITR ||
+		op.NewDatabase != "" || op.Status != model.OperationCompleted || op.CompletedAt == nil {
+		return false, by
+	}
+	for _, s := range db.Served {
+		if s.Generation == op.Generation && !s.Since.Before(op.StartedAt.Truncate(time.Microsecond)) && !s.Since.After(*op.CompletedAt) {
+			by = s
+		}
+	}
+	return true, by
 }

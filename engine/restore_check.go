@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"holdfast/backup"
 	"holdfast/backup/repository"
@@ -37,15 +38,23 @@ func (e *Engine) checkPlan(ctx context.Context, p RestorePlan, progress func(don
 
 // checkAndUnpack is what a restore does first: what cannot be restored is known
 // before anything is written for it.
-func (e *Engine) checkAndUnpack(ctx context.Context, p RestorePlan, operation, dir string) error {
+func (e *Engine) checkAndUnpack(ctx context.Context, p *RestorePlan, operation, dir string) error {
 	progress := func(done, total int64) { e.done.set(operation, done, total) }
-	if err := e.checkPlan(ctx, p, progress); err != nil {
+	if err := e.checkPlan(ctx, *p, progress); err != nil {
 		return err
 	}
 	if err := e.setPhase(operation, "restoring"); err != nil {
 		return err
 	}
-	return e.unpack(ctx, p, dir, backup.RestoreOptions{Progress: progress})
+	return e.unpackTimed(ctx, p, dir, backup.RestoreOptions{Progress: progress})
+}
+
+// unpackTimed is unpack, and notes in the plan how long it took.
+func (e *Engine) unpackTimed(ctx context.Context, p *RestorePlan, dir string, opts backup.RestoreOptions) error {
+	began := time.Now()
+	err := e.unpack(ctx, *p, dir, opts)
+	p.unpacked = time.Since(began)
+	return err
 }
 
 // snapshotOf opens the plan's backup, which must be the one that was recorded.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -131,8 +132,10 @@ func (e *Engine) recordRestoreNew(call *model.Call, db model.Database, op model.
 // runRestoreNew builds the new database and records how that ended. When the
 // appliance is being stopped, the next start takes it all back.
 func (e *Engine) runRestoreNew(ctx context.Context, call *model.Call, db model.Database, op model.DatabaseOperation, p RestorePlan) {
-	err := e.buildRestored(ctx, db, op, p)
+	began := time.Now()
+	err := e.buildRestored(ctx, db, op, &p)
 	if err == nil {
+		e.notePace(restorePaceSetting, p, p.unpacked, time.Since(began)-p.unpacked)
 		err = e.publishRestored(op, db.ID)
 	}
 	if ctx.Err() != nil {
@@ -156,7 +159,7 @@ func (e *Engine) runRestoreNew(ctx context.Context, call *model.Call, db model.D
 
 // buildRestored makes the new database's data directory, brings it to the
 // plan's target, and starts its instance.
-func (e *Engine) buildRestored(ctx context.Context, db model.Database, op model.DatabaseOperation, p RestorePlan) error {
+func (e *Engine) buildRestored(ctx context.Context, db model.Database, op model.DatabaseOperation, p *RestorePlan) error {
 	dir := e.dataDirectory(db.ID, db.Generation)
 	if err := os.MkdirAll(e.databaseDirectory(db.ID), 0o700); err != nil {
 		return fmt.Errorf("make database directory: %w", err)
@@ -174,7 +177,7 @@ func (e *Engine) buildRestored(ctx context.Context, db model.Database, op model.
 	if err := e.issueCertificate(dir); err != nil {
 		return err
 	}
-	if err := e.startRecovered(ctx, scratch, p, func(done, total int64) { e.done.set(op.ID, done, total) }); err != nil {
+	if err := e.startRecovered(ctx, scratch, *p, func(done, total int64) { e.done.set(op.ID, done, total) }); err != nil {
 		return errors.Join(fmt.Errorf("recover restored data: %w", err), e.stopInstance(ctx, op.ID))
 	}
 	if err := errors.Join(e.provision(ctx, op.ID, db), e.stopRecovered(ctx, scratch)); err != nil {

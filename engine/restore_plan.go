@@ -20,6 +20,11 @@ type RestorePlan struct {
 	Backup model.Backup
 	Point  RestorePoint // asked for; the zero value is the end of the backup
 	backup.Plan
+
+	// Estimated is about how long the restore takes, nil where too little was
+	// measured on this machine to say.
+	Estimated *time.Duration
+	unpacked  time.Duration // how long its files took
 }
 
 // describe notes what an operation that follows the plan brings back.
@@ -28,18 +33,6 @@ func (p RestorePlan) describe(op *model.DatabaseOperation) {
 	if !p.Point.Time.IsZero() {
 		op.TargetTime = &p.Point.Time
 	}
-}
-
-// What a restore takes here, in bytes a second, for an estimate.
-const (
-	restoreSpeed = 200 << 20
-	replaySpeed  = 60 << 20
-)
-
-// Estimate is about how long the restore takes.
-func (p RestorePlan) Estimate() time.Duration {
-	seconds := float64(p.Backup.SizeBytes)/restoreSpeed + float64(p.WALBytes())/replaySpeed
-	return time.Duration(seconds*float64(time.Second)) + 2*time.Second
 }
 
 // NeededBytes is the room the restored data takes beside the present.
@@ -118,13 +111,20 @@ func (e *Engine) RestorePlan(ctx context.Context, call *model.Call, database str
 	if err != nil {
 		return RestorePlan{}, err
 	}
-	return p, e.checkPlan(ctx, p, nil)
+	if err := e.checkPlan(ctx, p, nil); err != nil {
+		return p, err
+	}
+	p.Estimated, err = e.estimate(p)
+	return p, err
 }
 
 // planPoint finds the newest backup from which a point can be reached. A time
 // is looked for in the generation that served the database then: after a
 // restore, times before it mean what was there before it.
 func (e *Engine) planPoint(ctx context.Context, db model.Database, at RestorePoint) (RestorePlan, error) {
+	if db.Sandbox {
+		return RestorePlan{}, noBackupsOf(db)
+	}
 	if at.LSN == "" {
 		e.awaitArchive(ctx, db.ID, at.Time)
 	}

@@ -204,7 +204,7 @@ func (a *appliance) switchByHand(t *testing.T, db model.Database, generation int
 	if err := a.stopInstance(t.Context(), db.ID); err != nil {
 		t.Fatal(err)
 	}
-	next, err := a.recordSwitch(db.ID, generation, false)
+	next, err := a.recordSwitch(db.ID, model.Served{Generation: generation})
 	if err != nil {
 		t.Fatal(err)
 	}

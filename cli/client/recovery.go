@@ -94,10 +94,10 @@ type RestorePlan struct {
 	TargetTime       *time.Time `json:"target_time"` // of the last commit that will be there
 	TargetLSN        string     `json:"target_lsn"`
 	WALTimeline      int        `json:"wal_timeline"`
-	WALBytes         int64      `json:"wal_bytes"`     // to be replayed
-	RestoreBytes     int64      `json:"restore_bytes"` // of files to be restored
-	NeededBytes      int64      `json:"needed_bytes"`  // beside the present data
-	EstimatedSeconds float64    `json:"estimated_seconds"`
+	WALBytes         int64      `json:"wal_bytes"`         // to be replayed
+	RestoreBytes     int64      `json:"restore_bytes"`     // of files to be restored
+	NeededBytes      int64      `json:"needed_bytes"`      // beside the present data
+	EstimatedSeconds *float64   `json:"estimated_seconds"` // nil while nothing was measured on that machine
 }
 
 // GetRecovery returns the state of a database's recovery.

@@ -134,9 +134,17 @@ func (t *task) planRestore(db client.Database, in client.RequestRestore) error {
 		details(w,
 			"backup", plan.BackupID, "last commit", exactly(plan.TargetTime), "up to", plan.TargetLSN,
 			"WAL to replay", size(plan.WALBytes), "files to restore", size(plan.RestoreBytes), "room it takes", size(plan.NeededBytes),
-			"takes about", fmt.Sprintf("%.0f s", plan.EstimatedSeconds))
+			"takes about", about(plan.EstimatedSeconds))
 		t.remark("nothing was changed")
 	})
+}
+
+// about writes an estimate, which may be missing.
+func about(seconds *float64) string {
+	if seconds == nil {
+		return "unknown: no restore or verification on that machine says"
+	}
+	return fmt.Sprintf("%.0f s", *seconds)
 }
 
 func newRecoveryUndo(s *session) *cobra.Command {

@@ -100,6 +100,10 @@ type Served struct {
 	// Undrained says that the end of the WAL of the one before may not have
 	// been archived.
 	Undrained bool `json:"undrained"`
+	// Timeline and LSN are where the generation's WAL goes on from then; 0 and ""
+	// where that was not recorded.
+	Timeline int    `json:"timeline,omitempty"`
+	LSN      string `json:"lsn,omitempty"`
 }
 
 // LastGeneration returns the highest generation there ever was, also of those

@@ -14,7 +14,7 @@ import (
 
 // Recovery says whether, to when and how well a database could be brought back.
 type Recovery struct {
-	PITREnabled            bool                 `json:"pitr_enabled"`
+	PITREnabled            bool                 `json:"pitr_enabled" doc:"Whether moments can be restored: WAL is archived, and there is a backup to begin from."`
 	Status                 engine.RecoveryState `json:"status"`
 	EarliestRestorableTime *time.Time           `json:"earliest_restorable_time"`
 	LatestRestorableTime   *time.Time           `json:"latest_restorable_time"`
@@ -34,8 +34,8 @@ type WALArchiving struct {
 	LastArchivedAt  *time.Time         `json:"last_archived_at"`
 	LastFailedAt    *time.Time         `json:"last_failed_at"`
 	LastError       *string            `json:"last_error"`
-	ArchivedCount   int                `json:"archived_count" doc:"Segments in the archive."`
-	FailedCount     int                `json:"failed_count" doc:"Since the appliance was started."`
+	ArchivedCount   int                `json:"archived_count" doc:"Segments in the archive, from before restores too."`
+	FailedCount     int                `json:"failed_count" doc:"Since the appliance was started; a restore does not reset it."`
 	BacklogBytes    int64              `json:"backlog_bytes"`
 	Gaps            []WALGap           `json:"gaps"`
 }
@@ -61,8 +61,8 @@ type RecoveryEvent struct {
 	Type        RecoveryEventType `json:"type"`
 	At          time.Time         `json:"at"`
 	BackupID    *string           `json:"backup_id"`
-	WALTimeline *int              `json:"wal_timeline"`
-	LSN         *string           `json:"lsn"`
+	WALTimeline *int              `json:"wal_timeline" doc:"Of a restore or timeline_switch: the one the database goes on with."`
+	LSN         *string           `json:"lsn" doc:"Of a backup its end, of a gap its beginning, of a restore or timeline_switch where the WAL goes on."`
 }
 
 func (h *handlers) recoveryGet(ctx context.Context, call *model.Call, in *DatabaseInput) (Recovery, error) {
@@ -72,9 +72,9 @@ func (h *handlers) recoveryGet(ctx context.Context, call *model.Call, in *Databa
 
 func newRecovery(r engine.Recovery) Recovery {
 	view := Recovery{
-		PITREnabled: true, Status: r.State,
+		PITREnabled: r.Archives && r.Window.Earliest != nil, Status: r.State,
 		EarliestRestorableTime: utcOrAbsent(r.Window.Earliest), LatestRestorableTime: utcOrAbsent(r.Window.Latest),
-		WALArchiving: newWALArchiving(r.Archiving),
+		WALArchiving: newWALArchiving(r.Archives, r.Archiving),
 		Schedule: Schedule{
 			EverySeconds: int64(r.Interval.Seconds()), NextRunAt: utcOrAbsent(r.NextBackup), RetentionDays: r.Retention.Hours() / 24,
 		},
@@ -95,9 +95,9 @@ func newRecovery(r engine.Recovery) Recovery {
 	return view
 }
 
-func newWALArchiving(a engine.Archiving) WALArchiving {
+func newWALArchiving(enabled bool, a engine.Archiving) WALArchiving {
 	view := WALArchiving{
-		Enabled: true, Status: WALArchivingStatus(a.State), LastArchivedWAL: orAbsent(a.LastSegment),
+		Enabled: enabled, Status: WALArchivingStatus(a.State), LastArchivedWAL: orAbsent(a.LastSegment),
 		LastArchivedAt: utcOrAbsent(&a.At), LastFailedAt: utcOrAbsent(&a.LastFailed), LastError: orAbsent(a.LastError),
 		ArchivedCount: a.Segments, FailedCount: a.Failures, BacklogBytes: a.Backlog, Gaps: []WALGap{},
 	}
@@ -147,7 +147,7 @@ type RestorePlan struct {
 	WALBytes         int64      `json:"wal_bytes" doc:"To be replayed."`
 	RestoreBytes     int64      `json:"restore_bytes" doc:"Of files to be restored."`
 	NeededBytes      int64      `json:"needed_bytes" doc:"Room it takes beside the present data."`
-	EstimatedSeconds float64    `json:"estimated_seconds"`
+	EstimatedSeconds *float64   `json:"estimated_seconds" doc:"By how long restores and verifications took on this machine; null while none of them says."`
 }
 
 // RequestedRestore is the operation that was begun or, with dry_run, the plan.
@@ -204,9 +204,14 @@ func (h *handlers) recoveryRequest(ctx context.Context, call *model.Call, in *re
 }
 
 func newRestorePlan(database string, p engine.RestorePlan) *RestorePlan {
+	var seconds *float64
+	if p.Estimated != nil {
+		estimated := p.Estimated.Seconds()
+		seconds = &estimated
+	}
 	return &RestorePlan{
 		DryRun: true, DatabaseID: database, BackupID: p.Backup.ID, TargetTime: utcOrAbsent(&p.At), TargetLSN: p.Target.End.String(),
 		WALTimeline: int(p.Target.Timeline), WALBytes: p.WALBytes(), RestoreBytes: p.Backup.SizeBytes, NeededBytes: p.NeededBytes(),
-		EstimatedSeconds: p.Estimate().Seconds(),
+		EstimatedSeconds: seconds,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"holdfast/backup/wal"
+	"holdfast/engine"
 	"holdfast/engine/model"
 )
 
@@ -16,7 +17,21 @@ func (w *world) backedUp(t *testing.T) (CreatedDatabase, Backup) {
 	t.Helper()
 	db := w.createDatabase(t, `{"project":"`+w.org.project+`","name":"shop"}`)
 	path := "/databases/" + db.ID + "/backups"
+	recovery := func() Recovery {
+		return get[Recovery](t, w.do(t, request{method: "GET", path: "/databases/" + db.ID + "/recovery", key: w.org.full}))
+	}
+	if r := recovery(); r.PITREnabled || !r.WALArchiving.Enabled || r.Status != engine.RecoveryWaiting {
+		t.Errorf("before the first backup: %+v", r)
+	}
 	b := get[Backup](t, w.do(t, request{method: "POST", path: path, key: w.org.full}))
+	if b.Status != model.BackupPending || b.Type != model.BackupManual {
+		t.Errorf("the answer to POST: %+v", b)
+	}
+	defer func() {
+		if r := recovery(); !r.PITREnabled {
+			t.Errorf("after the first backup: %+v", r)
+		}
+	}()
 	return db, await(t, func() (Backup, bool) {
 		b := get[Backup](t, w.do(t, request{method: "GET", path: path + "/" + b.ID, key: w.org.full}))
 		return b, b.Status == model.BackupCompleted

@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"holdfast/backup/wal"
+	"holdfast/engine/model"
+)
+
+// TestRecoveryTimeline: the line of time has what happened to the database's own
+// data, each restore with the place in the WAL where it goes on, and what is known
+// of the archive outlives restores.
+func TestRecoveryTimeline(t *testing.T) {
+	t.Parallel()
+	a, db, c, b := startStepped(t)
+	get := func() Recovery {
+		t.Helper()
+		r, err := a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	op, err := a.BackupRestoreNew(a.call(model.ActionBackupRestore), db.ID, b.ID, "copy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.awaitOperation(t, op, model.OperationCompleted)
+	a.settled(t)
+	r := get()
+	for _, event := range r.Timeline {
+		if event.Type != "backup" {
+			t.Errorf("a restore into another database is an event of its source: %+v", event)
+		}
+	}
+	if !slices.ContainsFunc(r.Operations, func(o model.DatabaseOperation) bool { return o.ID == op.ID }) {
+		t.Error("it is not among the source's operations")
+	}
+	a.asSuperuser(t, db.ID, fmt.Sprintf("select pg_catalog.pg_terminate_backend(%d)", a.receiverSession(t, db.ID)))
+	within(t, time.Minute, "a failure of the receiver", func() bool { return get().Archiving.Failures > 0 })
+	at := commitStep(t, c, 2)
+	a.asSuperuser(t, db.ID, "select pg_catalog.pg_switch_wal()")
+	a.awaitArchived(t, db.ID, commitStep(t, c, 3))
+	before := get()
+	a.goTo(t, db.ID, RestorePoint{Time: at})
+	a.settled(t)
+	a.undo(t, db.ID)
+	a.settled(t)
+	after := get()
+	if after.Archiving.Failures < before.Archiving.Failures || after.Archiving.Segments < before.Archiving.Segments || after.Archiving.LastFailed.IsZero() {
+		t.Errorf("of the archive was known %+v, and after a restore %+v", before.Archiving, after.Archiving)
+	}
+	var events []RecoveryEvent
+	for _, event := range after.Timeline {
+		if event.Type == "restore" || event.Type == "timeline_switch" {
+			events = append(events, event)
+		}
+	}
+	if len(events) != 4 {
+		t.Fatalf("after a restore and its undo: %+v", events)
+	}
+	record, err := a.record(db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fork := record.Served[0].LSN
+	for _, event := range events {
+		lsn, err := wal.ParseLSN(event.LSN)
+		if err != nil || lsn == 0 {
+			t.Errorf("no position: %+v", event)
+		}
+		restored := event.LSN == fork
+		if want := map[bool]int{true: 2, false: 1}[restored]; event.Timeline != want { // of the restore, and of what the undo brought back
+			t.Errorf("the timeline of %+v is not %d", event, want)
+		}
+	}
+	if events[0].LSN != events[1].LSN || events[2].LSN != events[3].LSN || events[0].LSN == events[2].LSN {
+		t.Errorf("events: %+v", events)
+	}
+}

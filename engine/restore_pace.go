@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"encoding/json"
+	"time"
+
+	"holdfast/engine/meta"
+)
+
+// pace is how quickly this machine did something, from sums over its runs. The
+// latest weigh most: each run makes those before it count for less.
+type pace struct {
+	Runs  float64 `json:"runs"`
+	Bytes float64 `json:"bytes"`   // sum over the runs
+	Time  float64 `json:"seconds"` // sum
+	BB    float64 `json:"bytes_squared"`
+	BT    float64 `json:"bytes_seconds"`
+	Most  float64 `json:"most_bytes"` // of one run
+}
+
+// paceFade is by how much each run makes those before it count for less.
+const paceFade = 0.8
+
+func (p pace) with(bytes int64, took time.Duration) pace {
+	b, t := float64(bytes), took.Seconds()
+	return pace{
+		Runs: p.Runs*paceFade + 1, Bytes: p.Bytes*paceFade + b, Time: p.Time*paceFade + t,
+		BB: p.BB*paceFade + b*b, BT: p.BT*paceFade + b*t, Most: max(p.Most, b),
+	}
+}
+
+// proportional estimates what takes as long as there are bytes, in seconds.
+func (p pace) proportional(bytes int64) (seconds float64, known bool) {
+	if p.Bytes <= 0 {
+		return 0, false
+	}
+	return p.Time / p.Bytes * float64(bytes), true
+}
+
+// linear estimates what takes some time whatever there is to do, and more for
+// each byte, in seconds. Runs of about the same size do not say how much more: then
+// nothing is known of what is far larger than they were.
+func (p pace) linear(bytes int64) (seconds float64, known bool) {
+	if p.Runs == 0 {
+		return 0, false
+	}
+	mean, b := p.Time/p.Runs, float64(bytes)
+	spread := p.Runs*p.BB - p.Bytes*p.Bytes
+	if spread > 0.1*p.Runs*p.BB {
+		slope := max(0, (p.Runs*p.BT-p.Bytes*p.Time)/spread)
+		return max(0, mean+slope*(b-p.Bytes/p.Runs)), true
+	}
+	return mean, b <= max(2*p.Most, paceSmall)
+}
+
+// paceSmall is how many bytes of WAL are replayed in no time worth mentioning.
+const paceSmall = 16 << 20
+
+// restorePace is how quickly this machine restores: writes the files of a backup,
+// and does the rest, which grows with the WAL to be replayed.
+type restorePace struct {
+	Unpack pace `json:"unpack"`
+	Rest   pace `json:"rest"`
+}
+
+// The settings that keep what was measured. Restores that people ask for use the
+// whole machine, verifications as little of it as they can.
+const (
+	restorePaceSetting      = "pace.restore"
+	verificationPaceSetting = "pace.verification"
+)
+
+// notePace keeps what one run has shown: how long the files of the plan's backup
+// took, and everything else.
+func (e *Engine) notePace(setting string, p RestorePlan, unpack, rest time.Duration) {
+	err := e.meta.Update(func(tx *meta.Tx) error {
+		now := readPace(tx, setting)
+		now.Unpack = now.Unpack.with(p.Backup.SizeBytes, unpack)
+		now.Rest = now.Rest.with(p.WALBytes(), rest)
+		text, err := json.Marshal(now)
+		if err != nil {
+			return err
+		}
+		return tx.PutSetting(setting, text)
+	})
+	if err != nil {
+		e.log.Warn("keep how long a restore took", "backup", p.Backup.ID, "error", err)
+	}
+}
+
+// readPace returns what is known, which is nothing where it cannot be read.
+func readPace(tx *meta.Tx, setting string) (p restorePace) {
+	if json.Unmarshal(tx.Setting(setting), &p) != nil {
+		return restorePace{}
+	}
+	return p
+}
+
+// estimate returns about how long the restore takes by what was measured on this
+// machine, by restores or else by verifications; nil when neither says.
+func (e *Engine) estimate(p RestorePlan) (*time.Duration, error) {
+	var about *time.Duration
+	err := e.meta.View(func(tx *meta.Tx) error {
+		for _, setting := range []string{restorePaceSetting, verificationPaceSetting} {
+			if about = readPace(tx, setting).of(p); about != nil {
+				break
+			}
+		}
+		return nil
+	})
+	return about, err
+}
+
+func (r restorePace) of(p RestorePlan) *time.Duration {
+	unpack, known := r.Unpack.proportional(p.Backup.SizeBytes)
+	rest, alsoKnown := r.Rest.linear(p.WALBytes())
+	if !known || !alsoKnown {
+		return nil
+	}
+	about := time.Duration((unpack + rest) * float64(time.Second)).Round(time.Millisecond)
+	return &about
+}
