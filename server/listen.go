@@ -3,7 +3,9 @@ package server
 import (
 	"errors"
 	"io"
+	"math"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -12,9 +14,8 @@ import (
 )
 
 const (
-	// writePatience is how long a client may take to accept what is sent at a
-	// time, which is at most 1 MiB: a slow line is fine, one that takes nothing
-	// is not.
+	// writePatience is how long a client may accept nothing of what is sent: a
+	// slow line is fine, one that takes nothing is not.
 	writePatience = 5 * time.Minute
 	// mostConnections bounds the connections of a listener. There are fewer
 	// where the process may not have twice as many files open: whoever connects
@@ -131,20 +132,40 @@ type guardedConn struct {
 }
 
 // Write implements io.Writer.
-func (c *guardedConn) Write(p []byte) (int, error) {
-	if err := c.wait(); err != nil {
-		return 0, err
+func (c *guardedConn) Write(p []byte) (n int, err error) {
+	for {
+		if err := c.wait(); err != nil {
+			return n, err
+		}
+		m, err := c.TCPConn.Write(p[n:])
+		n += m
+		if !slow(int64(m), err) {
+			return n, err
+		}
 	}
-	return c.TCPConn.Write(p)
 }
 
 // ReadFrom implements io.ReaderFrom.
-func (c *guardedConn) ReadFrom(r io.Reader) (int64, error) {
-	if err := c.wait(); err != nil {
-		return 0, err
+func (c *guardedConn) ReadFrom(r io.Reader) (n int64, err error) {
+	limited, ok := r.(*io.LimitedReader)
+	if !ok {
+		limited = &io.LimitedReader{R: r, N: math.MaxInt64}
 	}
-	return c.TCPConn.ReadFrom(r)
+	for {
+		if err := c.wait(); err != nil {
+			return n, err
+		}
+		left := limited.N
+		m, err := c.TCPConn.ReadFrom(limited)
+		n += m
+		if !slow(m, err) || left-limited.N != m { // what was read and not sent is lost
+			return n, err
+		}
+	}
 }
+
+// slow reports whether a client has taken something before its time was up.
+func slow(sent int64, err error) bool { return sent > 0 && errors.Is(err, os.ErrDeadlineExceeded) }
 
 func (c *guardedConn) wait() error {
 	return c.SetWriteDeadline(time.Now().Add(c.listener.patience))
