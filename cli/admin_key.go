@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -17,7 +18,7 @@ import (
 )
 
 func newAdminKey() *cobra.Command {
-	return group("key", "API keys", newAdminKeyCreate(), newAdminKeyList(), newAdminKeyRevoke())
+	return group("key", "API keys", newAdminKeyCreate(), newAdminKeyList(), newAdminKeyUpdate(), newAdminKeyRevoke())
 }
 
 func newAdminKeyCreate() *cobra.Command {
@@ -67,6 +68,26 @@ func newAdminKeyList() *cobra.Command {
 				}
 			})
 		})
+	return a.inOrganization(cmd)
+}
+
+func newAdminKeyUpdate() *cobra.Command {
+	var allow bool
+	cmd, a := newAdminCommand("update ID", "Turn an API key's dangerous-operations toggle on or off", model.ActionKeyUpdate, cobra.ExactArgs(1),
+		func(_ *admin, cmd *cobra.Command, args []string) (any, error) {
+			if !cmd.Flags().Changed("allow-dangerous") {
+				return nil, usageError{errors.New("say --allow-dangerous=true or --allow-dangerous=false")}
+			}
+			return operator.KeyUpdate{ID: args[0], AllowDangerous: allow}, nil
+		},
+		func(w io.Writer, k api.Key) {
+			may := "may delete nothing"
+			if k.AllowDangerous {
+				may = "may delete what its permissions name"
+			}
+			fmt.Fprintf(w, "%s (%s) %s\n", k.ID, k.Name, may)
+		})
+	cmd.Flags().BoolVar(&allow, "allow-dangerous", false, "true lets the key delete databases, backups, buckets and objects; false ends that")
 	return a.inOrganization(cmd)
 }
 

@@ -134,6 +134,31 @@ func adminCommands(t *testing.T, m *machine, suffix string) {
 		m.must("GET", "/databases", nil, nil)
 		var list []struct{ ID, Preview string }
 		m.must("GET", "/account/api-keys", nil, &list)
+		full := createKey(t, m, "--preset", "full_access")
+		developer := m.key
+		m.key = full
+		var keys []struct{ ID, Preview, Name string }
+		m.must("GET", "/account/api-keys", nil, &keys)
+		refuse(2, "allow-dangerous", "admin", "key", "update", keys[0].ID)
+		if status, _ := m.do("DELETE", "/buckets/bkt_absent", nil); status != http.StatusForbidden {
+			t.Errorf("a key may delete before it is let: %d", status)
+		}
+		for _, path := range []string{"/account/api-keys/" + keys[0].ID, "/keys/" + keys[0].ID} { // its own
+			if status, _ := m.do("PATCH", path, map[string]any{"allow_dangerous": true}); status != http.StatusNotFound {
+				t.Errorf("PATCH %s: %d", path, status)
+			}
+		}
+		run("admin", "key", "update", keys[0].ID, "--allow-dangerous=true")
+		if status, _ := m.do("DELETE", "/buckets/bkt_absent", nil); status != http.StatusNotFound {
+			t.Errorf("a key that may delete: %d", status)
+		}
+		run("admin", "key", "update", keys[0].ID, "--allow-dangerous=false")
+		if status, _ := m.do("DELETE", "/buckets/bkt_absent", nil); status != http.StatusForbidden {
+			t.Errorf("a key may delete after it was ended: %d", status)
+		}
+		refuse(2, "no permission that deletes", "admin", "key", "update", list[0].ID, "--allow-dangerous=true")
+		run("admin", "key", "revoke", keys[0].ID, "--yes")
+		m.key = developer
 		refuse(2, "would end the key "+list[0].ID, "admin", "key", "revoke", list[0].ID)
 		m.must("GET", "/databases", nil, nil)
 		run("admin", "key", "revoke", list[0].ID, "--yes")

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"slices"
 	"time"
 
 	"holdfast/engine"
@@ -91,7 +92,28 @@ func (v *visit) key() (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{page: "key.html", title: key.Name, data: key}, nil
+	return answer{page: "key.html", title: key.Name, data: keyData{key, key.Usable(time.Now())}}, nil
+}
+
+// keyData is what key.html shows.
+type keyData struct {
+	model.Key
+	Usable bool
+}
+
+// Destroys reports whether the key has a permission that the toggle is for.
+func (d keyData) Destroys() bool { return slices.ContainsFunc(d.Scopes, model.Scope.Destroys) }
+
+// keyDangerous turns the key's toggle on or off, as the form's button says.
+func (v *visit) keyDangerous() (answer, error) {
+	id, to := v.r.PathValue("id"), v.form("allow_dangerous")
+	if to != "on" && to != "off" {
+		return answer{}, model.Invalid("allow_dangerous", "must be on or off")
+	}
+	if _, err := v.engine.KeyAllowDangerous(v.call, id, to == "on"); err != nil {
+		return answer{}, err
+	}
+	return done("/keys/"+id, "key_dangerous_"+to), nil
 }
 
 func (v *visit) keyRevoke() (answer, error) {

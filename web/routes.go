@@ -101,6 +101,7 @@ func routes() []route {
 		{"GET /keys/new", model.ActionKeyList, (*visit).keyNew},
 		{"POST /keys", model.ActionKeyCreate, (*visit).keyCreate},
 		{"GET /keys/{id}", model.ActionKeyList, (*visit).key},
+		{"POST /keys/{id}/dangerous", model.ActionKeyUpdate, (*visit).keyDangerous},
 		{"POST /keys/{id}/revoke", model.ActionKeyRevoke, (*visit).keyRevoke},
 
 		{"GET /audit", model.ActionAuditList, (*visit).audit},

@@ -122,6 +122,8 @@ func doneText(what string) string {
 		"bucket_deleted":        "The bucket is deleted.",
 		"uploaded":              "The file is stored.",
 		"object_deleted":        "The object is deleted.",
+		"key_dangerous_on":      "The key may delete now.",
+		"key_dangerous_off":     "The key may not delete any more.",
 		"key_revoked":           "The key is revoked: it does not work any more.",
 		"person_role":           "The role is changed, and in force at once. An unused link for the account has ended.",
 		"person_deleted":        "The account is removed.",

@@ -140,7 +140,7 @@ func explainRefusal(e *client.Error, base string) string {
 	case client.CodeInsufficientScope:
 		return e.Message + "; `holdfast login --preset` gets a key that may do more"
 	case client.CodeDangerousNotAllowed:
-		return e.Message + " in the console, or make a key with `holdfast admin key create --allow-dangerous`"
+		return e.Message + " in the console, or with `holdfast admin key update ID --allow-dangerous=true`"
 	case client.CodeRateLimited:
 		return fmt.Sprintf("%s; try again in %s", e.Message, max(e.RetryAfter, time.Second))
 	case client.CodeInternal:

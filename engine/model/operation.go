@@ -103,6 +103,7 @@ const (
 // What people, the operator and the appliance itself do outside the API.
 const (
 	ActionKeyCreate          Action = "key.create"
+	ActionKeyUpdate          Action = "key.update"
 	ActionKeyRevoke          Action = "key.revoke"
 	ActionOrganizationCreate Action = "organization.create"
 	ActionOrganizationList   Action = "organization.list"
@@ -256,6 +257,7 @@ func consoleOperations() []Operation {
 		person(ActionSessionEnd, RoleViewer, ResourceSession),
 		person(ActionSessionEndAll, RoleViewer, ResourceSession),
 		person(ActionKeyCreate, RoleAdmin, ResourceKey),
+		person(ActionKeyUpdate, RoleAdmin, ResourceKey),
 		person(ActionKeyRevoke, RoleAdmin, ResourceKey),
 		person(ActionProjectList, RoleViewer, ResourceProject),
 		person(ActionProjectCreate, RoleAdmin, ResourceProject),

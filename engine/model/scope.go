@@ -51,6 +51,12 @@ func Scopes() []Scope {
 	}
 }
 
+// Destroys reports whether there is an operation of the scope that takes the
+// dangerous-operations toggle.
+func (s Scope) Destroys() bool {
+	return slices.ContainsFunc(Operations(), func(o Operation) bool { return o.Scope == s && o.Destructive })
+}
+
 // Presets returns the presets a key can be made with, smallest first.
 func Presets() []Preset {
 	return []Preset{PresetReadOnly, PresetDeveloper, PresetFullAccess}

@@ -21,6 +21,7 @@ func commands() map[model.Action]command {
 	return map[model.Action]command{
 		model.ActionKeyCreate:          in(keyCreate),
 		model.ActionKeyList:            in(keyList),
+		model.ActionKeyUpdate:          in(keyUpdate),
 		model.ActionKeyRevoke:          in(keyRevoke),
 		model.ActionOrganizationCreate: overall(organizationCreate),
 		model.ActionOrganizationList:   overall(organizationList),
@@ -90,6 +91,11 @@ func keyCreate(_ context.Context, a Appliance, call *model.Call, in NewKey) (any
 func keyList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
 	keys, err := everything(func(p engine.Page) (engine.List[model.Key], error) { return a.KeyList(call, p) })
 	return views(keys, viewKey), err
+}
+
+func keyUpdate(_ context.Context, a Appliance, call *model.Call, in KeyUpdate) (any, error) {
+	key, err := a.KeyAllowDangerous(call, in.ID, in.AllowDangerous)
+	return viewKey(key), err
 }
 
 func keyRevoke(_ context.Context, a Appliance, call *model.Call, in Target) (any, error) {

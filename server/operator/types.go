@@ -18,6 +18,12 @@ type Target struct {
 	ID string `json:"id"`
 }
 
+// KeyUpdate are the arguments of key.update.
+type KeyUpdate struct {
+	ID             string `json:"id"`
+	AllowDangerous bool   `json:"allow_dangerous"`
+}
+
 // CreatedKey is the result of key.create, the only time the key is shown.
 type CreatedKey struct {
 	APIKey string  `json:"api_key"`
