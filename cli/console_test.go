@@ -104,6 +104,9 @@ func consoleDatabase(t *testing.T, m *machine, b *browser) {
 	b.press("Create database")
 	b.see("The database is ready")
 	b.shot("database-connect")
+	for _, text := range []string{"jdbc:postgresql://127.0.0.1:", "SSL Mode=VerifyFull;Root Certificate=holdfast-ca.crt"} {
+		b.see(text)
+	}
 	url := b.copied(0)
 	exec := func(sql string) {
 		t.Helper()
