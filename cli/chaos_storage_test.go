@@ -286,7 +286,7 @@ func (c *chaos) compareObject(ctx context.Context, api *client.Client, b *chaosB
 	if c.outcome("get", err) != done {
 		return
 	}
-	body, err := api.OpenDownload(ctx, record.DownloadURL, "", 0)
+	body, err := api.OpenDownload(ctx, *record.DownloadURL, "", 0)
 	if err != nil {
 		if client.CodeOf(err) != "" {
 			c.t.Errorf("download %s: %v", key, err)

@@ -199,7 +199,7 @@ func (c *soakClient) compare(ctx context.Context, n int) error {
 	if c.objects[n] == noObject || record.ChecksumCRC32C != c.objects[n].checksum() {
 		return fmt.Errorf("%s is %+v, and was %+v", c.objectAt(n), record, c.objects[n])
 	}
-	body, err := c.api.OpenDownload(ctx, record.DownloadURL, "", 0)
+	body, err := c.api.OpenDownload(ctx, *record.DownloadURL, "", 0)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ type Upload struct {
 // ObjectView is an object with where its bytes can be had.
 type ObjectView struct {
 	model.Object
-	DownloadPath string // signed, without the host
+	DownloadPath string // signed, without the host; "" for callers that may not read
 	PublicPath   string // "" in a private bucket
 }
 
@@ -82,7 +82,11 @@ func (e *Engine) ObjectUpload(ctx context.Context, call *model.Call, in Upload) 
 		call.Repeatable.Fingerprint = e.fingerprintStreamed(call, sum())
 	}
 	object, err := e.publishObject(call, in, w)
-	return e.objectView(bucket, object), err
+	view := e.objectView(bucket, object)
+	if !call.Holds(model.ScopeStorageRead) {
+		view.DownloadPath = "" // it would show what others store under the key later
+	}
+	return view, err
 }
 
 // open learns the body and its type, where they are not known yet.

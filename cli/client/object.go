@@ -24,7 +24,7 @@ type Object struct {
 	ChecksumCRC32C string    `json:"checksum_crc32c"` // see NewCRC32C
 	ChecksumSHA256 *string   `json:"checksum_sha256"` // base64; nil unless the uploader sent it
 	LastModified   time.Time `json:"last_modified"`
-	DownloadURL    string    `json:"download_url"` // works for minutes, without a key
+	DownloadURL    *string   `json:"download_url"` // works for minutes, without a key; nil for a key that may not read
 	PublicURL      *string   `json:"public_url"`
 }
 

@@ -260,7 +260,7 @@ func (t *task) objectSource(bucket string, o client.Object) downloadSource {
 		sum: func() checksum { return client.NewCRC32C() }, want: o.ChecksumCRC32C,
 		url: func() (string, error) {
 			again, err := t.api.GetObject(t.ctx, bucket, o.Key)
-			return again.DownloadURL, err
+			return text(again.DownloadURL), err
 		},
 	}
 }

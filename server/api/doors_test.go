@@ -233,3 +233,21 @@ func TestModeInAnyForm(t *testing.T) {
 		}
 	}
 }
+
+// TestUploadsGrantNoReading stores an object by a key that may not read: the answer
+// has no signed URL, which would show what others store there afterwards.
+func TestUploadsGrantNoReading(t *testing.T) {
+	w := open(t)
+	bucket := w.bucket(t, "box")
+	for scope, want := range map[model.Scope]bool{model.ScopeStorageUpdate: false, model.ScopeStorageRead: true} {
+		key := w.key(t, w.org.organization, engine.NewKey{Scopes: []model.Scope{model.ScopeStorageCreate, scope}})
+		for _, once := range []string{"a", "a", "b"} {
+			got := get[Object](t, w.do(t, request{
+				method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=k", key: key, body: "x", header: map[string]string{onceHeader: once},
+			}))
+			if (got.DownloadURL != nil) != want {
+				t.Errorf("with storage:create and %s: download_url %q", scope, text(got.DownloadURL))
+			}
+		}
+	}
+}

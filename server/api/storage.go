@@ -50,7 +50,7 @@ type Object struct {
 	ChecksumCRC32C string    `json:"checksum_crc32c" doc:"Base64 of the big-endian CRC-32C."`
 	ChecksumSHA256 *string   `json:"checksum_sha256" doc:"Base64; null unless the uploader sent it."`
 	LastModified   time.Time `json:"last_modified"`
-	DownloadURL    string    `json:"download_url" doc:"Signed; works for 15 minutes, without a key."`
+	DownloadURL    *string   `json:"download_url" doc:"Signed; works for 15 minutes, without a key. Null for a key without the scope storage:read, which uploads need not have."`
 	PublicURL      *string   `json:"public_url" doc:"Works as long as the bucket is public."`
 }
 
@@ -59,7 +59,10 @@ func (h *handlers) newObject(o engine.ObjectView) Object {
 		Key: o.Key, SizeBytes: o.SizeBytes, ContentType: o.ContentType, ETag: `"` + o.Version + `"`,
 		ChecksumCRC32C: base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, o.CRC32C)),
 		ChecksumSHA256: orAbsent(o.ChecksumSHA256), LastModified: utc(o.LastModified),
-		DownloadURL: h.objectsURL + o.DownloadPath,
+	}
+	if o.DownloadPath != "" {
+		url := h.objectsURL + o.DownloadPath
+		view.DownloadURL = &url
 	}
 	if o.PublicPath != "" {
 		url := h.objectsURL + o.PublicPath
