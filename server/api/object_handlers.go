@@ -27,7 +27,7 @@ func (h *handlers) objectList(_ context.Context, call *model.Call, in *objectLis
 
 type objectInput struct {
 	BucketInput
-	Key string `path:"key" minLength:"1" doc:"Key of the object, slashes included; a slash and %2F are the same."`
+	Key string `path:"key" minLength:"1" maxLength:"1024" pattern:"^[^\\x00-\\x1f\\x7f-\\x9f]*$" patternDescription:"a key without control characters" doc:"Key of the object, slashes included; a slash and %2F are the same."`
 }
 
 func (h *handlers) objectGet(_ context.Context, call *model.Call, in *objectInput) (Object, error) {
@@ -50,7 +50,7 @@ func (h *handlers) objectDelete(ctx context.Context, call *model.Call, in *objec
 // ObjectQueryInput names an object in the query.
 type ObjectQueryInput struct {
 	BucketInput
-	Key string `query:"key" required:"true" minLength:"1" maxLength:"1024" doc:"Key of the object: at most 1024 bytes of UTF-8 without control characters, and no segment \".\" or \"..\" between its slashes."`
+	Key string `query:"key" required:"true" minLength:"1" maxLength:"1024" pattern:"^[^\\x00-\\x1f\\x7f-\\x9f]*$" patternDescription:"a key without control characters" doc:"Key of the object: at most 1024 bytes of UTF-8 without control characters, and no segment \".\" or \"..\" between its slashes."`
 }
 
 func (h *handlers) objectDeleteByQuery(ctx context.Context, call *model.Call, in *ObjectQueryInput) (DeletedObject, error) {
