@@ -53,8 +53,9 @@ func (p pace) linear(bytes int64) (seconds float64, known bool) {
 	return mean, b <= max(2*p.Most, paceSmall)
 }
 
-// paceSmall is how many bytes of WAL are replayed in no time worth mentioning.
-const paceSmall = 16 << 20
+// paceSmall is how many bytes of WAL are replayed in a second or two anywhere. The
+// rest of a segment counts as WAL, so a quiet database has some segments of it.
+const paceSmall = 64 << 20
 
 // restorePace is how quickly this machine restores: writes the files of a backup,
 // and does the rest, which grows with the WAL to be replayed.
