@@ -83,7 +83,7 @@ func loopback() []netip.Prefix {
 func (c *config) registerCommon(flags *pflag.FlagSet) {
 	flags.StringVar(&c.ConfigFile, "config", "", "config file in TOML; keys are the flags' names with underscores")
 	flags.StringVar(&c.DataDir, "data-dir", defaultDataDir(), "directory that holds everything")
-	flags.StringVar(&c.User, "user", "", "as root: the user to become (default: the data directory's owner, else postgres, else nobody)")
+	flags.StringVar(&c.User, "user", "", "as root: the user to become (default: the data directory's owner, else holdfast, postgres or nobody)")
 }
 
 // registerPostgres declares where PostgreSQL comes from.

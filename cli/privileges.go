@@ -71,7 +71,8 @@ func giveUpRoot(dataDir, name string, create bool) error {
 }
 
 // chooseAccount picks whom to become: who was asked for, else the owner of
-// the data directory, else postgres, else nobody.
+// the data directory, else holdfast, which the Debian package makes and nothing
+// else runs as, else postgres, else nobody.
 func chooseAccount(dataDir, name string) (account, error) {
 	owner, owned, err := ownerOf(dataDir)
 	if err != nil {
@@ -87,12 +88,12 @@ func chooseAccount(dataDir, name string) (account, error) {
 	if owned && owner.uid != 0 {
 		return owner, nil
 	}
-	for _, candidate := range []string{"postgres", "nobody"} {
+	for _, candidate := range []string{"holdfast", "postgres", "nobody"} {
 		if found, err := lookup(candidate); err == nil {
 			return found, nil
 		}
 	}
-	return account{}, errors.New("run as root, and there is neither a user postgres nor nobody to become: name one with --user")
+	return account{}, errors.New("run as root, and there is no user holdfast, postgres or nobody to become: name one with --user")
 }
 
 func lookup(name string) (account, error) {
