@@ -106,8 +106,10 @@ func FuzzParseSource(f *testing.F) {
 
 func TestCheckAddress(t *testing.T) {
 	t.Parallel()
-	for _, address := range []string{"127.0.0.1", "::1", "10.0.0.1", "192.168.1.1", "172.16.0.1", "8.8.8.8", "2001:db8::1", "fd12::1", "100.64.0.1", "64:ff9b::808:808",
-		"64:ff9b:1::808:808", "::ffff:10.0.0.1", "192.0.1.1", "169.253.1.1", "fd00:43::42", "fd20:ce::1", "2001:470::1", "100.100.100.100"} {
+	for _, address := range []string{
+		"127.0.0.1", "::1", "10.0.0.1", "192.168.1.1", "172.16.0.1", "8.8.8.8", "2001:db8::1", "fd12::1", "100.64.0.1", "64:ff9b::808:808",
+		"64:ff9b:1::808:808", "::ffff:10.0.0.1", "192.0.1.1", "169.253.1.1", "fd00:43::42", "fd20:ce::1", "2001:470::1", "100.100.100.100",
+	} {
 		if err := checkAddress(netip.MustParseAddr(address)); err != nil {
 			t.Errorf("%s: %v", address, err)
 		}
@@ -135,8 +137,10 @@ func TestCheckAddress(t *testing.T) {
 // TestDialChecksWhatIsDialled: the name is harmless, what it resolves to is not.
 func TestDialChecksWhatIsDialled(t *testing.T) {
 	t.Parallel()
-	for _, address := range []string{"169.254.169.254:80", "0.0.0.0:5432", "[::]:5432", "[::ffff:169.254.169.254]:80", "[fd20:ce::254]:80",
-		"[fd00:42::42]:80", "[64:ff9b:1::a9fe:a9fe]:80", "192.0.0.192:80", "[fe80::1%lo]:80", "[::7f00:1]:5432"} {
+	for _, address := range []string{
+		"169.254.169.254:80", "0.0.0.0:5432", "[::]:5432", "[::ffff:169.254.169.254]:80", "[fd20:ce::254]:80",
+		"[fd00:42::42]:80", "[64:ff9b:1::a9fe:a9fe]:80", "192.0.0.192:80", "[fe80::1%lo]:80", "[::7f00:1]:5432",
+	} {
 		if conn, err := (Source{}).dial(t.Context(), "tcp", address); err == nil || !strings.Contains(err.Error(), errAddress.Error()) {
 			t.Errorf("%s: %v %v", address, conn, err)
 		}
