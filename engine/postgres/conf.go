@@ -33,6 +33,10 @@ type Config struct {
 	SocketDir string            // the private directory of the Unix socket
 	Settings  map[string]string // more settings, over the defaults
 	AtLeast   map[string]int    // what settings that are numbers are at least, over both
+	// Logins is how many places the server has beyond max_connections, for logins
+	// that have not given their password yet: they take a place like a session.
+	// The roles' connection limits keep sessions out of them.
+	Logins int
 }
 
 // WriteConfig makes postgresql.conf in the data directory dir what c says. It
@@ -50,6 +54,9 @@ func WriteConfig(bin Binaries, dir string, c Config) (changed bool, err error) {
 func (c Config) render(bin Binaries) (string, error) {
 	settings := c.defaults(bin)
 	maps.Copy(settings, c.Settings)
+	if err := c.addLogins(settings); err != nil {
+		return "", err
+	}
 	for name, least := range c.AtLeast {
 		now, err := strconv.Atoi(settings[name])
 		if err != nil {
@@ -70,6 +77,50 @@ func (c Config) render(bin Binaries) (string, error) {
 		fmt.Fprintf(&b, "%s = %s\n", name, value)
 	}
 	return b.String(), nil
+}
+
+// addLogins raises max_connections by c.Logins. The table of locks has a part for
+// each place: unless the operator says how large a part is, it shrinks, so that
+// places for logins cost little memory.
+func (c Config) addLogins(settings map[string]string) error {
+	if c.Logins == 0 {
+		return nil
+	}
+	sessions, err := maxConnections(settings)
+	if err != nil {
+		return err
+	}
+	const leastLocks = 32
+	places := sessions + c.Logins
+	settings["max_connections"] = strconv.Itoa(places)
+	if _, set := c.Settings["max_locks_per_transaction"]; !set {
+		locks, _ := strconv.Atoi(settings["max_locks_per_transaction"])
+		settings["max_locks_per_transaction"] = strconv.Itoa(max(leastLocks, locks*sessions/places))
+	}
+	return nil
+}
+
+func maxConnections(settings map[string]string) (int, error) {
+	n, err := strconv.Atoi(settings["max_connections"])
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("setting max_connections: %q is not a number of connections", settings["max_connections"])
+	}
+	return n, nil
+}
+
+// Sessions returns how many sessions the tenant's owner may have: all of
+// max_connections but what is reserved for the appliance. It is 0 when
+// max_connections is not a number; then the server does not start.
+func (c Config) Sessions(bin Binaries) int {
+	settings := c.defaults(bin)
+	maps.Copy(settings, c.Settings)
+	n, err := maxConnections(settings)
+	if err != nil {
+		return 0
+	}
+	reserved, _ := strconv.Atoi(settings["superuser_reserved_connections"])
+	dumpers, _ := strconv.Atoi(settings["reserved_connections"])
+	return max(1, n-reserved-dumpers)
 }
 
 // serverDefaults are PostgreSQL's own of what AtLeast may name, and neither the
@@ -105,9 +156,9 @@ func (c Config) defaults(bin Binaries) map[string]string {
 		"autovacuum_max_workers":          "2",
 		"jit":                             "off",
 		"wal_level":                       "replica",
-		"authentication_timeout":          "10s", // a silent login holds a place of the server
-		"max_wal_senders":                 "0",   // the archive reads the WAL's files
-		"max_locks_per_transaction":       "80",  // a schema of thousands of tables is made, and dumped, in one transaction
+		"authentication_timeout":          "5s", // a silent login holds a place of the server
+		"max_wal_senders":                 "0",  // the archive reads the WAL's files
+		"max_locks_per_transaction":       "80", // a schema of thousands of tables is made, and dumped, in one transaction
 		"max_replication_slots":           "10",
 		"max_slot_wal_keep_size":          "4GB", // a receiver that is gone may not fill the disk
 		"max_wal_size":                    "256MB",

@@ -22,6 +22,9 @@ func Provision(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 	if err := runAlone(ctx, conn, func() ([]string, error) { return t.provisioning(now) }); err != nil {
 		return fmt.Errorf("provision: %w", err)
 	}
+	if err := t.prepareDatabase(ctx, conn); err != nil {
+		return fmt.Errorf("provision: %w", err)
+	}
 	return nil
 }
 
@@ -60,6 +63,7 @@ func (t Tenant) provisioning(now names) ([]string, error) {
 	statements = append(statements, t.grants()...)
 	statements = append(statements, dumperRole(t.Database)...)
 	statements = append(statements, superuserSettings)
+	statements = append(statements, t.loginSettings()...)
 	return append(statements, credentials...), nil
 }
 

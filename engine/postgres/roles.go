@@ -30,6 +30,12 @@ type Tenant struct {
 	OwnerPassword    model.Secret
 	ReadOnly         string // reads everything, writes nothing
 	ReadOnlyPassword model.Secret
+	// OwnerVerifier is what pg_authid has for an owner who has changed the
+	// password by SQL. When set, the role keeps it, and OwnerPassword is not used.
+	OwnerVerifier model.Secret
+	// Connections is how many sessions the owner may have at a time; the
+	// read-only role may have a part of that. 0 means no limit.
+	Connections int
 }
 
 // SetPasswords gives both roles of the tenant new passwords; sessions that
@@ -127,7 +133,7 @@ func runIn(ctx context.Context, conn *pgx.Conn, database, statement string) erro
 
 // credentials are the statements that make both roles log in as t says.
 func (t Tenant) credentials() ([]string, error) {
-	owner, err := scramVerifier(t.OwnerPassword)
+	owner, err := t.ownerVerifier()
 	if err != nil {
 		return nil, err
 	}
@@ -135,14 +141,62 @@ func (t Tenant) credentials() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, r := quoteName(t.Owner), quoteName(t.ReadOnly)
+	o := quoteName(t.Owner)
+	return append([]string{
+		"ALTER ROLE " + o + " " + plainRole + connectionLimit(t.Connections) + passwordClause(owner),
+		"ALTER ROLE " + quoteName(t.ReadOnly) + " " + plainRole + connectionLimit(t.readerConnections()) + passwordClause(readOnly),
+	}, t.readerSettings()...), nil
+}
+
+// ownerVerifier is what the owner's role is to have in pg_authid.
+func (t Tenant) ownerVerifier() (string, error) {
+	if verifier := t.OwnerVerifier.Reveal(); verifier != "" {
+		return verifier, nil
+	}
+	return scramVerifier(t.OwnerPassword)
+}
+
+func passwordClause(verifier string) string {
+	if verifier == NoPassword {
+		return " PASSWORD NULL"
+	}
+	return " PASSWORD " + quoteLiteral(verifier)
+}
+
+func connectionLimit(n int) string {
+	if n == 0 {
+		n = -1
+	}
+	return fmt.Sprintf(" CONNECTION LIMIT %d", n)
+}
+
+// readerConnections leaves most of the server's places to the owner.
+func (t Tenant) readerConnections() int {
+	if t.Connections == 0 {
+		return 0
+	}
+	return max(1, t.Connections*2/5)
+}
+
+// readerTempShare is the part of temp_file_limit that a session of the
+// read-only role may use.
+const readerTempShare = 16
+
+// readerSettings take back what the read-only role has set for itself, and bound
+// what its sessions take. It can switch off the time limits, but not
+// temp_file_limit, which only a superuser can change.
+func (t Tenant) readerSettings() []string {
+	r := quoteName(t.ReadOnly)
 	return []string{
-		"ALTER ROLE " + o + " " + plainRole + " PASSWORD '" + owner + "'",
-		"ALTER ROLE " + r + " " + plainRole + " PASSWORD '" + readOnly + "'",
 		"ALTER ROLE " + r + " RESET ALL",
 		"ALTER ROLE " + r + " IN DATABASE " + quoteName(t.Database) + " RESET ALL",
 		"ALTER ROLE " + r + " SET default_transaction_read_only = on",
-	}, nil
+		"ALTER ROLE " + r + " SET statement_timeout = '1h'",
+		"ALTER ROLE " + r + " SET idle_in_transaction_session_timeout = '10min'",
+		fmt.Sprintf(`DO $$ DECLARE kb bigint := (SELECT setting FROM pg_settings WHERE name = 'temp_file_limit'); BEGIN
+			IF kb >= 0 THEN EXECUTE format('ALTER ROLE %%s SET temp_file_limit = %%L', %s, kb / %d || 'kB'); END IF; END $$`,
+			quoteLiteral(r), readerTempShare),
+	}
 }
 
 // plainRole are the attributes of both roles: they log in, and that is all.
@@ -165,6 +219,9 @@ func run(ctx context.Context, conn *pgx.Conn, make func() ([]string, error)) err
 	}
 	return nil
 }
+
+// quoteLiteral writes an SQL string. Sessions have standard_conforming_strings on.
+func quoteLiteral(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
 // quoteName writes an SQL identifier.
 func quoteName(name string) string { return pgx.Identifier{name}.Sanitize() }

@@ -28,17 +28,17 @@ const (
 func scramVerifier(password model.Secret) (string, error) {
 	salt := make([]byte, scramSaltLength)
 	_, _ = rand.Read(salt) // does not fail
-	return scramVerifierWith(password, salt)
+	return scramVerifierWith(password, salt, scramIterations)
 }
 
-func scramVerifierWith(password model.Secret, salt []byte) (string, error) {
-	salted, err := pbkdf2.Key(sha256.New, prepared(password.Reveal()), salt, scramIterations, sha256.Size)
+func scramVerifierWith(password model.Secret, salt []byte, iterations int) (string, error) {
+	salted, err := pbkdf2.Key(sha256.New, prepared(password.Reveal()), salt, iterations, sha256.Size)
 	if err != nil {
 		return "", fmt.Errorf("derive SCRAM keys: %w", err)
 	}
 	stored := sha256.Sum256(mac(salted, "Client Key"))
 	b64 := base64.StdEncoding.EncodeToString
-	return fmt.Sprintf("SCRAM-SHA-256$%d:%s$%s:%s", scramIterations, b64(salt), b64(stored[:]), b64(mac(salted, "Server Key"))), nil
+	return fmt.Sprintf("SCRAM-SHA-256$%d:%s$%s:%s", iterations, b64(salt), b64(stored[:]), b64(mac(salted, "Server Key"))), nil
 }
 
 func mac(key []byte, text string) []byte {

@@ -16,7 +16,7 @@ func TestScramVerifierOfRFC7677(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := scramVerifierWith(model.NewSecret("pencil"), salt)
+	got, err := scramVerifierWith(model.NewSecret("pencil"), salt, scramIterations)
 	const want = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="
 	if err != nil || got != want {
 		t.Errorf("%s, %v", got, err)

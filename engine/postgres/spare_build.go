@@ -18,7 +18,7 @@ import (
 // older builds are thrown away.
 const (
 	sparePrefix    = "spare-"
-	spareFormat    = "2"
+	spareFormat    = "3"
 	buildingSuffix = ".building"
 )
 

@@ -17,7 +17,7 @@ func fillTemplate(ctx context.Context, spec Spec) error {
 		return fmt.Errorf("make the tenant's roles: %w", err)
 	}
 	if err := inDatabase(ctx, spec, spareDatabase, func(conn *pgx.Conn) error {
-		return all(ctx, conn, templateDatabase())
+		return all(ctx, conn, spareTenant().databasePrivileges())
 	}); err != nil {
 		return fmt.Errorf("make the tenant's database: %w", err)
 	}
@@ -42,22 +42,31 @@ func templateCluster() []string {
 				CREATE EXTENSION IF NOT EXISTS pg_stat_statements SCHEMA public;
 			END IF; END $$`,
 	}
-	return append(statements, Tenant{Database: spareDatabase, Owner: spareOwner, ReadOnly: spareReadOnly}.grants()...)
+	return append(statements, spareTenant().grants()...)
 }
 
-// templateDatabase are the statements run in the tenant's database. What
-// writes without needing a privilege on anything is taken from PUBLIC, so that
-// the read-only role cannot, and given to the owner; what reads or writes the
+func spareTenant() Tenant {
+	return Tenant{Database: spareDatabase, Owner: spareOwner, ReadOnly: spareReadOnly}
+}
+
+// ownersFunctions matches the functions of pg_catalog that change something, or
+// hold others up, and need no privilege on anything: large objects, WAL messages,
+// advisory locks and transaction numbers. pg_advisory_unlock_all is not among
+// them, because pools call it as they take a session back.
+const ownersFunctions = `^(lo_creat|lo_create|lo_from_bytea|lo_put|lowrite|lo_unlink|lo_truncate|lo_truncate64|` +
+	`pg_logical_emit_message|pg_(try_)?advisory_(xact_)?lock(_shared)?|txid_current|pg_current_xact_id)$`
+
+// databasePrivileges are the statements, run in the tenant's database, that
+// take from PUBLIC what writes or locks without a privilege on anything, so that
+// the read-only role cannot, and give it to the owner; what reads or writes the
 // server's files is nobody's from the start. The functions are looked up,
 // because their arguments differ from one major to the next.
-func templateDatabase() []string {
+func (t Tenant) databasePrivileges() []string {
 	return []string{`DO $$ DECLARE f regprocedure; BEGIN
-		FOR f IN SELECT oid FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND proname IN (
-			'lo_create', 'lo_creat', 'lo_from_bytea', 'lo_put', 'lowrite', 'lo_unlink',
-			'lo_truncate', 'lo_truncate64', 'pg_logical_emit_message')
+		FOR f IN SELECT oid FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND proname ~ '` + ownersFunctions + `'
 		LOOP
 			EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f);
-			EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO ` + spareOwner + `', f);
+			EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s', f, ` + quoteLiteral(quoteName(t.Owner)) + `);
 		END LOOP;
 		FOR f IN SELECT oid FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
 			AND proname IN ('lo_import', 'lo_export')
@@ -75,6 +84,41 @@ func templateDatabase() []string {
 			WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.proacl IS NOT NULL AND NOT EXISTS (
 				SELECT FROM pg_init_privs i WHERE i.classoid = 'pg_proc'::regclass AND i.objoid = p.oid AND i.objsubid = 0);
 		END $$`}
+}
+
+// isPrepared reports whether the tenant's database, which conn need not be in,
+// has the privileges of [Tenant.databasePrivileges]. The cluster has a record of
+// the owner's grants in every database. A database that an older version made
+// lacks some.
+func (t Tenant) isPrepared(ctx context.Context, conn *pgx.Conn) (prepared bool, err error) {
+	err = conn.QueryRow(ctx, `select not exists (
+		select from pg_proc where pronamespace = 'pg_catalog'::regnamespace and proname ~ $3 and oid not in (
+			select d.objid from pg_shdepend d where d.dbid = (select oid from pg_database where datname = $1)
+			and d.classid = 'pg_proc'::regclass and d.refclassid = 'pg_authid'::regclass
+			and d.refobjid = (select oid from pg_roles where rolname = $2) and d.deptype = 'a'))`,
+		t.Database, t.Owner, ownersFunctions).Scan(&prepared)
+	if err != nil {
+		return false, fmt.Errorf("look at the database's privileges: %w", err)
+	}
+	return prepared, nil
+}
+
+// prepareDatabase gives the tenant's database the privileges it lacks.
+func (t Tenant) prepareDatabase(ctx context.Context, conn *pgx.Conn) error {
+	if prepared, err := t.isPrepared(ctx, conn); err != nil || prepared {
+		return err
+	}
+	config := conn.Config()
+	config.Database = t.Database
+	there, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return fmt.Errorf("set the database's privileges: %w", err)
+	}
+	defer there.Close(context.WithoutCancel(ctx))
+	if err := run(ctx, there, func() ([]string, error) { return t.databasePrivileges(), nil }); err != nil {
+		return fmt.Errorf("set the database's privileges: %w", err)
+	}
+	return nil
 }
 
 // inDatabase runs do with a session as [Superuser] in the database.

@@ -1,0 +1,83 @@
+package postgres
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"holdfast/engine/model"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// NoPassword stands for the verifier of a role that has none: it cannot log in.
+const NoPassword = "none"
+
+// Verifiers are what pg_authid has for the passwords of a tenant's two roles,
+// [NoPassword] where it has nothing.
+type Verifiers struct {
+	Owner, ReadOnly model.Secret
+}
+
+// ReadVerifiers reads the verifiers of t's roles. conn is the superuser's, in
+// any database.
+func ReadVerifiers(ctx context.Context, conn *pgx.Conn, t Tenant) (Verifiers, error) {
+	var owner, readOnly string
+	const verifier = "coalesce((select rolpassword from pg_authid where rolname = %s), '" + NoPassword + "')"
+	err := conn.QueryRow(ctx, "select "+fmt.Sprintf(verifier, "$1")+", "+fmt.Sprintf(verifier, "$2"), t.Owner, t.ReadOnly).Scan(&owner, &readOnly)
+	if err != nil {
+		return Verifiers{}, fmt.Errorf("read the verifiers of passwords: %w", err)
+	}
+	return Verifiers{model.NewSecret(owner), model.NewSecret(readOnly)}, nil
+}
+
+// mostIterations bounds what it costs to compare a password with a verifier. A
+// role may give itself a verifier with 2^31 iterations, which would keep a
+// processor busy for an hour.
+const mostIterations = 1 << 17
+
+// IsVerifierOf reports whether a role with the verifier logs in with the
+// password. A verifier in another form than SCRAM-SHA-256, or with more
+// iterations than a client would use, is not one of any password.
+func IsVerifierOf(verifier, password model.Secret) bool {
+	method, rest, _ := strings.Cut(verifier.Reveal(), "$")
+	parameters, _, _ := strings.Cut(rest, "$")
+	count, encoded, _ := strings.Cut(parameters, ":")
+	iterations, err := strconv.Atoi(count)
+	if method != "SCRAM-SHA-256" || err != nil || iterations < 1 || iterations > mostIterations {
+		return false
+	}
+	salt, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return false
+	}
+	want, err := scramVerifierWith(password, salt, iterations)
+	return err == nil && subtle.ConstantTimeCompare([]byte(want), []byte(verifier.Reveal())) == 1
+}
+
+// loginSettings take back what keeps every session of a role or a database
+// from beginning: a library to preload that the server cannot load.
+func (t Tenant) loginSettings() []string {
+	d, o := quoteName(t.Database), quoteName(t.Owner)
+	const reset = " RESET local_preload_libraries"
+	return []string{"ALTER ROLE " + o + reset, "ALTER DATABASE " + d + reset, "ALTER ROLE " + o + " IN DATABASE " + d + reset}
+}
+
+// LoginSettings lists what Provision will take back of the settings that keep
+// sessions from beginning, as "local_preload_libraries of the role app". conn is
+// the superuser's, in any database.
+func LoginSettings(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+	rows, err := conn.Query(ctx, `select format('local_preload_libraries of the %s',
+			concat_ws(' in the ', 'role ' || r.rolname, 'database ' || d.datname))
+		from pg_db_role_setting s left join pg_roles r on r.oid = s.setrole left join pg_database d on d.oid = s.setdatabase
+		where coalesce(r.rolname <> all ($1), true) and exists (
+			select from unnest(setconfig) c where c ilike 'local\_preload\_libraries=%')
+		order by 1`, ownRoles())
+	if err != nil {
+		return nil, fmt.Errorf("look for settings that keep sessions from beginning: %w", err)
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
