@@ -136,15 +136,15 @@ func (c *chaos) checkAccess(ctx context.Context, api *client.Client, db *chaosDa
 		c.t.Errorf("the allow-list of %s cannot be set", db)
 	}
 	owner, err := api.GetDatabaseConnection(ctx, db.id, client.ConnectionOptions{})
-	if err != nil || !slices.Contains(db.passwords, owner.Password) && !slices.Contains(db.passwords, "") {
+	if err != nil || !slices.Contains(db.passwords, known(owner.Password)) && !slices.Contains(db.passwords, "") {
 		c.t.Errorf("the password of %s is another than was acknowledged: %v", db, err)
 		return
 	}
-	db.passwords = []string{owner.Password}
-	if err := db.logIn(ctx, owner.ConnectionURL, owner.Password); err != nil {
+	db.passwords = []string{known(owner.Password)}
+	if err := db.logIn(ctx, owner.ConnectionURL, known(owner.Password)); err != nil {
 		c.t.Errorf("the owner of %s cannot log in: %v", db, err)
 	}
-	if db.outdated != "" && db.outdated != owner.Password {
+	if db.outdated != "" && db.outdated != known(owner.Password) {
 		if err := db.logIn(ctx, owner.ConnectionURL, db.outdated); !isWrongPassword(err) {
 			c.t.Errorf("a password of %s that was replaced: %v", db, err)
 		}
@@ -152,9 +152,17 @@ func (c *chaos) checkAccess(ctx context.Context, api *client.Client, db *chaosDa
 	reader, err := c.reader().GetDatabaseConnection(ctx, db.id, client.ConnectionOptions{})
 	if err != nil || !reader.ReadOnly {
 		c.t.Errorf("the connection of %s to read: %v", db, err)
-	} else if err := db.logIn(ctx, reader.ConnectionURL, reader.Password); err != nil {
+	} else if err := db.logIn(ctx, reader.ConnectionURL, known(reader.Password)); err != nil {
 		c.t.Errorf("who may read %s cannot log in: %v", db, err)
 	}
+}
+
+// known is a connection's password, "" when it was changed by SQL.
+func known(password *string) string {
+	if password == nil {
+		return ""
+	}
+	return *password
 }
 
 // reader returns a client that may read only.

@@ -245,7 +245,7 @@ func (c *chaos) rotate(ctx context.Context, random *rand.Rand, api *client.Clien
 		if len(db.passwords) == 1 {
 			db.outdated = db.passwords[0]
 		}
-		db.passwords = []string{rotated.Password}
+		db.passwords = []string{known(rotated.Password)}
 	case unknown:
 		db.passwords = append(db.passwords, "") // one that nobody was told
 	}

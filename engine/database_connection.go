@@ -1,6 +1,11 @@
 package engine
 
 import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
 	"holdfast/engine/connstring"
 	"holdfast/engine/model"
 )
@@ -18,7 +23,18 @@ type Connection struct {
 	// CACertificate is the PEM text of the appliance's certificate authority.
 	CACertificate string
 	ReadOnly      bool
+	// PasswordChanged says that the user's password was changed by SQL: the
+	// appliance does not know it, and Password is zero.
+	PasswordChanged bool
 }
+
+// PasswordChangedMessage says what to do about Connection.PasswordChanged.
+const PasswordChangedMessage = "the password of this user was changed by SQL, so the appliance does not know it; " +
+	"connect with the password that was set, or set a new one with rotate-password"
+
+// connectionLook bounds how long connection details wait for the database to say
+// which passwords are in force.
+const connectionLook = 2 * time.Second
 
 // DatabaseConnection returns how to connect: as the owner for who may change
 // the database, as the role that can only read for who may not.
@@ -26,6 +42,16 @@ func (e *Engine) DatabaseConnection(call *model.Call, id string) (Connection, er
 	db, err := e.database(call, id)
 	if err != nil {
 		return Connection{}, err
+	}
+	if status, _ := e.liveStatus(db); status == model.DatabaseAvailable {
+		ctx, cancel := context.WithTimeout(e.ctx, connectionLook)
+		defer cancel()
+		if err := e.maintain(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) (err error) {
+			db, err = e.notePasswords(ctx, conn, db)
+			return err
+		}); err != nil { // then it goes by the last look
+			e.log.Warn("look at the passwords of a database", "database", db.ID, "error", err)
+		}
 	}
 	return e.connection(db, call.Holds(model.ScopeDatabaseUpdate))
 }
@@ -41,6 +67,8 @@ func (e *Engine) connection(db model.Database, asOwner bool) (Connection, error)
 	}
 	if !asOwner {
 		c.User, c.Password, c.ReadOnly = tenant.ReadOnly, tenant.ReadOnlyPassword, true
+	} else if db.OwnPassword != nil {
+		c.Password, c.PasswordChanged = model.Secret{}, true
 	}
 	return c, nil
 }
@@ -48,7 +76,7 @@ func (e *Engine) connection(db model.Database, asOwner bool) (Connection, error)
 // SSLMode is how a client that does not verify the server connects.
 func (c Connection) SSLMode() connstring.SSLMode { return connstring.Mode(c.Host) }
 
-// URL returns the connection as a URL, which holds the password.
+// URL returns the connection as a URL, which holds the password if it is known.
 func (c Connection) URL() string { return c.target().URL() }
 
 // Drivers returns the connection in the form of each driver, which verifies the server with the certificate in caFile. Each holds

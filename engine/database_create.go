@@ -227,5 +227,6 @@ func (e *Engine) stopInstance(ctx context.Context, id string) error {
 	}
 	e.stats.drop(id)
 	e.states.drop(id)
+	e.verifiers.drop(id)
 	return e.stopReceiving(id)
 }

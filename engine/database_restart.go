@@ -29,8 +29,11 @@ func (e *Engine) DatabaseRestart(ctx context.Context, call *model.Call, id strin
 		e.log.Error("renew certificate at a restart", "database", id, "error", err)
 	}
 	restartErr := e.instances.Restart(ctx, id, e.waits.stop)
-	if errors.Is(restartErr, postgres.ErrUnknownInstance) { // it never came up
+	switch {
+	case errors.Is(restartErr, postgres.ErrUnknownInstance): // it never came up
 		restartErr = e.startDatabase(ctx, db)
+	case restartErr == nil:
+		restartErr = e.setRoles(ctx, db)
 	}
 	restartErr = e.doesNotStart(restartErr)
 	db, err = e.concludeOperation(call, op, restartErr)

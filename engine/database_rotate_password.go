@@ -44,7 +44,7 @@ func (e *Engine) DatabaseRotatePassword(ctx context.Context, call *model.Call, i
 	terminated, err := e.applyPasswords(ctx, db, terminate)
 	if err != nil {
 		_, undoErr := e.takeBack(id, func(d *model.Database) {
-			d.OwnerPassword, d.ReadOnlyPassword, d.UpdatedAt = old.OwnerPassword, old.ReadOnlyPassword, old.UpdatedAt
+			d.OwnerPassword, d.ReadOnlyPassword, d.OwnPassword, d.UpdatedAt = old.OwnerPassword, old.ReadOnlyPassword, old.OwnPassword, old.UpdatedAt
 		})
 		e.resettleRoles(ctx, old)
 		return Rotation{}, errors.Join(serverGone(noRoom(err)), undoErr)
@@ -59,6 +59,7 @@ func (e *Engine) DatabaseRotatePassword(ctx context.Context, call *model.Call, i
 
 // setPasswords gives the record passwords, sealed.
 func (e *Engine) setPasswords(d *model.Database, owner, readOnly model.Secret) {
+	d.OwnPassword = nil
 	d.OwnerPassword = e.sealer.seal(passwordPurpose(d.ID, d.Owner), owner)
 	d.ReadOnlyPassword = e.sealer.seal(passwordPurpose(d.ID, d.ReadOnly), readOnly)
 }

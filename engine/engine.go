@@ -78,6 +78,7 @@ type Engine struct {
 	instances *postgres.Supervisor
 	spares    *postgres.Spares
 	states    *instanceStates
+	verifiers *knownVerifiers
 	waits     waits
 	turns     chan struct{} // holds one for each scheduled backup under way
 
@@ -125,27 +126,28 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 	}
 	e := &Engine{
 		cfg: cfg, log: cfg.Log, meta: db, sealer: sealer,
-		clock:    func() time.Time { return cfg.Clock().UTC() },
-		signer:   sealer.signer(),
-		auditKey: sealer.derive("holdfast audit chain"),
-		ids:      newIDSource(),
-		rates:    newRateLimiter(cfg.Rates),
-		claims:   newClaims(),
-		stats:    newStatistics(),
-		done:     newProgress(),
-		adviser:  newAdviser(),
-		reserved: newReservations(),
-		cancels:  newCancels(),
-		exports:  newNudges(),
-		proofs:   newNudges(),
-		recent:   newRecentObjects(),
-		order:    newObjectLocks(),
-		unlinks:  make(chan struct{}, 1),
-		imports:  newRunningImports(),
-		states:   newInstanceStates(),
-		waits:    defaultWaits(),
-		turns:    make(chan struct{}, backupTurns),
-		metrics:  newMetrics(),
+		clock:     func() time.Time { return cfg.Clock().UTC() },
+		signer:    sealer.signer(),
+		auditKey:  sealer.derive("holdfast audit chain"),
+		ids:       newIDSource(),
+		rates:     newRateLimiter(cfg.Rates),
+		claims:    newClaims(),
+		stats:     newStatistics(),
+		done:      newProgress(),
+		adviser:   newAdviser(),
+		reserved:  newReservations(),
+		cancels:   newCancels(),
+		exports:   newNudges(),
+		proofs:    newNudges(),
+		recent:    newRecentObjects(),
+		order:     newObjectLocks(),
+		unlinks:   make(chan struct{}, 1),
+		imports:   newRunningImports(),
+		states:    newInstanceStates(),
+		verifiers: newKnownVerifiers(),
+		waits:     defaultWaits(),
+		turns:     make(chan struct{}, backupTurns),
+		metrics:   newMetrics(),
 
 		visitors:  newRateLimiter(visitorRates()),
 		passwords: newPasswords(),

@@ -35,6 +35,10 @@ func defaultWaits() waits {
 	return waits{stop: time.Minute, sessions: 10 * time.Second, wal: 10 * time.Minute}
 }
 
+// loginPlaces is how many logins may be under way at a time in one database
+// without taking a place from its sessions.
+const loginPlaces = 120
+
 // dataDirectory is where a generation of a database's files lies.
 func (e *Engine) dataDirectory(id string, generation int) string {
 	return filepath.Join(e.databaseDirectory(id), strconv.Itoa(generation))
@@ -57,7 +61,7 @@ func (e *Engine) spec(ctx context.Context, db model.Database) (postgres.Spec, er
 		Dir: e.dataDirectory(db.ID, db.Generation),
 		Config: postgres.Config{
 			Port: db.Port, Listen: e.cfg.Listen, SocketDir: e.socketDir,
-			Settings: e.settings(db),
+			Settings: e.settings(db), Logins: loginPlaces,
 		},
 		HBA: access(db),
 	}, nil
@@ -78,12 +82,22 @@ func (e *Engine) tenant(db model.Database) (postgres.Tenant, error) {
 		return postgres.Tenant{}, err
 	}
 	readOnly, err := e.sealer.open(passwordPurpose(db.ID, db.ReadOnly), db.ReadOnlyPassword)
-	return postgres.Tenant{
+	if err != nil {
+		return postgres.Tenant{}, err
+	}
+	t := postgres.Tenant{
 		Database: db.Name,
 		Owner:    db.Owner, OwnerPassword: owner,
 		ReadOnly: db.ReadOnly, ReadOnlyPassword: readOnly,
-	}, err
+		Connections: postgres.Config{Settings: db.Settings}.Sessions(postgres.Binaries{Major: db.Major}),
+	}
+	if own := db.OwnPassword; own != nil {
+		t.OwnerVerifier, err = e.sealer.open(verifierPurpose(db.ID, db.Owner), own.Verifier)
+	}
+	return t, err
 }
+
+func verifierPurpose(database, role string) string { return "verifier " + database + " " + role }
 
 func passwordPurpose(database, role string) string { return "password " + database + " " + role }
 
@@ -131,7 +145,9 @@ func (e *Engine) provisioning(db model.Database) func(context.Context, *pgx.Conn
 type instanceStates struct {
 	mu     sync.RWMutex
 	states map[string]instanceState
-	late   map[string]bool // not yet what their records say, see late.go
+	// late are those that are not yet what their records say, see late.go; true
+	// where that may be so of their passwords.
+	late map[string]bool
 }
 
 type instanceState struct {

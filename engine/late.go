@@ -18,7 +18,21 @@ import (
 func (s *instanceStates) expectLate(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.late[id] = s.late[id]
+}
+
+// expectPasswords is expectLate for an instance whose roles may have passwords
+// that a failed change gave them: those of the record come back.
+func (s *instanceStates) expectPasswords(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.late[id] = true
+}
+
+func (s *instanceStates) expectsPasswords(id string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.late[id]
 }
 
 func (s *instanceStates) arrived(id string) {
@@ -30,7 +44,8 @@ func (s *instanceStates) arrived(id string) {
 func (s *instanceStates) isLate(id string) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.late[id]
+	_, late := s.late[id]
+	return late
 }
 
 // receiveLate makes the roles of an instance that came up late what the
@@ -47,7 +62,7 @@ func (e *Engine) receiveLate(id string) {
 		err = e.receiveWAL(db)
 	}
 	if err == nil {
-		err = e.provision(ctx, id, db)
+		err = e.maintain(ctx, id, e.settingRoles(db))
 	}
 	if err != nil {
 		e.log.Error("see to the roles of a database that came up late", "database", id, "error", err)

@@ -24,14 +24,16 @@ const (
 func (e *Engine) settings(db model.Database) map[string]string {
 	settings := map[string]string{}
 	if host, err := measureHost(e.cfg.DataDir); err == nil && host.MemoryTotal != nil {
-		settings = fitSettings(*host.MemoryTotal, e.databaseCount())
+		settings = fitSettings(*host.MemoryTotal, host.DiskFree, e.databaseCount())
 	}
 	maps.Copy(settings, db.Settings)
 	return settings
 }
 
-// fitSettings shares a machine's memory, in bytes, out among its databases.
-func fitSettings(memory int64, databases int) map[string]string {
+// fitSettings shares a machine's memory, in bytes, out among its databases, and
+// bounds what one process may put into temporary files: a quarter of the free
+// disk, but 1 GB to 1 TB.
+func fitSettings(memory, diskFree int64, databases int) map[string]string {
 	const mb = 1 << 20
 	part := memory / bufferShare / int64(max(databases, leastSharing))
 	return map[string]string{
@@ -39,6 +41,7 @@ func fitSettings(memory int64, databases int) map[string]string {
 		"effective_cache_size": megabytes(clamp(memory/2, 128*mb, 64*1024*mb)),
 		"work_mem":             megabytes(clamp(part/64, 4*mb, 64*mb)),
 		"maintenance_work_mem": megabytes(clamp(part/4, 32*mb, 512*mb)),
+		"temp_file_limit":      megabytes(clamp(diskFree/4, 1024*mb, 1024*1024*mb)),
 	}
 }
 
@@ -55,7 +58,7 @@ func keepFitted(settings map[string]string, db model.Database, dir string) {
 	if err != nil {
 		return
 	}
-	fitted := fitSettings(0, 0) // for the names
+	fitted := fitSettings(0, 0, 0) // for the names
 	for line := range strings.Lines(string(conf)) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " = ")
 		_, operators := db.Settings[name]

@@ -112,10 +112,16 @@ func (e *Engine) seeTo(ctx context.Context, db model.Database) error {
 	if err != nil {
 		err = fmt.Errorf("receive WAL: %w", err)
 	}
-	if rolesErr := e.insist(ctx, db.ID, e.provisioning(db)); rolesErr != nil {
-		err = errors.Join(err, fmt.Errorf("provision database: %w", rolesErr))
+	return errors.Join(err, e.setRoles(ctx, db))
+}
+
+// setRoles makes the roles of an instance that has just been started what the
+// record says, and notes what was changed about them by SQL.
+func (e *Engine) setRoles(ctx context.Context, db model.Database) error {
+	if err := e.insist(ctx, db.ID, e.settingRoles(db)); err != nil {
+		return fmt.Errorf("provision database: %w", err)
 	}
-	return err
+	return nil
 }
 
 // startInstance starts the database's instance, on another port when a

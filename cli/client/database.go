@@ -71,7 +71,7 @@ type Connection struct {
 	Port          int         `json:"port"`
 	Database      string      `json:"database"`
 	User          string      `json:"user"`
-	Password      string      `json:"password"`
+	Password      *string     `json:"password"` // nil when it was changed by SQL
 	SSLMode       string      `json:"ssl_mode"`
 	ConnectionURL string      `json:"connection_url"`
 	PsqlCommand   string      `json:"psql_command"`
@@ -79,6 +79,10 @@ type Connection struct {
 	Drivers       Drivers     `json:"drivers"`
 	CACertificate string      `json:"ca_certificate"` // PEM
 	ReadOnly      bool        `json:"read_only"`
+	// PasswordChangedOutside says that the password was changed by SQL, and no field
+	// holds it; Message says what to do.
+	PasswordChangedOutside bool    `json:"password_changed_outside"`
+	Message                *string `json:"message"`
 }
 
 // Environment is a connection as the variables that libpq reads.
@@ -88,8 +92,8 @@ type Environment struct {
 	Port        string `json:"PGPORT"`
 	Database    string `json:"PGDATABASE"`
 	User        string `json:"PGUSER"`
-	Password    string `json:"PGPASSWORD"`
-	SSLMode     string `json:"PGSSLMODE,omitempty"` // "" where the host is loopback
+	Password    string `json:"PGPASSWORD,omitempty"` // "" when it was changed by SQL
+	SSLMode     string `json:"PGSSLMODE,omitempty"`  // "" where the host is loopback
 }
 
 // Drivers are a connection in the form of each driver. Each string verifies

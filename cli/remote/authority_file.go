@@ -33,7 +33,7 @@ func (a *authorityFile) connection(t *task, database string) (client.Connection,
 	if a.path, err = a.resolve(t.connection.base); err != nil {
 		return client.Connection{}, err
 	}
-	c, err := t.api.GetDatabaseConnection(t.ctx, database, client.ConnectionOptions{CAFile: a.path})
+	c, err := t.databaseConnection(database, client.ConnectionOptions{CAFile: a.path})
 	if err != nil {
 		return c, err
 	}

@@ -62,7 +62,7 @@ func newDatabasePsql(s *session) *cobra.Command {
 			if err != nil {
 				return failf(exitError, "there is no psql in PATH; install PostgreSQL's client programs (Debian: postgresql-client)")
 			}
-			c, err := t.api.GetDatabaseConnection(t.ctx, db.ID, client.ConnectionOptions{})
+			c, err := t.databaseConnection(db.ID, client.ConnectionOptions{})
 			if err != nil {
 				return err
 			}

@@ -60,7 +60,7 @@ func (v *verifyFlags) environment(t *task, database string) (environment, error)
 		if v.authority.path != "" {
 			return environment{}, usagef("ca-file: needs --verify, whose variables name the file")
 		}
-		c, err := t.api.GetDatabaseConnection(t.ctx, database, client.ConnectionOptions{})
+		c, err := t.databaseConnection(database, client.ConnectionOptions{})
 		return environment{Environment: c.Environment}, err
 	}
 	c, err := v.authority.connection(t, database)

@@ -20,7 +20,7 @@ func newDatabaseURL(s *session) *cobra.Command {
 				if authority.path != "" {
 					return usagef("ca-file: needs --driver, whose string names the file")
 				}
-				c, err := t.api.GetDatabaseConnection(t.ctx, db.ID, client.ConnectionOptions{})
+				c, err := t.databaseConnection(db.ID, client.ConnectionOptions{})
 				if err != nil {
 					return err
 				}
@@ -46,6 +46,15 @@ func (a *authorityFile) showDriver(t *task, database, driver string) error {
 		return err
 	}
 	return t.show(c, func(w io.Writer) { fmt.Fprintln(w, driverString(c.Drivers, driver)) })
+}
+
+// databaseConnection asks how to connect, and says if the password is not known.
+func (t *task) databaseConnection(database string, o client.ConnectionOptions) (client.Connection, error) {
+	c, err := t.api.GetDatabaseConnection(t.ctx, database, o)
+	if err == nil && c.Message != nil {
+		t.remark("%s (`holdfast db rotate-password`)", *c.Message)
+	}
+	return c, err
 }
 
 func driverNames() []string {

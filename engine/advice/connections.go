@@ -12,10 +12,11 @@ func connections(ctx context.Context, s *Session) ([]model.Recommendation, error
 	var used, idle, limit int64
 	if err := s.Conn.QueryRow(ctx, `
 		select count(*), count(*) filter (where state = 'idle' and state_change < now() - make_interval(secs => $1)),
-			current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint
-				- coalesce(current_setting('reserved_connections', true)::bigint, 0)
-		from pg_stat_activity where backend_type = 'client backend' and usename <> current_user`,
-		s.Limits.IdleSession.Seconds()).Scan(&used, &idle, &limit); err != nil {
+			coalesce((select nullif(rolconnlimit, -1)::bigint from pg_roles where rolname = $2),
+				current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint
+				- coalesce(current_setting('reserved_connections', true)::bigint, 0))
+		from pg_stat_activity where backend_type = 'client backend' and usename = $2`,
+		s.Limits.IdleSession.Seconds(), s.Database.Owner).Scan(&used, &idle, &limit); err != nil {
 		return nil, err
 	}
 	if float64(used) < s.Limits.ConnectionShare*float64(limit) {

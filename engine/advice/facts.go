@@ -79,7 +79,7 @@ func accountChecks() []func(Facts) []model.Recommendation {
 	return []func(Facts) []model.Recommendation{
 		eachDatabase(databaseDown), eachDatabase(noBackup), eachDatabase(oldBackup), eachDatabase(failedBackup), eachDatabase(failedProofs), eachDatabase(unprovenBackup),
 		eachDatabase(failedArchiving),
-		eachDatabase(openAllowlist), eachDatabase(endingCertificate),
+		eachDatabase(openAllowlist), eachDatabase(endingCertificate), eachDatabase(changedPassword),
 		leaptClock, fullDisk, fullPlan, damagedObjects, damagedJournal, unusedKeys, endlessKeys,
 	}
 }

@@ -21,7 +21,7 @@ type Target struct {
 	Port     int
 	Database string
 	User     string
-	Password model.Secret
+	Password model.Secret // zero is left out
 	// CAFile is where the client has the authority's certificate, a PEM file. A relative path starts at the working directory of
 	// the client. Only Drivers uses it.
 	CAFile string
@@ -69,7 +69,11 @@ type parameter struct{ name, value string }
 
 // url returns a PostgreSQL URL with the parameters given.
 func (t Target) url(scheme string, parameters ...parameter) string {
-	return scheme + "://" + percent(t.User, "") + ":" + percent(t.Password.Reveal(), "") + "@" + t.address() + "/" + percent(t.Database, "") +
+	login := percent(t.User, "")
+	if !t.Password.IsZero() {
+		login += ":" + percent(t.Password.Reveal(), "")
+	}
+	return scheme + "://" + login + "@" + t.address() + "/" + percent(t.Database, "") +
 		query(parameters)
 }
 

@@ -54,7 +54,10 @@ func (t Target) nodePostgres() string {
 
 // jdbc has the login among the parameters: the JDBC driver reads none before the host.
 func (t Target) jdbc() string {
-	login := []parameter{{"user", t.User}, {"password", t.Password.Reveal()}}
+	login := []parameter{{"user", t.User}}
+	if !t.Password.IsZero() {
+		login = append(login, parameter{"password", t.Password.Reveal()})
+	}
 	t.Host = javaAddress(t.Host)
 	return "jdbc:postgresql://" + t.address() + "/" + percent(t.Database, "") + query(append(login, t.verifyFull()...))
 }
@@ -78,8 +81,11 @@ func javaAddress(host string) string {
 func (t Target) npgsql() string {
 	pairs := []parameter{
 		{"Host", t.Host}, {"Port", strconv.Itoa(t.Port)}, {"Database", t.Database}, {"Username", t.User},
-		{"Password", t.Password.Reveal()}, {"SSL Mode", "VerifyFull"}, {"Root Certificate", t.CAFile},
 	}
+	if !t.Password.IsZero() {
+		pairs = append(pairs, parameter{"Password", t.Password.Reveal()})
+	}
+	pairs = append(pairs, parameter{"SSL Mode", "VerifyFull"}, parameter{"Root Certificate", t.CAFile})
 	var b strings.Builder
 	for i, p := range pairs {
 		if i > 0 {

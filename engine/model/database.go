@@ -42,6 +42,9 @@ type Database struct {
 	OwnerPassword    []byte `json:"owner_password"`     // sealed
 	ReadOnly         string `json:"read_only"`          // role that can only read
 	ReadOnlyPassword []byte `json:"read_only_password"` // sealed
+	// OwnPassword is set while the owner's role has a password that was given to
+	// it by SQL, and OwnerPassword is not its password.
+	OwnPassword *OwnPassword `json:"own_password,omitempty"`
 
 	Allowlist          []netip.Prefix `json:"allowlist"`
 	AllowlistUpdatedAt time.Time      `json:"allowlist_updated_at"`
@@ -80,6 +83,13 @@ type Database struct {
 	UpdatedAt   time.Time `json:"updated_at"`
 	// Trash is set while the database lies in the trash.
 	Trash *Trash `json:"trash"`
+}
+
+// OwnPassword is a password that the owner's role was given by SQL. The
+// appliance does not know it, and keeps it in force until it is rotated.
+type OwnPassword struct {
+	Verifier  []byte    `json:"verifier"` // sealed: what pg_authid has
+	NoticedAt time.Time `json:"noticed_at"`
 }
 
 // Unfinished is what it takes to end a change after a crash.

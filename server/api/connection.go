@@ -15,7 +15,7 @@ type Connection struct {
 	Port          int                `json:"port"`
 	Database      string             `json:"database"`
 	User          string             `json:"user"`
-	Password      string             `json:"password" format:"password"`
+	Password      *string            `json:"password" format:"password" doc:"Null when it was changed by SQL."`
 	SSLMode       connstring.SSLMode `json:"ssl_mode" doc:"How a client that does not verify the server connects: prefer where the host is loopback, else require. Drivers disagree on what these mean; see drivers."`
 	ConnectionURL string             `json:"connection_url" doc:"Works unchanged where the host is loopback. Elsewhere it requires TLS; a driver that then verifies the server needs ca_certificate, see drivers."`
 	PsqlCommand   string             `json:"psql_command"`
@@ -23,6 +23,9 @@ type Connection struct {
 	Drivers       Drivers            `json:"drivers" doc:"A connection string for each driver. Each verifies the server with ca_certificate, which the client keeps in the file ca_file."`
 	CACertificate string             `json:"ca_certificate" doc:"PEM, for drivers and for sslmode=verify-full."`
 	ReadOnly      bool               `json:"read_only" doc:"Whether the user can only read: true for keys without database:update."`
+	// PasswordChangedOutside comes with a message that says what to do.
+	PasswordChangedOutside bool    `json:"password_changed_outside" doc:"Whether the password was changed by SQL: then no field holds one."`
+	Message                *string `json:"message" doc:"What to do about a password that was changed outside, else null."`
 }
 
 // Environment is a connection as environment variables.
@@ -32,7 +35,7 @@ type Environment struct {
 	Port        string `json:"PGPORT"`
 	Database    string `json:"PGDATABASE"`
 	User        string `json:"PGUSER"`
-	Password    string `json:"PGPASSWORD" format:"password"`
+	Password    string `json:"PGPASSWORD,omitempty" required:"false" format:"password" doc:"Left out when it was changed by SQL."`
 	SSLMode     string `json:"PGSSLMODE,omitempty" required:"false" doc:"Left out where the host is loopback: there each driver's own default works."`
 }
 
@@ -51,11 +54,18 @@ type Drivers struct {
 // two places where a password leaves the appliance. Its client keeps the
 // authority's certificate in caFile.
 func NewConnection(c engine.Connection, caFile string) Connection {
+	var password, message *string
+	if c.PasswordChanged {
+		message = new(engine.PasswordChangedMessage)
+	} else {
+		password = new(c.Password.Reveal())
+	}
 	return Connection{
-		Host: c.Host, Port: c.Port, Database: c.Database, User: c.User, Password: c.Password.Reveal(), SSLMode: c.SSLMode(),
+		Host: c.Host, Port: c.Port, Database: c.Database, User: c.User, Password: password, SSLMode: c.SSLMode(),
 		ConnectionURL: c.URL(), PsqlCommand: c.PsqlCommand(),
 		Environment: newEnvironment(c), Drivers: Drivers(c.Drivers(caFile)),
 		CACertificate: c.CACertificate, ReadOnly: c.ReadOnly,
+		PasswordChangedOutside: c.PasswordChanged, Message: message,
 	}
 }
 

@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// A role may change its own password by SQL. The appliance notices that with
+// every sample, at every start and when connection details are asked for. An
+// owner's password stays in force, through restarts and restores, until the
+// password is rotated: an older one may be known to others. The read-only role
+// is not for its users to change: its stored password comes back.
+
+// notePasswords records which passwords of the database were changed by SQL, and
+// returns the record. It does nothing while the appliance changes them itself.
+// conn is the superuser's.
+func (e *Engine) notePasswords(ctx context.Context, conn *pgx.Conn, db model.Database) (model.Database, error) {
+	if db.Unfinished != nil || e.states.isLate(db.ID) {
+		return db, nil
+	}
+	drift, err := e.passwordDrift(ctx, conn, db)
+	if err != nil || !drift.any() {
+		return db, err
+	}
+	release, err := e.claims.take(db.ID, "a look at its passwords")
+	now, recordErr := e.record(db.ID)
+	if err != nil || recordErr != nil { // another act on the database is under way
+		if recordErr == nil && now.Unfinished == nil && string(now.OwnerPassword) == string(db.OwnerPassword) && drift.owner {
+			db.OwnPassword = e.ownPassword(db, drift)
+		}
+		return db, recordErr
+	}
+	defer release()
+	if now.Unfinished != nil {
+		return now, nil
+	}
+	now, err = e.noteOwner(ctx, conn, now)
+	return now, errors.Join(err, e.putBackReader(ctx, conn, now))
+}
+
+// noteOwner records that the owner's password was changed by SQL, or changed
+// back. The caller holds the database's claim.
+func (e *Engine) noteOwner(ctx context.Context, conn *pgx.Conn, db model.Database) (model.Database, error) {
+	drift, err := e.passwordDrift(ctx, conn, db)
+	if err != nil || !drift.owner {
+		return db, err
+	}
+	own := e.ownPassword(db, drift)
+	call := e.system(model.ActionPasswordChanged, db.Organization, databaseResource(db))
+	call.Note("role", db.Owner)
+	err = e.change(call, func(tx *meta.Tx) (err error) {
+		db, err = tx.Databases().Update(db.ID, func(d *model.Database) error {
+			d.OwnPassword = own
+			return nil
+		})
+		return err
+	})
+	if err == nil && own != nil {
+		e.log.Warn("the owner's password was changed by SQL: connection details come without it until it is rotated", "database", db.ID, "role", db.Owner)
+	}
+	return db, err
+}
+
+// ownPassword is what the record says of the password that drift found: nil when
+// it is the stored one again.
+func (e *Engine) ownPassword(db model.Database, drift passwordDrift) *model.OwnPassword {
+	if drift.stored {
+		return nil
+	}
+	return &model.OwnPassword{Verifier: e.sealer.seal(verifierPurpose(db.ID, db.Owner), drift.verifiers.Owner), NoticedAt: e.clock()}
+}
+
+// putBackReader gives the read-only role its stored password and settings again.
+// The caller holds the database's claim.
+func (e *Engine) putBackReader(ctx context.Context, conn *pgx.Conn, db model.Database) error {
+	drift, err := e.passwordDrift(ctx, conn, db)
+	if err != nil || !drift.readOnly {
+		return err
+	}
+	tenant, err := e.tenant(db)
+	if err == nil {
+		err = postgres.SetPasswords(ctx, conn, tenant)
+	}
+	call := e.system(model.ActionPasswordPutBack, db.Organization, databaseResource(db))
+	call.Note("role", db.ReadOnly)
+	e.Finish(call, err)
+	return err
+}
+
+// passwordDrift is how the passwords in force differ from the record.
+type passwordDrift struct {
+	verifiers       postgres.Verifiers
+	owner, readOnly bool // they differ
+	stored          bool // the owner has the stored password
+}
+
+func (d passwordDrift) any() bool { return d.owner || d.readOnly }
+
+func (e *Engine) passwordDrift(ctx context.Context, conn *pgx.Conn, db model.Database) (d passwordDrift, err error) {
+	tenant, err := e.tenant(db)
+	if err != nil {
+		return d, err
+	}
+	if d.verifiers, err = postgres.ReadVerifiers(ctx, conn, tenant); err != nil {
+		return d, err
+	}
+	d.stored = e.verifiers.fits(db.ID, d.verifiers.Owner, tenant.OwnerPassword)
+	d.owner = !d.stored
+	if own := tenant.OwnerVerifier; !own.IsZero() {
+		d.owner = own.Reveal() != d.verifiers.Owner.Reveal()
+	}
+	d.readOnly = !e.verifiers.fits(db.ID+" reader", d.verifiers.ReadOnly, tenant.ReadOnlyPassword)
+	return d, nil
+}
+
+// settingRoles is provisioning for an instance that may have served since the
+// record was last compared with it: what its tenant has changed is noted first.
+func (e *Engine) settingRoles(db model.Database) func(context.Context, *pgx.Conn) error {
+	return func(ctx context.Context, conn *pgx.Conn) error {
+		db, err := e.record(db.ID)
+		if err == nil && db.Unfinished == nil && !e.states.expectsPasswords(db.ID) {
+			db, err = e.noteOwner(ctx, conn, db)
+		}
+		if err != nil {
+			return err
+		}
+		taken, err := postgres.LoginSettings(ctx, conn)
+		if err != nil {
+			return err
+		}
+		if err := e.provisioning(db)(ctx, conn); err != nil || len(taken) == 0 {
+			return err
+		}
+		call := e.system(model.ActionLoginSettingsReset, db.Organization, databaseResource(db))
+		call.Note("settings", strings.Join(taken, ", "))
+		e.log.Warn("settings that may keep every session from beginning were taken back", "database", db.ID, "settings", taken)
+		e.Finish(call, nil)
+		return nil
+	}
+}
+
+// knownVerifiers remembers which verifier was last found to be of the stored
+// password: to compare them anew takes a millisecond.
+type knownVerifiers struct {
+	mu    sync.Mutex
+	known map[string][sha256.Size]byte
+}
+
+func newKnownVerifiers() *knownVerifiers {
+	return &knownVerifiers{known: map[string][sha256.Size]byte{}}
+}
+
+// fits reports whether the verifier is of the password. role tells roles of
+// different databases apart.
+func (k *knownVerifiers) fits(role string, verifier, password model.Secret) bool {
+	sum := sha256.Sum256([]byte(verifier.Reveal() + "\x00" + password.Reveal()))
+	k.mu.Lock()
+	known := k.known[role] == sum
+	k.mu.Unlock()
+	if known {
+		return true
+	}
+	if !postgres.IsVerifierOf(verifier, password) {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.known[role] = sum
+	return true
+}
+
+// drop forgets a database that is gone.
+func (k *knownVerifiers) drop(id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.known, id)
+	delete(k.known, id+" reader")
+}
