@@ -131,3 +131,14 @@ func parseNet(t *testing.T, text string) map[string]string {
 	}
 	return pairs
 }
+
+// A password that is not known is left out, so that a client asks for it.
+func TestWithoutPassword(t *testing.T) {
+	target := Target{Host: "db.example.com", Port: 7432, Database: "shop", User: "app", CAFile: "ca.crt"}
+	d := target.Drivers()
+	for _, text := range []string{target.URL(), d.Libpq, d.NodePostgres, d.JDBC, d.Npgsql, d.Pgx, d.Asyncpg, d.SQLAlchemy} {
+		if strings.Contains(strings.ToLower(text), "password") || strings.Contains(text, "app:") {
+			t.Errorf("it names a password: %s", text)
+		}
+	}
+}

@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -125,6 +127,7 @@ func TestDatabaseLife(t *testing.T) {
 			t.Errorf("undo: %d %s", undo.status, undo.text)
 		}
 	})
+	t.Run("password changed by SQL", func(t *testing.T) { testPasswordChanged(t, w, path) })
 	t.Run("rotate", func(t *testing.T) { testRotate(t, w, path, db.Credentials.ConnectionURL) })
 	t.Run("restart", func(t *testing.T) {
 		if got := get[Database](t, w.do(t, request{method: "POST", path: path + "/restart", key: w.org.full})); got.Status != model.DatabaseAvailable {
@@ -200,6 +203,36 @@ func testConnection(t *testing.T, w *world, path string) {
 		if refused.status != 422 || !strings.Contains(refused.msg, "ca_file") {
 			t.Errorf("ca_file=%.9s: %d %s", file, refused.status, refused.msg)
 		}
+	}
+}
+
+// testPasswordChanged sees to it that no answer holds a password that is not in
+// force, until it is set back.
+func testPasswordChanged(t *testing.T, w *world, path string) {
+	ask := func() Connection {
+		return get[Connection](t, w.do(t, request{method: "GET", path: path + "/connection", key: w.org.developer}))
+	}
+	stored := ask()
+	if stored.Password == nil || stored.PasswordChangedOutside || stored.Message != nil {
+		t.Fatalf("at first: %+v", stored)
+	}
+	exec(t, stored.ConnectionURL, "alter role "+stored.User+" password 'chosen by sql'")
+	changed := ask()
+	if changed.Password != nil || !changed.PasswordChangedOutside || changed.Message == nil || !strings.Contains(*changed.Message, "rotate-password") {
+		t.Errorf("after the change: %+v", changed)
+	}
+	text := fmt.Sprintf("%+v", changed)
+	if strings.Contains(text, *stored.Password) {
+		t.Errorf("the replaced password is in %s", text)
+	}
+	own, err := url.Parse(stored.ConnectionURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own.User = url.UserPassword(stored.User, "chosen by sql")
+	exec(t, own.String(), "alter role "+stored.User+" password '"+strings.ReplaceAll(*stored.Password, "'", "''")+"'")
+	if again := ask(); again.Password == nil || again.PasswordChangedOutside {
+		t.Errorf("set back: %+v", again)
 	}
 }
 
