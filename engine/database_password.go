@@ -124,10 +124,11 @@ func (e *Engine) passwordDrift(ctx context.Context, conn *pgx.Conn, db model.Dat
 
 // settingRoles is provisioning for an instance that may have served since the
 // record was last compared with it: what its tenant has changed is noted first.
+// One that is late has not followed the record, so that the record counts.
 func (e *Engine) settingRoles(db model.Database) func(context.Context, *pgx.Conn) error {
 	return func(ctx context.Context, conn *pgx.Conn) error {
 		db, err := e.record(db.ID)
-		if err == nil && db.Unfinished == nil && !e.states.expectsPasswords(db.ID) {
+		if err == nil && db.Unfinished == nil && !e.states.isLate(db.ID) {
 			db, err = e.noteOwner(ctx, conn, db)
 		}
 		if err != nil {

@@ -33,7 +33,7 @@ func (e *Engine) DatabaseRestart(ctx context.Context, call *model.Call, id strin
 	case errors.Is(restartErr, postgres.ErrUnknownInstance): // it never came up
 		restartErr = e.startDatabase(ctx, db)
 	case restartErr == nil:
-		restartErr = e.setRoles(ctx, db)
+		e.setRolesOrLater(ctx, db)
 	}
 	restartErr = e.doesNotStart(restartErr)
 	db, err = e.concludeOperation(call, op, restartErr)

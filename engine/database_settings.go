@@ -82,9 +82,6 @@ func (e *Engine) applySettings(ctx context.Context, db model.Database) error {
 	if err != nil {
 		return fmt.Errorf("restart with new settings: %w", err)
 	}
-	if err := e.setRoles(ctx, db); err != nil { // the connection limits follow the settings
-		e.log.Error("see to the roles after a change of settings", "database", db.ID, "error", err)
-		e.states.expectLate(db.ID)
-	}
+	e.setRolesOrLater(ctx, db) // the connection limits follow the settings
 	return nil
 }

@@ -145,9 +145,7 @@ func (e *Engine) provisioning(db model.Database) func(context.Context, *pgx.Conn
 type instanceStates struct {
 	mu     sync.RWMutex
 	states map[string]instanceState
-	// late are those that are not yet what their records say, see late.go; true
-	// where that may be so of their passwords.
-	late map[string]bool
+	late   map[string]bool // not yet what their records say, see late.go
 }
 
 type instanceState struct {

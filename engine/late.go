@@ -18,21 +18,7 @@ import (
 func (s *instanceStates) expectLate(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.late[id] = s.late[id]
-}
-
-// expectPasswords is expectLate for an instance whose roles may have passwords
-// that a failed change gave them: those of the record come back.
-func (s *instanceStates) expectPasswords(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.late[id] = true
-}
-
-func (s *instanceStates) expectsPasswords(id string) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.late[id]
 }
 
 func (s *instanceStates) arrived(id string) {
@@ -44,8 +30,7 @@ func (s *instanceStates) arrived(id string) {
 func (s *instanceStates) isLate(id string) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	_, late := s.late[id]
-	return late
+	return s.late[id]
 }
 
 // receiveLate makes the roles of an instance that came up late what the

@@ -28,7 +28,7 @@ func serverGone(err error) error {
 func (e *Engine) resettleRoles(ctx context.Context, db model.Database) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.waits.sessions) // the time of the change may be up
 	defer cancel()
-	e.states.expectPasswords(db.ID) // first: it may come up meanwhile
+	e.states.expectLate(db.ID) // first: it may come up meanwhile
 	if err := e.provision(ctx, db.ID, db); err != nil {
 		e.log.Warn("the roles are seen to later", "database", db.ID, "error", err)
 		return

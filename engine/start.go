@@ -124,6 +124,15 @@ func (e *Engine) setRoles(ctx context.Context, db model.Database) error {
 	return nil
 }
 
+// setRolesOrLater is setRoles for an instance that serves in any case: what
+// fails is done later, see late.go.
+func (e *Engine) setRolesOrLater(ctx context.Context, db model.Database) {
+	if err := e.setRoles(ctx, db); err != nil {
+		e.log.Error("set the roles of a database that was restarted", "database", db.ID, "error", err)
+		e.states.expectLate(db.ID)
+	}
+}
+
 // startInstance starts the database's instance, on another port when a
 // foreign process has taken its own: the record it returns has the port.
 func (e *Engine) startInstance(ctx context.Context, db model.Database) (model.Database, error) {

@@ -90,6 +90,9 @@ func (c Config) addLogins(settings map[string]string) error {
 	if err != nil {
 		return err
 	}
+	if reserved := reservedConnections(settings); sessions <= reserved {
+		return fmt.Errorf("setting max_connections: %d leaves nothing beside the %d that are reserved", sessions, reserved)
+	}
 	const leastLocks = 32
 	places := sessions + c.Logins
 	settings["max_connections"] = strconv.Itoa(places)
@@ -118,9 +121,14 @@ func (c Config) Sessions(bin Binaries) int {
 	if err != nil {
 		return 0
 	}
-	reserved, _ := strconv.Atoi(settings["superuser_reserved_connections"])
+	return max(1, n-reservedConnections(settings))
+}
+
+// reservedConnections is how many connections are the appliance's.
+func reservedConnections(settings map[string]string) int {
+	superusers, _ := strconv.Atoi(settings["superuser_reserved_connections"])
 	dumpers, _ := strconv.Atoi(settings["reserved_connections"])
-	return max(1, n-reserved-dumpers)
+	return superusers + dumpers
 }
 
 // serverDefaults are PostgreSQL's own of what AtLeast may name, and neither the
