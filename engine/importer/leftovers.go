@@ -20,6 +20,32 @@ type leftover struct {
 
 var leftovers = []leftover{
 	{
+		list: definers("r.rolsuper"),
+		tell: func(a *Account, name string) {
+			a.Say(model.ImportWarning, fmt.Sprintf("the function %s, a superuser, is SECURITY DEFINER: it runs as the owner of the database here, which is no superuser", oneLine(name)))
+		},
+	},
+	{
+		list: definers("not r.rolsuper and not" + ownsHere),
+		tell: func(a *Account, name string) {
+			a.flaw("FUNCTION "+name, errors.New("it is SECURITY DEFINER and runs as the owner of the database here, who may do more than its owner in the source; see who may execute it"))
+		},
+	},
+	{
+		list: `select r.rolname || ': ' || count(*) from pg_class c join pg_namespace n on n.oid = c.relnamespace join pg_roles r on r.oid = c.relowner
+			where c.relkind in ('r', 'p', 'v', 'm', 'S', 'f') and r.rolname <> current_user and ` + users + ` group by r.rolname order by 1`,
+		tell: func(a *Account, name string) {
+			a.Say(model.ImportWarning, "tables, views and sequences of a role of the source belong to the new owner, and views read as that one: "+oneLine(name))
+		},
+	},
+	{
+		list: `select s.spcname || ': ' || count(*) from pg_class c join pg_namespace n on n.oid = c.relnamespace join pg_tablespace s on s.oid = c.reltablespace
+			where ` + users + ` group by s.spcname order by 1`,
+		tell: func(a *Account, name string) {
+			a.Say(model.ImportWarning, "tables and indexes of a tablespace of the source are in the only one here: "+oneLine(name))
+		},
+	},
+	{
 		since: 100000, list: "select subname::text from pg_subscription where subdbid = (select oid from pg_database where datname = current_database()) order by 1",
 		tell: func(a *Account, name string) {
 			a.flaw("SUBSCRIPTION "+name, errors.New("subscriptions need a superuser, which the owner of a database is not here"))
@@ -45,6 +71,16 @@ var leftovers = []leftover{
 		},
 	},
 }
+
+// definers lists SECURITY DEFINER functions by a condition about their owner.
+func definers(condition string) string {
+	return `select p.oid::regprocedure::text || ' of ' || r.rolname from pg_proc p join pg_namespace n on n.oid = p.pronamespace join pg_roles r on r.oid = p.proowner
+		where p.prosecdef and ` + userSchema + member("pg_proc", "p") + ` and ` + condition + ` order by 1`
+}
+
+// ownsHere is a condition about roles whose part the new owner has: the user
+// of the source, and the owner of the database.
+const ownsHere = ` (r.rolname = current_user or r.oid = (select d.datdba from pg_database d where d.datname = current_database())) `
 
 // tellOfLeftovers says what is not copied and in nobody's archive.
 func (c *copying) tellOfLeftovers(ctx context.Context) error {

@@ -7,19 +7,18 @@ import (
 
 // The roles of the source are not here. What an entry says of them is mapped:
 // the owner of a thing is the new owner; everybody (PUBLIC) stays everybody;
-// what another role was granted is left out; a policy for another role is for
-// the new owner. Whatever is misread here can do no more than the new owner
+// what another role was granted is left out; a policy for another role is left
+// out when it shows rows, and for everybody when it hides them. Whatever is misread here can do no more than the new owner
 // can, who executes it.
 
-// roleMap maps roles, and counts what it had to leave out or turn over.
+// roleMap maps roles, and counts what it had to leave out.
 type roleMap struct {
-	owner  string         // the new one
-	lost   map[string]int // grants left out, by role
-	turned map[string]int // policies turned over to the owner, by role
+	owner string         // the new one
+	lost  map[string]int // grants left out, by role
 }
 
 func newRoleMap(owner string) *roleMap {
-	return &roleMap{owner: owner, lost: map[string]int{}, turned: map[string]int{}}
+	return &roleMap{owner: owner, lost: map[string]int{}}
 }
 
 // definition returns what is executed in place of an entry's definition.
@@ -27,8 +26,6 @@ func (m *roleMap) definition(e entry) string {
 	switch e.desc {
 	case "ACL", "DEFAULT ACL":
 		return m.grants(e.definition, e.owner)
-	case "POLICY":
-		return m.policy(e.definition)
 	default:
 		return e.definition
 	}
@@ -74,35 +71,48 @@ func (m *roleMap) grant(statement []token, owner string) (string, bool) {
 }
 
 // policy maps the roles of a statement CREATE POLICY, which stand before its
-// expressions.
-func (m *roleMap) policy(sql string) string {
+// expressions, and returns those that are not here. No rows are shown to anybody
+// who could not see them in the source: a permissive policy is for the roles that
+// remain, and "" when none does; a restrictive one is for everybody then.
+func (m *roleMap) policy(sql, owner string) (definition string, lost []string) {
 	tokens := scan(sql)
 	to := slices.IndexFunc(tokens, func(t token) bool { return t.is("TO") || t.text == "(" })
 	if to < 0 || !tokens[to].is("TO") {
-		return sql
+		return sql, nil
 	}
-	end := to + 1
-	var roles []string
+	public, own, end := false, false, to+1
 	for ; end < len(tokens) && !tokens[end].is("USING") && !tokens[end].is("WITH") && tokens[end].text != ";"; end++ {
-		role := tokens[end]
-		switch {
+		switch role := tokens[end]; {
 		case role.text == ",":
-			continue
 		case role.is("PUBLIC"):
-			roles = append(roles, role.text)
-			continue
-		case role.name() != m.owner:
-			m.turned[role.name()]++
-		}
-		if text := m.ownerToken().text; !slices.Contains(roles, text) {
-			roles = append(roles, text)
+			public = true
+		case role.name() == owner, role.name() == m.owner:
+			own = true
+		default:
+			lost = append(lost, role.name())
 		}
 	}
 	rest := ""
 	if end < len(tokens) {
 		rest = " " + sql[tokens[end].start:]
 	}
-	return sql[:tokens[to].start] + "TO " + strings.Join(roles, ", ") + rest
+	roles := m.ownerToken().text
+	switch {
+	case public:
+		roles, lost = "PUBLIC", nil // which are all
+	case len(lost) > 0 && isRestrictive(tokens[:to]):
+		roles = "PUBLIC"
+	case !own:
+		return "", lost
+	}
+	return sql[:tokens[to].start] + "TO " + roles + rest, lost
+}
+
+// isRestrictive reports whether what stands before a policy's roles makes it
+// one that takes rows away. AS is reserved: a name that reads so is quoted.
+func isRestrictive(tokens []token) bool {
+	at := slices.IndexFunc(tokens, func(t token) bool { return t.is("AS") })
+	return at >= 0 && at+1 < len(tokens) && tokens[at+1].is("RESTRICTIVE")
 }
 
 func (m *roleMap) ownerToken() token { return token{text: quoteName(m.owner)} }

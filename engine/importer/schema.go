@@ -51,6 +51,12 @@ func (c *copying) choose(entries []entry) []entry {
 			c.account.flaw(e.name(), errors.New("foreign servers need a superuser, which the owner of a database is not here"))
 		case e.desc == "SUBSCRIPTION", e.desc == "DATABASE", e.desc == "DATABASE PROPERTIES", strings.HasPrefix(e.desc, "BLOB"):
 			c.setFailed(e.id)
+		case e.desc == "POLICY":
+			if e.definition = c.policy(e); e.definition == "" {
+				c.setFailed(e.id)
+				continue
+			}
+			chosen = append(chosen, e)
 		default:
 			e.definition = c.roles.definition(e)
 			chosen = append(chosen, e)
@@ -59,10 +65,26 @@ func (c *copying) choose(entries []entry) []entry {
 	for _, role := range slices.Sorted(maps.Keys(c.roles.lost)) {
 		c.account.Say(model.ImportWarning, fmt.Sprintf("the role %q of the source is not here: %d grants to it are left out", role, c.roles.lost[role]))
 	}
-	for _, role := range slices.Sorted(maps.Keys(c.roles.turned)) {
-		c.account.Say(model.ImportWarning, fmt.Sprintf("the role %q of the source is not here: %d policies for it are now for %s", role, c.roles.turned[role], c.Owner))
-	}
 	return chosen
+}
+
+// policy returns the definition of a policy for the roles that are here, and
+// notes those that are not: it is not the source's any more.
+func (c *copying) policy(e entry) string {
+	definition, lost := c.roles.policy(e.definition, e.owner)
+	if len(lost) == 0 {
+		return definition
+	}
+	said := "it is left out"
+	switch {
+	case definition != "" && isRestrictive(scan(e.definition)):
+		said = "it restricts everybody here"
+	case definition != "":
+		said = "it is for the other roles alone"
+	}
+	c.account.flaw(e.name(), fmt.Errorf("the source has it for roles that are not here (%s): %s, so that nobody sees more rows than there; "+
+		"make the roles here, then the policy for them", few(lost), said))
+	return definition
 }
 
 // make executes an entry's definition. A remark about what was not made is
