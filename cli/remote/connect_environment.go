@@ -21,8 +21,14 @@ type variable struct{ name, value string }
 
 func (e environment) variables() []variable {
 	return []variable{
-		{"DATABASE_URL", e.DatabaseURL}, {"PGHOST", e.Host}, {"PGPORT", e.Port}, {"PGDATABASE", e.Database},
-		{"PGUSER", e.User}, {"PGPASSWORD", e.Password}, {"PGSSLMODE", e.SSLMode}, {"PGSSLROOTCERT", e.SSLRootCert},
+		{"DATABASE_URL", e.DatabaseURL},
+		{"PGHOST", e.Host},
+		{"PGPORT", e.Port},
+		{"PGDATABASE", e.Database},
+		{"PGUSER", e.User},
+		{"PGPASSWORD", e.Password},
+		{"PGSSLMODE", e.SSLMode},
+		{"PGSSLROOTCERT", e.SSLRootCert},
 	}
 }
 

@@ -73,7 +73,12 @@ func driverString(drivers client.Drivers, name string) string {
 // driverStrings names each string as the API does.
 func driverStrings(d client.Drivers) []variable {
 	return []variable{
-		{"libpq", d.Libpq}, {"node_postgres", d.NodePostgres}, {"jdbc", d.JDBC}, {"npgsql", d.Npgsql},
-		{"pgx", d.Pgx}, {"asyncpg", d.Asyncpg}, {"sqlalchemy", d.SQLAlchemy},
+		{"libpq", d.Libpq},
+		{"node_postgres", d.NodePostgres},
+		{"jdbc", d.JDBC},
+		{"npgsql", d.Npgsql},
+		{"pgx", d.Pgx},
+		{"asyncpg", d.Asyncpg},
+		{"sqlalchemy", d.SQLAlchemy},
 	}
 }

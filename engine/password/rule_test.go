@@ -64,8 +64,14 @@ func TestLength(t *testing.T) {
 		n     int
 		good  bool
 	}{
-		{ForPerson, 11, false}, {ForPerson, 13, true}, {ForPerson, 257, true}, {ForPerson, 262, false},
-		{ForDatabase, 11, false}, {ForDatabase, 13, true}, {ForDatabase, 128, true}, {ForDatabase, 132, false},
+		{ForPerson, 11, false},
+		{ForPerson, 13, true},
+		{ForPerson, 257, true},
+		{ForPerson, 262, false},
+		{ForDatabase, 11, false},
+		{ForDatabase, 13, true},
+		{ForDatabase, 128, true},
+		{ForDatabase, 132, false},
 	} {
 		err := tt.check("new_password", long(tt.n))
 		if good := err == nil; good != tt.good {

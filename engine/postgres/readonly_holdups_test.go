@@ -75,7 +75,9 @@ func TestReadOnlyTemporaryFilesAreBounded(t *testing.T) {
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.Config.Settings = map[string]string{"temp_file_limit": "160MB"} })
 	const spill = "select count(*) from (select from generate_series(1, %d) g order by repeat(g::text, 20)) s"
 	for _, attempt := range [][]string{
-		{}, {"set work_mem = '64kB'"}, {"set default_transaction_read_only = off", "alter role app_readonly reset all"},
+		{},
+		{"set work_mem = '64kB'"},
+		{"set default_transaction_read_only = off", "alter role app_readonly reset all"},
 		{"set default_transaction_read_only = off", "alter role app_readonly in database app reset all"},
 	} {
 		allowed(t, d.ReadOnly(t), attempt...)

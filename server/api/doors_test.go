@@ -26,30 +26,54 @@ func doors() []door {
 	restoreNew := []model.Scope{model.ScopeBackupRestore, model.ScopeDatabaseCreate}
 	restoreNewBudgets := []model.RateClass{model.RateRestore, model.RateCreateDatabase}
 	all := []door{
-		{name: "restoreBackup in place", method: "POST", path: db + backup + "/restore", body: `{"mode":"in_place"}`,
-			scopes: []model.Scope{model.ScopeBackupRestore}, budgets: []model.RateClass{model.RateRestore}},
-		{name: "restoreBackup without a body", method: "POST", path: db + backup + "/restore",
-			scopes: []model.Scope{model.ScopeBackupRestore}, budgets: []model.RateClass{model.RateRestore}},
-		{name: "restoreBackup into a new database", method: "POST", path: db + backup + "/restore", body: `{"mode":"new","name":"n"}`,
-			scopes: restoreNew, budgets: restoreNewBudgets},
-		{name: "restoreBackup spelled with escapes", method: "POST", path: db + backup + "/restore", body: `{"m\u006fde":"ne\u0077","name":"n"}`,
-			scopes: restoreNew, budgets: restoreNewBudgets},
-		{name: "requestRestore in place", method: "POST", path: db + "/recovery/restore-request", body: `{"target_lsn":"0/1"}`,
-			scopes: []model.Scope{model.ScopeBackupRestore}, budgets: []model.RateClass{model.RateRestore}},
-		{name: "requestRestore into a new database", method: "POST", path: db + "/recovery/restore-request", body: `{"target_lsn":"0/1","mode":"new","name":"n"}`,
-			scopes: restoreNew, budgets: restoreNewBudgets},
-		{name: "requestRestore into a new database, dry", method: "POST", path: db + "/recovery/restore-request",
-			body: `{"target_lsn":"0/1","mode":"new","name":"n","dry_run":true}`, scopes: restoreNew, budgets: restoreNewBudgets},
-		{name: "createImport", method: "POST", path: "/imports", body: `{"project":"proj_none","name":"n","source_url":"postgres://u:p@127.0.0.1:1/d"}`,
-			scopes: []model.Scope{model.ScopeDatabaseCreate}, budgets: []model.RateClass{model.RateImport, model.RateCreateDatabase}},
-		{name: "undoRestore", method: "POST", path: db + "/recovery/undo",
-			scopes: []model.Scope{model.ScopeBackupRestore}, budgets: []model.RateClass{model.RateRestore}},
-		{name: "createDatabase", method: "POST", path: "/databases", body: `{"project":"proj_none","name":"n"}`,
-			scopes: []model.Scope{model.ScopeDatabaseCreate}, budgets: []model.RateClass{model.RateCreateDatabase}},
-		{name: "createBackup", method: "POST", path: db + "/backups",
-			scopes: []model.Scope{model.ScopeBackupCreate}, budgets: []model.RateClass{model.RateCreateBackup}},
-		{name: "createBucket", method: "POST", path: "/buckets", body: `{"project":"proj_none","name":"nnn"}`,
-			scopes: []model.Scope{model.ScopeStorageCreate}, budgets: []model.RateClass{model.RateCreateBucket}},
+		{
+			name: "restoreBackup in place", method: "POST", path: db + backup + "/restore", body: `{"mode":"in_place"}`,
+			scopes: []model.Scope{model.ScopeBackupRestore}, budgets: []model.RateClass{model.RateRestore},
+		},
+		{
+			name: "restoreBackup without a body", method: "POST", path: db + backup + "/restore",
+			scopes: []model.Scope{model.ScopeBackupRestore}, budgets: []model.RateClass{model.RateRestore},
+		},
+		{
+			name: "restoreBackup into a new database", method: "POST", path: db + backup + "/restore", body: `{"mode":"new","name":"n"}`,
+			scopes: restoreNew, budgets: restoreNewBudgets,
+		},
+		{
+			name: "restoreBackup spelled with escapes", method: "POST", path: db + backup + "/restore", body: `{"m\u006fde":"ne\u0077","name":"n"}`,
+			scopes: restoreNew, budgets: restoreNewBudgets,
+		},
+		{
+			name: "requestRestore in place", method: "POST", path: db + "/recovery/restore-request", body: `{"target_lsn":"0/1"}`,
+			scopes: []model.Scope{model.ScopeBackupRestore}, budgets: []model.RateClass{model.RateRestore},
+		},
+		{
+			name: "requestRestore into a new database", method: "POST", path: db + "/recovery/restore-request", body: `{"target_lsn":"0/1","mode":"new","name":"n"}`,
+			scopes: restoreNew, budgets: restoreNewBudgets,
+		},
+		{
+			name: "requestRestore into a new database, dry", method: "POST", path: db + "/recovery/restore-request",
+			body: `{"target_lsn":"0/1","mode":"new","name":"n","dry_run":true}`, scopes: restoreNew, budgets: restoreNewBudgets,
+		},
+		{
+			name: "createImport", method: "POST", path: "/imports", body: `{"project":"proj_none","name":"n","source_url":"postgres://u:p@127.0.0.1:1/d"}`,
+			scopes: []model.Scope{model.ScopeDatabaseCreate}, budgets: []model.RateClass{model.RateImport, model.RateCreateDatabase},
+		},
+		{
+			name: "undoRestore", method: "POST", path: db + "/recovery/undo",
+			scopes: []model.Scope{model.ScopeBackupRestore}, budgets: []model.RateClass{model.RateRestore},
+		},
+		{
+			name: "createDatabase", method: "POST", path: "/databases", body: `{"project":"proj_none","name":"n"}`,
+			scopes: []model.Scope{model.ScopeDatabaseCreate}, budgets: []model.RateClass{model.RateCreateDatabase},
+		},
+		{
+			name: "createBackup", method: "POST", path: db + "/backups",
+			scopes: []model.Scope{model.ScopeBackupCreate}, budgets: []model.RateClass{model.RateCreateBackup},
+		},
+		{
+			name: "createBucket", method: "POST", path: "/buckets", body: `{"project":"proj_none","name":"nnn"}`,
+			scopes: []model.Scope{model.ScopeStorageCreate}, budgets: []model.RateClass{model.RateCreateBucket},
+		},
 		{name: "deleteObjectByQuery", method: "DELETE", path: bucket + "/objects?key=k", scopes: []model.Scope{model.ScopeStorageDelete}, toggle: true},
 		{name: "updateBucket", method: "PATCH", path: bucket, body: `{"public":true}`, scopes: []model.Scope{model.ScopeStorageUpdate}},
 		{name: "uploadObject", method: "POST", path: bucket + "/objects?key=k", body: "bytes", scopes: []model.Scope{model.ScopeStorageCreate}},
