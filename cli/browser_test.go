@@ -158,6 +158,15 @@ func (b *browser) watch(event any) {
 	}
 }
 
+// forget returns what was noted and notes it no more.
+func (b *browser) forget() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	problems := b.problems
+	b.problems = nil
+	return problems
+}
+
 func (b *browser) run(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)

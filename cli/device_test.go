@@ -272,7 +272,7 @@ func TestConsoleGuards(t *testing.T) {
 		t.Errorf("a form of another origin: %s", got.Status)
 	}
 	page := ask("GET", "/sign-in", nil)
-	for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'"} {
+	for _, want := range []string{"default-src 'none'", "script-src 'sha256-", "style-src 'self'", "img-src 'self'", "connect-src 'self'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'"} {
 		if policy := page.Header.Get("Content-Security-Policy"); !strings.Contains(policy, want) {
 			t.Errorf("the policy %q lacks %s", policy, want)
 		}

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
@@ -20,7 +21,8 @@ type assets map[string]asset
 type asset struct {
 	content     []byte
 	contentType string
-	hash        string
+	hash        string // in URLs and the ETag
+	integrity   string // as attributes of HTML and content policies name content
 }
 
 func loadAssets() (assets, error) {
@@ -35,13 +37,19 @@ func loadAssets() (assets, error) {
 			return nil, fmt.Errorf("read asset: %w", err)
 		}
 		sum := sha256.Sum256(content)
-		all[entry.Name()] = asset{content, mime.TypeByExtension(path.Ext(entry.Name())), hex.EncodeToString(sum[:8])}
+		all[entry.Name()] = asset{
+			content: content, contentType: mime.TypeByExtension(path.Ext(entry.Name())),
+			hash: hex.EncodeToString(sum[:8]), integrity: "sha256-" + base64.StdEncoding.EncodeToString(sum[:]),
+		}
 	}
 	return all, nil
 }
 
 // url is where a page finds the asset.
 func (a assets) url(name string) string { return "/assets/" + name + "?v=" + a[name].hash }
+
+// integrity is what the asset's content must hash to.
+func (a assets) integrity(name string) string { return a[name].integrity }
 
 // ServeHTTP implements http.Handler.
 func (a assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -52,8 +60,9 @@ func (a assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", found.contentType)
 	w.Header().Set("ETag", `"`+found.hash+`"`)
+	w.Header().Set("Cache-Control", "no-transform") // a proxy's smaller script would not have the hash
 	if r.URL.Query().Get("v") == found.hash {
-		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable, no-transform")
 	}
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(found.content))
 }

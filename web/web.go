@@ -99,13 +99,19 @@ func exact(next, nothing http.Handler) http.Handler {
 }
 
 // policy lets a page load what the appliance itself serves, as files: nothing
-// from elsewhere, and no script or style in the page.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+// from elsewhere, and no script or style in the page. The origin may also serve
+// objects that anybody uploaded, so the one script is allowed by its content:
+// by its hash, which browsers compare with the script's integrity attribute,
+// under whatever host and scheme a proxy shows them.
+func policy(a assets) string {
+	return "default-src 'none'; script-src '" + a.integrity("app.js") + "'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+		"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+}
 
 // guard sets the headers every page has, and refuses names that somebody else
 // may have pointed at this machine (DNS rebinding).
 func (p *pages) guard(next http.Handler) http.Handler {
+	policy := policy(p.assets)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
