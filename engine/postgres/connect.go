@@ -63,17 +63,17 @@ func sessionSettings() map[string]string {
 // superuser's reserved ones too, and leaves it when he is refused.
 const placePatience = 12 * time.Second
 
-// sieger begins a siege, or returns nil when that is nothing for now. A nil one
+// locker begins a lockout, or returns nil when that is nothing for now. A nil one
 // is for a server that nobody else reaches.
-type sieger func() (*siege, error)
+type locker func() (*lockout, error)
 
 // whenThereIsRoom calls open until the server has a place for its connection,
-// for placePatience at most; after a while it makes room by a siege. The error
+// for placePatience at most; after a while it makes room by a lockout. The error
 // is then that of the server, though ctx ended the wait.
-func whenThereIsRoom[C any](ctx context.Context, begin sieger, open func() (C, error)) (conn C, err error) {
+func whenThereIsRoom[C any](ctx context.Context, begin locker, open func() (C, error)) (conn C, err error) {
 	const longest = 100 * time.Millisecond
 	began, delay := time.Now(), 5*time.Millisecond
-	var s *siege
+	var s *lockout
 	defer func() {
 		if s != nil {
 			err = errors.Join(err, s.lift())
@@ -84,13 +84,15 @@ func whenThereIsRoom[C any](ctx context.Context, begin sieger, open func() (C, e
 		if pause(ctx, delay) != nil {
 			break
 		}
-		if s == nil && begin != nil && time.Since(began) > besiegedAfter {
+		if s == nil && begin != nil && time.Since(began) > lockoutAfter {
 			if s, err = begin(); err != nil {
 				return conn, errors.Join(refused, err)
 			}
 		}
 		if s != nil {
-			s.press()
+			if err := s.repel(); err != nil {
+				return conn, errors.Join(refused, err)
+			}
 		}
 		if conn, err = open(); err != nil && ctx.Err() != nil {
 			return conn, refused
@@ -115,7 +117,7 @@ func openSession(ctx context.Context, dir string, config *pgx.ConnConfig) (*pgx.
 }
 
 // connect opens a session as [Superuser].
-func connect(ctx context.Context, spec Spec, begin sieger, database string) (*pgx.Conn, error) {
+func connect(ctx context.Context, spec Spec, begin locker, database string) (*pgx.Conn, error) {
 	config, err := superuserConfig(spec.Config.SocketDir, spec.Config.Port, database)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
@@ -129,7 +131,7 @@ func connect(ctx context.Context, spec Spec, begin sieger, database string) (*pg
 
 // connectAs opens a session as the role that the rules let the appliance be.
 // Nothing in it is more than the role itself could do.
-func connectAs(ctx context.Context, spec Spec, begin sieger, database, role string) (*pgx.Conn, error) {
+func connectAs(ctx context.Context, spec Spec, begin locker, database, role string) (*pgx.Conn, error) {
 	config, err := superuserConfig(spec.Config.SocketDir, spec.Config.Port, database)
 	if err != nil {
 		return nil, fmt.Errorf("connect as %s: %w", role, err)

@@ -45,6 +45,18 @@ func isHalfDone(pid int) bool {
 	return strings.HasSuffix(title, " authentication") || strings.HasSuffix(title, " initializing")
 }
 
+// clientOf returns the address of the client that a half-done login serves, "" where
+// it is not known. The title ends in "ADDRESS(PORT) authentication": the names
+// before it are the client's choice, what comes after them is not.
+func clientOf(pid int) string {
+	fields := strings.Fields(title(pid))
+	if len(fields) < 2 {
+		return ""
+	}
+	address, _, _ := strings.Cut(fields[len(fields)-2], "(")
+	return address
+}
+
 // isHeldUp reports whether a process of PostgreSQL is a session of the appliance's
 // that waits for a lock as it starts. Nobody else comes over the socket.
 func isHeldUp(pid int, role, database string) bool {

@@ -27,6 +27,8 @@ func isLogger(int) bool { return false }
 
 func isHalfDone(int) bool { return false }
 
+func clientOf(int) string { return "" }
+
 func isHeldUp(int, string, string) bool { return false }
 
 func processAlive(pid int) bool {

@@ -160,7 +160,7 @@ func awaitReady(ctx context.Context, spec Spec, p *process) error {
 	var full error
 	for {
 		if file, err := readPIDFile(spec.Dir); err == nil && file.pid == p.pid && file.accepting() {
-			conn, err := connect(ctx, spec, p.siege(spec.Dir), "postgres")
+			conn, err := connect(ctx, spec, p.lockout(spec.Dir), "postgres")
 			if err == nil {
 				return conn.Close(ctx)
 			}

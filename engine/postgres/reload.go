@@ -93,7 +93,7 @@ func reloadProcess(ctx context.Context, spec Spec, p *process) error {
 // which reads the rules right after the settings (postmaster.c,
 // process_pm_reload_request).
 func loaded(ctx context.Context, spec Spec, p *process) (at time.Time, wrong string, err error) {
-	conn, err := connect(ctx, spec, p.siege(spec.Dir), "postgres")
+	conn, err := connect(ctx, spec, p.lockout(spec.Dir), "postgres")
 	if err != nil {
 		return time.Time{}, "", err
 	}

@@ -176,7 +176,7 @@ func (s *Supervisor) Connect(ctx context.Context, id, database string) (*pgx.Con
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", id, err)
 	}
-	return connect(ctx, i.specification(), i.siege, database)
+	return connect(ctx, i.specification(), i.lockout, database)
 }
 
 // ConnectLocal opens a session as the role that the instance's rules let the
@@ -188,7 +188,7 @@ func (s *Supervisor) ConnectLocal(ctx context.Context, id string) (*pgx.Conn, er
 		return nil, fmt.Errorf("connect to %s: %w", id, err)
 	}
 	spec := i.specification()
-	return connectAs(ctx, spec, i.siege, spec.HBA.Database, spec.HBA.Local)
+	return connectAs(ctx, spec, i.lockout, spec.HBA.Database, spec.HBA.Local)
 }
 
 // Status returns the state of an instance, the reason given for it and the

@@ -11,6 +11,7 @@ import (
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
@@ -18,6 +19,13 @@ import (
 // would be and are silent then; whoever is sent away comes back at once.
 func flood(t *testing.T, d *postgrestest.Database, clients int, parameters map[string]string) {
 	t.Helper()
+	floodFrom(t, d, "127.0.0.1", clients, parameters)
+}
+
+// floodFrom is flood by clients that have an address of the machine.
+func floodFrom(t *testing.T, d *postgrestest.Database, from string, clients int, parameters map[string]string) {
+	t.Helper()
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	t.Cleanup(all.Wait)
@@ -29,15 +37,15 @@ func flood(t *testing.T, d *postgrestest.Database, clients int, parameters map[s
 	for range clients {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				halfLogin(ctx, fmt.Sprintf("127.0.0.1:%d", d.Spec.Config.Port), startup)
+				halfLogin(ctx, dialer, fmt.Sprintf("127.0.0.1:%d", d.Spec.Config.Port), startup)
 			}
 		})
 	}
 }
 
 // halfLogin says startup and waits until it is sent away.
-func halfLogin(ctx context.Context, address string, startup []byte) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+func halfLogin(ctx context.Context, dialer *net.Dialer, address string, startup []byte) {
+	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return
 	}
@@ -69,7 +77,7 @@ func awaitFull(t *testing.T, connect func(context.Context) error) {
 
 // Logins that are never finished do not keep the appliance out, however many
 // there are and come back; who may connect is afterwards what it was.
-func TestSiege(t *testing.T) {
+func TestLockout(t *testing.T) {
 	t.Parallel()
 	d := patientWithLogins(t)
 	session := d.Owner(t)
@@ -86,4 +94,43 @@ func TestSiege(t *testing.T) {
 		t.Errorf("while others knock: %v", err)
 	}
 	allowed(t, session, "select 1")
+}
+
+// What is done against half-done logins from one address keeps nobody out who
+// comes from another: neither by a rule, nor for longer than the lockout takes.
+func TestLockoutSparesOtherAddresses(t *testing.T) {
+	t.Parallel()
+	d := patientWithLogins(t)
+	connect := func(ctx context.Context) error {
+		conn, err := d.Supervisor.Connect(ctx, d.Spec.ID, "postgres")
+		if err == nil {
+			err = conn.Close(ctx)
+		}
+		return err
+	}
+	floodFrom(t, d, "127.0.0.2", 40, map[string]string{"user": "app", "database": "app"})
+	awaitFull(t, connect)
+	var lockouts sync.WaitGroup
+	for lockoutd := range 3 {
+		lockouts.Go(func() {
+			if err := connect(t.Context()); err != nil {
+				t.Errorf("the appliance, lockout %d: %v", lockoutd, err)
+			}
+		})
+		done := make(chan struct{})
+		go func() { lockouts.Wait(); close(done) }()
+		for over := false; !over; {
+			conn, err := pgx.Connect(t.Context(), d.URL("app", d.Tenant.OwnerPassword))
+			if err == nil {
+				_ = conn.Close(t.Context())
+			} else if !postgres.IsFull(err) {
+				t.Fatalf("the owner, from another address: %v", err)
+			}
+			select {
+			case <-done:
+				over = true
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}
 }
