@@ -32,6 +32,7 @@ type config struct {
 	InsecureHTTP      bool
 	TLS               bool
 	TLSCert, TLSKey   string
+	HSTSMaxAge        time.Duration
 	PublicHost        string
 	PostgresPorts     string
 	PostgresListen    []string
@@ -105,6 +106,7 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.TLS, "tls", false, "serve HTTPS with a certificate from the appliance's own authority")
 	flags.StringVar(&c.TLSCert, "tls-cert", "", "serve HTTPS with this certificate (PEM file)")
 	flags.StringVar(&c.TLSKey, "tls-key", "", "the key of --tls-cert (PEM file)")
+	flags.DurationVar(&c.HSTSMaxAge, "hsts-max-age", 365*24*time.Hour, "how long browsers use HTTPS alone for the name in --public-url, with --tls-cert or a TLS proxy, never with --tls; 0 takes it back")
 	flags.StringVar(&c.PublicHost, "public-host", "", "name or address clients reach this machine by (default: the address listened on)")
 	flags.StringVar(&c.PostgresPorts, "postgres-ports", defaultPorts, "ports for databases, LO-HI")
 	flags.StringSliceVar(&c.PostgresListen, "postgres-listen", []string{"127.0.0.1"}, "addresses databases listen on")
@@ -265,6 +267,8 @@ func (c *config) validateServe() (err error) {
 		return errors.New("max-object-size: must be more than 0")
 	case c.TrashRetention < 0 || c.ReplacedRetention < 0 || c.ObjectTrashRetention < 0 || c.AuditRetention < 0:
 		return errors.New("trash-retention, object-trash-retention, replaced-retention and audit-retention: must not be negative")
+	case c.HSTSMaxAge < 0:
+		return errors.New("hsts-max-age: must not be negative; 0 takes back what browsers were told")
 	case c.BackupInterval < 0 || c.BackupRetention < 0:
 		return errors.New("backup-interval and backup-retention: must not be negative")
 	case c.BackupInterval > 0 && c.BackupInterval < time.Minute:

@@ -60,6 +60,16 @@ func (s *sockets) withTLS(c config, eng *engine.Engine) error {
 	return nil
 }
 
+// strictTransport is what browsers are told about HTTPS (RFC 6797), "" for
+// nothing. With it no certificate warning can be passed, so it is never said of
+// certificates from the appliance's own authority, which browsers do not know.
+func (c config) strictTransport() string {
+	if c.TLS {
+		return ""
+	}
+	return fmt.Sprintf("max-age=%d", int64(c.HSTSMaxAge.Seconds()))
+}
+
 // objectsURL is what the URLs of objects begin with, "" when they have no
 // origin of their own.
 func (s sockets) objectsURL(c config) string {

@@ -131,10 +131,11 @@ func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets
 	}
 	leases := operator.NewLeases()
 	srv, err := server.New(eng, w.serve(server.Options{
-		BaseURL:        base,
-		ObjectsURL:     sockets.objectsURL(c),
-		OperatorSocket: server.OperatorSocket(eng.SocketDir()),
-		Leases:         leases,
+		BaseURL:         base,
+		ObjectsURL:      sockets.objectsURL(c),
+		StrictTransport: c.strictTransport(),
+		OperatorSocket:  server.OperatorSocket(eng.SocketDir()),
+		Leases:          leases,
 		Serving: func() {
 			tellServiceManager(log, daemon.SdNotifyReady)
 			if serving != nil {

@@ -27,15 +27,17 @@ func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
 	}
 	uploads := api.NewUploads(e, api.Options{BaseURL: opts.BaseURL, Log: opts.Log, Known: known})
 	files := &downloads{engine: e, log: opts.Log}
-	host, err := hostOf(opts.ObjectsURL)
+	base, err := baseOf(opts.BaseURL)
 	if err != nil {
 		return nil, err
 	}
-	watched := health(e)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	objects, err := baseOf(opts.ObjectsURL)
+	if err != nil {
+		return nil, err
+	}
+	host, watched := objects.Host, health(e)
+	main := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {
-		case host != "" && strings.EqualFold(r.Host, host):
-			onlyObjects(files).ServeHTTP(w, r)
 		case host != "" && strings.HasPrefix(path, engine.ObjectPath):
 			http.NotFound(w, r)
 		case path == "/v1", strings.HasPrefix(path, "/v1/"):
@@ -49,6 +51,14 @@ func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
 		default:
 			console.ServeHTTP(w, r)
 		}
+	})
+	secured := strictTransport(main, base, opts.StrictTransport)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if host != "" && strings.EqualFold(r.Host, host) {
+			onlyObjects(files).ServeHTTP(w, r)
+			return
+		}
+		secured.ServeHTTP(w, r)
 	}), nil
 }
 
@@ -63,11 +73,11 @@ func onlyObjects(objects http.Handler) http.Handler {
 	})
 }
 
-// hostOf returns the host of a base URL, with its port where it has one.
-func hostOf(base string) (string, error) {
-	u, err := url.Parse(base)
+// baseOf reads a base URL, "" for none.
+func baseOf(text string) (*url.URL, error) {
+	base, err := url.Parse(text)
 	if err != nil {
-		return "", fmt.Errorf("read base URL: %w", err)
+		return nil, fmt.Errorf("read base URL: %w", err)
 	}
-	return u.Host, nil
+	return base, nil
 }

@@ -50,6 +50,9 @@ type Options struct {
 	// downloaded where the API is. What people have uploaded is then served to
 	// that host alone, and nothing else is.
 	ObjectsURL string
+	// StrictTransport is the header Strict-Transport-Security for the host of a
+	// BaseURL with https, "" for none.
+	StrictTransport string
 	// OperatorSocket is the path of the operator's socket.
 	OperatorSocket string
 	// Leases are the sandboxes held over that socket; Serve ends them.
