@@ -30,7 +30,7 @@ func allowed() map[string][]string {
 		"holdfast/engine":                              {"backup", "backup/repository", "backup/wal", "blobstore"},
 		"holdfast/engine/connstring":                   {"engine/model"},
 		"holdfast/engine/importer":                     {"engine/model"},
-		"holdfast/engine/advice":                       {"engine/model", "engine/postgres"},
+		"holdfast/engine/advice":                       {"engine/model"},
 		"holdfast/engine/password":                     {"engine/model"},
 		"holdfast/engine/meta":                         {"diskio", "engine/model", "engine/publish"},
 		"holdfast/engine/postgres":                     {"dirlock", "diskio", "engine/model", "engine/publish"},
