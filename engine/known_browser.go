@@ -36,14 +36,18 @@ func browserMessage(user, nonce string) string { return "known browser\n" + user
 
 // acquaintance returns what names the caller as one who has signed in to the
 // user's account before, by the browser or by the address of a session that
-// there is. It returns "" for a stranger, and always where there is no such
-// account.
+// there is. The machine's own address says nothing: it is a proxy's, and all
+// clients share it. It returns "" for a stranger, and always where there is no
+// such account.
 func (e *Engine) acquaintance(call *model.Call, user model.User) (string, error) {
 	if user.ID == "" {
 		return "", nil
 	}
 	if browser := e.knowsBrowser(user.ID, call.Browser); browser != "" {
 		return browser, nil
+	}
+	if isLoopback(call.IP) {
+		return "", nil
 	}
 	var sessions []model.Session
 	if err := e.meta.View(func(tx *meta.Tx) (err error) {

@@ -53,6 +53,31 @@ func TestStrangersDoNotLockOwnersOut(t *testing.T) {
 	}
 }
 
+// TestProxysAddressMakesNobodyKnown: a proxy on this machine gives all clients
+// one address. A session from there does not make strangers acquaintances of its
+// account, with a budget and a queue of their own, nor show that the account exists.
+func TestProxysAddressMakesNobodyKnown(t *testing.T) {
+	t.Parallel()
+	for _, ip := range []string{"127.0.0.1", "::1", "::ffff:127.0.0.1"} {
+		c := openConsole(t)
+		c.person("ada@example.com", model.RoleOwner)
+		c.wait(time.Hour) // of what that took of the budgets, nothing is left
+		browser := c.BrowserToken(c.user("ada@example.com").ID)
+		if err := c.tryFrom(ip, browser, "ada@example.com", floodPassword); err != nil {
+			t.Fatal(err)
+		}
+		for n := range visitorRates()[rateSignInAccount].Limit + 1 {
+			there, absent := c.tryFrom(ip, model.Secret{}, "ada@example.com", "a guess"), c.tryFrom(ip, model.Secret{}, "eve@example.com", "a guess")
+			if model.CodeOf(there) != model.CodeOf(absent) || model.PublicMessage(there) != model.PublicMessage(absent) {
+				t.Fatalf("from %s, attempt %d: %v, %v", ip, n, there, absent)
+			}
+		}
+		if err := c.tryFrom(ip, browser, "ada@example.com", floodPassword); err != nil {
+			t.Errorf("the owner's browser, from %s: %v", ip, err)
+		}
+	}
+}
+
 // TestKnownBrowserMayNotGuessOn: who has stolen a known browser's token has as
 // many guesses as a stranger.
 func TestKnownBrowserMayNotGuessOn(t *testing.T) {
