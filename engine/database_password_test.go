@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"slices"
 	"testing"
@@ -182,6 +184,37 @@ func TestVerifierIsNotABurden(t *testing.T) {
 	began := time.Now()
 	if a.verifiers.fits(db.ID, model.NewSecret("SCRAM-SHA-256$2000000000:AAAAAAAAAAAAAAAAAAAAAA==$x:y"), tenant.OwnerPassword) || time.Since(began) > time.Second {
 		t.Errorf("it took %v", time.Since(began))
+	}
+}
+
+// A role can give itself a verifier with a salt of megabytes, which is not to be
+// kept in the appliance's record. It counts as no password.
+func TestHugeVerifierIsNotKept(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, _ := a.createDatabase(t, "shop")
+	encode := base64.StdEncoding.EncodeToString
+	key := encode(make([]byte, sha256.Size))
+	runSQL(t, connectionDetails(t, a, db.ID), "alter role app password 'SCRAM-SHA-256$4096:"+encode(make([]byte, 4<<20))+"$"+key+":"+key+"'")
+	if c := connectionDetails(t, a, db.ID); !c.PasswordChanged {
+		t.Error("the change is not noticed")
+	}
+	record, err := a.record(db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept := len(record.OwnPassword.Verifier); kept > 1000 {
+		t.Errorf("%d bytes are kept of the verifier", kept)
+	}
+	if _, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
+		t.Fatal(err)
+	}
+	c, err := a.DatabaseRotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := logIn(t, c.Connection, c.Connection.Password.Reveal()); err != nil {
+		t.Errorf("after the rotation: %v", err)
 	}
 }
 

@@ -22,12 +22,19 @@ type Verifiers struct {
 	Owner, ReadOnly model.Secret
 }
 
-// ReadVerifiers reads the verifiers of t's roles. conn is the superuser's, in
-// any database.
+// longestVerifier is how long a verifier may be, in bytes, as it is in
+// PostgreSQL 18. Older servers take one of any length from a role, with a salt
+// of megabytes; PostgreSQL's own have 133 bytes.
+const longestVerifier = 512
+
+// ReadVerifiers reads the verifiers of t's roles. One that is longer than
+// longestVerifier counts as [NoPassword]. conn is the superuser's, in any
+// database.
 func ReadVerifiers(ctx context.Context, conn *pgx.Conn, t Tenant) (Verifiers, error) {
 	var owner, readOnly string
-	const verifier = "coalesce((select rolpassword from pg_authid where rolname = %s), '" + NoPassword + "')"
-	err := conn.QueryRow(ctx, "select "+fmt.Sprintf(verifier, "$1")+", "+fmt.Sprintf(verifier, "$2"), t.Owner, t.ReadOnly).Scan(&owner, &readOnly)
+	const verifier = "coalesce((select rolpassword from pg_authid where rolname = %s and octet_length(rolpassword) <= $3), '" + NoPassword + "')"
+	err := conn.QueryRow(ctx, "select "+fmt.Sprintf(verifier, "$1")+", "+fmt.Sprintf(verifier, "$2"), t.Owner, t.ReadOnly, longestVerifier).
+		Scan(&owner, &readOnly)
 	if err != nil {
 		return Verifiers{}, fmt.Errorf("read the verifiers of passwords: %w", err)
 	}
