@@ -164,7 +164,7 @@ func withoutVariable(environment []string, name string) (rest []string) {
 // export writes the archive: the running appliance's, or that of the files.
 func (m *mover) export(ctx context.Context, w io.Writer) error {
 	name := operatorName()
-	if err := giveUpRoot(m.DataDir, m.User, false); err != nil {
+	if err := giveUpRoot(m.DataDir, m.User); err != nil {
 		return err
 	}
 	err := m.exportRunning(ctx, w, name)
@@ -240,9 +240,15 @@ func (m *mover) importAll(ctx context.Context, cmd *cobra.Command, file string) 
 	if err != nil {
 		return err
 	}
-	if err := giveUpRoot(m.DataDir, m.User, true); err != nil {
+	log, err := newLog(cmd.ErrOrStderr(), "text", "info")
+	if err != nil {
 		return err
 	}
+	chosen, err := giveUpRootOwning(m.DataDir, m.User, log)
+	if err != nil {
+		return err
+	}
+	chosen.tell(log)
 	if err := makeDataDir(m.DataDir); err != nil {
 		return err
 	}

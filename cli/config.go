@@ -62,7 +62,8 @@ type config struct {
 
 	ObjectTrashRetention time.Duration
 
-	serves              bool // and is checked as what serves
+	serves              bool   // and is checked as what serves
+	runsAs              choice // the user that serve became, once it has
 	firstPort, lastPort int
 	rates               map[model.RateClass]engine.Rate
 	allowlist           []netip.Prefix
@@ -72,6 +73,7 @@ type config struct {
 const (
 	defaultListen = "127.0.0.1:8432"
 	defaultPorts  = "7432-7931"
+	rootDataDir   = "/var/lib/holdfast"
 )
 
 // loopback is who may connect to a new database unless the operator says
@@ -84,7 +86,7 @@ func loopback() []netip.Prefix {
 func (c *config) registerCommon(flags *pflag.FlagSet) {
 	flags.StringVar(&c.ConfigFile, "config", "", "config file in TOML; keys are the flags' names with underscores")
 	flags.StringVar(&c.DataDir, "data-dir", defaultDataDir(), "directory that holds everything")
-	flags.StringVar(&c.User, "user", "", "as root: the user to become (default: the data directory's owner, else holdfast, postgres or nobody)")
+	flags.StringVar(&c.User, "user", "", "as root: the user to become (default: the data directory's owner, else holdfast, which is made for a new /var/lib/holdfast, else postgres or nobody)")
 }
 
 // registerPostgres declares where PostgreSQL comes from.
@@ -362,11 +364,11 @@ func isLoopback(host string) bool {
 	return err == nil && addr.IsLoopback()
 }
 
-// defaultDataDir is /var/lib/holdfast for root, else in the user's XDG data
+// defaultDataDir is rootDataDir for root, else in the user's XDG data
 // directory.
 func defaultDataDir() string {
 	if os.Geteuid() == 0 {
-		return "/var/lib/holdfast"
+		return rootDataDir
 	}
 	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "holdfast")

@@ -65,7 +65,7 @@ func examine(cmd *cobra.Command, c config) ([]doctor.Finding, error) {
 		opts.WebhookSecret = c.WebhookSecretFile
 	}
 	opts.Try()
-	if err := giveUpRoot(c.DataDir, c.User, false); err != nil {
+	if err := giveUpRoot(c.DataDir, c.User); err != nil {
 		return nil, err
 	}
 	return doctor.Run(cmd.Context(), opts), nil

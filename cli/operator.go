@@ -25,7 +25,7 @@ func callOperator(ctx context.Context, c config, request operator.Request, resul
 	if err := mustExist(c.DataDir); err != nil {
 		return err
 	}
-	if err := giveUpRoot(c.DataDir, c.User, false); err != nil {
+	if err := giveUpRoot(c.DataDir, c.User); err != nil {
 		return err
 	}
 	response, err := askAppliance(ctx, c.DataDir, request)

@@ -5,18 +5,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strconv"
 	"syscall"
 )
-
-// account is a user the appliance can run as.
-type account struct {
-	name     string
-	uid, gid int
-}
 
 // makeDataDir makes the data directory with mode 0700 when it is absent, and
 // checks that it can be written.
@@ -42,96 +37,53 @@ func currentUser() string {
 
 // giveUpRoot makes this process an ordinary user for good when it is root:
 // PostgreSQL refuses to run as root, and nothing else needs it. From then on
-// nothing may be read that only root can, such as a checkout under /root. With
-// create, a data directory that is absent is made for that user.
-func giveUpRoot(dataDir, name string, create bool) error {
-	if uid := os.Geteuid(); uid != 0 {
-		if name == "" {
-			return nil
-		}
-		wanted, err := lookup(name)
-		if err == nil && wanted.uid != uid {
-			err = fmt.Errorf("--user %s: only root can become another user", name)
-		}
-		return err
+// nothing may be read that only root can, such as a checkout under /root.
+func giveUpRoot(dataDir, name string) error {
+	if os.Geteuid() != 0 {
+		return checkOrdinary(name)
 	}
-	target, err := chooseAccount(dataDir, name)
+	chosen, err := chooseAccount(dataDir, name, nil)
 	if err != nil {
 		return err
 	}
-	if create {
-		if err := handOver(dataDir, target); err != nil {
-			return err
-		}
+	return leaveRoot(dataDir, chosen.account)
+}
+
+// giveUpRootOwning is giveUpRoot for a command that may make the data
+// directory: when that is absent it is made for the user, and the user too,
+// where the system has none for holdfast and makeUser makes it.
+func giveUpRootOwning(dataDir, name string, log *slog.Logger) (choice, error) {
+	if os.Geteuid() != 0 {
+		return choice{}, checkOrdinary(name)
 	}
-	if err := become(target); err != nil {
-		return fmt.Errorf("become user %s: %w", target.name, err)
+	chosen, err := chooseAccount(dataDir, name, func() error { return makeUser(dataDir, log) })
+	if err != nil {
+		return choice{}, err
+	}
+	if err := handOver(dataDir, chosen.account); err != nil {
+		return choice{}, err
+	}
+	return chosen, leaveRoot(dataDir, chosen.account)
+}
+
+// checkOrdinary checks that --user, where it is given, names the user that this
+// process already is.
+func checkOrdinary(name string) error {
+	if name == "" {
+		return nil
+	}
+	wanted, err := lookup(name)
+	if err == nil && wanted.uid != os.Geteuid() {
+		err = fmt.Errorf("--user %s: only root can become another user", name)
+	}
+	return err
+}
+
+func leaveRoot(dataDir string, to account) error {
+	if err := become(to); err != nil {
+		return fmt.Errorf("become user %s: %w", to.name, err)
 	}
 	return settleIn(dataDir)
-}
-
-// chooseAccount picks whom to become: who was asked for, else the owner of
-// the data directory, else holdfast, which the Debian package makes and nothing
-// else runs as, else postgres, else nobody.
-func chooseAccount(dataDir, name string) (account, error) {
-	owner, owned, err := ownerOf(dataDir)
-	if err != nil {
-		return account{}, err
-	}
-	if name != "" {
-		wanted, err := lookup(name)
-		if err == nil && owned && owner.uid != 0 && owner.uid != wanted.uid {
-			err = fmt.Errorf("--user %s: the data directory %s belongs to %s", name, dataDir, owner.name)
-		}
-		return wanted, err
-	}
-	if owned && owner.uid != 0 {
-		return owner, nil
-	}
-	for _, candidate := range []string{"holdfast", "postgres", "nobody"} {
-		if found, err := lookup(candidate); err == nil {
-			return found, nil
-		}
-	}
-	return account{}, errors.New("run as root, and there is no user holdfast, postgres or nobody to become: name one with --user")
-}
-
-func lookup(name string) (account, error) {
-	u, err := user.Lookup(name)
-	if err != nil {
-		return account{}, usageError{fmt.Errorf("--user %s: %w", name, err)}
-	}
-	found := account{name: name}
-	if found.uid, err = strconv.Atoi(u.Uid); err != nil {
-		return found, fmt.Errorf("--user %s: %w", name, err)
-	}
-	if found.gid, err = strconv.Atoi(u.Gid); err != nil {
-		return found, fmt.Errorf("--user %s: %w", name, err)
-	}
-	if found.uid == 0 {
-		return found, usageError{fmt.Errorf("--user %s: PostgreSQL does not run as root: name another user", name)}
-	}
-	return found, nil
-}
-
-func ownerOf(dir string) (_ account, found bool, _ error) {
-	info, err := os.Stat(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return account{}, false, nil
-	}
-	if err != nil {
-		return account{}, false, fmt.Errorf("look at the data directory: %w", err)
-	}
-	return ownerIn(info), true, nil
-}
-
-func ownerIn(info fs.FileInfo) account {
-	stat := info.Sys().(*syscall.Stat_t)
-	owner := account{name: strconv.Itoa(int(stat.Uid)), uid: int(stat.Uid), gid: int(stat.Gid)}
-	if u, err := user.LookupId(owner.name); err == nil {
-		owner.name = u.Username
-	}
-	return owner
 }
 
 // handOver makes the data directory the account's. An empty one that root

@@ -72,7 +72,7 @@ func serve(ctx context.Context, c config, stdout, stderr io.Writer, serving func
 	if watched != nil {
 		defer watched.Close()
 	}
-	if err := giveUpRoot(c.DataDir, c.User, true); err != nil {
+	if c.runsAs, err = giveUpRootOwning(c.DataDir, c.User, log); err != nil {
 		return err
 	}
 	if err := forgetLibpqEnvironment(); err != nil {
@@ -157,6 +157,7 @@ func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets
 	if err != nil {
 		return err
 	}
+	c.runsAs.tell(log)
 	if err := remote.Print(stdout, func(w io.Writer) { announce(w, eng, c.DataDir, base, setup, first) }); err != nil {
 		log.Warn("say where everything is; a first API key that nobody was shown is replaced by the next start", "error", err)
 	} else if first != nil {
