@@ -3,12 +3,16 @@ package cli_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
+	"testing"
 
 	"holdfast/cli/client"
 )
@@ -307,13 +311,12 @@ func (c *chaos) checkObjects(ctx context.Context, api *client.Client, b *chaosBu
 // checkUsage compares the counters with a recount.
 func (c *chaos) checkUsage(ctx context.Context, api *client.Client) {
 	c.within("a usage that is the recount", func() string {
-		var want, got [5]int64
+		var want, got [4]int64
+		var exports int64
 		for _, d := range collect(c, api.Databases(ctx), func(d client.Database) string { return d.ID }) {
 			want[0]++
-			for _, b := range collect(c, api.Backups(ctx, d.ID), func(b client.Backup) string { return b.ID }) {
-				if b.StoredBytes != nil {
-					want[4] += *b.StoredBytes
-				}
+			if x, err := api.GetExport(ctx, d.ID); err == nil && x.SizeBytes != nil {
+				exports += *x.SizeBytes + 2*diskBlock // its checksums, and the rest of its last block
 			}
 		}
 		for _, b := range collect(c, api.Buckets(ctx), func(b client.Bucket) string { return b.ID }) {
@@ -323,12 +326,42 @@ func (c *chaos) checkUsage(ctx context.Context, api *client.Client) {
 		}
 		usage, err := api.GetUsage(ctx)
 		m := usage.Metrics
-		got = [5]int64{m.Databases.Used, m.Buckets.Used, m.Objects.Used, m.StorageBytes.Used, m.BackupBytes.Used}
+		got = [4]int64{m.Databases.Used, m.Buckets.Used, m.Objects.Used, m.StorageBytes.Used}
 		if err != nil || got != want {
-			return fmt.Sprintf("databases, buckets, objects, bytes, bytes of backups: %v, and counted anew %v, %v", got, want, err)
+			return fmt.Sprintf("databases, buckets, objects, bytes: %v, and counted anew %v, %v", got, want, err)
+		}
+		least, most := occupied(c.t, filepath.Join(c.m.dataDir, "backups"))
+		if used := m.BackupBytes.Used; used < least || used > most+exports {
+			return fmt.Sprintf("bytes of backups: %d, and the disk has %d to %d, and exports of %d", used, least, most, exports)
 		}
 		return ""
 	})
+}
+
+const diskBlock = 4096
+
+// occupied returns what the files below dir occupy on disk: most counts what the
+// file system needs to find their parts, a block for each at most.
+func occupied(t *testing.T, dir string) (least, most int64) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil {
+			size := info.Sys().(*syscall.Stat_t).Blocks * 512
+			least, most = least+size-diskBlock, most+size
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return least, most
 }
 
 // checkAudit sees that the chains are whole, and that every change that was

@@ -94,7 +94,8 @@ func (u user) store(ctx context.Context) {
 	check(err == nil && got.JSON200 != nil, fmt.Sprint(err, got))
 	object := got.JSON200.Data
 	check(object.ContentType == "text/plain" && object.SizeBytes == int64(len(content)), object)
-	res, err := http.Get(object.DownloadUrl)
+	check(object.DownloadUrl != nil, "no download URL for a key that may read")
+	res, err := http.Get(*object.DownloadUrl)
 	check(err == nil, err)
 	defer res.Body.Close()
 	downloaded, err := io.ReadAll(res.Body)

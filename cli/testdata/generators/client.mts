@@ -59,7 +59,7 @@ async function store(): Promise<void> {
   ).data;
   const object = must(await api.GET("/buckets/{id}/objects/{key}", { params: { path: { id: bucket.id, key: put.key } } })).data;
   check(object.content_type === "text/plain" && object.size_bytes === bytes.size, JSON.stringify(object));
-  check((await (await fetch(object.download_url)).text()) === (await bytes.text()), "the download is not what was uploaded");
+  check((await (await fetch(object.download_url ?? "")).text()) === (await bytes.text()), "the download is not what was uploaded");
 }
 
 async function list(): Promise<void> {

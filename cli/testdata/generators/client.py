@@ -77,6 +77,7 @@ def store() -> None:
     for object_key, media in (("a/b.bin", "application/octet-stream"), ("a/b.txt", "text/plain")):
         stored = must(get_object.sync(bucket.id, object_key, client=client)).data
         assert stored.content_type == media and stored.size_bytes == len(content), stored
+        assert stored.download_url is not None, stored
         assert httpx.get(stored.download_url).content == content
 
 
