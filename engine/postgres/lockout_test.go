@@ -2,8 +2,12 @@ package postgres_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -94,6 +98,35 @@ func TestLockout(t *testing.T) {
 		t.Errorf("while others knock: %v", err)
 	}
 	allowed(t, session, "select 1")
+}
+
+// A half-done login is known by its title, which PostgreSQL cuts off where its
+// arguments and environment end: there is room for the longest names.
+func TestLockoutOfLongNames(t *testing.T) {
+	t.Parallel()
+	name := strings.Repeat("n", 63)
+	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) {
+		s.Config.Settings = map[string]string{"authentication_timeout": "10min", "max_connections": "12", "superuser_reserved_connections": "3"}
+		s.HBA.Database, s.HBA.Users = name, []string{name}
+		short := filepath.Join(os.TempDir(), rand.Text()[:8]) // a test's own path is long
+		if err := os.Symlink(s.Dir, short); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.Remove(short) })
+		s.Dir = short
+	})
+	connect := func(ctx context.Context) error {
+		conn, err := d.Supervisor.Connect(ctx, d.Spec.ID, "postgres")
+		if err == nil {
+			err = conn.Close(ctx)
+		}
+		return err
+	}
+	floodFrom(t, d, "127.100.100.100", 40, map[string]string{"user": name, "database": name})
+	awaitFull(t, connect)
+	if err := connect(t.Context()); err != nil {
+		t.Errorf("while others knock: %v", err)
+	}
 }
 
 // What is done against half-done logins from one address keeps nobody out who

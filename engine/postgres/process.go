@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -24,6 +25,12 @@ type process struct {
 	killed bool          // after done: by a signal
 }
 
+// titleRoom is how many bytes of the environment are there for the titles of a
+// server's processes: on Linux PostgreSQL writes a title over its arguments and
+// environment, and cuts off what is longer. Titles have a user, a database and an
+// address, and end in what a process does, which [isHalfDone] reads.
+const titleRoom = 256
+
 // startProcess starts `postgres -D dir`. It is not pg_ctl's child but ours,
 // so that its exit is noticed at once and its status known; in a process
 // group of its own, so that Ctrl-C in a terminal does not reach it; its output
@@ -35,7 +42,7 @@ func startProcess(bin Binaries, dir string, nice int) (*process, error) {
 	}
 	defer out.Close()
 	cmd := exec.Command(bin.Tool("postgres"), "-D", dir)
-	cmd.Env = bin.Env()
+	cmd.Env = append(bin.Env(), "TITLE_ROOM="+strings.Repeat("-", titleRoom))
 	cmd.Dir = dir
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
