@@ -133,7 +133,13 @@ func TestEveryRequestInEveryStatus(t *testing.T) {
 		t.Run(string(status), func(t *testing.T) {
 			id := o.WithoutFiles(t, real, "bare-"+string(status))
 			release := o.PutInto(t, id, status)
-			if got, text := o.ask(t, "GET", "/databases/"+id+"/ssl", ""); got != http.StatusConflict || !strings.Contains(text, "try again when it is available") {
+			remedy := map[model.DatabaseStatus]string{
+				model.DatabaseDeleting: "only the operator can bring it back", model.DatabaseFailed: "remove the cause and restart it",
+			}[status]
+			if remedy == "" {
+				remedy = "try again when it is available"
+			}
+			if got, text := o.ask(t, "GET", "/databases/"+id+"/ssl", ""); got != http.StatusConflict || !strings.Contains(text, remedy) {
 				t.Errorf("its certificate: %d %s", got, text)
 			}
 			o.walk(t, id, all)
