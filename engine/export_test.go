@@ -3,6 +3,7 @@ package engine
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"net/url"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"holdfast/blobstore"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
 )
 
@@ -99,7 +101,8 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// restoreElsewhere restores a dump into a database of other people.
+// restoreElsewhere restores a dump where the roles have other names, as users are
+// told to. The dump names roles: without --no-acl it cannot be restored there.
 func restoreElsewhere(t *testing.T, dump []byte) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "export.dump")
@@ -107,13 +110,30 @@ func restoreElsewhere(t *testing.T, dump []byte) {
 		t.Fatal(err)
 	}
 	other := postgrestest.Instance(t)
-	out, err := exec.CommandContext(t.Context(), other.Spec.Bin.Tool("pg_restore"), "--no-owner", "--exit-on-error",
-		"--dbname", other.URL(other.Tenant.Owner, other.Tenant.OwnerPassword), file).CombinedOutput()
-	if err != nil {
-		t.Fatalf("pg_restore: %v: %s", err, out)
+	other.Tenant.Database, other.Tenant.Owner, other.Tenant.ReadOnly = "elsewhere", "someone", "someones_reader"
+	if err := postgres.Provision(t.Context(), other.Superuser(t, "postgres"), other.Tenant); err != nil {
+		t.Fatal(err)
+	}
+	hba := postgres.HBA{Database: "elsewhere", Users: []string{"someone"}, Allow: other.Spec.HBA.Allow}
+	if err := other.Supervisor.Update(t.Context(), other.Spec.ID, hba); err != nil {
+		t.Fatal(err)
+	}
+	restore := func(options ...string) error {
+		out, err := exec.CommandContext(t.Context(), other.Spec.Bin.Tool("pg_restore"), append(options, "--no-owner", "--exit-on-error", "--single-transaction",
+			"--dbname", other.URL(other.Tenant.Owner, other.Tenant.OwnerPassword), file)...).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("pg_restore: %w: %s", err, out)
+		}
+		return nil
+	}
+	if err := restore(); err == nil || !strings.Contains(err.Error(), "app_readonly") {
+		t.Errorf("with the source's privileges: %v", err)
+	}
+	if err := restore("--no-acl"); err != nil {
+		t.Fatal(err)
 	}
 	var count, sum int
-	err = other.Superuser(t, other.Tenant.Database).QueryRow(t.Context(), "select count(*), sum(cents) from public.orders").Scan(&count, &sum)
+	err := other.Superuser(t, other.Tenant.Database).QueryRow(t.Context(), "select count(*), sum(cents) from public.orders where has_table_privilege('someones_reader', 'public.orders', 'select')").Scan(&count, &sum)
 	if err != nil || count != 1000 || sum != 500500 {
 		t.Errorf("restored elsewhere: %d rows, sum %d, %v", count, sum, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,9 +108,17 @@ func TestImportFromTheSameAppliance(t *testing.T) {
 	a := startEngine(t)
 	_, c := a.createDatabase(t, "shop")
 	run(t, c, "create table orders as select 1 as id")
-	a.imported(t, NewImport{Name: "copy", SourceURL: model.NewSecret(c.URL())})
+	record, copied := a.imported(t, NewImport{Name: "copy", SourceURL: model.NewSecret(c.URL())})
+	if !slices.ContainsFunc(record.Log, func(l model.ImportLine) bool {
+		return strings.Contains(l.Message, `grants to "app_readonly" are left out`)
+	}) {
+		t.Errorf("the grants to the source's reader: %+v", record.Log)
+	}
+	if !answer[bool](t, copied, "select has_table_privilege('app_readonly', 'orders', 'select')") {
+		t.Error("the copy's reader does not read the copy")
+	}
 	b := a.elsewhere(t, "globex")
-	record := b.awaitImport(t, b.beginImport(t, NewImport{Name: "theft", SourceURL: model.NewSecret(c.URL())}).ID)
+	record = b.awaitImport(t, b.beginImport(t, NewImport{Name: "theft", SourceURL: model.NewSecret(c.URL())}).ID)
 	if record.Status != model.ImportFailed || !strings.Contains(record.Error, "not your organization's") {
 		t.Errorf("another organization's import: %+v", record)
 	}

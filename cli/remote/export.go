@@ -25,9 +25,9 @@ func newBackupExport(s *session) *cobra.Command {
 			return t.export(db, to, wait)
 		})
 	cmd.Long = "Download the newest export of a database. An export is made after each backup, in pg_dump's custom format:\n" +
-		"`pg_restore --no-owner` reads it. A download that was broken off goes on where it stopped when it is asked\n" +
-		"for again."
-	cmd.Example = "  holdfast backup export shop\n  holdfast backup export shop - | pg_restore --no-owner -d \"$OTHER_URL\""
+		"`pg_restore --no-owner --no-acl` reads it. Without these options it needs roles named like the users of the\n" +
+		"database. A download that was broken off goes on where it stopped when it is asked for again."
+	cmd.Example = "  holdfast backup export shop\n  holdfast backup export shop - | pg_restore --no-owner --no-acl -d \"$OTHER_URL\""
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait for the export that follows the newest backup")
 	return s.positions(cmd, databaseNames, nil)
 }

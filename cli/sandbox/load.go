@@ -28,7 +28,7 @@ func CheckScript(path string) error {
 	head := make([]byte, len(archiveMagic))
 	if _, err := io.ReadFull(file, head); err == nil && bytes.Equal(head, archiveMagic) {
 		return fmt.Errorf("import: %s is an archive of pg_dump and not SQL; leave --import out and begin the command with "+
-			"`pg_restore --no-owner -d \"$PGDATABASE\" %s`", path, path)
+			"`pg_restore --no-owner --no-acl -d \"$PGDATABASE\" %s`", path, path)
 	}
 	return nil
 }

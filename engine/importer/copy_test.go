@@ -296,15 +296,18 @@ func checkOwners(t testing.TB, conn *pgx.Conn) {
 	}
 }
 
-// checkPrivileges sees what everybody may, and that nobody else is named.
+// checkPrivileges sees what everybody may, that nobody else is named, and that the
+// read-only role reads everything, whatever the source granted.
 func checkPrivileges(t testing.TB, conn *pgx.Conn) {
 	t.Helper()
 	got := ask(t, conn, `select has_function_privilege('public', 'shop.secret()', 'execute'), has_schema_privilege('public', 'shop', 'usage'),
 		has_table_privilege('public', 'shop.parent', 'select'), has_table_privilege('public', 'shop.orders', 'select'),
 		(select count(*) from pg_largeobject_metadata m, aclexplode(lomacl) g where g.grantee = 0 and m.oid = 50003),
-		(select string_agg(defaclobjtype::text || ' ' || defaclacl::text, ', ') from pg_default_acl),
-		(select count(*) from pg_roles where rolname in ('auditor', 'writer'))`)
-	if want := "f|t|t|f|1|r {=a/app}|0\n"; got != want {
+		(select string_agg(defaclobjtype::text || ' ' || defaclacl::text, ', ') from pg_default_acl where defaclnamespace <> 0),
+		(select count(*) from pg_roles where rolname in ('auditor', 'writer')),
+		(select count(*) from pg_class where relowner = 'app'::regrole and relkind in ('r', 'p', 'v', 'm', 'S') and not
+			(has_table_privilege('app_readonly', oid, 'select') and has_schema_privilege('app_readonly', relnamespace, 'usage')))`)
+	if want := "f|t|t|f|1|r {=a/app}|0|0\n"; got != want {
 		t.Errorf("privileges: %s, not %s", got, want)
 	}
 }

@@ -63,7 +63,7 @@ func (c *copying) choose(entries []entry) []entry {
 		}
 	}
 	for _, role := range slices.Sorted(maps.Keys(c.roles.lost)) {
-		c.account.Say(model.ImportWarning, fmt.Sprintf("the role %q of the source is not here: %d grants to it are left out", role, c.roles.lost[role]))
+		c.account.Say(model.ImportWarning, fmt.Sprintf("roles of the source are not copied: %d grants to %q are left out", c.roles.lost[role], role))
 	}
 	return chosen
 }

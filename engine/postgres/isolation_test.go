@@ -89,9 +89,9 @@ var powers = map[string]string{
 		from pg_roles where rolname !~ '^pg_' and rolname not in ('holdfast', 'holdfast_dump')
 		and (rolname not in ('app', 'app_readonly') or rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls)`,
 	"membership": `select member::regrole || ' in ' || roleid::regrole from pg_auth_members where grantor <> 10 or member::regrole::text !~ '^pg_'
-		and (roleid <> 'pg_read_all_data'::regrole or member not in ('app_readonly'::regrole, 'holdfast_dump'::regrole))`,
+		and (roleid <> 'pg_read_all_data'::regrole or member <> 'holdfast_dump'::regrole)`,
 	"predefined role": `select role::regrole || ' has ' || power from (values ('app'), ('app_readonly')) r(role),
-		(values ('pg_execute_server_program'), ('pg_read_server_files'), ('pg_write_server_files'), ('pg_write_all_data'), ('pg_monitor'),
+		(values ('pg_execute_server_program'), ('pg_read_server_files'), ('pg_write_server_files'), ('pg_read_all_data'), ('pg_write_all_data'), ('pg_monitor'),
 			('pg_read_all_settings'), ('pg_signal_backend'), ('pg_checkpoint'), ('holdfast'), ('holdfast_dump')) p(power)
 		where pg_has_role(role, power, 'member')`,
 	"superuser's object": `select c.oid::regclass::text from pg_class c where relowner = 10 and oid >= 16384 and relkind not in ('t', 'i', 'c')

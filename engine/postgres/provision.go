@@ -102,7 +102,8 @@ const superuserSettings = `DO $$ DECLARE s text; BEGIN
 
 // grants are who may do what with the database: the owner everything, the
 // read-only role connect, nobody else anything. What an owner may have said of
-// the database as a whole, to shut others or himself out, is taken back.
+// the database as a whole, to shut others or himself out, is taken back. What the
+// read-only role reads in the database is in [readerPrivileges].
 func (t Tenant) grants() []string {
 	d, o, r := quoteName(t.Database), quoteName(t.Owner), quoteName(t.ReadOnly)
 	return []string{
@@ -110,6 +111,5 @@ func (t Tenant) grants() []string {
 		"REVOKE ALL ON DATABASE " + d + " FROM PUBLIC, " + r,
 		"GRANT ALL ON DATABASE " + d + " TO " + o,
 		"GRANT CONNECT ON DATABASE " + d + " TO " + r,
-		"GRANT pg_read_all_data TO " + r,
 	}
 }

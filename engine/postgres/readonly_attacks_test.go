@@ -104,8 +104,11 @@ grant app to app_readonly
 grant app_readonly to app
 grant pg_write_all_data to app_readonly
 grant pg_read_all_data to app
+grant pg_read_all_data to app_readonly
 set role app
 set role pg_write_all_data
+set role pg_read_all_data
+[warning] drop owned by app_readonly
 set session authorization app
 comment on table $.t is 'x'
 comment on database app is 'x'

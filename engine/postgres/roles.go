@@ -28,7 +28,7 @@ type Tenant struct {
 	Database         string
 	Owner            string // owns the database; never more than an ordinary role
 	OwnerPassword    model.Secret
-	ReadOnly         string // reads everything, writes nothing
+	ReadOnly         string // reads what the owner makes, writes nothing
 	ReadOnlyPassword model.Secret
 	// OwnerVerifier is what pg_authid has for an owner who has changed the
 	// password by SQL. When set, the role keeps it, and OwnerPassword is not used.

@@ -18,7 +18,7 @@ import (
 // older builds are thrown away.
 const (
 	sparePrefix    = "spare-"
-	spareFormat    = "3"
+	spareFormat    = "4"
 	buildingSuffix = ".building"
 )
 

@@ -56,13 +56,18 @@ func spareTenant() Tenant {
 const ownersFunctions = `^(lo_creat|lo_create|lo_from_bytea|lo_put|lowrite|lo_unlink|lo_truncate|lo_truncate64|` +
 	`pg_logical_emit_message|pg_(try_)?advisory_(xact_)?lock(_shared)?|txid_current|pg_current_xact_id)$`
 
-// databasePrivileges are the statements, run in the tenant's database, that
-// take from PUBLIC what writes or locks without a privilege on anything, so that
-// the read-only role cannot, and give it to the owner; what reads or writes the
-// server's files is nobody's from the start. The functions are looked up,
-// because their arguments differ from one major to the next.
+// databasePrivileges are the statements, run in the tenant's database, that set
+// the privileges of both roles there.
 func (t Tenant) databasePrivileges() []string {
-	return []string{`DO $$ DECLARE f regprocedure; BEGIN
+	return []string{t.functionPrivileges(), readerPrivileges}
+}
+
+// functionPrivileges is the statement that takes from PUBLIC what writes or locks
+// without a privilege on anything, so that the read-only role cannot, and gives it
+// to the owner; what reads or writes the server's files is nobody's from the start. The functions are looked up,
+// because their arguments differ from one major to the next.
+func (t Tenant) functionPrivileges() string {
+	return `DO $$ DECLARE f regprocedure; BEGIN
 		FOR f IN SELECT oid FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND proname ~ '` + ownersFunctions + `'
 		LOOP
 			EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f);
@@ -83,20 +88,23 @@ func (t Tenant) databasePrivileges() []string {
 			SELECT p.oid, 'pg_proc'::regclass, 0, 'i', p.proacl FROM pg_proc p
 			WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.proacl IS NOT NULL AND NOT EXISTS (
 				SELECT FROM pg_init_privs i WHERE i.classoid = 'pg_proc'::regclass AND i.objoid = p.oid AND i.objsubid = 0);
-		END $$`}
+		END $$`
 }
 
 // isPrepared reports whether the tenant's database, which conn need not be in,
 // has the privileges of [Tenant.databasePrivileges]. The cluster has a record of
 // the owner's grants in every database. A database that an older version made
-// lacks some.
+// lacks some, and its read-only role is a member of pg_read_all_data. What the
+// owner has revoked since is not looked at.
 func (t Tenant) isPrepared(ctx context.Context, conn *pgx.Conn) (prepared bool, err error) {
 	err = conn.QueryRow(ctx, `select not exists (
 		select from pg_proc where pronamespace = 'pg_catalog'::regnamespace and proname ~ $3 and oid not in (
 			select d.objid from pg_shdepend d where d.dbid = (select oid from pg_database where datname = $1)
 			and d.classid = 'pg_proc'::regclass and d.refclassid = 'pg_authid'::regclass
-			and d.refobjid = (select oid from pg_roles where rolname = $2) and d.deptype = 'a'))`,
-		t.Database, t.Owner, ownersFunctions).Scan(&prepared)
+			and d.refobjid = (select oid from pg_roles where rolname = $2) and d.deptype = 'a'))
+		and not exists (select from pg_auth_members where roleid = 'pg_read_all_data'::regrole
+			and member = (select oid from pg_roles where rolname = $4))`,
+		t.Database, t.Owner, ownersFunctions, t.ReadOnly).Scan(&prepared)
 	if err != nil {
 		return false, fmt.Errorf("look at the database's privileges: %w", err)
 	}
