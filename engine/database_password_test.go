@@ -124,6 +124,31 @@ func TestPasswordChangedBySQL(t *testing.T) {
 	})
 }
 
+// A restore and its undo put back data, not passwords: the one that the owner has set
+// by SQL stays in force, though the backup has the earlier one.
+func TestPasswordChangedBySQLSurvivesRestoreAndUndo(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, stored := a.createDatabase(t, "shop")
+	backup := a.backUp(t, db.ID)
+	runSQL(t, stored, "create table later (n int)", "alter role app password 'chosen by sql'")
+	inForce := func(when string) {
+		t.Helper()
+		c := connectionDetails(t, a, db.ID)
+		if err := logIn(t, c, "chosen by sql"); err != nil || !c.PasswordChanged {
+			t.Errorf("%s: changed %v, %v", when, c.PasswordChanged, err)
+		}
+		if err := logIn(t, c, stored.Password.Reveal()); !isRefused(err) {
+			t.Errorf("%s: the replaced password came back: %v", when, err)
+		}
+	}
+	inForce("before")
+	a.restore(t, db.ID, backup.ID)
+	inForce("after the restore")
+	a.undo(t, db.ID)
+	inForce("after the undo")
+}
+
 // The read-only role may not choose its password: others are given it.
 func TestReaderPasswordIsPutBack(t *testing.T) {
 	t.Parallel()
