@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -97,6 +98,29 @@ func TestFeatures(t *testing.T) {
 		if got := get[Limits](t, w.do(t, request{method: "GET", path: "/account/limits", key: w.org.read})).Features; got != test.want {
 			t.Errorf("backups every %s, exports %t: %+v", test.every, test.exports, got)
 		}
+	}
+}
+
+// Times in the evidence have the form of every other time of the API: UTC, to
+// the microsecond.
+func TestTimesInEvidenceHaveTheFormOfTheAPI(t *testing.T) {
+	w := open(t)
+	form := regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$`)
+	for range 4 {
+		w.key(t, w.org.organization, engine.NewKey{Preset: model.PresetReadOnly})
+	}
+	seen := 0
+	r := w.do(t, request{method: "GET", path: "/agent/recommendations", key: w.org.read})
+	for _, rec := range get[[]Recommendation](t, r) {
+		if at, ok := rec.Evidence["created_at"].(string); ok {
+			seen++
+			if !form.MatchString(at) {
+				t.Errorf("%s: created_at is %s", rec.Code, at)
+			}
+		}
+	}
+	if seen < 4 {
+		t.Errorf("%d recommendations have a created_at, want at least 4", seen)
 	}
 }
 

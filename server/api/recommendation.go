@@ -35,13 +35,27 @@ type RecommendedCall struct {
 func NewRecommendation(r model.Recommendation) Recommendation {
 	view := Recommendation{
 		ID: r.ID(), Code: r.Code, Severity: r.Severity, Category: r.Category, Title: r.Title, Message: r.Message,
-		Resource: NewResource(r.Resource), Evidence: r.Evidence, SQL: orAbsent(r.SQL), Caution: orAbsent(r.Caution), DetectedAt: utc(r.DetectedAt),
-	}
-	if view.Evidence == nil {
-		view.Evidence = map[string]any{}
+		Resource: NewResource(r.Resource), Evidence: newEvidence(r.Evidence), SQL: orAbsent(r.SQL), Caution: orAbsent(r.Caution), DetectedAt: utc(r.DetectedAt),
 	}
 	if r.Action != nil {
 		view.Action = &RecommendedCall{Method: r.Action.Method, Path: r.Action.Path, Body: r.Action.Body}
+	}
+	return view
+}
+
+// newEvidence returns the figures with their times as the API writes them. It is
+// never nil.
+func newEvidence(figures map[string]any) map[string]any {
+	view := make(map[string]any, len(figures))
+	for name, figure := range figures {
+		switch at := figure.(type) {
+		case time.Time:
+			view[name] = utc(at)
+		case *time.Time:
+			view[name] = utcOrAbsent(at)
+		default:
+			view[name] = figure
+		}
 	}
 	return view
 }
