@@ -113,7 +113,7 @@ func (e *Engine) recordBackup(
 // noBackupsOf refuses what needs the backups of a sandbox.
 func noBackupsOf(sandbox model.Database) error {
 	return model.Errorf(model.CodeForbidden,
-		"%s is a sandbox, thrown away when the command ends that it was made for: it has no backups", sandbox.Name)
+		"%s is a sandbox, which is deleted when its command ends: it has no backups", sandbox.Name)
 }
 
 // runBackup makes the backup and records how that ended.

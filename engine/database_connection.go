@@ -50,7 +50,7 @@ func (e *Engine) DatabaseConnection(call *model.Call, id string) (Connection, er
 			db, err = e.notePasswords(ctx, conn, db)
 			return err
 		}); err != nil { // then it goes by the last look
-			e.log.Warn("look at the passwords of a database", "database", db.ID, "error", err)
+			e.log.Warn("check the passwords of a database", "database", db.ID, "error", err)
 		}
 	}
 	return e.connection(db, call.Holds(model.ScopeDatabaseUpdate))

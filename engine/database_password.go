@@ -31,7 +31,7 @@ func (e *Engine) notePasswords(ctx context.Context, conn *pgx.Conn, db model.Dat
 	if err != nil || !drift.any() {
 		return db, err
 	}
-	release, err := e.claims.take(db.ID, "a look at its passwords")
+	release, err := e.claims.take(db.ID, "a check of its passwords")
 	now, recordErr := e.record(db.ID)
 	if err != nil || recordErr != nil { // another act on the database is under way
 		if recordErr == nil && now.Unfinished == nil && string(now.OwnerPassword) == string(db.OwnerPassword) && drift.owner {
@@ -143,7 +143,7 @@ func (e *Engine) settingRoles(db model.Database) func(context.Context, *pgx.Conn
 		}
 		call := e.system(model.ActionLoginSettingsReset, db.Organization, databaseResource(db))
 		call.Note("settings", strings.Join(taken, ", "))
-		e.log.Warn("settings that may keep every session from beginning were taken back", "database", db.ID, "settings", taken)
+		e.log.Warn("settings that may end every session as it begins were reset", "database", db.ID, "settings", taken)
 		e.Finish(call, nil)
 		return nil
 	}

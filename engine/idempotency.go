@@ -150,7 +150,7 @@ func (e *Engine) replay(first, second model.IdempotentRequest, busy bool) ([]byt
 		return nil, model.Errorf(model.CodeConflict, "Idempotency-Key: the first request with this key is still under way; try again when it is done")
 	default:
 		return nil, model.Errorf(model.CodeConflict,
-			"Idempotency-Key: the first request with this key was carried out (%s %s), and its answer was lost; read what there is now", first.Done.Type, strings.TrimSuffix(first.Done.ID+"/"+objectName(*first.Done), "/"))
+			"Idempotency-Key: the first request with this key was carried out (%s %s), and its answer was lost; read the current state", first.Done.Type, strings.TrimSuffix(first.Done.ID+"/"+objectName(*first.Done), "/"))
 	}
 }
 

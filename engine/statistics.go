@@ -101,7 +101,7 @@ func (e *Engine) sampleOne(ctx context.Context, db model.Database) {
 		e.log.Error("record the server's version", "database", db.ID, "error", err)
 	}
 	if _, err := e.notePasswords(ctx, conn, db); err != nil {
-		e.log.Debug("look at the passwords of a database", "database", db.ID, "error", err)
+		e.log.Debug("check the passwords of a database", "database", db.ID, "error", err)
 	}
 	stats, err := postgres.Stats(ctx, conn, db.Name)
 	if err != nil {

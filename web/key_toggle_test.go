@@ -48,7 +48,7 @@ func TestToggleBelongsToPeople(t *testing.T) {
 		t.Fatalf("turn it on: %d %s", got.status, got.page)
 	}
 	wantToggle(true)
-	if text := c.get(t, page); !strings.Contains(text, "Let it delete nothing any more") {
+	if text := c.get(t, page); !strings.Contains(text, "Stop it from deleting") {
 		t.Errorf("the page has no way to turn it off: %s", text)
 	}
 	if got := c.post(t, page+"/dangerous", off); got.status != http.StatusSeeOther {

@@ -51,7 +51,7 @@ func writeAuthority(path, certificate string) error {
 	case string(existing) == certificate:
 		return nil
 	case !isAuthority(existing):
-		return usagef("ca-file: %s holds something else than the certificate of an appliance's authority; name another file", path)
+		return usagef("ca-file: %s is not the certificate of an appliance's authority; name another file", path)
 	}
 	return publish.File(path, []byte(certificate), 0o644)
 }

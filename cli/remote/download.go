@@ -142,7 +142,7 @@ func (src downloadSource) check(sum checksum) error {
 // an earlier try has left is gone on with.
 func (t *task) save(root *os.Root, name string, src downloadSource, m *meter) error {
 	if info, err := root.Lstat(name); err == nil && !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0 {
-		return &unfit{name, "is there already, and is no file"}
+		return &unfit{name, "exists already and is not a file"}
 	}
 	partial := src.partial(name)
 	file, err := openPartial(root, partial)

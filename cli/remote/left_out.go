@@ -78,9 +78,9 @@ func whyName(err error) string {
 	number, ofSystem := errors.AsType[syscall.Errno](err)
 	switch {
 	case !ofSystem:
-		return "a link that is there leads out of the directory"
+		return "an existing link leads out of the directory"
 	case number == syscall.EEXIST, number == syscall.ENOTDIR:
-		return "a file is there already where a directory is needed"
+		return "a file exists where a directory is needed"
 	default:
 		return number.Error()
 	}

@@ -178,7 +178,7 @@ func (t *task) getMany(bucket, from string, p pattern, to string, in get) error 
 	}
 	results, more, err := t.getInto(orHere(to), bucket, all, in)
 	if err == nil {
-		err = leftOut("objects", "download each alone, and say which file it is to be", append(unfits, more...))
+		err = leftOut("objects", "download each alone and name the file to write", append(unfits, more...))
 	}
 	return t.showSaved(results, err)
 }

@@ -79,7 +79,7 @@ func (t *task) put(files []string, to string, in put) error {
 	m.stop()
 	objects, unfits := split(done)
 	if err == nil {
-		err = leftOut("files", "upload each alone, and give its whole key", unfits)
+		err = leftOut("files", "upload each alone with its whole key", unfits)
 	}
 	return transferred(t, objects, err, func(o client.Object) string {
 		return fmt.Sprintf("uploaded %s/%s (%s)", at.bucket, o.Key, size(o.SizeBytes))

@@ -142,7 +142,7 @@ func (t *task) planRestore(db client.Database, in client.RequestRestore) error {
 // about writes an estimate, which may be missing.
 func about(seconds *float64) string {
 	if seconds == nil {
-		return "unknown: no restore or verification on that machine says"
+		return "unknown: no restore or verification has been measured on that machine"
 	}
 	return fmt.Sprintf("%.0f s", *seconds)
 }

@@ -32,9 +32,9 @@ var refusedPrefixes = []struct {
 	{netip.MustParsePrefix("fe80::/10"), "link-local"},
 	{netip.MustParsePrefix("fec0::/10"), "site-local"},
 	{netip.MustParsePrefix("0.0.0.0/8"), "unspecified"},
-	{netip.MustParsePrefix("224.0.0.0/4"), "for many receivers"},
-	{netip.MustParsePrefix("ff00::/8"), "for many receivers"},
-	{netip.MustParsePrefix("240.0.0.0/4"), "reserved, or for many receivers"},
+	{netip.MustParsePrefix("224.0.0.0/4"), "a multicast address"},
+	{netip.MustParsePrefix("ff00::/8"), "a multicast address"},
+	{netip.MustParsePrefix("240.0.0.0/4"), "reserved or multicast"},
 	{netip.MustParsePrefix("192.0.0.0/24"), "reserved for protocols"}, // Oracle Cloud: 192.0.0.192
 	{netip.MustParsePrefix("::ffff:0:0:0/96"), "an IPv4 address in a deprecated form"},
 	{netip.MustParsePrefix("2001::/32"), "an IPv4 address in a deprecated form"},

@@ -16,7 +16,7 @@ const describeTries = 3
 
 // errAltered says that an object of the snapshot is not there any more, or is
 // another.
-var errAltered = errors.New("objects of the source were dropped or altered while they were looked at; try again when that is done")
+var errAltered = errors.New("objects of the source were dropped or altered while they were read; try again when that is done")
 
 // describe locks the tables of the source and has pg_dump describe the schema.
 // pg_dump lists the snapshot's objects and asks the server for the definitions
@@ -31,12 +31,12 @@ func (c *copying) describe(ctx context.Context) ([]entry, error) {
 		case !altered:
 			return entries, err
 		case try < describeTries:
-			c.account.Say(model.ImportWarning, "objects of the source were dropped or altered while they were looked at: looking again, as of now")
+			c.account.Say(model.ImportWarning, "objects of the source were dropped or altered while they were read: reading them again")
 			if err := c.again(ctx); err != nil {
 				return nil, err
 			}
 		case err == nil:
-			c.account.Say(model.ImportWarning, "the source is altered all the time: what was dropped or altered since its snapshot may not come over, see errors")
+			c.account.Say(model.ImportWarning, "the source keeps changing: what was dropped or altered since its snapshot may not come over, see errors")
 			return entries, nil
 		default:
 			return nil, err

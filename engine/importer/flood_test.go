@@ -245,7 +245,7 @@ func (f *flood) check(t *testing.T, to *place) {
 	if grown > mostGrowth {
 		t.Errorf("the answer to %s takes %d MB", f.query, grown>>20)
 	}
-	if err == nil || !strings.Contains(err.Error(), "is asked for") {
+	if err == nil || !strings.Contains(err.Error(), "when asked for") {
 		t.Errorf("the answer to %s ends the import with %v", f.query, err)
 	}
 }

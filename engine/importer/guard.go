@@ -134,7 +134,7 @@ func (g *guard) failed(err error, n int) error {
 	case g.err != nil:
 		err = g.err
 	case g.silent.Load():
-		err = g.refuse(tooMuch("does not answer in time where %s is asked for", g.bounds.Load().what))
+		err = g.refuse(tooMuch("does not answer in time when asked for %s", g.bounds.Load().what))
 	}
 	if n > 0 {
 		return nil
@@ -276,15 +276,15 @@ func (g *guard) admit(kind byte, length int64) *model.Error {
 	}
 	switch {
 	case length < 0:
-		return tooMuch("sends something that is no message of a PostgreSQL server")
+		return tooMuch("sends something that is not a message of a PostgreSQL server")
 	case length > b.message, kind == 'd':
-		return tooMuch("sends a message of %d bytes where %s is asked for, and an import takes %d", length, b.what, b.message)
+		return tooMuch("sends a message of %d bytes when asked for %s, and an import takes %d", length, b.what, b.message)
 	case g.bytes > b.bytes, g.status > statusBytes:
-		return tooMuch("sends more than %s where %s is asked for, which is all that an import takes", megabytes(min(b.bytes, g.bytes)), b.what)
+		return tooMuch("sends more than %s when asked for %s, which is all that an import takes", megabytes(min(b.bytes, g.bytes)), b.what)
 	case g.rows > b.rows && !b.copies:
-		return tooMuch("sends more than %d rows where %s is asked for, which is all that an import takes", b.rows, b.what)
+		return tooMuch("sends more than %d rows when asked for %s, which is all that an import takes", b.rows, b.what)
 	case b.time > 0 && time.Since(g.began) > b.time:
-		return tooMuch("answers for more than %v where %s is asked for", b.time, b.what)
+		return tooMuch("answers for more than %v when asked for %s", b.time, b.what)
 	default:
 		return nil
 	}
@@ -293,5 +293,5 @@ func (g *guard) admit(kind byte, length int64) *model.Error {
 // tooMuch says that a server has passed the bounds, and what can be done when it
 // did so honestly.
 func tooMuch(format string, args ...any) *model.Error {
-	return model.Invalid(SourceField, "the server "+format+"; see that it is a PostgreSQL server, and copy what is too large for an import with pg_dump, part by part", args...)
+	return model.Invalid(SourceField, "the server "+format+"; check that it is a PostgreSQL server, and copy what is too large for an import with pg_dump, part by part", args...)
 }

@@ -22,7 +22,7 @@ var leftovers = []leftover{
 	{
 		list: definers("r.rolsuper"),
 		tell: func(a *Account, name string) {
-			a.Say(model.ImportWarning, fmt.Sprintf("the function %s, a superuser, is SECURITY DEFINER: it runs as the owner of the database here, which is no superuser", oneLine(name)))
+			a.Say(model.ImportWarning, fmt.Sprintf("the function %s, a superuser, is SECURITY DEFINER: it runs as the owner of the database here, who is not a superuser", oneLine(name)))
 		},
 	},
 	{

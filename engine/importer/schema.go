@@ -80,9 +80,9 @@ func (c *copying) policy(e entry) string {
 	case definition != "" && isRestrictive(scan(e.definition)):
 		said = "it restricts everybody here"
 	case definition != "":
-		said = "it is for the other roles alone"
+		said = "it applies only to the other roles"
 	}
-	c.account.flaw(e.name(), fmt.Errorf("the source has it for roles that are not here (%s): %s, so that nobody sees more rows than there; "+
+	c.account.flaw(e.name(), fmt.Errorf("the source has it for roles that are not here (%s): %s, so that no role sees more rows than in the source; "+
 		"make the roles here, then the policy for them", few(lost), said))
 	return definition
 }

@@ -206,8 +206,8 @@ func (c *copying) holdSequences(ctx context.Context) error {
 	var objects []object
 	for _, q := range c.inventory.sequences {
 		if role, ok := unsafe[q.schemaOID]; ok {
-			return model.Invalid(SourceField, "the server is PostgreSQL %s, where pg_dump reads sequences by name: the role %q could put code of its own in the place of %s, "+
-				"and have it run as the user %q; import as the owner of the database, take from that role CREATE on the database, or upgrade the server to PostgreSQL 10 or newer",
+			return model.Invalid(SourceField, "the server is PostgreSQL %s, where pg_dump reads sequences by name: the role %q could replace %s with code of its own, "+
+				"and have it run as the user %q; import as the owner of the database, revoke CREATE on the database from that role, or upgrade the server to PostgreSQL 10 or newer",
 				c.Version, role, oneLine(q.String()), c.source.User)
 		}
 		objects = append(objects, object{q.oid, q.sanitized()})

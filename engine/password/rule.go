@@ -26,7 +26,7 @@ func ForPerson(field string, password model.Secret, about ...string) error {
 	if err := length(field, password, MaxPerson); err != nil {
 		return err
 	}
-	return guessable(field, password, "use several unrelated words, or what a password manager generates", about)
+	return guessable(field, password, "use several unrelated words, or let a password manager generate one", about)
 }
 
 // ForDatabase checks a password that a client chooses for a database. about is
@@ -49,7 +49,7 @@ func ForImport(field string, password model.Secret, about ...string) error {
 	if ForDatabase(field, password, about...) == nil {
 		return nil
 	}
-	return model.Invalid(field, "the source's password cannot be taken over: one must have %d to %d printable characters and not be easy to guess; "+
+	return model.Invalid(field, "the source's password cannot be kept: a password needs %d to %d printable characters and must not be easy to guess; "+
 		"leave %s out, and give another password or none for a generated one", Min, MaxDatabase, field)
 }
 

@@ -45,7 +45,7 @@ func run(in io.Reader, out io.Writer, dir, command string) error {
 	}
 	table := head(r, command, time.Now()) + render(rows)
 	if doubtful := untrusted(rows); len(doubtful) > 0 {
-		table += "\nNot to be trusted, since an arm beside itself is not 1: " + strings.Join(doubtful, "; ") + ".\n"
+		table += "\nNot reliable, since an arm compared with itself is not 1: " + strings.Join(doubtful, "; ") + ".\n"
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -67,7 +67,7 @@ func head(r *results, command string, now time.Time) string {
 		fmt.Fprintf(&b, ", kernel %s", strings.TrimSpace(string(version)))
 	}
 	b.WriteString(".\nEach is the median of the ratios of at least " + strconv.Itoa(rounds.Least) + " rounds, in which all were measured in random order.\n" +
-		"\"" + rounds.Itself + "\" is ours measured once more: a difference within its range means nothing.\n")
+		"\"" + rounds.Itself + "\" is ours measured a second time: a difference within its range means nothing.\n")
 	if len(r.peers) > 0 {
 		fmt.Fprintf(&b, "Peers: %s.\n", strings.Join(r.peers, "; "))
 	}

@@ -54,7 +54,7 @@ func TestUntrusted(t *testing.T) {
 	if err := run(strings.NewReader(biased), &out, t.TempDir(), "make bench"); err != nil {
 		t.Fatal(err)
 	}
-	if want := "Not to be trusted, since an arm beside itself is not 1: Put 1KiB x8: rate."; !strings.Contains(out.String(), want) {
+	if want := "Not reliable, since an arm compared with itself is not 1: Put 1KiB x8: rate."; !strings.Contains(out.String(), want) {
 		t.Errorf("no %q in\n%s", want, &out)
 	}
 }

@@ -34,7 +34,7 @@ type UsageMetrics struct {
 	Buckets       Metric `json:"buckets"`
 	Objects       Metric `json:"objects"`
 	StorageBytes  Metric `json:"storage_bytes"`
-	BackupBytes   Metric `json:"backup_bytes" doc:"What backups, archived WAL and exports occupy on disk now, those of databases in the trash included."`
+	BackupBytes   Metric `json:"backup_bytes" doc:"What backups, archived WAL and exports occupy on disk now, including those of databases in the trash."`
 	Connections   Metric `json:"connections"`
 }
 
@@ -96,8 +96,8 @@ type Features struct {
 	ObjectStorage       bool `json:"object_storage"`
 	PointInTimeRecovery bool `json:"point_in_time_recovery"`
 	ScheduledBackups    bool `json:"scheduled_backups" doc:"Whether the operator has the appliance make any."`
-	BackupVerification  bool `json:"backup_verification" doc:"Whether the operator has a trial restore follow each backup."`
-	Exports             bool `json:"exports" doc:"Whether the operator has one follow each backup, and pg_dump is on this machine."`
+	BackupVerification  bool `json:"backup_verification" doc:"Whether a trial restore follows each backup: the operator has not turned that off."`
+	Exports             bool `json:"exports" doc:"Whether an export follows each backup: the operator has not turned that off, and pg_dump is on this machine."`
 	Imports             bool `json:"imports" doc:"Whether pg_dump is on this machine."`
 	RowLevelSecurity    bool `json:"row_level_security"`
 	DeviceLogin         bool `json:"device_login"`

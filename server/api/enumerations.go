@@ -84,7 +84,7 @@ func enumerations() []enumeration {
 		listed("ExportFormat", "The format of pg_dump.", ExportFormat("custom")),
 		listed("ExportStatus", "How far the export is; ready and failed are final.",
 			model.ExportPending, model.ExportRunning, model.ExportReady, model.ExportFailed),
-		listed("ImportLevel", "How grave the line is.", ImportLevel("info"), "warning", "error"),
+		listed("ImportLevel", "How severe the line is.", ImportLevel("info"), "warning", "error"),
 		listed("ImportStatus", "How far the import is; the last three are final.",
 			model.ImportPending, model.ImportChecking, model.ImportCopying, model.ImportVerifying,
 			model.ImportCompleted, model.ImportCompletedWithErrors, model.ImportFailed),

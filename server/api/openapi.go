@@ -94,7 +94,7 @@ func describeBody(doc *huma.OpenAPI, op *huma.Operation) string {
 var errorResponses = map[int]struct{ name, description string }{
 	http.StatusBadRequest:          {"DevicePending", "The device has no key yet, or gets none: `error.code` says which, as in RFC 8628."},
 	http.StatusUnauthorized:        {"Unauthorized", "The request has no valid key."},
-	http.StatusForbidden:           {"Forbidden", "The key may not do this, or the plan does not hold it."},
+	http.StatusForbidden:           {"Forbidden", "The key may not do this, or the plan does not allow it."},
 	http.StatusNotFound:            {"NotFound", "The organization has no such resource."},
 	http.StatusConflict:            {"Conflict", "Something is in the way: a name is taken, or the resource is busy."},
 	http.StatusUnprocessableEntity: {"ValidationFailed", "The request is malformed; `error.message` names the field and what would be right."},
@@ -124,7 +124,7 @@ func responseHeaders(op *huma.Operation, status int) map[string]*huma.Header {
 	case http.StatusOK:
 		if takesOnce(op.Method, op.Metadata[operationKey].(model.Operation)) {
 			headers[replayedHeader] = &huma.Header{
-				Description: "`true` where this is the first answer's data again.", Schema: &huma.Schema{Type: huma.TypeBoolean},
+				Description: "`true` if the answer repeats the first answer's data.", Schema: &huma.Schema{Type: huma.TypeBoolean},
 			}
 		}
 	case StatusOf(model.CodeUnauthorized):

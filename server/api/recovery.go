@@ -14,7 +14,7 @@ import (
 
 // Recovery says whether, to when and how well a database could be brought back.
 type Recovery struct {
-	PITREnabled            bool                 `json:"pitr_enabled" doc:"Whether moments can be restored: WAL is archived, and there is a backup to begin from."`
+	PITREnabled            bool                 `json:"pitr_enabled" doc:"Whether points in time can be restored: WAL is archived, and there is a backup to start from."`
 	Status                 engine.RecoveryState `json:"status"`
 	EarliestRestorableTime *time.Time           `json:"earliest_restorable_time"`
 	LatestRestorableTime   *time.Time           `json:"latest_restorable_time"`
@@ -61,8 +61,8 @@ type RecoveryEvent struct {
 	Type        RecoveryEventType `json:"type"`
 	At          time.Time         `json:"at"`
 	BackupID    *string           `json:"backup_id"`
-	WALTimeline *int              `json:"wal_timeline" doc:"Of a restore or timeline_switch: the one the database goes on with."`
-	LSN         *string           `json:"lsn" doc:"Of a backup its end, of a gap its beginning, of a restore or timeline_switch where the WAL goes on."`
+	WALTimeline *int              `json:"wal_timeline" doc:"Of a restore or timeline_switch: the one the database continues on."`
+	LSN         *string           `json:"lsn" doc:"Of a backup its end, of a gap its beginning, of a restore or timeline_switch where the WAL continues."`
 }
 
 func (h *handlers) recoveryGet(ctx context.Context, call *model.Call, in *DatabaseInput) (Recovery, error) {
@@ -147,7 +147,7 @@ type RestorePlan struct {
 	WALBytes         int64      `json:"wal_bytes" doc:"To be replayed."`
 	RestoreBytes     int64      `json:"restore_bytes" doc:"Of files to be restored."`
 	NeededBytes      int64      `json:"needed_bytes" doc:"Room it takes beside the present data."`
-	EstimatedSeconds *float64   `json:"estimated_seconds" doc:"By how long restores and verifications took on this machine; null while none of them says."`
+	EstimatedSeconds *float64   `json:"estimated_seconds" doc:"Based on how long restores and verifications took on this machine; null without a comparable measurement."`
 }
 
 // RequestedRestore is the operation that was begun or, with dry_run, the plan.
