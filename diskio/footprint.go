@@ -27,7 +27,7 @@ type Footprint struct{ bytes atomic.Int64 }
 // counts with the size it had when it was last synced.
 func (p *Footprint) Bytes() int64 { return p.bytes.Load() }
 
-// Measure adds all files below dir. Nobody may change dir meanwhile.
+// Measure adds all files below dir. dir must not change meanwhile.
 func (p *Footprint) Measure(dir string) error {
 	occupied, err := MeasureOccupied(dir)
 	p.bytes.Add(occupied)

@@ -46,8 +46,8 @@ type auditFold struct {
 	sources map[auditBound]*folded
 }
 
-// auditSource is whose entries are counted together: who asks, about what, and
-// from which address, each "" where that makes no difference.
+// auditSource names entries that are counted together: by requester, resource
+// and address, each "" if it does not matter.
 type auditSource struct {
 	organization, who, what, address string
 }

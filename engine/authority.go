@@ -16,7 +16,7 @@ func (e *Engine) authorityDir() string { return filepath.Join(e.cfg.DataDir, "tl
 func (e *Engine) CAFile() string { return filepath.Join(e.authorityDir(), "ca.crt") }
 
 // loadAuthority reads the appliance's authority, or makes it, and bounds it to
-// the hosts that the appliance serves: who steals its key can then impersonate
+// the hosts that the appliance serves: a thief of its key can then impersonate
 // nothing else to clients that apply the bounds.
 //
 // An authority has no bounds while only this machine can reach the appliance.

@@ -11,8 +11,8 @@ import (
 
 // backupBytes returns how many bytes of the disk an organization's backups
 // occupy: the stored chunks of its databases' backups, the archived WAL and the
-// exports, of databases in the trash too. It reads counters that those who write
-// and remove keep, so it costs a few reads of the metadata and no walk.
+// exports, of databases in the trash too. It reads counters that writers and
+// removers maintain, so it costs a few reads of the metadata and no walk.
 func (e *Engine) backupBytes(organization string) (total int64, err error) {
 	err = e.meta.View(func(tx *meta.Tx) error {
 		for _, index := range []string{meta.ByOrganization, meta.InTrash} {

@@ -160,8 +160,8 @@ func newKnownVerifiers() *knownVerifiers {
 	return &knownVerifiers{known: map[string][sha256.Size]byte{}}
 }
 
-// fits reports whether the verifier is of the password. role tells roles of
-// different databases apart.
+// fits reports whether the verifier is of the password. role identifies the
+// role across databases.
 func (k *knownVerifiers) fits(role string, verifier, password model.Secret) bool {
 	sum := sha256.Sum256([]byte(verifier.Reveal() + "\x00" + password.Reveal()))
 	k.mu.Lock()

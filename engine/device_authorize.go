@@ -25,10 +25,10 @@ type DeviceCodes struct {
 	Interval  time.Duration // between two polls
 }
 
-// maxPendingDevices is how many authorizations are kept at a time. Anybody may
-// make one, so there is an end to what they take. When there is no place for
-// another, the oldest evictedDevices of the address with the most give way: who
-// asks for one at an address of their own is never kept out by others.
+// maxPendingDevices is how many authorizations are kept at a time. They need no
+// key, so their number is bounded. When it is reached, a new one evicts the
+// oldest evictedDevices of the address with the most, so that a flood from some
+// addresses blocks no other address.
 const (
 	maxPendingDevices = 10_000
 	evictedDevices    = 100

@@ -78,9 +78,8 @@ type ExportDownload struct {
 	Content *blobstore.Reader
 }
 
-// ExportDownload opens an export for who has its signed URL, which is target, that
-// of the request as it came. One that is not
-// there looks like one that may not be read.
+// ExportDownload opens an export by its signed URL: target, exactly as the
+// request had it. A missing export looks like one that may not be read.
 func (e *Engine) ExportDownload(call *model.Call, id, target string) (ExportDownload, error) {
 	call.Resource = model.Resource{Type: model.ResourceExport, ID: id}
 	if !e.signer.admits(ExportPath+id, exportSubject(id), target, e.clock()) {

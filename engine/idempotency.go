@@ -154,8 +154,8 @@ func (e *Engine) replay(first, second model.IdempotentRequest, busy bool) ([]byt
 	}
 }
 
-// objectName is what tells an object from others in its bucket, whose id it has;
-// "" for everything else.
+// objectName is an object's name in its bucket, whose id the resource has; "" for
+// everything else.
 func objectName(r model.Resource) string {
 	if r.Type == model.ResourceObject {
 		return r.Name

@@ -82,8 +82,8 @@ func (e *Engine) importInto(ctx context.Context, r *importRun) error {
 	}))
 }
 
-// dumpMemory is how much memory pg_dump may take for what a stranger's server
-// makes it hold, in bytes: a quarter of the machine's, as far as that is sensible.
+// dumpMemory is how much memory pg_dump may take for what the source makes it
+// hold, in bytes: a quarter of the machine's, within least and most.
 func (e *Engine) dumpMemory() int64 {
 	const least, most = 256 << 20, 2 << 30
 	host, err := measureHost(e.cfg.DataDir)

@@ -11,9 +11,9 @@ import (
 )
 
 // BrowserToken makes what a browser keeps after a person has signed in with
-// it: proof of that, for later sign-ins of the same person. It opens nothing.
+// it: evidence of that, for later sign-ins of the same person. It grants nothing.
 // A sign-in with it has a budget and a share of the work of its own, so that
-// strangers who try the person's password do not lock the person out.
+// unknown clients that try the person's password do not lock the person out.
 func (e *Engine) BrowserToken(user string) model.Secret {
 	random := randomBytes()
 	nonce := hex.EncodeToString(random[:16])
@@ -34,11 +34,11 @@ func (e *Engine) knowsBrowser(user string, token model.Secret) string {
 
 func browserMessage(user, nonce string) string { return "known browser\n" + user + "\n" + nonce }
 
-// acquaintance returns what names the caller as one who has signed in to the
-// user's account before, by the browser or by the address of a session that
-// there is. The machine's own address says nothing: it is a proxy's, and all
-// clients share it. It returns "" for a stranger, and always where there is no
-// such account.
+// acquaintance returns a name for a caller that has signed in to the user's
+// account before, by the browser or by the address of an existing session. The
+// machine's own address does not count: it may be a proxy's, which all clients
+// share. It returns "" for an unknown client, and always if the account does not
+// exist.
 func (e *Engine) acquaintance(call *model.Call, user model.User) (string, error) {
 	if user.ID == "" {
 		return "", nil

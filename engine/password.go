@@ -46,7 +46,8 @@ func newPasswords() *passwords {
 	return p
 }
 
-// hash hashes in the PHC string format, for somebody who may set a password.
+// hash hashes in the PHC string format. The caller has checked that the password
+// may be set.
 func (p *passwords) hash(password model.Secret) string {
 	salt := make([]byte, argonSaltLen)
 	_, _ = rand.Read(salt)
@@ -60,8 +61,8 @@ func (p *passwords) hash(password model.Secret) string {
 }
 
 // verify reports whether password is the one that was hashed. It takes as
-// long when hash is "", of an account that has none or is not there. Who is
-// known to have signed in before does not wait for strangers.
+// long when hash is "", of an account without a password or of none. A known
+// client does not wait for unknown ones.
 func (p *passwords) verify(known bool, password model.Secret, hash string) (bool, error) {
 	exists := hash != ""
 	if !exists {

@@ -12,14 +12,14 @@ import (
 // memory and how long a sign-in takes.
 const (
 	parallelHashes = 4
-	// strangerHashes is how many of them strangers may have: the rest is for
-	// people who have signed in from where they are before.
+	// strangerHashes is how many of them unknown clients may have: the rest is
+	// for people who have signed in before, from the same browser or address.
 	strangerHashes = 3
 	// mostStrangers and mostAcquaintances are under way at a time, hashed or
 	// waiting; more are turned away at once.
 	mostStrangers     = 32
 	mostAcquaintances = 64
-	// mostOfOne is how many of these one visitor may have. A stranger at the
+	// mostOfOne is how many of these one visitor may have. An unknown client at the
 	// machine's own address may have more, as a proxy's clients share it.
 	mostOfOne = 2
 )
@@ -39,8 +39,8 @@ func newPasswordQueue(most int, places ...chan struct{}) *passwordQueue {
 	return &passwordQueue{most: most, places: places, of: map[string]int{}}
 }
 
-// enter lets one sign-in of the visitor who is named begin, or turns it away
-// at once. The caller calls leave after it.
+// enter lets one sign-in of the visitor named who begin, or refuses it at once.
+// The caller calls leave when it ends.
 func (q *passwordQueue) enter(who string, ofOne int) (leave func(), err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

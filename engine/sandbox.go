@@ -150,8 +150,8 @@ func sandboxClaim(id string) string { return "sandbox " + id }
 func (e *Engine) SandboxHold(ctx context.Context, id string) (_ context.Context, release func()) {
 	ctx, release = e.cancels.add(ctx, sandboxClaim(id))
 	if db, err := e.record(id); err != nil || db.Status == model.DatabaseDeleting {
-		// The deletion came before add. It waits for nobody, and the caller must not
-		// wait for it either.
+		// The deletion came before add. It does not wait for the caller, and the
+		// caller must not wait for it either.
 		gone, cancel := context.WithCancelCause(ctx)
 		cancel(errSandboxDeleted)
 		return gone, release

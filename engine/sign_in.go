@@ -78,8 +78,8 @@ func (e *Engine) admitSignIn(call *model.Call, email string, user model.User) (l
 	return leave, nil
 }
 
-// checkPassword returns nil when the password is the user's. Why it is not is
-// not told, and takes as long: the user with no id has no account.
+// checkPassword returns nil when the password is the user's. The error does
+// not say why it is not, and takes as long: a user without an id has no account.
 func (e *Engine) checkPassword(call *model.Call, user model.User, password model.Secret) error {
 	if user.ID != "" {
 		call.Organization, call.Resource = user.Organization, userResource(user)

@@ -19,8 +19,8 @@ func (s signer) signedPath(path, subject string, expires time.Time) string {
 }
 
 // admits reports whether target, a request's as it came, is byte for byte a
-// signed path to subject that has not expired. Of the spellings that mean the same
-// to a reader who decodes them, only the one that was handed out is admitted:
+// signed path to subject that has not expired. Of the spellings that decode to
+// the same, only the one that was issued is admitted:
 // others would be other URLs to logs, caches and lists of what is revoked.
 func (s signer) admits(path, subject, target string, now time.Time) bool {
 	rest, found := strings.CutPrefix(target, path+"?expires=")

@@ -12,8 +12,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// crowd keeps the connections of a listener by caller, an IPv6 /64 being one,
-// and says which gives way when there are too many.
+// crowd keeps the connections of a listener by caller, with an IPv6 /64 as one,
+// and chooses the one to close when there are too many.
 type crowd struct {
 	most int
 	// shared reports whether an address is that of many callers. The machine's
@@ -25,7 +25,7 @@ type crowd struct {
 	callers map[string]*caller
 }
 
-// caller is whoever has one address.
+// caller is one address with its connections.
 type caller struct {
 	shared bool
 	total  int
@@ -33,14 +33,14 @@ type caller struct {
 	by [kinds]list.List
 }
 
-// kind is what a connection is doing, and for whom. Those of a lower kind give
-// way first.
+// kind is what a connection is doing, and for whom. Those of a lower kind are
+// closed first.
 type kind int
 
 const (
-	waiting kind = 0 // no request is under way, and none has shown who it is from
+	waiting kind = 0 // no request is under way, and none has had a valid key or session
 
-	fromKnown kind = 1 << 0 // a request has shown who it is from
+	fromKnown kind = 1 << 0 // a request has had a valid key or session
 	busy      kind = 1 << 1 // a request is under way
 
 	kinds = (fromKnown | busy) + 1

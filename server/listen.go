@@ -23,10 +23,9 @@ const (
 	mostConnections = 16_384
 )
 
-// Listen listens on a TCP address for clients that may be anybody. When there
-// is no place for another connection, one of the client with the most gives
-// way, as [guarded] says. An empty address is refused: to the net package it is
-// every address there is.
+// Listen listens on a TCP address for untrusted clients. When it is full, a new
+// connection replaces one of the client with the most, as [guarded] says. An
+// empty address is refused: to the net package it means every address.
 func Listen(address string) (net.Listener, error) {
 	if address == "" {
 		return nil, errors.New("the address is empty")
@@ -46,9 +45,10 @@ func connections() int {
 	return int(min(files.Cur/2, mostConnections))
 }
 
-// guarded is a listener of bounded patience and room. A connection beyond the
-// most there may be takes the place of another, so that no client can hold them
-// all: see crowd.yielding for which. Where none can give way, it waits.
+// guarded is a listener that bounds the number of its connections and the time
+// they may stand still. A connection beyond the limit replaces another, so that
+// no client can hold them all: see crowd.yielding for which. If none can be
+// replaced, it waits.
 type guarded struct {
 	net.Listener
 	patience time.Duration
@@ -85,8 +85,8 @@ func (g *guarded) Accept() (net.Conn, error) {
 	}
 }
 
-// makeRoom has another connection give way to c where there are too many, or
-// waits until one has gone. It reports false when c itself is the one.
+// makeRoom closes another connection in favour of c when there are too many, or
+// waits until one has ended. It reports false when c itself is the one.
 func (g *guarded) makeRoom(c *guardedConn) (bool, error) {
 	for {
 		full, victim := g.crowd.yielding(c)

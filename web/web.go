@@ -28,8 +28,7 @@ type Options struct {
 	StatusOf func(model.Code) int
 	// Description is the API's, an OpenAPI document.
 	Description []byte
-	// Known is told of every request of somebody who is signed in; nil for
-	// nobody.
+	// Known is called for every request with a valid session; it may be nil.
 	Known func(r *http.Request)
 	Log   *slog.Logger
 }

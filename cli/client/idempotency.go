@@ -10,8 +10,8 @@ type idempotencyKey struct{}
 // WithIdempotencyKey lets the request made with the context be sent again
 // without being carried out twice: within 24 hours the same request with the
 // same key is given the first one's answer. It is for one request that
-// creates or starts something, an upload too, and is left out of all that are no
-// POST. key is 1 to 255 printable ASCII characters.
+// creates or starts something, an upload too, and is not sent with methods other
+// than POST. key is 1 to 255 printable ASCII characters.
 func WithIdempotencyKey(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, idempotencyKey{}, key)
 }

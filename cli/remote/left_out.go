@@ -18,7 +18,7 @@ type unfit struct {
 // Error implements error.
 func (u *unfit) Error() string { return u.name + ": " + u.why }
 
-// leaveOut tells an error that leaves one out from one that ends the work on all.
+// leaveOut separates an error that skips one name from one that ends the work on all.
 func leaveOut(err error) (*unfit, error) {
 	if u, ok := errors.AsType[*unfit](err); ok {
 		return u, nil

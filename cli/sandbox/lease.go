@@ -124,7 +124,7 @@ func (l *Lease) await(events *json.Decoder, importing func(operator.Importing)) 
 	}
 }
 
-// follow reads what the appliance tells about a sandbox that is held, up to the
+// follow reads the appliance's events about a sandbox that is held, up to the
 // last event. The first one says that the sandbox is lost, unless it was let go.
 func (l *Lease) follow(events *json.Decoder) error {
 	last, err := next(events)

@@ -17,8 +17,8 @@ const (
 // terminate ends a command and the processes that it has started: by SIGTERM,
 // and by SIGKILL those that are still there after the grace. The command shares
 // the process group of this program, as a terminal's job needs it, and that of a
-// script may hold others; so the processes are found by their parents. over tells
-// when the command has been waited for.
+// script may hold others; so the processes are found by their parents. over
+// receives the result of waiting for the command.
 func terminate(command *os.Process, over <-chan error) {
 	processes := newFamily(command)
 	processes.signal(syscall.SIGTERM)

@@ -42,7 +42,7 @@ func (t Target) Drivers() Drivers {
 	}
 }
 
-// nodePostgres names an IPv6 address once more, as a parameter: the parser of Knex keeps the brackets of the one before the port, and
+// nodePostgres repeats an IPv6 address as a parameter: the parser of Knex keeps the brackets of the one before the port, and
 // then looks for a host of that name.
 func (t Target) nodePostgres() string {
 	parameters := t.verifyFull()

@@ -7,8 +7,8 @@
 //     names are resolved, at every connection;
 //   - the source sees one snapshot, in transactions that are READ ONLY, and no
 //     lock above ACCESS SHARE, but for a moment ROW EXCLUSIVE on sequences;
-//   - nobody's code runs there: no query that is planned names what a user of
-//     the source could have replaced;
+//   - no code of the source's users runs there: no query that is planned names
+//     what a user of the source could have replaced;
 //   - everything it says is executed in the target as the role that will own
 //     the new database, never as more, by the wire protocol and never by psql;
 //   - how much memory is taken is decided here: what a server answers is bounded

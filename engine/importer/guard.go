@@ -51,11 +51,11 @@ const (
 	statusBytes = 256 << 10
 )
 
-// guard is a connection to a server of which nothing is taken for granted. It
+// guard is a connection to a server that is not trusted. It
 // follows the messages the server sends, ends the session when they pass the
 // bounds, cuts the data of a COPY into parts, and leaves out notices and
-// notifications. So whoever reads from it needs no memory that the server
-// chooses.
+// notifications. So the server does not choose how much memory its
+// reader needs.
 type guard struct {
 	net.Conn
 	r *bufio.Reader

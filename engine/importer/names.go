@@ -34,9 +34,9 @@ func misnamed(ctx context.Context, conn *pgx.Conn, objects []object) ([]uint32, 
 // errReplaced says that what has the table's name is not the table.
 var errReplaced = errors.New("it was dropped or replaced in the source during the import")
 
-// lockNamed locks a table in a session with the source and sees that its name
-// means it. COPY, which follows, refuses what is no table, and runs no code of
-// its owner's.
+// lockNamed locks a table in a session with the source and checks that its name
+// still means it. The COPY that follows refuses anything but a table, and runs no
+// code of its owner.
 func lockNamed(ctx context.Context, conn *pgx.Conn, t table) error {
 	if _, err := conn.Exec(ctx, "lock table only "+t.sanitized()+" in access share mode"); err != nil {
 		return err

@@ -71,8 +71,8 @@ func (m *roleMap) grant(statement []token, owner string) (string, bool) {
 }
 
 // policy maps the roles of a statement CREATE POLICY, which stand before its
-// expressions, and returns those that are not here. No rows are shown to anybody
-// who could not see them in the source: a permissive policy is for the roles that
+// expressions, and returns those that are not here. No role sees rows
+// that it could not see in the source: a permissive policy is for the roles that
 // remain, and "" when none does; a restrictive one is for everybody then.
 func (m *roleMap) policy(sql, owner string) (definition string, lost []string) {
 	tokens := scan(sql)

@@ -64,8 +64,8 @@ const sequencesTogether = 500
 // in a short transaction of its own: the functions that read a sequence by its
 // oid lock it as nextval does.
 //
-// A query that names a relation of the source is never sent where a stranger
-// could put another one there: planning it is enough to run the owner's code
+// A query that names a relation of the source is never sent where another user
+// could replace the relation: planning it is enough to run the owner's code
 // (DESIGN.md, "The source's users").
 func (c *copying) readSequences(ctx context.Context) error {
 	if len(c.inventory.sequences) == 0 {
@@ -147,7 +147,7 @@ func (c *copying) lose(s *sequence) {
 }
 
 // positionsByOID ask for the oids, positions and states of sequences; a
-// position that is NULL is not told. Before PostgreSQL 18 they lock the sequences
+// position that is NULL is unknown. Before PostgreSQL 18 they lock the sequences
 // until the transaction ends.
 const (
 	positions18 = "select q, (d).last_value, (d).is_called from (select q, pg_get_sequence_data(q) d from unnest($1::text[]::oid[]) q) x"
@@ -182,8 +182,8 @@ func (c *copying) askPositions(ctx context.Context, conn *pgx.Conn, part []seque
 	return err
 }
 
-// loseUntold notes which positions PostgreSQL 18 and newer has not told: it does
-// so for every sequence that is there.
+// loseUntold notes which positions PostgreSQL 18 and newer did not return: it
+// returns one for every sequence that exists.
 func (c *copying) loseUntold(part []sequence) {
 	for i := range part {
 		if part[i].position == unread {
@@ -226,9 +226,9 @@ func (c *copying) holdSequences(ctx context.Context) error {
 	return err
 }
 
-// unsafeSchemas returns the schemas of sequences that a role which is no more
-// than a user of the source could rename, with that role: so it could put
-// something else under a name although the sequence is locked.
+// unsafeSchemas returns the schemas of sequences that an ordinary role of the
+// source could rename, with that role: it could put something else under a name
+// although the sequence is locked.
 func (s *Session) unsafeSchemas(ctx context.Context, conn *pgx.Conn) (map[uint32]string, error) {
 	var oids []string
 	for _, q := range s.inventory.sequences {
@@ -254,8 +254,8 @@ func (s *Session) unsafeSchemas(ctx context.Context, conn *pgx.Conn) (map[uint32
 }
 
 // readUnused reads by name the positions of sequences that have not been used
-// since they were set, which no function tells before PostgreSQL 18. They are
-// locked already, and their schemas stay: the names mean them.
+// since they were set, which no function returns before PostgreSQL 18. They are
+// locked already, and their schemas stay, so their names still mean them.
 func (c *copying) readUnused(ctx context.Context, conn *pgx.Conn, unsafe map[uint32]string) error {
 	var safe []*sequence
 	for i := range c.inventory.sequences {

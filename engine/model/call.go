@@ -26,10 +26,10 @@ type Actor struct {
 	Name string    `json:"name"`
 }
 
-// Anybody is who downloads without a key: what is public, or in vain.
+// Anybody is the actor of downloads without a key: public ones and refused ones.
 func Anybody() Actor { return Actor{Type: ActorSystem, Name: "anybody"} }
 
-// DownloadLink is who downloads by a signed URL that is in force.
+// DownloadLink is the actor of downloads by a signed URL that is in force.
 func DownloadLink() Actor { return Actor{Type: ActorSystem, Name: "download link"} }
 
 // Call is one request on its way through the engine: who asks for what, on

@@ -3,8 +3,8 @@
 // guess. Generated passwords, and those chosen before the rule, do not pass
 // through it.
 //
-// How easy a password is to guess is estimated in bits: the logarithm of how
-// many guesses an attacker needs who tries commonly used passwords, runs,
+// How easy a password is to guess is estimated in bits: the logarithm of the
+// number of guesses of an attacker that tries commonly used passwords, runs,
 // keyboard patterns and repetitions first. The estimate is the cheapest way to
 // spell the password from such pieces. Nothing is looked up online.
 //

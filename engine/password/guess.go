@@ -80,7 +80,7 @@ func single(r rune) float64 {
 }
 
 // piece returns what the characters from start to end cost together, false
-// where they are no known piece.
+// if they are not a known piece.
 func (p *puzzle) piece(start, end int) (float64, bool) {
 	n := end - start
 	if n < 3 {

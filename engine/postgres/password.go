@@ -65,16 +65,16 @@ func IsVerifierOf(verifier, password model.Secret) bool {
 	return err == nil && subtle.ConstantTimeCompare([]byte(want), []byte(verifier.Reveal())) == 1
 }
 
-// loginSettings take back what keeps every session of a role or a database
-// from beginning: a library to preload that the server cannot load.
+// loginSettings reset what ends every session of a role or a database as it
+// begins: a library to preload that the server cannot load.
 func (t Tenant) loginSettings() []string {
 	d, o := quoteName(t.Database), quoteName(t.Owner)
 	const reset = " RESET local_preload_libraries"
 	return []string{"ALTER ROLE " + o + reset, "ALTER DATABASE " + d + reset, "ALTER ROLE " + o + " IN DATABASE " + d + reset}
 }
 
-// LoginSettings lists what Provision will take back of the settings that keep
-// sessions from beginning, as "local_preload_libraries of the role app". conn is
+// LoginSettings lists the settings that Provision will reset because they end
+// sessions as they begin, as "local_preload_libraries of the role app". conn is
 // the superuser's, in any database.
 func LoginSettings(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	rows, err := conn.Query(ctx, `select format('local_preload_libraries of the %s',

@@ -30,7 +30,7 @@ type Tenant struct {
 	OwnerPassword    model.Secret
 	ReadOnly         string // reads what the owner makes, writes nothing
 	ReadOnlyPassword model.Secret
-	// OwnerVerifier is what pg_authid has for an owner who has changed the
+	// OwnerVerifier is the verifier in pg_authid after the owner has changed the
 	// password by SQL. When set, the role keeps it, and OwnerPassword is not used.
 	OwnerVerifier model.Secret
 	// Connections is how many sessions the owner may have at a time; the
@@ -182,7 +182,7 @@ func (t Tenant) readerConnections() int {
 // read-only role may use.
 const readerTempShare = 16
 
-// readerSettings take back what the read-only role has set for itself, and bound
+// readerSettings reset what the read-only role has set for itself, and bound
 // what its sessions take. It can switch off the time limits, but not
 // temp_file_limit, which only a superuser can change.
 func (t Tenant) readerSettings() []string {

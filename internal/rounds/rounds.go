@@ -1,13 +1,13 @@
-// Package rounds compares programs whose speed depends on the machine's mood.
+// Package rounds compares programs on a machine whose speed varies.
 //
 // Noise on a shared machine lasts for seconds to minutes, so two measurements
-// that lie far apart cannot be compared. Every arm is therefore measured once
+// that are far apart in time cannot be compared. Every arm is therefore measured once
 // in each round, in an order drawn anew for each round, and the ratios are
 // taken within rounds. A comparison reports the median of these ratios with
 // the lowest and the highest.
 //
-// One arm is the first arm measured once more (Itself). Its ratios would all
-// be 1 on a quiet machine; how far they stray is the spread of the benchmark,
+// One arm is the first arm measured a second time (Itself). Its ratios would all
+// be 1 on a quiet machine; how far they deviate is the spread of the benchmark,
 // and no difference smaller than that means anything.
 package rounds
 
@@ -22,7 +22,7 @@ import (
 // the lowest and highest ratio say little.
 const Least = 7
 
-// Itself is the name of the arm that is the first arm once more.
+// Itself is the name of the arm that measures the first arm a second time.
 const Itself = "itself"
 
 // An Arm is one of the programs that are compared. Measure returns a rate or a

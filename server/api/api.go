@@ -36,7 +36,7 @@ type Options struct {
 	Log          *slog.Logger
 	// Answered is told of every request when it was answered; nil for nobody.
 	Answered func(operation model.Action, status int, took time.Duration)
-	// Known is told of every request whose key was found good; nil for nobody.
+	// Known is called for every request with a valid key; it may be nil.
 	Known func(r *http.Request)
 }
 

@@ -46,8 +46,8 @@ var (
 )
 
 // The rules of fields that depend on each other are conditions (if, then, else),
-// which generators pass over: of oneOf and not they make types nobody can use.
-// A field that is null is as one that is left out.
+// which generators ignore: from oneOf and not they make unusable types. A field
+// that is null counts as left out.
 
 // properties is a schema of some properties.
 func properties(of map[string]rule) rule { return rule{"properties": of} }
