@@ -109,7 +109,7 @@ func TestDatabaseLife(t *testing.T) {
 	})
 	t.Run("recovery", func(t *testing.T) {
 		r := get[Recovery](t, w.do(t, request{method: "GET", path: path + "/recovery", key: w.org.full}))
-		if !r.PITREnabled || r.Status != engine.RecoveryWaiting || r.EarliestRestorableTime != nil {
+		if r.PITREnabled || r.Status != engine.RecoveryWaiting || r.EarliestRestorableTime != nil {
 			t.Errorf("%+v", r)
 		}
 		for body, status := range map[string]int{
