@@ -113,10 +113,9 @@ func (e *Engine) passwordDrift(ctx context.Context, conn *pgx.Conn, db model.Dat
 	if d.verifiers, err = postgres.ReadVerifiers(ctx, conn, tenant); err != nil {
 		return d, err
 	}
-	d.stored = e.verifiers.fits(db.ID, d.verifiers.Owner, tenant.OwnerPassword)
-	d.owner = !d.stored
-	if own := tenant.OwnerVerifier; !own.IsZero() {
-		d.owner = own.Reveal() != d.verifiers.Owner.Reveal()
+	if own := tenant.OwnerVerifier; own.IsZero() || own.Reveal() != d.verifiers.Owner.Reveal() {
+		d.stored = e.verifiers.fits(db.ID, d.verifiers.Owner, tenant.OwnerPassword)
+		d.owner = !d.stored || !own.IsZero()
 	}
 	d.readOnly = !e.verifiers.fits(db.ID+" reader", d.verifiers.ReadOnly, tenant.ReadOnlyPassword)
 	return d, nil

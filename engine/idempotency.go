@@ -236,11 +236,11 @@ func (e *Engine) expireOnce() error {
 		var drop []string
 		kept := map[string][]string{}
 		if err := tx.IdempotentRequests().All(func(r model.IdempotentRequest) error {
-			if e.outlived(r) {
+			switch {
+			case e.once.has(r.ID): // it is under way
+			case e.outlived(r):
 				drop = append(drop, r.ID)
-				return nil
-			}
-			if !e.once.has(r.ID) {
+			default:
 				kept[r.APIKey] = append(kept[r.APIKey], r.ID)
 			}
 			return nil
