@@ -44,9 +44,14 @@ func newDatabaseEnv(s *session) *cobra.Command {
 }
 
 // Environ is the environment of a program that is to use a database: base,
-// with the variables that libpq reads set to the database and to no other.
+// with the variables that libpq reads set to the database and to no other. A
+// password in base stays where the appliance does not know the database's.
 func Environ(base []string, e client.Environment) []string {
-	base = withoutTargets(slices.Clone(base))
+	own := []string{"PGPASSWORD", "PGPASSFILE"}
+	if e.Password != "" {
+		own = nil
+	}
+	base = withoutTargets(slices.Clone(base), own...)
 	for _, v := range (environment{Environment: e}).variables() {
 		if v.value != "" {
 			base = append(base, v.name+"="+v.value)
@@ -78,14 +83,14 @@ func newDatabasePsql(s *session) *cobra.Command {
 }
 
 // withoutTargets takes away the variables that would send libpq somewhere
-// else (PostgreSQL's documentation, 34.15).
-func withoutTargets(environment []string) []string {
+// else (PostgreSQL's documentation, 34.15), but for those that are kept.
+func withoutTargets(environment []string, kept ...string) []string {
 	targets := []string{
 		"DATABASE_URL", "PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGPASSWORD", "PGPASSFILE", "PGSERVICE",
 		"PGSERVICEFILE", "PGSSLMODE", "PGSSLROOTCERT", "PGSSLCERT", "PGSSLKEY", "PGTARGETSESSIONATTRS", "PGREQUIREAUTH",
 	}
 	return slices.DeleteFunc(environment, func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		return slices.Contains(targets, name)
+		return slices.Contains(targets, name) && !slices.Contains(kept, name)
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -141,8 +140,6 @@ func explainRefusal(e *client.Error, base string) string {
 		return e.Message + "; `holdfast login --preset` gets a key that may do more"
 	case client.CodeDangerousNotAllowed:
 		return e.Message + " in the console, or with `holdfast admin key update ID --allow-dangerous=true`"
-	case client.CodeRateLimited:
-		return fmt.Sprintf("%s; try again in %s", e.Message, max(e.RetryAfter, time.Second))
 	case client.CodeInternal:
 		return fmt.Sprintf("the appliance had an internal error; its log says more at request %s", e.RequestID)
 	default:

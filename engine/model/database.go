@@ -197,7 +197,11 @@ var (
 // the PostgreSQL database.
 func ValidateDatabaseName(field, name string) error {
 	if !databaseName.MatchString(name) {
-		return Invalid(field, "must begin with a letter and have at most 63 letters, digits, underscores and hyphens")
+		const rule = "must begin with a letter and have at most 63 letters, digits, underscores and hyphens"
+		if name == "" {
+			return Invalid(field, "is required; it "+rule)
+		}
+		return Invalid(field, rule)
 	}
 	if lower := strings.ToLower(name); lower == "postgres" || strings.HasPrefix(lower, "template") {
 		return Invalid(field, "%q is a name of PostgreSQL's own; choose another", name)

@@ -13,7 +13,7 @@ func TestValidateDatabaseName(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct{ name, says string }{
-		{"", "begin with a letter"},
+		{"", "is required"},
 		{"a" + strings.Repeat("9", 63), "63"},
 		{"1a", "begin with a letter"},
 		{"_a", "begin with a letter"},
