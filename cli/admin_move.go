@@ -244,11 +244,9 @@ func (m *mover) importAll(ctx context.Context, cmd *cobra.Command, file string) 
 	if err != nil {
 		return err
 	}
-	chosen, err := giveUpRootOwning(m.DataDir, m.User, log)
-	if err != nil {
+	if _, err := giveUpRootOwning(m.DataDir, m.User, log); err != nil { // serve tells which user it is
 		return err
 	}
-	chosen.tell(log)
 	if err := makeDataDir(m.DataDir); err != nil {
 		return err
 	}
