@@ -92,8 +92,8 @@ func TestServerFull(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		_, err := a.RLSGet(ctx, a.call(model.ActionRLSGet), db.ID)
-		if err == nil {
-			return false
+		if err == nil || model.CodeOf(err) != model.CodeConflict && ctx.Err() != nil {
+			return false // it was let in, and answered late at most
 		}
 		if model.CodeOf(err) != model.CodeConflict || !strings.Contains(model.PublicMessage(err), "connections") {
 			t.Errorf("refused with %v", err)

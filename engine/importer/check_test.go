@@ -225,7 +225,7 @@ func TestOpenExplains(t *testing.T) {
 		"unknown host":         {func(s *Source) { s.Host = "no-such-host.invalid" }, "no-such-host.invalid"},
 		"no trusted TLS":       {func(s *Source) { s.sslMode = "verify-full" }, "TLS"},
 		"a link-local address": {func(s *Source) { s.Host = "169.254.169.254" }, "refused"},
-		"no PostgreSQL":        {func(s *Source) { s.Port, s.sslMode = talker, "disable" }, "see that it is a PostgreSQL server"},
+		"no PostgreSQL":        {func(s *Source) { s.Port, s.sslMode = talker, "disable" }, "check that it is a PostgreSQL server"},
 		"ends at once":         {func(s *Source) { s.Port, s.sslMode = silent, "prefer" }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
