@@ -53,7 +53,7 @@ func TestExportOfWALThatIsReceived(t *testing.T) {
 	}
 	beingWritten := filepath.Join("backups", db.ID, "wal", "1", wal.SegmentName(1, 99, 16<<20)+".zst.new")
 	writeFile(t, filepath.Join(a.cfg.DataDir, beingWritten), "half of a segment")
-	status, _ := a.walStatus(db.ID)
+	status, _ := a.WALStatus(db.ID)
 	dir := filepath.Join(a.cfg.DataDir, movingDir)
 	if err := a.putAsideToMove(dir, []model.Database{db.Database}, nil); err != nil {
 		t.Fatal(err)

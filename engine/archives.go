@@ -199,10 +199,10 @@ func (e *Engine) openWAL(a *archive, database string) (*wal.Archive, error) {
 	return a.wal, nil
 }
 
-// receiveWAL sees that the WAL of the database's generation is received. The
+// ReceiveWAL sees that the WAL of the database's generation is received. The
 // receiver comes back by itself whatever happens to the instance. Nobody wants
 // that of a sandbox.
-func (e *Engine) receiveWAL(db model.Database) error {
+func (e *Engine) ReceiveWAL(db model.Database) error {
 	if db.Sandbox {
 		return nil
 	}
@@ -243,8 +243,8 @@ func (e *Engine) serverWAL(db model.Database) string {
 	return filepath.Join(e.dataDirectory(db.ID, db.Generation), "pg_wal")
 }
 
-// stopReceiving ends the receiver of a database whose instance has stopped.
-func (e *Engine) stopReceiving(database string) error {
+// StopReceiving ends the receiver of a database whose instance has stopped.
+func (e *Engine) StopReceiving(database string) error {
 	e.archives.mu.Lock()
 	a := e.archives.open[database]
 	e.archives.mu.Unlock()
@@ -281,7 +281,7 @@ func (l liveWAL) ChangedPages(ctx context.Context, timeline uint32, from, to wal
 
 // liveWAL returns the receiver of a database's generation.
 func (e *Engine) liveWAL(db model.Database) (liveWAL, error) {
-	if err := e.receiveWAL(db); err != nil {
+	if err := e.ReceiveWAL(db); err != nil {
 		return liveWAL{}, err
 	}
 	a := e.archives.get(db.ID)
@@ -293,9 +293,9 @@ func (e *Engine) liveWAL(db model.Database) (liveWAL, error) {
 	return liveWAL{a.receiver}, nil
 }
 
-// walStatus is how the receiver of a database is; false when there is none. Its
+// WALStatus is how the receiver of a database is; false when there is none. Its
 // failures are those of all receivers since the appliance was started.
-func (e *Engine) walStatus(database string) (wal.Status, bool) {
+func (e *Engine) WALStatus(database string) (wal.Status, bool) {
 	a := e.archives.get(database)
 	a.mu.Lock()
 	receiver, before := a.receiver, wal.Status{Failures: a.failures, LastFailed: a.lastFailed}
@@ -311,8 +311,8 @@ func (e *Engine) walStatus(database string) (wal.Status, bool) {
 	return status, true
 }
 
-// removeBackups removes all of a database's backups.
-func (e *Engine) removeBackups(database string) error {
+// RemoveBackups removes all of a database's backups.
+func (e *Engine) RemoveBackups(database string) error {
 	if err := e.archives.get(database).close(); err != nil {
 		return err
 	}

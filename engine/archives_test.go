@@ -54,7 +54,7 @@ func TestGap(t *testing.T) {
 	a.asSuperuser(t, db.ID, "select pg_catalog.pg_switch_wal()", "checkpoint", "select pg_catalog.pg_switch_wal()", "checkpoint")
 	record, err := a.record(db.ID)
 	if err == nil {
-		err = a.receiveWAL(record)
+		err = a.ReceiveWAL(record)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -66,14 +66,19 @@ func (e *Engine) pruneAudits() error {
 	if e.cfg.AuditRetention <= 0 || e.keepsAll() {
 		return nil
 	}
-	orgs, err := e.OrganizationList()
-	if err != nil {
+	chains := []string{""} // of what belongs to no organization
+	if err := e.meta.View(func(tx *meta.Tx) error {
+		return tx.Organizations().All(func(o model.Organization) error {
+			chains = append(chains, o.ID)
+			return nil
+		})
+	}); err != nil {
 		return err
 	}
 	before := e.clock().Add(-e.cfg.AuditRetention)
-	errs := []error{e.pruneAudit("", before)}
-	for _, o := range orgs {
-		errs = append(errs, e.pruneAudit(o.ID, before))
+	var errs []error
+	for _, organization := range chains {
+		errs = append(errs, e.pruneAudit(organization, before))
 	}
 	return errors.Join(errs...)
 }

@@ -5,9 +5,9 @@ import (
 	"holdfast/engine/model"
 )
 
-// backUpIfOwed has a backup made that a restore or a gap called for before the
+// BackUpIfOwed has a backup made that a restore or a gap called for before the
 // appliance ended: the newest is of the data from before it.
-func (e *Engine) backUpIfOwed(db model.Database) {
+func (e *Engine) BackUpIfOwed(db model.Database) {
 	owed, err := e.owesBackup(db)
 	if err != nil {
 		e.log.Error("see whether a backup is owed", "database", db.ID, "error", err)

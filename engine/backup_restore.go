@@ -226,7 +226,7 @@ func (e *Engine) switchGeneration(ctx context.Context, db model.Database, op mod
 	if err := e.endOperation(op); err != nil && !isDiskFull(err) { // then it is recorded later
 		e.log.Error("record the end of a restore", "database", db.ID, "operation", op.ID, "error", err)
 	}
-	if err := e.receiveWAL(next); err != nil {
+	if err := e.ReceiveWAL(next); err != nil {
 		e.log.Error("receive WAL", "database", db.ID, "error", err)
 	}
 	e.backUpSoon(db.ID)
@@ -353,14 +353,14 @@ func (e *Engine) undoSwitch(
 
 // endUndone removes what an operation has built, and ends it.
 func (e *Engine) endUndone(db model.Database, op model.DatabaseOperation, cause error) error {
-	removeErr := e.removeBuilt(db, op)
+	removeErr := e.RemoveBuilt(db, op)
 	_, err := e.concludeOperation(e.rollBack(db, op), op, cause)
 	return errors.Join(removeErr, err)
 }
 
-// removeBuilt removes the data directory the operation was building. The one
+// RemoveBuilt removes the data directory the operation was building. The one
 // an undo goes back to is not the operation's to remove.
-func (e *Engine) removeBuilt(db model.Database, op model.DatabaseOperation) error {
+func (e *Engine) RemoveBuilt(db model.Database, op model.DatabaseOperation) error {
 	if db.Replaced != nil && db.Replaced.Generation == op.Generation {
 		return nil
 	}

@@ -142,7 +142,7 @@ func TestBackupWithoutWAL(t *testing.T) {
 // opened anew.
 func refuseWAL(t *testing.T, a *appliance, database string) {
 	t.Helper()
-	if err := a.stopReceiving(database); err != nil {
+	if err := a.StopReceiving(database); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(a.backupDirectory(database), walDirectory, "1")

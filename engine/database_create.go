@@ -49,7 +49,7 @@ func (e *Engine) DatabaseCreate(ctx context.Context, call *model.Call, in NewDat
 		err = serverGone(noRoom(e.explainFailed(err)))
 		return DatabaseView{}, Connection{}, errors.Join(err, e.forgetDatabase(ctx, call, db, err))
 	}
-	if err := e.receiveWAL(db); err != nil {
+	if err := e.backups.ReceiveWAL(db); err != nil {
 		e.log.Error("receive WAL", "database", db.ID, "error", err)
 	}
 	e.sampleOne(ctx, db)
@@ -194,7 +194,7 @@ func (e *Engine) forgetDatabase(ctx context.Context, call *model.Call, db model.
 	if err := e.discard(e.databaseDirectory(db.ID), db.ID); err != nil {
 		return fmt.Errorf("remove database directory: %w", err)
 	}
-	if err := e.removeBackups(db.ID); err != nil { // a sweep may have begun them
+	if err := e.backups.RemoveBackups(db.ID); err != nil { // a sweep may have begun them
 		return err
 	}
 	forget := func(tx *meta.Tx) error {
@@ -228,5 +228,5 @@ func (e *Engine) stopInstance(ctx context.Context, id string) error {
 	e.stats.drop(id)
 	e.states.drop(id)
 	e.verifiers.drop(id)
-	return e.stopReceiving(id)
+	return e.backups.StopReceiving(id)
 }

@@ -92,7 +92,7 @@ func (e *Engine) purge(call *model.Call, db model.Database) error {
 	if err := os.RemoveAll(e.databaseDirectory(db.ID)); err != nil {
 		return fmt.Errorf("remove database directory: %w", err)
 	}
-	if err := e.removeBackups(db.ID); err != nil {
+	if err := e.backups.RemoveBackups(db.ID); err != nil {
 		return err
 	}
 	if err := e.change(call, func(tx *meta.Tx) error { return purgeRecords(tx, db.ID) }); err != nil {

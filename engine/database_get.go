@@ -117,7 +117,7 @@ func (e *Engine) view(db model.Database) (DatabaseView, error) {
 				return err
 			}
 			op.Progress = e.done.get(op.ID, op.Progress)
-			e.imports.operation(&op)
+			e.running.Operation(&op)
 			view.RunningOp = &op
 		}
 		if db.LastRestore != "" {

@@ -82,6 +82,9 @@ type Engine struct {
 	waits     waits
 	turns     chan struct{} // holds one for each scheduled backup under way
 
+	backups Backups
+	running Imports
+
 	apiCertificate sync.Mutex // held while the API's certificate is issued
 
 	// ctx ends when Close begins; work counts what runs by itself.
@@ -155,6 +158,7 @@ func open(cfg Config, db *meta.DB) (*Engine, error) {
 		archives: newArchives(),
 		ballast:  make([]byte, ballast),
 	}
+	e.backups, e.running = e, e.imports
 	blobs := filepath.Join(cfg.DataDir, "blobs")
 	e.room = newUploadRoom(cfg.DataDir, blobs)
 	e.ctx, e.cancel = context.WithCancel(context.Background())

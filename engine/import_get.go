@@ -77,8 +77,8 @@ func (r *runningImports) reserve(database string, size int64) {
 	r.sizes[database] = size
 }
 
-// reserved returns those sizes.
-func (r *runningImports) reserved() map[string]int64 {
+// Reserved returns those sizes.
+func (r *runningImports) Reserved() map[string]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.sizes)
@@ -92,8 +92,8 @@ func (r *runningImports) now(record model.Import) model.Import {
 	return record
 }
 
-// operation lays over an operation how far its import is.
-func (r *runningImports) operation(op *model.DatabaseOperation) {
+// Operation lays over an operation how far its import is.
+func (r *runningImports) Operation(op *model.DatabaseOperation) {
 	if account, ok := r.get(op.ID); ok {
 		now := account.Snapshot()
 		op.Phase, op.Progress = now.Phase, now.Progress

@@ -31,7 +31,7 @@ func (e *Engine) roomForImport(db model.Database, size int64) error {
 
 // stillToImport is how much of the disk the imports under way may still take.
 func (e *Engine) stillToImport() (bytes int64) {
-	for database, size := range e.imports.reserved() {
+	for database, size := range e.imports.Reserved() {
 		stats, _ := e.stats.get(database)
 		bytes += max(importer.RoomFor(size)-stats.SizeBytes, 0)
 	}
@@ -61,7 +61,7 @@ func (e *Engine) importWithinPlan(tx *meta.Tx, db model.Database, size int64) er
 // databaseBytes is what databases last said they take, or will take when they
 // are imported.
 func (e *Engine) databaseBytes(databases []model.Database) (bytes int64) {
-	sizes := e.imports.reserved()
+	sizes := e.running.Reserved()
 	for _, db := range databases {
 		stats, _ := e.stats.get(db.ID)
 		bytes += max(stats.SizeBytes, sizes[db.ID])

@@ -198,7 +198,7 @@ func (e *Engine) forgetImport(db model.Database, record model.Import, cause erro
 	if err := e.discard(e.databaseDirectory(db.ID), db.ID); err != nil {
 		return fmt.Errorf("remove database directory: %w", err)
 	}
-	if err := e.removeBackups(db.ID); err != nil { // the WAL that was received
+	if err := e.RemoveBackups(db.ID); err != nil { // the WAL that was received
 		return err
 	}
 	now := e.clock()

@@ -146,7 +146,7 @@ func TestStartBesideStuckSession(t *testing.T) {
 	b := startEngineOn(t, a.cfg, impatient)
 	b.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
 	connect(t, c)
-	if _, receives := b.walStatus(db.ID); !receives {
+	if _, receives := b.WALStatus(db.ID); !receives {
 		t.Error("its WAL is not received")
 	}
 }
@@ -172,7 +172,7 @@ func TestLateRoles(t *testing.T) {
 	if status, reason := b.status(t, db.ID); status != model.DatabaseUnavailable {
 		t.Errorf("without its roles: %s %s", status, reason)
 	}
-	if _, receives := b.walStatus(db.ID); !receives {
+	if _, receives := b.WALStatus(db.ID); !receives {
 		t.Error("its WAL is not received")
 	}
 	if now, err := b.record(db.ID); err != nil || now.Unfinished == nil {

@@ -44,7 +44,7 @@ func (e *Engine) receiveLate(id string) {
 	defer cancel()
 	db, err := e.record(id)
 	if err == nil {
-		err = e.receiveWAL(db)
+		err = e.backups.ReceiveWAL(db)
 	}
 	if err == nil {
 		err = e.maintain(ctx, id, e.settingRoles(db))

@@ -25,9 +25,10 @@ const (
 	commitsFile = "commits"
 	// olderGrace is for how long nothing expires that could be brought back.
 	olderGrace = 72 * time.Hour
-	// olderSetting has, in the metadata, until when that is.
-	olderSetting = "older_until"
 )
+
+// olderSetting has, in the metadata, until when that is.
+const olderSetting = "older_until"
 
 func (e *Engine) commitsPath() string {
 	return filepath.Join(e.cfg.DataDir, metadataBackups, commitsFile)

@@ -39,7 +39,7 @@ func steps(t *testing.T, c Connection) string {
 func (a *appliance) awaitArchived(t *testing.T, database string, until time.Time) {
 	t.Helper()
 	within(t, time.Minute, "the archive", func() bool {
-		status, ok := a.walStatus(database)
+		status, ok := a.WALStatus(database)
 		return ok && !status.RestorableTo.Before(until)
 	})
 }
@@ -134,7 +134,7 @@ func TestWindowAtTheEndOfABackup(t *testing.T) {
 	for range 3 {
 		at := endAsRecorded(a.clock())
 		a.awaitArchive(t.Context(), db.ID, at)
-		if status, _ := a.walStatus(db.ID); status.RestorableTo.Before(at) {
+		if status, _ := a.WALStatus(db.ID); status.RestorableTo.Before(at) {
 			t.Errorf("waited for %v, and the archive reaches to %v", at, status.RestorableTo)
 		}
 	}
@@ -187,7 +187,7 @@ func TestToldTimesCanBeRestored(t *testing.T) {
 	for _, event := range r.Timeline {
 		plan("the "+event.Type, event.At)
 	}
-	if err := a.stopReceiving(db.ID); err != nil {
+	if err := a.StopReceiving(db.ID); err != nil {
 		t.Fatal(err)
 	}
 	r = get()
@@ -414,7 +414,7 @@ func TestPruneWhileNobodyReceives(t *testing.T) {
 	run(t, c, "insert into filler select repeat(md5(n::text), 30) from generate_series(1, 20000) n")
 	a.awaitArchived(t, db.ID, answer[time.Time](t, c, "select clock_timestamp()"))
 	a.backUp(t, db.ID) // its checkpoint removes WAL from the server
-	if err := a.stopReceiving(db.ID); err != nil {
+	if err := a.StopReceiving(db.ID); err != nil {
 		t.Fatal(err)
 	}
 	a.keepBackup(t, db.ID, second)
@@ -425,7 +425,7 @@ func TestPruneWhileNobodyReceives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.receiveWAL(now); err != nil {
+	if err := a.ReceiveWAL(now); err != nil {
 		t.Fatal(err)
 	}
 	a.awaitArchived(t, db.ID, commitStepInto(t, c))

@@ -11,11 +11,11 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// rebuild makes the data directory of a database that was moved here with its
+// Rebuild makes the data directory of a database that was moved here with its
 // backups alone, from the newest of them. It is a restore that replaces
 // nothing. When it fails, or the appliance dies before the switch, the next
 // start tries again.
-func (e *Engine) rebuild(ctx context.Context, db model.Database) error {
+func (e *Engine) Rebuild(ctx context.Context, db model.Database) error {
 	op := e.newOperation(db, model.OperationRestore, "rebuilding")
 	backups, err := e.restorableBackups(db.ID)
 	if err == nil && len(backups) == 0 {

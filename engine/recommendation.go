@@ -318,7 +318,7 @@ func (e *Engine) facts(organization string, databases []model.Database, usage Us
 func (e *Engine) aboutDatabase(tx *meta.Tx, db model.Database) (advice.Database, error) {
 	about := advice.Database{Database: db}
 	about.Status, about.StatusReason = e.liveStatus(db)
-	if status, receives := e.walStatus(db.ID); receives {
+	if status, receives := e.WALStatus(db.ID); receives {
 		about.Archiving = &advice.Archiving{
 			Streaming: status.Well(), SlotLost: status.SlotState == "lost", Behind: status.RPO(e.clock()),
 			Backlog: status.Backlog, Failures: status.Failures, Error: status.LastError,

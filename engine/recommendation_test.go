@@ -524,7 +524,7 @@ func TestRecommendationOfArchiving(t *testing.T) {
 	a := startAdvised(t, nil)
 	a.sql("create table written (id int primary key)")
 	eventually(t, "the receiver", func() bool {
-		status, receives := a.walStatus(a.db.ID)
+		status, receives := a.WALStatus(a.db.ID)
 		return receives && status.State == wal.StateStreaming && !status.RestorableTo.IsZero()
 	})
 	a.gone("wal_archiving_failed")

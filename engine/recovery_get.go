@@ -149,7 +149,7 @@ func (e *Engine) window(ctx context.Context, db model.Database) (w Window, err e
 // has said it, that is the one of the last commit in the archive, or else the
 // end of the newest backup.
 func (e *Engine) restorableTo(ctx context.Context, newest model.Backup) (time.Time, error) {
-	if status, _ := e.walStatus(newest.Database); !status.RestorableTo.IsZero() {
+	if status, _ := e.WALStatus(newest.Database); !status.RestorableTo.IsZero() {
 		return status.RestorableTo, nil
 	}
 	archive, err := e.walArchive(newest.Database)
@@ -178,7 +178,7 @@ func (e *Engine) archiving(db model.Database) (Archiving, error) {
 		return Archiving{}, err
 	}
 	var a Archiving
-	a.Status, _ = e.walStatus(db.ID)
+	a.Status, _ = e.WALStatus(db.ID)
 	for number, known := range archive.Incarnations() {
 		a.Gaps = append(a.Gaps, known.Gaps...)
 		a.Segments += archive.Sizes(number).Segments

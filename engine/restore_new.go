@@ -142,7 +142,7 @@ func (e *Engine) runRestoreNew(ctx context.Context, call *model.Call, db model.D
 		return
 	}
 	if err == nil {
-		if err := e.receiveWAL(db); err != nil {
+		if err := e.ReceiveWAL(db); err != nil {
 			e.log.Error("receive WAL", "database", db.ID, "error", err)
 		}
 		return

@@ -192,7 +192,7 @@ func (e *Engine) awaitArchive(ctx context.Context, database string, at time.Time
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		status, _ := e.walStatus(database)
+		status, _ := e.WALStatus(database)
 		if status.State != wal.StateStreaming || !status.RestorableTo.Before(at) {
 			return
 		}

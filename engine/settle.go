@@ -129,7 +129,7 @@ func (e *Engine) settleOperation(ctx context.Context, db model.Database) error {
 		if err := postgres.StopOrphan(ctx, e.dataDirectory(db.ID, op.Generation)); err != nil {
 			return err
 		}
-		if err := e.removeBuilt(db, op); err != nil {
+		if err := e.backups.RemoveBuilt(db, op); err != nil {
 			return err
 		}
 	}

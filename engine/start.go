@@ -69,7 +69,7 @@ func (e *Engine) startAtBoot(ctx context.Context, id string) {
 		return
 	}
 	if db.Rebuild {
-		if err := e.rebuild(ctx, db); err != nil && ctx.Err() == nil {
+		if err := e.backups.Rebuild(ctx, db); err != nil && ctx.Err() == nil {
 			e.log.Error("rebuild database", "database", db.ID, "name", db.Name, "error", err)
 		}
 		return
@@ -81,7 +81,7 @@ func (e *Engine) startAtBoot(ctx context.Context, id string) {
 	if err != nil && ctx.Err() == nil {
 		e.log.Error("start database", "database", db.ID, "name", db.Name, "error", err)
 	}
-	e.backUpIfOwed(db)
+	e.backups.BackUpIfOwed(db)
 }
 
 // startDatabase starts the database's instance, or adopts it when it runs
@@ -108,7 +108,7 @@ func (e *Engine) startDatabase(ctx context.Context, db model.Database) error {
 // seeTo gives an instance that is up what it takes to be available: its WAL is
 // received, whatever becomes of the rest, and its roles are what the record says.
 func (e *Engine) seeTo(ctx context.Context, db model.Database) error {
-	err := e.receiveWAL(db)
+	err := e.backups.ReceiveWAL(db)
 	if err != nil {
 		err = fmt.Errorf("receive WAL: %w", err)
 	}

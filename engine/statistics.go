@@ -112,7 +112,7 @@ func (e *Engine) sampleOne(ctx context.Context, db model.Database) {
 		At: e.clock(), SizeBytes: stats.SizeBytes, Connections: stats.Connections, SSL: stats.SSL, NonSSL: stats.NonSSL,
 		Commits: stats.Commits,
 	}
-	if archive, receives := e.walStatus(db.ID); receives {
+	if archive, receives := e.backups.WALStatus(db.ID); receives {
 		rpo := archive.RPO(now.At)
 		now.RPO = &rpo
 		if flushed, err := wal.ParseLSN(stats.Flushed); err == nil {
