@@ -1,6 +1,6 @@
 # `go run . serve` and `go test -timeout 30m ./...` need nothing of this: these are shorthands.
 
-.PHONY: build test race check bench bench-all fuzz chaos soak bundle test-bundle release deb
+.PHONY: build test race check bench bench-all fuzz chaos soak bundle test-bundle dist deb release
 
 build: ## the binary, ./holdfast
 	go build -trimpath -o holdfast .
@@ -50,12 +50,23 @@ bundle: ## ./holdfast with the PostgreSQL of this machine inside
 test-bundle: bundle ## what bundle made, where there is neither PostgreSQL nor a network; as root
 	HOLDFAST_BUNDLED=$(CURDIR)/holdfast go test -count=1 -v -run TestBundled ./cli
 
-release: ## dist/: a static binary, manual pages, completions
+dist: ## dist/: a static binary, manual pages, completions
 	CGO_ENABLED=0 go build -trimpath -buildvcs=true -ldflags '-s -w' -o dist/holdfast .
 	go run ./cli/internal/manual dist
 
-VERSION ?= $(shell git describe --tags --always 2>/dev/null | sed 's/^v//; /^[0-9]/!s/^/0.0.0+/')
+# Go derives the version of the binary from the tags of its checkout, but not
+# in a linked worktree.
+BUILT = go version -m dist/holdfast | awk '$$1 == "mod" { print $$3 == "(devel)" ? "v0.0.0" : $$3 }'
 
-deb: release ## dist/holdfast_*.deb
+deb: dist ## dist/holdfast_*.deb
+	rm -f dist/*.deb
 	gzip -9nf dist/man/*.1
-	GOARCH=$$(go env GOARCH) VERSION='$(VERSION)' go run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4 package -f deploy/nfpm.yaml -p deb -t dist/
+	version=$$($(BUILT)) && GOARCH=$$(go env GOARCH) VERSION=$${version#v} \
+		go run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4 package -f deploy/nfpm.yaml -p deb -t dist/
+
+release: ## dist/ and the package, from a commit with a version tag
+	@.ci/release-version
+	rm -rf dist
+	$(MAKE) deb
+	@tag=$$(.ci/release-version) && built=$$($(BUILT)) && [ "$$tag" = "$$built" ] || \
+		{ echo "release: the binary is of version $$built, not $$tag" >&2; exit 1; }
