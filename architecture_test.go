@@ -14,8 +14,8 @@ func allowed() map[string][]string {
 	return map[string][]string{
 		"holdfast": {"cli"},
 		"holdfast/cli": {
-			"backup", "backup/repository", "backup/wal", "diskio", "engine", "engine/advice", "engine/meta", "engine/model", "engine/move",
-			"engine/postgres", "engine/publish", "server", "server/api", "server/metrics", "server/operator", "server/webhook", "web",
+			"backup", "backup/repository", "backup/wal", "backup/wal/xlog", "diskio", "engine", "engine/advice", "engine/meta", "engine/model",
+			"engine/move", "engine/postgres", "engine/publish", "server", "server/api", "server/metrics", "server/operator", "server/webhook", "web",
 		},
 		"holdfast/cli/internal/manual":                 {"cli"},
 		"holdfast/cli/remote":                          {"cli/client", "engine/publish"},
@@ -27,7 +27,7 @@ func allowed() map[string][]string {
 		"holdfast/server/operator":                     {"engine", "engine/model", "server/api", "web"},
 		"holdfast/server/webhook":                      {"engine/model", "engine/publish"},
 		"holdfast/web":                                 {"engine", "engine/connstring", "engine/model", "engine/password", "engine/postgres"},
-		"holdfast/engine":                              {"backup", "backup/repository", "backup/wal", "blobstore"},
+		"holdfast/engine":                              {"backup", "backup/repository", "backup/wal", "backup/wal/xlog", "blobstore"},
 		"holdfast/engine/connstring":                   {"engine/model"},
 		"holdfast/engine/importer":                     {"engine/model"},
 		"holdfast/engine/advice":                       {"engine/model"},
@@ -40,6 +40,7 @@ func allowed() map[string][]string {
 		"holdfast/backup":                              {"diskio"},
 		"holdfast/backup/repository":                   {"dirlock", "diskio"},
 		"holdfast/backup/wal":                          {"dirlock", "diskio"},
+		"holdfast/backup/wal/xlog/xlogtest":            {"backup/wal/xlog"},
 		"holdfast/blobstore":                           {"dirlock", "diskio"},
 		"holdfast/blobstore/blobstoretest":             {"blobstore"},
 		"holdfast/internal/benchtable":                 {"internal/rounds"},

@@ -3,7 +3,7 @@ package backup
 import (
 	"context"
 
-	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 )
 
 // Changes says which pages of the files of a data directory were changed
@@ -24,12 +24,12 @@ type WAL interface {
 	// timeline, or ctx ends. Take waits for the backup's start before it reads
 	// anything, and for its stop before it says that it is complete. What is
 	// missing for good before lsn is none of its concern.
-	WaitFor(ctx context.Context, timeline uint32, lsn wal.LSN) error
+	WaitFor(ctx context.Context, timeline uint32, lsn xlog.LSN) error
 	// Covers says whether the archive has all WAL from one LSN to another. The
 	// error wraps wal.ErrGap when it has not. Take asks it for what its backup
 	// needs before it says that it is complete.
-	Covers(timeline uint32, from, to wal.LSN) error
+	Covers(timeline uint32, from, to xlog.LSN) error
 	// ChangedPages parses the archived WAL from the LSN from to the LSN to. The
 	// error wraps wal.ErrGap when it is not whole.
-	ChangedPages(ctx context.Context, timeline uint32, from, to wal.LSN) (Changes, error)
+	ChangedPages(ctx context.Context, timeline uint32, from, to xlog.LSN) (Changes, error)
 }

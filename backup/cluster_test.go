@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"holdfast/backup/repository"
-	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/postgres/postgrestest"
 )
 
@@ -214,7 +214,7 @@ func newArchive(c *cluster) *archive {
 }
 
 // WaitFor implements WAL: what the server has flushed is in pg_wal.
-func (a *archive) WaitFor(ctx context.Context, timeline uint32, lsn wal.LSN) error {
+func (a *archive) WaitFor(ctx context.Context, timeline uint32, lsn xlog.LSN) error {
 	for {
 		var there bool
 		if err := a.conn.QueryRow(ctx, "select pg_current_wal_flush_lsn() >= $1::text::pg_lsn", lsn.String()).Scan(&there); err != nil || there {
@@ -225,10 +225,10 @@ func (a *archive) WaitFor(ctx context.Context, timeline uint32, lsn wal.LSN) err
 }
 
 // Covers implements WAL: the slot holds it all.
-func (a *archive) Covers(uint32, wal.LSN, wal.LSN) error { return nil }
+func (a *archive) Covers(uint32, xlog.LSN, xlog.LSN) error { return nil }
 
 // ChangedPages implements WAL.
-func (a *archive) ChangedPages(ctx context.Context, timeline uint32, from, to wal.LSN) (Changes, error) {
+func (a *archive) ChangedPages(ctx context.Context, timeline uint32, from, to xlog.LSN) (Changes, error) {
 	defer func(begin time.Time) { a.scanned += time.Since(begin) }(time.Now())
 	if a.gap != nil {
 		return nil, a.gap

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"holdfast/backup/repository"
-	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 	"holdfast/diskio"
 )
 
@@ -32,8 +32,8 @@ type copying struct {
 	limiter *rate.Limiter // nil: no bound
 
 	mu      sync.Mutex
-	damaged []string           // pages
-	torn    map[string]wal.LSN // pages that WAL must bring back, and the LSNs they say
+	damaged []string            // pages
+	torn    map[string]xlog.LSN // pages that WAL must bring back, and the LSNs they say
 }
 
 // copiedFile is a file on its way into the backup.
@@ -51,7 +51,7 @@ type copiedFile struct {
 }
 
 func newCopying(t *taking, entries []repository.Entry) *copying {
-	c := &copying{t: t, torn: map[string]wal.LSN{}}
+	c := &copying{t: t, torn: map[string]xlog.LSN{}}
 	if t.opts.Rate > 0 {
 		c.limiter = rate.NewLimiter(rate.Limit(t.opts.Rate), int(max(chunkSize, t.opts.Rate/10)))
 	}
@@ -180,7 +180,7 @@ func (c *copying) note(page string) error {
 
 // noteTorn keeps a page with a wrong checksum that says it was changed since
 // the start, until the backup's stop tells whether that can be.
-func (c *copying) noteTorn(page string, lsn wal.LSN) {
+func (c *copying) noteTorn(page string, lsn xlog.LSN) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.torn[page] = lsn
@@ -188,7 +188,7 @@ func (c *copying) noteTorn(page string, lsn wal.LSN) {
 
 // boundTorn says which pages claim to have been changed at a place of the WAL
 // that there was not yet when the backup ended: they are damaged.
-func (c *copying) boundTorn(stop wal.LSN) error {
+func (c *copying) boundTorn(stop xlog.LSN) error {
 	for page, lsn := range c.torn {
 		if lsn > stop {
 			c.damaged = append(c.damaged, page)

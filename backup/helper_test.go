@@ -13,6 +13,7 @@ import (
 
 	"holdfast/backup/repository"
 	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 )
 
 // helperTask, when set, makes this test binary a process that does one thing,
@@ -107,11 +108,11 @@ func helperTake(ctx context.Context, repo *repository.Repository, args helperArg
 // instantly is an archive that has everything.
 type instantly struct{}
 
-func (instantly) WaitFor(context.Context, uint32, wal.LSN) error { return nil }
+func (instantly) WaitFor(context.Context, uint32, xlog.LSN) error { return nil }
 
-func (instantly) Covers(uint32, wal.LSN, wal.LSN) error { return nil }
+func (instantly) Covers(uint32, xlog.LSN, xlog.LSN) error { return nil }
 
-func (instantly) ChangedPages(context.Context, uint32, wal.LSN, wal.LSN) (Changes, error) {
+func (instantly) ChangedPages(context.Context, uint32, xlog.LSN, xlog.LSN) (Changes, error) {
 	return nil, wal.ErrGap
 }
 

@@ -3,7 +3,7 @@ package backup
 import (
 	"encoding/binary"
 
-	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 )
 
 const (
@@ -66,8 +66,8 @@ func pageChecksum(page []byte, block uint32) uint16 {
 }
 
 // pageLSN is the end of the last WAL record that changed the page.
-func pageLSN(page []byte) wal.LSN {
-	return wal.LSN(uint64(binary.LittleEndian.Uint32(page))<<32 | uint64(binary.LittleEndian.Uint32(page[4:])))
+func pageLSN(page []byte) xlog.LSN {
+	return xlog.LSN(uint64(binary.LittleEndian.Uint32(page))<<32 | uint64(binary.LittleEndian.Uint32(page[4:])))
 }
 
 // pageIsSound reports whether the page is as PostgreSQL wrote it: its checksum is

@@ -7,11 +7,12 @@ import (
 
 	"holdfast/backup/repository"
 	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 )
 
 // Plan is how far a backup is to be rolled forward.
 type Plan struct {
-	Start, Stop wal.LSN // of the backup
+	Start, Stop xlog.LSN // of the backup
 	// Target is the last record of WAL that is replayed, and At the time of the
 	// last commit there; zero when that is not known.
 	Target wal.Point
@@ -26,10 +27,10 @@ var ErrTooYoung = errors.New("the backup is younger than the target")
 // [wal.ErrGap] where the WAL in between is not whole, or is a
 // [*wal.OutsideError].
 func NewPlan(ctx context.Context, archive *wal.Archive, b repository.Backup, target wal.Target) (p Plan, err error) {
-	if p.Start, err = wal.ParseLSN(b.StartLSN); err != nil {
+	if p.Start, err = xlog.ParseLSN(b.StartLSN); err != nil {
 		return p, err
 	}
-	if p.Stop, err = wal.ParseLSN(b.StopLSN); err != nil {
+	if p.Stop, err = xlog.ParseLSN(b.StopLSN); err != nil {
 		return p, err
 	}
 	if target.LSN != 0 && target.LSN < p.Stop {
@@ -56,7 +57,7 @@ func NewPlan(ctx context.Context, archive *wal.Archive, b repository.Backup, tar
 // The error wraps [wal.ErrGap] and names the segment that is missing or damaged.
 // progress, which may be nil, is told how many bytes have been read.
 func (p Plan) Check(ctx context.Context, archive *wal.Archive, progress func(done, total int64)) error {
-	return archive.Check(ctx, p.Target.Incarnation, p.Target.Timeline, p.Start, p.Target.End, func(at wal.LSN) {
+	return archive.Check(ctx, p.Target.Incarnation, p.Target.Timeline, p.Start, p.Target.End, func(at xlog.LSN) {
 		if progress != nil {
 			progress(max(0, int64(at)-int64(p.Start)), p.WALBytes())
 		}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 )
 
 // oldestServer is the first major version that has pg_backup_start.
@@ -31,7 +31,7 @@ type server struct {
 	dir       string // data directory
 	checksums bool
 	timeline  uint32
-	start     wal.LSN
+	start     xlog.LSN
 }
 
 func checkLabel(label string) error {
@@ -79,7 +79,7 @@ func (s *server) startBackup(ctx context.Context, label string) error {
 		return fmt.Errorf("begin: the server names a WAL segment %q", segment)
 	}
 	s.timeline = uint32(timeline)
-	s.start, err = wal.ParseLSN(start)
+	s.start, err = xlog.ParseLSN(start)
 	return err
 }
 
@@ -98,7 +98,7 @@ func (s *server) noTablespaces(ctx context.Context) error {
 
 // stopped is what pg_backup_stop returns.
 type stopped struct {
-	at            wal.LSN
+	at            xlog.LSN
 	label         string
 	tablespaceMap string
 }
@@ -111,7 +111,7 @@ func (s *server) end(ctx context.Context) (end stopped, err error) {
 	if err != nil {
 		return end, fmt.Errorf("end: %w", err)
 	}
-	if end.at, err = wal.ParseLSN(at); err != nil {
+	if end.at, err = xlog.ParseLSN(at); err != nil {
 		return end, err
 	}
 	if !strings.Contains(end.label, fmt.Sprintf("\nSTART TIMELINE: %d\n", s.timeline)) {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 )
 
 // ErrNotShutDown is a data directory whose server runs, or did not end in order.
@@ -16,7 +16,7 @@ var ErrNotShutDown = errors.New("the server was not shut down in order")
 // it wrote.
 type Shutdown struct {
 	Timeline   uint32
-	Checkpoint wal.LSN // where the record starts
+	Checkpoint xlog.LSN // where the record starts
 }
 
 // Where pg_control of every major has them (ControlFileData of pg_control.h).
@@ -45,6 +45,6 @@ func ReadShutdown(dir string) (Shutdown, error) {
 	}
 	return Shutdown{
 		Timeline:   binary.LittleEndian.Uint32(control[controlTimeline:]),
-		Checkpoint: wal.LSN(binary.LittleEndian.Uint64(control[controlCheckpoint:])),
+		Checkpoint: xlog.LSN(binary.LittleEndian.Uint64(control[controlCheckpoint:])),
 	}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 )
 
 // streamed is the real WAL archive of a test's server.
@@ -21,7 +22,7 @@ type streamed struct {
 }
 
 // ChangedPages implements WAL.
-func (s streamed) ChangedPages(ctx context.Context, timeline uint32, from, to wal.LSN) (Changes, error) {
+func (s streamed) ChangedPages(ctx context.Context, timeline uint32, from, to xlog.LSN) (Changes, error) {
 	changes, err := s.Receiver.ChangedPages(ctx, timeline, from, to)
 	if err != nil {
 		return nil, err

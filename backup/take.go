@@ -11,6 +11,7 @@ import (
 
 	"holdfast/backup/repository"
 	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 )
 
 // Options of Take.
@@ -60,7 +61,7 @@ type Result struct {
 	ReadBytes       int64  // of the data directory
 	PostgresVersion string // the server's, "15.18"
 	Timeline        uint32
-	Start, Stop     wal.LSN
+	Start, Stop     xlog.LSN
 	// WholeReason says why everything was read; "" when only what changed was.
 	WholeReason string
 }
@@ -163,7 +164,7 @@ func (t *taking) copy(ctx context.Context) (Result, error) {
 }
 
 // archived waits until the WAL before lsn is.
-func (t *taking) archived(ctx context.Context, lsn wal.LSN) error {
+func (t *taking) archived(ctx context.Context, lsn xlog.LSN) error {
 	if patience := t.opts.Patience; patience > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, patience, fmt.Errorf("%w in %v", ErrNotArchived, patience))
@@ -233,7 +234,7 @@ func (t *taking) changes(ctx context.Context, control []byte) (Changes, error) {
 	if !sameForm(before, control) {
 		return nil, errSwitched
 	}
-	from, err := wal.ParseLSN(t.base.Backup.StartLSN)
+	from, err := xlog.ParseLSN(t.base.Backup.StartLSN)
 	if err != nil {
 		return nil, err
 	}

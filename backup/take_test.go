@@ -16,6 +16,7 @@ import (
 
 	"holdfast/backup/repository"
 	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 )
 
 // balances is what pgbench keeps equal: one value where all is consistent.
@@ -268,7 +269,7 @@ func TestWALIsNotArchived(t *testing.T) {
 // never is an archive that nothing comes to.
 type never struct{ *archive }
 
-func (never) WaitFor(ctx context.Context, _ uint32, _ wal.LSN) error {
+func (never) WaitFor(ctx context.Context, _ uint32, _ xlog.LSN) error {
 	<-ctx.Done()
 	return context.Cause(ctx)
 }

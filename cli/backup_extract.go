@@ -15,6 +15,7 @@ import (
 	"holdfast/backup"
 	"holdfast/backup/repository"
 	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/postgres"
 )
 
@@ -116,7 +117,7 @@ func (x extraction) planFrom(ctx context.Context, archive *wal.Archive, b reposi
 	if _, err := archive.Incarnation(target.Incarnation); err != nil {
 		return backup.Plan{}, err
 	}
-	stop, err := wal.ParseLSN(b.StopLSN)
+	stop, err := xlog.ParseLSN(b.StopLSN)
 	if err != nil {
 		return backup.Plan{}, err
 	}
@@ -139,20 +140,20 @@ func (x extraction) target(ctx context.Context, archive *wal.Archive, b reposito
 	case x.lsn == "latest":
 		t.LSN, err = latest(ctx, archive, b, t)
 	case x.lsn != "":
-		if t.LSN, err = wal.ParseLSN(x.lsn); err != nil || t.LSN == 0 {
+		if t.LSN, err = xlog.ParseLSN(x.lsn); err != nil || t.LSN == 0 {
 			return t, usageError{fmt.Errorf("--to-lsn: %q is not an LSN such as 0/3000148, or latest", x.lsn)}
 		}
 	default: // of its own history, whatever others there are
 		t.Incarnation, t.Timeline = b.Incarnation, b.Timeline
-		t.LSN, err = wal.ParseLSN(b.StopLSN)
+		t.LSN, err = xlog.ParseLSN(b.StopLSN)
 	}
 	return t, err
 }
 
 // latest is the end of the WAL that a backup can be rolled forward with: what
 // lies behind any LSN is refused with it.
-func latest(ctx context.Context, archive *wal.Archive, b repository.Backup, t wal.Target) (wal.LSN, error) {
-	t.LSN = ^wal.LSN(0) >> 1
+func latest(ctx context.Context, archive *wal.Archive, b repository.Backup, t wal.Target) (xlog.LSN, error) {
+	t.LSN = ^xlog.LSN(0) >> 1
 	_, err := backup.NewPlan(ctx, archive, b, t)
 	if outside, ok := errors.AsType[*wal.OutsideError](err); ok {
 		return outside.LatestLSN, nil

@@ -18,7 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/postgres/postgrestest"
 )
 
@@ -322,14 +322,14 @@ func damagePack(t *testing.T, vault string) {
 // awaitArchived waits until a backup can be rolled forward to a position.
 func awaitArchived(t *testing.T, dir, id, position string) {
 	t.Helper()
-	want, err := wal.ParseLSN(position)
+	want, err := xlog.ParseLSN(position)
 	if err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the archive of "+position, func() bool {
 		report, _ := verifyVault(t, dir)
 		for _, b := range report.Backups {
-			if latest, err := wal.ParseLSN(b.LatestLSN); b.ID == id && err == nil && latest >= want {
+			if latest, err := xlog.ParseLSN(b.LatestLSN); b.ID == id && err == nil && latest >= want {
 				return true
 			}
 		}

@@ -17,6 +17,7 @@ import (
 
 	"holdfast/backup/repository"
 	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 	"holdfast/cli/remote"
 )
 
@@ -110,7 +111,7 @@ func (v vault) verify(ctx context.Context) (report vaultReport, err error) {
 // keeps is the WAL that backups need.
 func keeps(backups []repository.Backup) (keep []wal.Keep) {
 	for _, b := range backups {
-		if start, err := wal.ParseLSN(b.StartLSN); err == nil {
+		if start, err := xlog.ParseLSN(b.StartLSN); err == nil {
 			keep = append(keep, wal.Keep{Incarnation: b.Incarnation, Start: start})
 		}
 	}
@@ -123,8 +124,8 @@ func (v vault) report(ctx context.Context, b repository.Backup) backupReport {
 		ID: b.ID, Database: b.Label, CompletedAt: b.CompletedAt, PostgresVersion: b.PostgresVersion, SizeBytes: b.SizeBytes,
 		Incarnation: b.Incarnation, Timeline: b.Timeline, StopLSN: b.StopLSN,
 	}
-	start, startErr := wal.ParseLSN(b.StartLSN)
-	stop, stopErr := wal.ParseLSN(b.StopLSN)
+	start, startErr := xlog.ParseLSN(b.StartLSN)
+	stop, stopErr := xlog.ParseLSN(b.StopLSN)
 	if errors.Join(startErr, stopErr) != nil {
 		return r
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/model"
 )
 
@@ -47,11 +48,11 @@ func TestExportOfWALThatIsReceived(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	db, _ := a.createDatabase(t, "shop")
-	start, err := wal.ParseLSN(a.backUp(t, db.ID).StartLSN)
+	start, err := xlog.ParseLSN(a.backUp(t, db.ID).StartLSN)
 	if err != nil {
 		t.Fatal(err)
 	}
-	beingWritten := filepath.Join("backups", db.ID, "wal", "1", wal.SegmentName(1, 99, 16<<20)+".zst.new")
+	beingWritten := filepath.Join("backups", db.ID, "wal", "1", xlog.SegmentName(1, 99, 16<<20)+".zst.new")
 	writeFile(t, filepath.Join(a.cfg.DataDir, beingWritten), "half of a segment")
 	status, _ := a.WALStatus(db.ID)
 	dir := filepath.Join(a.cfg.DataDir, movingDir)

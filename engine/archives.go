@@ -14,6 +14,7 @@ import (
 	"holdfast/backup"
 	"holdfast/backup/repository"
 	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -275,7 +276,7 @@ func (e *Engine) walLost(db model.Database, gap wal.Gap) {
 type liveWAL struct{ *wal.Receiver }
 
 // ChangedPages implements backup.WAL.
-func (l liveWAL) ChangedPages(ctx context.Context, timeline uint32, from, to wal.LSN) (backup.Changes, error) {
+func (l liveWAL) ChangedPages(ctx context.Context, timeline uint32, from, to xlog.LSN) (backup.Changes, error) {
 	return l.Receiver.ChangedPages(ctx, timeline, from, to)
 }
 
@@ -350,7 +351,7 @@ func (e *Engine) pruneWAL(database string) error {
 		if b.Status != model.BackupCompleted || b.Condemned {
 			continue
 		}
-		start, err := wal.ParseLSN(b.StartLSN)
+		start, err := xlog.ParseLSN(b.StartLSN)
 		if err != nil {
 			return fmt.Errorf("backup %s: %w", b.ID, err)
 		}

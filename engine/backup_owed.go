@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/model"
 )
 
@@ -38,12 +38,12 @@ func (e *Engine) owesBackup(db model.Database) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	var behind wal.LSN
+	var behind xlog.LSN
 	if known, _ := archive.Incarnation(db.Generation); len(known.Gaps) > 0 {
 		behind = known.Gaps[len(known.Gaps)-1].To
 	}
 	for _, b := range backups {
-		if start, err := wal.ParseLSN(b.StartLSN); err == nil && b.Generation == db.Generation && start >= behind {
+		if start, err := xlog.ParseLSN(b.StartLSN); err == nil && b.Generation == db.Generation && start >= behind {
 			return false, nil
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/model"
 )
 
@@ -549,7 +549,7 @@ func TestBackupAcrossAFork(t *testing.T) {
 	commitStep(t, c, 1)
 	a.backUp(t, db.ID)
 	across := a.backUp(t, db.ID)
-	stop, err := wal.ParseLSN(across.StopLSN)
+	stop, err := xlog.ParseLSN(across.StopLSN)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -156,7 +157,7 @@ func (e *Engine) restorableTo(ctx context.Context, newest model.Backup) (time.Ti
 	if err != nil {
 		return time.Time{}, err
 	}
-	start, err := wal.ParseLSN(newest.StartLSN)
+	start, err := xlog.ParseLSN(newest.StartLSN)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -186,7 +187,7 @@ func (e *Engine) archiving(db model.Database) (Archiving, error) {
 	slices.SortFunc(a.Gaps, func(one, other wal.Gap) int { return one.At.Compare(other.At) })
 	known, _ := archive.Incarnation(db.Generation)
 	if known.SegmentSize > 0 && a.Durable > 0 {
-		a.LastSegment = wal.SegmentName(a.Timeline, uint64(a.Durable-1)/known.SegmentSize, known.SegmentSize)
+		a.LastSegment = xlog.SegmentName(a.Timeline, uint64(a.Durable-1)/known.SegmentSize, known.SegmentSize)
 	}
 	return a, nil
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/model"
 )
 
@@ -68,7 +68,7 @@ func TestRecoveryTimeline(t *testing.T) {
 	}
 	fork := record.Served[0].LSN
 	for _, event := range events {
-		lsn, err := wal.ParseLSN(event.LSN)
+		lsn, err := xlog.ParseLSN(event.LSN)
 		if err != nil || lsn == 0 {
 			t.Errorf("no position: %+v", event)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"holdfast/backup"
 	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/model"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestPace(t *testing.T) {
 	t.Parallel()
 	plan := func(files, log int64) RestorePlan {
-		return RestorePlan{Backup: model.Backup{SizeBytes: files}, Plan: backup.Plan{Start: 1, Target: wal.Point{End: wal.LSN(1 + log)}}}
+		return RestorePlan{Backup: model.Backup{SizeBytes: files}, Plan: backup.Plan{Start: 1, Target: wal.Point{End: xlog.LSN(1 + log)}}}
 	}
 	const mib, gib = 1 << 20, 1 << 30
 	took := func(files, log int64) (unpack, rest time.Duration) { // 100 MiB/s; 3 s and 50 MiB/s

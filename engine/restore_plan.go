@@ -11,6 +11,7 @@ import (
 	"holdfast/backup"
 	"holdfast/backup/repository"
 	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -53,7 +54,7 @@ func (e *Engine) planEnd(ctx context.Context, b model.Backup) (RestorePlan, erro
 	if err != nil {
 		return RestorePlan{}, err
 	}
-	stop, err := wal.ParseLSN(b.StopLSN)
+	stop, err := xlog.ParseLSN(b.StopLSN)
 	if err != nil {
 		return RestorePlan{}, err
 	}
@@ -85,8 +86,8 @@ func (at RestorePoint) validate() error {
 }
 
 // position is the LSN of a point that is one.
-func (at RestorePoint) position() (wal.LSN, error) {
-	lsn, err := wal.ParseLSN(at.LSN)
+func (at RestorePoint) position() (xlog.LSN, error) {
+	lsn, err := xlog.ParseLSN(at.LSN)
 	if err != nil || lsn == 0 {
 		return 0, model.Invalid("target_lsn", "%q is not an LSN, such as 0/3000148", at.LSN)
 	}
@@ -171,7 +172,7 @@ func (e *Engine) planPoint(ctx context.Context, db model.Database, at RestorePoi
 
 // leads reports whether the WAL leads from a backup to a generation.
 func leads(archive *wal.Archive, b model.Backup, generation int) bool {
-	stop, err := wal.ParseLSN(b.StopLSN)
+	stop, err := xlog.ParseLSN(b.StopLSN)
 	return err == nil && archive.Leads(wal.Position{Incarnation: b.Generation, Timeline: uint32(b.Timeline), LSN: stop}, generation)
 }
 
@@ -309,7 +310,7 @@ func (e *Engine) outside(ctx context.Context, db model.Database, at RestorePoint
 
 // positions are the first and the last that can be restored in the history
 // that the database has now; 0 when no backup leads into it.
-func (e *Engine) positions(ctx context.Context, db model.Database) (first, last wal.LSN, err error) {
+func (e *Engine) positions(ctx context.Context, db model.Database) (first, last xlog.LSN, err error) {
 	archive, err := e.walArchive(db.ID)
 	if err != nil {
 		return 0, 0, err
@@ -322,12 +323,12 @@ func (e *Engine) positions(ctx context.Context, db model.Database) (first, last 
 		if !leads(archive, b, db.Generation) {
 			continue
 		}
-		if first, err = wal.ParseLSN(b.StopLSN); err != nil {
+		if first, err = xlog.ParseLSN(b.StopLSN); err != nil {
 			return 0, 0, err
 		}
 		if last == 0 {
 			last = first
-			_, err := planFrom(ctx, archive, b, wal.Target{Incarnation: db.Generation, LSN: ^wal.LSN(0)})
+			_, err := planFrom(ctx, archive, b, wal.Target{Incarnation: db.Generation, LSN: ^xlog.LSN(0)})
 			if past, ok := errors.AsType[*wal.OutsideError](err); ok {
 				last = past.LatestLSN
 			}

@@ -11,6 +11,7 @@ import (
 
 	"holdfast/backup"
 	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/publish"
@@ -37,7 +38,7 @@ func (e *Engine) startRecovered(ctx context.Context, scratch postgres.Spec, plan
 		return err
 	}
 	recovery := plan.Recovery(archive, scratch.Dir)
-	recovery.Progress = func(at wal.LSN) { progress(int64(at)-int64(plan.Start), plan.WALBytes()) }
+	recovery.Progress = func(at xlog.LSN) { progress(int64(at)-int64(plan.Start), plan.WALBytes()) }
 	if err := recovery.Prepare(ctx); err != nil {
 		return err
 	}

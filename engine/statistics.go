@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
@@ -115,7 +115,7 @@ func (e *Engine) sampleOne(ctx context.Context, db model.Database) {
 	if archive, receives := e.backups.WALStatus(db.ID); receives {
 		rpo := archive.RPO(now.At)
 		now.RPO = &rpo
-		if flushed, err := wal.ParseLSN(stats.Flushed); err == nil {
+		if flushed, err := xlog.ParseLSN(stats.Flushed); err == nil {
 			now.WALLag = max(0, int64(flushed)-int64(archive.Durable))
 		}
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // Append checks data, the WAL at position at, and writes it. It becomes
 // durable by Sync. After an error Start must be called again.
-func (w *Writer) Append(at LSN, data []byte) error {
+func (w *Writer) Append(at xlog.LSN, data []byte) error {
 	if w.failed != nil {
 		return w.failed
 	}
@@ -39,9 +41,9 @@ func (w *Writer) append(data []byte) error {
 		}
 	}
 	start := w.branch.start(segmentKey{w.timeline, w.n})
-	feed(w.scan, data, func(r *Record) {
+	w.scan.Each(data, func(r *xlog.Record) {
 		w.sum.add(r, start)
-		if outcome, at := r.Outcome(); outcome == Committed && len(w.commits) < maxCommits {
+		if outcome, at := r.Outcome(); outcome == xlog.Committed && len(w.commits) < maxCommits {
 			w.commits = append(w.commits, at)
 		}
 	})
@@ -51,7 +53,7 @@ func (w *Writer) append(data []byte) error {
 	if _, err := w.file.WriteAt(data, int64(w.pos-start)); err != nil {
 		return fmt.Errorf("write WAL: %w", err)
 	}
-	w.pos += LSN(len(data))
+	w.pos += xlog.LSN(len(data))
 	w.unsynced = true
 	return nil
 }
@@ -86,7 +88,7 @@ func (w *Writer) finish() error {
 	w.advance(key, w.branch.limit(key))
 	w.packer.add(key, w.sum)
 	w.n++
-	w.sum = &summary{key: segmentKey{w.timeline, w.n}, changes: &Changes{}}
+	w.sum = &summary{key: segmentKey{w.timeline, w.n}, changes: &xlog.Changes{}}
 	return nil
 }
 
@@ -103,7 +105,7 @@ func (w *Writer) syncFile() error {
 // record, and the times of commits that are durable since the last call; what
 // is said to the server is that end, for of an unfinished record nothing can be
 // checked.
-func (w *Writer) Sync() (durable LSN, commits []time.Time, err error) {
+func (w *Writer) Sync() (durable xlog.LSN, commits []time.Time, err error) {
 	if w.failed != nil {
 		return 0, nil, w.failed
 	}
@@ -121,10 +123,10 @@ func (w *Writer) Sync() (durable LSN, commits []time.Time, err error) {
 // whole is the end of the last whole record that has come. One that switches
 // segments ends with its segment, whose padding comes after it: the server may
 // remove what is said to be here, while it is still sending that.
-func (w *Writer) whole() LSN { return min(w.scan.End(), w.scan.Position()) }
+func (w *Writer) whole() xlog.LSN { return min(w.scan.End(), w.scan.Position()) }
 
 // advance lets readers see a segment up to end.
-func (w *Writer) advance(key segmentKey, end LSN) {
+func (w *Writer) advance(key segmentKey, end xlog.LSN) {
 	a := w.archive
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -138,7 +140,7 @@ func (w *Writer) advance(key segmentKey, end LSN) {
 // WaitFor blocks until the archive durably holds what is before lsn on a
 // timeline of an incarnation, or ctx ends. It knows nothing of gaps: Covers
 // does.
-func (a *Archive) WaitFor(ctx context.Context, incarnation int, timeline uint32, lsn LSN) error {
+func (a *Archive) WaitFor(ctx context.Context, incarnation int, timeline uint32, lsn xlog.LSN) error {
 	for {
 		a.mu.Lock()
 		b, err := a.branch(incarnation)
@@ -149,7 +151,7 @@ func (a *Archive) WaitFor(ctx context.Context, incarnation int, timeline uint32,
 		grown, end := a.grown, b.end(timeline)
 		size := b.info().SegmentSize
 		a.mu.Unlock()
-		if size > 0 && end >= lsn.recordEnd(size) {
+		if size > 0 && end >= lsn.RecordEnd(size) {
 			return nil
 		}
 		select {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"holdfast/backup/wal/xlog"
 	"holdfast/dirlock"
 	"holdfast/diskio"
 )
@@ -176,7 +177,7 @@ func (a *Archive) dropLoneSummaries(b *branch, entries []os.DirEntry) error {
 	var errs []error
 	for _, e := range entries {
 		name, isSummary := strings.CutSuffix(e.Name(), summarySuffix)
-		timeline, n, ok := ParseSegmentName(name, b.info().SegmentSize)
+		timeline, n, ok := xlog.ParseSegmentName(name, b.info().SegmentSize)
 		if isSummary && ok && b.segments[segmentKey{timeline, n}] == nil {
 			errs = append(errs, a.fsys.Remove(filepath.Join(b.dir, e.Name())))
 		}
@@ -185,18 +186,18 @@ func (a *Archive) dropLoneSummaries(b *branch, entries []os.DirEntry) error {
 }
 
 func (a *Archive) loadFile(b *branch, e os.DirEntry) error {
-	if timeline, ok := parseHistoryName(e.Name()); ok {
+	if timeline, ok := xlog.ParseHistoryName(e.Name()); ok {
 		text, err := os.ReadFile(filepath.Join(b.dir, e.Name()))
 		if err != nil {
 			return err
 		}
-		if b.histories[timeline], err = ParseHistory(timeline, text); err != nil {
+		if b.histories[timeline], err = xlog.ParseHistory(timeline, text); err != nil {
 			return &incarnationError{filepath.Join(b.dir, e.Name()), err}
 		}
 		return nil
 	}
 	name, suffix, _ := strings.Cut(e.Name(), ".")
-	timeline, n, ok := ParseSegmentName(name, b.info().SegmentSize)
+	timeline, n, ok := xlog.ParseSegmentName(name, b.info().SegmentSize)
 	info, err := e.Info()
 	if !ok || err != nil || suffix != partialSuffix[1:] && suffix != compressedSuffix[1:] {
 		return err

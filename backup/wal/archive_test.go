@@ -9,35 +9,38 @@ import (
 	"syscall"
 	"testing"
 
+	"holdfast/backup/wal/xlog"
 	"holdfast/diskio"
+
+	"holdfast/backup/wal/xlog/xlogtest"
 )
 
 // longWAL is WAL of a few segments, half of the last; commits are stamped with their number, in
 // seconds, but for those in stamps.
-func longWAL(segments int, stamps map[int]int64) *walBuilder {
-	b := &walBuilder{start: smallSegment}
+func longWAL(segments int, stamps map[int]int64) *xlogtest.Builder {
+	b := &xlogtest.Builder{Start: smallSegment}
 	for n := 0; b.Len() < segments*smallSegment-smallSegment/2; n++ {
 		stamp := int64(n)
 		if other, some := stamps[n]; some {
 			stamp = other
 		}
-		b.record(ResourceXact, xactCommit, commitBody(stamp*1e6))
+		b.Commit(stamp * 1e6)
 		size := 3000 + n%7*9000
-		long := append([]byte{idMainLong, byte(size), byte(size >> 8), 0, 0}, bytes.Repeat([]byte{byte(n)}, size)...)
-		b.record(21, 0, long)
+		long := xlogtest.MainData(bytes.Repeat([]byte{byte(n)}, size))
+		b.Record(21, 0, long)
 	}
 	return b
 }
 
 // appendAll appends the WAL of b to incarnation 1 in pieces, from where the
 // writer starts on, and calls confirmed with each end that is durable.
-func appendAll(w *Writer, b *walBuilder, confirmed func(LSN)) error {
-	at, err := w.Start(1, b.start)
+func appendAll(w *Writer, b *xlogtest.Builder, confirmed func(xlog.LSN)) error {
+	at, err := w.Start(1, b.Start)
 	if err != nil {
 		return err
 	}
-	for at < b.pos() {
-		piece := b.Bytes()[at-b.start:]
+	for at < b.Pos() {
+		piece := b.Bytes()[at-b.Start:]
 		piece = piece[:min(len(piece), 100_003)]
 		if err := w.Append(at, piece); err != nil {
 			return err
@@ -47,7 +50,7 @@ func appendAll(w *Writer, b *walBuilder, confirmed func(LSN)) error {
 			return err
 		}
 		confirmed(end)
-		at += LSN(len(piece))
+		at += xlog.LSN(len(piece))
 	}
 	return nil
 }
@@ -72,14 +75,14 @@ func openWriter(dir string, fsys fileSystem) (*Archive, *Writer, error) {
 }
 
 // store archives b and returns the archive, for reading.
-func store(t *testing.T, b *walBuilder) *Archive {
+func store(t *testing.T, b *xlogtest.Builder) *Archive {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "wal")
 	a, w, err := openWriter(dir, &faultFS{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := appendAll(w, b, func(LSN) {}); err != nil {
+	if err := appendAll(w, b, func(xlog.LSN) {}); err != nil {
 		t.Fatal(err)
 	}
 	w.packer.wait()
@@ -92,7 +95,7 @@ func store(t *testing.T, b *walBuilder) *Archive {
 
 // expectWAL expects the archive in dir to have b up to end, to the byte, when
 // it is opened anew.
-func expectWAL(t *testing.T, dir string, b *walBuilder, end LSN) {
+func expectWAL(t *testing.T, dir string, b *xlogtest.Builder, end xlog.LSN) {
 	t.Helper()
 	a, err := Open(dir, Options{})
 	if err != nil {
@@ -100,14 +103,14 @@ func expectWAL(t *testing.T, dir string, b *walBuilder, end LSN) {
 		return
 	}
 	defer a.Close()
-	if end == b.start {
+	if end == b.Start {
 		return
 	}
-	if err := a.Check(t.Context(), 1, 1, b.start, end, nil); err != nil {
+	if err := a.Check(t.Context(), 1, 1, b.Start, end, nil); err != nil {
 		t.Errorf("confirmed up to %v: %v", end, err)
 		return
 	}
-	if got := archived(t, a, 1, 1, b.start, end); !bytes.Equal(got, b.Bytes()[:end-b.start]) {
+	if got := archived(t, a, 1, 1, b.Start, end); !bytes.Equal(got, b.Bytes()[:end-b.Start]) {
 		t.Errorf("the archive's WAL up to %v is not what was appended", end)
 	}
 }
@@ -120,7 +123,7 @@ func TestEveryFault(t *testing.T) {
 	for k := 0; ; k++ {
 		dir := filepath.Join(t.TempDir(), "wal")
 		fsys := &faultFS{err: syscall.ENOSPC, hit: func(n int, _ string) bool { return n == k }}
-		end := b.start
+		end := b.Start
 		attempt := func() error {
 			a, w, err := openWriter(dir, fsys)
 			if err != nil {
@@ -133,9 +136,9 @@ func TestEveryFault(t *testing.T) {
 					t.Errorf("%s: %d bytes are counted, %d are there, %v", fsys.fired, a.Occupied(), occupied, err)
 				}
 			}()
-			err = appendAll(w, b, func(to LSN) { end = to })
+			err = appendAll(w, b, func(to xlog.LSN) { end = to })
 			if err != nil && !errors.Is(err, ErrSync) {
-				return appendAll(w, b, func(to LSN) { end = to }) // as the receiver does
+				return appendAll(w, b, func(to xlog.LSN) { end = to }) // as the receiver does
 			}
 			w.packer.wait()
 			return err
@@ -149,7 +152,7 @@ func TestEveryFault(t *testing.T) {
 		if err := attempt(); err != nil {
 			t.Errorf("%s, and after it: %v", fsys.fired, err)
 		}
-		expectWAL(t, dir, b, b.pos())
+		expectWAL(t, dir, b, b.Pos())
 		if fsys.fired == "" {
 			t.Logf("%d operations", k)
 			return
@@ -162,22 +165,22 @@ func TestEveryFault(t *testing.T) {
 func TestSegmentSwitch(t *testing.T) {
 	t.Parallel()
 	b := longWAL(1, nil)
-	b.record(ResourceXLOG, xlogSwitch, nil)
-	switched := b.pos()
-	b.Write(make([]byte, smallSegment-uint64(b.pos())%smallSegment))
-	b.record(ResourceXact, xactCommit, commitBody(1))
+	b.Record(xlog.ResourceXLOG, xlogtest.InfoSwitch, nil)
+	switched := b.Pos()
+	b.Write(make([]byte, smallSegment-uint64(b.Pos())%smallSegment))
+	b.Commit(1)
 	whole := b.Bytes()
 	dir := filepath.Join(t.TempDir(), "wal")
 	a, w, err := openWriter(dir, disk{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := b.start
-	for _, come := range []LSN{switched, switched + 3*pageSize, b.pos()} {
+	at := b.Start
+	for _, come := range []xlog.LSN{switched, switched + 3*xlog.PageSize, b.Pos()} {
 		if at, err = w.Start(1, at); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Append(at, whole[at-b.start:come-b.start]); err != nil {
+		if err := w.Append(at, whole[at-b.Start:come-b.Start]); err != nil {
 			t.Fatal(err)
 		}
 		if at, _, err = w.Sync(); err != nil || at != come {
@@ -187,7 +190,7 @@ func TestSegmentSwitch(t *testing.T) {
 	if err := errors.Join(w.Close(), a.Close()); err != nil {
 		t.Fatal(err)
 	}
-	expectWAL(t, dir, b, b.pos())
+	expectWAL(t, dir, b, b.Pos())
 }
 
 // TestFailedSync: after it the writer refuses everything.
@@ -202,7 +205,7 @@ func TestFailedSync(t *testing.T) {
 	}
 	defer a.Close()
 	defer w.Close()
-	at, err := w.Start(1, b.start)
+	at, err := w.Start(1, b.Start)
 	if err == nil {
 		err = w.Append(at, b.Bytes()[:5000])
 	}
@@ -217,7 +220,7 @@ func TestFailedSync(t *testing.T) {
 	if _, _, err := w.Sync(); !errors.Is(err, ErrSync) {
 		t.Errorf("a sync was tried again: %v", err)
 	}
-	if _, err := w.Start(1, b.start); !errors.Is(err, ErrSync) {
+	if _, err := w.Start(1, b.Start); !errors.Is(err, ErrSync) {
 		t.Errorf("it goes on after a failed sync: %v", err)
 	}
 }
@@ -232,7 +235,7 @@ func TestCheckedBeforeWritten(t *testing.T) {
 	}
 	defer a.Close()
 	defer w.Close()
-	at, err := w.Start(1, b.start)
+	at, err := w.Start(1, b.Start)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +244,7 @@ func TestCheckedBeforeWritten(t *testing.T) {
 	if err := w.Append(at, bad); err == nil || !strings.Contains(err.Error(), "CRC") {
 		t.Errorf("got %v", err)
 	}
-	if err := appendAll(w, b, func(LSN) {}); err != nil {
+	if err := appendAll(w, b, func(xlog.LSN) {}); err != nil {
 		t.Errorf("the right WAL afterwards: %v", err)
 	}
 }
@@ -251,7 +254,7 @@ func TestMissingSummaries(t *testing.T) {
 	t.Parallel()
 	b := longWAL(4, nil)
 	a := store(t, b)
-	before, err := a.Window(t.Context(), 1, 1, b.start)
+	before, err := a.Window(t.Context(), 1, 1, b.Start)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,9 +271,9 @@ func TestMissingSummaries(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	after, err := a.Window(t.Context(), 1, 1, b.start)
-	if err != nil || before != after || after.To != b.pos() {
-		t.Errorf("before %+v, after %+v, %v; the end is %v", before, after, err, b.pos())
+	after, err := a.Window(t.Context(), 1, 1, b.Start)
+	if err != nil || before != after || after.To != b.Pos() {
+		t.Errorf("before %+v, after %+v, %v; the end is %v", before, after, err, b.Pos())
 	}
 	for file, old := range want {
 		if now, err := os.ReadFile(file); err != nil || !bytes.Equal(now, old) {
@@ -292,7 +295,7 @@ func TestReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if err := r.Check(t.Context(), 1, 1, b.start, b.pos(), nil); err != nil {
+	if err := r.Check(t.Context(), 1, 1, b.Start, b.Pos(), nil); err != nil {
 		t.Error(err)
 	}
 	if _, err := r.Writer(1); err == nil {
@@ -306,7 +309,7 @@ func TestPackedMeanwhile(t *testing.T) {
 	t.Parallel()
 	b := longWAL(3, nil)
 	a := store(t, b)
-	name := filepath.Join(a.dir, "1", SegmentName(1, 2, smallSegment))
+	name := filepath.Join(a.dir, "1", xlog.SegmentName(1, 2, smallSegment))
 	compressed, err := os.ReadFile(name + compressedSuffix)
 	if err == nil {
 		err = errors.Join(os.Remove(name+compressedSuffix), os.Remove(name+summarySuffix),
@@ -316,10 +319,10 @@ func TestPackedMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, read := range map[string]func(*Archive) error{
-		"check":  func(r *Archive) error { return r.Check(t.Context(), 1, 1, b.start, b.pos(), nil) },
-		"window": func(r *Archive) error { _, err := r.Window(t.Context(), 1, 1, b.start); return err },
+		"check":  func(r *Archive) error { return r.Check(t.Context(), 1, 1, b.Start, b.Pos(), nil) },
+		"window": func(r *Archive) error { _, err := r.Window(t.Context(), 1, 1, b.Start); return err },
 		"changes": func(r *Archive) error {
-			_, err := r.ChangedPages(t.Context(), 1, 1, b.start, b.pos())
+			_, err := r.ChangedPages(t.Context(), 1, 1, b.Start, b.Pos())
 			return err
 		},
 		"verify": func(r *Archive) error {

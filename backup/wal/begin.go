@@ -1,38 +1,40 @@
 package wal
 
+import "holdfast/backup/wal/xlog"
+
 // begin returns a scanner at the start of a segment, which knows the record
 // that reaches into it when the segments before are there, and the segment's
 // summary, to be filled. That record's changes belong to this summary and to
 // no other: where it cannot be read, the summary says that everything changed.
-func (a *Archive) begin(b *branch, key segmentKey) (*Scanner, *summary, error) {
+func (a *Archive) begin(b *branch, key segmentKey) (*xlog.Scanner, *summary, error) {
 	history, err := a.history(b, key.timeline)
 	if err != nil {
 		return nil, nil, err
 	}
-	config := ScannerConfig{SegmentSize: b.info().SegmentSize, Timeline: key.timeline, History: history, System: b.info().System}
-	sum := &summary{key: key, changes: &Changes{}}
+	config := xlog.ScannerConfig{SegmentSize: b.info().SegmentSize, Timeline: key.timeline, History: history, System: b.info().System}
+	sum := &summary{key: key, changes: &xlog.Changes{}}
 	scan, err := a.scanUpTo(b, key, config)
 	if err != nil {
-		sum.changes.everything = true // Verify names what is damaged
-		scan = NewScanner(config, b.start(key))
+		sum.changes.MarkUnknown() // Verify names what is damaged
+		scan = xlog.NewScanner(config, b.start(key))
 	}
 	return scan, sum, nil
 }
 
 // scanUpTo scans from the last record that ends before a segment up to the
 // segment's start.
-func (a *Archive) scanUpTo(b *branch, key segmentKey, config ScannerConfig) (*Scanner, error) {
+func (a *Archive) scanUpTo(b *branch, key segmentKey, config xlog.ScannerConfig) (*xlog.Scanner, error) {
 	at, err := a.lastBefore(b, key, config)
 	if err != nil {
 		return nil, err
 	}
-	scan := NewScanner(config, at)
-	return scan, a.streamOwn(b, key.timeline, at, b.start(key), scan, func(*Record) {})
+	scan := xlog.NewScanner(config, at)
+	return scan, a.streamOwn(b, key.timeline, at, b.start(key), scan, func(*xlog.Record) {})
 }
 
 // lastBefore is the start of the last record that ends before a segment; the
 // segment's own start when the archive has nothing of what is before.
-func (a *Archive) lastBefore(b *branch, key segmentKey, config ScannerConfig) (LSN, error) {
+func (a *Archive) lastBefore(b *branch, key segmentKey, config xlog.ScannerConfig) (xlog.LSN, error) {
 	for before := key; ; {
 		before.n--
 		s := a.segment(b, before)
@@ -49,19 +51,19 @@ func (a *Archive) lastBefore(b *branch, key segmentKey, config ScannerConfig) (L
 // lastIn is the start of the last record that ends in a whole segment, 0 when
 // none does. Without a summary it is asked of that segment's WAL alone, lest
 // summaries that are missing lead through all of the archive.
-func (a *Archive) lastIn(b *branch, key segmentKey, config ScannerConfig) (last LSN, err error) {
+func (a *Archive) lastIn(b *branch, key segmentKey, config xlog.ScannerConfig) (last xlog.LSN, err error) {
 	if sum, err := readSummary(b.path(key, summarySuffix), key, a.codec, false); err == nil {
 		return sum.last, nil
 	}
-	scan := NewScanner(config, b.start(key))
-	err = a.streamOwn(b, key.timeline, b.start(key), b.limit(key), scan, func(r *Record) { last = r.Start })
+	scan := xlog.NewScanner(config, b.start(key))
+	err = a.streamOwn(b, key.timeline, b.start(key), b.limit(key), scan, func(r *xlog.Record) { last = r.Start })
 	return last, err
 }
 
 // streamOwn scans a timeline's own segments from one position to another.
-func (a *Archive) streamOwn(b *branch, timeline uint32, from, to LSN, scan *Scanner, each func(*Record)) error {
-	return a.stream([]span{{b, timeline, 0, ^LSN(0)}}, from, to, func(_ LSN, piece []byte) error {
-		feed(scan, piece, each)
+func (a *Archive) streamOwn(b *branch, timeline uint32, from, to xlog.LSN, scan *xlog.Scanner, each func(*xlog.Record)) error {
+	return a.stream([]span{{b, timeline, 0, ^xlog.LSN(0)}}, from, to, func(_ xlog.LSN, piece []byte) error {
+		scan.Each(piece, each)
 		return scan.Err()
 	})
 }

@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"holdfast/backup/wal/xlog"
+	"holdfast/backup/wal/xlog/xlogtest"
 )
 
 // changedFile is the file whose pages changingWAL changes.
@@ -15,31 +18,30 @@ const changedFile = "base/5/16384"
 
 // changingWAL is WAL of a few segments, each record of which changes another
 // page, from 0 on. One that lies over a whole segment begins in the third.
-func changingWAL(segments int) *walBuilder {
-	b := &walBuilder{start: smallSegment}
+func changingWAL(segments int) *xlogtest.Builder {
+	b := &xlogtest.Builder{Start: smallSegment}
 	for n := uint32(0); b.Len() < segments*smallSegment-smallSegment/2; n++ {
 		size := 30_000
-		if b.prev < 4*smallSegment && b.pos()+LSN(size) > 4*smallSegment {
+		if b.Prev < 4*smallSegment && b.Pos()+xlog.LSN(size) > 4*smallSegment {
 			size = 3 * smallSegment / 2
 		}
 		body := []byte{0, 0, 0, 0} // the first block: nothing of its own
-		for _, v := range []uint32{defaultTablespace, 5, 16384, n} {
+		for _, v := range []uint32{1663, 5, 16384, n} {
 			body = binary.LittleEndian.AppendUint32(body, v)
 		}
-		body = binary.LittleEndian.AppendUint32(append(body, idMainLong), uint32(size))
-		b.record(10, 0, append(body, bytes.Repeat([]byte{byte(n)}, size)...))
+		b.Record(10, 0, append(body, xlogtest.MainData(bytes.Repeat([]byte{byte(n)}, size))...))
 	}
 	return b
 }
 
 func summaryPath(a *Archive, n uint64) string {
-	return filepath.Join(a.dir, "1", SegmentName(1, n, smallSegment)+summarySuffix)
+	return filepath.Join(a.dir, "1", xlog.SegmentName(1, n, smallSegment)+summarySuffix)
 }
 
 // changedPages are the pages that all of b changes, as the archive says.
-func changedPages(t *testing.T, a *Archive, b *walBuilder) []uint32 {
+func changedPages(t *testing.T, a *Archive, b *xlogtest.Builder) []uint32 {
 	t.Helper()
-	changes, err := a.ChangedPages(t.Context(), 1, 1, b.start, b.pos())
+	changes, err := a.ChangedPages(t.Context(), 1, 1, b.Start, b.Pos())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,14 +92,14 @@ func TestTakenOverChanges(t *testing.T) {
 	b := changingWAL(8)
 	want := changedPages(t, store(t, b), b)
 	dir := filepath.Join(t.TempDir(), "wal")
-	part := &walBuilder{start: b.start}
+	part := &xlogtest.Builder{Start: b.Start}
 	part.Write(b.Bytes()[:4*smallSegment+smallSegment/4])
-	for _, b := range []*walBuilder{part, b} {
+	for _, b := range []*xlogtest.Builder{part, b} {
 		a, w, err := openWriter(dir, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := appendAll(w, b, func(LSN) {}); err != nil {
+		if err := appendAll(w, b, func(xlog.LSN) {}); err != nil {
 			t.Error(err)
 		}
 		if err := errors.Join(w.Close(), a.Close()); err != nil {
@@ -120,7 +122,7 @@ func TestTakenOverChanges(t *testing.T) {
 func TestBeginningDamaged(t *testing.T) {
 	t.Parallel()
 	a := store(t, changingWAL(8))
-	before := filepath.Join(a.dir, "1", SegmentName(1, 6, smallSegment)+compressedSuffix)
+	before := filepath.Join(a.dir, "1", xlog.SegmentName(1, 6, smallSegment)+compressedSuffix)
 	data, err := os.ReadFile(before)
 	if err != nil {
 		t.Fatal(err)
@@ -131,8 +133,8 @@ func TestBeginningDamaged(t *testing.T) {
 	}
 	for n, everything := range map[uint64]bool{7: true, 1: false} {
 		sum, err := a.loadSummary(a.branches[1], a.segment(a.branches[1], segmentKey{1, n}), true)
-		if err != nil || sum.changes.everything != everything {
-			t.Errorf("segment %d: everything changed: %t, %v; want %t", n, err == nil && sum.changes.everything, err, everything)
+		if err != nil || sum.changes.Unknown() != everything {
+			t.Errorf("segment %d: everything changed: %t, %v; want %t", n, err == nil && sum.changes.Unknown(), err, everything)
 		}
 	}
 }

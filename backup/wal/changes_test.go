@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/postgres/postgrestest"
 )
 
@@ -41,7 +42,7 @@ func TestChangedPages(t *testing.T) {
 
 // compareChanges fails for pages that differ and are not named. What is named
 // in vain costs only time, but must not be all.
-func compareChanges(t *testing.T, before, after string, changes *Changes) {
+func compareChanges(t *testing.T, before, after string, changes *xlog.Changes) {
 	t.Helper()
 	differing, named, pagesInAll := 0, 0, 0
 	files, _ := filepath.Glob(filepath.Join(after, "base", "*", "*"))
@@ -66,14 +67,14 @@ func compareChanges(t *testing.T, before, after string, changes *Changes) {
 			changed[page] = true
 		}
 		named += len(pages)
-		for at := 0; at < len(now); at += pageSize {
+		for at := 0; at < len(now); at += xlog.PageSize {
 			pagesInAll++
-			page := now[at:min(at+pageSize, len(now))]
-			if at >= len(old) || string(old[at:min(at+pageSize, len(old))]) == string(page) {
+			page := now[at:min(at+xlog.PageSize, len(now))]
+			if at >= len(old) || string(old[at:min(at+xlog.PageSize, len(old))]) == string(page) {
 				continue
 			}
-			if differing++; !changed[uint32(at/pageSize)] {
-				t.Errorf("page %d of %s differs, and is not named", at/pageSize, name)
+			if differing++; !changed[uint32(at/xlog.PageSize)] {
+				t.Errorf("page %d of %s differs, and is not named", at/xlog.PageSize, name)
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
 )
@@ -238,16 +239,16 @@ func (c *cluster) ask(sql string, args ...any) (answer string) {
 	return answer
 }
 
-func (c *cluster) lsn(sql string) LSN {
+func (c *cluster) lsn(sql string) xlog.LSN {
 	c.t.Helper()
-	lsn, err := ParseLSN(c.ask(sql))
+	lsn, err := xlog.ParseLSN(c.ask(sql))
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	return lsn
 }
 
-func (c *cluster) flushed() LSN {
+func (c *cluster) flushed() xlog.LSN {
 	c.t.Helper()
 	return c.lsn("select pg_current_wal_flush_lsn()::text")
 }
@@ -258,7 +259,7 @@ func (c *cluster) connectSQL(ctx context.Context) (*pgx.Conn, error) {
 
 // segments are the names of the segments in pg_wal, in order.
 func (c *cluster) segments() []string {
-	names, _ := filepath.Glob(filepath.Join(c.dir, "pg_wal", strings.Repeat("[0-9A-F]", segmentNameLength)))
+	names, _ := filepath.Glob(filepath.Join(c.dir, "pg_wal", strings.Repeat("[0-9A-F]", 24)))
 	return names
 }
 

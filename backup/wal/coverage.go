@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // segment returns a copy of what is known of a segment, nil when it is not
@@ -99,7 +101,7 @@ func (a *Archive) makeSummary(b *branch, s *segment) (*summary, error) {
 		return nil, err
 	}
 	start, limit := b.start(s.segmentKey), b.limit(s.segmentKey)
-	err = a.streamOwn(b, s.timeline, start, limit, scan, func(r *Record) { sum.add(r, start) })
+	err = a.streamOwn(b, s.timeline, start, limit, scan, func(r *xlog.Record) { sum.add(r, start) })
 	return sum, err
 }
 
@@ -107,7 +109,7 @@ func (a *Archive) makeSummary(b *branch, s *segment) (*summary, error) {
 // positions on the way to a timeline of an incarnation, through its parents. If
 // not it returns a *GapError, which wraps ErrGap. Covers looks at the files'
 // names, sizes and headers, and is quick; Check reads.
-func (a *Archive) Covers(incarnation int, timeline uint32, from, to LSN) error {
+func (a *Archive) Covers(incarnation int, timeline uint32, from, to xlog.LSN) error {
 	spans, err := a.spans(incarnation, timeline)
 	if err != nil {
 		return err
@@ -116,9 +118,9 @@ func (a *Archive) Covers(incarnation int, timeline uint32, from, to LSN) error {
 	if size == 0 {
 		return fmt.Errorf("%w: incarnation %d has received nothing", ErrGap, incarnation)
 	}
-	to = to.recordEnd(size)
+	to = to.RecordEnd(size)
 	for n := uint64(from) / size; from < to && n <= uint64(to-1)/size; n++ {
-		b, s := a.pick(spans, n, min(to, LSN((n+1)*size)))
+		b, s := a.pick(spans, n, min(to, xlog.LSN((n+1)*size)))
 		if s == nil {
 			return gapError(spans, n, errMissing)
 		}
@@ -148,21 +150,21 @@ func (a *Archive) glance(b *branch, s *segment) error {
 
 // startsBy checks that a reader that starts at from has whole records: in the
 // first segment there is, the end of a record from before it is of no use.
-func (a *Archive) startsBy(spans []span, from, to LSN) error {
+func (a *Archive) startsBy(spans []span, from, to xlog.LSN) error {
 	size := segmentSizeOf(spans)
 	n := uint64(from) / size
 	if from >= to || uint64(from)%size == 0 {
 		return nil
 	}
-	if _, before := a.pick(spans, n-1, LSN(n*size)); before != nil {
+	if _, before := a.pick(spans, n-1, xlog.LSN(n*size)); before != nil {
 		return nil
 	}
-	b, s := a.pick(spans, n, min(to, LSN((n+1)*size)))
+	b, s := a.pick(spans, n, min(to, xlog.LSN((n+1)*size)))
 	sum, err := a.summaryOf(b, s.segmentKey)
 	if err != nil {
 		return err
 	}
-	if sum.first == 0 || from.recordEnd(size) < sum.first.recordEnd(size) {
+	if sum.first == 0 || from.RecordEnd(size) < sum.first.RecordEnd(size) {
 		return gapError(spans, n, fmt.Errorf("the first whole record is at %v, not %v", sum.first, from))
 	}
 	return nil
@@ -170,7 +172,7 @@ func (a *Archive) startsBy(spans []span, from, to LSN) error {
 
 // Check is Covers that reads all of the WAL and checks it. progress, which may
 // be nil, is told how far it is.
-func (a *Archive) Check(ctx context.Context, incarnation int, timeline uint32, from, to LSN, progress func(LSN)) error {
+func (a *Archive) Check(ctx context.Context, incarnation int, timeline uint32, from, to xlog.LSN, progress func(xlog.LSN)) error {
 	if err := a.Covers(incarnation, timeline, from, to); err != nil {
 		return err
 	}
@@ -178,8 +180,8 @@ func (a *Archive) Check(ctx context.Context, incarnation int, timeline uint32, f
 	if err != nil {
 		return err
 	}
-	to = to.recordEnd(segmentSizeOf(spans))
-	return a.scanPath(ctx, spans, from, to, progress, func(*Record) error { return nil })
+	to = to.RecordEnd(segmentSizeOf(spans))
+	return a.scanPath(ctx, spans, from, to, progress, func(*xlog.Record) error { return nil })
 }
 
 // errEnough ends a scan early.
@@ -187,14 +189,14 @@ var errEnough = errors.New("enough")
 
 // scanPath gives each the records that start between two positions. It starts
 // to read where the segment of from does, so from need not be a record's start.
-func (a *Archive) scanPath(ctx context.Context, spans []span, from, to LSN, progress func(LSN), each func(*Record) error) error {
+func (a *Archive) scanPath(ctx context.Context, spans []span, from, to xlog.LSN, progress func(xlog.LSN), each func(*xlog.Record) error) error {
 	size := segmentSizeOf(spans)
-	start := LSN(uint64(from) &^ (size - 1))
+	start := xlog.LSN(uint64(from) &^ (size - 1))
 	last := spans[len(spans)-1]
-	scan := NewScanner(ScannerConfig{
+	scan := xlog.NewScanner(xlog.ScannerConfig{
 		SegmentSize: size, Timeline: last.timeline, History: a.historyOf(spans), System: last.branch.info().System,
 	}, start)
-	err := a.stream(spans, start, to, func(at LSN, piece []byte) error {
+	err := a.stream(spans, start, to, func(at xlog.LSN, piece []byte) error {
 		if progress != nil {
 			progress(at)
 		}
@@ -226,7 +228,7 @@ func (a *Archive) scanPath(ctx context.Context, spans []span, from, to LSN, prog
 // Pages that a relation got without WAL are not among them: a file that has
 // grown holds pages of zeros, or whole ones that are named. So who uses this
 // reads, beside the pages it names, all behind the length a file had before.
-func (a *Archive) ChangedPages(ctx context.Context, incarnation int, timeline uint32, from, to LSN) (*Changes, error) {
+func (a *Archive) ChangedPages(ctx context.Context, incarnation int, timeline uint32, from, to xlog.LSN) (*xlog.Changes, error) {
 	if err := a.Covers(incarnation, timeline, from, to); err != nil {
 		return nil, err
 	}
@@ -234,20 +236,20 @@ func (a *Archive) ChangedPages(ctx context.Context, incarnation int, timeline ui
 	if err != nil {
 		return nil, err
 	}
-	size, changes := segmentSizeOf(spans), &Changes{}
-	to = to.recordEnd(size)
+	size, changes := segmentSizeOf(spans), &xlog.Changes{}
+	to = to.RecordEnd(size)
 	for n := uint64(from) / size; from < to && n <= uint64(to-1)/size; n++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := a.addChanges(spans, n, min(to, LSN((n+1)*size)), changes); err != nil {
+		if err := a.addChanges(spans, n, min(to, xlog.LSN((n+1)*size)), changes); err != nil {
 			return nil, err
 		}
 	}
 	return changes, nil
 }
 
-func (a *Archive) addChanges(spans []span, n uint64, need LSN, changes *Changes) error {
+func (a *Archive) addChanges(spans []span, n uint64, need xlog.LSN, changes *xlog.Changes) error {
 	b, s := a.pick(spans, n, need)
 	if s == nil {
 		return gapError(spans, n, errMissing)
@@ -259,6 +261,6 @@ func (a *Archive) addChanges(spans []span, n uint64, need LSN, changes *Changes)
 	if err != nil {
 		return gapError(spans, n, err)
 	}
-	changes.merge(sum.changes)
+	changes.Merge(sum.changes)
 	return nil
 }

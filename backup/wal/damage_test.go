@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // TestVerifyNamesDamage flips one byte of each kind of file.
@@ -14,9 +16,9 @@ func TestVerifyNamesDamage(t *testing.T) {
 	b := longWAL(3, nil)
 	a := store(t, b)
 	for _, suffix := range []string{compressedSuffix, summarySuffix, partialSuffix} {
-		name := SegmentName(1, 2, smallSegment) + suffix
+		name := xlog.SegmentName(1, 2, smallSegment) + suffix
 		if suffix == partialSuffix {
-			name = SegmentName(1, 3, smallSegment) + suffix
+			name = xlog.SegmentName(1, 3, smallSegment) + suffix
 		}
 		path := filepath.Join(a.dir, "1", name)
 		data, err := os.ReadFile(path)
@@ -32,11 +34,11 @@ func TestVerifyNamesDamage(t *testing.T) {
 			if err != nil || len(problems) != 1 || problems[0].File != name {
 				t.Errorf("byte %d of %s: %v, %v", at, name, problems, err)
 			}
-			err = a.Check(t.Context(), 1, 1, b.start, b.pos(), nil)
+			err = a.Check(t.Context(), 1, 1, b.Start, b.Pos(), nil)
 			if suffix != summarySuffix && !errors.Is(err, ErrGap) {
 				t.Errorf("byte %d of %s: %v", at, name, err)
 			}
-			_, err = a.ChangedPages(t.Context(), 1, 1, b.start, b.pos())
+			_, err = a.ChangedPages(t.Context(), 1, 1, b.Start, b.Pos())
 			if (suffix == summarySuffix && err != nil) || (suffix != summarySuffix && !errors.Is(err, ErrGap)) {
 				t.Errorf("changed pages with byte %d of %s: %v", at, name, err)
 			}
@@ -60,24 +62,24 @@ func TestMissing(t *testing.T) {
 	from.Close()
 	for name, c := range map[string]struct {
 		removed []uint64
-		start   LSN
+		start   xlog.LSN
 		gap     *Gap
-		forks   LSN // an incarnation that forks there; 0 = none
+		forks   xlog.LSN // an incarnation that forks there; 0 = none
 		missing string
 	}{
-		"whole":                      {start: b.start},
-		"its end":                    {start: b.start, removed: []uint64{4, 5}},
+		"whole":                      {start: b.Start},
+		"its end":                    {start: b.Start, removed: []uint64{4, 5}},
 		"its beginning":              {start: 3*smallSegment + 5000, removed: []uint64{1, 2}},
 		"before a backup":            {start: 4*smallSegment + 5000, removed: []uint64{2}},
-		"in the middle":              {start: b.start, removed: []uint64{3}, missing: SegmentName(1, 3, smallSegment)},
-		"two":                        {start: b.start, removed: []uint64{2, 3}, missing: SegmentName(1, 2, smallSegment)},
-		"where a backup starts":      {start: 2*smallSegment + 5000, removed: []uint64{2}, missing: SegmentName(1, 2, smallSegment)},
-		"never come":                 {start: b.start, removed: []uint64{2, 3}, gap: &Gap{Timeline: 1, From: b.start + 10, To: 4 * smallSegment}},
-		"never come, and a segment":  {start: b.start, removed: []uint64{2, 3}, gap: &Gap{Timeline: 1, From: b.start + 10, To: 3 * smallSegment}, missing: SegmentName(1, 2, smallSegment)},
-		"its end, before a fork":     {start: b.start, removed: []uint64{4, 5}, forks: 5*smallSegment + 5000, missing: SegmentName(1, 4, smallSegment)},
-		"its end, from a fork on":    {start: b.start, removed: []uint64{4, 5}, forks: 4*smallSegment + 5000},
+		"in the middle":              {start: b.Start, removed: []uint64{3}, missing: xlog.SegmentName(1, 3, smallSegment)},
+		"two":                        {start: b.Start, removed: []uint64{2, 3}, missing: xlog.SegmentName(1, 2, smallSegment)},
+		"where a backup starts":      {start: 2*smallSegment + 5000, removed: []uint64{2}, missing: xlog.SegmentName(1, 2, smallSegment)},
+		"never come":                 {start: b.Start, removed: []uint64{2, 3}, gap: &Gap{Timeline: 1, From: b.Start + 10, To: 4 * smallSegment}},
+		"never come, and a segment":  {start: b.Start, removed: []uint64{2, 3}, gap: &Gap{Timeline: 1, From: b.Start + 10, To: 3 * smallSegment}, missing: xlog.SegmentName(1, 2, smallSegment)},
+		"its end, before a fork":     {start: b.Start, removed: []uint64{4, 5}, forks: 5*smallSegment + 5000, missing: xlog.SegmentName(1, 4, smallSegment)},
+		"its end, from a fork on":    {start: b.Start, removed: []uint64{4, 5}, forks: 4*smallSegment + 5000},
 		"a fork before every backup": {start: 3 * smallSegment, removed: []uint64{1, 2}, forks: 2*smallSegment + 5000},
-		"the segment of a fork":      {start: b.start, removed: []uint64{5}, forks: 5*smallSegment + 5000},
+		"the segment of a fork":      {start: b.Start, removed: []uint64{5}, forks: 5*smallSegment + 5000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -116,7 +118,7 @@ func TestMissing(t *testing.T) {
 // removeSegment removes all there is of a segment of the first timeline.
 func removeSegment(t *testing.T, dir string, n uint64) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, SegmentName(1, n, smallSegment)+".*"))
+	files, err := filepath.Glob(filepath.Join(dir, xlog.SegmentName(1, n, smallSegment)+".*"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("segment %d: %v, %v", n, files, err)
 	}
@@ -134,21 +136,21 @@ func TestPartialDamaged(t *testing.T) {
 	t.Parallel()
 	b := longWAL(3, nil)
 	a := store(t, b)
-	name := SegmentName(1, 3, smallSegment) + partialSuffix
+	name := xlog.SegmentName(1, 3, smallSegment) + partialSuffix
 	path := filepath.Join(a.dir, "1", name)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	flipped := bytes.Clone(data)
-	flipped[uint64(b.pos())%smallSegment-100] ^= 0x10
-	for what, damaged := range map[string][]byte{"flipped": flipped, "cut": data[:10*pageSize]} {
+	flipped[uint64(b.Pos())%smallSegment-100] ^= 0x10
+	for what, damaged := range map[string][]byte{"flipped": flipped, "cut": data[:10*xlog.PageSize]} {
 		if err := os.WriteFile(path, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := a.ChangedPages(t.Context(), 1, 1, b.start, b.pos())
-		expectGap(t, err, SegmentName(1, 3, smallSegment), "damaged")
-		if _, err := a.Window(t.Context(), 1, 1, b.start); !errors.Is(err, ErrGap) {
+		_, err := a.ChangedPages(t.Context(), 1, 1, b.Start, b.Pos())
+		expectGap(t, err, xlog.SegmentName(1, 3, smallSegment), "damaged")
+		if _, err := a.Window(t.Context(), 1, 1, b.Start); !errors.Is(err, ErrGap) {
 			t.Errorf("%s: the window: %v", what, err)
 		}
 		problems, err := a.Verify(t.Context())
@@ -167,7 +169,7 @@ func TestSettleDoubles(t *testing.T) {
 		a := store(t, b)
 		a.Close()
 		partial := bytes.Clone(b.Bytes()[smallSegment : 2*smallSegment])
-		path := filepath.Join(a.dir, "1", SegmentName(1, 2, smallSegment))
+		path := filepath.Join(a.dir, "1", xlog.SegmentName(1, 2, smallSegment))
 		compressed, err := os.ReadFile(path + compressedSuffix)
 		if err != nil {
 			t.Fatal(err)
@@ -181,7 +183,7 @@ func TestSettleDoubles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		expectWAL(t, a.dir, b, b.pos())
+		expectWAL(t, a.dir, b, b.Pos())
 		if _, err := os.Lstat(path + partialSuffix); !notExist(err) {
 			t.Errorf("the partial file is left: %v", err)
 		}
@@ -194,7 +196,7 @@ func TestSettleDoubles(t *testing.T) {
 func TestStalePages(t *testing.T) {
 	t.Parallel()
 	old, b := longWAL(3, nil), longWAL(3, map[int]int64{3: 77})
-	cut := 30 * pageSize
+	cut := 30 * xlog.PageSize
 	dir := filepath.Join(t.TempDir(), "wal")
 	a, w, err := openWriter(dir, nil)
 	if err != nil {
@@ -204,7 +206,7 @@ func TestStalePages(t *testing.T) {
 	a.Close()
 	stale := bytes.Clone(old.Bytes()[smallSegment : 2*smallSegment]) // addresses of the second
 	copy(stale, b.Bytes()[:cut])
-	path := filepath.Join(dir, "1", SegmentName(1, 1, smallSegment)+partialSuffix)
+	path := filepath.Join(dir, "1", xlog.SegmentName(1, 1, smallSegment)+partialSuffix)
 	if err := os.WriteFile(path, stale, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -213,17 +215,17 @@ func TestStalePages(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, end, _ := w.Latest()
-	if end > b.start+LSN(cut) || end < b.start+LSN(cut)-8*pageSize {
-		t.Errorf("the partial file ends at %v, its new pages at %v", end, b.start+LSN(cut))
+	if end > b.Start+xlog.LSN(cut) || end < b.Start+xlog.LSN(cut)-8*xlog.PageSize {
+		t.Errorf("the partial file ends at %v, its new pages at %v", end, b.Start+xlog.LSN(cut))
 	}
-	if err := appendAll(w, b, func(LSN) {}); err != nil {
+	if err := appendAll(w, b, func(xlog.LSN) {}); err != nil {
 		t.Error(err)
 	}
 	w.Close()
 	a.Close()
-	expectWAL(t, dir, b, b.pos())
+	expectWAL(t, dir, b, b.Pos())
 	// Without the third segment the record that reaches into it is not whole.
-	last := filepath.Join(dir, "1", SegmentName(1, 3, smallSegment)+partialSuffix)
+	last := filepath.Join(dir, "1", xlog.SegmentName(1, 3, smallSegment)+partialSuffix)
 	if err := os.Remove(last); err != nil {
 		t.Fatal(err)
 	}
@@ -231,10 +233,10 @@ func TestStalePages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	target := Target{Incarnation: 1, Since: b.start, LSN: b.start + 2*smallSegment}
+	target := Target{Incarnation: 1, Since: b.Start, LSN: b.Start + 2*smallSegment}
 	resolution, err := a.Resolve(t.Context(), target)
 	if err != nil || resolution.Last.End > target.LSN || resolution.Last.End < target.LSN-60000 {
 		t.Errorf("%+v, %v", resolution, err)
 	}
-	expectGap(t, a.Covers(1, 1, b.start, b.pos()), SegmentName(1, 3, smallSegment), "missing")
+	expectGap(t, a.Covers(1, 1, b.Start, b.Pos()), xlog.SegmentName(1, 3, smallSegment), "missing")
 }

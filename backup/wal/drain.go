@@ -3,12 +3,14 @@ package wal
 import (
 	"encoding/binary"
 	"fmt"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // Drain takes what a server that was shut down wrote behind what the archive
 // has of its incarnation, out of dir, its pg_wal. last is the record it wrote
 // last. Nobody may be receiving.
-func (a *Archive) Drain(incarnation int, dir string, timeline uint32, last LSN) error {
+func (a *Archive) Drain(incarnation int, dir string, timeline uint32, last xlog.LSN) error {
 	w, err := a.Writer(incarnation)
 	if err != nil {
 		return err
@@ -30,7 +32,7 @@ func (a *Archive) Drain(incarnation int, dir string, timeline uint32, last LSN) 
 	if _, err := from.read(length[:], last); err != nil {
 		return err
 	}
-	stop := last.behind(uint64(binary.LittleEndian.Uint32(length[:])), from.size)
+	stop := last.AfterRecord(uint64(binary.LittleEndian.Uint32(length[:])), from.size)
 	if err := copyWAL(w, &from, make([]byte, pieceSize), stop); err != nil {
 		return err
 	}

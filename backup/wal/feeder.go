@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // Recovery is a data directory that PostgreSQL brings to a position, with WAL
@@ -18,7 +20,7 @@ type Recovery struct {
 	Archive *Archive
 	// Start is where replay begins and Consistent where the backup has been
 	// made consistent: start and stop of the backup.
-	Start, Consistent LSN
+	Start, Consistent xlog.LSN
 	// Target is the last record to replay (Resolution.Reach).
 	Target Point
 	Dir    string // the data directory
@@ -28,7 +30,7 @@ type Recovery struct {
 	Connect func(context.Context) (*pgx.Conn, error)
 	Exited  <-chan struct{}
 	// Progress, which may be nil, is told how far replay is.
-	Progress func(replayed LSN)
+	Progress func(replayed xlog.LSN)
 }
 
 // feedAhead is how many segments lie ahead of the one being replayed.
@@ -176,7 +178,7 @@ func (r Recovery) step(ctx context.Context, conn *pgx.Conn, f *feeder) (done boo
 	if err != nil {
 		return false, errNoAnswer
 	}
-	replayed, err := ParseLSN(text)
+	replayed, err := xlog.ParseLSN(text)
 	if err != nil {
 		return false, err
 	}
@@ -198,15 +200,15 @@ func (r Recovery) step(ctx context.Context, conn *pgx.Conn, f *feeder) (done boo
 // verifyPromoted checks where the timeline of a server that has promoted itself
 // begins. file is the segment it writes to.
 func (r Recovery) verifyPromoted(file string, size uint64) error {
-	timeline, _, ok := ParseSegmentName(file, size)
+	timeline, _, ok := xlog.ParseSegmentName(file, size)
 	if !ok {
 		return fmt.Errorf("recover: the server writes to a WAL file named %q", file)
 	}
-	text, err := os.ReadFile(filepath.Join(r.Dir, "pg_wal", HistoryName(timeline)))
+	text, err := os.ReadFile(filepath.Join(r.Dir, "pg_wal", xlog.HistoryName(timeline)))
 	if err != nil {
 		return fmt.Errorf("recover: the server has promoted itself: %w", err)
 	}
-	history, err := ParseHistory(timeline, text)
+	history, err := xlog.ParseHistory(timeline, text)
 	if err != nil {
 		return fmt.Errorf("recover: the server has promoted itself: %w", err)
 	}
@@ -222,7 +224,7 @@ func (r Recovery) verifyPromoted(file string, size uint64) error {
 
 // verify checks where a server has paused. It also pauses by itself, earlier,
 // when its settings are too small for what the WAL says of the primary's.
-func (r Recovery) verify(replayed LSN) error {
+func (r Recovery) verify(replayed xlog.LSN) error {
 	if replayed != r.Target.End {
 		return fmt.Errorf("recover: the server has paused at %v, not at the target's end %v; its log says why", replayed, r.Target.End)
 	}
@@ -273,7 +275,7 @@ func (f *feeder) layHistory() error {
 		return nil
 	}
 	last := f.spans[len(f.spans)-1]
-	name := HistoryName(f.r.Target.Timeline)
+	name := xlog.HistoryName(f.r.Target.Timeline)
 	text, err := os.ReadFile(filepath.Join(last.branch.dir, name))
 	if err != nil {
 		return fmt.Errorf("prepare recovery: %w", err)
@@ -291,7 +293,7 @@ func (f *feeder) resume() error {
 	}
 	lowest := f.last
 	for _, e := range entries {
-		if _, n, ok := ParseSegmentName(e.Name(), f.size); ok {
+		if _, n, ok := xlog.ParseSegmentName(e.Name(), f.size); ok {
 			lowest = min(lowest, n)
 		}
 	}
@@ -318,8 +320,8 @@ func (f *feeder) layUpTo(ctx context.Context, n uint64) error {
 // lay puts a segment into pg_wal, whole, by a rename. Of the last, nothing is
 // there behind the target: whatever goes wrong, it cannot be replayed.
 func (f *feeder) lay(n uint64) error {
-	start := LSN(n * f.size)
-	end := min(start+LSN(f.size), f.r.Target.End)
+	start := xlog.LSN(n * f.size)
+	end := min(start+xlog.LSN(f.size), f.r.Target.End)
 	b, s := f.r.Archive.pick(f.spans, n, end)
 	if s == nil {
 		return gapError(f.spans, n, errMissing)
@@ -329,7 +331,7 @@ func (f *feeder) lay(n uint64) error {
 	if err != nil {
 		return fmt.Errorf("lay WAL: %w", err)
 	}
-	err = f.r.Archive.streamSegment(b, s, start, end, func(at LSN, piece []byte) error {
+	err = f.r.Archive.streamSegment(b, s, start, end, func(at xlog.LSN, piece []byte) error {
 		_, err := to.WriteAt(piece, int64(at-start))
 		return err
 	})

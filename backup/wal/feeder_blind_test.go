@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/postgres"
 )
 
@@ -36,7 +37,7 @@ func TestRecoverSubtransactions(t *testing.T) {
 		c.do("insert into kept values (2)")
 		far := c.flushed()
 		r.waitFor(t, 1, far)
-		for target, want := range map[LSN]string{near: "0", far: "2"} {
+		for target, want := range map[xlog.LSN]string{near: "0", far: "2"} {
 			restored, reach := restoreTo(t, a, bin, b, Target{Incarnation: 1, LSN: target})
 			if got := restored.ask("select count(*)::text from kept where n > 0"); got != want {
 				t.Errorf("at %v: %s rows, want %s", reach, got, want)

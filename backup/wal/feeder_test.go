@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
 )
@@ -20,7 +21,7 @@ import (
 // baseBackup is a copy of a data directory, made while the server ran.
 type baseBackup struct {
 	dir         string
-	start, stop LSN
+	start, stop xlog.LSN
 }
 
 func takeBackup(t testing.TB, c *cluster) (b baseBackup) {
@@ -38,8 +39,8 @@ func takeBackup(t testing.TB, c *cluster) (b baseBackup) {
 	if err := os.WriteFile(filepath.Join(b.dir, "backup_label"), []byte(label), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b.start, _ = ParseLSN(start)
-	b.stop, _ = ParseLSN(stop)
+	b.start, _ = xlog.ParseLSN(start)
+	b.stop, _ = xlog.ParseLSN(stop)
 	return b
 }
 
@@ -189,15 +190,15 @@ func TestRandomTargets(t *testing.T) {
 }
 
 // commitsIn is where each transaction's commit ends in the archive.
-func commitsIn(t testing.TB, a *Archive, from, to LSN) map[string]LSN {
+func commitsIn(t testing.TB, a *Archive, from, to xlog.LSN) map[string]xlog.LSN {
 	t.Helper()
 	spans, err := a.spans(1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	commits := map[string]LSN{}
-	err = a.scanPath(t.Context(), spans, from, to, nil, func(r *Record) error {
-		if outcome, _ := r.Outcome(); outcome == Committed && r.Info&xactMask == xactCommit {
+	commits := map[string]xlog.LSN{}
+	err = a.scanPath(t.Context(), spans, from, to, nil, func(r *xlog.Record) error {
+		if outcome, _ := r.Outcome(); outcome == xlog.Committed && r.Info&0x70 == 0 /* a commit that was not prepared */ {
 			commits[strconv.Itoa(int(r.XID))] = r.End
 		}
 		return nil
@@ -210,7 +211,7 @@ func commitsIn(t testing.TB, a *Archive, from, to LSN) map[string]LSN {
 
 // judgeLSN: of the transactions with a commit record in the WAL, those that end
 // by the target are there, and no others.
-func judgeLSN(t testing.TB, c *cluster, commits map[string]LSN, from, target LSN) {
+func judgeLSN(t testing.TB, c *cluster, commits map[string]xlog.LSN, from, target xlog.LSN) {
 	t.Helper()
 	there := map[string]bool{}
 	for _, x := range strings.Fields(c.ask("select coalesce(string_agg(x, ' '), '') from numbers where n % 11 > 0")) {
@@ -254,7 +255,7 @@ func TestRecoveryNeedsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Far enough that it has not been laid.
-	name := SegmentName(1, uint64(b.start)/smallSegment+feedAhead+4, smallSegment)
+	name := xlog.SegmentName(1, uint64(b.start)/smallSegment+feedAhead+4, smallSegment)
 	path := filepath.Join(a.dir, "1", name+compressedSuffix)
 	whole, err := os.ReadFile(path)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"holdfast/backup/wal/xlog"
 )
 
 const (
@@ -40,8 +42,8 @@ type follower struct {
 	alarm *alarm
 	buf   []byte
 
-	end   LSN // of the timeline
-	slot  LSN // where the slot was advanced to
+	end   xlog.LSN // of the timeline
+	slot  xlog.LSN // where the slot was advanced to
 	quiet sight
 }
 
@@ -141,9 +143,9 @@ func (f *follower) take(ctx context.Context, now sight) (took bool, err error) {
 }
 
 // copyWAL appends what a server's files have up to a position.
-func copyWAL(w *Writer, from *source, buf []byte, to LSN) error {
+func copyWAL(w *Writer, from *source, buf []byte, to xlog.LSN) error {
 	for w.pos < to {
-		n, err := from.read(buf[:min(to-w.pos, LSN(len(buf)))], w.pos)
+		n, err := from.read(buf[:min(to-w.pos, xlog.LSN(len(buf)))], w.pos)
 		if err != nil {
 			return err
 		}

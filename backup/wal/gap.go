@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // skipGap gives up the WAL the server does not have any more: it makes the slot
@@ -14,7 +16,7 @@ func (r *Receiver) skipGap(ctx context.Context, conn *pgx.Conn, id identity, cau
 	if err != nil {
 		return err
 	}
-	gap := Gap{Timeline: id.timeline, To: LSN(uint64(reserved) &^ (id.segmentSize - 1)), At: time.Now().UTC(), Reason: cause.Error()}
+	gap := Gap{Timeline: id.timeline, To: xlog.LSN(uint64(reserved) &^ (id.segmentSize - 1)), At: time.Now().UTC(), Reason: cause.Error()}
 	if _, end, ok := r.writer.Latest(); ok {
 		gap.From = end
 	} else if known, _ := r.o.Archive.Incarnation(r.o.Incarnation); known.Parent != nil {

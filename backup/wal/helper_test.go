@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/jackc/pgx/v5"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // helperTask, when set, makes this test binary a process that does one thing,
@@ -79,7 +81,7 @@ func appendAndDie(args helperArgs) error {
 	if err != nil {
 		return err
 	}
-	if err := appendAll(w, longWAL(2, nil), func(to LSN) { fmt.Println(to) }); err != nil {
+	if err := appendAll(w, longWAL(2, nil), func(to xlog.LSN) { fmt.Println(to) }); err != nil {
 		return err
 	}
 	w.packer.wait()

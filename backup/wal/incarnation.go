@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // Incarnation is what is known of a data directory's generation, kept in the
@@ -31,16 +33,16 @@ type Incarnation struct {
 
 // Parent is a position from which an incarnation forked.
 type Parent struct {
-	Incarnation int    `json:"incarnation"`
-	Timeline    uint32 `json:"timeline"`
-	Fork        LSN    `json:"fork"` // the first position that is the child's own
+	Incarnation int      `json:"incarnation"`
+	Timeline    uint32   `json:"timeline"`
+	Fork        xlog.LSN `json:"fork"` // the first position that is the child's own
 }
 
 // Gap is WAL the archive has missed for good, from one position up to another.
 type Gap struct {
 	Timeline uint32    `json:"timeline"`
-	From     LSN       `json:"from"`
-	To       LSN       `json:"to"`
+	From     xlog.LSN  `json:"from"`
+	To       xlog.LSN  `json:"to"`
 	At       time.Time `json:"at"` // when it was noticed
 	Reason   string    `json:"reason"`
 }
@@ -100,7 +102,7 @@ type branch struct {
 	dir       string
 	known     atomic.Pointer[Incarnation]
 	segments  map[segmentKey]*segment
-	histories map[uint32]History
+	histories map[uint32]xlog.History
 	writer    *Writer // who appends, if anybody does
 }
 
@@ -113,13 +115,13 @@ type segmentKey struct {
 type segment struct {
 	segmentKey
 	compressed bool
-	end        LSN // of what it durably holds; of a .partial, the last whole record's
+	end        xlog.LSN // of what it durably holds; of a .partial, the last whole record's
 	stored     int64
 	summary    *summary // once it has been read or made
 }
 
 func newBranch(number int, dir string, known Incarnation) *branch {
-	b := &branch{number: number, dir: dir, segments: map[segmentKey]*segment{}, histories: map[uint32]History{}}
+	b := &branch{number: number, dir: dir, segments: map[segmentKey]*segment{}, histories: map[uint32]xlog.History{}}
 	b.known.Store(&known)
 	return b
 }
@@ -131,11 +133,13 @@ func (b *branch) path(k segmentKey, suffix string) string {
 	return filepath.Join(b.dir, b.name(k)+suffix)
 }
 
-func (b *branch) name(k segmentKey) string { return SegmentName(k.timeline, k.n, b.info().SegmentSize) }
+func (b *branch) name(k segmentKey) string {
+	return xlog.SegmentName(k.timeline, k.n, b.info().SegmentSize)
+}
 
-func (b *branch) start(k segmentKey) LSN { return LSN(k.n * b.info().SegmentSize) }
+func (b *branch) start(k segmentKey) xlog.LSN { return xlog.LSN(k.n * b.info().SegmentSize) }
 
-func (b *branch) limit(k segmentKey) LSN { return LSN((k.n + 1) * b.info().SegmentSize) }
+func (b *branch) limit(k segmentKey) xlog.LSN { return xlog.LSN((k.n + 1) * b.info().SegmentSize) }
 
 // of are the segments of a timeline, in order.
 func (b *branch) of(timeline uint32) (all []*segment) {
@@ -175,8 +179,8 @@ func (b *branch) newest() (key segmentKey) {
 }
 
 // end is how far the archive goes on a timeline.
-func (b *branch) end(timeline uint32) LSN {
-	var end LSN
+func (b *branch) end(timeline uint32) xlog.LSN {
+	var end xlog.LSN
 	for k, s := range b.segments {
 		if k.timeline == timeline {
 			end = max(end, s.end)

@@ -8,15 +8,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"holdfast/backup/wal/xlog"
+	"holdfast/backup/wal/xlog/xlogtest"
 )
 
 // storeThree archives b as incarnations 1, 2, and 3, each forked from the one
 // before at its beginning, and returns the archive's directory.
-func storeThree(t *testing.T, b *walBuilder) (dir string) {
+func storeThree(t *testing.T, b *xlogtest.Builder) (dir string) {
 	t.Helper()
 	a := store(t, b)
 	for number := 2; number <= 3; number++ {
-		if err := a.Create(number, &Parent{Incarnation: number - 1, Timeline: 1, Fork: b.start}); err != nil {
+		if err := a.Create(number, &Parent{Incarnation: number - 1, Timeline: 1, Fork: b.Start}); err != nil {
 			t.Fatal(err)
 		}
 		w, err := a.Writer(number)
@@ -25,7 +28,7 @@ func storeThree(t *testing.T, b *walBuilder) (dir string) {
 		}
 		err = w.Identify(77, smallSegment, 1)
 		if err == nil {
-			err = appendAll(w, b, func(LSN) {})
+			err = appendAll(w, b, func(xlog.LSN) {})
 		}
 		w.packer.wait()
 		if err := errors.Join(err, w.Close()); err != nil {
@@ -62,7 +65,7 @@ func TestDamagedIncarnation(t *testing.T) {
 	t.Parallel()
 	b := longWAL(2, nil)
 	from := storeThree(t, b)
-	history := HistoryName(2)
+	history := xlog.HistoryName(2)
 	for name, damage := range map[string]func(dir string) (file string, err error){
 		"name": func(dir string) (string, error) {
 			return incarnationFile, flipByte(filepath.Join(dir, incarnationFile), 2)
@@ -129,10 +132,10 @@ func equalContents(a, b map[string]string) bool {
 }
 
 // expectLeftOut expects incarnation 2 of a to be damaged, and the others not.
-func expectLeftOut(t *testing.T, a *Archive, b *walBuilder, file string) {
+func expectLeftOut(t *testing.T, a *Archive, b *xlogtest.Builder, file string) {
 	t.Helper()
 	for number := 1; number <= 3; number++ {
-		err := a.Check(t.Context(), number, 1, b.start, b.pos(), nil)
+		err := a.Check(t.Context(), number, 1, b.Start, b.Pos(), nil)
 		if number != 2 && err != nil || number == 2 && (!errors.Is(err, ErrGap) || !strings.Contains(err.Error(), filepath.Join("2", file))) {
 			t.Errorf("incarnation %d: %v", number, err)
 		}
@@ -141,14 +144,14 @@ func expectLeftOut(t *testing.T, a *Archive, b *walBuilder, file string) {
 	if err != nil || len(problems) != 1 || problems[0].Incarnation != 2 || problems[0].File != file {
 		t.Errorf("verify: %v, %v", problems, err)
 	}
-	if problems := a.Missing([]Keep{{1, b.start}, {3, b.start}}); len(problems) > 0 {
+	if problems := a.Missing([]Keep{{1, b.Start}, {3, b.Start}}); len(problems) > 0 {
 		t.Errorf("missing: %v", problems)
 	}
 }
 
 // expectUntouched tries to write to the damaged incarnation 2 of a, to fork from
 // it, and to prune it and what may fork from it.
-func expectUntouched(t *testing.T, a *Archive, b *walBuilder) {
+func expectUntouched(t *testing.T, a *Archive, b *xlogtest.Builder) {
 	t.Helper()
 	if err := a.Create(2, nil); !errors.Is(err, ErrGap) {
 		t.Errorf("create: %v", err)
@@ -156,13 +159,13 @@ func expectUntouched(t *testing.T, a *Archive, b *walBuilder) {
 	if _, err := a.Writer(2); !errors.Is(err, ErrGap) {
 		t.Errorf("write: %v", err)
 	}
-	if err := a.Create(4, &Parent{Incarnation: 2, Timeline: 1, Fork: b.pos()}); !errors.Is(err, ErrGap) {
+	if err := a.Create(4, &Parent{Incarnation: 2, Timeline: 1, Fork: b.Pos()}); !errors.Is(err, ErrGap) {
 		t.Errorf("fork: %v", err)
 	}
 	if _, err := a.Prune([]Keep{{1, End}}); err != nil {
 		t.Error(err)
 	}
-	if err := a.Check(t.Context(), 3, 1, b.start, b.pos(), nil); err != nil {
+	if err := a.Check(t.Context(), 3, 1, b.Start, b.Pos(), nil); err != nil {
 		t.Errorf("what forked from a damaged one was pruned: %v", err)
 	}
 	copied := filepath.Join(t.TempDir(), "copy")
@@ -193,7 +196,7 @@ func TestForeignNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	if err := a.Check(t.Context(), 1, 1, b.start, b.pos(), nil); err != nil {
+	if err := a.Check(t.Context(), 1, 1, b.Start, b.Pos(), nil); err != nil {
 		t.Error(err)
 	}
 	for _, name := range []string{"lost+found", "01", "2"} {

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/postgres/postgrestest"
 )
 
@@ -24,9 +25,9 @@ func TestKilledAtEveryStep(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "wal")
 		out, err := helper("append", helperArgs{Archive: dir, Kill: k}).Output()
 		finished = err == nil
-		end := b.start
+		end := b.Start
 		for line := range strings.Lines(string(out)) {
-			if end, err = ParseLSN(strings.TrimSpace(line)); err != nil {
+			if end, err = xlog.ParseLSN(strings.TrimSpace(line)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -35,12 +36,12 @@ func TestKilledAtEveryStep(t *testing.T) {
 		if err != nil {
 			t.Fatalf("killed at %d: %v", k, err)
 		}
-		if err := appendAll(w, b, func(LSN) {}); err != nil {
+		if err := appendAll(w, b, func(xlog.LSN) {}); err != nil {
 			t.Errorf("killed at %d, and then: %v", k, err)
 		}
 		w.Close()
 		a.Close()
-		expectWAL(t, dir, b, b.pos())
+		expectWAL(t, dir, b, b.Pos())
 	}
 }
 
@@ -76,7 +77,7 @@ func TestKilledReceiver(t *testing.T) {
 	c := newCluster(t, postgrestest.Binaries(t), smallSegment, "max_wal_size=100MB")
 	c.do("create table answered (client int, n int)")
 	dir := filepath.Join(t.TempDir(), "wal")
-	var from LSN
+	var from xlog.LSN
 	for _, who := range []string{"receiver", "postmaster", "both", "receiver", "both"} {
 		process := startReceiver(t, c, dir)
 		eventually(t, "the slot keeps WAL", func() bool {
@@ -156,7 +157,7 @@ func commitUntil(t *testing.T, c *cluster, end func()) (answered []string) {
 }
 
 // expectCommits expects the commits in the archive.
-func expectCommits(t *testing.T, dir string, from LSN, answered []string, who string) {
+func expectCommits(t *testing.T, dir string, from xlog.LSN, answered []string, who string) {
 	t.Helper()
 	a, err := Open(dir, Options{})
 	if err != nil {

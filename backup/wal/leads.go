@@ -1,10 +1,12 @@
 package wal
 
+import "holdfast/backup/wal/xlog"
+
 // Position is a place in an incarnation's history.
 type Position struct {
 	Incarnation int
 	Timeline    uint32
-	LSN         LSN
+	LSN         xlog.LSN
 }
 
 // Leads reports whether the history of an incarnation, up to the end of its

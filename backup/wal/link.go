@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // Link makes dir, which must not exist and be on the same file system, a copy
@@ -70,7 +72,7 @@ func (b *branch) link(dir string) error {
 	}
 	var names []string
 	for timeline := range b.histories {
-		names = append(names, HistoryName(timeline))
+		names = append(names, xlog.HistoryName(timeline))
 	}
 	for key, s := range b.segments {
 		if s.compressed {

@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+
+	"holdfast/backup/wal/xlog"
+	"holdfast/backup/wal/xlog/xlogtest"
 )
 
 // TestLink: a copy that is made while segments come and are packed has each of
@@ -20,16 +23,16 @@ func TestLink(t *testing.T) {
 	}
 	defer a.Close()
 	var confirmed atomic.Uint64
-	confirmed.Store(uint64(b.start))
+	confirmed.Store(uint64(b.Start))
 	appended := make(chan error, 1)
 	go func() {
-		err := appendAll(w, b, func(to LSN) { confirmed.Store(uint64(to)) })
+		err := appendAll(w, b, func(to xlog.LSN) { confirmed.Store(uint64(to)) })
 		w.packer.wait()
 		appended <- err
 	}()
 	type link struct {
 		dir string
-		end LSN
+		end xlog.LSN
 	}
 	var links []link
 	for done := false; !done; {
@@ -41,7 +44,7 @@ func TestLink(t *testing.T) {
 			done = true
 		default:
 		}
-		next := link{filepath.Join(base, fmt.Sprint("copy", len(links))), LSN(confirmed.Load())}
+		next := link{filepath.Join(base, fmt.Sprint("copy", len(links))), xlog.LSN(confirmed.Load())}
 		if err := a.Link(next.dir); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +60,7 @@ func TestLink(t *testing.T) {
 }
 
 // expectCopy opens a copy, and sees that it has b's WAL up to end.
-func expectCopy(t *testing.T, dir string, b *walBuilder, end LSN) {
+func expectCopy(t *testing.T, dir string, b *xlogtest.Builder, end xlog.LSN) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "1", "*"+partialSuffix))
 	if err != nil {

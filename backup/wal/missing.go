@@ -5,6 +5,8 @@ import (
 	"maps"
 	"os"
 	"slices"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // Missing names the WAL that is not there though Prune, told the same, keeps
@@ -28,7 +30,7 @@ func (a *Archive) Missing(keep []Keep) (problems []Problem) {
 }
 
 // missingOn names what a timeline lacks before its last segment.
-func (a *Archive) missingOn(b *branch, timeline uint32, needed LSN) (problems []Problem) {
+func (a *Archive) missingOn(b *branch, timeline uint32, needed xlog.LSN) (problems []Problem) {
 	end := max(needed, a.begins(b, timeline))
 	for _, s := range b.of(timeline) {
 		problems = append(problems, b.lacks(timeline, end, b.start(s.segmentKey))...)
@@ -39,7 +41,7 @@ func (a *Archive) missingOn(b *branch, timeline uint32, needed LSN) (problems []
 
 // missingBefore names what the timeline that one forked from lacks before the
 // fork. The segment of the fork is in both.
-func (a *Archive) missingBefore(b *branch, timeline uint32, needed map[int]LSN) []Problem {
+func (a *Archive) missingBefore(b *branch, timeline uint32, needed map[int]xlog.LSN) []Problem {
 	parent, from, fork, err := a.forkOf(b, timeline)
 	if err != nil || parent == nil {
 		return nil // it is not in this archive
@@ -49,19 +51,19 @@ func (a *Archive) missingBefore(b *branch, timeline uint32, needed map[int]LSN) 
 		return nil
 	}
 	end := max(start, a.begins(parent, from), parent.end(from))
-	return parent.lacks(from, end, LSN(uint64(fork)&^(b.info().SegmentSize-1)))
+	return parent.lacks(from, end, xlog.LSN(uint64(fork)&^(b.info().SegmentSize-1)))
 }
 
 // begins is where a timeline's own WAL begins; 0 when what was before is not in
 // this archive.
-func (a *Archive) begins(b *branch, timeline uint32) LSN {
+func (a *Archive) begins(b *branch, timeline uint32) xlog.LSN {
 	_, _, fork, _ := a.forkOf(b, timeline)
 	return fork
 }
 
 // lacks names the first segment without the WAL between two positions, unless
 // that is a recorded gap.
-func (b *branch) lacks(timeline uint32, from, to LSN) []Problem {
+func (b *branch) lacks(timeline uint32, from, to xlog.LSN) []Problem {
 	for _, gap := range b.info().Gaps {
 		if gap.Timeline == timeline && gap.From <= from && to <= gap.To {
 			return nil

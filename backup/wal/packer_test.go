@@ -6,6 +6,9 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"holdfast/backup/wal/xlog"
+	"holdfast/backup/wal/xlog/xlogtest"
 )
 
 // fullDisk is the disk with no room for compressed segments, while it is full.
@@ -34,10 +37,10 @@ func TestFullDiskWhilePacking(t *testing.T) {
 	defer a.Close()
 	defer w.Close()
 	fsys.full.Store(true)
-	part := &walBuilder{start: b.start}
+	part := &xlogtest.Builder{Start: b.Start}
 	part.Write(b.Bytes()[:smallSegment])
 	for range 3 {
-		if err := appendAll(w, part, func(LSN) {}); err != nil {
+		if err := appendAll(w, part, func(xlog.LSN) {}); err != nil {
 			t.Fatal(err)
 		}
 		w.packer.wait()
@@ -46,7 +49,7 @@ func TestFullDiskWhilePacking(t *testing.T) {
 		t.Error("a segment was compressed on a full disk")
 	}
 	fsys.full.Store(false)
-	if err := appendAll(w, b, func(LSN) {}); err != nil {
+	if err := appendAll(w, b, func(xlog.LSN) {}); err != nil {
 		t.Fatal(err)
 	}
 	compressed := func() bool {
@@ -59,12 +62,12 @@ func TestFullDiskWhilePacking(t *testing.T) {
 	}
 	eventually(t, "all that is full is compressed", compressed)
 	// Queued in the moment it was done.
-	w.packer.add(segmentKey{1, 1}, &summary{key: segmentKey{1, 1}, changes: &Changes{}})
+	w.packer.add(segmentKey{1, 1}, &summary{key: segmentKey{1, 1}, changes: &xlog.Changes{}})
 	w.packer.wait()
 	if err := w.packer.failure(); err != nil {
 		t.Error(err)
 	}
-	if _, err := a.Prune([]Keep{{1, b.pos()}}); err != nil {
+	if _, err := a.Prune([]Keep{{1, b.Pos()}}); err != nil {
 		t.Error(err)
 	}
 	if sizes := a.Sizes(1); sizes.Segments != 1 {

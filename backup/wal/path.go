@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"slices"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // ErrGap is WAL that is not there, or not as it was.
@@ -30,7 +32,7 @@ func (e *GapError) Unwrap() []error { return []error{ErrGap, e.Err} }
 type span struct {
 	branch   *branch
 	timeline uint32
-	from, to LSN
+	from, to xlog.LSN
 }
 
 // spans are the stretches that lead to a timeline of an incarnation, the
@@ -42,7 +44,7 @@ func (a *Archive) spans(number int, timeline uint32) ([]span, error) {
 	if err != nil {
 		return nil, err
 	}
-	to := ^LSN(0)
+	to := ^xlog.LSN(0)
 	var all []span
 	for {
 		parent, parentTimeline, fork, err := a.forkOf(b, timeline)
@@ -60,7 +62,7 @@ func (a *Archive) spans(number int, timeline uint32) ([]span, error) {
 
 // forkOf says where a timeline of b comes from; a nil branch when that is not
 // in this archive, or damaged: what b has of its own is no worse for it.
-func (a *Archive) forkOf(b *branch, timeline uint32) (parent *branch, parentTimeline uint32, at LSN, err error) {
+func (a *Archive) forkOf(b *branch, timeline uint32) (parent *branch, parentTimeline uint32, at xlog.LSN, err error) {
 	if h := b.histories[timeline]; len(h) > 0 && timeline != b.info().Timeline {
 		last := h[len(h)-1]
 		if last.Timeline >= b.info().Timeline {
@@ -78,18 +80,18 @@ func (a *Archive) forkOf(b *branch, timeline uint32) (parent *branch, parentTime
 }
 
 // history is the whole history of a timeline of b, from its file.
-func (a *Archive) history(b *branch, timeline uint32) (History, error) {
+func (a *Archive) history(b *branch, timeline uint32) (xlog.History, error) {
 	a.mu.Lock()
 	h, known := b.histories[timeline]
 	a.mu.Unlock()
 	if timeline > 1 && !known {
-		return nil, fmt.Errorf("the WAL archive lacks %s of incarnation %d", HistoryName(timeline), b.number)
+		return nil, fmt.Errorf("the WAL archive lacks %s of incarnation %d", xlog.HistoryName(timeline), b.number)
 	}
 	return h, nil
 }
 
 // historyOf is the history of the timeline spans lead to.
-func (a *Archive) historyOf(spans []span) History {
+func (a *Archive) historyOf(spans []span) xlog.History {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last := spans[len(spans)-1]
@@ -98,7 +100,7 @@ func (a *Archive) historyOf(spans []span) History {
 	}
 	h := slices.Clone(spans[0].branch.histories[spans[0].timeline])
 	for _, s := range spans[:len(spans)-1] {
-		h = append(h, Fork{Timeline: s.timeline, At: s.to})
+		h = append(h, xlog.Fork{Timeline: s.timeline, At: s.to})
 	}
 	return h
 }
@@ -106,7 +108,7 @@ func (a *Archive) historyOf(spans []span) History {
 // pick returns the segment to read the n-th from, up to need: the newest
 // timeline's, as PostgreSQL would, since a segment in which a timeline begins
 // repeats what was before the fork.
-func (a *Archive) pick(spans []span, n uint64, need LSN) (*branch, *segment) {
+func (a *Archive) pick(spans []span, n uint64, need xlog.LSN) (*branch, *segment) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, s := range slices.Backward(spans) {
@@ -137,19 +139,19 @@ func gapError(spans []span, n uint64, err error) error {
 var errMissing = errors.New("it is missing, or ends too early")
 
 // stream gives each the WAL from one position up to another, in pieces.
-func (a *Archive) stream(spans []span, from, to LSN, each func(at LSN, piece []byte) error) error {
+func (a *Archive) stream(spans []span, from, to xlog.LSN, each func(at xlog.LSN, piece []byte) error) error {
 	size := segmentSizeOf(spans)
 	if size == 0 || from >= to {
 		return nil
 	}
 	for n := uint64(from) / size; n <= uint64(to-1)/size; n++ {
-		begin, end := max(from, LSN(n*size)), min(to, LSN((n+1)*size))
+		begin, end := max(from, xlog.LSN(n*size)), min(to, xlog.LSN((n+1)*size))
 		b, s := a.pick(spans, n, end)
 		if s == nil {
 			return gapError(spans, n, errMissing)
 		}
 		if err := a.streamSegment(b, s, begin, end, each); err != nil {
-			if errors.Is(err, errDamaged) || errors.As(err, new(*PageError)) {
+			if errors.Is(err, errDamaged) || errors.As(err, new(*xlog.PageError)) {
 				return &GapError{Incarnation: b.number, Segment: b.name(s.segmentKey), Err: err}
 			}
 			return err
@@ -168,14 +170,14 @@ func segmentSizeOf(spans []span) uint64 {
 }
 
 // streamSegment gives each the part of a segment between two positions.
-func (a *Archive) streamSegment(b *branch, s *segment, from, to LSN, each func(LSN, []byte) error) error {
+func (a *Archive) streamSegment(b *branch, s *segment, from, to xlog.LSN, each func(xlog.LSN, []byte) error) error {
 	start := b.start(s.segmentKey)
 	skip := int(from-start) / chunkSize
-	at := start + LSN(skip*chunkSize)
+	at := start + xlog.LSN(skip*chunkSize)
 	return a.decompress(b, s, skip, func(chunk []byte) error {
-		lo, hi := max(from, at), min(to, at+LSN(len(chunk)))
+		lo, hi := max(from, at), min(to, at+xlog.LSN(len(chunk)))
 		begin := at
-		at += LSN(len(chunk))
+		at += xlog.LSN(len(chunk))
 		if lo >= hi {
 			return nil
 		}

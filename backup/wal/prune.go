@@ -9,19 +9,21 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // Keep is a position from which WAL is needed: the start of a backup that is
 // kept, or End.
 type Keep struct {
 	Incarnation int
-	Start       LSN
+	Start       xlog.LSN
 }
 
 // End is behind all WAL there ever is. To keep an incarnation from there keeps
 // no more than its newest segment: the place where a server goes on that may
 // come back.
-const End = ^LSN(0)
+const End = ^xlog.LSN(0)
 
 // Prune removes the WAL that no kept backup can be rolled forward with: in its
 // incarnation what lies before the oldest, and what lies in incarnations that
@@ -55,8 +57,8 @@ func (a *Archive) Prune(keep []Keep) (freed int64, err error) {
 }
 
 // needed is, by incarnation, from where WAL is needed.
-func (a *Archive) needed(keep []Keep) map[int]LSN {
-	needed := map[int]LSN{}
+func (a *Archive) needed(keep []Keep) map[int]xlog.LSN {
+	needed := map[int]xlog.LSN{}
 	for _, k := range keep {
 		if from, some := needed[k.Incarnation]; !some || k.Start < from {
 			needed[k.Incarnation] = k.Start
@@ -80,7 +82,7 @@ func (a *Archive) needed(keep []Keep) map[int]LSN {
 
 // pruneBranch removes the segments that end by from but for the newest, or all
 // of them. A summary goes after its segment: alone it is no harm.
-func (a *Archive) pruneBranch(b *branch, from LSN, all bool) (freed int64, err error) {
+func (a *Archive) pruneBranch(b *branch, from xlog.LSN, all bool) (freed int64, err error) {
 	newest := b.newest()
 	for key, s := range b.segments {
 		if !all && (b.limit(key) > from || key == newest) {
@@ -203,14 +205,14 @@ func (a *Archive) verifySegment(b *branch, s *segment) (file string, err error) 
 
 // Window is what can be restored from a backup on the way to a timeline.
 type Window struct {
-	From, To LSN // WAL without a gap
+	From, To xlog.LSN // WAL without a gap
 	// FirstCommit and LastCommit are the times of the first and last commits
 	// there; zero when there is none.
 	FirstCommit, LastCommit time.Time
 }
 
 // Window returns what can be restored with a backup that starts at from.
-func (a *Archive) Window(ctx context.Context, incarnation int, timeline uint32, from LSN) (w Window, err error) {
+func (a *Archive) Window(ctx context.Context, incarnation int, timeline uint32, from xlog.LSN) (w Window, err error) {
 	spans, err := a.spans(incarnation, timeline)
 	if err != nil {
 		return w, err
@@ -227,7 +229,7 @@ func (a *Archive) Window(ctx context.Context, incarnation int, timeline uint32, 
 			return err
 		}
 		if w.FirstCommit.IsZero() {
-			w.FirstCommit = fromMicros(sum.firstTime)
+			w.FirstCommit = xlog.FromTimestamp(sum.firstTime)
 		}
 		w.LastCommit = sum.lastCommit()
 		return nil

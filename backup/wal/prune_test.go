@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"holdfast/backup/wal/xlog"
+	"holdfast/backup/wal/xlog/xlogtest"
 )
 
 // pruneFrom lies behind the first whole record of longWAL's fourth segment.
@@ -39,14 +42,14 @@ func TestPruneEndsEverywhere(t *testing.T) {
 	}
 }
 
-func mustBePruned(t *testing.T, dir string, b *walBuilder, when string) {
+func mustBePruned(t *testing.T, dir string, b *xlogtest.Builder, when string) {
 	t.Helper()
 	a, err := Open(dir, Options{})
 	if err != nil {
 		t.Fatalf("%s: %v", when, err)
 	}
 	defer a.Close()
-	if err := a.Check(t.Context(), 1, 1, pruneFrom, b.pos(), nil); err != nil {
+	if err := a.Check(t.Context(), 1, 1, pruneFrom, b.Pos(), nil); err != nil {
 		t.Errorf("%s: %v", when, err)
 	}
 	if _, err := a.Prune([]Keep{{1, pruneFrom}}); err != nil {
@@ -55,7 +58,7 @@ func mustBePruned(t *testing.T, dir string, b *walBuilder, when string) {
 	if n := a.Sizes(1).Segments; n != 3 {
 		t.Errorf("%s: %d segments are left", when, n)
 	}
-	if err := a.Check(t.Context(), 1, 1, pruneFrom, b.pos(), nil); err != nil {
+	if err := a.Check(t.Context(), 1, 1, pruneFrom, b.Pos(), nil); err != nil {
 		t.Errorf("%s, and again: %v", when, err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "1", "0*")); len(left) != 5 { // two with a summary, one partial
@@ -80,14 +83,14 @@ func copyArchive(t *testing.T, from string) string {
 func TestPruneLeavesTheEnd(t *testing.T) {
 	t.Parallel()
 	partial := longWAL(4, nil)
-	full := &walBuilder{start: smallSegment}
-	full.record(21, 0, []byte{idMainShort, 1, 0})
-	full.record(ResourceXLOG, xlogSwitch, nil)
+	full := &xlogtest.Builder{Start: smallSegment}
+	full.Record(21, 0, xlogtest.MainData([]byte{0}))
+	full.Record(xlog.ResourceXLOG, xlogtest.InfoSwitch, nil)
 	full.Write(make([]byte, smallSegment-full.Len())) // the padding
-	for name, b := range map[string]*walBuilder{"partial": partial, "full": full} {
+	for name, b := range map[string]*xlogtest.Builder{"partial": partial, "full": full} {
 		t.Run(name, func(t *testing.T) {
 			a := store(t, b)
-			for _, start := range []LSN{End, b.pos()} {
+			for _, start := range []xlog.LSN{End, b.Pos()} {
 				if _, err := a.Prune([]Keep{{1, start}}); err != nil {
 					t.Fatal(err)
 				}
@@ -100,8 +103,8 @@ func TestPruneLeavesTheEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer w.Close()
-			if timeline, end, ok := w.Latest(); timeline != 1 || end != b.pos() || !ok {
-				t.Errorf("it ends at %v on timeline %d, %t; want %v", end, timeline, ok, b.pos())
+			if timeline, end, ok := w.Latest(); timeline != 1 || end != b.Pos() || !ok {
+				t.Errorf("it ends at %v on timeline %d, %t; want %v", end, timeline, ok, b.Pos())
 			}
 		})
 	}

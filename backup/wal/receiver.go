@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // ReceiverOptions say what to receive, and from where.
@@ -108,7 +110,7 @@ func (r *Receiver) Status() Status {
 // WaitFor blocks until the archive durably holds what is before lsn on
 // timeline, or ctx ends, or the receiver has failed for good. Like
 // Archive.WaitFor it knows nothing of gaps.
-func (r *Receiver) WaitFor(ctx context.Context, timeline uint32, lsn LSN) error {
+func (r *Receiver) WaitFor(ctx context.Context, timeline uint32, lsn xlog.LSN) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	done := make(chan struct{})
@@ -124,12 +126,12 @@ func (r *Receiver) WaitFor(ctx context.Context, timeline uint32, lsn LSN) error 
 }
 
 // Covers is Archive.Covers of this incarnation.
-func (r *Receiver) Covers(timeline uint32, from, to LSN) error {
+func (r *Receiver) Covers(timeline uint32, from, to xlog.LSN) error {
 	return r.o.Archive.Covers(r.o.Incarnation, timeline, from, to)
 }
 
 // ChangedPages is Archive.ChangedPages of this incarnation.
-func (r *Receiver) ChangedPages(ctx context.Context, timeline uint32, from, to LSN) (*Changes, error) {
+func (r *Receiver) ChangedPages(ctx context.Context, timeline uint32, from, to xlog.LSN) (*xlog.Changes, error) {
 	return r.o.Archive.ChangedPages(ctx, r.o.Incarnation, timeline, from, to)
 }
 
@@ -236,7 +238,7 @@ func closeConn(conn *pgx.Conn) {
 }
 
 // receive follows the server, through its timelines.
-func (r *Receiver) receive(ctx context.Context, conn *pgx.Conn, id identity, reserved LSN) error {
+func (r *Receiver) receive(ctx context.Context, conn *pgx.Conn, id identity, reserved xlog.LSN) error {
 	timeline, from, err := r.begin(id, reserved)
 	if err != nil {
 		return err
@@ -247,10 +249,10 @@ func (r *Receiver) receive(ctx context.Context, conn *pgx.Conn, id identity, res
 	}
 	if _, _, received := r.writer.Latest(); !received && len(history) > 0 {
 		// What the slot keeps from before the fork is on another timeline.
-		from = max(from, history[len(history)-1].At&^LSN(id.segmentSize-1))
+		from = max(from, history[len(history)-1].At&^xlog.LSN(id.segmentSize-1))
 	}
 	for {
-		end, next, ok := history.successor(timeline, id.timeline)
+		end, next, ok := history.Successor(timeline, id.timeline)
 		if !ok {
 			return fmt.Errorf("%w: it is on timeline %d, to which timeline %d does not lead", ErrDiverged, id.timeline, timeline)
 		}
@@ -273,7 +275,7 @@ func (r *Receiver) receive(ctx context.Context, conn *pgx.Conn, id identity, res
 
 // begin says where to go on: where the archive ends, where the incarnation
 // forked, or from where the server has kept WAL.
-func (r *Receiver) begin(id identity, reserved LSN) (timeline uint32, from LSN, err error) {
+func (r *Receiver) begin(id identity, reserved xlog.LSN) (timeline uint32, from xlog.LSN, err error) {
 	known, _ := r.o.Archive.Incarnation(r.o.Incarnation)
 	timeline, end, ok := r.writer.Latest()
 	if n := len(known.Gaps); n > 0 && known.Gaps[n-1].To > end {
@@ -286,11 +288,11 @@ func (r *Receiver) begin(id identity, reserved LSN) (timeline uint32, from LSN, 
 	if known.Parent != nil {
 		from = known.Parent.Fork
 	}
-	return id.timeline, LSN(uint64(from) &^ (id.segmentSize - 1)), nil
+	return id.timeline, xlog.LSN(uint64(from) &^ (id.segmentSize - 1)), nil
 }
 
 // diverged refuses a server that has less WAL than the archive.
-func diverged(timeline uint32, from LSN, id identity) error {
+func diverged(timeline uint32, from xlog.LSN, id identity) error {
 	if id.timeline < timeline || id.timeline == timeline && id.flushed < from {
 		return fmt.Errorf("%w: it is at %v on timeline %d, the archive at %v on timeline %d", ErrDiverged, id.flushed, id.timeline, from, timeline)
 	}
@@ -298,11 +300,11 @@ func diverged(timeline uint32, from LSN, id identity) error {
 }
 
 // fetchHistory keeps the history file of a timeline.
-func (r *Receiver) fetchHistory(timeline uint32) (History, error) {
+func (r *Receiver) fetchHistory(timeline uint32) (xlog.History, error) {
 	if timeline == 1 {
 		return nil, nil
 	}
-	text, err := os.ReadFile(filepath.Join(r.o.Dir, HistoryName(timeline)))
+	text, err := os.ReadFile(filepath.Join(r.o.Dir, xlog.HistoryName(timeline)))
 	if err != nil {
 		return nil, fmt.Errorf("read history of timeline %d: %w", timeline, err)
 	}

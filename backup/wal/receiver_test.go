@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
 )
@@ -45,7 +46,7 @@ func receive(t testing.TB, c *cluster, a *Archive, incarnation int, change ...fu
 	return r
 }
 
-func (r *Receiver) waitFor(t testing.TB, timeline uint32, lsn LSN) {
+func (r *Receiver) waitFor(t testing.TB, timeline uint32, lsn xlog.LSN) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
@@ -56,7 +57,7 @@ func (r *Receiver) waitFor(t testing.TB, timeline uint32, lsn LSN) {
 
 // receiveOnce makes a table t, and returns an archive that has c's WAL up to a
 // position and receives no more.
-func receiveOnce(t *testing.T, c *cluster) (a *Archive, from LSN) {
+func receiveOnce(t *testing.T, c *cluster) (a *Archive, from xlog.LSN) {
 	t.Helper()
 	a = openArchive(t, filepath.Join(t.TempDir(), "wal"))
 	r := receive(t, c, a, 1)
@@ -70,7 +71,7 @@ func receiveOnce(t *testing.T, c *cluster) (a *Archive, from LSN) {
 }
 
 // expectReceived receives what came since, and expects it to be whole.
-func expectReceived(t *testing.T, c *cluster, a *Archive, from LSN) {
+func expectReceived(t *testing.T, c *cluster, a *Archive, from xlog.LSN) {
 	t.Helper()
 	r := receive(t, c, a, 1)
 	end := c.flushed()
@@ -91,14 +92,14 @@ func eventually(t testing.TB, what string, is func() bool) {
 }
 
 // archived is the WAL from the start of from's segment up to a position.
-func archived(t testing.TB, a *Archive, incarnation int, timeline uint32, from, to LSN) []byte {
+func archived(t testing.TB, a *Archive, incarnation int, timeline uint32, from, to xlog.LSN) []byte {
 	t.Helper()
 	spans, err := a.spans(incarnation, timeline)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all []byte
-	err = a.stream(spans, from, to, func(_ LSN, piece []byte) error {
+	err = a.stream(spans, from, to, func(_ xlog.LSN, piece []byte) error {
 		all = append(all, piece...)
 		return nil
 	})
@@ -142,10 +143,10 @@ func TestReceive(t *testing.T) {
 		if err := a.Check(t.Context(), 1, 1, from, end, nil); err != nil {
 			t.Error(err)
 		}
-		first := LSN(uint64(from) &^ (smallSegment - 1))
+		first := xlog.LSN(uint64(from) &^ (smallSegment - 1))
 		var want []byte
 		for _, file := range c.segments() {
-			if _, n, _ := ParseSegmentName(filepath.Base(file), smallSegment); LSN(n*smallSegment) >= first {
+			if _, n, _ := xlog.ParseSegmentName(filepath.Base(file), smallSegment); xlog.LSN(n*smallSegment) >= first {
 				data, err := os.ReadFile(file)
 				if err != nil {
 					t.Fatal(err)
@@ -153,7 +154,7 @@ func TestReceive(t *testing.T) {
 				want = append(want, data...)
 			}
 		}
-		got := archived(t, a, 1, 1, first, end.recordEnd(smallSegment))
+		got := archived(t, a, 1, 1, first, end.RecordEnd(smallSegment))
 		if len(got) > len(want) || !bytes.Equal(got, want[:len(got)]) {
 			t.Errorf("the archive's %d bytes from %v on are not the server's", len(got), first)
 		}
@@ -223,7 +224,7 @@ func TestUnwatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := follower{
-		r: &Receiver{o: ReceiverOptions{Slot: "holdfast"}, writer: w}, conn: conn, end: ^LSN(0),
+		r: &Receiver{o: ReceiverOptions{Slot: "holdfast"}, writer: w}, conn: conn, end: ^xlog.LSN(0),
 		from:  source{dir: filepath.Join(c.dir, "pg_wal"), timeline: 1, size: smallSegment},
 		alarm: newAlarm(filepath.Join(c.dir, "nothing")),
 	}
@@ -275,7 +276,7 @@ func TestRecordCutOff(t *testing.T) {
 		if _, err := tx.Exec(t.Context(), "insert into t select repeat('x', 1000) from generate_series(1, 100)"); err != nil {
 			t.Fatal(err)
 		}
-		var flushed LSN
+		var flushed xlog.LSN
 		eventually(t, "the server has flushed whole pages", func() bool {
 			flushed = c.flushed()
 			return flushed%8192 == 0 && c.lsn("select pg_current_wal_insert_lsn()::text")-flushed < 8192

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
 	"holdfast/internal/rounds"
@@ -23,7 +24,7 @@ var tps = regexp.MustCompile(`tps = ([0-9.]+)`)
 // of the processors, and with as many as there is work for.
 func BenchmarkCommit(b *testing.B) {
 	bin := postgrestest.Binaries(b)
-	c := newCluster(b, bin, DefaultSegmentSize, "fsync=on", "max_wal_size=4GB", "shared_buffers=256MB")
+	c := newCluster(b, bin, xlog.DefaultSegmentSize, "fsync=on", "max_wal_size=4GB", "shared_buffers=256MB")
 	run(b, tool(bin, "pgbench", "-i", "-q", "-s", "20", "-h", c.sockets, "-U", "postgres", "postgres"))
 	a := openArchive(b, filepath.Join(b.TempDir(), "wal"))
 	for _, clients := range []int{2, 8} {
@@ -65,7 +66,7 @@ func compareCommits(b *testing.B, c *cluster, a *Archive, bin postgres.Binaries,
 // not what it missed while it was away; lags counts how long commits took.
 func underReceiver(b *testing.B, c *cluster, a *Archive, lags *lagCounter, load func() float64) float64 {
 	r := receive(b, c, a, 1)
-	for flushed := c.flushed().recordEnd(DefaultSegmentSize); r.Status().Durable < flushed; time.Sleep(time.Millisecond) { // it catches up
+	for flushed := c.flushed().RecordEnd(xlog.DefaultSegmentSize); r.Status().Durable < flushed; time.Sleep(time.Millisecond) { // it catches up
 		if s := r.Status(); s.State == StateFailed {
 			b.Fatal(s.LastError)
 		}
@@ -104,13 +105,13 @@ func underReceivewal(b *testing.B, c *cluster, bin postgres.Binaries, load func(
 // all of them laid in pg_wal beforehand.
 func BenchmarkReplay(b *testing.B) {
 	bin := postgrestest.Binaries(b)
-	c := newCluster(b, bin, DefaultSegmentSize, "max_wal_size=2GB")
+	c := newCluster(b, bin, xlog.DefaultSegmentSize, "max_wal_size=2GB")
 	a := openArchive(b, filepath.Join(b.TempDir(), "wal"))
 	r := receive(b, c, a, 1)
 	run(b, tool(bin, "pgbench", "-i", "-q", "-s", "10", "-h", c.sockets, "-U", "postgres", "postgres"))
 	r.waitFor(b, 1, c.flushed())
 	backup := takeBackup(b, c)
-	for c.flushed() < backup.stop+27*DefaultSegmentSize {
+	for c.flushed() < backup.stop+27*xlog.DefaultSegmentSize {
 		run(b, tool(bin, "pgbench", "-c", "4", "-t", "5000", "-h", c.sockets, "-U", "postgres", "postgres"))
 	}
 	end := c.flushed()

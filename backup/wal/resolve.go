@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // Target is a moment to go back to: everything committed before it is to be
@@ -16,12 +18,12 @@ type Target struct {
 	Incarnation int
 	Timeline    uint32
 	// Since is where to begin to look: the start of the backup to restore.
-	Since LSN
+	Since xlog.LSN
 
 	// Exactly one: a time by the server's clock, or the end of what is wanted,
 	// as pg_current_wal_lsn says it.
 	Time time.Time
-	LSN  LSN
+	LSN  xlog.LSN
 
 	// Idle is a time up to which nothing more was committed than the archive
 	// has, though its last commit may be long ago: Status.RestorableTo.
@@ -41,15 +43,15 @@ type Resolution struct {
 // Point is a record that replay can stop after.
 type Point struct {
 	Incarnation int
-	Timeline    uint32 // for recovery_target_timeline
-	Start       LSN    // for recovery_target_lsn, inclusive
-	End         LSN    // what the server says it has replayed then
+	Timeline    uint32   // for recovery_target_timeline
+	Start       xlog.LSN // for recovery_target_lsn, inclusive
+	End         xlog.LSN // what the server says it has replayed then
 }
 
 // Reach is the last record to replay for a backup that is consistent at stop:
 // the last commit wanted if it comes after that, else what follows up to the
 // next commit. An error says that this backup is too young for the target.
-func (r Resolution) Reach(stop LSN) (Point, error) {
+func (r Resolution) Reach(stop xlog.LSN) (Point, error) {
 	switch {
 	case r.Last.End >= stop:
 		return r.Last, nil
@@ -62,7 +64,7 @@ func (r Resolution) Reach(stop LSN) (Point, error) {
 // OutsideError is a target that the archive does not reach.
 type OutsideError struct {
 	Latest    time.Time // the last time that can be restored
-	LatestLSN LSN
+	LatestLSN xlog.LSN
 }
 
 func (e *OutsideError) Error() string {

@@ -4,12 +4,15 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"holdfast/backup/wal/xlog"
+	"holdfast/backup/wal/xlog/xlogtest"
 )
 
 // TestResolveTimes: stamps overtake each other, and clocks are set.
 func TestResolveTimes(t *testing.T) {
 	t.Parallel()
-	second := func(s float64) time.Time { return fromMicros(int64(s * 1e6)) }
+	second := func(s float64) time.Time { return xlog.FromTimestamp(int64(s * 1e6)) }
 	// 20 is overtaken by 21 and 22; from 40 on the clock is 200 s ahead, until
 	// it is set back at 60.
 	stamps := map[int]int64{20: 21, 21: 22, 22: 20}
@@ -32,7 +35,7 @@ func TestResolveTimes(t *testing.T) {
 		{62, 62}, // in the second pass
 		{80, 80},
 	} {
-		r, err := a.Resolve(t.Context(), Target{Incarnation: 1, Since: b.start, Time: second(tt.target)})
+		r, err := a.Resolve(t.Context(), Target{Incarnation: 1, Since: b.Start, Time: second(tt.target)})
 		if err != nil {
 			t.Errorf("%v: %v", tt.target, err)
 			continue
@@ -40,15 +43,15 @@ func TestResolveTimes(t *testing.T) {
 		if !r.Commit.Equal(second(tt.commit)) || r.Limit.Start < r.Last.Start {
 			t.Errorf("%v: %+v, want the commit stamped %v", tt.target, r, tt.commit)
 		}
-		if again, err := a.Resolve(t.Context(), Target{Incarnation: 1, Since: b.start, Time: r.Commit}); err != nil || again != r {
+		if again, err := a.Resolve(t.Context(), Target{Incarnation: 1, Since: b.Start, Time: r.Commit}); err != nil || again != r {
 			t.Errorf("%v: its commit's time means %+v (%v), not %+v", tt.target, again, err, r)
 		}
 	}
-	_, err := a.Resolve(t.Context(), Target{Incarnation: 1, Since: b.start, Time: second(1e6)})
-	if outside := new(OutsideError); !errors.As(err, &outside) || outside.LatestLSN != b.pos() {
+	_, err := a.Resolve(t.Context(), Target{Incarnation: 1, Since: b.Start, Time: second(1e6)})
+	if outside := new(OutsideError); !errors.As(err, &outside) || outside.LatestLSN != b.Pos() {
 		t.Errorf("a target in the future: %v", err)
 	}
-	if r, err := a.Resolve(t.Context(), Target{Incarnation: 1, Since: b.start, Time: second(1e6), Idle: second(2e6)}); err != nil || r.Limit.End != b.pos() {
+	if r, err := a.Resolve(t.Context(), Target{Incarnation: 1, Since: b.Start, Time: second(1e6), Idle: second(2e6)}); err != nil || r.Limit.End != b.Pos() {
 		t.Errorf("a target in an idle time: %+v, %v", r, err)
 	}
 }
@@ -58,17 +61,17 @@ func TestResolveTimes(t *testing.T) {
 func TestResolveBehindASwitch(t *testing.T) {
 	t.Parallel()
 	b := longWAL(1, nil)
-	b.record(ResourceXact, xactCommit, commitBody(1e12))
-	b.record(ResourceXLOG, xlogSwitch, nil)
-	b.Write(make([]byte, smallSegment-uint64(b.pos())%smallSegment))
-	stop := b.pos()
-	b.record(ResourceXact, xactCommit, commitBody(2e12))
+	b.Commit(1e12)
+	b.Record(xlog.ResourceXLOG, xlogtest.InfoSwitch, nil)
+	b.Write(make([]byte, smallSegment-uint64(b.Pos())%smallSegment))
+	stop := b.Pos()
+	b.Commit(2e12)
 	a := store(t, b)
-	r, err := a.Resolve(t.Context(), Target{Incarnation: 1, Since: b.start, Time: fromMicros(15e11)})
+	r, err := a.Resolve(t.Context(), Target{Incarnation: 1, Since: b.Start, Time: xlog.FromTimestamp(15e11)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if reach, err := r.Reach(stop); err != nil || reach.End != stop || !r.Commit.Equal(fromMicros(1e12)) {
+	if reach, err := r.Reach(stop); err != nil || reach.End != stop || !r.Commit.Equal(xlog.FromTimestamp(1e12)) {
 		t.Errorf("%+v: %+v, %v", r, reach, err)
 	}
 }

@@ -3,6 +3,8 @@ package wal
 import (
 	"context"
 	"fmt"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // search goes through the segments of spans.
@@ -13,12 +15,12 @@ type search struct {
 	spans   []span
 	size    uint64
 
-	last     Point  // the last commit wanted; its start is 0 = none
-	lastTime int64  // the latest stamp of those wanted: a target at it means the same
-	lastIn   uint64 // the segment it lies in, while the range is not known
-	next     LSN    // the first commit not wanted; 0 = none
-	limit    Point  // the record before it
-	ahead    int64  // the latest stamp since next
+	last     Point    // the last commit wanted; its start is 0 = none
+	lastTime int64    // the latest stamp of those wanted: a target at it means the same
+	lastIn   uint64   // the segment it lies in, while the range is not known
+	next     xlog.LSN // the first commit not wanted; 0 = none
+	limit    Point    // the record before it
+	ahead    int64    // the latest stamp since next
 }
 
 // byTime passes over segments whose summary says that nothing turns there.
@@ -28,8 +30,8 @@ func (s *search) byTime() (Resolution, error) {
 		return Resolution{}, err
 	}
 	if s.lastIn != 0 {
-		err := s.records(s.lastIn, func(r *Record) {
-			if outcome, _ := r.Outcome(); outcome == Committed {
+		err := s.records(s.lastIn, func(r *xlog.Record) {
+			if outcome, _ := r.Outcome(); outcome == xlog.Committed {
 				s.last = pointOf(r)
 			}
 		})
@@ -54,9 +56,9 @@ func (s *search) byTime() (Resolution, error) {
 }
 
 // reachesTime checks that a commit at the target would be there.
-func (s *search) reachesTime(end LSN) error {
+func (s *search) reachesTime(end xlog.LSN) error {
 	latest := s.target.Idle
-	if at := fromMicros(s.lastTime); s.last.Start != 0 && at.After(latest) {
+	if at := xlog.FromTimestamp(s.lastTime); s.last.Start != 0 && at.After(latest) {
 		latest = at
 	}
 	if s.target.Time.After(latest) {
@@ -70,7 +72,7 @@ func (s *search) segmentByTime(n uint64, b *branch, seg *segment) error {
 	if err != nil {
 		return err
 	}
-	target := toMicros(s.target.Time)
+	target := xlog.ToTimestamp(s.target.Time)
 	switch {
 	case sum.commits == 0:
 		return nil
@@ -84,9 +86,9 @@ func (s *search) segmentByTime(n uint64, b *branch, seg *segment) error {
 		return nil
 	}
 	var before Point
-	return s.records(n, func(r *Record) {
-		if outcome, at := r.Outcome(); outcome == Committed {
-			s.commit(pointOf(r), before, toMicros(at), target)
+	return s.records(n, func(r *xlog.Record) {
+		if outcome, at := r.Outcome(); outcome == xlog.Committed {
+			s.commit(pointOf(r), before, xlog.ToTimestamp(at), target)
 		}
 		before = pointOf(r)
 	})
@@ -117,7 +119,7 @@ func (s *search) stamped(stamp int64) {
 }
 
 func (s *search) byLSN() (Resolution, error) {
-	lsn := s.target.LSN.recordEnd(s.size)
+	lsn := s.target.LSN.RecordEnd(s.size)
 	end, err := s.each(func(uint64, *branch, *segment) error { return nil })
 	if err != nil {
 		return Resolution{}, err
@@ -133,15 +135,15 @@ func (s *search) byLSN() (Resolution, error) {
 }
 
 // lastBefore is the last record that ends by lsn.
-func (s *search) lastBefore(lsn LSN) (last Point, err error) {
+func (s *search) lastBefore(lsn xlog.LSN) (last Point, err error) {
 	n := uint64(lsn-1) / s.size
-	err = s.records(n, func(r *Record) {
+	err = s.records(n, func(r *xlog.Record) {
 		if r.End <= lsn {
 			last = pointOf(r)
 		}
 	})
 	if err == nil && last.Start == 0 && n > uint64(s.target.Since)/s.size {
-		return s.lastBefore(LSN(n * s.size)) // a long record fills the segment
+		return s.lastBefore(xlog.LSN(n * s.size)) // a long record fills the segment
 	}
 	if err == nil && last.Start == 0 {
 		err = fmt.Errorf("there is no record between %v and %v", s.target.Since, lsn)
@@ -151,20 +153,20 @@ func (s *search) lastBefore(lsn LSN) (last Point, err error) {
 
 // each visits the segments from Since on; end is how far they go without a
 // gap. One that comes before the target is an error.
-func (s *search) each(visit func(uint64, *branch, *segment) error) (end LSN, err error) {
+func (s *search) each(visit func(uint64, *branch, *segment) error) (end xlog.LSN, err error) {
 	end = s.target.Since
 	for n := uint64(s.target.Since) / s.size; ; n++ {
 		if err := s.ctx.Err(); err != nil {
 			return end, err
 		}
 		b, seg := s.pick(n)
-		if seg == nil || seg.end <= LSN(n*s.size) {
+		if seg == nil || seg.end <= xlog.LSN(n*s.size) {
 			return end, s.ended(n)
 		}
 		if err := visit(n, b, seg); err != nil {
 			return end, err
 		}
-		if end = seg.end; seg.end < LSN((n+1)*s.size) {
+		if end = seg.end; seg.end < xlog.LSN((n+1)*s.size) {
 			return end, s.ended(n)
 		}
 	}
@@ -173,26 +175,26 @@ func (s *search) each(visit func(uint64, *branch, *segment) error) (end LSN, err
 // pick returns the n-th segment, however far it goes; where a timeline has not
 // been received yet, its parent's up to the fork.
 func (s *search) pick(n uint64) (*branch, *segment) {
-	for need := LSN((n + 1) * s.size); ; {
+	for need := xlog.LSN((n + 1) * s.size); ; {
 		if b, seg := s.archive.pick(s.spans, n, need); seg != nil {
 			return b, seg
 		}
-		if need == LSN(n*s.size)+1 {
+		if need == xlog.LSN(n*s.size)+1 {
 			return nil, nil
 		}
-		need = LSN(n*s.size) + 1
+		need = xlog.LSN(n*s.size) + 1
 	}
 }
 
 // ended returns an error when there is WAL behind a gap at the n-th segment,
 // and the target has not been found before it.
 func (s *search) ended(n uint64) error {
-	if s.next != 0 || s.target.LSN != 0 && s.target.LSN <= LSN(n*s.size) {
+	if s.next != 0 || s.target.LSN != 0 && s.target.LSN <= xlog.LSN(n*s.size) {
 		return nil
 	}
 	last := s.spans[len(s.spans)-1]
 	s.archive.mu.Lock()
-	beyond := last.branch.end(last.timeline) > LSN((n+1)*s.size)
+	beyond := last.branch.end(last.timeline) > xlog.LSN((n+1)*s.size)
 	s.archive.mu.Unlock()
 	if beyond {
 		return gapError(s.spans, n, errMissing)
@@ -202,15 +204,15 @@ func (s *search) ended(n uint64) error {
 
 // records gives each the records that end in the n-th segment. It starts to
 // read a segment earlier, for the record that reaches into it.
-func (s *search) records(n uint64, each func(*Record)) error {
+func (s *search) records(n uint64, each func(*xlog.Record)) error {
 	b, seg := s.pick(n)
 	if seg == nil {
 		return gapError(s.spans, n, errMissing)
 	}
-	start := LSN(n * s.size)
+	start := xlog.LSN(n * s.size)
 	from := start
 	if _, before := s.archive.pick(s.spans, n-1, start); before != nil && n > 0 {
-		from = start - LSN(s.size)
+		from = start - xlog.LSN(s.size)
 	}
 	limit := min(seg.end, s.spans[len(s.spans)-1].to)
 	for _, sp := range s.spans {
@@ -218,11 +220,11 @@ func (s *search) records(n uint64, each func(*Record)) error {
 			limit = min(limit, sp.to)
 		}
 	}
-	scan := NewScanner(ScannerConfig{
+	scan := xlog.NewScanner(xlog.ScannerConfig{
 		SegmentSize: s.size, Timeline: s.spans[len(s.spans)-1].timeline, History: s.archive.historyOf(s.spans), System: b.info().System,
 	}, from)
-	return s.archive.stream(s.spans, from, limit, func(_ LSN, piece []byte) error {
-		feed(scan, piece, func(r *Record) {
+	return s.archive.stream(s.spans, from, limit, func(_ xlog.LSN, piece []byte) error {
+		scan.Each(piece, func(r *xlog.Record) {
 			if r.End > start {
 				each(r)
 			}
@@ -235,12 +237,12 @@ func (s *search) records(n uint64, each func(*Record)) error {
 }
 
 // pointOf is where r lies; place says in which history.
-func pointOf(r *Record) Point { return Point{Start: r.Start, End: r.End} }
+func pointOf(r *xlog.Record) Point { return Point{Start: r.Start, End: r.End} }
 
 func (s *search) resolution() Resolution {
 	r := Resolution{Last: s.place(s.last), Limit: s.place(s.limit)}
 	if s.lastTime != 0 {
-		r.Commit = fromMicros(s.lastTime)
+		r.Commit = xlog.FromTimestamp(s.lastTime)
 	}
 	return r
 }

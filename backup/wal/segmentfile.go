@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // Suffixes of an archived segment's files.
@@ -27,6 +29,9 @@ const (
 	chunkHeader   = 8
 	chunkSize     = 1 << 20 // bytes of WAL in a chunk
 )
+
+// castagnoli is the table of CRC-32C, which hash/crc32 never changes.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // errDamaged is a file that is not what was written.
 var errDamaged = errors.New("the file is damaged")
@@ -61,7 +66,7 @@ func newCodec() (*codec, error) {
 type segmentInfo struct {
 	timeline uint32
 	system   uint64
-	start    LSN
+	start    xlog.LSN
 	size     uint32
 }
 
@@ -94,7 +99,7 @@ func decodeSegmentInfo(h []byte) (i segmentInfo, err error) {
 	}
 	return segmentInfo{
 		timeline: binary.LittleEndian.Uint32(h[12:]), system: binary.LittleEndian.Uint64(h[16:]),
-		start: LSN(binary.LittleEndian.Uint64(h[24:])), size: binary.LittleEndian.Uint32(h[32:]),
+		start: xlog.LSN(binary.LittleEndian.Uint64(h[24:])), size: binary.LittleEndian.Uint32(h[32:]),
 	}, nil
 }
 

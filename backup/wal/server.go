@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // identity is whose WAL a server writes.
 type identity struct {
 	system      uint64
 	timeline    uint32
-	flushed     LSN
+	flushed     xlog.LSN
 	segmentSize uint64
 }
 
@@ -29,12 +31,12 @@ func identify(ctx context.Context, conn *pgx.Conn) (i identity, err error) {
 	if err != nil {
 		return i, fmt.Errorf("identify server: %w", err)
 	}
-	timeline, _, ok := ParseSegmentName(file, uint64(segmentSize))
+	timeline, _, ok := xlog.ParseSegmentName(file, uint64(segmentSize))
 	if !ok {
 		return i, fmt.Errorf("identify server: it says its WAL file is %q, of %d bytes", file, segmentSize)
 	}
 	i = identity{system: uint64(system), timeline: timeline, segmentSize: uint64(segmentSize)}
-	i.flushed, err = ParseLSN(flushed)
+	i.flushed, err = xlog.ParseLSN(flushed)
 	return i, err
 }
 
@@ -42,7 +44,7 @@ func identify(ctx context.Context, conn *pgx.Conn) (i identity, err error) {
 // reserves any, and returns from where WAL is reserved. One that has lost its
 // WAL goes: PostgreSQL 16 and 17 would let it be used, and reserve none for it
 // any more.
-func ensureSlot(ctx context.Context, conn *pgx.Conn, slot string) (LSN, error) {
+func ensureSlot(ctx context.Context, conn *pgx.Conn, slot string) (xlog.LSN, error) {
 	s, err := readSlot(ctx, conn, slot)
 	if err != nil || s.reserves() {
 		return s.from, err
@@ -51,7 +53,7 @@ func ensureSlot(ctx context.Context, conn *pgx.Conn, slot string) (LSN, error) {
 }
 
 // renewSlot makes a slot anew that reserves WAL from now on.
-func renewSlot(ctx context.Context, conn *pgx.Conn, slot string) (LSN, error) {
+func renewSlot(ctx context.Context, conn *pgx.Conn, slot string) (xlog.LSN, error) {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
 	_, err := conn.Exec(ctx, `
@@ -71,9 +73,9 @@ func renewSlot(ctx context.Context, conn *pgx.Conn, slot string) (LSN, error) {
 
 // slotState is how a slot is.
 type slotState struct {
-	state string // wal_status; "missing" when there is no slot
-	from  LSN    // from where WAL is reserved, 0 = none is
-	safe  int64  // safe_wal_size, -1 = without a limit
+	state string   // wal_status; "missing" when there is no slot
+	from  xlog.LSN // from where WAL is reserved, 0 = none is
+	safe  int64    // safe_wal_size, -1 = without a limit
 }
 
 func (s slotState) reserves() bool { return s.from != 0 && s.state != "lost" }
@@ -91,12 +93,12 @@ func readSlot(ctx context.Context, conn *pgx.Conn, slot string) (s slotState, er
 	if err != nil {
 		return s, fmt.Errorf("read replication slot: %w", err)
 	}
-	s.from, err = ParseLSN(from)
+	s.from, err = xlog.ParseLSN(from)
 	return s, err
 }
 
 // advanceSlot lets the server remove WAL before lsn.
-func advanceSlot(ctx context.Context, conn *pgx.Conn, slot string, lsn LSN) error {
+func advanceSlot(ctx context.Context, conn *pgx.Conn, slot string, lsn xlog.LSN) error {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
 	if _, err := conn.Exec(ctx, "select pg_catalog.pg_replication_slot_advance($1, $2::text::pg_catalog.pg_lsn)", slot, lsn.String()); err != nil {
@@ -108,8 +110,8 @@ func advanceSlot(ctx context.Context, conn *pgx.Conn, slot string, lsn LSN) erro
 // sight is how far a server's WAL was at a moment of its clock.
 type sight struct {
 	at       time.Time // before the positions were read
-	flushed  LSN
-	inserted LSN // what is behind flushed may be in no file yet
+	flushed  xlog.LSN
+	inserted xlog.LSN // what is behind flushed may be in no file yet
 }
 
 // sightStatement is the name of a prepared statement.
@@ -133,9 +135,9 @@ func look(ctx context.Context, conn *pgx.Conn) (s sight, err error) {
 	if err := conn.QueryRow(ctx, sightStatement).Scan(&s.at, &flushed, &inserted); err != nil {
 		return s, fmt.Errorf("ask how far the server's WAL is: %w", err)
 	}
-	if s.flushed, err = ParseLSN(flushed); err != nil {
+	if s.flushed, err = xlog.ParseLSN(flushed); err != nil {
 		return s, err
 	}
-	s.inserted, err = ParseLSN(inserted)
+	s.inserted, err = xlog.ParseLSN(inserted)
 	return s, err
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // settle brings the files of all incarnations into the form they have when
@@ -99,7 +101,7 @@ func (a *Archive) measure(b *branch, s *segment) (*summary, error) {
 
 // scanPartial scans a partial segment, from the last record before it on, as
 // far as its records are right; who needs more of it asks reaches.
-func (a *Archive) scanPartial(b *branch, s *segment) (*Scanner, *summary, error) {
+func (a *Archive) scanPartial(b *branch, s *segment) (*xlog.Scanner, *summary, error) {
 	scan, sum, err := a.begin(b, s.segmentKey)
 	if err != nil {
 		return nil, nil, err
@@ -115,7 +117,7 @@ func (a *Archive) scanPartial(b *branch, s *segment) (*Scanner, *summary, error)
 		if n == 0 {
 			break // it is shorter than it will be: a crash came early
 		}
-		feed(scan, buf[:n], func(r *Record) { sum.add(r, b.start(s.segmentKey)) })
+		scan.Each(buf[:n], func(r *xlog.Record) { sum.add(r, b.start(s.segmentKey)) })
 		if n < chunkSize && err != nil {
 			break
 		}
@@ -125,7 +127,7 @@ func (a *Archive) scanPartial(b *branch, s *segment) (*Scanner, *summary, error)
 
 // reaches returns an error when a scan of a partial segment has ended before
 // what the segment durably holds.
-func (b *branch) reaches(s *segment, scan *Scanner) error {
+func (b *branch) reaches(s *segment, scan *xlog.Scanner) error {
 	if max(scan.End(), b.start(s.segmentKey)) >= s.end {
 		return nil
 	}
@@ -149,14 +151,6 @@ func (a *Archive) summarizePartial(b *branch, s *segment) (*summary, error) {
 		return nil, &GapError{Incarnation: b.number, Segment: b.name(s.segmentKey), Err: err}
 	}
 	return sum, nil
-}
-
-// feed scans a piece of WAL.
-func feed(scan *Scanner, piece []byte, each func(*Record)) {
-	scan.Feed(piece)
-	for scan.Next() {
-		each(scan.Record())
-	}
 }
 
 // compressSegment publishes a full segment and its summary, then removes its

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // source reads the WAL files of a server, its pg_wal. What the server says is
@@ -24,7 +26,7 @@ type source struct {
 var errLost = errors.New("the server has removed WAL that the archive does not have")
 
 // read fills as much of buf as lies in one segment with the WAL at a position.
-func (s *source) read(buf []byte, at LSN) (int, error) {
+func (s *source) read(buf []byte, at xlog.LSN) (int, error) {
 	n, offset := uint64(at)/s.size, uint64(at)%s.size
 	if s.file == nil || s.n != n {
 		if err := s.open(n); err != nil {
@@ -43,7 +45,7 @@ func (s *source) read(buf []byte, at LSN) (int, error) {
 
 func (s *source) open(n uint64) error {
 	s.close()
-	file, err := os.Open(filepath.Join(s.dir, SegmentName(s.timeline, n, s.size)))
+	file, err := os.Open(filepath.Join(s.dir, xlog.SegmentName(s.timeline, n, s.size)))
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(s.dir); err != nil { // which says nothing of the segment
 			return fmt.Errorf("read the server's WAL: %w", err)

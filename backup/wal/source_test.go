@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // TestSource: what is read ends with its segment; a segment that is gone is
@@ -17,7 +19,7 @@ func TestSource(t *testing.T) {
 	s := &source{dir: dir, timeline: 1, size: smallSegment}
 	t.Cleanup(s.close)
 	want := bytes.Repeat([]byte("wal"), smallSegment)[:smallSegment]
-	path := filepath.Join(dir, SegmentName(1, 3, smallSegment))
+	path := filepath.Join(dir, xlog.SegmentName(1, 3, smallSegment))
 	if err := os.WriteFile(path, want, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,8 @@ package wal
 import (
 	"sync"
 	"time"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // State is what a receiver is doing.
@@ -20,7 +22,7 @@ const (
 type Status struct {
 	State    State
 	Timeline uint32
-	Durable  LSN       // all before it is safe in the archive
+	Durable  xlog.LSN  // all before it is safe in the archive
 	At       time.Time // when that was last true of more than before
 
 	// RestorableTo is the time, by the server's clock, up to which every commit
@@ -91,7 +93,7 @@ func (l *ledger) get() Status {
 }
 
 // durable records that all before lsn is safe.
-func (l *ledger) durable(timeline uint32, lsn LSN, commits []time.Time, now time.Time) {
+func (l *ledger) durable(timeline uint32, lsn xlog.LSN, commits []time.Time, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := &l.status

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // summary is what the records say that end in a segment, so that a time is
@@ -14,26 +16,26 @@ import (
 // always be made again from the WAL.
 type summary struct {
 	key       segmentKey
-	first     LSN // start of the first record that starts in the segment; 0 = none
-	last      LSN // start of the last record; 0 = none ends here
-	end       LSN // where the last record ends
+	first     xlog.LSN // start of the first record that starts in the segment; 0 = none
+	last      xlog.LSN // start of the last record; 0 = none ends here
+	end       xlog.LSN // where the last record ends
 	commits   uint64
 	minTime   int64 // of commits, in PostgreSQL's microseconds
 	maxTime   int64
 	firstTime int64
 	lastTime  int64
-	changes   *Changes // nil when only the rest was read
+	changes   *xlog.Changes // nil when only the rest was read
 }
 
 // add takes a record that ends in segment s.
-func (s *summary) add(r *Record, segmentStart LSN) {
+func (s *summary) add(r *xlog.Record, segmentStart xlog.LSN) {
 	if s.first == 0 && r.Start >= segmentStart {
 		s.first = r.Start
 	}
 	s.last, s.end = r.Start, r.End
 	s.changes.Add(r)
-	if outcome, at := r.Outcome(); outcome == Committed {
-		s.addCommit(toMicros(at))
+	if outcome, at := r.Outcome(); outcome == xlog.Committed {
+		s.addCommit(xlog.ToTimestamp(at))
 	}
 }
 
@@ -49,7 +51,7 @@ func (s *summary) lastCommit() time.Time {
 	if s.commits == 0 {
 		return time.Time{}
 	}
-	return fromMicros(s.lastTime)
+	return xlog.FromTimestamp(s.lastTime)
 }
 
 const (
@@ -59,7 +61,7 @@ const (
 )
 
 func (s *summary) publish(fsys fileSystem, path string, c *codec) error {
-	body := c.enc.EncodeAll(s.changes.encode(), nil)
+	body := c.enc.EncodeAll(s.changes.Encode(), nil)
 	h := make([]byte, 0, summaryHeader)
 	h = append(h, summaryMagic...)
 	h = binary.LittleEndian.AppendUint32(h, summaryFormat)
@@ -104,7 +106,10 @@ func readSummary(path string, key segmentKey, c *codec, changes bool) (*summary,
 	}
 	body, err = c.dec.DecodeAll(body, nil)
 	if err == nil {
-		s.changes, err = decodeChanges(body)
+		s.changes, err = xlog.DecodeChanges(body)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w: %w", filepath.Base(path), errDamaged, err)
 	}
 	return s, err
 }
@@ -113,7 +118,7 @@ func decodeSummary(h []byte) *summary {
 	v := func(n int) uint64 { return binary.LittleEndian.Uint64(h[16+8*n:]) }
 	return &summary{
 		key:   segmentKey{binary.LittleEndian.Uint32(h[12:]), v(0)},
-		first: LSN(v(1)), last: LSN(v(2)), end: LSN(v(3)), commits: v(4),
+		first: xlog.LSN(v(1)), last: xlog.LSN(v(2)), end: xlog.LSN(v(3)), commits: v(4),
 		minTime: int64(v(5)), maxTime: int64(v(6)), firstTime: int64(v(7)), lastTime: int64(v(8)),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
 )
@@ -111,7 +112,7 @@ func TestTimelines(t *testing.T) {
 // prune keeps what the backup leads to, and, from a later position, less.
 func (s story) prune() {
 	t, a := s.t, s.archive
-	end := map[int]LSN{}
+	end := map[int]xlog.LSN{}
 	for n := 1; n <= 4; n++ {
 		a.mu.Lock()
 		b := a.branches[n]
@@ -189,7 +190,7 @@ func TestDrain(t *testing.T) {
 		c.do(fmt.Sprintf("insert into t select repeat('x', 100) from generate_series(1, %d)", 1+n*n*50))
 		c.stop()
 		control := run(t, tool(c.bin, "pg_controldata", c.dir))
-		last, err := ParseLSN(lastCheckpoint.FindStringSubmatch(control)[1])
+		last, err := xlog.ParseLSN(lastCheckpoint.FindStringSubmatch(control)[1])
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
 )
@@ -36,19 +37,19 @@ func workload(c *cluster) {
 	)
 }
 
-func scannerFor(t testing.TB, c *cluster, segmentSize uint64) (*Scanner, []string) {
+func scannerFor(t testing.TB, c *cluster, segmentSize uint64) (*xlog.Scanner, []string) {
 	t.Helper()
 	files := c.segments()
-	_, n, ok := ParseSegmentName(filepath.Base(files[0]), segmentSize)
+	_, n, ok := xlog.ParseSegmentName(filepath.Base(files[0]), segmentSize)
 	if !ok {
 		t.Fatalf("%s is not the name of a segment", files[0])
 	}
-	return NewScanner(ScannerConfig{SegmentSize: segmentSize, Timeline: 1}, LSN(n*segmentSize)), files
+	return xlog.NewScanner(xlog.ScannerConfig{SegmentSize: segmentSize, Timeline: 1}, xlog.LSN(n*segmentSize)), files
 }
 
 // scanFiles scans files to the end of WAL, in pieces of random sizes when
 // broken.
-func scanFiles(t testing.TB, s *Scanner, files []string, broken bool, each func(*Record)) {
+func scanFiles(t testing.TB, s *xlog.Scanner, files []string, broken bool, each func(*xlog.Record)) {
 	t.Helper()
 	for _, file := range files {
 		data, err := os.ReadFile(file)
@@ -86,7 +87,7 @@ type dumped struct {
 }
 
 // waldump asks pg_waldump, which stops at the end of WAL with an error.
-func waldump(c *cluster, from LSN) (all []dumped) {
+func waldump(c *cluster, from xlog.LSN) (all []dumped) {
 	out, _ := tool(c.bin, "pg_waldump", "-p", filepath.Join(c.dir, "pg_wal"), "-s", from.String()).Output()
 	for line := range strings.Lines(string(out)) {
 		var d dumped
@@ -97,7 +98,7 @@ func waldump(c *cluster, from LSN) (all []dumped) {
 		if err != nil {
 			continue
 		}
-		at, _ := ParseLSN(strings.Trim(lsn, ","))
+		at, _ := xlog.ParseLSN(strings.Trim(lsn, ","))
 		d.place = fmt.Sprintf("%v %s %d %d", at, name, total, xid)
 		for _, ref := range blockReference.FindAllStringSubmatch(line, -1) {
 			fork := map[string]int{"": 0, "fsm": 1, "vm": 2, "init": 3}[ref[4]]
@@ -111,15 +112,15 @@ func waldump(c *cluster, from LSN) (all []dumped) {
 	return all
 }
 
-func ours(t testing.TB, r *Record, p *Parts) (d dumped) {
+func ours(t testing.TB, r *xlog.Record, p *xlog.Parts) (d dumped) {
 	if err := p.Read(r); err != nil {
 		t.Error(err)
 	}
-	d.place = fmt.Sprintf("%v %s %d %d", r.Start, resourceNames[r.Resource], r.length, r.XID)
+	d.place = fmt.Sprintf("%v %s %d %d", r.Start, resourceNames[r.Resource], r.Length(), r.XID)
 	for _, b := range p.Blocks {
 		d.blocks += fmt.Sprintf(" %d/%d/%d %d %d", b.Tablespace, b.Database, b.Relation.Number, b.Fork, b.Number)
 	}
-	if outcome, at := r.Outcome(); outcome != NoOutcome {
+	if outcome, at := r.Outcome(); outcome != xlog.NoOutcome {
 		d.end = at.Format("2006-01-02 15:04:05.000000 UTC")
 	}
 	return d
@@ -133,13 +134,13 @@ func TestAgainstWaldump(t *testing.T) {
 	c.stop()
 	s, files := scannerFor(t, c, smallSegment)
 	var got []dumped
-	var parts Parts
-	scanFiles(t, s, files, true, func(r *Record) { got = append(got, ours(t, r, &parts)) })
+	var parts xlog.Parts
+	scanFiles(t, s, files, true, func(r *xlog.Record) { got = append(got, ours(t, r, &parts)) })
 	if len(got) == 0 {
 		t.Fatalf("no records: %v", s.Err())
 	}
 	first, _, _ := strings.Cut(got[0].place, " ")
-	from, _ := ParseLSN(first)
+	from, _ := xlog.ParseLSN(first)
 	want := waldump(c, from)
 	t.Logf("%d records in %d segments; %v", len(got), len(files), s.Err())
 	if len(got) != len(want) {
@@ -153,7 +154,7 @@ func TestAgainstWaldump(t *testing.T) {
 }
 
 // inspected asks the server's own extension for the places of all records.
-func inspected(c *cluster, from, to LSN) (places []string) {
+func inspected(c *cluster, from, to xlog.LSN) (places []string) {
 	c.do("create extension if not exists pg_walinspect")
 	rows, err := c.connect().Query(c.t.Context(), "select start_lsn::text, resource_manager, record_length, xid::text"+
 		" from pg_get_wal_records_info($1::text::pg_lsn, $2::text::pg_lsn)", from.String(), to.String())
@@ -181,8 +182,8 @@ func TestScanMajors(t *testing.T) {
 		workload(c)
 		end := c.flushed()
 		s, files := scannerFor(t, c, smallSegment)
-		var start LSN
-		scanFiles(t, s, files[:1], false, func(r *Record) {
+		var start xlog.LSN
+		scanFiles(t, s, files[:1], false, func(r *xlog.Record) {
 			if start == 0 {
 				start = r.Start
 			}
@@ -192,8 +193,8 @@ func TestScanMajors(t *testing.T) {
 		var seen [2][]dumped
 		for i, broken := range []bool{false, true} {
 			s, files := scannerFor(t, c, smallSegment)
-			var parts Parts
-			scanFiles(t, s, files, broken, func(r *Record) { seen[i] = append(seen[i], ours(t, r, &parts)) })
+			var parts xlog.Parts
+			scanFiles(t, s, files, broken, func(r *xlog.Record) { seen[i] = append(seen[i], ours(t, r, &parts)) })
 			if s.End() < end || s.Major() != bin.Major {
 				t.Errorf("WAL of %d ends at %v, PostgreSQL %d had flushed %v: %v", s.Major(), s.End(), bin.Major, end, s.Err())
 			}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // ErrSync is a sync that failed. What it was to make durable may be lost,
@@ -21,11 +23,11 @@ type Writer struct {
 	failed  error // an ErrSync
 
 	timeline uint32
-	scan     *Scanner
+	scan     *xlog.Scanner
 	sum      *summary
 	file     file // the open segment, nil between two
 	n        uint64
-	pos      LSN // up to here bytes have come
+	pos      xlog.LSN // up to here bytes have come
 
 	unsynced bool
 	commits  []time.Time // of commits since the last Sync, but not of very many
@@ -78,7 +80,7 @@ func (w *Writer) closeFile() error {
 func (w *Writer) Identify(system, segmentSize uint64, timeline uint32) error {
 	known := *w.branch.info()
 	switch {
-	case !ValidSegmentSize(segmentSize):
+	case !xlog.ValidSegmentSize(segmentSize):
 		return fmt.Errorf("the server says its WAL segments have %d bytes", segmentSize)
 	case known.System == 0:
 		return w.record(func(i *Incarnation) { i.System, i.SegmentSize, i.Timeline = system, segmentSize, timeline })
@@ -111,11 +113,11 @@ func (w *Writer) AddGap(g Gap) error {
 
 // AddHistory keeps the history file of a timeline.
 func (w *Writer) AddHistory(timeline uint32, text []byte) error {
-	h, err := ParseHistory(timeline, text)
+	h, err := xlog.ParseHistory(timeline, text)
 	if err != nil {
 		return err
 	}
-	path := w.branch.dir + "/" + HistoryName(timeline)
+	path := w.branch.dir + "/" + xlog.HistoryName(timeline)
 	if old, err := os.ReadFile(path); err != nil || !bytes.Equal(old, text) {
 		if err := publishBytes(w.archive.fsys, path, text); err != nil {
 			return err
@@ -129,7 +131,7 @@ func (w *Writer) AddHistory(timeline uint32, text []byte) error {
 
 // Latest is the timeline that was written to last and how far it goes; false
 // when nothing is there.
-func (w *Writer) Latest() (timeline uint32, end LSN, ok bool) {
+func (w *Writer) Latest() (timeline uint32, end xlog.LSN, ok bool) {
 	w.archive.mu.Lock()
 	defer w.archive.mu.Unlock()
 	all := w.branch.timelines()
@@ -145,7 +147,7 @@ func (w *Writer) Latest() (timeline uint32, end LSN, ok bool) {
 // segment. It returns the position to go on at. What the open segment holds is
 // written anew: of bytes that were written and perhaps not made durable nothing
 // is known.
-func (w *Writer) Start(timeline uint32, from LSN) (LSN, error) {
+func (w *Writer) Start(timeline uint32, from xlog.LSN) (xlog.LSN, error) {
 	if w.failed != nil {
 		return 0, w.failed
 	}
@@ -172,7 +174,7 @@ func (w *Writer) Start(timeline uint32, from LSN) (LSN, error) {
 }
 
 // startAt begins a segment.
-func (w *Writer) startAt(key segmentKey) (LSN, error) {
+func (w *Writer) startAt(key segmentKey) (xlog.LSN, error) {
 	scan, sum, err := w.archive.begin(w.branch, key)
 	if err != nil {
 		return 0, err
@@ -182,7 +184,7 @@ func (w *Writer) startAt(key segmentKey) (LSN, error) {
 }
 
 // takeOver goes on with a partial segment, in a new file.
-func (w *Writer) takeOver(s *segment) (LSN, error) {
+func (w *Writer) takeOver(s *segment) (xlog.LSN, error) {
 	start := w.branch.start(s.segmentKey)
 	if s.end == w.branch.limit(s.segmentKey) {
 		if err := w.packAgain(s); err != nil {
@@ -198,7 +200,7 @@ func (w *Writer) takeOver(s *segment) (LSN, error) {
 	if err != nil {
 		return 0, err
 	}
-	feed(w.scan, held, func(r *Record) { w.sum.add(r, start) })
+	w.scan.Each(held, func(r *xlog.Record) { w.sum.add(r, start) })
 	if w.scan.Err() != nil || w.whole() != s.end {
 		return 0, fmt.Errorf("partial WAL segment %s has changed: %w", w.branch.name(s.segmentKey), errors.Join(errDamaged, w.scan.Err()))
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"holdfast/backup/wal/xlog"
 )
 
 // commit is what a writer knows of one of its transactions.
@@ -96,9 +98,9 @@ func (w *writers) judge(t testing.TB, c *cluster, target time.Time) (rows int) {
 
 // judgeTargets resolves many random times and positions, and compares what would
 // be replayed with what the writers know, to the record.
-func (w *writers) judgeTargets(t testing.TB, c *cluster, a *Archive, b baseBackup, xids map[string]LSN, first, last time.Time, end LSN) {
+func (w *writers) judgeTargets(t testing.TB, c *cluster, a *Archive, b baseBackup, xids map[string]xlog.LSN, first, last time.Time, end xlog.LSN) {
 	t.Helper()
-	ends := map[int]LSN{} // of the commits behind the backup's start, by their numbers
+	ends := map[int]xlog.LSN{} // of the commits behind the backup's start, by their numbers
 	for _, row := range strings.Fields(c.ask("select string_agg(n || ':' || x, ' ') from numbers")) {
 		text, xid, _ := strings.Cut(row, ":")
 		if n, err := strconv.Atoi(text); err == nil && xids[xid] > b.stop {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine"
 	"holdfast/engine/model"
 )
@@ -108,7 +108,7 @@ func TestAnsweredTimesCanBeRestored(t *testing.T) {
 func TestPointsOutsideTheWindow(t *testing.T) {
 	w := start(t)
 	db, b := w.backedUp(t)
-	stop, err := wal.ParseLSN(*b.StopLSN)
+	stop, err := xlog.ParseLSN(*b.StopLSN)
 	if err != nil {
 		t.Fatal(err)
 	}

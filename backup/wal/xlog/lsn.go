@@ -1,4 +1,4 @@
-package wal
+package xlog
 
 import (
 	"fmt"
@@ -24,11 +24,11 @@ func ParseLSN(s string) (LSN, error) {
 func (p LSN) String() string { return fmt.Sprintf("%X/%X", uint64(p)>>32, uint32(p)) }
 
 // page is the start of the page p lies in.
-func (p LSN) page() LSN { return p &^ (pageSize - 1) }
+func (p LSN) page() LSN { return p &^ (PageSize - 1) }
 
 // recordEnd takes a position just behind a page's header to the start of that
 // page: both say "everything before this page", and records end at the latter.
-func (p LSN) recordEnd(segmentSize uint64) LSN {
+func (p LSN) RecordEnd(segmentSize uint64) LSN {
 	header := LSN(shortHeader)
 	if uint64(p.page())%segmentSize == 0 {
 		header = longHeader
@@ -43,9 +43,9 @@ func align8(p LSN) LSN { return (p + 7) &^ 7 }
 
 // behind is where a record of length bytes ends that starts at p: behind the
 // headers of the pages it reaches into, too.
-func (p LSN) behind(length, segmentSize uint64) LSN {
+func (p LSN) AfterRecord(length, segmentSize uint64) LSN {
 	for {
-		room := uint64(pageSize - p%pageSize)
+		room := uint64(PageSize - p%PageSize)
 		if length <= room {
 			return align8(p + LSN(length))
 		}

@@ -1,4 +1,4 @@
-package wal
+package xlog
 
 import (
 	"encoding/binary"
@@ -53,7 +53,7 @@ type ScannerConfig struct {
 }
 
 const (
-	pageSize    = 8192 // XLOG_BLCKSZ
+	PageSize    = 8192 // XLOG_BLCKSZ
 	shortHeader = 24   // of a page
 	longHeader  = 40   // of a segment's first page
 
@@ -121,6 +121,15 @@ func (s *Scanner) Feed(piece []byte) {
 	s.in = piece
 }
 
+// Each feeds the scanner a piece and calls visit for each record that is whole.
+// The caller checks Err.
+func (s *Scanner) Each(piece []byte, visit func(*Record)) {
+	s.Feed(piece)
+	for s.Next() {
+		visit(s.Record())
+	}
+}
+
 // Record is what Next has found, good until Next is called again.
 func (s *Scanner) Record() *Record { return &s.record }
 
@@ -146,7 +155,7 @@ func (s *Scanner) Next() bool {
 		switch {
 		case s.pos < s.fill:
 			s.skip(int(min(s.fill-s.pos, LSN(len(s.in)))))
-		case s.pos%pageSize == 0 || s.headLen > 0:
+		case s.pos%PageSize == 0 || s.headLen > 0:
 			s.pageHeader()
 		case s.got > 0 || !s.wholeHere():
 			if s.takePart() {
@@ -176,7 +185,7 @@ func (s *Scanner) failf(at LSN, format string, args ...any) bool {
 }
 
 // room is what is left of the page.
-func (s *Scanner) room() int { return pageSize - int(s.pos%pageSize) }
+func (s *Scanner) room() int { return PageSize - int(s.pos%PageSize) }
 
 // wholeHere says whether the record that starts here ends in this page and
 // piece.

@@ -1,4 +1,4 @@
-package wal
+package xlog
 
 import (
 	"bufio"
@@ -20,8 +20,8 @@ type Fork struct {
 // HistoryName is PostgreSQL's name of a timeline's history file.
 func HistoryName(timeline uint32) string { return fmt.Sprintf("%08X.history", timeline) }
 
-// parseHistoryName is the reverse of HistoryName.
-func parseHistoryName(name string) (timeline uint32, ok bool) {
+// ParseHistoryName is the reverse of HistoryName.
+func ParseHistoryName(name string) (timeline uint32, ok bool) {
 	digits, ok := strings.CutSuffix(name, ".history")
 	n, err := strconv.ParseUint(digits, 16, 32)
 	return uint32(n), ok && err == nil && name == HistoryName(uint32(n))
@@ -78,7 +78,7 @@ func (h History) at(lsn LSN, timeline uint32) uint32 {
 // successor is where a timeline ends in the history h of the timeline last, and
 // which one goes on there; last has no end. A timeline that does not lead to
 // last has no successor.
-func (h History) successor(timeline, last uint32) (end LSN, next uint32, ok bool) {
+func (h History) Successor(timeline, last uint32) (end LSN, next uint32, ok bool) {
 	if timeline == last {
 		return ^LSN(0), last, true
 	}

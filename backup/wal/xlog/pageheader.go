@@ -1,4 +1,4 @@
-package wal
+package xlog
 
 import "encoding/binary"
 
@@ -53,8 +53,8 @@ func (s *Scanner) checkSegment(at LSN, h []byte) bool {
 	if s.config.System != 0 && system != s.config.System {
 		return s.failf(at, "the WAL is of the system %d, not %d", system, s.config.System)
 	}
-	if uint64(size) != s.config.SegmentSize || block != pageSize {
-		return s.failf(at, "the WAL has segments of %d bytes and pages of %d, not %d and %d", size, block, s.config.SegmentSize, pageSize)
+	if uint64(size) != s.config.SegmentSize || block != PageSize {
+		return s.failf(at, "the WAL has segments of %d bytes and pages of %d, not %d and %d", size, block, s.config.SegmentSize, PageSize)
 	}
 	s.config.System = system
 	return true

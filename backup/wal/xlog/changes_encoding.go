@@ -1,15 +1,15 @@
-package wal
+package xlog
 
 import (
 	"encoding/binary"
-	"fmt"
+	"errors"
 	"maps"
 	"slices"
 )
 
 // encode writes c as variable-length numbers, each page as its distance from
 // the one before.
-func (c *Changes) encode() []byte {
+func (c *Changes) Encode() []byte {
 	out := binary.AppendUvarint(nil, 0)
 	if c.everything {
 		out[0] = 1
@@ -45,8 +45,11 @@ func (s *pageSet) encode(out []byte) []byte {
 	return out
 }
 
-// decodeChanges is the reverse of Changes.encode.
-func decodeChanges(in []byte) (*Changes, error) {
+// errChanges is an encoding that is not one of Encode's.
+var errChanges = errors.New("changed pages are not encoded as they should be")
+
+// DecodeChanges is the reverse of Changes.encode.
+func DecodeChanges(in []byte) (*Changes, error) {
 	ok := true
 	next := func() uint64 {
 		v, n := binary.Uvarint(in)
@@ -81,7 +84,7 @@ func decodeChanges(in []byte) (*Changes, error) {
 		}
 	}
 	if !ok || len(in) > 0 {
-		return nil, fmt.Errorf("changed pages of a summary: %w", errDamaged)
+		return nil, errChanges
 	}
 	return c, nil
 }

@@ -1,4 +1,4 @@
-package wal
+package xlog
 
 import (
 	"encoding/binary"
@@ -17,6 +17,12 @@ type Changes struct {
 	lastSet *pageSet
 	parts   Parts
 }
+
+// MarkUnknown records that any page may have changed.
+func (c *Changes) MarkUnknown() { c.everything = true }
+
+// Unknown reports whether any page may have changed.
+func (c *Changes) Unknown() bool { return c.everything }
 
 // OIDs of the two tablespaces every cluster has.
 const (
@@ -183,7 +189,7 @@ func (c *Changes) addPage(r Relation, number uint32) {
 }
 
 // merge adds what o says.
-func (c *Changes) merge(o *Changes) {
+func (c *Changes) Merge(o *Changes) {
 	c.everything = c.everything || o.everything
 	for d := range o.databases {
 		if c.databases == nil {

@@ -1,4 +1,4 @@
-package wal
+package xlog
 
 import (
 	"encoding/binary"
@@ -18,6 +18,9 @@ type Record struct {
 	data   []byte // from its header on; cut at maxKept
 	length int    // of all of it
 }
+
+// Length is the record's length in bytes, its header included.
+func (r *Record) Length() int { return r.length }
 
 // Resource managers, of PostgreSQL's rmgrlist.h, which has not changed from
 // 15 to 18.
@@ -82,7 +85,7 @@ func (r *Record) Outcome() (Outcome, time.Time) {
 	if outcome == NoOutcome || len(main) < 8 {
 		return NoOutcome, time.Time{}
 	}
-	return outcome, fromMicros(int64(binary.LittleEndian.Uint64(main)))
+	return outcome, FromTimestamp(int64(binary.LittleEndian.Uint64(main)))
 }
 
 // smallMain is the main data of a record without blocks, as those of
@@ -113,7 +116,7 @@ func (r *Record) smallMain() []byte {
 // epoch is PostgreSQL's, 2000-01-01, in Unix microseconds.
 const epoch = 946_684_800_000_000
 
-// fromMicros makes a time of PostgreSQL's TimestampTz.
-func fromMicros(t int64) time.Time { return time.UnixMicro(t + epoch).UTC() }
+// FromTimestamp makes a time of PostgreSQL's TimestampTz.
+func FromTimestamp(t int64) time.Time { return time.UnixMicro(t + epoch).UTC() }
 
-func toMicros(t time.Time) int64 { return t.UnixMicro() - epoch }
+func ToTimestamp(t time.Time) int64 { return t.UnixMicro() - epoch }
