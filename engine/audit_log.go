@@ -30,7 +30,7 @@ func (e *Engine) AuditList(call *model.Call, filter AuditFilter, page, limit int
 	var entries []model.AuditEntry
 	var more bool
 	size := Page{Limit: limit}.limit()
-	err := e.meta.View(func(tx *meta.Tx) (err error) {
+	err := e.meta.ViewFlushed(func(tx *meta.Tx) (err error) {
 		entries, more, err = tx.AuditPage(call.Organization, filter, uint64(page-1)*uint64(size), size)
 		return err
 	})
@@ -50,7 +50,7 @@ func (e *Engine) AuditVerify(call *model.Call) (meta.Verification, error) {
 // are stored, oldest first, from the number from on; and the number that is
 // next, 0 at the end.
 func (e *Engine) AuditExport(call *model.Call, from uint64, limit int) (lines []string, next uint64, err error) {
-	err = e.meta.View(func(tx *meta.Tx) (err error) {
+	err = e.meta.ViewFlushed(func(tx *meta.Tx) (err error) {
 		lines, next, err = tx.AuditLines(call.Organization, from, limit)
 		return err
 	})

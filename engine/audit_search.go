@@ -27,7 +27,7 @@ func (e *Engine) AuditSearch(call *model.Call, query AuditQuery, page Page) (Lis
 	}
 	call.Resource = model.Resource{Type: model.ResourceOrganization, ID: call.Organization}
 	var list List[model.AuditEntry]
-	err = e.meta.View(func(tx *meta.Tx) error {
+	err = e.meta.ViewFlushed(func(tx *meta.Tx) error {
 		entries, next, err := tx.SearchAudit(call.Organization, query, before, w.limit)
 		list = List[model.AuditEntry]{Items: entries}
 		if next > 0 {

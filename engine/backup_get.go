@@ -16,7 +16,7 @@ func (e *Engine) BackupList(call *model.Call, database string, page Page) (List[
 	if _, err := e.database(call, database); err != nil {
 		return List[model.Backup]{}, err
 	}
-	list, err := walkRecords(e, w, (*meta.Tx).Backups, meta.ByDatabase, database,
+	list, err := walkRecords(e.meta.View, w, (*meta.Tx).Backups, meta.ByDatabase, database,
 		func(b model.Backup) string { return b.ID })
 	if err != nil {
 		return list, err

@@ -18,7 +18,7 @@ func (e *Engine) removeDiscarded() error {
 	for {
 		var refs []string
 		var more bool
-		if err := e.meta.Peek(func(tx *meta.Tx) error {
+		if err := e.meta.View(func(tx *meta.Tx) error {
 			refs = tx.DiscardedBlobs(discardBatch)
 			more = len(refs) > 0 || tx.Dropping()
 			return nil
@@ -81,9 +81,13 @@ func (e *Engine) fileTime() (time.Time, error) {
 }
 
 func (e *Engine) blobKnown(ref blobstore.Ref) (known bool) {
-	_ = e.meta.View(func(tx *meta.Tx) error {
+	lookup := func(tx *meta.Tx) error {
 		known = tx.BlobKnown(string(ref))
 		return nil
-	})
+	}
+	_ = e.meta.View(lookup)
+	if !known { // unless its row is deferred
+		_ = e.meta.ViewFlushed(lookup)
+	}
 	return known
 }

@@ -9,7 +9,7 @@ import (
 
 // BucketList returns the buckets of the call's organization.
 func (e *Engine) BucketList(call *model.Call, page Page) (List[model.Bucket], error) {
-	return listRecords(e, call, model.ActionBucketList, (*meta.Tx).Buckets, page,
+	return listRecords(e, e.meta.ViewFlushed, call, model.ActionBucketList, (*meta.Tx).Buckets, page,
 		func(b model.Bucket) string { return b.ID })
 }
 

@@ -12,7 +12,7 @@ import (
 // TrashBucketList returns the deleted buckets of the call's organization that
 // can still be brought back, the newest first.
 func (e *Engine) TrashBucketList(call *model.Call, page Page) (List[model.TrashedBucket], error) {
-	return listRecords(e, call, model.ActionTrashBucketList, (*meta.Tx).TrashedBuckets, page,
+	return listRecords(e, e.meta.View, call, model.ActionTrashBucketList, (*meta.Tx).TrashedBuckets, page,
 		func(b model.TrashedBucket) string { return b.ID })
 }
 

@@ -233,7 +233,7 @@ func TestPurgeBesideDamage(t *testing.T) {
 	if err := s.purgeObjects(t.Context()); err == nil {
 		t.Error("nothing is said of the damage")
 	}
-	if err := s.meta.View(func(tx *meta.Tx) error {
+	if err := s.meta.ViewFlushed(func(tx *meta.Tx) error {
 		if n := tx.TrashedObjects().Count(); n != 1 {
 			t.Errorf("%d are left", n)
 		}

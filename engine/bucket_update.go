@@ -19,7 +19,7 @@ func (e *Engine) BucketGet(call *model.Call, id string) (model.Bucket, error) {
 		return model.Bucket{}, err
 	}
 	var b model.Bucket
-	err := e.meta.View(func(tx *meta.Tx) (err error) { // with its counters as they are
+	err := e.meta.ViewFlushed(func(tx *meta.Tx) (err error) { // with its counters as they are
 		b, err = bucketOf(tx, call.Organization, id)
 		return err
 	})

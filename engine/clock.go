@@ -66,7 +66,7 @@ type clockGuard struct {
 func (e *Engine) loadClock() error {
 	g := &e.guard
 	g.looked = time.Now()
-	return e.meta.Peek(func(tx *meta.Tx) error {
+	return e.meta.View(func(tx *meta.Tx) error {
 		g.keepAll = keepAllSetting(tx)
 		if text := tx.Setting(clockSetting); len(text) > 0 {
 			if err := json.Unmarshal(text, &g.believed); err != nil {

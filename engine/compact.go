@@ -51,7 +51,7 @@ func (e *Engine) compactOnce(ctx context.Context) error {
 	var errs []error
 	applied := blobstore.Position(e.meta.Applied())
 	kept := map[uint32]bool{}
-	if err := e.meta.Peek(func(tx *meta.Tx) error {
+	if err := e.meta.View(func(tx *meta.Tx) error {
 		for _, d := range journalDamages(tx, e.clock()) {
 			kept[d.Position.Segment()] = true
 		}
@@ -68,7 +68,7 @@ func (e *Engine) compactOnce(ctx context.Context) error {
 }
 
 func (e *Engine) compactSegment(ctx context.Context, segment uint32) error {
-	use, err := e.segmentUse(segment)
+	use, err := segmentUse(e.meta.View, segment)
 	if err != nil || use.Objects > 0 && use.Live() >= compactBelow {
 		return err
 	}
@@ -76,7 +76,7 @@ func (e *Engine) compactSegment(ctx context.Context, segment uint32) error {
 		if err := e.copySegment(ctx, segment); err != nil {
 			return fmt.Errorf("copy segment %d: %w", segment, err)
 		}
-		if use, err = e.segmentUse(segment); err != nil {
+		if use, err = segmentUse(e.meta.ViewFlushed, segment); err != nil {
 			return err
 		}
 	}
@@ -88,8 +88,9 @@ func (e *Engine) compactSegment(ctx context.Context, segment uint32) error {
 	return e.blobs.DropSegment(segment)
 }
 
-func (e *Engine) segmentUse(segment uint32) (use meta.SegmentUse, err error) {
-	err = e.meta.View(func(tx *meta.Tx) error {
+// segmentUse reads what of a segment is needed, with View or ViewFlushed.
+func segmentUse(view func(func(*meta.Tx) error) error, segment uint32) (use meta.SegmentUse, err error) {
+	err = view(func(tx *meta.Tx) error {
 		use = tx.SegmentUse(segment)
 		return nil
 	})
@@ -139,7 +140,7 @@ func (e *Engine) moved(entry blobstore.Entry) ([]byte, error) {
 	}
 	blob := string(entry.Ref)
 	var object model.Object
-	err := e.meta.Peek(func(tx *meta.Tx) (err error) {
+	err := e.meta.View(func(tx *meta.Tx) (err error) {
 		object, err = tx.ObjectOfVersion(note.Object.Bucket, note.Object.Key, note.Object.Version)
 		return err
 	})

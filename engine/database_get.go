@@ -25,7 +25,7 @@ type DatabaseView struct {
 
 // DatabaseList returns the databases of the call's organization.
 func (e *Engine) DatabaseList(call *model.Call, page Page) (List[DatabaseView], error) {
-	list, err := listRecords(e, call, model.ActionDatabaseList, (*meta.Tx).Databases, page,
+	list, err := listRecords(e, e.meta.View, call, model.ActionDatabaseList, (*meta.Tx).Databases, page,
 		func(d model.Database) string { return d.ID })
 	if err != nil {
 		return List[DatabaseView]{}, err

@@ -12,7 +12,7 @@ import (
 
 // ImportList returns the imports of the call's organization.
 func (e *Engine) ImportList(call *model.Call, page Page) (List[model.Import], error) {
-	list, err := listRecords(e, call, model.ActionImportList, (*meta.Tx).Imports, page,
+	list, err := listRecords(e, e.meta.View, call, model.ActionImportList, (*meta.Tx).Imports, page,
 		func(i model.Import) string { return i.ID })
 	for i, record := range list.Items {
 		list.Items[i] = e.imports.now(record)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"holdfast/blobstore"
-	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/publish"
 )
@@ -48,7 +47,7 @@ func TestReplayOverDamage(t *testing.T) {
 	t.Parallel()
 	s := openObjects(t)
 	bucket := s.bucket(t, "files")
-	if err := s.meta.View(func(*meta.Tx) error { return nil }); err != nil {
+	if err := s.meta.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	older := filepath.Join(t.TempDir(), metadataFile)
@@ -77,7 +76,7 @@ func TestReplayOverDamage(t *testing.T) {
 			}
 		}
 		segments := s.blobs.Segments()
-		if err := s.meta.View(func(*meta.Tx) error { return nil }); err != nil { // so that the deletes are applied
+		if err := s.meta.Flush(); err != nil { // so that the deletes are applied
 			t.Fatal(err)
 		}
 		if err := s.compactOnce(t.Context()); err != nil {

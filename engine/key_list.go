@@ -7,27 +7,27 @@ import (
 
 // KeyList returns the keys of the call's organization, revoked ones included.
 func (e *Engine) KeyList(call *model.Call, page Page) (List[model.Key], error) {
-	return listRecords(e, call, model.ActionKeyList, (*meta.Tx).Keys, page,
+	return listRecords(e, e.meta.View, call, model.ActionKeyList, (*meta.Tx).Keys, page,
 		func(k model.Key) string { return k.ID })
 }
 
 // listRecords returns a page of those of a table's records that belong to the
-// call's organization.
+// call's organization, read with View or ViewFlushed.
 func listRecords[T any](
-	e *Engine, call *model.Call, list model.Action, table func(*meta.Tx) meta.Table[T], page Page, id func(T) string,
+	e *Engine, view func(func(*meta.Tx) error) error, call *model.Call, list model.Action, table func(*meta.Tx) meta.Table[T], page Page, id func(T) string,
 ) (List[T], error) {
 	w, err := e.walk(call, list, page)
 	if err != nil {
 		return List[T]{}, err
 	}
-	return walkRecords(e, w, table, meta.ByOrganization, call.Organization, id)
+	return walkRecords(view, w, table, meta.ByOrganization, call.Organization, id)
 }
 
 // walkRecords returns a page of a table's records under one key of an index.
 func walkRecords[T any](
-	e *Engine, w walk, table func(*meta.Tx) meta.Table[T], index, key string, id func(T) string,
+	view func(func(*meta.Tx) error) error, w walk, table func(*meta.Tx) meta.Table[T], index, key string, id func(T) string,
 ) (list List[T], err error) {
-	err = e.meta.View(func(tx *meta.Tx) error {
+	err = view(func(tx *meta.Tx) error {
 		records, more, err := table(tx).Newest(index, meta.Key(key), w.after, w.limit)
 		list = newList(w, records, more, id)
 		return err

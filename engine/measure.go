@@ -40,7 +40,7 @@ func (e *Engine) Measure() (Measurement, error) {
 	if m.Host, err = measureHost(e.cfg.DataDir); err != nil {
 		return m, err
 	}
-	err = e.meta.View(func(tx *meta.Tx) error {
+	err = e.meta.ViewFlushed(func(tx *meta.Tx) error {
 		return errors.Join(e.measureOrganizations(tx, &m), e.measureDatabases(tx, &m))
 	})
 	return m, err

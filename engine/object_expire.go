@@ -23,7 +23,7 @@ func (e *Engine) expireObjects(ctx context.Context) error {
 		return nil
 	}
 	var buckets []model.Bucket
-	if err := e.meta.Peek(func(tx *meta.Tx) error {
+	if err := e.meta.View(func(tx *meta.Tx) error {
 		return tx.Buckets().All(func(b model.Bucket) error {
 			if b.ExpireAfterDays > 0 {
 				buckets = append(buckets, b)
@@ -96,7 +96,7 @@ func (e *Engine) oldestObjects(bucket string, before time.Time) (objects []model
 	if err := version.SetTime(uint64(max(before.UnixMilli(), 0))); err != nil { // it may be before 1970
 		return nil, fmt.Errorf("expire objects: %w", err)
 	}
-	err = e.meta.View(func(tx *meta.Tx) error {
+	err = e.meta.ViewFlushed(func(tx *meta.Tx) error {
 		objects, err = tx.OldestObjects(bucket, strings.ToLower(version.String()), expireBatch)
 		return err
 	})

@@ -16,7 +16,7 @@ func (e *Engine) ObjectList(call *model.Call, bucket, prefix string, page Page) 
 		return List[ObjectView]{}, err
 	}
 	var list List[ObjectView]
-	err = e.meta.View(func(tx *meta.Tx) error {
+	err = e.meta.ViewFlushed(func(tx *meta.Tx) error {
 		objects, more, err := tx.NewestObjects(bucket, prefix, w.after, w.limit)
 		list = newList(w, e.objectViews(b, objects), more, func(v ObjectView) string { return v.Version })
 		return err
@@ -51,7 +51,7 @@ func (e *Engine) ObjectFolder(call *model.Call, bucket, prefix, delimiter string
 		return Folder{}, err
 	}
 	var folder Folder
-	err = e.meta.View(func(tx *meta.Tx) error {
+	err = e.meta.ViewFlushed(func(tx *meta.Tx) error {
 		found, err := tx.ListFolder(bucket, prefix, delimiter, w.after, w.limit)
 		folder = Folder{List[ObjectView]{Items: e.objectViews(b, found.Objects)}, found.Prefixes}
 		if found.More {

@@ -133,7 +133,7 @@ func (e *Engine) limitsObjects(organization string) (bool, error) {
 // first: what is committed in between counts twice rather than not at all.
 func (e *Engine) roomFor(organization string, r *reservation, add model.Totals) error {
 	held := r.now()
-	return e.meta.Peek(func(tx *meta.Tx) error {
+	return e.meta.View(func(tx *meta.Tx) error {
 		totals, err := tx.Totals(organization)
 		if err != nil {
 			return err
@@ -146,7 +146,7 @@ func (e *Engine) roomFor(organization string, r *reservation, add model.Totals) 
 // waitForReserved waits until the metadata have what was deferred, and what is
 // on its way into the journal besides.
 func (e *Engine) waitForReserved(r *reservation) {
-	_ = e.meta.View(func(*meta.Tx) error { return nil })
+	_ = e.meta.Flush()
 	timeout := time.NewTimer(reservedWait)
 	defer timeout.Stop()
 	select {

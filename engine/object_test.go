@@ -154,7 +154,7 @@ func (s *store) mustHold(t testing.TB, bucket string, want map[string]string) {
 	if err != nil || b.ObjectCount != int64(len(want)) || b.SizeBytes != int64(size) {
 		t.Errorf("the bucket counts %d objects of %d bytes, and has %d of %d, %v", b.ObjectCount, b.SizeBytes, len(want), size, err)
 	}
-	if err := s.meta.View(func(tx *meta.Tx) error {
+	if err := s.meta.ViewFlushed(func(tx *meta.Tx) error {
 		count, bytes, err := tx.RecountBucket(bucket)
 		if count != b.ObjectCount || bytes != b.SizeBytes {
 			t.Errorf("a walk finds %d objects of %d bytes, counted are %d of %d", count, bytes, b.ObjectCount, b.SizeBytes)
@@ -637,7 +637,7 @@ func TestTrashPurge(t *testing.T) {
 			t.Fatal(err)
 		}
 		left := 0
-		if err := s.meta.View(func(tx *meta.Tx) error {
+		if err := s.meta.ViewFlushed(func(tx *meta.Tx) error {
 			left = tx.TrashedObjects().Count()
 			return nil
 		}); err != nil || left != c.left {

@@ -12,14 +12,14 @@ import (
 // TrashObjectList returns the deleted objects of the call's organization that
 // can still be brought back, the newest versions first.
 func (e *Engine) TrashObjectList(call *model.Call, page Page) (List[model.TrashedObject], error) {
-	return listRecords(e, call, model.ActionTrashObjectList, (*meta.Tx).TrashedObjects, page,
+	return listRecords(e, e.meta.ViewFlushed, call, model.ActionTrashObjectList, (*meta.Tx).TrashedObjects, page,
 		func(o model.TrashedObject) string { return o.Version })
 }
 
 // TrashObjectRestore brings a deleted object back, of which version is the id.
 func (e *Engine) TrashObjectRestore(call *model.Call, version string) (model.Object, error) {
 	var trashed model.TrashedObject
-	err := e.meta.View(func(tx *meta.Tx) (err error) {
+	err := e.meta.ViewFlushed(func(tx *meta.Tx) (err error) {
 		trashed, err = tx.TrashedObjects().Get(version)
 		return err
 	})
@@ -102,7 +102,7 @@ func (e *Engine) emptyObjects(call *model.Call) (int, error) {
 	removed := 0
 	for {
 		var some []model.TrashedObject
-		if err := e.meta.View(func(tx *meta.Tx) (err error) {
+		if err := e.meta.ViewFlushed(func(tx *meta.Tx) (err error) {
 			some, _, err = tx.TrashedObjects().Newest(meta.ByOrganization, meta.Key(call.Organization), "", expireBatch)
 			return err
 		}); err != nil || len(some) == 0 {

@@ -111,7 +111,7 @@ type Account struct {
 // AccountGet returns the plan of the call's organization.
 func (e *Engine) AccountGet(call *model.Call) (Account, error) {
 	var a Account
-	err := e.meta.View(func(tx *meta.Tx) (err error) {
+	err := e.meta.ViewFlushed(func(tx *meta.Tx) (err error) {
 		if a.Organization, err = tx.Organizations().Get(call.Organization); err != nil {
 			return err
 		}

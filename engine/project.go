@@ -26,7 +26,7 @@ func (e *Engine) ProjectCreate(call *model.Call, name string) (model.Project, er
 
 // ProjectList returns the projects of the call's organization.
 func (e *Engine) ProjectList(call *model.Call, page Page) (List[model.Project], error) {
-	return listRecords(e, call, model.ActionProjectList, (*meta.Tx).Projects, page,
+	return listRecords(e, e.meta.View, call, model.ActionProjectList, (*meta.Tx).Projects, page,
 		func(p model.Project) string { return p.ID })
 }
 

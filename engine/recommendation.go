@@ -293,7 +293,7 @@ func (e *Engine) facts(organization string, databases []model.Database, usage Us
 		DiskFree: usage.Host.DiskFree, DiskTotal: usage.Host.DiskTotal,
 	}
 	facts.ClockAhead, facts.ClockGrace = e.clockAhead()
-	err := e.meta.View(func(tx *meta.Tx) error {
+	err := e.meta.ViewFlushed(func(tx *meta.Tx) error { // damaged objects may have been replaced
 		keys, err := allBy(tx.Keys(), meta.ByOrganization, meta.Key(organization))
 		if err != nil {
 			return err

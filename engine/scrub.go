@@ -77,7 +77,7 @@ func (e *Engine) reportDamage(object model.Object, cause error) {
 		return
 	}
 	known := false
-	err := e.meta.Peek(func(tx *meta.Tx) error {
+	err := e.meta.View(func(tx *meta.Tx) error {
 		s, err := readScrub(tx)
 		known = s.knows(object)
 		return err
@@ -154,7 +154,7 @@ func (e *Engine) scrub(ctx context.Context) {
 
 func (e *Engine) scrubIfDue(ctx context.Context) error {
 	var s scrubState
-	if err := e.meta.Peek(func(tx *meta.Tx) (err error) {
+	if err := e.meta.View(func(tx *meta.Tx) (err error) {
 		s, err = readScrub(tx)
 		return err
 	}); err != nil {
@@ -207,7 +207,7 @@ func (s *scrubState) forgetGone(tx *meta.Tx) {
 
 // scrubNext returns the objects that are next, none at the end.
 func (e *Engine) scrubNext() (objects []model.Object, err error) {
-	err = e.meta.View(func(tx *meta.Tx) error {
+	err = e.meta.ViewFlushed(func(tx *meta.Tx) error {
 		s, err := readScrub(tx)
 		if err != nil {
 			return err

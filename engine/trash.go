@@ -125,7 +125,7 @@ func purgeDeleted[T any](ctx context.Context, e *Engine, table func(*meta.Tx) me
 	bound := meta.DeletionKey(e.clock().Add(-e.cfg.ObjectTrashRetention))
 	for ctx.Err() == nil {
 		var due []T
-		err := e.meta.Peek(func(tx *meta.Tx) (err error) {
+		err := e.meta.View(func(tx *meta.Tx) (err error) {
 			due, err = table(tx).Before(meta.ByDeletion, bound, expireBatch)
 			return err
 		})

@@ -82,7 +82,7 @@ func insertUpload(tx *meta.Tx, u model.Upload) error {
 // upload returns a resumable upload of the call's organization.
 func (e *Engine) upload(call *model.Call, bucket, id string) (model.Upload, error) {
 	call.Resource = model.Resource{Type: model.ResourceUpload, ID: id}
-	complete := e.recent.completed(id) // first: the record says so before this does not any more
+	complete := e.recent.completed(id) // first: it says so until the record does
 	var u model.Upload
 	err := e.meta.View(func(tx *meta.Tx) (err error) {
 		u, err = tx.Uploads().Get(id)
@@ -350,7 +350,7 @@ func (e *Engine) sweepUpload(ctx context.Context, call *model.Call, u model.Uplo
 
 // uploadsWhere returns the uploads that are wanted.
 func (e *Engine) uploadsWhere(want func(*meta.Tx, model.Upload) (bool, error)) (uploads []model.Upload, err error) {
-	err = e.meta.View(func(tx *meta.Tx) error {
+	err = e.meta.ViewFlushed(func(tx *meta.Tx) error { // which says of each whether it is complete by now
 		return tx.Uploads().All(func(u model.Upload) error {
 			wanted, err := want(tx, u)
 			if wanted {

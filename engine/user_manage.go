@@ -11,7 +11,7 @@ import (
 // UserList returns the people of the call's organization, newest first.
 func (e *Engine) UserList(call *model.Call, page Page) (List[model.User], error) {
 	call.Resource = model.Resource{Type: model.ResourceOrganization, ID: call.Organization}
-	return listRecords(e, call, model.ActionUserList, (*meta.Tx).Users, page,
+	return listRecords(e, e.meta.View, call, model.ActionUserList, (*meta.Tx).Users, page,
 		func(u model.User) string { return u.ID })
 }
 

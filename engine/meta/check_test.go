@@ -44,7 +44,7 @@ func update(t testing.TB, db *DB, change func(*Tx) error) {
 
 func view(t testing.TB, db *DB, read func(*Tx) error) {
 	t.Helper()
-	if err := db.View(read); err != nil {
+	if err := db.ViewFlushed(read); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -52,7 +52,7 @@ func view(t testing.TB, db *DB, read func(*Tx) error) {
 // check walks every record, index, object, blob and audit chain and says
 // everything that does not fit.
 func check(db *DB) error {
-	return db.View(func(tx *Tx) error {
+	return db.ViewFlushed(func(tx *Tx) error {
 		var errs []error
 		for err := range tx.bolt.Check() {
 			errs = append(errs, err)

@@ -65,7 +65,7 @@ func newBacklog() *backlog {
 }
 
 // Defer has change made with the next transaction, after those deferred
-// before it; every View and every Update that follows sees it. Whoever calls
+// before it; every ViewFlushed and every Update that follows sees it. Whoever calls
 // has made it durable at position of the journal, and replays what comes after
 // Applied when the file is opened again. Like a change of Update it may run more
 // than once. Nobody is left to hear that it fails, as with a damaged record: then
@@ -102,7 +102,7 @@ func (db *DB) Deferrable() error {
 // file, 0 when there never was one.
 func (db *DB) Applied() uint64 {
 	var position uint64
-	_ = db.Peek(func(tx *Tx) error {
+	_ = db.View(func(tx *Tx) error {
 		position = appliedIn(tx)
 		return nil
 	})
@@ -216,8 +216,8 @@ func (db *DB) patient() bool {
 // hurry is for what somebody waits for.
 func hurry() {}
 
-// flush returns when everything is applied that was deferred before.
-func (db *DB) flush() error {
+// Flush returns when every change deferred before is committed.
+func (db *DB) Flush() error {
 	if all, done := db.backlog.reached(); done == all {
 		return nil
 	}

@@ -202,7 +202,7 @@ func TestPatience(t *testing.T) {
 		t.Error("it falls behind, and is in no hurry")
 	}
 	release()
-	if err := db.flush(); err != nil || !db.patient() {
+	if err := db.Flush(); err != nil || !db.patient() {
 		t.Errorf("once it is done it is in a hurry, %v", err)
 	}
 	release = occupy()

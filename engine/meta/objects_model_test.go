@@ -125,7 +125,7 @@ func (m *objectModel) trashBucket(t *rapid.T) {
 		return
 	}
 	m.change(t, nil, func(tx *Tx) error { return tx.TrashBucket(id, time.Unix(1, 0)) })
-	if err := m.db.View(func(tx *Tx) error {
+	if err := m.db.ViewFlushed(func(tx *Tx) error {
 		if page, _, err := tx.NewestObjects(id, "", "", 1); err != nil || len(page) > 0 {
 			t.Fatalf("of a trashed bucket: %v, %v", page, err)
 		}
@@ -172,7 +172,7 @@ func (m *objectModel) compare1(t *rapid.T, id string, n int) {
 	if err := check(m.db); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.db.View(func(tx *Tx) error {
+	if err := m.db.ViewFlushed(func(tx *Tx) error {
 		b, err := tx.Buckets().Get(id)
 		if b.ObjectCount != int64(n) {
 			t.Fatalf("%s has %d objects, want %d", id, b.ObjectCount, n)
@@ -214,7 +214,7 @@ func (m *objectModel) folder(t *rapid.T) {
 		}
 	}
 	var got []string
-	if err := m.db.View(func(tx *Tx) error {
+	if err := m.db.ViewFlushed(func(tx *Tx) error {
 		for after, more := "", true; more; {
 			part, err := tx.ListFolder(id, prefix, delimiter, after, limit)
 			if err != nil {
@@ -274,7 +274,7 @@ func (m *objectModel) list(t *rapid.T) {
 	want := slices.SortedFunc(maps.Values(objects), func(a, b model.Object) int { return cmp.Compare(b.Version, a.Version) })
 	want = slices.DeleteFunc(want, func(o model.Object) bool { return !strings.HasPrefix(o.Key, prefix) })
 	var got []model.Object
-	if err := m.db.View(func(tx *Tx) error {
+	if err := m.db.ViewFlushed(func(tx *Tx) error {
 		for before, more := "", true; more; {
 			page, m, err := tx.NewestObjects(id, prefix, before, limit)
 			if err != nil {
@@ -298,7 +298,7 @@ func (m *objectModel) compare(t *rapid.T) {
 	if err := check(m.db); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.db.View(func(tx *Tx) error {
+	if err := m.db.ViewFlushed(func(tx *Tx) error {
 		for id, objects := range m.buckets {
 			b, err := tx.Buckets().Get(id)
 			if err != nil || b.ObjectCount != int64(len(objects)) {

@@ -63,7 +63,7 @@ func shared[T any](db *DB, name recordName, transactions *atomic.Uint64, read fu
 	if ok && found.count == count {
 		return found.record.(T), nil
 	}
-	err = db.Peek(func(tx *Tx) error {
+	err = db.View(func(tx *Tx) error {
 		record, err = read(tx)
 		return err
 	})

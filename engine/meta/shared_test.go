@@ -72,7 +72,7 @@ func TestSharedObjectFollows(t *testing.T) {
 		}
 		want := object("b", "key", version)
 		deferOn(db, uint64(version+1), func(tx *Tx) error { return putOne(tx, want) })
-		if err := db.flush(); err != nil {
+		if err := db.Flush(); err != nil {
 			t.Fatal(err)
 		}
 		if o, err := db.SharedObject("b", "key"); err != nil || o.Version != want.Version {

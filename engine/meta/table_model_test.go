@@ -120,7 +120,7 @@ func (m *tableModel) delete(t *rapid.T) {
 
 func (m *tableModel) find(t *rapid.T) {
 	d := drawDatabase(t)
-	err := m.db.View(func(tx *Tx) error {
+	err := m.db.ViewFlushed(func(tx *Tx) error {
 		got, err := tx.Databases().Find(ByName, Key(d.Project, d.Name))
 		d.ID, d.Trash = "", nil // whoever has it
 		if m.taken(d) != (err == nil) {
@@ -148,7 +148,7 @@ func (m *tableModel) list(t *rapid.T) {
 	want = slices.DeleteFunc(want, func(d model.Database) bool {
 		return d.Organization != like.Organization || (d.Trash == nil) != (like.Trash == nil) || after != "" && d.ID >= after
 	})
-	if err := m.db.View(func(tx *Tx) error {
+	if err := m.db.ViewFlushed(func(tx *Tx) error {
 		got, more, err := tx.Databases().Newest(index, Key(like.Organization), after, limit)
 		if more != (len(want) > limit) {
 			t.Fatalf("more is %v, with %d of %d", more, limit, len(want))

@@ -28,16 +28,28 @@ func (c *commit) answer(err error) {
 	close(c.answered)
 }
 
-// View runs read on a consistent snapshot in which everything is that was
-// changed or deferred before, also when the disk has no room for what was
-// deferred. It must not be held across network or disk I/O: an open snapshot
+// View runs read on a consistent snapshot of what is committed, and waits for
+// nothing. It must not be held across network or disk I/O: an open snapshot
 // keeps old pages from being reused, and Update may have to wait for its end. So
 // read must not call Update.
 func (db *DB) View(read func(*Tx) error) error {
-	if db.flush() != nil {
+	err := db.bolt.View(func(tx *bbolt.Tx) error { return read(&Tx{bolt: tx}) })
+	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
+		return ErrClosed
+	}
+	return err
+}
+
+// ViewFlushed is View after a flush: read also sees every change deferred
+// before. It waits for a commit while there are any, so it is for lists and
+// totals of objects and for whatever else deferred changes are about. When the
+// disk has no room for the flush, read sees the changes all the same, applied
+// in memory.
+func (db *DB) ViewFlushed(read func(*Tx) error) error {
+	if db.Flush() != nil {
 		return db.viewAhead(read)
 	}
-	return db.Peek(read)
+	return db.View(read)
 }
 
 // viewAhead applies what is deferred in memory alone, for the time of read.
@@ -67,15 +79,6 @@ func (db *DB) tryAhead(changes []*deferred, read func(*Tx) error) error {
 		return err
 	}
 	return read(&Tx{bolt: bolt})
-}
-
-// Peek is View without waiting for what is deferred.
-func (db *DB) Peek(read func(*Tx) error) error {
-	err := db.bolt.View(func(tx *bbolt.Tx) error { return read(&Tx{bolt: tx}) })
-	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
-		return ErrClosed
-	}
-	return err
 }
 
 // Update makes change durable. Changes that queue while another is being
