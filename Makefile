@@ -36,12 +36,12 @@ CHAOSTIME ?= 10m
 SEED ?= $(shell date +%s)
 
 chaos: ## everything at random, killed at random, compared with a model
-	go test ./cli -run '^TestChaos$$' -count 1 -v -timeout 0 -chaos.for $(CHAOSTIME) -chaos.seed $(SEED)
+	HOLDFAST_LONG=1 go test ./cli -run '^TestChaos$$' -count 1 -v -timeout 0 -chaos.for $(CHAOSTIME) -chaos.seed $(SEED)
 
 SOAKTIME ?= 15m
 
 soak: ## 50 databases, 200 clients and who means no good, for long; figures at the end
-	go test ./cli -run '^TestSoak$$' -count 1 -v -timeout 0 -soak.for $(SOAKTIME) -soak.databases 50 -soak.clients 200 -soak.think 4s
+	HOLDFAST_LONG=1 go test ./cli -run '^TestSoak$$' -count 1 -v -timeout 0 -soak.for $(SOAKTIME) -soak.databases 50 -soak.clients 200 -soak.think 4s
 
 bundle: ## ./holdfast with the PostgreSQL of this machine inside
 	go run ./engine/postgres/internal/packbundle engine/postgres/bundle.tar.zst

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -14,6 +15,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,7 +55,24 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer theBrowser.close()
+	if err := runMoreAtOnce(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return m.Run()
+}
+
+// runMoreAtOnce lets twice as many tests run in parallel as there are
+// processors, unless -parallel says how many: most of a test's time is spent
+// waiting for processes and timers.
+func runMoreAtOnce() error {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if given {
+		return nil
+	}
+	return flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 }
 
 func buildProgram(path string, flags ...string) error {
@@ -68,6 +88,7 @@ type machine struct {
 	dataDir string
 	listen  string
 	ports   string
+	spares  string   // how many servers it keeps ready, each of which costs an initdb
 	env     []string // in addition
 
 	api   string // base URL with /v1
@@ -95,7 +116,7 @@ func newMachine(t testing.TB) *machine {
 	first := 20000 + 20*int(nextBlock.Add(1)%600) // below the ports the system hands out
 	m := &machine{
 		t: t, program: program, dataDir: filepath.Join(dir, "data"), listen: freeAddress(t),
-		ports: fmt.Sprintf("%d-%d", first, first+19), log: &lockedBuffer{},
+		ports: fmt.Sprintf("%d-%d", first, first+19), spares: "0", log: &lockedBuffer{},
 	}
 	t.Cleanup(func() {
 		m.stop()
@@ -162,7 +183,7 @@ func (m *machine) start(args ...string) {
 func (m *machine) launch(args ...string) (announced <-chan string) {
 	m.t.Helper()
 	all := append([]string{
-		"serve", "--data-dir", m.dataDir, "--listen", m.listen, "--postgres-ports", m.ports, "--spares", "1", "--no-proofs",
+		"serve", "--data-dir", m.dataDir, "--listen", m.listen, "--postgres-ports", m.ports, "--spares", m.spares, "--no-proofs",
 		"--budgets", "create_database=1000/1m,create_backup=1000/1m,restore=1000/1m",
 	}, args...) // what is refused meanwhile is tried again
 	cmd := exec.Command(m.program, all...)

@@ -277,6 +277,7 @@ var soundness string
 // HOLDFAST_SCREENSHOTS names a directory it leaves pictures there.
 func (b *browser) shot(name string) {
 	b.t.Helper()
+	b.until("load", `document.readyState === 'complete'`)
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{1280, 360} {
 			b.emulate(emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"holdfast/cli/client"
+	"holdfast/internal/testenv"
 )
 
 // Chaos: clients do everything the API can do, at random and at once, while the
@@ -86,6 +87,7 @@ type chaos struct {
 }
 
 func TestChaos(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	t.Logf("-chaos.seed %d -chaos.for %s", *chaosSeed, *chaosFor)
 	c := newChaos(t)
@@ -136,7 +138,7 @@ func (c *chaos) launch() { c.m.launch(chaosFlags...) }
 
 // chaosFlags are for what a round has time for: deleted things are gone at
 // once, and nothing is done by the calendar.
-var chaosFlags = []string{"--no-proofs=false", "--trash-retention", "0", "--backup-interval", "0"}
+var chaosFlags = []string{"--spares", "1", "--no-proofs=false", "--trash-retention", "0", "--backup-interval", "0"}
 
 func (c *chaos) client(key string) *client.Client {
 	api, err := client.New(client.Config{URL: c.m.api, Key: key, HTTP: &witness{chaos: c}})

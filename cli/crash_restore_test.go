@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/cli/client"
+	"holdfast/internal/testenv"
 )
 
 // victims are what a crash takes: the appliance, the postmasters, or both.
@@ -89,8 +90,10 @@ func (m *machine) awaitMoment(database string, moments []string, moment string) 
 // A restore, and an undo, that end at any moment with the appliance, the
 // postmasters, or both, leave what was before or what comes after.
 func TestKillDuringRestore(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	m := newMachine(t)
+	m.spares = "1"
 	m.start()
 	db := m.createDatabase("shop")
 	url := m.connectionURL(db.ID)

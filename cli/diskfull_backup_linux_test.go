@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"holdfast/internal/testenv"
 )
 
 // begin asks for something that becomes an operation or a backup, and returns
@@ -72,8 +74,10 @@ func linger(over func() bool) {
 // of a backup: each says so or is through, the database is as it was, and with
 // room everything goes on.
 func TestDiskFullDuringBackups(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	m := newMachine(t)
+	m.spares = "1"
 	fill, empty := m.smallDisk("850")
 	m.start()
 	shop := m.createDatabase("shop")

@@ -15,6 +15,7 @@ import (
 func TestMoveAppliance(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
+	m.spares = "1"
 	m.start()
 	shop, old := m.createDatabase("shop"), m.createDatabase("old")
 	query(t, m.connectionURL(shop.ID), "create table t as select generate_series(1, 1000) n")

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"holdfast/internal/testenv"
 )
 
 // sandboxed is a `run` whose command says where its database is, and goes on
@@ -200,6 +202,7 @@ func TestRunEndsWhatItStarted(t *testing.T) {
 // TestRunLasts has commands run for longer than an appliance gives requests to
 // come in: their databases are there for as long as they are.
 func TestRunLasts(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	m := newMachine(t)
 	m.start("--backup-interval", "0")

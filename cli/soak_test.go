@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/cli/client"
+	"holdfast/internal/testenv"
 )
 
 // Soak: many clients use many databases at once and for long, as tenants do:
@@ -71,6 +72,7 @@ type soak struct {
 }
 
 func TestSoak(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	cycles := 3
 	if *soakFor < soakLong {
@@ -100,7 +102,7 @@ func newSoak(t *testing.T) *soak {
 	}
 	s.m.ports = fmt.Sprintf("%d-%d", first, first+*soakDatabases+others)
 	watched := freeAddress(t)
-	s.m.start("--no-proofs=false", "--trash-retention", "0", "--backup-interval", "0",
+	s.m.start("--spares", "1", "--no-proofs=false", "--trash-retention", "0", "--backup-interval", "0",
 		"--audit-keep", soakAudit, "--metrics-listen", watched, "--log-level", "warn")
 	s.chaos = &chaos{t: t, m: s.m}
 	s.chaos.signIn()
