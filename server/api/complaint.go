@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/validation"
 
 	"holdfast/engine/model"
 )
@@ -37,42 +38,75 @@ func (f *form) complaint(message string, errs []error) error {
 
 func (f *form) explain(detail *huma.ErrorDetail) string {
 	field := fieldName(detail.Location)
-	if name, ok := between(detail.Message, "expected required property ", " to be present"); ok {
+	if name, ok := argument(validation.MsgExpectedRequiredProperty, detail.Message); ok {
 		return strings.TrimPrefix(field+"."+name, "body.") + ": is required"
 	}
-	if detail.Message == "unexpected property" {
+	if detail.Message == validation.MsgUnexpectedProperty {
 		return showName(field) + ": is not a field here; " + known("fields", f.fields)
 	}
-	return field + ": " + remedy(detail.Message)
+	if text, ok := remedy(detail.Message); ok {
+		return field + ": " + text
+	}
+	return field + ": " + f.remedyOf(detail)
 }
 
-// remedy says in a client's words what huma expected. Where huma has words
-// that are not known here, it is told generally: they could hold the value.
-func remedy(message string) string {
-	for _, known := range []struct{ before, after, remedy string }{
-		{"expected string to be RFC 3339 date-time", "", "must be a time such as 2030-01-31T12:00:00Z"},
-		{"invalid date/time for format ", "", "must be a time such as 2030-01-31T12:00:00Z"},
-		{"expected string to be ", "", "must be #"},
-		{"expected boolean", "", "must be true or false"},
-		{"invalid boolean", "", "must be true or false"},
-		{"expected integer", "", "must be a whole number"},
-		{"invalid integer", "", "must be a whole number"},
-		{"expected string", "", "must be a string"},
-		{"expected object", "", "must be a JSON object"},
-		{"expected array length <= ", "", "must have at most # entries"},
-		{"expected array", "", "must be an array"},
-		{"expected number >= ", "", "must be at least #"},
-		{"expected number <= ", "", "must be at most #"},
-		{"expected length >= ", "", "must have at least # characters"},
-		{"expected length <= ", "", "must have at most # characters"},
-		{"expected value to be one of \"", "\"", "must be one of #"},
-		{"required ", " parameter is missing", "is required"},
+// remedy says in a client's words what huma's validation expected. Messages that
+// are not known here are left out: they could hold the value.
+func remedy(message string) (string, bool) {
+	for _, known := range []struct{ template, remedy string }{
+		{validation.MsgExpectedRFC3339DateTime, aTime},
+		{validation.MsgExpectedBePattern, "must be #"},
+		{validation.MsgExpectedBoolean, "must be true or false"},
+		{validation.MsgExpectedInteger, aWholeNumber},
+		{validation.MsgExpectedString, "must be a string"},
+		{validation.MsgExpectedObject, "must be a JSON object"},
+		{validation.MsgExpectedMaxItems, "must have at most # entries"},
+		{validation.MsgExpectedArray, "must be an array"},
+		{validation.MsgExpectedMinimumNumber, "must be at least #"},
+		{validation.MsgExpectedMaximumNumber, "must be at most #"},
+		{validation.MsgExpectedMinLength, "must have at least # characters"},
+		{validation.MsgExpectedMaxLength, "must have at most # characters"},
+		{validation.MsgExpectedOneOf, "must be one of #"},
 	} {
-		if bound, ok := between(message, known.before, known.after); ok {
-			return strings.Replace(known.remedy, "#", bound, 1)
+		if bound, ok := argument(known.template, message); ok {
+			return strings.Replace(known.remedy, "#", bound, 1), true
 		}
 	}
-	return "is not valid here"
+	return "", false
+}
+
+const (
+	aTime        = "must be a time such as 2030-01-31T12:00:00Z"
+	aWholeNumber = "must be a whole number"
+)
+
+// remedyOf says what is wrong with a parameter that huma has not come to validate:
+// it is missing, or cannot be read. huma has no words for that that could be
+// told from others, so the parameter's description says it.
+func (f *form) remedyOf(detail *huma.ErrorDetail) string {
+	i := slices.IndexFunc(f.parameters, func(p *huma.Param) bool { return p.In+"."+p.Name == detail.Location })
+	switch {
+	case i < 0:
+		return "is not valid here"
+	case detail.Value == "":
+		return "is required"
+	case f.parameters[i].Schema.Type == huma.TypeInteger:
+		return aWholeNumber
+	case f.parameters[i].Schema.Format == "date-time":
+		return aTime
+	default:
+		return "is not valid here"
+	}
+}
+
+// argument returns what package fmt has put into a template with one verb of
+// two characters, or with none, to make the message.
+func argument(template, message string) (string, bool) {
+	before, after, verb := strings.Cut(template, "%")
+	if !verb {
+		return "", message == template
+	}
+	return between(message, before, after[1:])
 }
 
 func between(text, before, after string) (string, bool) {

@@ -19,7 +19,8 @@ import (
 
 // form is what an operation's requests look like from outside.
 type form struct {
-	parameters []string // of the query
+	parameters []*huma.Param
+	query      []string // the names of those in the query
 	booleans   []string // among those
 	json       bool     // it takes a JSON body
 	required   bool     // and needs one
@@ -27,10 +28,10 @@ type form struct {
 }
 
 func newForm(op *huma.Operation, schemas huma.Registry) *form {
-	f := &form{}
+	f := &form{parameters: op.Parameters}
 	for _, p := range op.Parameters {
 		if p.In == "query" {
-			f.parameters = append(f.parameters, p.Name)
+			f.query = append(f.query, p.Name)
 			if p.Schema.Type == huma.TypeBoolean {
 				f.booleans = append(f.booleans, p.Name)
 			}
@@ -106,8 +107,8 @@ func (x *exchange) parseQuery() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		switch {
-		case !slices.Contains(x.form.parameters, name):
-			return model.Invalid(showName(name), "is not a parameter here; %s", known("parameters", x.form.parameters))
+		case !slices.Contains(x.form.query, name):
+			return model.Invalid(showName(name), "is not a parameter here; %s", known("parameters", x.form.query))
 		case len(query[name]) > 1:
 			return model.Invalid(name, "is given twice")
 		case query[name][0] == "" && name != "prefix" && name != "cursor":
