@@ -5,10 +5,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/julienschmidt/httprouter"
-
 	"holdfast/engine"
 	"holdfast/engine/model"
+	"holdfast/server/gate"
 )
 
 // Prefix begins every path of the API. It is the version.
@@ -64,16 +63,33 @@ func New(e *engine.Engine, opts Options) (*API, error) {
 	if opts.ConsoleURL == "" {
 		opts.ConsoleURL = opts.BaseURL
 	}
-	g := &gate{engine: e, log: opts.Log, maxBody: opts.MaxBodyBytes, bodyTimeout: bodyTimeout, answered: opts.Answered, known: opts.Known}
-	router := newRouter(g)
+	limits := bodyLimits{opts.MaxBodyBytes, bodyTimeout}
+	router := newRouter(newGate(e, opts, limits), limits)
 	h := &handlers{engine: e, baseURL: opts.BaseURL, objectsURL: opts.ObjectsURL, consoleURL: opts.ConsoleURL, now: time.Now}
-	v31, v30, err := documents(register(g, router, opts, h.routes()))
+	v31, v30, err := documents(router.register(opts, h.routes()))
 	if err != nil {
 		return nil, err
 	}
-	router.Handle(http.MethodGet, Prefix+"/openapi.json", g.document(v31))
-	router.Handle(http.MethodGet, Prefix+"/openapi-3.0.json", g.document(v30))
+	router.document("/openapi.json", v31)
+	router.document("/openapi-3.0.json", v30)
 	return &API{router, v31}, nil
+}
+
+// newGate returns the gate of the API.
+func newGate(e *engine.Engine, opts Options, limits bodyLimits) *gate.Gate {
+	return &gate.Gate{
+		Engine: e, Log: opts.Log, Header: header(), WriteError: writeError, Field: limits.fields,
+		Answered: opts.Answered, Known: opts.Known,
+	}
+}
+
+// header is what every answer has.
+func header() http.Header {
+	return http.Header{
+		"Content-Type":           {"application/json"},
+		"Cache-Control":          {"no-store"},
+		"X-Content-Type-Options": {"nosniff"},
+	}
 }
 
 // handlers decode a request, make one call of the engine, and encode.
@@ -83,29 +99,4 @@ type handlers struct {
 	objectsURL string
 	consoleURL string
 	now        func() time.Time
-}
-
-// newRouter returns a router that never redirects: a cleaned path can turn
-// the delete of an object into the delete of a bucket.
-func newRouter(g *gate) *httprouter.Router {
-	router := httprouter.New()
-	router.RedirectTrailingSlash = false
-	router.RedirectFixedPath = false
-	router.HandleMethodNotAllowed = false
-	router.HandleOPTIONS = false
-	router.NotFound = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		g.unknown(w, r, methodsAt(router, r.URL.Path))
-	})
-	return router
-}
-
-// methodsAt returns the methods that a path has, sorted.
-func methodsAt(router *httprouter.Router, path string) []string {
-	var methods []string
-	for _, method := range []string{http.MethodDelete, http.MethodGet, http.MethodPatch, http.MethodPost, http.MethodPut} {
-		if handle, _, _ := router.Lookup(method, path); handle != nil {
-			methods = append(methods, method)
-		}
-	}
-	return methods
 }

@@ -99,9 +99,9 @@ func BenchmarkAuditCost(b *testing.B) {
 	w := start(b)
 	path := w.benchPaths(b)["database"]
 	h := &handlers{engine: w.engine, baseURL: w.server.URL, now: time.Now}
-	g := &gate{engine: w.engine, log: slog.New(slog.DiscardHandler), maxBody: defaultMaxBody, bodyTimeout: bodyTimeout}
-	unaudited := newRouter(g)
-	register(g, unaudited, Options{}, []route{
+	limits := bodyLimits{defaultMaxBody, bodyTimeout}
+	unaudited := newRouter(newGate(w.engine, Options{Log: slog.New(slog.DiscardHandler)}, limits), limits)
+	unaudited.register(Options{}, []route{
 		{"GET", "/databases/{id}", model.ActionDatabaseGet, one(func(ctx context.Context, call *model.Call, in *DatabaseInput) (Database, error) {
 			call.Audited = true
 			return h.databaseGet(ctx, call, in)
@@ -140,21 +140,17 @@ func BenchmarkHandler(b *testing.B) {
 // form, audit.
 func BenchmarkGate(b *testing.B) {
 	w := open(b)
-	g := &gate{engine: w.engine}
+	h := newGate(w.engine, Options{}, bodyLimits{}).Handler(model.OperationFor(model.ActionBucketList),
+		(&form{}).check(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 	req := httptest.NewRequest("GET", "/v1/buckets", nil)
 	req.Header.Set("Authorization", "Bearer "+w.org.read)
-	op := model.OperationFor(model.ActionBucketList)
 	b.ReportAllocs()
 	for b.Loop() {
-		x := g.begin(&discard{header: http.Header{}}, req, op)
-		x.form = &form{}
-		if err := x.identify(); err != nil {
-			b.Fatal(err)
+		rec := &discard{header: http.Header{}}
+		h.ServeHTTP(rec, req)
+		if rec.status != http.StatusOK {
+			b.Fatal(rec.status)
 		}
-		if err := g.engine.Authorize(x.call); err != nil {
-			b.Fatal(err)
-		}
-		x.end()
 	}
 }
 

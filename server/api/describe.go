@@ -5,27 +5,22 @@ import (
 	"unicode"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humahttprouter"
-	"github.com/julienschmidt/httprouter"
 
 	"holdfast/engine/model"
+	"holdfast/server/gate"
 )
 
-// register puts the routes behind the gate and returns their description.
-func register(g *gate, router *httprouter.Router, opts Options, routes []route) *huma.OpenAPI {
+// register puts the routes into the router and returns their description.
+func (r *router) register(opts Options, routes []route) *huma.OpenAPI {
 	setErrors()
 	config := huma.Config{
 		OpenAPI:       newDescription(opts),
 		Formats:       map[string]huma.Format{"application/json": jsonFormat()},
 		DefaultFormat: "application/json",
 	}
-	adapter := &gatedAdapter{gate: g}
-	// humahttprouter.New would be the API's only adapter; its own API is thrown
-	// away, for the adapter in it.
-	adapter.Adapter = humahttprouter.New(router, huma.Config{OpenAPI: &huma.OpenAPI{}}).Adapter()
-	adapter.api = huma.NewAPI(config, adapter)
-	for _, r := range routes {
-		r.handler(adapter.api, r.operation())
+	r.api = huma.NewAPI(config, r)
+	for _, row := range routes {
+		row.handler(r, row.operation())
 	}
 	finishDescription(config.OpenAPI)
 	return config.OpenAPI
@@ -49,7 +44,7 @@ func (r route) operation() huma.Operation {
 	}
 	if takesOnce(r.method, op) {
 		described.Parameters = append(described.Parameters, &huma.Param{
-			Name: onceHeader, In: "header",
+			Name: gate.OnceHeader, In: "header",
 			Description: "Any text of the client's, unique to what it wants done. The request is carried out once, however often it is sent: for 24 hours the same request is given the first answer's data, and another one with the same key is a conflict.",
 			Schema:      &huma.Schema{Type: huma.TypeString, MinLength: new(1), MaxLength: new(model.MaxIdempotencyKey), Pattern: `^[ -~]*$`},
 		})

@@ -9,6 +9,7 @@ import (
 
 	"holdfast/engine"
 	"holdfast/engine/model"
+	"holdfast/server/gate"
 )
 
 // door is a request and everything that README.md says it needs. The list is
@@ -267,7 +268,7 @@ func TestUploadsGrantNoReading(t *testing.T) {
 		key := w.key(t, w.org.organization, engine.NewKey{Scopes: []model.Scope{model.ScopeStorageCreate, scope}})
 		for _, once := range []string{"a", "a", "b"} {
 			got := get[Object](t, w.do(t, request{
-				method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=k", key: key, body: "x", header: map[string]string{onceHeader: once},
+				method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=k", key: key, body: "x", header: map[string]string{gate.OnceHeader: once},
 			}))
 			if (got.DownloadURL != nil) != want {
 				t.Errorf("with storage:create and %s: download_url %q", scope, text(got.DownloadURL))

@@ -8,6 +8,7 @@ import (
 
 	"holdfast/engine"
 	"holdfast/engine/model"
+	"holdfast/server/gate"
 )
 
 // Meta is about the answer, not about what was asked for.
@@ -39,21 +40,21 @@ type answer[T, M any] struct {
 }
 
 // registrar puts a handler behind a route.
-type registrar func(huma.API, huma.Operation)
+type registrar func(*router, huma.Operation)
 
 // one registers a handler that answers a single record.
 func one[I, T any](do func(context.Context, *model.Call, *I) (T, error)) registrar {
-	return respond(func(ctx context.Context, x *exchange, in *I) (T, Meta, error) {
-		data, err := do(ctx, x.call, in)
-		return data, x.meta(), err
+	return respond(func(ctx context.Context, call *model.Call, in *I) (T, Meta, error) {
+		data, err := do(ctx, call, in)
+		return data, metaOf(call), err
 	})
 }
 
 // list registers a handler that answers a page of records.
 func list[I, T any](do func(context.Context, *model.Call, *I) (engine.List[T], error)) registrar {
-	return respond(func(ctx context.Context, x *exchange, in *I) ([]T, ListMeta, error) {
-		page, err := do(ctx, x.call, in)
-		meta := ListMeta{Meta: x.meta()}
+	return respond(func(ctx context.Context, call *model.Call, in *I) ([]T, ListMeta, error) {
+		page, err := do(ctx, call, in)
+		meta := ListMeta{Meta: metaOf(call)}
 		if page.Next != "" {
 			meta.NextCursor = &page.Next
 		}
@@ -69,9 +70,9 @@ type FolderMeta struct {
 
 // folder registers a handler that answers a page of records and folders.
 func folder[I, T any](do func(context.Context, *model.Call, *I) (engine.List[T], []string, error)) registrar {
-	return respond(func(ctx context.Context, x *exchange, in *I) ([]T, FolderMeta, error) {
-		page, prefixes, err := do(ctx, x.call, in)
-		meta := FolderMeta{ListMeta: ListMeta{Meta: x.meta()}, CommonPrefixes: append([]string{}, prefixes...)}
+	return respond(func(ctx context.Context, call *model.Call, in *I) ([]T, FolderMeta, error) {
+		page, prefixes, err := do(ctx, call, in)
+		meta := FolderMeta{ListMeta: ListMeta{Meta: metaOf(call)}, CommonPrefixes: append([]string{}, prefixes...)}
 		if page.Next != "" {
 			meta.NextCursor = &page.Next
 		}
@@ -82,27 +83,31 @@ func folder[I, T any](do func(context.Context, *model.Call, *I) (engine.List[T],
 // numbered registers a handler that answers a numbered page, and whether there is
 // a next one.
 func numbered[I, T any](do func(context.Context, *model.Call, *I) ([]T, bool, error)) registrar {
-	return respond(func(ctx context.Context, x *exchange, in *I) ([]T, LogMeta, error) {
-		entries, more, err := do(ctx, x.call, in)
-		return entries, LogMeta{Meta: x.meta(), HasNext: more}, err
+	return respond(func(ctx context.Context, call *model.Call, in *I) ([]T, LogMeta, error) {
+		entries, more, err := do(ctx, call, in)
+		return entries, LogMeta{Meta: metaOf(call), HasNext: more}, err
 	})
 }
 
-func respond[I, T, M any](do func(context.Context, *exchange, *I) (T, M, error)) registrar {
-	return func(api huma.API, op huma.Operation) {
-		huma.Register(api, op, func(ctx context.Context, in *I) (*answer[T, M], error) {
-			x := exchangeOf(ctx)
-			data, meta, err := do(ctx, x, in)
+func respond[I, T, M any](do func(context.Context, *model.Call, *I) (T, M, error)) registrar {
+	return func(r *router, op huma.Operation) {
+		huma.Register(r.api, op, func(ctx context.Context, in *I) (*answer[T, M], error) {
+			data, meta, err := do(ctx, gate.CallOf(ctx), in)
+			if err == nil {
+				err = keep(ctx, data)
+			}
 			if first, ok := errors.AsType[*engine.FirstAnswer](err); ok {
-				return nil, x.repeat(first)
+				return nil, replay(ctx, first)
 			}
 			if err != nil {
-				return nil, x.fail(err)
+				return nil, fail(ctx, err)
 			}
 			return &answer[T, M]{Body: Envelope[T, M]{Data: data, Meta: meta}}, nil
 		})
 	}
 }
+
+func metaOf(call *model.Call) Meta { return Meta{RequestID: call.RequestID} }
 
 // convert makes the wire form of every item; the result is never nil, since
 // arrays are never null.

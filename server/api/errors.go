@@ -1,15 +1,14 @@
 package api
 
 import (
-	"errors"
-	"math"
+	"context"
 	"net/http"
-	"strconv"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"holdfast/engine/model"
+	"holdfast/server/gate"
 )
 
 // StatusOf is the one map from an error's code to its HTTP status, for the
@@ -53,50 +52,21 @@ func (f *Failure) GetStatus() int { return StatusOf(f.Problem.Code) }
 // Error implements error.
 func (f *Failure) Error() string { return f.Problem.Message }
 
-// fail makes err the outcome of the exchange and returns how it is answered.
-func (x *exchange) fail(err error) *Failure {
-	x.err = err
-	public := x.public(err)
-	switch header := x.w.Header(); public.Code {
-	case model.CodeUnauthorized:
-		header.Set("WWW-Authenticate", "Bearer")
-	case model.CodeRateLimited:
-		header.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(public.RetryAfter.Seconds())))))
-	}
-	return x.failure(public)
+// newFailure returns how an error is answered.
+func newFailure(call *model.Call, public *model.Error) *Failure {
+	return &Failure{Problem: Problem{Code: public.Code, Message: public.Message}, Meta: metaOf(call)}
 }
 
-func (x *exchange) failure(e *model.Error) *Failure {
-	return &Failure{Problem: Problem{Code: e.Code, Message: e.Message}, Meta: x.meta()}
+// fail makes err the outcome of the request that ctx belongs to, and returns how
+// it is answered.
+func fail(ctx context.Context, err error) *Failure {
+	return newFailure(gate.CallOf(ctx), gate.Fail(ctx, err))
 }
 
-// public returns what the client is told of err, and logs what it is not
-// told.
-func (x *exchange) public(err error) *model.Error {
-	log := x.gate.log.With("request_id", x.call.RequestID, "operation", x.call.Operation.Action)
-	public, ok := errors.AsType[*model.Error](err)
-	switch {
-	case ok && public.Code != model.CodeInternal:
-		if public.Message != err.Error() && public.Code != model.CodeValidation {
-			log.Warn("request refused", "code", public.Code, "error", err)
-		}
-		return public
-	case x.r.Context().Err() != nil:
-		log.Debug("client went away", "error", err)
-	default:
-		log.Error("request failed", "error", err)
-	}
-	return internalError()
-}
-
-func internalError() *model.Error { return model.Errorf(model.CodeInternal, "internal error") }
-
-// refuse answers err where huma does not.
-func (x *exchange) refuse(err error) { x.write(x.fail(err)) }
-
-func (x *exchange) write(f *Failure) {
-	x.SetStatus(f.GetStatus())
-	_ = writeJSON(x, f) // a Failure can always be encoded
+// writeError answers an error where huma does not.
+func writeError(w http.ResponseWriter, call *model.Call, public *model.Error) {
+	w.WriteHeader(StatusOf(public.Code))
+	_ = writeJSON(w, newFailure(call, public)) // a Failure can always be encoded
 }
 
 // setErrors makes huma's own complaints Failures. They are all about the form
@@ -110,10 +80,6 @@ var setErrors = sync.OnceFunc(func() {
 	huma.DefaultArrayNullable = false
 	huma.NewError = func(int, string, ...error) huma.StatusError { return &Failure{} }
 	huma.NewErrorWithContext = func(ctx huma.Context, _ int, message string, errs ...error) huma.StatusError {
-		x, ok := ctx.(*exchange)
-		if !ok {
-			return &Failure{}
-		}
-		return x.fail(x.form.complaint(message, errs))
+		return fail(ctx.Context(), formOf(ctx.Operation()).complaint(message, errs))
 	}
 })

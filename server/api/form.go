@@ -1,9 +1,7 @@
 package api
 
 import (
-	"bytes"
-	"errors"
-	"io"
+	"encoding/json"
 	"maps"
 	"mime"
 	"net/http"
@@ -15,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"holdfast/engine/model"
+	"holdfast/server/gate"
 )
 
 // form is what an operation's requests look like from outside.
@@ -22,13 +21,14 @@ type form struct {
 	parameters []*huma.Param
 	query      []string // the names of those in the query
 	booleans   []string // among those
+	limits     bodyLimits
 	json       bool     // it takes a JSON body
 	required   bool     // and needs one
 	fields     []string // of the body
 }
 
-func newForm(op *huma.Operation, schemas huma.Registry) *form {
-	f := &form{parameters: op.Parameters}
+func newForm(op *huma.Operation, schemas huma.Registry, limits bodyLimits) *form {
+	f := &form{parameters: op.Parameters, limits: limits}
 	for _, p := range op.Parameters {
 		if p.In == "query" {
 			f.query = append(f.query, p.Name)
@@ -37,7 +37,7 @@ func newForm(op *huma.Operation, schemas huma.Registry) *form {
 			}
 		}
 	}
-	if op.RequestBody == nil {
+	if op.RequestBody == nil || op.RequestBody.Content["application/json"] == nil {
 		return f
 	}
 	schema := op.RequestBody.Content["application/json"].Schema
@@ -49,17 +49,28 @@ func newForm(op *huma.Operation, schemas huma.Registry) *form {
 	return f
 }
 
-// checkForm checks what huma leaves open: the headers, the query, and that the
-// body is JSON. huma then checks fields and types.
-func (x *exchange) checkForm() error {
-	if err := checkHeaders(x.r.Header); err != nil {
+// check has next serve the requests that have the form, as far as huma leaves it
+// open. huma then checks fields and types.
+func (f *form) check(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := f.fits(r); err != nil {
+			gate.Refuse(w, r, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// fits checks the headers, the query, and that the body is JSON.
+func (f *form) fits(r *http.Request) error {
+	if err := checkHeaders(r.Header); err != nil {
 		return err
 	}
-	if err := x.parseQuery(); err != nil {
+	if err := f.checkQuery(r.URL.RawQuery); err != nil {
 		return err
 	}
-	if x.form.json {
-		return x.readBody()
+	if f.json {
+		return f.checkBody(r)
 	}
 	return nil
 }
@@ -95,29 +106,28 @@ func refuseHeaders(header http.Header, why string, names ...string) error {
 	return nil
 }
 
-// parseQuery refuses queries that readers could understand differently: ill-
+// checkQuery refuses queries that readers could understand differently: ill-
 // formed escapes, and parameters that are unknown or given twice.
-func (x *exchange) parseQuery() error {
-	if x.r.URL.RawQuery == "" {
+func (f *form) checkQuery(raw string) error {
+	if raw == "" {
 		return nil
 	}
-	query, err := url.ParseQuery(x.r.URL.RawQuery)
+	query, err := url.ParseQuery(raw)
 	if err != nil {
 		return model.Invalid("query", "is not well-formed: escape with %%XX, and separate parameters with &")
 	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		switch {
-		case !slices.Contains(x.form.query, name):
-			return model.Invalid(showName(name), "is not a parameter here; %s", known("parameters", x.form.query))
+		case !slices.Contains(f.query, name):
+			return model.Invalid(showName(name), "is not a parameter here; %s", known("parameters", f.query))
 		case len(query[name]) > 1:
 			return model.Invalid(name, "is given twice")
 		case query[name][0] == "" && name != "prefix" && name != "cursor":
 			return model.Invalid(name, "must not be empty")
-		case slices.Contains(x.form.booleans, name) && query[name][0] != "true" && query[name][0] != "false":
+		case slices.Contains(f.booleans, name) && query[name][0] != "true" && query[name][0] != "false":
 			return model.Invalid(name, "must be true or false")
 		}
 	}
-	x.query = query
 	return nil
 }
 
@@ -128,72 +138,44 @@ func known(what string, names []string) string {
 	return "the " + what + " are " + strings.Join(names, ", ")
 }
 
-// readBody reads the JSON body, checks it, and puts it back for huma.
-func (x *exchange) readBody() error {
-	body, err := x.receive()
+// bodyLimits bound a JSON body.
+type bodyLimits struct {
+	bytes int64
+	time  time.Duration
+}
+
+// read returns a request's body within the limits.
+func (l bodyLimits) read(r *http.Request) ([]byte, error) { return gate.ReadBody(r, l.bytes, l.time) }
+
+// fields returns what gives the texts of a JSON body's fields. Of a body that is
+// malformed it gives any or none: the form refuses that.
+func (l bodyLimits) fields(r *http.Request) func(name string) string {
+	body, _ := l.read(r)
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(body, &fields)
+	return func(name string) (value string) {
+		_ = json.Unmarshal(fields[name], &value)
+		return value
+	}
+}
+
+// checkBody checks the JSON body, which huma then reads.
+func (f *form) checkBody(r *http.Request) error {
+	body, err := f.limits.read(r)
 	if err != nil {
 		return err
 	}
 	if len(body) == 0 {
-		if x.form.required {
-			return model.Invalid("body", "must be a JSON object; %s", known("fields", x.form.fields))
+		if f.required {
+			return model.Invalid("body", "must be a JSON object; %s", known("fields", f.fields))
 		}
-		x.r.Body = http.NoBody
 		return nil
 	}
-	if given := x.r.Header.Get("Content-Type"); given != "" {
+	if given := r.Header.Get("Content-Type"); given != "" {
 		if media, _, err := mime.ParseMediaType(given); err != nil || media != "application/json" {
 			return model.Invalid("Content-Type", "must be application/json")
 		}
 	}
-	if err := checkJSON(body); err != nil {
-		return err
-	}
-	x.r.Header.Set("Content-Type", "application/json")
-	x.r.Body = io.NopCloser(bytes.NewReader(body))
-	return nil
-}
-
-// receive returns the body, which it reads once.
-func (x *exchange) receive() ([]byte, error) {
-	if !x.received {
-		x.received = true
-		x.body, x.bodyErr = x.readAll()
-	}
-	return x.body, x.bodyErr
-}
-
-// readAll reads the body within its limits of size and time.
-func (x *exchange) readAll() ([]byte, error) {
-	if x.r.Body == nil || x.r.Body == http.NoBody {
-		return nil, nil
-	}
-	x.allow(x.gate.bodyTimeout)
-	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, x.gate.maxBody))
-	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return nil, model.Invalid("body", "must have at most %d bytes", x.gate.maxBody)
-	}
-	if err != nil {
-		return nil, x.unreadable(err)
-	}
-	x.bodyEnded = true
-	return body, nil
-}
-
-// allow bounds how long the body may take from now on. net/http takes the
-// deadline back at the body's end: it watches the connection from then on, and
-// would take its passing for the client's going away.
-func (x *exchange) allow(d time.Duration) {
-	_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(d)) // a test's recorder has none
-}
-
-// unreadable says that a body ended before it was whole. The connection goes
-// with it: the server would wait for the rest before it answers.
-func (x *exchange) unreadable(err error) error {
-	x.w.Header().Set("Connection", "close")
-	return &model.Error{
-		Code:    model.CodeValidation,
-		Message: "body: could not be read to its end; send it whole, and as long as announced",
-		Err:     err,
-	}
+	r.Header.Set("Content-Type", "application/json")
+	return checkJSON(body)
 }

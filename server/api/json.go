@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -27,12 +28,27 @@ func jsonFormat() huma.Format {
 // writeJSON encodes v in one write, with <, > and & as they are: nothing here
 // is embedded in HTML.
 func writeJSON(w io.Writer, v any) error {
+	return encodeJSON(whole{w.(http.ResponseWriter)}, v) // huma is given the gate's
+}
+
+func encodeJSON(w io.Writer, v any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(v); err != nil {
 		return fmt.Errorf("encode answer: %w", err)
 	}
 	return nil
+}
+
+// whole writes an answer's body, which comes in one piece.
+type whole struct{ answer http.ResponseWriter }
+
+// Write implements io.Writer. A client that went away needs no answer, so that
+// there is no error.
+func (w whole) Write(body []byte) (int, error) {
+	w.answer.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
+	_, _ = w.answer.Write(body)
+	return len(body), nil
 }
 
 // checkJSON sees to it that body is one JSON text that all readers understand

@@ -11,13 +11,14 @@ import (
 
 	"holdfast/engine"
 	"holdfast/engine/model"
+	"holdfast/server/gate"
 )
 
 func (w *world) makeBucket(tb testing.TB, key, once, name string) reply {
 	tb.Helper()
 	return w.do(tb, request{
 		method: "POST", path: "/buckets", key: key, contentType: "application/json",
-		header: map[string]string{onceHeader: once},
+		header: map[string]string{gate.OnceHeader: once},
 		body:   `{"project":"` + w.org.project + `","name":"` + name + `"}`,
 	})
 }
@@ -27,13 +28,13 @@ func TestIdempotencyKey(t *testing.T) {
 	first := w.makeBucket(t, w.org.full, "k1", "first")
 	made := get[Bucket](t, first)
 	again := w.makeBucket(t, w.org.full, "k1", "first")
-	if string(again.data) != string(first.data) || again.header.Get(replayedHeader) != "true" || first.header.Get(replayedHeader) != "" {
+	if string(again.data) != string(first.data) || again.header.Get(gate.ReplayedHeader) != "true" || first.header.Get(gate.ReplayedHeader) != "" {
 		t.Errorf("the first answer\n%s\nand again (%v)\n%s", first.text, again.header, again.text)
 	}
 	if e := w.entry(t, w.org.organization, again.header.Get("X-Request-Id")); e.Details["replayed"] != "true" {
 		t.Errorf("the audit entry says %v", e.Details)
 	}
-	if other := w.makeBucket(t, w.org.full, "k1", "second"); other.status != http.StatusConflict || !strings.Contains(other.msg, onceHeader) {
+	if other := w.makeBucket(t, w.org.full, "k1", "second"); other.status != http.StatusConflict || !strings.Contains(other.msg, gate.OnceHeader) {
 		t.Errorf("another body: %s", other.text)
 	}
 	// Another API key, another key, no key: the name is taken.
@@ -51,7 +52,7 @@ func TestIdempotencyKey(t *testing.T) {
 		t.Errorf("after a refusal: %s", r.text)
 	}
 	for _, bad := range []string{strings.Repeat("x", 256), "ü"} {
-		if r := w.makeBucket(t, w.org.full, bad, "third"); r.status != http.StatusUnprocessableEntity || !strings.Contains(r.msg, onceHeader) {
+		if r := w.makeBucket(t, w.org.full, bad, "third"); r.status != http.StatusUnprocessableEntity || !strings.Contains(r.msg, gate.OnceHeader) {
 			t.Errorf("%q: %s", bad, r.text)
 		}
 	}
@@ -84,7 +85,7 @@ func TestIdempotencyKeyOfACrowd(t *testing.T) {
 			all.Go(func() {
 				r := w.makeBucket(t, w.org.full, fmt.Sprintf("crowd %d", round), fmt.Sprintf("crowd-%d", round))
 				switch {
-				case r.status == http.StatusOK && r.header.Get(replayedHeader) == "true":
+				case r.status == http.StatusOK && r.header.Get(gate.ReplayedHeader) == "true":
 					replayed.Add(1)
 				case r.status == http.StatusOK:
 					done.Add(1)
@@ -110,7 +111,7 @@ func TestIdempotencyKeyOfUploads(t *testing.T) {
 	path := "/buckets/" + bucket.ID + "/objects?key=a"
 	upload := func(once, body, contentType string) reply {
 		return w.do(t, request{
-			method: "POST", path: path, key: w.org.full, header: map[string]string{onceHeader: once}, body: body, contentType: contentType,
+			method: "POST", path: path, key: w.org.full, header: map[string]string{gate.OnceHeader: once}, body: body, contentType: contentType,
 		})
 	}
 	form := func(boundary, body string) (string, string) {
@@ -119,11 +120,11 @@ func TestIdempotencyKeyOfUploads(t *testing.T) {
 	}
 	first := upload("k1", "one", "text/plain")
 	get[Object](t, first)
-	if got := upload("other", "between", "text/plain"); got.status != http.StatusOK || got.header.Get(replayedHeader) != "" {
+	if got := upload("other", "between", "text/plain"); got.status != http.StatusOK || got.header.Get(gate.ReplayedHeader) != "" {
 		t.Fatal(got.text)
 	}
 	again := upload("k1", "one", "text/plain")
-	if string(again.data) != string(first.data) || again.header.Get(replayedHeader) != "true" {
+	if string(again.data) != string(first.data) || again.header.Get(gate.ReplayedHeader) != "true" {
 		t.Errorf("again: %s (first %s)", again.text, first.text)
 	}
 	current := get[Object](t, w.do(t, request{method: "GET", path: "/buckets/" + bucket.ID + "/objects/a", key: w.org.full}))
@@ -136,10 +137,10 @@ func TestIdempotencyKeyOfUploads(t *testing.T) {
 		"another type":  upload("k1", "one", "text/css"),
 		"no type":       upload("k1", "one", ""),
 		"nothing":       upload("k1", "", "text/plain"),
-		"another query": w.do(t, request{method: "POST", path: path + "b", key: w.org.full, header: map[string]string{onceHeader: "k1"}, body: "one", contentType: "text/plain"}),
-		"a condition":   w.do(t, request{method: "POST", path: path, key: w.org.full, header: map[string]string{onceHeader: "k1", "If-None-Match": "*"}, body: "one", contentType: "text/plain"}),
+		"another query": w.do(t, request{method: "POST", path: path + "b", key: w.org.full, header: map[string]string{gate.OnceHeader: "k1"}, body: "one", contentType: "text/plain"}),
+		"a condition":   w.do(t, request{method: "POST", path: path, key: w.org.full, header: map[string]string{gate.OnceHeader: "k1", "If-None-Match": "*"}, body: "one", contentType: "text/plain"}),
 	} {
-		if r.status != http.StatusConflict || !strings.Contains(r.msg, onceHeader) {
+		if r.status != http.StatusConflict || !strings.Contains(r.msg, gate.OnceHeader) {
 			t.Errorf("%s: %d %s", name, r.status, r.text)
 		}
 	}
@@ -148,18 +149,18 @@ func TestIdempotencyKeyOfUploads(t *testing.T) {
 	formed := upload("k2", body, contentType)
 	get[Object](t, formed)
 	body, contentType = form("bbb", "styled")
-	if got := upload("k2", body, contentType); string(got.data) != string(formed.data) || got.header.Get(replayedHeader) != "true" {
+	if got := upload("k2", body, contentType); string(got.data) != string(formed.data) || got.header.Get(gate.ReplayedHeader) != "true" {
 		t.Errorf("the same form: %s", got.text)
 	}
 	// What was refused is not kept, and a malformed request is told so first.
-	bad := map[string]string{onceHeader: "k3", "X-Checksum-CRC32C": "AAAAAA=="}
+	bad := map[string]string{gate.OnceHeader: "k3", "X-Checksum-CRC32C": "AAAAAA=="}
 	if got := w.do(t, request{method: "POST", path: path, key: w.org.full, header: bad, body: "three"}); got.status != 422 {
 		t.Errorf("a wrong checksum: %s", got.text)
 	}
 	if got := upload("k3", "three", ""); got.status != http.StatusOK {
 		t.Errorf("after a refusal: %s", got.text)
 	}
-	if got := w.do(t, request{method: "POST", path: strings.Replace(path, "key=a", "key=..", 1), key: w.org.full, header: map[string]string{onceHeader: "k3"}, body: "x"}); got.status != 422 {
+	if got := w.do(t, request{method: "POST", path: strings.Replace(path, "key=a", "key=..", 1), key: w.org.full, header: map[string]string{gate.OnceHeader: "k3"}, body: "x"}); got.status != 422 {
 		t.Errorf("a bad name: %s", got.text)
 	}
 }
@@ -174,9 +175,9 @@ func TestIdempotencyKeyOfUploadsAtOnce(t *testing.T) {
 		all.Go(func() {
 			r := w.do(t, request{
 				method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=a", key: w.org.full,
-				header: map[string]string{onceHeader: "k"}, body: strings.Repeat("x", 100_000),
+				header: map[string]string{gate.OnceHeader: "k"}, body: strings.Repeat("x", 100_000),
 			})
-			if r.status == http.StatusOK && r.header.Get(replayedHeader) == "" {
+			if r.status == http.StatusOK && r.header.Get(gate.ReplayedHeader) == "" {
 				stored.Add(1)
 			} else if r.status != http.StatusOK && r.status != http.StatusConflict {
 				t.Errorf("%s", r.text)
@@ -220,7 +221,7 @@ func TestFormBeforeIdempotencyKey(t *testing.T) {
 		valid := validBody(r, w.org.project)
 		w.answered(t, w.org.full, "used", path, valid)
 		ask := func(path, body string) reply {
-			return w.do(t, request{method: "POST", path: path, key: w.org.full, body: body, header: map[string]string{onceHeader: "used"}})
+			return w.do(t, request{method: "POST", path: path, key: w.org.full, body: body, header: map[string]string{gate.OnceHeader: "used"}})
 		}
 		malformedBodies := malformedBodies(r)
 		if malformedBodies == nil {
@@ -264,7 +265,7 @@ func (w *world) plain(t *testing.T, path, body, once string) (int, string) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+w.org.full)
-	req.Header.Set(onceHeader, once)
+	req.Header.Set(gate.OnceHeader, once)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

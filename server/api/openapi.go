@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"holdfast/engine/model"
+	"holdfast/server/gate"
 )
 
 // version is that of the API's description.
@@ -50,7 +51,7 @@ func finishDescription(doc *huma.OpenAPI) {
 			}
 			op := new(**described) // huma reads its own at each request
 			*described = op
-			if name := describeBody(doc, op); name != "" {
+			if name := describeBody(op); name != "" {
 				requests[name] = true
 			}
 			describeResponses(doc, op)
@@ -73,10 +74,7 @@ func finishDescription(doc *huma.OpenAPI) {
 // describeBody finishes an operation's body and returns the name of its schema,
 // "" where there is none. A body without fields is not described: clients need
 // not send it.
-func describeBody(doc *huma.OpenAPI, op *huma.Operation) string {
-	if op.OperationID == model.OperationFor(model.ActionObjectUpload).Name {
-		op.RequestBody = uploadBody(doc.Components.Schemas)
-	}
+func describeBody(op *huma.Operation) string {
 	if op.RequestBody == nil || op.RequestBody.Content["application/json"] == nil {
 		return ""
 	}
@@ -123,7 +121,7 @@ func responseHeaders(op *huma.Operation, status int) map[string]*huma.Header {
 	switch status {
 	case http.StatusOK:
 		if takesOnce(op.Method, op.Metadata[operationKey].(model.Operation)) {
-			headers[replayedHeader] = &huma.Header{
+			headers[gate.ReplayedHeader] = &huma.Header{
 				Description: "`true` if the answer repeats the first answer's data.", Schema: &huma.Schema{Type: huma.TypeBoolean},
 			}
 		}

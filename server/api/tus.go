@@ -10,6 +10,7 @@ import (
 
 	"holdfast/engine"
 	"holdfast/engine/model"
+	"holdfast/server/gate"
 )
 
 // UploadsPath begins the paths of resumable uploads. They are outside the API,
@@ -30,7 +31,7 @@ const (
 //	PATCH  /uploads/{bucket}/{id}   go on with it
 //	DELETE /uploads/{bucket}/{id}   give it up
 type tus struct {
-	gate    *gate
+	gate    *gate.Gate
 	engine  *engine.Engine
 	baseURL string
 }
@@ -38,7 +39,10 @@ type tus struct {
 // NewUploads returns the handler of every path under UploadsPath. Keys, scopes
 // and the audit log are those of the API.
 func NewUploads(e *engine.Engine, opts Options) http.Handler {
-	return &tus{gate: &gate{engine: e, log: opts.Log, known: opts.Known}, engine: e, baseURL: opts.BaseURL}
+	t := &tus{engine: e, baseURL: opts.BaseURL}
+	t.gate = &gate.Gate{Engine: e, Log: opts.Log, Header: header(), WriteError: t.writeError, Known: opts.Known}
+	t.gate.Header.Set("Tus-Resumable", tusVersion)
+	return t
 }
 
 // ServeHTTP implements http.Handler.
@@ -49,24 +53,26 @@ func (t *tus) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	bucket, id, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, UploadsPath), "/")
 	action, serve := t.route(method, id)
-	x := t.gate.begin(w, r, model.Operation{Action: action, Scope: model.ScopeStorageCreate, Resource: model.ResourceUpload})
-	defer x.end()
-	header := w.Header()
-	header.Set("Tus-Resumable", tusVersion)
+	op := model.Operation{Action: action, Scope: model.ScopeStorageCreate, Resource: model.ResourceUpload}
 	if method == http.MethodOptions {
-		t.options(x)
+		t.gate.Open(op, http.HandlerFunc(t.options)).ServeHTTP(w, r)
 		return
 	}
-	if err := t.admit(x); err != nil {
-		t.refuse(x, err)
-		return
-	}
-	if err := serve(x, bucket, id); err != nil {
-		t.refuse(x, err)
-	}
+	t.gate.Handler(op, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := checkTus(r.Header)
+		if err == nil {
+			err = serve(w, r, bucket, id)
+		}
+		if err != nil {
+			gate.Refuse(w, r, err)
+		}
+	})).ServeHTTP(w, r)
 }
 
-func (t *tus) route(method, id string) (model.Action, func(x *exchange, bucket, id string) error) {
+// tusHandler serves one of the protocol's requests, or says why not.
+type tusHandler func(w http.ResponseWriter, r *http.Request, bucket, id string) error
+
+func (t *tus) route(method, id string) (model.Action, tusHandler) {
 	switch {
 	case method == http.MethodPost && id == "":
 		return model.ActionUploadCreate, t.create
@@ -77,7 +83,7 @@ func (t *tus) route(method, id string) (model.Action, func(x *exchange, bucket, 
 	case method == http.MethodDelete && id != "":
 		return model.ActionUploadDelete, t.delete
 	}
-	return model.ActionUnknown, func(*exchange, string, string) error {
+	return model.ActionUnknown, func(http.ResponseWriter, *http.Request, string, string) error {
 		return model.Errorf(model.CodeNotFound, "there is no such upload: POST %s{bucket} makes one", UploadsPath)
 	}
 }
@@ -85,62 +91,54 @@ func (t *tus) route(method, id string) (model.Action, func(x *exchange, bucket, 
 // errTusVersion is answered to clients of another version.
 var errTusVersion = errors.New("another version of tus")
 
-func (t *tus) admit(x *exchange) error {
-	if err := x.identify(); err != nil {
-		return err
-	}
-	if err := t.engine.Authorize(x.call); err != nil {
-		return err
-	}
-	if x.r.Header.Get("Tus-Resumable") != tusVersion {
+// checkTus checks the headers of every request but OPTIONS.
+func checkTus(header http.Header) error {
+	if header.Get("Tus-Resumable") != tusVersion {
 		return &model.Error{Code: model.CodeValidation, Message: "Tus-Resumable: must be " + tusVersion, Err: errTusVersion}
 	}
-	if err := checkHeaders(x.r.Header); err != nil {
+	if err := checkHeaders(header); err != nil {
 		return err
 	}
-	return refuseHeaders(x.r.Header, "is not heeded for resumable uploads, so nothing was done: leave it out, or send the object in one request",
-		"X-Checksum-Sha256", "X-Checksum-Crc32c", "Upload-Checksum", "Upload-Concat", onceHeader)
+	return refuseHeaders(header, "is not heeded for resumable uploads, so nothing was done: leave it out, or send the object in one request",
+		"X-Checksum-Sha256", "X-Checksum-Crc32c", "Upload-Checksum", "Upload-Concat", gate.OnceHeader)
 }
 
 // options says what the server can do; it needs no key.
-func (t *tus) options(x *exchange) {
-	header := x.w.Header()
+func (t *tus) options(w http.ResponseWriter, _ *http.Request) {
+	header := w.Header()
 	header.Set("Tus-Version", tusVersion)
 	header.Set("Tus-Extension", tusExtensions)
 	header.Set("Tus-Max-Size", strconv.FormatInt(t.engine.MaxObjectBytes(), 10))
-	x.empty(http.StatusNoContent)
+	empty(w, http.StatusNoContent)
 }
 
-func (t *tus) create(x *exchange, bucket, _ string) error {
-	in, err := newUpload(x.r.Header)
+func (t *tus) create(w http.ResponseWriter, r *http.Request, bucket, _ string) error {
+	in, err := newUpload(r.Header)
 	if err != nil {
 		return err
 	}
 	in.Bucket = bucket
-	u, err := t.engine.UploadCreate(x.r.Context(), x.call, in)
+	u, err := t.engine.UploadCreate(r.Context(), gate.CallOf(r.Context()), in)
 	if err != nil {
 		return err
 	}
-	x.w.Header().Set("Location", t.baseURL+UploadsPath+u.Bucket+"/"+u.ID)
-	if sent := x.r.Header.Get("Content-Type") == tusBody; sent || u.Length == 0 {
-		more := *x.call // one request, two acts: each has its audit entry
-		more.Audited, more.Details = false, nil
-		more.Operation.Action = model.ActionUploadAppend
-		x.call = &more
-		if u, err = t.engine.UploadAppend(x.r.Context(), x.call, bucket, u.ID, 0, t.body(x, sent)); err != nil {
+	w.Header().Set("Location", t.baseURL+UploadsPath+u.Bucket+"/"+u.ID)
+	if sent := r.Header.Get("Content-Type") == tusBody; sent || u.Length == 0 {
+		call := gate.NextCall(r.Context(), model.ActionUploadAppend)
+		if u, err = t.engine.UploadAppend(r.Context(), call, bucket, u.ID, 0, t.body(w, r, sent)); err != nil {
 			return err
 		}
 	}
-	t.describe(x, u)
-	x.empty(http.StatusCreated)
+	describeUpload(w.Header(), u)
+	empty(w, http.StatusCreated)
 	return nil
 }
 
-func (t *tus) body(x *exchange, sent bool) io.Reader {
+func (t *tus) body(w http.ResponseWriter, r *http.Request, sent bool) io.Reader {
 	if !sent {
 		return strings.NewReader("")
 	}
-	return &incoming{x: x, body: x.r.Body}
+	return &incoming{w: w, r: r}
 }
 
 // newUpload reads the headers of a creation.
@@ -209,78 +207,76 @@ func uploadMetadata(text string) (map[string]string, error) {
 	return metadata, nil
 }
 
-func (t *tus) head(x *exchange, bucket, id string) error {
-	u, err := t.engine.UploadGet(x.r.Context(), x.call, bucket, id)
+func (t *tus) head(w http.ResponseWriter, r *http.Request, bucket, id string) error {
+	u, err := t.engine.UploadGet(r.Context(), gate.CallOf(r.Context()), bucket, id)
 	if err != nil {
 		return err
 	}
-	t.describe(x, u)
-	x.w.Header().Set("Upload-Length", strconv.FormatInt(u.Length, 10))
+	describeUpload(w.Header(), u)
+	w.Header().Set("Upload-Length", strconv.FormatInt(u.Length, 10))
 	if u.Metadata != "" {
-		x.w.Header().Set("Upload-Metadata", u.Metadata)
+		w.Header().Set("Upload-Metadata", u.Metadata)
 	}
-	x.empty(http.StatusOK)
+	empty(w, http.StatusOK)
 	return nil
 }
 
 // errTusBody is answered to a PATCH whose body is something else.
 var errTusBody = errors.New("another content type")
 
-func (t *tus) patch(x *exchange, bucket, id string) error {
-	if x.r.Header.Get("Content-Type") != tusBody {
+func (t *tus) patch(w http.ResponseWriter, r *http.Request, bucket, id string) error {
+	if r.Header.Get("Content-Type") != tusBody {
 		return &model.Error{Code: model.CodeValidation, Message: "Content-Type: must be " + tusBody, Err: errTusBody}
 	}
-	offset, err := headerNumber(x.r.Header, "Upload-Offset")
+	offset, err := headerNumber(r.Header, "Upload-Offset")
 	if err != nil {
 		return err
 	}
-	u, err := t.engine.UploadAppend(x.r.Context(), x.call, bucket, id, offset, t.body(x, true))
+	u, err := t.engine.UploadAppend(r.Context(), gate.CallOf(r.Context()), bucket, id, offset, t.body(w, r, true))
 	if err != nil {
 		return err
 	}
-	t.describe(x, u)
-	x.empty(http.StatusNoContent)
+	describeUpload(w.Header(), u)
+	empty(w, http.StatusNoContent)
 	return nil
 }
 
-func (t *tus) delete(x *exchange, bucket, id string) error {
-	if err := t.engine.UploadDelete(x.call, bucket, id); err != nil {
+func (t *tus) delete(w http.ResponseWriter, r *http.Request, bucket, id string) error {
+	if err := t.engine.UploadDelete(gate.CallOf(r.Context()), bucket, id); err != nil {
 		return err
 	}
-	x.empty(http.StatusNoContent)
+	empty(w, http.StatusNoContent)
 	return nil
 }
 
-func (t *tus) describe(x *exchange, u model.Upload) {
-	header := x.w.Header()
+func describeUpload(header http.Header, u model.Upload) {
 	header.Set("Upload-Offset", strconv.FormatInt(u.Offset, 10))
 	if !u.Complete {
 		header.Set("Upload-Expires", u.ExpiresAt.UTC().Format(http.TimeFormat))
 	}
 }
 
-// refuse answers err in the API's envelope, with the statuses that tus names.
-func (t *tus) refuse(x *exchange, err error) {
-	failure := x.fail(err)
-	status := failure.GetStatus()
+// writeError answers an error in the API's envelope, with the statuses that tus
+// names.
+func (t *tus) writeError(w http.ResponseWriter, call *model.Call, public *model.Error) {
+	status := StatusOf(public.Code)
 	switch {
-	case errors.Is(err, errTusVersion):
+	case errors.Is(public, errTusVersion):
 		status = http.StatusPreconditionFailed
-		x.w.Header().Set("Tus-Version", tusVersion)
-	case errors.Is(err, errTusBody):
+		w.Header().Set("Tus-Version", tusVersion)
+	case errors.Is(public, errTusBody):
 		status = http.StatusUnsupportedMediaType
-	case errors.Is(err, engine.ErrUploadBusy):
+	case errors.Is(public, engine.ErrUploadBusy):
 		status = http.StatusLocked
-	case errors.Is(err, engine.ErrTooLarge):
+	case errors.Is(public, engine.ErrTooLarge):
 		status = http.StatusRequestEntityTooLarge
 	}
-	x.SetStatus(status)
-	_ = writeJSON(x, failure)
+	w.WriteHeader(status)
+	_ = writeJSON(w, newFailure(call, public))
 }
 
 // empty answers without a body.
-func (x *exchange) empty(status int) {
-	x.status, x.began = status, true
-	x.w.Header().Del("Content-Type")
-	x.w.WriteHeader(status)
+func empty(w http.ResponseWriter, status int) {
+	w.Header().Del("Content-Type")
+	w.WriteHeader(status)
 }

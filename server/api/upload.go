@@ -1,11 +1,11 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"io"
 	"mime"
 	"mime/multipart"
+	"net/http"
 	"strings"
 	"time"
 
@@ -13,35 +13,29 @@ import (
 
 	"holdfast/engine"
 	"holdfast/engine/model"
+	"holdfast/server/gate"
 )
 
-// uploadInput has no Body: huma would read it into memory.
+// uploadInput declares the parameters of an upload. Its body is streamed: huma,
+// which would read it into memory, only describes it.
 type uploadInput struct {
 	ObjectQueryInput
 	IfNoneMatch string `header:"If-None-Match" pattern:"^[*]$" patternDescription:"*, which refuses to replace an object" doc:"* refuses to replace an object."`
 	SHA256      string `header:"X-Checksum-SHA256" pattern:"^[A-Za-z0-9+/]{43}=$" patternDescription:"the checksum's 32 bytes in base64" doc:"Base64 of the SHA-256 the body must have."`
 	CRC32C      string `header:"X-Checksum-CRC32C" pattern:"^[A-Za-z0-9+/]{6}==$" patternDescription:"the checksum's 4 bytes in base64" doc:"Base64 of the big-endian CRC-32C the body must have."`
-
-	x *exchange
 }
 
-// Resolve implements huma.Resolver: it gets hold of the request, whose body
-// is to be streamed.
-func (in *uploadInput) Resolve(ctx huma.Context) []error {
-	in.x = exchangeOf(ctx.Context())
-	return nil
-}
-
-func (h *handlers) objectUpload(ctx context.Context, call *model.Call, in *uploadInput) (Object, error) {
+func (h *handlers) objectUpload(w http.ResponseWriter, r *http.Request) (Object, error) {
 	upload := engine.Upload{
-		Bucket: in.ID, Key: in.Key,
-		IfAbsent: in.IfNoneMatch != "", SHA256: in.SHA256, CRC32C: in.CRC32C,
+		Bucket: r.PathValue("id"), Key: r.URL.Query().Get("key"),
+		IfAbsent: r.Header.Get("If-None-Match") != "",
+		SHA256:   r.Header.Get("X-Checksum-SHA256"), CRC32C: r.Header.Get("X-Checksum-CRC32C"),
 	}
-	body := &incoming{x: in.x, body: in.x.r.Body}
+	body := &incoming{w: w, r: r}
 	if err := body.describe(&upload); err != nil {
 		return Object{}, err
 	}
-	o, err := h.engine.ObjectUpload(ctx, call, upload)
+	o, err := h.engine.ObjectUpload(r.Context(), gate.CallOf(r.Context()), upload)
 	return h.newObject(o), err
 }
 
@@ -75,9 +69,10 @@ const (
 // incoming is the body of an upload on its way in. What keeps it from
 // being read is the client's error, not the disk's.
 type incoming struct {
-	x     *exchange
-	body  io.Reader
+	w     http.ResponseWriter
+	r     *http.Request
 	moved time.Time // when it was last seen not to stand still
+	ended bool
 }
 
 // formOverhead is more than what is around the file of a multipart body, in bytes.
@@ -86,8 +81,8 @@ const formOverhead = 64 << 10
 // describe fills in the upload's body, type and length. A multipart body has to
 // be opened for the first two.
 func (b *incoming) describe(upload *engine.Upload) error {
-	length := b.x.r.ContentLength
-	media, canonical, err := mediaType(b.x.r.Header.Get("Content-Type"))
+	length := b.r.ContentLength
+	media, canonical, err := mediaType(b.r.Header.Get("Content-Type"))
 	if media == "multipart/form-data" {
 		upload.Open, upload.Length, upload.Least = b.open, -1, max(length-formOverhead, 0)
 	} else {
@@ -104,15 +99,15 @@ func (b *incoming) open(upload *engine.Upload) (err error) {
 
 // Read implements io.Reader. The deadline moves on with the reads.
 func (b *incoming) Read(p []byte) (int, error) {
-	if now := time.Now(); now.Sub(b.moved) >= idleStep && !b.x.bodyEnded {
-		b.x.allow(uploadIdle)
+	if now := time.Now(); now.Sub(b.moved) >= idleStep && !b.ended {
+		gate.SetBodyTimeout(b.w, uploadIdle)
 		b.moved = now
 	}
-	n, err := b.body.Read(p)
+	n, err := b.r.Body.Read(p)
 	if err == io.EOF {
-		b.x.bodyEnded = true
+		b.ended = true
 	} else if err != nil {
-		err = b.x.unreadable(err)
+		err = gate.Unreadable(b.w, err)
 	}
 	return n, err
 }
@@ -120,7 +115,7 @@ func (b *incoming) Read(p []byte) (int, error) {
 // onlyPart returns the one file of a multipart body as it was sent, whatever
 // Content-Transfer-Encoding it claims (RFC 7578, 4.7), and its type.
 func (b *incoming) onlyPart() (io.Reader, string, error) {
-	r := *b.x.r
+	r := *b.r
 	r.Body = io.NopCloser(b)
 	parts, err := r.MultipartReader()
 	if err != nil {
@@ -180,7 +175,7 @@ func (p *partBody) Read(data []byte) (int, error) {
 // uploadForm is the schema of an upload from a form.
 const uploadForm = "UploadForm"
 
-// uploadBody describes the body of an upload, which huma does not see. Many
+// uploadBody describes the body of an upload. Many
 // generators know no range of media types, so that the description names one.
 func uploadBody(schemas huma.Registry) *huma.RequestBody {
 	file := func() *huma.Schema { return &huma.Schema{Type: huma.TypeString, Format: "binary"} }

@@ -307,14 +307,13 @@ func TestDeadlineEndsWithTheBody(t *testing.T) {
 	type connKey struct{}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn := r.Context().Value(connKey{}).(*deadlineConn)
-		x := &exchange{w: w, r: r}
-		body := &incoming{x: x, body: r.Body}
-		if _, err := body.Read(make([]byte, 2)); err != nil || conn.until.Load().IsZero() || x.bodyEnded {
+		body := &incoming{w: w, r: r}
+		if _, err := body.Read(make([]byte, 2)); err != nil || conn.until.Load().IsZero() || body.ended {
 			t.Errorf("in the middle: until %v, %v", conn.until.Load(), err)
 		}
 		for range 2 { // who wants to see that there is no more reads once more
 			body.moved = time.Time{}
-			if _, err := io.ReadAll(body); err != nil || !conn.until.Load().IsZero() || !x.bodyEnded {
+			if _, err := io.ReadAll(body); err != nil || !conn.until.Load().IsZero() || !body.ended {
 				t.Errorf("at the end: until %v, %v", conn.until.Load(), err)
 			}
 		}
