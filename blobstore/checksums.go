@@ -25,13 +25,14 @@ const (
 // blockSums computes the checksums of a blob's blocks, and that of all of it, as
 // it is written.
 type blockSums struct {
-	sums  []byte // of whole blocks
-	whole uint32 // of all whole blocks together
-	crc   uint32 // of the block that is not yet whole
-	fill  int    // bytes in that
+	sums  []byte // of complete blocks
+	total uint32 // of everything written
+	crc   uint32 // of the block that is not yet complete
+	fill  int    // bytes in that block
 }
 
 func (b *blockSums) write(p []byte) {
+	b.total = crc32.Update(b.total, castagnoli, p)
 	for len(p) > 0 {
 		n := min(len(p), blockSize-b.fill)
 		b.crc = crc32.Update(b.crc, castagnoli, p[:n])
@@ -45,16 +46,7 @@ func (b *blockSums) write(p []byte) {
 
 func (b *blockSums) close() {
 	b.sums = binary.LittleEndian.AppendUint32(b.sums, b.crc)
-	b.whole = b.total()
 	b.crc, b.fill = 0, 0
-}
-
-// total returns the CRC-32C of everything written.
-func (b *blockSums) total() uint32 {
-	if len(b.sums) == 0 {
-		return b.crc
-	}
-	return joinCRC(b.whole, b.crc, b.fill)
 }
 
 // trailer returns what follows a content of size bytes.

@@ -146,7 +146,7 @@ func (w *Writer) spill() (err error) {
 }
 
 // CRC32C returns the CRC-32C (Castagnoli) of the bytes written so far.
-func (w *Writer) CRC32C() uint32 { return w.sums.total() }
+func (w *Writer) CRC32C() uint32 { return w.sums.total }
 
 // Size returns how many bytes were written so far.
 func (w *Writer) Size() int64 { return w.size }
