@@ -52,11 +52,6 @@ func SyncData(f *os.File) error {
 	}
 }
 
-// Yield lets whatever else waits for this processor have it first. Work of many
-// milliseconds that nobody waits for does so again and again: the kernel lets a
-// thread go on for some of them, and those who were woken meanwhile wait.
-func Yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) } // never fails
-
 // SyncfsReports says whether syncfs(2) reports what could not be written, which
 // Linux does since 5.8. Before, it promises nothing.
 func SyncfsReports() bool {

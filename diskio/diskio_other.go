@@ -5,7 +5,6 @@ package diskio
 import (
 	"errors"
 	"os"
-	"runtime"
 )
 
 // SetDirect has no counterpart here.
@@ -18,9 +17,6 @@ func unmapMemory([]byte) {}
 
 // SyncData makes f durable.
 func SyncData(f *os.File) error { return f.Sync() }
-
-// Yield lets other goroutines run first.
-func Yield() { runtime.Gosched() }
 
 // SyncfsReports: syncfs(2) is Linux's.
 func SyncfsReports() bool { return false }

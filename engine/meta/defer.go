@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
-
-	"holdfast/diskio"
 )
 
 // Changes that are durable somewhere else, in a journal that can be replayed,
@@ -23,9 +21,6 @@ const (
 	// deferLimit is how many may wait; beyond that Defer makes its caller wait,
 	// unless the disk takes none of them.
 	deferLimit = 4 * deferBatch
-	// deferStep is how many are applied before others are let have the processor.
-	// Where it is short the kernel counts that as a whole slice of it, 3 ms.
-	deferStep = 16
 	// deferSetting keeps the position of the newest change that was applied.
 	deferSetting = "journal.applied"
 )
@@ -172,16 +167,13 @@ var errInstead = errors.New("a deferred change failed")
 
 // applyDeferred makes the changes in the transaction. After an error this is to
 // be undone; while errInstead says that a change failed by itself, the next try
-// goes on without that. Now and then it calls giveWay.
-func applyDeferred(bolt *bbolt.Tx, changes []*deferred, giveWay func()) error {
+// goes on without that.
+func applyDeferred(bolt *bbolt.Tx, changes []*deferred) error {
 	if len(changes) == 0 {
 		return nil
 	}
 	tx := &Tx{bolt: bolt, batch: newBatch()}
-	for i, d := range changes {
-		if i%deferStep == deferStep-1 {
-			giveWay()
-		}
+	for _, d := range changes {
 		d.committed = nil
 		tx.committed = &d.committed
 		alone := d.failed == nil
@@ -197,24 +189,6 @@ func applyDeferred(bolt *bbolt.Tx, changes []*deferred, giveWay func()) error {
 	newest := changes[len(changes)-1].position
 	return tx.PutSetting(deferSetting, binary.BigEndian.AppendUint64(nil, newest))
 }
-
-// giveWay lets others have the processor first, such as requests that wait for
-// an answer.
-func (db *DB) giveWay() {
-	if db.patient() {
-		diskio.Yield()
-	}
-}
-
-// patient reports whether nobody has begun to wait for what is deferred, which
-// does not fall behind either.
-func (db *DB) patient() bool {
-	all, done := db.backlog.reached()
-	return len(db.queue) == 0 && all-done < 2*deferBatch
-}
-
-// hurry is for what somebody waits for.
-func hurry() {}
 
 // Flush returns when every change deferred before is committed.
 func (db *DB) Flush() error {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"testing"
 )
@@ -170,48 +169,4 @@ func BenchmarkDefer(b *testing.B) {
 		deferOn(db, uint64(i+1), func(tx *Tx) error { return putOne(tx, o) })
 	}
 	view(b, db, func(*Tx) error { return nil })
-}
-
-// TestPatience: what is deferred gives way to others only as long as nobody
-// waits for it and it keeps up.
-func TestPatience(t *testing.T) {
-	t.Parallel()
-	db := openTest(t)
-	var wg sync.WaitGroup
-	update := func(change func()) {
-		wg.Go(func() {
-			if err := db.Update(func(*Tx) error { change(); return nil }); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	occupy := func() (release func()) {
-		running, released := make(chan struct{}), make(chan struct{})
-		update(func() { close(running); <-released })
-		<-running
-		return func() { close(released); wg.Wait() }
-	}
-	release := occupy()
-	for i := range 2 * deferBatch {
-		if !db.patient() {
-			t.Fatalf("with %d changes deferred it is in a hurry", i)
-		}
-		deferOn(db, uint64(i+1), func(*Tx) error { return nil })
-	}
-	if db.patient() {
-		t.Error("it falls behind, and is in no hurry")
-	}
-	release()
-	if err := db.Flush(); err != nil || !db.patient() {
-		t.Errorf("once it is done it is in a hurry, %v", err)
-	}
-	release = occupy()
-	update(func() {})
-	for len(db.queue) == 0 {
-		runtime.Gosched()
-	}
-	if db.patient() {
-		t.Error("somebody waits, and it is in no hurry")
-	}
-	release()
 }

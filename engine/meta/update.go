@@ -75,7 +75,7 @@ func (db *DB) tryAhead(changes []*deferred, read func(*Tx) error) error {
 	for len(changes) > 0 && changes[0].position <= applied {
 		changes = changes[1:]
 	}
-	if err := applyDeferred(bolt, changes, hurry); err != nil {
+	if err := applyDeferred(bolt, changes); err != nil {
 		return err
 	}
 	return read(&Tx{bolt: bolt})
@@ -131,9 +131,9 @@ func (db *DB) commitLoop() {
 		case c := <-db.queue:
 			db.commitAfterDeferred(db.gather(c))
 		case <-db.backlog.full:
-			_ = db.commit(nil, db.giveWay) // the next transaction tries again
+			_ = db.commit(nil) // the next transaction tries again
 		case <-ticker.C:
-			_ = db.commit(nil, db.giveWay)
+			_ = db.commit(nil)
 		case <-resident.C:
 			db.release()
 		case <-db.closing:
@@ -153,14 +153,14 @@ func (db *DB) commitAfterDeferred(batch []*commit) {
 		}
 		return
 	}
-	_ = db.commit(batch, hurry) // which answers those of batch
+	_ = db.commit(batch) // which answers those of batch
 }
 
 // applyBacklog applies what is deferred now but for the newest, at most leave.
 func (db *DB) applyBacklog(leave uint64) error {
 	all, done := db.backlog.reached()
 	for all > done+leave {
-		if err := db.commit(nil, hurry); err != nil {
+		if err := db.commit(nil); err != nil {
 			return err
 		}
 		_, done = db.backlog.reached()
@@ -188,12 +188,12 @@ func (db *DB) gather(first *commit) []*commit {
 // commit makes what is deferred, as much as there is in a transaction, and then
 // the changes of batch durable in one, leaving out those of batch that fail. It
 // returns why nothing could be.
-func (db *DB) commit(batch []*commit, giveWay func()) error {
+func (db *DB) commit(batch []*commit) error {
 	waiting := db.backlog.some()
 	for len(batch) > 0 || len(waiting) > 0 {
 		failed := -1
 		err := db.bolt.Update(func(tx *bbolt.Tx) error {
-			if err := applyDeferred(tx, waiting, giveWay); err != nil {
+			if err := applyDeferred(tx, waiting); err != nil {
 				return err
 			}
 			for i, c := range batch {
