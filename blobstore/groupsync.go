@@ -1,9 +1,6 @@
 package blobstore
 
-import (
-	"runtime"
-	"sync"
-)
+import "sync"
 
 // group lets callers share a piece of work that answers for everything that
 // was asked for before it began: a sync. Whoever comes while one runs waits for
@@ -33,24 +30,12 @@ func (g *group[T]) do(work func([]T) error, asked ...T) error {
 		<-r.done
 		return r.err
 	}
-	g.lead()
+	g.running <- struct{}{}
 	g.begin()
 	r.err = work(r.asked)
 	<-g.running
 	close(r.done)
 	return r.err
-}
-
-// lead waits for its turn. Where it is not at once, there is a crowd: whoever
-// could ask if he had a processor does so first, which saves syncs and their
-// share of the processors.
-func (g *group[T]) lead() {
-	select {
-	case g.running <- struct{}{}:
-	default:
-		g.running <- struct{}{}
-		runtime.Gosched()
-	}
 }
 
 // alone runs other work, between two rounds.
