@@ -42,32 +42,12 @@ const (
 	actMove   objectAct = "move" // of the bytes, by compaction
 )
 
-// noteRoom is more than most notes need, in bytes.
-const noteRoom = 1 << 10
-
-// encode returns the note as encoding/json writes it, which takes longer.
 func (n *objectNote) encode() ([]byte, error) {
-	text := append(make([]byte, 0, noteRoom), `{"act":"`+n.Act+`","object":`...)
-	text, err := n.Object.AppendJSON(text)
-	if n.From != "" {
-		text = append(text, `,"from":"`+n.From+`"`...)
-	}
-	if n.Upload != "" {
-		text = append(text, `,"upload":"`+n.Upload+`"`...)
-	}
-	if n.Once != "" {
-		text = append(text, `,"once":"`+n.Once+`"`...)
-	}
-	if n.Keep {
-		text = append(text, `,"keep":true`...)
-	}
-	if n.Audit != nil && err == nil {
-		text, err = n.Audit.AppendJSON(append(text, `,"audit":`...))
-	}
+	text, err := json.Marshal(n)
 	if err != nil {
 		return nil, fmt.Errorf("encode note: %w", err)
 	}
-	return append(text, '}'), nil
+	return text, nil
 }
 
 // deliver hands to the metadata what the journal has made durable.

@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -26,24 +27,19 @@ func (h hasher) sum(parts ...[]byte) string {
 	return hex.EncodeToString(h.mac.Sum(sum[:0]))
 }
 
-// auditRoom is more than most entries need, in bytes.
-const auditRoom = 1 << 10
-
 // seal fills in the entry's hash and returns the record to store.
 func (h hasher) seal(entry *model.AuditEntry) ([]byte, error) {
 	entry.Hash = ""
-	record, err := entry.AppendJSON(make([]byte, recordHeader, auditRoom))
+	text, err := json.Marshal(entry)
 	if err != nil {
 		return nil, fmt.Errorf("encode audit entry: %w", err)
 	}
-	unsealed, ok := bytes.CutSuffix(record, hashEnd(""))
+	unsealed, ok := bytes.CutSuffix(text, hashEnd(""))
 	if !ok {
 		return nil, errors.New("encode audit entry: the hash is not at its end")
 	}
-	entry.Hash = h.sum(record[recordHeader:])
-	record = append(unsealed, hashEnd(entry.Hash)...)
-	fillHeader(record)
-	return record, nil
+	entry.Hash = h.sum(text)
+	return frame(append(unsealed, hashEnd(entry.Hash)...)), nil
 }
 
 // entry hashes the stored text of an entry with its own hash left empty, and

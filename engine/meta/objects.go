@@ -21,21 +21,15 @@ const (
 	objectEraStarts = "eras.starts"
 )
 
-// objectRoom is more than most objects need, in bytes.
-const objectRoom = 512
-
 func encodeObject(object model.Object) ([]byte, error) {
 	if len(object.Version) != model.VersionLength {
 		return nil, fmt.Errorf("the version %q has not %d bytes", object.Version, model.VersionLength)
 	}
-	data := append(make([]byte, 0, objectRoom), object.Version...)
-	record := len(data)
-	data, err := object.AppendJSON(append(data, make([]byte, recordHeader)...))
+	record, err := encodeRecord(object)
 	if err != nil {
-		return nil, fmt.Errorf("encode object: %w", err)
+		return nil, err
 	}
-	fillHeader(data[record:])
-	return data, nil
+	return append([]byte(object.Version), record...), nil
 }
 
 func decodeObject(bucket string, data []byte) (model.Object, error) {

@@ -43,16 +43,10 @@ func decodeRecord(where string, data []byte, v any) error {
 
 // frame puts the header before a record's text.
 func frame(text []byte) []byte {
-	record := append(make([]byte, recordHeader, recordHeader+len(text)), text...)
-	fillHeader(record)
-	return record
-}
-
-// fillHeader fills in the header of a record that has room for it and is whole
-// otherwise.
-func fillHeader(record []byte) {
+	record := make([]byte, recordHeader, recordHeader+len(text))
 	record[0] = recordVersion
-	binary.BigEndian.PutUint32(record[1:], checksum(record[recordHeader:]))
+	binary.BigEndian.PutUint32(record[1:], checksum(text))
+	return append(record, text...)
 }
 
 // unframe checks the header and returns the text behind it.
