@@ -148,31 +148,31 @@ const advicePage = 20
 
 // adviceData is what advice.html shows.
 type adviceData struct {
-	leaf[model.Recommendation]
+	listPage[model.Recommendation]
 	Of place // the one database whose recommendations they are
 }
 
 // Advice are those of this page, as it shows them.
 func (d adviceData) Advice() []adviceItem { return newAdvice(d.Items) }
 
-func (v *visit) advice() (answer, error) {
-	asked := v.r.URL.Query()
-	all, err := v.engine.Recommendations(v.call)
+func (req *request) advice() (answer, error) {
+	asked := req.r.URL.Query()
+	all, err := req.engine.Recommendations(req.call)
 	if err != nil {
 		return answer{}, err
 	}
-	about := v.call.Resource
+	about := req.call.Resource
 	data := adviceData{}
 	if id := asked.Get("database"); id != "" {
-		db, err := v.engine.DatabaseGet(v.call, id)
+		db, err := req.engine.DatabaseGet(req.call, id)
 		if err != nil {
 			return answer{}, err
 		}
-		v.call.Resource = about
+		req.call.Resource = about
 		data.Of = place{"/databases/" + db.ID, db.Name}
 		all = adviceOn(all, db.ID)
 	}
-	data.leaf = turn(all, asked, advicePage)
+	data.listPage = listPageOf(all, asked, advicePage)
 	return answer{page: "advice.html", title: "What needs attention", data: data}, nil
 }
 

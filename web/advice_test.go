@@ -143,7 +143,7 @@ func TestAdvicePages(t *testing.T) {
 func TestTurn(t *testing.T) {
 	t.Parallel()
 	all := []int{1, 2, 3, 4, 5}
-	for asked, want := range map[string]leaf[int]{
+	for asked, want := range map[string]listPage[int]{
 		"":                          {[]int{1, 2}, 5, 1, "", "?page=2"},
 		"page=2&done=rls":           {[]int{3, 4}, 5, 2, "?page=1", "?page=3"},
 		"page=3&database=db_1":      {[]int{5}, 5, 3, "?database=db_1&page=2", ""},
@@ -156,11 +156,11 @@ func TestTurn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := turn(all, query, 2); !reflect.DeepEqual(got, want) {
+		if got := listPageOf(all, query, 2); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %+v, want %+v", asked, got, want)
 		}
 	}
-	if got := turn([]int(nil), nil, 2); len(got.Items) != 0 || got.Next != "" || got.Previous != "" {
+	if got := listPageOf([]int(nil), nil, 2); len(got.Items) != 0 || got.Next != "" || got.Previous != "" {
 		t.Errorf("nothing: %+v", got)
 	}
 }

@@ -15,8 +15,8 @@ type auditData struct {
 	Older   string // where the next page is, "" for none
 }
 
-func (v *visit) audit() (answer, error) {
-	asked := v.r.URL.Query()
+func (req *request) audit() (answer, error) {
+	asked := req.r.URL.Query()
 	data := auditData{
 		Filter: engine.AuditQuery{
 			Action: asked.Get("action"), Outcome: model.Outcome(asked.Get("outcome")),
@@ -27,7 +27,7 @@ func (v *visit) audit() (answer, error) {
 	}
 	data.Any = data.Filter != engine.AuditQuery{}
 	var err error
-	data.List, err = v.engine.AuditSearch(v.call, data.Filter, v.page())
+	data.List, err = req.engine.AuditSearch(req.call, data.Filter, req.page())
 	if data.Next != "" {
 		asked.Set("cursor", data.Next)
 		data.Older = "/audit?" + asked.Encode()

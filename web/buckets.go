@@ -20,14 +20,14 @@ type bucketsData struct {
 	Public   bool
 }
 
-func (v *visit) buckets() (answer, error) { return v.bucketsPage(bucketsData{}, nil) }
+func (req *request) buckets() (answer, error) { return req.bucketsPage(bucketsData{}, nil) }
 
-func (v *visit) bucketsPage(data bucketsData, cause error) (answer, error) {
+func (req *request) bucketsPage(data bucketsData, cause error) (answer, error) {
 	var err error
-	if data.List, err = v.engine.BucketList(v.call, v.page()); err != nil {
+	if data.List, err = req.engine.BucketList(req.call, req.page()); err != nil {
 		return answer{}, err
 	}
-	if data.Projects, err = v.engine.Projects(v.call); err != nil {
+	if data.Projects, err = req.engine.Projects(req.call); err != nil {
 		return answer{}, err
 	}
 	return answer{page: "buckets.html", title: "Buckets", data: data}, cause
@@ -43,19 +43,19 @@ func (d bucketsData) ProjectName(id string) string {
 	return ""
 }
 
-func (v *visit) typedBucket() bucketsData {
-	return bucketsData{Project: v.form("project"), Name: v.form("name"), Public: v.checked("public")}
+func (req *request) typedBucket() bucketsData {
+	return bucketsData{Project: req.form("project"), Name: req.form("name"), Public: req.checked("public")}
 }
 
-func (v *visit) bucketAgain(cause error) (answer, error) {
-	return v.bucketsPage(v.typedBucket(), cause)
+func (req *request) bucketAgain(cause error) (answer, error) {
+	return req.bucketsPage(req.typedBucket(), cause)
 }
 
-func (v *visit) bucketCreate() (answer, error) {
-	data := v.typedBucket()
-	b, err := v.engine.BucketCreate(v.call, engine.NewBucket{Project: data.Project, Name: data.Name, Public: data.Public})
+func (req *request) bucketCreate() (answer, error) {
+	data := req.typedBucket()
+	b, err := req.engine.BucketCreate(req.call, engine.NewBucket{Project: data.Project, Name: data.Name, Public: data.Public})
 	if err != nil {
-		return v.bucketsPage(data, err)
+		return req.bucketsPage(data, err)
 	}
 	return done("/buckets/"+b.ID, "bucket_created"), nil
 }
@@ -81,21 +81,21 @@ func (d bucketData) Base(key string) string {
 	return "(the folder itself)"
 }
 
-func (v *visit) bucket() (answer, error) {
-	return v.bucketPage(v.r.URL.Query().Get("prefix"), nil)
+func (req *request) bucket() (answer, error) {
+	return req.bucketPage(req.r.URL.Query().Get("prefix"), nil)
 }
 
-func (v *visit) bucketPage(prefix string, cause error) (answer, error) {
-	data := bucketData{Prefix: prefix, Crumbs: crumbs(prefix), Kept: v.engine.About().Objects}
+func (req *request) bucketPage(prefix string, cause error) (answer, error) {
+	data := bucketData{Prefix: prefix, Crumbs: crumbs(prefix), Kept: req.engine.About().Objects}
 	var err error
-	if data.Bucket, err = v.engine.BucketGet(v.call, v.r.PathValue("id")); err != nil {
+	if data.Bucket, err = req.engine.BucketGet(req.call, req.r.PathValue("id")); err != nil {
 		return answer{}, err
 	}
-	if data.Folder, err = v.engine.ObjectFolder(v.call, data.Bucket.ID, prefix, "/", v.page()); err != nil {
+	if data.Folder, err = req.engine.ObjectFolder(req.call, data.Bucket.ID, prefix, "/", req.page()); err != nil {
 		return answer{}, err
 	}
 	if data.Bucket.Public {
-		data.PublicURL = cmp.Or(v.opts.ObjectsURL, v.opts.BaseURL) + engine.ObjectPath + data.Bucket.ID + "/"
+		data.PublicURL = cmp.Or(req.opts.ObjectsURL, req.opts.BaseURL) + engine.ObjectPath + data.Bucket.ID + "/"
 	}
 	return answer{page: "bucket.html", title: data.Bucket.Name, data: data}, cause
 }
@@ -115,7 +115,7 @@ func crumbs(prefix string) []crumb {
 }
 
 // folderPath is where a folder is shown.
-func (v *visit) folderPath(prefix, what string) answer {
+func (req *request) folderPath(prefix, what string) answer {
 	query := url.Values{}
 	if prefix != "" {
 		query.Set("prefix", prefix)
@@ -123,75 +123,75 @@ func (v *visit) folderPath(prefix, what string) answer {
 	if what != "" {
 		query.Set("done", what)
 	}
-	return answer{redirect: "/buckets/" + v.r.PathValue("id") + "?" + query.Encode()}
+	return answer{redirect: "/buckets/" + req.r.PathValue("id") + "?" + query.Encode()}
 }
 
 // download leads to the object's bytes, at a URL that works for a while.
-func (v *visit) download() (answer, error) {
-	object, err := v.engine.ObjectGet(v.call, v.r.PathValue("id"), v.r.URL.Query().Get("key"))
-	return answer{redirect: v.opts.ObjectsURL + object.DownloadPath}, err
+func (req *request) download() (answer, error) {
+	object, err := req.engine.ObjectGet(req.call, req.r.PathValue("id"), req.r.URL.Query().Get("key"))
+	return answer{redirect: req.opts.ObjectsURL + object.DownloadPath}, err
 }
 
-func (v *visit) objectDelete() (answer, error) {
-	prefix, key := v.form("prefix"), v.form("key")
-	err := v.confirm(bucketData{Prefix: prefix}.Base(key))
+func (req *request) objectDelete() (answer, error) {
+	prefix, key := req.form("prefix"), req.form("key")
+	err := req.confirm(bucketData{Prefix: prefix}.Base(key))
 	if err == nil {
-		_, err = v.engine.ObjectDelete(v.r.Context(), v.call, v.r.PathValue("id"), key)
+		_, err = req.engine.ObjectDelete(req.r.Context(), req.call, req.r.PathValue("id"), key)
 	}
 	if err != nil {
-		return v.bucketPage(prefix, err)
+		return req.bucketPage(prefix, err)
 	}
-	return v.folderPath(prefix, "object_deleted"), nil
+	return req.folderPath(prefix, "object_deleted"), nil
 }
 
 // bucketUpdate changes who may read a bucket.
-func (v *visit) bucketUpdate() (answer, error) {
-	public := v.checked("public")
-	return v.changeBucket(engine.BucketChange{Public: &public})
+func (req *request) bucketUpdate() (answer, error) {
+	public := req.checked("public")
+	return req.changeBucket(engine.BucketChange{Public: &public})
 }
 
 // bucketExpire changes how long a bucket's files are kept.
-func (v *visit) bucketExpire() (answer, error) {
-	b, err := v.engine.BucketGet(v.call, v.r.PathValue("id"))
+func (req *request) bucketExpire() (answer, error) {
+	b, err := req.engine.BucketGet(req.call, req.r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
 	days := 0
-	if text := strings.TrimSpace(v.form("expire_after_days")); text != "" {
+	if text := strings.TrimSpace(req.form("expire_after_days")); text != "" {
 		if days, err = strconv.Atoi(text); err != nil {
-			return v.bucketPage("", model.Invalid("expire_after_days", "must be a number of days, or empty to keep files"))
+			return req.bucketPage("", model.Invalid("expire_after_days", "must be a number of days, or empty to keep files"))
 		}
 	}
-	if err := v.confirm(b.Name); err != nil {
-		return v.bucketPage("", err)
+	if err := req.confirm(b.Name); err != nil {
+		return req.bucketPage("", err)
 	}
-	return v.changeBucket(engine.BucketChange{ExpireAfterDays: &days})
+	return req.changeBucket(engine.BucketChange{ExpireAfterDays: &days})
 }
 
-func (v *visit) changeBucket(change engine.BucketChange) (answer, error) {
-	id := v.r.PathValue("id")
-	if _, err := v.engine.BucketUpdate(v.call, id, change); err != nil {
-		return v.bucketPage("", err)
+func (req *request) changeBucket(change engine.BucketChange) (answer, error) {
+	id := req.r.PathValue("id")
+	if _, err := req.engine.BucketUpdate(req.call, id, change); err != nil {
+		return req.bucketPage("", err)
 	}
 	return done("/buckets/"+id, "bucket_updated"), nil
 }
 
 // bucketDelete deletes a bucket, with files only where the person was told that
 // it has some.
-func (v *visit) bucketDelete() (answer, error) {
-	b, err := v.engine.BucketGet(v.call, v.r.PathValue("id"))
+func (req *request) bucketDelete() (answer, error) {
+	b, err := req.engine.BucketGet(req.call, req.r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
-	told, _ := strconv.ParseInt(v.form("files"), 10, 64) // what is no number told nothing
-	if err = v.confirm(b.Name); err == nil {
-		_, err = v.engine.BucketDelete(v.call, b.ID, told > 0)
+	told, _ := strconv.ParseInt(req.form("files"), 10, 64) // what is no number told nothing
+	if err = req.confirm(b.Name); err == nil {
+		_, err = req.engine.BucketDelete(req.call, b.ID, told > 0)
 	}
 	if model.CodeOf(err) == model.CodeConflict && told == 0 {
 		err = model.Errorf(model.CodeConflict, "the bucket was empty when you saw it, and has files now")
 	}
 	if err != nil {
-		return v.bucketPage("", err)
+		return req.bucketPage("", err)
 	}
 	return done("/buckets", "bucket_deleted"), nil
 }

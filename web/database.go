@@ -14,8 +14,8 @@ type databaseData struct {
 }
 
 // withDatabase returns the database of the path, for a page of its.
-func (v *visit) withDatabase(tab string) (databaseData, error) {
-	db, err := v.engine.DatabaseGet(v.call, v.r.PathValue("id"))
+func (req *request) withDatabase(tab string) (databaseData, error) {
+	db, err := req.engine.DatabaseGet(req.call, req.r.PathValue("id"))
 	return databaseData{db, tab}, err
 }
 
@@ -26,8 +26,8 @@ func (d databaseData) title() string { return d.Name }
 func (d databaseData) busy() bool { return d.RunningOp != nil }
 
 // path is where the page tab of the database lies.
-func (v *visit) databasePath(tab string) string {
-	return strings.TrimSuffix("/databases/"+v.r.PathValue("id")+"/"+tab, "/")
+func (req *request) databasePath(tab string) string {
+	return strings.TrimSuffix("/databases/"+req.r.PathValue("id")+"/"+tab, "/")
 }
 
 // databaseOverview is what database.html shows.
@@ -38,22 +38,22 @@ type databaseOverview struct {
 	Advice adviceBrief
 }
 
-func (v *visit) database() (answer, error) {
-	db, err := v.withDatabase("")
+func (req *request) database() (answer, error) {
+	db, err := req.withDatabase("")
 	if err != nil {
 		return answer{}, err
 	}
-	data := databaseOverview{databaseData: db, Month: v.r.URL.Query().Get("range") == "month"}
+	data := databaseOverview{databaseData: db, Month: req.r.URL.Query().Get("range") == "month"}
 	series := model.SeriesDay()
 	if data.Month {
 		series = model.SeriesMonth()
 	}
-	samples, err := v.engine.Metrics(v.call, db.ID, series)
+	samples, err := req.engine.Metrics(req.call, db.ID, series)
 	if err != nil {
 		return answer{}, err
 	}
-	data.Charts = charts(samples, series, v.engine.Now())
-	all, err := v.engine.Recommendations(v.call)
+	data.Charts = charts(samples, series, req.engine.Now())
+	all, err := req.engine.Recommendations(req.call)
 	data.Advice = newAdviceBrief(adviceOn(all, db.ID), "/databases/"+db.ID, "/advice?database="+db.ID)
 	live := db.busy() || db.Status == model.DatabaseUnavailable
 	return answer{page: "database.html", title: db.title(), data: data, live: live}, err
@@ -65,15 +65,15 @@ type databaseForm struct {
 	Project, Name, User string
 }
 
-func (v *visit) databaseNew() (answer, error) {
-	if err := v.opens(model.ActionDatabaseCreate); err != nil {
+func (req *request) databaseNew() (answer, error) {
+	if err := req.opens(model.ActionDatabaseCreate); err != nil {
 		return answer{}, err
 	}
-	return v.databaseFormPage(databaseForm{}, nil)
+	return req.databaseFormPage(databaseForm{}, nil)
 }
 
-func (v *visit) databaseFormPage(form databaseForm, cause error) (answer, error) {
-	projects, err := v.engine.Projects(v.call)
+func (req *request) databaseFormPage(form databaseForm, cause error) (answer, error) {
+	projects, err := req.engine.Projects(req.call)
 	if cause != nil {
 		err = cause
 	}
@@ -81,21 +81,21 @@ func (v *visit) databaseFormPage(form databaseForm, cause error) (answer, error)
 	return answer{page: "database_new.html", title: "New database", data: form}, err
 }
 
-func (v *visit) typedDatabase() databaseForm {
-	return databaseForm{Project: v.form("project"), Name: v.form("name"), User: v.form("db_user")}
+func (req *request) typedDatabase() databaseForm {
+	return databaseForm{Project: req.form("project"), Name: req.form("name"), User: req.form("db_user")}
 }
 
-func (v *visit) databaseAgain(cause error) (answer, error) {
-	return v.databaseFormPage(v.typedDatabase(), cause)
+func (req *request) databaseAgain(cause error) (answer, error) {
+	return req.databaseFormPage(req.typedDatabase(), cause)
 }
 
-func (v *visit) databaseCreate() (answer, error) {
-	form := v.typedDatabase()
-	db, connection, err := v.engine.DatabaseCreate(v.r.Context(), v.call, engine.NewDatabase{
+func (req *request) databaseCreate() (answer, error) {
+	form := req.typedDatabase()
+	db, connection, err := req.engine.DatabaseCreate(req.r.Context(), req.call, engine.NewDatabase{
 		Project: form.Project, Name: form.Name, User: form.User,
 	})
 	if err != nil {
-		return v.databaseFormPage(form, err)
+		return req.databaseFormPage(form, err)
 	}
 	data := connectData{databaseData: databaseData{db, "connect"}, Connection: connection, News: "The database is ready."}
 	return answer{page: "database_connect.html", title: db.Name, data: data}, nil

@@ -21,18 +21,18 @@ type accessData struct {
 	MinTLS      string
 }
 
-func (v *visit) databaseAccess() (answer, error) { return v.accessPage(nil, nil) }
+func (req *request) databaseAccess() (answer, error) { return req.accessPage(nil, nil) }
 
-func (v *visit) accessPage(typed []string, cause error) (answer, error) {
-	db, err := v.withDatabase("access")
+func (req *request) accessPage(typed []string, cause error) (answer, error) {
+	db, err := req.withDatabase("access")
 	if err != nil {
 		return answer{}, err
 	}
-	list, err := v.engine.AllowlistGet(v.call, db.ID)
+	list, err := req.engine.AllowlistGet(req.call, db.ID)
 	if err != nil {
 		return answer{}, err
 	}
-	ssl, err := v.engine.SSLGet(v.call, db.ID)
+	ssl, err := req.engine.SSLGet(req.call, db.ID)
 	if err != nil {
 		return answer{}, err
 	}
@@ -40,7 +40,7 @@ func (v *visit) accessPage(typed []string, cause error) (answer, error) {
 		typed = formatNetworks(list.Entries)
 	}
 	data := accessData{
-		databaseData: db, Entries: strings.Join(typed, "\n"), Applied: list, YourAddress: v.call.IP,
+		databaseData: db, Entries: strings.Join(typed, "\n"), Applied: list, YourAddress: req.call.IP,
 		SSL: ssl, MinTLS: engine.MinTLSVersion,
 	}
 	return answer{page: "database_access.html", title: db.title(), data: data, live: db.busy()}, cause
@@ -54,44 +54,44 @@ func formatNetworks(prefixes []netip.Prefix) []string {
 	return texts
 }
 
-func (v *visit) allowlistSet() (answer, error) {
-	entries := strings.FieldsFunc(v.form("entries"), func(r rune) bool { return strings.ContainsRune(" ,;\t\r\n", r) })
-	if _, err := v.engine.AllowlistSet(v.r.Context(), v.call, v.r.PathValue("id"), entries); err != nil {
-		return v.accessPage(entries, err)
+func (req *request) allowlistSet() (answer, error) {
+	entries := strings.FieldsFunc(req.form("entries"), func(r rune) bool { return strings.ContainsRune(" ,;\t\r\n", r) })
+	if _, err := req.engine.AllowlistSet(req.r.Context(), req.call, req.r.PathValue("id"), entries); err != nil {
+		return req.accessPage(entries, err)
 	}
-	return done(v.databasePath("access"), "allowlist"), nil
+	return done(req.databasePath("access"), "allowlist"), nil
 }
 
 // tablesData is what database_tables.html shows.
 type tablesData struct {
 	databaseData
-	leaf[postgres.Table]
+	listPage[postgres.Table]
 }
 
 // tablesOnPage is how many tables a page shows.
 const tablesOnPage = 100
 
-func (v *visit) tables() (answer, error) { return v.tablesPage(nil) }
+func (req *request) tables() (answer, error) { return req.tablesPage(nil) }
 
-func (v *visit) tablesPage(cause error) (answer, error) {
-	db, err := v.withDatabase("tables")
+func (req *request) tablesPage(cause error) (answer, error) {
+	db, err := req.withDatabase("tables")
 	if err != nil {
 		return answer{}, err
 	}
-	tables, err := v.engine.RLSGet(v.r.Context(), v.call, db.ID)
+	tables, err := req.engine.RLSGet(req.r.Context(), req.call, db.ID)
 	if cause != nil {
 		err = cause
 	}
-	return answer{page: "database_tables.html", title: db.title(), data: tablesData{db, turn(tables, v.r.URL.Query(), tablesOnPage)}, live: db.busy()}, err
+	return answer{page: "database_tables.html", title: db.title(), data: tablesData{db, listPageOf(tables, req.r.URL.Query(), tablesOnPage)}, live: db.busy()}, err
 }
 
-func (v *visit) rlsSet() (answer, error) {
-	query := v.r.URL.Query() // a field of a form would change a name's line breaks
-	change := engine.RLSChange{Schema: query.Get("schema"), Table: query.Get("table"), Enabled: v.form("enabled") == "true"}
-	if _, err := v.engine.RLSSet(v.r.Context(), v.call, v.r.PathValue("id"), change); err != nil {
-		return v.tablesPage(err)
+func (req *request) rlsSet() (answer, error) {
+	query := req.r.URL.Query() // a field of a form would change a name's line breaks
+	change := engine.RLSChange{Schema: query.Get("schema"), Table: query.Get("table"), Enabled: req.form("enabled") == "true"}
+	if _, err := req.engine.RLSSet(req.r.Context(), req.call, req.r.PathValue("id"), change); err != nil {
+		return req.tablesPage(err)
 	}
-	a := done(v.databasePath("tables"), "rls")
+	a := done(req.databasePath("tables"), "rls")
 	if page := query.Get("page"); page != "" { // stay there
 		a.redirect += "&page=" + url.QueryEscape(page)
 	}

@@ -19,23 +19,23 @@ func (d connectData) CAFile() string { return engine.DefaultCAFile }
 
 func (d connectData) Drivers() connstring.Drivers { return d.Connection.Drivers(engine.DefaultCAFile) }
 
-func (v *visit) databaseConnect() (answer, error) {
-	db, err := v.withDatabase("connect")
+func (req *request) databaseConnect() (answer, error) {
+	db, err := req.withDatabase("connect")
 	if err != nil {
 		return answer{}, err
 	}
-	connection, err := v.engine.DatabaseConnection(v.call, db.ID)
+	connection, err := req.engine.DatabaseConnection(req.call, db.ID)
 	return answer{page: "database_connect.html", title: db.title(), data: connectData{databaseData: db, Connection: connection}, live: db.busy()}, err
 }
 
 // databaseAuthority sends the certificate by which clients know the server.
-func (v *visit) databaseAuthority() (answer, error) {
-	ssl, err := v.engine.SSLGet(v.call, v.r.PathValue("id"))
+func (req *request) databaseAuthority() (answer, error) {
+	ssl, err := req.engine.SSLGet(req.call, req.r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
-	v.w.Header().Set("Content-Type", "application/x-pem-file")
-	v.w.Header().Set("Content-Disposition", `attachment; filename="`+engine.DefaultCAFile+`"`)
-	_, _ = v.w.Write([]byte(ssl.CACertificate))
+	req.w.Header().Set("Content-Type", "application/x-pem-file")
+	req.w.Header().Set("Content-Disposition", `attachment; filename="`+engine.DefaultCAFile+`"`)
+	_, _ = req.w.Write([]byte(ssl.CACertificate))
 	return answer{}, nil
 }

@@ -14,38 +14,38 @@ type logData struct {
 	Lines []string
 }
 
-func (v *visit) databaseLog() (answer, error) {
-	db, err := v.withDatabase("log")
+func (req *request) databaseLog() (answer, error) {
+	db, err := req.withDatabase("log")
 	if err != nil {
 		return answer{}, err
 	}
-	lines, err := v.engine.DatabaseLog(v.call, db.ID)
+	lines, err := req.engine.DatabaseLog(req.call, db.ID)
 	return answer{page: "database_log.html", title: db.title(), data: logData{db, lines}, live: db.busy()}, err
 }
 
-func (v *visit) databaseSettings() (answer, error) { return v.databaseSettingsPage(nil) }
+func (req *request) databaseSettings() (answer, error) { return req.databaseSettingsPage(nil) }
 
-func (v *visit) databaseSettingsPage(cause error) (answer, error) {
-	db, err := v.withDatabase("settings")
+func (req *request) databaseSettingsPage(cause error) (answer, error) {
+	db, err := req.withDatabase("settings")
 	if err != nil {
 		return answer{}, err
 	}
 	return answer{page: "database_settings.html", title: db.title(), data: db, live: db.busy()}, cause
 }
 
-func (v *visit) databaseRestart() (answer, error) {
-	if _, err := v.engine.DatabaseRestart(v.r.Context(), v.call, v.r.PathValue("id")); err != nil {
-		return v.databaseSettingsPage(err)
+func (req *request) databaseRestart() (answer, error) {
+	if _, err := req.engine.DatabaseRestart(req.r.Context(), req.call, req.r.PathValue("id")); err != nil {
+		return req.databaseSettingsPage(err)
 	}
-	return done(v.databasePath(""), "restarted"), nil
+	return done(req.databasePath(""), "restarted"), nil
 }
 
-func (v *visit) databasePassword() (answer, error) {
-	rotation, err := v.engine.DatabaseRotatePassword(v.r.Context(), v.call, v.r.PathValue("id"), v.checked("terminate_sessions"))
+func (req *request) databasePassword() (answer, error) {
+	rotation, err := req.engine.DatabaseRotatePassword(req.r.Context(), req.call, req.r.PathValue("id"), req.checked("terminate_sessions"))
 	if err != nil {
-		return v.databaseSettingsPage(err)
+		return req.databaseSettingsPage(err)
 	}
-	db, err := v.withDatabase("connect")
+	db, err := req.withDatabase("connect")
 	data := connectData{
 		databaseData: db, Connection: rotation.Connection,
 		News: "The password is new; the old one does not work any more. " + model.Count(rotation.SessionsTerminated, "session") + " ended.",
@@ -53,28 +53,28 @@ func (v *visit) databasePassword() (answer, error) {
 	return answer{page: "database_connect.html", title: db.title(), data: data}, err
 }
 
-func (v *visit) databaseDelete() (answer, error) {
-	if err := v.confirmDatabase(); err != nil {
-		return v.databaseSettingsPage(err)
+func (req *request) databaseDelete() (answer, error) {
+	if err := req.confirmDatabase(); err != nil {
+		return req.databaseSettingsPage(err)
 	}
-	if _, err := v.engine.DatabaseDelete(v.r.Context(), v.call, v.r.PathValue("id")); err != nil {
-		return v.databaseSettingsPage(err)
+	if _, err := req.engine.DatabaseDelete(req.r.Context(), req.call, req.r.PathValue("id")); err != nil {
+		return req.databaseSettingsPage(err)
 	}
 	return done("/", "database_deleted"), nil
 }
 
 // confirmDatabase checks that the person typed the name of the database that
 // is about to be destroyed or replaced.
-func (v *visit) confirmDatabase() error {
-	db, err := v.engine.DatabaseGet(v.call, v.r.PathValue("id"))
+func (req *request) confirmDatabase() error {
+	db, err := req.engine.DatabaseGet(req.call, req.r.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	return v.confirm(db.Name)
+	return req.confirm(db.Name)
 }
 
-func (v *visit) confirm(name string) error {
-	if asTyped(v.form("confirm")) != asTyped(name) {
+func (req *request) confirm(name string) error {
+	if asTyped(req.form("confirm")) != asTyped(name) {
 		return model.Invalid("confirm", "type %s to show that you mean it", name)
 	}
 	return nil

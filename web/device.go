@@ -28,28 +28,28 @@ func (d deviceData) ClientName() string {
 	return d.Device.ClientName
 }
 
-func (v *visit) device() (answer, error) {
-	typed := v.r.URL.Query().Get("user_code")
+func (req *request) device() (answer, error) {
+	typed := req.r.URL.Query().Get("user_code")
 	if typed == "" {
 		return answer{page: "device.html", title: "Connect a tool", data: deviceData{}}, nil
 	}
-	return v.review(typed)
+	return req.review(typed)
 }
 
 // review shows what a tool asks for; nothing is approved by that.
-func (v *visit) review(typed string) (answer, error) {
+func (req *request) review(typed string) (answer, error) {
 	a := answer{page: "device.html", title: "Connect a tool", data: deviceData{Code: printable(typed, 40)}}
-	d, err := v.engine.DeviceReview(v.call, v.person, typed)
+	d, err := req.engine.DeviceReview(req.call, req.person, typed)
 	if err != nil {
 		return a, err
 	}
 	data := deviceData{Code: model.NormalizeUserCode(typed), Device: &d, Lives: keyLives(), Life: defaultLife}
 	for _, p := range model.Presets() {
-		if d.Preset.Includes(p) && v.person.User.Role.MayGrant(p) {
+		if d.Preset.Includes(p) && req.person.User.Role.MayGrant(p) {
 			data.Presets = append([]model.Preset{p}, data.Presets...)
 		}
 	}
-	data.TooMuch = !v.person.User.Role.MayGrant(d.Preset)
+	data.TooMuch = !req.person.User.Role.MayGrant(d.Preset)
 	if len(data.Presets) > 0 {
 		data.Chosen = data.Presets[0]
 	}
@@ -57,39 +57,39 @@ func (v *visit) review(typed string) (answer, error) {
 	return a, nil
 }
 
-func (v *visit) deviceApprove() (answer, error) {
-	code := v.form("user_code")
-	decision := engine.DeviceDecision{Preset: model.Preset(v.form("preset")), AllowDangerous: v.checked("allow_dangerous")}
+func (req *request) deviceApprove() (answer, error) {
+	code := req.form("user_code")
+	decision := engine.DeviceDecision{Preset: model.Preset(req.form("preset")), AllowDangerous: req.checked("allow_dangerous")}
 	// A box that is ticked and then hidden, by choosing a smaller preset, is
 	// not meant.
 	decision.AllowDangerous = decision.AllowDangerous && decision.Preset == model.PresetFullAccess
 	var err error
-	if decision.ExpiresIn, err = parseLife(v.form("expires")); err != nil {
-		return v.again(code, err)
+	if decision.ExpiresIn, err = parseLife(req.form("expires")); err != nil {
+		return req.again(code, err)
 	}
-	d, err := v.engine.DeviceApprove(v.call, v.person, code, decision)
+	d, err := req.engine.DeviceApprove(req.call, req.person, code, decision)
 	if err != nil {
-		return v.again(code, err)
+		return req.again(code, err)
 	}
 	data := deviceData{Device: &d, Approved: true, Chosen: decision.Preset}
 	return answer{page: "device_done.html", title: "Access approved", data: data}, nil
 }
 
-func (v *visit) deviceDeny() (answer, error) {
-	d, err := v.engine.DeviceDeny(v.call, v.person, v.form("user_code"))
+func (req *request) deviceDeny() (answer, error) {
+	d, err := req.engine.DeviceDeny(req.call, req.person, req.form("user_code"))
 	if err != nil {
-		return v.again(v.form("user_code"), err)
+		return req.again(req.form("user_code"), err)
 	}
 	return answer{page: "device_done.html", title: "Access denied", data: deviceData{Device: &d}}, nil
 }
 
 // again shows the page with what is wrong about the decision. A code that is
 // gone is not looked up again: that would count as a second wrong one.
-func (v *visit) again(code string, err error) (answer, error) {
+func (req *request) again(code string, err error) (answer, error) {
 	if model.CodeOf(err) != model.CodeValidation && model.CodeOf(err) != model.CodeForbidden {
 		return answer{page: "device.html", title: "Connect a tool", data: deviceData{Code: printable(code, 40)}}, err
 	}
-	a, reviewErr := v.review(code)
+	a, reviewErr := req.review(code)
 	if reviewErr != nil {
 		return a, reviewErr
 	}

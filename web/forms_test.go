@@ -370,7 +370,7 @@ func TestNoBackupIsAWarning(t *testing.T) {
 	}
 	for _, unprotected := range []bool{false, true} {
 		var text strings.Builder
-		if err := page["overview.html"].ExecuteTemplate(&text, "proven", engine.DatabaseView{Unprotected: unprotected}); err != nil {
+		if err := page["overview.html"].ExecuteTemplate(&text, "verified-backup", engine.DatabaseView{Unprotected: unprotected}); err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(text.String(), "warn") != unprotected {

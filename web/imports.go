@@ -8,8 +8,8 @@ import (
 	"holdfast/engine/password"
 )
 
-func (v *visit) imports() (answer, error) {
-	list, err := v.engine.ImportList(v.call, v.page())
+func (req *request) imports() (answer, error) {
+	list, err := req.engine.ImportList(req.call, req.page())
 	live := false
 	for _, i := range list.Items {
 		live = live || !i.Status.Final()
@@ -29,15 +29,15 @@ type importForm struct {
 // Least is how many characters a password has at least.
 func (importForm) Least() int { return password.Min }
 
-func (v *visit) importNew() (answer, error) {
-	if err := v.opens(model.ActionImportCreate); err != nil {
+func (req *request) importNew() (answer, error) {
+	if err := req.opens(model.ActionImportCreate); err != nil {
 		return answer{}, err
 	}
-	return v.importFormPage(importForm{}, nil)
+	return req.importFormPage(importForm{}, nil)
 }
 
-func (v *visit) importFormPage(form importForm, cause error) (answer, error) {
-	projects, err := v.engine.Projects(v.call)
+func (req *request) importFormPage(form importForm, cause error) (answer, error) {
+	projects, err := req.engine.Projects(req.call)
 	if cause != nil {
 		err = cause
 	}
@@ -45,30 +45,30 @@ func (v *visit) importFormPage(form importForm, cause error) (answer, error) {
 	return answer{page: "import_new.html", title: "New import", data: form}, err
 }
 
-func (v *visit) typedImport() importForm {
+func (req *request) typedImport() importForm {
 	return importForm{
-		Project: v.form("project"), Name: v.form("name"), User: v.form("username"),
-		SameCredentials: v.form("credentials") == "same",
+		Project: req.form("project"), Name: req.form("name"), User: req.form("username"),
+		SameCredentials: req.form("credentials") == "same",
 	}
 }
 
-func (v *visit) importAgain(cause error) (answer, error) {
-	return v.importFormPage(v.typedImport(), cause)
+func (req *request) importAgain(cause error) (answer, error) {
+	return req.importFormPage(req.typedImport(), cause)
 }
 
-func (v *visit) importCreate() (answer, error) {
-	form := v.typedImport()
+func (req *request) importCreate() (answer, error) {
+	form := req.typedImport()
 	in := engine.NewImport{
-		Project: form.Project, Name: form.Name, SourceURL: model.NewSecret(v.form("source_url")),
+		Project: form.Project, Name: form.Name, SourceURL: model.NewSecret(req.form("source_url")),
 		SameCredentials: form.SameCredentials,
 	}
 	// What was typed under a choice that was not made in the end is not meant.
 	if !form.SameCredentials {
-		in.Username, in.Password = form.User, model.NewSecret(v.form("password"))
+		in.Username, in.Password = form.User, model.NewSecret(req.form("password"))
 	}
-	record, err := v.engine.ImportCreate(v.r.Context(), v.call, in)
+	record, err := req.engine.ImportCreate(req.r.Context(), req.call, in)
 	if err != nil {
-		return v.importFormPage(form, err)
+		return req.importFormPage(form, err)
 	}
 	return answer{redirect: importPath(record.ID)}, nil
 }
@@ -103,10 +103,10 @@ func (d importData) Took() time.Duration {
 	return d.CompletedAt.Sub(d.StartedAt)
 }
 
-func (v *visit) importRecord() (answer, error) { return v.importPage(nil) }
+func (req *request) importRecord() (answer, error) { return req.importPage(nil) }
 
-func (v *visit) importPage(cause error) (answer, error) {
-	record, err := v.engine.ImportGet(v.call, v.r.PathValue("id"))
+func (req *request) importPage(cause error) (answer, error) {
+	record, err := req.engine.ImportGet(req.call, req.r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
@@ -121,19 +121,19 @@ func (v *visit) importPage(cause error) (answer, error) {
 }
 
 // importCancel ends an import by deleting the database that it fills.
-func (v *visit) importCancel() (answer, error) {
-	record, err := v.engine.ImportGet(v.call, v.r.PathValue("id"))
+func (req *request) importCancel() (answer, error) {
+	record, err := req.engine.ImportGet(req.call, req.r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
-	if err := v.confirm(record.Name); err != nil {
-		return v.importPage(err)
+	if err := req.confirm(record.Name); err != nil {
+		return req.importPage(err)
 	}
 	if record.Status.Final() {
-		return v.importPage(model.Errorf(model.CodeConflict, "the import has ended already; delete the database itself, if it is not wanted"))
+		return req.importPage(model.Errorf(model.CodeConflict, "the import has ended already; delete the database itself, if it is not wanted"))
 	}
-	if _, err := v.engine.DatabaseDelete(v.r.Context(), v.call, record.Database); err != nil {
-		return v.importPage(err)
+	if _, err := req.engine.DatabaseDelete(req.r.Context(), req.call, record.Database); err != nil {
+		return req.importPage(err)
 	}
 	return done(importPath(record.ID), "import_cancelled"), nil
 }

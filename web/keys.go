@@ -14,8 +14,8 @@ type keysData struct {
 	Now time.Time
 }
 
-func (v *visit) keys() (answer, error) {
-	list, err := v.engine.KeyList(v.call, v.page())
+func (req *request) keys() (answer, error) {
+	list, err := req.engine.KeyList(req.call, req.page())
 	return answer{page: "keys.html", title: "API keys", data: keysData{list, time.Now()}}, err
 }
 
@@ -38,24 +38,24 @@ func newKeyForm() keyFormData {
 	}
 }
 
-func (v *visit) keyNew() (answer, error) {
-	if err := v.opens(model.ActionKeyCreate); err != nil {
+func (req *request) keyNew() (answer, error) {
+	if err := req.opens(model.ActionKeyCreate); err != nil {
 		return answer{}, err
 	}
 	return answer{page: "key_new.html", title: "New API key", data: newKeyForm()}, nil
 }
 
-func (v *visit) keyCreate() (answer, error) {
+func (req *request) keyCreate() (answer, error) {
 	form := newKeyForm()
-	form.Name, form.Preset, form.Life = v.form("name"), model.Preset(v.form("preset")), v.form("expires")
+	form.Name, form.Preset, form.Life = req.form("name"), model.Preset(req.form("preset")), req.form("expires")
 	// A box that is ticked and then hidden, by choosing a smaller preset, is
 	// not meant.
-	form.Danger = v.checked("allow_dangerous") && (form.Preset == model.PresetFullAccess || form.Preset == model.PresetCustom)
+	form.Danger = req.checked("allow_dangerous") && (form.Preset == model.PresetFullAccess || form.Preset == model.PresetCustom)
 	again := answer{page: "key_new.html", title: "New API key", data: form}
 	in := engine.NewKey{Name: form.Name, Preset: form.Preset, AllowDangerous: form.Danger, Source: model.KeySourceConsole}
 	if form.Preset == model.PresetCustom {
 		in.Preset = ""
-		scopes, err := model.ParseScopes("scopes", v.r.PostForm["scopes"])
+		scopes, err := model.ParseScopes("scopes", req.r.PostForm["scopes"])
 		if err == nil && len(scopes) == 0 {
 			err = model.Invalid("scopes", "tick at least one permission")
 		}
@@ -71,11 +71,11 @@ func (v *visit) keyCreate() (answer, error) {
 	if in.ExpiresIn, err = parseLife(form.Life); err != nil {
 		return again, err
 	}
-	secret, key, err := v.engine.KeyCreate(v.call, in)
+	secret, key, err := req.engine.KeyCreate(req.call, in)
 	if err != nil {
 		return again, err
 	}
-	data := createdKey{Key: key, Secret: secret.Reveal(), API: v.opts.BaseURL + "/v1"}
+	data := createdKey{Key: key, Secret: secret.Reveal(), API: req.opts.BaseURL + "/v1"}
 	return answer{page: "key_created.html", title: "API key made", data: data}, nil
 }
 
@@ -87,8 +87,8 @@ type createdKey struct {
 }
 
 // key shows one key, and asks before it is revoked.
-func (v *visit) key() (answer, error) {
-	key, err := v.engine.KeyGet(v.call, v.r.PathValue("id"))
+func (req *request) key() (answer, error) {
+	key, err := req.engine.KeyGet(req.call, req.r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
@@ -105,19 +105,19 @@ type keyData struct {
 func (d keyData) Destroys() bool { return slices.ContainsFunc(d.Scopes, model.Scope.Destroys) }
 
 // keyDangerous turns the key's toggle on or off, as the form's button says.
-func (v *visit) keyDangerous() (answer, error) {
-	id, to := v.r.PathValue("id"), v.form("allow_dangerous")
+func (req *request) keyDangerous() (answer, error) {
+	id, to := req.r.PathValue("id"), req.form("allow_dangerous")
 	if to != "on" && to != "off" {
 		return answer{}, model.Invalid("allow_dangerous", "must be on or off")
 	}
-	if _, err := v.engine.KeyAllowDangerous(v.call, id, to == "on"); err != nil {
+	if _, err := req.engine.KeyAllowDangerous(req.call, id, to == "on"); err != nil {
 		return answer{}, err
 	}
 	return done("/keys/"+id, "key_dangerous_"+to), nil
 }
 
-func (v *visit) keyRevoke() (answer, error) {
-	if _, err := v.engine.KeyRevoke(v.call, v.r.PathValue("id")); err != nil {
+func (req *request) keyRevoke() (answer, error) {
+	if _, err := req.engine.KeyRevoke(req.call, req.r.PathValue("id")); err != nil {
 		return answer{}, err
 	}
 	return done("/keys", "key_revoked"), nil

@@ -9,8 +9,8 @@ type overviewData struct {
 	Advice   adviceBrief
 }
 
-func (v *visit) overview() (answer, error) {
-	status, err := v.engine.AgentStatus(v.call)
+func (req *request) overview() (answer, error) {
+	status, err := req.engine.AgentStatus(req.call)
 	if err != nil {
 		return answer{}, err
 	}

@@ -24,62 +24,64 @@ type personLink struct {
 	New       bool // of an account that was just made
 }
 
-func (v *visit) people() (answer, error) { return v.peoplePage(peopleData{Role: model.RoleViewer}) }
+func (req *request) people() (answer, error) {
+	return req.peoplePage(peopleData{Role: model.RoleViewer})
+}
 
-func (v *visit) peoplePage(data peopleData) (answer, error) {
+func (req *request) peoplePage(data peopleData) (answer, error) {
 	var err error
-	data.List, err = v.engine.UserList(v.call, v.page())
+	data.List, err = req.engine.UserList(req.call, req.page())
 	for _, role := range model.Roles() {
-		if v.person.User.Role.AtLeast(role) {
+		if req.person.User.Role.AtLeast(role) {
 			data.Roles = append(data.Roles, role)
 		}
 	}
 	return answer{page: "people.html", title: "People", data: data}, err
 }
 
-func (v *visit) personInvite() (answer, error) {
-	data := peopleData{Email: v.form("email"), Role: model.Role(v.form("role"))}
-	user, link, err := v.engine.UserInvite(v.call, data.Email, data.Role)
+func (req *request) personInvite() (answer, error) {
+	data := peopleData{Email: req.form("email"), Role: model.Role(req.form("role"))}
+	user, link, err := req.engine.UserInvite(req.call, data.Email, data.Role)
 	if err == nil {
-		data = peopleData{Role: model.RoleViewer, Link: v.personLinkTo(user, link, true)}
+		data = peopleData{Role: model.RoleViewer, Link: req.personLinkTo(user, link, true)}
 	}
-	return v.withPeople(data, err)
+	return req.withPeople(data, err)
 }
 
-func (v *visit) personLink() (answer, error) {
-	id := v.r.PathValue("id")
-	link, err := v.engine.SetupLinkCreate(v.call, id)
+func (req *request) personLink() (answer, error) {
+	id := req.r.PathValue("id")
+	link, err := req.engine.SetupLinkCreate(req.call, id)
 	data := peopleData{Role: model.RoleViewer}
 	if err == nil {
-		user, getErr := v.engine.UserGet(v.call, id)
-		data.Link, err = v.personLinkTo(user, link, false), getErr
+		user, getErr := req.engine.UserGet(req.call, id)
+		data.Link, err = req.personLinkTo(user, link, false), getErr
 	}
-	return v.withPeople(data, err)
+	return req.withPeople(data, err)
 }
 
-func (v *visit) personLinkTo(user model.User, link engine.SetupLink, isNew bool) *personLink {
-	return &personLink{Email: user.Email, URL: v.opts.BaseURL + SetupPath(link.Token), ExpiresAt: link.ExpiresAt, New: isNew}
+func (req *request) personLinkTo(user model.User, link engine.SetupLink, isNew bool) *personLink {
+	return &personLink{Email: user.Email, URL: req.opts.BaseURL + SetupPath(link.Token), ExpiresAt: link.ExpiresAt, New: isNew}
 }
 
 // withPeople shows the people with how an act on one of them ended.
-func (v *visit) withPeople(data peopleData, err error) (answer, error) {
-	a, listErr := v.peoplePage(data)
+func (req *request) withPeople(data peopleData, err error) (answer, error) {
+	a, listErr := req.peoplePage(data)
 	if err == nil {
 		err = listErr
 	}
 	return a, err
 }
 
-func (v *visit) personRole() (answer, error) {
-	if _, err := v.engine.UserRole(v.call, v.r.PathValue("id"), model.Role(v.form("role"))); err != nil {
-		return v.withPeople(peopleData{Role: model.RoleViewer}, err)
+func (req *request) personRole() (answer, error) {
+	if _, err := req.engine.UserRole(req.call, req.r.PathValue("id"), model.Role(req.form("role"))); err != nil {
+		return req.withPeople(peopleData{Role: model.RoleViewer}, err)
 	}
 	return done("/people", "person_role"), nil
 }
 
-func (v *visit) personDelete() (answer, error) {
-	if _, err := v.engine.UserDelete(v.call, v.r.PathValue("id")); err != nil {
-		return v.withPeople(peopleData{Role: model.RoleViewer}, err)
+func (req *request) personDelete() (answer, error) {
+	if _, err := req.engine.UserDelete(req.call, req.r.PathValue("id")); err != nil {
+		return req.withPeople(peopleData{Role: model.RoleViewer}, err)
 	}
 	return done("/people", "person_deleted"), nil
 }

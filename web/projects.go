@@ -11,19 +11,19 @@ type projectsData struct {
 	Name string // as it was typed
 }
 
-func (v *visit) projects() (answer, error) { return v.projectsPage("", nil) }
+func (req *request) projects() (answer, error) { return req.projectsPage("", nil) }
 
-func (v *visit) projectsPage(name string, cause error) (answer, error) {
-	list, err := v.engine.ProjectList(v.call, v.page())
+func (req *request) projectsPage(name string, cause error) (answer, error) {
+	list, err := req.engine.ProjectList(req.call, req.page())
 	if cause != nil {
 		err = cause
 	}
 	return answer{page: "projects.html", title: "Projects", data: projectsData{list, name}}, err
 }
 
-func (v *visit) projectCreate() (answer, error) {
-	if _, err := v.engine.ProjectCreate(v.call, v.form("name")); err != nil {
-		return v.projectsPage(v.form("name"), err)
+func (req *request) projectCreate() (answer, error) {
+	if _, err := req.engine.ProjectCreate(req.call, req.form("name")); err != nil {
+		return req.projectsPage(req.form("name"), err)
 	}
 	return done("/projects", "project_created"), nil
 }

@@ -17,42 +17,46 @@ type planData struct {
 	Point string    // the same, as the form sends it
 }
 
-func (v *visit) recoveryPlan() (answer, error) { return v.planPage(v.r.URL.Query().Get("at"), nil) }
+func (req *request) recoveryPlan() (answer, error) {
+	return req.planPage(req.r.URL.Query().Get("at"), nil)
+}
 
 // planPage shows the plan for a moment; a moment that cannot be reached is
 // shown on the page it was chosen on.
-func (v *visit) planPage(point string, cause error) (answer, error) {
+func (req *request) planPage(point string, cause error) (answer, error) {
 	at, err := parsePoint(point)
 	if err != nil {
-		return v.backupsPage(cmp.Or(cause, err))
+		return req.backupsPage(cmp.Or(cause, err))
 	}
-	db, err := v.withDatabase("backups")
+	db, err := req.withDatabase("backups")
 	if err != nil {
 		return answer{}, err
 	}
-	plan, err := v.engine.RestorePlan(v.r.Context(), v.call, db.ID, engine.RestorePoint{Time: at})
+	plan, err := req.engine.RestorePlan(req.r.Context(), req.call, db.ID, engine.RestorePoint{Time: at})
 	if err != nil {
-		return v.backupsPage(cmp.Or(cause, err))
+		return req.backupsPage(cmp.Or(cause, err))
 	}
 	data := planData{databaseData: db, Plan: plan, At: at, Point: point}
 	return answer{page: "recovery_plan.html", title: db.Name, data: data, live: db.busy()}, cause
 }
 
-func (v *visit) recoveryAgain(cause error) (answer, error) { return v.planPage(v.form("at"), cause) }
+func (req *request) recoveryAgain(cause error) (answer, error) {
+	return req.planPage(req.form("at"), cause)
+}
 
-func (v *visit) recoveryRestore() (answer, error) {
-	point := v.form("at")
+func (req *request) recoveryRestore() (answer, error) {
+	point := req.form("at")
 	at, err := parsePoint(point)
 	if err != nil {
-		return v.backupsPage(err)
+		return req.backupsPage(err)
 	}
-	if err := v.confirmDatabase(); err != nil {
-		return v.planPage(point, err)
+	if err := req.confirmDatabase(); err != nil {
+		return req.planPage(point, err)
 	}
-	if _, err := v.engine.RecoveryRestore(v.call, v.r.PathValue("id"), engine.RestorePoint{Time: at}); err != nil {
-		return v.planPage(point, err)
+	if _, err := req.engine.RecoveryRestore(req.call, req.r.PathValue("id"), engine.RestorePoint{Time: at}); err != nil {
+		return req.planPage(point, err)
 	}
-	return done(v.databasePath("backups"), "restore_started"), nil
+	return done(req.databasePath("backups"), "restore_started"), nil
 }
 
 // parsePoint reads a moment as a browser's field gives it, in UTC, with or

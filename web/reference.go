@@ -175,14 +175,14 @@ func example(r referenceOperation, baseURL string, withKey bool) string {
 }
 
 // referenceIndex answers /docs: what there is.
-func (v *visit) referenceIndex() (answer, error) {
-	return answer{page: "reference.html", title: "API reference", data: v.docs}, nil
+func (req *request) referenceIndex() (answer, error) {
+	return answer{page: "reference.html", title: "API reference", data: req.docs}, nil
 }
 
 // referenceArea answers /docs/{area}: its operations, whole.
-func (v *visit) referenceArea() (answer, error) {
-	for _, area := range v.docs {
-		if area.Slug == v.r.PathValue("area") {
+func (req *request) referenceArea() (answer, error) {
+	for _, area := range req.docs {
+		if area.Slug == req.r.PathValue("area") {
 			return answer{page: "reference_area.html", title: area.Name, data: area}, nil
 		}
 	}

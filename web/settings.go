@@ -50,30 +50,30 @@ func metricName(m model.Metric) string {
 	}
 }
 
-func (v *visit) settings() (answer, error) { return v.settingsPage(nil) }
+func (req *request) settings() (answer, error) { return req.settingsPage(nil) }
 
-func (v *visit) settingsPage(cause error) (answer, error) {
+func (req *request) settingsPage(cause error) (answer, error) {
 	a := answer{page: "settings.html", title: "Settings"}
-	sessions, err := v.engine.Sessions(v.person)
+	sessions, err := req.engine.Sessions(req.person)
 	if err != nil {
 		return answer{}, err
 	}
-	usage, err := v.engine.Usage(v.call)
+	usage, err := req.engine.Usage(req.call)
 	if err != nil {
 		return answer{}, err
 	}
 	a.data = settingsData{
-		Sessions: sessions, Current: v.person.Session.TokenHash, Least: password.Min,
-		Usage: usage, About: v.engine.About(), API: v.opts.BaseURL + "/v1",
+		Sessions: sessions, Current: req.person.Session.TokenHash, Least: password.Min,
+		Usage: usage, About: req.engine.About(), API: req.opts.BaseURL + "/v1",
 	}
 	return a, cause
 }
 
-func (v *visit) password() (answer, error) {
-	err := v.engine.UserPassword(v.call, v.person,
-		model.NewSecret(v.form("current_password")), model.NewSecret(v.form("new_password")))
+func (req *request) password() (answer, error) {
+	err := req.engine.UserPassword(req.call, req.person,
+		model.NewSecret(req.form("current_password")), model.NewSecret(req.form("new_password")))
 	if err != nil {
-		return v.settingsPage(err)
+		return req.settingsPage(err)
 	}
 	return done("/settings", "password"), nil
 }

@@ -22,9 +22,9 @@ type setupData struct {
 	Least int  // characters of a password
 }
 
-func (v *visit) setupForm() (answer, error) {
-	data := setupData{Token: v.r.URL.Query().Get("token"), Least: password.Min}
-	user, err := v.engine.SetupLinkCheck(model.NewSecret(data.Token))
+func (req *request) setupForm() (answer, error) {
+	data := setupData{Token: req.r.URL.Query().Get("token"), Least: password.Min}
+	user, err := req.engine.SetupLinkCheck(model.NewSecret(data.Token))
 	if err != nil {
 		return answer{}, err
 	}
@@ -32,20 +32,20 @@ func (v *visit) setupForm() (answer, error) {
 	return answer{page: "setup.html", title: "Set up", data: data}, nil
 }
 
-func (v *visit) setup() (answer, error) {
-	data := setupData{Token: v.form("token"), Email: v.form("email"), Least: password.Min}
+func (req *request) setup() (answer, error) {
+	data := setupData{Token: req.form("token"), Email: req.form("email"), Least: password.Min}
 	link := model.NewSecret(data.Token)
-	user, err := v.engine.SetupLinkCheck(link)
+	user, err := req.engine.SetupLinkCheck(link)
 	if err != nil {
 		return answer{}, err
 	}
 	if user.ID != "" {
 		data.Email, data.Known = user.Email, true
 	}
-	token, err := v.engine.SetupComplete(v.call, link, data.Email, model.NewSecret(v.form("password")), v.token())
+	token, err := req.engine.SetupComplete(req.call, link, data.Email, model.NewSecret(req.form("password")), req.token())
 	if err != nil {
 		return answer{page: "setup.html", title: "Set up", data: data}, err
 	}
-	v.beginSession(token)
+	req.beginSession(token)
 	return done("/", "welcome"), nil
 }

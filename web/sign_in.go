@@ -18,54 +18,54 @@ type signInData struct {
 	Undone bool   // what was sent was not done, because nobody was signed in
 }
 
-func (v *visit) signInForm() (answer, error) {
-	query := v.r.URL.Query()
+func (req *request) signInForm() (answer, error) {
+	query := req.r.URL.Query()
 	data := signInData{Next: localPath(query.Get("next")), Undone: query.Has("undone")}
-	if v.person.User.ID != "" {
+	if req.person.User.ID != "" {
 		return answer{redirect: data.Next}, nil
 	}
 	return answer{page: "sign_in.html", title: "Sign in", data: data}, nil
 }
 
-func (v *visit) signIn() (answer, error) {
-	data := signInData{Email: v.form("email"), Next: localPath(v.form("next"))}
-	token, err := v.engine.SignIn(v.call, data.Email, model.NewSecret(v.form("password")), v.token())
+func (req *request) signIn() (answer, error) {
+	data := signInData{Email: req.form("email"), Next: localPath(req.form("next"))}
+	token, err := req.engine.SignIn(req.call, data.Email, model.NewSecret(req.form("password")), req.token())
 	if err != nil {
 		return answer{page: "sign_in.html", title: "Sign in", data: data}, err
 	}
-	v.beginSession(token)
+	req.beginSession(token)
 	return answer{redirect: data.Next}, nil
 }
 
-func (v *visit) signOut() (answer, error) {
-	if err := v.engine.SignOut(v.call, v.person); err != nil {
+func (req *request) signOut() (answer, error) {
+	if err := req.engine.SignOut(req.call, req.person); err != nil {
 		return answer{}, err
 	}
-	v.setToken(model.Secret{})
+	req.setToken(model.Secret{})
 	return done(signInPath, "signed_out"), nil
 }
 
-func (v *visit) signOutEverywhere() (answer, error) {
-	if err := v.engine.SignOutEverywhere(v.call, v.person); err != nil {
+func (req *request) signOutEverywhere() (answer, error) {
+	if err := req.engine.SignOutEverywhere(req.call, req.person); err != nil {
 		return answer{}, err
 	}
-	v.setToken(model.Secret{})
+	req.setToken(model.Secret{})
 	return done(signInPath, "signed_out_everywhere"), nil
 }
 
 // askToSignIn leads to the sign-in page, and from there back to the page that
 // was asked for, or from which a form was sent. What was to be done is not done
 // behind it.
-func (v *visit) askToSignIn() {
+func (req *request) askToSignIn() {
 	query := url.Values{}
-	next := v.r.URL.RequestURI()
-	switch v.r.Method {
+	next := req.r.URL.RequestURI()
+	switch req.r.Method {
 	case http.MethodPut:
-		v.fail(answer{}, model.Errorf(model.CodeUnauthorized, "you are signed out"))
+		req.fail(answer{}, model.Errorf(model.CodeUnauthorized, "you are signed out"))
 		return
 	case http.MethodPost:
 		query.Set("undone", "1")
-		from, err := url.Parse(v.r.Referer())
+		from, err := url.Parse(req.r.Referer())
 		if err != nil {
 			from = &url.URL{}
 		}
@@ -75,7 +75,7 @@ func (v *visit) askToSignIn() {
 		query.Set("next", next)
 	}
 	to := url.URL{Path: signInPath, RawQuery: query.Encode()}
-	v.leadTo(to.String())
+	req.leadTo(to.String())
 }
 
 // localPath returns where a person is led after signing in: a path of the
@@ -113,10 +113,10 @@ func (p *pages) browserCookie() string { return p.cookieName() + "-known" }
 const browserLife = 400 * 24 * time.Hour
 
 // token returns the session's token that the browser sent.
-func (v *visit) token() model.Secret { return v.cookie(v.cookieName()) }
+func (req *request) token() model.Secret { return req.cookie(req.cookieName()) }
 
-func (v *visit) cookie(name string) model.Secret {
-	cookie, err := v.r.Cookie(name)
+func (req *request) cookie(name string) model.Secret {
+	cookie, err := req.r.Cookie(name)
 	if err != nil {
 		return model.Secret{}
 	}
@@ -125,26 +125,26 @@ func (v *visit) cookie(name string) model.Secret {
 
 // beginSession has the browser keep the token of the session that has begun,
 // and proof of it for later sign-ins.
-func (v *visit) beginSession(token model.Secret) {
-	v.setToken(token)
-	v.setCookie(v.browserCookie(), v.engine.BrowserToken(v.call.Actor.ID), browserLife)
+func (req *request) beginSession(token model.Secret) {
+	req.setToken(token)
+	req.setCookie(req.browserCookie(), req.engine.BrowserToken(req.call.Actor.ID), browserLife)
 }
 
 // setToken has the browser keep the session's token; a zero one is forgotten.
 // Lax and not Strict, so that a link from elsewhere, to the device page for
 // one, finds the person signed in; nothing is changed by following a link.
-func (v *visit) setToken(token model.Secret) {
-	v.setCookie(v.cookieName(), token, model.SessionLife)
+func (req *request) setToken(token model.Secret) {
+	req.setCookie(req.cookieName(), token, model.SessionLife)
 }
 
 // setCookie has the browser keep a token for a time; a zero one is forgotten.
-func (v *visit) setCookie(name string, token model.Secret, life time.Duration) {
+func (req *request) setCookie(name string, token model.Secret, life time.Duration) {
 	cookie := &http.Cookie{
 		Name: name, Value: token.Reveal(), Path: "/",
-		HttpOnly: true, Secure: v.secure(), SameSite: http.SameSiteLaxMode, MaxAge: int(life.Seconds()),
+		HttpOnly: true, Secure: req.secure(), SameSite: http.SameSiteLaxMode, MaxAge: int(life.Seconds()),
 	}
 	if token.IsZero() {
 		cookie.MaxAge = -1
 	}
-	http.SetCookie(v.w, cookie)
+	http.SetCookie(req.w, cookie)
 }

@@ -64,30 +64,30 @@ func (v view) May(action model.Action) bool {
 }
 
 // render writes a page whole or not at all.
-func (v *visit) render(status int, a answer, problem string) {
-	page, err := v.execute(a, problem)
+func (req *request) render(status int, a answer, problem string) {
+	page, err := req.execute(a, problem)
 	if err != nil {
-		v.opts.Log.Error("render page", "page", a.page, "error", err)
-		http.Error(v.w, "internal error", http.StatusInternalServerError)
+		req.opts.Log.Error("render page", "page", a.page, "error", err)
+		http.Error(req.w, "internal error", http.StatusInternalServerError)
 		return
 	}
-	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	v.w.Header().Set("Cache-Control", "no-store")
-	v.w.WriteHeader(status)
-	_, _ = page.WriteTo(v.w) // a reader that is gone needs no page
+	req.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	req.w.Header().Set("Cache-Control", "no-store")
+	req.w.WriteHeader(status)
+	_, _ = page.WriteTo(req.w) // a reader that is gone needs no page
 }
 
-func (v *visit) execute(a answer, problem string) (*bytes.Buffer, error) {
-	t, ok := v.templates[a.page]
+func (req *request) execute(a answer, problem string) (*bytes.Buffer, error) {
+	t, ok := req.templates[a.page]
 	if !ok {
 		return nil, errors.New("there is no such template")
 	}
 	data := view{
-		Title: a.title, Path: v.r.URL.Path, User: v.person.User,
-		Done: doneText(v.r.URL.Query().Get("done")), Problem: problem, Live: a.live, Data: a.data,
+		Title: a.title, Path: req.r.URL.Path, User: req.person.User,
+		Done: doneText(req.r.URL.Query().Get("done")), Problem: problem, Live: a.live, Data: a.data,
 	}
 	if data.User.ID != "" {
-		org, err := v.engine.Organization(data.User.Organization)
+		org, err := req.engine.Organization(data.User.Organization)
 		if err != nil {
 			return nil, err
 		}

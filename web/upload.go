@@ -16,19 +16,19 @@ import (
 
 // upload stores the body under the key of the query. The page's script sends
 // files like this, one by one, to show how far each is.
-func (v *visit) upload() (answer, error) {
-	key := v.r.URL.Query().Get("key")
-	if err := v.store(key, v.r.Header.Get("Content-Type"), v.r.Body, v.r.ContentLength); err != nil {
+func (req *request) upload() (answer, error) {
+	key := req.r.URL.Query().Get("key")
+	if err := req.store(key, req.r.Header.Get("Content-Type"), req.r.Body, req.r.ContentLength); err != nil {
 		return answer{}, err
 	}
-	v.w.WriteHeader(http.StatusNoContent)
+	req.w.WriteHeader(http.StatusNoContent)
 	return answer{}, nil
 }
 
 // uploadForm stores the file of a form, for browsers without scripts. The
 // field prefix comes before the file.
-func (v *visit) uploadForm() (answer, error) {
-	parts, err := v.r.MultipartReader()
+func (req *request) uploadForm() (answer, error) {
+	parts, err := req.r.MultipartReader()
 	if err != nil {
 		return answer{}, model.Invalid("form", "must be multipart/form-data with a file")
 	}
@@ -36,7 +36,7 @@ func (v *visit) uploadForm() (answer, error) {
 	for {
 		part, err := parts.NextRawPart()
 		if errors.Is(err, io.EOF) {
-			return v.bucketPage(prefix, model.Invalid("file", "choose a file first"))
+			return req.bucketPage(prefix, model.Invalid("file", "choose a file first"))
 		}
 		if err != nil {
 			return answer{}, model.Invalid("form", "could not be read to its end; try again")
@@ -48,23 +48,23 @@ func (v *visit) uploadForm() (answer, error) {
 			}
 			prefix = string(text)
 		} else if part.FileName() != "" {
-			return v.storePart(prefix, part)
+			return req.storePart(prefix, part)
 		}
 	}
 }
 
-func (v *visit) storePart(prefix string, part *multipart.Part) (answer, error) {
+func (req *request) storePart(prefix string, part *multipart.Part) (answer, error) {
 	name := path.Base(strings.ReplaceAll(part.FileName(), `\`, "/"))
-	if err := v.store(prefix+name, part.Header.Get("Content-Type"), part, -1); err != nil {
-		return v.bucketPage(prefix, err)
+	if err := req.store(prefix+name, part.Header.Get("Content-Type"), part, -1); err != nil {
+		return req.bucketPage(prefix, err)
 	}
-	return v.folderPath(prefix, "uploaded"), nil
+	return req.folderPath(prefix, "uploaded"), nil
 }
 
 // uploadIdle is how long an upload may stand still.
 const uploadIdle = time.Minute
 
-func (v *visit) store(key, contentType string, body io.Reader, length int64) error {
+func (req *request) store(key, contentType string, body io.Reader, length int64) error {
 	media, parameters, err := mime.ParseMediaType(contentType)
 	if err == nil {
 		contentType = mime.FormatMediaType(media, parameters)
@@ -72,22 +72,22 @@ func (v *visit) store(key, contentType string, body io.Reader, length int64) err
 	if err != nil || contentType == "" || len(contentType) > 255 || !strings.Contains(media, "/") {
 		contentType = "application/octet-stream"
 	}
-	_, err = v.engine.ObjectUpload(v.r.Context(), v.call, engine.Upload{
-		Bucket: v.r.PathValue("id"), Key: key, ContentType: contentType, Body: &patient{v, body}, Length: length,
+	_, err = req.engine.ObjectUpload(req.r.Context(), req.call, engine.Upload{
+		Bucket: req.r.PathValue("id"), Key: key, ContentType: contentType, Body: &patient{req, body}, Length: length,
 	})
 	return err
 }
 
 // patient reads a body for as long as it keeps coming.
 type patient struct {
-	v    *visit
+	req  *request
 	body io.Reader
 }
 
 // Read implements io.Reader. What keeps the body from being read is the
 // client's error, not the disk's.
 func (p *patient) Read(data []byte) (int, error) {
-	_ = http.NewResponseController(p.v.w).SetReadDeadline(time.Now().Add(uploadIdle)) // a test's recorder has none
+	_ = http.NewResponseController(p.req.w).SetReadDeadline(time.Now().Add(uploadIdle)) // a test's recorder has none
 	n, err := p.body.Read(data)
 	if err != nil && err != io.EOF {
 		err = &model.Error{Code: model.CodeValidation, Message: "file: could not be read to its end; try again", Err: err}

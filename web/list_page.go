@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// leaf is a page of a list that is computed whole.
-type leaf[T any] struct {
+// listPage is one page of a list that is computed as a whole.
+type listPage[T any] struct {
 	Items []T
 	Count int // of all
 	Page  int // which this is, from 1
@@ -14,13 +14,13 @@ type leaf[T any] struct {
 	Previous, Next string
 }
 
-// turn opens a list at the page that the query asks for; anything that is no
-// page is the first.
-func turn[T any](all []T, query url.Values, each int) leaf[T] {
+// listPageOf returns the page of a list that the query asks for, or the first
+// page when the query names none.
+func listPageOf[T any](all []T, query url.Values, each int) listPage[T] {
 	last := max(1, (len(all)+each-1)/each)
 	asked, _ := strconv.Atoi(query.Get("page"))
 	page := max(1, min(asked, last))
-	l := leaf[T]{Items: all[(page-1)*each : min(len(all), page*each)], Count: len(all), Page: page}
+	l := listPage[T]{Items: all[(page-1)*each : min(len(all), page*each)], Count: len(all), Page: page}
 	if page > 1 {
 		l.Previous = pageQuery(query, page-1)
 	}

@@ -14,8 +14,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// visit is one request for a page and its answer.
-type visit struct {
+// request is a request for a page, and what its answer needs.
+type request struct {
 	*pages
 	w      http.ResponseWriter
 	r      *http.Request
@@ -33,105 +33,105 @@ type answer struct {
 	redirect string
 }
 
-// handler answers a visit. An error with a page shows what went wrong on that
+// handler answers a request. An error with a page shows what went wrong on that
 // page, and one without on a page of its own.
-type handler func(*visit) (answer, error)
+type handler func(*request) (answer, error)
 
 // maxForm bounds a submitted form, in bytes.
 const maxForm = 64 << 10
 
-// open serves a page that needs nobody to be signed in.
-func (p *pages) open(r openRoute) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		v := p.begin(w, req, model.Operation{Action: r.action})
-		if person, err := p.engine.WhoIs(v.token()); err == nil {
-			v.person = person
+// open serves a page that needs no session.
+func (p *pages) open(route openRoute) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		req := p.begin(w, r, model.Operation{Action: route.action})
+		if person, err := p.engine.WhoIs(req.token()); err == nil {
+			req.person = person
 		}
-		v.serve(r.handler, r.action != "")
+		req.serve(route.handler, route.action != "")
 	})
 }
 
-// signedIn serves a page to who is signed in and may see it.
-func (p *pages) signedIn(r route) http.Handler {
-	operation := model.OperationFor(r.action)
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		v := p.begin(w, req, operation)
-		person, err := p.engine.WhoIs(v.token())
+// signedIn serves a page to people who are signed in and may see it.
+func (p *pages) signedIn(route route) http.Handler {
+	operation := model.OperationFor(route.action)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		req := p.begin(w, r, operation)
+		person, err := p.engine.WhoIs(req.token())
 		if model.CodeOf(err) == model.CodeUnauthorized {
-			v.askToSignIn()
+			req.askToSignIn()
 			return
 		}
-		v.identify(person)
-		v.serve(func(v *visit) (answer, error) {
+		req.identify(person)
+		req.serve(func(req *request) (answer, error) {
 			if err != nil {
 				return answer{}, err
 			}
-			err := p.engine.Authorize(v.call)
+			err := p.engine.Authorize(req.call)
 			if model.CodeOf(err) == model.CodeRateLimited {
-				return formAgain(r.action)(v, err)
+				return formAgain(route.action)(req, err)
 			}
 			if err != nil {
 				return answer{}, err
 			}
-			return r.handler(v)
+			return route.handler(req)
 		}, true)
 	})
 }
 
-func (p *pages) begin(w http.ResponseWriter, r *http.Request, operation model.Operation) *visit {
-	v := &visit{pages: p, w: w, r: r, call: &model.Call{
+func (p *pages) begin(w http.ResponseWriter, r *http.Request, operation model.Operation) *request {
+	req := &request{pages: p, w: w, r: r, call: &model.Call{
 		Operation: operation,
 		Actor:     model.Actor{Type: model.ActorUser},
 		RequestID: engine.NewRequestID(),
 		IP:        model.ClientIP(r.RemoteAddr),
 		UserAgent: printable(r.UserAgent(), model.MaxUserAgent),
 	}}
-	v.call.Browser = v.cookie(p.browserCookie())
-	return v
+	req.call.Browser = req.cookie(p.browserCookie())
+	return req
 }
 
-// identify makes the visit the person's.
-func (v *visit) identify(person engine.Person) {
-	if v.opts.Known != nil && person.User.ID != "" {
-		v.opts.Known(v.r)
+// identify attributes the request to a person.
+func (req *request) identify(person engine.Person) {
+	if req.opts.Known != nil && person.User.ID != "" {
+		req.opts.Known(req.r)
 	}
-	v.person = person
-	v.call.Actor = model.Actor{Type: model.ActorUser, ID: person.User.ID, Name: person.User.Email}
-	v.call.Organization, v.call.Role = person.User.Organization, person.User.Role
+	req.person = person
+	req.call.Actor = model.Actor{Type: model.ActorUser, ID: person.User.ID, Name: person.User.Email}
+	req.call.Organization, req.call.Role = person.User.Organization, person.User.Role
 }
 
-// serve has the visit answered and audited.
-func (v *visit) serve(h handler, audited bool) {
-	if err := v.readForm(); err != nil {
-		v.fail(answer{}, err)
+// serve answers the request and writes its audit entry.
+func (req *request) serve(h handler, audited bool) {
+	if err := req.readForm(); err != nil {
+		req.fail(answer{}, err)
 		return
 	}
-	a, err := h(v)
+	a, err := h(req)
 	if audited {
-		v.engine.Finish(v.call, err)
+		req.engine.Finish(req.call, err)
 	}
 	switch {
 	case err != nil:
-		v.fail(a, err)
+		req.fail(a, err)
 	case a.redirect != "":
-		v.leadTo(a.redirect)
+		req.leadTo(a.redirect)
 	case a.page != "":
-		v.render(http.StatusOK, a, "")
+		req.render(http.StatusOK, a, "")
 	}
 }
 
 // readForm reads the form that was sent, unless the handler reads the body as
 // it comes in. One that cannot be read is not taken for an empty one.
-func (v *visit) readForm() error {
-	if v.call.Operation.Action == model.ActionObjectUpload {
+func (req *request) readForm() error {
+	if req.call.Operation.Action == model.ActionObjectUpload {
 		return nil
 	}
-	media, _, _ := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
-	if v.r.ContentLength != 0 && media != "application/x-www-form-urlencoded" {
+	media, _, _ := mime.ParseMediaType(req.r.Header.Get("Content-Type"))
+	if req.r.ContentLength != 0 && media != "application/x-www-form-urlencoded" {
 		return model.Invalid("form", "must be application/x-www-form-urlencoded")
 	}
-	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
-	if err := v.r.ParseForm(); err != nil {
+	req.r.Body = http.MaxBytesReader(req.w, req.r.Body, maxForm)
+	if err := req.r.ParseForm(); err != nil {
 		return model.Invalid("form", "could not be read, or is larger than %d bytes", maxForm)
 	}
 	return nil
@@ -139,42 +139,42 @@ func (v *visit) readForm() error {
 
 // leadTo answers with where to go on. (http.Redirect cleans paths, and what
 // would be left of an object's key is another's.)
-func (v *visit) leadTo(to string) {
-	v.w.Header().Set("Location", to)
-	v.w.WriteHeader(http.StatusSeeOther)
+func (req *request) leadTo(to string) {
+	req.w.Header().Set("Location", to)
+	req.w.WriteHeader(http.StatusSeeOther)
 }
 
 // opens returns why the person may not see the form for an action, nil where
 // that is allowed. Nothing of a budget is spent.
-func (v *visit) opens(action model.Action) error {
-	return v.person.User.Role.Allows(model.OperationFor(action))
+func (req *request) opens(action model.Action) error {
+	return req.person.User.Role.Allows(model.OperationFor(action))
 }
 
 // fail shows what went wrong, or says it to the script that uploads files.
-func (v *visit) fail(a answer, err error) {
+func (req *request) fail(a answer, err error) {
 	problem := model.PublicMessage(err)
 	if model.CodeOf(err) == model.CodeInternal {
-		v.opts.Log.Error("page failed", "path", v.r.URL.Path, "request_id", v.call.RequestID, "error", err)
-		problem = "Something went wrong here. The appliance's log says more under " + v.call.RequestID + "."
+		req.opts.Log.Error("page failed", "path", req.r.URL.Path, "request_id", req.call.RequestID, "error", err)
+		problem = "Something went wrong here. The appliance's log says more under " + req.call.RequestID + "."
 	}
-	if v.r.Method == http.MethodPut {
-		http.Error(v.w, sentence(problem), v.status(err))
+	if req.r.Method == http.MethodPut {
+		http.Error(req.w, sentence(problem), req.status(err))
 		return
 	}
 	if a.page == "" {
 		a = answer{page: "problem.html", title: problemTitle(err)}
 	}
 	if refused, ok := errors.AsType[*model.Error](err); ok && refused.RetryAfter > 0 {
-		v.w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(refused.RetryAfter.Seconds())))))
+		req.w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(refused.RetryAfter.Seconds())))))
 	}
 	// What went wrong is read in peace; and where a form was sent to there may
 	// be no page to ask for again.
-	a.live = a.live && v.r.Method == http.MethodGet
-	v.render(v.status(err), a, sentence(problem))
+	a.live = a.live && req.r.Method == http.MethodGet
+	req.render(req.status(err), a, sentence(problem))
 }
 
 // status is how HTTP says what went wrong.
-func (v *visit) status(err error) int { return v.opts.StatusOf(model.CodeOf(err)) }
+func (req *request) status(err error) int { return req.opts.StatusOf(model.CodeOf(err)) }
 
 func problemTitle(err error) string {
 	switch model.CodeOf(err) {
@@ -207,21 +207,21 @@ func sentence(message string) string {
 }
 
 // form returns what was typed into a field of the form.
-func (v *visit) form(name string) string { return v.r.PostForm.Get(name) }
+func (req *request) form(name string) string { return req.r.PostForm.Get(name) }
 
 // checked reports whether a box of the form was ticked.
-func (v *visit) checked(name string) bool { return v.form(name) == "on" }
+func (req *request) checked(name string) bool { return req.form(name) == "on" }
 
-func (v *visit) notFound() (answer, error) {
+func (req *request) notFound() (answer, error) {
 	return answer{}, model.Errorf(model.CodeNotFound, "there is no such page")
 }
 
 // page returns which part of a list is asked for.
-func (v *visit) page() engine.Page {
-	return engine.Page{Cursor: v.r.URL.Query().Get("cursor")}
+func (req *request) page() engine.Page {
+	return engine.Page{Cursor: req.r.URL.Query().Get("cursor")}
 }
 
-// done is where a visit goes on once its act is done: to a page that says so.
+// done redirects to a page that says that the operation is done.
 func done(path, what string) answer {
 	return answer{redirect: path + "?" + url.Values{"done": {what}}.Encode()}
 }
