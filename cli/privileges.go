@@ -83,7 +83,7 @@ func leaveRoot(dataDir string, to account) error {
 	if err := become(to); err != nil {
 		return fmt.Errorf("become user %s: %w", to.name, err)
 	}
-	return settleIn(dataDir)
+	return dropRootsEnvironment(dataDir)
 }
 
 // handOver makes the data directory the account's. An empty one that root
@@ -129,9 +129,9 @@ func become(a account) error {
 	return syscall.Setuid(a.uid)
 }
 
-// settleIn leaves the directory and the environment of root behind: child
-// processes must not stumble over a working directory they cannot enter.
-func settleIn(dataDir string) error {
+// dropRootsEnvironment leaves root's working directory and the environment
+// variables that name root's home: child processes could not enter them.
+func dropRootsEnvironment(dataDir string) error {
 	if _, err := os.Stat(dataDir); err == nil {
 		if err := os.Chdir(dataDir); err != nil {
 			return fmt.Errorf("the data directory %s cannot be entered by %s; a parent directory may be closed to it: %w", dataDir, currentUser(), err)
