@@ -90,8 +90,8 @@ PostgreSQL must be there in the databases' major versions. Leave the old applian
 }
 
 // exportAll writes the file. What speaks to the appliance, or works on its
-// files, becomes their owner; who writes the file must not: so it is another
-// process, and this one keeps its output.
+// files, becomes their owner, and what writes the file must not: that is another
+// process, whose output this one keeps.
 func (m *mover) exportAll(ctx context.Context, cmd *cobra.Command, file string) error {
 	if err := mustExist(m.DataDir); err != nil {
 		return err

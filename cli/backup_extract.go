@@ -31,8 +31,8 @@ func newBackupExtract() *cobra.Command {
 		Use: "extract DIR", Short: "Make a data directory that plain PostgreSQL starts",
 		Long: "Make, from a directory of backups, a data directory that plain PostgreSQL of the same major version starts,\n" +
 			"or a tar stream of one. It comes up as it was at the end of the backup, or with --to-time or --to-lsn at that\n" +
-			"moment exactly: everything committed by then, and nothing after it. Without --backup the newest from which\n" +
-			"that can be reached is taken. Run it as the user who is to run PostgreSQL, which refuses to run as root.",
+			"moment exactly: everything committed by then, and nothing after it. Without --backup it uses the newest\n" +
+			"backup from which that can be reached. Run it as the user that will run PostgreSQL, which refuses to run as root.",
 		Args: exactDirectory,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return x.run(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -97,7 +97,7 @@ func (x extraction) plan(ctx context.Context, v vault) (b repository.Backup, pla
 	if len(all) == 0 || x.backup != "latest" && !hasBackup(all, x.backup) {
 		return b, plan, errors.Join(fmt.Errorf("there is no backup %s here; `holdfast backup verify` lists those there are", x.backup), unreadable)
 	}
-	return b, plan, errors.Join(fmt.Errorf("the moment lies before the end of the oldest backup that was looked at: %w", err), unreadable)
+	return b, plan, errors.Join(fmt.Errorf("the moment is before the end of the oldest backup that was tried: %w", err), unreadable)
 }
 
 func hasBackup(all []repository.Backup, id string) bool {
@@ -151,7 +151,7 @@ func (x extraction) target(ctx context.Context, archive *wal.Archive, b reposito
 }
 
 // latest is the end of the WAL that a backup can be rolled forward with: what
-// lies behind any LSN is refused with it.
+// is past any LSN is refused with it.
 func latest(ctx context.Context, archive *wal.Archive, b repository.Backup, t wal.Target) (xlog.LSN, error) {
 	t.LSN = ^xlog.LSN(0) >> 1
 	_, err := backup.NewPlan(ctx, archive, b, t)

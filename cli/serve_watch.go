@@ -11,7 +11,7 @@ import (
 	"holdfast/server/webhook"
 )
 
-// watching is who is told of what the appliance does: Prometheus and the
+// watching holds the observers of the appliance's events: Prometheus and the
 // operator's URL, where they are wanted.
 type watching struct {
 	metrics  *metrics.Metrics // nil without a listener

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// checkClock shows the time; only Linux can be asked who keeps it right.
+// checkClock shows the time; only Linux says whether it is synchronized.
 func checkClock(context.Context, Options) []Finding {
 	return one(Finding{Check: "clock", Level: OK, Detail: time.Now().UTC().Format(time.RFC3339)})
 }

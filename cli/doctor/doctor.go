@@ -77,7 +77,7 @@ func (o *Options) Try() {
 }
 
 // Run makes every check, in the order in which a person would fix things. Try
-// comes before it, and in between who is root becomes who is to run.
+// comes before it, and in between root becomes the user that the appliance runs as.
 func Run(ctx context.Context, opts Options) []Finding {
 	var found []Finding
 	for _, check := range []func(context.Context, Options) []Finding{

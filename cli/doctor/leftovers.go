@@ -22,8 +22,8 @@ func checkLeftovers(_ context.Context, opts Options) []Finding {
 	strays := filepath.Join(opts.DataDir, "strays")
 	if entries, err := os.ReadDir(strays); err == nil && len(entries) > 0 {
 		found = append(found, Finding{
-			check, Warning, fmt.Sprintf("%d data directories that no record knows lie in %s", len(entries), strays),
-			"look whether anything in them is missed, and remove them",
+			check, Warning, fmt.Sprintf("%d data directories that no record knows are in %s", len(entries), strays),
+			"check whether you need anything in them, and remove them",
 		})
 	}
 	if len(found) == 0 {
