@@ -23,20 +23,6 @@ func SetDirect(f *os.File, direct bool) error {
 	return err
 }
 
-// mapMemory returns size bytes of zeros, in huge pages where the kernel has any,
-// and nil where there are none.
-func mapMemory(size int) []byte {
-	b, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
-	if err != nil {
-		return nil
-	}
-	_ = unix.Madvise(b, unix.MADV_HUGEPAGE) // a kernel may be without
-	return b
-}
-
-// unmapMemory gives back what mapMemory returned.
-func unmapMemory(b []byte) { _ = unix.Munmap(b) } // never fails for that
-
 // SyncData makes f's content durable, and of what else there is to it what
 // reading needs: its size, but not when it was changed.
 func SyncData(f *os.File) error {
