@@ -33,7 +33,7 @@ func allowed() map[string][]string {
 		"holdfast/engine/importer":                     {"engine/model"},
 		"holdfast/engine/advice":                       {"engine/model"},
 		"holdfast/engine/password":                     {"engine/model"},
-		"holdfast/engine/meta":                         {"diskio", "engine/model", "engine/publish"},
+		"holdfast/engine/meta":                         {"engine/model", "engine/publish"},
 		"holdfast/engine/postgres":                     {"dirlock", "diskio", "engine/model", "engine/publish"},
 		"holdfast/engine/move":                         {},
 		"holdfast/engine/postgres/postgrestest":        {"engine/model", "engine/postgres"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -12,7 +13,6 @@ import (
 
 	"holdfast/backup/repository"
 	"holdfast/backup/wal/xlog"
-	"holdfast/diskio"
 )
 
 const (
@@ -132,7 +132,7 @@ func (c *copying) workers() int {
 	if c.t.opts.Workers > 0 {
 		return c.t.opts.Workers
 	}
-	return min(diskio.Processors(), maxWorkers)
+	return min(runtime.GOMAXPROCS(0), maxWorkers)
 }
 
 // feed hands out the pieces of all files, in order.

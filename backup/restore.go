@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 
 	"holdfast/backup/repository"
@@ -81,7 +82,7 @@ func (r *restoring) run(ctx context.Context, workers int) error {
 		return err
 	}
 	if workers <= 0 {
-		workers = min(2*diskio.Processors(), maxWorkers)
+		workers = min(2*runtime.GOMAXPROCS(0), maxWorkers)
 	}
 	if err := r.content(ctx, workers); err != nil {
 		return err

@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/cli/remote"
-	"holdfast/diskio"
 	"holdfast/engine"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -44,7 +43,6 @@ func newServe() *cobra.Command {
 			if err := c.load(cmd.Flags()); err != nil {
 				return err
 			}
-			diskio.SpareProcessors()
 			return serve(cmd.Context(), c, cmd.OutOrStdout(), cmd.ErrOrStderr(), nil)
 		},
 	}

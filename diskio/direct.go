@@ -1,6 +1,6 @@
 // Package diskio has what os.File lacks: writes past the page cache and memory to
-// write from, syncs of no more than content, processors for others meanwhile,
-// and whether a sync of all can be trusted.
+// write from, syncs of no more than content, and whether a sync of all can be
+// trusted.
 //
 // What is large and not read again soon would push out of the page cache what
 // is, and to make room for it there takes longer than to write it.

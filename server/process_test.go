@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"holdfast/diskio"
 	"holdfast/engine"
 )
 
@@ -34,7 +33,6 @@ func TestMain(m *testing.M) {
 
 // serveObjects serves until its standard input ends.
 func serveObjects(dir string) error {
-	diskio.SpareProcessors() // as the command does
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	e, err := engine.Open(engine.Config{DataDir: dir, MaxObjectBytes: 1 << 30, AuditKeep: 1_000_000, Log: log})
 	if err != nil {

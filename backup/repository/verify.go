@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"runtime"
 	"slices"
 	"sync"
 
 	"github.com/zeebo/blake3"
-
-	"holdfast/diskio"
 )
 
 // Report is what Verify found.
@@ -130,7 +129,7 @@ func (v *verification) index(x *index) error {
 func (v *verification) packs(ctx context.Context) error {
 	next := make(chan verifiedPack)
 	errs := make(chan error)
-	workers := diskio.Processors()
+	workers := runtime.GOMAXPROCS(0)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	for range workers {

@@ -3,11 +3,10 @@ package repository
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
-
-	"holdfast/diskio"
 )
 
 // Writer writes the chunks and the manifest of one backup. Its Pieces are
@@ -66,7 +65,7 @@ func (r *Repository) begin() (*Writer, error) {
 func newEncoder() (*zstd.Encoder, error) {
 	// SpeedFastest halves the block size of who has not chosen a window before.
 	encoder, err := zstd.NewWriter(nil, zstd.WithWindowSize(ChunkSize), zstd.WithEncoderLevel(zstd.SpeedFastest),
-		zstd.WithEncoderCRC(false), zstd.WithEncoderConcurrency(diskio.Processors()))
+		zstd.WithEncoderCRC(false), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
 	if err != nil {
 		return nil, fmt.Errorf("compress chunks: %w", err)
 	}
