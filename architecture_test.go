@@ -14,7 +14,7 @@ func allowed() map[string][]string {
 	return map[string][]string{
 		"holdfast": {"cli"},
 		"holdfast/cli": {
-			"backup", "backup/repository", "backup/wal", "backup/wal/xlog", "diskio", "engine", "engine/advice", "engine/meta", "engine/model",
+			"backup", "backup/repository", "backup/wal", "backup/wal/xlog", "engine", "engine/advice", "engine/meta", "engine/model",
 			"engine/move", "engine/postgres", "engine/publish", "server", "server/api", "server/metrics", "server/operator", "server/webhook", "web",
 		},
 		"holdfast/cli/internal/manual":                 {"cli"},

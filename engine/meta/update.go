@@ -124,8 +124,6 @@ func (db *DB) commitLoop() {
 	defer close(db.done)
 	ticker := time.NewTicker(deferDelay)
 	defer ticker.Stop()
-	resident := time.NewTicker(residentDelay)
-	defer resident.Stop()
 	for {
 		select {
 		case c := <-db.queue:
@@ -134,8 +132,6 @@ func (db *DB) commitLoop() {
 			_ = db.commit(nil) // the next transaction tries again
 		case <-ticker.C:
 			_ = db.commit(nil)
-		case <-resident.C:
-			db.release()
 		case <-db.closing:
 			db.commitAfterDeferred(db.gather(nil))
 			_ = db.applyBacklog(0)
