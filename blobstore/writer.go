@@ -81,7 +81,9 @@ func (w *Writer) write(p []byte) (int, error) {
 	return w.mode.Write(w.file, p, w.size)
 }
 
-// beginnings holds the bytes by which is seen whether a blob is small.
+// beginnings holds the buffers that show whether a blob is small. With this pool
+// and those of records and signatures, uploads of 1 KiB by 32 clients are 1.16
+// to 1.69 times as fast (docs/decisions/0010-tricks.md).
 var beginnings = sync.Pool{New: func() any { return new([defaultInline + 1]byte) }}
 
 // ReadFrom implements io.ReaderFrom. It gathers a block before it writes, which

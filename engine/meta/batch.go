@@ -8,7 +8,9 @@ import (
 
 // batch is what a transaction of many changes of objects, none of which drops a
 // bucket, holds in memory to its end. Each change would find, read and write it
-// again: it is nearly always the same bucket, log and segment.
+// again: it is nearly always the same bucket, log and segment. Uploads of 1 KiB
+// by 32 clients take 0.70 to 0.95 of the processor time with it
+// (docs/decisions/0010-tricks.md).
 type batch struct {
 	buckets  map[string]*bucketTally
 	segments map[uint32]SegmentUse

@@ -12,7 +12,8 @@ const sharedLimit = 4096
 
 // sharedRecords remembers records as they were decoded: every request needs
 // its key and most a bucket, and to look them up and decode them again each
-// time costs more than all else about a small request. A record is good until
+// time costs more than all else about a small request: uploads of 1 KiB by 32
+// clients are 1.20 to 1.49 times as fast with it (docs/decisions/0010-tricks.md). A record is good until
 // the next transaction that may have changed it.
 type sharedRecords struct {
 	// updates counts the transactions that Update's callers had a part in, and
