@@ -83,18 +83,27 @@ func settleArrival(dir string) error {
 	if err != nil {
 		return err
 	}
-	err = db.Update(func(tx *meta.Tx) error {
-		var ids []string
-		if err := tx.Databases().All(func(d model.Database) error {
-			ids = append(ids, d.ID)
+	return errors.Join(settleArrived(db, dir), db.Close())
+}
+
+func settleArrived(db *meta.DB, dir string) error {
+	var databases []model.Database
+	if err := db.View(func(tx *meta.Tx) error {
+		return tx.Databases().All(func(d model.Database) error {
+			databases = append(databases, d)
 			return nil
-		}); err != nil {
-			return err
-		}
-		for _, id := range ids {
-			if _, err := tx.Databases().Update(id, func(d *model.Database) error {
-				d.Replaced = nil
-				d.Rebuild = !d.Sandbox && d.Trash == nil && absent(filepath.Join(dir, "instances", id), fmt.Sprint(d.Generation))
+		})
+	}); err != nil {
+		return err
+	}
+	for i, d := range databases {
+		databases[i].Replaced = nil
+		databases[i].Rebuild = !d.Sandbox && d.Trash == nil && absent(filepath.Join(dir, "instances", d.ID), fmt.Sprint(d.Generation))
+	}
+	return db.Update(func(tx *meta.Tx) error {
+		for _, d := range databases { // nothing else has the file
+			if _, err := tx.Databases().Update(d.ID, func(now *model.Database) error {
+				*now = d
 				return nil
 			}); err != nil {
 				return err
@@ -102,7 +111,6 @@ func settleArrival(dir string) error {
 		}
 		return nil
 	})
-	return errors.Join(err, db.Close())
 }
 
 // arrive moves everything to its place, the metadata last, and says that all

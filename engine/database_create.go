@@ -87,7 +87,10 @@ func (e *Engine) claimDatabase(call *model.Call, in NewDatabase) (model.Database
 	if err != nil {
 		return db, nil, err
 	}
-	err = e.meta.Update(func(tx *meta.Tx) error { return e.insertDatabase(tx, &db) })
+	err = e.withPort(func(port int) error {
+		db.Port = port
+		return e.meta.Update(func(tx *meta.Tx) error { return e.insertDatabase(tx, db) })
+	})
 	if err != nil {
 		release()
 	}
@@ -111,40 +114,21 @@ func (e *Engine) newDatabase(call *model.Call, in NewDatabase) model.Database {
 	return db
 }
 
-// insertDatabase gives the record a port and its name in the project, unless
+// insertDatabase claims the record's port, and its name in the project, unless
 // the plan allows no more databases.
-func (e *Engine) insertDatabase(tx *meta.Tx, db *model.Database) error {
+func (e *Engine) insertDatabase(tx *meta.Tx, db model.Database) error {
 	if _, err := projectOf(tx, db.Organization, db.Project); err != nil {
 		return err
 	}
 	if err := e.refuseFullDatabases(tx, db.Organization); err != nil {
 		return err
 	}
-	var err error
-	if db.Port, err = e.freePort(tx); err != nil {
+	if err := claimPort(tx, db.Port); err != nil {
 		return err
 	}
 	return e.withinPlan(tx, db.Organization, func() error {
-		return nameTaken(tx.Databases().Insert(*db), model.ResourceDatabase, db.Name)
+		return nameTaken(tx.Databases().Insert(db), model.ResourceDatabase, db.Name)
 	})
-}
-
-// freePort returns a port that no record holds, those in the trash included,
-// and no other process either.
-func (e *Engine) freePort(tx *meta.Tx) (int, error) {
-	taken := map[int]bool{}
-	if err := tx.Databases().All(func(db model.Database) error {
-		taken[db.Port] = true
-		return nil
-	}); err != nil {
-		return 0, err
-	}
-	port, err := postgres.FreePort(e.cfg.FirstPort, e.cfg.LastPort, e.cfg.Listen, func(p int) bool { return taken[p] })
-	if err != nil {
-		return 0, model.Errorf(model.CodeForbidden,
-			"no port between %d and %d is free for another database; the operator can widen --postgres-ports", e.cfg.FirstPort, e.cfg.LastPort)
-	}
-	return port, nil
 }
 
 // buildDatabase turns a spare into the database's running instance. The

@@ -143,14 +143,17 @@ func (e *Engine) recordImport(call *model.Call, in NewDatabase, source model.Imp
 	if err != nil {
 		return nil, nil, err
 	}
-	err = e.change(call, func(tx *meta.Tx) error {
-		if err := e.insertDatabase(tx, &db); err != nil {
-			return err
-		}
-		if err := errors.Join(tx.Imports().Insert(record), dropOldImports(tx, record.Organization)); err != nil {
-			return err
-		}
-		return insertOperation(tx, op, model.DatabaseImporting)
+	err = e.withPort(func(port int) error {
+		db.Port = port
+		return e.change(call, func(tx *meta.Tx) error {
+			if err := e.insertDatabase(tx, db); err != nil {
+				return err
+			}
+			if err := errors.Join(tx.Imports().Insert(record), dropOldImports(tx, record.Organization)); err != nil {
+				return err
+			}
+			return insertOperation(tx, op, model.DatabaseImporting)
+		})
 	})
 	if err != nil {
 		release()

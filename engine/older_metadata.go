@@ -82,21 +82,25 @@ func (e *Engine) settleOlder() error {
 	e.guard.mu.Lock()
 	e.guard.keepAll = until
 	e.guard.mu.Unlock()
+	begun := map[string]int{} // by database
+	if err := e.meta.View(func(tx *meta.Tx) error {
+		return tx.Databases().All(func(db model.Database) error {
+			begun[db.ID] = 0
+			return nil
+		})
+	}); err != nil {
+		return err
+	}
+	for id := range begun {
+		begun[id] = max(highestNumber(e.databaseDirectory(id)), highestNumber(filepath.Join(e.backupDirectory(id), walDirectory)))
+	}
 	return e.meta.Update(func(tx *meta.Tx) error {
 		if err := tx.PutSetting(olderSetting, text); err != nil {
 			return err
 		}
-		var databases []model.Database
-		if err := tx.Databases().All(func(db model.Database) error {
-			databases = append(databases, db)
-			return nil
-		}); err != nil {
-			return err
-		}
-		for _, db := range databases {
-			begun := max(highestNumber(e.databaseDirectory(db.ID)), highestNumber(filepath.Join(e.backupDirectory(db.ID), walDirectory)))
-			if _, err := tx.Databases().Update(db.ID, func(d *model.Database) error {
-				d.Begun = max(d.Begun, begun) // a number is used once
+		for id, number := range begun {
+			if _, err := tx.Databases().Update(id, func(d *model.Database) error {
+				d.Begun = max(d.Begun, number) // a number is used once
 				if d.Trash != nil && d.Trash.Until.Before(until) {
 					d.Trash.Until = until
 				}

@@ -173,17 +173,18 @@ func (e *Engine) portTaken(id string) (int, error) {
 	}
 	moved := db
 	call := e.system(model.ActionInstanceMoved, db.Organization, databaseResource(db))
-	err = e.change(call, func(tx *meta.Tx) error {
-		port, err := e.freePort(tx)
-		if err != nil {
-			return err
-		}
+	err = e.withPort(func(port int) error {
 		call.Details = map[string]string{"from": fmt.Sprint(db.Port), "to": fmt.Sprint(port)}
-		moved, err = tx.Databases().Update(db.ID, func(d *model.Database) error {
-			d.Port, d.UpdatedAt = port, e.clock()
-			return nil
+		return e.change(call, func(tx *meta.Tx) error {
+			if err := claimPort(tx, port); err != nil {
+				return err
+			}
+			moved, err = tx.Databases().Update(db.ID, func(d *model.Database) error {
+				d.Port, d.UpdatedAt = port, e.clock()
+				return nil
+			})
+			return err
 		})
-		return err
 	})
 	if err == nil {
 		e.log.Warn("another process has the database's port: moved", "database", db.ID, "name", db.Name, "from", db.Port, "to", moved.Port)
