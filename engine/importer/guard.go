@@ -86,7 +86,8 @@ func (s Source) guard(_ context.Context, _ *pgconn.Config, conn net.Conn) (net.C
 		_ = conn.Close()
 	})
 	g.timer.Stop()
-	g.bounds.Store(&logInBounds)
+	expected := logInBounds
+	g.bounds.Store(&expected)
 	return g, nil
 }
 
