@@ -50,14 +50,14 @@ func NewPlan(ctx context.Context, archive *wal.Archive, b repository.Backup, tar
 	if p.Target, err = found.Reach(p.Stop); err != nil {
 		return p, ErrTooYoung
 	}
-	return p, archive.Covers(p.Target.Incarnation, p.Target.Timeline, p.Start, p.Target.End)
+	return p, archive.Covers(p.Target.Generation, p.Target.Timeline, p.Start, p.Target.End)
 }
 
 // Check reads all WAL the plan needs, where NewPlan only sees that it is there.
 // The error wraps [wal.ErrGap] and names the segment that is missing or damaged.
 // progress, which may be nil, is told how many bytes have been read.
 func (p Plan) Check(ctx context.Context, archive *wal.Archive, progress func(done, total int64)) error {
-	return archive.Check(ctx, p.Target.Incarnation, p.Target.Timeline, p.Start, p.Target.End, func(at xlog.LSN) {
+	return archive.Check(ctx, p.Target.Generation, p.Target.Timeline, p.Start, p.Target.End, func(at xlog.LSN) {
 		if progress != nil {
 			progress(max(0, int64(at)-int64(p.Start)), p.WALBytes())
 		}

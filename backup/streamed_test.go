@@ -43,7 +43,7 @@ func newStreamed(t testing.TB, c *cluster) streamed {
 	}
 	away := &atomic.Bool{}
 	receiver, err := wal.OpenReceiver(wal.ReceiverOptions{
-		Archive: archive, Incarnation: 1, Slot: "streamed", Dir: filepath.Join(c.dir, "pg_wal"),
+		Archive: archive, Generation: 1, Slot: "streamed", Dir: filepath.Join(c.dir, "pg_wal"),
 		SQL: func(ctx context.Context) (*pgx.Conn, error) {
 			if away.Load() {
 				return nil, errors.New("away")

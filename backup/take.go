@@ -22,9 +22,9 @@ type Options struct {
 	Label string
 	// Type is kept in the manifest, for a caller that has lost its own record.
 	Type string
-	// Incarnation is the data directory's in the WAL archive; it is kept with
+	// Generation is the data directory's in the WAL archive; it is kept with
 	// the backup, for who has nothing but the two, and for the next one.
-	Incarnation int
+	Generation int
 	// Base is an earlier backup of the same cluster in the repository, best the
 	// latest: what is as it was there is not stored again, and where the WAL
 	// says what changed since, nothing else is read. "" and one that is not
@@ -205,7 +205,7 @@ func (t *taking) learnChanges(ctx context.Context, control []byte) (err error) {
 		t.whole = "there is no earlier backup to compare with"
 	case t.opts.Whole:
 		t.whole = "it was asked for"
-	case t.base.Backup.Timeline != t.server.timeline || t.base.Backup.Incarnation != t.opts.Incarnation:
+	case t.base.Backup.Timeline != t.server.timeline || t.base.Backup.Generation != t.opts.Generation:
 		// Two restores from one history make the same timeline twice, and the WAL
 		// of neither tells what was changed in the other.
 		t.whole = "the earlier backup is of another timeline"
@@ -251,7 +251,7 @@ func (t *taking) changes(ctx context.Context, control []byte) (Changes, error) {
 func (t *taking) commit(c *copying, end stopped, system uint64) (Result, error) {
 	m := &repository.Manifest{Entries: c.done()}
 	m.Backup = repository.Backup{
-		ID: t.opts.ID, Label: t.opts.Label, Type: t.opts.Type, Incarnation: t.opts.Incarnation, StartedAt: t.started, CompletedAt: time.Now().UTC(),
+		ID: t.opts.ID, Label: t.opts.Label, Type: t.opts.Type, Generation: t.opts.Generation, StartedAt: t.started, CompletedAt: time.Now().UTC(),
 		PostgresVersion: t.server.version, SystemIdentifier: system,
 		Timeline: t.server.timeline, StartLSN: t.server.start.String(), StopLSN: end.at.String(),
 		WholeRead: t.whole != "", BackupLabel: end.label, TablespaceMap: end.tablespaceMap,

@@ -173,7 +173,7 @@ func TestWholeReasons(t *testing.T) {
 	a.gap = fmt.Errorf("from here to there: %w", wal.ErrGap)
 	take(Options{ID: "b3", Base: "b2"}, "from here to there")
 	a.gap = nil
-	take(Options{ID: "twin", Base: "b3", Incarnation: 2}, "another timeline")
+	take(Options{ID: "twin", Base: "b3", Generation: 2}, "another timeline")
 	other := newCluster(t)
 	if result, err := Take(t.Context(), other.connect(), repo, newArchive(other), Options{ID: "b4", Base: "b3"}); err != nil {
 		t.Error(err)

@@ -22,7 +22,7 @@ import (
 // extraction is what `backup extract` is asked for.
 type extraction struct {
 	backup, time, lsn, out, tar string
-	incarnation                 int
+	generation                  int
 }
 
 func newBackupExtract() *cobra.Command {
@@ -42,7 +42,7 @@ func newBackupExtract() *cobra.Command {
 	flags.StringVar(&x.backup, "backup", "latest", "id of the backup, or latest")
 	flags.StringVar(&x.time, "to-time", "", "roll forward to this time, as 2026-01-02T15:04:05Z")
 	flags.StringVar(&x.lsn, "to-lsn", "", "roll forward to this position, as 0/3000148, or to the latest there is (latest)")
-	flags.IntVar(&x.incarnation, "incarnation", 0, "roll forward on this incarnation's history, where restores have made several; 0 = the backup's own")
+	flags.IntVar(&x.generation, "incarnation", 0, "roll forward on this generation's history, where restores have made several; 0 = the backup's own")
 	flags.StringVar(&x.out, "out", "", "data directory to make, empty or absent")
 	flags.StringVar(&x.tar, "tar", "", "- writes a tar stream to standard output instead")
 	return cmd
@@ -114,23 +114,23 @@ func (x extraction) planFrom(ctx context.Context, archive *wal.Archive, b reposi
 	if err != nil {
 		return backup.Plan{}, err
 	}
-	if _, err := archive.Incarnation(target.Incarnation); err != nil {
+	if _, err := archive.Generation(target.Generation); err != nil {
 		return backup.Plan{}, err
 	}
 	stop, err := xlog.ParseLSN(b.StopLSN)
 	if err != nil {
 		return backup.Plan{}, err
 	}
-	if !archive.Leads(wal.Position{Incarnation: b.Incarnation, Timeline: b.Timeline, LSN: stop}, target.Incarnation) {
-		return backup.Plan{}, fmt.Errorf("backup %s cannot be rolled forward on incarnation %d", b.ID, target.Incarnation)
+	if !archive.Leads(wal.Position{Generation: b.Generation, Timeline: b.Timeline, LSN: stop}, target.Generation) {
+		return backup.Plan{}, fmt.Errorf("backup %s cannot be rolled forward on generation %d", b.ID, target.Generation)
 	}
 	return backup.NewPlan(ctx, archive, b, target)
 }
 
 func (x extraction) target(ctx context.Context, archive *wal.Archive, b repository.Backup) (t wal.Target, err error) {
-	t = wal.Target{Incarnation: b.Incarnation}
-	if x.incarnation != 0 {
-		t.Incarnation = x.incarnation
+	t = wal.Target{Generation: b.Generation}
+	if x.generation != 0 {
+		t.Generation = x.generation
 	}
 	switch {
 	case x.time != "":
@@ -144,7 +144,7 @@ func (x extraction) target(ctx context.Context, archive *wal.Archive, b reposito
 			return t, usageError{fmt.Errorf("--to-lsn: %q is not an LSN such as 0/3000148, or latest", x.lsn)}
 		}
 	default: // of its own history, whatever others there are
-		t.Incarnation, t.Timeline = b.Incarnation, b.Timeline
+		t.Generation, t.Timeline = b.Generation, b.Timeline
 		t.LSN, err = xlog.ParseLSN(b.StopLSN)
 	}
 	return t, err

@@ -157,7 +157,7 @@ func TestBackupExtract(t *testing.T) {
 	refuseExtracts(t, vault, first.ID)
 }
 
-// extractBesideDamage has nothing certain known of the incarnation of one backup:
+// extractBesideDamage damages the file of the generation of one backup:
 // that is said, and the other can be extracted.
 func extractBesideDamage(t *testing.T, vault, whole, affected string) {
 	t.Helper()

@@ -63,7 +63,7 @@ type backupReport struct {
 	CompletedAt     time.Time `json:"completed_at"`
 	PostgresVersion string    `json:"postgres_version"`
 	SizeBytes       int64     `json:"size_bytes"`
-	Incarnation     int       `json:"incarnation"`
+	Generation      int       `json:"incarnation"`
 	Timeline        uint32    `json:"timeline"`
 	StopLSN         string    `json:"stop_lsn"`
 	// From its end to its latest WAL; the time is of the last commit.
@@ -94,7 +94,7 @@ func (v vault) verify(ctx context.Context) (report vaultReport, err error) {
 		return report, err
 	}
 	for _, p := range append(problems, v.wal.Missing(keeps(backups))...) {
-		report.Damage = append(report.Damage, fmt.Sprintf("WAL is damaged: %s: %v", filepath.Join("wal", strconv.Itoa(p.Incarnation), p.File), p.Err))
+		report.Damage = append(report.Damage, fmt.Sprintf("WAL is damaged: %s: %v", filepath.Join("wal", strconv.Itoa(p.Generation), p.File), p.Err))
 	}
 	for _, b := range backups {
 		r := v.report(ctx, b)
@@ -112,7 +112,7 @@ func (v vault) verify(ctx context.Context) (report vaultReport, err error) {
 func keeps(backups []repository.Backup) (keep []wal.Keep) {
 	for _, b := range backups {
 		if start, err := xlog.ParseLSN(b.StartLSN); err == nil {
-			keep = append(keep, wal.Keep{Incarnation: b.Incarnation, Start: start})
+			keep = append(keep, wal.Keep{Generation: b.Generation, Start: start})
 		}
 	}
 	return keep
@@ -122,19 +122,19 @@ func keeps(backups []repository.Backup) (keep []wal.Keep) {
 func (v vault) report(ctx context.Context, b repository.Backup) backupReport {
 	r := backupReport{
 		ID: b.ID, Database: b.Label, CompletedAt: b.CompletedAt, PostgresVersion: b.PostgresVersion, SizeBytes: b.SizeBytes,
-		Incarnation: b.Incarnation, Timeline: b.Timeline, StopLSN: b.StopLSN,
+		Generation: b.Generation, Timeline: b.Timeline, StopLSN: b.StopLSN,
 	}
 	start, startErr := xlog.ParseLSN(b.StartLSN)
 	stop, stopErr := xlog.ParseLSN(b.StopLSN)
 	if errors.Join(startErr, stopErr) != nil {
 		return r
 	}
-	window, err := v.wal.Window(ctx, b.Incarnation, b.Timeline, start)
+	window, err := v.wal.Window(ctx, b.Generation, b.Timeline, start)
 	if err != nil || window.To < stop {
 		return r
 	}
 	// Read, and not only listed.
-	r.Restorable = v.wal.Check(ctx, b.Incarnation, b.Timeline, start, stop, nil) == nil
+	r.Restorable = v.wal.Check(ctx, b.Generation, b.Timeline, start, stop, nil) == nil
 	r.LatestLSN = window.To.String()
 	if window.LastCommit.After(b.CompletedAt) {
 		r.LatestTime = &window.LastCommit
@@ -159,7 +159,7 @@ func (r vaultReport) print(w io.Writer, asJSON bool) error {
 			to, last = "cannot be restored", ""
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t\n", b.ID, b.Database, b.CompletedAt.UTC().Format(time.RFC3339),
-			b.PostgresVersion, b.SizeBytes>>20, b.Incarnation, b.StopLSN, to, last)
+			b.PostgresVersion, b.SizeBytes>>20, b.Generation, b.StopLSN, to, last)
 	}
 	for _, damage := range r.Damage {
 		fmt.Fprintln(table, damage)

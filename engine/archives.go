@@ -21,7 +21,7 @@ import (
 
 // A database's backups lie in a directory of their own, outside its instance:
 // repository/ holds the chunks, wal/ the WAL of all its generations, each an
-// incarnation of the archive. It is made with the database, stays in the trash
+// generation of the archive. It is made with the database, stays in the trash
 // with it, and goes with it.
 
 // walSlot is the replication slot that keeps WAL until it is archived.
@@ -222,7 +222,7 @@ func (e *Engine) ReceiveWAL(db model.Database) error {
 			return fmt.Errorf("close WAL receiver: %w", err)
 		}
 	}
-	if _, err := archive.Incarnation(db.Generation); err != nil {
+	if _, err := archive.Generation(db.Generation); err != nil {
 		// A restored generation has been made with its parent, and a damaged one is
 		// refused.
 		if err := archive.Create(db.Generation, nil); err != nil {
@@ -230,7 +230,7 @@ func (e *Engine) ReceiveWAL(db model.Database) error {
 		}
 	}
 	a.receiver, err = wal.OpenReceiver(wal.ReceiverOptions{
-		Archive: archive, Incarnation: db.Generation, Slot: walSlot, Dir: e.serverWAL(db),
+		Archive: archive, Generation: db.Generation, Slot: walSlot, Dir: e.serverWAL(db),
 		SQL:    func(ctx context.Context) (*pgx.Conn, error) { return e.instances.Connect(ctx, db.ID, maintenance) },
 		Lost:   func(gap wal.Gap) { e.background(func(context.Context) { e.walLost(db, gap) }) },
 		Logger: e.log.With("database", db.ID),
@@ -340,9 +340,9 @@ func (e *Engine) pruneWAL(database string) error {
 	if err != nil {
 		return err
 	}
-	keep := []wal.Keep{{Incarnation: db.Generation, Start: wal.End}}
+	keep := []wal.Keep{{Generation: db.Generation, Start: wal.End}}
 	if db.Replaced != nil {
-		keep = append(keep, wal.Keep{Incarnation: db.Replaced.Generation, Start: wal.End})
+		keep = append(keep, wal.Keep{Generation: db.Replaced.Generation, Start: wal.End})
 	}
 	for _, b := range records {
 		if b.Status == model.BackupPending || b.Status == model.BackupRunning {
@@ -355,7 +355,7 @@ func (e *Engine) pruneWAL(database string) error {
 		if err != nil {
 			return fmt.Errorf("backup %s: %w", b.ID, err)
 		}
-		keep = append(keep, wal.Keep{Incarnation: b.Generation, Start: start})
+		keep = append(keep, wal.Keep{Generation: b.Generation, Start: start})
 	}
 	archive, err := e.walArchive(database)
 	if err != nil {

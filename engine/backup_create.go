@@ -173,7 +173,7 @@ func (e *Engine) takeBackup(
 		return backup.Result{}, err
 	}
 	return backup.Take(ctx, conn, repo, wal, backup.Options{
-		ID: b.ID, Label: db.Name, Type: string(b.Type), Base: latest, Incarnation: db.Generation, Whole: e.readsWhole(db.ID),
+		ID: b.ID, Label: db.Name, Type: string(b.Type), Base: latest, Generation: db.Generation, Whole: e.readsWhole(db.ID),
 		Patience: e.waits.wal,
 		Progress: func(done, total int64) {
 			e.done.set(b.ID, done, total)

@@ -39,7 +39,7 @@ func (e *Engine) owesBackup(db model.Database) (bool, error) {
 		return false, err
 	}
 	var behind xlog.LSN
-	if known, _ := archive.Incarnation(db.Generation); len(known.Gaps) > 0 {
+	if known, _ := archive.Generation(db.Generation); len(known.Gaps) > 0 {
 		behind = known.Gaps[len(known.Gaps)-1].To
 	}
 	for _, b := range backups {

@@ -202,7 +202,7 @@ func (e *Engine) recordFork(next model.Database, plan RestorePlan) error {
 	if err != nil {
 		return err
 	}
-	return archive.Create(next.Generation, &wal.Parent{Incarnation: plan.Target.Incarnation, Timeline: plan.Target.Timeline, Fork: plan.Target.End})
+	return archive.Create(next.Generation, &wal.Parent{Generation: plan.Target.Generation, Timeline: plan.Target.Timeline, Fork: plan.Target.End})
 }
 
 // switchGeneration replaces the running instance by one on the new data
@@ -280,7 +280,7 @@ func (e *Engine) goesOn(db model.Database, generation int) model.Served {
 	next.Timeline, next.LSN = int(shutdown.Timeline), shutdown.Checkpoint.String()
 	back := generation == firstGeneration || slices.ContainsFunc(db.Served, func(s model.Served) bool { return s.Generation == generation })
 	if archive, err := e.walArchive(db.ID); err == nil && !back {
-		if known, err := archive.Incarnation(generation); err == nil && known.Parent != nil {
+		if known, err := archive.Generation(generation); err == nil && known.Parent != nil {
 			next.LSN = known.Parent.Fork.String()
 		}
 	}

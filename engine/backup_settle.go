@@ -131,7 +131,7 @@ func (e *Engine) adoptBackup(db model.Database, repo *repository.Repository, id 
 			return err
 		}
 		b.Status, b.Progress, b.Error = model.BackupCompleted, 100, ""
-		b.Version, b.Timeline, b.Generation = m.Backup.PostgresVersion, int(m.Backup.Timeline), m.Backup.Incarnation
+		b.Version, b.Timeline, b.Generation = m.Backup.PostgresVersion, int(m.Backup.Timeline), m.Backup.Generation
 		b.StartLSN, b.StopLSN, b.SizeBytes = m.Backup.StartLSN, m.Backup.StopLSN, m.Backup.SizeBytes
 		completed := endAsRecorded(m.Backup.CompletedAt)
 		b.StoredBytes = m.Backup.StoredBytes + m.StoredSize

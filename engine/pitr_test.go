@@ -180,7 +180,7 @@ func TestToldTimesCanBeRestored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := plan("the switch", served.Served[0].Since); p.Target.Incarnation != served.Generation {
+	if p := plan("the switch", served.Served[0].Since); p.Target.Generation != served.Generation {
 		t.Errorf("the switch at %v means what it replaced: %+v", served.Served[0].Since, p.Target)
 	}
 	r = get()

@@ -320,7 +320,7 @@ func (e *Engine) aboutDatabase(tx *meta.Tx, db model.Database) (advice.Database,
 	about.Status, about.StatusReason = e.liveStatus(db)
 	if status, receives := e.WALStatus(db.ID); receives {
 		about.Archiving = &advice.Archiving{
-			Streaming: status.Well(), SlotLost: status.SlotState == "lost", Behind: status.RPO(e.clock()),
+			Streaming: status.Healthy(), SlotLost: status.SlotState == "lost", Behind: status.RPO(e.clock()),
 			Backlog: status.Backlog, Failures: status.Failures, Error: status.LastError,
 		}
 	}

@@ -118,7 +118,7 @@ func (e *Engine) recoveryState(db model.Database, r Recovery) RecoveryState {
 	switch {
 	case r.Window.Earliest == nil:
 		return RecoveryWaiting
-	case away && status == model.DatabaseAvailable, r.Archiving.SlotState == "lost", r.Archiving.Packing != "":
+	case away && status == model.DatabaseAvailable, r.Archiving.SlotState == "lost", r.Archiving.CompressError != "":
 		return RecoveryDegraded
 	default:
 		return RecoveryAvailable
@@ -180,12 +180,12 @@ func (e *Engine) archiving(db model.Database) (Archiving, error) {
 	}
 	var a Archiving
 	a.Status, _ = e.WALStatus(db.ID)
-	for number, known := range archive.Incarnations() {
+	for number, known := range archive.Generations() {
 		a.Gaps = append(a.Gaps, known.Gaps...)
 		a.Segments += archive.Sizes(number).Segments
 	}
 	slices.SortFunc(a.Gaps, func(one, other wal.Gap) int { return one.At.Compare(other.At) })
-	known, _ := archive.Incarnation(db.Generation)
+	known, _ := archive.Generation(db.Generation)
 	if known.SegmentSize > 0 && a.Durable > 0 {
 		a.LastSegment = xlog.SegmentName(a.Timeline, uint64(a.Durable-1)/known.SegmentSize, known.SegmentSize)
 	}

@@ -58,7 +58,7 @@ func (e *Engine) planEnd(ctx context.Context, b model.Backup) (RestorePlan, erro
 	if err != nil {
 		return RestorePlan{}, err
 	}
-	p, err := planFrom(ctx, archive, b, wal.Target{Incarnation: b.Generation, Timeline: uint32(b.Timeline), LSN: stop})
+	p, err := planFrom(ctx, archive, b, wal.Target{Generation: b.Generation, Timeline: uint32(b.Timeline), LSN: stop})
 	p.At = time.Time{}
 	return p, err
 }
@@ -156,7 +156,7 @@ func (e *Engine) planPoint(ctx context.Context, db model.Database, at RestorePoi
 			if !leads(archive, b, generation) {
 				continue
 			}
-			target.Incarnation, target.Idle = generation, e.idleUntil(db, generation, safe)
+			target.Generation, target.Idle = generation, e.idleUntil(db, generation, safe)
 			plan, err := planFrom(ctx, archive, b, target)
 			if err == nil {
 				plan.Point = at
@@ -173,7 +173,7 @@ func (e *Engine) planPoint(ctx context.Context, db model.Database, at RestorePoi
 // leads reports whether the WAL leads from a backup to a generation.
 func leads(archive *wal.Archive, b model.Backup, generation int) bool {
 	stop, err := xlog.ParseLSN(b.StopLSN)
-	return err == nil && archive.Leads(wal.Position{Incarnation: b.Generation, Timeline: uint32(b.Timeline), LSN: stop}, generation)
+	return err == nil && archive.Leads(wal.Position{Generation: b.Generation, Timeline: uint32(b.Timeline), LSN: stop}, generation)
 }
 
 // archiveWait is how long a restore waits for the archive. A server that is
@@ -328,7 +328,7 @@ func (e *Engine) positions(ctx context.Context, db model.Database) (first, last 
 		}
 		if last == 0 {
 			last = first
-			_, err := planFrom(ctx, archive, b, wal.Target{Incarnation: db.Generation, LSN: ^xlog.LSN(0)})
+			_, err := planFrom(ctx, archive, b, wal.Target{Generation: db.Generation, LSN: ^xlog.LSN(0)})
 			if past, ok := errors.AsType[*wal.OutsideError](err); ok {
 				last = past.LatestLSN
 			}

@@ -8,14 +8,14 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// Append checks data, the WAL at position at, and writes it. It becomes
-// durable by Sync. After an error Start must be called again.
+// Append checks data, the WAL at position at, and writes it. Sync makes it
+// durable. After an error, call Start again.
 func (w *Writer) Append(at xlog.LSN, data []byte) error {
 	if w.failed != nil {
 		return w.failed
 	}
 	if at != w.pos {
-		return fmt.Errorf("the server sent WAL at %v, not at %v", at, w.pos)
+		return fmt.Errorf("got WAL at %v, want %v", at, w.pos)
 	}
 	for len(data) > 0 {
 		limit := w.branch.limit(segmentKey{w.timeline, w.n})
@@ -33,7 +33,7 @@ func (w *Writer) Append(at xlog.LSN, data []byte) error {
 	return nil
 }
 
-// append takes WAL of the open segment.
+// append writes WAL of the open segment.
 func (w *Writer) append(data []byte) error {
 	if w.file == nil {
 		if err := w.open(); err != nil {
@@ -58,7 +58,7 @@ func (w *Writer) append(data []byte) error {
 	return nil
 }
 
-// open makes the file of the segment that begins.
+// open creates the file of the next segment.
 func (w *Writer) open() error {
 	key := segmentKey{w.timeline, w.n}
 	path := w.branch.path(key, partialSuffix)
@@ -76,7 +76,7 @@ func (w *Writer) reopen(path string) (err error) {
 	return nil
 }
 
-// finish ends a segment that is full.
+// finish completes a full segment.
 func (w *Writer) finish() error {
 	if err := w.syncFile(); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (w *Writer) finish() error {
 	}
 	key := segmentKey{w.timeline, w.n}
 	w.advance(key, w.branch.limit(key))
-	w.packer.add(key, w.sum)
+	w.compressor.add(key, w.sum)
 	w.n++
 	w.sum = &summary{key: segmentKey{w.timeline, w.n}, changes: &xlog.Changes{}}
 	return nil
@@ -101,10 +101,10 @@ func (w *Writer) syncFile() error {
 	return nil
 }
 
-// Sync makes what was appended durable. It returns the end of the last whole
-// record, and the times of commits that are durable since the last call; what
-// is said to the server is that end, for of an unfinished record nothing can be
-// checked.
+// Sync makes what was appended durable. It returns the end of the last complete
+// record, and the times of the commits that became durable since the last call.
+// Only that end may be reported to the server: a record that is still
+// incomplete cannot be checked.
 func (w *Writer) Sync() (durable xlog.LSN, commits []time.Time, err error) {
 	if w.failed != nil {
 		return 0, nil, w.failed
@@ -120,12 +120,13 @@ func (w *Writer) Sync() (durable xlog.LSN, commits []time.Time, err error) {
 	return w.whole(), commits, nil
 }
 
-// whole is the end of the last whole record that has come. One that switches
-// segments ends with its segment, whose padding comes after it: the server may
-// remove what is said to be here, while it is still sending that.
+// whole is the end of the last complete record received. A record that switches
+// segments ends with its segment, and padding follows it; the end is limited to
+// what was received, because the server may remove WAL up to this position
+// while it still writes the padding.
 func (w *Writer) whole() xlog.LSN { return min(w.scan.End(), w.scan.Position()) }
 
-// advance lets readers see a segment up to end.
+// advance makes a segment readable up to end.
 func (w *Writer) advance(key segmentKey, end xlog.LSN) {
 	a := w.archive
 	a.mu.Lock()
@@ -137,13 +138,13 @@ func (w *Writer) advance(key segmentKey, end xlog.LSN) {
 	}
 }
 
-// WaitFor blocks until the archive durably holds what is before lsn on a
-// timeline of an incarnation, or ctx ends. It knows nothing of gaps: Covers
-// does.
-func (a *Archive) WaitFor(ctx context.Context, incarnation int, timeline uint32, lsn xlog.LSN) error {
+// WaitFor blocks until the archive durably holds the WAL before lsn on a
+// timeline of a generation, or until ctx ends. It ignores gaps; Covers checks
+// them.
+func (a *Archive) WaitFor(ctx context.Context, generation int, timeline uint32, lsn xlog.LSN) error {
 	for {
 		a.mu.Lock()
-		b, err := a.branch(incarnation)
+		b, err := a.branch(generation)
 		if err != nil {
 			a.mu.Unlock()
 			return err

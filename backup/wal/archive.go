@@ -15,40 +15,39 @@ import (
 	"holdfast/diskio"
 )
 
-// Archive is the WAL of one database: of all its incarnations. It is safe for
-// use by several goroutines.
+// Archive is the WAL of one database, of all its generations. It is safe for
+// concurrent use.
 type Archive struct {
 	dir   string
 	fsys  fileSystem
 	log   *slog.Logger
 	codec *codec
-	lock  *dirlock.Lock // nil when it is open to be read only
+	lock  *dirlock.Lock // nil when read-only
 
-	footprint diskio.Footprint // what fsys changed, on top of what was there
+	footprint diskio.Footprint // of the files
 
 	mu       sync.Mutex
 	branches map[int]*branch
-	damaged  map[int]*incarnationError // those that are left out
-	grown    chan struct{}             // closed, and made anew, when an end moves
+	damaged  map[int]*generationError // excluded
+	grown    chan struct{}            // closed and replaced when an end moves
 }
 
-// Options of an Archive.
+// Options are the options of Open.
 type Options struct {
 	Logger *slog.Logger // nil = none
-	// ReadOnly leaves everything as it is, also beside a process that writes.
-	// What that process has received since is not seen.
+	// ReadOnly changes nothing on disk. Another process may have the archive open
+	// for writing; what it receives after Open is not visible.
 	ReadOnly bool
 
-	fsys fileSystem // tests' own
+	fsys fileSystem // for tests
 }
 
-// Open opens the archive in dir, which it makes where there is none, and
-// settles what a crash has left: files that were being written are removed,
-// full segments compressed, segments that are there twice are there once. An
-// incarnation of which nothing certain is known is left out, and as it is: what
-// needs it is an [ErrGap].
+// Open opens the archive in dir, creating it if necessary, and recovers from a
+// crash: it removes unfinished files, compresses full segments, and removes
+// duplicates. A generation whose own files are damaged is excluded and left
+// unchanged: what needs it gets an [ErrGap].
 func Open(dir string, o Options) (*Archive, error) {
-	a := &Archive{dir: dir, fsys: o.fsys, log: o.Logger, branches: map[int]*branch{}, damaged: map[int]*incarnationError{}, grown: make(chan struct{})}
+	a := &Archive{dir: dir, fsys: o.fsys, log: o.Logger, branches: map[int]*branch{}, damaged: map[int]*generationError{}, grown: make(chan struct{})}
 	if a.fsys == nil {
 		a.fsys = disk{}
 	}
@@ -79,7 +78,7 @@ func (a *Archive) open(readOnly bool) error {
 	return err
 }
 
-// take makes the directory and locks it for this process.
+// take creates the directory and locks it for this process.
 func (a *Archive) take() error {
 	if err := makeDir(a.fsys, a.dir); err != nil {
 		return err
@@ -94,19 +93,20 @@ func (a *Archive) take() error {
 	return nil
 }
 
-// makeDir makes the directory path, where it is missing, and its name durable.
+// makeDir creates the directory path if it is missing, and makes its name
+// durable.
 func makeDir(fsys fileSystem, path string) error {
 	if err := fsys.Mkdir(path); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("make WAL archive directory: %w", err)
 	}
-	// Also where it was there already: a crash may have come between the two.
+	// Even if it existed: an earlier process may have crashed before the sync.
 	if err := fsys.SyncDir(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("sync WAL archive's parent: %w", err)
 	}
 	return nil
 }
 
-// load reads every incarnation's directory.
+// load reads the directory of every generation.
 func (a *Archive) load(readOnly bool) error {
 	entries, err := os.ReadDir(a.dir)
 	if err != nil {
@@ -115,12 +115,12 @@ func (a *Archive) load(readOnly bool) error {
 	for _, e := range entries {
 		number, err := strconv.Atoi(e.Name())
 		if err != nil || !e.IsDir() || strconv.Itoa(number) != e.Name() {
-			a.log.Warn("what lies in a WAL archive is not a part of it, and left alone", "path", filepath.Join(a.dir, e.Name()))
+			a.log.Warn("ignoring a file or directory that is not part of the WAL archive", "path", filepath.Join(a.dir, e.Name()))
 			continue
 		}
 		b, err := a.loadBranch(number, readOnly)
-		if damaged := new(incarnationError); errors.As(err, &damaged) {
-			a.log.Error("an incarnation of the WAL archive is damaged: it is left as it is, and nothing can be restored from it", "path", damaged.path, "err", damaged.err)
+		if damaged := new(generationError); errors.As(err, &damaged) {
+			a.log.Error("a generation of the WAL archive is damaged: it is left unchanged, and nothing can be restored from it", "path", damaged.path, "err", damaged.err)
 			a.damaged[number] = damaged
 			continue
 		}
@@ -132,16 +132,16 @@ func (a *Archive) load(readOnly bool) error {
 		}
 	}
 	if readOnly {
-		return a.measureAll()
+		return a.scanPartials()
 	}
-	return a.settle()
+	return a.recoverFiles()
 }
 
-// loadBranch reads an incarnation's directory; nil for one without its file,
-// whose making a crash has ended.
+// loadBranch reads a generation's directory. It returns nil if the directory
+// lacks the generation's file, because a crash interrupted Create.
 func (a *Archive) loadBranch(number int, readOnly bool) (*branch, error) {
 	dir := filepath.Join(a.dir, strconv.Itoa(number))
-	known, err := readIncarnation(dir)
+	known, err := readGeneration(dir)
 	if notExist(err) {
 		return nil, nil
 	}
@@ -163,7 +163,7 @@ func (a *Archive) loadBranch(number int, readOnly bool) (*branch, error) {
 		err = errors.Join(err, a.loadFile(b, e))
 	}
 	if !readOnly && err == nil {
-		err = a.dropLoneSummaries(b, entries)
+		err = a.removeOrphanSummaries(b, entries)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read WAL archive: %w", err)
@@ -171,9 +171,9 @@ func (a *Archive) loadBranch(number int, readOnly bool) (*branch, error) {
 	return b, nil
 }
 
-// dropLoneSummaries removes the summaries of segments that are gone, which a
-// prune left that was cut short.
-func (a *Archive) dropLoneSummaries(b *branch, entries []os.DirEntry) error {
+// removeOrphanSummaries removes summaries without a segment, which an
+// interrupted Prune leaves.
+func (a *Archive) removeOrphanSummaries(b *branch, entries []os.DirEntry) error {
 	var errs []error
 	for _, e := range entries {
 		name, isSummary := strings.CutSuffix(e.Name(), summarySuffix)
@@ -192,7 +192,7 @@ func (a *Archive) loadFile(b *branch, e os.DirEntry) error {
 			return err
 		}
 		if b.histories[timeline], err = xlog.ParseHistory(timeline, text); err != nil {
-			return &incarnationError{filepath.Join(b.dir, e.Name()), err}
+			return &generationError{filepath.Join(b.dir, e.Name()), err}
 		}
 		return nil
 	}
@@ -208,13 +208,13 @@ func (a *Archive) loadFile(b *branch, e os.DirEntry) error {
 		s.end = b.limit(key)
 	}
 	if other := b.segments[key]; other != nil && other.compressed {
-		return nil // doubles settles which is right
+		return nil // resolveDuplicates decides which one counts
 	}
 	b.segments[key] = s
 	return nil
 }
 
-// Close releases the archive. Its writers must have been closed.
+// Close releases the archive. Its writers must be closed.
 func (a *Archive) Close() error {
 	if a.lock == nil {
 		return nil
@@ -227,14 +227,14 @@ func (a *Archive) Close() error {
 	return nil
 }
 
-// Create makes an incarnation, durably; parent is nil for one that forked from
-// nothing in this archive. Creating it again with the same parent is fine.
+// Create creates a generation durably. parent is nil if it forked from nothing
+// in this archive. Create is idempotent for the same parent.
 func (a *Archive) Create(number int, parent *Parent) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if b := a.branches[number]; b != nil {
 		if !sameParent(b.info().Parent, parent) {
-			return fmt.Errorf("incarnation %d of the WAL archive has another parent", number)
+			return fmt.Errorf("generation %d of the WAL archive has another parent", number)
 		}
 		return nil
 	}
@@ -242,14 +242,14 @@ func (a *Archive) Create(number int, parent *Parent) error {
 		return damaged
 	}
 	if number < 0 {
-		return fmt.Errorf("a WAL archive has no incarnation %d", number)
+		return fmt.Errorf("%d is not a valid generation of a WAL archive", number)
 	}
 	if parent != nil {
-		if _, err := a.branch(parent.Incarnation); err != nil {
-			return fmt.Errorf("parent of incarnation %d: %w", number, err)
+		if _, err := a.branch(parent.Generation); err != nil {
+			return fmt.Errorf("parent of generation %d: %w", number, err)
 		}
 	}
-	b := newBranch(number, filepath.Join(a.dir, strconv.Itoa(number)), Incarnation{Parent: parent})
+	b := newBranch(number, filepath.Join(a.dir, strconv.Itoa(number)), Generation{Parent: parent})
 	if err := makeDir(a.fsys, b.dir); err != nil {
 		return err
 	}
@@ -264,24 +264,24 @@ func sameParent(a, b *Parent) bool {
 	return a == nil && b == nil || a != nil && b != nil && *a == *b
 }
 
-// Incarnation returns what is known of an incarnation; an error when there is
-// none, an [ErrGap] when it is left out.
-func (a *Archive) Incarnation(number int) (Incarnation, error) {
+// Generation returns what is known of a generation; an error if it does not
+// exist, an [ErrGap] if it is excluded.
+func (a *Archive) Generation(number int) (Generation, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	b, err := a.branch(number)
 	if err != nil {
-		return Incarnation{}, err
+		return Generation{}, err
 	}
 	return *b.info(), nil
 }
 
-// Incarnations returns what is known of every incarnation, by its number, but
-// for those that are left out.
-func (a *Archive) Incarnations() map[int]Incarnation {
+// Generations returns what is known of every generation that is not excluded,
+// by number.
+func (a *Archive) Generations() map[int]Generation {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	all := map[int]Incarnation{}
+	all := map[int]Generation{}
 	for number, b := range a.branches {
 		all[number] = *b.info()
 	}
@@ -295,5 +295,5 @@ func (a *Archive) branch(number int) (*branch, error) {
 	if damaged := a.damaged[number]; damaged != nil {
 		return nil, damaged
 	}
-	return nil, fmt.Errorf("the WAL archive has no incarnation %d", number)
+	return nil, fmt.Errorf("the WAL archive has no generation %d", number)
 }

@@ -32,7 +32,7 @@ func longWAL(segments int, stamps map[int]int64) *xlogtest.Builder {
 	return b
 }
 
-// appendAll appends the WAL of b to incarnation 1 in pieces, from where the
+// appendAll appends the WAL of b to generation 1 in pieces, from where the
 // writer starts on, and calls confirmed with each end that is durable.
 func appendAll(w *Writer, b *xlogtest.Builder, confirmed func(xlog.LSN)) error {
 	at, err := w.Start(1, b.Start)
@@ -55,7 +55,7 @@ func appendAll(w *Writer, b *xlogtest.Builder, confirmed func(xlog.LSN)) error {
 	return nil
 }
 
-// openWriter opens an archive with a writer of incarnation 1.
+// openWriter opens an archive with a writer of generation 1.
 func openWriter(dir string, fsys fileSystem) (*Archive, *Writer, error) {
 	a, err := Open(dir, Options{fsys: fsys})
 	if err != nil {
@@ -85,7 +85,7 @@ func store(t *testing.T, b *xlogtest.Builder) *Archive {
 	if err := appendAll(w, b, func(xlog.LSN) {}); err != nil {
 		t.Fatal(err)
 	}
-	w.packer.wait()
+	w.compressor.wait()
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestEveryFault(t *testing.T) {
 			if err != nil && !errors.Is(err, ErrSync) {
 				return appendAll(w, b, func(to xlog.LSN) { end = to }) // as the receiver does
 			}
-			w.packer.wait()
+			w.compressor.wait()
 			return err
 		}
 		err := attempt()
@@ -303,9 +303,9 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestPackedMeanwhile: who only reads follows when the one who writes compresses
+// TestCompressedMeanwhile: who only reads follows when the one who writes compresses
 // a segment, and takes it for no damage.
-func TestPackedMeanwhile(t *testing.T) {
+func TestCompressedMeanwhile(t *testing.T) {
 	t.Parallel()
 	b := longWAL(3, nil)
 	a := store(t, b)

@@ -9,8 +9,7 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// segment returns a copy of what is known of a segment, nil when it is not
-// there.
+// segment returns a copy of a segment, nil if it does not exist.
 func (a *Archive) segment(b *branch, key segmentKey) *segment {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -28,10 +27,11 @@ func (a *Archive) setSegment(b *branch, s *segment) {
 	b.segments[s.segmentKey] = s
 }
 
-// packed returns the compressed segment when a partial one was not found,
-// because it has been compressed since: by this process or, where the archive is
-// open to be read only, perhaps by another. Else it returns nil.
-func (a *Archive) packed(b *branch, s *segment, err error) *segment {
+// compressedSince returns the compressed segment if err says that the partial
+// file was not found because the segment was compressed meanwhile: by this
+// process or, if the archive is read-only, by another. Otherwise it returns
+// nil.
+func (a *Archive) compressedSince(b *branch, s *segment, err error) *segment {
 	if !notExist(err) {
 		return nil
 	}
@@ -47,8 +47,7 @@ func (a *Archive) packed(b *branch, s *segment, err error) *segment {
 	return now
 }
 
-// summaryOf returns the summary of a segment that is there, without its
-// changed pages.
+// summaryOf returns the summary of a segment, without its changed pages.
 func (a *Archive) summaryOf(b *branch, key segmentKey) (*summary, error) {
 	a.mu.Lock()
 	s := b.segments[key]
@@ -73,12 +72,12 @@ func (a *Archive) summaryOf(b *branch, key segmentKey) (*summary, error) {
 	return s.summary, nil
 }
 
-// loadSummary reads a summary, or makes it from the WAL, and publishes it,
-// where there is none.
+// loadSummary reads a summary. If there is none it makes it from the WAL and
+// publishes it.
 func (a *Archive) loadSummary(b *branch, s *segment, changes bool) (*summary, error) {
 	if !s.compressed {
 		sum, err := a.summarizePartial(b, s)
-		if now := a.packed(b, s, err); now != nil {
+		if now := a.compressedSince(b, s, err); now != nil {
 			return a.loadSummary(b, now, changes)
 		}
 		return sum, err
@@ -96,27 +95,27 @@ func (a *Archive) loadSummary(b *branch, s *segment, changes bool) (*summary, er
 
 // makeSummary makes a compressed segment's summary from the WAL.
 func (a *Archive) makeSummary(b *branch, s *segment) (*summary, error) {
-	scan, sum, err := a.begin(b, s.segmentKey)
+	scan, sum, err := a.scannerAt(b, s.segmentKey)
 	if err != nil {
 		return nil, err
 	}
 	start, limit := b.start(s.segmentKey), b.limit(s.segmentKey)
-	err = a.streamOwn(b, s.timeline, start, limit, scan, func(r *xlog.Record) { sum.add(r, start) })
+	err = a.scanTimeline(b, s.timeline, start, limit, scan, func(r *xlog.Record) { sum.add(r, start) })
 	return sum, err
 }
 
-// Covers says whether the archive has every segment of the WAL between two
-// positions on the way to a timeline of an incarnation, through its parents. If
-// not it returns a *GapError, which wraps ErrGap. Covers looks at the files'
-// names, sizes and headers, and is quick; Check reads.
-func (a *Archive) Covers(incarnation int, timeline uint32, from, to xlog.LSN) error {
-	spans, err := a.spans(incarnation, timeline)
+// Covers checks that the archive has every segment of the WAL between two
+// positions, in the history of a timeline of a generation. Otherwise it returns
+// a *GapError, which wraps ErrGap. Covers checks names, sizes and headers of
+// files, and is fast; Check reads the WAL.
+func (a *Archive) Covers(generation int, timeline uint32, from, to xlog.LSN) error {
+	spans, err := a.spans(generation, timeline)
 	if err != nil {
 		return err
 	}
 	size := segmentSizeOf(spans)
 	if size == 0 {
-		return fmt.Errorf("%w: incarnation %d has received nothing", ErrGap, incarnation)
+		return fmt.Errorf("%w: generation %d has received nothing", ErrGap, generation)
 	}
 	to = to.RecordEnd(size)
 	for n := uint64(from) / size; from < to && n <= uint64(to-1)/size; n++ {
@@ -124,33 +123,34 @@ func (a *Archive) Covers(incarnation int, timeline uint32, from, to xlog.LSN) er
 		if s == nil {
 			return gapError(spans, n, errMissing)
 		}
-		if err := a.glance(b, s); err != nil {
+		if err := a.checkHeader(b, s); err != nil {
 			return gapError(spans, n, err)
 		}
 	}
-	return a.startsBy(spans, from, to)
+	return a.checkFirstRecord(spans, from, to)
 }
 
-// glance checks what can be checked of a segment without reading it.
-func (a *Archive) glance(b *branch, s *segment) error {
+// checkHeader checks a segment without reading all of it.
+func (a *Archive) checkHeader(b *branch, s *segment) error {
 	if !s.compressed {
-		return nil // it was scanned when the archive was opened, or written since
+		return nil // it was scanned at the start, or written since
 	}
 	stop := errors.New("enough")
 	err := a.decompress(b, s, 0, func([]byte) error { return stop })
 	if errors.Is(err, stop) {
 		info, err := os.Stat(b.path(s.segmentKey, compressedSuffix))
 		if err != nil || info.Size() != s.stored {
-			return damagedf("its file has another size than before")
+			return damagedf("the size of its file has changed")
 		}
 		return nil
 	}
 	return err
 }
 
-// startsBy checks that a reader that starts at from has whole records: in the
-// first segment there is, the end of a record from before it is of no use.
-func (a *Archive) startsBy(spans []span, from, to xlog.LSN) error {
+// checkFirstRecord checks that WAL read from position from on begins with a
+// complete record: in the first segment of the archive, the rest of an earlier
+// record is of no use.
+func (a *Archive) checkFirstRecord(spans []span, from, to xlog.LSN) error {
 	size := segmentSizeOf(spans)
 	n := uint64(from) / size
 	if from >= to || uint64(from)%size == 0 {
@@ -165,18 +165,18 @@ func (a *Archive) startsBy(spans []span, from, to xlog.LSN) error {
 		return err
 	}
 	if sum.first == 0 || from.RecordEnd(size) < sum.first.RecordEnd(size) {
-		return gapError(spans, n, fmt.Errorf("the first whole record is at %v, not %v", sum.first, from))
+		return gapError(spans, n, fmt.Errorf("the first complete record is at %v, not %v", sum.first, from))
 	}
 	return nil
 }
 
-// Check is Covers that reads all of the WAL and checks it. progress, which may
-// be nil, is told how far it is.
-func (a *Archive) Check(ctx context.Context, incarnation int, timeline uint32, from, to xlog.LSN, progress func(xlog.LSN)) error {
-	if err := a.Covers(incarnation, timeline, from, to); err != nil {
+// Check is Covers, and reads and checks all of the WAL. progress, if not nil,
+// is called with the position.
+func (a *Archive) Check(ctx context.Context, generation int, timeline uint32, from, to xlog.LSN, progress func(xlog.LSN)) error {
+	if err := a.Covers(generation, timeline, from, to); err != nil {
 		return err
 	}
-	spans, err := a.spans(incarnation, timeline)
+	spans, err := a.spans(generation, timeline)
 	if err != nil {
 		return err
 	}
@@ -187,8 +187,9 @@ func (a *Archive) Check(ctx context.Context, incarnation int, timeline uint32, f
 // errEnough ends a scan early.
 var errEnough = errors.New("enough")
 
-// scanPath gives each the records that start between two positions. It starts
-// to read where the segment of from does, so from need not be a record's start.
+// scanPath calls each for the records that start between two positions. It
+// reads from the start of the first segment, so from need not be a record's
+// start.
 func (a *Archive) scanPath(ctx context.Context, spans []span, from, to xlog.LSN, progress func(xlog.LSN), each func(*xlog.Record) error) error {
 	size := segmentSizeOf(spans)
 	start := xlog.LSN(uint64(from) &^ (size - 1))
@@ -222,17 +223,17 @@ func (a *Archive) scanPath(ctx context.Context, spans []span, from, to xlog.LSN,
 	return err
 }
 
-// ChangedPages says what the WAL between two positions changed; an error
-// wrapping ErrGap when it is not whole.
+// ChangedPages returns what the WAL between two positions changed; an error
+// that wraps ErrGap if it is not complete.
 //
-// Pages that a relation got without WAL are not among them: a file that has
-// grown holds pages of zeros, or whole ones that are named. So who uses this
-// reads, beside the pages it names, all behind the length a file had before.
-func (a *Archive) ChangedPages(ctx context.Context, incarnation int, timeline uint32, from, to xlog.LSN) (*xlog.Changes, error) {
-	if err := a.Covers(incarnation, timeline, from, to); err != nil {
+// Pages that a relation got without WAL are not included: a file that grew
+// contains pages of zeros, or pages that are named. The caller must therefore
+// also read everything after the previous length of a file.
+func (a *Archive) ChangedPages(ctx context.Context, generation int, timeline uint32, from, to xlog.LSN) (*xlog.Changes, error) {
+	if err := a.Covers(generation, timeline, from, to); err != nil {
 		return nil, err
 	}
-	spans, err := a.spans(incarnation, timeline)
+	spans, err := a.spans(generation, timeline)
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +257,7 @@ func (a *Archive) addChanges(spans []span, n uint64, need xlog.LSN, changes *xlo
 	}
 	sum, err := a.loadSummary(b, s, true)
 	if errors.Is(err, ErrGap) {
-		return err // which names the segment already
+		return err // it names the segment
 	}
 	if err != nil {
 		return gapError(spans, n, err)

@@ -64,7 +64,7 @@ func TestMissing(t *testing.T) {
 		removed []uint64
 		start   xlog.LSN
 		gap     *Gap
-		forks   xlog.LSN // an incarnation that forks there; 0 = none
+		forks   xlog.LSN // a generation that forks there; 0 = none
 		missing string
 	}{
 		"whole":                      {start: b.Start},
@@ -98,7 +98,7 @@ func TestMissing(t *testing.T) {
 				a.branches[1].known.Store(&known)
 			}
 			if c.forks != 0 {
-				child := newBranch(2, "", Incarnation{Parent: &Parent{Incarnation: 1, Timeline: 1, Fork: c.forks}, SegmentSize: smallSegment, Timeline: 2})
+				child := newBranch(2, "", Generation{Parent: &Parent{Generation: 1, Timeline: 1, Fork: c.forks}, SegmentSize: smallSegment, Timeline: 2})
 				key := segmentKey{2, uint64(c.forks) / smallSegment}
 				child.segments[key] = &segment{segmentKey: key, end: c.forks + 1}
 				a.branches[2] = child
@@ -129,7 +129,7 @@ func removeSegment(t *testing.T, dir string, n uint64) {
 	}
 }
 
-// TestPartialDamaged: no record of a partial segment is missed in silence,
+// TestPartialDamaged: no record of a partial segment is missed in queryTimeout,
 // neither its last, which lies over pages, nor those behind the end of a file
 // that was cut.
 func TestPartialDamaged(t *testing.T) {
@@ -160,9 +160,9 @@ func TestPartialDamaged(t *testing.T) {
 	}
 }
 
-// TestSettleDoubles: a segment that is there twice is there once, whichever of
+// TestResolveDuplicates: a segment that is there twice is there once, whichever of
 // the two is damaged.
-func TestSettleDoubles(t *testing.T) {
+func TestResolveDuplicates(t *testing.T) {
 	t.Parallel()
 	for _, damage := range []string{"", compressedSuffix, partialSuffix} {
 		b := longWAL(3, nil)
@@ -233,7 +233,7 @@ func TestStalePages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	target := Target{Incarnation: 1, Since: b.Start, LSN: b.Start + 2*smallSegment}
+	target := Target{Generation: 1, Since: b.Start, LSN: b.Start + 2*smallSegment}
 	resolution, err := a.Resolve(t.Context(), target)
 	if err != nil || resolution.Last.End > target.LSN || resolution.Last.End < target.LSN-60000 {
 		t.Errorf("%+v, %v", resolution, err)

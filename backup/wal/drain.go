@@ -7,11 +7,11 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// Drain takes what a server that was shut down wrote behind what the archive
-// has of its incarnation, out of dir, its pg_wal. last is the record it wrote
-// last. Nobody may be receiving.
-func (a *Archive) Drain(incarnation int, dir string, timeline uint32, last xlog.LSN) error {
-	w, err := a.Writer(incarnation)
+// Drain archives what a server that was shut down wrote after the end of its
+// generation in the archive. dir is the pg_wal of the server, last the start of
+// the last record it wrote. No receiver may run for the generation.
+func (a *Archive) Drain(generation int, dir string, timeline uint32, last xlog.LSN) error {
+	w, err := a.Writer(generation)
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (a *Archive) Drain(incarnation int, dir string, timeline uint32, last xlog.
 	}
 	from := source{dir: dir, timeline: timeline, size: w.branch.info().SegmentSize}
 	defer from.close()
-	var length [4]byte // xl_tot_len, which lies in one page
+	var length [4]byte // xl_tot_len, which is within one page
 	if _, err := from.read(length[:], last); err != nil {
 		return err
 	}

@@ -14,42 +14,44 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// Recovery is a data directory that PostgreSQL brings to a position, with WAL
-// from the archive.
+// Recovery brings a data directory to a position, with PostgreSQL and WAL from
+// the archive.
 type Recovery struct {
 	Archive *Archive
-	// Start is where replay begins and Consistent where the backup has been
-	// made consistent: start and stop of the backup.
+	// Start and Consistent are start and stop of the backup: replay begins at
+	// Start, and the data directory is consistent at Consistent.
 	Start, Consistent xlog.LSN
 	// Target is the last record to replay (Resolution.Reach).
 	Target Point
 	Dir    string // the data directory
 
-	// Connect opens a session as superuser, which works once the server is
-	// consistent. Exited is closed when its process has ended.
+	// Connect opens a session as superuser, which succeeds once the server is
+	// consistent. Exited is closed when the process of the server has ended.
 	Connect func(context.Context) (*pgx.Conn, error)
 	Exited  <-chan struct{}
-	// Progress, which may be nil, is told how far replay is.
+	// Progress, if not nil, is called with the replay position.
 	Progress func(replayed xlog.LSN)
 }
 
-// feedAhead is how many segments lie ahead of the one being replayed.
+// feedAhead is how many segments after the one being replayed are installed.
 const feedAhead = 8
 
-// feedEvery is how often the server is asked how far it is. Replay of a
-// segment of 16 MiB takes about a tenth of a second. To one that does not answer
-// feedAhead more are laid each feedBlind.
 const (
+	// feedEvery is the interval of polls of the replay position. Replay of a
+	// segment of 16 MiB takes about a tenth of a second.
 	feedEvery = 10 * time.Millisecond
-	feedBlind = time.Second
+	// unresponsiveEvery is the interval in which a server that does not answer
+	// gets feedAhead more segments.
+	unresponsiveEvery = time.Second
 )
 
-// Settings are the server's for this recovery, beside the file standby.signal.
-// A standby that lacks WAL waits for it, where other kinds of recovery would
-// take it for the end and go on as a new primary. At the target, and nowhere
-// else, it pauses; where a transaction with many subtransactions is open it lets
-// nobody in before it is a primary, and there is nobody to end a pause, so that
-// it goes on by itself. The WAL of its new timeline stays until a slot keeps it.
+// Settings returns the server settings for this recovery, to be used with the
+// file standby.signal. A standby that lacks WAL waits for it; other kinds of
+// recovery would take it for the end of WAL and promote. At the target, and
+// only there, the server pauses. If a transaction with many subtransactions is
+// open at the target, the server accepts no connections before it is a primary,
+// so nothing could end the pause, and it promotes itself. The WAL of its new
+// timeline is kept until a slot keeps it.
 func (r Recovery) Settings() map[string]string {
 	return map[string]string{
 		"recovery_target_lsn":         r.Target.Start.String(),
@@ -64,16 +66,16 @@ func (r Recovery) Settings() map[string]string {
 		"primary_slot_name":           "",
 		"hot_standby":                 "on",
 		"wal_retrieve_retry_interval": "10ms",
-		"wal_recycle":                 "off", // a recycled segment lies where one of ours is to come
+		"wal_recycle":                 "off", // a recycled segment would have the name of one to be installed
 		"wal_keep_size":               "64MB",
 	}
 }
 
-// Prepare makes pg_wal of a data directory that no server has been started on
-// ready: it removes what is there, for segments may be recycled ones, or
-// another history's under the same names, and lays the first.
+// Prepare prepares pg_wal of a data directory on which no server was started.
+// It removes what is there, since segments may be recycled ones or another
+// history's with the same names, and installs the first segments.
 func (r Recovery) Prepare(ctx context.Context) error {
-	if err := r.Archive.Covers(r.Target.Incarnation, r.Target.Timeline, r.Start, r.Target.End); err != nil {
+	if err := r.Archive.Covers(r.Target.Generation, r.Target.Timeline, r.Start, r.Target.End); err != nil {
 		return err
 	}
 	f, err := r.feeder()
@@ -83,14 +85,14 @@ func (r Recovery) Prepare(ctx context.Context) error {
 	if err := f.clear(); err != nil {
 		return err
 	}
-	if err := f.layHistory(); err != nil {
+	if err := f.installHistory(); err != nil {
 		return err
 	}
-	return f.layUpTo(ctx, f.next+feedAhead)
+	return f.installUpTo(ctx, f.next+feedAhead)
 }
 
-// Fill is Prepare that lays everything up to the target, for a server that
-// nobody feeds.
+// Fill is Prepare, and installs everything up to the target, for a server that
+// is not fed.
 func (r Recovery) Fill(ctx context.Context) error {
 	if err := r.Prepare(ctx); err != nil {
 		return err
@@ -99,16 +101,15 @@ func (r Recovery) Fill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return f.layUpTo(ctx, f.last)
+	return f.installUpTo(ctx, f.last)
 }
 
-// Run feeds the server, which is running on the prepared directory, until it
-// pauses at the target or has promoted itself there, and checks that it is
-// there. It can be run again after
-// it was cancelled, or its process killed. When WAL is missing or damaged it
-// returns a *GapError, and the server waits as it is.
+// Run feeds the server, which runs on the prepared directory, until it pauses
+// at the target or has promoted itself there, and checks its position. Run can
+// be called again after it was cancelled or its process was killed. If WAL is
+// missing or damaged it returns a *GapError, and the server keeps waiting.
 func (r Recovery) Run(ctx context.Context) error {
-	if err := r.Archive.Covers(r.Target.Incarnation, r.Target.Timeline, r.Start, r.Target.End); err != nil {
+	if err := r.Archive.Covers(r.Target.Generation, r.Target.Timeline, r.Start, r.Target.End); err != nil {
 		return err
 	}
 	f, err := r.feeder()
@@ -118,8 +119,8 @@ func (r Recovery) Run(ctx context.Context) error {
 	if err := f.resume(); err != nil {
 		return err
 	}
-	// Before it is consistent the server does not say how far it is.
-	if err := f.layUpTo(ctx, max(f.next+feedAhead, uint64(max(r.Consistent, 1)-1)/f.size)); err != nil {
+	// The server does not report its position before it is consistent.
+	if err := f.installUpTo(ctx, max(f.next+feedAhead, uint64(max(r.Consistent, 1)-1)/f.size)); err != nil {
 		return err
 	}
 	var conn *pgx.Conn
@@ -128,23 +129,23 @@ func (r Recovery) Run(ctx context.Context) error {
 			conn.Close(context.WithoutCancel(ctx))
 		}
 	}()
-	heard := time.Now()
+	lastAnswer := time.Now()
 	for {
 		if conn == nil || conn.IsClosed() {
-			conn, _ = r.Connect(ctx) // it does not answer yet
+			conn, _ = r.Connect(ctx) // nil while it does not accept connections
 		}
 		if conn != nil {
 			switch done, err := r.step(ctx, conn, f); {
-			case errors.Is(err, errNoAnswer): // it is tried again, until the server has ended
+			case errors.Is(err, errNoAnswer): // retried until the server has ended
 			case done || err != nil:
 				return err
 			default:
-				heard = time.Now()
+				lastAnswer = time.Now()
 			}
 		}
-		if time.Since(heard) > feedBlind {
-			heard = time.Now()
-			if err := f.layMore(ctx); err != nil {
+		if time.Since(lastAnswer) > unresponsiveEvery {
+			lastAnswer = time.Now()
+			if err := f.installMore(ctx); err != nil {
 				return err
 			}
 		}
@@ -158,15 +159,15 @@ func (r Recovery) Run(ctx context.Context) error {
 	}
 }
 
-// errNoAnswer is a connection that is gone.
+// errNoAnswer is a broken connection.
 var errNoAnswer = errors.New("the server does not answer")
 
-// lacksWAL is the startup process's wait_event while it waits for a segment that
-// is not there.
-const lacksWAL = "RecoveryRetrieveRetryInterval"
+// waitsForWAL is the startup process's wait_event while it waits for a segment.
+const waitsForWAL = "RecoveryRetrieveRetryInterval"
 
-// step asks how far the server is, and lays what it needs next. Within a record
-// that is longer than what lies ahead it does not come further, and lacks more.
+// step polls the replay position and installs the next segments. Within a
+// record longer than the installed segments, the position does not advance, and
+// the server waits for WAL.
 func (r Recovery) step(ctx context.Context, conn *pgx.Conn, f *feeder) (done bool, err error) {
 	var recovering bool
 	var text, pause, wait, file string
@@ -191,13 +192,13 @@ func (r Recovery) step(ctx context.Context, conn *pgx.Conn, f *feeder) (done boo
 	if pause == "paused" {
 		return true, r.verify(replayed)
 	}
-	if wait == lacksWAL {
-		return false, f.layMore(ctx)
+	if wait == waitsForWAL {
+		return false, f.installMore(ctx)
 	}
-	return false, f.layUpTo(ctx, uint64(replayed)/f.size+feedAhead)
+	return false, f.installUpTo(ctx, uint64(replayed)/f.size+feedAhead)
 }
 
-// verifyPromoted checks where the timeline of a server that has promoted itself
+// verifyPromoted checks where the timeline of a server that promoted itself
 // begins. file is the segment it writes to.
 func (r Recovery) verifyPromoted(file string, size uint64) error {
 	timeline, _, ok := xlog.ParseSegmentName(file, size)
@@ -222,8 +223,8 @@ func (r Recovery) verifyPromoted(file string, size uint64) error {
 	return nil
 }
 
-// verify checks where a server has paused. It also pauses by itself, earlier,
-// when its settings are too small for what the WAL says of the primary's.
+// verify checks where a server has paused. A server also pauses earlier if its
+// settings are too small for the primary's according to the WAL.
 func (r Recovery) verify(replayed xlog.LSN) error {
 	if replayed != r.Target.End {
 		return fmt.Errorf("recover: the server has paused at %v, not at the target's end %v; its log says why", replayed, r.Target.End)
@@ -231,17 +232,17 @@ func (r Recovery) verify(replayed xlog.LSN) error {
 	return nil
 }
 
-// feeder lays segments into pg_wal, in order.
+// feeder installs segments in pg_wal, in order.
 type feeder struct {
 	r     Recovery
 	spans []span
 	size  uint64
-	next  uint64 // the next segment to lay
-	last  uint64 // the one the target ends in
+	next  uint64 // the next segment to install
+	last  uint64 // the segment in which the target ends
 }
 
 func (r Recovery) feeder() (*feeder, error) {
-	spans, err := r.Archive.spans(r.Target.Incarnation, r.Target.Timeline)
+	spans, err := r.Archive.spans(r.Target.Generation, r.Target.Timeline)
 	if err != nil {
 		return nil, err
 	}
@@ -251,8 +252,7 @@ func (r Recovery) feeder() (*feeder, error) {
 
 func (f *feeder) dir() string { return filepath.Join(f.r.Dir, "pg_wal") }
 
-// clear empties pg_wal of segments, histories and what a feeder left; its
-// directories stay.
+// clear removes all files from pg_wal; its directories stay.
 func (f *feeder) clear() error {
 	entries, err := os.ReadDir(f.dir())
 	if err != nil {
@@ -268,9 +268,9 @@ func (f *feeder) clear() error {
 	return nil
 }
 
-// layHistory lays the history file by which PostgreSQL finds its way to the
-// target's timeline; the first has none.
-func (f *feeder) layHistory() error {
+// installHistory installs the history file of the target's timeline; timeline 1
+// has none.
+func (f *feeder) installHistory() error {
 	if f.r.Target.Timeline == 1 {
 		return nil
 	}
@@ -283,9 +283,9 @@ func (f *feeder) layHistory() error {
 	return publishBytes(disk{}, filepath.Join(f.dir(), name), text)
 }
 
-// resume finds where to go on: a server that is started again begins at its
-// last restart point, and removes only what is older. What is there is laid
-// again: a power cut may have taken its content.
+// resume finds where to continue: a restarted server begins at its last restart
+// point, and removes only older segments. Existing segments are installed
+// again, because a power cut may have destroyed their content.
 func (f *feeder) resume() error {
 	entries, err := os.ReadDir(f.dir())
 	if err != nil {
@@ -301,25 +301,27 @@ func (f *feeder) resume() error {
 	return nil
 }
 
-// layMore lays a few segments more.
-func (f *feeder) layMore(ctx context.Context) error { return f.layUpTo(ctx, f.next+feedAhead-1) }
+// installMore installs a few more segments.
+func (f *feeder) installMore(ctx context.Context) error {
+	return f.installUpTo(ctx, f.next+feedAhead-1)
+}
 
-// layUpTo lays the segments up to the n-th, but none behind the target's.
-func (f *feeder) layUpTo(ctx context.Context, n uint64) error {
+// installUpTo installs the segments up to number n, or the last.
+func (f *feeder) installUpTo(ctx context.Context, n uint64) error {
 	for n = min(n, f.last); f.next <= n; f.next++ {
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("lay WAL: %w", context.Cause(ctx))
+			return fmt.Errorf("install WAL: %w", context.Cause(ctx))
 		}
-		if err := f.lay(f.next); err != nil {
+		if err := f.install(f.next); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// lay puts a segment into pg_wal, whole, by a rename. Of the last, nothing is
-// there behind the target: whatever goes wrong, it cannot be replayed.
-func (f *feeder) lay(n uint64) error {
+// install installs a complete segment by a rename. The last one contains
+// nothing after the target, so WAL after it can never be replayed.
+func (f *feeder) install(n uint64) error {
 	start := xlog.LSN(n * f.size)
 	end := min(start+xlog.LSN(f.size), f.r.Target.End)
 	b, s := f.r.Archive.pick(f.spans, n, end)
@@ -329,7 +331,7 @@ func (f *feeder) lay(n uint64) error {
 	temp := filepath.Join(f.dir(), "holdfast"+newSuffix)
 	to, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return fmt.Errorf("lay WAL: %w", err)
+		return fmt.Errorf("install WAL: %w", err)
 	}
 	err = f.r.Archive.streamSegment(b, s, start, end, func(at xlog.LSN, piece []byte) error {
 		_, err := to.WriteAt(piece, int64(at-start))
@@ -337,14 +339,14 @@ func (f *feeder) lay(n uint64) error {
 	})
 	err = errors.Join(err, to.Truncate(int64(f.size)), to.Close())
 	if errors.Is(err, errDamaged) {
-		err = &GapError{Incarnation: b.number, Segment: b.name(s.segmentKey), Err: err}
+		err = &GapError{Generation: b.number, Segment: b.name(s.segmentKey), Err: err}
 	}
 	if err == nil {
 		err = os.Rename(temp, filepath.Join(f.dir(), b.name(s.segmentKey)))
 	}
 	if err != nil {
 		_ = os.Remove(temp)
-		return fmt.Errorf("lay WAL: %w", err)
+		return fmt.Errorf("install WAL: %w", err)
 	}
 	return nil
 }

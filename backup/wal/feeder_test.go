@@ -176,13 +176,13 @@ func TestRandomTargets(t *testing.T) {
 		for range targets(t, 4) {
 			if rand.IntN(2) == 0 {
 				at := first.Add(rand.N(last.Sub(first)))
-				restored, reach := restoreTo(t, a, bin, b, Target{Incarnation: 1, Time: at})
+				restored, reach := restoreTo(t, a, bin, b, Target{Generation: 1, Time: at})
 				t.Logf("%v: %d rows of %d", reach, w.judge(t, restored, at), len(w.commits))
 				restored.stop()
 				continue
 			}
 			at := b.stop + rand.N(end-b.stop)
-			restored, _ := restoreTo(t, a, bin, b, Target{Incarnation: 1, LSN: at})
+			restored, _ := restoreTo(t, a, bin, b, Target{Generation: 1, LSN: at})
 			judgeLSN(t, restored, xids, b.start, at)
 			restored.stop()
 		}
@@ -246,7 +246,7 @@ func TestRecoveryNeedsWhole(t *testing.T) {
 	end := c.flushed()
 	r.waitFor(t, 1, end)
 	expectTidy(t, a)
-	resolution, err := a.Resolve(t.Context(), Target{Incarnation: 1, LSN: end, Since: b.start})
+	resolution, err := a.Resolve(t.Context(), Target{Generation: 1, LSN: end, Since: b.start})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +329,7 @@ func TestFill(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	resolution, err := reader.Resolve(t.Context(), Target{Incarnation: 1, LSN: at, Since: b.start})
+	resolution, err := reader.Resolve(t.Context(), Target{Generation: 1, LSN: at, Since: b.start})
 	if err != nil {
 		t.Fatal(err)
 	}

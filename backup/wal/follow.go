@@ -11,62 +11,60 @@ import (
 )
 
 const (
-	// gather is how long after a write to the WAL the server is asked how far it
-	// has flushed. If it has not yet, it is asked again, each time after twice as
-	// long.
-	gather = time.Millisecond
-	// rest is from one look that found something to the next: to look for each of
-	// thousands of commits a second would take the processors from the server
-	// that makes them. It is what the archive is behind at most, but for the time
-	// one look takes: 99 of 100 commits are to be in it within 25 ms.
-	rest = 20 * time.Millisecond
-	// pingEvery is how often a server that writes nothing is asked whether there
-	// is nothing.
-	pingEvery = time.Second
-	// unwatched is that where the system does not tell of writes.
-	unwatched = 50 * time.Millisecond
-	// silence is how long a server may take to answer.
-	silence = 60 * time.Second
+	// flushDelay is the delay from a write to the WAL to the next poll of the flush
+	// position. While the write is not flushed, the delay doubles with each poll.
+	flushDelay = time.Millisecond
+	// pollInterval is the interval of polls while the server writes. Polling for
+	// each of thousands of commits a second would take CPU time from the server.
+	// The archive lags by at most this plus the time of one poll: 99 of 100 commits
+	// should be in it within 25 ms.
+	pollInterval = 20 * time.Millisecond
+	// idlePoll is the interval of polls of a server that writes nothing.
+	idlePoll = time.Second
+	// unwatchedPoll replaces idlePoll where writes cannot be watched.
+	unwatchedPoll = 50 * time.Millisecond
+	// queryTimeout bounds the time the server may take to answer.
+	queryTimeout = 60 * time.Second
 
-	// pieceSize is how much WAL is read at once, and maxUnsynced how much is
-	// written between two syncs.
-	pieceSize   = 128 << 10
+	// pieceSize is how much WAL is read at once.
+	pieceSize = 128 << 10
+	// maxUnsynced is how much WAL is written between two syncs.
 	maxUnsynced = 4 << 20
 )
 
-// follower takes the WAL of one timeline as the server flushes it.
+// follower archives the WAL of one timeline as the server flushes it.
 type follower struct {
 	r     *Receiver
 	conn  *pgx.Conn
 	from  source
-	alarm *alarm
+	watch *dirWatch
 	buf   []byte
 
-	end   xlog.LSN // of the timeline
-	slot  xlog.LSN // where the slot was advanced to
-	quiet sight
+	end      xlog.LSN    // of the timeline
+	slot     xlog.LSN    // restart_lsn of the slot
+	baseline walPosition // the oldest poll with the current flush position
 }
 
-// run returns nil at the end of the timeline.
+// run receives until an error. It returns nil at the end of the timeline.
 func (f *follower) run(ctx context.Context) error {
 	defer f.from.close()
-	defer f.alarm.close()
-	again := gather
+	defer f.watch.close()
+	again := flushDelay
 	var slotSeen time.Time
 	for f.r.writer.pos < f.end {
 		began := time.Now()
-		if began.Sub(slotSeen) > watchEvery {
-			if err := f.lookAtSlot(ctx); err != nil {
+		if began.Sub(slotSeen) > slotPoll {
+			if err := f.pollSlot(ctx); err != nil {
 				return err
 			}
 			slotSeen = began
 		}
-		now, err := look(ctx, f.conn)
+		now, err := pollPosition(ctx, f.conn)
 		if err != nil {
 			return err
 		}
 		f.r.seen = time.Now()
-		f.r.ledger.change(func(s *Status) { s.State = StateStreaming })
+		f.r.tracker.change(func(s *Status) { s.State = StateStreaming })
 		took, err := f.take(ctx, now)
 		if err != nil {
 			return err
@@ -75,29 +73,29 @@ func (f *follower) run(ctx context.Context) error {
 			if err := f.advance(ctx); err != nil {
 				return err
 			}
-			again = gather
-			if err := sleep(ctx, rest-time.Since(began)); err != nil {
+			again = flushDelay
+			if err := sleep(ctx, pollInterval-time.Since(began)); err != nil {
 				return err
 			}
 			continue
 		}
-		limit := pingEvery
-		switch fresh, err := f.alarm.set(); {
+		limit := idlePoll
+		switch newly, err := f.watch.arm(); {
 		case err != nil:
-			limit = unwatched
-		case fresh:
-			continue // for what was written before it was set
+			limit = unwatchedPoll
+		case newly:
+			continue // something may have been written before the watch was armed
 		}
-		f.buf = nil // there is a follower for every database
+		f.buf = nil // there is a follower for each database
 		if now.inserted > now.flushed {
 			limit = min(limit, again)
-			again = min(2*again, pingEvery)
+			again = min(2*again, idlePoll)
 		}
 		select {
 		case <-time.After(limit):
-		case <-f.alarm.written:
-			again = gather
-			err = sleep(ctx, gather)
+		case <-f.watch.written:
+			again = flushDelay
+			err = sleep(ctx, flushDelay)
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}
@@ -117,14 +115,14 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// take takes what was flushed, and judges what that says.
-func (f *follower) take(ctx context.Context, now sight) (took bool, err error) {
+// take archives the WAL flushed at a poll.
+func (f *follower) take(ctx context.Context, now walPosition) (took bool, err error) {
 	w, end := f.r.writer, min(now.flushed, f.end)
 	for w.pos < end {
 		if ctx.Err() != nil {
 			return took, context.Cause(ctx)
 		}
-		f.r.ledger.change(func(s *Status) { s.Backlog = int64(end - w.pos) })
+		f.r.tracker.change(func(s *Status) { s.Backlog = int64(end - w.pos) })
 		if f.buf == nil {
 			f.buf = make([]byte, pieceSize)
 		}
@@ -135,14 +133,14 @@ func (f *follower) take(ctx context.Context, now sight) (took bool, err error) {
 		if err != nil {
 			return took, err
 		}
-		f.r.ledger.durable(f.from.timeline, durable, commits, time.Now())
+		f.r.tracker.durable(f.from.timeline, durable, commits, time.Now())
 		took = true
 	}
-	f.judge(now)
+	f.updateRestorable(now)
 	return took, nil
 }
 
-// copyWAL appends what a server's files have up to a position.
+// copyWAL appends WAL from the server's files up to a position.
 func copyWAL(w *Writer, from *source, buf []byte, to xlog.LSN) error {
 	for w.pos < to {
 		n, err := from.read(buf[:min(to-w.pos, xlog.LSN(len(buf)))], w.pos)
@@ -156,26 +154,26 @@ func copyWAL(w *Writer, from *source, buf []byte, to xlog.LSN) error {
 	return nil
 }
 
-// judge takes what the server says about itself. A commit takes its time before
-// its place in the WAL. Only when the next look, a while later, finds as much
-// flushed as the first was nothing committed by the time of the first that is
-// not in the archive. The server flushes page by page: that the last record is
-// cut off says that what it does has not been committed.
-func (f *follower) judge(now sight) {
+// updateRestorable derives up to which time every commit is archived. A commit
+// takes its timestamp before its place in the WAL. Only if a later poll finds
+// the same flush position is everything committed by the time of the earlier
+// poll archived. The server flushes whole pages, so the last record may be
+// incomplete; then what it does is not committed.
+func (f *follower) updateRestorable(now walPosition) {
 	switch {
-	case now.flushed != f.quiet.flushed:
-		f.quiet = now
-	case now.at.Sub(f.quiet.at).Abs() > pingEvery/2: // the clock may have been set back
-		sure := f.quiet.at
-		f.quiet = now
+	case now.flushed != f.baseline.flushed:
+		f.baseline = now
+	case now.at.Sub(f.baseline.at).Abs() > idlePoll/2: // the clock may be set back
+		sure := f.baseline.at
+		f.baseline = now
 		if now.flushed <= f.r.writer.pos {
-			f.r.ledger.change(func(s *Status) { s.restorable(sure) })
+			f.r.tracker.change(func(s *Status) { s.restorable(sure) })
 		}
 	}
-	f.r.ledger.change(func(s *Status) { s.Backlog = max(0, int64(now.flushed)-int64(f.r.writer.pos)) })
+	f.r.tracker.change(func(s *Status) { s.Backlog = max(0, int64(now.flushed)-int64(f.r.writer.pos)) })
 }
 
-// advance lets the server remove the segments that are in the archive.
+// advance lets the server remove archived segments.
 func (f *follower) advance(ctx context.Context) error {
 	whole := f.r.writer.whole()
 	if uint64(whole)/f.from.size == uint64(f.slot)/f.from.size || whole < f.slot {
@@ -188,20 +186,20 @@ func (f *follower) advance(ctx context.Context) error {
 	return nil
 }
 
-// watchEvery is how often the server is asked how its slot is.
-const watchEvery = 10 * time.Second
+// slotPoll is the interval of polls of the slot's state.
+const slotPoll = 10 * time.Second
 
-// errSlot is a slot that reserves nothing any more. The next session makes it
-// anew, and goes on where the archive ends if that is still there.
+// errSlot is a slot that no longer reserves WAL. The next session replaces it,
+// and continues where the archive ends if the server still has that WAL.
 var errSlot = errors.New("the replication slot is gone, or has lost WAL")
 
-// lookAtSlot keeps the status's part about the slot.
-func (f *follower) lookAtSlot(ctx context.Context) error {
+// pollSlot updates the slot in the status.
+func (f *follower) pollSlot(ctx context.Context) error {
 	slot, err := readSlot(ctx, f.conn, f.r.o.Slot)
 	if err != nil {
 		return err
 	}
-	f.r.ledger.change(func(s *Status) { s.SlotState, s.SafeBytes = slot.state, slot.safe })
+	f.r.tracker.change(func(s *Status) { s.SlotState, s.SafeBytes = slot.state, slot.safe })
 	if !slot.reserves() {
 		return errSlot
 	}

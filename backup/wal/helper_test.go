@@ -84,7 +84,7 @@ func appendAndDie(args helperArgs) error {
 	if err := appendAll(w, longWAL(2, nil), func(to xlog.LSN) { fmt.Println(to) }); err != nil {
 		return err
 	}
-	w.packer.wait()
+	w.compressor.wait()
 	return errors.Join(w.Close(), a.Close())
 }
 
@@ -98,7 +98,7 @@ func receiveForever(args helperArgs) error {
 		return err
 	}
 	_, err = OpenReceiver(ReceiverOptions{
-		Archive: a, Incarnation: 1, Slot: "holdfast", Dir: args.Dir,
+		Archive: a, Generation: 1, Slot: "holdfast", Dir: args.Dir,
 		SQL: func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, args.URL) },
 	})
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// Link makes dir, which must not exist and be on the same file system, a copy
-// of the archive out of hard links, while WAL is received. It has each segment
-// once, with all of it that was confirmed; one that is not full goes on growing
-// behind that. What is missing in the archive is missing in the copy, and
-// an incarnation that is damaged is there as it is.
+// Link makes dir a copy of the archive out of hard links, while WAL is
+// received. dir must not exist and must be on the same file system. The copy
+// has each segment once, with everything confirmed so far; a partial segment
+// continues to grow after that. What the archive lacks, the copy lacks; a
+// damaged generation is copied unchanged.
 func (a *Archive) Link(dir string) error {
 	if err := a.link(dir); err != nil {
 		return fmt.Errorf("link WAL archive: %w", err)
@@ -21,8 +21,8 @@ func (a *Archive) Link(dir string) error {
 	return nil
 }
 
-// link holds mu, so that no segment's name goes: a partial file is removed
-// only after its segment was set to be compressed.
+// link holds mu, so that no segment's name disappears: a partial file is
+// removed only after its segment was marked as compressed.
 func (a *Archive) link(dir string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -43,7 +43,7 @@ func (a *Archive) link(dir string) error {
 	return nil
 }
 
-// linkAll links the files of a directory to which nobody writes.
+// linkAll links the files of a directory that has no writer.
 func linkAll(from, to string) error {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (b *branch) link(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
-	if err := os.Link(filepath.Join(b.dir, incarnationFile), filepath.Join(dir, incarnationFile)); err != nil {
+	if err := os.Link(filepath.Join(b.dir, generationFile), filepath.Join(dir, generationFile)); err != nil {
 		return err
 	}
 	var names []string

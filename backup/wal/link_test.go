@@ -27,7 +27,7 @@ func TestLink(t *testing.T) {
 	appended := make(chan error, 1)
 	go func() {
 		err := appendAll(w, b, func(to xlog.LSN) { confirmed.Store(uint64(to)) })
-		w.packer.wait()
+		w.compressor.wait()
 		appended <- err
 	}()
 	type link struct {

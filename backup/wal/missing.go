@@ -9,9 +9,9 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// Missing names the WAL that is not there though Prune, told the same, keeps
-// it: what is followed by WAL of its incarnation, or by one that forked off
-// behind it. Recorded gaps are not missing.
+// Missing returns the WAL that Prune would keep for the same arguments and that
+// the archive lacks: WAL that is followed by later WAL of its generation, or of
+// one that forked off after it. Recorded gaps are not missing.
 func (a *Archive) Missing(keep []Keep) (problems []Problem) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -19,7 +19,7 @@ func (a *Archive) Missing(keep []Keep) (problems []Problem) {
 	for _, number := range slices.Sorted(maps.Keys(needed)) {
 		b := a.branches[number]
 		if b == nil {
-			continue // who needs it finds no WAL at all
+			continue // what needs it finds no WAL at all
 		}
 		for _, timeline := range b.timelines() {
 			problems = append(problems, a.missingBefore(b, timeline, needed)...)
@@ -29,7 +29,7 @@ func (a *Archive) Missing(keep []Keep) (problems []Problem) {
 	return problems
 }
 
-// missingOn names what a timeline lacks before its last segment.
+// missingOn returns what a timeline lacks before its last segment.
 func (a *Archive) missingOn(b *branch, timeline uint32, needed xlog.LSN) (problems []Problem) {
 	end := max(needed, a.begins(b, timeline))
 	for _, s := range b.of(timeline) {
@@ -39,8 +39,8 @@ func (a *Archive) missingOn(b *branch, timeline uint32, needed xlog.LSN) (proble
 	return problems
 }
 
-// missingBefore names what the timeline that one forked from lacks before the
-// fork. The segment of the fork is in both.
+// missingBefore returns what the parent of a timeline lacks before the fork.
+// The segment of the fork is in both.
 func (a *Archive) missingBefore(b *branch, timeline uint32, needed map[int]xlog.LSN) []Problem {
 	parent, from, fork, err := a.forkOf(b, timeline)
 	if err != nil || parent == nil {
@@ -54,14 +54,14 @@ func (a *Archive) missingBefore(b *branch, timeline uint32, needed map[int]xlog.
 	return parent.lacks(from, end, xlog.LSN(uint64(fork)&^(b.info().SegmentSize-1)))
 }
 
-// begins is where a timeline's own WAL begins; 0 when what was before is not in
+// begins is where a timeline's own WAL begins; 0 if what precedes it is not in
 // this archive.
 func (a *Archive) begins(b *branch, timeline uint32) xlog.LSN {
 	_, _, fork, _ := a.forkOf(b, timeline)
 	return fork
 }
 
-// lacks names the first segment without the WAL between two positions, unless
+// lacks returns the first segment that is missing between two positions, unless
 // that is a recorded gap.
 func (b *branch) lacks(timeline uint32, from, to xlog.LSN) []Problem {
 	for _, gap := range b.info().Gaps {
@@ -74,8 +74,8 @@ func (b *branch) lacks(timeline uint32, from, to xlog.LSN) []Problem {
 	}
 	for n := uint64(from) / b.info().SegmentSize; n < uint64(to)/b.info().SegmentSize; n++ {
 		key := segmentKey{timeline, n}
-		if _, err := os.Stat(b.path(key, compressedSuffix)); notExist(err) { // else it has been compressed since
-			return []Problem{{b.number, b.name(key), fmt.Errorf("%w, and there is WAL behind it", errMissing)}}
+		if _, err := os.Stat(b.path(key, compressedSuffix)); notExist(err) { // otherwise it was compressed meanwhile
+			return []Problem{{b.number, b.name(key), fmt.Errorf("%w, and there is WAL after it", errMissing)}}
 		}
 	}
 	return nil

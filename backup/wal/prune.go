@@ -13,25 +13,24 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// Keep is a position from which WAL is needed: the start of a backup that is
+// Keep is a position from which WAL is needed: the start of a backup to be
 // kept, or End.
 type Keep struct {
-	Incarnation int
-	Start       xlog.LSN
+	Generation int
+	Start      xlog.LSN
 }
 
-// End is behind all WAL there ever is. To keep an incarnation from there keeps
-// no more than its newest segment: the place where a server goes on that may
-// come back.
+// End is after all WAL. To keep a generation from End keeps only its newest
+// segment: a server that may continue there needs it.
 const End = ^xlog.LSN(0)
 
-// Prune removes the WAL that no kept backup can be rolled forward with: in its
-// incarnation what lies before the oldest, and what lies in incarnations that
-// no kept backup leads to. A backup leads to its incarnation, and from there to
-// each that forked off after it. An incarnation with a writer is only ever cut
-// before a Keep of its own. The newest segment of one that is needed stays. One
-// that is damaged stays, and so does all that forked off from it. It
-// returns how many bytes are free now.
+// Prune removes the WAL that no kept backup can be rolled forward with: in a
+// generation what is before the oldest backup, and generations that no kept
+// backup leads to. A backup leads to its generation, and from there to every
+// generation that forked off after it. A generation with a writer is only
+// pruned up to a Keep of its own. The newest segment of a needed generation
+// stays. A damaged generation stays, and so does everything that forked off
+// from it. Prune returns how many bytes it freed.
 func (a *Archive) Prune(keep []Keep) (freed int64, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -39,7 +38,7 @@ func (a *Archive) Prune(keep []Keep) (freed int64, err error) {
 		return 0, errors.New("prune WAL archive: nothing is named to be kept, so nothing is removed")
 	}
 	for number := range a.damaged {
-		keep = append(slices.Clip(keep), Keep{number, 0}) // whatever leads through it, once it is mended
+		keep = append(slices.Clip(keep), Keep{number, 0}) // its history may be needed once it is repaired
 	}
 	needed := a.needed(keep)
 	for number, b := range a.branches {
@@ -56,12 +55,12 @@ func (a *Archive) Prune(keep []Keep) (freed int64, err error) {
 	return freed, nil
 }
 
-// needed is, by incarnation, from where WAL is needed.
+// needed returns from where WAL is needed, by generation.
 func (a *Archive) needed(keep []Keep) map[int]xlog.LSN {
 	needed := map[int]xlog.LSN{}
 	for _, k := range keep {
-		if from, some := needed[k.Incarnation]; !some || k.Start < from {
-			needed[k.Incarnation] = k.Start
+		if from, some := needed[k.Generation]; !some || k.Start < from {
+			needed[k.Generation] = k.Start
 		}
 	}
 	for again := true; again; {
@@ -71,7 +70,7 @@ func (a *Archive) needed(keep []Keep) map[int]xlog.LSN {
 			if p == nil {
 				continue
 			}
-			from, some := needed[p.Incarnation]
+			from, some := needed[p.Generation]
 			if own, already := needed[number]; some && from <= p.Fork && (!already || own > p.Fork) {
 				needed[number], again = p.Fork, true
 			}
@@ -80,8 +79,9 @@ func (a *Archive) needed(keep []Keep) map[int]xlog.LSN {
 	return needed
 }
 
-// pruneBranch removes the segments that end by from but for the newest, or all
-// of them. A summary goes after its segment: alone it is no harm.
+// pruneBranch removes the segments that end by from except the newest, or all
+// of them. A summary is removed after its segment, since a summary alone is
+// harmless.
 func (a *Archive) pruneBranch(b *branch, from xlog.LSN, all bool) (freed int64, err error) {
 	newest := b.newest()
 	for key, s := range b.segments {
@@ -89,7 +89,7 @@ func (a *Archive) pruneBranch(b *branch, from xlog.LSN, all bool) (freed int64, 
 			continue
 		}
 		if b.writer != nil && !s.compressed {
-			continue // it may be the packer's
+			continue // the compressor may be working on it
 		}
 		for _, suffix := range []string{compressedSuffix, partialSuffix, summarySuffix} {
 			path := b.path(key, suffix)
@@ -113,18 +113,18 @@ func (a *Archive) pruneBranch(b *branch, from xlog.LSN, all bool) (freed int64, 
 	return freed, a.fsys.SyncDir(b.dir)
 }
 
-// Sizes is what an incarnation takes on disk.
+// Sizes is the disk usage of a generation.
 type Sizes struct {
 	Segments int
 	Stored   int64 // bytes of their files
 	WAL      int64 // bytes of WAL in them
 }
 
-// Sizes returns what an incarnation takes on disk.
-func (a *Archive) Sizes(incarnation int) (sizes Sizes) {
+// Sizes returns the disk usage of a generation.
+func (a *Archive) Sizes(generation int) (sizes Sizes) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	b := a.branches[incarnation]
+	b := a.branches[generation]
 	if b == nil {
 		return sizes
 	}
@@ -136,15 +136,15 @@ func (a *Archive) Sizes(incarnation int) (sizes Sizes) {
 	return sizes
 }
 
-// Problem is a file that is not as it was written.
+// Problem is a damaged or missing file.
 type Problem struct {
-	Incarnation int
-	File        string
-	Err         error
+	Generation int
+	File       string
+	Err        error
 }
 
-// Verify reads every segment and summary and says which are damaged. Of an
-// incarnation that is left out it names the file for which it is.
+// Verify reads every segment and summary and returns those that are damaged.
+// For an excluded generation it returns the file that caused the exclusion.
 func (a *Archive) Verify(ctx context.Context) (problems []Problem, err error) {
 	for number, damaged := range a.damaged {
 		problems = append(problems, Problem{number, filepath.Base(damaged.path), damaged.err})
@@ -163,7 +163,7 @@ func (a *Archive) Verify(ctx context.Context) (problems []Problem, err error) {
 	return problems, nil
 }
 
-// snapshot is a copy of all branches as they are now.
+// snapshot returns a copy of all branches.
 func (a *Archive) snapshot() (all []*branch) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -183,11 +183,11 @@ func (a *Archive) verifySegment(b *branch, s *segment) (file string, err error) 
 	if !s.compressed {
 		file = filepath.Base(b.path(s.segmentKey, partialSuffix))
 		scan, _, err := a.scanPartial(b, s)
-		if now := a.packed(b, s, err); now != nil {
+		if now := a.compressedSince(b, s, err); now != nil {
 			return a.verifySegment(b, now)
 		}
 		if err == nil {
-			err = b.reaches(s, scan)
+			err = b.checkReached(s, scan)
 		}
 		return file, err
 	}
@@ -198,12 +198,13 @@ func (a *Archive) verifySegment(b *branch, s *segment) (file string, err error) 
 	path := b.path(s.segmentKey, summarySuffix)
 	_, err = readSummary(path, s.segmentKey, a.codec, true)
 	if notExist(err) {
-		return file, nil // it is made when it is needed
+		return file, nil // it is made when needed
 	}
 	return filepath.Base(path), err
 }
 
-// Window is what can be restored from a backup on the way to a timeline.
+// Window is the range that a backup can be restored to, on the history of a
+// timeline.
 type Window struct {
 	From, To xlog.LSN // WAL without a gap
 	// FirstCommit and LastCommit are the times of the first and last commits
@@ -211,13 +212,14 @@ type Window struct {
 	FirstCommit, LastCommit time.Time
 }
 
-// Window returns what can be restored with a backup that starts at from.
-func (a *Archive) Window(ctx context.Context, incarnation int, timeline uint32, from xlog.LSN) (w Window, err error) {
-	spans, err := a.spans(incarnation, timeline)
+// Window returns the range that a backup with its start at from can be restored
+// to.
+func (a *Archive) Window(ctx context.Context, generation int, timeline uint32, from xlog.LSN) (w Window, err error) {
+	spans, err := a.spans(generation, timeline)
 	if err != nil {
 		return w, err
 	}
-	// Found at once, so that what is behind a gap is no error.
+	// next = 1 makes the search end at a gap without an error.
 	s := &search{archive: a, ctx: ctx, target: Target{Since: from}, spans: spans, size: segmentSizeOf(spans), next: 1}
 	if s.size == 0 {
 		return w, nil

@@ -16,48 +16,48 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// ReceiverOptions say what to receive, and from where.
+// ReceiverOptions are the options of OpenReceiver.
 type ReceiverOptions struct {
-	Archive     *Archive
-	Incarnation int
-	Slot        string // name of the physical replication slot; it is made
+	Archive    *Archive
+	Generation int
+	Slot       string // name of the physical replication slot, created if missing
 
-	// Dir is pg_wal of the server's data directory. It is read only.
+	// Dir is pg_wal in the server's data directory. It is only read.
 	Dir string
 	// SQL opens a session as a superuser.
 	SQL func(context.Context) (*pgx.Conn, error)
 
-	// Lost is called when WAL will never come: a Gap has been recorded, and
-	// restores across it need a new backup from after it. It may not block.
+	// Lost is called when WAL will never arrive: a Gap was recorded, and restores
+	// across it need a backup made after it. It must not block.
 	Lost func(Gap)
 
 	Logger *slog.Logger // nil = none
 }
 
-// Receiver takes an incarnation's WAL out of the server's files as the server
-// flushes it, and keeps it durably. Whatever happens to the session or the
-// server, it comes back and goes on where the archive ends.
+// Receiver archives the WAL of a generation from the server's files as the
+// server flushes it. After any failure of the session or the server it
+// reconnects and continues where the archive ends.
 type Receiver struct {
-	o      ReceiverOptions
-	writer *Writer
-	ledger ledger
-	stop   context.CancelCauseFunc
-	failed chan struct{} // closed when it has failed for good
-	wg     sync.WaitGroup
-	seen   time.Time // when the server last answered
+	o       ReceiverOptions
+	writer  *Writer
+	tracker statusTracker
+	stop    context.CancelCauseFunc
+	failed  chan struct{} // closed after a permanent failure
+	wg      sync.WaitGroup
+	seen    time.Time // when the server last answered
 
 	mu     sync.Mutex
 	closed bool
 }
 
-// ErrDiverged is a server whose WAL is not a continuation of the archive's: it
-// ends earlier on the same timeline, or is another cluster's. Its WAL belongs
-// into another incarnation.
+// ErrDiverged is a server whose WAL does not continue the archive's: it ends
+// earlier on the same timeline, or belongs to another cluster. Its WAL belongs
+// to another generation.
 var ErrDiverged = errors.New("the server's WAL does not continue the archive's")
 
 var errClosed = errors.New("the receiver was closed")
 
-// OpenReceiver starts to receive. The incarnation must have been created.
+// OpenReceiver starts to receive. The generation must exist.
 func OpenReceiver(o ReceiverOptions) (*Receiver, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -65,22 +65,22 @@ func OpenReceiver(o ReceiverOptions) (*Receiver, error) {
 	if o.Lost == nil {
 		o.Lost = func(Gap) {}
 	}
-	w, err := o.Archive.Writer(o.Incarnation)
+	w, err := o.Archive.Writer(o.Generation)
 	if err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancelCause(context.Background())
 	r := &Receiver{o: o, writer: w, stop: stop, failed: make(chan struct{}), seen: time.Now()}
-	r.ledger.status = Status{State: StateConnecting, SafeBytes: -1}
+	r.tracker.status = Status{State: StateConnecting, SafeBytes: -1}
 	if timeline, end, ok := w.Latest(); ok {
-		r.ledger.status.Timeline, r.ledger.status.Durable = timeline, end
+		r.tracker.status.Timeline, r.tracker.status.Durable = timeline, end
 	}
 	r.wg.Go(func() { r.run(ctx) })
 	return r, nil
 }
 
-// Close stops receiving and waits for all that runs; what has been received is
-// durable then, or will be received again. Closing twice is fine.
+// Close stops receiving and waits for its goroutines. What was received is
+// durable, or is received again later. Close is idempotent.
 func (r *Receiver) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +90,7 @@ func (r *Receiver) Close() error {
 	r.closed = true
 	r.stop(errClosed)
 	r.wg.Wait()
-	r.ledger.change(func(s *Status) {
+	r.tracker.change(func(s *Status) {
 		if s.State != StateFailed {
 			s.State = StateClosed
 		}
@@ -98,18 +98,18 @@ func (r *Receiver) Close() error {
 	return r.writer.Close()
 }
 
-// Status is how things are.
+// Status returns the receiver's status.
 func (r *Receiver) Status() Status {
-	s := r.ledger.get()
-	if err := r.writer.packer.failure(); err != nil {
-		s.Packing = err.Error()
+	s := r.tracker.get()
+	if err := r.writer.compressor.failure(); err != nil {
+		s.CompressError = err.Error()
 	}
 	return s
 }
 
-// WaitFor blocks until the archive durably holds what is before lsn on
-// timeline, or ctx ends, or the receiver has failed for good. Like
-// Archive.WaitFor it knows nothing of gaps.
+// WaitFor blocks until the archive durably holds the WAL before lsn on
+// timeline, ctx ends, or the receiver fails permanently. Like Archive.WaitFor
+// it ignores gaps.
 func (r *Receiver) WaitFor(ctx context.Context, timeline uint32, lsn xlog.LSN) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -122,28 +122,28 @@ func (r *Receiver) WaitFor(ctx context.Context, timeline uint32, lsn xlog.LSN) e
 		case <-done:
 		}
 	}()
-	return r.o.Archive.WaitFor(ctx, r.o.Incarnation, timeline, lsn)
+	return r.o.Archive.WaitFor(ctx, r.o.Generation, timeline, lsn)
 }
 
-// Covers is Archive.Covers of this incarnation.
+// Covers is Archive.Covers for this generation.
 func (r *Receiver) Covers(timeline uint32, from, to xlog.LSN) error {
-	return r.o.Archive.Covers(r.o.Incarnation, timeline, from, to)
+	return r.o.Archive.Covers(r.o.Generation, timeline, from, to)
 }
 
-// ChangedPages is Archive.ChangedPages of this incarnation.
+// ChangedPages is Archive.ChangedPages for this generation.
 func (r *Receiver) ChangedPages(ctx context.Context, timeline uint32, from, to xlog.LSN) (*xlog.Changes, error) {
-	return r.o.Archive.ChangedPages(ctx, r.o.Incarnation, timeline, from, to)
+	return r.o.Archive.ChangedPages(ctx, r.o.Generation, timeline, from, to)
 }
 
 const (
-	// The waits between attempts.
+	// firstRetry and lastRetry are the shortest and longest delays between attempts.
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 2 * time.Second
-	// restartTime is how long nobody wonders that the server does not answer.
+	// restartTime is how long a server may be unreachable before it is a warning.
 	restartTime = 30 * time.Second
 )
 
-// run receives until the receiver is closed or fails for good.
+// run receives until the receiver is closed or fails permanently.
 func (r *Receiver) run(ctx context.Context) {
 	wait := firstRetry
 	for {
@@ -161,7 +161,7 @@ func (r *Receiver) run(ctx context.Context) {
 		if time.Since(began) > lastRetry {
 			wait = firstRetry
 		}
-		// Spread, so that many receivers do not come back in one moment.
+		// With jitter, so that many receivers do not reconnect at once.
 		select {
 		case <-time.After(wait/2 + rand.N(wait)):
 		case <-ctx.Done():
@@ -171,9 +171,9 @@ func (r *Receiver) run(ctx context.Context) {
 	}
 }
 
-// note records how a session has ended.
+// note records the error that ended a session.
 func (r *Receiver) note(err error, fatal bool) {
-	r.ledger.change(func(s *Status) {
+	r.tracker.change(func(s *Status) {
 		s.State, s.LastFailed = StateConnecting, time.Now()
 		s.LastError = err.Error()
 		s.Failures++
@@ -182,34 +182,34 @@ func (r *Receiver) note(err error, fatal bool) {
 		}
 	})
 	if fatal {
-		r.o.Logger.Error("WAL receiver has failed for good", "incarnation", r.o.Incarnation, "err", err)
+		r.o.Logger.Error("WAL receiver has failed permanently", "generation", r.o.Generation, "err", err)
 		return
 	}
 	level := slog.LevelWarn
-	if errors.Is(err, errAway) && time.Since(r.seen) < restartTime {
+	if errors.Is(err, errUnreachable) && time.Since(r.seen) < restartTime {
 		level = slog.LevelDebug
 	}
-	r.o.Logger.Log(context.Background(), level, "WAL receiver tries again", "incarnation", r.o.Incarnation, "err", err)
+	r.o.Logger.Log(context.Background(), level, "WAL receiver retries", "generation", r.o.Generation, "err", err)
 }
 
-// errAway is a server that does not answer.
-var errAway = errors.New("the server cannot be asked")
+// errUnreachable is a server that does not answer.
+var errUnreachable = errors.New("the server cannot be reached")
 
-// session connects and receives until something ends it.
+// session connects and receives until an error.
 func (r *Receiver) session(ctx context.Context) error {
 	conn, err := r.o.SQL(ctx)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errAway, err)
+		return fmt.Errorf("%w: %w", errUnreachable, err)
 	}
 	defer closeConn(conn)
-	if err = r.converse(ctx, conn); conn.IsClosed() {
-		return fmt.Errorf("%w: %w", errAway, err)
+	if err = r.runSession(ctx, conn); conn.IsClosed() {
+		return fmt.Errorf("%w: %w", errUnreachable, err)
 	}
 	return err
 }
 
-// converse receives in a session.
-func (r *Receiver) converse(ctx context.Context, conn *pgx.Conn) error {
+// runSession receives over a connection.
+func (r *Receiver) runSession(ctx context.Context, conn *pgx.Conn) error {
 	id, err := identify(ctx, conn)
 	if err != nil {
 		return err
@@ -221,7 +221,7 @@ func (r *Receiver) converse(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	if err := prepareSight(ctx, conn); err != nil {
+	if err := preparePosition(ctx, conn); err != nil {
 		return err
 	}
 	err = r.receive(ctx, conn, id, reserved)
@@ -237,9 +237,9 @@ func closeConn(conn *pgx.Conn) {
 	_ = conn.Close(ctx)
 }
 
-// receive follows the server, through its timelines.
+// receive follows the server through its timelines.
 func (r *Receiver) receive(ctx context.Context, conn *pgx.Conn, id identity, reserved xlog.LSN) error {
-	timeline, from, err := r.begin(id, reserved)
+	timeline, from, err := r.startPosition(id, reserved)
 	if err != nil {
 		return err
 	}
@@ -248,13 +248,13 @@ func (r *Receiver) receive(ctx context.Context, conn *pgx.Conn, id identity, res
 		return err
 	}
 	if _, _, received := r.writer.Latest(); !received && len(history) > 0 {
-		// What the slot keeps from before the fork is on another timeline.
+		// The slot may reserve WAL from before the fork, on another timeline.
 		from = max(from, history[len(history)-1].At&^xlog.LSN(id.segmentSize-1))
 	}
 	for {
 		end, next, ok := history.Successor(timeline, id.timeline)
 		if !ok {
-			return fmt.Errorf("%w: it is on timeline %d, to which timeline %d does not lead", ErrDiverged, id.timeline, timeline)
+			return fmt.Errorf("%w: it is on timeline %d, which does not descend from timeline %d", ErrDiverged, id.timeline, timeline)
 		}
 		if _, err := r.fetchHistory(timeline); err != nil {
 			return err
@@ -263,7 +263,7 @@ func (r *Receiver) receive(ctx context.Context, conn *pgx.Conn, id identity, res
 			return err
 		}
 		f := follower{
-			r: r, conn: conn, end: end, slot: reserved, alarm: newAlarm(r.o.Dir),
+			r: r, conn: conn, end: end, slot: reserved, watch: newDirWatch(r.o.Dir),
 			from: source{dir: r.o.Dir, timeline: timeline, size: id.segmentSize},
 		}
 		if err := f.run(ctx); err != nil {
@@ -273,10 +273,10 @@ func (r *Receiver) receive(ctx context.Context, conn *pgx.Conn, id identity, res
 	}
 }
 
-// begin says where to go on: where the archive ends, where the incarnation
-// forked, or from where the server has kept WAL.
-func (r *Receiver) begin(id identity, reserved xlog.LSN) (timeline uint32, from xlog.LSN, err error) {
-	known, _ := r.o.Archive.Incarnation(r.o.Incarnation)
+// startPosition returns where to continue: at the end of the archive, where the
+// generation forked, or at the WAL that the slot reserves.
+func (r *Receiver) startPosition(id identity, reserved xlog.LSN) (timeline uint32, from xlog.LSN, err error) {
+	known, _ := r.o.Archive.Generation(r.o.Generation)
 	timeline, end, ok := r.writer.Latest()
 	if n := len(known.Gaps); n > 0 && known.Gaps[n-1].To > end {
 		return known.Gaps[n-1].Timeline, known.Gaps[n-1].To, nil
@@ -291,7 +291,7 @@ func (r *Receiver) begin(id identity, reserved xlog.LSN) (timeline uint32, from 
 	return id.timeline, xlog.LSN(uint64(from) &^ (id.segmentSize - 1)), nil
 }
 
-// diverged refuses a server that has less WAL than the archive.
+// diverged returns an error for a server that has less WAL than the archive.
 func diverged(timeline uint32, from xlog.LSN, id identity) error {
 	if id.timeline < timeline || id.timeline == timeline && id.flushed < from {
 		return fmt.Errorf("%w: it is at %v on timeline %d, the archive at %v on timeline %d", ErrDiverged, id.flushed, id.timeline, from, timeline)
@@ -299,7 +299,7 @@ func diverged(timeline uint32, from xlog.LSN, id identity) error {
 	return nil
 }
 
-// fetchHistory keeps the history file of a timeline.
+// fetchHistory stores the history file of a timeline.
 func (r *Receiver) fetchHistory(timeline uint32) (xlog.History, error) {
 	if timeline == 1 {
 		return nil, nil

@@ -17,7 +17,7 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 )
 
-// openArchive opens an archive until the test ends, with incarnation 1.
+// openArchive opens an archive until the test ends, with generation 1.
 func openArchive(t testing.TB, dir string) *Archive {
 	t.Helper()
 	a, err := Open(dir, Options{})
@@ -31,10 +31,10 @@ func openArchive(t testing.TB, dir string) *Archive {
 	return a
 }
 
-// receive receives c's WAL into an incarnation until the test ends.
-func receive(t testing.TB, c *cluster, a *Archive, incarnation int, change ...func(*ReceiverOptions)) *Receiver {
+// receive receives c's WAL into a generation until the test ends.
+func receive(t testing.TB, c *cluster, a *Archive, generation int, change ...func(*ReceiverOptions)) *Receiver {
 	t.Helper()
-	o := ReceiverOptions{Archive: a, Incarnation: incarnation, Slot: "holdfast", Dir: filepath.Join(c.dir, "pg_wal"), SQL: c.connectSQL}
+	o := ReceiverOptions{Archive: a, Generation: generation, Slot: "holdfast", Dir: filepath.Join(c.dir, "pg_wal"), SQL: c.connectSQL}
 	for _, f := range change {
 		f(&o)
 	}
@@ -92,9 +92,9 @@ func eventually(t testing.TB, what string, is func() bool) {
 }
 
 // archived is the WAL from the start of from's segment up to a position.
-func archived(t testing.TB, a *Archive, incarnation int, timeline uint32, from, to xlog.LSN) []byte {
+func archived(t testing.TB, a *Archive, generation int, timeline uint32, from, to xlog.LSN) []byte {
 	t.Helper()
-	spans, err := a.spans(incarnation, timeline)
+	spans, err := a.spans(generation, timeline)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,13 +220,13 @@ func TestUnwatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := c.connect()
-	if err := prepareSight(t.Context(), conn); err != nil {
+	if err := preparePosition(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
 	f := follower{
 		r: &Receiver{o: ReceiverOptions{Slot: "holdfast"}, writer: w}, conn: conn, end: ^xlog.LSN(0),
 		from:  source{dir: filepath.Join(c.dir, "pg_wal"), timeline: 1, size: smallSegment},
-		alarm: newAlarm(filepath.Join(c.dir, "nothing")),
+		watch: newDirWatch(filepath.Join(c.dir, "nothing")),
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -314,7 +314,7 @@ func TestSlotLost(t *testing.T) {
 	end := c.flushed()
 	r.waitFor(t, 1, end)
 	gap := <-lost
-	known, _ := a.Incarnation(1)
+	known, _ := a.Generation(1)
 	if gap.From != before || gap.To <= before || gap.To > end || len(known.Gaps) != 1 || known.Gaps[0].From != gap.From {
 		t.Errorf("gap %+v, recorded %+v; durable was %v", gap, known.Gaps, before)
 	}

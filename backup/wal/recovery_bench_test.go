@@ -71,14 +71,14 @@ func underReceiver(b *testing.B, c *cluster, a *Archive, lags *lagCounter, load 
 			b.Fatal(s.LastError)
 		}
 	}
-	r.writer.packer.wait()
-	r.ledger.mu.Lock()
-	r.ledger.lags = *lags
-	r.ledger.mu.Unlock()
+	r.writer.compressor.wait()
+	r.tracker.mu.Lock()
+	r.tracker.lags = *lags
+	r.tracker.mu.Unlock()
 	rate := load()
-	r.ledger.mu.Lock()
-	*lags = r.ledger.lags
-	r.ledger.mu.Unlock()
+	r.tracker.mu.Lock()
+	*lags = r.tracker.lags
+	r.tracker.mu.Unlock()
 	if err := r.Close(); err != nil {
 		b.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func BenchmarkReplay(b *testing.B) {
 	end := c.flushed()
 	r.waitFor(b, 1, end)
 	c.stop()
-	resolution, err := a.Resolve(context.Background(), Target{Incarnation: 1, Since: backup.start, LSN: end})
+	resolution, err := a.Resolve(context.Background(), Target{Generation: 1, Since: backup.start, LSN: end})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func TestResolveTimes(t *testing.T) {
 		{62, 62}, // in the second pass
 		{80, 80},
 	} {
-		r, err := a.Resolve(t.Context(), Target{Incarnation: 1, Since: b.Start, Time: second(tt.target)})
+		r, err := a.Resolve(t.Context(), Target{Generation: 1, Since: b.Start, Time: second(tt.target)})
 		if err != nil {
 			t.Errorf("%v: %v", tt.target, err)
 			continue
@@ -43,15 +43,15 @@ func TestResolveTimes(t *testing.T) {
 		if !r.Commit.Equal(second(tt.commit)) || r.Limit.Start < r.Last.Start {
 			t.Errorf("%v: %+v, want the commit stamped %v", tt.target, r, tt.commit)
 		}
-		if again, err := a.Resolve(t.Context(), Target{Incarnation: 1, Since: b.Start, Time: r.Commit}); err != nil || again != r {
+		if again, err := a.Resolve(t.Context(), Target{Generation: 1, Since: b.Start, Time: r.Commit}); err != nil || again != r {
 			t.Errorf("%v: its commit's time means %+v (%v), not %+v", tt.target, again, err, r)
 		}
 	}
-	_, err := a.Resolve(t.Context(), Target{Incarnation: 1, Since: b.Start, Time: second(1e6)})
+	_, err := a.Resolve(t.Context(), Target{Generation: 1, Since: b.Start, Time: second(1e6)})
 	if outside := new(OutsideError); !errors.As(err, &outside) || outside.LatestLSN != b.Pos() {
 		t.Errorf("a target in the future: %v", err)
 	}
-	if r, err := a.Resolve(t.Context(), Target{Incarnation: 1, Since: b.Start, Time: second(1e6), Idle: second(2e6)}); err != nil || r.Limit.End != b.Pos() {
+	if r, err := a.Resolve(t.Context(), Target{Generation: 1, Since: b.Start, Time: second(1e6), Idle: second(2e6)}); err != nil || r.Limit.End != b.Pos() {
 		t.Errorf("a target in an idle time: %+v, %v", r, err)
 	}
 }
@@ -67,7 +67,7 @@ func TestResolveBehindASwitch(t *testing.T) {
 	stop := b.Pos()
 	b.Commit(2e12)
 	a := store(t, b)
-	r, err := a.Resolve(t.Context(), Target{Incarnation: 1, Since: b.Start, Time: xlog.FromTimestamp(15e11)})
+	r, err := a.Resolve(t.Context(), Target{Generation: 1, Since: b.Start, Time: xlog.FromTimestamp(15e11)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,9 +82,9 @@ func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	at := func(s int) time.Time { return time.Unix(1e9, 0).Add(time.Duration(s) * time.Second) }
 	r := &Receiver{writer: &Writer{pos: 100}}
-	l := &r.ledger
+	l := &r.tracker
 	f := &follower{r: r}
-	hear := func(second int) { f.judge(sight{at: at(second), flushed: 100}) }
+	hear := func(second int) { f.updateRestorable(walPosition{at: at(second), flushed: 100}) }
 	for second := range 5 {
 		hear(second)
 	}

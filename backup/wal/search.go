@@ -7,7 +7,7 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// search goes through the segments of spans.
+// search goes through the segments of spans to find a target.
 type search struct {
 	archive *Archive
 	ctx     context.Context
@@ -15,15 +15,16 @@ type search struct {
 	spans   []span
 	size    uint64
 
-	last     Point    // the last commit wanted; its start is 0 = none
-	lastTime int64    // the latest stamp of those wanted: a target at it means the same
-	lastIn   uint64   // the segment it lies in, while the range is not known
-	next     xlog.LSN // the first commit not wanted; 0 = none
-	limit    Point    // the record before it
-	ahead    int64    // the latest stamp since next
+	last     Point    // the last wanted commit; Start 0 = none
+	lastTime int64    // the latest timestamp of a wanted commit
+	lastIn   uint64   // the segment it is in, while its position is not known
+	next     xlog.LSN // the first unwanted commit; 0 = none
+	limit    Point    // the record before next
+	ahead    int64    // the latest timestamp since next
 }
 
-// byTime passes over segments whose summary says that nothing turns there.
+// byTime searches for a time. It skips segments whose summary shows that the
+// result does not change there.
 func (s *search) byTime() (Resolution, error) {
 	end, err := s.each(s.segmentByTime)
 	if err != nil {
@@ -47,7 +48,7 @@ func (s *search) byTime() (Resolution, error) {
 		if s.limit, err = s.lastBefore(end); err != nil {
 			return Resolution{}, err
 		}
-	case s.limit.Start == 0 && uint64(s.next)/s.size > uint64(s.target.Since)/s.size: // the record before it lies in another segment
+	case s.limit.Start == 0 && uint64(s.next)/s.size > uint64(s.target.Since)/s.size: // the record before it is in another segment
 		if s.limit, err = s.lastBefore(s.next); err != nil {
 			return Resolution{}, err
 		}
@@ -55,7 +56,7 @@ func (s *search) byTime() (Resolution, error) {
 	return s.resolution(), nil
 }
 
-// reachesTime checks that a commit at the target would be there.
+// reachesTime checks that the archive would contain a commit at the target.
 func (s *search) reachesTime(end xlog.LSN) error {
 	latest := s.target.Idle
 	if at := xlog.FromTimestamp(s.lastTime); s.last.Start != 0 && at.After(latest) {
@@ -94,7 +95,7 @@ func (s *search) segmentByTime(n uint64, b *branch, seg *segment) error {
 	})
 }
 
-// commit takes the commits in the order of the WAL.
+// commit is called with the commits in the order of the WAL.
 func (s *search) commit(at, before Point, stamp, target int64) {
 	switch {
 	case stamp > target && s.next == 0:
@@ -102,15 +103,15 @@ func (s *search) commit(at, before Point, stamp, target int64) {
 	case stamp > target:
 		s.ahead = max(s.ahead, stamp)
 	case s.next != 0 && s.ahead-stamp <= clockSlack.Microseconds():
-		// Overtaken: it was answered after one stamped later.
+		// Overtaken: it returned after a commit with a later timestamp.
 	default:
 		s.last, s.lastIn, s.next = at, 0, 0
 		s.stamped(stamp)
 	}
 }
 
-// stamped takes the stamps of the commits wanted. Those from before the clock
-// was set back count no more.
+// stamped notes the timestamp of a wanted commit. Timestamps from before the
+// clock was set back no longer count.
 func (s *search) stamped(stamp int64) {
 	if s.lastTime-stamp > clockSlack.Microseconds() {
 		s.lastTime = stamp
@@ -151,8 +152,8 @@ func (s *search) lastBefore(lsn xlog.LSN) (last Point, err error) {
 	return last, err
 }
 
-// each visits the segments from Since on; end is how far they go without a
-// gap. One that comes before the target is an error.
+// each calls visit for the segments from Since on and returns where they end. A
+// gap before the target is an error.
 func (s *search) each(visit func(uint64, *branch, *segment) error) (end xlog.LSN, err error) {
 	end = s.target.Since
 	for n := uint64(s.target.Since) / s.size; ; n++ {
@@ -172,8 +173,8 @@ func (s *search) each(visit func(uint64, *branch, *segment) error) (end xlog.LSN
 	}
 }
 
-// pick returns the n-th segment, however far it goes; where a timeline has not
-// been received yet, its parent's up to the fork.
+// pick returns segment number n, wherever it ends; if a timeline has no WAL
+// yet, its parent's up to the fork.
 func (s *search) pick(n uint64) (*branch, *segment) {
 	for need := xlog.LSN((n + 1) * s.size); ; {
 		if b, seg := s.archive.pick(s.spans, n, need); seg != nil {
@@ -186,8 +187,8 @@ func (s *search) pick(n uint64) (*branch, *segment) {
 	}
 }
 
-// ended returns an error when there is WAL behind a gap at the n-th segment,
-// and the target has not been found before it.
+// ended returns an error if the target was not found before segment number n,
+// which is missing, and there is WAL after it.
 func (s *search) ended(n uint64) error {
 	if s.next != 0 || s.target.LSN != 0 && s.target.LSN <= xlog.LSN(n*s.size) {
 		return nil
@@ -202,8 +203,8 @@ func (s *search) ended(n uint64) error {
 	return nil
 }
 
-// records gives each the records that end in the n-th segment. It starts to
-// read a segment earlier, for the record that reaches into it.
+// records calls each for the records that end in segment number n. It starts
+// one segment earlier, for the record that continues into it.
 func (s *search) records(n uint64, each func(*xlog.Record)) error {
 	b, seg := s.pick(n)
 	if seg == nil {
@@ -236,7 +237,7 @@ func (s *search) records(n uint64, each func(*xlog.Record)) error {
 	})
 }
 
-// pointOf is where r lies; place says in which history.
+// pointOf returns the position of r; place adds the history.
 func pointOf(r *xlog.Record) Point { return Point{Start: r.Start, End: r.End} }
 
 func (s *search) resolution() Resolution {
@@ -247,10 +248,10 @@ func (s *search) resolution() Resolution {
 	return r
 }
 
-// place says on which timeline of which incarnation a record lies.
+// place adds the timeline and generation of a record.
 func (s *search) place(p Point) Point {
 	for _, sp := range s.spans {
-		p.Incarnation, p.Timeline = sp.branch.number, sp.timeline
+		p.Generation, p.Timeline = sp.branch.number, sp.timeline
 		if p.Start < sp.to {
 			break
 		}

@@ -11,7 +11,7 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// identity is whose WAL a server writes.
+// identity is the cluster and timeline whose WAL a server writes.
 type identity struct {
 	system      uint64
 	timeline    uint32
@@ -20,7 +20,7 @@ type identity struct {
 }
 
 func identify(ctx context.Context, conn *pgx.Conn) (i identity, err error) {
-	ctx, cancel := context.WithTimeout(ctx, silence)
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	var system, segmentSize int64
 	var flushed, file string
@@ -33,17 +33,16 @@ func identify(ctx context.Context, conn *pgx.Conn) (i identity, err error) {
 	}
 	timeline, _, ok := xlog.ParseSegmentName(file, uint64(segmentSize))
 	if !ok {
-		return i, fmt.Errorf("identify server: it says its WAL file is %q, of %d bytes", file, segmentSize)
+		return i, fmt.Errorf("identify server: it reports the WAL file %q, of %d bytes", file, segmentSize)
 	}
 	i = identity{system: uint64(system), timeline: timeline, segmentSize: uint64(segmentSize)}
 	i.flushed, err = xlog.ParseLSN(flushed)
 	return i, err
 }
 
-// ensureSlot makes a physical slot that reserves WAL from now on, where none
-// reserves any, and returns from where WAL is reserved. One that has lost its
-// WAL goes: PostgreSQL 16 and 17 would let it be used, and reserve none for it
-// any more.
+// ensureSlot returns the position from which a physical slot reserves WAL,
+// creating the slot if necessary. A slot that lost its WAL is replaced:
+// PostgreSQL 16 and 17 would accept it and reserve nothing.
 func ensureSlot(ctx context.Context, conn *pgx.Conn, slot string) (xlog.LSN, error) {
 	s, err := readSlot(ctx, conn, slot)
 	if err != nil || s.reserves() {
@@ -52,9 +51,10 @@ func ensureSlot(ctx context.Context, conn *pgx.Conn, slot string) (xlog.LSN, err
 	return renewSlot(ctx, conn, slot)
 }
 
-// renewSlot makes a slot anew that reserves WAL from now on.
+// renewSlot drops the slot if it exists and creates one that reserves WAL from
+// now on.
 func renewSlot(ctx context.Context, conn *pgx.Conn, slot string) (xlog.LSN, error) {
-	ctx, cancel := context.WithTimeout(ctx, silence)
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	_, err := conn.Exec(ctx, `
 		select pg_catalog.pg_drop_replication_slot(slot_name) from pg_catalog.pg_replication_slots where slot_name = $1`, slot)
@@ -66,22 +66,22 @@ func renewSlot(ctx context.Context, conn *pgx.Conn, slot string) (xlog.LSN, erro
 	}
 	s, err := readSlot(ctx, conn, slot)
 	if err == nil && !s.reserves() {
-		err = fmt.Errorf("the replication slot that was just made reserves nothing: %s", s.state)
+		err = fmt.Errorf("the replication slot that was just created reserves nothing: %s", s.state)
 	}
 	return s.from, err
 }
 
-// slotState is how a slot is.
+// slotState is a row of pg_replication_slots.
 type slotState struct {
-	state string   // wal_status; "missing" when there is no slot
-	from  xlog.LSN // from where WAL is reserved, 0 = none is
-	safe  int64    // safe_wal_size, -1 = without a limit
+	state string   // wal_status; "missing" if there is no slot
+	from  xlog.LSN // restart_lsn; 0 = none
+	safe  int64    // safe_wal_size; -1 = no limit
 }
 
 func (s slotState) reserves() bool { return s.from != 0 && s.state != "lost" }
 
 func readSlot(ctx context.Context, conn *pgx.Conn, slot string) (s slotState, err error) {
-	ctx, cancel := context.WithTimeout(ctx, silence)
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	var from string
 	err = conn.QueryRow(ctx, `
@@ -97,9 +97,9 @@ func readSlot(ctx context.Context, conn *pgx.Conn, slot string) (s slotState, er
 	return s, err
 }
 
-// advanceSlot lets the server remove WAL before lsn.
+// advanceSlot lets the server remove the WAL before lsn.
 func advanceSlot(ctx context.Context, conn *pgx.Conn, slot string, lsn xlog.LSN) error {
-	ctx, cancel := context.WithTimeout(ctx, silence)
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	if _, err := conn.Exec(ctx, "select pg_catalog.pg_replication_slot_advance($1, $2::text::pg_catalog.pg_lsn)", slot, lsn.String()); err != nil {
 		return fmt.Errorf("advance replication slot: %w", err)
@@ -107,33 +107,33 @@ func advanceSlot(ctx context.Context, conn *pgx.Conn, slot string, lsn xlog.LSN)
 	return nil
 }
 
-// sight is how far a server's WAL was at a moment of its clock.
-type sight struct {
-	at       time.Time // before the positions were read
+// walPosition is the server's position in the WAL at a time of its clock.
+type walPosition struct {
+	at       time.Time // read before the positions
 	flushed  xlog.LSN
-	inserted xlog.LSN // what is behind flushed may be in no file yet
+	inserted xlog.LSN // WAL after flushed may not be in a file yet
 }
 
-// sightStatement is the name of a prepared statement.
-const sightStatement = "sight"
+// positionStatement is the name of a prepared statement.
+const positionStatement = "wal_position"
 
-func prepareSight(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, silence)
+func preparePosition(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	_, err := conn.Prepare(ctx, sightStatement, `
+	_, err := conn.Prepare(ctx, positionStatement, `
 		select pg_catalog.clock_timestamp(), pg_catalog.pg_current_wal_flush_lsn()::text, pg_catalog.pg_current_wal_insert_lsn()::text`)
 	if err != nil {
-		return fmt.Errorf("prepare to ask how far the server's WAL is: %w", err)
+		return fmt.Errorf("prepare to poll the server's WAL position: %w", err)
 	}
 	return nil
 }
 
-func look(ctx context.Context, conn *pgx.Conn) (s sight, err error) {
-	ctx, cancel := context.WithTimeout(ctx, silence)
+func pollPosition(ctx context.Context, conn *pgx.Conn) (s walPosition, err error) {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	var flushed, inserted string
-	if err := conn.QueryRow(ctx, sightStatement).Scan(&s.at, &flushed, &inserted); err != nil {
-		return s, fmt.Errorf("ask how far the server's WAL is: %w", err)
+	if err := conn.QueryRow(ctx, positionStatement).Scan(&s.at, &flushed, &inserted); err != nil {
+		return s, fmt.Errorf("poll the server's WAL position: %w", err)
 	}
 	if s.flushed, err = xlog.ParseLSN(flushed); err != nil {
 		return s, err

@@ -18,42 +18,42 @@ const (
 	StateClosed     State = "closed"
 )
 
-// Status is what a receiver knows, from facts.
+// Status is the state of a receiver, from measurements.
 type Status struct {
 	State    State
 	Timeline uint32
-	Durable  xlog.LSN  // all before it is safe in the archive
-	At       time.Time // when that was last true of more than before
+	Durable  xlog.LSN  // WAL before it is durable in the archive
+	At       time.Time // when Durable last advanced
 
 	// RestorableTo is the time, by the server's clock, up to which every commit
-	// is safe; zero = not known yet.
+	// is durable in the archive; zero = not known yet.
 	RestorableTo time.Time
-	// Backlog is how many bytes of WAL the server had flushed, and the archive
-	// had not, when the server last spoke.
+	// Backlog is how many bytes of flushed WAL the archive lacked at the last
+	// poll.
 	Backlog int64
 
-	// Lag is the time from the last commit to its being safe; MaxLag and LagP99
-	// are of the commits of the last minute or two.
+	// Lag is the time from the last commit to its durability in the archive.
+	// MaxLag and LagP99 cover the commits of the last one to two minutes.
 	Lag, MaxLag, LagP99 time.Duration
 
-	LastError  string // "" once something has been found to be safe since
-	LastFailed time.Time
-	Failures   int // since the receiver was opened
-	Packing    string
+	LastError     string // cleared when WAL is archived again
+	LastFailed    time.Time
+	Failures      int // since the receiver was opened
+	CompressError string
 
 	SlotState string // wal_status of the server's slot
-	SafeBytes int64  // safe_wal_size: what may be written before the slot is lost; -1 = without a limit
+	SafeBytes int64  // safe_wal_size: WAL that may be written before the slot is lost; -1 = no limit
 }
 
-// Well reports whether WAL comes in, and has done so since the last failure: a
-// connection that comes back only to break again is not well meanwhile.
-func (s Status) Well() bool { return s.State == StateStreaming && s.LastError == "" }
+// Healthy reports whether WAL is being archived and was since the last failure.
+// A connection that only comes back to break again is not healthy in between.
+func (s Status) Healthy() bool { return s.State == StateStreaming && s.LastError == "" }
 
-// RPO is how much of the past would be missing if the server were lost now:
-// while all is well the time a commit takes to be safe, else the time since
-// when commits are not known to be.
+// RPO is how much of the past would be lost with the server now: while the
+// receiver is healthy the lag of commits, otherwise the time since which
+// commits are not known to be archived.
 func (s Status) RPO(now time.Time) time.Duration {
-	if s.Well() && s.Backlog == 0 {
+	if s.Healthy() && s.Backlog == 0 {
 		return s.Lag
 	}
 	if s.RestorableTo.IsZero() {
@@ -62,8 +62,8 @@ func (s Status) RPO(now time.Time) time.Duration {
 	return max(s.Lag, now.Sub(s.RestorableTo))
 }
 
-// restorable notes a time by which all commits are safe. One that is much
-// earlier than the last says that the server's clock was set back.
+// restorable notes a time by which all commits are archived. A time much
+// earlier than the last means that the server's clock was set back.
 func (s *Status) restorable(to time.Time) {
 	s.LastError = ""
 	if to.After(s.RestorableTo) || s.RestorableTo.Sub(to) > clockSlack {
@@ -71,20 +71,20 @@ func (s *Status) restorable(to time.Time) {
 	}
 }
 
-// ledger keeps a receiver's Status.
-type ledger struct {
+// statusTracker guards a receiver's Status.
+type statusTracker struct {
 	mu     sync.Mutex
 	status Status
 	lags   lagCounter
 }
 
-func (l *ledger) change(change func(*Status)) {
+func (l *statusTracker) change(change func(*Status)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change(&l.status)
 }
 
-func (l *ledger) get() Status {
+func (l *statusTracker) get() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.status
@@ -92,8 +92,8 @@ func (l *ledger) get() Status {
 	return s
 }
 
-// durable records that all before lsn is safe.
-func (l *ledger) durable(timeline uint32, lsn xlog.LSN, commits []time.Time, now time.Time) {
+// durable records that the WAL before lsn is archived.
+func (l *statusTracker) durable(timeline uint32, lsn xlog.LSN, commits []time.Time, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := &l.status
@@ -108,8 +108,8 @@ func (l *ledger) durable(timeline uint32, lsn xlog.LSN, commits []time.Time, now
 	}
 }
 
-// lagCounter counts durations by their size, in steps of a quarter. Every
-// minute it starts anew, and keeps the minute before.
+// lagCounter is a histogram of durations, in steps of 25 %. It starts again
+// every minute and keeps the minute before.
 type lagCounter struct {
 	now, before lagCounts
 	since       time.Time
@@ -140,7 +140,7 @@ func lagStep(d time.Duration) int {
 	return len(lagSteps) - 1
 }
 
-// lagSteps begin at 10 µs and end behind an hour.
+// lagSteps range from 10 µs to more than an hour.
 var lagSteps = func() (steps [96]time.Duration) {
 	step := 10e3
 	for n := range steps {
@@ -152,7 +152,7 @@ var lagSteps = func() (steps [96]time.Duration) {
 
 func (c *lagCounter) max() time.Duration { return max(c.now.most, c.before.most) }
 
-// quantile is the step below which so many percent of the lags are.
+// quantile is the step that percent of the lags do not exceed.
 func (c *lagCounter) quantile(percent int) time.Duration {
 	total, seen := c.now.total+c.before.total, 0
 	for n := range c.now.steps {

@@ -11,23 +11,23 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// summary is what the records say that end in a segment, so that a time is
-// found, and changed pages are known, without reading the WAL again. It can
-// always be made again from the WAL.
+// summary is what the records that end in a segment contain: with it, times and
+// changed pages are found without reading the WAL again. It can always be made
+// again from the WAL.
 type summary struct {
 	key       segmentKey
 	first     xlog.LSN // start of the first record that starts in the segment; 0 = none
-	last      xlog.LSN // start of the last record; 0 = none ends here
-	end       xlog.LSN // where the last record ends
+	last      xlog.LSN // start of the last record that ends in it; 0 = none
+	end       xlog.LSN // end of the last record
 	commits   uint64
-	minTime   int64 // of commits, in PostgreSQL's microseconds
+	minTime   int64 // of commits, as PostgreSQL's TimestampTz
 	maxTime   int64
 	firstTime int64
 	lastTime  int64
-	changes   *xlog.Changes // nil when only the rest was read
+	changes   *xlog.Changes // nil if not read
 }
 
-// add takes a record that ends in segment s.
+// add adds a record that ends in the segment.
 func (s *summary) add(r *xlog.Record, segmentStart xlog.LSN) {
 	if s.first == 0 && r.Start >= segmentStart {
 		s.first = r.Start
@@ -79,8 +79,8 @@ func (s *summary) publish(fsys fileSystem, path string, c *codec) error {
 	return publishBytes(fsys, path, h, body)
 }
 
-// readSummary reads a summary, with its changes when they are asked for. It
-// returns an error for anything but a whole summary of that segment.
+// readSummary reads a summary, with changes if requested. It returns an error
+// for anything but a complete summary of that segment.
 func readSummary(path string, key segmentKey, c *codec, changes bool) (*summary, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -95,7 +95,7 @@ func readSummary(path string, key segmentKey, c *codec, changes bool) (*summary,
 	}
 	s := decodeSummary(h)
 	if s.key != key {
-		return nil, fmt.Errorf("%s is another segment's: %w", filepath.Base(path), errDamaged)
+		return nil, fmt.Errorf("%s belongs to another segment: %w", filepath.Base(path), errDamaged)
 	}
 	if !changes {
 		return s, nil

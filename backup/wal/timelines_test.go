@@ -36,8 +36,8 @@ func (s story) step(c *cluster, r *Receiver, name string) time.Time {
 	return at
 }
 
-// goBack restores to a target and goes on from there as a new incarnation.
-func (s story) goBack(target Target, incarnation int) (*cluster, *Receiver) {
+// goBack restores to a target and goes on from there as a new generation.
+func (s story) goBack(target Target, generation int) (*cluster, *Receiver) {
 	s.t.Helper()
 	c, reached := restoreTo(s.t, s.archive, s.bin, s.backup, target)
 	// While it is paused: so no WAL of the new timeline can be missed.
@@ -45,25 +45,25 @@ func (s story) goBack(target Target, incarnation int) (*cluster, *Receiver) {
 		s.t.Fatal(err)
 	}
 	fork := c.lsn("select pg_last_wal_replay_lsn()::text")
-	parent := &Parent{Incarnation: reached.Incarnation, Timeline: reached.Timeline, Fork: fork}
-	if err := s.archive.Create(incarnation, parent); err != nil {
+	parent := &Parent{Generation: reached.Generation, Timeline: reached.Timeline, Fork: fork}
+	if err := s.archive.Create(generation, parent); err != nil {
 		s.t.Fatal(err)
 	}
 	c.promote()
-	r := receive(s.t, c, s.archive, incarnation)
+	r := receive(s.t, c, s.archive, generation)
 	r.waitFor(s.t, parent.Timeline+1, c.flushed())
 	return c, r
 }
 
 // expect restores to a target and expects these steps.
-func (s story) expect(target Target, incarnation int, timeline uint32, steps string) {
+func (s story) expect(target Target, generation int, timeline uint32, steps string) {
 	s.t.Helper()
 	c, reached := restoreTo(s.t, s.archive, s.bin, s.backup, target)
 	defer c.stop()
 	got := c.ask("select coalesce(string_agg(name, ' ' order by name), '') from steps")
-	if got != steps || reached.Incarnation != incarnation || reached.Timeline != timeline {
-		s.t.Errorf("%+v leads to %q on timeline %d of incarnation %d, want %q on %d of %d",
-			target, got, reached.Timeline, reached.Incarnation, steps, timeline, incarnation)
+	if got != steps || reached.Generation != generation || reached.Timeline != timeline {
+		s.t.Errorf("%+v leads to %q on timeline %d of generation %d, want %q on %d of %d",
+			target, got, reached.Timeline, reached.Generation, steps, timeline, generation)
 	}
 }
 
@@ -81,24 +81,24 @@ func TestTimelines(t *testing.T) {
 		a := s.step(c, r, "a")
 		b := s.step(c, r, "b")
 		s.step(c, r, "c")
-		two, r2 := s.goBack(Target{Incarnation: 1, Time: b}, 2)
+		two, r2 := s.goBack(Target{Generation: 1, Time: b}, 2)
 		d := s.step(two, r2, "d2")
 		two.do("select pg_switch_wal()", "insert into steps select 'x' from generate_series(1, 30000)", "delete from steps where name = 'x'")
 		s.step(two, r2, "e2")
-		three, r3 := s.goBack(Target{Incarnation: 2, Time: d}, 3)
+		three, r3 := s.goBack(Target{Generation: 2, Time: d}, 3)
 		f := s.step(three, r3, "f3")
 		s.step(three, r3, "g3")
-		four, r4 := s.goBack(Target{Incarnation: 1, Time: a}, 4) // timeline 2, once more
+		four, r4 := s.goBack(Target{Generation: 1, Time: a}, 4) // timeline 2, once more
 		h := s.step(four, r4, "h4")
 		s.step(four, r4, "i4")
 		late := s.step(c, r, "j") // the first goes on, as after an undo
 		s.step(c, r, "k")
 
-		s.expect(Target{Incarnation: 3, Time: f}, 3, 3, "a b d2 f3")
-		s.expect(Target{Incarnation: 3, Time: d}, 2, 2, "a b d2")
-		s.expect(Target{Incarnation: 3, Time: a}, 1, 1, "a")
-		s.expect(Target{Incarnation: 4, Time: h}, 4, 2, "a h4")
-		s.expect(Target{Incarnation: 1, Time: late}, 1, 1, "a b c j")
+		s.expect(Target{Generation: 3, Time: f}, 3, 3, "a b d2 f3")
+		s.expect(Target{Generation: 3, Time: d}, 2, 2, "a b d2")
+		s.expect(Target{Generation: 3, Time: a}, 1, 1, "a")
+		s.expect(Target{Generation: 4, Time: h}, 4, 2, "a h4")
+		s.expect(Target{Generation: 1, Time: late}, 1, 1, "a b c j")
 
 		for _, r := range []*Receiver{r, r2, r3, r4} {
 			if err := r.Close(); err != nil {
@@ -124,7 +124,7 @@ func (s story) prune() {
 	}
 	for n, timeline := range map[int]uint32{1: 1, 2: 2, 3: 3, 4: 2} {
 		if err := a.Check(t.Context(), n, timeline, s.backup.start, end[n], nil); err != nil {
-			t.Errorf("what the backup needs in incarnation %d was removed: %v", n, err)
+			t.Errorf("what the backup needs in generation %d was removed: %v", n, err)
 		}
 	}
 	if missing := a.Missing([]Keep{{1, s.backup.start}}); len(missing) > 0 {
@@ -176,8 +176,8 @@ func TestPromotedServer(t *testing.T) {
 	if err := s.archive.Check(t.Context(), 1, 3, s.backup.start, end, nil); err != nil {
 		t.Error(err)
 	}
-	s.expect(Target{Incarnation: 1, LSN: end}, 1, 3, "a b2 b3 c2 c3")
-	s.expect(Target{Incarnation: 1, Time: a}, 1, 1, "a")
+	s.expect(Target{Generation: 1, LSN: end}, 1, 3, "a b2 b3 c2 c3")
+	s.expect(Target{Generation: 1, Time: a}, 1, 1, "a")
 }
 
 // TestDrain: what a server wrote while nobody received, up to its shutdown, is

@@ -10,13 +10,12 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// ErrSync is a sync that failed. What it was to make durable may be lost,
-// and the kernel may say of a second attempt that it went well; so nothing is
-// tried again, and the writer is of no use any more. A new one reads back what
-// there is and writes it to a new file.
+// ErrSync is a failed sync. The data may be lost although the kernel reports
+// success for a second attempt, so nothing is retried and the writer is
+// unusable. A new writer reads back what is there and writes it to a new file.
 var ErrSync = errors.New("WAL could not be made durable")
 
-// Writer appends WAL to one incarnation. It is for one goroutine.
+// Writer appends WAL to one generation. It is not safe for concurrent use.
 type Writer struct {
 	archive *Archive
 	branch  *branch
@@ -25,41 +24,41 @@ type Writer struct {
 	timeline uint32
 	scan     *xlog.Scanner
 	sum      *summary
-	file     file // the open segment, nil between two
+	file     file // the open segment; nil between segments
 	n        uint64
-	pos      xlog.LSN // up to here bytes have come
+	pos      xlog.LSN // end of the bytes received
 
-	unsynced bool
-	commits  []time.Time // of commits since the last Sync, but not of very many
-	packer   *packer
+	unsynced   bool
+	commits    []time.Time // of commits since the last Sync, at most maxCommits
+	compressor *compressor
 }
 
-// maxCommits bounds what is remembered of commits between two syncs.
+// maxCommits bounds the commit times kept between two syncs.
 const maxCommits = 4096
 
-// Writer returns the writer of an incarnation; there can be one at a time.
-func (a *Archive) Writer(incarnation int) (*Writer, error) {
+// Writer returns the writer of a generation. There can be only one at a time.
+func (a *Archive) Writer(generation int) (*Writer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	b, err := a.branch(incarnation)
+	b, err := a.branch(generation)
 	if err != nil {
 		return nil, err
 	}
 	if b.writer != nil {
-		return nil, fmt.Errorf("incarnation %d of the WAL archive has a writer already", incarnation)
+		return nil, fmt.Errorf("generation %d of the WAL archive already has a writer", generation)
 	}
 	if a.lock == nil {
-		return nil, errors.New("the WAL archive is open to be read only")
+		return nil, errors.New("the WAL archive is open read-only")
 	}
 	w := &Writer{archive: a, branch: b}
-	w.packer = newPacker(w)
+	w.compressor = newCompressor(w)
 	b.writer = w
 	return w, nil
 }
 
-// Close ends the writing. What Sync has not confirmed may be lost.
+// Close closes the writer. What Sync did not confirm may be lost.
 func (w *Writer) Close() error {
-	w.packer.close()
+	w.compressor.close()
 	w.archive.mu.Lock()
 	w.branch.writer = nil
 	w.archive.mu.Unlock()
@@ -75,25 +74,25 @@ func (w *Writer) closeFile() error {
 	return f.Close()
 }
 
-// Identify records whose WAL it is, the first time, and refuses another's
-// afterwards.
+// Identify records the cluster that the WAL comes from the first time, and
+// refuses another one afterwards.
 func (w *Writer) Identify(system, segmentSize uint64, timeline uint32) error {
 	known := *w.branch.info()
 	switch {
 	case !xlog.ValidSegmentSize(segmentSize):
-		return fmt.Errorf("the server says its WAL segments have %d bytes", segmentSize)
+		return fmt.Errorf("the server reports WAL segments of %d bytes", segmentSize)
 	case known.System == 0:
-		return w.record(func(i *Incarnation) { i.System, i.SegmentSize, i.Timeline = system, segmentSize, timeline })
+		return w.record(func(i *Generation) { i.System, i.SegmentSize, i.Timeline = system, segmentSize, timeline })
 	case known.System != system:
-		return fmt.Errorf("the server has the system identifier %d, and the archive is of %d: it is another cluster", system, known.System)
+		return fmt.Errorf("the server has system identifier %d, the archive %d: it is another cluster", system, known.System)
 	case known.SegmentSize != segmentSize:
-		return fmt.Errorf("the server has WAL segments of %d bytes, and the archive of %d", segmentSize, known.SegmentSize)
+		return fmt.Errorf("the server has WAL segments of %d bytes, the archive of %d", segmentSize, known.SegmentSize)
 	}
 	return nil
 }
 
-// record changes what is known of the incarnation.
-func (w *Writer) record(change func(*Incarnation)) error {
+// record changes what is known of the generation.
+func (w *Writer) record(change func(*Generation)) error {
 	a := w.archive
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -106,12 +105,12 @@ func (w *Writer) record(change func(*Incarnation)) error {
 	return nil
 }
 
-// AddGap records that WAL will never come.
+// AddGap records WAL that will never arrive.
 func (w *Writer) AddGap(g Gap) error {
-	return w.record(func(i *Incarnation) { i.Gaps = append(i.Gaps[:len(i.Gaps):len(i.Gaps)], g) })
+	return w.record(func(i *Generation) { i.Gaps = append(i.Gaps[:len(i.Gaps):len(i.Gaps)], g) })
 }
 
-// AddHistory keeps the history file of a timeline.
+// AddHistory stores the history file of a timeline.
 func (w *Writer) AddHistory(timeline uint32, text []byte) error {
 	h, err := xlog.ParseHistory(timeline, text)
 	if err != nil {
@@ -129,8 +128,8 @@ func (w *Writer) AddHistory(timeline uint32, text []byte) error {
 	return nil
 }
 
-// Latest is the timeline that was written to last and how far it goes; false
-// when nothing is there.
+// Latest returns the timeline written last and its end; false if nothing was
+// written.
 func (w *Writer) Latest() (timeline uint32, end xlog.LSN, ok bool) {
 	w.archive.mu.Lock()
 	defer w.archive.mu.Unlock()
@@ -142,11 +141,11 @@ func (w *Writer) Latest() (timeline uint32, end xlog.LSN, ok bool) {
 	return timeline, w.branch.end(timeline), true
 }
 
-// Start begins to append to a timeline: where its WAL in the archive ends, or,
-// if there is none or from lies in a later segment, at the start of from's
-// segment. It returns the position to go on at. What the open segment holds is
-// written anew: of bytes that were written and perhaps not made durable nothing
-// is known.
+// Start begins to append to a timeline: at the end of its WAL in the archive
+// or, if there is none or from is in a later segment, at the start of from's
+// segment. It returns the position to continue at. A partial segment is written
+// again to a new file, because the state of bytes that were written but not
+// confirmed as synced is unknown.
 func (w *Writer) Start(timeline uint32, from xlog.LSN) (xlog.LSN, error) {
 	if w.failed != nil {
 		return 0, w.failed
@@ -154,7 +153,7 @@ func (w *Writer) Start(timeline uint32, from xlog.LSN) (xlog.LSN, error) {
 	if err := w.closeFile(); err != nil {
 		return 0, fmt.Errorf("close WAL segment: %w", err)
 	}
-	w.packer.wait()
+	w.compressor.wait()
 	size := w.branch.info().SegmentSize
 	first := segmentKey{timeline, uint64(from) / size}
 	w.timeline, w.commits = timeline, w.commits[:0]
@@ -175,7 +174,7 @@ func (w *Writer) Start(timeline uint32, from xlog.LSN) (xlog.LSN, error) {
 
 // startAt begins a segment.
 func (w *Writer) startAt(key segmentKey) (xlog.LSN, error) {
-	scan, sum, err := w.archive.begin(w.branch, key)
+	scan, sum, err := w.archive.scannerAt(w.branch, key)
 	if err != nil {
 		return 0, err
 	}
@@ -183,11 +182,11 @@ func (w *Writer) startAt(key segmentKey) (xlog.LSN, error) {
 	return w.pos, nil
 }
 
-// takeOver goes on with a partial segment, in a new file.
+// takeOver continues a partial segment in a new file.
 func (w *Writer) takeOver(s *segment) (xlog.LSN, error) {
 	start := w.branch.start(s.segmentKey)
 	if s.end == w.branch.limit(s.segmentKey) {
-		if err := w.packAgain(s); err != nil {
+		if err := w.requeue(s); err != nil {
 			return 0, err
 		}
 		return w.startAt(segmentKey{s.timeline, s.n + 1})
@@ -215,21 +214,21 @@ func (w *Writer) takeOver(s *segment) (xlog.LSN, error) {
 	return w.pos, w.reopen(path)
 }
 
-// packAgain queues a full segment that could not be packed before, or not yet;
-// it may have been by now.
-func (w *Writer) packAgain(s *segment) error {
+// requeue queues a full segment that is not compressed. It may have been
+// compressed in the meantime.
+func (w *Writer) requeue(s *segment) error {
 	sum, err := w.archive.summarizePartial(w.branch, s)
-	if w.archive.packed(w.branch, s, err) != nil {
+	if w.archive.compressedSince(w.branch, s, err) != nil {
 		return nil
 	}
-	if errors.Is(err, ErrGap) { // what comes goes on; who needs this is told, too
-		w.archive.log.Error("a full segment of WAL is damaged and cannot be packed", "err", err)
+	if errors.Is(err, ErrGap) { // receiving continues; readers of this segment get the error
+		w.archive.log.Error("a full WAL segment is damaged and cannot be compressed", "err", err)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	w.packer.add(s.segmentKey, sum)
+	w.compressor.add(s.segmentKey, sum)
 	return nil
 }
 

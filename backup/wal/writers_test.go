@@ -111,7 +111,7 @@ func (w *writers) judgeTargets(t testing.TB, c *cluster, a *Archive, b baseBacku
 		t.Errorf("only %d commits are known", len(ends))
 	}
 	for range 200 {
-		target := Target{Incarnation: 1, Since: b.start, Time: first.Add(rand.N(last.Sub(first)))}
+		target := Target{Generation: 1, Since: b.start, Time: first.Add(rand.N(last.Sub(first)))}
 		if rand.IntN(2) == 0 {
 			target.Time, target.LSN = time.Time{}, b.stop+rand.N(end-b.stop)
 		}

@@ -8,17 +8,16 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// settle brings the files of all incarnations into the form they have when
-// nothing is under way.
-func (a *Archive) settle() error {
+// recoverFiles completes what a crash interrupted, in all generations.
+func (a *Archive) recoverFiles() error {
 	for _, b := range a.branches {
-		if err := a.settleDoubles(b); err != nil {
-			return fmt.Errorf("settle WAL archive: %w", err)
+		if err := a.resolveDuplicates(b); err != nil {
+			return fmt.Errorf("recover WAL archive: %w", err)
 		}
 		for _, timeline := range b.timelines() {
 			for _, s := range b.of(timeline) {
-				if err := a.settlePartial(b, s); err != nil {
-					return fmt.Errorf("settle WAL archive: %w", err)
+				if err := a.recoverPartial(b, s); err != nil {
+					return fmt.Errorf("recover WAL archive: %w", err)
 				}
 			}
 		}
@@ -26,10 +25,11 @@ func (a *Archive) settle() error {
 	return nil
 }
 
-// settleDoubles settles segments that are there both compressed and partial: a
-// crash came after the one was published and before the other was removed. The
-// compressed one is read whole before the other goes.
-func (a *Archive) settleDoubles(b *branch) error {
+// resolveDuplicates handles segments that exist both compressed and partial: a
+// crash came after the compressed file was published and before the partial one
+// was removed. The compressed file is read completely before the partial one is
+// removed.
+func (a *Archive) resolveDuplicates(b *branch) error {
 	for key, s := range b.segments {
 		partial := b.path(key, partialSuffix)
 		info, err := os.Lstat(partial)
@@ -41,7 +41,7 @@ func (a *Archive) settleDoubles(b *branch) error {
 		}
 		err = a.decompress(b, s, 0, func([]byte) error { return nil })
 		if errors.Is(err, errDamaged) {
-			a.log.Warn("a compressed WAL segment is damaged, and made again from its partial file", "segment", b.name(key), "err", err)
+			a.log.Warn("a compressed WAL segment is damaged and is made again from its partial file", "segment", b.name(key), "err", err)
 			b.segments[key] = &segment{segmentKey: key, stored: info.Size(), end: b.start(key)}
 			continue
 		}
@@ -55,27 +55,27 @@ func (a *Archive) settleDoubles(b *branch) error {
 	return nil
 }
 
-// settlePartial finds how far a partial segment goes, and compresses it when
-// it is full.
-func (a *Archive) settlePartial(b *branch, s *segment) error {
+// recoverPartial finds the end of a partial segment, and compresses it if it is
+// full.
+func (a *Archive) recoverPartial(b *branch, s *segment) error {
 	if s.compressed {
 		return nil
 	}
-	sum, err := a.measure(b, s)
+	sum, err := a.findEnd(b, s)
 	if err != nil || s.end < b.limit(s.segmentKey) {
 		return err
 	}
 	return a.compressSegment(b, s.segmentKey, sum)
 }
 
-// measureAll finds how far every partial segment goes.
-func (a *Archive) measureAll() error {
+// scanPartials finds the end of every partial segment.
+func (a *Archive) scanPartials() error {
 	for _, b := range a.branches {
 		for _, s := range b.segments {
 			if s.compressed {
 				continue
 			}
-			if _, err := a.measure(b, s); err != nil && a.packed(b, s, err) == nil {
+			if _, err := a.findEnd(b, s); err != nil && a.compressedSince(b, s, err) == nil {
 				return err
 			}
 		}
@@ -83,10 +83,10 @@ func (a *Archive) measureAll() error {
 	return nil
 }
 
-// measure scans a partial segment. It holds WAL up to its last whole record;
-// but where the next segment has been begun, all of it was received, and the
-// last record is continued there.
-func (a *Archive) measure(b *branch, s *segment) (*summary, error) {
+// findEnd scans a partial segment for its end: the end of its last complete
+// record, or of the segment if the next one exists. Then all of it was
+// received, and the last record continues there.
+func (a *Archive) findEnd(b *branch, s *segment) (*summary, error) {
 	scan, sum, err := a.scanPartial(b, s)
 	if err != nil {
 		return nil, err
@@ -99,10 +99,11 @@ func (a *Archive) measure(b *branch, s *segment) (*summary, error) {
 	return sum, nil
 }
 
-// scanPartial scans a partial segment, from the last record before it on, as
-// far as its records are right; who needs more of it asks reaches.
+// scanPartial scans a partial segment as far as its records are correct,
+// starting at the last record before it. Callers that need more of it use
+// checkReached.
 func (a *Archive) scanPartial(b *branch, s *segment) (*xlog.Scanner, *summary, error) {
-	scan, sum, err := a.begin(b, s.segmentKey)
+	scan, sum, err := a.scannerAt(b, s.segmentKey)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -115,7 +116,7 @@ func (a *Archive) scanPartial(b *branch, s *segment) (*xlog.Scanner, *summary, e
 	for off := uint64(0); off < b.info().SegmentSize && scan.Err() == nil; off += chunkSize {
 		n, err := f.ReadAt(buf, int64(off))
 		if n == 0 {
-			break // it is shorter than it will be: a crash came early
+			break // a crash interrupted its creation
 		}
 		scan.Each(buf[:n], func(r *xlog.Record) { sum.add(r, b.start(s.segmentKey)) })
 		if n < chunkSize && err != nil {
@@ -125,9 +126,9 @@ func (a *Archive) scanPartial(b *branch, s *segment) (*xlog.Scanner, *summary, e
 	return scan, sum, nil
 }
 
-// reaches returns an error when a scan of a partial segment has ended before
+// checkReached returns an error if the scan of a partial segment ended before
 // what the segment durably holds.
-func (b *branch) reaches(s *segment, scan *xlog.Scanner) error {
+func (b *branch) checkReached(s *segment, scan *xlog.Scanner) error {
 	if max(scan.End(), b.start(s.segmentKey)) >= s.end {
 		return nil
 	}
@@ -137,24 +138,24 @@ func (b *branch) reaches(s *segment, scan *xlog.Scanner) error {
 	if scan.Position() < s.end {
 		return damagedf("its partial file is too short")
 	}
-	return nil // its last record goes on in the next segment
+	return nil // its last record continues in the next segment
 }
 
-// summarizePartial returns the summary of all that a partial segment durably
-// holds.
+// summarizePartial returns the summary of everything that a partial segment
+// durably holds.
 func (a *Archive) summarizePartial(b *branch, s *segment) (*summary, error) {
 	scan, sum, err := a.scanPartial(b, s)
 	if err != nil {
 		return nil, err
 	}
-	if err := b.reaches(s, scan); err != nil {
-		return nil, &GapError{Incarnation: b.number, Segment: b.name(s.segmentKey), Err: err}
+	if err := b.checkReached(s, scan); err != nil {
+		return nil, &GapError{Generation: b.number, Segment: b.name(s.segmentKey), Err: err}
 	}
 	return sum, nil
 }
 
-// compressSegment publishes a full segment and its summary, then removes its
-// partial file.
+// compressSegment publishes a full segment compressed, and its summary, then
+// removes its partial file.
 func (a *Archive) compressSegment(b *branch, key segmentKey, sum *summary) error {
 	partial := b.path(key, partialSuffix)
 	from, err := os.Open(partial)
@@ -175,10 +176,10 @@ func (a *Archive) compressSegment(b *branch, key segmentKey, sum *summary) error
 		return err
 	}
 	rest := *sum
-	rest.changes = nil // they stay on disk
+	rest.changes = nil // read from disk when needed
 	a.setSegment(b, &segment{segmentKey: key, compressed: true, end: b.limit(key), stored: stored, summary: &rest})
 	if err := a.fsys.Remove(partial); err != nil {
-		a.log.Warn("a partial WAL segment was not removed; it will be when the archive is opened again", "err", err)
+		a.log.Warn("a partial WAL segment could not be removed; the next start removes it", "err", err)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ const (
 // castagnoli is the table of CRC-32C, which hash/crc32 never changes.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errDamaged is a file that is not what was written.
+// errDamaged marks a file whose content is not what was written.
 var errDamaged = errors.New("the file is damaged")
 
 func damagedf(format string, args ...any) error {
@@ -46,8 +46,8 @@ type codec struct {
 	dec *zstd.Decoder
 }
 
-// sharedCodec is every archive's: its tables are megabytes, and there is an
-// archive for each database.
+// sharedCodec is used by all archives: its tables take megabytes, and there is
+// an archive for each database.
 var sharedCodec = sync.OnceValues(newCodec)
 
 func newCodec() (*codec, error) {
@@ -62,7 +62,7 @@ func newCodec() (*codec, error) {
 	return &codec{enc, dec}, nil
 }
 
-// segmentInfo is what a compressed segment's header says.
+// segmentInfo is the header of a compressed segment.
 type segmentInfo struct {
 	timeline uint32
 	system   uint64
@@ -86,10 +86,10 @@ func (i segmentInfo) encode() []byte {
 
 func decodeSegmentInfo(h []byte) (i segmentInfo, err error) {
 	if string(h[:8]) != segmentMagic {
-		return i, damagedf("it does not begin as a segment")
+		return i, damagedf("it does not begin like a segment")
 	}
 	if crc32.Checksum(h[:44], castagnoli) != binary.LittleEndian.Uint32(h[44:]) {
-		return i, damagedf("its header's checksum is wrong")
+		return i, damagedf("the checksum of its header is wrong")
 	}
 	if v := binary.LittleEndian.Uint16(h[8:]); v > segmentFormat {
 		return i, fmt.Errorf("it has format %d, and this program knows formats up to %d: use a newer holdfast", v, segmentFormat)
@@ -132,8 +132,8 @@ func (c *codec) compress(to file, from io.ReaderAt, info segmentInfo) (stored in
 	return stored, nil
 }
 
-// decompress reads a compressed segment, checks all of it and gives each the
-// chunks from the skip-th on. What each gets is good until it returns.
+// decompress reads and checks a compressed segment and calls each with the
+// chunks from number skip on. A chunk is valid until each returns.
 func (c *codec) decompress(f *os.File, want segmentInfo, skip int, each func([]byte) error) error {
 	in := io.NewSectionReader(f, 0, 1<<40)
 	head := make([]byte, segmentHeader)
@@ -145,7 +145,7 @@ func (c *codec) decompress(f *os.File, want segmentInfo, skip int, each func([]b
 		return err
 	}
 	if info != want {
-		return damagedf("it says it is timeline %d at %v of system %d, %d bytes", info.timeline, info.start, info.system, info.size)
+		return damagedf("its header names timeline %d at %v of system %d, %d bytes", info.timeline, info.start, info.system, info.size)
 	}
 	var stored, raw []byte
 	for n := 0; n*chunkSize < int(info.size); n++ {
@@ -163,7 +163,7 @@ func (c *codec) decompress(f *os.File, want segmentInfo, skip int, each func([]b
 		}
 	}
 	if n, _ := in.Read(head); n > 0 {
-		return damagedf("there is more behind its end")
+		return damagedf("it has data after its end")
 	}
 	return nil
 }

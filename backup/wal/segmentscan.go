@@ -2,11 +2,11 @@ package wal
 
 import "holdfast/backup/wal/xlog"
 
-// begin returns a scanner at the start of a segment, which knows the record
-// that reaches into it when the segments before are there, and the segment's
-// summary, to be filled. That record's changes belong to this summary and to
-// no other: where it cannot be read, the summary says that everything changed.
-func (a *Archive) begin(b *branch, key segmentKey) (*xlog.Scanner, *summary, error) {
+// scannerAt returns a scanner at the start of a segment, and an empty summary
+// of it. The scanner knows the record that continues into the segment if the
+// segments before are there. That record's changes are in no other summary: if
+// it cannot be read, the summary says that everything changed.
+func (a *Archive) scannerAt(b *branch, key segmentKey) (*xlog.Scanner, *summary, error) {
 	history, err := a.history(b, key.timeline)
 	if err != nil {
 		return nil, nil, err
@@ -15,13 +15,13 @@ func (a *Archive) begin(b *branch, key segmentKey) (*xlog.Scanner, *summary, err
 	sum := &summary{key: key, changes: &xlog.Changes{}}
 	scan, err := a.scanUpTo(b, key, config)
 	if err != nil {
-		sum.changes.MarkUnknown() // Verify names what is damaged
+		sum.changes.MarkUnknown() // Verify reports the damage
 		scan = xlog.NewScanner(config, b.start(key))
 	}
 	return scan, sum, nil
 }
 
-// scanUpTo scans from the last record that ends before a segment up to the
+// scanUpTo scans from the last record that ends before a segment to the
 // segment's start.
 func (a *Archive) scanUpTo(b *branch, key segmentKey, config xlog.ScannerConfig) (*xlog.Scanner, error) {
 	at, err := a.lastBefore(b, key, config)
@@ -29,11 +29,11 @@ func (a *Archive) scanUpTo(b *branch, key segmentKey, config xlog.ScannerConfig)
 		return nil, err
 	}
 	scan := xlog.NewScanner(config, at)
-	return scan, a.streamOwn(b, key.timeline, at, b.start(key), scan, func(*xlog.Record) {})
+	return scan, a.scanTimeline(b, key.timeline, at, b.start(key), scan, func(*xlog.Record) {})
 }
 
-// lastBefore is the start of the last record that ends before a segment; the
-// segment's own start when the archive has nothing of what is before.
+// lastBefore is the start of the last record that ends before a segment, or the
+// segment's start if the archive has nothing before it.
 func (a *Archive) lastBefore(b *branch, key segmentKey, config xlog.ScannerConfig) (xlog.LSN, error) {
 	for before := key; ; {
 		before.n--
@@ -48,20 +48,21 @@ func (a *Archive) lastBefore(b *branch, key segmentKey, config xlog.ScannerConfi
 	}
 }
 
-// lastIn is the start of the last record that ends in a whole segment, 0 when
-// none does. Without a summary it is asked of that segment's WAL alone, lest
-// summaries that are missing lead through all of the archive.
+// lastIn is the start of the last record that ends in a complete segment, 0 if
+// none does. Without a summary it scans this segment only: if many summaries
+// were missing, looking further back could read the whole archive.
 func (a *Archive) lastIn(b *branch, key segmentKey, config xlog.ScannerConfig) (last xlog.LSN, err error) {
 	if sum, err := readSummary(b.path(key, summarySuffix), key, a.codec, false); err == nil {
 		return sum.last, nil
 	}
 	scan := xlog.NewScanner(config, b.start(key))
-	err = a.streamOwn(b, key.timeline, b.start(key), b.limit(key), scan, func(r *xlog.Record) { last = r.Start })
+	err = a.scanTimeline(b, key.timeline, b.start(key), b.limit(key), scan, func(r *xlog.Record) { last = r.Start })
 	return last, err
 }
 
-// streamOwn scans a timeline's own segments from one position to another.
-func (a *Archive) streamOwn(b *branch, timeline uint32, from, to xlog.LSN, scan *xlog.Scanner, each func(*xlog.Record)) error {
+// scanTimeline scans the WAL between two positions in the segments of one
+// timeline, without its ancestors.
+func (a *Archive) scanTimeline(b *branch, timeline uint32, from, to xlog.LSN, scan *xlog.Scanner, each func(*xlog.Record)) error {
 	return a.stream([]span{{b, timeline, 0, ^xlog.LSN(0)}}, from, to, func(_ xlog.LSN, piece []byte) error {
 		scan.Each(piece, each)
 		return scan.Err()

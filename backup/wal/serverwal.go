@@ -11,21 +11,21 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// source reads the WAL files of a server, its pg_wal. What the server says is
-// flushed is in them, and stays as it is.
+// source reads the WAL files of a server, its pg_wal. Flushed WAL is in them
+// and does not change.
 type source struct {
 	dir      string
 	timeline uint32
 	size     uint64 // of a segment
 
-	file *os.File // segment n, nil before the first
+	file *os.File // of segment n; nil before the first
 	n    uint64
 }
 
-// errLost is WAL that the server does not have any more.
+// errLost is WAL that the server no longer has.
 var errLost = errors.New("the server has removed WAL that the archive does not have")
 
-// read fills as much of buf as lies in one segment with the WAL at a position.
+// read reads WAL from a position into buf, up to the end of a segment.
 func (s *source) read(buf []byte, at xlog.LSN) (int, error) {
 	n, offset := uint64(at)/s.size, uint64(at)%s.size
 	if s.file == nil || s.n != n {
@@ -47,7 +47,7 @@ func (s *source) open(n uint64) error {
 	s.close()
 	file, err := os.Open(filepath.Join(s.dir, xlog.SegmentName(s.timeline, n, s.size)))
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Stat(s.dir); err != nil { // which says nothing of the segment
+		if _, err := os.Stat(s.dir); err != nil { // pg_wal itself is missing: the segment may exist
 			return fmt.Errorf("read the server's WAL: %w", err)
 		}
 		return fmt.Errorf("%w: %w", errLost, err)
@@ -61,7 +61,7 @@ func (s *source) open(n uint64) error {
 
 func (s *source) close() {
 	if s.file != nil {
-		_ = s.file.Close() // it was only read
+		_ = s.file.Close() // opened for reading only
 		s.file = nil
 	}
 }

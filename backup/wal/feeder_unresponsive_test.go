@@ -38,7 +38,7 @@ func TestRecoverSubtransactions(t *testing.T) {
 		far := c.flushed()
 		r.waitFor(t, 1, far)
 		for target, want := range map[xlog.LSN]string{near: "0", far: "2"} {
-			restored, reach := restoreTo(t, a, bin, b, Target{Incarnation: 1, LSN: target})
+			restored, reach := restoreTo(t, a, bin, b, Target{Generation: 1, LSN: target})
 			if got := restored.ask("select count(*)::text from kept where n > 0"); got != want {
 				t.Errorf("at %v: %s rows, want %s", reach, got, want)
 			}
@@ -63,7 +63,7 @@ func TestRecoverLongRecord(t *testing.T) {
 		c.do("select pg_logical_emit_message(true, 'test', repeat('x', 20000000))", "insert into kept values (1)")
 		end := c.flushed()
 		r.waitFor(t, 1, end)
-		restored, reach := restoreTo(t, a, bin, b, Target{Incarnation: 1, LSN: end})
+		restored, reach := restoreTo(t, a, bin, b, Target{Generation: 1, LSN: end})
 		if got := restored.ask("select count(*)::text from kept"); got != "1" {
 			t.Errorf("at %v: %s rows", reach, got)
 		}

@@ -15,30 +15,30 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// Incarnation is what is known of a data directory's generation, kept in the
-// file "incarnation" of its directory.
-type Incarnation struct {
-	// Parent is where it forked from another incarnation of this archive; nil
-	// when it did not.
+// Generation is what the archive knows of a generation of a data directory. It
+// is stored in the file "incarnation" of the generation's directory.
+type Generation struct {
+	// Parent is where it forked from another generation of this archive; nil if
+	// it did not.
 	Parent *Parent `json:"parent,omitempty"`
 	// System is the cluster's system identifier, SegmentSize the size of its
-	// segments in bytes, Timeline the first it was received on; 0 = nothing
-	// has been received.
+	// segments in bytes, Timeline the first one received. They are 0 until WAL
+	// is received.
 	System      uint64 `json:"system,string"`
 	SegmentSize uint64 `json:"segment_bytes"`
 	Timeline    uint32 `json:"timeline"`
-	// Gaps are stretches of WAL that will never come.
+	// Gaps are ranges of WAL that will never arrive.
 	Gaps []Gap `json:"gaps,omitempty"`
 }
 
-// Parent is a position from which an incarnation forked.
+// Parent is the position that a generation forked from.
 type Parent struct {
-	Incarnation int      `json:"incarnation"`
-	Timeline    uint32   `json:"timeline"`
-	Fork        xlog.LSN `json:"fork"` // the first position that is the child's own
+	Generation int      `json:"incarnation"`
+	Timeline   uint32   `json:"timeline"`
+	Fork       xlog.LSN `json:"fork"` // the first position that is the child's own
 }
 
-// Gap is WAL the archive has missed for good, from one position up to another.
+// Gap is a range of WAL that the archive lacks permanently.
 type Gap struct {
 	Timeline uint32    `json:"timeline"`
 	From     xlog.LSN  `json:"from"`
@@ -48,25 +48,24 @@ type Gap struct {
 }
 
 const (
-	incarnationFile   = "incarnation"
-	incarnationFormat = 1
+	generationFile   = "incarnation"
+	generationFormat = 1
 )
 
-// incarnationError is a damaged file without which nothing certain is known of
-// an incarnation.
-type incarnationError struct {
+// generationError is a damaged file without which a generation cannot be used.
+type generationError struct {
 	path string
 	err  error
 }
 
-func (e *incarnationError) Error() string { return fmt.Sprintf("%v: %s: %v", ErrGap, e.path, e.err) }
+func (e *generationError) Error() string { return fmt.Sprintf("%v: %s: %v", ErrGap, e.path, e.err) }
 
 // Unwrap returns ErrGap and the cause.
-func (e *incarnationError) Unwrap() []error { return []error{ErrGap, e.err} }
+func (e *generationError) Unwrap() []error { return []error{ErrGap, e.err} }
 
-// readIncarnation reads the file in dir; fs.ErrNotExist when there is none.
-func readIncarnation(dir string) (i Incarnation, err error) {
-	path := filepath.Join(dir, incarnationFile)
+// readGeneration reads the file in dir; fs.ErrNotExist if there is none.
+func readGeneration(dir string) (i Generation, err error) {
+	path := filepath.Join(dir, generationFile)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return i, fmt.Errorf("read WAL archive: %w", err)
@@ -75,35 +74,35 @@ func readIncarnation(dir string) (i Incarnation, err error) {
 	var crc uint32
 	n := slices.Index(text, '\n') + 1
 	if _, err := fmt.Sscanf(string(text[:n]), "holdfast wal %d %08x\n", &version, &crc); err != nil {
-		return i, &incarnationError{path, damagedf("it does not begin as one of a WAL archive does")}
+		return i, &generationError{path, damagedf("it does not begin like a file of a WAL archive")}
 	}
-	if version > incarnationFormat {
-		return i, fmt.Errorf("WAL archive %s has format %d, and this program knows formats up to %d: use a newer holdfast", dir, version, incarnationFormat)
+	if version > generationFormat {
+		return i, fmt.Errorf("WAL archive %s has format %d, and this program knows formats up to %d: use a newer holdfast", dir, version, generationFormat)
 	}
 	if crc != crc32.Checksum(text[n:], castagnoli) || json.Unmarshal(text[n:], &i) != nil {
-		return i, &incarnationError{path, errDamaged}
+		return i, &generationError{path, errDamaged}
 	}
 	return i, nil
 }
 
-func (i Incarnation) publish(fsys fileSystem, dir string) error {
+func (i Generation) publish(fsys fileSystem, dir string) error {
 	text, err := json.Marshal(i)
 	if err != nil {
-		return fmt.Errorf("encode incarnation: %w", err)
+		return fmt.Errorf("encode generation: %w", err)
 	}
 	text = append(text, '\n')
-	head := fmt.Sprintf("holdfast wal %d %08x\n", incarnationFormat, crc32.Checksum(text, castagnoli))
-	return publishBytes(fsys, filepath.Join(dir, incarnationFile), []byte(head), text)
+	head := fmt.Sprintf("holdfast wal %d %08x\n", generationFormat, crc32.Checksum(text, castagnoli))
+	return publishBytes(fsys, filepath.Join(dir, generationFile), []byte(head), text)
 }
 
-// branch is an incarnation and the files there are of it.
+// branch is a generation and its files.
 type branch struct {
 	number    int
 	dir       string
-	known     atomic.Pointer[Incarnation]
+	known     atomic.Pointer[Generation]
 	segments  map[segmentKey]*segment
 	histories map[uint32]xlog.History
-	writer    *Writer // who appends, if anybody does
+	writer    *Writer // nil if none is open
 }
 
 type segmentKey struct {
@@ -115,19 +114,19 @@ type segmentKey struct {
 type segment struct {
 	segmentKey
 	compressed bool
-	end        xlog.LSN // of what it durably holds; of a .partial, the last whole record's
+	end        xlog.LSN // of its durable content; for a .partial, of the last complete record
 	stored     int64
-	summary    *summary // once it has been read or made
+	summary    *summary // nil until it is read or made
 }
 
-func newBranch(number int, dir string, known Incarnation) *branch {
+func newBranch(number int, dir string, known Generation) *branch {
 	b := &branch{number: number, dir: dir, segments: map[segmentKey]*segment{}, histories: map[uint32]xlog.History{}}
 	b.known.Store(&known)
 	return b
 }
 
-// info is what is known of the incarnation; it is replaced, never changed.
-func (b *branch) info() *Incarnation { return b.known.Load() }
+// info returns what is known of the generation; it is replaced, never changed.
+func (b *branch) info() *Generation { return b.known.Load() }
 
 func (b *branch) path(k segmentKey, suffix string) string {
 	return filepath.Join(b.dir, b.name(k)+suffix)
@@ -141,7 +140,7 @@ func (b *branch) start(k segmentKey) xlog.LSN { return xlog.LSN(k.n * b.info().S
 
 func (b *branch) limit(k segmentKey) xlog.LSN { return xlog.LSN((k.n + 1) * b.info().SegmentSize) }
 
-// of are the segments of a timeline, in order.
+// of returns the segments of a timeline, in order.
 func (b *branch) of(timeline uint32) (all []*segment) {
 	for k, s := range b.segments {
 		if k.timeline == timeline {
@@ -157,7 +156,7 @@ func (b *branch) of(timeline uint32) (all []*segment) {
 	return all
 }
 
-// timelines are those there are segments of, in order.
+// timelines returns the timelines with segments, in order.
 func (b *branch) timelines() (all []uint32) {
 	for k := range b.segments {
 		if !slices.Contains(all, k.timeline) {
@@ -168,7 +167,7 @@ func (b *branch) timelines() (all []uint32) {
 	return all
 }
 
-// newest is the last segment of the latest timeline.
+// newest returns the last segment of the latest timeline.
 func (b *branch) newest() (key segmentKey) {
 	for k := range b.segments {
 		if k.timeline > key.timeline || k.timeline == key.timeline && k.n >= key.n {
@@ -178,7 +177,7 @@ func (b *branch) newest() (key segmentKey) {
 	return key
 }
 
-// end is how far the archive goes on a timeline.
+// end returns the end of the WAL on a timeline.
 func (b *branch) end(timeline uint32) xlog.LSN {
 	var end xlog.LSN
 	for k, s := range b.segments {

@@ -10,33 +10,33 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// ErrGap is WAL that is not there, or not as it was.
+// ErrGap is archived WAL that is missing or damaged.
 var ErrGap = errors.New("the archived WAL is not whole")
 
 // GapError names the segment that is missing or damaged.
 type GapError struct {
-	Incarnation int
-	Segment     string // its PostgreSQL name
-	Err         error
+	Generation int
+	Segment    string // its PostgreSQL name
+	Err        error
 }
 
 func (e *GapError) Error() string {
-	return fmt.Sprintf("%v: segment %s of incarnation %d: %v", ErrGap, e.Segment, e.Incarnation, e.Err)
+	return fmt.Sprintf("%v: segment %s of generation %d: %v", ErrGap, e.Segment, e.Generation, e.Err)
 }
 
 // Unwrap returns ErrGap and the cause.
 func (e *GapError) Unwrap() []error { return []error{ErrGap, e.Err} }
 
-// span is a stretch of WAL on one timeline of one incarnation: from where the
-// timeline begins to where the next one forks off.
+// span is the part of a timeline of a generation that belongs to a history:
+// from where the timeline begins to where the next one forks off.
 type span struct {
 	branch   *branch
 	timeline uint32
 	from, to xlog.LSN
 }
 
-// spans are the stretches that lead to a timeline of an incarnation, the
-// oldest first; their ends are the forks. The caller holds no lock.
+// spans returns the history of a timeline of a generation, oldest span first;
+// the spans end at the forks. It acquires a.mu.
 func (a *Archive) spans(number int, timeline uint32) ([]span, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -60,8 +60,8 @@ func (a *Archive) spans(number int, timeline uint32) ([]span, error) {
 	}
 }
 
-// forkOf says where a timeline of b comes from; a nil branch when that is not
-// in this archive, or damaged: what b has of its own is no worse for it.
+// forkOf returns where a timeline of b forked from. The branch is nil if that
+// is not in this archive, or is damaged: that does not affect b's own WAL.
 func (a *Archive) forkOf(b *branch, timeline uint32) (parent *branch, parentTimeline uint32, at xlog.LSN, err error) {
 	if h := b.histories[timeline]; len(h) > 0 && timeline != b.info().Timeline {
 		last := h[len(h)-1]
@@ -70,33 +70,33 @@ func (a *Archive) forkOf(b *branch, timeline uint32) (parent *branch, parentTime
 		}
 	}
 	p := b.info().Parent
-	if p == nil || a.damaged[p.Incarnation] != nil {
+	if p == nil || a.damaged[p.Generation] != nil {
 		return nil, 0, 0, nil
 	}
-	if parent, err = a.branch(p.Incarnation); err != nil {
+	if parent, err = a.branch(p.Generation); err != nil {
 		return nil, 0, 0, err
 	}
 	return parent, p.Timeline, p.Fork, nil
 }
 
-// history is the whole history of a timeline of b, from its file.
+// history returns a timeline's history file.
 func (a *Archive) history(b *branch, timeline uint32) (xlog.History, error) {
 	a.mu.Lock()
 	h, known := b.histories[timeline]
 	a.mu.Unlock()
 	if timeline > 1 && !known {
-		return nil, fmt.Errorf("the WAL archive lacks %s of incarnation %d", xlog.HistoryName(timeline), b.number)
+		return nil, fmt.Errorf("the WAL archive lacks %s of generation %d", xlog.HistoryName(timeline), b.number)
 	}
 	return h, nil
 }
 
-// historyOf is the history of the timeline spans lead to.
+// historyOf returns the history of the timeline that spans lead to.
 func (a *Archive) historyOf(spans []span) xlog.History {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last := spans[len(spans)-1]
 	if h, known := last.branch.histories[last.timeline]; known {
-		return h // also of what came before this archive
+		return h // includes what precedes this archive
 	}
 	h := slices.Clone(spans[0].branch.histories[spans[0].timeline])
 	for _, s := range spans[:len(spans)-1] {
@@ -105,9 +105,9 @@ func (a *Archive) historyOf(spans []span) xlog.History {
 	return h
 }
 
-// pick returns the segment to read the n-th from, up to need: the newest
-// timeline's, as PostgreSQL would, since a segment in which a timeline begins
-// repeats what was before the fork.
+// pick returns the segment from which to read segment number n up to need: the
+// newest timeline's, as PostgreSQL does, since the segment in which a timeline
+// begins repeats the WAL before the fork.
 func (a *Archive) pick(spans []span, n uint64, need xlog.LSN) (*branch, *segment) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -124,7 +124,7 @@ func (a *Archive) pick(spans []span, n uint64, need xlog.LSN) (*branch, *segment
 	return nil, nil
 }
 
-// gap is the error for the n-th segment of spans.
+// gapError returns the error for segment number n of spans.
 func gapError(spans []span, n uint64, err error) error {
 	last := spans[len(spans)-1]
 	for _, s := range slices.Backward(spans) {
@@ -133,12 +133,12 @@ func gapError(spans []span, n uint64, err error) error {
 			break
 		}
 	}
-	return &GapError{Incarnation: last.branch.number, Segment: last.branch.name(segmentKey{last.timeline, n}), Err: err}
+	return &GapError{Generation: last.branch.number, Segment: last.branch.name(segmentKey{last.timeline, n}), Err: err}
 }
 
 var errMissing = errors.New("it is missing, or ends too early")
 
-// stream gives each the WAL from one position up to another, in pieces.
+// stream calls each with the WAL between two positions, in pieces.
 func (a *Archive) stream(spans []span, from, to xlog.LSN, each func(at xlog.LSN, piece []byte) error) error {
 	size := segmentSizeOf(spans)
 	if size == 0 || from >= to {
@@ -152,7 +152,7 @@ func (a *Archive) stream(spans []span, from, to xlog.LSN, each func(at xlog.LSN,
 		}
 		if err := a.streamSegment(b, s, begin, end, each); err != nil {
 			if errors.Is(err, errDamaged) || errors.As(err, new(*xlog.PageError)) {
-				return &GapError{Incarnation: b.number, Segment: b.name(s.segmentKey), Err: err}
+				return &GapError{Generation: b.number, Segment: b.name(s.segmentKey), Err: err}
 			}
 			return err
 		}
@@ -169,7 +169,7 @@ func segmentSizeOf(spans []span) uint64 {
 	return 0
 }
 
-// streamSegment gives each the part of a segment between two positions.
+// streamSegment calls each with the part of a segment between two positions.
 func (a *Archive) streamSegment(b *branch, s *segment, from, to xlog.LSN, each func(xlog.LSN, []byte) error) error {
 	start := b.start(s.segmentKey)
 	skip := int(from-start) / chunkSize
@@ -185,14 +185,14 @@ func (a *Archive) streamSegment(b *branch, s *segment, from, to xlog.LSN, each f
 	})
 }
 
-// decompress gives each the chunks of a segment from the skip-th on, whatever
-// form it has.
+// decompress calls each with the chunks of a segment from number skip on,
+// whether the segment is compressed or partial.
 func (a *Archive) decompress(b *branch, s *segment, skip int, each func([]byte) error) error {
 	if !s.compressed {
 		err := a.readPartial(b, s, skip, each)
 		if !notExist(err) {
 			return err
-		} // it has been compressed since
+		} // it was compressed meanwhile
 	}
 	f, err := os.Open(b.path(s.segmentKey, compressedSuffix))
 	if notExist(err) {

@@ -13,13 +13,13 @@ import (
 	"holdfast/backup/wal/xlog/xlogtest"
 )
 
-// storeThree archives b as incarnations 1, 2, and 3, each forked from the one
+// storeThree archives b as generations 1, 2, and 3, each forked from the one
 // before at its beginning, and returns the archive's directory.
 func storeThree(t *testing.T, b *xlogtest.Builder) (dir string) {
 	t.Helper()
 	a := store(t, b)
 	for number := 2; number <= 3; number++ {
-		if err := a.Create(number, &Parent{Incarnation: number - 1, Timeline: 1, Fork: b.Start}); err != nil {
+		if err := a.Create(number, &Parent{Generation: number - 1, Timeline: 1, Fork: b.Start}); err != nil {
 			t.Fatal(err)
 		}
 		w, err := a.Writer(number)
@@ -30,7 +30,7 @@ func storeThree(t *testing.T, b *xlogtest.Builder) (dir string) {
 		if err == nil {
 			err = appendAll(w, b, func(xlog.LSN) {})
 		}
-		w.packer.wait()
+		w.compressor.wait()
 		if err := errors.Join(err, w.Close()); err != nil {
 			t.Fatal(err)
 		}
@@ -59,25 +59,25 @@ func contents(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestDamagedIncarnation: an incarnation of which nothing certain is known is
+// TestDamagedGeneration: a generation of which nothing certain is known is
 // named and left as it is; the others are as before.
-func TestDamagedIncarnation(t *testing.T) {
+func TestDamagedGeneration(t *testing.T) {
 	t.Parallel()
 	b := longWAL(2, nil)
 	from := storeThree(t, b)
 	history := xlog.HistoryName(2)
 	for name, damage := range map[string]func(dir string) (file string, err error){
 		"name": func(dir string) (string, error) {
-			return incarnationFile, flipByte(filepath.Join(dir, incarnationFile), 2)
+			return generationFile, flipByte(filepath.Join(dir, generationFile), 2)
 		},
 		"CRC": func(dir string) (string, error) {
-			return incarnationFile, flipByte(filepath.Join(dir, incarnationFile), 18)
+			return generationFile, flipByte(filepath.Join(dir, generationFile), 18)
 		},
 		"content": func(dir string) (string, error) {
-			return incarnationFile, flipByte(filepath.Join(dir, incarnationFile), 60)
+			return generationFile, flipByte(filepath.Join(dir, generationFile), 60)
 		},
 		"empty": func(dir string) (string, error) {
-			return incarnationFile, os.Truncate(filepath.Join(dir, incarnationFile), 0)
+			return generationFile, os.Truncate(filepath.Join(dir, generationFile), 0)
 		},
 		"history": func(dir string) (string, error) {
 			return history, os.WriteFile(filepath.Join(dir, history), []byte("no history"), 0o600)
@@ -107,7 +107,7 @@ func TestDamagedIncarnation(t *testing.T) {
 				}
 			}
 			if after := contents(t, filepath.Join(dir, "2")); !equalContents(before, after) {
-				t.Error("a damaged incarnation was changed")
+				t.Error("a damaged generation was changed")
 			}
 		})
 	}
@@ -131,17 +131,17 @@ func equalContents(a, b map[string]string) bool {
 	return len(a) == len(b)
 }
 
-// expectLeftOut expects incarnation 2 of a to be damaged, and the others not.
+// expectLeftOut expects generation 2 of a to be damaged, and the others not.
 func expectLeftOut(t *testing.T, a *Archive, b *xlogtest.Builder, file string) {
 	t.Helper()
 	for number := 1; number <= 3; number++ {
 		err := a.Check(t.Context(), number, 1, b.Start, b.Pos(), nil)
 		if number != 2 && err != nil || number == 2 && (!errors.Is(err, ErrGap) || !strings.Contains(err.Error(), filepath.Join("2", file))) {
-			t.Errorf("incarnation %d: %v", number, err)
+			t.Errorf("generation %d: %v", number, err)
 		}
 	}
 	problems, err := a.Verify(t.Context())
-	if err != nil || len(problems) != 1 || problems[0].Incarnation != 2 || problems[0].File != file {
+	if err != nil || len(problems) != 1 || problems[0].Generation != 2 || problems[0].File != file {
 		t.Errorf("verify: %v, %v", problems, err)
 	}
 	if problems := a.Missing([]Keep{{1, b.Start}, {3, b.Start}}); len(problems) > 0 {
@@ -149,7 +149,7 @@ func expectLeftOut(t *testing.T, a *Archive, b *xlogtest.Builder, file string) {
 	}
 }
 
-// expectUntouched tries to write to the damaged incarnation 2 of a, to fork from
+// expectUntouched tries to write to the damaged generation 2 of a, to fork from
 // it, and to prune it and what may fork from it.
 func expectUntouched(t *testing.T, a *Archive, b *xlogtest.Builder) {
 	t.Helper()
@@ -159,7 +159,7 @@ func expectUntouched(t *testing.T, a *Archive, b *xlogtest.Builder) {
 	if _, err := a.Writer(2); !errors.Is(err, ErrGap) {
 		t.Errorf("write: %v", err)
 	}
-	if err := a.Create(4, &Parent{Incarnation: 2, Timeline: 1, Fork: b.Pos()}); !errors.Is(err, ErrGap) {
+	if err := a.Create(4, &Parent{Generation: 2, Timeline: 1, Fork: b.Pos()}); !errors.Is(err, ErrGap) {
 		t.Errorf("fork: %v", err)
 	}
 	if _, err := a.Prune([]Keep{{1, End}}); err != nil {
@@ -177,7 +177,7 @@ func expectUntouched(t *testing.T, a *Archive, b *xlogtest.Builder) {
 	}
 }
 
-// TestForeignNames: what is no incarnation's is said, and left alone.
+// TestForeignNames: what is no generation's is said, and left alone.
 func TestForeignNames(t *testing.T) {
 	t.Parallel()
 	b := longWAL(1, nil)
@@ -205,6 +205,6 @@ func TestForeignNames(t *testing.T) {
 		}
 	}
 	if err := a.Create(2, nil); err == nil {
-		t.Error("an incarnation was made in the place of a file")
+		t.Error("a generation was made in the place of a file")
 	}
 }

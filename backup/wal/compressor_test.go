@@ -24,9 +24,9 @@ func (d *fullDisk) Create(path string, size int64) (file, error) {
 	return d.disk.Create(path, size)
 }
 
-// TestFullDiskWhilePacking: connections that come and go while a segment cannot
+// TestFullDiskWhileCompressing: connections that come and go while a segment cannot
 // be compressed leave nothing that is in the way once it can.
-func TestFullDiskWhilePacking(t *testing.T) {
+func TestFullDiskWhileCompressing(t *testing.T) {
 	t.Parallel()
 	b := longWAL(4, nil)
 	fsys := &fullDisk{}
@@ -43,9 +43,9 @@ func TestFullDiskWhilePacking(t *testing.T) {
 		if err := appendAll(w, part, func(xlog.LSN) {}); err != nil {
 			t.Fatal(err)
 		}
-		w.packer.wait()
+		w.compressor.wait()
 	}
-	if w.packer.failure() == nil {
+	if w.compressor.failure() == nil {
 		t.Error("a segment was compressed on a full disk")
 	}
 	fsys.full.Store(false)
@@ -62,9 +62,9 @@ func TestFullDiskWhilePacking(t *testing.T) {
 	}
 	eventually(t, "all that is full is compressed", compressed)
 	// Queued in the moment it was done.
-	w.packer.add(segmentKey{1, 1}, &summary{key: segmentKey{1, 1}, changes: &xlog.Changes{}})
-	w.packer.wait()
-	if err := w.packer.failure(); err != nil {
+	w.compressor.add(segmentKey{1, 1}, &summary{key: segmentKey{1, 1}, changes: &xlog.Changes{}})
+	w.compressor.wait()
+	if err := w.compressor.failure(); err != nil {
 		t.Error(err)
 	}
 	if _, err := a.Prune([]Keep{{1, b.Pos()}}); err != nil {

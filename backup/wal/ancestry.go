@@ -1,0 +1,28 @@
+package wal
+
+import "holdfast/backup/wal/xlog"
+
+// Position is a position in a generation's history.
+type Position struct {
+	Generation int
+	Timeline   uint32
+	LSN        xlog.LSN
+}
+
+// Leads reports whether the history of a generation, up to the end of its
+// latest timeline, contains a position. A backup can be rolled forward to it if
+// the history contains the backup's end: a backup that was still running where
+// the history forked off has pages from after the fork.
+func (a *Archive) Leads(from Position, generation int) bool {
+	t := Target{Generation: generation, LSN: 1}
+	spans, err := a.targetSpans(&t)
+	if err != nil {
+		return false
+	}
+	for _, s := range spans {
+		if s.branch.number == from.Generation && s.timeline == from.Timeline && s.from <= from.LSN && from.LSN <= s.to {
+			return true
+		}
+	}
+	return false
+}
