@@ -6,12 +6,12 @@ import (
 	"hash/crc32"
 )
 
-// Ref names a record for ever, wherever it lies: the session that wrote it,
-// and its place among that session's. The zero Ref is a chunk of zeros, which
-// is not stored.
+// Ref identifies a record permanently, wherever it is stored: the session that
+// wrote it, and its number in the session. The zero Ref is a chunk of zeros,
+// which is not stored.
 type Ref struct{ Session, Ordinal uint32 }
 
-// Run is Count chunks that follow each other, in a file as in their session;
+// Run is Count chunks that are consecutive both in a file and in their session;
 // or, with Session 0, Count chunks of zeros.
 type Run struct{ Session, First, Count uint32 }
 
@@ -31,7 +31,7 @@ func appendRun(runs []Run, next Run) []Run {
 	return append(runs, next)
 }
 
-// Chunks is a file's content: what lies where, in runs.
+// Chunks is the content of a file, as runs of chunks.
 type Chunks []Run
 
 // Append returns the chunks of c followed by those of more.
@@ -42,7 +42,7 @@ func (c Chunks) Append(more Chunks) Chunks {
 	return c
 }
 
-// Len returns how many there are.
+// Len returns the number of chunks.
 func (c Chunks) Len() (n int64) {
 	for _, run := range c {
 		n += int64(run.Count)
@@ -50,7 +50,7 @@ func (c Chunks) Len() (n int64) {
 	return n
 }
 
-// Slice returns the chunks from number from on, count at most.
+// Slice returns at most count chunks from number from on.
 func (c Chunks) Slice(from, count int64) (part Chunks) {
 	for _, run := range c {
 		n := int64(run.Count)
@@ -89,10 +89,10 @@ func (c Chunks) Refs(visit func(Ref) error) error {
 	return nil
 }
 
-// chunksIn returns how many chunks size bytes make.
+// chunksIn returns the number of chunks in size bytes.
 func chunksIn(size int64) int64 { return (size + ChunkSize - 1) / ChunkSize }
 
-// entry is what an index says of a record.
+// entry describes a record in an index.
 type entry struct {
 	hash   Hash
 	index  uint32 // the number of the index, which is not stored
@@ -100,7 +100,7 @@ type entry struct {
 	offset uint32 // in the pack
 	stored uint32 // bytes there
 	raw    uint32 // bytes of the chunk
-	base   Ref    // of an overlay: the whole chunk it lies on
+	base   Ref    // base chunk of an overlay
 	crc32c uint32 // of the chunk
 }
 
@@ -115,7 +115,7 @@ func (e *entry) append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
 }
 
-// parseEntry reads one of the index file called name, of that number.
+// parseEntry decodes an entry of the index file called name, with that number.
 func parseEntry(name string, index uint32, b []byte) (e entry, err error) {
 	field := func(n int) uint32 { return binary.LittleEndian.Uint32(b[digestSize+4*n:]) }
 	if crc32.Checksum(b[:entrySize-4], castagnoli) != field(7) {
@@ -131,5 +131,5 @@ func parseEntry(name string, index uint32, b []byte) (e entry, err error) {
 	return e, nil
 }
 
-// maxStored is more than zstd makes of an incompressible chunk.
+// maxStored is more than zstd produces for an incompressible chunk.
 const maxStored = ChunkSize + 4096

@@ -7,25 +7,24 @@ import (
 	"strings"
 )
 
-// Clean removes the files that belong to nothing, which an interrupted backup
-// or Collect left, and returns their names. It returns ErrBusy while a backup
-// is being written.
+// Clean removes files that an interrupted backup or Collect left, and returns
+// their names. It returns ErrBusy while a backup is being written.
 func (r *Repository) Clean() ([]string, error) {
 	if err := r.writable(); err != nil {
 		return nil, err
 	}
-	if !r.work.TryLock() {
+	if !r.removal.TryLock() {
 		return nil, ErrBusy
 	}
-	defer r.work.Unlock()
+	defer r.removal.Unlock()
 	return r.clean()
 }
 
-// clean is Clean for who holds r.work.
+// clean is Clean for a caller that holds r.removal.
 func (r *Repository) clean() ([]string, error) {
 	all, unreadable := r.opened()
-	if err := errors.Join(unreadable...); err != nil { // their packs may yet be saved
-		return nil, fmt.Errorf("not knowing what belongs to what: %w", err)
+	if err := errors.Join(unreadable...); err != nil { // their packs may still be recovered
+		return nil, fmt.Errorf("cannot tell which packs are in use: %w", err)
 	}
 	removed, err := r.removeMerged(all)
 	if err != nil {
@@ -52,7 +51,7 @@ func (r *Repository) clean() ([]string, error) {
 }
 
 // removeMerged removes the indexes that were merged into others. Those are
-// durable: whoever publishes an index syncs its name.
+// durable, because publishing an index syncs its name.
 func (r *Repository) removeMerged(all []*index) (removed []string, err error) {
 	for _, x := range all {
 		if !r.isMerged(x) {

@@ -13,28 +13,27 @@ type Collected struct {
 }
 
 const (
-	// smallIndex is below how many needed bytes of records an index is small,
-	// and manySmall how many small ones are merged: a backup a day, each of
-	// little, makes a few files and not one each for ever.
+	// An index with fewer needed bytes of records than smallIndex is small, and
+	// manySmall small ones are merged: small daily backups leave a few files, not
+	// one each.
 	smallIndex = packSize / 4
 	manySmall  = 32
 )
 
-// Collect removes the chunks that no backup needs any more, and merges small
-// indexes with their packs. It works in two phases: first every index is
-// replaced that names such chunks, each by one rename, what is left of sparse
-// packs being copied before; then the indexes that were merged and the packs
-// that no index names are unlinked. Open Snapshots count as backups. It returns
-// ErrBusy while a backup is being written, and may be called again whenever it
-// was interrupted.
+// Collect removes the chunks that no backup needs, and merges small indexes
+// with their packs. It works in two phases. First it replaces every index that
+// names such chunks, each by one rename, after copying what is needed of sparse
+// packs. Then it removes merged indexes and packs that no index names. Open
+// Snapshots count as backups. It returns ErrBusy while a backup is being
+// written, and may be called again after an interruption.
 func (r *Repository) Collect(ctx context.Context) (Collected, error) {
 	if err := r.writable(); err != nil {
 		return Collected{}, err
 	}
-	if !r.work.TryLock() {
+	if !r.removal.TryLock() {
 		return Collected{}, ErrBusy
 	}
-	defer r.work.Unlock()
+	defer r.removal.Unlock()
 	c := &collection{r: r, ctx: ctx}
 	if err := c.run(); err != nil {
 		return c.done, fmt.Errorf("collect garbage: %w", err)
@@ -43,7 +42,7 @@ func (r *Repository) Collect(ctx context.Context) (Collected, error) {
 	return c.done, err
 }
 
-// collection is a Collect that is under way.
+// collection is a running Collect.
 type collection struct {
 	r    *Repository
 	ctx  context.Context
@@ -51,7 +50,7 @@ type collection struct {
 	done Collected
 }
 
-// used is an index of which something is needed.
+// used is an index with needed records.
 type used struct {
 	*index
 	need    map[uint32]bitset // by session
@@ -61,18 +60,18 @@ type used struct {
 }
 
 func (c *collection) run() error {
-	if _, err := c.r.clean(); err != nil { // what was merged must go before what it was merged into
+	if _, err := c.r.clean(); err != nil { // remove merged indexes before the ones they were merged into
 		return err
 	}
 	all, unreadable := c.r.opened()
-	if err := errors.Join(unreadable...); err != nil { // what belongs to what is not known
+	if err := errors.Join(unreadable...); err != nil { // it is unknown which packs belong to it
 		return err
 	}
 	if err := c.mark(); err != nil {
 		return err
 	}
-	// What nothing is needed of goes first, for that takes no room: it makes
-	// some, where the disk is full.
+	// Indexes that nothing needs are removed first: this requires no free space,
+	// and creates some on a full disk.
 	kept, err := c.dropUnneeded(all)
 	if err != nil {
 		return err
@@ -96,7 +95,7 @@ func (c *collection) run() error {
 	return nil
 }
 
-// dropUnneeded removes the indexes nothing is needed of, and returns the others.
+// dropUnneeded removes the indexes that nothing needs, and returns the others.
 func (c *collection) dropUnneeded(all []*index) (kept []*used, err error) {
 	for _, x := range all {
 		u, err := c.usage(x)
@@ -115,7 +114,7 @@ func (c *collection) dropUnneeded(all []*index) (kept []*used, err error) {
 	return kept, nil
 }
 
-// usage sums the needed bytes of each pack of an index, and all the others.
+// usage sums the needed bytes of each pack of an index, and the garbage.
 func (c *collection) usage(x *index) (*used, error) {
 	u := &used{index: x, need: map[uint32]bitset{}, packs: map[uint32]int64{}}
 	for _, session := range x.sessions() {
@@ -140,9 +139,9 @@ func (c *collection) count(u *used) {
 	c.done.Bytes += u.garbage.Bytes
 }
 
-// rewrite replaces an index that names garbage by one of what is needed alone.
-// The records of packs that are less than half needed move to new packs, so
-// that the old ones can go.
+// rewrite replaces an index that names garbage. The records of packs that are
+// less than half needed move to new packs, so that the old packs can be
+// removed.
 func (c *collection) rewrite(u *used) error {
 	if u.garbage.Chunks == 0 {
 		return nil
@@ -158,13 +157,13 @@ func (c *collection) rewrite(u *used) error {
 	return c.move(m, u.number, last+1, u)
 }
 
-// merge puts all that is needed of some indexes into a new one, with packs of
-// its own. It becomes the home of their sessions; clean removes the others.
+// merge moves everything needed of some indexes to a new one with its own
+// packs. It becomes the home of their sessions; clean removes the others.
 func (c *collection) merge(small []*used) error {
 	return c.move(&mover{r: c.r}, c.r.nextSession(), 0, small...)
 }
 
-// move publishes the index of a number, of all that is needed of some.
+// move publishes an index, with that number, of everything needed of others.
 func (c *collection) move(m *mover, number, firstPack uint32, from ...*used) (err error) {
 	if m.index, err = c.r.createIndex(number); err != nil {
 		return err
@@ -194,8 +193,8 @@ func (b bitset) add(n uint32) bitset {
 	return b
 }
 
-// mark finds the records that are needed: by a manifest, an open Snapshot, or
-// as what a needed overlay lies on.
+// mark finds the records that are needed: by a manifest, by an open Snapshot,
+// or as the base of a needed overlay.
 func (c *collection) mark() error {
 	c.live = map[uint32]bitset{}
 	ids, err := c.r.Backups()
@@ -208,7 +207,7 @@ func (c *collection) mark() error {
 			continue // deleted meanwhile
 		}
 		if err != nil {
-			return err // what it needs cannot be known
+			return err // it is unknown what it needs
 		}
 		markManifest(c.live, m)
 		if err := context.Cause(c.ctx); err != nil {
@@ -245,7 +244,7 @@ func (r *Repository) pinned() (all []*Manifest) {
 	return all
 }
 
-// markBases marks what the marked overlays lie on.
+// markBases marks the bases of marked overlays.
 func (c *collection) markBases() error {
 	var bases []Ref
 	for session, set := range c.live {
@@ -268,7 +267,7 @@ func (c *collection) markBases() error {
 	return nil
 }
 
-// dropIndex removes an index nothing is needed of, and then its packs.
+// dropIndex removes an index that nothing needs, and then its packs.
 func (r *Repository) dropIndex(x *index) error {
 	r.forgetIndex(x.number)
 	if err := r.remove(r.path(x.name)); err != nil {

@@ -2,9 +2,8 @@ package repository
 
 import "fmt"
 
-// readEntries reads the encoded entries of the run's first records into buf,
-// as many as it has room for, and returns them with the index they are of, for
-// its name and number.
+// readEntries reads the encoded entries of the first records of a run into buf,
+// as many as fit. It returns them with their index.
 func (r *Repository) readEntries(run Run, buf []byte) (*index, []byte, error) {
 	for {
 		if err := r.locate(run.Session); err != nil {
@@ -17,7 +16,7 @@ func (r *Repository) readEntries(run Run, buf []byte) (*index, []byte, error) {
 	}
 }
 
-// readLocated is readEntries, but returns no index when Collect has replaced it
+// readLocated is readEntries, but returns no index if Collect has replaced it
 // since it was located.
 func (r *Repository) readLocated(run Run, buf []byte) (*index, []byte, error) {
 	r.mu.RLock()
@@ -30,13 +29,13 @@ func (r *Repository) readLocated(run Run, buf []byte) (*index, []byte, error) {
 	return x, b, err
 }
 
-// entry reads one that is needed: it notes damage.
+// entry reads an entry that is needed, and records damage.
 func (r *Repository) entry(ref Ref) (entry, error) {
 	e, err := r.lookUp(ref)
 	return e, r.noteIndex(err)
 }
 
-// lookUp reads one that may be missing.
+// lookUp reads an entry that may be missing.
 func (r *Repository) lookUp(ref Ref) (entry, error) {
 	var buf [entrySize]byte
 	x, b, err := r.readEntries(Run{ref.Session, ref.Ordinal, 1}, buf[:])
@@ -46,8 +45,8 @@ func (r *Repository) lookUp(ref Ref) (entry, error) {
 	return parseEntry(x.name, x.number, b)
 }
 
-// isWhole reports whether what an overlay lies on is there. Of garbage it may
-// have gone before.
+// isWhole reports whether the base chunk of an overlay exists. For garbage it
+// may have been removed earlier.
 func (r *Repository) isWhole(e entry) bool {
 	if e.base == (Ref{}) {
 		return true
@@ -56,14 +55,14 @@ func (r *Repository) isWhole(e entry) bool {
 	return err == nil
 }
 
-// usable reports whether a record may be built upon: it is whole, and neither
-// it nor what it lies on is known to be damaged.
+// usable reports whether new backups may refer to a record: it is complete, and
+// neither it nor its base is known to be damaged.
 func (r *Repository) usable(ref Ref, e entry) bool {
 	return r.isWhole(e) && !r.distrusted(ref) && !r.distrusted(e.base)
 }
 
-// eachEntry calls visit for each of the chunks, in order; for zeros with a
-// zero Ref and entry.
+// eachEntry calls visit for each of the chunks, in order; for zeros with a zero
+// Ref and entry.
 func (r *Repository) eachEntry(chunks Chunks, visit func(Ref, entry) error) error {
 	buf := make([]byte, 0, entrySize*256)
 	for _, run := range chunks {
@@ -78,7 +77,7 @@ func (r *Repository) eachEntry(chunks Chunks, visit func(Ref, entry) error) erro
 	return nil
 }
 
-// visitEntries visits the first of a run, and returns how many.
+// visitEntries calls visit for the first chunks of a run, and returns how many.
 func (r *Repository) visitEntries(run Run, buf []byte, visit func(Ref, entry) error) (uint32, error) {
 	if run.Session == 0 {
 		for range run.Count {
@@ -105,7 +104,7 @@ func (r *Repository) visitEntries(run Run, buf []byte, visit func(Ref, entry) er
 	return n, nil
 }
 
-// FileCRC32C returns the CRC-32C of a file of that size with those chunks.
+// FileCRC32C returns the CRC-32C of a file with that size and those chunks.
 func (r *Repository) FileCRC32C(chunks Chunks, size int64) (uint32, error) {
 	crc, left := uint32(0), size
 	err := r.eachEntry(chunks, func(ref Ref, e entry) error {

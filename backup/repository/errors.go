@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// ErrDamaged means that a file of the repository is not what was written: a
-// byte changed, or bytes are missing or cannot be read. The text says which. Do not retry.
+// ErrDamaged is a file of the repository that is not what was written: bytes
+// changed, are missing, or cannot be read. The text names it. Do not retry.
 var ErrDamaged = errors.New("backup repository is damaged")
 
-// ErrNotFound means that there is no backup of that id.
+// ErrNotFound is a backup that does not exist.
 var ErrNotFound = errors.New("no such backup in the repository")
 
-// ErrReadOnly means that the disk failed to sync, or that the repository was
-// opened for reading: nothing more is written.
+// ErrReadOnly means that a sync failed or that the repository was opened for
+// reading: nothing more is written.
 var ErrReadOnly = errors.New("backup repository is read-only")
 
 // ErrBusy means that a backup is being written.

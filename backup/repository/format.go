@@ -8,8 +8,8 @@ import (
 	"github.com/zeebo/blake3"
 )
 
-// What every file of the repository begins with: a magic of four bytes, the
-// version, how hashes and compression are done.
+// Every file of the repository begins with a magic of four bytes, the version, the
+// hash algorithm and the compression.
 const (
 	formatVersion = 1
 	hashBLAKE3    = 1 // 32 bytes
@@ -29,24 +29,24 @@ const (
 	// ChunkSize is how many bytes of a file make a chunk, counted from the
 	// file's beginning.
 	ChunkSize = 128 << 10
-	// PageSize is PostgreSQL's, the grain of overlays.
+	// PageSize is the size of PostgreSQL's pages, and the unit of overlays.
 	PageSize = 8 << 10
 
 	pagesPerChunk = ChunkSize / PageSize
-	// maxOverlay is how many pages a chunk may have of its own before it is
-	// stored whole: a quarter.
+	// maxOverlay is how many pages of a chunk may differ before it is stored
+	// whole: a quarter.
 	maxOverlay = pagesPerChunk / 4
-	// packSize is where a pack ends; its last record may go beyond.
+	// packSize is the size after which a new pack begins.
 	packSize = 64 << 20
 )
 
-// Hash is the BLAKE3 of a chunk's content.
+// Hash is the BLAKE3 hash of a chunk's content.
 type Hash [digestSize]byte
 
 func hashOf(content []byte) Hash { return blake3.Sum256(content) }
 
-// header returns the first bytes of a file: magic, version, hash id,
-// compression id, and two numbers that say which file it is.
+// header returns the header of a file: magic, version, hash and compression,
+// and two numbers that identify the file.
 func header(magic string, session, number uint32) []byte {
 	h := make([]byte, 0, headerSize)
 	h = append(h, magic...)
@@ -56,10 +56,10 @@ func header(magic string, session, number uint32) []byte {
 	return binary.LittleEndian.AppendUint32(h, number)
 }
 
-// checkHeader checks that h, of a file called name, is what header returns.
+// checkHeader checks the header h of the file called name.
 func checkHeader(name string, h []byte, magic string, session, number uint32) error {
 	if len(h) < headerSize || string(h[:4]) != magic {
-		return damaged(name, "it does not begin as such a file does")
+		return damaged(name, "it does not begin like such a file")
 	}
 	if v := binary.LittleEndian.Uint16(h[4:]); v != formatVersion {
 		return damaged(name, fmt.Sprintf("it has version %d, and this program knows %d", v, formatVersion))
@@ -68,7 +68,7 @@ func checkHeader(name string, h []byte, magic string, session, number uint32) er
 		return damaged(name, fmt.Sprintf("it has hash %d and compression %d, and this program knows %d and %d", h[6], h[7], hashBLAKE3, packZstd))
 	}
 	if s, n := binary.LittleEndian.Uint32(h[8:]), binary.LittleEndian.Uint32(h[12:]); s != session || n != number {
-		return damaged(name, fmt.Sprintf("it is that of session %d, number %d", s, n))
+		return damaged(name, fmt.Sprintf("it belongs to session %d, number %d", s, n))
 	}
 	return nil
 }

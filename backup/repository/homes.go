@@ -8,12 +8,12 @@ import (
 	"slices"
 )
 
-// A session's records are described by one index, its home: the file that has
-// its number, until a merge moves all that is needed of it to another, of a
-// higher number. A crash may leave both; the lower one does not count then, nor
-// do sessions that it alone has: they were garbage.
+// The records of a session are described by one index, its home: the index with
+// the session's number, until a merge moves everything needed to another one with
+// a higher number. A crash may leave both; then the lower one does not count, nor do
+// sessions that only it describes: they were garbage.
 
-// locate sees to it that the home of a session is known and open.
+// locate makes sure that the home of a session is known and open.
 func (r *Repository) locate(session uint32) error {
 	r.mu.RLock()
 	_, known := r.homes[session]
@@ -28,7 +28,7 @@ func (r *Repository) locate(session uint32) error {
 	}
 	unreadable := r.survey()
 	if _, known := r.homes[session]; known {
-		return nil // whatever others are damaged
+		return nil // even if other indexes are damaged
 	}
 	if len(unreadable) == 0 {
 		return damaged(indexName(session), "it is missing, and so is one that it was merged into, and a backup needs it")
@@ -36,12 +36,12 @@ func (r *Repository) locate(session uint32) error {
 	return fmt.Errorf("find the records of session %d: %w", session, errors.Join(unreadable...))
 }
 
-// surveys is how often a survey begins anew because an index was gone that had
-// just been listed, which only a merge in another process does.
+// surveys is how often a survey is repeated because a listed index disappeared,
+// which only a merge in another process causes.
 const surveys = 10
 
-// survey opens all indexes and finds out which are homes of what. It returns
-// an error for each that could not be opened. The caller holds r.mu.
+// survey opens all indexes and finds the home of each session. It returns an
+// error for each index that could not be opened. The caller holds r.mu.
 func (r *Repository) survey() (unreadable []error) {
 	for range surveys {
 		numbers, err := r.indexed()
@@ -55,7 +55,7 @@ func (r *Repository) survey() (unreadable []error) {
 				unreadable = append(unreadable, err)
 			}
 		}
-		r.settleHomes()
+		r.findHomes()
 		if !errors.Is(errors.Join(unreadable...), fs.ErrNotExist) {
 			break
 		}
@@ -63,8 +63,8 @@ func (r *Repository) survey() (unreadable []error) {
 	return unreadable
 }
 
-// settleHomes finds the home of each session.
-func (r *Repository) settleHomes() {
+// findHomes finds the home of each session.
+func (r *Repository) findHomes() {
 	clear(r.homes)
 	for _, number := range slices.Backward(slices.Sorted(maps.Keys(r.indexes))) {
 		sessions := r.indexes[number].sessions()
@@ -77,7 +77,7 @@ func (r *Repository) settleHomes() {
 	}
 }
 
-// closeOthers closes the indexes that are not there any more.
+// closeOthers closes the indexes that no longer exist.
 func (r *Repository) closeOthers(numbers []uint32) {
 	there := make(map[uint32]bool, len(numbers))
 	for _, number := range numbers {
@@ -104,8 +104,8 @@ func (r *Repository) openIndex(number uint32) error {
 	return nil
 }
 
-// forgetIndex has an index opened anew when it is next needed, because there is
-// another or none.
+// forgetIndex closes an index that was replaced or removed, so that the next
+// reader opens the current one.
 func (r *Repository) forgetIndex(number uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,8 +120,8 @@ func (r *Repository) forgetIndex(number uint32) {
 	}
 }
 
-// opened returns all indexes, in the order of their numbers, to those who hold
-// r.work, and an error for each that cannot be opened.
+// opened returns all indexes, ordered by number, and an error for each that
+// cannot be opened. The caller holds r.removal.
 func (r *Repository) opened() (all []*index, unreadable []error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,15 +132,16 @@ func (r *Repository) opened() (all []*index, unreadable []error) {
 	return all, unreadable
 }
 
-// homeOf returns the home of a session that was located, to those who hold
-// r.work.
+// homeOf returns the home of a session that was located. The caller holds
+// r.removal.
 func (r *Repository) homeOf(session uint32) *index {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.indexes[r.homes[session]]
 }
 
-// isMerged reports whether an index does not count any more.
+// isMerged reports whether an index was merged into another and no longer
+// counts.
 func (r *Repository) isMerged(x *index) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

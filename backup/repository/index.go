@@ -12,8 +12,8 @@ import (
 	"github.com/zeebo/blake3"
 )
 
-// index is one file of the index, read where it lies: of the records of one
-// session or, once small ones have been merged, of several.
+// index is an index file, whose entries are read from disk when needed. It
+// describes the records of one session or, after a merge, of several.
 //
 //	header | entries | packs | spans | trailer | BLAKE3 of all before
 type index struct {
@@ -26,15 +26,15 @@ type index struct {
 	spans   []span
 }
 
-// packInfo is what an index says of a pack.
+// packInfo describes a pack in an index.
 type packInfo struct {
 	number uint32
 	size   int64
 	digest Hash
 }
 
-// span is records of a session whose entries lie side by side: count from
-// first on, the first at position at of the entries.
+// span is a range of records of a session whose entries are consecutive: count
+// records from first on, the first at position at of the entries.
 type span struct{ session, first, count, at uint32 }
 
 const (
@@ -43,8 +43,8 @@ const (
 	trailerSize  = 4 + 4 + 4 + 4 // entries, packs, spans, CRC-32C of packs, spans and these numbers
 )
 
-// loadIndex opens an index and checks all but its entries, which have
-// checksums of their own.
+// loadIndex opens an index and checks everything except its entries, which have
+// their own checksums.
 func (r *Repository) loadIndex(number uint32) (*index, error) {
 	name := indexName(number)
 	f, err := r.openStored(name)
@@ -87,7 +87,7 @@ func (x *index) loadTables() error {
 	begin := headerSize + int64(entries)*entrySize
 	tables := int64(packs)*packInfoSize + int64(spans)*spanSize
 	if begin+tables+trailerSize != end {
-		return damaged(x.name, "its size is not that of its tables")
+		return damaged(x.name, "its size does not match its tables")
 	}
 	b := make([]byte, tables)
 	if _, err := x.f.ReadAt(b, begin); err != nil {
@@ -113,7 +113,7 @@ func (x *index) loadTables() error {
 	return nil
 }
 
-// sessions returns those it has records of, in their order.
+// sessions returns the sessions that have records in the index, in order.
 func (x *index) sessions() (all []uint32) {
 	for _, s := range x.spans {
 		if len(all) == 0 || all[len(all)-1] != s.session {
@@ -123,8 +123,8 @@ func (x *index) sessions() (all []uint32) {
 	return all
 }
 
-// position returns where the entry of a record is among the entries, and how
-// many of the session's next records follow it, itself included.
+// position returns the position of a record's entry, and how many records of
+// the session follow from there, including itself.
 func (x *index) position(ref Ref) (at, following uint32, ok bool) {
 	n := sort.Search(len(x.spans), func(i int) bool {
 		s := &x.spans[i]
@@ -137,8 +137,8 @@ func (x *index) position(ref Ref) (at, following uint32, ok bool) {
 	return x.spans[n].at + into, x.spans[n].count - into, true
 }
 
-// read returns the entries of the records from ref on, as many as fit buf,
-// follow each other, are at most count, and can be read; one at least.
+// read returns the entries of consecutive records from ref on: at most count,
+// as many as fit into buf and can be read, at least one.
 func (x *index) read(ref Ref, count uint32, buf []byte) ([]byte, error) {
 	at, following, ok := x.position(ref)
 	if !ok {
@@ -152,8 +152,8 @@ func (x *index) read(ref Ref, count uint32, buf []byte) ([]byte, error) {
 	return buf[:got/entrySize*entrySize], nil
 }
 
-// each calls visit for each entry, in order. One that is damaged is left out,
-// and the error at the end.
+// each calls visit for each entry, in order. It skips damaged entries and
+// returns the error at the end.
 func (x *index) each(visit func(Ref, entry) error) error { return x.eachIn(x.spans, visit) }
 
 // of calls visit for each entry of a session, in order.

@@ -9,7 +9,7 @@ import (
 	"github.com/zeebo/blake3"
 )
 
-// indexWriter writes an index beside its name; publish gives it that.
+// indexWriter writes an index under a temporary name; publish renames it.
 type indexWriter struct {
 	r       *Repository
 	number  uint32
@@ -20,7 +20,7 @@ type indexWriter struct {
 	spans   []span
 	packs   []packInfo
 
-	published bool // its name may lead to it, even after an error
+	published bool // the rename was done, even if publish failed
 }
 
 func (r *Repository) createIndex(number uint32) (*indexWriter, error) {
@@ -45,8 +45,8 @@ func (x *indexWriter) write(b []byte) error {
 	return nil
 }
 
-// add appends encoded entries, of the records from ref on, which follow those
-// that have been added.
+// add appends the encoded entries of the records from ref on, which follow
+// those added before.
 func (x *indexWriter) add(ref Ref, encoded []byte) error {
 	count := uint32(len(encoded) / entrySize)
 	next := span{session: ref.Session, first: ref.Ordinal, count: count, at: x.entries}
@@ -59,8 +59,8 @@ func (x *indexWriter) add(ref Ref, encoded []byte) error {
 	return x.write(encoded)
 }
 
-// publish completes the index and gives it its name, in place of one that had
-// it, all of it durably.
+// publish completes the index and renames it durably, replacing an index of
+// that name.
 func (x *indexWriter) publish() error {
 	if err := x.write(x.tables()); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (x *indexWriter) close() error {
 	return err
 }
 
-// abort removes what was not published.
+// abort removes the temporary file.
 func (x *indexWriter) abort() error {
 	return errors.Join(x.close(), x.r.remove(x.r.path(indexName(x.number))+newSuffix))
 }

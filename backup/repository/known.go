@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// maxKnown bounds the chunks that are remembered, and with them the memory.
-// Of what lies beyond (128 GiB), a chunk is still compared with the one at the
-// same place of the backup before.
+// maxKnown bounds the number of known chunks, and with it the memory. Beyond it
+// (128 GiB), a chunk is still compared with the chunk at the same place in the
+// previous backup.
 const maxKnown = 1 << 20
 
-// known finds chunks by their hash. It remembers a part of each hash; who
-// asks compares the rest.
+// known finds chunks by their hash. It keeps a part of each hash; the caller
+// compares the rest.
 type known struct {
 	mu    sync.RWMutex
 	chunk map[uint64]Ref
@@ -35,8 +35,8 @@ func (k *known) add(h Hash, ref Ref) {
 	}
 }
 
-// loadKnown learns what the published indexes hold. What cannot be read of them
-// is not known, and will be stored again.
+// loadKnown reads the hashes from the published indexes. What cannot be read is
+// not known, and is stored again.
 func (r *Repository) loadKnown() (*known, error) {
 	k := &known{chunk: map[uint64]Ref{}}
 	all, unreadable := r.opened()
@@ -56,7 +56,7 @@ func (r *Repository) loadKnown() (*known, error) {
 	return k, err
 }
 
-// indexed returns the numbers of the indexes there are, sorted.
+// indexed returns the sorted numbers of all indexes.
 func (r *Repository) indexed() ([]uint32, error) {
 	names, err := r.list(indexDir)
 	if err != nil {

@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// Manifest is one backup: what it is of, and its directories and files, sorted
-// by path, parents first.
+// Manifest describes one backup, with its directories and files, sorted by
+// path, parents first.
 type Manifest struct {
 	Backup  Backup
 	Entries []Entry
 
-	// StoredSize is the size of the manifest's own file in bytes. Manifest sets it.
+	// StoredSize is the size of the manifest's file in bytes, set when it is read.
 	StoredSize int64
 
-	// root is the BLAKE3 over the hashes of all chunks, in order: it holds the
+	// root is the BLAKE3 over the hashes of all chunks, in order: it binds the
 	// manifest to the content it was made for.
 	root Hash
 }
 
-// Backup is what a manifest says of the whole.
+// Backup is the metadata of a backup.
 type Backup struct {
 	ID               string    `json:"id"`
 	Label            string    `json:"label"`
-	Type             string    `json:"type,omitempty"` // why it was made, in its owner's words
+	Type             string    `json:"type,omitempty"` // why it was made, as the caller names it
 	Generation       int       `json:"incarnation"`    // of the data directory, in the WAL archive
 	StartedAt        time.Time `json:"started_at"`
 	CompletedAt      time.Time `json:"completed_at"`
@@ -36,10 +36,10 @@ type Backup struct {
 	StartLSN         string    `json:"start_lsn"` // redo begins here; PostgreSQL's X/Y form
 	StopLSN          string    `json:"stop_lsn"`  // consistent from here on
 	SizeBytes        int64     `json:"size_bytes"`
-	StoredBytes      int64     `json:"stored_bytes,omitempty"` // of packs and index the backup added, without this manifest
-	WholeRead        bool      `json:"whole_read"`             // and not only what was changed since another
+	StoredBytes      int64     `json:"stored_bytes,omitempty"` // size of the packs and the index that the backup added
+	WholeRead        bool      `json:"whole_read"`             // everything was read, not only what changed since another backup
 
-	// The files that pg_backup_stop returned; empty ones are not written.
+	// The files returned by pg_backup_stop; empty ones are not written.
 	BackupLabel   string `json:"backup_label"`
 	TablespaceMap string `json:"tablespace_map"`
 }
@@ -59,7 +59,7 @@ type Entry struct {
 // IsDir reports whether the entry is a directory.
 func (e *Entry) IsDir() bool { return e.Mode.IsDir() }
 
-// publishManifest makes the backup exist.
+// publishManifest publishes the manifest; from then on the backup exists.
 func (r *Repository) publishManifest(m *Manifest) (digest string, size int64, err error) {
 	if m.root, err = r.contentRoot(m); err != nil {
 		return "", 0, err
@@ -70,7 +70,7 @@ func (r *Repository) publishManifest(m *Manifest) (digest string, size int64, er
 	}
 	path := r.path(manifestName(m.Backup.ID))
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return "", 0, fmt.Errorf("there is a backup %s already (%w)", m.Backup.ID, errors.Join(err, fs.ErrExist))
+		return "", 0, fmt.Errorf("backup %s already exists (%w)", m.Backup.ID, errors.Join(err, fs.ErrExist))
 	}
 	if err := r.writeManifest(path, b); err != nil {
 		return "", 0, errors.Join(fmt.Errorf("publish manifest: %w", err), r.remove(path+newSuffix))
@@ -94,13 +94,13 @@ func (r *Repository) writeManifest(path string, b []byte) error {
 		return err
 	}
 	if err := r.syncDir(r.path(manifestDir)); err != nil {
-		// It may be there or not after a power cut: it must not count.
+		// After a power cut it may exist or not, so it must not count.
 		return errors.Join(err, r.remove(path))
 	}
 	return nil
 }
 
-// Manifest reads a backup's manifest. It returns its digest in hex, too.
+// Manifest reads a backup's manifest. It also returns its digest in hex.
 func (r *Repository) Manifest(id string) (*Manifest, string, error) {
 	name := manifestName(id)
 	b, err := r.read(name)
@@ -116,13 +116,13 @@ func (r *Repository) Manifest(id string) (*Manifest, string, error) {
 	}
 	m.StoredSize = int64(len(b))
 	if m.Backup.ID != id {
-		return nil, "", damaged(name, "it is that of backup "+m.Backup.ID)
+		return nil, "", damaged(name, "it belongs to backup "+m.Backup.ID)
 	}
 	return m, fmt.Sprintf("%x", sum), nil
 }
 
-// Delete removes a backup. What only it needs is gone after the next Collect.
-// One that is not there is fine.
+// Delete removes a backup. The next Collect removes what only it needed.
+// Deleting a backup that does not exist is not an error.
 func (r *Repository) Delete(id string) error {
 	if err := r.writable(); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (r *Repository) Delete(id string) error {
 	return r.syncDir(r.path(manifestDir))
 }
 
-// validID says that id is fit for a file's name.
+// validID reports whether id can be a file name.
 func validID(id string) bool {
 	return id != "" && len(id) <= 128 && fs.ValidPath(id) && id != "." && !containsAny(id, "/\\\x00")
 }

@@ -8,21 +8,21 @@ import (
 	"slices"
 )
 
-// mover writes an index of what is needed of others, and moves records out of
-// their packs.
+// mover writes an index of the needed records of others, and copies records to
+// new packs.
 type mover struct {
 	r     *Repository
 	index *indexWriter
 	packs *packSet
-	keep  map[uint32]bool // numbers of packs that stay, where the index is written anew
+	keep  map[uint32]bool // numbers of packs that stay when an index is replaced
 	kept  []packInfo      // the same
 
-	open *stored // the pack moved from
+	open *stored // the pack being read
 	from packKey
 	buf  []byte
 }
 
-// run writes the sessions one after the other, whichever index they are in.
+// run writes the sessions in order, whichever index they are in.
 func (m *mover) run(ctx context.Context, from []*used) error {
 	defer m.close()
 	for _, s := range sourcesOf(from) {
@@ -52,7 +52,7 @@ type source struct {
 	session uint32
 }
 
-// sourcesOf returns the sessions needed of some indexes, in their order.
+// sourcesOf returns the needed sessions of some indexes, in order.
 func sourcesOf(from []*used) (all []source) {
 	for _, u := range from {
 		for session := range u.need {
@@ -76,7 +76,7 @@ func (m *mover) add(ref Ref, e entry) error {
 	return m.index.add(ref, e.append(nil))
 }
 
-// move copies a record as it is: whoever reads it checks its hash.
+// move copies a record unchanged; its reader checks its hash.
 func (m *mover) move(e *entry) error {
 	if err := m.openPack(packKey{e.index, e.pack}); err != nil {
 		return err

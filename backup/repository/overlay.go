@@ -6,11 +6,11 @@ import (
 	"math/bits"
 )
 
-// An overlay says which pages of a chunk differ from those of another, and
-// what they hold.
+// An overlay lists the pages of a chunk that differ from another chunk, with their
+// content.
 
-// appendOverlay returns the mask of the pages of content that differ from
-// those of root, appended to mask-less pages.
+// appendOverlay appends the pages of content that differ from root to pages,
+// and returns their mask.
 func appendOverlay(pages, root, content []byte) (uint16, []byte) {
 	mask := uint16(0)
 	for n := 0; n < len(content); n += PageSize {
@@ -23,7 +23,7 @@ func appendOverlay(pages, root, content []byte) (uint16, []byte) {
 	return mask, pages
 }
 
-// applyOverlay puts the pages over content, and reports whether they fit.
+// applyOverlay writes the pages over content, and reports whether they fit.
 func applyOverlay(content []byte, mask uint16, pages []byte) bool {
 	for ; mask != 0; mask &= mask - 1 {
 		start := bits.TrailingZeros16(mask) * PageSize

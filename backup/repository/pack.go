@@ -56,7 +56,7 @@ func (p *packWriter) write(b []byte) error {
 	return nil
 }
 
-// flush writes what waits.
+// flush writes the buffer.
 func (p *packWriter) flush() error {
 	_, err := p.mode.Write(p.f, p.waiting, p.info.size-int64(len(p.waiting)))
 	p.waiting = p.waiting[:0]
@@ -66,7 +66,7 @@ func (p *packWriter) flush() error {
 	return nil
 }
 
-// finish makes the pack durable, but for its name.
+// finish makes the content of the pack durable, but not its name.
 func (p *packWriter) finish() error {
 	err := p.flush()
 	packBuffers.Put(p.buffer)
@@ -80,8 +80,8 @@ func (p *packWriter) finish() error {
 	return nil
 }
 
-// packSet is the packs a session writes, one after the other. Full ones are
-// synced while the next is written.
+// packSet is the packs of a session, written one after the other. A full pack
+// is synced while the next is written.
 type packSet struct {
 	r       *Repository
 	session uint32
@@ -96,7 +96,7 @@ func newPackSet(r *Repository, session, first uint32) *packSet {
 	return &packSet{r: r, session: session, next: first, syncs: make(chan error, 1)}
 }
 
-// place returns where the next n bytes go.
+// place returns the pack and offset of the next write.
 func (s *packSet) place() (pack, offset uint32, err error) {
 	if s.current != nil && s.current.info.size >= packSize {
 		if err := s.rotate(); err != nil {
@@ -114,7 +114,7 @@ func (s *packSet) place() (pack, offset uint32, err error) {
 
 func (s *packSet) write(b []byte) error { return s.current.write(b) }
 
-// rotate begins to sync the current pack, after the one before is.
+// rotate begins to sync the current pack, after the previous one is synced.
 func (s *packSet) rotate() error {
 	if err := s.wait(); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (s *packSet) wait() (err error) {
 	return err
 }
 
-// finish makes all packs durable, names included.
+// finish makes all packs and their names durable.
 func (s *packSet) finish() error {
 	if s.current != nil {
 		if err := s.rotate(); err != nil {

@@ -7,8 +7,8 @@ import (
 	"hash/crc32"
 )
 
-// Piece is some consecutive chunks of a file on their way into a Writer. One
-// goroutine fills it, takes what became of it with Flush, and fills it again.
+// Piece is a range of consecutive chunks of a file that is written to a Writer.
+// One goroutine fills it, flushes it, and fills it again.
 type Piece struct {
 	w      *Writer
 	reader *Reader
@@ -21,10 +21,10 @@ type Piece struct {
 	pages []byte
 }
 
-// pendingChunk is a chunk that has its place in the piece.
+// pendingChunk is a chunk in a Piece.
 type pendingChunk struct {
-	ref   Ref   // of one that is stored
-	entry entry // of one that is not; its place comes with Flush
+	ref   Ref   // if it is stored
+	entry entry // if it is not; Flush sets its position
 	fresh bool
 }
 
@@ -34,21 +34,20 @@ func (w *Writer) NewPiece() (*Piece, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A Piece reads chunks to lay a page or two over them. Whoever restores that
-	// reads them again and compares their hashes; here CRC-32C will do, at a
-	// tenth of the time.
+	// A Piece reads chunks as bases of overlays. A restore reads them again and
+	// compares their hashes; here CRC-32C suffices, in a tenth of the time.
 	reader.quick = true
 	return &Piece{w: w, reader: reader}, nil
 }
 
-// Close gives up what was not flushed.
+// Close discards what was not flushed.
 func (p *Piece) Close() { p.reader.Close() }
 
-// Reader returns the Piece's own, for reading chunks of earlier backups.
+// Reader returns the Piece's reader, for chunks of earlier backups.
 func (p *Piece) Reader() *Reader { return p.reader }
 
-// Add adds a chunk. base, unless zero, is the one that the backup before has
-// in its place: where they are much alike, only the difference is stored.
+// Add adds a chunk. base, unless zero, is the chunk in its place in the
+// previous backup: if only a few pages differ, only these are stored.
 func (p *Piece) Add(content []byte, base Ref) error {
 	crc := crc32.Checksum(content, castagnoli)
 	p.crc32c = CombineCRC32C(p.crc32c, crc, int64(len(content)))
@@ -65,7 +64,7 @@ func (p *Piece) Add(content []byte, base Ref) error {
 			return err
 		}
 		if err != nil || !p.w.r.usable(base, under) {
-			base, under = Ref{}, entry{} // it is stored as if for the first time
+			base, under = Ref{}, entry{} // stored without a base
 		}
 		if under.hash == next.entry.hash {
 			p.pending = append(p.pending, pendingChunk{ref: base})
@@ -84,8 +83,8 @@ func (p *Piece) Add(content []byte, base Ref) error {
 	return nil
 }
 
-// AddStored adds a chunk of size bytes that is stored. One that must not be
-// built upon is ErrDamaged.
+// AddStored adds a stored chunk of size bytes. It returns ErrDamaged for one
+// that must not be used.
 func (p *Piece) AddStored(ref Ref, size int64) error {
 	crc := ZerosCRC32C(size)
 	if ref != (Ref{}) {
@@ -94,7 +93,7 @@ func (p *Piece) AddStored(ref Ref, size int64) error {
 			return err
 		}
 		if !p.w.r.usable(ref, e) {
-			return p.w.r.noteIndex(damaged(indexName(e.index), fmt.Sprintf("record %d, or one that it lies on, is damaged or missing", ref.Ordinal)))
+			return p.w.r.noteIndex(damaged(indexName(e.index), fmt.Sprintf("record %d, or its base, is damaged or missing", ref.Ordinal)))
 		}
 		if int64(e.raw) != size {
 			return p.w.r.noteIndex(damaged(indexName(e.index), fmt.Sprintf("record %d has %d bytes where a file has %d", ref.Ordinal, e.raw, size)))
@@ -107,8 +106,8 @@ func (p *Piece) AddStored(ref Ref, size int64) error {
 	return nil
 }
 
-// encode appends the record of a chunk: an overlay where a few pages differ
-// from what base lies on, or the whole.
+// encode appends the record of a chunk: an overlay if only a few pages differ
+// from the base, otherwise the whole chunk.
 func (p *Piece) encode(e *entry, content []byte, base Ref, under entry) error {
 	start := len(p.records)
 	if under.base != (Ref{}) {
@@ -128,8 +127,8 @@ func (p *Piece) encode(e *entry, content []byte, base Ref, under entry) error {
 	return nil
 }
 
-// overlay leaves in p.pages what content has of its own over the whole chunk
-// base, if that is little. A base that is damaged is none.
+// overlay sets p.pages to the pages of content that differ from the whole chunk
+// base, and reports whether they are few. A damaged base is not used.
 func (p *Piece) overlay(content []byte, base Ref, under entry) (mask uint16, ok bool, err error) {
 	if base == (Ref{}) || int(under.raw) != len(content) {
 		return 0, false, nil
@@ -145,14 +144,14 @@ func (p *Piece) overlay(content []byte, base Ref, under entry) (mask uint16, ok 
 	return mask, len(p.pages) <= maxOverlay*PageSize, nil
 }
 
-// Flushed is what became of the chunks of a Piece.
+// Flushed describes the chunks of a flushed Piece.
 type Flushed struct {
 	Chunks Chunks
 	Size   int64
 	CRC32C uint32
 }
 
-// Flush stores what is new and empties the Piece.
+// Flush stores the new chunks and empties the Piece.
 func (p *Piece) Flush() (Flushed, error) {
 	if err := p.w.append(p.pending, p.records); err != nil {
 		return Flushed{}, err

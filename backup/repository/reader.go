@@ -11,13 +11,13 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Reader reads chunks for one goroutine.
+// Reader reads chunks. It is not safe for concurrent use.
 type Reader struct {
 	r       *Repository
-	quick   bool // compares the CRC-32C alone; see Writer.NewPiece
+	quick   bool // compares only the CRC-32C; see Writer.NewPiece
 	decoder *zstd.Decoder
 	packs   map[packKey]*openPack
-	root    []byte // the chunk under an overlay that was read last, rootOf
+	root    []byte // the base chunk of an overlay that was read last
 	rootOf  Ref
 	pages   []byte
 }
@@ -25,7 +25,7 @@ type Reader struct {
 type packKey struct{ index, number uint32 }
 
 const (
-	// maxOpenPacks is how many a Reader keeps open.
+	// maxOpenPacks is how many packs a Reader keeps open.
 	maxOpenPacks = 16
 	// readAhead is how much of a pack is read at once: more than any record.
 	readAhead = 256 << 10
@@ -51,8 +51,8 @@ func (rd *Reader) Close() {
 	}
 }
 
-// Each calls visit with the content of each chunk, in order, verified; for
-// zeros with nil. The content is the Reader's, until visit returns.
+// Each calls visit with the verified content of each chunk, in order; with nil
+// for a chunk of zeros. The content is valid until visit returns.
 func (rd *Reader) Each(chunks Chunks, visit func(content []byte) error) error {
 	content := make([]byte, 0, ChunkSize)
 	return rd.r.eachEntry(chunks, func(ref Ref, e entry) error {
@@ -67,8 +67,8 @@ func (rd *Reader) Each(chunks Chunks, visit func(content []byte) error) error {
 	})
 }
 
-// Chunk reads one chunk into dst, which has room for a whole one. What lies
-// under it is remembered, for who is about to lay something else over it.
+// Chunk reads one chunk into dst, which must have the capacity of a whole one.
+// The base chunk is cached for a caller that is about to write another overlay.
 func (rd *Reader) Chunk(ref Ref, dst []byte) ([]byte, error) {
 	e, err := rd.r.entry(ref)
 	if err != nil {
@@ -81,7 +81,7 @@ func (rd *Reader) Chunk(ref Ref, dst []byte) ([]byte, error) {
 	return append(dst[:0], root...), err
 }
 
-// chunk reads the record of an entry. It notes damage.
+// chunk reads the record of an entry, and records damage.
 func (rd *Reader) chunk(ref Ref, e entry, dst []byte) ([]byte, error) {
 	b, err := rd.find(ref, e, dst)
 	if errors.Is(err, ErrDamaged) {
@@ -90,8 +90,8 @@ func (rd *Reader) chunk(ref Ref, e entry, dst []byte) ([]byte, error) {
 	return b, err
 }
 
-// find reads a record where it is now: when its pack is gone it was moved
-// meanwhile.
+// find reads a record where it is now: if its pack is gone, the record was
+// moved.
 func (rd *Reader) find(ref Ref, e entry, dst []byte) ([]byte, error) {
 	b, err := rd.decode(e, dst)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -120,7 +120,7 @@ func (rd *Reader) decode(e entry, dst []byte) ([]byte, error) {
 	return b, err
 }
 
-// matches compares the content of a chunk with what was stored.
+// matches compares a chunk's content with the checksum in its entry.
 func (rd *Reader) matches(content []byte, e entry) bool {
 	if rd.quick {
 		return crc32.Checksum(content, castagnoli) == e.crc32c
@@ -132,7 +132,7 @@ func (rd *Reader) damagedRecord(e entry, what string) error {
 	return damaged(packName(e.index, e.pack), fmt.Sprintf("the record at byte %d: %s", e.offset, what))
 }
 
-// unpack makes a record a chunk again.
+// unpack restores a chunk from its record.
 func (rd *Reader) unpack(e entry, record, dst []byte) ([]byte, error) {
 	if e.base == (Ref{}) {
 		b, err := rd.decoder.DecodeAll(record, dst[:0:ChunkSize])
@@ -160,7 +160,7 @@ func (rd *Reader) unpack(e entry, record, dst []byte) ([]byte, error) {
 	return b, nil
 }
 
-// whole returns a chunk that an overlay lies on, until the next call.
+// whole returns the base chunk of an overlay. It is valid until the next call.
 func (rd *Reader) whole(ref Ref) ([]byte, error) {
 	if ref == rd.rootOf {
 		return rd.root, nil
@@ -181,8 +181,8 @@ func (rd *Reader) whole(ref Ref) ([]byte, error) {
 	return root, nil
 }
 
-// openPack is a pack being read, and the part of it in memory. Records are
-// mostly read in their order, or nearly; those under overlays, too.
+// openPack is an open pack and the part of it in memory. Records are mostly
+// read in order.
 type openPack struct {
 	f      *stored
 	offset int64
@@ -190,7 +190,7 @@ type openPack struct {
 	buf    []byte
 }
 
-// record returns a record as it lies in its pack.
+// record returns a record as stored in its pack.
 func (rd *Reader) record(e entry) ([]byte, error) {
 	p, err := rd.pack(packKey{e.index, e.pack})
 	if err != nil {
@@ -209,7 +209,7 @@ func (rd *Reader) record(e entry) ([]byte, error) {
 	return p.bytes[from-p.offset : to-p.offset], nil
 }
 
-// load reads ahead, up to the error it returns.
+// load reads ahead from a position.
 func (p *openPack) load(from int64) error {
 	n, err := p.f.ReadAt(p.buf, from)
 	if errors.Is(err, io.EOF) {

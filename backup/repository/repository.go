@@ -14,33 +14,32 @@ import (
 	"holdfast/diskio"
 )
 
-// Repository is a directory of backups. Its methods may be called by several
-// goroutines at once.
+// Repository is a directory of backups. It is safe for concurrent use.
 type Repository struct {
 	dir  string
 	fs   fileSystem
-	lock *dirlock.Lock // nil when opened for reading
+	lock *dirlock.Lock // nil if opened for reading
 
-	footprint *diskio.Footprint // what fs changed, on top of what was there
+	footprint *diskio.Footprint // of the files
 
-	// work is held, to read, by every Writer, and to write by what removes:
-	// neither meets the other.
-	work sync.RWMutex
+	// removal is held shared by every Writer, and exclusively while anything is
+	// removed, so that no Writer builds on a chunk that disappears.
+	removal sync.RWMutex
 
 	mu       sync.RWMutex
 	failed   error              // set by the first failed sync
-	indexes  map[uint32]*index  // those opened so far, by their numbers
-	homes    map[uint32]uint32  // by session, the index that has its records
-	pins     map[*Snapshot]bool // the open ones
-	sessions uint32             // the last session given out
+	indexes  map[uint32]*index  // open ones, by number
+	homes    map[uint32]uint32  // the index that describes a session, by session
+	pins     map[*Snapshot]bool // open snapshots
+	sessions uint32             // the highest session number in use
 	bad      map[Ref]bool       // records found to be damaged
-	badIndex bool               // an index was found to be, or to be missing
-	verified bool               // everything was read since damage was last met
+	badIndex bool               // an index was found damaged or missing
+	verified bool               // everything was read since damage was last found
 
-	many int // manySmall, but for tests
+	many int // manySmall, except in tests
 }
 
-// The repository's folders, and what an unfinished file is called.
+// The repository's directories, and the suffix of unfinished files.
 const (
 	packDir     = "packs"
 	indexDir    = "index"
@@ -60,8 +59,8 @@ func manifestName(id string) string { return filepath.Join(manifestDir, id+".man
 
 func (r *Repository) path(name string) string { return filepath.Join(r.dir, name) }
 
-// Open opens the repository in dir, and makes it where there is none in a
-// directory that exists. No other process can Open it until Close; any may
+// Open opens the repository in dir, creating it if necessary; the parent of dir
+// must exist. No other process can Open it before Close; any process may
 // OpenForReading.
 func Open(dir string) (*Repository, error) { return open(dir, disk{}) }
 
@@ -76,8 +75,8 @@ func open(dir string, fsys fileSystem) (*Repository, error) {
 	return r, nil
 }
 
-// OpenForReading opens a repository that another process may be writing to.
-// Nothing in it can be changed through it.
+// OpenForReading opens a repository read-only. Another process may be writing
+// to it.
 func OpenForReading(dir string) (*Repository, error) {
 	r := newRepository(dir, disk{})
 	r.failed = ErrReadOnly
@@ -111,17 +110,17 @@ func (r *Repository) prepare() error {
 	return r.findSessions()
 }
 
-// ensureDir makes a directory, where it is missing, and its name durable.
+// ensureDir creates a directory if it is missing, and makes its name durable.
 func (r *Repository) ensureDir(path string) error {
 	if err := r.fs.Mkdir(path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	// Also where it was there already: an earlier attempt may have ended
-	// between making it and syncing its parent.
+	// Even if it existed: an earlier process may have crashed before the sync.
 	return r.syncDir(filepath.Dir(path))
 }
 
-// findSessions learns which numbers were used, also by what was interrupted.
+// findSessions finds the highest number in use, including those of interrupted
+// sessions.
 func (r *Repository) findSessions() error {
 	for _, dir := range []string{packDir, indexDir} {
 		names, err := r.list(dir)
@@ -137,7 +136,7 @@ func (r *Repository) findSessions() error {
 	return nil
 }
 
-// numberOf reads the index's number out of the name of a pack or an index.
+// numberOf returns the index's number from the name of a pack or an index.
 func numberOf(name string) (uint32, bool) {
 	if len(name) < 8 {
 		return 0, false
@@ -146,7 +145,7 @@ func numberOf(name string) (uint32, bool) {
 	return uint32(n), err == nil
 }
 
-// list returns the names of the files in one of the folders, sorted.
+// list returns the sorted names of the files in a directory of the repository.
 func (r *Repository) list(dir string) ([]string, error) {
 	entries, err := os.ReadDir(r.path(dir))
 	if err != nil {
@@ -159,7 +158,7 @@ func (r *Repository) list(dir string) ([]string, error) {
 	return names, nil
 }
 
-// Backups returns the ids of the backups there are, sorted.
+// Backups returns the sorted ids of all backups.
 func (r *Repository) Backups() ([]string, error) {
 	names, err := r.list(manifestDir)
 	if err != nil {
@@ -174,8 +173,8 @@ func (r *Repository) Backups() ([]string, error) {
 	return ids, nil
 }
 
-// Orphaned reports whether there is what backups are made of, and no backup. So
-// it is too while the first one is taken.
+// Orphaned reports whether there are packs or indexes but no backup. That is
+// also the case while the first backup is taken.
 func (r *Repository) Orphaned() (bool, error) {
 	ids, err := r.Backups()
 	if err != nil || len(ids) > 0 {
@@ -189,8 +188,8 @@ func (r *Repository) Orphaned() (bool, error) {
 	return len(packs)+len(indexes) > 0, err
 }
 
-// Close closes the repository. Nothing of it may be in use. Close twice is
-// fine.
+// Close closes the repository. Nothing of it may be in use. Close is
+// idempotent.
 func (r *Repository) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -221,14 +220,14 @@ func (r *Repository) fail(err error) {
 	}
 }
 
-// writable returns why nothing can be written, if so.
+// writable returns an error if nothing can be written.
 func (r *Repository) writable() error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.failed
 }
 
-// create makes a file, in place of one that an interrupted attempt left.
+// create creates a file, replacing one that an interrupted attempt left.
 func (r *Repository) create(path string) (file, error) {
 	if err := r.writable(); err != nil {
 		return nil, err
@@ -243,7 +242,7 @@ func (r *Repository) create(path string) (file, error) {
 	return r.fs.Create(path)
 }
 
-// remove removes a file that may be gone already.
+// remove removes a file that may no longer exist.
 func (r *Repository) remove(path string) error {
 	if err := r.fs.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove from backup repository: %w", err)
@@ -251,8 +250,8 @@ func (r *Repository) remove(path string) error {
 	return nil
 }
 
-// nextSession gives out a number that nothing was ever of: a session's, which
-// is its index's too, or that of an index merged of others.
+// nextSession returns a number that was never used: for a session and its
+// index, or for a merged index.
 func (r *Repository) nextSession() uint32 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -260,8 +259,8 @@ func (r *Repository) nextSession() uint32 {
 	return r.sessions
 }
 
-// distrust notes that a record is damaged: no backup is built on it from now
-// on, so that one that reads everything is whole again.
+// distrust records that a record is damaged. No backup refers to it from now
+// on, so a backup that reads everything is complete again.
 func (r *Repository) distrust(ref Ref) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -276,8 +275,8 @@ func (r *Repository) distrusted(ref Ref) bool {
 	return r.bad[ref]
 }
 
-// noteIndex returns err, and notes that an index is damaged or missing when
-// that is what it says.
+// noteIndex returns err, and records it if it says that an index is damaged or
+// missing.
 func (r *Repository) noteIndex(err error) error {
 	if errors.Is(err, ErrDamaged) {
 		r.mu.Lock()
@@ -297,8 +296,8 @@ func (r *Repository) Damaged() bool {
 }
 
 // Verified reports whether Verify has read everything since Open and since
-// damage was last met, so that all there is of it is known. Who meets some knows
-// of one record only.
+// damage was last found, so that all damage is known. A reader that finds
+// damage knows of one record only.
 func (r *Repository) Verified() bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/zeebo/blake3"
 )
 
-// Snapshot is a backup being read. As long as it is open, nothing of it is
-// removed, whatever is deleted.
+// Snapshot is a backup open for reading. While it is open, nothing it needs is
+// removed, even if the backup is deleted.
 type Snapshot struct {
 	*Manifest
 	Digest string // of the manifest, in hex
@@ -16,8 +16,8 @@ type Snapshot struct {
 
 // Snapshot opens a backup. The caller closes it.
 func (r *Repository) Snapshot(id string) (*Snapshot, error) {
-	r.work.RLock()
-	defer r.work.RUnlock()
+	r.removal.RLock()
+	defer r.removal.RUnlock()
 	m, digest, err := r.Manifest(id)
 	if err != nil {
 		return nil, err
@@ -29,32 +29,32 @@ func (r *Repository) Snapshot(id string) (*Snapshot, error) {
 	return s, nil
 }
 
-// Close lets go of the backup. Close twice is fine.
+// Close closes the snapshot. Close is idempotent.
 func (s *Snapshot) Close() {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	delete(s.r.pins, s)
 }
 
-// Repository returns the one the backup is in.
+// Repository returns the repository of the backup.
 func (s *Snapshot) Repository() *Repository { return s.r }
 
-// Check reads the indexes of all that the backup needs, and nothing else: it
-// says in a moment whether a record is missing or the manifest was made for
-// other ones.
+// Check reads the index entries of everything the backup needs, and nothing
+// else. It quickly finds a missing record, or a manifest made for other
+// content.
 func (s *Snapshot) Check() error {
 	root, err := s.r.contentRoot(s.Manifest)
 	if err != nil {
 		return err
 	}
 	if root != s.root {
-		return s.r.noteIndex(damaged(manifestName(s.Backup.ID), "the chunks it names have other contents now than when it was made"))
+		return s.r.noteIndex(damaged(manifestName(s.Backup.ID), "the content of its chunks is not what it was made for"))
 	}
 	return nil
 }
 
-// contentRoot computes the digest over all chunks' hashes, and checks that
-// each has as many bytes as its place in a file.
+// contentRoot computes the digest over the hashes of all chunks, and checks
+// that the size of each matches its place in a file.
 func (r *Repository) contentRoot(m *Manifest) (root Hash, err error) {
 	h := blake3.New()
 	for i := range m.Entries {
@@ -63,7 +63,7 @@ func (r *Repository) contentRoot(m *Manifest) (root Hash, err error) {
 		err := r.eachEntry(e.Chunks, func(ref Ref, stored entry) error {
 			h.Write(stored.hash[:]) // zeros have a hash of zeros
 			if !r.isWhole(stored) {
-				return damaged(indexName(stored.index), fmt.Sprintf("record %d lies on one that is missing", ref.Ordinal))
+				return damaged(indexName(stored.index), fmt.Sprintf("record %d is an overlay on a missing record", ref.Ordinal))
 			}
 			n := min(left, ChunkSize)
 			left -= n

@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// stored is a file of the repository being read. What the disk cannot give back
-// is damage, and it is named: to try again does not bring it back.
+// stored is a file of the repository open for reading. What the disk cannot
+// read is damage, and the error names the file: a retry does not help.
 type stored struct {
 	reading
 	name string
-	at   int64 // where Read goes on
+	at   int64 // offset of Read
 }
 
 // openStored opens a file for reading. name is relative to the repository.
@@ -47,8 +47,8 @@ func (s *stored) ReadAt(p []byte, off int64) (int, error) {
 	return n, lost(s.name, off+int64(n), err)
 }
 
-// lost returns err, or damage where it says that the medium or the file system
-// has lost what was written. A lack of memory or of descriptors passes.
+// lost returns ErrDamaged if err says that the medium or the file system lost
+// data, otherwise err. Lack of memory or descriptors is temporary.
 func lost(name string, at int64, err error) error {
 	errno, _ := errors.AsType[syscall.Errno](err)
 	if errno == syscall.EIO || errno == syscall.EBADMSG || errno == errCorrupt {

@@ -13,9 +13,9 @@ import (
 	"github.com/zeebo/blake3"
 )
 
-// Report is what Verify found.
+// Report is the result of Verify.
 type Report struct {
-	Backups int   // whole ones
+	Backups int   // undamaged ones
 	Chunks  int64 // stored records read
 	Bytes   int64 // of packs
 
@@ -27,15 +27,15 @@ type Report struct {
 // Err returns all damage as one error, nil if there is none.
 func (p Report) Err() error { return errors.Join(p.Damage...) }
 
-// Verify reads everything back: each byte of every pack, index and manifest,
-// each chunk's content, each file's checksum. Damage is in the Report; the
-// error says why not everything was read. Backups that are taken meanwhile are
-// not looked at; nothing is removed meanwhile.
+// Verify reads everything: every byte of every pack, index and manifest, the
+// content of every chunk, the checksum of every file. Damage is in the Report;
+// an error says why not everything was read. Backups taken meanwhile are not
+// verified; nothing is removed meanwhile.
 //
-// progress, if set, is told the bytes of packs read and how many there are.
+// progress, if set, is called with the bytes of packs read and their total.
 func (r *Repository) Verify(ctx context.Context, progress func(done, total int64)) (Report, error) {
-	r.work.RLock()
-	defer r.work.RUnlock()
+	r.removal.RLock()
+	defer r.removal.RUnlock()
 	v := &verification{r: r, progress: progress, broken: map[uint32]bool{}}
 	ids, err := r.Backups()
 	if err != nil {
@@ -74,7 +74,7 @@ type verification struct {
 	all      []verifiedPack
 	total    int64
 	broken   map[uint32]bool // numbers of damaged indexes
-	lost     bool            // there are some that cannot even be opened
+	lost     bool            // an index cannot be opened
 
 	mu     sync.Mutex
 	report Report
@@ -86,7 +86,7 @@ type verifiedPack struct {
 	records Chunks
 }
 
-// note keeps damage, and returns any other error.
+// note adds damage to the report, and returns any other error.
 func (v *verification) note(err error) error {
 	if err == nil || !errors.Is(err, ErrDamaged) {
 		return err
@@ -97,7 +97,7 @@ func (v *verification) note(err error) error {
 	return nil
 }
 
-// noteIndex is note for an index, which is damaged then.
+// noteIndex is note for an error of an index, which it marks as damaged.
 func (v *verification) noteIndex(x *index, err error) error {
 	if err != nil {
 		v.broken[x.number] = true
@@ -105,7 +105,7 @@ func (v *verification) noteIndex(x *index, err error) error {
 	return v.note(v.r.noteIndex(err))
 }
 
-// index checks an index and finds out which records lie in each of its packs.
+// index checks an index and finds the records of each of its packs.
 func (v *verification) index(x *index) error {
 	records := map[uint32]Chunks{}
 	if err := v.noteIndex(x, x.check()); err != nil {
@@ -125,7 +125,7 @@ func (v *verification) index(x *index) error {
 	return nil
 }
 
-// packs reads all packs, a goroutine for each processor.
+// packs reads all packs, with a goroutine for each processor.
 func (v *verification) packs(ctx context.Context) error {
 	next := make(chan verifiedPack)
 	errs := make(chan error)
@@ -174,7 +174,7 @@ func (v *verification) someOf(ctx context.Context, next <-chan verifiedPack) err
 	return nil
 }
 
-// digest compares all bytes of a pack with what its index says of them.
+// digest compares all bytes of a pack with its digest in the index.
 func (v *verification) digest(ctx context.Context, p verifiedPack) error {
 	name := packName(p.index, p.info.number)
 	f, err := v.r.openStored(name)
@@ -206,7 +206,7 @@ func (v *verification) digest(ctx context.Context, p verifiedPack) error {
 	return nil
 }
 
-// verifyReader reads until ctx ends, and tells how far it is.
+// verifyReader reads until ctx ends, and reports progress.
 type verifyReader struct {
 	ctx context.Context
 	v   *verification
@@ -228,8 +228,8 @@ func (r *verifyReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// chunks decodes every chunk of a pack. Only the first damage is kept, lest a
-// missing pack fill pages.
+// chunks decodes every chunk of a pack. It reports only the first damage, so
+// that a missing pack does not fill the report.
 func (v *verification) chunks(ctx context.Context, rd *Reader, p verifiedPack) error {
 	content := make([]byte, 0, ChunkSize)
 	noted := false
@@ -238,7 +238,7 @@ func (v *verification) chunks(ctx context.Context, rd *Reader, p verifiedPack) e
 			return err
 		}
 		if !v.r.isWhole(e) {
-			return nil // garbage: backups' manifests say what they need
+			return nil // garbage; manifests list what backups need
 		}
 		_, err := rd.chunk(ref, e, content)
 		if errors.Is(err, ErrDamaged) {
@@ -256,7 +256,7 @@ func (v *verification) chunks(ctx context.Context, rd *Reader, p verifiedPack) e
 	return err
 }
 
-// backup checks that a manifest is whole, and all that it names.
+// backup checks a manifest and everything it names.
 func (v *verification) backup(id string) error {
 	m, _, err := v.r.Manifest(id)
 	if errors.Is(err, ErrNotFound) {
@@ -277,12 +277,12 @@ func (v *verification) backup(id string) error {
 	return v.note(err)
 }
 
-// errAffected says that a backup needs what is known to be damaged.
+// errAffected is a backup that needs data known to be damaged.
 var errAffected = errors.New("backup needs damaged chunks")
 
 func (v *verification) manifest(m *Manifest) error {
 	s := &Snapshot{Manifest: m, r: v.r}
-	if err := v.touched(m); err != nil {
+	if err := v.checkAffected(m); err != nil {
 		return err
 	}
 	if err := s.Check(); err != nil {
@@ -301,8 +301,8 @@ func (v *verification) manifest(m *Manifest) error {
 	return nil
 }
 
-// touched returns errAffected when the backup needs a damaged record.
-func (v *verification) touched(m *Manifest) error {
+// checkAffected returns errAffected if the backup needs a damaged record.
+func (v *verification) checkAffected(m *Manifest) error {
 	for i := range m.Entries {
 		err := m.Entries[i].Chunks.Refs(func(ref Ref) error {
 			if ref == (Ref{}) {

@@ -9,8 +9,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Writer writes the chunks and the manifest of one backup. Its Pieces are
-// filled by several goroutines at once. It ends by Commit or Abort.
+// Writer writes the chunks and the manifest of one backup. Several goroutines
+// may fill Pieces of it at once. It ends with Commit or Abort.
 type Writer struct {
 	r       *Repository
 	session uint32
@@ -22,16 +22,16 @@ type Writer struct {
 	index  *indexWriter
 	next   uint32 // ordinal
 	stored int64  // bytes of records
-	failed error  // the first failure; nothing is written after it
+	failed error  // the first error; nothing is written after it
 	ended  bool
 }
 
 // Begin begins a backup. Nothing is removed from the repository until it ends.
 func (r *Repository) Begin() (*Writer, error) {
-	r.work.RLock()
+	r.removal.RLock()
 	w, err := r.begin()
 	if err != nil {
-		r.work.RUnlock()
+		r.removal.RUnlock()
 		return nil, fmt.Errorf("begin backup: %w", err)
 	}
 	return w, nil
@@ -60,10 +60,10 @@ func (r *Repository) begin() (*Writer, error) {
 	}, nil
 }
 
-// newEncoder returns one for EncodeAll by as many goroutines as there are
-// processors. Records have hashes, so frames need no checksum.
+// newEncoder returns an encoder for as many concurrent calls of EncodeAll as
+// there are processors. Records have hashes, so frames need no checksum.
 func newEncoder() (*zstd.Encoder, error) {
-	// SpeedFastest halves the block size of who has not chosen a window before.
+	// The window must come before the level: SpeedFastest halves a default window.
 	encoder, err := zstd.NewWriter(nil, zstd.WithWindowSize(ChunkSize), zstd.WithEncoderLevel(zstd.SpeedFastest),
 		zstd.WithEncoderCRC(false), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
 	if err != nil {
@@ -72,8 +72,8 @@ func newEncoder() (*zstd.Encoder, error) {
 	return encoder, nil
 }
 
-// append stores the records of pending that are new, in their order, and
-// replaces each by its Ref. records holds their bytes.
+// append stores the new records of pending, in order, and sets the Ref of each.
+// records holds their bytes.
 func (w *Writer) append(pending []pendingChunk, records []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,8 +124,8 @@ func (w *Writer) appendRecords(pending []pendingChunk, records []byte) error {
 	return nil
 }
 
-// number gives each new chunk its Ref, the first of which it returns. One that
-// another goroutine stored since is left out of the records.
+// number gives each new chunk its Ref, and returns the first. A chunk that
+// another goroutine has stored meanwhile is removed from the records.
 func (w *Writer) number(pending []pendingChunk, records []byte) (kept []byte, first uint32) {
 	kept, first = records[:0], w.next
 	at := uint32(0)
@@ -147,8 +147,8 @@ func (w *Writer) number(pending []pendingChunk, records []byte) (kept []byte, fi
 	return kept, first
 }
 
-// find returns the chunk of that content, if it is stored. An entry that
-// cannot be read is as good as none.
+// find returns the stored chunk with that hash. An entry that cannot be read
+// counts as none.
 func (w *Writer) find(h Hash) (Ref, bool) {
 	ref, ok := w.known.find(h)
 	if !ok {
@@ -158,7 +158,7 @@ func (w *Writer) find(h Hash) (Ref, bool) {
 	return ref, err == nil && e.hash == h && w.r.usable(ref, e)
 }
 
-// entry reads the entry of a chunk, of this session, too.
+// entry reads the entry of a chunk, including those of this session.
 func (w *Writer) entry(ref Ref) (entry, error) {
 	if ref.Session != w.session {
 		return w.r.entry(ref)
@@ -171,9 +171,9 @@ func (w *Writer) entry(ref Ref) (entry, error) {
 }
 
 // Commit publishes the backup: its packs, then the index, then the manifest,
-// each synced before the next. It returns the manifest's digest, in hex, and
-// how many bytes all of it added to the repository. After an error the backup
-// is not there, and Abort is the caller's.
+// each synced before the next. It returns the manifest's digest in hex, and how
+// many bytes the backup added to the repository. After an error the backup does
+// not exist, and the caller must call Abort.
 func (w *Writer) Commit(m *Manifest) (digest string, stored int64, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -216,7 +216,7 @@ func (w *Writer) publishChunks() (stored int64, err error) {
 	return stored + w.index.size, nil
 }
 
-// Abort gives the backup up, and removes what it wrote. After Commit it does
+// Abort gives up the backup and removes what it wrote. After Commit it does
 // nothing.
 func (w *Writer) Abort() error {
 	w.mu.Lock()
@@ -225,19 +225,19 @@ func (w *Writer) Abort() error {
 		return nil
 	}
 	var err error
-	if !w.index.published { // else they are garbage for Collect
+	if !w.index.published { // otherwise they are garbage for Collect
 		err = w.packs.abort()
 	}
 	if err := errors.Join(err, w.end()); err != nil {
-		return fmt.Errorf("give up backup: %w", err)
+		return fmt.Errorf("abort backup: %w", err)
 	}
 	return nil
 }
 
-// end lets go of everything but what was published.
+// end releases everything that was not published.
 func (w *Writer) end() error {
 	w.ended = true
-	defer w.r.work.RUnlock()
+	defer w.r.removal.RUnlock()
 	var err error
 	if w.index.f != nil {
 		err = w.index.abort()

@@ -15,7 +15,7 @@ import (
 
 func containsAny(s, chars string) bool { return strings.ContainsAny(s, chars) }
 
-// encodeManifest returns the manifest as it is stored, and its digest.
+// encodeManifest returns the content of a manifest file, and its digest.
 func encodeManifest(m *Manifest) ([]byte, Hash, error) {
 	if !validID(m.Backup.ID) {
 		return nil, Hash{}, fmt.Errorf("%q cannot be the id of a backup", m.Backup.ID)
@@ -44,8 +44,8 @@ func encodeManifest(m *Manifest) ([]byte, Hash, error) {
 	return append(b, sum[:]...), sum, nil
 }
 
-// manifestEncoder writes numbers as varints, and each as the difference to
-// what is expected there, which is mostly nothing.
+// manifestEncoder writes numbers as varints, each as the difference to an
+// expected value, which is mostly zero.
 type manifestEncoder struct {
 	b       []byte
 	path    string
@@ -95,10 +95,10 @@ func (e *manifestEncoder) run(run Run) {
 	e.session, e.next[run.Session] = run.Session, run.First+run.Count
 }
 
-// maxManifest bounds what a damaged manifest can make us allocate.
+// maxManifest bounds the memory that a damaged manifest can make us allocate.
 const maxManifest = 4 << 30
 
-// decodeManifest reads the content of the file called name.
+// decodeManifest decodes the content of the file called name.
 func decodeManifest(name string, b []byte) (*Manifest, Hash, error) {
 	if len(b) < headerSize+8+digestSize {
 		return nil, Hash{}, damaged(name, fmt.Sprintf("it has only %d bytes", len(b)))
@@ -113,7 +113,7 @@ func decodeManifest(name string, b []byte) (*Manifest, Hash, error) {
 	}
 	size := binary.LittleEndian.Uint64(b[headerSize:])
 	if size > maxManifest {
-		return nil, Hash{}, damaged(name, "it says it is too large")
+		return nil, Hash{}, damaged(name, "its uncompressed size is too large")
 	}
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxManifest))
 	if err != nil {
