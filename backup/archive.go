@@ -6,8 +6,8 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// Changes says which pages of the files of a data directory were changed
-// between two moments.
+// Changes tells which pages of the files of a data directory changed between
+// two moments.
 type Changes interface {
 	// Pages returns the changed page numbers, ascending, within the file at
 	// path (slash-separated, relative to the data directory; a segment such as
@@ -22,14 +22,13 @@ type Changes interface {
 type WAL interface {
 	// WaitFor blocks until the archive durably holds everything before lsn on
 	// timeline, or ctx ends. Take waits for the backup's start before it reads
-	// anything, and for its stop before it says that it is complete. What is
-	// missing for good before lsn is none of its concern.
+	// anything, and for its stop before it returns. WaitFor ignores gaps.
 	WaitFor(ctx context.Context, timeline uint32, lsn xlog.LSN) error
-	// Covers says whether the archive has all WAL from one LSN to another. The
-	// error wraps wal.ErrGap when it has not. Take asks it for what its backup
-	// needs before it says that it is complete.
+	// Covers checks that the archive has all WAL from one LSN to another. Otherwise
+	// the error wraps wal.ErrGap. Take checks what its backup needs before it
+	// returns.
 	Covers(timeline uint32, from, to xlog.LSN) error
 	// ChangedPages parses the archived WAL from the LSN from to the LSN to. The
-	// error wraps wal.ErrGap when it is not whole.
+	// error wraps wal.ErrGap if it is not complete.
 	ChangedPages(ctx context.Context, timeline uint32, from, to xlog.LSN) (Changes, error)
 }

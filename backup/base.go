@@ -6,21 +6,21 @@ import (
 	"holdfast/backup/repository"
 )
 
-// base is the backup before, that a new one is compared with.
+// base is the earlier backup that a new one is compared with.
 type base struct {
 	*repository.Snapshot
 	files   map[string]*repository.Entry
 	changes Changes // nil: unknown
 }
 
-// openBase opens the backup with that id, if there is one.
+// openBase opens the backup with that id, if it exists.
 func openBase(repo *repository.Repository, id string) (*base, error) {
 	if id == "" {
 		return nil, nil
 	}
 	snapshot, err := repo.Snapshot(id)
 	if errors.Is(err, repository.ErrNotFound) || errors.Is(err, repository.ErrDamaged) {
-		return nil, nil // the new one does without
+		return nil, nil // the new backup has no base
 	}
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (b *base) close() {
 	}
 }
 
-// file returns what the base has at path, nil if nothing.
+// file returns the file at path in the base, nil if there is none.
 func (b *base) file(path string) *repository.Entry {
 	if b == nil {
 		return nil
@@ -63,7 +63,7 @@ func (b *base) control() (content []byte, err error) {
 }
 
 // changed returns the pages of a file that changed since the base, if that is
-// known and the file has not become shorter.
+// known and the file did not become shorter.
 func (b *base) changed(e *repository.Entry) (pages []uint32, known bool) {
 	old := b.file(e.Path)
 	if old == nil || b.changes == nil || e.Size < old.Size {

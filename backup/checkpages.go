@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// ErrUnsoundPage says that a page of a relation is not as PostgreSQL wrote it.
-var ErrUnsoundPage = errors.New("a page has another checksum than it should")
+// ErrUnsoundPage is a page of a relation that is not as PostgreSQL wrote it.
+var ErrUnsoundPage = errors.New("a page has a wrong checksum")
 
 // CheckPages reads every page of every relation in the data directory dir and
-// compares its checksum, as pg_checksums does. The server must have been shut
-// down, and have checksums. It returns how many pages there are; the error names
-// the first that is damaged and wraps [ErrUnsoundPage].
+// compares its checksum, as pg_checksums does. The server must be shut down and
+// have checksums enabled. It returns the number of pages; the error names the
+// first damaged page and wraps [ErrUnsoundPage].
 func CheckPages(ctx context.Context, dir string) (pages int64, err error) {
 	buffer := make([]byte, chunkSize)
 	for _, top := range []string{"global", "base"} {

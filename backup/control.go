@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// controlFile is the file without which PostgreSQL does not start. It is
-// published last, so it says that a directory is complete.
+// controlFile is the file without which PostgreSQL does not start. A restore
+// publishes it last, so it marks a complete directory.
 const controlFile = "global/pg_control"
 
 // castagnoli is CRC-32C's table, which the hash/crc32 package never changes.
@@ -24,12 +24,12 @@ const (
 	longestControl  = 512
 )
 
-// controlIsSound reports whether b, a pg_control, was not being written while
-// it was read.
+// controlIsSound reports whether b, a pg_control, was read completely and not
+// while it was written.
 func controlIsSound(b []byte) bool { return controlContent(b) != nil }
 
-// controlContent returns what a sound pg_control has before its CRC: somewhere in
-// it is the CRC-32C of all before, and zeros follow.
+// controlContent returns the part of a valid pg_control before its CRC: the
+// CRC-32C of everything before it, followed by zeros.
 func controlContent(b []byte) []byte {
 	if len(b) < pageSize {
 		return nil
@@ -46,17 +46,16 @@ func controlContent(b []byte) []byte {
 // which is 1234567.0 (ControlFileData of pg_control.h).
 var controlFormat = binary.LittleEndian.AppendUint64(nil, math.Float64bits(1234567))
 
-// sameForm reports whether the files that two pg_control belong to have the same
-// form. Of what begins with floatFormat all was set for good by initdb, but for
-// whether pages have checksums: pg_checksums switches that while the server is
-// down.
+// sameForm reports whether two pg_control describe the same on-disk format. The
+// fields from floatFormat on are set by initdb and never change, except whether
+// pages have checksums, which pg_checksums changes while the server is down.
 func sameForm(a, b []byte) bool {
 	_, formA, foundA := bytes.Cut(controlContent(a), controlFormat)
 	_, formB, foundB := bytes.Cut(controlContent(b), controlFormat)
 	return foundA && foundB && bytes.Equal(formA, formB)
 }
 
-// systemIdentifier is what tells one cluster from another.
+// systemIdentifier returns the identifier of the cluster.
 func systemIdentifier(control []byte) uint64 { return binary.LittleEndian.Uint64(control) }
 
 const (
@@ -76,5 +75,5 @@ func readControl(root *os.Root) ([]byte, error) {
 		}
 		time.Sleep(controlPause)
 	}
-	return nil, errors.New(controlFile + " is damaged: its checksum is wrong, however often it is read")
+	return nil, errors.New(controlFile + " is damaged: its checksum stays wrong after repeated reads")
 }

@@ -19,7 +19,7 @@ const (
 	chunkSize = repository.ChunkSize
 	// pieceSize is how much of a file one worker reads at a time.
 	pieceSize = 8 << 20
-	// maxWorkers bounds the memory: a worker has a few MiB.
+	// maxWorkers bounds the memory: each worker needs a few MiB.
 	maxWorkers = 8
 	// maxDamaged is how many damaged pages an error names.
 	maxDamaged = 5
@@ -33,20 +33,20 @@ type copying struct {
 
 	mu      sync.Mutex
 	damaged []string            // pages
-	torn    map[string]xlog.LSN // pages that WAL must bring back, and the LSNs they say
+	torn    map[string]xlog.LSN // LSNs of pages that WAL must restore
 }
 
-// copiedFile is a file on its way into the backup.
+// copiedFile is a file being backed up.
 type copiedFile struct {
 	entry   repository.Entry
-	old     *repository.Entry // what the base has there, nil if nothing
-	changed int               // how many pages changed since the base; which, who copies it asks again
-	known   bool              // that no others did
+	old     *repository.Entry // the file in the base, nil if none
+	changed int               // number of pages that changed since the base
+	known   bool              // changed is valid
 	isData  bool              // it has pages with checksums
 	first   uint32            // the block of its first page in its relation
 
 	mu     sync.Mutex
-	gone   bool // dropped meanwhile, or left out
+	gone   bool // dropped meanwhile, or excluded
 	pieces []repository.Flushed
 }
 
@@ -76,7 +76,7 @@ func newCopying(t *taking, entries []repository.Entry) *copying {
 	return c
 }
 
-// untouched reports whether the base has the very same file.
+// untouched reports whether the base has the identical file.
 func (f *copiedFile) untouched() bool {
 	return f.known && f.changed == 0 && f.entry.Size == f.old.Size
 }
@@ -119,7 +119,7 @@ func (c *copying) run(ctx context.Context) error {
 	return c.control()
 }
 
-// damage is the error that names the damaged pages, if there are any.
+// damage returns an error that names the damaged pages, if any.
 func (c *copying) damage() error {
 	if len(c.damaged) == 0 {
 		return nil
@@ -166,8 +166,8 @@ func (c *copying) work(ctx context.Context, pieces <-chan piece) error {
 	return nil
 }
 
-// note keeps a damaged page for the error at the end, which is due at once when
-// there are many.
+// note records a damaged page for the error at the end. If there are many it
+// returns the error at once.
 func (c *copying) note(page string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,17 +178,16 @@ func (c *copying) note(page string) error {
 	return fmt.Errorf("the data directory has many pages with a wrong checksum, among them: %v", c.damaged)
 }
 
-// noteTorn keeps a page with a wrong checksum that says it was changed since
-// the start, until the backup's stop tells whether that can be.
+// noteTorn records a page with a wrong checksum whose LSN is after the start;
+// the backup's stop tells whether it is valid.
 func (c *copying) noteTorn(page string, lsn xlog.LSN) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.torn[page] = lsn
 }
 
-// boundTorn says which pages claim to have been changed at a place of the WAL
-// that there was not yet when the backup ended: they are damaged.
-func (c *copying) boundTorn(stop xlog.LSN) error {
+// checkTorn treats pages as damaged whose LSN is after the stop of the backup.
+func (c *copying) checkTorn(stop xlog.LSN) error {
 	for page, lsn := range c.torn {
 		if lsn > stop {
 			c.damaged = append(c.damaged, page)
@@ -197,7 +196,7 @@ func (c *copying) boundTorn(stop xlog.LSN) error {
 	return c.damage()
 }
 
-// control reads pg_control, when all else is read.
+// control reads pg_control, after everything else.
 func (c *copying) control() error {
 	for _, f := range c.files {
 		if f.entry.Path == controlFile {
@@ -226,11 +225,11 @@ func (c *copying) copyControl(f *copiedFile) error {
 	return err
 }
 
-// leaveOutUnlogged takes what has an init fork by now out of the backup: it may
-// have been listed before that was made. The WAL makes the init fork, and
-// PostgreSQL fails to start where what it stands for is there already. No
-// relation becomes a logged one under the same number.
-func (c *copying) leaveOutUnlogged(ctx context.Context) error {
+// excludeUnlogged removes relations from the backup that have an init fork by
+// now: they may have been listed before it was created. The WAL creates the
+// init fork, and PostgreSQL fails to start if the main fork already exists. A
+// relation never becomes logged under the same number.
+func (c *copying) excludeUnlogged(ctx context.Context) error {
 	now, read := newListing(ctx, c.t.root), map[string]bool{}
 	for _, f := range c.files {
 		if _, ok := parseRelation(f.entry.Path); !ok {

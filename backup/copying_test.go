@@ -84,7 +84,7 @@ func (d *dataDirectory) copyAll(repo *repository.Repository, id string, changes 
 	if err := c.run(d.t.Context()); err != nil {
 		return nil, err
 	}
-	if err := c.boundTorn(200); err != nil {
+	if err := c.checkTorn(200); err != nil {
 		return nil, err
 	}
 	m := &repository.Manifest{Backup: repository.Backup{ID: id}, Entries: c.done()}

@@ -15,15 +15,15 @@ import (
 	"holdfast/backup/wal"
 )
 
-// extractingSuffix marks a directory that is not whole yet.
+// extractingSuffix marks an incomplete directory.
 const extractingSuffix = ".extracting"
 
-// Extract makes a data directory that a plain PostgreSQL of the backup's major
-// version starts, and that comes up at the plan's target: everything it needs
-// is in it, and nothing leads back to where it comes from. dir must be empty, or
-// absent: it is removed, and appears, whole and synced, at the very end.
+// Extract creates a data directory that a plain PostgreSQL of the backup's
+// major version can start, and that recovers to the plan's target. It contains
+// everything it needs, and refers to nothing of its origin. dir must be empty
+// or absent; it appears, complete and synced, at the very end.
 func Extract(ctx context.Context, source *repository.Snapshot, archive *wal.Archive, plan Plan, dir string, opts RestoreOptions) error {
-	// What cannot be removed cannot be replaced at the end either.
+	// A directory that cannot be removed could not be replaced at the end.
 	err := syscall.Rmdir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("extract backup: %s must be absent, or an empty directory and no link or mount point: %w", dir, err)
@@ -34,7 +34,7 @@ func Extract(ctx context.Context, source *repository.Snapshot, archive *wal.Arch
 		err = Restore(ctx, source, work, opts)
 	}
 	if err == nil {
-		err = standAloneDurably(ctx, archive, plan, work)
+		err = writeStandAloneDurably(ctx, archive, plan, work)
 	}
 	if err == nil {
 		err = os.Rename(work, dir)
@@ -45,8 +45,8 @@ func Extract(ctx context.Context, source *repository.Snapshot, archive *wal.Arch
 	return syncPath(filepath.Dir(dir))
 }
 
-// ExtractTar writes what Extract makes to w as a tar stream. The WAL to be
-// replayed lies in the directory for temporary files meanwhile.
+// ExtractTar writes what Extract creates to w as a tar stream. The WAL to be
+// replayed is in a temporary directory meanwhile.
 func ExtractTar(ctx context.Context, source *repository.Snapshot, archive *wal.Archive, plan Plan, w io.Writer) error {
 	over, err := os.MkdirTemp("", "holdfast-extract-")
 	if err != nil {
@@ -54,7 +54,7 @@ func ExtractTar(ctx context.Context, source *repository.Snapshot, archive *wal.A
 	}
 	err = os.Mkdir(filepath.Join(over, "pg_wal"), 0o700)
 	if err == nil {
-		err = standAlone(ctx, archive, plan, over)
+		err = writeStandAlone(ctx, archive, plan, over)
 	}
 	if err == nil {
 		err = WriteTar(ctx, source, w, over)
@@ -65,8 +65,8 @@ func ExtractTar(ctx context.Context, source *repository.Snapshot, archive *wal.A
 	return nil
 }
 
-// standAloneSettings stand over those of the server that was backed up: its
-// sockets, addresses, certificate and libraries may not be where this one runs.
+// standAloneSettings override the settings of the server that was backed up:
+// its sockets, addresses, certificate and libraries may not exist here.
 const standAloneSettings = `# Written with the extracted backup. Until recovery is over:
 restore_command = 'false'
 recovery_target_lsn = '%v'
@@ -83,17 +83,17 @@ shared_preload_libraries = ''
 logging_collector = off
 `
 
-// standAloneRules let in whoever may enter the data directory, which is its
-// owner.
+// standAloneRules admit every user who can enter the data directory, which is
+// its owner.
 const standAloneRules = `# Written with the extracted backup: the socket lies in the data directory.
 local all all trust
 host all all 127.0.0.1/32 scram-sha-256
 host all all ::1/128 scram-sha-256
 `
 
-// standAlone lays the plan's WAL and what leads PostgreSQL to its target into
-// dir. The WAL ends there, and PostgreSQL refuses to come up anywhere before.
-func standAlone(ctx context.Context, archive *wal.Archive, plan Plan, dir string) error {
+// writeStandAlone writes the plan's WAL and the recovery settings into dir. The
+// WAL ends at the target, and PostgreSQL refuses to come up before it.
+func writeStandAlone(ctx context.Context, archive *wal.Archive, plan Plan, dir string) error {
 	if err := plan.Recovery(archive, dir).Fill(ctx); err != nil {
 		return err
 	}
@@ -109,21 +109,22 @@ func standAlone(ctx context.Context, archive *wal.Archive, plan Plan, dir string
 	return nil
 }
 
-// standAloneDurably does so in a directory that is durable but for that.
-func standAloneDurably(ctx context.Context, archive *wal.Archive, plan Plan, dir string) error {
+// writeStandAloneDurably is writeStandAlone for a directory that is otherwise
+// durable.
+func writeStandAloneDurably(ctx context.Context, archive *wal.Archive, plan Plan, dir string) error {
 	tree, err := openTree(dir)
 	if err != nil {
 		return err
 	}
 	defer tree.close()
-	if err := standAlone(ctx, archive, plan, dir); err != nil {
+	if err := writeStandAlone(ctx, archive, plan, dir); err != nil {
 		return err
 	}
 	return tree.sync()
 }
 
-// laidOver are the files below a directory, by slash-separated name.
-func laidOver(dir string) (names map[string]bool, err error) {
+// filesBelow returns the files below a directory, by slash-separated name.
+func filesBelow(dir string) (names map[string]bool, err error) {
 	names = map[string]bool{}
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {

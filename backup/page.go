@@ -8,12 +8,12 @@ import (
 
 const (
 	pageSize = 8 << 10
-	// pagesPerSegment is how many pages a file of a relation has at most; the
-	// number that a checksum is mixed with counts through all its files.
+	// pagesPerSegment is the maximum number of pages in a file of a relation. The
+	// block number in a checksum counts through all its files.
 	pagesPerSegment = 131072
 )
 
-// checksumSeeds are what the 32 sums of a page begin with (PostgreSQL,
+// checksumSeeds are the initial values of the 32 sums of a page (PostgreSQL,
 // storage/checksum_impl.h).
 var checksumSeeds = [32]uint32{
 	0x5B1F36E9, 0xB8525960, 0x02AB50AA, 0x1DE66D2A, 0x79FF467A, 0x9BB9F8A3, 0x217E7CD2, 0x83E13D2C,
@@ -29,7 +29,7 @@ const fnvPrime = 16777619
 func pageChecksum(page []byte, block uint32) uint16 {
 	page = page[:pageSize:pageSize]
 	sums := checksumSeeds
-	sums[2] ^= uint32(binary.LittleEndian.Uint16(page[8:])) // takes it out again, below
+	sums[2] ^= uint32(binary.LittleEndian.Uint16(page[8:])) // cancels out below
 	// Eight of the sums at a time, down all rows, stay in registers.
 	for j := 0; j < len(sums); j += 8 {
 		s := (*[8]uint32)(sums[j:])
@@ -70,8 +70,8 @@ func pageLSN(page []byte) xlog.LSN {
 	return xlog.LSN(uint64(binary.LittleEndian.Uint32(page))<<32 | uint64(binary.LittleEndian.Uint32(page[4:])))
 }
 
-// pageIsSound reports whether the page is as PostgreSQL wrote it: its checksum is
-// right, or it is new.
+// pageIsSound reports whether PostgreSQL wrote the page like this: its checksum
+// is correct, or it is new.
 func pageIsSound(page []byte, block uint32) bool {
 	if binary.LittleEndian.Uint16(page[14:]) == 0 { // pd_upper
 		return allZero(page)

@@ -12,29 +12,30 @@ import (
 	"holdfast/diskio"
 )
 
-// directSize is the size of files from which on they are written past the page
-// cache. What is restored, above all on trial, would push out of it what the
-// databases in use have there; and making room in it takes longer than writing.
+// directSize is the file size from which on files are written past the page
+// cache. A restore, above all a verification, would otherwise evict the pages
+// of running databases, and evicting takes longer than writing.
 const directSize = pieceSize
 
-// directBuffers holds what is written at a time then.
+// directBuffers are the buffers for these writes.
 var directBuffers = sync.Pool{New: func() any { return diskio.NewBuffer(1 << 20) }}
 
-// pieceWriter writes the chunks of a piece of a file. Zeros are there already.
+// pieceWriter writes the chunks of a piece of a file. The file already contains
+// zeros.
 type pieceWriter struct {
 	ctx     context.Context
 	r       *restoring
-	f       *os.File // nil for pg_control, which waits in memory
+	f       *os.File // nil for pg_control, which is kept in memory
 	at, end int64
 	crc     uint32
 
-	// waiting is what comes before at and is written with what follows; without
-	// capacity, each chunk is written as it comes.
+	// waiting is buffered content before at. Without capacity, each chunk is
+	// written immediately.
 	waiting []byte
 }
 
-// direct has the piece written past the page cache, by way of buffer,
-// that of a diskio.Buffer, where the file system can.
+// direct makes the piece be written past the page cache through buffer, which
+// belongs to a diskio.Buffer, if the file system supports it.
 func (w *pieceWriter) direct(buffer []byte) {
 	if diskio.SetDirect(w.f, true) == nil {
 		w.waiting = buffer[:0]
@@ -80,14 +81,14 @@ func (w *pieceWriter) write(content []byte) error {
 	return nil
 }
 
-// flush writes what waits.
+// flush writes the buffered content.
 func (w *pieceWriter) flush() error {
 	if len(w.waiting) == 0 {
 		return nil
 	}
 	start := w.at - int64(len(w.waiting))
 	_, err := w.f.WriteAt(w.waiting, start)
-	if errors.Is(err, syscall.EINVAL) { // the device wants it still rounder
+	if errors.Is(err, syscall.EINVAL) { // the device requires a larger alignment
 		if err = diskio.SetDirect(w.f, false); err == nil {
 			_, err = w.f.WriteAt(w.waiting, start)
 		}

@@ -10,21 +10,21 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// Plan is how far a backup is to be rolled forward.
+// Plan describes how far a backup is rolled forward.
 type Plan struct {
 	Start, Stop xlog.LSN // of the backup
-	// Target is the last record of WAL that is replayed, and At the time of the
-	// last commit there; zero when that is not known.
+	// Target is the last WAL record that is replayed, and At the time of the last
+	// commit up to it; zero if unknown.
 	Target wal.Point
 	At     time.Time
 }
 
-// ErrTooYoung says that a backup was made after the moment asked for.
+// ErrTooYoung is a backup made after the requested moment.
 var ErrTooYoung = errors.New("the backup is younger than the target")
 
-// NewPlan plans to roll a backup forward to a target. Of b it needs where it
-// starts and stops, and when it was complete. The error wraps [ErrTooYoung], or
-// [wal.ErrGap] where the WAL in between is not whole, or is a
+// NewPlan plans to roll a backup forward to a target. It uses the start, the
+// stop and the completion time of b. The error wraps [ErrTooYoung], or
+// [wal.ErrGap] if the WAL in between is not complete, or is a
 // [*wal.OutsideError].
 func NewPlan(ctx context.Context, archive *wal.Archive, b repository.Backup, target wal.Target) (p Plan, err error) {
 	if p.Start, err = xlog.ParseLSN(b.StartLSN); err != nil {
@@ -41,8 +41,8 @@ func NewPlan(ctx context.Context, archive *wal.Archive, b repository.Backup, tar
 	if err != nil {
 		return p, err
 	}
-	// Without a commit since the backup that lies before the target, the WAL does
-	// not say whether those in the backup do: only the clock then does.
+	// Without a commit between the backup and the target, the WAL does not tell
+	// whether the commits in the backup precede the target; only the clock does.
 	if target.LSN == 0 && found.Last.Start == 0 && target.Time.Before(b.CompletedAt) {
 		return p, ErrTooYoung
 	}
@@ -53,9 +53,9 @@ func NewPlan(ctx context.Context, archive *wal.Archive, b repository.Backup, tar
 	return p, archive.Covers(p.Target.Generation, p.Target.Timeline, p.Start, p.Target.End)
 }
 
-// Check reads all WAL the plan needs, where NewPlan only sees that it is there.
-// The error wraps [wal.ErrGap] and names the segment that is missing or damaged.
-// progress, which may be nil, is told how many bytes have been read.
+// Check reads all WAL that the plan needs; NewPlan only checks that it exists.
+// The error wraps [wal.ErrGap] and names the segment that is missing or
+// damaged. progress, if not nil, is called with the bytes read.
 func (p Plan) Check(ctx context.Context, archive *wal.Archive, progress func(done, total int64)) error {
 	return archive.Check(ctx, p.Target.Generation, p.Target.Timeline, p.Start, p.Target.End, func(at xlog.LSN) {
 		if progress != nil {
@@ -64,10 +64,11 @@ func (p Plan) Check(ctx context.Context, archive *wal.Archive, progress func(don
 	})
 }
 
-// WALBytes is how much WAL is replayed over the backup.
+// WALBytes returns how much WAL is replayed over the backup.
 func (p Plan) WALBytes() int64 { return int64(p.Target.End - p.Start) }
 
-// Recovery is the recovery of the data directory dir by the plan.
+// Recovery returns the recovery of the data directory dir according to the
+// plan.
 func (p Plan) Recovery(archive *wal.Archive, dir string) wal.Recovery {
 	return wal.Recovery{Archive: archive, Start: p.Start, Consistent: p.Stop, Target: p.Target, Dir: dir}
 }

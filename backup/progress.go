@@ -5,7 +5,7 @@ import "sync"
 // progressEvery is how many bytes pass between two calls of Progress.
 const progressEvery = 1 << 20
 
-// progress counts bytes and tells whoever wants to know, one call at a time.
+// progress counts bytes and reports them, one call at a time.
 type progress struct {
 	tell func(doneBytes, totalBytes int64)
 
@@ -15,7 +15,7 @@ type progress struct {
 	told  int64
 }
 
-// expect raises how many bytes there will be.
+// expect raises the total.
 func (p *progress) expect(n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -33,7 +33,7 @@ func (p *progress) add(n int64) {
 	p.tell(p.done, max(p.done, p.total))
 }
 
-// finish tells that all is done.
+// finish reports completion.
 func (p *progress) finish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// relationFile is what a file's name says: base/5/16384_fsm.1 is the second
-// segment of the free space map of relation 16384 in database 5.
+// relationFile is a parsed file name: base/5/16384_fsm.1 is the second segment
+// of the free space map of relation 16384 in database 5.
 type relationFile struct {
 	number  string // the relation's, "16384"
 	fork    string // "" for the main one, else fsm, vm or init
 	segment uint32
-	temp    bool // of a session: t3_16384
+	temp    bool // a temporary relation: t3_16384
 }
 
-// parseRelation reads the name of a file below the data directory, if it is
-// one of a relation.
+// parseRelation parses the name of a file in the data directory, if it belongs
+// to a relation.
 func parseRelation(name string) (f relationFile, ok bool) {
 	dir, base := path.Split(name)
 	if dir != "global/" && (!strings.HasPrefix(dir, "base/") || strings.Count(dir, "/") != 2) {

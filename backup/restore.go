@@ -12,7 +12,7 @@ import (
 	"holdfast/diskio"
 )
 
-// RestoreOptions are options of Restore.
+// RestoreOptions are the options of Restore.
 type RestoreOptions struct {
 	// Workers is how many files are written at once; 0 means two for each
 	// processor, as about half of them wait for the disk, 8 at most.
@@ -23,15 +23,15 @@ type RestoreOptions struct {
 	Progress func(doneBytes, totalBytes int64)
 }
 
-// Restore makes the data directory dir from a backup. dir must be empty, or
-// absent in a directory that exists. The caller's user will own the files, and
-// be the one to run PostgreSQL on them. pg_wal is left empty: it is for the
-// caller to see that the first start finds the WAL from the backup's start to
-// its stop at least. What room it takes is in source.Backup.SizeBytes.
+// Restore creates the data directory dir from a backup. dir must be empty, or
+// absent in an existing directory. The calling user owns the files and must be
+// the one that runs PostgreSQL. pg_wal is left empty: the caller must provide
+// at least the WAL from the start of the backup to its stop at the first start.
+// source.Backup.SizeBytes is the space it needs.
 //
 // When it returns nil, dir is complete and synced to disk. When it fails it
 // removes what it wrote, and may be retried unless the error wraps
-// [repository.ErrDamaged]. When the process ends in the middle, dir has no
+// [repository.ErrDamaged]. If the process ends before that, dir has no
 // global/pg_control: remove it.
 func Restore(ctx context.Context, source *repository.Snapshot, dir string, opts RestoreOptions) error {
 	if err := restore(ctx, source, dir, opts); err != nil {
@@ -57,7 +57,7 @@ func restore(ctx context.Context, source *repository.Snapshot, dir string, opts 
 	return nil
 }
 
-// restoring is a backup on its way into a target.
+// restoring is a running Restore.
 type restoring struct {
 	source   *repository.Snapshot
 	target   *target
@@ -93,8 +93,8 @@ func (r *restoring) run(ctx context.Context, workers int) error {
 	return r.target.finish(r.control)
 }
 
-// skeleton makes all directories, and the files that are not in the data
-// directory of a server.
+// skeleton creates all directories, and the files that a data directory of a
+// server does not have.
 func (r *restoring) skeleton() error {
 	for i := range r.source.Entries {
 		e := &r.source.Entries[i]
@@ -123,8 +123,8 @@ func (r *restoring) skeleton() error {
 	return nil
 }
 
-// restorePiece is a part of a file to be written. An open file is written by
-// one worker after the other, or by several at once.
+// restorePiece is a part of a file to be written. Several workers may write to
+// one file at once.
 type restorePiece struct {
 	file  *restoredFile
 	index int
@@ -150,8 +150,8 @@ func (r *restoring) content(ctx context.Context, workers int) error {
 	return context.Cause(ctx)
 }
 
-// feed hands out the pieces of every file. Those that are not in one piece it
-// makes; the others are made by whoever writes them.
+// feed distributes the pieces of every file. It creates files of several
+// pieces; a file of one piece is created by the worker that writes it.
 func (r *restoring) feed(ctx context.Context, pieces chan<- restorePiece) error {
 	defer close(pieces)
 	for _, f := range r.files {
@@ -175,7 +175,7 @@ func (r *restoring) feed(ctx context.Context, pieces chan<- restorePiece) error 
 	return nil
 }
 
-// makeFile makes a file of its size, all of it zeros.
+// makeFile creates a file of its final size, filled with zeros.
 func (r *restoring) makeFile(e *repository.Entry) (*os.File, error) {
 	f, err := r.target.create(e.Path)
 	if err != nil {
@@ -211,8 +211,8 @@ func (r *restoring) work(ctx context.Context, pieces <-chan restorePiece) error 
 	return nil
 }
 
-// piece writes a piece of a file; whoever writes the last one compares the
-// file's checksum.
+// piece writes a piece of a file. The worker that writes the last piece
+// compares the file's checksum.
 func (r *restoring) piece(ctx context.Context, reader *repository.Reader, p restorePiece, buffer []byte) error {
 	e := p.file.entry
 	w := &pieceWriter{ctx: ctx, r: r, at: int64(p.index) * pieceSize, end: min(e.Size, int64(p.index+1)*pieceSize)}
@@ -239,7 +239,7 @@ func (r *restoring) piece(ctx context.Context, reader *repository.Reader, p rest
 	return p.file.written(p.index, w.crc)
 }
 
-// written notes the checksum of a piece.
+// written records the checksum of a piece.
 func (f *restoredFile) written(index int, crc uint32) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -254,7 +254,7 @@ func (f *restoredFile) written(index int, crc uint32) error {
 		left -= n
 	}
 	if whole != f.entry.CRC32C {
-		return fmt.Errorf("%w: its checksum is not that of the file when it was stored", repository.ErrDamaged)
+		return fmt.Errorf("%w: its checksum does not match the stored one", repository.ErrDamaged)
 	}
 	return nil
 }

@@ -18,12 +18,12 @@ import (
 // oldestServer is the first major version that has pg_backup_start.
 const oldestServer = 15
 
-// maxLabel is a little less than PostgreSQL's MAXPGPATH.
+// maxLabel is slightly less than PostgreSQL's MAXPGPATH.
 const maxLabel = 1000
 
 var errTablespace = errors.New("tablespaces cannot be backed up, move its tables to pg_default and drop it")
 
-// server is the side of PostgreSQL in a backup.
+// server is the PostgreSQL side of a backup.
 type server struct {
 	conn *pgx.Conn
 
@@ -41,8 +41,8 @@ func checkLabel(label string) error {
 	return nil
 }
 
-// begin asks what the server is and has it begin a backup, which ends with the
-// connection at the latest.
+// begin reads the properties of the server and begins a backup, which ends with
+// the connection at the latest.
 func (s *server) begin(ctx context.Context, label string) error {
 	var number, block string
 	var recovering bool
@@ -50,7 +50,7 @@ func (s *server) begin(ctx context.Context, label string) error {
 		current_setting('data_directory'), current_setting('data_checksums') = 'on', current_setting('block_size'), pg_is_in_recovery()`,
 	).Scan(&s.version, &number, &s.dir, &s.checksums, &block, &recovering)
 	if err != nil {
-		return fmt.Errorf("ask the server what it is: %w", err)
+		return fmt.Errorf("read server properties: %w", err)
 	}
 	if major, err := strconv.Atoi(number); err != nil || major/10000 < oldestServer {
 		return fmt.Errorf("server is PostgreSQL %s; backups need %d or newer", s.version, oldestServer)
@@ -72,11 +72,11 @@ func (s *server) startBackup(ctx context.Context, label string) error {
 		return fmt.Errorf("begin: %w", err)
 	}
 	if len(segment) != 24 {
-		return fmt.Errorf("begin: the server names a WAL segment %q", segment)
+		return fmt.Errorf("begin: the server reports the WAL segment %q", segment)
 	}
 	timeline, err := strconv.ParseUint(segment[:8], 16, 32)
 	if err != nil {
-		return fmt.Errorf("begin: the server names a WAL segment %q", segment)
+		return fmt.Errorf("begin: the server reports the WAL segment %q", segment)
 	}
 	s.timeline = uint32(timeline)
 	s.start, err = xlog.ParseLSN(start)
@@ -103,7 +103,8 @@ type stopped struct {
 	tablespaceMap string
 }
 
-// end has the server end the backup. A tablespace made meanwhile is not in it.
+// end ends the backup on the server. It fails if a tablespace was created
+// meanwhile.
 func (s *server) end(ctx context.Context) (end stopped, err error) {
 	var at string
 	err = s.conn.QueryRow(ctx, "select lsn::text, labelfile, coalesce(spcmapfile, '') from pg_backup_stop(wait_for_archive => false)").
@@ -115,12 +116,12 @@ func (s *server) end(ctx context.Context) (end stopped, err error) {
 		return end, err
 	}
 	if !strings.Contains(end.label, fmt.Sprintf("\nSTART TIMELINE: %d\n", s.timeline)) {
-		return end, fmt.Errorf("the backup label is of another timeline than %d", s.timeline)
+		return end, fmt.Errorf("the backup label is not of timeline %d", s.timeline)
 	}
 	return end, s.noTablespaces(ctx)
 }
 
-// abandonWait bounds how long the end of a failed backup takes.
+// abandonWait bounds the time to end a failed backup.
 const abandonWait = 5 * time.Second
 
 // abandon closes the connection, which ends a backup that was begun.

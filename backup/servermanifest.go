@@ -21,8 +21,8 @@ import (
 // serverManifestFile is the name stock tools (pg_verifybackup) look for.
 const serverManifestFile = "backup_manifest"
 
-// writeServerManifest writes what pg_basebackup would have written of the
-// backup. PostgreSQL's own manifest leaves out pg_wal and itself.
+// writeServerManifest writes the backup_manifest that pg_basebackup would have
+// written. Like PostgreSQL's, it omits pg_wal and itself.
 func writeServerManifest(w io.Writer, m *repository.Manifest) error {
 	s := &serverManifest{w: bufio.NewWriter(w), hash: sha256.New()}
 	s.print("{ \"PostgreSQL-Backup-Manifest-Version\": %d,\n", manifestVersion(m.Backup.PostgresVersion))
@@ -41,7 +41,7 @@ func writeServerManifest(w io.Writer, m *repository.Manifest) error {
 	s.print("\n],\n\"WAL-Ranges\": [\n")
 	s.print("{ \"Timeline\": %d, \"Start-LSN\": %q, \"End-LSN\": %q }\n],\n", m.Backup.Timeline, m.Backup.StartLSN, m.Backup.StopLSN)
 	fmt.Fprintf(s.w, "\"Manifest-Checksum\": %q}\n", hex.EncodeToString(s.hash.Sum(nil)))
-	return s.w.Flush() // it has the first error of all
+	return s.w.Flush() // a bufio.Writer returns its first error
 }
 
 // manifestVersion is 1 since PostgreSQL 13, 2 since 17.
@@ -53,8 +53,8 @@ func manifestVersion(postgres string) int {
 	return 2
 }
 
-// serverManifest writes a backup_manifest; its last line holds the SHA-256 of
-// all before.
+// serverManifest writes a backup_manifest; its last line has the SHA-256 of
+// everything before.
 type serverManifest struct {
 	w     *bufio.Writer
 	hash  hash.Hash
@@ -76,15 +76,15 @@ func (s *serverManifest) file(name string, size int64, modTime time.Time, crc ui
 		key, value = "Encoded-Path", hex.EncodeToString([]byte(name))
 	}
 	quoted, _ := json.Marshal(value) // a string is always fine
-	// PostgreSQL prints a checksum's bytes as they lie in its memory:
-	// little-endian on every machine this program is built for.
+	// PostgreSQL prints the bytes of a checksum in memory order: little-endian on
+	// every machine this program is built for.
 	var sum [4]byte
 	binary.LittleEndian.PutUint32(sum[:], crc)
 	s.print("\n{ %q: %s, \"Size\": %d, \"Last-Modified\": \"%s GMT\", \"Checksum-Algorithm\": \"CRC32C\", \"Checksum\": \"%x\" }",
 		key, quoted, size, modTime.UTC().Format("2006-01-02 15:04:05"), sum)
 }
 
-// ownFile is a file that the server does not have, and a restore needs.
+// ownFile is a file that a restore needs and the server does not have.
 type ownFile struct{ name, content string }
 
 func ownFiles(m *repository.Manifest) []ownFile {

@@ -9,27 +9,27 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// ErrNotShutDown is a data directory whose server runs, or did not end in order.
-var ErrNotShutDown = errors.New("the server was not shut down in order")
+// ErrNotShutDown is a data directory whose server runs, or was not shut down
+// cleanly.
+var ErrNotShutDown = errors.New("the server was not shut down cleanly")
 
-// Shutdown is the checkpoint with which a server was shut down, the last record
-// it wrote.
+// Shutdown is the shutdown checkpoint of a server, its last record.
 type Shutdown struct {
 	Timeline   uint32
 	Checkpoint xlog.LSN // where the record starts
 }
 
-// Where pg_control of every major has them (ControlFileData of pg_control.h).
+// Offsets in pg_control, in every major version (ControlFileData of pg_control.h).
 const (
 	controlState      = 16
 	controlCheckpoint = 32
-	controlTimeline   = 48 // in the copy of the checkpoint, behind its redo
+	controlTimeline   = 48 // in the copy of the checkpoint, after its redo
 
 	stateShutDown = 1 // DB_SHUTDOWNED
 )
 
-// ReadShutdown returns how the server of a data directory was shut down;
-// ErrNotShutDown when it was not.
+// ReadShutdown returns the shutdown of the server of a data directory, or
+// ErrNotShutDown.
 func ReadShutdown(dir string) (Shutdown, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

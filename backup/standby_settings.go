@@ -8,14 +8,13 @@ import (
 	"os"
 )
 
-// standbySettings are the settings that pg_control has the values of, in its
-// order.
+// standbySettings are the settings stored in pg_control, in their order there.
 var standbySettings = [...]string{
 	"max_connections", "max_worker_processes", "max_wal_senders", "max_prepared_transactions", "max_locks_per_transaction",
 }
 
-// StandbySettings returns what the server of a data directory had of the settings
-// of which a standby needs no less (CheckRequiredParameterValues).
+// StandbySettings returns a data directory's values of the settings that must
+// not be smaller on a standby (CheckRequiredParameterValues).
 func StandbySettings(dir string) (map[string]int, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -29,10 +28,10 @@ func StandbySettings(dir string) (map[string]int, error) {
 	return standbySettingsOf(control)
 }
 
-// standbySettingsOf finds them by what follows them in every major:
-// track_commit_timestamp, maxAlign, which is 8, and controlFormat.
+// standbySettingsOf finds the settings by what follows them in every major
+// version: track_commit_timestamp, maxAlign, which is 8, and controlFormat.
 func standbySettingsOf(control []byte) (map[string]int, error) {
-	unknown := errors.New("read the settings of a backup's server: they are not where they are expected in " + controlFile)
+	unknown := errors.New("read the settings of a backup's server: they are not at the expected position in " + controlFile)
 	at := bytes.Index(control, controlFormat)
 	if at < 64 || at%8 != 0 {
 		return nil, unknown

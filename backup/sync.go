@@ -6,10 +6,9 @@ import (
 	"path/filepath"
 )
 
-// tree is a directory that is to be made durable with everything below it. It is
-// opened before the first file is written: the kernel tells a descriptor only of
-// what could not be written since that was opened, and of what was before only
-// where nobody else, with files of his own, was told.
+// tree is a directory that is to be made durable with everything below it. It
+// is opened before the first file is written: the kernel reports to a
+// descriptor only write errors since it was opened.
 type tree struct {
 	dir *os.File
 }

@@ -8,10 +8,10 @@ import (
 	"holdfast/diskio"
 )
 
-// sync makes everything below the directory durable: with one syncfs, which writes
-// the file system's dirty pages in the best order, where an fsync for each of
-// a thousand small files would each wait for the disk. Where syncfs does not
-// report what could not be written, each file is asked.
+// sync makes everything below the directory durable with one syncfs, which
+// writes the dirty pages of the file system in the best order; an fsync for
+// each of a thousand small files would wait for the disk each time. If syncfs
+// does not report write errors, each file is synced.
 func (t *tree) sync() error {
 	if !diskio.SyncfsReports() {
 		return syncFiles(t.dir.Name())
@@ -19,8 +19,8 @@ func (t *tree) sync() error {
 	return unix.Syncfs(int(t.dir.Fd()))
 }
 
-// beginSync has the kernel begin to write a part of a file, so that tree.sync
-// does not wait for all of it at the end. It promises nothing.
+// beginSync starts writing a part of a file, so that tree.sync waits less at
+// the end. It guarantees nothing.
 func beginSync(f *os.File, offset, n int64) {
 	_ = unix.SyncFileRange(int(f.Fd()), offset, n, unix.SYNC_FILE_RANGE_WRITE)
 }

@@ -14,30 +14,28 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// Options of Take.
+// Options are the options of Take.
 type Options struct {
-	// ID names the backup in the repository; it must be fit for a file's name.
+	// ID names the backup in the repository; it must be valid as a file name.
 	ID string
-	// Label is what the server notes in the backup, at most 1000 bytes.
+	// Label is the label for pg_backup_start, at most 1000 bytes.
 	Label string
-	// Type is kept in the manifest, for a caller that has lost its own record.
+	// Type is stored in the manifest, for a caller that lost its own record.
 	Type string
 	// Generation is the data directory's in the WAL archive; it is kept with
 	// the backup, for who has nothing but the two, and for the next one.
 	Generation int
-	// Base is an earlier backup of the same cluster in the repository, best the
-	// latest: what is as it was there is not stored again, and where the WAL
-	// says what changed since, nothing else is read. "" and one that is not
-	// there mean none.
+	// Base is an earlier backup of the same cluster in the repository, ideally the
+	// latest: unchanged data is not stored again, and if the WAL tells what changed
+	// since, nothing else is read. "" or a backup that does not exist means none.
 	Base string
-	// Whole has everything read and compared, whatever the WAL says changed: the
-	// guard to be set every so often against what no WAL tells of, bit rot for
-	// one.
+	// Whole reads and compares everything, whatever the WAL says changed. Set it
+	// regularly, to find changes without WAL, such as bit rot.
 	Whole bool
-	// Rate bounds how many bytes a second are read; 0 means no bound.
+	// Rate limits the bytes read per second; 0 means no limit.
 	Rate int64
-	// Patience is how long the WAL up to the backup's start, and to its stop, may
-	// take to be archived; 0 means no bound.
+	// Patience limits the wait for the WAL up to the backup's start, and up to its
+	// stop, to be archived; 0 means no limit.
 	Patience time.Duration
 	// Workers is how many files are read at once; 0 means one for each
 	// processor, 8 at most.
@@ -49,10 +47,10 @@ type Options struct {
 	Progress func(doneBytes, totalBytes int64)
 }
 
-// ErrNotArchived says that the WAL did not come within [Options].Patience.
+// ErrNotArchived means that the WAL was not archived within [Options].Patience.
 var ErrNotArchived = errors.New("it did not come")
 
-// Result describes a backup that is complete.
+// Result describes a complete backup.
 type Result struct {
 	ID              string
 	ManifestBLAKE3  string // hex
@@ -62,22 +60,20 @@ type Result struct {
 	PostgresVersion string // the server's, "15.18"
 	Timeline        uint32
 	Start, Stop     xlog.LSN
-	// WholeReason says why everything was read; "" when only what changed was.
+	// WholeReason says why everything was read; "" if only changes were.
 	WholeReason string
 }
 
-// Take makes a backup of the server that conn leads to into repo. The server
-// goes on working meanwhile, and must be on this machine, its data directory
-// readable by this process.
+// Take backs up the server of conn into repo. The server keeps working; it must
+// be on this machine, and this process must be able to read its data directory.
 //
-// conn is a session of a superuser of PostgreSQL 15 or newer; nobody else uses
-// it meanwhile. The caller closes it. After an error it is closed already,
-// which ends the backup on the server, too; a retry needs a new one. Everything
-// may be retried: a Take that fails or whose ctx ends leaves nothing that
-// counts.
+// conn is a session of a superuser of PostgreSQL 15 or newer, and is used by
+// Take alone. The caller closes it. After an error it is already closed, which
+// also ends the backup on the server; a retry needs a new one. Every error may
+// be retried: a Take that fails or whose ctx ends leaves nothing that counts.
 //
-// A page whose checksum is wrong is an error that says which. Of a cluster with
-// tablespaces no backup is made.
+// A page with a wrong checksum is an error that names it. A cluster with
+// tablespaces is refused.
 func Take(ctx context.Context, conn *pgx.Conn, repo *repository.Repository, archive WAL, opts Options) (Result, error) {
 	t := &taking{server: &server{conn: conn}, repo: repo, archive: archive, opts: opts, progress: &progress{tell: opts.Progress}}
 	result, err := t.run(ctx)
@@ -88,7 +84,7 @@ func Take(ctx context.Context, conn *pgx.Conn, repo *repository.Repository, arch
 	return result, nil
 }
 
-// taking is a backup being made.
+// taking is a running Take.
 type taking struct {
 	server   *server
 	repo     *repository.Repository
@@ -163,7 +159,7 @@ func (t *taking) copy(ctx context.Context) (Result, error) {
 	return t.commit(c, end, systemIdentifier(control))
 }
 
-// archived waits until the WAL before lsn is.
+// archived waits until the WAL before lsn is archived.
 func (t *taking) archived(ctx context.Context, lsn xlog.LSN) error {
 	if patience := t.opts.Patience; patience > 0 {
 		var cancel context.CancelFunc
@@ -176,25 +172,25 @@ func (t *taking) archived(ctx context.Context, lsn xlog.LSN) error {
 	return nil
 }
 
-// end ends the backup on the server. Unlogged relations are looked for before,
-// too: one that is dropped right after is not to be seen any more, and its init
-// fork is made by the WAL behind the stop's.
+// end ends the backup on the server. Unlogged relations are listed before it as
+// well: one that is dropped right after could no longer be seen, and its init
+// fork is created by WAL after the stop.
 func (t *taking) end(ctx context.Context, c *copying) (stopped, error) {
-	if err := c.leaveOutUnlogged(ctx); err != nil {
+	if err := c.excludeUnlogged(ctx); err != nil {
 		return stopped{}, err
 	}
 	end, err := t.server.end(ctx)
 	if err != nil {
 		return end, err
 	}
-	if err := c.boundTorn(end.at); err != nil {
+	if err := c.checkTorn(end.at); err != nil {
 		return end, err
 	}
-	return end, c.leaveOutUnlogged(ctx)
+	return end, c.excludeUnlogged(ctx)
 }
 
-// learnChanges finds out what changed since the base, or notes why everything
-// must be read.
+// learnChanges finds out what changed since the base, or why everything must be
+// read.
 func (t *taking) learnChanges(ctx context.Context, control []byte) (err error) {
 	if t.base != nil && t.base.Backup.SystemIdentifier != systemIdentifier(control) {
 		t.base.close()
@@ -206,8 +202,8 @@ func (t *taking) learnChanges(ctx context.Context, control []byte) (err error) {
 	case t.opts.Whole:
 		t.whole = "it was asked for"
 	case t.base.Backup.Timeline != t.server.timeline || t.base.Backup.Generation != t.opts.Generation:
-		// Two restores from one history make the same timeline twice, and the WAL
-		// of neither tells what was changed in the other.
+		// Two restores from one history use the same timeline number, and the WAL of
+		// one does not tell what changed in the other.
 		t.whole = "the earlier backup is of another timeline"
 	case t.repo.Damaged():
 		t.whole = "earlier backups are damaged"
@@ -223,7 +219,7 @@ func (t *taking) learnChanges(ctx context.Context, control []byte) (err error) {
 	return err
 }
 
-// errSwitched says that pages were written of which no WAL tells.
+// errSwitched means that pages were written without WAL.
 var errSwitched = errors.New("page checksums were switched on or off since the earlier backup")
 
 func (t *taking) changes(ctx context.Context, control []byte) (Changes, error) {
@@ -239,7 +235,7 @@ func (t *taking) changes(ctx context.Context, control []byte) (Changes, error) {
 		return nil, err
 	}
 	if from > t.server.start {
-		return nil, fmt.Errorf("%w: the earlier backup starts at %v, behind this one's start at %v", wal.ErrGap, from, t.server.start)
+		return nil, fmt.Errorf("%w: the earlier backup starts at %v, after this one's start at %v", wal.ErrGap, from, t.server.start)
 	}
 	changes, err := t.archive.ChangedPages(ctx, t.server.timeline, from, t.server.start)
 	if err != nil {

@@ -28,6 +28,7 @@ const balances = `select count(distinct s) from (
 // has PostgreSQL's own tools judge what is restored, also when the backups
 // before are deleted.
 func TestRoundTripUnderLoad(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.pgbench(4)
 	a, archive := newArchive(c), newStreamed(t, c)
@@ -103,6 +104,7 @@ func mustRun(t *testing.T, dir string) {
 // TestBesideChanges backs up, by what changed, a server whose files come, go,
 // and are cut off all the while.
 func TestBesideChanges(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.pgbench(1)
 	a, archive := newArchive(c), newStreamed(t, c)

@@ -9,19 +9,19 @@ import (
 	"path/filepath"
 )
 
-// controlNewFile is what pg_control is called until everything else is synced.
+// controlNewFile is the name of pg_control until everything else is synced.
 const controlNewFile = "global/pg_control.holdfast-restore"
 
-// target is a data directory being made. Everything goes through root, which
-// no name can leave.
+// target is a data directory being created. All file access goes through root,
+// so no name can lead outside.
 type target struct {
 	dir  string
-	made bool // by us
+	made bool // created by openTarget
 	root *os.Root
 	tree *tree
 }
 
-// openTarget takes dir, which must be empty or absent.
+// openTarget opens dir, which must be empty or absent.
 func openTarget(dir string) (*target, error) {
 	t := &target{dir: dir}
 	err := os.Mkdir(dir, 0o700)
@@ -81,7 +81,7 @@ func (t *target) create(name string) (*os.File, error) {
 	return f, nil
 }
 
-// write makes a small file.
+// write creates a small file.
 func (t *target) write(name string, content []byte) error {
 	f, err := t.create(name)
 	if err != nil {
@@ -94,7 +94,8 @@ func (t *target) write(name string, content []byte) error {
 	return nil
 }
 
-// finish makes everything durable, and only then complete, by control.
+// finish makes everything durable, and only then completes the directory with
+// pg_control.
 func (t *target) finish(control []byte) error {
 	if err := t.tree.sync(); err != nil {
 		return fmt.Errorf("sync data directory: %w", err)
@@ -126,8 +127,8 @@ func (t *target) publishControl(control []byte) error {
 	return nil
 }
 
-// discard removes what was written: pg_control first, lest an interrupted
-// removal leave something that looks complete.
+// discard removes what was written: pg_control first, so that an interrupted
+// removal leaves nothing that looks complete.
 func (t *target) discard() error {
 	errs := []error{t.root.RemoveAll(controlFile)}
 	entries, err := os.ReadDir(t.dir)

@@ -17,10 +17,10 @@ import (
 	"holdfast/backup/repository"
 )
 
-// WriteTar writes a backup to w as a tar stream of the data directory, as
-// pg_basebackup's would be: pg_wal empty, global/pg_control last. A stream that
-// ends in an error has no end-of-archive, and no pg_control. The files below the
-// directory over, when one is named, are in it in place of the backup's.
+// WriteTar writes a backup to w as a tar stream of the data directory, like
+// pg_basebackup: pg_wal empty, global/pg_control last. A stream that ends with
+// an error has no end-of-archive and no pg_control. If over is set, the files
+// below that directory replace the backup's.
 func WriteTar(ctx context.Context, source *repository.Snapshot, w io.Writer, over string) error {
 	if err := source.Check(); err != nil {
 		return fmt.Errorf("write tar: %w", err)
@@ -32,7 +32,7 @@ func WriteTar(ctx context.Context, source *repository.Snapshot, w io.Writer, ove
 	defer reader.Close()
 	s := &tarStream{ctx: ctx, source: source, reader: reader, tar: tar.NewWriter(w)}
 	if over != "" {
-		if s.laid, err = laidOver(over); err != nil {
+		if s.laid, err = filesBelow(over); err != nil {
 			return fmt.Errorf("write tar: %w", err)
 		}
 		s.over = over
@@ -107,7 +107,7 @@ func (s *tarStream) header(name string, kind byte, size int64, modTime time.Time
 	return s.tar.WriteHeader(h)
 }
 
-// overFile writes a file of the directory that lies over the backup.
+// overFile writes a file of the directory over.
 func (s *tarStream) overFile(name string) error {
 	f, err := os.Open(filepath.Join(s.over, filepath.FromSlash(name)))
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *tarStream) entry(e *repository.Entry) error {
 		return err
 	})
 	if err == nil && crc != e.CRC32C {
-		err = fmt.Errorf("%w: its checksum is not that of the file when it was stored", repository.ErrDamaged)
+		err = fmt.Errorf("%w: its checksum does not match the stored one", repository.ErrDamaged)
 	}
 	return err
 }

@@ -31,8 +31,7 @@ func newWorker(ctx context.Context, c *copying) (*worker, error) {
 
 func (w *worker) close() { w.piece.Close() }
 
-// copy reads one piece. A file that is gone was dropped meanwhile, which the
-// WAL tells of.
+// copy reads one piece. A missing file was dropped meanwhile; the WAL has that.
 func (w *worker) copy(p piece) error {
 	f, err := w.c.t.root.Open(p.file.entry.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,7 +73,7 @@ func (w *worker) all(f *os.File, file *copiedFile, first, past int64) error {
 	return nil
 }
 
-// bases returns what the base has in the place of each chunk.
+// bases returns the chunks of the base in the same places.
 func (f *copiedFile) bases(first, past int64) []repository.Ref {
 	refs := make([]repository.Ref, 0, past-first)
 	if f.old != nil {
@@ -89,8 +88,8 @@ func (f *copiedFile) bases(first, past int64) []repository.Ref {
 // size returns how many bytes a chunk has.
 func (f *copiedFile) size(chunk int64) int64 { return min(chunkSize, f.entry.Size-chunk*chunkSize) }
 
-// read reads a chunk. Where the file has become shorter since it was listed,
-// zeros stand: the WAL tells of that, too.
+// read reads a chunk. If the file became shorter since it was listed, the rest
+// is zeros; the WAL has the truncation.
 func (w *worker) read(f *os.File, file *copiedFile, chunk int64) ([]byte, error) {
 	content := w.buf[:file.size(chunk)]
 	if err := w.wait(len(content)); err != nil {
@@ -114,7 +113,7 @@ func (w *worker) read(f *os.File, file *copiedFile, chunk int64) ([]byte, error)
 	return content, nil
 }
 
-// wait keeps to the rate, and to ctx.
+// wait waits for the rate limit, and for ctx.
 func (w *worker) wait(n int) error {
 	if w.c.limiter != nil {
 		if err := w.c.limiter.WaitN(w.ctx, n); err != nil && w.ctx.Err() == nil {
@@ -129,10 +128,10 @@ const (
 	pagePause = 20 * time.Millisecond
 )
 
-// check checks a page of a file. One that looks wrong may have been read while
-// it was written: it is read again before anything is said of it. One that was
-// changed since the backup's start may be wrong for good, as WAL brings it back
-// whole, if its LSN is one that there was.
+// check checks a page of a file. A page with a wrong checksum may have been
+// read while it was written, so it is read again first. A page that changed
+// since the backup started may be wrong permanently, because WAL restores it
+// completely, if its LSN is valid.
 func (w *worker) check(f *os.File, file *copiedFile, page []byte, block uint32) error {
 	for range pageTries {
 		if pageIsSound(page, file.first+block) {
@@ -153,7 +152,7 @@ func (w *worker) check(f *os.File, file *copiedFile, page []byte, block uint32) 
 	return w.c.note(name)
 }
 
-// changed takes what did not change from the base, and reads what did.
+// changed takes unchanged chunks from the base, and reads the others.
 func (w *worker) changed(f *os.File, file *copiedFile, first, past int64) error {
 	const perChunk = chunkSize / pageSize
 	bases := file.bases(first, past)
@@ -179,8 +178,8 @@ func (w *worker) changed(f *os.File, file *copiedFile, first, past int64) error 
 	return nil
 }
 
-// chunk returns the content of a chunk of which these pages changed; nil when it
-// is as it was.
+// chunk returns the content of a chunk with these changed pages; nil if it did
+// not change.
 func (w *worker) chunk(f *os.File, file *copiedFile, chunk int64, base repository.Ref, pages []uint32) ([]byte, error) {
 	if chunk*chunkSize+file.size(chunk) > file.old.Size {
 		return w.read(f, file, chunk) // it has grown
@@ -203,7 +202,7 @@ func (w *worker) chunk(f *os.File, file *copiedFile, chunk int64, base repositor
 	return content, nil
 }
 
-// before returns what a chunk was.
+// before returns the content of a chunk in the base.
 func (w *worker) before(base repository.Ref, size int64) ([]byte, error) {
 	if base == (repository.Ref{}) {
 		clear(w.buf[:size])

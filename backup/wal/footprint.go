@@ -2,8 +2,8 @@ package wal
 
 import "holdfast/diskio"
 
-// Occupied returns how many bytes the archive's files occupy on disk. An archive
-// that is open to be read only does not count them.
+// Occupied returns the disk usage of the archive's files. A read-only archive does
+// not count it.
 func (a *Archive) Occupied() int64 { return a.footprint.Bytes() }
 
 // Occupied returns how many bytes the files of the archive in dir occupy on
