@@ -17,8 +17,8 @@ const controlFile = "global/pg_control"
 // castagnoli is CRC-32C's table, which the hash/crc32 package never changes.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// The part of pg_control that is used lies between these; how long it is
-// differs between majors.
+// The used part of pg_control is between these lengths; it depends on the major
+// version.
 const (
 	shortestControl = 200
 	longestControl  = 512

@@ -22,8 +22,9 @@ type Options struct {
 	Label string
 	// Type is stored in the manifest, for a caller that lost its own record.
 	Type string
-	// Generation is the data directory's in the WAL archive; it is kept with
-	// the backup, for who has nothing but the two, and for the next one.
+	// Generation is the data directory's generation in the WAL archive. It is
+	// stored with the backup, for a restore without other records and for the next
+	// backup.
 	Generation int
 	// Base is an earlier backup of the same cluster in the repository, ideally the
 	// latest: unchanged data is not stored again, and if the WAL tells what changed

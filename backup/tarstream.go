@@ -32,7 +32,7 @@ func WriteTar(ctx context.Context, source *repository.Snapshot, w io.Writer, ove
 	defer reader.Close()
 	s := &tarStream{ctx: ctx, source: source, reader: reader, tar: tar.NewWriter(w)}
 	if over != "" {
-		if s.laid, err = filesBelow(over); err != nil {
+		if s.overNames, err = filesBelow(over); err != nil {
 			return fmt.Errorf("write tar: %w", err)
 		}
 		s.over = over
@@ -49,8 +49,8 @@ type tarStream struct {
 	reader *repository.Reader
 	tar    *tar.Writer
 
-	over string          // a directory
-	laid map[string]bool // the files in it
+	over      string          // a directory
+	overNames map[string]bool // the files in it
 }
 
 func (s *tarStream) run() error {
@@ -64,14 +64,14 @@ func (s *tarStream) run() error {
 			control = e
 			continue
 		}
-		if s.laid[e.Path] {
+		if s.overNames[e.Path] {
 			continue
 		}
 		if err := s.entry(e); err != nil {
 			return fmt.Errorf("%s: %w", e.Path, err)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.laid)) {
+	for _, name := range slices.Sorted(maps.Keys(s.overNames)) {
 		if err := s.overFile(name); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}

@@ -14,7 +14,7 @@ import (
 // them through this seam so that tests can fail the k-th of them.
 type fileSystem interface {
 	Mkdir(path string) error
-	// Create makes a file, which may not exist, with room for size bytes.
+	// Create creates a file, which must not exist, and reserves size bytes.
 	Create(path string, size int64) (file, error)
 	// Open opens a file that is there to be written to.
 	Open(path string) (file, error)

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Changes says which pages of a data directory's relations the WAL between two
-// positions changed. Its zero value says: none.
+// Changes is the set of pages of a data directory's relations that WAL changed.
+// Its zero value is empty.
 type Changes struct {
-	everything bool // or the WAL does not tell
+	everything bool // or unknown
 	databases  map[uint32]struct{}
 	relations  map[Relation]*pageSet // nil: the whole relation
 
-	last    Relation // a relation's pages, so that runs of changes find them at once
+	last    Relation // cache for consecutive changes of one relation
 	lastSet *pageSet
 	parts   Parts
 }
@@ -33,14 +33,14 @@ const (
 // segmentPages is how many pages a file of a relation has: RELSEG_SIZE.
 const segmentPages = 1 << 17
 
-// Add adds what r changes.
+// Add adds the pages that r changes.
 func (c *Changes) Add(r *Record) {
 	if r.Resource >= firstCustomResource {
-		c.everything = true // an extension's: it may write what it likes
+		c.everything = true // an extension's; its effects are unknown
 		return
 	}
 	if err := c.parts.Read(r); err != nil {
-		c.everything = true // its CRC is right, so it is of a form we do not know
+		c.everything = true // its CRC is correct, so its form is unknown
 		return
 	}
 	for _, b := range c.parts.Blocks {
@@ -54,7 +54,7 @@ func (c *Changes) Add(r *Record) {
 	}
 }
 
-// addWhole adds what a record changes without naming pages.
+// addWhole adds what a record changes without block references.
 func (c *Changes) addWhole(r *Record, main []byte) {
 	switch info := r.Info & infoMask; r.Resource {
 	case ResourceStorage:
@@ -64,15 +64,15 @@ func (c *Changes) addWhole(r *Record, main []byte) {
 	case ResourceXact:
 		c.addDropped(r, main)
 	case ResourceXLOG:
-		// With wal_level = minimal (0) not every change is in the WAL.
+		// With wal_level = minimal (0), WAL does not have every change.
 		if info == xlogParameterChange && (len(main) < 24 || binary.LittleEndian.Uint32(main[20:]) == 0) {
 			c.everything = true
 		}
 	}
 }
 
-// addStorage takes xl_smgr_create (relation, fork) and xl_smgr_truncate
-// (pages left, relation, what of it).
+// addStorage decodes xl_smgr_create (relation, fork) and xl_smgr_truncate
+// (remaining pages, relation, flags).
 func (c *Changes) addStorage(info uint8, main []byte) {
 	if info == storageTruncate && len(main) >= 4 {
 		main = main[4:]
@@ -90,8 +90,8 @@ func (c *Changes) addStorage(info uint8, main []byte) {
 	c.addRelation(readRelation(main))
 }
 
-// addDatabase takes xl_dbase_create_*_rec and xl_dbase_drop_rec; all begin with
-// the database.
+// addDatabase decodes xl_dbase_create_*_rec and xl_dbase_drop_rec; all begin
+// with the database.
 func (c *Changes) addDatabase(info uint8, main []byte) {
 	known := info == databaseCreateCopy || info == databaseCreateLog || info == databaseDrop
 	if !known || len(main) < 4 {
@@ -112,9 +112,9 @@ const (
 	transactionDropped = 12 // bytes of a relation
 )
 
-// addDropped takes the relations whose files go when a transaction ends. Their
-// names are free then; and whoever takes one says so himself, but a record more
-// costs nothing.
+// addDropped adds the relations whose files are removed at the end of a
+// transaction. Their numbers can then be reused; a relation that reuses one has
+// a record of its own, so this is a precaution.
 func (c *Changes) addDropped(r *Record, main []byte) {
 	switch r.Info & xactMask {
 	case xactCommit, xactAbort, xactCommitPrepare, xactAbortPrepare:
@@ -143,7 +143,8 @@ func (c *Changes) addDropped(r *Record, main []byte) {
 	}
 }
 
-// counted takes a number and so many items of size bytes, or those there are.
+// counted decodes a count and that many items of size bytes, or those there
+// are.
 func counted(in []byte, size int) (items, rest []byte) {
 	if len(in) < 4 {
 		return nil, nil
@@ -188,7 +189,7 @@ func (c *Changes) addPage(r Relation, number uint32) {
 	set.add(number)
 }
 
-// merge adds what o says.
+// Merge adds the changes of o.
 func (c *Changes) Merge(o *Changes) {
 	c.everything = c.everything || o.everything
 	for d := range o.databases {
@@ -209,11 +210,11 @@ func (c *Changes) Merge(o *Changes) {
 }
 
 // Pages returns the changed page numbers, ascending, of the file at path,
-// relative to the data directory, with slashes; a relation's later files
-// ("base/5/16384.1") count their own pages from 0. known is false when the
-// file must be read whole: it is not a relation's main fork, it was made, cut
-// or copied as a whole, or the WAL does not say. What it cannot say: that a
-// relation is unlogged. Those have an init fork, and change without any WAL.
+// relative to the data directory, with slashes; a relation's later segments
+// ("base/5/16384.1") count their own pages from 0. known is false if the file
+// must be read whole: it is not a relation's main fork, it was created,
+// truncated or copied as a whole, or the WAL does not tell. Unlogged relations
+// are not recognized; they have an init fork and change without WAL.
 func (c *Changes) Pages(path string) (pages []uint32, known bool) {
 	r, segment, ok := relationOf(path)
 	if !ok || c.everything {
@@ -239,7 +240,7 @@ func (c *Changes) Pages(path string) (pages []uint32, known bool) {
 	return pages, true
 }
 
-// relationOf reads the path of a relation's main fork.
+// relationOf parses the path of a relation's main fork.
 func relationOf(path string) (r Relation, segment uint32, ok bool) {
 	parts := strings.Split(path, "/")
 	switch {
@@ -264,7 +265,7 @@ func relationOf(path string) (r Relation, segment uint32, ok bool) {
 	return r, segment, ok
 }
 
-// oid reads a number as PostgreSQL writes it in the names of files.
+// oid parses a number as PostgreSQL writes it in file names.
 func oid(s string) (uint32, bool) {
 	n, err := strconv.ParseUint(s, 10, 32)
 	return uint32(n), err == nil && n > 0 && s[0] != '0'

@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// encode writes c as variable-length numbers, each page as its distance from
-// the one before.
+// Encode encodes c as varints, each page as the difference to the one before.
 func (c *Changes) Encode() []byte {
 	out := binary.AppendUvarint(nil, 0)
 	if c.everything {

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// History is what came before a timeline: its ancestors, oldest first.
+// History is the ancestors of a timeline, oldest first.
 type History []Fork
 
-// Fork is a timeline and where the next one left it.
+// Fork is a timeline and where the next one forked off.
 type Fork struct {
 	Timeline uint32
-	At       LSN // the first position that is not this timeline's any more
+	At       LSN // the first position that is no longer this timeline's
 }
 
 // HistoryName is PostgreSQL's name of a timeline's history file.
@@ -27,8 +27,8 @@ func ParseHistoryName(name string) (timeline uint32, ok bool) {
 	return uint32(n), ok && err == nil && name == HistoryName(uint32(n))
 }
 
-// ParseHistory reads the history file of a timeline, as PostgreSQL's
-// readTimeLineHistory does.
+// ParseHistory parses the history file of a timeline, like PostgreSQL's
+// readTimeLineHistory.
 func ParseHistory(timeline uint32, text []byte) (History, error) {
 	var h History
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
@@ -65,7 +65,8 @@ func parseFork(line string) (f Fork, err error) {
 	return f, err
 }
 
-// at is the timeline that wrote the page at lsn, for the timeline h leads to.
+// at returns the timeline that wrote the page at lsn, for the timeline with
+// history h.
 func (h History) at(lsn LSN, timeline uint32) uint32 {
 	for _, fork := range h {
 		if lsn < fork.At {
@@ -75,9 +76,9 @@ func (h History) at(lsn LSN, timeline uint32) uint32 {
 	return timeline
 }
 
-// successor is where a timeline ends in the history h of the timeline last, and
-// which one goes on there; last has no end. A timeline that does not lead to
-// last has no successor.
+// Successor returns where a timeline ends in the history h of the timeline
+// last, and which timeline continues there; last has no end. ok is false if
+// timeline is not an ancestor of last.
 func (h History) Successor(timeline, last uint32) (end LSN, next uint32, ok bool) {
 	if timeline == last {
 		return ^LSN(0), last, true

@@ -23,11 +23,12 @@ func ParseLSN(s string) (LSN, error) {
 // String is PostgreSQL's form.
 func (p LSN) String() string { return fmt.Sprintf("%X/%X", uint64(p)>>32, uint32(p)) }
 
-// page is the start of the page p lies in.
+// page is the start of the page that contains p.
 func (p LSN) page() LSN { return p &^ (PageSize - 1) }
 
-// recordEnd takes a position just behind a page's header to the start of that
-// page: both say "everything before this page", and records end at the latter.
+// RecordEnd returns the start of the page if p is within or right after its
+// header. Both positions mean "everything before this page", and records end at
+// the former.
 func (p LSN) RecordEnd(segmentSize uint64) LSN {
 	header := LSN(shortHeader)
 	if uint64(p.page())%segmentSize == 0 {
@@ -41,16 +42,16 @@ func (p LSN) RecordEnd(segmentSize uint64) LSN {
 
 func align8(p LSN) LSN { return (p + 7) &^ 7 }
 
-// behind is where a record of length bytes ends that starts at p: behind the
-// headers of the pages it reaches into, too.
+// AfterRecord returns where a record of length bytes ends that starts at p,
+// counting the headers of the pages it continues on.
 func (p LSN) AfterRecord(length, segmentSize uint64) LSN {
 	for {
-		room := uint64(PageSize - p%PageSize)
-		if length <= room {
+		left := uint64(PageSize - p%PageSize)
+		if length <= left {
 			return align8(p + LSN(length))
 		}
-		length -= room
-		p += LSN(room)
+		length -= left
+		p += LSN(left)
 		if uint64(p)%segmentSize == 0 {
 			p += longHeader
 		} else {

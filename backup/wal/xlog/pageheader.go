@@ -2,9 +2,8 @@ package xlog
 
 import "encoding/binary"
 
-// pageHeader takes the header of the page that begins, and what it says of the
-// record that reaches into the page. It is PostgreSQL's
-// XLogReaderValidatePageHeader.
+// pageHeader consumes the header of a page, and what it says of the record that
+// continues on the page. It is PostgreSQL's XLogReaderValidatePageHeader.
 func (s *Scanner) pageHeader() {
 	at := s.pos - LSN(s.headLen)
 	size := shortHeader
@@ -46,7 +45,8 @@ func (s *Scanner) checkPage(at LSN, h []byte) bool {
 	return true
 }
 
-// checkSegment checks what a segment's first page says of all.
+// checkSegment checks the fields of a segment's first page that concern the
+// segment.
 func (s *Scanner) checkSegment(at LSN, h []byte) bool {
 	system := binary.LittleEndian.Uint64(h[24:])
 	size, block := binary.LittleEndian.Uint32(h[32:]), binary.LittleEndian.Uint32(h[36:])
@@ -60,14 +60,14 @@ func (s *Scanner) checkSegment(at LSN, h []byte) bool {
 	return true
 }
 
-// continued settles what a page's header says of the record before it: rest
-// bytes of it are in this page and those behind it.
+// continued compares a page header with the record before it: rest bytes of
+// that record are on this page and the following ones.
 func (s *Scanner) continued(at LSN, info uint16, rest int) {
 	continued := info&firstIsContinued != 0
 	switch {
 	case s.got > 0 && info&firstIsOverwritten != 0:
-		// The server crashed before it had written all of a record, and went
-		// on here; the part that was written is void.
+		// The server crashed while it wrote a record, and continued here; the
+		// part that was written is void.
 		s.got = 0
 	case s.got > 0 && (!continued || rest != s.total-s.got):
 		s.failf(at, "a page continues %d bytes of a record, not %d", rest, s.total-s.got)
@@ -78,11 +78,11 @@ func (s *Scanner) continued(at LSN, info uint16, rest int) {
 	}
 }
 
-// passOver passes over the end of a record whose start is not known, as far
-// as it lies in this page.
+// passOver skips the end of a record whose start is unknown, as far as it is on
+// this page.
 func (s *Scanner) passOver(rest int) {
-	if rest > s.room() {
-		s.fill = s.pos + LSN(s.room())
+	if rest > s.left() {
+		s.fill = s.pos + LSN(s.left())
 		return
 	}
 	s.fill = align8(s.pos + LSN(rest))

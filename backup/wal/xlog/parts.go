@@ -6,12 +6,12 @@ import (
 	"fmt"
 )
 
-// Parts are what a record consists of behind its header. One can be used for
-// record after record.
+// Parts are the contents of a record after its header. Parts can be reused for
+// many records.
 type Parts struct {
 	Blocks []Block
-	Main   []byte // the resource manager's own data; cut if the record is
-	Cut    bool   // the record is longer than what is kept of it
+	Main   []byte // the resource manager's data; truncated if Cut
+	Cut    bool   // the record is longer than the kept part
 }
 
 // Block is a page of a relation's fork that a record changes.
@@ -21,7 +21,7 @@ type Block struct {
 	Number uint32
 }
 
-// Relation is the place of a relation's files: PostgreSQL's RelFileLocator.
+// Relation locates a relation's files, like PostgreSQL's RelFileLocator.
 type Relation struct{ Tablespace, Database, Number uint32 }
 
 // Identifiers of a record's parts, and flags.
@@ -40,10 +40,10 @@ const (
 	imageCompressed = 0x04 | 0x08 | 0x10
 )
 
-// errRecord is a record whose parts do not fit its length.
-var errRecord = errors.New("a record's parts do not fit its length")
+// errRecord is a record whose parts do not match its length.
+var errRecord = errors.New("a record's parts do not match its length")
 
-// Read takes r apart, as PostgreSQL's DecodeXLogRecord does.
+// Read decodes r, like PostgreSQL's DecodeXLogRecord.
 func (p *Parts) Read(r *Record) error {
 	p.Blocks, p.Main, p.Cut = p.Blocks[:0], nil, r.length > len(r.data)
 	c := partCursor{in: r.data[recordHeader:], left: r.length - recordHeader}
@@ -59,7 +59,7 @@ func (p *Parts) Read(r *Record) error {
 	return nil
 }
 
-// partCursor goes through the headers of a record's parts.
+// partCursor iterates over the headers of a record's parts.
 type partCursor struct {
 	in   []byte // what is kept from here on
 	left int    // of the record from here on
@@ -69,8 +69,7 @@ type partCursor struct {
 	bad  bool
 }
 
-// take returns the next n bytes, of nothing but zeros when there are not so
-// many.
+// take returns the next n bytes; zeros if there are not that many.
 func (c *partCursor) take(n int) []byte {
 	if n > len(c.in) || n > c.left-c.body {
 		c.bad, c.last = true, true

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Record is one record of the WAL.
+// Record is a record of the WAL.
 type Record struct {
-	// Start is where its first byte lies, End where the next record may
-	// start: the first multiple of 8 behind it, or the next segment after a
-	// switch. PostgreSQL says the latter when it has replayed the record.
+	// Start is the position of its first byte. End is where the next record may
+	// start: the next multiple of 8, or the next segment after a switch. It is
+	// PostgreSQL's replay position after the record.
 	Start, End LSN
 	XID        uint32
 	Resource   uint8 // resource manager
 	Info       uint8
 
-	data   []byte // from its header on; cut at maxKept
-	length int    // of all of it
+	data   []byte // including its header; at most maxKept bytes
+	length int    // of the complete record
 }
 
 // Length is the record's length in bytes, its header included.
@@ -67,9 +67,9 @@ const (
 	Aborted
 )
 
-// Outcome says whether r ends a transaction, and when that was by the server's
-// clock. The records do not come in the order of these times: a transaction
-// takes its time before its place in the WAL, and clocks are set.
+// Outcome returns how r ended a transaction, if it did, and when by the
+// server's clock. Records are not ordered by these times: a transaction takes
+// its time before its place in the WAL, and clocks may be set.
 func (r *Record) Outcome() (Outcome, time.Time) {
 	if r.Resource != ResourceXact {
 		return NoOutcome, time.Time{}
@@ -88,8 +88,8 @@ func (r *Record) Outcome() (Outcome, time.Time) {
 	return outcome, FromTimestamp(int64(binary.LittleEndian.Uint64(main)))
 }
 
-// smallMain is the main data of a record without blocks, as those of
-// transactions are. It takes no Parts, because every commit passes here.
+// smallMain returns the main data of a record without blocks, such as those of
+// transactions. It avoids Parts because it is called for every commit.
 func (r *Record) smallMain() []byte {
 	in := r.data[recordHeader:]
 	for len(in) > 0 {

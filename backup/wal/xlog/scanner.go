@@ -7,10 +7,10 @@ import (
 	"hash/crc32"
 )
 
-// Scanner finds the records in a stream of WAL and checks what there is to
-// check: each page's magic number, address, timeline and system, that pages
-// continue each other's records, each record's xl_prev and CRC-32C. It takes
-// the stream in pieces of any size:
+// Scanner finds the records in a stream of WAL and checks them: each page's
+// magic number, address, timeline and system, that pages continue each other's
+// records, and each record's xl_prev and CRC-32C. It takes the stream in pieces
+// of any size:
 //
 //	s.Feed(piece)
 //	for s.Next() {
@@ -18,16 +18,16 @@ import (
 //	}
 //	if err := s.Err(); err != nil { … }
 //
-// A Scanner allocates nothing for a record that lies in one page and piece;
-// others are put together in a buffer it keeps.
+// A Scanner allocates nothing for a record within one page and piece; other
+// records are assembled in a buffer that it keeps.
 type Scanner struct {
 	config ScannerConfig
-	in     []byte // what has been fed and not been taken
+	in     []byte // fed and not consumed
 	pos    LSN    // of in[0]
 	err    error
 
-	lost bool // the record that reaches into the first page is not known
-	fill LSN  // up to here bytes mean nothing: padding, or the rest after a switch
+	lost bool // the record that continues on the first page is unknown
+	fill LSN  // bytes before it are ignored: padding, or the rest after a switch
 	end  LSN  // of the last whole record
 	prev LSN  // start of the last whole record; 0 = unknown
 
@@ -37,13 +37,13 @@ type Scanner struct {
 	start LSN    // of the record in pieces
 	got   int    // its bytes so far; 0 = there is none
 	total int    // its length, once 4 bytes of it are there
-	crc   uint32 // of what is behind its header
+	crc   uint32 // of what follows its header
 	kept  []byte // its first maxKept bytes
 
 	record Record
 }
 
-// ScannerConfig says what a Scanner expects to find.
+// ScannerConfig is what a Scanner expects.
 type ScannerConfig struct {
 	SegmentSize uint64 // in bytes
 	Timeline    uint32
@@ -58,8 +58,8 @@ const (
 	longHeader  = 40   // of a segment's first page
 
 	recordHeader = 24
-	// maxRecord is PostgreSQL's XLogRecordMaxSize; 15 goes a little further, in
-	// theory.
+	// maxRecord is PostgreSQL's XLogRecordMaxSize; version 15 allows slightly more,
+	// in theory.
 	maxRecord = 1 << 30
 	// maxKept bounds the memory for one record: a message of pg_logical_emit_message,
 	// which any tenant can call, may have 1 GB. All of it is checked.
@@ -73,7 +73,8 @@ const (
 	firstIsOverwritten = 0x08 // XLP_FIRST_IS_OVERWRITE_CONTRECORD
 )
 
-// majorOf says whose page magic number, XLOG_PAGE_MAGIC, that is.
+// majorOf returns the major version that writes the page magic number
+// (XLOG_PAGE_MAGIC).
 func majorOf(magic uint16) (major int, known bool) {
 	switch magic {
 	case 0xD110:
@@ -88,13 +89,13 @@ func majorOf(magic uint16) (major int, known bool) {
 	return 0, false
 }
 
-// castagnoli is CRC-32C's table, which hash/crc32 never changes.
+// castagnoli is the table of CRC-32C, which hash/crc32 never changes.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errZero ends WAL that is followed by zeros.
+// errZero is a record of length 0, at the end of WAL that is followed by zeros.
 var errZero = errors.New("there is no record: its length is 0")
 
-// PageError says at which position WAL is not as it must be.
+// PageError is invalid WAL at a position.
 type PageError struct {
 	At  LSN
 	Err error
@@ -105,18 +106,17 @@ func (e *PageError) Error() string { return fmt.Sprintf("WAL at %v: %v", e.At, e
 func (e *PageError) Unwrap() error { return e.Err }
 
 // NewScanner returns a Scanner for the stream that begins at start: the start
-// of a page, or a place where a record starts. In the first case what is left
-// of a record from an earlier page is passed over.
+// of a page or of a record. At the start of a page, the rest of a record from
+// an earlier page is skipped.
 func NewScanner(config ScannerConfig, start LSN) *Scanner {
 	return &Scanner{config: config, pos: start, end: start, lost: true}
 }
 
-// Feed gives the scanner the next piece of the stream. All of the piece before
-// must have been taken, which Next says by returning false. The piece may not
-// change until then.
+// Feed gives the scanner the next piece of the stream. The previous piece must
+// be consumed: Next returned false. The piece must not change until then.
 func (s *Scanner) Feed(piece []byte) {
 	if len(s.in) > 0 && s.err == nil {
-		s.err = errors.New("a piece of WAL came before the last was taken")
+		s.err = errors.New("a piece of WAL was fed before the last was consumed")
 	}
 	s.in = piece
 }
@@ -130,26 +130,26 @@ func (s *Scanner) Each(piece []byte, visit func(*Record)) {
 	}
 }
 
-// Record is what Next has found, good until Next is called again.
+// Record returns the record that Next found, valid until Next is called again.
 func (s *Scanner) Record() *Record { return &s.record }
 
-// Err is why the scan cannot go on: a *PageError.
+// Err returns why the scan cannot continue: a *PageError.
 func (s *Scanner) Err() error { return s.err }
 
-// End is where the last whole record ends.
+// End returns the end of the last complete record.
 func (s *Scanner) End() LSN { return s.end }
 
-// Position is the position in the stream up to which it has been taken.
+// Position returns the position up to which the stream is consumed.
 func (s *Scanner) Position() LSN { return s.pos }
 
-// System is the system identifier that was expected or found.
+// System returns the expected or found system identifier.
 func (s *Scanner) System() uint64 { return s.config.System }
 
-// Major is the major version whose WAL this is; 0 = not known yet.
+// Major returns the major version that wrote the WAL; 0 = not known yet.
 func (s *Scanner) Major() int { major, _ := majorOf(s.config.Magic); return major }
 
-// Next goes to the next record that is whole. It returns false when the piece
-// has been taken, or the scan cannot go on (Err).
+// Next advances to the next complete record. It returns false if the piece is
+// consumed or the scan cannot continue (Err).
 func (s *Scanner) Next() bool {
 	for s.err == nil && len(s.in) > 0 {
 		switch {
@@ -184,17 +184,17 @@ func (s *Scanner) failf(at LSN, format string, args ...any) bool {
 	return s.fail(at, fmt.Errorf(format, args...))
 }
 
-// room is what is left of the page.
-func (s *Scanner) room() int { return PageSize - int(s.pos%PageSize) }
+// left returns how many bytes of the page are left.
+func (s *Scanner) left() int { return PageSize - int(s.pos%PageSize) }
 
-// wholeHere says whether the record that starts here ends in this page and
+// wholeHere reports whether the record that starts here ends in this page and
 // piece.
 func (s *Scanner) wholeHere() bool {
-	if len(s.in) < recordHeader || s.room() < recordHeader {
+	if len(s.in) < recordHeader || s.left() < recordHeader {
 		return false
 	}
 	total := binary.LittleEndian.Uint32(s.in)
-	return total >= recordHeader && int64(total) <= int64(min(len(s.in), s.room()))
+	return total >= recordHeader && int64(total) <= int64(min(len(s.in), s.left()))
 }
 
 func (s *Scanner) takeWhole() bool {
@@ -209,8 +209,8 @@ func (s *Scanner) takeWhole() bool {
 	return true
 }
 
-// takePart takes what there is of a record that crosses pages or pieces, and
-// says whether it was the last of it.
+// takePart consumes a part of a record that spans pages or pieces, and reports
+// whether the record is complete.
 func (s *Scanner) takePart() bool {
 	if s.got == 0 {
 		s.start, s.total, s.crc, s.kept = s.pos, 4, 0, s.kept[:0]
@@ -219,7 +219,7 @@ func (s *Scanner) takePart() bool {
 	if s.got < recordHeader && want > recordHeader {
 		want = recordHeader
 	}
-	n := min(len(s.in), s.room(), want-s.got)
+	n := min(len(s.in), s.left(), want-s.got)
 	s.keep(s.in[:n])
 	s.skip(n)
 	switch s.got {
@@ -273,7 +273,7 @@ func (s *Scanner) checkHeader(data []byte) bool {
 	return true
 }
 
-// checkSum is PostgreSQL's ValidXLogRecord: the header is summed last.
+// checkSum is PostgreSQL's ValidXLogRecord: the CRC covers the header last.
 func (s *Scanner) checkSum(data []byte, crc uint32) bool {
 	crc = crc32.Update(crc, castagnoli, data[:20])
 	if want := binary.LittleEndian.Uint32(data[20:]); crc != want {

@@ -19,13 +19,13 @@ const (
 // segmentNameLength is the length of PostgreSQL's names of segments.
 const segmentNameLength = 24
 
-// ValidSegmentSize says whether PostgreSQL can have segments of size bytes.
+// ValidSegmentSize reports whether PostgreSQL supports segments of size bytes.
 func ValidSegmentSize(size uint64) bool {
 	return size >= minSegmentSize && size <= maxSegmentSize && bits.OnesCount64(size) == 1
 }
 
-// SegmentName is PostgreSQL's name of the n-th segment of size bytes, as its
-// XLogFileName makes it.
+// SegmentName is PostgreSQL's name of segment number n, with segments of size
+// bytes (XLogFileName).
 func SegmentName(timeline uint32, n, size uint64) string {
 	perID := (1 << 32) / size
 	return fmt.Sprintf("%08X%08X%08X", timeline, n/perID, n%perID)
