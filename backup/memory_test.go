@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"holdfast/backup/repository"
+	"holdfast/internal/testenv"
 )
 
 // maxMemory is what the appliance may have in memory, whatever the size.
@@ -15,9 +16,7 @@ const maxMemory = 150 << 10 // KiB
 // TestMemory takes and restores backups of a few hundred megabytes in a process
 // of its own and looks at the most memory that ever had.
 func TestMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("makes a database of 300 MB")
-	}
+	testenv.Long(t) // makes a database of 300 MB
 	if runtime.GOOS != "linux" || raceDetector {
 		t.Skip("reads /proc/self/status, which the race detector multiplies")
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"holdfast/diskio"
+	"holdfast/internal/testenv"
 )
 
 // dieAt, when set, makes this test binary a process that lives a life of a
@@ -155,12 +156,25 @@ func withUnsure(steps []string) []string {
 	return steps
 }
 
-// TestKilledEverywhere kills a process with SIGKILL at the first operation on
-// files of a life, then the second, until it comes to its end.
-func TestKilledEverywhere(t *testing.T) {
+// sampleStep is the distance between the operations at which short tests
+// interrupt a process. It is prime, so that the samples fall on operations of all
+// kinds.
+const sampleStep = 11
+
+// TestKilled kills a process with SIGKILL at a sample of its operations on files.
+func TestKilled(t *testing.T) {
 	t.Parallel()
-	killEverywhere(t, manySmall, 0)
-	killEverywhere(t, 1, beforeCollect(t))
+	killEach(t, manySmall, 0, sampleStep)
+	killEach(t, 1, beforeCollect(t), sampleStep)
+}
+
+// TestKilledEverywhere kills a process with SIGKILL at its first operation on
+// files, then the second, until it completes.
+func TestKilledEverywhere(t *testing.T) {
+	testenv.Long(t)
+	t.Parallel()
+	killEach(t, manySmall, 0, 1)
+	killEach(t, 1, beforeCollect(t), 1)
 }
 
 // beforeCollect is how many operations a life has before its first Collect:
@@ -179,9 +193,9 @@ func beforeCollect(t *testing.T) (n int) {
 	return n
 }
 
-func killEverywhere(t *testing.T, many, from int) {
+func killEach(t *testing.T, many, from, step int) {
 	t.Helper()
-	for k := from; ; k++ {
+	for k := from; ; k += step {
 		dir := filepath.Join(t.TempDir(), "r")
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), dieAt+"="+strconv.Itoa(k), dieIn+"="+dir, dieMany+"="+strconv.Itoa(many))
@@ -203,18 +217,27 @@ func killEverywhere(t *testing.T, many, from int) {
 	}
 }
 
-// TestEveryOperationFails fails the first operation, then the second, until
-// nothing fails; by turns the disk is broken and full.
-func TestEveryOperationFails(t *testing.T) {
+// TestOperationFails fails a sample of the operations on files; the disk is broken
+// and full in turn.
+func TestOperationFails(t *testing.T) {
 	t.Parallel()
-	failEverywhere(t, manySmall, 0)
-	failEverywhere(t, 1, beforeCollect(t))
+	failEach(t, manySmall, 0, sampleStep)
+	failEach(t, 1, beforeCollect(t), sampleStep)
 }
 
-func failEverywhere(t *testing.T, many, from int) {
+// TestEveryOperationFails fails the first operation, then the second, until
+// nothing fails.
+func TestEveryOperationFails(t *testing.T) {
+	testenv.Long(t)
+	t.Parallel()
+	failEach(t, manySmall, 0, 1)
+	failEach(t, 1, beforeCollect(t), 1)
+}
+
+func failEach(t *testing.T, many, from, step int) {
 	t.Helper()
 	faults := []error{syscall.EIO, syscall.ENOSPC}
-	for k := from; ; k++ {
+	for k := from; ; k += step {
 		dir := filepath.Join(t.TempDir(), "r")
 		fs := failNth(k, faults[k%2])
 		var steps []string
