@@ -74,11 +74,11 @@ func (c *claims) remove(id string, mine *claim) {
 	close(mine.released)
 }
 
-// end says that what an operation's claims are held for is being recorded as
+// endClaims says that what an operation's claims are held for is being recorded as
 // done. It comes before anybody can see the record, for who sees it may go on at
 // once; if it cannot be written after all, others only wait before they are
 // refused.
-func (c *claims) end(op model.DatabaseOperation) {
+func endClaims(c *claims, op model.DatabaseOperation) {
 	backups := backupClaim(op.Database)
 	switch {
 	case op.Type == model.OperationBackup:

@@ -27,7 +27,7 @@ func TestClaimThatEnds(t *testing.T) {
 	if _, err := c.take("db_1", "a restart"); model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("during a restore: %v", err)
 	}
-	c.end(model.DatabaseOperation{Database: "db_1", Type: model.OperationRestore})
+	endClaims(c, model.DatabaseOperation{Database: "db_1", Type: model.OperationRestore})
 	next := make(chan func(), 2)
 	go func() { next <- take("db_1", "a restart") }()
 	go func() { next <- take(backupClaim("db_1"), "a backup") }()
@@ -39,11 +39,11 @@ func TestClaimThatEnds(t *testing.T) {
 
 	// A backup beside another act ends by itself.
 	backup, restart := take(backupClaim("db_1"), "a backup"), take("db_1", "a restart")
-	c.end(model.DatabaseOperation{Database: "db_1", Type: model.OperationRestart})
+	endClaims(c, model.DatabaseOperation{Database: "db_1", Type: model.OperationRestart})
 	if _, err := c.take(backupClaim("db_1"), "a backup"); model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("during a backup: %v", err)
 	}
-	c.end(model.DatabaseOperation{Database: "db_1", Type: model.OperationBackup})
+	endClaims(c, model.DatabaseOperation{Database: "db_1", Type: model.OperationBackup})
 	go func() { next <- take(backupClaim("db_1"), "a backup") }()
 	mustWait(t, next)
 	restart()
@@ -52,7 +52,7 @@ func TestClaimThatEnds(t *testing.T) {
 
 	// A restore into another database holds that, and the backups of the first.
 	made, backups, restart := take("db_2", "the creation"), take(backupClaim("db_1"), "a restore"), take("db_1", "a restart")
-	c.end(model.DatabaseOperation{Database: "db_1", NewDatabase: "db_2", Type: model.OperationRestore})
+	endClaims(c, model.DatabaseOperation{Database: "db_1", NewDatabase: "db_2", Type: model.OperationRestore})
 	if _, err := c.take("db_1", "a restart"); model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("during a restart: %v", err)
 	}

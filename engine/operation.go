@@ -115,7 +115,7 @@ func (e *Engine) closeOperation(tx *meta.Tx, id string, cause error) error {
 		return nil
 	})
 	if err == nil {
-		e.claims.end(op)
+		endClaims(e.claims, op)
 	}
 	return err
 }
