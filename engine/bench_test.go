@@ -42,10 +42,10 @@ func BenchmarkDatabaseCreate(b *testing.B) {
 	reportPercentiles(b, took)
 }
 
-// databases is how many there are in the benchmarks of a whole appliance:
+// databaseCount is how many there are in the benchmarks of a whole appliance:
 //
 //	go test ./engine -run '^$' -bench Appliance -benchtime 3x -args -databases 50
-var databases = flag.Int("databases", 20, "how many databases the appliance of a benchmark has")
+var databaseCount = flag.Int("databases", 20, "how many databases the appliance of a benchmark has")
 
 // BenchmarkApplianceStart measures from the start of an engine, after one that
 // stopped in order, until all of its databases are available.
@@ -83,9 +83,9 @@ func BenchmarkApplianceAdopt(b *testing.B) {
 func fullAppliance(b *testing.B) (*appliance, []Connection) {
 	b.Helper()
 	cfg := testConfig(b, newDataDir(b))
-	cfg.FirstPort, cfg.LastPort = ports(2 * *databases)
+	cfg.FirstPort, cfg.LastPort = ports(2 * *databaseCount)
 	a := startEngineOn(b, cfg)
-	connections := make([]Connection, *databases)
+	connections := make([]Connection, *databaseCount)
 	for n := range connections {
 		_, connections[n] = a.createDatabase(b, fmt.Sprintf("d%d", n))
 	}
@@ -163,8 +163,8 @@ func BenchmarkApplianceMemory(b *testing.B) {
 	for pid := range processes {
 		total += proportionalKB(b, fmt.Sprint(pid))
 	}
-	b.ReportMetric(float64(total)/1024/float64(*databases), "MB/database")
-	b.ReportMetric(float64(len(processes))/float64(*databases), "processes/database")
+	b.ReportMetric(float64(total)/1024/float64(*databaseCount), "MB/database")
+	b.ReportMetric(float64(len(processes))/float64(*databaseCount), "processes/database")
 	b.ReportMetric(float64(proportionalKB(b, "self"))/1024, "MB-own")
 }
 
