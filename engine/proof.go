@@ -129,7 +129,13 @@ func (e *Engine) beginProof(b model.Backup) (db model.Database, err error) {
 }
 
 // noRoomError puts a proof off until there is room.
-type noRoomError struct{ error }
+type noRoomError struct{ cause error }
+
+// Error implements error.
+func (e noRoomError) Error() string { return e.cause.Error() }
+
+// Unwrap returns what found that there is none.
+func (e noRoomError) Unwrap() error { return e.cause }
 
 // prove restores the backup, looks at it, and leaves nothing of it. It says
 // what it has seen.
@@ -139,7 +145,7 @@ func (e *Engine) prove(ctx context.Context, db model.Database, b model.Backup) (
 		return "", err
 	}
 	if err := e.roomForRestore(plan); err != nil {
-		return "", noRoomError{err}
+		return "", noRoomError{cause: err}
 	}
 	dir := filepath.Join(e.cfg.DataDir, proofsDir, b.ID)
 	if err := os.RemoveAll(dir); err != nil { // of an attempt that could not tidy up

@@ -200,7 +200,7 @@ func TestVerdict(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	e := &Engine{clock: func() time.Time { return now }}
 	v := model.Verification{Status: model.VerificationUnverified}
-	if v = e.verdict(v, "", noRoomError{errors.New("no room")}); v.Attempts != 0 || v.Status != model.VerificationUnverified || !v.NotBefore.After(now) {
+	if v = e.verdict(v, "", noRoomError{cause: errors.New("no room")}); v.Attempts != 0 || v.Status != model.VerificationUnverified || !v.NotBefore.After(now) {
 		t.Errorf("without room: %+v", v)
 	}
 	for attempt := 1; attempt < proofAttempts; attempt++ {

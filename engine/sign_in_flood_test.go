@@ -135,7 +135,7 @@ func TestFloodOfSignIns(t *testing.T) {
 			t.Fatalf("it is not said when to try again: %v", err)
 		}
 	}
-	if got := c.passwords.strangers.underWay(); got != waiting || waiting > mostStrangers {
+	if got := signInsUnderWay(c.passwords.strangers); got != waiting || waiting > mostStrangers {
 		t.Errorf("%d sign-ins of strangers are under way, want %d", got, waiting)
 	}
 	if err := c.tryFrom("203.0.113.1", c.BrowserToken(p.User.ID), "ada@example.com", floodPassword); err != nil {
@@ -185,7 +185,7 @@ func (c *console) holdHashes(n int) (release func()) {
 	}
 }
 
-func (q *passwordQueue) underWay() int {
+func signInsUnderWay(q *passwordQueue) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.total

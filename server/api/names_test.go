@@ -46,7 +46,7 @@ func at(tree any, path ...string) any {
 	return tree
 }
 
-func objects(tree any, path ...string) map[string]node {
+func objectsAt(tree any, path ...string) map[string]node {
 	found := map[string]node{}
 	members, _ := at(tree, path...).(node)
 	for name, value := range members {
@@ -72,20 +72,20 @@ func TestGeneratorsCanName(t *testing.T) {
 				taken[identifier(name)] = what
 			}
 			for _, kind := range []string{"schemas", "responses", "parameters", "requestBodies", "headers"} {
-				for _, name := range slices.Sorted(maps.Keys(objects(doc, "components", kind))) {
+				for _, name := range slices.Sorted(maps.Keys(objectsAt(doc, "components", kind))) {
 					take(name, kind+"/"+name)
 				}
 			}
-			for name, schema := range objects(doc, "components", "schemas") {
-				for _, field := range slices.Sorted(maps.Keys(objects(schema, "properties"))) {
+			for name, schema := range objectsAt(doc, "components", "schemas") {
+				for _, field := range slices.Sorted(maps.Keys(objectsAt(schema, "properties"))) {
 					if identifier(field) == identifier(name) {
 						t.Errorf("%s has a field of its own name", name)
 					}
-					checkInline(t, name+"."+field, objects(schema, "properties")[field], func() { take(name+"_"+field, name+"."+field) })
+					checkInline(t, name+"."+field, objectsAt(schema, "properties")[field], func() { take(name+"_"+field, name+"."+field) })
 				}
 			}
-			for path, item := range objects(doc, "paths") {
-				for method, op := range objects(item) {
+			for path, item := range objectsAt(doc, "paths") {
+				for method, op := range objectsAt(item) {
 					checkTyped(t, strings.ToUpper(method)+" "+path, doc, op)
 					id, _ := op["operationId"].(string)
 					if ids[strings.ToLower(id)] || id == "" {
@@ -140,7 +140,7 @@ func checkTyped(t *testing.T, what string, doc, op node) {
 			t.Errorf("%s: %v has no type", what, at(p, "name"))
 		}
 	}
-	for media, body := range objects(op, "requestBody", "content") {
+	for media, body := range objectsAt(op, "requestBody", "content") {
 		schema, _ := body["schema"].(node)
 		checkInline(t, what+" "+media, schema, func() { t.Errorf("%s %s: its body is without a name", what, media) })
 		if strings.Contains(media, "*") {
@@ -150,7 +150,7 @@ func checkTyped(t *testing.T, what string, doc, op node) {
 	if at(op, "responses", "200", "content", "application/json", "schema", "$ref") == nil {
 		t.Errorf("%s: its answer has no name", what)
 	}
-	for status, response := range objects(op, "responses") {
+	for status, response := range objectsAt(op, "responses") {
 		if status == "200" {
 			continue
 		}
@@ -171,7 +171,7 @@ func TestDescription30(t *testing.T) {
 		t.Errorf("openapi %v", v30["openapi"])
 	}
 	for _, part := range [][]string{{"paths"}, {"components", "schemas"}, {"components", "responses"}} {
-		got, want := slices.Sorted(maps.Keys(objects(v30, part...))), slices.Sorted(maps.Keys(objects(v31, part...)))
+		got, want := slices.Sorted(maps.Keys(objectsAt(v30, part...))), slices.Sorted(maps.Keys(objectsAt(v31, part...)))
 		if !slices.Equal(got, want) || len(got) == 0 {
 			t.Errorf("%v: %v, want %v", part, got, want)
 		}

@@ -130,7 +130,7 @@ func (a *agreement) judge(t *testing.T, what string, described error, inWords bo
 // bodies sends bodies with each field at its edges, and each two fields at a few.
 func (a *agreement) bodies(t *testing.T, r route, ref string) {
 	schema := a.schema(t, ref)
-	fields := objects(a.doc, "components", "schemas", strings.TrimPrefix(ref, schemaPrefix), "properties")
+	fields := objectsAt(a.doc, "components", "schemas", strings.TrimPrefix(ref, schemaPrefix), "properties")
 	names := slices.Sorted(maps.Keys(fields))
 	send := func(body any) {
 		text, err := json.Marshal(body)
