@@ -164,7 +164,7 @@ func (w *waiting) follow() {
 // way returns how the function of that name comes to wait, "" when it does not.
 func (w *waiting) way(name string) string {
 	next, waits := w.next[name]
-	if !waits || mayWait(name) {
+	if !waits {
 		return ""
 	}
 	way := strings.ReplaceAll(name, "holdfast/", "")
@@ -172,9 +172,4 @@ func (w *waiting) way(name string) string {
 		way += " → " + w.way(next)
 	}
 	return way
-}
-
-// mayWait reports whether a function may be called in a transaction all the same.
-func mayWait(name string) bool {
-	return name == "holdfast/engine/meta.unmap" // the transaction keeps the file mapped where it is
 }
