@@ -179,7 +179,7 @@ func (m *mover) export(ctx context.Context, w io.Writer) error {
 	appliance := operator.Appliance{Engine: eng}
 	call := appliance.ExportCall(name)
 	err = eng.ApplianceExport(ctx, call, w)
-	eng.Finish(call, err)
+	eng.Core.Finish(call, err)
 	return err
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/pflag"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -65,7 +65,7 @@ type config struct {
 	serves              bool   // and is checked as what serves
 	runsAs              choice // the user that serve became, once it has
 	firstPort, lastPort int
-	rates               map[model.RateClass]engine.Rate
+	rates               map[model.RateClass]core.Rate
 	allowlist           []netip.Prefix
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -18,7 +18,7 @@ const maxBudget = 10_000
 // defaultBudgets are the budgets that a key has unless the operator says
 // otherwise, as the setting is written.
 func defaultBudgets() (texts []string) {
-	rates := engine.DefaultRates()
+	rates := core.DefaultRates()
 	for _, class := range model.RateClasses() {
 		window := strings.Replace(rates[class].Window.String(), "m0s", "m", 1)
 		texts = append(texts, fmt.Sprintf("%s=%d/%s", class, rates[class].Limit, window))
@@ -27,8 +27,8 @@ func defaultBudgets() (texts []string) {
 }
 
 // readBudgets reads the setting; what it leaves out has its default.
-func readBudgets(texts []string) (map[model.RateClass]engine.Rate, error) {
-	rates := engine.DefaultRates()
+func readBudgets(texts []string) (map[model.RateClass]core.Rate, error) {
+	rates := core.DefaultRates()
 	for _, text := range texts {
 		name, budget, _ := strings.Cut(text, "=")
 		if !slices.Contains(model.RateClasses(), model.RateClass(name)) {
@@ -40,7 +40,7 @@ func readBudgets(texts []string) (map[model.RateClass]engine.Rate, error) {
 		if err != nil || err2 != nil || limit < 1 || limit > maxBudget || window < time.Second || window > 24*time.Hour {
 			return nil, fmt.Errorf("budgets: %s: %q is not like 30/1m, from 1 to %d requests in 1s to 24h", name, budget, maxBudget)
 		}
-		rates[model.RateClass(name)] = engine.Rate{Limit: limit, Window: window}
+		rates[model.RateClass(name)] = core.Rate{Limit: limit, Window: window}
 	}
 	return rates, nil
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -144,8 +144,8 @@ budgets = ["restore=3/10s", "import=1/24h"]
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := engine.DefaultRates()
-	want[model.RateRestore], want[model.RateImport] = engine.Rate{Limit: 3, Window: 10 * time.Second}, engine.Rate{Limit: 1, Window: 24 * time.Hour}
+	want := core.DefaultRates()
+	want[model.RateRestore], want[model.RateImport] = core.Rate{Limit: 3, Window: 10 * time.Second}, core.Rate{Limit: 1, Window: 24 * time.Hour}
 	cfg := c.engine()
 	if fmt.Sprint(cfg.Allowlist) != "[10.0.0.0/8 192.0.2.1/32]" || !maps.Equal(cfg.Rates, want) {
 		t.Errorf("%v, %v", cfg.Allowlist, cfg.Rates)
@@ -153,7 +153,7 @@ budgets = ["restore=3/10s", "import=1/24h"]
 	if c, err = loadConfig(t, "--default-allowlist="); err != nil || len(c.engine().Allowlist) != 0 {
 		t.Errorf("nobody: %v, %v", c.engine().Allowlist, err)
 	}
-	if c, err = loadConfig(t); err != nil || !slices.Equal(c.engine().Allowlist, loopback()) || !maps.Equal(c.engine().Rates, engine.DefaultRates()) {
+	if c, err = loadConfig(t); err != nil || !slices.Equal(c.engine().Allowlist, loopback()) || !maps.Equal(c.engine().Rates, core.DefaultRates()) {
 		t.Errorf("by default %v, %v, %v", c.engine().Allowlist, c.engine().Rates, err)
 	}
 }

@@ -45,7 +45,7 @@ func (s *sockets) withTLS(c config, eng *engine.Engine) error {
 	certFile, keyFile := c.TLSCert, c.TLSKey
 	if c.TLS {
 		var err error
-		if certFile, keyFile, err = eng.APICertificate(); err != nil {
+		if certFile, keyFile, err = eng.Databases.APICertificate(); err != nil {
 			return err
 		}
 	}

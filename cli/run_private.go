@@ -17,6 +17,7 @@ import (
 
 	"holdfast/cli/sandbox"
 	"holdfast/engine"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/server/operator"
 )
@@ -169,7 +170,7 @@ func servePrivately(ctx context.Context, c config, stderr io.Writer) error {
 	c.LogFormat, c.LogLevel, c.Spares = "text", "warn", 1
 	c.NoFirstKey, c.NoExports, c.NoProofs, c.AuditKeep = true, true, true, 1000
 	c.MaxObjectSize = 1 << 30
-	c.allowlist, c.rates = loopback(), engine.DefaultRates()
+	c.allowlist, c.rates = loopback(), core.DefaultRates()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	err := serve(ctx, c, io.Discard, stderr, func(eng *engine.Engine, leases *operator.Leases) {
@@ -200,7 +201,7 @@ func endWhenIdle(ctx context.Context, end context.CancelFunc, eng *engine.Engine
 			continue
 		}
 		since := time.Since(idle)
-		if (since > privateGrace || since > linger && eng.SparesReady()) && leases.CloseIdle() {
+		if (since > privateGrace || since > linger && eng.Databases.SparesReady()) && leases.CloseIdle() {
 			end()
 			return
 		}

@@ -18,6 +18,8 @@ import (
 
 	"holdfast/cli/remote"
 	"holdfast/engine"
+	"holdfast/engine/access"
+	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
@@ -147,7 +149,7 @@ func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets
 	}
 	// Right before it is shown: whatever fails first must not use up the first
 	// start, and its key with it.
-	first, err := eng.Initialize(!c.NoFirstKey)
+	first, err := eng.Access.Initialize(!c.NoFirstKey)
 	if err != nil {
 		return fmt.Errorf("make the first organization: %w", err)
 	}
@@ -159,7 +161,7 @@ func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets
 	if err := remote.Print(stdout, func(w io.Writer) { announce(w, eng, c.DataDir, base, setup, first) }); err != nil {
 		log.Warn("say where everything is; a first API key that nobody was shown is replaced by the next start", "error", err)
 	} else if first != nil {
-		if err := eng.KeyShown(); err != nil {
+		if err := eng.Access.KeyShown(); err != nil {
 			return fmt.Errorf("note that the first key was shown: %w", err)
 		}
 	}
@@ -181,29 +183,29 @@ func tellServiceManager(log *slog.Logger, state string) {
 
 // setupToken returns the token of a set-up link as long as there is nobody
 // who could sign in.
-func setupToken(eng *engine.Engine, first *engine.FirstStart) (model.Secret, error) {
+func setupToken(eng *engine.Engine, first *access.FirstStart) (model.Secret, error) {
 	if first != nil {
 		return first.Setup, nil
 	}
-	return eng.SetupLinkRenew()
+	return eng.Access.SetupLinkRenew()
 }
 
 // announce prints what a person needs to begin. It goes to standard output
 // and nowhere else: the key and the link are secrets.
-func announce(w io.Writer, eng *engine.Engine, dataDir, baseURL string, setup model.Secret, first *engine.FirstStart) {
+func announce(w io.Writer, eng *engine.Engine, dataDir, baseURL string, setup model.Secret, first *access.FirstStart) {
 	bin := eng.Binaries()
 	fmt.Fprintf(w, "holdfast %s\n\n", version())
 	fmt.Fprintf(w, "  data directory  %s\n", dataDir)
 	fmt.Fprintf(w, "  PostgreSQL      %s (%s, %s)\n", bin.Version, bin.Origin, bin.Dir)
 	fmt.Fprintf(w, "  API             %s/v1\n", baseURL)
 	if strings.HasPrefix(baseURL, "https:") {
-		fmt.Fprintf(w, "  CA certificate  %s\n", eng.CAFile())
+		fmt.Fprintf(w, "  CA certificate  %s\n", eng.Databases.CAFile())
 	}
 	if setup.IsZero() {
 		fmt.Fprintf(w, "  console         %s/\n", baseURL)
 	} else {
 		fmt.Fprintf(w, "  console         %s%s\n", baseURL, web.SetupPath(setup))
-		fmt.Fprintf(w, "                  (set-up link: works once, for %.0f minutes)\n", engine.SetupLinkLife.Minutes())
+		fmt.Fprintf(w, "                  (set-up link: works once, for %.0f minutes)\n", access.SetupLinkLife.Minutes())
 	}
 	if first != nil && !first.Key.IsZero() {
 		fmt.Fprintf(w, "  API key         %s\n", first.Key.Reveal())
@@ -213,8 +215,8 @@ func announce(w io.Writer, eng *engine.Engine, dataDir, baseURL string, setup mo
 }
 
 // engine returns the engine's configuration.
-func (c config) engine() engine.Config {
-	return engine.Config{
+func (c config) engine() core.Config {
+	return core.Config{
 		DataDir: c.DataDir,
 		Search: postgres.Search{
 			Explicit: c.PostgresBin,
@@ -244,7 +246,7 @@ type inUse struct{ error }
 
 // openEngine opens the data directory; what keeps it from opening is told in
 // one line with the remedy.
-func openEngine(c engine.Config, log *slog.Logger) (*engine.Engine, error) {
+func openEngine(c core.Config, log *slog.Logger) (*engine.Engine, error) {
 	c.Log, c.Search.Log = log, log
 	eng, err := engine.Open(c)
 	if errors.Is(err, meta.ErrLocked) {

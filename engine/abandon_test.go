@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres/postgrestest"
@@ -21,12 +22,12 @@ import (
 // process: nothing under way is rounded off, and the instances run on.
 func (a *appliance) abandon(t testing.TB) {
 	t.Helper()
-	a.cancel()
-	a.work.Wait()
-	a.spares.Close()
-	a.instances.Detach()
-	a.audits.close()
-	if err := errors.Join(a.closeArchives(), a.blobs.Close(), a.meta.Close()); err != nil {
+	a.Core.Stop()
+	a.Core.Work.Wait()
+	a.Databases.Spares.Close()
+	a.Databases.Instances.Detach()
+	a.Core.Audits.Close()
+	if err := errors.Join(a.Recovery.CloseArchives(), a.Core.Blobs.Close(), a.Core.Meta.Close()); err != nil {
 		t.Fatalf("abandon: %v", err)
 	}
 }
@@ -48,7 +49,7 @@ func (a *appliance) reopen(t testing.TB) *appliance {
 	next := startEngineOn(t, a.cfg)
 	kept, _ := next.databases(t)
 	for _, db := range kept {
-		within(t, time.Minute, "an attempt to start "+db.Name, func() bool { return next.states.get(db.ID).state != "" })
+		within(t, time.Minute, "an attempt to start "+db.Name, func() bool { return next.Databases.States.Get(db.ID).State != "" })
 	}
 	next.settled(t)
 	return next
@@ -61,11 +62,11 @@ func (a *appliance) settled(t testing.TB) {
 }
 
 func (a *appliance) claimed() []string {
-	a.claims.mu.Lock()
-	defer a.claims.mu.Unlock()
+	a.Core.Claims.Mu.Lock()
+	defer a.Core.Claims.Mu.Unlock()
 	var held []string
-	for id, c := range a.claims.held {
-		held = append(held, id+": "+c.what)
+	for id, c := range a.Core.Claims.Held {
+		held = append(held, id+": "+c.What)
 	}
 	return held
 }
@@ -73,7 +74,7 @@ func (a *appliance) claimed() []string {
 // edit changes a record behind the engine's back.
 func (a *appliance) edit(t testing.TB, id string, change func(*model.Database)) {
 	t.Helper()
-	err := a.meta.Update(func(tx *meta.Tx) error {
+	err := a.Core.Meta.Update(func(tx *meta.Tx) error {
 		_, err := tx.Databases().Update(id, func(d *model.Database) error {
 			change(d)
 			return nil
@@ -101,7 +102,7 @@ func within(t testing.TB, limit time.Duration, what string, done func() bool) ti
 // status is what a client is told of a database.
 func (a *appliance) status(t testing.TB, id string) (model.DatabaseStatus, string) {
 	t.Helper()
-	view, err := a.DatabaseGet(a.call(model.ActionDatabaseGet), id)
+	view, err := a.Databases.Get(a.call(model.ActionDatabaseGet), id)
 	if err != nil {
 		t.Fatalf("get %s: %v", id, err)
 	}
@@ -126,7 +127,7 @@ func (a *appliance) awaitStatus(t testing.TB, id string, want model.DatabaseStat
 // pid is the postmaster of a database.
 func (a *appliance) pid(t testing.TB, id string) int {
 	t.Helper()
-	state, reason, pid := a.instances.Status(id)
+	state, reason, pid := a.Databases.Instances.Status(id)
 	if pid == 0 {
 		t.Fatalf("%s has no postmaster: %s %s", id, state, reason)
 	}
@@ -134,7 +135,7 @@ func (a *appliance) pid(t testing.TB, id string) int {
 }
 
 // run runs one statement as whom the connection is for.
-func run(t testing.TB, c Connection, sql string) {
+func run(t testing.TB, c databases.Connection, sql string) {
 	t.Helper()
 	conn := connect(t, c)
 	defer conn.Close(context.WithoutCancel(t.Context()))
@@ -144,7 +145,7 @@ func run(t testing.TB, c Connection, sql string) {
 }
 
 // answer returns the one value a query gives.
-func answer[T any](t testing.TB, c Connection, sql string) (value T) {
+func answer[T any](t testing.TB, c databases.Connection, sql string) (value T) {
 	t.Helper()
 	conn := connect(t, c)
 	defer conn.Close(context.WithoutCancel(t.Context()))
@@ -164,7 +165,7 @@ func (a *appliance) checkTidy(t testing.TB) {
 	a.checkRecords(t, kept)
 	var running, directories []string
 	for _, db := range kept {
-		running = append(running, a.dataDirectory(db.ID, db.Generation))
+		running = append(running, a.Databases.DataDirectory(db.ID, db.Generation))
 		directories = append(directories, generations(a, db)...)
 	}
 	for _, db := range trashed {
@@ -174,13 +175,13 @@ func (a *appliance) checkTidy(t testing.TB) {
 	same(t, "data directories", below(t, filepath.Join(a.cfg.DataDir, "instances"), 2), directories)
 	var backups []string
 	for _, db := range append(kept, trashed...) {
-		if _, err := os.Lstat(a.backupDirectory(db.ID)); err == nil {
-			backups = append(backups, a.backupDirectory(db.ID))
+		if _, err := os.Lstat(a.Recovery.BackupDirectory(db.ID)); err == nil {
+			backups = append(backups, a.Recovery.BackupDirectory(db.ID))
 		}
 	}
 	same(t, "backups", below(t, filepath.Join(a.cfg.DataDir, "backups"), 1), backups)
 	a.checkSockets(t, kept)
-	within(t, time.Minute, "a full pool of spares", func() bool { return a.spares.Ready() >= a.cfg.Spares })
+	within(t, time.Minute, "a full pool of spares", func() bool { return a.Databases.Spares.Ready() >= a.cfg.Spares })
 	for _, path := range below(t, filepath.Join(a.cfg.DataDir, "spares"), 1) {
 		if strings.HasSuffix(path, ".building") {
 			t.Errorf("a half-made spare is left: %s", path)
@@ -191,7 +192,7 @@ func (a *appliance) checkTidy(t testing.TB) {
 
 func (a *appliance) databases(t testing.TB) (kept, trashed []model.Database) {
 	t.Helper()
-	err := a.meta.View(func(tx *meta.Tx) error {
+	err := a.Core.Meta.View(func(tx *meta.Tx) error {
 		return tx.Databases().All(func(db model.Database) error {
 			if db.Trash == nil {
 				kept = append(kept, db)
@@ -219,7 +220,7 @@ func (a *appliance) checkRecords(t testing.TB, kept []model.Database) {
 		}
 		ports[db.Port] = db.Name
 	}
-	err := a.meta.View(func(tx *meta.Tx) error {
+	err := a.Core.Meta.View(func(tx *meta.Tx) error {
 		return tx.Operations().All(func(op model.DatabaseOperation) error {
 			if op.Status == model.OperationRunning || op.Status == model.OperationPending {
 				t.Errorf("operation %s (%s) is left %s", op.ID, op.Type, op.Status)
@@ -237,17 +238,17 @@ func (a *appliance) checkSockets(t testing.TB, kept []model.Database) {
 	t.Helper()
 	var want []string
 	for _, db := range kept {
-		want = append(want, filepath.Join(a.socketDir, fmt.Sprintf(".s.PGSQL.%d", db.Port)))
+		want = append(want, filepath.Join(a.Databases.SocketDir, fmt.Sprintf(".s.PGSQL.%d", db.Port)))
 	}
 	within(t, time.Minute, "the end of the spares' sockets", func() bool {
-		for _, path := range sockets(t, a.socketDir) {
+		for _, path := range sockets(t, a.Databases.SocketDir) {
 			if !slices.Contains(want, path) {
 				return false
 			}
 		}
 		return true
 	})
-	same(t, "sockets", sockets(t, a.socketDir), want)
+	same(t, "sockets", sockets(t, a.Databases.SocketDir), want)
 }
 
 func sockets(t testing.TB, dir string) []string {
@@ -266,27 +267,27 @@ func (a *appliance) checkMemory(t testing.TB, kept []model.Database) {
 	for _, db := range kept {
 		known[db.ID] = true
 	}
-	a.states.mu.RLock()
-	for id := range a.states.states {
+	a.Databases.States.Mu.RLock()
+	for id := range a.Databases.States.States {
 		if !known[id] {
 			t.Errorf("the state of %s is remembered", id)
 		}
 	}
-	a.states.mu.RUnlock()
+	a.Databases.States.Mu.RUnlock()
 	// A backup the appliance makes by itself may just have begun.
 	within(t, time.Minute, "the end of every act", func() bool {
-		a.cancels.mu.Lock()
-		defer a.cancels.mu.Unlock()
-		a.done.mu.Lock()
-		defer a.done.mu.Unlock()
-		return len(a.cancels.running) == 0 && len(a.done.percent) == 0
+		a.Core.Cancels.Mu.Lock()
+		defer a.Core.Cancels.Mu.Unlock()
+		a.Databases.Progress.Mu.Lock()
+		defer a.Databases.Progress.Mu.Unlock()
+		return len(a.Core.Cancels.Running) == 0 && len(a.Databases.Progress.Percent) == 0
 	})
 }
 
 func generations(a *appliance, db model.Database) []string {
-	dirs := []string{a.dataDirectory(db.ID, db.Generation)}
+	dirs := []string{a.Databases.DataDirectory(db.ID, db.Generation)}
 	if db.Replaced != nil {
-		dirs = append(dirs, a.dataDirectory(db.ID, db.Replaced.Generation))
+		dirs = append(dirs, a.Databases.DataDirectory(db.ID, db.Replaced.Generation))
 	}
 	return dirs
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"holdfast/engine/databases"
+	"holdfast/engine/insight"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -12,12 +14,12 @@ import (
 // that have 30 backups and 10 findings each.
 func BenchmarkAgentStatus(b *testing.B) {
 	a := openEngine(b, testConfig(b, b.TempDir()))
-	if err := a.meta.Update(func(tx *meta.Tx) error { return a.fillAccount(tx, 50, 30) }); err != nil {
+	if err := a.Core.Meta.Update(func(tx *meta.Tx) error { return a.fillAccount(tx, 50, 30) }); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		status, err := a.AgentStatus(a.call(model.ActionAgentStatus))
+		status, err := a.Insight.AgentStatus(a.call(model.ActionAgentStatus))
 		if err != nil || len(status.Databases) != 50 || len(status.Recommendations) < 500 {
 			b.Fatal(len(status.Databases), len(status.Recommendations), err)
 		}
@@ -25,11 +27,11 @@ func BenchmarkAgentStatus(b *testing.B) {
 }
 
 // fillAccount makes records of databases, backups and findings.
-func (a *appliance) fillAccount(tx *meta.Tx, databases, backups int) error {
-	now := a.clock()
-	for i := range databases {
+func (a *appliance) fillAccount(tx *meta.Tx, dbs, backups int) error {
+	now := a.Core.Clock()
+	for i := range dbs {
 		db := model.Database{
-			ID: a.newID(model.ResourceDatabase), Organization: a.org, Project: a.project, Name: fmt.Sprintf("db%d", i),
+			ID: a.Core.NewID(model.ResourceDatabase), Organization: a.org, Project: a.project, Name: fmt.Sprintf("db%d", i),
 			Status: model.DatabaseAvailable, Port: 1000 + i, CreatedAt: now, UpdatedAt: now,
 		}
 		if err := tx.Databases().Insert(db); err != nil {
@@ -37,18 +39,18 @@ func (a *appliance) fillAccount(tx *meta.Tx, databases, backups int) error {
 		}
 		for range backups {
 			if err := tx.Backups().Insert(model.Backup{
-				ID: a.newID(model.ResourceBackup), Organization: a.org, Database: db.ID, Status: model.BackupCompleted,
+				ID: a.Core.NewID(model.ResourceBackup), Organization: a.org, Database: db.ID, Status: model.BackupCompleted,
 				StoredBytes: 1 << 20, StartedAt: now, CompletedAt: &now,
 			}); err != nil {
 				return err
 			}
 		}
-		a.stats.put(db.ID, Statistics{At: now, SizeBytes: 8 << 20})
+		a.Databases.Figures.Put(db.ID, databases.Statistics{At: now, SizeBytes: 8 << 20})
 		found := make([]model.Recommendation, 10)
 		for n := range found {
-			found[n] = model.Recommendation{Code: "missing_index", Severity: model.SeverityWarning, Resource: databaseResource(db), Object: fmt.Sprint(n)}
+			found[n] = model.Recommendation{Code: "missing_index", Severity: model.SeverityWarning, Resource: databases.DatabaseResource(db), Object: fmt.Sprint(n)}
 		}
-		a.adviser.found[db.ID] = findings{at: now, by: map[string][]model.Recommendation{"missing_indexes": found}}
+		a.Insight.Adviser.Found[db.ID] = insight.Findings{At: now, By: map[string][]model.Recommendation{"missing_indexes": found}}
 	}
 	return nil
 }

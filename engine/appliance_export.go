@@ -11,11 +11,14 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/move"
 	"holdfast/engine/postgres"
 	"holdfast/engine/publish"
+	"holdfast/engine/recovery"
 )
 
 // An appliance is moved as it is at one moment: its metadata first, then the
@@ -31,18 +34,18 @@ const movingDir = "moving"
 // ApplianceExport writes the whole appliance to w, as package move does: its
 // metadata, key, certificates, objects, backups with their WAL, and databases.
 func (e *Engine) ApplianceExport(ctx context.Context, call *model.Call, w io.Writer) error {
-	release, err := e.claims.take(movingDir, "an export of the appliance")
+	release, err := e.Core.Claims.Take(movingDir, "an export of the appliance")
 	if err != nil {
 		return err
 	}
 	defer release()
-	dir := filepath.Join(e.cfg.DataDir, movingDir)
+	dir := filepath.Join(e.Core.Config.DataDir, movingDir)
 	databases, letGo, err := e.prepareMove(ctx, call, dir)
 	if err != nil {
-		return errors.Join(noRoom(err), os.RemoveAll(dir))
+		return errors.Join(core.NoRoom(err), os.RemoveAll(dir))
 	}
 	defer letGo()
-	m := move.Manifest{Version: e.cfg.Version, CreatedAt: e.clock()}
+	m := move.Manifest{Version: e.Core.Config.Version, CreatedAt: e.Core.Clock()}
 	for _, db := range databases {
 		m.Databases = append(m.Databases, db.Name)
 	}
@@ -96,7 +99,7 @@ func (e *Engine) tryMove(
 		return nil, nil, err
 	}
 	for _, db := range databases {
-		if !e.Started() || backed[db.ID] == db.Generation {
+		if !e.Databases.Started() || backed[db.ID] == db.Generation {
 			continue
 		}
 		generation, err := e.backUpToMove(ctx, call, db)
@@ -128,7 +131,7 @@ func (e *Engine) claimToMove(databases []model.Database, key func(id string) str
 		}
 	}
 	for _, db := range databases {
-		one, err := e.claims.take(key(db.ID), "an export of the appliance")
+		one, err := e.Core.Claims.Take(key(db.ID), "an export of the appliance")
 		if err != nil {
 			release()
 			return nil, err
@@ -157,7 +160,7 @@ func toMove(tx *meta.Tx) (kept, trashed []model.Database, err error) {
 // movable returns the databases, and sees that each can be moved: it runs, or
 // nothing touches its files.
 func (e *Engine) movable() (kept, trashed []model.Database, err error) {
-	err = e.meta.View(func(tx *meta.Tx) (err error) {
+	err = e.Core.Meta.View(func(tx *meta.Tx) (err error) {
 		kept, trashed, err = toMove(tx)
 		return err
 	})
@@ -165,12 +168,12 @@ func (e *Engine) movable() (kept, trashed []model.Database, err error) {
 		return nil, nil, err
 	}
 	for _, db := range kept {
-		if e.Started() {
-			if status, reason := e.liveStatus(db); status != model.DatabaseAvailable {
+		if e.Databases.Started() {
+			if status, reason := e.Databases.LiveStatus(db); status != model.DatabaseAvailable {
 				return nil, nil, model.Errorf(model.CodeConflict, "the database %s (%s) is %s %s: see to it, delete it, or stop the appliance and export then",
 					db.Name, db.ID, status, reason)
 			}
-		} else if postgres.IsServed(e.dataDirectory(db.ID, db.Generation)) {
+		} else if postgres.IsServed(e.Databases.DataDirectory(db.ID, db.Generation)) {
 			return nil, nil, model.Errorf(model.CodeConflict, "the database %s (%s) still runs, of an appliance that was killed: start `holdfast serve`, and export while it runs or after it was stopped",
 				db.Name, db.ID)
 		}
@@ -182,9 +185,9 @@ func (e *Engine) movable() (kept, trashed []model.Database, err error) {
 // the generation it is of.
 func (e *Engine) backUpToMove(ctx context.Context, call *model.Call, db model.Database) (generation int, err error) {
 	for {
-		own := e.system(model.ActionBackupCreate, db.Organization, databaseResource(db))
+		own := e.Core.System(model.ActionBackupCreate, db.Organization, databases.DatabaseResource(db))
 		own.Actor = call.Actor
-		b, done, err := e.beginBackup(own, db, model.BackupManual)
+		b, done, err := e.Recovery.BeginBackup(own, db, model.BackupManual)
 		switch {
 		case err == nil:
 			select {
@@ -192,7 +195,7 @@ func (e *Engine) backUpToMove(ctx context.Context, call *model.Call, db model.Da
 			case <-ctx.Done():
 				return 0, ctx.Err()
 			}
-			if b, err = e.BackupGet(own, db.ID, b.ID); err == nil && b.Status != model.BackupCompleted {
+			if b, err = e.Recovery.BackupGet(own, db.ID, b.ID); err == nil && b.Status != model.BackupCompleted {
 				err = model.Errorf(model.CodeConflict, "the backup of %s has failed: %s", db.Name, b.Error)
 			}
 			return b.Generation, err
@@ -200,7 +203,7 @@ func (e *Engine) backUpToMove(ctx context.Context, call *model.Call, db model.Da
 			return 0, err
 		}
 		select {
-		case <-time.After(sandboxRetry):
+		case <-time.After(databases.SandboxRetry):
 		case <-ctx.Done():
 			return 0, errors.Join(err, ctx.Err())
 		}
@@ -210,42 +213,42 @@ func (e *Engine) backUpToMove(ctx context.Context, call *model.Call, db model.Da
 // putAsideToMove fills dir with a copy of the metadata and links to
 // everything else; those that are trashed are claimed. Unless the metadata have the
 // databases that are given, it returns errOthers.
-func (e *Engine) putAsideToMove(dir string, databases, trashed []model.Database) error {
+func (e *Engine) putAsideToMove(dir string, dbs, trashed []model.Database) error {
 	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
 		return err
 	}
-	release, err := e.claimToMove(databases, backupClaim)
+	release, err := e.claimToMove(dbs, databases.BackupClaim)
 	if err != nil {
 		return err
 	}
 	defer release()
-	e.keep.Lock()
-	defer e.keep.Unlock()
+	e.Core.RemovalLock.Lock()
+	defer e.Core.RemovalLock.Unlock()
 	metadata := func(w io.Writer) error {
-		return e.meta.SnapshotIf(w, func(tx *meta.Tx) error { return stillToMove(tx, databases, trashed) })
+		return e.Core.Meta.SnapshotIf(w, func(tx *meta.Tx) error { return stillToMove(tx, dbs, trashed) })
 	}
-	if err := publish.Stream(filepath.Join(dir, metadataFile), 0o600, metadata); err != nil {
+	if err := publish.Stream(filepath.Join(dir, core.MetadataFile), 0o600, metadata); err != nil {
 		return err
 	}
-	if err := e.blobs.Link(filepath.Join(dir, "blobs")); err != nil {
+	if err := e.Core.Blobs.Link(filepath.Join(dir, "blobs")); err != nil {
 		return err
 	}
-	for _, name := range []string{keyFile, "webhook.secret", "tls"} {
+	for _, name := range []string{core.KeyFile, "webhook.secret", "tls"} {
 		if err := e.putAsideTree(dir, name); err != nil {
 			return err
 		}
 	}
-	for _, db := range slices.Concat(databases, trashed) {
+	for _, db := range slices.Concat(dbs, trashed) {
 		if err := e.putAsideBackups(dir, db); err != nil {
 			return err
 		}
 	}
 	cold := trashed
-	if !e.Started() {
-		cold = append(cold, databases...)
+	if !e.Databases.Started() {
+		cold = append(cold, dbs...)
 	}
 	for _, db := range cold {
-		rel, err := filepath.Rel(e.cfg.DataDir, e.dataDirectory(db.ID, db.Generation))
+		rel, err := filepath.Rel(e.Core.Config.DataDir, e.Databases.DataDirectory(db.ID, db.Generation))
 		if err != nil {
 			return err
 		}
@@ -283,7 +286,7 @@ func made(all []model.Database) []model.Database {
 // received when the database runs.
 func (e *Engine) putAsideBackups(dir string, db model.Database) error {
 	backups := filepath.Join("backups", db.ID)
-	if db.Trash != nil || !e.Started() {
+	if db.Trash != nil || !e.Databases.Started() {
 		return e.putAsideTree(dir, backups)
 	}
 	if err := os.MkdirAll(filepath.Join(dir, backups), 0o700); err != nil {
@@ -292,21 +295,21 @@ func (e *Engine) putAsideBackups(dir string, db model.Database) error {
 	if err := e.putAsideTree(dir, filepath.Join(backups, "repository")); err != nil {
 		return err
 	}
-	archive, err := e.walArchive(db.ID)
+	archive, err := e.Recovery.WalArchive(db.ID)
 	if err != nil {
 		return err
 	}
-	return archive.Link(filepath.Join(dir, backups, walDirectory))
+	return archive.Link(filepath.Join(dir, backups, recovery.WalDirectory))
 }
 
 // putAsideTree links what is below name in the data directory into dir, file by
 // file; what is absent is fine.
 func (e *Engine) putAsideTree(dir, name string) error {
-	err := filepath.WalkDir(filepath.Join(e.cfg.DataDir, name), func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(e.Core.Config.DataDir, name), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		rel, err := filepath.Rel(e.cfg.DataDir, path)
+		rel, err := filepath.Rel(e.Core.Config.DataDir, path)
 		if err != nil {
 			return err
 		}
@@ -322,7 +325,7 @@ func (e *Engine) putAsideTree(dir, name string) error {
 		}
 		return os.Link(path, to)
 	})
-	if errors.Is(err, fs.ErrNotExist) && absent(e.cfg.DataDir, name) {
+	if errors.Is(err, fs.ErrNotExist) && core.Absent(e.Core.Config.DataDir, name) {
 		return nil
 	}
 	return err

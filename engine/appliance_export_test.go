@@ -13,6 +13,8 @@ import (
 
 	"holdfast/backup/wal"
 	"holdfast/backup/wal/xlog"
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 )
 
@@ -54,12 +56,12 @@ func TestExportOfWALThatIsReceived(t *testing.T) {
 	}
 	beingWritten := filepath.Join("backups", db.ID, "wal", "1", xlog.SegmentName(1, 99, 16<<20)+".zst.new")
 	writeFile(t, filepath.Join(a.cfg.DataDir, beingWritten), "half of a segment")
-	status, _ := a.WALStatus(db.ID)
+	status, _ := a.Recovery.WALStatus(db.ID)
 	dir := filepath.Join(a.cfg.DataDir, movingDir)
 	if err := a.putAsideToMove(dir, []model.Database{db.Database}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if !absent(dir, beingWritten) {
+	if !core.Absent(dir, beingWritten) {
 		t.Error("what is being written was put aside")
 	}
 	copied, err := wal.Open(filepath.Join(dir, "backups", db.ID, "wal"), wal.Options{ReadOnly: true})
@@ -99,10 +101,10 @@ func exportWithChanges(t *testing.T, order []string) {
 		ids[name] = db.ID
 	}
 	gone, old := ids["gone"], ids["old"]
-	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), old); err != nil {
+	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), old); err != nil {
 		t.Fatal(err)
 	}
-	release, err := a.claims.take(backupClaim(ids["shop"]), "a test")
+	release, err := a.Core.Claims.Take(databases.BackupClaim(ids["shop"]), "a test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,10 +119,10 @@ func exportWithChanges(t *testing.T, order []string) {
 
 	fresh, inFresh := a.createDatabase(t, "fresh")
 	run(t, inFresh, "create table t as select 1 as n")
-	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), gone); err != nil {
+	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), gone); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), old); err != nil {
+	if _, err := a.Databases.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), old); err != nil {
 		t.Fatal(err)
 	}
 	release()
@@ -133,7 +135,7 @@ func exportWithChanges(t *testing.T, order []string) {
 		moved.awaitStatus(t, id, model.DatabaseAvailable, time.Minute)
 		moved.wantSum(t, id, 1)
 	}
-	if _, err := moved.TrashRestore(t.Context(), moved.call(model.ActionTrashRestore), gone); err != nil {
+	if _, err := moved.Databases.TrashRestore(t.Context(), moved.call(model.ActionTrashRestore), gone); err != nil {
 		t.Fatal(err)
 	}
 	moved.wantSum(t, gone, 1)
@@ -145,7 +147,7 @@ func TestExportHoldsTheTrash(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	db, _ := a.createDatabase(t, "old")
-	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
+	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
 		t.Fatal(err)
 	}
 	r, w := io.Pipe()
@@ -156,7 +158,7 @@ func TestExportHoldsTheTrash(t *testing.T) {
 	if _, err := r.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(a.dataDirectory(db.ID, db.Generation), "PG_VERSION")
+	file := filepath.Join(a.Databases.DataDirectory(db.ID, db.Generation), "PG_VERSION")
 	rel, err := filepath.Rel(a.cfg.DataDir, file)
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +170,7 @@ func TestExportHoldsTheTrash(t *testing.T) {
 	if aside, err := os.Stat(filepath.Join(a.cfg.DataDir, movingDir, rel)); err != nil || !os.SameFile(own, aside) {
 		t.Errorf("it was copied: %v", err)
 	}
-	if _, err := a.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), db.ID); model.CodeOf(err) != model.CodeConflict {
+	if _, err := a.Databases.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), db.ID); model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("brought back meanwhile: %v", err)
 	}
 	if _, err := io.Copy(io.Discard, r); err != nil {
@@ -177,7 +179,7 @@ func TestExportHoldsTheTrash(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), db.ID); err != nil {
+	if _, err := a.Databases.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), db.ID); err != nil {
 		t.Error(err)
 	}
 }
@@ -195,11 +197,11 @@ func startMoved(t *testing.T, archive io.Reader) *appliance {
 // wantSum sees that the database's table t adds up.
 func (a *appliance) wantSum(t *testing.T, database string, want int) {
 	t.Helper()
-	db, err := a.record(database)
+	db, err := a.Databases.Record(database)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := a.connection(db, true)
+	c, err := a.Databases.ConnectionOf(db, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/move"
@@ -20,7 +21,7 @@ const arrivingDir = "arriving"
 // refuseHalfArrived refuses a data directory into which an appliance was being
 // moved.
 func refuseHalfArrived(dir string) error {
-	if absent(dir, arrivingDir) {
+	if core.Absent(dir, arrivingDir) {
 		return nil
 	}
 	return fmt.Errorf("the data directory %s holds half of an appliance, whose import was cut off: begin `holdfast admin import-all` again", dir)
@@ -54,7 +55,7 @@ func prepareArrival(dir string) error {
 	if err != nil {
 		return fmt.Errorf("look at the data directory: %w", err)
 	}
-	if len(entries) > 0 && absent(dir, arrivingDir) {
+	if len(entries) > 0 && core.Absent(dir, arrivingDir) {
 		return model.Errorf(model.CodeConflict, "the data directory %s is not empty: an appliance can only be moved into an empty one", dir)
 	}
 	for _, entry := range entries { // half of an import: what it has not brought is not there
@@ -74,12 +75,12 @@ func prepareArrival(dir string) error {
 // settleArrival has the databases rebuilt that have come with a backup, and
 // forgets the data that restores replaced, which have not come.
 func settleArrival(dir string) error {
-	for _, name := range []string{metadataFile, keyFile} {
-		if absent(dir, name) {
+	for _, name := range []string{core.MetadataFile, core.KeyFile} {
+		if core.Absent(dir, name) {
 			return fmt.Errorf("%w: it has no %s", move.ErrDamaged, name)
 		}
 	}
-	db, err := meta.Open(filepath.Join(dir, metadataFile))
+	db, err := meta.Open(filepath.Join(dir, core.MetadataFile))
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func settleArrived(db *meta.DB, dir string) error {
 	}
 	for i, d := range databases {
 		databases[i].Replaced = nil
-		databases[i].Rebuild = !d.Sandbox && d.Trash == nil && absent(filepath.Join(dir, "instances", d.ID), fmt.Sprint(d.Generation))
+		databases[i].Rebuild = !d.Sandbox && d.Trash == nil && core.Absent(filepath.Join(dir, "instances", d.ID), fmt.Sprint(d.Generation))
 	}
 	return db.Update(func(tx *meta.Tx) error {
 		for _, d := range databases { // nothing else has the file
@@ -121,7 +122,7 @@ func arrive(dir, arriving string) error {
 		return err
 	}
 	for _, entry := range entries {
-		if entry.Name() == metadataFile {
+		if entry.Name() == core.MetadataFile {
 			continue
 		}
 		if err := os.Rename(filepath.Join(arriving, entry.Name()), filepath.Join(dir, entry.Name())); err != nil {
@@ -131,7 +132,7 @@ func arrive(dir, arriving string) error {
 	if err := publish.Dir(dir); err != nil {
 		return err
 	}
-	if err := os.Rename(filepath.Join(arriving, metadataFile), filepath.Join(dir, metadataFile)); err != nil {
+	if err := os.Rename(filepath.Join(arriving, core.MetadataFile), filepath.Join(dir, core.MetadataFile)); err != nil {
 		return err
 	}
 	return errors.Join(publish.Dir(dir), os.Remove(arriving), publish.Dir(dir))

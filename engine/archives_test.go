@@ -6,13 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
+	"holdfast/engine/recovery"
 )
 
 // asSuperuser executes statements as the appliance's own role.
 func (a *appliance) asSuperuser(t *testing.T, instance string, statements ...string) {
 	t.Helper()
-	conn, err := a.instances.Connect(t.Context(), instance, maintenance)
+	conn, err := a.Databases.Instances.Connect(t.Context(), instance, databases.Maintenance)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,11 +35,11 @@ func TestGap(t *testing.T) {
 	before := commitStep(t, c, 2)
 	a.awaitArchived(t, db.ID, commitStep(t, c, 3))
 
-	if err := a.archives.get(db.ID).closeReceiver(); err != nil {
+	if err := a.Recovery.Archives.Get(db.ID).CloseReceiver(); err != nil {
 		t.Fatal(err)
 	}
 	within(t, time.Minute, "the slot is free", func() bool {
-		conn, err := a.instances.Connect(t.Context(), db.ID, maintenance)
+		conn, err := a.Databases.Instances.Connect(t.Context(), db.ID, databases.Maintenance)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,9 +54,9 @@ func TestGap(t *testing.T) {
 	})
 	inside := commitStep(t, c, 4)
 	a.asSuperuser(t, db.ID, "select pg_catalog.pg_switch_wal()", "checkpoint", "select pg_catalog.pg_switch_wal()", "checkpoint")
-	record, err := a.record(db.ID)
+	record, err := a.Databases.Record(db.ID)
 	if err == nil {
-		err = a.ReceiveWAL(record)
+		err = a.Recovery.ReceiveWAL(record)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -66,24 +68,24 @@ func TestGap(t *testing.T) {
 	a.settled(t)
 	behind := commitStep(t, c, 5)
 	a.awaitArchived(t, db.ID, commitStep(t, c, 6))
-	r, err := a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
-	if err != nil || len(r.Archiving.Gaps) != 1 || r.State != RecoveryAvailable {
+	r, err := a.Recovery.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
+	if err != nil || len(r.Archiving.Gaps) != 1 || r.State != recovery.RecoveryAvailable {
 		t.Errorf("recovery: %+v, %v", r, err)
 	}
 	a.awaitAudit(t, model.ActionWALGap, db.ID)
-	_, err = a.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: inside})
+	_, err = a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: inside})
 	if model.CodeOf(err) != model.CodeConflict || !strings.Contains(model.PublicMessage(err), "missing") {
 		t.Errorf("a moment in the gap: %v", err)
 	}
-	a.goTo(t, db.ID, RestorePoint{Time: behind})
+	a.goTo(t, db.ID, recovery.RestorePoint{Time: behind})
 	if got := steps(t, c); got != "1 2 3 4 5" {
 		t.Errorf("behind the gap: %s", got)
 	}
-	a.goTo(t, db.ID, RestorePoint{Time: before})
+	a.goTo(t, db.ID, recovery.RestorePoint{Time: before})
 	if got := steps(t, c); got != "1 2" {
 		t.Errorf("before the gap: %s", got)
 	}
-	r, err = a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
+	r, err = a.Recovery.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
 	if err != nil || len(r.Archiving.Gaps) != 1 {
 		t.Errorf("gaps after restores: %+v, %v", r.Archiving.Gaps, err)
 	}
@@ -92,7 +94,7 @@ func TestGap(t *testing.T) {
 // lastSegment is the one the archive ends in.
 func (a *appliance) lastSegment(t *testing.T, database string) string {
 	t.Helper()
-	r, err := a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), database)
+	r, err := a.Recovery.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), database)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +103,7 @@ func (a *appliance) lastSegment(t *testing.T, database string) string {
 
 func (a *appliance) serverLacks(t *testing.T, instance, segment string) (lacks bool) {
 	t.Helper()
-	conn, err := a.instances.Connect(t.Context(), instance, maintenance)
+	conn, err := a.Databases.Instances.Connect(t.Context(), instance, databases.Maintenance)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,22 +126,22 @@ func TestDeleteTheBaseOfABackup(t *testing.T) {
 	base := a.backUp(t, db.ID)
 	run(t, c, "update t set text = text || 'x' where n % 100 = 0")
 	want := answer[string](t, c, rows)
-	b, err := a.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
+	b, err := a.Recovery.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	within(t, time.Minute, "the beginning of the copy", func() bool {
-		now, err := a.BackupGet(a.call(model.ActionBackupGet), db.ID, b.ID)
+		now, err := a.Recovery.BackupGet(a.call(model.ActionBackupGet), db.ID, b.ID)
 		return err == nil && now.Status != model.BackupPending
 	})
-	if err := a.BackupDelete(a.call(model.ActionBackupDelete), db.ID, base.ID); err != nil {
+	if err := a.Recovery.BackupDelete(a.call(model.ActionBackupDelete), db.ID, base.ID); err != nil {
 		t.Fatalf("delete of the base: %v", err)
 	}
 	a.settled(t)
 	if err := a.sweepOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	a.collectBackups(t.Context(), db.ID)
+	a.Recovery.CollectBackups(t.Context(), db.ID)
 	run(t, c, "truncate t")
 	a.restore(t, db.ID, b.ID)
 	if got := answer[string](t, c, rows); got != want {

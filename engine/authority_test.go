@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 )
 
@@ -18,7 +19,7 @@ func TestAuthorityFollowsTheHosts(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	db, onLoopback := a.createDatabase(t, "shop")
-	if a.ca.Bounded() {
+	if a.Databases.Ca.Bounded() {
 		t.Error("an appliance of loopback alone has an authority with bounds")
 	}
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
@@ -33,7 +34,7 @@ func TestAuthorityFollowsTheHosts(t *testing.T) {
 		}
 		return string(text)
 	}
-	as := func(host string) Connection {
+	as := func(host string) databases.Connection {
 		t.Helper()
 		if err := a.Close(t.Context()); err != nil {
 			t.Fatal(err)
@@ -41,14 +42,14 @@ func TestAuthorityFollowsTheHosts(t *testing.T) {
 		a.cfg.PublicHost, a.cfg.Log = host, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		a = a.reopen(t)
 		a.awaitStatus(t, db.ID, model.DatabaseAvailable, 30*time.Second)
-		c, err := a.DatabaseConnection(a.call(model.ActionDatabaseConnection), db.ID)
+		c, err := a.Databases.Connection(a.call(model.ActionDatabaseConnection), db.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Host = "127.0.0.1"
 		return c
 	}
-	verifies := func(what string, c Connection, name string) {
+	verifies := func(what string, c databases.Connection, name string) {
 		t.Helper()
 		if _, _, err := tlsConnect(t, c, func(config *tls.Config) { config.ServerName = name }); err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -58,8 +59,8 @@ func TestAuthorityFollowsTheHosts(t *testing.T) {
 	verifies("with the certificate from before, on loopback", onLoopback, "127.0.0.1")
 	verifies("with the certificate from before, by the name", onLoopback, "db.example.org")
 	verifies("with the bounds", first, "db.example.org")
-	if !a.ca.Bounded() || a.ca.Covers([]string{"www.example.com"}) || strings.Contains(logged(), "issued again") {
-		t.Errorf("bounded %t: %s", a.ca.Bounded(), logged())
+	if !a.Databases.Ca.Bounded() || a.Databases.Ca.Covers([]string{"www.example.com"}) || strings.Contains(logged(), "issued again") {
+		t.Errorf("bounded %t: %s", a.Databases.Ca.Bounded(), logged())
 	}
 	if again := as("db.example.org"); again.CACertificate != first.CACertificate {
 		t.Error("issued again without a reason")
@@ -67,7 +68,7 @@ func TestAuthorityFollowsTheHosts(t *testing.T) {
 	second := as("db.example.net")
 	verifies("with the certificate from loopback", onLoopback, "db.example.net")
 	verifies("with wider bounds", second, "db.example.net")
-	if !strings.Contains(logged(), "issued again") || !strings.Contains(logged(), a.CAFile()) {
+	if !strings.Contains(logged(), "issued again") || !strings.Contains(logged(), a.Databases.CAFile()) {
 		t.Errorf("the operator is not told: %s", logged())
 	}
 	if local := as("127.0.0.1"); local.CACertificate != second.CACertificate {

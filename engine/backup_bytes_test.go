@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"holdfast/blobstore"
+	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -41,13 +42,13 @@ func du(t *testing.T, paths ...string) (occupied, entries int64) {
 // backupPaths are the files of an organization's backups, WAL and exports.
 func (a *appliance) backupPaths(t *testing.T) (paths []string) {
 	t.Helper()
-	if err := a.meta.View(func(tx *meta.Tx) error {
+	if err := a.Core.Meta.View(func(tx *meta.Tx) error {
 		return tx.Databases().All(func(db model.Database) error {
 			if db.Organization != a.org {
 				return nil
 			}
-			paths = append(paths, a.backupDirectory(db.ID))
-			exports, err := allUnder(tx.Exports(), db.ID)
+			paths = append(paths, a.Recovery.BackupDirectory(db.ID))
+			exports, err := core.AllUnder(tx.Exports(), db.ID)
 			for _, x := range exports {
 				if directory, name, file := strings.Cut(x.Blob, "-"); file && blobstore.Ref(x.Blob).Segment() == 0 {
 					paths = append(paths, filepath.Join(a.cfg.DataDir, "blobs", "blobs", directory, name))
@@ -68,7 +69,7 @@ func (a *appliance) wantBackupBytes(t *testing.T, when string) (used int64) {
 	var occupied, slack int64
 	deadline := time.Now().Add(20 * time.Second)
 	for {
-		usage, err := a.Usage(a.call(model.ActionUsageGet))
+		usage, err := a.Insight.Usage(a.call(model.ActionUsageGet))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +110,7 @@ func TestBackupBytes(t *testing.T) {
 	third := a.backUp(t, db.ID)
 	a.awaitExport(t, db.ID, export.ID)
 	before := a.wantBackupBytes(t, "after the third")
-	if err := a.BackupDelete(a.call(model.ActionBackupDelete), db.ID, first.ID); err != nil {
+	if err := a.Recovery.BackupDelete(a.call(model.ActionBackupDelete), db.ID, first.ID); err != nil {
 		t.Fatal(err)
 	}
 	if after := a.wantBackupBytes(t, "after a backup and its WAL were deleted"); after >= before {
@@ -130,7 +131,7 @@ func TestBackupBytes(t *testing.T) {
 	gone, _ := a.createDatabase(t, "gone")
 	a.backUp(t, gone.ID)
 	a.awaitExport(t, gone.ID, "")
-	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), gone.ID); err != nil {
+	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), gone.ID); err != nil {
 		t.Fatal(err)
 	}
 	with := a.wantBackupBytes(t, "with a database in the trash")
@@ -145,7 +146,7 @@ func TestBackupBytes(t *testing.T) {
 	if without := next.wantBackupBytes(t, "after the trash was emptied"); without >= with {
 		t.Errorf("emptying the trash freed nothing: %d bytes, then %d", with, without)
 	}
-	usage, err := next.Usage(other.call(model.ActionUsageGet))
+	usage, err := next.Insight.Usage(other.call(model.ActionUsageGet))
 	if used := usage.Used(model.MetricBackupBytes); err != nil || used != 0 {
 		t.Errorf("another organization's backup_bytes: %d, %v", used, err)
 	}

@@ -15,7 +15,7 @@ func TestBackupOfRestoredSinceItWasAskedFor(t *testing.T) {
 	a := startEngine(t)
 	view, _ := a.createDatabase(t, "shop")
 	b := a.backUp(t, view.ID)
-	stale, err := a.record(view.ID)
+	stale, err := a.Databases.Record(view.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestBackupOfRestoredSinceItWasAskedFor(t *testing.T) {
 	within(t, time.Minute, "the backup that follows a restore", func() bool { return len(a.backups(t, view.ID)) == 2 })
 	a.settled(t)
 
-	next, done, err := a.beginBackup(a.call(model.ActionBackupCreate), stale, model.BackupManual)
+	next, done, err := a.Recovery.BeginBackup(a.call(model.ActionBackupCreate), stale, model.BackupManual)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,12 +32,12 @@ func TestBackupOfRestoredSinceItWasAskedFor(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("the backup did not end")
 	}
-	next, err = a.BackupGet(a.call(model.ActionBackupGet), view.ID, next.ID)
+	next, err = a.Recovery.BackupGet(a.call(model.ActionBackupGet), view.ID, next.ID)
 	if err != nil || next.Status != model.BackupCompleted || next.Generation != 2 {
 		t.Errorf("the backup is %s of generation %d (%s), %v", next.Status, next.Generation, next.Error, err)
 	}
-	if archive := a.archives.get(view.ID); archive.receives != 2 {
-		t.Errorf("the WAL of generation %d is received", archive.receives)
+	if archive := a.Recovery.Archives.Get(view.ID); archive.Receives != 2 {
+		t.Errorf("the WAL of generation %d is received", archive.Receives)
 	}
 }
 
@@ -51,20 +51,20 @@ func TestUseOfABackupThatIsNotCompleted(t *testing.T) {
 	for status, want := range map[model.BackupStatus]model.Code{
 		model.BackupPending: model.CodeConflict, model.BackupRunning: model.CodeConflict, model.BackupFailed: model.CodeForbidden,
 	} {
-		if err := a.updateBackup(b.ID, func(b *model.Backup) { b.Status = status }); err != nil {
+		if err := a.Recovery.UpdateBackup(b.ID, func(b *model.Backup) { b.Status = status }); err != nil {
 			t.Fatal(err)
 		}
 		for what, use := range map[string]func() error{
 			"restore": func() error {
-				_, err := a.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
+				_, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
 				return err
 			},
 			"restore into a new database": func() error {
-				_, err := a.BackupRestoreNew(a.call(model.ActionBackupRestore), db.ID, b.ID, "copy")
+				_, err := a.Recovery.BackupRestoreNew(a.call(model.ActionBackupRestore), db.ID, b.ID, "copy")
 				return err
 			},
 			"pin": func() error {
-				_, err := a.BackupPin(a.call(model.ActionBackupPin), db.ID, b.ID, true, "")
+				_, err := a.Recovery.BackupPin(a.call(model.ActionBackupPin), db.ID, b.ID, true, "")
 				return err
 			},
 		} {
@@ -84,7 +84,7 @@ func TestBackupIsPendingFirst(t *testing.T) {
 	if err := syscall.Kill(session, syscall.SIGSTOP); err != nil { // it waits for the archive
 		t.Fatal(err)
 	}
-	db2, b, op, err := a.recordBackup(a.call(model.ActionBackupCreate), db.Database, model.BackupManual)
+	db2, b, op, err := a.Recovery.RecordBackup(a.call(model.ActionBackupCreate), db.Database, model.BackupManual)
 	if err == nil {
 		err = syscall.Kill(session, syscall.SIGCONT)
 	}
@@ -94,13 +94,13 @@ func TestBackupIsPendingFirst(t *testing.T) {
 	if ops := a.operations(t, db2.ID); ops[0].Status != model.OperationPending {
 		t.Errorf("%+v", ops[0])
 	}
-	if err := a.startBackup(b.ID, op.ID); err != nil {
+	if err := a.Recovery.StartBackup(b.ID, op.ID); err != nil {
 		t.Fatal(err)
 	}
 	if ops := a.operations(t, db2.ID); ops[0].Status != model.OperationRunning || a.backups(t, db.ID)[0].Status != model.BackupRunning {
 		t.Errorf("%+v, %+v", ops[0], a.backups(t, db.ID)[0])
 	}
-	a.runBackup(t.Context(), db2, b, op)
+	a.Recovery.RunBackup(t.Context(), db2, b, op)
 	if ops := a.operations(t, db2.ID); ops[0].Status != model.OperationCompleted || a.backups(t, db.ID)[0].Status != model.BackupCompleted {
 		t.Errorf("%+v, %+v", ops[0], a.backups(t, db.ID)[0])
 	}

@@ -16,7 +16,7 @@ import (
 // who has nothing but the files, and returns which backups are damaged.
 func (a *appliance) affected(t *testing.T, database string) []string {
 	t.Helper()
-	r, err := repository.OpenForReading(filepath.Join(a.backupDirectory(database), "repository"))
+	r, err := repository.OpenForReading(filepath.Join(a.Recovery.BackupDirectory(database), "repository"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,11 +32,11 @@ func (a *appliance) affected(t *testing.T, database string) []string {
 // proof do.
 func (a *appliance) mustMeetDamage(t *testing.T, b model.Backup) {
 	t.Helper()
-	plan, err := a.planEnd(t.Context(), b)
+	plan, err := a.Recovery.PlanEnd(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = a.unpack(t.Context(), plan, filepath.Join(t.TempDir(), "data"), backup.RestoreOptions{Workers: 1})
+	err = a.Recovery.Unpack(t.Context(), plan, filepath.Join(t.TempDir(), "data"), backup.RestoreOptions{Workers: 1})
 	if !errors.Is(err, repository.ErrDamaged) {
 		t.Fatalf("the damage is not met: %v", err)
 	}
@@ -49,7 +49,7 @@ func TestBackupAfterDamage(t *testing.T) {
 	for what, meet := range map[string]func(t *testing.T, a *appliance, b model.Backup){
 		"a proof": func(t *testing.T, a *appliance, b model.Backup) {
 			a.mustMeetDamage(t, b)
-			if err := a.updateBackup(b.ID, func(b *model.Backup) { b.Verification.Status = model.VerificationFailed }); err != nil {
+			if err := a.Recovery.UpdateBackup(b.ID, func(b *model.Backup) { b.Verification.Status = model.VerificationFailed }); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -78,7 +78,7 @@ func TestBackupAfterALostIndex(t *testing.T) {
 	db, _ := a.createDatabase(t, "shop")
 	b := a.backUp(t, db.ID)
 	a.abandon(t)
-	files, err := filepath.Glob(filepath.Join(a.backupDirectory(db.ID), "repository", "index", "*.index"))
+	files, err := filepath.Glob(filepath.Join(a.Recovery.BackupDirectory(db.ID), "repository", "index", "*.index"))
 	if err != nil || len(files) != 1 {
 		t.Fatal(files, err)
 	}

@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
+	"holdfast/engine/recovery"
 )
 
 func TestNextBackup(t *testing.T) {
@@ -16,11 +19,11 @@ func TestNextBackup(t *testing.T) {
 	const day = 24 * time.Hour
 	db := model.Database{ID: "db_01k6zv7r9pxa3c5n8m2q4t6w8y", CreatedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	now := time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC)
-	moment := lastMoment(db.ID, day, now)
+	moment := recovery.LastMoment(db.ID, day, now)
 	if moment.After(now) || now.Sub(moment) >= day {
 		t.Fatalf("the last moment before %s is %s", now, moment)
 	}
-	if again := lastMoment(db.ID, day, now.Add(3*day)); !again.Equal(moment.Add(3 * day)) {
+	if again := recovery.LastMoment(db.ID, day, now.Add(3*day)); !again.Equal(moment.Add(3 * day)) {
 		t.Errorf("three days later it is %s, not the same time of the day as %s", again, moment)
 	}
 	backup := func(status model.BackupStatus, at time.Time) *model.Backup {
@@ -30,15 +33,15 @@ func TestNextBackup(t *testing.T) {
 		last *model.Backup
 		want time.Time
 	}{
-		"none yet":                 {nil, db.CreatedAt.Add(firstBackupDelay)},
+		"none yet":                 {nil, db.CreatedAt.Add(recovery.FirstBackupDelay)},
 		"since the moment":         {backup(model.BackupCompleted, moment.Add(time.Minute)), moment.Add(day)},
 		"running":                  {backup(model.BackupRunning, moment), moment.Add(day)},
 		"before the moment":        {backup(model.BackupCompleted, moment.Add(-time.Minute)), moment},
 		"days ago":                 {backup(model.BackupCompleted, moment.Add(-5*day)), moment},
-		"failed":                   {backup(model.BackupFailed, now), now.Add(backupRetry)},
+		"failed":                   {backup(model.BackupFailed, now), now.Add(recovery.BackupRetry)},
 		"failed, the next is near": {backup(model.BackupFailed, moment.Add(day-time.Minute)), moment.Add(day)},
 	} {
-		if got := nextBackup(db, c.last, day, now); !got.Equal(c.want) {
+		if got := recovery.NextBackup(db, c.last, day, now); !got.Equal(c.want) {
 			t.Errorf("%s: %s, not %s", name, got, c.want)
 		}
 	}
@@ -47,10 +50,10 @@ func TestNextBackup(t *testing.T) {
 // Databases do not all have their moment at the same time.
 func TestMomentsAreSpread(t *testing.T) {
 	t.Parallel()
-	ids := newIDSource()
+	ids := core.NewIDSource()
 	hours := map[int]int{}
 	for range 240 {
-		hours[lastMoment(formatID(model.ResourceDatabase.Prefix(), ids.next(time.Now())), 24*time.Hour, time.Now()).Hour()]++
+		hours[recovery.LastMoment(core.FormatID(model.ResourceDatabase.Prefix(), ids.Next(time.Now())), 24*time.Hour, time.Now()).Hour()]++
 	}
 	for hour, count := range hours {
 		if count > 40 {
@@ -60,7 +63,7 @@ func TestMomentsAreSpread(t *testing.T) {
 }
 
 // ahead gives the configuration a clock that can be moved on.
-func ahead(cfg *Config) *atomic.Int64 {
+func ahead(cfg *core.Config) *atomic.Int64 {
 	var by atomic.Int64
 	cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(by.Load())) }
 	return &by
@@ -75,8 +78,8 @@ func TestScheduledBackups(t *testing.T) {
 	db, _ := a.createDatabase(t, "shop")
 	expect := func(when string, want int) {
 		t.Helper()
-		a.backUpWhatIsDue(t.Context())
-		a.backUpWhatIsDue(t.Context())
+		a.Recovery.BackUpWhatIsDue(t.Context())
+		a.Recovery.BackUpWhatIsDue(t.Context())
 		a.settled(t) // the engine's own look may have come before
 		if got := a.backups(t, db.ID); len(got) != want || slices.ContainsFunc(got, func(b model.Backup) bool {
 			return b.Status != model.BackupCompleted || b.Type != model.BackupScheduled
@@ -125,10 +128,10 @@ func TestScheduledBackupsBesideStuckOne(t *testing.T) {
 // A backup whose WAL does not come fails when its time is up.
 func TestBackupWithoutWAL(t *testing.T) {
 	t.Parallel()
-	a := startEngineOn(t, testConfig(t, newDataDir(t)), func(e *Engine) { e.waits.wal = 2 * time.Second })
+	a := startEngineOn(t, testConfig(t, newDataDir(t)), func(e *Engine) { e.Databases.Waits.Wal = 2 * time.Second })
 	db, _ := a.createDatabase(t, "shop")
 	refuseWAL(t, a, db.ID)
-	b, err := a.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
+	b, err := a.Recovery.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,10 +145,10 @@ func TestBackupWithoutWAL(t *testing.T) {
 // opened anew.
 func refuseWAL(t *testing.T, a *appliance, database string) {
 	t.Helper()
-	if err := a.StopReceiving(database); err != nil {
+	if err := a.Recovery.StopReceiving(database); err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(a.backupDirectory(database), walDirectory, "1")
+	dir := filepath.Join(a.Recovery.BackupDirectory(database), recovery.WalDirectory, "1")
 	if err := os.Chmod(dir, 0o500); err != nil {
 		t.Fatal(err)
 	}
@@ -157,12 +160,12 @@ func (a *appliance) inAnotherOrganization(t *testing.T, name string) *appliance 
 	t.Helper()
 	call := a.call(model.ActionOrganizationCreate)
 	call.Actor, call.Key = model.Actor{Type: model.ActorOperator}, nil
-	org, err := a.OrganizationCreate(call, name)
+	org, err := a.Access.OrganizationCreate(call, name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := &appliance{Engine: a.Engine, cfg: a.cfg, org: org.ID}
-	projects, err := other.ProjectList(other.call(model.ActionProjectList), Page{})
+	projects, err := other.Access.ProjectList(other.call(model.ActionProjectList), core.Page{})
 	if err != nil || len(projects.Items) != 1 {
 		t.Fatalf("projects: %v, %v", projects, err)
 	}
@@ -181,11 +184,11 @@ func TestScheduledBackupGivesWay(t *testing.T) {
 	a := startEngineOn(t, cfg)
 	db, c := a.createDatabase(t, "shop")
 	run(t, c, "create table kept as select n, md5(n::text) from generate_series(1, 100000) n")
-	_, done, err := a.beginBackup(a.system(model.ActionBackupCreate, a.org, databaseResource(db.Database)), db.Database, model.BackupScheduled)
+	_, done, err := a.Recovery.BeginBackup(a.Core.System(model.ActionBackupCreate, a.org, databases.DatabaseResource(db.Database)), db.Database, model.BackupScheduled)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
+	if _, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
 		t.Errorf("restart: %v", err)
 	}
 	<-done
@@ -194,8 +197,8 @@ func TestScheduledBackupGivesWay(t *testing.T) {
 		if !b.Cut {
 			t.Error("giving way was recorded as a failure")
 		}
-		by.Store(int64(backupRetry + time.Minute))
-		a.backUpWhatIsDue(t.Context())
+		by.Store(int64(recovery.BackupRetry + time.Minute))
+		a.Recovery.BackUpWhatIsDue(t.Context())
 	}
 	if b := a.backups(t, db.ID)[0]; b.Status != model.BackupCompleted {
 		t.Errorf("the backup after it: %+v", b)
@@ -218,7 +221,7 @@ func TestExpiryAndPins(t *testing.T) {
 	pinned, middle, newest := a.backUp(t, db.ID), a.backUp(t, db.ID), a.backUp(t, db.ID)
 	set := func(id string, pinned bool, reason string) model.Backup {
 		t.Helper()
-		b, err := a.BackupPin(a.call(model.ActionBackupPin), db.ID, id, pinned, reason)
+		b, err := a.Recovery.BackupPin(a.call(model.ActionBackupPin), db.ID, id, pinned, reason)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,10 +231,10 @@ func TestExpiryAndPins(t *testing.T) {
 	if again := set(pinned.ID, true, "before the move"); again.Pin.Reason != "before the move" || !again.Pin.At.Equal(first.Pin.At) {
 		t.Errorf("pinned again: %+v, first %+v", again.Pin, first.Pin)
 	}
-	if err := a.BackupDelete(a.call(model.ActionBackupDelete), db.ID, pinned.ID); model.CodeOf(err) != model.CodeConflict {
+	if err := a.Recovery.BackupDelete(a.call(model.ActionBackupDelete), db.ID, pinned.ID); model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("deleting a pinned backup: %v", err)
 	}
-	list, err := a.BackupList(a.call(model.ActionBackupList), db.ID, Page{})
+	list, err := a.Recovery.BackupList(a.call(model.ActionBackupList), db.ID, core.Page{})
 	if err != nil || len(list.Items) != 3 {
 		t.Fatalf("%+v, %v", list, err)
 	}
@@ -259,7 +262,7 @@ func TestExpiryAndPins(t *testing.T) {
 	a.awaitAudit(t, model.ActionBackupExpire, middle.ID)
 	// To take a pin off needs no right to delete: it deletes nothing, however old
 	// the backup is.
-	at := a.clock()
+	at := a.Core.Clock()
 	if b := set(pinned.ID, false, ""); b.ExpiresAt == nil || b.ExpiresAt.Before(at.Add(cfg.BackupRetention)) {
 		t.Errorf("unpinned at %v, it expires at %v", at, b.ExpiresAt)
 	}
@@ -270,7 +273,7 @@ func TestExpiryAndPins(t *testing.T) {
 	by.Add(int64(2 * time.Hour))
 	sweepAnd(newest.ID)
 	a.restore(t, db.ID, newest.ID) // what was removed took nothing of it along
-	if _, err := a.BackupPin(a.call(model.ActionBackupPin), db.ID, newest.ID, false, "why"); model.CodeOf(err) != model.CodeValidation {
+	if _, err := a.Recovery.BackupPin(a.call(model.ActionBackupPin), db.ID, newest.ID, false, "why"); model.CodeOf(err) != model.CodeValidation {
 		t.Errorf("a reason for unpinning: %v", err)
 	}
 }

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"holdfast/backup/repository"
+	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/recovery"
 )
 
 // oldestWAL returns the name of the first segment that is archived of a database's
@@ -18,7 +20,7 @@ import (
 func (a *appliance) oldestWAL(t *testing.T, database string) string {
 	t.Helper()
 	var names []string
-	err := filepath.WalkDir(filepath.Join(a.backupDirectory(database), walDirectory), func(path string, d os.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(a.Recovery.BackupDirectory(database), recovery.WalDirectory), func(path string, d os.DirEntry, err error) error {
 		if name := filepath.Base(path); err == nil && !d.IsDir() && len(name) >= 24 {
 			names = append(names, name[:24])
 		}
@@ -45,7 +47,7 @@ func TestSettleBehindADamagedManifest(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	view, _ := a.createDatabase(t, "shop")
-	db, err := a.record(view.ID)
+	db, err := a.Databases.Record(view.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +55,7 @@ func TestSettleBehindADamagedManifest(t *testing.T) {
 		a.unrecordedBackup(t, db, known)
 	}
 	a.abandon(t)
-	manifests, err := filepath.Glob(filepath.Join(a.backupDirectory(db.ID), "repository", "manifests", "*"))
+	manifests, err := filepath.Glob(filepath.Join(a.Recovery.BackupDirectory(db.ID), "repository", "manifests", "*"))
 	if err != nil || len(manifests) != 4 {
 		t.Fatal(manifests, err)
 	}
@@ -73,7 +75,7 @@ func TestSettleBehindADamagedManifest(t *testing.T) {
 		if b := a.backups(t, db.ID)[2]; !strings.Contains(b.Error, filepath.Base(manifests[1])) {
 			t.Errorf("a damaged one says %q", b.Error)
 		}
-		if err := a.pruneWAL(db.ID); err != nil {
+		if err := a.Recovery.PruneWAL(db.ID); err != nil {
 			t.Fatal(err)
 		}
 		if now := a.oldestWAL(t, db.ID); now != oldest {
@@ -93,13 +95,13 @@ func TestSettleWithoutTheRepository(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	view, _ := a.createDatabase(t, "shop")
-	db, err := a.record(view.ID)
+	db, err := a.Databases.Record(view.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.unrecordedBackup(t, db, true)
 	a.abandon(t)
-	held, err := repository.Open(filepath.Join(a.backupDirectory(db.ID), "repository"))
+	held, err := repository.Open(filepath.Join(a.Recovery.BackupDirectory(db.ID), "repository"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +127,7 @@ func TestAdoptedBackup(t *testing.T) {
 	a, db, _, _ := startStepped(t)
 	made := map[string]model.Backup{}
 	for _, name := range []string{"running", "lost"} {
-		_, done, err := a.beginBackup(a.system(model.ActionBackupCreate, a.org, databaseResource(db.Database)), db.Database, model.BackupScheduled)
+		_, done, err := a.Recovery.BeginBackup(a.Core.System(model.ActionBackupCreate, a.org, databases.DatabaseResource(db.Database)), db.Database, model.BackupScheduled)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +135,7 @@ func TestAdoptedBackup(t *testing.T) {
 		made[name] = a.backups(t, db.ID)[0]
 		a.settled(t)
 	}
-	if err := a.meta.Update(func(tx *meta.Tx) error {
+	if err := a.Core.Meta.Update(func(tx *meta.Tx) error {
 		lost := made["running"]
 		_, err := tx.Backups().Update(lost.ID, func(b *model.Backup) error {
 			*b = model.Backup{
@@ -152,7 +154,7 @@ func TestAdoptedBackup(t *testing.T) {
 	a.abandon(t)
 	a = a.reopen(t)
 	for name, was := range made {
-		now, err := a.BackupGet(a.call(model.ActionBackupGet), db.ID, was.ID)
+		now, err := a.Recovery.BackupGet(a.call(model.ActionBackupGet), db.ID, was.ID)
 		if err != nil || now.Status != model.BackupCompleted {
 			t.Errorf("%s: %+v, %v", name, now, err)
 		}

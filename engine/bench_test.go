@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 )
 
@@ -25,13 +26,13 @@ func BenchmarkDatabaseCreate(b *testing.B) {
 	var took []time.Duration
 	for b.Loop() {
 		b.StopTimer()
-		eventually(b, "a spare", func() bool { return a.spares.Ready() > 0 })
+		eventually(b, "a spare", func() bool { return a.Databases.Spares.Ready() > 0 })
 		b.StartTimer()
 		began := time.Now()
 		db, _ := a.createDatabase(b, fmt.Sprintf("d%d", len(took)))
 		took = append(took, time.Since(began))
 		b.StopTimer()
-		if _, err := a.DatabaseDelete(b.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
+		if _, err := a.Databases.Delete(b.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
 			b.Fatal(err)
 		}
 		if _, err := a.TrashEmpty(a.call(model.ActionTrashEmpty)); err != nil {
@@ -80,12 +81,12 @@ func BenchmarkApplianceAdopt(b *testing.B) {
 }
 
 // fullAppliance makes an appliance with as many databases as were asked for.
-func fullAppliance(b *testing.B) (*appliance, []Connection) {
+func fullAppliance(b *testing.B) (*appliance, []databases.Connection) {
 	b.Helper()
 	cfg := testConfig(b, newDataDir(b))
 	cfg.FirstPort, cfg.LastPort = ports(2 * *databaseCount)
 	a := startEngineOn(b, cfg)
-	connections := make([]Connection, *databaseCount)
+	connections := make([]databases.Connection, *databaseCount)
 	for n := range connections {
 		_, connections[n] = a.createDatabase(b, fmt.Sprintf("d%d", n))
 	}
@@ -105,7 +106,7 @@ func BenchmarkDatabaseRestart(b *testing.B) {
 	var took []time.Duration
 	for b.Loop() {
 		began := time.Now()
-		if _, err := a.DatabaseRestart(b.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
+		if _, err := a.Databases.Restart(b.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
 			b.Fatal(err)
 		}
 		took = append(took, time.Since(began))
@@ -125,7 +126,7 @@ func BenchmarkAllowlist(b *testing.B) {
 	var took []time.Duration
 	for b.Loop() {
 		began := time.Now()
-		if _, err := a.AllowlistSet(b.Context(), a.call(model.ActionAllowlistSet), db.ID, lists[len(took)%2]); err != nil {
+		if _, err := a.Databases.AllowlistSet(b.Context(), a.call(model.ActionAllowlistSet), db.ID, lists[len(took)%2]); err != nil {
 			b.Fatal(err)
 		}
 		took = append(took, time.Since(began))
@@ -153,9 +154,9 @@ func BenchmarkApplianceMemory(b *testing.B) {
 	for _, c := range connections {
 		run(b, c, "create table t as select generate_series(1, 1000) n")
 	}
-	eventually(b, "a full pool", func() bool { return a.spares.Ready() >= a.cfg.Spares })
+	eventually(b, "a full pool", func() bool { return a.Databases.Spares.Ready() >= a.cfg.Spares })
 	for b.Loop() {
-		a.sampleAll(b.Context())
+		a.Databases.SampleAll(b.Context())
 	}
 	debug.FreeOSMemory()
 	instances := filepath.Join(a.cfg.DataDir, "instances")

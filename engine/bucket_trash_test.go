@@ -12,13 +12,15 @@ import (
 	"go.etcd.io/bbolt"
 
 	"holdfast/blobstore"
+	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 )
 
 func (s *store) deleteBucket(t testing.TB, bucket string) (until time.Time) {
 	t.Helper()
-	until, err := s.BucketDelete(s.call(model.ActionBucketDelete), bucket, true)
+	until, err := s.Objects.BucketDelete(s.call(model.ActionBucketDelete), bucket, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,18 +28,18 @@ func (s *store) deleteBucket(t testing.TB, bucket string) (until time.Time) {
 }
 
 func (s *store) restoreBucket(bucket string) error {
-	_, err := s.TrashBucketRestore(s.call(model.ActionTrashBucketRestore), bucket)
+	_, err := s.Objects.TrashBucketRestore(s.call(model.ActionTrashBucketRestore), bucket)
 	return err
 }
 
 // trashed returns what is in the trash.
 func (s *store) trashed(t testing.TB) (buckets []model.TrashedBucket, objects []model.TrashedObject) {
 	t.Helper()
-	inTrash, err := s.TrashBucketList(s.call(model.ActionTrashBucketList), Page{})
+	inTrash, err := s.Objects.TrashBucketList(s.call(model.ActionTrashBucketList), core.Page{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	alone, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), Page{})
+	alone, err := s.Objects.TrashObjectList(s.call(model.ActionTrashObjectList), core.Page{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +52,8 @@ func (s *store) download(path string) error {
 	if err != nil {
 		return err
 	}
-	bucket, key, _ := strings.Cut(strings.TrimPrefix(signed.Path, ObjectPath), "/")
-	d, err := s.ObjectDownload(s.call(model.ActionObjectDownload), bucket, key, path)
+	bucket, key, _ := strings.Cut(strings.TrimPrefix(signed.Path, objects.ObjectPath), "/")
+	d, err := s.Objects.ObjectDownload(s.call(model.ActionObjectDownload), bucket, key, path)
 	if err != nil {
 		return err
 	}
@@ -60,7 +62,7 @@ func (s *store) download(path string) error {
 
 func (s *store) blobCount(t testing.TB) (n int) {
 	t.Helper()
-	if err := s.blobs.Walk(func(blobstore.Ref, int64, time.Time) error {
+	if err := s.Core.Blobs.Walk(func(blobstore.Ref, int64, time.Time) error {
 		n++
 		return nil
 	}); err != nil {
@@ -72,7 +74,7 @@ func (s *store) blobCount(t testing.TB) (n int) {
 // A deleted bucket is gone for everybody, across starts, and comes back as it was.
 func TestBucketTrash(t *testing.T) {
 	t.Parallel()
-	s := openObjects(t, func(c *Config) { c.ObjectTrashRetention = time.Hour })
+	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
 	bucket := s.bucket(t, "kept")
 	want := map[string]string{"small": "small", "large": text(300_000)}
 	for key, content := range want {
@@ -82,7 +84,7 @@ func TestBucketTrash(t *testing.T) {
 	if err := s.delete(bucket, "deleted before"); err != nil {
 		t.Fatal(err)
 	}
-	view, err := s.ObjectGet(s.call(model.ActionObjectGet), bucket, "small")
+	view, err := s.Objects.ObjectGet(s.call(model.ActionObjectGet), bucket, "small")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,36 +93,42 @@ func TestBucketTrash(t *testing.T) {
 	}
 	s.close(t)
 	s.open(t)
-	list, err := s.BucketList(s.call(model.ActionBucketList), Page{})
+	list, err := s.Objects.BucketList(s.call(model.ActionBucketList), core.Page{})
 	if err != nil || len(list.Items) != 0 {
 		t.Errorf("listed: %+v, %v", list, err)
 	}
 	for what, err := range map[string]error{
-		"the bucket":     func() error { _, err := s.BucketGet(s.call(model.ActionBucketGet), bucket); return err }(),
-		"its object":     func() error { _, err := s.ObjectGet(s.call(model.ActionObjectGet), bucket, "small"); return err }(),
+		"the bucket": func() error { _, err := s.Objects.BucketGet(s.call(model.ActionBucketGet), bucket); return err }(),
+		"its object": func() error {
+			_, err := s.Objects.ObjectGet(s.call(model.ActionObjectGet), bucket, "small")
+			return err
+		}(),
 		"its signed URL": s.download(view.DownloadPath),
 		"an upload":      s.put(bucket, "small", "another"),
 		"a deletion":     s.delete(bucket, "small"),
-		"deleting it":    func() error { _, err := s.BucketDelete(s.call(model.ActionBucketDelete), bucket, true); return err }(),
+		"deleting it": func() error {
+			_, err := s.Objects.BucketDelete(s.call(model.ActionBucketDelete), bucket, true)
+			return err
+		}(),
 	} {
 		if model.CodeOf(err) != model.CodeNotFound {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if usage, err := s.Usage(s.call(model.ActionUsageGet)); err != nil || usage.Buckets != 0 || usage.Objects != 0 || usage.StorageBytes != 0 {
+	if usage, err := s.Insight.Usage(s.call(model.ActionUsageGet)); err != nil || usage.Buckets != 0 || usage.Objects != 0 || usage.StorageBytes != 0 {
 		t.Errorf("it counts: %+v, %v", usage.Totals, err)
 	}
 	buckets, objects := s.trashed(t)
 	if len(buckets) != 1 || buckets[0].ID != bucket || buckets[0].ObjectCount != 2 || len(objects) != 1 {
 		t.Fatalf("in the trash: %+v, %+v", buckets, objects)
 	}
-	_, err = s.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), objects[0].Version)
+	_, err = s.Objects.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), objects[0].Version)
 	if model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("an object of a deleted bucket: %v", err)
 	}
 	stranger := s.call(model.ActionTrashBucketRestore)
 	stranger.Organization = "org_other"
-	if _, err := s.TrashBucketRestore(stranger, bucket); model.CodeOf(err) != model.CodeNotFound {
+	if _, err := s.Objects.TrashBucketRestore(stranger, bucket); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("another organization's: %v", err)
 	}
 	another := s.bucket(t, "kept") // its name is free
@@ -134,7 +142,7 @@ func TestBucketTrash(t *testing.T) {
 	if err := s.restoreBucket(bucket); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("brought back twice: %v", err)
 	}
-	if _, err := s.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), objects[0].Version); err != nil {
+	if _, err := s.Objects.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), objects[0].Version); err != nil {
 		t.Error(err)
 	}
 	want["deleted before"] = "x"
@@ -148,7 +156,7 @@ func TestBucketTrash(t *testing.T) {
 // bytes, and what the operator empties it of, of one organization alone.
 func TestBucketTrashPurge(t *testing.T) {
 	t.Parallel()
-	s := openObjects(t, func(c *Config) { c.ObjectTrashRetention = time.Hour })
+	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
 	older, younger := s.bucket(t, "older"), s.bucket(t, "younger")
 	for i := range 5 {
 		s.mustPut(t, older, fmt.Sprint(i), text(100_000))
@@ -158,10 +166,10 @@ func TestBucketTrashPurge(t *testing.T) {
 		t.Helper()
 		s.now.Add(int64(d))
 		believe(s.Engine)
-		if err := s.purgeBuckets(t.Context()); err != nil {
+		if err := s.Objects.PurgeBuckets(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.removeDiscarded(); err != nil {
+		if err := s.Core.RemoveDiscarded(); err != nil {
 			t.Fatal(err)
 		}
 		if buckets, _ := s.trashed(t); len(buckets) != want || s.blobCount(t) != blobs {
@@ -176,7 +184,7 @@ func TestBucketTrashPurge(t *testing.T) {
 		t.Errorf("after its time: %v", err)
 	}
 	alone := s.bucket(t, "alone")
-	for i := range expireBatch + 1 {
+	for i := range objects.ExpireBatch + 1 {
 		s.mustPut(t, alone, fmt.Sprint(i), "x")
 		if err := s.delete(alone, fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
@@ -187,28 +195,28 @@ func TestBucketTrashPurge(t *testing.T) {
 	if removed, err := s.TrashEmpty(stranger); err != nil || removed != (Emptied{}) {
 		t.Errorf("another organization's: %+v, %v", removed, err)
 	}
-	if removed, err := s.TrashEmpty(s.call(model.ActionTrashEmpty)); err != nil || removed != (Emptied{Buckets: 1, Objects: expireBatch + 1}) {
+	if removed, err := s.TrashEmpty(s.call(model.ActionTrashEmpty)); err != nil || removed != (Emptied{Buckets: 1, Objects: objects.ExpireBatch + 1}) {
 		t.Errorf("%+v, %v", removed, err)
 	}
 	pass(0, 0, 0)
-	entries, _, err := s.AuditList(s.call(model.ActionAuditList), AuditFilter{Action: string(model.ActionTrashEmpty)}, 1, MaxLimit)
-	objects := 0
+	entries, _, err := s.Core.AuditList(s.call(model.ActionAuditList), core.AuditFilter{Action: string(model.ActionTrashEmpty)}, 1, core.MaxLimit)
+	objs := 0
 	for _, e := range entries {
 		if e.Resource.Type == model.ResourceOrganization && e.Organization == s.org {
 			var n int
 			fmt.Sscan(e.Details["objects"], &n)
-			objects += n
+			objs += n
 		}
 	}
-	if err != nil || objects != expireBatch+1 {
-		t.Errorf("audited are %d objects, %v", objects, err)
+	if err != nil || objs != objects.ExpireBatch+1 {
+		t.Errorf("audited are %d objects, %v", objs, err)
 	}
 }
 
 // What cannot be read does not keep the rest in the trash, and is reported.
 func TestPurgeBesideDamage(t *testing.T) {
 	t.Parallel()
-	s := openObjects(t, func(c *Config) { c.ObjectTrashRetention = time.Hour })
+	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
 	bucket := s.bucket(t, "files")
 	for _, key := range []string{"a", "damaged", "b"} {
 		s.mustPut(t, bucket, key, key)
@@ -218,7 +226,7 @@ func TestPurgeBesideDamage(t *testing.T) {
 	}
 	_, objects := s.trashed(t)
 	s.close(t)
-	file, err := bbolt.Open(filepath.Join(s.cfg.DataDir, metadataFile), 0o600, nil)
+	file, err := bbolt.Open(filepath.Join(s.cfg.DataDir, core.MetadataFile), 0o600, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,10 +238,10 @@ func TestPurgeBesideDamage(t *testing.T) {
 	s.open(t)
 	s.now.Add(int64(2 * time.Hour))
 	believe(s.Engine)
-	if err := s.purgeObjects(t.Context()); err == nil {
+	if err := s.Objects.PurgeObjects(t.Context()); err == nil {
 		t.Error("nothing is said of the damage")
 	}
-	if err := s.meta.ViewFlushed(func(tx *meta.Tx) error {
+	if err := s.Core.Meta.ViewFlushed(func(tx *meta.Tx) error {
 		if n := tx.TrashedObjects().Count(); n != 1 {
 			t.Errorf("%d are left", n)
 		}
@@ -247,7 +255,7 @@ func TestPurgeBesideDamage(t *testing.T) {
 // trash: they are there when it comes back.
 func TestCompactionUnderTrash(t *testing.T) {
 	t.Parallel()
-	s := openObjects(t, func(c *Config) { c.ObjectTrashRetention = time.Hour })
+	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
 	kept, purged := s.bucket(t, "kept"), s.bucket(t, "purged")
 	want, body := map[string]string{}, text(64<<10)
 	for i := range 2100 { // two segments and more
@@ -262,13 +270,13 @@ func TestCompactionUnderTrash(t *testing.T) {
 	s.deleteBucket(t, kept)
 	s.deleteBucket(t, purged)
 	buckets, _ := s.trashed(t)
-	if err := s.purgeBucket(s.call(model.ActionBucketPurge), buckets[0]); err != nil || buckets[0].ID != purged {
+	if err := s.Objects.PurgeBucket(s.call(model.ActionBucketPurge), buckets[0]); err != nil || buckets[0].ID != purged {
 		t.Fatal(buckets, err)
 	}
-	if err := s.removeDiscarded(); err != nil {
+	if err := s.Core.RemoveDiscarded(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.compactOnce(t.Context()); err != nil {
+	if err := s.Objects.CompactOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if after := s.journalSize(t); after > before*3/5 { // the newest segment stays

@@ -13,12 +13,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 )
 
 // tlsConnect opens a session that trusts the appliance's CA alone, and
 // returns the fingerprint of the certificate it was shown.
-func tlsConnect(t *testing.T, c Connection, change func(*tls.Config)) (*pgx.Conn, string, error) {
+func tlsConnect(t *testing.T, c databases.Connection, change func(*tls.Config)) (*pgx.Conn, string, error) {
 	t.Helper()
 	config, err := pgx.ParseConfig(c.URL())
 	if err != nil {
@@ -56,7 +57,7 @@ func TestCertificateRenewal(t *testing.T) {
 	a := startEngineOn(t, cfg)
 	db, c := a.createDatabase(t, "shop")
 	fingerprint := func() string {
-		ssl, err := a.SSLGet(a.call(model.ActionSSLGet), db.ID)
+		ssl, err := a.Databases.SSLGet(a.call(model.ActionSSLGet), db.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +72,7 @@ func TestCertificateRenewal(t *testing.T) {
 	}
 	pid := a.pid(t, db.ID)
 
-	ahead.Store(int64(certificateLife - certificateRenewal - time.Hour))
+	ahead.Store(int64(databases.CertificateLife - databases.CertificateRenewal - time.Hour))
 	if err := a.sweepOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func TestCertificateRenewal(t *testing.T) {
 		t.Error("renewed before its time")
 	}
 
-	ahead.Store(int64(certificateLife - certificateRenewal + time.Hour))
+	ahead.Store(int64(databases.CertificateLife - databases.CertificateRenewal + time.Hour))
 	if err := a.sweepOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -110,10 +111,10 @@ func TestCertificateAtStart(t *testing.T) {
 	if err := a.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, a.dataDirectory(db.ID, 1)+"/server.key", "not a key")
-	writeFile(t, a.dataDirectory(gone.ID, 1)+"/server.crt", "")
+	writeFile(t, a.Databases.DataDirectory(db.ID, 1)+"/server.key", "not a key")
+	writeFile(t, a.Databases.DataDirectory(gone.ID, 1)+"/server.crt", "")
 	b := a.reopen(t)
-	for id, connection := range map[string]Connection{db.ID: c, gone.ID: goneConnection} {
+	for id, connection := range map[string]databases.Connection{db.ID: c, gone.ID: goneConnection} {
 		b.awaitStatus(t, id, model.DatabaseAvailable, 30*time.Second)
 		if _, _, err := tlsConnect(t, connection, unchanged); err != nil {
 			t.Error(err)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -15,29 +16,29 @@ func TestActsOnDatabasesThatAreNotAvailable(t *testing.T) {
 	a, db, _, b := startStepped(t)
 	ctx := t.Context()
 	down := map[string]func() error{ // these need the server
-		"backup": func() error { _, err := a.BackupCreate(a.call(model.ActionBackupCreate), db.ID); return err },
+		"backup": func() error { _, err := a.Recovery.BackupCreate(a.call(model.ActionBackupCreate), db.ID); return err },
 		"rotate the password": func() error {
-			_, err := a.DatabaseRotatePassword(ctx, a.call(model.ActionDatabaseRotatePassword), db.ID, false)
+			_, err := a.Databases.RotatePassword(ctx, a.call(model.ActionDatabaseRotatePassword), db.ID, false)
 			return err
 		},
 		"allow-list": func() error {
-			_, err := a.AllowlistSet(ctx, a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"})
+			_, err := a.Databases.AllowlistSet(ctx, a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"})
 			return err
 		},
-		"row-level security": func() error { _, err := a.RLSGet(ctx, a.call(model.ActionRLSGet), db.ID); return err },
+		"row-level security": func() error { _, err := a.Databases.RLSGet(ctx, a.call(model.ActionRLSGet), db.ID); return err },
 	}
 	whole := map[string]func() error{ // these do without, but not beside another act
 		"restart": func() error {
-			_, err := a.DatabaseRestart(ctx, a.call(model.ActionDatabaseRestart), db.ID)
+			_, err := a.Databases.Restart(ctx, a.call(model.ActionDatabaseRestart), db.ID)
 			return err
 		},
 		"restore": func() error {
-			_, err := a.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
+			_, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
 			return err
 		},
-		"undo": func() error { _, err := a.RecoveryUndo(a.call(model.ActionRecoveryUndo), db.ID); return err },
+		"undo": func() error { _, err := a.Recovery.RecoveryUndo(a.call(model.ActionRecoveryUndo), db.ID); return err },
 		"settings": func() error {
-			_, err := a.DatabaseSettings(ctx, a.call(model.ActionDatabaseSettings), db.ID, map[string]string{"work_mem": "8MB"})
+			_, err := a.Databases.ChangeSettings(ctx, a.call(model.ActionDatabaseSettings), db.ID, map[string]string{"work_mem": "8MB"})
 			return err
 		},
 	}
@@ -63,7 +64,7 @@ func TestActsOnDatabasesThatAreNotAvailable(t *testing.T) {
 	a.edit(t, db.ID, func(d *model.Database) { d.Status = model.DatabaseAvailable })
 	a.breakDown(t, db.Database)
 	says("failed", down, "restart it, or restore a backup", "try again")
-	release, err := a.claims.take(db.ID, unsettled)
+	release, err := a.Core.Claims.Take(db.ID, core.Unsettled)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func TestActsOnDatabasesThatAreNotAvailable(t *testing.T) {
 	if err := whole["restart"](); err != nil { // as was said
 		t.Errorf("restart: %v", err)
 	}
-	if err := a.Engine.instances.Stop(context.WithoutCancel(ctx), db.ID); err != nil {
+	if err := a.Engine.Databases.Instances.Stop(context.WithoutCancel(ctx), db.ID); err != nil {
 		t.Fatal(err)
 	}
 	says("unavailable", down, "is being brought back", "")

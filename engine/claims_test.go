@@ -7,30 +7,33 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/recovery"
 )
 
 // Who was told that an act is done may go on, though it still tidies up.
 func TestClaimThatEnds(t *testing.T) {
 	t.Parallel()
-	c := newClaims()
+	c := core.NewClaims()
 	take := func(id, what string) func() {
 		t.Helper()
-		release, err := c.take(id, what)
+		release, err := c.Take(id, what)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return release
 	}
-	restore, backups := take("db_1", "a restore"), take(backupClaim("db_1"), "a restore")
-	if _, err := c.take("db_1", "a restart"); model.CodeOf(err) != model.CodeConflict {
+	restore, backups := take("db_1", "a restore"), take(databases.BackupClaim("db_1"), "a restore")
+	if _, err := c.Take("db_1", "a restart"); model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("during a restore: %v", err)
 	}
-	endClaims(c, model.DatabaseOperation{Database: "db_1", Type: model.OperationRestore})
+	databases.EndClaims(c, model.DatabaseOperation{Database: "db_1", Type: model.OperationRestore})
 	next := make(chan func(), 2)
 	go func() { next <- take("db_1", "a restart") }()
-	go func() { next <- take(backupClaim("db_1"), "a backup") }()
+	go func() { next <- take(databases.BackupClaim("db_1"), "a backup") }()
 	mustWait(t, next)
 	restore()
 	backups()
@@ -38,34 +41,34 @@ func TestClaimThatEnds(t *testing.T) {
 	(<-next)()
 
 	// A backup beside another act ends by itself.
-	backup, restart := take(backupClaim("db_1"), "a backup"), take("db_1", "a restart")
-	endClaims(c, model.DatabaseOperation{Database: "db_1", Type: model.OperationRestart})
-	if _, err := c.take(backupClaim("db_1"), "a backup"); model.CodeOf(err) != model.CodeConflict {
+	backup, restart := take(databases.BackupClaim("db_1"), "a backup"), take("db_1", "a restart")
+	databases.EndClaims(c, model.DatabaseOperation{Database: "db_1", Type: model.OperationRestart})
+	if _, err := c.Take(databases.BackupClaim("db_1"), "a backup"); model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("during a backup: %v", err)
 	}
-	endClaims(c, model.DatabaseOperation{Database: "db_1", Type: model.OperationBackup})
-	go func() { next <- take(backupClaim("db_1"), "a backup") }()
+	databases.EndClaims(c, model.DatabaseOperation{Database: "db_1", Type: model.OperationBackup})
+	go func() { next <- take(databases.BackupClaim("db_1"), "a backup") }()
 	mustWait(t, next)
 	restart()
 	backup()
 	(<-next)()
 
 	// A restore into another database holds that, and the backups of the first.
-	made, backups, restart := take("db_2", "the creation"), take(backupClaim("db_1"), "a restore"), take("db_1", "a restart")
-	endClaims(c, model.DatabaseOperation{Database: "db_1", NewDatabase: "db_2", Type: model.OperationRestore})
-	if _, err := c.take("db_1", "a restart"); model.CodeOf(err) != model.CodeConflict {
+	made, backups, restart := take("db_2", "the creation"), take(databases.BackupClaim("db_1"), "a restore"), take("db_1", "a restart")
+	databases.EndClaims(c, model.DatabaseOperation{Database: "db_1", NewDatabase: "db_2", Type: model.OperationRestore})
+	if _, err := c.Take("db_1", "a restart"); model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("during a restart: %v", err)
 	}
 	go func() { next <- take("db_2", "a restart") }()
-	go func() { next <- take(backupClaim("db_1"), "a backup") }()
+	go func() { next <- take(databases.BackupClaim("db_1"), "a backup") }()
 	mustWait(t, next)
 	made()
 	backups()
 	restart()
 	(<-next)()
 	(<-next)()
-	if len(c.held) > 0 {
-		t.Errorf("%d claims are left", len(c.held))
+	if len(c.Held) > 0 {
+		t.Errorf("%d claims are left", len(c.Held))
 	}
 }
 
@@ -85,27 +88,27 @@ func TestClaimEndsBeforeItsRecord(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	db, _ := a.createDatabase(t, "shop")
-	release, err := a.claims.take(db.ID, "a restart")
+	release, err := a.Core.Claims.Take(db.ID, "a restart")
 	if err != nil {
 		t.Fatal(err)
 	}
-	op, err := a.beginOperation(db.Database, model.OperationRestart, model.DatabaseRestarting, "restarting")
+	op, err := a.Databases.BeginOperation(db.Database, model.OperationRestart, model.DatabaseRestarting, "restarting")
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := make(chan struct{})
 	recorded := make(chan error, 1)
 	go func() {
-		recorded <- a.meta.Update(func(tx *meta.Tx) error {
+		recorded <- a.Core.Meta.Update(func(tx *meta.Tx) error {
 			tx.OnCommit(func() { <-seen })
-			_, err := a.releaseDatabase(tx, op, nil)
+			_, err := a.Databases.ReleaseDatabase(tx, op, nil)
 			return err
 		})
 	}()
 	a.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
 	next := make(chan error, 1)
 	go func() {
-		_, err := a.claims.take(db.ID, "another restart")
+		_, err := a.Core.Claims.Take(db.ID, "another restart")
 		next <- err
 	}()
 	select {
@@ -128,14 +131,16 @@ func TestClaimEndsBeforeItsRecord(t *testing.T) {
 func TestScheduledBackupGivesWayWheneverItBegins(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
-	e := &Engine{claims: newClaims(), cancels: newCancels(), ctx: ctx}
+	c := &core.Core{Claims: core.NewClaims(), Cancels: core.NewCancels(), Lifetime: ctx}
+	d := databases.New(c)
+	e := &Engine{Core: c, Databases: d, Recovery: recovery.New(c, d, nil)}
 	var scheduled sync.WaitGroup
 	scheduled.Go(func() {
 		for ctx.Err() == nil {
 			var backup context.Context
 			var ended func()
-			release, err := e.claims.takeAnd(backupClaim("db_1"), backing, func() {
-				backup, ended = e.cancelableBackup("db_1", model.BackupScheduled)
+			release, err := e.Core.Claims.TakeAnd(databases.BackupClaim("db_1"), recovery.Backing, func() {
+				backup, ended = e.Recovery.CancelableBackup("db_1", model.BackupScheduled)
 			})
 			if err != nil {
 				runtime.Gosched()
@@ -147,8 +152,8 @@ func TestScheduledBackupGivesWayWheneverItBegins(t *testing.T) {
 		}
 	})
 	for n := range 3000 {
-		what := []string{"a restart", restoring, deleting}[n%3]
-		release, err := e.claimBackups("db_1", what)
+		what := []string{"a restart", databases.Restoring, databases.Deleting}[n%3]
+		release, err := e.Databases.ClaimBackups("db_1", what)
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
 			break
@@ -158,26 +163,26 @@ func TestScheduledBackupGivesWayWheneverItBegins(t *testing.T) {
 	}
 	stop()
 	scheduled.Wait()
-	if len(e.claims.held) > 0 || len(e.cancels.running) > 0 {
-		t.Errorf("%d claims and %d acts that can be cancelled are left", len(e.claims.held), len(e.cancels.running))
+	if len(e.Core.Claims.Held) > 0 || len(e.Core.Cancels.Running) > 0 {
+		t.Errorf("%d claims and %d acts that can be cancelled are left", len(e.Core.Claims.Held), len(e.Core.Cancels.Running))
 	}
 }
 
 // The end of an act leaves the next of its kind cancelable.
 func TestNextActIsCancelable(t *testing.T) {
 	t.Parallel()
-	c := newCancels()
-	_, firstEnded := c.add(t.Context(), "a backup")
-	ctx, ended := c.add(t.Context(), "a backup")
+	c := core.NewCancels()
+	_, firstEnded := c.Add(t.Context(), "a backup")
+	ctx, ended := c.Add(t.Context(), "a backup")
 	firstEnded()
 	go func() {
 		<-ctx.Done()
 		ended()
 	}()
-	if !c.cancel("a backup", errUnwanted) || context.Cause(ctx) != errUnwanted {
+	if !c.Cancel("a backup", core.ErrUnwanted) || context.Cause(ctx) != core.ErrUnwanted {
 		t.Errorf("it cannot be cancelled: %v", context.Cause(ctx))
 	}
-	if c.cancel("a backup", errUnwanted) {
+	if c.Cancel("a backup", core.ErrUnwanted) {
 		t.Error("it is cancelled twice")
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/engine/recovery"
 )
 
 // A clock that was a year ahead when a backup was made, and is set back, keeps
@@ -28,7 +30,7 @@ func TestClockSetBack(t *testing.T) {
 	at := commitStep(t, c, 2)
 	a.awaitArchived(t, db.ID, commitStep(t, c, 3))
 
-	r, err := a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
+	r, err := a.Recovery.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
 	now := time.Now()
 	if err != nil || r.Window.Latest == nil || r.Window.Latest.After(now) || r.Window.Earliest.After(*r.Window.Latest) || *r.RPO > time.Minute {
 		t.Errorf("recovery: %+v, %v", r, err)
@@ -36,18 +38,18 @@ func TestClockSetBack(t *testing.T) {
 	if r.NextBackup == nil || r.NextBackup.After(now) {
 		t.Errorf("the next backup is due at %v, and the only one was made by a wrong clock", r.NextBackup)
 	}
-	if plan, err := a.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: at}); err != nil || plan.Backup.ID != wrong.ID {
+	if plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at}); err != nil || plan.Backup.ID != wrong.ID {
 		t.Errorf("plan: %+v, %v", plan, err)
 	}
-	a.goTo(t, db.ID, RestorePoint{Time: at})
+	a.goTo(t, db.ID, recovery.RestorePoint{Time: at})
 	if got := steps(t, c); got != "1 2" {
 		t.Errorf("steps: %s", got)
 	}
 	a.settled(t)
 	within(t, time.Minute, "the backup after the restore", func() bool { return len(a.backups(t, db.ID)) == 2 })
 	a.settled(t)
-	a.backUpWhatIsDue(t.Context())
-	a.backUpWhatIsDue(t.Context())
+	a.Recovery.BackUpWhatIsDue(t.Context())
+	a.Recovery.BackUpWhatIsDue(t.Context())
 	if all := a.backups(t, db.ID); len(all) != 2 { // newest first, by ids that hold the time
 		t.Errorf("backups: %+v", all)
 	}
@@ -61,9 +63,9 @@ func TestClockSetBack(t *testing.T) {
 
 // believe has the clock be where it is as if it had gone there by itself.
 func believe(e *Engine) {
-	e.guard.mu.Lock()
-	defer e.guard.mu.Unlock()
-	e.guard.believed.Time = e.wallClock()
+	e.Core.Guard.Mu.Lock()
+	defer e.Core.Guard.Mu.Unlock()
+	e.Core.Guard.Believed.Time = e.Core.WallClock()
 }
 
 // The clock leaps ten years ahead, and nothing is removed for that: not before
@@ -84,7 +86,7 @@ func TestClockLeap(t *testing.T) {
 	a.settled(t)
 	remove := func() {
 		t.Helper()
-		if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), deleted.ID); err != nil {
+		if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), deleted.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -94,11 +96,11 @@ func TestClockLeap(t *testing.T) {
 		if err := a.sweepOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		now, err := a.record(db.ID)
+		now, err := a.Databases.Record(db.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		trash, err := a.TrashList(a.call(model.ActionTrashList))
+		trash, err := a.Databases.TrashList(a.call(model.ActionTrashList))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +111,7 @@ func TestClockLeap(t *testing.T) {
 	}
 	told := func() bool {
 		t.Helper()
-		all, err := a.Recommendations(a.call(model.ActionRecommendationList))
+		all, err := a.Insight.Recommendations(a.call(model.ActionRecommendationList))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +126,7 @@ func TestClockLeap(t *testing.T) {
 	if !told() {
 		t.Error("nobody was told")
 	}
-	if _, err := a.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), deleted.ID); err != nil {
+	if _, err := a.Databases.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), deleted.ID); err != nil {
 		t.Errorf("what is kept cannot be brought back: %v", err)
 	}
 	remove()
@@ -141,9 +143,9 @@ func TestClockLeap(t *testing.T) {
 	a = a.reopen(t)
 	a.awaitStatus(t, db.ID, model.DatabaseAvailable, 30*time.Second)
 	sweep(true)
-	a.guard.mu.Lock()
-	a.guard.looked = a.guard.looked.Add(-clockGrace)
-	a.guard.mu.Unlock()
+	a.Core.Guard.Mu.Lock()
+	a.Core.Guard.Looked = a.Core.Guard.Looked.Add(-core.ClockGrace)
+	a.Core.Guard.Mu.Unlock()
 	sweep(false)
 	if told() {
 		t.Error("the clock is believed, and a leap is told of")
@@ -156,17 +158,17 @@ func TestClockLeap(t *testing.T) {
 func TestBelievedClock(t *testing.T) {
 	t.Parallel()
 	monday := time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
-	b, heldOn, freeOn := believedClock{Time: monday.AddDate(0, 0, -3).Add(8 * time.Hour)}, 0, 0
+	b, heldOn, freeOn := core.BelievedClock{Time: monday.AddDate(0, 0, -3).Add(8 * time.Hour)}, 0, 0
 	for day := range 28 {
 		if day%7 >= 5 {
 			continue
 		}
 		morning := monday.AddDate(0, 0, day)
-		b = b.after(0, morning)
+		b = b.After(0, morning)
 		for minute := range 8 * 60 {
-			b = b.after(time.Minute, morning.Add(time.Duration(minute+1)*time.Minute))
+			b = b.After(time.Minute, morning.Add(time.Duration(minute+1)*time.Minute))
 		}
-		if b.ahead(morning.Add(8*time.Hour)) > 0 {
+		if b.Ahead(morning.Add(8*time.Hour)) > 0 {
 			heldOn++
 		} else {
 			freeOn++
@@ -176,19 +178,19 @@ func TestBelievedClock(t *testing.T) {
 		t.Errorf("held back on %d days, and not on %d", heldOn, freeOn)
 	}
 
-	b = believedClock{Time: monday}
+	b = core.BelievedClock{Time: monday}
 	for day := range 10 {
-		b = b.after(0, time.Unix(0, 0))
+		b = b.After(0, time.Unix(0, 0))
 		now := monday.AddDate(0, 0, day).Add(time.Minute)
-		if b = b.after(time.Minute, now); b.ahead(now) > 0 {
+		if b = b.After(time.Minute, now); b.Ahead(now) > 0 {
 			t.Errorf("held back on day %d, when the time was asked for", day)
 		}
 	}
 	now := monday.AddDate(1, 0, 0)
-	for b = b.after(0, now); b.ahead(now) > 0; b = b.after(time.Hour, now) {
+	for b = b.After(0, now); b.Ahead(now) > 0; b = b.After(time.Hour, now) {
 		now = now.Add(time.Hour)
 	}
-	if waited := now.Sub(monday.AddDate(1, 0, 0)); waited != clockGrace {
+	if waited := now.Sub(monday.AddDate(1, 0, 0)); waited != core.ClockGrace {
 		t.Errorf("a clock was believed after %v", waited)
 	}
 }
@@ -206,7 +208,7 @@ func TestDamagedBackupCountsForNothing(t *testing.T) {
 	run(t, c, "create table t as select n, md5(n::text) as text from generate_series(1, 50000) n")
 	const rows = "select count(*) || ' ' || sum(hashtext(text)) from t"
 	good, bad := a.backUp(t, db.ID), a.backUp(t, db.ID)
-	if err := a.updateBackup(bad.ID, func(b *model.Backup) {
+	if err := a.Recovery.UpdateBackup(bad.ID, func(b *model.Backup) {
 		b.Verification = model.Verification{Status: model.VerificationFailed, Detail: "by hand"}
 	}); err != nil {
 		t.Fatal(err)
@@ -214,7 +216,7 @@ func TestDamagedBackupCountsForNothing(t *testing.T) {
 	at := answer[time.Time](t, c, "insert into t values (0, 'x') returning clock_timestamp()")
 	run(t, c, "delete from t where n > 49000")
 	a.awaitArchived(t, db.ID, answer[time.Time](t, c, "select clock_timestamp()"))
-	plan, err := a.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: at})
+	plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at})
 	if err != nil || plan.Backup.ID != good.ID {
 		t.Errorf("plan: %+v, %v; the good backup is %s", plan.Backup, err, good.ID)
 	}
@@ -228,7 +230,7 @@ func TestDamagedBackupCountsForNothing(t *testing.T) {
 	}
 	by.Store(0)
 
-	if err := a.updateBackup(good.ID, func(b *model.Backup) {
+	if err := a.Recovery.UpdateBackup(good.ID, func(b *model.Backup) {
 		b.Verification = model.Verification{Status: model.VerificationFailed, Detail: "by hand"}
 	}); err != nil {
 		t.Fatal(err)
@@ -244,7 +246,7 @@ func TestDamagedBackupCountsForNothing(t *testing.T) {
 	if got := answer[string](t, c, rows); got != want {
 		t.Errorf("restored %s, not %s", got, want)
 	}
-	op, err := a.BackupRestore(a.call(model.ActionBackupRestore), db.ID, good.ID)
+	op, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, good.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

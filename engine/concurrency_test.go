@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 )
 
@@ -89,10 +90,10 @@ func TestCrowdOnOneDatabase(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	var mu sync.Mutex
-	var db DatabaseView
-	var connection Connection
+	var db databases.View
+	var connection databases.Connection
 	errs := together(func(int) error {
-		view, c, err := a.DatabaseCreate(t.Context(), a.call(model.ActionDatabaseCreate), NewDatabase{Project: a.project, Name: "shop"})
+		view, c, err := a.Databases.Create(t.Context(), a.call(model.ActionDatabaseCreate), databases.NewDatabase{Project: a.project, Name: "shop"})
 		if err == nil {
 			mu.Lock()
 			defer mu.Unlock()
@@ -108,22 +109,22 @@ func TestCrowdOnOneDatabase(t *testing.T) {
 		do   func(ctx context.Context) error
 	}{
 		{"restart", func(ctx context.Context) error {
-			_, err := a.DatabaseRestart(ctx, a.call(model.ActionDatabaseRestart), db.ID)
+			_, err := a.Databases.Restart(ctx, a.call(model.ActionDatabaseRestart), db.ID)
 			return err
 		}},
 		{"rotate", func(ctx context.Context) error {
-			r, err := a.DatabaseRotatePassword(ctx, a.call(model.ActionDatabaseRotatePassword), db.ID, false)
+			r, err := a.Databases.RotatePassword(ctx, a.call(model.ActionDatabaseRotatePassword), db.ID, false)
 			if err == nil {
 				connection = r.Connection
 			}
 			return err
 		}},
 		{"allow-list", func(ctx context.Context) error {
-			_, err := a.AllowlistSet(ctx, a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"})
+			_, err := a.Databases.AllowlistSet(ctx, a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"})
 			return err
 		}},
 		{"settings", func(ctx context.Context) error {
-			_, err := a.DatabaseSettings(ctx, a.call(model.ActionDatabaseSettings), db.ID, map[string]string{"work_mem": "5MB"})
+			_, err := a.Databases.ChangeSettings(ctx, a.call(model.ActionDatabaseSettings), db.ID, map[string]string{"work_mem": "5MB"})
 			return err
 		}},
 	} {
@@ -135,7 +136,7 @@ func TestCrowdOnOneDatabase(t *testing.T) {
 	}
 	t.Run("delete", func(t *testing.T) {
 		a.whileFrozen(t, db.ID, func() error {
-			_, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID)
+			_, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID)
 			return err
 		})
 		a.checkTidy(t)
@@ -149,19 +150,19 @@ func TestMixedCrowdOnOneDatabase(t *testing.T) {
 	db, _ := a.createDatabase(t, "shop")
 	acts := []func() error{
 		func() error {
-			_, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID)
+			_, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID)
 			return err
 		},
 		func() error {
-			_, err := a.DatabaseRotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, true)
+			_, err := a.Databases.RotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, true)
 			return err
 		},
 		func() error {
-			_, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"})
+			_, err := a.Databases.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"})
 			return err
 		},
 		func() error {
-			_, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID)
+			_, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID)
 			return err
 		},
 	}
@@ -183,12 +184,12 @@ func TestCrowdOnDatabasesOfTheirOwn(t *testing.T) {
 	cfg := testConfig(t, dir)
 	cfg.FirstPort, cfg.LastPort = ports(2 * crowd)
 	a := startEngineOn(t, cfg)
-	databases := make([]DatabaseView, crowd)
-	connections := make([]Connection, crowd)
+	dbs := make([]databases.View, crowd)
+	connections := make([]databases.Connection, crowd)
 	began := time.Now()
 	checkAllWon(t, together(func(n int) (err error) {
-		databases[n], connections[n], err = a.DatabaseCreate(t.Context(), a.call(model.ActionDatabaseCreate),
-			NewDatabase{Project: a.project, Name: fmt.Sprintf("d%d", n)})
+		dbs[n], connections[n], err = a.Databases.Create(t.Context(), a.call(model.ActionDatabaseCreate),
+			databases.NewDatabase{Project: a.project, Name: fmt.Sprintf("d%d", n)})
 		return err
 	}))
 	if t.Failed() {
@@ -197,26 +198,26 @@ func TestCrowdOnDatabasesOfTheirOwn(t *testing.T) {
 	t.Logf("%d creates at once took %s", crowd, time.Since(began))
 	a.checkTidy(t)
 	checkAllWon(t, together(func(n int) error {
-		_, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), databases[n].ID)
+		_, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), dbs[n].ID)
 		return err
 	}))
 	checkAllWon(t, together(func(n int) error {
-		r, err := a.DatabaseRotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), databases[n].ID, true)
+		r, err := a.Databases.RotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), dbs[n].ID, true)
 		connections[n] = r.Connection
 		return err
 	}))
 	checkAllWon(t, together(func(n int) error {
-		_, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), databases[n].ID, []string{"127.0.0.0/16"})
+		_, err := a.Databases.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), dbs[n].ID, []string{"127.0.0.0/16"})
 		return err
 	}))
 	a.checkTidy(t)
 	for n, c := range connections { // each its own: port, password, name
-		if got := answer[string](t, c, "select current_database()"); got != databases[n].Name {
-			t.Errorf("the connection of %s leads to %s", databases[n].Name, got)
+		if got := answer[string](t, c, "select current_database()"); got != dbs[n].Name {
+			t.Errorf("the connection of %s leads to %s", dbs[n].Name, got)
 		}
 	}
 	checkAllWon(t, together(func(n int) error {
-		_, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), databases[n].ID)
+		_, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), dbs[n].ID)
 		return err
 	}))
 	a.checkTidy(t)
@@ -229,14 +230,14 @@ func TestCrowdOnDatabasesOfTheirOwn(t *testing.T) {
 	}
 	// The ports are free again: the first one is given out next.
 	db, _ := a.createDatabase(t, "again")
-	if ports := portsOf(databases); db.Port != ports[0] {
+	if ports := portsOf(dbs); db.Port != ports[0] {
 		t.Errorf("the next database got port %d, not the lowest, %d", db.Port, ports[0])
 	}
 }
 
-func portsOf(databases []DatabaseView) []int {
+func portsOf(dbs []databases.View) []int {
 	var ports []int
-	for _, db := range databases {
+	for _, db := range dbs {
 		ports = append(ports, db.Port)
 	}
 	slices.Sort(ports)

@@ -10,13 +10,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 )
 
 // createDatabase makes a database and returns it with how its owner connects.
-func (a *appliance) createDatabase(t testing.TB, name string) (DatabaseView, Connection) {
+func (a *appliance) createDatabase(t testing.TB, name string) (databases.View, databases.Connection) {
 	t.Helper()
-	db, connection, err := a.DatabaseCreate(t.Context(), a.call(model.ActionDatabaseCreate), NewDatabase{Project: a.project, Name: name})
+	db, connection, err := a.Databases.Create(t.Context(), a.call(model.ActionDatabaseCreate), databases.NewDatabase{Project: a.project, Name: name})
 	if err != nil {
 		t.Fatalf("create database: %v", err)
 	}
@@ -24,7 +25,7 @@ func (a *appliance) createDatabase(t testing.TB, name string) (DatabaseView, Con
 }
 
 // connect opens a session that is closed with the test.
-func connect(t testing.TB, c Connection) *pgx.Conn {
+func connect(t testing.TB, c databases.Connection) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), c.URL())
 	if err != nil {
@@ -58,7 +59,7 @@ func TestDatabaseCreateRefusesATakenName(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	a.createDatabase(t, "shop")
-	_, _, err := a.DatabaseCreate(t.Context(), a.call(model.ActionDatabaseCreate), NewDatabase{Project: a.project, Name: "shop"})
+	_, _, err := a.Databases.Create(t.Context(), a.call(model.ActionDatabaseCreate), databases.NewDatabase{Project: a.project, Name: "shop"})
 	if model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("second create: %v", err)
 	}
@@ -78,7 +79,7 @@ func TestDatabaseCreateThatCannotBeRecorded(t *testing.T) {
 	}
 	a := startEngineOn(t, cfg)
 	broken.Store(true)
-	if db, _, err := a.DatabaseCreate(t.Context(), a.call(model.ActionDatabaseCreate), NewDatabase{Project: a.project, Name: "shop"}); err == nil {
+	if db, _, err := a.Databases.Create(t.Context(), a.call(model.ActionDatabaseCreate), databases.NewDatabase{Project: a.project, Name: "shop"}); err == nil {
 		t.Fatalf("it was recorded: %+v", db)
 	}
 	a.checkTidy(t)

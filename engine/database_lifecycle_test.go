@@ -15,6 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 )
 
@@ -35,7 +37,7 @@ func TestDatabaseRestart(t *testing.T) {
 	a := startEngine(t)
 	db, connection := a.createDatabase(t, "shop")
 	old := connect(t, connection)
-	view, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID)
+	view, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID)
 	if err != nil || view.Status != model.DatabaseAvailable || view.Operation != "" {
 		t.Fatalf("restart: %+v, %v", view, err)
 	}
@@ -50,7 +52,7 @@ func TestDatabaseRotatePassword(t *testing.T) {
 	a := startEngine(t)
 	db, before := a.createDatabase(t, "shop")
 	session := connect(t, before)
-	rotation, err := a.DatabaseRotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, true)
+	rotation, err := a.Databases.RotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +78,7 @@ func TestReadOnlyConnection(t *testing.T) {
 	}
 	call := a.call(model.ActionDatabaseConnection)
 	call.Key.Scopes = model.PresetReadOnly.Scopes()
-	readOnly, err := a.DatabaseConnection(call, db.ID)
+	readOnly, err := a.Databases.Connection(call, db.ID)
 	if err != nil || !readOnly.ReadOnly || readOnly.User == connection.User {
 		t.Fatalf("connection: %+v, %v", readOnly, err)
 	}
@@ -103,34 +105,34 @@ func TestDatabaseDeleteAndTrash(t *testing.T) {
 	if _, err := connect(t, connection).Exec(t.Context(), "create table t (n int); insert into t values (7)"); err != nil {
 		t.Fatal(err)
 	}
-	until, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID)
+	until, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID)
 	if err != nil || time.Until(until) < 59*time.Minute {
 		t.Fatalf("delete: until %s, %v", until, err)
 	}
-	if _, err := a.DatabaseGet(a.call(model.ActionDatabaseGet), db.ID); model.CodeOf(err) != model.CodeNotFound {
+	if _, err := a.Databases.Get(a.call(model.ActionDatabaseGet), db.ID); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("deleted database: %v", err)
 	}
 	if _, err := pgx.Connect(t.Context(), connection.URL()); err == nil {
 		t.Error("the deleted database lets clients in")
 	}
-	if _, err := a.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), db.ID); err != nil {
+	if _, err := a.Databases.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), db.ID); err != nil {
 		t.Fatalf("restore from trash: %v", err)
 	}
 	var n int
 	if err := connect(t, connection).QueryRow(t.Context(), "select n from t").Scan(&n); err != nil || n != 7 {
 		t.Errorf("after the trash: %d, %v", n, err)
 	}
-	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
+	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
 		t.Fatal(err)
 	}
 	if removed, err := a.TrashEmpty(a.call(model.ActionTrashEmpty)); err != nil || removed != (Emptied{Databases: 1}) {
 		t.Fatalf("empty trash: %d, %v", removed, err)
 	}
-	entries, _, err := a.AuditList(a.call(model.ActionAuditList), AuditFilter{Action: string(model.ActionTrashEmpty)}, 1, MaxLimit)
+	entries, _, err := a.Core.AuditList(a.call(model.ActionAuditList), core.AuditFilter{Action: string(model.ActionTrashEmpty)}, 1, core.MaxLimit)
 	if err != nil || len(entries) != 1 || entries[0].Resource.ID != db.ID {
 		t.Errorf("audited %+v, %v", entries, err)
 	}
-	if _, err := os.Stat(a.databaseDirectory(db.ID)); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(a.Databases.DatabaseDirectory(db.ID)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the files are still there: %v", err)
 	}
 }
@@ -140,14 +142,14 @@ func TestAllowlist(t *testing.T) {
 	a := startEngine(t)
 	db, connection := a.createDatabase(t, "shop")
 	session := connect(t, connection)
-	set := func(entries ...string) (Allowlist, error) {
-		return a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, entries)
+	set := func(entries ...string) (databases.Allowlist, error) {
+		return a.Databases.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, entries)
 	}
 	list, err := set("10.0.0.0/8", "10.0.0.0/8", "192.0.2.1")
 	if err != nil || len(list.Entries) != 2 || list.SessionsTerminated != 1 {
 		t.Fatalf("set: %+v, %v", list, err)
 	}
-	if got, err := a.AllowlistGet(a.call(model.ActionAllowlistGet), db.ID); err != nil || !got.AppliedAt.Equal(list.AppliedAt) || !got.AppliedAt.After(got.UpdatedAt) {
+	if got, err := a.Databases.AllowlistGet(a.call(model.ActionAllowlistGet), db.ID); err != nil || !got.AppliedAt.Equal(list.AppliedAt) || !got.AppliedAt.After(got.UpdatedAt) {
 		t.Errorf("wanted at %v, in force at %v, was told %v, %v", got.UpdatedAt, got.AppliedAt, list.AppliedAt, err)
 	}
 	if err := session.Ping(t.Context()); err == nil {
@@ -202,7 +204,7 @@ func TestAllowlistLeavesTheAllowed(t *testing.T) {
 		})
 	}
 	for range 3 {
-		if _, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.0/8"}); err != nil {
+		if _, err := a.Databases.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.0/8"}); err != nil {
 			t.Fatal(err)
 		}
 		for before := done.Load(); done.Load() < before+20; time.Sleep(time.Millisecond) {
@@ -214,7 +216,7 @@ func TestAllowlistLeavesTheAllowed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"})
+		list, err := a.Databases.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"})
 		if err != nil || list.SessionsTerminated != 1 {
 			t.Errorf("ended %d sessions, %v", list.SessionsTerminated, err)
 		}
@@ -229,18 +231,18 @@ func TestKilledPostmasterComesBack(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	db, connection := a.createDatabase(t, "shop")
-	_, _, pid := a.instances.Status(db.ID)
+	_, _, pid := a.Databases.Instances.Status(db.ID)
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the database's return", func() bool {
-		_, _, now := a.instances.Status(db.ID)
-		view, err := a.DatabaseGet(a.call(model.ActionDatabaseGet), db.ID)
+		_, _, now := a.Databases.Instances.Status(db.ID)
+		view, err := a.Databases.Get(a.call(model.ActionDatabaseGet), db.ID)
 		return err == nil && view.Status == model.DatabaseAvailable && now != 0 && now != pid
 	})
 	connect(t, connection)
 	eventually(t, "the audit entries", func() bool {
-		entries, _, err := a.AuditList(a.call(model.ActionAuditList), AuditFilter{}, 1, 100)
+		entries, _, err := a.Core.AuditList(a.call(model.ActionAuditList), core.AuditFilter{}, 1, 100)
 		has := func(action model.Action) bool {
 			return slices.ContainsFunc(entries, func(e model.AuditEntry) bool { return e.Action == action && e.Actor.Type == model.ActorSystem })
 		}
@@ -258,7 +260,7 @@ func TestOneActAtATime(t *testing.T) {
 	var all sync.WaitGroup
 	for range tries {
 		all.Go(func() {
-			_, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID)
+			_, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID)
 			mu.Lock()
 			defer mu.Unlock()
 			switch model.CodeOf(err) {

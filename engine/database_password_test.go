@@ -12,13 +12,14 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 )
 
 // connectionDetails are those the call's key is shown.
-func connectionDetails(t *testing.T, a *appliance, id string) Connection {
+func connectionDetails(t *testing.T, a *appliance, id string) databases.Connection {
 	t.Helper()
-	c, err := a.DatabaseConnection(a.call(model.ActionDatabaseConnection), id)
+	c, err := a.Databases.Connection(a.call(model.ActionDatabaseConnection), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +28,7 @@ func connectionDetails(t *testing.T, a *appliance, id string) Connection {
 
 func hasAdvice(t *testing.T, a *appliance, code string) bool {
 	t.Helper()
-	found, err := a.Recommendations(a.call(model.ActionRecommendationList))
+	found, err := a.Insight.Recommendations(a.call(model.ActionRecommendationList))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func hasAdvice(t *testing.T, a *appliance, code string) bool {
 }
 
 // logIn opens a session as the user with the password.
-func logIn(t *testing.T, c Connection, password string) error {
+func logIn(t *testing.T, c databases.Connection, password string) error {
 	t.Helper()
 	c.Password, c.PasswordChanged = model.NewSecret(password), false
 	conn, err := pgx.Connect(t.Context(), c.URL())
@@ -45,7 +46,7 @@ func logIn(t *testing.T, c Connection, password string) error {
 	return err
 }
 
-func runSQL(t *testing.T, c Connection, statements ...string) {
+func runSQL(t *testing.T, c databases.Connection, statements ...string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), c.URL())
 	if err != nil {
@@ -88,7 +89,7 @@ func TestPasswordChangedBySQL(t *testing.T) {
 			if err := logIn(t, c, "chosen by sql"); (err == nil) != (name == "SCRAM") {
 				t.Errorf("before the restart: %v", err)
 			}
-			if _, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
+			if _, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
 				t.Fatal(err)
 			}
 			if err := logIn(t, c, "chosen by sql"); (err == nil) != (name == "SCRAM") {
@@ -97,7 +98,7 @@ func TestPasswordChangedBySQL(t *testing.T) {
 			if err := logIn(t, c, stored.Password.Reveal()); !isRefused(err) {
 				t.Errorf("the replaced password came back: %v", err)
 			}
-			rotated, err := a.DatabaseRotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, false)
+			rotated, err := a.Databases.RotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, false)
 			if err != nil || rotated.Connection.PasswordChanged {
 				t.Fatalf("rotate: %v, %v", rotated.Connection.PasswordChanged, err)
 			}
@@ -156,7 +157,7 @@ func TestReaderPasswordIsPutBack(t *testing.T) {
 	db, _ := a.createDatabase(t, "shop")
 	call := a.call(model.ActionDatabaseConnection)
 	call.Key.Scopes = model.PresetReadOnly.Scopes()
-	c, err := a.DatabaseConnection(call, db.ID)
+	c, err := a.Databases.Connection(call, db.ID)
 	if err != nil || !c.ReadOnly {
 		t.Fatalf("read-only %v, %v", c.ReadOnly, err)
 	}
@@ -164,7 +165,7 @@ func TestReaderPasswordIsPutBack(t *testing.T) {
 	if err := logIn(t, c, c.Password.Reveal()); !isRefused(err) {
 		t.Fatalf("the change shows nothing: %v", err)
 	}
-	again, err := a.DatabaseConnection(call, db.ID)
+	again, err := a.Databases.Connection(call, db.ID)
 	if err != nil || again.PasswordChanged {
 		t.Fatalf("%+v, %v", again.PasswordChanged, err)
 	}
@@ -183,13 +184,13 @@ func TestPasswordChangeIsNoticedInTheBackground(t *testing.T) {
 	a := startEngine(t)
 	db, _ := a.createDatabase(t, "shop")
 	runSQL(t, connectionDetails(t, a, db.ID), "alter role app password 'chosen by sql'")
-	record, err := a.record(db.ID)
+	record, err := a.Databases.Record(db.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	a.sampleOne(ctx, record)
+	a.Databases.SampleOne(ctx, record)
 	a.awaitAudit(t, model.ActionPasswordChanged, db.ID)
 }
 
@@ -198,16 +199,16 @@ func TestVerifierIsNotABurden(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	db, _ := a.createDatabase(t, "shop")
-	record, err := a.record(db.ID)
+	record, err := a.Databases.Record(db.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tenant, err := a.tenant(record)
+	tenant, err := a.Databases.Tenant(record)
 	if err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	if a.verifiers.fits(db.ID, model.NewSecret("SCRAM-SHA-256$2000000000:AAAAAAAAAAAAAAAAAAAAAA==$x:y"), tenant.OwnerPassword) || time.Since(began) > time.Second {
+	if a.Databases.Verifiers.Fits(db.ID, model.NewSecret("SCRAM-SHA-256$2000000000:AAAAAAAAAAAAAAAAAAAAAA==$x:y"), tenant.OwnerPassword) || time.Since(began) > time.Second {
 		t.Errorf("it took %v", time.Since(began))
 	}
 }
@@ -224,17 +225,17 @@ func TestHugeVerifierIsNotKept(t *testing.T) {
 	if c := connectionDetails(t, a, db.ID); !c.PasswordChanged {
 		t.Error("the change is not noticed")
 	}
-	record, err := a.record(db.ID)
+	record, err := a.Databases.Record(db.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if kept := len(record.OwnPassword.Verifier); kept > 1000 {
 		t.Errorf("%d bytes are kept of the verifier", kept)
 	}
-	if _, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
+	if _, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
 		t.Fatal(err)
 	}
-	c, err := a.DatabaseRotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, false)
+	c, err := a.Databases.RotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +259,7 @@ func TestMissingLibraryIsTakenBack(t *testing.T) {
 		if err := logIn(t, c, c.Password.Reveal()); err == nil {
 			t.Fatalf("%s shows nothing", statement)
 		}
-		if _, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
+		if _, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
 			t.Fatal(err)
 		}
 		if err := logIn(t, c, c.Password.Reveal()); err != nil {

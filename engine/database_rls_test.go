@@ -3,6 +3,7 @@ package engine
 import (
 	"testing"
 
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 )
 
@@ -18,22 +19,22 @@ func TestRLS(t *testing.T) {
 		create policy mine on orders for select to public using (id > 1)`); err != nil {
 		t.Fatal(err)
 	}
-	tables, err := a.RLSGet(t.Context(), a.call(model.ActionRLSGet), db.ID)
+	tables, err := a.Databases.RLSGet(t.Context(), a.call(model.ActionRLSGet), db.ID)
 	if err != nil || len(tables) != 3 {
 		t.Fatalf("tables: %+v, %v", tables, err)
 	}
 	force := true
-	table, err := a.RLSSet(t.Context(), a.call(model.ActionRLSSet), db.ID, RLSChange{Schema: "S p", Table: odd, Enabled: true, Force: &force})
+	table, err := a.Databases.RLSSet(t.Context(), a.call(model.ActionRLSSet), db.ID, databases.RLSChange{Schema: "S p", Table: odd, Enabled: true, Force: &force})
 	if err != nil || !table.RLSEnabled || !table.RLSForced {
 		t.Errorf("odd name: %+v, %v", table, err)
 	}
-	if table, err = a.RLSSet(t.Context(), a.call(model.ActionRLSSet), db.ID, RLSChange{Table: "orders", Enabled: true}); err != nil {
+	if table, err = a.Databases.RLSSet(t.Context(), a.call(model.ActionRLSSet), db.ID, databases.RLSChange{Table: "orders", Enabled: true}); err != nil {
 		t.Fatal(err)
 	}
 	if !table.RLSEnabled || len(table.Policies) != 1 || *table.Policies[0].Using != "(id > 1)" || table.Policies[0].Roles[0] != "public" {
 		t.Errorf("orders: %+v", table)
 	}
-	_, err = a.RLSSet(t.Context(), a.call(model.ActionRLSSet), db.ID, RLSChange{Table: "nothing", Enabled: true})
+	_, err = a.Databases.RLSSet(t.Context(), a.call(model.ActionRLSSet), db.ID, databases.RLSChange{Table: "nothing", Enabled: true})
 	if model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("unknown table: %v", err)
 	}
@@ -52,18 +53,18 @@ func TestRLSOfABusyTable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := a.RLSSet(t.Context(), a.call(model.ActionRLSSet), db.ID, RLSChange{Table: "orders", Enabled: true})
+	_, err := a.Databases.RLSSet(t.Context(), a.call(model.ActionRLSSet), db.ID, databases.RLSChange{Table: "orders", Enabled: true})
 	if model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("busy table: %v", err)
 	}
-	_, err = a.RLSGet(t.Context(), a.call(model.ActionRLSGet), db.ID)
+	_, err = a.Databases.RLSGet(t.Context(), a.call(model.ActionRLSGet), db.ID)
 	if model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("overview with a busy table: %v", err)
 	}
 	if _, err := conn.Exec(t.Context(), "commit"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.RLSSet(t.Context(), a.call(model.ActionRLSSet), db.ID, RLSChange{Table: "orders", Enabled: true}); err != nil {
+	if _, err := a.Databases.RLSSet(t.Context(), a.call(model.ActionRLSSet), db.ID, databases.RLSChange{Table: "orders", Enabled: true}); err != nil {
 		t.Errorf("free table: %v", err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/access"
+	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -17,7 +19,7 @@ import (
 type console struct {
 	*Engine
 	t    *testing.T
-	cfg  Config
+	cfg  core.Config
 	org  string
 	mu   sync.Mutex
 	time time.Time
@@ -26,8 +28,8 @@ type console struct {
 func openConsole(t *testing.T) *console {
 	t.Helper()
 	c := &console{t: t, time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	c.cfg = Config{
-		DataDir: t.TempDir(), Rates: DefaultRates(), AuditKeep: 10_000, MaxObjectBytes: 1 << 20, Version: "test",
+	c.cfg = core.Config{
+		DataDir: t.TempDir(), Rates: core.DefaultRates(), AuditKeep: 10_000, MaxObjectBytes: 1 << 20, Version: "test",
 		Clock: func() time.Time {
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -36,10 +38,10 @@ func openConsole(t *testing.T) *console {
 	}
 	c.open()
 	t.Cleanup(func() { c.close() })
-	if _, err := c.Initialize(false); err != nil {
+	if _, err := c.Access.Initialize(false); err != nil {
 		t.Fatal(err)
 	}
-	org, err := c.Organization(model.DefaultName)
+	org, err := c.Access.Organization(model.DefaultName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,22 +90,22 @@ func (c *console) operator(action model.Action) *model.Call {
 }
 
 // person makes the account of a person with a role, and signs in.
-func (c *console) person(email string, role model.Role) Person {
+func (c *console) person(email string, role model.Role) access.Person {
 	c.t.Helper()
 	password := model.NewSecret("correct horse battery")
-	if _, err := c.UserCreate(c.operator(model.ActionUserCreate), NewUser{Email: email, Role: role, Password: password}); err != nil {
+	if _, err := c.Access.UserCreate(c.operator(model.ActionUserCreate), access.NewUser{Email: email, Role: role, Password: password}); err != nil {
 		c.t.Fatal(err)
 	}
-	token, err := c.SignIn(c.visitor(model.ActionSessionCreate), email, password, model.Secret{})
+	token, err := c.Access.SignIn(c.visitor(model.ActionSessionCreate), email, password, model.Secret{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	return c.who(token)
 }
 
-func (c *console) who(token model.Secret) Person {
+func (c *console) who(token model.Secret) access.Person {
 	c.t.Helper()
-	p, err := c.WhoIs(token)
+	p, err := c.Access.WhoIs(token)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -111,23 +113,23 @@ func (c *console) who(token model.Secret) Person {
 }
 
 // by is a call of a person.
-func (c *console) by(p Person, action model.Action) *model.Call {
+func (c *console) by(p access.Person, action model.Action) *model.Call {
 	return &model.Call{
-		Operation: model.OperationFor(action), Actor: actorOf(p.User), Organization: p.User.Organization, Role: p.User.Role, IP: "192.0.2.2",
+		Operation: model.OperationFor(action), Actor: access.ActorOf(p.User), Organization: p.User.Organization, Role: p.User.Role, IP: "192.0.2.2",
 	}
 }
 
-func (c *console) ask(preset model.Preset) DeviceCodes {
+func (c *console) ask(preset model.Preset) access.DeviceCodes {
 	c.t.Helper()
-	codes, err := c.DeviceAuthorize(c.visitor(model.ActionDeviceAuthorize), DeviceRequest{ClientName: "tester", Preset: preset})
+	codes, err := c.Access.DeviceAuthorize(c.visitor(model.ActionDeviceAuthorize), access.DeviceRequest{ClientName: "tester", Preset: preset})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	return codes
 }
 
-func (c *console) poll(code model.Secret) (DeviceToken, error) {
-	return c.DeviceToken(c.visitor(model.ActionDeviceToken), code)
+func (c *console) poll(code model.Secret) (access.DeviceToken, error) {
+	return c.Access.DeviceToken(c.visitor(model.ActionDeviceToken), code)
 }
 
 func (c *console) wantPoll(code model.Secret, want model.Code) {
@@ -137,8 +139,8 @@ func (c *console) wantPoll(code model.Secret, want model.Code) {
 	}
 }
 
-func (c *console) approve(p Person, code string, decision DeviceDecision) error {
-	_, err := c.DeviceApprove(c.by(p, model.ActionDeviceApprove), p, code, decision)
+func (c *console) approve(p access.Person, code string, decision access.DeviceDecision) error {
+	_, err := c.Access.DeviceApprove(c.by(p, model.ActionDeviceApprove), p, code, decision)
 	return err
 }
 
@@ -164,7 +166,7 @@ func TestDeviceLoginSurvivesRestarts(t *testing.T) {
 	c.wait(15 * time.Second)
 	c.wantPoll(codes.Device, model.CodeAuthorizationPending)
 	c.restart()
-	if err := c.approve(p, codes.User, DeviceDecision{Preset: model.PresetDeveloper, ExpiresIn: time.Hour}); err != nil {
+	if err := c.approve(p, codes.User, access.DeviceDecision{Preset: model.PresetDeveloper, ExpiresIn: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	c.restart()
@@ -178,12 +180,12 @@ func TestDeviceLoginSurvivesRestarts(t *testing.T) {
 	}
 	c.restart()
 	call := &model.Call{}
-	if err := c.Authenticate(call, token.APIKey.Reveal()); err != nil || call.Actor.ID != token.Key.ID {
+	if err := c.Access.Authenticate(call, token.APIKey.Reveal()); err != nil || call.Actor.ID != token.Key.ID {
 		t.Errorf("the key: %v, %v", call.Actor, err)
 	}
 	c.wantPoll(codes.Device, model.CodeExpiredToken)
 	c.wait(time.Hour)
-	if err := c.Authenticate(&model.Call{}, token.APIKey.Reveal()); model.CodeOf(err) != model.CodeUnauthorized {
+	if err := c.Access.Authenticate(&model.Call{}, token.APIKey.Reveal()); model.CodeOf(err) != model.CodeUnauthorized {
 		t.Errorf("the key after its hour: %v", err)
 	}
 }
@@ -194,7 +196,7 @@ func TestDeviceKeyIsDeliveredOnce(t *testing.T) {
 	c := openConsole(t)
 	p := c.person("ada@example.com", model.RoleOwner)
 	codes := c.ask(model.PresetReadOnly)
-	if err := c.approve(p, codes.User, DeviceDecision{Preset: model.PresetReadOnly}); err != nil {
+	if err := c.approve(p, codes.User, access.DeviceDecision{Preset: model.PresetReadOnly}); err != nil {
 		t.Fatal(err)
 	}
 	var polls sync.WaitGroup
@@ -215,7 +217,7 @@ func TestDeviceKeyIsDeliveredOnce(t *testing.T) {
 			t.Errorf("a poll that came too late: %v", err)
 		}
 	}
-	keys, err := c.KeyList(c.operator(model.ActionKeyList), Page{})
+	keys, err := c.Access.KeyList(c.operator(model.ActionKeyList), core.Page{})
 	if err != nil || delivered != 1 || len(keys.Items) != 1 {
 		t.Errorf("delivered %d times, %d keys, %v", delivered, len(keys.Items), err)
 	}
@@ -226,26 +228,26 @@ func TestDeviceEnds(t *testing.T) {
 	c := openConsole(t)
 	p := c.person("ada@example.com", model.RoleOwner)
 	denied := c.ask(model.PresetReadOnly)
-	if _, err := c.DeviceDeny(c.by(p, model.ActionDeviceDeny), p, denied.User); err != nil {
+	if _, err := c.Access.DeviceDeny(c.by(p, model.ActionDeviceDeny), p, denied.User); err != nil {
 		t.Fatal(err)
 	}
 	c.wantPoll(denied.Device, model.CodeAccessDenied)
-	if err := c.approve(p, denied.User, DeviceDecision{Preset: model.PresetReadOnly}); model.CodeOf(err) != model.CodeNotFound {
+	if err := c.approve(p, denied.User, access.DeviceDecision{Preset: model.PresetReadOnly}); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("approved after it was denied: %v", err)
 	}
 	c.wantPoll(model.NewSecret("unknown"), model.CodeExpiredToken)
 
 	late, approved := c.ask(model.PresetReadOnly), c.ask(model.PresetReadOnly)
-	if err := c.approve(p, approved.User, DeviceDecision{Preset: model.PresetReadOnly}); err != nil {
+	if err := c.approve(p, approved.User, access.DeviceDecision{Preset: model.PresetReadOnly}); err != nil {
 		t.Fatal(err)
 	}
 	c.wait(model.DeviceLife)
 	c.wantPoll(late.Device, model.CodeExpiredToken)
 	c.wantPoll(approved.Device, model.CodeExpiredToken)
-	if err := c.approve(p, late.User, DeviceDecision{Preset: model.PresetReadOnly}); model.CodeOf(err) != model.CodeNotFound {
+	if err := c.approve(p, late.User, access.DeviceDecision{Preset: model.PresetReadOnly}); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("approved after its time: %v", err)
 	}
-	if err := c.sweepCodes(); err != nil {
+	if err := c.Access.SweepCodes(); err != nil {
 		t.Fatal(err)
 	}
 	c.wantDevices(0)
@@ -254,7 +256,7 @@ func TestDeviceEnds(t *testing.T) {
 func (c *console) wantDevices(want int) {
 	c.t.Helper()
 	got := 0
-	if err := c.meta.View(func(tx *meta.Tx) error {
+	if err := c.Core.Meta.View(func(tx *meta.Tx) error {
 		got = tx.Devices().Count()
 		return nil
 	}); err != nil || got != want {
@@ -270,20 +272,20 @@ func TestDeviceGrants(t *testing.T) {
 	viewer := c.person("bob@example.com", model.RoleViewer)
 	for _, tt := range []struct {
 		name     string
-		by       Person
+		by       access.Person
 		asked    model.Preset
-		decision DeviceDecision
+		decision access.DeviceDecision
 		want     model.Code
 	}{
-		{"as asked", owner, model.PresetDeveloper, DeviceDecision{Preset: model.PresetDeveloper}, ""},
-		{"less", owner, model.PresetFullAccess, DeviceDecision{Preset: model.PresetReadOnly}, ""},
-		{"more", owner, model.PresetReadOnly, DeviceDecision{Preset: model.PresetDeveloper}, model.CodeValidation},
-		{"nothing", owner, model.PresetReadOnly, DeviceDecision{}, model.CodeValidation},
-		{"custom", owner, model.PresetFullAccess, DeviceDecision{Preset: model.PresetCustom}, model.CodeValidation},
-		{"dangerous", owner, model.PresetFullAccess, DeviceDecision{Preset: model.PresetFullAccess, AllowDangerous: true}, ""},
-		{"dangerous and small", owner, model.PresetFullAccess, DeviceDecision{Preset: model.PresetDeveloper, AllowDangerous: true}, model.CodeValidation},
-		{"a viewer, read only", viewer, model.PresetDeveloper, DeviceDecision{Preset: model.PresetReadOnly}, ""},
-		{"a viewer, more", viewer, model.PresetDeveloper, DeviceDecision{Preset: model.PresetDeveloper}, model.CodeForbidden},
+		{"as asked", owner, model.PresetDeveloper, access.DeviceDecision{Preset: model.PresetDeveloper}, ""},
+		{"less", owner, model.PresetFullAccess, access.DeviceDecision{Preset: model.PresetReadOnly}, ""},
+		{"more", owner, model.PresetReadOnly, access.DeviceDecision{Preset: model.PresetDeveloper}, model.CodeValidation},
+		{"nothing", owner, model.PresetReadOnly, access.DeviceDecision{}, model.CodeValidation},
+		{"custom", owner, model.PresetFullAccess, access.DeviceDecision{Preset: model.PresetCustom}, model.CodeValidation},
+		{"dangerous", owner, model.PresetFullAccess, access.DeviceDecision{Preset: model.PresetFullAccess, AllowDangerous: true}, ""},
+		{"dangerous and small", owner, model.PresetFullAccess, access.DeviceDecision{Preset: model.PresetDeveloper, AllowDangerous: true}, model.CodeValidation},
+		{"a viewer, read only", viewer, model.PresetDeveloper, access.DeviceDecision{Preset: model.PresetReadOnly}, ""},
+		{"a viewer, more", viewer, model.PresetDeveloper, access.DeviceDecision{Preset: model.PresetDeveloper}, model.CodeForbidden},
 	} {
 		codes := c.ask(tt.asked)
 		if err := c.approve(tt.by, codes.User, tt.decision); model.CodeOf(err) != tt.want {
@@ -307,15 +309,15 @@ func TestDeviceGrantOfSomebodyGone(t *testing.T) {
 	gone, demoted := c.person("bob@example.com", model.RoleAdmin), c.person("eve@example.com", model.RoleAdmin)
 	first, second := c.ask(model.PresetDeveloper), c.ask(model.PresetDeveloper)
 	if err := errors.Join(
-		c.approve(gone, first.User, DeviceDecision{Preset: model.PresetDeveloper}),
-		c.approve(demoted, second.User, DeviceDecision{Preset: model.PresetDeveloper}),
+		c.approve(gone, first.User, access.DeviceDecision{Preset: model.PresetDeveloper}),
+		c.approve(demoted, second.User, access.DeviceDecision{Preset: model.PresetDeveloper}),
 	); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.UserDelete(c.operator(model.ActionUserDelete), gone.User.ID); err != nil {
+	if _, err := c.Access.UserDelete(c.operator(model.ActionUserDelete), gone.User.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.UserRole(c.operator(model.ActionUserRole), demoted.User.ID, model.RoleViewer); err != nil {
+	if _, err := c.Access.UserRole(c.operator(model.ActionUserRole), demoted.User.ID, model.RoleViewer); err != nil {
 		t.Fatal(err)
 	}
 	c.wantPoll(first.Device, model.CodeAccessDenied)
@@ -329,8 +331,8 @@ func TestWrongCodesLock(t *testing.T) {
 	c := openConsole(t)
 	p, other := c.person("ada@example.com", model.RoleOwner), c.person("bob@example.com", model.RoleOwner)
 	codes := c.ask(model.PresetReadOnly)
-	review := func(p Person, code string) error {
-		_, err := c.DeviceReview(c.by(p, model.ActionDeviceReview), p, code)
+	review := func(p access.Person, code string) error {
+		_, err := c.Access.DeviceReview(c.by(p, model.ActionDeviceReview), p, code)
 		return err
 	}
 	try := func(n int, want model.Code) {
@@ -352,7 +354,7 @@ func TestWrongCodesLock(t *testing.T) {
 	if err := review(p, codes.User); model.CodeOf(err) != model.CodeRateLimited {
 		t.Errorf("the right code while locked: %v", err)
 	}
-	if err := c.approve(p, codes.User, DeviceDecision{Preset: model.PresetReadOnly}); model.CodeOf(err) != model.CodeRateLimited {
+	if err := c.approve(p, codes.User, access.DeviceDecision{Preset: model.PresetReadOnly}); model.CodeOf(err) != model.CodeRateLimited {
 		t.Errorf("an approval while locked: %v", err)
 	}
 	if err := review(other, codes.User); err != nil {
@@ -370,14 +372,14 @@ func TestDeviceCodesAreHashed(t *testing.T) {
 	c := openConsole(t)
 	p := c.person("ada@example.com", model.RoleOwner)
 	codes := c.ask(model.PresetReadOnly)
-	if err := c.approve(p, codes.User, DeviceDecision{Preset: model.PresetReadOnly}); err != nil {
+	if err := c.approve(p, codes.User, access.DeviceDecision{Preset: model.PresetReadOnly}); err != nil {
 		t.Fatal(err)
 	}
 	token, err := c.poll(codes.Device)
 	if err != nil {
 		t.Fatal(err)
 	}
-	session, err := c.SignIn(c.visitor(model.ActionSessionCreate), "ada@example.com", model.NewSecret("correct horse battery"), model.Secret{})
+	session, err := c.Access.SignIn(c.visitor(model.ActionSessionCreate), "ada@example.com", model.NewSecret("correct horse battery"), model.Secret{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -386,7 +388,7 @@ func TestDeviceCodesAreHashed(t *testing.T) {
 		"device code": codes.Device.Reveal(), "user code": codes.User, "key": token.APIKey.Reveal(),
 		"session": session.Reveal(), "password": "correct horse battery",
 	} {
-		if fileHolds(t, filepath.Join(c.cfg.DataDir, metadataFile), text) {
+		if fileHolds(t, filepath.Join(c.cfg.DataDir, core.MetadataFile), text) {
 			t.Errorf("the %s lies in the metadata", what)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -19,12 +20,12 @@ func TestEndedWithoutAWord(t *testing.T) {
 		code    model.Code
 		message string
 	}{
-		{"/proc", ended, model.CodeForbidden, diskFull}, // which has no room, ever
+		{"/proc", ended, model.CodeForbidden, core.DiskFull}, // which has no room, ever
 		{"/proc", taken, model.CodeConflict, "the name is taken"},
 		{t.TempDir(), ended, model.CodeInternal, ""},
 	} {
-		e := &Engine{cfg: Config{DataDir: c.dir}}
-		err := noRoom(e.explainFailed(c.err))
+		e := &Engine{Core: &core.Core{Config: core.Config{DataDir: c.dir}}}
+		err := core.NoRoom(e.Core.ExplainFailed(c.err))
 		if model.CodeOf(err) != c.code || !strings.Contains(model.PublicMessage(err), c.message) || !errors.Is(err, c.err) {
 			t.Errorf("%v in %s is %v (%s), %q", c.err, c.dir, err, model.CodeOf(err), model.PublicMessage(err))
 		}

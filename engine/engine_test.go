@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"holdfast/engine/advice"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) { postgrestest.Main(m) }
 type appliance struct {
 	*Engine
 	org, project string
-	cfg          Config
+	cfg          core.Config
 }
 
 // testConfig is a configuration on dir that disturbs no other test: ports are
@@ -45,7 +46,7 @@ var nextPort atomic.Int64
 
 func init() { nextPort.Store(rand.Int64N(12000)) }
 
-func testConfig(t testing.TB, dir string) Config {
+func testConfig(t testing.TB, dir string) core.Config {
 	t.Helper()
 	level := slog.LevelWarn
 	if testing.Verbose() {
@@ -53,14 +54,14 @@ func testConfig(t testing.TB, dir string) Config {
 	}
 	first, last := ports(20)
 	bin := postgrestest.Binaries(t)
-	return Config{
+	return core.Config{
 		DataDir:   dir,
 		Search:    postgres.Search{Explicit: bin.Dir},
 		FirstPort: first, LastPort: last,
 		Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1",
 		Spares:         1,
 		Allowlist:      []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-		Rates:          DefaultRates(),
+		Rates:          core.DefaultRates(),
 		MaxObjectBytes: 1 << 30,
 		TrashRetention: time.Hour, ReplacedRetention: time.Hour,
 		AuditKeep: 10_000,
@@ -81,7 +82,7 @@ func startEngine(t testing.TB) *appliance {
 }
 
 // startEngineOn starts an engine on a data directory, changed before it starts.
-func startEngineOn(t testing.TB, cfg Config, changes ...func(*Engine)) *appliance {
+func startEngineOn(t testing.TB, cfg core.Config, changes ...func(*Engine)) *appliance {
 	t.Helper()
 	e, err := Open(cfg)
 	if err != nil {
@@ -95,7 +96,7 @@ func startEngineOn(t testing.TB, cfg Config, changes ...func(*Engine)) *applianc
 			t.Errorf("close: %v", err)
 		}
 	})
-	if _, err := e.Initialize(false); err != nil {
+	if _, err := e.Access.Initialize(false); err != nil {
 		t.Fatalf("initialize: %v", err)
 	}
 	if err := e.Start(t.Context()); err != nil {
@@ -107,12 +108,12 @@ func startEngineOn(t testing.TB, cfg Config, changes ...func(*Engine)) *applianc
 // inDefault finds the organization and project of the first start.
 func (a *appliance) inDefault(t testing.TB) *appliance {
 	t.Helper()
-	org, err := a.Organization(model.DefaultName)
+	org, err := a.Access.Organization(model.DefaultName)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.org = org.ID
-	projects, err := a.ProjectList(a.call(model.ActionProjectList), Page{})
+	projects, err := a.Access.ProjectList(a.call(model.ActionProjectList), core.Page{})
 	if err != nil || len(projects.Items) != 1 {
 		t.Fatalf("projects: %v, %v", projects, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"holdfast/backup/wal"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -34,7 +35,7 @@ func (l *events) of(t model.EventType) []model.Event {
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	var told events
-	a := startAdvised(t, func(c *Config) { c.Observe = told.add })
+	a := startAdvised(t, func(c *core.Config) { c.Observe = told.add })
 	db := a.db.Database
 	a.follow(a.one("no_backup"))
 	eventually(t, "the backup's event", func() bool { return len(told.of(model.EventBackupCompleted)) == 1 })
@@ -47,7 +48,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	repair(t, a.appliance, db)
-	if _, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
+	if _, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the recovery's event", func() bool { return len(told.of(model.EventDatabaseRecovered)) == 1 })
@@ -55,7 +56,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("one failure was told %d times", n)
 	}
 	a.breakBackups()
-	b, err := a.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
+	b, err := a.Recovery.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,8 +69,8 @@ func TestEvents(t *testing.T) {
 func TestGapEvent(t *testing.T) {
 	t.Parallel()
 	var told events
-	a := startAdvised(t, func(c *Config) { c.Observe = told.add })
-	a.walLost(a.db.Database, wal.Gap{At: time.Now(), Reason: "a test"})
+	a := startAdvised(t, func(c *core.Config) { c.Observe = told.add })
+	a.Recovery.WalLost(a.db.Database, wal.Gap{At: time.Now(), Reason: "a test"})
 	if gaps := told.of(model.EventRecoveryGap); len(gaps) != 1 || gaps[0].Resource.ID != a.db.ID || !gaps[0].Type.Alarming() {
 		t.Errorf("%+v", gaps)
 	}
@@ -84,17 +85,17 @@ func TestDiskEvent(t *testing.T) {
 	a := openEngine(t, cfg)
 	state := false
 	for range 3 {
-		state = a.watchDisk(state)
+		state = a.Insight.WatchDisk(state)
 	}
 	if n := len(told.of(model.EventDiskNearlyFull)); n != 1 || !state {
 		t.Errorf("told %d times, %v", n, state)
 	}
-	a.Engine.cfg.Advice.DiskFree = -1 // and room is made
-	if state = a.watchDisk(state); state {
+	a.Engine.Core.Config.Advice.DiskFree = -1 // and room is made
+	if state = a.Insight.WatchDisk(state); state {
 		t.Error("it is not over")
 	}
-	a.Engine.cfg.Advice.DiskFree = 1.1
-	a.watchDisk(state)
+	a.Engine.Core.Config.Advice.DiskFree = 1.1
+	a.Insight.WatchDisk(state)
 	if n := len(told.of(model.EventDiskNearlyFull)); n != 2 {
 		t.Errorf("told %d times", n)
 	}
@@ -106,17 +107,17 @@ func TestMeasure(t *testing.T) {
 	a := startAdvised(t, nil)
 	a.sql("create table bare (n int)")
 	a.look("")
-	record, err := a.record(a.db.ID)
+	record, err := a.Databases.Record(a.db.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.sampleOne(t.Context(), record)
+	a.Databases.SampleOne(t.Context(), record)
 	within(t, time.Minute, "know how far the archive is behind", func() bool {
-		a.sampleOne(t.Context(), record)
-		stats, _ := a.stats.get(a.db.ID)
+		a.Databases.SampleOne(t.Context(), record)
+		stats, _ := a.Databases.Figures.Get(a.db.ID)
 		return stats.RPO != nil && *stats.RPO < time.Minute
 	})
-	m, err := a.Measure()
+	m, err := a.Insight.Measure()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,7 @@ func TestMeasure(t *testing.T) {
 		m.Recommendations[model.SeverityWarning] == 0 || m.Organizations != 1 || m.AuditRoom == 0 {
 		t.Errorf("%+v", m)
 	}
-	if err := a.Ready(); err != nil {
+	if err := a.Insight.Ready(); err != nil {
 		t.Errorf("not ready: %v", err)
 	}
 	session := a.receiverSession(t, a.db.ID)
@@ -133,25 +134,25 @@ func TestMeasure(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Kill(session, syscall.SIGCONT) })
 	a.sql("insert into bare select generate_series(1, 1000)")
-	a.sampleOne(t.Context(), record)
-	if m, err := a.Measure(); err != nil || m.WALLag == 0 {
+	a.Databases.SampleOne(t.Context(), record)
+	if m, err := a.Insight.Measure(); err != nil || m.WALLag == 0 {
 		t.Errorf("a receiver is behind by %d bytes, %v", m.WALLag, err)
 	}
 	if err := syscall.Kill(session, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	within(t, time.Minute, "the receiver's catching up", func() bool {
-		a.sampleOne(t.Context(), record)
-		m, err := a.Measure()
+		a.Databases.SampleOne(t.Context(), record)
+		m, err := a.Insight.Measure()
 		return err == nil && m.WALLag == 0
 	})
-	b, err := a.BackupCreate(a.call(model.ActionBackupCreate), a.db.ID)
+	b, err := a.Recovery.BackupCreate(a.call(model.ActionBackupCreate), a.db.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.await(b.ID)
 	a.ahead.Store(int64(3 * time.Hour))
-	if m, err := a.Measure(); err != nil || m.Unprotected != 0 || m.BackupAge < 2*time.Hour || m.BackupBytes == 0 {
+	if m, err := a.Insight.Measure(); err != nil || m.Unprotected != 0 || m.BackupAge < 2*time.Hour || m.BackupBytes == 0 {
 		t.Errorf("%+v, %v", m, err)
 	}
 }

@@ -5,7 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/access"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 )
 
 // What ends by itself is audited as the appliance's act, once.
@@ -15,14 +18,14 @@ func TestExpiriesAreAudited(t *testing.T) {
 	var ahead atomic.Int64
 	cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	a := startEngineOn(t, cfg)
-	_, key, err := a.KeyCreate(a.call(model.ActionKeyCreate), NewKey{
+	_, key, err := a.Access.KeyCreate(a.call(model.ActionKeyCreate), access.NewKey{
 		Name: "short", Preset: model.PresetReadOnly, ExpiresIn: 30 * time.Minute, Source: model.KeySourceOperator,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	db, _ := a.createDatabase(t, "shop")
-	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
+	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
 		t.Fatal(err)
 	}
 	ahead.Store(int64(2 * time.Hour)) // the trash is kept for one
@@ -52,7 +55,7 @@ func TestAuditRetention(t *testing.T) {
 	cfg.AuditRetention = 24 * time.Hour
 	a := openEngine(t, cfg)
 	create := func(name string) {
-		if _, err := a.BucketCreate(a.call(model.ActionBucketCreate), NewBucket{Project: a.project, Name: name}); err != nil {
+		if _, err := a.Objects.BucketCreate(a.call(model.ActionBucketCreate), objects.NewBucket{Project: a.project, Name: name}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -60,14 +63,14 @@ func TestAuditRetention(t *testing.T) {
 	ahead.Store(int64(25 * time.Hour))
 	believe(a.Engine)
 	create("new")
-	if err := a.pruneAudits(); err != nil {
+	if err := a.Core.PruneAudits(); err != nil {
 		t.Fatal(err)
 	}
-	entries, _, err := a.AuditList(a.call(model.ActionAuditList), AuditFilter{}, 1, MaxLimit)
+	entries, _, err := a.Core.AuditList(a.call(model.ActionAuditList), core.AuditFilter{}, 1, core.MaxLimit)
 	if err != nil || len(entries) != 1 || entries[0].Resource.Name != "new" {
 		t.Errorf("kept %+v, %v", entries, err)
 	}
-	if v, err := a.AuditVerify(a.call(model.ActionAuditVerify)); err != nil || v.Entries != 1 || len(v.Faults) > 0 {
+	if v, err := a.Core.AuditVerify(a.call(model.ActionAuditVerify)); err != nil || v.Entries != 1 || len(v.Faults) > 0 {
 		t.Errorf("%+v, %v", v, err)
 	}
 }

@@ -14,38 +14,41 @@ import (
 	"time"
 
 	"holdfast/blobstore"
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/engine/recovery"
 )
 
-func exporting(t testing.TB) Config {
+func exporting(t testing.TB) core.Config {
 	cfg := testConfig(t, newDataDir(t))
 	cfg.Exports = true
 	return cfg
 }
 
 // awaitExport waits for a ready export that is another than before.
-func (a *appliance) awaitExport(t testing.TB, database, before string) ExportView {
+func (a *appliance) awaitExport(t testing.TB, database, before string) recovery.ExportView {
 	t.Helper()
-	var view ExportView
+	var view recovery.ExportView
 	within(t, time.Minute, "an export", func() bool {
 		var err error
-		view, err = a.ExportGet(a.call(model.ActionExportGet), database)
+		view, err = a.Recovery.ExportGet(a.call(model.ActionExportGet), database)
 		return err == nil && view.Status == model.ExportReady && view.ID != before
 	})
 	return view
 }
 
 // download reads an export through its signed path.
-func (a *appliance) download(t testing.TB, view ExportView) ([]byte, error) {
+func (a *appliance) download(t testing.TB, view recovery.ExportView) ([]byte, error) {
 	t.Helper()
 	signed, err := url.Parse(view.DownloadPath)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := a.ExportDownload(&model.Call{}, strings.TrimPrefix(signed.Path, ExportPath), view.DownloadPath)
+	x, err := a.Recovery.ExportDownload(&model.Call{}, strings.TrimPrefix(signed.Path, recovery.ExportPath), view.DownloadPath)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +63,7 @@ func TestExport(t *testing.T) {
 	by := ahead(&cfg)
 	a := startEngineOn(t, cfg)
 	db, c := a.createDatabase(t, "shop")
-	if _, err := a.ExportGet(a.call(model.ActionExportGet), db.ID); model.CodeOf(err) != model.CodeNotFound {
+	if _, err := a.Recovery.ExportGet(a.call(model.ActionExportGet), db.ID); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("before the first: %v", err)
 	}
 	run(t, c, "create table orders (id bigint generated always as identity primary key, cents int check (cents > 0))")
@@ -85,7 +88,7 @@ func TestExport(t *testing.T) {
 		t.Errorf("the replaced export: %v", err)
 	}
 	within(t, 30*time.Second, "the end of the replaced export's bytes", func() bool { // they go after the record
-		r, err := a.blobs.Open(blobstore.Ref(first.Blob))
+		r, err := a.Core.Blobs.Open(blobstore.Ref(first.Blob))
 		if err == nil {
 			r.Close()
 		}
@@ -95,7 +98,7 @@ func TestExport(t *testing.T) {
 	if _, err := a.download(t, second); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("with another signature: %v", err)
 	}
-	by.Store(int64(DownloadLife + time.Minute))
+	by.Store(int64(core.DownloadLife + time.Minute))
 	if _, err := a.download(t, first); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("after its time: %v", err)
 	}
@@ -142,12 +145,12 @@ func restoreElsewhere(t *testing.T, dump []byte) {
 // elsewhere is the appliance as another organization has it.
 func (a *appliance) elsewhere(t testing.TB, name string) *appliance {
 	t.Helper()
-	org, err := a.OrganizationCreate(a.call(model.ActionOrganizationCreate), name)
+	org, err := a.Access.OrganizationCreate(a.call(model.ActionOrganizationCreate), name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := &appliance{Engine: a.Engine, cfg: a.cfg, org: org.ID}
-	if other.project, err = a.oldestProject(other.call(model.ActionProjectList)); err != nil {
+	if other.project, err = a.Databases.OldestProject(other.call(model.ActionProjectList)); err != nil {
 		t.Fatal(err)
 	}
 	return other
@@ -167,16 +170,16 @@ func TestExportsOfOthersAreNotHeldUp(t *testing.T) {
 	}
 	b := a.elsewhere(t, "globex")
 	free, _ := b.createDatabase(t, "free")
-	for _, db := range []DatabaseView{locked, free} { // the oldest goes first
-		if err := a.meta.Update(func(tx *meta.Tx) error {
-			return a.requestExport(tx, model.Backup{Organization: db.Organization, Database: db.ID})
+	for _, db := range []databases.View{locked, free} { // the oldest goes first
+		if err := a.Core.Meta.Update(func(tx *meta.Tx) error {
+			return a.Recovery.RequestExport(tx, model.Backup{Organization: db.Organization, Database: db.ID})
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	a.exports.nudge()
+	a.Recovery.Exports.Nudge()
 	b.awaitExport(t, free.ID, "")
-	if view, err := a.ExportGet(a.call(model.ActionExportGet), locked.ID); err != nil || view.Status != model.ExportRunning {
+	if view, err := a.Recovery.ExportGet(a.call(model.ActionExportGet), locked.ID); err != nil || view.Status != model.ExportRunning {
 		t.Errorf("of the locked one: %+v, %v", view, err)
 	}
 	if _, err := holder.Exec(t.Context(), "rollback"); err != nil {
@@ -193,12 +196,12 @@ func TestExportAfterACrash(t *testing.T) {
 	a.backUp(t, db.ID)
 	first := a.awaitExport(t, db.ID, "")
 	x := model.Export{
-		ID: a.newID(model.ResourceExport), Organization: a.org, Database: db.ID, Status: model.ExportRunning, CreatedAt: a.clock(),
+		ID: a.Core.NewID(model.ResourceExport), Organization: a.org, Database: db.ID, Status: model.ExportRunning, CreatedAt: a.Core.Clock(),
 	}
-	if err := a.meta.Update(func(tx *meta.Tx) error { return tx.Exports().Insert(x) }); err != nil {
+	if err := a.Core.Meta.Update(func(tx *meta.Tx) error { return tx.Exports().Insert(x) }); err != nil {
 		t.Fatal(err)
 	}
-	view, err := a.ExportGet(a.call(model.ActionExportGet), db.ID)
+	view, err := a.Recovery.ExportGet(a.call(model.ActionExportGet), db.ID)
 	if err != nil || view.ID != first.ID || view.Newer == nil || view.Newer.ID != x.ID || view.Newer.Status != model.ExportRunning {
 		t.Errorf("while it is made: %+v, %v", view, err)
 	}
@@ -219,24 +222,24 @@ func TestExportThatFails(t *testing.T) {
 	a := startEngineOn(t, cfg)
 	db, _ := a.createDatabase(t, "shop")
 	a.cfg.Search.Explicit = t.TempDir()
-	a.majors.mu.Lock()
-	bin := a.majors.found[db.Major]
+	a.Databases.Majors.Mu.Lock()
+	bin := a.Databases.Majors.Found[db.Major]
 	bin.Dir = t.TempDir() // without pg_dump
-	a.majors.found[db.Major] = bin
-	a.majors.mu.Unlock()
-	a.Engine.cfg.Search.Explicit = a.cfg.Search.Explicit
+	a.Databases.Majors.Found[db.Major] = bin
+	a.Databases.Majors.Mu.Unlock()
+	a.Engine.Core.Config.Search.Explicit = a.cfg.Search.Explicit
 	a.backUp(t, db.ID)
-	for attempt := 1; attempt <= exportAttempts; attempt++ {
+	for attempt := 1; attempt <= recovery.ExportAttempts; attempt++ {
 		within(t, time.Minute, "an attempt", func() bool {
-			view, err := a.ExportGet(a.call(model.ActionExportGet), db.ID)
+			view, err := a.Recovery.ExportGet(a.call(model.ActionExportGet), db.ID)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if view.Attempts < attempt {
-				a.exports.nudge()
+				a.Recovery.Exports.Nudge()
 				return false
 			}
-			if want := map[bool]model.ExportStatus{true: model.ExportFailed, false: model.ExportPending}[attempt == exportAttempts]; view.Status != want {
+			if want := map[bool]model.ExportStatus{true: model.ExportFailed, false: model.ExportPending}[attempt == recovery.ExportAttempts]; view.Status != want {
 				t.Errorf("attempt %d: %s, not %s", attempt, view.Status, want)
 			}
 			if !strings.Contains(view.Error, "pg_dump") || !strings.Contains(view.Error, "install") {
@@ -244,6 +247,6 @@ func TestExportThatFails(t *testing.T) {
 			}
 			return true
 		})
-		by.Add(int64(exportRetry << attempt))
+		by.Add(int64(recovery.ExportRetry << attempt))
 	}
 }

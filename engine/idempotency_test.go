@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 )
 
 const onceRoute = "POST /v1/buckets"
@@ -29,7 +31,7 @@ func (a *appliance) reopenFiles(t *testing.T) *appliance {
 func beginOnce(t *testing.T, a *appliance, key, content string) (*model.Call, string, error) {
 	t.Helper()
 	call := a.call(model.ActionBucketCreate)
-	answer, err := a.BeginOnce(call, key, onceRoute, []byte(content))
+	answer, err := a.Core.BeginOnce(call, key, onceRoute, []byte(content))
 	return call, string(answer), err
 }
 
@@ -42,7 +44,7 @@ func TestOnceAfterACrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := a.BucketCreate(done, NewBucket{Project: a.project, Name: "made"})
+	b, err := a.Objects.BucketCreate(done, objects.NewBucket{Project: a.project, Name: "made"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,23 +77,23 @@ func TestOnceKeepsAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.EndOnce(call, []byte(secret))
+	a.Core.EndOnce(call, []byte(secret))
 	next := a.reopenFiles(t)
 	if _, answer, err := beginOnce(t, next, "k", secret); err != nil || answer != secret {
 		t.Errorf("the answer is %q, %v", answer, err)
 	}
-	file, err := os.ReadFile(filepath.Join(cfg.DataDir, metadataFile))
+	file, err := os.ReadFile(filepath.Join(cfg.DataDir, core.MetadataFile))
 	if err != nil || bytes.Contains(file, []byte("battery")) {
 		t.Errorf("the metadata has the answer in the clear (%v)", err)
 	}
 	if _, _, err := beginOnce(t, next, "k", "other"); model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "another request") {
 		t.Errorf("another request: %v", err)
 	}
-	moved.Store(int64(IdempotencyLife))
+	moved.Store(int64(core.IdempotencyLife))
 	if call, answer, err := beginOnce(t, next, "k", "other"); err != nil || answer != "" {
 		t.Errorf("a day later: %q, %v", answer, err)
 	} else {
-		next.EndOnce(call, nil)
+		next.Core.EndOnce(call, nil)
 	}
 }
 
@@ -103,11 +105,11 @@ func TestOnceIsBounded(t *testing.T) {
 	cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(moved.Load())) }
 	a := openEngine(t, cfg)
 	insert := func(n int) {
-		if err := a.meta.Update(func(tx *meta.Tx) error {
+		if err := a.Core.Meta.Update(func(tx *meta.Tx) error {
 			for i := range n {
-				id := formatID("", a.ids.next(a.clock()))
+				id := core.FormatID("", a.Core.IDs.Next(a.Core.Clock()))
 				if err := tx.IdempotentRequests().Insert(model.IdempotentRequest{
-					ID: id, APIKey: "key_1", Hash: []byte(id), Answer: []byte{byte(i)}, CreatedAt: a.clock(),
+					ID: id, APIKey: "key_1", Hash: []byte(id), Answer: []byte{byte(i)}, CreatedAt: a.Core.Clock(),
 				}); err != nil {
 					return err
 				}
@@ -118,21 +120,21 @@ func TestOnceIsBounded(t *testing.T) {
 		}
 	}
 	kept := func() (count int) {
-		if err := a.expireOnce(); err != nil {
+		if err := a.Core.ExpireOnce(); err != nil {
 			t.Fatal(err)
 		}
-		_ = a.meta.View(func(tx *meta.Tx) error {
+		_ = a.Core.Meta.View(func(tx *meta.Tx) error {
 			return tx.IdempotentRequests().All(func(model.IdempotentRequest) error { count++; return nil })
 		})
 		return count
 	}
-	insert(idempotencyKeep + 5)
-	if n := kept(); n != idempotencyKeep {
+	insert(core.IdempotencyKeep + 5)
+	if n := kept(); n != core.IdempotencyKeep {
 		t.Errorf("%d are kept", n)
 	}
-	moved.Store(int64(IdempotencyLife / 2))
+	moved.Store(int64(core.IdempotencyLife / 2))
 	insert(7)
-	moved.Store(int64(IdempotencyLife))
+	moved.Store(int64(core.IdempotencyLife))
 	if n := kept(); n != 7 {
 		t.Errorf("%d are kept a day later", n)
 	}
@@ -143,7 +145,7 @@ func beginUpload(t *testing.T, a *appliance, bucket, key, content string) error 
 	t.Helper()
 	call := a.call(model.ActionObjectUpload)
 	call.Repeatable = &model.Repeatable{Key: key, Route: "POST /v1/buckets/" + bucket + "/objects", Content: []byte("key=" + key)}
-	_, err := a.ObjectUpload(t.Context(), call, Upload{
+	_, err := a.Objects.ObjectUpload(t.Context(), call, objects.Upload{
 		Bucket: bucket, Key: key, ContentType: "text/plain", Body: strings.NewReader(content), Length: int64(len(content)),
 	})
 	return err
@@ -154,7 +156,7 @@ func beginUpload(t *testing.T, a *appliance, bucket, key, content string) error 
 func TestOnceOfUploadsAfterACrash(t *testing.T) {
 	t.Parallel()
 	a := openEngine(t, testConfig(t, t.TempDir()))
-	b, err := a.BucketCreate(a.call(model.ActionBucketCreate), NewBucket{Project: a.project, Name: "files"})
+	b, err := a.Objects.BucketCreate(a.call(model.ActionBucketCreate), objects.NewBucket{Project: a.project, Name: "files"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +165,7 @@ func TestOnceOfUploadsAfterACrash(t *testing.T) {
 	}
 	undone := a.call(model.ActionObjectUpload)
 	undone.Repeatable = &model.Repeatable{Key: "undone", Route: "POST /v1/buckets/" + b.ID + "/objects"}
-	if err := a.onlyOnceStreamed(undone, nil); err != nil {
+	if err := a.Core.OnlyOnceStreamed(undone, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := beginUpload(t, a, b.ID, "done", "first"); model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "under way") {

@@ -7,13 +7,15 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"pgregory.net/rapid"
+
+	"holdfast/engine/core"
 )
 
 func TestFormatID(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		id := ulid.ULID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id"))
-		if got, want := formatID("db_", id), "db_"+strings.ToLower(id.String()); got != want {
+		if got, want := core.FormatID("db_", id), "db_"+strings.ToLower(id.String()); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	})
@@ -21,9 +23,9 @@ func TestFormatID(t *testing.T) {
 
 func TestRequestIDsSortByTime(t *testing.T) {
 	t.Parallel()
-	before := NewRequestID()
+	before := core.NewRequestID()
 	time.Sleep(2 * time.Millisecond) // a ULID counts milliseconds
-	after := NewRequestID()
+	after := core.NewRequestID()
 	at, err := ulid.Parse(strings.TrimPrefix(after, "req_"))
 	if before >= after || err != nil || time.Since(at.Timestamp()) > time.Minute {
 		t.Errorf("%s and then %s: %v", before, after, err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/imports"
 	"holdfast/engine/model"
 	"holdfast/internal/rounds"
 )
@@ -54,9 +55,9 @@ func BenchmarkImport(b *testing.B) {
 
 func (a *appliance) byImport(b *testing.B, o *origin, name string) time.Duration {
 	b.Helper()
-	eventually(b, "a spare", func() bool { return a.spares.Ready() > 0 })
+	eventually(b, "a spare", func() bool { return a.Databases.Spares.Ready() > 0 })
 	began := time.Now()
-	record, _ := a.imported(b, NewImport{Name: name, SourceURL: model.NewSecret(o.url())})
+	record, _ := a.imported(b, imports.NewImport{Name: name, SourceURL: model.NewSecret(o.url())})
 	took := time.Since(began)
 	a.discard(b, record.Database)
 	return took
@@ -81,7 +82,7 @@ func (a *appliance) byHand(b *testing.B, o *origin, at []string, name string) ti
 
 func (a *appliance) discard(b *testing.B, id string) {
 	b.Helper()
-	if _, err := a.DatabaseDelete(b.Context(), a.call(model.ActionDatabaseDelete), id); err != nil {
+	if _, err := a.Databases.Delete(b.Context(), a.call(model.ActionDatabaseDelete), id); err != nil {
 		b.Fatal(err)
 	}
 	if _, err := a.TrashEmpty(a.call(model.ActionTrashEmpty)); err != nil {

@@ -13,13 +13,15 @@ import (
 
 	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
 
+	"holdfast/engine/databases"
+	"holdfast/engine/imports"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 )
 
 // oldest starts the oldest PostgreSQL that can be imported from. It is fetched
 // once for all runs.
-func oldest(t *testing.T) Connection {
+func oldest(t *testing.T) databases.Connection {
 	t.Helper()
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -50,7 +52,7 @@ func oldest(t *testing.T) Connection {
 			t.Errorf("stop PostgreSQL 9.6: %v", err)
 		}
 	})
-	return Connection{Host: "127.0.0.1", Port: port, Database: "old", User: "old", Password: model.NewSecret(password)}
+	return databases.Connection{Host: "127.0.0.1", Port: port, Database: "old", User: "old", Password: model.NewSecret(password)}
 }
 
 func TestImportFromTheOldestMajor(t *testing.T) {
@@ -73,7 +75,7 @@ func TestImportFromTheOldestMajor(t *testing.T) {
 		run(t, source, sql)
 	}
 	a := startEngine(t)
-	record, c := a.imported(t, NewImport{Name: "new", SourceURL: model.NewSecret(source.URL())})
+	record, c := a.imported(t, imports.NewImport{Name: "new", SourceURL: model.NewSecret(source.URL())})
 	if !strings.HasPrefix(record.Source.Version, "9.6.") {
 		t.Errorf("the source is %s", record.Source.Version)
 	}
@@ -95,12 +97,12 @@ func TestImportFromANewerMajor(t *testing.T) {
 	_, c := there.createDatabase(t, "source")
 	run(t, c, "create table t as select 1 as n")
 	here := startEngine(t)
-	record := here.awaitImport(t, here.beginImport(t, NewImport{Name: "shop", SourceURL: model.NewSecret(c.URL())}).ID)
+	record := here.awaitImport(t, here.beginImport(t, imports.NewImport{Name: "shop", SourceURL: model.NewSecret(c.URL())}).ID)
 	want := fmt.Sprintf("postgresql-client-%d", newer.Major)
 	if record.Status != model.ImportFailed || !strings.Contains(record.Error, want) {
 		t.Errorf("a newer source: %s: %s", record.Status, record.Error)
 	}
-	_, err := there.ImportCreate(t.Context(), there.call(model.ActionImportCreate), NewImport{
+	_, err := there.Imports.Create(t.Context(), there.call(model.ActionImportCreate), imports.NewImport{
 		Project: there.project, Name: "shop", SourceURL: model.NewSecret(c.URL()),
 	})
 	if model.CodeOf(err) != model.CodeValidation || !strings.Contains(err.Error(), want) {

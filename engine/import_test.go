@@ -18,6 +18,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
+	"holdfast/engine/imports"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
@@ -57,10 +60,10 @@ func (o *origin) url() string {
 	return u.String()
 }
 
-func (a *appliance) beginImport(t testing.TB, in NewImport) model.Import {
+func (a *appliance) beginImport(t testing.TB, in imports.NewImport) model.Import {
 	t.Helper()
 	in.Project = a.project
-	record, err := a.ImportCreate(t.Context(), a.call(model.ActionImportCreate), in)
+	record, err := a.Imports.Create(t.Context(), a.call(model.ActionImportCreate), in)
 	if err != nil {
 		t.Fatalf("import: %v", err)
 	}
@@ -69,7 +72,7 @@ func (a *appliance) beginImport(t testing.TB, in NewImport) model.Import {
 
 func (a *appliance) importNow(t testing.TB, id string) model.Import {
 	t.Helper()
-	record, err := a.ImportGet(a.call(model.ActionImportGet), id)
+	record, err := a.Imports.Get(a.call(model.ActionImportGet), id)
 	if err != nil {
 		t.Fatalf("get import: %v", err)
 	}
@@ -87,14 +90,14 @@ func (a *appliance) awaitImport(t testing.TB, id string) model.Import {
 	return record
 }
 
-func (a *appliance) imported(t testing.TB, in NewImport) (model.Import, Connection) {
+func (a *appliance) imported(t testing.TB, in imports.NewImport) (model.Import, databases.Connection) {
 	t.Helper()
 	record := a.awaitImport(t, a.beginImport(t, in).ID)
 	if record.Status != model.ImportCompleted {
 		t.Fatalf("the import is %s: %s %+v %+v", record.Status, record.Error, record.Errors, record.Log)
 	}
 	a.settled(t)
-	c, err := a.DatabaseConnection(a.call(model.ActionDatabaseConnection), record.Database)
+	c, err := a.Databases.Connection(a.call(model.ActionDatabaseConnection), record.Database)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +111,7 @@ func TestImportFromTheSameAppliance(t *testing.T) {
 	a := startEngine(t)
 	_, c := a.createDatabase(t, "shop")
 	run(t, c, "create table orders as select 1 as id")
-	record, copied := a.imported(t, NewImport{Name: "copy", SourceURL: model.NewSecret(c.URL())})
+	record, copied := a.imported(t, imports.NewImport{Name: "copy", SourceURL: model.NewSecret(c.URL())})
 	if !slices.ContainsFunc(record.Log, func(l model.ImportLine) bool {
 		return strings.Contains(l.Message, `grants to "app_readonly" are left out`)
 	}) {
@@ -118,7 +121,7 @@ func TestImportFromTheSameAppliance(t *testing.T) {
 		t.Error("the copy's reader does not read the copy")
 	}
 	b := a.elsewhere(t, "globex")
-	record = b.awaitImport(t, b.beginImport(t, NewImport{Name: "theft", SourceURL: model.NewSecret(c.URL())}).ID)
+	record = b.awaitImport(t, b.beginImport(t, imports.NewImport{Name: "theft", SourceURL: model.NewSecret(c.URL())}).ID)
 	if record.Status != model.ImportFailed || !strings.Contains(record.Error, "not your organization's") {
 		t.Errorf("another organization's import: %+v", record)
 	}
@@ -129,7 +132,7 @@ func TestImport(t *testing.T) {
 	o := newOrigin(t, `create table orders as select n as id, n * 10 as cents from generate_series(1, 2000) n; alter table orders add primary key (id);
 		alter role app password 'changed by the source'`)
 	a := startEngine(t)
-	record, c := a.imported(t, NewImport{Name: "shop", SourceURL: model.NewSecret(o.url())})
+	record, c := a.imported(t, imports.NewImport{Name: "shop", SourceURL: model.NewSecret(o.url())})
 	if record.TablesTotal != 1 || record.TablesDone != 1 || record.RowsCopied != 2000 || record.BytesCopied == 0 || record.Progress != 100 ||
 		record.Source.Version == "" || record.Source.User != "mover" || record.CompletedAt == nil {
 		t.Errorf("the record: %+v", record)
@@ -137,7 +140,7 @@ func TestImport(t *testing.T) {
 	if got := answer[string](t, c, "select count(*) || ' ' || sum(cents) from orders"); got != "2000 20010000" {
 		t.Errorf("read %s", got)
 	}
-	local, err := pgx.Connect(t.Context(), fmt.Sprintf("host=%s port=%d user=app dbname=shop sslmode=disable", a.socketDir, c.Port))
+	local, err := pgx.Connect(t.Context(), fmt.Sprintf("host=%s port=%d user=app dbname=shop sslmode=disable", a.Databases.SocketDir, c.Port))
 	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "28000" {
 		t.Errorf("the import's own way in is open still: %v %v", local, err)
 	}
@@ -147,13 +150,13 @@ func TestImport(t *testing.T) {
 	if status, reason := a.status(t, record.Database); status != model.DatabaseAvailable {
 		t.Errorf("the database is %s: %s", status, reason)
 	}
-	list, err := a.ImportList(a.call(model.ActionImportList), Page{})
+	list, err := a.Imports.List(a.call(model.ActionImportList), core.Page{})
 	if err != nil || len(list.Items) != 1 || list.Items[0].ID != record.ID {
 		t.Errorf("the list: %+v, %v", list, err)
 	}
 	other := a.call(model.ActionImportGet)
 	other.Organization = "org_other"
-	if _, err := a.ImportGet(other, record.ID); model.CodeOf(err) != model.CodeNotFound {
+	if _, err := a.Imports.Get(other, record.ID); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("another organization's import: %v", err)
 	}
 	a.checkTidy(t)
@@ -172,11 +175,11 @@ func TestImportCredentials(t *testing.T) {
 	o := newOrigin(t, "create table t as select 1 as n")
 	a := startEngine(t)
 	source := model.NewSecret(o.url())
-	_, c := a.imported(t, NewImport{Name: "same", SourceURL: source, SameCredentials: true})
+	_, c := a.imported(t, imports.NewImport{Name: "same", SourceURL: source, SameCredentials: true})
 	if c.User != "mover" || c.Password.Reveal() != o.password || answer[int](t, c, "select n from t") != 1 {
 		t.Errorf("the source's credentials: %s", c.User)
 	}
-	_, c = a.imported(t, NewImport{Name: "own", SourceURL: source, Username: "me", Password: model.NewSecret("quite another password")})
+	_, c = a.imported(t, imports.NewImport{Name: "own", SourceURL: source, Username: "me", Password: model.NewSecret("quite another password")})
 	if c.User != "me" || c.Password.Reveal() != "quite another password" || answer[string](t, c, "select current_user::text") != "me" {
 		t.Errorf("credentials of its own: %s", c.User)
 	}
@@ -188,44 +191,44 @@ func TestImportRefusesAtOnce(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	const password = "kept-from-the-messages"
-	with := func(rest string) NewImport {
-		return NewImport{Name: "shop", SourceURL: model.NewSecret("postgres://u:" + password + rest)}
+	with := func(rest string) imports.NewImport {
+		return imports.NewImport{Name: "shop", SourceURL: model.NewSecret("postgres://u:" + password + rest)}
 	}
 	for name, test := range map[string]struct {
-		in   NewImport
+		in   imports.NewImport
 		says string
 	}{
 		"a file":                {with("@h/d?sslrootcert=/etc/passwd"), "sslrootcert"},
 		"a link-local address":  {with("@169.254.169.254/d"), "link-local"},
-		"a name of PostgreSQL":  {NewImport{Name: "postgres", SourceURL: with("@h/d").SourceURL}, "name"},
-		"a reserved user":       {NewImport{Name: "shop", SourceURL: model.NewSecret("postgres://postgres:" + password + "@h/d"), SameCredentials: true}, "same_credentials"},
-		"a weak password":       {NewImport{Name: "shop", SourceURL: model.NewSecret("postgres://me:sunshine1234@h/d"), SameCredentials: true}, "give another password"},
-		"a short one to take":   {NewImport{Name: "shop", SourceURL: model.NewSecret("postgres://me:s3cr%65t@h/d"), SameCredentials: true}, "give another password"},
-		"a common password":     {NewImport{Name: "shop", SourceURL: with("@h/d").SourceURL, Password: model.NewSecret("sunshine1234")}, "password: is easy to guess"},
-		"no password to take":   {NewImport{Name: "shop", SourceURL: model.NewSecret("postgres://me@h/d"), SameCredentials: true}, "same_credentials"},
-		"both":                  {NewImport{Name: "shop", SourceURL: with("@h/d").SourceURL, SameCredentials: true, Username: "me"}, "same_credentials"},
-		"a bad user":            {NewImport{Name: "shop", SourceURL: with("@h/d").SourceURL, Username: "pg_me"}, "username"},
-		"a short password":      {NewImport{Name: "shop", SourceURL: with("@h/d").SourceURL, Password: model.NewSecret("short")}, "password"},
+		"a name of PostgreSQL":  {imports.NewImport{Name: "postgres", SourceURL: with("@h/d").SourceURL}, "name"},
+		"a reserved user":       {imports.NewImport{Name: "shop", SourceURL: model.NewSecret("postgres://postgres:" + password + "@h/d"), SameCredentials: true}, "same_credentials"},
+		"a weak password":       {imports.NewImport{Name: "shop", SourceURL: model.NewSecret("postgres://me:sunshine1234@h/d"), SameCredentials: true}, "give another password"},
+		"a short one to take":   {imports.NewImport{Name: "shop", SourceURL: model.NewSecret("postgres://me:s3cr%65t@h/d"), SameCredentials: true}, "give another password"},
+		"a common password":     {imports.NewImport{Name: "shop", SourceURL: with("@h/d").SourceURL, Password: model.NewSecret("sunshine1234")}, "password: is easy to guess"},
+		"no password to take":   {imports.NewImport{Name: "shop", SourceURL: model.NewSecret("postgres://me@h/d"), SameCredentials: true}, "same_credentials"},
+		"both":                  {imports.NewImport{Name: "shop", SourceURL: with("@h/d").SourceURL, SameCredentials: true, Username: "me"}, "same_credentials"},
+		"a bad user":            {imports.NewImport{Name: "shop", SourceURL: with("@h/d").SourceURL, Username: "pg_me"}, "username"},
+		"a short password":      {imports.NewImport{Name: "shop", SourceURL: with("@h/d").SourceURL, Password: model.NewSecret("short")}, "password"},
 		"something ill-formed":  {with("%zz@h/d"), "source_url"},
 		"a password with slash": {with("/@h/d"), "source_url"},
 	} {
 		test.in.Project = a.project
-		_, err := a.ImportCreate(t.Context(), a.call(model.ActionImportCreate), test.in)
+		_, err := a.Imports.Create(t.Context(), a.call(model.ActionImportCreate), test.in)
 		if model.CodeOf(err) != model.CodeValidation || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), password) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	in := with("@h/d")
 	in.Project = "proj_unknown"
-	if _, err := a.ImportCreate(t.Context(), a.call(model.ActionImportCreate), in); model.CodeOf(err) != model.CodeNotFound {
+	if _, err := a.Imports.Create(t.Context(), a.call(model.ActionImportCreate), in); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("an unknown project: %v", err)
 	}
 	a.createDatabase(t, "taken")
 	in.Project, in.Name = a.project, "taken"
-	if _, err := a.ImportCreate(t.Context(), a.call(model.ActionImportCreate), in); model.CodeOf(err) != model.CodeConflict {
+	if _, err := a.Imports.Create(t.Context(), a.call(model.ActionImportCreate), in); model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("a name that is taken: %v", err)
 	}
-	if list, err := a.ImportList(a.call(model.ActionImportList), Page{}); err != nil || len(list.Items) != 0 {
+	if list, err := a.Imports.List(a.call(model.ActionImportList), core.Page{}); err != nil || len(list.Items) != 0 {
 		t.Errorf("imports are left: %+v, %v", list, err)
 	}
 	a.checkTidy(t)
@@ -235,12 +238,12 @@ func TestImportRefusesAtOnce(t *testing.T) {
 func TestImportWithoutPgDump(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
-	a.Engine.cfg.Search = postgres.Search{Installed: func() []string { return nil }}
-	a.Engine.binaries.Dir = t.TempDir()
-	_, err := a.ImportCreate(t.Context(), a.call(model.ActionImportCreate), NewImport{
+	a.Engine.Core.Config.Search = postgres.Search{Installed: func() []string { return nil }}
+	a.Engine.Databases.Binaries.Dir = t.TempDir()
+	_, err := a.Imports.Create(t.Context(), a.call(model.ActionImportCreate), imports.NewImport{
 		Project: a.project, Name: "shop", SourceURL: model.NewSecret("postgres://u:p@h/d"),
 	})
-	if want := fmt.Sprintf("postgresql-client-%d", a.binaries.Major); model.CodeOf(err) != model.CodeValidation || !strings.Contains(err.Error(), want) {
+	if want := fmt.Sprintf("postgresql-client-%d", a.Databases.Binaries.Major); model.CodeOf(err) != model.CodeValidation || !strings.Contains(err.Error(), want) {
 		t.Errorf("without pg_dump: %v", err)
 	}
 }
@@ -258,20 +261,20 @@ func TestImportThatFails(t *testing.T) {
 		"nothing there":       {"postgres://u:hunter2@127.0.0.1:1/d", "nothing listens"},
 		"an unknown host":     {"postgres://u:hunter2@no-such-host.invalid/d", "no-such-host.invalid"},
 	} {
-		record := a.awaitImport(t, a.beginImport(t, NewImport{Name: "shop", SourceURL: model.NewSecret(test.url)}).ID)
+		record := a.awaitImport(t, a.beginImport(t, imports.NewImport{Name: "shop", SourceURL: model.NewSecret(test.url)}).ID)
 		a.settled(t)
 		if record.Status != model.ImportFailed || !strings.Contains(record.Error, test.says) || strings.Contains(record.Error, "hunter") {
 			t.Errorf("%s: %s: %s", name, record.Status, record.Error)
 		}
-		if _, err := a.DatabaseGet(a.call(model.ActionDatabaseGet), record.Database); model.CodeOf(err) != model.CodeNotFound {
+		if _, err := a.Databases.Get(a.call(model.ActionDatabaseGet), record.Database); model.CodeOf(err) != model.CodeNotFound {
 			t.Errorf("%s: the database is left: %v", name, err)
 		}
 	}
-	kept, _ := a.imported(t, NewImport{Name: "shop", SourceURL: model.NewSecret(right)})
+	kept, _ := a.imported(t, imports.NewImport{Name: "shop", SourceURL: model.NewSecret(right)})
 	var oldest, last string
-	if err := a.meta.Update(func(tx *meta.Tx) error {
-		for range importsKept + 10 {
-			last = a.newID(model.ResourceImport)
+	if err := a.Core.Meta.Update(func(tx *meta.Tx) error {
+		for range imports.ImportsKept + 10 {
+			last = a.Core.NewID(model.ResourceImport)
 			if oldest == "" {
 				oldest = last
 			}
@@ -283,9 +286,9 @@ func TestImportThatFails(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	a.awaitImport(t, a.beginImport(t, NewImport{Name: "other", SourceURL: model.NewSecret("postgres://u:p@127.0.0.1:1/d")}).ID)
+	a.awaitImport(t, a.beginImport(t, imports.NewImport{Name: "other", SourceURL: model.NewSecret("postgres://u:p@127.0.0.1:1/d")}).ID)
 	for id, want := range map[string]model.Code{oldest: model.CodeNotFound, last: "", kept.ID: ""} {
-		if _, err := a.ImportGet(a.call(model.ActionImportGet), id); err == nil != (want == "") || err != nil && model.CodeOf(err) != want {
+		if _, err := a.Imports.Get(a.call(model.ActionImportGet), id); err == nil != (want == "") || err != nil && model.CodeOf(err) != want {
 			t.Errorf("the record %s: %v", id, err)
 		}
 	}
@@ -315,19 +318,19 @@ func TestImportIsCancelledByDeleting(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t, slow)
 	a := startEngine(t)
-	record := a.beginImport(t, NewImport{Name: "shop", SourceURL: model.NewSecret(o.url())})
+	record := a.beginImport(t, imports.NewImport{Name: "shop", SourceURL: model.NewSecret(o.url())})
 	a.awaitCopying(t, record.ID)
-	view, err := a.DatabaseGet(a.call(model.ActionDatabaseGet), record.Database)
+	view, err := a.Databases.Get(a.call(model.ActionDatabaseGet), record.Database)
 	if err != nil || view.Status != model.DatabaseImporting || view.RunningOp == nil || view.RunningOp.Type != model.OperationImport {
 		t.Errorf("during the import: %+v, %v", view, err)
 	}
 	for name, act := range map[string]func() error{
 		"restart": func() error {
-			_, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), record.Database)
+			_, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), record.Database)
 			return err
 		},
 		"backup": func() error {
-			_, err := a.BackupCreate(a.call(model.ActionBackupCreate), record.Database)
+			_, err := a.Recovery.BackupCreate(a.call(model.ActionBackupCreate), record.Database)
 			return err
 		},
 	} {
@@ -335,19 +338,19 @@ func TestImportIsCancelledByDeleting(t *testing.T) {
 			t.Errorf("%s during an import: %v", name, err)
 		}
 	}
-	c, err := a.DatabaseConnection(a.call(model.ActionDatabaseConnection), record.Database)
+	c, err := a.Databases.Connection(a.call(model.ActionDatabaseConnection), record.Database)
 	if err != nil {
 		t.Fatal(err)
 	}
 	refused(t, c)
 	call := a.call(model.ActionDatabaseDelete)
-	if _, err := a.DatabaseDelete(t.Context(), call, record.Database); err != nil || !call.Audited {
+	if _, err := a.Databases.Delete(t.Context(), call, record.Database); err != nil || !call.Audited {
 		t.Fatalf("delete: %v, audited %v", err, call.Audited)
 	}
 	if now := a.importNow(t, record.ID); now.Status != model.ImportFailed || !strings.Contains(now.Error, "deleted") {
 		t.Errorf("the import is %s: %s", now.Status, now.Error)
 	}
-	if trash, err := a.TrashList(a.call(model.ActionTrashList)); err != nil || len(trash) != 0 {
+	if trash, err := a.Databases.TrashList(a.call(model.ActionTrashList)); err != nil || len(trash) != 0 {
 		t.Errorf("half an import lies in the trash: %+v, %v", trash, err)
 	}
 	a.settled(t)
@@ -372,10 +375,10 @@ func TestImportsShareTheRoom(t *testing.T) {
 	cfg := testConfig(t, newDataDir(t))
 	cfg.Plans = map[string]model.Plan{"tiny": plan}
 	a := startEngineOn(t, cfg)
-	if _, err := a.OrganizationSetPlan(a.call(model.ActionPlanSet), "tiny"); err != nil {
+	if _, err := a.Access.OrganizationSetPlan(a.call(model.ActionPlanSet), "tiny"); err != nil {
 		t.Fatal(err)
 	}
-	in := NewImport{Name: "first", SourceURL: model.NewSecret(o.url())}
+	in := imports.NewImport{Name: "first", SourceURL: model.NewSecret(o.url())}
 	first := a.beginImport(t, in)
 	a.awaitCopying(t, first.ID)
 	fails := func(says string) {
@@ -391,19 +394,19 @@ func TestImportsShareTheRoom(t *testing.T) {
 		}
 	}
 	fails("database_bytes")
-	if _, err := a.OrganizationSetPlan(a.call(model.ActionPlanSet), model.PlanSelfHosted); err != nil {
+	if _, err := a.Access.OrganizationSetPlan(a.call(model.ActionPlanSet), model.PlanSelfHosted); err != nil {
 		t.Fatal(err)
 	}
-	a.imports.reserve("db_of_a_large_import", 1<<50)
+	a.Imports.Imports.Reserve("db_of_a_large_import", 1<<50)
 	fails("no other import needs")
-	a.imports.drop("db_of_a_large_import")
-	if still := a.stillToImport(); still < 1<<20 || still > 2*size+1<<30 {
+	a.Imports.Imports.Drop("db_of_a_large_import")
+	if still := a.Imports.StillToImport(); still < 1<<20 || still > 2*size+1<<30 {
 		t.Errorf("of %d bytes %d are still to come", size, still)
 	}
-	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), first.Database); err != nil {
+	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), first.Database); err != nil {
 		t.Fatal(err)
 	}
-	within(t, time.Minute, "the room to be given back", func() bool { return a.stillToImport() == 0 })
+	within(t, time.Minute, "the room to be given back", func() bool { return a.Imports.StillToImport() == 0 })
 }
 
 // checkLeft sees that no session is left in the source.
@@ -423,7 +426,7 @@ func TestImportThatTheApplianceDoesNotSurvive(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t, slow)
 	a := startEngine(t)
-	record := a.beginImport(t, NewImport{Name: "shop", SourceURL: model.NewSecret(o.url())})
+	record := a.beginImport(t, imports.NewImport{Name: "shop", SourceURL: model.NewSecret(o.url())})
 	a.awaitCopying(t, record.ID)
 	a.abandon(t)
 	next := a.reopen(t)
@@ -442,13 +445,13 @@ func TestImportKeepsThePasswordToItself(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t, slow)
 	a := startEngine(t)
-	record := a.beginImport(t, NewImport{Name: "shop", SourceURL: model.NewSecret(o.url())})
+	record := a.beginImport(t, imports.NewImport{Name: "shop", SourceURL: model.NewSecret(o.url())})
 	within(t, time.Minute, "rows that are copied", func() bool {
 		noPasswordInProcesses(t)
 		return a.importNow(t, record.ID).RowsCopied > 100
 	})
 	noPasswordIn(t, a.cfg.DataDir)
-	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), record.Database); err != nil {
+	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), record.Database); err != nil {
 		t.Fatal(err)
 	}
 	noPasswordIn(t, a.cfg.DataDir)
@@ -456,7 +459,7 @@ func TestImportKeepsThePasswordToItself(t *testing.T) {
 	if text := fmt.Sprintf("%+v", a.importNow(t, record.ID)); strings.Contains(text, "hunter2") {
 		t.Error("the record has the password")
 	}
-	err := a.meta.View(func(tx *meta.Tx) error {
+	err := a.Core.Meta.View(func(tx *meta.Tx) error {
 		entries, _, err := tx.AuditPage(a.org, meta.AuditFilter{}, 0, 100)
 		if text := fmt.Sprintf("%+v", entries); strings.Contains(text, "hunter2") || !strings.Contains(text, "import.create") {
 			t.Error("the audit log has the password, or not the import")
@@ -505,7 +508,7 @@ func TestImportIsGentle(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t, slow)
 	a := startEngine(t)
-	record := a.beginImport(t, NewImport{Name: "shop", SourceURL: model.NewSecret(o.url())})
+	record := a.beginImport(t, imports.NewImport{Name: "shop", SourceURL: model.NewSecret(o.url())})
 	watch := o.Superuser(t, "app")
 	samples := 0
 	within(t, time.Minute, "rows that are copied", func() bool {
@@ -530,7 +533,7 @@ func TestImportIsGentle(t *testing.T) {
 	if samples == 0 {
 		t.Error("no lock was seen at all")
 	}
-	if _, err := a.DatabaseDelete(context.WithoutCancel(t.Context()), a.call(model.ActionDatabaseDelete), record.Database); err != nil {
+	if _, err := a.Databases.Delete(context.WithoutCancel(t.Context()), a.call(model.ActionDatabaseDelete), record.Database); err != nil {
 		t.Fatal(err)
 	}
 	logged, err := os.ReadFile(filepath.Join(o.Spec.Dir, "log", "postgres.log"))
@@ -573,7 +576,7 @@ func TestImportGivesItsOwnPasswords(t *testing.T) {
 			select 'select 1 as n; alter role app password ''known-to-the-source''; alter role app set statement_timeout = ''1s''; '
 			|| 'do $x$ begin execute format(''alter database %I is_template true'', current_database()); end $x$; select 1;' $$`)
 	a := startEngine(t)
-	_, c := a.imported(t, NewImport{Name: "shop", SourceURL: model.NewSecret(o.url())})
+	_, c := a.imported(t, imports.NewImport{Name: "shop", SourceURL: model.NewSecret(o.url())})
 	if got := answer[string](t, c, "select current_user::text"); got != "app" {
 		t.Errorf("read %s", got)
 	}

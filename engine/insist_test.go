@@ -8,18 +8,19 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 )
 
 // impatient has an engine use force soon.
 func impatient(e *Engine) {
-	e.waits = waits{stop: time.Second, sessions: 3 * time.Second, wal: 10 * time.Minute}
+	e.Databases.Waits = databases.Waits{Stop: time.Second, Sessions: 3 * time.Second, Wal: 10 * time.Minute}
 }
 
 // stick opens a session that does not end when it is told to, and does the
 // statements in it first.
-func stick(t *testing.T, c Connection, first ...string) {
+func stick(t *testing.T, c databases.Connection, first ...string) {
 	t.Helper()
 	conn := connect(t, c)
 	for _, sql := range first {
@@ -33,7 +34,7 @@ func stick(t *testing.T, c Connection, first ...string) {
 }
 
 // loginRefused sees that a password is good no more.
-func loginRefused(t *testing.T, c Connection) {
+func loginRefused(t *testing.T, c databases.Connection) {
 	t.Helper()
 	if conn, err := pgx.Connect(t.Context(), c.URL()); err == nil {
 		_ = conn.Close(t.Context())
@@ -48,22 +49,22 @@ func TestChangesBesideStuckSession(t *testing.T) {
 	a := startEngineOn(t, testConfig(t, newDataDir(t)), impatient)
 	db, c := a.createDatabase(t, "shop")
 	stick(t, c)
-	list, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"10.0.0.0/8"})
+	list, err := a.Databases.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"10.0.0.0/8"})
 	if err != nil || list.SessionsTerminated != 1 {
 		t.Fatalf("allow-list: %+v, %v", list, err)
 	}
 	refused(t, c)
-	if _, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"}); err != nil {
+	if _, err := a.Databases.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"}); err != nil {
 		t.Fatal(err)
 	}
 	stick(t, c)
-	rotation, err := a.DatabaseRotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, true)
+	rotation, err := a.Databases.RotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, true)
 	if err != nil || rotation.SessionsTerminated != 1 {
 		t.Fatalf("rotation: %+v, %v", rotation, err)
 	}
 	loginRefused(t, c)
 	stick(t, rotation.Connection, "begin", "alter role app set work_mem = '8MB'")
-	again, err := a.DatabaseRotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, false)
+	again, err := a.Databases.RotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, false)
 	if err != nil {
 		t.Fatalf("rotation while the role is being changed: %v", err)
 	}
@@ -87,15 +88,15 @@ func TestChangesOfFullServer(t *testing.T) {
 		}
 	}
 	fill()
-	if _, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"10.0.0.0/8"}); err != nil {
+	if _, err := a.Databases.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"10.0.0.0/8"}); err != nil {
 		t.Fatalf("allow-list: %v", err)
 	}
 	refused(t, c)
-	if _, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"}); err != nil {
+	if _, err := a.Databases.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"}); err != nil {
 		t.Fatal(err)
 	}
 	fill()
-	rotation, err := a.DatabaseRotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, true)
+	rotation, err := a.Databases.RotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, true)
 	if err != nil {
 		t.Fatalf("rotation: %v", err)
 	}
@@ -108,7 +109,7 @@ func (a *appliance) connectSoon(t *testing.T, instance string) (conn *pgx.Conn, 
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		conn, err = a.instances.Connect(ctx, instance, maintenance)
+		conn, err = a.Databases.Instances.Connect(ctx, instance, databases.Maintenance)
 		cancel()
 		if err == nil || postgres.IsFull(err) {
 			return conn, err
@@ -124,11 +125,11 @@ func TestRestartBesideStuckSession(t *testing.T) {
 	a := startEngineOn(t, testConfig(t, newDataDir(t)), impatient)
 	db, c := a.createDatabase(t, "shop")
 	stick(t, c)
-	if _, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
+	if _, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
 		t.Fatalf("restart: %v", err)
 	}
 	stick(t, c)
-	if _, err := a.DatabaseSettings(t.Context(), a.call(model.ActionDatabaseSettings), db.ID, map[string]string{"work_mem": "33MB"}); err != nil {
+	if _, err := a.Databases.ChangeSettings(t.Context(), a.call(model.ActionDatabaseSettings), db.ID, map[string]string{"work_mem": "33MB"}); err != nil {
 		t.Fatalf("settings: %v", err)
 	}
 	if now := answer[string](t, c, "show work_mem"); now != "33MB" {
@@ -146,7 +147,7 @@ func TestStartBesideStuckSession(t *testing.T) {
 	b := startEngineOn(t, a.cfg, impatient)
 	b.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
 	connect(t, c)
-	if _, receives := b.WALStatus(db.ID); !receives {
+	if _, receives := b.Recovery.WALStatus(db.ID); !receives {
 		t.Error("its WAL is not received")
 	}
 }
@@ -158,8 +159,8 @@ func TestLateRoles(t *testing.T) {
 	t.Parallel()
 	a := startEngineOn(t, testConfig(t, newDataDir(t)))
 	db, c := a.createDatabase(t, "shop")
-	if _, err := a.beginChange(a.call(model.ActionDatabaseRotatePassword), db.ID, func(d *model.Database) {
-		a.setPasswords(d, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one"))
+	if _, err := a.Databases.BeginChange(a.call(model.ActionDatabaseRotatePassword), db.ID, func(d *model.Database) {
+		a.Databases.SetPasswords(d, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one"))
 		d.Unfinished.Terminate = true
 	}); err != nil {
 		t.Fatal(err)
@@ -172,10 +173,10 @@ func TestLateRoles(t *testing.T) {
 	if status, reason := b.status(t, db.ID); status != model.DatabaseUnavailable {
 		t.Errorf("without its roles: %s %s", status, reason)
 	}
-	if _, receives := b.WALStatus(db.ID); !receives {
+	if _, receives := b.Recovery.WALStatus(db.ID); !receives {
 		t.Error("its WAL is not received")
 	}
-	if now, err := b.record(db.ID); err != nil || now.Unfinished == nil {
+	if now, err := b.Databases.Record(db.ID); err != nil || now.Unfinished == nil {
 		t.Errorf("the rotation is recorded as done: %v", err)
 	}
 	b.edit(t, db.ID, func(d *model.Database) { d.ReadOnly = db.ReadOnly })

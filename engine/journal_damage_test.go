@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"holdfast/blobstore"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 	"holdfast/engine/publish"
 )
 
@@ -19,23 +21,23 @@ func TestNoteThatFails(t *testing.T) {
 	t.Parallel()
 	s := openObjects(t)
 	bucket := s.bucket(t, "files")
-	note, err := (&objectNote{Act: actPut, Object: model.Object{Bucket: bucket, Key: "bad", Version: "too short"}}).encode()
+	note, err := (&objects.ObjectNote{Act: objects.ActPut, Object: model.Object{Bucket: bucket, Key: "bad", Version: "too short"}}).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.deliver([]blobstore.Entry{{Position: blobstore.Position(s.meta.Applied() + 1), Note: note}})
+	s.Objects.Deliver([]blobstore.Entry{{Position: blobstore.Position(s.Core.Meta.Applied() + 1), Note: note}})
 	s.mustPut(t, bucket, "good", "good")
 	if got := s.content(t, bucket); len(got) != 1 || got["good"] != "good" {
 		t.Errorf("there are %v", got)
 	}
-	if b, err := s.BucketGet(s.call(model.ActionBucketGet), bucket); err != nil || b.ObjectCount != 1 {
+	if b, err := s.Objects.BucketGet(s.call(model.ActionBucketGet), bucket); err != nil || b.ObjectCount != 1 {
 		t.Errorf("%d are counted, %v", b.ObjectCount, err)
 	}
 	found, err := s.advice("damaged_journal")
 	if err != nil || len(found) != 1 || !strings.Contains(found[0].Message, "(1)") {
 		t.Errorf("advice %+v, %v", found, err)
 	}
-	s.now.Store(int64(journalDamageKept + time.Hour))
+	s.now.Store(int64(objects.JournalDamageKept + time.Hour))
 	if found, err := s.advice("damaged_journal"); err != nil || len(found) != 0 {
 		t.Errorf("long after: %+v, %v", found, err)
 	}
@@ -47,11 +49,11 @@ func TestReplayOverDamage(t *testing.T) {
 	t.Parallel()
 	s := openObjects(t)
 	bucket := s.bucket(t, "files")
-	if err := s.meta.Flush(); err != nil {
+	if err := s.Core.Meta.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	older := filepath.Join(t.TempDir(), metadataFile)
-	if err := publish.Stream(older, 0o600, s.meta.Snapshot); err != nil {
+	older := filepath.Join(t.TempDir(), core.MetadataFile)
+	if err := publish.Stream(older, 0o600, s.Core.Meta.Snapshot); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"first", "second", "third"} {
@@ -59,7 +61,7 @@ func TestReplayOverDamage(t *testing.T) {
 	}
 	s.close(t)
 	s.flip(t, "the content of second")
-	if err := os.Rename(older, filepath.Join(s.cfg.DataDir, metadataFile)); err != nil {
+	if err := os.Rename(older, filepath.Join(s.cfg.DataDir, core.MetadataFile)); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -75,14 +77,14 @@ func TestReplayOverDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		segments := s.blobs.Segments()
-		if err := s.meta.Flush(); err != nil { // so that the deletes are applied
+		segments := s.Core.Blobs.Segments()
+		if err := s.Core.Meta.Flush(); err != nil { // so that the deletes are applied
 			t.Fatal(err)
 		}
-		if err := s.compactOnce(t.Context()); err != nil {
+		if err := s.Objects.CompactOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if kept := s.blobs.Segments(); !slices.Contains(kept, 1) || slices.Contains(segments, 2) && slices.Contains(kept, 2) {
+		if kept := s.Core.Blobs.Segments(); !slices.Contains(kept, 1) || slices.Contains(segments, 2) && slices.Contains(kept, 2) {
 			t.Errorf("of the segments %v there are %v", segments, kept)
 		}
 		s.mustPut(t, bucket, "first", "the content of first")

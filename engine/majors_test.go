@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
@@ -64,7 +65,7 @@ func (s *shelf) search() postgres.Search {
 }
 
 // major is the major version of the server that answers.
-func major(t *testing.T, c Connection) int {
+func major(t *testing.T, c databases.Connection) int {
 	t.Helper()
 	text := answer[string](t, c, "show server_version_num")
 	number, err := strconv.Atoi(text)
@@ -106,7 +107,7 @@ func TestMajors(t *testing.T) {
 	// What is built for the old one is built by its own major, too.
 	a.restore(t, old.ID, b.ID)
 	a.undo(t, old.ID)
-	if _, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), old.ID); err != nil {
+	if _, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), old.ID); err != nil {
 		t.Fatal(err)
 	}
 	if got := major(t, oldConnection); got != older.Major {
@@ -126,7 +127,7 @@ func TestMajors(t *testing.T) {
 	}
 	a.awaitStatus(t, recent.ID, model.DatabaseAvailable, 30*time.Second)
 	connect(t, recentConnection)
-	_, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), old.ID)
+	_, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), old.ID)
 	if model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "install") {
 		t.Errorf("restart without binaries: %v", err)
 	}
@@ -134,7 +135,7 @@ func TestMajors(t *testing.T) {
 
 	// Once they are installed a restart brings it back.
 	on.put(older, newer)
-	if _, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), old.ID); err != nil {
+	if _, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), old.ID); err != nil {
 		t.Fatalf("restart once they are installed: %v", err)
 	}
 	if n := answer[int](t, oldConnection, "select n from kept"); n != 1 || major(t, oldConnection) != older.Major {
@@ -151,20 +152,20 @@ func TestSlowSearchForAMajor(t *testing.T) {
 	var searching sync.WaitGroup
 	searching.Add(1)
 	hang := make(chan struct{})
-	m := newMajors(postgres.Search{NoFetch: true, Installed: func() []string {
+	m := databases.NewMajors(postgres.Search{NoFetch: true, Installed: func() []string {
 		searching.Done()
 		<-hang
 		return nil
 	}}, bin)
 	missing := make(chan error, 1)
 	go func() {
-		_, err := m.find(context.WithoutCancel(t.Context()), bin.Major+90)
+		_, err := m.Find(context.WithoutCancel(t.Context()), bin.Major+90)
 		missing <- err
 	}()
 	searching.Wait()
 	found := make(chan error, 1)
 	go func() {
-		_, err := m.find(context.WithoutCancel(t.Context()), bin.Major)
+		_, err := m.Find(context.WithoutCancel(t.Context()), bin.Major)
 		found <- err
 	}()
 	select {
@@ -178,7 +179,7 @@ func TestSlowSearchForAMajor(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	go func() {
-		_, err := m.find(ctx, bin.Major+91)
+		_, err := m.Find(ctx, bin.Major+91)
 		found <- err
 	}()
 	select {
@@ -201,9 +202,9 @@ func TestMajorThatCannotBeFetched(t *testing.T) {
 	t.Parallel()
 	bin := postgrestest.Binaries(t)
 	looks := 0
-	m := newMajors(postgres.Search{Installed: func() []string { looks++; return nil }}, postgres.Binaries{Major: bin.Major})
+	m := databases.NewMajors(postgres.Search{Installed: func() []string { looks++; return nil }}, postgres.Binaries{Major: bin.Major})
 	for n, want := range []string{"no cache directory", "not tried", "not tried"} {
-		_, err := m.find(t.Context(), 33-bin.Major) // one that could be, and is another
+		_, err := m.Find(t.Context(), 33-bin.Major) // one that could be, and is another
 		if err == nil || !strings.Contains(fmt.Sprint(errors.Unwrap(err)), want) || looks != n+1 {
 			t.Errorf("search %d looked %d times: %v", n+1, looks, errors.Unwrap(err))
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -30,13 +31,13 @@ func TestMetadataBackup(t *testing.T) {
 					return
 				default:
 				}
-				if err := a.change(a.call(model.ActionKeyList), func(*meta.Tx) error { return nil }); err != nil {
+				if err := a.Core.Change(a.call(model.ActionKeyList), func(*meta.Tx) error { return nil }); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
-	made, err := a.MetadataBackup(a.call(model.ActionMetadataBackup))
+	made, err := a.Core.MetadataBackup(a.call(model.ActionMetadataBackup))
 	close(stop)
 	writers.Wait()
 	if err != nil {
@@ -46,7 +47,7 @@ func TestMetadataBackup(t *testing.T) {
 	if err := a.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(made.Path, filepath.Join(a.cfg.DataDir, metadataFile)); err != nil {
+	if err := os.Rename(made.Path, filepath.Join(a.cfg.DataDir, core.MetadataFile)); err != nil {
 		t.Fatal(err)
 	}
 	b := a.reopen(t)
@@ -54,14 +55,14 @@ func TestMetadataBackup(t *testing.T) {
 	if n := answer[int](t, c, "select n from kept"); n != 1 {
 		t.Errorf("read %d", n)
 	}
-	if _, err := b.record(younger.ID); !errors.Is(err, meta.ErrNotFound) {
+	if _, err := b.Databases.Record(younger.ID); !errors.Is(err, meta.ErrNotFound) {
 		t.Errorf("the younger database: %v", err)
 	}
-	kept, err := filepath.Glob(filepath.Join(b.cfg.DataDir, straysDir, "*-"+younger.ID, "1", "PG_VERSION"))
+	kept, err := filepath.Glob(filepath.Join(b.cfg.DataDir, core.StraysDir, "*-"+younger.ID, "1", "PG_VERSION"))
 	if err != nil || len(kept) != 1 {
 		t.Errorf("the younger database's files: %q, %v", kept, err)
 	}
-	if _, err := b.AuditVerify(b.call(model.ActionAuditVerify)); err != nil {
+	if _, err := b.Core.AuditVerify(b.call(model.ActionAuditVerify)); err != nil {
 		t.Errorf("the audit chain: %v", err)
 	}
 }
@@ -73,40 +74,40 @@ func TestMetadataIsBackedUpDaily(t *testing.T) {
 	a := startEngineOn(t, cfg)
 	copies := func() int {
 		t.Helper()
-		if err := a.backUpMetadata(); err != nil {
+		if err := a.Core.BackUpMetadata(); err != nil {
 			t.Fatal(err)
 		}
-		all, err := a.metadataCopies()
+		all, err := a.Core.MetadataCopies()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return len(all)
 	}
 	within(t, 30*time.Second, "the first copy, by the sweep", func() bool {
-		all, err := a.metadataCopies()
-		return err == nil && len(all) == 1 && !a.claims.holds(metadataFile, "a copy of the metadata")
+		all, err := a.Core.MetadataCopies()
+		return err == nil && len(all) == 1 && !a.Core.Claims.Holds(core.MetadataFile, "a copy of the metadata")
 	})
-	for day := range metadataKept + 3 {
-		by.Store(int64(day) * int64(metadataInterval+time.Minute))
-		if got, want := copies(), min(day+1, metadataKept); got != want {
+	for day := range core.MetadataKept + 3 {
+		by.Store(int64(day) * int64(core.MetadataInterval+time.Minute))
+		if got, want := copies(), min(day+1, core.MetadataKept); got != want {
 			t.Errorf("day %d: %d copies, not %d", day, got, want)
 		}
 	}
-	newest, _ := a.metadataCopies()
+	newest, _ := a.Core.MetadataCopies()
 	copies()
-	if again, _ := a.metadataCopies(); !slices.Equal(newest, again) {
+	if again, _ := a.Core.MetadataCopies(); !slices.Equal(newest, again) {
 		t.Error("another copy on the same day")
 	}
 
-	for day := range metadataKept { // the clock is set back: those of days to come are the first to go
-		by.Store(int64(day-metadataKept) * int64(metadataInterval+time.Minute))
-		if got := copies(); got != metadataKept {
+	for day := range core.MetadataKept { // the clock is set back: those of days to come are the first to go
+		by.Store(int64(day-core.MetadataKept) * int64(core.MetadataInterval+time.Minute))
+		if got := copies(); got != core.MetadataKept {
 			t.Errorf("%d copies after the clock was set back", got)
 		}
 	}
-	kept, _ := a.metadataCopies()
+	kept, _ := a.Core.MetadataCopies()
 	for _, path := range kept {
-		if filepath.Base(path) > metadataCopy(a.clock().Add(time.Minute)) {
+		if filepath.Base(path) > core.MetadataCopy(a.Core.Clock().Add(time.Minute)) {
 			t.Errorf("kept %s in place of a younger copy", filepath.Base(path))
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/databases"
+	"holdfast/engine/insight"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -13,20 +15,20 @@ func TestMetrics(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
 	db := model.Database{ID: "db_1", Organization: c.org, Project: "proj_1", Name: "shop"}
-	if err := c.meta.Update(func(tx *meta.Tx) error { return tx.Databases().Insert(db) }); err != nil {
+	if err := c.Core.Meta.Update(func(tx *meta.Tx) error { return tx.Databases().Insert(db) }); err != nil {
 		t.Fatal(err)
 	}
 	commits, behind := int64(1000), int64(0)
 	watch := func(d time.Duration, each int64) {
-		for end := c.clock().Add(d); c.clock().Before(end); c.wait(sampleInterval) {
+		for end := c.Core.Clock().Add(d); c.Core.Clock().Before(end); c.wait(insight.SampleInterval) {
 			commits += each
-			now := Statistics{At: c.clock(), SizeBytes: commits, Connections: int(commits % 7), Commits: commits, WALLag: behind}
+			now := databases.Statistics{At: c.Core.Clock(), SizeBytes: commits, Connections: int(commits % 7), Commits: commits, WALLag: behind}
 			if behind > 0 {
 				rpo := time.Duration(behind) * time.Millisecond
 				now.RPO = &rpo
 			}
-			c.metrics.observe(db.ID, now)
-			c.keepMetrics(false)
+			c.Databases.Samples.Observe(db.ID, now)
+			c.Databases.KeepMetrics(false)
 		}
 	}
 	watch(48*time.Hour, 30)
@@ -64,7 +66,7 @@ func TestMetrics(t *testing.T) {
 	}
 
 	before := len(c.samples(db.ID, model.SeriesDay()))
-	c.keepMetrics(true)
+	c.Databases.KeepMetrics(true)
 	c.restart()
 	c.wait(time.Minute)
 	if after := len(c.samples(db.ID, model.SeriesDay())); after < before-1 {
@@ -74,7 +76,7 @@ func TestMetrics(t *testing.T) {
 
 func (c *console) samples(database string, series model.Series) []model.Sample {
 	c.t.Helper()
-	samples, err := c.Metrics(c.operator(model.ActionDatabaseGet), database, series)
+	samples, err := c.Databases.Metrics(c.operator(model.ActionDatabaseGet), database, series)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -8,12 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 )
 
 func (a *appliance) putSmall(t *testing.T, bucket, key, body string) error {
 	t.Helper()
-	_, err := a.ObjectUpload(t.Context(), a.call(model.ActionObjectUpload), Upload{
+	_, err := a.Objects.ObjectUpload(t.Context(), a.call(model.ActionObjectUpload), objects.Upload{
 		Bucket: bucket, Key: key, Body: strings.NewReader(body), Length: int64(len(body)), ContentType: "text/plain",
 	})
 	return err
@@ -24,7 +26,7 @@ func (a *appliance) putSmall(t *testing.T, bucket, key, body string) error {
 func TestPlanLimitOfObjectsHoldsAgainstACrowd(t *testing.T) {
 	t.Parallel()
 	a, _ := openWithPlans(t, map[string]int64{"objects": 20, "storage_bytes": 15})
-	bucket, err := a.BucketCreate(a.call(model.ActionBucketCreate), NewBucket{Project: a.project, Name: "files"})
+	bucket, err := a.Objects.BucketCreate(a.call(model.ActionBucketCreate), objects.NewBucket{Project: a.project, Name: "files"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,20 +43,20 @@ func TestPlanLimitOfObjectsHoldsAgainstACrowd(t *testing.T) {
 			})
 		}
 		all.Wait()
-		usage, err := a.Usage(a.call(model.ActionUsageGet))
+		usage, err := a.Insight.Usage(a.call(model.ActionUsageGet))
 		if err != nil || usage.Objects != 15 || usage.StorageBytes != 15 || made.Load() < 15 {
 			t.Fatalf("%d objects of %d bytes, %d uploads, %v", usage.Objects, usage.StorageBytes, made.Load(), err)
 		}
-		if held := a.reserved.organization(a.org).now(); held != (model.Totals{}) {
+		if held := a.Objects.Reserved.Organization(a.org).Now(); held != (model.Totals{}) {
 			t.Errorf("%+v is still held", held)
 		}
-		objects, err := a.ObjectList(a.call(model.ActionObjectList), bucket.ID, "", Page{Limit: MaxLimit})
+		objs, err := a.Objects.ObjectList(a.call(model.ActionObjectList), bucket.ID, "", core.Page{Limit: core.MaxLimit})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, o := range objects.Items {
+		for _, o := range objs.Items {
 			all.Go(func() {
-				if _, err := a.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, o.Key); err != nil {
+				if _, err := a.Objects.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, o.Key); err != nil {
 					t.Error(err)
 				}
 			})
@@ -68,15 +70,15 @@ func TestPlanLimitOfObjectsHoldsAgainstACrowd(t *testing.T) {
 func TestPlanLimitOfUploads(t *testing.T) {
 	t.Parallel()
 	a, _ := openWithPlans(t, map[string]int64{"storage_bytes": 10})
-	bucket, err := a.BucketCreate(a.call(model.ActionBucketCreate), NewBucket{Project: a.project, Name: "files"})
+	bucket, err := a.Objects.BucketCreate(a.call(model.ActionBucketCreate), objects.NewBucket{Project: a.project, Name: "files"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	create := func(key string, length int64) (model.Upload, error) {
-		return a.UploadCreate(t.Context(), a.call(model.ActionUploadCreate), NewUpload{Bucket: bucket.ID, Key: key, Length: length})
+		return a.Objects.UploadCreate(t.Context(), a.call(model.ActionUploadCreate), objects.NewUpload{Bucket: bucket.ID, Key: key, Length: length})
 	}
 	send := func(u model.Upload) error {
-		_, err := a.UploadAppend(t.Context(), a.call(model.ActionUploadAppend), bucket.ID, u.ID, 0, strings.NewReader(strings.Repeat("x", int(u.Length))))
+		_, err := a.Objects.UploadAppend(t.Context(), a.call(model.ActionUploadAppend), bucket.ID, u.ID, 0, strings.NewReader(strings.Repeat("x", int(u.Length))))
 		return err
 	}
 	_, err = create("large", 11)
@@ -87,7 +89,7 @@ func TestPlanLimitOfUploads(t *testing.T) {
 	}
 	_, err = create("second", 6)
 	refusedByPlan(t, err, "storage_bytes: the plan tiny allows 10, and 5 are in use")
-	if err := a.UploadDelete(a.call(model.ActionUploadDelete), bucket.ID, given.ID); err != nil {
+	if err := a.Objects.UploadDelete(a.call(model.ActionUploadDelete), bucket.ID, given.ID); err != nil {
 		t.Fatal(err)
 	}
 	second, err := create("second", 6)
@@ -101,7 +103,7 @@ func TestPlanLimitOfUploads(t *testing.T) {
 	if err := a.putSmall(t, bucket.ID, "third", "1234"); err != nil {
 		t.Error(err)
 	}
-	if usage, err := a.Usage(a.call(model.ActionUsageGet)); err != nil || usage.Totals.Of(model.MetricStorageBytes) != 10 || usage.Uploads != 0 {
+	if usage, err := a.Insight.Usage(a.call(model.ActionUsageGet)); err != nil || usage.Totals.Of(model.MetricStorageBytes) != 10 || usage.Uploads != 0 {
 		t.Errorf("%+v, %v", usage.Totals, err)
 	}
 }
@@ -110,46 +112,46 @@ func TestPlanLimitOfUploads(t *testing.T) {
 func TestPlanLimitOfTrashedObjects(t *testing.T) {
 	t.Parallel()
 	a, _ := openWithPlans(t, map[string]int64{"objects": 1})
-	a.Engine.cfg.ObjectTrashRetention = time.Hour
-	bucket, err := a.BucketCreate(a.call(model.ActionBucketCreate), NewBucket{Project: a.project, Name: "files"})
+	a.Engine.Core.Config.ObjectTrashRetention = time.Hour
+	bucket, err := a.Objects.BucketCreate(a.call(model.ActionBucketCreate), objects.NewBucket{Project: a.project, Name: "files"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := a.putSmall(t, bucket.ID, "a", "1"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, "a"); err != nil {
+	if _, err := a.Objects.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, "a"); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.putSmall(t, bucket.ID, "b", "1"); err != nil {
 		t.Fatal(err)
 	}
-	trashed, err := a.TrashObjectList(a.call(model.ActionTrashObjectList), Page{})
+	trashed, err := a.Objects.TrashObjectList(a.call(model.ActionTrashObjectList), core.Page{})
 	if err != nil || len(trashed.Items) != 1 {
 		t.Fatal(trashed, err)
 	}
 	restore := func() error {
-		_, err := a.TrashObjectRestore(a.call(model.ActionTrashObjectRestore), trashed.Items[0].Version)
+		_, err := a.Objects.TrashObjectRestore(a.call(model.ActionTrashObjectRestore), trashed.Items[0].Version)
 		return err
 	}
 	refusedByPlan(t, restore(), "objects: the plan tiny allows 1, and 1 are in use")
-	if _, err := a.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, "b"); err != nil {
+	if _, err := a.Objects.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, "b"); err != nil {
 		t.Fatal(err)
 	}
 	if err := restore(); err != nil {
 		t.Error(err)
 	}
-	if _, err := a.BucketDelete(a.call(model.ActionBucketDelete), bucket.ID, true); err != nil {
+	if _, err := a.Objects.BucketDelete(a.call(model.ActionBucketDelete), bucket.ID, true); err != nil {
 		t.Fatal(err)
 	}
-	another, err := a.BucketCreate(a.call(model.ActionBucketCreate), NewBucket{Project: a.project, Name: "another"})
+	another, err := a.Objects.BucketCreate(a.call(model.ActionBucketCreate), objects.NewBucket{Project: a.project, Name: "another"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := a.putSmall(t, another.ID, "c", "1"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = a.TrashBucketRestore(a.call(model.ActionTrashBucketRestore), bucket.ID)
+	_, err = a.Objects.TrashBucketRestore(a.call(model.ActionTrashBucketRestore), bucket.ID)
 	refusedByPlan(t, err, "objects: the plan tiny allows 1, and 1 are in use")
 	if err := a.putSmall(t, bucket.ID, "d", "1"); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("it is there: %v", err)

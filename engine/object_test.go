@@ -20,23 +20,26 @@ import (
 
 	"holdfast/blobstore"
 	"holdfast/engine/advice"
+	"holdfast/engine/core"
+	"holdfast/engine/insight"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 )
 
 // store is an engine that keeps objects, without PostgreSQL.
 type store struct {
 	*Engine
-	cfg     Config
+	cfg     core.Config
 	now     *atomic.Int64 // nanoseconds that the clock is ahead
 	org     string
 	project string
 }
 
-func openObjects(t testing.TB, change ...func(*Config)) *store {
+func openObjects(t testing.TB, change ...func(*core.Config)) *store {
 	t.Helper()
 	now := new(atomic.Int64)
-	cfg := Config{DataDir: newDataDir(t), MaxObjectBytes: 1 << 30, AuditKeep: 1 << 20, Rates: DefaultRates(), Clock: func() time.Time {
+	cfg := core.Config{DataDir: newDataDir(t), MaxObjectBytes: 1 << 30, AuditKeep: 1 << 20, Rates: core.DefaultRates(), Clock: func() time.Time {
 		return time.Now().Add(time.Duration(now.Load()))
 	}}
 	for _, c := range change {
@@ -44,15 +47,15 @@ func openObjects(t testing.TB, change ...func(*Config)) *store {
 	}
 	s := &store{cfg: cfg, now: now}
 	s.open(t)
-	if _, err := s.Initialize(false); err != nil {
+	if _, err := s.Access.Initialize(false); err != nil {
 		t.Fatal(err)
 	}
-	org, err := s.Organization(model.DefaultName)
+	org, err := s.Access.Organization(model.DefaultName)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.org = org.ID
-	projects, err := s.ProjectList(s.call(model.ActionProjectList), Page{})
+	projects, err := s.Access.ProjectList(s.call(model.ActionProjectList), core.Page{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +86,7 @@ func (s *store) call(action model.Action) *model.Call {
 
 func (s *store) bucket(t testing.TB, name string) string {
 	t.Helper()
-	b, err := s.BucketCreate(s.call(model.ActionBucketCreate), NewBucket{Project: s.project, Name: name})
+	b, err := s.Objects.BucketCreate(s.call(model.ActionBucketCreate), objects.NewBucket{Project: s.project, Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,8 +94,8 @@ func (s *store) bucket(t testing.TB, name string) string {
 }
 
 func (s *store) put(bucket, key, content string) error {
-	_, err := s.ObjectUpload(context.Background(), s.call(model.ActionObjectUpload),
-		Upload{Bucket: bucket, Key: key, Body: strings.NewReader(content), Length: int64(len(content)), ContentType: "text/plain"})
+	_, err := s.Objects.ObjectUpload(context.Background(), s.call(model.ActionObjectUpload),
+		objects.Upload{Bucket: bucket, Key: key, Body: strings.NewReader(content), Length: int64(len(content)), ContentType: "text/plain"})
 	return err
 }
 
@@ -104,12 +107,12 @@ func (s *store) mustPut(t testing.TB, bucket, key, content string) {
 }
 
 func (s *store) delete(bucket, key string) error {
-	_, err := s.ObjectDelete(context.Background(), s.call(model.ActionObjectDelete), bucket, key)
+	_, err := s.Objects.ObjectDelete(context.Background(), s.call(model.ActionObjectDelete), bucket, key)
 	return err
 }
 
 func (s *store) get(bucket, key string) (string, error) {
-	d, err := s.openObject(bucket, key)
+	d, err := s.Objects.OpenObject(bucket, key)
 	if err != nil {
 		return "", err
 	}
@@ -122,8 +125,8 @@ func (s *store) get(bucket, key string) (string, error) {
 func (s *store) content(t testing.TB, bucket string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for page := (Page{Limit: MaxLimit}); ; {
-		list, err := s.ObjectList(s.call(model.ActionObjectList), bucket, "", page)
+	for page := (core.Page{Limit: core.MaxLimit}); ; {
+		list, err := s.Objects.ObjectList(s.call(model.ActionObjectList), bucket, "", page)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +149,7 @@ func (s *store) mustHold(t testing.TB, bucket string, want map[string]string) {
 	if diff := cmp.Diff(want, s.content(t, bucket)); diff != "" {
 		t.Errorf("bucket (-want +got):\n%.2000s", diff)
 	}
-	b, err := s.BucketGet(s.call(model.ActionBucketGet), bucket)
+	b, err := s.Objects.BucketGet(s.call(model.ActionBucketGet), bucket)
 	size := 0
 	for _, content := range want {
 		size += len(content)
@@ -154,7 +157,7 @@ func (s *store) mustHold(t testing.TB, bucket string, want map[string]string) {
 	if err != nil || b.ObjectCount != int64(len(want)) || b.SizeBytes != int64(size) {
 		t.Errorf("the bucket counts %d objects of %d bytes, and has %d of %d, %v", b.ObjectCount, b.SizeBytes, len(want), size, err)
 	}
-	if err := s.meta.ViewFlushed(func(tx *meta.Tx) error {
+	if err := s.Core.Meta.ViewFlushed(func(tx *meta.Tx) error {
 		count, bytes, err := tx.RecountBucket(bucket)
 		if count != b.ObjectCount || bytes != b.SizeBytes {
 			t.Errorf("a walk finds %d objects of %d bytes, counted are %d of %d", count, bytes, b.ObjectCount, b.SizeBytes)
@@ -183,7 +186,7 @@ func TestReplay(t *testing.T) {
 		s.mustPut(t, bucket, fmt.Sprint("old ", i), want[fmt.Sprint("old ", i)])
 	}
 	s.close(t)
-	path := filepath.Join(s.cfg.DataDir, metadataFile)
+	path := filepath.Join(s.cfg.DataDir, core.MetadataFile)
 	before, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -216,7 +219,7 @@ func TestReplay(t *testing.T) {
 	}
 	s.mustPut(t, dropped, "gone", "gone")
 	s.mustHold(t, bucket, want)
-	entries, err := s.AuditVerify(s.call(model.ActionAuditVerify))
+	entries, err := s.Core.AuditVerify(s.call(model.ActionAuditVerify))
 	if err != nil || len(entries.Faults) > 0 {
 		t.Fatal(entries, err)
 	}
@@ -228,7 +231,7 @@ func TestReplay(t *testing.T) {
 		s.open(t)
 		s.mustHold(t, bucket, want)
 		s.mustHold(t, dropped, map[string]string{"gone": "gone"})
-		again, err := s.AuditVerify(s.call(model.ActionAuditVerify))
+		again, err := s.Core.AuditVerify(s.call(model.ActionAuditVerify))
 		if err != nil || again.Entries < entries.Entries-2 || len(again.Faults) > 0 { // the reads' entries of before are gone
 			t.Errorf("%d audit entries of %d came back, %v, %v", again.Entries, entries.Entries, again.Faults, err)
 		}
@@ -250,8 +253,8 @@ func TestIfAbsentRace(t *testing.T) {
 		for i := range 8 {
 			wg.Go(func() {
 				content := fmt.Sprint(round, i)
-				_, err := s.ObjectUpload(t.Context(), s.call(model.ActionObjectUpload),
-					Upload{Bucket: bucket, Key: fmt.Sprint(round), Body: strings.NewReader(content), Length: -1, IfAbsent: true})
+				_, err := s.Objects.ObjectUpload(t.Context(), s.call(model.ActionObjectUpload),
+					objects.Upload{Bucket: bucket, Key: fmt.Sprint(round), Body: strings.NewReader(content), Length: -1, IfAbsent: true})
 				switch {
 				case err == nil:
 					won.Add(1)
@@ -280,7 +283,7 @@ func TestBucketDeleteRace(t *testing.T) {
 		var stored atomic.Bool
 		wg.Go(func() { stored.Store(s.put(bucket, "k", "x") == nil) })
 		var deleted error
-		wg.Go(func() { _, deleted = s.BucketDelete(s.call(model.ActionBucketDelete), bucket, false) })
+		wg.Go(func() { _, deleted = s.Objects.BucketDelete(s.call(model.ActionBucketDelete), bucket, false) })
 		wg.Wait()
 		if stored.Load() && deleted == nil {
 			t.Fatal("an acknowledged object went with its bucket")
@@ -340,7 +343,7 @@ func (s *store) journalSize(t testing.TB) (size int64) {
 // back, and what is left can be read all the time.
 func TestCompaction(t *testing.T) {
 	t.Parallel()
-	s := openObjects(t, func(c *Config) { c.ObjectTrashRetention = time.Hour })
+	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
 	bucket := s.bucket(t, "compacted")
 	want, body := map[string]string{}, text(64<<10)
 	for i := range 2100 { // 64 KiB each: two segments and more
@@ -359,17 +362,17 @@ func TestCompaction(t *testing.T) {
 			}
 		}
 	}
-	list, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), Page{Limit: 1})
+	list, err := s.Objects.TrashObjectList(s.call(model.ActionTrashObjectList), core.Page{Limit: 1})
 	if err != nil || len(list.Items) != 1 {
 		t.Fatalf("trash: %v, %v", list, err)
 	}
 	trashed = list.Items[0].Version
-	if _, err := s.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), trashed); err != nil {
+	if _, err := s.Objects.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), trashed); err != nil {
 		t.Fatal(err)
 	}
 	want["2099"] = "2099" + body[:60_000]
 	s.now.Add(int64(2 * time.Hour))
-	if err := s.purgeObjects(t.Context()); err != nil {
+	if err := s.Objects.PurgeObjects(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	stop := make(chan struct{})
@@ -386,7 +389,7 @@ func TestCompaction(t *testing.T) {
 			}
 		}
 	})
-	if err := s.compactOnce(t.Context()); err != nil {
+	if err := s.Objects.CompactOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	close(stop)
@@ -425,7 +428,7 @@ func (s *store) flip(t testing.TB, content string) {
 func (s *store) damageAdvice() ([]model.Recommendation, error) { return s.advice("damaged_object") }
 
 func (s *store) advice(code string) ([]model.Recommendation, error) {
-	facts, err := s.facts(s.org, nil, Usage{})
+	facts, err := s.Insight.Facts(s.org, nil, insight.Usage{})
 	return slices.DeleteFunc(advice.Account(facts), func(r model.Recommendation) bool { return r.Code != code }), err
 }
 
@@ -439,7 +442,7 @@ func TestScrub(t *testing.T) {
 	for key, c := range content {
 		s.mustPut(t, bucket, key, c)
 	}
-	if err := s.scrubOnce(t.Context()); err != nil {
+	if err := s.Objects.ScrubOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if found, err := s.damageAdvice(); err != nil || len(found) != 0 {
@@ -447,7 +450,7 @@ func TestScrub(t *testing.T) {
 	}
 	s.flip(t, content["small"])
 	s.flip(t, content["large"])
-	if err := s.scrubOnce(t.Context()); err != nil {
+	if err := s.Objects.ScrubOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	found, err := s.damageAdvice()
@@ -477,32 +480,32 @@ func TestObjectsExpire(t *testing.T) {
 	s := openObjects(t)
 	bucket, other := s.bucket(t, "expiring"), s.bucket(t, "staying")
 	days := 3
-	if _, err := s.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, BucketChange{ExpireAfterDays: &days}); err != nil {
+	if _, err := s.Objects.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, objects.BucketChange{ExpireAfterDays: &days}); err != nil {
 		t.Fatal(err)
 	}
-	for i := range expireBatch + 5 {
+	for i := range objects.ExpireBatch + 5 {
 		s.mustPut(t, bucket, fmt.Sprint("old ", i), "x")
 	}
 	s.mustPut(t, other, "old", "x")
 	s.now.Add(int64(2 * 24 * time.Hour))
 	believe(s.Engine)
 	s.mustPut(t, bucket, "new", "y")
-	if err := s.expireObjects(t.Context()); err != nil {
+	if err := s.Objects.ExpireObjects(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(s.content(t, bucket)); n != expireBatch+6 {
+	if n := len(s.content(t, bucket)); n != objects.ExpireBatch+6 {
 		t.Errorf("%d are left a day too early", n)
 	}
 	s.now.Add(int64(25 * time.Hour))
 	believe(s.Engine)
-	if err := s.expireObjects(t.Context()); err != nil {
+	if err := s.Objects.ExpireObjects(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	days = 36_500 // from before there were clocks
-	if _, err := s.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, BucketChange{ExpireAfterDays: &days}); err != nil {
+	if _, err := s.Objects.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, objects.BucketChange{ExpireAfterDays: &days}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.expireObjects(t.Context()); err != nil {
+	if err := s.Objects.ExpireObjects(t.Context()); err != nil {
 		t.Error(err)
 	}
 	s.mustHold(t, bucket, map[string]string{"new": "y"})
@@ -516,16 +519,16 @@ func TestReplacedBeforeItExpires(t *testing.T) {
 	bucket := s.bucket(t, "expiring")
 	s.mustPut(t, bucket, "a", "old")
 	s.mustPut(t, bucket, "b", "old")
-	old, err := s.oldestObjects(bucket, s.clock().Add(time.Hour))
+	old, err := s.Objects.OldestObjects(bucket, s.Core.Clock().Add(time.Hour))
 	if err != nil || len(old) != 2 {
 		t.Fatalf("%v, %v", old, err)
 	}
 	s.mustPut(t, bucket, "a", "new")
-	b, err := s.BucketGet(s.call(model.ActionBucketGet), bucket)
+	b, err := s.Objects.BucketGet(s.call(model.ActionBucketGet), bucket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if removed, err := s.removeExpired(b, old); removed != 1 || err != nil {
+	if removed, err := s.Objects.RemoveExpired(b, old); removed != 1 || err != nil {
 		t.Errorf("%d removed, %v", removed, err)
 	}
 	s.mustHold(t, bucket, map[string]string{"a": "new"})
@@ -534,11 +537,11 @@ func TestReplacedBeforeItExpires(t *testing.T) {
 // What would expire at once is not brought back: it would be gone, and in no trash.
 func TestRestoreOfWhatHasExpired(t *testing.T) {
 	t.Parallel()
-	s := openObjects(t, func(c *Config) { c.ObjectTrashRetention = 72 * time.Hour })
+	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = 72 * time.Hour })
 	bucket := s.bucket(t, "expiring")
 	expire := func(days int) {
 		t.Helper()
-		if _, err := s.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, BucketChange{ExpireAfterDays: &days}); err != nil {
+		if _, err := s.Objects.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, objects.BucketChange{ExpireAfterDays: &days}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -548,19 +551,19 @@ func TestRestoreOfWhatHasExpired(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.now.Add(int64(25 * time.Hour))
-	list, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), Page{})
+	list, err := s.Objects.TrashObjectList(s.call(model.ActionTrashObjectList), core.Page{})
 	if err != nil || len(list.Items) != 1 {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	restore := func() error {
-		_, err := s.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), list.Items[0].Version)
+		_, err := s.Objects.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), list.Items[0].Version)
 		return err
 	}
 	if err := restore(); model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "expire_after_days") {
 		t.Errorf("restore: %v", err)
 	}
 	expire(2)
-	if err := errors.Join(restore(), s.expireObjects(t.Context())); err != nil {
+	if err := errors.Join(restore(), s.Objects.ExpireObjects(t.Context())); err != nil {
 		t.Error(err)
 	}
 	s.mustHold(t, bucket, map[string]string{"k": "x"})
@@ -568,7 +571,7 @@ func TestRestoreOfWhatHasExpired(t *testing.T) {
 
 func TestObjectTrash(t *testing.T) {
 	t.Parallel()
-	s := openObjects(t, func(c *Config) { c.ObjectTrashRetention = time.Hour })
+	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
 	bucket := s.bucket(t, "kept")
 	large := text(300_000)
 	s.mustPut(t, bucket, "small", "small")
@@ -583,12 +586,12 @@ func TestObjectTrash(t *testing.T) {
 	}
 	s.mustHold(t, bucket, map[string]string{})
 	s.mustPut(t, bucket, "small", "another")
-	list, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), Page{})
+	list, err := s.Objects.TrashObjectList(s.call(model.ActionTrashObjectList), core.Page{})
 	if err != nil || len(list.Items) != 2 {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	for _, o := range list.Items {
-		_, err := s.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), o.Version)
+		_, err := s.Objects.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), o.Version)
 		if (o.Key == "small") != (model.CodeOf(err) == model.CodeConflict) {
 			t.Errorf("restore of %s: %v", o.Key, err)
 		}
@@ -596,14 +599,14 @@ func TestObjectTrash(t *testing.T) {
 	s.mustHold(t, bucket, map[string]string{"small": "another", "large": large})
 	stranger := s.call(model.ActionTrashObjectRestore)
 	stranger.Organization = "org_other"
-	if _, err := s.TrashObjectRestore(stranger, list.Items[0].Version); model.CodeOf(err) != model.CodeNotFound {
+	if _, err := s.Objects.TrashObjectRestore(stranger, list.Items[0].Version); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("another organization's: %v", err)
 	}
 	s.now.Add(int64(2 * time.Hour))
-	if err := s.purgeObjects(t.Context()); err != nil {
+	if err := s.Objects.PurgeObjects(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), Page{}); err != nil || len(list.Items) != 0 {
+	if list, err := s.Objects.TrashObjectList(s.call(model.ActionTrashObjectList), core.Page{}); err != nil || len(list.Items) != 0 {
 		t.Errorf("after its time: %+v, %v", list, err)
 	}
 	s.mustHold(t, bucket, map[string]string{"small": "another", "large": large})
@@ -612,10 +615,10 @@ func TestObjectTrash(t *testing.T) {
 // TestTrashPurge removes more than one batch, and nothing before its time.
 func TestTrashPurge(t *testing.T) {
 	t.Parallel()
-	s := openObjects(t, func(c *Config) { c.ObjectTrashRetention = time.Hour })
+	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
 	bucket := s.bucket(t, "purged")
 	s.mustPut(t, bucket, "younger", "uploaded first, deleted last")
-	for i := range expireBatch + 5 {
+	for i := range objects.ExpireBatch + 5 {
 		key := fmt.Sprint("old ", i)
 		s.mustPut(t, bucket, key, "x")
 		if err := s.delete(bucket, key); err != nil {
@@ -630,14 +633,14 @@ func TestTrashPurge(t *testing.T) {
 	for _, c := range []struct {
 		wait time.Duration
 		left int
-	}{{0, expireBatch + 6}, {2 * time.Minute, 1}, {time.Hour, 0}} {
+	}{{0, objects.ExpireBatch + 6}, {2 * time.Minute, 1}, {time.Hour, 0}} {
 		s.now.Add(int64(c.wait))
 		believe(s.Engine)
-		if err := s.purgeObjects(t.Context()); err != nil {
+		if err := s.Objects.PurgeObjects(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		left := 0
-		if err := s.meta.ViewFlushed(func(tx *meta.Tx) error {
+		if err := s.Core.Meta.ViewFlushed(func(tx *meta.Tx) error {
 			left = tx.TrashedObjects().Count()
 			return nil
 		}); err != nil || left != c.left {

@@ -7,10 +7,11 @@ import (
 	"strconv"
 	"time"
 
-	"holdfast/blobstore"
+	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/publish"
+	"holdfast/engine/recovery"
 )
 
 // An older holdfast.db can be brought back. What it has under way has ended
@@ -20,23 +21,20 @@ import (
 // people time.
 
 const (
-	// commitsFile, in metadataBackups, has the number of the last commit, as
+	// commitsFile, in MetadataBackups, has the number of the last commit, as
 	// it was at most a sweepInterval ago.
 	commitsFile = "commits"
 	// olderGrace is for how long nothing expires that could be brought back.
 	olderGrace = 72 * time.Hour
 )
 
-// olderSetting has, in the metadata, until when that is.
-const olderSetting = "older_until"
-
 func (e *Engine) commitsPath() string {
-	return filepath.Join(e.cfg.DataDir, metadataBackups, commitsFile)
+	return filepath.Join(e.Core.Config.DataDir, core.MetadataBackups, commitsFile)
 }
 
 // noteCommits notes how far the metadata have come.
 func (e *Engine) noteCommits() error {
-	n, err := e.meta.Commits()
+	n, err := e.Core.Meta.Commits()
 	if err != nil {
 		return err
 	}
@@ -51,7 +49,7 @@ func (e *Engine) noteCommits() error {
 // note is then a little behind.
 func (e *Engine) tryNoteCommits() {
 	if err := e.noteCommits(); err != nil {
-		e.log.Warn("note how far the metadata have come", "error", err)
+		e.Core.Log.Warn("note how far the metadata have come", "error", err)
 	}
 }
 
@@ -66,24 +64,24 @@ func (e *Engine) isOlder() (bool, error) {
 	if err != nil {
 		return false, nil
 	}
-	n, err := e.meta.Commits()
+	n, err := e.Core.Meta.Commits()
 	return n < noted, err
 }
 
 // settleOlder prepares for settling with older metadata.
 func (e *Engine) settleOlder() error {
-	e.log.Warn("holdfast.db is older than what the data directory was last used with: what it does not know or has not finished is put aside, "+
-		"nothing is removed; see which databases, keys and passwords are as they should be", "path", filepath.Join(e.cfg.DataDir, straysDir))
-	until := e.wallClock().Add(olderGrace)
+	e.Core.Log.Warn("holdfast.db is older than what the data directory was last used with: what it does not know or has not finished is put aside, "+
+		"nothing is removed; see which databases, keys and passwords are as they should be", "path", filepath.Join(e.Core.Config.DataDir, core.StraysDir))
+	until := e.Core.WallClock().Add(olderGrace)
 	text, err := until.MarshalText()
 	if err != nil {
 		return fmt.Errorf("note until when all is kept: %w", err)
 	}
-	e.guard.mu.Lock()
-	e.guard.keepAll = until
-	e.guard.mu.Unlock()
+	e.Core.Guard.Mu.Lock()
+	e.Core.Guard.KeepAll = until
+	e.Core.Guard.Mu.Unlock()
 	begun := map[string]int{} // by database
-	if err := e.meta.View(func(tx *meta.Tx) error {
+	if err := e.Core.Meta.View(func(tx *meta.Tx) error {
 		return tx.Databases().All(func(db model.Database) error {
 			begun[db.ID] = 0
 			return nil
@@ -92,10 +90,10 @@ func (e *Engine) settleOlder() error {
 		return err
 	}
 	for id := range begun {
-		begun[id] = max(highestNumber(e.databaseDirectory(id)), highestNumber(filepath.Join(e.backupDirectory(id), walDirectory)))
+		begun[id] = max(highestNumber(e.Databases.DatabaseDirectory(id)), highestNumber(filepath.Join(e.Recovery.BackupDirectory(id), recovery.WalDirectory)))
 	}
-	return e.meta.Update(func(tx *meta.Tx) error {
-		if err := tx.PutSetting(olderSetting, text); err != nil {
+	return e.Core.Meta.Update(func(tx *meta.Tx) error {
+		if err := tx.PutSetting(core.OlderSetting, text); err != nil {
 			return err
 		}
 		for id, number := range begun {
@@ -116,13 +114,6 @@ func (e *Engine) settleOlder() error {
 	})
 }
 
-// keepAllSetting returns until when nothing is removed for its age, zero when
-// the metadata never were older.
-func keepAllSetting(tx *meta.Tx) (until time.Time) {
-	_ = until.UnmarshalText(tx.Setting(olderSetting)) // none is there
-	return until
-}
-
 // highestNumber returns the highest number that is a name in dir, 0 for none.
 func highestNumber(dir string) int {
 	entries, _ := os.ReadDir(dir)
@@ -133,32 +124,4 @@ func highestNumber(dir string) int {
 		}
 	}
 	return highest
-}
-
-// discard removes what was begun for a database and did not come to be; with
-// older metadata, by which that is not sure, it is put aside.
-func (e *Engine) discard(path, name string) error {
-	if !e.older {
-		return os.RemoveAll(path)
-	}
-	if _, err := os.Lstat(path); err != nil {
-		return nil
-	}
-	return e.clearAway(path, name, false)
-}
-
-// discardBlob removes a blob of which the metadata know nothing; with older
-// metadata it is put aside.
-func (e *Engine) discardBlob(ref blobstore.Ref, size int64, older bool) error {
-	if !older {
-		e.log.Warn("removing a blob that belongs to no record", "blob", ref, "bytes", size)
-		return e.blobs.Remove(ref)
-	}
-	dir := filepath.Join(e.cfg.DataDir, straysDir, "blobs")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	to := filepath.Join(dir, string(ref))
-	e.log.Warn("putting aside a blob that belongs to no record", "blob", ref, "bytes", size, "to", to)
-	return e.blobs.PutAside(ref, to)
 }

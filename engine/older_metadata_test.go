@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 )
 
 // What an older holdfast.db has under way has ended since: with it, nothing is
@@ -25,21 +27,21 @@ func TestOlderMetadata(t *testing.T) {
 	restored, c := a.createDatabase(t, "restored")
 	run(t, c, "create table kept as select 1 as n")
 	backup := a.backUp(t, restored.ID)
-	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), trashed.ID); err != nil {
+	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), trashed.ID); err != nil {
 		t.Fatal(err)
 	}
 	status := func(s model.DatabaseStatus) {
-		if _, err := a.alter(creating.ID, func(d *model.Database) { d.Status = s }); err != nil {
+		if _, err := a.Databases.Alter(creating.ID, func(d *model.Database) { d.Status = s }); err != nil {
 			t.Fatal(err)
 		}
 	}
 	status(model.DatabaseCreating)
-	made, err := a.MetadataBackup(a.call(model.ActionMetadataBackup))
+	made, err := a.Core.MetadataBackup(a.call(model.ActionMetadataBackup))
 	if err != nil {
 		t.Fatal(err)
 	}
 	status(model.DatabaseAvailable)
-	if _, err := a.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), trashed.ID); err != nil {
+	if _, err := a.Databases.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), trashed.ID); err != nil {
 		t.Fatal(err)
 	}
 	run(t, inTrash, "create table later as select 2 as n")
@@ -48,7 +50,7 @@ func TestOlderMetadata(t *testing.T) {
 	if err := a.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(made.Path, filepath.Join(a.cfg.DataDir, metadataFile)); err != nil {
+	if err := os.Rename(made.Path, filepath.Join(a.cfg.DataDir, core.MetadataFile)); err != nil {
 		t.Fatal(err)
 	}
 
@@ -57,11 +59,11 @@ func TestOlderMetadata(t *testing.T) {
 	if err := b.sweepOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.record(creating.ID); !errors.Is(err, meta.ErrNotFound) {
+	if _, err := b.Databases.Record(creating.ID); !errors.Is(err, meta.ErrNotFound) {
 		t.Errorf("the database under way: %v", err)
 	}
 	stray := func(pattern string) bool {
-		found, err := filepath.Glob(filepath.Join(b.cfg.DataDir, straysDir, pattern))
+		found, err := filepath.Glob(filepath.Join(b.cfg.DataDir, core.StraysDir, pattern))
 		return err == nil && len(found) == 1
 	}
 	for _, pattern := range []string{"*-" + creating.ID + "/1/PG_VERSION", "*-" + creating.ID + "-backups", "*-" + restored.ID + "-2"} {
@@ -70,7 +72,7 @@ func TestOlderMetadata(t *testing.T) {
 		}
 	}
 	within(t, time.Minute, "the blob among the strays", func() bool { return stray("blobs/" + string(blob)) })
-	if _, err := b.TrashRestore(t.Context(), b.call(model.ActionTrashRestore), trashed.ID); err != nil {
+	if _, err := b.Databases.TrashRestore(t.Context(), b.call(model.ActionTrashRestore), trashed.ID); err != nil {
 		t.Fatal(err)
 	}
 	if n := answer[int](t, inTrash, "select n from later"); n != 2 {
@@ -95,10 +97,10 @@ func TestOlderMetadata(t *testing.T) {
 // come in between.
 func TestOlderMetadataKeepsObjects(t *testing.T) {
 	t.Parallel()
-	s := openObjects(t, func(c *Config) { c.ObjectTrashRetention = time.Hour })
+	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
 	days := 1
 	bucket := s.bucket(t, "kept")
-	if _, err := s.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, BucketChange{ExpireAfterDays: &days}); err != nil {
+	if _, err := s.Objects.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, objects.BucketChange{ExpireAfterDays: &days}); err != nil {
 		t.Fatal(err)
 	}
 	s.mustPut(t, bucket, "old", "1")
@@ -110,10 +112,10 @@ func TestOlderMetadataKeepsObjects(t *testing.T) {
 		t.Helper()
 		s.now.Add(int64(d))
 		believe(s.Engine)
-		if err := errors.Join(s.purgeObjects(t.Context()), s.expireObjects(t.Context())); err != nil {
+		if err := errors.Join(s.Objects.PurgeObjects(t.Context()), s.Objects.ExpireObjects(t.Context())); err != nil {
 			t.Fatal(err)
 		}
-		list, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), Page{})
+		list, err := s.Objects.TrashObjectList(s.call(model.ActionTrashObjectList), core.Page{})
 		if _, getErr := s.get(bucket, "old"); err != nil || len(list.Items) != want || (getErr == nil) != (want > 0) {
 			t.Errorf("after %v: the trash has %d, %v; the object that has expired: %v", d, len(list.Items), err, getErr)
 		}

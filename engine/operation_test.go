@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -13,27 +15,27 @@ import (
 func TestForgetOperations(t *testing.T) {
 	t.Parallel()
 	s := openObjects(t)
-	db := model.Database{ID: s.newID(model.ResourceDatabase), Organization: s.org, Project: s.project, Name: "shop", Status: model.DatabaseAvailable}
-	if err := s.meta.Update(func(tx *meta.Tx) error { return tx.Databases().Insert(db) }); err != nil {
+	db := model.Database{ID: s.Core.NewID(model.ResourceDatabase), Organization: s.org, Project: s.project, Name: "shop", Status: model.DatabaseAvailable}
+	if err := s.Core.Meta.Update(func(tx *meta.Tx) error { return tx.Databases().Insert(db) }); err != nil {
 		t.Fatal(err)
 	}
 	var ids []string
 	begin := func(kind model.OperationType) {
 		t.Helper()
-		op, err := s.beginOperation(db, kind, model.DatabaseAvailable, "testing")
+		op, err := s.Databases.BeginOperation(db, kind, model.DatabaseAvailable, "testing")
 		ids = append(ids, op.ID)
-		if err := errors.Join(err, s.endOperation(op)); err != nil {
+		if err := errors.Join(err, s.Databases.EndOperation(op)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	begin(model.OperationBackup)
 	begin(model.OperationPITR)
-	for range keptOperations + 10 {
+	for range databases.KeptOperations + 10 {
 		begin(model.OperationBackup)
 	}
 	kept := map[string]bool{}
-	if err := s.meta.View(func(tx *meta.Tx) error {
-		all, err := allUnder(tx.Operations(), db.ID)
+	if err := s.Core.Meta.View(func(tx *meta.Tx) error {
+		all, err := core.AllUnder(tx.Operations(), db.ID)
 		for _, op := range all {
 			kept[op.ID] = true
 		}
@@ -41,7 +43,7 @@ func TestForgetOperations(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if len(kept) != keptOperations+1 || kept[ids[0]] || !kept[ids[1]] || kept[ids[2]] || !kept[ids[len(ids)-1]] {
+	if len(kept) != databases.KeptOperations+1 || kept[ids[0]] || !kept[ids[1]] || kept[ids[2]] || !kept[ids[len(ids)-1]] {
 		t.Errorf("%d are kept; the first %t, the restore %t, the newest %t", len(kept), kept[ids[0]], kept[ids[1]], kept[ids[len(ids)-1]])
 	}
 }

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"holdfast/backup/wal/xlog"
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
+	"holdfast/engine/recovery"
 )
 
 // commitStep commits a numbered row and returns a time after its answer and
 // before that of the next.
-func commitStep(t *testing.T, c Connection, n int) time.Time {
+func commitStep(t *testing.T, c databases.Connection, n int) time.Time {
 	t.Helper()
 	run(t, c, fmt.Sprintf("insert into steps values (%d)", n))
 	at := answer[time.Time](t, c, "select clock_timestamp()")
@@ -21,7 +23,7 @@ func commitStep(t *testing.T, c Connection, n int) time.Time {
 }
 
 // startStepped starts an engine with a database of which step 1 is in a backup.
-func startStepped(t *testing.T) (*appliance, DatabaseView, Connection, model.Backup) {
+func startStepped(t *testing.T) (*appliance, databases.View, databases.Connection, model.Backup) {
 	t.Helper()
 	a := startEngine(t)
 	db, c := a.createDatabase(t, "shop")
@@ -30,7 +32,7 @@ func startStepped(t *testing.T) (*appliance, DatabaseView, Connection, model.Bac
 	return a, db, c, a.backUp(t, db.ID)
 }
 
-func steps(t *testing.T, c Connection) string {
+func steps(t *testing.T, c databases.Connection) string {
 	t.Helper()
 	return answer[string](t, c, "select coalesce(string_agg(n::text, ' ' order by n), '') from steps")
 }
@@ -39,14 +41,14 @@ func steps(t *testing.T, c Connection) string {
 func (a *appliance) awaitArchived(t *testing.T, database string, until time.Time) {
 	t.Helper()
 	within(t, time.Minute, "the archive", func() bool {
-		status, ok := a.WALStatus(database)
+		status, ok := a.Recovery.WALStatus(database)
 		return ok && !status.RestorableTo.Before(until)
 	})
 }
 
-func (a *appliance) goTo(t *testing.T, database string, at RestorePoint) {
+func (a *appliance) goTo(t *testing.T, database string, at recovery.RestorePoint) {
 	t.Helper()
-	op, err := a.RecoveryRestore(a.call(model.ActionRecoveryCreate), database, at)
+	op, err := a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), database, at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +68,7 @@ func TestPointInTime(t *testing.T) {
 	}
 	a.awaitArchived(t, db.ID, at[7])
 
-	plan, err := a.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: at[3]})
+	plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at[3]})
 	if err != nil || plan.Backup.ID == "" || plan.WALBytes() <= 0 || plan.At.After(at[3]) {
 		t.Fatalf("plan: %+v, %v", plan, err)
 	}
@@ -79,25 +81,25 @@ func TestPointInTime(t *testing.T) {
 			t.Errorf("%s: %s, not %s", what, got, want)
 		}
 	}
-	a.goTo(t, db.ID, RestorePoint{Time: at[5]})
+	a.goTo(t, db.ID, recovery.RestorePoint{Time: at[5]})
 	expect("to 5", "1 2 3 4 5")
-	if served, err := a.record(db.ID); err != nil || served.Served[0].Since.After(answer[time.Time](t, c, "select pg_postmaster_start_time()")) {
+	if served, err := a.Databases.Record(db.ID); err != nil || served.Served[0].Since.After(answer[time.Time](t, c, "select pg_postmaster_start_time()")) {
 		t.Errorf("what a client committed first is not found: %+v, %v", served.Served, err)
 	}
 	later := commitStep(t, c, 50)
 	lsn := answer[string](t, c, "select pg_current_wal_lsn()::text")
 	commitStep(t, c, 51)
 	a.awaitArchived(t, db.ID, commitStep(t, c, 52))
-	a.goTo(t, db.ID, RestorePoint{Time: at[3]})
+	a.goTo(t, db.ID, recovery.RestorePoint{Time: at[3]})
 	expect("to 3, which is before the first restore", "1 2 3")
-	a.goTo(t, db.ID, RestorePoint{Time: at[6]})
+	a.goTo(t, db.ID, recovery.RestorePoint{Time: at[6]})
 	expect("forward to 6, in the generation that served then", "1 2 3 4 5 6")
-	a.goTo(t, db.ID, RestorePoint{Time: later})
+	a.goTo(t, db.ID, recovery.RestorePoint{Time: later})
 	expect("to what was written after the first restore", "1 2 3 4 5 50")
 	a.undo(t, db.ID)
 	expect("undone", "1 2 3 4 5 6")
 	a.undo(t, db.ID)
-	a.goTo(t, db.ID, RestorePoint{LSN: lsn})
+	a.goTo(t, db.ID, recovery.RestorePoint{LSN: lsn})
 	expect("by LSN", "1 2 3 4 5 50")
 	a.settled(t)
 
@@ -106,8 +108,8 @@ func TestPointInTime(t *testing.T) {
 		return len(all) > 1 && all[0].Status == model.BackupCompleted && all[0].Type == model.BackupScheduled
 	})
 	a.settled(t)
-	r, err := a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
-	if err != nil || r.State != RecoveryAvailable || r.Window.Earliest == nil || r.Window.Latest == nil || r.Archiving.Segments == 0 {
+	r, err := a.Recovery.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
+	if err != nil || r.State != recovery.RecoveryAvailable || r.Window.Earliest == nil || r.Window.Latest == nil || r.Archiving.Segments == 0 {
 		t.Errorf("recovery: %+v, %v", r, err)
 	}
 	a.checkTidy(t)
@@ -120,7 +122,7 @@ func TestPointJustNow(t *testing.T) {
 	a, db, c, _ := startStepped(t)
 	for range 3 {
 		now := answer[time.Time](t, c, "select clock_timestamp()")
-		if _, err := a.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: now}); err != nil {
+		if _, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: now}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -132,9 +134,9 @@ func TestWindowAtTheEndOfABackup(t *testing.T) {
 	t.Parallel()
 	a, db, _, _ := startStepped(t)
 	for range 3 {
-		at := endAsRecorded(a.clock())
-		a.awaitArchive(t.Context(), db.ID, at)
-		if status, _ := a.WALStatus(db.ID); status.RestorableTo.Before(at) {
+		at := recovery.EndAsRecorded(a.Core.Clock())
+		a.Recovery.AwaitArchive(t.Context(), db.ID, at)
+		if status, _ := a.Recovery.WALStatus(db.ID); status.RestorableTo.Before(at) {
 			t.Errorf("waited for %v, and the archive reaches to %v", at, status.RestorableTo)
 		}
 	}
@@ -144,17 +146,17 @@ func TestWindowAtTheEndOfABackup(t *testing.T) {
 func TestToldTimesCanBeRestored(t *testing.T) {
 	t.Parallel()
 	a, db, c, _ := startStepped(t)
-	get := func() Recovery {
+	get := func() recovery.Recovery {
 		t.Helper()
-		r, err := a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
+		r, err := a.Recovery.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
 		if err != nil || r.Window.Earliest == nil {
 			t.Fatalf("recovery: %+v, %v", r, err)
 		}
 		return r
 	}
-	plan := func(what string, at time.Time) RestorePlan {
+	plan := func(what string, at time.Time) recovery.RestorePlan {
 		t.Helper()
-		p, err := a.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: at.Truncate(time.Microsecond)})
+		p, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at.Truncate(time.Microsecond)})
 		if err != nil {
 			t.Errorf("%s, %v: %v", what, at, err)
 		}
@@ -171,12 +173,12 @@ func TestToldTimesCanBeRestored(t *testing.T) {
 	if again := plan("the last commit", p.At); again.Target != p.Target {
 		t.Errorf("the last commit's time, %v, means %+v, not %+v", p.At, again.Target, p.Target)
 	}
-	a.goTo(t, db.ID, RestorePoint{Time: *r.Window.Latest})
+	a.goTo(t, db.ID, recovery.RestorePoint{Time: *r.Window.Latest})
 	if got := steps(t, c); got != "1 2 3 4 5" {
 		t.Errorf("at the latest: %s", got)
 	}
 	a.settled(t)
-	served, err := a.record(db.ID)
+	served, err := a.Databases.Record(db.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +189,7 @@ func TestToldTimesCanBeRestored(t *testing.T) {
 	for _, event := range r.Timeline {
 		plan("the "+event.Type, event.At)
 	}
-	if err := a.StopReceiving(db.ID); err != nil {
+	if err := a.Recovery.StopReceiving(db.ID); err != nil {
 		t.Fatal(err)
 	}
 	r = get()
@@ -217,11 +219,11 @@ func TestPointWithoutABackup(t *testing.T) {
 	a.awaitArchived(t, db.ID, at)
 	a.backUp(t, db.ID)
 	for _, b := range []model.Backup{first, second} {
-		if err := a.BackupDelete(a.call(model.ActionBackupDelete), db.ID, b.ID); err != nil {
+		if err := a.Recovery.BackupDelete(a.call(model.ActionBackupDelete), db.ID, b.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := a.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: at})
+	_, err := a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at})
 	if model.CodeOf(err) != model.CodeValidation || !strings.Contains(err.Error(), "no backup from before it is left") {
 		t.Errorf("got %v", err)
 	}
@@ -233,14 +235,14 @@ func TestWindowEndsWithTheArchive(t *testing.T) {
 	t.Parallel()
 	a, db, c, b := startStepped(t)
 	a.awaitArchived(t, db.ID, commitStep(t, c, 2))
-	if err := a.updateBackup(b.ID, func(b *model.Backup) { *b.CompletedAt = a.clock().Add(time.Hour) }); err != nil {
+	if err := a.Recovery.UpdateBackup(b.ID, func(b *model.Backup) { *b.CompletedAt = a.Core.Clock().Add(time.Hour) }); err != nil {
 		t.Fatal(err)
 	}
-	r, err := a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
+	r, err := a.Recovery.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: *r.Window.Latest}); err != nil {
+	if _, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: *r.Window.Latest}); err != nil {
 		t.Errorf("the latest moment, %s: %v", r.Window.Latest, err)
 	}
 }
@@ -253,19 +255,19 @@ func TestPointOutsideTheWindow(t *testing.T) {
 	db, c := a.createDatabase(t, "shop")
 	run(t, c, "create table steps (n int)")
 	before := commitStep(t, c, 1)
-	if _, err := a.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: before}); model.CodeOf(err) != model.CodeValidation {
+	if _, err := a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: before}); model.CodeOf(err) != model.CodeValidation {
 		t.Errorf("without a backup: %v", err)
 	}
 	a.backUp(t, db.ID)
 	last := commitStep(t, c, 2)
 	a.awaitArchived(t, db.ID, last)
-	for name, at := range map[string]RestorePoint{
+	for name, at := range map[string]recovery.RestorePoint{
 		"before the first backup": {Time: before},
 		"tomorrow":                {Time: time.Now().Add(24 * time.Hour)},
 		"an LSN to come":          {LSN: "FF/0"},
 		"no LSN":                  {LSN: "0/0"},
 	} {
-		_, err := a.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, at)
+		_, err := a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, at)
 		if model.CodeOf(err) != model.CodeValidation || !strings.Contains(model.PublicMessage(err), "target_") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -284,21 +286,21 @@ func TestRestoreIntoANewDatabase(t *testing.T) {
 	at := commitStep(t, c, 2)
 	a.awaitArchived(t, db.ID, commitStep(t, c, 3))
 
-	op, err := a.RecoveryRestoreNew(a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: at}, "copy")
+	op, err := a.Recovery.RecoveryRestoreNew(a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at}, "copy")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.RecoveryRestoreNew(a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: at}, "other"); model.CodeOf(err) != model.CodeConflict {
+	if _, err := a.Recovery.RecoveryRestoreNew(a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at}, "other"); model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("a second one meanwhile: %v", err)
 	}
 	commitStep(t, c, 4)
 	a.awaitOperation(t, op, model.OperationCompleted)
 	a.awaitStatus(t, op.NewDatabase, model.DatabaseAvailable, time.Minute)
-	record, err := a.record(op.NewDatabase)
+	record, err := a.Databases.Record(op.NewDatabase)
 	if err != nil {
 		t.Fatal(err)
 	}
-	copied, err := a.connection(record, true)
+	copied, err := a.Databases.ConnectionOf(record, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,20 +315,20 @@ func TestRestoreIntoANewDatabase(t *testing.T) {
 	}
 	a.settled(t)
 	a.backUp(t, op.NewDatabase) // its WAL is archived, too
-	if r, err := a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), op.NewDatabase); err != nil || len(r.Archiving.Gaps) > 0 {
+	if r, err := a.Recovery.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), op.NewDatabase); err != nil || len(r.Archiving.Gaps) > 0 {
 		t.Errorf("the copy's archive: %+v, %v", r.Archiving, err)
 	}
 
-	if _, err := a.BackupRestoreNew(a.call(model.ActionBackupRestore), db.ID, b.ID, "copy"); model.CodeOf(err) != model.CodeConflict {
+	if _, err := a.Recovery.BackupRestoreNew(a.call(model.ActionBackupRestore), db.ID, b.ID, "copy"); model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("a name that is taken: %v", err)
 	}
-	op, err = a.BackupRestoreNew(a.call(model.ActionBackupRestore), db.ID, b.ID, "third")
+	op, err = a.Recovery.BackupRestoreNew(a.call(model.ActionBackupRestore), db.ID, b.ID, "third")
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.abandon(t)
 	next := a.reopen(t)
-	if _, err := next.record(op.NewDatabase); err == nil {
+	if _, err := next.Databases.Record(op.NewDatabase); err == nil {
 		if got, _ := next.status(t, op.NewDatabase); got != model.DatabaseAvailable {
 			t.Errorf("half a database is left: %s", got)
 		}
@@ -358,7 +360,7 @@ func TestWALWithoutABackupIsPruned(t *testing.T) {
 	a := startEngine(t)
 	db, c := a.createDatabase(t, "shop")
 	run(t, c, "create table filler (t text)")
-	archive, err := a.walArchive(db.ID)
+	archive, err := a.Recovery.WalArchive(db.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -375,7 +377,7 @@ func TestWALWithoutABackupIsPruned(t *testing.T) {
 	a.backUp(t, db.ID) // which goes on behind it
 	at := commitStepInto(t, c)
 	a.awaitArchived(t, db.ID, at)
-	a.goTo(t, db.ID, RestorePoint{Time: at})
+	a.goTo(t, db.ID, recovery.RestorePoint{Time: at})
 }
 
 // What an undo goes back to goes on where its archive ended, also when no backup
@@ -414,18 +416,18 @@ func TestPruneWhileNobodyReceives(t *testing.T) {
 	run(t, c, "insert into filler select repeat(md5(n::text), 30) from generate_series(1, 20000) n")
 	a.awaitArchived(t, db.ID, answer[time.Time](t, c, "select clock_timestamp()"))
 	a.backUp(t, db.ID) // its checkpoint removes WAL from the server
-	if err := a.StopReceiving(db.ID); err != nil {
+	if err := a.Recovery.StopReceiving(db.ID); err != nil {
 		t.Fatal(err)
 	}
 	a.keepBackup(t, db.ID, second)
-	if err := a.pruneWAL(db.ID); err != nil {
+	if err := a.Recovery.PruneWAL(db.ID); err != nil {
 		t.Fatal(err)
 	}
-	now, err := a.record(db.ID)
+	now, err := a.Databases.Record(db.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.ReceiveWAL(now); err != nil {
+	if err := a.Recovery.ReceiveWAL(now); err != nil {
 		t.Fatal(err)
 	}
 	a.awaitArchived(t, db.ID, commitStepInto(t, c))
@@ -437,7 +439,7 @@ func (a *appliance) keepBackup(t *testing.T, database string, kept model.Backup)
 	t.Helper()
 	for _, b := range a.backups(t, database) {
 		if b.ID != kept.ID {
-			if err := a.BackupDelete(a.call(model.ActionBackupDelete), database, b.ID); err != nil {
+			if err := a.Recovery.BackupDelete(a.call(model.ActionBackupDelete), database, b.ID); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -446,13 +448,13 @@ func (a *appliance) keepBackup(t *testing.T, database string, kept model.Backup)
 
 func (a *appliance) mustHaveNoGap(t *testing.T, database string) {
 	t.Helper()
-	recovery, err := a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), database)
+	recovery, err := a.Recovery.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), database)
 	if err != nil || len(recovery.Archiving.Gaps) > 0 {
 		t.Errorf("gaps %+v, %v", recovery.Archiving.Gaps, err)
 	}
 }
 
-func commitStepInto(t *testing.T, c Connection) time.Time {
+func commitStepInto(t *testing.T, c databases.Connection) time.Time {
 	t.Helper()
 	run(t, c, "create table steps (n int)")
 	return commitStep(t, c, 1)
@@ -462,14 +464,14 @@ func commitStepInto(t *testing.T, c Connection) time.Time {
 // than the archive has: a moment behind that is refused, not taken for quiet.
 func TestSwitchByForce(t *testing.T) {
 	t.Parallel()
-	a := startEngineOn(t, testConfig(t, newDataDir(t)), func(e *Engine) { e.waits.stop = 5 * time.Second })
+	a := startEngineOn(t, testConfig(t, newDataDir(t)), func(e *Engine) { e.Databases.Waits.Stop = 5 * time.Second })
 	db, c := a.createDatabase(t, "shop")
 	commitStepInto(t, c)
 	b := a.backUp(t, db.ID)
 	a.awaitArchived(t, db.ID, commitStep(t, c, 2))
 	undrained := func() bool {
 		t.Helper()
-		now, err := a.record(db.ID)
+		now, err := a.Databases.Record(db.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -488,10 +490,10 @@ func TestSwitchByForce(t *testing.T) {
 	if !undrained() {
 		t.Error("a server that was stopped by force is taken for one that was shut down")
 	}
-	if plan, err := a.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: quiet}); err == nil {
+	if plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: quiet}); err == nil {
 		t.Errorf("a moment is restored by which more may have been committed: %+v", plan)
 	}
-	if _, err := a.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: last}); err != nil {
+	if _, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: last}); err != nil {
 		t.Errorf("a moment before: %v", err)
 	}
 }
@@ -514,7 +516,7 @@ func TestBackupsOfTwinTimelines(t *testing.T) {
 	first := moment()
 	second := write("history")
 	a.awaitArchived(t, db.ID, second)
-	a.goTo(t, db.ID, RestorePoint{Time: first})
+	a.goTo(t, db.ID, recovery.RestorePoint{Time: first})
 	write("first twin")
 	backUp := func() model.Backup {
 		a.settled(t)
@@ -526,7 +528,7 @@ func TestBackupsOfTwinTimelines(t *testing.T) {
 		return a.backUp(t, db.ID)
 	}
 	backUp()
-	a.goTo(t, db.ID, RestorePoint{Time: second})
+	a.goTo(t, db.ID, recovery.RestorePoint{Time: second})
 	b := backUp()
 	if b.Timeline != 2 || b.Generation != 3 {
 		t.Errorf("the backup of the second twin is on timeline %d of generation %d", b.Timeline, b.Generation)
@@ -554,19 +556,19 @@ func TestBackupAcrossAFork(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.awaitArchived(t, db.ID, commitStep(t, c, 2))
-	a.goTo(t, db.ID, RestorePoint{LSN: (stop - 1).String()})
+	a.goTo(t, db.ID, recovery.RestorePoint{LSN: (stop - 1).String()})
 	run(t, c, "select pg_logical_emit_message(false, 'fill', repeat('x', 1000000)) from generate_series(1, 40)")
 	within(t, time.Minute, "the backup that follows a restore", func() bool {
 		return a.backups(t, db.ID)[0].ID != across.ID && a.backups(t, db.ID)[0].Status == model.BackupCompleted
 	})
 	a.settled(t)
-	if err := a.BackupDelete(a.call(model.ActionBackupDelete), db.ID, a.backups(t, db.ID)[0].ID); err != nil {
+	if err := a.Recovery.BackupDelete(a.call(model.ActionBackupDelete), db.ID, a.backups(t, db.ID)[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	last := commitStep(t, c, 3)
 	a.awaitArchived(t, db.ID, last)
-	at := RestorePoint{Time: last}
-	plan, err := a.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, at)
+	at := recovery.RestorePoint{Time: last}
+	plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, at)
 	if err != nil || plan.Backup.ID == across.ID {
 		t.Fatalf("planned from %s: %v", plan.Backup.ID, err)
 	}

@@ -12,7 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
+	"holdfast/engine/imports"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 )
 
 // openWithPlans opens an engine without PostgreSQL, whose organization is on
@@ -28,14 +32,14 @@ func openWithPlans(t *testing.T, limits map[string]int64) (*appliance, *atomic.I
 	moved := &atomic.Int64{}
 	cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(moved.Load())) }
 	a := openEngine(t, cfg)
-	if _, err := a.OrganizationSetPlan(a.call(model.ActionPlanSet), "tiny"); err != nil {
+	if _, err := a.Access.OrganizationSetPlan(a.call(model.ActionPlanSet), "tiny"); err != nil {
 		t.Fatal(err)
 	}
 	return a, moved
 }
 
 // openEngine opens an engine without PostgreSQL.
-func openEngine(t testing.TB, cfg Config) *appliance {
+func openEngine(t testing.TB, cfg core.Config) *appliance {
 	t.Helper()
 	e, err := Open(cfg)
 	if err != nil {
@@ -46,7 +50,7 @@ func openEngine(t testing.TB, cfg Config) *appliance {
 			t.Error(err)
 		}
 	})
-	if _, err := e.Initialize(false); err != nil {
+	if _, err := e.Access.Initialize(false); err != nil {
 		t.Fatal(err)
 	}
 	return (&appliance{Engine: e, cfg: cfg}).inDefault(t)
@@ -61,7 +65,7 @@ func TestPlanLimitHoldsAgainstACrowd(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 30 {
 		all.Go(func() {
-			_, err := a.BucketCreate(a.call(model.ActionBucketCreate), NewBucket{Project: a.project, Name: fmt.Sprintf("bucket-%d", i)})
+			_, err := a.Objects.BucketCreate(a.call(model.ActionBucketCreate), objects.NewBucket{Project: a.project, Name: fmt.Sprintf("bucket-%d", i)})
 			if err == nil {
 				made.Add(1)
 				return
@@ -73,7 +77,7 @@ func TestPlanLimitHoldsAgainstACrowd(t *testing.T) {
 	if made.Load() != 3 {
 		t.Errorf("%d buckets were made", made.Load())
 	}
-	usage, err := a.Usage(a.call(model.ActionUsageGet))
+	usage, err := a.Insight.Usage(a.call(model.ActionUsageGet))
 	if err != nil || usage.Buckets != 3 || usage.Limits[model.MetricBuckets] != 3 {
 		t.Errorf("usage %+v, %v", usage, err)
 	}
@@ -82,7 +86,7 @@ func TestPlanLimitHoldsAgainstACrowd(t *testing.T) {
 // audited counts the entries of an action.
 func (a *appliance) audited(t *testing.T, action model.Action) (count int) {
 	t.Helper()
-	entries, _, err := a.AuditList(a.call(model.ActionAuditList), AuditFilter{}, 1, MaxLimit)
+	entries, _, err := a.Core.AuditList(a.call(model.ActionAuditList), core.AuditFilter{}, 1, core.MaxLimit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +119,7 @@ func TestPlanLimitOfDatabases(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := startEngineOn(t, cfg)
-	if _, err := a.OrganizationSetPlan(a.call(model.ActionPlanSet), "tiny"); err != nil {
+	if _, err := a.Access.OrganizationSetPlan(a.call(model.ActionPlanSet), "tiny"); err != nil {
 		t.Fatal(err)
 	}
 	var made atomic.Int64
@@ -123,7 +127,7 @@ func TestPlanLimitOfDatabases(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 30 {
 		all.Go(func() {
-			db, _, err := a.DatabaseCreate(t.Context(), a.call(model.ActionDatabaseCreate), NewDatabase{Project: a.project, Name: fmt.Sprintf("db%d", i)})
+			db, _, err := a.Databases.Create(t.Context(), a.call(model.ActionDatabaseCreate), databases.NewDatabase{Project: a.project, Name: fmt.Sprintf("db%d", i)})
 			if err == nil {
 				made.Add(1)
 				deleted.Store(db.ID)
@@ -137,30 +141,30 @@ func TestPlanLimitOfDatabases(t *testing.T) {
 		t.Fatalf("%d databases were made", made.Load())
 	}
 	id := deleted.Load().(string)
-	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), id); err != nil {
+	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), id); err != nil {
 		t.Fatal(err)
 	}
 	instead, _ := a.createDatabase(t, "instead")
-	_, err = a.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), id)
+	_, err = a.Databases.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), id)
 	refusedByPlan(t, err, "databases: the plan tiny allows 3")
-	_, err = a.ImportCreate(t.Context(), a.call(model.ActionImportCreate), NewImport{
+	_, err = a.Imports.Create(t.Context(), a.call(model.ActionImportCreate), imports.NewImport{
 		Project: a.project, Name: "imported", SourceURL: model.NewSecret("postgresql://owner@192.0.2.1/shop"),
 	})
 	refusedByPlan(t, err, "databases: the plan tiny allows 3")
 	backup := a.backUp(t, instead.ID)
-	_, err = a.BackupRestoreNew(a.call(model.ActionBackupRestore), instead.ID, backup.ID, "restored")
+	_, err = a.Recovery.BackupRestoreNew(a.call(model.ActionBackupRestore), instead.ID, backup.ID, "restored")
 	refusedByPlan(t, err, "databases: the plan tiny allows 3")
 }
 
 func TestPlanLimitOfObjects(t *testing.T) {
 	t.Parallel()
 	a, _ := openWithPlans(t, map[string]int64{"objects": 2, "storage_bytes": 10})
-	bucket, err := a.BucketCreate(a.call(model.ActionBucketCreate), NewBucket{Project: a.project, Name: "files"})
+	bucket, err := a.Objects.BucketCreate(a.call(model.ActionBucketCreate), objects.NewBucket{Project: a.project, Name: "files"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	upload := func(key, body string, length int64) error {
-		_, err := a.ObjectUpload(t.Context(), a.call(model.ActionObjectUpload), Upload{
+		_, err := a.Objects.ObjectUpload(t.Context(), a.call(model.ActionObjectUpload), objects.Upload{
 			Bucket: bucket.ID, Key: key, Body: strings.NewReader(body), Length: length, ContentType: "text/plain",
 		})
 		return err
@@ -175,7 +179,7 @@ func TestPlanLimitOfObjects(t *testing.T) {
 	if err := errors.Join(upload("a", "1234567", 7), upload("b", "123", 3)); err != nil {
 		t.Error(err)
 	}
-	if _, err := a.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, "a"); err != nil {
+	if _, err := a.Objects.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, "a"); err != nil {
 		t.Error(err)
 	}
 	if err := upload("c", "1", 1); err != nil {
@@ -189,11 +193,11 @@ func TestTrialEnds(t *testing.T) {
 	t.Parallel()
 	a, moved := openWithPlans(t, map[string]int64{"buckets": 0})
 	create := func(name string) error {
-		_, err := a.BucketCreate(a.call(model.ActionBucketCreate), NewBucket{Project: a.project, Name: name})
+		_, err := a.Objects.BucketCreate(a.call(model.ActionBucketCreate), objects.NewBucket{Project: a.project, Name: name})
 		return err
 	}
 	refusedByPlan(t, create("early"), "allows 0")
-	if _, err := a.OrganizationSetTrial(a.call(model.ActionTrialSet), model.PlanSelfHosted, time.Hour); err != nil {
+	if _, err := a.Access.OrganizationSetTrial(a.call(model.ActionTrialSet), model.PlanSelfHosted, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if err := create("during"); err != nil {
@@ -202,14 +206,14 @@ func TestTrialEnds(t *testing.T) {
 	moved.Store(int64(time.Hour))
 	refusedByPlan(t, create("late"), "buckets: the plan tiny allows 0, and 1 are in use")
 	for range 2 {
-		if err := a.concludeTrials(); err != nil {
+		if err := a.Access.ConcludeTrials(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if n := a.audited(t, model.ActionTrialEnd); n != 1 {
 		t.Errorf("the end of the trial was audited %d times", n)
 	}
-	account, err := a.AccountGet(a.call(model.ActionBillingGet))
+	account, err := a.Access.AccountGet(a.call(model.ActionBillingGet))
 	if err != nil || account.Plan.Name != "tiny" || account.Organization.Trial == nil {
 		t.Errorf("%+v, %v", account, err)
 	}
@@ -219,8 +223,8 @@ func TestTrialEnds(t *testing.T) {
 func TestPlanThatIsGone(t *testing.T) {
 	t.Parallel()
 	a, _ := openWithPlans(t, map[string]int64{"buckets": 3})
-	bucket := NewBucket{Project: a.project, Name: "first"}
-	if _, err := a.BucketCreate(a.call(model.ActionBucketCreate), bucket); err != nil {
+	bucket := objects.NewBucket{Project: a.project, Name: "first"}
+	if _, err := a.Objects.BucketCreate(a.call(model.ActionBucketCreate), bucket); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.Close(t.Context()); err != nil {
@@ -230,15 +234,15 @@ func TestPlanThatIsGone(t *testing.T) {
 	cfg.Plans = nil
 	b := openEngine(t, cfg)
 	bucket.Name = "second"
-	_, err := b.BucketCreate(b.call(model.ActionBucketCreate), bucket)
+	_, err := b.Objects.BucketCreate(b.call(model.ActionBucketCreate), bucket)
 	refusedByPlan(t, err, "not in the config file")
-	if _, err := b.OrganizationSetPlan(b.call(model.ActionPlanSet), "tiny"); model.CodeOf(err) != model.CodeValidation {
+	if _, err := b.Access.OrganizationSetPlan(b.call(model.ActionPlanSet), "tiny"); model.CodeOf(err) != model.CodeValidation {
 		t.Errorf("an unknown plan: %v", err)
 	}
-	if _, err := b.OrganizationSetPlan(b.call(model.ActionPlanSet), model.PlanSelfHosted); err != nil {
+	if _, err := b.Access.OrganizationSetPlan(b.call(model.ActionPlanSet), model.PlanSelfHosted); err != nil {
 		t.Error(err)
 	}
-	if _, err := b.BucketCreate(b.call(model.ActionBucketCreate), bucket); err != nil {
+	if _, err := b.Objects.BucketCreate(b.call(model.ActionBucketCreate), bucket); err != nil {
 		t.Error(err)
 	}
 }

@@ -13,12 +13,12 @@ func TestOrderOfProofs(t *testing.T) {
 	a := openEngine(t, testConfig(t, newDataDir(t)))
 	update := func(do func(tx *meta.Tx) error) {
 		t.Helper()
-		if err := a.meta.Update(do); err != nil {
+		if err := a.Core.Meta.Update(do); err != nil {
 			t.Fatal(err)
 		}
 	}
 	database := func(name string) string {
-		now, id := a.clock(), a.newID(model.ResourceDatabase)
+		now, id := a.Core.Clock(), a.Core.NewID(model.ResourceDatabase)
 		update(func(tx *meta.Tx) error {
 			return tx.Databases().Insert(model.Database{
 				ID: id, Organization: a.org, Project: a.project, Name: name,
@@ -28,9 +28,9 @@ func TestOrderOfProofs(t *testing.T) {
 		return id
 	}
 	backup := func(database string) model.Backup {
-		now := a.clock()
+		now := a.Core.Clock()
 		b := model.Backup{
-			ID: a.newID(model.ResourceBackup), Organization: a.org, Database: database, Status: model.BackupCompleted,
+			ID: a.Core.NewID(model.ResourceBackup), Organization: a.org, Database: database, Status: model.BackupCompleted,
 			StartedAt: now, CompletedAt: &now, Verification: model.Verification{Status: model.VerificationUnverified},
 		}
 		update(func(tx *meta.Tx) error { return tx.Backups().Insert(b) })
@@ -38,7 +38,7 @@ func TestOrderOfProofs(t *testing.T) {
 	}
 	proveDue := func(what string, want model.Backup) {
 		t.Helper()
-		due, err := a.dueProof()
+		due, err := a.Recovery.DueProof()
 		if err != nil || due.ID != want.ID {
 			t.Fatalf("%s: %s of %s is due, not %s: %v", what, due.ID, due.Database, want.ID, err)
 		}

@@ -10,11 +10,14 @@ import (
 	"time"
 
 	"holdfast/backup"
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
+	"holdfast/engine/recovery"
 )
 
-func proving(t testing.TB) Config {
+func proving(t testing.TB) core.Config {
 	cfg := testConfig(t, newDataDir(t))
 	cfg.Proofs = true
 	return cfg
@@ -25,7 +28,7 @@ func (a *appliance) awaitProof(t testing.TB, database, id string) model.Verifica
 	t.Helper()
 	var v model.Verification
 	within(t, time.Minute, "the end of a proof", func() bool {
-		b, err := a.BackupGet(a.call(model.ActionBackupGet), database, id)
+		b, err := a.Recovery.BackupGet(a.call(model.ActionBackupGet), database, id)
 		v = b.Verification
 		return err == nil && (v.Status == model.VerificationVerified || v.Status == model.VerificationFailed)
 	})
@@ -36,17 +39,17 @@ func (a *appliance) awaitProof(t testing.TB, database, id string) model.Verifica
 func (a *appliance) checkNoProof(t testing.TB) {
 	t.Helper()
 	within(t, time.Minute, "the end of every trace of a proof", func() bool {
-		left, err := os.ReadDir(filepath.Join(a.cfg.DataDir, proofsDir))
-		a.cancels.mu.Lock()
-		defer a.cancels.mu.Unlock()
-		return err == nil && len(left) == 0 && len(a.cancels.running) == 0
+		left, err := os.ReadDir(filepath.Join(a.cfg.DataDir, recovery.ProofsDir))
+		a.Core.Cancels.Mu.Lock()
+		defer a.Core.Cancels.Mu.Unlock()
+		return err == nil && len(left) == 0 && len(a.Core.Cancels.Running) == 0
 	})
 	a.checkTidy(t)
 }
 
 func (a *appliance) codes(t testing.TB) map[string]model.Recommendation {
 	t.Helper()
-	found, err := a.Recommendations(a.call(model.ActionRecommendationList))
+	found, err := a.Insight.Recommendations(a.call(model.ActionRecommendationList))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,11 +89,11 @@ func TestProof(t *testing.T) {
 			t.Errorf("recommended: %s", code)
 		}
 	}
-	view, err := a.DatabaseGet(a.call(model.ActionDatabaseGet), db.ID)
+	view, err := a.Databases.Get(a.call(model.ActionDatabaseGet), db.ID)
 	if err != nil || view.ProvenBackup == nil || view.ProvenBackup.ID != b.ID {
 		t.Errorf("the newest proven backup: %+v, %v", view.ProvenBackup, err)
 	}
-	status, err := a.AgentStatus(a.call(model.ActionAgentStatus))
+	status, err := a.Insight.AgentStatus(a.call(model.ActionAgentStatus))
 	if err != nil || status.NewestVerified == nil || !status.NewestVerified.Equal(*v.At) {
 		t.Errorf("the newest proof: %v, %v", status.NewestVerified, err)
 	}
@@ -111,7 +114,7 @@ func TestProofOfADamagedBackup(t *testing.T) {
 	a.cfg.Proofs = true
 	next := a.reopen(t)
 	v := next.awaitProof(t, db.ID, b.ID)
-	if view, err := next.DatabaseGet(next.call(model.ActionDatabaseGet), db.ID); err != nil || view.ProvenBackup != nil {
+	if view, err := next.Databases.Get(next.call(model.ActionDatabaseGet), db.ID); err != nil || view.ProvenBackup != nil {
 		t.Errorf("a proven backup: %+v, %v", view.ProvenBackup, err)
 	}
 	if v.Status != model.VerificationFailed || !strings.Contains(v.Detail, filepath.Base(pack)) || !strings.Contains(v.Detail, "damaged") {
@@ -126,7 +129,7 @@ func TestProofOfADamagedBackup(t *testing.T) {
 	if v := next.awaitProof(t, db.ID, second.ID); v.Status != model.VerificationVerified {
 		t.Errorf("the proof of the next backup: %+v", v)
 	}
-	if err := next.BackupDelete(next.call(model.ActionBackupDelete), db.ID, b.ID); err != nil {
+	if err := next.Recovery.BackupDelete(next.call(model.ActionBackupDelete), db.ID, b.ID); err != nil {
 		t.Fatal(err)
 	}
 	if _, still := next.codes(t)["failed_proof"]; still {
@@ -144,11 +147,11 @@ func TestProofAfterACrash(t *testing.T) {
 	a.awaitProof(t, db.ID, b.ID)
 	a.checkNoProof(t)
 	// As a SIGKILL in the middle leaves it: the record, and a server that runs.
-	plan, err := a.planEnd(t.Context(), b)
+	plan, err := a.Recovery.PlanEnd(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.updateBackup(b.ID, func(b *model.Backup) { b.Verification = model.Verification{Status: model.VerificationRunning} }); err != nil {
+	if err := a.Recovery.UpdateBackup(b.ID, func(b *model.Backup) { b.Verification = model.Verification{Status: model.VerificationRunning} }); err != nil {
 		t.Fatal(err)
 	}
 	a.startScratch(t, db.ID, plan)
@@ -169,16 +172,16 @@ func TestDeleteDuringProof(t *testing.T) {
 	run(t, c, "create table t as select n, repeat(md5(n::text), 8) as text from generate_series(1, 100000) n")
 	for _, remove := range []func(id string) error{
 		func(id string) error {
-			return a.BackupDelete(a.call(model.ActionBackupDelete), db.ID, id)
+			return a.Recovery.BackupDelete(a.call(model.ActionBackupDelete), db.ID, id)
 		},
 		func(string) error {
-			_, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID)
+			_, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID)
 			return err
 		},
 	} {
 		b := a.backUp(t, db.ID)
 		within(t, time.Minute, "the beginning of the proof", func() bool {
-			now, err := a.BackupGet(a.call(model.ActionBackupGet), db.ID, b.ID)
+			now, err := a.Recovery.BackupGet(a.call(model.ActionBackupGet), db.ID, b.ID)
 			if err == nil && now.Verification.Status == model.VerificationVerified {
 				t.Fatal("the proof was over too soon")
 			}
@@ -187,7 +190,7 @@ func TestDeleteDuringProof(t *testing.T) {
 		if err := remove(b.ID); err != nil {
 			t.Errorf("remove during a proof: %v", err)
 		}
-		if left, err := os.ReadDir(filepath.Join(a.cfg.DataDir, proofsDir)); err != nil || len(left) > 0 {
+		if left, err := os.ReadDir(filepath.Join(a.cfg.DataDir, recovery.ProofsDir)); err != nil || len(left) > 0 {
 			t.Errorf("left of the proof: %v, %v", left, err)
 		}
 	}
@@ -198,44 +201,45 @@ func TestDeleteDuringProof(t *testing.T) {
 func TestVerdict(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	e := &Engine{clock: func() time.Time { return now }}
+	c := &core.Core{Clock: func() time.Time { return now }}
+	e := &Engine{Recovery: recovery.New(c, databases.New(c), nil)}
 	v := model.Verification{Status: model.VerificationUnverified}
-	if v = e.verdict(v, "", noRoomError{cause: errors.New("no room")}); v.Attempts != 0 || v.Status != model.VerificationUnverified || !v.NotBefore.After(now) {
+	if v = e.Recovery.Verdict(v, "", recovery.NoRoomError{Cause: errors.New("no room")}); v.Attempts != 0 || v.Status != model.VerificationUnverified || !v.NotBefore.After(now) {
 		t.Errorf("without room: %+v", v)
 	}
-	for attempt := 1; attempt < proofAttempts; attempt++ {
-		v = e.verdict(v, "", context.DeadlineExceeded)
-		if v.Status != model.VerificationUnverified || v.Attempts != attempt || !v.NotBefore.Equal(now.Add(proofRetry<<(attempt-1))) {
+	for attempt := 1; attempt < recovery.ProofAttempts; attempt++ {
+		v = e.Recovery.Verdict(v, "", context.DeadlineExceeded)
+		if v.Status != model.VerificationUnverified || v.Attempts != attempt || !v.NotBefore.Equal(now.Add(recovery.ProofRetry<<(attempt-1))) {
 			t.Errorf("attempt %d: %+v", attempt, v)
 		}
 	}
-	if v = e.verdict(v, "", context.DeadlineExceeded); v.Status != model.VerificationFailed || v.Detail == "" || v.At == nil {
+	if v = e.Recovery.Verdict(v, "", context.DeadlineExceeded); v.Status != model.VerificationFailed || v.Detail == "" || v.At == nil {
 		t.Errorf("the last attempt: %+v", v)
 	}
 }
 
 // startScratch leaves a server running on a proof's directory.
-func (a *appliance) startScratch(t testing.TB, database string, plan RestorePlan) {
+func (a *appliance) startScratch(t testing.TB, database string, plan recovery.RestorePlan) {
 	t.Helper()
-	scratch := a.unpackScratch(t, database, plan, filepath.Join(a.cfg.DataDir, proofsDir, plan.Backup.ID))
-	if err := a.startRecovered(t.Context(), scratch, plan, func(int64, int64) {}); err != nil {
+	scratch := a.unpackScratch(t, database, plan, filepath.Join(a.cfg.DataDir, recovery.ProofsDir, plan.Backup.ID))
+	if err := a.Recovery.StartRecovered(t.Context(), scratch, plan, func(int64, int64) {}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // unpackScratch makes a data directory for a server under the backup's id.
-func (a *appliance) unpackScratch(t testing.TB, database string, plan RestorePlan, dir string) postgres.Spec {
+func (a *appliance) unpackScratch(t testing.TB, database string, plan recovery.RestorePlan, dir string) postgres.Spec {
 	t.Helper()
-	db, err := a.record(database)
+	db, err := a.Databases.Record(database)
 	if err != nil {
 		t.Fatal(err)
 	}
-	scratch, err := a.scratchInstance(t.Context(), db, plan.Backup.ID)
+	scratch, err := a.Recovery.ScratchInstance(t.Context(), db, plan.Backup.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	scratch.Dir = dir
-	if err := a.unpack(t.Context(), plan, dir, backup.RestoreOptions{}); err != nil {
+	if err := a.Recovery.Unpack(t.Context(), plan, dir, backup.RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return scratch

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -12,13 +13,13 @@ import (
 // otherReads are requests about something other than objects.
 func (s *store) otherReads() map[string]func() error {
 	return map[string]func() error{
-		"databases": func() error { _, err := s.DatabaseList(s.call(model.ActionDatabaseList), Page{}); return err },
-		"keys":      func() error { _, err := s.KeyList(s.call(model.ActionKeyList), Page{}); return err },
-		"projects":  func() error { _, err := s.ProjectList(s.call(model.ActionProjectList), Page{}); return err },
-		"people":    func() error { _, err := s.UserList(s.call(model.ActionUserList), Page{}); return err },
-		"trash":     func() error { _, err := s.TrashList(s.call(model.ActionTrashList)); return err },
+		"databases": func() error { _, err := s.Databases.List(s.call(model.ActionDatabaseList), core.Page{}); return err },
+		"keys":      func() error { _, err := s.Access.KeyList(s.call(model.ActionKeyList), core.Page{}); return err },
+		"projects":  func() error { _, err := s.Access.ProjectList(s.call(model.ActionProjectList), core.Page{}); return err },
+		"people":    func() error { _, err := s.Access.UserList(s.call(model.ActionUserList), core.Page{}); return err },
+		"trash":     func() error { _, err := s.Databases.TrashList(s.call(model.ActionTrashList)); return err },
 		"readiness": func() error {
-			if err := s.Ready(); err != nil && err.Error() != "starting" { // it keeps objects only
+			if err := s.Insight.Ready(); err != nil && err.Error() != "starting" { // it keeps objects only
 				return err
 			}
 			return nil
@@ -30,7 +31,7 @@ func (s *store) otherReads() map[string]func() error {
 func (s *store) addDatabases(t testing.TB, n int) {
 	t.Helper()
 	a := &appliance{Engine: s.Engine, org: s.org, project: s.project}
-	if err := s.meta.Update(func(tx *meta.Tx) error { return a.fillAccount(tx, n, 1) }); err != nil {
+	if err := s.Core.Meta.Update(func(tx *meta.Tx) error { return a.fillAccount(tx, n, 1) }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -40,7 +41,7 @@ func (s *store) holdCommits(t testing.TB) (release func()) {
 	t.Helper()
 	held, released, done := make(chan struct{}), make(chan struct{}), make(chan error)
 	go func() {
-		done <- s.meta.Update(func(*meta.Tx) error {
+		done <- s.Core.Meta.Update(func(*meta.Tx) error {
 			close(held)
 			<-released
 			return nil
@@ -69,7 +70,7 @@ func TestOtherReadsDoNotWaitForUploads(t *testing.T) {
 		if err := read(); err != nil { // or the test times out
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := s.ObjectGet(s.call(model.ActionObjectGet), bucket, name); err != nil {
+		if _, err := s.Objects.ObjectGet(s.call(model.ActionObjectGet), bucket, name); err != nil {
 			t.Errorf("the object: %v", err)
 		}
 	}
@@ -78,43 +79,43 @@ func TestOtherReadsDoNotWaitForUploads(t *testing.T) {
 // What was acknowledged is in every answer that follows.
 func TestReadsSeeWhatWasAcknowledged(t *testing.T) {
 	t.Parallel()
-	s := openObjects(t, func(c *Config) { c.ObjectTrashRetention = time.Hour })
+	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
 	bucket := s.bucket(t, "files")
 	uploads, deletes := int64(0), int64(0)
 	counts := map[string]func() (int64, error){
 		"objects listed": func() (int64, error) {
-			list, err := s.ObjectList(s.call(model.ActionObjectList), bucket, "", Page{Limit: MaxLimit})
+			list, err := s.Objects.ObjectList(s.call(model.ActionObjectList), bucket, "", core.Page{Limit: core.MaxLimit})
 			return int64(len(list.Items)), err
 		},
 		"objects in a folder": func() (int64, error) {
-			list, err := s.ObjectFolder(s.call(model.ActionObjectList), bucket, "", "/", Page{Limit: MaxLimit})
+			list, err := s.Objects.ObjectFolder(s.call(model.ActionObjectList), bucket, "", "/", core.Page{Limit: core.MaxLimit})
 			return int64(len(list.Items)), err
 		},
 		"objects of the bucket": func() (int64, error) {
-			b, err := s.BucketGet(s.call(model.ActionBucketGet), bucket)
+			b, err := s.Objects.BucketGet(s.call(model.ActionBucketGet), bucket)
 			return b.ObjectCount, err
 		},
 		"objects of the buckets": func() (n int64, err error) {
-			list, err := s.BucketList(s.call(model.ActionBucketList), Page{})
+			list, err := s.Objects.BucketList(s.call(model.ActionBucketList), core.Page{})
 			for _, b := range list.Items {
 				n += b.ObjectCount
 			}
 			return n, err
 		},
 		"objects of the organization": func() (int64, error) {
-			a, err := s.AccountGet(s.call(model.ActionUsageGet))
+			a, err := s.Access.AccountGet(s.call(model.ActionUsageGet))
 			return a.Totals.Objects, err
 		},
 		"objects of the appliance": func() (int64, error) {
-			m, err := s.Measure()
+			m, err := s.Insight.Measure()
 			return m.Totals.Objects, err
 		},
 		"objects but for those in the trash": func() (int64, error) {
-			list, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), Page{Limit: MaxLimit})
+			list, err := s.Objects.TrashObjectList(s.call(model.ActionTrashObjectList), core.Page{Limit: core.MaxLimit})
 			return uploads - int64(len(list.Items)), err
 		},
 		"audited uploads but for deletions": func() (n int64, err error) {
-			entries, _, err := s.AuditList(s.call(model.ActionAuditList), AuditFilter{}, 1, MaxLimit)
+			entries, _, err := s.Core.AuditList(s.call(model.ActionAuditList), core.AuditFilter{}, 1, core.MaxLimit)
 			for _, e := range entries {
 				switch e.Action {
 				case model.ActionObjectUpload:
@@ -145,10 +146,10 @@ func TestReadsSeeWhatWasAcknowledged(t *testing.T) {
 		check(name, read)
 	}
 	for i := range 10 {
-		if _, err := s.ProjectCreate(s.call(model.ActionProjectCreate), fmt.Sprint("project-", i)); err != nil {
+		if _, err := s.Access.ProjectCreate(s.call(model.ActionProjectCreate), fmt.Sprint("project-", i)); err != nil {
 			t.Fatal(err)
 		}
-		list, err := s.ProjectList(s.call(model.ActionProjectList), Page{})
+		list, err := s.Access.ProjectList(s.call(model.ActionProjectList), core.Page{})
 		if err != nil || len(list.Items) != i+2 {
 			t.Errorf("%d of %d projects, %v", len(list.Items), i+2, err)
 		}
@@ -166,14 +167,14 @@ func BenchmarkReadsDuringUploads(b *testing.B) {
 			commits := uint64(0)
 			for i := range b.N {
 				s.mustPut(b, bucket, fmt.Sprint(i), "x")
-				before, err := s.meta.Commits()
+				before, err := s.Core.Meta.Commits()
 				if err != nil {
 					b.Fatal(err)
 				}
 				if err := read(); err != nil {
 					b.Fatal(err)
 				}
-				after, err := s.meta.Commits()
+				after, err := s.Core.Meta.Commits()
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/access"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -14,22 +16,22 @@ import (
 func TestRecommendationsNewestFirst(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
-	list := func(page Page) List[model.Recommendation] {
+	list := func(page core.Page) core.List[model.Recommendation] {
 		t.Helper()
-		got, err := c.RecommendationList(c.operator(model.ActionRecommendationList), page)
+		got, err := c.Insight.RecommendationList(c.operator(model.ActionRecommendationList), page)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return got
 	}
 	for n := range 5 { // each a key that never ends, of which there is advice
-		if _, _, err := c.KeyCreate(c.operator(model.ActionKeyCreate), NewKey{Name: fmt.Sprint("key ", n), Scopes: model.Scopes()}); err != nil {
+		if _, _, err := c.Access.KeyCreate(c.operator(model.ActionKeyCreate), access.NewKey{Name: fmt.Sprint("key ", n), Scopes: model.Scopes()}); err != nil {
 			t.Fatal(err)
 		}
-		list(Page{})
+		list(core.Page{})
 		c.wait(time.Hour)
 	}
-	all := list(Page{}).Items
+	all := list(core.Page{}).Items
 	if len(all) < 5 {
 		t.Fatalf("only %d recommendations", len(all))
 	}
@@ -44,7 +46,7 @@ func TestRecommendationsNewestFirst(t *testing.T) {
 		}
 	}
 	var paged []string
-	page := Page{Limit: 1}
+	page := core.Page{Limit: 1}
 	for n := 0; ; n++ {
 		got := list(page)
 		for _, r := range got.Items {
@@ -54,7 +56,7 @@ func TestRecommendationsNewestFirst(t *testing.T) {
 			break
 		}
 		if n == 1 { // newer than what was shown: not on the pages that follow
-			if _, _, err := c.KeyCreate(c.operator(model.ActionKeyCreate), NewKey{Name: "late", Scopes: model.Scopes()}); err != nil {
+			if _, _, err := c.Access.KeyCreate(c.operator(model.ActionKeyCreate), access.NewKey{Name: "late", Scopes: model.Scopes()}); err != nil {
 				t.Fatal(err)
 			}
 		}

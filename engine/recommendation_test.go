@@ -17,22 +17,27 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/backup/wal"
+	"holdfast/engine/access"
 	"holdfast/engine/advice"
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
+	"holdfast/engine/imports"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 )
 
 // advised is an appliance with one database, whose checks the test makes.
 type advised struct {
 	*appliance
 	t     *testing.T
-	db    DatabaseView
+	db    databases.View
 	owner *pgx.Conn
 	ahead atomic.Int64
 }
 
 // startAdvised starts one on which little is worth a recommendation.
-func startAdvised(t *testing.T, change func(*Config)) *advised {
+func startAdvised(t *testing.T, change func(*core.Config)) *advised {
 	t.Helper()
 	a := &advised{t: t}
 	cfg := testConfig(t, newDataDir(t))
@@ -47,7 +52,7 @@ func startAdvised(t *testing.T, change func(*Config)) *advised {
 		change(&cfg)
 	}
 	a.appliance = startEngineOn(t, cfg)
-	var c Connection
+	var c databases.Connection
 	a.db, c = a.createDatabase(t, "shop")
 	a.owner = connect(t, c)
 	t.Cleanup(func() { a.owner.Close(context.Background()) })
@@ -66,14 +71,14 @@ func (a *advised) sql(statements ...string) {
 // look makes the checks and returns the recommendations of a code.
 func (a *advised) look(code string) []model.Recommendation {
 	a.t.Helper()
-	db, err := a.record(a.db.ID)
+	db, err := a.Databases.Record(a.db.ID)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	if err := a.adviseOne(a.t.Context(), db); err != nil {
+	if err := a.Insight.AdviseOne(a.t.Context(), db); err != nil {
 		a.t.Fatal(err)
 	}
-	found, err := a.Recommendations(a.call(model.ActionRecommendationList))
+	found, err := a.Insight.Recommendations(a.call(model.ActionRecommendationList))
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -262,7 +267,7 @@ func TestUnusedIndexAfterACrash(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64
 	ahead.Store(int64(-3 * time.Hour)) // when the database is made
-	a := startAdvised(t, func(cfg *Config) {
+	a := startAdvised(t, func(cfg *core.Config) {
 		cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		cfg.Advice.StatisticsAge = time.Hour
 	})
@@ -280,16 +285,16 @@ func TestUnusedIndexAfterACrash(t *testing.T) {
 	}
 	eventually(t, "the next postmaster", func() bool {
 		status, _ := a.status(t, a.db.ID)
-		_, _, now := a.instances.Status(a.db.ID)
+		_, _, now := a.Databases.Instances.Status(a.db.ID)
 		return status == model.DatabaseAvailable && now != pid && now != 0
 	})
 	ahead.Store(0)
 	a.gone("unused_index")
 }
 
-func (a *advised) connection(t *testing.T) Connection {
+func (a *advised) connection(t *testing.T) databases.Connection {
 	t.Helper()
-	c, err := a.DatabaseConnection(a.call(model.ActionDatabaseConnection), a.db.ID)
+	c, err := a.Databases.Connection(a.call(model.ActionDatabaseConnection), a.db.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -371,7 +376,7 @@ func TestRecommendationOfCache(t *testing.T) {
 
 func (a *advised) setting(name, value string) {
 	a.t.Helper()
-	if _, err := a.DatabaseSettings(a.t.Context(), a.call(model.ActionDatabaseSettings), a.db.ID, map[string]string{name: value}); err != nil {
+	if _, err := a.Databases.ChangeSettings(a.t.Context(), a.call(model.ActionDatabaseSettings), a.db.ID, map[string]string{name: value}); err != nil {
 		a.t.Fatal(err)
 	}
 	a.owner = connect(a.t, a.connection(a.t))
@@ -426,16 +431,16 @@ func (a *advised) follow(r model.Recommendation) {
 	path := strings.TrimPrefix(r.Action.Path, "/v1/databases/"+a.db.ID)
 	switch body := r.Action.Body; r.Action.Method + " " + path {
 	case "POST /rls":
-		_, err = a.RLSSet(a.t.Context(), a.call(model.ActionRLSSet), a.db.ID, RLSChange{
+		_, err = a.Databases.RLSSet(a.t.Context(), a.call(model.ActionRLSSet), a.db.ID, databases.RLSChange{
 			Schema: body["schema"].(string), Table: body["table"].(string), Enabled: body["enabled"].(bool),
 		})
 	case "PUT /allowlist":
-		_, err = a.AllowlistSet(a.t.Context(), a.call(model.ActionAllowlistSet), a.db.ID, body["entries"].([]string))
+		_, err = a.Databases.AllowlistSet(a.t.Context(), a.call(model.ActionAllowlistSet), a.db.ID, body["entries"].([]string))
 	case "POST /restart":
-		_, err = a.DatabaseRestart(a.t.Context(), a.call(model.ActionDatabaseRestart), a.db.ID)
+		_, err = a.Databases.Restart(a.t.Context(), a.call(model.ActionDatabaseRestart), a.db.ID)
 	case "POST /backups":
 		var b model.Backup
-		if b, err = a.BackupCreate(a.call(model.ActionBackupCreate), a.db.ID); err == nil {
+		if b, err = a.Recovery.BackupCreate(a.call(model.ActionBackupCreate), a.db.ID); err == nil {
 			a.await(b.ID)
 		}
 	default:
@@ -449,7 +454,7 @@ func (a *advised) follow(r model.Recommendation) {
 func (a *advised) await(backup string) {
 	a.t.Helper()
 	eventually(a.t, "the backup", func() bool {
-		b, err := a.BackupGet(a.call(model.ActionBackupGet), a.db.ID, backup)
+		b, err := a.Recovery.BackupGet(a.call(model.ActionBackupGet), a.db.ID, backup)
 		return err == nil && b.CompletedAt != nil
 	})
 }
@@ -465,7 +470,7 @@ func TestRecommendationsOfBackups(t *testing.T) {
 	a.follow(a.one("backup_old"))
 	a.gone("backup_old")
 	repair := a.breakBackups()
-	b, err := a.BackupCreate(a.call(model.ActionBackupCreate), a.db.ID)
+	b, err := a.Recovery.BackupCreate(a.call(model.ActionBackupCreate), a.db.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -475,15 +480,15 @@ func TestRecommendationsOfBackups(t *testing.T) {
 	a.follow(r)
 	a.gone("backup_failed")
 
-	if err := a.meta.Update(func(tx *meta.Tx) error {
+	if err := a.Core.Meta.Update(func(tx *meta.Tx) error {
 		return tx.Backups().Insert(model.Backup{
-			ID: a.newID(model.ResourceBackup), Organization: a.org, Database: a.db.ID, Type: model.BackupScheduled,
-			Status: model.BackupRunning, StartedAt: a.clock(),
+			ID: a.Core.NewID(model.ResourceBackup), Organization: a.org, Database: a.db.ID, Type: model.BackupScheduled,
+			Status: model.BackupRunning, StartedAt: a.Core.Clock(),
 		})
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.settleBackups(); err != nil { // as after a crash
+	if err := a.Recovery.SettleBackups(); err != nil { // as after a crash
 		t.Fatal(err)
 	}
 	a.gone("backup_failed")
@@ -495,24 +500,24 @@ func TestNoBackupIsOwed(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t, slow)
 	a := startAdvised(t, nil)
-	sandbox, err := a.SandboxCreate(t.Context(), a.call(model.ActionDatabaseCreate), NewSandbox{}, nil)
+	sandbox, err := a.Imports.SandboxCreate(t.Context(), a.call(model.ActionDatabaseCreate), databases.NewSandbox{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := a.beginImport(t, NewImport{Name: "coming", SourceURL: model.NewSecret(o.url())})
+	record := a.beginImport(t, imports.NewImport{Name: "coming", SourceURL: model.NewSecret(o.url())})
 	a.awaitCopying(t, record.ID)
 	if r := a.one("no_backup"); r.Resource.ID != a.db.ID {
 		t.Errorf("it is about %+v", r.Resource)
 	}
-	status, err := a.AgentStatus(a.call(model.ActionAgentStatus))
+	status, err := a.Insight.AgentStatus(a.call(model.ActionAgentStatus))
 	if err != nil || len(status.Databases) != 3 || len(status.Unprotected) != 1 || status.Unprotected[0].ID != a.db.ID {
 		t.Errorf("unprotected are %+v, %v", status.Unprotected, err)
 	}
-	if m, err := a.Measure(); err != nil || m.Unprotected != 1 {
+	if m, err := a.Insight.Measure(); err != nil || m.Unprotected != 1 {
 		t.Errorf("%d are unprotected, %v", m.Unprotected, err)
 	}
 	for _, id := range []string{record.Database, sandbox.ID} {
-		if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), id); err != nil {
+		if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), id); err != nil {
 			t.Error(err)
 		}
 	}
@@ -524,12 +529,12 @@ func TestRecommendationOfArchiving(t *testing.T) {
 	a := startAdvised(t, nil)
 	a.sql("create table written (id int primary key)")
 	eventually(t, "the receiver", func() bool {
-		status, receives := a.WALStatus(a.db.ID)
+		status, receives := a.Recovery.WALStatus(a.db.ID)
 		return receives && status.State == wal.StateStreaming && !status.RestorableTo.IsZero()
 	})
 	a.gone("wal_archiving_failed")
 	repair := a.breakBackups()
-	conn, err := a.instances.Connect(t.Context(), a.db.ID, maintenance)
+	conn, err := a.Databases.Instances.Connect(t.Context(), a.db.ID, databases.Maintenance)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -554,7 +559,7 @@ func (a *advised) breakBackups() (repair func()) {
 	a.t.Helper()
 	mode := func(mode os.FileMode) {
 		var all []string
-		err := filepath.WalkDir(a.backupDirectory(a.db.ID), func(path string, d os.DirEntry, err error) error {
+		err := filepath.WalkDir(a.Recovery.BackupDirectory(a.db.ID), func(path string, d os.DirEntry, err error) error {
 			if err == nil && d.IsDir() {
 				all = append(all, path)
 			}
@@ -576,16 +581,16 @@ func TestRecommendationsOfAccess(t *testing.T) {
 	t.Parallel()
 	a := startAdvised(t, nil)
 	a.gone("open_allowlist")
-	if _, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), a.db.ID, []string{"0.0.0.0/0", "127.0.0.1"}); err != nil {
+	if _, err := a.Databases.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), a.db.ID, []string{"0.0.0.0/0", "127.0.0.1"}); err != nil {
 		t.Fatal(err)
 	}
 	a.follow(a.one("open_allowlist"))
 	a.gone("open_allowlist")
-	if db, err := a.record(a.db.ID); err != nil || !slices.Equal(db.Allowlist, []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}) {
+	if db, err := a.Databases.Record(a.db.ID); err != nil || !slices.Equal(db.Allowlist, []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}) {
 		t.Errorf("the allow-list is %v, %v", db.Allowlist, err)
 	}
 	a.gone("certificate_near_expiry")
-	if err := a.ca.Issue(a.dataDirectory(a.db.ID, 1), []string{"127.0.0.1"}, 24*time.Hour); err != nil {
+	if err := a.Databases.Ca.Issue(a.Databases.DataDirectory(a.db.ID, 1), []string{"127.0.0.1"}, 24*time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	a.follow(a.one("certificate_near_expiry"))
@@ -596,7 +601,7 @@ func TestRecommendationsOfKeys(t *testing.T) {
 	t.Parallel()
 	a := startAdvised(t, nil)
 	make := func(name string, life time.Duration) model.Key {
-		_, key, err := a.KeyCreate(a.call(model.ActionKeyCreate), NewKey{Name: name, Preset: model.PresetReadOnly, ExpiresIn: life, Source: model.KeySourceOperator})
+		_, key, err := a.Access.KeyCreate(a.call(model.ActionKeyCreate), access.NewKey{Name: name, Preset: model.PresetReadOnly, ExpiresIn: life, Source: model.KeySourceOperator})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -607,7 +612,7 @@ func TestRecommendationsOfKeys(t *testing.T) {
 		if r.Resource.ID != key.ID || !strings.Contains(r.Message, "key revoke "+key.ID) {
 			t.Errorf("%+v is not about %s", r, key.ID)
 		}
-		if _, err := a.KeyRevoke(a.call(model.ActionKeyRevoke), key.ID); err != nil {
+		if _, err := a.Access.KeyRevoke(a.call(model.ActionKeyRevoke), key.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -627,28 +632,28 @@ func TestRecommendationsOfRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := startAdvised(t, func(c *Config) {
+	a := startAdvised(t, func(c *core.Config) {
 		c.Plans = map[string]model.Plan{"tiny": plan}
 		c.Advice.DiskFree = 1 // a disk with nothing on it would do
 	})
-	if _, err := a.OrganizationSetPlan(a.call(model.ActionPlanSet), "tiny"); err != nil {
+	if _, err := a.Access.OrganizationSetPlan(a.call(model.ActionPlanSet), "tiny"); err != nil {
 		t.Fatal(err)
 	}
 	a.gone("plan_limit_near")
-	b, err := a.BucketCreate(a.call(model.ActionBucketCreate), NewBucket{Project: a.project, Name: "files"})
+	b, err := a.Objects.BucketCreate(a.call(model.ActionBucketCreate), objects.NewBucket{Project: a.project, Name: "files"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r := a.one("plan_limit_near"); r.Severity != model.SeverityCritical || r.Evidence["metric"] != model.MetricBuckets {
 		t.Errorf("%+v", r)
 	}
-	if _, err := a.BucketDelete(a.call(model.ActionBucketDelete), b.ID, false); err != nil {
+	if _, err := a.Objects.BucketDelete(a.call(model.ActionBucketDelete), b.ID, false); err != nil {
 		t.Fatal(err)
 	}
 	a.gone("plan_limit_near")
 	a.one("disk_nearly_full")
 	a.cfg.Advice.DiskFree = 0
-	a.Engine.cfg.Advice.DiskFree = 0
+	a.Engine.Core.Config.Advice.DiskFree = 0
 	a.gone("disk_nearly_full")
 }
 
@@ -709,8 +714,8 @@ func TestChecksRunNothingOfATenants(t *testing.T) {
 	if found := a.look("missing_primary_key"); len(found) == 0 {
 		t.Error("the checks found nothing")
 	}
-	if len(a.adviser.found[a.db.ID].by) != len(advice.DatabaseChecks()) {
-		t.Errorf("only these ran: %v", a.adviser.found[a.db.ID].by)
+	if len(a.Insight.Adviser.Found[a.db.ID].By) != len(advice.DatabaseChecks()) {
+		t.Errorf("only these ran: %v", a.Insight.Adviser.Found[a.db.ID].By)
 	}
 	if _, err := locker.Exec(t.Context(), "rollback"); err != nil {
 		t.Fatal(err)
@@ -738,23 +743,23 @@ func TestAdviceComesByItself(t *testing.T) {
 	a := startAdvised(t, nil)
 	a.sql("create table bare (n int)")
 	find := func() bool {
-		found, err := a.Recommendations(a.call(model.ActionRecommendationList))
+		found, err := a.Insight.Recommendations(a.call(model.ActionRecommendationList))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return slices.ContainsFunc(found, func(r model.Recommendation) bool { return r.Code == "missing_primary_key" })
 	}
 	eventually(t, "the recommendation", find)
-	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), a.db.ID); err != nil {
+	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), a.db.ID); err != nil {
 		t.Fatal(err)
 	}
 	if find() {
 		t.Error("the database is gone, and its recommendations are not")
 	}
-	a.adviseAll(t.Context(), 0)
-	a.adviser.mu.Lock()
-	defer a.adviser.mu.Unlock()
-	if len(a.adviser.found) != 0 {
-		t.Errorf("kept %v", a.adviser.found)
+	a.Insight.AdviseAll(t.Context(), 0)
+	a.Insight.Adviser.Mu.Lock()
+	defer a.Insight.Adviser.Mu.Unlock()
+	if len(a.Insight.Adviser.Found) != 0 {
+		t.Errorf("kept %v", a.Insight.Adviser.Found)
 	}
 }

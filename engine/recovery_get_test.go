@@ -8,6 +8,7 @@ import (
 
 	"holdfast/backup/wal/xlog"
 	"holdfast/engine/model"
+	"holdfast/engine/recovery"
 )
 
 // TestRecoveryTimeline: the line of time has what happened to the database's own
@@ -16,15 +17,15 @@ import (
 func TestRecoveryTimeline(t *testing.T) {
 	t.Parallel()
 	a, db, c, b := startStepped(t)
-	get := func() Recovery {
+	get := func() recovery.Recovery {
 		t.Helper()
-		r, err := a.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
+		r, err := a.Recovery.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return r
 	}
-	op, err := a.BackupRestoreNew(a.call(model.ActionBackupRestore), db.ID, b.ID, "copy")
+	op, err := a.Recovery.BackupRestoreNew(a.call(model.ActionBackupRestore), db.ID, b.ID, "copy")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func TestRecoveryTimeline(t *testing.T) {
 	a.asSuperuser(t, db.ID, "select pg_catalog.pg_switch_wal()")
 	a.awaitArchived(t, db.ID, commitStep(t, c, 3))
 	before := get()
-	a.goTo(t, db.ID, RestorePoint{Time: at})
+	a.goTo(t, db.ID, recovery.RestorePoint{Time: at})
 	a.settled(t)
 	a.undo(t, db.ID)
 	a.settled(t)
@@ -53,7 +54,7 @@ func TestRecoveryTimeline(t *testing.T) {
 	if after.Archiving.Failures < before.Archiving.Failures || after.Archiving.Segments < before.Archiving.Segments || after.Archiving.LastFailed.IsZero() {
 		t.Errorf("of the archive was known %+v, and after a restore %+v", before.Archiving, after.Archiving)
 	}
-	var events []RecoveryEvent
+	var events []recovery.RecoveryEvent
 	for _, event := range after.Timeline {
 		if event.Type == "restore" || event.Type == "timeline_switch" {
 			events = append(events, event)
@@ -62,7 +63,7 @@ func TestRecoveryTimeline(t *testing.T) {
 	if len(events) != 4 {
 		t.Fatalf("after a restore and its undo: %+v", events)
 	}
-	record, err := a.record(db.ID)
+	record, err := a.Databases.Record(db.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"holdfast/engine/databases"
 )
 
 // BenchmarkRefill measures what another database's commits notice of spares
@@ -14,7 +16,7 @@ func BenchmarkRefill(b *testing.B) {
 	_, c := a.createDatabase(b, "busy")
 	run(b, c, "create table t as select n, 0 as v from generate_series(1, 1000) n")
 	run(b, c, "alter table t add primary key (n)")
-	full := func() bool { return a.spares.Ready() >= a.cfg.Spares }
+	full := func() bool { return a.Databases.Spares.Ready() >= a.cfg.Spares }
 	var quiet, refilling []time.Duration
 	created := 0
 	for b.Loop() {
@@ -39,7 +41,7 @@ func BenchmarkRefill(b *testing.B) {
 
 // updates commits single-row updates, one after the other, for as long as
 // goOn says, and returns how long each took.
-func updates(b *testing.B, c Connection, goOn func(began time.Time) bool) (took []time.Duration) {
+func updates(b *testing.B, c databases.Connection, goOn func(began time.Time) bool) (took []time.Duration) {
 	b.Helper()
 	conn := connect(b, c)
 	for started := time.Now(); goOn(started); {

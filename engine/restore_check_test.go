@@ -10,15 +10,17 @@ import (
 	"time"
 
 	"holdfast/backup/wal"
+	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/recovery"
 )
 
 // archivedSegment returns a compressed segment that is neither the first nor
 // the last of what a database's WAL goes through from now on.
-func (a *appliance) archivedSegment(t *testing.T, database string, c Connection) (name, path string) {
+func (a *appliance) archivedSegment(t *testing.T, database string, c databases.Connection) (name, path string) {
 	t.Helper()
-	dir := filepath.Join(a.backupDirectory(database), "wal", "1")
+	dir := filepath.Join(a.Recovery.BackupDirectory(database), "wal", "1")
 	compressed := func() []string {
 		all, err := filepath.Glob(filepath.Join(dir, "*.zst"))
 		if err != nil {
@@ -39,7 +41,7 @@ func (a *appliance) archivedSegment(t *testing.T, database string, c Connection)
 func (a *appliance) phase(t *testing.T, operation string) string {
 	t.Helper()
 	var op model.DatabaseOperation
-	if err := a.meta.View(func(tx *meta.Tx) (err error) {
+	if err := a.Core.Meta.View(func(tx *meta.Tx) (err error) {
 		op, err = tx.Operations().Get(operation)
 		return err
 	}); err != nil {
@@ -74,11 +76,11 @@ func TestRestoreChecksItsWAL(t *testing.T) {
 		if err := damage(); err != nil {
 			t.Fatal(err)
 		}
-		_, err := a.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: at})
+		_, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at})
 		if model.CodeOf(err) != model.CodeConflict || !errors.Is(err, wal.ErrGap) || !named(model.PublicMessage(err)) {
 			t.Errorf("%s: the dry run says: %v", name, err)
 		}
-		op, err := a.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: at})
+		op, err := a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at})
 		if err == nil { // only reading it tells
 			message := a.awaitOperation(t, op, model.OperationFailed)
 			if phase := a.phase(t, op.ID); phase != "checking" {
@@ -99,7 +101,7 @@ func TestRestoreChecksItsWAL(t *testing.T) {
 	if got := steps(t, c); got != "1 2 3" {
 		t.Errorf("steps: %s", got)
 	}
-	a.goTo(t, db.ID, RestorePoint{Time: at})
+	a.goTo(t, db.ID, recovery.RestorePoint{Time: at})
 	if got := steps(t, c); got != "1 2" {
 		t.Errorf("steps after the restore: %s", got)
 	}

@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"holdfast/backup"
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
+	"holdfast/engine/recovery"
 )
 
 // A backup that was taken while a transaction with many subtransactions ran is
@@ -51,7 +53,7 @@ func TestRecoveredServerStaysDown(t *testing.T) {
 	run(t, c, "insert into filler select repeat(md5(n::text), 30) from generate_series(1, 100000) n")
 	at := commitStepInto(t, c)
 	a.awaitArchived(t, db.ID, at)
-	plan, err := a.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, RestorePoint{Time: at})
+	plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at})
 	if err != nil || plan.Backup.ID != b.ID {
 		t.Fatal(plan.Backup.ID, err)
 	}
@@ -64,11 +66,11 @@ func TestRecoveredServerStaysDown(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	err = a.startRecovered(t.Context(), scratch, plan, func(int64, int64) { ruin() })
+	err = a.Recovery.StartRecovered(t.Context(), scratch, plan, func(int64, int64) { ruin() })
 	if err == nil || !strings.Contains(err.Error(), "does not come back") && !strings.Contains(err.Error(), "connect to recovered instance") { // all of it may be there when it is first heard of
 		t.Errorf("recovered: %v", err)
 	}
-	if _, _, pid := a.instances.Status(scratch.ID); pid != 0 {
+	if _, _, pid := a.Databases.Instances.Status(scratch.ID); pid != 0 {
 		t.Errorf("it runs as %d", pid)
 	}
 }
@@ -82,7 +84,7 @@ func TestRestoreWithLoweredSettings(t *testing.T) {
 	set := func(value string) {
 		t.Helper()
 		change := map[string]string{"max_connections": value, "max_locks_per_transaction": value, "max_prepared_transactions": value}
-		if _, err := a.DatabaseSettings(t.Context(), a.call(model.ActionDatabaseSettings), db.ID, change); err != nil {
+		if _, err := a.Databases.ChangeSettings(t.Context(), a.call(model.ActionDatabaseSettings), db.ID, change); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -93,7 +95,7 @@ func TestRestoreWithLoweredSettings(t *testing.T) {
 	set("20")
 	a.restore(t, db.ID, b.ID)
 	a.settled(t)
-	a.goTo(t, db.ID, RestorePoint{Time: at})
+	a.goTo(t, db.ID, recovery.RestorePoint{Time: at})
 	if n := answer[int](t, c, "select count(*) from steps"); n != 1 {
 		t.Errorf("%d steps", n)
 	}
@@ -102,7 +104,7 @@ func TestRestoreWithLoweredSettings(t *testing.T) {
 	set("") // what is fitted to the machine, which is more
 	at = commitStep(t, c, 2)
 	a.awaitArchived(t, db.ID, at)
-	a.goTo(t, db.ID, RestorePoint{Time: at})
+	a.goTo(t, db.ID, recovery.RestorePoint{Time: at})
 }
 
 // A server that did not stop in order leaves a directory that is not whole:
@@ -117,18 +119,18 @@ func TestRecoveredServerMustStopInOrder(t *testing.T) {
 	stick(t, k) // or it may have stopped in order before the force
 	atOnce, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := a.instances.Stop(atOnce, killed.ID); err == nil {
+	if err := a.Databases.Instances.Stop(atOnce, killed.ID); err == nil {
 		t.Fatal("it took no force")
 	}
 	for _, test := range []struct {
-		db   DatabaseView
+		db   databases.View
 		want error
 	}{{stuck, backup.ErrNotShutDown}, {killed, backup.ErrNotShutDown}, {inOrder, nil}} {
-		spec, err := a.spec(t.Context(), test.db.Database)
+		spec, err := a.Databases.Spec(t.Context(), test.db.Database)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := a.stopRecovered(t.Context(), spec); !errors.Is(err, test.want) {
+		if err := a.Recovery.StopRecovered(t.Context(), spec); !errors.Is(err, test.want) {
 			t.Errorf("%s: %v", test.db.Name, err)
 		}
 	}

@@ -13,12 +13,14 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
 
 // refused sees that pg_hba.conf lets nobody in from here.
-func refused(t testing.TB, c Connection) {
+func refused(t testing.TB, c databases.Connection) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), c.URL())
 	if err == nil {
@@ -34,7 +36,7 @@ func TestRestoreUndoRestore(t *testing.T) {
 	a := startEngine(t)
 	db, c := a.createDatabase(t, "shop")
 	// Settings that recovery must have no less of than the server had.
-	if _, err := a.DatabaseSettings(t.Context(), a.call(model.ActionDatabaseSettings), db.ID, map[string]string{
+	if _, err := a.Databases.ChangeSettings(t.Context(), a.call(model.ActionDatabaseSettings), db.ID, map[string]string{
 		"max_connections": "80", "max_prepared_transactions": "5", "max_locks_per_transaction": "128",
 	}); err != nil {
 		t.Fatal(err)
@@ -53,7 +55,7 @@ func TestRestoreUndoRestore(t *testing.T) {
 	run(t, c, "delete from t where n % 2 = 0")
 	run(t, c, "commit prepared 'open'")
 	now := answer[string](t, c, rows)
-	rotation, err := a.DatabaseRotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, false)
+	rotation, err := a.Databases.RotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +75,7 @@ func TestRestoreUndoRestore(t *testing.T) {
 		if got := answer[string](t, c, rows); got != step.want {
 			t.Errorf("after %s: %s, not %s", step.name, got, step.want)
 		}
-		if view, err := a.DatabaseGet(a.call(model.ActionDatabaseGet), db.ID); err != nil || view.Port != db.Port || view.Status != model.DatabaseAvailable {
+		if view, err := a.Databases.Get(a.call(model.ActionDatabaseGet), db.ID); err != nil || view.Port != db.Port || view.Status != model.DatabaseAvailable {
 			t.Errorf("after %s: %+v, %v", step.name, view, err)
 		}
 		a.checkTidy(t)
@@ -83,8 +85,8 @@ func TestRestoreUndoRestore(t *testing.T) {
 		t.Errorf("%d rows of the prepared transaction", n)
 	}
 	// The data the last restore replaced goes when its time has come.
-	a.edit(t, db.ID, func(d *model.Database) { d.Replaced.ExpiresAt = a.clock() })
-	if _, err := a.RecoveryUndo(a.call(model.ActionRecoveryUndo), db.ID); model.CodeOf(err) != model.CodeForbidden {
+	a.edit(t, db.ID, func(d *model.Database) { d.Replaced.ExpiresAt = a.Core.Clock() })
+	if _, err := a.Recovery.RecoveryUndo(a.call(model.ActionRecoveryUndo), db.ID); model.CodeOf(err) != model.CodeForbidden {
 		t.Errorf("undo after its time: %v", err)
 	}
 	if err := a.sweepOnce(t.Context()); err != nil {
@@ -103,7 +105,7 @@ func TestFailingRestore(t *testing.T) {
 	run(t, c, "delete from t where n > 7")
 	flipByte(t, a.packOf(t, db.ID))
 	session, pid := connect(t, c), a.pid(t, db.ID)
-	op, err := a.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
+	op, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,23 +120,23 @@ func TestFailingRestore(t *testing.T) {
 	if now := a.pid(t, db.ID); now != pid {
 		t.Error("the instance was restarted")
 	}
-	record, err := a.record(db.ID)
+	record, err := a.Databases.Record(db.ID)
 	if err != nil || record.Generation != 1 || record.Replaced != nil {
 		t.Errorf("the record: %+v, %v", record, err)
 	}
-	if view, err := a.view(record); err != nil || view.FailedRestore == nil || view.FailedRestore.Error != message {
+	if view, err := a.Databases.View(record); err != nil || view.FailedRestore == nil || view.FailedRestore.Error != message {
 		t.Errorf("what a client sees of the failure: %+v, %v", view.FailedRestore, err)
 	}
 	flipByte(t, a.packOf(t, db.ID)) // mended
 	a.backUp(t, db.ID)
-	if view, err := a.DatabaseGet(a.call(model.ActionDatabaseGet), db.ID); err != nil || view.FailedRestore == nil {
+	if view, err := a.Databases.Get(a.call(model.ActionDatabaseGet), db.ID); err != nil || view.FailedRestore == nil {
 		t.Errorf("a backup makes nobody restore again: %+v, %v", view.FailedRestore, err)
 	}
-	if op, err = a.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID); err != nil {
+	if op, err = a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID); err != nil {
 		t.Fatal(err)
 	}
 	a.awaitOperation(t, op, model.OperationCompleted)
-	if view, err := a.DatabaseGet(a.call(model.ActionDatabaseGet), db.ID); err != nil || view.FailedRestore != nil {
+	if view, err := a.Databases.Get(a.call(model.ActionDatabaseGet), db.ID); err != nil || view.FailedRestore != nil {
 		t.Errorf("after one that succeeded: %+v, %v", view.FailedRestore, err)
 	}
 	a.checkTidy(t)
@@ -150,21 +152,21 @@ func TestRestoreThatCannotBeUndone(t *testing.T) {
 	b := a.backUp(t, db.ID)
 	// An address this machine does not have: what listens nowhere but on its
 	// private socket starts, the database itself does not.
-	listen := a.Engine.cfg.Listen
-	a.Engine.cfg.Listen = []string{"192.0.2.1"}
-	op, err := a.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
+	listen := a.Engine.Core.Config.Listen
+	a.Engine.Core.Config.Listen = []string{"192.0.2.1"}
+	op, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.awaitOperation(t, op, model.OperationFailed)
-	if record, err := a.record(db.ID); err != nil || record.Operation != "" || record.Status != model.DatabaseAvailable || record.Generation != 1 {
+	if record, err := a.Databases.Record(db.ID); err != nil || record.Operation != "" || record.Status != model.DatabaseAvailable || record.Generation != 1 {
 		t.Errorf("the record: %+v, %v", record, err)
 	}
 	a.awaitStatus(t, db.ID, model.DatabaseFailed, 30*time.Second)
-	if _, err := os.Lstat(a.dataDirectory(db.ID, 2)); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Lstat(a.Databases.DataDirectory(db.ID, 2)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the restored files are left: %v", err)
 	}
-	a.Engine.cfg.Listen = listen
+	a.Engine.Core.Config.Listen = listen
 	a.abandon(t)
 	next := a.reopen(t)
 	next.awaitStatus(t, db.ID, model.DatabaseAvailable, 30*time.Second)
@@ -179,26 +181,26 @@ func TestTwoRestoresAtOnce(t *testing.T) {
 	db, c := a.createDatabase(t, "shop")
 	run(t, c, "create table kept as select 1 as n")
 	b := a.backUp(t, db.ID)
-	first, err := a.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
+	first, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, act := range map[string]func() error{
 		"restore": func() error {
-			_, err := a.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
+			_, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
 			return err
 		},
 		"backup": func() error {
-			_, err := a.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
+			_, err := a.Recovery.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
 			return err
 		},
-		"delete of its backup": func() error { return a.BackupDelete(a.call(model.ActionBackupDelete), db.ID, b.ID) },
+		"delete of its backup": func() error { return a.Recovery.BackupDelete(a.call(model.ActionBackupDelete), db.ID, b.ID) },
 		"undo": func() error {
-			_, err := a.RecoveryUndo(a.call(model.ActionRecoveryUndo), db.ID)
+			_, err := a.Recovery.RecoveryUndo(a.call(model.ActionRecoveryUndo), db.ID)
 			return err
 		},
 		"restart": func() error {
-			_, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID)
+			_, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID)
 			return err
 		},
 	} {
@@ -215,15 +217,15 @@ func TestDeleteDuringBackup(t *testing.T) {
 	a := startEngine(t)
 	db, c := a.createDatabase(t, "shop")
 	run(t, c, "create table t as select n, repeat(md5(n::text), 8) as text from generate_series(1, 200000) n")
-	b, err := a.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
+	b, err := a.Recovery.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	within(t, time.Minute, "the beginning of the copy", func() bool {
-		now, err := a.BackupGet(a.call(model.ActionBackupGet), db.ID, b.ID)
+		now, err := a.Recovery.BackupGet(a.call(model.ActionBackupGet), db.ID, b.ID)
 		return err == nil && now.Status == model.BackupRunning && now.Progress > 0
 	})
-	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
+	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
 		t.Fatalf("delete during a backup: %v", err)
 	}
 	ended := a.backups(t, db.ID)
@@ -239,8 +241,8 @@ func TestDeleteDuringBackup(t *testing.T) {
 func (a *appliance) backups(t testing.TB, database string) []model.Backup {
 	t.Helper()
 	var all []model.Backup
-	err := a.meta.View(func(tx *meta.Tx) (err error) {
-		all, err = allUnder(tx.Backups(), database)
+	err := a.Core.Meta.View(func(tx *meta.Tx) (err error) {
+		all, err = core.AllUnder(tx.Backups(), database)
 		return err
 	})
 	if err != nil {
@@ -253,7 +255,7 @@ func (a *appliance) backups(t testing.TB, database string) []model.Backup {
 func (a *appliance) backupFiles(t testing.TB, database string) []string {
 	t.Helper()
 	var files []string
-	err := filepath.WalkDir(filepath.Join(a.backupDirectory(database), "repository"), func(path string, d os.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(a.Recovery.BackupDirectory(database), "repository"), func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			files = append(files, path)
 		}
@@ -309,17 +311,17 @@ func TestForgottenDatabaseEndsItsOperation(t *testing.T) {
 	a := startEngine(t)
 	source, _ := a.createDatabase(t, "shop")
 	call := a.call(model.ActionBackupRestore)
-	db, release, err := a.claimDatabase(call, NewDatabase{Project: a.project, Name: "copy", User: model.DefaultOwner, Password: model.NewSecret("long enough for it")})
+	db, release, err := a.Databases.ClaimDatabase(call, databases.NewDatabase{Project: a.project, Name: "copy", User: model.DefaultOwner, Password: model.NewSecret("long enough for it")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer release()
-	op := a.newOperation(source.Database, model.OperationRestore, "checking")
+	op := a.Databases.NewOperation(source.Database, model.OperationRestore, "checking")
 	op.NewDatabase, db.Operation = db.ID, op.ID
-	if err := a.recordRestoreNew(call, db, op); err != nil {
+	if err := a.Recovery.RecordRestoreNew(call, db, op); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.forgetDatabase(t.Context(), call, db, errInterrupted); err != nil {
+	if err := a.Databases.ForgetDatabase(t.Context(), call, db, core.ErrInterrupted); err != nil {
 		t.Fatal(err)
 	}
 	if ended := a.operations(t, source.ID); len(ended) != 1 || ended[0].Status != model.OperationFailed {
@@ -337,17 +339,17 @@ func TestRestoreEndsBackup(t *testing.T) {
 	b := a.backUp(t, db.ID)
 	for _, restore := range []func() (model.DatabaseOperation, error){
 		func() (model.DatabaseOperation, error) {
-			return a.BackupRestoreNew(a.call(model.ActionBackupRestore), db.ID, b.ID, "shop-before")
+			return a.Recovery.BackupRestoreNew(a.call(model.ActionBackupRestore), db.ID, b.ID, "shop-before")
 		},
 		func() (model.DatabaseOperation, error) {
-			return a.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
+			return a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
 		},
 	} {
 		session := a.receiverSession(t, db.ID)
 		if err := syscall.Kill(session, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		waiting, err := a.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
+		waiting, err := a.Recovery.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -358,7 +360,7 @@ func TestRestoreEndsBackup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ended, err := a.BackupGet(a.call(model.ActionBackupGet), db.ID, waiting.ID); err != nil || ended.Status != model.BackupFailed || !ended.Cut {
+		if ended, err := a.Recovery.BackupGet(a.call(model.ActionBackupGet), db.ID, waiting.ID); err != nil || ended.Status != model.BackupFailed || !ended.Cut {
 			t.Errorf("the backup that waited: %+v, %v", ended, err)
 		}
 		a.awaitOperation(t, op, model.OperationCompleted)
@@ -369,7 +371,7 @@ func TestRestoreEndsBackup(t *testing.T) {
 // is.
 func (a *appliance) receiverSession(t *testing.T, id string) (pid int) {
 	t.Helper()
-	conn, err := a.instances.Connect(t.Context(), id, maintenance)
+	conn, err := a.Databases.Instances.Connect(t.Context(), id, databases.Maintenance)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 )
 
@@ -19,12 +21,12 @@ func TestSandboxIsRemovedAgain(t *testing.T) {
 	}{
 		{nil, false},
 		{model.Errorf(model.CodeConflict, "a restart is under way"), true},
-		{noRoom(fmt.Errorf("commit: %w", syscall.ENOSPC)), true},
+		{core.NoRoom(fmt.Errorf("commit: %w", syscall.ENOSPC)), true},
 		{fmt.Errorf("remove database directory: %w", syscall.EDQUOT), true},
 		{model.Errorf(model.CodeForbidden, "not yours"), false},
 		{errors.New("broken"), false},
 	} {
-		if wait, again := removeAgain(c.err); again != c.again || again && wait <= 0 {
+		if wait, again := databases.RemoveAgain(c.err); again != c.again || again && wait <= 0 {
 			t.Errorf("%v: again %t, after %s", c.err, again, wait)
 		}
 	}

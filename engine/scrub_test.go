@@ -21,15 +21,15 @@ func TestDamageThatPasses(t *testing.T) {
 		named int
 	}{{syscall.EMFILE, 0}, {syscall.ENOMEM, 0}, {syscall.EIO, 1}, {blobstore.ErrNotFound, 1}, {blobstore.ErrDamaged, 1}} {
 		s.mustPut(t, bucket, "k", text(3000))
-		object, err := s.object(bucket, "k")
+		object, err := s.Objects.Object(bucket, "k")
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Unreadable(object, fmt.Errorf("read blob: %w", test.err))
+		s.Objects.Unreadable(object, fmt.Errorf("read blob: %w", test.err))
 		if found, err := s.damageAdvice(); err != nil || len(found) != test.named {
 			t.Errorf("%v: advice %+v, %v", test.err, found, err)
 		}
-		if err := s.scrubOnce(t.Context()); err != nil {
+		if err := s.Objects.ScrubOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if found, err := s.damageAdvice(); err != nil || len(found) != 0 {
@@ -45,16 +45,16 @@ func TestKnownDamageIsNotWrittenAgain(t *testing.T) {
 	s := openObjects(t)
 	bucket := s.bucket(t, "known")
 	s.mustPut(t, bucket, "k", text(3000))
-	object, err := s.object(bucket, "k")
+	object, err := s.Objects.Object(bucket, "k")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Unreadable(object, blobstore.ErrDamaged)
+	s.Objects.Unreadable(object, blobstore.ErrDamaged)
 	told := make(chan struct{})
-	err = s.meta.Update(func(*meta.Tx) error {
+	err = s.Core.Meta.Update(func(*meta.Tx) error {
 		go func() {
 			defer close(told)
-			s.Unreadable(object, blobstore.ErrDamaged)
+			s.Objects.Unreadable(object, blobstore.ErrDamaged)
 		}()
 		select {
 		case <-told:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 )
 
@@ -26,19 +27,19 @@ func TestServerKilledUnderAct(t *testing.T) {
 	}
 	acts := []func() error{
 		func() error {
-			_, err := a.DatabaseRotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, true)
+			_, err := a.Databases.RotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, true)
 			return err
 		},
 		func() error {
-			_, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.0/8"})
+			_, err := a.Databases.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.0/8"})
 			return err
 		},
 		func() error {
-			_, err := a.RLSSet(t.Context(), a.call(model.ActionRLSSet), db.ID, RLSChange{Table: "t", Enabled: true})
+			_, err := a.Databases.RLSSet(t.Context(), a.call(model.ActionRLSSet), db.ID, databases.RLSChange{Table: "t", Enabled: true})
 			return err
 		},
 		func() error {
-			_, err := a.RLSGet(t.Context(), a.call(model.ActionRLSGet), db.ID)
+			_, err := a.Databases.RLSGet(t.Context(), a.call(model.ActionRLSGet), db.ID)
 			return err
 		},
 	}
@@ -63,8 +64,8 @@ func (a *appliance) mustLogIn(t *testing.T, id string) {
 	t.Helper()
 	var err error
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		var c Connection
-		if c, err = a.DatabaseConnection(a.call(model.ActionDatabaseConnection), id); err != nil {
+		var c databases.Connection
+		if c, err = a.Databases.Connection(a.call(model.ActionDatabaseConnection), id); err != nil {
 			t.Fatal(err)
 		}
 		var conn *pgx.Conn
@@ -91,7 +92,7 @@ func TestServerFull(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
-		_, err := a.RLSGet(ctx, a.call(model.ActionRLSGet), db.ID)
+		_, err := a.Databases.RLSGet(ctx, a.call(model.ActionRLSGet), db.ID)
 		if err == nil || model.CodeOf(err) != model.CodeConflict && ctx.Err() != nil {
 			return false // it was let in, and answered late at most
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 )
 
@@ -20,33 +21,33 @@ func TestFitSettings(t *testing.T) {
 		"temp_file_limit":      {1024, 1024 * 1024},
 	}
 	for _, memory := range []int64{0, 1, gb / 8, gb / 2, gb, 4 * gb, 24 * gb, 512 * gb, 1 << 62} {
-		for _, databases := range []int{0, 1, 8, 50, 1000, 1 << 20} {
-			settings := fitSettings(memory, 0, databases)
+		for _, dbs := range []int{0, 1, 8, 50, 1000, 1 << 20} {
+			settings := databases.FitSettings(memory, 0, dbs)
 			if len(settings) != len(bounds) {
 				t.Errorf("%d settings: %v", len(settings), settings)
 			}
 			for name, b := range bounds {
 				n, err := strconv.Atoi(strings.TrimSuffix(settings[name], "MB"))
 				if err != nil || n < b[0] || n > b[1] {
-					t.Errorf("%d bytes, %d databases: %s = %s is outside %dMB to %dMB", memory, databases, name, settings[name], b[0], b[1])
+					t.Errorf("%d bytes, %d databases: %s = %s is outside %dMB to %dMB", memory, dbs, name, settings[name], b[0], b[1])
 				}
 			}
 		}
 	}
 	// All shared buffers together stay within their share, as long as the
 	// machine gives each database the least there is.
-	for _, databases := range []int{8, 50, 100} {
+	for _, dbs := range []int{8, 50, 100} {
 		const memory = 64 * gb
-		n, err := strconv.ParseInt(strings.TrimSuffix(fitSettings(memory, 0, databases)["shared_buffers"], "MB"), 10, 64)
-		if err != nil || n<<20*int64(databases) > memory/bufferShare {
-			t.Errorf("%d databases take %d MB each of %d GB", databases, n, memory>>30)
+		n, err := strconv.ParseInt(strings.TrimSuffix(databases.FitSettings(memory, 0, dbs)["shared_buffers"], "MB"), 10, 64)
+		if err != nil || n<<20*int64(dbs) > memory/databases.BufferShare {
+			t.Errorf("%d databases take %d MB each of %d GB", dbs, n, memory>>30)
 		}
 	}
 	want := map[string]string{
 		"shared_buffers": "128MB", "effective_cache_size": "2048MB", "work_mem": "4MB", "maintenance_work_mem": "32MB",
 		"temp_file_limit": "25600MB",
 	}
-	if got := fitSettings(4*gb, 100*gb, 3); !maps.Equal(got, want) {
+	if got := databases.FitSettings(4*gb, 100*gb, 3); !maps.Equal(got, want) {
 		t.Errorf("4 GB and 3 databases: %v", got)
 	}
 }
@@ -58,7 +59,7 @@ func TestDatabaseSettings(t *testing.T) {
 	run(t, c, "create table kept as select 1 as n")
 	fitted := answer[string](t, c, "show work_mem")
 	set := func(settings map[string]string) error {
-		_, err := a.DatabaseSettings(t.Context(), a.call(model.ActionDatabaseSettings), db.ID, settings)
+		_, err := a.Databases.ChangeSettings(t.Context(), a.call(model.ActionDatabaseSettings), db.ID, settings)
 		return err
 	}
 	check := func(want map[string]string) {
@@ -90,10 +91,10 @@ func TestDatabaseSettings(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		check(applied)
-		if record, err := a.record(db.ID); err != nil || !maps.Equal(record.Settings, applied) {
+		if record, err := a.Databases.Record(db.ID); err != nil || !maps.Equal(record.Settings, applied) {
 			t.Errorf("%s: recorded %v, %v", name, record.Settings, err)
 		}
-		if view, err := a.DatabaseGet(a.call(model.ActionDatabaseGet), db.ID); err != nil || view.Status != model.DatabaseAvailable {
+		if view, err := a.Databases.Get(a.call(model.ActionDatabaseGet), db.ID); err != nil || view.Status != model.DatabaseAvailable {
 			t.Errorf("%s: %s %s, %v", name, view.Status, view.StatusReason, err)
 		}
 	}
@@ -124,7 +125,7 @@ func TestReservedSettings(t *testing.T) {
 		"password_encryption", "logging_collector", "log_directory", "cluster_name", "primary_conninfo",
 		"Port", "work_mem = 1\nport", "", "wörk_mem",
 	} {
-		_, err := a.DatabaseSettings(t.Context(), a.call(model.ActionDatabaseSettings), db.ID, map[string]string{name: "x"})
+		_, err := a.Databases.ChangeSettings(t.Context(), a.call(model.ActionDatabaseSettings), db.ID, map[string]string{name: "x"})
 		if model.CodeOf(err) != model.CodeValidation {
 			t.Errorf("%q: %v", name, err)
 		}

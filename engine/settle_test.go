@@ -15,6 +15,8 @@ import (
 
 	"holdfast/backup"
 	"holdfast/blobstore"
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
@@ -28,11 +30,11 @@ type crash struct {
 	leave func(t *testing.T, a *appliance, db model.Database)
 	// check looks at it in the next engine. c connects with the record's
 	// password; it is zero when the database is gone.
-	check func(t *testing.T, a *appliance, db model.Database, c Connection)
+	check func(t *testing.T, a *appliance, db model.Database, c databases.Connection)
 }
 
 // before is the check that a database is as it was before the act.
-func before(t *testing.T, a *appliance, db model.Database, c Connection) {
+func before(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
 	t.Helper()
 	if db.Status != model.DatabaseAvailable || db.Operation != "" || db.Generation != 1 {
 		t.Errorf("%s, operation %q, generation %d", db.Status, db.Operation, db.Generation)
@@ -44,18 +46,18 @@ func before(t *testing.T, a *appliance, db model.Database, c Connection) {
 		if op.Phase != byHand {
 			continue
 		}
-		if op.Status != model.OperationFailed || op.Error != errInterrupted.Message || op.CompletedAt == nil {
+		if op.Status != model.OperationFailed || op.Error != core.ErrInterrupted.Message || op.CompletedAt == nil {
 			t.Errorf("operation %s is %s: %q", op.Type, op.Status, op.Error)
 		}
 	}
 }
 
-func gone(t *testing.T, a *appliance, db model.Database, _ Connection) {
+func gone(t *testing.T, a *appliance, db model.Database, _ databases.Connection) {
 	t.Helper()
-	if _, err := a.record(db.ID); !errors.Is(err, meta.ErrNotFound) {
+	if _, err := a.Databases.Record(db.ID); !errors.Is(err, meta.ErrNotFound) {
 		t.Errorf("the record is still there: %v", err)
 	}
-	if _, err := os.Lstat(a.databaseDirectory(db.ID)); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Lstat(a.Databases.DatabaseDirectory(db.ID)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the files are still there: %v", err)
 	}
 	// Its name can be had again.
@@ -65,11 +67,11 @@ func gone(t *testing.T, a *appliance, db model.Database, _ Connection) {
 }
 
 // putAside is gone, with the files of a generation kept among the strays.
-func putAside(generation string) func(*testing.T, *appliance, model.Database, Connection) {
-	return func(t *testing.T, a *appliance, db model.Database, c Connection) {
+func putAside(generation string) func(*testing.T, *appliance, model.Database, databases.Connection) {
+	return func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
 		t.Helper()
 		gone(t, a, db, c)
-		kept, err := filepath.Glob(filepath.Join(a.cfg.DataDir, straysDir, "*-"+db.ID, generation, "PG_VERSION"))
+		kept, err := filepath.Glob(filepath.Join(a.cfg.DataDir, core.StraysDir, "*-"+db.ID, generation, "PG_VERSION"))
 		if err != nil || len(kept) != 1 {
 			t.Errorf("put aside: %q, %v", kept, err)
 		}
@@ -79,7 +81,7 @@ func putAside(generation string) func(*testing.T, *appliance, model.Database, Co
 // asideOf returns what of a database's directory lies among the strays.
 func asideOf(t *testing.T, a *appliance, db model.Database) (names []string) {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(a.cfg.DataDir, straysDir, "*-"+db.ID+"-*"))
+	paths, err := filepath.Glob(filepath.Join(a.cfg.DataDir, core.StraysDir, "*-"+db.ID+"-*"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +93,7 @@ func asideOf(t *testing.T, a *appliance, db model.Database) (names []string) {
 }
 
 // oneBackup is a database with one completed backup, which can be restored.
-func oneBackup(t *testing.T, a *appliance, db model.Database, c Connection) {
+func oneBackup(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
 	t.Helper()
 	before(t, a, db, c)
 	all := a.backups(t, db.ID)
@@ -103,16 +105,16 @@ func oneBackup(t *testing.T, a *appliance, db model.Database, c Connection) {
 	before(t, a, db, c)
 }
 
-func inTrash(t *testing.T, a *appliance, db model.Database, _ Connection) {
+func inTrash(t *testing.T, a *appliance, db model.Database, _ databases.Connection) {
 	t.Helper()
-	found, err := a.record(db.ID)
+	found, err := a.Databases.Record(db.ID)
 	if err != nil || found.Trash == nil || found.Operation != "" {
 		t.Fatalf("the deleted database: %+v, %v", found, err)
 	}
-	if _, err := a.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), db.ID); err != nil {
+	if _, err := a.Databases.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), db.ID); err != nil {
 		t.Fatalf("restore from trash: %v", err)
 	}
-	c, err := a.connection(found, true)
+	c, err := a.Databases.ConnectionOf(found, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,8 +126,8 @@ func inTrash(t *testing.T, a *appliance, db model.Database, _ Connection) {
 func (a *appliance) operations(t testing.TB, database string) []model.DatabaseOperation {
 	t.Helper()
 	var all []model.DatabaseOperation
-	err := a.meta.View(func(tx *meta.Tx) (err error) {
-		all, err = allUnder(tx.Operations(), database)
+	err := a.Core.Meta.View(func(tx *meta.Tx) (err error) {
+		all, err = core.AllUnder(tx.Operations(), database)
 		return err
 	})
 	if err != nil {
@@ -142,9 +144,9 @@ func (a *appliance) beginByHand(
 	t *testing.T, db model.Database, kind model.OperationType, status model.DatabaseStatus, generation int,
 ) model.DatabaseOperation {
 	t.Helper()
-	op := a.newOperation(db, kind, byHand)
+	op := a.Databases.NewOperation(db, kind, byHand)
 	op.Generation = generation
-	if err := a.meta.Update(func(tx *meta.Tx) error { return insertOperation(tx, op, status) }); err != nil {
+	if err := a.Core.Meta.Update(func(tx *meta.Tx) error { return databases.InsertOperation(tx, op, status) }); err != nil {
 		t.Fatal(err)
 	}
 	return op
@@ -153,12 +155,12 @@ func (a *appliance) beginByHand(
 // backUp makes a backup and returns it when it is complete.
 func (a *appliance) backUp(t testing.TB, database string) model.Backup {
 	t.Helper()
-	b, err := a.BackupCreate(a.call(model.ActionBackupCreate), database)
+	b, err := a.Recovery.BackupCreate(a.call(model.ActionBackupCreate), database)
 	if err != nil {
 		t.Fatalf("backup: %v", err)
 	}
 	within(t, time.Minute, "the end of the backup", func() bool {
-		b, err = a.BackupGet(a.call(model.ActionBackupGet), database, b.ID)
+		b, err = a.Recovery.BackupGet(a.call(model.ActionBackupGet), database, b.ID)
 		return err != nil || b.Status == model.BackupCompleted || b.Status == model.BackupFailed
 	})
 	if err != nil || b.Status != model.BackupCompleted {
@@ -175,14 +177,14 @@ func (a *appliance) unpackByHand(t *testing.T, db model.Database) model.Database
 	b := a.backUp(t, db.ID)
 	a.changeRows(t, db)
 	op := a.beginByHand(t, db, model.OperationRestore, model.DatabaseRestoring, 2)
-	plan, err := a.planBackup(t.Context(), b)
+	plan, err := a.Recovery.PlanBackup(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.unpack(t.Context(), plan, a.dataDirectory(db.ID, op.Generation), backup.RestoreOptions{}); err != nil {
+	if err := a.Recovery.Unpack(t.Context(), plan, a.Databases.DataDirectory(db.ID, op.Generation), backup.RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.prepareGeneration(t.Context(), db, op, &plan); err != nil {
+	if err := a.Recovery.PrepareGeneration(t.Context(), db, op, &plan); err != nil {
 		t.Fatal(err)
 	}
 	return op
@@ -191,7 +193,7 @@ func (a *appliance) unpackByHand(t *testing.T, db model.Database) model.Database
 // changeRows makes generation 1 differ from its backup: the sum stays 1.
 func (a *appliance) changeRows(t *testing.T, db model.Database) {
 	t.Helper()
-	c, err := a.connection(db, true)
+	c, err := a.Databases.ConnectionOf(db, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,10 +203,10 @@ func (a *appliance) changeRows(t *testing.T, db model.Database) {
 // switchByHand makes another generation the current one, and starts nothing.
 func (a *appliance) switchByHand(t *testing.T, db model.Database, generation int) model.Database {
 	t.Helper()
-	if err := a.stopInstance(t.Context(), db.ID); err != nil {
+	if err := a.Databases.StopInstance(t.Context(), db.ID); err != nil {
 		t.Fatal(err)
 	}
-	next, err := a.recordSwitch(db.ID, model.Served{Generation: generation})
+	next, err := a.Recovery.RecordSwitch(db.ID, model.Served{Generation: generation})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,10 +216,10 @@ func (a *appliance) switchByHand(t *testing.T, db model.Database, generation int
 // serveByHand starts a generation, and commits a client's row in it.
 func (a *appliance) serveByHand(t *testing.T, db model.Database) {
 	t.Helper()
-	if _, err := a.startInstance(t.Context(), db); err != nil {
+	if _, err := a.Databases.StartInstance(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	c, err := a.connection(db, true)
+	c, err := a.Databases.ConnectionOf(db, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,8 +228,8 @@ func (a *appliance) serveByHand(t *testing.T, db model.Database) {
 
 // switched is the check that a database has the rows of a generation, and that
 // the operation that replaced the other has come to its end.
-func switched(generation, replaced int, rows string) func(*testing.T, *appliance, model.Database, Connection) {
-	return func(t *testing.T, a *appliance, db model.Database, c Connection) {
+func switched(generation, replaced int, rows string) func(*testing.T, *appliance, model.Database, databases.Connection) {
+	return func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
 		t.Helper()
 		if db.Status != model.DatabaseAvailable || db.Operation != "" || db.Generation != generation ||
 			db.Replaced == nil || db.Replaced.Generation != replaced {
@@ -269,7 +271,7 @@ func crashes() []crash {
 			"deleting, the instance is stopped",
 			func(t *testing.T, a *appliance, db model.Database) {
 				a.beginByHand(t, db, model.OperationDelete, model.DatabaseDeleting, 0)
-				if err := a.stopInstance(t.Context(), db.ID); err != nil {
+				if err := a.Databases.StopInstance(t.Context(), db.ID); err != nil {
 					t.Fatal(err)
 				}
 			}, inTrash,
@@ -278,7 +280,7 @@ func crashes() []crash {
 			"restarting, the instance is stopped",
 			func(t *testing.T, a *appliance, db model.Database) {
 				a.beginByHand(t, db, model.OperationRestart, model.DatabaseRestarting, 0)
-				if err := a.stopInstance(t.Context(), db.ID); err != nil {
+				if err := a.Databases.StopInstance(t.Context(), db.ID); err != nil {
 					t.Fatal(err)
 				}
 			}, before,
@@ -287,7 +289,7 @@ func crashes() []crash {
 			"restoring, half unpacked",
 			func(t *testing.T, a *appliance, db model.Database) {
 				op := a.beginByHand(t, db, model.OperationRestore, model.DatabaseRestoring, 2)
-				writeFile(t, filepath.Join(a.dataDirectory(db.ID, op.Generation), "base", "1", "1259"), "half")
+				writeFile(t, filepath.Join(a.Databases.DataDirectory(db.ID, op.Generation), "base", "1", "1259"), "half")
 			}, before,
 		},
 		{
@@ -296,16 +298,16 @@ func crashes() []crash {
 				op := a.unpackByHand(t, db)
 				next := db
 				next.Generation = op.Generation
-				spec, err := a.spec(t.Context(), next)
+				spec, err := a.Databases.Spec(t.Context(), next)
 				if err != nil {
 					t.Fatal(err)
 				}
-				port, err := postgres.PrivatePort(a.socketDir)
+				port, err := postgres.PrivatePort(a.Databases.SocketDir)
 				if err != nil {
 					t.Fatal(err)
 				}
-				spec.ID, spec.Config = op.ID, postgres.Config{Port: port, SocketDir: a.socketDir}
-				if err := a.instances.Start(t.Context(), spec); err != nil {
+				spec.ID, spec.Config = op.ID, postgres.Config{Port: port, SocketDir: a.Databases.SocketDir}
+				if err := a.Databases.Instances.Start(t.Context(), spec); err != nil {
 					t.Fatal(err)
 				}
 			}, before,
@@ -314,7 +316,7 @@ func crashes() []crash {
 			"restoring, neither runs",
 			func(t *testing.T, a *appliance, db model.Database) {
 				a.unpackByHand(t, db)
-				if err := a.stopInstance(t.Context(), db.ID); err != nil {
+				if err := a.Databases.StopInstance(t.Context(), db.ID); err != nil {
 					t.Fatal(err)
 				}
 			}, before,
@@ -335,12 +337,12 @@ func crashes() []crash {
 			"restored and committed, taken back, a client has written",
 			func(t *testing.T, a *appliance, db model.Database) {
 				a.switchByHand(t, db, a.unpackByHand(t, db).Generation)
-				if err := a.takeBackSwitch(t.Context(), db); err != nil {
+				if err := a.Recovery.TakeBackSwitch(t.Context(), db); err != nil {
 					t.Fatal(err)
 				}
 				a.serveByHand(t, db)
 			},
-			func(t *testing.T, a *appliance, db model.Database, c Connection) {
+			func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
 				if n := answer[int](t, c, "select sum(n) from kept"); n != 1001 {
 					t.Errorf("the rows sum up to %d, not 1001", n)
 				}
@@ -352,22 +354,22 @@ func crashes() []crash {
 			"restored and committed, the generation before the last is left",
 			func(t *testing.T, a *appliance, db model.Database) {
 				op := a.unpackByHand(t, db)
-				if err := a.switchGeneration(t.Context(), db, op); err != nil {
+				if err := a.Recovery.SwitchGeneration(t.Context(), db, op); err != nil {
 					t.Fatal(err)
 				}
 				a.edit(t, db.ID, func(d *model.Database) { d.Begun = 6 })
-				writeFile(t, filepath.Join(a.dataDirectory(db.ID, 6), "PG_VERSION"), "15\n") // was replaced once
-				writeFile(t, filepath.Join(a.dataDirectory(db.ID, 7), "PG_VERSION"), "15\n") // nobody knows it
-				writeFile(t, filepath.Join(a.databaseDirectory(db.ID), "notes.txt"), "not a generation")
+				writeFile(t, filepath.Join(a.Databases.DataDirectory(db.ID, 6), "PG_VERSION"), "15\n") // was replaced once
+				writeFile(t, filepath.Join(a.Databases.DataDirectory(db.ID, 7), "PG_VERSION"), "15\n") // nobody knows it
+				writeFile(t, filepath.Join(a.Databases.DatabaseDirectory(db.ID), "notes.txt"), "not a generation")
 			},
-			func(t *testing.T, a *appliance, db model.Database, c Connection) {
+			func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
 				if db.Generation != 2 || db.Replaced == nil || db.Replaced.Generation != 1 {
 					t.Errorf("generation %d, replaced %+v", db.Generation, db.Replaced)
 				}
 				if n := answer[int](t, c, "select count(*) from kept"); n != 1 {
 					t.Errorf("%d rows, not the backup's one", n)
 				}
-				same(t, "generations", below(t, a.databaseDirectory(db.ID), 1), generations(a, db))
+				same(t, "generations", below(t, a.Databases.DatabaseDirectory(db.ID), 1), generations(a, db))
 				same(t, "put aside", asideOf(t, a, db), []string{"7", "notes.txt"})
 			},
 		},
@@ -375,7 +377,7 @@ func crashes() []crash {
 			"undone and committed, a client has written",
 			func(t *testing.T, a *appliance, db model.Database) {
 				op := a.unpackByHand(t, db)
-				if err := a.switchGeneration(t.Context(), db, op); err != nil {
+				if err := a.Recovery.SwitchGeneration(t.Context(), db, op); err != nil {
 					t.Fatal(err)
 				}
 				a.beginByHand(t, db, model.OperationRestore, model.DatabaseRestoring, 1)
@@ -386,15 +388,15 @@ func crashes() []crash {
 			"undoing, neither runs",
 			func(t *testing.T, a *appliance, db model.Database) {
 				op := a.unpackByHand(t, db)
-				if err := a.switchGeneration(t.Context(), db, op); err != nil {
+				if err := a.Recovery.SwitchGeneration(t.Context(), db, op); err != nil {
 					t.Fatal(err)
 				}
 				a.beginByHand(t, db, model.OperationRestore, model.DatabaseRestoring, 1)
-				if err := a.stopInstance(t.Context(), db.ID); err != nil {
+				if err := a.Databases.StopInstance(t.Context(), db.ID); err != nil {
 					t.Fatal(err)
 				}
 			},
-			func(t *testing.T, a *appliance, db model.Database, c Connection) {
+			func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
 				if n := answer[int](t, c, "select count(*) from kept"); n != 1 || db.Generation != 2 {
 					t.Errorf("%d rows in generation %d, not the restored row in 2", n, db.Generation)
 				}
@@ -408,23 +410,23 @@ func crashes() []crash {
 			"backup running",
 			func(t *testing.T, a *appliance, db model.Database) {
 				b := model.Backup{
-					ID: a.newID(model.ResourceBackup), Organization: db.Organization, Database: db.ID,
-					Type: model.BackupManual, Status: model.BackupRunning, Version: db.Version, StartedAt: a.clock(),
+					ID: a.Core.NewID(model.ResourceBackup), Organization: db.Organization, Database: db.ID,
+					Type: model.BackupManual, Status: model.BackupRunning, Version: db.Version, StartedAt: a.Core.Clock(),
 				}
-				if err := a.meta.Update(func(tx *meta.Tx) error { return tx.Backups().Insert(b) }); err != nil {
+				if err := a.Core.Meta.Update(func(tx *meta.Tx) error { return tx.Backups().Insert(b) }); err != nil {
 					t.Fatal(err)
 				}
 				a.beginByHand(t, db, model.OperationBackup, model.DatabaseAvailable, 0)
-				if _, err := a.repository(db.ID); err != nil {
+				if _, err := a.Recovery.Repository(db.ID); err != nil {
 					t.Fatal(err)
 				}
-				dir := filepath.Join(a.backupDirectory(db.ID), "repository")
+				dir := filepath.Join(a.Recovery.BackupDirectory(db.ID), "repository")
 				writeFile(t, filepath.Join(dir, "packs", "00000007-000000.pack"), "half a pack")
 				writeFile(t, filepath.Join(dir, "manifests", "bkp_half.manifest.new"), "half a manifest")
 			},
-			func(t *testing.T, a *appliance, db model.Database, c Connection) {
+			func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
 				before(t, a, db, c)
-				list, err := a.BackupList(a.call(model.ActionBackupList), db.ID, Page{})
+				list, err := a.Recovery.BackupList(a.call(model.ActionBackupList), db.ID, core.Page{})
 				if err != nil || len(list.Items) != 1 {
 					t.Fatalf("backups: %+v, %v", list, err)
 				}
@@ -450,11 +452,11 @@ func crashes() []crash {
 		{
 			"backup condemned",
 			func(t *testing.T, a *appliance, db model.Database) {
-				if err := a.condemnBackup(a.call(model.ActionBackupDelete), db.ID, a.backUp(t, db.ID).ID); err != nil {
+				if err := a.Recovery.CondemnBackup(a.call(model.ActionBackupDelete), db.ID, a.backUp(t, db.ID).ID); err != nil {
 					t.Fatal(err)
 				}
 			},
-			func(t *testing.T, a *appliance, db model.Database, c Connection) {
+			func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
 				before(t, a, db, c)
 				if all, left := a.backups(t, db.ID), a.backupFiles(t, db.ID); len(all) > 0 || len(left) > 0 {
 					t.Errorf("left of the deleted backup: %+v %v", all, left)
@@ -464,15 +466,15 @@ func crashes() []crash {
 		{
 			"new password recorded, not yet the role's",
 			func(t *testing.T, a *appliance, db model.Database) {
-				if _, err := a.beginChange(a.call(model.ActionDatabaseRotatePassword), db.ID, func(d *model.Database) {
-					a.setPasswords(d, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one"))
+				if _, err := a.Databases.BeginChange(a.call(model.ActionDatabaseRotatePassword), db.ID, func(d *model.Database) {
+					a.Databases.SetPasswords(d, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one"))
 					d.Unfinished.Terminate = true
 				}); err != nil {
 					t.Fatal(err)
 				}
 				a.openSession(t, db)
 			},
-			func(t *testing.T, a *appliance, db model.Database, c Connection) {
+			func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
 				a.noSessions(t, db)
 				if c.Password.Reveal() != "the owner's new one" {
 					t.Error("the record lost the new password")
@@ -488,16 +490,16 @@ func crashes() []crash {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := a.beginChange(a.call(model.ActionAllowlistSet), db.ID, newAllowlist(allow, a.clock())); err != nil {
+				if _, err := a.Databases.BeginChange(a.call(model.ActionAllowlistSet), db.ID, databases.NewAllowlist(allow, a.Core.Clock())); err != nil {
 					t.Fatal(err)
 				}
 				a.openSession(t, db)
 			},
-			func(t *testing.T, a *appliance, db model.Database, c Connection) {
+			func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
 				refused(t, c)
 				a.noSessions(t, db)
 				a.checkEnded(t, db.ID, model.ActionAllowlistSet, model.OutcomeSuccess)
-				if _, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"}); err != nil {
+				if _, err := a.Databases.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"}); err != nil {
 					t.Fatal(err)
 				}
 				before(t, a, db, c)
@@ -506,7 +508,7 @@ func crashes() []crash {
 		{
 			"settings recorded, not yet in force",
 			func(t *testing.T, a *appliance, db model.Database) { a.beginSettings(t, db, "work_mem", "17MB") },
-			func(t *testing.T, a *appliance, db model.Database, c Connection) {
+			func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
 				before(t, a, db, c)
 				if got := answer[string](t, c, "show work_mem"); got != "17MB" {
 					t.Errorf("work_mem is %s", got)
@@ -517,10 +519,10 @@ func crashes() []crash {
 		{
 			"settings recorded with which it does not start",
 			func(t *testing.T, a *appliance, db model.Database) { a.beginSettings(t, db, "work_mem", "plenty") },
-			func(t *testing.T, a *appliance, db model.Database, c Connection) {
+			func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
 				before(t, a, db, c)
 				a.checkEnded(t, db.ID, model.ActionDatabaseSettings, model.OutcomeError)
-				if record, err := a.record(db.ID); err != nil || len(record.Settings) > 0 {
+				if record, err := a.Databases.Record(db.ID); err != nil || len(record.Settings) > 0 {
 					t.Errorf("recorded %v, %v", record.Settings, err)
 				}
 			},
@@ -528,7 +530,7 @@ func crashes() []crash {
 		{
 			"no record, the instance runs",
 			func(t *testing.T, a *appliance, db model.Database) {
-				if err := a.meta.Update(func(tx *meta.Tx) error { return tx.Databases().Delete(db.ID) }); err != nil {
+				if err := a.Core.Meta.Update(func(tx *meta.Tx) error { return tx.Databases().Delete(db.ID) }); err != nil {
 					t.Fatal(err)
 				}
 			}, putAside("1"),
@@ -536,17 +538,17 @@ func crashes() []crash {
 		{
 			"no record, a later generation's instance runs",
 			func(t *testing.T, a *appliance, db model.Database) {
-				if err := a.stopInstance(t.Context(), db.ID); err != nil {
+				if err := a.Databases.StopInstance(t.Context(), db.ID); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.Rename(a.dataDirectory(db.ID, 1), a.dataDirectory(db.ID, 4)); err != nil {
+				if err := os.Rename(a.Databases.DataDirectory(db.ID, 1), a.Databases.DataDirectory(db.ID, 4)); err != nil {
 					t.Fatal(err)
 				}
 				db.Generation = 4
-				if _, err := a.startInstance(t.Context(), db); err != nil {
+				if _, err := a.Databases.StartInstance(t.Context(), db); err != nil {
 					t.Fatal(err)
 				}
-				if err := a.meta.Update(func(tx *meta.Tx) error { return tx.Databases().Delete(db.ID) }); err != nil {
+				if err := a.Core.Meta.Update(func(tx *meta.Tx) error { return tx.Databases().Delete(db.ID) }); err != nil {
 					t.Fatal(err)
 				}
 			}, putAside("4"),
@@ -563,7 +565,7 @@ func crashes() []crash {
 // says.
 func (a *appliance) openSession(t testing.TB, db model.Database) {
 	t.Helper()
-	c, err := a.connection(db, true)
+	c, err := a.Databases.ConnectionOf(db, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -574,7 +576,7 @@ func (a *appliance) openSession(t testing.TB, db model.Database) {
 func (a *appliance) noSessions(t testing.TB, db model.Database) {
 	t.Helper()
 	sessions := -1
-	err := a.maintain(t.Context(), db.ID, func(ctx context.Context, conn *pgx.Conn) error {
+	err := a.Databases.Maintain(t.Context(), db.ID, func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, "select count(*) from pg_stat_activity where usename = $1", db.Owner).Scan(&sessions)
 	})
 	if err != nil || sessions != 0 {
@@ -584,7 +586,7 @@ func (a *appliance) noSessions(t testing.TB, db model.Database) {
 
 func stopAndRemove(t *testing.T, a *appliance, db model.Database) {
 	t.Helper()
-	if err := errors.Join(a.stopInstance(t.Context(), db.ID), os.RemoveAll(a.databaseDirectory(db.ID))); err != nil {
+	if err := errors.Join(a.Databases.StopInstance(t.Context(), db.ID), os.RemoveAll(a.Databases.DatabaseDirectory(db.ID))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -602,7 +604,7 @@ func writeFile(t testing.TB, path, text string) {
 // beginSettings records a setting, and leaves the instance as it is.
 func (a *appliance) beginSettings(t testing.TB, db model.Database, name, value string) {
 	t.Helper()
-	if _, err := a.beginChange(a.call(model.ActionDatabaseSettings), db.ID, func(d *model.Database) {
+	if _, err := a.Databases.BeginChange(a.call(model.ActionDatabaseSettings), db.ID, func(d *model.Database) {
 		d.Settings = map[string]string{name: value}
 	}); err != nil {
 		t.Fatal(err)
@@ -613,12 +615,12 @@ func (a *appliance) beginSettings(t testing.TB, db model.Database, name, value s
 // as the deed of who wanted it.
 func (a *appliance) checkEnded(t testing.TB, database string, action model.Action, want model.Outcome) {
 	t.Helper()
-	if db, err := a.record(database); err != nil || db.Unfinished != nil || db.AllowlistAppliedAt.Before(db.AllowlistUpdatedAt) {
+	if db, err := a.Databases.Record(database); err != nil || db.Unfinished != nil || db.AllowlistAppliedAt.Before(db.AllowlistUpdatedAt) {
 		t.Errorf("unfinished: %+v, %v; the allow-list of %v came into force at %v", db.Unfinished, err, db.AllowlistUpdatedAt, db.AllowlistAppliedAt)
 	}
 	call := a.call(model.ActionAuditList)
 	eventually(t, "the entry in the audit log", func() bool {
-		entries, _, err := a.AuditList(call, AuditFilter{}, 1, MaxLimit)
+		entries, _, err := a.Core.AuditList(call, core.AuditFilter{}, 1, core.MaxLimit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -633,19 +635,19 @@ func (a *appliance) checkEnded(t testing.TB, database string, action model.Actio
 func (a *appliance) unrecordedBackup(t testing.TB, db model.Database, known bool) {
 	t.Helper()
 	b := model.Backup{
-		ID: a.newID(model.ResourceBackup), Organization: db.Organization, Database: db.ID, Generation: db.Generation,
-		Type: model.BackupManual, Status: model.BackupRunning, Version: db.Version, StartedAt: a.clock(),
+		ID: a.Core.NewID(model.ResourceBackup), Organization: db.Organization, Database: db.ID, Generation: db.Generation,
+		Type: model.BackupManual, Status: model.BackupRunning, Version: db.Version, StartedAt: a.Core.Clock(),
 	}
-	if err := a.meta.Update(func(tx *meta.Tx) error { return tx.Backups().Insert(b) }); err != nil {
+	if err := a.Core.Meta.Update(func(tx *meta.Tx) error { return tx.Backups().Insert(b) }); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.takeBackup(t.Context(), db, b, model.DatabaseOperation{}); err != nil {
+	if _, err := a.Recovery.TakeBackup(t.Context(), db, b, model.DatabaseOperation{}); err != nil {
 		t.Fatal(err)
 	}
 	if known {
 		return
 	}
-	if err := a.meta.Update(func(tx *meta.Tx) error { return tx.Backups().Delete(b.ID) }); err != nil {
+	if err := a.Core.Meta.Update(func(tx *meta.Tx) error { return tx.Backups().Delete(b.ID) }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -653,7 +655,7 @@ func (a *appliance) unrecordedBackup(t testing.TB, db model.Database, known bool
 // strayBlob stores a blob to which no record points.
 func (a *appliance) strayBlob(t testing.TB, text string) blobstore.Ref {
 	t.Helper()
-	w, err := a.blobs.Create(t.Context())
+	w, err := a.Core.Blobs.Create(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -669,7 +671,7 @@ func (a *appliance) strayBlob(t testing.TB, text string) blobstore.Ref {
 
 func (a *appliance) undo(t testing.TB, database string) {
 	t.Helper()
-	op, err := a.RecoveryUndo(a.call(model.ActionRecoveryUndo), database)
+	op, err := a.Recovery.RecoveryUndo(a.call(model.ActionRecoveryUndo), database)
 	if err != nil {
 		t.Fatalf("undo: %v", err)
 	}
@@ -678,7 +680,7 @@ func (a *appliance) undo(t testing.TB, database string) {
 
 func (a *appliance) restore(t testing.TB, database, backup string) {
 	t.Helper()
-	op, err := a.BackupRestore(a.call(model.ActionBackupRestore), database, backup)
+	op, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), database, backup)
 	if err != nil {
 		t.Fatalf("restore: %v", err)
 	}
@@ -689,7 +691,7 @@ func (a *appliance) restore(t testing.TB, database, backup string) {
 func (a *appliance) awaitOperation(t testing.TB, op model.DatabaseOperation, want model.OperationStatus) string {
 	t.Helper()
 	within(t, time.Minute, "the end of the "+string(op.Type), func() bool {
-		err := a.meta.View(func(tx *meta.Tx) (err error) {
+		err := a.Core.Meta.View(func(tx *meta.Tx) (err error) {
 			op, err = tx.Operations().Get(op.ID)
 			return err
 		})
@@ -721,7 +723,7 @@ func TestSettle(t *testing.T) {
 	}
 	orphan := a.strayBlob(t, "an upload without its row")
 	discarded := a.strayBlob(t, "a deleted object")
-	if err := a.meta.Update(func(tx *meta.Tx) error { return tx.DiscardBlob(string(discarded)) }); err != nil {
+	if err := a.Core.Meta.Update(func(tx *meta.Tx) error { return tx.DiscardBlob(string(discarded)) }); err != nil {
 		t.Fatal(err)
 	}
 	writeFile(t, filepath.Join(cfg.DataDir, "instances", "stray.txt"), "not a directory")
@@ -733,11 +735,11 @@ func TestSettle(t *testing.T) {
 	b.awaitBlobs(t, orphan, discarded)
 	for n, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			now, err := b.record(left[n].ID)
-			var connection Connection
+			now, err := b.Databases.Record(left[n].ID)
+			var connection databases.Connection
 			if err != nil {
 				now = left[n]
-			} else if connection, err = b.connection(now, true); err != nil {
+			} else if connection, err = b.Databases.ConnectionOf(now, true); err != nil {
 				t.Fatal(err)
 			}
 			if now.Port != left[n].Port {
@@ -747,7 +749,7 @@ func TestSettle(t *testing.T) {
 		})
 	}
 	b.checkTidy(t)
-	if v, err := b.AuditVerify(b.call(model.ActionAuditVerify)); err != nil || len(v.Faults) > 0 {
+	if v, err := b.Core.AuditVerify(b.call(model.ActionAuditVerify)); err != nil || len(v.Faults) > 0 {
 		t.Errorf("the audit chain: %v", err)
 	}
 }
@@ -757,7 +759,7 @@ func (a *appliance) awaitBlobs(t testing.TB, refs ...blobstore.Ref) {
 	t.Helper()
 	for _, ref := range refs {
 		within(t, 30*time.Second, "the end of a blob without a record", func() bool {
-			r, err := a.blobs.Open(ref)
+			r, err := a.Core.Blobs.Open(ref)
 			if err == nil {
 				r.Close()
 			}
@@ -772,11 +774,11 @@ func TestSettlePurge(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	db, _ := a.createDatabase(t, "shop")
-	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
+	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
 		t.Fatal(err)
 	}
 	// A directory that cannot be emptied stands for the moment of death.
-	locked := filepath.Join(a.dataDirectory(db.ID, 1), "base")
+	locked := filepath.Join(a.Databases.DataDirectory(db.ID, 1), "base")
 	if err := os.Chmod(locked, 0o500); err != nil {
 		t.Fatal(err)
 	}
@@ -786,17 +788,17 @@ func TestSettlePurge(t *testing.T) {
 	if err := os.Chmod(locked, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), db.ID); model.CodeOf(err) != model.CodeNotFound {
+	if _, err := a.Databases.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), db.ID); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("a half removed database was brought back: %v", err)
 	}
 	a.abandon(t)
 	b := a.reopen(t)
 	within(t, 30*time.Second, "the end of the files", func() bool {
-		_, err := os.Lstat(b.databaseDirectory(db.ID))
+		_, err := os.Lstat(b.Databases.DatabaseDirectory(db.ID))
 		return errors.Is(err, os.ErrNotExist)
 	})
 	within(t, 30*time.Second, "the end of the record", func() bool {
-		_, err := b.record(db.ID)
+		_, err := b.Databases.Record(db.ID)
 		return errors.Is(err, meta.ErrNotFound)
 	})
 	b.checkTidy(t)
@@ -816,7 +818,7 @@ func TestUnsettledDatabase(t *testing.T) {
 	if err := files.Close(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	inTheWay := filepath.Join(a.dataDirectory(broken.ID, 1), "postmaster.pid")
+	inTheWay := filepath.Join(a.Databases.DataDirectory(broken.ID, 1), "postmaster.pid")
 	if err := os.Mkdir(inTheWay, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -826,7 +828,7 @@ func TestUnsettledDatabase(t *testing.T) {
 	if status, reason := b.status(t, broken.ID); status != model.DatabaseFailed || reason == "" {
 		t.Errorf("%s: %q", status, reason)
 	}
-	if _, err := b.DatabaseDelete(t.Context(), b.call(model.ActionDatabaseDelete), broken.ID); model.CodeOf(err) != model.CodeConflict {
+	if _, err := b.Databases.Delete(t.Context(), b.call(model.ActionDatabaseDelete), broken.ID); model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("delete: %v", err)
 	}
 	if err := b.Close(context.WithoutCancel(t.Context())); err != nil {
@@ -837,7 +839,7 @@ func TestUnsettledDatabase(t *testing.T) {
 	}
 	d := startEngineOn(t, a.cfg)
 	d.awaitStatus(t, sound.ID, model.DatabaseAvailable, time.Minute)
-	if _, err := d.record(broken.ID); err == nil {
+	if _, err := d.Databases.Record(broken.ID); err == nil {
 		t.Error("what was not made is still there")
 	}
 }
@@ -853,11 +855,11 @@ func TestDataDirectoryWithAFileLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, lost := range [][]string{
-		{metadataFile},
-		{keyFile},
-		{metadataFile, keyFile},
-		{metadataFile, keyFile, "blobs"},
-		{metadataFile, keyFile, "blobs", "instances"},
+		{core.MetadataFile},
+		{core.KeyFile},
+		{core.MetadataFile, core.KeyFile},
+		{core.MetadataFile, core.KeyFile, "blobs"},
+		{core.MetadataFile, core.KeyFile, "blobs", "instances"},
 	} {
 		aside := t.TempDir()
 		for _, name := range lost {

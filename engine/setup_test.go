@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 
+	"holdfast/engine/access"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -11,7 +13,7 @@ import (
 // until somebody was shown it, and only then.
 func TestUnshownKey(t *testing.T) {
 	cfg := testConfig(t, newDataDir(t))
-	start := func(withKey, shown bool) *FirstStart {
+	start := func(withKey, shown bool) *access.FirstStart {
 		t.Helper()
 		e, err := Open(cfg)
 		if err != nil {
@@ -22,14 +24,14 @@ func TestUnshownKey(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		first, err := e.Initialize(withKey)
+		first, err := e.Access.Initialize(withKey)
 		if err == nil && shown {
-			err = e.KeyShown()
+			err = e.Access.KeyShown()
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys, err := e.KeyList(&model.Call{Organization: orgOf(t, e)}, Page{Limit: 100})
+		keys, err := e.Access.KeyList(&model.Call{Organization: orgOf(t, e)}, core.Page{Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +63,7 @@ func TestUnshownKey(t *testing.T) {
 
 func orgOf(t *testing.T, e *Engine) string {
 	t.Helper()
-	org, err := e.Organization(model.DefaultName)
+	org, err := e.Access.Organization(model.DefaultName)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/access"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -18,7 +20,7 @@ func (c *console) from(ip string, browser model.Secret) *model.Call {
 }
 
 func (c *console) tryFrom(ip string, browser model.Secret, email, password string) error {
-	_, err := c.SignIn(c.from(ip, browser), email, model.NewSecret(password), model.Secret{})
+	_, err := c.Access.SignIn(c.from(ip, browser), email, model.NewSecret(password), model.Secret{})
 	return err
 }
 
@@ -29,8 +31,8 @@ func TestStrangersDoNotLockOwnersOut(t *testing.T) {
 	c := openConsole(t)
 	p := c.person("ada@example.com", model.RoleOwner) // signed in at 192.0.2.1
 	c.person("bob@example.com", model.RoleViewer)
-	browser := c.BrowserToken(p.User.ID)
-	for n := range 2 * visitorRates()[rateSignInAccount].Limit {
+	browser := c.Access.BrowserToken(p.User.ID)
+	for n := range 2 * core.VisitorRates()[core.RateSignInAccount].Limit {
 		_ = c.tryFrom(fmt.Sprintf("198.51.100.%d", n), model.Secret{}, "ada@example.com", "a guess")
 	}
 	if err := c.tryFrom("203.0.113.1", model.Secret{}, "ada@example.com", floodPassword); model.CodeOf(err) != model.CodeRateLimited {
@@ -43,7 +45,7 @@ func TestStrangersDoNotLockOwnersOut(t *testing.T) {
 		t.Errorf("another browser at the owner's address: %v", err)
 	}
 	// Proof of one account is none for another, and a forged one is none at all.
-	others := c.BrowserToken(c.user("bob@example.com").ID)
+	others := c.Access.BrowserToken(c.user("bob@example.com").ID)
 	for name, token := range map[string]model.Secret{
 		"another's": others, "forged": model.NewSecret("00.AA"), "cut": model.NewSecret(browser.Reveal()[:40]), "empty": {},
 	} {
@@ -62,11 +64,11 @@ func TestProxysAddressMakesNobodyKnown(t *testing.T) {
 		c := openConsole(t)
 		c.person("ada@example.com", model.RoleOwner)
 		c.wait(time.Hour) // of what that took of the budgets, nothing is left
-		browser := c.BrowserToken(c.user("ada@example.com").ID)
+		browser := c.Access.BrowserToken(c.user("ada@example.com").ID)
 		if err := c.tryFrom(ip, browser, "ada@example.com", floodPassword); err != nil {
 			t.Fatal(err)
 		}
-		for n := range visitorRates()[rateSignInAccount].Limit + 1 {
+		for n := range core.VisitorRates()[core.RateSignInAccount].Limit + 1 {
 			there, absent := c.tryFrom(ip, model.Secret{}, "ada@example.com", "a guess"), c.tryFrom(ip, model.Secret{}, "eve@example.com", "a guess")
 			if model.CodeOf(there) != model.CodeOf(absent) || model.PublicMessage(there) != model.PublicMessage(absent) {
 				t.Fatalf("from %s, attempt %d: %v, %v", ip, n, there, absent)
@@ -84,8 +86,8 @@ func TestKnownBrowserMayNotGuessOn(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
 	p := c.person("ada@example.com", model.RoleOwner)
-	browser := c.BrowserToken(p.User.ID)
-	for n := range visitorRates()[rateSignInKnown].Limit {
+	browser := c.Access.BrowserToken(p.User.ID)
+	for n := range core.VisitorRates()[core.RateSignInKnown].Limit {
 		if err := c.tryFrom(fmt.Sprintf("198.51.100.%d", n), browser, "ada@example.com", "a guess"); model.CodeOf(err) != model.CodeUnauthorized {
 			t.Fatalf("guess %d: %v", n, err)
 		}
@@ -93,7 +95,7 @@ func TestKnownBrowserMayNotGuessOn(t *testing.T) {
 	if err := c.tryFrom("198.51.100.200", browser, "ada@example.com", floodPassword); model.CodeOf(err) != model.CodeRateLimited {
 		t.Errorf("more guesses: %v", err)
 	}
-	c.wait(visitorRates()[rateSignInKnown].Window)
+	c.wait(core.VisitorRates()[core.RateSignInKnown].Window)
 	if err := c.tryFrom("198.51.100.200", browser, "ada@example.com", floodPassword); err != nil {
 		t.Errorf("later: %v", err)
 	}
@@ -101,7 +103,7 @@ func TestKnownBrowserMayNotGuessOn(t *testing.T) {
 
 func (c *console) user(email string) model.User {
 	c.t.Helper()
-	user, err := c.userByEmail(email)
+	user, err := c.Access.UserByEmail(email)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -116,7 +118,7 @@ func TestFloodOfSignIns(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
 	p := c.person("ada@example.com", model.RoleOwner)
-	release := c.holdHashes(strangerHashes)
+	release := c.holdHashes(access.StrangerHashes)
 	const addresses, each = 12, 25
 	var wg sync.WaitGroup
 	ended := make(chan error, addresses*each)
@@ -127,7 +129,7 @@ func TestFloodOfSignIns(t *testing.T) {
 			})
 		}
 	}
-	waiting := addresses * mostOfOne
+	waiting := addresses * access.MostOfOne
 	for range addresses*each - waiting {
 		if err := <-ended; model.CodeOf(err) != model.CodeRateLimited {
 			t.Fatalf("while nothing is hashed: %v", err)
@@ -135,10 +137,10 @@ func TestFloodOfSignIns(t *testing.T) {
 			t.Fatalf("it is not said when to try again: %v", err)
 		}
 	}
-	if got := signInsUnderWay(c.passwords.strangers); got != waiting || waiting > mostStrangers {
+	if got := signInsUnderWay(c.Access.Passwords.Strangers); got != waiting || waiting > access.MostStrangers {
 		t.Errorf("%d sign-ins of strangers are under way, want %d", got, waiting)
 	}
-	if err := c.tryFrom("203.0.113.1", c.BrowserToken(p.User.ID), "ada@example.com", floodPassword); err != nil {
+	if err := c.tryFrom("203.0.113.1", c.Access.BrowserToken(p.User.ID), "ada@example.com", floodPassword); err != nil {
 		t.Errorf("a known browser meanwhile: %v", err)
 	}
 	select {
@@ -161,20 +163,20 @@ func TestFloodOfSignIns(t *testing.T) {
 // TestManyAddressesDoNotFillTheQueue: the total is bounded, too.
 func TestManyAddressesDoNotFillTheQueue(t *testing.T) {
 	t.Parallel()
-	q := newPasswordQueue(mostStrangers)
-	for n := range mostStrangers {
-		if _, err := q.enter(fmt.Sprint(n), mostOfOne); err != nil {
+	q := access.NewPasswordQueue(access.MostStrangers)
+	for n := range access.MostStrangers {
+		if _, err := q.Enter(fmt.Sprint(n), access.MostOfOne); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := q.enter("another", mostOfOne); model.CodeOf(err) != model.CodeRateLimited {
+	if _, err := q.Enter("another", access.MostOfOne); model.CodeOf(err) != model.CodeRateLimited {
 		t.Errorf("one more: %v", err)
 	}
 }
 
 // holdHashes takes n of the places for strangers' hashes until released.
 func (c *console) holdHashes(n int) (release func()) {
-	places := c.passwords.strangers.places[0]
+	places := c.Access.Passwords.Strangers.Places[0]
 	for range n {
 		places <- struct{}{}
 	}
@@ -185,10 +187,10 @@ func (c *console) holdHashes(n int) (release func()) {
 	}
 }
 
-func signInsUnderWay(q *passwordQueue) int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.total
+func signInsUnderWay(q *access.PasswordQueue) int {
+	q.Mu.Lock()
+	defer q.Mu.Unlock()
+	return q.Total
 }
 
 // TestAccountsDoNotShowByThrottles: strangers are throttled alike whether there
@@ -198,7 +200,7 @@ func TestAccountsDoNotShowByThrottles(t *testing.T) {
 	c := openConsole(t)
 	c.person("ada@example.com", model.RoleOwner)
 	c.wait(time.Hour)
-	for n := range 2 * visitorRates()[rateSignInAccount].Limit {
+	for n := range 2 * core.VisitorRates()[core.RateSignInAccount].Limit {
 		ip := fmt.Sprintf("198.51.100.%d", n)
 		there, absent := c.tryFrom(ip, model.Secret{}, "ada@example.com", "a guess"), c.tryFrom(ip, model.Secret{}, "eve@example.com", "a guess")
 		if model.CodeOf(there) != model.CodeOf(absent) || model.PublicMessage(there) != model.PublicMessage(absent) {

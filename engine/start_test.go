@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 )
@@ -16,7 +17,7 @@ func TestStartsComeFirst(t *testing.T) {
 	cfg := testConfig(t, newDataDir(t))
 	a := startEngineOn(t, cfg)
 	var all []model.Database
-	for n := range parallelStarts + 3 {
+	for n := range databases.ParallelStarts + 3 {
 		db, _ := a.createDatabase(t, fmt.Sprintf("d%d", n))
 		all = append(all, db.Database)
 	}
@@ -25,8 +26,8 @@ func TestStartsComeFirst(t *testing.T) {
 	}
 	b := startEngineOn(t, cfg)
 	for _, db := range all {
-		if _, release, err := b.claimWhole(b.call(model.ActionBackupRestore), db.ID, restoring); err == nil {
-			if state, _, _ := b.instances.Status(db.ID); state == postgres.StateStopped {
+		if _, release, err := b.Databases.ClaimWhole(b.call(model.ActionBackupRestore), db.ID, databases.Restoring); err == nil {
+			if state, _, _ := b.Databases.Instances.Status(db.ID); state == postgres.StateStopped {
 				t.Errorf("%s was claimed before it was started", db.Name)
 			}
 			release()
@@ -34,7 +35,7 @@ func TestStartsComeFirst(t *testing.T) {
 	}
 	for _, db := range all {
 		within(t, time.Minute, "the start of "+db.Name, func() bool {
-			state, _, _ := b.instances.Status(db.ID)
+			state, _, _ := b.Databases.Instances.Status(db.ID)
 			return state == postgres.StateRunning
 		})
 	}

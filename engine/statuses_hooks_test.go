@@ -3,6 +3,7 @@ package engine
 import (
 	"testing"
 
+	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
@@ -25,13 +26,13 @@ func (e *Engine) PutInto(t *testing.T, id string, status model.DatabaseStatus) (
 	case model.DatabaseAvailable:
 		return func() {}
 	case model.DatabaseUnavailable:
-		e.states.swap(id, instanceState{state: postgres.StateDown, reason: "it is being brought back"})
-		return func() { e.states.swap(id, instanceState{state: postgres.StateRunning}) }
+		e.Databases.States.Swap(id, databases.InstanceState{State: postgres.StateDown, Reason: "it is being brought back"})
+		return func() { e.Databases.States.Swap(id, databases.InstanceState{State: postgres.StateRunning}) }
 	case model.DatabaseFailed:
-		e.states.swap(id, instanceState{state: postgres.StateFailed, reason: "it does not start"})
-		return func() { e.states.swap(id, instanceState{state: postgres.StateRunning}) }
+		e.Databases.States.Swap(id, databases.InstanceState{State: postgres.StateFailed, Reason: "it does not start"})
+		return func() { e.Databases.States.Swap(id, databases.InstanceState{State: postgres.StateRunning}) }
 	}
-	free, err := e.claims.take(id, "a test")
+	free, err := e.Core.Claims.Take(id, "a test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func (e *Engine) PutInto(t *testing.T, id string, status model.DatabaseStatus) (
 
 func (e *Engine) setStatus(t *testing.T, id string, status model.DatabaseStatus) {
 	t.Helper()
-	if err := e.meta.Update(func(tx *meta.Tx) error {
+	if err := e.Core.Meta.Update(func(tx *meta.Tx) error {
 		_, err := tx.Databases().Update(id, func(d *model.Database) error { d.Status = status; return nil })
 		return err
 	}); err != nil {
@@ -53,17 +54,17 @@ func (e *Engine) setStatus(t *testing.T, id string, status model.DatabaseStatus)
 // directory and no instance.
 func (e *Engine) WithoutFiles(t *testing.T, like, name string) (id string) {
 	t.Helper()
-	db, err := e.record(like)
+	db, err := e.Databases.Record(like)
 	if err != nil {
 		t.Fatal(err)
 	}
-	owner, err := e.tenant(db)
+	owner, err := e.Databases.Tenant(db)
 	if err != nil {
 		t.Fatal(err)
 	}
-	db.ID, db.Name, db.Port = e.newID(model.ResourceDatabase), name, 1
-	e.setPasswords(&db, owner.OwnerPassword, owner.ReadOnlyPassword)
-	if err := e.meta.Update(func(tx *meta.Tx) error { return tx.Databases().Insert(db) }); err != nil {
+	db.ID, db.Name, db.Port = e.Core.NewID(model.ResourceDatabase), name, 1
+	e.Databases.SetPasswords(&db, owner.OwnerPassword, owner.ReadOnlyPassword)
+	if err := e.Core.Meta.Update(func(tx *meta.Tx) error { return tx.Databases().Insert(db) }); err != nil {
 		t.Fatal(err)
 	}
 	return db.ID

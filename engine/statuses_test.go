@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"holdfast/engine"
+	"holdfast/engine/access"
 	"holdfast/engine/model"
 	"holdfast/server/api"
 )
@@ -30,9 +31,9 @@ func startOverHTTP(t *testing.T) *overHTTP {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret, _, err := e.KeyCreate(
+	secret, _, err := e.Access.KeyCreate(
 		&model.Call{Operation: model.OperationFor(model.ActionKeyCreate), Actor: model.Actor{Type: model.ActorOperator}, Organization: organization},
-		engine.NewKey{Name: "test", Preset: model.PresetFullAccess, AllowDangerous: true, Source: model.KeySourceOperator})
+		access.NewKey{Name: "test", Preset: model.PresetFullAccess, AllowDangerous: true, Source: model.KeySourceOperator})
 	if err != nil {
 		t.Fatal(err)
 	}

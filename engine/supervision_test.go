@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 )
 
@@ -38,7 +40,7 @@ func TestKilledPostmasterIsBack(t *testing.T) {
 			default:
 				t.Errorf("the database is %s meanwhile: %s", status, why)
 			}
-			_, _, now := a.instances.Status(db.ID)
+			_, _, now := a.Databases.Instances.Status(db.ID)
 			return status == model.DatabaseAvailable && now != pid && now != 0
 		})
 		t.Logf("back after %s", time.Since(began))
@@ -61,23 +63,23 @@ func TestActsOnADeadDatabase(t *testing.T) {
 	a.breakDown(t, db.Database)
 	for name, act := range map[string]func() error{
 		"backup": func() error {
-			_, err := a.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
+			_, err := a.Recovery.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
 			return err
 		},
 		"rotate": func() error {
-			_, err := a.DatabaseRotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, false)
+			_, err := a.Databases.RotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), db.ID, false)
 			return err
 		},
 		"allow-list": func() error {
-			_, err := a.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, nil)
+			_, err := a.Databases.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, nil)
 			return err
 		},
 		"row-level security": func() error {
-			_, err := a.RLSGet(t.Context(), a.call(model.ActionRLSGet), db.ID)
+			_, err := a.Databases.RLSGet(t.Context(), a.call(model.ActionRLSGet), db.ID)
 			return err
 		},
 		"restart": func() error {
-			_, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID)
+			_, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID)
 			return err
 		},
 	} {
@@ -87,11 +89,11 @@ func TestActsOnADeadDatabase(t *testing.T) {
 	}
 	a.settled(t)
 	// What it can do without: a delete, and the return from the trash.
-	if _, err := a.DatabaseDelete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
+	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
 		t.Fatalf("delete: %v", err)
 	}
 	repair(t, a, db.Database)
-	if _, err := a.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), db.ID); err != nil {
+	if _, err := a.Databases.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), db.ID); err != nil {
 		t.Fatalf("restore from trash: %v", err)
 	}
 	a.awaitStatus(t, db.ID, model.DatabaseAvailable, 10*time.Second)
@@ -119,7 +121,7 @@ func repair(t *testing.T, a *appliance, db model.Database) {
 }
 
 func autoConf(a *appliance, db model.Database) string {
-	return filepath.Join(a.dataDirectory(db.ID, db.Generation), "postgresql.auto.conf")
+	return filepath.Join(a.Databases.DataDirectory(db.ID, db.Generation), "postgresql.auto.conf")
 }
 
 // One that cannot start is failed, with what PostgreSQL said last as the
@@ -130,7 +132,7 @@ func TestDatabaseThatCannotStart(t *testing.T) {
 	for name, back := range map[string]func(*testing.T, *appliance, model.Database){
 		"by itself": func(*testing.T, *appliance, model.Database) {},
 		"by a restart": func(t *testing.T, a *appliance, db model.Database) {
-			if _, err := a.DatabaseRestart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
+			if _, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
 				t.Error(err)
 			}
 		},
@@ -172,8 +174,8 @@ func TestRolesAfterALateStart(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	db, _ := a.createDatabase(t, "shop")
-	if _, err := a.alter(db.ID, func(d *model.Database) {
-		a.setPasswords(d, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one"))
+	if _, err := a.Databases.Alter(db.ID, func(d *model.Database) {
+		a.Databases.SetPasswords(d, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one"))
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -183,11 +185,11 @@ func TestRolesAfterALateStart(t *testing.T) {
 	b.awaitStatus(t, db.ID, model.DatabaseFailed, time.Minute)
 	repair(t, b, db.Database)
 	b.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
-	record, err := b.record(db.ID)
+	record, err := b.Databases.Record(db.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := b.connection(record, true)
+	c, err := b.Databases.ConnectionOf(record, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +200,7 @@ func TestRolesAfterALateStart(t *testing.T) {
 func (a *appliance) awaitAudit(t testing.TB, action model.Action, id string) (found model.AuditEntry) {
 	t.Helper()
 	within(t, time.Minute, "the audit entry "+string(action), func() bool {
-		entries, _, err := a.AuditList(a.call(model.ActionAuditList), AuditFilter{}, 1, MaxLimit)
+		entries, _, err := a.Core.AuditList(a.call(model.ActionAuditList), core.AuditFilter{}, 1, core.MaxLimit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +232,7 @@ func TestForeignProcessOnThePort(t *testing.T) {
 	defer foreign.Close()
 	b := a.reopen(t)
 	b.awaitStatus(t, db.ID, model.DatabaseAvailable, 30*time.Second)
-	moved, err := b.record(db.ID)
+	moved, err := b.Databases.Record(db.ID)
 	if err != nil || moved.Port == db.Port || moved.Port == other.Port {
 		t.Fatalf("the record: port %d, was %d, %v", moved.Port, db.Port, err)
 	}
@@ -238,7 +240,7 @@ func TestForeignProcessOnThePort(t *testing.T) {
 	if entry.Details["from"] != fmt.Sprint(db.Port) || entry.Details["to"] != fmt.Sprint(moved.Port) {
 		t.Errorf("the audit entry: %v", entry.Details)
 	}
-	now, err := b.connection(moved, true)
+	now, err := b.Databases.ConnectionOf(moved, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,11 +272,11 @@ func TestForeignProcessOnThePortOfADeadInstance(t *testing.T) {
 	defer foreign.Close()
 	repair(t, a, db.Database)
 	a.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
-	moved, err := a.record(db.ID)
+	moved, err := a.Databases.Record(db.ID)
 	if err != nil || moved.Port == db.Port {
 		t.Fatalf("the record: port %d, was %d, %v", moved.Port, db.Port, err)
 	}
-	now, err := a.connection(moved, true)
+	now, err := a.Databases.ConnectionOf(moved, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,13 +291,13 @@ func TestForeignProcessOnThePortOfADeadInstance(t *testing.T) {
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
-	var databases []DatabaseView
+	var dbs []databases.View
 	pids := map[string]int{}
-	// More than leastSharing: what is fitted to the machine for the last one
+	// More than LeastSharing: what is fitted to the machine for the last one
 	// is less than for the first, and that is no reason to restart it.
-	for n := range leastSharing + 2 {
+	for n := range databases.LeastSharing + 2 {
 		db, c := a.createDatabase(t, fmt.Sprintf("d%d", n))
-		databases, pids[db.ID] = append(databases, db), a.pid(t, db.ID)
+		dbs, pids[db.ID] = append(dbs, db), a.pid(t, db.ID)
 		session := connect(t, c)
 		t.Cleanup(func() {
 			if t.Failed() {
@@ -314,7 +316,7 @@ func TestAdoption(t *testing.T) {
 	for range 2 {
 		a.abandon(t)
 		a = a.reopen(t)
-		for _, db := range databases {
+		for _, db := range dbs {
 			a.awaitStatus(t, db.ID, model.DatabaseAvailable, 30*time.Second)
 			if now := a.pid(t, db.ID); now != pids[db.ID] {
 				t.Errorf("%s has the postmaster %d, not the adopted %d", db.Name, now, pids[db.ID])
@@ -330,12 +332,12 @@ func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	const count = 8
-	var connections []Connection
-	var databases []DatabaseView
+	var connections []databases.Connection
+	var dbs []databases.View
 	for n := range count {
 		db, c := a.createDatabase(t, fmt.Sprintf("d%d", n))
 		run(t, c, fmt.Sprintf("create table kept as select %d as n", n))
-		databases, connections = append(databases, db), append(connections, c)
+		dbs, connections = append(dbs, db), append(connections, c)
 	}
 	// Without their supervisor nobody brings back what dies now.
 	a.abandon(t)
@@ -355,7 +357,7 @@ func TestPowerCut(t *testing.T) {
 	})
 	foreign := stranger(t)
 	for n, number := range []int{foreign, os.Getpid()} {
-		file := filepath.Join(a.dataDirectory(databases[n].ID, 1), "postmaster.pid")
+		file := filepath.Join(a.Databases.DataDirectory(dbs[n].ID, 1), "postmaster.pid")
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatalf("the pid file is not stale: %v", err)
@@ -363,11 +365,11 @@ func TestPowerCut(t *testing.T) {
 		_, rest, _ := strings.Cut(string(text), "\n")
 		writeFile(t, file, fmt.Sprintf("%d\n%s", number, rest))
 	}
-	writeFile(t, filepath.Join(a.dataDirectory(databases[2].ID, 1), "postmaster.pid"), "") // cut short
+	writeFile(t, filepath.Join(a.Databases.DataDirectory(dbs[2].ID, 1), "postmaster.pid"), "") // cut short
 
 	began := time.Now()
 	b := a.reopen(t)
-	for n, db := range databases {
+	for n, db := range dbs {
 		b.awaitStatus(t, db.ID, model.DatabaseAvailable, 30*time.Second)
 		if got := answer[int](t, connections[n], "select n from kept"); got != n {
 			t.Errorf("%s holds %d", db.Name, got)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -18,10 +19,10 @@ func TestThrottleTakesANetworkForOneVisitor(t *testing.T) {
 	from := func(address string) error {
 		call := c.visitor(model.ActionDeviceAuthorize)
 		call.IP = address
-		return c.ThrottleVisitor(call)
+		return c.Core.ThrottleVisitor(call)
 	}
 	var err error
-	for n := range visitorRates()[rateDeviceAuthorize].Limit + 1 {
+	for n := range core.VisitorRates()[core.RateDeviceAuthorize].Limit + 1 {
 		err = from(fmt.Sprintf("2001:db8:0:1::%x", n))
 	}
 	if model.CodeOf(err) != model.CodeRateLimited {
@@ -39,22 +40,22 @@ func TestThrottleTakesANetworkForOneVisitor(t *testing.T) {
 func TestBudgetHoldsInAnyWindow(t *testing.T) {
 	t.Parallel()
 	const class = model.RateClass("visit")
-	r := Rate{Limit: 30, Window: time.Minute}
-	l := newRateLimiter(map[model.RateClass]Rate{class: r})
+	r := core.Rate{Limit: 30, Window: time.Minute}
+	l := core.NewRateLimiter(map[model.RateClass]core.Rate{class: r})
 	random := rand.New(rand.NewPCG(1, 2))
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	var admitted []time.Time
 	for range 3000 {
-		err := l.take("one", class, now)
+		err := l.Take("one", class, now)
 		if refused, ok := errors.AsType[*model.Error](err); ok {
 			if refused.RetryAfter <= 0 || refused.RetryAfter > r.Window {
 				t.Fatalf("to be asked again in %s", refused.RetryAfter)
 			}
-			if err := l.take("one", class, now.Add(refused.RetryAfter-1)); err == nil {
+			if err := l.Take("one", class, now.Add(refused.RetryAfter-1)); err == nil {
 				t.Fatalf("admitted sooner than it was told, %s", refused.RetryAfter)
 			}
 			now = now.Add(refused.RetryAfter)
-			if err := l.take("one", class, now); err != nil {
+			if err := l.Take("one", class, now); err != nil {
 				t.Fatalf("refused when it was told to come: %v", err)
 			}
 		}
@@ -73,25 +74,25 @@ func TestBudgetHoldsInAnyWindow(t *testing.T) {
 func TestBudgetsAreForgotten(t *testing.T) {
 	t.Parallel()
 	const class = model.RateClass("visit")
-	l := newRateLimiter(map[model.RateClass]Rate{class: {10, time.Minute}})
+	l := core.NewRateLimiter(map[model.RateClass]core.Rate{class: {Limit: 10, Window: time.Minute}})
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	visit := func(n int) {
-		if err := l.take(fmt.Sprint(n), class, now); err != nil {
+		if err := l.Take(fmt.Sprint(n), class, now); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for n := range 10 * maxBudgets {
+	for n := range 10 * core.MaxBudgets {
 		visit(n)
 	}
-	if l.sweepAt < 2*maxBudgets || l.sweepAt > 20*maxBudgets {
-		t.Errorf("with %d budgets that are in use, the next look through them is at %d", len(l.budgets), l.sweepAt)
+	if l.SweepAt < 2*core.MaxBudgets || l.SweepAt > 20*core.MaxBudgets {
+		t.Errorf("with %d budgets that are in use, the next look through them is at %d", len(l.Budgets), l.SweepAt)
 	}
 	now = now.Add(time.Hour)
-	for n := range 20 * maxBudgets {
+	for n := range 20 * core.MaxBudgets {
 		now = now.Add(time.Minute)
 		visit(n)
 	}
-	if len(l.budgets) > 2*maxBudgets {
-		t.Errorf("%d budgets are kept of visitors that are gone", len(l.budgets))
+	if len(l.Budgets) > 2*core.MaxBudgets {
+		t.Errorf("%d budgets are kept of visitors that are gone", len(l.Budgets))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"holdfast/blobstore"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 )
 
 // uploads are the resumable uploads of a test into one bucket.
@@ -23,7 +24,7 @@ type uploads struct {
 func newUploads(t *testing.T) *uploads {
 	t.Helper()
 	a := startEngine(t)
-	bucket, err := a.BucketCreate(a.call(model.ActionBucketCreate), NewBucket{Project: a.project, Name: "files"})
+	bucket, err := a.Objects.BucketCreate(a.call(model.ActionBucketCreate), objects.NewBucket{Project: a.project, Name: "files"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,7 @@ func newUploads(t *testing.T) *uploads {
 
 func (u *uploads) create(key string, length int64, ifAbsent bool) model.Upload {
 	u.t.Helper()
-	made, err := u.a.UploadCreate(u.t.Context(), u.a.call(model.ActionUploadCreate), NewUpload{Bucket: u.bucket, Key: key, Length: length, IfAbsent: ifAbsent})
+	made, err := u.a.Objects.UploadCreate(u.t.Context(), u.a.call(model.ActionUploadCreate), objects.NewUpload{Bucket: u.bucket, Key: key, Length: length, IfAbsent: ifAbsent})
 	if err != nil {
 		u.t.Fatal(err)
 	}
@@ -43,28 +44,28 @@ func (u *uploads) create(key string, length int64, ifAbsent bool) model.Upload {
 func (u *uploads) fill(key, body string) model.Upload {
 	u.t.Helper()
 	made := u.create(key, int64(len(body)), false)
-	made, release, err := u.a.claimUpload(u.a.call(model.ActionUploadAppend), u.bucket, made.ID, "a test")
+	made, release, err := u.a.Objects.ClaimUpload(u.a.call(model.ActionUploadAppend), u.bucket, made.ID, "a test")
 	if err != nil {
 		u.t.Fatal(err)
 	}
 	u.t.Cleanup(release)
-	if made, err = u.a.appendPart(made, strings.NewReader(body)); err != nil {
+	if made, err = u.a.Objects.AppendPart(made, strings.NewReader(body)); err != nil {
 		u.t.Fatal(err)
 	}
 	return made
 }
 
 func (u *uploads) send(ctx context.Context, id string, body io.Reader) (model.Upload, error) {
-	return u.a.UploadAppend(ctx, u.a.call(model.ActionUploadAppend), u.bucket, id, 0, body)
+	return u.a.Objects.UploadAppend(ctx, u.a.call(model.ActionUploadAppend), u.bucket, id, 0, body)
 }
 
 func (u *uploads) get(id string) (model.Upload, error) {
-	return u.a.UploadGet(u.t.Context(), u.a.call(model.ActionUploadGet), u.bucket, id)
+	return u.a.Objects.UploadGet(u.t.Context(), u.a.call(model.ActionUploadGet), u.bucket, id)
 }
 
 func (u *uploads) mustHave(key string, size int64) {
 	u.t.Helper()
-	o, err := u.a.ObjectGet(u.a.call(model.ActionObjectGet), u.bucket, key)
+	o, err := u.a.Objects.ObjectGet(u.a.call(model.ActionObjectGet), u.bucket, key)
 	if err != nil || o.SizeBytes != size {
 		u.t.Errorf("%s: %d bytes, %v", key, o.SizeBytes, err)
 	}
@@ -72,7 +73,7 @@ func (u *uploads) mustHave(key string, size int64) {
 
 func (u *uploads) mustHaveNoParts() {
 	u.t.Helper()
-	if parts, err := u.a.blobs.Parts(); err != nil || len(parts) > 0 {
+	if parts, err := u.a.Core.Blobs.Parts(); err != nil || len(parts) > 0 {
 		u.t.Errorf("left: %v, %v", parts, err)
 	}
 }
@@ -93,10 +94,10 @@ func TestUploadIsCompletedAfterACrash(t *testing.T) {
 	}
 	u.mustHave("asked for", 3)
 	within(t, time.Minute, "the sweep", func() bool {
-		if err := u.a.sweepUploads(t.Context()); err != nil {
+		if err := u.a.Objects.SweepUploads(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		_, err := u.a.ObjectGet(u.a.call(model.ActionObjectGet), u.bucket, "swept")
+		_, err := u.a.Objects.ObjectGet(u.a.call(model.ActionObjectGet), u.bucket, "swept")
 		return err == nil
 	})
 	u.mustHaveNoParts()
@@ -172,9 +173,9 @@ func TestUploadOfTooMuch(t *testing.T) {
 func TestTooManyUploads(t *testing.T) {
 	t.Parallel()
 	u := newUploads(t)
-	err := u.a.meta.Update(func(tx *meta.Tx) error {
-		for n := range maxUploads - 1 {
-			if err := tx.Uploads().Insert(model.Upload{ID: fmt.Sprintf("upl_%04d", n), Organization: u.a.org, Bucket: u.bucket, Length: 1, ExpiresAt: time.Now().Add(UploadLife)}); err != nil {
+	err := u.a.Core.Meta.Update(func(tx *meta.Tx) error {
+		for n := range objects.MaxUploads - 1 {
+			if err := tx.Uploads().Insert(model.Upload{ID: fmt.Sprintf("upl_%04d", n), Organization: u.a.org, Bucket: u.bucket, Length: 1, ExpiresAt: time.Now().Add(objects.UploadLife)}); err != nil {
 				return err
 			}
 		}
@@ -184,7 +185,7 @@ func TestTooManyUploads(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := u.create("k", 1, false)
-	_, err = u.a.UploadCreate(t.Context(), u.a.call(model.ActionUploadCreate), NewUpload{Bucket: u.bucket, Key: "one too many", Length: 1})
+	_, err = u.a.Objects.UploadCreate(t.Context(), u.a.call(model.ActionUploadCreate), objects.NewUpload{Bucket: u.bucket, Key: "one too many", Length: 1})
 	if model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "under way") {
 		t.Errorf("%v", err)
 	}
@@ -192,7 +193,7 @@ func TestTooManyUploads(t *testing.T) {
 		t.Fatal(err)
 	}
 	within(t, time.Minute, "room for another", func() bool {
-		_, err := u.a.UploadCreate(t.Context(), u.a.call(model.ActionUploadCreate), NewUpload{Bucket: u.bucket, Key: "another", Length: 1})
+		_, err := u.a.Objects.UploadCreate(t.Context(), u.a.call(model.ActionUploadCreate), objects.NewUpload{Bucket: u.bucket, Key: "another", Length: 1})
 		return err == nil
 	})
 }
@@ -202,12 +203,12 @@ func TestTooManyUploads(t *testing.T) {
 func TestUploadClaims(t *testing.T) {
 	t.Parallel()
 	u := newUploads(t)
-	release, err := u.a.claims.take("db_of_another", "a restore")
+	release, err := u.a.Core.Claims.Take("db_of_another", "a restore")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer release()
-	if err := u.a.UploadDelete(u.a.call(model.ActionUploadDelete), u.bucket, "db_of_another"); model.CodeOf(err) != model.CodeNotFound {
+	if err := u.a.Objects.UploadDelete(u.a.call(model.ActionUploadDelete), u.bucket, "db_of_another"); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("%v", err)
 	}
 }
@@ -217,7 +218,7 @@ func TestUploadsOfADeletedBucket(t *testing.T) {
 	t.Parallel()
 	u := newUploads(t)
 	made := u.create("k", 3, false)
-	if _, err := u.a.BucketDelete(u.a.call(model.ActionBucketDelete), u.bucket, true); err != nil {
+	if _, err := u.a.Objects.BucketDelete(u.a.call(model.ActionBucketDelete), u.bucket, true); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := u.send(t.Context(), made.ID, strings.NewReader("a")); model.CodeOf(err) != model.CodeNotFound {
@@ -226,11 +227,11 @@ func TestUploadsOfADeletedBucket(t *testing.T) {
 	if _, err := u.get(made.ID); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("asked for: %v", err)
 	}
-	if err := u.a.sweepUploads(t.Context()); err != nil {
+	if err := u.a.Objects.SweepUploads(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	u.mustHaveNoParts()
-	if usage, err := u.a.Usage(u.a.call(model.ActionUsageGet)); err != nil || usage.Uploads != 0 || usage.UploadBytes != 0 {
+	if usage, err := u.a.Insight.Usage(u.a.call(model.ActionUsageGet)); err != nil || usage.Uploads != 0 || usage.UploadBytes != 0 {
 		t.Errorf("%+v, %v", usage.Totals, err)
 	}
 }
@@ -240,10 +241,10 @@ func TestUploadCompletedWhileStopping(t *testing.T) {
 	t.Parallel()
 	u := newUploads(t)
 	made := u.fill("k", "abc")
-	if err := u.a.blobs.Close(); err != nil {
+	if err := u.a.Core.Blobs.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := u.a.completeUpload(t.Context(), u.a.call(model.ActionUploadGet), made); err == nil {
+	if got, err := u.a.Objects.CompleteUpload(t.Context(), u.a.call(model.ActionUploadGet), made); err == nil {
 		t.Errorf("%+v", got)
 	}
 	u.a.abandon(t)
@@ -260,21 +261,21 @@ func TestUploadCutOffBeforeItsRecord(t *testing.T) {
 	t.Parallel()
 	u := newUploads(t)
 	made := u.fill("k", "abc")
-	release := u.a.order.object(u.bucket, "k")
+	release := u.a.Objects.Order.Object(u.bucket, "k")
 	ended := make(chan error, 1)
 	go func() {
-		_, err := u.a.completeUpload(context.Background(), u.a.call(model.ActionUploadGet), made)
+		_, err := u.a.Objects.CompleteUpload(context.Background(), u.a.call(model.ActionUploadGet), made)
 		ended <- err
 	}()
 	within(t, time.Minute, "a file that waits for its record", func() bool {
 		found := false
-		err := u.a.blobs.Walk(func(blobstore.Ref, int64, time.Time) error {
+		err := u.a.Core.Blobs.Walk(func(blobstore.Ref, int64, time.Time) error {
 			found = true
 			return nil
 		})
 		return err == nil && found
 	})
-	if err := u.a.blobs.Close(); err != nil {
+	if err := u.a.Core.Blobs.Close(); err != nil {
 		t.Fatal(err)
 	}
 	release()

@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
+	"holdfast/engine/recovery"
 )
 
 // TestAnonymousRequestsLeaveSmallEntries sees to it that who has no key cannot
@@ -19,7 +21,7 @@ func TestAnonymousRequestsLeaveSmallEntries(t *testing.T) {
 	bucket := s.bucket(t, "files", true)
 	long := strings.Repeat("x", 20<<10)
 	for _, path := range []string{
-		engine.ObjectPath + long + "/" + long, engine.ObjectPath + bucket + "/" + long, engine.ExportPath + long,
+		objects.ObjectPath + long + "/" + long, objects.ObjectPath + bucket + "/" + long, recovery.ExportPath + long,
 		"/v1/" + long, "/uploads/" + long + "/" + long,
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodOptions, http.MethodPatch} {
@@ -40,7 +42,7 @@ func TestAnonymousRequestsLeaveSmallEntries(t *testing.T) {
 func (s *site) entries(t *testing.T, organization string, least int) []model.AuditEntry {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		entries, _, err := s.engine.AuditList(&model.Call{Organization: organization}, engine.AuditFilter{}, 1, 100)
+		entries, _, err := s.engine.Core.AuditList(&model.Call{Organization: organization}, core.AuditFilter{}, 1, 100)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
+	"holdfast/engine/recovery"
 )
 
 // from returns a client whose requests come from an address.
@@ -49,9 +51,9 @@ func TestAnonymousFloodHidesNothing(t *testing.T) {
 			client := from(t, fmt.Sprintf("127.0.1.%d", n+1))
 			for i := range requests {
 				download(t, client, s.URL+open.PublicPath, 200)
-				download(t, client, s.URL+engine.ObjectPath+private+fmt.Sprintf("/guess%d", i), 404)
-				download(t, client, s.URL+engine.ObjectPath+public+fmt.Sprintf("/guess%d", i), 404)
-				download(t, client, s.URL+engine.ExportPath+fmt.Sprintf("guess%d", i), 404)
+				download(t, client, s.URL+objects.ObjectPath+private+fmt.Sprintf("/guess%d", i), 404)
+				download(t, client, s.URL+objects.ObjectPath+public+fmt.Sprintf("/guess%d", i), 404)
+				download(t, client, s.URL+recovery.ExportPath+fmt.Sprintf("guess%d", i), 404)
 			}
 		}
 	}
@@ -95,7 +97,7 @@ func (s *site) allEntries(t *testing.T, enough func([]model.AuditEntry) bool) (a
 		for page, more := 1, true; more; page++ {
 			var part []model.AuditEntry
 			var err error
-			if part, more, err = s.engine.AuditList(s.call(), engine.AuditFilter{}, page, 100); err != nil {
+			if part, more, err = s.engine.Core.AuditList(s.call(), core.AuditFilter{}, page, 100); err != nil {
 				t.Fatal(err)
 			}
 			all = append(all, part...)

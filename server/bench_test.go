@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/objects"
 	"holdfast/internal/rounds"
 )
 
@@ -54,7 +54,7 @@ func (h *holdfast) put(key string, body []byte) net.Buffers {
 }
 
 func (h *holdfast) get(key string) net.Buffers {
-	return net.Buffers{fmt.Appendf(nil, "GET %s%s/%s HTTP/1.1\r\nHost: %s\r\n\r\n", engine.ObjectPath, h.bucket, key, h.host)}
+	return net.Buffers{fmt.Appendf(nil, "GET %s%s/%s HTTP/1.1\r\nHost: %s\r\n\r\n", objects.ObjectPath, h.bucket, key, h.host)}
 }
 
 // versity is VersityGW with files behind it.

@@ -16,6 +16,8 @@ import (
 
 	"holdfast/engine"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
+	"holdfast/engine/recovery"
 )
 
 // maxRanges is how many ranges one request may ask for: the standard library
@@ -38,7 +40,7 @@ func (d *downloads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		UserAgent: model.CleanText(r.UserAgent(), model.MaxUserAgent),
 	}
 	err := d.serve(w, limitRanges(r), call)
-	d.engine.Finish(call, err)
+	d.engine.Core.Finish(call, err)
 	switch {
 	case err == nil:
 	case errors.Is(err, errCutOff):
@@ -52,13 +54,13 @@ func (d *downloads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *downloads) serve(w http.ResponseWriter, r *http.Request, call *model.Call) error {
-	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, engine.ObjectPath), "/")
+	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, objects.ObjectPath), "/")
 	switch {
-	case r.Method == http.MethodOptions && strings.HasPrefix(r.URL.Path, engine.ObjectPath):
+	case r.Method == http.MethodOptions && strings.HasPrefix(r.URL.Path, objects.ObjectPath):
 		return d.preflight(w, call, bucket)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return model.Errorf(model.CodeNotFound, "only GET and HEAD")
-	case strings.HasPrefix(r.URL.Path, engine.ExportPath):
+	case strings.HasPrefix(r.URL.Path, recovery.ExportPath):
 		call.Operation = model.Operation{Action: model.ActionExportDownload}
 		return d.serveExport(w, r, call)
 	}
@@ -66,7 +68,7 @@ func (d *downloads) serve(w http.ResponseWriter, r *http.Request, call *model.Ca
 }
 
 func (d *downloads) serveObject(w http.ResponseWriter, r *http.Request, call *model.Call, bucket, key string) error {
-	object, err := d.engine.ObjectDownload(call, bucket, key, r.RequestURI)
+	object, err := d.engine.Objects.ObjectDownload(call, bucket, key, r.RequestURI)
 	if err != nil {
 		if object.Public { // a page is to see that it is not there
 			allowOrigins(w.Header())
@@ -76,7 +78,7 @@ func (d *downloads) serveObject(w http.ResponseWriter, r *http.Request, call *mo
 	defer object.Content.Close()
 	describe(w.Header(), object)
 	if err := send(w, r, object.LastModified, object.Content); err != nil {
-		return d.engine.Unreadable(object.Object, err)
+		return d.engine.Objects.Unreadable(object.Object, err)
 	}
 	return nil
 }

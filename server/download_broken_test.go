@@ -65,7 +65,7 @@ func TestBrokenOffRanges(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("Range", "bytes=10-29999,30010-")
 		for i := range 500 {
-			object, err := s.engine.ObjectDownload(&model.Call{}, bucket, key, "")
+			object, err := s.engine.Objects.ObjectDownload(&model.Call{}, bucket, key, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -113,7 +113,7 @@ func TestSendfile(t *testing.T) {
 		if ranges != "" {
 			r.Header.Set("Range", ranges)
 		}
-		object, err := s.engine.ObjectDownload(&model.Call{}, bucket, "large", "")
+		object, err := s.engine.Objects.ObjectDownload(&model.Call{}, bucket, "large", "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,13 +7,13 @@ import (
 	"path"
 	"strings"
 
-	"holdfast/engine"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 )
 
 // describe sets the headers of an object. What a browser could run is never
 // shown as a page of this origin.
-func describe(h http.Header, o engine.Download) {
+func describe(h http.Header, o objects.Download) {
 	h.Set("Content-Type", o.ContentType)
 	h.Set("ETag", `"`+o.Version+`"`)
 	h.Set("Cache-Control", "private, no-cache")
@@ -37,7 +37,7 @@ func allowOrigins(h http.Header) {
 // preflight answers a browser that asks whether a page of another origin may
 // send a request. Other than for public buckets there is no answer.
 func (d *downloads) preflight(w http.ResponseWriter, call *model.Call, bucket string) error {
-	if err := d.engine.ObjectPreflight(call, bucket); err != nil {
+	if err := d.engine.Objects.ObjectPreflight(call, bucket); err != nil {
 		return err
 	}
 	allowOrigins(w.Header())

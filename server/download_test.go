@@ -19,7 +19,10 @@ import (
 	"time"
 
 	"holdfast/engine"
+	"holdfast/engine/access"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 )
 
 // site is the handler of everything over an engine without PostgreSQL.
@@ -34,15 +37,15 @@ type site struct {
 func startSite(t *testing.T, objectsURL string) *site {
 	t.Helper()
 	s := &site{dataDir: t.TempDir()}
-	e, err := engine.Open(engine.Config{DataDir: s.dataDir, MaxObjectBytes: 1 << 30, AuditKeep: 1000, Rates: engine.DefaultRates()})
+	e, err := engine.Open(core.Config{DataDir: s.dataDir, MaxObjectBytes: 1 << 30, AuditKeep: 1000, Rates: core.DefaultRates()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close(context.Background()) })
-	if _, err := e.Initialize(false); err != nil {
+	if _, err := e.Access.Initialize(false); err != nil {
 		t.Fatal(err)
 	}
-	org, err := e.Organization(model.DefaultName)
+	org, err := e.Access.Organization(model.DefaultName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +53,7 @@ func startSite(t *testing.T, objectsURL string) *site {
 	s.call = func() *model.Call {
 		return &model.Call{Actor: model.Actor{Type: model.ActorOperator}, Organization: org.ID}
 	}
-	projects, err := e.ProjectList(s.call(), engine.Page{})
+	projects, err := e.Access.ProjectList(s.call(), core.Page{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,16 +69,16 @@ func startSite(t *testing.T, objectsURL string) *site {
 
 func (s *site) bucket(t *testing.T, name string, public bool) string {
 	t.Helper()
-	b, err := s.engine.BucketCreate(s.call(), engine.NewBucket{Project: s.project, Name: name, Public: public})
+	b, err := s.engine.Objects.BucketCreate(s.call(), objects.NewBucket{Project: s.project, Name: name, Public: public})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b.ID
 }
 
-func (s *site) put(t *testing.T, bucket, key, contentType, content string) engine.ObjectView {
+func (s *site) put(t *testing.T, bucket, key, contentType, content string) objects.ObjectView {
 	t.Helper()
-	o, err := s.engine.ObjectUpload(t.Context(), s.call(), engine.Upload{
+	o, err := s.engine.Objects.ObjectUpload(t.Context(), s.call(), objects.Upload{
 		Bucket: bucket, Key: key, ContentType: contentType, Body: strings.NewReader(content), Length: -1,
 	})
 	if err != nil {
@@ -204,11 +207,11 @@ func TestNothingIsRedirected(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "")
 	bucket := s.bucket(t, "exact", false)
-	objects := "/v1/buckets/" + bucket + "/objects/"
+	objs := "/v1/buckets/" + bucket + "/objects/"
 	for _, path := range []string{
 		"//", "//a", "/./", "/../v1/", "//v1", "//v1/", "/./v1/account", "//v1/account", "/x/../v1/account",
-		"/" + objects + "a", "/" + objects + "/a", "/" + objects + "..", "/x/.." + objects + "a", "/." + objects + "%2e%2e/a", "/" + objects + "c%2Fd",
-		"//uploads/" + bucket, "/" + engine.ObjectPath + bucket + "/a", "/databases/../settings", "/databases//", "/sign-in/.",
+		"/" + objs + "a", "/" + objs + "/a", "/" + objs + "..", "/x/.." + objs + "a", "/." + objs + "%2e%2e/a", "/" + objs + "c%2Fd",
+		"//uploads/" + bucket, "/" + objects.ObjectPath + bucket + "/a", "/databases/../settings", "/databases//", "/sign-in/.",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions} {
 			answer, _ := s.ask(t, method, path)
@@ -230,7 +233,7 @@ func TestConsoleDownload(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "")
 	const email, password = "ada@example.com", "correct horse battery"
-	if _, err := s.engine.UserCreate(s.call(), engine.NewUser{Email: email, Role: model.RoleViewer, Password: model.NewSecret(password)}); err != nil {
+	if _, err := s.engine.Access.UserCreate(s.call(), access.NewUser{Email: email, Role: model.RoleViewer, Password: model.NewSecret(password)}); err != nil {
 		t.Fatal(err)
 	}
 	jar, err := cookiejar.New(nil)
@@ -288,14 +291,14 @@ func TestSignedURL(t *testing.T) {
 		with("expires", "x"):      404,
 		with("signature", ""):     404,
 		with("signature", "AAAA"): 404,
-		engine.ObjectPath + other + "/a%20b/%C3%BC%3F?" + signed.RawQuery: 404,
-		engine.ObjectPath + bucket + "/b?" + signed.RawQuery:              404,
-		engine.ObjectPath + bucket + "/absent":                            404,
-		engine.ObjectPath + "bucket_none/k":                               404,
-		engine.ObjectPath:                                                 404,
-		open.PublicPath:                                                   200,
-		engine.ObjectPath + public + "/absent":                            404,
-		with("expires", strconv.Itoa(later+1)):                            404,
+		objects.ObjectPath + other + "/a%20b/%C3%BC%3F?" + signed.RawQuery: 404,
+		objects.ObjectPath + bucket + "/b?" + signed.RawQuery:              404,
+		objects.ObjectPath + bucket + "/absent":                            404,
+		objects.ObjectPath + "bucket_none/k":                               404,
+		objects.ObjectPath:                                                 404,
+		open.PublicPath:                                                    200,
+		objects.ObjectPath + public + "/absent":                            404,
+		with("expires", strconv.Itoa(later+1)):                             404,
 	} {
 		if answer, body := s.ask(t, http.MethodGet, path); answer.StatusCode != want {
 			t.Errorf("%s: %d %s, want %d", path, answer.StatusCode, body, want)
@@ -305,7 +308,7 @@ func TestSignedURL(t *testing.T) {
 		t.Errorf("POST: %d", answer.StatusCode)
 	}
 	shut := false
-	if _, err := s.engine.BucketUpdate(s.call(), public, engine.BucketChange{Public: &shut}); err != nil {
+	if _, err := s.engine.Objects.BucketUpdate(s.call(), public, objects.BucketChange{Public: &shut}); err != nil {
 		t.Fatal(err)
 	}
 	if answer, _ := s.ask(t, http.MethodGet, open.PublicPath); answer.StatusCode != 404 {
@@ -352,17 +355,17 @@ func TestCrossOrigin(t *testing.T) {
 	s.put(t, public, "k", "text/plain", "x")
 	o := s.put(t, private, "k", "text/plain", "x")
 	ask := []string{"Origin", "https://example.com", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "range"}
-	answer, _ := s.ask(t, http.MethodOptions, engine.ObjectPath+public+"/k", ask...)
+	answer, _ := s.ask(t, http.MethodOptions, objects.ObjectPath+public+"/k", ask...)
 	if answer.StatusCode != 204 || answer.Header.Get("Access-Control-Allow-Origin") != "*" || !strings.Contains(answer.Header.Get("Access-Control-Allow-Headers"), "Range") {
 		t.Errorf("public: %d %v", answer.StatusCode, answer.Header)
 	}
-	for _, path := range []string{o.DownloadPath, engine.ObjectPath + "bucket_none/k"} {
+	for _, path := range []string{o.DownloadPath, objects.ObjectPath + "bucket_none/k"} {
 		answer, _ := s.ask(t, http.MethodOptions, path, ask...)
 		if answer.StatusCode != 404 || answer.Header.Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("%s: %d %v", path, answer.StatusCode, answer.Header)
 		}
 	}
-	if answer, _ := s.ask(t, http.MethodGet, engine.ObjectPath+public+"/absent"); answer.StatusCode != 404 || answer.Header.Get("Access-Control-Allow-Origin") != "*" {
+	if answer, _ := s.ask(t, http.MethodGet, objects.ObjectPath+public+"/absent"); answer.StatusCode != 404 || answer.Header.Get("Access-Control-Allow-Origin") != "*" {
 		t.Errorf("an absent object of a public bucket: %d %v", answer.StatusCode, answer.Header)
 	}
 	if answer, _ := s.ask(t, http.MethodGet, o.DownloadPath); answer.Header.Get("Access-Control-Allow-Origin") != "" {
@@ -400,14 +403,14 @@ func TestDamagedDownload(t *testing.T) {
 	s := startSite(t, "")
 	bucket := s.bucket(t, "damaged", false)
 	content := map[string]string{"small": strings.Repeat("s", 5000), "large": strings.Repeat("l", 3<<20)}
-	objects := map[string]engine.ObjectView{}
+	objs := map[string]objects.ObjectView{}
 	for key, c := range content {
-		objects[key] = s.put(t, bucket, key, "text/plain", c)
+		objs[key] = s.put(t, bucket, key, "text/plain", c)
 	}
 	damage(t, s.dataDir, []byte(content["small"]))
 	damage(t, s.dataDir, []byte(content["large"]))
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		if answer, body := s.ask(t, method, objects["small"].DownloadPath); answer.StatusCode != 500 || strings.Contains(body, "ss") {
+		if answer, body := s.ask(t, method, objs["small"].DownloadPath); answer.StatusCode != 500 || strings.Contains(body, "ss") {
 			t.Errorf("%s small: %d %.100s", method, answer.StatusCode, body)
 		}
 	}
@@ -420,7 +423,7 @@ func TestDamagedDownload(t *testing.T) {
 		"the bad part":   {"bytes=2000000-", 500},
 		"two ranges":     {"bytes=0-9,3000000-", 0},
 	} {
-		r, _ := http.NewRequest(http.MethodGet, s.URL+objects["large"].DownloadPath, nil)
+		r, _ := http.NewRequest(http.MethodGet, s.URL+objs["large"].DownloadPath, nil)
 		if test.ranges != "" {
 			r.Header.Set("Range", test.ranges)
 		}
@@ -443,11 +446,11 @@ func TestDamagedDownload(t *testing.T) {
 			t.Errorf("%s: headers of what was not sent: %v", name, answer.Header)
 		}
 	}
-	if answer, body := s.ask(t, http.MethodGet, objects["large"].DownloadPath, "Range", "bytes=0-99999"); answer.StatusCode != 206 || body != content["large"][:100_000] {
+	if answer, body := s.ask(t, http.MethodGet, objs["large"].DownloadPath, "Range", "bytes=0-99999"); answer.StatusCode != 206 || body != content["large"][:100_000] {
 		t.Errorf("what is whole of it: %d, %d bytes", answer.StatusCode, len(body))
 	}
 	call := s.call()
-	advice, err := s.engine.Recommendations(call)
+	advice, err := s.engine.Insight.Recommendations(call)
 	if err != nil {
 		t.Fatal(err)
 	}

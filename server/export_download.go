@@ -5,14 +5,14 @@ import (
 	"net/http"
 	"strings"
 
-	"holdfast/engine"
 	"holdfast/engine/model"
+	"holdfast/engine/recovery"
 )
 
 // serveExport serves the bytes of an export to who holds its signed URL.
 func (d *downloads) serveExport(w http.ResponseWriter, r *http.Request, call *model.Call) error {
-	id := strings.TrimPrefix(r.URL.Path, engine.ExportPath)
-	export, err := d.engine.ExportDownload(call, id, r.RequestURI)
+	id := strings.TrimPrefix(r.URL.Path, recovery.ExportPath)
+	export, err := d.engine.Recovery.ExportDownload(call, id, r.RequestURI)
 	if err != nil {
 		return err
 	}

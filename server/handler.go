@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"holdfast/engine"
+	"holdfast/engine/objects"
+	"holdfast/engine/recovery"
 	"holdfast/server/api"
 	"holdfast/web"
 )
@@ -31,20 +33,20 @@ func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := baseOf(opts.ObjectsURL)
+	objs, err := baseOf(opts.ObjectsURL)
 	if err != nil {
 		return nil, err
 	}
-	host, watched := objects.Host, health(e)
+	host, watched := objs.Host, health(e)
 	main := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {
-		case host != "" && strings.HasPrefix(path, engine.ObjectPath):
+		case host != "" && strings.HasPrefix(path, objects.ObjectPath):
 			http.NotFound(w, r)
 		case path == "/v1", strings.HasPrefix(path, "/v1/"):
 			v1.ServeHTTP(w, r)
 		case strings.HasPrefix(path, api.UploadsPath):
 			uploads.ServeHTTP(w, r)
-		case strings.HasPrefix(path, engine.ObjectPath), strings.HasPrefix(path, engine.ExportPath):
+		case strings.HasPrefix(path, objects.ObjectPath), strings.HasPrefix(path, recovery.ExportPath):
 			files.ServeHTTP(w, r)
 		case path == healthPath, path == readyPath:
 			watched.ServeHTTP(w, r)
@@ -63,13 +65,13 @@ func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
 }
 
 // onlyObjects serves the bytes of objects and nothing else.
-func onlyObjects(objects http.Handler) http.Handler {
+func onlyObjects(objs http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasPrefix(r.URL.Path, engine.ObjectPath) {
+		if !strings.HasPrefix(r.URL.Path, objects.ObjectPath) {
 			http.NotFound(w, r)
 			return
 		}
-		objects.ServeHTTP(w, r)
+		objs.ServeHTTP(w, r)
 	})
 }
 

@@ -17,7 +17,7 @@ func health(e *engine.Engine) http.Handler {
 		}
 		w.Header().Set("Cache-Control", "no-store")
 		if r.URL.Path == readyPath {
-			if err := e.Ready(); err != nil {
+			if err := e.Insight.Ready(); err != nil {
 				http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
 				return
 			}

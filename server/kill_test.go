@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/objects"
 )
 
 // bodyOf is the content of an object, made from its key.
@@ -119,7 +119,7 @@ func (h *holdfast) mustServe(t *testing.T, keys []string) {
 		t.Errorf("%d of %d acknowledged objects are not listed", lost, len(keys))
 	}
 	for key := range listed {
-		answer, err := http.Get("http://" + h.host + engine.ObjectPath + h.bucket + "/" + key)
+		answer, err := http.Get("http://" + h.host + objects.ObjectPath + h.bucket + "/" + key)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"holdfast/engine"
+	"holdfast/engine/core"
 )
 
 // serveDir, when set, makes this test binary a server of that directory: one
@@ -34,19 +35,19 @@ func TestMain(m *testing.M) {
 // serveObjects serves until its standard input ends.
 func serveObjects(dir string) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	e, err := engine.Open(engine.Config{DataDir: dir, MaxObjectBytes: 1 << 30, AuditKeep: 1_000_000, Log: log})
+	e, err := engine.Open(core.Config{DataDir: dir, MaxObjectBytes: 1 << 30, AuditKeep: 1_000_000, Log: log})
 	if err != nil {
 		return err
 	}
 	defer e.Close(context.Background())
-	first, err := e.Initialize(true)
+	first, err := e.Access.Initialize(true)
 	if err != nil {
 		return err
 	}
 	key := "-" // shown only at the first start
 	if first != nil {
 		key = first.Key.Reveal()
-		if err := e.KeyShown(); err != nil {
+		if err := e.Access.KeyShown(); err != nil {
 			return err
 		}
 	}

@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"holdfast/engine"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
+	"holdfast/engine/recovery"
 )
 
 // raw sends a request with the target and Host exactly as they are given, and
@@ -102,14 +103,14 @@ func TestSignedURLInOneSpelling(t *testing.T) {
 			t.Errorf("%s: %d", method, status)
 		}
 	}
-	if status, _ := s.raw(t, http.MethodGet, strings.Replace(o.DownloadPath, engine.ObjectPath, engine.ExportPath, 1)); status != http.StatusNotFound {
+	if status, _ := s.raw(t, http.MethodGet, strings.Replace(o.DownloadPath, objects.ObjectPath, recovery.ExportPath, 1)); status != http.StatusNotFound {
 		t.Errorf("an object's signature for an export: %d", status)
 	}
 	s.refusedAreLogged(t, o)
 }
 
 // refusedAreLogged sees that refused spellings are in the log as refused.
-func (s *site) refusedAreLogged(t *testing.T, o engine.ObjectView) {
+func (s *site) refusedAreLogged(t *testing.T, o objects.ObjectView) {
 	t.Helper()
 	found := false
 	s.allEntries(t, func(all []model.AuditEntry) bool {

@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/access"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 )
 
 // slowly is a body that comes for longer than a request may take to be read.
@@ -97,7 +98,7 @@ func TestUploadsThatTakeTheirTime(t *testing.T) {
 		t.Run(key, func(t *testing.T) {
 			t.Parallel()
 			way(t)
-			if _, got := s.ask(t, "GET", engine.ObjectPath+bucket+"/"+key); got != content {
+			if _, got := s.ask(t, "GET", objects.ObjectPath+bucket+"/"+key); got != content {
 				t.Errorf("the object has %d bytes of %d", len(got), size)
 			}
 		})
@@ -107,7 +108,7 @@ func TestUploadsThatTakeTheirTime(t *testing.T) {
 // key makes an API key that may do everything.
 func (s *site) key(t *testing.T) string {
 	t.Helper()
-	secret, _, err := s.engine.KeyCreate(s.call(), engine.NewKey{Name: "test", Preset: model.PresetFullAccess, Source: model.KeySourceOperator})
+	secret, _, err := s.engine.Access.KeyCreate(s.call(), access.NewKey{Name: "test", Preset: model.PresetFullAccess, Source: model.KeySourceOperator})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func (s *site) key(t *testing.T) string {
 func (s *site) browser(t *testing.T, base string) *http.Client {
 	t.Helper()
 	const email, password = "ada@example.com", "correct horse battery"
-	if _, err := s.engine.UserCreate(s.call(), engine.NewUser{Email: email, Role: model.RoleOwner, Password: model.NewSecret(password)}); err != nil {
+	if _, err := s.engine.Access.UserCreate(s.call(), access.NewUser{Email: email, Role: model.RoleOwner, Password: model.NewSecret(password)}); err != nil {
 		t.Fatal(err)
 	}
 	jar, err := cookiejar.New(nil)

@@ -157,14 +157,14 @@ func (d adviceData) Advice() []adviceItem { return newAdvice(d.Items) }
 
 func (req *request) advice() (answer, error) {
 	asked := req.r.URL.Query()
-	all, err := req.engine.Recommendations(req.call)
+	all, err := req.engine.Insight.Recommendations(req.call)
 	if err != nil {
 		return answer{}, err
 	}
 	about := req.call.Resource
 	data := adviceData{}
 	if id := asked.Get("database"); id != "" {
-		db, err := req.engine.DatabaseGet(req.call, id)
+		db, err := req.engine.Databases.Get(req.call, id)
 		if err != nil {
 			return answer{}, err
 		}

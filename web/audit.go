@@ -1,14 +1,14 @@
 package web
 
 import (
-	"holdfast/engine"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
 // auditData is what audit.html shows.
 type auditData struct {
-	engine.List[model.AuditEntry]
-	Filter  engine.AuditQuery
+	core.List[model.AuditEntry]
+	Filter  core.AuditQuery
 	Areas   []string
 	Results []model.Outcome
 	Any     bool   // whether there is a filter
@@ -18,16 +18,16 @@ type auditData struct {
 func (req *request) audit() (answer, error) {
 	asked := req.r.URL.Query()
 	data := auditData{
-		Filter: engine.AuditQuery{
+		Filter: core.AuditQuery{
 			Action: asked.Get("action"), Outcome: model.Outcome(asked.Get("outcome")),
 			Actor: asked.Get("actor"), Target: asked.Get("resource"),
 		},
 		Areas:   auditAreas(),
 		Results: []model.Outcome{model.OutcomeSuccess, model.OutcomeDenied, model.OutcomeError},
 	}
-	data.Any = data.Filter != engine.AuditQuery{}
+	data.Any = data.Filter != core.AuditQuery{}
 	var err error
-	data.List, err = req.engine.AuditSearch(req.call, data.Filter, req.page())
+	data.List, err = req.engine.Core.AuditSearch(req.call, data.Filter, req.page())
 	if data.Next != "" {
 		asked.Set("cursor", data.Next)
 		data.Older = "/audit?" + asked.Encode()

@@ -3,17 +3,18 @@ package web
 import (
 	"slices"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/engine/recovery"
 )
 
 // backupsData is what database_backups.html shows.
 type backupsData struct {
 	databaseData
-	engine.List[model.Backup]
-	Recovery engine.Recovery
+	core.List[model.Backup]
+	Recovery recovery.Recovery
 	Timeline timeline
-	Export   *engine.ExportView // nil for none
+	Export   *recovery.ExportView // nil for none
 }
 
 func (req *request) backups() (answer, error) { return req.backupsPage(nil) }
@@ -23,17 +24,17 @@ func (req *request) backupsPage(cause error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	list, err := req.engine.BackupList(req.call, db.ID, req.page())
+	list, err := req.engine.Recovery.BackupList(req.call, db.ID, req.page())
 	if err != nil {
 		return answer{}, err
 	}
-	recovery, err := req.engine.RecoveryGet(req.r.Context(), req.call, db.ID)
+	recovery, err := req.engine.Recovery.RecoveryGet(req.r.Context(), req.call, db.ID)
 	if cause == nil {
 		cause = err // the backups are shown all the same
 	}
 	data := backupsData{databaseData: db, List: list, Recovery: recovery, Timeline: newTimeline(db.ID, recovery, req.engine.Now())}
 	about := req.call.Resource // the page is about the database
-	export, err := req.engine.ExportGet(req.call, db.ID)
+	export, err := req.engine.Recovery.ExportGet(req.call, db.ID)
 	req.call.Resource = about
 	switch model.CodeOf(err) {
 	case "":
@@ -49,7 +50,7 @@ func (req *request) backupsPage(cause error) (answer, error) {
 func proving(b model.Backup) bool { return b.Verification.Status == model.VerificationRunning }
 
 func (req *request) backupCreate() (answer, error) {
-	if _, err := req.engine.BackupCreate(req.call, req.r.PathValue("id")); err != nil {
+	if _, err := req.engine.Recovery.BackupCreate(req.call, req.r.PathValue("id")); err != nil {
 		return req.backupsPage(err)
 	}
 	return done(req.databasePath("backups"), "backup_started"), nil
@@ -69,7 +70,7 @@ func (req *request) backupPage(cause error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	b, err := req.engine.BackupGet(req.call, db.ID, req.r.PathValue("backup"))
+	b, err := req.engine.Recovery.BackupGet(req.call, db.ID, req.r.PathValue("backup"))
 	if err != nil {
 		return answer{}, err
 	}
@@ -80,7 +81,7 @@ func (req *request) backupPage(cause error) (answer, error) {
 func (req *request) backupRestore() (answer, error) {
 	err := req.confirmDatabase()
 	if err == nil {
-		_, err = req.engine.BackupRestore(req.call, req.r.PathValue("id"), req.r.PathValue("backup"))
+		_, err = req.engine.Recovery.BackupRestore(req.call, req.r.PathValue("id"), req.r.PathValue("backup"))
 	}
 	if err != nil {
 		return req.backupPage(err)
@@ -91,7 +92,7 @@ func (req *request) backupRestore() (answer, error) {
 func (req *request) backupDelete() (answer, error) {
 	err := req.confirmDatabase()
 	if err == nil {
-		err = req.engine.BackupDelete(req.call, req.r.PathValue("id"), req.r.PathValue("backup"))
+		err = req.engine.Recovery.BackupDelete(req.call, req.r.PathValue("id"), req.r.PathValue("backup"))
 	}
 	if err != nil {
 		return req.backupPage(err)
@@ -101,7 +102,7 @@ func (req *request) backupDelete() (answer, error) {
 
 func (req *request) backupPin() (answer, error) {
 	pinned := req.form("pinned") == "true"
-	if _, err := req.engine.BackupPin(req.call, req.r.PathValue("id"), req.r.PathValue("backup"), pinned, req.form("reason")); err != nil {
+	if _, err := req.engine.Recovery.BackupPin(req.call, req.r.PathValue("id"), req.r.PathValue("backup"), pinned, req.form("reason")); err != nil {
 		return req.backupPage(err)
 	}
 	what := "backup_unpinned"
@@ -113,7 +114,7 @@ func (req *request) backupPin() (answer, error) {
 
 // export leads to the newest export, at a URL that works for a while.
 func (req *request) export() (answer, error) {
-	export, err := req.engine.ExportGet(req.call, req.r.PathValue("id"))
+	export, err := req.engine.Recovery.ExportGet(req.call, req.r.PathValue("id"))
 	if err == nil && export.DownloadPath == "" {
 		err = model.Errorf(model.CodeConflict, "the export is %s; try again when it is ready", export.Status)
 	}
@@ -123,7 +124,7 @@ func (req *request) export() (answer, error) {
 func (req *request) recoveryUndo() (answer, error) {
 	err := req.confirmDatabase()
 	if err == nil {
-		_, err = req.engine.RecoveryUndo(req.call, req.r.PathValue("id"))
+		_, err = req.engine.Recovery.RecoveryUndo(req.call, req.r.PathValue("id"))
 	}
 	if err != nil {
 		return req.backupsPage(err)

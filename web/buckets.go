@@ -7,13 +7,14 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 )
 
 // bucketsData is what buckets.html shows.
 type bucketsData struct {
-	engine.List[model.Bucket]
+	core.List[model.Bucket]
 	Projects []model.Project
 	Project  string // as it was chosen
 	Name     string
@@ -24,10 +25,10 @@ func (req *request) buckets() (answer, error) { return req.bucketsPage(bucketsDa
 
 func (req *request) bucketsPage(data bucketsData, cause error) (answer, error) {
 	var err error
-	if data.List, err = req.engine.BucketList(req.call, req.page()); err != nil {
+	if data.List, err = req.engine.Objects.BucketList(req.call, req.page()); err != nil {
 		return answer{}, err
 	}
-	if data.Projects, err = req.engine.Projects(req.call); err != nil {
+	if data.Projects, err = req.engine.Access.Projects(req.call); err != nil {
 		return answer{}, err
 	}
 	return answer{page: "buckets.html", title: "Buckets", data: data}, cause
@@ -53,7 +54,7 @@ func (req *request) bucketAgain(cause error) (answer, error) {
 
 func (req *request) bucketCreate() (answer, error) {
 	data := req.typedBucket()
-	b, err := req.engine.BucketCreate(req.call, engine.NewBucket{Project: data.Project, Name: data.Name, Public: data.Public})
+	b, err := req.engine.Objects.BucketCreate(req.call, objects.NewBucket{Project: data.Project, Name: data.Name, Public: data.Public})
 	if err != nil {
 		return req.bucketsPage(data, err)
 	}
@@ -65,7 +66,7 @@ type bucketData struct {
 	Bucket model.Bucket
 	Prefix string
 	Crumbs []crumb
-	engine.Folder
+	objects.Folder
 	PublicURL string
 	Kept      time.Duration // how long deleted files are kept, 0 for not at all
 }
@@ -88,14 +89,14 @@ func (req *request) bucket() (answer, error) {
 func (req *request) bucketPage(prefix string, cause error) (answer, error) {
 	data := bucketData{Prefix: prefix, Crumbs: crumbs(prefix), Kept: req.engine.About().Objects}
 	var err error
-	if data.Bucket, err = req.engine.BucketGet(req.call, req.r.PathValue("id")); err != nil {
+	if data.Bucket, err = req.engine.Objects.BucketGet(req.call, req.r.PathValue("id")); err != nil {
 		return answer{}, err
 	}
-	if data.Folder, err = req.engine.ObjectFolder(req.call, data.Bucket.ID, prefix, "/", req.page()); err != nil {
+	if data.Folder, err = req.engine.Objects.ObjectFolder(req.call, data.Bucket.ID, prefix, "/", req.page()); err != nil {
 		return answer{}, err
 	}
 	if data.Bucket.Public {
-		data.PublicURL = cmp.Or(req.opts.ObjectsURL, req.opts.BaseURL) + engine.ObjectPath + data.Bucket.ID + "/"
+		data.PublicURL = cmp.Or(req.opts.ObjectsURL, req.opts.BaseURL) + objects.ObjectPath + data.Bucket.ID + "/"
 	}
 	return answer{page: "bucket.html", title: data.Bucket.Name, data: data}, cause
 }
@@ -128,7 +129,7 @@ func (req *request) folderPath(prefix, what string) answer {
 
 // download leads to the object's bytes, at a URL that works for a while.
 func (req *request) download() (answer, error) {
-	object, err := req.engine.ObjectGet(req.call, req.r.PathValue("id"), req.r.URL.Query().Get("key"))
+	object, err := req.engine.Objects.ObjectGet(req.call, req.r.PathValue("id"), req.r.URL.Query().Get("key"))
 	return answer{redirect: req.opts.ObjectsURL + object.DownloadPath}, err
 }
 
@@ -136,7 +137,7 @@ func (req *request) objectDelete() (answer, error) {
 	prefix, key := req.form("prefix"), req.form("key")
 	err := req.confirm(bucketData{Prefix: prefix}.Base(key))
 	if err == nil {
-		_, err = req.engine.ObjectDelete(req.r.Context(), req.call, req.r.PathValue("id"), key)
+		_, err = req.engine.Objects.ObjectDelete(req.r.Context(), req.call, req.r.PathValue("id"), key)
 	}
 	if err != nil {
 		return req.bucketPage(prefix, err)
@@ -147,12 +148,12 @@ func (req *request) objectDelete() (answer, error) {
 // bucketUpdate changes who may read a bucket.
 func (req *request) bucketUpdate() (answer, error) {
 	public := req.checked("public")
-	return req.changeBucket(engine.BucketChange{Public: &public})
+	return req.changeBucket(objects.BucketChange{Public: &public})
 }
 
 // bucketExpire changes how long a bucket's files are kept.
 func (req *request) bucketExpire() (answer, error) {
-	b, err := req.engine.BucketGet(req.call, req.r.PathValue("id"))
+	b, err := req.engine.Objects.BucketGet(req.call, req.r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
@@ -165,12 +166,12 @@ func (req *request) bucketExpire() (answer, error) {
 	if err := req.confirm(b.Name); err != nil {
 		return req.bucketPage("", err)
 	}
-	return req.changeBucket(engine.BucketChange{ExpireAfterDays: &days})
+	return req.changeBucket(objects.BucketChange{ExpireAfterDays: &days})
 }
 
-func (req *request) changeBucket(change engine.BucketChange) (answer, error) {
+func (req *request) changeBucket(change objects.BucketChange) (answer, error) {
 	id := req.r.PathValue("id")
-	if _, err := req.engine.BucketUpdate(req.call, id, change); err != nil {
+	if _, err := req.engine.Objects.BucketUpdate(req.call, id, change); err != nil {
 		return req.bucketPage("", err)
 	}
 	return done("/buckets/"+id, "bucket_updated"), nil
@@ -179,13 +180,13 @@ func (req *request) changeBucket(change engine.BucketChange) (answer, error) {
 // bucketDelete deletes a bucket, with files only where the person was told that
 // it has some.
 func (req *request) bucketDelete() (answer, error) {
-	b, err := req.engine.BucketGet(req.call, req.r.PathValue("id"))
+	b, err := req.engine.Objects.BucketGet(req.call, req.r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
 	told, _ := strconv.ParseInt(req.form("files"), 10, 64) // what is no number told nothing
 	if err = req.confirm(b.Name); err == nil {
-		_, err = req.engine.BucketDelete(req.call, b.ID, told > 0)
+		_, err = req.engine.Objects.BucketDelete(req.call, b.ID, told > 0)
 	}
 	if model.CodeOf(err) == model.CodeConflict && told == 0 {
 		err = model.Errorf(model.CodeConflict, "the bucket was empty when you saw it, and has files now")

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"holdfast/engine"
+	"holdfast/engine/access"
+	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/server/api"
@@ -83,8 +85,8 @@ func openConsole(tb testing.TB, audit int) *console {
 
 func openEngine(tb testing.TB, dir string) *engine.Engine {
 	tb.Helper()
-	e, err := engine.Open(engine.Config{
-		DataDir: dir, PublicHost: "127.0.0.1", Rates: engine.DefaultRates(), MaxObjectBytes: 1 << 20,
+	e, err := engine.Open(core.Config{
+		DataDir: dir, PublicHost: "127.0.0.1", Rates: core.DefaultRates(), MaxObjectBytes: 1 << 20,
 		BackupRetention: time.Hour, AuditKeep: 1 << 20, Version: "test",
 	})
 	if err != nil {
@@ -103,12 +105,12 @@ func closeEngine(tb testing.TB, e *engine.Engine) {
 func seed(tb testing.TB, dir string, audit int) {
 	tb.Helper()
 	e := openEngine(tb, dir)
-	first, err := e.Initialize(true)
+	first, err := e.Access.Initialize(true)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	call := &model.Call{Actor: model.Actor{Type: model.ActorOperator}, Organization: first.Organization.ID}
-	if _, err := e.UserCreate(call, engine.NewUser{
+	if _, err := e.Access.UserCreate(call, access.NewUser{
 		Email: "ada@example.com", Role: model.RoleOwner, Password: model.NewSecret("correct horse battery"),
 	}); err != nil {
 		tb.Fatal(err)

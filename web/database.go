@@ -3,19 +3,19 @@ package web
 import (
 	"strings"
 
-	"holdfast/engine"
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 )
 
 // databaseData is what every page about a database shows.
 type databaseData struct {
-	engine.DatabaseView
+	databases.View
 	Tab string
 }
 
 // withDatabase returns the database of the path, for a page of its.
 func (req *request) withDatabase(tab string) (databaseData, error) {
-	db, err := req.engine.DatabaseGet(req.call, req.r.PathValue("id"))
+	db, err := req.engine.Databases.Get(req.call, req.r.PathValue("id"))
 	return databaseData{db, tab}, err
 }
 
@@ -48,12 +48,12 @@ func (req *request) database() (answer, error) {
 	if data.Month {
 		series = model.SeriesMonth()
 	}
-	samples, err := req.engine.Metrics(req.call, db.ID, series)
+	samples, err := req.engine.Databases.Metrics(req.call, db.ID, series)
 	if err != nil {
 		return answer{}, err
 	}
 	data.Charts = charts(samples, series, req.engine.Now())
-	all, err := req.engine.Recommendations(req.call)
+	all, err := req.engine.Insight.Recommendations(req.call)
 	data.Advice = newAdviceBrief(adviceOn(all, db.ID), "/databases/"+db.ID, "/advice?database="+db.ID)
 	live := db.busy() || db.Status == model.DatabaseUnavailable
 	return answer{page: "database.html", title: db.title(), data: data, live: live}, err
@@ -73,7 +73,7 @@ func (req *request) databaseNew() (answer, error) {
 }
 
 func (req *request) databaseFormPage(form databaseForm, cause error) (answer, error) {
-	projects, err := req.engine.Projects(req.call)
+	projects, err := req.engine.Access.Projects(req.call)
 	if cause != nil {
 		err = cause
 	}
@@ -91,7 +91,7 @@ func (req *request) databaseAgain(cause error) (answer, error) {
 
 func (req *request) databaseCreate() (answer, error) {
 	form := req.typedDatabase()
-	db, connection, err := req.engine.DatabaseCreate(req.r.Context(), req.call, engine.NewDatabase{
+	db, connection, err := req.engine.Databases.Create(req.r.Context(), req.call, databases.NewDatabase{
 		Project: form.Project, Name: form.Name, User: form.User,
 	})
 	if err != nil {

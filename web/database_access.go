@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"holdfast/engine"
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 )
@@ -14,10 +14,10 @@ import (
 type accessData struct {
 	databaseData
 	Entries string // one a line
-	Applied engine.Allowlist
+	Applied databases.Allowlist
 	// YourAddress is the address the person comes from.
 	YourAddress string
-	SSL         engine.SSL
+	SSL         databases.SSL
 	MinTLS      string
 }
 
@@ -28,11 +28,11 @@ func (req *request) accessPage(typed []string, cause error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	list, err := req.engine.AllowlistGet(req.call, db.ID)
+	list, err := req.engine.Databases.AllowlistGet(req.call, db.ID)
 	if err != nil {
 		return answer{}, err
 	}
-	ssl, err := req.engine.SSLGet(req.call, db.ID)
+	ssl, err := req.engine.Databases.SSLGet(req.call, db.ID)
 	if err != nil {
 		return answer{}, err
 	}
@@ -41,7 +41,7 @@ func (req *request) accessPage(typed []string, cause error) (answer, error) {
 	}
 	data := accessData{
 		databaseData: db, Entries: strings.Join(typed, "\n"), Applied: list, YourAddress: req.call.IP,
-		SSL: ssl, MinTLS: engine.MinTLSVersion,
+		SSL: ssl, MinTLS: databases.MinTLSVersion,
 	}
 	return answer{page: "database_access.html", title: db.title(), data: data, live: db.busy()}, cause
 }
@@ -56,7 +56,7 @@ func formatNetworks(prefixes []netip.Prefix) []string {
 
 func (req *request) allowlistSet() (answer, error) {
 	entries := strings.FieldsFunc(req.form("entries"), func(r rune) bool { return strings.ContainsRune(" ,;\t\r\n", r) })
-	if _, err := req.engine.AllowlistSet(req.r.Context(), req.call, req.r.PathValue("id"), entries); err != nil {
+	if _, err := req.engine.Databases.AllowlistSet(req.r.Context(), req.call, req.r.PathValue("id"), entries); err != nil {
 		return req.accessPage(entries, err)
 	}
 	return done(req.databasePath("access"), "allowlist"), nil
@@ -78,7 +78,7 @@ func (req *request) tablesPage(cause error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	tables, err := req.engine.RLSGet(req.r.Context(), req.call, db.ID)
+	tables, err := req.engine.Databases.RLSGet(req.r.Context(), req.call, db.ID)
 	if cause != nil {
 		err = cause
 	}
@@ -87,8 +87,8 @@ func (req *request) tablesPage(cause error) (answer, error) {
 
 func (req *request) rlsSet() (answer, error) {
 	query := req.r.URL.Query() // a field of a form would change a name's line breaks
-	change := engine.RLSChange{Schema: query.Get("schema"), Table: query.Get("table"), Enabled: req.form("enabled") == "true"}
-	if _, err := req.engine.RLSSet(req.r.Context(), req.call, req.r.PathValue("id"), change); err != nil {
+	change := databases.RLSChange{Schema: query.Get("schema"), Table: query.Get("table"), Enabled: req.form("enabled") == "true"}
+	if _, err := req.engine.Databases.RLSSet(req.r.Context(), req.call, req.r.PathValue("id"), change); err != nil {
 		return req.tablesPage(err)
 	}
 	a := done(req.databasePath("tables"), "rls")

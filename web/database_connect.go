@@ -1,41 +1,43 @@
 package web
 
 import (
-	"holdfast/engine"
 	"holdfast/engine/connstring"
+	"holdfast/engine/databases"
 )
 
 // connectData is what database_connect.html shows.
 type connectData struct {
 	databaseData
-	Connection engine.Connection
+	Connection databases.Connection
 	News       string // what made the connection what it is
 }
 
 func (d connectData) Password() string { return d.Connection.Password.Reveal() }
 
 // CAFile is the file that Drivers name; the page offers it for download.
-func (d connectData) CAFile() string { return engine.DefaultCAFile }
+func (d connectData) CAFile() string { return databases.DefaultCAFile }
 
-func (d connectData) Drivers() connstring.Drivers { return d.Connection.Drivers(engine.DefaultCAFile) }
+func (d connectData) Drivers() connstring.Drivers {
+	return d.Connection.Drivers(databases.DefaultCAFile)
+}
 
 func (req *request) databaseConnect() (answer, error) {
 	db, err := req.withDatabase("connect")
 	if err != nil {
 		return answer{}, err
 	}
-	connection, err := req.engine.DatabaseConnection(req.call, db.ID)
+	connection, err := req.engine.Databases.Connection(req.call, db.ID)
 	return answer{page: "database_connect.html", title: db.title(), data: connectData{databaseData: db, Connection: connection}, live: db.busy()}, err
 }
 
 // databaseAuthority sends the certificate by which clients know the server.
 func (req *request) databaseAuthority() (answer, error) {
-	ssl, err := req.engine.SSLGet(req.call, req.r.PathValue("id"))
+	ssl, err := req.engine.Databases.SSLGet(req.call, req.r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
 	req.w.Header().Set("Content-Type", "application/x-pem-file")
-	req.w.Header().Set("Content-Disposition", `attachment; filename="`+engine.DefaultCAFile+`"`)
+	req.w.Header().Set("Content-Disposition", `attachment; filename="`+databases.DefaultCAFile+`"`)
 	_, _ = req.w.Write([]byte(ssl.CACertificate))
 	return answer{}, nil
 }

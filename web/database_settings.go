@@ -19,7 +19,7 @@ func (req *request) databaseLog() (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	lines, err := req.engine.DatabaseLog(req.call, db.ID)
+	lines, err := req.engine.Databases.ServerLog(req.call, db.ID)
 	return answer{page: "database_log.html", title: db.title(), data: logData{db, lines}, live: db.busy()}, err
 }
 
@@ -34,14 +34,14 @@ func (req *request) databaseSettingsPage(cause error) (answer, error) {
 }
 
 func (req *request) databaseRestart() (answer, error) {
-	if _, err := req.engine.DatabaseRestart(req.r.Context(), req.call, req.r.PathValue("id")); err != nil {
+	if _, err := req.engine.Databases.Restart(req.r.Context(), req.call, req.r.PathValue("id")); err != nil {
 		return req.databaseSettingsPage(err)
 	}
 	return done(req.databasePath(""), "restarted"), nil
 }
 
 func (req *request) databasePassword() (answer, error) {
-	rotation, err := req.engine.DatabaseRotatePassword(req.r.Context(), req.call, req.r.PathValue("id"), req.checked("terminate_sessions"))
+	rotation, err := req.engine.Databases.RotatePassword(req.r.Context(), req.call, req.r.PathValue("id"), req.checked("terminate_sessions"))
 	if err != nil {
 		return req.databaseSettingsPage(err)
 	}
@@ -57,7 +57,7 @@ func (req *request) databaseDelete() (answer, error) {
 	if err := req.confirmDatabase(); err != nil {
 		return req.databaseSettingsPage(err)
 	}
-	if _, err := req.engine.DatabaseDelete(req.r.Context(), req.call, req.r.PathValue("id")); err != nil {
+	if _, err := req.engine.Databases.Delete(req.r.Context(), req.call, req.r.PathValue("id")); err != nil {
 		return req.databaseSettingsPage(err)
 	}
 	return done("/", "database_deleted"), nil
@@ -66,7 +66,7 @@ func (req *request) databaseDelete() (answer, error) {
 // confirmDatabase checks that the person typed the name of the database that
 // is about to be destroyed or replaced.
 func (req *request) confirmDatabase() error {
-	db, err := req.engine.DatabaseGet(req.call, req.r.PathValue("id"))
+	db, err := req.engine.Databases.Get(req.call, req.r.PathValue("id"))
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,7 @@ package web
 import (
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/access"
 	"holdfast/engine/model"
 )
 
@@ -39,7 +39,7 @@ func (req *request) device() (answer, error) {
 // review shows what a tool asks for; nothing is approved by that.
 func (req *request) review(typed string) (answer, error) {
 	a := answer{page: "device.html", title: "Connect a tool", data: deviceData{Code: printable(typed, 40)}}
-	d, err := req.engine.DeviceReview(req.call, req.person, typed)
+	d, err := req.engine.Access.DeviceReview(req.call, req.person, typed)
 	if err != nil {
 		return a, err
 	}
@@ -59,7 +59,7 @@ func (req *request) review(typed string) (answer, error) {
 
 func (req *request) deviceApprove() (answer, error) {
 	code := req.form("user_code")
-	decision := engine.DeviceDecision{Preset: model.Preset(req.form("preset")), AllowDangerous: req.checked("allow_dangerous")}
+	decision := access.DeviceDecision{Preset: model.Preset(req.form("preset")), AllowDangerous: req.checked("allow_dangerous")}
 	// A box that is ticked and then hidden, by choosing a smaller preset, is
 	// not meant.
 	decision.AllowDangerous = decision.AllowDangerous && decision.Preset == model.PresetFullAccess
@@ -67,7 +67,7 @@ func (req *request) deviceApprove() (answer, error) {
 	if decision.ExpiresIn, err = parseLife(req.form("expires")); err != nil {
 		return req.again(code, err)
 	}
-	d, err := req.engine.DeviceApprove(req.call, req.person, code, decision)
+	d, err := req.engine.Access.DeviceApprove(req.call, req.person, code, decision)
 	if err != nil {
 		return req.again(code, err)
 	}
@@ -76,7 +76,7 @@ func (req *request) deviceApprove() (answer, error) {
 }
 
 func (req *request) deviceDeny() (answer, error) {
-	d, err := req.engine.DeviceDeny(req.call, req.person, req.form("user_code"))
+	d, err := req.engine.Access.DeviceDeny(req.call, req.person, req.form("user_code"))
 	if err != nil {
 		return req.again(req.form("user_code"), err)
 	}

@@ -15,8 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/access"
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 )
 
 // reply is an answer that was read whole.
@@ -61,12 +63,12 @@ func (c *console) post(t *testing.T, path string, form url.Values) reply {
 // as signs in as somebody else.
 func (c *console) as(t *testing.T, email string, role model.Role) *console {
 	t.Helper()
-	org, err := c.engine.OrganizationList()
+	org, err := c.engine.Access.OrganizationList()
 	if err != nil {
 		t.Fatal(err)
 	}
 	call := &model.Call{Actor: model.Actor{Type: model.ActorOperator}, Organization: org[0].ID}
-	if _, err := c.engine.UserCreate(call, engine.NewUser{Email: email, Role: role, Password: model.NewSecret("correct horse battery")}); err != nil {
+	if _, err := c.engine.Access.UserCreate(call, access.NewUser{Email: email, Role: role, Password: model.NewSecret("correct horse battery")}); err != nil {
 		t.Fatal(err)
 	}
 	jar, err := cookiejar.New(nil)
@@ -370,7 +372,7 @@ func TestNoBackupIsAWarning(t *testing.T) {
 	}
 	for _, unprotected := range []bool{false, true} {
 		var text strings.Builder
-		if err := page["overview.html"].ExecuteTemplate(&text, "verified-backup", engine.DatabaseView{Unprotected: unprotected}); err != nil {
+		if err := page["overview.html"].ExecuteTemplate(&text, "verified-backup", databases.View{Unprotected: unprotected}); err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(text.String(), "warn") != unprotected {
@@ -389,7 +391,7 @@ func TestKeptFilesAreNotGoneForGood(t *testing.T) {
 	}
 	var text bytes.Buffer
 	data := bucketData{Kept: 48 * time.Hour}
-	data.Items = []engine.ObjectView{{Object: model.Object{Key: "a"}}}
+	data.Items = []objects.ObjectView{{Object: model.Object{Key: "a"}}}
 	if err := page["bucket.html"].ExecuteTemplate(&text, "layout", view{User: model.User{ID: "u", Role: model.RoleOwner}, Data: data}); err != nil {
 		t.Fatal(err)
 	}

@@ -3,13 +3,13 @@ package web
 import (
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/imports"
 	"holdfast/engine/model"
 	"holdfast/engine/password"
 )
 
 func (req *request) imports() (answer, error) {
-	list, err := req.engine.ImportList(req.call, req.page())
+	list, err := req.engine.Imports.List(req.call, req.page())
 	live := false
 	for _, i := range list.Items {
 		live = live || !i.Status.Final()
@@ -37,7 +37,7 @@ func (req *request) importNew() (answer, error) {
 }
 
 func (req *request) importFormPage(form importForm, cause error) (answer, error) {
-	projects, err := req.engine.Projects(req.call)
+	projects, err := req.engine.Access.Projects(req.call)
 	if cause != nil {
 		err = cause
 	}
@@ -58,7 +58,7 @@ func (req *request) importAgain(cause error) (answer, error) {
 
 func (req *request) importCreate() (answer, error) {
 	form := req.typedImport()
-	in := engine.NewImport{
+	in := imports.NewImport{
 		Project: form.Project, Name: form.Name, SourceURL: model.NewSecret(req.form("source_url")),
 		SameCredentials: form.SameCredentials,
 	}
@@ -66,7 +66,7 @@ func (req *request) importCreate() (answer, error) {
 	if !form.SameCredentials {
 		in.Username, in.Password = form.User, model.NewSecret(req.form("password"))
 	}
-	record, err := req.engine.ImportCreate(req.r.Context(), req.call, in)
+	record, err := req.engine.Imports.Create(req.r.Context(), req.call, in)
 	if err != nil {
 		return req.importFormPage(form, err)
 	}
@@ -106,7 +106,7 @@ func (d importData) Took() time.Duration {
 func (req *request) importRecord() (answer, error) { return req.importPage(nil) }
 
 func (req *request) importPage(cause error) (answer, error) {
-	record, err := req.engine.ImportGet(req.call, req.r.PathValue("id"))
+	record, err := req.engine.Imports.Get(req.call, req.r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
@@ -122,7 +122,7 @@ func (req *request) importPage(cause error) (answer, error) {
 
 // importCancel ends an import by deleting the database that it fills.
 func (req *request) importCancel() (answer, error) {
-	record, err := req.engine.ImportGet(req.call, req.r.PathValue("id"))
+	record, err := req.engine.Imports.Get(req.call, req.r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
@@ -132,7 +132,7 @@ func (req *request) importCancel() (answer, error) {
 	if record.Status.Final() {
 		return req.importPage(model.Errorf(model.CodeConflict, "the import has ended already; delete the database itself, if it is not wanted"))
 	}
-	if _, err := req.engine.DatabaseDelete(req.r.Context(), req.call, record.Database); err != nil {
+	if _, err := req.engine.Databases.Delete(req.r.Context(), req.call, record.Database); err != nil {
 		return req.importPage(err)
 	}
 	return done(importPath(record.ID), "import_cancelled"), nil

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"holdfast/engine"
+	"holdfast/engine/access"
 	"holdfast/engine/model"
 )
 
@@ -16,26 +16,26 @@ import (
 func TestToggleBelongsToPeople(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, 0)
-	org, err := c.engine.OrganizationList()
+	org, err := c.engine.Access.OrganizationList()
 	if err != nil {
 		t.Fatal(err)
 	}
 	call := &model.Call{Actor: model.Actor{Type: model.ActorOperator}, Organization: org[0].ID}
-	secret, key, err := c.engine.KeyCreate(call, engine.NewKey{Name: "ci", Preset: model.PresetFullAccess, Source: model.KeySourceOperator})
+	secret, key, err := c.engine.Access.KeyCreate(call, access.NewKey{Name: "ci", Preset: model.PresetFullAccess, Source: model.KeySourceOperator})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, reader, err := c.engine.KeyCreate(call, engine.NewKey{Name: "reader", Preset: model.PresetReadOnly, Source: model.KeySourceOperator})
+	_, reader, err := c.engine.Access.KeyCreate(call, access.NewKey{Name: "reader", Preset: model.PresetReadOnly, Source: model.KeySourceOperator})
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantToggle := func(want bool) {
 		t.Helper()
 		call := &model.Call{Operation: model.OperationFor(model.ActionDatabaseDelete)}
-		if err := c.engine.Authenticate(call, secret.Reveal()); err != nil {
+		if err := c.engine.Access.Authenticate(call, secret.Reveal()); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.engine.Authorize(call); (err == nil) != want {
+		if err := c.engine.Access.Authorize(call); (err == nil) != want {
 			t.Errorf("the key may delete: %v, want %v", err, want)
 		}
 	}
@@ -70,7 +70,7 @@ func TestToggleBelongsToPeople(t *testing.T) {
 	if got := c.post(t, "/keys/"+reader.ID+"/dangerous", on); got.status != http.StatusUnprocessableEntity || strings.Contains(c.get(t, "/keys/"+reader.ID), "/dangerous") {
 		t.Errorf("a key without a permission that deletes: %d", got.status)
 	}
-	if _, err := c.engine.KeyRevoke(call, key.ID); err != nil {
+	if _, err := c.engine.Access.KeyRevoke(call, key.ID); err != nil {
 		t.Fatal(err)
 	}
 	if got := c.post(t, page+"/dangerous", on); got.status != http.StatusConflict {

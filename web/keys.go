@@ -4,18 +4,19 @@ import (
 	"slices"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/access"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
 // keysData is what keys.html shows.
 type keysData struct {
-	engine.List[model.Key]
+	core.List[model.Key]
 	Now time.Time
 }
 
 func (req *request) keys() (answer, error) {
-	list, err := req.engine.KeyList(req.call, req.page())
+	list, err := req.engine.Access.KeyList(req.call, req.page())
 	return answer{page: "keys.html", title: "API keys", data: keysData{list, time.Now()}}, err
 }
 
@@ -52,7 +53,7 @@ func (req *request) keyCreate() (answer, error) {
 	// not meant.
 	form.Danger = req.checked("allow_dangerous") && (form.Preset == model.PresetFullAccess || form.Preset == model.PresetCustom)
 	again := answer{page: "key_new.html", title: "New API key", data: form}
-	in := engine.NewKey{Name: form.Name, Preset: form.Preset, AllowDangerous: form.Danger, Source: model.KeySourceConsole}
+	in := access.NewKey{Name: form.Name, Preset: form.Preset, AllowDangerous: form.Danger, Source: model.KeySourceConsole}
 	if form.Preset == model.PresetCustom {
 		in.Preset = ""
 		scopes, err := model.ParseScopes("scopes", req.r.PostForm["scopes"])
@@ -71,7 +72,7 @@ func (req *request) keyCreate() (answer, error) {
 	if in.ExpiresIn, err = parseLife(form.Life); err != nil {
 		return again, err
 	}
-	secret, key, err := req.engine.KeyCreate(req.call, in)
+	secret, key, err := req.engine.Access.KeyCreate(req.call, in)
 	if err != nil {
 		return again, err
 	}
@@ -88,7 +89,7 @@ type createdKey struct {
 
 // key shows one key, and asks before it is revoked.
 func (req *request) key() (answer, error) {
-	key, err := req.engine.KeyGet(req.call, req.r.PathValue("id"))
+	key, err := req.engine.Access.KeyGet(req.call, req.r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
@@ -110,14 +111,14 @@ func (req *request) keyDangerous() (answer, error) {
 	if to != "on" && to != "off" {
 		return answer{}, model.Invalid("allow_dangerous", "must be on or off")
 	}
-	if _, err := req.engine.KeyAllowDangerous(req.call, id, to == "on"); err != nil {
+	if _, err := req.engine.Access.KeyAllowDangerous(req.call, id, to == "on"); err != nil {
 		return answer{}, err
 	}
 	return done("/keys/"+id, "key_dangerous_"+to), nil
 }
 
 func (req *request) keyRevoke() (answer, error) {
-	if _, err := req.engine.KeyRevoke(req.call, req.r.PathValue("id")); err != nil {
+	if _, err := req.engine.Access.KeyRevoke(req.call, req.r.PathValue("id")); err != nil {
 		return answer{}, err
 	}
 	return done("/keys", "key_revoked"), nil

@@ -1,16 +1,18 @@
 package web
 
-import "holdfast/engine"
+import (
+	"holdfast/engine/insight"
+)
 
 // overviewData is what overview.html shows.
 type overviewData struct {
-	engine.Status
+	insight.Status
 	Projects map[string]string // names by id
 	Advice   adviceBrief
 }
 
 func (req *request) overview() (answer, error) {
-	status, err := req.engine.AgentStatus(req.call)
+	status, err := req.engine.Insight.AgentStatus(req.call)
 	if err != nil {
 		return answer{}, err
 	}

@@ -1,20 +1,20 @@
 package web
 
 import (
-	"holdfast/engine"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
 // projectsData is what projects.html shows.
 type projectsData struct {
-	engine.List[model.Project]
+	core.List[model.Project]
 	Name string // as it was typed
 }
 
 func (req *request) projects() (answer, error) { return req.projectsPage("", nil) }
 
 func (req *request) projectsPage(name string, cause error) (answer, error) {
-	list, err := req.engine.ProjectList(req.call, req.page())
+	list, err := req.engine.Access.ProjectList(req.call, req.page())
 	if cause != nil {
 		err = cause
 	}
@@ -22,7 +22,7 @@ func (req *request) projectsPage(name string, cause error) (answer, error) {
 }
 
 func (req *request) projectCreate() (answer, error) {
-	if _, err := req.engine.ProjectCreate(req.call, req.form("name")); err != nil {
+	if _, err := req.engine.Access.ProjectCreate(req.call, req.form("name")); err != nil {
 		return req.projectsPage(req.form("name"), err)
 	}
 	return done("/projects", "project_created"), nil

@@ -4,15 +4,15 @@ import (
 	"cmp"
 	"time"
 
-	"holdfast/engine"
 	"holdfast/engine/model"
+	"holdfast/engine/recovery"
 )
 
 // planData is what recovery_plan.html shows: what a restore would do, before
 // it is done.
 type planData struct {
 	databaseData
-	Plan  engine.RestorePlan
+	Plan  recovery.RestorePlan
 	At    time.Time // asked for
 	Point string    // the same, as the form sends it
 }
@@ -32,7 +32,7 @@ func (req *request) planPage(point string, cause error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	plan, err := req.engine.RestorePlan(req.r.Context(), req.call, db.ID, engine.RestorePoint{Time: at})
+	plan, err := req.engine.Recovery.RestorePlan(req.r.Context(), req.call, db.ID, recovery.RestorePoint{Time: at})
 	if err != nil {
 		return req.backupsPage(cmp.Or(cause, err))
 	}
@@ -53,7 +53,7 @@ func (req *request) recoveryRestore() (answer, error) {
 	if err := req.confirmDatabase(); err != nil {
 		return req.planPage(point, err)
 	}
-	if _, err := req.engine.RecoveryRestore(req.call, req.r.PathValue("id"), engine.RestorePoint{Time: at}); err != nil {
+	if _, err := req.engine.Recovery.RecoveryRestore(req.call, req.r.PathValue("id"), recovery.RestorePoint{Time: at}); err != nil {
 		return req.planPage(point, err)
 	}
 	return done(req.databasePath("backups"), "restore_started"), nil

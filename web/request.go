@@ -10,7 +10,8 @@ import (
 	"strings"
 	"unicode"
 
-	"holdfast/engine"
+	"holdfast/engine/access"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -20,7 +21,7 @@ type request struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	call   *model.Call
-	person engine.Person // who is signed in, zero for nobody
+	person access.Person // who is signed in, zero for nobody
 }
 
 // answer is what a handler wants to be sent: a page, or where to go on.
@@ -44,7 +45,7 @@ const maxForm = 64 << 10
 func (p *pages) open(route openRoute) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		req := p.begin(w, r, model.Operation{Action: route.action})
-		if person, err := p.engine.WhoIs(req.token()); err == nil {
+		if person, err := p.engine.Access.WhoIs(req.token()); err == nil {
 			req.person = person
 		}
 		req.serve(route.handler, route.action != "")
@@ -56,7 +57,7 @@ func (p *pages) signedIn(route route) http.Handler {
 	operation := model.OperationFor(route.action)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		req := p.begin(w, r, operation)
-		person, err := p.engine.WhoIs(req.token())
+		person, err := p.engine.Access.WhoIs(req.token())
 		if model.CodeOf(err) == model.CodeUnauthorized {
 			req.askToSignIn()
 			return
@@ -66,7 +67,7 @@ func (p *pages) signedIn(route route) http.Handler {
 			if err != nil {
 				return answer{}, err
 			}
-			err := p.engine.Authorize(req.call)
+			err := p.engine.Access.Authorize(req.call)
 			if model.CodeOf(err) == model.CodeRateLimited {
 				return formAgain(route.action)(req, err)
 			}
@@ -82,7 +83,7 @@ func (p *pages) begin(w http.ResponseWriter, r *http.Request, operation model.Op
 	req := &request{pages: p, w: w, r: r, call: &model.Call{
 		Operation: operation,
 		Actor:     model.Actor{Type: model.ActorUser},
-		RequestID: engine.NewRequestID(),
+		RequestID: core.NewRequestID(),
 		IP:        model.ClientIP(r.RemoteAddr),
 		UserAgent: printable(r.UserAgent(), model.MaxUserAgent),
 	}}
@@ -91,7 +92,7 @@ func (p *pages) begin(w http.ResponseWriter, r *http.Request, operation model.Op
 }
 
 // identify attributes the request to a person.
-func (req *request) identify(person engine.Person) {
+func (req *request) identify(person access.Person) {
 	if req.opts.Known != nil && person.User.ID != "" {
 		req.opts.Known(req.r)
 	}
@@ -108,7 +109,7 @@ func (req *request) serve(h handler, audited bool) {
 	}
 	a, err := h(req)
 	if audited {
-		req.engine.Finish(req.call, err)
+		req.engine.Core.Finish(req.call, err)
 	}
 	switch {
 	case err != nil:
@@ -217,8 +218,8 @@ func (req *request) notFound() (answer, error) {
 }
 
 // page returns which part of a list is asked for.
-func (req *request) page() engine.Page {
-	return engine.Page{Cursor: req.r.URL.Query().Get("cursor")}
+func (req *request) page() core.Page {
+	return core.Page{Cursor: req.r.URL.Query().Get("cursor")}
 }
 
 // done redirects to a page that says that the operation is done.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"holdfast/engine"
+	"holdfast/engine/insight"
 	"holdfast/engine/model"
 	"holdfast/engine/password"
 )
@@ -13,7 +14,7 @@ type settingsData struct {
 	Sessions []model.Session
 	Current  string // the hash of this session's token
 	Least    int    // characters of a password
-	Usage    engine.Usage
+	Usage    insight.Usage
 	About    engine.About
 	API      string
 }
@@ -54,11 +55,11 @@ func (req *request) settings() (answer, error) { return req.settingsPage(nil) }
 
 func (req *request) settingsPage(cause error) (answer, error) {
 	a := answer{page: "settings.html", title: "Settings"}
-	sessions, err := req.engine.Sessions(req.person)
+	sessions, err := req.engine.Access.Sessions(req.person)
 	if err != nil {
 		return answer{}, err
 	}
-	usage, err := req.engine.Usage(req.call)
+	usage, err := req.engine.Insight.Usage(req.call)
 	if err != nil {
 		return answer{}, err
 	}
@@ -70,7 +71,7 @@ func (req *request) settingsPage(cause error) (answer, error) {
 }
 
 func (req *request) password() (answer, error) {
-	err := req.engine.UserPassword(req.call, req.person,
+	err := req.engine.Access.UserPassword(req.call, req.person,
 		model.NewSecret(req.form("current_password")), model.NewSecret(req.form("new_password")))
 	if err != nil {
 		return req.settingsPage(err)

@@ -24,7 +24,7 @@ type setupData struct {
 
 func (req *request) setupForm() (answer, error) {
 	data := setupData{Token: req.r.URL.Query().Get("token"), Least: password.Min}
-	user, err := req.engine.SetupLinkCheck(model.NewSecret(data.Token))
+	user, err := req.engine.Access.SetupLinkCheck(model.NewSecret(data.Token))
 	if err != nil {
 		return answer{}, err
 	}
@@ -35,14 +35,14 @@ func (req *request) setupForm() (answer, error) {
 func (req *request) setup() (answer, error) {
 	data := setupData{Token: req.form("token"), Email: req.form("email"), Least: password.Min}
 	link := model.NewSecret(data.Token)
-	user, err := req.engine.SetupLinkCheck(link)
+	user, err := req.engine.Access.SetupLinkCheck(link)
 	if err != nil {
 		return answer{}, err
 	}
 	if user.ID != "" {
 		data.Email, data.Known = user.Email, true
 	}
-	token, err := req.engine.SetupComplete(req.call, link, data.Email, model.NewSecret(req.form("password")), req.token())
+	token, err := req.engine.Access.SetupComplete(req.call, link, data.Email, model.NewSecret(req.form("password")), req.token())
 	if err != nil {
 		return answer{page: "setup.html", title: "Set up", data: data}, err
 	}

@@ -29,7 +29,7 @@ func (req *request) signInForm() (answer, error) {
 
 func (req *request) signIn() (answer, error) {
 	data := signInData{Email: req.form("email"), Next: localPath(req.form("next"))}
-	token, err := req.engine.SignIn(req.call, data.Email, model.NewSecret(req.form("password")), req.token())
+	token, err := req.engine.Access.SignIn(req.call, data.Email, model.NewSecret(req.form("password")), req.token())
 	if err != nil {
 		return answer{page: "sign_in.html", title: "Sign in", data: data}, err
 	}
@@ -38,7 +38,7 @@ func (req *request) signIn() (answer, error) {
 }
 
 func (req *request) signOut() (answer, error) {
-	if err := req.engine.SignOut(req.call, req.person); err != nil {
+	if err := req.engine.Access.SignOut(req.call, req.person); err != nil {
 		return answer{}, err
 	}
 	req.setToken(model.Secret{})
@@ -46,7 +46,7 @@ func (req *request) signOut() (answer, error) {
 }
 
 func (req *request) signOutEverywhere() (answer, error) {
-	if err := req.engine.SignOutEverywhere(req.call, req.person); err != nil {
+	if err := req.engine.Access.SignOutEverywhere(req.call, req.person); err != nil {
 		return answer{}, err
 	}
 	req.setToken(model.Secret{})
@@ -127,7 +127,7 @@ func (req *request) cookie(name string) model.Secret {
 // and proof of it for later sign-ins.
 func (req *request) beginSession(token model.Secret) {
 	req.setToken(token)
-	req.setCookie(req.browserCookie(), req.engine.BrowserToken(req.call.Actor.ID), browserLife)
+	req.setCookie(req.browserCookie(), req.engine.Access.BrowserToken(req.call.Actor.ID), browserLife)
 }
 
 // setToken has the browser keep the session's token; a zero one is forgotten.

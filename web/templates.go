@@ -87,7 +87,7 @@ func (req *request) execute(a answer, problem string) (*bytes.Buffer, error) {
 		Done: doneText(req.r.URL.Query().Get("done")), Problem: problem, Live: a.live, Data: a.data,
 	}
 	if data.User.ID != "" {
-		org, err := req.engine.Organization(data.User.Organization)
+		org, err := req.engine.Access.Organization(data.User.Organization)
 		if err != nil {
 			return nil, err
 		}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/recovery"
 )
 
 // timeline is a database's past as a line: the moments to which it can be
@@ -27,7 +27,7 @@ type mark struct {
 
 // newTimeline draws a line from the first thing that is known to now; one
 // without anything has nothing to show.
-func newTimeline(database string, r engine.Recovery, now time.Time) timeline {
+func newTimeline(database string, r recovery.Recovery, now time.Time) timeline {
 	t := timeline{From: now, To: now}
 	for _, event := range r.Timeline {
 		if event.At.Before(t.From) {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/engine"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 )
 
 // upload stores the body under the key of the query. The page's script sends
@@ -72,7 +72,7 @@ func (req *request) store(key, contentType string, body io.Reader, length int64)
 	if err != nil || contentType == "" || len(contentType) > 255 || !strings.Contains(media, "/") {
 		contentType = "application/octet-stream"
 	}
-	_, err = req.engine.ObjectUpload(req.r.Context(), req.call, engine.Upload{
+	_, err = req.engine.Objects.ObjectUpload(req.r.Context(), req.call, objects.Upload{
 		Bucket: req.r.PathValue("id"), Key: key, ContentType: contentType, Body: &patient{req, body}, Length: length,
 	})
 	return err

@@ -9,6 +9,8 @@ import (
 
 	"holdfast/cli/client"
 	"holdfast/engine"
+	"holdfast/engine/access"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/server/api"
 )
@@ -22,9 +24,9 @@ type appliance struct {
 
 func newAppliance(t *testing.T) appliance {
 	t.Helper()
-	e, err := engine.Open(engine.Config{
+	e, err := engine.Open(core.Config{
 		DataDir: t.TempDir(), FirstPort: 10000, LastPort: 10010, Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1",
-		Rates:          map[model.RateClass]engine.Rate{model.RateCreateBucket: {Limit: 2, Window: time.Hour}},
+		Rates:          map[model.RateClass]core.Rate{model.RateCreateBucket: {Limit: 2, Window: time.Hour}},
 		MaxObjectBytes: 1 << 20, TrashRetention: time.Hour, ReplacedRetention: time.Hour, AuditKeep: 1 << 20, Version: "test",
 	})
 	if err != nil {
@@ -44,18 +46,18 @@ func newAppliance(t *testing.T) appliance {
 		t.Fatal(err)
 	}
 	operator := model.Actor{Type: model.ActorOperator}
-	org, err := e.OrganizationCreate(&model.Call{Operation: model.Operation{Action: model.ActionOrganizationCreate}, Actor: operator}, "acme")
+	org, err := e.Access.OrganizationCreate(&model.Call{Operation: model.Operation{Action: model.ActionOrganizationCreate}, Actor: operator}, "acme")
 	if err != nil {
 		t.Fatal(err)
 	}
 	call := &model.Call{Operation: model.Operation{Action: model.ActionKeyCreate}, Actor: operator, Organization: org.ID}
-	key, _, err := e.KeyCreate(call, engine.NewKey{
+	key, _, err := e.Access.KeyCreate(call, access.NewKey{
 		Name: "test", Preset: model.PresetFullAccess, AllowDangerous: true, Source: model.KeySourceOperator,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	projects, err := e.ProjectList(call, engine.Page{})
+	projects, err := e.Access.ProjectList(call, core.Page{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/insight"
 	"holdfast/engine/model"
 )
 
@@ -47,7 +47,7 @@ type Host struct {
 }
 
 // NewUsage returns the wire form of a usage at a time.
-func NewUsage(u engine.Usage, now time.Time) Usage {
+func NewUsage(u insight.Usage, now time.Time) Usage {
 	now = now.UTC()
 	metric := func(m model.Metric) Metric { return Metric{Used: u.Used(m), Limit: limitOf(u.Limits, m)} }
 	start := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
@@ -66,7 +66,7 @@ func NewUsage(u engine.Usage, now time.Time) Usage {
 }
 
 func (h *handlers) usageGet(_ context.Context, call *model.Call, _ *nothingInput) (Usage, error) {
-	usage, err := h.engine.Usage(call)
+	usage, err := h.engine.Insight.Usage(call)
 	return NewUsage(usage, h.now()), err
 }
 
@@ -117,11 +117,11 @@ func limitOf(limits map[model.Metric]int64, m model.Metric) *int64 {
 }
 
 func (h *handlers) limitsGet(ctx context.Context, call *model.Call, _ *nothingInput) (Limits, error) {
-	account, err := h.engine.AccountGet(call)
+	account, err := h.engine.Access.AccountGet(call)
 	if err != nil {
 		return Limits{}, err
 	}
-	features := h.engine.Features(ctx)
+	features := h.engine.Insight.Features(ctx)
 	limit := func(m model.Metric) *int64 { return limitOf(account.Plan.Limits, m) }
 	limits := Limits{
 		Plan: account.Plan.Name,
@@ -138,7 +138,7 @@ func (h *handlers) limitsGet(ctx context.Context, call *model.Call, _ *nothingIn
 		},
 		RateLimits: map[model.RateClass]RateLimitView{},
 	}
-	for class, rate := range h.engine.Rates() {
+	for class, rate := range h.engine.Insight.Rates() {
 		limits.RateLimits[class] = RateLimitView{Limit: rate.Limit, WindowSeconds: int64(rate.Window.Seconds())}
 	}
 	return limits, nil
@@ -161,7 +161,7 @@ type Trial struct {
 }
 
 func (h *handlers) billingGet(_ context.Context, call *model.Call, _ *nothingInput) (Billing, error) {
-	account, err := h.engine.AccountGet(call)
+	account, err := h.engine.Access.AccountGet(call)
 	if err != nil {
 		return Billing{}, err
 	}

@@ -8,7 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/access"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
@@ -20,7 +21,7 @@ func TestAccountOnAPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := open(t, func(c *engine.Config) { c.Plans = map[string]model.Plan{"tiny": plan} })
+	w := open(t, func(c *core.Config) { c.Plans = map[string]model.Plan{"tiny": plan} })
 	ask := func(path string) reply {
 		t.Helper()
 		return w.do(t, request{method: "GET", path: path, key: w.org.read})
@@ -31,7 +32,7 @@ func TestAccountOnAPlan(t *testing.T) {
 	operator := func() *model.Call {
 		return &model.Call{Actor: model.Actor{Type: model.ActorOperator}, Organization: w.org.organization}
 	}
-	if _, err := w.engine.OrganizationSetPlan(operator(), "tiny"); err != nil {
+	if _, err := w.engine.Access.OrganizationSetPlan(operator(), "tiny"); err != nil {
 		t.Fatal(err)
 	}
 	bucket := w.bucket(t, "first")
@@ -52,13 +53,13 @@ func TestAccountOnAPlan(t *testing.T) {
 	if billing := get[Billing](t, ask("/account/billing")); billing.Plan != "tiny" || billing.Status != "active" || billing.Trial.StartedAt != nil {
 		t.Errorf("billing: %+v", billing)
 	}
-	if _, err := w.engine.OrganizationSetTrial(operator(), model.PlanSelfHosted, time.Hour); err != nil {
+	if _, err := w.engine.Access.OrganizationSetTrial(operator(), model.PlanSelfHosted, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if billing := get[Billing](t, ask("/account/billing")); billing.Plan != model.PlanSelfHosted || billing.Status != "trial" || !billing.Trial.Active {
 		t.Errorf("billing on trial: %+v", billing)
 	}
-	if _, err := w.engine.OrganizationSetTrial(operator(), model.PlanSelfHosted, time.Millisecond); err != nil {
+	if _, err := w.engine.Access.OrganizationSetTrial(operator(), model.PlanSelfHosted, time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	deadline := time.Now().Add(30 * time.Second)
@@ -92,7 +93,7 @@ func TestFeatures(t *testing.T) {
 		search  postgres.Search
 		want    Features
 	}{{time.Hour, true, here, all}, {0, false, here, without}, {time.Hour, true, nowhere, bare}} {
-		w := open(t, func(c *engine.Config) {
+		w := open(t, func(c *core.Config) {
 			c.BackupInterval, c.Exports, c.Proofs, c.Search = test.every, test.exports, test.exports, test.search
 		})
 		if got := get[Limits](t, w.do(t, request{method: "GET", path: "/account/limits", key: w.org.read})).Features; got != test.want {
@@ -107,7 +108,7 @@ func TestTimesInEvidenceHaveTheFormOfTheAPI(t *testing.T) {
 	w := open(t)
 	form := regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$`)
 	for range 4 {
-		w.key(t, w.org.organization, engine.NewKey{Preset: model.PresetReadOnly})
+		w.key(t, w.org.organization, access.NewKey{Preset: model.PresetReadOnly})
 	}
 	seen := 0
 	r := w.do(t, request{method: "GET", path: "/agent/recommendations", key: w.org.read})
@@ -129,10 +130,10 @@ func TestTimesInEvidenceHaveTheFormOfTheAPI(t *testing.T) {
 func TestRecommendationsOnTheWire(t *testing.T) {
 	w := open(t)
 	for range 8 {
-		w.key(t, w.org.organization, engine.NewKey{Preset: model.PresetReadOnly})
+		w.key(t, w.org.organization, access.NewKey{Preset: model.PresetReadOnly})
 	}
 	reader := &model.Call{}
-	if err := w.engine.Authenticate(reader, w.org.read); err != nil {
+	if err := w.engine.Access.Authenticate(reader, w.org.read); err != nil {
 		t.Fatal(err)
 	}
 	var ids []string
@@ -152,7 +153,7 @@ func TestRecommendationsOnTheWire(t *testing.T) {
 		// What was shown last goes: the next page goes on behind it.
 		if _, about, ok := strings.Cut(ids[len(ids)-1], "key_without_expiry:"); ok && about != reader.Key.ID {
 			call := &model.Call{Actor: model.Actor{Type: model.ActorOperator}, Organization: w.org.organization}
-			if _, err := w.engine.KeyRevoke(call, about); err != nil {
+			if _, err := w.engine.Access.KeyRevoke(call, about); err != nil {
 				t.Fatal(err)
 			}
 			revoked++

@@ -4,7 +4,8 @@ import (
 	"context"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/databases"
+	"holdfast/engine/insight"
 	"holdfast/engine/model"
 )
 
@@ -83,7 +84,7 @@ type Server struct {
 const statusRecommendations = 5
 
 // NewStatus returns the wire form of an account's status.
-func NewStatus(s engine.Status) Status {
+func NewStatus(s insight.Status) Status {
 	view := Status{
 		Organization: NewOrganization(s.Organization),
 		Projects:     convert(s.Projects, NewProject),
@@ -92,7 +93,7 @@ func NewStatus(s engine.Status) Status {
 		Backups: BackupHealth{
 			NewestCompletedAt: utcOrAbsent(s.NewestBackup),
 			NewestVerifiedAt:  utcOrAbsent(s.NewestVerified),
-			Unprotected: convert(s.Unprotected, func(db engine.DatabaseView) NamedReference {
+			Unprotected: convert(s.Unprotected, func(db databases.View) NamedReference {
 				return NamedReference{ID: db.ID, Name: db.Name}
 			}),
 		},
@@ -112,7 +113,7 @@ func NewStatus(s engine.Status) Status {
 }
 
 func (h *handlers) agentStatus(_ context.Context, call *model.Call, _ *nothingInput) (Status, error) {
-	status, err := h.engine.AgentStatus(call)
+	status, err := h.engine.Insight.AgentStatus(call)
 	if err != nil {
 		return Status{}, err
 	}

@@ -17,7 +17,9 @@ import (
 	"time"
 
 	"holdfast/engine"
+	"holdfast/engine/access"
 	"holdfast/engine/advice"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/server/api/apitest"
 )
@@ -58,20 +60,20 @@ type tenant struct {
 	full, developer, read, careful string
 }
 
-func newConfig(tb testing.TB) engine.Config {
+func newConfig(tb testing.TB) core.Config {
 	// Packages are tested side by side: the ports are drawn, below those the
 	// system gives to clients.
 	first := 10000 + rand.IntN(20000)
-	return engine.Config{
+	return core.Config{
 		DataDir: tb.TempDir(), FirstPort: first, LastPort: first + 500, Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1",
 		Spares: 1, Allowlist: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
-		Rates: map[model.RateClass]engine.Rate{}, MaxObjectBytes: 8 << 20,
+		Rates: map[model.RateClass]core.Rate{}, MaxObjectBytes: 8 << 20,
 		TrashRetention: time.Hour, ReplacedRetention: time.Hour, AuditKeep: 1 << 20, Advice: advice.Defaults(), Version: "test",
 	}
 }
 
 // open makes a world without PostgreSQL: keys, buckets and objects work.
-func open(tb testing.TB, change ...func(*engine.Config)) *world {
+func open(tb testing.TB, change ...func(*core.Config)) *world {
 	tb.Helper()
 	w := &world{log: &syncBuffer{}}
 	cfg := newConfig(tb)
@@ -116,32 +118,32 @@ func (w *world) serve(tb testing.TB) {
 func (w *world) tenant(tb testing.TB, name string) tenant {
 	tb.Helper()
 	call := &model.Call{Operation: model.Operation{Action: model.ActionOrganizationCreate}, Actor: model.Actor{Type: model.ActorOperator}}
-	org, err := w.engine.OrganizationCreate(call, name)
+	org, err := w.engine.Access.OrganizationCreate(call, name)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	call = &model.Call{Actor: model.Actor{Type: model.ActorOperator}, Organization: org.ID}
-	projects, err := w.engine.ProjectList(call, engine.Page{})
+	projects, err := w.engine.Access.ProjectList(call, core.Page{})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return tenant{
 		organization: org.ID, project: projects.Items[0].ID,
-		full:      w.key(tb, org.ID, engine.NewKey{Preset: model.PresetFullAccess, AllowDangerous: true}),
-		careful:   w.key(tb, org.ID, engine.NewKey{Preset: model.PresetFullAccess}),
-		developer: w.key(tb, org.ID, engine.NewKey{Preset: model.PresetDeveloper}),
-		read:      w.key(tb, org.ID, engine.NewKey{Preset: model.PresetReadOnly}),
+		full:      w.key(tb, org.ID, access.NewKey{Preset: model.PresetFullAccess, AllowDangerous: true}),
+		careful:   w.key(tb, org.ID, access.NewKey{Preset: model.PresetFullAccess}),
+		developer: w.key(tb, org.ID, access.NewKey{Preset: model.PresetDeveloper}),
+		read:      w.key(tb, org.ID, access.NewKey{Preset: model.PresetReadOnly}),
 	}
 }
 
-func (w *world) key(tb testing.TB, organization string, in engine.NewKey) string {
+func (w *world) key(tb testing.TB, organization string, in access.NewKey) string {
 	tb.Helper()
 	in.Name, in.Source = "test "+string(cmp.Or(in.Preset, model.PresetCustom)), model.KeySourceOperator
 	call := &model.Call{
 		Operation: model.Operation{Action: model.ActionKeyCreate},
 		Actor:     model.Actor{Type: model.ActorOperator}, Organization: organization,
 	}
-	secret, _, err := w.engine.KeyCreate(call, in)
+	secret, _, err := w.engine.Access.KeyCreate(call, in)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -90,11 +90,11 @@ func (in *auditInput) Resolve(ctx huma.Context) []error {
 
 // filter refuses an end that is not behind the beginning. So none is the zero
 // time, which a filter takes for no end.
-func (in *auditInput) filter() (engine.AuditFilter, error) {
+func (in *auditInput) filter() (core.AuditFilter, error) {
 	if in.hasUntil && !in.Until.After(in.Since) {
-		return engine.AuditFilter{}, model.Invalid("until", "must be after since")
+		return core.AuditFilter{}, model.Invalid("until", "must be after since")
 	}
-	return engine.AuditFilter{
+	return core.AuditFilter{
 		Action: in.Action, Actor: in.Actor, Resource: in.Resource, Outcome: string(in.Outcome), Since: in.Since, Until: in.Until,
 	}, nil
 }
@@ -105,6 +105,6 @@ func (h *handlers) auditList(_ context.Context, call *model.Call, in *auditInput
 	if err != nil {
 		return nil, false, err
 	}
-	entries, more, err := h.engine.AuditList(call, filter, in.Page, in.Limit)
+	entries, more, err := h.engine.Core.AuditList(call, filter, in.Page, in.Limit)
 	return convert(entries, NewAuditEntry), more, err
 }

@@ -5,7 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/access"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -16,7 +17,7 @@ func (w *world) entry(tb testing.TB, organization, requestID string) model.Audit
 	deadline := time.Now().Add(5 * time.Second)
 	for {
 		call := &model.Call{Organization: organization}
-		entries, _, err := w.engine.AuditList(call, engine.AuditFilter{}, 1, 100)
+		entries, _, err := w.engine.Core.AuditList(call, core.AuditFilter{}, 1, 100)
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -40,16 +41,16 @@ func (w *world) entry(tb testing.TB, organization, requestID string) model.Audit
 }
 
 func TestEveryRequestIsAudited(t *testing.T) {
-	w := open(t, func(c *engine.Config) {
-		c.Rates[model.RateCreateBucket] = engine.Rate{Limit: 1, Window: time.Hour}
+	w := open(t, func(c *core.Config) {
+		c.Rates[model.RateCreateBucket] = core.Rate{Limit: 1, Window: time.Hour}
 	})
 	bucket := w.bucket(t, "first")
 	known := &model.Call{}
-	if err := w.engine.Authenticate(known, w.org.full); err != nil {
+	if err := w.engine.Access.Authenticate(known, w.org.full); err != nil {
 		t.Fatal(err)
 	}
 	key := known.Key
-	revoked := w.key(t, w.org.organization, engine.NewKey{Preset: model.PresetReadOnly})
+	revoked := w.key(t, w.org.organization, access.NewKey{Preset: model.PresetReadOnly})
 	w.revoke(t, revoked)
 	agent := "test/1 \t" + strings.Repeat("x", 1000)
 	for _, test := range []struct {
@@ -93,7 +94,7 @@ func TestEveryRequestIsAudited(t *testing.T) {
 			}
 		})
 	}
-	if v, err := w.engine.AuditVerify(&model.Call{Organization: w.org.organization}); err != nil || len(v.Faults) > 0 {
+	if v, err := w.engine.Core.AuditVerify(&model.Call{Organization: w.org.organization}); err != nil || len(v.Faults) > 0 {
 		t.Errorf("%v, %v", v.Faults, err)
 	}
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -14,8 +14,8 @@ type backupListInput struct {
 	PageInput
 }
 
-func (h *handlers) backupList(_ context.Context, call *model.Call, in *backupListInput) (engine.List[Backup], error) {
-	page, err := h.engine.BackupList(call, in.ID, in.page())
+func (h *handlers) backupList(_ context.Context, call *model.Call, in *backupListInput) (core.List[Backup], error) {
+	page, err := h.engine.Recovery.BackupList(call, in.ID, in.page())
 	return convertList(page, NewBackup), err
 }
 
@@ -25,12 +25,12 @@ type backupCreateInput struct {
 }
 
 func (h *handlers) backupCreate(_ context.Context, call *model.Call, in *backupCreateInput) (Backup, error) {
-	b, err := h.engine.BackupCreate(call, in.ID)
+	b, err := h.engine.Recovery.BackupCreate(call, in.ID)
 	return NewBackup(b), err
 }
 
 func (h *handlers) backupGet(_ context.Context, call *model.Call, in *BackupInput) (Backup, error) {
-	b, err := h.engine.BackupGet(call, in.ID, in.BackupID)
+	b, err := h.engine.Recovery.BackupGet(call, in.ID, in.BackupID)
 	return NewBackup(b), err
 }
 
@@ -41,7 +41,7 @@ type DeletedBackup struct {
 }
 
 func (h *handlers) backupDelete(_ context.Context, call *model.Call, in *BackupInput) (DeletedBackup, error) {
-	err := h.engine.BackupDelete(call, in.ID, in.BackupID)
+	err := h.engine.Recovery.BackupDelete(call, in.ID, in.BackupID)
 	return DeletedBackup{ID: in.BackupID, Deleted: true}, err
 }
 
@@ -69,7 +69,7 @@ func (h *handlers) backupPin(_ context.Context, call *model.Call, in *pinInput) 
 	if in.Body != nil {
 		body = *in.Body
 	}
-	b, err := h.engine.BackupPin(call, in.ID, in.BackupID, body.Pinned == nil || *body.Pinned, text(body.Reason))
+	b, err := h.engine.Recovery.BackupPin(call, in.ID, in.BackupID, body.Pinned == nil || *body.Pinned, text(body.Reason))
 	return NewBackup(b), err
 }
 
@@ -114,9 +114,9 @@ func (h *handlers) backupRestore(_ context.Context, call *model.Call, in *restor
 	}
 	var op model.DatabaseOperation
 	if intoNew {
-		op, err = h.engine.BackupRestoreNew(call, in.ID, in.BackupID, text(body.Name))
+		op, err = h.engine.Recovery.BackupRestoreNew(call, in.ID, in.BackupID, text(body.Name))
 	} else {
-		op, err = h.engine.BackupRestore(call, in.ID, in.BackupID)
+		op, err = h.engine.Recovery.BackupRestore(call, in.ID, in.BackupID)
 	}
 	return NewOperation(op), err
 }
@@ -127,6 +127,6 @@ type undoInput struct {
 }
 
 func (h *handlers) recoveryUndo(_ context.Context, call *model.Call, in *undoInput) (Operation, error) {
-	op, err := h.engine.RecoveryUndo(call, in.ID)
+	op, err := h.engine.Recovery.RecoveryUndo(call, in.ID)
 	return NewOperation(op), err
 }

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"time"
 
-	"holdfast/engine"
 	"holdfast/engine/connstring"
+	"holdfast/engine/databases"
 )
 
 // Connection is all a client needs to connect to a database. It holds the
@@ -53,10 +53,10 @@ type Drivers struct {
 // NewConnection returns the wire form of a connection, which is one of the
 // two places where a password leaves the appliance. Its client keeps the
 // authority's certificate in caFile.
-func NewConnection(c engine.Connection, caFile string) Connection {
+func NewConnection(c databases.Connection, caFile string) Connection {
 	var password, message *string
 	if c.PasswordChanged {
-		message = new(engine.PasswordChangedMessage)
+		message = new(databases.PasswordChangedMessage)
 	} else {
 		password = new(c.Password.Reveal())
 	}
@@ -72,7 +72,7 @@ func NewConnection(c engine.Connection, caFile string) Connection {
 // newEnvironment has no PGSSLMODE for loopback, as the URL has no sslmode:
 // node-postgres would take each of its values but `disable` and `allow` to mean
 // verify-full.
-func newEnvironment(c engine.Connection) Environment {
+func newEnvironment(c databases.Connection) Environment {
 	e := Environment{
 		DatabaseURL: c.URL(), Host: c.Host, Port: strconv.Itoa(c.Port), Database: c.Database,
 		User: c.User, Password: c.Password.Reveal(),
@@ -99,7 +99,7 @@ type Credentials struct {
 
 // NewCredentials returns the wire form of a new database's connection, the
 // other place where a password leaves the appliance.
-func NewCredentials(c engine.Connection) Credentials {
+func NewCredentials(c databases.Connection) Credentials {
 	return Credentials{Username: c.User, Password: c.Password.Reveal(), ConnectionURL: c.URL()}
 }
 

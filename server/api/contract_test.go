@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/access"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -67,20 +68,20 @@ func newContract(t *testing.T) *contract {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := start(t, func(c *engine.Config) {
+	w := start(t, func(c *core.Config) {
 		c.Plans = map[string]model.Plan{small: plan}
 		for _, class := range model.RateClasses() {
-			c.Rates[class] = engine.Rate{Limit: rateLimit, Window: 1000 * time.Hour} // nothing comes back meanwhile
+			c.Rates[class] = core.Rate{Limit: rateLimit, Window: 1000 * time.Hour} // nothing comes back meanwhile
 		}
 	})
 	c := &contract{world: w}
-	c.revoked = w.key(t, w.org.organization, engine.NewKey{Preset: model.PresetFullAccess})
+	c.revoked = w.key(t, w.org.organization, access.NewKey{Preset: model.PresetFullAccess})
 	w.revoke(t, c.revoked)
-	c.expired = w.key(t, w.org.organization, engine.NewKey{Preset: model.PresetFullAccess, ExpiresIn: time.Nanosecond})
+	c.expired = w.key(t, w.org.organization, access.NewKey{Preset: model.PresetFullAccess, ExpiresIn: time.Nanosecond})
 	c.spend(t)
 	c.furnish(t)
 	call := &model.Call{Operation: model.Operation{Action: model.ActionPlanSet}, Actor: model.Actor{Type: model.ActorOperator}, Organization: w.org.organization}
-	if _, err := w.engine.OrganizationSetPlan(call, small); err != nil {
+	if _, err := w.engine.Access.OrganizationSetPlan(call, small); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -88,7 +89,7 @@ func newContract(t *testing.T) *contract {
 
 // spend uses up every budget of a key.
 func (c *contract) spend(t *testing.T) {
-	c.spent = c.key(t, c.org.organization, engine.NewKey{Preset: model.PresetFullAccess, AllowDangerous: true})
+	c.spent = c.key(t, c.org.organization, access.NewKey{Preset: model.PresetFullAccess, AllowDangerous: true})
 	spent := map[model.RateClass]bool{}
 	routes := (&handlers{}).routes()
 	// What draws on several budgets comes first: one of them that is used up would
@@ -259,7 +260,7 @@ func takesJSON(r route) bool {
 func (c *contract) without(scope model.Scope) string {
 	all := slices.DeleteFunc(slices.Clone(model.Scopes()), func(s model.Scope) bool { return s == scope })
 	call := &model.Call{Operation: model.Operation{Action: model.ActionKeyCreate}, Actor: model.Actor{Type: model.ActorOperator}, Organization: c.org.organization}
-	secret, _, err := c.engine.KeyCreate(call, engine.NewKey{Name: "all but one", Scopes: all, Source: model.KeySourceOperator})
+	secret, _, err := c.engine.Access.KeyCreate(call, access.NewKey{Name: "all but one", Scopes: all, Source: model.KeySourceOperator})
 	if err != nil {
 		panic(err)
 	}

@@ -3,8 +3,8 @@ package api
 import (
 	"time"
 
-	"holdfast/engine"
 	"holdfast/engine/connstring"
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 )
 
@@ -30,7 +30,7 @@ type Database struct {
 }
 
 // NewDatabase returns the wire form of a database.
-func NewDatabase(db engine.DatabaseView) Database {
+func NewDatabase(db databases.View) Database {
 	d := Database{
 		ID: db.ID, Project: db.Project, Name: db.Name,
 		Status: db.Status, StatusReason: orAbsent(db.StatusReason), Version: orAbsent(db.Version),

@@ -9,12 +9,13 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 )
 
-func (h *handlers) databaseList(_ context.Context, call *model.Call, in *PageInput) (engine.List[Database], error) {
-	page, err := h.engine.DatabaseList(call, in.page())
+func (h *handlers) databaseList(_ context.Context, call *model.Call, in *PageInput) (core.List[Database], error) {
+	page, err := h.engine.Databases.List(call, in.page())
 	return convertList(page, NewDatabase), err
 }
 
@@ -38,7 +39,7 @@ type createDatabaseInput struct {
 }
 
 func (h *handlers) databaseCreate(ctx context.Context, call *model.Call, in *createDatabaseInput) (CreatedDatabase, error) {
-	db, connection, err := h.engine.DatabaseCreate(ctx, call, engine.NewDatabase{
+	db, connection, err := h.engine.Databases.Create(ctx, call, databases.NewDatabase{
 		Project: in.Body.Project, Name: in.Body.Name,
 		User: text(in.Body.DBUser), Password: model.NewSecret(text(in.Body.Password)),
 	})
@@ -49,7 +50,7 @@ func (h *handlers) databaseCreate(ctx context.Context, call *model.Call, in *cre
 }
 
 func (h *handlers) databaseGet(_ context.Context, call *model.Call, in *DatabaseInput) (Database, error) {
-	db, err := h.engine.DatabaseGet(call, in.ID)
+	db, err := h.engine.Databases.Get(call, in.ID)
 	return NewDatabase(db), err
 }
 
@@ -73,7 +74,7 @@ type DeletedResource struct {
 }
 
 func (h *handlers) databaseDelete(ctx context.Context, call *model.Call, in *DatabaseInput) (DeletedResource, error) {
-	until, err := h.engine.DatabaseDelete(ctx, call, in.ID)
+	until, err := h.engine.Databases.Delete(ctx, call, in.ID)
 	return DeletedResource{ID: in.ID, Deleted: true, Recoverable: h.recoverable(until)}, err
 }
 
@@ -83,7 +84,7 @@ type restartInput struct {
 }
 
 func (h *handlers) databaseRestart(ctx context.Context, call *model.Call, in *restartInput) (Database, error) {
-	db, err := h.engine.DatabaseRestart(ctx, call, in.ID)
+	db, err := h.engine.Databases.Restart(ctx, call, in.ID)
 	return NewDatabase(db), err
 }
 
@@ -99,12 +100,12 @@ type rotateInput struct {
 
 func (h *handlers) databaseRotatePassword(ctx context.Context, call *model.Call, in *rotateInput) (RotatedConnection, error) {
 	terminate := in.Body != nil && in.Body.TerminateSessions != nil && *in.Body.TerminateSessions
-	rotation, err := h.engine.DatabaseRotatePassword(ctx, call, in.ID, terminate)
+	rotation, err := h.engine.Databases.RotatePassword(ctx, call, in.ID, terminate)
 	if err != nil {
 		return RotatedConnection{}, err
 	}
 	return RotatedConnection{
-		Connection: NewConnection(rotation.Connection, engine.DefaultCAFile),
+		Connection: NewConnection(rotation.Connection, databases.DefaultCAFile),
 		RotatedAt:  utc(rotation.RotatedAt), SessionsTerminated: rotation.SessionsTerminated,
 	}, nil
 }
@@ -118,7 +119,7 @@ func (h *handlers) databaseConnection(_ context.Context, call *model.Call, in *c
 	if !utf8.ValidString(in.CAFile) || strings.ContainsFunc(in.CAFile, unicode.IsControl) {
 		return Connection{}, model.Invalid("ca_file", "must be a path without control characters")
 	}
-	connection, err := h.engine.DatabaseConnection(call, in.ID)
+	connection, err := h.engine.Databases.Connection(call, in.ID)
 	if err != nil {
 		return Connection{}, err
 	}

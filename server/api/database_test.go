@@ -13,18 +13,20 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/engine/recovery"
 )
 
 // start makes a world with PostgreSQL.
-func start(tb testing.TB, change ...func(*engine.Config)) *world {
+func start(tb testing.TB, change ...func(*core.Config)) *world {
 	tb.Helper()
 	bin := postgrestest.Binaries(tb)
-	cfg := engine.Config{}
-	w := open(tb, append(change, func(c *engine.Config) {
+	cfg := core.Config{}
+	w := open(tb, append(change, func(c *core.Config) {
 		c.Search = postgres.Search{Explicit: bin.Dir}
 		cfg = *c
 	})...)
@@ -109,7 +111,7 @@ func TestDatabaseLife(t *testing.T) {
 	})
 	t.Run("recovery", func(t *testing.T) {
 		r := get[Recovery](t, w.do(t, request{method: "GET", path: path + "/recovery", key: w.org.full}))
-		if r.PITREnabled || r.Status != engine.RecoveryWaiting || r.EarliestRestorableTime != nil {
+		if r.PITREnabled || r.Status != recovery.RecoveryWaiting || r.EarliestRestorableTime != nil {
 			t.Errorf("%+v", r)
 		}
 		for body, status := range map[string]int{
@@ -183,7 +185,7 @@ func testConnection(t *testing.T, w *world, path string) {
 		if c.SSLMode != "prefer" || c.Environment.SSLMode != "" || strings.Contains(c.ConnectionURL, "?") {
 			t.Errorf("loopback asks for TLS: %+v", c)
 		}
-		if want := c.ConnectionURL + "?sslmode=verify-full&sslrootcert=" + engine.DefaultCAFile; c.Drivers.Libpq != want {
+		if want := c.ConnectionURL + "?sslmode=verify-full&sslrootcert=" + databases.DefaultCAFile; c.Drivers.Libpq != want {
 			t.Errorf("%s, not %s", c.Drivers.Libpq, want)
 		}
 		conn, err := connect(t, c.ConnectionURL)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/url"
 
-	"holdfast/engine"
+	"holdfast/engine/access"
 	"holdfast/engine/model"
 )
 
@@ -29,11 +29,11 @@ type DeviceCodes struct {
 }
 
 func (h *handlers) deviceAuthorize(_ context.Context, call *model.Call, in *deviceAuthorizeInput) (DeviceCodes, error) {
-	var asked engine.DeviceRequest
+	var asked access.DeviceRequest
 	if in.Body != nil {
-		asked = engine.DeviceRequest{ClientName: text(in.Body.ClientName), Preset: model.Preset(text(in.Body.ScopePreset))}
+		asked = access.DeviceRequest{ClientName: text(in.Body.ClientName), Preset: model.Preset(text(in.Body.ScopePreset))}
 	}
-	codes, err := h.engine.DeviceAuthorize(call, asked)
+	codes, err := h.engine.Access.DeviceAuthorize(call, asked)
 	if err != nil {
 		return DeviceCodes{}, err
 	}
@@ -64,7 +64,7 @@ type DeviceToken struct {
 }
 
 func (h *handlers) deviceToken(_ context.Context, call *model.Call, in *deviceTokenInput) (DeviceToken, error) {
-	token, err := h.engine.DeviceToken(call, model.NewSecret(in.Body.DeviceCode))
+	token, err := h.engine.Access.DeviceToken(call, model.NewSecret(in.Body.DeviceCode))
 	if err != nil {
 		return DeviceToken{}, err
 	}

@@ -7,26 +7,26 @@ import (
 	"sync"
 	"testing"
 
-	"holdfast/engine"
+	"holdfast/engine/access"
 	"holdfast/engine/model"
 )
 
 // signIn makes a person's account in w.org and signs in.
-func (w *world) signIn(tb testing.TB, role model.Role) engine.Person {
+func (w *world) signIn(tb testing.TB, role model.Role) access.Person {
 	tb.Helper()
 	call := &model.Call{
 		Operation: model.Operation{Action: model.ActionUserCreate}, Actor: model.Actor{Type: model.ActorOperator}, Organization: w.org.organization,
 	}
-	in := engine.NewUser{Email: string(role) + "@example.com", Role: role, Password: model.NewSecret("correct horse battery")}
-	if _, err := w.engine.UserCreate(call, in); err != nil {
+	in := access.NewUser{Email: string(role) + "@example.com", Role: role, Password: model.NewSecret("correct horse battery")}
+	if _, err := w.engine.Access.UserCreate(call, in); err != nil {
 		tb.Fatal(err)
 	}
 	call = &model.Call{Operation: model.Operation{Action: model.ActionSessionCreate}, Actor: model.Actor{Type: model.ActorUser}, IP: "192.0.2.1"}
-	token, err := w.engine.SignIn(call, in.Email, in.Password, model.Secret{})
+	token, err := w.engine.Access.SignIn(call, in.Email, in.Password, model.Secret{})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	person, err := w.engine.WhoIs(token)
+	person, err := w.engine.Access.WhoIs(token)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -34,14 +34,14 @@ func (w *world) signIn(tb testing.TB, role model.Role) engine.Person {
 }
 
 // approve lets the device of a user code in, with the preset it asked for.
-func (w *world) approve(tb testing.TB, person engine.Person, code string, preset model.Preset) {
+func (w *world) approve(tb testing.TB, person access.Person, code string, preset model.Preset) {
 	tb.Helper()
 	call := &model.Call{
 		Operation:    model.OperationFor(model.ActionDeviceApprove),
 		Actor:        model.Actor{Type: model.ActorUser, ID: person.User.ID, Name: person.User.Email},
 		Organization: person.User.Organization, Role: person.User.Role,
 	}
-	if _, err := w.engine.DeviceApprove(call, person, code, engine.DeviceDecision{Preset: preset}); err != nil {
+	if _, err := w.engine.Access.DeviceApprove(call, person, code, access.DeviceDecision{Preset: preset}); err != nil {
 		tb.Fatal(err)
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/access"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/server/gate"
 )
@@ -139,24 +140,24 @@ func (w *world) operationAt(t *testing.T, d door) string {
 }
 
 func (w *world) testDoor(t *testing.T, d door) {
-	ask := func(in engine.NewKey, path string) reply {
+	ask := func(in access.NewKey, path string) reply {
 		request := request{method: d.method, path: path, key: w.key(t, w.org.organization, in), body: d.body, header: d.header}
 		return w.do(t, request)
 	}
 	wide := slices.Clone(model.Scopes())
-	if got := ask(engine.NewKey{Scopes: d.scopes, AllowDangerous: d.toggle}, d.path); got.status == 401 || got.status == 403 || got.status == 429 {
+	if got := ask(access.NewKey{Scopes: d.scopes, AllowDangerous: d.toggle}, d.path); got.status == 401 || got.status == 403 || got.status == 429 {
 		t.Errorf("with exactly what it needs: %d %s", got.status, got.msg)
 	}
 	for _, missing := range d.scopes {
 		rest := slices.DeleteFunc(slices.Clone(wide), func(s model.Scope) bool { return s == missing })
 		for _, path := range []string{d.path, malformed(d.path)} {
-			got := ask(engine.NewKey{Scopes: rest, AllowDangerous: true}, path)
+			got := ask(access.NewKey{Scopes: rest, AllowDangerous: true}, path)
 			if got.status != 403 || got.code != string(model.CodeInsufficientScope) || !strings.Contains(got.msg, string(missing)) {
 				t.Errorf("%s without %s: %d %s %s", path, missing, got.status, got.code, got.msg)
 			}
 		}
 	}
-	if got := ask(engine.NewKey{Scopes: wide}, malformed(d.path)); (got.code == string(model.CodeDangerousNotAllowed)) != d.toggle {
+	if got := ask(access.NewKey{Scopes: wide}, malformed(d.path)); (got.code == string(model.CodeDangerousNotAllowed)) != d.toggle {
 		t.Errorf("with the toggle off: %d %s", got.status, got.msg)
 	}
 	description := w.described(t, d)
@@ -198,7 +199,7 @@ func probes() map[model.RateClass]request {
 func (w *world) testBudgets(t *testing.T, d door) {
 	t.Helper()
 	for _, class := range model.RateClasses() {
-		key := w.key(t, w.org.organization, engine.NewKey{Preset: model.PresetFullAccess, AllowDangerous: true})
+		key := w.key(t, w.org.organization, access.NewKey{Preset: model.PresetFullAccess, AllowDangerous: true})
 		if got := w.do(t, request{method: d.method, path: malformed(d.path), key: key, body: d.body}); got.status != 422 {
 			t.Fatalf("malformed: %d %s", got.status, got.msg)
 		}
@@ -233,9 +234,9 @@ func TestBudgetsAreDrawnTogether(t *testing.T) {
 }
 
 // onceEach lets a key draw once on each budget.
-func onceEach(c *engine.Config) {
+func onceEach(c *core.Config) {
 	for _, class := range model.RateClasses() {
-		c.Rates[class] = engine.Rate{Limit: 1, Window: time.Hour}
+		c.Rates[class] = core.Rate{Limit: 1, Window: time.Hour}
 	}
 }
 
@@ -243,7 +244,7 @@ func onceEach(c *engine.Config) {
 // reader and not by the other.
 func TestModeInAnyForm(t *testing.T) {
 	w := open(t)
-	key := w.key(t, w.org.organization, engine.NewKey{Scopes: []model.Scope{model.ScopeBackupRestore}})
+	key := w.key(t, w.org.organization, access.NewKey{Scopes: []model.Scope{model.ScopeBackupRestore}})
 	for _, body := range []string{
 		`{"mode":"in_place","mode":"new","name":"n"}`, `{"mode":"new","mode":"in_place","name":"n"}`, `{"Mode":"new","name":"n"}`,
 		`{"mode":["new"],"name":"n"}`, `{"mode":{"mode":"new"},"name":"n"}`, `[{"mode":"new","name":"n"}]`, `{"mode":"new","name":"n"}{}`,
@@ -265,7 +266,7 @@ func TestUploadsGrantNoReading(t *testing.T) {
 	w := open(t)
 	bucket := w.bucket(t, "box")
 	for scope, want := range map[model.Scope]bool{model.ScopeStorageUpdate: false, model.ScopeStorageRead: true} {
-		key := w.key(t, w.org.organization, engine.NewKey{Scopes: []model.Scope{model.ScopeStorageCreate, scope}})
+		key := w.key(t, w.org.organization, access.NewKey{Scopes: []model.Scope{model.ScopeStorageCreate, scope}})
 		for _, once := range []string{"a", "a", "b"} {
 			got := get[Object](t, w.do(t, request{
 				method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=k", key: key, body: "x", header: map[string]string{gate.OnceHeader: once},

@@ -5,9 +5,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"holdfast/engine"
 	"holdfast/engine/connstring"
 	"holdfast/engine/model"
+	"holdfast/engine/recovery"
 )
 
 // enumeration is a type of which the description lists the values, as a
@@ -99,7 +99,7 @@ func enumerations() []enumeration {
 		listed("RecommendationSeverity", "How urgent the advice is.", model.SeverityCritical, model.SeverityWarning, model.SeverityInfo),
 		listed("RecoveryEventType", "What happened.", RecoveryEventType("backup"), "restore", "gap", "timeline_switch"),
 		listed("RecoveryStatus", "Whether the database can be brought back.",
-			engine.RecoveryAvailable, engine.RecoveryWaiting, engine.RecoveryDegraded),
+			recovery.RecoveryAvailable, recovery.RecoveryWaiting, recovery.RecoveryDegraded),
 		listed("RestoreMode", "Where the data goes: in place of the present data, or into a new database.", RestoreInPlace, RestoreNew),
 		listed("RLSCommand", "The statement that the policy is for.", RLSCommand("ALL"), "SELECT", "INSERT", "UPDATE", "DELETE"),
 		listed("RLSWarning", "What is suspicious about the table.", RLSWarning("rls_disabled"), "enabled_without_policy", "policies_but_disabled"),

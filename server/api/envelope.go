@@ -6,7 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/server/gate"
 )
@@ -51,7 +51,7 @@ func one[I, T any](do func(context.Context, *model.Call, *I) (T, error)) registr
 }
 
 // list registers a handler that answers a page of records.
-func list[I, T any](do func(context.Context, *model.Call, *I) (engine.List[T], error)) registrar {
+func list[I, T any](do func(context.Context, *model.Call, *I) (core.List[T], error)) registrar {
 	return respond(func(ctx context.Context, call *model.Call, in *I) ([]T, ListMeta, error) {
 		page, err := do(ctx, call, in)
 		meta := ListMeta{Meta: metaOf(call)}
@@ -69,7 +69,7 @@ type FolderMeta struct {
 }
 
 // folder registers a handler that answers a page of records and folders.
-func folder[I, T any](do func(context.Context, *model.Call, *I) (engine.List[T], []string, error)) registrar {
+func folder[I, T any](do func(context.Context, *model.Call, *I) (core.List[T], []string, error)) registrar {
 	return respond(func(ctx context.Context, call *model.Call, in *I) ([]T, FolderMeta, error) {
 		page, prefixes, err := do(ctx, call, in)
 		meta := FolderMeta{ListMeta: ListMeta{Meta: metaOf(call)}, CommonPrefixes: append([]string{}, prefixes...)}
@@ -96,7 +96,7 @@ func respond[I, T, M any](do func(context.Context, *model.Call, *I) (T, M, error
 			if err == nil {
 				err = keep(ctx, data)
 			}
-			if first, ok := errors.AsType[*engine.FirstAnswer](err); ok {
+			if first, ok := errors.AsType[*core.FirstAnswer](err); ok {
 				return nil, replay(ctx, first)
 			}
 			if err != nil {
@@ -120,6 +120,6 @@ func convert[T, V any](items []T, view func(T) V) []V {
 }
 
 // convertList is convert for a page.
-func convertList[T, V any](page engine.List[T], view func(T) V) engine.List[V] {
-	return engine.List[V]{Items: convert(page.Items, view), Next: page.Next}
+func convertList[T, V any](page core.List[T], view func(T) V) core.List[V] {
+	return core.List[V]{Items: convert(page.Items, view), Next: page.Next}
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"holdfast/engine"
 	"holdfast/engine/model"
+	"holdfast/engine/recovery"
 )
 
 // Export is a logical copy of a database, to be restored with pg_restore.
@@ -32,11 +32,11 @@ type NewerExport struct {
 }
 
 func (h *handlers) exportGet(_ context.Context, call *model.Call, in *DatabaseInput) (Export, error) {
-	x, err := h.engine.ExportGet(call, in.ID)
+	x, err := h.engine.Recovery.ExportGet(call, in.ID)
 	return h.newExport(x), err
 }
 
-func (h *handlers) newExport(x engine.ExportView) Export {
+func (h *handlers) newExport(x recovery.ExportView) Export {
 	view := Export{
 		ID: x.ID, Status: x.Status, Format: "custom", CreatedAt: utc(x.CreatedAt), Error: orAbsent(x.Error),
 		Filename: orAbsent(x.Filename), ChecksumSHA256: orAbsent(x.ChecksumSHA256), PostgresVersion: orAbsent(x.Version),

@@ -58,7 +58,7 @@ func (w *world) sendBody(t *testing.T, r route, id, body string) reply {
 // engine's own records.
 func (w *world) count(tb testing.TB) int {
 	tb.Helper()
-	usage, err := w.engine.Usage(&model.Call{Organization: w.org.organization})
+	usage, err := w.engine.Insight.Usage(&model.Call{Organization: w.org.organization})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/access"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -15,10 +16,10 @@ const nobody = "db_00000000000000000000000000"
 // TestOrderOfChecks sends requests with more than one fault: the first in the
 // order of DECISIONS is told.
 func TestOrderOfChecks(t *testing.T) {
-	w := open(t, func(c *engine.Config) {
-		c.Rates[model.RateCreateBucket] = engine.Rate{Limit: 1, Window: time.Hour}
+	w := open(t, func(c *core.Config) {
+		c.Rates[model.RateCreateBucket] = core.Rate{Limit: 1, Window: time.Hour}
 	})
-	spent := w.key(t, w.org.organization, engine.NewKey{Preset: model.PresetDeveloper})
+	spent := w.key(t, w.org.organization, access.NewKey{Preset: model.PresetDeveloper})
 	w.do(t, request{method: "POST", path: "/buckets", key: spent, body: `{}`}) // a 422 draws on the budget too
 	for _, test := range []struct {
 		name   string
@@ -54,8 +55,8 @@ func TestOrderOfChecks(t *testing.T) {
 }
 
 func TestRetryAfterIsRoundedUp(t *testing.T) {
-	w := open(t, func(c *engine.Config) {
-		c.Rates[model.RateCreateBucket] = engine.Rate{Limit: 10, Window: time.Second}
+	w := open(t, func(c *core.Config) {
+		c.Rates[model.RateCreateBucket] = core.Rate{Limit: 10, Window: time.Second}
 	})
 	for range 40 {
 		got := w.do(t, request{method: "POST", path: "/buckets", key: w.org.full, body: `{}`})
@@ -71,9 +72,9 @@ func TestRetryAfterIsRoundedUp(t *testing.T) {
 
 func TestBearer(t *testing.T) {
 	w := open(t)
-	revoked := w.key(t, w.org.organization, engine.NewKey{Preset: model.PresetReadOnly})
+	revoked := w.key(t, w.org.organization, access.NewKey{Preset: model.PresetReadOnly})
 	w.revoke(t, revoked)
-	expired := w.key(t, w.org.organization, engine.NewKey{Preset: model.PresetReadOnly, ExpiresIn: time.Nanosecond})
+	expired := w.key(t, w.org.organization, access.NewKey{Preset: model.PresetReadOnly, ExpiresIn: time.Nanosecond})
 	for _, test := range []struct {
 		name, header string
 		status       int
@@ -108,11 +109,11 @@ func TestBearer(t *testing.T) {
 func (w *world) revoke(tb testing.TB, text string) {
 	tb.Helper()
 	known := &model.Call{}
-	if err := w.engine.Authenticate(known, text); err != nil {
+	if err := w.engine.Access.Authenticate(known, text); err != nil {
 		tb.Fatal(err)
 	}
 	call := &model.Call{Actor: model.Actor{Type: model.ActorOperator}, Organization: w.org.organization}
-	if _, err := w.engine.KeyRevoke(call, known.Key.ID); err != nil {
+	if _, err := w.engine.Access.KeyRevoke(call, known.Key.ID); err != nil {
 		tb.Fatal(err)
 	}
 }

@@ -5,12 +5,13 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
+	"holdfast/engine/imports"
 	"holdfast/engine/model"
 )
 
-func (h *handlers) importList(_ context.Context, call *model.Call, in *PageInput) (engine.List[Import], error) {
-	page, err := h.engine.ImportList(call, in.page())
+func (h *handlers) importList(_ context.Context, call *model.Call, in *PageInput) (core.List[Import], error) {
+	page, err := h.engine.Imports.List(call, in.page())
 	return convertList(page, NewImport), err
 }
 
@@ -39,7 +40,7 @@ type createImportInput struct {
 }
 
 func (h *handlers) importCreate(ctx context.Context, call *model.Call, in *createImportInput) (ImportDetail, error) {
-	i, err := h.engine.ImportCreate(ctx, call, engine.NewImport{
+	i, err := h.engine.Imports.Create(ctx, call, imports.NewImport{
 		Project: in.Body.Project, Name: in.Body.Name, SourceURL: model.NewSecret(in.Body.SourceURL),
 		SameCredentials: in.Body.SameCredentials != nil && *in.Body.SameCredentials,
 		Username:        text(in.Body.Username), Password: model.NewSecret(text(in.Body.Password)),
@@ -52,6 +53,6 @@ type importInput struct {
 }
 
 func (h *handlers) importGet(_ context.Context, call *model.Call, in *importInput) (ImportDetail, error) {
-	i, err := h.engine.ImportGet(call, in.ImportID)
+	i, err := h.engine.Imports.Get(call, in.ImportID)
 	return NewImportDetail(i), err
 }

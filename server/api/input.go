@@ -6,7 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
 )
 
 // PageInput is the query of lists. (It and its like are exported for huma,
@@ -16,7 +16,7 @@ type PageInput struct {
 	Cursor string `query:"cursor" maxLength:"256" doc:"meta.next_cursor of the page before."`
 }
 
-func (p PageInput) page() engine.Page { return engine.Page{Limit: p.Limit, Cursor: p.Cursor} }
+func (p PageInput) page() core.Page { return core.Page{Limit: p.Limit, Cursor: p.Cursor} }
 
 // nothingInput is a request that is all in its path and method.
 type nothingInput struct{}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -36,7 +36,7 @@ func NewKey(k model.Key) Key {
 	}
 }
 
-func (h *handlers) keyList(_ context.Context, call *model.Call, in *PageInput) (engine.List[Key], error) {
-	page, err := h.engine.KeyList(call, in.page())
+func (h *handlers) keyList(_ context.Context, call *model.Call, in *PageInput) (core.List[Key], error) {
+	page, err := h.engine.Access.KeyList(call, in.page())
 	return convertList(page, NewKey), err
 }

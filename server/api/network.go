@@ -6,7 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"holdfast/engine"
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 )
 
@@ -38,10 +38,10 @@ type SSLConnections struct {
 }
 
 // NewSSL returns the wire form of a database's encryption.
-func NewSSL(ssl engine.SSL) SSL {
+func NewSSL(ssl databases.SSL) SSL {
 	c := ssl.Certificate
 	view := SSL{
-		Enabled: true, Enforced: true, MinProtocolVersion: engine.MinTLSVersion,
+		Enabled: true, Enforced: true, MinProtocolVersion: databases.MinTLSVersion,
 		Certificate: Certificate{
 			Subject: c.Subject, Issuer: c.Issuer, SANs: append([]string{}, c.SANs...),
 			NotBefore: utc(c.NotBefore), NotAfter: utc(c.NotAfter), SHA256Fingerprint: c.Fingerprint,
@@ -55,7 +55,7 @@ func NewSSL(ssl engine.SSL) SSL {
 }
 
 func (h *handlers) sslGet(_ context.Context, call *model.Call, in *DatabaseInput) (SSL, error) {
-	ssl, err := h.engine.SSLGet(call, in.ID)
+	ssl, err := h.engine.Databases.SSLGet(call, in.ID)
 	return NewSSL(ssl), err
 }
 
@@ -68,7 +68,7 @@ type Allowlist struct {
 }
 
 // NewAllowlist returns the wire form of an allow-list.
-func NewAllowlist(a engine.Allowlist) Allowlist {
+func NewAllowlist(a databases.Allowlist) Allowlist {
 	return Allowlist{
 		Entries:   convert(a.Entries, model.FormatNetwork),
 		UpdatedAt: utc(a.UpdatedAt), AppliedAt: utc(a.AppliedAt), SessionsTerminated: a.SessionsTerminated,
@@ -76,7 +76,7 @@ func NewAllowlist(a engine.Allowlist) Allowlist {
 }
 
 func (h *handlers) allowlistGet(_ context.Context, call *model.Call, in *DatabaseInput) (Allowlist, error) {
-	list, err := h.engine.AllowlistGet(call, in.ID)
+	list, err := h.engine.Databases.AllowlistGet(call, in.ID)
 	return NewAllowlist(list), err
 }
 
@@ -97,6 +97,6 @@ type replaceAllowlistInput struct {
 }
 
 func (h *handlers) allowlistSet(ctx context.Context, call *model.Call, in *replaceAllowlistInput) (Allowlist, error) {
-	list, err := h.engine.AllowlistSet(ctx, call, in.ID, in.Body.Entries)
+	list, err := h.engine.Databases.AllowlistSet(ctx, call, in.ID, in.Body.Entries)
 	return NewAllowlist(list), err
 }

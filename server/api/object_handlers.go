@@ -3,7 +3,7 @@ package api
 import (
 	"context"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -15,13 +15,13 @@ type objectListInput struct {
 	Delimiter string `query:"delimiter" minLength:"1" maxLength:"16" doc:"What ends a folder, usually a slash. With it the list is one level, in the order of keys."`
 }
 
-func (h *handlers) objectList(_ context.Context, call *model.Call, in *objectListInput) (engine.List[Object], []string, error) {
-	page := engine.Page{Limit: in.Limit, Cursor: in.Cursor}
+func (h *handlers) objectList(_ context.Context, call *model.Call, in *objectListInput) (core.List[Object], []string, error) {
+	page := core.Page{Limit: in.Limit, Cursor: in.Cursor}
 	if in.Delimiter != "" {
-		level, err := h.engine.ObjectFolder(call, in.ID, in.Prefix, in.Delimiter, page)
+		level, err := h.engine.Objects.ObjectFolder(call, in.ID, in.Prefix, in.Delimiter, page)
 		return convertList(level.List, h.newObject), level.Prefixes, err
 	}
-	list, err := h.engine.ObjectList(call, in.ID, in.Prefix, page)
+	list, err := h.engine.Objects.ObjectList(call, in.ID, in.Prefix, page)
 	return convertList(list, h.newObject), nil, err
 }
 
@@ -31,7 +31,7 @@ type objectInput struct {
 }
 
 func (h *handlers) objectGet(_ context.Context, call *model.Call, in *objectInput) (Object, error) {
-	o, err := h.engine.ObjectGet(call, in.ID, in.Key)
+	o, err := h.engine.Objects.ObjectGet(call, in.ID, in.Key)
 	return h.newObject(o), err
 }
 
@@ -43,7 +43,7 @@ type DeletedObject struct {
 }
 
 func (h *handlers) objectDelete(ctx context.Context, call *model.Call, in *objectInput) (DeletedObject, error) {
-	until, err := h.engine.ObjectDelete(ctx, call, in.ID, in.Key)
+	until, err := h.engine.Objects.ObjectDelete(ctx, call, in.ID, in.Key)
 	return DeletedObject{Key: in.Key, Deleted: true, Recoverable: h.recoverable(until)}, err
 }
 
@@ -54,6 +54,6 @@ type ObjectQueryInput struct {
 }
 
 func (h *handlers) objectDeleteByQuery(ctx context.Context, call *model.Call, in *ObjectQueryInput) (DeletedObject, error) {
-	until, err := h.engine.ObjectDelete(ctx, call, in.ID, in.Key)
+	until, err := h.engine.Objects.ObjectDelete(ctx, call, in.ID, in.Key)
 	return DeletedObject{Key: in.Key, Deleted: true, Recoverable: h.recoverable(until)}, err
 }

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"strings"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/server/gate"
 )
@@ -31,7 +31,7 @@ func (*repeated) GetStatus() int { return http.StatusOK }
 func (*repeated) Error() string { return "answered before" }
 
 // replay answers with the first answer.
-func replay(ctx context.Context, first *engine.FirstAnswer) *repeated {
+func replay(ctx context.Context, first *core.FirstAnswer) *repeated {
 	gate.Replay(ctx)
 	return &repeated{Envelope[json.RawMessage, Meta]{Data: first.Data, Meta: metaOf(gate.CallOf(ctx))}}
 }

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"holdfast/engine"
+	"holdfast/engine/access"
 	"holdfast/engine/model"
 	"holdfast/server/gate"
 )
@@ -61,14 +61,14 @@ func TestIdempotencyKey(t *testing.T) {
 // The key does not let anybody past the gate.
 func TestIdempotencyKeyNeedsTheScopeAgain(t *testing.T) {
 	w := open(t)
-	secret, key, err := w.engine.KeyCreate(&model.Call{Organization: w.org.organization}, newTestKey())
+	secret, key, err := w.engine.Access.KeyCreate(&model.Call{Organization: w.org.organization}, newTestKey())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r := w.makeBucket(t, secret.Reveal(), "k", "first"); r.status != http.StatusOK {
 		t.Fatal(r.text)
 	}
-	if _, err := w.engine.KeyRevoke(&model.Call{Organization: w.org.organization}, key.ID); err != nil {
+	if _, err := w.engine.Access.KeyRevoke(&model.Call{Organization: w.org.organization}, key.ID); err != nil {
 		t.Fatal(err)
 	}
 	if r := w.makeBucket(t, secret.Reveal(), "k", "first"); r.status != http.StatusUnauthorized {
@@ -190,21 +190,21 @@ func TestIdempotencyKeyOfUploadsAtOnce(t *testing.T) {
 	}
 }
 
-func newTestKey() engine.NewKey {
-	return engine.NewKey{Name: "test", Preset: model.PresetDeveloper, Source: model.KeySourceOperator}
+func newTestKey() access.NewKey {
+	return access.NewKey{Name: "test", Preset: model.PresetDeveloper, Source: model.KeySourceOperator}
 }
 
 // answered has the API key's request to a path be answered before.
 func (w *world) answered(t *testing.T, apiKey, once, path, body string) {
 	t.Helper()
 	call := &model.Call{}
-	if err := w.engine.Authenticate(call, apiKey); err != nil {
+	if err := w.engine.Access.Authenticate(call, apiKey); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.engine.BeginOnce(call, once, "POST "+Prefix+path, []byte("\n"+body)); err != nil {
+	if _, err := w.engine.Core.BeginOnce(call, once, "POST "+Prefix+path, []byte("\n"+body)); err != nil {
 		t.Fatal(err)
 	}
-	w.engine.EndOnce(call, []byte(`{"first":"answer"}`))
+	w.engine.Core.EndOnce(call, []byte(`{"first":"answer"}`))
 }
 
 // TestFormBeforeIdempotencyKey sends, for every operation that takes the header,

@@ -8,7 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
 	"holdfast/server/gate"
 )
 
@@ -43,7 +43,7 @@ func respondPlain[T any](w http.ResponseWriter, r *http.Request, data T, err err
 	if err == nil {
 		err = keep(ctx, data)
 	}
-	if first, ok := errors.AsType[*engine.FirstAnswer](err); ok {
+	if first, ok := errors.AsType[*core.FirstAnswer](err); ok {
 		_ = writeJSON(w, replay(ctx, first))
 		return
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -60,7 +60,7 @@ func newEvidence(figures map[string]any) map[string]any {
 	return view
 }
 
-func (h *handlers) recommendationList(_ context.Context, call *model.Call, in *PageInput) (engine.List[Recommendation], error) {
-	list, err := h.engine.RecommendationList(call, in.page())
+func (h *handlers) recommendationList(_ context.Context, call *model.Call, in *PageInput) (core.List[Recommendation], error) {
+	list, err := h.engine.Insight.RecommendationList(call, in.page())
 	return convertList(list, NewRecommendation), err
 }

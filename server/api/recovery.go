@@ -8,21 +8,21 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"holdfast/engine"
 	"holdfast/engine/model"
+	"holdfast/engine/recovery"
 )
 
 // Recovery says whether, to when and how well a database could be brought back.
 type Recovery struct {
-	PITREnabled            bool                 `json:"pitr_enabled" doc:"Whether points in time can be restored: WAL is archived, and there is a backup to start from."`
-	Status                 engine.RecoveryState `json:"status"`
-	EarliestRestorableTime *time.Time           `json:"earliest_restorable_time"`
-	LatestRestorableTime   *time.Time           `json:"latest_restorable_time"`
-	RPOSeconds             *float64             `json:"rpo_seconds" doc:"How much of the past would be missing if the server were lost now."`
-	WALArchiving           WALArchiving         `json:"wal_archiving"`
-	Schedule               Schedule             `json:"schedule"`
-	Timeline               []RecoveryEvent      `json:"timeline" doc:"Newest first."`
-	Operations             []Operation          `json:"operations" doc:"Newest first."`
+	PITREnabled            bool                   `json:"pitr_enabled" doc:"Whether points in time can be restored: WAL is archived, and there is a backup to start from."`
+	Status                 recovery.RecoveryState `json:"status"`
+	EarliestRestorableTime *time.Time             `json:"earliest_restorable_time"`
+	LatestRestorableTime   *time.Time             `json:"latest_restorable_time"`
+	RPOSeconds             *float64               `json:"rpo_seconds" doc:"How much of the past would be missing if the server were lost now."`
+	WALArchiving           WALArchiving           `json:"wal_archiving"`
+	Schedule               Schedule               `json:"schedule"`
+	Timeline               []RecoveryEvent        `json:"timeline" doc:"Newest first."`
+	Operations             []Operation            `json:"operations" doc:"Newest first."`
 }
 
 // WALArchiving is how the WAL gets into the archive.
@@ -66,11 +66,11 @@ type RecoveryEvent struct {
 }
 
 func (h *handlers) recoveryGet(ctx context.Context, call *model.Call, in *DatabaseInput) (Recovery, error) {
-	r, err := h.engine.RecoveryGet(ctx, call, in.ID)
+	r, err := h.engine.Recovery.RecoveryGet(ctx, call, in.ID)
 	return newRecovery(r), err
 }
 
-func newRecovery(r engine.Recovery) Recovery {
+func newRecovery(r recovery.Recovery) Recovery {
 	view := Recovery{
 		PITREnabled: r.Archives && r.Window.Earliest != nil, Status: r.State,
 		EarliestRestorableTime: utcOrAbsent(r.Window.Earliest), LatestRestorableTime: utcOrAbsent(r.Window.Latest),
@@ -95,7 +95,7 @@ func newRecovery(r engine.Recovery) Recovery {
 	return view
 }
 
-func newWALArchiving(enabled bool, a engine.Archiving) WALArchiving {
+func newWALArchiving(enabled bool, a recovery.Archiving) WALArchiving {
 	view := WALArchiving{
 		Enabled: enabled, Status: WALArchivingStatus(a.State), LastArchivedWAL: orAbsent(a.LastSegment),
 		LastArchivedAt: utcOrAbsent(&a.At), LastFailedAt: utcOrAbsent(&a.LastFailed), LastError: orAbsent(a.LastError),
@@ -180,30 +180,30 @@ func (h *handlers) recoveryRequest(ctx context.Context, call *model.Call, in *re
 	if err != nil {
 		return RequestedRestore{}, err
 	}
-	at := engine.RestorePoint{LSN: text(in.Body.TargetLSN)}
+	at := recovery.RestorePoint{LSN: text(in.Body.TargetLSN)}
 	if in.Body.TargetTime != nil {
 		at.Time = *in.Body.TargetTime
 	}
 	if in.Body.DryRun != nil && *in.Body.DryRun {
-		var plan engine.RestorePlan
+		var plan recovery.RestorePlan
 		if intoNew {
-			plan, err = h.engine.RestorePlanNew(ctx, call, in.ID, at, text(in.Body.Name))
+			plan, err = h.engine.Recovery.RestorePlanNew(ctx, call, in.ID, at, text(in.Body.Name))
 		} else {
-			plan, err = h.engine.RestorePlan(ctx, call, in.ID, at)
+			plan, err = h.engine.Recovery.RestorePlan(ctx, call, in.ID, at)
 		}
 		return RequestedRestore{plan: newRestorePlan(in.ID, plan)}, err
 	}
 	var op model.DatabaseOperation
 	if intoNew {
-		op, err = h.engine.RecoveryRestoreNew(call, in.ID, at, text(in.Body.Name))
+		op, err = h.engine.Recovery.RecoveryRestoreNew(call, in.ID, at, text(in.Body.Name))
 	} else {
-		op, err = h.engine.RecoveryRestore(call, in.ID, at)
+		op, err = h.engine.Recovery.RecoveryRestore(call, in.ID, at)
 	}
 	view := NewOperation(op)
 	return RequestedRestore{operation: &view}, err
 }
 
-func newRestorePlan(database string, p engine.RestorePlan) *RestorePlan {
+func newRestorePlan(database string, p recovery.RestorePlan) *RestorePlan {
 	var seconds *float64
 	if p.Estimated != nil {
 		estimated := p.Estimated.Seconds()

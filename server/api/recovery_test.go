@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"holdfast/backup/wal/xlog"
-	"holdfast/engine"
 	"holdfast/engine/model"
+	"holdfast/engine/recovery"
 )
 
 // backedUp makes a database of which there is a backup.
@@ -17,10 +17,10 @@ func (w *world) backedUp(t *testing.T) (CreatedDatabase, Backup) {
 	t.Helper()
 	db := w.createDatabase(t, `{"project":"`+w.org.project+`","name":"shop"}`)
 	path := "/databases/" + db.ID + "/backups"
-	recovery := func() Recovery {
+	rec := func() Recovery {
 		return get[Recovery](t, w.do(t, request{method: "GET", path: "/databases/" + db.ID + "/recovery", key: w.org.full}))
 	}
-	if r := recovery(); r.PITREnabled || !r.WALArchiving.Enabled || r.Status != engine.RecoveryWaiting {
+	if r := rec(); r.PITREnabled || !r.WALArchiving.Enabled || r.Status != recovery.RecoveryWaiting {
 		t.Errorf("before the first backup: %+v", r)
 	}
 	b := get[Backup](t, w.do(t, request{method: "POST", path: path, key: w.org.full}))
@@ -28,7 +28,7 @@ func (w *world) backedUp(t *testing.T) (CreatedDatabase, Backup) {
 		t.Errorf("the answer to POST: %+v", b)
 	}
 	defer func() {
-		if r := recovery(); !r.PITREnabled {
+		if r := rec(); !r.PITREnabled {
 			t.Errorf("after the first backup: %+v", r)
 		}
 	}()

@@ -3,7 +3,7 @@ package api
 import (
 	"context"
 
-	"holdfast/engine"
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 )
@@ -95,7 +95,7 @@ func NewRLS(tables []postgres.Table) RLS {
 }
 
 func (h *handlers) rlsGet(ctx context.Context, call *model.Call, in *DatabaseInput) (RLS, error) {
-	tables, err := h.engine.RLSGet(ctx, call, in.ID)
+	tables, err := h.engine.Databases.RLSGet(ctx, call, in.ID)
 	return NewRLS(tables), err
 }
 
@@ -113,10 +113,10 @@ type setRLSInput struct {
 }
 
 func (h *handlers) rlsSet(ctx context.Context, call *model.Call, in *setRLSInput) (RLSTable, error) {
-	change := engine.RLSChange{Table: in.Body.Table, Enabled: in.Body.Enabled, Force: in.Body.Force}
+	change := databases.RLSChange{Table: in.Body.Table, Enabled: in.Body.Enabled, Force: in.Body.Force}
 	if in.Body.Schema != nil {
 		change.Schema = *in.Body.Schema
 	}
-	table, err := h.engine.RLSSet(ctx, call, in.ID, change)
+	table, err := h.engine.Databases.RLSSet(ctx, call, in.ID, change)
 	return NewRLSTable(table), err
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/engine/password"
 	"holdfast/engine/postgres"
@@ -82,7 +82,7 @@ type agreement struct {
 
 func newAgreement(t *testing.T) *agreement {
 	tools := quickTools(t)
-	a := &agreement{world: open(t, func(c *engine.Config) { c.Search = tools }), compiler: jsonschema.NewCompiler()}
+	a := &agreement{world: open(t, func(c *core.Config) { c.Search = tools }), compiler: jsonschema.NewCompiler()}
 	a.doc = descriptions(t, a.world)["openapi.json"]
 	a.compiler.AssertFormat()
 	if err := a.compiler.AddResource("file:///openapi.json", a.doc); err != nil {

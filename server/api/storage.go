@@ -8,8 +8,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 )
 
 // Bucket is a bucket's record.
@@ -35,7 +36,7 @@ func (h *handlers) newBucket(b model.Bucket) Bucket {
 		view.ExpireDays = &b.ExpireAfterDays
 	}
 	if b.Public {
-		url := h.objectsURL + engine.ObjectPath + b.ID + "/"
+		url := h.objectsURL + objects.ObjectPath + b.ID + "/"
 		view.PublicURL = &url
 	}
 	return view
@@ -54,7 +55,7 @@ type Object struct {
 	PublicURL      *string   `json:"public_url" doc:"Works as long as the bucket is public."`
 }
 
-func (h *handlers) newObject(o engine.ObjectView) Object {
+func (h *handlers) newObject(o objects.ObjectView) Object {
 	view := Object{
 		Key: o.Key, SizeBytes: o.SizeBytes, ContentType: o.ContentType, ETag: `"` + o.Version + `"`,
 		ChecksumCRC32C: base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, o.CRC32C)),
@@ -71,8 +72,8 @@ func (h *handlers) newObject(o engine.ObjectView) Object {
 	return view
 }
 
-func (h *handlers) bucketList(_ context.Context, call *model.Call, in *PageInput) (engine.List[Bucket], error) {
-	page, err := h.engine.BucketList(call, in.page())
+func (h *handlers) bucketList(_ context.Context, call *model.Call, in *PageInput) (core.List[Bucket], error) {
+	page, err := h.engine.Objects.BucketList(call, in.page())
 	return convertList(page, h.newBucket), err
 }
 
@@ -94,14 +95,14 @@ type createBucketInput struct {
 }
 
 func (h *handlers) bucketCreate(_ context.Context, call *model.Call, in *createBucketInput) (Bucket, error) {
-	b, err := h.engine.BucketCreate(call, engine.NewBucket{
+	b, err := h.engine.Objects.BucketCreate(call, objects.NewBucket{
 		Project: in.Body.Project, Name: in.Body.Name, Public: in.Body.Public != nil && *in.Body.Public,
 	})
 	return h.newBucket(b), err
 }
 
 func (h *handlers) bucketGet(_ context.Context, call *model.Call, in *BucketInput) (Bucket, error) {
-	b, err := h.engine.BucketGet(call, in.ID)
+	b, err := h.engine.Objects.BucketGet(call, in.ID)
 	return h.newBucket(b), err
 }
 
@@ -117,7 +118,7 @@ type updateBucketInput struct {
 }
 
 func (h *handlers) bucketUpdate(_ context.Context, call *model.Call, in *updateBucketInput) (Bucket, error) {
-	b, err := h.engine.BucketUpdate(call, in.ID, engine.BucketChange{Public: in.Body.Public, ExpireAfterDays: (*int)(in.Body.ExpireDays)})
+	b, err := h.engine.Objects.BucketUpdate(call, in.ID, objects.BucketChange{Public: in.Body.Public, ExpireAfterDays: (*int)(in.Body.ExpireDays)})
 	return h.newBucket(b), err
 }
 
@@ -127,6 +128,6 @@ type bucketDeleteInput struct {
 }
 
 func (h *handlers) bucketDelete(_ context.Context, call *model.Call, in *bucketDeleteInput) (DeletedResource, error) {
-	until, err := h.engine.BucketDelete(call, in.ID, in.Force)
+	until, err := h.engine.Objects.BucketDelete(call, in.ID, in.Force)
 	return DeletedResource{ID: in.ID, Deleted: true, Recoverable: h.recoverable(until)}, err
 }

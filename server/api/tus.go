@@ -10,6 +10,7 @@ import (
 
 	"holdfast/engine"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 	"holdfast/server/gate"
 )
 
@@ -108,7 +109,7 @@ func (t *tus) options(w http.ResponseWriter, _ *http.Request) {
 	header := w.Header()
 	header.Set("Tus-Version", tusVersion)
 	header.Set("Tus-Extension", tusExtensions)
-	header.Set("Tus-Max-Size", strconv.FormatInt(t.engine.MaxObjectBytes(), 10))
+	header.Set("Tus-Max-Size", strconv.FormatInt(t.engine.Objects.MaxObjectBytes(), 10))
 	empty(w, http.StatusNoContent)
 }
 
@@ -118,14 +119,14 @@ func (t *tus) create(w http.ResponseWriter, r *http.Request, bucket, _ string) e
 		return err
 	}
 	in.Bucket = bucket
-	u, err := t.engine.UploadCreate(r.Context(), gate.CallOf(r.Context()), in)
+	u, err := t.engine.Objects.UploadCreate(r.Context(), gate.CallOf(r.Context()), in)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Location", t.baseURL+UploadsPath+u.Bucket+"/"+u.ID)
 	if sent := r.Header.Get("Content-Type") == tusBody; sent || u.Length == 0 {
 		call := gate.NextCall(r.Context(), model.ActionUploadAppend)
-		if u, err = t.engine.UploadAppend(r.Context(), call, bucket, u.ID, 0, t.body(w, r, sent)); err != nil {
+		if u, err = t.engine.Objects.UploadAppend(r.Context(), call, bucket, u.ID, 0, t.body(w, r, sent)); err != nil {
 			return err
 		}
 	}
@@ -142,7 +143,7 @@ func (t *tus) body(w http.ResponseWriter, r *http.Request, sent bool) io.Reader 
 }
 
 // newUpload reads the headers of a creation.
-func newUpload(header http.Header) (in engine.NewUpload, err error) {
+func newUpload(header http.Header) (in objects.NewUpload, err error) {
 	if in.Length, err = headerNumber(header, "Upload-Length"); err != nil {
 		return in, err
 	}
@@ -208,7 +209,7 @@ func uploadMetadata(text string) (map[string]string, error) {
 }
 
 func (t *tus) head(w http.ResponseWriter, r *http.Request, bucket, id string) error {
-	u, err := t.engine.UploadGet(r.Context(), gate.CallOf(r.Context()), bucket, id)
+	u, err := t.engine.Objects.UploadGet(r.Context(), gate.CallOf(r.Context()), bucket, id)
 	if err != nil {
 		return err
 	}
@@ -232,7 +233,7 @@ func (t *tus) patch(w http.ResponseWriter, r *http.Request, bucket, id string) e
 	if err != nil {
 		return err
 	}
-	u, err := t.engine.UploadAppend(r.Context(), gate.CallOf(r.Context()), bucket, id, offset, t.body(w, r, true))
+	u, err := t.engine.Objects.UploadAppend(r.Context(), gate.CallOf(r.Context()), bucket, id, offset, t.body(w, r, true))
 	if err != nil {
 		return err
 	}
@@ -242,7 +243,7 @@ func (t *tus) patch(w http.ResponseWriter, r *http.Request, bucket, id string) e
 }
 
 func (t *tus) delete(w http.ResponseWriter, r *http.Request, bucket, id string) error {
-	if err := t.engine.UploadDelete(gate.CallOf(r.Context()), bucket, id); err != nil {
+	if err := t.engine.Objects.UploadDelete(gate.CallOf(r.Context()), bucket, id); err != nil {
 		return err
 	}
 	empty(w, http.StatusNoContent)
@@ -266,9 +267,9 @@ func (t *tus) writeError(w http.ResponseWriter, call *model.Call, public *model.
 		w.Header().Set("Tus-Version", tusVersion)
 	case errors.Is(public, errTusBody):
 		status = http.StatusUnsupportedMediaType
-	case errors.Is(public, engine.ErrUploadBusy):
+	case errors.Is(public, objects.ErrUploadBusy):
 		status = http.StatusLocked
-	case errors.Is(public, engine.ErrTooLarge):
+	case errors.Is(public, objects.ErrTooLarge):
 		status = http.StatusRequestEntityTooLarge
 	}
 	w.WriteHeader(status)

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -127,7 +127,7 @@ func TestTus(t *testing.T) {
 }
 
 func TestTusRefusals(t *testing.T) {
-	w := open(t, func(c *engine.Config) { c.MaxObjectBytes = 1000 })
+	w := open(t, func(c *core.Config) { c.MaxObjectBytes = 1000 })
 	server, bucket, other := w.tusServer(t), w.bucket(t, "tus"), w.bucket(t, "other")
 	c := tusClient{t, w.org.full}
 	location := c.create(server, bucket.ID, "k", 10)

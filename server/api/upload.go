@@ -11,8 +11,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"holdfast/engine"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 	"holdfast/server/gate"
 )
 
@@ -26,7 +26,7 @@ type uploadInput struct {
 }
 
 func (h *handlers) objectUpload(w http.ResponseWriter, r *http.Request) (Object, error) {
-	upload := engine.Upload{
+	upload := objects.Upload{
 		Bucket: r.PathValue("id"), Key: r.URL.Query().Get("key"),
 		IfAbsent: r.Header.Get("If-None-Match") != "",
 		SHA256:   r.Header.Get("X-Checksum-SHA256"), CRC32C: r.Header.Get("X-Checksum-CRC32C"),
@@ -35,7 +35,7 @@ func (h *handlers) objectUpload(w http.ResponseWriter, r *http.Request) (Object,
 	if err := body.describe(&upload); err != nil {
 		return Object{}, err
 	}
-	o, err := h.engine.ObjectUpload(r.Context(), gate.CallOf(r.Context()), upload)
+	o, err := h.engine.Objects.ObjectUpload(r.Context(), gate.CallOf(r.Context()), upload)
 	return h.newObject(o), err
 }
 
@@ -80,7 +80,7 @@ const formOverhead = 64 << 10
 
 // describe fills in the upload's body, type and length. A multipart body has to
 // be opened for the first two.
-func (b *incoming) describe(upload *engine.Upload) error {
+func (b *incoming) describe(upload *objects.Upload) error {
 	length := b.r.ContentLength
 	media, canonical, err := mediaType(b.r.Header.Get("Content-Type"))
 	if media == "multipart/form-data" {
@@ -92,7 +92,7 @@ func (b *incoming) describe(upload *engine.Upload) error {
 }
 
 // open reads a multipart body up to its file.
-func (b *incoming) open(upload *engine.Upload) (err error) {
+func (b *incoming) open(upload *objects.Upload) (err error) {
 	upload.Body, upload.ContentType, err = b.onlyPart()
 	return err
 }

@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
 )
 
 func sums(body string) (sha, crc string) {
@@ -175,7 +175,7 @@ func TestUploadMultipart(t *testing.T) {
 // TestUploadIsStreamed sends an object much larger than what may be
 // allocated for it, with and without a length.
 func TestUploadIsStreamed(t *testing.T) {
-	w := open(t, func(c *engine.Config) { c.MaxObjectBytes = 1 << 30 })
+	w := open(t, func(c *core.Config) { c.MaxObjectBytes = 1 << 30 })
 	bucket := w.bucket(t, "streams")
 	const size = 64 << 20
 	var before, after runtime.MemStats
@@ -193,7 +193,7 @@ func TestUploadIsStreamed(t *testing.T) {
 }
 
 func TestUploadTooLarge(t *testing.T) {
-	w := open(t, func(c *engine.Config) { c.MaxObjectBytes = 1000 })
+	w := open(t, func(c *core.Config) { c.MaxObjectBytes = 1000 })
 	bucket := w.bucket(t, "small")
 	for _, in := range []request{
 		{body: strings.Repeat("x", 1001)},

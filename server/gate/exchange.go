@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -54,7 +54,7 @@ func (g *Gate) begin(w http.ResponseWriter, r *http.Request, operation model.Ope
 	x := &exchange{ResponseWriter: w, gate: g, arrived: time.Now(), call: &model.Call{
 		Operation: operation,
 		Actor:     model.Actor{Type: model.ActorKey},
-		RequestID: engine.NewRequestID(),
+		RequestID: core.NewRequestID(),
 		IP:        model.ClientIP(r.RemoteAddr),
 		UserAgent: model.CleanText(r.UserAgent(), model.MaxUserAgent),
 	}}
@@ -83,8 +83,8 @@ func (x *exchange) end() {
 	if cause == nil {
 		x.start()
 	}
-	x.gate.Engine.EndOnce(x.call, nil) // where no answer was kept
-	x.gate.Engine.Finish(x.call, x.err)
+	x.gate.Engine.Core.EndOnce(x.call, nil) // where no answer was kept
+	x.gate.Engine.Core.Finish(x.call, x.err)
 	if x.gate.Answered != nil {
 		x.gate.Answered(x.call.Operation.Action, x.status, time.Since(x.arrived))
 	}

@@ -73,23 +73,23 @@ func Identify(r *http.Request) { _ = of(r.Context()).authenticate() }
 // asked for, and only for those who may do the operation's other requests.
 func (x *exchange) admit() error {
 	if x.call.Operation.Scope == "" {
-		return x.gate.Engine.ThrottleVisitor(x.call)
+		return x.gate.Engine.Core.ThrottleVisitor(x.call)
 	}
 	if err := x.authenticate(); err != nil {
 		return err
 	}
 	if x.call.Operation.AsksBody() {
-		if err := x.gate.Engine.Permit(x.call); err != nil {
+		if err := x.gate.Engine.Access.Permit(x.call); err != nil {
 			return err
 		}
 		x.call.Operation = x.call.Operation.For(x.gate.Field(x.request))
 	}
-	return x.gate.Engine.Authorize(x.call)
+	return x.gate.Engine.Access.Authorize(x.call)
 }
 
 // authenticate finds out whose key the request was made with.
 func (x *exchange) authenticate() error {
-	err := x.gate.Engine.Authenticate(x.call, bearer(x.request.Header))
+	err := x.gate.Engine.Access.Authenticate(x.call, bearer(x.request.Header))
 	if err == nil && x.gate.Known != nil {
 		x.gate.Known(x.request)
 	}

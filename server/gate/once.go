@@ -60,7 +60,7 @@ func Keep(ctx context.Context, encode func() ([]byte, error)) error {
 	}
 	answer, err := encode()
 	if err == nil {
-		x.gate.Engine.EndOnce(x.call, answer)
+		x.gate.Engine.Core.EndOnce(x.call, answer)
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"holdfast/engine"
+	"holdfast/engine/insight"
 	"holdfast/engine/model"
 )
 
@@ -23,7 +24,7 @@ func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
-	m, err := c.engine.Measure()
+	m, err := c.engine.Insight.Measure()
 	if err != nil {
 		c.log.Error("measure", "error", err)
 		return
@@ -53,7 +54,7 @@ func (f figure) collect(to chan<- prometheus.Metric) {
 	}
 }
 
-func figures(m engine.Measurement) []figure {
+func figures(m insight.Measurement) []figure {
 	return []figure{
 		{name: "organizations", help: "Organizations.", value: int64(m.Organizations)},
 		{name: "databases", help: "Databases by status.", label: "status", by: byStatus(m.Databases)},

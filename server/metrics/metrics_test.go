@@ -14,6 +14,7 @@ import (
 
 	"holdfast/engine"
 	"holdfast/engine/advice"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -21,7 +22,7 @@ import (
 // little has happened.
 func scrape(t *testing.T) string {
 	t.Helper()
-	e, err := engine.Open(engine.Config{DataDir: t.TempDir(), AuditKeep: 100, Advice: advice.Defaults()})
+	e, err := engine.Open(core.Config{DataDir: t.TempDir(), AuditKeep: 100, Advice: advice.Defaults()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,7 @@ func scrape(t *testing.T) string {
 			t.Error(err)
 		}
 	})
-	if _, err := e.Initialize(false); err != nil {
+	if _, err := e.Access.Initialize(false); err != nil {
 		t.Fatal(err)
 	}
 	m := New("1.2.3")

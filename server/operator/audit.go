@@ -39,7 +39,7 @@ func (v Verified) Err() error {
 }
 
 func auditVerify(_ context.Context, a Appliance, call *model.Call, in Log) (any, error) {
-	found, err := a.AuditVerify(in.of(call))
+	found, err := a.Core.AuditVerify(in.of(call))
 	verified := Verified{Entries: found.Entries, Faults: []string{}}
 	for _, fault := range found.Faults {
 		verified.Faults = append(verified.Faults, fault.String())
@@ -64,6 +64,6 @@ const exportBatch = 1000
 
 func auditExport(_ context.Context, a Appliance, call *model.Call, in Export) (any, error) {
 	call.Audited = in.From > 0 // once for the whole
-	lines, next, err := a.AuditExport(in.of(call), in.From, exportBatch)
+	lines, next, err := a.Core.AuditExport(in.of(call), in.From, exportBatch)
 	return Exported{Lines: lines, Next: next}, err
 }

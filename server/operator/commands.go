@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/access"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/web"
 )
@@ -81,7 +82,7 @@ func keyCreate(_ context.Context, a Appliance, call *model.Call, in NewKey) (any
 	if err != nil {
 		return nil, err
 	}
-	secret, key, err := a.KeyCreate(call, engine.NewKey{
+	secret, key, err := a.Access.KeyCreate(call, access.NewKey{
 		Name: in.Name, Preset: model.Preset(in.Preset), Scopes: scopes, AllowDangerous: in.AllowDangerous,
 		ExpiresIn: in.ExpiresIn, Source: model.KeySourceOperator,
 	})
@@ -89,36 +90,36 @@ func keyCreate(_ context.Context, a Appliance, call *model.Call, in NewKey) (any
 }
 
 func keyList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
-	keys, err := everything(func(p engine.Page) (engine.List[model.Key], error) { return a.KeyList(call, p) })
+	keys, err := everything(func(p core.Page) (core.List[model.Key], error) { return a.Access.KeyList(call, p) })
 	return views(keys, viewKey), err
 }
 
 func keyUpdate(_ context.Context, a Appliance, call *model.Call, in KeyUpdate) (any, error) {
-	key, err := a.KeyAllowDangerous(call, in.ID, in.AllowDangerous)
+	key, err := a.Access.KeyAllowDangerous(call, in.ID, in.AllowDangerous)
 	return viewKey(key), err
 }
 
 func keyRevoke(_ context.Context, a Appliance, call *model.Call, in Target) (any, error) {
-	key, err := a.KeyRevoke(call, in.ID)
+	key, err := a.Access.KeyRevoke(call, in.ID)
 	return viewKey(key), err
 }
 
 func organizationCreate(_ context.Context, a Appliance, call *model.Call, in Named) (any, error) {
-	org, err := a.OrganizationCreate(call, in.Name)
+	org, err := a.Access.OrganizationCreate(call, in.Name)
 	return viewOrganization(org), err
 }
 
 func organizationList(_ context.Context, a Appliance, _ *model.Call, _ struct{}) (any, error) {
-	all, err := a.OrganizationList()
+	all, err := a.Access.OrganizationList()
 	return views(all, viewOrganization), err
 }
 
 func projectCreate(_ context.Context, a Appliance, call *model.Call, in Named) (any, error) {
-	return a.ProjectCreate(call, in.Name)
+	return a.Access.ProjectCreate(call, in.Name)
 }
 
 func projectList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
-	return everything(func(p engine.Page) (engine.List[model.Project], error) { return a.ProjectList(call, p) })
+	return everything(func(p core.Page) (core.List[model.Project], error) { return a.Access.ProjectList(call, p) })
 }
 
 // NewUser are the arguments of user.create.
@@ -129,14 +130,14 @@ type NewUser struct {
 }
 
 func userCreate(_ context.Context, a Appliance, call *model.Call, in NewUser) (any, error) {
-	user, err := a.UserCreate(call, engine.NewUser{
+	user, err := a.Access.UserCreate(call, access.NewUser{
 		Email: in.Email, Role: model.Role(in.Role), Password: model.NewSecret(in.Password),
 	})
 	return viewUser(user), err
 }
 
 func userList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
-	people, err := everything(func(p engine.Page) (engine.List[model.User], error) { return a.UserList(call, p) })
+	people, err := everything(func(p core.Page) (core.List[model.User], error) { return a.Access.UserList(call, p) })
 	return views(people, viewUser), err
 }
 
@@ -147,20 +148,20 @@ type NewRole struct {
 }
 
 func userRole(_ context.Context, a Appliance, call *model.Call, in NewRole) (any, error) {
-	return a.person(call, in.User, func(id string) (model.User, error) { return a.UserRole(call, id, model.Role(in.Role)) })
+	return a.person(call, in.User, func(id string) (model.User, error) { return a.Access.UserRole(call, id, model.Role(in.Role)) })
 }
 
 func userDelete(_ context.Context, a Appliance, call *model.Call, in Target) (any, error) {
-	return a.person(call, in.ID, func(id string) (model.User, error) { return a.UserDelete(call, id) })
+	return a.person(call, in.ID, func(id string) (model.User, error) { return a.Access.UserDelete(call, id) })
 }
 
 func userSignOut(_ context.Context, a Appliance, call *model.Call, in Target) (any, error) {
-	return a.person(call, in.ID, func(id string) (model.User, error) { return a.UserSignOut(call, id) })
+	return a.person(call, in.ID, func(id string) (model.User, error) { return a.Access.UserSignOut(call, id) })
 }
 
 // person does something about the person with an id or e-mail address.
 func (a Appliance) person(call *model.Call, idOrEmail string, do func(id string) (model.User, error)) (User, error) {
-	id, err := a.UserID(call, idOrEmail)
+	id, err := a.Access.UserID(call, idOrEmail)
 	if err != nil {
 		return User{}, err
 	}
@@ -179,21 +180,21 @@ func setupLinkCreate(_ context.Context, a Appliance, call *model.Call, in NewSet
 	id := ""
 	if in.User != "" {
 		var err error
-		if id, err = a.UserID(call, in.User); err != nil {
+		if id, err = a.Access.UserID(call, in.User); err != nil {
 			return nil, err
 		}
 	}
-	link, err := a.SetupLinkCreate(call, id)
+	link, err := a.Access.SetupLinkCreate(call, id)
 	return SetupLink{URL: a.BaseURL + web.SetupPath(link.Token), ExpiresAt: link.ExpiresAt}, err
 }
 
 func trashList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
-	deleted, err := a.TrashList(call)
+	deleted, err := a.Databases.TrashList(call)
 	return views(deleted, viewTrash), err
 }
 
 func trashRestore(ctx context.Context, a Appliance, call *model.Call, in Target) (any, error) {
-	db, err := a.TrashRestore(ctx, call, in.ID)
+	db, err := a.Databases.TrashRestore(ctx, call, in.ID)
 	return viewTrash(db), err
 }
 
@@ -203,22 +204,22 @@ func trashEmpty(_ context.Context, a Appliance, call *model.Call, _ struct{}) (a
 }
 
 func trashBucketList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
-	deleted, err := everything(func(p engine.Page) (engine.List[model.TrashedBucket], error) { return a.TrashBucketList(call, p) })
+	deleted, err := everything(func(p core.Page) (core.List[model.TrashedBucket], error) { return a.Objects.TrashBucketList(call, p) })
 	return views(deleted, viewTrashedBucket), err
 }
 
 func trashBucketRestore(_ context.Context, a Appliance, call *model.Call, in Target) (any, error) {
-	b, err := a.TrashBucketRestore(call, in.ID)
+	b, err := a.Objects.TrashBucketRestore(call, in.ID)
 	return viewTrashedBucket(model.TrashedBucket{Bucket: b}), err
 }
 
 func trashObjectList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
-	deleted, err := everything(func(p engine.Page) (engine.List[model.TrashedObject], error) { return a.TrashObjectList(call, p) })
+	deleted, err := everything(func(p core.Page) (core.List[model.TrashedObject], error) { return a.Objects.TrashObjectList(call, p) })
 	return views(deleted, viewTrashedObject), err
 }
 
 func trashObjectRestore(_ context.Context, a Appliance, call *model.Call, in Target) (any, error) {
-	object, err := a.TrashObjectRestore(call, in.ID)
+	object, err := a.Objects.TrashObjectRestore(call, in.ID)
 	return viewTrashedObject(model.TrashedObject{Object: object}), err
 }
 
@@ -230,18 +231,18 @@ type Settings struct {
 }
 
 func databaseSettings(ctx context.Context, a Appliance, call *model.Call, in Settings) (any, error) {
-	id, err := a.DatabaseID(call, in.Database)
+	id, err := a.Databases.ID(call, in.Database)
 	if err != nil {
 		return nil, err
 	}
-	db, err := a.DatabaseSettings(ctx, call, id, in.Settings)
+	db, err := a.Databases.ChangeSettings(ctx, call, id, in.Settings)
 	return Settings{Database: db.ID, Settings: db.Settings}, err
 }
 
 // everything collects all pages of a list.
-func everything[T any](list func(engine.Page) (engine.List[T], error)) ([]T, error) {
+func everything[T any](list func(core.Page) (core.List[T], error)) ([]T, error) {
 	all := []T{}
-	page := engine.Page{Limit: engine.MaxLimit}
+	page := core.Page{Limit: core.MaxLimit}
 	for {
 		part, err := list(page)
 		if err != nil {
@@ -256,6 +257,6 @@ func everything[T any](list func(engine.Page) (engine.List[T], error)) ([]T, err
 }
 
 func metadataBackup(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
-	made, err := a.MetadataBackup(call)
+	made, err := a.Core.MetadataBackup(call)
 	return MetadataBackup{Path: made.Path, SizeBytes: made.SizeBytes}, err
 }

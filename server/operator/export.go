@@ -29,7 +29,7 @@ func (a Appliance) serveExport(w http.ResponseWriter, r *http.Request) {
 	began := &firstWrite{ResponseWriter: w}
 	call := a.ExportCall(in.Operator)
 	err := a.ApplianceExport(r.Context(), call, began)
-	a.Finish(call, err)
+	a.Core.Finish(call, err)
 	switch {
 	case err == nil:
 	case began.yes:

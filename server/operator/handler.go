@@ -81,14 +81,14 @@ func (a Appliance) Run(ctx context.Context, request Request) Response {
 		Actor:     model.Actor{Type: model.ActorOperator, Name: request.Operator},
 	}
 	if command.inOrganization {
-		org, err := a.Organization(request.Organization)
+		org, err := a.Access.Organization(request.Organization)
 		if err != nil {
 			return failure(err)
 		}
 		call.Organization = org.ID
 	}
 	result, err := command.run(ctx, a, call, request.Arguments)
-	a.Finish(call, err)
+	a.Core.Finish(call, err)
 	if err != nil {
 		return failure(err)
 	}

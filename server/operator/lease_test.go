@@ -14,8 +14,12 @@ import (
 
 	"holdfast/cli/sandbox"
 	"holdfast/engine"
+	"holdfast/engine/access"
 	"holdfast/engine/advice"
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
 	"holdfast/server"
@@ -39,10 +43,10 @@ func short() server.Timeouts {
 func startAppliance(t *testing.T) *appliance {
 	t.Helper()
 	first := 10000 + rand.IntN(20000)
-	e, err := engine.Open(engine.Config{
+	e, err := engine.Open(core.Config{
 		DataDir: t.TempDir(), Search: postgres.Search{Explicit: postgrestest.Binaries(t).Dir}, FirstPort: first, LastPort: first + 500,
 		Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1", Spares: 1, Allowlist: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-		Rates: map[model.RateClass]engine.Rate{}, MaxObjectBytes: 1 << 20, TrashRetention: time.Hour, ReplacedRetention: time.Hour,
+		Rates: map[model.RateClass]core.Rate{}, MaxObjectBytes: 1 << 20, TrashRetention: time.Hour, ReplacedRetention: time.Hour,
 		AuditKeep: 1000, Advice: advice.Defaults(), Version: "test",
 	})
 	if err != nil {
@@ -56,7 +60,7 @@ func startAppliance(t *testing.T) *appliance {
 	if err := e.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Initialize(false); err != nil {
+	if _, err := e.Access.Initialize(false); err != nil {
 		t.Fatal(err)
 	}
 	return serve(t, e)
@@ -100,9 +104,9 @@ func (a *appliance) take(t *testing.T) *sandbox.Lease {
 }
 
 // databases returns the records of all.
-func (a *appliance) databases(t *testing.T) []engine.DatabaseView {
+func (a *appliance) databases(t *testing.T) []databases.View {
 	t.Helper()
-	list, err := a.DatabaseList(a.call(t, model.ActionDatabaseList), engine.Page{Limit: 10})
+	list, err := a.Databases.List(a.call(t, model.ActionDatabaseList), core.Page{Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +115,7 @@ func (a *appliance) databases(t *testing.T) []engine.DatabaseView {
 
 func (a *appliance) call(t *testing.T, action model.Action) *model.Call {
 	t.Helper()
-	org, err := a.Organization(model.DefaultName)
+	org, err := a.Access.Organization(model.DefaultName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +154,7 @@ func TestLeaseOfADeletedDatabase(t *testing.T) {
 	t.Parallel()
 	a := startAppliance(t)
 	lease := a.take(t)
-	if _, err := a.DatabaseDelete(t.Context(), a.call(t, model.ActionDatabaseDelete), a.databases(t)[0].ID); err != nil {
+	if _, err := a.Databases.Delete(t.Context(), a.call(t, model.ActionDatabaseDelete), a.databases(t)[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	wantLost(t, lease, "the database was deleted")
@@ -167,7 +171,7 @@ func TestLeaseEndsBesideAnotherRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	key, _, err := a.KeyCreate(a.call(t, model.ActionKeyCreate), engine.NewKey{Name: "test", Preset: model.PresetFullAccess, Source: model.KeySourceOperator})
+	key, _, err := a.Access.KeyCreate(a.call(t, model.ActionKeyCreate), access.NewKey{Name: "test", Preset: model.PresetFullAccess, Source: model.KeySourceOperator})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,11 +199,11 @@ func TestLeaseEndsBesideAnotherRequest(t *testing.T) {
 
 func (a *appliance) bucket(t *testing.T) string {
 	t.Helper()
-	projects, err := a.ProjectList(a.call(t, model.ActionProjectList), engine.Page{Limit: 1})
+	projects, err := a.Access.ProjectList(a.call(t, model.ActionProjectList), core.Page{Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := a.BucketCreate(a.call(t, model.ActionBucketCreate), engine.NewBucket{Project: projects.Items[0].ID, Name: "files"})
+	b, err := a.Objects.BucketCreate(a.call(t, model.ActionBucketCreate), objects.NewBucket{Project: projects.Items[0].ID, Name: "files"})
 	if err != nil {
 		t.Fatal(err)
 	}

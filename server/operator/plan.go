@@ -14,11 +14,11 @@ type Plan struct {
 }
 
 func planSet(_ context.Context, a Appliance, call *model.Call, in Plan) (any, error) {
-	org, err := a.OrganizationSetPlan(call, in.Plan)
+	org, err := a.Access.OrganizationSetPlan(call, in.Plan)
 	return viewOrganization(org), err
 }
 
 func trialSet(_ context.Context, a Appliance, call *model.Call, in Plan) (any, error) {
-	org, err := a.OrganizationSetTrial(call, in.Plan, in.For)
+	org, err := a.Access.OrganizationSetTrial(call, in.Plan, in.For)
 	return viewOrganization(org), err
 }

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"holdfast/engine"
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 	"holdfast/server/api"
 )
@@ -109,12 +109,12 @@ func (a Appliance) serveSandbox(w http.ResponseWriter, r *http.Request) {
 
 func (l lease) serve(ctx context.Context, in NewSandbox) {
 	made, err := l.create(ctx, in)
-	l.Finish(l.call, err)
+	l.Core.Finish(l.call, err)
 	if err != nil {
 		l.fail(err)
 		return
 	}
-	held, release := l.SandboxHold(ctx, made.ID)
+	held, release := l.Databases.SandboxHold(ctx, made.ID)
 	if held.Err() == nil {
 		l.ready(made)
 	}
@@ -130,9 +130,9 @@ func (l lease) serve(ctx context.Context, in NewSandbox) {
 	l.tell(SandboxEvent{Removed: true})
 }
 
-func (l lease) ready(made engine.Sandbox) {
+func (l lease) ready(made databases.Sandbox) {
 	l.tell(SandboxEvent{Ready: &Sandbox{
-		Name: made.Connection.Database, Environment: api.NewConnection(made.Connection, engine.DefaultCAFile).Environment,
+		Name: made.Connection.Database, Environment: api.NewConnection(made.Connection, databases.DefaultCAFile).Environment,
 		Psql: made.Psql, PsqlEnv: made.PsqlEnv,
 	}})
 }
@@ -141,18 +141,18 @@ func (l lease) remove(ctx context.Context, id string) error {
 	call := &model.Call{
 		Operation: model.Operation{Action: model.ActionDatabaseDelete}, Actor: l.call.Actor, Organization: l.call.Organization,
 	}
-	err := l.SandboxRemove(ctx, call, id)
-	l.Finish(call, err)
+	err := l.Databases.SandboxRemove(ctx, call, id)
+	l.Core.Finish(call, err)
 	return err
 }
 
-func (l lease) create(ctx context.Context, in NewSandbox) (engine.Sandbox, error) {
-	org, err := l.Organization(in.Organization)
+func (l lease) create(ctx context.Context, in NewSandbox) (databases.Sandbox, error) {
+	org, err := l.Access.Organization(in.Organization)
 	if err != nil {
-		return engine.Sandbox{}, err
+		return databases.Sandbox{}, err
 	}
 	l.call.Organization = org.ID
-	return l.SandboxCreate(ctx, l.call, engine.NewSandbox{Name: in.Name, Source: model.NewSecret(in.Source)}, func(i model.Import) {
+	return l.Imports.SandboxCreate(ctx, l.call, databases.NewSandbox{Name: in.Name, Source: model.NewSecret(in.Source)}, func(i model.Import) {
 		l.tell(SandboxEvent{Importing: &Importing{Phase: i.Phase, Percent: i.Progress}})
 	})
 }

@@ -1,0 +1,130 @@
+package access
+
+import (
+	"errors"
+
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// DeviceToken is what a device collects once it was approved.
+type DeviceToken struct {
+	APIKey       model.Secret // the only copy there will ever be
+	Key          model.Key
+	Organization model.Organization
+	Projects     []model.Project
+}
+
+// DeviceToken answers a poll (RFC 8628, section 3.4). The key is minted by the
+// first poll after the approval, in the transaction that uses the approval up:
+// exactly one of any number of polls gets it, and none rests on disk.
+func (s *Service) DeviceToken(call *model.Call, code model.Secret) (DeviceToken, error) {
+	var token DeviceToken
+	var answer error
+	err := s.core.Meta.Update(func(tx *meta.Tx) error {
+		token, answer = DeviceToken{}, nil
+		d, err := s.pollDevice(tx, call, code)
+		if err != nil || d.Status != model.DeviceApproved {
+			answer = err
+			return internalOnly(err)
+		}
+		token, err = s.deliverKey(tx, call, d)
+		answer = err
+		return internalOnly(err)
+	})
+	if err == nil {
+		err = answer
+	}
+	if err != nil {
+		return DeviceToken{}, core.NoRoom(err)
+	}
+	return token, nil
+}
+
+// internalOnly lets a transaction be committed whose outcome is an error for
+// the client: that a poll came too soon is remembered.
+func internalOnly(err error) error {
+	if model.CodeOf(err) == model.CodeInternal {
+		return err
+	}
+	return nil
+}
+
+// pollDevice notes the poll and returns the authorization when it was
+// approved; anything else is an error, which says what.
+func (s *Service) pollDevice(tx *meta.Tx, call *model.Call, code model.Secret) (model.DeviceAuthorization, error) {
+	now := s.core.Clock()
+	d, err := tx.Devices().Find(meta.ByHash, hashDeviceCode(code))
+	if errors.Is(err, meta.ErrNotFound) || err == nil && (!now.Before(d.ExpiresAt) || d.Status == model.DeviceDelivered) {
+		return d, model.Errorf(model.CodeExpiredToken, "this device code is unknown, used or has expired; begin again with POST /v1/device/authorize")
+	}
+	if err != nil {
+		return d, err
+	}
+	call.Resource = deviceResource(d)
+	switch d.Status {
+	case model.DeviceApproved:
+		return d, nil
+	case model.DeviceDenied:
+		return d, model.Errorf(model.CodeAccessDenied, "the person who was asked has denied this")
+	}
+	tooSoon := false
+	if d, err = tx.Devices().Update(d.ID, func(d *model.DeviceAuthorization) error {
+		tooSoon = d.Poll(now)
+		return nil
+	}); err != nil {
+		return d, err
+	}
+	if tooSoon {
+		return d, model.Errorf(model.CodeSlowDown, "polled too soon: from now on wait %d seconds between two polls", d.Interval)
+	}
+	return d, model.Errorf(model.CodeAuthorizationPending, "nobody has approved this yet; poll again in %d seconds", d.Interval)
+}
+
+// deliverKey mints the key that was granted and uses the grant up. A grant by
+// somebody who has lost the account, or the role it takes, since is void.
+func (s *Service) deliverKey(tx *meta.Tx, call *model.Call, d model.DeviceAuthorization) (DeviceToken, error) {
+	grant := *d.Grant
+	by, err := userOf(tx, grant.Organization, grant.By.ID)
+	if model.CodeOf(err) == model.CodeNotFound || err == nil && !by.Role.MayGrant(grant.Preset) {
+		return DeviceToken{}, model.Errorf(model.CodeAccessDenied, "the person who approved this may not any more")
+	}
+	if err != nil {
+		return DeviceToken{}, err
+	}
+	call.Organization, call.Actor = grant.Organization, grant.By
+	secret, key := s.mintKey(call, NewKey{
+		Name: deviceKeyName(d), Preset: grant.Preset, AllowDangerous: grant.AllowDangerous, Source: model.KeySourceDevice,
+	})
+	key.ExpiresAt = grant.KeyExpiresAt
+	call.Actor = model.Actor{Type: model.ActorKey, ID: key.ID, Name: key.Name}
+	call.Resource = model.Resource{Type: model.ResourceKey, ID: key.ID, Name: key.Name}
+	call.Note("device_authorization", d.ID)
+	call.Note("preset", string(key.Preset))
+	if err := tx.Keys().Insert(key); err != nil {
+		return DeviceToken{}, err
+	}
+	if _, err := tx.Devices().Update(d.ID, func(d *model.DeviceAuthorization) error {
+		d.Status = model.DeviceDelivered
+		return nil
+	}); err != nil {
+		return DeviceToken{}, err
+	}
+	token := DeviceToken{APIKey: secret, Key: key}
+	if token.Organization, err = tx.Organizations().Get(grant.Organization); err != nil {
+		return token, err
+	}
+	if token.Projects, err = core.AllBy(tx.Projects(), meta.ByOrganization, meta.Key(grant.Organization)); err != nil {
+		return token, err
+	}
+	return token, s.core.Audit(tx, call, nil)
+}
+
+// deviceKeyName names the key after its client.
+func deviceKeyName(d model.DeviceAuthorization) string {
+	if d.ClientName == "" {
+		return "device login"
+	}
+	return d.ClientName
+}

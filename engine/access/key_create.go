@@ -1,0 +1,69 @@
+package access
+
+import (
+	"time"
+
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// NewKey is what a key is made of.
+type NewKey struct {
+	Name           string
+	Preset         model.Preset  // with Scopes empty
+	Scopes         []model.Scope // single scopes instead of a preset
+	AllowDangerous bool
+	ExpiresIn      time.Duration // 0 means never
+	Source         string
+}
+
+// KeyCreate makes a key in the call's organization. The returned text is the
+// only copy there will ever be.
+func (s *Service) KeyCreate(call *model.Call, in NewKey) (model.Secret, model.Key, error) {
+	if err := in.validate(); err != nil {
+		return model.Secret{}, model.Key{}, err
+	}
+	secret, key := s.mintKey(call, in)
+	call.Resource = model.Resource{Type: model.ResourceKey, ID: key.ID, Name: key.Name}
+	call.Note("preset", string(key.Preset))
+	err := s.core.Change(call, func(tx *meta.Tx) error { return tx.Keys().Insert(key) })
+	if err != nil {
+		return model.Secret{}, model.Key{}, err
+	}
+	return secret, key, nil
+}
+
+// mintKey makes a key's text and its record, and stores neither.
+func (s *Service) mintKey(call *model.Call, in NewKey) (model.Secret, model.Key) {
+	secret := model.FormatKey(core.RandomBytes())
+	now := s.core.Clock()
+	key := model.Key{
+		ID: s.core.NewID(model.ResourceKey), Organization: call.Organization, Name: in.Name,
+		Preview: model.PreviewKey(secret), Hash: model.HashKey(secret.Reveal()),
+		Scopes: in.Scopes, Preset: model.PresetCustom, AllowDangerous: in.AllowDangerous,
+		Source: in.Source, CreatedAt: now, CreatedBy: call.Actor,
+	}
+	if len(in.Scopes) == 0 {
+		key.Scopes, key.Preset = in.Preset.Scopes(), in.Preset
+	}
+	if in.ExpiresIn > 0 {
+		expires := now.Add(in.ExpiresIn)
+		key.ExpiresAt = &expires
+	}
+	return secret, key
+}
+
+func (in NewKey) validate() error {
+	if err := model.ValidateLabel("name", in.Name); err != nil {
+		return err
+	}
+	if len(in.Scopes) == 0 {
+		_, err := model.ParsePreset("preset", string(in.Preset))
+		return err
+	}
+	if in.Preset != "" {
+		return model.Invalid("scopes", "cannot be given together with a preset")
+	}
+	return nil
+}

@@ -1,0 +1,19 @@
+// Package access decides who may do what: API keys, people and their sessions,
+// first set-up, device logins, organizations with their plans, and projects.
+//
+// Secrets that are random are stored as SHA-256; passwords as argon2id, of which
+// few are computed at a time (password_queue.go).
+package access
+
+import "holdfast/engine/core"
+
+// Service carries out the operations on keys, people, organizations and projects.
+type Service struct {
+	core      *core.Core
+	Passwords *Passwords
+}
+
+// New returns the service.
+func New(c *core.Core) *Service {
+	return &Service{core: c, Passwords: NewPasswords()}
+}

@@ -1,0 +1,167 @@
+package access
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// newToken makes a token of 256 random bits and what is stored of it.
+func newToken() (token model.Secret, hash string) {
+	random := core.RandomBytes()
+	token = model.NewSecret(base64.RawURLEncoding.EncodeToString(random[:]))
+	return token, hashToken(token)
+}
+
+func hashToken(token model.Secret) string {
+	sum := sha256.Sum256([]byte(token.Reveal()))
+	return hex.EncodeToString(sum[:])
+}
+
+// SignIn checks a person's password and begins a session, in place of the one
+// whose token is old. The returned token is the only copy there will ever be.
+func (s *Service) SignIn(call *model.Call, email string, password, old model.Secret) (model.Secret, error) {
+	address, err := model.NormalizeEmail("email", email)
+	if err != nil {
+		return model.Secret{}, cmp.Or(s.core.ThrottleAddress(call.IP, core.RateSignInAddress), err)
+	}
+	user, err := s.UserByEmail(address)
+	if err != nil && !errors.Is(err, meta.ErrNotFound) {
+		return model.Secret{}, err
+	}
+	leave, err := s.admitSignIn(call, address, user)
+	if err != nil {
+		return model.Secret{}, err
+	}
+	defer leave()
+	if err := s.CheckPassword(call, user, password); err != nil {
+		return model.Secret{}, err
+	}
+	return s.BeginSession(call, user, old, func(*meta.Tx) error { return nil })
+}
+
+// admitSignIn lets a sign-in begin, or says why not. Whether the account with
+// the e-mail address exists makes no difference to a stranger. The caller calls
+// leave after it.
+func (s *Service) admitSignIn(call *model.Call, email string, user model.User) (leave func(), err error) {
+	known, err := s.acquaintance(call, user)
+	if err != nil {
+		return nil, err
+	}
+	if known != "" {
+		call.Known = true
+		if err := s.core.Throttle(known, core.RateSignInKnown); err != nil {
+			return nil, err
+		}
+		return s.Passwords.acquaintances.Enter(known, MostOfOne)
+	}
+	if err := s.core.ThrottleAddress(call.IP, core.RateSignInAddress); err != nil {
+		return nil, err
+	}
+	ofOne := MostOfOne
+	if core.IsLoopback(call.IP) {
+		ofOne = MostStrangers / 2
+	}
+	if leave, err = s.Passwords.Strangers.Enter(model.VisitorOf(call.IP), ofOne); err != nil {
+		return nil, err
+	}
+	if err := s.core.Throttle(email, core.RateSignInAccount); err != nil {
+		leave()
+		return nil, err
+	}
+	return leave, nil
+}
+
+// CheckPassword returns nil when the password is the user's. The error does
+// not say why it is not, and takes as long: a user without an id has no account.
+func (s *Service) CheckPassword(call *model.Call, user model.User, password model.Secret) error {
+	if user.ID != "" {
+		call.Organization, call.Resource = user.Organization, userResource(user)
+	}
+	ok, err := s.Passwords.Verify(call.Known, password, user.PasswordHash)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return wrongPassword()
+	}
+	return nil
+}
+
+func wrongPassword() error {
+	return model.Errorf(model.CodeUnauthorized, "this e-mail address and password do not go together")
+}
+
+func (s *Service) UserByEmail(email string) (model.User, error) {
+	var user model.User
+	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
+		user, err = tx.Users().Find(meta.ByName, meta.Key(email))
+		return err
+	})
+	return user, err
+}
+
+// BeginSession commits a session of the user's, together with what also
+// changes, as long as the password is still the one that user was read with.
+// The session of the token old ends: whoever knew it, or planted it, is not
+// signed in with this one.
+func (s *Service) BeginSession(call *model.Call, user model.User, old model.Secret, also func(*meta.Tx) error) (model.Secret, error) {
+	token, hash := newToken()
+	now := s.core.Clock()
+	call.Actor, call.Organization, call.Role = ActorOf(user), user.Organization, user.Role
+	call.Resource = userResource(user)
+	err := s.core.Change(call, func(tx *meta.Tx) error {
+		if err := also(tx); err != nil {
+			return err
+		}
+		if err := tx.Sessions().Delete(hashToken(old)); err != nil && !errors.Is(err, meta.ErrNotFound) {
+			return err
+		}
+		if err := dropEndedSessions(tx, user.ID, now); err != nil {
+			return err
+		}
+		if _, err := tx.Users().Update(user.ID, func(u *model.User) error {
+			if u.PasswordHash != user.PasswordHash { // checking it takes long enough for another to be set
+				return wrongPassword()
+			}
+			u.LastSignInAt = &now
+			return nil
+		}); err != nil {
+			return err
+		}
+		return tx.Sessions().Insert(model.Session{
+			TokenHash: hash, User: user.ID, Organization: user.Organization,
+			IP: call.IP, UserAgent: call.UserAgent, CreatedAt: now, LastSeenAt: now,
+		})
+	})
+	return token, err
+}
+
+// maxSessions is how many sessions a person has at a time; the oldest end.
+const maxSessions = 50
+
+// dropEndedSessions removes a person's sessions that have ended by themselves,
+// and the oldest of too many.
+func dropEndedSessions(tx *meta.Tx, user string, now time.Time) error {
+	sessions, err := sessionsOf(tx, user)
+	if err != nil {
+		return err
+	}
+	left := 0
+	for _, s := range sessions {
+		if left++; s.Usable(now) && left < maxSessions {
+			continue
+		}
+		if err := tx.Sessions().Delete(s.TokenHash); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package access
+
+import (
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/password"
+)
+
+// NewUser is what a person's account is made of.
+type NewUser struct {
+	Email    string
+	Role     model.Role
+	Password model.Secret
+}
+
+// UserCreate makes a person's account in the call's organization.
+func (s *Service) UserCreate(call *model.Call, in NewUser) (model.User, error) {
+	user, err := s.newUser(call.Organization, in)
+	if err != nil {
+		return user, err
+	}
+	call.Resource = userResource(user)
+	err = s.core.Change(call, func(tx *meta.Tx) error {
+		return core.NameTaken(tx.Users().Insert(user), model.ResourceUser, user.Email)
+	})
+	return user, err
+}
+
+// newUser checks in and makes the record, with the password hashed.
+func (s *Service) newUser(organization string, in NewUser) (model.User, error) {
+	email, err := model.NormalizeEmail("email", in.Email)
+	if err != nil {
+		return model.User{}, err
+	}
+	if _, err := model.ParseRole("role", string(in.Role)); err != nil {
+		return model.User{}, err
+	}
+	if err := password.ForPerson("password", in.Password, email); err != nil {
+		return model.User{}, err
+	}
+	return model.User{
+		ID: s.core.NewID(model.ResourceUser), Organization: organization, Email: email, Role: in.Role,
+		PasswordHash: s.Passwords.Hash(in.Password), CreatedAt: s.core.Clock(),
+	}, nil
+}

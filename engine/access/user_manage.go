@@ -1,0 +1,239 @@
+package access
+
+import (
+	"errors"
+
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/password"
+)
+
+// UserList returns the people of the call's organization, newest first.
+func (s *Service) UserList(call *model.Call, page core.Page) (core.List[model.User], error) {
+	call.Resource = model.Resource{Type: model.ResourceOrganization, ID: call.Organization}
+	return core.ListRecords(s.core, s.core.Meta.View, call, model.ActionUserList, (*meta.Tx).Users, page,
+		func(u model.User) string { return u.ID })
+}
+
+// UserInvite makes the account of a person who has no password yet, and the
+// link with which that person sets one.
+func (s *Service) UserInvite(call *model.Call, email string, role model.Role) (model.User, SetupLink, error) {
+	address, err := model.NormalizeEmail("email", email)
+	if err != nil {
+		return model.User{}, SetupLink{}, err
+	}
+	if _, err := model.ParseRole("role", string(role)); err != nil {
+		return model.User{}, SetupLink{}, err
+	}
+	if err := mayManage(call, role); err != nil {
+		return model.User{}, SetupLink{}, err
+	}
+	user := model.User{
+		ID: s.core.NewID(model.ResourceUser), Organization: call.Organization, Email: address, Role: role, CreatedAt: s.core.Clock(),
+	}
+	token, link := s.newSetupLink(call, user.ID)
+	call.Resource = userResource(user)
+	call.Note("role", string(role))
+	err = s.core.Change(call, func(tx *meta.Tx) error {
+		if err := tx.Users().Insert(user); err != nil {
+			return core.NameTaken(err, model.ResourceUser, user.Email)
+		}
+		return tx.SetupLinks().Insert(link)
+	})
+	return user, SetupLink{Token: token, ExpiresAt: link.ExpiresAt}, err
+}
+
+// UserRole gives a person another role. It is in force at once, in open
+// sessions too. Links that set the person's password end: who could have one
+// made for the role of before may have none for this.
+func (s *Service) UserRole(call *model.Call, id string, role model.Role) (model.User, error) {
+	if _, err := model.ParseRole("role", string(role)); err != nil {
+		return model.User{}, err
+	}
+	if err := mayManage(call, role); err != nil {
+		return model.User{}, err
+	}
+	var user model.User
+	call.Note("role", string(role))
+	err := s.core.Change(call, func(tx *meta.Tx) error {
+		found, err := managedUser(tx, call, id)
+		if err != nil {
+			return err
+		}
+		if role != model.RoleOwner {
+			if err := keepAnOwner(tx, found); err != nil {
+				return err
+			}
+		}
+		if err := dropSetupLinks(tx, found.Organization, id); err != nil {
+			return err
+		}
+		user, err = tx.Users().Update(id, func(u *model.User) error {
+			u.Role = role
+			return nil
+		})
+		return err
+	})
+	return user, err
+}
+
+// UserDelete removes a person's account and ends its sessions. Keys that the
+// person made belong to the organization and stay.
+func (s *Service) UserDelete(call *model.Call, id string) (model.User, error) {
+	var user model.User
+	err := s.core.Change(call, func(tx *meta.Tx) (err error) {
+		if user, err = managedUser(tx, call, id); err != nil {
+			return err
+		}
+		if err := keepAnOwner(tx, user); err != nil {
+			return err
+		}
+		if err := errors.Join(endSessions(tx, id, ""), dropSetupLinks(tx, user.Organization, id)); err != nil {
+			return err
+		}
+		return tx.Users().Delete(id)
+	})
+	return user, err
+}
+
+// UserSignOut ends every session of a person.
+func (s *Service) UserSignOut(call *model.Call, id string) (model.User, error) {
+	var user model.User
+	err := s.core.Change(call, func(tx *meta.Tx) (err error) {
+		if user, err = managedUser(tx, call, id); err != nil {
+			return err
+		}
+		return endSessions(tx, id, "")
+	})
+	return user, err
+}
+
+// UserPassword gives the call's person another password, and ends the sessions
+// in other browsers and links that would set yet another.
+func (s *Service) UserPassword(call *model.Call, p Person, current, next model.Secret) error {
+	checked, err := s.checkOwnPassword(call, p, current)
+	if err != nil {
+		return err
+	}
+	if err := password.ForPerson("new_password", next, p.User.Email); err != nil {
+		return err
+	}
+	return s.ReplacePassword(call, checked, p.Session.TokenHash, s.Passwords.Hash(next))
+}
+
+// checkOwnPassword asks a person who is signed in for the password again, and
+// returns the account that it was checked with.
+func (s *Service) checkOwnPassword(call *model.Call, p Person, current model.Secret) (model.User, error) {
+	who := "session " + p.Session.TokenHash
+	if err := s.core.Throttle(who, core.RateSignInKnown); err != nil {
+		return model.User{}, err
+	}
+	leave, err := s.Passwords.acquaintances.Enter(who, MostOfOne)
+	if err != nil {
+		return model.User{}, err
+	}
+	defer leave()
+	user, err := s.UserByEmail(p.User.Email)
+	if err != nil {
+		return user, err
+	}
+	call.Known = true
+	err = s.CheckPassword(call, user, current)
+	if model.CodeOf(err) == model.CodeUnauthorized {
+		err = notYourPassword()
+	}
+	return user, err
+}
+
+// ReplacePassword stores the hash of another password in place of the one that
+// was checked, unless that was replaced meanwhile. All sessions but keep end.
+func (s *Service) ReplacePassword(call *model.Call, checked model.User, keep, hash string) error {
+	return s.core.Change(call, func(tx *meta.Tx) error {
+		if err := errors.Join(endSessions(tx, checked.ID, keep), dropSetupLinks(tx, checked.Organization, checked.ID)); err != nil {
+			return err
+		}
+		_, err := tx.Users().Update(checked.ID, func(u *model.User) error {
+			if u.PasswordHash != checked.PasswordHash {
+				return notYourPassword()
+			}
+			u.PasswordHash = hash
+			return nil
+		})
+		return err
+	})
+}
+
+func notYourPassword() error { return model.Invalid("current_password", "is not your password") }
+
+// UserGet returns one person of the call's organization.
+func (s *Service) UserGet(call *model.Call, id string) (model.User, error) {
+	var user model.User
+	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
+		user, err = userOf(tx, call.Organization, id)
+		return err
+	})
+	return user, err
+}
+
+// UserID returns the id of the call's organization's person with the id or
+// e-mail address given.
+func (s *Service) UserID(call *model.Call, idOrEmail string) (string, error) {
+	if model.ResourceUser.HasPrefix(idOrEmail) {
+		return idOrEmail, nil
+	}
+	email, err := model.NormalizeEmail("email", idOrEmail)
+	if err != nil {
+		return "", err
+	}
+	user, err := s.UserByEmail(email)
+	if errors.Is(err, meta.ErrNotFound) || err == nil && user.Organization != call.Organization {
+		return "", model.NotFound(model.ResourceUser, idOrEmail)
+	}
+	return user.ID, err
+}
+
+// userOf returns the person with id if it belongs to the organization.
+func userOf(tx *meta.Tx, organization, id string) (model.User, error) {
+	user, err := tx.Users().Get(id)
+	if errors.Is(err, meta.ErrNotFound) || err == nil && user.Organization != organization {
+		return model.User{}, model.NotFound(model.ResourceUser, id)
+	}
+	return user, err
+}
+
+// managedUser is userOf for who is about to change the account.
+func managedUser(tx *meta.Tx, call *model.Call, id string) (model.User, error) {
+	user, err := userOf(tx, call.Organization, id)
+	if err != nil {
+		return user, err
+	}
+	call.Resource = userResource(user)
+	return user, mayManage(call, user.Role)
+}
+
+// mayManage says whether the caller may make, change or remove an account
+// with the role: nobody gets at more than they have.
+func mayManage(call *model.Call, role model.Role) error {
+	if call.IsPerson() && !call.Role.AtLeast(role) {
+		return model.Errorf(model.CodeForbidden, "only an owner may do this to the account of an owner; you are signed in as %s", call.Role)
+	}
+	return nil
+}
+
+// keepAnOwner refuses to take away the last owner who can sign in.
+func keepAnOwner(tx *meta.Tx, leaving model.User) error {
+	if leaving.Role != model.RoleOwner {
+		return nil
+	}
+	others := false
+	if err := tx.Users().All(func(u model.User) error {
+		if u.Organization == leaving.Organization && u.ID != leaving.ID && u.Role == model.RoleOwner && u.PasswordHash != "" {
+			others = true
+		}
+		return nil
+	}); err != nil || others {
+		return err
+	}
+	return model.Errorf(model.CodeForbidden, "%s is the organization's last owner; make another person an owner first", leaving.Email)
+}

@@ -1,0 +1,96 @@
+package core
+
+import (
+	"errors"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// Chain says how the appliance chains its audit entries. A log that had to be
+// begun anew is said aloud: somebody has changed the metadata, or the disk has.
+func (c *Core) Chain() meta.Chain {
+	return meta.Chain{
+		Key: c.auditKey, Keep: c.Config.AuditKeep, KeepBytes: c.Config.AuditKeepBytes,
+		Broken: func(organization string, number uint64, why string) {
+			c.Log.Error("the audit log is damaged: it goes on in a new segment; `holdfast admin audit verify` says more",
+				"organization", organization, "entry", number, "reason", why)
+		},
+	}
+}
+
+// AuditFilter says which audit entries are wanted.
+type AuditFilter = meta.AuditFilter
+
+// AuditList returns a page, counted from 1, of the audit entries of the call's
+// organization that the filter wants, newest first, and whether there is a
+// next one.
+func (c *Core) AuditList(call *model.Call, filter AuditFilter, page, limit int) ([]model.AuditEntry, bool, error) {
+	var entries []model.AuditEntry
+	var more bool
+	size := Page{Limit: limit}.limit()
+	err := c.Meta.ViewFlushed(func(tx *meta.Tx) (err error) {
+		entries, more, err = tx.AuditPage(call.Organization, filter, uint64(page-1)*uint64(size), size)
+		return err
+	})
+	return entries, more, err
+}
+
+// AuditVerify checks the chain of audit entries of the call's organization.
+func (c *Core) AuditVerify(call *model.Call) (meta.Verification, error) {
+	var first model.Action
+	if call.Organization != "" {
+		first = model.ActionOrganizationCreate
+	}
+	return c.Meta.VerifyAudit(c.Chain(), call.Organization, first)
+}
+
+// AuditExport returns up to limit entries of the call's organization as they
+// are stored, oldest first, from the number from on; and the number that is
+// next, 0 at the end.
+func (c *Core) AuditExport(call *model.Call, from uint64, limit int) (lines []string, next uint64, err error) {
+	err = c.Meta.ViewFlushed(func(tx *meta.Tx) (err error) {
+		lines, next, err = tx.AuditLines(call.Organization, from, limit)
+		return err
+	})
+	return lines, next, err
+}
+
+// auditPruneBatch is how many entries one transaction removes for their age.
+const auditPruneBatch = 1000
+
+// PruneAudits removes the audit entries that are older than the operator
+// keeps them.
+func (c *Core) PruneAudits() error {
+	if c.Config.AuditRetention <= 0 || c.KeepsAll() {
+		return nil
+	}
+	chains := []string{""} // of what belongs to no organization
+	if err := c.Meta.View(func(tx *meta.Tx) error {
+		return tx.Organizations().All(func(o model.Organization) error {
+			chains = append(chains, o.ID)
+			return nil
+		})
+	}); err != nil {
+		return err
+	}
+	before := c.Clock().Add(-c.Config.AuditRetention)
+	var errs []error
+	for _, organization := range chains {
+		errs = append(errs, c.pruneAudit(organization, before))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Core) pruneAudit(organization string, before time.Time) error {
+	for more := true; more && c.Lifetime.Err() == nil; {
+		if err := c.Meta.Update(func(tx *meta.Tx) (err error) {
+			more, err = tx.PruneAudit(c.Chain(), organization, before, auditPruneBatch)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+package core
+
+import (
+	"fmt"
+
+	"holdfast/blobstore"
+	"holdfast/engine/meta"
+)
+
+// discardBatch is how many blobs are unlinked before their rows go.
+const discardBatch = 1000
+
+// RemoveDiscarded unlinks the blobs that no record points to any more.
+func (c *Core) RemoveDiscarded() error {
+	for {
+		var refs []string
+		var more bool
+		if err := c.Meta.View(func(tx *meta.Tx) error {
+			refs = tx.DiscardedBlobs(discardBatch)
+			more = len(refs) > 0 || tx.Dropping()
+			return nil
+		}); err != nil || !more {
+			return err
+		}
+		if err := c.removeBlobs(refs); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *Core) removeBlobs(refs []string) error {
+	blobs := make([]blobstore.Ref, len(refs))
+	for i, ref := range refs {
+		blobs[i] = blobstore.Ref(ref)
+	}
+	c.RemovalLock.RLock()
+	err := c.Blobs.Remove(blobs...)
+	c.RemovalLock.RUnlock()
+	if err != nil {
+		return fmt.Errorf("remove blobs: %w", err)
+	}
+	return c.Meta.Update(func(tx *meta.Tx) error { return tx.ForgetBlobs(refs) })
+}

@@ -1,0 +1,114 @@
+package core
+
+import (
+	"sync"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+// Claims says which databases something is being done to. One act at a time
+// may change a database; the process holds the data directory alone, so
+// memory is the right place for it.
+type Claims struct {
+	Mu   sync.Mutex
+	Held map[string]*Claim // by id
+}
+
+type Claim struct {
+	What     string // is being done
+	ending   bool   // it is recorded as done, or about to be, and only tidies up
+	released chan struct{}
+}
+
+func NewClaims() *Claims { return &Claims{Held: map[string]*Claim{}} }
+
+// endingWait is how long an act waits for one that is recorded as done.
+const endingWait = 10 * time.Second
+
+// Take claims id for what is about to be done ("a restore"), or returns a
+// conflict that names what is under way. The caller releases it. Whoever was
+// told that an act is done may go on at once: its tidying up is waited for.
+func (c *Claims) Take(id, what string) (release func(), err error) {
+	return c.TakeAnd(id, what, func() {})
+}
+
+// TakeAnd is take, and calls taken before anybody can see the claim.
+func (c *Claims) TakeAnd(id, what string, taken func()) (release func(), err error) {
+	timeout := time.NewTimer(endingWait)
+	defer timeout.Stop()
+	for {
+		mine, other := c.put(id, what, taken)
+		if other == nil {
+			return sync.OnceFunc(func() { c.remove(id, mine) }), nil
+		}
+		if other.ending {
+			select {
+			case <-other.released:
+				continue
+			case <-timeout.C:
+			}
+		}
+		return nil, underWay(other.What)
+	}
+}
+
+// put claims id, or returns a copy of the claim that is there.
+func (c *Claims) put(id, what string, taken func()) (mine, other *Claim) {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	if held := c.Held[id]; held != nil {
+		there := *held
+		return nil, &there
+	}
+	mine = &Claim{What: what, released: make(chan struct{})}
+	c.Held[id] = mine
+	taken()
+	return mine, nil
+}
+
+func (c *Claims) remove(id string, mine *Claim) {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	delete(c.Held, id)
+	close(mine.released)
+}
+
+// Ending says that what these are claimed for is being recorded as done.
+func (c *Claims) Ending(ids ...string) {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	for _, id := range ids {
+		if held := c.Held[id]; held != nil {
+			held.ending = true
+		}
+	}
+}
+
+// SameAct reports whether two are claimed for the same.
+func (c *Claims) SameAct(one, other string) bool {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	a, b := c.Held[one], c.Held[other]
+	return a != nil && b != nil && a.What == b.What
+}
+
+// Holds reports whether id is claimed for what is given.
+func (c *Claims) Holds(id, what string) bool {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	return c.Held[id] != nil && c.Held[id].What == what
+}
+
+// underWay is the conflict with another act that holds a claim.
+func underWay(what string) error {
+	if what == Unsettled {
+		return model.Errorf(model.CodeConflict, "what a crash interrupted on this database could not be finished when the appliance started, "+
+			"so nothing can be done with it: the operator must remove the cause, which its status names, and restart the appliance")
+	}
+	return model.Errorf(model.CodeConflict, "%s is under way on this resource; try again when it is done", what)
+}
+
+// Unsettled is held, until the appliance ends, on a database that could not be
+// settled: nobody may touch it, and it is not started. The others are.
+const Unsettled = "what a crash interrupted, and could not be settled when the appliance started,"

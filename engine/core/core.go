@@ -1,0 +1,90 @@
+// Package core holds what every operation of the appliance needs: its metadata
+// and blobs, the clock, ids, claims, secrets, the audit log, idempotency, plans
+// and events. The rooms beside it (access, objects, databases, recovery, imports,
+// insight) each have the same *Core; core knows none of them.
+//
+// A call is made by a gate, passes an operation of a room, and ends with Finish.
+// A change and its audit entry are committed in one transaction (Change). One
+// act at a time changes a resource: it holds a claim, in memory, because one
+// process has the data directory.
+package core
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"holdfast/blobstore"
+	"holdfast/engine/meta"
+)
+
+// Core is shared by the rooms. Its fields are set before the first operation and
+// not changed after.
+type Core struct {
+	Config Config
+	Log    *slog.Logger
+	Clock  func() time.Time // in UTC
+	Meta   *meta.DB
+	Blobs  *blobstore.Store // set by objects.Service.Open
+	Sealer Sealer
+	Signer Signer
+	IDs    *IDSource
+	Claims *Claims
+	// Cancels are the acts in the background that another act may end.
+	Cancels *Cancels
+	Audits  *AuditQueue
+	Folds   *AuditFold
+	Rates   *RateLimiter
+	Guard   ClockGuard
+
+	// RemovalLock: what removes files holds it shared; an export of the appliance
+	// holds it exclusively, so that nothing it copies disappears.
+	RemovalLock sync.RWMutex
+
+	// Lifetime ends when Stop is called. Work counts the goroutines that run by
+	// themselves; whoever closes the engine waits for them.
+	Lifetime context.Context
+	Stop     context.CancelFunc
+	Work     sync.WaitGroup
+
+	auditKey []byte
+	once     onceSet
+	visitors *RateLimiter // for what needs no key, by address and account
+}
+
+// New returns the core over open metadata, with the key of the data directory.
+func New(cfg Config, db *meta.DB) (*Core, error) {
+	if err := refuseWithoutKey(cfg.DataDir, db); err != nil {
+		return nil, err
+	}
+	sealer, err := loadSealer(filepath.Join(cfg.DataDir, KeyFile))
+	if err != nil {
+		return nil, err
+	}
+	c := &Core{
+		Config: cfg, Log: cfg.Log, Meta: db, Sealer: sealer,
+		Clock:    func() time.Time { return cfg.Clock().UTC() },
+		Signer:   sealer.signer(),
+		auditKey: sealer.derive("holdfast audit chain"),
+		IDs:      NewIDSource(),
+		Rates:    NewRateLimiter(cfg.Rates),
+		visitors: NewRateLimiter(VisitorRates()),
+		Claims:   NewClaims(),
+		Cancels:  NewCancels(),
+	}
+	c.Lifetime, c.Stop = context.WithCancel(context.Background())
+	return c, nil
+}
+
+// Begin reads the clock's guard and starts the audit queue. Calls can be finished
+// from then on.
+func (c *Core) Begin() error {
+	if err := c.loadClock(); err != nil {
+		return fmt.Errorf("read the clock's guard: %w", err)
+	}
+	c.Audits, c.Folds = startAuditQueue(c), NewAuditFold()
+	return nil
+}

@@ -1,0 +1,69 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// The files of a data directory without which the rest is worth nothing. The
+// metadata is made first, the key second.
+const (
+	MetadataFile = "holdfast.db"
+	KeyFile      = "secret.key"
+)
+
+// RefuseWithoutMetadata refuses a data directory that has lost its metadata.
+// With new metadata every database and object in it would belong to no record,
+// and be removed.
+func RefuseWithoutMetadata(dir string) error {
+	if !Absent(dir, MetadataFile) || !used(dir) {
+		return nil
+	}
+	missing := MetadataFile + " is"
+	if Absent(dir, KeyFile) {
+		missing = MetadataFile + " and " + KeyFile + " are"
+	}
+	return fmt.Errorf("the data directory %s was in use before, and its %s missing: bring back what is missing, or name an empty directory",
+		dir, missing)
+}
+
+// used reports whether something was ever kept in a data directory: the key or
+// objects, which every start makes a place for after it made the key, or
+// databases, their backups or copies of the metadata.
+func used(dir string) bool {
+	for _, trace := range []string{KeyFile, "blobs/journal", "instances/db_*", "backups/db_*", MetadataBackups + "/holdfast-*.db"} {
+		if found, _ := fs.Glob(os.DirFS(dir), trace); len(found) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// refuseWithoutKey refuses a data directory that has lost the key its
+// passwords are sealed with. With a new key none of them could be opened.
+func refuseWithoutKey(dir string, db *meta.DB) error {
+	if !Absent(dir, KeyFile) {
+		return nil
+	}
+	return db.View(func(tx *meta.Tx) error {
+		return tx.Organizations().All(func(model.Organization) error {
+			return fmt.Errorf("the data directory %s was in use before, and its %s is missing: bring that file back", dir, KeyFile)
+		})
+	})
+}
+
+func Absent(dir, name string) bool {
+	_, err := os.Lstat(filepath.Join(dir, name))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// StraysDir is where data directories lie that no record knows. No crash
+// leaves any, but an older holdfast.db brought back does: the databases made
+// since are not in it, and their files are the only copy.
+const StraysDir = "strays"

@@ -1,0 +1,294 @@
+package core
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+const (
+	// IdempotencyLife is how long the answer to a request with an
+	// Idempotency-Key is kept.
+	IdempotencyLife = 24 * time.Hour
+	// IdempotencyKeep is how many answers are kept for one API key; beyond that
+	// the oldest go before their time.
+	IdempotencyKeep = 10_000
+)
+
+// FirstAnswer is the error of a call that repeats an earlier one: the client is to
+// be given the data of the first answer.
+type FirstAnswer struct{ Data []byte }
+
+// Error implements error.
+func (*FirstAnswer) Error() string { return "the request was answered before" }
+
+// OnlyOnce claims the Idempotency-Key of a call that has one. Each operation that
+// takes the header calls it once the form of its request is known to be right, and
+// before it looks for anything. The error is a FirstAnswer when there is one.
+func (c *Core) OnlyOnce(call *model.Call) error {
+	r := call.Repeatable
+	if r == nil {
+		return nil
+	}
+	answer, err := c.BeginOnce(call, r.Key, r.Route, r.Content)
+	if err == nil && answer != nil {
+		err = &FirstAnswer{answer}
+	}
+	return err
+}
+
+// OnlyOnceStreamed is OnlyOnce for a call whose body comes as it is read: whether
+// it repeats an earlier one is known once digest has read all of it, which only
+// happens where there is an answer to repeat.
+func (c *Core) OnlyOnceStreamed(call *model.Call, digest func() ([]byte, error)) error {
+	if call.Repeatable == nil {
+		return nil
+	}
+	request := c.newOnce(call, call.Repeatable.Key, call.Repeatable.Route)
+	first, busy, err := c.firstOnce(call, request)
+	if err != nil || call.Once != "" {
+		return err
+	}
+	if !busy && first.Answer != nil {
+		body, err := digest()
+		if err != nil {
+			return err
+		}
+		request.Fingerprint = c.FingerprintStreamed(call, body)
+	} else {
+		request.Fingerprint = first.Fingerprint // why there is no answer does not depend on it
+	}
+	answer, err := c.replay(first, request, busy)
+	if err == nil {
+		err = &FirstAnswer{answer}
+	}
+	return err
+}
+
+// FingerprintStreamed is the fingerprint of a call whose body has a digest.
+func (c *Core) FingerprintStreamed(call *model.Call, digest []byte) []byte {
+	return c.fingerprint(append(slices.Clone(call.Repeatable.Content), digest...))
+}
+
+// BeginOnce claims the call's Idempotency-Key on a route (the method and path
+// of the request) for a request with the given content. It returns the data of
+// the first answer when the request was answered before. It is a conflict when
+// the first request had another content, is still under way, or was carried
+// out by an appliance that died before it could answer. A claimed call must be
+// ended by EndOnce.
+func (c *Core) BeginOnce(call *model.Call, key, route string, content []byte) (answer []byte, err error) {
+	request := c.newOnce(call, key, route)
+	request.Fingerprint = c.fingerprint(content)
+	first, busy, err := c.firstOnce(call, request)
+	if err != nil || call.Once != "" {
+		return nil, err
+	}
+	return c.replay(first, request, busy)
+}
+
+func (c *Core) newOnce(call *model.Call, key, route string) model.IdempotentRequest {
+	return model.IdempotentRequest{
+		ID: FormatID("", c.IDs.Next(c.Clock())), Organization: call.Organization, APIKey: call.Actor.ID,
+		Hash: HashParts(call.Actor.ID, route, key), CreatedAt: c.Clock(),
+	}
+}
+
+// firstOnce makes the request the one that the call carries out, unless there is an
+// earlier one with its key: that is returned, and whether it is under way.
+func (c *Core) firstOnce(call *model.Call, request model.IdempotentRequest) (first model.IdempotentRequest, busy bool, err error) {
+	c.once.add(request.ID)
+	err = c.Meta.Update(func(tx *meta.Tx) (err error) {
+		first, busy, err = c.claimOnce(tx, request)
+		return err
+	})
+	if err == nil && first.ID == request.ID {
+		call.Once = request.ID
+		return first, true, nil
+	}
+	c.once.drop(request.ID)
+	return first, busy, NoRoom(err)
+}
+
+// claimOnce returns the first request with the key, and whether it is under
+// way: this one, unless there is an earlier one that counts. One that a crash
+// cut off before it changed anything does not.
+func (c *Core) claimOnce(tx *meta.Tx, request model.IdempotentRequest) (_ model.IdempotentRequest, busy bool, _ error) {
+	first, err := tx.IdempotentRequests().Find(meta.ByHash, request.Hash)
+	if err == nil {
+		// Asked for in the transaction: an end is committed before it is seen here.
+		busy := c.once.has(first.ID)
+		if busy || !c.outlived(first) && (first.Done != nil || first.Answer != nil) {
+			return first, busy, nil
+		}
+		err = tx.IdempotentRequests().Delete(first.ID)
+	}
+	if err != nil && !errors.Is(err, meta.ErrNotFound) {
+		return first, false, err
+	}
+	return request, true, tx.IdempotentRequests().Insert(request)
+}
+
+// replay returns the answer of the first request to the second, or why there
+// is none.
+func (c *Core) replay(first, second model.IdempotentRequest, busy bool) ([]byte, error) {
+	switch {
+	case !hmac.Equal(first.Fingerprint, second.Fingerprint):
+		return nil, model.Errorf(model.CodeConflict,
+			"Idempotency-Key: was used within the last %.0f hours for another request; a new request needs a new key", IdempotencyLife.Hours())
+	case first.Answer != nil: // sealed: it may hold a password
+		answer, err := c.Sealer.Open(answerPurpose(first.ID), first.Answer)
+		return []byte(answer.Reveal()), err
+	case busy:
+		return nil, model.Errorf(model.CodeConflict, "Idempotency-Key: the first request with this key is still under way; try again when it is done")
+	default:
+		return nil, model.Errorf(model.CodeConflict,
+			"Idempotency-Key: the first request with this key was carried out (%s %s), and its answer was lost; read the current state", first.Done.Type, strings.TrimSuffix(first.Done.ID+"/"+objectName(*first.Done), "/"))
+	}
+}
+
+// objectName is an object's name in its bucket, whose id the resource has; "" for
+// everything else.
+func objectName(r model.Resource) string {
+	if r.Type == model.ResourceObject {
+		return r.Name
+	}
+	return ""
+}
+
+// EndOnce ends what BeginOnce claimed: with the answer's data, which is kept;
+// or without one, when nothing was changed, and then the key is free again.
+// Who asks for the answer later has to get it, so that it is on disk when this
+// returns.
+func (c *Core) EndOnce(call *model.Call, answer []byte) {
+	if call.Once == "" {
+		return
+	}
+	defer c.once.drop(call.Once)
+	id := call.Once
+	var sealed []byte
+	if answer != nil {
+		sealed = c.Sealer.Seal(answerPurpose(id), model.NewSecret(string(answer)))
+	}
+	err := c.Meta.Update(func(tx *meta.Tx) error {
+		if sealed == nil {
+			return forgetUndone(tx, id)
+		}
+		_, err := tx.IdempotentRequests().Update(id, func(r *model.IdempotentRequest) error {
+			r.Answer = sealed
+			if call.Repeatable != nil && call.Repeatable.Fingerprint != nil {
+				r.Fingerprint = call.Repeatable.Fingerprint
+			}
+			return nil
+		})
+		return err
+	})
+	call.Once = ""
+	if err != nil { // the record says at least whether it was done
+		c.Log.Error("keep the answer to a request with an Idempotency-Key", "request_id", call.RequestID, "error", err)
+	}
+}
+
+// forgetUndone removes a request that has changed nothing.
+func forgetUndone(tx *meta.Tx, id string) error {
+	r, err := tx.IdempotentRequests().Get(id)
+	if errors.Is(err, meta.ErrNotFound) || err == nil && (r.Done != nil || r.Answer != nil) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return tx.IdempotentRequests().Delete(id)
+}
+
+// markDone notes, in the transaction of a change, that the call was carried
+// out. So it is known after a crash whether it was.
+func markDone(tx *meta.Tx, call *model.Call) error {
+	return MarkOnceDone(tx, call.Once, call.Resource)
+}
+
+// MarkOnceDone notes that the request with an id, "" for none, was carried out.
+func MarkOnceDone(tx *meta.Tx, once string, done model.Resource) error {
+	if once == "" {
+		return nil
+	}
+	_, err := tx.IdempotentRequests().Update(once, func(r *model.IdempotentRequest) error {
+		r.Done = &done
+		return nil
+	})
+	if errors.Is(err, meta.ErrNotFound) { // it has outlived its time
+		return nil
+	}
+	return err
+}
+
+// ExpireOnce removes the answers that have outlived their time, and the oldest
+// of who has too many.
+func (c *Core) ExpireOnce() error {
+	return c.Meta.Update(func(tx *meta.Tx) error {
+		var drop []string
+		kept := map[string][]string{}
+		if err := tx.IdempotentRequests().All(func(r model.IdempotentRequest) error {
+			switch {
+			case c.once.has(r.ID): // it is under way
+			case c.outlived(r):
+				drop = append(drop, r.ID)
+			default:
+				kept[r.APIKey] = append(kept[r.APIKey], r.ID)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		for _, ids := range kept {
+			drop = append(drop, ids[:max(0, len(ids)-IdempotencyKeep)]...)
+		}
+		for _, id := range drop {
+			if err := tx.IdempotentRequests().Delete(id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (c *Core) outlived(r model.IdempotentRequest) bool {
+	return !c.Clock().Before(r.CreatedAt.Add(IdempotencyLife))
+}
+
+func answerPurpose(id string) string { return "answer " + id }
+
+// fingerprint is keyed: bodies hold passwords, which could be guessed from a
+// plain hash.
+func (c *Core) fingerprint(content []byte) []byte {
+	return c.Signer.Sign("idempotent request " + string(content))
+}
+
+// HashParts hashes parts of any length so that no two lists have one hash.
+func HashParts(parts ...string) []byte {
+	digest := sha256.New()
+	for _, part := range parts {
+		digest.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
+		digest.Write([]byte(part))
+	}
+	return digest.Sum(nil)
+}
+
+// onceSet holds the requests with an Idempotency-Key that are under way.
+type onceSet struct{ ids sync.Map }
+
+func (s *onceSet) add(id string) { s.ids.Store(id, nil) }
+
+func (s *onceSet) drop(id string) { s.ids.Delete(id) }
+
+func (s *onceSet) has(id string) bool {
+	_, found := s.ids.Load(id)
+	return found
+}

@@ -1,0 +1,108 @@
+package core
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+// RateLimiter holds every key's budgets. Budgets of which nothing is used are
+// forgotten, so that memory does not grow with the keys ever seen.
+type RateLimiter struct {
+	rates map[model.RateClass]Rate
+
+	mu      sync.Mutex
+	Budgets map[budgetKey]budget
+	SweepAt int // how many budgets there are when the unused ones are dropped
+}
+
+type budgetKey struct {
+	owner string
+	class model.RateClass
+}
+
+// budget is when requests were admitted, oldest first. Nothing less than each
+// of them says how many there were in any window.
+type budget []time.Time
+
+// since returns what of the budget was used after a time.
+func (b budget) since(at time.Time) budget {
+	for len(b) > 0 && !b[0].After(at) {
+		b = b[1:]
+	}
+	return b
+}
+
+// MaxBudgets is how many budgets are kept before the unused ones are dropped
+// for the first time.
+const MaxBudgets = 4096
+
+func NewRateLimiter(rates map[model.RateClass]Rate) *RateLimiter {
+	return &RateLimiter{rates: rates, Budgets: map[budgetKey]budget{}, SweepAt: MaxBudgets}
+}
+
+// Take draws one request from owner's budget, or returns a rate_limited error
+// that says when there is one again.
+func (l *RateLimiter) Take(owner string, class model.RateClass, now time.Time) error {
+	return l.TakeAll(owner, []model.RateClass{class}, now)
+}
+
+// TakeAll draws one request from each of owner's budgets, or from none of them:
+// the error names the first that is used up.
+func (l *RateLimiter) TakeAll(owner string, classes []model.RateClass, now time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, class := range classes {
+		if err := l.check(budgetKey{owner, class}, now); err != nil {
+			return err
+		}
+	}
+	for _, class := range classes {
+		if _, limited := l.rates[class]; limited {
+			l.draw(budgetKey{owner, class}, now)
+		}
+	}
+	return nil
+}
+
+// draw takes one request from a budget that has one.
+func (l *RateLimiter) draw(key budgetKey, now time.Time) {
+	used, known := l.Budgets[key]
+	if !known {
+		l.makeRoom(now)
+	}
+	l.Budgets[key] = append(used.since(now.Add(-l.rates[key.class].Window)), now)
+}
+
+// check returns a rate_limited error where the budget is used up.
+func (l *RateLimiter) check(key budgetKey, now time.Time) error {
+	r, limited := l.rates[key.class]
+	used := l.Budgets[key].since(now.Add(-r.Window))
+	if !limited || len(used) < r.Limit {
+		return nil
+	}
+	delay := used[0].Add(r.Window).Sub(now)
+	return &model.Error{
+		Code: model.CodeRateLimited,
+		Message: fmt.Sprintf("more than %d requests of %s in %s; try again in %.0f s",
+			r.Limit, key.class, r.Window, math.Ceil(delay.Seconds())),
+		RetryAfter: delay,
+	}
+}
+
+// makeRoom drops unused budgets when there are many. It does not again until
+// there are as many more: each of a crowd would have all others looked through.
+func (l *RateLimiter) makeRoom(now time.Time) {
+	if len(l.Budgets) < l.SweepAt {
+		return
+	}
+	for key, b := range l.Budgets {
+		if len(b.since(now.Add(-l.rates[key.class].Window))) == 0 {
+			delete(l.Budgets, key)
+		}
+	}
+	l.SweepAt = max(MaxBudgets, 2*len(l.Budgets))
+}

@@ -1,0 +1,80 @@
+package core
+
+import (
+	"errors"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// AllUnder returns every record of a table that belongs to the database.
+func AllUnder[T any](table meta.Table[T], database string) ([]T, error) {
+	return AllBy(table, meta.ByDatabase, meta.Key(database))
+}
+
+// AllBy returns every record of a table that its index has under key.
+func AllBy[T any](table meta.Table[T], index string, key []byte) ([]T, error) {
+	const all = 1 << 30
+	records, _, err := table.Newest(index, key, "", all)
+	return records, err
+}
+
+// ListRecords returns a page of those of a table's records that belong to the
+// call's organization, read with View or ViewFlushed.
+func ListRecords[T any](
+	c *Core, view func(func(*meta.Tx) error) error, call *model.Call, list model.Action, table func(*meta.Tx) meta.Table[T], page Page, id func(T) string,
+) (List[T], error) {
+	w, err := c.Walk(call, list, page)
+	if err != nil {
+		return List[T]{}, err
+	}
+	return WalkRecords(view, w, table, meta.ByOrganization, call.Organization, id)
+}
+
+// WalkRecords returns a page of a table's records under one key of an index.
+func WalkRecords[T any](
+	view func(func(*meta.Tx) error) error, w Walk, table func(*meta.Tx) meta.Table[T], index, key string, id func(T) string,
+) (list List[T], err error) {
+	err = view(func(tx *meta.Tx) error {
+		records, more, err := table(tx).Newest(index, meta.Key(key), w.After, w.Limit)
+		list = NewList(w, records, more, id)
+		return err
+	})
+	return list, err
+}
+
+// NameTaken turns a clash of names into what the client is told.
+func NameTaken(err error, t model.ResourceType, name string) error {
+	if errors.Is(err, meta.ErrExists) {
+		return model.Errorf(model.CodeConflict, "the %s %q exists already; choose another name", t, name)
+	}
+	return err
+}
+
+// ProjectOf returns the project with id if it belongs to the organization.
+func ProjectOf(tx *meta.Tx, organization, id string) (model.Project, error) {
+	project, err := tx.Projects().Get(id)
+	if errors.Is(err, meta.ErrNotFound) || err == nil && project.Organization != organization {
+		return project, model.NotFound(model.ResourceProject, id)
+	}
+	return project, err
+}
+
+// DropWhere removes the records of a table that are over, by their ids.
+func DropWhere[T any](table meta.Table[T], over func(T) (id string, over bool)) error {
+	var ids []string
+	if err := table.All(func(record T) error {
+		if id, is := over(record); is {
+			ids = append(ids, id)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := table.Delete(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}

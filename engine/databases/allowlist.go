@@ -1,0 +1,79 @@
+package databases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"holdfast/engine/core"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// Allowlist is who may connect to a database.
+type Allowlist struct {
+	Entries            []netip.Prefix
+	UpdatedAt          time.Time
+	AppliedAt          time.Time
+	SessionsTerminated int
+}
+
+// AllowlistGet returns who may connect to a database.
+func (s *Service) AllowlistGet(call *model.Call, id string) (Allowlist, error) {
+	db, err := s.Database(call, id)
+	return Allowlist{Entries: db.Allowlist, UpdatedAt: db.AllowlistUpdatedAt, AppliedAt: db.AllowlistAppliedAt}, err
+}
+
+// AllowlistSet replaces who may connect. It is in force, on open sessions
+// too, when this returns.
+func (s *Service) AllowlistSet(ctx context.Context, call *model.Call, id string, entries []string) (Allowlist, error) {
+	allow, err := model.ParseAllowlist("entries", entries)
+	if err != nil {
+		return Allowlist{}, err
+	}
+	db, release, err := s.claimAvailable(call, id, "a change of the allow-list")
+	if err != nil {
+		return Allowlist{}, err
+	}
+	defer release()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), StartTimeout)
+	defer cancel()
+	old := db
+	call.Note("entries", fmt.Sprint(allow))
+	if db, err = s.BeginChange(call, id, NewAllowlist(allow, s.core.Clock())); err != nil {
+		return Allowlist{}, err
+	}
+	ended, err := s.applyAllowlist(ctx, db)
+	if err != nil {
+		_, undoErr := s.takeBack(id, NewAllowlist(old.Allowlist, old.AllowlistUpdatedAt))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Waits.Stop) // the time of the change may be up
+		defer cancel()
+		return Allowlist{}, errors.Join(serverGone(core.NoRoom(err)), undoErr, s.Instances.Update(ctx, id, Access(old)))
+	}
+	call.Note("sessions_terminated", fmt.Sprint(ended))
+	db, err = s.endChange(call, id)
+	return Allowlist{Entries: allow, UpdatedAt: db.AllowlistUpdatedAt, AppliedAt: db.AllowlistAppliedAt, SessionsTerminated: ended}, err
+}
+
+func NewAllowlist(allow []netip.Prefix, at time.Time) func(*model.Database) {
+	return func(d *model.Database) { d.Allowlist, d.AllowlistUpdatedAt, d.UpdatedAt = allow, at, at }
+}
+
+// applyAllowlist puts the record's list in force and returns how many open
+// sessions it ended. A server that cannot be seen to follow, because it has no place
+// for who would look, is stopped at once and begins anew with the list.
+func (s *Service) applyAllowlist(ctx context.Context, db model.Database) (int, error) {
+	soon, cancel := context.WithTimeout(ctx, s.Waits.Sessions)
+	defer cancel()
+	err := s.Instances.Update(soon, db.ID, Access(db))
+	if err != nil && soon.Err() != nil && ctx.Err() == nil {
+		s.core.Log.Warn("an allow-list is held up: stopping the server at once", "database", db.ID, "error", err)
+		err = s.Instances.Reconfigure(ctx, db.ID, 0, func(it *postgres.Spec) { it.HBA = Access(db) })
+	}
+	if err != nil {
+		return 0, fmt.Errorf("apply allow-list: %w", err)
+	}
+	return s.endSessions(ctx, db, db.Allowlist...)
+}

@@ -1,0 +1,54 @@
+package databases
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// insist does in the instance what sessions of tenants can hold up. Nearly all
+// of them end when they are asked to; one that is deep in a piece of C code does
+// not for hours. Then the server is stopped at once, and it is done when the server is
+// back: what has been recorded, a new password, is not taken back for that.
+func (s *Service) insist(ctx context.Context, instance string, act func(context.Context, *pgx.Conn) error) error {
+	soon, cancel := context.WithTimeout(ctx, s.Waits.Sessions)
+	defer cancel()
+	err := s.Maintain(soon, instance, act)
+	if err == nil || soon.Err() == nil || ctx.Err() != nil {
+		return err
+	}
+	s.core.Log.Warn("sessions hold up a change and do not end: stopping the server at once", "database", instance, "error", err)
+	if err := s.Instances.Restart(ctx, instance, 0); err != nil {
+		return fmt.Errorf("end sessions that hold up a change: %w", err)
+	}
+	again, cancel := context.WithTimeout(ctx, s.Waits.Sessions)
+	defer cancel()
+	return s.Maintain(again, instance, act)
+}
+
+// Maintain acts in a session of the appliance's own role.
+func (s *Service) Maintain(ctx context.Context, instance string, act func(context.Context, *pgx.Conn) error) error {
+	conn, err := s.Instances.Connect(ctx, instance, Maintenance)
+	if err != nil {
+		return fmt.Errorf("connect to instance: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return act(ctx, conn)
+}
+
+// endSessions ends the tenants' open sessions, but for those from the networks
+// in allow, and returns how many there were.
+func (s *Service) endSessions(ctx context.Context, db model.Database, allow ...netip.Prefix) (int, error) {
+	ended := 0
+	err := s.insist(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) error {
+		n, err := postgres.TerminateSessions(ctx, conn, db.Name, allow...)
+		ended += n
+		return err
+	})
+	return ended, err
+}

@@ -1,0 +1,46 @@
+package databases
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+
+	"holdfast/engine/connstring"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+func (s *Service) authorityDir() string { return filepath.Join(s.core.Config.DataDir, "tls") }
+
+// CAFile is the file with the certificate of the appliance's own authority.
+func (s *Service) CAFile() string { return filepath.Join(s.authorityDir(), "ca.crt") }
+
+// loadAuthority reads the appliance's authority, or makes it, and bounds it to
+// the hosts that the appliance serves: a thief of its key can then impersonate
+// nothing else to clients that apply the bounds.
+//
+// An authority has no bounds while only this machine can reach the appliance.
+// Clients that have its certificate from then would otherwise refuse the
+// appliance once it gets a public name: they apply the bounds they have.
+func (s *Service) loadAuthority() (err error) {
+	if s.Ca, err = postgres.LoadOrCreateCA(s.authorityDir()); err != nil {
+		return err
+	}
+	hosts := s.instanceHosts()
+	if !slices.ContainsFunc(hosts, func(host string) bool { return !connstring.IsLoopback(host) }) || s.Ca.Bounded() && s.Ca.Covers(hosts) {
+		return nil
+	}
+	widened := s.Ca.Bounded()
+	if name, err := os.Hostname(); err == nil && model.IsHostName(name) {
+		hosts = append(hosts, name) // the name that the machine is given next, as a rule
+	}
+	if s.Ca, err = s.Ca.Bound(s.authorityDir(), hosts); err != nil {
+		return err
+	}
+	s.core.Finish(s.core.System(model.ActionCertificateRenew, "", model.Resource{Name: "ca"}), nil)
+	if widened {
+		s.core.Log.Warn("the authority's certificate did not cover the hosts that are served now and was issued again: "+
+			"give it to clients that verify the server", "file", s.CAFile(), "hosts", hosts)
+	}
+	return nil
+}

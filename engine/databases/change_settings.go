@@ -1,0 +1,87 @@
+package databases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// ChangeSettings gives a database PostgreSQL settings of its own and
+// restarts it with them; an empty value goes back to what is fitted to the
+// machine. Settings with which the instance does not start are taken back:
+// only a start tells, so there are none while the appliance does not run.
+func (s *Service) ChangeSettings(ctx context.Context, call *model.Call, id string, change map[string]string) (model.Database, error) {
+	for name := range change {
+		if err := model.ValidateSetting(name); err != nil {
+			return model.Database{}, err
+		}
+	}
+	if !s.Started() {
+		return model.Database{}, model.Errorf(model.CodeConflict, "settings are tried by a start of PostgreSQL, and the appliance does not run: start it first")
+	}
+	db, release, err := s.ClaimWhole(call, id, "a change of settings")
+	if err != nil {
+		return db, err
+	}
+	defer release()
+	call.Note("settings", strings.Join(slices.Sorted(maps.Keys(change)), ","))
+	before := db.Settings
+	next, err := s.BeginChange(call, id, func(d *model.Database) {
+		d.Settings, d.UpdatedAt = mergeSettings(before, change), s.core.Clock()
+	})
+	if err != nil {
+		return db, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	if err := s.applySettings(ctx, next); err != nil {
+		db, undoErr := s.takeBack(id, func(d *model.Database) { d.Settings = before })
+		undoErr = errors.Join(undoErr, s.applySettings(ctx, db))
+		return db, errors.Join(badSettings(err), undoErr)
+	}
+	return s.endChange(call, id)
+}
+
+func badSettings(err error) error {
+	return &model.Error{Code: model.CodeValidation, Message: "setting: PostgreSQL does not start with that; nothing was changed", Err: err}
+}
+
+func mergeSettings(old, change map[string]string) map[string]string {
+	merged := maps.Clone(old)
+	if merged == nil {
+		merged = map[string]string{}
+	}
+	for name, value := range change {
+		if value == "" {
+			delete(merged, name)
+		} else {
+			merged[name] = value
+		}
+	}
+	return merged
+}
+
+// applySettings restarts the instance with the record's settings. It has a
+// time of its own: it is also what takes settings back.
+func (s *Service) applySettings(ctx context.Context, db model.Database) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Waits.Stop+StartTimeout)
+	defer cancel()
+	spec, err := s.Spec(ctx, db)
+	if err != nil {
+		return err
+	}
+	err = s.Instances.Reconfigure(ctx, db.ID, s.Waits.Stop, func(it *postgres.Spec) { it.Config.Settings = spec.Config.Settings })
+	if errors.Is(err, postgres.ErrUnknownInstance) {
+		return s.StartDatabase(ctx, db)
+	}
+	if err != nil {
+		return fmt.Errorf("restart with new settings: %w", err)
+	}
+	s.setRolesOrLater(ctx, db) // the connection limits follow the settings
+	return nil
+}

@@ -1,0 +1,140 @@
+package databases
+
+import (
+	"holdfast/engine/core"
+	"holdfast/engine/model"
+)
+
+// BackupClaim is what a backup of a database claims; the database itself
+// stays free for what does not disturb a backup.
+func BackupClaim(database string) string { return database + "/backup" }
+
+// Restoring is what a restore says it is doing.
+const Restoring = "a restore"
+
+// ScheduledBackup is the key under which a backup that the appliance makes by
+// itself can be cancelled.
+func ScheduledBackup(database string) string { return database + "/backup/scheduled" }
+
+// EndClaims says that what an operation's claims are held for is being recorded as
+// done. It comes before anybody can see the record, for who sees it may go on at
+// once; if it cannot be written after all, others only wait before they are
+// refused.
+func EndClaims(c *core.Claims, op model.DatabaseOperation) {
+	backups := BackupClaim(op.Database)
+	switch {
+	case op.Type == model.OperationBackup:
+		c.Ending(backups)
+	case op.NewDatabase != "":
+		c.Ending(op.NewDatabase, backups)
+	case c.SameAct(op.Database, backups):
+		c.Ending(op.Database, backups)
+	default:
+		c.Ending(op.Database)
+	}
+}
+
+// claimAvailable claims a database of the call's organization for an act
+// that needs it up. The caller releases it.
+func (s *Service) claimAvailable(call *model.Call, id, what string) (model.Database, func(), error) {
+	return s.claim(call, id, what, s.LiveStatus)
+}
+
+// ClaimWhole claims a database against backups and everything else. Its
+// instance may be down. The caller releases it.
+func (s *Service) ClaimWhole(call *model.Call, id, what string) (model.Database, func(), error) {
+	db, release, err := s.claim(call, id, what, func(db model.Database) (model.DatabaseStatus, string) {
+		return db.Status, db.StatusReason
+	})
+	if err != nil {
+		return db, nil, err
+	}
+	releaseBackups, err := s.ClaimBackups(id, what)
+	if err != nil {
+		release()
+		return db, nil, err
+	}
+	return db, func() { releaseBackups(); release() }, nil
+}
+
+// ClaimBackups claims a database's backups for what a person asks for, to which
+// one that is being made may have to give way. The caller releases them.
+func (s *Service) ClaimBackups(database, what string) (release func(), err error) {
+	s.giveWay(database, what)
+	for {
+		release, err = s.core.Claims.Take(BackupClaim(database), what)
+		if err == nil || !s.giveWay(database, what) { // none has begun since
+			return release, err
+		}
+	}
+}
+
+// giveWay ends the backup of a database for what a person asks for: a scheduled
+// one, and for a restore or the deletion any. It may wait for an archive that
+// takes in nothing, and that is just when people want to restore. It reports
+// whether there was one.
+func (s *Service) giveWay(id, what string) bool {
+	if what == Deleting {
+		return s.core.Cancels.Cancel(BackupClaim(id), model.Errorf(model.CodeConflict, "the database was deleted"))
+	}
+	if s.core.Cancels.Cancel(ScheduledBackup(id), model.Errorf(model.CodeConflict, "it gave way to %s and is tried again later", what)) {
+		return true
+	}
+	return what == Restoring &&
+		s.core.Cancels.Cancel(BackupClaim(id), model.Errorf(model.CodeConflict, "it gave way to %s; make another when that is done", what))
+}
+
+func (s *Service) claim(
+	call *model.Call, id, what string, status func(model.Database) (model.DatabaseStatus, string),
+) (model.Database, func(), error) {
+	if _, err := s.Database(call, id); err != nil {
+		return model.Database{}, nil, err
+	}
+	release, err := s.core.Claims.Take(id, what)
+	if err != nil {
+		return model.Database{}, nil, err
+	}
+	db, err := s.Database(call, id) // as it is now that it is ours
+	if err == nil {
+		if now, reason := status(db); now != model.DatabaseAvailable {
+			err = NotAvailable(now, reason)
+		}
+	}
+	if err != nil {
+		release()
+		return model.Database{}, nil, err
+	}
+	return db, release, nil
+}
+
+// NotAvailable refuses an act on a database that is not available, and says what
+// helps: waiting does in most states, but not in those that do not end by
+// themselves.
+func NotAvailable(status model.DatabaseStatus, reason string) error {
+	if reason != "" {
+		reason = " (" + reason + ")"
+	}
+	switch status {
+	case model.DatabaseFailed:
+		return model.Errorf(model.CodeConflict, "the database has failed%s and needs a person: "+
+			"remove the cause and restart it, or restore a backup", reason)
+	case model.DatabaseUnavailable:
+		return model.Errorf(model.CodeConflict, "the database is unavailable%s and is being brought back; try again when it is available", reason)
+	case model.DatabaseDeleting:
+		return model.Errorf(model.CodeConflict, "the database is being deleted%s; only the operator can bring it back, from the trash", reason)
+	case model.DatabaseCreating, model.DatabaseImporting:
+		return model.Errorf(model.CodeConflict, "the database is %s%s and does not exist if that fails; try again when it is available", status, reason)
+	default:
+		return model.Errorf(model.CodeConflict, "the database is %s%s; try again when it is available", status, reason)
+	}
+}
+
+// Deleting is what backups are claimed for.
+const Deleting = "the deletion"
+
+// ImportClaim is by what a running import can be cancelled.
+func ImportClaim(database string) string { return database + "/import" }
+
+// ProofOf is the key under which the proof of a backup, or of any backup of a
+// database, can be cancelled.
+func ProofOf(id string) string { return id + "/proof" }

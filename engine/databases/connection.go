@@ -1,0 +1,96 @@
+package databases
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/connstring"
+	"holdfast/engine/model"
+)
+
+// DefaultCAFile is the file in which a client is expected to have the authority's certificate unless it names another.
+const DefaultCAFile = "holdfast-ca.crt"
+
+// Connection is all a client needs to connect.
+type Connection struct {
+	Host     string
+	Port     int
+	Database string
+	User     string
+	Password model.Secret
+	// CACertificate is the PEM text of the appliance's certificate authority.
+	CACertificate string
+	ReadOnly      bool
+	// PasswordChanged says that the user's password was changed by SQL: the
+	// appliance does not know it, and Password is zero.
+	PasswordChanged bool
+}
+
+// PasswordChangedMessage says what to do about Connection.PasswordChanged.
+const PasswordChangedMessage = "the password of this user was changed by SQL, so the appliance does not know it; " +
+	"connect with the password that was set, or set a new one with rotate-password"
+
+// connectionLook bounds how long connection details wait for the database to say
+// which passwords are in force.
+const connectionLook = 2 * time.Second
+
+// Connection returns how to connect: as the owner for who may change
+// the database, as the role that can only read for who may not.
+func (s *Service) Connection(call *model.Call, id string) (Connection, error) {
+	db, err := s.Database(call, id)
+	if err != nil {
+		return Connection{}, err
+	}
+	if status, _ := s.LiveStatus(db); status == model.DatabaseAvailable {
+		ctx, cancel := context.WithTimeout(s.core.Lifetime, connectionLook)
+		defer cancel()
+		if err := s.Maintain(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) (err error) {
+			db, err = s.notePasswords(ctx, conn, db)
+			return err
+		}); err != nil { // then it goes by the last look
+			s.core.Log.Warn("check the passwords of a database", "database", db.ID, "error", err)
+		}
+	}
+	return s.ConnectionOf(db, call.Holds(model.ScopeDatabaseUpdate))
+}
+
+func (s *Service) ConnectionOf(db model.Database, asOwner bool) (Connection, error) {
+	tenant, err := s.Tenant(db)
+	if err != nil {
+		return Connection{}, err
+	}
+	c := Connection{
+		Host: s.core.Config.PublicHost, Port: db.Port, Database: db.Name,
+		User: tenant.Owner, Password: tenant.OwnerPassword, CACertificate: s.Ca.PEM(),
+	}
+	if !asOwner {
+		c.User, c.Password, c.ReadOnly = tenant.ReadOnly, tenant.ReadOnlyPassword, true
+	} else if db.OwnPassword != nil {
+		c.Password, c.PasswordChanged = model.Secret{}, true
+	}
+	return c, nil
+}
+
+// SSLMode is how a client that does not verify the server connects.
+func (c Connection) SSLMode() connstring.SSLMode { return connstring.Mode(c.Host) }
+
+// URL returns the connection as a URL, which holds the password if it is known.
+func (c Connection) URL() string { return c.target().URL() }
+
+// Drivers returns the connection in the form of each driver, which verifies the server with the certificate in caFile. Each holds
+// the password.
+func (c Connection) Drivers(caFile string) connstring.Drivers {
+	target := c.target()
+	target.CAFile = caFile
+	return target.Drivers()
+}
+
+func (c Connection) target() connstring.Target {
+	return connstring.Target{Host: c.Host, Port: c.Port, Database: c.Database, User: c.User, Password: c.Password}
+}
+
+// PsqlCommand returns a shell command that opens the database; psql takes the
+// password from the URL.
+func (c Connection) PsqlCommand() string { return "psql '" + c.URL() + "'" }

@@ -1,0 +1,217 @@
+package databases
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/password"
+	"holdfast/engine/postgres"
+)
+
+// NewDatabase is what a database is made of.
+type NewDatabase struct {
+	Project  string
+	Name     string
+	User     string       // "" means model.DefaultOwner
+	Password model.Secret // zero means generated
+
+	Sandbox bool
+}
+
+// Create makes a database and returns once it accepts connections.
+// The name and the port are claimed first; when anything fails after that,
+// they are given back and nothing is left.
+func (s *Service) Create(ctx context.Context, call *model.Call, in NewDatabase) (View, Connection, error) {
+	if err := in.Complete(); err != nil {
+		return View{}, Connection{}, err
+	}
+	if err := s.core.OnlyOnce(call); err != nil {
+		return View{}, Connection{}, err
+	}
+	db, release, err := s.ClaimDatabase(call, in)
+	if err != nil {
+		return View{}, Connection{}, core.NoRoom(err)
+	}
+	defer release()
+	// A client that goes away does not stop half-way what was begun.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), StartTimeout)
+	defer cancel()
+	db, err = s.BuildDatabase(ctx, db)
+	if err == nil {
+		err = s.publishDatabase(call, &db)
+	}
+	if err != nil {
+		err = serverGone(core.NoRoom(s.core.ExplainFailed(err)))
+		return View{}, Connection{}, errors.Join(err, s.ForgetDatabase(ctx, call, db, err))
+	}
+	if err := s.backups.ReceiveWAL(db); err != nil {
+		s.core.Log.Error("receive WAL", "database", db.ID, "error", err)
+	}
+	s.SampleOne(ctx, db)
+	view, err := s.View(db)
+	if err != nil {
+		return view, Connection{}, err
+	}
+	connection, err := s.ConnectionOf(db, true)
+	return view, connection, err
+}
+
+func (in *NewDatabase) Complete() error {
+	if in.User == "" {
+		in.User = model.DefaultOwner
+	}
+	if err := cmp.Or(model.ValidateDatabaseName("name", in.Name), model.ValidateDatabaseUser("db_user", in.User)); err != nil {
+		return err
+	}
+	if in.Password.IsZero() {
+		in.Password = model.GeneratePassword(core.RandomBytes())
+		return nil
+	}
+	if err := password.ForDatabase("password", in.Password, in.Name, in.User); err != nil {
+		return err
+	}
+	return postgres.CheckPassword("password", in.Password)
+}
+
+// ClaimDatabase commits a record in state creating, which holds the name and
+// the port.
+func (s *Service) ClaimDatabase(call *model.Call, in NewDatabase) (model.Database, func(), error) {
+	db := s.NewDatabase(call, in)
+	call.Resource = DatabaseResource(db)
+	release, err := s.core.Claims.Take(db.ID, "the creation")
+	if err != nil {
+		return db, nil, err
+	}
+	err = s.WithPort(func(port int) error {
+		db.Port = port
+		return s.core.Meta.Update(func(tx *meta.Tx) error { return s.InsertDatabase(tx, db) })
+	})
+	if err != nil {
+		release()
+	}
+	return db, release, err
+}
+
+// NewDatabase is the record of a database that is to be made, without a port.
+func (s *Service) NewDatabase(call *model.Call, in NewDatabase) model.Database {
+	now := s.core.Clock()
+	db := model.Database{
+		ID: s.core.NewID(model.ResourceDatabase), Organization: call.Organization, Project: in.Project, Name: in.Name,
+		Status: model.DatabaseCreating, Version: s.Binaries.Version, Major: s.Binaries.Major,
+		Owner: in.User, ReadOnly: model.ReadOnlyUser(in.User),
+		Allowlist: s.core.Config.Allowlist, AllowlistUpdatedAt: now, AllowlistAppliedAt: now, Generation: 1, CreatedAt: now, UpdatedAt: now,
+	}
+	if in.Sandbox {
+		db.Sandbox, db.Settings = true, sandboxSettings()
+	}
+	db.OwnerPassword = s.core.Sealer.Seal(passwordPurpose(db.ID, db.Owner), in.Password)
+	db.ReadOnlyPassword = s.core.Sealer.Seal(passwordPurpose(db.ID, db.ReadOnly), model.GeneratePassword(core.RandomBytes()))
+	return db
+}
+
+// InsertDatabase claims the record's port, and its name in the project, unless
+// the plan allows no more databases.
+func (s *Service) InsertDatabase(tx *meta.Tx, db model.Database) error {
+	if _, err := core.ProjectOf(tx, db.Organization, db.Project); err != nil {
+		return err
+	}
+	if err := s.refuseFullDatabases(tx, db.Organization); err != nil {
+		return err
+	}
+	if err := claimPort(tx, db.Port); err != nil {
+		return err
+	}
+	return s.core.WithinPlan(tx, db.Organization, func() error {
+		return core.NameTaken(tx.Databases().Insert(db), model.ResourceDatabase, db.Name)
+	})
+}
+
+// BuildDatabase turns a spare into the database's running instance. The
+// record it returns may have another port.
+func (s *Service) BuildDatabase(ctx context.Context, db model.Database) (model.Database, error) {
+	if err := os.MkdirAll(s.DatabaseDirectory(db.ID), 0o700); err != nil {
+		return db, fmt.Errorf("make database directory: %w", err)
+	}
+	dir := s.DataDirectory(db.ID, db.Generation)
+	if err := s.Spares.Take(ctx, dir); err != nil {
+		return db, fmt.Errorf("take spare: %w", err)
+	}
+	if err := s.IssueCertificate(dir); err != nil {
+		return db, err
+	}
+	db, err := s.StartInstance(ctx, db)
+	if err != nil {
+		return db, fmt.Errorf("start instance: %w", err)
+	}
+	if err := s.Provision(ctx, db.ID, db); err != nil {
+		return db, fmt.Errorf("provision database: %w", err)
+	}
+	return db, nil
+}
+
+// publishDatabase commits that the database is available.
+func (s *Service) publishDatabase(call *model.Call, db *model.Database) error {
+	return s.core.Change(call, func(tx *meta.Tx) error {
+		s.core.Claims.Ending(db.ID)
+		published, err := tx.Databases().Update(db.ID, func(d *model.Database) error {
+			d.Status, d.UpdatedAt = model.DatabaseAvailable, s.core.Clock()
+			return nil
+		})
+		if err == nil {
+			*db = published
+		}
+		return err
+	})
+}
+
+// ForgetDatabase undoes a creation that failed with cause, and ends with it the
+// operation, if there is one, that was to fill the database.
+func (s *Service) ForgetDatabase(ctx context.Context, call *model.Call, db model.Database, cause error) error {
+	if err := s.StopInstance(ctx, db.ID); err != nil {
+		return err
+	}
+	if err := s.Discard(s.DatabaseDirectory(db.ID), db.ID); err != nil {
+		return fmt.Errorf("remove database directory: %w", err)
+	}
+	if err := s.backups.RemoveBackups(db.ID); err != nil { // a sweep may have begun them
+		return err
+	}
+	forget := func(tx *meta.Tx) error {
+		if db.Operation != "" {
+			if err := s.CloseOperation(tx, db.Operation, cause); err != nil {
+				return err
+			}
+		}
+		return tx.Databases().Delete(db.ID)
+	}
+	err := s.core.Meta.Update(func(tx *meta.Tx) error {
+		if err := forget(tx); err != nil {
+			return err
+		}
+		return s.core.Audit(tx, call, cause)
+	})
+	return s.core.RecordLater(err, "that a database could not be made", forget)
+}
+
+// StopInstance stops the database's instance; one that does not run is fine.
+func (s *Service) StopInstance(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Waits.Stop)
+	defer cancel()
+	err := s.Instances.Stop(ctx, id)
+	if err != nil && !errors.Is(err, postgres.ErrUnknownInstance) {
+		if state, _, pid := s.Instances.Status(id); pid != 0 {
+			return fmt.Errorf("stop instance (%s): %w", state, err)
+		}
+		s.core.Log.Warn("instance was stopped by force", "database", id, "error", err)
+	}
+	s.Figures.drop(id)
+	s.States.Drop(id)
+	s.Verifiers.drop(id)
+	return s.backups.StopReceiving(id)
+}

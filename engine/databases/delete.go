@@ -1,0 +1,158 @@
+package databases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// Delete stops the database and moves it with its backups to the
+// trash. It returns until when the operator can bring it back. A running
+// backup is cancelled; so is the import that fills the database, of which
+// nothing is left then.
+func (s *Service) Delete(ctx context.Context, call *model.Call, id string) (time.Time, error) {
+	if _, err := s.Database(call, id); err != nil {
+		return time.Time{}, err
+	}
+	if s.core.Cancels.Cancel(ImportClaim(id), model.Errorf(model.CodeConflict, "the import was cancelled: its database was deleted")) {
+		if _, err := s.Record(id); errors.Is(err, meta.ErrNotFound) {
+			return s.core.Clock(), s.core.Change(call, func(*meta.Tx) error { return nil })
+		}
+	}
+	release, err := s.core.Claims.Take(id, "another operation")
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer release()
+	releaseBackups, err := s.ClaimBackups(id, Deleting)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer releaseBackups()
+	db, err := s.Database(call, id)
+	if err != nil {
+		return time.Time{}, err
+	}
+	op, err := s.BeginOperation(db, model.OperationDelete, model.DatabaseDeleting, "stopping")
+	if err != nil {
+		return time.Time{}, core.NoRoom(err)
+	}
+	s.core.Cancels.Cancel(ProofOf(db.ID), core.ErrUnwanted)
+	s.core.Cancels.Cancel(sandboxClaim(db.ID), errSandboxDeleted)
+	return s.finishDelete(ctx, call, db, op.ID)
+}
+
+// finishDelete is the part of a delete that the next start carries on with
+// when the appliance dies in the middle.
+func (s *Service) finishDelete(ctx context.Context, call *model.Call, db model.Database, op string) (time.Time, error) {
+	if err := s.StopInstance(ctx, db.ID); err != nil {
+		return time.Time{}, err
+	}
+	now := s.core.Clock()
+	retention := s.core.Config.TrashRetention
+	if db.Sandbox {
+		retention = 0
+	}
+	trash := model.Trash{At: now, Until: now.Add(retention)}
+	discard := func(tx *meta.Tx) error {
+		if err := s.CloseOperation(tx, op, nil); err != nil {
+			return err
+		}
+		_, err := tx.Databases().Update(db.ID, func(d *model.Database) error {
+			d.Operation, d.Status, d.Trash, d.UpdatedAt = "", model.DatabaseAvailable, &trash, now
+			return nil
+		})
+		return err
+	}
+	if err := s.core.RecordLater(s.core.Change(call, discard), "the end of a database", discard); err != nil {
+		return time.Time{}, err
+	}
+	if retention <= 0 {
+		return trash.Until, s.purge(s.core.System(model.ActionTrashExpire, db.Organization, DatabaseResource(db)), db)
+	}
+	return trash.Until, nil
+}
+
+// purge removes a database in the trash for good: its files first, so that
+// its record, the tombstone, is there until nothing else is. One whose removal
+// was interrupted cannot be brought back; the next sweep goes on with it. The
+// call's entry is committed with the end of the record.
+func (s *Service) purge(call *model.Call, db model.Database) error {
+	if err := s.core.Meta.Update(func(tx *meta.Tx) error { return s.beginPurge(tx, db.ID) }); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(s.DatabaseDirectory(db.ID)); err != nil {
+		return fmt.Errorf("remove database directory: %w", err)
+	}
+	if err := s.backups.RemoveBackups(db.ID); err != nil {
+		return err
+	}
+	if err := s.core.Change(call, func(tx *meta.Tx) error { return PurgeRecords(tx, db.ID) }); err != nil {
+		return err
+	}
+	s.Samples.drop(db.ID)
+	return s.core.RemoveDiscarded()
+}
+
+// beginPurge ends the time in which a deleted database can be brought back.
+// It may have been since the caller looked.
+func (s *Service) beginPurge(tx *meta.Tx, id string) error {
+	_, err := tx.Databases().Update(id, func(d *model.Database) error {
+		if d.Trash == nil {
+			return model.Errorf(model.CodeConflict, "the database %s was brought back from the trash", d.Name)
+		}
+		d.Trash = &model.Trash{At: d.Trash.At, Until: d.Trash.At}
+		return nil
+	})
+	return err
+}
+
+func PurgeRecords(tx *meta.Tx, database string) error {
+	backups, err := core.AllUnder(tx.Backups(), database)
+	if err != nil {
+		return err
+	}
+	for _, b := range backups {
+		if err := tx.Backups().Delete(b.ID); err != nil {
+			return err
+		}
+	}
+	exports, err := core.AllUnder(tx.Exports(), database)
+	if err != nil {
+		return err
+	}
+	for _, x := range exports {
+		if err := DropExport(tx, x); err != nil {
+			return err
+		}
+	}
+	operations, err := core.AllUnder(tx.Operations(), database)
+	if err != nil {
+		return err
+	}
+	for _, op := range operations {
+		if err := tx.Operations().Delete(op.ID); err != nil {
+			return err
+		}
+	}
+	if err := tx.DropSamples(database); err != nil {
+		return err
+	}
+	return tx.Databases().Delete(database)
+}
+
+// DropExport removes an export's record and discards its bytes.
+func DropExport(tx *meta.Tx, x model.Export) error {
+	if x.Blob != "" {
+		if err := tx.DiscardBlob(x.Blob); err != nil {
+			return err
+		}
+	}
+	return tx.Exports().Delete(x.ID)
+}

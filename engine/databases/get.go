@@ -1,0 +1,205 @@
+package databases
+
+import (
+	"errors"
+
+	"holdfast/engine/connstring"
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// View is a database as a client sees it: its record, and what its
+// instance is doing now.
+type View struct {
+	model.Database
+	Host           string
+	Statistics     *Statistics // nil until the instance was first asked
+	LatestBackup   *model.Backup
+	Unprotected    bool          // there is to be a completed backup, and is none
+	ProvenBackup   *model.Backup // the newest that was restored on trial
+	RunningOp      *model.DatabaseOperation
+	FailedRestore  *model.DatabaseOperation // the last restore, where it failed
+	ConnectionMode connstring.SSLMode
+}
+
+// List returns the databases of the call's organization.
+func (s *Service) List(call *model.Call, page core.Page) (core.List[View], error) {
+	list, err := core.ListRecords(s.core, s.core.Meta.View, call, model.ActionDatabaseList, (*meta.Tx).Databases, page,
+		func(d model.Database) string { return d.ID })
+	if err != nil {
+		return core.List[View]{}, err
+	}
+	views := core.List[View]{Items: make([]View, 0, len(list.Items)), Next: list.Next}
+	for _, db := range list.Items {
+		view, err := s.View(db)
+		if err != nil {
+			return views, err
+		}
+		views.Items = append(views.Items, view)
+	}
+	return views, nil
+}
+
+// Get returns one database.
+func (s *Service) Get(call *model.Call, id string) (View, error) {
+	db, err := s.Database(call, id)
+	if err != nil {
+		return View{}, err
+	}
+	return s.View(db)
+}
+
+// Database returns the record of a Database of the call's organization and
+// makes it the call's resource.
+func (s *Service) Database(call *model.Call, id string) (model.Database, error) {
+	var db model.Database
+	call.Resource = model.Resource{Type: model.ResourceDatabase, ID: id}
+	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
+		db, err = DatabaseOf(tx, call.Organization, id)
+		return err
+	})
+	if err == nil {
+		call.Resource = DatabaseResource(db)
+	}
+	return db, err
+}
+
+// ID returns the id of the call's organization's database with the id
+// or, where only one has it, the name given.
+func (s *Service) ID(call *model.Call, idOrName string) (string, error) {
+	if model.ResourceDatabase.HasPrefix(idOrName) {
+		return idOrName, nil
+	}
+	databases, err := s.KeptDatabases()
+	if err != nil {
+		return "", err
+	}
+	var ids []string
+	for _, db := range databases {
+		if db.Organization == call.Organization && db.Name == idOrName {
+			ids = append(ids, db.ID)
+		}
+	}
+	switch len(ids) {
+	case 0:
+		return "", model.NotFound(model.ResourceDatabase, idOrName)
+	case 1:
+		return ids[0], nil
+	default:
+		return "", model.Errorf(model.CodeConflict, "several projects have a database named %q; give its id", idOrName)
+	}
+}
+
+func DatabaseOf(tx *meta.Tx, organization, id string) (model.Database, error) {
+	db, err := tx.Databases().Get(id)
+	if errors.Is(err, meta.ErrNotFound) || err == nil && (db.Organization != organization || db.Trash != nil) {
+		return model.Database{}, model.NotFound(model.ResourceDatabase, id)
+	}
+	return db, err
+}
+
+func DatabaseResource(db model.Database) model.Resource {
+	return model.Resource{Type: model.ResourceDatabase, ID: db.ID, Name: db.Name}
+}
+
+// View adds to a record what lies beside it.
+func (s *Service) View(db model.Database) (View, error) {
+	view := View{Database: db, Host: s.core.Config.PublicHost, ConnectionMode: connstring.Mode(s.core.Config.PublicHost)}
+	if stats, ok := s.Figures.Get(db.ID); ok {
+		view.Statistics = &stats
+	}
+	view.Status, view.StatusReason = s.LiveStatus(db)
+	err := s.core.Meta.View(func(tx *meta.Tx) error {
+		if db.Operation != "" {
+			op, err := tx.Operations().Get(db.Operation)
+			if err != nil {
+				return err
+			}
+			op.Progress = s.Progress.Get(op.ID, op.Progress)
+			s.running.Operation(&op)
+			view.RunningOp = &op
+		}
+		if db.LastRestore != "" {
+			op, err := tx.Operations().Get(db.LastRestore)
+			if err != nil {
+				return err
+			}
+			if op.Status == model.OperationFailed {
+				view.FailedRestore = &op
+			}
+		}
+		var err error
+		if view.LatestBackup, err = NewestCompleted(tx, db.ID); err != nil {
+			return err
+		}
+		view.Unprotected = IsUnprotected(db, view.LatestBackup)
+		proven, _, err := tx.Backups().Newest(meta.ByVerification, meta.Key(db.ID, string(model.VerificationVerified)), "", 1)
+		if len(proven) == 1 {
+			view.ProvenBackup = &proven[0]
+		}
+		return err
+	})
+	return view, err
+}
+
+// LiveStatus is the recorded status, unless the record says available and the
+// instance is not.
+func (s *Service) LiveStatus(db model.Database) (model.DatabaseStatus, string) {
+	if s.core.Claims.Holds(db.ID, core.Unsettled) {
+		return model.DatabaseFailed, s.States.Get(db.ID).Reason
+	}
+	if db.Status != model.DatabaseAvailable {
+		return db.Status, db.StatusReason
+	}
+	switch live := s.States.Get(db.ID); live.State {
+	case postgres.StateRunning:
+		if s.core.Claims.Holds(db.ID, startClaim) || s.States.isLate(db.ID) { // its roles are still being seen to
+			return model.DatabaseUnavailable, starting
+		}
+		return model.DatabaseAvailable, ""
+	case postgres.StateFailed:
+		return model.DatabaseFailed, live.Reason
+	case postgres.StateDown:
+		return model.DatabaseUnavailable, live.Reason
+	default:
+		return model.DatabaseUnavailable, starting
+	}
+}
+
+// starting is the reason given while an instance comes up.
+const starting = "PostgreSQL is being started"
+
+// NewestCompleted returns the newest completed backup of a database, nil when
+// there is none.
+func NewestCompleted(tx *meta.Tx, database string) (*model.Backup, error) {
+	after := ""
+	for limit := 1; ; limit = core.MaxLimit { // mostly the newest of all is
+		backups, more, err := tx.Backups().Newest(meta.ByDatabase, meta.Key(database), after, limit)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range backups {
+			if b.Status == model.BackupCompleted && !b.Condemned {
+				return &b, nil
+			}
+			after = b.ID
+		}
+		if !more {
+			return nil, nil
+		}
+	}
+}
+
+// IsUnprotected reports whether a database, as recorded, is to have a
+// completed backup and has none. A sandbox is to have none, and what is being
+// made, imported or deleted cannot have one.
+func IsUnprotected(db model.Database, newest *model.Backup) bool {
+	switch db.Status {
+	case model.DatabaseCreating, model.DatabaseImporting, model.DatabaseDeleting:
+		return false
+	default:
+		return newest == nil && !db.Sandbox
+	}
+}

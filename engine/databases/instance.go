@@ -1,0 +1,238 @@
+package databases
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+const (
+	// StartTimeout bounds the start of an instance, crash recovery included.
+	StartTimeout = 5 * time.Minute
+	// CertificateLife is how long an instance's certificate is valid.
+	CertificateLife = 397 * 24 * time.Hour
+)
+
+// Waits are how long the appliance Waits before it uses force.
+type Waits struct {
+	Stop     time.Duration // for a fast shutdown
+	Sessions time.Duration // for sessions that hold up a change, see apply.go
+	Wal      time.Duration // for the WAL that a backup needs to be archived
+}
+
+func defaultWaits() Waits {
+	return Waits{Stop: time.Minute, Sessions: 10 * time.Second, Wal: 10 * time.Minute}
+}
+
+// loginPlaces is how many logins may be under way at a time in one database
+// without taking a place from its sessions.
+const loginPlaces = 120
+
+// DataDirectory is where a generation of a database's files lies.
+func (s *Service) DataDirectory(id string, generation int) string {
+	return filepath.Join(s.DatabaseDirectory(id), strconv.Itoa(generation))
+}
+
+func (s *Service) DatabaseDirectory(id string) string {
+	return filepath.Join(s.core.Config.DataDir, "instances", id)
+}
+
+// Spec says how the database's instance is run. It fails when the binaries of
+// the database's major version are missing.
+func (s *Service) Spec(ctx context.Context, db model.Database) (postgres.Spec, error) {
+	bin, err := s.Majors.Find(ctx, db.Major)
+	if err != nil {
+		return postgres.Spec{}, err
+	}
+	return postgres.Spec{
+		ID:  db.ID,
+		Bin: bin,
+		Dir: s.DataDirectory(db.ID, db.Generation),
+		Config: postgres.Config{
+			Port: db.Port, Listen: s.core.Config.Listen, SocketDir: s.SocketDir,
+			Settings: s.settings(db), Logins: loginPlaces,
+		},
+		HBA: Access(db),
+	}, nil
+}
+
+// Access says who may connect to the database.
+func Access(db model.Database) postgres.HBA {
+	if db.Status == model.DatabaseImporting { // nobody but the import, as the owner
+		return postgres.HBA{Database: db.Name, Local: db.Owner}
+	}
+	return postgres.HBA{Database: db.Name, Users: []string{db.Owner, db.ReadOnly}, Allow: db.Allowlist}
+}
+
+// Tenant opens the database's passwords.
+func (s *Service) Tenant(db model.Database) (postgres.Tenant, error) {
+	owner, err := s.core.Sealer.Open(passwordPurpose(db.ID, db.Owner), db.OwnerPassword)
+	if err != nil {
+		return postgres.Tenant{}, err
+	}
+	readOnly, err := s.core.Sealer.Open(passwordPurpose(db.ID, db.ReadOnly), db.ReadOnlyPassword)
+	if err != nil {
+		return postgres.Tenant{}, err
+	}
+	t := postgres.Tenant{
+		Database: db.Name,
+		Owner:    db.Owner, OwnerPassword: owner,
+		ReadOnly: db.ReadOnly, ReadOnlyPassword: readOnly,
+		Connections: postgres.Config{Settings: db.Settings}.Sessions(postgres.Binaries{Major: db.Major}),
+	}
+	if own := db.OwnPassword; own != nil {
+		t.OwnerVerifier, err = s.core.Sealer.Open(verifierPurpose(db.ID, db.Owner), own.Verifier)
+	}
+	return t, err
+}
+
+func verifierPurpose(database, role string) string { return "verifier " + database + " " + role }
+
+func passwordPurpose(database, role string) string { return "password " + database + " " + role }
+
+// IssueCertificate gives a data directory a certificate.
+func (s *Service) IssueCertificate(dir string) error {
+	if err := s.Ca.Issue(dir, s.instanceHosts(), CertificateLife); err != nil {
+		return fmt.Errorf("issue certificate: %w", err)
+	}
+	return nil
+}
+
+// instanceHosts returns every name and address instances are reached by,
+// sorted.
+func (s *Service) instanceHosts() []string {
+	hosts := []string{s.core.Config.PublicHost, "localhost", "127.0.0.1", "::1"}
+	for _, address := range s.core.Config.Listen {
+		if ip := net.ParseIP(address); ip != nil && !ip.IsUnspecified() {
+			hosts = append(hosts, ip.String())
+		}
+	}
+	if ip := net.ParseIP(s.core.Config.PublicHost); ip != nil {
+		hosts[0] = ip.String()
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+// Provision makes the database, roles and passwords of a running instance
+// what the record db says.
+func (s *Service) Provision(ctx context.Context, instance string, db model.Database) error {
+	return s.Maintain(ctx, instance, s.provisioning(db))
+}
+
+func (s *Service) provisioning(db model.Database) func(context.Context, *pgx.Conn) error {
+	return func(ctx context.Context, conn *pgx.Conn) error {
+		tenant, err := s.Tenant(db)
+		if err != nil {
+			return err
+		}
+		return postgres.Provision(ctx, conn, tenant)
+	}
+}
+
+// InstanceStates remembers what the supervisor last said of each instance.
+type InstanceStates struct {
+	Mu     sync.RWMutex
+	States map[string]InstanceState
+	late   map[string]bool // not yet what their records say, see pending_roles.go
+}
+
+type InstanceState struct {
+	State  postgres.State
+	Reason string
+	failed bool // since it last ran
+}
+
+func newInstanceStates() *InstanceStates {
+	return &InstanceStates{States: map[string]InstanceState{}, late: map[string]bool{}}
+}
+
+func (s *InstanceStates) Swap(id string, next InstanceState) (last InstanceState) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	last = s.States[id]
+	next.failed = next.State == postgres.StateFailed || last.failed && next.State != postgres.StateRunning
+	s.States[id] = next
+	return last
+}
+
+func (s *InstanceStates) Get(id string) InstanceState {
+	s.Mu.RLock()
+	defer s.Mu.RUnlock()
+	return s.States[id]
+}
+
+// Drop forgets an instance that is no more.
+func (s *InstanceStates) Drop(id string) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	delete(s.States, id)
+	delete(s.late, id)
+}
+
+// InstanceChanged hears from the supervisor; an instance that dies or comes
+// back by itself is audited.
+func (s *Service) InstanceChanged(id string, state postgres.State, reason string) {
+	switch state {
+	case postgres.StateRunning:
+		s.receiveLate(id)
+	case postgres.StateDown, postgres.StateFailed:
+		reason = s.core.ExplainDown(reason)
+	}
+	last := s.States.Swap(id, InstanceState{State: state, Reason: reason})
+	var action model.Action
+	switch {
+	case state == postgres.StateDown && last.State == postgres.StateRunning:
+		action = model.ActionInstanceDown
+	case state == postgres.StateRunning && (last.State == postgres.StateDown || last.State == postgres.StateFailed):
+		action = model.ActionInstanceUp
+	case state != postgres.StateFailed && !last.failed:
+		return
+	}
+	var db model.Database
+	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
+		db, err = tx.Databases().Get(id)
+		return err
+	}); err != nil {
+		return // an instance that is being built has no record of its own
+	}
+	s.tellState(db, last.failed, state, reason)
+	if action == "" {
+		return
+	}
+	call := s.core.System(action, db.Organization, DatabaseResource(db))
+	if reason != "" {
+		call.Note("reason", reason)
+	}
+	s.core.Finish(call, nil)
+}
+
+// Maintenance is the database in which the appliance's own role works. Tenants
+// cannot connect to it, so nothing in it is theirs.
+const Maintenance = "postgres"
+
+// tellState tells that a database has failed, or is back after that. failed
+// says whether it had before.
+func (s *Service) tellState(db model.Database, failed bool, now postgres.State, reason string) {
+	event := model.Event{Organization: db.Organization, Resource: DatabaseResource(db)}
+	switch {
+	case now == postgres.StateFailed && !failed:
+		event.Type, event.Message = model.EventDatabaseFailed, fmt.Sprintf("The database %s does not start: %s", db.Name, reason)
+	case now == postgres.StateRunning && failed:
+		event.Type, event.Message = model.EventDatabaseRecovered, fmt.Sprintf("The database %s is running again.", db.Name)
+	default:
+		return
+	}
+	s.core.Tell(event)
+}

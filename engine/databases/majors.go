@@ -1,0 +1,86 @@
+package databases
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// Majors finds the binaries of each major version: a data directory can only
+// be run by those of its own.
+type Majors struct {
+	search  postgres.Search
+	looking chan struct{}     // holds one token while somebody searches: it may be a download
+	missed  map[int]time.Time // when one was last fetched in vain; for who holds looking
+
+	Mu    sync.Mutex
+	Found map[int]postgres.Binaries
+}
+
+func NewMajors(search postgres.Search, newest postgres.Binaries) *Majors {
+	return &Majors{
+		search: search, looking: make(chan struct{}, 1), missed: map[int]time.Time{},
+		Found: map[int]postgres.Binaries{newest.Major: newest},
+	}
+}
+
+// fetchAgain is how long after one was fetched in vain it is looked for on this
+// machine only: a network that hangs would hold up one database after another.
+const fetchAgain = time.Minute
+
+// Find returns the binaries of a major version. What is missing is looked for
+// again the next time: the operator may have installed it.
+func (m *Majors) Find(ctx context.Context, major int) (postgres.Binaries, error) {
+	if bin, ok := m.known(major); ok {
+		return bin, nil
+	}
+	bin, err := m.look(ctx, major)
+	if err != nil {
+		return bin, &model.Error{
+			Code: model.CodeConflict,
+			Message: fmt.Sprintf("this database needs PostgreSQL %d, which is not on this machine: "+
+				"install it (on Debian the package postgresql-%d) and restart the database", major, major),
+			Err: err,
+		}
+	}
+	return bin, nil
+}
+
+// look searches when nobody else does.
+func (m *Majors) look(ctx context.Context, major int) (postgres.Binaries, error) {
+	select {
+	case m.looking <- struct{}{}:
+		defer func() { <-m.looking }()
+	case <-ctx.Done():
+		return postgres.Binaries{}, fmt.Errorf("wait for another search: %w", ctx.Err())
+	}
+	if bin, ok := m.known(major); ok {
+		return bin, nil
+	}
+	search := m.search
+	search.NoFetch = search.NoFetch || time.Since(m.missed[major]) < fetchAgain
+	bin, err := search.FindMajor(ctx, major)
+	if err != nil {
+		if !search.NoFetch {
+			m.missed[major] = time.Now()
+		}
+		return bin, err
+	}
+	m.Mu.Lock()
+	defer m.Mu.Unlock()
+	m.Found[major] = bin
+	return bin, nil
+}
+
+// known does not wait for a search: the databases whose binaries are there
+// start while those of another major are looked for.
+func (m *Majors) known(major int) (postgres.Binaries, bool) {
+	m.Mu.Lock()
+	defer m.Mu.Unlock()
+	bin, ok := m.Found[major]
+	return bin, ok
+}

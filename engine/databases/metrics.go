@@ -1,0 +1,176 @@
+package databases
+
+import (
+	"sync"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// Metrics gathers what is asked of the instances into steps of the shortest
+// series, and holds the steps that are over until they are written.
+type Metrics struct {
+	mu   sync.Mutex
+	open map[string]*step
+	over []databaseSample
+}
+
+// step is what is known of a database in the step that is not over yet.
+type step struct {
+	sample  model.Sample
+	commits int64         // counted in the step
+	covered time.Duration // over how much of it
+	last    Statistics
+}
+
+type databaseSample struct {
+	database string
+	model.Sample
+}
+
+func newMetrics() *Metrics { return &Metrics{open: map[string]*step{}} }
+
+// Observe adds what an instance said of itself.
+func (m *Metrics) Observe(id string, now Statistics) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	begin := now.At.Truncate(model.SeriesDay().Step)
+	s := m.open[id]
+	if s == nil || !s.sample.At.Equal(begin) {
+		next := &step{sample: model.Sample{At: begin}, last: now}
+		if s != nil {
+			m.over = append(m.over, databaseSample{id, s.sample})
+			next.last = s.last
+		}
+		s = next
+		m.open[id] = s
+	}
+	s.add(now)
+}
+
+func (s *step) add(now Statistics) {
+	s.sample.SizeBytes = now.SizeBytes
+	s.sample.Connections = max(s.sample.Connections, now.Connections)
+	if now.RPO != nil {
+		s.sample.AddArchive(&model.ArchiveSample{WALLag: now.WALLag, RPO: *now.RPO})
+	}
+	// A counter that went back belongs to another server: it was restarted
+	// after a crash, or restored.
+	if elapsed := now.At.Sub(s.last.At); elapsed > 0 && elapsed <= model.SeriesDay().Step && now.Commits >= s.last.Commits {
+		s.commits += now.Commits - s.last.Commits
+		s.covered += elapsed
+		s.sample.Commits = float64(s.commits) / s.covered.Seconds()
+	}
+	s.last = now
+}
+
+// current returns the step that is not over, as far as it is known.
+func (m *Metrics) current(id string) (model.Sample, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.open[id]
+	if s == nil {
+		return model.Sample{}, false
+	}
+	return s.sample, true
+}
+
+func (m *Metrics) drop(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.open, id)
+}
+
+// take returns the steps that are over and not written yet; with all, those
+// that are not over too.
+func (m *Metrics) take(all bool) []databaseSample {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	taken := m.over
+	m.over = nil
+	if all {
+		for id, s := range m.open {
+			taken = append(taken, databaseSample{id, s.sample})
+		}
+	}
+	return taken
+}
+
+// writeMetrics stores samples in the shorter series, and what they make of
+// the step of the longer one.
+func (s *Service) writeMetrics(samples []databaseSample) error {
+	if len(samples) == 0 {
+		return nil
+	}
+	return s.core.Meta.Update(func(tx *meta.Tx) error {
+		for _, it := range samples {
+			if _, err := tx.Databases().Get(it.database); err != nil {
+				continue // deleted meanwhile
+			}
+			if err := tx.PutSample(it.database, model.SeriesDay(), it.Sample); err != nil {
+				return err
+			}
+			if err := rollUp(tx, it); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// rollUp makes the sample of the longer series anew that s is part of.
+func rollUp(tx *meta.Tx, s databaseSample) error {
+	begin := s.At.Truncate(model.SeriesMonth().Step)
+	parts, err := tx.Samples(s.database, model.SeriesDay(), begin)
+	if err != nil {
+		return err
+	}
+	return tx.PutSample(s.database, model.SeriesMonth(), gather(parts, begin))
+}
+
+// gather makes the sample of the longer step that begins at begin out of
+// samples of shorter ones.
+func gather(parts []model.Sample, begin time.Time) model.Sample {
+	whole := model.Sample{At: begin}
+	count := 0
+	for _, part := range parts {
+		if !part.At.Before(begin.Add(model.SeriesMonth().Step)) {
+			break
+		}
+		count++
+		whole.Add(part, count)
+	}
+	return whole
+}
+
+// Metrics returns what is known of a database's past, oldest first; the last
+// sample is of the step that is not over yet. Where the database was down, or
+// the appliance, samples are missing.
+func (s *Service) Metrics(call *model.Call, id string, series model.Series) ([]model.Sample, error) {
+	if _, err := s.Database(call, id); err != nil {
+		return nil, err
+	}
+	current, open := s.Samples.current(id)
+	begin := current.At.Truncate(series.Step)
+	var samples, parts []model.Sample
+	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
+		if samples, err = tx.Samples(id, series, s.core.Clock().Add(-time.Duration(series.Keep)*series.Step)); err == nil && open {
+			parts, err = tx.Samples(id, model.SeriesDay(), begin)
+		}
+		return err
+	})
+	if err != nil || !open {
+		return samples, err
+	}
+	parts = append(earlier(parts, current.At), current)
+	return append(earlier(samples, begin), gather(parts, begin)), nil
+}
+
+// earlier returns the samples that began earlier than at.
+func earlier(samples []model.Sample, at time.Time) []model.Sample {
+	for n := len(samples); n > 0 && !samples[n-1].At.Before(at); n-- {
+		samples = samples[:n-1]
+	}
+	return samples
+}

@@ -1,0 +1,156 @@
+package databases
+
+import (
+	"errors"
+
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// BeginOperation records that something long begins on a claimed database.
+func (s *Service) BeginOperation(
+	db model.Database, t model.OperationType, status model.DatabaseStatus, phase string,
+) (model.DatabaseOperation, error) {
+	op := s.NewOperation(db, t, phase)
+	err := s.core.Meta.Update(func(tx *meta.Tx) error { return InsertOperation(tx, op, status) })
+	return op, err
+}
+
+func (s *Service) NewOperation(db model.Database, t model.OperationType, phase string) model.DatabaseOperation {
+	return model.DatabaseOperation{
+		ID: s.core.NewID(model.ResourceOperation), Organization: db.Organization, Database: db.ID,
+		Type: t, Status: model.OperationRunning, Phase: phase, StartedAt: s.core.Clock(),
+	}
+}
+
+func InsertOperation(tx *meta.Tx, op model.DatabaseOperation, status model.DatabaseStatus) error {
+	if err := tx.Operations().Insert(op); err != nil {
+		return err
+	}
+	db, err := tx.Databases().Update(op.Database, func(d *model.Database) error {
+		d.Operation, d.Status = op.ID, status
+		if op.Type == model.OperationRestore || op.Type == model.OperationPITR {
+			d.LastRestore = op.ID
+		}
+		d.Begun = max(d.Begun, op.Generation)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return forgetOperations(tx, db)
+}
+
+// KeptOperations is how many of a database's operations are remembered: more than
+// are ever shown.
+const KeptOperations = 2 * RecoveryEvents
+
+// forgetOperations removes the oldest operations of a database, but for the last
+// restore, of which the database itself tells.
+func forgetOperations(tx *meta.Tx, db model.Database) error {
+	all, err := core.AllUnder(tx.Operations(), db.ID)
+	if err != nil {
+		return err
+	}
+	for _, op := range all[min(len(all), KeptOperations):] {
+		if op.CompletedAt == nil || op.ID == db.LastRestore {
+			continue
+		}
+		if err := tx.Operations().Delete(op.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EndOperation records that the operation came to its end.
+func (s *Service) EndOperation(op model.DatabaseOperation) error {
+	end := func(tx *meta.Tx) error {
+		_, err := s.ReleaseDatabase(tx, op, nil)
+		return err
+	}
+	return s.core.RecordLater(s.core.Meta.Update(end), endOfOperation, end)
+}
+
+const endOfOperation = "the end of an operation"
+
+// ConcludeOperation records how an operation ended that has left nothing to
+// take back, and audits call. A database does not stay occupied because there
+// was no room to say that it is free.
+func (s *Service) ConcludeOperation(call *model.Call, op model.DatabaseOperation, cause error) (model.Database, error) {
+	var db model.Database
+	err := s.core.Meta.Update(func(tx *meta.Tx) (err error) {
+		if db, err = s.ReleaseDatabase(tx, op, cause); err != nil {
+			return err
+		}
+		return s.core.Audit(tx, call, cause)
+	})
+	return db, s.core.RecordLater(err, endOfOperation, func(tx *meta.Tx) error {
+		_, err := s.ReleaseDatabase(tx, op, cause)
+		return err
+	})
+}
+
+// ReleaseDatabase closes the operation, and puts its database back to
+// available.
+func (s *Service) ReleaseDatabase(tx *meta.Tx, op model.DatabaseOperation, cause error) (model.Database, error) {
+	if err := s.CloseOperation(tx, op.ID, cause); err != nil {
+		return model.Database{}, err
+	}
+	return tx.Databases().Update(op.Database, func(d *model.Database) error {
+		d.Operation, d.Status, d.StatusReason, d.UpdatedAt = "", model.DatabaseAvailable, "", s.core.Clock()
+		return nil
+	})
+}
+
+func (s *Service) CloseOperation(tx *meta.Tx, id string, cause error) error {
+	op, err := tx.Operations().Update(id, func(o *model.DatabaseOperation) error {
+		now := s.core.Clock()
+		o.CompletedAt = &now
+		if cause != nil {
+			o.Status, o.Error = model.OperationFailed, OperationMessage(cause)
+			return nil
+		}
+		o.Status, o.Progress = model.OperationCompleted, 100
+		return nil
+	})
+	if err == nil {
+		EndClaims(s.core.Claims, op)
+	}
+	return err
+}
+
+// OperationMessage is what a client is told of an operation that failed after
+// its request was answered. What the database's own files and server had to
+// say is shown: without it nobody knows what to do.
+func OperationMessage(err error) string {
+	if public, ok := errors.AsType[*model.Error](err); ok {
+		return public.Message
+	}
+	return err.Error()
+}
+
+// SetPhase records how far an operation is, for people to see.
+func (s *Service) SetPhase(id, phase string) error {
+	return s.core.Meta.Update(func(tx *meta.Tx) error {
+		_, err := tx.Operations().Update(id, func(o *model.DatabaseOperation) error {
+			o.Phase = phase
+			return nil
+		})
+		return err
+	})
+}
+
+// Record returns a database's Record as it is now.
+func (s *Service) Record(id string) (model.Database, error) {
+	var db model.Database
+	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
+		db, err = tx.Databases().Get(id)
+		return err
+	})
+	return db, err
+}
+
+// RecoveryEvents is how many events and operations are shown.
+const RecoveryEvents = 100

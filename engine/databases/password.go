@@ -1,0 +1,187 @@
+package databases
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// A role may change its own password by SQL. The appliance notices that with
+// every sample, at every start and when connection details are asked for. An
+// owner's password stays in force, through restarts and restores, until the
+// password is rotated: an older one may be known to others. The read-only role
+// is not for its users to change: its stored password comes back.
+
+// notePasswords records which passwords of the database were changed by SQL, and
+// returns the record. It does nothing while the appliance changes them itself.
+// conn is the superuser's.
+func (s *Service) notePasswords(ctx context.Context, conn *pgx.Conn, db model.Database) (model.Database, error) {
+	if db.Unfinished != nil || s.States.isLate(db.ID) {
+		return db, nil
+	}
+	drift, err := s.passwordDrift(ctx, conn, db)
+	if err != nil || !drift.any() {
+		return db, err
+	}
+	release, err := s.core.Claims.Take(db.ID, "a check of its passwords")
+	now, recordErr := s.Record(db.ID)
+	if err != nil || recordErr != nil { // another act on the database is under way
+		if recordErr == nil && now.Unfinished == nil && string(now.OwnerPassword) == string(db.OwnerPassword) && drift.owner {
+			db.OwnPassword = s.ownPassword(db, drift)
+		}
+		return db, recordErr
+	}
+	defer release()
+	if now.Unfinished != nil {
+		return now, nil
+	}
+	now, err = s.noteOwner(ctx, conn, now)
+	return now, errors.Join(err, s.putBackReader(ctx, conn, now))
+}
+
+// noteOwner records that the owner's password was changed by SQL, or changed
+// back. The caller holds the database's claim.
+func (s *Service) noteOwner(ctx context.Context, conn *pgx.Conn, db model.Database) (model.Database, error) {
+	drift, err := s.passwordDrift(ctx, conn, db)
+	if err != nil || !drift.owner {
+		return db, err
+	}
+	own := s.ownPassword(db, drift)
+	call := s.core.System(model.ActionPasswordChanged, db.Organization, DatabaseResource(db))
+	call.Note("role", db.Owner)
+	err = s.core.Change(call, func(tx *meta.Tx) (err error) {
+		db, err = tx.Databases().Update(db.ID, func(d *model.Database) error {
+			d.OwnPassword = own
+			return nil
+		})
+		return err
+	})
+	if err == nil && own != nil {
+		s.core.Log.Warn("the owner's password was changed by SQL: connection details come without it until it is rotated", "database", db.ID, "role", db.Owner)
+	}
+	return db, err
+}
+
+// ownPassword is what the record says of the password that drift found: nil when
+// it is the stored one again.
+func (s *Service) ownPassword(db model.Database, drift passwordDrift) *model.OwnPassword {
+	if drift.stored {
+		return nil
+	}
+	return &model.OwnPassword{Verifier: s.core.Sealer.Seal(verifierPurpose(db.ID, db.Owner), drift.verifiers.Owner), NoticedAt: s.core.Clock()}
+}
+
+// putBackReader gives the read-only role its stored password and settings again.
+// The caller holds the database's claim.
+func (s *Service) putBackReader(ctx context.Context, conn *pgx.Conn, db model.Database) error {
+	drift, err := s.passwordDrift(ctx, conn, db)
+	if err != nil || !drift.readOnly {
+		return err
+	}
+	tenant, err := s.Tenant(db)
+	if err == nil {
+		err = postgres.SetPasswords(ctx, conn, tenant)
+	}
+	call := s.core.System(model.ActionPasswordPutBack, db.Organization, DatabaseResource(db))
+	call.Note("role", db.ReadOnly)
+	s.core.Finish(call, err)
+	return err
+}
+
+// passwordDrift is how the passwords in force differ from the record.
+type passwordDrift struct {
+	verifiers       postgres.Verifiers
+	owner, readOnly bool // they differ
+	stored          bool // the owner has the stored password
+}
+
+func (d passwordDrift) any() bool { return d.owner || d.readOnly }
+
+func (s *Service) passwordDrift(ctx context.Context, conn *pgx.Conn, db model.Database) (d passwordDrift, err error) {
+	tenant, err := s.Tenant(db)
+	if err != nil {
+		return d, err
+	}
+	if d.verifiers, err = postgres.ReadVerifiers(ctx, conn, tenant); err != nil {
+		return d, err
+	}
+	if own := tenant.OwnerVerifier; own.IsZero() || own.Reveal() != d.verifiers.Owner.Reveal() {
+		d.stored = s.Verifiers.Fits(db.ID, d.verifiers.Owner, tenant.OwnerPassword)
+		d.owner = !d.stored || !own.IsZero()
+	}
+	d.readOnly = !s.Verifiers.Fits(db.ID+" reader", d.verifiers.ReadOnly, tenant.ReadOnlyPassword)
+	return d, nil
+}
+
+// settingRoles is provisioning for an instance that may have served since the
+// record was last compared with it: what its tenant has changed is noted first.
+// One that is late has not followed the record, so that the record counts.
+func (s *Service) settingRoles(db model.Database) func(context.Context, *pgx.Conn) error {
+	return func(ctx context.Context, conn *pgx.Conn) error {
+		db, err := s.Record(db.ID)
+		if err == nil && db.Unfinished == nil && !s.States.isLate(db.ID) {
+			db, err = s.noteOwner(ctx, conn, db)
+		}
+		if err != nil {
+			return err
+		}
+		taken, err := postgres.LoginSettings(ctx, conn)
+		if err != nil {
+			return err
+		}
+		if err := s.provisioning(db)(ctx, conn); err != nil || len(taken) == 0 {
+			return err
+		}
+		call := s.core.System(model.ActionLoginSettingsReset, db.Organization, DatabaseResource(db))
+		call.Note("settings", strings.Join(taken, ", "))
+		s.core.Log.Warn("settings that may end every session as it begins were reset", "database", db.ID, "settings", taken)
+		s.core.Finish(call, nil)
+		return nil
+	}
+}
+
+// KnownVerifiers remembers which verifier was last found to be of the stored
+// password: to compare them anew takes a millisecond.
+type KnownVerifiers struct {
+	mu    sync.Mutex
+	known map[string][sha256.Size]byte
+}
+
+func newKnownVerifiers() *KnownVerifiers {
+	return &KnownVerifiers{known: map[string][sha256.Size]byte{}}
+}
+
+// Fits reports whether the verifier is of the password. role identifies the
+// role across databases.
+func (k *KnownVerifiers) Fits(role string, verifier, password model.Secret) bool {
+	sum := sha256.Sum256([]byte(verifier.Reveal() + "\x00" + password.Reveal()))
+	k.mu.Lock()
+	known := k.known[role] == sum
+	k.mu.Unlock()
+	if known {
+		return true
+	}
+	if !postgres.IsVerifierOf(verifier, password) {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.known[role] = sum
+	return true
+}
+
+// drop forgets a database that is gone.
+func (k *KnownVerifiers) drop(id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.known, id)
+	delete(k.known, id+" reader")
+}

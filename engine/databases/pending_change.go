@@ -1,0 +1,105 @@
+package databases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// A change that an instance has to follow is recorded first, and audited when
+// the instance has followed. If the appliance dies in between, the next start
+// has the instance follow, and ends the change.
+
+// BeginChange records a change for the instance to follow.
+func (s *Service) BeginChange(call *model.Call, id string, change func(*model.Database)) (model.Database, error) {
+	unfinished := &model.Unfinished{Entry: *s.core.Entry(call, nil), Once: call.Once}
+	db, err := s.Alter(id, func(d *model.Database) {
+		unfinished.Settings = d.Settings
+		d.Unfinished = unfinished
+		change(d)
+	})
+	return db, core.NoRoom(err)
+}
+
+// takeBack records that the instance could not follow.
+func (s *Service) takeBack(id string, undo func(*model.Database)) (model.Database, error) {
+	return s.Alter(id, func(d *model.Database) {
+		undo(d)
+		d.Unfinished = nil
+	})
+}
+
+func (s *Service) Alter(id string, change func(*model.Database)) (model.Database, error) {
+	var db model.Database
+	err := s.core.Meta.Update(func(tx *meta.Tx) (err error) {
+		db, err = tx.Databases().Update(id, func(d *model.Database) error {
+			change(d)
+			return nil
+		})
+		return err
+	})
+	return db, err
+}
+
+// endChange records, and audits, that the instance has followed.
+func (s *Service) endChange(call *model.Call, id string) (model.Database, error) {
+	var db model.Database
+	err := s.core.Change(call, func(tx *meta.Tx) (err error) {
+		db, err = tx.Databases().Update(id, func(d *model.Database) error {
+			d.Unfinished = nil
+			if call.Operation.Action == model.ActionAllowlistSet {
+				d.AllowlistAppliedAt = s.core.Clock()
+			}
+			return nil
+		})
+		return err
+	})
+	return db, err
+}
+
+// settleChange ends the change in which the appliance died, once the instance
+// was started with what the record says. Settings with which it did not start
+// are taken back; anything else waits until the database is in order, see pending_roles.go.
+func (s *Service) settleChange(ctx context.Context, db model.Database, startErr error) error {
+	change := db.Unfinished
+	call := core.CallOf(change.Entry)
+	call.Once = change.Once
+	if startErr == nil {
+		return s.carryOnChange(ctx, db, call)
+	}
+	if state, _, _ := s.Instances.Status(db.ID); call.Operation.Action != model.ActionDatabaseSettings || state == postgres.StateRunning {
+		return startErr
+	}
+	db, err := s.takeBack(db.ID, func(d *model.Database) { d.Settings = change.Settings })
+	if err != nil {
+		return errors.Join(startErr, err)
+	}
+	s.core.Finish(call, badSettings(startErr))
+	return s.applySettings(ctx, db)
+}
+
+// carryOnChange ends a change that the instance has followed, but for the
+// sessions that were open meanwhile.
+func (s *Service) carryOnChange(ctx context.Context, db model.Database, call *model.Call) error {
+	ended, err := 0, error(nil)
+	switch {
+	case call.Operation.Action == model.ActionAllowlistSet:
+		ended, err = s.endSessions(ctx, db, db.Allowlist...)
+	case db.Unfinished.Terminate:
+		ended, err = s.endSessions(ctx, db)
+	}
+	if err != nil {
+		s.States.expectLate(db.ID)
+		return err
+	}
+	if call.Operation.Action != model.ActionDatabaseSettings {
+		call.Note("sessions_terminated", fmt.Sprint(ended))
+	}
+	_, err = s.endChange(call, db.ID)
+	return err
+}

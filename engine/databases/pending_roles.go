@@ -1,0 +1,84 @@
+package databases
+
+import (
+	"context"
+	"fmt"
+
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// An instance that could not be started is tried again by its supervisor, and
+// comes up when nobody waits for it. What its record was given meanwhile, or
+// just before the appliance died, is then not yet in it; nor is it when the
+// instance is up, but something kept its roles from being seen to. Such a database
+// is late, and not available, until the instance is what the record says: when
+// it comes up, or with the next sweep.
+
+func (s *InstanceStates) expectLate(id string) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.late[id] = true
+}
+
+func (s *InstanceStates) arrived(id string) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	delete(s.late, id)
+}
+
+func (s *InstanceStates) isLate(id string) bool {
+	s.Mu.RLock()
+	defer s.Mu.RUnlock()
+	return s.late[id]
+}
+
+// receiveLate makes the roles of an instance that came up late what the
+// record says, before anybody is told that it is available. It may not hold up
+// its supervisor: what takes longer, or force, is left to the next sweep.
+func (s *Service) receiveLate(id string) {
+	if !s.States.isLate(id) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.core.Lifetime, s.Waits.Sessions)
+	defer cancel()
+	db, err := s.Record(id)
+	if err == nil {
+		err = s.backups.ReceiveWAL(db)
+	}
+	if err == nil {
+		err = s.Maintain(ctx, id, s.settingRoles(db))
+	}
+	if err != nil {
+		s.core.Log.Error("see to the roles of a database that came up late", "database", id, "error", err)
+		return
+	}
+	if u := db.Unfinished; u == nil || u.Entry.Action == model.ActionDatabaseSettings {
+		s.States.arrived(id) // sessions are to be ended for any other change
+	}
+}
+
+// SettleLate sees to a database that is late though its instance is up.
+func (s *Service) SettleLate(ctx context.Context, db model.Database) error {
+	if state, _, _ := s.Instances.Status(db.ID); !s.States.isLate(db.ID) || state != postgres.StateRunning {
+		return nil
+	}
+	release, err := s.core.Claims.Take(db.ID, "the setting of its roles")
+	if err != nil {
+		return nil // busy: the next sweep is soon enough
+	}
+	defer release()
+	if db, err = s.Record(db.ID); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
+	defer cancel()
+	if err := s.seeTo(ctx, db); err != nil {
+		return fmt.Errorf("see to the roles of %s: %w", db.ID, err)
+	}
+	s.States.arrived(db.ID)
+	if db.Unfinished != nil {
+		return s.settleChange(ctx, db, nil) // which makes it late again when it fails
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package databases
+
+import (
+	"errors"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// errPortClaimed means that another record has claimed a port since it was
+// chosen.
+var errPortClaimed = errors.New("the port was claimed by another database")
+
+// WithPort calls claim with a port that is free. To see that no other process
+// has it takes the network, so it is chosen before the transaction in which
+// claim calls claimPort, and chosen again when another record was quicker.
+func (s *Service) WithPort(claim func(port int) error) error {
+	for {
+		port, err := s.freePort()
+		if err != nil {
+			return err
+		}
+		if err := claim(port); !errors.Is(err, errPortClaimed) {
+			return err
+		}
+	}
+}
+
+// freePort returns a port that no record holds, those in the trash included,
+// and no other process either.
+func (s *Service) freePort() (int, error) {
+	taken := map[int]bool{}
+	if err := s.core.Meta.View(func(tx *meta.Tx) error {
+		return tx.Databases().All(func(db model.Database) error {
+			taken[db.Port] = true
+			return nil
+		})
+	}); err != nil {
+		return 0, err
+	}
+	port, err := postgres.FreePort(s.core.Config.FirstPort, s.core.Config.LastPort, s.core.Config.Listen, func(p int) bool { return taken[p] })
+	if err != nil {
+		return 0, model.Errorf(model.CodeForbidden,
+			"no port between %d and %d is free for another database; the operator can widen --postgres-ports", s.core.Config.FirstPort, s.core.Config.LastPort)
+	}
+	return port, nil
+}
+
+// claimPort refuses a port that a record holds.
+func claimPort(tx *meta.Tx, port int) error {
+	return tx.Databases().All(func(db model.Database) error {
+		if db.Port == port {
+			return errPortClaimed
+		}
+		return nil
+	})
+}

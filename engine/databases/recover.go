@@ -1,0 +1,78 @@
+package databases
+
+import (
+	"context"
+
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+func (s *Service) LeaveUnsettled(db model.Database, cause error) error {
+	if s.core.Lifetime.Err() != nil {
+		return cause
+	}
+	s.core.Log.Error("settle database", "database", db.ID, "name", db.Name, "error", cause)
+	if _, err := s.core.Claims.Take(db.ID, core.Unsettled); err != nil {
+		return err
+	}
+	s.InstanceChanged(db.ID, postgres.StateFailed, "what a crash interrupted could not be settled; restart the appliance to try again: "+cause.Error())
+	return nil
+}
+
+// RollBackCreate removes a database that nobody was told of.
+func (s *Service) RollBackCreate(ctx context.Context, db model.Database) error {
+	s.core.Log.Warn("rolling back the creation of a database", "database", db.ID, "name", db.Name)
+	if err := postgres.StopOrphan(ctx, s.DataDirectory(db.ID, db.Generation)); err != nil {
+		return err
+	}
+	call := s.core.System(model.ActionDatabaseCreate, db.Organization, DatabaseResource(db))
+	return s.ForgetDatabase(ctx, call, db, core.ErrInterrupted)
+}
+
+// CarryOnDelete finishes a delete.
+func (s *Service) CarryOnDelete(ctx context.Context, db model.Database) error {
+	s.core.Log.Warn("carrying on with the deletion of a database", "database", db.ID, "name", db.Name)
+	if err := postgres.StopOrphan(ctx, s.DataDirectory(db.ID, db.Generation)); err != nil {
+		return err
+	}
+	call := s.core.System(model.ActionDatabaseDelete, db.Organization, DatabaseResource(db))
+	_, err := s.finishDelete(ctx, call, db, db.Operation)
+	return err
+}
+
+// SettleOperation ends what ran on the database. A restore whose data is the
+// database's already has nothing left to do but to say so; before, it is undone.
+func (s *Service) SettleOperation(ctx context.Context, db model.Database) error {
+	var op model.DatabaseOperation
+	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
+		op, err = tx.Operations().Get(db.Operation)
+		return err
+	}); err != nil {
+		return err
+	}
+	if op.Generation == db.Generation {
+		s.core.Log.Warn("carrying on with a switch to restored data", "database", db.ID, "operation", op.ID, "type", op.Type)
+		return s.EndOperation(op)
+	}
+	s.core.Log.Warn("rolling back an operation", "database", db.ID, "operation", op.ID, "type", op.Type, "phase", op.Phase)
+	if op.Generation != 0 {
+		if err := postgres.StopOrphan(ctx, s.DataDirectory(db.ID, op.Generation)); err != nil {
+			return err
+		}
+		if err := s.backups.RemoveBuilt(db, op); err != nil {
+			return err
+		}
+	}
+	_, err := s.ConcludeOperation(s.RollBack(db, op), op, core.ErrInterrupted)
+	return err
+}
+
+// RollBack is the appliance's call to take back an operation.
+func (s *Service) RollBack(db model.Database, op model.DatabaseOperation) *model.Call {
+	call := s.core.System(model.ActionOperationRollBack, db.Organization, DatabaseResource(db))
+	call.Note("operation", op.ID)
+	call.Note("type", string(op.Type))
+	return call
+}

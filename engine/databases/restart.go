@@ -1,0 +1,54 @@
+package databases
+
+import (
+	"context"
+	"errors"
+
+	"holdfast/engine/core"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// Restart shuts the instance down, ending its sessions, and returns
+// once it accepts connections again.
+func (s *Service) Restart(ctx context.Context, call *model.Call, id string) (View, error) {
+	if err := s.core.OnlyOnce(call); err != nil {
+		return View{}, err
+	}
+	db, release, err := s.ClaimWhole(call, id, "a restart")
+	if err != nil {
+		return View{}, err
+	}
+	defer release()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Waits.Stop+StartTimeout)
+	defer cancel()
+	op, err := s.BeginOperation(db, model.OperationRestart, model.DatabaseRestarting, "restarting")
+	if err != nil {
+		return View{}, core.NoRoom(err)
+	}
+	if _, err := s.renewFor(db); err != nil { // the old one may do for a while
+		s.core.Log.Error("renew certificate at a restart", "database", id, "error", err)
+	}
+	restartErr := s.Instances.Restart(ctx, id, s.Waits.Stop)
+	switch {
+	case errors.Is(restartErr, postgres.ErrUnknownInstance): // it never came up
+		restartErr = s.StartDatabase(ctx, db)
+	case restartErr == nil:
+		s.setRolesOrLater(ctx, db)
+	}
+	restartErr = s.doesNotStart(restartErr)
+	db, err = s.ConcludeOperation(call, op, restartErr)
+	if restartErr = errors.Join(restartErr, err); restartErr != nil {
+		return View{}, restartErr
+	}
+	return s.View(db)
+}
+
+// doesNotStart tells a client why an instance did not start, in the words that
+// its status gives as the reason.
+func (s *Service) doesNotStart(err error) error {
+	if err == nil || model.CodeOf(err) != model.CodeInternal {
+		return err
+	}
+	return &model.Error{Code: model.CodeConflict, Message: "the database does not start: " + s.core.ExplainDown(err.Error()), Err: err}
+}

@@ -1,0 +1,81 @@
+package databases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/core"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// Rotation is the outcome of a rotated password.
+type Rotation struct {
+	Connection         Connection
+	RotatedAt          time.Time
+	SessionsTerminated int
+}
+
+// RotatePassword gives the owner and the read-only role new
+// passwords, and ends the open sessions when terminate is set.
+func (s *Service) RotatePassword(ctx context.Context, call *model.Call, id string, terminate bool) (Rotation, error) {
+	if err := s.core.OnlyOnce(call); err != nil {
+		return Rotation{}, err
+	}
+	db, release, err := s.claimAvailable(call, id, "a rotation of the password")
+	if err != nil {
+		return Rotation{}, err
+	}
+	defer release()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), StartTimeout)
+	defer cancel()
+	now := s.core.Clock()
+	old := db
+	db, err = s.BeginChange(call, id, func(d *model.Database) {
+		s.SetPasswords(d, model.GeneratePassword(core.RandomBytes()), model.GeneratePassword(core.RandomBytes()))
+		d.UpdatedAt, d.Unfinished.Terminate = now, terminate
+	})
+	if err != nil {
+		return Rotation{}, err
+	}
+	terminated, err := s.applyPasswords(ctx, db, terminate)
+	if err != nil {
+		_, undoErr := s.takeBack(id, func(d *model.Database) {
+			d.OwnerPassword, d.ReadOnlyPassword, d.OwnPassword, d.UpdatedAt = old.OwnerPassword, old.ReadOnlyPassword, old.OwnPassword, old.UpdatedAt
+		})
+		s.resettleRoles(ctx, old)
+		return Rotation{}, errors.Join(serverGone(core.NoRoom(err)), undoErr)
+	}
+	call.Note("sessions_terminated", fmt.Sprint(terminated))
+	if db, err = s.endChange(call, id); err != nil {
+		return Rotation{}, err
+	}
+	connection, err := s.ConnectionOf(db, true)
+	return Rotation{Connection: connection, RotatedAt: now, SessionsTerminated: terminated}, err
+}
+
+// SetPasswords gives the record passwords, sealed.
+func (s *Service) SetPasswords(d *model.Database, owner, readOnly model.Secret) {
+	d.OwnPassword = nil
+	d.OwnerPassword = s.core.Sealer.Seal(passwordPurpose(d.ID, d.Owner), owner)
+	d.ReadOnlyPassword = s.core.Sealer.Seal(passwordPurpose(d.ID, d.ReadOnly), readOnly)
+}
+
+// applyPasswords gives the roles the record's passwords and returns how many
+// open sessions it ended.
+func (s *Service) applyPasswords(ctx context.Context, db model.Database, terminate bool) (int, error) {
+	tenant, err := s.Tenant(db)
+	if err != nil {
+		return 0, err
+	}
+	if err := s.insist(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) error {
+		return postgres.SetPasswords(ctx, conn, tenant)
+	}); err != nil || !terminate {
+		return 0, err
+	}
+	return s.endSessions(ctx, db)
+}

@@ -1,0 +1,58 @@
+// Package databases holds the life of a database: creation from the warm pool,
+// connections, the allow-list, settings, roles, row-level security, restarts,
+// deletion and the trash, sandbox leases, and what a start does with each one.
+// It owns the supervisor of the PostgreSQL servers.
+//
+// The record is the truth. A change is committed first, then applied to the
+// server; one that could not be applied is pending (pending_change.go,
+// pending_roles.go) and is applied when the server is back. What was under way at
+// a crash is carried on or rolled back before anything else (recover.go).
+package databases
+
+import (
+	"sync"
+
+	"holdfast/engine/core"
+	"holdfast/engine/postgres"
+)
+
+// Service carries out the operations on databases.
+type Service struct {
+	core     *core.Core
+	Figures  *FigureCache
+	Progress *core.Progress // of operations under way
+	Samples  *Metrics
+	States   *InstanceStates
+	Waits    Waits
+	// Older is set while a start works with metadata that are older than the files.
+	Older     bool
+	Verifiers *KnownVerifiers
+	backups   Backups
+	running   Imports
+
+	// What follows is set by StartPostgres.
+	Binaries  postgres.Binaries // for new databases
+	Majors    *Majors
+	Ca        postgres.CA
+	SocketDir string
+	Instances *postgres.Supervisor
+	Spares    *postgres.Spares
+
+	apiCertificate sync.Mutex // held while the API's certificate is issued
+}
+
+// New returns the service. Connect must follow.
+func New(c *core.Core) *Service {
+	return &Service{
+		core:      c,
+		Figures:   newStatistics(),
+		Progress:  core.NewProgress(),
+		Samples:   newMetrics(),
+		States:    newInstanceStates(),
+		Verifiers: newKnownVerifiers(),
+		Waits:     defaultWaits(),
+	}
+}
+
+// Connect gives the service the rooms that are built on it.
+func (s *Service) Connect(backups Backups, imports Imports) { s.backups, s.running = backups, imports }

@@ -1,0 +1,44 @@
+package databases
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// SSL is how a database's connections are encrypted.
+type SSL struct {
+	Certificate   postgres.Certificate
+	CACertificate string
+	Statistics    *Statistics
+}
+
+// MinTLSVersion is the oldest TLS the instances speak.
+const MinTLSVersion = "TLSv1.2"
+
+// SSLGet returns a database's certificate and how its sessions connected.
+func (s *Service) SSLGet(call *model.Call, id string) (SSL, error) {
+	db, err := s.Database(call, id)
+	if err != nil {
+		return SSL{}, err
+	}
+	status, reason := s.LiveStatus(db)
+	if status == model.DatabaseCreating {
+		return SSL{}, NotAvailable(status, reason)
+	}
+	certificate, err := postgres.ReadCertificate(s.DataDirectory(db.ID, db.Generation))
+	if errors.Is(err, fs.ErrNotExist) && status != model.DatabaseAvailable { // its files are still to be made, or are gone
+		return SSL{}, NotAvailable(status, reason)
+	}
+	if err != nil {
+		return SSL{}, fmt.Errorf("read certificate: %w", err)
+	}
+	ssl := SSL{Certificate: certificate, CACertificate: s.Ca.PEM()}
+	if stats, ok := s.Figures.Get(db.ID); ok {
+		ssl.Statistics = &stats
+	}
+	return ssl, nil
+}

@@ -1,0 +1,283 @@
+package databases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// ParallelStarts is how many instances come up at a time.
+const ParallelStarts = 4
+
+// startClaim is held while a database is brought up with the appliance.
+const startClaim = "the start"
+
+// claimedStart is a database that is to be brought up.
+type claimedStart struct {
+	database string
+	release  func()
+}
+
+// ClaimStarts claims every database for its start, before anybody can ask for
+// anything: whoever came first would be at a database that nobody starts any
+// more.
+func (s *Service) ClaimStarts() (starts []claimedStart, err error) {
+	databases, err := s.KeptDatabases()
+	if err != nil {
+		return nil, fmt.Errorf("list databases to start: %w", err)
+	}
+	for _, db := range databases {
+		if s.core.Claims.Holds(db.ID, core.Unsettled) {
+			continue
+		}
+		release, err := s.core.Claims.Take(db.ID, startClaim)
+		if err != nil {
+			return nil, fmt.Errorf("start %s: %w", db.ID, err)
+		}
+		starts = append(starts, claimedStart{db.ID, release})
+	}
+	return starts, nil
+}
+
+// StartDatabases brings up the databases that are claimed for it.
+func (s *Service) StartDatabases(ctx context.Context, starts []claimedStart) {
+	places := make(chan struct{}, ParallelStarts)
+	var all sync.WaitGroup
+	for _, start := range starts {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			defer start.release()
+			s.startAtBoot(ctx, start.database)
+		})
+	}
+	all.Wait()
+}
+
+func (s *Service) startAtBoot(ctx context.Context, id string) {
+	db, err := s.Record(id)
+	if err != nil {
+		s.core.Log.Error("start database", "database", id, "error", err)
+		return
+	}
+	if db.Rebuild {
+		if err := s.backups.Rebuild(ctx, db); err != nil && ctx.Err() == nil {
+			s.core.Log.Error("rebuild database", "database", db.ID, "name", db.Name, "error", err)
+		}
+		return
+	}
+	err = s.StartDatabase(ctx, db)
+	if db.Unfinished != nil && ctx.Err() == nil {
+		err = s.settleChange(ctx, db, err)
+	}
+	if err != nil && ctx.Err() == nil {
+		s.core.Log.Error("start database", "database", db.ID, "name", db.Name, "error", err)
+	}
+	s.backups.BackUpIfOwed(db)
+}
+
+// StartDatabase starts the database's instance, or adopts it when it runs
+// already, receives its WAL and makes its roles what the record says. What
+// fails is tried again in the background.
+func (s *Service) StartDatabase(ctx context.Context, db model.Database) error {
+	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
+	defer cancel()
+	if _, err := s.renewFor(db); err != nil {
+		return s.keepTrying(ctx, db, err)
+	}
+	db, err := s.StartInstance(ctx, db)
+	if err != nil {
+		return s.keepTrying(ctx, db, err)
+	}
+	if err := s.seeTo(ctx, db); err != nil {
+		s.States.expectLate(db.ID)
+		return err
+	}
+	s.SampleOne(ctx, db)
+	return nil
+}
+
+// seeTo gives an instance that is up what it takes to be available: its WAL is
+// received, whatever becomes of the rest, and its roles are what the record says.
+func (s *Service) seeTo(ctx context.Context, db model.Database) error {
+	err := s.backups.ReceiveWAL(db)
+	if err != nil {
+		err = fmt.Errorf("receive WAL: %w", err)
+	}
+	return errors.Join(err, s.setRoles(ctx, db))
+}
+
+// setRoles makes the roles of an instance that has just been started what the
+// record says, and notes what was changed about them by SQL.
+func (s *Service) setRoles(ctx context.Context, db model.Database) error {
+	if err := s.insist(ctx, db.ID, s.settingRoles(db)); err != nil {
+		return fmt.Errorf("provision database: %w", err)
+	}
+	return nil
+}
+
+// setRolesOrLater is setRoles for an instance that serves in any case: what
+// fails is done later, see pending_roles.go.
+func (s *Service) setRolesOrLater(ctx context.Context, db model.Database) {
+	if err := s.setRoles(ctx, db); err != nil {
+		s.core.Log.Error("set the roles of a database that was restarted", "database", db.ID, "error", err)
+		s.States.expectLate(db.ID)
+	}
+}
+
+// StartInstance starts the database's instance, on another port when a
+// foreign process has taken its own: the record it returns has the port.
+func (s *Service) StartInstance(ctx context.Context, db model.Database) (model.Database, error) {
+	spec, err := s.Spec(ctx, db)
+	if err != nil {
+		return db, err
+	}
+	keepFitted(spec.Config.Settings, db, spec.Dir)
+	if err := s.Instances.Start(ctx, spec); err != nil {
+		return db, err
+	}
+	now, err := s.Record(db.ID)
+	db.Port = now.Port
+	return db, err
+}
+
+// keepTrying has an instance that could not be started tried again in the
+// background. One whose binaries are missing waits for a restart by a person.
+func (s *Service) keepTrying(ctx context.Context, db model.Database, cause error) error {
+	spec, err := s.Spec(ctx, db)
+	if err != nil {
+		s.InstanceChanged(db.ID, postgres.StateFailed, model.PublicMessage(err))
+		return err
+	}
+	s.States.expectLate(db.ID)
+	if err := s.Instances.Keep(spec); err != nil {
+		return errors.Join(cause, err)
+	}
+	return cause
+}
+
+// portTaken gives a database another port, because a foreign process has
+// taken its own.
+func (s *Service) portTaken(id string) (int, error) {
+	db, err := s.Record(id)
+	if err != nil {
+		return 0, err // an instance that is being built has no port of TCP
+	}
+	moved := db
+	call := s.core.System(model.ActionInstanceMoved, db.Organization, DatabaseResource(db))
+	err = s.WithPort(func(port int) error {
+		call.Details = map[string]string{"from": fmt.Sprint(db.Port), "to": fmt.Sprint(port)}
+		return s.core.Change(call, func(tx *meta.Tx) error {
+			if err := claimPort(tx, port); err != nil {
+				return err
+			}
+			moved, err = tx.Databases().Update(db.ID, func(d *model.Database) error {
+				d.Port, d.UpdatedAt = port, s.core.Clock()
+				return nil
+			})
+			return err
+		})
+	})
+	if err == nil {
+		s.core.Log.Warn("another process has the database's port: moved", "database", db.ID, "name", db.Name, "from", db.Port, "to", moved.Port)
+	}
+	return moved.Port, err
+}
+
+// CertificateRenewal is how long before its end a certificate is renewed.
+const CertificateRenewal = 30 * 24 * time.Hour
+
+// renewCertificate gives the data directory a certificate when it has none,
+// one that ends soon, or one for other hosts, and reports whether it did.
+func (s *Service) renewCertificate(dir string) (bool, error) {
+	certificate, err := postgres.ReadCertificate(dir)
+	if err == nil && s.isFresh(certificate) && slices.Equal(slices.Sorted(slices.Values(certificate.SANs)), s.instanceHosts()) {
+		return false, nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		s.core.Log.Warn("the certificate is unusable: issuing another", "directory", dir, "error", err)
+	}
+	return true, s.IssueCertificate(dir)
+}
+
+// isFresh reports whether a certificate need not be renewed yet, or a renewal
+// would not last longer, because the authority itself ends then.
+func (s *Service) isFresh(c postgres.Certificate) bool {
+	return s.core.Clock().Add(CertificateRenewal).Before(c.NotAfter) || !c.NotAfter.Before(s.Ca.NotAfter())
+}
+
+// RenewRunning renews the certificate of a running instance, which goes on
+// without a session dropped.
+func (s *Service) RenewRunning(ctx context.Context, db model.Database) error {
+	release, err := s.core.Claims.Take(db.ID, "the renewal of its certificate")
+	if err != nil {
+		return nil // busy: the next sweep is soon enough
+	}
+	defer release()
+	if db, err = s.Record(db.ID); err != nil {
+		return err
+	}
+	if state, _, _ := s.Instances.Status(db.ID); state != postgres.StateRunning {
+		return nil
+	}
+	renewed, err := s.renewFor(db)
+	if err != nil || !renewed {
+		return err
+	}
+	if err := s.Instances.Reload(ctx, db.ID); err != nil {
+		return fmt.Errorf("reload renewed certificate: %w", err)
+	}
+	return nil
+}
+
+// renewFor is renewCertificate for a database, and audits what it did.
+func (s *Service) renewFor(db model.Database) (bool, error) {
+	renewed, err := s.renewCertificate(s.DataDirectory(db.ID, db.Generation))
+	if renewed {
+		s.core.Finish(s.core.System(model.ActionCertificateRenew, db.Organization, DatabaseResource(db)), err)
+	}
+	return renewed, err
+}
+
+func (s *Service) StartPostgres(ctx context.Context) error {
+	var err error
+	if s.Binaries, err = s.core.Config.Search.Find(ctx); err != nil {
+		return fmt.Errorf("find PostgreSQL: %w", err)
+	}
+	s.Majors = NewMajors(s.core.Config.Search, s.Binaries)
+	if err := s.loadAuthority(); err != nil {
+		return fmt.Errorf("load certificate authority: %w", err)
+	}
+	if s.SocketDir, err = postgres.SocketDir(s.core.Config.DataDir); err != nil {
+		return fmt.Errorf("make socket directory: %w", err)
+	}
+	s.Instances = postgres.NewSupervisor(postgres.SupervisorOptions{
+		Log: s.core.Log, Changed: s.InstanceChanged, PortTaken: s.portTaken,
+	})
+	s.Spares, err = postgres.NewSpares(postgres.SparesOptions{
+		Dir:       filepath.Join(s.core.Config.DataDir, "spares"),
+		Want:      s.core.Config.Spares,
+		Bin:       s.Binaries,
+		SocketDir: s.SocketDir,
+		Log:       s.core.Log,
+		Room:      s.core.RoomForSpares,
+	})
+	if err != nil {
+		return fmt.Errorf("open spares: %w", err)
+	}
+	return nil
+}
+
+// Started reports whether the engine runs instances, and not just opens the
+// files.
+func (s *Service) Started() bool { return s.Instances != nil }

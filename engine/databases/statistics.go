@@ -1,0 +1,139 @@
+package databases
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"holdfast/backup/wal/xlog"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// Statistics is what an instance last said of itself.
+type Statistics struct {
+	At          time.Time
+	SizeBytes   int64
+	Connections int
+	SSL, NonSSL int   // of Connections
+	Commits     int64 // a counter
+	// WALLag is how many bytes of flushed WAL the archive has not, and RPO how much
+	// of the past would be missing if the server were lost; nil while nothing
+	// receives its WAL.
+	WALLag int64
+	RPO    *time.Duration
+}
+
+// FigureCache holds the newest figures of each database, so that reading a
+// database costs no session of its own.
+type FigureCache struct {
+	mu     sync.RWMutex
+	newest map[string]Statistics
+}
+
+func newStatistics() *FigureCache { return &FigureCache{newest: map[string]Statistics{}} }
+
+func (s *FigureCache) Get(id string) (Statistics, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	found, ok := s.newest[id]
+	return found, ok
+}
+
+func (s *FigureCache) Put(id string, st Statistics) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.newest[id] = st
+}
+
+func (s *FigureCache) drop(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.newest, id)
+}
+
+func (s *Service) SampleAll(ctx context.Context) {
+	databases, err := s.KeptDatabases()
+	if err != nil {
+		s.core.Log.Error("list databases to sample", "error", err)
+		return
+	}
+	for _, db := range databases {
+		if state, _, _ := s.Instances.Status(db.ID); state == postgres.StateRunning {
+			s.SampleOne(ctx, db)
+		}
+	}
+}
+
+// SampleOne asks one instance; one that does not answer keeps its old figures.
+func (s *Service) SampleOne(ctx context.Context, db model.Database) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	conn, err := s.Instances.Connect(ctx, db.ID, Maintenance)
+	if err != nil {
+		s.core.Log.Debug("sample database", "database", db.ID, "error", err)
+		return
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if err := s.noteVersion(db, postgres.ServerVersion(conn)); err != nil {
+		s.core.Log.Error("record the server's version", "database", db.ID, "error", err)
+	}
+	if _, err := s.notePasswords(ctx, conn, db); err != nil {
+		s.core.Log.Debug("check the passwords of a database", "database", db.ID, "error", err)
+	}
+	stats, err := postgres.Stats(ctx, conn, db.Name)
+	if err != nil {
+		s.core.Log.Debug("sample database", "database", db.ID, "error", err)
+		return
+	}
+	now := Statistics{
+		At: s.core.Clock(), SizeBytes: stats.SizeBytes, Connections: stats.Connections, SSL: stats.SSL, NonSSL: stats.NonSSL,
+		Commits: stats.Commits,
+	}
+	if archive, receives := s.backups.WALStatus(db.ID); receives {
+		rpo := archive.RPO(now.At)
+		now.RPO = &rpo
+		if flushed, err := xlog.ParseLSN(stats.Flushed); err == nil {
+			now.WALLag = max(0, int64(flushed)-int64(archive.Durable))
+		}
+	}
+	s.Figures.Put(db.ID, now)
+	s.Samples.Observe(db.ID, now)
+}
+
+// noteVersion records the version of the server, which another minor release
+// of the binaries changes.
+func (s *Service) noteVersion(db model.Database, version string) error {
+	if version == db.Version {
+		return nil
+	}
+	return s.core.Meta.Update(func(tx *meta.Tx) error {
+		_, err := tx.Databases().Update(db.ID, func(d *model.Database) error {
+			d.Version = version
+			return nil
+		})
+		return err
+	})
+}
+
+// KeptDatabases returns the databases that do not lie in the trash.
+func (s *Service) KeptDatabases() ([]model.Database, error) {
+	var databases []model.Database
+	err := s.core.Meta.View(func(tx *meta.Tx) error {
+		return tx.Databases().All(func(db model.Database) error {
+			if db.Trash == nil {
+				databases = append(databases, db)
+			}
+			return nil
+		})
+	})
+	return databases, err
+}
+
+// KeepMetrics writes the steps of the metrics that are over, or all.
+func (s *Service) KeepMetrics(all bool) {
+	if err := s.writeMetrics(s.Samples.take(all)); err != nil {
+		s.core.Log.Error("write metrics", "error", err)
+	}
+}

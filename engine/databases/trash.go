@@ -1,0 +1,94 @@
+package databases
+
+import (
+	"context"
+	"errors"
+
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// TrashList returns the deleted databases of the call's organization that can
+// still be brought back.
+func (s *Service) TrashList(call *model.Call) ([]model.Database, error) {
+	deleted := []model.Database{}
+	err := s.core.Meta.View(func(tx *meta.Tx) error {
+		return tx.Databases().All(func(db model.Database) error {
+			if db.Trash != nil && db.Organization == call.Organization {
+				deleted = append(deleted, db)
+			}
+			return nil
+		})
+	})
+	return deleted, err
+}
+
+// TrashRestore brings a deleted database back, with its backups and its
+// connection URL.
+func (s *Service) TrashRestore(ctx context.Context, call *model.Call, id string) (model.Database, error) {
+	call.Resource = model.Resource{Type: model.ResourceDatabase, ID: id}
+	release, err := s.core.Claims.Take(id, "another operation")
+	if err != nil {
+		return model.Database{}, err
+	}
+	defer release()
+	var db model.Database
+	err = s.core.Change(call, func(tx *meta.Tx) error {
+		found, err := tx.Databases().Get(id)
+		if errors.Is(err, meta.ErrNotFound) || err == nil && !s.restorable(found, call.Organization) {
+			return model.Errorf(model.CodeNotFound, "no database %q in the trash; `holdfast admin trash list` shows what is", id)
+		}
+		if err != nil {
+			return err
+		}
+		return s.core.WithinPlan(tx, call.Organization, func() error {
+			db, err = tx.Databases().Update(id, func(d *model.Database) error {
+				d.Trash, d.UpdatedAt = nil, s.core.Clock()
+				return nil
+			})
+			return core.NameTaken(err, model.ResourceDatabase, found.Name)
+		})
+	})
+	if err != nil || !s.Started() {
+		return db, err
+	}
+	return db, s.doesNotStart(s.StartDatabase(ctx, db))
+}
+
+func (s *Service) restorable(db model.Database, organization string) bool {
+	return db.Trash != nil && db.Organization == organization && !s.TrashIsOver(*db.Trash)
+}
+
+// TrashIsOver reports whether a deleted database may be removed: its time is
+// over, or its removal has begun.
+func (s *Service) TrashIsOver(t model.Trash) bool {
+	return !t.Until.After(t.At) || s.core.MayRemove(t.Until)
+}
+
+func (s *Service) EmptyDatabases(call *model.Call) (int, error) {
+	deleted, err := s.TrashList(call)
+	if err != nil {
+		return 0, err
+	}
+	for i, db := range deleted {
+		if err := s.purgeClaimed(core.PartOf(call, DatabaseResource(db)), db); err != nil {
+			return i, err
+		}
+	}
+	return len(deleted), nil
+}
+
+func (s *Service) purgeClaimed(call *model.Call, db model.Database) error {
+	release, err := s.core.Claims.Take(db.ID, "the removal from the trash")
+	if err != nil {
+		return err
+	}
+	defer release()
+	return s.purge(call, db)
+}
+
+// ExpireTrash removes a deleted database whose time to come back is over.
+func (s *Service) ExpireTrash(db model.Database) error {
+	return s.purgeClaimed(s.core.System(model.ActionTrashExpire, db.Organization, DatabaseResource(db)), db)
+}

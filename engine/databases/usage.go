@@ -1,0 +1,51 @@
+package databases
+
+import (
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// DatabasesOf returns every database of an organization, newest first.
+func (s *Service) DatabasesOf(organization string) (databases []model.Database, err error) {
+	err = s.core.Meta.View(func(tx *meta.Tx) (err error) {
+		databases, err = AllDatabases(tx, organization)
+		return err
+	})
+	return databases, err
+}
+
+func AllDatabases(tx *meta.Tx, organization string) ([]model.Database, error) {
+	return core.AllBy(tx.Databases(), meta.ByOrganization, meta.Key(organization))
+}
+
+// Sampled adds up what databases last said of themselves.
+func (s *Service) Sampled(databases []model.Database) (bytes, connections int64) {
+	for _, db := range databases {
+		stats, _ := s.Figures.Get(db.ID)
+		bytes += stats.SizeBytes
+		connections += int64(stats.Connections)
+	}
+	return bytes, connections
+}
+
+// DatabaseBytes is what databases last said they take, or will take when they
+// are imported.
+func (s *Service) DatabaseBytes(databases []model.Database) (bytes int64) {
+	sizes := s.running.Reserved()
+	for _, db := range databases {
+		stats, _ := s.Figures.Get(db.ID)
+		bytes += max(stats.SizeBytes, sizes[db.ID])
+	}
+	return bytes
+}
+
+// refuseFullDatabases refuses another database when those there are fill what
+// the plan allows them.
+func (s *Service) refuseFullDatabases(tx *meta.Tx, organization string) error {
+	databases, err := AllDatabases(tx, organization)
+	if err != nil {
+		return err
+	}
+	return s.core.RefuseFull(tx, organization, model.MetricDatabaseBytes, s.DatabaseBytes(databases))
+}

@@ -1,0 +1,61 @@
+package imports
+
+import (
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
+	"holdfast/engine/importer"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// roomForImport refuses an import that does not fit on the disk, or into what
+// its organization's plan allows, beside what the other imports under way will
+// have taken when they are done. From then on it counts as one of those.
+func (s *Service) roomForImport(db model.Database, size int64) error {
+	s.Imports.admission.Lock()
+	defer s.Imports.admission.Unlock()
+	host, err := core.MeasureHost(s.core.Config.DataDir)
+	if err != nil {
+		return err
+	}
+	need, free := importer.RoomFor(size), host.DiskFree-s.StillToImport()
+	if need > free {
+		return model.Errorf(model.CodeForbidden,
+			"the source's database has %d MB and needs %d MB of free disk here; there are %d MB that no other import needs: the operator must make room",
+			size>>20, need>>20, max(free, 0)>>20)
+	}
+	if err := s.core.Meta.View(func(tx *meta.Tx) error { return s.importWithinPlan(tx, db, size) }); err != nil {
+		return err
+	}
+	s.Imports.Reserve(db.ID, size)
+	return nil
+}
+
+// StillToImport is how much of the disk the imports under way may still take.
+func (s *Service) StillToImport() (bytes int64) {
+	for database, size := range s.Imports.Reserved() {
+		stats, _ := s.databases.Figures.Get(database)
+		bytes += max(importer.RoomFor(size)-stats.SizeBytes, 0)
+	}
+	return bytes
+}
+
+func (s *Service) importWithinPlan(tx *meta.Tx, db model.Database, size int64) error {
+	plan, err := s.core.PlanOf(tx, db.Organization)
+	if err != nil {
+		return err
+	}
+	dbs, err := databases.AllDatabases(tx, db.Organization)
+	if err != nil {
+		return err
+	}
+	stats, _ := s.databases.Figures.Get(db.ID)
+	others := s.databases.DatabaseBytes(dbs) - stats.SizeBytes
+	if limit, limited := plan.Limits[model.MetricDatabaseBytes]; limited && others+size > limit {
+		return model.Errorf(model.CodeForbidden,
+			"%s: the source's database has %d, the plan %s allows %d, and %d are in use or will be by imports under way; "+
+				"delete what is not needed, or have the operator choose a larger plan with `holdfast admin org set-plan`",
+			model.MetricDatabaseBytes, size, plan.Name, limit, others)
+	}
+	return nil
+}

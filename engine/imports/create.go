@@ -1,0 +1,192 @@
+package imports
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
+	"holdfast/engine/importer"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/password"
+	"holdfast/engine/postgres"
+)
+
+// NewImport is what is copied from where, into what.
+type NewImport struct {
+	Project   string
+	Name      string       // of the new database
+	SourceURL model.Secret // holds the source's password
+	// SameCredentials gives the new database the source's user and password.
+	SameCredentials bool
+	Username        string       // "" means model.DefaultOwner
+	Password        model.Secret // zero means generated
+
+	sandbox bool
+}
+
+// Create begins to copy a database from elsewhere into a new one, and
+// returns its record at once. What can be known without asking the source is
+// refused here.
+func (s *Service) Create(ctx context.Context, call *model.Call, in NewImport) (model.Import, error) {
+	r, err := s.beginImport(ctx, call, in)
+	if err != nil {
+		return model.Import{}, err
+	}
+	return r.account.Snapshot(), nil
+}
+
+// beginImport begins an import, which goes on until over is closed.
+func (s *Service) beginImport(ctx context.Context, call *model.Call, in NewImport) (*importRun, error) {
+	source, err := importer.ParseSource(in.SourceURL.Reveal())
+	if err != nil {
+		return nil, err
+	}
+	database, err := in.database(source)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.core.OnlyOnce(call); err != nil {
+		return nil, err
+	}
+	pgDump, err := s.PgDump(ctx, s.databases.Binaries.Major)
+	if err != nil {
+		return nil, err
+	}
+	r, release, err := s.recordImport(call, database, source.Describe())
+	if err != nil {
+		return nil, core.NoRoom(err)
+	}
+	organization := r.db.Organization
+	source.Foreign = func(port int) (bool, error) { return s.isForeignPort(organization, port) }
+	r.source, r.pgDump, r.over = source, pgDump, make(chan struct{})
+	runCtx, ended := s.core.Cancels.Add(s.core.Lifetime, databases.ImportClaim(r.db.ID))
+	s.core.Work.Go(func() {
+		defer close(r.over)
+		defer ended()
+		defer release()
+		s.runImport(runCtx, r)
+	})
+	return r, nil
+}
+
+// isForeignPort reports whether a port is that of another organization's
+// database: the appliance comes to it from an address that its allow-list may let
+// in where it does not let in who asked for the import.
+func (s *Service) isForeignPort(organization string, port int) (foreign bool, err error) {
+	err = s.core.Meta.View(func(tx *meta.Tx) error {
+		return tx.Databases().All(func(db model.Database) error {
+			foreign = foreign || db.Port == port && db.Organization != organization
+			return nil
+		})
+	})
+	return foreign, err
+}
+
+// database is the new database the import asks for.
+func (in NewImport) database(source importer.Source) (databases.NewDatabase, error) {
+	db := databases.NewDatabase{Project: in.Project, Name: in.Name, User: in.Username, Password: in.Password, Sandbox: in.sandbox}
+	user := "username"
+	if in.SameCredentials {
+		if in.Username != "" || !in.Password.IsZero() {
+			return db, model.Invalid("same_credentials", "does not go with username or password: give one or the other")
+		}
+		if source.Password.IsZero() {
+			return db, model.Invalid("same_credentials", "the source_url has no password to take over; give a password, or leave it out for a generated one")
+		}
+		db.User, db.Password = source.User, source.Password
+		user = "same_credentials"
+	}
+	if db.User != "" {
+		if err := model.ValidateDatabaseUser(user, db.User); err != nil {
+			return db, err
+		}
+	}
+	if in.SameCredentials {
+		if err := cmp.Or(password.ForImport(user, db.Password, db.Name, db.User), postgres.CheckPassword(user, db.Password)); err != nil {
+			return db, err
+		}
+	}
+	return db, db.Complete()
+}
+
+// PgDump finds a pg_dump that can read servers of the major version and
+// older.
+func (s *Service) PgDump(ctx context.Context, major int) (string, error) {
+	path, err := s.core.Config.Search.ClientTool(ctx, "pg_dump", major, s.databases.Binaries)
+	if err != nil {
+		return "", &model.Error{Code: model.CodeValidation, Message: fmt.Sprintf("imports need a program that is not on this machine: %v", err), Err: err}
+	}
+	return path, nil
+}
+
+// recordImport commits the import, its database, which holds name and port,
+// and the operation that fills it.
+func (s *Service) recordImport(call *model.Call, in databases.NewDatabase, source model.ImportSource) (*importRun, func(), error) {
+	db := s.databases.NewDatabase(call, in)
+	db.Status = model.DatabaseImporting
+	op := s.databases.NewOperation(db, model.OperationImport, string(model.ImportPending))
+	record := model.Import{
+		ID: s.core.NewID(model.ResourceImport), Organization: db.Organization, Project: db.Project, Database: db.ID, Name: db.Name,
+		Source: source, Status: model.ImportPending, Phase: "waiting", StartedAt: s.core.Clock(),
+	}
+	call.Resource = model.Resource{Type: model.ResourceImport, ID: record.ID, Name: db.Name}
+	call.Note("source", fmt.Sprintf("%s@%s/%s", source.User, net.JoinHostPort(source.Host, strconv.Itoa(source.Port)), source.Database))
+	call.Note("database", db.ID)
+	release, err := s.core.Claims.Take(db.ID, "an import")
+	if err != nil {
+		return nil, nil, err
+	}
+	err = s.databases.WithPort(func(port int) error {
+		db.Port = port
+		return s.core.Change(call, func(tx *meta.Tx) error {
+			if err := s.databases.InsertDatabase(tx, db); err != nil {
+				return err
+			}
+			if err := errors.Join(tx.Imports().Insert(record), dropOldImports(tx, record.Organization)); err != nil {
+				return err
+			}
+			return databases.InsertOperation(tx, op, model.DatabaseImporting)
+		})
+	})
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	r := &importRun{db: db, op: op, account: importer.NewAccount(record, s.core.Clock)}
+	s.Imports.add(r.account, record.ID, op.ID)
+	return r, release, nil
+}
+
+// ImportsKept is how many records of imports an organization keeps whose
+// database is gone. That of a database is kept as long as it is there.
+const ImportsKept = 100
+
+// dropOldImports removes the oldest beyond that.
+func dropOldImports(tx *meta.Tx, organization string) error {
+	records, err := core.AllBy(tx.Imports(), meta.ByOrganization, meta.Key(organization))
+	if err != nil {
+		return err
+	}
+	var gone []string // the newest first
+	for _, i := range records {
+		_, err := tx.Databases().Get(i.Database)
+		switch {
+		case errors.Is(err, meta.ErrNotFound):
+			gone = append(gone, i.ID)
+		case err != nil:
+			return err
+		}
+	}
+	for _, id := range gone[min(len(gone), ImportsKept):] {
+		if err := tx.Imports().Delete(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}

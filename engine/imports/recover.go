@@ -1,0 +1,51 @@
+package imports
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+var errImportInterrupted = model.Errorf(model.CodeConflict,
+	"the appliance was stopped before the import was done; what was copied is removed and the name is free again: start the import anew")
+
+// RollBackImport removes a database whose import ended with the appliance:
+// nobody has used it, and the source is as it was.
+func (s *Service) RollBackImport(ctx context.Context, db model.Database) error {
+	s.core.Log.Warn("rolling back an import", "database", db.ID, "name", db.Name)
+	if err := postgres.StopOrphan(ctx, s.databases.DataDirectory(db.ID, db.Generation)); err != nil {
+		return err
+	}
+	var records []model.Import
+	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
+		records, err = core.AllUnder(tx.Imports(), db.ID)
+		return err
+	}); err != nil {
+		return err
+	}
+	if len(records) != 1 {
+		return fmt.Errorf("the database %s under import has %d imports", db.ID, len(records))
+	}
+	return s.forgetImport(db, records[0], errImportInterrupted)
+}
+
+// relayDir is where imports put their sockets, beside those of the instances.
+func (s *Service) relayDir() string { return filepath.Join(s.databases.SocketDir, "i") }
+
+// MakeRelayDir makes the directory anew: an import that was killed has left
+// its socket.
+func (s *Service) MakeRelayDir() error {
+	if err := os.RemoveAll(s.relayDir()); err != nil {
+		return fmt.Errorf("clear sockets of imports: %w", err)
+	}
+	if err := os.Mkdir(s.relayDir(), 0o700); err != nil {
+		return fmt.Errorf("make directory for sockets of imports: %w", err)
+	}
+	return nil
+}

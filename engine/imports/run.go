@@ -1,0 +1,220 @@
+package imports
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
+	"holdfast/engine/importer"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// importRun is an import while it runs.
+type importRun struct {
+	db      model.Database
+	op      model.DatabaseOperation
+	source  importer.Source
+	pgDump  string
+	account *importer.Account
+	over    chan struct{} // closed when it has ended
+}
+
+// runImport copies the source and records how that ended. When the appliance
+// is being stopped, the import is left as it is: the next start takes it back.
+func (s *Service) runImport(ctx context.Context, r *importRun) {
+	defer s.Imports.Drop(r.account.Snapshot().ID, r.op.ID, r.db.ID)
+	keptUp := s.keepAccount(ctx, r)
+	err := s.importInto(ctx, r)
+	keptUp()
+	if s.core.Lifetime.Err() != nil {
+		return
+	}
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	if err == nil {
+		if err = s.publishImport(ctx, r); err == nil {
+			return
+		}
+	}
+	if err := s.takeBackImport(ctx, r.db, r.account.Snapshot(), err); err != nil {
+		s.core.Log.Error("take back an import", "database", r.db.ID, "error", err)
+	}
+}
+
+// importInto fills the new database, up to the point where its owner may have
+// it.
+func (s *Service) importInto(ctx context.Context, r *importRun) error {
+	r.account.Enter(model.ImportChecking, "connecting to the source")
+	session, err := importer.Open(ctx, r.source, r.account)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	pgDump := r.pgDump
+	if session.Major > s.databases.Binaries.Major {
+		if pgDump, err = s.PgDump(ctx, session.Major); err != nil {
+			return err
+		}
+		r.account.Say(model.ImportWarning, fmt.Sprintf("the source is PostgreSQL %s and the copy %s: what only the newer one has is refused here", session.Version, s.databases.Binaries.Version))
+	}
+	r.account.Enter(model.ImportChecking, "making the database")
+	buildCtx, cancel := context.WithTimeout(ctx, databases.StartTimeout)
+	defer cancel()
+	if r.db, err = s.databases.BuildDatabase(buildCtx, r.db); err != nil {
+		return core.NoRoom(err)
+	}
+	target := func(ctx context.Context) (*pgx.Conn, error) { return s.databases.Instances.ConnectLocal(ctx, r.db.ID) }
+	r.account.Enter(model.ImportChecking, "looking at the source")
+	if err := s.roomForImport(r.db, session.Size()); err != nil {
+		return err
+	}
+	if err := checkImport(ctx, session, target); err != nil {
+		return err
+	}
+	return core.NoRoom(session.Copy(ctx, importer.Job{
+		Owner: r.db.Owner, Target: target, PgDump: pgDump, PgDumpEnv: postgres.ToolEnv(pgDump), DumpMemory: s.dumpMemory(), SocketDir: s.relayDir(),
+	}))
+}
+
+// dumpMemory is how much memory pg_dump may take for what the source makes it
+// hold, in bytes: a quarter of the machine's, within least and most.
+func (s *Service) dumpMemory() int64 {
+	const least, most = 256 << 20, 2 << 30
+	host, err := core.MeasureHost(s.core.Config.DataDir)
+	if err != nil || host.MemoryTotal == nil {
+		return least
+	}
+	return min(max(*host.MemoryTotal/4, least), most)
+}
+
+func checkImport(ctx context.Context, session *importer.Session, target importer.Target) error {
+	conn, err := target(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return session.Check(ctx, conn)
+}
+
+// accountInterval is how often what a running import has to tell is recorded.
+const accountInterval = 2 * time.Second
+
+// keepAccount records the account of a running import from time to time, so
+// that there is something to read of one that died. The function it returns
+// ends that, and waits.
+func (s *Service) keepAccount(ctx context.Context, r *importRun) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(accountInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			}
+			record := r.account.Snapshot()
+			if err := s.core.Meta.Update(func(tx *meta.Tx) error { return replaceImport(tx, record) }); err != nil {
+				s.core.Log.Warn("record the account of an import", "import", record.ID, "error", err)
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+func replaceImport(tx *meta.Tx, record model.Import) error {
+	_, err := tx.Imports().Update(record.ID, func(i *model.Import) error {
+		*i = record
+		return nil
+	})
+	return err
+}
+
+// publishImport gives the database to its owner: with the passwords and
+// privileges of its record, whatever was executed, and open to its allow-list.
+// The commit of those, which waits for the disk, makes durable what was
+// committed before without waiting.
+func (s *Service) publishImport(ctx context.Context, r *importRun) error {
+	ctx, cancel := context.WithTimeout(ctx, databases.StartTimeout)
+	defer cancel()
+	if err := s.databases.Provision(ctx, r.db.ID, r.db); err != nil {
+		return fmt.Errorf("provision imported database: %w", err)
+	}
+	available := r.db
+	available.Status = model.DatabaseAvailable
+	if err := s.databases.Instances.Update(ctx, r.db.ID, databases.Access(available)); err != nil {
+		return fmt.Errorf("open imported database: %w", err)
+	}
+	record := r.account.Snapshot()
+	record.Status, record.Phase, record.Progress, record.SecondsLeft = model.ImportCompleted, "done", 100, nil
+	summary := fmt.Sprintf("completed: %s, %s, %s",
+		model.Count(record.TablesDone, "table"), model.Count(record.RowsCopied, "row"), model.Count(record.BytesCopied, "byte"))
+	if len(record.Errors) > 0 {
+		record.Status = model.ImportCompletedWithErrors
+		summary += fmt.Sprintf("; %d objects are not as in the source, see errors", len(record.Errors)+record.ErrorsBeyond)
+	}
+	now := s.core.Clock()
+	record.CompletedAt = &now
+	record.Log = append(record.Log, model.ImportLine{At: now, Level: model.ImportInfo, Message: summary})
+	call := s.importEnd(record)
+	call.Note("status", string(record.Status))
+	if err := s.core.Change(call, func(tx *meta.Tx) error {
+		if _, err := s.databases.ReleaseDatabase(tx, r.op, nil); err != nil {
+			return err
+		}
+		return replaceImport(tx, record)
+	}); err != nil {
+		return err
+	}
+	s.databases.SampleOne(ctx, available)
+	return nil
+}
+
+func (s *Service) importEnd(record model.Import) *model.Call {
+	resource := model.Resource{Type: model.ResourceImport, ID: record.ID, Name: record.Name}
+	return s.core.System(model.ActionImportEnd, record.Organization, resource)
+}
+
+// takeBackImport removes what an import that failed with cause has made, so
+// that its name is free again, and records why.
+func (s *Service) takeBackImport(ctx context.Context, db model.Database, record model.Import, cause error) error {
+	s.core.Log.Warn("import failed", "import", record.ID, "database", db.ID, "name", db.Name, "error", cause)
+	if err := s.databases.StopInstance(ctx, db.ID); err != nil {
+		return err
+	}
+	return s.forgetImport(db, record, cause)
+}
+
+// forgetImport is the part of it that needs no running instance.
+func (s *Service) forgetImport(db model.Database, record model.Import, cause error) error {
+	if err := s.databases.Discard(s.databases.DatabaseDirectory(db.ID), db.ID); err != nil {
+		return fmt.Errorf("remove database directory: %w", err)
+	}
+	if err := s.recovery.RemoveBackups(db.ID); err != nil { // the WAL that was received
+		return err
+	}
+	now := s.core.Clock()
+	record.Status, record.SecondsLeft, record.CompletedAt = model.ImportFailed, nil, &now
+	record.Error = databases.OperationMessage(cause)
+	record.Log = append(record.Log, model.ImportLine{At: now, Level: model.ImportError, Message: "failed: " + record.Error})
+	forget := func(tx *meta.Tx) error {
+		return errors.Join(databases.PurgeRecords(tx, db.ID), replaceImport(tx, record))
+	}
+	err := s.core.Meta.Update(func(tx *meta.Tx) error {
+		if err := forget(tx); err != nil {
+			return err
+		}
+		return s.core.Audit(tx, s.importEnd(record), cause)
+	})
+	return s.core.RecordLater(err, "the end of an import", forget)
+}

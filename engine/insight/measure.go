@@ -1,0 +1,112 @@
+package insight
+
+import (
+	"errors"
+	"time"
+
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// Measurement is the appliance in figures.
+type Measurement struct {
+	Organizations int
+	Databases     map[model.DatabaseStatus]int
+	DatabaseBytes int64
+	Connections   int64
+	// WALLag is how far the receiver of WAL that is farthest behind is, in bytes.
+	WALLag int64
+	Totals model.Totals
+	// BackupBytes is what all backups, WAL and exports occupy on disk.
+	BackupBytes int64
+	// Unprotected databases are to have a completed backup and have none;
+	// BackupAge is how old the newest one is of the database that is worst off of
+	// the others.
+	Unprotected int
+	BackupAge   time.Duration
+	// AuditQueued entries wait to be written, of AuditRoom that may.
+	AuditQueued, AuditRoom int
+	Recommendations        map[model.Severity]int
+	Host                   core.Host
+}
+
+// Measure takes the figures. It asks no database.
+func (s *Service) Measure() (Measurement, error) {
+	m := Measurement{
+		Databases: map[model.DatabaseStatus]int{}, AuditQueued: len(s.core.Audits.Entries), AuditRoom: cap(s.core.Audits.Entries),
+		Recommendations: map[model.Severity]int{},
+	}
+	var err error
+	if m.Host, err = core.MeasureHost(s.core.Config.DataDir); err != nil {
+		return m, err
+	}
+	err = s.core.Meta.ViewFlushed(func(tx *meta.Tx) error {
+		return errors.Join(s.measureOrganizations(tx, &m), s.measureDatabases(tx, &m))
+	})
+	return m, err
+}
+
+func (s *Service) measureOrganizations(tx *meta.Tx, m *Measurement) error {
+	return tx.Organizations().All(func(o model.Organization) error {
+		m.Organizations++
+		totals, err := tx.Totals(o.ID)
+		m.Totals = m.Totals.Plus(totals, 1)
+		return err
+	})
+}
+
+func (s *Service) measureDatabases(tx *meta.Tx, m *Measurement) error {
+	return tx.Databases().All(func(db model.Database) error {
+		occupied, err := s.recovery.DatabaseBackupBytes(tx, db.ID)
+		m.BackupBytes += occupied
+		if err != nil || db.Trash != nil {
+			return err
+		}
+		status, _ := s.databases.LiveStatus(db)
+		m.Databases[status]++
+		stats, _ := s.databases.Figures.Get(db.ID)
+		m.DatabaseBytes += stats.SizeBytes
+		m.Connections += int64(stats.Connections)
+		m.WALLag = max(m.WALLag, stats.WALLag)
+		for severity, count := range s.Adviser.count(db.ID) {
+			m.Recommendations[severity] += count
+		}
+		newest, err := databases.NewestCompleted(tx, db.ID)
+		if err != nil {
+			return err
+		}
+		if databases.IsUnprotected(db, newest) {
+			m.Unprotected++
+		}
+		if newest != nil && newest.CompletedAt != nil {
+			m.BackupAge = max(m.BackupAge, s.core.Clock().Sub(*newest.CompletedAt))
+		}
+		return nil
+	})
+}
+
+// count returns how many findings there are on a database.
+func (a *Adviser) count(id string) map[model.Severity]int {
+	a.Mu.Lock()
+	defer a.Mu.Unlock()
+	counts := map[model.Severity]int{}
+	for _, found := range a.Found[id].By {
+		for _, r := range found {
+			counts[r.Severity]++
+		}
+	}
+	return counts
+}
+
+// Ready says why the appliance cannot serve, nil when it can.
+func (s *Service) Ready() error {
+	if !s.databases.Started() {
+		return errors.New("starting")
+	}
+	if s.core.Lifetime.Err() != nil {
+		return errors.New("stopping")
+	}
+	return s.core.Meta.View(func(*meta.Tx) error { return nil })
+}

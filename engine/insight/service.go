@@ -1,0 +1,28 @@
+// Package insight tells what the appliance knows of itself and its databases:
+// samples over time, usage, recommendations, features, the status for agents and
+// what a full disk announces. It changes no resource.
+package insight
+
+import (
+	"holdfast/engine/access"
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
+	"holdfast/engine/imports"
+	"holdfast/engine/recovery"
+)
+
+// Service answers questions about the appliance and its databases.
+type Service struct {
+	core      *core.Core
+	access    *access.Service
+	databases *databases.Service
+	recovery  *recovery.Service
+	imports   *imports.Service
+	Adviser   *Adviser
+	dumps     toolSearch // for pg_dump
+}
+
+// New returns the service.
+func New(c *core.Core, a *access.Service, d *databases.Service, r *recovery.Service, i *imports.Service) *Service {
+	return &Service{core: c, access: a, databases: d, recovery: r, imports: i, Adviser: newAdviser()}
+}

@@ -1,0 +1,56 @@
+package insight
+
+import (
+	"holdfast/engine/core"
+	"holdfast/engine/model"
+)
+
+// Usage is what an organization takes, and what the machine has left.
+type Usage struct {
+	model.Totals
+	DatabaseBytes int64 // as the databases last said
+	BackupBytes   int64 // on disk, see BackupBytes
+	Connections   int64
+	Plan          string                 // in force
+	Limits        map[model.Metric]int64 // of that plan
+	Host          core.Host
+}
+
+// Used returns how much of a metric is in use.
+func (u Usage) Used(m model.Metric) int64 {
+	switch m {
+	case model.MetricDatabaseBytes:
+		return u.DatabaseBytes
+	case model.MetricBackupBytes:
+		return u.BackupBytes
+	default:
+		return u.Totals.Of(m)
+	}
+}
+
+// Usage returns what the call's organization takes: its totals, what its
+// databases last said of themselves, and what its backups occupy on disk.
+func (s *Service) Usage(call *model.Call) (Usage, error) {
+	databases, err := s.databases.DatabasesOf(call.Organization)
+	if err != nil {
+		return Usage{}, err
+	}
+	return s.usage(call, databases)
+}
+
+func (s *Service) usage(call *model.Call, databases []model.Database) (Usage, error) {
+	account, err := s.access.AccountGet(call)
+	if err != nil {
+		return Usage{}, err
+	}
+	usage := Usage{Totals: account.Totals, Plan: account.Plan.Name, Limits: account.Plan.Limits}
+	usage.DatabaseBytes, usage.Connections = s.databases.Sampled(databases)
+	if usage.BackupBytes, err = s.recovery.BackupBytes(call.Organization); err != nil {
+		return usage, err
+	}
+	usage.Host, err = core.MeasureHost(s.core.Config.DataDir)
+	return usage, err
+}
+
+// Rates returns the budgets each key has.
+func (s *Service) Rates() map[model.RateClass]core.Rate { return s.core.Config.Rates }

@@ -1,0 +1,101 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// TrashBucketList returns the deleted buckets of the call's organization that
+// can still be brought back, the newest first.
+func (s *Service) TrashBucketList(call *model.Call, page core.Page) (core.List[model.TrashedBucket], error) {
+	return core.ListRecords(s.core, s.core.Meta.View, call, model.ActionTrashBucketList, (*meta.Tx).TrashedBuckets, page,
+		func(b model.TrashedBucket) string { return b.ID })
+}
+
+// TrashBucketRestore brings a deleted bucket back, with the objects that were in
+// it.
+func (s *Service) TrashBucketRestore(call *model.Call, id string) (model.Bucket, error) {
+	call.Resource = model.Resource{Type: model.ResourceBucket, ID: id}
+	var trashed model.TrashedBucket
+	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
+		trashed, err = tx.TrashedBuckets().Get(id)
+		return err
+	})
+	if errors.Is(err, meta.ErrNotFound) || err == nil && trashed.Organization != call.Organization {
+		return model.Bucket{}, noTrashedBucket(id)
+	}
+	if err != nil {
+		return model.Bucket{}, err
+	}
+	call.Resource = bucketResource(trashed.Bucket)
+	counted, err := s.reserve(call.Organization, func() model.Totals {
+		return model.Totals{Objects: trashed.ObjectCount, StorageBytes: trashed.SizeBytes}
+	})
+	if err != nil {
+		return model.Bucket{}, err
+	}
+	defer counted()
+	var b model.Bucket
+	err = s.core.Change(call, func(tx *meta.Tx) error {
+		return s.core.WithinPlan(tx, call.Organization, func() (err error) {
+			b, err = tx.UntrashBucket(id, s.core.Clock())
+			if errors.Is(err, meta.ErrNotFound) {
+				return noTrashedBucket(id)
+			}
+			return core.NameTaken(err, model.ResourceBucket, trashed.Name)
+		})
+	})
+	return b, err
+}
+
+func noTrashedBucket(id string) error {
+	return model.Errorf(model.CodeNotFound, "no bucket %q in the trash; `holdfast admin trash buckets` shows what is", id)
+}
+
+// PurgeBuckets removes for good the buckets that were in the trash for their
+// time.
+func (s *Service) PurgeBuckets(ctx context.Context) error {
+	return purgeDeleted(ctx, s, (*meta.Tx).TrashedBuckets, func(due []model.TrashedBucket) error {
+		for _, b := range due {
+			if err := s.PurgeBucket(s.core.System(model.ActionBucketPurge, b.Organization, bucketResource(b.Bucket)), b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// PurgeBucket removes a bucket from the trash, which somebody else may have done
+// meanwhile.
+func (s *Service) PurgeBucket(call *model.Call, b model.TrashedBucket) error {
+	call.Note("objects", fmt.Sprint(b.ObjectCount))
+	return s.core.Change(call, func(tx *meta.Tx) error {
+		if err := tx.PurgeBucket(b.ID); !errors.Is(err, meta.ErrNotFound) {
+			return err
+		}
+		return nil
+	})
+}
+
+// EmptyBuckets removes the deleted buckets of the call's organization for good,
+// and returns how many there were.
+func (s *Service) EmptyBuckets(call *model.Call) (int, error) {
+	var deleted []model.TrashedBucket
+	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
+		deleted, err = core.AllBy(tx.TrashedBuckets(), meta.ByOrganization, meta.Key(call.Organization))
+		return err
+	}); err != nil {
+		return 0, err
+	}
+	for i, b := range deleted {
+		if err := s.PurgeBucket(core.PartOf(call, bucketResource(b.Bucket)), b); err != nil {
+			return i, err
+		}
+	}
+	return len(deleted), nil
+}

@@ -1,0 +1,82 @@
+package objects
+
+import (
+	"fmt"
+
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// BucketChange is what of a bucket is to change; nil leaves it as it is.
+type BucketChange struct {
+	Public          *bool
+	ExpireAfterDays *int
+}
+
+// BucketGet returns a bucket.
+func (s *Service) BucketGet(call *model.Call, id string) (model.Bucket, error) {
+	if _, err := s.bucket(call, id); err != nil {
+		return model.Bucket{}, err
+	}
+	var b model.Bucket
+	err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) (err error) { // with its counters as they are
+		b, err = bucketOf(tx, call.Organization, id)
+		return err
+	})
+	return b, err
+}
+
+// BucketUpdate changes a bucket. To have objects removed sooner than so far
+// needs what it needs to delete them.
+func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange) (model.Bucket, error) {
+	if change.ExpireAfterDays != nil {
+		if err := model.ValidateExpireDays("expire_after_days", *change.ExpireAfterDays); err != nil {
+			return model.Bucket{}, err
+		}
+	}
+	if _, err := s.bucket(call, id); err != nil {
+		return model.Bucket{}, err
+	}
+	change.note(call)
+	var b model.Bucket
+	err := s.core.Change(call, func(tx *meta.Tx) (err error) {
+		old, err := bucketOf(tx, call.Organization, id)
+		if err != nil {
+			return err
+		}
+		if change.removesSooner(old) {
+			if err := core.Permit(call, model.OperationFor(model.ActionBucketUpdate).Sometimes()); err != nil {
+				return err
+			}
+		}
+		b, err = tx.Buckets().Update(id, func(b *model.Bucket) error {
+			if change.Public != nil {
+				b.Public = *change.Public
+			}
+			if change.ExpireAfterDays != nil {
+				b.ExpireAfterDays = *change.ExpireAfterDays
+			}
+			b.UpdatedAt = s.core.Clock()
+			return nil
+		})
+		return err
+	})
+	return b, err
+}
+
+// removesSooner reports whether objects of b reach the age at which they are
+// removed sooner by the change.
+func (c BucketChange) removesSooner(b model.Bucket) bool {
+	return c.ExpireAfterDays != nil && *c.ExpireAfterDays > 0 &&
+		(b.ExpireAfterDays == 0 || *c.ExpireAfterDays < b.ExpireAfterDays)
+}
+
+func (c BucketChange) note(call *model.Call) {
+	if c.Public != nil {
+		call.Note("public", fmt.Sprint(*c.Public))
+	}
+	if c.ExpireAfterDays != nil {
+		call.Note("expire_after_days", fmt.Sprint(*c.ExpireAfterDays))
+	}
+}

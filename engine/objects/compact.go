@@ -1,0 +1,154 @@
+package objects
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"holdfast/blobstore"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+const (
+	// compactInterval is how often segments with unneeded bytes are looked for.
+	compactInterval = time.Minute
+	// compactBelow is the share of a segment that must still be needed to leave
+	// it alone.
+	compactBelow = 0.5
+	// compactRate bounds how much is copied, in bytes a second, so that clients
+	// do not notice.
+	compactRate = 32 << 20
+	// compactBatch is how much is copied with one sync, in bytes.
+	compactBatch = 1 << 20
+)
+
+// Compact gives the space of deleted and replaced small objects back, until
+// ctx ends: what is still needed of a segment is copied to the end of the
+// journal, and the segment removed.
+func (s *Service) Compact(ctx context.Context) {
+	ticker := time.NewTicker(compactInterval)
+	defer ticker.Stop()
+	for {
+		if err := s.CompactOnce(ctx); err != nil && ctx.Err() == nil {
+			s.core.Log.Error("compact the journal", "error", err)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// CompactOnce looks at the segments of which every note is in the metadata, so
+// that none is replayed any more. Those with damage are evidence.
+func (s *Service) CompactOnce(ctx context.Context) error {
+	var errs []error
+	applied := blobstore.Position(s.core.Meta.Applied())
+	kept := map[uint32]bool{}
+	if err := s.core.Meta.View(func(tx *meta.Tx) error {
+		for _, d := range JournalDamages(tx, s.core.Clock()) {
+			kept[d.Position.Segment()] = true
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, segment := range s.core.Blobs.Segments() {
+		if segment < applied.Segment() && !kept[segment] {
+			errs = append(errs, s.compactSegment(ctx, segment))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Service) compactSegment(ctx context.Context, segment uint32) error {
+	use, err := segmentUse(s.core.Meta.View, segment)
+	if err != nil || use.Objects > 0 && use.Live() >= compactBelow {
+		return err
+	}
+	if use.Objects > 0 {
+		if err := s.copySegment(ctx, segment); err != nil {
+			return fmt.Errorf("copy segment %d: %w", segment, err)
+		}
+		if use, err = segmentUse(s.core.Meta.ViewFlushed, segment); err != nil {
+			return err
+		}
+	}
+	if use.Objects > 0 { // what could not be read, and so not be moved
+		return nil
+	}
+	s.core.RemovalLock.RLock()
+	defer s.core.RemovalLock.RUnlock()
+	return s.core.Blobs.DropSegment(segment)
+}
+
+// segmentUse reads what of a segment is needed, with View or ViewFlushed.
+func segmentUse(view func(func(*meta.Tx) error) error, segment uint32) (use meta.SegmentUse, err error) {
+	err = view(func(tx *meta.Tx) error {
+		use = tx.SegmentUse(segment)
+		return nil
+	})
+	return use, err
+}
+
+// copySegment copies what is needed of a segment to the end of the journal.
+func (s *Service) copySegment(ctx context.Context, segment uint32) error {
+	limit := rate.NewLimiter(compactRate, 2*compactBatch)
+	var copies []blobstore.Copy
+	size := 0
+	flush := func() error {
+		if len(copies) == 0 {
+			return nil
+		}
+		if err := limit.WaitN(ctx, min(size, limit.Burst())); err != nil {
+			return err
+		}
+		err := s.core.Blobs.Copy(ctx, copies)
+		copies, size = nil, 0
+		return err
+	}
+	err := s.core.Blobs.ReadSegment(segment, func(entry blobstore.Entry, blob []byte) error {
+		note, err := s.moved(entry)
+		if err != nil || note == nil {
+			return err
+		}
+		copies = append(copies, blobstore.Copy{Note: note, Blob: blob})
+		if size += len(note) + len(blob); size < compactBatch {
+			return nil
+		}
+		return flush()
+	})
+	if errors.Is(err, blobstore.ErrDamaged) {
+		s.core.Log.Error("a segment of the journal is damaged, and kept", "segment", segment, "error", err)
+		err = nil
+	}
+	return errors.Join(err, flush())
+}
+
+// moved returns the note with which the entry's blob is copied, nil when no
+// object has it any more.
+func (s *Service) moved(entry blobstore.Entry) ([]byte, error) {
+	var note ObjectNote
+	if entry.Ref == "" || json.Unmarshal(entry.Note, &note) != nil {
+		return nil, nil
+	}
+	blob := string(entry.Ref)
+	var object model.Object
+	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
+		object, err = tx.ObjectOfVersion(note.Object.Bucket, note.Object.Key, note.Object.Version)
+		return err
+	})
+	if errors.Is(err, meta.ErrNotFound) || err == nil && object.Blob != blob {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return (&ObjectNote{Act: ActMove, Object: object, From: blob}).Encode()
+}

@@ -1,0 +1,55 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"time"
+
+	"holdfast/blobstore"
+	"holdfast/engine/model"
+)
+
+// ObjectDelete removes an object. It returns until when the operator can bring
+// it back, zero for not at all.
+func (s *Service) ObjectDelete(ctx context.Context, call *model.Call, bucket, key string) (until time.Time, err error) {
+	if err := model.ValidateObjectKey("key", key); err != nil {
+		return until, err
+	}
+	release := s.Order.Object(bucket, key)
+	defer release()
+	if _, err := s.bucket(call, bucket); err != nil {
+		return until, err
+	}
+	call.Resource = ObjectResource(bucket, key)
+	if _, err := s.Object(bucket, key); err != nil {
+		return until, err
+	}
+	now := s.core.Clock()
+	until = s.objectTrashUntil(now)
+	note := &ObjectNote{Act: ActDelete, Object: model.Object{Bucket: bucket, Key: key, LastModified: now}, Keep: !until.IsZero()}
+	return until, s.logObject(call, note, func(text []byte, note *ObjectNote) error {
+		return s.core.Blobs.Log(ctx, text, note)
+	})
+}
+
+// storeError says in words what keeps the blob store from writing.
+func storeError(err error) error {
+	switch {
+	case errors.Is(err, blobstore.ErrReadOnly):
+		return &model.Error{
+			Code:    model.CodeForbidden,
+			Message: "storage is read-only since a write to disk failed; the operator must check the disk and restart holdfast",
+			Err:     err,
+		}
+	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return &model.Error{
+			Code:    model.CodeForbidden,
+			Message: "the data directory cannot be written to: nothing was stored; the operator must check the disk", Err: err,
+		}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return &model.Error{Code: model.CodeForbidden, Message: "the disk is full: nothing was stored", Err: err}
+	default:
+		return err
+	}
+}

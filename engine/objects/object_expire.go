@@ -1,0 +1,101 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// ExpireObjects removes the objects that have reached the age their buckets
+// set. They do not go to the trash: that is for what somebody deleted.
+func (s *Service) ExpireObjects(ctx context.Context) error {
+	if s.core.KeepsAll() {
+		return nil
+	}
+	var buckets []model.Bucket
+	if err := s.core.Meta.View(func(tx *meta.Tx) error {
+		return tx.Buckets().All(func(b model.Bucket) error {
+			if b.ExpireAfterDays > 0 {
+				buckets = append(buckets, b)
+			}
+			return nil
+		})
+	}); err != nil {
+		return err
+	}
+	var errs []error
+	for _, b := range buckets {
+		errs = append(errs, s.expireBucket(ctx, b))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Service) expireBucket(ctx context.Context, b model.Bucket) error {
+	before := s.expiredBefore(b)
+	for ctx.Err() == nil {
+		removed, err := s.expireSome(b, before)
+		if err != nil || removed == 0 {
+			return err
+		}
+		s.UnlinkSoon()
+	}
+	return nil
+}
+
+// expiredBefore returns the time from before which a bucket's objects expire now.
+func (s *Service) expiredBefore(b model.Bucket) time.Time {
+	return s.core.Clock().Add(-time.Duration(b.ExpireAfterDays) * 24 * time.Hour)
+}
+
+func (s *Service) expireSome(b model.Bucket, before time.Time) (removed int, err error) {
+	release := s.Order.bucket(b.ID) // no upload replaces meanwhile what is removed
+	defer release()
+	oldest, err := s.OldestObjects(b.ID, before)
+	if err != nil || len(oldest) == 0 {
+		return 0, err
+	}
+	return s.RemoveExpired(b, oldest)
+}
+
+// RemoveExpired removes these objects, unless they have been replaced since they
+// were looked up, and returns how many it has removed.
+func (s *Service) RemoveExpired(b model.Bucket, objects []model.Object) (removed int, err error) {
+	call := s.core.System(model.ActionObjectExpire, b.Organization, bucketResource(b))
+	err = s.core.Change(call, func(tx *meta.Tx) error {
+		removed = 0
+		for _, o := range objects {
+			now, err := tx.Object(o.Bucket, o.Key)
+			if errors.Is(err, meta.ErrNotFound) || err == nil && now.Version != o.Version {
+				continue
+			}
+			if _, err := tx.DeleteObject(o.Bucket, o.Key, s.core.Clock()); err != nil {
+				return err
+			}
+			removed++
+		}
+		call.Note("objects", fmt.Sprint(removed))
+		return nil
+	})
+	return removed, err
+}
+
+// OldestObjects returns the objects that were last written before that time.
+// Their versions begin with it.
+func (s *Service) OldestObjects(bucket string, before time.Time) (objects []model.Object, err error) {
+	var version ulid.ULID
+	if err := version.SetTime(uint64(max(before.UnixMilli(), 0))); err != nil { // it may be before 1970
+		return nil, fmt.Errorf("expire objects: %w", err)
+	}
+	err = s.core.Meta.ViewFlushed(func(tx *meta.Tx) error {
+		objects, err = tx.OldestObjects(bucket, strings.ToLower(version.String()), ExpireBatch)
+		return err
+	})
+	return objects, err
+}

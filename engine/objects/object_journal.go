@@ -1,0 +1,224 @@
+package objects
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+
+	"holdfast/blobstore"
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// What happens to objects goes into the journal of the blob store first, as a
+// note with everything the metadata needs to know; that is the one sync an
+// acknowledged upload takes. The metadata follow it.
+type ObjectNote struct {
+	Act objectAct `json:"act"`
+	// Object is what is put; what is deleted has only its bucket, its key and
+	// the time in it.
+	Object model.Object `json:"object"`
+	// From is the blob that a moved object's bytes were in.
+	From string `json:"from,omitempty"`
+	// Upload is the resumable upload that the object was, if it was one.
+	Upload string `json:"upload,omitempty"`
+	// Once is the IdempotentRequest that the upload carried out, if it had one.
+	Once string `json:"once,omitempty"`
+	// Keep says that a deleted object goes to the trash.
+	Keep  bool              `json:"keep,omitempty"`
+	Audit *model.AuditEntry `json:"audit,omitempty"`
+	// counted is called once the totals have what is put; nil when it is
+	// replayed.
+	counted func()
+}
+
+type objectAct string
+
+const (
+	ActPut    objectAct = "put"
+	ActDelete objectAct = "delete"
+	ActMove   objectAct = "move" // of the bytes, by compaction
+)
+
+func (n *ObjectNote) Encode() ([]byte, error) {
+	text, err := json.Marshal(n)
+	if err != nil {
+		return nil, fmt.Errorf("encode note: %w", err)
+	}
+	return text, nil
+}
+
+// Deliver hands to the metadata what the journal has made durable.
+func (s *Service) Deliver(entries []blobstore.Entry) {
+	for _, entry := range entries {
+		note, ok := entry.Value.(*ObjectNote)
+		if !ok { // it is replayed, or was copied
+			note = new(ObjectNote)
+			if err := json.Unmarshal(entry.Note, note); err != nil {
+				s.core.Log.Error("a note of the journal cannot be read", "position", entry.Position, "error", err)
+				continue
+			}
+		}
+		at := entry.Position // the changes keep this, and not all of the entry
+		if entry.Ref != "" {
+			note.Object.Blob, note.Object.Segment = string(entry.Ref), at.Segment()
+		}
+		position := uint64(at)
+		s.recent.add(note, position)
+		s.core.Meta.Defer(position, func(tx *meta.Tx) error { return s.applyNote(tx, note, position) }, func(tx *meta.Tx, err error) error {
+			tx.OnCommit(func() { s.noteDone(note, position) })
+			return s.noteJournalDamage(tx, at, err)
+		})
+	}
+}
+
+// passOver has the metadata say that a record of the journal cannot be replayed.
+func (s *Service) passOver(at blobstore.Position, err error) {
+	note := func(tx *meta.Tx) error { return s.noteJournalDamage(tx, at, err) }
+	s.core.Meta.Defer(uint64(at), note, func(tx *meta.Tx, _ error) error { return note(tx) })
+}
+
+// noteDone is called once the metadata have been brought up to a note, or never
+// will be.
+func (s *Service) noteDone(note *ObjectNote, position uint64) {
+	s.recent.done(note, position)
+	if note.counted != nil {
+		note.counted()
+	}
+}
+
+// applyNote brings the metadata up to a note.
+func (s *Service) applyNote(tx *meta.Tx, note *ObjectNote, position uint64) error {
+	tx.OnCommit(func() { s.noteDone(note, position) })
+	old, err := s.applyAct(tx, note)
+	if errors.Is(err, meta.ErrNotFound) {
+		err = nil // its bucket was dropped meanwhile, and the object with it
+	}
+	if err != nil {
+		return err
+	}
+	if old.Blob != "" && old.Segment == 0 {
+		tx.OnCommit(s.UnlinkSoon)
+	}
+	if note.Upload != "" {
+		if err := noteComplete(tx, note.Upload, note.Object); err != nil && !errors.Is(err, meta.ErrNotFound) {
+			tx.OnCommit(func() {
+				s.core.Log.Error("the record of an upload that is complete", "upload", note.Upload, "error", err)
+			})
+		}
+	}
+	if err := core.MarkOnceDone(tx, note.Once, ObjectResource(note.Object.Bucket, note.Object.Key)); err != nil {
+		return err
+	}
+	if note.Audit == nil {
+		return nil
+	}
+	entry := *note.Audit
+	return tx.AppendAudit(s.core.Chain(), &entry)
+}
+
+// applyAct returns the object whose bytes are not needed any more.
+func (s *Service) applyAct(tx *meta.Tx, note *ObjectNote) (old model.Object, err error) {
+	o := note.Object
+	switch {
+	case note.Act == ActMove:
+		return old, tx.MoveObject(o, note.From)
+	case note.Act == ActDelete && note.Keep:
+		return old, tx.TrashObject(o.Bucket, o.Key, o.LastModified)
+	case note.Act == ActDelete:
+		return tx.DeleteObject(o.Bucket, o.Key, o.LastModified)
+	default:
+		return tx.PutObject(o)
+	}
+}
+
+// recentObjects are those the journal has and the metadata have not yet.
+type recentObjects struct {
+	mu      sync.RWMutex
+	byKey   map[objectID]recentObject
+	uploads map[string]bool // resumable ones that have become objects
+}
+
+type objectID struct{ bucket, key string }
+
+type recentObject struct {
+	position uint64
+	object   model.Object
+	deleted  bool
+}
+
+func newRecentObjects() *recentObjects {
+	return &recentObjects{byKey: map[objectID]recentObject{}, uploads: map[string]bool{}}
+}
+
+func (r *recentObjects) add(note *ObjectNote, position uint64) {
+	if note.Act == ActMove { // the object is the same, and so are its old bytes until then
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.byKey[objectID{note.Object.Bucket, note.Object.Key}] = recentObject{position, note.Object, note.Act == ActDelete}
+	if note.Upload != "" {
+		r.uploads[note.Upload] = true
+	}
+}
+
+func (r *recentObjects) done(note *ObjectNote, position uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id := objectID{note.Object.Bucket, note.Object.Key}
+	if r.byKey[id].position == position {
+		delete(r.byKey, id)
+	}
+	delete(r.uploads, note.Upload)
+}
+
+func (r *recentObjects) completed(upload string) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.uploads[upload]
+}
+
+func (r *recentObjects) get(bucket, key string) (recentObject, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	found, ok := r.byKey[objectID{bucket, key}]
+	return found, ok
+}
+
+// ObjectLocks order what the metadata cannot, which only follow: changes of
+// one object follow each other, and a bucket is not deleted while an object is
+// on its way into it. Many share a lock.
+type ObjectLocks struct {
+	seed    maphash.Seed
+	buckets [64]sync.RWMutex
+	keys    [1024]sync.Mutex
+}
+
+func newObjectLocks() *ObjectLocks { return &ObjectLocks{seed: maphash.MakeSeed()} }
+
+func (l *ObjectLocks) ofBucket(bucket string) *sync.RWMutex {
+	return &l.buckets[maphash.String(l.seed, bucket)%uint64(len(l.buckets))]
+}
+
+// bucket keeps every change of its objects out until release is called.
+func (l *ObjectLocks) bucket(bucket string) (release func()) {
+	lock := l.ofBucket(bucket)
+	lock.Lock()
+	return lock.Unlock
+}
+
+// Object keeps other changes of the Object out until release is called.
+func (l *ObjectLocks) Object(bucket, key string) (release func()) {
+	shared := l.ofBucket(bucket)
+	own := &l.keys[maphash.Comparable(l.seed, objectID{bucket, key})%uint64(len(l.keys))]
+	shared.RLock()
+	own.Lock()
+	return func() {
+		own.Unlock()
+		shared.RUnlock()
+	}
+}

@@ -1,0 +1,117 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// TrashObjectList returns the deleted objects of the call's organization that
+// can still be brought back, the newest versions first.
+func (s *Service) TrashObjectList(call *model.Call, page core.Page) (core.List[model.TrashedObject], error) {
+	return core.ListRecords(s.core, s.core.Meta.ViewFlushed, call, model.ActionTrashObjectList, (*meta.Tx).TrashedObjects, page,
+		func(o model.TrashedObject) string { return o.Version })
+}
+
+// TrashObjectRestore brings a deleted object back, of which version is the id.
+func (s *Service) TrashObjectRestore(call *model.Call, version string) (model.Object, error) {
+	var trashed model.TrashedObject
+	err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) (err error) {
+		trashed, err = tx.TrashedObjects().Get(version)
+		return err
+	})
+	if errors.Is(err, meta.ErrNotFound) || err == nil && trashed.Organization != call.Organization {
+		return model.Object{}, noTrashedObject(version)
+	}
+	if err != nil {
+		return model.Object{}, err
+	}
+	release := s.Order.bucket(trashed.Bucket)
+	defer release()
+	call.Resource = ObjectResource(trashed.Bucket, trashed.Key)
+	counted, err := s.reserveObject(call.Organization, Upload{Bucket: trashed.Bucket, Key: trashed.Key}, trashed.SizeBytes)
+	if err != nil {
+		return model.Object{}, err
+	}
+	defer counted()
+	var object model.Object
+	err = s.core.Change(call, func(tx *meta.Tx) error {
+		if _, err := tx.TrashedBuckets().Get(trashed.Bucket); err == nil {
+			return model.Errorf(model.CodeConflict, "the object's bucket lies in the trash too: bring that back first, with `holdfast admin trash restore-bucket %s`", trashed.Bucket)
+		}
+		b, err := tx.Buckets().Get(trashed.Bucket)
+		if err == nil && b.ExpireAfterDays > 0 && trashed.LastModified.Before(s.expiredBefore(b)) {
+			return model.Errorf(model.CodeConflict, "the object is as old as its bucket lets objects become, and would be removed again at once: raise the bucket's expire_after_days first, or set it to 0")
+		}
+		if err == nil {
+			object, err = tx.UntrashObject(version, s.core.Clock())
+		}
+		switch {
+		case errors.Is(err, meta.ErrExists):
+			return model.Errorf(model.CodeConflict, "another object has the key %q by now: delete it first", trashed.Key)
+		case errors.Is(err, meta.ErrNotFound):
+			return noTrashedObject(version)
+		}
+		return err
+	})
+	return object, err
+}
+
+func noTrashedObject(version string) error {
+	return model.Errorf(model.CodeNotFound, "no object %q in the trash, or its bucket is gone; `holdfast admin trash objects` shows what is", version)
+}
+
+// PurgeObjects removes for good the objects that were in the trash for their
+// time.
+func (s *Service) PurgeObjects(ctx context.Context) error {
+	return purgeDeleted(ctx, s, (*meta.Tx).TrashedObjects, func(due []model.TrashedObject) error {
+		of := map[string][]model.TrashedObject{} // an organization
+		for _, o := range due {
+			of[o.Organization] = append(of[o.Organization], o)
+		}
+		for organization, objects := range of {
+			call := s.core.System(model.ActionObjectPurge, organization, core.OrganizationResource(model.Organization{ID: organization}))
+			if err := s.purgeSome(call, objects); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// purgeSome removes these objects from the trash, which somebody else may have
+// done meanwhile.
+func (s *Service) purgeSome(call *model.Call, objects []model.TrashedObject) error {
+	call.Note("objects", fmt.Sprint(len(objects)))
+	return s.core.Change(call, func(tx *meta.Tx) error {
+		for _, o := range objects {
+			if err := tx.PurgeObject(o.Version); err != nil && !errors.Is(err, meta.ErrNotFound) {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// EmptyObjects removes the deleted objects of the call's organization for good,
+// and returns how many there were.
+func (s *Service) EmptyObjects(call *model.Call) (int, error) {
+	removed := 0
+	for {
+		var some []model.TrashedObject
+		if err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) (err error) {
+			some, _, err = tx.TrashedObjects().Newest(meta.ByOrganization, meta.Key(call.Organization), "", ExpireBatch)
+			return err
+		}); err != nil || len(some) == 0 {
+			return removed, err
+		}
+		if err := s.purgeSome(core.PartOf(call, core.OrganizationResource(model.Organization{ID: call.Organization})), some); err != nil {
+			return removed, err
+		}
+		removed += len(some)
+	}
+}

@@ -1,0 +1,307 @@
+package objects
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strconv"
+
+	"holdfast/blobstore"
+	"holdfast/engine/core"
+	"holdfast/engine/model"
+)
+
+// Upload is an object on its way in.
+type Upload struct {
+	Bucket      string
+	Key         string
+	ContentType string
+	Body        io.Reader
+	// Open fills in these two, once the upload is admitted; nil when they are known.
+	Open func(*Upload) error
+	// Length is how many bytes Body will give, -1 when that is not known; then
+	// Least is how many these are at the least.
+	Length, Least int64
+	// IfAbsent refuses to replace an object.
+	IfAbsent bool
+	// SHA256 and CRC32C are what the client says of the bytes, in base64 (the
+	// CRC big-endian); "" when it says nothing.
+	SHA256, CRC32C string
+	// resumed is the resumable upload this is the end of, "" when it is none.
+	resumed string
+	// reserved are the bytes that the totals have for it already.
+	reserved int64
+}
+
+// ObjectView is an object with where its bytes can be had.
+type ObjectView struct {
+	model.Object
+	DownloadPath string // signed, without the host; "" for callers that may not read
+	PublicPath   string // "" in a private bucket
+}
+
+// ObjectUpload stores an object. It is there, whole and durable, when this
+// returns nil, and otherwise not at all; the object it replaces stays until
+// then.
+func (s *Service) ObjectUpload(ctx context.Context, call *model.Call, in Upload) (ObjectView, error) {
+	if err := in.validate(s.core.Config.MaxObjectBytes); err != nil {
+		return ObjectView{}, err
+	}
+	if err := s.core.OnlyOnceStreamed(call, func() ([]byte, error) { return in.digestAll(s.core.Config.MaxObjectBytes) }); err != nil {
+		return ObjectView{}, err
+	}
+	bucket, err := s.bucket(call, in.Bucket)
+	if err != nil {
+		return ObjectView{}, err
+	}
+	call.Resource = ObjectResource(in.Bucket, in.Key)
+	if err := s.refuseUpload(call, in); err != nil {
+		return ObjectView{}, err
+	}
+	if err := in.open(); err != nil {
+		return ObjectView{}, err
+	}
+	var sum func() []byte
+	if call.Once != "" {
+		sum = in.digest()
+	}
+	w, err := s.core.Blobs.Create(ctx)
+	if err != nil {
+		return ObjectView{}, storeError(err)
+	}
+	defer w.Abort()
+	in.Body = s.Room.leaving(in.Body, in.Length < 0)
+	if err := in.copyTo(w, s.core.Config.MaxObjectBytes); err != nil {
+		return ObjectView{}, err
+	}
+	if sum != nil {
+		call.Repeatable.Fingerprint = s.core.FingerprintStreamed(call, sum())
+	}
+	object, err := s.publishObject(call, in, w)
+	view := s.objectView(bucket, object)
+	if !call.Holds(model.ScopeStorageRead) {
+		view.DownloadPath = "" // it would show what others store under the key later
+	}
+	return view, err
+}
+
+// open learns the body and its type, where they are not known yet.
+func (in *Upload) open() error {
+	if in.Open == nil {
+		return nil
+	}
+	return in.Open(in)
+}
+
+// digest has the body hashed as it is read, and returns what gives the hash of what
+// an upload stores: its type and its bytes.
+func (in *Upload) digest() (sum func() []byte) {
+	digest := sha256.New()
+	digest.Write(core.HashParts(in.ContentType))
+	in.Body = io.TeeReader(in.Body, digest)
+	return func() []byte { return digest.Sum(nil) }
+}
+
+// digestAll is the digest of an upload of which nothing is stored.
+func (in Upload) digestAll(largest int64) ([]byte, error) {
+	if err := in.open(); err != nil {
+		return nil, err
+	}
+	sum := in.digest()
+	size, err := io.Copy(io.Discard, io.LimitReader(in.Body, largest+1))
+	switch {
+	case err != nil:
+		return nil, uploadError(err)
+	case size > largest:
+		return nil, tooLarge(largest)
+	}
+	return sum(), nil
+}
+
+// least is how many bytes the body will give at the least.
+func (in Upload) least() int64 { return max(in.Length, in.Least, 0) }
+
+func (in Upload) validate(largest int64) error {
+	if err := model.ValidateObjectKey("key", in.Key); err != nil {
+		return err
+	}
+	if in.least() > largest {
+		return tooLarge(largest)
+	}
+	for _, sum := range []struct {
+		field, text string
+		size        int
+	}{{"X-Checksum-SHA256", in.SHA256, sha256.Size}, {"X-Checksum-CRC32C", in.CRC32C, 4}} {
+		if raw, err := base64.StdEncoding.DecodeString(sum.text); sum.text != "" && (err != nil || len(raw) != sum.size) {
+			return model.Invalid(sum.field, "must be the checksum's %d bytes in base64", sum.size)
+		}
+	}
+	return nil
+}
+
+// ErrTooLarge means that an object has more bytes than the operator allows.
+var ErrTooLarge = errors.New("object too large")
+
+func tooLarge(largest int64) error {
+	return &model.Error{
+		Code:    model.CodeValidation,
+		Message: fmt.Sprintf("body: an object may have at most %d bytes", largest), Err: ErrTooLarge,
+	}
+}
+
+// MaxObjectBytes is the size of the largest object.
+func (s *Service) MaxObjectBytes() int64 { return s.core.Config.MaxObjectBytes }
+
+// refuseUpload refuses, before the body is read, what could not be published
+// after it.
+func (s *Service) refuseUpload(call *model.Call, in Upload) error {
+	if err := s.refuseReplacing(in); err != nil {
+		return err
+	}
+	if err := s.Room.Refuse(in.least()); err != nil {
+		return err
+	}
+	release, err := s.reserveObject(call.Organization, in, in.least())
+	if err == nil {
+		release()
+	}
+	return err
+}
+
+func (s *Service) refuseReplacing(in Upload) error {
+	if !in.IfAbsent {
+		return nil
+	}
+	_, err := s.Object(in.Bucket, in.Key)
+	if model.CodeOf(err) == model.CodeNotFound {
+		return nil
+	}
+	if err == nil {
+		err = model.Errorf(model.CodeConflict, "an object with this key exists, and If-None-Match: * forbids replacing it")
+	}
+	return err
+}
+
+// copyTo streams the body into a blob, checking it on the way.
+func (in Upload) copyTo(w *blobstore.Writer, largest int64) error {
+	body := io.LimitReader(in.Body, largest+1)
+	var digest hash.Hash
+	if in.SHA256 != "" { // else not: it costs more than everything else about an upload
+		digest = sha256.New()
+		body = io.TeeReader(body, digest)
+	}
+	size, err := w.ReadFrom(body)
+	switch {
+	case err != nil:
+		return uploadError(err)
+	case size > largest:
+		return tooLarge(largest)
+	case in.Length >= 0 && size != in.Length:
+		return model.Invalid("body", "ended after %d of %d bytes", size, in.Length)
+	}
+	return in.check(w.CRC32C(), digest)
+}
+
+func (in Upload) check(crc uint32, digest hash.Hash) error {
+	if in.CRC32C != "" {
+		if got := encodeCRC32C(crc); got != in.CRC32C {
+			return model.Invalid("X-Checksum-CRC32C", "the body's CRC-32C is %s: the upload was damaged on its way", got)
+		}
+	}
+	if in.SHA256 != "" {
+		if got := base64.StdEncoding.EncodeToString(digest.Sum(nil)); got != in.SHA256 {
+			return model.Invalid("X-Checksum-SHA256", "the body's SHA-256 is %s: the upload was damaged on its way", got)
+		}
+	}
+	return nil
+}
+
+func encodeCRC32C(crc uint32) string {
+	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, crc))
+}
+
+// publishObject makes the blob an object, together with the audit entry of the
+// call. What it replaces is unlinked later.
+func (s *Service) publishObject(call *model.Call, in Upload, w *blobstore.Writer) (model.Object, error) {
+	blob, err := w.Secure() // before anybody else is kept waiting
+	if err != nil {
+		return model.Object{}, storeError(err)
+	}
+	release := s.Order.Object(in.Bucket, in.Key)
+	defer release()
+	if _, err := s.bucket(call, in.Bucket); err != nil {
+		return model.Object{}, err
+	}
+	if err := s.refuseReplacing(in); err != nil {
+		return model.Object{}, err
+	}
+	used, err := s.reserveObject(call.Organization, in, w.Size())
+	if err != nil {
+		return model.Object{}, err
+	}
+	call.Resource = ObjectResource(in.Bucket, in.Key)
+	call.Note("size_bytes", strconv.FormatInt(w.Size(), 10))
+	now := s.core.Clock()
+	object := model.Object{
+		Bucket: in.Bucket, Key: in.Key, Version: core.FormatID("", s.core.IDs.Next(now)), Blob: string(blob), SizeBytes: w.Size(),
+		ContentType: in.ContentType, CRC32C: w.CRC32C(), ChecksumSHA256: in.SHA256, LastModified: now,
+	}
+	note := &ObjectNote{Act: ActPut, Object: object, Upload: in.resumed, Once: call.Once, counted: used}
+	err = s.logObject(call, note, func(text []byte, note *ObjectNote) error {
+		_, err := w.Publish(text, note)
+		return err
+	})
+	if err != nil {
+		used()
+	}
+	return object, err
+}
+
+// logObject makes a note durable together with the call's audit entry.
+func (s *Service) logObject(call *model.Call, note *ObjectNote, log func([]byte, *ObjectNote) error) error {
+	note.Audit = s.core.Entry(call, nil)
+	text, err := note.Encode()
+	if err != nil {
+		return err
+	}
+	if err := s.core.Meta.Deferrable(); err != nil {
+		return metadataStuck(err)
+	}
+	if err := log(text, note); err != nil {
+		return storeError(err)
+	}
+	call.Audited = true
+	return nil
+}
+
+// metadataStuck says in words that the metadata do not follow the journal.
+func metadataStuck(err error) error {
+	if core.IsDiskFull(err) {
+		return core.NoRoom(err)
+	}
+	return &model.Error{
+		Code:    model.CodeForbidden,
+		Message: "the metadata cannot be written to: nothing was stored; the operator must check the disk", Err: err,
+	}
+}
+
+// uploadError tells a body that could not be read from a disk that could not
+// be written.
+func uploadError(err error) error {
+	if public, ok := errors.AsType[*model.Error](err); ok {
+		return public
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return &model.Error{Code: model.CodeValidation, Message: "body: ended before its announced length", Err: err}
+	}
+	return storeError(err)
+}
+
+func ObjectResource(bucket, key string) model.Resource {
+	return model.Resource{Type: model.ResourceObject, ID: bucket, Name: key}
+}

@@ -1,0 +1,76 @@
+package objects
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"holdfast/blobstore"
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+)
+
+// ReconcileBlobs brings files and records in step after a start: discarded
+// blobs and blobs without a row are unlinked, those without a row in older
+// metadata put aside. What was written since started is left alone, its row may
+// be on its way.
+func (s *Service) ReconcileBlobs(ctx context.Context, started time.Time, older bool) {
+	if err := s.core.RemoveDiscarded(); err != nil {
+		s.core.Log.Error("remove discarded blobs", "error", err)
+	}
+	err := s.core.Blobs.Walk(func(ref blobstore.Ref, size int64, written time.Time) error {
+		if ctx.Err() != nil || !written.Before(started) || s.blobKnown(ref) {
+			return ctx.Err()
+		}
+		return s.discardBlob(ref, size, older)
+	})
+	if err != nil && ctx.Err() == nil {
+		s.core.Log.Error("reconcile blobs", "error", err)
+	}
+}
+
+// FileTime returns now as the file system tells it, whose clock lags behind
+// by a tick: only such a time can be compared with those of files.
+func (s *Service) FileTime() (time.Time, error) {
+	marker, err := os.CreateTemp(s.core.Config.DataDir, "started-")
+	if err != nil {
+		return time.Time{}, fmt.Errorf("ask the file system for the time: %w", err)
+	}
+	defer os.Remove(marker.Name())
+	defer marker.Close()
+	info, err := marker.Stat()
+	if err != nil {
+		return time.Time{}, fmt.Errorf("ask the file system for the time: %w", err)
+	}
+	return info.ModTime(), nil
+}
+
+func (s *Service) blobKnown(ref blobstore.Ref) (known bool) {
+	lookup := func(tx *meta.Tx) error {
+		known = tx.BlobKnown(string(ref))
+		return nil
+	}
+	_ = s.core.Meta.View(lookup)
+	if !known { // unless its row is deferred
+		_ = s.core.Meta.ViewFlushed(lookup)
+	}
+	return known
+}
+
+// discardBlob removes a blob of which the metadata know nothing; with older
+// metadata it is put aside.
+func (s *Service) discardBlob(ref blobstore.Ref, size int64, older bool) error {
+	if !older {
+		s.core.Log.Warn("removing a blob that belongs to no record", "blob", ref, "bytes", size)
+		return s.core.Blobs.Remove(ref)
+	}
+	dir := filepath.Join(s.core.Config.DataDir, core.StraysDir, "blobs")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	to := filepath.Join(dir, string(ref))
+	s.core.Log.Warn("putting aside a blob that belongs to no record", "blob", ref, "bytes", size, "to", to)
+	return s.core.Blobs.PutAside(ref, to)
+}

@@ -1,0 +1,274 @@
+package objects
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"holdfast/blobstore"
+	"holdfast/engine/advice"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+const (
+	// scrubEvery is how often every object is read, and scrubCheck how often it
+	// is looked whether that is due.
+	scrubEvery = 7 * 24 * time.Hour
+	scrubCheck = 10 * time.Minute
+	// scrubRate bounds how much is read, in bytes a second.
+	scrubRate = 16 << 20
+	// scrubStep is how much of an object is read at a time, in bytes, and
+	// scrubPage how many objects are looked up.
+	scrubStep = 1 << 20
+	scrubPage = 256
+	// scrubDamaged bounds how many damaged objects are remembered.
+	scrubDamaged = 1000
+)
+
+// scrubSetting is the name under which the state of the scrub is kept.
+const scrubSetting = "scrub"
+
+// scrubState says how far the scrub is, so that a restart goes on with it, and
+// what is known to be damaged.
+type scrubState struct {
+	StartedAt   time.Time       `json:"started_at"`
+	CompletedAt time.Time       `json:"completed_at"`
+	Bucket      string          `json:"bucket"` // the last one looked at, and the last key in it
+	Key         string          `json:"key"`
+	Damaged     []damagedObject `json:"damaged"`
+}
+
+type damagedObject struct {
+	Bucket  string    `json:"bucket"`
+	Key     string    `json:"key"`
+	Version string    `json:"version"`
+	FoundAt time.Time `json:"found_at"`
+}
+
+// damaged says to a client that the bytes are not those that were stored.
+func damaged(err error) error {
+	return &model.Error{
+		Code:    model.CodeInternal,
+		Message: "the object is damaged on the server's disk: upload it again, and have the operator check the disk",
+		Err:     err,
+	}
+}
+
+// isObjectDamage tells bytes that are not those that were stored, or that the disk does
+// not have any more, from what keeps them from being read for a while, such as
+// too many open files.
+func isObjectDamage(err error) bool {
+	return errors.Is(err, blobstore.ErrDamaged) || errors.Is(err, blobstore.ErrNotFound) || errors.Is(err, syscall.EIO)
+}
+
+// reportDamage names an object whose bytes are not those that were stored, in
+// the log, in its organization's audit log, and to who asks for advice. What is
+// no damage is logged.
+func (s *Service) reportDamage(object model.Object, cause error) {
+	if !isObjectDamage(cause) {
+		s.core.Log.Error("an object cannot be read", "bucket", object.Bucket, "key", object.Key, "version", object.Version, "error", cause)
+		return
+	}
+	known := false
+	err := s.core.Meta.View(func(tx *meta.Tx) error {
+		it, err := readScrub(tx)
+		known = it.knows(object)
+		return err
+	})
+	if err == nil && known { // whoever asks for it costs no write
+		return
+	}
+	organization := ""
+	err = s.updateScrub(func(tx *meta.Tx, it *scrubState) {
+		if b, err := tx.Buckets().Get(object.Bucket); err == nil {
+			organization = b.Organization
+		}
+		known = it.knows(object)
+		if !known && len(it.Damaged) < scrubDamaged {
+			it.Damaged = append(it.Damaged, damagedObject{object.Bucket, object.Key, object.Version, s.core.Clock()})
+		}
+	})
+	if err != nil {
+		s.core.Log.Error("remember a damaged object", "error", err)
+	}
+	if known {
+		return
+	}
+	s.core.Log.Error("an object is damaged on the disk", "bucket", object.Bucket, "key", object.Key, "version", object.Version, "error", cause)
+	s.core.Finish(s.core.System(model.ActionObjectDamaged, organization, ObjectResource(object.Bucket, object.Key)), cause)
+}
+
+func (s *scrubState) knows(object model.Object) bool {
+	for _, d := range s.Damaged {
+		if d.Version == object.Version {
+			return true
+		}
+	}
+	return false
+}
+
+func readScrub(tx *meta.Tx) (s scrubState, err error) {
+	if text := tx.Setting(scrubSetting); len(text) > 0 {
+		err = json.Unmarshal(text, &s)
+	}
+	return s, err
+}
+
+func (s *Service) updateScrub(change func(*meta.Tx, *scrubState)) error {
+	return s.core.Meta.Update(func(tx *meta.Tx) error {
+		it, err := readScrub(tx)
+		if err != nil {
+			return err
+		}
+		change(tx, &it)
+		text, err := json.Marshal(it)
+		if err != nil {
+			return err
+		}
+		return tx.PutSetting(scrubSetting, text)
+	})
+}
+
+// Scrub reads every object from time to time, slowly, until ctx ends.
+func (s *Service) Scrub(ctx context.Context) {
+	ticker := time.NewTicker(scrubCheck)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		if err := s.scrubIfDue(ctx); err != nil && ctx.Err() == nil {
+			s.core.Log.Error("scrub objects", "error", err)
+		}
+	}
+}
+
+func (s *Service) scrubIfDue(ctx context.Context) error {
+	var it scrubState
+	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
+		it, err = readScrub(tx)
+		return err
+	}); err != nil {
+		return err
+	}
+	if it.Bucket == "" && s.core.Clock().Sub(it.CompletedAt) < scrubEvery {
+		return nil
+	}
+	return s.ScrubOnce(ctx)
+}
+
+// ScrubOnce goes on where the scrub was, and reads to the end. What it has read
+// whole is not damaged any more.
+func (s *Service) ScrubOnce(ctx context.Context) error {
+	limit := rate.NewLimiter(scrubRate, scrubStep)
+	for {
+		objects, err := s.scrubNext()
+		if err != nil {
+			return err
+		}
+		if len(objects) == 0 {
+			return s.updateScrub(func(tx *meta.Tx, it *scrubState) {
+				it.Bucket, it.Key, it.CompletedAt = "", "", s.core.Clock()
+				it.forgetGone(tx)
+			})
+		}
+		whole := map[string]bool{} // by version
+		for _, object := range objects {
+			if whole[object.Version], err = s.scrubObject(ctx, limit, object); err != nil {
+				return err
+			}
+		}
+		last := objects[len(objects)-1]
+		if err := s.updateScrub(func(_ *meta.Tx, it *scrubState) {
+			it.Bucket, it.Key = last.Bucket, last.Key
+			it.Damaged = slices.DeleteFunc(it.Damaged, func(d damagedObject) bool { return whole[d.Version] })
+		}); err != nil {
+			return err
+		}
+	}
+}
+
+// forgetGone forgets damaged objects that were replaced or deleted since.
+func (s *scrubState) forgetGone(tx *meta.Tx) {
+	s.Damaged = slices.DeleteFunc(s.Damaged, func(d damagedObject) bool {
+		o, err := tx.Object(d.Bucket, d.Key)
+		return err != nil || o.Version != d.Version
+	})
+}
+
+// scrubNext returns the objects that are next, none at the end.
+func (s *Service) scrubNext() (objects []model.Object, err error) {
+	err = s.core.Meta.ViewFlushed(func(tx *meta.Tx) error {
+		it, err := readScrub(tx)
+		if err != nil {
+			return err
+		}
+		return tx.Buckets().All(func(b model.Bucket) error {
+			if len(objects) > 0 || b.ID < it.Bucket {
+				return nil
+			}
+			after := ""
+			if b.ID == it.Bucket {
+				after = it.Key
+			}
+			objects, err = tx.NextObjects(b.ID, after, scrubPage)
+			return err
+		})
+	})
+	return objects, err
+}
+
+// scrubObject reads an object and reports whether it could read it whole. What is
+// gone meanwhile is fine.
+func (s *Service) scrubObject(ctx context.Context, limit *rate.Limiter, object model.Object) (whole bool, err error) {
+	r, err := s.core.Blobs.Open(blobstore.Ref(object.Blob))
+	if err == nil {
+		defer r.Close()
+		for offset := int64(0); err == nil && offset < object.SizeBytes; offset += scrubStep {
+			n := min(scrubStep, object.SizeBytes-offset)
+			if err := limit.WaitN(ctx, int(n)); err != nil {
+				return false, err
+			}
+			err = r.Verify(offset, n)
+		}
+		if err == nil && r.Size() != object.SizeBytes {
+			err = fmt.Errorf("%d of %d bytes: %w", r.Size(), object.SizeBytes, blobstore.ErrDamaged)
+		}
+	}
+	now, lookupErr := s.Object(object.Bucket, object.Key)
+	if err == nil || lookupErr != nil || now.Blob != object.Blob {
+		return err == nil, nil
+	}
+	if errors.Is(err, blobstore.ErrNotFound) {
+		err = fmt.Errorf("%w: its bytes are gone", err)
+	}
+	s.reportDamage(object, err)
+	return false, nil
+}
+
+// DamagedObjects returns the objects of an organization whose bytes are not
+// those that were stored.
+func DamagedObjects(tx *meta.Tx, organization string) (found []advice.DamagedObject, err error) {
+	s, err := readScrub(tx)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range s.Damaged {
+		b, err := tx.Buckets().Get(d.Bucket)
+		o, objectErr := tx.Object(d.Bucket, d.Key)
+		if err != nil || b.Organization != organization || objectErr != nil || o.Version != d.Version {
+			continue
+		}
+		found = append(found, advice.DamagedObject{Bucket: b, Key: d.Key, SizeBytes: o.SizeBytes, FoundAt: d.FoundAt})
+	}
+	return found, nil
+}

@@ -1,0 +1,92 @@
+package recovery
+
+import (
+	"path/filepath"
+	"sync"
+
+	"holdfast/backup/wal"
+	"holdfast/blobstore"
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+)
+
+// BackupBytes returns how many bytes of the disk an organization's backups
+// occupy: the stored chunks of its databases' backups, the archived WAL and the
+// exports, of databases in the trash too. It reads counters that writers and
+// removers maintain, so it costs a few reads of the metadata and no walk.
+func (s *Service) BackupBytes(organization string) (total int64, err error) {
+	err = s.core.Meta.View(func(tx *meta.Tx) error {
+		for _, index := range []string{meta.ByOrganization, meta.InTrash} {
+			databases, err := core.AllBy(tx.Databases(), index, meta.Key(organization))
+			if err != nil {
+				return err
+			}
+			for _, db := range databases {
+				occupied, err := s.DatabaseBackupBytes(tx, db.ID)
+				if err != nil {
+					return err
+				}
+				total += occupied
+			}
+		}
+		return nil
+	})
+	return total, err
+}
+
+// DatabaseBackupBytes is BackupBytes of one database.
+func (s *Service) DatabaseBackupBytes(tx *meta.Tx, database string) (int64, error) {
+	exports, err := core.AllUnder(tx.Exports(), database)
+	if err != nil {
+		return 0, err
+	}
+	occupied := s.Archives.occupied(database)
+	for _, x := range exports {
+		if x.Blob != "" {
+			occupied += blobstore.Occupied(x.SizeBytes)
+		}
+	}
+	return occupied, nil
+}
+
+// occupancy knows what one part of a database's backups occupies on disk. Its
+// lock is its own, so that no reader waits while the part is opened.
+type occupancy struct {
+	mu    sync.Mutex
+	bytes func() int64 // nil as long as nothing is known
+}
+
+func (o *occupancy) follow(bytes func() int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.bytes = bytes
+}
+
+func (o *occupancy) now() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.bytes == nil {
+		return 0
+	}
+	return o.bytes()
+}
+
+// occupied returns what a database's repository and WAL archive occupy on disk.
+func (s *Archives) occupied(database string) int64 {
+	s.mu.Lock()
+	a := s.open[database]
+	s.mu.Unlock()
+	if a == nil {
+		return 0
+	}
+	return a.repositoryBytes.now() + a.walBytes.now()
+}
+
+// measureArchived measures, at the start, what the WAL archive of a database
+// occupies. The archive of a database in the trash is not opened, and one that
+// is opened counts for itself from then on.
+func (s *Service) measureArchived(database string) error {
+	occupied, err := wal.Occupied(filepath.Join(s.BackupDirectory(database), WalDirectory))
+	s.Archives.Get(database).walBytes.follow(func() int64 { return occupied })
+	return err
+}

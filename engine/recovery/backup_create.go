@@ -1,0 +1,318 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"holdfast/backup"
+	"holdfast/backup/repository"
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// Backing is what a backup says it is doing.
+const Backing = "a backup"
+
+// BackupCreate begins a backup and returns its record at once.
+func (s *Service) BackupCreate(call *model.Call, database string) (model.Backup, error) {
+	if err := s.core.OnlyOnce(call); err != nil {
+		return model.Backup{}, err
+	}
+	db, err := s.databases.Database(call, database)
+	if err != nil {
+		return model.Backup{}, err
+	}
+	b, _, err := s.BeginBackup(call, db, model.BackupManual)
+	return b, err
+}
+
+// BeginBackup begins a backup; done is closed when it has ended.
+func (s *Service) BeginBackup(call *model.Call, db model.Database, t model.BackupType) (b model.Backup, done <-chan struct{}, err error) {
+	var ctx context.Context
+	var ended func()
+	release, err := s.core.Claims.TakeAnd(databases.BackupClaim(db.ID), Backing, func() { ctx, ended = s.CancelableBackup(db.ID, t) })
+	if err != nil {
+		return model.Backup{}, nil, err
+	}
+	db, b, op, err := s.RecordBackup(call, db, t)
+	if err != nil {
+		release()
+		ended()
+		return model.Backup{}, nil, err
+	}
+	over := make(chan struct{})
+	s.core.Work.Go(func() {
+		defer close(over)
+		defer ended()
+		defer release()
+		s.RunBackup(ctx, db, b, op)
+	})
+	return b, over, nil
+}
+
+// CancelableBackup returns the context of a backup, which ends with the engine
+// and when the backup has to give way.
+func (s *Service) CancelableBackup(database string, t model.BackupType) (_ context.Context, ended func()) {
+	ctx, end := s.core.Cancels.Add(s.core.Lifetime, databases.BackupClaim(database))
+	if t != model.BackupScheduled {
+		return ctx, end
+	}
+	ctx, gaveWay := s.core.Cancels.Add(ctx, databases.ScheduledBackup(database))
+	return ctx, func() { gaveWay(); end() }
+}
+
+// RecordBackup commits a pending backup and the operation that makes it. It
+// returns the database as it is now that nothing can restore it: the caller's
+// record may be of a generation before.
+func (s *Service) RecordBackup(
+	call *model.Call, db model.Database, t model.BackupType,
+) (now model.Database, b model.Backup, op model.DatabaseOperation, err error) {
+	if db.Sandbox {
+		return now, b, op, noBackupsOf(db)
+	}
+	if err := s.roomForBackup(db.ID); err != nil {
+		return now, b, op, err
+	}
+	stored, err := s.BackupBytes(db.Organization)
+	if err != nil {
+		return now, b, op, err
+	}
+	b = model.Backup{
+		ID: s.core.NewID(model.ResourceBackup), Organization: db.Organization, Database: db.ID,
+		Type: t, Status: model.BackupPending, StartedAt: s.core.Clock(),
+		Verification: model.Verification{Status: model.VerificationUnverified},
+	}
+	op = s.databases.NewOperation(db, model.OperationBackup, "copying")
+	op.Backup, op.Status = b.ID, model.OperationPending
+	call.Resource = model.Resource{Type: model.ResourceBackup, ID: b.ID, Name: db.Name}
+	err = s.core.Change(call, func(tx *meta.Tx) (err error) {
+		if now, err = databases.DatabaseOf(tx, db.Organization, db.ID); err != nil {
+			return err
+		}
+		b.Version, b.Generation = now.Version, now.Generation
+		if status, reason := s.databases.LiveStatus(now); status != model.DatabaseAvailable {
+			return databases.NotAvailable(status, reason)
+		}
+		if err := s.core.RefuseFull(tx, db.Organization, model.MetricBackupBytes, stored); err != nil {
+			return err
+		}
+		if err := tx.Backups().Insert(b); err != nil {
+			return err
+		}
+		return databases.InsertOperation(tx, op, model.DatabaseAvailable)
+	})
+	return now, b, op, err
+}
+
+// noBackupsOf refuses what needs the backups of a sandbox.
+func noBackupsOf(sandbox model.Database) error {
+	return model.Errorf(model.CodeForbidden,
+		"%s is a sandbox, which is deleted when its command ends: it has no backups", sandbox.Name)
+}
+
+// RunBackup makes the backup and records how that ended.
+func (s *Service) RunBackup(ctx context.Context, db model.Database, b model.Backup, op model.DatabaseOperation) {
+	defer s.databases.Progress.Drop(b.ID)
+	defer s.databases.Progress.Drop(op.ID)
+	var result backup.Result
+	err := s.StartBackup(b.ID, op.ID)
+	if err == nil {
+		result, err = s.TakeBackup(ctx, db, b, op)
+	}
+	cut := err != nil && ctx.Err() != nil
+	if cut {
+		if err = context.Cause(ctx); errors.Is(err, context.Canceled) {
+			err = core.ErrInterrupted
+		}
+		s.core.Log.Info("backup was cut short", "database", db.ID, "backup", b.ID, "reason", err)
+	} else if err != nil {
+		s.core.Log.Error("backup failed", "database", db.ID, "backup", b.ID, "error", err)
+	}
+	if err != nil {
+		if err := s.dropStored(db.ID, b.ID); err != nil {
+			s.core.Log.Error("remove what a failed backup left", "database", db.ID, "backup", b.ID, "error", err)
+		}
+	}
+	s.collectChunks(ctx, db.ID)
+	if recordErr := s.endBackup(b, op, result, err, cut); recordErr != nil {
+		s.core.Log.Error("record the end of a backup", "backup", b.ID, "error", recordErr)
+	}
+	s.backupEnded(db, b, err, cut)
+	if err == nil {
+		s.Exports.Nudge()
+		s.Proofs.Nudge()
+	}
+}
+
+func (s *Service) TakeBackup(
+	ctx context.Context, db model.Database, b model.Backup, op model.DatabaseOperation,
+) (backup.Result, error) {
+	repo, err := s.Repository(db.ID)
+	if err != nil {
+		return backup.Result{}, err
+	}
+	wal, err := s.liveWAL(db)
+	if err != nil {
+		return backup.Result{}, err
+	}
+	conn, err := s.databases.Instances.Connect(ctx, db.ID, databases.Maintenance)
+	if err != nil {
+		return backup.Result{}, fmt.Errorf("connect for backup: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	latest, err := s.latestBackup(ctx, db.ID, repo)
+	if err != nil {
+		return backup.Result{}, err
+	}
+	return backup.Take(ctx, conn, repo, wal, backup.Options{
+		ID: b.ID, Label: db.Name, Type: string(b.Type), Base: latest, Generation: db.Generation, Whole: s.readsWhole(db.ID),
+		Patience: s.databases.Waits.Wal,
+		Progress: func(done, total int64) {
+			s.databases.Progress.Set(b.ID, done, total)
+			s.databases.Progress.Set(op.ID, done, total)
+		},
+	})
+}
+
+// StartBackup records that the work on a pending backup begins.
+func (s *Service) StartBackup(id, operation string) error {
+	return s.core.Meta.Update(func(tx *meta.Tx) error {
+		if _, err := tx.Backups().Update(id, func(b *model.Backup) error {
+			b.Status = model.BackupRunning
+			return nil
+		}); err != nil {
+			return err
+		}
+		_, err := tx.Operations().Update(operation, func(o *model.DatabaseOperation) error {
+			o.Status = model.OperationRunning
+			return nil
+		})
+		return err
+	})
+}
+
+// wholeInterval is how often all of a database is read for a backup, and not
+// only what the WAL says has changed: bit rot is in no WAL.
+const wholeInterval = 7 * 24 * time.Hour
+
+func (s *Service) readsWhole(database string) bool {
+	records, err := s.backupRecords(database)
+	for _, b := range records {
+		if now := s.core.Clock(); b.Status == model.BackupCompleted && b.WholeRead && !isAhead(b, now) && now.Before(b.StartedAt.Add(wholeInterval)) {
+			return false
+		}
+	}
+	return err == nil
+}
+
+// latestBackup returns the id of the database's newest completed backup, ""
+// when there is none. What is damaged must not be built upon: see learnDamage.
+func (s *Service) latestBackup(ctx context.Context, database string, repo *repository.Repository) (id string, err error) {
+	var newest *model.Backup
+	err = s.core.Meta.View(func(tx *meta.Tx) (err error) {
+		newest, err = databases.NewestCompleted(tx, database)
+		return err
+	})
+	if err != nil || newest == nil {
+		return "", err
+	}
+	return newest.ID, s.learnDamage(ctx, *newest, repo)
+}
+
+// learnDamage has all that is stored read before something is built upon it,
+// where damage is known, by the newest backup's proof, or by this process,
+// whoever met it. That was one record, and there may be others.
+func (s *Service) learnDamage(ctx context.Context, newest model.Backup, repo *repository.Repository) error {
+	err := checkStored(repo, newest.ID)
+	if err != nil && !errors.Is(err, repository.ErrDamaged) {
+		return err
+	}
+	if repo.Verified() || err == nil && unfit(newest) == 0 && !repo.Damaged() {
+		return nil
+	}
+	report, err := repo.Verify(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if damage := report.Err(); damage != nil {
+		s.core.Log.Error("stored backups are damaged; what is stored anew now does without", "database", newest.Database, "error", damage)
+	}
+	return nil
+}
+
+// checkStored checks that nothing of a backup is missing. One that is not there
+// at all is built upon by nobody.
+func checkStored(repo *repository.Repository, id string) error {
+	source, err := repo.Snapshot(id)
+	if errors.Is(err, repository.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	return source.Check()
+}
+
+func (s *Service) UpdateBackup(id string, change func(*model.Backup)) error {
+	return s.core.Meta.Update(func(tx *meta.Tx) error {
+		_, err := tx.Backups().Update(id, func(b *model.Backup) error {
+			change(b)
+			return nil
+		})
+		return err
+	})
+}
+
+// recordedStep is what the end of a backup is recorded to.
+const recordedStep = time.Millisecond
+
+// EndAsRecorded rounds a backup's end up: it is the earliest moment that can be
+// restored from the backup, and no form it is shown or asked for in may cut it
+// short.
+func EndAsRecorded(at time.Time) time.Time {
+	return at.Add(recordedStep - time.Nanosecond).Truncate(recordedStep)
+}
+
+// endBackup commits the end of a backup: its figures, or its error.
+func (s *Service) endBackup(b model.Backup, op model.DatabaseOperation, result backup.Result, cause error, cut bool) error {
+	completed := EndAsRecorded(s.core.Clock())
+	record := func(tx *meta.Tx) error {
+		_, err := tx.Backups().Update(b.ID, func(b *model.Backup) error {
+			b.CompletedAt = &completed
+			if cause != nil {
+				b.Status, b.Error, b.Cut = model.BackupFailed, databases.OperationMessage(cause), cut
+				return nil
+			}
+			b.Status, b.Progress = model.BackupCompleted, 100
+			b.Version, b.Timeline = result.PostgresVersion, int(result.Timeline)
+			b.StartLSN, b.StopLSN = result.Start.String(), result.Stop.String()
+			b.SizeBytes, b.StoredBytes = result.SizeBytes, result.StoredBytes
+			b.ManifestBLAKE3, b.WholeRead = result.ManifestBLAKE3, result.WholeReason != ""
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if cause == nil {
+			if err := s.RequestExport(tx, b); err != nil {
+				return err
+			}
+		}
+		if err := s.databases.CloseOperation(tx, op.ID, cause); err != nil {
+			return err
+		}
+		_, err = tx.Databases().Update(b.Database, func(d *model.Database) error {
+			if d.Operation == op.ID {
+				d.Operation = ""
+			}
+			return nil
+		})
+		return err
+	}
+	return s.core.RecordLater(s.core.Meta.Update(record), "the end of a backup", record)
+}

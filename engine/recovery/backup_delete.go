@@ -1,0 +1,76 @@
+package recovery
+
+import (
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// BackupDelete removes a backup that is not being made or restored. When the
+// appliance dies in the middle the next start carries on.
+func (s *Service) BackupDelete(call *model.Call, database, id string) error {
+	if _, err := s.BackupGet(call, database, id); err != nil {
+		return err
+	}
+	// One may go while another is being made, but not while one is restored.
+	release, err := s.core.Claims.Take(databases.BackupClaim(database), "the removal of a backup")
+	if err == nil {
+		defer release()
+	} else if !s.core.Claims.Holds(databases.BackupClaim(database), Backing) {
+		return err
+	}
+	if err := s.CondemnBackup(call, database, id); err != nil {
+		return err
+	}
+	if err := s.dropBackup(database, id); err != nil {
+		return err
+	}
+	s.CollectBackups(s.core.Lifetime, database)
+	return nil
+}
+
+// CondemnBackup commits that a backup is to be removed, and ends its proof.
+func (s *Service) CondemnBackup(call *model.Call, database, id string) error {
+	err := s.core.Change(call, func(tx *meta.Tx) error {
+		b, err := backupOf(tx, database, id)
+		if err != nil {
+			return err
+		}
+		if b.Pin != nil {
+			return errPinned
+		}
+		if b.Status == model.BackupPending || b.Status == model.BackupRunning {
+			return model.Errorf(model.CodeConflict, "this backup is being made; try again when it is done")
+		}
+		_, err = tx.Backups().Update(id, func(b *model.Backup) error {
+			b.Condemned = true
+			return nil
+		})
+		return err
+	})
+	if err == nil {
+		s.core.Cancels.Cancel(databases.ProofOf(id), core.ErrUnwanted)
+	}
+	return err
+}
+
+var errPinned = model.Errorf(model.CodeConflict, "this backup is pinned; unpin it first")
+
+// dropBackup removes a condemned backup from the repository, if it is there,
+// and then its record. What only it needed is garbage then.
+func (s *Service) dropBackup(database, id string) error {
+	if err := s.dropStored(database, id); err != nil {
+		return err
+	}
+	return s.core.Meta.Update(func(tx *meta.Tx) error { return tx.Backups().Delete(id) })
+}
+
+// dropStored removes a backup from the repository, if it is there.
+func (s *Service) dropStored(database, id string) error {
+	repo, err := s.Repository(database)
+	if err != nil {
+		return err
+	}
+	return repo.Delete(id)
+}

@@ -1,0 +1,29 @@
+package recovery
+
+import (
+	"fmt"
+
+	"holdfast/engine/databases"
+	"holdfast/engine/model"
+)
+
+// backupEnded audits and tells how a backup ended. One that was cut short, by
+// the end of the appliance or by what it gave way to, is no failure to wake
+// anybody for.
+func (s *Service) backupEnded(db model.Database, b model.Backup, err error, cut bool) {
+	resource := model.Resource{Type: model.ResourceBackup, ID: b.ID, Name: db.Name}
+	call := s.core.System(model.ActionBackupEnd, db.Organization, resource)
+	call.Note("type", string(b.Type))
+	s.core.Finish(call, err)
+	event := model.Event{
+		Type: model.EventBackupCompleted, Organization: db.Organization, Resource: resource, Took: s.core.Clock().Sub(b.StartedAt),
+		Message: fmt.Sprintf("The %s backup of %s is complete.", b.Type, db.Name),
+	}
+	if err != nil {
+		event.Type = model.EventBackupFailed
+		event.Message = fmt.Sprintf("The %s backup of %s failed: %s", b.Type, db.Name, databases.OperationMessage(err))
+	}
+	if !cut {
+		s.core.Tell(event)
+	}
+}

@@ -1,0 +1,105 @@
+package recovery
+
+import (
+	"errors"
+	"time"
+
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// expiry returns when a backup may be removed, nil for never. newest is the
+// newest good backup of its database: that one stays, and so do pinned ones.
+// Taking a pin off needs no right to delete, so the time begins anew then. Failed attempts are kept as long, to be looked into.
+func (s *Service) expiry(b model.Backup, newest *model.Backup) *time.Time {
+	if s.core.Config.BackupRetention <= 0 || b.CompletedAt == nil || b.Pin != nil || newest != nil && newest.ID == b.ID {
+		return nil
+	}
+	from := *b.CompletedAt
+	if b.UnpinnedAt != nil && b.UnpinnedAt.After(from) {
+		from = *b.UnpinnedAt
+	}
+	at := from.Add(s.core.Config.BackupRetention)
+	return &at
+}
+
+// newestGood returns the newest completed backup whose proof has not failed or,
+// when there is no such one, the newest completed; nil when there is none.
+func newestGood(tx *meta.Tx, database string) (*model.Backup, error) {
+	newest, err := databases.NewestCompleted(tx, database)
+	if err != nil || newest == nil || unfit(*newest) == 0 {
+		return newest, err
+	}
+	all, err := core.AllUnder(tx.Backups(), database)
+	for _, b := range all {
+		if b.Status == model.BackupCompleted && !b.Condemned && unfit(b) == 0 {
+			return &b, err
+		}
+	}
+	return newest, err
+}
+
+// withExpiry fills in what depends on the other backups of the database.
+func (s *Service) withExpiry(tx *meta.Tx, database string, backups ...*model.Backup) error {
+	newest, err := newestGood(tx, database)
+	if err != nil {
+		return err
+	}
+	for _, b := range backups {
+		b.ExpiresAt = s.expiry(*b, newest)
+	}
+	return nil
+}
+
+// ExpireBackups removes the backups of a database that have outlived their
+// time. What is busy waits for the next sweep.
+func (s *Service) ExpireBackups(db model.Database) error {
+	if expired, err := s.expiredBackups(db.ID); err != nil || len(expired) == 0 {
+		return err
+	}
+	release, err := s.core.Claims.Take(databases.BackupClaim(db.ID), "the removal of expired backups")
+	if err != nil {
+		return nil
+	}
+	defer release()
+	expired, err := s.expiredBackups(db.ID) // as it is now that it is ours
+	for _, b := range expired {
+		err = errors.Join(err, s.expireBackup(db, b))
+	}
+	s.CollectBackups(s.core.Lifetime, db.ID)
+	return err
+}
+
+func (s *Service) expireBackup(db model.Database, b model.Backup) error {
+	call := s.core.System(model.ActionBackupExpire, db.Organization, model.Resource{Type: model.ResourceBackup, ID: b.ID, Name: db.Name})
+	err := s.CondemnBackup(call, db.ID, b.ID)
+	if errors.Is(err, errPinned) { // since it was looked at
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.dropBackup(db.ID, b.ID)
+}
+
+func (s *Service) expiredBackups(database string) (expired []model.Backup, err error) {
+	err = s.core.Meta.View(func(tx *meta.Tx) error {
+		all, err := core.AllUnder(tx.Backups(), database)
+		if err != nil {
+			return err
+		}
+		newest, err := newestGood(tx, database)
+		if err != nil {
+			return err
+		}
+		for _, b := range all {
+			if at := s.expiry(b, newest); at != nil && s.core.MayRemove(*at) {
+				expired = append(expired, b)
+			}
+		}
+		return nil
+	})
+	return expired, err
+}

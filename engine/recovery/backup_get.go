@@ -1,0 +1,70 @@
+package recovery
+
+import (
+	"errors"
+
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// BackupList returns the backups of a database.
+func (s *Service) BackupList(call *model.Call, database string, page core.Page) (core.List[model.Backup], error) {
+	w, err := s.core.Walk(call, model.ActionBackupList, page, database)
+	if err != nil {
+		return core.List[model.Backup]{}, err
+	}
+	if _, err := s.databases.Database(call, database); err != nil {
+		return core.List[model.Backup]{}, err
+	}
+	list, err := core.WalkRecords(s.core.Meta.View, w, (*meta.Tx).Backups, meta.ByDatabase, database,
+		func(b model.Backup) string { return b.ID })
+	if err != nil {
+		return list, err
+	}
+	backups := make([]*model.Backup, len(list.Items))
+	for i := range list.Items {
+		backups[i] = &list.Items[i]
+		backups[i].Progress = s.databases.Progress.Get(backups[i].ID, backups[i].Progress)
+	}
+	return list, s.core.Meta.View(func(tx *meta.Tx) error { return s.withExpiry(tx, database, backups...) })
+}
+
+// BackupGet returns one backup of a database.
+func (s *Service) BackupGet(call *model.Call, database, id string) (model.Backup, error) {
+	if _, err := s.databases.Database(call, database); err != nil {
+		return model.Backup{}, err
+	}
+	var b model.Backup
+	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
+		if b, err = backupOf(tx, database, id); err != nil {
+			return err
+		}
+		return s.withExpiry(tx, database, &b)
+	})
+	call.Resource = model.Resource{Type: model.ResourceBackup, ID: id}
+	b.Progress = s.databases.Progress.Get(b.ID, b.Progress)
+	return b, err
+}
+
+// mustBeCompleted refuses to have a backup restored or pinned before it is
+// completed, and for good where it has failed.
+func mustBeCompleted(b model.Backup, use string) error {
+	switch b.Status {
+	case model.BackupCompleted:
+		return nil
+	case model.BackupFailed:
+		return model.Errorf(model.CodeForbidden, "this backup has failed; only a completed one can be %s", use)
+	default:
+		return model.Errorf(model.CodeConflict, "this backup is %s; it can be %s once it is completed", b.Status, use)
+	}
+}
+
+// backupOf returns the backup with id if it is one of the database's.
+func backupOf(tx *meta.Tx, database, id string) (model.Backup, error) {
+	b, err := tx.Backups().Get(id)
+	if errors.Is(err, meta.ErrNotFound) || err == nil && (b.Database != database || b.Condemned) {
+		return model.Backup{}, model.Errorf(model.CodeNotFound, "no backup %q of this database", id)
+	}
+	return b, err
+}

@@ -1,0 +1,60 @@
+package recovery
+
+import (
+	"strconv"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// BackupPin keeps a completed backup from expiring and from being deleted, or
+// no longer. Pinning again changes the reason.
+func (s *Service) BackupPin(call *model.Call, database, id string, pinned bool, reason string) (model.Backup, error) {
+	if !pinned && reason != "" {
+		return model.Backup{}, model.Invalid("reason", "only goes with pinned true")
+	}
+	if err := s.core.OnlyOnce(call); err != nil {
+		return model.Backup{}, err
+	}
+	if _, err := s.BackupGet(call, database, id); err != nil {
+		return model.Backup{}, err
+	}
+	call.Note("pinned", strconv.FormatBool(pinned))
+	err := s.core.Change(call, func(tx *meta.Tx) error {
+		b, err := backupOf(tx, database, id)
+		if err != nil {
+			return err
+		}
+		if pinned {
+			if err := mustBeCompleted(b, "pinned"); err != nil {
+				return err
+			}
+		}
+		_, err = tx.Backups().Update(id, func(b *model.Backup) error {
+			now := s.core.Clock()
+			if b.Pin != nil && !pinned {
+				b.UnpinnedAt = &now
+			}
+			b.Pin = pin(b.Pin, pinned, reason, now)
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return model.Backup{}, err
+	}
+	return s.BackupGet(call, database, id)
+}
+
+// pin returns the pin there is after the change of one there was.
+func pin(was *model.Pin, pinned bool, reason string, now time.Time) *model.Pin {
+	switch {
+	case !pinned:
+		return nil
+	case was != nil:
+		return &model.Pin{At: was.At, Reason: reason}
+	default:
+		return &model.Pin{At: now, Reason: reason}
+	}
+}

@@ -1,0 +1,234 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"holdfast/backup/repository"
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// SettleRepositories brings each database's backups and their records in step.
+// It runs before anybody can begin another.
+func (s *Service) SettleRepositories() error {
+	root := filepath.Join(s.core.Config.DataDir, "backups")
+	databases, err := os.ReadDir(root)
+	if err != nil {
+		return fmt.Errorf("list backups: %w", err)
+	}
+	for _, entry := range databases {
+		db, err := s.databases.Record(entry.Name())
+		if errors.Is(err, meta.ErrNotFound) {
+			s.databases.TryClearAway(filepath.Join(root, entry.Name()), entry.Name()+"-backups", false)
+			continue
+		}
+		if err == nil {
+			err = errors.Join(s.settleRepository(db), s.measureArchived(db.ID))
+		}
+		if err != nil { // that keeps no database from starting
+			s.core.Log.Error("settle backups", "database", entry.Name(), "error", err)
+		}
+	}
+	return nil
+}
+
+// settleRepository finishes what was cut short. Where that cannot be done for
+// all that is stored, its WAL is kept: nobody knows what needs it.
+func (s *Service) settleRepository(db model.Database) error {
+	repo, dropped, err := s.settleStored(db)
+	if err != nil {
+		s.Archives.Get(db.ID).keepWAL()
+		return err
+	}
+	return s.cleanRepository(db.ID, repo, dropped)
+}
+
+// settleStored brings what is stored and its records in step: a delete is
+// carried on; a backup whose manifest is there is complete, whatever its record
+// says, and one without a record, because an older holdfast.db was brought back,
+// gets one. What is wrong with one backup keeps none of the others from that.
+func (s *Service) settleStored(db model.Database) (repo *repository.Repository, dropped bool, err error) {
+	if repo, err = s.Repository(db.ID); err != nil {
+		return nil, false, err
+	}
+	stored, err := repo.Backups()
+	if err != nil {
+		return nil, false, err
+	}
+	records, err := s.backupRecords(db.ID)
+	if err != nil {
+		return nil, false, err
+	}
+	var errs []error
+	for _, id := range stored {
+		b, known := records[id]
+		switch {
+		case known && b.Status == model.BackupFailed:
+			errs = append(errs, s.dropStored(db.ID, id))
+			dropped = true
+		case !known || b.Status != model.BackupCompleted:
+			errs = append(errs, s.adoptBackup(db, repo, id, known))
+		}
+	}
+	for id, b := range records {
+		switch {
+		case b.Condemned:
+			errs = append(errs, s.dropBackup(db.ID, id))
+			dropped = true
+		case b.Status == model.BackupCompleted && !slices.Contains(stored, id):
+			s.core.Log.Error("a backup's manifest is missing: it cannot be restored", "database", db.ID, "backup", id)
+		}
+	}
+	return repo, dropped, errors.Join(errs...)
+}
+
+// cleanRepository removes leftovers, and the chunks that no backup needs any
+// more.
+func (s *Service) cleanRepository(database string, repo *repository.Repository, dropped bool) error {
+	leftovers, err := repo.Clean()
+	for _, name := range leftovers {
+		s.core.Log.Warn("removed what an interrupted backup left", "database", database, "file", name)
+	}
+	if err != nil {
+		return err
+	}
+	if !dropped && len(leftovers) == 0 {
+		return nil
+	}
+	_, err = repo.Collect(s.core.Lifetime)
+	return err
+}
+
+// adoptBackup gives a backup that is complete the record it should have. One
+// that is known, and damaged itself, has failed.
+func (s *Service) adoptBackup(db model.Database, repo *repository.Repository, id string, known bool) error {
+	m, digest, err := repo.Manifest(id)
+	if known && errors.Is(err, repository.ErrDamaged) {
+		now := s.core.Clock()
+		return errors.Join(err, s.UpdateBackup(id, func(b *model.Backup) {
+			b.Status, b.Error, b.CompletedAt = model.BackupFailed, databases.OperationMessage(err), &now
+		}))
+	}
+	if err != nil {
+		return err
+	}
+	s.core.Log.Warn("a backup is complete, and its record did not say so", "database", db.ID, "backup", id)
+	return s.core.Meta.Update(func(tx *meta.Tx) error {
+		b, err := tx.Backups().Get(id)
+		absent := errors.Is(err, meta.ErrNotFound)
+		if absent {
+			b, err = model.Backup{
+				ID: id, Organization: db.Organization, Database: db.ID, Type: adoptedType(m.Backup.Type), StartedAt: m.Backup.StartedAt,
+			}, nil
+			b.Verification.Status = model.VerificationUnverified
+		}
+		if err != nil {
+			return err
+		}
+		b.Status, b.Progress, b.Error = model.BackupCompleted, 100, ""
+		b.Version, b.Timeline, b.Generation = m.Backup.PostgresVersion, int(m.Backup.Timeline), m.Backup.Generation
+		b.StartLSN, b.StopLSN, b.SizeBytes = m.Backup.StartLSN, m.Backup.StopLSN, m.Backup.SizeBytes
+		completed := EndAsRecorded(m.Backup.CompletedAt)
+		b.StoredBytes = m.Backup.StoredBytes + m.StoredSize
+		b.ManifestBLAKE3, b.CompletedAt = digest, &completed
+		b.WholeRead = m.Backup.WholeRead
+		if absent {
+			return tx.Backups().Insert(b)
+		}
+		_, err = tx.Backups().Update(id, func(r *model.Backup) error {
+			*r = b
+			return nil
+		})
+		return err
+	})
+}
+
+// adoptedType reads the type out of a manifest. Manifests of earlier versions
+// have none; their backups count as made by hand.
+func adoptedType(text string) model.BackupType {
+	if t := model.BackupType(text); t == model.BackupScheduled {
+		return t
+	}
+	return model.BackupManual
+}
+
+// backupRecords returns the records of a database's backups by their ids.
+func (s *Service) backupRecords(database string) (map[string]model.Backup, error) {
+	records := map[string]model.Backup{}
+	err := s.core.Meta.View(func(tx *meta.Tx) error {
+		all, err := core.AllUnder(tx.Backups(), database)
+		for _, b := range all {
+			records[b.ID] = b
+		}
+		return err
+	})
+	return records, err
+}
+
+// CollectBackups gives back the room that no backup of the database needs any
+// more, and its WAL. What is left of it when that is cut short, the next one
+// finds.
+func (s *Service) CollectBackups(ctx context.Context, database string) {
+	s.collectChunks(ctx, database)
+	if err := s.PruneWAL(database); err != nil {
+		s.core.Log.Error("prune WAL", "database", database, "error", err)
+	}
+}
+
+func (s *Service) collectChunks(ctx context.Context, database string) {
+	repo, err := s.Repository(database)
+	if err == nil {
+		_, err = repo.Collect(ctx)
+	}
+	if err != nil && ctx.Err() == nil && !errors.Is(err, repository.ErrBusy) {
+		s.core.Log.Error("collect what backups left", "database", database, "error", err)
+	}
+}
+
+// SettleBackups marks as failed what was not completed; SettleRepositories
+// then removes what is left of it. What may be complete, and could not be looked
+// at, waits for the next start.
+func (s *Service) SettleBackups() error {
+	var unfinished []model.Backup
+	err := s.core.Meta.View(func(tx *meta.Tx) error {
+		return tx.Backups().All(func(b model.Backup) error {
+			if b.Status == model.BackupPending || b.Status == model.BackupRunning {
+				unfinished = append(unfinished, b)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	unfinished = slices.DeleteFunc(unfinished, s.mayBeComplete)
+	now := s.core.Clock()
+	return s.core.Meta.Update(func(tx *meta.Tx) error {
+		for _, b := range unfinished {
+			if _, err := tx.Backups().Update(b.ID, func(b *model.Backup) error {
+				b.Status, b.Error, b.Cut, b.CompletedAt = model.BackupFailed, core.ErrInterrupted.Message, true, &now
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// mayBeComplete reports whether a backup's manifest is there, or nobody can say.
+func (s *Service) mayBeComplete(b model.Backup) bool {
+	repo, err := s.Repository(b.Database)
+	if err != nil {
+		return true
+	}
+	stored, err := repo.Backups()
+	return err != nil || slices.Contains(stored, b.ID)
+}

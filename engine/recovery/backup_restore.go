@@ -1,0 +1,393 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"holdfast/backup"
+	"holdfast/backup/wal"
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// BackupRestore begins to put the database back to what it was when the
+// backup was made, and returns the operation at once. The restored files are
+// built and recovered beside the running database, which is replaced only
+// when they are known to work; a restore that fails leaves it as it was.
+func (s *Service) BackupRestore(call *model.Call, database, id string) (model.DatabaseOperation, error) {
+	if err := s.core.OnlyOnce(call); err != nil {
+		return model.DatabaseOperation{}, err
+	}
+	b, err := s.completedBackup(call, database, id)
+	if err != nil {
+		return model.DatabaseOperation{}, err
+	}
+	return s.beginRestore(call, database, model.OperationRestore, func(model.Database) (RestorePlan, error) {
+		return s.PlanBackup(s.core.Lifetime, b)
+	})
+}
+
+// completedBackup returns a backup that can be restored.
+func (s *Service) completedBackup(call *model.Call, database, id string) (model.Backup, error) {
+	b, err := s.BackupGet(call, database, id)
+	if err == nil {
+		err = mustBeCompleted(b, "restored")
+	}
+	return b, err
+}
+
+// RecoveryRestore begins to bring the database to a point, as BackupRestore
+// does.
+func (s *Service) RecoveryRestore(call *model.Call, database string, at RestorePoint) (model.DatabaseOperation, error) {
+	if err := at.validate(); err != nil {
+		return model.DatabaseOperation{}, err
+	}
+	if err := s.core.OnlyOnce(call); err != nil {
+		return model.DatabaseOperation{}, err
+	}
+	return s.beginRestore(call, database, model.OperationPITR, func(db model.Database) (RestorePlan, error) {
+		return s.planPoint(s.core.Lifetime, db, at)
+	})
+}
+
+// beginRestore begins the restore that plan plans on the claimed database.
+func (s *Service) beginRestore(
+	call *model.Call, database string, t model.OperationType, plan func(model.Database) (RestorePlan, error),
+) (model.DatabaseOperation, error) {
+	return s.beginSwitch(call, database, t, "checking", func(db model.Database, op *model.DatabaseOperation) (stage, error) {
+		p, err := plan(db)
+		if err == nil {
+			err = s.roomForRestore(p)
+		}
+		if err != nil {
+			return stage{}, err
+		}
+		p.describe(op)
+		op.Generation = db.LastGeneration() + 1
+		call.Note("backup", p.Backup.ID)
+		call.Note("target", p.Target.End.String())
+		build := func(ctx context.Context) error {
+			return s.checkAndUnpack(ctx, &p, op.ID, s.databases.DataDirectory(op.Database, op.Generation))
+		}
+		return stage{build, &p}, nil
+	})
+}
+
+// roomForRestore refuses a restore for which there is no room beside the data
+// it replaces.
+func (s *Service) roomForRestore(p RestorePlan) error {
+	if host, err := core.MeasureHost(s.core.Config.DataDir); err == nil && host.DiskFree < p.NeededBytes() {
+		return model.Errorf(model.CodeForbidden, "the disk has %d MB free, and this restore needs %d MB beside the data it replaces: the operator must make room",
+			host.DiskFree>>20, p.NeededBytes()>>20)
+	}
+	return nil
+}
+
+// RecoveryUndo begins to bring back the data that the last restore replaced.
+func (s *Service) RecoveryUndo(call *model.Call, database string) (model.DatabaseOperation, error) {
+	if err := s.core.OnlyOnce(call); err != nil {
+		return model.DatabaseOperation{}, err
+	}
+	return s.beginSwitch(call, database, model.OperationRestore, "undoing", func(db model.Database, op *model.DatabaseOperation) (stage, error) {
+		if db.Replaced == nil || s.core.MayRemove(db.Replaced.ExpiresAt) {
+			return stage{}, model.Errorf(model.CodeForbidden, "there is no restore to undo: the data it replaced is kept for %s", s.core.Config.ReplacedRetention)
+		}
+		op.Generation = db.Replaced.Generation
+		return stage{build: func(context.Context) error { return nil }}, nil
+	})
+}
+
+// stage is the data directory that a database is to be switched to: how it is
+// made, and what is to be recovered then, nil for one that was in use before.
+type stage struct {
+	build func(context.Context) error
+	plan  *RestorePlan
+}
+
+// beginSwitch claims the database, records the operation that prepare
+// describes, and lets it run.
+func (s *Service) beginSwitch(
+	call *model.Call, database string, t model.OperationType, phase string, prepare func(model.Database, *model.DatabaseOperation) (stage, error),
+) (model.DatabaseOperation, error) {
+	db, release, err := s.databases.ClaimWhole(call, database, databases.Restoring)
+	if err != nil {
+		return model.DatabaseOperation{}, err
+	}
+	op := s.databases.NewOperation(db, t, phase)
+	next, err := prepare(db, &op)
+	if err == nil {
+		err = s.core.Change(call, func(tx *meta.Tx) error { return databases.InsertOperation(tx, op, model.DatabaseRestoring) })
+	}
+	if err != nil {
+		release()
+		return model.DatabaseOperation{}, err
+	}
+	s.core.Work.Go(func() {
+		defer release()
+		defer s.databases.Progress.Drop(op.ID)
+		s.runSwitch(s.core.Lifetime, db, op, next)
+	})
+	return op, nil
+}
+
+// runSwitch builds the new data directory, switches to it, and records how
+// that ended. When the appliance is being stopped, the operation is left as it
+// is: the next start settles it.
+func (s *Service) runSwitch(ctx context.Context, db model.Database, op model.DatabaseOperation, next stage) {
+	began := time.Now()
+	err := next.build(ctx)
+	if err == nil {
+		err = s.PrepareGeneration(ctx, db, op, next.plan)
+	}
+	switched := err == nil
+	if err == nil {
+		err = s.SwitchGeneration(ctx, db, op)
+	}
+	if err == nil && next.plan != nil {
+		s.notePace(restorePaceSetting, *next.plan, next.plan.unpacked, time.Since(began)-next.plan.unpacked)
+	}
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	err = s.core.ExplainFailed(err)
+	s.core.Log.Error("restore failed", "database", db.ID, "operation", op.ID, "error", err)
+	if err := s.undoSwitch(ctx, db, op, switched, err); err != nil {
+		s.core.Log.Error("roll back a restore", "database", db.ID, "operation", op.ID, "error", err)
+	}
+}
+
+// PrepareGeneration recovers the new data directory on a private socket, and
+// gives it the roles and passwords the database has now.
+func (s *Service) PrepareGeneration(ctx context.Context, db model.Database, op model.DatabaseOperation, plan *RestorePlan) error {
+	if err := s.databases.SetPhase(op.ID, "recovering"); err != nil {
+		return err
+	}
+	next := db
+	next.Generation = op.Generation
+	scratch, err := s.ScratchInstance(ctx, next, op.ID)
+	if err != nil {
+		return err
+	}
+	if err := s.databases.IssueCertificate(scratch.Dir); err != nil {
+		return err
+	}
+	if plan == nil {
+		err = s.databases.Instances.Start(ctx, scratch)
+	} else {
+		err = s.StartRecovered(ctx, scratch, *plan, func(done, total int64) { s.databases.Progress.Set(op.ID, done, total) })
+	}
+	if err != nil {
+		s.databases.States.Drop(op.ID)
+		return errors.Join(fmt.Errorf("recover restored data: %w", err), s.databases.StopInstance(ctx, op.ID))
+	}
+	err = errors.Join(s.databases.Provision(ctx, op.ID, db), s.StopRecovered(ctx, scratch))
+	if err == nil && plan != nil {
+		err = s.recordFork(next, *plan)
+	}
+	if err != nil {
+		return err
+	}
+	return s.databases.SetPhase(op.ID, "switching")
+}
+
+// recordFork tells the WAL archive where the new generation's history begins.
+func (s *Service) recordFork(next model.Database, plan RestorePlan) error {
+	archive, err := s.WalArchive(next.ID)
+	if err != nil {
+		return err
+	}
+	return archive.Create(next.Generation, &wal.Parent{Generation: plan.Target.Generation, Timeline: plan.Target.Timeline, Fork: plan.Target.End})
+}
+
+// SwitchGeneration replaces the running instance by one on the new data
+// directory. The commit in the middle is the switch: the old one has ended
+// then, and nobody has written to the new one, so that no crash loses what
+// either has acknowledged. A start rolls back what ended before it, and carries
+// on from there; a new instance that does not start is taken back.
+func (s *Service) SwitchGeneration(ctx context.Context, db model.Database, op model.DatabaseOperation) error {
+	if err := s.databases.StopInstance(ctx, db.ID); err != nil {
+		return err
+	}
+	next, err := s.RecordSwitch(db.ID, s.goesOn(db, op.Generation))
+	if err != nil {
+		return err
+	}
+	startCtx, cancel := context.WithTimeout(ctx, databases.StartTimeout)
+	defer cancel()
+	if _, err := s.databases.StartInstance(startCtx, next); err != nil {
+		return fmt.Errorf("start restored instance: %w", err)
+	}
+	if err := s.databases.EndOperation(op); err != nil && !core.IsDiskFull(err) { // then it is recorded later
+		s.core.Log.Error("record the end of a restore", "database", db.ID, "operation", op.ID, "error", err)
+	}
+	if err := s.ReceiveWAL(next); err != nil {
+		s.core.Log.Error("receive WAL", "database", db.ID, "error", err)
+	}
+	s.backUpSoon(db.ID)
+	s.core.Background(func(ctx context.Context) { s.databases.SampleOne(ctx, next) }) // what was known is of the data that was replaced
+	if superseded := db.Replaced; superseded != nil && superseded.Generation != op.Generation {
+		if err := databases.RemoveDirectory(s.databases.DataDirectory(db.ID, superseded.Generation)); err != nil {
+			s.core.Log.Error("remove data replaced earlier", "database", db.ID, "error", err)
+		}
+	}
+	return nil
+}
+
+// drained takes what the stopped instance of a database wrote last into the
+// archive, and reports whether all that it has ever committed is there: it was
+// shut down in order, and its files have what had not been received.
+func (s *Service) drained(db model.Database) bool {
+	err := s.drain(db)
+	if err != nil {
+		s.core.Log.Warn("what the replaced data committed last may be missing in the archive", "database", db.ID, "generation", db.Generation, "reason", err)
+	}
+	return err == nil
+}
+
+func (s *Service) drain(db model.Database) error {
+	shutdown, err := backup.ReadShutdown(s.databases.DataDirectory(db.ID, db.Generation))
+	if err != nil {
+		return err
+	}
+	archive, err := s.WalArchive(db.ID)
+	if err != nil {
+		return err
+	}
+	if err := archive.Drain(db.Generation, s.serverWAL(db), shutdown.Timeline, shutdown.Checkpoint); err != nil {
+		return err
+	}
+	// What the archive has ends with a whole record.
+	return archive.Covers(db.Generation, shutdown.Timeline, shutdown.Checkpoint, shutdown.Checkpoint+1)
+}
+
+// goesOn describes, but for its time, the switch from db, whose instance has
+// stopped, to a generation: whether all of the old one's WAL is archived, and
+// where in the WAL the new one goes on. That is where it forked, or for one that
+// served before and is brought back, where it was shut down.
+func (s *Service) goesOn(db model.Database, generation int) model.Served {
+	next := model.Served{Generation: generation, Undrained: !s.drained(db)}
+	shutdown, err := backup.ReadShutdown(s.databases.DataDirectory(db.ID, generation))
+	if err != nil {
+		s.core.Log.Warn("where the WAL goes on after a switch is not known", "database", db.ID, "generation", generation, "reason", err)
+		return next
+	}
+	next.Timeline, next.LSN = int(shutdown.Timeline), shutdown.Checkpoint.String()
+	back := generation == firstGeneration || slices.ContainsFunc(db.Served, func(it model.Served) bool { return it.Generation == generation })
+	if archive, err := s.WalArchive(db.ID); err == nil && !back {
+		if known, err := archive.Generation(generation); err == nil && known.Parent != nil {
+			next.LSN = known.Parent.Fork.String()
+		}
+	}
+	return next
+}
+
+// RecordSwitch makes a generation the current one, from now on.
+func (s *Service) RecordSwitch(id string, next model.Served) (db model.Database, err error) {
+	now := s.core.Clock().Truncate(time.Microsecond) // as clients are told it
+	next.Since = now
+	err = s.core.Meta.Update(func(tx *meta.Tx) (err error) {
+		db, err = tx.Databases().Update(id, func(d *model.Database) error {
+			d.Replaced = &model.Replaced{Generation: d.Generation, At: now, ExpiresAt: now.Add(s.core.Config.ReplacedRetention)}
+			d.Generation = next.Generation
+			d.Served = append(d.Served, next)
+			if d.Rebuild {
+				d.Rebuild, d.Replaced = false, nil
+			}
+			return nil
+		})
+		return err
+	})
+	return db, err
+}
+
+// TakeBackSwitch stops the instance, and makes current again what was so before
+// RecordSwitch, if that came to be. It waits for room: what the old generation
+// acknowledges from here on would be lost if a start took the new one. What
+// cannot be taken back is left to the next start.
+func (s *Service) TakeBackSwitch(ctx context.Context, before model.Database) error {
+	if err := s.databases.StopInstance(ctx, before.ID); err != nil {
+		return err
+	}
+	if now, err := s.databases.Record(before.ID); err != nil || now.Generation == before.Generation {
+		return err
+	}
+	takeBack := func(tx *meta.Tx) error {
+		_, err := tx.Databases().Update(before.ID, func(d *model.Database) error {
+			d.Generation, d.Served, d.Replaced, d.Rebuild = before.Generation, before.Served, before.Replaced, before.Rebuild
+			return nil
+		})
+		return err
+	}
+	if err := s.core.Meta.Update(takeBack); err == nil || !core.IsDiskFull(err) {
+		return err
+	}
+	return s.core.RecordWithRoom(ctx, takeBack)
+}
+
+// undoSwitch brings the database back to what it was before the operation;
+// switched says that its instance was touched. When the old data does not
+// start either, that is tried on in the background, and the operation ends: as
+// long as it runs nobody can do anything about the database.
+func (s *Service) undoSwitch(
+	ctx context.Context, db model.Database, op model.DatabaseOperation, switched bool, cause error,
+) error {
+	if switched {
+		if err := s.TakeBackSwitch(ctx, db); err != nil {
+			return err
+		}
+		if err := s.databases.StartDatabase(ctx, db); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			cause = errors.Join(cause, err)
+		}
+	}
+	return s.endUndone(db, op, cause)
+}
+
+// endUndone removes what an operation has built, and ends it.
+func (s *Service) endUndone(db model.Database, op model.DatabaseOperation, cause error) error {
+	removeErr := s.RemoveBuilt(db, op)
+	_, err := s.databases.ConcludeOperation(s.databases.RollBack(db, op), op, cause)
+	return errors.Join(removeErr, err)
+}
+
+// RemoveBuilt removes the data directory the operation was building. The one
+// an undo goes back to is not the operation's to remove.
+func (s *Service) RemoveBuilt(db model.Database, op model.DatabaseOperation) error {
+	if db.Replaced != nil && db.Replaced.Generation == op.Generation {
+		return nil
+	}
+	if err := s.databases.Discard(s.databases.DataDirectory(db.ID, op.Generation), fmt.Sprintf("%s-%d", db.ID, op.Generation)); err != nil {
+		return fmt.Errorf("remove unfinished data directory: %w", err)
+	}
+	return nil
+}
+
+// DropReplaced removes the data that a restore replaced.
+func (s *Service) DropReplaced(id string) error {
+	release, err := s.core.Claims.Take(id, "a clean-up")
+	if err != nil {
+		return nil // busy: the next sweep is soon enough
+	}
+	defer release()
+	db, err := s.databases.Record(id)
+	if err != nil || db.Replaced == nil {
+		return err
+	}
+	if err := s.core.Change(s.core.System(model.ActionReplacedExpire, db.Organization, databases.DatabaseResource(db)), func(tx *meta.Tx) error {
+		_, err := tx.Databases().Update(id, func(d *model.Database) error {
+			d.Replaced = nil
+			return nil
+		})
+		return err
+	}); err != nil {
+		return err
+	}
+	return databases.RemoveDirectory(s.databases.DataDirectory(id, db.Replaced.Generation))
+}

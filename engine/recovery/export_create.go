@@ -1,0 +1,247 @@
+package recovery
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"holdfast/blobstore"
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+const (
+	// ExportInterval is how often it is looked whether an export may be tried
+	// again.
+	ExportInterval = 15 * time.Second
+	// ExportsAtOnce is how many organizations have an export made at once.
+	ExportsAtOnce = 4
+	// ExportAttempts is how often an export is tried, ExportRetry how long
+	// after the first failure; it doubles.
+	ExportAttempts = 4
+	ExportRetry    = time.Minute
+	// exportLockWait is how long a dump waits for a table that a session holds.
+	exportLockWait = 5 * time.Minute
+)
+
+// RequestExport records that the database is to be exported, unless it is
+// already.
+func (s *Service) RequestExport(tx *meta.Tx, b model.Backup) error {
+	if !s.core.Config.Exports {
+		return nil
+	}
+	all, err := core.AllUnder(tx.Exports(), b.Database)
+	if err != nil {
+		return err
+	}
+	for _, x := range all {
+		if x.Status == model.ExportPending {
+			return nil
+		}
+	}
+	now := s.core.Clock()
+	return tx.Exports().Insert(model.Export{
+		ID: s.core.NewID(model.ResourceExport), Organization: b.Organization, Database: b.Database,
+		Status: model.ExportPending, CreatedAt: now, NotBefore: now,
+	})
+}
+
+// MakeNextExport makes the oldest export that can be made now, and reports
+// whether it made one. An organization has one made at a time: whoever holds
+// his own up does not hold up the others'.
+func (s *Service) MakeNextExport(ctx context.Context) bool {
+	due, err := s.dueExports()
+	if err != nil {
+		s.core.Log.Error("look for exports to make", "error", err)
+	}
+	for _, x := range due {
+		release, err := s.core.Claims.Take(exportClaim(x.Organization), "an export")
+		if err != nil {
+			continue // one of the organization's is being made
+		}
+		defer release()
+		return s.makeDueExport(ctx, x)
+	}
+	return false
+}
+
+func exportClaim(organization string) string { return organization + "/export" }
+
+// makeDueExport makes an export that was due, unless it was made since.
+func (s *Service) makeDueExport(ctx context.Context, x model.Export) bool {
+	db, err := s.beginExport(x.ID)
+	if errors.Is(err, meta.ErrNotFound) || errors.Is(err, errBegun) {
+		return true // there may be others
+	}
+	if err == nil {
+		err = s.makeExport(ctx, x, db)
+	}
+	if err == nil || ctx.Err() != nil { // the next start makes it
+		return err == nil
+	}
+	s.core.Log.Warn("export", "database", x.Database, "attempt", x.Attempts+1, "error", err)
+	return s.postponeExport(x, err) == nil
+}
+
+// errBegun says that somebody else has begun an export.
+var errBegun = errors.New("the export was begun already")
+
+// beginExport records that an export is being made, and returns its database.
+func (s *Service) beginExport(id string) (db model.Database, err error) {
+	err = s.core.Meta.Update(func(tx *meta.Tx) error {
+		x, err := tx.Exports().Update(id, func(x *model.Export) error {
+			if x.Status != model.ExportPending {
+				return errBegun
+			}
+			x.Status = model.ExportRunning
+			return nil
+		})
+		if err == nil {
+			db, err = tx.Databases().Get(x.Database)
+		}
+		return err
+	})
+	return db, err
+}
+
+// dueExports returns the exports that may be tried, the oldest first, of
+// databases that are available: the others wait.
+func (s *Service) dueExports() (due []model.Export, err error) {
+	err = s.core.Meta.View(func(tx *meta.Tx) error {
+		return tx.Exports().All(func(x model.Export) error {
+			if x.Status != model.ExportPending || s.core.Clock().Before(x.NotBefore) {
+				return nil
+			}
+			db, err := tx.Databases().Get(x.Database)
+			if err != nil {
+				return err
+			}
+			if status, _ := s.databases.LiveStatus(db); status == model.DatabaseAvailable && db.Trash == nil {
+				due = append(due, x)
+			}
+			return nil
+		})
+	})
+	slices.SortFunc(due, func(a, b model.Export) int { return cmp.Compare(a.ID, b.ID) })
+	return due, err
+}
+
+// makeExport dumps the database into a blob and publishes it.
+func (s *Service) makeExport(ctx context.Context, x model.Export, db model.Database) error {
+	if err := s.roomForBackup(db.ID); err != nil {
+		return err
+	}
+	w, err := s.core.Blobs.Create(ctx)
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	if err := s.dump(ctx, db, io.MultiWriter(w, sum)); err != nil {
+		return errors.Join(err, w.Abort())
+	}
+	ref, size, err := w.Commit()
+	if err != nil {
+		return err
+	}
+	x.Status, x.Blob, x.SizeBytes, x.Error = model.ExportReady, string(ref), size, ""
+	x.ChecksumSHA256, x.Version = hex.EncodeToString(sum.Sum(nil)), db.Version
+	x.CreatedAt = s.core.Clock()
+	x.Filename = fmt.Sprintf("%s-%s.dump", db.Name, x.CreatedAt.Format("20060102T150405Z"))
+	return s.publishExport(db, x)
+}
+
+func (s *Service) dump(ctx context.Context, db model.Database, w io.Writer) error {
+	bin, err := s.databases.Majors.Find(ctx, db.Major)
+	if err != nil {
+		return err
+	}
+	tool, err := s.core.Config.Search.ClientTool(ctx, "pg_dump", db.Major, bin)
+	if err != nil {
+		return err
+	}
+	return s.databases.Instances.Dump(ctx, db.ID, tool, db.Name, exportLockWait, w)
+}
+
+// publishExport commits a finished export in place of the older ones.
+func (s *Service) publishExport(db model.Database, x model.Export) error {
+	call := s.core.System(model.ActionExportCreate, db.Organization, model.Resource{Type: model.ResourceExport, ID: x.ID, Name: x.Filename})
+	err := s.core.Change(call, func(tx *meta.Tx) error {
+		all, err := core.AllUnder(tx.Exports(), x.Database)
+		if err != nil {
+			return err
+		}
+		for _, older := range all {
+			if older.ID < x.ID {
+				if err := databases.DropExport(tx, older); err != nil {
+					return err
+				}
+			}
+		}
+		if _, err := tx.Exports().Update(x.ID, func(r *model.Export) error {
+			*r = x
+			return nil
+		}); err != nil {
+			return err
+		}
+		return tx.ClaimBlob(x.Blob)
+	})
+	if err != nil { // the blob has no row
+		return errors.Join(err, s.core.Blobs.Remove(blobstore.Ref(x.Blob)))
+	}
+	return s.core.RemoveDiscarded()
+}
+
+// postponeExport has a failed export tried again later, or gives it up.
+func (s *Service) postponeExport(x model.Export, cause error) error {
+	return s.updateExport(x.ID, func(x *model.Export) {
+		x.Attempts++
+		x.Status, x.Error = model.ExportPending, databases.OperationMessage(cause)
+		x.NotBefore = s.core.Clock().Add(ExportRetry << (x.Attempts - 1))
+		if x.Attempts >= ExportAttempts {
+			x.Status = model.ExportFailed
+		}
+	})
+}
+
+func (s *Service) updateExport(id string, change func(*model.Export)) error {
+	return s.core.Meta.Update(func(tx *meta.Tx) error {
+		_, err := tx.Exports().Update(id, func(x *model.Export) error {
+			change(x)
+			return nil
+		})
+		return err
+	})
+}
+
+// SettleExports has what was being exported when the appliance ended exported
+// again.
+func (s *Service) SettleExports() error {
+	return s.core.Meta.Update(func(tx *meta.Tx) error {
+		var running []string
+		if err := tx.Exports().All(func(x model.Export) error {
+			if x.Status == model.ExportRunning {
+				running = append(running, x.ID)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		for _, id := range running {
+			if _, err := tx.Exports().Update(id, func(x *model.Export) error {
+				x.Status = model.ExportPending
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

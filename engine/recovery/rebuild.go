@@ -1,0 +1,62 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"holdfast/backup"
+	"holdfast/engine/databases"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// Rebuild makes the data directory of a database that was moved here with its
+// backups alone, from the newest of them. It is a restore that replaces
+// nothing. When it fails, or the appliance dies before the switch, the next
+// start tries again.
+func (s *Service) Rebuild(ctx context.Context, db model.Database) error {
+	op := s.databases.NewOperation(db, model.OperationRestore, "rebuilding")
+	backups, err := s.restorableBackups(db.ID)
+	if err == nil && len(backups) == 0 {
+		err = model.Errorf(model.CodeConflict, "the database was moved here without files, and has no backup")
+	}
+	var plan RestorePlan
+	if err == nil {
+		plan, err = s.PlanBackup(ctx, backups[0])
+	}
+	if err == nil {
+		err = s.roomForRestore(plan)
+	}
+	if err != nil {
+		s.databases.InstanceChanged(db.ID, postgres.StateFailed, model.PublicMessage(err))
+		return err
+	}
+	op.Backup, op.Generation = plan.Backup.ID, db.LastGeneration()+1
+	if err := s.core.Meta.Update(func(tx *meta.Tx) error { return databases.InsertOperation(tx, op, model.DatabaseRestoring) }); err != nil {
+		return err
+	}
+	defer s.databases.Progress.Drop(op.ID)
+	err = os.MkdirAll(s.databases.DatabaseDirectory(db.ID), 0o700)
+	if err == nil {
+		err = s.Unpack(ctx, plan, s.databases.DataDirectory(db.ID, op.Generation), backup.RestoreOptions{
+			Progress: func(done, total int64) { s.databases.Progress.Set(op.ID, done, total) },
+		})
+	}
+	if err == nil {
+		err = s.PrepareGeneration(ctx, db, op, &plan)
+	}
+	if err == nil {
+		err = s.SwitchGeneration(ctx, db, op)
+	}
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	undoErr := s.TakeBackSwitch(ctx, db)
+	if undoErr == nil {
+		undoErr = s.endUndone(db, op, err)
+	}
+	s.databases.InstanceChanged(db.ID, postgres.StateFailed, databases.OperationMessage(err))
+	return errors.Join(err, undoErr)
+}

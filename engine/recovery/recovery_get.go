@@ -1,0 +1,243 @@
+package recovery
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// RecoveryState says whether a database could be brought back.
+type RecoveryState string
+
+// The states. Degraded means that commits of now may not be safe.
+const (
+	RecoveryAvailable RecoveryState = "available"
+	RecoveryWaiting   RecoveryState = "waiting_for_first_backup"
+	RecoveryDegraded  RecoveryState = "degraded"
+)
+
+// Recovery is what is known of how a database could be brought back, from
+// facts: times are those of commits that are safe in the archive.
+type Recovery struct {
+	State RecoveryState
+	// Archives says that the database's WAL is to be archived: a sandbox's is not.
+	Archives   bool
+	Window     Window
+	RPO        *time.Duration // nil while nothing receives WAL
+	Archiving  Archiving
+	Interval   time.Duration // of scheduled backups, 0 for none
+	NextBackup *time.Time
+	Retention  time.Duration // 0 keeps backups for ever
+	Timeline   []RecoveryEvent
+	Operations []model.DatabaseOperation
+}
+
+// Window is from when to when the database can be restored.
+type Window struct{ Earliest, Latest *time.Time }
+
+// Archiving is how the WAL gets into the archive.
+type Archiving struct {
+	wal.Status
+	LastSegment string
+	Segments    int       // in the archive, of all generations
+	Gaps        []wal.Gap // of all generations, the oldest first
+}
+
+// RecoveryEvent is something on the line of time.
+type RecoveryEvent struct {
+	Type     string // "backup", "restore", "gap" or "timeline_switch"
+	At       time.Time
+	Backup   string
+	Timeline int    // of the WAL, 0 = not known
+	LSN      string // of a restore or a switch: where the WAL goes on
+}
+
+// RecoveryGet returns how the database could be brought back.
+func (s *Service) RecoveryGet(ctx context.Context, call *model.Call, database string) (Recovery, error) {
+	db, err := s.databases.Database(call, database)
+	if err != nil {
+		return Recovery{}, err
+	}
+	r := Recovery{Archives: !db.Sandbox, Interval: s.core.Config.BackupInterval, Retention: s.core.Config.BackupRetention}
+	if db.Sandbox {
+		r.Interval, r.Retention = 0, 0
+	}
+	if r.Window, err = s.window(ctx, db); err != nil {
+		return r, err
+	}
+	if r.Archiving, err = s.archiving(db); err != nil {
+		return r, err
+	}
+	r.RPO = s.recoveryPoint(r)
+	if r.Interval > 0 {
+		next, err := s.nextBackup(db)
+		if err != nil {
+			return r, err
+		}
+		r.NextBackup = &next
+	}
+	if r.Timeline, r.Operations, err = s.recoveryHistory(db, r.Archiving.Gaps); err != nil {
+		return r, err
+	}
+	r.State = s.recoveryState(db, r)
+	return r, nil
+}
+
+// recoveryPoint is how much of the past would be missing if the server were lost
+// now. A receiver that has not heard of its server yet knows nothing: then it is
+// all since what the archive has.
+func (s *Service) recoveryPoint(r Recovery) *time.Duration {
+	if r.Archiving.State == "" {
+		return nil
+	}
+	rpo := r.Archiving.RPO(s.core.Clock())
+	if r.Archiving.State != wal.StateStreaming && r.Archiving.RestorableTo.IsZero() {
+		if r.Window.Latest == nil {
+			return nil
+		}
+		rpo = max(0, s.core.Clock().Sub(*r.Window.Latest))
+	}
+	return &rpo
+}
+
+// recoveryState judges. A receiver that is just coming back is no cause for
+// alarm; one that has been away for long is.
+func (s *Service) recoveryState(db model.Database, r Recovery) RecoveryState {
+	status, _ := s.databases.LiveStatus(db)
+	away := r.Archiving.State != wal.StateStreaming &&
+		(r.Archiving.State == "" || r.Archiving.RPO(s.core.Clock()) > time.Minute || r.Archiving.State == wal.StateFailed)
+	switch {
+	case r.Window.Earliest == nil:
+		return RecoveryWaiting
+	case away && status == model.DatabaseAvailable, r.Archiving.SlotState == "lost", r.Archiving.CompressError != "":
+		return RecoveryDegraded
+	default:
+		return RecoveryAvailable
+	}
+}
+
+// window returns from when to when the database can be restored: from the end
+// of the oldest backup to the last moment whose commits are known to be safe.
+// Just after the first backup it waits until that is no earlier.
+func (s *Service) window(ctx context.Context, db model.Database) (w Window, err error) {
+	backups, err := s.restorableBackups(db.ID)
+	if err != nil || len(backups) == 0 {
+		return w, err
+	}
+	w.Earliest = backups[len(backups)-1].CompletedAt
+	s.AwaitArchive(ctx, db.ID, *w.Earliest)
+	latest, err := s.restorableTo(ctx, backups[0])
+	if err != nil {
+		return w, err
+	}
+	w.Latest = &latest
+	if w.Earliest.After(*w.Latest) { // by a clock that was set back since
+		w.Earliest = w.Latest
+	}
+	return w, nil
+}
+
+// restorableTo is the last moment that is known to be safe. Where no receiver
+// has said it, that is the one of the last commit in the archive, or else the
+// end of the newest backup.
+func (s *Service) restorableTo(ctx context.Context, newest model.Backup) (time.Time, error) {
+	if status, _ := s.WALStatus(newest.Database); !status.RestorableTo.IsZero() {
+		return status.RestorableTo, nil
+	}
+	archive, err := s.WalArchive(newest.Database)
+	if err != nil {
+		return time.Time{}, err
+	}
+	start, err := xlog.ParseLSN(newest.StartLSN)
+	if err != nil {
+		return time.Time{}, err
+	}
+	last := *newest.CompletedAt
+	if now := s.core.Clock(); last.After(now) { // by a clock that was set back since
+		last = now
+	}
+	found, err := archive.Window(ctx, newest.Generation, uint32(newest.Timeline), start)
+	if found.LastCommit.After(last) {
+		last = found.LastCommit
+	}
+	return last, err
+}
+
+// archiving returns how the database's WAL is received.
+func (s *Service) archiving(db model.Database) (Archiving, error) {
+	archive, err := s.WalArchive(db.ID)
+	if err != nil {
+		return Archiving{}, err
+	}
+	var a Archiving
+	a.Status, _ = s.WALStatus(db.ID)
+	for number, known := range archive.Generations() {
+		a.Gaps = append(a.Gaps, known.Gaps...)
+		a.Segments += archive.Sizes(number).Segments
+	}
+	slices.SortFunc(a.Gaps, func(one, other wal.Gap) int { return one.At.Compare(other.At) })
+	known, _ := archive.Generation(db.Generation)
+	if known.SegmentSize > 0 && a.Durable > 0 {
+		a.LastSegment = xlog.SegmentName(a.Timeline, uint64(a.Durable-1)/known.SegmentSize, known.SegmentSize)
+	}
+	return a, nil
+}
+
+// recoveryHistory returns what happened to the database's data, newest first.
+func (s *Service) recoveryHistory(db model.Database, gaps []wal.Gap) (events []RecoveryEvent, operations []model.DatabaseOperation, err error) {
+	backups, err := s.restorableBackups(db.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, b := range backups {
+		events = append(events, RecoveryEvent{Type: "backup", At: *b.CompletedAt, Backup: b.ID, Timeline: b.Timeline, LSN: b.StopLSN})
+	}
+	for _, g := range gaps {
+		events = append(events, RecoveryEvent{Type: "gap", At: g.At, Timeline: int(g.Timeline), LSN: g.From.String()})
+	}
+	for _, it := range db.Served {
+		events = append(events, RecoveryEvent{Type: "timeline_switch", At: it.Since, Timeline: it.Timeline, LSN: it.LSN})
+	}
+	var all []model.DatabaseOperation
+	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
+		all, err = core.AllUnder(tx.Operations(), db.ID)
+		return err
+	}); err != nil {
+		return nil, nil, err
+	}
+	for _, op := range all {
+		if op.Type != model.OperationBackup && op.Type != model.OperationRestore && op.Type != model.OperationPITR {
+			continue
+		}
+		op.Progress = s.databases.Progress.Get(op.ID, op.Progress)
+		operations = append(operations, op)
+		if replaced, by := replacedData(db, op); replaced {
+			events = append(events, RecoveryEvent{Type: "restore", At: *op.CompletedAt, Backup: op.Backup, Timeline: by.Timeline, LSN: by.LSN})
+		}
+	}
+	slices.SortStableFunc(events, func(a, b RecoveryEvent) int { return cmp.Compare(b.At.UnixNano(), a.At.UnixNano()) })
+	return events[:min(len(events), databases.RecoveryEvents)], operations[:min(len(operations), databases.RecoveryEvents)], nil
+}
+
+// replacedData reports whether an operation has replaced the database's data, and
+// returns the switch by which it did. A restore into another database has not.
+func replacedData(db model.Database, op model.DatabaseOperation) (replaced bool, by model.Served) {
+	if op.Type != model.OperationRestore && op.Type != model.OperationPITR ||
+		op.NewDatabase != "" || op.Status != model.OperationCompleted || op.CompletedAt == nil {
+		return false, by
+	}
+	for _, s := range db.Served {
+		if s.Generation == op.Generation && !s.Since.Before(op.StartedAt.Truncate(time.Microsecond)) && !s.Since.After(*op.CompletedAt) {
+			by = s
+		}
+	}
+	return true, by
+}

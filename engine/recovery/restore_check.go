@@ -1,0 +1,87 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"holdfast/backup"
+	"holdfast/backup/repository"
+	"holdfast/backup/wal"
+	"holdfast/engine/model"
+)
+
+// checkPlan reads what a restore by p will stand on, while everything runs on
+// as it is: the index of all chunks of the backup, and every byte of the WAL.
+// What it finds is named, with what to do.
+func (s *Service) checkPlan(ctx context.Context, p RestorePlan, progress func(done, total int64)) error {
+	source, err := s.snapshotOf(p)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	if err := source.Check(); err != nil {
+		return err
+	}
+	archive, err := s.WalArchive(p.Backup.Database)
+	if err != nil {
+		return err
+	}
+	if err := p.Check(ctx, archive, progress); errors.Is(err, wal.ErrGap) {
+		return notWhole(err)
+	} else if err != nil {
+		return fmt.Errorf("check the WAL: %w", err)
+	}
+	return nil
+}
+
+// checkAndUnpack is what a restore does first: what cannot be restored is known
+// before anything is written for it.
+func (s *Service) checkAndUnpack(ctx context.Context, p *RestorePlan, operation, dir string) error {
+	progress := func(done, total int64) { s.databases.Progress.Set(operation, done, total) }
+	if err := s.checkPlan(ctx, *p, progress); err != nil {
+		return err
+	}
+	if err := s.databases.SetPhase(operation, "restoring"); err != nil {
+		return err
+	}
+	return s.unpackTimed(ctx, p, dir, backup.RestoreOptions{Progress: progress})
+}
+
+// unpackTimed is unpack, and notes in the plan how long it took.
+func (s *Service) unpackTimed(ctx context.Context, p *RestorePlan, dir string, opts backup.RestoreOptions) error {
+	began := time.Now()
+	err := s.Unpack(ctx, *p, dir, opts)
+	p.unpacked = time.Since(began)
+	return err
+}
+
+// snapshotOf opens the plan's backup, which must be the one that was recorded.
+// The caller closes it.
+func (s *Service) snapshotOf(p RestorePlan) (*repository.Snapshot, error) {
+	repo, err := s.Repository(p.Backup.Database)
+	if err != nil {
+		return nil, err
+	}
+	source, err := repo.Snapshot(p.Backup.ID)
+	if err != nil {
+		return nil, err
+	}
+	if b := p.Backup; source.Digest != b.ManifestBLAKE3 {
+		source.Close()
+		return nil, fmt.Errorf("%w: the manifest of backup %s is another than when it was made: its BLAKE3 is %s, and was %s",
+			repository.ErrDamaged, b.ID, source.Digest, b.ManifestBLAKE3)
+	}
+	return source, nil
+}
+
+// notWhole says what to do about WAL that is missing or damaged.
+func notWhole(err error) error {
+	return &model.Error{
+		Code: model.CodeConflict,
+		Message: fmt.Sprintf("%v; nothing was changed: choose a moment that lies before this segment, or a backup made after it,"+
+			" or bring the file back from a copy of the backups", err),
+		Err: err,
+	}
+}

@@ -1,0 +1,204 @@
+package recovery
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// BackupRestoreNew begins to make another database, in the same project, of
+// what was there when the backup was made.
+func (s *Service) BackupRestoreNew(call *model.Call, database, id, name string) (model.DatabaseOperation, error) {
+	if err := model.ValidateDatabaseName("name", name); err != nil {
+		return model.DatabaseOperation{}, err
+	}
+	if err := s.core.OnlyOnce(call); err != nil {
+		return model.DatabaseOperation{}, err
+	}
+	b, err := s.completedBackup(call, database, id)
+	if err != nil {
+		return model.DatabaseOperation{}, err
+	}
+	return s.beginRestoreNew(call, database, name, model.OperationRestore, func(model.Database) (RestorePlan, error) {
+		return s.PlanBackup(s.core.Lifetime, b)
+	})
+}
+
+// RecoveryRestoreNew begins to make another database, in the same project, of
+// what was there at a point.
+func (s *Service) RecoveryRestoreNew(call *model.Call, database string, at RestorePoint, name string) (model.DatabaseOperation, error) {
+	if err := cmp.Or(at.validate(), model.ValidateDatabaseName("name", name)); err != nil {
+		return model.DatabaseOperation{}, err
+	}
+	if err := s.core.OnlyOnce(call); err != nil {
+		return model.DatabaseOperation{}, err
+	}
+	return s.beginRestoreNew(call, database, name, model.OperationPITR, func(db model.Database) (RestorePlan, error) {
+		return s.planPoint(s.core.Lifetime, db, at)
+	})
+}
+
+// RestorePlanNew is RestorePlan for a restore into another database.
+func (s *Service) RestorePlanNew(ctx context.Context, call *model.Call, database string, at RestorePoint, name string) (RestorePlan, error) {
+	if err := model.ValidateDatabaseName("name", name); err != nil {
+		return RestorePlan{}, err
+	}
+	p, err := s.RestorePlan(ctx, call, database, at)
+	if err != nil {
+		return p, err
+	}
+	return p, s.core.Meta.View(func(tx *meta.Tx) error {
+		source, err := databases.DatabaseOf(tx, call.Organization, database)
+		if err != nil {
+			return err
+		}
+		if _, err = tx.Databases().Find(meta.ByName, meta.Key(source.Project, name)); errors.Is(err, meta.ErrNotFound) {
+			return nil
+		}
+		return cmp.Or(err, core.NameTaken(meta.ErrExists, model.ResourceDatabase, name))
+	})
+}
+
+// beginRestoreNew claims the new database's name and port, and the source's
+// backups, and lets the restore run. The source goes on meanwhile.
+func (s *Service) beginRestoreNew(
+	call *model.Call, database, name string, t model.OperationType, plan func(model.Database) (RestorePlan, error),
+) (op model.DatabaseOperation, err error) {
+	source, err := s.databases.Database(call, database)
+	if err != nil {
+		return op, err
+	}
+	releaseBackups, err := s.databases.ClaimBackups(source.ID, databases.Restoring)
+	if err != nil {
+		return op, err
+	}
+	defer func() {
+		if err != nil {
+			releaseBackups()
+		}
+	}()
+	p, err := plan(source)
+	if err == nil {
+		err = s.roomForRestore(p)
+	}
+	if err != nil {
+		return op, err
+	}
+	db, release, err := s.databases.ClaimDatabase(call, databases.NewDatabase{
+		Project: source.Project, Name: name, User: source.Owner, Password: model.GeneratePassword(core.RandomBytes()),
+	})
+	call.Resource = databases.DatabaseResource(source) // the new one is noted
+	if err != nil {
+		return op, core.NoRoom(err)
+	}
+	db.Major, db.Version, db.Settings = source.Major, source.Version, source.Settings
+	op = s.databases.NewOperation(source, t, "checking")
+	p.describe(&op)
+	op.NewDatabase, db.Operation = db.ID, op.ID
+	if err = s.RecordRestoreNew(call, db, op); err != nil {
+		release()
+		return op, errors.Join(err, s.core.Meta.Update(func(tx *meta.Tx) error { return tx.Databases().Delete(db.ID) }))
+	}
+	s.core.Work.Go(func() {
+		defer releaseBackups()
+		defer release()
+		defer s.databases.Progress.Drop(op.ID)
+		s.runRestoreNew(s.core.Lifetime, call, db, op, p)
+	})
+	return op, nil
+}
+
+func (s *Service) RecordRestoreNew(call *model.Call, db model.Database, op model.DatabaseOperation) error {
+	call.Note("new_database", db.ID)
+	call.Note("backup", op.Backup)
+	return s.core.Change(call, func(tx *meta.Tx) error {
+		if err := tx.Operations().Insert(op); err != nil {
+			return err
+		}
+		_, err := tx.Databases().Update(db.ID, func(d *model.Database) error {
+			d.Major, d.Version, d.Settings, d.Operation = db.Major, db.Version, db.Settings, db.Operation
+			return nil
+		})
+		return err
+	})
+}
+
+// runRestoreNew builds the new database and records how that ended. When the
+// appliance is being stopped, the next start takes it all back.
+func (s *Service) runRestoreNew(ctx context.Context, call *model.Call, db model.Database, op model.DatabaseOperation, p RestorePlan) {
+	began := time.Now()
+	err := s.buildRestored(ctx, db, op, &p)
+	if err == nil {
+		s.notePace(restorePaceSetting, p, p.unpacked, time.Since(began)-p.unpacked)
+		err = s.publishRestored(op, db.ID)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	if err == nil {
+		if err := s.ReceiveWAL(db); err != nil {
+			s.core.Log.Error("receive WAL", "database", db.ID, "error", err)
+		}
+		return
+	}
+	err = s.core.ExplainFailed(err)
+	s.core.Log.Error("restore into a new database failed", "database", op.Database, "new", db.ID, "error", err)
+	failed := s.core.System(model.ActionDatabaseCreate, db.Organization, databases.DatabaseResource(db))
+	if undoErr := s.databases.ForgetDatabase(ctx, failed, db, err); undoErr != nil {
+		// What is left of it goes with the next start; nobody need wait for that.
+		err := errors.Join(undoErr, s.core.Meta.Update(func(tx *meta.Tx) error { return s.databases.CloseOperation(tx, op.ID, err) }))
+		s.core.Log.Error("roll back a restore into a new database", "new", db.ID, "error", err)
+	}
+}
+
+// buildRestored makes the new database's data directory, brings it to the
+// plan's target, and starts its instance.
+func (s *Service) buildRestored(ctx context.Context, db model.Database, op model.DatabaseOperation, p *RestorePlan) error {
+	dir := s.databases.DataDirectory(db.ID, db.Generation)
+	if err := os.MkdirAll(s.databases.DatabaseDirectory(db.ID), 0o700); err != nil {
+		return fmt.Errorf("make database directory: %w", err)
+	}
+	if err := s.checkAndUnpack(ctx, p, op.ID, dir); err != nil {
+		return err
+	}
+	if err := s.databases.SetPhase(op.ID, "recovering"); err != nil {
+		return err
+	}
+	scratch, err := s.ScratchInstance(ctx, db, op.ID)
+	if err != nil {
+		return err
+	}
+	if err := s.databases.IssueCertificate(dir); err != nil {
+		return err
+	}
+	if err := s.StartRecovered(ctx, scratch, *p, func(done, total int64) { s.databases.Progress.Set(op.ID, done, total) }); err != nil {
+		return errors.Join(fmt.Errorf("recover restored data: %w", err), s.databases.StopInstance(ctx, op.ID))
+	}
+	if err := errors.Join(s.databases.Provision(ctx, op.ID, db), s.StopRecovered(ctx, scratch)); err != nil {
+		return err
+	}
+	_, err = s.databases.StartInstance(ctx, db)
+	return err
+}
+
+// publishRestored commits that the new database is available.
+func (s *Service) publishRestored(op model.DatabaseOperation, id string) error {
+	return s.core.Meta.Update(func(tx *meta.Tx) error {
+		if err := s.databases.CloseOperation(tx, op.ID, nil); err != nil {
+			return err
+		}
+		_, err := tx.Databases().Update(id, func(d *model.Database) error {
+			d.Status, d.Operation, d.UpdatedAt = model.DatabaseAvailable, "", s.core.Clock()
+			return nil
+		})
+		return err
+	})
+}

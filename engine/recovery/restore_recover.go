@@ -1,0 +1,131 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/backup"
+	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
+	"holdfast/engine/databases"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+	"holdfast/engine/publish"
+)
+
+// Unpack makes the data directory dir from the plan's backup.
+func (s *Service) Unpack(ctx context.Context, plan RestorePlan, dir string, opts backup.RestoreOptions) error {
+	source, err := s.snapshotOf(plan)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	return backup.Restore(ctx, source, dir, opts)
+}
+
+// standbySignal is the file that makes a server wait for WAL it lacks.
+const standbySignal = "standby.signal"
+
+// StartRecovered starts a private instance on the unpacked directory, feeds it
+// the WAL up to the plan's target, sees that it is there, and ends the recovery.
+func (s *Service) StartRecovered(ctx context.Context, scratch postgres.Spec, plan RestorePlan, progress func(done, total int64)) error {
+	archive, err := s.WalArchive(plan.Backup.Database)
+	if err != nil {
+		return err
+	}
+	recovery := plan.Recovery(archive, scratch.Dir)
+	recovery.Progress = func(at xlog.LSN) { progress(int64(at)-int64(plan.Start), plan.WALBytes()) }
+	if err := recovery.Prepare(ctx); err != nil {
+		return err
+	}
+	if err := publish.File(filepath.Join(scratch.Dir, standbySignal), nil, 0o600); err != nil {
+		return err
+	}
+	// Whatever the database's settings are by now, recovery needs no less of some
+	// than the server that was backed up had.
+	if scratch.Config.AtLeast, err = backup.StandbySettings(scratch.Dir); err != nil {
+		return err
+	}
+	maps.Copy(scratch.Config.Settings, recovery.Settings())
+	if err := s.startFed(ctx, scratch, recovery); err != nil {
+		return err
+	}
+	conn, err := s.databases.Instances.Connect(ctx, scratch.ID, databases.Maintenance)
+	if err != nil {
+		return fmt.Errorf("connect to recovered instance: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return postgres.Promote(ctx, conn, walSlot)
+}
+
+// startFed starts an instance while it is fed: it accepts connections only
+// once it has WAL enough to be consistent. It returns with the instance paused at
+// the target, or promoted there; with an error nothing runs. An instance that
+// ends on the way is brought back, unless it ends again and again.
+func (s *Service) startFed(ctx context.Context, scratch postgres.Spec, recovery wal.Recovery) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	recovery.Connect = func(ctx context.Context) (*pgx.Conn, error) {
+		if state, reason, _ := s.databases.Instances.Status(scratch.ID); state == postgres.StateFailed {
+			cancel(fmt.Errorf("the server does not come back: %s", reason))
+		}
+		return s.databases.Instances.Connect(ctx, scratch.ID, databases.Maintenance)
+	}
+	fed := make(chan error, 1)
+	go func() {
+		err := recovery.Run(ctx)
+		if err != nil {
+			cancel(err)
+		}
+		fed <- err
+	}()
+	startErr := s.databases.Instances.Start(ctx, scratch)
+	if startErr != nil {
+		cancel(startErr)
+	}
+	feedErr := <-fed
+	switch {
+	case startErr == nil && feedErr == nil:
+		return nil
+	case startErr == nil:
+		return errors.Join(feedErr, s.databases.StopInstance(ctx, scratch.ID))
+	case context.Cause(ctx) != nil && errors.Is(context.Cause(ctx), wal.ErrGap):
+		return context.Cause(ctx) // says more than that the start was cancelled
+	default:
+		return startErr
+	}
+}
+
+// StopRecovered stops an instance that has recovered a data directory. The WAL
+// was laid there without being synced, and the pages are not all written: only
+// with a shutdown in order is the directory whole.
+func (s *Service) StopRecovered(ctx context.Context, scratch postgres.Spec) error {
+	if err := s.databases.StopInstance(ctx, scratch.ID); err != nil {
+		return err
+	}
+	if _, err := backup.ReadShutdown(scratch.Dir); err != nil {
+		return fmt.Errorf("stop the recovered server: %w", err)
+	}
+	return nil
+}
+
+// ScratchInstance is a private instance on the data directory of a generation
+// that is being built: without TCP, under an id of its own.
+func (s *Service) ScratchInstance(ctx context.Context, db model.Database, id string) (postgres.Spec, error) {
+	scratch, err := s.databases.Spec(ctx, db)
+	if err != nil {
+		return scratch, err
+	}
+	port, err := postgres.PrivatePort(s.databases.SocketDir)
+	if err != nil {
+		return scratch, err
+	}
+	scratch.ID, scratch.HBA.Allow = id, nil
+	scratch.Config.Port, scratch.Config.Listen = port, nil
+	return scratch, nil
+}
