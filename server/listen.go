@@ -47,21 +47,21 @@ func connections() int {
 
 // guarded is a listener that bounds the number of its connections and the time
 // they may stand still. A connection beyond the limit replaces another, so that
-// no client can hold them all: see crowd.yielding for which. If none can be
+// no client can hold them all: see connectionLimit.excess for which. If none can be
 // replaced, it waits.
 type guarded struct {
 	net.Listener
 	patience time.Duration
-	crowd    *crowd
-	// eased has a value once a connection has gone, or can give way now.
-	eased  chan struct{}
+	limit    *connectionLimit
+	// freed has a value once a connection has gone, or can be closed now.
+	freed  chan struct{}
 	closed chan struct{}
 	once   sync.Once
 }
 
 func guard(l net.Listener, most int, patience time.Duration) *guarded {
 	return &guarded{
-		Listener: l, patience: patience, crowd: newCrowd(most), eased: make(chan struct{}, 1), closed: make(chan struct{}),
+		Listener: l, patience: patience, limit: newConnectionLimit(most), freed: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 }
 
@@ -73,7 +73,7 @@ func (g *guarded) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		c := &guardedConn{TCPConn: conn.(*net.TCPConn), listener: g}
-		g.crowd.enter(c, model.ClientIP(conn.RemoteAddr().String()))
+		g.limit.add(c, model.ClientIP(conn.RemoteAddr().String()))
 		admitted, err := g.makeRoom(c)
 		if err != nil {
 			c.Close()
@@ -89,7 +89,7 @@ func (g *guarded) Accept() (net.Conn, error) {
 // waits until one has ended. It reports false when c itself is the one.
 func (g *guarded) makeRoom(c *guardedConn) (bool, error) {
 	for {
-		full, victim := g.crowd.yielding(c)
+		full, victim := g.limit.excess(c)
 		switch {
 		case !full:
 			return true, nil
@@ -100,7 +100,7 @@ func (g *guarded) makeRoom(c *guardedConn) (bool, error) {
 			}
 		default:
 			select {
-			case <-g.eased:
+			case <-g.freed:
 			case <-g.closed:
 				return false, net.ErrClosed
 			}
@@ -108,10 +108,10 @@ func (g *guarded) makeRoom(c *guardedConn) (bool, error) {
 	}
 }
 
-// changed has Accept look again, where it waits.
+// changed wakes Accept if it waits.
 func (g *guarded) changed() {
 	select {
-	case g.eased <- struct{}{}:
+	case g.freed <- struct{}{}:
 	default:
 	}
 }
@@ -126,9 +126,9 @@ func (g *guarded) Close() error {
 // a TCP connection in all else: files are sent by the kernel.
 type guardedConn struct {
 	*net.TCPConn
-	listener *guarded
-	standing // of the crowd's
-	once     sync.Once
+	listener  *guarded
+	placement // kept by the limit
+	once      sync.Once
 }
 
 // Write implements io.Writer.
@@ -174,7 +174,7 @@ func (c *guardedConn) wait() error {
 // Close implements net.Conn.
 func (c *guardedConn) Close() error {
 	c.once.Do(func() {
-		c.listener.crowd.leave(c)
+		c.listener.limit.remove(c)
 		c.listener.changed()
 	})
 	return c.TCPConn.Close()

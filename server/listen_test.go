@@ -138,7 +138,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 				}
 				return
 			}
-			l.crowd.move(conn.(*guardedConn), func(kind) kind { return fromKnown | busy })
+			l.limit.move(conn.(*guardedConn), func(kind) kind { return fromKnownClient | busy })
 			accepted <- conn
 		}
 	}()

@@ -28,7 +28,7 @@ func serveHostile(t *testing.T, most int) *hostile {
 	t.Helper()
 	h := &hostile{t: t, listener: listenGuarded(t, most, time.Minute)}
 	h.slow, h.release = context.WithCancel(context.Background())
-	h.listener.crowd.shared = func(a netip.Addr) bool { return a == netip.MustParseAddr("127.9.9.9") }
+	h.listener.limit.shared = func(a netip.Addr) bool { return a == netip.MustParseAddr("127.9.9.9") }
 	srv := newHTTPServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "" {
 			known(r)
@@ -81,13 +81,13 @@ func (h *hostile) ask(conn net.Conn, path, head string) error {
 	return err
 }
 
-// wait polls until the crowd is as wanted.
-func (h *hostile) wait(what string, as func(w *crowd) bool) {
+// wait polls until the connections are as wanted.
+func (h *hostile) wait(what string, as func(w *connectionLimit) bool) {
 	h.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		h.listener.crowd.mu.Lock()
-		ok := as(h.listener.crowd)
-		h.listener.crowd.mu.Unlock()
+		h.listener.limit.mu.Lock()
+		ok := as(h.listener.limit)
+		h.listener.limit.mu.Unlock()
 		if ok {
 			return
 		}
@@ -124,7 +124,7 @@ func TestOneAddressDoesNotHoldEveryConnection(t *testing.T) {
 	for n := range attack {
 		attack[n] = h.dial("127.0.2.2")
 	}
-	h.wait("the attacker holds the rest", func(w *crowd) bool { return w.total == most })
+	h.wait("the attacker holds the rest", func(w *connectionLimit) bool { return w.total == most })
 	for n := range 2 * most {
 		if err := h.ask(h.dial(fmt.Sprintf("127.0.3.%d", n/10+1)), "/", ""); err != nil {
 			t.Fatalf("client %d: %v", n, err)
@@ -152,7 +152,7 @@ func TestStrangersAtManyAddressesYieldToKnown(t *testing.T) {
 	for n := range 5 * most {
 		h.dial(fmt.Sprintf("127.0.4.%d", n+1))
 	}
-	h.wait("all places are taken", func(w *crowd) bool { return w.total >= most })
+	h.wait("all places are taken", func(w *connectionLimit) bool { return w.total >= most })
 	if err := h.ask(member, "/", "Authorization: Bearer k\r\n"); err != nil {
 		t.Errorf("the known client: %v", err)
 	}
@@ -184,7 +184,7 @@ func TestRequestsUnderWay(t *testing.T) {
 	}
 	// Nothing is left that gives way: another waits until a place is free.
 	last := h.dial("127.0.6.1")
-	h.wait("the last has come", func(w *crowd) bool { return w.total == 7 })
+	h.wait("the last has come", func(w *connectionLimit) bool { return w.total == 7 })
 	h.release()
 	if err := h.ask(last, "/", ""); err != nil {
 		t.Errorf("the one that waited: %v", err)
