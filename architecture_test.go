@@ -43,11 +43,13 @@ func allowed() map[string][]string {
 		"holdfast/engine/postgres/postgrestest":        {"engine/model", "engine/postgres"},
 		"holdfast/engine/postgres/internal/packbundle": {"engine/postgres"},
 		"holdfast/backup":                              {"diskio"},
-		"holdfast/backup/repository":                   {"dirlock", "diskio"},
-		"holdfast/backup/wal":                          {"dirlock", "diskio"},
+		"holdfast/backup/repository":                   {"dirlock", "diskio", "internal/durable"},
+		"holdfast/backup/wal":                          {"dirlock", "diskio", "internal/durable"},
 		"holdfast/backup/wal/xlog/xlogtest":            {"backup/wal/xlog"},
-		"holdfast/blobstore":                           {"dirlock", "diskio"},
+		"holdfast/blobstore":                           {"dirlock", "diskio", "internal/durable"},
 		"holdfast/blobstore/blobstoretest":             {"blobstore"},
+		"holdfast/internal/durable":                    {"diskio"},
+		"holdfast/internal/durable/faultfs":            {"internal/durable"},
 		"holdfast/internal/benchtable":                 {"internal/rounds"},
 	}
 }

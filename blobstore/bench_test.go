@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+
+	"holdfast/internal/durable/faultfs"
 )
 
 // BenchmarkPublish reports, beside the time of a durable blob with its note, how
@@ -20,11 +22,11 @@ func BenchmarkPublish(b *testing.B) {
 }
 
 func benchmarkPublish(b *testing.B, size, parallel int) {
-	counter := &faultFS{}
+	counter := &faultfs.FS{}
 	s := openStore(b, b.TempDir(), Options{fs: counter})
 	content := make([]byte, size)
 	rand.Read(content)
-	before := counter.syncs()
+	before := counter.Syncs()
 	b.SetBytes(int64(size))
 	b.SetParallelism(max(1, parallel/runtime.GOMAXPROCS(0)))
 	if parallel == 1 {
@@ -38,7 +40,7 @@ func benchmarkPublish(b *testing.B, size, parallel int) {
 			}
 		}
 	})
-	b.ReportMetric(float64(counter.syncs()-before)/float64(b.N), "syncs/blob")
+	b.ReportMetric(float64(counter.Syncs()-before)/float64(b.N), "syncs/blob")
 }
 
 // publishAndRemove removes large blobs again, so that a long run fits the disk.
@@ -55,10 +57,4 @@ func publishAndRemove(b *testing.B, s *Store, content []byte) error {
 		return err
 	}
 	return s.Remove(ref)
-}
-
-func (f *faultFS) syncs() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.verbs["syncfile"] + f.verbs["syncdir"]
 }

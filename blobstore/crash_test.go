@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -15,9 +14,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"holdfast/internal/durable/faultfs"
 )
 
 // crashDir, when set, makes this test binary the process TestCrash kills.
@@ -177,13 +177,7 @@ const killAt = "HOLDFAST_BLOBSTORE_KILL_AT"
 // writeUntilOperation lives a small life of a store, and prints what is
 // acknowledged as it goes.
 func writeUntilOperation(dir string, at int) {
-	fs := &faultFS{err: errors.New("never"), hit: func(n int, _, _ string) bool {
-		if n == at {
-			syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {} // until the signal is there
-		}
-		return false
-	}}
+	fs := faultfs.KillNth(at)
 	s, err := Open(dir, Options{DirectorySize: 2, SegmentSize: 500, Inline: 20, fs: fs})
 	if err != nil {
 		panic(err)

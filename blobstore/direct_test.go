@@ -14,12 +14,13 @@ import (
 	"testing/iotest"
 
 	"holdfast/diskio"
+	"holdfast/internal/durable"
 )
 
 // directFS is the disk, whose files are written past the page cache as it
 // says.
 type directFS struct {
-	disk
+	durable.OS
 	set    error // what SetDirect answers
 	write  error // what writing so answers
 	part   int   // how much it writes nevertheless
@@ -27,14 +28,14 @@ type directFS struct {
 }
 
 type directFile struct {
-	file
+	durable.File
 	fs *directFS
 	on bool
 }
 
-func (d *directFS) Create(path string) (file, error) {
-	f, err := d.disk.Create(path)
-	return &directFile{file: f, fs: d}, err
+func (d *directFS) Create(path string) (durable.File, error) {
+	f, err := d.OS.Create(path)
+	return &directFile{File: f, fs: d}, err
 }
 
 func (f *directFile) SetDirect(direct bool) error {
@@ -45,13 +46,13 @@ func (f *directFile) SetDirect(direct bool) error {
 	return nil
 }
 
-func (f *directFile) Write(p []byte) (int, error) { return f.write(p, f.file.Write) }
+func (f *directFile) Write(p []byte) (int, error) { return f.write(p, f.File.Write) }
 
 func (f *directFile) WriteAt(p []byte, at int64) (int, error) {
 	if f.on && at%diskio.Align != 0 {
 		return 0, errors.New("a direct write that does not begin a page")
 	}
-	return f.write(p, func(p []byte) (int, error) { return f.file.WriteAt(p, at) })
+	return f.write(p, func(p []byte) (int, error) { return f.File.WriteAt(p, at) })
 }
 
 func (f *directFile) write(p []byte, write func([]byte) (int, error)) (int, error) {
@@ -80,7 +81,7 @@ func directFSs() map[string]*directFS {
 func TestReadFrom(t *testing.T) {
 	random := make([]byte, 3*blockSize+5)
 	rand.Read(random)
-	all := map[string]fileSystem{"disk": disk{}}
+	all := map[string]durable.FS{"disk": durable.OS{}}
 	for name, fs := range directFSs() {
 		all[name] = fs
 	}

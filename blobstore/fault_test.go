@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"holdfast/internal/durable/faultfs"
 )
 
 // TestEveryOperationFails fails the first file operation of a small life of a
@@ -20,9 +22,9 @@ func TestEveryOperationFails(t *testing.T) {
 	for _, fault := range []error{syscall.EIO, syscall.ENOSPC, syscall.EROFS} {
 		t.Run(fault.Error(), func(t *testing.T) {
 			for k := 0; ; k++ {
-				fs := failNth(k, fault)
+				fs := faultfs.FailNth(k, fault)
 				oneLife(t, fs)
-				if fs.fired == "" {
+				if fs.Fired() == "" {
 					t.Logf("%d operations", k)
 					return
 				}
@@ -31,7 +33,7 @@ func TestEveryOperationFails(t *testing.T) {
 	}
 }
 
-func oneLife(t *testing.T, fs *faultFS) {
+func oneLife(t *testing.T, fs *faultfs.FS) {
 	dir := filepath.Join(t.TempDir(), "store")
 	acknowledged, published := map[Ref]string{}, map[Ref]string{}
 	s, err := Open(dir, Options{DirectorySize: 2, SegmentSize: 150, fs: fs})
@@ -52,7 +54,7 @@ func oneLife(t *testing.T, fs *faultFS) {
 		}
 		s.Close()
 	}
-	if fs.fired == "" && err != nil {
+	if fs.Fired() == "" && err != nil {
 		t.Fatalf("no fault and yet: %v", err)
 	}
 	replayed := map[Ref]string{}
@@ -61,12 +63,12 @@ func oneLife(t *testing.T, fs *faultFS) {
 			replayed[e.Ref] = string(e.Note)
 		}
 	}})
-	mustHold(t, s, acknowledged, fs.fired)
+	mustHold(t, s, acknowledged, fs.Fired())
 	for ref, content := range replayed {
-		mustRead(t, s, ref, content, fs.fired)
+		mustRead(t, s, ref, content, fs.Fired())
 	}
-	if diff := cmp.Diff(published, replayed); diff != "" && !strings.HasPrefix(fs.fired, "truncate") {
-		t.Errorf("after %q: replayed (-acknowledged +got):\n%s", fs.fired, diff)
+	if diff := cmp.Diff(published, replayed); diff != "" && !strings.HasPrefix(fs.Fired(), "truncate") {
+		t.Errorf("after %q: replayed (-acknowledged +got):\n%s", fs.Fired(), diff)
 	}
 	s.Close()
 }
@@ -109,7 +111,7 @@ func TestFailedSyncMakesReadOnly(t *testing.T) {
 	}{"file": {"syncfile", put}, "directory": {"syncdir", put}, "journal": {"syncfile", publish}} {
 		t.Run(name, func(t *testing.T) {
 			on, verb := false, test.verb
-			s := openStore(t, t.TempDir(), Options{fs: failVerb(verb, &on, syscall.EIO)})
+			s := openStore(t, t.TempDir(), Options{fs: faultfs.FailVerb(verb, &on, syscall.EIO)})
 			before, err := put(t, s, "before")
 			if err != nil {
 				t.Fatal(err)
@@ -152,7 +154,7 @@ func TestDiskFull(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			verb := test.verb
 			on, dir := false, t.TempDir()
-			s := openStore(t, dir, Options{fs: failVerb(verb, &on, syscall.ENOSPC)})
+			s := openStore(t, dir, Options{fs: faultfs.FailVerb(verb, &on, syscall.ENOSPC)})
 			other, err := s.Create(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -178,7 +180,7 @@ func TestDiskFull(t *testing.T) {
 // TestFailedSharedSync fails one directory sync that several commits share.
 func TestFailedSharedSync(t *testing.T) {
 	on := false
-	s := openStore(t, t.TempDir(), Options{fs: failVerb("syncdir", &on, syscall.EIO)})
+	s := openStore(t, t.TempDir(), Options{fs: faultfs.FailVerb("syncdir", &on, syscall.EIO)})
 	on = true
 	var wg sync.WaitGroup
 	for range 16 {

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"holdfast/internal/durable"
 )
 
 // formatVersion is what this program writes, and the newest it reads.
@@ -47,7 +49,7 @@ func checkFormat(dir string) error {
 }
 
 // writeFormat makes dir, which must hold nothing else, a blob store.
-func writeFormat(fsys fileSystem, dir string, root handle) error {
+func writeFormat(fsys durable.FS, dir string, root durable.Handle) error {
 	if err := mustBeEmpty(dir); err != nil {
 		return err
 	}
@@ -82,7 +84,7 @@ func mustBeEmpty(dir string) error {
 	return nil
 }
 
-func writeFile(fsys fileSystem, path, text string) error {
+func writeFile(fsys durable.FS, path, text string) error {
 	f, err := fsys.Create(path)
 	if err != nil {
 		return err

@@ -8,16 +8,17 @@ import (
 	"sync"
 
 	"holdfast/diskio"
+	"holdfast/internal/durable"
 )
 
 // journal is the log that small blobs and notes go to. Records that wait for
 // one sync share the next, without a timer. Segments are only ever appended
 // to by the process that made them, up to a size; any trouble ends a segment.
 type journal struct {
-	fs      fileSystem
+	fs      durable.FS
 	dir     string
-	size    int64              // of a segment, about
-	sync    func(handle) error // unless the store is read-only
+	size    int64                      // of a segment, about
+	sync    func(durable.Handle) error // unless the store is read-only
 	deliver func([]Entry)
 	reads   *segmentFiles
 

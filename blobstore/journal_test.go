@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"holdfast/internal/durable/faultfs"
 )
 
 // collect is an Options.Deliver that keeps the notes.
@@ -116,7 +118,7 @@ func TestTornEnd(t *testing.T) {
 func TestReplaySyncs(t *testing.T) {
 	lying := true
 	fs, parent := newPowerFS(func(kind, path string) bool { return lying && kind == "file" && strings.Contains(path, "journal") }), filepath.Join(t.TempDir(), "parent")
-	if err := fs.disk.Mkdir(parent); err != nil {
+	if err := fs.OS.Mkdir(parent); err != nil {
 		t.Fatal(err)
 	}
 	s := openStore(t, filepath.Join(parent, "store"), Options{fs: fs})
@@ -228,22 +230,22 @@ func TestDropSegment(t *testing.T) {
 
 // TestJournalShares counts the syncs of many publishers.
 func TestJournalShares(t *testing.T) {
-	counter := &faultFS{}
+	counter := &faultfs.FS{}
 	s := openStore(t, t.TempDir(), Options{fs: counter})
 	if _, err := publish(t, s, "first"); err != nil {
 		t.Fatal(err)
 	}
-	before := counter.syncs()
+	before := counter.Syncs()
 	for range 10 {
 		if _, err := publish(t, s, "alone"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := counter.syncs() - before; got != 10 {
+	if got := counter.Syncs() - before; got != 10 {
 		t.Errorf("10 blobs alone took %d syncs", got)
 	}
 	s.journal.group.running <- struct{}{} // as if a sync were under way
-	before = counter.syncs()
+	before = counter.Syncs()
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
@@ -261,7 +263,7 @@ func TestJournalShares(t *testing.T) {
 	}
 	<-s.journal.group.running
 	wg.Wait()
-	if got := counter.syncs() - before; got != 1 {
+	if got := counter.Syncs() - before; got != 1 {
 		t.Errorf("50 blobs that waited together took %d syncs", got)
 	}
 }

@@ -9,15 +9,17 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+
+	"holdfast/internal/durable"
 )
 
 // layout spreads blobs over directories of limited size, because syncing and
 // listing a directory slow down as it grows. New blobs go to the newest one.
 type layout struct {
-	fs    fileSystem
+	fs    durable.FS
 	blobs string
 	size  int
-	sync  func(handle) error // syncs a directory, unless the store is read-only
+	sync  func(durable.Handle) error // syncs a directory, unless the store is read-only
 
 	mu      sync.Mutex
 	current *directory
@@ -27,7 +29,7 @@ type layout struct {
 type directory struct {
 	number uint32
 	path   string
-	handle handle
+	handle durable.Handle
 	group  *groupSync
 
 	used int // blobs ever placed here; guarded by layout.mu
@@ -35,7 +37,7 @@ type directory struct {
 }
 
 // openLayout removes directories that became empty and goes on with the newest.
-func openLayout(fsys fileSystem, blobs string, size int, sync func(handle) error) (*layout, error) {
+func openLayout(fsys durable.FS, blobs string, size int, sync func(durable.Handle) error) (*layout, error) {
 	l := &layout{fs: fsys, blobs: blobs, size: size, sync: sync}
 	numbers, err := listNumbered(blobs)
 	if err != nil {

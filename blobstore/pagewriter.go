@@ -1,13 +1,16 @@
 package blobstore
 
-import "holdfast/diskio"
+import (
+	"holdfast/diskio"
+	"holdfast/internal/durable"
+)
 
 // pageWriter writes a file in whole pages, and past the page cache where the
 // disk can: to write and sync a few kilobytes takes the processor two thirds of
 // the time so. The last page is filled up with zeros, and is written once more
 // with what comes next.
 type pageWriter struct {
-	file   file
+	file   durable.File
 	mode   diskio.Mode
 	buffer *diskio.Buffer
 	at     int64 // where in the file the buffer begins

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"holdfast/diskio"
+	"holdfast/internal/durable"
 )
 
 // Part is a blob that is written over a longer time, through restarts, before
@@ -18,7 +19,7 @@ import (
 // belongs to one goroutine, and may be open once at a time.
 type Part struct {
 	store *Store
-	file  file
+	file  durable.File
 	size  int64
 	crc   uint32
 }

@@ -7,13 +7,15 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"holdfast/internal/durable/faultfs"
 )
 
 // TestPart writes a blob in parts, with more behind each than was synced, and
 // cuts the power after each.
 func TestPart(t *testing.T) {
 	fs, parent := newPowerFS(func(string, string) bool { return false }), filepath.Join(t.TempDir(), "parent")
-	if err := fs.disk.Mkdir(parent); err != nil {
+	if err := fs.OS.Mkdir(parent); err != nil {
 		t.Fatal(err)
 	}
 	s := openStore(t, filepath.Join(parent, "store"), Options{fs: fs})
@@ -116,12 +118,12 @@ func TestDamagedPart(t *testing.T) {
 func TestPartIsKept(t *testing.T) {
 	const text = "all of it"
 	for k := 0; ; k++ {
-		fs, dir := &faultFS{err: syscall.ENOSPC}, t.TempDir()
+		fs, dir := &faultfs.FS{Err: syscall.ENOSPC}, t.TempDir()
 		s := openStore(t, dir, Options{fs: fs})
 		id, size, crc := writePart(t, s, text)
-		fs.n, fs.hit = 0, func(n int, _, _ string) bool { return n == k }
+		fs.Arm(func(n int, _, _ string) bool { return n == k })
 		err := finish(t, s, id, size, crc)
-		if fs.fired == "" {
+		if fs.Fired() == "" {
 			t.Logf("%d operations", k)
 			return
 		}
@@ -130,7 +132,7 @@ func TestPartIsKept(t *testing.T) {
 		}
 		mustFinish(t, crashed(t, dir), id, size, crc, text)
 		if err := finish(t, s, id, size, crc); err != nil && !errors.Is(err, ErrReadOnly) {
-			t.Errorf("after %q: %v", fs.fired, err)
+			t.Errorf("after %q: %v", fs.Fired(), err)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func TestPowerCutNeedsEverySync(t *testing.T) {
 func powerCuts(t *testing.T, ignore func(kind, path string) bool) (lost []string) {
 	t.Helper()
 	fs, parent := newPowerFS(ignore), filepath.Join(t.TempDir(), "parent")
-	if err := fs.disk.Mkdir(parent); err != nil {
+	if err := fs.OS.Mkdir(parent); err != nil {
 		t.Fatal(err)
 	}
 	s := openStore(t, filepath.Join(parent, "store"), Options{DirectorySize: 3, SegmentSize: 300, fs: fs})
@@ -115,7 +115,7 @@ func judge(left string, acknowledged map[Ref]string) (lost []string) {
 // what is missing of the batch is not taken for damage.
 func TestTornBatch(t *testing.T) {
 	fs, parent := newPowerFS(func(string, string) bool { return false }), filepath.Join(t.TempDir(), "parent")
-	if err := fs.disk.Mkdir(parent); err != nil {
+	if err := fs.OS.Mkdir(parent); err != nil {
 		t.Fatal(err)
 	}
 	s := openStore(t, filepath.Join(parent, "store"), Options{SegmentSize: 100 << 10, fs: fs})

@@ -8,13 +8,15 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"holdfast/internal/durable"
 )
 
 // powerFS is the disk, and beside it what a power cut would leave: of each
 // file the bytes that were synced, of each directory the names that were. It
 // is as strict as POSIX allows: nothing reaches the disk by itself.
 type powerFS struct {
-	disk
+	durable.OS
 	ignore func(kind, path string) bool // syncs that report success and do nothing
 	before func(path string)            // called before a file is synced; may be nil
 
@@ -52,45 +54,45 @@ func (p *powerFS) leave(path string) *inode {
 }
 
 func (p *powerFS) Mkdir(path string) error {
-	err := p.disk.Mkdir(path)
+	err := p.OS.Mkdir(path)
 	if err == nil {
 		p.enter(path, &inode{dir: path})
 	}
 	return err
 }
 
-func (p *powerFS) Create(path string) (file, error) {
-	f, err := p.disk.Create(path)
+func (p *powerFS) Create(path string) (durable.File, error) {
+	f, err := p.OS.Create(path)
 	if err != nil {
 		return nil, err
 	}
 	n := &inode{}
 	p.enter(path, n)
-	return &powerFile{file: f, fs: p, path: path, inode: n}, nil
+	return &powerFile{File: f, fs: p, path: path, inode: n}, nil
 }
 
-func (p *powerFS) Reopen(path string) (file, error) {
-	f, err := p.disk.Reopen(path)
+func (p *powerFS) Reopen(path string) (durable.File, error) {
+	f, err := p.OS.Reopen(path)
 	if err != nil {
 		return nil, err
 	}
-	return &powerFile{file: f, fs: p, path: path, inode: p.find(path)}, nil
+	return &powerFile{File: f, fs: p, path: path, inode: p.find(path)}, nil
 }
 
-func (p *powerFS) OpenDir(path string) (handle, error) {
-	d, err := p.disk.OpenDir(path)
+func (p *powerFS) OpenDir(path string) (durable.Handle, error) {
+	d, err := p.OS.OpenDir(path)
 	if err != nil {
 		return nil, err
 	}
-	return &powerDir{handle: d, fs: p, path: path}, nil
+	return &powerDir{Handle: d, fs: p, path: path}, nil
 }
 
-func (p *powerFS) OpenFile(path string) (handle, error) {
-	h, err := p.disk.OpenFile(path)
+func (p *powerFS) OpenFile(path string) (durable.Handle, error) {
+	h, err := p.OS.OpenFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return &powerHandle{handle: h, fs: p, path: path, inode: p.find(path)}, nil
+	return &powerHandle{Handle: h, fs: p, path: path, inode: p.find(path)}, nil
 }
 
 // find returns the inode of a file that was made before, by another process.
@@ -101,7 +103,7 @@ func (p *powerFS) find(path string) *inode {
 }
 
 func (p *powerFS) Truncate(path string, size int64) error {
-	err := p.disk.Truncate(path, size)
+	err := p.OS.Truncate(path, size)
 	if n := p.find(path); err == nil && n != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -111,7 +113,7 @@ func (p *powerFS) Truncate(path string, size int64) error {
 }
 
 func (p *powerFS) Rename(from, to string) error {
-	err := p.disk.Rename(from, to)
+	err := p.OS.Rename(from, to)
 	if err == nil {
 		p.enter(to, p.leave(from))
 	}
@@ -119,7 +121,7 @@ func (p *powerFS) Rename(from, to string) error {
 }
 
 func (p *powerFS) Link(from, to string) error {
-	err := p.disk.Link(from, to)
+	err := p.OS.Link(from, to)
 	if err == nil {
 		p.enter(to, p.find(from))
 	}
@@ -127,7 +129,7 @@ func (p *powerFS) Link(from, to string) error {
 }
 
 func (p *powerFS) Remove(path string) error {
-	err := p.disk.Remove(path)
+	err := p.OS.Remove(path)
 	if err == nil {
 		p.leave(path)
 	}
@@ -181,7 +183,7 @@ func (p *powerFS) restore(t *testing.T, from, to string, content func(*inode) []
 }
 
 type powerFile struct {
-	file
+	durable.File
 	fs    *powerFS
 	path  string
 	inode *inode
@@ -189,7 +191,7 @@ type powerFile struct {
 
 // powerHandle is a file that is only synced.
 type powerHandle struct {
-	handle
+	durable.Handle
 	fs    *powerFS
 	path  string
 	inode *inode
@@ -201,7 +203,7 @@ func (h *powerHandle) Sync() error {
 }
 
 func (f *powerFile) Write(b []byte) (int, error) {
-	n, err := f.file.Write(b)
+	n, err := f.File.Write(b)
 	f.fs.mu.Lock()
 	f.inode.bytes = append(f.inode.bytes, b[:n]...)
 	f.fs.mu.Unlock()
@@ -209,7 +211,7 @@ func (f *powerFile) Write(b []byte) (int, error) {
 }
 
 func (f *powerFile) WriteAt(b []byte, offset int64) (int, error) {
-	n, err := f.file.WriteAt(b, offset)
+	n, err := f.File.WriteAt(b, offset)
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
 	if missing := int(offset) + n - len(f.inode.bytes); missing > 0 {
@@ -236,7 +238,7 @@ func (p *powerFS) syncFile(path string, n *inode) {
 }
 
 type powerDir struct {
-	handle
+	durable.Handle
 	fs   *powerFS
 	path string
 }

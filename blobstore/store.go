@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"holdfast/dirlock"
+	"holdfast/internal/durable"
 )
 
 // What a Store's methods may answer besides the file system's own errors.
@@ -51,13 +52,13 @@ type Options struct {
 	// itself: Open delivers what follows it.
 	After Position
 
-	fs fileSystem // nil means disk
+	fs durable.FS // nil means disk
 }
 
 // Store is a directory of blobs. Its methods may be called by many goroutines
 // at once. One process may have it open at a time.
 type Store struct {
-	fs       fileSystem
+	fs       durable.FS
 	incoming string
 	blobs    string
 	parts    string
@@ -79,7 +80,7 @@ type Store struct {
 func Open(dir string, opts Options) (*Store, error) {
 	s := &Store{fs: opts.fs, incoming: filepath.Join(dir, "incoming"), blobs: filepath.Join(dir, "blobs"), parts: filepath.Join(dir, "parts")}
 	if s.fs == nil {
-		s.fs = disk{}
+		s.fs = durable.OS{}
 	}
 	opts = opts.orDefaults()
 	s.inline = opts.Inline
@@ -206,7 +207,7 @@ func (s *Store) fail(err error) error {
 
 // syncNames syncs a directory. Once a sync has failed none is tried again: it
 // would succeed and mean nothing.
-func (s *Store) syncNames(h handle) error {
+func (s *Store) syncNames(h durable.Handle) error {
 	if err := s.writable(); err != nil {
 		return err
 	}
@@ -218,7 +219,7 @@ func (s *Store) syncNames(h handle) error {
 
 // syncJournal syncs what belongs to the journal, in the same way. A full disk
 // concerns only what was written last, and the segment that is given up for it.
-func (s *Store) syncJournal(h handle) error {
+func (s *Store) syncJournal(h durable.Handle) error {
 	if err := s.writable(); err != nil {
 		return err
 	}

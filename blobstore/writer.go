@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"holdfast/diskio"
+	"holdfast/internal/durable"
 )
 
 // Writer writes one blob. It belongs to one goroutine. Exactly one of Commit,
@@ -18,12 +19,12 @@ import (
 type Writer struct {
 	ctx   context.Context
 	store *Store
-	small []byte // the bytes, as long as there is no file
-	large bool   // there is a file
-	id    string // of the file
-	temp  string // its path until it is published
-	part  string // the id of the Part it is of, which remains until it is published; "" for none
-	file  file   // nil while there is none, and once it is closed
+	small []byte       // the bytes, as long as there is no file
+	large bool         // there is a file
+	id    string       // of the file
+	temp  string       // its path until it is published
+	part  string       // the id of the Part it is of, which remains until it is published; "" for none
+	file  durable.File // nil while there is none, and once it is closed
 	mode  diskio.Mode
 	sums  blockSums
 	size  int64

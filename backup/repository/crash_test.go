@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"holdfast/diskio"
+	"holdfast/internal/durable"
+	"holdfast/internal/durable/faultfs"
 	"holdfast/internal/testenv"
 )
 
@@ -29,8 +31,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if at, err := strconv.Atoi(os.Getenv(dieAt)); err == nil {
-		fs := failNth(at, nil)
-		fs.kill = true
+		fs := faultfs.KillNth(at)
 		many, _ := strconv.Atoi(os.Getenv(dieMany))
 		if err := live(os.Getenv(dieIn), many, fs, func(step string) { fmt.Println(step) }); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -50,7 +51,7 @@ func lifeOf() map[string]content {
 // live stores b1, b2 and b3, deletes b1 and b2, and collects: first there is
 // nothing to do, then what is left of a pack moves; or, where so many small
 // indexes are merged, they are. It tells each step that was acknowledged.
-func live(dir string, many int, fsys fileSystem, tell func(step string)) error {
+func live(dir string, many int, fsys durable.FS, tell func(step string)) error {
 	r, err := open(dir, fsys)
 	if err != nil {
 		return err
@@ -181,10 +182,10 @@ func TestKilledEverywhere(t *testing.T) {
 // until then it does not matter how many small indexes are merged.
 func beforeCollect(t *testing.T) (n int) {
 	t.Helper()
-	fs := &faultFS{}
+	fs := &faultfs.FS{}
 	err := live(filepath.Join(t.TempDir(), "r"), 1, fs, func(step string) {
 		if step == "deleted b1" {
-			n = fs.n
+			n = fs.Operations()
 		}
 	})
 	if err != nil || n == 0 {
@@ -239,10 +240,10 @@ func failEach(t *testing.T, many, from, step int) {
 	faults := []error{syscall.EIO, syscall.ENOSPC}
 	for k := from; ; k += step {
 		dir := filepath.Join(t.TempDir(), "r")
-		fs := failNth(k, faults[k%2])
+		fs := faultfs.FailNth(k, faults[k%2])
 		var steps []string
 		err := live(dir, many, fs, func(step string) { steps = append(steps, step) })
-		if fs.fired == "" {
+		if fs.Fired() == "" {
 			if err != nil {
 				t.Fatalf("no fault and yet: %v", err)
 			}
@@ -251,7 +252,7 @@ func failEach(t *testing.T, many, from, step int) {
 		}
 		for _, step := range steps {
 			if strings.HasPrefix(step, miscounted) {
-				t.Errorf("%s: %s", fs.fired, step)
+				t.Errorf("%s: %s", fs.Fired(), step)
 			}
 		}
 		// A delete that failed may be done.
@@ -260,7 +261,7 @@ func failEach(t *testing.T, many, from, step int) {
 				steps = append(steps, "deleting "+id)
 			}
 		}
-		mustSurvive(t, dir, steps, fs.fired)
+		mustSurvive(t, dir, steps, fs.Fired())
 		if err := os.RemoveAll(dir); err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +275,7 @@ func TestFailedSyncMakesReadOnly(t *testing.T) {
 	for _, verb := range []string{"syncfile", "syncdir"} {
 		on := false
 		dir := filepath.Join(t.TempDir(), "r")
-		fsys := &faultFS{err: syscall.EIO, hit: func(_ int, v, _ string) bool { return on && v == verb }}
+		fsys := &faultfs.FS{Err: syscall.EIO, Hit: func(_ int, v, _ string) bool { return on && v == verb }}
 		r, err := open(dir, fsys)
 		if err != nil {
 			t.Fatal(err)

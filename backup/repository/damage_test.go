@@ -7,6 +7,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"holdfast/internal/durable"
+	"holdfast/internal/durable/faultfs"
 )
 
 // changed returns content with one page of each chunk of its file changed.
@@ -196,7 +199,7 @@ func mustVerify(t *testing.T, r *Repository) {
 
 // openReading opens what is in dir through fsys, as a process that knows of no
 // damage.
-func openReading(t *testing.T, dir string, fsys fileSystem) *Repository {
+func openReading(t *testing.T, dir string, fsys durable.FS) *Repository {
 	t.Helper()
 	r := newRepository(dir, fsys)
 	r.failed = ErrReadOnly
@@ -205,8 +208,8 @@ func openReading(t *testing.T, dir string, fsys fileSystem) *Repository {
 }
 
 // badByte is a disk of which one byte cannot be read.
-func badByte(name string, at int64, err error) *faultFS {
-	return &faultFS{bad: func(path string) (int64, error) {
+func badByte(name string, at int64, err error) *faultfs.FS {
+	return &faultfs.FS{Unreadable: func(path string) (int64, error) {
 		if strings.HasSuffix(path, name) {
 			return at, err
 		}

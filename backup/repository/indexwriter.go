@@ -7,13 +7,15 @@ import (
 	"hash/crc32"
 
 	"github.com/zeebo/blake3"
+
+	"holdfast/internal/durable"
 )
 
 // indexWriter writes an index under a temporary name; publish renames it.
 type indexWriter struct {
 	r       *Repository
 	number  uint32
-	f       file // nil once closed
+	f       durable.File // nil once closed
 	hash    *blake3.Hasher
 	size    int64
 	entries uint32

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"holdfast/internal/durable/faultfs"
 )
 
 // days stores a backup a day, each of a page more that has changed, collects
@@ -116,15 +118,16 @@ func TestGarbageWithoutBase(t *testing.T) {
 			if err := errors.Join(r.Delete("b1"), r.Delete("b2"), r.Close()); err != nil {
 				t.Fatal(err)
 			}
-			fs := &faultFS{err: syscall.ENOSPC}
+			fs := &faultfs.FS{Err: syscall.ENOSPC}
 			r, err := open(dir, fs)
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.many, fs.hit, fs.n = many, func(n int, _, _ string) bool { return n >= k }, 0
+			r.many = many
+			fs.Arm(func(n int, _, _ string) bool { return n >= k })
 			_, _ = r.Collect(t.Context())
-			fired = fs.fired != ""
-			fs.hit = nil
+			fired = fs.Fired() != ""
+			fs.Arm(nil)
 			r.Close()
 			r = mustOpen(t, dir)
 			mustStore(t, r, "b3", "", second())

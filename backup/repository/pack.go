@@ -8,6 +8,7 @@ import (
 	"github.com/zeebo/blake3"
 
 	"holdfast/diskio"
+	"holdfast/internal/durable"
 )
 
 // packBuffers holds what is written of a pack at a time.
@@ -17,7 +18,7 @@ var packBuffers = sync.Pool{New: func() any { return diskio.NewBuffer(1 << 20) }
 type packWriter struct {
 	r       *Repository
 	name    string
-	f       file
+	f       durable.File
 	hash    *blake3.Hasher
 	info    packInfo
 	mode    diskio.Mode

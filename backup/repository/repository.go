@@ -12,12 +12,13 @@ import (
 
 	"holdfast/dirlock"
 	"holdfast/diskio"
+	"holdfast/internal/durable"
 )
 
 // Repository is a directory of backups. It is safe for concurrent use.
 type Repository struct {
 	dir  string
-	fs   fileSystem
+	fs   durable.FS
 	lock *dirlock.Lock // nil if opened for reading
 
 	footprint *diskio.Footprint // of the files
@@ -62,9 +63,9 @@ func (r *Repository) path(name string) string { return filepath.Join(r.dir, name
 // Open opens the repository in dir, creating it if necessary; the parent of dir
 // must exist. No other process can Open it before Close; any process may
 // OpenForReading.
-func Open(dir string) (*Repository, error) { return open(dir, disk{}) }
+func Open(dir string) (*Repository, error) { return open(dir, durable.OS{}) }
 
-func open(dir string, fsys fileSystem) (*Repository, error) {
+func open(dir string, fsys durable.FS) (*Repository, error) {
 	r := newRepository(dir, fsys)
 	if err := r.prepare(); err != nil {
 		if r.lock != nil {
@@ -78,7 +79,7 @@ func open(dir string, fsys fileSystem) (*Repository, error) {
 // OpenForReading opens a repository read-only. Another process may be writing
 // to it.
 func OpenForReading(dir string) (*Repository, error) {
-	r := newRepository(dir, disk{})
+	r := newRepository(dir, durable.OS{})
 	r.failed = ErrReadOnly
 	if _, err := os.Stat(r.path(manifestDir)); err != nil {
 		return nil, fmt.Errorf("open backup repository: %w", err)
@@ -86,9 +87,9 @@ func OpenForReading(dir string) (*Repository, error) {
 	return r, nil
 }
 
-func newRepository(dir string, fsys fileSystem) *Repository {
+func newRepository(dir string, fsys durable.FS) *Repository {
 	footprint := &diskio.Footprint{}
-	return &Repository{dir: dir, fs: measured{fsys, footprint}, footprint: footprint, indexes: map[uint32]*index{}, homes: map[uint32]uint32{}, pins: map[*Snapshot]bool{}, bad: map[Ref]bool{}, many: manySmall}
+	return &Repository{dir: dir, fs: durable.Measured{FS: fsys, Footprint: footprint}, footprint: footprint, indexes: map[uint32]*index{}, homes: map[uint32]uint32{}, pins: map[*Snapshot]bool{}, bad: map[Ref]bool{}, many: manySmall}
 }
 
 func (r *Repository) prepare() error {
@@ -228,7 +229,7 @@ func (r *Repository) writable() error {
 }
 
 // create creates a file, replacing one that an interrupted attempt left.
-func (r *Repository) create(path string) (file, error) {
+func (r *Repository) create(path string) (durable.File, error) {
 	if err := r.writable(); err != nil {
 		return nil, err
 	}

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io"
 	"syscall"
+
+	"holdfast/internal/durable"
 )
 
 // stored is a file of the repository open for reading. What the disk cannot
 // read is damage, and the error names the file: a retry does not help.
 type stored struct {
-	reading
+	durable.Reader
 	name string
 	at   int64 // offset of Read
 }
@@ -21,7 +23,7 @@ func (r *Repository) openStored(name string) (*stored, error) {
 	if err != nil {
 		return nil, lost(name, 0, err)
 	}
-	return &stored{reading: f, name: name}, nil
+	return &stored{Reader: f, name: name}, nil
 }
 
 // read reads all of a file.
@@ -36,14 +38,14 @@ func (r *Repository) read(name string) ([]byte, error) {
 
 // Read implements io.Reader.
 func (s *stored) Read(p []byte) (int, error) {
-	n, err := s.reading.Read(p)
+	n, err := s.Reader.Read(p)
 	s.at += int64(n)
 	return n, lost(s.name, s.at, err)
 }
 
 // ReadAt implements io.ReaderAt.
 func (s *stored) ReadAt(p []byte, off int64) (int, error) {
-	n, err := s.reading.ReadAt(p, off)
+	n, err := s.Reader.ReadAt(p, off)
 	return n, lost(s.name, off+int64(n), err)
 }
 

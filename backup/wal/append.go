@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"holdfast/backup/wal/xlog"
+	"holdfast/internal/durable"
 )
 
 // Append checks data, the WAL at position at, and writes it. Sync makes it
@@ -62,15 +63,21 @@ func (w *Writer) append(data []byte) error {
 func (w *Writer) open() error {
 	key := segmentKey{w.timeline, w.n}
 	path := w.branch.path(key, partialSuffix)
-	if err := publish(w.archive.fsys, path, int64(w.branch.info().SegmentSize), func(file) error { return nil }); err != nil {
+	if err := publish(w.archive.fsys, path, w.allocate); err != nil {
 		return err
 	}
 	w.archive.setSegment(w.branch, &segment{segmentKey: key, end: w.branch.start(key), stored: int64(w.branch.info().SegmentSize)})
 	return w.reopen(path)
 }
 
+// allocate gives a segment's file its blocks, so that a full disk is found
+// before WAL has been asked for.
+func (w *Writer) allocate(f durable.File) error {
+	return f.Allocate(int64(w.branch.info().SegmentSize))
+}
+
 func (w *Writer) reopen(path string) (err error) {
-	if w.file, err = w.archive.fsys.Open(path); err != nil {
+	if w.file, err = w.archive.fsys.Reopen(path); err != nil {
 		return fmt.Errorf("open partial WAL segment: %w", err)
 	}
 	return nil

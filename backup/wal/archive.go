@@ -13,13 +13,14 @@ import (
 	"holdfast/backup/wal/xlog"
 	"holdfast/dirlock"
 	"holdfast/diskio"
+	"holdfast/internal/durable"
 )
 
 // Archive is the WAL of one database, of all its generations. It is safe for
 // concurrent use.
 type Archive struct {
 	dir   string
-	fsys  fileSystem
+	fsys  durable.FS
 	log   *slog.Logger
 	codec *codec
 	lock  *dirlock.Lock // nil when read-only
@@ -39,7 +40,7 @@ type Options struct {
 	// for writing; what it receives after Open is not visible.
 	ReadOnly bool
 
-	fsys fileSystem // for tests
+	fsys durable.FS // for tests
 }
 
 // Open opens the archive in dir, creating it if necessary, and recovers from a
@@ -49,9 +50,9 @@ type Options struct {
 func Open(dir string, o Options) (*Archive, error) {
 	a := &Archive{dir: dir, fsys: o.fsys, log: o.Logger, branches: map[int]*branch{}, damaged: map[int]*generationError{}, grown: make(chan struct{})}
 	if a.fsys == nil {
-		a.fsys = disk{}
+		a.fsys = durable.OS{}
 	}
-	a.fsys = measured{a.fsys, &a.footprint}
+	a.fsys = durable.Measured{FS: a.fsys, Footprint: &a.footprint}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
@@ -95,13 +96,9 @@ func (a *Archive) take() error {
 
 // makeDir creates the directory path if it is missing, and makes its name
 // durable.
-func makeDir(fsys fileSystem, path string) error {
-	if err := fsys.Mkdir(path); err != nil && !errors.Is(err, os.ErrExist) {
+func makeDir(fsys durable.FS, path string) error {
+	if err := durable.EnsureDir(fsys, path); err != nil {
 		return fmt.Errorf("make WAL archive directory: %w", err)
-	}
-	// Even if it existed: an earlier process may have crashed before the sync.
-	if err := fsys.SyncDir(filepath.Dir(path)); err != nil {
-		return fmt.Errorf("sync WAL archive's parent: %w", err)
 	}
 	return nil
 }

@@ -10,9 +10,10 @@ import (
 	"testing"
 
 	"holdfast/backup/wal/xlog"
-	"holdfast/diskio"
-
 	"holdfast/backup/wal/xlog/xlogtest"
+	"holdfast/diskio"
+	"holdfast/internal/durable"
+	"holdfast/internal/durable/faultfs"
 )
 
 // longWAL is WAL of a few segments, half of the last; commits are stamped with their number, in
@@ -56,7 +57,7 @@ func appendAll(w *Writer, b *xlogtest.Builder, confirmed func(xlog.LSN)) error {
 }
 
 // openWriter opens an archive with a writer of generation 1.
-func openWriter(dir string, fsys fileSystem) (*Archive, *Writer, error) {
+func openWriter(dir string, fsys durable.FS) (*Archive, *Writer, error) {
 	a, err := Open(dir, Options{fsys: fsys})
 	if err != nil {
 		return nil, nil, err
@@ -78,7 +79,7 @@ func openWriter(dir string, fsys fileSystem) (*Archive, *Writer, error) {
 func store(t *testing.T, b *xlogtest.Builder) *Archive {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "wal")
-	a, w, err := openWriter(dir, &faultFS{})
+	a, w, err := openWriter(dir, &faultfs.FS{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,7 @@ func TestEveryFault(t *testing.T) {
 	b := longWAL(2, nil)
 	for k := 0; ; k++ {
 		dir := filepath.Join(t.TempDir(), "wal")
-		fsys := &faultFS{err: syscall.ENOSPC, hit: func(n int, _ string) bool { return n == k }}
+		fsys := &faultfs.FS{NoSync: true, Err: syscall.ENOSPC, Hit: func(n int, _, _ string) bool { return n == k }}
 		end := b.Start
 		attempt := func() error {
 			a, w, err := openWriter(dir, fsys)
@@ -133,7 +134,7 @@ func TestEveryFault(t *testing.T) {
 			defer func() {
 				w.Close()
 				if occupied, err := diskio.MeasureOccupied(dir); err != nil || a.Occupied() != occupied {
-					t.Errorf("%s: %d bytes are counted, %d are there, %v", fsys.fired, a.Occupied(), occupied, err)
+					t.Errorf("%s: %d bytes are counted, %d are there, %v", fsys.Fired(), a.Occupied(), occupied, err)
 				}
 			}()
 			err = appendAll(w, b, func(to xlog.LSN) { end = to })
@@ -144,16 +145,16 @@ func TestEveryFault(t *testing.T) {
 			return err
 		}
 		err := attempt()
-		if errors.Is(err, ErrSync) != strings.HasPrefix(fsys.fired, "sync ") && strings.HasSuffix(fsys.fired, partialSuffix) {
-			t.Errorf("%s: %v", fsys.fired, err)
+		if errors.Is(err, ErrSync) != strings.HasPrefix(fsys.Fired(), "syncfile ") && strings.HasSuffix(fsys.Fired(), partialSuffix) {
+			t.Errorf("%s: %v", fsys.Fired(), err)
 		}
 		expectWAL(t, dir, b, end)
-		fsys.hit = nil
+		fsys.Arm(nil)
 		if err := attempt(); err != nil {
-			t.Errorf("%s, and after it: %v", fsys.fired, err)
+			t.Errorf("%s, and after it: %v", fsys.Fired(), err)
 		}
 		expectWAL(t, dir, b, b.Pos())
-		if fsys.fired == "" {
+		if fsys.Fired() == "" {
 			t.Logf("%d operations", k)
 			return
 		}
@@ -171,7 +172,7 @@ func TestSegmentSwitch(t *testing.T) {
 	b.Commit(1)
 	whole := b.Bytes()
 	dir := filepath.Join(t.TempDir(), "wal")
-	a, w, err := openWriter(dir, disk{})
+	a, w, err := openWriter(dir, durable.OS{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +199,7 @@ func TestFailedSync(t *testing.T) {
 	t.Parallel()
 	b := longWAL(1, nil)
 	on := false
-	fsys := &faultFS{err: syscall.EIO, hit: func(_ int, verb string) bool { return on && verb == "sync" }}
+	fsys := &faultfs.FS{NoSync: true, Err: syscall.EIO, Hit: func(_ int, verb, _ string) bool { return on && verb == "syncfile" }}
 	a, w, err := openWriter(filepath.Join(t.TempDir(), "wal"), fsys)
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"holdfast/backup/wal/xlog"
+	"holdfast/internal/durable"
 )
 
 // Suffixes of an archived segment's files.
@@ -110,7 +111,7 @@ func chunkSum(n int, stored []byte) uint32 {
 }
 
 // compress writes the WAL in from, info.size bytes, to a compressed segment.
-func (c *codec) compress(to file, from io.ReaderAt, info segmentInfo) (stored int64, err error) {
+func (c *codec) compress(to durable.File, from io.ReaderAt, info segmentInfo) (stored int64, err error) {
 	head := info.encode()
 	if _, err := to.WriteAt(head, 0); err != nil {
 		return 0, err

@@ -9,19 +9,20 @@ import (
 
 	"holdfast/backup/wal/xlog"
 	"holdfast/backup/wal/xlog/xlogtest"
+	"holdfast/internal/durable"
 )
 
 // fullDisk is the disk with no room for compressed segments, while it is full.
 type fullDisk struct {
-	disk
+	durable.OS
 	full atomic.Bool
 }
 
-func (d *fullDisk) Create(path string, size int64) (file, error) {
+func (d *fullDisk) Create(path string) (durable.File, error) {
 	if d.full.Load() && strings.HasSuffix(path, compressedSuffix+newSuffix) {
 		return nil, syscall.ENOSPC
 	}
-	return d.disk.Create(path, size)
+	return d.OS.Create(path)
 }
 
 // TestFullDiskWhileCompressing: connections that come and go while a segment cannot

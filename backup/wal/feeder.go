@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/backup/wal/xlog"
+	"holdfast/internal/durable"
 )
 
 // Recovery brings a data directory to a position, with PostgreSQL and WAL from
@@ -280,7 +281,7 @@ func (f *feeder) installHistory() error {
 	if err != nil {
 		return fmt.Errorf("prepare recovery: %w", err)
 	}
-	return publishBytes(disk{}, filepath.Join(f.dir(), name), text)
+	return publishBytes(durable.OS{}, filepath.Join(f.dir(), name), text)
 }
 
 // resume finds where to continue: a restarted server begins at its last restart

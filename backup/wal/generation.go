@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"holdfast/backup/wal/xlog"
+	"holdfast/internal/durable"
 )
 
 // Generation is what the archive knows of a generation of a data directory. It
@@ -85,7 +86,7 @@ func readGeneration(dir string) (i Generation, err error) {
 	return i, nil
 }
 
-func (i Generation) publish(fsys fileSystem, dir string) error {
+func (i Generation) publish(fsys durable.FS, dir string) error {
 	text, err := json.Marshal(i)
 	if err != nil {
 		return fmt.Errorf("encode generation: %w", err)

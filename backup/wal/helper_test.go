@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"syscall"
 
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/backup/wal/xlog"
+	"holdfast/internal/durable/faultfs"
 )
 
 // helperTask, when set, makes this test binary a process that does one thing,
@@ -53,20 +53,9 @@ func helperDo(task string, args helperArgs) error {
 	return fmt.Errorf("no such task: %q", task)
 }
 
-// deadly kills this process at an operation on files.
-func deadly(at int) *faultFS {
-	return &faultFS{hit: func(n int, _ string) bool {
-		if n == at {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {}
-		}
-		return false
-	}}
-}
-
 // pruneAndDie prunes, and kills itself at an operation on files.
 func pruneAndDie(args helperArgs) error {
-	a, err := Open(args.Archive, Options{fsys: deadly(args.Kill)})
+	a, err := Open(args.Archive, Options{fsys: faultfs.KillNth(args.Kill)})
 	if err != nil {
 		return err
 	}
@@ -77,7 +66,7 @@ func pruneAndDie(args helperArgs) error {
 // appendAndDie appends WAL, prints what it was told is durable, and kills
 // itself at an operation on files.
 func appendAndDie(args helperArgs) error {
-	a, w, err := openWriter(args.Archive, deadly(args.Kill))
+	a, w, err := openWriter(args.Archive, faultfs.KillNth(args.Kill))
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"holdfast/backup/wal/xlog"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/durable/faultfs"
 )
 
 // TestKilledAtEveryStep kills a process that appends at each of its operations
@@ -32,7 +33,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 			}
 		}
 		expectWAL(t, dir, b, end)
-		a, w, err := openWriter(dir, &faultFS{})
+		a, w, err := openWriter(dir, &faultfs.FS{NoSync: true})
 		if err != nil {
 			t.Fatalf("killed at %d: %v", k, err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"holdfast/backup/wal/xlog"
 	"holdfast/backup/wal/xlog/xlogtest"
+	"holdfast/internal/durable"
 )
 
 // TestLink: a copy that is made while segments come and are packed has each of
@@ -17,7 +18,7 @@ func TestLink(t *testing.T) {
 	t.Parallel()
 	b := longWAL(12, nil)
 	base := t.TempDir()
-	a, w, err := openWriter(filepath.Join(base, "wal"), disk{})
+	a, w, err := openWriter(filepath.Join(base, "wal"), durable.OS{})
 	if err != nil {
 		t.Fatal(err)
 	}

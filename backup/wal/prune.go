@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"holdfast/backup/wal/xlog"
+	"holdfast/internal/durable"
 )
 
 // Keep is a position from which WAL is needed: the start of a backup to be
@@ -110,7 +111,7 @@ func (a *Archive) pruneBranch(b *branch, from xlog.LSN, all bool) (freed int64, 
 	if b.info().SegmentSize == 0 {
 		return freed, nil
 	}
-	return freed, a.fsys.SyncDir(b.dir)
+	return freed, durable.SyncDir(a.fsys, b.dir)
 }
 
 // Sizes is the disk usage of a generation.

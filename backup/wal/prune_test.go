@@ -10,6 +10,7 @@ import (
 
 	"holdfast/backup/wal/xlog"
 	"holdfast/backup/wal/xlog/xlogtest"
+	"holdfast/internal/durable/faultfs"
 )
 
 // pruneFrom lies behind the first whole record of longWAL's fourth segment.
@@ -28,17 +29,17 @@ func TestPruneEndsEverywhere(t *testing.T) {
 		finished = helper("prune", helperArgs{Archive: killed, Kill: k}).Run() == nil
 		mustBePruned(t, killed, b, "killed at "+strconv.Itoa(k))
 
-		fsys := &faultFS{err: syscall.EIO}
+		fsys := &faultfs.FS{NoSync: true, Err: syscall.EIO}
 		a, err := Open(failed, Options{fsys: fsys})
 		if err != nil {
 			t.Fatal(err)
 		}
-		fsys.n, fsys.hit = 0, func(n int, _ string) bool { return n == k }
-		if _, err := a.Prune([]Keep{{1, pruneFrom}}); (err == nil) != (fsys.fired == "") {
-			t.Errorf("%s: %v", fsys.fired, err)
+		fsys.Arm(func(n int, _, _ string) bool { return n == k })
+		if _, err := a.Prune([]Keep{{1, pruneFrom}}); (err == nil) != (fsys.Fired() == "") {
+			t.Errorf("%s: %v", fsys.Fired(), err)
 		}
 		a.Close()
-		mustBePruned(t, failed, b, fsys.fired)
+		mustBePruned(t, failed, b, fsys.Fired())
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"holdfast/backup/wal/xlog"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/durable/faultfs"
 )
 
 // openArchive opens an archive until the test ends, with generation 1.
@@ -368,7 +369,7 @@ func TestReceiverFailedSync(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, postgrestest.Binaries(t), smallSegment)
 	var broken atomic.Bool
-	fsys := &faultFS{err: syscall.EIO, hit: func(_ int, verb string) bool { return broken.Load() && verb == "sync" }}
+	fsys := &faultfs.FS{NoSync: true, Err: syscall.EIO, Hit: func(_ int, verb, _ string) bool { return broken.Load() && verb == "syncfile" }}
 	dir := filepath.Join(t.TempDir(), "wal")
 	a, err := Open(dir, Options{fsys: fsys})
 	if err != nil {
@@ -406,7 +407,7 @@ func TestReceiverFullDisk(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, postgrestest.Binaries(t), smallSegment)
 	var full atomic.Bool
-	fsys := &faultFS{err: syscall.ENOSPC, hit: func(_ int, verb string) bool { return full.Load() && (verb == "create" || verb == "write") }}
+	fsys := &faultfs.FS{NoSync: true, Err: syscall.ENOSPC, Hit: func(_ int, verb, _ string) bool { return full.Load() && (verb == "create" || verb == "write") }}
 	a, err := Open(filepath.Join(t.TempDir(), "wal"), Options{fsys: fsys})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"holdfast/backup/wal/xlog"
+	"holdfast/internal/durable"
 )
 
 // summary is what the records that end in a segment contain: with it, times and
@@ -60,7 +61,7 @@ const (
 	summaryHeader = 104
 )
 
-func (s *summary) publish(fsys fileSystem, path string, c *codec) error {
+func (s *summary) publish(fsys durable.FS, path string, c *codec) error {
 	body := c.enc.EncodeAll(s.changes.Encode(), nil)
 	h := make([]byte, 0, summaryHeader)
 	h = append(h, summaryMagic...)

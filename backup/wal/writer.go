@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"holdfast/backup/wal/xlog"
+	"holdfast/internal/durable"
 )
 
 // ErrSync is a failed sync. The data may be lost although the kernel reports
@@ -24,7 +25,7 @@ type Writer struct {
 	timeline uint32
 	scan     *xlog.Scanner
 	sum      *summary
-	file     file // the open segment; nil between segments
+	file     durable.File // the open segment; nil between segments
 	n        uint64
 	pos      xlog.LSN // end of the bytes received
 
@@ -203,7 +204,10 @@ func (w *Writer) takeOver(s *segment) (xlog.LSN, error) {
 	if w.scan.Err() != nil || w.whole() != s.end {
 		return 0, fmt.Errorf("partial WAL segment %s has changed: %w", w.branch.name(s.segmentKey), errors.Join(errDamaged, w.scan.Err()))
 	}
-	err = publish(w.archive.fsys, path, int64(w.branch.info().SegmentSize), func(f file) error {
+	err = publish(w.archive.fsys, path, func(f durable.File) error {
+		if err := w.allocate(f); err != nil {
+			return err
+		}
 		_, err := f.WriteAt(held, 0)
 		return err
 	})

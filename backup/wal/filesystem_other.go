@@ -1,7 +1,0 @@
-//go:build !linux
-
-package wal
-
-import "os"
-
-func reserve(f *os.File, size int64) error { return f.Truncate(size) }
