@@ -161,7 +161,7 @@ func TestLateRoles(t *testing.T) {
 	db, c := a.createDatabase(t, "shop")
 	if _, err := a.Databases.BeginChange(a.call(model.ActionDatabaseRotatePassword), db.ID, func(d *model.Database) {
 		a.Databases.SetPasswords(d, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one"))
-		d.Unfinished.Terminate = true
+		d.PendingChange.Terminate = true
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestLateRoles(t *testing.T) {
 	if _, receives := b.Recovery.WALStatus(db.ID); !receives {
 		t.Error("its WAL is not received")
 	}
-	if now, err := b.Databases.Record(db.ID); err != nil || now.Unfinished == nil {
+	if now, err := b.Databases.Record(db.ID); err != nil || now.PendingChange == nil {
 		t.Errorf("the rotation is recorded as done: %v", err)
 	}
 	b.edit(t, db.ID, func(d *model.Database) { d.ReadOnly = db.ReadOnly })

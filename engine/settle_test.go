@@ -450,7 +450,7 @@ func crashes() []crash {
 			oneBackup,
 		},
 		{
-			"backup condemned",
+			"backup with a pending deletion",
 			func(t *testing.T, a *appliance, db model.Database) {
 				if err := a.Recovery.CondemnBackup(a.call(model.ActionBackupDelete), db.ID, a.backUp(t, db.ID).ID); err != nil {
 					t.Fatal(err)
@@ -468,7 +468,7 @@ func crashes() []crash {
 			func(t *testing.T, a *appliance, db model.Database) {
 				if _, err := a.Databases.BeginChange(a.call(model.ActionDatabaseRotatePassword), db.ID, func(d *model.Database) {
 					a.Databases.SetPasswords(d, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one"))
-					d.Unfinished.Terminate = true
+					d.PendingChange.Terminate = true
 				}); err != nil {
 					t.Fatal(err)
 				}
@@ -615,8 +615,8 @@ func (a *appliance) beginSettings(t testing.TB, db model.Database, name, value s
 // as the deed of who wanted it.
 func (a *appliance) checkEnded(t testing.TB, database string, action model.Action, want model.Outcome) {
 	t.Helper()
-	if db, err := a.Databases.Record(database); err != nil || db.Unfinished != nil || db.AllowlistAppliedAt.Before(db.AllowlistUpdatedAt) {
-		t.Errorf("unfinished: %+v, %v; the allow-list of %v came into force at %v", db.Unfinished, err, db.AllowlistUpdatedAt, db.AllowlistAppliedAt)
+	if db, err := a.Databases.Record(database); err != nil || db.PendingChange != nil || db.AllowlistAppliedAt.Before(db.AllowlistUpdatedAt) {
+		t.Errorf("pending change: %+v, %v; the allow-list of %v came into force at %v", db.PendingChange, err, db.AllowlistUpdatedAt, db.AllowlistAppliedAt)
 	}
 	call := a.call(model.ActionAuditList)
 	eventually(t, "the entry in the audit log", func() bool {

@@ -181,7 +181,7 @@ func NewestCompleted(tx *meta.Tx, database string) (*model.Backup, error) {
 			return nil, err
 		}
 		for _, b := range backups {
-			if b.Status == model.BackupCompleted && !b.Condemned {
+			if b.Status == model.BackupCompleted && !b.DeletionPending {
 				return &b, nil
 			}
 			after = b.ID

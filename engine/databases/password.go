@@ -24,7 +24,7 @@ import (
 // returns the record. It does nothing while the appliance changes them itself.
 // conn is the superuser's.
 func (s *Service) notePasswords(ctx context.Context, conn *pgx.Conn, db model.Database) (model.Database, error) {
-	if db.Unfinished != nil || s.States.isLate(db.ID) {
+	if db.PendingChange != nil || s.States.isLate(db.ID) {
 		return db, nil
 	}
 	drift, err := s.passwordDrift(ctx, conn, db)
@@ -34,13 +34,13 @@ func (s *Service) notePasswords(ctx context.Context, conn *pgx.Conn, db model.Da
 	release, err := s.core.Claims.Take(db.ID, "a check of its passwords")
 	now, recordErr := s.Record(db.ID)
 	if err != nil || recordErr != nil { // another act on the database is under way
-		if recordErr == nil && now.Unfinished == nil && string(now.OwnerPassword) == string(db.OwnerPassword) && drift.owner {
+		if recordErr == nil && now.PendingChange == nil && string(now.OwnerPassword) == string(db.OwnerPassword) && drift.owner {
 			db.OwnPassword = s.ownPassword(db, drift)
 		}
 		return db, recordErr
 	}
 	defer release()
-	if now.Unfinished != nil {
+	if now.PendingChange != nil {
 		return now, nil
 	}
 	now, err = s.noteOwner(ctx, conn, now)
@@ -127,7 +127,7 @@ func (s *Service) passwordDrift(ctx context.Context, conn *pgx.Conn, db model.Da
 func (s *Service) settingRoles(db model.Database) func(context.Context, *pgx.Conn) error {
 	return func(ctx context.Context, conn *pgx.Conn) error {
 		db, err := s.Record(db.ID)
-		if err == nil && db.Unfinished == nil && !s.States.isLate(db.ID) {
+		if err == nil && db.PendingChange == nil && !s.States.isLate(db.ID) {
 			db, err = s.noteOwner(ctx, conn, db)
 		}
 		if err != nil {

@@ -17,10 +17,10 @@ import (
 
 // BeginChange records a change for the instance to follow.
 func (s *Service) BeginChange(call *model.Call, id string, change func(*model.Database)) (model.Database, error) {
-	unfinished := &model.Unfinished{Entry: *s.core.Entry(call, nil), Once: call.Once}
+	pending := &model.PendingChange{Entry: *s.core.Entry(call, nil), Once: call.Once}
 	db, err := s.Alter(id, func(d *model.Database) {
-		unfinished.Settings = d.Settings
-		d.Unfinished = unfinished
+		pending.Settings = d.Settings
+		d.PendingChange = pending
 		change(d)
 	})
 	return db, core.NoRoom(err)
@@ -30,7 +30,7 @@ func (s *Service) BeginChange(call *model.Call, id string, change func(*model.Da
 func (s *Service) takeBack(id string, undo func(*model.Database)) (model.Database, error) {
 	return s.Alter(id, func(d *model.Database) {
 		undo(d)
-		d.Unfinished = nil
+		d.PendingChange = nil
 	})
 }
 
@@ -51,7 +51,7 @@ func (s *Service) endChange(call *model.Call, id string) (model.Database, error)
 	var db model.Database
 	err := s.core.Change(call, func(tx *meta.Tx) (err error) {
 		db, err = tx.Databases().Update(id, func(d *model.Database) error {
-			d.Unfinished = nil
+			d.PendingChange = nil
 			if call.Operation.Action == model.ActionAllowlistSet {
 				d.AllowlistAppliedAt = s.core.Clock()
 			}
@@ -66,7 +66,7 @@ func (s *Service) endChange(call *model.Call, id string) (model.Database, error)
 // was started with what the record says. Settings with which it did not start
 // are taken back; anything else waits until the database is in order, see pending_roles.go.
 func (s *Service) settleChange(ctx context.Context, db model.Database, startErr error) error {
-	change := db.Unfinished
+	change := db.PendingChange
 	call := core.CallOf(change.Entry)
 	call.Once = change.Once
 	if startErr == nil {
@@ -90,7 +90,7 @@ func (s *Service) carryOnChange(ctx context.Context, db model.Database, call *mo
 	switch {
 	case call.Operation.Action == model.ActionAllowlistSet:
 		ended, err = s.endSessions(ctx, db, db.Allowlist...)
-	case db.Unfinished.Terminate:
+	case db.PendingChange.Terminate:
 		ended, err = s.endSessions(ctx, db)
 	}
 	if err != nil {

@@ -53,7 +53,7 @@ func (s *Service) receiveLate(id string) {
 		s.core.Log.Error("see to the roles of a database that came up late", "database", id, "error", err)
 		return
 	}
-	if u := db.Unfinished; u == nil || u.Entry.Action == model.ActionDatabaseSettings {
+	if u := db.PendingChange; u == nil || u.Entry.Action == model.ActionDatabaseSettings {
 		s.States.arrived(id) // sessions are to be ended for any other change
 	}
 }
@@ -77,7 +77,7 @@ func (s *Service) SettleLate(ctx context.Context, db model.Database) error {
 		return fmt.Errorf("see to the roles of %s: %w", db.ID, err)
 	}
 	s.States.arrived(db.ID)
-	if db.Unfinished != nil {
+	if db.PendingChange != nil {
 		return s.settleChange(ctx, db, nil) // which makes it late again when it fails
 	}
 	return nil

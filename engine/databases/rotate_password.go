@@ -37,7 +37,7 @@ func (s *Service) RotatePassword(ctx context.Context, call *model.Call, id strin
 	old := db
 	db, err = s.BeginChange(call, id, func(d *model.Database) {
 		s.SetPasswords(d, model.GeneratePassword(core.RandomBytes()), model.GeneratePassword(core.RandomBytes()))
-		d.UpdatedAt, d.Unfinished.Terminate = now, terminate
+		d.UpdatedAt, d.PendingChange.Terminate = now, terminate
 	})
 	if err != nil {
 		return Rotation{}, err

@@ -77,7 +77,7 @@ func (s *Service) startAtBoot(ctx context.Context, id string) {
 		return
 	}
 	err = s.StartDatabase(ctx, db)
-	if db.Unfinished != nil && ctx.Err() == nil {
+	if db.PendingChange != nil && ctx.Err() == nil {
 		err = s.settleChange(ctx, db, err)
 	}
 	if err != nil && ctx.Err() == nil {

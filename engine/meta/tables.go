@@ -58,8 +58,8 @@ func (tx *Tx) Operations() Table[model.DatabaseOperation] {
 	return Table[model.DatabaseOperation]{tx.bolt, operations()}
 }
 
-// Backups are found ByDatabase, and ByVerification those that are complete and
-// not condemned.
+// Backups are indexed ByDatabase. ByVerification indexes only completed backups
+// whose deletion is not pending.
 func (tx *Tx) Backups() Table[model.Backup] { return Table[model.Backup]{tx.bolt, backups()} }
 
 // Exports are found ByDatabase.
@@ -202,7 +202,7 @@ func backups() schema[model.Backup] {
 		indexes: []index[model.Backup]{
 			{ByDatabase, false, func(b *model.Backup) []byte { return Key(b.Database) }},
 			{ByVerification, false, keyIf(
-				func(b *model.Backup) bool { return b.Status == model.BackupCompleted && !b.Condemned },
+				func(b *model.Backup) bool { return b.Status == model.BackupCompleted && !b.DeletionPending },
 				func(b *model.Backup) []byte { return Key(b.Database, string(b.Verification.Status)) },
 			)},
 		},

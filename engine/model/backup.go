@@ -47,8 +47,8 @@ type Backup struct {
 	WholeRead bool `json:"whole_read"`
 	// Verification is whether the backup was proven to restore.
 	Verification Verification `json:"verification"`
-	// Condemned says that the backup is being removed.
-	Condemned bool `json:"condemned"`
+	// DeletionPending says that the backup is being removed: a start finishes it.
+	DeletionPending bool `json:"condemned"`
 	// Cut says that a failed backup gave way to something, or ended with the
 	// appliance: there is nothing to mend.
 	Cut bool `json:"cut"`

@@ -71,9 +71,9 @@ type Database struct {
 	// Rebuild says that the database was moved here with its backups alone, and
 	// its data directory is still to be made of the newest.
 	Rebuild bool `json:"rebuild,omitempty"`
-	// Unfinished is a change of this record that the instance may not follow
-	// yet, nil when there is none.
-	Unfinished *Unfinished `json:"unfinished,omitempty"`
+	// PendingChange is a change of this record that the instance may not have
+	// applied yet, nil when there is none.
+	PendingChange *PendingChange `json:"unfinished,omitempty"`
 	// Operation is the id of the running operation, "" when there is none.
 	Operation string `json:"operation"`
 	// LastRestore is the id of the operation that last began to replace the
@@ -92,8 +92,8 @@ type OwnPassword struct {
 	NoticedAt time.Time `json:"noticed_at"`
 }
 
-// Unfinished is what it takes to end a change after a crash.
-type Unfinished struct {
+// PendingChange is what a start needs to finish a change after a crash.
+type PendingChange struct {
 	Entry AuditEntry `json:"entry"` // that the change leaves, if it ends well
 	Once  string     `json:"once"`  // Call.Once
 	// Settings are those before, for if the instance does not start with the

@@ -351,7 +351,7 @@ func (s *Service) PruneWAL(database string) error {
 		if b.Status == model.BackupPending || b.Status == model.BackupRunning {
 			return nil // it needs the WAL from a start that is not recorded yet
 		}
-		if b.Status != model.BackupCompleted || b.Condemned {
+		if b.Status != model.BackupCompleted || b.DeletionPending {
 			continue
 		}
 		start, err := xlog.ParseLSN(b.StartLSN)

@@ -44,7 +44,7 @@ func (s *Service) CondemnBackup(call *model.Call, database, id string) error {
 			return model.Errorf(model.CodeConflict, "this backup is being made; try again when it is done")
 		}
 		_, err = tx.Backups().Update(id, func(b *model.Backup) error {
-			b.Condemned = true
+			b.DeletionPending = true
 			return nil
 		})
 		return err
@@ -57,8 +57,8 @@ func (s *Service) CondemnBackup(call *model.Call, database, id string) error {
 
 var errPinned = model.Errorf(model.CodeConflict, "this backup is pinned; unpin it first")
 
-// dropBackup removes a condemned backup from the repository, if it is there,
-// and then its record. What only it needed is garbage then.
+// dropBackup removes a backup whose deletion is pending from the repository, if
+// it is there, and then its record. What only it needed is garbage then.
 func (s *Service) dropBackup(database, id string) error {
 	if err := s.dropStored(database, id); err != nil {
 		return err

@@ -34,7 +34,7 @@ func newestGood(tx *meta.Tx, database string) (*model.Backup, error) {
 	}
 	all, err := core.AllUnder(tx.Backups(), database)
 	for _, b := range all {
-		if b.Status == model.BackupCompleted && !b.Condemned && unfit(b) == 0 {
+		if b.Status == model.BackupCompleted && !b.DeletionPending && unfit(b) == 0 {
 			return &b, err
 		}
 	}

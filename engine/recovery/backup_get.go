@@ -63,7 +63,7 @@ func mustBeCompleted(b model.Backup, use string) error {
 // backupOf returns the backup with id if it is one of the database's.
 func backupOf(tx *meta.Tx, database, id string) (model.Backup, error) {
 	b, err := tx.Backups().Get(id)
-	if errors.Is(err, meta.ErrNotFound) || err == nil && (b.Database != database || b.Condemned) {
+	if errors.Is(err, meta.ErrNotFound) || err == nil && (b.Database != database || b.DeletionPending) {
 		return model.Backup{}, model.Errorf(model.CodeNotFound, "no backup %q of this database", id)
 	}
 	return b, err

@@ -79,7 +79,7 @@ func (s *Service) settleStored(db model.Database) (repo *repository.Repository, 
 	}
 	for id, b := range records {
 		switch {
-		case b.Condemned:
+		case b.DeletionPending:
 			errs = append(errs, s.dropBackup(db.ID, id))
 			dropped = true
 		case b.Status == model.BackupCompleted && !slices.Contains(stored, id):

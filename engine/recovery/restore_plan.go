@@ -263,7 +263,7 @@ func (s *Service) restorableBackups(database string) (backups []model.Backup, er
 	err = s.core.Meta.View(func(tx *meta.Tx) error {
 		all, err := core.AllUnder(tx.Backups(), database)
 		for _, b := range all {
-			if b.Status == model.BackupCompleted && !b.Condemned {
+			if b.Status == model.BackupCompleted && !b.DeletionPending {
 				backups = append(backups, b)
 			}
 		}

@@ -99,7 +99,7 @@ func (s *Service) DueProof() (due model.Backup, err error) {
 // out.
 func provable(tx *meta.Tx, b model.Backup) (model.Database, error) {
 	db, err := tx.Databases().Get(b.Database)
-	if err == nil && (b.Condemned || db.Trash != nil || db.Status == model.DatabaseDeleting) {
+	if err == nil && (b.DeletionPending || db.Trash != nil || db.Status == model.DatabaseDeleting) {
 		err = core.ErrUnwanted
 	}
 	return db, err
