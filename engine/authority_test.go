@@ -19,7 +19,7 @@ func TestAuthorityFollowsTheHosts(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	db, onLoopback := a.createDatabase(t, "shop")
-	if a.Databases.Ca.Bounded() {
+	if a.Databases.CA.Bounded() {
 		t.Error("an appliance of loopback alone has an authority with bounds")
 	}
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
@@ -59,8 +59,8 @@ func TestAuthorityFollowsTheHosts(t *testing.T) {
 	verifies("with the certificate from before, on loopback", onLoopback, "127.0.0.1")
 	verifies("with the certificate from before, by the name", onLoopback, "db.example.org")
 	verifies("with the bounds", first, "db.example.org")
-	if !a.Databases.Ca.Bounded() || a.Databases.Ca.Covers([]string{"www.example.com"}) || strings.Contains(logged(), "issued again") {
-		t.Errorf("bounded %t: %s", a.Databases.Ca.Bounded(), logged())
+	if !a.Databases.CA.Bounded() || a.Databases.CA.Covers([]string{"www.example.com"}) || strings.Contains(logged(), "issued again") {
+		t.Errorf("bounded %t: %s", a.Databases.CA.Bounded(), logged())
 	}
 	if again := as("db.example.org"); again.CACertificate != first.CACertificate {
 		t.Error("issued again without a reason")

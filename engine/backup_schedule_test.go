@@ -128,7 +128,7 @@ func TestScheduledBackupsBesideStuckOne(t *testing.T) {
 // A backup whose WAL does not come fails when its time is up.
 func TestBackupWithoutWAL(t *testing.T) {
 	t.Parallel()
-	a := startEngineOn(t, testConfig(t, newDataDir(t)), func(e *Engine) { e.Databases.Waits.Wal = 2 * time.Second })
+	a := startEngineOn(t, testConfig(t, newDataDir(t)), func(e *Engine) { e.Databases.Timeouts.WAL = 2 * time.Second })
 	db, _ := a.createDatabase(t, "shop")
 	refuseWAL(t, a, db.ID)
 	b, err := a.Recovery.BackupCreate(a.call(model.ActionBackupCreate), db.ID)

@@ -101,9 +101,9 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.Databases.Older = older
+	e.Databases.OlderMetadata = older
 	err = e.settle()
-	e.Databases.Older = false
+	e.Databases.OlderMetadata = false
 	if err != nil {
 		return err
 	}

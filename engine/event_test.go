@@ -114,7 +114,7 @@ func TestMeasure(t *testing.T) {
 	a.Databases.SampleOne(t.Context(), record)
 	within(t, time.Minute, "know how far the archive is behind", func() bool {
 		a.Databases.SampleOne(t.Context(), record)
-		stats, _ := a.Databases.Figures.Get(a.db.ID)
+		stats, _ := a.Databases.Statistics.Get(a.db.ID)
 		return stats.RPO != nil && *stats.RPO < time.Minute
 	})
 	m, err := a.Insight.Measure()

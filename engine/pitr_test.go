@@ -464,7 +464,7 @@ func commitStepInto(t *testing.T, c databases.Connection) time.Time {
 // than the archive has: a moment behind that is refused, not taken for quiet.
 func TestSwitchByForce(t *testing.T) {
 	t.Parallel()
-	a := startEngineOn(t, testConfig(t, newDataDir(t)), func(e *Engine) { e.Databases.Waits.Stop = 5 * time.Second })
+	a := startEngineOn(t, testConfig(t, newDataDir(t)), func(e *Engine) { e.Databases.Timeouts.Stop = 5 * time.Second })
 	db, c := a.createDatabase(t, "shop")
 	commitStepInto(t, c)
 	b := a.backUp(t, db.ID)

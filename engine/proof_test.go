@@ -90,8 +90,8 @@ func TestProof(t *testing.T) {
 		}
 	}
 	view, err := a.Databases.Get(a.call(model.ActionDatabaseGet), db.ID)
-	if err != nil || view.ProvenBackup == nil || view.ProvenBackup.ID != b.ID {
-		t.Errorf("the newest proven backup: %+v, %v", view.ProvenBackup, err)
+	if err != nil || view.VerifiedBackup == nil || view.VerifiedBackup.ID != b.ID {
+		t.Errorf("the newest proven backup: %+v, %v", view.VerifiedBackup, err)
 	}
 	status, err := a.Insight.AgentStatus(a.call(model.ActionAgentStatus))
 	if err != nil || status.NewestVerified == nil || !status.NewestVerified.Equal(*v.At) {
@@ -114,8 +114,8 @@ func TestProofOfADamagedBackup(t *testing.T) {
 	a.cfg.Proofs = true
 	next := a.reopen(t)
 	v := next.awaitProof(t, db.ID, b.ID)
-	if view, err := next.Databases.Get(next.call(model.ActionDatabaseGet), db.ID); err != nil || view.ProvenBackup != nil {
-		t.Errorf("a proven backup: %+v, %v", view.ProvenBackup, err)
+	if view, err := next.Databases.Get(next.call(model.ActionDatabaseGet), db.ID); err != nil || view.VerifiedBackup != nil {
+		t.Errorf("a proven backup: %+v, %v", view.VerifiedBackup, err)
 	}
 	if v.Status != model.VerificationFailed || !strings.Contains(v.Detail, filepath.Base(pack)) || !strings.Contains(v.Detail, "damaged") {
 		t.Errorf("the proof: %+v", v)

@@ -590,7 +590,7 @@ func TestRecommendationsOfAccess(t *testing.T) {
 		t.Errorf("the allow-list is %v, %v", db.Allowlist, err)
 	}
 	a.gone("certificate_near_expiry")
-	if err := a.Databases.Ca.Issue(a.Databases.DataDirectory(a.db.ID, 1), []string{"127.0.0.1"}, 24*time.Hour); err != nil {
+	if err := a.Databases.CA.Issue(a.Databases.DataDirectory(a.db.ID, 1), []string{"127.0.0.1"}, 24*time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	a.follow(a.one("certificate_near_expiry"))

@@ -12,7 +12,7 @@ import (
 // ended, so that every database is before or after each act, never between.
 // It runs before anything else changes a database.
 func (e *Engine) settle() error {
-	if e.Databases.Older {
+	if e.Databases.OlderMetadata {
 		if err := e.settleOlder(); err != nil {
 			return fmt.Errorf("settle with older metadata: %w", err)
 		}
@@ -23,7 +23,7 @@ func (e *Engine) settle() error {
 	}
 	for _, db := range databases {
 		if err := e.settleDatabase(db); err != nil {
-			if err := e.Databases.LeaveUnsettled(db, err); err != nil {
+			if err := e.Databases.MarkUnrecovered(db, err); err != nil {
 				return err
 			}
 		}
@@ -46,14 +46,14 @@ func (e *Engine) settle() error {
 	if err := e.Imports.MakeRelayDir(); err != nil {
 		return err
 	}
-	if err := e.Databases.PutStraysAside(); err != nil {
+	if err := e.Databases.QuarantineOrphans(); err != nil {
 		return err
 	}
 	return postgres.ClearSockets(e.Databases.SocketDir)
 }
 
 func (e *Engine) settleDatabase(db model.Database) error {
-	ctx, cancel := context.WithTimeout(e.Core.Lifetime, e.Databases.Waits.Stop)
+	ctx, cancel := context.WithTimeout(e.Core.Lifetime, e.Databases.Timeouts.Stop)
 	defer cancel()
 	switch {
 	case db.Status == model.DatabaseCreating:
@@ -61,11 +61,11 @@ func (e *Engine) settleDatabase(db model.Database) error {
 	case db.Status == model.DatabaseImporting:
 		return e.Imports.RollBackImport(ctx, db)
 	case db.Status == model.DatabaseDeleting:
-		return e.Databases.CarryOnDelete(ctx, db)
+		return e.Databases.ResumeDelete(ctx, db)
 	case db.Sandbox: // whoever held it was cut off
 		return e.Databases.ClearSandbox(ctx, db)
 	case db.Operation != "":
-		return e.Databases.SettleOperation(ctx, db)
+		return e.Databases.RecoverOperation(ctx, db)
 	default:
 		return nil
 	}

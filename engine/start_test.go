@@ -26,7 +26,7 @@ func TestStartsComeFirst(t *testing.T) {
 	}
 	b := startEngineOn(t, cfg)
 	for _, db := range all {
-		if _, release, err := b.Databases.ClaimWhole(b.call(model.ActionBackupRestore), db.ID, databases.Restoring); err == nil {
+		if _, release, err := b.Databases.ClaimExclusively(b.call(model.ActionBackupRestore), db.ID, databases.Restoring); err == nil {
 			if state, _, _ := b.Databases.Instances.Status(db.ID); state == postgres.StateStopped {
 				t.Errorf("%s was claimed before it was started", db.Name)
 			}

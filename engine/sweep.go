@@ -45,12 +45,12 @@ func (e *Engine) sweepOnce(ctx context.Context) error {
 	e.Core.Audits.Add(e.Core.Folds.Turn(e.Core.Clock())...)
 	for _, db := range databases {
 		switch {
-		case db.Trash != nil && e.Databases.TrashIsOver(*db.Trash):
+		case db.Trash != nil && e.Databases.TrashExpired(*db.Trash):
 			err = errors.Join(err, e.Databases.ExpireTrash(db))
 		case db.Replaced != nil && e.Core.MayRemove(db.Replaced.ExpiresAt):
 			err = errors.Join(err, e.Recovery.DropReplaced(db.ID))
 		case db.Trash == nil && db.Status == model.DatabaseAvailable:
-			err = errors.Join(err, e.Databases.RenewRunning(ctx, db), e.Databases.SettleLate(ctx, db))
+			err = errors.Join(err, e.Databases.RenewRunning(ctx, db), e.Databases.ApplyPendingRoles(ctx, db))
 		}
 		if db.Trash == nil {
 			err = errors.Join(err, e.Recovery.ExpireBackups(db), e.Recovery.PruneWAL(db.ID))

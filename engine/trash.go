@@ -15,7 +15,7 @@ type Emptied struct{ Databases, Buckets, Objects int }
 // audit entry of its own.
 func (e *Engine) TrashEmpty(call *model.Call) (removed Emptied, err error) {
 	var errs [3]error
-	removed.Databases, errs[0] = e.Databases.EmptyDatabases(call)
+	removed.Databases, errs[0] = e.Databases.EmptyTrash(call)
 	removed.Buckets, errs[1] = e.Objects.EmptyBuckets(call)
 	removed.Objects, errs[2] = e.Objects.EmptyObjects(call)
 	e.Objects.UnlinkSoon()

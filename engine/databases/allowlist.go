@@ -47,8 +47,8 @@ func (s *Service) AllowlistSet(ctx context.Context, call *model.Call, id string,
 	}
 	ended, err := s.applyAllowlist(ctx, db)
 	if err != nil {
-		_, undoErr := s.takeBack(id, NewAllowlist(old.Allowlist, old.AllowlistUpdatedAt))
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Waits.Stop) // the time of the change may be up
+		_, undoErr := s.revertChange(id, NewAllowlist(old.Allowlist, old.AllowlistUpdatedAt))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Stop) // the time of the change may be up
 		defer cancel()
 		return Allowlist{}, errors.Join(serverGone(core.NoRoom(err)), undoErr, s.Instances.Update(ctx, id, Access(old)))
 	}
@@ -65,7 +65,7 @@ func NewAllowlist(allow []netip.Prefix, at time.Time) func(*model.Database) {
 // sessions it ended. A server that cannot be seen to follow, because it has no place
 // for who would look, is stopped at once and begins anew with the list.
 func (s *Service) applyAllowlist(ctx context.Context, db model.Database) (int, error) {
-	soon, cancel := context.WithTimeout(ctx, s.Waits.Sessions)
+	soon, cancel := context.WithTimeout(ctx, s.Timeouts.Sessions)
 	defer cancel()
 	err := s.Instances.Update(soon, db.ID, Access(db))
 	if err != nil && soon.Err() != nil && ctx.Err() == nil {

@@ -11,12 +11,12 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// insist does in the instance what sessions of tenants can hold up. Nearly all
+// applyOrRestart does in the instance what sessions of tenants can hold up. Nearly all
 // of them end when they are asked to; one that is deep in a piece of C code does
 // not for hours. Then the server is stopped at once, and it is done when the server is
 // back: what has been recorded, a new password, is not taken back for that.
-func (s *Service) insist(ctx context.Context, instance string, act func(context.Context, *pgx.Conn) error) error {
-	soon, cancel := context.WithTimeout(ctx, s.Waits.Sessions)
+func (s *Service) applyOrRestart(ctx context.Context, instance string, act func(context.Context, *pgx.Conn) error) error {
+	soon, cancel := context.WithTimeout(ctx, s.Timeouts.Sessions)
 	defer cancel()
 	err := s.Maintain(soon, instance, act)
 	if err == nil || soon.Err() == nil || ctx.Err() != nil {
@@ -26,7 +26,7 @@ func (s *Service) insist(ctx context.Context, instance string, act func(context.
 	if err := s.Instances.Restart(ctx, instance, 0); err != nil {
 		return fmt.Errorf("end sessions that hold up a change: %w", err)
 	}
-	again, cancel := context.WithTimeout(ctx, s.Waits.Sessions)
+	again, cancel := context.WithTimeout(ctx, s.Timeouts.Sessions)
 	defer cancel()
 	return s.Maintain(again, instance, act)
 }
@@ -45,7 +45,7 @@ func (s *Service) Maintain(ctx context.Context, instance string, act func(contex
 // in allow, and returns how many there were.
 func (s *Service) endSessions(ctx context.Context, db model.Database, allow ...netip.Prefix) (int, error) {
 	ended := 0
-	err := s.insist(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) error {
+	err := s.applyOrRestart(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) error {
 		n, err := postgres.TerminateSessions(ctx, conn, db.Name, allow...)
 		ended += n
 		return err

@@ -23,18 +23,18 @@ func (s *Service) CAFile() string { return filepath.Join(s.authorityDir(), "ca.c
 // Clients that have its certificate from then would otherwise refuse the
 // appliance once it gets a public name: they apply the bounds they have.
 func (s *Service) loadAuthority() (err error) {
-	if s.Ca, err = postgres.LoadOrCreateCA(s.authorityDir()); err != nil {
+	if s.CA, err = postgres.LoadOrCreateCA(s.authorityDir()); err != nil {
 		return err
 	}
 	hosts := s.instanceHosts()
-	if !slices.ContainsFunc(hosts, func(host string) bool { return !connstring.IsLoopback(host) }) || s.Ca.Bounded() && s.Ca.Covers(hosts) {
+	if !slices.ContainsFunc(hosts, func(host string) bool { return !connstring.IsLoopback(host) }) || s.CA.Bounded() && s.CA.Covers(hosts) {
 		return nil
 	}
-	widened := s.Ca.Bounded()
+	widened := s.CA.Bounded()
 	if name, err := os.Hostname(); err == nil && model.IsHostName(name) {
 		hosts = append(hosts, name) // the name that the machine is given next, as a rule
 	}
-	if s.Ca, err = s.Ca.Bound(s.authorityDir(), hosts); err != nil {
+	if s.CA, err = s.CA.Bound(s.authorityDir(), hosts); err != nil {
 		return err
 	}
 	s.core.Finish(s.core.System(model.ActionCertificateRenew, "", model.Resource{Name: "ca"}), nil)

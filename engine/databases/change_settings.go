@@ -25,7 +25,7 @@ func (s *Service) ChangeSettings(ctx context.Context, call *model.Call, id strin
 	if !s.Started() {
 		return model.Database{}, model.Errorf(model.CodeConflict, "settings are tried by a start of PostgreSQL, and the appliance does not run: start it first")
 	}
-	db, release, err := s.ClaimWhole(call, id, "a change of settings")
+	db, release, err := s.ClaimExclusively(call, id, "a change of settings")
 	if err != nil {
 		return db, err
 	}
@@ -40,7 +40,7 @@ func (s *Service) ChangeSettings(ctx context.Context, call *model.Call, id strin
 	}
 	ctx = context.WithoutCancel(ctx)
 	if err := s.applySettings(ctx, next); err != nil {
-		db, undoErr := s.takeBack(id, func(d *model.Database) { d.Settings = before })
+		db, undoErr := s.revertChange(id, func(d *model.Database) { d.Settings = before })
 		undoErr = errors.Join(undoErr, s.applySettings(ctx, db))
 		return db, errors.Join(badSettings(err), undoErr)
 	}
@@ -69,19 +69,19 @@ func mergeSettings(old, change map[string]string) map[string]string {
 // applySettings restarts the instance with the record's settings. It has a
 // time of its own: it is also what takes settings back.
 func (s *Service) applySettings(ctx context.Context, db model.Database) error {
-	ctx, cancel := context.WithTimeout(ctx, s.Waits.Stop+StartTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Timeouts.Stop+StartTimeout)
 	defer cancel()
 	spec, err := s.Spec(ctx, db)
 	if err != nil {
 		return err
 	}
-	err = s.Instances.Reconfigure(ctx, db.ID, s.Waits.Stop, func(it *postgres.Spec) { it.Config.Settings = spec.Config.Settings })
+	err = s.Instances.Reconfigure(ctx, db.ID, s.Timeouts.Stop, func(it *postgres.Spec) { it.Config.Settings = spec.Config.Settings })
 	if errors.Is(err, postgres.ErrUnknownInstance) {
 		return s.StartDatabase(ctx, db)
 	}
 	if err != nil {
 		return fmt.Errorf("restart with new settings: %w", err)
 	}
-	s.setRolesOrLater(ctx, db) // the connection limits follow the settings
+	s.setRolesOrRetryLater(ctx, db) // the connection limits follow the settings
 	return nil
 }

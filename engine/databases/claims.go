@@ -40,9 +40,9 @@ func (s *Service) claimAvailable(call *model.Call, id, what string) (model.Datab
 	return s.claim(call, id, what, s.LiveStatus)
 }
 
-// ClaimWhole claims a database against backups and everything else. Its
+// ClaimExclusively claims a database against backups and everything else. Its
 // instance may be down. The caller releases it.
-func (s *Service) ClaimWhole(call *model.Call, id, what string) (model.Database, func(), error) {
+func (s *Service) ClaimExclusively(call *model.Call, id, what string) (model.Database, func(), error) {
 	db, release, err := s.claim(call, id, what, func(db model.Database) (model.DatabaseStatus, string) {
 		return db.Status, db.StatusReason
 	})
@@ -60,20 +60,20 @@ func (s *Service) ClaimWhole(call *model.Call, id, what string) (model.Database,
 // ClaimBackups claims a database's backups for what a person asks for, to which
 // one that is being made may have to give way. The caller releases them.
 func (s *Service) ClaimBackups(database, what string) (release func(), err error) {
-	s.giveWay(database, what)
+	s.cancelBackupFor(database, what)
 	for {
 		release, err = s.core.Claims.Take(BackupClaim(database), what)
-		if err == nil || !s.giveWay(database, what) { // none has begun since
+		if err == nil || !s.cancelBackupFor(database, what) { // none has begun since
 			return release, err
 		}
 	}
 }
 
-// giveWay ends the backup of a database for what a person asks for: a scheduled
+// cancelBackupFor ends the backup of a database for what a person asks for: a scheduled
 // one, and for a restore or the deletion any. It may wait for an archive that
 // takes in nothing, and that is just when people want to restore. It reports
 // whether there was one.
-func (s *Service) giveWay(id, what string) bool {
+func (s *Service) cancelBackupFor(id, what string) bool {
 	if what == Deleting {
 		return s.core.Cancels.Cancel(BackupClaim(id), model.Errorf(model.CodeConflict, "the database was deleted"))
 	}
@@ -135,6 +135,6 @@ const Deleting = "the deletion"
 // ImportClaim is by what a running import can be cancelled.
 func ImportClaim(database string) string { return database + "/import" }
 
-// ProofOf is the key under which the proof of a backup, or of any backup of a
+// VerificationClaim is the key under which the verification of a backup, or of any backup of a
 // database, can be cancelled.
-func ProofOf(id string) string { return id + "/proof" }
+func VerificationClaim(id string) string { return id + "/proof" }

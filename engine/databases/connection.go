@@ -32,9 +32,9 @@ type Connection struct {
 const PasswordChangedMessage = "the password of this user was changed by SQL, so the appliance does not know it; " +
 	"connect with the password that was set, or set a new one with rotate-password"
 
-// connectionLook bounds how long connection details wait for the database to say
+// passwordCheckTimeout bounds how long connection details wait for the database to say
 // which passwords are in force.
-const connectionLook = 2 * time.Second
+const passwordCheckTimeout = 2 * time.Second
 
 // Connection returns how to connect: as the owner for who may change
 // the database, as the role that can only read for who may not.
@@ -44,7 +44,7 @@ func (s *Service) Connection(call *model.Call, id string) (Connection, error) {
 		return Connection{}, err
 	}
 	if status, _ := s.LiveStatus(db); status == model.DatabaseAvailable {
-		ctx, cancel := context.WithTimeout(s.core.Lifetime, connectionLook)
+		ctx, cancel := context.WithTimeout(s.core.Lifetime, passwordCheckTimeout)
 		defer cancel()
 		if err := s.Maintain(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) (err error) {
 			db, err = s.notePasswords(ctx, conn, db)
@@ -63,7 +63,7 @@ func (s *Service) ConnectionOf(db model.Database, asOwner bool) (Connection, err
 	}
 	c := Connection{
 		Host: s.core.Config.PublicHost, Port: db.Port, Database: db.Name,
-		User: tenant.Owner, Password: tenant.OwnerPassword, CACertificate: s.Ca.PEM(),
+		User: tenant.Owner, Password: tenant.OwnerPassword, CACertificate: s.CA.PEM(),
 	}
 	if !asOwner {
 		c.User, c.Password, c.ReadOnly = tenant.ReadOnly, tenant.ReadOnlyPassword, true

@@ -201,7 +201,7 @@ func (s *Service) ForgetDatabase(ctx context.Context, call *model.Call, db model
 
 // StopInstance stops the database's instance; one that does not run is fine.
 func (s *Service) StopInstance(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Waits.Stop)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Stop)
 	defer cancel()
 	err := s.Instances.Stop(ctx, id)
 	if err != nil && !errors.Is(err, postgres.ErrUnknownInstance) {
@@ -210,7 +210,7 @@ func (s *Service) StopInstance(ctx context.Context, id string) error {
 		}
 		s.core.Log.Warn("instance was stopped by force", "database", id, "error", err)
 	}
-	s.Figures.drop(id)
+	s.Statistics.drop(id)
 	s.States.Drop(id)
 	s.Verifiers.drop(id)
 	return s.backups.StopReceiving(id)

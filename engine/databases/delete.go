@@ -43,7 +43,7 @@ func (s *Service) Delete(ctx context.Context, call *model.Call, id string) (time
 	if err != nil {
 		return time.Time{}, core.NoRoom(err)
 	}
-	s.core.Cancels.Cancel(ProofOf(db.ID), core.ErrUnwanted)
+	s.core.Cancels.Cancel(VerificationClaim(db.ID), core.ErrUnwanted)
 	s.core.Cancels.Cancel(sandboxClaim(db.ID), errSandboxDeleted)
 	return s.finishDelete(ctx, call, db, op.ID)
 }

@@ -18,7 +18,7 @@ type View struct {
 	Statistics     *Statistics // nil until the instance was first asked
 	LatestBackup   *model.Backup
 	Unprotected    bool          // there is to be a completed backup, and is none
-	ProvenBackup   *model.Backup // the newest that was restored on trial
+	VerifiedBackup *model.Backup // the newest that was restored on trial
 	RunningOp      *model.DatabaseOperation
 	FailedRestore  *model.DatabaseOperation // the last restore, where it failed
 	ConnectionMode connstring.SSLMode
@@ -107,7 +107,7 @@ func DatabaseResource(db model.Database) model.Resource {
 // View adds to a record what lies beside it.
 func (s *Service) View(db model.Database) (View, error) {
 	view := View{Database: db, Host: s.core.Config.PublicHost, ConnectionMode: connstring.Mode(s.core.Config.PublicHost)}
-	if stats, ok := s.Figures.Get(db.ID); ok {
+	if stats, ok := s.Statistics.Get(db.ID); ok {
 		view.Statistics = &stats
 	}
 	view.Status, view.StatusReason = s.LiveStatus(db)
@@ -118,7 +118,7 @@ func (s *Service) View(db model.Database) (View, error) {
 				return err
 			}
 			op.Progress = s.Progress.Get(op.ID, op.Progress)
-			s.running.Operation(&op)
+			s.imports.Operation(&op)
 			view.RunningOp = &op
 		}
 		if db.LastRestore != "" {
@@ -137,7 +137,7 @@ func (s *Service) View(db model.Database) (View, error) {
 		view.Unprotected = IsUnprotected(db, view.LatestBackup)
 		proven, _, err := tx.Backups().Newest(meta.ByVerification, meta.Key(db.ID, string(model.VerificationVerified)), "", 1)
 		if len(proven) == 1 {
-			view.ProvenBackup = &proven[0]
+			view.VerifiedBackup = &proven[0]
 		}
 		return err
 	})
@@ -155,7 +155,7 @@ func (s *Service) LiveStatus(db model.Database) (model.DatabaseStatus, string) {
 	}
 	switch live := s.States.Get(db.ID); live.State {
 	case postgres.StateRunning:
-		if s.core.Claims.Holds(db.ID, startClaim) || s.States.isLate(db.ID) { // its roles are still being seen to
+		if s.core.Claims.Holds(db.ID, startClaim) || s.States.rolesPending(db.ID) { // its roles are still being seen to
 			return model.DatabaseUnavailable, starting
 		}
 		return model.DatabaseAvailable, ""

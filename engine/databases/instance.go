@@ -24,20 +24,20 @@ const (
 	CertificateLife = 397 * 24 * time.Hour
 )
 
-// Waits are how long the appliance Waits before it uses force.
-type Waits struct {
+// Timeouts are how long the appliance waits before it uses force.
+type Timeouts struct {
 	Stop     time.Duration // for a fast shutdown
 	Sessions time.Duration // for sessions that hold up a change, see apply.go
-	Wal      time.Duration // for the WAL that a backup needs to be archived
+	WAL      time.Duration // for the WAL that a backup needs to be archived
 }
 
-func defaultWaits() Waits {
-	return Waits{Stop: time.Minute, Sessions: 10 * time.Second, Wal: 10 * time.Minute}
+func defaultTimeouts() Timeouts {
+	return Timeouts{Stop: time.Minute, Sessions: 10 * time.Second, WAL: 10 * time.Minute}
 }
 
-// loginPlaces is how many logins may be under way at a time in one database
+// loginSlots is how many logins may be under way at a time in one database
 // without taking a place from its sessions.
-const loginPlaces = 120
+const loginSlots = 120
 
 // DataDirectory is where a generation of a database's files lies.
 func (s *Service) DataDirectory(id string, generation int) string {
@@ -61,7 +61,7 @@ func (s *Service) Spec(ctx context.Context, db model.Database) (postgres.Spec, e
 		Dir: s.DataDirectory(db.ID, db.Generation),
 		Config: postgres.Config{
 			Port: db.Port, Listen: s.core.Config.Listen, SocketDir: s.SocketDir,
-			Settings: s.settings(db), Logins: loginPlaces,
+			Settings: s.settings(db), Logins: loginSlots,
 		},
 		HBA: Access(db),
 	}, nil
@@ -103,7 +103,7 @@ func passwordPurpose(database, role string) string { return "password " + databa
 
 // IssueCertificate gives a data directory a certificate.
 func (s *Service) IssueCertificate(dir string) error {
-	if err := s.Ca.Issue(dir, s.instanceHosts(), CertificateLife); err != nil {
+	if err := s.CA.Issue(dir, s.instanceHosts(), CertificateLife); err != nil {
 		return fmt.Errorf("issue certificate: %w", err)
 	}
 	return nil
@@ -143,9 +143,9 @@ func (s *Service) provisioning(db model.Database) func(context.Context, *pgx.Con
 
 // InstanceStates remembers what the supervisor last said of each instance.
 type InstanceStates struct {
-	Mu     sync.RWMutex
-	States map[string]InstanceState
-	late   map[string]bool // not yet what their records say, see pending_roles.go
+	Mu           sync.RWMutex
+	States       map[string]InstanceState
+	pendingRoles map[string]bool // not yet what their records say, see pending_roles.go
 }
 
 type InstanceState struct {
@@ -155,7 +155,7 @@ type InstanceState struct {
 }
 
 func newInstanceStates() *InstanceStates {
-	return &InstanceStates{States: map[string]InstanceState{}, late: map[string]bool{}}
+	return &InstanceStates{States: map[string]InstanceState{}, pendingRoles: map[string]bool{}}
 }
 
 func (s *InstanceStates) Swap(id string, next InstanceState) (last InstanceState) {
@@ -178,7 +178,7 @@ func (s *InstanceStates) Drop(id string) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	delete(s.States, id)
-	delete(s.late, id)
+	delete(s.pendingRoles, id)
 }
 
 // InstanceChanged hears from the supervisor; an instance that dies or comes
@@ -186,7 +186,7 @@ func (s *InstanceStates) Drop(id string) {
 func (s *Service) InstanceChanged(id string, state postgres.State, reason string) {
 	switch state {
 	case postgres.StateRunning:
-		s.receiveLate(id)
+		s.applyPendingRolesOnStart(id)
 	case postgres.StateDown, postgres.StateFailed:
 		reason = s.core.ExplainDown(reason)
 	}
@@ -207,7 +207,7 @@ func (s *Service) InstanceChanged(id string, state postgres.State, reason string
 	}); err != nil {
 		return // an instance that is being built has no record of its own
 	}
-	s.tellState(db, last.failed, state, reason)
+	s.emitStateEvent(db, last.failed, state, reason)
 	if action == "" {
 		return
 	}
@@ -222,9 +222,9 @@ func (s *Service) InstanceChanged(id string, state postgres.State, reason string
 // cannot connect to it, so nothing in it is theirs.
 const Maintenance = "postgres"
 
-// tellState tells that a database has failed, or is back after that. failed
+// emitStateEvent reports that a database has failed, or is back after that. failed
 // says whether it had before.
-func (s *Service) tellState(db model.Database, failed bool, now postgres.State, reason string) {
+func (s *Service) emitStateEvent(db model.Database, failed bool, now postgres.State, reason string) {
 	event := model.Event{Organization: db.Organization, Resource: DatabaseResource(db)}
 	switch {
 	case now == postgres.StateFailed && !failed:

@@ -13,9 +13,9 @@ import (
 // Majors finds the binaries of each major version: a data directory can only
 // be run by those of its own.
 type Majors struct {
-	search  postgres.Search
-	looking chan struct{}     // holds one token while somebody searches: it may be a download
-	missed  map[int]time.Time // when one was last fetched in vain; for who holds looking
+	search    postgres.Search
+	searching chan struct{}     // holds one token while somebody searches: it may be a download
+	missed    map[int]time.Time // when one was last fetched in vain; for who holds looking
 
 	Mu    sync.Mutex
 	Found map[int]postgres.Binaries
@@ -23,7 +23,7 @@ type Majors struct {
 
 func NewMajors(search postgres.Search, newest postgres.Binaries) *Majors {
 	return &Majors{
-		search: search, looking: make(chan struct{}, 1), missed: map[int]time.Time{},
+		search: search, searching: make(chan struct{}, 1), missed: map[int]time.Time{},
 		Found: map[int]postgres.Binaries{newest.Major: newest},
 	}
 }
@@ -38,7 +38,7 @@ func (m *Majors) Find(ctx context.Context, major int) (postgres.Binaries, error)
 	if bin, ok := m.known(major); ok {
 		return bin, nil
 	}
-	bin, err := m.look(ctx, major)
+	bin, err := m.searchFor(ctx, major)
 	if err != nil {
 		return bin, &model.Error{
 			Code: model.CodeConflict,
@@ -50,11 +50,11 @@ func (m *Majors) Find(ctx context.Context, major int) (postgres.Binaries, error)
 	return bin, nil
 }
 
-// look searches when nobody else does.
-func (m *Majors) look(ctx context.Context, major int) (postgres.Binaries, error) {
+// searchFor searches once no other search runs.
+func (m *Majors) searchFor(ctx context.Context, major int) (postgres.Binaries, error) {
 	select {
-	case m.looking <- struct{}{}:
-		defer func() { <-m.looking }()
+	case m.searching <- struct{}{}:
+		defer func() { <-m.searching }()
 	case <-ctx.Done():
 		return postgres.Binaries{}, fmt.Errorf("wait for another search: %w", ctx.Err())
 	}

@@ -30,10 +30,10 @@ func RemoveDirectory(dir string) error {
 	return os.RemoveAll(dir + removingSuffix)
 }
 
-// PutStraysAside moves data directories that no record knows out of the way
+// QuarantineOrphans moves data directories that no record knows out of the way
 // of new ones. A record without its directory is reported when its instance
 // does not start.
-func (s *Service) PutStraysAside() error {
+func (s *Service) QuarantineOrphans() error {
 	root := filepath.Join(s.core.Config.DataDir, "instances")
 	entries, err := os.ReadDir(root)
 	if err != nil {
@@ -42,9 +42,9 @@ func (s *Service) PutStraysAside() error {
 	for _, entry := range entries {
 		db, err := s.Record(entry.Name())
 		if errors.Is(err, meta.ErrNotFound) {
-			s.TryClearAway(filepath.Join(root, entry.Name()), entry.Name(), false)
+			s.TryClearOrphan(filepath.Join(root, entry.Name()), entry.Name(), false)
 		} else if err == nil && !s.core.Claims.Holds(db.ID, core.Unsettled) {
-			err = s.putGenerationsAside(db)
+			err = s.quarantineGenerations(db)
 		}
 		if err != nil && !errors.Is(err, meta.ErrNotFound) { // that keeps no database from starting
 			s.core.Log.Error("put aside what belongs to no database", "database", entry.Name(), "error", err)
@@ -57,10 +57,10 @@ func (s *Service) PutStraysAside() error {
 	return nil
 }
 
-// putGenerationsAside leaves a database the data directories it has. Earlier
+// quarantineGenerations leaves a database the data directories it has. Earlier
 // ones, which a crash kept the last restore from removing, are removed; of any
 // other the record knows nothing, and it is put aside.
-func (s *Service) putGenerationsAside(db model.Database) error {
+func (s *Service) quarantineGenerations(db model.Database) error {
 	entries, err := os.ReadDir(s.DatabaseDirectory(db.ID))
 	if err != nil {
 		return fmt.Errorf("list data directories: %w", err)
@@ -70,24 +70,24 @@ func (s *Service) putGenerationsAside(db model.Database) error {
 		if err == nil && (number == db.Generation || db.Replaced != nil && number == db.Replaced.Generation) {
 			continue
 		}
-		replaced := err == nil && number <= db.LastGeneration() && !s.Older
-		s.TryClearAway(filepath.Join(s.DatabaseDirectory(db.ID), entry.Name()), db.ID+"-"+entry.Name(), replaced)
+		replaced := err == nil && number <= db.LastGeneration() && !s.OlderMetadata
+		s.TryClearOrphan(filepath.Join(s.DatabaseDirectory(db.ID), entry.Name()), db.ID+"-"+entry.Name(), replaced)
 	}
 	return nil
 }
 
-// TryClearAway is clearAway, and reports what cannot be cleared away, the
+// TryClearOrphan is clearOrphan, and reports what cannot be cleared away, the
 // lost+found of a file system for one: that does no harm.
-func (s *Service) TryClearAway(path, name string, replaced bool) {
-	if err := s.clearAway(path, name, replaced); err != nil {
+func (s *Service) TryClearOrphan(path, name string, replaced bool) {
+	if err := s.clearOrphan(path, name, replaced); err != nil {
 		s.core.Log.Error("clear away what belongs to no database", "path", path, "error", err)
 	}
 }
 
-// clearAway removes a data directory that was replaced, finishes the removal
+// clearOrphan removes a data directory that was replaced, finishes the removal
 // of one, and moves any other to StraysDir.
-func (s *Service) clearAway(path, name string, replaced bool) error {
-	ctx, cancel := context.WithTimeout(s.core.Lifetime, s.Waits.Stop)
+func (s *Service) clearOrphan(path, name string, replaced bool) error {
+	ctx, cancel := context.WithTimeout(s.core.Lifetime, s.Timeouts.Stop)
 	defer cancel()
 	if err := stopOrphans(ctx, path); err != nil {
 		return err
@@ -95,10 +95,10 @@ func (s *Service) clearAway(path, name string, replaced bool) error {
 	if replaced || strings.HasSuffix(name, removingSuffix) {
 		return os.RemoveAll(path)
 	}
-	return s.moveToStrays(path, name)
+	return s.quarantine(path, name)
 }
 
-func (s *Service) moveToStrays(path, name string) error {
+func (s *Service) quarantine(path, name string) error {
 	strays := filepath.Join(s.core.Config.DataDir, core.StraysDir)
 	if err := os.MkdirAll(strays, 0o700); err != nil {
 		return err
@@ -134,11 +134,11 @@ func stopOrphans(ctx context.Context, path string) error {
 // Discard removes what was begun for a database and did not come to be; with
 // older metadata, by which that is not sure, it is put aside.
 func (s *Service) Discard(path, name string) error {
-	if !s.Older {
+	if !s.OlderMetadata {
 		return os.RemoveAll(path)
 	}
 	if _, err := os.Lstat(path); err != nil {
 		return nil
 	}
-	return s.clearAway(path, name, false)
+	return s.clearOrphan(path, name, false)
 }

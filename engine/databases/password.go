@@ -24,7 +24,7 @@ import (
 // returns the record. It does nothing while the appliance changes them itself.
 // conn is the superuser's.
 func (s *Service) notePasswords(ctx context.Context, conn *pgx.Conn, db model.Database) (model.Database, error) {
-	if db.PendingChange != nil || s.States.isLate(db.ID) {
+	if db.PendingChange != nil || s.States.rolesPending(db.ID) {
 		return db, nil
 	}
 	drift, err := s.passwordDrift(ctx, conn, db)
@@ -44,7 +44,7 @@ func (s *Service) notePasswords(ctx context.Context, conn *pgx.Conn, db model.Da
 		return now, nil
 	}
 	now, err = s.noteOwner(ctx, conn, now)
-	return now, errors.Join(err, s.putBackReader(ctx, conn, now))
+	return now, errors.Join(err, s.restoreReader(ctx, conn, now))
 }
 
 // noteOwner records that the owner's password was changed by SQL, or changed
@@ -79,9 +79,9 @@ func (s *Service) ownPassword(db model.Database, drift passwordDrift) *model.Own
 	return &model.OwnPassword{Verifier: s.core.Sealer.Seal(verifierPurpose(db.ID, db.Owner), drift.verifiers.Owner), NoticedAt: s.core.Clock()}
 }
 
-// putBackReader gives the read-only role its stored password and settings again.
+// restoreReader gives the read-only role its stored password and settings again.
 // The caller holds the database's claim.
-func (s *Service) putBackReader(ctx context.Context, conn *pgx.Conn, db model.Database) error {
+func (s *Service) restoreReader(ctx context.Context, conn *pgx.Conn, db model.Database) error {
 	drift, err := s.passwordDrift(ctx, conn, db)
 	if err != nil || !drift.readOnly {
 		return err
@@ -121,13 +121,13 @@ func (s *Service) passwordDrift(ctx context.Context, conn *pgx.Conn, db model.Da
 	return d, nil
 }
 
-// settingRoles is provisioning for an instance that may have served since the
+// reconcileRoles is provisioning for an instance that may have served since the
 // record was last compared with it: what its tenant has changed is noted first.
 // One that is late has not followed the record, so that the record counts.
-func (s *Service) settingRoles(db model.Database) func(context.Context, *pgx.Conn) error {
+func (s *Service) reconcileRoles(db model.Database) func(context.Context, *pgx.Conn) error {
 	return func(ctx context.Context, conn *pgx.Conn) error {
 		db, err := s.Record(db.ID)
-		if err == nil && db.PendingChange == nil && !s.States.isLate(db.ID) {
+		if err == nil && db.PendingChange == nil && !s.States.rolesPending(db.ID) {
 			db, err = s.noteOwner(ctx, conn, db)
 		}
 		if err != nil {

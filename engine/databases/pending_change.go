@@ -26,8 +26,8 @@ func (s *Service) BeginChange(call *model.Call, id string, change func(*model.Da
 	return db, core.NoRoom(err)
 }
 
-// takeBack records that the instance could not follow.
-func (s *Service) takeBack(id string, undo func(*model.Database)) (model.Database, error) {
+// revertChange records that the instance could not follow.
+func (s *Service) revertChange(id string, undo func(*model.Database)) (model.Database, error) {
 	return s.Alter(id, func(d *model.Database) {
 		undo(d)
 		d.PendingChange = nil
@@ -62,20 +62,20 @@ func (s *Service) endChange(call *model.Call, id string) (model.Database, error)
 	return db, err
 }
 
-// settleChange ends the change in which the appliance died, once the instance
+// recoverChange ends the change in which the appliance died, once the instance
 // was started with what the record says. Settings with which it did not start
 // are taken back; anything else waits until the database is in order, see pending_roles.go.
-func (s *Service) settleChange(ctx context.Context, db model.Database, startErr error) error {
+func (s *Service) recoverChange(ctx context.Context, db model.Database, startErr error) error {
 	change := db.PendingChange
 	call := core.CallOf(change.Entry)
 	call.Once = change.Once
 	if startErr == nil {
-		return s.carryOnChange(ctx, db, call)
+		return s.completeChange(ctx, db, call)
 	}
 	if state, _, _ := s.Instances.Status(db.ID); call.Operation.Action != model.ActionDatabaseSettings || state == postgres.StateRunning {
 		return startErr
 	}
-	db, err := s.takeBack(db.ID, func(d *model.Database) { d.Settings = change.Settings })
+	db, err := s.revertChange(db.ID, func(d *model.Database) { d.Settings = change.Settings })
 	if err != nil {
 		return errors.Join(startErr, err)
 	}
@@ -83,9 +83,9 @@ func (s *Service) settleChange(ctx context.Context, db model.Database, startErr 
 	return s.applySettings(ctx, db)
 }
 
-// carryOnChange ends a change that the instance has followed, but for the
+// completeChange ends a change that the instance has followed, but for the
 // sessions that were open meanwhile.
-func (s *Service) carryOnChange(ctx context.Context, db model.Database, call *model.Call) error {
+func (s *Service) completeChange(ctx context.Context, db model.Database, call *model.Call) error {
 	ended, err := 0, error(nil)
 	switch {
 	case call.Operation.Action == model.ActionAllowlistSet:
@@ -94,7 +94,7 @@ func (s *Service) carryOnChange(ctx context.Context, db model.Database, call *mo
 		ended, err = s.endSessions(ctx, db)
 	}
 	if err != nil {
-		s.States.expectLate(db.ID)
+		s.States.setRolesPending(db.ID)
 		return err
 	}
 	if call.Operation.Action != model.ActionDatabaseSettings {

@@ -15,52 +15,52 @@ import (
 // is late, and not available, until the instance is what the record says: when
 // it comes up, or with the next sweep.
 
-func (s *InstanceStates) expectLate(id string) {
+func (s *InstanceStates) setRolesPending(id string) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	s.late[id] = true
+	s.pendingRoles[id] = true
 }
 
-func (s *InstanceStates) arrived(id string) {
+func (s *InstanceStates) clearRolesPending(id string) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	delete(s.late, id)
+	delete(s.pendingRoles, id)
 }
 
-func (s *InstanceStates) isLate(id string) bool {
+func (s *InstanceStates) rolesPending(id string) bool {
 	s.Mu.RLock()
 	defer s.Mu.RUnlock()
-	return s.late[id]
+	return s.pendingRoles[id]
 }
 
-// receiveLate makes the roles of an instance that came up late what the
+// applyPendingRolesOnStart makes the roles of an instance that came up late what the
 // record says, before anybody is told that it is available. It may not hold up
 // its supervisor: what takes longer, or force, is left to the next sweep.
-func (s *Service) receiveLate(id string) {
-	if !s.States.isLate(id) {
+func (s *Service) applyPendingRolesOnStart(id string) {
+	if !s.States.rolesPending(id) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(s.core.Lifetime, s.Waits.Sessions)
+	ctx, cancel := context.WithTimeout(s.core.Lifetime, s.Timeouts.Sessions)
 	defer cancel()
 	db, err := s.Record(id)
 	if err == nil {
 		err = s.backups.ReceiveWAL(db)
 	}
 	if err == nil {
-		err = s.Maintain(ctx, id, s.settingRoles(db))
+		err = s.Maintain(ctx, id, s.reconcileRoles(db))
 	}
 	if err != nil {
 		s.core.Log.Error("see to the roles of a database that came up late", "database", id, "error", err)
 		return
 	}
 	if u := db.PendingChange; u == nil || u.Entry.Action == model.ActionDatabaseSettings {
-		s.States.arrived(id) // sessions are to be ended for any other change
+		s.States.clearRolesPending(id) // sessions are to be ended for any other change
 	}
 }
 
-// SettleLate sees to a database that is late though its instance is up.
-func (s *Service) SettleLate(ctx context.Context, db model.Database) error {
-	if state, _, _ := s.Instances.Status(db.ID); !s.States.isLate(db.ID) || state != postgres.StateRunning {
+// ApplyPendingRoles sees to a database that is late though its instance is up.
+func (s *Service) ApplyPendingRoles(ctx context.Context, db model.Database) error {
+	if state, _, _ := s.Instances.Status(db.ID); !s.States.rolesPending(db.ID) || state != postgres.StateRunning {
 		return nil
 	}
 	release, err := s.core.Claims.Take(db.ID, "the setting of its roles")
@@ -73,12 +73,12 @@ func (s *Service) SettleLate(ctx context.Context, db model.Database) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
-	if err := s.seeTo(ctx, db); err != nil {
+	if err := s.receiveAndSetRoles(ctx, db); err != nil {
 		return fmt.Errorf("see to the roles of %s: %w", db.ID, err)
 	}
-	s.States.arrived(db.ID)
+	s.States.clearRolesPending(db.ID)
 	if db.PendingChange != nil {
-		return s.settleChange(ctx, db, nil) // which makes it late again when it fails
+		return s.recoverChange(ctx, db, nil) // which makes it late again when it fails
 	}
 	return nil
 }

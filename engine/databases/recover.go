@@ -9,11 +9,11 @@ import (
 	"holdfast/engine/postgres"
 )
 
-func (s *Service) LeaveUnsettled(db model.Database, cause error) error {
+func (s *Service) MarkUnrecovered(db model.Database, cause error) error {
 	if s.core.Lifetime.Err() != nil {
 		return cause
 	}
-	s.core.Log.Error("settle database", "database", db.ID, "name", db.Name, "error", cause)
+	s.core.Log.Error("recover database", "database", db.ID, "name", db.Name, "error", cause)
 	if _, err := s.core.Claims.Take(db.ID, core.Unsettled); err != nil {
 		return err
 	}
@@ -31,8 +31,8 @@ func (s *Service) RollBackCreate(ctx context.Context, db model.Database) error {
 	return s.ForgetDatabase(ctx, call, db, core.ErrInterrupted)
 }
 
-// CarryOnDelete finishes a delete.
-func (s *Service) CarryOnDelete(ctx context.Context, db model.Database) error {
+// ResumeDelete finishes a delete.
+func (s *Service) ResumeDelete(ctx context.Context, db model.Database) error {
 	s.core.Log.Warn("carrying on with the deletion of a database", "database", db.ID, "name", db.Name)
 	if err := postgres.StopOrphan(ctx, s.DataDirectory(db.ID, db.Generation)); err != nil {
 		return err
@@ -42,9 +42,9 @@ func (s *Service) CarryOnDelete(ctx context.Context, db model.Database) error {
 	return err
 }
 
-// SettleOperation ends what ran on the database. A restore whose data is the
+// RecoverOperation ends what ran on the database. A restore whose data is the
 // database's already has nothing left to do but to say so; before, it is undone.
-func (s *Service) SettleOperation(ctx context.Context, db model.Database) error {
+func (s *Service) RecoverOperation(ctx context.Context, db model.Database) error {
 	var op model.DatabaseOperation
 	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
 		op, err = tx.Operations().Get(db.Operation)

@@ -15,12 +15,12 @@ func (s *Service) Restart(ctx context.Context, call *model.Call, id string) (Vie
 	if err := s.core.OnlyOnce(call); err != nil {
 		return View{}, err
 	}
-	db, release, err := s.ClaimWhole(call, id, "a restart")
+	db, release, err := s.ClaimExclusively(call, id, "a restart")
 	if err != nil {
 		return View{}, err
 	}
 	defer release()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Waits.Stop+StartTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Stop+StartTimeout)
 	defer cancel()
 	op, err := s.BeginOperation(db, model.OperationRestart, model.DatabaseRestarting, "restarting")
 	if err != nil {
@@ -29,12 +29,12 @@ func (s *Service) Restart(ctx context.Context, call *model.Call, id string) (Vie
 	if _, err := s.renewFor(db); err != nil { // the old one may do for a while
 		s.core.Log.Error("renew certificate at a restart", "database", id, "error", err)
 	}
-	restartErr := s.Instances.Restart(ctx, id, s.Waits.Stop)
+	restartErr := s.Instances.Restart(ctx, id, s.Timeouts.Stop)
 	switch {
 	case errors.Is(restartErr, postgres.ErrUnknownInstance): // it never came up
 		restartErr = s.StartDatabase(ctx, db)
 	case restartErr == nil:
-		s.setRolesOrLater(ctx, db)
+		s.setRolesOrRetryLater(ctx, db)
 	}
 	restartErr = s.doesNotStart(restartErr)
 	db, err = s.ConcludeOperation(call, op, restartErr)

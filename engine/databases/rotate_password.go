@@ -44,10 +44,10 @@ func (s *Service) RotatePassword(ctx context.Context, call *model.Call, id strin
 	}
 	terminated, err := s.applyPasswords(ctx, db, terminate)
 	if err != nil {
-		_, undoErr := s.takeBack(id, func(d *model.Database) {
+		_, undoErr := s.revertChange(id, func(d *model.Database) {
 			d.OwnerPassword, d.ReadOnlyPassword, d.OwnPassword, d.UpdatedAt = old.OwnerPassword, old.ReadOnlyPassword, old.OwnPassword, old.UpdatedAt
 		})
-		s.resettleRoles(ctx, old)
+		s.restoreRoles(ctx, old)
 		return Rotation{}, errors.Join(serverGone(core.NoRoom(err)), undoErr)
 	}
 	call.Note("sessions_terminated", fmt.Sprint(terminated))
@@ -72,7 +72,7 @@ func (s *Service) applyPasswords(ctx context.Context, db model.Database, termina
 	if err != nil {
 		return 0, err
 	}
-	if err := s.insist(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) error {
+	if err := s.applyOrRestart(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) error {
 		return postgres.SetPasswords(ctx, conn, tenant)
 	}); err != nil || !terminate {
 		return 0, err

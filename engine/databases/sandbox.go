@@ -131,7 +131,7 @@ func (s *Service) SparesReady() bool { return s.Spares.Ready() >= s.core.Config.
 func (s *Service) ClearSandbox(ctx context.Context, db model.Database) error {
 	s.core.Log.Info("removing a sandbox that is left over", "database", db.ID, "name", db.Name)
 	if db.Operation != "" {
-		if err := s.SettleOperation(ctx, db); err != nil {
+		if err := s.RecoverOperation(ctx, db); err != nil {
 			return err
 		}
 	}
@@ -140,5 +140,5 @@ func (s *Service) ClearSandbox(ctx context.Context, db model.Database) error {
 		return err
 	}
 	db.Operation = op.ID
-	return s.CarryOnDelete(ctx, db)
+	return s.ResumeDelete(ctx, db)
 }

@@ -23,15 +23,15 @@ func serverGone(err error) error {
 	return &model.Error{Code: model.CodeConflict, Message: "the database's server went down meanwhile; try again when it is available", Err: err}
 }
 
-// resettleRoles makes the roles of an instance what the record says, after a
+// restoreRoles makes the roles of an instance what the record says, after a
 // change of them has failed half-way: now, or later, see pending_roles.go.
-func (s *Service) resettleRoles(ctx context.Context, db model.Database) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Waits.Sessions) // the time of the change may be up
+func (s *Service) restoreRoles(ctx context.Context, db model.Database) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Sessions) // the time of the change may be up
 	defer cancel()
-	s.States.expectLate(db.ID) // first: it may come up meanwhile
+	s.States.setRolesPending(db.ID) // first: it may come up meanwhile
 	if err := s.Provision(ctx, db.ID, db); err != nil {
 		s.core.Log.Warn("the roles are seen to later", "database", db.ID, "error", err)
 		return
 	}
-	s.States.arrived(db.ID)
+	s.States.clearRolesPending(db.ID)
 }

@@ -18,22 +18,22 @@ import (
 
 // Service carries out the operations on databases.
 type Service struct {
-	core     *core.Core
-	Figures  *FigureCache
-	Progress *core.Progress // of operations under way
-	Samples  *Metrics
-	States   *InstanceStates
-	Waits    Waits
+	core       *core.Core
+	Statistics *StatisticsCache
+	Progress   *core.Progress // of operations under way
+	Samples    *Metrics
+	States     *InstanceStates
+	Timeouts   Timeouts
 	// Older is set while a start works with metadata that are older than the files.
-	Older     bool
-	Verifiers *KnownVerifiers
-	backups   Backups
-	running   Imports
+	OlderMetadata bool
+	Verifiers     *KnownVerifiers
+	backups       Backups
+	imports       Imports
 
 	// What follows is set by StartPostgres.
 	Binaries  postgres.Binaries // for new databases
 	Majors    *Majors
-	Ca        postgres.CA
+	CA        postgres.CA
 	SocketDir string
 	Instances *postgres.Supervisor
 	Spares    *postgres.Spares
@@ -44,15 +44,15 @@ type Service struct {
 // New returns the service. Connect must follow.
 func New(c *core.Core) *Service {
 	return &Service{
-		core:      c,
-		Figures:   newStatistics(),
-		Progress:  core.NewProgress(),
-		Samples:   newMetrics(),
-		States:    newInstanceStates(),
-		Verifiers: newKnownVerifiers(),
-		Waits:     defaultWaits(),
+		core:       c,
+		Statistics: newStatisticsCache(),
+		Progress:   core.NewProgress(),
+		Samples:    newMetrics(),
+		States:     newInstanceStates(),
+		Verifiers:  newKnownVerifiers(),
+		Timeouts:   defaultTimeouts(),
 	}
 }
 
 // Connect gives the service the rooms that are built on it.
-func (s *Service) Connect(backups Backups, imports Imports) { s.backups, s.running = backups, imports }
+func (s *Service) Connect(backups Backups, imports Imports) { s.backups, s.imports = backups, imports }

@@ -36,8 +36,8 @@ func (s *Service) SSLGet(call *model.Call, id string) (SSL, error) {
 	if err != nil {
 		return SSL{}, fmt.Errorf("read certificate: %w", err)
 	}
-	ssl := SSL{Certificate: certificate, CACertificate: s.Ca.PEM()}
-	if stats, ok := s.Figures.Get(db.ID); ok {
+	ssl := SSL{Certificate: certificate, CACertificate: s.CA.PEM()}
+	if stats, ok := s.Statistics.Get(db.ID); ok {
 		ssl.Statistics = &stats
 	}
 	return ssl, nil

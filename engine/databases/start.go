@@ -78,7 +78,7 @@ func (s *Service) startAtBoot(ctx context.Context, id string) {
 	}
 	err = s.StartDatabase(ctx, db)
 	if db.PendingChange != nil && ctx.Err() == nil {
-		err = s.settleChange(ctx, db, err)
+		err = s.recoverChange(ctx, db, err)
 	}
 	if err != nil && ctx.Err() == nil {
 		s.core.Log.Error("start database", "database", db.ID, "name", db.Name, "error", err)
@@ -93,23 +93,23 @@ func (s *Service) StartDatabase(ctx context.Context, db model.Database) error {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
 	if _, err := s.renewFor(db); err != nil {
-		return s.keepTrying(ctx, db, err)
+		return s.retryInBackground(ctx, db, err)
 	}
 	db, err := s.StartInstance(ctx, db)
 	if err != nil {
-		return s.keepTrying(ctx, db, err)
+		return s.retryInBackground(ctx, db, err)
 	}
-	if err := s.seeTo(ctx, db); err != nil {
-		s.States.expectLate(db.ID)
+	if err := s.receiveAndSetRoles(ctx, db); err != nil {
+		s.States.setRolesPending(db.ID)
 		return err
 	}
 	s.SampleOne(ctx, db)
 	return nil
 }
 
-// seeTo gives an instance that is up what it takes to be available: its WAL is
+// receiveAndSetRoles gives an instance that is up what it takes to be available: its WAL is
 // received, whatever becomes of the rest, and its roles are what the record says.
-func (s *Service) seeTo(ctx context.Context, db model.Database) error {
+func (s *Service) receiveAndSetRoles(ctx context.Context, db model.Database) error {
 	err := s.backups.ReceiveWAL(db)
 	if err != nil {
 		err = fmt.Errorf("receive WAL: %w", err)
@@ -120,18 +120,18 @@ func (s *Service) seeTo(ctx context.Context, db model.Database) error {
 // setRoles makes the roles of an instance that has just been started what the
 // record says, and notes what was changed about them by SQL.
 func (s *Service) setRoles(ctx context.Context, db model.Database) error {
-	if err := s.insist(ctx, db.ID, s.settingRoles(db)); err != nil {
+	if err := s.applyOrRestart(ctx, db.ID, s.reconcileRoles(db)); err != nil {
 		return fmt.Errorf("provision database: %w", err)
 	}
 	return nil
 }
 
-// setRolesOrLater is setRoles for an instance that serves in any case: what
+// setRolesOrRetryLater is setRoles for an instance that serves in any case: what
 // fails is done later, see pending_roles.go.
-func (s *Service) setRolesOrLater(ctx context.Context, db model.Database) {
+func (s *Service) setRolesOrRetryLater(ctx context.Context, db model.Database) {
 	if err := s.setRoles(ctx, db); err != nil {
 		s.core.Log.Error("set the roles of a database that was restarted", "database", db.ID, "error", err)
-		s.States.expectLate(db.ID)
+		s.States.setRolesPending(db.ID)
 	}
 }
 
@@ -151,15 +151,15 @@ func (s *Service) StartInstance(ctx context.Context, db model.Database) (model.D
 	return db, err
 }
 
-// keepTrying has an instance that could not be started tried again in the
+// retryInBackground has an instance that could not be started tried again in the
 // background. One whose binaries are missing waits for a restart by a person.
-func (s *Service) keepTrying(ctx context.Context, db model.Database, cause error) error {
+func (s *Service) retryInBackground(ctx context.Context, db model.Database, cause error) error {
 	spec, err := s.Spec(ctx, db)
 	if err != nil {
 		s.InstanceChanged(db.ID, postgres.StateFailed, model.PublicMessage(err))
 		return err
 	}
-	s.States.expectLate(db.ID)
+	s.States.setRolesPending(db.ID)
 	if err := s.Instances.Keep(spec); err != nil {
 		return errors.Join(cause, err)
 	}
@@ -213,7 +213,7 @@ func (s *Service) renewCertificate(dir string) (bool, error) {
 // isFresh reports whether a certificate need not be renewed yet, or a renewal
 // would not last longer, because the authority itself ends then.
 func (s *Service) isFresh(c postgres.Certificate) bool {
-	return s.core.Clock().Add(CertificateRenewal).Before(c.NotAfter) || !c.NotAfter.Before(s.Ca.NotAfter())
+	return s.core.Clock().Add(CertificateRenewal).Before(c.NotAfter) || !c.NotAfter.Before(s.CA.NotAfter())
 }
 
 // RenewRunning renews the certificate of a running instance, which goes on

@@ -25,29 +25,29 @@ type Statistics struct {
 	RPO    *time.Duration
 }
 
-// FigureCache holds the newest figures of each database, so that reading a
+// StatisticsCache holds the newest statistics of each database, so that reading a
 // database costs no session of its own.
-type FigureCache struct {
+type StatisticsCache struct {
 	mu     sync.RWMutex
 	newest map[string]Statistics
 }
 
-func newStatistics() *FigureCache { return &FigureCache{newest: map[string]Statistics{}} }
+func newStatisticsCache() *StatisticsCache { return &StatisticsCache{newest: map[string]Statistics{}} }
 
-func (s *FigureCache) Get(id string) (Statistics, bool) {
+func (s *StatisticsCache) Get(id string) (Statistics, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	found, ok := s.newest[id]
 	return found, ok
 }
 
-func (s *FigureCache) Put(id string, st Statistics) {
+func (s *StatisticsCache) Put(id string, st Statistics) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.newest[id] = st
 }
 
-func (s *FigureCache) drop(id string) {
+func (s *StatisticsCache) drop(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.newest, id)
@@ -98,7 +98,7 @@ func (s *Service) SampleOne(ctx context.Context, db model.Database) {
 			now.WALLag = max(0, int64(flushed)-int64(archive.Durable))
 		}
 	}
-	s.Figures.Put(db.ID, now)
+	s.Statistics.Put(db.ID, now)
 	s.Samples.Observe(db.ID, now)
 }
 

@@ -57,16 +57,16 @@ func (s *Service) TrashRestore(ctx context.Context, call *model.Call, id string)
 }
 
 func (s *Service) restorable(db model.Database, organization string) bool {
-	return db.Trash != nil && db.Organization == organization && !s.TrashIsOver(*db.Trash)
+	return db.Trash != nil && db.Organization == organization && !s.TrashExpired(*db.Trash)
 }
 
-// TrashIsOver reports whether a deleted database may be removed: its time is
+// TrashExpired reports whether a deleted database may be removed: its time is
 // over, or its removal has begun.
-func (s *Service) TrashIsOver(t model.Trash) bool {
+func (s *Service) TrashExpired(t model.Trash) bool {
 	return !t.Until.After(t.At) || s.core.MayRemove(t.Until)
 }
 
-func (s *Service) EmptyDatabases(call *model.Call) (int, error) {
+func (s *Service) EmptyTrash(call *model.Call) (int, error) {
 	deleted, err := s.TrashList(call)
 	if err != nil {
 		return 0, err

@@ -19,10 +19,10 @@ func AllDatabases(tx *meta.Tx, organization string) ([]model.Database, error) {
 	return core.AllBy(tx.Databases(), meta.ByOrganization, meta.Key(organization))
 }
 
-// Sampled adds up what databases last said of themselves.
-func (s *Service) Sampled(databases []model.Database) (bytes, connections int64) {
+// SampledTotals adds up what databases last said of themselves.
+func (s *Service) SampledTotals(databases []model.Database) (bytes, connections int64) {
 	for _, db := range databases {
-		stats, _ := s.Figures.Get(db.ID)
+		stats, _ := s.Statistics.Get(db.ID)
 		bytes += stats.SizeBytes
 		connections += int64(stats.Connections)
 	}
@@ -32,9 +32,9 @@ func (s *Service) Sampled(databases []model.Database) (bytes, connections int64)
 // DatabaseBytes is what databases last said they take, or will take when they
 // are imported.
 func (s *Service) DatabaseBytes(databases []model.Database) (bytes int64) {
-	sizes := s.running.Reserved()
+	sizes := s.imports.Reserved()
 	for _, db := range databases {
-		stats, _ := s.Figures.Get(db.ID)
+		stats, _ := s.Statistics.Get(db.ID)
 		bytes += max(stats.SizeBytes, sizes[db.ID])
 	}
 	return bytes

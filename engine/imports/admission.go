@@ -34,7 +34,7 @@ func (s *Service) roomForImport(db model.Database, size int64) error {
 // StillToImport is how much of the disk the imports under way may still take.
 func (s *Service) StillToImport() (bytes int64) {
 	for database, size := range s.Imports.Reserved() {
-		stats, _ := s.databases.Figures.Get(database)
+		stats, _ := s.databases.Statistics.Get(database)
 		bytes += max(importer.RoomFor(size)-stats.SizeBytes, 0)
 	}
 	return bytes
@@ -49,7 +49,7 @@ func (s *Service) importWithinPlan(tx *meta.Tx, db model.Database, size int64) e
 	if err != nil {
 		return err
 	}
-	stats, _ := s.databases.Figures.Get(db.ID)
+	stats, _ := s.databases.Statistics.Get(db.ID)
 	others := s.databases.DatabaseBytes(dbs) - stats.SizeBytes
 	if limit, limited := plan.Limits[model.MetricDatabaseBytes]; limited && others+size > limit {
 		return model.Errorf(model.CodeForbidden,

@@ -50,7 +50,7 @@ func (s *Service) AgentStatus(call *model.Call) (Status, error) {
 		if b := db.LatestBackup; b != nil && (status.NewestBackup == nil || b.CompletedAt.After(*status.NewestBackup)) {
 			status.NewestBackup = b.CompletedAt
 		}
-		if b := db.ProvenBackup; b != nil && (status.NewestVerified == nil || b.Verification.At.After(*status.NewestVerified)) {
+		if b := db.VerifiedBackup; b != nil && (status.NewestVerified == nil || b.Verification.At.After(*status.NewestVerified)) {
 			status.NewestVerified = b.Verification.At
 		}
 	}

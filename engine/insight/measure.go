@@ -66,7 +66,7 @@ func (s *Service) measureDatabases(tx *meta.Tx, m *Measurement) error {
 		}
 		status, _ := s.databases.LiveStatus(db)
 		m.Databases[status]++
-		stats, _ := s.databases.Figures.Get(db.ID)
+		stats, _ := s.databases.Statistics.Get(db.ID)
 		m.DatabaseBytes += stats.SizeBytes
 		m.Connections += int64(stats.Connections)
 		m.WALLag = max(m.WALLag, stats.WALLag)

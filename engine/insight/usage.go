@@ -44,7 +44,7 @@ func (s *Service) usage(call *model.Call, databases []model.Database) (Usage, er
 		return Usage{}, err
 	}
 	usage := Usage{Totals: account.Totals, Plan: account.Plan.Name, Limits: account.Plan.Limits}
-	usage.DatabaseBytes, usage.Connections = s.databases.Sampled(databases)
+	usage.DatabaseBytes, usage.Connections = s.databases.SampledTotals(databases)
 	if usage.BackupBytes, err = s.recovery.BackupBytes(call.Organization); err != nil {
 		return usage, err
 	}

@@ -170,7 +170,7 @@ func (s *Service) TakeBackup(
 	}
 	return backup.Take(ctx, conn, repo, wal, backup.Options{
 		ID: b.ID, Label: db.Name, Type: string(b.Type), Base: latest, Generation: db.Generation, Whole: s.readsWhole(db.ID),
-		Patience: s.databases.Waits.Wal,
+		Patience: s.databases.Timeouts.WAL,
 		Progress: func(done, total int64) {
 			s.databases.Progress.Set(b.ID, done, total)
 			s.databases.Progress.Set(op.ID, done, total)

@@ -50,7 +50,7 @@ func (s *Service) CondemnBackup(call *model.Call, database, id string) error {
 		return err
 	})
 	if err == nil {
-		s.core.Cancels.Cancel(databases.ProofOf(id), core.ErrUnwanted)
+		s.core.Cancels.Cancel(databases.VerificationClaim(id), core.ErrUnwanted)
 	}
 	return err
 }

@@ -26,7 +26,7 @@ func (s *Service) SettleRepositories() error {
 	for _, entry := range databases {
 		db, err := s.databases.Record(entry.Name())
 		if errors.Is(err, meta.ErrNotFound) {
-			s.databases.TryClearAway(filepath.Join(root, entry.Name()), entry.Name()+"-backups", false)
+			s.databases.TryClearOrphan(filepath.Join(root, entry.Name()), entry.Name()+"-backups", false)
 			continue
 		}
 		if err == nil {

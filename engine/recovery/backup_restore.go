@@ -114,7 +114,7 @@ type stage struct {
 func (s *Service) beginSwitch(
 	call *model.Call, database string, t model.OperationType, phase string, prepare func(model.Database, *model.DatabaseOperation) (stage, error),
 ) (model.DatabaseOperation, error) {
-	db, release, err := s.databases.ClaimWhole(call, database, databases.Restoring)
+	db, release, err := s.databases.ClaimExclusively(call, database, databases.Restoring)
 	if err != nil {
 		return model.DatabaseOperation{}, err
 	}

@@ -201,7 +201,7 @@ func LastMoment(id string, interval time.Duration, now time.Time) time.Time {
 // roomForBackup refuses a backup for which there is no room: half of what the
 // database takes, which is more than compression leaves of most.
 func (s *Service) roomForBackup(database string) error {
-	stats, _ := s.databases.Figures.Get(database)
+	stats, _ := s.databases.Statistics.Get(database)
 	host, err := core.MeasureHost(s.core.Config.DataDir)
 	if need := stats.SizeBytes/2 + core.LeastRoom; err == nil && host.DiskFree < need {
 		return model.Errorf(model.CodeForbidden,

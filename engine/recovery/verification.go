@@ -46,9 +46,9 @@ func (s *Service) ProveNext(ctx context.Context) bool {
 	if err != nil || b.ID == "" {
 		return false
 	}
-	ctx, endDatabase := s.core.Cancels.Add(ctx, databases.ProofOf(b.Database))
+	ctx, endDatabase := s.core.Cancels.Add(ctx, databases.VerificationClaim(b.Database))
 	defer endDatabase()
-	ctx, endBackup := s.core.Cancels.Add(ctx, databases.ProofOf(b.ID))
+	ctx, endBackup := s.core.Cancels.Add(ctx, databases.VerificationClaim(b.ID))
 	defer endBackup()
 	db, err := s.beginProof(b)
 	if err != nil {
@@ -225,7 +225,7 @@ func (s *Service) SettleProofs() error {
 	if err != nil {
 		return fmt.Errorf("list proofs: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(s.core.Lifetime, s.databases.Waits.Stop)
+	ctx, cancel := context.WithTimeout(s.core.Lifetime, s.databases.Timeouts.Stop)
 	defer cancel()
 	for _, entry := range left {
 		dir := filepath.Join(root, entry.Name())
