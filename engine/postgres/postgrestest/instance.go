@@ -36,12 +36,8 @@ func Binaries(tb testing.TB) postgres.Binaries {
 	return bin
 }
 
-// The binaries and the pool of spares are found and made once for the process.
-var (
-	binaries = sync.OnceValues(findBinaries)
-	poolMu   sync.Mutex
-	pool     *postgres.Spares
-)
+// binaries are found once for the process.
+var binaries = sync.OnceValues(findBinaries)
 
 func findBinaries() (postgres.Binaries, error) {
 	cache, err := os.UserCacheDir()
@@ -51,38 +47,6 @@ func findBinaries() (postgres.Binaries, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	return postgres.Search{CacheDir: filepath.Join(cache, cacheName)}.Find(ctx)
-}
-
-// TakeSpare moves a fresh spare to dest, which must not exist and must lie
-// below the run's temporary directory (tb.TempDir does).
-func TakeSpare(tb testing.TB, dest string) {
-	tb.Helper()
-	bin := Binaries(tb)
-	poolMu.Lock()
-	if pool == nil {
-		var err error
-		pool, err = postgres.NewSpares(postgres.SparesOptions{Dir: filepath.Join(os.TempDir(), "spares"), Want: 1, Bin: bin})
-		if err != nil {
-			poolMu.Unlock()
-			tb.Fatalf("make pool of spares: %v", err)
-		}
-		pool.Start()
-	}
-	p := pool
-	poolMu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	if err := p.Take(ctx, dest); err != nil {
-		tb.Fatalf("take spare: %v", err)
-	}
-}
-
-func closePool() {
-	poolMu.Lock()
-	defer poolMu.Unlock()
-	if pool != nil {
-		pool.Close()
-	}
 }
 
 // Database is a throw-away instance with its tenant, reachable over TCP from
@@ -127,7 +91,7 @@ func InstanceWith(tb testing.TB, change func(*postgres.Spec)) *Database {
 func Prepare(tb testing.TB) *Database {
 	tb.Helper()
 	dir := filepath.Join(tb.TempDir(), "data")
-	TakeSpare(tb, dir)
+	copyPrepared(tb, dir)
 	ca, err := postgres.LoadOrCreateCA(tb.TempDir())
 	if err != nil {
 		tb.Fatal(err)

@@ -23,7 +23,6 @@ func run(m *testing.M) int {
 		return 1
 	}
 	code := m.Run()
-	closePool()
 	if left := leftovers(tmp); len(left) > 0 {
 		fmt.Fprintf(os.Stderr, "postgrestest: PostgreSQL processes left running, now killed:\n\t%s\n", strings.Join(left, "\n\t"))
 		code = 1
