@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"holdfast/backup/repository"
+	"holdfast/engine/postgres/postgrestest"
 	"holdfast/internal/rounds"
 )
 
@@ -126,7 +127,7 @@ func (p *peers) compare(c *rounds.Comparison, act string, do func(name string)) 
 func (p *peers) measure(act, name string, do func(name string)) float64 {
 	p.c.query("checkpoint")
 	before, scanned := p.size(name), p.a.scanned
-	run(p.b, exec.Command("sync")) // nobody pays for what others wrote
+	postgrestest.Run(p.b, exec.Command("sync")) // nobody pays for what others wrote
 	begin := time.Now()
 	do(name)
 	took := (time.Since(begin) - (p.a.scanned - scanned)).Seconds()
@@ -176,7 +177,7 @@ func (p *peers) restoreAll(name string) {
 	}
 	switch name {
 	case serverZstd:
-		run(p.b, exec.Command("sh", "-ec", "zstd -dc "+p.path(name)+"/base.tar.zst | tar -x -C "+dir+" && sync -f "+dir))
+		postgrestest.Run(p.b, exec.Command("sh", "-ec", "zstd -dc "+p.path(name)+"/base.tar.zst | tar -x -C "+dir+" && sync -f "+dir))
 	case backrest:
 		p.pgbackrest("--type=none", "--pg1-path="+dir, "restore")
 	default:
@@ -187,7 +188,7 @@ func (p *peers) restoreAll(name string) {
 }
 
 func (p *peers) basebackup(compress, dir string) {
-	run(p.b, pgTool(p.b, "pg_basebackup", "-h", p.c.sockets, "-U", "postgres", "-c", "fast", "-X", "none", "--format=tar",
+	postgrestest.Run(p.b, pgTool(p.b, "pg_basebackup", "-h", p.c.SocketDir, "-U", "postgres", "-c", "fast", "-X", "none", "--format=tar",
 		"--compress="+compress, "-D", p.path(dir)))
 }
 
@@ -203,11 +204,11 @@ func (p *peers) pgbackrest(args ...string) {
 		args = append(args, "--compress-type=zst", "--compress-level=1", "--process-max=2", "--no-archive-check", "--start-fast")
 		fallthrough
 	case "stanza-create":
-		args = append(args, "--pg1-path="+p.c.dir, "--pg1-socket-path="+p.c.sockets, "--pg1-user=postgres")
+		args = append(args, "--pg1-path="+p.c.Dir, "--pg1-socket-path="+p.c.SocketDir, "--pg1-user=postgres")
 	case "restore":
 		args = append(args, "--process-max=2", "--archive-mode=off")
 	}
-	run(p.b, exec.Command("pgbackrest", args...))
+	postgrestest.Run(p.b, exec.Command("pgbackrest", args...))
 }
 
 // size sums the files below dir, in MB.

@@ -8,12 +8,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"holdfast/backup/repository"
 	"holdfast/backup/wal/xlog"
@@ -27,109 +25,33 @@ func TestMain(m *testing.M) {
 	postgrestest.Main(m)
 }
 
-// cluster is a PostgreSQL of a test, on a socket only.
+// cluster is a PostgreSQL server to back up.
 type cluster struct {
-	t       testing.TB
-	dir     string // data directory
-	sockets string
-	process *exec.Cmd
-	log     string
+	*postgrestest.Cluster
+	t testing.TB
 }
 
-func pgTool(t testing.TB, name string, args ...string) *exec.Cmd {
-	bin := postgrestest.Binaries(t)
-	cmd := exec.Command(bin.Tool(name), args...)
-	cmd.Env = bin.Env()
-	return cmd
-}
+// serverSettings leave room for the WAL of a pgbench, so that no checkpoint
+// comes in between.
+var serverSettings = []string{"max_wal_size=256MB", "shared_buffers=32MB"}
 
-func run(t testing.TB, cmd *exec.Cmd) string {
-	t.Helper()
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", filepath.Base(cmd.Path), err, out)
-	}
-	return string(out)
-}
-
-// newCluster makes and starts a cluster with page checksums.
 func newCluster(t testing.TB) *cluster {
 	t.Helper()
-	// Made once for the run, whose temporary directory this is.
-	from := filepath.Join(os.TempDir(), "template")
-	if _, err := os.Stat(from); err != nil {
-		run(t, pgTool(t, "initdb", "-k", "-N", "-U", "postgres", "-A", "trust", "-D", from))
-	}
-	dir := filepath.Join(t.TempDir(), "data")
-	if err := exec.Command("cp", "-a", from, dir).Run(); err != nil {
-		t.Fatal(err)
-	}
-	return startCluster(t, dir)
+	return &cluster{postgrestest.NewCluster(t, postgrestest.Binaries(t), xlog.DefaultSegmentSize, serverSettings...), t}
 }
 
 // startCluster starts PostgreSQL on dir, until the test ends.
 func startCluster(t testing.TB, dir string) *cluster {
 	t.Helper()
-	sockets, err := os.MkdirTemp("", "s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &cluster{t: t, dir: dir, sockets: sockets, log: filepath.Join(sockets, "log")}
-	c.start()
-	t.Cleanup(c.stop)
-	return c
+	return &cluster{postgrestest.StartCluster(t, postgrestest.Binaries(t), dir, serverSettings...), t}
 }
 
-func (c *cluster) start() {
-	c.t.Helper()
-	log, err := os.Create(c.log)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer log.Close()
-	c.process = pgTool(c.t, "postgres", "-D", c.dir, "-k", c.sockets, "-c", "listen_addresses=", "-c", "fsync=off",
-		"-c", "max_wal_size=256MB", "-c", "shared_buffers=32MB")
-	c.process.Stdout, c.process.Stderr = log, log
-	if err := c.process.Start(); err != nil {
-		c.t.Fatal(err)
-	}
-	c.waitReady()
-}
-
-func (c *cluster) waitReady() {
-	c.t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		conn, err := pgconn.Connect(context.Background(), c.url("postgres"))
-		if err == nil {
-			conn.Close(context.Background())
-			return
-		}
-		if time.Now().After(deadline) {
-			log, _ := os.ReadFile(c.log)
-			c.t.Fatalf("PostgreSQL does not start: %v\n%s", err, log)
-		}
-	}
-}
-
-// stop stops PostgreSQL, if it runs.
-func (c *cluster) stop() {
-	if c.process == nil {
-		return
-	}
-	c.process.Process.Signal(syscall.SIGINT)
-	c.process.Wait()
-	c.process = nil
-}
-
-// crash ends PostgreSQL without a warning. Its children follow by themselves.
-func (c *cluster) crash() {
-	c.process.Process.Kill()
-	c.process.Wait()
-	c.process = nil
+func pgTool(t testing.TB, name string, args ...string) *exec.Cmd {
+	return postgrestest.Tool(postgrestest.Binaries(t), name, args...)
 }
 
 func (c *cluster) url(database string) string {
-	return fmt.Sprintf("host=%s user=postgres dbname=%s application_name='backup of a test'", c.sockets, database)
+	return fmt.Sprintf("host=%s user=postgres dbname=%s application_name='backup of a test'", c.SocketDir, database)
 }
 
 // connect opens the kind of connection Take wants.
@@ -146,17 +68,17 @@ func (c *cluster) connect() *pgx.Conn {
 // query returns the rows of sql, columns divided by "|".
 func (c *cluster) query(sql string) string {
 	c.t.Helper()
-	return strings.TrimSpace(run(c.t, pgTool(c.t, "psql", "-X", "-At", "-h", c.sockets, "-U", "postgres", "-c", sql, "postgres")))
+	return strings.TrimSpace(postgrestest.Run(c.t, pgTool(c.t, "psql", "-X", "-At", "-h", c.SocketDir, "-U", "postgres", "-c", sql, "postgres")))
 }
 
 // pgbench fills the cluster: a scale is about 15 MB.
 func (c *cluster) pgbench(scale int) {
 	c.t.Helper()
-	run(c.t, c.pgbenchCommand("-i", "-q", "-s", fmt.Sprint(scale)))
+	postgrestest.Run(c.t, c.pgbenchCommand("-i", "-q", "-s", fmt.Sprint(scale)))
 }
 
 func (c *cluster) pgbenchCommand(args ...string) *exec.Cmd {
-	return pgTool(c.t, "pgbench", append(args, "-h", c.sockets, "-U", "postgres", "postgres")...)
+	return pgTool(c.t, "pgbench", append(args, "-h", c.SocketDir, "-U", "postgres", "postgres")...)
 }
 
 // sessions counts those that connect and Take's helpers opened.
@@ -234,8 +156,8 @@ func (a *archive) ChangedPages(ctx context.Context, timeline uint32, from, to xl
 		return nil, a.gap
 	}
 	changes := scannedPages{}
-	err := filepath.WalkDir(a.c.dir, func(path string, d fs.DirEntry, err error) error {
-		name, _ := filepath.Rel(a.c.dir, path)
+	err := filepath.WalkDir(a.c.Dir, func(path string, d fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(a.c.Dir, path)
 		if f, ok := parseRelation(name); err != nil || !ok || f.fork != "" {
 			return nil
 		}
@@ -268,10 +190,10 @@ func (s scannedPages) Pages(path string) ([]uint32, bool) {
 func (a *archive) layWAL(dir string) {
 	a.c.t.Helper()
 	last := a.c.query("select pg_walfile_name(pg_current_wal_lsn())")
-	names, _ := filepath.Glob(filepath.Join(a.c.dir, "pg_wal", "0*"))
+	names, _ := filepath.Glob(filepath.Join(a.c.Dir, "pg_wal", "0*"))
 	for _, name := range names {
 		if filepath.Base(name) <= last {
-			run(a.c.t, exec.Command("cp", name, filepath.Join(dir, "pg_wal")))
+			postgrestest.Run(a.c.t, exec.Command("cp", name, filepath.Join(dir, "pg_wal")))
 		}
 	}
 }

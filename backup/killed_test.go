@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"holdfast/backup/repository"
+	"holdfast/engine/postgres/postgrestest"
 )
 
 // TestTakeKilled kills a process in the middle of a backup, at different
@@ -75,7 +76,7 @@ func TestRestoreKilled(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "r")
 	killed(t, "restore", helperArgs{Repository: repoDir, ID: "b", Dir: dir, Stop: 101})
-	run(t, pgTool(t, "pg_verifybackup", "-n", dir)) // it was just about to return
+	postgrestest.Run(t, pgTool(t, "pg_verifybackup", "-n", dir)) // it was just about to return
 }
 
 // killed starts a helper, waits until it says that it has come so far, and

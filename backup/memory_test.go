@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"holdfast/backup/repository"
+	"holdfast/engine/postgres/postgrestest"
 	"holdfast/internal/testenv"
 )
 
@@ -25,7 +26,7 @@ func TestMemory(t *testing.T) {
 	// As much again, hard to compress: what comes out is about what goes in.
 	c.query("create table noise as select gen_random_uuid() a, gen_random_uuid() b, gen_random_uuid() c from generate_series(1, 900000)")
 	dir := t.TempDir()
-	out := run(t, helper("memory", helperArgs{URL: c.url("postgres"), Repository: filepath.Join(dir, "repository"), Dir: filepath.Join(dir, "r")}))
+	out := postgrestest.Run(t, helper("memory", helperArgs{URL: c.url("postgres"), Repository: filepath.Join(dir, "repository"), Dir: filepath.Join(dir, "r")}))
 	var taken, restored int64
 	if _, err := fmt.Sscan(out, &taken, &restored); err != nil {
 		t.Fatalf("%v: %s", err, out)

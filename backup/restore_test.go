@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"holdfast/backup/repository"
+	"holdfast/engine/postgres/postgrestest"
 )
 
 // taken is a backup b of a small cluster, in a repository of the test's own.
@@ -179,7 +180,7 @@ func TestTar(t *testing.T) {
 	}
 	mustBePrivate(t, dir)
 	a.layWAL(dir)
-	run(t, pgTool(t, "pg_verifybackup", dir))
+	postgrestest.Run(t, pgTool(t, "pg_verifybackup", dir))
 	mustRun(t, dir)
 	packs, _ := filepath.Glob(filepath.Join(repoDir, "packs", "*"))
 	flip(t, packs[0], 1000)

@@ -9,9 +9,9 @@ import (
 // TestStandbySettings reads from pg_control what a server says of itself.
 func TestStandbySettings(t *testing.T) {
 	c := newCluster(t)
-	c.stop()
+	c.Stop()
 	want := map[string]int{}
-	auto, err := os.OpenFile(c.dir+"/postgresql.auto.conf", os.O_WRONLY|os.O_APPEND, 0)
+	auto, err := os.OpenFile(c.Dir+"/postgresql.auto.conf", os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,12 +22,12 @@ func TestStandbySettings(t *testing.T) {
 	if err := auto.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c.start()
-	got, err := StandbySettings(c.dir)
+	c.Start()
+	got, err := StandbySettings(c.Dir)
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%v, %v, want %v", got, err, want)
 	}
-	control, err := os.ReadFile(c.dir + "/" + controlFile)
+	control, err := os.ReadFile(c.Dir + "/" + controlFile)
 	if err != nil {
 		t.Fatal(err)
 	}

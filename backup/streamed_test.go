@@ -43,7 +43,7 @@ func newStreamed(t testing.TB, c *cluster) streamed {
 	}
 	away := &atomic.Bool{}
 	receiver, err := wal.OpenReceiver(wal.ReceiverOptions{
-		Archive: archive, Generation: 1, Slot: "streamed", Dir: filepath.Join(c.dir, "pg_wal"),
+		Archive: archive, Generation: 1, Slot: "streamed", Dir: filepath.Join(c.Dir, "pg_wal"),
 		SQL: func(ctx context.Context) (*pgx.Conn, error) {
 			if away.Load() {
 				return nil, errors.New("away")
@@ -81,14 +81,14 @@ func TestWALIsLost(t *testing.T) {
 	archive := newStreamed(t, c)
 	repo, dir := openRepository(t)
 	var once sync.Once
-	_, err := Take(t.Context(), c.connect(), repo, archive, Options{ID: "b", Progress: func(int64, int64) {
+	_, err := Take(t.Context(), c.Connect(), repo, archive, Options{ID: "b", Progress: func(int64, int64) {
 		once.Do(func() { archive.loseWAL(c) })
 	}})
 	if !errors.Is(err, wal.ErrGap) || !strings.Contains(err.Error(), "the backup needs all WAL from") {
 		t.Errorf("error %v", err)
 	}
 	mustHoldNothing(t, dir)
-	if _, err := Take(t.Context(), c.connect(), repo, archive, Options{ID: "b"}); err != nil {
+	if _, err := Take(t.Context(), c.Connect(), repo, archive, Options{ID: "b"}); err != nil {
 		t.Errorf("behind the gap: %v", err)
 	}
 }

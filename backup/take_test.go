@@ -17,6 +17,7 @@ import (
 	"holdfast/backup/repository"
 	"holdfast/backup/wal"
 	"holdfast/backup/wal/xlog"
+	"holdfast/engine/postgres/postgrestest"
 )
 
 // balances is what pgbench keeps equal: one value where all is consistent.
@@ -53,7 +54,7 @@ func TestRoundTripUnderLoad(t *testing.T) {
 	for n := range 4 {
 		id := fmt.Sprintf("b%d", n)
 		dir := restored(t, repo, id, a)
-		run(t, pgTool(t, "pg_verifybackup", dir)) // parses the WAL, too
+		postgrestest.Run(t, pgTool(t, "pg_verifybackup", dir)) // parses the WAL, too
 		mustRun(t, dir)
 		if err := repo.Delete(id); err != nil {
 			t.Fatal(err)
@@ -96,9 +97,9 @@ func mustRun(t *testing.T, dir string) {
 		t.Errorf("pgbench's balances have %s different sums", got)
 	}
 	r.query("create extension if not exists amcheck")
-	run(t, pgTool(t, "pg_amcheck", "-h", r.sockets, "-U", "postgres", "--heapallindexed", "postgres"))
-	r.stop()
-	run(t, pgTool(t, "pg_checksums", "--check", "-D", dir))
+	postgrestest.Run(t, pgTool(t, "pg_amcheck", "-h", r.SocketDir, "-U", "postgres", "--heapallindexed", "postgres"))
+	r.Stop()
+	postgrestest.Run(t, pgTool(t, "pg_checksums", "--check", "-D", dir))
 }
 
 // TestBesideChanges backs up, by what changed, a server whose files come, go,
@@ -145,7 +146,7 @@ func TestBesideChanges(t *testing.T) {
 	load.Wait()
 	for n := range 4 {
 		dir := restored(t, repo, fmt.Sprintf("b%d", n), a)
-		run(t, pgTool(t, "pg_verifybackup", dir))
+		postgrestest.Run(t, pgTool(t, "pg_verifybackup", dir))
 		mustRun(t, dir)
 		r := startCluster(t, dir)
 		if got := r.query(sum); got != want {
@@ -154,7 +155,7 @@ func TestBesideChanges(t *testing.T) {
 		if got := r.query("select count(*) from unlogged"); got != "0" {
 			t.Errorf("the unlogged table has %s rows after a restore", got)
 		}
-		r.stop()
+		r.Stop()
 	}
 }
 
@@ -192,9 +193,9 @@ func TestWholeReasons(t *testing.T) {
 func TestChecksumsSwitched(t *testing.T) {
 	c := newCluster(t)
 	c.query("create table t as select generate_series(1, 5000) n")
-	c.stop()
-	run(t, pgTool(t, "pg_checksums", "--disable", "-D", c.dir))
-	c.start()
+	c.Stop()
+	postgrestest.Run(t, pgTool(t, "pg_checksums", "--disable", "-D", c.Dir))
+	c.Start()
 	c.query("update t set n = n + 1")
 	a := newArchive(c)
 	repo, _ := openRepository(t)
@@ -207,9 +208,9 @@ func TestChecksumsSwitched(t *testing.T) {
 	}
 	take(Options{ID: "b0"}, "there is no earlier backup to compare with")
 	take(Options{ID: "b1", Base: "b0"}, "")
-	c.stop()
-	run(t, pgTool(t, "pg_checksums", "--enable", "-D", c.dir))
-	c.start()
+	c.Stop()
+	postgrestest.Run(t, pgTool(t, "pg_checksums", "--enable", "-D", c.Dir))
+	c.Start()
 	a = newArchive(c)
 	take(Options{ID: "b2", Base: "b1"}, "page checksums were switched on or off since the earlier backup")
 	take(Options{ID: "b3", Base: "b2"}, "")
@@ -219,8 +220,8 @@ func TestChecksumsSwitched(t *testing.T) {
 		if got := r.query("select sum(n) from t"); got != "12507500" {
 			t.Errorf("%s: the sum is %s", id, got)
 		}
-		r.stop()
-		run(t, pgTool(t, "pg_checksums", "--check", "-D", dir))
+		r.Stop()
+		postgrestest.Run(t, pgTool(t, "pg_checksums", "--check", "-D", dir))
 	}
 }
 
@@ -303,7 +304,7 @@ func TestServerKilled(t *testing.T) {
 	var once sync.Once
 	_, err := Take(t.Context(), conn, repo, a, Options{ID: "b", Progress: func(int64, int64) {
 		once.Do(func() {
-			c.crash()
+			c.Kill()
 			_ = syscall.Kill(backend, syscall.SIGKILL)
 		})
 	}})
@@ -334,9 +335,9 @@ func TestDamagedPage(t *testing.T) {
 			c.query("create table t as select generate_series(1, 5000)")
 			c.query("checkpoint")
 			name := c.query("select pg_relation_filepath('t')")
-			c.stop()
-			flip(t, filepath.Join(c.dir, name), 2*8192+at)
-			c.start()
+			c.Stop()
+			flip(t, filepath.Join(c.Dir, name), 2*8192+at)
+			c.Start()
 			repo, dir := openRepository(t)
 			_, err := Take(t.Context(), c.connect(), repo, newArchive(c), Options{ID: "b"})
 			if err == nil || !strings.Contains(err.Error(), name+" block 2") || !strings.Contains(err.Error(), "checksum") {

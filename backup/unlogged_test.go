@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"holdfast/backup/repository"
+	"holdfast/engine/postgres/postgrestest"
 )
 
 // TestUnloggedWhileListed has an unlogged index whose main fork is listed before
@@ -27,7 +28,7 @@ func TestUnloggedWhileListed(t *testing.T) {
 	if _, err := held.Exec(t.Context(), "select pg_advisory_lock(1)"); err != nil {
 		t.Fatal(err)
 	}
-	build := pgTool(t, "psql", "-X", "-h", c.sockets, "-U", "postgres", "-c", "create index late on u (wait(n))", "postgres")
+	build := pgTool(t, "psql", "-X", "-h", c.SocketDir, "-U", "postgres", "-c", "create index late on u (wait(n))", "postgres")
 	if err := build.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -63,13 +64,13 @@ func TestUnloggedWhileListed(t *testing.T) {
 	mustLeaveOut(t, repo, "b1", late, result.SizeBytes)
 	for _, id := range []string{"b0", "b1"} {
 		dir := restored(t, repo, id, a)
-		run(t, pgTool(t, "pg_verifybackup", dir))
+		postgrestest.Run(t, pgTool(t, "pg_verifybackup", dir))
 		r := startCluster(t, dir)
 		if got := r.query("select count(*) from u where wait(n) = 1"); got != "0" {
 			t.Errorf("%s: the unlogged table has %s rows after a restore", id, got)
 		}
 		r.query("insert into u values (1)")
-		r.stop()
+		r.Stop()
 		if _, err := os.Lstat(filepath.Join(dir, late+"_init")); err != nil {
 			t.Error(err)
 		}

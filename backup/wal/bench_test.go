@@ -15,7 +15,7 @@ func realWAL(b *testing.B) (data []byte, config xlog.ScannerConfig, start xlog.L
 	c.do("create table t (id int primary key, n int, v text)",
 		"insert into t select g, g, repeat('x', 80) from generate_series(1, 300000) g", "checkpoint",
 		"update t set n = n + 1 where id % 3 = 0", "update t set n = n + 1 where id % 5 = 0")
-	c.stop()
+	c.Stop()
 	files := c.segments()
 	_, n, _ := xlog.ParseSegmentName(files[0][len(files[0])-24:], xlog.DefaultSegmentSize)
 	for _, file := range files {

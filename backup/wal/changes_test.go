@@ -21,23 +21,23 @@ func TestChangedPages(t *testing.T) {
 	c.do("create table big (id int primary key, v text)", "insert into big select g, repeat('y', 300) from generate_series(1, 20000) g",
 		"create table cut as select * from big", "create table dropped2 as select * from big")
 	r.waitFor(t, 1, c.flushed())
-	c.stop() // writes everything out
+	c.Stop() // writes everything out
 	before := filepath.Join(t.TempDir(), "before")
-	copyData(t, c.dir, before)
-	c.start()
+	copyData(t, c.Dir, before)
+	c.Start()
 	from := c.lsn("select redo_lsn::text from pg_control_checkpoint()")
 	c.do("update big set v = 'z' where id % 500 = 3", "truncate cut", "insert into cut select 1, 'a'", "drop table dropped2",
 		"create database later", "create table fresh as select * from big limit 100", "vacuum big", "select count(*) from t")
-	c.stop()
-	c.start()
+	c.Stop()
+	c.Start()
 	end := c.lsn("select redo_lsn::text from pg_control_checkpoint()")
 	r.waitFor(t, 1, end)
-	c.stop()
+	c.Stop()
 	changes, err := a.ChangedPages(t.Context(), 1, 1, from, end)
 	if err != nil {
 		t.Fatal(err)
 	}
-	compareChanges(t, before, c.dir, changes)
+	compareChanges(t, before, c.Dir, changes)
 }
 
 // compareChanges fails for pages that differ and are not named. What is named

@@ -26,13 +26,13 @@ type baseBackup struct {
 
 func takeBackup(t testing.TB, c *cluster) (b baseBackup) {
 	t.Helper()
-	conn := c.connect()
+	conn := c.Connect()
 	var start, stop, label string
 	if err := conn.QueryRow(t.Context(), "select pg_backup_start('test', true)::text").Scan(&start); err != nil {
 		t.Fatal(err)
 	}
 	b.dir = filepath.Join(t.TempDir(), "backup")
-	copyData(t, c.dir, b.dir)
+	copyData(t, c.Dir, b.dir)
 	if err := conn.QueryRow(t.Context(), "select lsn::text, labelfile from pg_backup_stop(false)").Scan(&stop, &label); err != nil {
 		t.Fatal(err)
 	}
@@ -96,12 +96,12 @@ func restoreTo(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, ta
 	if err := recovery.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.launch()
-	recovery.Exited = c.exited
+	c.Launch()
+	recovery.Exited = c.Exited
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	if err := recovery.Run(ctx); err != nil {
-		t.Fatalf("%v\n%s", err, c.log())
+		t.Fatalf("%v\n%s", err, c.Log())
 	}
 	return c, reach
 }
@@ -116,17 +116,12 @@ func newRecovery(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, 
 	if err := os.WriteFile(filepath.Join(dir, "standby.signal"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	sockets, err := os.MkdirTemp("", "s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &cluster{t: t, bin: bin, dir: dir, sockets: sockets}
-	t.Cleanup(c.stop)
+	c := &cluster{postgrestest.StoppedCluster(t, bin, dir, serverSettings...), t}
 	recovery := Recovery{
 		Archive: a, Start: b.start, Consistent: b.stop, Target: reach, Dir: dir, Connect: c.connectSQL,
 	}
 	for name, value := range recovery.Settings() {
-		c.settings = append(c.settings, name+"="+value)
+		c.Settings = append(c.Settings, name+"="+value)
 	}
 	return c, recovery
 }
@@ -178,13 +173,13 @@ func TestRandomTargets(t *testing.T) {
 				at := first.Add(rand.N(last.Sub(first)))
 				restored, reach := restoreTo(t, a, bin, b, Target{Generation: 1, Time: at})
 				t.Logf("%v: %d rows of %d", reach, w.judge(t, restored, at), len(w.commits))
-				restored.stop()
+				restored.Stop()
 				continue
 			}
 			at := b.stop + rand.N(end-b.stop)
 			restored, _ := restoreTo(t, a, bin, b, Target{Generation: 1, LSN: at})
 			judgeLSN(t, restored, xids, b.start, at)
-			restored.stop()
+			restored.Stop()
 		}
 	})
 }
@@ -266,12 +261,12 @@ func TestRecoveryNeedsWhole(t *testing.T) {
 	if err := os.WriteFile(path, damaged, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	restored.launch()
-	recovery.Exited = restored.exited
+	restored.Launch()
+	recovery.Exited = restored.Exited
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	expectGap(t, recovery.Run(ctx), name, "checksum")
-	restored.waitReady()
+	restored.WaitReady()
 	if got := restored.ask("select pg_is_in_recovery()::text"); got != "true" {
 		t.Error("the server has promoted itself")
 	}
@@ -284,16 +279,16 @@ func TestRecoveryNeedsWhole(t *testing.T) {
 	if err := os.WriteFile(path, whole, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	restored.crash()
-	restored.launch()
-	recovery.Exited = restored.exited
+	restored.Crash()
+	restored.Launch()
+	recovery.Exited = restored.Exited
 	if err := recovery.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if n := restored.ask("select count(*)::text from t"); n != "20000" {
 		t.Errorf("%s rows", n)
 	}
-	left, _ := os.ReadDir(filepath.Join(restored.dir, "pg_wal"))
+	left, _ := os.ReadDir(filepath.Join(restored.Dir, "pg_wal"))
 	t.Logf("%d files in pg_wal", len(left))
 }
 
@@ -337,8 +332,8 @@ func TestFill(t *testing.T) {
 	if err := recovery.Fill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	restored.settings = append(restored.settings, "recovery_target_action=promote")
-	restored.start()
+	restored.Settings = append(restored.Settings, "recovery_target_action=promote")
+	restored.Start()
 	eventually(t, "the server is a primary", func() bool { return restored.ask("select pg_is_in_recovery()::text") == "false" })
 	if n := restored.ask("select count(*)::text from t"); n != "12000" {
 		t.Errorf("%s rows", n)

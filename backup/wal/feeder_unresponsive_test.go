@@ -19,7 +19,7 @@ func TestRecoverSubtransactions(t *testing.T) {
 		a := openArchive(t, filepath.Join(t.TempDir(), "wal"))
 		r := receive(t, c, a, 1)
 		c.do("create table kept (n int)", "create table open (n int)")
-		long := c.connect()
+		long := c.Connect()
 		for _, sql := range []string{
 			"begin",
 			"do $$ begin for i in 1..100 loop begin insert into open values (i); exception when division_by_zero then null; end; end loop; end $$",
@@ -45,7 +45,7 @@ func TestRecoverSubtransactions(t *testing.T) {
 			if got := restored.ask("select count(*)::text from open"); got != "0" {
 				t.Errorf("at %v: %s rows of an open transaction", reach, got)
 			}
-			restored.stop()
+			restored.Stop()
 		}
 	})
 }

@@ -49,7 +49,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 // startReceiver starts a process that receives c's WAL.
 func startReceiver(t *testing.T, c *cluster, dir string) *exec.Cmd {
 	t.Helper()
-	cmd := helper("receive", helperArgs{URL: c.url(), Dir: filepath.Join(c.dir, "pg_wal"), Archive: dir})
+	cmd := helper("receive", helperArgs{URL: c.URL(), Dir: filepath.Join(c.Dir, "pg_wal"), Archive: dir})
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -92,11 +92,11 @@ func TestKilledReceiver(t *testing.T) {
 				kill(process)
 			}
 			if who != "receiver" {
-				c.crash()
+				c.Crash()
 			}
 		})
 		if who != "receiver" {
-			c.start()
+			c.Start()
 		}
 		if who == "postmaster" {
 			awaitArchived(t, c)
@@ -130,7 +130,7 @@ func commitUntil(t *testing.T, c *cluster, end func()) (answered []string) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for client := range 4 {
-		conn := c.connect()
+		conn := c.Connect()
 		wg.Go(func() {
 			for n := 0; ; n++ {
 				var xid string

@@ -35,7 +35,7 @@ func openArchive(t testing.TB, dir string) *Archive {
 // receive receives c's WAL into a generation until the test ends.
 func receive(t testing.TB, c *cluster, a *Archive, generation int, change ...func(*ReceiverOptions)) *Receiver {
 	t.Helper()
-	o := ReceiverOptions{Archive: a, Generation: generation, Slot: "holdfast", Dir: filepath.Join(c.dir, "pg_wal"), SQL: c.connectSQL}
+	o := ReceiverOptions{Archive: a, Generation: generation, Slot: "holdfast", Dir: filepath.Join(c.Dir, "pg_wal"), SQL: c.connectSQL}
 	for _, f := range change {
 		f(&o)
 	}
@@ -123,11 +123,11 @@ func TestReceive(t *testing.T) {
 		r.waitFor(t, 1, from)
 		workload(c)
 		r.waitFor(t, 1, c.flushed())
-		c.stop()
-		c.start()
+		c.Stop()
+		c.Start()
 		c.do("insert into t select g, 'after' from generate_series(10000, 20000) g")
-		c.crash()
-		c.start()
+		c.Crash()
+		c.Start()
 		c.do("insert into t select g, 'after' from generate_series(20001, 30000) g")
 		r.waitFor(t, 1, c.flushed())
 		if err := r.Close(); err != nil {
@@ -198,7 +198,7 @@ func TestIdle(t *testing.T) {
 	if rpo := s.RPO(time.Now()); rpo != s.Lag {
 		t.Errorf("rpo %v", rpo)
 	}
-	c.crash()
+	c.Crash()
 	eventually(t, "the receiver notices", func() bool { return r.Status().State == StateConnecting })
 	if s = r.Status(); s.LastError == "" || s.Failures == 0 || s.RPO(time.Now().Add(time.Hour)) < time.Hour {
 		t.Errorf("status: %+v", s)
@@ -220,14 +220,14 @@ func TestUnwatched(t *testing.T) {
 	if _, err := w.Start(1, end); err != nil {
 		t.Fatal(err)
 	}
-	conn := c.connect()
+	conn := c.Connect()
 	if err := preparePosition(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
 	f := follower{
 		r: &Receiver{o: ReceiverOptions{Slot: "holdfast"}, writer: w}, conn: conn, end: ^xlog.LSN(0),
-		from:  source{dir: filepath.Join(c.dir, "pg_wal"), timeline: 1, size: smallSegment},
-		watch: newDirWatch(filepath.Join(c.dir, "nothing")),
+		from:  source{dir: filepath.Join(c.Dir, "pg_wal"), timeline: 1, size: smallSegment},
+		watch: newDirWatch(filepath.Join(c.Dir, "nothing")),
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -252,7 +252,7 @@ func TestSlotThatReservesNothing(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, postgrestest.Binaries(t), smallSegment, "autovacuum=off")
 	c.do("select pg_create_physical_replication_slot('holdfast', false)")
-	conn := c.connect()
+	conn := c.Connect()
 	for range 2 {
 		reserved, err := ensureSlot(t.Context(), conn, "holdfast")
 		if err != nil || reserved == 0 {
@@ -268,7 +268,7 @@ func TestRecordCutOff(t *testing.T) {
 	c := newCluster(t, postgrestest.Binaries(t), smallSegment, "autovacuum=off", "wal_writer_delay=10ms")
 	r := receive(t, c, openArchive(t, filepath.Join(t.TempDir(), "wal")), 1)
 	c.do("create table t (v text)")
-	conn := c.connect()
+	conn := c.Connect()
 	tx, err := conn.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -346,7 +346,7 @@ func TestSlotDropped(t *testing.T) {
 func TestDiverged(t *testing.T) {
 	t.Parallel()
 	bin := postgrestest.Binaries(t)
-	c, other := newCluster(t, bin, smallSegment), newCluster(t, bin, smallSegment)
+	c, other := newCluster(t, bin, smallSegment), &cluster{postgrestest.NewForeignCluster(t, bin, smallSegment, serverSettings...), t}
 	a := openArchive(t, filepath.Join(t.TempDir(), "wal"))
 	r := receive(t, c, a, 1)
 	r.waitFor(t, 1, c.flushed())

@@ -25,7 +25,7 @@ var tps = regexp.MustCompile(`tps = ([0-9.]+)`)
 func BenchmarkCommit(b *testing.B) {
 	bin := postgrestest.Binaries(b)
 	c := newCluster(b, bin, xlog.DefaultSegmentSize, "fsync=on", "max_wal_size=4GB", "shared_buffers=256MB")
-	run(b, tool(bin, "pgbench", "-i", "-q", "-s", "20", "-h", c.sockets, "-U", "postgres", "postgres"))
+	postgrestest.Run(b, postgrestest.Tool(bin, "pgbench", "-i", "-q", "-s", "20", "-h", c.SocketDir, "-U", "postgres", "postgres"))
 	a := openArchive(b, filepath.Join(b.TempDir(), "wal"))
 	for _, clients := range []int{2, 8} {
 		b.Run(fmt.Sprintf("x%d", clients), func(b *testing.B) { compareCommits(b, c, a, bin, clients) })
@@ -34,7 +34,7 @@ func BenchmarkCommit(b *testing.B) {
 
 func compareCommits(b *testing.B, c *cluster, a *Archive, bin postgres.Binaries, clients int) {
 	load := func() float64 {
-		out := run(b, tool(bin, "pgbench", "-c", strconv.Itoa(clients), "-T", "3", "-h", c.sockets, "-U", "postgres", "postgres"))
+		out := postgrestest.Run(b, postgrestest.Tool(bin, "pgbench", "-c", strconv.Itoa(clients), "-T", "3", "-h", c.SocketDir, "-U", "postgres", "postgres"))
 		n, err := strconv.ParseFloat(tps.FindStringSubmatch(out)[1], 64)
 		if err != nil {
 			b.Fatal(err)
@@ -87,7 +87,7 @@ func underReceiver(b *testing.B, c *cluster, a *Archive, lags *lagCounter, load 
 
 // underReceivewal is load while pg_receivewal receives.
 func underReceivewal(b *testing.B, c *cluster, bin postgres.Binaries, load func() float64) float64 {
-	cmd := tool(bin, "pg_receivewal", "-D", b.TempDir(), "-h", c.sockets, "-U", "postgres")
+	cmd := postgrestest.Tool(bin, "pg_receivewal", "-D", b.TempDir(), "-h", c.SocketDir, "-U", "postgres")
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
@@ -108,15 +108,15 @@ func BenchmarkReplay(b *testing.B) {
 	c := newCluster(b, bin, xlog.DefaultSegmentSize, "max_wal_size=2GB")
 	a := openArchive(b, filepath.Join(b.TempDir(), "wal"))
 	r := receive(b, c, a, 1)
-	run(b, tool(bin, "pgbench", "-i", "-q", "-s", "10", "-h", c.sockets, "-U", "postgres", "postgres"))
+	postgrestest.Run(b, postgrestest.Tool(bin, "pgbench", "-i", "-q", "-s", "10", "-h", c.SocketDir, "-U", "postgres", "postgres"))
 	r.waitFor(b, 1, c.flushed())
 	backup := takeBackup(b, c)
 	for c.flushed() < backup.stop+27*xlog.DefaultSegmentSize {
-		run(b, tool(bin, "pgbench", "-c", "4", "-t", "5000", "-h", c.sockets, "-U", "postgres", "postgres"))
+		postgrestest.Run(b, postgrestest.Tool(bin, "pgbench", "-c", "4", "-t", "5000", "-h", c.SocketDir, "-U", "postgres", "postgres"))
 	}
 	end := c.flushed()
 	r.waitFor(b, 1, end)
-	c.stop()
+	c.Stop()
 	resolution, err := a.Resolve(context.Background(), Target{Generation: 1, Since: backup.start, LSN: end})
 	if err != nil {
 		b.Fatal(err)
@@ -134,16 +134,16 @@ func BenchmarkReplay(b *testing.B) {
 					b.Fatal(err)
 				}
 				began := time.Now()
-				restored.launch()
-				recovery.Exited = restored.exited
+				restored.Launch()
+				recovery.Exited = restored.Exited
 				if name == "laid" {
 					waitPaused(b, restored)
 				} else if err := recovery.Run(context.Background()); err != nil {
-					b.Fatal(err, restored.log())
+					b.Fatal(err, restored.Log())
 				}
 				b.ReportMetric(time.Since(began).Seconds(), "replay-s")
 				b.StopTimer()
-				restored.stop()
+				restored.Stop()
 				b.StartTimer()
 			}
 		})
@@ -152,8 +152,8 @@ func BenchmarkReplay(b *testing.B) {
 }
 
 func waitPaused(b *testing.B, c *cluster) {
-	c.waitReady()
-	conn := c.connect()
+	c.WaitReady()
+	conn := c.Connect()
 	eventually(b, "replay has paused", func() bool {
 		var state string
 		err := conn.QueryRow(context.Background(), "select pg_get_wal_replay_pause_state()").Scan(&state)

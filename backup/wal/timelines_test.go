@@ -28,7 +28,7 @@ func (s story) step(c *cluster, r *Receiver, name string) time.Time {
 	s.t.Helper()
 	c.do("insert into steps values ('" + name + "')")
 	at := time.Now()
-	server, err := identify(s.t.Context(), c.connect())
+	server, err := identify(s.t.Context(), c.Connect())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func (s story) goBack(target Target, generation int) (*cluster, *Receiver) {
 	s.t.Helper()
 	c, reached := restoreTo(s.t, s.archive, s.bin, s.backup, target)
 	// While it is paused: so no WAL of the new timeline can be missed.
-	if _, err := ensureSlot(s.t.Context(), c.connect(), "holdfast"); err != nil {
+	if _, err := ensureSlot(s.t.Context(), c.Connect(), "holdfast"); err != nil {
 		s.t.Fatal(err)
 	}
 	fork := c.lsn("select pg_last_wal_replay_lsn()::text")
@@ -59,7 +59,7 @@ func (s story) goBack(target Target, generation int) (*cluster, *Receiver) {
 func (s story) expect(target Target, generation int, timeline uint32, steps string) {
 	s.t.Helper()
 	c, reached := restoreTo(s.t, s.archive, s.bin, s.backup, target)
-	defer c.stop()
+	defer c.Stop()
 	got := c.ask("select coalesce(string_agg(name, ' ' order by name), '') from steps")
 	if got != steps || reached.Generation != generation || reached.Timeline != timeline {
 		s.t.Errorf("%+v leads to %q on timeline %d of generation %d, want %q on %d of %d",
@@ -162,11 +162,11 @@ func TestPromotedServer(t *testing.T) {
 	s.backup = takeBackup(t, c)
 	a := s.step(c, r, "a")
 	for timeline := uint32(2); timeline <= 3; timeline++ {
-		c.stop()
-		if err := os.WriteFile(filepath.Join(c.dir, "standby.signal"), nil, 0o600); err != nil {
+		c.Stop()
+		if err := os.WriteFile(filepath.Join(c.Dir, "standby.signal"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c.start()
+		c.Start()
 		c.promote()
 		r.waitFor(t, timeline, c.flushed())
 		c.do(fmt.Sprintf("insert into steps values ('b%d')", timeline), "select pg_switch_wal()", fmt.Sprintf("insert into steps values ('c%d')", timeline))
@@ -188,21 +188,21 @@ func TestDrain(t *testing.T) {
 	a, from := receiveOnce(t, c)
 	for n := range 20 { // the last record lies anywhere
 		c.do(fmt.Sprintf("insert into t select repeat('x', 100) from generate_series(1, %d)", 1+n*n*50))
-		c.stop()
-		control := run(t, tool(c.bin, "pg_controldata", c.dir))
+		c.Stop()
+		control := postgrestest.Run(t, postgrestest.Tool(c.Bin, "pg_controldata", c.Dir))
 		last, err := xlog.ParseLSN(lastCheckpoint.FindStringSubmatch(control)[1])
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if err := a.Drain(1, filepath.Join(c.dir, "pg_wal"), 1, last); err != nil {
+			if err := a.Drain(1, filepath.Join(c.Dir, "pg_wal"), 1, last); err != nil {
 				t.Fatal(err)
 			}
 			if err := a.Covers(1, 1, from, last+1); err != nil {
 				t.Error(err)
 			}
 		}
-		c.start()
+		c.Start()
 	}
 	expectReceived(t, c, a, from)
 }

@@ -88,7 +88,7 @@ type dumped struct {
 
 // waldump asks pg_waldump, which stops at the end of WAL with an error.
 func waldump(c *cluster, from xlog.LSN) (all []dumped) {
-	out, _ := tool(c.bin, "pg_waldump", "-p", filepath.Join(c.dir, "pg_wal"), "-s", from.String()).Output()
+	out, _ := postgrestest.Tool(c.Bin, "pg_waldump", "-p", filepath.Join(c.Dir, "pg_wal"), "-s", from.String()).Output()
 	for line := range strings.Lines(string(out)) {
 		var d dumped
 		var name, lsn, prev string
@@ -131,7 +131,7 @@ func TestAgainstWaldump(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, postgrestest.Binaries(t), smallSegment, "wal_keep_size=1GB", "max_wal_size=1GB")
 	workload(c)
-	c.stop()
+	c.Stop()
 	s, files := scannerFor(t, c, smallSegment)
 	var got []dumped
 	var parts xlog.Parts
@@ -156,7 +156,7 @@ func TestAgainstWaldump(t *testing.T) {
 // inspected asks the server's own extension for the places of all records.
 func inspected(c *cluster, from, to xlog.LSN) (places []string) {
 	c.do("create extension if not exists pg_walinspect")
-	rows, err := c.connect().Query(c.t.Context(), "select start_lsn::text, resource_manager, record_length, xid::text"+
+	rows, err := c.Connect().Query(c.t.Context(), "select start_lsn::text, resource_manager, record_length, xid::text"+
 		" from pg_get_wal_records_info($1::text::pg_lsn, $2::text::pg_lsn)", from.String(), to.String())
 	if err != nil {
 		c.t.Fatal(err)
@@ -189,7 +189,7 @@ func TestScanMajors(t *testing.T) {
 			}
 		})
 		want := inspected(c, start, end)
-		c.crash()
+		c.Crash()
 		var seen [2][]dumped
 		for i, broken := range []bool{false, true} {
 			s, files := scannerFor(t, c, smallSegment)

@@ -33,7 +33,7 @@ func startWriters(t testing.TB, c *cluster) *writers {
 	w := &writers{commits: map[int]commit{}}
 	var wg sync.WaitGroup
 	for client := range 4 {
-		conn := c.connect()
+		conn := c.Connect()
 		wg.Go(func() {
 			for n := client; ctx.Err() == nil; n += 4 {
 				w.write(t, conn, n)
