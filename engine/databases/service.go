@@ -36,7 +36,7 @@ type Service struct {
 	CA        postgres.CA
 	SocketDir string
 	Instances *postgres.Supervisor
-	Spares    *postgres.Spares
+	Spares    *postgres.WarmPool
 
 	apiCertificate sync.Mutex // held while the API's certificate is issued
 }

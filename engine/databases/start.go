@@ -264,16 +264,16 @@ func (s *Service) StartPostgres(ctx context.Context) error {
 	s.Instances = postgres.NewSupervisor(postgres.SupervisorOptions{
 		Log: s.core.Log, Changed: s.InstanceChanged, PortTaken: s.portTaken,
 	})
-	s.Spares, err = postgres.NewSpares(postgres.SparesOptions{
+	s.Spares, err = postgres.NewWarmPool(postgres.WarmPoolOptions{
 		Dir:       filepath.Join(s.core.Config.DataDir, "spares"),
 		Want:      s.core.Config.Spares,
 		Bin:       s.Binaries,
 		SocketDir: s.SocketDir,
 		Log:       s.core.Log,
-		Room:      s.core.RoomForSpares,
+		HasSpace:  s.core.RoomForSpares,
 	})
 	if err != nil {
-		return fmt.Errorf("open spares: %w", err)
+		return fmt.Errorf("open warm pool: %w", err)
 	}
 	return nil
 }

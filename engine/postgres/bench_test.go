@@ -19,8 +19,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// BenchmarkCreate is what a tenant waits for: from a ready spare to the first
-// login. The spares are made outside of the measured time. Run it with
+// BenchmarkCreate is what a tenant waits for: from a ready data directory to the first
+// login. The directories are built outside of the measured time. Run it with
 // -benchtime 20x.
 func BenchmarkCreate(b *testing.B) {
 	ca, err := postgres.LoadOrCreateCA(b.TempDir())
@@ -30,7 +30,7 @@ func BenchmarkCreate(b *testing.B) {
 	s := postgres.NewSupervisor(postgres.SupervisorOptions{})
 	defer func() { _ = s.Close(context.Background()) }()
 	dir := b.TempDir()
-	pool, err := postgres.NewSpares(postgres.SparesOptions{Dir: filepath.Join(dir, "spares"), Want: 1, Bin: postgrestest.Binaries(b)})
+	pool, err := postgres.NewWarmPool(postgres.WarmPoolOptions{Dir: filepath.Join(dir, "spares"), Want: 1, Bin: postgrestest.Binaries(b)})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func BenchmarkCreate(b *testing.B) {
 	b.ResetTimer()
 	b.StopTimer()
 	for n := range b.N {
-		// One spare is made and not taken: Take onto an existing directory.
+		// One directory is built and not taken: Take onto an existing directory.
 		_ = pool.Take(b.Context(), dir)
 		b.StartTimer()
 		began := time.Now()
@@ -55,7 +55,7 @@ func BenchmarkCreate(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)*95/100].Microseconds())/1000, "p95-ms")
 }
 
-func create(b *testing.B, s *postgres.Supervisor, pool *postgres.Spares, ca postgres.CA, dir string, port int) {
+func create(b *testing.B, s *postgres.Supervisor, pool *postgres.WarmPool, ca postgres.CA, dir string, port int) {
 	b.Helper()
 	ctx := b.Context()
 	fatal := func(err error) {

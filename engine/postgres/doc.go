@@ -11,7 +11,7 @@
 //     Unix socket alone, by peer authentication;
 //   - a tenant is the pair of roles (owner, read-only) that log in over TCP,
 //     with SCRAM, to the one database of the instance;
-//   - a spare is a prepared data directory that waits to become an instance.
+//   - the warm pool holds prepared data directories that become instances.
 //
 // Invariants: a clear password never leaves the process (only SCRAM verifiers
 // do); every file PostgreSQL reads is published by package publish in one step; a

@@ -173,7 +173,7 @@ func TestDownloadFromMirror(t *testing.T) {
 }
 
 // What is downloaded runs: another major than the installed one, in a
-// supervised instance made from its own spare.
+// supervised instance made from its own warm pool.
 func TestDownloadedPostgreSQLRuns(t *testing.T) {
 	jar := madeOrRealJar(t)
 	url, _ := mirror(t, jar)
@@ -181,7 +181,7 @@ func TestDownloadedPostgreSQLRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool, err := postgres.NewSpares(postgres.SparesOptions{Dir: t.TempDir(), Bin: bin})
+	pool, err := postgres.NewWarmPool(postgres.WarmPoolOptions{Dir: t.TempDir(), Bin: bin})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func dumperRole(database string) []string {
 // Dump writes what is in the instance's database to w, in pg_dump's custom
 // format, as it is at one moment. Compression is level 1 of gzip, which every
 // pg_restore reads, and which takes a third less time than the default. tool is a pg_dump at least as new as the
-// server; it runs at the priority of spares. The error holds what it said.
+// server; it runs at the priority of the warm pool. The error holds its output.
 // lockWait bounds how long it waits for what a session holds.
 func (s *Supervisor) Dump(ctx context.Context, id, tool, database string, lockWait time.Duration, w io.Writer) error {
 	i, err := s.instance(id)
@@ -80,7 +80,7 @@ func dump(ctx context.Context, spec Spec, tool, database string, lockWait time.D
 		"PGOPTIONS=-c search_path=pg_catalog -c role=none")
 	run := newToolCommand(cmd)
 	cmd.Stdout = w
-	if err := runNice(run, spareNice); err != nil {
+	if err := runNice(run, buildNice); err != nil {
 		looking.Lock() // who has ended it is about to say so
 		defer looking.Unlock()
 		return errors.Join(context.Cause(ctx), fmt.Errorf("pg_dump: %w", err))

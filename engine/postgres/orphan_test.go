@@ -50,8 +50,8 @@ func TestStopOrphan(t *testing.T) {
 	}
 }
 
-// An appliance that was killed while it made a spare leaves its postmaster.
-func TestSpareLeftRunning(t *testing.T) {
+// An appliance that was killed during a build for the warm pool leaves its postmaster.
+func TestBuildLeftRunning(t *testing.T) {
 	dir := t.TempDir()
 	bin := postgrestest.Binaries(t)
 	half := filepath.Join(dir, "spare-1-"+bin.Version+"-x.building")
@@ -64,7 +64,7 @@ func TestSpareLeftRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Detach()
-	spares(t, dir, 1)
+	warmPool(t, dir, 1)
 	if _, err := os.Stat(half); err == nil {
 		t.Error("it is still there")
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // Provision makes the tenant's database, roles and passwords what t says, in
-// one transaction: of a spare, whose names it changes, or of a restored
+// one transaction: of a prepared directory, whose names it changes, or of a restored
 // directory, under whatever names. It is idempotent. conn is the superuser's,
 // in the database postgres; nothing the tenant could have made is executed.
 // The tenant's database must have no sessions when its name changes; those that
@@ -42,7 +42,7 @@ func present(ctx context.Context, conn *pgx.Conn) (names, error) {
 		and shobj_description(r.oid, 'pg_authid') = $1
 		order by d.oid limit 1`, readOnlyMark).Scan(&n.database, &n.owner, &n.readOnly)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return n, errors.New("the instance has no tenant: it was not made from a spare")
+		return n, errors.New("the instance has no tenant: it was not made from a prepared data directory")
 	}
 	if err != nil {
 		return n, fmt.Errorf("look for the tenant: %w", err)

@@ -36,7 +36,7 @@ func TestReadOnlyTakesNoAdvisoryLock(t *testing.T) {
 		allowed(t, owner, "select pg_advisory_unlock_all()", "select lo_unlink(lo_create(0))")
 	}
 	t.Run("new", func(t *testing.T) {
-		// A spare has the privileges: its creation opens no session in the database.
+		// A prepared database has the privileges: its creation opens no session in the database.
 		holder := d.Superuser(t, "app")
 		allowed(t, holder, "begin", "lock table pg_class in access exclusive mode")
 		if err := postgres.Provision(within(t, 5*time.Second), d.Superuser(t, "postgres"), d.Tenant); err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// The names a spare is made with; Provision gives it others.
+// The names in a prepared data directory; Provision changes them.
 const (
-	spareDatabase = "app"
-	spareOwner    = "app"
-	spareReadOnly = "app_readonly"
+	preparedDatabase = "app"
+	preparedOwner    = "app"
+	preparedReadOnly = "app_readonly"
 )
 
 // readOnlyMark is the comment by which the read-only role is known whatever

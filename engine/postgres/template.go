@@ -7,17 +7,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// fillTemplate makes a fresh instance a spare: database, roles, and who may
-// do what, with the spare's names and no passwords. It is done once for each,
-// before it can have a tenant.
+// fillTemplate creates the database, the roles and their privileges in a fresh
+// instance, with the prepared names and no passwords. It runs once for each
+// data directory, before it can have a tenant.
 func fillTemplate(ctx context.Context, spec Spec) error {
 	if err := inDatabase(ctx, spec, "postgres", func(conn *pgx.Conn) error {
 		return all(ctx, conn, templateCluster())
 	}); err != nil {
 		return fmt.Errorf("make the tenant's roles: %w", err)
 	}
-	if err := inDatabase(ctx, spec, spareDatabase, func(conn *pgx.Conn) error {
-		return all(ctx, conn, spareTenant().databasePrivileges())
+	if err := inDatabase(ctx, spec, preparedDatabase, func(conn *pgx.Conn) error {
+		return all(ctx, conn, preparedTenant().databasePrivileges())
 	}); err != nil {
 		return fmt.Errorf("make the tenant's database: %w", err)
 	}
@@ -26,7 +26,7 @@ func fillTemplate(ctx context.Context, spec Spec) error {
 
 // templateCluster are the statements run in the database postgres.
 func templateCluster() []string {
-	o, r, d := quoteName(spareOwner), quoteName(spareReadOnly), quoteName(spareDatabase)
+	o, r, d := quoteName(preparedOwner), quoteName(preparedReadOnly), quoteName(preparedDatabase)
 	statements := []string{
 		"CREATE ROLE " + o + " " + plainRole,
 		"CREATE ROLE " + r + " " + plainRole,
@@ -42,11 +42,11 @@ func templateCluster() []string {
 				CREATE EXTENSION IF NOT EXISTS pg_stat_statements SCHEMA public;
 			END IF; END $$`,
 	}
-	return append(statements, spareTenant().grants()...)
+	return append(statements, preparedTenant().grants()...)
 }
 
-func spareTenant() Tenant {
-	return Tenant{Database: spareDatabase, Owner: spareOwner, ReadOnly: spareReadOnly}
+func preparedTenant() Tenant {
+	return Tenant{Database: preparedDatabase, Owner: preparedOwner, ReadOnly: preparedReadOnly}
 }
 
 // ownersFunctions matches the functions of pg_catalog that change something, or
@@ -64,8 +64,8 @@ func (t Tenant) databasePrivileges() []string {
 
 // functionPrivileges is the statement that takes from PUBLIC what writes or locks
 // without a privilege on anything, so that the read-only role cannot, and gives it
-// to the owner; what reads or writes the server's files is nobody's from the start. The functions are looked up,
-// because their arguments differ from one major to the next.
+// to the owner; functions that read or write the server's files are granted to no one from the start.
+// The functions are looked up, because their arguments differ between major versions.
 func (t Tenant) functionPrivileges() string {
 	return `DO $$ DECLARE f regprocedure; BEGIN
 		FOR f IN SELECT oid FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND proname ~ '` + ownersFunctions + `'

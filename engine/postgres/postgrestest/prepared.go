@@ -19,7 +19,7 @@ var prepared = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	pool, err := postgres.NewSpares(postgres.SparesOptions{Dir: filepath.Join(os.TempDir(), "prepared"), Bin: bin})
+	pool, err := postgres.NewWarmPool(postgres.WarmPoolOptions{Dir: filepath.Join(os.TempDir(), "prepared"), Bin: bin})
 	if err != nil {
 		return "", err
 	}

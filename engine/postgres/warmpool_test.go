@@ -17,9 +17,9 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 )
 
-func spares(t *testing.T, dir string, want int) *postgres.Spares {
+func warmPool(t *testing.T, dir string, want int) *postgres.WarmPool {
 	t.Helper()
-	s, err := postgres.NewSpares(postgres.SparesOptions{Dir: dir, Want: want, Bin: postgrestest.Binaries(t)})
+	s, err := postgres.NewWarmPool(postgres.WarmPoolOptions{Dir: dir, Want: want, Bin: postgrestest.Binaries(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func systemIdentifier(t *testing.T, dir string) string {
 
 func TestTakeInParallel(t *testing.T) {
 	dir, dest := t.TempDir(), t.TempDir()
-	s := spares(t, dir, 2)
+	s := warmPool(t, dir, 2)
 	s.Start()
 	const takers = 4
 	var wg sync.WaitGroup
@@ -69,28 +69,28 @@ func TestTakeInParallel(t *testing.T) {
 		seen[systemIdentifier(t, filepath.Join(dest, string(rune('a'+n))))] = true
 	}
 	if len(seen) != takers {
-		t.Errorf("%d spares have %d system identifiers", takers, len(seen))
+		t.Errorf("%d directories have %d system identifiers", takers, len(seen))
 	}
 	eventually(t, 30*time.Second, "the pool filled again", func() bool { return s.Ready() == 2 })
 	if _, err := os.Stat(filepath.Join(dest, "a", "log")); err == nil {
-		t.Error("the spare brings a log along")
+		t.Error("the directory contains a log")
 	}
 }
 
-func TestSparesTakeStock(t *testing.T) {
+func TestWarmPoolAdopts(t *testing.T) {
 	dir := t.TempDir()
-	first := spares(t, dir, 1)
+	first := warmPool(t, dir, 1)
 	first.Start()
-	eventually(t, 30*time.Second, "a spare", func() bool { return first.Ready() == 1 })
+	eventually(t, 30*time.Second, "a ready directory", func() bool { return first.Ready() == 1 })
 	first.Close()
 	for _, name := range []string{"spare-1-15.1-old", "spare-0-" + postgrestest.Binaries(t).Version + "-x", "spare-1-" + postgrestest.Binaries(t).Version + "-y.building"} {
 		if err := os.MkdirAll(filepath.Join(dir, name, "base"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	second := spares(t, dir, 1)
+	second := warmPool(t, dir, 1)
 	if second.Ready() != 1 {
-		t.Errorf("took over %d spares", second.Ready())
+		t.Errorf("adopted %d directories", second.Ready())
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "spare-*")); len(left) != 1 {
 		t.Errorf("left: %q", left)
@@ -98,13 +98,13 @@ func TestSparesTakeStock(t *testing.T) {
 }
 
 func TestTakeRefusesWhatExists(t *testing.T) {
-	s := spares(t, t.TempDir(), 0)
+	s := warmPool(t, t.TempDir(), 0)
 	dest := t.TempDir()
 	if err := s.Take(t.Context(), dest); !errors.Is(err, os.ErrExist) {
-		t.Errorf("took a spare onto an existing directory: %v", err)
+		t.Errorf("moved onto an existing directory: %v", err)
 	}
 	if s.Ready() != 1 {
-		t.Errorf("the spare is lost: %d ready", s.Ready())
+		t.Errorf("the directory is lost: %d ready", s.Ready())
 	}
 	if err := s.Take(t.Context(), filepath.Join(dest, "new")); err != nil {
 		t.Error(err)
@@ -114,7 +114,7 @@ func TestTakeRefusesWhatExists(t *testing.T) {
 func TestCloseInTheMiddle(t *testing.T) {
 	for _, after := range []time.Duration{0, 50 * time.Millisecond, 300 * time.Millisecond, 600 * time.Millisecond, 900 * time.Millisecond} {
 		dir := t.TempDir()
-		s := spares(t, dir, 3)
+		s := warmPool(t, dir, 3)
 		s.Start()
 		taken := make(chan error, 1)
 		go func() { taken <- s.Take(context.WithoutCancel(t.Context()), filepath.Join(dir, "taken")) }()
@@ -137,7 +137,7 @@ func TestCloseInTheMiddle(t *testing.T) {
 		case <-time.After(5 * time.Second):
 			t.Error("Take hangs after Close")
 		}
-		if err := s.Take(t.Context(), filepath.Join(dir, "late")); !errors.Is(err, postgres.ErrSparesClosed) {
+		if err := s.Take(t.Context(), filepath.Join(dir, "late")); !errors.Is(err, postgres.ErrWarmPoolClosed) {
 			t.Errorf("take after close: %v", err)
 		}
 		if running := processesBelow(t, dir); len(running) > 0 {
@@ -146,16 +146,15 @@ func TestCloseInTheMiddle(t *testing.T) {
 	}
 }
 
-// A spare whose server is killed while it is made leaves nothing behind, its
-// socket neither.
-func TestSpareIsKilled(t *testing.T) {
+// A build whose server is killed leaves nothing, not even its socket.
+func TestBuildIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	sockets, err := os.MkdirTemp("", "hf-s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(sockets)
-	s, err := postgres.NewSpares(postgres.SparesOptions{Dir: dir, Bin: postgrestest.Binaries(t), SocketDir: sockets})
+	s, err := postgres.NewWarmPool(postgres.WarmPoolOptions{Dir: dir, Bin: postgrestest.Binaries(t), SocketDir: sockets})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,14 +182,14 @@ func TestSpareIsKilled(t *testing.T) {
 }
 
 func TestTakeGivesUpWithItsContext(t *testing.T) {
-	s := spares(t, t.TempDir(), 1)
+	s := warmPool(t, t.TempDir(), 1)
 	s.Start()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if err := s.Take(ctx, filepath.Join(t.TempDir(), "x")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error: %v", err)
 	}
-	eventually(t, 30*time.Second, "the spare goes to the pool", func() bool { return s.Ready() == 1 })
+	eventually(t, 30*time.Second, "the pool gets the directory", func() bool { return s.Ready() == 1 })
 }
 
 // processesBelow are the processes whose working directory lies in dir.

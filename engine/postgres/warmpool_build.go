@@ -13,22 +13,22 @@ import (
 	"holdfast/engine/publish"
 )
 
-// A spare's name says what it is good for: spare-<format>-<version>-<random>.
-// Whoever changes fillTemplate or Init raises the format, and the spares of
-// older builds are thrown away.
+// A prepared directory is named spare-<format>-<version>-<random>. A change of
+// fillTemplate or Init must raise the format; a pool then removes the
+// directories of older formats.
 const (
-	sparePrefix    = "spare-"
-	spareFormat    = "4"
+	preparedPrefix = "spare-"
+	preparedFormat = "4"
 	buildingSuffix = ".building"
 )
 
-func (s *Spares) prefix() string {
-	return sparePrefix + spareFormat + "-" + s.opts.Bin.Version + "-"
+func (s *WarmPool) prefix() string {
+	return preparedPrefix + preparedFormat + "-" + s.opts.Bin.Version + "-"
 }
 
-// build makes one spare and returns its directory. It is made under another
-// name and gets its own when it is whole and durable.
-func (s *Spares) build(ctx context.Context, nice int) (string, error) {
+// buildOne builds a directory and returns its path. It is built under another
+// name and renamed when it is complete and durable.
+func (s *WarmPool) buildOne(ctx context.Context, nice int) (string, error) {
 	path := filepath.Join(s.opts.Dir, s.prefix()+strings.ToLower(rand.Text()))
 	dir := path + buildingSuffix
 	err := s.prepare(ctx, dir, nice)
@@ -36,13 +36,13 @@ func (s *Spares) build(ctx context.Context, nice int) (string, error) {
 		err = moveDir(dir, path)
 	}
 	if err != nil {
-		return "", errors.Join(fmt.Errorf("make spare: %w", err), discard(dir))
+		return "", errors.Join(fmt.Errorf("build data directory: %w", err), discard(dir))
 	}
 	return path, nil
 }
 
 // prepare is Init and the template step, ended by a clean stop.
-func (s *Spares) prepare(ctx context.Context, dir string, nice int) error {
+func (s *WarmPool) prepare(ctx context.Context, dir string, nice int) error {
 	if err := initdb(ctx, s.opts.Bin, dir, nice); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (s *Spares) prepare(ctx context.Context, dir string, nice int) error {
 	return tidy(dir)
 }
 
-func (s *Spares) makeTemplate(ctx context.Context, spec Spec, nice int) error {
+func (s *WarmPool) makeTemplate(ctx context.Context, spec Spec, nice int) error {
 	l := launcher{s.opts.Log, nice}
 	p, err := l.launch(ctx, spec)
 	if err != nil {
@@ -69,9 +69,9 @@ func (s *Spares) makeTemplate(ctx context.Context, spec Spec, nice int) error {
 	return p.stop(ctx)
 }
 
-// privateSpec is an instance without TCP. Its port only names the socket;
-// several are made at a time, in one socket directory.
-func (s *Spares) privateSpec(dir string) (Spec, error) {
+// privateSpec is an instance without TCP. Its port only names the socket:
+// several builds share one socket directory.
+func (s *WarmPool) privateSpec(dir string) (Spec, error) {
 	sockets := s.opts.SocketDir
 	var err error
 	if sockets == "" {
@@ -94,11 +94,10 @@ func (s *Spares) privateSpec(dir string) (Spec, error) {
 	}, nil
 }
 
-// tidy removes what the spare's instance does not need and makes the rest
-// durable.
+// tidy removes what the instance does not need and makes the rest durable.
 func tidy(dir string) error {
 	if err := os.RemoveAll(filepath.Join(dir, logDir)); err != nil {
-		return fmt.Errorf("tidy spare: %w", err)
+		return fmt.Errorf("tidy data directory: %w", err)
 	}
 	return publish.Tree(dir)
 }
@@ -120,8 +119,8 @@ func moveDir(from, to string) error {
 	return publish.Dir(filepath.Dir(from))
 }
 
-// discard removes an unfinished or outdated spare, and first ends the
-// postmaster that an appliance killed meanwhile may have left in it.
+// discard removes an unfinished or outdated directory, and first ends the
+// postmaster that an appliance killed during the build may have left in it.
 func discard(dir string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
 		return nil

@@ -1,0 +1,281 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+)
+
+// buildNice is the niceness at which the pool builds data directories, so that
+// databases in use are not slowed.
+const buildNice = 10
+
+// ErrWarmPoolClosed says that the pool is closed.
+var ErrWarmPoolClosed = errors.New("the warm pool is closed")
+
+// WarmPoolOptions say what the pool holds.
+type WarmPoolOptions struct {
+	Dir       string // of the prepared directories, on the file system of the instances
+	Want      int    // how many to keep ready
+	Bin       Binaries
+	SocketDir string // a private directory for the sockets during a build; "" = SocketDir(Dir)
+	// HasSpace, when set, is asked before a directory is built ahead of need.
+	// False makes the pool wait: databases need the rest of the disk.
+	HasSpace func() bool
+	Log      *slog.Logger // nil = nowhere
+}
+
+// WarmPool holds prepared data directories, ready to become instances. Each has
+// its own initdb and its own system identifier. One goroutine keeps the pool
+// filled.
+type WarmPool struct {
+	opts   WarmPoolOptions
+	ctx    context.Context
+	cancel context.CancelFunc
+	filler sync.WaitGroup
+	takers sync.WaitGroup // builds that Take does itself
+	slots  chan struct{}  // a semaphore for those builds: more than there are processors only slow each other
+	wake   chan struct{}
+
+	mu     sync.Mutex
+	ready  []string // directories
+	build  *build   // the filler's, nil when it is idle
+	closed bool
+}
+
+// build is a data directory that the filler is building. At most one Take claims it.
+type build struct {
+	claimed bool
+	done    chan struct{}
+	path    string // after done
+	err     error  // after done
+}
+
+// NewWarmPool returns a pool over opts.Dir, which it creates if necessary. It
+// adopts the prepared directories of an earlier run and removes unfinished ones
+// and those of another version.
+func NewWarmPool(opts WarmPoolOptions) (*WarmPool, error) {
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if opts.HasSpace == nil {
+		opts.HasSpace = func() bool { return true }
+	}
+	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make directory of the warm pool: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &WarmPool{
+		opts: opts, ctx: ctx, cancel: cancel,
+		slots: make(chan struct{}, runtime.NumCPU()), wake: make(chan struct{}, 1),
+	}
+	if err := s.adopt(); err != nil {
+		cancel()
+		return nil, fmt.Errorf("adopt prepared data directories: %w", err)
+	}
+	return s, nil
+}
+
+// Start begins to fill the pool in the background. It may be called once.
+func (s *WarmPool) Start() {
+	s.filler.Go(s.fill)
+}
+
+// Ready returns how many directories are ready.
+func (s *WarmPool) Ready() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.ready)
+}
+
+// Take moves a prepared directory to dest, durably: a ready one, else the one
+// that the filler is building, else one built now. dest must not exist; its
+// parent must, on the pool's file system.
+func (s *WarmPool) Take(ctx context.Context, dest string) error {
+	for {
+		path, err := s.obtain(ctx)
+		if err != nil {
+			return fmt.Errorf("take prepared data directory: %w", err)
+		}
+		err = moveDir(path, dest)
+		if err == nil {
+			s.wakeFiller()
+			return nil
+		}
+		if _, gone := os.Lstat(path); !errors.Is(gone, os.ErrNotExist) {
+			s.putBack(path)
+			return fmt.Errorf("take prepared data directory: %w", err)
+		}
+		// It was removed from outside: take another.
+	}
+}
+
+// Close ends the filling, waits for it and for every Take that builds, and
+// leaves nothing unfinished or running. Ready directories stay for the next run.
+// Closing twice is fine.
+func (s *WarmPool) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.cancel()
+	s.filler.Wait()
+	s.takers.Wait()
+}
+
+// obtain gives the caller a directory of its own.
+func (s *WarmPool) obtain(ctx context.Context) (string, error) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return "", ErrWarmPoolClosed
+	}
+	if path, ok := s.popReady(); ok {
+		s.mu.Unlock()
+		return path, nil
+	}
+	m := s.build
+	if m == nil || m.claimed {
+		s.takers.Add(1)
+		s.mu.Unlock()
+		defer s.takers.Done()
+		return s.buildFor(ctx)
+	}
+	m.claimed = true
+	s.mu.Unlock()
+	return s.await(ctx, m)
+}
+
+// await waits for a claimed build. A caller that gives up leaves the result to
+// the pool.
+func (s *WarmPool) await(ctx context.Context, m *build) (string, error) {
+	select {
+	case <-m.done:
+		return m.path, m.err
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-m.done: // it finished at the same moment
+		if m.err == nil {
+			s.ready = append(s.ready, m.path)
+		}
+	default:
+		m.claimed = false
+	}
+	return "", ctx.Err()
+}
+
+// buildFor builds one for a caller, at full speed. A caller that waited for a
+// slot gets a directory that became ready in the meantime.
+func (s *WarmPool) buildFor(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	select {
+	case s.slots <- struct{}{}:
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	defer func() { <-s.slots }()
+	s.mu.Lock()
+	path, ok := s.popReady()
+	s.mu.Unlock()
+	if ok {
+		return path, nil
+	}
+	return s.buildOne(ctx, 0)
+}
+
+// popReady takes a ready directory if there is one. The caller holds mu.
+func (s *WarmPool) popReady() (string, bool) {
+	if len(s.ready) == 0 {
+		return "", false
+	}
+	path := s.ready[0]
+	s.ready = s.ready[1:]
+	return path, true
+}
+
+func (s *WarmPool) putBack(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ready = append(s.ready, path)
+}
+
+// wakeFiller wakes the filler.
+func (s *WarmPool) wakeFiller() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// fill keeps the pool at Want until the pool closes.
+func (s *WarmPool) fill() {
+	for s.ctx.Err() == nil {
+		if s.Ready() >= s.opts.Want {
+			select {
+			case <-s.wake:
+			case <-s.ctx.Done():
+			}
+			continue
+		}
+		if !s.opts.HasSpace() {
+			_ = pause(s.ctx, fillRetry)
+			continue
+		}
+		if err := s.fillOne(); err != nil && s.ctx.Err() == nil {
+			s.opts.Log.Error("build data directory for the warm pool", "error", err)
+			_ = pause(s.ctx, fillRetry)
+		}
+	}
+}
+
+// fillRetry is the pause after a build that failed, or for which there was not
+// enough free space.
+const fillRetry = 5 * time.Second
+
+func (s *WarmPool) fillOne() error {
+	m := &build{done: make(chan struct{})}
+	s.mu.Lock()
+	s.build = m
+	s.mu.Unlock()
+	m.path, m.err = s.buildOne(s.ctx, buildNice)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.build = nil
+	if m.err == nil && !m.claimed {
+		s.ready = append(s.ready, m.path)
+	}
+	close(m.done)
+	return m.err
+}
+
+// adopt finds the directories of an earlier run.
+func (s *WarmPool) adopt() error {
+	entries, err := os.ReadDir(s.opts.Dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		path := filepath.Join(s.opts.Dir, entry.Name())
+		switch {
+		case !strings.HasPrefix(entry.Name(), preparedPrefix):
+		case strings.HasPrefix(entry.Name(), s.prefix()) && !strings.HasSuffix(entry.Name(), buildingSuffix):
+			s.ready = append(s.ready, path)
+		default:
+			if err := discard(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
