@@ -28,10 +28,10 @@ type copying struct {
 	roles   *roleMap
 	workers []*worker
 
-	mu     sync.Mutex
-	failed map[int]bool     // ids of entries that were refused or left out
-	rows   map[uint32]int64 // how many were copied, by the table's oid, or told
-	strays []stray
+	mu       sync.Mutex
+	failed   map[int]bool     // ids of entries that were refused or left out
+	rows     map[uint32]int64 // how many were copied, by the table's oid, or told
+	rerouted []reroutedPartition
 }
 
 // told stands for the rows of a table that were not copied, which is a flaw

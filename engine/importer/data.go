@@ -34,7 +34,7 @@ func (c *copying) copyData(ctx context.Context) error {
 		if err := c.run(ctx, work); err != nil {
 			return err
 		}
-		return c.run(ctx, c.straySteps())
+		return c.run(ctx, c.reroutedSteps())
 	}); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func weigh(steps []*step) (total float64) {
 }
 
 func (c *copying) run(ctx context.Context, steps []*step) error {
-	r := newErrand(steps)
+	r := newRunner(steps)
 	r.flawed = func(s *step, err error) { c.account.flaw(s.name, err) }
 	r.finished = func(s *step) { c.account.achieve(s.weight) }
 	return r.run(ctx, c.workers)
@@ -93,7 +93,7 @@ func (c *copying) copyTable(ctx context.Context, w *worker, t *transfer) error {
 	if t.root == nil && isMisplaced(err) {
 		root, lookErr := rootOf(ctx, target, t.table)
 		if root != nil {
-			c.addStray(stray{t.table, root})
+			c.reroute(reroutedPartition{t.table, root})
 			return nil
 		}
 		err = errors.Join(err, lookErr)

@@ -13,7 +13,7 @@ import (
 // verifyRows counts every table of the copy against what the source's server
 // said it had in the snapshot, and sees where the sequences are.
 func (c *copying) verifyRows(ctx context.Context) error {
-	roots, err := c.strayRoots(ctx)
+	roots, err := c.reroutedRoots(ctx)
 	if err != nil {
 		return err
 	}

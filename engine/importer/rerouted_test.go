@@ -24,7 +24,7 @@ func TestCopyOfStrays(t *testing.T) {
 	there, here := from.Superuser(t, "app"), to.Superuser(t, "app")
 	const leaf, root = "select distinct k from public.h0 order by 1", "select md5(string_agg(h::text, ' ' order by k, id)) from public.h"
 	if ask(t, there, leaf) == ask(t, here, leaf) {
-		t.Error("there are no strays: nothing is tested")
+		t.Error("no partition is rerouted: nothing is tested")
 	}
 	if want, got := ask(t, there, root), ask(t, here, root); want != got {
 		t.Errorf("rows: %s, not %s", got, want)

@@ -7,38 +7,38 @@ import (
 	"sync"
 )
 
-// step is something to do, once what it needs is done.
+// step is one unit of work. It runs after the steps that it needs.
 type step struct {
 	name   string
 	weight float64
-	do     func(context.Context, *worker) error // *pgconn.PgError when it is refused
+	do     func(context.Context, *worker) error // *pgconn.PgError if the server refuses it
 	needs  []*step
-	// table is what the step locks against others, 0 for nothing; shared
-	// steps (indexes) leave each other in.
+	// table is the table that the step locks, 0 for none. Shared steps
+	// (indexes) may run at the same time.
 	table  int
 	shared bool
 
 	done bool
 }
 
-// errand runs steps on several workers, those of the most weight first. A step
-// that is refused is told to flawed, and what needs it goes on: it will be
-// refused itself, or not.
-type errand struct {
+// runner runs steps on several workers, the heaviest first. It reports a step
+// that the server refuses to flawed, and then runs the steps that need it
+// nevertheless: they may succeed.
+type runner struct {
 	flawed   func(*step, error)
 	finished func(*step)
 
-	mu    sync.Mutex
-	wake  *sync.Cond
-	steps []*step
-	held  map[int]int // locks on tables: -1 exclusive, else how many share it
-	busy  int
-	hands int // workers that have not retired
-	err   error
+	mu     sync.Mutex
+	wake   *sync.Cond
+	steps  []*step
+	held   map[int]int // locks on tables: -1 exclusive, else the number of shared holders
+	busy   int
+	active int // workers that have not retired
+	err    error
 }
 
-func newErrand(steps []*step) *errand {
-	r := &errand{steps: slices.Clone(steps), held: map[int]int{}}
+func newRunner(steps []*step) *runner {
+	r := &runner{steps: slices.Clone(steps), held: map[int]int{}}
 	r.wake = sync.NewCond(&r.mu)
 	slices.SortStableFunc(r.steps, func(a, b *step) int {
 		switch {
@@ -53,12 +53,12 @@ func newErrand(steps []*step) *errand {
 	return r
 }
 
-// run does every step and returns the first error after which nothing can go
-// on. Each worker has one goroutine.
-func (r *errand) run(ctx context.Context, workers []*worker) error {
+// run runs every step and returns the first fatal error. Each worker has one
+// goroutine.
+func (r *runner) run(ctx context.Context, workers []*worker) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r.hands = len(workers)
+	r.active = len(workers)
 	var all sync.WaitGroup
 	for _, w := range workers {
 		all.Go(func() {
@@ -86,13 +86,13 @@ func (r *errand) run(ctx context.Context, workers []*worker) error {
 	return r.err
 }
 
-// next waits for a step whose turn it is and takes it; nil when there are no
-// more.
-func (r *errand) next() *step {
+// next waits for a step that can run and takes it. It returns nil when there
+// are no more.
+func (r *runner) next() *step {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for {
-		if r.err != nil || len(r.steps) == 0 && r.busy == 0 { // a step under way may be given back
+		if r.err != nil || len(r.steps) == 0 && r.busy == 0 { // a running step may be returned
 			return nil
 		}
 		for i, s := range r.steps {
@@ -112,14 +112,14 @@ func (r *errand) next() *step {
 	}
 }
 
-func (r *errand) ready(s *step) bool {
+func (r *runner) ready(s *step) bool {
 	if held := r.held[s.table]; s.table != 0 && (held < 0 || held > 0 && !s.shared) {
 		return false
 	}
 	return !slices.ContainsFunc(s.needs, func(n *step) bool { return !n.done })
 }
 
-func (r *errand) lock(s *step) {
+func (r *runner) lock(s *step) {
 	switch {
 	case s.table == 0:
 	case s.shared:
@@ -129,29 +129,29 @@ func (r *errand) lock(s *step) {
 	}
 }
 
-func (r *errand) finish(s *step) {
+func (r *runner) finish(s *step) {
 	r.finished(s)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.done = true
-	r.letGo(s)
+	r.release(s)
 }
 
-// retire gives a step back to the other workers, for want of a session to do
-// it in, and reports whether there are any.
-func (r *errand) retire(s *step) bool {
+// retire returns a step to the other workers because this one has no session to
+// run it in. It reports whether there are other workers.
+func (r *runner) retire(s *step) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.hands == 1 {
+	if r.active == 1 {
 		return false
 	}
-	r.hands--
+	r.active--
 	r.steps = slices.Insert(r.steps, 0, s)
-	r.letGo(s)
+	r.release(s)
 	return true
 }
 
-func (r *errand) letGo(s *step) {
+func (r *runner) release(s *step) {
 	r.busy--
 	switch {
 	case s.table == 0:
@@ -163,7 +163,7 @@ func (r *errand) letGo(s *step) {
 	r.wake.Broadcast()
 }
 
-func (r *errand) fail(err error) {
+func (r *runner) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err == nil {

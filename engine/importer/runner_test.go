@@ -70,7 +70,7 @@ func TestErrandOrder(t *testing.T) {
 				return do(ctx, w)
 			}
 		}
-		r := newErrand(steps)
+		r := newRunner(steps)
 		r.flawed, r.finished = func(*step, error) {}, func(*step) {}
 		if err := r.run(t.Context(), workers); err != nil || len(done) != len(steps) {
 			t.Fatalf("seed %d: %d of %d steps, %v", seed, len(done), len(steps), err)
@@ -86,14 +86,14 @@ func TestErrandEnds(t *testing.T) {
 	first := &step{name: "first", weight: 2, do: func(context.Context, *worker) error { return broken }}
 	waiting := &step{name: "waiting", weight: 1, do: func(ctx context.Context, _ *worker) error { <-ctx.Done(); return context.Cause(ctx) }}
 	after := &step{name: "after", needs: []*step{first}, do: func(context.Context, *worker) error { t.Error("it goes on"); return nil }}
-	r := newErrand([]*step{first, waiting, after})
+	r := newRunner([]*step{first, waiting, after})
 	r.flawed, r.finished = func(*step, error) {}, func(*step) {}
 	if err := r.run(t.Context(), make([]*worker, 2)); !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
 	a, b := &step{name: "a"}, &step{name: "b"}
 	a.needs, b.needs = []*step{b}, []*step{a}
-	r = newErrand([]*step{a, b})
+	r = newRunner([]*step{a, b})
 	if err := r.run(t.Context(), make([]*worker, 2)); err == nil {
 		t.Error("a circle is done")
 	}

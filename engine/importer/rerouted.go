@@ -9,22 +9,22 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// stray is a partition whose rows do not all belong into it here: by the hash
-// of an enum, which is that of numbers the server has given, or by the order
-// of another collation. They are copied into its topmost root, which knows.
-type stray struct {
+// reroutedPartition is a partition that does not accept all of its rows here,
+// because enums hash differently on each server or because the collation sorts
+// differently. Its rows are copied into its topmost root, which routes them.
+type reroutedPartition struct {
 	table table
 	root  pgx.Identifier
 }
 
-func (c *copying) addStray(s stray) {
+func (c *copying) reroute(s reroutedPartition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.strays = append(c.strays, s)
+	c.rerouted = append(c.rerouted, s)
 }
 
-// isMisplaced reports whether the copy's server has refused a row because of a
-// check, that of a partition perhaps.
+// isMisplaced reports whether the target has refused a row because of a check
+// constraint, such as a partition's.
 func isMisplaced(err error) bool {
 	if _, ok := errors.AsType[sourceError](err); ok {
 		return false
@@ -33,8 +33,8 @@ func isMisplaced(err error) bool {
 	return ok && pg.Code == "23514"
 }
 
-// rootOf returns the topmost root of a partition in the target, nil for what is
-// none.
+// rootOf returns the topmost root of a partition in the target, nil for a table
+// that is not a partition.
 func rootOf(ctx context.Context, target *pgx.Conn, t table) (pgx.Identifier, error) {
 	var schema, name string
 	err := target.QueryRow(ctx, `select n.nspname::text, c.relname::text from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -43,16 +43,16 @@ func rootOf(ctx context.Context, target *pgx.Conn, t table) (pgx.Identifier, err
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for the root of %s: %w", t, err)
+		return nil, fmt.Errorf("find the root of %s: %w", t, err)
 	}
 	return pgx.Identifier{schema, name}, nil
 }
 
-// straySteps are the copies of strays. They come when every other table has its
-// rows: those are emptied first, and these rows may belong into them.
-func (c *copying) straySteps() []*step {
+// reroutedSteps copy the rerouted partitions. They run after all other tables
+// are filled: filling a table empties it first, and these rows may go into it.
+func (c *copying) reroutedSteps() []*step {
 	var steps []*step
-	for _, s := range c.strays {
+	for _, s := range c.rerouted {
 		steps = append(steps, &step{name: "TABLE DATA " + s.table.String(), do: func(ctx context.Context, w *worker) error {
 			return c.copyTable(ctx, w, &transfer{table: s.table, root: s.root})
 		}})
@@ -60,11 +60,11 @@ func (c *copying) straySteps() []*step {
 	return steps
 }
 
-// strayRoots returns the roots that have taken rows, sanitized, by the names of
-// their partitions: there, rows can only be counted together.
-func (c *copying) strayRoots(ctx context.Context) (map[string]string, error) {
+// reroutedRoots maps the names of partitions to their roots, sanitized, where
+// rows were rerouted: below such a root rows can only be counted together.
+func (c *copying) reroutedRoots(ctx context.Context) (map[string]string, error) {
 	roots := map[string]string{}
-	for _, s := range c.strays {
+	for _, s := range c.rerouted {
 		if roots[s.table.String()] != "" {
 			continue
 		}
@@ -75,12 +75,12 @@ func (c *copying) strayRoots(ctx context.Context) (map[string]string, error) {
 		root := s.root.Sanitize()
 		rows, _ := target.Query(ctx, `select n.nspname || '.' || c.relname from pg_partition_tree($1::text::regclass) p
 			join pg_class c on c.oid = p.relid join pg_namespace n on n.oid = c.relnamespace where p.isleaf`, root)
-		leaves, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		partitions, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {
 			return nil, fmt.Errorf("list partitions of %s: %w", root, err)
 		}
-		for _, leaf := range leaves {
-			roots[leaf] = root
+		for _, partition := range partitions {
+			roots[partition] = root
 		}
 	}
 	return roots, nil
