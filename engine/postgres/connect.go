@@ -58,29 +58,29 @@ func sessionSettings() map[string]string {
 	}
 }
 
-// placePatience is how long a connection waits for a place in a server whose
-// places are all taken. Whoever reaches the port takes one as he knocks, the
-// superuser's reserved ones too, and leaves it when he is refused.
-const placePatience = 12 * time.Second
+// slotPatience is how long a connection waits for a slot when the server's
+// connection slots are all taken. Every client that reaches the port takes one, even
+// of those reserved for superusers, until it is refused.
+const slotPatience = 12 * time.Second
 
-// locker begins a lockout, or returns nil when that is nothing for now. A nil one
-// is for a server that nobody else reaches.
+// locker begins a lockout, or returns nil if none can begin now. It is nil for a
+// server that no client reaches.
 type locker func() (*lockout, error)
 
-// whenThereIsRoom calls open until the server has a place for its connection,
-// for placePatience at most; after a while it makes room by a lockout. The error
-// is then that of the server, though ctx ended the wait.
-func whenThereIsRoom[C any](ctx context.Context, begin locker, open func() (C, error)) (conn C, err error) {
+// openWhenFree calls open until the server has a free slot for the connection, for
+// slotPatience at most. After lockoutAfter it frees slots by a lockout. The error is
+// the server's, even if ctx ended the wait.
+func openWhenFree[C any](ctx context.Context, begin locker, open func() (C, error)) (conn C, err error) {
 	const longest = 100 * time.Millisecond
 	began, delay := time.Now(), 5*time.Millisecond
 	var s *lockout
 	defer func() {
 		if s != nil {
-			err = errors.Join(err, s.lift())
+			err = errors.Join(err, s.end())
 		}
 	}()
 	conn, err = open()
-	for refused := err; IsFull(err) && time.Since(began) < placePatience; delay = min(2*delay, longest) {
+	for refused := err; IsFull(err) && time.Since(began) < slotPatience; delay = min(2*delay, longest) {
 		if pause(ctx, delay) != nil {
 			break
 		}
@@ -102,8 +102,8 @@ func whenThereIsRoom[C any](ctx context.Context, begin locker, open func() (C, e
 }
 
 // openSession is pgx.ConnectConfig to the server of the data directory dir. A tenant
-// can hold up every session of his database as it starts, by a lock on a catalog; one
-// that was given up is ended in the server, too, where it would wait on and keep a place.
+// can block the start of every session of its database by a lock on a catalog. A session
+// that was given up is also ended in the server, where it would keep waiting in its slot.
 func openSession(ctx context.Context, dir string, config *pgx.ConnConfig) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil && (pgconn.Timeout(err) || ctx.Err() != nil) {
@@ -122,7 +122,7 @@ func connect(ctx context.Context, spec Spec, begin locker, database string) (*pg
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	conn, err := whenThereIsRoom(ctx, begin, func() (*pgx.Conn, error) { return openSession(ctx, spec.Dir, config) })
+	conn, err := openWhenFree(ctx, begin, func() (*pgx.Conn, error) { return openSession(ctx, spec.Dir, config) })
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
@@ -140,7 +140,7 @@ func connectAs(ctx context.Context, spec Spec, begin locker, database, role stri
 	for _, superusers := range []string{"log_statement", "log_min_duration_statement", "log_min_error_statement"} {
 		delete(config.RuntimeParams, superusers)
 	}
-	conn, err := whenThereIsRoom(ctx, begin, func() (*pgx.Conn, error) { return openSession(ctx, spec.Dir, config) })
+	conn, err := openWhenFree(ctx, begin, func() (*pgx.Conn, error) { return openSession(ctx, spec.Dir, config) })
 	if err != nil {
 		return nil, fmt.Errorf("connect as %s: %w", role, err)
 	}

@@ -25,16 +25,14 @@ const sqlstateShutdown = "57P0"
 // sqlstateFull is too_many_connections.
 const sqlstateFull = "53300"
 
-// IsFull reports whether err says that the server had no place for one more
-// connection.
+// IsFull reports whether err says that the server had no free connection slot.
 func IsFull(err error) bool {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && refusal.Code == sqlstateFull
 }
 
-// IsGone reports whether err says that the server went away under what was
-// asked of it: it was killed, has crashed, or is not back yet. What was asked
-// may have been done.
+// IsGone reports whether err says that the server ended during a request: it was
+// killed, has crashed, or is not up again yet. The request may have taken effect.
 func IsGone(err error) bool {
 	if ended, ok := errors.AsType[endedError](err); ok {
 		return ended.killed

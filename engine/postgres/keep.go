@@ -18,11 +18,11 @@ const (
 // as one more failure in a row.
 const stableAfter = 10 * time.Second
 
-// logEvery is how often the size of the log is looked at. A tenant can write
+// logEvery is how often the size of the log is checked. A tenant can write
 // hundreds of megabytes a second.
 const logEvery = time.Second
 
-// follow begins to keep the instance up: p, or nil to bring one up first. The
+// follow begins to keep the instance up: p, or nil to start one first. The
 // caller holds busy, and keep is not running.
 func (i *instance) follow(p *process) {
 	i.setProcess(p)
@@ -43,7 +43,7 @@ func (i *instance) leave() {
 	}
 }
 
-// keepUp begins to bring a new instance up, without end.
+// keepUp begins to start a new instance and keeps it up until told otherwise.
 func (i *instance) keepUp() error {
 	if err := i.acquire(context.Background()); err != nil {
 		return err
@@ -54,8 +54,7 @@ func (i *instance) keepUp() error {
 	return nil
 }
 
-// keep waits for the exit of p and brings the instance back, again and again,
-// until ctx ends.
+// keep restarts the instance after every exit until ctx ends.
 func (i *instance) keep(ctx context.Context, p *process) {
 	var b backoff
 	for {
@@ -94,8 +93,8 @@ func (i *instance) attend(ctx context.Context, p *process) bool {
 	}
 }
 
-// lost records that p is gone: at once, and then once more with what it wrote
-// to its log before, if it did.
+// lost records that p has ended: at once, and again with the last lines of its
+// log, if there are any.
 func (i *instance) lost(p *process) {
 	dir := i.specification().Dir
 	reason := "the server process ended: " + p.reason
@@ -111,7 +110,7 @@ func (i *instance) lost(p *process) {
 	i.log.Error("postmaster ended", "pid", p.pid, "reason", reason)
 }
 
-// revive tries to bring the instance up until it is, or ctx ends (nil).
+// revive tries to start the instance until it runs. It returns nil when ctx ends.
 func (i *instance) revive(ctx context.Context, b *backoff) *process {
 	for {
 		if pause(ctx, b.delay()) != nil {
@@ -133,7 +132,7 @@ func (i *instance) revive(ctx context.Context, b *backoff) *process {
 	}
 }
 
-// attempt launches once, as the one who may change the instance.
+// attempt launches once, holding busy.
 func (i *instance) attempt(ctx context.Context) (*process, error) {
 	if err := i.acquire(ctx); err != nil {
 		return nil, err

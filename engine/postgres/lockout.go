@@ -15,28 +15,28 @@ import (
 	"holdfast/engine/publish"
 )
 
-// lockout lets the appliance into a server whose places others hold without being
-// logged in. A login takes a place as soon as it has sent its user's name, and keeps it
-// for as long as it is silent then. While the lockout lasts, logins that are half done for
+// lockout lets the appliance into a server whose connection slots are held by
+// incomplete logins. A login takes a slot as soon as it has sent its user's name, and
+// keeps it while it sends nothing more. During a lockout, logins that are incomplete for
 // longer than a login may take are ended, and the addresses they came from are refused
-// as soon as they come back. Sessions go on, and other addresses may log in.
+// when they connect again. Sessions continue, and other addresses may log in.
 type lockout struct {
 	dir     string
 	p       *process
 	rules   string            // in force without the lockout
 	refused map[string]bool   // networks, as pg_hba.conf writes them
-	seen    map[int]time.Time // when a login was first seen to be half done
+	seen    map[int]time.Time // when a login was first seen incomplete
 	over    func()
 }
 
 // lockoutAfter is how long the appliance must have been refused for a lockout.
 const lockoutAfter = time.Second
 
-// asideFile are the rules, while a lockout has others in their place. They come
-// back by a name, which takes no room on a full disk.
+// asideFile holds the regular rules during a lockout. A rename restores them,
+// which needs no space on a full disk.
 const asideFile = hbaFile + ".aside"
 
-// lockOut begins a lockout of the server p of the data directory dir; over, if not
+// lockOut begins a lockout on the server p of the data directory dir. over, if not
 // nil, is called at its end. The caller holds busy until then.
 func lockOut(dir string, p *process, over func()) (*lockout, error) {
 	rules := filepath.Join(dir, hbaFile)
@@ -54,7 +54,7 @@ func lockOut(dir string, p *process, over func()) (*lockout, error) {
 	return &lockout{dir: dir, p: p, rules: string(text), refused: map[string]bool{}, seen: map[int]time.Time{}, over: over}, nil
 }
 
-// repel ends the logins that have been half done for longer than a login may
+// repel ends the logins that have been incomplete for longer than a login may
 // take, and refuses the addresses they came from.
 func (s *lockout) repel() error {
 	known := len(s.refused)
@@ -69,7 +69,7 @@ func (s *lockout) repel() error {
 			if network, ok := networkOf(clientOf(pid)); ok {
 				s.refused[network] = true
 			}
-			_ = syscall.Kill(pid, syscall.SIGTERM) // it is gone when that fails
+			_ = syscall.Kill(pid, syscall.SIGTERM) // an error means that the process has ended
 		}
 	}
 	if len(s.refused) == known {
@@ -78,10 +78,10 @@ func (s *lockout) repel() error {
 	return s.refuse()
 }
 
-// refuse puts rules into force that refuse the addresses of half-done logins.
+// refuse applies rules that reject the addresses of incomplete logins.
 func (s *lockout) refuse() error {
 	var rules strings.Builder
-	rules.WriteString("# Written by holdfast, for a moment.\n")
+	rules.WriteString("# Written by holdfast, temporarily.\n")
 	for _, network := range slices.Sorted(maps.Keys(s.refused)) {
 		rules.WriteString("host all all " + network + " reject\n")
 	}
@@ -93,8 +93,8 @@ func (s *lockout) refuse() error {
 }
 
 // networkOf returns the network that a client's address stands for in
-// pg_hba.conf: the address, or the /64 of an IPv6 address. It reports false for
-// what is not an address.
+// pg_hba.conf: the address, or the /64 of an IPv6 address. It reports false if
+// client is not an address.
 func networkOf(client string) (string, bool) {
 	address, err := netip.ParseAddr(client)
 	if err != nil {
@@ -107,9 +107,9 @@ func networkOf(client string) (string, bool) {
 	return netip.PrefixFrom(address, bits).Masked().String(), true
 }
 
-// lift brings the rules back. Whoever waits for a reload has written his rules
-// before, so that any reload brings them.
-func (s *lockout) lift() error {
+// end restores the rules. A caller that waits for a reload has already written its
+// rules, so any reload applies them.
+func (s *lockout) end() error {
 	err := s.restore()
 	if s.over != nil {
 		s.over()
@@ -121,13 +121,13 @@ func (s *lockout) restore() error {
 	return errors.Join(os.Rename(filepath.Join(s.dir, asideFile), filepath.Join(s.dir, hbaFile)), s.p.signal(syscall.SIGHUP))
 }
 
-// lockout is for whoever holds busy, see [lockOut].
+// lockout begins a lockout for a caller that holds busy, see [lockOut].
 func (p *process) lockout(dir string) locker {
 	return func() (*lockout, error) { return lockOut(dir, p, nil) }
 }
 
-// lockout is what whenThereIsRoom begins one with; nil while somebody else changes
-// the instance, who will begin his own if need be.
+// lockout begins a lockout for openWhenFree. It returns nil while another caller
+// changes the instance: that caller begins its own if necessary.
 func (i *instance) lockout() (*lockout, error) {
 	select {
 	case i.busy <- struct{}{}:
@@ -144,6 +144,6 @@ func (i *instance) lockout() (*lockout, error) {
 		i.release()
 		return nil, err
 	}
-	i.log.Warn("half-done logins hold all places of the server: ending them, and refusing their addresses, until the appliance is in")
+	i.log.Warn("incomplete logins hold all connection slots of the server: ending them and refusing their addresses until the appliance is connected")
 	return s, nil
 }
