@@ -14,7 +14,7 @@ import (
 )
 
 // OldestMajor is the oldest PostgreSQL holdfast runs: 15 took CREATE on the
-// schema public away from everybody, and multiplexes base backups in one
+// schema public away from PUBLIC, and multiplexes base backups in one
 // stream.
 const OldestMajor = 15
 
@@ -59,8 +59,8 @@ func ToolEnv(path string) []string { return Binaries{Dir: filepath.Dir(path)}.En
 // bundledLibraries returns the directory of the shared libraries that Pack put
 // beside the programs, "" when there are none.
 func (b Binaries) bundledLibraries() string {
-	// The programs lie at different depths below the bundle's root, by how
-	// the packed PostgreSQL was built.
+	// The depth of the programs below the bundle's root depends on how the
+	// packed PostgreSQL was built.
 	for dir := filepath.Dir(b.Dir); len(dir) > 1; dir = filepath.Dir(dir) {
 		libs := filepath.Join(dir, bundleLibraries)
 		if info, err := os.Stat(libs); err == nil && info.IsDir() {
@@ -71,7 +71,7 @@ func (b Binaries) bundledLibraries() string {
 }
 
 // has reports whether the server can preload the library name: whether its
-// file lies where one of the usual layouts has it.
+// file is where one of the usual layouts has it.
 func (b Binaries) has(library string) bool {
 	for _, pattern := range []string{"../lib/%s", "../lib/postgresql/%s", "../lib64/%s", "../lib/postgresql@*/%s"} {
 		for _, ext := range []string{".so", ".dylib"} {

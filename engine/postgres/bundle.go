@@ -20,7 +20,7 @@ import (
 const (
 	bundleLibraries = "holdfast-lib"      // shared libraries the programs need
 	bundleLicences  = "holdfast-licences" // and whose they are
-	bundleBindir    = "holdfast-bindir"   // a file: where the programs lie, relative
+	bundleBindir    = "holdfast-bindir"   // a file with the relative path of the programs
 )
 
 // bundled unpacks the bundle, once, and probes it.

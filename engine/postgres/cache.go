@@ -15,9 +15,9 @@ import (
 // asidePrefix begins the names of directories in the making in a cache.
 const asidePrefix = ".making-"
 
-// lockCache makes the cache directory and takes it, across processes; the
-// returned function lets go of it. What a process that died has left half made
-// is removed: whoever holds the lock is the only maker.
+// lockCache makes the cache directory and locks it against other processes; the
+// returned function unlocks it. It removes the unfinished files of processes that
+// died: only the holder of the lock makes files.
 func (s Search) lockCache(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(s.CacheDir, 0o755); err != nil {
 		return nil, fmt.Errorf("make cache directory: %w", err)

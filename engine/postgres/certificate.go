@@ -34,7 +34,7 @@ const (
 const caValidFor = 10 * 365 * 24 * time.Hour
 
 // CA is the appliance's own certificate authority (ECDSA P-256). Its files
-// lie in one directory; the key is readable by their owner alone.
+// are in one directory; only their owner can read the key.
 type CA struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey

@@ -36,7 +36,7 @@ func (s Search) ClientTool(ctx context.Context, name string, minMajor int, near 
 	return "", fmt.Errorf("%s of PostgreSQL %d or newer is needed (%w): install the package postgresql-client-%d or newer", name, minMajor, reason, minMajor)
 }
 
-// clientTools lists where a program of that name lies, near first.
+// clientTools lists the paths of programs of that name, near first.
 func (s Search) clientTools(name string, near Binaries) []string {
 	dirs := []string{near.Dir}
 	if s.Explicit != "" {

@@ -193,7 +193,7 @@ func (c Config) defaults(bin Binaries) map[string]string {
 	return s
 }
 
-// network are the settings about who can reach the instance, and how.
+// network are the settings that decide which clients can reach the instance, and how.
 func (c Config) network() map[string]string {
 	listen := make([]string, len(c.Listen))
 	for i, address := range c.Listen {

@@ -32,11 +32,10 @@ func superuserConfig(socketDir string, port int, database string) (*pgx.ConnConf
 	return config, nil
 }
 
-// sessionSettings are said at every start of a session, where they come
-// before what an owner has set on his database with ALTER DATABASE ... SET:
-// the superuser may not be led to a tenant's function by a search path, nor
-// be cut off by a tenant's time limits. Nor does the log get its statements: some
-// hold verifiers of passwords.
+// sessionSettings are sent at every start of a session, where they override
+// what an owner has set with ALTER DATABASE ... SET: no search path may lead the
+// superuser to a tenant's function, and no time limit of a tenant's may end its
+// session. Its statements are not logged, because some hold password verifiers.
 func sessionSettings() map[string]string {
 	return map[string]string{
 		"application_name":                    "holdfast",

@@ -18,11 +18,11 @@ import (
 // everything of the tenant's database, whatever row-level security says, and
 // do nothing else anywhere. The superuser's session could be led into running
 // the tenant's functions (CVE-2024-7348), and the owner's own is refused by
-// tables that force row-level security on him.
+// tables that force row-level security on their owner.
 const dumper = "holdfast_dump"
 
 // dumperRole are the statements that make the dumper what it should be. What
-// the role sets comes before what the owner has set on his database.
+// the role sets overrides what the owner has set on the database.
 func dumperRole(database string) []string {
 	return []string{
 		`DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '` + dumper + `') THEN
@@ -75,13 +75,13 @@ func dump(ctx context.Context, spec Spec, tool, database string, lockWait time.D
 	cmd.Env = append(spec.Bin.Env(),
 		"PGHOST="+spec.Config.SocketDir, "PGPORT="+strconv.Itoa(spec.Config.Port),
 		"PGDATABASE="+database, "PGUSER="+dumper, "PGAPPNAME=holdfast export", "PGPASSFILE=/nonexistent",
-		// For a server that neither answers nor lets anybody in to look.
+		// For a server that neither answers nor accepts a session to inspect it.
 		"PGCONNECT_TIMEOUT="+strconv.Itoa(2*int(max(lockWait, dumpWatch).Seconds())),
 		"PGOPTIONS=-c search_path=pg_catalog -c role=none")
 	run := newToolCommand(cmd)
 	cmd.Stdout = w
 	if err := runNice(run, buildNice); err != nil {
-		looking.Lock() // who has ended it is about to say so
+		looking.Lock() // the watcher, if it ended the dump, is about to set the cause
 		defer looking.Unlock()
 		return errors.Join(context.Cause(ctx), fmt.Errorf("pg_dump: %w", err))
 	}
@@ -94,10 +94,10 @@ var errLocked = errors.New("another session has held a lock that the dump needs 
 // watchDump ends a dump that waits for one lock for longer than lockWait:
 // --lock-wait-timeout bounds the wait for tables alone, and pg_dump switches off
 // what bounds others, a view's for one. As long as the dumper has no session, one that
-// waits while it begins counts for his, which cannot be told apart: whoever holds
-// pg_class keeps every session from beginning. The server's side is ended first: as it
-// waits it does not see that pg_dump is gone. It returns when ctx ends, and holds
-// looking while it looks.
+// waits at its start counts as the dumper's, because they cannot be told apart: a lock
+// on pg_class keeps every session from starting. The server process is ended first:
+// while it waits it does not notice that pg_dump has ended. It returns when ctx ends,
+// and holds looking while it checks.
 func watchDump(ctx context.Context, spec Spec, lockWait time.Duration, looking *sync.Mutex, end func(error)) {
 	for pause(ctx, min(lockWait, dumpWatch)) == nil {
 		looking.Lock()

@@ -24,7 +24,7 @@ type HBA struct {
 	Local    string         // the appliance may be this role in Database; "" = none
 	Database string         // the tenant's database
 	Users    []string       // its login roles
-	Allow    []netip.Prefix // exactly who may connect; empty lets nobody in
+	Allow    []netip.Prefix // the only networks that may connect; empty = none
 }
 
 // WriteHBA makes pg_hba.conf and pg_ident.conf in the data directory dir what
@@ -121,7 +121,7 @@ func (h HBA) local() (string, error) {
 // names are the database and user columns of the tenant's rules.
 func (h HBA) names() (string, error) {
 	if len(h.Allow) == 0 {
-		return "", nil // nobody to let in: a scratch instance has no tenant
+		return "", nil // no clients: a scratch instance has no tenant
 	}
 	if len(h.Users) == 0 {
 		return "", fmt.Errorf("networks are allowed but no users")

@@ -29,8 +29,8 @@ func processesOf(dir string) []int {
 }
 
 // isLogger reports whether a process of PostgreSQL is the one that writes the
-// log, the only one of a server that pg_stat_activity does not show. A client, whose
-// names stand in his process's title, cannot have just this one.
+// log, the only one of a server that pg_stat_activity does not show. A client's
+// names appear in its process's title, so it cannot imitate this one exactly.
 func isLogger(pid int) bool {
 	return title(pid) == "postgres: "+clusterName+": logger"
 }
@@ -58,7 +58,7 @@ func clientOf(pid int) string {
 }
 
 // isHeldUp reports whether a process of PostgreSQL is a session of the appliance's
-// that waits for a lock as it starts. Nobody else comes over the socket.
+// that waits for a lock as it starts. Only the appliance uses the socket.
 func isHeldUp(pid int, role, database string) bool {
 	return title(pid) == "postgres: "+clusterName+": "+role+" "+database+" [local] startup waiting"
 }

@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// instance is one supervised postmaster. Whoever changes it holds busy. While
-// it is followed, a goroutine (keep) waits for its exit and brings it back,
-// and owns proc.
+// instance is one supervised postmaster. Changes hold busy. While it is followed,
+// a goroutine (keep) waits for its exit and restarts it, and owns proc.
 type instance struct {
 	id string
 	launcher
@@ -22,7 +21,7 @@ type instance struct {
 
 	life context.Context // ends when the instance is to stop for good
 	end  context.CancelFunc
-	busy chan struct{} // holds one token while somebody changes the instance
+	busy chan struct{} // holds one token while the instance is being changed
 
 	mu     sync.Mutex
 	spec   Spec
@@ -113,7 +112,7 @@ func (i *instance) launchSomewhere(ctx context.Context) (*process, error) {
 
 // stop ends the instance for good.
 func (i *instance) stop(ctx context.Context) error {
-	i.end() // whoever holds busy in order to start it gives up
+	i.end() // a holder of busy that is starting it gives up
 	i.busy <- struct{}{}
 	defer i.release()
 	err := i.halt(ctx)

@@ -61,7 +61,7 @@ func (l launcher) launch(ctx context.Context, spec Spec) (*process, error) {
 	err = awaitReady(ctx, spec, p)
 	serves := err == nil || IsFull(err) // others, if not us
 	if err == nil {
-		// Always: whoever wrote the rules may have died before the signal.
+		// Always: the process that wrote the rules may have died before the signal.
 		err = reloadProcess(ctx, spec, p)
 	}
 	if err == nil {
@@ -142,9 +142,9 @@ func awaitLog(dir string, limit time.Duration) {
 }
 
 // portTaken reports whether the postmaster said that an address was taken.
-// With several addresses PostgreSQL goes on when it has one of them, and who
-// connects to the other reaches somebody else. Only a line of the
-// postmaster's own counts: tenants can put texts into the log, too.
+// With several addresses PostgreSQL continues if it could bind one of them, and
+// clients of the other reach another program. Only a line of the postmaster's own
+// counts: tenants can write to the log, too.
 func portTaken(lines string, pid int) bool {
 	for line := range strings.Lines(lines) {
 		if text, own := writtenBy(line, pid); own && strings.HasPrefix(text, "LOG:  could not bind") && strings.Contains(text, "already in use") {

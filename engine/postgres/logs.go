@@ -28,7 +28,7 @@ func logSettings() map[string]string {
 		"log_file_mode":              "0600",
 		"log_rotation_age":           "0",
 		"log_rotation_size":          "0",
-		"log_line_prefix":            "%m [%p] ", // names are said by whoever connects, line feeds in them too
+		"log_line_prefix":            "%m [%p] ", // clients choose their names, which may contain line feeds
 		"log_min_duration_statement": "1s",
 		"log_connections":            "off",
 		"log_disconnections":         "off",
@@ -39,7 +39,7 @@ func logSettings() map[string]string {
 // grown over limit bytes, and asks the postmaster (as `pg_ctl logrotate` does,
 // by a file and a signal) for a new one; where there is none, it asks again. It
 // cuts the older ones at twice the limit: a tenant can write faster than
-// anybody looks.
+// the size is checked.
 func rotateLog(dir string, limit int64, signal func() error) error {
 	if err := cutLogs(dir, 2*limit); err != nil {
 		return fmt.Errorf("rotate log: %w", err)

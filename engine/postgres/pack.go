@@ -17,7 +17,7 @@ import (
 // Pack writes bin as a bundle: a tar.zst of its programs, libraries and
 // shared files, in the places relative to each other where PostgreSQL looks for
 // them, with the shared libraries they need (all but the C library's own) and
-// everybody's licences. Search unpacks it on a machine that has none of these.
+// the licences of all. Search unpacks it on a machine that has none of these.
 // Left out are LLVM and the languages that need an interpreter.
 func Pack(w io.Writer, bin Binaries) error {
 	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1))

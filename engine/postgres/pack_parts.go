@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// layout is where an installation keeps its parts. PostgreSQL finds the
-// others from where its program lies (src/port/path.c, make_relative_path), as
-// long as they keep their places below what the paths have in common.
+// layout is where an installation keeps its parts. PostgreSQL finds them from the
+// path of its program (src/port/path.c, make_relative_path), as long as their paths
+// below the common prefix stay the same.
 type layout struct {
 	prefix string   // what the directories have in common
 	bindir string   // of the programs, relative to prefix

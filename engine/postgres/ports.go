@@ -8,7 +8,7 @@ import (
 
 // FreePort returns the lowest port from lo to hi that is not taken and can be
 // bound, now, on every address in listen ("*" is every address). What binds it
-// afterwards may still lose it to somebody else, and says so.
+// afterwards may still lose it to another program, and reports that.
 func FreePort(lo, hi int, listen []string, taken func(int) bool) (int, error) {
 	var reason error
 	for port := lo; port <= hi; port++ {

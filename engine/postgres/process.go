@@ -60,8 +60,8 @@ func startProcess(bin Binaries, dir string, nice int) (*process, error) {
 }
 
 // adopt takes over the postmaster that serves dir; nil when there is none.
-// The number in postmaster.pid may by now be anybody's: the process is first
-// pinned, then asked who it is.
+// The number in postmaster.pid may belong to another process by now: adopt opens
+// a pidfd first and then checks the process's identity.
 func adopt(dir string) (*process, error) {
 	file, err := readPIDFile(dir)
 	if errors.Is(err, os.ErrNotExist) || err == nil && file.pid == 0 {

@@ -13,7 +13,7 @@ const promoteLimit = 5 * time.Minute
 
 // Promote ends the recovery of a server that has paused at its target, unless
 // it has ended it there by itself. slot, a physical replication slot, is made
-// first, so that no WAL of the new timeline goes before somebody has received it.
+// first, so that no WAL of the new timeline is removed before it was received.
 // conn is the superuser's, in the database postgres.
 //
 // pg_promote would do the same a second later: the paused server looks for its

@@ -90,8 +90,8 @@ func (t Tenant) renames(now names) ([]string, error) {
 	return statements, nil
 }
 
-// superuserSettings keep an owner from shutting the superuser out by what he
-// sets on his database: a library to load that does not exist ends every
+// superuserSettings keep an owner from locking the superuser out by settings of
+// the database: a library to load that does not exist ends every
 // session at its start. A role's settings come before a database's; taken from
 // this session, in the database postgres, they are the server's own. They stand
 // here and not in sessionSettings because not every major knows them all.
@@ -100,9 +100,9 @@ const superuserSettings = `DO $$ DECLARE s text; BEGIN
 		EXECUTE format('ALTER ROLE ` + Superuser + ` SET %I FROM CURRENT', s);
 	END LOOP; END $$`
 
-// grants are who may do what with the database: the owner everything, the
-// read-only role connect, nobody else anything. What an owner may have said of
-// the database as a whole, to shut others or himself out, is taken back. What the
+// grants are the privileges on the database: all for the owner, CONNECT for the
+// read-only role, none for others. Settings of the database by which an owner has
+// locked out other roles or itself are reset. What the
 // read-only role reads in the database is in [readerPrivileges].
 func (t Tenant) grants() []string {
 	d, o, r := quoteName(t.Database), quoteName(t.Owner), quoteName(t.ReadOnly)

@@ -34,13 +34,13 @@ type Policy struct {
 	Name       string
 	Command    string // "ALL", "SELECT", "INSERT", "UPDATE" or "DELETE"
 	Permissive bool
-	Roles      []string // "public" for everybody
+	Roles      []string // "public" for all
 	Using      *string  // like WithCheck cut, with … at its end, when it is long
 	WithCheck  *string
 }
 
-// What is read of a tenant's tables at once is bounded, so that nobody can fill
-// the memory of the appliance from his database.
+// What is read of a tenant's tables at once is bounded, so that no tenant can fill
+// the appliance's memory.
 const (
 	maxTables      = 50_000 // as many policies, too
 	maxExpression  = 10_000 // characters of one

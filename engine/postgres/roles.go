@@ -39,8 +39,8 @@ type Tenant struct {
 }
 
 // SetPasswords gives both roles of the tenant new passwords; sessions that
-// are open stay open, but for those that are just changing a role: whoever has
-// the old password may not hold up its end by a transaction. It also takes back
+// are open stay open, except those that are changing a role: a client with
+// the old password must not be able to delay its end by a transaction. It also takes back
 // what a role may change about itself, for the read-only role the setting that
 // makes its transactions read-only. conn is the superuser's, in the database
 // postgres.
@@ -55,8 +55,8 @@ func SetPasswords(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 // is written.
 const roleCatalogs = "pg_authid, pg_db_role_setting, pg_database, pg_auth_members"
 
-// runAlone is run, once nobody else can change roles and databases: two changes of
-// one at the same time fail, and a tenant's that stays open would be waited for.
+// runAlone is run under a lock on roles and databases: two concurrent changes of one
+// fail, and a tenant's open transaction would block this one.
 func runAlone(ctx context.Context, conn *pgx.Conn, make func() ([]string, error)) error {
 	alone := func() ([]string, error) {
 		statements, err := make()

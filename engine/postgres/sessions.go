@@ -14,8 +14,8 @@ func ownRoles() []string { return []string{Superuser, dumper} }
 
 // TerminateSessions ends the tenants' sessions in the database, but for those
 // from the networks in allow, and returns how many it ended once all of them
-// are gone. Sessions that open meanwhile are ended, too: who must stay out is
-// first taken out of the rules. So are logins that were half done by then
+// are gone. Sessions that open meanwhile are ended, too: the caller first
+// removes the clients that must stay out from the rules. So are logins that were half done by then
 // ([halfDone]). conn is the superuser's, in the database postgres.
 func TerminateSessions(ctx context.Context, conn *pgx.Conn, database string, allow ...netip.Prefix) (int, error) {
 	logins, err := halfDone(ctx, conn)
@@ -24,7 +24,7 @@ func TerminateSessions(ctx context.Context, conn *pgx.Conn, database string, all
 	}
 	ended := map[int32]bool{}
 	for {
-		logins.forgetGone() // first: who is a session by now is one that is asked to end
+		logins.forgetGone() // first: a login that is a session by now is ended as one
 		pids, err := terminate(ctx, conn, database, allow)
 		if err != nil {
 			return len(ended), fmt.Errorf("end sessions: %w", err)
@@ -60,7 +60,7 @@ func terminate(ctx context.Context, conn *pgx.Conn, database string, allow []net
 	return pgx.CollectRows(rows, pgx.RowTo[int32])
 }
 
-// Usage is what an instance's database takes and who is connected to it.
+// Usage is the size of an instance's database and the sessions in it.
 type Usage struct {
 	SizeBytes   int64
 	Connections int // tenants' sessions, the sum of the two below

@@ -21,7 +21,7 @@ const longestSocket = 103
 // makes it: dataDir/run where the socket's path can be that long, else a
 // directory below the system's temporary one, named by the user and a hash of
 // dataDir. It is refused, with the reason, when another user could have made
-// or could enter it: who owns the directory can answer in the server's place.
+// or could enter it: the owner of the directory can answer in the server's place.
 func SocketDir(dataDir string) (string, error) {
 	dir := socketDir(dataDir, os.Geteuid())
 	return dir, privateDir(dir)
@@ -66,9 +66,9 @@ func SocketPath(socketDir string, port int) string {
 var lastPrivatePort atomic.Uint32
 
 // PrivatePort returns a number for the name of a socket that no socket in the
-// directory has. It lies below 1024, where no instance with TCP is. The numbers
-// go round: what one caller got, no other gets before its server has had time
-// to make its socket.
+// directory has. It is below 1024, where no instance with TCP is. Numbers are
+// handed out in rotation, so the server of one caller has time to make its socket
+// before another caller gets the same number.
 func PrivatePort(socketDir string) (int, error) {
 	for range 1023 {
 		port := 1 + int(lastPrivatePort.Add(1)%1023)
@@ -80,9 +80,9 @@ func PrivatePort(socketDir string) (int, error) {
 }
 
 // ClearSockets removes what servers that were killed have left in a socket
-// directory. A database's next start would take its socket over; that of a
-// restore or a proof, whose name is a new one each time, would lie there for
-// good. Nobody may be starting a server there.
+// directory. A database's next start reuses its socket; that of a restore or a
+// verification, which has a new name each time, would stay for good. No server may
+// be starting there.
 func ClearSockets(socketDir string) error {
 	locks, err := filepath.Glob(filepath.Join(socketDir, ".s.PGSQL.*.lock"))
 	for _, lock := range locks {
@@ -91,9 +91,9 @@ func ClearSockets(socketDir string) error {
 	return err
 }
 
-// clearSocket removes a socket and its lock when who made them is no more.
-// PostgreSQL itself takes one over only once its maker's number is nobody's:
-// not as long as a parent that is slow to reap leaves a zombie with it.
+// clearSocket removes a socket and its lock if the process that made them has
+// ended. PostgreSQL itself takes one over only when the process's number is free, so
+// not while a zombie waits to be reaped.
 func clearSocket(socket string) error {
 	lock, err := readLockFile(socket + ".lock")
 	if errors.Is(err, os.ErrNotExist) || err == nil && lock.pid > 0 && isPostmaster(lock.pid, lock.dir) {
@@ -110,8 +110,8 @@ func clearSocket(socket string) error {
 	return nil
 }
 
-// privateDir makes dir for this user alone, or sees that it is so. Mkdir does
-// not follow a link that somebody else put there, and Lstat shows it.
+// privateDir makes dir for this user alone, or checks that it is. Mkdir does not
+// follow another user's link, and Lstat shows it.
 func privateDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("make socket directory: %w", err)

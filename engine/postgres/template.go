@@ -78,8 +78,8 @@ func (t Tenant) functionPrivileges() string {
 		LOOP
 			EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f);
 		END LOOP;
-		-- pg_dump writes down the privileges on PostgreSQL's own functions that
-		-- are not as they were at first; nobody else could restore these.
+		-- pg_dump writes the privileges on PostgreSQL's own functions that differ
+		-- from the initial ones; only a superuser could restore these.
 		SET LOCAL allow_system_table_mods = on;
 		DELETE FROM pg_init_privs i USING pg_proc p
 			WHERE i.classoid = 'pg_proc'::regclass AND i.objoid = p.oid AND p.pronamespace = 'pg_catalog'::regnamespace

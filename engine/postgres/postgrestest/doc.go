@@ -6,8 +6,9 @@
 // gives up root in the test's own process, gives the run a temporary directory
 // of its own, and fails the run when it leaves a PostgreSQL process behind.
 // [Binaries] finds PostgreSQL by the product's own search, [Instance] starts a
-// throw-away database. Without PostgreSQL tests fail; they never skip.
+// throw-away database as the product runs it, [NewCluster] a bare PostgreSQL. Both
+// copy a data directory that is prepared once for each test binary. Without PostgreSQL tests fail; they never skip.
 //
-// As root, the files of a test are out of reach once Main has begun when the
-// checkout lies in a directory closed to others: embed what a test needs.
+// As root, a test cannot read files of the checkout once Main has begun if the
+// checkout is in a directory closed to other users: embed what a test needs.
 package postgrestest

@@ -30,7 +30,7 @@ func becomeOrdinary() (tmp string, err error) {
 	return tmp, setEnvironment(base, tmp)
 }
 
-// ordinaryUser picks who root becomes.
+// ordinaryUser picks the user that root becomes.
 func ordinaryUser() (uid, gid int, err error) {
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)

@@ -7,9 +7,9 @@ import (
 )
 
 // keepOutputs opens, as root, the files that `go test` has asked the testing
-// package to write (the log for its cache, profiles): they lie in
-// directories that only root can enter. What it is told instead is
-// /proc/self/fd/N, which leads to the open file whatever the directory.
+// package to write (the log for its cache, profiles): they are in directories
+// that only root can enter. The arguments then name /proc/self/fd/N, which leads
+// to the open file.
 func keepOutputs(uid, gid int) error {
 	for n, arg := range os.Args {
 		name, path, found := strings.Cut(arg, "=")
