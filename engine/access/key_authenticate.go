@@ -35,7 +35,7 @@ func (s *Service) Authenticate(call *model.Call, text string) error {
 }
 
 func (s *Service) keyByHash(hash []byte) (model.Key, error) {
-	key, err := s.core.Meta.SharedKey(hash)
+	key, err := s.core.Meta.CachedKey(hash)
 	if err == nil && subtle.ConstantTimeCompare(key.Hash, hash) != 1 {
 		return key, meta.ErrNotFound
 	}

@@ -42,7 +42,7 @@ const verifyBatch = 10_000
 // with, "" when there is none: by it a log that is gone is noticed.
 func (db *DB) VerifyAudit(chain Chain, organization string, first model.Action) (Verification, error) {
 	v := &verifier{organization: organization, first: first, hash: newHasher(chain.Key)}
-	read := db.ViewFlushed // the first time: what is deferred later need not be checked
+	read := db.ViewFlushed // the first time: what is queued later need not be checked
 	for done := false; !done; read = db.View {
 		if err := read(func(tx *Tx) error {
 			done = v.batch(tx, verifyBatch)

@@ -7,7 +7,7 @@ import (
 
 // BenchmarkNewestObjects lists 100 of a million objects: the newest half begin
 // with "new/", the other with "old/", one in a hundred, evenly, with "some/",
-// and one in ten thousand with "few/", for whose page all eras are looked into.
+// and one in ten thousand with "few/", for whose page every partition is read.
 func BenchmarkNewestObjects(b *testing.B) {
 	const n = 1_000_000
 	db := openTest(b)
@@ -17,7 +17,7 @@ func BenchmarkNewestObjects(b *testing.B) {
 		for i := from; i < from+10_000; i++ {
 			o := object("bucket_1", benchKey(i, n), i)
 			o.Segment = 1
-			deferOn(db, uint64(i+1), func(tx *Tx) error { return putOne(tx, o) })
+			enqueueOn(db, uint64(i+1), func(tx *Tx) error { return putOne(tx, o) })
 		}
 		view(b, db, func(*Tx) error { return nil })
 	}

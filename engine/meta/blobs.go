@@ -3,7 +3,7 @@ package meta
 import "fmt"
 
 // A blob is live while a record points to it, and discarded until it is
-// unlinked. A blob without a row belongs to nobody.
+// unlinked. A blob without a row is an orphan.
 const (
 	liveBlobsBucket      = "blobs.live"
 	discardedBlobsBucket = "blobs.discarded"

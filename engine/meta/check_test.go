@@ -171,7 +171,7 @@ func checkObjects(tx *Tx) error {
 
 func checkBucketObjects(tx *Tx, id, from []byte, live map[string]bool, segments map[uint32]SegmentUse) error {
 	b := tx.bolt.Bucket([]byte(objectsBucket)).Bucket(id)
-	keys, ages := b.Bucket([]byte(objectKeys)), &eras{starts: b.Bucket([]byte(objectEraStarts)), members: b.Bucket([]byte(objectEras)), size: eraSize}
+	keys, ages := b.Bucket([]byte(objectKeys)), &timePartitions{starts: b.Bucket([]byte(objectPartitionStarts)), members: b.Bucket([]byte(objectPartitions)), size: partitionSize}
 	var errs []error
 	err := keys.ForEach(func(key, data []byte) error {
 		object, err := decodeObject(string(id), data)
@@ -181,8 +181,8 @@ func checkBucketObjects(tx *Tx, id, from []byte, live map[string]bool, segments 
 		if object.Key != string(key) || object.Bucket != string(id) {
 			errs = append(errs, fmt.Errorf("the object at %s %q says it is at %s %q", id, key, object.Bucket, object.Key))
 		}
-		if era, _ := ages.of([]byte(object.Version)); string(ages.members.Get(memberKey(era, key))) != object.Version {
-			errs = append(errs, fmt.Errorf("the version %s of %q is not in the era %s", object.Version, key, era))
+		if partition, _ := ages.of([]byte(object.Version)); string(ages.members.Get(memberKey(partition, key))) != object.Version {
+			errs = append(errs, fmt.Errorf("the version %s of %q is not in the partition %s", object.Version, key, partition))
 		}
 		switch {
 		case from != nil && bytes.Compare(key, from) < 0:
@@ -197,7 +197,7 @@ func checkBucketObjects(tx *Tx, id, from []byte, live map[string]bool, segments 
 	if a, b := countKeys(keys), countKeys(ages.members); a != b {
 		errs = append(errs, fmt.Errorf("%s has %d keys and %d by age", id, a, b))
 	}
-	errs = append(errs, checkEras(ages))
+	errs = append(errs, checkPartitions(ages))
 	return errors.Join(append(errs, err)...)
 }
 

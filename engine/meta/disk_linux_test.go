@@ -42,19 +42,19 @@ func TestEveryWaiterHearsOfAFullDisk(t *testing.T) {
 	}
 }
 
-// TestViewWithoutRoom defers what the disk does not take: whoever looks sees all
+// TestViewWithoutFreeSpace queues what the disk does not take: a reader sees all
 // of it, and it is applied once when the disk does.
-func TestViewWithoutRoom(t *testing.T) {
+func TestViewWithoutFreeSpace(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "meta.db")
 	db := openChecked(t, path)
 	update(t, db, func(tx *Tx) error { return tx.Buckets().Insert(bucket("bucket_1")) })
 	repair := breakDisk(t, path)
-	const n = deferBatch + 3
+	const n = queueBatch + 3
 	for i := range n {
 		o := object("bucket_1", fmt.Sprintf("key/%09d", i), i)
 		o.Segment = 1
-		deferOn(db, uint64(i+1), func(tx *Tx) error { return putOne(tx, o) })
+		enqueueOn(db, uint64(i+1), func(tx *Tx) error { return putOne(tx, o) })
 	}
 	look := func() (listed int, counted int64) {
 		t.Helper()
@@ -80,27 +80,27 @@ func TestViewWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestDeferWithoutRoom defers more than may wait on a disk that takes nothing:
-// nobody hangs, who asks is told, and all of it is applied in the end.
-func TestDeferWithoutRoom(t *testing.T) {
+// TestQueueWithoutFreeSpace queues more than may wait on a full disk:
+// no caller hangs, Accepting returns the error, and all changes are applied in the end.
+func TestQueueWithoutFreeSpace(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "meta.db")
 	db := openChecked(t, path)
 	repair := breakDisk(t, path)
-	const n = deferLimit + 10
+	const n = queueLimit + 10
 	for i := range n {
-		if i < deferLimit && db.Deferrable() != nil {
-			t.Fatalf("the %dth may not be deferred", i)
+		if i < queueLimit && db.Accepting() != nil {
+			t.Fatalf("the %dth may not be queued", i)
 		}
 		add(db, uint64(i+1))
 	}
-	if db.Deferrable() == nil {
-		t.Error("nobody is told that the disk takes nothing")
+	if db.Accepting() == nil {
+		t.Error("Accepting does not report the full disk")
 	}
 	repair()
 	update(t, db, set("after", "set"))
-	if got := count(t, db); got != n || db.Deferrable() != nil {
-		t.Errorf("%d of %d were applied, then %v", got, n, db.Deferrable())
+	if got := count(t, db); got != n || db.Accepting() != nil {
+		t.Errorf("%d of %d were applied, then %v", got, n, db.Accepting())
 	}
 }
 

@@ -80,7 +80,7 @@ func (tx *Tx) discardObjects(bucket string, from []byte, limit int) (count int, 
 		count++
 		object, err := decodeObject(bucket, data)
 		if isDamaged(err) {
-			continue // nobody knows where its bytes are
+			continue // the record of its bytes is unreadable
 		}
 		if err != nil {
 			return count, nil, err

@@ -15,10 +15,10 @@ import (
 // version and then its record, so that also one whose record is damaged can be
 // taken out of the index.
 const (
-	objectsBucket   = "objects"
-	objectKeys      = "keys"
-	objectEras      = "eras"
-	objectEraStarts = "eras.starts"
+	objectsBucket         = "objects"
+	objectKeys            = "keys"
+	objectPartitions      = "eras"
+	objectPartitionStarts = "eras.starts"
 )
 
 func encodeObject(object model.Object) ([]byte, error) {
@@ -147,7 +147,7 @@ func (tx *Tx) DeleteObject(bucket, key string, at time.Time) (model.Object, erro
 	if err := ages.remove([]byte(old.Version), []byte(key)); err != nil {
 		return old, err
 	}
-	if !damaged { // else nobody knows where they are
+	if !damaged { // else the record of them is unreadable
 		if err := tx.releaseBytes(old); err != nil {
 			return old, err
 		}
@@ -220,12 +220,12 @@ func (tx *Tx) RecountBucket(bucket string) (count, size int64, err error) {
 // objectPlace is where a bucket's objects are.
 type objectPlace struct {
 	keys *bbolt.Bucket
-	ages *eras
+	ages *timePartitions
 }
 
 // objectBuckets returns where a bucket's objects are, nil when it never had
 // any or was deleted.
-func (tx *Tx) objectBuckets(bucket string) (keys *bbolt.Bucket, ages *eras) {
+func (tx *Tx) objectBuckets(bucket string) (keys *bbolt.Bucket, ages *timePartitions) {
 	if tx.batch == nil {
 		place := tx.findObjects(bucket)
 		return place.keys, place.ages
@@ -253,15 +253,15 @@ func (tx *Tx) keptObjects(bucket string) (place objectPlace) {
 	if b == nil || tx.bolt.Bucket([]byte(droppedBucket)).Get([]byte(bucket)) != nil {
 		return place
 	}
-	return objectPlace{b.Bucket([]byte(objectKeys)), &eras{starts: b.Bucket([]byte(objectEraStarts)), members: b.Bucket([]byte(objectEras)), size: eraSize}}
+	return objectPlace{b.Bucket([]byte(objectKeys)), &timePartitions{starts: b.Bucket([]byte(objectPartitionStarts)), members: b.Bucket([]byte(objectPartitions)), size: partitionSize}}
 }
 
-func (tx *Tx) makeObjectBuckets(bucket string) (keys *bbolt.Bucket, ages *eras, err error) {
+func (tx *Tx) makeObjectBuckets(bucket string) (keys *bbolt.Bucket, ages *timePartitions, err error) {
 	if keys, ages = tx.objectBuckets(bucket); keys != nil {
 		return keys, ages, nil
 	}
 	b, err := tx.bolt.Bucket([]byte(objectsBucket)).CreateBucketIfNotExists([]byte(bucket))
-	for _, name := range []string{objectKeys, objectEras, objectEraStarts} {
+	for _, name := range []string{objectKeys, objectPartitions, objectPartitionStarts} {
 		if err == nil {
 			_, err = b.CreateBucketIfNotExists([]byte(name))
 		}

@@ -12,14 +12,13 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// lockTimeout is how long Open waits for another process to let go of the
-// file.
+// lockTimeout is how long Open waits for another process to release the file.
 const lockTimeout = 300 * time.Millisecond
 
 var (
-	// ErrLocked says that another process has the file open.
+	// ErrLocked means that another process has the file open.
 	ErrLocked = errors.New("the metadata is in use by another holdfast process")
-	// ErrClosed says that the store was closed before the change was tried.
+	// ErrClosed means that the store was closed before the change was attempted.
 	ErrClosed = errors.New("the metadata store is closed")
 )
 
@@ -28,20 +27,20 @@ type DB struct {
 	// Migrated is nil unless Open has changed the format.
 	Migrated *Migrated
 
-	bolt    *bbolt.DB
-	backlog *backlog
-	records *sharedRecords
-	queue   chan *commit
-	closing chan struct{}
-	done    chan struct{}
-	once    sync.Once
+	bolt        *bbolt.DB
+	writeBehind *writeBehindQueue
+	records     *recordCache
+	queue       chan *commit
+	closing     chan struct{}
+	done        chan struct{}
+	once        sync.Once
 }
 
 // Open opens the metadata file at path, making it with mode 0600 when it is
 // absent. It returns ErrLocked when another process has it open and a
-// *NewerFormatError when a newer program wrote it; in both cases nothing is
-// changed. One of an older format is brought to this one's, after a copy was
-// put beside it. The caller closes the DB.
+// *NewerFormatError when a newer program wrote it; in both cases it changes
+// nothing. A file of an older format is copied beside itself and then migrated.
+// The caller closes the DB.
 func Open(path string) (*DB, error) { return currentLayout().open(path) }
 
 func (l layout) open(path string) (*DB, error) {
@@ -59,12 +58,12 @@ func (l layout) open(path string) (*DB, error) {
 	db := &DB{
 		Migrated: migrated,
 
-		bolt:    bolt,
-		backlog: newBacklog(),
-		records: newSharedRecords(),
-		queue:   make(chan *commit, maxBatch),
-		closing: make(chan struct{}),
-		done:    make(chan struct{}),
+		bolt:        bolt,
+		writeBehind: newWriteBehindQueue(),
+		records:     newRecordCache(),
+		queue:       make(chan *commit, maxBatch),
+		closing:     make(chan struct{}),
+		done:        make(chan struct{}),
 	}
 	go db.commitLoop()
 	return db, nil
@@ -84,7 +83,8 @@ func openBolt(path string) (*bbolt.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open metadata %s: %w", path, err)
 	}
-	// Not only when the file is new: whoever made it may have died before this.
+	// Not only when the file is new: the process that created it may have crashed
+	// before this.
 	if err := syncDirectory(filepath.Dir(path)); err != nil {
 		return nil, errors.Join(err, bolt.Close())
 	}
@@ -104,15 +104,14 @@ func syncDirectory(dir string) error {
 	return nil
 }
 
-// Close waits for the changes under way, applies what is deferred and closes
-// the file. Further changes
-// return ErrClosed. Close twice is fine.
+// Close waits for the changes under way, commits the queued ones and closes the
+// file. Later changes return ErrClosed. Close twice is fine.
 func (db *DB) Close() error {
 	var err error
 	db.once.Do(func() {
 		close(db.closing)
 		<-db.done
-		db.backlog.end()
+		db.writeBehind.end()
 		err = db.bolt.Close()
 	})
 	return err

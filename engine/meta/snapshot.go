@@ -46,7 +46,7 @@ func writeTo(bolt *bbolt.DB, w io.Writer, check func(*Tx) error) error {
 	})
 }
 
-// Check reads the metadata file at path, which nobody may have open to write,
+// Check reads the metadata file at path, which no process may have open for writing,
 // and returns what is wrong with its structure.
 func Check(path string) error {
 	bolt, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockTimeout, ReadOnly: true})

@@ -13,8 +13,8 @@ import (
 // failing change makes the others repeat.
 const maxBatch = 256
 
-// commit is one change that waits to be made durable. It is the loop's until
-// answered is closed, and then its caller's again.
+// commit is one change that waits to be made durable. The commit loop owns it
+// until answered is closed; then its caller owns it again.
 type commit struct {
 	change    func(*Tx) error
 	committed []func()
@@ -28,9 +28,9 @@ func (c *commit) answer(err error) {
 	close(c.answered)
 }
 
-// View runs read on a consistent snapshot of what is committed, and waits for
-// nothing. It must not be held across network or disk I/O: an open snapshot
-// keeps old pages from being reused, and Update may have to wait for its end. So
+// View runs read on a consistent snapshot of the committed state, without
+// waiting. Read must not do network or disk I/O: an open snapshot keeps old pages
+// from being reused, and Update may have to wait for its end. For the same reason
 // read must not call Update.
 func (db *DB) View(read func(*Tx) error) error {
 	err := db.bolt.View(func(tx *bbolt.Tx) error { return read(&Tx{bolt: tx}) })
@@ -40,11 +40,10 @@ func (db *DB) View(read func(*Tx) error) error {
 	return err
 }
 
-// ViewFlushed is View after a flush: read also sees every change deferred
-// before. It waits for a commit while there are any, so it is for lists and
-// totals of objects and for whatever else deferred changes are about. When the
-// disk has no room for the flush, read sees the changes all the same, applied
-// in memory.
+// ViewFlushed is View after a flush: read also sees every change queued before.
+// It waits for a commit while changes are queued, so it is meant for lists and
+// totals of objects and other data that queued changes affect. When the disk has
+// no free space for the flush, the changes are applied in memory for read.
 func (db *DB) ViewFlushed(read func(*Tx) error) error {
 	if db.Flush() != nil {
 		return db.viewAhead(read)
@@ -52,9 +51,9 @@ func (db *DB) ViewFlushed(read func(*Tx) error) error {
 	return db.View(read)
 }
 
-// viewAhead applies what is deferred in memory alone, for the time of read.
+// viewAhead applies the queued changes in memory for the duration of read.
 func (db *DB) viewAhead(read func(*Tx) error) error {
-	changes := db.backlog.copies()
+	changes := db.writeBehind.copies()
 	for {
 		if err := db.tryAhead(changes, read); !errors.Is(err, errInstead) {
 			return err
@@ -62,20 +61,20 @@ func (db *DB) viewAhead(read func(*Tx) error) error {
 	}
 }
 
-func (db *DB) tryAhead(changes []*deferred, read func(*Tx) error) error {
+func (db *DB) tryAhead(changes []*queuedChange, read func(*Tx) error) error {
 	bolt, err := db.bolt.Begin(true)
 	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return ErrClosed
 	}
 	if err != nil {
-		return fmt.Errorf("view what is deferred: %w", err)
+		return fmt.Errorf("view queued changes: %w", err)
 	}
 	defer bolt.Rollback()
 	applied := appliedIn(&Tx{bolt: bolt})
 	for len(changes) > 0 && changes[0].position <= applied {
 		changes = changes[1:]
 	}
-	if err := applyDeferred(bolt, changes); err != nil {
+	if err := applyQueued(bolt, changes); err != nil {
 		return err
 	}
 	return read(&Tx{bolt: bolt})
@@ -107,7 +106,7 @@ func (db *DB) Update(change func(*Tx) error) error {
 	return c.end()
 }
 
-// end does what is left to the goroutine that asked for the change.
+// end finishes the change in its caller's goroutine.
 func (c *commit) end() error {
 	if c.panic != nil {
 		panic(c.panic)
@@ -122,49 +121,49 @@ func (c *commit) end() error {
 
 func (db *DB) commitLoop() {
 	defer close(db.done)
-	ticker := time.NewTicker(deferDelay)
+	ticker := time.NewTicker(queueDelay)
 	defer ticker.Stop()
 	for {
 		select {
 		case c := <-db.queue:
-			db.commitAfterDeferred(db.gather(c))
-		case <-db.backlog.full:
+			db.commitAfterQueued(db.gather(c))
+		case <-db.writeBehind.full:
 			_ = db.commit(nil) // the next transaction tries again
 		case <-ticker.C:
 			_ = db.commit(nil)
 		case <-db.closing:
-			db.commitAfterDeferred(db.gather(nil))
-			_ = db.applyBacklog(0)
+			db.commitAfterQueued(db.gather(nil))
+			_ = db.commitQueued(0)
 			return
 		}
 	}
 }
 
-// commitAfterDeferred makes everything that is deferred durable, and then the
-// changes of batch: the last of it in one transaction with them.
-func (db *DB) commitAfterDeferred(batch []*commit) {
-	if err := db.applyBacklog(deferBatch); err != nil {
+// commitAfterQueued commits every queued change and then the changes of batch;
+// the last queued ones share a transaction with the batch.
+func (db *DB) commitAfterQueued(batch []*commit) {
+	if err := db.commitQueued(queueBatch); err != nil {
 		for _, c := range batch {
 			c.answer(err)
 		}
 		return
 	}
-	_ = db.commit(batch) // which answers those of batch
+	_ = db.commit(batch) // commit answers those of batch
 }
 
-// applyBacklog applies what is deferred now but for the newest, at most leave.
-func (db *DB) applyBacklog(leave uint64) error {
-	all, done := db.backlog.reached()
+// commitQueued commits the queued changes, except for up to leave of the newest.
+func (db *DB) commitQueued(leave uint64) error {
+	all, done := db.writeBehind.reached()
 	for all > done+leave {
 		if err := db.commit(nil); err != nil {
 			return err
 		}
-		_, done = db.backlog.reached()
+		_, done = db.writeBehind.reached()
 	}
 	return nil
 }
 
-// gather takes whatever is queued behind first.
+// gather collects first and the changes queued after it.
 func (db *DB) gather(first *commit) []*commit {
 	var batch []*commit
 	if first != nil {
@@ -181,15 +180,15 @@ func (db *DB) gather(first *commit) []*commit {
 	return batch
 }
 
-// commit makes what is deferred, as much as there is in a transaction, and then
-// the changes of batch durable in one, leaving out those of batch that fail. It
-// returns why nothing could be.
+// commit commits up to queueBatch queued changes and the changes of batch in one
+// transaction, leaving out those of batch that fail. It returns the error of a
+// transaction that failed as a whole.
 func (db *DB) commit(batch []*commit) error {
-	waiting := db.backlog.some()
+	waiting := db.writeBehind.some()
 	for len(batch) > 0 || len(waiting) > 0 {
 		failed := -1
 		err := db.bolt.Update(func(tx *bbolt.Tx) error {
-			if err := applyDeferred(tx, waiting); err != nil {
+			if err := applyQueued(tx, waiting); err != nil {
 				return err
 			}
 			for i, c := range batch {
@@ -206,9 +205,9 @@ func (db *DB) commit(batch []*commit) error {
 		}
 		if failed < 0 {
 			if err == nil {
-				db.settled(waiting)
+				db.finished(waiting)
 			} else {
-				db.backlog.stuck(err)
+				db.writeBehind.stuck(err)
 			}
 			for _, c := range batch {
 				c.answer(err)
@@ -221,10 +220,10 @@ func (db *DB) commit(batch []*commit) error {
 	return nil
 }
 
-// settled takes applied changes off the backlog and calls what was to be
-// called then.
-func (db *DB) settled(changes []*deferred) {
-	db.backlog.applied(len(changes))
+// finished removes applied changes from the queue and runs their OnCommit
+// functions.
+func (db *DB) finished(changes []*queuedChange) {
+	db.writeBehind.applied(len(changes))
 	for _, d := range changes {
 		for _, then := range d.committed {
 			then()

@@ -19,7 +19,7 @@ func (s *Service) BucketList(call *model.Call, page core.Page) (core.List[model.
 // need to know whose it is and no more.
 func (s *Service) bucket(call *model.Call, id string) (model.Bucket, error) {
 	call.Resource = model.Resource{Type: model.ResourceBucket, ID: id}
-	b, err := s.core.Meta.SharedBucket(id)
+	b, err := s.core.Meta.CachedBucket(id)
 	if b, err = ownBucket(b, err, call.Organization, id); err == nil {
 		call.Resource = bucketResource(b)
 	}

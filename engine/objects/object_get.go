@@ -39,7 +39,7 @@ func (s *Service) Object(bucket, key string) (model.Object, error) {
 		}
 		return found.object, nil
 	}
-	object, err := s.core.Meta.SharedObject(bucket, key)
+	object, err := s.core.Meta.CachedObject(bucket, key)
 	if errors.Is(err, meta.ErrNotFound) {
 		return object, noObject(key)
 	}
@@ -109,7 +109,7 @@ func (s *Service) ObjectPreflight(call *model.Call, bucket string) error {
 
 // bucketOfAnybody returns the bucket, for callers of no organization.
 func (s *Service) bucketOfAnybody(call *model.Call, bucket string) (model.Bucket, error) {
-	b, err := s.core.Meta.SharedBucket(bucket)
+	b, err := s.core.Meta.CachedBucket(bucket)
 	if errors.Is(err, meta.ErrNotFound) {
 		return b, noObject("")
 	}

@@ -68,7 +68,7 @@ func (s *Service) Deliver(entries []blobstore.Entry) {
 		}
 		position := uint64(at)
 		s.recent.add(note, position)
-		s.core.Meta.Defer(position, func(tx *meta.Tx) error { return s.applyNote(tx, note, position) }, func(tx *meta.Tx, err error) error {
+		s.core.Meta.Enqueue(position, func(tx *meta.Tx) error { return s.applyNote(tx, note, position) }, func(tx *meta.Tx, err error) error {
 			tx.OnCommit(func() { s.noteDone(note, position) })
 			return s.noteJournalDamage(tx, at, err)
 		})
@@ -78,7 +78,7 @@ func (s *Service) Deliver(entries []blobstore.Entry) {
 // passOver has the metadata say that a record of the journal cannot be replayed.
 func (s *Service) passOver(at blobstore.Position, err error) {
 	note := func(tx *meta.Tx) error { return s.noteJournalDamage(tx, at, err) }
-	s.core.Meta.Defer(uint64(at), note, func(tx *meta.Tx, _ error) error { return note(tx) })
+	s.core.Meta.Enqueue(uint64(at), note, func(tx *meta.Tx, _ error) error { return note(tx) })
 }
 
 // noteDone is called once the metadata have been brought up to a note, or never

@@ -119,7 +119,7 @@ func (s *Service) reserve(organization string, adds func() model.Totals) (releas
 // limitsObjects reports whether the plan of the organization may refuse an
 // object.
 func (s *Service) limitsObjects(organization string) (bool, error) {
-	org, err := s.core.Meta.SharedOrganization(organization)
+	org, err := s.core.Meta.CachedOrganization(organization)
 	if err != nil {
 		return false, err
 	}

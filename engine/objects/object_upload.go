@@ -269,7 +269,7 @@ func (s *Service) logObject(call *model.Call, note *ObjectNote, log func([]byte,
 	if err != nil {
 		return err
 	}
-	if err := s.core.Meta.Deferrable(); err != nil {
+	if err := s.core.Meta.Accepting(); err != nil {
 		return metadataStuck(err)
 	}
 	if err := log(text, note); err != nil {

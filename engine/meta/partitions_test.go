@@ -17,10 +17,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestErasKeepToTheModel compares an index of small eras with a map.
-func TestErasKeepToTheModel(t *testing.T) {
+// TestPartitionsMatchTheModel compares an index of small partitions with a map.
+func TestPartitionsMatchTheModel(t *testing.T) {
 	t.Parallel()
-	bolt, err := bbolt.Open(filepath.Join(t.TempDir(), "eras.db"), 0o600, &bbolt.Options{NoSync: true})
+	bolt, err := bbolt.Open(filepath.Join(t.TempDir(), "partitions.db"), 0o600, &bbolt.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,13 +35,13 @@ func TestErasKeepToTheModel(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"add": m.add, "add many": m.addMany, "set the clock": m.setClock, "remove": m.remove, "remove many": m.removeMany,
 			"newest": m.newest, "oldest": m.oldest,
-			"keep":   func(*rapid.T) { m.x.keeping = true },
-			"settle": m.settle,
+			"keep":  func(*rapid.T) { m.x.keeping = true },
+			"flush": m.flush,
 			"": func(t *rapid.T) {
 				if m.x.keeping {
 					return
 				}
-				if err := checkEras(m.x); err != nil {
+				if err := checkPartitions(m.x); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -49,23 +49,23 @@ func TestErasKeepToTheModel(t *testing.T) {
 	})
 }
 
-type eraModel struct {
-	x     *eras
+type partitionModel struct {
+	x     *timePartitions
 	clock int
 	keys  map[string]string // by version
 }
 
-func newEraModel(t *rapid.T, tx *bbolt.Tx) *eraModel {
+func newEraModel(t *rapid.T, tx *bbolt.Tx) *partitionModel {
 	starts, err1 := tx.CreateBucket([]byte("starts"))
 	members, err2 := tx.CreateBucket([]byte("members"))
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
-	return &eraModel{&eras{starts: starts, members: members, size: 16}, 500, map[string]string{}}
+	return &partitionModel{&timePartitions{starts: starts, members: members, size: 16}, 500, map[string]string{}}
 }
 
-func (m *eraModel) settle(t *rapid.T) {
-	if err := m.x.settle(); err != nil {
+func (m *partitionModel) flush(t *rapid.T) {
+	if err := m.x.flush(); err != nil {
 		t.Fatal(err)
 	}
 	m.x.keeping = false
@@ -73,7 +73,7 @@ func (m *eraModel) settle(t *rapid.T) {
 
 func eraVersion(n int) string { return fmt.Sprintf("%026d", n) }
 
-func (m *eraModel) add(t *rapid.T) {
+func (m *partitionModel) add(t *rapid.T) {
 	for m.keys[eraVersion(m.clock)] != "" {
 		m.clock++
 	}
@@ -85,26 +85,26 @@ func (m *eraModel) add(t *rapid.T) {
 	}
 }
 
-func (m *eraModel) setClock(t *rapid.T) { m.clock = rapid.IntRange(0, 999).Draw(t, "clock") }
+func (m *partitionModel) setClock(t *rapid.T) { m.clock = rapid.IntRange(0, 999).Draw(t, "clock") }
 
-func (m *eraModel) draw(t *rapid.T) string {
+func (m *partitionModel) draw(t *rapid.T) string {
 	if len(m.keys) == 0 {
 		t.Skip("nothing is there")
 	}
 	return rapid.SampledFrom(slices.Sorted(maps.Keys(m.keys))).Draw(t, "version")
 }
 
-func (m *eraModel) remove(t *rapid.T) { m.drop(t, m.draw(t)) }
+func (m *partitionModel) remove(t *rapid.T) { m.drop(t, m.draw(t)) }
 
-// addMany fills some eras.
-func (m *eraModel) addMany(t *rapid.T) {
+// addMany fills some partitions.
+func (m *partitionModel) addMany(t *rapid.T) {
 	for range 100 {
 		m.add(t)
 	}
 }
 
-// removeMany leaves few in many eras, from either end.
-func (m *eraModel) removeMany(t *rapid.T) {
+// removeMany leaves few members in many partitions, from either end.
+func (m *partitionModel) removeMany(t *rapid.T) {
 	all := slices.Sorted(maps.Keys(m.keys))
 	if rapid.Bool().Draw(t, "newest first") {
 		slices.Reverse(all)
@@ -116,7 +116,7 @@ func (m *eraModel) removeMany(t *rapid.T) {
 	}
 }
 
-func (m *eraModel) drop(t *rapid.T, version string) {
+func (m *partitionModel) drop(t *rapid.T, version string) {
 	for range 2 { // the second time it is gone
 		if err := m.x.remove([]byte(version), []byte(m.keys[version])); err != nil {
 			t.Fatal(err)
@@ -125,7 +125,7 @@ func (m *eraModel) drop(t *rapid.T, version string) {
 	delete(m.keys, version)
 }
 
-func (m *eraModel) newest(t *rapid.T) {
+func (m *partitionModel) newest(t *rapid.T) {
 	prefix := rapid.SampledFrom([]string{"", "a", "a/", "b/", "c"}).Draw(t, "prefix")
 	var before []byte
 	if rapid.Bool().Draw(t, "from within") {
@@ -137,13 +137,13 @@ func (m *eraModel) newest(t *rapid.T) {
 	})
 }
 
-func (m *eraModel) oldest(t *rapid.T) {
+func (m *partitionModel) oldest(t *rapid.T) {
 	before := eraVersion(rapid.IntRange(0, 999).Draw(t, "before"))
 	limit := rapid.IntRange(1, 20).Draw(t, "limit")
 	m.compare(t, m.x.oldest([]byte(before), limit), limit, cmp.Compare[string], func(version string) bool { return version < before })
 }
 
-func (m *eraModel) compare(t *rapid.T, found []member, limit int, order func(a, b string) int, wanted func(version string) bool) {
+func (m *partitionModel) compare(t *rapid.T, found []member, limit int, order func(a, b string) int, wanted func(version string) bool) {
 	var want, got []string
 	for _, version := range slices.SortedFunc(maps.Keys(m.keys), order) {
 		if wanted(version) && len(want) < limit {
@@ -158,30 +158,30 @@ func (m *eraModel) compare(t *rapid.T, found []member, limit int, order func(a, 
 	}
 }
 
-// checkEras holds that each member lies in its era, that eras count what they
+// checkPartitions verifies that each member is in its partition, that partitions count what they
 // hold, and that none is empty, more than full, or small beside a small one.
-func checkEras(x *eras) error {
+func checkPartitions(x *timePartitions) error {
 	var errs []error
 	found, before := 0, x.size
-	err := x.starts.ForEach(func(era, data []byte) error {
-		members := x.find(nil, era, nil, nil)
+	err := x.starts.ForEach(func(partition, data []byte) error {
+		members := x.find(nil, partition, nil, nil)
 		for _, m := range members {
-			if of, _ := x.of(m.version); !bytes.Equal(of, era) {
-				errs = append(errs, fmt.Errorf("%s %q lies in the era %s, not %s", m.version, m.key, era, of))
+			if of, _ := x.of(m.version); !bytes.Equal(of, partition) {
+				errs = append(errs, fmt.Errorf("%s %q is in the partition %s, not %s", m.version, m.key, partition, of))
 			}
 		}
-		n := eraCount(data)
+		n := partitionCount(data)
 		if n != len(members) || n < 1 || n > x.size {
-			errs = append(errs, fmt.Errorf("the era %s counts %d and has %d", era, n, len(members)))
+			errs = append(errs, fmt.Errorf("the partition %s counts %d and has %d", partition, n, len(members)))
 		}
 		if before+n < x.size/4 {
-			errs = append(errs, fmt.Errorf("the era %s has %d, and the one before it %d", era, n, before))
+			errs = append(errs, fmt.Errorf("the partition %s has %d, and the one before it %d", partition, n, before))
 		}
 		found, before = found+len(members), n
 		return nil
 	})
 	if total := countKeys(x.members); found != total {
-		errs = append(errs, fmt.Errorf("%d members lie in eras, of %d", found, total))
+		errs = append(errs, fmt.Errorf("%d members are in partitions, of %d", found, total))
 	}
 	return errors.Join(append(errs, err)...)
 }

@@ -9,11 +9,11 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestSharedRecords reads a shared record while it is changed: who was told of
+// TestCachedRecords reads a cached record while it is changed: a caller that was told of
 // a change never sees what was before it.
-func TestSharedRecords(t *testing.T) {
+func TestCachedRecords(t *testing.T) {
 	db := openTest(t)
-	if _, err := db.SharedBucket("b"); !errors.Is(err, ErrNotFound) {
+	if _, err := db.CachedBucket("b"); !errors.Is(err, ErrNotFound) {
 		t.Fatalf("a bucket that was never made: %v", err)
 	}
 	update(t, db, func(tx *Tx) error {
@@ -34,7 +34,7 @@ func TestSharedRecords(t *testing.T) {
 				mu.Lock()
 				least := told
 				mu.Unlock()
-				if b, err := db.SharedBucket("b"); err != nil || b.Name < least {
+				if b, err := db.CachedBucket("b"); err != nil || b.Name < least {
 					t.Errorf("told of %s, then %s is read, %v", least, b.Name, err)
 					return
 				}
@@ -54,28 +54,28 @@ func TestSharedRecords(t *testing.T) {
 	close(done)
 	wg.Wait()
 	update(t, db, func(tx *Tx) error { return tx.Buckets().Delete("b") })
-	if _, err := db.SharedBucket("b"); !errors.Is(err, ErrNotFound) {
+	if _, err := db.CachedBucket("b"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a bucket that was deleted: %v", err)
 	}
 }
 
-// TestSharedObjectFollows defers the changes of an object: it is there as soon
-// as a deferred change is applied.
-func TestSharedObjectFollows(t *testing.T) {
+// TestCachedObjectFollows queues the changes of an object: it is there as soon
+// as a queued change is applied.
+func TestCachedObjectFollows(t *testing.T) {
 	db := openTest(t)
 	update(t, db, func(tx *Tx) error { return tx.Buckets().Insert(bucket("b")) })
 	for version := range 3 {
 		for range 2 { // the second finds what the first has remembered
-			if _, err := db.SharedObject("b", "key"); version == 0 != errors.Is(err, ErrNotFound) {
+			if _, err := db.CachedObject("b", "key"); version == 0 != errors.Is(err, ErrNotFound) {
 				t.Fatalf("before version %d: %v", version, err)
 			}
 		}
 		want := object("b", "key", version)
-		deferOn(db, uint64(version+1), func(tx *Tx) error { return putOne(tx, want) })
+		enqueueOn(db, uint64(version+1), func(tx *Tx) error { return putOne(tx, want) })
 		if err := db.Flush(); err != nil {
 			t.Fatal(err)
 		}
-		if o, err := db.SharedObject("b", "key"); err != nil || o.Version != want.Version {
+		if o, err := db.CachedObject("b", "key"); err != nil || o.Version != want.Version {
 			t.Errorf("version %q, %v; want %q", o.Version, err, want.Version)
 		}
 	}

@@ -8,19 +8,19 @@ import (
 	"testing"
 )
 
-// deferOn defers a change that does not fail.
-func deferOn(db *DB, position uint64, change func(*Tx) error) {
-	db.Defer(position, change, func(_ *Tx, err error) error { return err })
+// enqueueOn queues a change that does not fail.
+func enqueueOn(db *DB, position uint64, change func(*Tx) error) {
+	db.Enqueue(position, change, func(_ *Tx, err error) error { return err })
 }
 
-// TestDeferredFails makes one of them fail, in the middle of what it changes: it
-// alone is left out, what is made instead is told why, and nobody else notices.
-func TestDeferredFails(t *testing.T) {
+// TestQueuedChangeFails makes one of them fail, in the middle of what it changes: it
+// alone is left out, the replacement is told why, and no other caller notices.
+func TestQueuedChangeFails(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
 	failed := &CorruptError{Where: "here"}
 	add(db, 1)
-	db.Defer(2, func(tx *Tx) error {
+	db.Enqueue(2, func(tx *Tx) error {
 		return errors.Join(tx.PutSetting("count", nil), failed)
 	}, func(tx *Tx, err error) error { return tx.PutSetting("instead", []byte(err.Error())) })
 	add(db, 3)
@@ -30,9 +30,9 @@ func TestDeferredFails(t *testing.T) {
 	}
 }
 
-// add defers a change that counts in the setting "count".
+// add queues a change that counts in the setting "count".
 func add(db *DB, position uint64) {
-	deferOn(db, position, func(tx *Tx) error {
+	enqueueOn(db, position, func(tx *Tx) error {
 		return tx.PutSetting("count", append(tx.Setting("count"), 'x'))
 	})
 }
@@ -43,7 +43,7 @@ func count(t testing.TB, db *DB) (n int) {
 	return n
 }
 
-func TestDeferredIsSeenByWhatFollows(t *testing.T) {
+func TestQueuedChangeIsSeenByWhatFollows(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
 	for i := range 10 {
@@ -64,9 +64,9 @@ func TestDeferredIsSeenByWhatFollows(t *testing.T) {
 	}
 }
 
-// TestDeferredSurvivesFailures makes changes fail beside deferred ones: each
+// TestQueuedChangesSurviveFailures makes changes fail beside queued ones: each
 // of these must be applied exactly once all the same.
-func TestDeferredSurvivesFailures(t *testing.T) {
+func TestQueuedChangesSurviveFailures(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
 	const writers, each = 8, 100
@@ -78,7 +78,7 @@ func TestDeferredSurvivesFailures(t *testing.T) {
 			for i := range each {
 				mu.Lock()
 				position++
-				deferOn(db, position, func(tx *Tx) error {
+				enqueueOn(db, position, func(tx *Tx) error {
 					tx.OnCommit(func() { mu.Lock(); committed++; mu.Unlock() })
 					return tx.PutSetting("count", append(tx.Setting("count"), 'x'))
 				})
@@ -103,19 +103,19 @@ func TestDeferredSurvivesFailures(t *testing.T) {
 	}
 }
 
-func TestDeferredIsAppliedByItself(t *testing.T) {
+func TestQueuedChangeIsAppliedByItself(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
 	done := make(chan struct{})
-	deferOn(db, 1, func(tx *Tx) error {
+	enqueueOn(db, 1, func(tx *Tx) error {
 		tx.OnCommit(func() { close(done) })
 		return nil
 	})
 	<-done // or the test times out
 }
 
-// TestUpdateFollowsAllDeferred defers more than one transaction applies.
-func TestUpdateFollowsAllDeferred(t *testing.T) {
+// TestUpdateFollowsAllQueued queues more than one transaction applies.
+func TestUpdateFollowsAllQueued(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
 	for round := range 3 {
@@ -126,7 +126,7 @@ func TestUpdateFollowsAllDeferred(t *testing.T) {
 			return nil
 		})
 		<-held
-		const n = 3*deferBatch + 1
+		const n = 3*queueBatch + 1
 		for i := range n {
 			add(db, uint64(round*n+i+1))
 		}
@@ -140,14 +140,14 @@ func TestUpdateFollowsAllDeferred(t *testing.T) {
 	}
 }
 
-func TestCloseAppliesDeferred(t *testing.T) {
+func TestCloseAppliesQueued(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "meta.db")
 	db, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const n = deferBatch + 3
+	const n = queueBatch + 3
 	for i := range n {
 		add(db, uint64(i+1))
 	}
@@ -160,13 +160,13 @@ func TestCloseAppliesDeferred(t *testing.T) {
 	}
 }
 
-func BenchmarkDefer(b *testing.B) {
+func BenchmarkEnqueue(b *testing.B) {
 	db := openTest(b)
 	update(b, db, func(tx *Tx) error { return tx.Buckets().Insert(bucket("bucket_1")) })
 	for i := range b.N {
 		o := object("bucket_1", fmt.Sprintf("key/%09d", i), i)
 		o.Segment = 1
-		deferOn(db, uint64(i+1), func(tx *Tx) error { return putOne(tx, o) })
+		enqueueOn(db, uint64(i+1), func(tx *Tx) error { return putOne(tx, o) })
 	}
 	view(b, db, func(*Tx) error { return nil })
 }
