@@ -40,6 +40,12 @@ func newCluster(t testing.TB) *cluster {
 	return &cluster{postgrestest.NewCluster(t, postgrestest.Binaries(t), xlog.DefaultSegmentSize, serverSettings...), t}
 }
 
+// newForeignCluster is newCluster with a system identifier of its own.
+func newForeignCluster(t testing.TB) *cluster {
+	t.Helper()
+	return &cluster{postgrestest.NewForeignCluster(t, postgrestest.Binaries(t), xlog.DefaultSegmentSize, serverSettings...), t}
+}
+
 // startCluster starts PostgreSQL on dir, until the test ends.
 func startCluster(t testing.TB, dir string) *cluster {
 	t.Helper()
