@@ -97,7 +97,7 @@ func TestBrokenBundleIsNotKept(t *testing.T) {
 	}
 }
 
-// cached names what lies in a search's cache.
+// cached lists the files in a search's cache.
 func cached(s postgres.Search) []string {
 	entries, _ := os.ReadDir(s.CacheDir)
 	var names []string

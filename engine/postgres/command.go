@@ -37,8 +37,7 @@ func runNice(t *toolCommand, nice int) error {
 }
 
 // renice lowers the priority of a child and of what it starts from now on.
-// That it can fail is no matter: the work is done all the same, only less
-// politely.
+// A failure is ignored: the work is done all the same, at normal priority.
 func renice(pid, nice int) {
 	if nice > 0 {
 		_ = syscall.Setpriority(syscall.PRIO_PROCESS, pid, nice)

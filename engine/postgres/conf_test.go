@@ -79,8 +79,8 @@ func TestPostgreSQLReadsQuotedRules(t *testing.T) {
 	}
 }
 
-// A name that is a keyword unquoted is only a name: a user called "all" is
-// not everybody.
+// A name that is a keyword unquoted is only a name: a user called "all" does
+// not match every user.
 func TestKeywordsAreNamesInRules(t *testing.T) {
 	d := postgrestest.Instance(t)
 	hba := d.Spec.HBA

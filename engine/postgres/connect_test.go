@@ -64,8 +64,8 @@ func crowd(t *testing.T, d *postgrestest.Database) (leave func()) {
 	return leave
 }
 
-// Whoever is refused because all places are taken waits for one, and is told
-// why when none comes.
+// A caller that is refused because all connection slots are taken waits for one,
+// and gets the reason when none becomes free.
 func TestConnectWaitsForAPlace(t *testing.T) {
 	t.Parallel()
 	d := crowded(t)

@@ -86,8 +86,8 @@ func madeJar(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	txz := filepath.Join(t.TempDir(), "postgres.txz")
-	// The programs must lie in bin, and find their share directory where
-	// they were built to have it: links in bin to the real places do.
+	// The programs must be in bin, and find their share directory where
+	// they were built to have it: links in bin to the installed programs do.
 	stage := t.TempDir()
 	if err := os.Mkdir(filepath.Join(stage, "bin"), 0o755); err != nil {
 		t.Fatal(err)

@@ -110,8 +110,8 @@ func TestDumpIsNotHeldUp(t *testing.T) {
 	})
 }
 
-// Whoever keeps every session of his database from beginning holds a dump up
-// for no longer either, and nothing of it is left in the server.
+// An owner that keeps every session of its database from beginning delays a dump
+// for no longer either, and the dump leaves nothing in the server.
 func TestDumpIsNotHeldUpAtItsBeginning(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Instance(t)
@@ -139,7 +139,7 @@ func TestDumpIsNotHeldUpAtItsBeginning(t *testing.T) {
 	<-full
 }
 
-// The dumper is nobody outside the private socket, and nothing but a reader in
+// The dumper cannot log in outside the private socket, and can only read through
 // it.
 func TestDumperIsNoWayIn(t *testing.T) {
 	t.Parallel()

@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A hundred logins that are never finished keep nobody out, even if each comes
-// back as soon as it is sent away.
+// A hundred logins that are never finished keep no other client out, even if each
+// connects again as soon as it is rejected.
 func TestHalfOpenLoginsKeepNobodyOut(t *testing.T) {
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.Config.Logins = 120 })
 	d.Tenant.Connections = d.Spec.Config.Sessions(d.Spec.Bin)

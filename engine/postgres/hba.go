@@ -53,7 +53,7 @@ func WriteHBA(dir string, h HBA) (changed bool, err error) {
 func (h HBA) ident() (string, error) {
 	name := h.OSUser
 	if name == "" {
-		// Not user.Current, which remembers who the process was first.
+		// Not user.Current, which caches the user the process first ran as.
 		me, err := user.LookupId(strconv.Itoa(os.Geteuid()))
 		if err != nil {
 			return "", fmt.Errorf("look up own user: %w", err)

@@ -10,8 +10,8 @@ import (
 )
 
 // FuzzRules makes pg_hba.conf of any allow-list, database and user, and reads
-// it as PostgreSQL does: nobody is let in but the users, to the database, from
-// the entries; and the last rule refuses.
+// it as PostgreSQL does: it admits only the users, to the database, from the
+// entries; and the last rule rejects.
 func FuzzRules(f *testing.F) {
 	f.Add("shop", "app", "127.0.0.0/8 ::1")
 	f.Add("all", "all", "0.0.0.0/0 ::/0")
@@ -50,7 +50,7 @@ func FuzzRules(f *testing.F) {
 	})
 }
 
-// covers reports whether all of inner lies in outer.
+// covers reports whether outer contains all of inner.
 func covers(outer, inner netip.Prefix) bool {
 	if outer.Addr().Is4In6() && outer.Bits() >= 96 {
 		outer = netip.PrefixFrom(outer.Addr().Unmap(), outer.Bits()-96)

@@ -160,8 +160,8 @@ func TestUpdateRefusesWhatCannotBeSaid(t *testing.T) {
 	}
 }
 
-// TestLocalRole: the role the rules let the appliance be comes in over the
-// socket, to its database alone, and nobody comes in over TCP.
+// TestLocalRole: the role that the rules allow the appliance logs in over the
+// socket, to its database alone, and no role logs in over TCP.
 func TestLocalRole(t *testing.T) {
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.HBA = postgres.HBA{Database: "app", Local: "app"} })
 	conn, err := d.Supervisor.ConnectLocal(t.Context(), d.Spec.ID)

@@ -45,7 +45,7 @@ func isHalfDone(pid int) bool {
 	return strings.HasSuffix(title, " authentication") || strings.HasSuffix(title, " initializing")
 }
 
-// clientOf returns the address of the client that a half-done login serves, "" where
+// clientOf returns the address of the client that an incomplete login serves, "" where
 // it is not known. The title ends in "ADDRESS(PORT) authentication": the names
 // before it are the client's choice, what comes after them is not.
 func clientOf(pid int) string {

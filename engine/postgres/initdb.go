@@ -29,7 +29,7 @@ func initdb(ctx context.Context, bin Binaries, dir string, nice int) error {
 	}
 	err := runNice(bin.initCommand(ctx, dir, append(args, localeArgs(bin.Major)...)), nice)
 	if ctx.Err() != nil {
-		return fmt.Errorf("initdb: %w", ctx.Err()) // what it said when it was killed is no matter
+		return fmt.Errorf("initdb: %w", ctx.Err()) // the output of a killed initdb is left out
 	}
 	if err != nil {
 		return fmt.Errorf("initdb %s: %w", dir, err)

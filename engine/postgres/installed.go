@@ -71,8 +71,8 @@ func distinctDirs(dirs []string) []string {
 			continue
 		}
 		seen[real] = true
-		// A directory of client tools alone is no candidate; one whose
-		// server cannot be run is, so that it can be said why.
+		// A directory of client tools alone is not a candidate. One whose
+		// server cannot be run is, so that the error can say why.
 		if _, err := os.Lstat(filepath.Join(dir, "postgres")); err == nil {
 			kept = append(kept, dir)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Who comes over TCP with a password of the tenant's, or none, and says in
-// the start of the session that he is somebody else, or elsewhere.
+// Clients that connect over TCP with a password of the tenant's, or none, and
+// name another user or another database in the startup message.
 func TestNeighbours(t *testing.T) {
 	d, neighbour := postgrestest.Instance(t), postgrestest.Instance(t)
 	t.Run("over TCP", func(t *testing.T) { overTCP(t, d, neighbour) })
@@ -87,9 +87,9 @@ func overTCP(t *testing.T, d, neighbour *postgrestest.Database) {
 	}
 }
 
-// The private socket and files: nobody but the operating system's user reaches it, and
-// who does is nobody but the superuser. From within the database a tenant is
-// that user, so what could connect from there must not be had.
+// The private socket and files: only the operating system's user reaches them, and
+// connects as the superuser. Code of a tenant in the database runs as that user,
+// so it must not get anything that could connect from there.
 func TestSocketAndFiles(t *testing.T) {
 	d := postgrestest.Instance(t)
 	dir := d.SocketDir(t)
@@ -151,7 +151,7 @@ func fromWithin(t *testing.T, d, neighbour *postgrestest.Database) {
 			"create foreign table f"+name+" (rolname name, rolpassword text) server "+name+" options (schema_name 'pg_catalog', table_name 'pg_authid')")
 		refused(t, owner, "2F003", []string{"select * from f" + name, "import foreign schema public from server " + name + " into public"})
 		refused(t, owner, "42501", []string{"alter user mapping for app server " + name + " options (add password_required 'false')"})
-		// Over TCP the superuser is nobody, and the neighbour's password is not ours.
+		// Over TCP the superuser cannot log in, and the neighbour's password is not ours.
 		refused(t, owner, "08001", []string{
 			"select dblink_connect('host=127.0.0.1 port=" + strconv.Itoa(at.Spec.Config.Port) + " user=holdfast dbname=postgres password=x')",
 		})

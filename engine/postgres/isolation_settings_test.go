@@ -77,9 +77,9 @@ func extremeSettings(t *testing.T, d *postgrestest.Database) {
 	}
 }
 
-// What an owner can say of the database as a whole. A template would not be
+// What an owner can set on the database as a whole. A template would not be
 // found when the directory is restored, and a database without connections
-// lets nobody in; Provision sets both right.
+// admits no session; Provision resets both.
 func databaseOptions(t *testing.T, d *postgrestest.Database) {
 	allowed(t, d.Owner(t),
 		"alter database app is_template true", "alter database app connection limit 0",
@@ -97,7 +97,7 @@ func databaseOptions(t *testing.T, d *postgrestest.Database) {
 	}
 }
 
-// A tenant who takes every connection.
+// A tenant that takes every connection.
 func everyConnection(t *testing.T, d *postgrestest.Database) {
 	opened := 0
 	for ; opened < 100; opened++ {
@@ -116,9 +116,9 @@ func everyConnection(t *testing.T, d *postgrestest.Database) {
 	shutIn(t, d, opened)
 }
 
-// One who makes every new session in his database wait: what waits for an
-// exclusive lock lets nobody before it, and the owner may ask for one on a
-// catalog.
+// A tenant that makes every new session in its database wait: later requests
+// queue after a request for an exclusive lock, and the owner may ask for one on
+// a catalog.
 func lockedCatalog(t *testing.T, d *postgrestest.Database) {
 	holder, waiter := d.Owner(t), d.Owner(t)
 	allowed(t, holder, "begin", "lock table pg_class in access share mode")

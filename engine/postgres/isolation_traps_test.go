@@ -207,8 +207,8 @@ func TestTraps(t *testing.T) {
 }
 
 // Maintenance runs index expressions and the like: as their owner, and barred
-// from changing roles, whoever asks for it (CVE-2020-25695, CVE-2022-1552).
-// Autovacuum asks as the superuser.
+// from changing roles, whichever role runs it (CVE-2020-25695, CVE-2022-1552).
+// Autovacuum runs as the superuser.
 func TestMaintenanceRunsAsTheOwner(t *testing.T) {
 	d := postgrestest.Instance(t)
 	owner := d.Owner(t)

@@ -87,7 +87,7 @@ func (s *lockout) refuse() error {
 	}
 	rules.WriteString(s.rules)
 	if _, err := publish.FileIfChanged(filepath.Join(s.dir, hbaFile), []byte(rules.String()), 0o600); err != nil {
-		return fmt.Errorf("refuse half-done logins: %w", err)
+		return fmt.Errorf("refuse incomplete logins: %w", err)
 	}
 	return s.p.signal(syscall.SIGHUP)
 }

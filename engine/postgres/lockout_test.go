@@ -19,8 +19,8 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// flood has logins knock at the instance until the test ends, which say who they
-// would be and are silent then; whoever is sent away comes back at once.
+// flood keeps starting logins at the instance until the test ends. Each sends a
+// startup message and then nothing; one that is rejected connects again at once.
 func flood(t *testing.T, d *postgrestest.Database, clients int, parameters map[string]string) {
 	t.Helper()
 	floodFrom(t, d, "127.0.0.1", clients, parameters)
@@ -80,7 +80,7 @@ func awaitFull(t *testing.T, connect func(context.Context) error) {
 }
 
 // Logins that are never finished do not keep the appliance out, however many
-// there are and come back; who may connect is afterwards what it was.
+// there are and however often they return; afterwards the rules are what they were.
 func TestLockout(t *testing.T) {
 	t.Parallel()
 	d := patientWithLogins(t)
@@ -95,13 +95,13 @@ func TestLockout(t *testing.T) {
 	flood(t, d, 40, map[string]string{"user": "app", "database": "app"})
 	awaitFull(t, connect)
 	if err := connect(t.Context()); err != nil {
-		t.Errorf("while others knock: %v", err)
+		t.Errorf("during a flood of logins: %v", err)
 	}
 	allowed(t, session, "select 1")
 }
 
-// A half-done login is known by its title, which PostgreSQL cuts off where its
-// arguments and environment end: there is room for the longest names.
+// An incomplete login is recognized by its title, which PostgreSQL cuts off where
+// its arguments and environment end: the longest names fit.
 func TestLockoutOfLongNames(t *testing.T) {
 	t.Parallel()
 	name := strings.Repeat("n", 63)
@@ -125,12 +125,12 @@ func TestLockoutOfLongNames(t *testing.T) {
 	floodFrom(t, d, "127.100.100.100", 40, map[string]string{"user": name, "database": name})
 	awaitFull(t, connect)
 	if err := connect(t.Context()); err != nil {
-		t.Errorf("while others knock: %v", err)
+		t.Errorf("during a flood of logins: %v", err)
 	}
 }
 
-// What is done against half-done logins from one address keeps nobody out who
-// comes from another: neither by a rule, nor for longer than the lockout takes.
+// A lockout of incomplete logins from one address rejects no client from another:
+// neither by a rule, nor for longer than the lockout takes.
 func TestLockoutSparesOtherAddresses(t *testing.T) {
 	t.Parallel()
 	d := patientWithLogins(t)

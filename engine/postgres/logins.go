@@ -11,7 +11,7 @@ import (
 
 // logins are processes of a server that were not yet sessions when they were
 // listed. A client that stops in the middle of logging in has one for as long as
-// authentication_timeout, twice: with the rules about who may connect that
+// authentication_timeout, twice: with the access rules that
 // were in force when it connected, and with the password as it was when it was asked
 // for it. Finished later, it is a session that no change has ended.
 type logins struct {

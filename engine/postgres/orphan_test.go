@@ -91,7 +91,8 @@ func TestLogIsBounded(t *testing.T) {
 	})
 }
 
-// A new log is asked for again when who asked for it died before he said so.
+// A new log is requested again when the appliance that requested it died before
+// it could signal the server.
 func TestLogIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Instance(t)
@@ -126,7 +127,7 @@ func TestLogrotateSignal(t *testing.T) {
 }
 
 // A server that was killed has left its socket. The next one on its directory
-// would take it over; where there is no next one, nothing must be left.
+// would take it over; without a next one, nothing must be left.
 func TestSocketOfDeadServer(t *testing.T) {
 	sockets, err := os.MkdirTemp("", "hf-s") // a path short enough
 	if err != nil {
@@ -151,8 +152,8 @@ func TestSocketOfDeadServer(t *testing.T) {
 	}
 }
 
-// What an appliance that was killed has left is cleared away by the next, also
-// while nobody has reaped the server; what is in use stays.
+// The next appliance removes what a killed one has left, even while the server is
+// an unreaped zombie; what is in use stays.
 func TestClearSockets(t *testing.T) {
 	sockets, err := os.MkdirTemp("", "hf-s")
 	if err != nil {
@@ -188,8 +189,8 @@ func TestClearSockets(t *testing.T) {
 	}
 }
 
-// Nobody may reap a server that was killed for a while, an init that is slow or
-// none. Its database comes back at once all the same.
+// A killed server may stay a zombie for a while, where init is slow to reap it or
+// there is no init. Its database comes back at once all the same.
 func TestStartBesideZombie(t *testing.T) {
 	d := postgrestest.Prepare(t)
 	s, _ := supervisor(t)
@@ -197,7 +198,7 @@ func TestStartBesideZombie(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, pid := s.Status(d.Spec.ID)
-	s.Detach() // nobody waits for the process any more
+	s.Detach() // nothing waits for the process any more
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func relocatable(bin Binaries) (layout, error) {
 func neededLibraries(ctx context.Context, bin Binaries, objects []string) ([]string, error) {
 	cmd := exec.CommandContext(ctx, "ldd", objects...)
 	cmd.Env, cmd.Dir = bin.Env(), "/"
-	out, err := cmd.Output() // its status is that some file is no object: a script
+	out, err := cmd.Output() // the status is an error when a file is a script and not an object
 	if len(out) == 0 {
 		return nil, fmt.Errorf("find shared libraries: ldd: %w", err)
 	}

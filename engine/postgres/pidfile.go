@@ -51,8 +51,8 @@ func readLockFile(path string) (pidFile, error) {
 // serves. PostgreSQL itself takes over a file whose process is gone or is
 // another user's; it refuses one whose number another process of this user
 // has taken since, as after a power cut. The caller has seen that the process
-// is no postmaster of dir and that none of its children live, and is the only one
-// who starts postmasters there.
+// is not a postmaster of dir and that none of its children live, and it alone starts
+// postmasters there.
 func clearPIDFile(dir string) error {
 	if err := os.Remove(pidFilePath(dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove stale postmaster.pid: %w", err)

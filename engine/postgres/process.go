@@ -132,7 +132,7 @@ func (p *process) gone() bool {
 	}
 }
 
-// signal sends sig; it is no error that the process is gone.
+// signal sends sig. A process that has ended is not an error.
 func (p *process) signal(sig syscall.Signal) error {
 	if err := p.watch.signal(sig); err != nil && !errors.Is(err, syscall.ESRCH) && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("signal postmaster %d: %w", p.pid, err)
