@@ -13,7 +13,7 @@ import (
 
 	"holdfast/cli/remote"
 	"holdfast/engine/model"
-	"holdfast/server/api"
+	"holdfast/server/api/wire"
 	"holdfast/server/operator"
 )
 
@@ -61,7 +61,7 @@ func parseLife(flag, text string) (time.Duration, error) {
 
 func newAdminKeyList() *cobra.Command {
 	cmd, a := newAdminCommand("list", "Show the API keys", model.ActionKeyList, cobra.NoArgs, nothing,
-		func(w io.Writer, keys []api.Key) {
+		func(w io.Writer, keys []wire.Key) {
 			table(w, "ID\tNAME\tKEY\tPRESET\tSTATE\tLAST USED", func(w io.Writer) {
 				for _, k := range keys {
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Preview, k.Preset, remote.KeyState(k.RevokedAt, k.ExpiresAt), cmp.Or(remote.Ago(k.LastUsedAt), "never"))
@@ -80,7 +80,7 @@ func newAdminKeyUpdate() *cobra.Command {
 			}
 			return operator.KeyUpdate{ID: args[0], AllowDangerous: allow}, nil
 		},
-		func(w io.Writer, k api.Key) {
+		func(w io.Writer, k wire.Key) {
 			may := "may delete nothing"
 			if k.AllowDangerous {
 				may = "may delete what its permissions name"
@@ -93,7 +93,7 @@ func newAdminKeyUpdate() *cobra.Command {
 
 func newAdminKeyRevoke() *cobra.Command {
 	cmd, a := newAdminCommand("revoke ID", "End an API key at once", model.ActionKeyRevoke, cobra.ExactArgs(1), target,
-		func(w io.Writer, k api.Key) { fmt.Fprintf(w, "%s (%s) is revoked\n", k.ID, k.Name) })
+		func(w io.Writer, k wire.Key) { fmt.Fprintf(w, "%s (%s) is revoked\n", k.ID, k.Name) })
 	return a.inOrganization(a.asking(cmd, func(args []string) string {
 		return fmt.Sprintf("end the key %s for good", args[0])
 	}))

@@ -6,107 +6,31 @@ import (
 
 	"holdfast/engine/insight"
 	"holdfast/engine/model"
+	"holdfast/server/api/wire"
 )
 
-// Metric is how much of something is used, and how much may be.
-type Metric struct {
-	Used  int64  `json:"used"`
-	Limit *int64 `json:"limit" doc:"null is without limit."`
-}
-
-// Usage is what an organization takes.
-type Usage struct {
-	Period  Period       `json:"period"`
-	Metrics UsageMetrics `json:"metrics"`
-	Host    Host         `json:"host"`
-}
-
-// Period is the calendar month, in UTC; End is the beginning of the next.
-type Period struct {
-	Start time.Time `json:"start"`
-	End   time.Time `json:"end"`
-}
-
-// UsageMetrics are the metrics of an organization.
-type UsageMetrics struct {
-	Databases     Metric `json:"databases"`
-	DatabaseBytes Metric `json:"database_bytes"`
-	Buckets       Metric `json:"buckets"`
-	Objects       Metric `json:"objects"`
-	StorageBytes  Metric `json:"storage_bytes"`
-	BackupBytes   Metric `json:"backup_bytes" doc:"What backups, archived WAL and exports occupy on disk now, including those of databases in the trash."`
-	Connections   Metric `json:"connections"`
-}
-
-// Host is what the machine has; memory is null where the system does not say.
-type Host struct {
-	DiskTotalBytes       int64  `json:"disk_total_bytes"`
-	DiskFreeBytes        int64  `json:"disk_free_bytes"`
-	MemoryTotalBytes     *int64 `json:"memory_total_bytes"`
-	MemoryAvailableBytes *int64 `json:"memory_available_bytes"`
-}
-
 // NewUsage returns the wire form of a usage at a time.
-func NewUsage(u insight.Usage, now time.Time) Usage {
+func NewUsage(u insight.Usage, now time.Time) wire.Usage {
 	now = now.UTC()
-	metric := func(m model.Metric) Metric { return Metric{Used: u.Used(m), Limit: limitOf(u.Limits, m)} }
+	metric := func(m model.Metric) wire.Metric { return wire.Metric{Used: u.Used(m), Limit: limitOf(u.Limits, m)} }
 	start := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
-	return Usage{
-		Period: Period{Start: start, End: start.AddDate(0, 1, 0)},
-		Metrics: UsageMetrics{
+	return wire.Usage{
+		Period: wire.Period{Start: start, End: start.AddDate(0, 1, 0)},
+		Metrics: wire.UsageMetrics{
 			Databases: metric(model.MetricDatabases), DatabaseBytes: metric(model.MetricDatabaseBytes),
 			Buckets: metric(model.MetricBuckets), Objects: metric(model.MetricObjects), StorageBytes: metric(model.MetricStorageBytes),
-			BackupBytes: metric(model.MetricBackupBytes), Connections: Metric{Used: u.Connections},
+			BackupBytes: metric(model.MetricBackupBytes), Connections: wire.Metric{Used: u.Connections},
 		},
-		Host: Host{
+		Host: wire.Host{
 			DiskTotalBytes: u.Host.DiskTotal, DiskFreeBytes: u.Host.DiskFree,
 			MemoryTotalBytes: u.Host.MemoryTotal, MemoryAvailableBytes: u.Host.MemoryAvailable,
 		},
 	}
 }
 
-func (h *handlers) usageGet(_ context.Context, call *model.Call, _ *nothingInput) (Usage, error) {
+func (h *handlers) usageGet(_ context.Context, call *model.Call, _ *nothingInput) (wire.Usage, error) {
 	usage, err := h.engine.Insight.Usage(call)
 	return NewUsage(usage, h.now()), err
-}
-
-// Limits are what the organization's plan allows.
-type Limits struct {
-	Plan       string                            `json:"plan"`
-	Limits     PlanLimits                        `json:"limits"`
-	Features   Features                          `json:"features"`
-	RateLimits map[model.RateClass]RateLimitView `json:"rate_limits" doc:"Budgets of each key."`
-}
-
-// PlanLimits bound the metrics of the same names; null is without limit.
-type PlanLimits struct {
-	Databases     *int64 `json:"databases"`
-	DatabaseBytes *int64 `json:"database_bytes"`
-	Buckets       *int64 `json:"buckets"`
-	Objects       *int64 `json:"objects"`
-	StorageBytes  *int64 `json:"storage_bytes"`
-	BackupBytes   *int64 `json:"backup_bytes"`
-	Connections   *int64 `json:"connections" doc:"Always null: each database bounds its own by max_connections."`
-}
-
-// Features is what the appliance does on its machine, as the operator has set it up.
-type Features struct {
-	Databases           bool `json:"databases"`
-	Backups             bool `json:"backups"`
-	ObjectStorage       bool `json:"object_storage"`
-	PointInTimeRecovery bool `json:"point_in_time_recovery"`
-	ScheduledBackups    bool `json:"scheduled_backups" doc:"Whether the operator has the appliance make any."`
-	BackupVerification  bool `json:"backup_verification" doc:"Whether a trial restore follows each backup: the operator has not turned that off."`
-	Exports             bool `json:"exports" doc:"Whether an export follows each backup: the operator has not turned that off, and pg_dump is on this machine."`
-	Imports             bool `json:"imports" doc:"Whether pg_dump is on this machine."`
-	RowLevelSecurity    bool `json:"row_level_security"`
-	DeviceLogin         bool `json:"device_login"`
-}
-
-// RateLimitView is a budget: so many requests in a window of time.
-type RateLimitView struct {
-	Limit         int   `json:"limit"`
-	WindowSeconds int64 `json:"window_seconds"`
 }
 
 func limitOf(limits map[model.Metric]int64, m model.Metric) *int64 {
@@ -116,62 +40,46 @@ func limitOf(limits map[model.Metric]int64, m model.Metric) *int64 {
 	return nil
 }
 
-func (h *handlers) limitsGet(ctx context.Context, call *model.Call, _ *nothingInput) (Limits, error) {
+func (h *handlers) limitsGet(ctx context.Context, call *model.Call, _ *nothingInput) (wire.Limits, error) {
 	account, err := h.engine.Access.AccountGet(call)
 	if err != nil {
-		return Limits{}, err
+		return wire.Limits{}, err
 	}
 	features := h.engine.Insight.Features(ctx)
 	limit := func(m model.Metric) *int64 { return limitOf(account.Plan.Limits, m) }
-	limits := Limits{
+	limits := wire.Limits{
 		Plan: account.Plan.Name,
-		Limits: PlanLimits{
+		Limits: wire.PlanLimits{
 			Databases: limit(model.MetricDatabases), DatabaseBytes: limit(model.MetricDatabaseBytes),
 			Buckets: limit(model.MetricBuckets), Objects: limit(model.MetricObjects), StorageBytes: limit(model.MetricStorageBytes),
 			BackupBytes: limit(model.MetricBackupBytes),
 		},
-		Features: Features{
+		Features: wire.Features{
 			Databases: true, Backups: true, ObjectStorage: true, PointInTimeRecovery: true,
 			ScheduledBackups: features.ScheduledBackups, BackupVerification: features.BackupVerification,
 			Exports: features.Exports, Imports: features.Imports,
 			RowLevelSecurity: true, DeviceLogin: true,
 		},
-		RateLimits: map[model.RateClass]RateLimitView{},
+		RateLimits: map[string]wire.RateLimitView{},
 	}
 	for class, rate := range h.engine.Insight.Rates() {
-		limits.RateLimits[class] = RateLimitView{Limit: rate.Limit, WindowSeconds: int64(rate.Window.Seconds())}
+		limits.RateLimits[string(class)] = wire.RateLimitView{Limit: rate.Limit, WindowSeconds: int64(rate.Window.Seconds())}
 	}
 	return limits, nil
 }
 
-// Billing is what the organization owes.
-type Billing struct {
-	Plan           string        `json:"plan"`
-	Status         BillingStatus `json:"status"`
-	Currency       *string       `json:"currency" doc:"ISO 4217; null where nothing is charged."`
-	AmountDueCents int64         `json:"amount_due_cents"`
-	Trial          Trial         `json:"trial"`
-}
-
-// Trial is a plan on trial.
-type Trial struct {
-	Active    bool       `json:"active"`
-	StartedAt *time.Time `json:"started_at"`
-	EndsAt    *time.Time `json:"ends_at"`
-}
-
-func (h *handlers) billingGet(_ context.Context, call *model.Call, _ *nothingInput) (Billing, error) {
+func (h *handlers) billingGet(_ context.Context, call *model.Call, _ *nothingInput) (wire.Billing, error) {
 	account, err := h.engine.Access.AccountGet(call)
 	if err != nil {
-		return Billing{}, err
+		return wire.Billing{}, err
 	}
-	billing := Billing{Plan: account.Plan.Name, Status: "active"}
+	billing := wire.Billing{Plan: account.Plan.Name, Status: wire.BillingActive}
 	if trial := account.Organization.Trial; trial != nil {
 		active := trial.Active(h.now())
-		billing.Trial = Trial{Active: active, StartedAt: utcOrAbsent(&trial.StartedAt), EndsAt: utcOrAbsent(&trial.EndsAt)}
-		billing.Status = "trial_ended"
+		billing.Trial = wire.Trial{Active: active, StartedAt: utcOrAbsent(&trial.StartedAt), EndsAt: utcOrAbsent(&trial.EndsAt)}
+		billing.Status = wire.BillingTrialEnded
 		if active {
-			billing.Status = "trial"
+			billing.Status = wire.BillingTrial
 		}
 	}
 	return billing, nil

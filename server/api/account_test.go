@@ -13,6 +13,7 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/server/api/wire"
 )
 
 // The account of an organization on a plan, then on trial of another.
@@ -26,7 +27,7 @@ func TestAccountOnAPlan(t *testing.T) {
 		t.Helper()
 		return w.do(t, request{method: "GET", path: path, key: w.org.read})
 	}
-	if limits := get[Limits](t, ask("/account/limits")); limits.Plan != model.PlanSelfHosted || limits.Limits != (PlanLimits{}) {
+	if limits := get[wire.Limits](t, ask("/account/limits")); limits.Plan != model.PlanSelfHosted || limits.Limits != (wire.PlanLimits{}) {
 		t.Errorf("limits without a plan: %+v", limits)
 	}
 	operator := func() *model.Call {
@@ -37,11 +38,11 @@ func TestAccountOnAPlan(t *testing.T) {
 	}
 	bucket := w.bucket(t, "first")
 	w.do(t, request{method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=k", key: w.org.full, body: "12345678"})
-	limits := get[Limits](t, ask("/account/limits"))
+	limits := get[wire.Limits](t, ask("/account/limits"))
 	if limits.Plan != "tiny" || *limits.Limits.Buckets != 2 || *limits.Limits.StorageBytes != 10 || limits.Limits.Databases != nil {
 		t.Errorf("limits: %+v", limits)
 	}
-	usage := get[Usage](t, ask("/account/usage")).Metrics
+	usage := get[wire.Usage](t, ask("/account/usage")).Metrics
 	if usage.Buckets.Used != 1 || *usage.Buckets.Limit != 2 || usage.Objects.Used != 1 || usage.Objects.Limit != nil || usage.StorageBytes.Used != 8 {
 		t.Errorf("usage: %+v", usage)
 	}
@@ -50,26 +51,26 @@ func TestAccountOnAPlan(t *testing.T) {
 		!strings.Contains(refused.msg, "storage_bytes: the plan tiny allows 10, and 8 are in use") {
 		t.Errorf("over the limit: %s", refused.text)
 	}
-	if billing := get[Billing](t, ask("/account/billing")); billing.Plan != "tiny" || billing.Status != "active" || billing.Trial.StartedAt != nil {
+	if billing := get[wire.Billing](t, ask("/account/billing")); billing.Plan != "tiny" || billing.Status != "active" || billing.Trial.StartedAt != nil {
 		t.Errorf("billing: %+v", billing)
 	}
 	if _, err := w.engine.Access.OrganizationSetTrial(operator(), model.PlanSelfHosted, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if billing := get[Billing](t, ask("/account/billing")); billing.Plan != model.PlanSelfHosted || billing.Status != "trial" || !billing.Trial.Active {
+	if billing := get[wire.Billing](t, ask("/account/billing")); billing.Plan != model.PlanSelfHosted || billing.Status != "trial" || !billing.Trial.Active {
 		t.Errorf("billing on trial: %+v", billing)
 	}
 	if _, err := w.engine.Access.OrganizationSetTrial(operator(), model.PlanSelfHosted, time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	deadline := time.Now().Add(30 * time.Second)
-	for get[Billing](t, ask("/account/billing")).Status != "trial_ended" {
+	for get[wire.Billing](t, ask("/account/billing")).Status != "trial_ended" {
 		if time.Now().After(deadline) {
 			t.Fatal("the trial does not end")
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	if billing := get[Billing](t, ask("/account/billing")); billing.Plan != "tiny" || billing.Trial.Active || billing.Trial.EndsAt == nil {
+	if billing := get[wire.Billing](t, ask("/account/billing")); billing.Plan != "tiny" || billing.Trial.Active || billing.Trial.EndsAt == nil {
 		t.Errorf("billing after the trial: %+v", billing)
 	}
 }
@@ -77,7 +78,7 @@ func TestAccountOnAPlan(t *testing.T) {
 // TestFeatures: what the appliance does is said, and what the operator turned off is not.
 func TestFeatures(t *testing.T) {
 	t.Parallel()
-	all := Features{
+	all := wire.Features{
 		Databases: true, Backups: true, ObjectStorage: true, PointInTimeRecovery: true, ScheduledBackups: true,
 		BackupVerification: true, Exports: true, Imports: true, RowLevelSecurity: true, DeviceLogin: true,
 	}
@@ -91,12 +92,12 @@ func TestFeatures(t *testing.T) {
 		every   time.Duration
 		exports bool
 		search  postgres.Search
-		want    Features
+		want    wire.Features
 	}{{time.Hour, true, here, all}, {0, false, here, without}, {time.Hour, true, nowhere, bare}} {
 		w := open(t, func(c *core.Config) {
 			c.BackupInterval, c.Exports, c.Proofs, c.Search = test.every, test.exports, test.exports, test.search
 		})
-		if got := get[Limits](t, w.do(t, request{method: "GET", path: "/account/limits", key: w.org.read})).Features; got != test.want {
+		if got := get[wire.Limits](t, w.do(t, request{method: "GET", path: "/account/limits", key: w.org.read})).Features; got != test.want {
 			t.Errorf("backups every %s, exports %t: %+v", test.every, test.exports, got)
 		}
 	}
@@ -112,7 +113,7 @@ func TestTimesInEvidenceHaveTheFormOfTheAPI(t *testing.T) {
 	}
 	seen := 0
 	r := w.do(t, request{method: "GET", path: "/agent/recommendations", key: w.org.read})
-	for _, rec := range get[[]Recommendation](t, r) {
+	for _, rec := range get[[]wire.Recommendation](t, r) {
 		if at, ok := rec.Evidence["created_at"].(string); ok {
 			seen++
 			if !form.MatchString(at) {
@@ -140,7 +141,7 @@ func TestRecommendationsOnTheWire(t *testing.T) {
 	revoked := 0
 	for cursor := ""; ; {
 		r := w.do(t, request{method: "GET", path: "/agent/recommendations?limit=5" + cursor, key: w.org.read})
-		for _, rec := range get[[]Recommendation](t, r) {
+		for _, rec := range get[[]wire.Recommendation](t, r) {
 			ids = append(ids, rec.ID)
 			if rec.Code == "key_without_expiry" && (rec.Action == nil || rec.Resource == nil || rec.Caution == nil || len(rec.Evidence) == 0 || rec.DetectedAt.IsZero()) {
 				t.Errorf("%+v", rec)
@@ -165,7 +166,7 @@ func TestRecommendationsOnTheWire(t *testing.T) {
 	if len(ids) < 12 || len(slices.Compact(slices.Sorted(slices.Values(ids)))) != len(ids) {
 		t.Errorf("recommendations: %v", ids)
 	}
-	status := get[Status](t, w.do(t, request{method: "GET", path: "/agent/status", key: w.org.read}))
+	status := get[wire.Status](t, w.do(t, request{method: "GET", path: "/agent/status", key: w.org.read}))
 	if len(status.Recommendations) != 5 {
 		t.Errorf("the status has %d recommendations", len(status.Recommendations))
 	}

@@ -22,6 +22,7 @@ import (
 	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/server/api/apitest"
+	"holdfast/server/api/wire"
 )
 
 // world is an appliance with two organizations, behind a real listener.
@@ -268,9 +269,9 @@ func get[T any](tb testing.TB, r reply) T {
 }
 
 // bucket makes a bucket of w.org.
-func (w *world) bucket(tb testing.TB, name string) Bucket {
+func (w *world) bucket(tb testing.TB, name string) wire.Bucket {
 	tb.Helper()
-	return get[Bucket](tb, w.do(tb, request{
+	return get[wire.Bucket](tb, w.do(tb, request{
 		method: "POST", path: "/buckets", key: w.org.full, contentType: "application/json",
 		body: `{"project":"` + w.org.project + `","name":"` + name + `"}`,
 	}))

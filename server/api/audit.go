@@ -8,61 +8,31 @@ import (
 
 	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/server/api/wire"
 )
 
-// Actor is who did something; a request without a valid key has no id.
-type Actor struct {
-	Type model.ActorType `json:"type"`
-	ID   *string         `json:"id"`
-	Name *string         `json:"name"`
-}
-
 // NewActor returns the wire form of an actor.
-func NewActor(a model.Actor) Actor {
-	return Actor{Type: a.Type, ID: orAbsent(a.ID), Name: orAbsent(a.Name)}
-}
-
-// Resource is what something was about.
-type Resource struct {
-	Type model.ResourceType `json:"type"`
-	ID   *string            `json:"id"`
-	Name *string            `json:"name"`
+func NewActor(a model.Actor) wire.Actor {
+	return wire.Actor{Type: wire.ActorType(a.Type), ID: orAbsent(a.ID), Name: orAbsent(a.Name)}
 }
 
 // NewResource returns the wire form of a resource, nil for none.
-func NewResource(r model.Resource) *Resource {
+func NewResource(r model.Resource) *wire.Resource {
 	if r.Type == model.ResourceNone {
 		return nil
 	}
-	return &Resource{Type: r.Type, ID: orAbsent(r.ID), Name: orAbsent(r.Name)}
-}
-
-// AuditEntry is a line of the audit log.
-type AuditEntry struct {
-	ID           string            `json:"id"`
-	At           time.Time         `json:"at"`
-	Actor        Actor             `json:"actor"`
-	Action       model.Action      `json:"action" example:"database.create"`
-	Resource     *Resource         `json:"resource"`
-	Outcome      model.Outcome     `json:"outcome"`
-	ErrorCode    *model.Code       `json:"error_code"`
-	RequestID    *string           `json:"request_id"`
-	IP           *string           `json:"ip"`
-	UserAgent    *string           `json:"user_agent"`
-	Details      map[string]string `json:"details"`
-	PreviousHash string            `json:"previous_hash"`
-	Hash         string            `json:"hash" doc:"Of the entry and previous_hash, so that no entry can be changed or removed unseen."`
+	return &wire.Resource{Type: string(r.Type), ID: orAbsent(r.ID), Name: orAbsent(r.Name)}
 }
 
 // NewAuditEntry returns the wire form of an audit entry.
-func NewAuditEntry(e model.AuditEntry) AuditEntry {
+func NewAuditEntry(e model.AuditEntry) wire.AuditEntry {
 	details := e.Details
 	if details == nil {
 		details = map[string]string{}
 	}
-	return AuditEntry{
-		ID: e.ID, At: utc(e.At), Actor: NewActor(e.Actor), Action: e.Action, Resource: NewResource(e.Resource),
-		Outcome: e.Outcome, ErrorCode: orAbsent(e.ErrorCode), RequestID: orAbsent(e.RequestID),
+	return wire.AuditEntry{
+		ID: e.ID, At: utc(e.At), Actor: NewActor(e.Actor), Action: string(e.Action), Resource: NewResource(e.Resource),
+		Outcome: wire.AuditOutcome(e.Outcome), ErrorCode: orAbsent(wire.ErrorCode(e.ErrorCode)), RequestID: orAbsent(e.RequestID),
 		IP: orAbsent(e.IP), UserAgent: orAbsent(e.UserAgent), Details: details,
 		PreviousHash: e.PreviousHash, Hash: e.Hash,
 	}
@@ -72,12 +42,12 @@ type auditInput struct {
 	Limit int `query:"limit" minimum:"1" maximum:"100" default:"50" doc:"How many at most."`
 	Page  int `query:"page" minimum:"1" maximum:"1000000000" default:"1" doc:"Which page, from 1."`
 
-	Action   string        `query:"action" minLength:"1" maxLength:"64" example:"database.create" doc:"Only this action."`
-	Actor    string        `query:"actor" minLength:"1" maxLength:"64" doc:"Only this actor: the id of a key or person, or a type of actor."`
-	Resource string        `query:"resource" minLength:"1" maxLength:"64" doc:"Only what was about the resource with this id."`
-	Outcome  model.Outcome `query:"outcome" doc:"Only what ended like this."`
-	Since    time.Time     `query:"since" doc:"Only from this time on."`
-	Until    time.Time     `query:"until" doc:"Only before this time."`
+	Action   string            `query:"action" minLength:"1" maxLength:"64" example:"database.create" doc:"Only this action."`
+	Actor    string            `query:"actor" minLength:"1" maxLength:"64" doc:"Only this actor: the id of a key or person, or a type of actor."`
+	Resource string            `query:"resource" minLength:"1" maxLength:"64" doc:"Only what was about the resource with this id."`
+	Outcome  wire.AuditOutcome `query:"outcome" doc:"Only what ended like this."`
+	Since    time.Time         `query:"since" doc:"Only from this time on."`
+	Until    time.Time         `query:"until" doc:"Only before this time."`
 
 	hasUntil bool
 }
@@ -99,7 +69,7 @@ func (in *auditInput) filter() (core.AuditFilter, error) {
 	}, nil
 }
 
-func (h *handlers) auditList(_ context.Context, call *model.Call, in *auditInput) ([]AuditEntry, bool, error) {
+func (h *handlers) auditList(_ context.Context, call *model.Call, in *auditInput) ([]wire.AuditEntry, bool, error) {
 	call.Resource = organization(call)
 	filter, err := in.filter()
 	if err != nil {

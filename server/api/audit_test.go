@@ -8,6 +8,7 @@ import (
 	"holdfast/engine/access"
 	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/server/api/wire"
 )
 
 // entries returns the audit log of an organization, newest first, once it
@@ -107,9 +108,9 @@ func TestAuditLogFilters(t *testing.T) {
 	denied := w.do(t, request{method: "DELETE", path: "/buckets/" + bucket.ID, key: w.org.read})
 	last := w.do(t, request{method: "GET", path: "/buckets", key: w.org.read})
 	e := w.entry(t, w.org.organization, last.header.Get("X-Request-Id"))
-	list := func(query string) []AuditEntry {
+	list := func(query string) []wire.AuditEntry {
 		t.Helper()
-		return get[[]AuditEntry](t, w.do(t, request{method: "GET", path: "/account/audit-logs?" + query, key: w.org.full}))
+		return get[[]wire.AuditEntry](t, w.do(t, request{method: "GET", path: "/account/audit-logs?" + query, key: w.org.full}))
 	}
 	for query, want := range map[string]int{
 		"action=bucket.create": 1, "actor=" + e.Actor.ID: 3, "resource=" + bucket.ID: 1, "outcome=denied": 1,
@@ -147,7 +148,7 @@ func TestAuditLogPages(t *testing.T) {
 	seen := map[string]bool{}
 	for page := 1; ; page++ {
 		got := w.do(t, request{method: "GET", path: "/account/audit-logs?limit=3&page=" + string(rune('0'+page)), key: w.org.full})
-		entries := get[[]AuditEntry](t, got)
+		entries := get[[]wire.AuditEntry](t, got)
 		if got.more == nil {
 			t.Fatalf("no has_next: %s", got.text)
 		}
@@ -161,7 +162,7 @@ func TestAuditLogPages(t *testing.T) {
 	if len(seen) < 9 { // organization, four keys, four requests
 		t.Errorf("%d entries on all pages", len(seen))
 	}
-	if past := get[[]AuditEntry](t, w.do(t, request{method: "GET", path: "/account/audit-logs?page=1000000000", key: w.org.full})); len(past) != 0 {
+	if past := get[[]wire.AuditEntry](t, w.do(t, request{method: "GET", path: "/account/audit-logs?page=1000000000", key: w.org.full})); len(past) != 0 {
 		t.Errorf("%d entries behind the last page", len(past))
 	}
 }

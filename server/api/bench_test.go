@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"holdfast/engine/model"
+	"holdfast/server/api/wire"
 )
 
 // BenchmarkGet asks for records over loopback on eight connections, as a
@@ -102,7 +103,7 @@ func BenchmarkAuditCost(b *testing.B) {
 	limits := bodyLimits{defaultMaxBody, bodyTimeout}
 	unaudited := newRouter(newGate(w.engine, Options{Log: slog.New(slog.DiscardHandler)}, limits), limits)
 	unaudited.register(Options{}, []route{
-		{"GET", "/databases/{id}", model.ActionDatabaseGet, one(func(ctx context.Context, call *model.Call, in *DatabaseInput) (Database, error) {
+		{"GET", "/databases/{id}", model.ActionDatabaseGet, one(func(ctx context.Context, call *model.Call, in *DatabaseInput) (wire.Database, error) {
 			call.Audited = true
 			return h.databaseGet(ctx, call, in)
 		}), ""},

@@ -2,68 +2,26 @@ package api
 
 import (
 	"strconv"
-	"time"
 
 	"holdfast/engine/connstring"
 	"holdfast/engine/databases"
+	"holdfast/server/api/wire"
 )
-
-// Connection is all a client needs to connect to a database. It holds the
-// password.
-type Connection struct {
-	Host          string             `json:"host"`
-	Port          int                `json:"port"`
-	Database      string             `json:"database"`
-	User          string             `json:"user"`
-	Password      *string            `json:"password" format:"password" doc:"Null when it was changed by SQL."`
-	SSLMode       connstring.SSLMode `json:"ssl_mode" doc:"How a client that does not verify the server connects: prefer where the host is loopback, else require. Drivers disagree on what these mean; see drivers."`
-	ConnectionURL string             `json:"connection_url" doc:"Works unchanged where the host is loopback. Elsewhere it requires TLS; a driver that then verifies the server needs ca_certificate, see drivers."`
-	PsqlCommand   string             `json:"psql_command"`
-	Environment   Environment        `json:"environment" doc:"The variables that psql and libpq read."`
-	Drivers       Drivers            `json:"drivers" doc:"A connection string for each driver. Each verifies the server with ca_certificate, which the client keeps in the file ca_file."`
-	CACertificate string             `json:"ca_certificate" doc:"PEM, for drivers and for sslmode=verify-full."`
-	ReadOnly      bool               `json:"read_only" doc:"Whether the user can only read: true for keys without database:update."`
-	// PasswordChangedOutside comes with a message that says what to do.
-	PasswordChangedOutside bool    `json:"password_changed_outside" doc:"Whether the password was changed by SQL: then no field holds one."`
-	Message                *string `json:"message" doc:"What to do about a password that was changed outside, else null."`
-}
-
-// Environment is a connection as environment variables.
-type Environment struct {
-	DatabaseURL string `json:"DATABASE_URL"`
-	Host        string `json:"PGHOST"`
-	Port        string `json:"PGPORT"`
-	Database    string `json:"PGDATABASE"`
-	User        string `json:"PGUSER"`
-	Password    string `json:"PGPASSWORD,omitempty" required:"false" format:"password" doc:"Left out when it was changed by SQL."`
-	SSLMode     string `json:"PGSSLMODE,omitempty" required:"false" doc:"Left out where the host is loopback: there each driver's own default works."`
-}
-
-// Drivers are a connection in the form of each driver.
-type Drivers struct {
-	Libpq        string `json:"libpq" format:"password" doc:"libpq and what is built on it: psql, psycopg, Ruby's pg, Rails, Django with a URL; also Go's lib/pq."`
-	NodePostgres string `json:"node_postgres" format:"password" doc:"node-postgres (pg) and what is built on it: Knex, Drizzle, Sequelize, Prisma with @prisma/adapter-pg."`
-	JDBC         string `json:"jdbc" format:"password" doc:"PostgreSQL's JDBC driver."`
-	Npgsql       string `json:"npgsql" format:"password" doc:"Npgsql, for .NET."`
-	Pgx          string `json:"pgx" format:"password" doc:"pgx, for Go."`
-	Asyncpg      string `json:"asyncpg" format:"password" doc:"asyncpg, for Python."`
-	SQLAlchemy   string `json:"sqlalchemy" format:"password" doc:"SQLAlchemy with psycopg."`
-}
 
 // NewConnection returns the wire form of a connection, which is one of the
 // two places where a password leaves the appliance. Its client keeps the
 // authority's certificate in caFile.
-func NewConnection(c databases.Connection, caFile string) Connection {
+func NewConnection(c databases.Connection, caFile string) wire.Connection {
 	var password, message *string
 	if c.PasswordChanged {
 		message = new(databases.PasswordChangedMessage)
 	} else {
 		password = new(c.Password.Reveal())
 	}
-	return Connection{
-		Host: c.Host, Port: c.Port, Database: c.Database, User: c.User, Password: password, SSLMode: c.SSLMode(),
+	return wire.Connection{
+		Host: c.Host, Port: c.Port, Database: c.Database, User: c.User, Password: password, SSLMode: wire.SSLMode(c.SSLMode()),
 		ConnectionURL: c.URL(), PsqlCommand: c.PsqlCommand(),
-		Environment: newEnvironment(c), Drivers: Drivers(c.Drivers(caFile)),
+		Environment: newEnvironment(c), Drivers: wire.Drivers(c.Drivers(caFile)),
 		CACertificate: c.CACertificate, ReadOnly: c.ReadOnly,
 		PasswordChangedOutside: c.PasswordChanged, Message: message,
 	}
@@ -72,8 +30,8 @@ func NewConnection(c databases.Connection, caFile string) Connection {
 // newEnvironment has no PGSSLMODE for loopback, as the URL has no sslmode:
 // node-postgres would take each of its values but `disable` and `allow` to mean
 // verify-full.
-func newEnvironment(c databases.Connection) Environment {
-	e := Environment{
+func newEnvironment(c databases.Connection) wire.Environment {
+	e := wire.Environment{
 		DatabaseURL: c.URL(), Host: c.Host, Port: strconv.Itoa(c.Port), Database: c.Database,
 		User: c.User, Password: c.Password.Reveal(),
 	}
@@ -83,28 +41,8 @@ func newEnvironment(c databases.Connection) Environment {
 	return e
 }
 
-// RotatedConnection is the connection with its new password.
-type RotatedConnection struct {
-	Connection
-	RotatedAt          time.Time `json:"rotated_at"`
-	SessionsTerminated int       `json:"sessions_terminated"`
-}
-
-// Credentials are how to log in to a database that was just created.
-type Credentials struct {
-	Username      string `json:"username"`
-	Password      string `json:"password" format:"password"`
-	ConnectionURL string `json:"connection_url"`
-}
-
 // NewCredentials returns the wire form of a new database's connection, the
 // other place where a password leaves the appliance.
-func NewCredentials(c databases.Connection) Credentials {
-	return Credentials{Username: c.User, Password: c.Password.Reveal(), ConnectionURL: c.URL()}
-}
-
-// CreatedDatabase is a new database and how to log in to it.
-type CreatedDatabase struct {
-	Database
-	Credentials Credentials `json:"credentials" doc:"Shown unasked this once; GET …/connection has them later."`
+func NewCredentials(c databases.Connection) wire.Credentials {
+	return wire.Credentials{Username: c.User, Password: c.Password.Reveal(), ConnectionURL: c.URL()}
 }

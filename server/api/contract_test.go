@@ -13,6 +13,7 @@ import (
 	"holdfast/engine/access"
 	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/server/api/wire"
 )
 
 // TestContract asks for every operation with every fault it can have. Each
@@ -121,16 +122,16 @@ func (c *contract) furnish(t *testing.T) {
 	post := func(path, body string) request {
 		return request{method: "POST", path: path, key: c.org.full, body: body, contentType: "application/json"}
 	}
-	b := get[Backup](t, c.do(t, post("/databases/"+db.ID+"/backups", "")))
-	for deadline := time.Now().Add(time.Minute); b.Status != model.BackupCompleted; time.Sleep(20 * time.Millisecond) {
-		if b = get[Backup](t, c.do(t, request{method: "GET", path: "/databases/" + db.ID + "/backups/" + b.ID, key: c.org.full})); time.Now().After(deadline) {
+	b := get[wire.Backup](t, c.do(t, post("/databases/"+db.ID+"/backups", "")))
+	for deadline := time.Now().Add(time.Minute); b.Status != wire.BackupCompleted; time.Sleep(20 * time.Millisecond) {
+		if b = get[wire.Backup](t, c.do(t, request{method: "GET", path: "/databases/" + db.ID + "/backups/" + b.ID, key: c.org.full})); time.Now().After(deadline) {
 			t.Fatalf("no backup: %+v", b)
 		}
 	}
-	get[Backup](t, c.do(t, post("/databases/"+db.ID+"/backups/"+b.ID+"/pin", "")))
-	i := get[Import](t, c.do(t, post("/imports", `{"project":"`+c.org.project+`","name":"never","source_url":"postgres://u:p@127.0.0.1:1/d"}`)))
+	get[wire.Backup](t, c.do(t, post("/databases/"+db.ID+"/backups/"+b.ID+"/pin", "")))
+	i := get[wire.Import](t, c.do(t, post("/imports", `{"project":"`+c.org.project+`","name":"never","source_url":"postgres://u:p@127.0.0.1:1/d"}`)))
 	bucket := c.bucket(t, "taken")
-	get[Object](t, c.do(t, request{method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=k", key: c.org.full, body: "bytes"}))
+	get[wire.Object](t, c.do(t, request{method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=k", key: c.org.full, body: "bytes"}))
 	c.ids = map[string]string{"lsn": *b.StopLSN, "db": db.ID, "backupId": b.ID, "importId": i.ID, "bucket": bucket.ID, "key": "k"}
 }
 

@@ -18,7 +18,7 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
-	"holdfast/engine/recovery"
+	"holdfast/server/api/wire"
 )
 
 // start makes a world with PostgreSQL.
@@ -39,9 +39,9 @@ func start(tb testing.TB, change ...func(*core.Config)) *world {
 	return w
 }
 
-func (w *world) createDatabase(tb testing.TB, body string) CreatedDatabase {
+func (w *world) createDatabase(tb testing.TB, body string) wire.CreatedDatabase {
 	tb.Helper()
-	return get[CreatedDatabase](tb, w.do(tb, request{method: "POST", path: "/databases", key: w.org.full, body: body}))
+	return get[wire.CreatedDatabase](tb, w.do(tb, request{method: "POST", path: "/databases", key: w.org.full, body: body}))
 }
 
 // connect opens a session with a connection URL.
@@ -61,7 +61,7 @@ func TestDatabaseLife(t *testing.T) {
 	w := start(t)
 	db := w.createDatabase(t, `{"project":"`+w.org.project+`","name":"shop","db_user":"owner","password":"correct horse/battery"}`)
 	path := "/databases/" + db.ID
-	if db.Status != model.DatabaseAvailable || db.DBUser != "owner" || db.Credentials.Password != "correct horse/battery" {
+	if db.Status != wire.DatabaseAvailable || db.DBUser != "owner" || db.Credentials.Password != "correct horse/battery" {
 		t.Errorf("%+v", db)
 	}
 	conn, err := connect(t, db.Credentials.ConnectionURL)
@@ -79,29 +79,29 @@ func TestDatabaseLife(t *testing.T) {
 		}
 	})
 	t.Run("list", func(t *testing.T) {
-		list := get[[]Database](t, w.do(t, request{method: "GET", path: "/databases", key: w.org.read}))
+		list := get[[]wire.Database](t, w.do(t, request{method: "GET", path: "/databases", key: w.org.read}))
 		if len(list) != 1 || list[0].ID != db.ID {
 			t.Errorf("%+v", list)
 		}
 	})
 	t.Run("connection", func(t *testing.T) { testConnection(t, w, path) })
 	t.Run("ssl", func(t *testing.T) {
-		ssl := get[SSL](t, w.do(t, request{method: "GET", path: path + "/ssl", key: w.org.read}))
+		ssl := get[wire.SSL](t, w.do(t, request{method: "GET", path: path + "/ssl", key: w.org.read}))
 		if !ssl.Enabled || len(ssl.Certificate.SANs) == 0 || !strings.Contains(ssl.CACertificate, "CERTIFICATE") {
 			t.Errorf("%+v", ssl)
 		}
 	})
 	t.Run("allowlist", func(t *testing.T) {
-		set := get[Allowlist](t, w.do(t, request{method: "PUT", path: path + "/allowlist", key: w.org.full, body: `{"entries":["127.0.0.1","127.0.0.1/32","::1","10.0.0.0/8"]}`}))
-		seen := get[Allowlist](t, w.do(t, request{method: "GET", path: path + "/allowlist", key: w.org.read}))
+		set := get[wire.Allowlist](t, w.do(t, request{method: "PUT", path: path + "/allowlist", key: w.org.full, body: `{"entries":["127.0.0.1","127.0.0.1/32","::1","10.0.0.0/8"]}`}))
+		seen := get[wire.Allowlist](t, w.do(t, request{method: "GET", path: path + "/allowlist", key: w.org.read}))
 		if got := strings.Join(seen.Entries, " "); got != "127.0.0.1 ::1 10.0.0.0/8" || len(set.Entries) != 3 {
 			t.Errorf("entries %s", got)
 		}
 	})
 	t.Run("rls", func(t *testing.T) {
-		set := get[RLSTable](t, w.do(t, request{method: "POST", path: path + "/rls", key: w.org.full, body: `{"table":"t","enabled":true,"force":true}`}))
-		seen := get[RLS](t, w.do(t, request{method: "GET", path: path + "/rls", key: w.org.read}))
-		if !set.RLSEnabled || !set.RLSForced || seen.Summary != (RLSSummary{Total: 1, Enabled: 1, Forced: 1, WithoutPolicy: 1}) {
+		set := get[wire.RLSTable](t, w.do(t, request{method: "POST", path: path + "/rls", key: w.org.full, body: `{"table":"t","enabled":true,"force":true}`}))
+		seen := get[wire.RLS](t, w.do(t, request{method: "GET", path: path + "/rls", key: w.org.read}))
+		if !set.RLSEnabled || !set.RLSForced || seen.Summary != (wire.RLSSummary{Total: 1, Enabled: 1, Forced: 1, WithoutPolicy: 1}) {
 			t.Errorf("%+v, %+v", set, seen)
 		}
 		none := w.do(t, request{method: "POST", path: path + "/rls", key: w.org.full, body: `{"table":"none","enabled":true}`})
@@ -110,8 +110,8 @@ func TestDatabaseLife(t *testing.T) {
 		}
 	})
 	t.Run("recovery", func(t *testing.T) {
-		r := get[Recovery](t, w.do(t, request{method: "GET", path: path + "/recovery", key: w.org.full}))
-		if r.PITREnabled || r.Status != recovery.RecoveryWaiting || r.EarliestRestorableTime != nil {
+		r := get[wire.Recovery](t, w.do(t, request{method: "GET", path: path + "/recovery", key: w.org.full}))
+		if r.PITREnabled || r.Status != wire.RecoveryWaiting || r.EarliestRestorableTime != nil {
 			t.Errorf("%+v", r)
 		}
 		for body, status := range map[string]int{
@@ -132,7 +132,7 @@ func TestDatabaseLife(t *testing.T) {
 	t.Run("password changed by SQL", func(t *testing.T) { testPasswordChanged(t, w, path) })
 	t.Run("rotate", func(t *testing.T) { testRotate(t, w, path, db.Credentials.ConnectionURL) })
 	t.Run("restart", func(t *testing.T) {
-		if got := get[Database](t, w.do(t, request{method: "POST", path: path + "/restart", key: w.org.full})); got.Status != model.DatabaseAvailable {
+		if got := get[wire.Database](t, w.do(t, request{method: "POST", path: path + "/restart", key: w.org.full})); got.Status != wire.DatabaseAvailable {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -149,17 +149,17 @@ func TestDatabaseLife(t *testing.T) {
 		}
 	})
 	t.Run("status", func(t *testing.T) {
-		status := get[Status](t, w.do(t, request{method: "GET", path: "/agent/status", key: w.org.read}))
+		status := get[wire.Status](t, w.do(t, request{method: "GET", path: "/agent/status", key: w.org.read}))
 		if len(status.Databases) != 1 || len(status.Backups.Unprotected) != 1 || status.Usage.Metrics.Databases.Used != 1 || len(status.Recommendations) == 0 {
 			t.Errorf("%+v", status)
 		}
 		all := w.do(t, request{method: "GET", path: "/agent/recommendations?limit=1", key: w.org.read})
-		if len(get[[]Recommendation](t, all)) != 1 {
+		if len(get[[]wire.Recommendation](t, all)) != 1 {
 			t.Errorf("%s", all.text)
 		}
 	})
 	t.Run("delete", func(t *testing.T) {
-		gone := get[DeletedResource](t, w.do(t, request{method: "DELETE", path: path, key: w.org.full}))
+		gone := get[wire.DeletedResource](t, w.do(t, request{method: "DELETE", path: path, key: w.org.full}))
 		if !gone.Deleted || gone.ID != db.ID || gone.RecoverableUntil == nil {
 			t.Errorf("%+v", gone)
 		}
@@ -178,7 +178,7 @@ func testConnection(t *testing.T, w *world, path string) {
 		key      string
 		readOnly bool
 	}{{w.org.developer, false}, {w.org.read, true}} {
-		c := get[Connection](t, w.do(t, request{method: "GET", path: path + "/connection", key: test.key}))
+		c := get[wire.Connection](t, w.do(t, request{method: "GET", path: path + "/connection", key: test.key}))
 		if c.ReadOnly != test.readOnly || c.Environment.DatabaseURL != c.ConnectionURL || !strings.Contains(c.PsqlCommand, c.ConnectionURL) {
 			t.Errorf("%+v", c)
 		}
@@ -196,7 +196,7 @@ func testConnection(t *testing.T, w *world, path string) {
 			t.Errorf("insert as %s: %v", c.User, err)
 		}
 	}
-	named := get[Connection](t, w.do(t, request{method: "GET", path: path + "/connection?ca_file=/etc/a%20b.crt", key: w.org.read}))
+	named := get[wire.Connection](t, w.do(t, request{method: "GET", path: path + "/connection?ca_file=/etc/a%20b.crt", key: w.org.read}))
 	if !strings.HasSuffix(named.Drivers.Npgsql, `;Root Certificate="/etc/a b.crt"`) {
 		t.Error(named.Drivers.Npgsql)
 	}
@@ -211,8 +211,8 @@ func testConnection(t *testing.T, w *world, path string) {
 // testPasswordChanged sees to it that no answer holds a password that is not in
 // force, until it is set back.
 func testPasswordChanged(t *testing.T, w *world, path string) {
-	ask := func() Connection {
-		return get[Connection](t, w.do(t, request{method: "GET", path: path + "/connection", key: w.org.developer}))
+	ask := func() wire.Connection {
+		return get[wire.Connection](t, w.do(t, request{method: "GET", path: path + "/connection", key: w.org.developer}))
 	}
 	stored := ask()
 	if stored.Password == nil || stored.PasswordChangedOutside || stored.Message != nil {
@@ -239,7 +239,7 @@ func testPasswordChanged(t *testing.T, w *world, path string) {
 }
 
 func testRotate(t *testing.T, w *world, path, oldURL string) {
-	rotated := get[RotatedConnection](t, w.do(t, request{method: "POST", path: path + "/rotate-password", key: w.org.full, body: `{"terminate_sessions":true}`}))
+	rotated := get[wire.RotatedConnection](t, w.do(t, request{method: "POST", path: path + "/rotate-password", key: w.org.full, body: `{"terminate_sessions":true}`}))
 	if rotated.SessionsTerminated < 1 || rotated.ReadOnly {
 		t.Errorf("%+v", rotated)
 	}
@@ -257,35 +257,35 @@ func TestBackupAndRestore(t *testing.T) {
 	db := w.createDatabase(t, `{"project":"`+w.org.project+`","name":"shop"}`)
 	path := "/databases/" + db.ID
 	exec(t, db.Credentials.ConnectionURL, "create table t as select generate_series(1, 1000) i")
-	b := get[Backup](t, w.do(t, request{method: "POST", path: path + "/backups", key: w.org.full}))
-	if b.Status != model.BackupPending || b.SizeBytes != nil {
+	b := get[wire.Backup](t, w.do(t, request{method: "POST", path: path + "/backups", key: w.org.full}))
+	if b.Status != wire.BackupPending || b.SizeBytes != nil {
 		t.Errorf("%+v", b)
 	}
-	b = await(t, func() (Backup, bool) {
-		b := get[Backup](t, w.do(t, request{method: "GET", path: path + "/backups/" + b.ID, key: w.org.read}))
-		return b, b.Status == model.BackupCompleted || b.Status == model.BackupFailed
+	b = await(t, func() (wire.Backup, bool) {
+		b := get[wire.Backup](t, w.do(t, request{method: "GET", path: path + "/backups/" + b.ID, key: w.org.read}))
+		return b, b.Status == wire.BackupCompleted || b.Status == wire.BackupFailed
 	})
-	if b.Status != model.BackupCompleted || b.SizeBytes == nil {
+	if b.Status != wire.BackupCompleted || b.SizeBytes == nil {
 		t.Fatalf("%s: %+v", text(b.Error), b)
 	}
 	pin := request{method: "POST", path: path + "/backups/" + b.ID + "/pin", key: w.org.full}
-	if got := get[Backup](t, w.do(t, pin)); !got.Pinned || got.PinnedAt == nil {
+	if got := get[wire.Backup](t, w.do(t, pin)); !got.Pinned || got.PinnedAt == nil {
 		t.Errorf("pinned: %+v", got)
 	}
 	if got := w.do(t, request{method: "DELETE", path: path + "/backups/" + b.ID, key: w.org.full}); got.status != 409 {
 		t.Errorf("deleting a pinned backup: %d %s", got.status, got.text)
 	}
 	pin.body = `{"pinned":false}`
-	if got := get[Backup](t, w.do(t, pin)); got.Pinned || got.PinnedAt != nil {
+	if got := get[wire.Backup](t, w.do(t, pin)); got.Pinned || got.PinnedAt != nil {
 		t.Errorf("unpinned: %+v", got)
 	}
-	plan := get[RestorePlan](t, w.do(t, request{
+	plan := get[wire.RestorePlan](t, w.do(t, request{
 		method: "POST", path: path + "/recovery/restore-request", key: w.org.full, body: `{"dry_run":true,"target_lsn":"` + *b.StopLSN + `"}`,
 	}))
 	if !plan.DryRun || plan.BackupID != b.ID || plan.RestoreBytes != *b.SizeBytes {
 		t.Errorf("%+v", plan)
 	}
-	copied := get[Operation](t, w.do(t, request{
+	copied := get[wire.Operation](t, w.do(t, request{
 		method: "POST", path: path + "/backups/" + b.ID + "/restore", key: w.org.full, body: `{"mode":"new","name":"copy"}`,
 	}))
 	if copied.NewDatabaseID == nil {
@@ -293,8 +293,8 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	w.awaitAvailable(t, "/databases/"+*copied.NewDatabaseID)
 	exec(t, db.Credentials.ConnectionURL, "drop table t")
-	op := get[Operation](t, w.do(t, request{method: "POST", path: path + "/backups/" + b.ID + "/restore", key: w.org.full, body: `{"mode":"in_place"}`}))
-	if op.Type != model.OperationRestore || op.BackupID == nil || *op.BackupID != b.ID {
+	op := get[wire.Operation](t, w.do(t, request{method: "POST", path: path + "/backups/" + b.ID + "/restore", key: w.org.full, body: `{"mode":"in_place"}`}))
+	if op.Type != wire.OperationRestore || op.BackupID == nil || *op.BackupID != b.ID {
 		t.Errorf("%+v", op)
 	}
 	if got := w.do(t, request{method: "POST", path: path + "/restart", key: w.org.full}); got.status != 409 {
@@ -302,18 +302,18 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	w.awaitAvailable(t, path)
 	exec(t, db.Credentials.ConnectionURL, "select 1/(count(*)-999) from t") // an error unless there are 1000 rows
-	undone := get[Operation](t, w.do(t, request{method: "POST", path: path + "/recovery/undo", key: w.org.full}))
-	if undone.Type != model.OperationRestore {
+	undone := get[wire.Operation](t, w.do(t, request{method: "POST", path: path + "/recovery/undo", key: w.org.full}))
+	if undone.Type != wire.OperationRestore {
 		t.Errorf("%+v", undone)
 	}
 	w.awaitAvailable(t, path)
 	exec(t, db.Credentials.ConnectionURL, "create table t (i int)") // it is gone again
-	if got := get[DeletedBackup](t, w.do(t, request{method: "DELETE", path: path + "/backups/" + b.ID, key: w.org.full})); !got.Deleted {
+	if got := get[wire.DeletedBackup](t, w.do(t, request{method: "DELETE", path: path + "/backups/" + b.ID, key: w.org.full})); !got.Deleted {
 		t.Errorf("%+v", got)
 	}
 	// Those that follow each restore by themselves may be there.
-	for _, left := range get[[]Backup](t, w.do(t, request{method: "GET", path: path + "/backups", key: w.org.full})) {
-		if left.Type != model.BackupScheduled {
+	for _, left := range get[[]wire.Backup](t, w.do(t, request{method: "GET", path: path + "/backups", key: w.org.full})) {
+		if left.Type != wire.BackupScheduled {
 			t.Errorf("%+v", left)
 		}
 	}
@@ -349,9 +349,9 @@ func await[T any](tb testing.TB, check func() (T, bool)) T {
 
 func (w *world) awaitAvailable(tb testing.TB, path string) {
 	tb.Helper()
-	await(tb, func() (Database, bool) {
-		db := get[Database](tb, w.do(tb, request{method: "GET", path: path, key: w.org.read}))
-		return db, db.Status == model.DatabaseAvailable && db.Operation == nil
+	await(tb, func() (wire.Database, bool) {
+		db := get[wire.Database](tb, w.do(tb, request{method: "GET", path: path, key: w.org.read}))
+		return db, db.Status == wire.DatabaseAvailable && db.Operation == nil
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"holdfast/engine/access"
 	"holdfast/engine/model"
+	"holdfast/server/api/wire"
 )
 
 // signIn makes a person's account in w.org and signs in.
@@ -54,7 +55,7 @@ func poll(device string) request {
 func TestDeviceLogin(t *testing.T) {
 	w := open(t)
 	person := w.signIn(t, model.RoleOwner)
-	codes := get[DeviceCodes](t, w.do(t, request{
+	codes := get[wire.DeviceCodes](t, w.do(t, request{
 		method: "POST", path: "/device/authorize", body: `{"client_name":"a tool","scope_preset":"developer"}`,
 	}))
 	if !regexp.MustCompile(`^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$`).MatchString(codes.UserCode) {
@@ -70,9 +71,9 @@ func TestDeviceLogin(t *testing.T) {
 		}
 	}
 	w.approve(t, person, codes.UserCode, model.PresetReadOnly)
-	token := get[DeviceToken](t, w.do(t, poll(codes.DeviceCode)))
+	token := get[wire.DeviceToken](t, w.do(t, poll(codes.DeviceCode)))
 	if token.Organization.ID != w.org.organization || len(token.Projects) != 1 || token.Projects[0].ID != w.org.project ||
-		token.Key.Source != model.KeySourceDevice || token.Key.Preset != model.PresetReadOnly || token.Key.Name != "a tool" {
+		token.Key.Source != model.KeySourceDevice || token.Key.Preset != wire.KeyPresetReadOnly || token.Key.Name != "a tool" {
 		t.Errorf("token %+v", token)
 	}
 	if got := w.do(t, request{method: "GET", path: "/databases", key: token.APIKey}); got.status != http.StatusOK {
@@ -86,7 +87,7 @@ func TestDeviceLogin(t *testing.T) {
 // TestDeviceTokenOnce has fifty clients poll at once.
 func TestDeviceTokenOnce(t *testing.T) {
 	w := open(t)
-	codes := get[DeviceCodes](t, w.do(t, request{method: "POST", path: "/device/authorize"}))
+	codes := get[wire.DeviceCodes](t, w.do(t, request{method: "POST", path: "/device/authorize"}))
 	w.approve(t, w.signIn(t, model.RoleViewer), codes.UserCode, model.PresetReadOnly)
 	replies := make(chan reply, 50)
 	var polls sync.WaitGroup

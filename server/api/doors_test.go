@@ -10,6 +10,7 @@ import (
 	"holdfast/engine/access"
 	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/server/api/wire"
 	"holdfast/server/gate"
 )
 
@@ -268,7 +269,7 @@ func TestUploadsGrantNoReading(t *testing.T) {
 	for scope, want := range map[model.Scope]bool{model.ScopeStorageUpdate: false, model.ScopeStorageRead: true} {
 		key := w.key(t, w.org.organization, access.NewKey{Scopes: []model.Scope{model.ScopeStorageCreate, scope}})
 		for _, once := range []string{"a", "a", "b"} {
-			got := get[Object](t, w.do(t, request{
+			got := get[wire.Object](t, w.do(t, request{
 				method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=k", key: key, body: "x", header: map[string]string{gate.OnceHeader: once},
 			}))
 			if (got.DownloadURL != nil) != want {

@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"holdfast/engine/model"
+	"holdfast/server/api/wire"
 	"holdfast/server/gate"
 )
 
@@ -34,27 +35,21 @@ func StatusOf(code model.Code) int {
 	}
 }
 
-// Problem is what went wrong.
-type Problem struct {
-	Code    model.Code `json:"code" doc:"What went wrong, for programs."`
-	Message string     `json:"message" doc:"What went wrong and what would be right, for people."`
-}
-
 // Failure wraps every error that is answered. It implements huma.StatusError.
 type Failure struct {
-	Problem Problem `json:"error"`
-	Meta    Meta    `json:"meta"`
+	Problem wire.Problem `json:"error"`
+	Meta    wire.Meta    `json:"meta"`
 }
 
 // GetStatus implements huma.StatusError.
-func (f *Failure) GetStatus() int { return StatusOf(f.Problem.Code) }
+func (f *Failure) GetStatus() int { return StatusOf(model.Code(f.Problem.Code)) }
 
 // Error implements error.
 func (f *Failure) Error() string { return f.Problem.Message }
 
 // newFailure returns how an error is answered.
 func newFailure(call *model.Call, public *model.Error) *Failure {
-	return &Failure{Problem: Problem{Code: public.Code, Message: public.Message}, Meta: metaOf(call)}
+	return &Failure{Problem: wire.Problem{Code: wire.ErrorCode(public.Code), Message: public.Message}, Meta: metaOf(call)}
 }
 
 // fail makes err the outcome of the request that ctx belongs to, and returns how

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"holdfast/engine/model"
+	"holdfast/server/api/wire"
 )
 
 const secret = "s3cret-do-not-show"
@@ -222,7 +223,7 @@ func TestWholeNumbers(t *testing.T) {
 func TestCursors(t *testing.T) {
 	w := open(t)
 	bucket, other := w.bucket(t, "one"), w.bucket(t, "two")
-	for _, b := range []Bucket{bucket, other} {
+	for _, b := range []wire.Bucket{bucket, other} {
 		for _, key := range []string{"a/1", "a/2", "b", "c/1"} {
 			w.put(t, b.ID, key, "x")
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"holdfast/engine/model"
+	"holdfast/server/api/wire"
 )
 
 // bodyRoutes are the routes of databases and buckets that take a JSON body.
@@ -231,14 +232,14 @@ func FuzzObjectKeys(f *testing.F) {
 			}
 			return
 		}
-		if o := get[Object](t, w.do(t, in)); o.Key != key {
+		if o := get[wire.Object](t, w.do(t, in)); o.Key != key {
 			t.Errorf("%q was put and %q is there", key, o.Key)
 		}
 		in.method = "DELETE"
 		if got := w.do(t, in); got.status != 200 {
 			t.Errorf("delete %q: %d %s", key, got.status, got.text)
 		}
-		if list := get[[]Object](t, w.do(t, request{method: "GET", path: objects, key: w.org.full})); len(list) != 0 {
+		if list := get[[]wire.Object](t, w.do(t, request{method: "GET", path: objects, key: w.org.full})); len(list) != 0 {
 			t.Errorf("%q: %d objects are left", key, len(list))
 		}
 	})

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -43,17 +42,6 @@ type NoFields struct{}
 // Schema implements huma.SchemaProvider: there is nothing to name.
 func (NoFields) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: false}
-}
-
-// WholeNumber is an integer of a body as JSON may write it, which is also 1e2
-// and 100.0. Its field has bounds, so that it is exact.
-type WholeNumber int
-
-// UnmarshalJSON implements json.Unmarshaler, for what huma took for an integer.
-func (n *WholeNumber) UnmarshalJSON(text []byte) error {
-	number, err := strconv.ParseFloat(string(text), 64)
-	*n = WholeNumber(number)
-	return err
 }
 
 // text returns what p points to, "" for nil.

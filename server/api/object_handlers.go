@@ -5,6 +5,7 @@ import (
 
 	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/server/api/wire"
 )
 
 type objectListInput struct {
@@ -15,7 +16,7 @@ type objectListInput struct {
 	Delimiter string `query:"delimiter" minLength:"1" maxLength:"16" doc:"What ends a folder, usually a slash. With it the list is one level, in the order of keys."`
 }
 
-func (h *handlers) objectList(_ context.Context, call *model.Call, in *objectListInput) (core.List[Object], []string, error) {
+func (h *handlers) objectList(_ context.Context, call *model.Call, in *objectListInput) (core.List[wire.Object], []string, error) {
 	page := core.Page{Limit: in.Limit, Cursor: in.Cursor}
 	if in.Delimiter != "" {
 		level, err := h.engine.Objects.ObjectFolder(call, in.ID, in.Prefix, in.Delimiter, page)
@@ -30,21 +31,14 @@ type objectInput struct {
 	Key string `path:"key" minLength:"1" maxLength:"1024" pattern:"^[^\\x00-\\x1f\\x7f-\\x9f]*$" patternDescription:"a key without control characters" doc:"Key of the object, slashes included; a slash and %2F are the same."`
 }
 
-func (h *handlers) objectGet(_ context.Context, call *model.Call, in *objectInput) (Object, error) {
+func (h *handlers) objectGet(_ context.Context, call *model.Call, in *objectInput) (wire.Object, error) {
 	o, err := h.engine.Objects.ObjectGet(call, in.ID, in.Key)
 	return h.newObject(o), err
 }
 
-// DeletedObject says what became of a deleted object.
-type DeletedObject struct {
-	Key     string `json:"key"`
-	Deleted bool   `json:"deleted"`
-	Recoverable
-}
-
-func (h *handlers) objectDelete(ctx context.Context, call *model.Call, in *objectInput) (DeletedObject, error) {
+func (h *handlers) objectDelete(ctx context.Context, call *model.Call, in *objectInput) (wire.DeletedObject, error) {
 	until, err := h.engine.Objects.ObjectDelete(ctx, call, in.ID, in.Key)
-	return DeletedObject{Key: in.Key, Deleted: true, Recoverable: h.recoverable(until)}, err
+	return wire.DeletedObject{Key: in.Key, Deleted: true, Recoverable: h.recoverable(until)}, err
 }
 
 // ObjectQueryInput names an object in the query.
@@ -53,7 +47,7 @@ type ObjectQueryInput struct {
 	Key string `query:"key" required:"true" minLength:"1" maxLength:"1024" pattern:"^[^\\x00-\\x1f\\x7f-\\x9f]*$" patternDescription:"a key without control characters" doc:"Key of the object: at most 1024 bytes of UTF-8 without control characters, and no segment \".\" or \"..\" between its slashes."`
 }
 
-func (h *handlers) objectDeleteByQuery(ctx context.Context, call *model.Call, in *ObjectQueryInput) (DeletedObject, error) {
+func (h *handlers) objectDeleteByQuery(ctx context.Context, call *model.Call, in *ObjectQueryInput) (wire.DeletedObject, error) {
 	until, err := h.engine.Objects.ObjectDelete(ctx, call, in.ID, in.Key)
-	return DeletedObject{Key: in.Key, Deleted: true, Recoverable: h.recoverable(until)}, err
+	return wire.DeletedObject{Key: in.Key, Deleted: true, Recoverable: h.recoverable(until)}, err
 }

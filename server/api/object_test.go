@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"holdfast/engine/model"
+	"holdfast/server/api/wire"
 )
 
 // put uploads an object under exactly this key.
-func (w *world) put(tb testing.TB, bucket, key, body string) Object {
+func (w *world) put(tb testing.TB, bucket, key, body string) wire.Object {
 	tb.Helper()
-	return get[Object](tb, w.do(tb, request{
+	return get[wire.Object](tb, w.do(tb, request{
 		method: "POST", path: "/buckets/" + bucket + "/objects?key=" + url.QueryEscape(key), key: w.org.full, body: body,
 	}))
 }
@@ -43,7 +44,7 @@ func TestHostileKeys(t *testing.T) {
 	}
 	for _, key := range keys {
 		for _, path := range []string{escapeAll(key), strings.ReplaceAll(url.PathEscape(key), "%2F", "/")} {
-			o := get[Object](t, w.do(t, request{method: "GET", path: "/buckets/" + bucket.ID + "/objects/" + path, key: w.org.full}))
+			o := get[wire.Object](t, w.do(t, request{method: "GET", path: "/buckets/" + bucket.ID + "/objects/" + path, key: w.org.full}))
 			if o.Key != key || o.SizeBytes != int64(len(key)) {
 				t.Errorf("%s is %q", path, o.Key)
 			}
@@ -55,7 +56,7 @@ func TestHostileKeys(t *testing.T) {
 		if i%2 == 1 {
 			in.path = "/buckets/" + bucket.ID + "/objects?key=" + url.QueryEscape(key)
 		}
-		if got := get[DeletedObject](t, w.do(t, in)); got.Key != key || !got.Deleted {
+		if got := get[wire.DeletedObject](t, w.do(t, in)); got.Key != key || !got.Deleted {
 			t.Errorf("deleted %+v, want %q", got, key)
 		}
 		left--
@@ -68,9 +69,9 @@ func TestHostileKeys(t *testing.T) {
 	}
 }
 
-func (w *world) buckets(tb testing.TB) []Bucket {
+func (w *world) buckets(tb testing.TB) []wire.Bucket {
 	tb.Helper()
-	return get[[]Bucket](tb, w.do(tb, request{method: "GET", path: "/buckets", key: w.org.full}))
+	return get[[]wire.Bucket](tb, w.do(tb, request{method: "GET", path: "/buckets", key: w.org.full}))
 }
 
 // TestKeysThatCouldBeRewritten sends deletes that a cleaning router, proxy or
@@ -119,7 +120,7 @@ func TestObjectList(t *testing.T) {
 	path := "/buckets/" + bucket.ID + "/objects?prefix=a%2F&limit=2"
 	for cursor := ""; ; {
 		got := w.do(t, request{method: "GET", path: path + cursor, key: w.org.read})
-		for _, o := range get[[]Object](t, got) {
+		for _, o := range get[[]wire.Object](t, got) {
 			keys = append(keys, o.Key)
 		}
 		if got.next == nil {
@@ -161,7 +162,7 @@ func TestExpiryNeedsWhatDeletingNeeds(t *testing.T) {
 	}
 	want := func(got reply, days int) {
 		t.Helper()
-		if b := get[Bucket](t, got); (b.ExpireDays == nil) != (days == 0) || days != 0 && *b.ExpireDays != days {
+		if b := get[wire.Bucket](t, got); (b.ExpireAfterDays == nil) != (days == 0) || days != 0 && *b.ExpireAfterDays != days {
 			t.Errorf("%s, want %d", got.text, days)
 		}
 	}
@@ -200,7 +201,7 @@ func TestBucketNames(t *testing.T) {
 	if got.status != 409 || got.code != string(model.CodeConflict) {
 		t.Errorf("a taken name: %d %s", got.status, got.text)
 	}
-	public := get[Bucket](t, w.do(t, request{method: "POST", path: "/buckets", key: w.org.full, body: `{"project":"` + w.org.project + `","name":"open","public":true}`}))
+	public := get[wire.Bucket](t, w.do(t, request{method: "POST", path: "/buckets", key: w.org.full, body: `{"project":"` + w.org.project + `","name":"open","public":true}`}))
 	object := w.put(t, public.ID, "a b/c", "x")
 	if object.PublicURL == nil || *object.PublicURL != *public.PublicURL+"a%20b/c" || !strings.HasPrefix(text(object.DownloadURL), w.server.URL+"/objects/") {
 		t.Errorf("public_url %v, download_url %s", object.PublicURL, text(object.DownloadURL))

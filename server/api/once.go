@@ -9,6 +9,7 @@ import (
 
 	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/server/api/wire"
 	"holdfast/server/gate"
 )
 
@@ -21,7 +22,7 @@ func takesOnce(method string, op model.Operation) bool {
 // repeated is the answer to a request that was answered before. A handler returns
 // it as an error, because it is not of the handler's type.
 type repeated struct {
-	Envelope[json.RawMessage, Meta]
+	wire.Envelope[json.RawMessage, wire.Meta]
 }
 
 // GetStatus implements huma.StatusError.
@@ -33,7 +34,7 @@ func (*repeated) Error() string { return "answered before" }
 // replay answers with the first answer.
 func replay(ctx context.Context, first *core.FirstAnswer) *repeated {
 	gate.Replay(ctx)
-	return &repeated{Envelope[json.RawMessage, Meta]{Data: first.Data, Meta: metaOf(gate.CallOf(ctx))}}
+	return &repeated{wire.Envelope[json.RawMessage, wire.Meta]{Data: first.Data, Meta: metaOf(gate.CallOf(ctx))}}
 }
 
 // keep keeps what is answered to a request with an Idempotency-Key.

@@ -11,6 +11,7 @@ import (
 
 	"holdfast/engine/access"
 	"holdfast/engine/model"
+	"holdfast/server/api/wire"
 	"holdfast/server/gate"
 )
 
@@ -26,7 +27,7 @@ func (w *world) makeBucket(tb testing.TB, key, once, name string) reply {
 func TestIdempotencyKey(t *testing.T) {
 	w := open(t)
 	first := w.makeBucket(t, w.org.full, "k1", "first")
-	made := get[Bucket](t, first)
+	made := get[wire.Bucket](t, first)
 	again := w.makeBucket(t, w.org.full, "k1", "first")
 	if string(again.data) != string(first.data) || again.header.Get(gate.ReplayedHeader) != "true" || first.header.Get(gate.ReplayedHeader) != "" {
 		t.Errorf("the first answer\n%s\nand again (%v)\n%s", first.text, again.header, again.text)
@@ -119,7 +120,7 @@ func TestIdempotencyKeyOfUploads(t *testing.T) {
 			"\r\n--" + boundary + "--\r\n", "multipart/form-data; boundary=" + boundary
 	}
 	first := upload("k1", "one", "text/plain")
-	get[Object](t, first)
+	get[wire.Object](t, first)
 	if got := upload("other", "between", "text/plain"); got.status != http.StatusOK || got.header.Get(gate.ReplayedHeader) != "" {
 		t.Fatal(got.text)
 	}
@@ -127,7 +128,7 @@ func TestIdempotencyKeyOfUploads(t *testing.T) {
 	if string(again.data) != string(first.data) || again.header.Get(gate.ReplayedHeader) != "true" {
 		t.Errorf("again: %s (first %s)", again.text, first.text)
 	}
-	current := get[Object](t, w.do(t, request{method: "GET", path: "/buckets/" + bucket.ID + "/objects/a", key: w.org.full}))
+	current := get[wire.Object](t, w.do(t, request{method: "GET", path: "/buckets/" + bucket.ID + "/objects/a", key: w.org.full}))
 	if current.SizeBytes != int64(len("between")) {
 		t.Errorf("what was stored between is replaced: %+v", current)
 	}
@@ -147,7 +148,7 @@ func TestIdempotencyKeyOfUploads(t *testing.T) {
 	// A form is the same with any boundary.
 	body, contentType := form("aaa", "styled")
 	formed := upload("k2", body, contentType)
-	get[Object](t, formed)
+	get[wire.Object](t, formed)
 	body, contentType = form("bbb", "styled")
 	if got := upload("k2", body, contentType); string(got.data) != string(formed.data) || got.header.Get(gate.ReplayedHeader) != "true" {
 		t.Errorf("the same form: %s", got.text)

@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"holdfast/engine/core"
+	"holdfast/server/api/wire"
 	"holdfast/server/gate"
 )
 
@@ -25,7 +26,7 @@ func plain[I, T any](
 		own := parametersOf(reflect.TypeFor[I](), schemas)
 		op.Parameters = append(op.Parameters, own...)
 		op.RequestBody = body(schemas)
-		op.Responses = responsesOf(reflect.TypeFor[Envelope[T, Meta]](), append(op.Errors, http.StatusInternalServerError), schemas)
+		op.Responses = responsesOf(reflect.TypeFor[wire.Envelope[T, wire.Meta]](), append(op.Errors, http.StatusInternalServerError), schemas)
 		r.api.OpenAPI().AddOperation(&op)
 		r.handle(&op, content, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			if err := formOf(&op).checkParameters(req, own, schemas); err != nil {
@@ -51,7 +52,7 @@ func respondPlain[T any](w http.ResponseWriter, r *http.Request, data T, err err
 		gate.Refuse(w, r, err)
 		return
 	}
-	if err := writeJSON(w, Envelope[T, Meta]{Data: data, Meta: metaOf(gate.CallOf(ctx))}); err != nil {
+	if err := writeJSON(w, wire.Envelope[T, wire.Meta]{Data: data, Meta: metaOf(gate.CallOf(ctx))}); err != nil {
 		panic(err) // a record can always be encoded
 	}
 }

@@ -8,23 +8,22 @@ import (
 	"time"
 
 	"holdfast/backup/wal/xlog"
-	"holdfast/engine/model"
-	"holdfast/engine/recovery"
+	"holdfast/server/api/wire"
 )
 
 // backedUp makes a database of which there is a backup.
-func (w *world) backedUp(t *testing.T) (CreatedDatabase, Backup) {
+func (w *world) backedUp(t *testing.T) (wire.CreatedDatabase, wire.Backup) {
 	t.Helper()
 	db := w.createDatabase(t, `{"project":"`+w.org.project+`","name":"shop"}`)
 	path := "/databases/" + db.ID + "/backups"
-	rec := func() Recovery {
-		return get[Recovery](t, w.do(t, request{method: "GET", path: "/databases/" + db.ID + "/recovery", key: w.org.full}))
+	rec := func() wire.Recovery {
+		return get[wire.Recovery](t, w.do(t, request{method: "GET", path: "/databases/" + db.ID + "/recovery", key: w.org.full}))
 	}
-	if r := rec(); r.PITREnabled || !r.WALArchiving.Enabled || r.Status != recovery.RecoveryWaiting {
+	if r := rec(); r.PITREnabled || !r.WALArchiving.Enabled || r.Status != wire.RecoveryWaiting {
 		t.Errorf("before the first backup: %+v", r)
 	}
-	b := get[Backup](t, w.do(t, request{method: "POST", path: path, key: w.org.full}))
-	if b.Status != model.BackupPending || b.Type != model.BackupManual {
+	b := get[wire.Backup](t, w.do(t, request{method: "POST", path: path, key: w.org.full}))
+	if b.Status != wire.BackupPending || b.Type != wire.BackupManual {
 		t.Errorf("the answer to POST: %+v", b)
 	}
 	defer func() {
@@ -32,9 +31,9 @@ func (w *world) backedUp(t *testing.T) (CreatedDatabase, Backup) {
 			t.Errorf("after the first backup: %+v", r)
 		}
 	}()
-	return db, await(t, func() (Backup, bool) {
-		b := get[Backup](t, w.do(t, request{method: "GET", path: path + "/" + b.ID, key: w.org.full}))
-		return b, b.Status == model.BackupCompleted
+	return db, await(t, func() (wire.Backup, bool) {
+		b := get[wire.Backup](t, w.do(t, request{method: "GET", path: path + "/" + b.ID, key: w.org.full}))
+		return b, b.Status == wire.BackupCompleted
 	})
 }
 
@@ -54,7 +53,7 @@ func targetTime(at time.Time) string {
 func TestAnsweredTimesCanBeRestored(t *testing.T) {
 	w := start(t)
 	db, b := w.backedUp(t)
-	plan := func(what string, at *time.Time) RestorePlan {
+	plan := func(what string, at *time.Time) wire.RestorePlan {
 		t.Helper()
 		if at == nil {
 			t.Fatalf("%s: no time", what)
@@ -62,17 +61,17 @@ func TestAnsweredTimesCanBeRestored(t *testing.T) {
 		got := w.askRestore(t, db.ID, `"dry_run":true,`+targetTime(*at))
 		if got.status != 200 {
 			t.Errorf("%s: %d %s", what, got.status, got.text)
-			return RestorePlan{}
+			return wire.RestorePlan{}
 		}
 		if e := w.entry(t, w.org.organization, got.header.Get("X-Request-Id")); e.Resource.ID != db.ID || e.Details["dry_run"] != "true" {
 			t.Errorf("audited as of %+v, %v", e.Resource, e.Details)
 		}
-		return get[RestorePlan](t, got)
+		return get[wire.RestorePlan](t, got)
 	}
 	exec(t, db.Credentials.ConnectionURL, "create table t (i int)")
 	written := time.Now()
-	r := await(t, func() (Recovery, bool) {
-		r := get[Recovery](t, w.do(t, request{method: "GET", path: "/databases/" + db.ID + "/recovery", key: w.org.full}))
+	r := await(t, func() (wire.Recovery, bool) {
+		r := get[wire.Recovery](t, w.do(t, request{method: "GET", path: "/databases/" + db.ID + "/recovery", key: w.org.full}))
 		return r, r.LatestRestorableTime.After(written)
 	})
 	plan("the end of the backup", b.CompletedAt)
@@ -85,7 +84,7 @@ func TestAnsweredTimesCanBeRestored(t *testing.T) {
 		plan("the "+string(event.Type), &event.At)
 	}
 	asked := w.askRestore(t, db.ID, `"mode":"new","name":"by_time",`+targetTime(*r.LatestRestorableTime))
-	op := get[Operation](t, asked)
+	op := get[wire.Operation](t, asked)
 	if e := w.entry(t, w.org.organization, asked.header.Get("X-Request-Id")); e.Resource.ID != db.ID || e.Details["new_database"] != *op.NewDatabaseID || e.Details["dry_run"] != "" {
 		t.Errorf("audited as of %+v, %v", e.Resource, e.Details)
 	}
@@ -96,7 +95,7 @@ func TestAnsweredTimesCanBeRestored(t *testing.T) {
 	if again := plan("the operation's", op.TargetTime); again.TargetLSN != latest.TargetLSN {
 		t.Errorf("the operation's time means %+v, not %+v", again, latest)
 	}
-	op = get[Operation](t, w.askRestore(t, db.ID, `"mode":"new","name":"by_lsn","target_lsn":"`+latest.TargetLSN+`"`))
+	op = get[wire.Operation](t, w.askRestore(t, db.ID, `"mode":"new","name":"by_lsn","target_lsn":"`+latest.TargetLSN+`"`))
 	if op.TargetTime != nil || text(op.TargetLSN) != latest.TargetLSN {
 		t.Errorf("the operation is to %v, %v", op.TargetTime, op.TargetLSN)
 	}
@@ -120,7 +119,7 @@ func TestPointsOutsideTheWindow(t *testing.T) {
 			continue
 		}
 		for _, end := range ends[1:] {
-			get[RestorePlan](t, w.askRestore(t, db.ID, fmt.Sprintf(`"dry_run":true,"target_lsn":%q`, end)))
+			get[wire.RestorePlan](t, w.askRestore(t, db.ID, fmt.Sprintf(`"dry_run":true,"target_lsn":%q`, end)))
 		}
 	}
 	for _, at := range []string{

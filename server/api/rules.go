@@ -2,10 +2,12 @@ package api
 
 import (
 	"maps"
+	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"holdfast/engine/model"
+	"holdfast/server/api/wire"
 )
 
 // rule is a keyword of JSON Schema, or more than one, for what the engine or a
@@ -76,9 +78,47 @@ func exactlyOne(one, other string) rule {
 // restoreName is the rule that a name goes with the mode new, and that with a
 // name.
 func restoreName() rule {
-	isNew := properties(map[string]rule{"mode": {"const": RestoreNew}})
+	isNew := properties(map[string]rule{"mode": {"const": wire.RestoreNew}})
 	return rule{"dependentSchemas": map[string]rule{
 		"mode": {"if": isNew, "then": given("name")},
 		"name": {"if": given("name"), "then": rule{"required": []string{"mode"}, "properties": isNew["properties"]}},
 	}}
+}
+
+// constraints are the rules of wire's types that their tags cannot express.
+func constraints() map[reflect.Type]func(*huma.Schema) {
+	return map[reflect.Type]func(*huma.Schema){
+		reflect.TypeFor[wire.CreateDatabase](): func(s *huma.Schema) {
+			describe(s, "name", databaseName)
+			describe(s, "db_user", databaseUser)
+		},
+		reflect.TypeFor[wire.ReplaceAllowlist](): func(s *huma.Schema) {
+			describe(s.Properties["entries"].Items, "", rule{"pattern": `^[0-9A-Fa-f:.]+(/[0-9]{1,3})?$`})
+		},
+		reflect.TypeFor[wire.PinBackup](): func(s *huma.Schema) {
+			describe(s, "", rule{"dependentSchemas": map[string]rule{"pinned": {
+				"if": properties(map[string]rule{"pinned": {"const": false}}), "then": properties(map[string]rule{"reason": {"maxLength": 0}}),
+			}}})
+		},
+		reflect.TypeFor[wire.RestoreBackup](): func(s *huma.Schema) {
+			describe(s, "name", databaseName)
+			describe(s, "", restoreName())
+		},
+		reflect.TypeFor[wire.RequestRestore](): func(s *huma.Schema) {
+			describe(s, "name", databaseName)
+			describe(s, "target_lsn", rule{"not": noText(`^0+/0+$`)})
+			describe(s, "", exactlyOne("target_time", "target_lsn"))
+			describe(s, "", restoreName())
+		},
+		reflect.TypeFor[wire.CreateImport](): func(s *huma.Schema) {
+			describe(s, "name", databaseName)
+			describe(s, "username", databaseUser)
+			describe(s, "", rule{"dependentSchemas": map[string]rule{"same_credentials": {
+				"if": properties(map[string]rule{"same_credentials": {"const": true}}), "then": absent("username", "password"),
+			}}})
+		},
+		reflect.TypeFor[wire.CreateBucket](): func(s *huma.Schema) {
+			describe(s, "name", bucketName)
+		},
+	}
 }

@@ -26,12 +26,14 @@ type schemas struct {
 	// identifiers are the names as a generator sees them: see identifier.
 	identifiers  map[string]string
 	enumerations map[reflect.Type]enumeration
+	constraints  map[reflect.Type]func(*huma.Schema)
 }
 
 func newSchemas() *schemas {
 	s := &schemas{
 		components: map[string]*huma.Schema{}, types: map[string]reflect.Type{},
 		identifiers: map[string]string{}, enumerations: map[reflect.Type]enumeration{},
+		constraints: constraints(),
 	}
 	for _, e := range enumerations() {
 		s.enumerations[e.of] = e
@@ -91,7 +93,11 @@ func (s *schemas) add(name string, t reflect.Type, schema func() *huma.Schema) {
 	}
 	s.types[name], s.identifiers[id] = t, name
 	s.components[name] = &huma.Schema{} // for types that hold themselves
-	s.components[name] = schema()
+	made := schema()
+	if constrain, ok := s.constraints[t]; ok {
+		constrain(made)
+	}
+	s.components[name] = made
 }
 
 // identifier returns what the names have in common that generators may turn

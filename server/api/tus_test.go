@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"holdfast/engine/core"
-	"holdfast/engine/model"
+	"holdfast/server/api/wire"
 )
 
 // tusServer serves resumable uploads of a world.
@@ -101,7 +101,7 @@ func TestTus(t *testing.T) {
 			t.Fatalf("at %d: %d %v", offset, answer.StatusCode, answer.Header)
 		}
 	}
-	o := get[Object](t, w.do(t, request{method: "GET", path: "/buckets/" + bucket.ID + "/objects/" + url.PathEscape("a/ü b"), key: w.org.full}))
+	o := get[wire.Object](t, w.do(t, request{method: "GET", path: "/buckets/" + bucket.ID + "/objects/" + url.PathEscape("a/ü b"), key: w.org.full}))
 	_, crc := sums(content)
 	if o.SizeBytes != int64(len(content)) || o.ContentType != "text/plain" || o.ChecksumCRC32C != crc {
 		t.Errorf("%+v", o)
@@ -114,9 +114,9 @@ func TestTus(t *testing.T) {
 		t.Errorf("HEAD of a complete upload: %d %v", head.StatusCode, h)
 	}
 	// What changes nothing by itself follows a moment later.
-	actions := await(t, func() (map[model.Action]int, bool) {
-		actions := map[model.Action]int{}
-		for _, e := range get[[]AuditEntry](t, w.do(t, request{method: "GET", path: "/account/audit-logs?limit=100", key: w.org.full})) {
+	actions := await(t, func() (map[string]int, bool) {
+		actions := map[string]int{}
+		for _, e := range get[[]wire.AuditEntry](t, w.do(t, request{method: "GET", path: "/account/audit-logs?limit=100", key: w.org.full})) {
 			actions[e.Action]++
 		}
 		return actions, actions["upload.append"] >= 2
@@ -194,7 +194,7 @@ func TestTusCreationWithUpload(t *testing.T) {
 		if answer.StatusCode != 201 || answer.Header.Get("Upload-Offset") != strconv.Itoa(len(body)) {
 			t.Errorf("%s: %d %v", key, answer.StatusCode, answer.Header)
 		}
-		o := get[Object](t, w.do(t, request{method: "GET", path: "/buckets/" + bucket.ID + "/objects/" + key, key: w.org.full}))
+		o := get[wire.Object](t, w.do(t, request{method: "GET", path: "/buckets/" + bucket.ID + "/objects/" + key, key: w.org.full}))
 		if o.SizeBytes != int64(len(body)) || o.ContentType != "application/octet-stream" {
 			t.Errorf("%s: %+v", key, o)
 		}
@@ -235,7 +235,7 @@ func TestTusBrokenConnection(t *testing.T) {
 			t.Fatalf("going on: %d", answer.StatusCode)
 		}
 	}
-	o := get[Object](t, w.do(t, request{method: "GET", path: "/buckets/" + bucket.ID + "/objects/k", key: w.org.full}))
+	o := get[wire.Object](t, w.do(t, request{method: "GET", path: "/buckets/" + bucket.ID + "/objects/k", key: w.org.full}))
 	if _, crc := sums(content); o.ChecksumCRC32C != crc {
 		t.Errorf("%+v", o)
 	}
@@ -280,7 +280,7 @@ func TestTusJSClient(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for key, size := range map[string]int64{"from node": 3_000_000, "resumed": 3_000_000} {
-		o := get[Object](t, w.do(t, request{method: "GET", path: "/buckets/" + bucket.ID + "/objects/" + url.PathEscape(key), key: w.org.full}))
+		o := get[wire.Object](t, w.do(t, request{method: "GET", path: "/buckets/" + bucket.ID + "/objects/" + url.PathEscape(key), key: w.org.full}))
 		if _, crc := sums(strings.Repeat("0123456789", 300_000)); o.SizeBytes != size || o.ChecksumCRC32C != crc || o.ContentType != "text/plain" {
 			t.Errorf("%+v", o)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
+	"holdfast/server/api/wire"
 	"holdfast/server/gate"
 )
 
@@ -25,7 +26,7 @@ type uploadInput struct {
 	CRC32C      string `header:"X-Checksum-CRC32C" pattern:"^[A-Za-z0-9+/]{6}==$" patternDescription:"the checksum's 4 bytes in base64" doc:"Base64 of the big-endian CRC-32C the body must have."`
 }
 
-func (h *handlers) objectUpload(w http.ResponseWriter, r *http.Request) (Object, error) {
+func (h *handlers) objectUpload(w http.ResponseWriter, r *http.Request) (wire.Object, error) {
 	upload := objects.Upload{
 		Bucket: r.PathValue("id"), Key: r.URL.Query().Get("key"),
 		IfAbsent: r.Header.Get("If-None-Match") != "",
@@ -33,7 +34,7 @@ func (h *handlers) objectUpload(w http.ResponseWriter, r *http.Request) (Object,
 	}
 	body := &incoming{w: w, r: r}
 	if err := body.describe(&upload); err != nil {
-		return Object{}, err
+		return wire.Object{}, err
 	}
 	o, err := h.engine.Objects.ObjectUpload(r.Context(), gate.CallOf(r.Context()), upload)
 	return h.newObject(o), err

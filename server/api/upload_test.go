@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"holdfast/engine/core"
+	"holdfast/server/api/wire"
 )
 
 func sums(body string) (sha, crc string) {
@@ -74,7 +75,7 @@ func TestUpload(t *testing.T) {
 				}
 				return
 			}
-			o := get[Object](t, got)
+			o := get[wire.Object](t, got)
 			if o.ContentType != test.stored || o.ChecksumCRC32C != crc || o.SizeBytes != 5 {
 				t.Errorf("%+v", o)
 			}
@@ -161,7 +162,7 @@ func TestUploadMultipart(t *testing.T) {
 			if want == "" {
 				want = "application/octet-stream"
 			}
-			if o := get[Object](t, got); o.SizeBytes != int64(len(test.parts[0][2])) || o.ContentType != want {
+			if o := get[wire.Object](t, got); o.SizeBytes != int64(len(test.parts[0][2])) || o.ContentType != want {
 				t.Errorf("%+v", o)
 			}
 		})
@@ -184,7 +185,7 @@ func TestUploadIsStreamed(t *testing.T) {
 		method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=k", key: w.org.full, stream: io.LimitReader(rand.Reader, size),
 	})
 	runtime.ReadMemStats(&after)
-	if o := get[Object](t, got); o.SizeBytes != size {
+	if o := get[wire.Object](t, got); o.SizeBytes != size {
 		t.Errorf("%d bytes", o.SizeBytes)
 	}
 	if grown := after.TotalAlloc - before.TotalAlloc; grown > 16<<20 {

@@ -11,6 +11,7 @@ import (
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
 	"holdfast/server/api"
+	"holdfast/server/api/wire"
 )
 
 // SandboxPath is where sandboxes are asked for. The request is a lease: its
@@ -48,8 +49,8 @@ type Importing struct {
 
 // Sandbox is a sandbox that can be used.
 type Sandbox struct {
-	Name        string          `json:"name"`
-	Environment api.Environment `json:"environment"`
+	Name        string           `json:"name"`
+	Environment wire.Environment `json:"environment"`
 	// Psql is the path of a psql on this machine, "" when there is none, and
 	// PsqlEnv the variables it needs.
 	Psql    string   `json:"psql"`

@@ -6,6 +6,7 @@ import (
 
 	"holdfast/engine/model"
 	"holdfast/server/api"
+	"holdfast/server/api/wire"
 )
 
 // Named are the arguments of commands that make something of a name.
@@ -26,8 +27,8 @@ type KeyUpdate struct {
 
 // CreatedKey is the result of key.create, the only time the key is shown.
 type CreatedKey struct {
-	APIKey string  `json:"api_key"`
-	Key    api.Key `json:"key"`
+	APIKey string   `json:"api_key"`
+	Key    wire.Key `json:"key"`
 }
 
 // User is a person's account.
@@ -107,7 +108,7 @@ type Removed struct {
 	Objects   int `json:"objects"`
 }
 
-func viewKey(k model.Key) api.Key { return api.NewKey(k) }
+func viewKey(k model.Key) wire.Key { return api.NewKey(k) }
 
 // viewOrganization names the plan, also where the record leaves it to the default.
 func viewOrganization(o model.Organization) model.Organization {

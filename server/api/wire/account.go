@@ -1,0 +1,96 @@
+package wire
+
+import "time"
+
+// Metric is how much of something is used, and how much may be.
+type Metric struct {
+	Used  int64  `json:"used"`
+	Limit *int64 `json:"limit" doc:"null is without limit."`
+}
+
+// Usage is what an organization takes.
+type Usage struct {
+	Period  Period       `json:"period"`
+	Metrics UsageMetrics `json:"metrics"`
+	Host    Host         `json:"host"`
+}
+
+// Period is the calendar month, in UTC; End is the beginning of the next.
+type Period struct {
+	Start time.Time `json:"start"`
+	End   time.Time `json:"end"`
+}
+
+// UsageMetrics are the metrics of an organization.
+type UsageMetrics struct {
+	Databases     Metric `json:"databases"`
+	DatabaseBytes Metric `json:"database_bytes"`
+	Buckets       Metric `json:"buckets"`
+	Objects       Metric `json:"objects"`
+	StorageBytes  Metric `json:"storage_bytes"`
+	BackupBytes   Metric `json:"backup_bytes" doc:"What backups, archived WAL and exports occupy on disk now, including those of databases in the trash."`
+	Connections   Metric `json:"connections"`
+}
+
+// Host is what the machine has; memory is null where the system does not say.
+type Host struct {
+	DiskTotalBytes       int64  `json:"disk_total_bytes"`
+	DiskFreeBytes        int64  `json:"disk_free_bytes"`
+	MemoryTotalBytes     *int64 `json:"memory_total_bytes"`
+	MemoryAvailableBytes *int64 `json:"memory_available_bytes"`
+}
+
+// Limits are what the organization's plan allows.
+type Limits struct {
+	Plan       string                   `json:"plan"`
+	Limits     PlanLimits               `json:"limits"`
+	Features   Features                 `json:"features"`
+	RateLimits map[string]RateLimitView `json:"rate_limits" doc:"Budgets of each key."`
+}
+
+// PlanLimits bound the metrics of the same names; null is without limit.
+type PlanLimits struct {
+	Databases     *int64 `json:"databases"`
+	DatabaseBytes *int64 `json:"database_bytes"`
+	Buckets       *int64 `json:"buckets"`
+	Objects       *int64 `json:"objects"`
+	StorageBytes  *int64 `json:"storage_bytes"`
+	BackupBytes   *int64 `json:"backup_bytes"`
+	Connections   *int64 `json:"connections" doc:"Always null: each database bounds its own by max_connections."`
+}
+
+// Features is what the appliance does on its machine, as the operator has set it up.
+type Features struct {
+	Databases           bool `json:"databases"`
+	Backups             bool `json:"backups"`
+	ObjectStorage       bool `json:"object_storage"`
+	PointInTimeRecovery bool `json:"point_in_time_recovery"`
+	ScheduledBackups    bool `json:"scheduled_backups" doc:"Whether the operator has the appliance make any."`
+	BackupVerification  bool `json:"backup_verification" doc:"Whether a trial restore follows each backup: the operator has not turned that off."`
+	Exports             bool `json:"exports" doc:"Whether an export follows each backup: the operator has not turned that off, and pg_dump is on this machine."`
+	Imports             bool `json:"imports" doc:"Whether pg_dump is on this machine."`
+	RowLevelSecurity    bool `json:"row_level_security"`
+	DeviceLogin         bool `json:"device_login"`
+}
+
+// RateLimitView is a budget: so many requests in a window of time.
+type RateLimitView struct {
+	Limit         int   `json:"limit"`
+	WindowSeconds int64 `json:"window_seconds"`
+}
+
+// Billing is what the organization owes.
+type Billing struct {
+	Plan           string        `json:"plan"`
+	Status         BillingStatus `json:"status"`
+	Currency       *string       `json:"currency" doc:"ISO 4217; null where nothing is charged."`
+	AmountDueCents int64         `json:"amount_due_cents"`
+	Trial          Trial         `json:"trial"`
+}
+
+// Trial is a plan on trial.
+type Trial struct {
+	Active    bool       `json:"active"`
+	StartedAt *time.Time `json:"started_at"`
+	EndsAt    *time.Time `json:"ends_at"`
+}

@@ -1,0 +1,66 @@
+package wire
+
+import "time"
+
+// Database is a database's record.
+type Database struct {
+	ID                string         `json:"id"`
+	Project           string         `json:"project" doc:"Id of its project."`
+	Name              string         `json:"name"`
+	Status            DatabaseStatus `json:"status"`
+	StatusReason      *string        `json:"status_reason" doc:"Why it is not available."`
+	Version           *string        `json:"version" doc:"Of PostgreSQL." example:"17.6"`
+	Host              string         `json:"host"`
+	Port              int            `json:"port"`
+	DatabaseName      string         `json:"database_name"`
+	DBUser            string         `json:"db_user" doc:"The role that owns it."`
+	SizeBytes         *int64         `json:"size_bytes" doc:"null until it was first measured."`
+	ActiveConnections *int           `json:"active_connections" doc:"null until they were first counted."`
+	SSLMode           SSLMode        `json:"ssl_mode"`
+	CreatedAt         time.Time      `json:"created_at"`
+	UpdatedAt         time.Time      `json:"updated_at"`
+	LatestBackupAt    *time.Time     `json:"latest_backup_at" doc:"When the newest backup was completed."`
+	Operation         *Operation     `json:"operation" doc:"What is being done to it now."`
+}
+
+// Operation is something long that is done to a database.
+type Operation struct {
+	ID              string          `json:"id"`
+	DatabaseID      string          `json:"database_id"`
+	Type            OperationType   `json:"type"`
+	Status          OperationStatus `json:"status"`
+	Phase           *string         `json:"phase"`
+	ProgressPercent int             `json:"progress_percent" minimum:"0" maximum:"100"`
+	TargetTime      *time.Time      `json:"target_time" doc:"Asked for."`
+	TargetLSN       *string         `json:"target_lsn" doc:"Asked for."`
+	BackupID        *string         `json:"backup_id"`
+	NewDatabaseID   *string         `json:"new_database_id" doc:"Of the database a restore with mode new makes."`
+	Error           *string         `json:"error"`
+	StartedAt       time.Time       `json:"started_at"`
+	CompletedAt     *time.Time      `json:"completed_at"`
+}
+
+// CreateDatabase is what a database is made of.
+type CreateDatabase struct {
+	Project  string  `json:"project" maxLength:"64" doc:"Id of the project."`
+	Name     string  `json:"name" doc:"Begins with a letter; at most 63 letters, digits, underscores and hyphens. Unique in its project."`
+	DBUser   *string `json:"db_user,omitzero" required:"false" minLength:"1" doc:"The role that will own it; app when left out."`
+	Password *string `json:"password,omitzero" required:"false" minLength:"12" maxLength:"128" format:"password" doc:"Printable characters, and not easy to guess; generated when left out."`
+}
+
+// Recoverable says until when something that was deleted can come back.
+type Recoverable struct {
+	RecoverableUntil *time.Time `json:"recoverable_until" doc:"Until when the operator can bring it back; null when it is gone for good."`
+}
+
+// DeletedResource says what became of a deleted database or bucket.
+type DeletedResource struct {
+	ID      string `json:"id"`
+	Deleted bool   `json:"deleted"`
+	Recoverable
+}
+
+// RotatePassword is how a password is rotated.
+type RotatePassword struct {
+	TerminateSessions *bool `json:"terminate_sessions,omitzero" required:"false" doc:"Whether to end the open sessions; false when left out."`
+}

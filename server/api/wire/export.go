@@ -1,0 +1,26 @@
+package wire
+
+import "time"
+
+// Export is a logical copy of a database, to be restored with pg_restore.
+type Export struct {
+	ID              string       `json:"id"`
+	Status          ExportStatus `json:"status"`
+	Format          ExportFormat `json:"format" doc:"Of pg_dump."`
+	Filename        *string      `json:"filename"`
+	SizeBytes       *int64       `json:"size_bytes"`
+	ChecksumSHA256  *string      `json:"checksum_sha256"`
+	PostgresVersion *string      `json:"postgres_version"`
+	CreatedAt       time.Time    `json:"created_at"`
+	DownloadURL     *string      `json:"download_url" doc:"Works without a key until expires_at; answers ranges."`
+	ExpiresAt       *time.Time   `json:"expires_at" doc:"Of the download URL."`
+	Error           *string      `json:"error"`
+	Newer           *NewerExport `json:"newer" doc:"What is to replace this export: it follows a newer backup."`
+}
+
+// NewerExport is how far the export of a newer backup is.
+type NewerExport struct {
+	ID     string       `json:"id"`
+	Status ExportStatus `json:"status"`
+	Error  *string      `json:"error"`
+}
