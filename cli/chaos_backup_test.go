@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 // chaosBackup is what is known of a completed backup.
@@ -37,7 +38,7 @@ func (c *chaos) backUp(ctx context.Context, random *rand.Rand, api *client.Clien
 	defer db.data.RUnlock()
 	began, rows := time.Now(), db.copyRows()
 	b, err := api.CreateBackup(ctx, db.id)
-	if c.outcome("back up", err, client.CodeConflict) != done {
+	if c.outcome("back up", err, wire.CodeConflict) != done {
 		return true
 	}
 	b, err = api.AwaitBackup(ctx, db.id, b.ID, nil)
@@ -45,7 +46,7 @@ func (c *chaos) backUp(ctx context.Context, random *rand.Rand, api *client.Clien
 	case err != nil && !c.excused(began):
 		c.t.Errorf("await a backup: %v", err)
 	case err != nil:
-	case b.Status == client.StatusCompleted:
+	case b.Status == wire.BackupCompleted:
 		rows.grow(len(db.copyRows().rows), possible)
 		db.mu.Lock()
 		db.backups = append(db.backups, &chaosBackup{id: b.ID, rows: rows, began: began, ended: time.Now()})
@@ -92,15 +93,15 @@ func (c *chaos) pin(ctx context.Context, random *rand.Rand, api *client.Client) 
 		return false
 	}
 	defer b.mu.Unlock()
-	_, err := api.PinBackup(ctx, db.id, b.id, client.PinBackup{Pinned: true, Reason: "chaos"})
-	if c.outcome("pin", err, client.CodeConflict) != done {
+	_, err := api.PinBackup(ctx, db.id, b.id, wire.PinBackup{Pinned: new(true), Reason: new("chaos")})
+	if c.outcome("pin", err, wire.CodeConflict) != done {
 		return true
 	}
-	if _, err := api.DeleteBackup(ctx, db.id, b.id); c.outcome("delete a pinned backup", err, client.CodeConflict) == done {
+	if _, err := api.DeleteBackup(ctx, db.id, b.id); c.outcome("delete a pinned backup", err, wire.CodeConflict) == done {
 		c.t.Errorf("the pinned backup %s was deleted", b.id)
 	}
-	_, err = api.PinBackup(ctx, db.id, b.id, client.PinBackup{Pinned: false})
-	c.outcome("unpin", err, client.CodeConflict)
+	_, err = api.PinBackup(ctx, db.id, b.id, wire.PinBackup{Pinned: new(false)})
+	c.outcome("unpin", err, wire.CodeConflict)
 	return true
 }
 
@@ -116,7 +117,7 @@ func (c *chaos) deleteBackup(ctx context.Context, random *rand.Rand, api *client
 	}
 	defer b.mu.Unlock()
 	_, err := api.DeleteBackup(ctx, db.id, b.id)
-	switch c.outcome("delete a backup", err, client.CodeConflict) {
+	switch c.outcome("delete a backup", err, wire.CodeConflict) {
 	case done:
 		db.drop(b)
 	case unknown:
@@ -138,7 +139,7 @@ func (d *chaosDatabase) drop(b *chaosBackup) {
 // what is there then. The caller holds db.data.
 func (c *chaos) replace(
 	ctx context.Context, api *client.Client, db *chaosDatabase, what string, by *ledger,
-	begin func() (client.Operation, error), allowed ...client.Code,
+	begin func() (wire.Operation, error), allowed ...wire.ErrorCode,
 ) {
 	began, moves := time.Now(), c.clockMoves.Load()
 	before, err := c.operations(ctx, api, db)
@@ -155,7 +156,7 @@ func (c *chaos) replace(
 		db.mu.Unlock()
 	}()
 	op, err := begin()
-	switch c.outcome(what, err, append(allowed, client.CodeConflict)...) {
+	switch c.outcome(what, err, append(allowed, wire.CodeConflict)...) {
 	case refused:
 		return
 	case unknown:
@@ -167,7 +168,7 @@ func (c *chaos) replace(
 		c.t.Errorf("%s: await the operation: %v", what, err)
 		return
 	}
-	if op.Status != client.StatusCompleted {
+	if op.Status != wire.OperationCompleted {
 		if !c.excused(began) {
 			c.t.Errorf("%s: nothing disturbed it, and it failed: %s", what, deref(op.Error))
 		}
@@ -187,9 +188,9 @@ func (c *chaos) replace(
 	c.count(what + ", completed")
 }
 
-func (c *chaos) operations(ctx context.Context, api *client.Client, db *chaosDatabase) (map[string]client.Operation, error) {
+func (c *chaos) operations(ctx context.Context, api *client.Client, db *chaosDatabase) (map[string]wire.Operation, error) {
 	recovery, err := api.GetRecovery(ctx, db.id)
-	known := map[string]client.Operation{}
+	known := map[string]wire.Operation{}
 	for _, op := range recovery.Operations {
 		known[op.ID] = op
 	}
@@ -197,7 +198,7 @@ func (c *chaos) operations(ctx context.Context, api *client.Client, db *chaosDat
 }
 
 // newOperation finds the operation whose beginning was not answered.
-func (c *chaos) newOperation(ctx context.Context, api *client.Client, db *chaosDatabase, before map[string]client.Operation) client.Operation {
+func (c *chaos) newOperation(ctx context.Context, api *client.Client, db *chaosDatabase, before map[string]wire.Operation) wire.Operation {
 	for ctx.Err() == nil {
 		c.awaitServing(ctx)
 		now, err := c.operations(ctx, api, db)
@@ -209,12 +210,12 @@ func (c *chaos) newOperation(ctx context.Context, api *client.Client, db *chaosD
 				return op
 			}
 		}
-		return client.Operation{}
+		return wire.Operation{}
 	}
-	return client.Operation{}
+	return wire.Operation{}
 }
 
-func (c *chaos) awaitOperation(ctx context.Context, api *client.Client, op client.Operation) (client.Operation, error) {
+func (c *chaos) awaitOperation(ctx context.Context, api *client.Client, op wire.Operation) (wire.Operation, error) {
 	return api.AwaitOperation(ctx, op, nil)
 }
 
@@ -229,8 +230,8 @@ func (c *chaos) restoreInPlace(ctx context.Context, random *rand.Rand, api *clie
 		return false
 	}
 	defer b.mu.Unlock()
-	c.replace(ctx, api, db, "restore in place", b.rows, func() (client.Operation, error) {
-		return api.RestoreBackup(ctx, db.id, b.id, client.RestoreBackup{})
+	c.replace(ctx, api, db, "restore in place", b.rows, func() (wire.Operation, error) {
+		return api.RestoreBackup(ctx, db.id, b.id, wire.RestoreBackup{})
 	})
 	return true
 }
@@ -245,7 +246,7 @@ func (c *chaos) undo(ctx context.Context, random *rand.Rand, api *client.Client)
 	if db.other == nil {
 		return false
 	}
-	c.replace(ctx, api, db, "undo", db.other, func() (client.Operation, error) { return api.UndoRestore(ctx, db.id) })
+	c.replace(ctx, api, db, "undo", db.other, func() (wire.Operation, error) { return api.UndoRestore(ctx, db.id) })
 	return true
 }
 
@@ -262,14 +263,14 @@ func (c *chaos) restoreToTime(ctx context.Context, random *rand.Rand, api *clien
 	}
 	allowed, release := db.beyond(m)
 	defer release()
-	c.replace(ctx, api, db, "restore to a time", m.rows, func() (client.Operation, error) {
+	c.replace(ctx, api, db, "restore to a time", m.rows, func() (wire.Operation, error) {
 		return api.RequestRestore(ctx, db.id, target)
 	}, allowed...)
 	return true
 }
 
 // reachable draws a mark that lies in the window of recovery.
-func (c *chaos) reachable(ctx context.Context, random *rand.Rand, api *client.Client, db *chaosDatabase) (m mark, target client.RequestRestore, ok bool) {
+func (c *chaos) reachable(ctx context.Context, random *rand.Rand, api *client.Client, db *chaosDatabase) (m mark, target wire.RequestRestore, ok bool) {
 	db.mu.Lock()
 	marks, since := slices.Clone(db.marks), db.since
 	db.mu.Unlock()
@@ -282,16 +283,16 @@ func (c *chaos) reachable(ctx context.Context, random *rand.Rand, api *client.Cl
 		return m, target, false
 	}
 	if m.at.After(since) && random.IntN(2) == 0 {
-		return m, client.RequestRestore{TargetLSN: m.lsn}, true
+		return m, wire.RequestRestore{TargetLSN: new(m.lsn)}, true
 	}
-	return m, client.RequestRestore{TargetTime: &m.at}, true
+	return m, wire.RequestRestore{TargetTime: &m.at}, true
 }
 
 // beyond are the refusals that a mark allows: what was committed shortly
 // before other data took its place may not have reached the archive, and
 // without a backup of this data from before it nothing leads there. It holds
 // that backup until release.
-func (d *chaosDatabase) beyond(m mark) (allowed []client.Code, release func()) {
+func (d *chaosDatabase) beyond(m mark) (allowed []wire.ErrorCode, release func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, b := range d.backups {
@@ -303,7 +304,7 @@ func (d *chaosDatabase) beyond(m mark) (allowed []client.Code, release func()) {
 		}
 		b.mu.Unlock()
 	}
-	return []client.Code{client.CodeValidation}, func() {}
+	return []wire.ErrorCode{wire.CodeValidation}, func() {}
 }
 
 // restoreNew makes another database of a backup or a marked moment, compares
@@ -322,8 +323,8 @@ func (c *chaos) restoreNew(ctx context.Context, random *rand.Rand, api *client.C
 		}
 		allowed, release := db.beyond(m)
 		defer release()
-		target.Mode, target.Name = client.RestoreNew, name
-		c.makeNew(ctx, api, db, name, m.rows, func() (client.Operation, error) { return api.RequestRestore(ctx, db.id, target) }, allowed...)
+		target.Mode, target.Name = new(wire.RestoreNew), new(name)
+		c.makeNew(ctx, api, db, name, m.rows, func() (wire.Operation, error) { return api.RequestRestore(ctx, db.id, target) }, allowed...)
 		return true
 	}
 	b := db.pickBackup(random)
@@ -331,8 +332,8 @@ func (c *chaos) restoreNew(ctx context.Context, random *rand.Rand, api *client.C
 		return false
 	}
 	defer b.mu.Unlock()
-	c.makeNew(ctx, api, db, name, b.rows, func() (client.Operation, error) {
-		return api.RestoreBackup(ctx, db.id, b.id, client.RestoreBackup{Mode: client.RestoreNew, Name: name})
+	c.makeNew(ctx, api, db, name, b.rows, func() (wire.Operation, error) {
+		return api.RestoreBackup(ctx, db.id, b.id, wire.RestoreBackup{Mode: new(wire.RestoreNew), Name: new(name)})
 	})
 	return true
 }
@@ -341,12 +342,12 @@ func (c *chaos) restoreNew(ctx context.Context, random *rand.Rand, api *client.C
 // pass.
 func (c *chaos) makeNew(
 	ctx context.Context, api *client.Client, db *chaosDatabase, name string, rows *ledger,
-	begin func() (client.Operation, error), allowed ...client.Code,
+	begin func() (wire.Operation, error), allowed ...wire.ErrorCode,
 ) bool {
 	began := time.Now()
 	c.setUnsure(name, true)
 	op, err := begin()
-	if c.outcome("restore anew", err, append(allowed, client.CodeConflict)...) != done {
+	if c.outcome("restore anew", err, append(allowed, wire.CodeConflict)...) != done {
 		return false
 	}
 	op, err = c.awaitOperation(ctx, api, op)
@@ -354,7 +355,7 @@ func (c *chaos) makeNew(
 	case err != nil && !c.excused(began):
 		c.t.Errorf("await a restore anew: %v", err)
 	case err != nil:
-	case op.Status == client.StatusCompleted:
+	case op.Status == wire.OperationCompleted:
 		c.lookAt(ctx, api, *op.NewDatabaseID, name, rows, began)
 		return true
 	case !c.excused(began):
@@ -371,7 +372,7 @@ func (c *chaos) export(ctx context.Context, random *rand.Rand, api *client.Clien
 	}
 	defer db.data.RUnlock()
 	x, err := api.GetExport(ctx, db.id)
-	if c.outcome("export", err, client.CodeNotFound) != done || x.Status != client.ExportReady {
+	if c.outcome("export", err, wire.CodeNotFound) != done || x.Status != wire.ExportReady {
 		return true
 	}
 	body, err := api.OpenDownload(ctx, *x.DownloadURL, "", 0)
@@ -387,6 +388,6 @@ func (c *chaos) export(ctx context.Context, random *rand.Rand, api *client.Clien
 	return true
 }
 
-func describeExport(x client.Export) string {
+func describeExport(x wire.Export) string {
 	return fmt.Sprintf("%s of %d bytes, checksum %s", x.ID, *x.SizeBytes, *x.ChecksumSHA256)
 }

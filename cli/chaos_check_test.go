@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 // check looks at everything while nothing is asked for and nothing is faulty.
@@ -74,11 +75,11 @@ func collect[T any](c *chaos, list iter.Seq2[T, error], key func(T) string) map[
 // settleDatabases waits until nothing is done to any database, removes those
 // that nobody was told of, and compares the list with the model.
 func (c *chaos) settleDatabases(ctx context.Context, api *client.Client) {
-	var listed map[string]client.Database
+	var listed map[string]wire.Database
 	c.within("quiet among the databases", func() string {
-		listed = collect(c, api.Databases(ctx), func(d client.Database) string { return d.ID })
+		listed = collect(c, api.Databases(ctx), func(d wire.Database) string { return d.ID })
 		for _, d := range listed {
-			if d.Status != client.DatabaseAvailable || d.Operation != nil {
+			if d.Status != wire.DatabaseAvailable || d.Operation != nil {
 				return fmt.Sprintf("%s (%s) is %s %s, operation %+v", d.Name, d.ID, d.Status, deref(d.StatusReason), d.Operation)
 			}
 		}
@@ -107,7 +108,7 @@ func (c *chaos) settleDatabases(ctx context.Context, api *client.Client) {
 }
 
 func (c *chaos) settleBuckets(ctx context.Context, api *client.Client) {
-	listed := collect(c, api.Buckets(ctx), func(b client.Bucket) string { return b.ID })
+	listed := collect(c, api.Buckets(ctx), func(b wire.Bucket) string { return b.ID })
 	for _, b := range slices.Clone(c.buckets) {
 		_, there := listed[b.id]
 		if !there {
@@ -202,14 +203,14 @@ func (c *chaos) checkBackups(ctx context.Context, api *client.Client, db *chaosD
 	completed := map[string]bool{}
 	c.within("quiet among the backups of "+db.String(), func() string {
 		clear(completed)
-		for id, b := range collect(c, api.Backups(ctx, db.id), func(b client.Backup) string { return b.ID }) {
+		for id, b := range collect(c, api.Backups(ctx, db.id), func(b wire.Backup) string { return b.ID }) {
 			switch b.Status {
-			case client.StatusCompleted:
+			case wire.BackupCompleted:
 				completed[id] = true
-				if b.Verification.Status == client.StatusFailed {
+				if b.Verification.Status == wire.VerificationFailed {
 					c.t.Errorf("the proof of %s of %s failed: %s", id, db, deref(b.Verification.Detail))
 				}
-			case client.StatusPending, client.StatusRunning:
+			case wire.BackupPending, wire.BackupRunning:
 				return fmt.Sprintf("%s is %s", id, b.Status)
 			}
 		}
@@ -246,7 +247,7 @@ func (c *chaos) verifyBackups(ctx context.Context, api *client.Client, db *chaos
 		found[b.ID] = true
 		if !completed[b.ID] { // the appliance may have made another meanwhile
 			other, err := api.GetBackup(ctx, db.id, b.ID)
-			completed[b.ID] = err == nil && other.Status == client.StatusCompleted
+			completed[b.ID] = err == nil && other.Status == wire.BackupCompleted
 		}
 		if !b.Restorable || !completed[b.ID] {
 			c.t.Errorf("backup verify of %s: %+v", db, b)
@@ -268,8 +269,8 @@ func (c *chaos) checkRestorable(ctx context.Context, api *client.Client, random 
 		}
 		defer b.mu.Unlock()
 		name := c.name("proof")
-		if !c.makeNew(ctx, api, db, name, b.rows, func() (client.Operation, error) {
-			return api.RestoreBackup(ctx, db.id, b.id, client.RestoreBackup{Mode: client.RestoreNew, Name: name})
+		if !c.makeNew(ctx, api, db, name, b.rows, func() (wire.Operation, error) {
+			return api.RestoreBackup(ctx, db.id, b.id, wire.RestoreBackup{Mode: new(wire.RestoreNew), Name: new(name)})
 		}) {
 			c.t.Logf("the backup %s of %s was not restored", b.id, db)
 		}
@@ -278,7 +279,7 @@ func (c *chaos) checkRestorable(ctx context.Context, api *client.Client, random 
 }
 
 func (c *chaos) checkObjects(ctx context.Context, api *client.Client, b *chaosBucket, random *rand.Rand) {
-	listed := collect(c, api.Objects(ctx, b.id, ""), func(o client.Object) string { return o.Key })
+	listed := collect(c, api.Objects(ctx, b.id, ""), func(o wire.Object) string { return o.Key })
 	record, err := api.GetBucket(ctx, b.id)
 	var size int64
 	for _, o := range listed {
@@ -313,13 +314,13 @@ func (c *chaos) checkUsage(ctx context.Context, api *client.Client) {
 	c.within("a usage that is the recount", func() string {
 		var want, got [4]int64
 		var exports int64
-		for _, d := range collect(c, api.Databases(ctx), func(d client.Database) string { return d.ID }) {
+		for _, d := range collect(c, api.Databases(ctx), func(d wire.Database) string { return d.ID }) {
 			want[0]++
 			if x, err := api.GetExport(ctx, d.ID); err == nil && x.SizeBytes != nil {
 				exports += *x.SizeBytes + 2*diskBlock // its checksums, and the rest of its last block
 			}
 		}
-		for _, b := range collect(c, api.Buckets(ctx), func(b client.Bucket) string { return b.ID }) {
+		for _, b := range collect(c, api.Buckets(ctx), func(b wire.Bucket) string { return b.ID }) {
 			want[1]++
 			want[2] += b.ObjectCount
 			want[3] += b.SizeBytes

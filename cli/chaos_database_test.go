@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 // chaosDatabases is how many databases there are at the most, beside those
@@ -136,17 +137,17 @@ func (c *chaos) createDatabase(ctx context.Context, _ *rand.Rand, api *client.Cl
 	ctx = client.WithIdempotencyKey(ctx, name)
 	for try := range 3 {
 		began := time.Now()
-		made, err := api.CreateDatabase(ctx, client.CreateDatabase{Project: c.project, Name: name})
-		switch c.outcome("create a database", err, client.CodeConflict) {
+		made, err := api.CreateDatabase(ctx, wire.CreateDatabase{Project: c.project, Name: name})
+		switch c.outcome("create a database", err, wire.CodeConflict) {
 		case done:
-			if made.Status != client.DatabaseAvailable && !c.excused(began) { // its server may have been killed
+			if made.Status != wire.DatabaseAvailable && !c.excused(began) { // its server may have been killed
 				c.t.Errorf("a new database is %s", made.Status)
 			}
 			c.setUnsure(name, false)
 			c.adopt(made.ID, name, made.Credentials.Password, &ledger{})
 			return true
 		case refused:
-			if try == 0 && client.CodeOf(err) == client.CodeConflict && !c.excused(time.Now()) {
+			if try == 0 && client.CodeOf(err) == wire.CodeConflict && !c.excused(time.Now()) {
 				c.t.Errorf("a new name is refused: %v", err)
 			}
 			return true
@@ -188,7 +189,7 @@ func (c *chaos) deleteDatabase(ctx context.Context, random *rand.Rand, api *clie
 	}
 	defer db.data.Unlock()
 	deleted, err := api.DeleteDatabase(ctx, db.id)
-	switch c.outcome("delete a database", err, client.CodeConflict) {
+	switch c.outcome("delete a database", err, wire.CodeConflict) {
 	case done:
 		if !deleted.Deleted {
 			c.t.Errorf("deleted: %+v", deleted)
@@ -222,7 +223,7 @@ func (c *chaos) restart(ctx context.Context, random *rand.Rand, api *client.Clie
 	defer db.data.RUnlock()
 	began := time.Now()
 	record, err := api.RestartDatabase(ctx, db.id)
-	if c.outcome("restart", err, client.CodeConflict) == done && record.Status != client.DatabaseAvailable && !c.excused(began) {
+	if c.outcome("restart", err, wire.CodeConflict) == done && record.Status != wire.DatabaseAvailable && !c.excused(began) {
 		c.t.Errorf("restarted, and %s", record.Status)
 	}
 	return true
@@ -237,10 +238,10 @@ func (c *chaos) rotate(ctx context.Context, random *rand.Rand, api *client.Clien
 	defer db.data.RUnlock()
 	db.access.Lock()
 	defer db.access.Unlock()
-	rotated, err := api.RotateDatabasePassword(ctx, db.id, client.RotatePassword{TerminateSessions: random.IntN(2) == 0})
+	rotated, err := api.RotateDatabasePassword(ctx, db.id, wire.RotatePassword{TerminateSessions: new(random.IntN(2) == 0)})
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	switch c.outcome("rotate", err, client.CodeConflict) {
+	switch c.outcome("rotate", err, wire.CodeConflict) {
 	case done:
 		if len(db.passwords) == 1 {
 			db.outdated = db.passwords[0]
@@ -275,8 +276,8 @@ func (c *chaos) allow(ctx context.Context, random *rand.Rand, api *client.Client
 }
 
 func (c *chaos) setAllowlist(ctx context.Context, api *client.Client, db *chaosDatabase, list string) outcome {
-	answer, err := api.ReplaceDatabaseAllowlist(ctx, db.id, client.ReplaceAllowlist{Entries: strings.Fields(list)})
-	is := c.outcome("replace the allow-list", err, client.CodeConflict)
+	answer, err := api.ReplaceDatabaseAllowlist(ctx, db.id, wire.ReplaceAllowlist{Entries: strings.Fields(list)})
+	is := c.outcome("replace the allow-list", err, wire.CodeConflict)
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	switch is {
@@ -311,9 +312,9 @@ func (c *chaos) rowSecurity(ctx context.Context, random *rand.Rand, api *client.
 	}
 	defer db.data.RUnlock()
 	enabled := random.IntN(2) == 0
-	table, err := api.SetDatabaseRLS(ctx, db.id, client.SetRLS{Table: "tally", Enabled: enabled})
+	table, err := api.SetDatabaseRLS(ctx, db.id, wire.SetRLS{Table: "tally", Enabled: enabled})
 	// The table is not there before the first row.
-	if c.outcome("row-level security", err, client.CodeConflict, client.CodeNotFound) == done && table.RLSEnabled != enabled {
+	if c.outcome("row-level security", err, wire.CodeConflict, wire.CodeNotFound) == done && table.RLSEnabled != enabled {
 		c.t.Errorf("row-level security was set to %t and is %t", enabled, table.RLSEnabled)
 	}
 	return true
@@ -335,8 +336,8 @@ func (c *chaos) importDatabase(ctx context.Context, random *rand.Rand, api *clie
 	}
 	began, name, rows := time.Now(), c.name("import"), db.copyRows()
 	c.setUnsure(name, true)
-	started, err := api.CreateImport(ctx, client.CreateImport{Project: c.project, Name: name, SourceURL: source.ConnectionURL})
-	if c.outcome("import", err, client.CodeConflict) != done {
+	started, err := api.CreateImport(ctx, wire.CreateImport{Project: c.project, Name: name, SourceURL: source.ConnectionURL})
+	if c.outcome("import", err, wire.CodeConflict) != done {
 		return true
 	}
 	ended, err := api.AwaitImport(ctx, started.ID, nil)
@@ -345,7 +346,7 @@ func (c *chaos) importDatabase(ctx context.Context, random *rand.Rand, api *clie
 	case err != nil && !c.excused(began):
 		c.t.Errorf("await an import: %v", err)
 	case err != nil:
-	case ended.Status == client.StatusCompleted:
+	case ended.Status == wire.ImportCompleted:
 		c.lookAt(ctx, api, ended.DatabaseID, name, rows, began)
 	case !c.excused(began):
 		c.t.Errorf("an import that nothing disturbed is %s: %v %+v", ended.Status, deref(ended.Error), ended.Errors)
@@ -368,7 +369,7 @@ func (c *chaos) lookAt(ctx context.Context, api *client.Client, id, name string,
 	var found map[int]bool
 	ok := c.within("reading "+name, func() string {
 		connection, err := api.GetDatabaseConnection(ctx, id, client.ConnectionOptions{})
-		if client.CodeOf(err) == client.CodeNotFound {
+		if client.CodeOf(err) == wire.CodeNotFound {
 			return "it is not there"
 		}
 		if err == nil {
@@ -385,7 +386,7 @@ func (c *chaos) lookAt(ctx context.Context, api *client.Client, id, name string,
 	if err := rows.compare(found); err != nil {
 		c.t.Errorf("%s: %v", name, err)
 	}
-	if _, err := api.DeleteDatabase(ctx, id); c.outcome("delete a copy", err, client.CodeConflict) == done {
+	if _, err := api.DeleteDatabase(ctx, id); c.outcome("delete a copy", err, wire.CodeConflict) == done {
 		c.setUnsure(name, false)
 	}
 }

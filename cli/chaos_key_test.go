@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 // chaosKey is what is known of an API key.
@@ -125,7 +126,7 @@ func (c *chaos) deviceLogin(ctx context.Context, random *rand.Rand, _ *client.Cl
 		return false
 	}
 	tool, name := c.client(""), c.name("device")
-	codes, err := tool.AuthorizeDevice(ctx, client.AuthorizeDevice{ClientName: name, ScopePreset: client.PresetReadOnly})
+	codes, err := tool.AuthorizeDevice(ctx, wire.AuthorizeDevice{ClientName: new(name), ScopePreset: new(wire.PresetReadOnly)})
 	if c.outcome("authorize a device", err) != done {
 		return true
 	}
@@ -135,7 +136,7 @@ func (c *chaos) deviceLogin(ctx context.Context, random *rand.Rand, _ *client.Cl
 	}
 	token, err := tool.GetDeviceToken(ctx, codes.DeviceCode)
 	if verdict == "deny" {
-		if code := client.CodeOf(err); err == nil || code != "" && code != client.CodeAccessDenied {
+		if code := client.CodeOf(err); err == nil || code != "" && code != wire.CodeAccessDenied {
 			c.t.Errorf("a device that was denied: %v", err)
 		}
 		return true
@@ -145,7 +146,7 @@ func (c *chaos) deviceLogin(ctx context.Context, random *rand.Rand, _ *client.Cl
 	}
 	c.keepKey(&chaosKey{id: token.Key.ID, name: name, secret: token.APIKey, revoked: refused})
 	_, err = tool.GetDeviceToken(ctx, codes.DeviceCode)
-	if code := client.CodeOf(err); err == nil || code != "" && code != client.CodeExpiredToken && code != client.CodeRateLimited {
+	if code := client.CodeOf(err); err == nil || code != "" && code != wire.CodeExpiredToken && code != wire.CodeRateLimited {
 		c.t.Errorf("a key that was collected, asked for again: %v", err)
 	}
 	return true
@@ -154,7 +155,7 @@ func (c *chaos) deviceLogin(ctx context.Context, random *rand.Rand, _ *client.Cl
 // decide is what the person does in the browser; it reports whether that was
 // answered.
 func (c *chaos) decide(ctx context.Context, verdict, code string) bool {
-	form := url.Values{"user_code": {code}, "preset": {client.PresetReadOnly}, "expires": {"30d"}}
+	form := url.Values{"user_code": {code}, "preset": {string(wire.PresetReadOnly)}, "expires": {"30d"}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost,
 		strings.TrimSuffix(c.m.api, "/v1")+"/device/"+verdict, strings.NewReader(form.Encode()))
 	if err != nil {
@@ -175,7 +176,7 @@ func (c *chaos) decide(ctx context.Context, verdict, code string) bool {
 
 // checkKeys sees that each key opens what it should, and is listed.
 func (c *chaos) checkKeys(ctx context.Context) {
-	listed := map[string]client.Key{}
+	listed := map[string]wire.Key{}
 	for k, err := range c.clients[0].Keys(ctx) {
 		if err != nil {
 			c.t.Errorf("list keys: %v", err)
@@ -186,7 +187,7 @@ func (c *chaos) checkKeys(ctx context.Context) {
 	for _, k := range c.keys {
 		_, err := c.client(k.secret).GetLimits(ctx)
 		opens := err == nil
-		if err != nil && client.CodeOf(err) != client.CodeUnauthorized {
+		if err != nil && client.CodeOf(err) != wire.CodeUnauthorized {
 			c.t.Errorf("key %s: %v", k.name, err)
 		}
 		record, is := listed[k.id]

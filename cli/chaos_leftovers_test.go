@@ -12,12 +12,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 // checkLeftovers sees that nothing runs, listens or lies about that belongs
 // to nothing.
 func (c *chaos) checkLeftovers(ctx context.Context, api *client.Client) {
-	listed := collect(c, api.Databases(ctx), func(d client.Database) string { return d.ID })
+	listed := collect(c, api.Databases(ctx), func(d wire.Database) string { return d.ID })
 	for what, left := range map[string]func() string{
 		"only known processes":   func() string { return c.leftProcesses(listed) },
 		"only known ports":       func() string { return c.leftPorts(listed) },
@@ -47,7 +48,7 @@ func (c *chaos) inData(path string) (top, rest string) {
 
 // leftProcesses names a process that serves or works in the data directory
 // and is no server of a database, spare or proof, nor a child of one.
-func (c *chaos) leftProcesses(listed map[string]client.Database) string {
+func (c *chaos) leftProcesses(listed map[string]wire.Database) string {
 	serving, postmasters := map[string]int{}, map[int]bool{}
 	all := tasks()
 	for _, t := range all {
@@ -84,7 +85,7 @@ func (c *chaos) leftProcesses(listed map[string]client.Database) string {
 
 // leftPorts names a port of the range that is open and no database's, or is
 // one's and not open.
-func (c *chaos) leftPorts(listed map[string]client.Database) string {
+func (c *chaos) leftPorts(listed map[string]wire.Database) string {
 	first, last, _ := strings.Cut(c.m.ports, "-")
 	lowest, _ := strconv.Atoi(first)
 	highest, _ := strconv.Atoi(last)
@@ -130,7 +131,7 @@ func listeningPorts(table string) (ports []int) {
 }
 
 // leftDirectories names a directory that belongs to no database.
-func (c *chaos) leftDirectories(listed map[string]client.Database) string {
+func (c *chaos) leftDirectories(listed map[string]wire.Database) string {
 	for _, top := range []string{"instances", "backups"} {
 		for _, id := range names(filepath.Join(c.m.dataDir, top)) {
 			if _, known := listed[id]; !known {
@@ -167,7 +168,7 @@ var topLevel = []string{
 }
 
 // leftFiles names a file that belongs to nothing.
-func (c *chaos) leftFiles(ctx context.Context, api *client.Client, listed map[string]client.Database) string {
+func (c *chaos) leftFiles(ctx context.Context, api *client.Client, listed map[string]wire.Database) string {
 	for _, name := range names(c.m.dataDir) {
 		if !slices.Contains(topLevel, name) {
 			return name
@@ -175,8 +176,8 @@ func (c *chaos) leftFiles(ctx context.Context, api *client.Client, listed map[st
 	}
 	for id := range listed {
 		completed := 0
-		for _, b := range collect(c, api.Backups(ctx, id), func(b client.Backup) string { return b.ID }) {
-			if b.Status == client.StatusCompleted {
+		for _, b := range collect(c, api.Backups(ctx, id), func(b wire.Backup) string { return b.ID }) {
+			if b.Status == wire.BackupCompleted {
 				completed++
 			}
 		}
@@ -188,7 +189,7 @@ func (c *chaos) leftFiles(ctx context.Context, api *client.Client, listed map[st
 }
 
 // leftBlobs compares the files of objects and exports with what there is.
-func (c *chaos) leftBlobs(ctx context.Context, api *client.Client, listed map[string]client.Database) string {
+func (c *chaos) leftBlobs(ctx context.Context, api *client.Client, listed map[string]wire.Database) string {
 	const inJournal = 64 << 10 // up to so many bytes an object has no file
 	least := 0
 	for _, b := range c.buckets {
@@ -201,10 +202,10 @@ func (c *chaos) leftBlobs(ctx context.Context, api *client.Client, listed map[st
 	most := least + c.unsureUploads
 	for id := range listed {
 		switch x, err := api.GetExport(ctx, id); {
-		case client.CodeOf(err) == client.CodeNotFound:
+		case client.CodeOf(err) == wire.CodeNotFound:
 		case err != nil:
 			return err.Error()
-		case x.Status == client.ExportReady && *x.SizeBytes > inJournal:
+		case x.Status == wire.ExportReady && *x.SizeBytes > inJournal:
 			most++
 			least++
 		default: // ready exports of this size, or one that is being made

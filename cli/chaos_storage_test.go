@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 const (
@@ -112,7 +113,7 @@ func (c *chaos) createBucket(ctx context.Context, _ *rand.Rand, api *client.Clie
 		return false
 	}
 	name := c.name("bucket")
-	made, err := api.CreateBucket(ctx, client.CreateBucket{Project: c.project, Name: name})
+	made, err := api.CreateBucket(ctx, wire.CreateBucket{Project: c.project, Name: name})
 	switch c.outcome("create a bucket", err) {
 	case done:
 		c.mu.Lock()
@@ -160,7 +161,7 @@ func (c *chaos) deleteBucket(ctx context.Context, random *rand.Rand, api *client
 	}
 	force := random.IntN(2) == 0
 	_, err := api.DeleteBucket(ctx, b.id, force)
-	switch c.outcome("delete a bucket", err, client.CodeConflict) {
+	switch c.outcome("delete a bucket", err, wire.CodeConflict) {
 	case done:
 		if !force && b.holdsSomething() {
 			c.t.Errorf("the bucket %s was deleted, and something was in it", b.name)
@@ -192,7 +193,7 @@ func (c *chaos) updateBucket(ctx context.Context, random *rand.Rand, api *client
 	}
 	defer b.whole.RUnlock()
 	public := random.IntN(2) == 0
-	updated, err := api.UpdateBucket(ctx, b.id, client.UpdateBucket{Public: &public})
+	updated, err := api.UpdateBucket(ctx, b.id, wire.UpdateBucket{Public: &public})
 	if c.outcome("change a bucket", err) == done && updated.Public != public {
 		c.t.Errorf("a bucket was asked to be public: %t, and is: %t", public, updated.Public)
 	}
@@ -229,9 +230,9 @@ func (c *chaos) putObject(ctx context.Context, random *rand.Rand, api *client.Cl
 		up.Size = -1
 	}
 	_, err := api.UploadObject(ctx, b.id, up)
-	var allowed []client.Code
+	var allowed []wire.ErrorCode
 	if absent && (len(o.known()) > 1 || o.known()[0] != noObject) {
-		allowed = append(allowed, client.CodeConflict)
+		allowed = append(allowed, wire.CodeConflict)
 	}
 	is := c.outcome("put", err, allowed...)
 	if absent && is == done && !slices.Contains(o.known(), noObject) {
@@ -252,12 +253,12 @@ func (c *chaos) deleteObject(ctx context.Context, random *rand.Rand, api *client
 		remove = api.DeleteObjectByQuery
 	}
 	_, err := remove(ctx, b.id, key)
-	var allowed []client.Code
+	var allowed []wire.ErrorCode
 	if slices.Contains(o.known(), noObject) {
-		allowed = append(allowed, client.CodeNotFound)
+		allowed = append(allowed, wire.CodeNotFound)
 	}
 	is := c.outcome("delete an object", err, allowed...)
-	if is == refused && client.CodeOf(err) == client.CodeNotFound {
+	if is == refused && client.CodeOf(err) == wire.CodeNotFound {
 		is = done
 	}
 	o.asked(is, noObject)
@@ -277,7 +278,7 @@ func (c *chaos) getObject(ctx context.Context, random *rand.Rand, api *client.Cl
 // compareObject downloads an object and compares it with what may be there.
 func (c *chaos) compareObject(ctx context.Context, api *client.Client, b *chaosBucket, key string, o *chaosObject) {
 	record, err := api.GetObject(ctx, b.id, key)
-	if client.CodeOf(err) == client.CodeNotFound {
+	if client.CodeOf(err) == wire.CodeNotFound {
 		if !slices.Contains(o.known(), noObject) {
 			c.t.Errorf("%s in %s was acknowledged and is lost: %v", key, b.name, o.known())
 		}

@@ -19,6 +19,7 @@ import (
 
 	"holdfast/cli/client"
 	"holdfast/internal/testenv"
+	"holdfast/server/api/wire"
 )
 
 // Chaos: clients do everything the API can do, at random and at once, while the
@@ -244,16 +245,16 @@ const (
 
 // outcome tells what became of what was asked for. A refusal must be one of
 // the allowed, or say that the disk is full or that there were too many.
-func (c *chaos) outcome(what string, err error, allowed ...client.Code) outcome {
+func (c *chaos) outcome(what string, err error, allowed ...wire.ErrorCode) outcome {
 	refusal, isRefusal := errors.AsType[*client.Error](err)
 	switch {
 	case err == nil:
 		return done
 	case !isRefusal, refusal.Status >= 500: // which the witness has reported
 		return unknown
-	case refusal.Code == client.CodeRateLimited, slices.Contains(allowed, refusal.Code):
+	case refusal.Code == wire.CodeRateLimited, slices.Contains(allowed, refusal.Code):
 		return refused
-	case refusal.Code == client.CodeForbidden && c.fill != nil && (strings.Contains(refusal.Message, "disk") || strings.Contains(refusal.Message, "room")):
+	case refusal.Code == wire.CodeForbidden && c.fill != nil && (strings.Contains(refusal.Message, "disk") || strings.Contains(refusal.Message, "room")):
 		return refused
 	default:
 		c.t.Errorf("%s: %d %s: %s", what, refusal.Status, refusal.Code, refusal.Message)

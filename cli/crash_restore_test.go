@@ -11,8 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"holdfast/cli/client"
 	"holdfast/internal/testenv"
+	"holdfast/server/api/wire"
 )
 
 // victims are what a crash takes: the appliance, the postmasters, or both.
@@ -73,10 +73,10 @@ var (
 func (m *machine) awaitMoment(database string, moments []string, moment string) {
 	m.t.Helper()
 	eventually(m.t, "the moment "+moment, func() bool {
-		var recovery client.Recovery
+		var recovery wire.Recovery
 		m.must("GET", "/databases/"+database+"/recovery", nil, &recovery)
 		op := recovery.Operations[0]
-		now := op.Status
+		now := string(op.Status)
 		if op.Status == "running" && op.Phase != nil {
 			now = *op.Phase
 		}

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"holdfast/cli/client"
 	"holdfast/engine/postgres"
+	"holdfast/server/api/wire"
 )
 
 // driverProgram connects with the libraries of one language.
@@ -150,7 +150,7 @@ func TestDrivers(t *testing.T) {
 
 func (m *machine) testDrivers(t *testing.T, root, database string) {
 	named := filepath.Join(t.TempDir(), "authorities of 100% ä+&", "it's.crt")
-	var c, elsewhere client.Connection
+	var c, elsewhere wire.Connection
 	m.must("GET", "/databases/"+database+"/connection", nil, &c)
 	m.must("GET", "/databases/"+database+"/connection?ca_file="+url.QueryEscape(named), nil, &elsewhere)
 	trusting, deceived := t.TempDir(), t.TempDir()
@@ -175,7 +175,7 @@ func (m *machine) testDrivers(t *testing.T, root, database string) {
 
 // unchanged are attempts by connection_url. node-postgres takes each sslmode
 // to mean verify-full, and does without one on loopback.
-func (p driverProgram) unchanged(c client.Connection) (attempts []attempt) {
+func (p driverProgram) unchanged(c wire.Connection) (attempts []attempt) {
 	for _, library := range p.universal {
 		want := "tls"
 		switch {
@@ -192,7 +192,7 @@ func (p driverProgram) unchanged(c client.Connection) (attempts []attempt) {
 }
 
 // verified are attempts by the strings that verify the server.
-func (p driverProgram) verified(what string, c client.Connection, want string) (attempts []attempt) {
+func (p driverProgram) verified(what string, c wire.Connection, want string) (attempts []attempt) {
 	strings := map[string]string{
 		"libpq": c.Drivers.Libpq, "node_postgres": c.Drivers.NodePostgres, "jdbc": c.Drivers.JDBC,
 		"pgx": c.Drivers.Pgx, "asyncpg": c.Drivers.Asyncpg, "sqlalchemy": c.Drivers.SQLAlchemy,
@@ -204,7 +204,7 @@ func (p driverProgram) verified(what string, c client.Connection, want string) (
 }
 
 // variablesOf is what a program finds in its environment after `db env`.
-func variablesOf(e client.Environment) []string {
+func variablesOf(e wire.Environment) []string {
 	variables := []string{
 		"DATABASE_URL=" + e.DatabaseURL, "PGHOST=" + e.Host, "PGPORT=" + e.Port, "PGDATABASE=" + e.Database,
 		"PGUSER=" + e.User, "PGPASSWORD=" + e.Password,

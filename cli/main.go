@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"holdfast/cli/client"
 	"holdfast/cli/remote"
 	"holdfast/cli/sandbox"
 	"holdfast/engine/model"
+	"holdfast/server/api/wire"
 )
 
 // The exit codes that are not remote.ExitCode's.
@@ -49,7 +49,7 @@ func exitCode(err error) int {
 		return exitUsage
 	}
 	if refusal, ok := errors.AsType[*model.Error](err); ok {
-		return remote.RefusalCode(client.Code(refusal.Code))
+		return remote.RefusalCode(wire.ErrorCode(refusal.Code))
 	}
 	return remote.ExitCode(err)
 }

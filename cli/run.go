@@ -12,11 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"holdfast/cli/client"
 	"holdfast/cli/remote"
 	"holdfast/cli/sandbox"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
+	"holdfast/server/api/wire"
 	"holdfast/server/operator"
 )
 
@@ -103,7 +103,7 @@ func (r *sandboxRun) run(ctx context.Context, args []string, stderr io.Writer) e
 	if err != nil {
 		return notRun(err)
 	}
-	environment := remote.Environ(os.Environ(), client.Environment(lease.Environment))
+	environment := remote.Environ(os.Environ(), wire.Environment(lease.Environment))
 	if script != "" {
 		err = notRun(lease.Load(ctx, script, environment))
 	}

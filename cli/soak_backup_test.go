@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 // soakKept is how many backups of a database are kept.
@@ -41,7 +42,7 @@ func (s *soak) backUpAll(over context.Context, actors *sync.WaitGroup) {
 
 // backUp makes a backup, and waits until it is proven and exported.
 func (s *soak) backUp(over context.Context, api *client.Client, database string) {
-	var b client.Backup
+	var b wire.Backup
 	if !s.ask("begin a backup", func(ctx context.Context) (err error) {
 		b, err = api.CreateBackup(ctx, database)
 		return err
@@ -50,7 +51,7 @@ func (s *soak) backUp(over context.Context, api *client.Client, database string)
 		return
 	}
 	ok := s.ask("backup", func(ctx context.Context) (err error) {
-		if b, err = api.AwaitBackup(ctx, database, b.ID, nil); err == nil && b.Status != client.StatusCompleted {
+		if b, err = api.AwaitBackup(ctx, database, b.ID, nil); err == nil && b.Status != wire.BackupCompleted {
 			err = fmt.Errorf("%s: %s", b.Status, deref(b.Error))
 		}
 		return err
@@ -78,7 +79,7 @@ func (s *soak) backUp(over context.Context, api *client.Client, database string)
 }
 
 // awaitProof waits until a backup was restored and looked at.
-func (s *soak) awaitProof(api *client.Client, b client.Backup) error {
+func (s *soak) awaitProof(api *client.Client, b wire.Backup) error {
 	ctx, cancel := context.WithTimeout(s.t.Context(), soakPatience)
 	defer cancel()
 	for {
@@ -86,7 +87,7 @@ func (s *soak) awaitProof(api *client.Client, b client.Backup) error {
 		switch {
 		case err != nil:
 			return err
-		case now.Verification.Status == client.StatusFailed:
+		case now.Verification.Status == wire.VerificationFailed:
 			return fmt.Errorf("the proof failed: %s", deref(now.Verification.Detail))
 		case now.Verification.VerifiedAt != nil:
 			return nil
@@ -105,7 +106,7 @@ func compareExport(ctx context.Context, api *client.Client, database string) err
 	if err != nil {
 		return err
 	}
-	if x.Status != client.ExportReady {
+	if x.Status != wire.ExportReady {
 		return fmt.Errorf("%s: %s", x.Status, deref(x.Error))
 	}
 	body, err := api.OpenDownload(ctx, *x.DownloadURL, "", 0)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 // soakKeys is how many objects a client has.
@@ -68,7 +69,7 @@ func (s *soak) anyDatabase() string { return s.databases[rand.IntN(len(s.databas
 func (c *soakClient) getDatabase(ctx context.Context) error {
 	id := c.anyDatabase()
 	d, err := c.api.GetDatabase(ctx, id)
-	if err == nil && (d.ID != id || d.Status != client.DatabaseAvailable) {
+	if err == nil && (d.ID != id || d.Status != wire.DatabaseAvailable) {
 		err = fmt.Errorf("%s is answered as %s, %s %s", id, d.ID, d.Status, deref(d.StatusReason))
 	}
 	return err
@@ -116,7 +117,7 @@ func (c *soakClient) auditLog(ctx context.Context) error {
 
 func (c *soakClient) allow(ctx context.Context) error {
 	want := openLists[rand.IntN(len(openLists))]
-	got, err := c.api.ReplaceDatabaseAllowlist(ctx, c.anyDatabase(), client.ReplaceAllowlist{Entries: strings.Fields(want)})
+	got, err := c.api.ReplaceDatabaseAllowlist(ctx, c.anyDatabase(), wire.ReplaceAllowlist{Entries: strings.Fields(want)})
 	if err == nil && strings.Join(got.Entries, " ") != want {
 		err = fmt.Errorf("the allow-list %s is answered as %s", want, got.Entries)
 	}
@@ -159,7 +160,7 @@ func (c *soakClient) upload(ctx context.Context) error {
 func (c *soakClient) deleteObject(ctx context.Context) error {
 	n := rand.IntN(soakKeys)
 	_, err := c.api.DeleteObject(ctx, c.bucket, c.objectAt(n))
-	if c.objects[n] == noObject && client.CodeOf(err) == client.CodeNotFound {
+	if c.objects[n] == noObject && client.CodeOf(err) == wire.CodeNotFound {
 		err = nil
 	}
 	if err == nil {
@@ -190,7 +191,7 @@ func (c *soakClient) download(ctx context.Context) error { return c.compare(ctx,
 // compare downloads an object and compares it with what was put there last.
 func (c *soakClient) compare(ctx context.Context, n int) error {
 	record, err := c.api.GetObject(ctx, c.bucket, c.objectAt(n))
-	if c.objects[n] == noObject && client.CodeOf(err) == client.CodeNotFound {
+	if c.objects[n] == noObject && client.CodeOf(err) == wire.CodeNotFound {
 		return nil
 	}
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"holdfast/cli/client"
 	"holdfast/internal/testenv"
+	"holdfast/server/api/wire"
 )
 
 // Soak: many clients use many databases at once and for long, as tenants do:
@@ -215,9 +216,9 @@ func (s *soak) makeAndDelete(over context.Context, actors *sync.WaitGroup) {
 
 // pass makes a database, uses it and deletes it.
 func (s *soak) pass(api *client.Client, name string) {
-	var made client.CreatedDatabase
+	var made wire.CreatedDatabase
 	if !s.ask("create a database", func(ctx context.Context) (err error) {
-		made, err = api.CreateDatabase(ctx, client.CreateDatabase{Project: s.project, Name: name})
+		made, err = api.CreateDatabase(ctx, wire.CreateDatabase{Project: s.project, Name: name})
 		return err
 	}) {
 		return
@@ -255,7 +256,7 @@ func (s *soak) ask(kind string, do func(context.Context) error) bool {
 	case err == nil:
 		s.figures.add(kind, took)
 		return true
-	case isRefusal && refusal.Code == client.CodeRateLimited && refusal.RetryAfter > 0, isRefusal && isUnderWay(refusal):
+	case isRefusal && refusal.Code == wire.CodeRateLimited && refusal.RetryAfter > 0, isRefusal && isUnderWay(refusal):
 		s.figures.add("refused for now", took)
 	case isRefusal:
 		s.t.Errorf("%s: after %s: %d %s: %s (%s)", kind, took, refusal.Status, refusal.Code, refusal.Message, refusal.RequestID)
@@ -267,7 +268,7 @@ func (s *soak) ask(kind string, do func(context.Context) error) bool {
 
 // isUnderWay says that somebody else is at the same, for now.
 func isUnderWay(refusal *client.Error) bool {
-	return refusal.Code == client.CodeConflict && strings.Contains(refusal.Message, "is under way")
+	return refusal.Code == wire.CodeConflict && strings.Contains(refusal.Message, "is under way")
 }
 
 // checkLeftovers sees that nothing runs or listens that belongs to nothing.
@@ -276,7 +277,7 @@ func (s *soak) checkLeftovers() {
 	defer cancel()
 	api, hangUp := s.newAPI(0)
 	defer hangUp()
-	listed := collect(s.chaos, api.Databases(ctx), func(d client.Database) string { return d.ID })
+	listed := collect(s.chaos, api.Databases(ctx), func(d wire.Database) string { return d.ID })
 	if len(listed) != len(s.databases) {
 		s.t.Errorf("%d databases are listed of %d", len(listed), len(s.databases))
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"holdfast/server/api/wire"
 )
 
 // Polls begin often, for what takes moments, and become rare.
@@ -48,7 +50,7 @@ func passes(ctx context.Context, err error) bool {
 		return false
 	}
 	refusal, refused := errors.AsType[*Error](err)
-	return !refused || refusal.Code == CodeRateLimited || refusal.Status >= 500
+	return !refused || refusal.Code == wire.CodeRateLimited || refusal.Status >= 500
 }
 
 func retryAfter(err error) time.Duration {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 // script answers one request after another: "200 {…}", "400 code", "502 <html>"
@@ -60,23 +61,23 @@ func TestAwaitDeviceToken(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers []string
 		asked   []int // seconds
-		code    client.Code
+		code    wire.ErrorCode
 	}{
 		"approved":                 {[]string{pending, pending, key}, []int{5, 10, 15}, ""},
 		"slow_down adds 5 seconds": {[]string{slow, pending, slow, key}, []int{5, 15, 25, 40}, ""},
-		"denied":                   {[]string{pending, "400 access_denied"}, []int{5, 10}, client.CodeAccessDenied},
-		"expired there":            {[]string{"400 expired_token"}, []int{5}, client.CodeExpiredToken},
-		"expired here":             {[]string{pending}, []int{5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60}, client.CodeExpiredToken},
+		"denied":                   {[]string{pending, "400 access_denied"}, []int{5, 10}, wire.CodeAccessDenied},
+		"expired there":            {[]string{"400 expired_token"}, []int{5}, wire.CodeExpiredToken},
+		"expired here":             {[]string{pending}, []int{5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60}, wire.CodeExpiredToken},
 		"throttled":                {[]string{"429 rate_limited", key}, []int{5, 25}, ""},
 		"broken connections":       {[]string{"", "", key}, []int{5, 15, 35}, ""},
 		"restarting":               {[]string{"500 internal_error", key}, []int{5, 15}, ""},
 		"behind a proxy":           {[]string{"502 <html>", pending, "504 <html>", key}, []int{5, 15, 25, 45}, ""},
-		"refused":                  {[]string{"403 forbidden"}, []int{5}, client.CodeForbidden},
+		"refused":                  {[]string{"403 forbidden"}, []int{5}, wire.CodeForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{answers: c.answers}
-				token, err := s.client(t).AwaitDeviceToken(t.Context(), client.DeviceCodes{DeviceCode: "d", ExpiresIn: 60, Interval: 5})
+				token, err := s.client(t).AwaitDeviceToken(t.Context(), wire.DeviceCodes{DeviceCode: "d", ExpiresIn: 60, Interval: 5})
 				if client.CodeOf(err) != c.code || (token.APIKey == "k") != (c.code == "") {
 					t.Errorf("%+v, %v", token, err)
 				}
@@ -98,7 +99,7 @@ func TestAwaitDeviceTokenEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
 		defer cancel()
 		s := &script{answers: []string{"400 authorization_pending"}}
-		_, err := s.client(t).AwaitDeviceToken(ctx, client.DeviceCodes{DeviceCode: "d", ExpiresIn: 900})
+		_, err := s.client(t).AwaitDeviceToken(ctx, wire.DeviceCodes{DeviceCode: "d", ExpiresIn: 900})
 		if !errors.Is(err, context.DeadlineExceeded) || len(s.asked) != 1 {
 			t.Errorf("%v after %d polls", err, len(s.asked))
 		}
@@ -126,8 +127,8 @@ func TestAwait(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{answers: c.answers}
 				seen := 0
-				b, err := s.client(t).AwaitBackup(t.Context(), "db_1", "bkp_1", func(client.Backup) { seen++ })
-				if (err == nil) != c.ok || c.ok && b.Status == client.StatusRunning {
+				b, err := s.client(t).AwaitBackup(t.Context(), "db_1", "bkp_1", func(wire.Backup) { seen++ })
+				if (err == nil) != c.ok || c.ok && b.Status == wire.BackupRunning {
 					t.Errorf("%+v, %v", b, err)
 				}
 				if seen == 0 && name != "at once" {
@@ -176,18 +177,18 @@ func TestAwaitOperation(t *testing.T) {
 	const running = `200 {"operations":[{"id":"op_2","status":"completed"},{"id":"op_1","status":"running"}]}`
 	for name, c := range map[string]struct {
 		answers []string
-		status  string
-		code    client.Code
+		status  wire.OperationStatus
+		code    wire.ErrorCode
 	}{
-		"completed": {[]string{running, "", `200 {"operations":[{"id":"op_1","status":"completed"}]}`}, client.StatusCompleted, ""},
-		"failed":    {[]string{running, `200 {"operations":[{"id":"op_1","status":"failed"}]}`}, client.StatusFailed, ""},
-		"forgotten": {[]string{running, `200 {"operations":[]}`}, "", client.CodeNotFound},
-		"deleted":   {[]string{running, "404 not_found"}, "", client.CodeNotFound},
+		"completed": {[]string{running, "", `200 {"operations":[{"id":"op_1","status":"completed"}]}`}, wire.OperationCompleted, ""},
+		"failed":    {[]string{running, `200 {"operations":[{"id":"op_1","status":"failed"}]}`}, wire.OperationFailed, ""},
+		"forgotten": {[]string{running, `200 {"operations":[]}`}, "", wire.CodeNotFound},
+		"deleted":   {[]string{running, "404 not_found"}, "", wire.CodeNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{answers: c.answers}
-				op, err := s.client(t).AwaitOperation(t.Context(), client.Operation{ID: "op_1", DatabaseID: "db_1"}, nil)
+				op, err := s.client(t).AwaitOperation(t.Context(), wire.Operation{ID: "op_1", DatabaseID: "db_1"}, nil)
 				if client.CodeOf(err) != c.code || c.code == "" && op.Status != c.status {
 					t.Errorf("%+v, %v", op, err)
 				}

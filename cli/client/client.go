@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"holdfast/server/api/wire"
 )
 
 // Config is what a Client needs to know.
@@ -124,12 +126,10 @@ func (r Request) prompt() bool {
 	return r.Method == http.MethodGet || strings.HasPrefix(r.Path, "/device/")
 }
 
-// meta is about an answer.
+// meta holds the metadata of an answer, of whatever kind.
 type meta struct {
-	RequestID      string   `json:"request_id"`
-	NextCursor     *string  `json:"next_cursor"`
-	HasNext        bool     `json:"has_next"`
-	CommonPrefixes []string `json:"common_prefixes"`
+	wire.FolderMeta
+	wire.LogMeta
 }
 
 // call sends a request with a JSON body, none when it is nil, and decodes the

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 func TestBaseURL(t *testing.T) {
@@ -57,7 +58,7 @@ func TestErrors(t *testing.T) {
 	t.Parallel()
 	a := newAppliance(t)
 	c, ctx := a.client(t), t.Context()
-	expect := func(what string, err error, status int, code client.Code, says string) *client.Error {
+	expect := func(what string, err error, status int, code wire.ErrorCode, says string) *client.Error {
 		t.Helper()
 		refusal, ok := errors.AsType[*client.Error](err)
 		if !ok || refusal.Status != status || refusal.Code != code || !strings.Contains(refusal.Message, says) || refusal.RequestID == "" {
@@ -67,17 +68,17 @@ func TestErrors(t *testing.T) {
 		return refusal
 	}
 	_, err := newClient(t, a.url, "sk_live_hf_nonsense", nil).GetUsage(ctx)
-	expect("a bad key", err, 401, client.CodeUnauthorized, "")
+	expect("a bad key", err, 401, wire.CodeUnauthorized, "")
 	_, err = c.GetDatabase(ctx, "db_01k6zv7r9pxa3c5n8m2q4t6w8y")
-	expect("no database", err, 404, client.CodeNotFound, "db_01k6zv7r9pxa3c5n8m2q4t6w8y")
-	_, err = c.CreateBucket(ctx, client.CreateBucket{Project: a.project, Name: "A"})
-	expect("a bad name", err, 422, client.CodeValidation, "name")
-	_, err = c.CreateBucket(ctx, client.CreateBucket{Project: a.project, Name: "files"})
+	expect("no database", err, 404, wire.CodeNotFound, "db_01k6zv7r9pxa3c5n8m2q4t6w8y")
+	_, err = c.CreateBucket(ctx, wire.CreateBucket{Project: a.project, Name: "A"})
+	expect("a bad name", err, 422, wire.CodeValidation, "name")
+	_, err = c.CreateBucket(ctx, wire.CreateBucket{Project: a.project, Name: "files"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.CreateBucket(ctx, client.CreateBucket{Project: a.project, Name: "files"})
-	if e := expect("a spent budget", err, 429, client.CodeRateLimited, ""); e.RetryAfter <= 0 || e.RetryAfter > time.Hour {
+	_, err = c.CreateBucket(ctx, wire.CreateBucket{Project: a.project, Name: "files"})
+	if e := expect("a spent budget", err, 429, wire.CodeRateLimited, ""); e.RetryAfter <= 0 || e.RetryAfter > time.Hour {
 		t.Errorf("try again in %s", e.RetryAfter)
 	}
 }
@@ -105,7 +106,7 @@ func TestObjects(t *testing.T) {
 	t.Parallel()
 	a := newAppliance(t)
 	c, ctx := a.client(t), t.Context()
-	bucket, err := c.CreateBucket(ctx, client.CreateBucket{Project: a.project, Name: "files"})
+	bucket, err := c.CreateBucket(ctx, wire.CreateBucket{Project: a.project, Name: "files"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +155,7 @@ func TestObjects(t *testing.T) {
 		}
 	}
 	_, err = c.UploadObject(ctx, bucket.ID, client.Upload{Key: "a", Body: strings.NewReader("x"), Size: -1, IfAbsent: true})
-	if client.CodeOf(err) != client.CodeConflict {
+	if client.CodeOf(err) != wire.CodeConflict {
 		t.Errorf("over one that is there: %v", err)
 	}
 }
@@ -166,7 +167,7 @@ func TestRefusedUploadIsNotSent(t *testing.T) {
 	body := &counting{Reader: bytes.NewReader(make([]byte, 900<<10))}
 	_, err := newClient(t, a.url, "sk_live_hf_nonsense", nil).UploadObject(t.Context(), "bucket_01k6zv7r9pxa3c5n8m2q4t6w8y",
 		client.Upload{Key: "a", Body: body, Size: 900 << 10})
-	if client.CodeOf(err) != client.CodeUnauthorized || body.n > 0 {
+	if client.CodeOf(err) != wire.CodeUnauthorized || body.n > 0 {
 		t.Errorf("%v, after %d bytes", err, body.n)
 	}
 }
@@ -188,7 +189,7 @@ func TestUploadLeavesBodyAlone(t *testing.T) {
 	t.Parallel()
 	a := newAppliance(t)
 	c := newClient(t, a.url, a.key, nil)
-	bucket, err := c.CreateBucket(t.Context(), client.CreateBucket{Project: a.project, Name: "files"})
+	bucket, err := c.CreateBucket(t.Context(), wire.CreateBucket{Project: a.project, Name: "files"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +230,7 @@ func TestDamagedUpload(t *testing.T) {
 	t.Parallel()
 	a := newAppliance(t)
 	c := newClient(t, a.url, a.key, damaging{})
-	bucket, err := c.CreateBucket(t.Context(), client.CreateBucket{Project: a.project, Name: "files"})
+	bucket, err := c.CreateBucket(t.Context(), wire.CreateBucket{Project: a.project, Name: "files"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +246,7 @@ func TestUploadOfAnotherLength(t *testing.T) {
 	t.Parallel()
 	a := newAppliance(t)
 	c := a.client(t)
-	bucket, err := c.CreateBucket(t.Context(), client.CreateBucket{Project: a.project, Name: "files"})
+	bucket, err := c.CreateBucket(t.Context(), wire.CreateBucket{Project: a.project, Name: "files"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +265,7 @@ func TestUploadOfAnotherLength(t *testing.T) {
 		if _, carried := errors.AsType[*url.Error](err); carried || !errors.Is(err, up.is) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := c.GetObject(t.Context(), bucket.ID, name); client.CodeOf(err) != client.CodeNotFound {
+		if _, err := c.GetObject(t.Context(), bucket.ID, name); client.CodeOf(err) != wire.CodeNotFound {
 			t.Errorf("%s was stored: %v", name, err)
 		}
 	}

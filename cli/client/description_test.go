@@ -19,6 +19,7 @@ import (
 	"holdfast/cli/client"
 	"holdfast/engine/model"
 	"holdfast/server/api/apitest"
+	"holdfast/server/api/wire"
 )
 
 var errConnection = errors.New("the connection broke")
@@ -61,7 +62,7 @@ func TestEveryOperationHasAMethod(t *testing.T) {
 		c := &comparison{t, op.OperationID}
 		if either := data.Value.OneOf; len(either) == 2 { // an operation, or the plan of one
 			data = either[0]
-			c.types(either[1], reflect.TypeFor[client.RestorePlan](), "data")
+			c.types(either[1], reflect.TypeFor[wire.RestorePlan](), "data")
 		}
 		c.types(data, record(method.Type.Out(0)), "data")
 	})
@@ -173,18 +174,18 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 	err := func(_ any, err error) error { return err }
 	return map[string]func() error{
 		"authorizeDevice": func() error {
-			return err(c.AuthorizeDevice(ctx, client.AuthorizeDevice{ClientName: "n", ScopePreset: client.PresetDeveloper}))
+			return err(c.AuthorizeDevice(ctx, wire.AuthorizeDevice{ClientName: new("n"), ScopePreset: new(wire.PresetDeveloper)}))
 		},
 		"getDeviceToken": func() error { return err(c.GetDeviceToken(ctx, "code")) },
 		"listDatabases":  func() error { return err(c.ListDatabases(ctx, page)) },
 		"createDatabase": func() error {
-			return err(c.CreateDatabase(ctx, client.CreateDatabase{Project: "p", Name: "n", DBUser: "u", Password: "a long password"}))
+			return err(c.CreateDatabase(ctx, wire.CreateDatabase{Project: "p", Name: "n", DBUser: new("u"), Password: new("a long password")}))
 		},
 		"getDatabase":     func() error { return err(c.GetDatabase(ctx, id)) },
 		"deleteDatabase":  func() error { return err(c.DeleteDatabase(ctx, id)) },
 		"restartDatabase": func() error { return err(c.RestartDatabase(ctx, id)) },
 		"rotateDatabasePassword": func() error {
-			return err(c.RotateDatabasePassword(ctx, id, client.RotatePassword{TerminateSessions: true}))
+			return err(c.RotateDatabasePassword(ctx, id, wire.RotatePassword{TerminateSessions: new(true)}))
 		},
 		"getDatabaseConnection": func() error {
 			return err(c.GetDatabaseConnection(ctx, id, client.ConnectionOptions{CAFile: "/etc/app/ca.crt"}))
@@ -192,43 +193,45 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"getDatabaseSSL":       func() error { return err(c.GetDatabaseSSL(ctx, id)) },
 		"getDatabaseAllowlist": func() error { return err(c.GetDatabaseAllowlist(ctx, id)) },
 		"replaceDatabaseAllowlist": func() error {
-			return err(c.ReplaceDatabaseAllowlist(ctx, id, client.ReplaceAllowlist{}))
+			return err(c.ReplaceDatabaseAllowlist(ctx, id, wire.ReplaceAllowlist{}))
 		},
 		"getDatabaseRLS": func() error { return err(c.GetDatabaseRLS(ctx, id)) },
 		"setDatabaseRLS": func() error {
-			return err(c.SetDatabaseRLS(ctx, id, client.SetRLS{Table: "t", Schema: "s", Enabled: true, Force: &yes}))
+			return err(c.SetDatabaseRLS(ctx, id, wire.SetRLS{Table: "t", Schema: new("s"), Enabled: true, Force: &yes}))
 		},
 		"listBackups":  func() error { return err(c.ListBackups(ctx, id, page)) },
 		"createBackup": func() error { return err(c.CreateBackup(ctx, id)) },
 		"getBackup":    func() error { return err(c.GetBackup(ctx, id, other)) },
 		"deleteBackup": func() error { return err(c.DeleteBackup(ctx, id, other)) },
 		"restoreBackup": func() error {
-			return err(c.RestoreBackup(ctx, id, other, client.RestoreBackup{Mode: client.RestoreNew, Name: "n"}))
+			return err(c.RestoreBackup(ctx, id, other, wire.RestoreBackup{Mode: new(wire.RestoreNew), Name: new("n")}))
 		},
-		"pinBackup":   func() error { return err(c.PinBackup(ctx, id, other, client.PinBackup{Pinned: true, Reason: "r"})) },
+		"pinBackup": func() error {
+			return err(c.PinBackup(ctx, id, other, wire.PinBackup{Pinned: new(true), Reason: new("r")}))
+		},
 		"getRecovery": func() error { return err(c.GetRecovery(ctx, id)) },
 		"requestRestore": func() error {
-			byTime := client.RequestRestore{TargetTime: &now, Mode: client.RestoreNew, Name: "n"}
-			byPosition := client.RequestRestore{TargetLSN: "0/1A", Mode: client.RestoreInPlace}
+			byTime := wire.RequestRestore{TargetTime: &now, Mode: new(wire.RestoreNew), Name: new("n")}
+			byPosition := wire.RequestRestore{TargetLSN: new("0/1A"), Mode: new(wire.RestoreInPlace)}
 			return errors.Join(err(c.RequestRestore(ctx, id, byTime)), err(c.PlanRestore(ctx, id, byPosition)))
 		},
 		"undoRestore": func() error { return err(c.UndoRestore(ctx, id)) },
 		"getExport":   func() error { return err(c.GetExport(ctx, id)) },
 		"listImports": func() error { return err(c.ListImports(ctx, page)) },
 		"createImport": func() error {
-			same := client.CreateImport{Project: "p", Name: "n", SourceURL: "postgres://h/d", SameCredentials: true}
-			own := client.CreateImport{Project: "p", Name: "n", SourceURL: "postgres://h/d", Username: "u", Password: "a long password"}
+			same := wire.CreateImport{Project: "p", Name: "n", SourceURL: "postgres://h/d", SameCredentials: new(true)}
+			own := wire.CreateImport{Project: "p", Name: "n", SourceURL: "postgres://h/d", Username: new("u"), Password: new("a long password")}
 			return errors.Join(err(c.CreateImport(ctx, same)), err(c.CreateImport(ctx, own)))
 		},
 		"getImport":   func() error { return err(c.GetImport(ctx, "imp_1")) },
 		"listBuckets": func() error { return err(c.ListBuckets(ctx, page)) },
 		"createBucket": func() error {
-			return err(c.CreateBucket(ctx, client.CreateBucket{Project: "p", Name: "files", Public: true}))
+			return err(c.CreateBucket(ctx, wire.CreateBucket{Project: "p", Name: "files", Public: new(true)}))
 		},
 		"getBucket": func() error { return err(c.GetBucket(ctx, "bucket_1")) },
 		"updateBucket": func() error {
-			days := 0
-			return err(c.UpdateBucket(ctx, "bucket_1", client.UpdateBucket{Public: &yes, ExpireDays: &days}))
+			days := wire.WholeNumber(0)
+			return err(c.UpdateBucket(ctx, "bucket_1", wire.UpdateBucket{Public: &yes, ExpireAfterDays: &days}))
 		},
 		"deleteBucket": func() error { return err(c.DeleteBucket(ctx, "bucket_1", true)) },
 		"listObjects": func() error {

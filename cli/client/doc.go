@@ -1,5 +1,6 @@
 // Package client is a typed client of holdfast's API, for the command line and
-// for anyone's program. It stands on the standard library alone.
+// for anyone's program. It imports the standard library and package wire,
+// which does the same.
 //
 //	c, err := client.New(client.Config{URL: "http://127.0.0.1:8432", Key: os.Getenv("HOLDFAST_API_KEY")})
 //	for db, err := range c.Databases(ctx) { … }
@@ -9,9 +10,16 @@
 // over whole lists (Databases, Objects), waits for what runs long
 // (AwaitBackup, AwaitOperation), and streams (UploadObject, OpenDownload).
 //
-// What the API refuses is an *Error, with its code, its status and, where it
-// says so, when to try again. Requests are never repeated by themselves; the
-// waits alone go on through a connection that breaks. What is only read is
-// given up when nothing comes for a minute; what is to be done may take as
-// long as its context lets it. A Client may be used by many goroutines.
+// Methods take and return the types of package wire, which the server uses
+// too. They have no aliases here: each type has one name, and the fields of a
+// record are documented once, where the API is defined. Types that only the
+// client has, such as options of lists and pages, are in this package.
+//
+// What the API refuses is an *Error, with its code, its status and, where the
+// API says so, when to try again. The client does not repeat requests; only
+// the waits continue through a connection that breaks. To send a request
+// again without it being carried out twice, see WithIdempotencyKey. A request
+// that only reads is given up when nothing arrives for a minute; one that
+// changes something may take as long as its context lets it. A Client may be
+// used by many goroutines.
 package client

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+
+	"holdfast/server/api/wire"
 )
 
 // ErrChanged says that what is downloaded or uploaded is no longer what it was.
@@ -46,7 +48,7 @@ func checkDownload(answer *http.Response, offset int64) error {
 	case offset == 0 && answer.StatusCode == http.StatusOK, offset > 0 && answer.StatusCode == http.StatusPartialContent:
 		return nil
 	case answer.StatusCode == http.StatusNotFound:
-		return &Error{Status: answer.StatusCode, Code: CodeNotFound, Message: "the download link leads nowhere: it is gone, or the link has expired"}
+		return &Error{Status: answer.StatusCode, Code: wire.CodeNotFound, Message: "the download link leads nowhere: it is gone, or the link has expired"}
 	case byGateway(answer):
 		return notAPI(answer)
 	default:

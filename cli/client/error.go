@@ -8,33 +8,14 @@ import (
 	"net/url"
 	"strconv"
 	"time"
-)
 
-// Code is what went wrong, for programs.
-type Code string
-
-// The API's codes.
-const (
-	CodeUnauthorized        Code = "unauthorized"
-	CodeInsufficientScope   Code = "insufficient_scope"
-	CodeDangerousNotAllowed Code = "dangerous_not_allowed"
-	CodeForbidden           Code = "forbidden"
-	CodeNotFound            Code = "not_found"
-	CodeConflict            Code = "conflict"
-	CodeValidation          Code = "validation_error"
-	CodeRateLimited         Code = "rate_limited"
-	CodeInternal            Code = "internal_error"
-
-	CodeAuthorizationPending Code = "authorization_pending"
-	CodeSlowDown             Code = "slow_down"
-	CodeAccessDenied         Code = "access_denied"
-	CodeExpiredToken         Code = "expired_token"
+	"holdfast/server/api/wire"
 )
 
 // Error is a request that the API has refused.
 type Error struct {
 	Status     int
-	Code       Code
+	Code       wire.ErrorCode
 	Message    string        // for people
 	RetryAfter time.Duration // when to try again; 0 where the API does not say
 	RequestID  string        // as in the audit log
@@ -53,7 +34,7 @@ var (
 
 // CodeOf returns the code of the first *Error in err's chain, "" when there
 // is none.
-func CodeOf(err error) Code {
+func CodeOf(err error) wire.ErrorCode {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}
@@ -67,11 +48,8 @@ func Refusal(answer *http.Response) error {
 		return nil
 	}
 	var failure struct {
-		Error struct {
-			Code    Code   `json:"code"`
-			Message string `json:"message"`
-		} `json:"error"`
-		Meta meta `json:"meta"`
+		Error wire.Problem `json:"error"`
+		Meta  wire.Meta    `json:"meta"`
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&failure); err != nil || failure.Error.Code == "" {
 		return notAPI(answer)

@@ -12,28 +12,9 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"time"
+
+	"holdfast/server/api/wire"
 )
-
-// Object is an object's record.
-type Object struct {
-	Key            string    `json:"key"`
-	SizeBytes      int64     `json:"size_bytes"`
-	ContentType    string    `json:"content_type"`
-	ETag           string    `json:"etag"`            // names this version of the object
-	ChecksumCRC32C string    `json:"checksum_crc32c"` // see NewCRC32C
-	ChecksumSHA256 *string   `json:"checksum_sha256"` // base64; nil unless the uploader sent it
-	LastModified   time.Time `json:"last_modified"`
-	DownloadURL    *string   `json:"download_url"` // works for minutes, without a key; nil for a key that may not read
-	PublicURL      *string   `json:"public_url"`
-}
-
-// DeletedObject says what became of a deleted object.
-type DeletedObject struct {
-	Key     string `json:"key"`
-	Deleted bool   `json:"deleted"`
-	Recoverable
-}
 
 // Upload is an object on its way in.
 type Upload struct {
@@ -63,7 +44,7 @@ type ObjectOptions struct {
 
 // ObjectPage is a page of objects and, with a delimiter, of folders.
 type ObjectPage struct {
-	Page[Object]
+	Page[wire.Object]
 	Folders []string // each ends with the delimiter
 }
 
@@ -76,14 +57,14 @@ func (c *Client) ListObjects(ctx context.Context, bucket string, o ObjectOptions
 	if o.Delimiter != "" {
 		query.Set("delimiter", o.Delimiter)
 	}
-	items, m, err := call[[]Object](ctx, c, "GET", path("buckets", bucket, "objects"), query, nil)
+	items, m, err := call[[]wire.Object](ctx, c, "GET", path("buckets", bucket, "objects"), query, nil)
 	return ObjectPage{Page: pageOf(items, m), Folders: m.CommonPrefixes}, err
 }
 
 // Objects walks all objects of a bucket whose keys begin with prefix, newest
 // first.
-func (c *Client) Objects(ctx context.Context, bucket, prefix string) iter.Seq2[Object, error] {
-	return All(ctx, func(ctx context.Context, o ListOptions) (Page[Object], error) {
+func (c *Client) Objects(ctx context.Context, bucket, prefix string) iter.Seq2[wire.Object, error] {
+	return All(ctx, func(ctx context.Context, o ListOptions) (Page[wire.Object], error) {
 		page, err := c.ListObjects(ctx, bucket, ObjectOptions{ListOptions: o, Prefix: prefix})
 		return page.Page, err
 	})
@@ -91,8 +72,8 @@ func (c *Client) Objects(ctx context.Context, bucket, prefix string) iter.Seq2[O
 
 // Entry is an object, or a folder of objects.
 type Entry struct {
-	Name   string  // the whole key; a folder's ends with a slash
-	Object *Object // nil for a folder
+	Name   string       // the whole key; a folder's ends with a slash
+	Object *wire.Object // nil for a folder
 }
 
 // Entries walks the objects and folders whose keys begin with prefix, up to
@@ -114,7 +95,7 @@ func (c *Client) Entries(ctx context.Context, bucket, prefix string) iter.Seq2[E
 // UploadObject streams an object into a bucket. What arrived is compared with
 // what was sent; ErrDamaged says that the object there is not the one meant,
 // and ErrChanged, where nothing was stored, that Body is not of its Size.
-func (c *Client) UploadObject(ctx context.Context, bucket string, up Upload) (Object, error) {
+func (c *Client) UploadObject(ctx context.Context, bucket string, up Upload) (wire.Object, error) {
 	body := &uploadBody{up: up, sum: NewCRC32C()}
 	r := Request{
 		Method: http.MethodPost, Path: path("buckets", bucket, "objects"), Query: url.Values{"key": {up.Key}},
@@ -132,7 +113,7 @@ func (c *Client) UploadObject(ctx context.Context, bucket string, up Upload) (Ob
 	if up.SHA256 != "" {
 		r.Header.Set("X-Checksum-SHA256", up.SHA256)
 	}
-	object, _, err := send[Object](ctx, c, r)
+	object, _, err := send[wire.Object](ctx, c, r)
 	if local, ok := errors.AsType[*bodyError](err); ok {
 		err = fmt.Errorf("upload %s: %w", up.Key, local.error)
 	}
@@ -183,19 +164,19 @@ func (b *uploadBody) read(p []byte) (int, error) {
 }
 
 // GetObject returns an object's record.
-func (c *Client) GetObject(ctx context.Context, bucket, key string) (Object, error) {
-	return one[Object](ctx, c, "GET", path("buckets", bucket, "objects", key), nil)
+func (c *Client) GetObject(ctx context.Context, bucket, key string) (wire.Object, error) {
+	return one[wire.Object](ctx, c, "GET", path("buckets", bucket, "objects", key), nil)
 }
 
 // DeleteObject deletes an object.
-func (c *Client) DeleteObject(ctx context.Context, bucket, key string) (DeletedObject, error) {
-	return one[DeletedObject](ctx, c, "DELETE", path("buckets", bucket, "objects", key), nil)
+func (c *Client) DeleteObject(ctx context.Context, bucket, key string) (wire.DeletedObject, error) {
+	return one[wire.DeletedObject](ctx, c, "DELETE", path("buckets", bucket, "objects", key), nil)
 }
 
 // DeleteObjectByQuery is DeleteObject with the key in the query, where a
 // proxy on the way does not change it.
-func (c *Client) DeleteObjectByQuery(ctx context.Context, bucket, key string) (DeletedObject, error) {
-	deleted, _, err := call[DeletedObject](ctx, c, "DELETE", path("buckets", bucket, "objects"), url.Values{"key": {key}}, nil)
+func (c *Client) DeleteObjectByQuery(ctx context.Context, bucket, key string) (wire.DeletedObject, error) {
+	deleted, _, err := call[wire.DeletedObject](ctx, c, "DELETE", path("buckets", bucket, "objects"), url.Values{"key": {key}}, nil)
 	return deleted, err
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 func newAccount(s *session) *cobra.Command {
@@ -39,7 +40,7 @@ func newUsage(s *session) *cobra.Command {
 
 func decimal(n int64) string { return fmt.Sprint(n) }
 
-func metric(name string, m client.Metric, write func(int64) string) []string {
+func metric(name string, m wire.Metric, write func(int64) string) []string {
 	return []string{name, write(m.Used), limit(m.Limit, write)}
 }
 
@@ -81,7 +82,7 @@ func newBilling(s *session) *cobra.Command {
 			return err
 		}
 		return t.show(b, func(w io.Writer) {
-			details(w, "plan", b.Plan, "status", b.Status, "due", strings.TrimSpace(fmt.Sprintf("%d.%02d %s",
+			details(w, "plan", b.Plan, "status", string(b.Status), "due", strings.TrimSpace(fmt.Sprintf("%d.%02d %s",
 				b.AmountDueCents/100, b.AmountDueCents%100, text(b.Currency))),
 				"trial until", moment(b.Trial.EndsAt))
 		})
@@ -90,13 +91,13 @@ func newBilling(s *session) *cobra.Command {
 
 func newKeys(s *session) *cobra.Command {
 	return s.command("keys", "Show the API keys", cobra.NoArgs, func(t *task, _ []string) error {
-		keys, rows := []client.Key{}, [][]string{}
+		keys, rows := []wire.Key{}, [][]string{}
 		for k, err := range t.api.Keys(t.ctx) {
 			if err != nil {
 				return err
 			}
 			keys = append(keys, k)
-			rows = append(rows, []string{k.ID, k.Name, k.Preview, k.Preset, yesNo(k.AllowDangerous), KeyState(k.RevokedAt, k.ExpiresAt), Ago(k.LastUsedAt)})
+			rows = append(rows, []string{k.ID, k.Name, k.Preview, string(k.Preset), yesNo(k.AllowDangerous), KeyState(k.RevokedAt, k.ExpiresAt), Ago(k.LastUsedAt)})
 		}
 		return t.list(keys, "there are no keys", []string{"ID", "NAME", "KEY", "PRESET", "MAY DELETE", "STATE", "LAST USED"}, rows)
 	})
@@ -141,7 +142,7 @@ func newAudit(s *session) *cobra.Command {
 			if e.Resource != nil {
 				about = strings.TrimSpace(text(e.Resource.Name) + " " + text(e.Resource.ID))
 			}
-			outcome := strings.TrimSpace(e.Outcome + " " + text(e.ErrorCode))
+			outcome := strings.TrimSpace(string(e.Outcome) + " " + text(e.ErrorCode))
 			rows = append(rows, []string{moment(&e.At), e.Action, about, outcome, actor(e.Actor), text(e.IP)})
 		}
 		return t.table(map[string]any{"has_next": more}, entries, "nothing was done yet", []string{"AT", "ACTION", "ABOUT", "OUTCOME", "BY", "FROM"}, rows)
@@ -163,8 +164,8 @@ const largestPage = 100
 
 // audit reads the newest entries, and reports whether there are more. What is added meanwhile moves the others on
 // to the next page: those are not shown twice.
-func (t *task) audit(filter client.AuditOptions, most int) (_ []client.AuditEntry, more bool, err error) {
-	entries, seen := []client.AuditEntry{}, map[string]bool{}
+func (t *task) audit(filter client.AuditOptions, most int) (_ []wire.AuditEntry, more bool, err error) {
+	entries, seen := []wire.AuditEntry{}, map[string]bool{}
 	filter.Limit = min(most, largestPage)
 	for filter.Page = 1; ; filter.Page++ {
 		page, err := t.api.ListAuditLogs(t.ctx, filter)
@@ -183,9 +184,9 @@ func (t *task) audit(filter client.AuditOptions, most int) (_ []client.AuditEntr
 	}
 }
 
-func actor(a client.Actor) string {
+func actor(a wire.Actor) string {
 	if name := text(a.Name); name != "" {
 		return name
 	}
-	return a.Type
+	return string(a.Type)
 }

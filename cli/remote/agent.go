@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 func newAgent(s *session) *cobra.Command {
@@ -25,7 +25,7 @@ func newAgentStatus(s *session) *cobra.Command {
 	})
 }
 
-func statusDetails(w io.Writer, s client.Status) {
+func statusDetails(w io.Writer, s wire.Status) {
 	var unprotected []string
 	for _, db := range s.Backups.Unprotected {
 		unprotected = append(unprotected, db.Name)
@@ -43,14 +43,14 @@ func statusDetails(w io.Writer, s client.Status) {
 	printMore(w, []string{"DATABASE", "STATUS", "SIZE", "REASON"}, rows)
 	rows = nil
 	for _, r := range s.Recommendations {
-		rows = append(rows, []string{r.Severity, r.Title})
+		rows = append(rows, []string{string(r.Severity), r.Title})
 	}
 	printMore(w, []string{"SEVERITY", "ADVICE"}, rows)
 }
 
 func newRecommendations(s *session) *cobra.Command {
 	return s.command("recommendations", "Show what should be done", cobra.NoArgs, func(t *task, _ []string) error {
-		all := []client.Recommendation{}
+		all := []wire.Recommendation{}
 		for r, err := range t.api.Recommendations(t.ctx) {
 			if err != nil {
 				return err
@@ -71,12 +71,12 @@ func newRecommendations(s *session) *cobra.Command {
 	})
 }
 
-func printRecommendation(w io.Writer, r client.Recommendation) {
+func printRecommendation(w io.Writer, r wire.Recommendation) {
 	of := ""
 	if r.Resource != nil && r.Resource.Name != nil {
 		of = " (" + r.Resource.Type + " " + *r.Resource.Name + ")"
 	}
-	fmt.Fprintf(w, "%s: %s\n%s\n", strings.ToUpper(r.Severity), printable(r.Title+of), printable(r.Message))
+	fmt.Fprintf(w, "%s: %s\n%s\n", strings.ToUpper(string(r.Severity)), printable(r.Title+of), printable(r.Message))
 	if r.SQL != nil {
 		fmt.Fprintf(w, "  SQL: %s\n", printable(*r.SQL))
 	}
@@ -89,7 +89,7 @@ func printRecommendation(w io.Writer, r client.Recommendation) {
 }
 
 // dataOf is the flag that sends a request's body, as it is typed in a shell.
-func dataOf(call client.RecommendedCall) string {
+func dataOf(call wire.RecommendedCall) string {
 	if len(call.Body) == 0 {
 		return ""
 	}

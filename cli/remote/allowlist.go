@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 func newAllowlist(s *session) *cobra.Command {
 	show := s.aboutDatabase("show DATABASE", "Show who may connect to a database", cobra.ExactArgs(1),
-		func(t *task, db client.Database, _ []string) error {
+		func(t *task, db wire.Database, _ []string) error {
 			list, err := t.api.GetDatabaseAllowlist(t.ctx, db.ID)
 			if err != nil {
 				return err
@@ -21,7 +21,7 @@ func newAllowlist(s *session) *cobra.Command {
 			return t.showAllowlist(list)
 		})
 	set := s.aboutDatabase("set DATABASE [ADDRESS…]", "Replace the whole list; without an address nobody may connect", cobra.MinimumNArgs(1),
-		func(t *task, db client.Database, entries []string) error {
+		func(t *task, db wire.Database, entries []string) error {
 			if len(entries) == 0 {
 				if err := t.confirm("let nobody connect to %s, and end every session", db.Name); err != nil {
 					return err
@@ -31,7 +31,7 @@ func newAllowlist(s *session) *cobra.Command {
 		})
 	set.Example = "  holdfast db allowlist set shop 127.0.0.1 10.0.0.0/8 2001:db8::/32"
 	add := s.aboutDatabase("add DATABASE ADDRESS…", "Let more addresses and networks connect", cobra.MinimumNArgs(2),
-		func(t *task, db client.Database, entries []string) error {
+		func(t *task, db wire.Database, entries []string) error {
 			list, err := t.api.GetDatabaseAllowlist(t.ctx, db.ID)
 			if err != nil {
 				return err
@@ -39,7 +39,7 @@ func newAllowlist(s *session) *cobra.Command {
 			return t.replaceAllowlist(db, append(list.Entries, entries...))
 		})
 	remove := s.aboutDatabase("remove DATABASE ADDRESS…", "Let addresses and networks connect no longer", cobra.MinimumNArgs(2),
-		func(t *task, db client.Database, entries []string) error {
+		func(t *task, db wire.Database, entries []string) error {
 			list, err := t.api.GetDatabaseAllowlist(t.ctx, db.ID)
 			if err != nil {
 				return err
@@ -53,8 +53,8 @@ func newAllowlist(s *session) *cobra.Command {
 	return Group("allowlist", "Who may connect to a database", show, set, add, remove)
 }
 
-func (t *task) replaceAllowlist(db client.Database, entries []string) error {
-	list, err := t.api.ReplaceDatabaseAllowlist(t.ctx, db.ID, client.ReplaceAllowlist{Entries: entries})
+func (t *task) replaceAllowlist(db wire.Database, entries []string) error {
+	list, err := t.api.ReplaceDatabaseAllowlist(t.ctx, db.ID, wire.ReplaceAllowlist{Entries: entries})
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (t *task) replaceAllowlist(db client.Database, entries []string) error {
 	return t.showAllowlist(list)
 }
 
-func (t *task) showAllowlist(list client.Allowlist) error {
+func (t *task) showAllowlist(list wire.Allowlist) error {
 	return t.show(list, func(w io.Writer) {
 		for _, entry := range list.Entries {
 			fmt.Fprintln(w, printable(entry))

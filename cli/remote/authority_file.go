@@ -16,6 +16,7 @@ import (
 
 	"holdfast/cli/client"
 	"holdfast/engine/publish"
+	"holdfast/server/api/wire"
 )
 
 // authorityFile is where the certificate of an appliance's authority is
@@ -28,10 +29,10 @@ func (a *authorityFile) register(cmd *cobra.Command) {
 
 // connection returns how to connect by strings that name the file, which it
 // writes.
-func (a *authorityFile) connection(t *task, database string) (client.Connection, error) {
+func (a *authorityFile) connection(t *task, database string) (wire.Connection, error) {
 	var err error
 	if a.path, err = a.resolve(t.connection.base); err != nil {
-		return client.Connection{}, err
+		return wire.Connection{}, err
 	}
 	c, err := t.databaseConnection(database, client.ConnectionOptions{CAFile: a.path})
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 func newBackup(s *session) *cobra.Command {
@@ -17,9 +17,9 @@ func newBackup(s *session) *cobra.Command {
 
 // aboutBackup makes a command about a backup: its database, and its id or
 // "latest".
-func (s *session) aboutBackup(use, short string, do func(*task, client.Database, client.Backup) error) *cobra.Command {
+func (s *session) aboutBackup(use, short string, do func(*task, wire.Database, wire.Backup) error) *cobra.Command {
 	cmd := s.aboutDatabase(use+" DATABASE BACKUP", short, cobra.ExactArgs(2),
-		func(t *task, db client.Database, args []string) error {
+		func(t *task, db wire.Database, args []string) error {
 			b, err := t.backup(db, args[0])
 			if err != nil {
 				return err
@@ -32,15 +32,15 @@ func (s *session) aboutBackup(use, short string, do func(*task, client.Database,
 
 func newBackupList(s *session) *cobra.Command {
 	return s.aboutDatabase("list DATABASE", "Show the backups of a database", cobra.ExactArgs(1),
-		func(t *task, db client.Database, _ []string) error {
-			backups, rows := []client.Backup{}, [][]string{}
+		func(t *task, db wire.Database, _ []string) error {
+			backups, rows := []wire.Backup{}, [][]string{}
 			for b, err := range t.api.Backups(t.ctx, db.ID) {
 				if err != nil {
 					return err
 				}
 				backups = append(backups, b)
 				rows = append(rows, []string{
-					b.ID, b.Type, backupStatus(b), b.Verification.Status, sizeOr(b.StoredBytes), yesNo(b.Pinned), Ago(&b.StartedAt),
+					b.ID, string(b.Type), backupStatus(b), string(b.Verification.Status), sizeOr(b.StoredBytes), yesNo(b.Pinned), Ago(&b.StartedAt),
 				})
 			}
 			return t.list(backups, "there are no backups of "+db.Name+" yet; `holdfast backup create "+db.Name+"` makes one",
@@ -48,17 +48,17 @@ func newBackupList(s *session) *cobra.Command {
 		})
 }
 
-func backupStatus(b client.Backup) string {
-	if b.Status == client.StatusRunning {
+func backupStatus(b wire.Backup) string {
+	if b.Status == wire.BackupRunning {
 		return fmt.Sprintf("running %d%%", b.ProgressPercent)
 	}
-	return b.Status
+	return string(b.Status)
 }
 
 func newBackupCreate(s *session) *cobra.Command {
 	var wait bool
 	cmd := s.aboutDatabase("create DATABASE", "Begin a backup of a database", cobra.ExactArgs(1),
-		func(t *task, db client.Database, _ []string) error {
+		func(t *task, db wire.Database, _ []string) error {
 			b, err := t.api.CreateBackup(t.ctx, db.ID)
 			if err == nil && wait {
 				b, err = t.awaitBackup(db, b)
@@ -69,32 +69,33 @@ func newBackupCreate(s *session) *cobra.Command {
 			if err := t.show(b, func(w io.Writer) { t.printBackup(w, db, b) }); err != nil {
 				return err
 			}
-			return failed("the backup", b.Status, b.Error)
+			return failed("the backup", b.Status == wire.BackupFailed, b.Error)
 		})
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is completed")
 	return cmd
 }
 
-func (t *task) awaitBackup(db client.Database, b client.Backup) (client.Backup, error) {
+func (t *task) awaitBackup(db wire.Database, b wire.Backup) (wire.Backup, error) {
 	m := t.meter("backing up " + db.Name)
 	defer m.stop()
-	return t.api.AwaitBackup(t.ctx, db.ID, b.ID, func(b client.Backup) { m.percent(b.ProgressPercent, b.Status) })
+	return t.api.AwaitBackup(t.ctx, db.ID, b.ID, func(b wire.Backup) { m.percent(b.ProgressPercent, string(b.Status)) })
 }
 
-func (t *task) printBackup(w io.Writer, db client.Database, b client.Backup) {
+func (t *task) printBackup(w io.Writer, db wire.Database, b wire.Backup) {
 	switch b.Status {
-	case client.StatusCompleted:
+	case wire.BackupCompleted:
 		fmt.Fprintf(w, "backup %s of %s is completed: %s, stored in %s\n", b.ID, db.Name, sizeOr(b.SizeBytes), sizeOr(b.StoredBytes))
-	case client.StatusFailed:
+	case wire.BackupFailed:
 	default:
 		fmt.Fprintf(w, "backup %s of %s is %s\n", b.ID, db.Name, b.Status)
 		t.remark("`holdfast backup get %s %s` shows how far it is", db.Name, b.ID)
 	}
 }
 
-// failed is the error of something that was waited for and went wrong.
-func failed(what, status string, reason *string) error {
-	if status != client.StatusFailed {
+// failed is the error of something that was waited for, nil where it has not
+// failed.
+func failed(what string, hasFailed bool, reason *string) error {
+	if !hasFailed {
 		return nil
 	}
 	if text(reason) == "" {
@@ -104,20 +105,20 @@ func failed(what, status string, reason *string) error {
 }
 
 func newBackupGet(s *session) *cobra.Command {
-	return s.aboutBackup("get", "Show a backup", func(t *task, _ client.Database, b client.Backup) error {
+	return s.aboutBackup("get", "Show a backup", func(t *task, _ wire.Database, b wire.Backup) error {
 		return t.show(b, func(w io.Writer) {
 			details(w,
-				"id", b.ID, "type", b.Type, "status", backupStatus(b), "error", text(b.Error),
+				"id", b.ID, "type", string(b.Type), "status", backupStatus(b), "error", text(b.Error),
 				"started", moment(&b.StartedAt), "completed", moment(b.CompletedAt), "expires", orNever(moment(b.ExpiresAt)),
 				"pinned", yesNo(b.Pinned), "pin reason", text(b.PinReason),
 				"size", sizeOr(b.SizeBytes), "stored", sizeOr(b.StoredBytes), "PostgreSQL", text(b.PostgresVersion),
-				"proof", b.Verification.Status, "proven", moment(b.Verification.VerifiedAt), "", text(b.Verification.Detail))
+				"proof", string(b.Verification.Status), "proven", moment(b.Verification.VerifiedAt), "", text(b.Verification.Detail))
 		})
 	})
 }
 
 func newBackupDelete(s *session) *cobra.Command {
-	return s.aboutBackup("delete", "Delete a backup", func(t *task, db client.Database, b client.Backup) error {
+	return s.aboutBackup("delete", "Delete a backup", func(t *task, db wire.Database, b wire.Backup) error {
 		if err := t.confirm("delete the backup %s of %s, made %s", b.ID, db.Name, Ago(&b.StartedAt)); err != nil {
 			return err
 		}
@@ -132,20 +133,20 @@ func newBackupDelete(s *session) *cobra.Command {
 func newBackupPin(s *session) *cobra.Command {
 	var reason string
 	cmd := s.aboutBackup("pin", "Keep a backup from expiring and from being deleted",
-		func(t *task, db client.Database, b client.Backup) error {
-			return t.pin(db, b, client.PinBackup{Pinned: true, Reason: reason}, "is pinned")
+		func(t *task, db wire.Database, b wire.Backup) error {
+			return t.pin(db, b, wire.PinBackup{Reason: orNil(reason)}, "is pinned")
 		})
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for others to read")
 	return cmd
 }
 
 func newBackupUnpin(s *session) *cobra.Command {
-	return s.aboutBackup("unpin", "Let a backup expire again", func(t *task, db client.Database, b client.Backup) error {
-		return t.pin(db, b, client.PinBackup{}, "is no longer pinned")
+	return s.aboutBackup("unpin", "Let a backup expire again", func(t *task, db wire.Database, b wire.Backup) error {
+		return t.pin(db, b, wire.PinBackup{Pinned: new(false)}, "is no longer pinned")
 	})
 }
 
-func (t *task) pin(db client.Database, b client.Backup, in client.PinBackup, says string) error {
+func (t *task) pin(db wire.Database, b wire.Backup, in wire.PinBackup, says string) error {
 	b, err := t.api.PinBackup(t.ctx, db.ID, b.ID, in)
 	if err != nil {
 		return err
@@ -157,10 +158,10 @@ func newBackupRestore(s *session) *cobra.Command {
 	var wait bool
 	var name string
 	cmd := s.aboutBackup("restore", "Put a database back to what it was when a backup was made",
-		func(t *task, db client.Database, b client.Backup) error {
-			in := client.RestoreBackup{Mode: client.RestoreInPlace}
+		func(t *task, db wire.Database, b wire.Backup) error {
+			in := wire.RestoreBackup{Mode: new(wire.RestoreInPlace)}
 			if name != "" {
-				in = client.RestoreBackup{Mode: client.RestoreNew, Name: name}
+				in = wire.RestoreBackup{Mode: new(wire.RestoreNew), Name: &name}
 			} else if err := t.confirm("replace the data of %s by that of %s, and remove what an earlier restore replaced", db.Name, moment(&b.StartedAt)); err != nil {
 				return err
 			}
@@ -179,7 +180,7 @@ func restoreFlags(cmd *cobra.Command, name *string, wait *bool) {
 }
 
 // restoreOf says what is done: name is that of a new database, "" in place.
-func restoreOf(db client.Database, name string) string {
+func restoreOf(db wire.Database, name string) string {
 	if name != "" {
 		return "the restore of " + db.Name + " into " + name
 	}
@@ -187,7 +188,7 @@ func restoreOf(db client.Database, name string) string {
 }
 
 // follow shows an operation that has begun, and with wait how it ended.
-func (t *task) follow(db client.Database, op client.Operation, err error, wait bool, act string) error {
+func (t *task) follow(db wire.Database, op wire.Operation, err error, wait bool, act string) error {
 	if err != nil {
 		return err
 	}
@@ -198,17 +199,17 @@ func (t *task) follow(db client.Database, op client.Operation, err error, wait b
 		})
 	}
 	m := t.meter(act)
-	op, err = t.api.AwaitOperation(t.ctx, op, func(op client.Operation) { m.percent(op.ProgressPercent, text(op.Phase)) })
+	op, err = t.api.AwaitOperation(t.ctx, op, func(op wire.Operation) { m.percent(op.ProgressPercent, text(op.Phase)) })
 	m.stop()
 	if err != nil {
 		return err
 	}
 	if err := t.show(op, func(w io.Writer) {
-		if op.Status == client.StatusCompleted {
+		if op.Status == wire.OperationCompleted {
 			fmt.Fprintf(w, "%s is completed\n", act)
 		}
 	}); err != nil {
 		return err
 	}
-	return failed(act, op.Status, op.Error)
+	return failed(act, op.Status == wire.OperationFailed, op.Error)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 func newBucket(s *session) *cobra.Command {
@@ -19,7 +20,7 @@ func newBucketList(s *session) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		buckets, rows := []client.Bucket{}, [][]string{}
+		buckets, rows := []wire.Bucket{}, [][]string{}
 		for b, err := range t.api.Buckets(t.ctx) {
 			if err != nil {
 				return err
@@ -41,7 +42,7 @@ func newBucketCreate(s *session) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		b, err := t.api.CreateBucket(t.ctx, client.CreateBucket{Project: project, Name: args[0], Public: public})
+		b, err := t.api.CreateBucket(t.ctx, wire.CreateBucket{Project: project, Name: args[0], Public: &public})
 		if err != nil {
 			return err
 		}
@@ -71,11 +72,11 @@ func newBucketGet(s *session) *cobra.Command {
 	return s.positions(cmd, bucketNames)
 }
 
-func (t *task) showBucket(b client.Bucket) error {
+func (t *task) showBucket(b wire.Bucket) error {
 	return t.show(b, func(w io.Writer) {
 		kept := "until they are deleted"
-		if b.ExpireDays != nil {
-			kept = fmt.Sprintf("for %d days", *b.ExpireDays)
+		if b.ExpireAfterDays != nil {
+			kept = fmt.Sprintf("for %d days", *b.ExpireAfterDays)
 		}
 		details(w,
 			"name", b.Name, "id", b.ID, "project", b.Project, "objects", fmt.Sprint(b.ObjectCount), "size", size(b.SizeBytes),
@@ -88,14 +89,14 @@ func newBucketUpdate(s *session) *cobra.Command {
 	var days int
 	cmd := s.command("update BUCKET", "Change who may download from a bucket, and how long objects are kept", cobra.ExactArgs(1),
 		func(t *task, args []string) error {
-			var in client.UpdateBucket
+			var in wire.UpdateBucket
 			if t.cmd.Flags().Changed("public") {
 				in.Public = &public
 			}
 			if t.cmd.Flags().Changed("expire-after-days") {
-				in.ExpireDays = &days
+				in.ExpireAfterDays = new(wire.WholeNumber(days))
 			}
-			if in == (client.UpdateBucket{}) {
+			if in == (wire.UpdateBucket{}) {
 				return usagef("say what is to change: --public or --expire-after-days")
 			}
 			id, err := t.bucket(args[0])
@@ -134,7 +135,7 @@ func newBucketDelete(s *session) *cobra.Command {
 			return err
 		}
 		deleted, err := t.api.DeleteBucket(t.ctx, id, force)
-		if client.CodeOf(err) == client.CodeConflict && !force {
+		if client.CodeOf(err) == wire.CodeConflict && !force {
 			return failf(exitConflict, "%v; --force deletes them with it", err)
 		}
 		if err != nil {

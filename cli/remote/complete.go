@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 // completionTime is how long a shell waits for names.
@@ -84,15 +84,15 @@ func each[T any](all iter.Seq2[T, error], look func(T) named) iter.Seq2[named, e
 }
 
 func databaseNames(t *task, _ []string, _ string) iter.Seq2[named, error] {
-	return each(t.api.Databases(t.ctx), func(db client.Database) named { return named{id: db.ID, name: db.Name} })
+	return each(t.api.Databases(t.ctx), func(db wire.Database) named { return named{id: db.ID, name: db.Name} })
 }
 
 func bucketNames(t *task, _ []string, _ string) iter.Seq2[named, error] {
-	return each(t.api.Buckets(t.ctx), func(b client.Bucket) named { return named{id: b.ID, name: b.Name} })
+	return each(t.api.Buckets(t.ctx), func(b wire.Bucket) named { return named{id: b.ID, name: b.Name} })
 }
 
 func importNames(t *task, _ []string, _ string) iter.Seq2[named, error] {
-	return each(t.api.Imports(t.ctx), func(i client.Import) named { return named{id: i.ID, name: i.Name} })
+	return each(t.api.Imports(t.ctx), func(i wire.Import) named { return named{id: i.ID, name: i.Name} })
 }
 
 // backupNames are those of the database named before. A backup has no name:
@@ -104,7 +104,7 @@ func backupNames(t *task, args []string, _ string) iter.Seq2[named, error] {
 			return
 		}
 		for b, err := range t.api.Backups(t.ctx, db.ID) {
-			if !yield(named{id: b.ID, note: b.Type + ", " + b.Status + ", " + Ago(&b.StartedAt)}, err) {
+			if !yield(named{id: b.ID, note: string(b.Type) + ", " + string(b.Status) + ", " + Ago(&b.StartedAt)}, err) {
 				return
 			}
 		}
@@ -126,7 +126,7 @@ func projectNames(t *task, _ []string, _ string) iter.Seq2[named, error] {
 func objectNames(t *task, _ []string, typed string) iter.Seq2[named, error] {
 	name, prefix, inside := strings.Cut(typed, "/")
 	if !inside {
-		return each(t.api.Buckets(t.ctx), func(b client.Bucket) named { return named{id: b.ID + "/", name: b.Name + "/"} })
+		return each(t.api.Buckets(t.ctx), func(b wire.Bucket) named { return named{id: b.ID + "/", name: b.Name + "/"} })
 	}
 	return func(yield func(named, error) bool) {
 		bucket, err := t.bucket(name)

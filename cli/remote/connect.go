@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 // The forms in which `db env` prints.
@@ -24,7 +25,7 @@ func newDatabaseEnv(s *session) *cobra.Command {
 	format := formatShell
 	var verify verifyFlags
 	cmd := s.aboutDatabase("env DATABASE", "Print a database's connection as environment variables, password included", cobra.ExactArgs(1),
-		func(t *task, db client.Database, _ []string) error {
+		func(t *task, db wire.Database, _ []string) error {
 			if format != formatShell && format != formatDotenv {
 				return usagef("format: %q is neither %s nor %s", format, formatShell, formatDotenv)
 			}
@@ -46,7 +47,7 @@ func newDatabaseEnv(s *session) *cobra.Command {
 // Environ is the environment of a program that is to use a database: base,
 // with the variables that libpq reads set to the database and to no other. A
 // password in base stays where the appliance does not know the database's.
-func Environ(base []string, e client.Environment) []string {
+func Environ(base []string, e wire.Environment) []string {
 	own := []string{"PGPASSWORD", "PGPASSFILE"}
 	if e.Password != "" {
 		own = nil
@@ -62,7 +63,7 @@ func Environ(base []string, e client.Environment) []string {
 
 func newDatabasePsql(s *session) *cobra.Command {
 	cmd := s.aboutDatabase("psql DATABASE [-- ARGUMENT…]", "Open psql on a database", cobra.MinimumNArgs(1),
-		func(t *task, db client.Database, args []string) error {
+		func(t *task, db wire.Database, args []string) error {
 			program, err := exec.LookPath("psql")
 			if err != nil {
 				return failf(exitError, "there is no psql in PATH; install PostgreSQL's client programs (Debian: postgresql-client)")

@@ -8,12 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 // environment is a connection as environment variables. An empty TLS variable
 // is not set.
 type environment struct {
-	client.Environment
+	wire.Environment
 	SSLRootCert string `json:"PGSSLROOTCERT,omitempty"`
 }
 

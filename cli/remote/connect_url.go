@@ -9,13 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 func newDatabaseURL(s *session) *cobra.Command {
 	var driver string
 	var authority authorityFile
 	cmd := s.aboutDatabase("url DATABASE", "Print a database's connection URL, password included", cobra.ExactArgs(1),
-		func(t *task, db client.Database, _ []string) error {
+		func(t *task, db wire.Database, _ []string) error {
 			if driver == "" {
 				if authority.path != "" {
 					return usagef("ca-file: needs --driver, whose string names the file")
@@ -49,7 +50,7 @@ func (a *authorityFile) showDriver(t *task, database, driver string) error {
 }
 
 // databaseConnection asks how to connect, and says if the password is not known.
-func (t *task) databaseConnection(database string, o client.ConnectionOptions) (client.Connection, error) {
+func (t *task) databaseConnection(database string, o client.ConnectionOptions) (wire.Connection, error) {
 	c, err := t.api.GetDatabaseConnection(t.ctx, database, o)
 	if err == nil && c.Message != nil {
 		t.remark("%s (`holdfast db rotate-password`)", *c.Message)
@@ -59,19 +60,19 @@ func (t *task) databaseConnection(database string, o client.ConnectionOptions) (
 
 func driverNames() []string {
 	var names []string
-	for _, d := range driverStrings(client.Drivers{}) {
+	for _, d := range driverStrings(wire.Drivers{}) {
 		names = append(names, d.name)
 	}
 	return names
 }
 
-func driverString(drivers client.Drivers, name string) string {
+func driverString(drivers wire.Drivers, name string) string {
 	all := driverStrings(drivers)
 	return all[slices.IndexFunc(all, func(v variable) bool { return v.name == name })].value
 }
 
 // driverStrings names each string as the API does.
-func driverStrings(d client.Drivers) []variable {
+func driverStrings(d wire.Drivers) []variable {
 	return []variable{
 		{"libpq", d.Libpq},
 		{"node_postgres", d.NodePostgres},

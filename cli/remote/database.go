@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 func newDatabase(s *session) *cobra.Command {
@@ -18,7 +18,7 @@ func newDatabase(s *session) *cobra.Command {
 
 // aboutDatabase makes a command about the database that is its first
 // argument.
-func (s *session) aboutDatabase(use, short string, n cobra.PositionalArgs, do func(*task, client.Database, []string) error) *cobra.Command {
+func (s *session) aboutDatabase(use, short string, n cobra.PositionalArgs, do func(*task, wire.Database, []string) error) *cobra.Command {
 	cmd := s.command(use, short, n, func(t *task, args []string) error {
 		db, err := t.database(args[0])
 		if err != nil {
@@ -35,7 +35,7 @@ func newDatabaseList(s *session) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		databases, rows := []client.Database{}, [][]string{}
+		databases, rows := []wire.Database{}, [][]string{}
 		for db, err := range t.api.Databases(t.ctx) {
 			if err != nil {
 				return err
@@ -51,9 +51,9 @@ func newDatabaseList(s *session) *cobra.Command {
 }
 
 // doing is a database's status, and how far what is being done to it is.
-func doing(db client.Database) string {
+func doing(db wire.Database) string {
 	if db.Operation == nil {
-		return db.Status
+		return string(db.Status)
 	}
 	return fmt.Sprintf("%s (%s %d%%)", db.Status, db.Operation.Type, db.Operation.ProgressPercent)
 }
@@ -62,15 +62,17 @@ func newDatabaseCreate(s *session) *cobra.Command {
 	var user string
 	var withPassword bool
 	cmd := s.command("create NAME", "Make a database", cobra.ExactArgs(1), func(t *task, args []string) error {
-		in := client.CreateDatabase{Name: args[0], DBUser: user}
+		in := wire.CreateDatabase{Name: args[0], DBUser: orNil(user)}
 		var err error
 		if in.Project, err = t.projectForNew(); err != nil {
 			return err
 		}
 		if withPassword {
-			if in.Password, err = Secret(t.ctx, t.cmd.ErrOrStderr(), "Password of the database's owner"); err != nil {
+			password, err := Secret(t.ctx, t.cmd.ErrOrStderr(), "Password of the database's owner")
+			if err != nil {
 				return err
 			}
+			in.Password = orNil(password)
 		}
 		m := t.meter("creating " + in.Name)
 		created, err := t.api.CreateDatabase(t.ctx, in)
@@ -92,12 +94,12 @@ func newDatabaseCreate(s *session) *cobra.Command {
 
 func newDatabaseGet(s *session) *cobra.Command {
 	return s.aboutDatabase("get DATABASE", "Show a database", cobra.ExactArgs(1),
-		func(t *task, db client.Database, _ []string) error {
+		func(t *task, db wire.Database, _ []string) error {
 			return t.show(db, func(w io.Writer) { databaseDetails(w, db) })
 		})
 }
 
-func databaseDetails(w io.Writer, db client.Database) {
+func databaseDetails(w io.Writer, db wire.Database) {
 	connections := ""
 	if db.ActiveConnections != nil {
 		connections = fmt.Sprint(*db.ActiveConnections)
@@ -116,7 +118,7 @@ func databaseDetails(w io.Writer, db client.Database) {
 
 func newDatabaseDelete(s *session) *cobra.Command {
 	return s.aboutDatabase("delete DATABASE", "Delete a database with its backups", cobra.ExactArgs(1),
-		func(t *task, db client.Database, _ []string) error {
+		func(t *task, db wire.Database, _ []string) error {
 			if err := t.confirm("delete the database %s (%s) with its backups", db.Name, db.ID); err != nil {
 				return err
 			}
@@ -135,7 +137,7 @@ func newDatabaseDelete(s *session) *cobra.Command {
 
 func newDatabaseRestart(s *session) *cobra.Command {
 	return s.aboutDatabase("restart DATABASE", "Restart a database, and wait until it accepts connections", cobra.ExactArgs(1),
-		func(t *task, db client.Database, _ []string) error {
+		func(t *task, db wire.Database, _ []string) error {
 			m := t.meter("restarting " + db.Name)
 			db, err := t.api.RestartDatabase(t.ctx, db.ID)
 			m.stop()
@@ -149,8 +151,8 @@ func newDatabaseRestart(s *session) *cobra.Command {
 func newRotatePassword(s *session) *cobra.Command {
 	var terminate bool
 	cmd := s.aboutDatabase("rotate-password DATABASE", "Give a database's owner a new password", cobra.ExactArgs(1),
-		func(t *task, db client.Database, _ []string) error {
-			rotated, err := t.api.RotateDatabasePassword(t.ctx, db.ID, client.RotatePassword{TerminateSessions: terminate})
+		func(t *task, db wire.Database, _ []string) error {
+			rotated, err := t.api.RotateDatabasePassword(t.ctx, db.ID, wire.RotatePassword{TerminateSessions: &terminate})
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 // downloadSource is something to download.
@@ -164,7 +165,7 @@ func (t *task) save(root *os.Root, name string, src downloadSource, m *meter) er
 		err = src.check(sum)
 	}
 	switch {
-	case errors.Is(err, client.ErrChanged), errors.Is(err, client.ErrDamaged), client.CodeOf(err) == client.CodeNotFound:
+	case errors.Is(err, client.ErrChanged), errors.Is(err, client.ErrDamaged), client.CodeOf(err) == wire.CodeNotFound:
 		return errors.Join(err, root.Remove(partial)) // nothing can be made of it any more
 	case err != nil:
 		return err

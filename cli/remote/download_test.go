@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 // breaking serves content and breaks every connection after some bytes.
@@ -113,7 +114,7 @@ func TestDownloadGoesOn(t *testing.T) {
 // TestDownloadEnds sees what cannot go on end, and nothing left behind by it.
 func TestDownloadEnds(t *testing.T) {
 	t.Parallel()
-	gone := &client.Error{Status: http.StatusNotFound, Code: client.CodeNotFound}
+	gone := &client.Error{Status: http.StatusNotFound, Code: wire.CodeNotFound}
 	for name, c := range map[string]struct {
 		change func(*breaking, *downloadSource)
 		is     error

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 // The exit codes, as newExitCodes documents them.
@@ -113,19 +114,19 @@ func explain(err error, base string) error {
 }
 
 // RefusalCode returns the exit code for what the appliance refuses.
-func RefusalCode(code client.Code) int {
+func RefusalCode(code wire.ErrorCode) int {
 	switch code {
-	case client.CodeUnauthorized:
+	case wire.CodeUnauthorized:
 		return exitKey
-	case client.CodeInsufficientScope, client.CodeDangerousNotAllowed, client.CodeForbidden, client.CodeAccessDenied:
+	case wire.CodeInsufficientScope, wire.CodeDangerousNotAllowed, wire.CodeForbidden, wire.CodeAccessDenied:
 		return exitForbidden
-	case client.CodeNotFound:
+	case wire.CodeNotFound:
 		return exitNotFound
-	case client.CodeConflict:
+	case wire.CodeConflict:
 		return exitConflict
-	case client.CodeValidation:
+	case wire.CodeValidation:
 		return exitUsage
-	case client.CodeRateLimited:
+	case wire.CodeRateLimited:
 		return exitRateLimited
 	default:
 		return exitError
@@ -134,13 +135,13 @@ func RefusalCode(code client.Code) int {
 
 func explainRefusal(e *client.Error, base string) string {
 	switch e.Code {
-	case client.CodeUnauthorized:
+	case wire.CodeUnauthorized:
 		return "the API key for " + base + " is unknown, expired or revoked; `holdfast login` gets a new one"
-	case client.CodeInsufficientScope:
+	case wire.CodeInsufficientScope:
 		return e.Message + "; `holdfast login --preset` gets a key that may do more"
-	case client.CodeDangerousNotAllowed:
+	case wire.CodeDangerousNotAllowed:
 		return e.Message + " in the console, or with `holdfast admin key update ID --allow-dangerous=true`"
-	case client.CodeInternal:
+	case wire.CodeInternal:
 		return fmt.Sprintf("the appliance had an internal error; its log says more at request %s", e.RequestID)
 	default:
 		return e.Message

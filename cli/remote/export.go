@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 func newBackupExport(s *session) *cobra.Command {
@@ -32,7 +33,7 @@ func newBackupExport(s *session) *cobra.Command {
 	return s.positions(cmd, databaseNames, nil)
 }
 
-func (t *task) export(db client.Database, to string, wait bool) error {
+func (t *task) export(db wire.Database, to string, wait bool) error {
 	x, err := t.readyExport(db, wait)
 	if err != nil {
 		return err
@@ -55,7 +56,7 @@ func (t *task) export(db client.Database, to string, wait bool) error {
 
 // readyExport returns the newest export that is ready, or with wait the one
 // that follows the newest backup.
-func (t *task) readyExport(db client.Database, wait bool) (client.Export, error) {
+func (t *task) readyExport(db wire.Database, wait bool) (wire.Export, error) {
 	x, err := t.api.GetExport(t.ctx, db.ID)
 	if err == nil && wait {
 		m := t.meter("exporting " + db.Name)
@@ -65,11 +66,11 @@ func (t *task) readyExport(db client.Database, wait bool) (client.Export, error)
 	if err != nil {
 		return x, err
 	}
-	if err := failed("the export", x.Status, x.Error); err != nil {
+	if err := failed("the export", x.Status == wire.ExportFailed, x.Error); err != nil {
 		return x, err
 	}
 	if x.Newer != nil {
-		failure := failed("the export after the newest backup", x.Newer.Status, x.Newer.Error)
+		failure := failed("the export after the newest backup", x.Newer.Status == wire.ExportFailed, x.Newer.Error)
 		switch {
 		case wait && failure != nil:
 			return x, failure
@@ -79,7 +80,7 @@ func (t *task) readyExport(db client.Database, wait bool) (client.Export, error)
 			t.remark("the export after the newest backup is %s; --wait waits for it", x.Newer.Status)
 		}
 	}
-	if x.Status != client.ExportReady || x.Filename == nil || x.SizeBytes == nil || x.ChecksumSHA256 == nil {
+	if x.Status != wire.ExportReady || x.Filename == nil || x.SizeBytes == nil || x.ChecksumSHA256 == nil {
 		return x, failf(exitConflict, "the export of %s is %s; --wait waits for it", db.Name, x.Status)
 	}
 	return x, nil
@@ -87,11 +88,11 @@ func (t *task) readyExport(db client.Database, wait bool) (client.Export, error)
 
 // savedExport is what is told of a downloaded export.
 type savedExport struct {
-	client.Export
+	wire.Export
 	File string `json:"file"`
 }
 
-func (t *task) saveExport(db client.Database, x client.Export, to string, m *meter) (string, error) {
+func (t *task) saveExport(db wire.Database, x wire.Export, to string, m *meter) (string, error) {
 	dir, name, err := placeFor(*x.Filename, to)
 	if err != nil {
 		return "", err
@@ -108,7 +109,7 @@ func (t *task) saveExport(db client.Database, x client.Export, to string, m *met
 	return dir + string(os.PathSeparator) + name, t.save(root, name, src, m)
 }
 
-func (t *task) exportSource(db client.Database, x client.Export) downloadSource {
+func (t *task) exportSource(db wire.Database, x wire.Export) downloadSource {
 	return downloadSource{
 		name: *x.Filename, id: db.ID, etag: `"` + *x.ChecksumSHA256 + `"`, size: *x.SizeBytes,
 		sum: newSHA256, want: *x.ChecksumSHA256,

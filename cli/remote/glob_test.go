@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 func TestPattern(t *testing.T) {
@@ -52,9 +52,9 @@ func TestFileName(t *testing.T) {
 // One key that cannot be a file keeps no other object from its file.
 func TestPlaceAll(t *testing.T) {
 	t.Parallel()
-	var objects []client.Object
+	var objects []wire.Object
 	for _, key := range []string{"f/a", "f/a/b", "f/a/b/c", "f//x", "f/../y", "f/z/", "f/A", "f/ok", "f/"} {
-		objects = append(objects, client.Object{Key: key})
+		objects = append(objects, wire.Object{Key: key})
 	}
 	placed, unfits := placeAll(objects, "f/")
 	var files, left []string

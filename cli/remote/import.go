@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 // The variables that hold secrets of the source.
@@ -57,8 +57,8 @@ func (t *task) importStart(name string, in startImport) error {
 	if err != nil {
 		return err
 	}
-	i, err := t.api.CreateImport(t.ctx, client.CreateImport{
-		Project: project, Name: name, SourceURL: source, SameCredentials: in.sameCredentials, Username: in.user,
+	i, err := t.api.CreateImport(t.ctx, wire.CreateImport{
+		Project: project, Name: name, SourceURL: source, SameCredentials: &in.sameCredentials, Username: orNil(in.user),
 	})
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func SourceURL(field, from string, ask func(*url.URL) (string, error)) (string, 
 
 func newImportList(s *session) *cobra.Command {
 	return s.command("list", "Show the imports", cobra.NoArgs, func(t *task, _ []string) error {
-		imports, rows := []client.Import{}, [][]string{}
+		imports, rows := []wire.Import{}, [][]string{}
 		for i, err := range t.api.Imports(t.ctx) {
 			if err != nil {
 				return err
@@ -136,9 +136,9 @@ func newImportList(s *session) *cobra.Command {
 	})
 }
 
-func importStatus(i client.Import) string {
-	if i.Ended() {
-		return strings.ReplaceAll(i.Status, "_", " ")
+func importStatus(i wire.Import) string {
+	if i.Status.Final() {
+		return strings.ReplaceAll(string(i.Status), "_", " ")
 	}
 	return fmt.Sprintf("%s %d%%", i.Status, i.ProgressPercent)
 }
@@ -166,7 +166,7 @@ func newImportStatus(s *session) *cobra.Command {
 
 func (t *task) awaitImport(id string) error {
 	m := t.meter("importing")
-	i, err := t.api.AwaitImport(t.ctx, id, func(i client.ImportDetail) {
+	i, err := t.api.AwaitImport(t.ctx, id, func(i wire.ImportDetail) {
 		m.percent(i.ProgressPercent, fmt.Sprintf("%s, %d of %d tables", i.Phase, i.Tables.Done, i.Tables.Total))
 	})
 	m.stop()
@@ -176,13 +176,13 @@ func (t *task) awaitImport(id string) error {
 	if err := t.show(i, func(w io.Writer) { importDetails(w, i) }); err != nil {
 		return err
 	}
-	if i.Status == client.ImportCompletedWithErrors {
+	if i.Status == wire.ImportCompletedWithErrors {
 		return failf(exitFailed, "the import is completed, but not everything came over: %d errors", len(i.Errors))
 	}
-	return failed("the import", i.Status, i.Error)
+	return failed("the import", i.Status == wire.ImportFailed, i.Error)
 }
 
-func importDetails(w io.Writer, i client.ImportDetail) {
+func importDetails(w io.Writer, i wire.ImportDetail) {
 	details(w,
 		"name", i.Name, "id", i.ID, "database", i.DatabaseID,
 		"from", fmt.Sprintf("%s@%s:%d/%s", i.Source.User, i.Source.Host, i.Source.Port, i.Source.Database),
@@ -197,7 +197,7 @@ func importDetails(w io.Writer, i client.ImportDetail) {
 	printMore(w, []string{"NOT COPIED", "SQLSTATE", "WHY"}, rows)
 	rows = nil
 	for _, line := range i.Log {
-		rows = append(rows, []string{moment(&line.At), line.Level, line.Message})
+		rows = append(rows, []string{moment(&line.At), string(line.Level), line.Message})
 	}
 	printMore(w, []string{"AT", "LEVEL", "LOG"}, rows)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 // keyPrefix begins every API key.
@@ -36,12 +37,12 @@ func newLogin(s *session) *cobra.Command {
 	cmd.Example = "  holdfast login\n  holdfast login --url https://db.example.com --profile work --no-browser\n" +
 		"  holdfast login --with-key < key.txt"
 	flags := cmd.Flags()
-	flags.StringVar(&in.preset, "preset", client.PresetDeveloper, "the scopes to ask for: read_only, developer or full_access")
+	flags.StringVar(&in.preset, "preset", string(wire.PresetDeveloper), "the scopes to ask for: read_only, developer or full_access")
 	flags.StringVar(&in.name, "name", "", "what the approval page shows (default: holdfast on this host)")
 	flags.BoolVar(&in.noBrowser, "no-browser", false, "open no browser, only show the address and the code")
 	flags.BoolVar(&in.withKey, "with-key", false, "read a key from standard input instead")
 	flagWords(cmd, "preset", cobra.FixedCompletions(
-		[]cobra.Completion{client.PresetReadOnly, client.PresetDeveloper, client.PresetFullAccess}, cobra.ShellCompDirectiveNoFileComp))
+		[]cobra.Completion{string(wire.PresetReadOnly), string(wire.PresetDeveloper), string(wire.PresetFullAccess)}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -105,7 +106,7 @@ func (t *task) authorize(in login) (key, id string, err error) {
 		host, _ := os.Hostname()
 		in.name = strings.TrimSpace("holdfast on " + host)
 	}
-	codes, err := t.api.AuthorizeDevice(t.ctx, client.AuthorizeDevice{ClientName: in.name, ScopePreset: in.preset})
+	codes, err := t.api.AuthorizeDevice(t.ctx, wire.AuthorizeDevice{ClientName: &in.name, ScopePreset: orNil(wire.ScopePreset(in.preset))})
 	if err != nil {
 		return "", "", err
 	}
@@ -126,7 +127,7 @@ func (t *task) authorize(in login) (key, id string, err error) {
 
 // webPage is the page to approve at, the code in it where the appliance has
 // such an address. Nothing but a web page is ever opened.
-func webPage(codes client.DeviceCodes) (string, error) {
+func webPage(codes wire.DeviceCodes) (string, error) {
 	page := codes.VerificationURIComplete
 	if page == "" {
 		page = codes.VerificationURI
@@ -140,9 +141,9 @@ func webPage(codes client.DeviceCodes) (string, error) {
 
 func loginError(err error) error {
 	switch client.CodeOf(err) {
-	case client.CodeAccessDenied:
+	case wire.CodeAccessDenied:
 		return failf(exitForbidden, "the login was denied in the browser")
-	case client.CodeExpiredToken:
+	case wire.CodeExpiredToken:
 		return failf(exitError, "the code has expired before it was approved; `holdfast login` gets another")
 	default:
 		return err
@@ -159,10 +160,10 @@ func (t *task) keep(name string, p profile) (err error) {
 		return err
 	}
 	status, err := t.api.GetAgentStatus(t.ctx)
-	if err != nil && client.CodeOf(err) != client.CodeInsufficientScope {
+	if err != nil && client.CodeOf(err) != wire.CodeInsufficientScope {
 		return notKept(explain(err, p.URL), p)
 	}
-	if err == nil && !slices.ContainsFunc(status.Projects, func(of client.Project) bool { return of.ID == p.Project }) {
+	if err == nil && !slices.ContainsFunc(status.Projects, func(of wire.Project) bool { return of.ID == p.Project }) {
 		p.Project = "" // of another organization
 	}
 	if err := writeProfile(name, p); err != nil {

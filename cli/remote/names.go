@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 // The prefixes of ids.
@@ -89,11 +89,11 @@ func ambiguous[T any](kind, name string, found []T, look func(T) named) error {
 }
 
 // database returns the database of an id or name.
-func (t *task) database(name string) (client.Database, error) {
+func (t *task) database(name string) (wire.Database, error) {
 	if isID(name, idDatabase) {
 		return t.api.GetDatabase(t.ctx, name)
 	}
-	return find(t, t.api.Databases(t.ctx), "database", name, func(db client.Database) named {
+	return find(t, t.api.Databases(t.ctx), "database", name, func(db wire.Database) named {
 		return named{id: db.ID, name: db.Name, project: db.Project}
 	})
 }
@@ -103,7 +103,7 @@ func (t *task) bucket(name string) (string, error) {
 	if isID(name, idBucket) {
 		return name, nil
 	}
-	b, err := find(t, t.api.Buckets(t.ctx), "bucket", name, func(b client.Bucket) named {
+	b, err := find(t, t.api.Buckets(t.ctx), "bucket", name, func(b wire.Bucket) named {
 		return named{id: b.ID, name: b.Name, project: b.Project}
 	})
 	return b.ID, err
@@ -113,19 +113,19 @@ func (t *task) bucket(name string) (string, error) {
 const latest = "latest"
 
 // backup returns the backup of an id, or the newest.
-func (t *task) backup(db client.Database, name string) (client.Backup, error) {
+func (t *task) backup(db wire.Database, name string) (wire.Backup, error) {
 	if isID(name, idBackup) {
 		return t.api.GetBackup(t.ctx, db.ID, name)
 	}
 	if name != latest {
-		return client.Backup{}, usagef("%q is neither the id of a backup nor %q; `holdfast backup list %s` shows them", name, latest, db.Name)
+		return wire.Backup{}, usagef("%q is neither the id of a backup nor %q; `holdfast backup list %s` shows them", name, latest, db.Name)
 	}
 	for b, err := range t.api.Backups(t.ctx, db.ID) {
-		if err != nil || b.Status == client.StatusCompleted {
+		if err != nil || b.Status == wire.BackupCompleted {
 			return b, err
 		}
 	}
-	return client.Backup{}, failf(exitNotFound, "the database %s has no completed backup; `holdfast backup create %s --wait` makes one", db.Name, db.Name)
+	return wire.Backup{}, failf(exitNotFound, "the database %s has no completed backup; `holdfast backup create %s --wait` makes one", db.Name, db.Name)
 }
 
 // importID returns the id of the import of an id, or of the name of the
@@ -134,7 +134,7 @@ func (t *task) importID(name string) (string, error) {
 	if isID(name, idImport) {
 		return name, nil
 	}
-	i, err := find(t, t.api.Imports(t.ctx), "import", name, func(i client.Import) named {
+	i, err := find(t, t.api.Imports(t.ctx), "import", name, func(i wire.Import) named {
 		return named{id: i.ID, name: i.Name, project: i.Project}
 	})
 	return i.ID, err
@@ -170,7 +170,7 @@ func (t *task) projectForNew() (string, error) {
 	return pickProject(status.Projects, name)
 }
 
-func pickProject(projects []client.Project, name string) (string, error) {
+func pickProject(projects []wire.Project, name string) (string, error) {
 	var names []string
 	for _, p := range projects {
 		if p.Name == name {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 func newObjectDelete(s *session) *cobra.Command {
@@ -39,14 +39,14 @@ func (t *task) deleteObjects(args []string, recursive bool) error {
 		return err
 	}
 	m := t.meter(what)
-	deleted, err := inOrder(t, all, func(t *task, d doomed) (client.DeletedObject, error) {
+	deleted, err := inOrder(t, all, func(t *task, d doomed) (wire.DeletedObject, error) {
 		return t.api.DeleteObjectByQuery(t.ctx, d.bucket, d.key)
 	})
 	m.stop()
 	if len(deleted) > 0 {
 		t.remarkRecoverable(deleted[0].Recoverable, "objects") // the first one's time is over first
 	}
-	return transferred(t, deleted, err, func(d client.DeletedObject) string { return "deleted " + d.Key })
+	return transferred(t, deleted, err, func(d wire.DeletedObject) string { return "deleted " + d.Key })
 }
 
 // doom finds what an argument names.

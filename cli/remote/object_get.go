@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 // get is what `object get` was asked for.
@@ -80,13 +81,13 @@ func (t *task) get(from, to string, in get) error {
 
 // placed is an object and the file it becomes, relative to a directory.
 type placed struct {
-	object client.Object
+	object wire.Object
 	name   string
 }
 
 // saved is what is told of a downloaded object.
 type saved struct {
-	client.Object
+	wire.Object
 	File string `json:"file"`
 }
 
@@ -131,7 +132,7 @@ const noName = "is not the name of a file below a directory"
 
 // placeAll decides on the file of each object. An object cannot be a file where
 // others need a directory.
-func placeAll(objects []client.Object, folder string) (all []placed, unfits []*unfit) {
+func placeAll(objects []wire.Object, folder string) (all []placed, unfits []*unfit) {
 	directories := map[string]bool{}
 	for _, o := range objects {
 		name, err := fileName(strings.TrimPrefix(o.Key, folder))
@@ -159,7 +160,7 @@ func (t *task) getMany(bucket, from string, p pattern, to string, in get) error 
 	if to == "-" {
 		return usagef("several objects do not go to standard output; name a directory")
 	}
-	var objects []client.Object
+	var objects []wire.Object
 	for o, err := range t.matching(bucket, p) {
 		if err != nil {
 			return err
@@ -254,7 +255,7 @@ func (t *task) forgetOlder(root *os.Root, bucket string, all []placed) error {
 }
 
 // objectSource is where an object's bytes come from.
-func (t *task) objectSource(bucket string, o client.Object) downloadSource {
+func (t *task) objectSource(bucket string, o wire.Object) downloadSource {
 	return downloadSource{
 		name: o.Key, id: bucket + " " + o.Key, etag: o.ETag, size: o.SizeBytes,
 		sum: func() checksum { return client.NewCRC32C() }, want: o.ChecksumCRC32C,

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 func newObject(s *session) *cobra.Command {
@@ -63,8 +63,8 @@ func (t *task) listLevel(bucket, prefix string) error {
 
 // matching walks the objects that a pattern names: by its wildcards, else
 // those that begin with it.
-func (t *task) matching(bucket string, p pattern) iter.Seq2[client.Object, error] {
-	return func(yield func(client.Object, error) bool) {
+func (t *task) matching(bucket string, p pattern) iter.Seq2[wire.Object, error] {
+	return func(yield func(wire.Object, error) bool) {
 		for o, err := range t.api.Objects(t.ctx, bucket, p.prefix) {
 			if err == nil && p.wild && !p.matches(o.Key) {
 				continue
@@ -117,7 +117,7 @@ func (t *task) endObjects(out io.Writer, n int) error {
 const objectsBegin = "{\n  \"data\": ["
 
 // printObject prints the n-th object of a list.
-func (t *task) printObject(out io.Writer, o client.Object, n int) error {
+func (t *task) printObject(out io.Writer, o wire.Object, n int) error {
 	if !t.json {
 		_, err := fmt.Fprintf(out, "%8s  %s  %s\n", size(o.SizeBytes), moment(&o.LastModified), printable(o.Key))
 		return err

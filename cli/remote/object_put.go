@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 // put is what `object put` was asked for.
@@ -68,7 +69,7 @@ func (t *task) put(files []string, to string, in put) error {
 	}
 	m := t.meter(countOf(uploads))
 	m.expect(totalOf(uploads), "")
-	done, err := inOrder(t, uploads, func(t *task, u upload) (result outcome[client.Object], err error) {
+	done, err := inOrder(t, uploads, func(t *task, u upload) (result outcome[wire.Object], err error) {
 		result.of, err = t.upload(m, bucket, u, in)
 		if len(uploads) > 1 {
 			err = aboutKey(u, err)
@@ -81,7 +82,7 @@ func (t *task) put(files []string, to string, in put) error {
 	if err == nil {
 		err = leftOut("files", "upload each alone with its whole key", unfits)
 	}
-	return transferred(t, objects, err, func(o client.Object) string {
+	return transferred(t, objects, err, func(o wire.Object) string {
 		return fmt.Sprintf("uploaded %s/%s (%s)", at.bucket, o.Key, size(o.SizeBytes))
 	})
 }
@@ -200,18 +201,18 @@ func walkUploads(dir, key string, inFolder bool, remark func(string, ...any)) ([
 // aboutKey makes the refusal of a file's key one that leaves the file out.
 func aboutKey(u upload, err error) error {
 	refusal, ok := errors.AsType[*client.Error](err)
-	if ok && refusal.Code == client.CodeValidation && strings.HasPrefix(refusal.Message, "key: ") {
+	if ok && refusal.Code == wire.CodeValidation && strings.HasPrefix(refusal.Message, "key: ") {
 		return &unfit{u.file, refusal.Message}
 	}
 	return err
 }
 
-func (t *task) upload(m *meter, bucket string, u upload, in put) (client.Object, error) {
+func (t *task) upload(m *meter, bucket string, u upload, in put) (wire.Object, error) {
 	body := io.Reader(os.Stdin)
 	if u.file != "-" {
 		file, err := await(t.ctx, func() (*os.File, error) { return os.Open(u.file) }) // a pipe's waits for its writer
 		if err != nil {
-			return client.Object{}, err
+			return wire.Object{}, err
 		}
 		defer file.Close()
 		body = file

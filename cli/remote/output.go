@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode"
 
-	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 // show prints a result: with --json in the API's envelope, else by human.
@@ -75,7 +75,7 @@ func (t *task) remark(format string, args ...any) {
 
 // remarkRecoverable says with which command of the trash the operator can bring
 // back what was deleted.
-func (t *task) remarkRecoverable(deleted client.Recoverable, command string) {
+func (t *task) remarkRecoverable(deleted wire.Recoverable, command string) {
 	if deleted.RecoverableUntil != nil {
 		t.remark("until %s the operator can bring it back: `holdfast admin trash %s`", moment(deleted.RecoverableUntil), command)
 	}
@@ -212,11 +212,19 @@ func span(d time.Duration) string {
 }
 
 // text returns what p points to, "" for nil.
-func text(p *string) string {
+func text[T ~string](p *T) string {
 	if p == nil {
 		return ""
 	}
-	return *p
+	return string(*p)
+}
+
+// orNil returns what leaves a field out of a request for "".
+func orNil[T ~string](s T) *T {
+	if s == "" {
+		return nil
+	}
+	return &s
 }
 
 // yesNo writes a truth for people.

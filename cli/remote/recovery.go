@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 func newRecovery(s *session) *cobra.Command {
@@ -16,7 +16,7 @@ func newRecovery(s *session) *cobra.Command {
 
 func newRecoveryStatus(s *session) *cobra.Command {
 	return s.aboutDatabase("status DATABASE", "Show to which moments a database can be brought back", cobra.ExactArgs(1),
-		func(t *task, db client.Database, _ []string) error {
+		func(t *task, db wire.Database, _ []string) error {
 			r, err := t.api.GetRecovery(t.ctx, db.ID)
 			if err != nil {
 				return err
@@ -25,28 +25,28 @@ func newRecoveryStatus(s *session) *cobra.Command {
 		})
 }
 
-func recoveryDetails(w io.Writer, r client.Recovery) {
+func recoveryDetails(w io.Writer, r wire.Recovery) {
 	lost := ""
 	if r.RPOSeconds != nil {
 		lost = fmt.Sprintf("%.1f s", *r.RPOSeconds)
 	}
 	details(w,
-		"status", r.Status, "from", exactly(r.EarliestRestorableTime), "until", exactly(r.LatestRestorableTime),
-		"could be lost", lost, "WAL archive", r.WALArchiving.Status, "last archived", moment(r.WALArchiving.LastArchivedAt),
+		"status", string(r.Status), "from", exactly(r.EarliestRestorableTime), "until", exactly(r.LatestRestorableTime),
+		"could be lost", lost, "WAL archive", string(r.WALArchiving.Status), "last archived", moment(r.WALArchiving.LastArchivedAt),
 		"behind", size(r.WALArchiving.BacklogBytes), "last error", text(r.WALArchiving.LastError),
 		"gaps", fmt.Sprint(len(r.WALArchiving.Gaps)), "next backup", moment(r.Schedule.NextRunAt))
 	rows := [][]string{}
 	for _, event := range r.Timeline {
-		rows = append(rows, []string{moment(&event.At), event.Type, text(event.BackupID), text(event.LSN)})
+		rows = append(rows, []string{moment(&event.At), string(event.Type), text(event.BackupID), text(event.LSN)})
 	}
 	printMore(w, []string{"AT", "WHAT", "BACKUP", "LSN"}, rows)
 	rows = nil
 	for _, op := range r.Operations {
 		what := text(op.Error)
-		if op.Status == client.StatusRunning {
+		if op.Status == wire.OperationRunning {
 			what = text(op.Phase)
 		}
-		rows = append(rows, []string{moment(&op.StartedAt), op.Type, op.Status, fmt.Sprintf("%d%%", op.ProgressPercent), what})
+		rows = append(rows, []string{moment(&op.StartedAt), string(op.Type), string(op.Status), fmt.Sprintf("%d%%", op.ProgressPercent), what})
 	}
 	printMore(w, []string{"BEGUN", "OPERATION", "STATUS", "DONE", "WHAT"}, rows)
 }
@@ -64,7 +64,7 @@ func newRecoveryRestore(s *session) *cobra.Command {
 	var at, lsn, name string
 	var wait, dryRun bool
 	cmd := s.aboutDatabase("restore DATABASE (--to TIME | --to-lsn LSN)", "Put a database back to a moment", cobra.ExactArgs(1),
-		func(t *task, db client.Database, _ []string) error {
+		func(t *task, db wire.Database, _ []string) error {
 			in, err := restoreTarget(at, lsn, name, time.Now())
 			if err != nil {
 				return err
@@ -93,10 +93,10 @@ func newRecoveryRestore(s *session) *cobra.Command {
 }
 
 // restoreTarget reads where a restore goes to.
-func restoreTarget(at, lsn, name string, now time.Time) (client.RequestRestore, error) {
-	in := client.RequestRestore{TargetLSN: lsn, Mode: client.RestoreInPlace}
+func restoreTarget(at, lsn, name string, now time.Time) (wire.RequestRestore, error) {
+	in := wire.RequestRestore{TargetLSN: orNil(lsn), Mode: new(wire.RestoreInPlace)}
 	if name != "" {
-		in.Mode, in.Name = client.RestoreNew, name
+		in.Mode, in.Name = new(wire.RestoreNew), &name
 	}
 	if (at == "") == (lsn == "") {
 		return in, usagef("say either --to or --to-lsn")
@@ -125,7 +125,7 @@ func timeOrAgo(flag, text string, now time.Time) (time.Time, error) {
 	return now.Add(-back).UTC(), nil
 }
 
-func (t *task) planRestore(db client.Database, in client.RequestRestore) error {
+func (t *task) planRestore(db wire.Database, in wire.RequestRestore) error {
 	plan, err := t.api.PlanRestore(t.ctx, db.ID, in)
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func about(seconds *float64) string {
 func newRecoveryUndo(s *session) *cobra.Command {
 	var wait bool
 	cmd := s.aboutDatabase("undo DATABASE", "Bring back the data that the last restore replaced", cobra.ExactArgs(1),
-		func(t *task, db client.Database, _ []string) error {
+		func(t *task, db wire.Database, _ []string) error {
 			if err := t.confirm("replace the data of %s by what it was before the last restore", db.Name); err != nil {
 				return err
 			}

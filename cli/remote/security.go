@@ -7,13 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"holdfast/cli/client"
+	"holdfast/server/api/wire"
 )
 
 func newSSL(s *session) *cobra.Command {
 	var ca bool
 	cmd := s.aboutDatabase("ssl DATABASE", "Show how a database's connections are encrypted", cobra.ExactArgs(1),
-		func(t *task, db client.Database, _ []string) error {
+		func(t *task, db wire.Database, _ []string) error {
 			ssl, err := t.api.GetDatabaseSSL(t.ctx, db.ID)
 			if err != nil {
 				return err
@@ -31,7 +31,7 @@ func newSSL(s *session) *cobra.Command {
 	return cmd
 }
 
-func sslDetails(w io.Writer, ssl client.SSL) {
+func sslDetails(w io.Writer, ssl wire.SSL) {
 	count := func(n *int) string {
 		if n == nil {
 			return ""
@@ -48,7 +48,7 @@ func sslDetails(w io.Writer, ssl client.SSL) {
 
 func newRLS(s *session) *cobra.Command {
 	show := s.aboutDatabase("show DATABASE", "Show the row-level security of every table", cobra.ExactArgs(1),
-		func(t *task, db client.Database, _ []string) error {
+		func(t *task, db wire.Database, _ []string) error {
 			rls, err := t.api.GetDatabaseRLS(t.ctx, db.ID)
 			if err != nil {
 				return err
@@ -66,7 +66,7 @@ func newRLS(s *session) *cobra.Command {
 
 var rlsHeadings = []string{"TABLE", "ENABLED", "FORCED", "POLICIES", "WARNING"}
 
-func rlsRow(table client.RLSTable) []string {
+func rlsRow(table wire.RLSTable) []string {
 	return []string{
 		table.Schema + "." + table.Table, yesNo(table.RLSEnabled), yesNo(table.RLSForced), fmt.Sprint(len(table.Policies)),
 		strings.ReplaceAll(text(table.Warning), "_", " "),
@@ -74,11 +74,12 @@ func rlsRow(table client.RLSTable) []string {
 }
 
 func newSetRLS(s *session, use, short string, enabled bool) *cobra.Command {
-	in := client.SetRLS{Enabled: enabled}
+	in := wire.SetRLS{Enabled: enabled}
+	var schema string
 	var force bool
 	cmd := s.aboutDatabase(use+" DATABASE TABLE", short, cobra.ExactArgs(2),
-		func(t *task, db client.Database, args []string) error {
-			in.Table = args[0]
+		func(t *task, db wire.Database, args []string) error {
+			in.Table, in.Schema = args[0], orNil(schema)
 			if t.cmd.Flags().Changed("force") {
 				in.Force = &force
 			}
@@ -88,7 +89,7 @@ func newSetRLS(s *session, use, short string, enabled bool) *cobra.Command {
 			}
 			return t.show(table, func(w io.Writer) { columns(w, [][]string{rlsHeadings, rlsRow(table)}) })
 		})
-	cmd.Flags().StringVar(&in.Schema, "schema", "", "the table's schema (default: public)")
+	cmd.Flags().StringVar(&schema, "schema", "", "the table's schema (default: public)")
 	cmd.Flags().BoolVar(&force, "force", false, "let it hold for the table's owner too")
 	return cmd
 }
