@@ -1,4 +1,4 @@
-// Package api is holdfast's REST API, everything under /v1: the wire types,
+// Package api is holdfast's REST API, everything under /v1: conversions to the types of package wire,
 // the one route table, and the OpenAPI document made of both.
 //
 // A request walks one way. The router (router.go) finds its row in the table
