@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -24,11 +25,7 @@ type appliance struct {
 
 func newAppliance(t *testing.T) appliance {
 	t.Helper()
-	e, err := engine.Open(core.Config{
-		DataDir: t.TempDir(), FirstPort: 10000, LastPort: 10010, Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1",
-		Rates:          map[model.RateClass]core.Rate{model.RateCreateBucket: {Limit: 2, Window: time.Hour}},
-		MaxObjectBytes: 1 << 20, TrashRetention: time.Hour, ReplacedRetention: time.Hour, AuditKeep: 1 << 20, Version: "test",
-	})
+	e, a, err := openEngine(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,32 +33,56 @@ func newAppliance(t *testing.T) appliance {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
 	t.Cleanup(func() {
 		server.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := e.Close(ctx); err != nil {
+		if err := closeEngine(e); err != nil {
 			t.Error(err)
 		}
 	})
 	if handler, err = api.New(e, api.Options{BaseURL: server.URL}); err != nil {
 		t.Fatal(err)
 	}
+	a.url = server.URL
+	return a
+}
+
+// openEngine opens an engine with an organization, its first project and a
+// key; the appliance that it returns has no URL yet.
+func openEngine(dir string) (_ *engine.Engine, a appliance, err error) {
+	e, err := engine.Open(core.Config{
+		DataDir: dir, FirstPort: 10000, LastPort: 10010, Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1",
+		Rates:          map[model.RateClass]core.Rate{model.RateCreateBucket: {Limit: 2, Window: time.Hour}},
+		MaxObjectBytes: 1 << 20, TrashRetention: time.Hour, ReplacedRetention: time.Hour, AuditKeep: 1 << 20, Version: "test",
+	})
+	if err != nil {
+		return nil, a, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeEngine(e))
+		}
+	}()
 	operator := model.Actor{Type: model.ActorOperator}
 	org, err := e.Access.OrganizationCreate(&model.Call{Operation: model.Operation{Action: model.ActionOrganizationCreate}, Actor: operator}, "acme")
 	if err != nil {
-		t.Fatal(err)
+		return nil, a, err
 	}
 	call := &model.Call{Operation: model.Operation{Action: model.ActionKeyCreate}, Actor: operator, Organization: org.ID}
 	key, _, err := e.Access.KeyCreate(call, access.NewKey{
 		Name: "test", Preset: model.PresetFullAccess, AllowDangerous: true, Source: model.KeySourceOperator,
 	})
 	if err != nil {
-		t.Fatal(err)
+		return nil, a, err
 	}
 	projects, err := e.Access.ProjectList(call, core.Page{})
 	if err != nil {
-		t.Fatal(err)
+		return nil, a, err
 	}
-	return appliance{url: server.URL, project: projects.Items[0].ID, key: key.Reveal()}
+	return e, appliance{project: projects.Items[0].ID, key: key.Reveal()}, nil
+}
+
+func closeEngine(e *engine.Engine) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return e.Close(ctx)
 }
 
 func (a appliance) client(t *testing.T) *client.Client { return newClient(t, a.url, a.key, nil) }

@@ -1,0 +1,264 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"holdfast/cli/client"
+	"holdfast/server"
+	"holdfast/server/api/wire"
+	"holdfast/server/operator"
+)
+
+// A program needs the appliance's URL and an API key.
+func Example() {
+	appliance, stop := startAppliance()
+	defer stop()
+	ctx := context.Background()
+
+	c, err := client.New(client.Config{URL: appliance.url, Key: appliance.key, UserAgent: "shop/1.0"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	status, err := c.GetAgentStatus(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("organization:", status.Organization.Name)
+	fmt.Println("databases:", len(status.Databases))
+	// Output:
+	// organization: acme
+	// databases: 0
+}
+
+// CreateDatabase returns when the database accepts connections. A backup is
+// only begun by CreateBackup; AwaitBackup waits for its end.
+func ExampleClient_CreateDatabase() {
+	server := httptest.NewServer(databaseAnswers())
+	defer server.Close()
+	ctx := context.Background()
+	c, err := client.New(client.Config{URL: server.URL, Key: "key"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	db, err := c.CreateDatabase(ctx, wire.CreateDatabase{Project: "prj_1", Name: "shop"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(db.Name, db.Status)
+	fmt.Println(db.Credentials.ConnectionURL)
+
+	backup, err := c.CreateBackup(ctx, db.ID)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	backup, err = c.AwaitBackup(ctx, db.ID, backup.ID, func(b wire.Backup) {
+		fmt.Printf("backup: %d%%\n", b.ProgressPercent)
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("backup:", backup.Status)
+	// Output:
+	// shop available
+	// postgresql://app:secret@127.0.0.1:10000/shop
+	// backup: 50%
+	// backup: 100%
+	// backup: completed
+}
+
+// An object is uploaded with the key and downloaded through its signed URL.
+func ExampleClient_UploadObject() {
+	appliance, stop := startAppliance()
+	defer stop()
+	ctx := context.Background()
+	c, err := client.New(client.Config{URL: appliance.url, Key: appliance.key})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	bucket, err := c.CreateBucket(ctx, wire.CreateBucket{Project: appliance.project, Name: "invoices"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	text := "42 EUR"
+	object, err := c.UploadObject(ctx, bucket.ID, client.Upload{
+		Key: "2026/0001.txt", Body: strings.NewReader(text), Size: int64(len(text)), ContentType: "text/plain",
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(object.Key, object.SizeBytes, object.ContentType)
+
+	body, err := c.OpenDownload(ctx, *object.DownloadURL, object.ETag, 0)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer body.Close()
+	downloaded, err := io.ReadAll(body)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(string(downloaded))
+	// Output:
+	// 2026/0001.txt 6 text/plain
+	// 42 EUR
+}
+
+// A refused request is an *Error; programs branch on its code.
+func ExampleCodeOf() {
+	appliance, stop := startAppliance()
+	defer stop()
+	c, err := client.New(client.Config{URL: appliance.url, Key: appliance.key})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	_, err = c.GetBucket(context.Background(), "bkt_missing")
+	if client.CodeOf(err) == wire.CodeNotFound {
+		fmt.Println("there is no such bucket")
+	}
+	if refusal, ok := errors.AsType[*client.Error](err); ok {
+		fmt.Println(refusal.Status, refusal.Code)
+	}
+	// Output:
+	// there is no such bucket
+	// 404 not_found
+}
+
+// ListObjects returns one page and the cursor of the next; Objects walks all
+// pages.
+func ExampleClient_ListObjects() {
+	appliance, stop := startAppliance()
+	defer stop()
+	ctx := context.Background()
+	c, err := client.New(client.Config{URL: appliance.url, Key: appliance.key})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	bucket, err := c.CreateBucket(ctx, wire.CreateBucket{Project: appliance.project, Name: "invoices"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, key := range []string{"a.txt", "b.txt", "c.txt"} {
+		if _, err := c.UploadObject(ctx, bucket.ID, client.Upload{Key: key, Body: strings.NewReader(key), Size: -1}); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+
+	options := client.ObjectOptions{ListOptions: client.ListOptions{Limit: 2}}
+	for {
+		page, err := c.ListObjects(ctx, bucket.ID, options)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("a page of", len(page.Items))
+		if page.Next == "" {
+			break
+		}
+		options.Cursor = page.Next
+	}
+
+	for object, err := range c.Objects(ctx, bucket.ID, "") {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(object.Key)
+	}
+	// Output:
+	// a page of 2
+	// a page of 1
+	// c.txt
+	// b.txt
+	// a.txt
+}
+
+// startAppliance serves a whole appliance, without PostgreSQL, until stop is
+// called.
+func startAppliance() (a appliance, stop func()) {
+	check := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	dir, err := os.MkdirTemp("", "holdfast-example-")
+	check(err)
+	e, a, err := openEngine(dir)
+	check(err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(err)
+	a.url = "http://" + listener.Addr().String()
+	serving := make(chan struct{})
+	s, err := server.New(e, server.Options{
+		BaseURL: a.url, OperatorSocket: filepath.Join(dir, "operator.sock"), Leases: operator.NewLeases(),
+		Serving: func() { close(serving) }, Log: slog.New(slog.DiscardHandler),
+	})
+	check(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, listener, nil) }()
+	select {
+	case <-serving:
+	case err := <-ended:
+		panic(err)
+	}
+	return a, func() {
+		cancel()
+		check(errors.Join(<-ended, closeEngine(e), os.RemoveAll(dir)))
+	}
+}
+
+// databaseAnswers answers like an appliance that has PostgreSQL.
+func databaseAnswers() http.Handler {
+	answer := func(w http.ResponseWriter, data any) {
+		_ = json.NewEncoder(w).Encode(wire.Envelope[any, wire.Meta]{Data: data}) // the example ends without an answer
+	}
+	progress := 0
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/databases", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, wire.CreatedDatabase{
+			Database:    wire.Database{ID: "db_1", Name: "shop", Status: wire.DatabaseAvailable},
+			Credentials: wire.Credentials{Username: "app", ConnectionURL: "postgresql://app:secret@127.0.0.1:10000/shop"},
+		})
+	})
+	mux.HandleFunc("POST /v1/databases/db_1/backups", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, wire.Backup{ID: "bkp_1", DatabaseID: "db_1", Status: wire.BackupPending})
+	})
+	mux.HandleFunc("GET /v1/databases/db_1/backups/bkp_1", func(w http.ResponseWriter, _ *http.Request) {
+		progress += 50
+		backup := wire.Backup{ID: "bkp_1", DatabaseID: "db_1", Status: wire.BackupRunning, ProgressPercent: progress}
+		if progress == 100 {
+			backup.Status = wire.BackupCompleted
+		}
+		answer(w, backup)
+	})
+	return mux
+}
