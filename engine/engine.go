@@ -190,7 +190,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	if e.Databases.Started() && !again {
 		e.Core.Finish(e.Core.System(model.ActionApplianceStop, "", model.Resource{}), nil)
 	}
-	e.Core.Audits.Add(e.Core.Folds.End()...)
+	e.Core.Audits.Add(e.Core.Coalescer.End()...)
 	e.Core.Audits.Close()
 	if e.Databases.Started() && !again {
 		e.tryNoteCommits()

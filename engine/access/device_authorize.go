@@ -25,13 +25,13 @@ type DeviceCodes struct {
 	Interval  time.Duration // between two polls
 }
 
-// MaxPendingDevices is how many authorizations are kept at a time. They need no
+// maxPendingDevices is how many authorizations are kept at a time. They need no
 // key, so their number is bounded. When it is reached, a new one evicts the
-// oldest EvictedDevices of the address with the most, so that a flood from some
+// oldest evictedDevices of the address with the most, so that a flood from some
 // addresses blocks no other address.
 const (
-	MaxPendingDevices = 10_000
-	EvictedDevices    = 100
+	maxPendingDevices = 10_000
+	evictedDevices    = 100
 )
 
 // DeviceAuthorize begins a device authorization (RFC 8628, section 3.1).
@@ -65,7 +65,7 @@ func (s *Service) insertDevice(call *model.Call, d model.DeviceAuthorization) (s
 		code := newUserCode()
 		d.UserHash = s.hashUserCode(code)
 		err := s.core.Change(call, func(tx *meta.Tx) error {
-			if tx.Devices().Count() >= MaxPendingDevices {
+			if tx.Devices().Count() >= maxPendingDevices {
 				if err := evictDevices(tx); err != nil {
 					return err
 				}
@@ -96,7 +96,7 @@ func evictDevices(tx *meta.Tx) error {
 	}); err != nil {
 		return err
 	}
-	for _, d := range of[most][:min(len(of[most]), EvictedDevices)] {
+	for _, d := range of[most][:min(len(of[most]), evictedDevices)] {
 		if err := tx.Devices().Delete(d.ID); err != nil {
 			return err
 		}
@@ -121,8 +121,8 @@ func hashDeviceCode(code model.Secret) []byte {
 	return sum[:]
 }
 
-// hashUserCode hashes with the appliance's key: a user code has 34 bits, which
-// anybody with a copy of the metadata could try.
+// hashUserCode hashes with the appliance's key: a user code has 34 bits, and
+// all of them could be tried on a copy of the metadata.
 func (s *Service) hashUserCode(code string) []byte {
 	return s.core.Signer.Sign("device user code\n" + code)
 }

@@ -18,8 +18,8 @@ type DeviceDecision struct {
 
 // DeviceReview returns the authorization that waits under a user code, typed
 // in any form. Wrong codes are counted, and lock the person's page for a
-// minute: guessing must not find what others wait for. A person has a budget of
-// codes, however many sessions they begin.
+// minute, so that guessing does not find the authorizations of others. A person
+// has one budget of codes, however many sessions they begin.
 func (s *Service) DeviceReview(call *model.Call, p Person, typed string) (model.DeviceAuthorization, error) {
 	var d model.DeviceAuthorization
 	if err := s.core.Throttle(p.User.ID, core.RateUserCode); err != nil {

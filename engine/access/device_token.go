@@ -18,7 +18,7 @@ type DeviceToken struct {
 
 // DeviceToken answers a poll (RFC 8628, section 3.4). The key is minted by the
 // first poll after the approval, in the transaction that uses the approval up:
-// exactly one of any number of polls gets it, and none rests on disk.
+// exactly one poll gets it, and its text is not stored.
 func (s *Service) DeviceToken(call *model.Call, code model.Secret) (DeviceToken, error) {
 	var token DeviceToken
 	var answer error
@@ -82,8 +82,8 @@ func (s *Service) pollDevice(tx *meta.Tx, call *model.Call, code model.Secret) (
 	return d, model.Errorf(model.CodeAuthorizationPending, "nobody has approved this yet; poll again in %d seconds", d.Interval)
 }
 
-// deliverKey mints the key that was granted and uses the grant up. A grant by
-// somebody who has lost the account, or the role it takes, since is void.
+// deliverKey mints the key that was granted and uses the grant up. The
+// grant is void if its maker has since lost the account, or the role it takes.
 func (s *Service) deliverKey(tx *meta.Tx, call *model.Call, d model.DeviceAuthorization) (DeviceToken, error) {
 	grant := *d.Grant
 	by, err := userOf(tx, grant.Organization, grant.By.ID)

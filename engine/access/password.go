@@ -25,35 +25,35 @@ const (
 	argonKeyLen  = 32
 )
 
-// Passwords hashes people's Passwords, few at a time: each takes tens of
-// milliseconds and 19 MiB by design, and anybody may ask for one.
-type Passwords struct {
-	Strangers, acquaintances *PasswordQueue
-	// decoy returns the hash of a password nobody has. Verifying against it
+// hasher hashes people's passwords, few at a time: each hash takes tens of
+// milliseconds and 19 MiB by design, and an unknown client can cause one.
+type hasher struct {
+	unknown, known *passwordQueue
+	// decoy returns the hash of a random password. Verifying against it
 	// takes the time of an account that exists.
 	decoy func() string
 }
 
-func NewPasswords() *Passwords {
-	places, ofStrangers := make(chan struct{}, parallelHashes), make(chan struct{}, StrangerHashes)
-	p := &Passwords{
-		Strangers:     NewPasswordQueue(MostStrangers, ofStrangers, places),
-		acquaintances: NewPasswordQueue(mostAcquaintances, places),
+func newHasher() *hasher {
+	slots, ofUnknown := make(chan struct{}, parallelHashes), make(chan struct{}, unknownHashes)
+	p := &hasher{
+		unknown: newPasswordQueue(unknownSignIns, ofUnknown, slots),
+		known:   newPasswordQueue(knownSignIns, slots),
 	}
 	p.decoy = sync.OnceValue(func() string {
 		random := core.RandomBytes()
-		return p.Hash(model.NewSecret(string(random[:])))
+		return p.hash(model.NewSecret(string(random[:])))
 	})
 	return p
 }
 
-// Hash hashes in the PHC string format. The caller has checked that the password
+// hash hashes in the PHC string format. The caller has checked that the password
 // may be set.
-func (p *Passwords) Hash(password model.Secret) string {
+func (p *hasher) hash(password model.Secret) string {
 	salt := make([]byte, argonSaltLen)
 	_, _ = rand.Read(salt)
 	var key []byte
-	p.acquaintances.hashing(func() {
+	p.known.hashing(func() {
 		key = argon2.IDKey([]byte(password.Reveal()), salt, argonPasses, argonMemory, argonLanes, argonKeyLen)
 	})
 	encode := base64.RawStdEncoding.EncodeToString
@@ -61,10 +61,10 @@ func (p *Passwords) Hash(password model.Secret) string {
 		argon2.Version, argonMemory, argonPasses, argonLanes, encode(salt), encode(key))
 }
 
-// Verify reports whether password is the one that was hashed. It takes as
+// verify reports whether password is the one that was hashed. It takes as
 // long when hash is "", of an account without a password or of none. A known
 // client does not wait for unknown ones.
-func (p *Passwords) Verify(known bool, password model.Secret, hash string) (bool, error) {
+func (p *hasher) verify(known bool, password model.Secret, hash string) (bool, error) {
 	exists := hash != ""
 	if !exists {
 		hash = p.decoy()
@@ -73,9 +73,9 @@ func (p *Passwords) Verify(known bool, password model.Secret, hash string) (bool
 	if err != nil {
 		return false, err
 	}
-	queue := p.Strangers
+	queue := p.unknown
 	if known {
-		queue = p.acquaintances
+		queue = p.known
 	}
 	var got []byte
 	queue.hashing(func() {
@@ -84,21 +84,22 @@ func (p *Passwords) Verify(known bool, password model.Secret, hash string) (bool
 	return subtle.ConstantTimeCompare(got, want) == 1 && exists, nil
 }
 
-var ErrPasswordHash = errors.New("the stored hash of a password is damaged")
+// errPasswordHash says that a stored hash cannot be read.
+var errPasswordHash = errors.New("the stored hash of a password is damaged")
 
 // parseHash reads what hash made, with the parameters of its time.
 func parseHash(text string) (memory, passes uint32, lanes uint8, salt, key []byte, err error) {
 	parts := strings.Split(text, "$")
 	if len(parts) != 6 || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
-		return 0, 0, 0, nil, nil, ErrPasswordHash
+		return 0, 0, 0, nil, nil, errPasswordHash
 	}
 	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &memory, &passes, &lanes); err != nil {
-		return 0, 0, 0, nil, nil, ErrPasswordHash
+		return 0, 0, 0, nil, nil, errPasswordHash
 	}
 	salt, saltErr := base64.RawStdEncoding.DecodeString(parts[4])
 	key, keyErr := base64.RawStdEncoding.DecodeString(parts[5])
 	if saltErr != nil || keyErr != nil || len(key) == 0 || passes == 0 || lanes == 0 {
-		return 0, 0, 0, nil, nil, ErrPasswordHash
+		return 0, 0, 0, nil, nil, errPasswordHash
 	}
 	return memory, passes, lanes, salt, key, nil
 }

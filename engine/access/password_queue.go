@@ -12,61 +12,61 @@ import (
 // memory and how long a sign-in takes.
 const (
 	parallelHashes = 4
-	// StrangerHashes is how many of them unknown clients may have: the rest is
+	// unknownHashes is how many of them unknown clients may have: the rest is
 	// for people who have signed in before, from the same browser or address.
-	StrangerHashes = 3
-	// MostStrangers and mostAcquaintances are under way at a time, hashed or
-	// waiting; more are turned away at once.
-	MostStrangers     = 32
-	mostAcquaintances = 64
-	// MostOfOne is how many of these one visitor may have. An unknown client at the
+	unknownHashes = 3
+	// unknownSignIns and knownSignIns are how many sign-ins may be under way, hashed or
+	// waiting; the queue refuses more at once.
+	unknownSignIns = 32
+	knownSignIns   = 64
+	// signInsPerClient is how many of these one client may have. An unknown client at the
 	// machine's own address may have more, as a proxy's clients share it.
-	MostOfOne = 2
+	signInsPerClient = 2
 )
 
-// PasswordQueue bounds the sign-ins that are under way: in total, and of each
-// visitor.
-type PasswordQueue struct {
-	most   int
-	Places []chan struct{} // a hash takes a place of each, in this order
+// passwordQueue bounds the sign-ins that are under way: in total, and of each
+// client.
+type passwordQueue struct {
+	most  int
+	slots []chan struct{} // a hash takes one slot of each, in this order
 
-	Mu    sync.Mutex
-	Total int
+	mu    sync.Mutex
+	total int
 	of    map[string]int
 }
 
-func NewPasswordQueue(most int, places ...chan struct{}) *PasswordQueue {
-	return &PasswordQueue{most: most, Places: places, of: map[string]int{}}
+func newPasswordQueue(most int, slots ...chan struct{}) *passwordQueue {
+	return &passwordQueue{most: most, slots: slots, of: map[string]int{}}
 }
 
-// Enter lets one sign-in of the visitor named who begin, or refuses it at once.
-// The caller calls leave when it ends.
-func (q *PasswordQueue) Enter(who string, ofOne int) (leave func(), err error) {
-	q.Mu.Lock()
-	defer q.Mu.Unlock()
-	if q.Total >= q.most || q.of[who] >= ofOne {
+// enter lets one sign-in of the client begin, or refuses it at once: ofOne is how
+// many this client may have under way. The caller calls leave when it ends.
+func (q *passwordQueue) enter(client string, ofOne int) (leave func(), err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.total >= q.most || q.of[client] >= ofOne {
 		return nil, &model.Error{
 			Code: model.CodeRateLimited, RetryAfter: 2 * time.Second,
 			Message: "too many people are signing in at the moment; try again in a few seconds",
 		}
 	}
-	q.Total++
-	q.of[who]++
+	q.total++
+	q.of[client]++
 	return func() {
-		q.Mu.Lock()
-		defer q.Mu.Unlock()
-		q.Total--
-		if q.of[who]--; q.of[who] == 0 {
-			delete(q.of, who)
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.total--
+		if q.of[client]--; q.of[client] == 0 {
+			delete(q.of, client)
 		}
 	}, nil
 }
 
-// hashing has work done when there is a place for it.
-func (q *PasswordQueue) hashing(work func()) {
-	for _, places := range q.Places {
-		places <- struct{}{}
-		defer func() { <-places }()
+// hashing does work once there is a slot for it.
+func (q *passwordQueue) hashing(work func()) {
+	for _, slots := range q.slots {
+		slots <- struct{}{}
+		defer func() { <-slots }()
 	}
 	work()
 }

@@ -10,10 +10,10 @@ import "holdfast/engine/core"
 // Service carries out the operations on keys, people, organizations and projects.
 type Service struct {
 	core      *core.Core
-	Passwords *Passwords
+	passwords *hasher
 }
 
-// New returns the service.
+// New returns the service over the shared core.
 func New(c *core.Core) *Service {
-	return &Service{core: c, Passwords: NewPasswords()}
+	return &Service{core: c, passwords: newHasher()}
 }

@@ -9,7 +9,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// Person is somebody who is signed in.
+// Person is a signed-in user with the session.
 type Person struct {
 	User    model.User
 	Session model.Session
@@ -23,7 +23,8 @@ func sessionsOf(tx *meta.Tx, user string) ([]model.Session, error) {
 	return sessions, err
 }
 
-func ActorOf(user model.User) model.Actor {
+// actorOf returns the user as the actor of calls.
+func actorOf(user model.User) model.Actor {
 	return model.Actor{Type: model.ActorUser, ID: user.ID, Name: user.Email}
 }
 
@@ -31,10 +32,11 @@ func userResource(user model.User) model.Resource {
 	return model.Resource{Type: model.ResourceUser, ID: user.ID, Name: user.Email}
 }
 
-// seenInterval is how exactly it is known when a session was last used.
+// seenInterval is how often the last use of a session is recorded.
 const seenInterval = 5 * time.Minute
 
-// WhoIs returns who is signed in with the token; nobody is unauthorized.
+// WhoIs returns the person who is signed in with the token. Without a session the
+// error is unauthorized.
 func (s *Service) WhoIs(token model.Secret) (Person, error) {
 	if token.IsZero() {
 		return Person{}, notSignedIn()

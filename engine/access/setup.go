@@ -30,14 +30,14 @@ const unshownKey = "unshown_key"
 // one when that ended before it could show the key.
 type FirstStart struct {
 	Organization model.Organization
-	Setup        model.Secret // the token of the set-up link; zero when somebody can sign in
+	Setup        model.Secret // the token of the set-up link; zero when a person can sign in
 	Key          model.Secret // zero when no first key was wanted
 }
 
 // Initialize makes the organization and project `default`, a set-up link and,
 // when wanted, a full-access key, all in one transaction. It returns nil when
-// the appliance has an organization already, and somebody was shown its key:
-// one that nobody was shown is replaced. Whoever shows a key calls KeyShown.
+// the appliance has an organization already, and its key was shown: a key that was
+// not shown is replaced. A caller that shows the key then calls KeyShown.
 func (s *Service) Initialize(withKey bool) (*FirstStart, error) {
 	orgs, err := s.OrganizationList()
 	if err != nil {
@@ -75,7 +75,7 @@ func insertUnshown(tx *meta.Tx, key model.Key) error {
 	return errors.Join(tx.Keys().Insert(key), tx.PutSetting(unshownKey, []byte(key.ID)))
 }
 
-// KeyShown says that somebody was shown the first key.
+// KeyShown records that the first key was shown.
 func (s *Service) KeyShown() error {
 	return s.core.Meta.Update(func(tx *meta.Tx) error { return tx.PutSetting(unshownKey, nil) })
 }
@@ -259,12 +259,12 @@ func (s *Service) SetupComplete(call *model.Call, token model.Secret, email stri
 			return core.NameTaken(tx.Users().Insert(user), model.ResourceUser, user.Email)
 		}
 	} else if err = password.ForPerson("password", chosen, user.Email); err == nil {
-		user.PasswordHash = s.Passwords.Hash(chosen)
+		user.PasswordHash = s.passwords.hash(chosen)
 	}
 	if err != nil {
 		return model.Secret{}, err
 	}
-	return s.BeginSession(call, user, old, func(tx *meta.Tx) error {
+	return s.beginSession(call, user, old, func(tx *meta.Tx) error {
 		if err := s.useSetupLink(tx, token); err != nil {
 			return err
 		}

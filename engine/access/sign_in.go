@@ -32,7 +32,7 @@ func (s *Service) SignIn(call *model.Call, email string, password, old model.Sec
 	if err != nil {
 		return model.Secret{}, cmp.Or(s.core.ThrottleAddress(call.IP, core.RateSignInAddress), err)
 	}
-	user, err := s.UserByEmail(address)
+	user, err := s.userByEmail(address)
 	if err != nil && !errors.Is(err, meta.ErrNotFound) {
 		return model.Secret{}, err
 	}
@@ -41,17 +41,17 @@ func (s *Service) SignIn(call *model.Call, email string, password, old model.Sec
 		return model.Secret{}, err
 	}
 	defer leave()
-	if err := s.CheckPassword(call, user, password); err != nil {
+	if err := s.checkPassword(call, user, password); err != nil {
 		return model.Secret{}, err
 	}
-	return s.BeginSession(call, user, old, func(*meta.Tx) error { return nil })
+	return s.beginSession(call, user, old, func(*meta.Tx) error { return nil })
 }
 
 // admitSignIn lets a sign-in begin, or says why not. Whether the account with
-// the e-mail address exists makes no difference to a stranger. The caller calls
-// leave after it.
+// the e-mail address exists makes no difference to an unknown client. The caller
+// calls leave after it.
 func (s *Service) admitSignIn(call *model.Call, email string, user model.User) (leave func(), err error) {
-	known, err := s.acquaintance(call, user)
+	known, err := s.knownClient(call, user)
 	if err != nil {
 		return nil, err
 	}
@@ -60,16 +60,16 @@ func (s *Service) admitSignIn(call *model.Call, email string, user model.User) (
 		if err := s.core.Throttle(known, core.RateSignInKnown); err != nil {
 			return nil, err
 		}
-		return s.Passwords.acquaintances.Enter(known, MostOfOne)
+		return s.passwords.known.enter(known, signInsPerClient)
 	}
 	if err := s.core.ThrottleAddress(call.IP, core.RateSignInAddress); err != nil {
 		return nil, err
 	}
-	ofOne := MostOfOne
+	ofOne := signInsPerClient
 	if core.IsLoopback(call.IP) {
-		ofOne = MostStrangers / 2
+		ofOne = unknownSignIns / 2
 	}
-	if leave, err = s.Passwords.Strangers.Enter(model.VisitorOf(call.IP), ofOne); err != nil {
+	if leave, err = s.passwords.unknown.enter(model.VisitorOf(call.IP), ofOne); err != nil {
 		return nil, err
 	}
 	if err := s.core.Throttle(email, core.RateSignInAccount); err != nil {
@@ -79,13 +79,13 @@ func (s *Service) admitSignIn(call *model.Call, email string, user model.User) (
 	return leave, nil
 }
 
-// CheckPassword returns nil when the password is the user's. The error does
+// checkPassword returns nil when the password is the user's. The error does
 // not say why it is not, and takes as long: a user without an id has no account.
-func (s *Service) CheckPassword(call *model.Call, user model.User, password model.Secret) error {
+func (s *Service) checkPassword(call *model.Call, user model.User, password model.Secret) error {
 	if user.ID != "" {
 		call.Organization, call.Resource = user.Organization, userResource(user)
 	}
-	ok, err := s.Passwords.Verify(call.Known, password, user.PasswordHash)
+	ok, err := s.passwords.verify(call.Known, password, user.PasswordHash)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,8 @@ func wrongPassword() error {
 	return model.Errorf(model.CodeUnauthorized, "this e-mail address and password do not go together")
 }
 
-func (s *Service) UserByEmail(email string) (model.User, error) {
+// userByEmail returns the person with the normalized e-mail address.
+func (s *Service) userByEmail(email string) (model.User, error) {
 	var user model.User
 	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
 		user, err = tx.Users().Find(meta.ByName, meta.Key(email))
@@ -108,14 +109,14 @@ func (s *Service) UserByEmail(email string) (model.User, error) {
 	return user, err
 }
 
-// BeginSession commits a session of the user's, together with what also
-// changes, as long as the password is still the one that user was read with.
-// The session of the token old ends: whoever knew it, or planted it, is not
-// signed in with this one.
-func (s *Service) BeginSession(call *model.Call, user model.User, old model.Secret, also func(*meta.Tx) error) (model.Secret, error) {
+// beginSession commits a session of the user's together with the changes that also
+// makes, if the password is still the one that user was read with. The session of
+// the token old ends, so that a client that knew or planted that token is not
+// signed in with the new one.
+func (s *Service) beginSession(call *model.Call, user model.User, old model.Secret, also func(*meta.Tx) error) (model.Secret, error) {
 	token, hash := newToken()
 	now := s.core.Clock()
-	call.Actor, call.Organization, call.Role = ActorOf(user), user.Organization, user.Role
+	call.Actor, call.Organization, call.Role = actorOf(user), user.Organization, user.Role
 	call.Resource = userResource(user)
 	err := s.core.Change(call, func(tx *meta.Tx) error {
 		if err := also(tx); err != nil {

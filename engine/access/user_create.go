@@ -41,6 +41,6 @@ func (s *Service) newUser(organization string, in NewUser) (model.User, error) {
 	}
 	return model.User{
 		ID: s.core.NewID(model.ResourceUser), Organization: organization, Email: email, Role: in.Role,
-		PasswordHash: s.Passwords.Hash(in.Password), CreatedAt: s.core.Clock(),
+		PasswordHash: s.passwords.hash(in.Password), CreatedAt: s.core.Clock(),
 	}, nil
 }

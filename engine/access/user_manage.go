@@ -45,8 +45,8 @@ func (s *Service) UserInvite(call *model.Call, email string, role model.Role) (m
 }
 
 // UserRole gives a person another role. It is in force at once, in open
-// sessions too. Links that set the person's password end: who could have one
-// made for the role of before may have none for this.
+// sessions too. Links that set the person's password end: the maker
+// of such a link may lack the right to make one for the new role.
 func (s *Service) UserRole(call *model.Call, id string, role model.Role) (model.User, error) {
 	if _, err := model.ParseRole("role", string(role)); err != nil {
 		return model.User{}, err
@@ -119,36 +119,36 @@ func (s *Service) UserPassword(call *model.Call, p Person, current, next model.S
 	if err := password.ForPerson("new_password", next, p.User.Email); err != nil {
 		return err
 	}
-	return s.ReplacePassword(call, checked, p.Session.TokenHash, s.Passwords.Hash(next))
+	return s.replacePassword(call, checked, p.Session.TokenHash, s.passwords.hash(next))
 }
 
 // checkOwnPassword asks a person who is signed in for the password again, and
 // returns the account that it was checked with.
 func (s *Service) checkOwnPassword(call *model.Call, p Person, current model.Secret) (model.User, error) {
-	who := "session " + p.Session.TokenHash
-	if err := s.core.Throttle(who, core.RateSignInKnown); err != nil {
+	client := "session " + p.Session.TokenHash
+	if err := s.core.Throttle(client, core.RateSignInKnown); err != nil {
 		return model.User{}, err
 	}
-	leave, err := s.Passwords.acquaintances.Enter(who, MostOfOne)
+	leave, err := s.passwords.known.enter(client, signInsPerClient)
 	if err != nil {
 		return model.User{}, err
 	}
 	defer leave()
-	user, err := s.UserByEmail(p.User.Email)
+	user, err := s.userByEmail(p.User.Email)
 	if err != nil {
 		return user, err
 	}
 	call.Known = true
-	err = s.CheckPassword(call, user, current)
+	err = s.checkPassword(call, user, current)
 	if model.CodeOf(err) == model.CodeUnauthorized {
 		err = notYourPassword()
 	}
 	return user, err
 }
 
-// ReplacePassword stores the hash of another password in place of the one that
+// replacePassword stores the hash of another password in place of the one that
 // was checked, unless that was replaced meanwhile. All sessions but keep end.
-func (s *Service) ReplacePassword(call *model.Call, checked model.User, keep, hash string) error {
+func (s *Service) replacePassword(call *model.Call, checked model.User, keep, hash string) error {
 	return s.core.Change(call, func(tx *meta.Tx) error {
 		if err := errors.Join(endSessions(tx, checked.ID, keep), dropSetupLinks(tx, checked.Organization, checked.ID)); err != nil {
 			return err
@@ -186,7 +186,7 @@ func (s *Service) UserID(call *model.Call, idOrEmail string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	user, err := s.UserByEmail(email)
+	user, err := s.userByEmail(email)
 	if errors.Is(err, meta.ErrNotFound) || err == nil && user.Organization != call.Organization {
 		return "", model.NotFound(model.ResourceUser, idOrEmail)
 	}
@@ -202,7 +202,7 @@ func userOf(tx *meta.Tx, organization, id string) (model.User, error) {
 	return user, err
 }
 
-// managedUser is userOf for who is about to change the account.
+// managedUser is userOf for a caller that is about to change the account.
 func managedUser(tx *meta.Tx, call *model.Call, id string) (model.User, error) {
 	user, err := userOf(tx, call.Organization, id)
 	if err != nil {
@@ -212,8 +212,8 @@ func managedUser(tx *meta.Tx, call *model.Call, id string) (model.User, error) {
 	return user, mayManage(call, user.Role)
 }
 
-// mayManage says whether the caller may make, change or remove an account
-// with the role: nobody gets at more than they have.
+// mayManage refuses a caller who would make, change or remove an account with a
+// higher role than their own.
 func mayManage(call *model.Call, role model.Role) error {
 	if call.IsPerson() && !call.Role.AtLeast(role) {
 		return model.Errorf(model.CodeForbidden, "only an owner may do this to the account of an owner; you are signed in as %s", call.Role)

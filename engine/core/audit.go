@@ -65,15 +65,15 @@ func boundedResource(r model.Resource) model.Resource {
 
 // Finish ends a call: what was not audited with its change is audited now,
 // within 100 ms, without making the caller wait. Of what nothing else bounds not
-// every entry is ([AuditFold]).
+// every entry is ([AuditCoalescer]).
 func (c *Core) Finish(call *model.Call, err error) {
 	if call.Audited {
 		return
 	}
 	call.Audited = true
 	entry := c.Entry(call, err)
-	if bounds := AuditBounds(call, err); bounds != nil {
-		c.Audits.Add(c.Folds.Admit(entry, bounds)...)
+	if bounds := auditBounds(call, err); bounds != nil {
+		c.Audits.Add(c.Coalescer.admit(entry, bounds)...)
 		return
 	}
 	c.Audits.Add(entry)

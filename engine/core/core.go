@@ -34,11 +34,11 @@ type Core struct {
 	IDs    *IDSource
 	Claims *Claims
 	// Cancels are the acts in the background that another act may end.
-	Cancels *Cancels
-	Audits  *AuditQueue
-	Folds   *AuditFold
-	Rates   *RateLimiter
-	Guard   ClockGuard
+	Cancels   *Cancels
+	Audits    *AuditQueue
+	Coalescer *AuditCoalescer
+	Rates     *RateLimiter
+	Guard     ClockGuard
 
 	// RemovalLock: what removes files holds it shared; an export of the appliance
 	// holds it exclusively, so that nothing it copies disappears.
@@ -69,9 +69,9 @@ func New(cfg Config, db *meta.DB) (*Core, error) {
 		Clock:    func() time.Time { return cfg.Clock().UTC() },
 		Signer:   sealer.signer(),
 		auditKey: sealer.derive("holdfast audit chain"),
-		IDs:      NewIDSource(),
-		Rates:    NewRateLimiter(cfg.Rates),
-		visitors: NewRateLimiter(VisitorRates()),
+		IDs:      newIDSource(),
+		Rates:    newRateLimiter(cfg.Rates),
+		visitors: newRateLimiter(VisitorRates()),
 		Claims:   NewClaims(),
 		Cancels:  NewCancels(),
 	}
@@ -85,6 +85,6 @@ func (c *Core) Begin() error {
 	if err := c.loadClock(); err != nil {
 		return fmt.Errorf("read the clock's guard: %w", err)
 	}
-	c.Audits, c.Folds = startAuditQueue(c), NewAuditFold()
+	c.Audits, c.Coalescer = startAuditQueue(c), newAuditCoalescer()
 	return nil
 }

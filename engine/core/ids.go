@@ -17,7 +17,8 @@ type IDSource struct {
 	last    uint64
 }
 
-func NewIDSource() *IDSource {
+// newIDSource returns a source of ids.
+func newIDSource() *IDSource {
 	return &IDSource{entropy: ulid.Monotonic(bufio.NewReader(rand.Reader), 0)}
 }
 
@@ -34,7 +35,7 @@ func (s *IDSource) Next(at time.Time) ulid.ULID {
 	return id
 }
 
-// FormatID writes a ULID as ids are: behind a prefix, and in lower case.
+// FormatID writes a ULID as an id: a prefix, then the ULID in lower case.
 func FormatID(prefix string, id ulid.ULID) string {
 	var room [16 + ulid.EncodedSize]byte // of the stack
 	text := append(append(room[:0], prefix...), make([]byte, ulid.EncodedSize)...)
@@ -46,8 +47,8 @@ func FormatID(prefix string, id ulid.ULID) string {
 	return string(text)
 }
 
-// NewRequestID makes the id of a request, which sorts by time. What the client
-// may have sent as X-Request-Id is not trusted: ids would not be unique.
+// NewRequestID makes the id of a request, which sorts by time. An
+// X-Request-Id of the client is not used, because it may not be unique.
 func NewRequestID() string {
 	var id ulid.ULID
 	_ = id.SetTime(ulid.Timestamp(time.Now())) // has no error for some thousand years

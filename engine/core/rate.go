@@ -9,14 +9,14 @@ import (
 	"holdfast/engine/model"
 )
 
-// RateLimiter holds every key's budgets. Budgets of which nothing is used are
-// forgotten, so that memory does not grow with the keys ever seen.
+// RateLimiter holds the budgets of callers. It drops unused budgets, so that memory
+// does not grow with the callers ever seen.
 type RateLimiter struct {
 	rates map[model.RateClass]Rate
 
 	mu      sync.Mutex
-	Budgets map[budgetKey]budget
-	SweepAt int // how many budgets there are when the unused ones are dropped
+	budgets map[budgetKey]budget
+	sweepAt int // how many budgets there are when the unused ones are dropped
 }
 
 type budgetKey struct {
@@ -24,8 +24,7 @@ type budgetKey struct {
 	class model.RateClass
 }
 
-// budget is when requests were admitted, oldest first. Nothing less than each
-// of them says how many there were in any window.
+// budget holds the times at which requests were admitted, oldest first.
 type budget []time.Time
 
 // since returns what of the budget was used after a time.
@@ -36,17 +35,18 @@ func (b budget) since(at time.Time) budget {
 	return b
 }
 
-// MaxBudgets is how many budgets are kept before the unused ones are dropped
+// maxBudgets is how many budgets are kept before the unused ones are dropped
 // for the first time.
-const MaxBudgets = 4096
+const maxBudgets = 4096
 
-func NewRateLimiter(rates map[model.RateClass]Rate) *RateLimiter {
-	return &RateLimiter{rates: rates, Budgets: map[budgetKey]budget{}, SweepAt: MaxBudgets}
+// newRateLimiter returns a limiter in which every budget is unused.
+func newRateLimiter(rates map[model.RateClass]Rate) *RateLimiter {
+	return &RateLimiter{rates: rates, budgets: map[budgetKey]budget{}, sweepAt: maxBudgets}
 }
 
-// Take draws one request from owner's budget, or returns a rate_limited error
+// take draws one request from owner's budget, or returns a rate_limited error
 // that says when there is one again.
-func (l *RateLimiter) Take(owner string, class model.RateClass, now time.Time) error {
+func (l *RateLimiter) take(owner string, class model.RateClass, now time.Time) error {
 	return l.TakeAll(owner, []model.RateClass{class}, now)
 }
 
@@ -70,17 +70,17 @@ func (l *RateLimiter) TakeAll(owner string, classes []model.RateClass, now time.
 
 // draw takes one request from a budget that has one.
 func (l *RateLimiter) draw(key budgetKey, now time.Time) {
-	used, known := l.Budgets[key]
+	used, known := l.budgets[key]
 	if !known {
 		l.makeRoom(now)
 	}
-	l.Budgets[key] = append(used.since(now.Add(-l.rates[key.class].Window)), now)
+	l.budgets[key] = append(used.since(now.Add(-l.rates[key.class].Window)), now)
 }
 
 // check returns a rate_limited error where the budget is used up.
 func (l *RateLimiter) check(key budgetKey, now time.Time) error {
 	r, limited := l.rates[key.class]
-	used := l.Budgets[key].since(now.Add(-r.Window))
+	used := l.budgets[key].since(now.Add(-r.Window))
 	if !limited || len(used) < r.Limit {
 		return nil
 	}
@@ -93,16 +93,16 @@ func (l *RateLimiter) check(key budgetKey, now time.Time) error {
 	}
 }
 
-// makeRoom drops unused budgets when there are many. It does not again until
-// there are as many more: each of a crowd would have all others looked through.
+// makeRoom drops unused budgets when there are many. It does so again only once
+// there are twice as many, so that many concurrent callers do not each scan all.
 func (l *RateLimiter) makeRoom(now time.Time) {
-	if len(l.Budgets) < l.SweepAt {
+	if len(l.budgets) < l.sweepAt {
 		return
 	}
-	for key, b := range l.Budgets {
+	for key, b := range l.budgets {
 		if len(b.since(now.Add(-l.rates[key.class].Window))) == 0 {
-			delete(l.Budgets, key)
+			delete(l.budgets, key)
 		}
 	}
-	l.SweepAt = max(MaxBudgets, 2*len(l.Budgets))
+	l.sweepAt = max(maxBudgets, 2*len(l.budgets))
 }

@@ -18,9 +18,8 @@ import (
 	"holdfast/engine/publish"
 )
 
-// Sealer encrypts secrets at rest with AES-256-GCM. Its key lies in a file
-// apart from the metadata, so that a copy of the metadata alone gives no
-// password away.
+// Sealer encrypts secrets at rest with AES-256-GCM. Its key is in a file
+// of its own, so that a copy of the metadata alone reveals no password.
 type Sealer struct {
 	aead cipher.AEAD
 	key  []byte
@@ -51,15 +50,15 @@ func loadSealer(path string) (Sealer, error) {
 	return Sealer{aead: aead, key: key}, nil
 }
 
-// Seal encrypts secret. What it is for is bound to it: a sealed text opens
-// only for the same purpose.
+// Seal encrypts secret and binds the purpose to it: the sealed text opens only for
+// the same purpose.
 func (s Sealer) Seal(purpose string, secret model.Secret) []byte {
 	nonce := make([]byte, s.aead.NonceSize())
 	_, _ = rand.Read(nonce)
 	return s.aead.Seal(nonce, nonce, []byte(secret.Reveal()), []byte(purpose))
 }
 
-// Open decrypts what seal made for the same purpose.
+// Open decrypts what Seal made for the same purpose.
 func (s Sealer) Open(purpose string, sealed []byte) (model.Secret, error) {
 	size := s.aead.NonceSize()
 	if len(sealed) < size {
@@ -72,18 +71,18 @@ func (s Sealer) Open(purpose string, sealed []byte) (model.Secret, error) {
 	return model.NewSecret(string(text)), nil
 }
 
-// Signer signs what the appliance hands out and must know again.
+// Signer signs what the appliance hands out and later has to recognize.
 type Signer struct {
-	// macs are of its key, to be used again: to begin one takes longer than to
-	// sign with it.
+	// macs are reused, because creating one takes longer than signing with it.
 	macs *sync.Pool
 }
 
-func NewSigner(key []byte) Signer {
+// newSigner returns a signer with the key.
+func newSigner(key []byte) Signer {
 	return Signer{&sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
 }
 
-func (s Sealer) signer() Signer { return NewSigner(s.derive("holdfast signed urls")) }
+func (s Sealer) signer() Signer { return newSigner(s.derive("holdfast signed urls")) }
 
 // derive makes a key of its own for another purpose.
 func (s Sealer) derive(purpose string) []byte {
@@ -94,6 +93,7 @@ func (s Sealer) derive(purpose string) []byte {
 	return key
 }
 
+// Sign returns the HMAC-SHA256 of the message.
 func (s Signer) Sign(message string) []byte {
 	mac := s.macs.Get().(hash.Hash)
 	defer s.macs.Put(mac)
@@ -102,6 +102,7 @@ func (s Signer) Sign(message string) []byte {
 	return mac.Sum(nil)
 }
 
+// Verify reports whether signature is that of the message, in constant time.
 func (s Signer) Verify(message string, signature []byte) bool {
 	return hmac.Equal(s.Sign(message), signature)
 }

@@ -1,4 +1,4 @@
-package engine
+package access
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/engine/access"
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -25,7 +24,7 @@ func fileHolds(t *testing.T, path, text string) bool {
 }
 
 func (c *console) signIn(email, password string, old model.Secret) (model.Secret, error) {
-	return c.Access.SignIn(c.visitor(model.ActionSessionCreate), email, model.NewSecret(password), old)
+	return c.SignIn(c.visitor(model.ActionSessionCreate), email, model.NewSecret(password), old)
 }
 
 func TestSignIn(t *testing.T) {
@@ -54,7 +53,7 @@ func TestSignIn(t *testing.T) {
 	}
 	c.wantSignedOut(first)
 	p := c.who(second)
-	if err := c.Access.SignOut(c.by(p, model.ActionSessionEnd), p); err != nil {
+	if err := c.SignOut(c.by(p, model.ActionSessionEnd), p); err != nil {
 		t.Error(err)
 	}
 	c.wantSignedOut(second)
@@ -63,7 +62,7 @@ func TestSignIn(t *testing.T) {
 
 func (c *console) wantSignedOut(token model.Secret) {
 	c.t.Helper()
-	if p, err := c.Access.WhoIs(token); model.CodeOf(err) != model.CodeUnauthorized {
+	if p, err := c.WhoIs(token); model.CodeOf(err) != model.CodeUnauthorized {
 		c.t.Errorf("still signed in: %+v, %v", p, err)
 	}
 }
@@ -111,12 +110,12 @@ func TestSessionsEnd(t *testing.T) {
 		return token
 	}
 	idle, used := begin(), begin()
-	for c.wait(time.Hour); c.Core.Clock().Before(time.Date(2026, 3, 8, 13, 0, 0, 0, time.UTC)); c.wait(24 * time.Hour) {
+	for c.wait(time.Hour); c.core.Clock().Before(time.Date(2026, 3, 8, 13, 0, 0, 0, time.UTC)); c.wait(24 * time.Hour) {
 		c.who(used)
 	}
 	c.wantSignedOut(idle)
 	for range 30 { // used every day, and yet it ends
-		if _, err := c.Access.WhoIs(used); err != nil {
+		if _, err := c.WhoIs(used); err != nil {
 			break
 		}
 		c.wait(24 * time.Hour)
@@ -125,7 +124,7 @@ func TestSessionsEnd(t *testing.T) {
 
 	one, two := begin(), begin()
 	p := c.who(one)
-	if err := c.Access.UserPassword(c.by(p, model.ActionUserPassword), p, model.NewSecret("correct horse battery"), model.NewSecret("another long password")); err != nil {
+	if err := c.UserPassword(c.by(p, model.ActionUserPassword), p, model.NewSecret("correct horse battery"), model.NewSecret("another long password")); err != nil {
 		t.Fatal(err)
 	}
 	c.who(one)
@@ -133,7 +132,7 @@ func TestSessionsEnd(t *testing.T) {
 	if _, err := c.signIn("ada@example.com", "correct horse battery", model.Secret{}); model.CodeOf(err) != model.CodeUnauthorized {
 		t.Errorf("the old password: %v", err)
 	}
-	if err := c.Access.SignOutEverywhere(c.by(p, model.ActionSessionEndAll), p); err != nil {
+	if err := c.SignOutEverywhere(c.by(p, model.ActionSessionEndAll), p); err != nil {
 		t.Fatal(err)
 	}
 	c.wantSignedOut(one)
@@ -149,17 +148,17 @@ func TestLostPassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stale, err := c.Access.SetupLinkCreate(c.operator(model.ActionSetupLinkCreate), p.User.ID)
+	stale, err := c.SetupLinkCreate(c.operator(model.ActionSetupLinkCreate), p.User.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	link, err := c.Access.SetupLinkCreate(c.operator(model.ActionSetupLinkCreate), p.User.ID)
+	link, err := c.SetupLinkCreate(c.operator(model.ActionSetupLinkCreate), p.User.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.restart()
 	complete := func(token model.Secret, password string) (model.Secret, error) {
-		return c.Access.SetupComplete(c.visitor(model.ActionUserCreate), token, "ignored@example.com", model.NewSecret(password), model.Secret{})
+		return c.SetupComplete(c.visitor(model.ActionUserCreate), token, "ignored@example.com", model.NewSecret(password), model.Secret{})
 	}
 	if _, err := complete(stale.Token, "a new long password"); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("an older link: %v", err)
@@ -190,7 +189,7 @@ func TestLinkForOneself(t *testing.T) {
 	c := openConsole(t)
 	for email, role := range map[string]model.Role{"ada@example.com": model.RoleOwner, "bob@example.com": model.RoleAdmin} {
 		p := c.person(email, role)
-		if _, err := c.Access.SetupLinkCreate(c.by(p, model.ActionSetupLinkCreate), p.User.ID); model.CodeOf(err) != model.CodeForbidden {
+		if _, err := c.SetupLinkCreate(c.by(p, model.ActionSetupLinkCreate), p.User.ID); model.CodeOf(err) != model.CodeForbidden {
 			t.Errorf("%s: %v", role, err)
 		}
 	}
@@ -206,34 +205,34 @@ func TestLinksEndWithWhatTheyWereMadeFor(t *testing.T) {
 		return c.by(c.person("bob@example.com", model.RoleAdmin), model.ActionSetupLinkCreate)
 	}
 	role := func(c *console, id string, role model.Role) error {
-		_, err := c.Access.UserRole(c.operator(model.ActionUserRole), id, role)
+		_, err := c.UserRole(c.operator(model.ActionUserRole), id, role)
 		return err
 	}
 	for _, tt := range []struct {
 		name  string
 		maker func(*console) *model.Call
-		then  func(c *console, maker *model.Call, target access.Person) error
+		then  func(c *console, maker *model.Call, target Person) error
 		want  model.Code
 	}{
-		{"an admin's", admin, func(*console, *model.Call, access.Person) error { return nil }, ""},
-		{"the operator's", operator, func(*console, *model.Call, access.Person) error { return nil }, ""},
-		{"the person becomes an owner", admin, func(c *console, _ *model.Call, target access.Person) error {
+		{"an admin's", admin, func(*console, *model.Call, Person) error { return nil }, ""},
+		{"the operator's", operator, func(*console, *model.Call, Person) error { return nil }, ""},
+		{"the person becomes an owner", admin, func(c *console, _ *model.Call, target Person) error {
 			return role(c, target.User.ID, model.RoleOwner)
 		}, model.CodeNotFound},
-		{"the person becomes an owner, by the operator's", operator, func(c *console, _ *model.Call, target access.Person) error {
+		{"the person becomes an owner, by the operator's", operator, func(c *console, _ *model.Call, target Person) error {
 			return role(c, target.User.ID, model.RoleOwner)
 		}, model.CodeNotFound},
-		{"the person changes the password", admin, func(c *console, _ *model.Call, target access.Person) error {
-			return c.Access.UserPassword(c.by(target, model.ActionUserPassword), target, model.NewSecret("correct horse battery"), model.NewSecret(another))
+		{"the person changes the password", admin, func(c *console, _ *model.Call, target Person) error {
+			return c.UserPassword(c.by(target, model.ActionUserPassword), target, model.NewSecret("correct horse battery"), model.NewSecret(another))
 		}, model.CodeNotFound},
-		{"its maker is removed", admin, func(c *console, maker *model.Call, _ access.Person) error {
-			_, err := c.Access.UserDelete(c.operator(model.ActionUserDelete), maker.Actor.ID)
+		{"its maker is removed", admin, func(c *console, maker *model.Call, _ Person) error {
+			_, err := c.UserDelete(c.operator(model.ActionUserDelete), maker.Actor.ID)
 			return err
 		}, model.CodeNotFound},
-		{"its maker becomes a viewer", admin, func(c *console, maker *model.Call, _ access.Person) error {
+		{"its maker becomes a viewer", admin, func(c *console, maker *model.Call, _ Person) error {
 			return role(c, maker.Actor.ID, model.RoleViewer)
 		}, model.CodeNotFound},
-		{"its maker becomes an owner", admin, func(c *console, maker *model.Call, _ access.Person) error {
+		{"its maker becomes an owner", admin, func(c *console, maker *model.Call, _ Person) error {
 			return role(c, maker.Actor.ID, model.RoleOwner)
 		}, ""},
 	} {
@@ -241,17 +240,17 @@ func TestLinksEndWithWhatTheyWereMadeFor(t *testing.T) {
 			t.Parallel()
 			c := openConsole(t)
 			target, maker := c.person("eve@example.com", model.RoleViewer), tt.maker(c)
-			link, err := c.Access.SetupLinkCreate(maker, target.User.ID)
+			link, err := c.SetupLinkCreate(maker, target.User.ID)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := tt.then(c, maker, target); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := c.Access.SetupLinkCheck(link.Token); model.CodeOf(err) != tt.want {
+			if _, err := c.SetupLinkCheck(link.Token); model.CodeOf(err) != tt.want {
 				t.Errorf("the page: %v, want %q", err, tt.want)
 			}
-			_, err = c.Access.SetupComplete(c.visitor(model.ActionUserCreate), link.Token, "", model.NewSecret("a stranger's password"), model.Secret{})
+			_, err = c.SetupComplete(c.visitor(model.ActionUserCreate), link.Token, "", model.NewSecret("a stranger's password"), model.Secret{})
 			if model.CodeOf(err) != tt.want {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
@@ -265,24 +264,24 @@ func TestInvitationsEndWithTheirMakers(t *testing.T) {
 	c := openConsole(t)
 	c.person("ada@example.com", model.RoleOwner)
 	owner := c.person("bob@example.com", model.RoleOwner)
-	_, invitation, err := c.Access.UserInvite(c.by(owner, model.ActionUserInvite), "eve@example.com", model.RoleAdmin)
+	_, invitation, err := c.UserInvite(c.by(owner, model.ActionUserInvite), "eve@example.com", model.RoleAdmin)
 	if err != nil {
 		t.Fatal(err)
 	}
-	link, err := c.Access.SetupLinkCreate(c.by(owner, model.ActionSetupLinkCreate), "")
+	link, err := c.SetupLinkCreate(c.by(owner, model.ActionSetupLinkCreate), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	complete := func(token model.Secret, want model.Code) {
 		t.Helper()
-		_, err := c.Access.SetupComplete(c.visitor(model.ActionUserCreate), token, "mallory@example.com", model.NewSecret("a stranger's password"), model.Secret{})
+		_, err := c.SetupComplete(c.visitor(model.ActionUserCreate), token, "mallory@example.com", model.NewSecret("a stranger's password"), model.Secret{})
 		if model.CodeOf(err) != want {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
 	demote := func(role model.Role) {
 		t.Helper()
-		if _, err := c.Access.UserRole(c.operator(model.ActionUserRole), owner.User.ID, role); err != nil {
+		if _, err := c.UserRole(c.operator(model.ActionUserRole), owner.User.ID, role); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -301,21 +300,21 @@ func TestPasswordReplacedWhileItIsChecked(t *testing.T) {
 	c := openConsole(t)
 	p := c.person("ada@example.com", model.RoleOwner)
 	call := c.visitor(model.ActionSessionCreate)
-	checked, err := c.Access.UserByEmail("ada@example.com")
-	if err := cmp.Or(err, c.Access.CheckPassword(call, checked, model.NewSecret("correct horse battery"))); err != nil {
+	checked, err := c.userByEmail("ada@example.com")
+	if err := cmp.Or(err, c.checkPassword(call, checked, model.NewSecret("correct horse battery"))); err != nil {
 		t.Fatal(err)
 	}
 	change := c.by(p, model.ActionUserPassword)
-	if err := c.Access.UserPassword(change, p, model.NewSecret("correct horse battery"), model.NewSecret("another long password")); err != nil {
+	if err := c.UserPassword(change, p, model.NewSecret("correct horse battery"), model.NewSecret("another long password")); err != nil {
 		t.Fatal(err)
 	}
 	nothing := func(*meta.Tx) error { return nil }
-	if token, err := c.Access.BeginSession(call, checked, model.Secret{}, nothing); model.CodeOf(err) != model.CodeUnauthorized {
+	if token, err := c.beginSession(call, checked, model.Secret{}, nothing); model.CodeOf(err) != model.CodeUnauthorized {
 		t.Errorf("signs in: %v", err)
 	} else {
 		c.wantSignedOut(token)
 	}
-	err = c.Access.ReplacePassword(c.by(p, model.ActionUserPassword), checked, "", c.Access.Passwords.Hash(model.NewSecret("a stranger's password")))
+	err = c.replacePassword(c.by(p, model.ActionUserPassword), checked, "", c.passwords.hash(model.NewSecret("a stranger's password")))
 	if model.CodeOf(err) != model.CodeValidation {
 		t.Errorf("sets another: %v", err)
 	}
@@ -324,7 +323,7 @@ func TestPasswordReplacedWhileItIsChecked(t *testing.T) {
 	}
 }
 
-// TestPeople: nobody gets at more than they have, and an owner is left.
+// TestPeople: roles bound what people do to accounts, and one owner always stays.
 func TestPeople(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
@@ -336,50 +335,50 @@ func TestPeople(t *testing.T) {
 			t.Errorf("%s: %v, want %q", what, err, code)
 		}
 	}
-	_, _, err := c.Access.UserInvite(c.by(admin, model.ActionUserInvite), "eve@example.com", model.RoleOwner)
+	_, _, err := c.UserInvite(c.by(admin, model.ActionUserInvite), "eve@example.com", model.RoleOwner)
 	want("an admin makes an owner", err, model.CodeForbidden)
-	_, err = c.Access.UserRole(c.by(admin, model.ActionUserRole), admin.User.ID, model.RoleOwner)
+	_, err = c.UserRole(c.by(admin, model.ActionUserRole), admin.User.ID, model.RoleOwner)
 	want("an admin becomes an owner", err, model.CodeForbidden)
-	_, err = c.Access.SetupLinkCreate(c.by(admin, model.ActionSetupLinkCreate), owner.User.ID)
+	_, err = c.SetupLinkCreate(c.by(admin, model.ActionSetupLinkCreate), owner.User.ID)
 	want("an admin gets at an owner's password", err, model.CodeForbidden)
-	_, err = c.Access.SetupLinkCreate(c.by(admin, model.ActionSetupLinkCreate), "")
+	_, err = c.SetupLinkCreate(c.by(admin, model.ActionSetupLinkCreate), "")
 	want("an admin makes a link for a new owner", err, model.CodeForbidden)
-	_, err = c.Access.UserDelete(c.by(admin, model.ActionUserDelete), owner.User.ID)
+	_, err = c.UserDelete(c.by(admin, model.ActionUserDelete), owner.User.ID)
 	want("an admin removes an owner", err, model.CodeForbidden)
-	_, err = c.Access.UserDelete(c.by(owner, model.ActionUserDelete), owner.User.ID)
+	_, err = c.UserDelete(c.by(owner, model.ActionUserDelete), owner.User.ID)
 	want("the last owner leaves", err, model.CodeForbidden)
-	_, err = c.Access.UserRole(c.by(owner, model.ActionUserRole), owner.User.ID, model.RoleViewer)
+	_, err = c.UserRole(c.by(owner, model.ActionUserRole), owner.User.ID, model.RoleViewer)
 	want("the last owner steps down", err, model.CodeForbidden)
 
-	user, link, err := c.Access.UserInvite(c.by(admin, model.ActionUserInvite), "Eve@example.com", model.RoleViewer)
+	user, link, err := c.UserInvite(c.by(admin, model.ActionUserInvite), "Eve@example.com", model.RoleViewer)
 	want("an admin invites", err, "")
 	_, err = c.signIn("eve@example.com", "", model.Secret{})
 	want("who has not set a password", err, model.CodeUnauthorized)
-	_, _, err = c.Access.UserInvite(c.by(admin, model.ActionUserInvite), "eve@example.com", model.RoleViewer)
+	_, _, err = c.UserInvite(c.by(admin, model.ActionUserInvite), "eve@example.com", model.RoleViewer)
 	want("the same again", err, model.CodeConflict)
-	token, err := c.Access.SetupComplete(c.visitor(model.ActionUserCreate), link.Token, "", model.NewSecret("long enough for eve"), model.Secret{})
+	token, err := c.SetupComplete(c.visitor(model.ActionUserCreate), link.Token, "", model.NewSecret("long enough for eve"), model.Secret{})
 	want("the invitation", err, "")
 	if eve := c.who(token); eve.User.Role != model.RoleViewer {
 		t.Errorf("invited as a viewer: %+v", eve.User)
 	}
-	_, err = c.Access.UserRole(c.by(owner, model.ActionUserRole), user.ID, model.RoleOwner)
+	_, err = c.UserRole(c.by(owner, model.ActionUserRole), user.ID, model.RoleOwner)
 	want("a second owner", err, "")
 	if eve := c.who(token); eve.User.Role != model.RoleOwner {
 		t.Error("the role is not in force in the open session")
 	}
-	_, err = c.Access.UserDelete(c.by(owner, model.ActionUserDelete), owner.User.ID)
+	_, err = c.UserDelete(c.by(owner, model.ActionUserDelete), owner.User.ID)
 	want("an owner leaves", err, "")
 	c.wantSignedOut(model.NewSecret("gone"))
 
-	other, err := c.Access.OrganizationCreate(c.operator(model.ActionOrganizationCreate), "globex")
+	other, err := c.OrganizationCreate(c.operator(model.ActionOrganizationCreate), "globex")
 	want("another organization", err, "")
 	call := c.operator(model.ActionUserDelete)
 	call.Organization = other.ID
-	_, err = c.Access.UserDelete(call, user.ID)
+	_, err = c.UserDelete(call, user.ID)
 	want("a person of another organization", err, model.CodeNotFound)
 }
 
-// TestRolesBoundWhatPeopleDo walks the tables of operations.
+// TestRolesBoundWhatPeopleDo checks every operation against every role.
 func TestRolesBoundWhatPeopleDo(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
@@ -389,15 +388,15 @@ func TestRolesBoundWhatPeopleDo(t *testing.T) {
 		if op.Scope == "" && op.Role == "" {
 			continue // of the API, without a key
 		}
-		if err := c.Access.Authorize(c.by(admin, op.Action)); err != nil {
+		if err := c.Authorize(c.by(admin, op.Action)); err != nil {
 			t.Errorf("an admin: %s: %v", op.Action, err)
 		}
 		reads := model.RoleViewer.Holds(op.Scope) || op.Role == model.RoleViewer
-		err := c.Access.Authorize(c.by(viewer, op.Action))
+		err := c.Authorize(c.by(viewer, op.Action))
 		if (err == nil) != reads || err != nil && model.CodeOf(err) != model.CodeForbidden {
 			t.Errorf("a viewer: %s: %v", op.Action, err)
 		}
-		if nobody := c.Access.Authorize(c.by(access.Person{}, op.Action)); nobody == nil {
+		if nobody := c.Authorize(c.by(Person{}, op.Action)); nobody == nil {
 			t.Errorf("nobody may %s", op.Action)
 		}
 	}
@@ -405,18 +404,18 @@ func TestRolesBoundWhatPeopleDo(t *testing.T) {
 
 func TestPasswordHash(t *testing.T) {
 	t.Parallel()
-	p := access.NewPasswords()
-	hash := p.Hash(model.NewSecret("right"))
+	p := newHasher()
+	hash := p.hash(model.NewSecret("right"))
 	for password, want := range map[string]bool{"right": true, "wrong": false, "": false} {
-		if ok, err := p.Verify(false, model.NewSecret(password), hash); ok != want || err != nil {
+		if ok, err := p.verify(false, model.NewSecret(password), hash); ok != want || err != nil {
 			t.Errorf("%q: %v, %v", password, ok, err)
 		}
 	}
-	if ok, err := p.Verify(false, model.NewSecret(""), ""); ok || err != nil {
+	if ok, err := p.verify(false, model.NewSecret(""), ""); ok || err != nil {
 		t.Errorf("no password: %v, %v", ok, err)
 	}
 	for _, damaged := range []string{"x", strings.Replace(hash, "argon2id", "argon2i", 1), hash[:40], strings.Replace(hash, "m=", "m=x", 1)} {
-		if ok, err := p.Verify(false, model.NewSecret("right"), damaged); ok || !errors.Is(err, access.ErrPasswordHash) {
+		if ok, err := p.verify(false, model.NewSecret("right"), damaged); ok || !errors.Is(err, errPasswordHash) {
 			t.Errorf("%s: %v, %v", damaged, ok, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package engine
+package core
 
 import (
 	"strings"
@@ -7,15 +7,13 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"pgregory.net/rapid"
-
-	"holdfast/engine/core"
 )
 
 func TestFormatID(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		id := ulid.ULID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id"))
-		if got, want := core.FormatID("db_", id), "db_"+strings.ToLower(id.String()); got != want {
+		if got, want := FormatID("db_", id), "db_"+strings.ToLower(id.String()); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	})
@@ -23,9 +21,9 @@ func TestFormatID(t *testing.T) {
 
 func TestRequestIDsSortByTime(t *testing.T) {
 	t.Parallel()
-	before := core.NewRequestID()
+	before := NewRequestID()
 	time.Sleep(2 * time.Millisecond) // a ULID counts milliseconds
-	after := core.NewRequestID()
+	after := NewRequestID()
 	at, err := ulid.Parse(strings.TrimPrefix(after, "req_"))
 	if before >= after || err != nil || time.Since(at.Timestamp()) > time.Minute {
 		t.Errorf("%s and then %s: %v", before, after, err)

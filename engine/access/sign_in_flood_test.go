@@ -1,4 +1,4 @@
-package engine
+package access
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/engine/access"
 	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
@@ -20,23 +19,23 @@ func (c *console) from(ip string, browser model.Secret) *model.Call {
 }
 
 func (c *console) tryFrom(ip string, browser model.Secret, email, password string) error {
-	_, err := c.Access.SignIn(c.from(ip, browser), email, model.NewSecret(password), model.Secret{})
+	_, err := c.SignIn(c.from(ip, browser), email, model.NewSecret(password), model.Secret{})
 	return err
 }
 
-// TestStrangersDoNotLockOwnersOut: wrong passwords close an account's sign-in
-// to strangers, and not to the browser or the address that has signed in before.
-func TestStrangersDoNotLockOwnersOut(t *testing.T) {
+// TestUnknownClientsDoNotLockOwnersOut: wrong passwords close an account's sign-in
+// to unknown clients, and not to the browser or the address that has signed in before.
+func TestUnknownClientsDoNotLockOwnersOut(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
 	p := c.person("ada@example.com", model.RoleOwner) // signed in at 192.0.2.1
 	c.person("bob@example.com", model.RoleViewer)
-	browser := c.Access.BrowserToken(p.User.ID)
+	browser := c.BrowserToken(p.User.ID)
 	for n := range 2 * core.VisitorRates()[core.RateSignInAccount].Limit {
 		_ = c.tryFrom(fmt.Sprintf("198.51.100.%d", n), model.Secret{}, "ada@example.com", "a guess")
 	}
 	if err := c.tryFrom("203.0.113.1", model.Secret{}, "ada@example.com", floodPassword); model.CodeOf(err) != model.CodeRateLimited {
-		t.Errorf("strangers may guess on: %v", err)
+		t.Errorf("unknown clients may guess on: %v", err)
 	}
 	if err := c.tryFrom("203.0.113.1", browser, "ada@example.com", floodPassword); err != nil {
 		t.Errorf("the owner's browser, from elsewhere: %v", err)
@@ -45,7 +44,7 @@ func TestStrangersDoNotLockOwnersOut(t *testing.T) {
 		t.Errorf("another browser at the owner's address: %v", err)
 	}
 	// Proof of one account is none for another, and a forged one is none at all.
-	others := c.Access.BrowserToken(c.user("bob@example.com").ID)
+	others := c.BrowserToken(c.user("bob@example.com").ID)
 	for name, token := range map[string]model.Secret{
 		"another's": others, "forged": model.NewSecret("00.AA"), "cut": model.NewSecret(browser.Reveal()[:40]), "empty": {},
 	} {
@@ -55,16 +54,17 @@ func TestStrangersDoNotLockOwnersOut(t *testing.T) {
 	}
 }
 
-// TestProxysAddressMakesNobodyKnown: a proxy on this machine gives all clients
-// one address. A session from there does not make strangers acquaintances of its
-// account, with a budget and a queue of their own, nor show that the account exists.
-func TestProxysAddressMakesNobodyKnown(t *testing.T) {
+// TestAddressOfAProxyMakesNoClientKnown: a proxy on this machine gives all clients
+// one address. A session from there does not make unknown clients known to
+// its account, with a budget and a queue of their own, nor show that the account
+// exists.
+func TestAddressOfAProxyMakesNoClientKnown(t *testing.T) {
 	t.Parallel()
 	for _, ip := range []string{"127.0.0.1", "::1", "::ffff:127.0.0.1"} {
 		c := openConsole(t)
 		c.person("ada@example.com", model.RoleOwner)
 		c.wait(time.Hour) // of what that took of the budgets, nothing is left
-		browser := c.Access.BrowserToken(c.user("ada@example.com").ID)
+		browser := c.BrowserToken(c.user("ada@example.com").ID)
 		if err := c.tryFrom(ip, browser, "ada@example.com", floodPassword); err != nil {
 			t.Fatal(err)
 		}
@@ -80,13 +80,13 @@ func TestProxysAddressMakesNobodyKnown(t *testing.T) {
 	}
 }
 
-// TestKnownBrowserMayNotGuessOn: who has stolen a known browser's token has as
-// many guesses as a stranger.
+// TestKnownBrowserMayNotGuessOn: a client with the stolen token of a known
+// browser has as many guesses as an unknown client.
 func TestKnownBrowserMayNotGuessOn(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
 	p := c.person("ada@example.com", model.RoleOwner)
-	browser := c.Access.BrowserToken(p.User.ID)
+	browser := c.BrowserToken(p.User.ID)
 	for n := range core.VisitorRates()[core.RateSignInKnown].Limit {
 		if err := c.tryFrom(fmt.Sprintf("198.51.100.%d", n), browser, "ada@example.com", "a guess"); model.CodeOf(err) != model.CodeUnauthorized {
 			t.Fatalf("guess %d: %v", n, err)
@@ -103,22 +103,22 @@ func TestKnownBrowserMayNotGuessOn(t *testing.T) {
 
 func (c *console) user(email string) model.User {
 	c.t.Helper()
-	user, err := c.Access.UserByEmail(email)
+	user, err := c.userByEmail(email)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	return user
 }
 
-// TestFloodOfSignIns has strangers at many addresses sign in at once while all
-// hashing is held up. No more wait than may, each address has no more than its
+// TestFloodOfSignIns has unknown clients at many addresses sign in at once while
+// all hashing is held up. No more wait than may, each address has no more than its
 // share, the rest are turned away at once, and a person whose browser is known
 // is served before any of them.
 func TestFloodOfSignIns(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
 	p := c.person("ada@example.com", model.RoleOwner)
-	release := c.holdHashes(access.StrangerHashes)
+	release := c.holdHashes(unknownHashes)
 	const addresses, each = 12, 25
 	var wg sync.WaitGroup
 	ended := make(chan error, addresses*each)
@@ -129,7 +129,7 @@ func TestFloodOfSignIns(t *testing.T) {
 			})
 		}
 	}
-	waiting := addresses * access.MostOfOne
+	waiting := addresses * signInsPerClient
 	for range addresses*each - waiting {
 		if err := <-ended; model.CodeOf(err) != model.CodeRateLimited {
 			t.Fatalf("while nothing is hashed: %v", err)
@@ -137,15 +137,15 @@ func TestFloodOfSignIns(t *testing.T) {
 			t.Fatalf("it is not said when to try again: %v", err)
 		}
 	}
-	if got := signInsUnderWay(c.Access.Passwords.Strangers); got != waiting || waiting > access.MostStrangers {
-		t.Errorf("%d sign-ins of strangers are under way, want %d", got, waiting)
+	if got := signInsUnderWay(c.passwords.unknown); got != waiting || waiting > unknownSignIns {
+		t.Errorf("%d sign-ins of unknown clients are under way, want %d", got, waiting)
 	}
-	if err := c.tryFrom("203.0.113.1", c.Access.BrowserToken(p.User.ID), "ada@example.com", floodPassword); err != nil {
+	if err := c.tryFrom("203.0.113.1", c.BrowserToken(p.User.ID), "ada@example.com", floodPassword); err != nil {
 		t.Errorf("a known browser meanwhile: %v", err)
 	}
 	select {
 	case err := <-ended:
-		t.Errorf("a stranger was served before: %v", err)
+		t.Errorf("an unknown client was served before: %v", err)
 	default:
 	}
 	release()
@@ -156,45 +156,45 @@ func TestFloodOfSignIns(t *testing.T) {
 		}
 	}
 	if err := c.tryFrom("203.0.113.1", model.Secret{}, "ada@example.com", floodPassword); err != nil {
-		t.Errorf("a stranger with the right password, afterwards: %v", err)
+		t.Errorf("an unknown client with the right password, afterwards: %v", err)
 	}
 }
 
 // TestManyAddressesDoNotFillTheQueue: the total is bounded, too.
 func TestManyAddressesDoNotFillTheQueue(t *testing.T) {
 	t.Parallel()
-	q := access.NewPasswordQueue(access.MostStrangers)
-	for n := range access.MostStrangers {
-		if _, err := q.Enter(fmt.Sprint(n), access.MostOfOne); err != nil {
+	q := newPasswordQueue(unknownSignIns)
+	for n := range unknownSignIns {
+		if _, err := q.enter(fmt.Sprint(n), signInsPerClient); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := q.Enter("another", access.MostOfOne); model.CodeOf(err) != model.CodeRateLimited {
+	if _, err := q.enter("another", signInsPerClient); model.CodeOf(err) != model.CodeRateLimited {
 		t.Errorf("one more: %v", err)
 	}
 }
 
-// holdHashes takes n of the places for strangers' hashes until released.
+// holdHashes takes n of the slots for unknown clients' hashes until released.
 func (c *console) holdHashes(n int) (release func()) {
-	places := c.Access.Passwords.Strangers.Places[0]
+	slots := c.passwords.unknown.slots[0]
 	for range n {
-		places <- struct{}{}
+		slots <- struct{}{}
 	}
 	return func() {
 		for range n {
-			<-places
+			<-slots
 		}
 	}
 }
 
-func signInsUnderWay(q *access.PasswordQueue) int {
-	q.Mu.Lock()
-	defer q.Mu.Unlock()
-	return q.Total
+func signInsUnderWay(q *passwordQueue) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.total
 }
 
-// TestAccountsDoNotShowByThrottles: strangers are throttled alike whether there
-// is such an account or not.
+// TestAccountsDoNotShowByThrottles: unknown clients are throttled alike
+// whether there is such an account or not.
 func TestAccountsDoNotShowByThrottles(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)

@@ -34,12 +34,12 @@ func (s *Service) knowsBrowser(user string, token model.Secret) string {
 
 func browserMessage(user, nonce string) string { return "known browser\n" + user + "\n" + nonce }
 
-// acquaintance returns a name for a caller that has signed in to the user's
+// knownClient returns a name for a caller that has signed in to the user's
 // account before, by the browser or by the address of an existing session. The
 // machine's own address does not count: it may be a proxy's, which all clients
 // share. It returns "" for an unknown client, and always if the account does not
 // exist.
-func (s *Service) acquaintance(call *model.Call, user model.User) (string, error) {
+func (s *Service) knownClient(call *model.Call, user model.User) (string, error) {
 	if user.ID == "" {
 		return "", nil
 	}

@@ -1,0 +1,65 @@
+package core
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+// However many addresses, buckets and organizations' objects are named, what
+// anybody can add to a log in a minute, and what is noted of it, is bounded.
+func TestCoalescingIsBounded(t *testing.T) {
+	t.Parallel()
+	f, now := newAuditCoalescer(), time.Now()
+	written := 0
+	for n := range 100_000 {
+		call := &model.Call{
+			Operation: model.Operation{Action: model.ActionObjectDownload}, Actor: model.Anybody(), Organization: "org_1",
+			Resource: model.Resource{Type: model.ResourceObject, ID: fmt.Sprintf("bucket_%d", n%300), Name: fmt.Sprint(n)}, IP: fmt.Sprintf("2001:db8:0:%x::1", n),
+		}
+		written += len(f.admit(&model.AuditEntry{At: now, Organization: "org_1"}, auditBounds(call, nil)))
+	}
+	if written > anonymousEntries || len(f.sources) > 3*anonymousEntries {
+		t.Errorf("%d entries are written, %d sources are noted", written, len(f.sources))
+	}
+	if rest := f.End(); len(rest) != 1 || rest[0].Details["not_logged"] != strconv.Itoa(100_000-anonymousEntries-1) {
+		t.Errorf("at the end: %d entries, %v", len(rest), rest)
+	}
+}
+
+// Two addresses of one IPv6 network are one requester.
+func TestCoalescingByNetwork(t *testing.T) {
+	t.Parallel()
+	f, written := newAuditCoalescer(), 0
+	for n := range 50 {
+		call := &model.Call{Actor: model.DownloadLink(), Organization: "org_1", IP: fmt.Sprintf("2001:db8::%x", n)}
+		written += len(f.admit(&model.AuditEntry{}, auditBounds(call, nil)))
+	}
+	if written != linkAddressEntries {
+		t.Errorf("%d entries of one network", written)
+	}
+}
+
+// The entries of a key that is not in force, and those of requests without a known
+// key, are bounded.
+func TestCoalescingOfKeys(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		actor model.Actor
+		want  int
+	}{
+		{model.Actor{Type: model.ActorKey, ID: "key_1"}, keyEntries},
+		{model.Actor{Type: model.ActorKey}, keylessAddressEntries},
+	} {
+		f, written := newAuditCoalescer(), 0
+		for range 100 {
+			written += len(f.admit(&model.AuditEntry{}, auditBounds(&model.Call{Actor: tt.actor, IP: "192.0.2.1"}, nil)))
+		}
+		if written != tt.want {
+			t.Errorf("%+v: %d entries", tt.actor, written)
+		}
+	}
+}
