@@ -45,7 +45,6 @@ func (a *appliance) fillAccount(tx *meta.Tx, dbs, backups int) error {
 				return err
 			}
 		}
-		a.Databases.Statistics.Put(db.ID, databases.Statistics{At: now, SizeBytes: 8 << 20})
 		found := make([]model.Recommendation, 10)
 		for n := range found {
 			found[n] = model.Recommendation{Code: "missing_index", Severity: model.SeverityWarning, Resource: databases.DatabaseResource(db), Object: fmt.Sprint(n)}

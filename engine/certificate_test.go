@@ -15,6 +15,7 @@ import (
 
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
+	"holdfast/engine/postgres"
 )
 
 // tlsConnect opens a session that trusts the appliance's CA alone, and
@@ -56,13 +57,14 @@ func TestCertificateRenewal(t *testing.T) {
 	cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	a := startEngineOn(t, cfg)
 	db, c := a.createDatabase(t, "shop")
-	fingerprint := func() string {
+	certificate := func() postgres.Certificate {
 		ssl, err := a.Databases.SSLGet(a.call(model.ActionSSLGet), db.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return ssl.Certificate.Fingerprint
+		return ssl.Certificate
 	}
+	fingerprint := func() string { return certificate().Fingerprint }
 	session, first, err := tlsConnect(t, c, unchanged)
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +74,8 @@ func TestCertificateRenewal(t *testing.T) {
 	}
 	pid := a.pid(t, db.ID)
 
-	ahead.Store(int64(databases.CertificateLife - databases.CertificateRenewal - time.Hour))
+	due := time.Until(certificate().NotAfter.Add(-30 * 24 * time.Hour))
+	ahead.Store(int64(due - time.Hour))
 	if err := a.sweepOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +83,7 @@ func TestCertificateRenewal(t *testing.T) {
 		t.Error("renewed before its time")
 	}
 
-	ahead.Store(int64(databases.CertificateLife - databases.CertificateRenewal + time.Hour))
+	ahead.Store(int64(due + time.Hour))
 	if err := a.sweepOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -219,15 +220,12 @@ func TestExportThatFails(t *testing.T) {
 	cfg := exporting(t)
 	by := ahead(&cfg)
 	cfg.Search.Installed = func() []string { return nil }
+	cfg.Search.Explicit = linkPrograms(t)
 	a := startEngineOn(t, cfg)
 	db, _ := a.createDatabase(t, "shop")
-	a.cfg.Search.Explicit = t.TempDir()
-	a.Databases.Majors.Mu.Lock()
-	bin := a.Databases.Majors.Found[db.Major]
-	bin.Dir = t.TempDir() // without pg_dump
-	a.Databases.Majors.Found[db.Major] = bin
-	a.Databases.Majors.Mu.Unlock()
-	a.Engine.Core.Config.Search.Explicit = a.cfg.Search.Explicit
+	if err := os.Remove(filepath.Join(cfg.Search.Explicit, "pg_dump")); err != nil {
+		t.Fatal(err)
+	}
 	a.backUp(t, db.ID)
 	for attempt := 1; attempt <= recovery.ExportAttempts; attempt++ {
 		within(t, time.Minute, "an attempt", func() bool {
@@ -249,4 +247,18 @@ func TestExportThatFails(t *testing.T) {
 		})
 		by.Add(int64(recovery.ExportRetry << attempt))
 	}
+}
+
+// linkPrograms returns a directory of links to PostgreSQL's programs.
+func linkPrograms(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	programs, err := filepath.Glob(filepath.Join(postgrestest.Binaries(t).Dir, "*"))
+	for _, program := range programs {
+		err = errors.Join(err, os.Symlink(program, filepath.Join(dir, filepath.Base(program))))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }

@@ -159,12 +159,10 @@ func TestLateRoles(t *testing.T) {
 	t.Parallel()
 	a := startEngineOn(t, testConfig(t, newDataDir(t)))
 	db, c := a.createDatabase(t, "shop")
-	if _, err := a.Databases.BeginChange(a.call(model.ActionDatabaseRotatePassword), db.ID, func(d *model.Database) {
-		a.Databases.SetPasswords(d, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one"))
+	a.beginChange(t, model.ActionDatabaseRotatePassword, db.ID, func(d *model.Database) {
+		a.sealPasswords(d, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one"))
 		d.PendingChange.Terminate = true
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 	session := connect(t, c)
 	// A role of the name that the owner's has to get is in the way.
 	a.edit(t, db.ID, func(d *model.Database) { d.ReadOnly = "pg_monitor" })

@@ -1,14 +1,10 @@
 package engine
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -142,71 +138,4 @@ func TestMajors(t *testing.T) {
 		t.Errorf("read %d", n)
 	}
 	a.checkTidy(t)
-}
-
-// A search that takes its time, a download that hangs, keeps nobody waiting
-// whose binaries are there.
-func TestSlowSearchForAMajor(t *testing.T) {
-	t.Parallel()
-	bin := postgrestest.Binaries(t)
-	var searching sync.WaitGroup
-	searching.Add(1)
-	hang := make(chan struct{})
-	m := databases.NewMajors(postgres.Search{NoFetch: true, Installed: func() []string {
-		searching.Done()
-		<-hang
-		return nil
-	}}, bin)
-	missing := make(chan error, 1)
-	go func() {
-		_, err := m.Find(context.WithoutCancel(t.Context()), bin.Major+90)
-		missing <- err
-	}()
-	searching.Wait()
-	found := make(chan error, 1)
-	go func() {
-		_, err := m.Find(context.WithoutCancel(t.Context()), bin.Major)
-		found <- err
-	}()
-	select {
-	case err := <-found:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(10 * time.Second):
-		t.Error("the search for one major keeps the other waiting")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	go func() {
-		_, err := m.Find(ctx, bin.Major+91)
-		found <- err
-	}()
-	select {
-	case err := <-found:
-		if model.CodeOf(err) != model.CodeConflict {
-			t.Errorf("who waits for a search: %v", err)
-		}
-	case <-time.After(10 * time.Second):
-		t.Error("who waits for a search waits beyond his time")
-	}
-	close(hang)
-	if err := <-missing; model.CodeOf(err) != model.CodeConflict {
-		t.Errorf("a major that is nowhere: %v", err)
-	}
-}
-
-// What could not be fetched is not fetched again for every database that needs
-// it; this machine is looked at each time.
-func TestMajorThatCannotBeFetched(t *testing.T) {
-	t.Parallel()
-	bin := postgrestest.Binaries(t)
-	looks := 0
-	m := databases.NewMajors(postgres.Search{Installed: func() []string { looks++; return nil }}, postgres.Binaries{Major: bin.Major})
-	for n, want := range []string{"no cache directory", "not tried", "not tried"} {
-		_, err := m.Find(t.Context(), 33-bin.Major) // one that could be, and is another
-		if err == nil || !strings.Contains(fmt.Sprint(errors.Unwrap(err)), want) || looks != n+1 {
-			t.Errorf("search %d looked %d times: %v", n+1, looks, errors.Unwrap(err))
-		}
-	}
 }

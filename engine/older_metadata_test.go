@@ -31,9 +31,7 @@ func TestOlderMetadata(t *testing.T) {
 		t.Fatal(err)
 	}
 	status := func(s model.DatabaseStatus) {
-		if _, err := a.Databases.Alter(creating.ID, func(d *model.Database) { d.Status = s }); err != nil {
-			t.Fatal(err)
-		}
+		a.edit(t, creating.ID, func(d *model.Database) { d.Status = s })
 	}
 	status(model.DatabaseCreating)
 	made, err := a.Core.MetadataBackup(a.call(model.ActionMetadataBackup))

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"holdfast/backup"
 	"holdfast/blobstore"
 	"holdfast/engine/core"
@@ -466,12 +464,10 @@ func crashes() []crash {
 		{
 			"new password recorded, not yet the role's",
 			func(t *testing.T, a *appliance, db model.Database) {
-				if _, err := a.Databases.BeginChange(a.call(model.ActionDatabaseRotatePassword), db.ID, func(d *model.Database) {
-					a.Databases.SetPasswords(d, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one"))
+				a.beginChange(t, model.ActionDatabaseRotatePassword, db.ID, func(d *model.Database) {
+					a.sealPasswords(d, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one"))
 					d.PendingChange.Terminate = true
-				}); err != nil {
-					t.Fatal(err)
-				}
+				})
 				a.openSession(t, db)
 			},
 			func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
@@ -490,9 +486,10 @@ func crashes() []crash {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := a.Databases.BeginChange(a.call(model.ActionAllowlistSet), db.ID, databases.NewAllowlist(allow, a.Core.Clock())); err != nil {
-					t.Fatal(err)
-				}
+				a.beginChange(t, model.ActionAllowlistSet, db.ID, func(d *model.Database) {
+					now := a.Core.Clock()
+					d.Allowlist, d.AllowlistUpdatedAt, d.UpdatedAt = allow, now, now
+				})
 				a.openSession(t, db)
 			},
 			func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
@@ -576,9 +573,12 @@ func (a *appliance) openSession(t testing.TB, db model.Database) {
 func (a *appliance) noSessions(t testing.TB, db model.Database) {
 	t.Helper()
 	sessions := -1
-	err := a.Databases.Maintain(t.Context(), db.ID, func(ctx context.Context, conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, "select count(*) from pg_stat_activity where usename = $1", db.Owner).Scan(&sessions)
-	})
+	conn, err := a.Databases.Instances.Connect(t.Context(), db.ID, databases.Maintenance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	err = conn.QueryRow(t.Context(), "select count(*) from pg_stat_activity where usename = $1", db.Owner).Scan(&sessions)
 	if err != nil || sessions != 0 {
 		t.Errorf("%d sessions are open, %v", sessions, err)
 	}
@@ -604,11 +604,9 @@ func writeFile(t testing.TB, path, text string) {
 // beginSettings records a setting, and leaves the instance as it is.
 func (a *appliance) beginSettings(t testing.TB, db model.Database, name, value string) {
 	t.Helper()
-	if _, err := a.Databases.BeginChange(a.call(model.ActionDatabaseSettings), db.ID, func(d *model.Database) {
+	a.beginChange(t, model.ActionDatabaseSettings, db.ID, func(d *model.Database) {
 		d.Settings = map[string]string{name: value}
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 }
 
 // checkEnded checks that an interrupted change is over, and in the audit log

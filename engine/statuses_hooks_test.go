@@ -3,7 +3,6 @@ package engine
 import (
 	"testing"
 
-	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
@@ -26,11 +25,11 @@ func (e *Engine) PutInto(t *testing.T, id string, status model.DatabaseStatus) (
 	case model.DatabaseAvailable:
 		return func() {}
 	case model.DatabaseUnavailable:
-		e.Databases.States.Swap(id, databases.InstanceState{State: postgres.StateDown, Reason: "it is being brought back"})
-		return func() { e.Databases.States.Swap(id, databases.InstanceState{State: postgres.StateRunning}) }
+		e.Databases.InstanceChanged(id, postgres.StateDown, "it is being brought back")
+		return func() { e.Databases.InstanceChanged(id, postgres.StateRunning, "") }
 	case model.DatabaseFailed:
-		e.Databases.States.Swap(id, databases.InstanceState{State: postgres.StateFailed, Reason: "it does not start"})
-		return func() { e.Databases.States.Swap(id, databases.InstanceState{State: postgres.StateRunning}) }
+		e.Databases.InstanceChanged(id, postgres.StateFailed, "it does not start")
+		return func() { e.Databases.InstanceChanged(id, postgres.StateRunning, "") }
 	}
 	free, err := e.Core.Claims.Take(id, "a test")
 	if err != nil {
@@ -58,12 +57,16 @@ func (e *Engine) WithoutFiles(t *testing.T, like, name string) (id string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	owner, err := e.Databases.Tenant(db)
+	owner, err := e.Databases.ConnectionOf(db, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readOnly, err := e.Databases.ConnectionOf(db, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	db.ID, db.Name, db.Port = e.Core.NewID(model.ResourceDatabase), name, 1
-	e.Databases.SetPasswords(&db, owner.OwnerPassword, owner.ReadOnlyPassword)
+	e.sealPasswords(&db, owner.Password, readOnly.Password)
 	if err := e.Core.Meta.Update(func(tx *meta.Tx) error { return tx.Databases().Insert(db) }); err != nil {
 		t.Fatal(err)
 	}

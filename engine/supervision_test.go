@@ -174,11 +174,9 @@ func TestRolesAfterALateStart(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	db, _ := a.createDatabase(t, "shop")
-	if _, err := a.Databases.Alter(db.ID, func(d *model.Database) {
-		a.Databases.SetPasswords(d, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one"))
-	}); err != nil {
-		t.Fatal(err)
-	}
+	a.edit(t, db.ID, func(d *model.Database) {
+		a.sealPasswords(d, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one"))
+	})
 	a.breakDown(t, db.Database)
 	a.abandon(t)
 	b := a.reopen(t)
@@ -293,9 +291,9 @@ func TestAdoption(t *testing.T) {
 	a := startEngine(t)
 	var dbs []databases.View
 	pids := map[string]int{}
-	// More than LeastSharing: what is fitted to the machine for the last one
+	// More than eight, among which the memory is shared at least: what is fitted to the machine for the last one
 	// is less than for the first, and that is no reason to restart it.
-	for n := range databases.LeastSharing + 2 {
+	for n := range 10 {
 		db, c := a.createDatabase(t, fmt.Sprintf("d%d", n))
 		dbs, pids[db.ID] = append(dbs, db), a.pid(t, db.ID)
 		session := connect(t, c)

@@ -42,12 +42,12 @@ func (s *Service) AllowlistSet(ctx context.Context, call *model.Call, id string,
 	defer cancel()
 	old := db
 	call.Note("entries", fmt.Sprint(allow))
-	if db, err = s.BeginChange(call, id, NewAllowlist(allow, s.core.Clock())); err != nil {
+	if db, err = s.beginChange(call, id, withAllowlist(allow, s.core.Clock())); err != nil {
 		return Allowlist{}, err
 	}
 	ended, err := s.applyAllowlist(ctx, db)
 	if err != nil {
-		_, undoErr := s.revertChange(id, NewAllowlist(old.Allowlist, old.AllowlistUpdatedAt))
+		_, undoErr := s.revertChange(id, withAllowlist(old.Allowlist, old.AllowlistUpdatedAt))
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Stop) // the time of the change may be up
 		defer cancel()
 		return Allowlist{}, errors.Join(serverGone(core.NoRoom(err)), undoErr, s.Instances.Update(ctx, id, Access(old)))
@@ -57,7 +57,7 @@ func (s *Service) AllowlistSet(ctx context.Context, call *model.Call, id string,
 	return Allowlist{Entries: allow, UpdatedAt: db.AllowlistUpdatedAt, AppliedAt: db.AllowlistAppliedAt, SessionsTerminated: ended}, err
 }
 
-func NewAllowlist(allow []netip.Prefix, at time.Time) func(*model.Database) {
+func withAllowlist(allow []netip.Prefix, at time.Time) func(*model.Database) {
 	return func(d *model.Database) { d.Allowlist, d.AllowlistUpdatedAt, d.UpdatedAt = allow, at, at }
 }
 

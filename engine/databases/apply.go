@@ -18,7 +18,7 @@ import (
 func (s *Service) applyOrRestart(ctx context.Context, instance string, act func(context.Context, *pgx.Conn) error) error {
 	soon, cancel := context.WithTimeout(ctx, s.Timeouts.Sessions)
 	defer cancel()
-	err := s.Maintain(soon, instance, act)
+	err := s.maintain(soon, instance, act)
 	if err == nil || soon.Err() == nil || ctx.Err() != nil {
 		return err
 	}
@@ -28,11 +28,11 @@ func (s *Service) applyOrRestart(ctx context.Context, instance string, act func(
 	}
 	again, cancel := context.WithTimeout(ctx, s.Timeouts.Sessions)
 	defer cancel()
-	return s.Maintain(again, instance, act)
+	return s.maintain(again, instance, act)
 }
 
-// Maintain acts in a session of the appliance's own role.
-func (s *Service) Maintain(ctx context.Context, instance string, act func(context.Context, *pgx.Conn) error) error {
+// maintain acts in a session of the appliance's own role.
+func (s *Service) maintain(ctx context.Context, instance string, act func(context.Context, *pgx.Conn) error) error {
 	conn, err := s.Instances.Connect(ctx, instance, Maintenance)
 	if err != nil {
 		return fmt.Errorf("connect to instance: %w", err)

@@ -32,7 +32,7 @@ func (s *Service) ChangeSettings(ctx context.Context, call *model.Call, id strin
 	defer release()
 	call.Note("settings", strings.Join(slices.Sorted(maps.Keys(change)), ","))
 	before := db.Settings
-	next, err := s.BeginChange(call, id, func(d *model.Database) {
+	next, err := s.beginChange(call, id, func(d *model.Database) {
 		d.Settings, d.UpdatedAt = mergeSettings(before, change), s.core.Clock()
 	})
 	if err != nil {

@@ -16,11 +16,11 @@ const Restoring = "a restore"
 // itself can be cancelled.
 func ScheduledBackup(database string) string { return database + "/backup/scheduled" }
 
-// EndClaims says that what an operation's claims are held for is being recorded as
+// endClaims says that what an operation's claims are held for is being recorded as
 // done. It comes before anybody can see the record, for who sees it may go on at
 // once; if it cannot be written after all, others only wait before they are
 // refused.
-func EndClaims(c *core.Claims, op model.DatabaseOperation) {
+func endClaims(c *core.Claims, op model.DatabaseOperation) {
 	backups := BackupClaim(op.Database)
 	switch {
 	case op.Type == model.OperationBackup:
@@ -74,7 +74,7 @@ func (s *Service) ClaimBackups(database, what string) (release func(), err error
 // takes in nothing, and that is just when people want to restore. It reports
 // whether there was one.
 func (s *Service) cancelBackupFor(id, what string) bool {
-	if what == Deleting {
+	if what == deleting {
 		return s.core.Cancels.Cancel(BackupClaim(id), model.Errorf(model.CodeConflict, "the database was deleted"))
 	}
 	if s.core.Cancels.Cancel(ScheduledBackup(id), model.Errorf(model.CodeConflict, "it gave way to %s and is tried again later", what)) {
@@ -129,8 +129,8 @@ func NotAvailable(status model.DatabaseStatus, reason string) error {
 	}
 }
 
-// Deleting is what backups are claimed for.
-const Deleting = "the deletion"
+// deleting is what backups are claimed for.
+const deleting = "the deletion"
 
 // ImportClaim is by what a running import can be cancelled.
 func ImportClaim(database string) string { return database + "/import" }

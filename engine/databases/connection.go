@@ -46,7 +46,7 @@ func (s *Service) Connection(call *model.Call, id string) (Connection, error) {
 	if status, _ := s.LiveStatus(db); status == model.DatabaseAvailable {
 		ctx, cancel := context.WithTimeout(s.core.Lifetime, passwordCheckTimeout)
 		defer cancel()
-		if err := s.Maintain(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		if err := s.maintain(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) (err error) {
 			db, err = s.notePasswords(ctx, conn, db)
 			return err
 		}); err != nil { // then it goes by the last look
@@ -57,7 +57,7 @@ func (s *Service) Connection(call *model.Call, id string) (Connection, error) {
 }
 
 func (s *Service) ConnectionOf(db model.Database, asOwner bool) (Connection, error) {
-	tenant, err := s.Tenant(db)
+	tenant, err := s.tenant(db)
 	if err != nil {
 		return Connection{}, err
 	}

@@ -212,6 +212,6 @@ func (s *Service) StopInstance(ctx context.Context, id string) error {
 	}
 	s.Statistics.drop(id)
 	s.States.Drop(id)
-	s.Verifiers.drop(id)
+	s.verifiers.drop(id)
 	return s.backups.StopReceiving(id)
 }

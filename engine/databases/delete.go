@@ -30,7 +30,7 @@ func (s *Service) Delete(ctx context.Context, call *model.Call, id string) (time
 		return time.Time{}, err
 	}
 	defer release()
-	releaseBackups, err := s.ClaimBackups(id, Deleting)
+	releaseBackups, err := s.ClaimBackups(id, deleting)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -39,7 +39,7 @@ func (s *Service) Delete(ctx context.Context, call *model.Call, id string) (time
 	if err != nil {
 		return time.Time{}, err
 	}
-	op, err := s.BeginOperation(db, model.OperationDelete, model.DatabaseDeleting, "stopping")
+	op, err := s.beginOperation(db, model.OperationDelete, model.DatabaseDeleting, "stopping")
 	if err != nil {
 		return time.Time{}, core.NoRoom(err)
 	}
@@ -96,7 +96,7 @@ func (s *Service) purge(call *model.Call, db model.Database) error {
 	if err := s.core.Change(call, func(tx *meta.Tx) error { return PurgeRecords(tx, db.ID) }); err != nil {
 		return err
 	}
-	s.Samples.drop(db.ID)
+	s.samples.drop(db.ID)
 	return s.core.RemoveDiscarded()
 }
 

@@ -148,12 +148,12 @@ func (s *Service) View(db model.Database) (View, error) {
 // instance is not.
 func (s *Service) LiveStatus(db model.Database) (model.DatabaseStatus, string) {
 	if s.core.Claims.Holds(db.ID, core.Unsettled) {
-		return model.DatabaseFailed, s.States.Get(db.ID).Reason
+		return model.DatabaseFailed, s.States.get(db.ID).Reason
 	}
 	if db.Status != model.DatabaseAvailable {
 		return db.Status, db.StatusReason
 	}
-	switch live := s.States.Get(db.ID); live.State {
+	switch live := s.States.get(db.ID); live.State {
 	case postgres.StateRunning:
 		if s.core.Claims.Holds(db.ID, startClaim) || s.States.rolesPending(db.ID) { // its roles are still being seen to
 			return model.DatabaseUnavailable, starting

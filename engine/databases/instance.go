@@ -3,6 +3,7 @@ package databases
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"path/filepath"
 	"slices"
@@ -21,7 +22,7 @@ const (
 	// StartTimeout bounds the start of an instance, crash recovery included.
 	StartTimeout = 5 * time.Minute
 	// CertificateLife is how long an instance's certificate is valid.
-	CertificateLife = 397 * 24 * time.Hour
+	certificateLife = 397 * 24 * time.Hour
 )
 
 // Timeouts are how long the appliance waits before it uses force.
@@ -75,8 +76,8 @@ func Access(db model.Database) postgres.HBA {
 	return postgres.HBA{Database: db.Name, Users: []string{db.Owner, db.ReadOnly}, Allow: db.Allowlist}
 }
 
-// Tenant opens the database's passwords.
-func (s *Service) Tenant(db model.Database) (postgres.Tenant, error) {
+// tenant opens the database's passwords.
+func (s *Service) tenant(db model.Database) (postgres.Tenant, error) {
 	owner, err := s.core.Sealer.Open(passwordPurpose(db.ID, db.Owner), db.OwnerPassword)
 	if err != nil {
 		return postgres.Tenant{}, err
@@ -103,7 +104,7 @@ func passwordPurpose(database, role string) string { return "password " + databa
 
 // IssueCertificate gives a data directory a certificate.
 func (s *Service) IssueCertificate(dir string) error {
-	if err := s.CA.Issue(dir, s.instanceHosts(), CertificateLife); err != nil {
+	if err := s.CA.Issue(dir, s.instanceHosts(), certificateLife); err != nil {
 		return fmt.Errorf("issue certificate: %w", err)
 	}
 	return nil
@@ -128,12 +129,12 @@ func (s *Service) instanceHosts() []string {
 // Provision makes the database, roles and passwords of a running instance
 // what the record db says.
 func (s *Service) Provision(ctx context.Context, instance string, db model.Database) error {
-	return s.Maintain(ctx, instance, s.provisioning(db))
+	return s.maintain(ctx, instance, s.provisioning(db))
 }
 
 func (s *Service) provisioning(db model.Database) func(context.Context, *pgx.Conn) error {
 	return func(ctx context.Context, conn *pgx.Conn) error {
-		tenant, err := s.Tenant(db)
+		tenant, err := s.tenant(db)
 		if err != nil {
 			return err
 		}
@@ -143,8 +144,8 @@ func (s *Service) provisioning(db model.Database) func(context.Context, *pgx.Con
 
 // InstanceStates remembers what the supervisor last said of each instance.
 type InstanceStates struct {
-	Mu           sync.RWMutex
-	States       map[string]InstanceState
+	mu           sync.RWMutex
+	states       map[string]InstanceState
 	pendingRoles map[string]bool // not yet what their records say, see pending_roles.go
 }
 
@@ -155,29 +156,36 @@ type InstanceState struct {
 }
 
 func newInstanceStates() *InstanceStates {
-	return &InstanceStates{States: map[string]InstanceState{}, pendingRoles: map[string]bool{}}
+	return &InstanceStates{states: map[string]InstanceState{}, pendingRoles: map[string]bool{}}
 }
 
-func (s *InstanceStates) Swap(id string, next InstanceState) (last InstanceState) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	last = s.States[id]
+func (s *InstanceStates) swap(id string, next InstanceState) (last InstanceState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last = s.states[id]
 	next.failed = next.State == postgres.StateFailed || last.failed && next.State != postgres.StateRunning
-	s.States[id] = next
+	s.states[id] = next
 	return last
 }
 
-func (s *InstanceStates) Get(id string) InstanceState {
-	s.Mu.RLock()
-	defer s.Mu.RUnlock()
-	return s.States[id]
+// All returns a copy of every state, by instance.
+func (s *InstanceStates) All() map[string]InstanceState {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return maps.Clone(s.states)
+}
+
+func (s *InstanceStates) get(id string) InstanceState {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.states[id]
 }
 
 // Drop forgets an instance that is no more.
 func (s *InstanceStates) Drop(id string) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	delete(s.States, id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.states, id)
 	delete(s.pendingRoles, id)
 }
 
@@ -190,7 +198,7 @@ func (s *Service) InstanceChanged(id string, state postgres.State, reason string
 	case postgres.StateDown, postgres.StateFailed:
 		reason = s.core.ExplainDown(reason)
 	}
-	last := s.States.Swap(id, InstanceState{State: state, Reason: reason})
+	last := s.States.swap(id, InstanceState{State: state, Reason: reason})
 	var action model.Action
 	switch {
 	case state == postgres.StateDown && last.State == postgres.StateRunning:

@@ -17,14 +17,14 @@ type Majors struct {
 	searching chan struct{}     // holds one token while somebody searches: it may be a download
 	missed    map[int]time.Time // when one was last fetched in vain; for who holds looking
 
-	Mu    sync.Mutex
-	Found map[int]postgres.Binaries
+	mu    sync.Mutex
+	found map[int]postgres.Binaries
 }
 
-func NewMajors(search postgres.Search, newest postgres.Binaries) *Majors {
+func newMajors(search postgres.Search, newest postgres.Binaries) *Majors {
 	return &Majors{
 		search: search, searching: make(chan struct{}, 1), missed: map[int]time.Time{},
-		Found: map[int]postgres.Binaries{newest.Major: newest},
+		found: map[int]postgres.Binaries{newest.Major: newest},
 	}
 }
 
@@ -70,17 +70,17 @@ func (m *Majors) searchFor(ctx context.Context, major int) (postgres.Binaries, e
 		}
 		return bin, err
 	}
-	m.Mu.Lock()
-	defer m.Mu.Unlock()
-	m.Found[major] = bin
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.found[major] = bin
 	return bin, nil
 }
 
 // known does not wait for a search: the databases whose binaries are there
 // start while those of another major are looked for.
 func (m *Majors) known(major int) (postgres.Binaries, bool) {
-	m.Mu.Lock()
-	defer m.Mu.Unlock()
-	bin, ok := m.Found[major]
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	bin, ok := m.found[major]
 	return bin, ok
 }

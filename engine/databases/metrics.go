@@ -8,9 +8,9 @@ import (
 	"holdfast/engine/model"
 )
 
-// Metrics gathers what is asked of the instances into steps of the shortest
+// sampleBuffer gathers what is asked of the instances into steps of the shortest
 // series, and holds the steps that are over until they are written.
-type Metrics struct {
+type sampleBuffer struct {
 	mu   sync.Mutex
 	open map[string]*step
 	over []databaseSample
@@ -29,10 +29,10 @@ type databaseSample struct {
 	model.Sample
 }
 
-func newMetrics() *Metrics { return &Metrics{open: map[string]*step{}} }
+func newSampleBuffer() *sampleBuffer { return &sampleBuffer{open: map[string]*step{}} }
 
-// Observe adds what an instance said of itself.
-func (m *Metrics) Observe(id string, now Statistics) {
+// observe adds what an instance said of itself.
+func (m *sampleBuffer) observe(id string, now Statistics) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	begin := now.At.Truncate(model.SeriesDay().Step)
@@ -66,7 +66,7 @@ func (s *step) add(now Statistics) {
 }
 
 // current returns the step that is not over, as far as it is known.
-func (m *Metrics) current(id string) (model.Sample, bool) {
+func (m *sampleBuffer) current(id string) (model.Sample, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.open[id]
@@ -76,7 +76,7 @@ func (m *Metrics) current(id string) (model.Sample, bool) {
 	return s.sample, true
 }
 
-func (m *Metrics) drop(id string) {
+func (m *sampleBuffer) drop(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.open, id)
@@ -84,7 +84,7 @@ func (m *Metrics) drop(id string) {
 
 // take returns the steps that are over and not written yet; with all, those
 // that are not over too.
-func (m *Metrics) take(all bool) []databaseSample {
+func (m *sampleBuffer) take(all bool) []databaseSample {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	taken := m.over
@@ -151,7 +151,7 @@ func (s *Service) Metrics(call *model.Call, id string, series model.Series) ([]m
 	if _, err := s.Database(call, id); err != nil {
 		return nil, err
 	}
-	current, open := s.Samples.current(id)
+	current, open := s.samples.current(id)
 	begin := current.At.Truncate(series.Step)
 	var samples, parts []model.Sample
 	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {

@@ -8,8 +8,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// BeginOperation records that something long begins on a claimed database.
-func (s *Service) BeginOperation(
+// beginOperation records that something long begins on a claimed database.
+func (s *Service) beginOperation(
 	db model.Database, t model.OperationType, status model.DatabaseStatus, phase string,
 ) (model.DatabaseOperation, error) {
 	op := s.NewOperation(db, t, phase)
@@ -42,9 +42,9 @@ func InsertOperation(tx *meta.Tx, op model.DatabaseOperation, status model.Datab
 	return forgetOperations(tx, db)
 }
 
-// KeptOperations is how many of a database's operations are remembered: more than
+// keptOperations is how many of a database's operations are remembered: more than
 // are ever shown.
-const KeptOperations = 2 * RecoveryEvents
+const keptOperations = 2 * RecoveryEvents
 
 // forgetOperations removes the oldest operations of a database, but for the last
 // restore, of which the database itself tells.
@@ -53,7 +53,7 @@ func forgetOperations(tx *meta.Tx, db model.Database) error {
 	if err != nil {
 		return err
 	}
-	for _, op := range all[min(len(all), KeptOperations):] {
+	for _, op := range all[min(len(all), keptOperations):] {
 		if op.CompletedAt == nil || op.ID == db.LastRestore {
 			continue
 		}
@@ -116,7 +116,7 @@ func (s *Service) CloseOperation(tx *meta.Tx, id string, cause error) error {
 		return nil
 	})
 	if err == nil {
-		EndClaims(s.core.Claims, op)
+		endClaims(s.core.Claims, op)
 	}
 	return err
 }

@@ -86,7 +86,7 @@ func (s *Service) restoreReader(ctx context.Context, conn *pgx.Conn, db model.Da
 	if err != nil || !drift.readOnly {
 		return err
 	}
-	tenant, err := s.Tenant(db)
+	tenant, err := s.tenant(db)
 	if err == nil {
 		err = postgres.SetPasswords(ctx, conn, tenant)
 	}
@@ -106,7 +106,7 @@ type passwordDrift struct {
 func (d passwordDrift) any() bool { return d.owner || d.readOnly }
 
 func (s *Service) passwordDrift(ctx context.Context, conn *pgx.Conn, db model.Database) (d passwordDrift, err error) {
-	tenant, err := s.Tenant(db)
+	tenant, err := s.tenant(db)
 	if err != nil {
 		return d, err
 	}
@@ -114,10 +114,10 @@ func (s *Service) passwordDrift(ctx context.Context, conn *pgx.Conn, db model.Da
 		return d, err
 	}
 	if own := tenant.OwnerVerifier; own.IsZero() || own.Reveal() != d.verifiers.Owner.Reveal() {
-		d.stored = s.Verifiers.Fits(db.ID, d.verifiers.Owner, tenant.OwnerPassword)
+		d.stored = s.verifiers.fits(db.ID, d.verifiers.Owner, tenant.OwnerPassword)
 		d.owner = !d.stored || !own.IsZero()
 	}
-	d.readOnly = !s.Verifiers.Fits(db.ID+" reader", d.verifiers.ReadOnly, tenant.ReadOnlyPassword)
+	d.readOnly = !s.verifiers.fits(db.ID+" reader", d.verifiers.ReadOnly, tenant.ReadOnlyPassword)
 	return d, nil
 }
 
@@ -148,20 +148,20 @@ func (s *Service) reconcileRoles(db model.Database) func(context.Context, *pgx.C
 	}
 }
 
-// KnownVerifiers remembers which verifier was last found to be of the stored
+// knownVerifiers remembers which verifier was last found to be of the stored
 // password: to compare them anew takes a millisecond.
-type KnownVerifiers struct {
+type knownVerifiers struct {
 	mu    sync.Mutex
 	known map[string][sha256.Size]byte
 }
 
-func newKnownVerifiers() *KnownVerifiers {
-	return &KnownVerifiers{known: map[string][sha256.Size]byte{}}
+func newKnownVerifiers() *knownVerifiers {
+	return &knownVerifiers{known: map[string][sha256.Size]byte{}}
 }
 
-// Fits reports whether the verifier is of the password. role identifies the
+// fits reports whether the verifier is of the password. role identifies the
 // role across databases.
-func (k *KnownVerifiers) Fits(role string, verifier, password model.Secret) bool {
+func (k *knownVerifiers) fits(role string, verifier, password model.Secret) bool {
 	sum := sha256.Sum256([]byte(verifier.Reveal() + "\x00" + password.Reveal()))
 	k.mu.Lock()
 	known := k.known[role] == sum
@@ -179,7 +179,7 @@ func (k *KnownVerifiers) Fits(role string, verifier, password model.Secret) bool
 }
 
 // drop forgets a database that is gone.
-func (k *KnownVerifiers) drop(id string) {
+func (k *knownVerifiers) drop(id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.known, id)

@@ -15,10 +15,10 @@ import (
 // the instance has followed. If the appliance dies in between, the next start
 // has the instance follow, and ends the change.
 
-// BeginChange records a change for the instance to follow.
-func (s *Service) BeginChange(call *model.Call, id string, change func(*model.Database)) (model.Database, error) {
+// beginChange records a change for the instance to follow.
+func (s *Service) beginChange(call *model.Call, id string, change func(*model.Database)) (model.Database, error) {
 	pending := &model.PendingChange{Entry: *s.core.Entry(call, nil), Once: call.Once}
-	db, err := s.Alter(id, func(d *model.Database) {
+	db, err := s.alter(id, func(d *model.Database) {
 		pending.Settings = d.Settings
 		d.PendingChange = pending
 		change(d)
@@ -28,13 +28,13 @@ func (s *Service) BeginChange(call *model.Call, id string, change func(*model.Da
 
 // revertChange records that the instance could not follow.
 func (s *Service) revertChange(id string, undo func(*model.Database)) (model.Database, error) {
-	return s.Alter(id, func(d *model.Database) {
+	return s.alter(id, func(d *model.Database) {
 		undo(d)
 		d.PendingChange = nil
 	})
 }
 
-func (s *Service) Alter(id string, change func(*model.Database)) (model.Database, error) {
+func (s *Service) alter(id string, change func(*model.Database)) (model.Database, error) {
 	var db model.Database
 	err := s.core.Meta.Update(func(tx *meta.Tx) (err error) {
 		db, err = tx.Databases().Update(id, func(d *model.Database) error {

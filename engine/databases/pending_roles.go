@@ -16,20 +16,20 @@ import (
 // it comes up, or with the next sweep.
 
 func (s *InstanceStates) setRolesPending(id string) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.pendingRoles[id] = true
 }
 
 func (s *InstanceStates) clearRolesPending(id string) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	delete(s.pendingRoles, id)
 }
 
 func (s *InstanceStates) rolesPending(id string) bool {
-	s.Mu.RLock()
-	defer s.Mu.RUnlock()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	return s.pendingRoles[id]
 }
 
@@ -47,7 +47,7 @@ func (s *Service) applyPendingRolesOnStart(id string) {
 		err = s.backups.ReceiveWAL(db)
 	}
 	if err == nil {
-		err = s.Maintain(ctx, id, s.reconcileRoles(db))
+		err = s.maintain(ctx, id, s.reconcileRoles(db))
 	}
 	if err != nil {
 		s.core.Log.Error("see to the roles of a database that came up late", "database", id, "error", err)

@@ -22,7 +22,7 @@ func (s *Service) Restart(ctx context.Context, call *model.Call, id string) (Vie
 	defer release()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Stop+StartTimeout)
 	defer cancel()
-	op, err := s.BeginOperation(db, model.OperationRestart, model.DatabaseRestarting, "restarting")
+	op, err := s.beginOperation(db, model.OperationRestart, model.DatabaseRestarting, "restarting")
 	if err != nil {
 		return View{}, core.NoRoom(err)
 	}

@@ -35,8 +35,8 @@ func (s *Service) RotatePassword(ctx context.Context, call *model.Call, id strin
 	defer cancel()
 	now := s.core.Clock()
 	old := db
-	db, err = s.BeginChange(call, id, func(d *model.Database) {
-		s.SetPasswords(d, model.GeneratePassword(core.RandomBytes()), model.GeneratePassword(core.RandomBytes()))
+	db, err = s.beginChange(call, id, func(d *model.Database) {
+		s.sealPasswords(d, model.GeneratePassword(core.RandomBytes()), model.GeneratePassword(core.RandomBytes()))
 		d.UpdatedAt, d.PendingChange.Terminate = now, terminate
 	})
 	if err != nil {
@@ -58,8 +58,8 @@ func (s *Service) RotatePassword(ctx context.Context, call *model.Call, id strin
 	return Rotation{Connection: connection, RotatedAt: now, SessionsTerminated: terminated}, err
 }
 
-// SetPasswords gives the record passwords, sealed.
-func (s *Service) SetPasswords(d *model.Database, owner, readOnly model.Secret) {
+// sealPasswords gives the record passwords, sealed.
+func (s *Service) sealPasswords(d *model.Database, owner, readOnly model.Secret) {
 	d.OwnPassword = nil
 	d.OwnerPassword = s.core.Sealer.Seal(passwordPurpose(d.ID, d.Owner), owner)
 	d.ReadOnlyPassword = s.core.Sealer.Seal(passwordPurpose(d.ID, d.ReadOnly), readOnly)
@@ -68,7 +68,7 @@ func (s *Service) SetPasswords(d *model.Database, owner, readOnly model.Secret) 
 // applyPasswords gives the roles the record's passwords and returns how many
 // open sessions it ended.
 func (s *Service) applyPasswords(ctx context.Context, db model.Database, terminate bool) (int, error) {
-	tenant, err := s.Tenant(db)
+	tenant, err := s.tenant(db)
 	if err != nil {
 		return 0, err
 	}

@@ -99,7 +99,7 @@ func (s *Service) SandboxRemove(ctx context.Context, call *model.Call, id string
 		if model.CodeOf(err) == model.CodeNotFound {
 			return nil
 		}
-		wait, again := RemoveAgain(err)
+		wait, again := retryRemoval(err)
 		if !again {
 			return err
 		}
@@ -111,9 +111,9 @@ func (s *Service) SandboxRemove(ctx context.Context, call *model.Call, id string
 	}
 }
 
-// RemoveAgain says after how long a removal that ended with err is tried again,
+// retryRemoval says after how long a removal that ended with err is tried again,
 // false when it is not.
-func RemoveAgain(err error) (wait time.Duration, again bool) {
+func retryRemoval(err error) (wait time.Duration, again bool) {
 	switch {
 	case err == nil:
 		return 0, false
@@ -135,7 +135,7 @@ func (s *Service) ClearSandbox(ctx context.Context, db model.Database) error {
 			return err
 		}
 	}
-	op, err := s.BeginOperation(db, model.OperationDelete, model.DatabaseDeleting, "stopping")
+	op, err := s.beginOperation(db, model.OperationDelete, model.DatabaseDeleting, "stopping")
 	if err != nil {
 		return err
 	}

@@ -21,12 +21,12 @@ type Service struct {
 	core       *core.Core
 	Statistics *StatisticsCache
 	Progress   *core.Progress // of operations under way
-	Samples    *Metrics
+	samples    *sampleBuffer
 	States     *InstanceStates
 	Timeouts   Timeouts
 	// Older is set while a start works with metadata that are older than the files.
 	OlderMetadata bool
-	Verifiers     *KnownVerifiers
+	verifiers     *knownVerifiers
 	backups       Backups
 	imports       Imports
 
@@ -47,9 +47,9 @@ func New(c *core.Core) *Service {
 		core:       c,
 		Statistics: newStatisticsCache(),
 		Progress:   core.NewProgress(),
-		Samples:    newMetrics(),
+		samples:    newSampleBuffer(),
 		States:     newInstanceStates(),
-		Verifiers:  newKnownVerifiers(),
+		verifiers:  newKnownVerifiers(),
 		Timeouts:   defaultTimeouts(),
 	}
 }

@@ -14,8 +14,8 @@ import (
 // The share of the machine's memory that instances may fill with shared
 // buffers, and among how many of them it is shared out at the least.
 const (
-	BufferShare  = 4 // a quarter
-	LeastSharing = 8
+	bufferShare  = 4 // a quarter
+	leastSharing = 8
 )
 
 // settings returns a database's settings: fitted to the machine, then what
@@ -25,18 +25,18 @@ const (
 func (s *Service) settings(db model.Database) map[string]string {
 	settings := map[string]string{}
 	if host, err := core.MeasureHost(s.core.Config.DataDir); err == nil && host.MemoryTotal != nil {
-		settings = FitSettings(*host.MemoryTotal, host.DiskFree, s.databaseCount())
+		settings = fitSettings(*host.MemoryTotal, host.DiskFree, s.databaseCount())
 	}
 	maps.Copy(settings, db.Settings)
 	return settings
 }
 
-// FitSettings shares a machine's memory, in bytes, out among its databases, and
+// fitSettings shares a machine's memory, in bytes, out among its databases, and
 // bounds what one process may put into temporary files: a quarter of the free
 // disk, but 1 GB to 1 TB.
-func FitSettings(memory, diskFree int64, databases int) map[string]string {
+func fitSettings(memory, diskFree int64, databases int) map[string]string {
 	const mb = 1 << 20
-	part := memory / BufferShare / int64(max(databases, LeastSharing))
+	part := memory / bufferShare / int64(max(databases, leastSharing))
 	return map[string]string{
 		"shared_buffers":       megabytes(clamp(part, 32*mb, 256*mb)),
 		"effective_cache_size": megabytes(clamp(memory/2, 128*mb, 64*1024*mb)),
@@ -59,7 +59,7 @@ func keepFitted(settings map[string]string, db model.Database, dir string) {
 	if err != nil {
 		return
 	}
-	fitted := FitSettings(0, 0, 0) // for the names
+	fitted := fitSettings(0, 0, 0) // for the names
 	for line := range strings.Lines(string(conf)) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " = ")
 		_, operators := db.Settings[name]

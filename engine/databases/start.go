@@ -17,7 +17,7 @@ import (
 )
 
 // ParallelStarts is how many instances come up at a time.
-const ParallelStarts = 4
+const parallelStarts = 4
 
 // startClaim is held while a database is brought up with the appliance.
 const startClaim = "the start"
@@ -51,7 +51,7 @@ func (s *Service) ClaimStarts() (starts []claimedStart, err error) {
 
 // StartDatabases brings up the databases that are claimed for it.
 func (s *Service) StartDatabases(ctx context.Context, starts []claimedStart) {
-	places := make(chan struct{}, ParallelStarts)
+	places := make(chan struct{}, parallelStarts)
 	var all sync.WaitGroup
 	for _, start := range starts {
 		places <- struct{}{}
@@ -195,7 +195,7 @@ func (s *Service) portTaken(id string) (int, error) {
 }
 
 // CertificateRenewal is how long before its end a certificate is renewed.
-const CertificateRenewal = 30 * 24 * time.Hour
+const certificateRenewal = 30 * 24 * time.Hour
 
 // renewCertificate gives the data directory a certificate when it has none,
 // one that ends soon, or one for other hosts, and reports whether it did.
@@ -213,7 +213,7 @@ func (s *Service) renewCertificate(dir string) (bool, error) {
 // isFresh reports whether a certificate need not be renewed yet, or a renewal
 // would not last longer, because the authority itself ends then.
 func (s *Service) isFresh(c postgres.Certificate) bool {
-	return s.core.Clock().Add(CertificateRenewal).Before(c.NotAfter) || !c.NotAfter.Before(s.CA.NotAfter())
+	return s.core.Clock().Add(certificateRenewal).Before(c.NotAfter) || !c.NotAfter.Before(s.CA.NotAfter())
 }
 
 // RenewRunning renews the certificate of a running instance, which goes on
@@ -254,7 +254,7 @@ func (s *Service) StartPostgres(ctx context.Context) error {
 	if s.Binaries, err = s.core.Config.Search.Find(ctx); err != nil {
 		return fmt.Errorf("find PostgreSQL: %w", err)
 	}
-	s.Majors = NewMajors(s.core.Config.Search, s.Binaries)
+	s.Majors = newMajors(s.core.Config.Search, s.Binaries)
 	if err := s.loadAuthority(); err != nil {
 		return fmt.Errorf("load certificate authority: %w", err)
 	}

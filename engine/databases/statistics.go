@@ -41,7 +41,7 @@ func (s *StatisticsCache) Get(id string) (Statistics, bool) {
 	return found, ok
 }
 
-func (s *StatisticsCache) Put(id string, st Statistics) {
+func (s *StatisticsCache) put(id string, st Statistics) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.newest[id] = st
@@ -98,8 +98,8 @@ func (s *Service) SampleOne(ctx context.Context, db model.Database) {
 			now.WALLag = max(0, int64(flushed)-int64(archive.Durable))
 		}
 	}
-	s.Statistics.Put(db.ID, now)
-	s.Samples.Observe(db.ID, now)
+	s.Statistics.put(db.ID, now)
+	s.samples.observe(db.ID, now)
 }
 
 // noteVersion records the version of the server, which another minor release
@@ -133,7 +133,7 @@ func (s *Service) KeptDatabases() ([]model.Database, error) {
 
 // KeepMetrics writes the steps of the metrics that are over, or all.
 func (s *Service) KeepMetrics(all bool) {
-	if err := s.writeMetrics(s.Samples.take(all)); err != nil {
+	if err := s.writeMetrics(s.samples.take(all)); err != nil {
 		s.core.Log.Error("write metrics", "error", err)
 	}
 }

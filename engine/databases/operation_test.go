@@ -1,11 +1,10 @@
-package engine
+package databases
 
 import (
 	"errors"
 	"testing"
 
 	"holdfast/engine/core"
-	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -14,27 +13,24 @@ import (
 // the last restore, however long ago it was.
 func TestForgetOperations(t *testing.T) {
 	t.Parallel()
-	s := openObjects(t)
-	db := model.Database{ID: s.Core.NewID(model.ResourceDatabase), Organization: s.org, Project: s.project, Name: "shop", Status: model.DatabaseAvailable}
-	if err := s.Core.Meta.Update(func(tx *meta.Tx) error { return tx.Databases().Insert(db) }); err != nil {
-		t.Fatal(err)
-	}
+	s := openRoom(t)
+	db := s.insert(t, "shop")
 	var ids []string
 	begin := func(kind model.OperationType) {
 		t.Helper()
-		op, err := s.Databases.BeginOperation(db, kind, model.DatabaseAvailable, "testing")
+		op, err := s.beginOperation(db, kind, model.DatabaseAvailable, "testing")
 		ids = append(ids, op.ID)
-		if err := errors.Join(err, s.Databases.EndOperation(op)); err != nil {
+		if err := errors.Join(err, s.EndOperation(op)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	begin(model.OperationBackup)
 	begin(model.OperationPITR)
-	for range databases.KeptOperations + 10 {
+	for range keptOperations + 10 {
 		begin(model.OperationBackup)
 	}
 	kept := map[string]bool{}
-	if err := s.Core.Meta.View(func(tx *meta.Tx) error {
+	if err := s.core.Meta.View(func(tx *meta.Tx) error {
 		all, err := core.AllUnder(tx.Operations(), db.ID)
 		for _, op := range all {
 			kept[op.ID] = true
@@ -43,7 +39,7 @@ func TestForgetOperations(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if len(kept) != databases.KeptOperations+1 || kept[ids[0]] || !kept[ids[1]] || kept[ids[2]] || !kept[ids[len(ids)-1]] {
+	if len(kept) != keptOperations+1 || kept[ids[0]] || !kept[ids[1]] || kept[ids[2]] || !kept[ids[len(ids)-1]] {
 		t.Errorf("%d are kept; the first %t, the restore %t, the newest %t", len(kept), kept[ids[0]], kept[ids[1]], kept[ids[len(ids)-1]])
 	}
 }

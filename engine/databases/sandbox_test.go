@@ -1,4 +1,4 @@
-package engine
+package databases
 
 import (
 	"errors"
@@ -7,12 +7,11 @@ import (
 	"testing"
 
 	"holdfast/engine/core"
-	"holdfast/engine/databases"
 	"holdfast/engine/model"
 )
 
-// Nobody but who removes a sandbox tries again, until the next start: it does
-// so for all that passes.
+// SandboxRemove tries again after every error that passes: until the next start
+// nothing else removes the sandbox.
 func TestSandboxIsRemovedAgain(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -26,7 +25,7 @@ func TestSandboxIsRemovedAgain(t *testing.T) {
 		{model.Errorf(model.CodeForbidden, "not yours"), false},
 		{errors.New("broken"), false},
 	} {
-		if wait, again := databases.RemoveAgain(c.err); again != c.again || again && wait <= 0 {
+		if wait, again := retryRemoval(c.err); again != c.again || again && wait <= 0 {
 			t.Errorf("%v: again %t, after %s", c.err, again, wait)
 		}
 	}
