@@ -12,7 +12,7 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// Allowlist is who may connect to a database.
+// Allowlist holds the networks that may connect to a database.
 type Allowlist struct {
 	Entries            []netip.Prefix
 	UpdatedAt          time.Time
@@ -20,14 +20,14 @@ type Allowlist struct {
 	SessionsTerminated int
 }
 
-// AllowlistGet returns who may connect to a database.
+// AllowlistGet returns the networks that may connect to a database.
 func (s *Service) AllowlistGet(call *model.Call, id string) (Allowlist, error) {
 	db, err := s.Database(call, id)
 	return Allowlist{Entries: db.Allowlist, UpdatedAt: db.AllowlistUpdatedAt, AppliedAt: db.AllowlistAppliedAt}, err
 }
 
-// AllowlistSet replaces who may connect. It is in force, on open sessions
-// too, when this returns.
+// AllowlistSet replaces the allow-list. When it returns, the new list is in
+// force, and open sessions that it excludes have ended.
 func (s *Service) AllowlistSet(ctx context.Context, call *model.Call, id string, entries []string) (Allowlist, error) {
 	allow, err := model.ParseAllowlist("entries", entries)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *Service) AllowlistSet(ctx context.Context, call *model.Call, id string,
 	ended, err := s.applyAllowlist(ctx, db)
 	if err != nil {
 		_, undoErr := s.revertChange(id, withAllowlist(old.Allowlist, old.AllowlistUpdatedAt))
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Stop) // the time of the change may be up
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Stop) // ctx may have expired
 		defer cancel()
 		return Allowlist{}, errors.Join(serverGone(core.NoRoom(err)), undoErr, s.Instances.Update(ctx, id, Access(old)))
 	}
@@ -57,13 +57,14 @@ func (s *Service) AllowlistSet(ctx context.Context, call *model.Call, id string,
 	return Allowlist{Entries: allow, UpdatedAt: db.AllowlistUpdatedAt, AppliedAt: db.AllowlistAppliedAt, SessionsTerminated: ended}, err
 }
 
+// withAllowlist returns the change of a record that sets its allow-list.
 func withAllowlist(allow []netip.Prefix, at time.Time) func(*model.Database) {
 	return func(d *model.Database) { d.Allowlist, d.AllowlistUpdatedAt, d.UpdatedAt = allow, at, at }
 }
 
 // applyAllowlist puts the record's list in force and returns how many open
-// sessions it ended. A server that cannot be seen to follow, because it has no place
-// for who would look, is stopped at once and begins anew with the list.
+// sessions it ended. If the server has no connection left with which to confirm
+// that it loaded the list, it is stopped at once and started with the new list.
 func (s *Service) applyAllowlist(ctx context.Context, db model.Database) (int, error) {
 	soon, cancel := context.WithTimeout(ctx, s.Timeouts.Sessions)
 	defer cancel()

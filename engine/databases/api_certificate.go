@@ -14,8 +14,8 @@ func (s *Service) apiCertificateDir() string {
 	return filepath.Join(s.core.Config.DataDir, "tls", "api")
 }
 
-// APICertificate returns the files of a certificate for the API from the
-// appliance's own authority, which is renewed in good time.
+// APICertificate returns the files of a certificate for the API, issued by the
+// appliance's own authority and renewed before it expires.
 func (s *Service) APICertificate() (certFile, keyFile string, err error) {
 	s.apiCertificate.Lock()
 	defer s.apiCertificate.Unlock()
@@ -29,7 +29,8 @@ func (s *Service) APICertificate() (certFile, keyFile string, err error) {
 	return filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"), nil
 }
 
-// RenewAPICertificate renews what APICertificate once made.
+// RenewAPICertificate renews the certificate that APICertificate issued, if it
+// ever issued one.
 func (s *Service) RenewAPICertificate() error {
 	s.apiCertificate.Lock()
 	defer s.apiCertificate.Unlock()

@@ -11,10 +11,10 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// applyOrRestart does in the instance what sessions of tenants can hold up. Nearly all
-// of them end when they are asked to; one that is deep in a piece of C code does
-// not for hours. Then the server is stopped at once, and it is done when the server is
-// back: what has been recorded, a new password, is not taken back for that.
+// applyOrRestart runs act, which tenants' sessions can block. Almost all of them
+// end when they are terminated, but a session deep in C code may not end for
+// hours. In that case the server is restarted at once and act runs again: a
+// recorded change, such as a new password, is not reverted because of a session.
 func (s *Service) applyOrRestart(ctx context.Context, instance string, act func(context.Context, *pgx.Conn) error) error {
 	soon, cancel := context.WithTimeout(ctx, s.Timeouts.Sessions)
 	defer cancel()
@@ -31,7 +31,7 @@ func (s *Service) applyOrRestart(ctx context.Context, instance string, act func(
 	return s.maintain(again, instance, act)
 }
 
-// maintain acts in a session of the appliance's own role.
+// maintain runs act in a session of the appliance's own role.
 func (s *Service) maintain(ctx context.Context, instance string, act func(context.Context, *pgx.Conn) error) error {
 	conn, err := s.Instances.Connect(ctx, instance, Maintenance)
 	if err != nil {
@@ -41,8 +41,8 @@ func (s *Service) maintain(ctx context.Context, instance string, act func(contex
 	return act(ctx, conn)
 }
 
-// endSessions ends the tenants' open sessions, but for those from the networks
-// in allow, and returns how many there were.
+// endSessions ends the tenants' open sessions, except those from the networks
+// in allow, and returns how many it ended.
 func (s *Service) endSessions(ctx context.Context, db model.Database, allow ...netip.Prefix) (int, error) {
 	ended := 0
 	err := s.applyOrRestart(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) error {

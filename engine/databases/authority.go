@@ -12,16 +12,16 @@ import (
 
 func (s *Service) authorityDir() string { return filepath.Join(s.core.Config.DataDir, "tls") }
 
-// CAFile is the file with the certificate of the appliance's own authority.
+// CAFile returns the path of the certificate of the appliance's own authority.
 func (s *Service) CAFile() string { return filepath.Join(s.authorityDir(), "ca.crt") }
 
-// loadAuthority reads the appliance's authority, or makes it, and bounds it to
-// the hosts that the appliance serves: a thief of its key can then impersonate
-// nothing else to clients that apply the bounds.
+// loadAuthority reads or creates the appliance's authority and limits it to the
+// hosts that the appliance serves (name constraints): with a stolen key, an
+// attacker can then impersonate no other host to clients that check them.
 //
-// An authority has no bounds while only this machine can reach the appliance.
-// Clients that have its certificate from then would otherwise refuse the
-// appliance once it gets a public name: they apply the bounds they have.
+// While only this machine can reach the appliance, the authority has no
+// constraints. Otherwise clients that already have its certificate would refuse
+// the appliance once it gets a public name.
 func (s *Service) loadAuthority() (err error) {
 	if s.CA, err = postgres.LoadOrCreateCA(s.authorityDir()); err != nil {
 		return err
@@ -32,7 +32,7 @@ func (s *Service) loadAuthority() (err error) {
 	}
 	widened := s.CA.Bounded()
 	if name, err := os.Hostname(); err == nil && model.IsHostName(name) {
-		hosts = append(hosts, name) // the name that the machine is given next, as a rule
+		hosts = append(hosts, name) // most likely the next public name
 	}
 	if s.CA, err = s.CA.Bound(s.authorityDir(), hosts); err != nil {
 		return err

@@ -12,10 +12,10 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// ChangeSettings gives a database PostgreSQL settings of its own and
-// restarts it with them; an empty value goes back to what is fitted to the
-// machine. Settings with which the instance does not start are taken back:
-// only a start tells, so there are none while the appliance does not run.
+// ChangeSettings changes a database's own PostgreSQL settings and restarts it
+// with them; an empty value returns to the default computed for the machine.
+// Settings with which the instance does not start are reverted. Only a start can
+// tell, so settings cannot be changed while the appliance is stopped.
 func (s *Service) ChangeSettings(ctx context.Context, call *model.Call, id string, change map[string]string) (model.Database, error) {
 	for name := range change {
 		if err := model.ValidateSetting(name); err != nil {
@@ -66,8 +66,8 @@ func mergeSettings(old, change map[string]string) map[string]string {
 	return merged
 }
 
-// applySettings restarts the instance with the record's settings. It has a
-// time of its own: it is also what takes settings back.
+// applySettings restarts the instance with the record's settings. It sets its own
+// deadline, because it also reverts settings after a failure.
 func (s *Service) applySettings(ctx context.Context, db model.Database) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeouts.Stop+StartTimeout)
 	defer cancel()

@@ -5,21 +5,21 @@ import (
 	"holdfast/engine/model"
 )
 
-// BackupClaim is what a backup of a database claims; the database itself
-// stays free for what does not disturb a backup.
+// BackupClaim returns the id that a backup claims. The database's own id stays
+// free for operations that do not disturb a backup.
 func BackupClaim(database string) string { return database + "/backup" }
 
-// Restoring is what a restore says it is doing.
+// Restoring describes a restore in its claim.
 const Restoring = "a restore"
 
-// ScheduledBackup is the key under which a backup that the appliance makes by
-// itself can be cancelled.
+// ScheduledBackup returns the key under which a scheduled backup can be
+// cancelled.
 func ScheduledBackup(database string) string { return database + "/backup/scheduled" }
 
-// endClaims says that what an operation's claims are held for is being recorded as
-// done. It comes before anybody can see the record, for who sees it may go on at
-// once; if it cannot be written after all, others only wait before they are
-// refused.
+// endClaims marks an operation's claims as ending, because its end is about to be
+// recorded. It must run before the record becomes visible: a client that sees the
+// record may begin the next operation at once. If the record cannot be written,
+// others only wait a little before they are refused.
 func endClaims(c *core.Claims, op model.DatabaseOperation) {
 	backups := BackupClaim(op.Database)
 	switch {
@@ -34,14 +34,14 @@ func endClaims(c *core.Claims, op model.DatabaseOperation) {
 	}
 }
 
-// claimAvailable claims a database of the call's organization for an act
-// that needs it up. The caller releases it.
+// claimAvailable claims a database of the call's organization for an operation
+// that needs a running instance. The caller releases it.
 func (s *Service) claimAvailable(call *model.Call, id, what string) (model.Database, func(), error) {
 	return s.claim(call, id, what, s.LiveStatus)
 }
 
-// ClaimExclusively claims a database against backups and everything else. Its
-// instance may be down. The caller releases it.
+// ClaimExclusively claims a database and its backups. The instance may be down.
+// The caller releases both.
 func (s *Service) ClaimExclusively(call *model.Call, id, what string) (model.Database, func(), error) {
 	db, release, err := s.claim(call, id, what, func(db model.Database) (model.DatabaseStatus, string) {
 		return db.Status, db.StatusReason
@@ -57,22 +57,22 @@ func (s *Service) ClaimExclusively(call *model.Call, id, what string) (model.Dat
 	return db, func() { releaseBackups(); release() }, nil
 }
 
-// ClaimBackups claims a database's backups for what a person asks for, to which
-// one that is being made may have to give way. The caller releases them.
+// ClaimBackups claims a database's backups for a request, which may cancel a
+// running backup. The caller releases them.
 func (s *Service) ClaimBackups(database, what string) (release func(), err error) {
 	s.cancelBackupFor(database, what)
 	for {
 		release, err = s.core.Claims.Take(BackupClaim(database), what)
-		if err == nil || !s.cancelBackupFor(database, what) { // none has begun since
+		if err == nil || !s.cancelBackupFor(database, what) { // no other backup has begun since
 			return release, err
 		}
 	}
 }
 
-// cancelBackupFor ends the backup of a database for what a person asks for: a scheduled
-// one, and for a restore or the deletion any. It may wait for an archive that
-// takes in nothing, and that is just when people want to restore. It reports
-// whether there was one.
+// cancelBackupFor cancels a running backup in favour of a request: a scheduled
+// one for every request, any other only for a restore or the deletion. A backup
+// may be waiting for a stuck WAL archive, which is exactly when people want to
+// restore. It reports whether there was one.
 func (s *Service) cancelBackupFor(id, what string) bool {
 	if what == deleting {
 		return s.core.Cancels.Cancel(BackupClaim(id), model.Errorf(model.CodeConflict, "the database was deleted"))
@@ -94,7 +94,7 @@ func (s *Service) claim(
 	if err != nil {
 		return model.Database{}, nil, err
 	}
-	db, err := s.Database(call, id) // as it is now that it is ours
+	db, err := s.Database(call, id) // read again: it may have changed before the claim
 	if err == nil {
 		if now, reason := status(db); now != model.DatabaseAvailable {
 			err = NotAvailable(now, reason)
@@ -107,8 +107,8 @@ func (s *Service) claim(
 	return db, release, nil
 }
 
-// NotAvailable refuses an act on a database that is not available, and says what
-// helps: waiting does in most states, but not in those that do not end by
+// NotAvailable returns the error for an operation on a database that is not
+// available. It says what helps: waiting, except in states that do not end by
 // themselves.
 func NotAvailable(status model.DatabaseStatus, reason string) error {
 	if reason != "" {
@@ -129,12 +129,12 @@ func NotAvailable(status model.DatabaseStatus, reason string) error {
 	}
 }
 
-// deleting is what backups are claimed for.
+// deleting describes the deletion in its claim.
 const deleting = "the deletion"
 
-// ImportClaim is by what a running import can be cancelled.
+// ImportClaim returns the key under which a running import can be cancelled.
 func ImportClaim(database string) string { return database + "/import" }
 
-// VerificationClaim is the key under which the verification of a backup, or of any backup of a
-// database, can be cancelled.
+// VerificationClaim returns the key under which the verification of a backup, or
+// of any backup of a database, can be cancelled.
 func VerificationClaim(id string) string { return id + "/proof" }

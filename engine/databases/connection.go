@@ -10,10 +10,11 @@ import (
 	"holdfast/engine/model"
 )
 
-// DefaultCAFile is the file in which a client is expected to have the authority's certificate unless it names another.
+// DefaultCAFile is the file in which a client is expected to keep the authority's
+// certificate unless it names another.
 const DefaultCAFile = "holdfast-ca.crt"
 
-// Connection is all a client needs to connect.
+// Connection holds everything a client needs to connect.
 type Connection struct {
 	Host     string
 	Port     int
@@ -28,16 +29,16 @@ type Connection struct {
 	PasswordChanged bool
 }
 
-// PasswordChangedMessage says what to do about Connection.PasswordChanged.
+// PasswordChangedMessage tells a client what to do about Connection.PasswordChanged.
 const PasswordChangedMessage = "the password of this user was changed by SQL, so the appliance does not know it; " +
 	"connect with the password that was set, or set a new one with rotate-password"
 
-// passwordCheckTimeout bounds how long connection details wait for the database to say
-// which passwords are in force.
+// passwordCheckTimeout bounds how long a request for connection details waits for
+// the database to say which passwords are in force.
 const passwordCheckTimeout = 2 * time.Second
 
-// Connection returns how to connect: as the owner for who may change
-// the database, as the role that can only read for who may not.
+// Connection returns how to connect: as the owner if the call may change the
+// database, otherwise as the read-only role.
 func (s *Service) Connection(call *model.Call, id string) (Connection, error) {
 	db, err := s.Database(call, id)
 	if err != nil {
@@ -49,13 +50,15 @@ func (s *Service) Connection(call *model.Call, id string) (Connection, error) {
 		if err := s.maintain(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) (err error) {
 			db, err = s.notePasswords(ctx, conn, db)
 			return err
-		}); err != nil { // then it goes by the last look
+		}); err != nil { // the result of the last check counts
 			s.core.Log.Warn("check the passwords of a database", "database", db.ID, "error", err)
 		}
 	}
 	return s.ConnectionOf(db, call.Holds(model.ScopeDatabaseUpdate))
 }
 
+// ConnectionOf returns how to connect to the database of a record, as the owner or
+// as the read-only role.
 func (s *Service) ConnectionOf(db model.Database, asOwner bool) (Connection, error) {
 	tenant, err := s.tenant(db)
 	if err != nil {
@@ -73,14 +76,14 @@ func (s *Service) ConnectionOf(db model.Database, asOwner bool) (Connection, err
 	return c, nil
 }
 
-// SSLMode is how a client that does not verify the server connects.
+// SSLMode returns the sslmode of a client that does not verify the server.
 func (c Connection) SSLMode() connstring.SSLMode { return connstring.Mode(c.Host) }
 
 // URL returns the connection as a URL, which holds the password if it is known.
 func (c Connection) URL() string { return c.target().URL() }
 
-// Drivers returns the connection in the form of each driver, which verifies the server with the certificate in caFile. Each holds
-// the password.
+// Drivers returns the connection in the form of each driver, which verifies the
+// server with the certificate in caFile. Each one includes the password.
 func (c Connection) Drivers(caFile string) connstring.Drivers {
 	target := c.target()
 	target.CAFile = caFile

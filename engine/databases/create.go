@@ -14,7 +14,7 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// NewDatabase is what a database is made of.
+// NewDatabase describes a database to create.
 type NewDatabase struct {
 	Project  string
 	Name     string
@@ -24,9 +24,9 @@ type NewDatabase struct {
 	Sandbox bool
 }
 
-// Create makes a database and returns once it accepts connections.
-// The name and the port are claimed first; when anything fails after that,
-// they are given back and nothing is left.
+// Create creates a database and returns once it accepts connections. It first
+// commits a record that reserves the name and the port; if a later step fails, it
+// removes the record and everything it created.
 func (s *Service) Create(ctx context.Context, call *model.Call, in NewDatabase) (View, Connection, error) {
 	if err := in.Complete(); err != nil {
 		return View{}, Connection{}, err
@@ -39,7 +39,7 @@ func (s *Service) Create(ctx context.Context, call *model.Call, in NewDatabase) 
 		return View{}, Connection{}, core.NoRoom(err)
 	}
 	defer release()
-	// A client that goes away does not stop half-way what was begun.
+	// The creation goes on when the client disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), StartTimeout)
 	defer cancel()
 	db, err = s.BuildDatabase(ctx, db)
@@ -62,6 +62,7 @@ func (s *Service) Create(ctx context.Context, call *model.Call, in NewDatabase) 
 	return view, connection, err
 }
 
+// Complete fills in the defaults and validates the rest.
 func (in *NewDatabase) Complete() error {
 	if in.User == "" {
 		in.User = model.DefaultOwner
@@ -79,8 +80,8 @@ func (in *NewDatabase) Complete() error {
 	return postgres.CheckPassword("password", in.Password)
 }
 
-// ClaimDatabase commits a record in state creating, which holds the name and
-// the port.
+// ClaimDatabase claims a new database and commits its record in state creating,
+// which reserves the name and the port. The caller releases the claim.
 func (s *Service) ClaimDatabase(call *model.Call, in NewDatabase) (model.Database, func(), error) {
 	db := s.NewDatabase(call, in)
 	call.Resource = DatabaseResource(db)
@@ -98,7 +99,7 @@ func (s *Service) ClaimDatabase(call *model.Call, in NewDatabase) (model.Databas
 	return db, release, err
 }
 
-// NewDatabase is the record of a database that is to be made, without a port.
+// NewDatabase returns the record of a database to create, without a port.
 func (s *Service) NewDatabase(call *model.Call, in NewDatabase) model.Database {
 	now := s.core.Clock()
 	db := model.Database{
@@ -115,8 +116,8 @@ func (s *Service) NewDatabase(call *model.Call, in NewDatabase) model.Database {
 	return db
 }
 
-// InsertDatabase claims the record's port, and its name in the project, unless
-// the plan allows no more databases.
+// InsertDatabase inserts a record, which reserves its port and its name in the
+// project, unless the plan allows no more databases.
 func (s *Service) InsertDatabase(tx *meta.Tx, db model.Database) error {
 	if _, err := core.ProjectOf(tx, db.Organization, db.Project); err != nil {
 		return err
@@ -170,8 +171,8 @@ func (s *Service) publishDatabase(call *model.Call, db *model.Database) error {
 	})
 }
 
-// ForgetDatabase undoes a creation that failed with cause, and ends with it the
-// operation, if there is one, that was to fill the database.
+// ForgetDatabase undoes a creation that failed with cause, and closes the
+// operation that was to fill the database, if there is one.
 func (s *Service) ForgetDatabase(ctx context.Context, call *model.Call, db model.Database, cause error) error {
 	if err := s.StopInstance(ctx, db.ID); err != nil {
 		return err
@@ -179,7 +180,7 @@ func (s *Service) ForgetDatabase(ctx context.Context, call *model.Call, db model
 	if err := s.Discard(s.DatabaseDirectory(db.ID), db.ID); err != nil {
 		return fmt.Errorf("remove database directory: %w", err)
 	}
-	if err := s.backups.RemoveBackups(db.ID); err != nil { // a sweep may have begun them
+	if err := s.backups.RemoveBackups(db.ID); err != nil { // a sweep may have begun a backup
 		return err
 	}
 	forget := func(tx *meta.Tx) error {
@@ -199,7 +200,8 @@ func (s *Service) ForgetDatabase(ctx context.Context, call *model.Call, db model
 	return s.core.RecordLater(err, "that a database could not be made", forget)
 }
 
-// StopInstance stops the database's instance; one that does not run is fine.
+// StopInstance stops the database's instance and forgets its state. It succeeds
+// when the instance does not run.
 func (s *Service) StopInstance(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Stop)
 	defer cancel()

@@ -12,10 +12,10 @@ import (
 	"holdfast/engine/model"
 )
 
-// Delete stops the database and moves it with its backups to the
-// trash. It returns until when the operator can bring it back. A running
-// backup is cancelled; so is the import that fills the database, of which
-// nothing is left then.
+// Delete stops the database and moves it to the trash with its backups. It
+// returns the time until which the operator can restore it. A running backup is
+// cancelled. So is an import that is filling the database; the import then removes
+// the database itself.
 func (s *Service) Delete(ctx context.Context, call *model.Call, id string) (time.Time, error) {
 	if _, err := s.Database(call, id); err != nil {
 		return time.Time{}, err
@@ -48,8 +48,8 @@ func (s *Service) Delete(ctx context.Context, call *model.Call, id string) (time
 	return s.finishDelete(ctx, call, db, op.ID)
 }
 
-// finishDelete is the part of a delete that the next start carries on with
-// when the appliance dies in the middle.
+// finishDelete is the part of a delete that the next start repeats if the
+// appliance dies in the middle.
 func (s *Service) finishDelete(ctx context.Context, call *model.Call, db model.Database, op string) (time.Time, error) {
 	if err := s.StopInstance(ctx, db.ID); err != nil {
 		return time.Time{}, err
@@ -79,10 +79,10 @@ func (s *Service) finishDelete(ctx context.Context, call *model.Call, db model.D
 	return trash.Until, nil
 }
 
-// purge removes a database in the trash for good: its files first, so that
-// its record, the tombstone, is there until nothing else is. One whose removal
-// was interrupted cannot be brought back; the next sweep goes on with it. The
-// call's entry is committed with the end of the record.
+// purge removes a database in the trash for good: its files first, so that the
+// record, the tombstone, is the last to go. After an interrupted purge the
+// database cannot be restored, and the next sweep continues. The call's audit
+// entry is committed together with the removal of the record.
 func (s *Service) purge(call *model.Call, db model.Database) error {
 	if err := s.core.Meta.Update(func(tx *meta.Tx) error { return s.beginPurge(tx, db.ID) }); err != nil {
 		return err
@@ -100,8 +100,8 @@ func (s *Service) purge(call *model.Call, db model.Database) error {
 	return s.core.RemoveDiscarded()
 }
 
-// beginPurge ends the time in which a deleted database can be brought back.
-// It may have been since the caller looked.
+// beginPurge ends the time in which a deleted database can be restored. It fails
+// if the database was restored since the caller read the record.
 func (s *Service) beginPurge(tx *meta.Tx, id string) error {
 	_, err := tx.Databases().Update(id, func(d *model.Database) error {
 		if d.Trash == nil {
@@ -113,6 +113,8 @@ func (s *Service) beginPurge(tx *meta.Tx, id string) error {
 	return err
 }
 
+// PurgeRecords deletes the record of a database and of everything that belongs to
+// it.
 func PurgeRecords(tx *meta.Tx, database string) error {
 	backups, err := core.AllUnder(tx.Backups(), database)
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// View is a database as a client sees it: its record, and what its
-// instance is doing now.
+// View is a database as a client sees it: its record and the current state of its
+// instance.
 type View struct {
 	model.Database
 	Host           string
-	Statistics     *Statistics // nil until the instance was first asked
+	Statistics     *Statistics // nil until the instance was first sampled
 	LatestBackup   *model.Backup
-	Unprotected    bool          // there is to be a completed backup, and is none
-	VerifiedBackup *model.Backup // the newest that was restored on trial
+	Unprotected    bool          // a completed backup is expected and missing
+	VerifiedBackup *model.Backup // the newest verified one
 	RunningOp      *model.DatabaseOperation
 	FailedRestore  *model.DatabaseOperation // the last restore, where it failed
 	ConnectionMode connstring.SSLMode
@@ -51,8 +51,8 @@ func (s *Service) Get(call *model.Call, id string) (View, error) {
 	return s.View(db)
 }
 
-// Database returns the record of a Database of the call's organization and
-// makes it the call's resource.
+// Database returns the record of a database of the call's organization and makes
+// it the call's resource.
 func (s *Service) Database(call *model.Call, id string) (model.Database, error) {
 	var db model.Database
 	call.Resource = model.Resource{Type: model.ResourceDatabase, ID: id}
@@ -66,8 +66,8 @@ func (s *Service) Database(call *model.Call, id string) (model.Database, error) 
 	return db, err
 }
 
-// ID returns the id of the call's organization's database with the id
-// or, where only one has it, the name given.
+// ID resolves the id or the name of a database of the call's organization. A name
+// must be unique among its projects.
 func (s *Service) ID(call *model.Call, idOrName string) (string, error) {
 	if model.ResourceDatabase.HasPrefix(idOrName) {
 		return idOrName, nil
@@ -92,6 +92,8 @@ func (s *Service) ID(call *model.Call, idOrName string) (string, error) {
 	}
 }
 
+// DatabaseOf returns the record of an organization's database that is not in the
+// trash.
 func DatabaseOf(tx *meta.Tx, organization, id string) (model.Database, error) {
 	db, err := tx.Databases().Get(id)
 	if errors.Is(err, meta.ErrNotFound) || err == nil && (db.Organization != organization || db.Trash != nil) {
@@ -100,11 +102,12 @@ func DatabaseOf(tx *meta.Tx, organization, id string) (model.Database, error) {
 	return db, err
 }
 
+// DatabaseResource returns a database as the resource of a call.
 func DatabaseResource(db model.Database) model.Resource {
 	return model.Resource{Type: model.ResourceDatabase, ID: db.ID, Name: db.Name}
 }
 
-// View adds to a record what lies beside it.
+// View adds to a record its statistics, backups and operations.
 func (s *Service) View(db model.Database) (View, error) {
 	view := View{Database: db, Host: s.core.Config.PublicHost, ConnectionMode: connstring.Mode(s.core.Config.PublicHost)}
 	if stats, ok := s.Statistics.Get(db.ID); ok {
@@ -144,8 +147,8 @@ func (s *Service) View(db model.Database) (View, error) {
 	return view, err
 }
 
-// LiveStatus is the recorded status, unless the record says available and the
-// instance is not.
+// LiveStatus returns the recorded status and its reason, or those of the instance
+// if the record says available and the instance is not.
 func (s *Service) LiveStatus(db model.Database) (model.DatabaseStatus, string) {
 	if s.core.Claims.Holds(db.ID, core.Unsettled) {
 		return model.DatabaseFailed, s.States.get(db.ID).Reason
@@ -155,7 +158,7 @@ func (s *Service) LiveStatus(db model.Database) (model.DatabaseStatus, string) {
 	}
 	switch live := s.States.get(db.ID); live.State {
 	case postgres.StateRunning:
-		if s.core.Claims.Holds(db.ID, startClaim) || s.States.rolesPending(db.ID) { // its roles are still being seen to
+		if s.core.Claims.Holds(db.ID, startClaim) || s.States.rolesPending(db.ID) { // its roles are still being set
 			return model.DatabaseUnavailable, starting
 		}
 		return model.DatabaseAvailable, ""
@@ -168,14 +171,14 @@ func (s *Service) LiveStatus(db model.Database) (model.DatabaseStatus, string) {
 	}
 }
 
-// starting is the reason given while an instance comes up.
+// starting is the reason given while an instance is being started.
 const starting = "PostgreSQL is being started"
 
 // NewestCompleted returns the newest completed backup of a database, nil when
 // there is none.
 func NewestCompleted(tx *meta.Tx, database string) (*model.Backup, error) {
 	after := ""
-	for limit := 1; ; limit = core.MaxLimit { // mostly the newest of all is
+	for limit := 1; ; limit = core.MaxLimit { // the newest backup is usually completed
 		backups, more, err := tx.Backups().Newest(meta.ByDatabase, meta.Key(database), after, limit)
 		if err != nil {
 			return nil, err
@@ -192,9 +195,9 @@ func NewestCompleted(tx *meta.Tx, database string) (*model.Backup, error) {
 	}
 }
 
-// IsUnprotected reports whether a database, as recorded, is to have a
-// completed backup and has none. A sandbox is to have none, and what is being
-// made, imported or deleted cannot have one.
+// IsUnprotected reports whether a database lacks the completed backup it should
+// have. A sandbox needs none, and a database that is being created, imported or
+// deleted cannot have one.
 func IsUnprotected(db model.Database, newest *model.Backup) bool {
 	switch db.Status {
 	case model.DatabaseCreating, model.DatabaseImporting, model.DatabaseDeleting:

@@ -27,8 +27,8 @@ const (
 
 // Timeouts are how long the appliance waits before it uses force.
 type Timeouts struct {
-	Stop     time.Duration // for a fast shutdown
-	Sessions time.Duration // for sessions that hold up a change, see apply.go
+	Stop     time.Duration // of a fast shutdown
+	Sessions time.Duration // of a change that sessions block, see apply.go
 	WAL      time.Duration // for the WAL that a backup needs to be archived
 }
 
@@ -36,20 +36,21 @@ func defaultTimeouts() Timeouts {
 	return Timeouts{Stop: time.Minute, Sessions: 10 * time.Second, WAL: 10 * time.Minute}
 }
 
-// loginSlots is how many logins may be under way at a time in one database
-// without taking a place from its sessions.
+// loginSlots is how many logins one database can process at a time without taking
+// connections from its sessions.
 const loginSlots = 120
 
-// DataDirectory is where a generation of a database's files lies.
+// DataDirectory returns the data directory of a generation of a database.
 func (s *Service) DataDirectory(id string, generation int) string {
 	return filepath.Join(s.DatabaseDirectory(id), strconv.Itoa(generation))
 }
 
+// DatabaseDirectory returns the directory that holds a database's data directories.
 func (s *Service) DatabaseDirectory(id string) string {
 	return filepath.Join(s.core.Config.DataDir, "instances", id)
 }
 
-// Spec says how the database's instance is run. It fails when the binaries of
+// Spec returns how to run the database's instance. It fails when the binaries of
 // the database's major version are missing.
 func (s *Service) Spec(ctx context.Context, db model.Database) (postgres.Spec, error) {
 	bin, err := s.Majors.Find(ctx, db.Major)
@@ -68,15 +69,15 @@ func (s *Service) Spec(ctx context.Context, db model.Database) (postgres.Spec, e
 	}, nil
 }
 
-// Access says who may connect to the database.
+// Access returns the access rules of the database.
 func Access(db model.Database) postgres.HBA {
-	if db.Status == model.DatabaseImporting { // nobody but the import, as the owner
+	if db.Status == model.DatabaseImporting { // only the import, as the owner
 		return postgres.HBA{Database: db.Name, Local: db.Owner}
 	}
 	return postgres.HBA{Database: db.Name, Users: []string{db.Owner, db.ReadOnly}, Allow: db.Allowlist}
 }
 
-// tenant opens the database's passwords.
+// tenant returns the database's roles with their passwords decrypted.
 func (s *Service) tenant(db model.Database) (postgres.Tenant, error) {
 	owner, err := s.core.Sealer.Open(passwordPurpose(db.ID, db.Owner), db.OwnerPassword)
 	if err != nil {
@@ -102,7 +103,7 @@ func verifierPurpose(database, role string) string { return "verifier " + databa
 
 func passwordPurpose(database, role string) string { return "password " + database + " " + role }
 
-// IssueCertificate gives a data directory a certificate.
+// IssueCertificate issues a certificate into a data directory.
 func (s *Service) IssueCertificate(dir string) error {
 	if err := s.CA.Issue(dir, s.instanceHosts(), certificateLife); err != nil {
 		return fmt.Errorf("issue certificate: %w", err)
@@ -110,8 +111,7 @@ func (s *Service) IssueCertificate(dir string) error {
 	return nil
 }
 
-// instanceHosts returns every name and address instances are reached by,
-// sorted.
+// instanceHosts returns every name and address of the instances, sorted.
 func (s *Service) instanceHosts() []string {
 	hosts := []string{s.core.Config.PublicHost, "localhost", "127.0.0.1", "::1"}
 	for _, address := range s.core.Config.Listen {
@@ -126,8 +126,8 @@ func (s *Service) instanceHosts() []string {
 	return slices.Compact(hosts)
 }
 
-// Provision makes the database, roles and passwords of a running instance
-// what the record db says.
+// Provision brings the database, roles and passwords of a running instance in line
+// with the record db.
 func (s *Service) Provision(ctx context.Context, instance string, db model.Database) error {
 	return s.maintain(ctx, instance, s.provisioning(db))
 }
@@ -142,17 +142,19 @@ func (s *Service) provisioning(db model.Database) func(context.Context, *pgx.Con
 	}
 }
 
-// InstanceStates remembers what the supervisor last said of each instance.
+// InstanceStates holds the state that the supervisor last reported for each
+// instance.
 type InstanceStates struct {
 	mu           sync.RWMutex
 	states       map[string]InstanceState
-	pendingRoles map[string]bool // not yet what their records say, see pending_roles.go
+	pendingRoles map[string]bool // see pending_roles.go
 }
 
+// InstanceState is one report of the supervisor.
 type InstanceState struct {
 	State  postgres.State
 	Reason string
-	failed bool // since it last ran
+	failed bool // at least once since it last ran
 }
 
 func newInstanceStates() *InstanceStates {
@@ -181,7 +183,7 @@ func (s *InstanceStates) get(id string) InstanceState {
 	return s.states[id]
 }
 
-// Drop forgets an instance that is no more.
+// Drop removes an instance that no longer exists.
 func (s *InstanceStates) Drop(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,8 +191,8 @@ func (s *InstanceStates) Drop(id string) {
 	delete(s.pendingRoles, id)
 }
 
-// InstanceChanged hears from the supervisor; an instance that dies or comes
-// back by itself is audited.
+// InstanceChanged takes in a report of the supervisor. It audits an instance that
+// dies or comes back by itself.
 func (s *Service) InstanceChanged(id string, state postgres.State, reason string) {
 	switch state {
 	case postgres.StateRunning:
@@ -227,11 +229,11 @@ func (s *Service) InstanceChanged(id string, state postgres.State, reason string
 }
 
 // Maintenance is the database in which the appliance's own role works. Tenants
-// cannot connect to it, so nothing in it is theirs.
+// cannot connect to it and own nothing in it.
 const Maintenance = "postgres"
 
-// emitStateEvent reports that a database has failed, or is back after that. failed
-// says whether it had before.
+// emitStateEvent emits an event when a database fails, or runs again after it had
+// failed before.
 func (s *Service) emitStateEvent(db model.Database, failed bool, now postgres.State, reason string) {
 	event := model.Event{Organization: db.Organization, Resource: DatabaseResource(db)}
 	switch {

@@ -10,12 +10,12 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// Majors finds the binaries of each major version: a data directory can only
-// be run by those of its own.
+// Majors finds the binaries of each major version. A data directory works only
+// with those of its own.
 type Majors struct {
 	search    postgres.Search
-	searching chan struct{}     // holds one token while somebody searches: it may be a download
-	missed    map[int]time.Time // when one was last fetched in vain; for who holds looking
+	searching chan struct{}     // one slot, held during a search, which may be a download
+	missed    map[int]time.Time // when a download last failed; guarded by searching
 
 	mu    sync.Mutex
 	found map[int]postgres.Binaries
@@ -28,12 +28,12 @@ func newMajors(search postgres.Search, newest postgres.Binaries) *Majors {
 	}
 }
 
-// fetchAgain is how long after one was fetched in vain it is looked for on this
-// machine only: a network that hangs would hold up one database after another.
+// fetchAgain is how long after a failed download the version is searched for on
+// this machine only: a hanging network would delay one database after another.
 const fetchAgain = time.Minute
 
-// Find returns the binaries of a major version. What is missing is looked for
-// again the next time: the operator may have installed it.
+// Find returns the binaries of a major version. Missing ones are searched for
+// again with the next call: the operator may have installed them.
 func (m *Majors) Find(ctx context.Context, major int) (postgres.Binaries, error) {
 	if bin, ok := m.known(major); ok {
 		return bin, nil
@@ -76,8 +76,8 @@ func (m *Majors) searchFor(ctx context.Context, major int) (postgres.Binaries, e
 	return bin, nil
 }
 
-// known does not wait for a search: the databases whose binaries are there
-// start while those of another major are looked for.
+// known returns binaries without waiting for a search, so that databases start
+// while the binaries of another major version are searched for.
 func (m *Majors) known(major int) (postgres.Binaries, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,19 +8,19 @@ import (
 	"holdfast/engine/model"
 )
 
-// sampleBuffer gathers what is asked of the instances into steps of the shortest
-// series, and holds the steps that are over until they are written.
+// sampleBuffer combines the statistics of the instances into samples of the
+// shortest series and keeps finished samples until they are written.
 type sampleBuffer struct {
 	mu   sync.Mutex
 	open map[string]*step
 	over []databaseSample
 }
 
-// step is what is known of a database in the step that is not over yet.
+// step is the sample of a database whose time is not over.
 type step struct {
 	sample  model.Sample
 	commits int64         // counted in the step
-	covered time.Duration // over how much of it
+	covered time.Duration // the part of the step that commits covers
 	last    Statistics
 }
 
@@ -31,7 +31,7 @@ type databaseSample struct {
 
 func newSampleBuffer() *sampleBuffer { return &sampleBuffer{open: map[string]*step{}} }
 
-// observe adds what an instance said of itself.
+// observe adds the statistics of an instance.
 func (m *sampleBuffer) observe(id string, now Statistics) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,8 +55,8 @@ func (s *step) add(now Statistics) {
 	if now.RPO != nil {
 		s.sample.AddArchive(&model.ArchiveSample{WALLag: now.WALLag, RPO: *now.RPO})
 	}
-	// A counter that went back belongs to another server: it was restarted
-	// after a crash, or restored.
+	// A counter that went back belongs to a new server: the old one was restarted
+	// after a crash, or the database was restored.
 	if elapsed := now.At.Sub(s.last.At); elapsed > 0 && elapsed <= model.SeriesDay().Step && now.Commits >= s.last.Commits {
 		s.commits += now.Commits - s.last.Commits
 		s.covered += elapsed
@@ -65,7 +65,7 @@ func (s *step) add(now Statistics) {
 	s.last = now
 }
 
-// current returns the step that is not over, as far as it is known.
+// current returns the sample of a database whose time is not over.
 func (m *sampleBuffer) current(id string) (model.Sample, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,8 +82,8 @@ func (m *sampleBuffer) drop(id string) {
 	delete(m.open, id)
 }
 
-// take returns the steps that are over and not written yet; with all, those
-// that are not over too.
+// take returns the finished samples and forgets them; with all, it also returns
+// the unfinished ones.
 func (m *sampleBuffer) take(all bool) []databaseSample {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,8 +97,8 @@ func (m *sampleBuffer) take(all bool) []databaseSample {
 	return taken
 }
 
-// writeMetrics stores samples in the shorter series, and what they make of
-// the step of the longer one.
+// writeMetrics stores samples in the shorter series, and the samples of the longer
+// series that they are part of.
 func (s *Service) writeMetrics(samples []databaseSample) error {
 	if len(samples) == 0 {
 		return nil
@@ -119,7 +119,7 @@ func (s *Service) writeMetrics(samples []databaseSample) error {
 	})
 }
 
-// rollUp makes the sample of the longer series anew that s is part of.
+// rollUp computes the sample of the longer series that s is part of.
 func rollUp(tx *meta.Tx, s databaseSample) error {
 	begin := s.At.Truncate(model.SeriesMonth().Step)
 	parts, err := tx.Samples(s.database, model.SeriesDay(), begin)
@@ -129,8 +129,8 @@ func rollUp(tx *meta.Tx, s databaseSample) error {
 	return tx.PutSample(s.database, model.SeriesMonth(), gather(parts, begin))
 }
 
-// gather makes the sample of the longer step that begins at begin out of
-// samples of shorter ones.
+// gather combines samples of the shorter series into the sample of the longer
+// series that begins at begin.
 func gather(parts []model.Sample, begin time.Time) model.Sample {
 	whole := model.Sample{At: begin}
 	count := 0
@@ -144,9 +144,8 @@ func gather(parts []model.Sample, begin time.Time) model.Sample {
 	return whole
 }
 
-// Metrics returns what is known of a database's past, oldest first; the last
-// sample is of the step that is not over yet. Where the database was down, or
-// the appliance, samples are missing.
+// Metrics returns the samples of a database, oldest first. The last one is not
+// complete. Samples are missing where the database or the appliance was down.
 func (s *Service) Metrics(call *model.Call, id string, series model.Series) ([]model.Sample, error) {
 	if _, err := s.Database(call, id); err != nil {
 		return nil, err

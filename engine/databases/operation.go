@@ -8,7 +8,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// beginOperation records that something long begins on a claimed database.
+// beginOperation records the start of an operation on a claimed database.
 func (s *Service) beginOperation(
 	db model.Database, t model.OperationType, status model.DatabaseStatus, phase string,
 ) (model.DatabaseOperation, error) {
@@ -17,6 +17,7 @@ func (s *Service) beginOperation(
 	return op, err
 }
 
+// NewOperation returns the record of an operation that begins now.
 func (s *Service) NewOperation(db model.Database, t model.OperationType, phase string) model.DatabaseOperation {
 	return model.DatabaseOperation{
 		ID: s.core.NewID(model.ResourceOperation), Organization: db.Organization, Database: db.ID,
@@ -24,6 +25,8 @@ func (s *Service) NewOperation(db model.Database, t model.OperationType, phase s
 	}
 }
 
+// InsertOperation inserts an operation, and sets it and the status in the record
+// of its database.
 func InsertOperation(tx *meta.Tx, op model.DatabaseOperation, status model.DatabaseStatus) error {
 	if err := tx.Operations().Insert(op); err != nil {
 		return err
@@ -42,12 +45,12 @@ func InsertOperation(tx *meta.Tx, op model.DatabaseOperation, status model.Datab
 	return forgetOperations(tx, db)
 }
 
-// keptOperations is how many of a database's operations are remembered: more than
-// are ever shown.
+// keptOperations is how many operations of a database are kept: more than are ever
+// shown.
 const keptOperations = 2 * RecoveryEvents
 
-// forgetOperations removes the oldest operations of a database, but for the last
-// restore, of which the database itself tells.
+// forgetOperations removes the oldest operations of a database, except the last
+// restore, which the database's record refers to.
 func forgetOperations(tx *meta.Tx, db model.Database) error {
 	all, err := core.AllUnder(tx.Operations(), db.ID)
 	if err != nil {
@@ -64,7 +67,7 @@ func forgetOperations(tx *meta.Tx, db model.Database) error {
 	return nil
 }
 
-// EndOperation records that the operation came to its end.
+// EndOperation records that an operation completed.
 func (s *Service) EndOperation(op model.DatabaseOperation) error {
 	end := func(tx *meta.Tx) error {
 		_, err := s.ReleaseDatabase(tx, op, nil)
@@ -75,9 +78,9 @@ func (s *Service) EndOperation(op model.DatabaseOperation) error {
 
 const endOfOperation = "the end of an operation"
 
-// ConcludeOperation records how an operation ended that has left nothing to
-// take back, and audits call. A database does not stay occupied because there
-// was no room to say that it is free.
+// ConcludeOperation records the result of an operation that needs no rollback, and
+// audits call. On a full disk it records the result later, so that the database
+// does not stay occupied.
 func (s *Service) ConcludeOperation(call *model.Call, op model.DatabaseOperation, cause error) (model.Database, error) {
 	var db model.Database
 	err := s.core.Meta.Update(func(tx *meta.Tx) (err error) {
@@ -92,8 +95,7 @@ func (s *Service) ConcludeOperation(call *model.Call, op model.DatabaseOperation
 	})
 }
 
-// ReleaseDatabase closes the operation, and puts its database back to
-// available.
+// ReleaseDatabase closes an operation and sets its database to available.
 func (s *Service) ReleaseDatabase(tx *meta.Tx, op model.DatabaseOperation, cause error) (model.Database, error) {
 	if err := s.CloseOperation(tx, op.ID, cause); err != nil {
 		return model.Database{}, err
@@ -104,6 +106,8 @@ func (s *Service) ReleaseDatabase(tx *meta.Tx, op model.DatabaseOperation, cause
 	})
 }
 
+// CloseOperation records the end of an operation, failed if cause is not nil, and
+// ends its claims.
 func (s *Service) CloseOperation(tx *meta.Tx, id string, cause error) error {
 	op, err := tx.Operations().Update(id, func(o *model.DatabaseOperation) error {
 		now := s.core.Clock()
@@ -121,9 +125,9 @@ func (s *Service) CloseOperation(tx *meta.Tx, id string, cause error) error {
 	return err
 }
 
-// OperationMessage is what a client is told of an operation that failed after
-// its request was answered. What the database's own files and server had to
-// say is shown: without it nobody knows what to do.
+// OperationMessage returns what a client sees of an operation that failed after
+// its request was answered. It includes errors of the database's files and server,
+// because without them a user cannot tell what to do.
 func OperationMessage(err error) string {
 	if public, ok := errors.AsType[*model.Error](err); ok {
 		return public.Message
@@ -131,7 +135,7 @@ func OperationMessage(err error) string {
 	return err.Error()
 }
 
-// SetPhase records how far an operation is, for people to see.
+// SetPhase records the phase of an operation, for people to see.
 func (s *Service) SetPhase(id, phase string) error {
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
 		_, err := tx.Operations().Update(id, func(o *model.DatabaseOperation) error {
@@ -142,7 +146,7 @@ func (s *Service) SetPhase(id, phase string) error {
 	})
 }
 
-// Record returns a database's Record as it is now.
+// Record returns the current record of a database.
 func (s *Service) Record(id string) (model.Database, error) {
 	var db model.Database
 	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {

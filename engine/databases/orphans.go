@@ -16,12 +16,12 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// removingSuffix marks a directory that is being removed: whatever is left of
-// it may go.
+// removingSuffix marks a directory that is being removed.
 const removingSuffix = ".removing"
 
-// RemoveDirectory removes a data directory that no record names any more. Its
-// name goes first, so that the next start knows what a crash leaves of it.
+// RemoveDirectory removes a data directory that no record refers to any more. It
+// renames the directory first, so that after a crash the next start removes the
+// rest.
 func RemoveDirectory(dir string) error {
 	err := os.Rename(dir, dir+removingSuffix)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -30,9 +30,9 @@ func RemoveDirectory(dir string) error {
 	return os.RemoveAll(dir + removingSuffix)
 }
 
-// QuarantineOrphans moves data directories that no record knows out of the way
-// of new ones. A record without its directory is reported when its instance
-// does not start.
+// QuarantineOrphans moves orphans, data directories without a record, out of the
+// way of new ones. A record without a directory is reported when its instance does
+// not start.
 func (s *Service) QuarantineOrphans() error {
 	root := filepath.Join(s.core.Config.DataDir, "instances")
 	entries, err := os.ReadDir(root)
@@ -46,7 +46,7 @@ func (s *Service) QuarantineOrphans() error {
 		} else if err == nil && !s.core.Claims.Holds(db.ID, core.Unsettled) {
 			err = s.quarantineGenerations(db)
 		}
-		if err != nil && !errors.Is(err, meta.ErrNotFound) { // that keeps no database from starting
+		if err != nil && !errors.Is(err, meta.ErrNotFound) { // the databases can start nevertheless
 			s.core.Log.Error("put aside what belongs to no database", "database", entry.Name(), "error", err)
 		}
 	}
@@ -57,9 +57,9 @@ func (s *Service) QuarantineOrphans() error {
 	return nil
 }
 
-// quarantineGenerations leaves a database the data directories it has. Earlier
-// ones, which a crash kept the last restore from removing, are removed; of any
-// other the record knows nothing, and it is put aside.
+// quarantineGenerations keeps the data directories that a record refers to. It
+// removes earlier ones, which the last restore could not remove because of a
+// crash, and quarantines all others.
 func (s *Service) quarantineGenerations(db model.Database) error {
 	entries, err := os.ReadDir(s.DatabaseDirectory(db.ID))
 	if err != nil {
@@ -76,16 +76,16 @@ func (s *Service) quarantineGenerations(db model.Database) error {
 	return nil
 }
 
-// TryClearOrphan is clearOrphan, and reports what cannot be cleared away, the
-// lost+found of a file system for one: that does no harm.
+// TryClearOrphan is clearOrphan, but only logs a failure: what cannot be moved,
+// such as the lost+found directory of a file system, does no harm.
 func (s *Service) TryClearOrphan(path, name string, replaced bool) {
 	if err := s.clearOrphan(path, name, replaced); err != nil {
 		s.core.Log.Error("clear away what belongs to no database", "path", path, "error", err)
 	}
 }
 
-// clearOrphan removes a data directory that was replaced, finishes the removal
-// of one, and moves any other to StraysDir.
+// clearOrphan removes a data directory that was replaced or whose removal was
+// interrupted, and quarantines any other.
 func (s *Service) clearOrphan(path, name string, replaced bool) error {
 	ctx, cancel := context.WithTimeout(s.core.Lifetime, s.Timeouts.Stop)
 	defer cancel()
@@ -98,6 +98,7 @@ func (s *Service) clearOrphan(path, name string, replaced bool) error {
 	return s.quarantine(path, name)
 }
 
+// quarantine moves a path to the directory of orphans.
 func (s *Service) quarantine(path, name string) error {
 	strays := filepath.Join(s.core.Config.DataDir, core.StraysDir)
 	if err := os.MkdirAll(strays, 0o700); err != nil {
@@ -108,7 +109,7 @@ func (s *Service) quarantine(path, name string) error {
 	return os.Rename(path, to)
 }
 
-// stopOrphans stops whatever serves the directory path, or one in it.
+// stopOrphans stops the servers of a directory and of those in it.
 func stopOrphans(ctx context.Context, path string) error {
 	entries, err := os.ReadDir(path)
 	if errors.Is(err, syscall.ENOTDIR) {
@@ -131,8 +132,8 @@ func stopOrphans(ctx context.Context, path string) error {
 	return nil
 }
 
-// Discard removes what was begun for a database and did not come to be; with
-// older metadata, by which that is not sure, it is put aside.
+// Discard removes the directory of a database that was not completed. With older
+// metadata, which cannot tell, it quarantines the directory.
 func (s *Service) Discard(path, name string) error {
 	if !s.OlderMetadata {
 		return os.RemoveAll(path)

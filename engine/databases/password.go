@@ -14,15 +14,15 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// A role may change its own password by SQL. The appliance notices that with
-// every sample, at every start and when connection details are asked for. An
-// owner's password stays in force, through restarts and restores, until the
-// password is rotated: an older one may be known to others. The read-only role
-// is not for its users to change: its stored password comes back.
+// A role can change its own password with SQL. The appliance checks for that with
+// every sample, at every start and with every request for connection details. The
+// owner's password stays in force, across restarts and restores, until the
+// password is rotated, because others may know an older one. Users may not change
+// the read-only role: its stored password is restored.
 
-// notePasswords records which passwords of the database were changed by SQL, and
-// returns the record. It does nothing while the appliance changes them itself.
-// conn is the superuser's.
+// notePasswords records which passwords of the database were changed with SQL and
+// returns the record. It does nothing while the appliance itself changes them.
+// conn is a connection of the superuser.
 func (s *Service) notePasswords(ctx context.Context, conn *pgx.Conn, db model.Database) (model.Database, error) {
 	if db.PendingChange != nil || s.States.rolesPending(db.ID) {
 		return db, nil
@@ -33,7 +33,7 @@ func (s *Service) notePasswords(ctx context.Context, conn *pgx.Conn, db model.Da
 	}
 	release, err := s.core.Claims.Take(db.ID, "a check of its passwords")
 	now, recordErr := s.Record(db.ID)
-	if err != nil || recordErr != nil { // another act on the database is under way
+	if err != nil || recordErr != nil { // another operation on the database is running
 		if recordErr == nil && now.PendingChange == nil && string(now.OwnerPassword) == string(db.OwnerPassword) && drift.owner {
 			db.OwnPassword = s.ownPassword(db, drift)
 		}
@@ -47,7 +47,7 @@ func (s *Service) notePasswords(ctx context.Context, conn *pgx.Conn, db model.Da
 	return now, errors.Join(err, s.restoreReader(ctx, conn, now))
 }
 
-// noteOwner records that the owner's password was changed by SQL, or changed
+// noteOwner records that the owner's password was changed with SQL, or changed
 // back. The caller holds the database's claim.
 func (s *Service) noteOwner(ctx context.Context, conn *pgx.Conn, db model.Database) (model.Database, error) {
 	drift, err := s.passwordDrift(ctx, conn, db)
@@ -70,8 +70,8 @@ func (s *Service) noteOwner(ctx context.Context, conn *pgx.Conn, db model.Databa
 	return db, err
 }
 
-// ownPassword is what the record says of the password that drift found: nil when
-// it is the stored one again.
+// ownPassword returns the record of the password that drift found, nil when it is
+// the stored one.
 func (s *Service) ownPassword(db model.Database, drift passwordDrift) *model.OwnPassword {
 	if drift.stored {
 		return nil
@@ -79,7 +79,7 @@ func (s *Service) ownPassword(db model.Database, drift passwordDrift) *model.Own
 	return &model.OwnPassword{Verifier: s.core.Sealer.Seal(verifierPurpose(db.ID, db.Owner), drift.verifiers.Owner), NoticedAt: s.core.Clock()}
 }
 
-// restoreReader gives the read-only role its stored password and settings again.
+// restoreReader restores the stored password and settings of the read-only role.
 // The caller holds the database's claim.
 func (s *Service) restoreReader(ctx context.Context, conn *pgx.Conn, db model.Database) error {
 	drift, err := s.passwordDrift(ctx, conn, db)
@@ -121,9 +121,10 @@ func (s *Service) passwordDrift(ctx context.Context, conn *pgx.Conn, db model.Da
 	return d, nil
 }
 
-// reconcileRoles is provisioning for an instance that may have served since the
-// record was last compared with it: what its tenant has changed is noted first.
-// One that is late has not followed the record, so that the record counts.
+// reconcileRoles is provisioning for an instance that may have served clients since
+// the record was last compared with it: it first notes what the tenant changed.
+// While roles are pending, the instance has not followed the record, so the record
+// wins.
 func (s *Service) reconcileRoles(db model.Database) func(context.Context, *pgx.Conn) error {
 	return func(ctx context.Context, conn *pgx.Conn) error {
 		db, err := s.Record(db.ID)
@@ -148,8 +149,8 @@ func (s *Service) reconcileRoles(db model.Database) func(context.Context, *pgx.C
 	}
 }
 
-// knownVerifiers remembers which verifier was last found to be of the stored
-// password: to compare them anew takes a millisecond.
+// knownVerifiers caches which verifier last matched the stored password, because a
+// comparison takes a millisecond.
 type knownVerifiers struct {
 	mu    sync.Mutex
 	known map[string][sha256.Size]byte
@@ -159,8 +160,8 @@ func newKnownVerifiers() *knownVerifiers {
 	return &knownVerifiers{known: map[string][sha256.Size]byte{}}
 }
 
-// fits reports whether the verifier is of the password. role identifies the
-// role across databases.
+// fits reports whether the verifier matches the password. role identifies the role
+// across databases.
 func (k *knownVerifiers) fits(role string, verifier, password model.Secret) bool {
 	sum := sha256.Sum256([]byte(verifier.Reveal() + "\x00" + password.Reveal()))
 	k.mu.Lock()
@@ -178,7 +179,7 @@ func (k *knownVerifiers) fits(role string, verifier, password model.Secret) bool
 	return true
 }
 
-// drop forgets a database that is gone.
+// drop removes a database that no longer exists.
 func (k *knownVerifiers) drop(id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// A change that an instance has to follow is recorded first, and audited when
-// the instance has followed. If the appliance dies in between, the next start
-// has the instance follow, and ends the change.
+// A change of a record that the instance must apply is pending from its commit
+// until the instance has applied it; only then is it audited. If the appliance dies
+// in between, the next start applies the change and ends it.
 
-// beginChange records a change for the instance to follow.
+// beginChange records a pending change.
 func (s *Service) beginChange(call *model.Call, id string, change func(*model.Database)) (model.Database, error) {
 	pending := &model.PendingChange{Entry: *s.core.Entry(call, nil), Once: call.Once}
 	db, err := s.alter(id, func(d *model.Database) {
@@ -26,7 +26,7 @@ func (s *Service) beginChange(call *model.Call, id string, change func(*model.Da
 	return db, core.NoRoom(err)
 }
 
-// revertChange records that the instance could not follow.
+// revertChange undoes a pending change that the instance could not apply.
 func (s *Service) revertChange(id string, undo func(*model.Database)) (model.Database, error) {
 	return s.alter(id, func(d *model.Database) {
 		undo(d)
@@ -34,6 +34,7 @@ func (s *Service) revertChange(id string, undo func(*model.Database)) (model.Dat
 	})
 }
 
+// alter changes the record of a database.
 func (s *Service) alter(id string, change func(*model.Database)) (model.Database, error) {
 	var db model.Database
 	err := s.core.Meta.Update(func(tx *meta.Tx) (err error) {
@@ -46,7 +47,7 @@ func (s *Service) alter(id string, change func(*model.Database)) (model.Database
 	return db, err
 }
 
-// endChange records, and audits, that the instance has followed.
+// endChange records and audits that the instance has applied the pending change.
 func (s *Service) endChange(call *model.Call, id string) (model.Database, error) {
 	var db model.Database
 	err := s.core.Change(call, func(tx *meta.Tx) (err error) {
@@ -62,9 +63,10 @@ func (s *Service) endChange(call *model.Call, id string) (model.Database, error)
 	return db, err
 }
 
-// recoverChange ends the change in which the appliance died, once the instance
-// was started with what the record says. Settings with which it did not start
-// are taken back; anything else waits until the database is in order, see pending_roles.go.
+// recoverChange ends a change that was pending when the appliance died, after the
+// instance was started with the record. Settings with which it did not start are
+// reverted; any other change stays pending until the roles are set, see
+// pending_roles.go.
 func (s *Service) recoverChange(ctx context.Context, db model.Database, startErr error) error {
 	change := db.PendingChange
 	call := core.CallOf(change.Entry)
@@ -83,8 +85,8 @@ func (s *Service) recoverChange(ctx context.Context, db model.Database, startErr
 	return s.applySettings(ctx, db)
 }
 
-// completeChange ends a change that the instance has followed, but for the
-// sessions that were open meanwhile.
+// completeChange ends the sessions that a pending change excludes, and then the
+// change.
 func (s *Service) completeChange(ctx context.Context, db model.Database, call *model.Call) error {
 	ended, err := 0, error(nil)
 	switch {

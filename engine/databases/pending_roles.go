@@ -8,12 +8,11 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// An instance that could not be started is tried again by its supervisor, and
-// comes up when nobody waits for it. What its record was given meanwhile, or
-// just before the appliance died, is then not yet in it; nor is it when the
-// instance is up, but something kept its roles from being seen to. Such a database
-// is late, and not available, until the instance is what the record says: when
-// it comes up, or with the next sweep.
+// The roles of an instance are pending while they may differ from its record:
+// because the supervisor is still trying to start the instance, while the record
+// changes, or because the instance runs but its roles could not be set. The
+// database is not available until the roles are set, which happens when the
+// instance comes up or with the next sweep.
 
 func (s *InstanceStates) setRolesPending(id string) {
 	s.mu.Lock()
@@ -33,9 +32,9 @@ func (s *InstanceStates) rolesPending(id string) bool {
 	return s.pendingRoles[id]
 }
 
-// applyPendingRolesOnStart makes the roles of an instance that came up late what the
-// record says, before anybody is told that it is available. It may not hold up
-// its supervisor: what takes longer, or force, is left to the next sweep.
+// applyPendingRolesOnStart sets the pending roles of an instance that has come up,
+// before the database is reported as available. The supervisor waits for it, so
+// whatever takes longer, or needs force, is left to the next sweep.
 func (s *Service) applyPendingRolesOnStart(id string) {
 	if !s.States.rolesPending(id) {
 		return
@@ -50,22 +49,22 @@ func (s *Service) applyPendingRolesOnStart(id string) {
 		err = s.maintain(ctx, id, s.reconcileRoles(db))
 	}
 	if err != nil {
-		s.core.Log.Error("see to the roles of a database that came up late", "database", id, "error", err)
+		s.core.Log.Error("set the pending roles of a database that has come up", "database", id, "error", err)
 		return
 	}
 	if u := db.PendingChange; u == nil || u.Entry.Action == model.ActionDatabaseSettings {
-		s.States.clearRolesPending(id) // sessions are to be ended for any other change
+		s.States.clearRolesPending(id) // any other change still has sessions to end
 	}
 }
 
-// ApplyPendingRoles sees to a database that is late though its instance is up.
+// ApplyPendingRoles sets the pending roles of a database whose instance is running.
 func (s *Service) ApplyPendingRoles(ctx context.Context, db model.Database) error {
 	if state, _, _ := s.Instances.Status(db.ID); !s.States.rolesPending(db.ID) || state != postgres.StateRunning {
 		return nil
 	}
 	release, err := s.core.Claims.Take(db.ID, "the setting of its roles")
 	if err != nil {
-		return nil // busy: the next sweep is soon enough
+		return nil // busy: the next sweep tries again
 	}
 	defer release()
 	if db, err = s.Record(db.ID); err != nil {
@@ -74,11 +73,11 @@ func (s *Service) ApplyPendingRoles(ctx context.Context, db model.Database) erro
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
 	if err := s.receiveAndSetRoles(ctx, db); err != nil {
-		return fmt.Errorf("see to the roles of %s: %w", db.ID, err)
+		return fmt.Errorf("set the roles of %s: %w", db.ID, err)
 	}
 	s.States.clearRolesPending(db.ID)
 	if db.PendingChange != nil {
-		return s.recoverChange(ctx, db, nil) // which makes it late again when it fails
+		return s.recoverChange(ctx, db, nil) // a failure makes the roles pending again
 	}
 	return nil
 }

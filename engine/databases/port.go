@@ -8,13 +8,13 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// errPortClaimed means that another record has claimed a port since it was
-// chosen.
+// errPortClaimed means that another record took a port after it was chosen.
 var errPortClaimed = errors.New("the port was claimed by another database")
 
-// WithPort calls claim with a port that is free. To see that no other process
-// has it takes the network, so it is chosen before the transaction in which
-// claim calls claimPort, and chosen again when another record was quicker.
+// WithPort calls claim with a free port. To check that no other process uses a
+// port, it must listen on it, which a transaction may not do. So it chooses the
+// port before the transaction in which claim calls claimPort, and chooses another
+// if a record took it in between.
 func (s *Service) WithPort(claim func(port int) error) error {
 	for {
 		port, err := s.freePort()
@@ -27,8 +27,8 @@ func (s *Service) WithPort(claim func(port int) error) error {
 	}
 }
 
-// freePort returns a port that no record holds, those in the trash included,
-// and no other process either.
+// freePort returns a port that neither a record, including those in the trash, nor
+// another process uses.
 func (s *Service) freePort() (int, error) {
 	taken := map[int]bool{}
 	if err := s.core.Meta.View(func(tx *meta.Tx) error {
@@ -47,7 +47,7 @@ func (s *Service) freePort() (int, error) {
 	return port, nil
 }
 
-// claimPort refuses a port that a record holds.
+// claimPort returns errPortClaimed if a record uses the port.
 func claimPort(tx *meta.Tx, port int) error {
 	return tx.Databases().All(func(db model.Database) error {
 		if db.Port == port {

@@ -9,6 +9,8 @@ import (
 	"holdfast/engine/postgres"
 )
 
+// MarkUnrecovered keeps a database failed until the next start of the appliance,
+// because what a crash interrupted could not be recovered.
 func (s *Service) MarkUnrecovered(db model.Database, cause error) error {
 	if s.core.Lifetime.Err() != nil {
 		return cause
@@ -21,7 +23,7 @@ func (s *Service) MarkUnrecovered(db model.Database, cause error) error {
 	return nil
 }
 
-// RollBackCreate removes a database that nobody was told of.
+// RollBackCreate removes a database whose creation did not complete.
 func (s *Service) RollBackCreate(ctx context.Context, db model.Database) error {
 	s.core.Log.Warn("rolling back the creation of a database", "database", db.ID, "name", db.Name)
 	if err := postgres.StopOrphan(ctx, s.DataDirectory(db.ID, db.Generation)); err != nil {
@@ -42,8 +44,8 @@ func (s *Service) ResumeDelete(ctx context.Context, db model.Database) error {
 	return err
 }
 
-// RecoverOperation ends what ran on the database. A restore whose data is the
-// database's already has nothing left to do but to say so; before, it is undone.
+// RecoverOperation ends the operation that ran on the database. A restore that has
+// already switched to its data is completed; any other operation is rolled back.
 func (s *Service) RecoverOperation(ctx context.Context, db model.Database) error {
 	var op model.DatabaseOperation
 	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
@@ -69,7 +71,7 @@ func (s *Service) RecoverOperation(ctx context.Context, db model.Database) error
 	return err
 }
 
-// RollBack is the appliance's call to take back an operation.
+// RollBack returns the appliance's own call that rolls back an operation.
 func (s *Service) RollBack(db model.Database, op model.DatabaseOperation) *model.Call {
 	call := s.core.System(model.ActionOperationRollBack, db.Organization, DatabaseResource(db))
 	call.Note("operation", op.ID)

@@ -9,8 +9,8 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// Restart shuts the instance down, ending its sessions, and returns
-// once it accepts connections again.
+// Restart restarts the instance, which ends its sessions, and returns once it
+// accepts connections again.
 func (s *Service) Restart(ctx context.Context, call *model.Call, id string) (View, error) {
 	if err := s.core.OnlyOnce(call); err != nil {
 		return View{}, err
@@ -26,7 +26,7 @@ func (s *Service) Restart(ctx context.Context, call *model.Call, id string) (Vie
 	if err != nil {
 		return View{}, core.NoRoom(err)
 	}
-	if _, err := s.renewFor(db); err != nil { // the old one may do for a while
+	if _, err := s.renewFor(db); err != nil { // the old certificate may still be valid
 		s.core.Log.Error("renew certificate at a restart", "database", id, "error", err)
 	}
 	restartErr := s.Instances.Restart(ctx, id, s.Timeouts.Stop)
@@ -44,8 +44,8 @@ func (s *Service) Restart(ctx context.Context, call *model.Call, id string) (Vie
 	return s.View(db)
 }
 
-// doesNotStart tells a client why an instance did not start, in the words that
-// its status gives as the reason.
+// doesNotStart returns the error for a client whose instance did not start, with
+// the same reason as the database's status.
 func (s *Service) doesNotStart(err error) error {
 	if err == nil || model.CodeOf(err) != model.CodeInternal {
 		return err

@@ -15,7 +15,7 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// rlsTimeout bounds what is asked of a tenant's database.
+// rlsTimeout bounds a query in a tenant's database.
 const rlsTimeout = 15 * time.Second
 
 // RLSGet returns every table of a database with its row-level security.
@@ -46,10 +46,10 @@ type RLSChange struct {
 	Schema  string // "" means public
 	Table   string
 	Enabled bool
-	Force   *bool // nil leaves it as it is
+	Force   *bool // nil leaves it unchanged
 }
 
-// RLSSet carries out the change and returns the table as it is then.
+// RLSSet carries out the change and returns the table after it.
 func (s *Service) RLSSet(ctx context.Context, call *model.Call, id string, in RLSChange) (postgres.Table, error) {
 	if in.Schema == "" {
 		in.Schema = "public"
@@ -94,7 +94,7 @@ func (in RLSChange) explain(err error) error {
 }
 
 // inTenantDatabase runs act with the appliance's own role in the tenant's
-// database. act may not execute what the tenant could have made.
+// database. act must not execute anything that the tenant could have defined.
 func (s *Service) inTenantDatabase(ctx context.Context, db model.Database, act func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, rlsTimeout)
 	defer cancel()

@@ -13,15 +13,15 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// Rotation is the outcome of a rotated password.
+// Rotation is the result of a password rotation.
 type Rotation struct {
 	Connection         Connection
 	RotatedAt          time.Time
 	SessionsTerminated int
 }
 
-// RotatePassword gives the owner and the read-only role new
-// passwords, and ends the open sessions when terminate is set.
+// RotatePassword sets new passwords for the owner and the read-only role, and ends
+// the open sessions when terminate is set.
 func (s *Service) RotatePassword(ctx context.Context, call *model.Call, id string, terminate bool) (Rotation, error) {
 	if err := s.core.OnlyOnce(call); err != nil {
 		return Rotation{}, err
@@ -58,14 +58,14 @@ func (s *Service) RotatePassword(ctx context.Context, call *model.Call, id strin
 	return Rotation{Connection: connection, RotatedAt: now, SessionsTerminated: terminated}, err
 }
 
-// sealPasswords gives the record passwords, sealed.
+// sealPasswords encrypts passwords into the record.
 func (s *Service) sealPasswords(d *model.Database, owner, readOnly model.Secret) {
 	d.OwnPassword = nil
 	d.OwnerPassword = s.core.Sealer.Seal(passwordPurpose(d.ID, d.Owner), owner)
 	d.ReadOnlyPassword = s.core.Sealer.Seal(passwordPurpose(d.ID, d.ReadOnly), readOnly)
 }
 
-// applyPasswords gives the roles the record's passwords and returns how many
+// applyPasswords sets the record's passwords in the instance and returns how many
 // open sessions it ended.
 func (s *Service) applyPasswords(ctx context.Context, db model.Database, terminate bool) (int, error) {
 	tenant, err := s.tenant(db)

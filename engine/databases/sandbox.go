@@ -11,34 +11,35 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// A sandbox is a database for as long as whoever asked for it holds it. It
-// never lies in the trash: nothing of one is left when its holder lets go, or
-// after a start of an appliance that was killed meanwhile. Its record is a
-// database's like any other, so that the API and the console can work with it.
+// A sandbox is a database that exists only while its client holds it. It never goes
+// to the trash: it is removed when the client releases it, or at the next start of
+// an appliance that was killed. Its record is an ordinary database's, so that the
+// API and the console can work with it.
 
-// sandboxSettings save the time in which PostgreSQL waits for the disk: what
-// does not outlive its server need not survive a power cut.
+// sandboxSettings returns settings with which PostgreSQL does not wait for the
+// disk: a sandbox need not survive a power cut.
 func sandboxSettings() map[string]string {
 	return map[string]string{"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 }
 
-// NewSandbox is what a sandbox is made of.
+// NewSandbox describes a sandbox to create.
 type NewSandbox struct {
-	Name string // "" means one that is free
+	Name string // "" means a generated one
 	// Source is the URL of a database to copy, zero for none.
 	Source model.Secret
 }
 
-// Sandbox is a sandbox that was made.
+// Sandbox is a sandbox that was created.
 type Sandbox struct {
 	ID         string
 	Connection Connection
-	// Psql is the path of a psql that knows the server, "" when there is none,
-	// and PsqlEnv the variables it needs.
+	// Psql is the path of a psql that supports the server's version, "" when there is
+	// none, and PsqlEnv the environment variables it needs.
 	Psql    string
 	PsqlEnv []string
 }
 
+// OldestProject returns the id of the oldest project of the call's organization.
 func (s *Service) OldestProject(call *model.Call) (string, error) {
 	oldest := ""
 	err := s.core.Meta.View(func(tx *meta.Tx) error {
@@ -55,6 +56,7 @@ func (s *Service) OldestProject(call *model.Call) (string, error) {
 	return oldest, err
 }
 
+// Sandbox returns the sandbox in the database with the id.
 func (s *Service) Sandbox(ctx context.Context, id string, connection Connection) Sandbox {
 	made := Sandbox{ID: id, Connection: connection}
 	psql, err := s.core.Config.Search.ClientTool(ctx, "psql", s.Binaries.Major, s.Binaries)
@@ -66,19 +68,20 @@ func (s *Service) Sandbox(ctx context.Context, id string, connection Connection)
 	return made
 }
 
-// errSandboxDeleted is why a sandbox ends that was deleted like any database.
+// errSandboxDeleted ends a sandbox that was deleted like any other database.
 var errSandboxDeleted = model.Errorf(model.CodeConflict, "the database was deleted")
 
-// sandboxClaim is the key under which the holder of a sandbox can be canceled.
+// sandboxClaim returns the key under which the holder of a sandbox can be
+// cancelled.
 func sandboxClaim(id string) string { return "sandbox " + id }
 
-// SandboxHold returns a context that ends with ctx, or when somebody else deletes
+// SandboxHold returns a context that ends with ctx, or when another client deletes
 // the sandbox; its cause is then a *model.Error that says so. The deletion stops
 // the database only after the caller has called release.
 func (s *Service) SandboxHold(ctx context.Context, id string) (_ context.Context, release func()) {
 	ctx, release = s.core.Cancels.Add(ctx, sandboxClaim(id))
 	if db, err := s.Record(id); err != nil || db.Status == model.DatabaseDeleting {
-		// The deletion came before add. It does not wait for the caller, and the
+		// The deletion came before Add. It does not wait for the caller, and the
 		// caller must not wait for it either.
 		gone, cancel := context.WithCancelCause(ctx)
 		cancel(errSandboxDeleted)
@@ -87,12 +90,12 @@ func (s *Service) SandboxHold(ctx context.Context, id string) (_ context.Context
 	return ctx, release
 }
 
-// SandboxRetry is how often the removal of a sandbox is tried in which another
-// operation is under way.
+// SandboxRetry is the time between two attempts to remove a sandbox while another
+// operation runs on it.
 const SandboxRetry = 100 * time.Millisecond
 
-// SandboxRemove removes a sandbox for good. One that is gone is fine. It waits
-// for what else is done with it, and for room on the disk.
+// SandboxRemove removes a sandbox for good, and succeeds if it no longer exists. It
+// waits for other operations on it, and for free space.
 func (s *Service) SandboxRemove(ctx context.Context, call *model.Call, id string) error {
 	for {
 		_, err := s.Delete(ctx, call, id)
@@ -111,8 +114,8 @@ func (s *Service) SandboxRemove(ctx context.Context, call *model.Call, id string
 	}
 }
 
-// retryRemoval says after how long a removal that ended with err is tried again,
-// false when it is not.
+// retryRemoval returns how long to wait before a removal that failed with err is
+// tried again, and false when it is not.
 func retryRemoval(err error) (wait time.Duration, again bool) {
 	switch {
 	case err == nil:
@@ -124,10 +127,11 @@ func retryRemoval(err error) (wait time.Duration, again bool) {
 	}
 }
 
-// SparesReady reports whether the next databases need not wait for initdb.
+// SparesReady reports whether the warm pool is full, so that the next databases
+// need not wait for initdb.
 func (s *Service) SparesReady() bool { return s.Spares.Ready() >= s.core.Config.Spares }
 
-// ClearSandbox removes a sandbox whose holder has gone unseen.
+// ClearSandbox removes a sandbox that a killed appliance left.
 func (s *Service) ClearSandbox(ctx context.Context, db model.Database) error {
 	s.core.Log.Info("removing a sandbox that is left over", "database", db.ID, "name", db.Name)
 	if db.Operation != "" {

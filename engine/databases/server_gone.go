@@ -7,9 +7,9 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// serverGone tells a client that the server died under what was asked for, or
-// had no place for the appliance, and leaves every other error as it is. One that
-// died is brought back by itself.
+// serverGone returns the error for a client whose request failed because the server
+// died, or because it had no free connection for the appliance. It returns every
+// other error unchanged. The supervisor restarts a server that died.
 func serverGone(err error) error {
 	switch {
 	case err == nil || model.CodeOf(err) != model.CodeInternal:
@@ -23,14 +23,14 @@ func serverGone(err error) error {
 	return &model.Error{Code: model.CodeConflict, Message: "the database's server went down meanwhile; try again when it is available", Err: err}
 }
 
-// restoreRoles makes the roles of an instance what the record says, after a
-// change of them has failed half-way: now, or later, see pending_roles.go.
+// restoreRoles sets the roles of an instance to the record again after a change of
+// them failed half-way. If it cannot, they stay pending, see pending_roles.go.
 func (s *Service) restoreRoles(ctx context.Context, db model.Database) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Sessions) // the time of the change may be up
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Sessions) // ctx may have expired
 	defer cancel()
-	s.States.setRolesPending(db.ID) // first: it may come up meanwhile
+	s.States.setRolesPending(db.ID) // first: the instance may come up in between
 	if err := s.Provision(ctx, db.ID, db); err != nil {
-		s.core.Log.Warn("the roles are seen to later", "database", db.ID, "error", err)
+		s.core.Log.Warn("the roles are set later", "database", db.ID, "error", err)
 		return
 	}
 	s.States.clearRolesPending(db.ID)

@@ -7,11 +7,11 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// logTail bounds what is shown of a server's log, in bytes.
+// logTail is how much of a server's log is shown, in bytes.
 const logTail = 48 << 10
 
-// ServerLog returns the last lines of the database's server log, oldest
-// first. They may hold what the tenants' statements held.
+// ServerLog returns the last lines of the database's server log, oldest first. They
+// may contain data from the tenants' statements.
 func (s *Service) ServerLog(call *model.Call, id string) ([]string, error) {
 	db, err := s.Database(call, id)
 	if err != nil {

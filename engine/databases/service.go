@@ -3,10 +3,10 @@
 // deletion and the trash, sandbox leases, and what a start does with each one.
 // It owns the supervisor of the PostgreSQL servers.
 //
-// The record is the truth. A change is committed first, then applied to the
-// server; one that could not be applied is pending (pending_change.go,
-// pending_roles.go) and is applied when the server is back. What was under way at
-// a crash is carried on or rolled back before anything else (recover.go).
+// The record is authoritative. A change is committed first, then applied to the
+// server; a change that could not be applied is pending (pending_change.go,
+// pending_roles.go) and is applied when the server is back. Operations that a crash
+// interrupted are completed or rolled back before anything else (recover.go).
 package databases
 
 import (
@@ -20,7 +20,7 @@ import (
 type Service struct {
 	core       *core.Core
 	Statistics *StatisticsCache
-	Progress   *core.Progress // of operations under way
+	Progress   *core.Progress // of running operations
 	samples    *sampleBuffer
 	States     *InstanceStates
 	Timeouts   Timeouts
@@ -30,7 +30,7 @@ type Service struct {
 	backups       Backups
 	imports       Imports
 
-	// What follows is set by StartPostgres.
+	// StartPostgres sets the following fields.
 	Binaries  postgres.Binaries // for new databases
 	Majors    *Majors
 	CA        postgres.CA
@@ -41,7 +41,7 @@ type Service struct {
 	apiCertificate sync.Mutex // held while the API's certificate is issued
 }
 
-// New returns the service. Connect must follow.
+// New returns the service. Connect must be called before it is used.
 func New(c *core.Core) *Service {
 	return &Service{
 		core:       c,
@@ -54,5 +54,5 @@ func New(c *core.Core) *Service {
 	}
 }
 
-// Connect gives the service the rooms that are built on it.
+// Connect gives the service the services that are built on it.
 func (s *Service) Connect(backups Backups, imports Imports) { s.backups, s.imports = backups, imports }

@@ -11,17 +11,17 @@ import (
 	"holdfast/engine/model"
 )
 
-// The share of the machine's memory that instances may fill with shared
-// buffers, and among how many of them it is shared out at the least.
+// All shared buffers together take at most one part in bufferShare of the machine's
+// memory, divided among at least leastSharing instances.
 const (
 	bufferShare  = 4 // a quarter
 	leastSharing = 8
 )
 
-// settings returns a database's settings: fitted to the machine, then what
-// the operator has set. PostgreSQL takes the pages of shared buffers when it
-// first fills them, but writes their descriptors at its start, about 1 MB for
-// each 64: so an idle database stays small only while the buffers do.
+// settings returns a database's settings: defaults fitted to the machine, replaced
+// by those of the operator. PostgreSQL allocates the pages of shared buffers when
+// it first fills them, but writes their descriptors at its start, about 1 MB for
+// each 64 MB: so an idle database stays small only if its buffers are small.
 func (s *Service) settings(db model.Database) map[string]string {
 	settings := map[string]string{}
 	if host, err := core.MeasureHost(s.core.Config.DataDir); err == nil && host.MemoryTotal != nil {
@@ -31,9 +31,9 @@ func (s *Service) settings(db model.Database) map[string]string {
 	return settings
 }
 
-// fitSettings shares a machine's memory, in bytes, out among its databases, and
-// bounds what one process may put into temporary files: a quarter of the free
-// disk, but 1 GB to 1 TB.
+// fitSettings divides a machine's memory, in bytes, among its databases, and limits
+// the temporary files of one process to a quarter of the free space, at least 1 GB
+// and at most 1 TB.
 func fitSettings(memory, diskFree int64, databases int) map[string]string {
 	const mb = 1 << 20
 	part := memory / bufferShare / int64(max(databases, leastSharing))
@@ -46,13 +46,12 @@ func fitSettings(memory, diskFree int64, databases int) map[string]string {
 	}
 }
 
-// keepFitted puts back into settings what was fitted to the machine when the
-// instance in dir was started, if it may still run. The machine is shared out
-// among another number of databases by now, and an instance with other
-// settings would be restarted and not adopted; it is fitted anew when it next
-// starts.
+// keepFitted restores the defaults with which the instance in dir was started, if
+// it may still be running. The number of databases may have changed since, and an
+// instance whose settings differ would be restarted in place of being adopted. The
+// defaults are computed again at its next start.
 func keepFitted(settings map[string]string, db model.Database, dir string) {
-	if core.Absent(dir, "postmaster.pid") { // it was stopped in order
+	if core.Absent(dir, "postmaster.pid") { // it was shut down
 		return
 	}
 	conf, err := os.ReadFile(filepath.Join(dir, "postgresql.conf"))

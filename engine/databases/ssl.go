@@ -9,14 +9,14 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// SSL is how a database's connections are encrypted.
+// SSL describes the encryption of a database's connections.
 type SSL struct {
 	Certificate   postgres.Certificate
 	CACertificate string
 	Statistics    *Statistics
 }
 
-// MinTLSVersion is the oldest TLS the instances speak.
+// MinTLSVersion is the oldest version of TLS that the instances accept.
 const MinTLSVersion = "TLSv1.2"
 
 // SSLGet returns a database's certificate and how its sessions connected.
@@ -30,7 +30,7 @@ func (s *Service) SSLGet(call *model.Call, id string) (SSL, error) {
 		return SSL{}, NotAvailable(status, reason)
 	}
 	certificate, err := postgres.ReadCertificate(s.DataDirectory(db.ID, db.Generation))
-	if errors.Is(err, fs.ErrNotExist) && status != model.DatabaseAvailable { // its files are still to be made, or are gone
+	if errors.Is(err, fs.ErrNotExist) && status != model.DatabaseAvailable { // its files do not exist yet, or no longer
 		return SSL{}, NotAvailable(status, reason)
 	}
 	if err != nil {

@@ -16,21 +16,21 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// ParallelStarts is how many instances come up at a time.
+// parallelStarts is how many instances are started at a time.
 const parallelStarts = 4
 
-// startClaim is held while a database is brought up with the appliance.
+// startClaim is held while a database is started with the appliance.
 const startClaim = "the start"
 
-// claimedStart is a database that is to be brought up.
+// claimedStart is a database to start.
 type claimedStart struct {
 	database string
 	release  func()
 }
 
-// ClaimStarts claims every database for its start, before anybody can ask for
-// anything: whoever came first would be at a database that nobody starts any
-// more.
+// ClaimStarts claims every database for its start. It must run before the first
+// request: a request that claimed a database first would keep it from being
+// started.
 func (s *Service) ClaimStarts() (starts []claimedStart, err error) {
 	databases, err := s.KeptDatabases()
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *Service) ClaimStarts() (starts []claimedStart, err error) {
 	return starts, nil
 }
 
-// StartDatabases brings up the databases that are claimed for it.
+// StartDatabases starts the claimed databases and releases them.
 func (s *Service) StartDatabases(ctx context.Context, starts []claimedStart) {
 	places := make(chan struct{}, parallelStarts)
 	var all sync.WaitGroup
@@ -86,9 +86,9 @@ func (s *Service) startAtBoot(ctx context.Context, id string) {
 	s.backups.BackUpIfOwed(db)
 }
 
-// StartDatabase starts the database's instance, or adopts it when it runs
-// already, receives its WAL and makes its roles what the record says. What
-// fails is tried again in the background.
+// StartDatabase starts the database's instance, or adopts it if it already runs,
+// receives its WAL and sets its roles from the record. What fails is tried again in
+// the background.
 func (s *Service) StartDatabase(ctx context.Context, db model.Database) error {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
@@ -107,8 +107,8 @@ func (s *Service) StartDatabase(ctx context.Context, db model.Database) error {
 	return nil
 }
 
-// receiveAndSetRoles gives an instance that is up what it takes to be available: its WAL is
-// received, whatever becomes of the rest, and its roles are what the record says.
+// receiveAndSetRoles makes a running instance available: it receives its WAL and
+// sets its roles, each even if the other fails.
 func (s *Service) receiveAndSetRoles(ctx context.Context, db model.Database) error {
 	err := s.backups.ReceiveWAL(db)
 	if err != nil {
@@ -117,8 +117,8 @@ func (s *Service) receiveAndSetRoles(ctx context.Context, db model.Database) err
 	return errors.Join(err, s.setRoles(ctx, db))
 }
 
-// setRoles makes the roles of an instance that has just been started what the
-// record says, and notes what was changed about them by SQL.
+// setRoles sets the roles of an instance that has just been started from the
+// record, and notes what was changed with SQL.
 func (s *Service) setRoles(ctx context.Context, db model.Database) error {
 	if err := s.applyOrRestart(ctx, db.ID, s.reconcileRoles(db)); err != nil {
 		return fmt.Errorf("provision database: %w", err)
@@ -126,8 +126,8 @@ func (s *Service) setRoles(ctx context.Context, db model.Database) error {
 	return nil
 }
 
-// setRolesOrRetryLater is setRoles for an instance that serves in any case: what
-// fails is done later, see pending_roles.go.
+// setRolesOrRetryLater is setRoles for a restarted instance. If it fails, the roles
+// are pending, see pending_roles.go.
 func (s *Service) setRolesOrRetryLater(ctx context.Context, db model.Database) {
 	if err := s.setRoles(ctx, db); err != nil {
 		s.core.Log.Error("set the roles of a database that was restarted", "database", db.ID, "error", err)
@@ -135,8 +135,8 @@ func (s *Service) setRolesOrRetryLater(ctx context.Context, db model.Database) {
 	}
 }
 
-// StartInstance starts the database's instance, on another port when a
-// foreign process has taken its own: the record it returns has the port.
+// StartInstance starts the database's instance, on another port if a foreign
+// process uses its own: the record it returns has the port.
 func (s *Service) StartInstance(ctx context.Context, db model.Database) (model.Database, error) {
 	spec, err := s.Spec(ctx, db)
 	if err != nil {
@@ -151,8 +151,8 @@ func (s *Service) StartInstance(ctx context.Context, db model.Database) (model.D
 	return db, err
 }
 
-// retryInBackground has an instance that could not be started tried again in the
-// background. One whose binaries are missing waits for a restart by a person.
+// retryInBackground lets the supervisor try again to start an instance. If its
+// binaries are missing, the database fails until a user restarts it.
 func (s *Service) retryInBackground(ctx context.Context, db model.Database, cause error) error {
 	spec, err := s.Spec(ctx, db)
 	if err != nil {
@@ -166,12 +166,12 @@ func (s *Service) retryInBackground(ctx context.Context, db model.Database, caus
 	return cause
 }
 
-// portTaken gives a database another port, because a foreign process has
-// taken its own.
+// portTaken moves a database to another port, because a foreign process uses its
+// own.
 func (s *Service) portTaken(id string) (int, error) {
 	db, err := s.Record(id)
 	if err != nil {
-		return 0, err // an instance that is being built has no port of TCP
+		return 0, err // an instance that is being built has no TCP port
 	}
 	moved := db
 	call := s.core.System(model.ActionInstanceMoved, db.Organization, DatabaseResource(db))
@@ -194,11 +194,11 @@ func (s *Service) portTaken(id string) (int, error) {
 	return moved.Port, err
 }
 
-// CertificateRenewal is how long before its end a certificate is renewed.
+// certificateRenewal is how long before its end a certificate is renewed.
 const certificateRenewal = 30 * 24 * time.Hour
 
-// renewCertificate gives the data directory a certificate when it has none,
-// one that ends soon, or one for other hosts, and reports whether it did.
+// renewCertificate issues a certificate for the data directory if it has none, one
+// that ends soon, or one for other hosts, and reports whether it did.
 func (s *Service) renewCertificate(dir string) (bool, error) {
 	certificate, err := postgres.ReadCertificate(dir)
 	if err == nil && s.isFresh(certificate) && slices.Equal(slices.Sorted(slices.Values(certificate.SANs)), s.instanceHosts()) {
@@ -210,18 +210,18 @@ func (s *Service) renewCertificate(dir string) (bool, error) {
 	return true, s.IssueCertificate(dir)
 }
 
-// isFresh reports whether a certificate need not be renewed yet, or a renewal
-// would not last longer, because the authority itself ends then.
+// isFresh reports whether a certificate need not be renewed yet, or could not last
+// longer because the authority itself ends then.
 func (s *Service) isFresh(c postgres.Certificate) bool {
 	return s.core.Clock().Add(certificateRenewal).Before(c.NotAfter) || !c.NotAfter.Before(s.CA.NotAfter())
 }
 
-// RenewRunning renews the certificate of a running instance, which goes on
-// without a session dropped.
+// RenewRunning renews the certificate of a running instance without dropping a
+// session.
 func (s *Service) RenewRunning(ctx context.Context, db model.Database) error {
 	release, err := s.core.Claims.Take(db.ID, "the renewal of its certificate")
 	if err != nil {
-		return nil // busy: the next sweep is soon enough
+		return nil // busy: the next sweep tries again
 	}
 	defer release()
 	if db, err = s.Record(db.ID); err != nil {
@@ -240,7 +240,7 @@ func (s *Service) RenewRunning(ctx context.Context, db model.Database) error {
 	return nil
 }
 
-// renewFor is renewCertificate for a database, and audits what it did.
+// renewFor is renewCertificate for a database, and audits a renewal.
 func (s *Service) renewFor(db model.Database) (bool, error) {
 	renewed, err := s.renewCertificate(s.DataDirectory(db.ID, db.Generation))
 	if renewed {
@@ -249,6 +249,8 @@ func (s *Service) renewFor(db model.Database) (bool, error) {
 	return renewed, err
 }
 
+// StartPostgres finds the binaries, and sets up the authority, the supervisor and
+// the warm pool. It starts no database.
 func (s *Service) StartPostgres(ctx context.Context) error {
 	var err error
 	if s.Binaries, err = s.core.Config.Search.Find(ctx); err != nil {
@@ -278,6 +280,6 @@ func (s *Service) StartPostgres(ctx context.Context) error {
 	return nil
 }
 
-// Started reports whether the engine runs instances, and not just opens the
-// files.
+// Started reports whether the appliance runs instances, or only has its files
+// open.
 func (s *Service) Started() bool { return s.Instances != nil }

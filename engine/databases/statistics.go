@@ -11,16 +11,15 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// Statistics is what an instance last said of itself.
+// Statistics is the last sample of an instance.
 type Statistics struct {
 	At          time.Time
 	SizeBytes   int64
 	Connections int
 	SSL, NonSSL int   // of Connections
 	Commits     int64 // a counter
-	// WALLag is how many bytes of flushed WAL the archive has not, and RPO how much
-	// of the past would be missing if the server were lost; nil while nothing
-	// receives its WAL.
+	// WALLag is how many bytes of flushed WAL are not in the archive. RPO is how much
+	// time would be lost with the server, nil while no WAL is received.
 	WALLag int64
 	RPO    *time.Duration
 }
@@ -34,6 +33,7 @@ type StatisticsCache struct {
 
 func newStatisticsCache() *StatisticsCache { return &StatisticsCache{newest: map[string]Statistics{}} }
 
+// Get returns the newest statistics of a database, false if there are none.
 func (s *StatisticsCache) Get(id string) (Statistics, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -53,6 +53,7 @@ func (s *StatisticsCache) drop(id string) {
 	delete(s.newest, id)
 }
 
+// SampleAll samples every running instance.
 func (s *Service) SampleAll(ctx context.Context) {
 	databases, err := s.KeptDatabases()
 	if err != nil {
@@ -66,7 +67,7 @@ func (s *Service) SampleAll(ctx context.Context) {
 	}
 }
 
-// SampleOne asks one instance; one that does not answer keeps its old figures.
+// SampleOne samples one instance. If it does not answer, the old statistics stay.
 func (s *Service) SampleOne(ctx context.Context, db model.Database) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -102,8 +103,8 @@ func (s *Service) SampleOne(ctx context.Context, db model.Database) {
 	s.samples.observe(db.ID, now)
 }
 
-// noteVersion records the version of the server, which another minor release
-// of the binaries changes.
+// noteVersion records the version of the server, which changes with a minor release
+// of the binaries.
 func (s *Service) noteVersion(db model.Database, version string) error {
 	if version == db.Version {
 		return nil
@@ -117,7 +118,7 @@ func (s *Service) noteVersion(db model.Database, version string) error {
 	})
 }
 
-// KeptDatabases returns the databases that do not lie in the trash.
+// KeptDatabases returns the databases that are not in the trash.
 func (s *Service) KeptDatabases() ([]model.Database, error) {
 	var databases []model.Database
 	err := s.core.Meta.View(func(tx *meta.Tx) error {
@@ -131,7 +132,7 @@ func (s *Service) KeptDatabases() ([]model.Database, error) {
 	return databases, err
 }
 
-// KeepMetrics writes the steps of the metrics that are over, or all.
+// KeepMetrics writes the finished samples of the metrics, or all.
 func (s *Service) KeepMetrics(all bool) {
 	if err := s.writeMetrics(s.samples.take(all)); err != nil {
 		s.core.Log.Error("write metrics", "error", err)

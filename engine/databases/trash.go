@@ -9,8 +9,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// TrashList returns the deleted databases of the call's organization that can
-// still be brought back.
+// TrashList returns the deleted databases of the call's organization that are still
+// in the trash.
 func (s *Service) TrashList(call *model.Call) ([]model.Database, error) {
 	deleted := []model.Database{}
 	err := s.core.Meta.View(func(tx *meta.Tx) error {
@@ -24,8 +24,8 @@ func (s *Service) TrashList(call *model.Call) ([]model.Database, error) {
 	return deleted, err
 }
 
-// TrashRestore brings a deleted database back, with its backups and its
-// connection URL.
+// TrashRestore restores a deleted database with its backups and its connection
+// URL.
 func (s *Service) TrashRestore(ctx context.Context, call *model.Call, id string) (model.Database, error) {
 	call.Resource = model.Resource{Type: model.ResourceDatabase, ID: id}
 	release, err := s.core.Claims.Take(id, "another operation")
@@ -60,12 +60,14 @@ func (s *Service) restorable(db model.Database, organization string) bool {
 	return db.Trash != nil && db.Organization == organization && !s.TrashExpired(*db.Trash)
 }
 
-// TrashExpired reports whether a deleted database may be removed: its time is
-// over, or its removal has begun.
+// TrashExpired reports whether a deleted database may be removed: its time in the
+// trash is over, or its removal has begun.
 func (s *Service) TrashExpired(t model.Trash) bool {
 	return !t.Until.After(t.At) || s.core.MayRemove(t.Until)
 }
 
+// EmptyTrash removes the deleted databases of the call's organization for good and
+// returns how many there were.
 func (s *Service) EmptyTrash(call *model.Call) (int, error) {
 	deleted, err := s.TrashList(call)
 	if err != nil {
@@ -88,7 +90,7 @@ func (s *Service) purgeClaimed(call *model.Call, db model.Database) error {
 	return s.purge(call, db)
 }
 
-// ExpireTrash removes a deleted database whose time to come back is over.
+// ExpireTrash removes a deleted database whose time in the trash is over.
 func (s *Service) ExpireTrash(db model.Database) error {
 	return s.purgeClaimed(s.core.System(model.ActionTrashExpire, db.Organization, DatabaseResource(db)), db)
 }

@@ -15,11 +15,12 @@ func (s *Service) DatabasesOf(organization string) (databases []model.Database, 
 	return databases, err
 }
 
+// AllDatabases returns every database of an organization, newest first.
 func AllDatabases(tx *meta.Tx, organization string) ([]model.Database, error) {
 	return core.AllBy(tx.Databases(), meta.ByOrganization, meta.Key(organization))
 }
 
-// SampledTotals adds up what databases last said of themselves.
+// SampledTotals adds up the last statistics of databases.
 func (s *Service) SampledTotals(databases []model.Database) (bytes, connections int64) {
 	for _, db := range databases {
 		stats, _ := s.Statistics.Get(db.ID)
@@ -29,8 +30,8 @@ func (s *Service) SampledTotals(databases []model.Database) (bytes, connections 
 	return bytes, connections
 }
 
-// DatabaseBytes is what databases last said they take, or will take when they
-// are imported.
+// DatabaseBytes returns the size of databases together, by their last statistics or,
+// if greater, the sources of their running imports.
 func (s *Service) DatabaseBytes(databases []model.Database) (bytes int64) {
 	sizes := s.imports.Reserved()
 	for _, db := range databases {
@@ -40,8 +41,8 @@ func (s *Service) DatabaseBytes(databases []model.Database) (bytes int64) {
 	return bytes
 }
 
-// refuseFullDatabases refuses another database when those there are fill what
-// the plan allows them.
+// refuseFullDatabases refuses another database when the existing ones use up what
+// the plan allows.
 func (s *Service) refuseFullDatabases(tx *meta.Tx, organization string) error {
 	databases, err := AllDatabases(tx, organization)
 	if err != nil {
