@@ -201,7 +201,7 @@ func endWhenIdle(ctx context.Context, end context.CancelFunc, eng *engine.Engine
 			continue
 		}
 		since := time.Since(idle)
-		if (since > privateGrace || since > linger && eng.Databases.SparesReady()) && leases.CloseIdle() {
+		if (since > privateGrace || since > linger && eng.Databases.WarmPoolReady()) && leases.CloseIdle() {
 			end()
 			return
 		}

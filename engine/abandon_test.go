@@ -24,7 +24,7 @@ func (a *appliance) abandon(t testing.TB) {
 	t.Helper()
 	a.Core.Stop()
 	a.Core.Work.Wait()
-	a.Databases.Spares.Close()
+	a.Databases.WarmPool.Close()
 	a.Databases.Instances.Detach()
 	a.Core.Audits.Close()
 	if err := errors.Join(a.Recovery.CloseArchives(), a.Core.Blobs.Close(), a.Core.Meta.Close()); err != nil {
@@ -195,7 +195,7 @@ func (a *appliance) checkTidy(t testing.TB) {
 	}
 	same(t, "backups", below(t, filepath.Join(a.cfg.DataDir, "backups"), 1), backups)
 	a.checkSockets(t, kept)
-	within(t, time.Minute, "a full pool of spares", func() bool { return a.Databases.Spares.Ready() >= a.cfg.Spares })
+	within(t, time.Minute, "a full pool of spares", func() bool { return a.Databases.WarmPool.Ready() >= a.cfg.Spares })
 	for _, path := range below(t, filepath.Join(a.cfg.DataDir, "spares"), 1) {
 		if strings.HasSuffix(path, ".building") {
 			t.Errorf("a half-made spare is left: %s", path)
@@ -281,7 +281,7 @@ func (a *appliance) checkMemory(t testing.TB, kept []model.Database) {
 	for _, db := range kept {
 		known[db.ID] = true
 	}
-	for id := range a.Databases.States.All() {
+	for _, id := range a.Databases.States.IDs() {
 		if !known[id] {
 			t.Errorf("the state of %s is remembered", id)
 		}

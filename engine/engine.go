@@ -119,7 +119,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.Databases.Spares.Start()
+	e.Databases.WarmPool.Start()
 	e.Core.Background(func(ctx context.Context) { e.Databases.StartDatabases(ctx, starts) })
 	e.Core.Background(e.Insight.Sample)
 	e.Core.Background(e.sweep)
@@ -180,8 +180,8 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.Core.Stop()
 	e.Core.Work.Wait()
 	var errs []error
-	if e.Databases.Spares != nil {
-		e.Databases.Spares.Close()
+	if e.Databases.WarmPool != nil {
+		e.Databases.WarmPool.Close()
 	}
 	errs = append(errs, e.Recovery.CloseReceivers())
 	if e.Databases.Instances != nil {

@@ -140,7 +140,7 @@ func (s *Service) BuildDatabase(ctx context.Context, db model.Database) (model.D
 		return db, fmt.Errorf("make database directory: %w", err)
 	}
 	dir := s.DataDirectory(db.ID, db.Generation)
-	if err := s.Spares.Take(ctx, dir); err != nil {
+	if err := s.WarmPool.Take(ctx, dir); err != nil {
 		return db, fmt.Errorf("take spare: %w", err)
 	}
 	if err := s.IssueCertificate(dir); err != nil {

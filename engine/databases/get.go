@@ -151,21 +151,21 @@ func (s *Service) View(db model.Database) (View, error) {
 // if the record says available and the instance is not.
 func (s *Service) LiveStatus(db model.Database) (model.DatabaseStatus, string) {
 	if s.core.Claims.Holds(db.ID, core.Unsettled) {
-		return model.DatabaseFailed, s.States.get(db.ID).Reason
+		return model.DatabaseFailed, s.States.get(db.ID).reason
 	}
 	if db.Status != model.DatabaseAvailable {
 		return db.Status, db.StatusReason
 	}
-	switch live := s.States.get(db.ID); live.State {
+	switch live := s.States.get(db.ID); live.state {
 	case postgres.StateRunning:
 		if s.core.Claims.Holds(db.ID, startClaim) || s.States.rolesPending(db.ID) { // its roles are still being set
 			return model.DatabaseUnavailable, starting
 		}
 		return model.DatabaseAvailable, ""
 	case postgres.StateFailed:
-		return model.DatabaseFailed, live.Reason
+		return model.DatabaseFailed, live.reason
 	case postgres.StateDown:
-		return model.DatabaseUnavailable, live.Reason
+		return model.DatabaseUnavailable, live.reason
 	default:
 		return model.DatabaseUnavailable, starting
 	}
@@ -205,4 +205,28 @@ func IsUnprotected(db model.Database, newest *model.Backup) bool {
 	default:
 		return newest == nil && !db.Sandbox
 	}
+}
+
+// KeptDatabases returns the databases that are not in the trash.
+func (s *Service) KeptDatabases() ([]model.Database, error) {
+	var databases []model.Database
+	err := s.core.Meta.View(func(tx *meta.Tx) error {
+		return tx.Databases().All(func(db model.Database) error {
+			if db.Trash == nil {
+				databases = append(databases, db)
+			}
+			return nil
+		})
+	})
+	return databases, err
+}
+
+// Record returns the current record of a database.
+func (s *Service) Record(id string) (model.Database, error) {
+	var db model.Database
+	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
+		db, err = tx.Databases().Get(id)
+		return err
+	})
+	return db, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,12 +17,8 @@ import (
 	"holdfast/engine/postgres"
 )
 
-const (
-	// StartTimeout bounds the start of an instance, crash recovery included.
-	StartTimeout = 5 * time.Minute
-	// CertificateLife is how long an instance's certificate is valid.
-	certificateLife = 397 * 24 * time.Hour
-)
+// StartTimeout bounds the start of an instance, crash recovery included.
+const StartTimeout = 5 * time.Minute
 
 // Timeouts are how long the appliance waits before it uses force.
 type Timeouts struct {
@@ -103,29 +98,6 @@ func verifierPurpose(database, role string) string { return "verifier " + databa
 
 func passwordPurpose(database, role string) string { return "password " + database + " " + role }
 
-// IssueCertificate issues a certificate into a data directory.
-func (s *Service) IssueCertificate(dir string) error {
-	if err := s.CA.Issue(dir, s.instanceHosts(), certificateLife); err != nil {
-		return fmt.Errorf("issue certificate: %w", err)
-	}
-	return nil
-}
-
-// instanceHosts returns every name and address of the instances, sorted.
-func (s *Service) instanceHosts() []string {
-	hosts := []string{s.core.Config.PublicHost, "localhost", "127.0.0.1", "::1"}
-	for _, address := range s.core.Config.Listen {
-		if ip := net.ParseIP(address); ip != nil && !ip.IsUnspecified() {
-			hosts = append(hosts, ip.String())
-		}
-	}
-	if ip := net.ParseIP(s.core.Config.PublicHost); ip != nil {
-		hosts[0] = ip.String()
-	}
-	slices.Sort(hosts)
-	return slices.Compact(hosts)
-}
-
 // Provision brings the database, roles and passwords of a running instance in line
 // with the record db.
 func (s *Service) Provision(ctx context.Context, instance string, db model.Database) error {
@@ -142,49 +114,49 @@ func (s *Service) provisioning(db model.Database) func(context.Context, *pgx.Con
 	}
 }
 
-// InstanceStates holds the state that the supervisor last reported for each
+// instanceStates holds the state that the supervisor last reported for each
 // instance.
-type InstanceStates struct {
+type instanceStates struct {
 	mu           sync.RWMutex
-	states       map[string]InstanceState
+	states       map[string]instanceState
 	pendingRoles map[string]bool // see pending_roles.go
 }
 
-// InstanceState is one report of the supervisor.
-type InstanceState struct {
-	State  postgres.State
-	Reason string
+// instanceState is one report of the supervisor.
+type instanceState struct {
+	state  postgres.State
+	reason string
 	failed bool // at least once since it last ran
 }
 
-func newInstanceStates() *InstanceStates {
-	return &InstanceStates{states: map[string]InstanceState{}, pendingRoles: map[string]bool{}}
+func newInstanceStates() *instanceStates {
+	return &instanceStates{states: map[string]instanceState{}, pendingRoles: map[string]bool{}}
 }
 
-func (s *InstanceStates) swap(id string, next InstanceState) (last InstanceState) {
+func (s *instanceStates) swap(id string, next instanceState) (last instanceState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last = s.states[id]
-	next.failed = next.State == postgres.StateFailed || last.failed && next.State != postgres.StateRunning
+	next.failed = next.state == postgres.StateFailed || last.failed && next.state != postgres.StateRunning
 	s.states[id] = next
 	return last
 }
 
-// All returns a copy of every state, by instance.
-func (s *InstanceStates) All() map[string]InstanceState {
+// IDs returns the instances whose state is held.
+func (s *instanceStates) IDs() []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return maps.Clone(s.states)
+	return slices.Collect(maps.Keys(s.states))
 }
 
-func (s *InstanceStates) get(id string) InstanceState {
+func (s *instanceStates) get(id string) instanceState {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.states[id]
 }
 
 // Drop removes an instance that no longer exists.
-func (s *InstanceStates) Drop(id string) {
+func (s *instanceStates) Drop(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.states, id)
@@ -200,12 +172,12 @@ func (s *Service) InstanceChanged(id string, state postgres.State, reason string
 	case postgres.StateDown, postgres.StateFailed:
 		reason = s.core.ExplainDown(reason)
 	}
-	last := s.States.swap(id, InstanceState{State: state, Reason: reason})
+	last := s.States.swap(id, instanceState{state: state, reason: reason})
 	var action model.Action
 	switch {
-	case state == postgres.StateDown && last.State == postgres.StateRunning:
+	case state == postgres.StateDown && last.state == postgres.StateRunning:
 		action = model.ActionInstanceDown
-	case state == postgres.StateRunning && (last.State == postgres.StateDown || last.State == postgres.StateFailed):
+	case state == postgres.StateRunning && (last.state == postgres.StateDown || last.state == postgres.StateFailed):
 		action = model.ActionInstanceUp
 	case state != postgres.StateFailed && !last.failed:
 		return

@@ -173,3 +173,10 @@ func earlier(samples []model.Sample, at time.Time) []model.Sample {
 	}
 	return samples
 }
+
+// KeepMetrics writes the finished samples of the metrics, or all.
+func (s *Service) KeepMetrics(all bool) {
+	if err := s.writeMetrics(s.samples.take(all)); err != nil {
+		s.core.Log.Error("write metrics", "error", err)
+	}
+}

@@ -146,15 +146,5 @@ func (s *Service) SetPhase(id, phase string) error {
 	})
 }
 
-// Record returns the current record of a database.
-func (s *Service) Record(id string) (model.Database, error) {
-	var db model.Database
-	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		db, err = tx.Databases().Get(id)
-		return err
-	})
-	return db, err
-}
-
 // RecoveryEvents is how many events and operations are shown.
 const RecoveryEvents = 100

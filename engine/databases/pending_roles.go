@@ -14,19 +14,19 @@ import (
 // database is not available until the roles are set, which happens when the
 // instance comes up or with the next sweep.
 
-func (s *InstanceStates) setRolesPending(id string) {
+func (s *instanceStates) setRolesPending(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pendingRoles[id] = true
 }
 
-func (s *InstanceStates) clearRolesPending(id string) {
+func (s *instanceStates) clearRolesPending(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.pendingRoles, id)
 }
 
-func (s *InstanceStates) rolesPending(id string) bool {
+func (s *instanceStates) rolesPending(id string) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.pendingRoles[id]
@@ -80,4 +80,17 @@ func (s *Service) ApplyPendingRoles(ctx context.Context, db model.Database) erro
 		return s.recoverChange(ctx, db, nil) // a failure makes the roles pending again
 	}
 	return nil
+}
+
+// restoreRoles sets the roles of an instance to the record again after a change of
+// them failed half-way. If it cannot, they stay pending, see pending_roles.go.
+func (s *Service) restoreRoles(ctx context.Context, db model.Database) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Sessions) // ctx may have expired
+	defer cancel()
+	s.States.setRolesPending(db.ID) // first: the instance may come up in between
+	if err := s.Provision(ctx, db.ID, db); err != nil {
+		s.core.Log.Warn("the roles are set later", "database", db.ID, "error", err)
+		return
+	}
+	s.States.clearRolesPending(db.ID)
 }

@@ -1,8 +1,6 @@
 package databases
 
 import (
-	"context"
-
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 )
@@ -21,17 +19,4 @@ func serverGone(err error) error {
 		return err
 	}
 	return &model.Error{Code: model.CodeConflict, Message: "the database's server went down meanwhile; try again when it is available", Err: err}
-}
-
-// restoreRoles sets the roles of an instance to the record again after a change of
-// them failed half-way. If it cannot, they stay pending, see pending_roles.go.
-func (s *Service) restoreRoles(ctx context.Context, db model.Database) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Sessions) // ctx may have expired
-	defer cancel()
-	s.States.setRolesPending(db.ID) // first: the instance may come up in between
-	if err := s.Provision(ctx, db.ID, db); err != nil {
-		s.core.Log.Warn("the roles are set later", "database", db.ID, "error", err)
-		return
-	}
-	s.States.clearRolesPending(db.ID)
 }

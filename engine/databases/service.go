@@ -22,7 +22,7 @@ type Service struct {
 	Statistics *StatisticsCache
 	Progress   *core.Progress // of running operations
 	samples    *sampleBuffer
-	States     *InstanceStates
+	States     *instanceStates
 	Timeouts   Timeouts
 	// Older is set while a start works with metadata that are older than the files.
 	OlderMetadata bool
@@ -36,7 +36,7 @@ type Service struct {
 	CA        postgres.CA
 	SocketDir string
 	Instances *postgres.Supervisor
-	Spares    *postgres.WarmPool
+	WarmPool  *postgres.WarmPool
 
 	apiCertificate sync.Mutex // held while the API's certificate is issued
 }

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
 	"sync"
-	"time"
 
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
@@ -194,61 +191,6 @@ func (s *Service) portTaken(id string) (int, error) {
 	return moved.Port, err
 }
 
-// certificateRenewal is how long before its end a certificate is renewed.
-const certificateRenewal = 30 * 24 * time.Hour
-
-// renewCertificate issues a certificate for the data directory if it has none, one
-// that ends soon, or one for other hosts, and reports whether it did.
-func (s *Service) renewCertificate(dir string) (bool, error) {
-	certificate, err := postgres.ReadCertificate(dir)
-	if err == nil && s.isFresh(certificate) && slices.Equal(slices.Sorted(slices.Values(certificate.SANs)), s.instanceHosts()) {
-		return false, nil
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		s.core.Log.Warn("the certificate is unusable: issuing another", "directory", dir, "error", err)
-	}
-	return true, s.IssueCertificate(dir)
-}
-
-// isFresh reports whether a certificate need not be renewed yet, or could not last
-// longer because the authority itself ends then.
-func (s *Service) isFresh(c postgres.Certificate) bool {
-	return s.core.Clock().Add(certificateRenewal).Before(c.NotAfter) || !c.NotAfter.Before(s.CA.NotAfter())
-}
-
-// RenewRunning renews the certificate of a running instance without dropping a
-// session.
-func (s *Service) RenewRunning(ctx context.Context, db model.Database) error {
-	release, err := s.core.Claims.Take(db.ID, "the renewal of its certificate")
-	if err != nil {
-		return nil // busy: the next sweep tries again
-	}
-	defer release()
-	if db, err = s.Record(db.ID); err != nil {
-		return err
-	}
-	if state, _, _ := s.Instances.Status(db.ID); state != postgres.StateRunning {
-		return nil
-	}
-	renewed, err := s.renewFor(db)
-	if err != nil || !renewed {
-		return err
-	}
-	if err := s.Instances.Reload(ctx, db.ID); err != nil {
-		return fmt.Errorf("reload renewed certificate: %w", err)
-	}
-	return nil
-}
-
-// renewFor is renewCertificate for a database, and audits a renewal.
-func (s *Service) renewFor(db model.Database) (bool, error) {
-	renewed, err := s.renewCertificate(s.DataDirectory(db.ID, db.Generation))
-	if renewed {
-		s.core.Finish(s.core.System(model.ActionCertificateRenew, db.Organization, DatabaseResource(db)), err)
-	}
-	return renewed, err
-}
-
 // StartPostgres finds the binaries, and sets up the authority, the supervisor and
 // the warm pool. It starts no database.
 func (s *Service) StartPostgres(ctx context.Context) error {
@@ -266,7 +208,7 @@ func (s *Service) StartPostgres(ctx context.Context) error {
 	s.Instances = postgres.NewSupervisor(postgres.SupervisorOptions{
 		Log: s.core.Log, Changed: s.InstanceChanged, PortTaken: s.portTaken,
 	})
-	s.Spares, err = postgres.NewWarmPool(postgres.WarmPoolOptions{
+	s.WarmPool, err = postgres.NewWarmPool(postgres.WarmPoolOptions{
 		Dir:       filepath.Join(s.core.Config.DataDir, "spares"),
 		Want:      s.core.Config.Spares,
 		Bin:       s.Binaries,

@@ -117,24 +117,3 @@ func (s *Service) noteVersion(db model.Database, version string) error {
 		return err
 	})
 }
-
-// KeptDatabases returns the databases that are not in the trash.
-func (s *Service) KeptDatabases() ([]model.Database, error) {
-	var databases []model.Database
-	err := s.core.Meta.View(func(tx *meta.Tx) error {
-		return tx.Databases().All(func(db model.Database) error {
-			if db.Trash == nil {
-				databases = append(databases, db)
-			}
-			return nil
-		})
-	})
-	return databases, err
-}
-
-// KeepMetrics writes the finished samples of the metrics, or all.
-func (s *Service) KeepMetrics(all bool) {
-	if err := s.writeMetrics(s.samples.take(all)); err != nil {
-		s.core.Log.Error("write metrics", "error", err)
-	}
-}

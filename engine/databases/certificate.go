@@ -1,0 +1,95 @@
+package databases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"time"
+
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// certificateLife is how long an instance's certificate is valid.
+const certificateLife = 397 * 24 * time.Hour
+
+// certificateRenewal is how long before its end a certificate is renewed.
+const certificateRenewal = 30 * 24 * time.Hour
+
+// IssueCertificate issues a certificate into a data directory.
+func (s *Service) IssueCertificate(dir string) error {
+	if err := s.CA.Issue(dir, s.instanceHosts(), certificateLife); err != nil {
+		return fmt.Errorf("issue certificate: %w", err)
+	}
+	return nil
+}
+
+// instanceHosts returns every name and address of the instances, sorted.
+func (s *Service) instanceHosts() []string {
+	hosts := []string{s.core.Config.PublicHost, "localhost", "127.0.0.1", "::1"}
+	for _, address := range s.core.Config.Listen {
+		if ip := net.ParseIP(address); ip != nil && !ip.IsUnspecified() {
+			hosts = append(hosts, ip.String())
+		}
+	}
+	if ip := net.ParseIP(s.core.Config.PublicHost); ip != nil {
+		hosts[0] = ip.String()
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+// renewCertificate issues a certificate for the data directory if it has none, one
+// that ends soon, or one for other hosts, and reports whether it did.
+func (s *Service) renewCertificate(dir string) (bool, error) {
+	certificate, err := postgres.ReadCertificate(dir)
+	if err == nil && s.isFresh(certificate) && slices.Equal(slices.Sorted(slices.Values(certificate.SANs)), s.instanceHosts()) {
+		return false, nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		s.core.Log.Warn("the certificate is unusable: issuing another", "directory", dir, "error", err)
+	}
+	return true, s.IssueCertificate(dir)
+}
+
+// isFresh reports whether a certificate need not be renewed yet, or could not last
+// longer because the authority itself ends then.
+func (s *Service) isFresh(c postgres.Certificate) bool {
+	return s.core.Clock().Add(certificateRenewal).Before(c.NotAfter) || !c.NotAfter.Before(s.CA.NotAfter())
+}
+
+// RenewRunning renews the certificate of a running instance without dropping a
+// session.
+func (s *Service) RenewRunning(ctx context.Context, db model.Database) error {
+	release, err := s.core.Claims.Take(db.ID, "the renewal of its certificate")
+	if err != nil {
+		return nil // busy: the next sweep tries again
+	}
+	defer release()
+	if db, err = s.Record(db.ID); err != nil {
+		return err
+	}
+	if state, _, _ := s.Instances.Status(db.ID); state != postgres.StateRunning {
+		return nil
+	}
+	renewed, err := s.renewFor(db)
+	if err != nil || !renewed {
+		return err
+	}
+	if err := s.Instances.Reload(ctx, db.ID); err != nil {
+		return fmt.Errorf("reload renewed certificate: %w", err)
+	}
+	return nil
+}
+
+// renewFor is renewCertificate for a database, and audits a renewal.
+func (s *Service) renewFor(db model.Database) (bool, error) {
+	renewed, err := s.renewCertificate(s.DataDirectory(db.ID, db.Generation))
+	if renewed {
+		s.core.Finish(s.core.System(model.ActionCertificateRenew, db.Organization, DatabaseResource(db)), err)
+	}
+	return renewed, err
+}
