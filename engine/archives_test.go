@@ -35,7 +35,7 @@ func TestGap(t *testing.T) {
 	before := commitStep(t, c, 2)
 	a.awaitArchived(t, db.ID, commitStep(t, c, 3))
 
-	if err := a.Recovery.Archives.Get(db.ID).CloseReceiver(); err != nil {
+	if err := a.Recovery.StopReceiving(db.ID); err != nil {
 		t.Fatal(err)
 	}
 	within(t, time.Minute, "the slot is free", func() bool {

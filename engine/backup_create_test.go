@@ -36,8 +36,8 @@ func TestBackupOfRestoredSinceItWasAskedFor(t *testing.T) {
 	if err != nil || next.Status != model.BackupCompleted || next.Generation != 2 {
 		t.Errorf("the backup is %s of generation %d (%s), %v", next.Status, next.Generation, next.Error, err)
 	}
-	if archive := a.Recovery.Archives.Get(view.ID); archive.Receives != 2 {
-		t.Errorf("the WAL of generation %d is received", archive.Receives)
+	if generation := a.Recovery.ReceivedGeneration(view.ID); generation != 2 {
+		t.Errorf("the WAL of generation %d is received", generation)
 	}
 }
 

@@ -72,7 +72,7 @@ func open(cfg core.Config, db *meta.DB) (*Engine, error) {
 	e.Recovery = recovery.New(c, e.Databases, e.Objects)
 	e.Imports = imports.New(c, e.Databases, e.Recovery)
 	e.Insight = insight.New(c, e.Access, e.Databases, e.Recovery, e.Imports)
-	e.Databases.Connect(e.Recovery, e.Imports.Imports)
+	e.Databases.Connect(e.Recovery, e.Imports)
 	if err := e.Objects.Open(); err != nil {
 		return nil, err
 	}

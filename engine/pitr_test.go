@@ -134,7 +134,7 @@ func TestWindowAtTheEndOfABackup(t *testing.T) {
 	t.Parallel()
 	a, db, _, _ := startStepped(t)
 	for range 3 {
-		at := recovery.EndAsRecorded(a.Core.Clock())
+		at := a.Core.Clock().Truncate(time.Millisecond).Add(time.Millisecond)
 		a.Recovery.AwaitArchive(t.Context(), db.ID, at)
 		if status, _ := a.Recovery.WALStatus(db.ID); status.RestorableTo.Before(at) {
 			t.Errorf("waited for %v, and the archive reaches to %v", at, status.RestorableTo)

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,7 +9,6 @@ import (
 
 	"holdfast/backup"
 	"holdfast/engine/core"
-	"holdfast/engine/databases"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/recovery"
@@ -195,27 +192,6 @@ func TestDeleteDuringProof(t *testing.T) {
 		}
 	}
 	a.checkNoProof(t)
-}
-
-// What says nothing about the backup is tried again, later and later.
-func TestVerdict(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	c := &core.Core{Clock: func() time.Time { return now }}
-	e := &Engine{Recovery: recovery.New(c, databases.New(c), nil)}
-	v := model.Verification{Status: model.VerificationUnverified}
-	if v = e.Recovery.Verdict(v, "", recovery.NoRoomError{Cause: errors.New("no room")}); v.Attempts != 0 || v.Status != model.VerificationUnverified || !v.NotBefore.After(now) {
-		t.Errorf("without room: %+v", v)
-	}
-	for attempt := 1; attempt < recovery.ProofAttempts; attempt++ {
-		v = e.Recovery.Verdict(v, "", context.DeadlineExceeded)
-		if v.Status != model.VerificationUnverified || v.Attempts != attempt || !v.NotBefore.Equal(now.Add(recovery.ProofRetry<<(attempt-1))) {
-			t.Errorf("attempt %d: %+v", attempt, v)
-		}
-	}
-	if v = e.Recovery.Verdict(v, "", context.DeadlineExceeded); v.Status != model.VerificationFailed || v.Detail == "" || v.At == nil {
-		t.Errorf("the last attempt: %+v", v)
-	}
 }
 
 // startScratch leaves a server running on a proof's directory.

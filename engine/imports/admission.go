@@ -33,7 +33,7 @@ func (s *Service) roomForImport(db model.Database, size int64) error {
 
 // StillToImport is how much of the disk the imports under way may still take.
 func (s *Service) StillToImport() (bytes int64) {
-	for database, size := range s.Imports.Reserved() {
+	for database, size := range s.Reserved() {
 		stats, _ := s.databases.Statistics.Get(database)
 		bytes += max(importer.RoomFor(size)-stats.SizeBytes, 0)
 	}

@@ -78,12 +78,15 @@ func (r *RunningImports) Reserve(database string, size int64) {
 	r.sizes[database] = size
 }
 
-// Reserved returns those sizes.
-func (r *RunningImports) Reserved() map[string]int64 {
+func (r *RunningImports) reserved() map[string]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.sizes)
 }
+
+// Reserved returns the sizes in bytes of the sources of the imports under way,
+// by the database each one fills.
+func (s *Service) Reserved() map[string]int64 { return s.Imports.reserved() }
 
 // now returns the record as it is at this moment.
 func (r *RunningImports) now(record model.Import) model.Import {
@@ -93,9 +96,9 @@ func (r *RunningImports) now(record model.Import) model.Import {
 	return record
 }
 
-// Operation lays over an operation how far its import is.
-func (r *RunningImports) Operation(op *model.DatabaseOperation) {
-	if account, ok := r.get(op.ID); ok {
+// Operation sets the phase and the progress of op if it is an import under way.
+func (s *Service) Operation(op *model.DatabaseOperation) {
+	if account, ok := s.Imports.get(op.ID); ok {
 		now := account.Snapshot()
 		op.Phase, op.Progress = now.Phase, now.Progress
 	}

@@ -242,6 +242,15 @@ func (s *Service) ReceiveWAL(db model.Database) error {
 	return err
 }
 
+// ReceivedGeneration returns the generation of a database whose WAL is received
+// or was received last, 0 when none was.
+func (s *Service) ReceivedGeneration(database string) int {
+	a := s.Archives.Get(database)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.Receives
+}
+
 // serverWAL is where the server of the database's generation writes its WAL.
 func (s *Service) serverWAL(db model.Database) string {
 	return filepath.Join(s.databases.DataDirectory(db.ID, db.Generation), "pg_wal")
