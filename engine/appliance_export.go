@@ -21,14 +21,13 @@ import (
 	"holdfast/engine/recovery"
 )
 
-// An appliance is moved as it is at one moment: its metadata first, then the
-// journal of its objects, then everything else, all of it put aside as links
-// while nothing is removed; that takes moments. The archive is written from
-// there, while everything goes on. A database that runs comes with a backup
-// made for it, from which the new appliance rebuilds it; one that does not, with
-// its files.
+// An export is a snapshot of the appliance at one moment: the metadata first, then
+// the journal of its objects, then hard links to everything else, made in moments
+// while nothing is removed. The archive is written from these links while the
+// appliance keeps running. A running database is exported as a backup made for the
+// export, from which the new appliance rebuilds it; a stopped one as its files.
 
-// movingDir is where what is to be moved is put aside.
+// movingDir is the directory of the links.
 const movingDir = "moving"
 
 // ApplianceExport writes the whole appliance to w, as package move does: its
@@ -40,11 +39,11 @@ func (e *Engine) ApplianceExport(ctx context.Context, call *model.Call, w io.Wri
 	}
 	defer release()
 	dir := filepath.Join(e.Core.Config.DataDir, movingDir)
-	databases, letGo, err := e.prepareMove(ctx, call, dir)
+	databases, releaseFiles, err := e.prepareMove(ctx, call, dir)
 	if err != nil {
 		return errors.Join(core.NoRoom(err), os.RemoveAll(dir))
 	}
-	defer letGo()
+	defer releaseFiles()
 	m := move.Manifest{Version: e.Core.Config.Version, CreatedAt: e.Core.Clock()}
 	for _, db := range databases {
 		m.Databases = append(m.Databases, db.Name)
@@ -54,7 +53,7 @@ func (e *Engine) ApplianceExport(ctx context.Context, call *model.Call, w io.Wri
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// contextWriter ends with its context.
+// contextWriter refuses writes once its context has ended.
 type contextWriter struct {
 	ctx context.Context
 	w   io.Writer
@@ -68,32 +67,32 @@ func (c contextWriter) Write(p []byte) (int, error) {
 	return c.w.Write(p)
 }
 
-// moveAttempts is how often it is tried to put aside what was prepared: others
-// may create, delete and restore databases meanwhile.
+// moveAttempts is how often the snapshot is tried: databases may be created,
+// deleted or restored while their backups are made.
 const moveAttempts = 5
 
-// errOthers means that the databases are not those any more that were prepared.
-var errOthers = errors.New("the databases have changed")
+// errDatabasesChanged means that the databases have changed since they were listed.
+var errDatabasesChanged = errors.New("the databases have changed")
 
-// prepareMove makes a backup of each database that runs, and puts everything
-// aside into dir. It returns the databases that are in use. Until letGo is called
-// nothing touches the files of the others.
-func (e *Engine) prepareMove(ctx context.Context, call *model.Call, dir string) (databases []model.Database, letGo func(), err error) {
+// prepareMove backs up each running database and links everything into dir. It
+// returns the databases that are in use. Nothing touches the files of the others
+// until the caller calls release.
+func (e *Engine) prepareMove(ctx context.Context, call *model.Call, dir string) (databases []model.Database, release func(), err error) {
 	backed := map[string]int{}
 	for range moveAttempts {
-		if databases, letGo, err = e.tryMove(ctx, call, dir, backed); !errors.Is(err, errOthers) {
-			return databases, letGo, err
+		if databases, release, err = e.prepareMoveOnce(ctx, call, dir, backed); !errors.Is(err, errDatabasesChanged) {
+			return databases, release, err
 		}
 	}
 	return nil, nil, model.Errorf(model.CodeConflict,
 		"databases were created, deleted or restored each time when all had their backups: export when nobody does that")
 }
 
-// tryMove is prepareMove that returns errOthers when it has to be done again.
-// Backed holds, by database, the generation that has its backup already.
-func (e *Engine) tryMove(
+// prepareMoveOnce is one attempt of prepareMove; errDatabasesChanged asks for
+// another. backed holds, by database, the generation that has its backup already.
+func (e *Engine) prepareMoveOnce(
 	ctx context.Context, call *model.Call, dir string, backed map[string]int,
-) (databases []model.Database, letGo func(), err error) {
+) (databases []model.Database, release func(), err error) {
 	databases, trashed, err := e.movable()
 	if err != nil {
 		return nil, nil, err
@@ -103,26 +102,26 @@ func (e *Engine) tryMove(
 			continue
 		}
 		generation, err := e.backUpToMove(ctx, call, db)
-		if model.CodeOf(err) == model.CodeNotFound { // it was deleted meanwhile
-			return nil, nil, errOthers
+		if model.CodeOf(err) == model.CodeNotFound { // deleted meanwhile
+			return nil, nil, errDatabasesChanged
 		}
 		if err != nil {
 			return nil, nil, err
 		}
 		backed[db.ID] = generation
 	}
-	letGo, err = e.claimToMove(trashed, func(id string) string { return id })
+	release, err = e.claimToMove(trashed, func(id string) string { return id })
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := e.putAsideToMove(dir, databases, trashed); err != nil {
-		letGo()
+	if err := e.linkToMove(dir, databases, trashed); err != nil {
+		release()
 		return nil, nil, err
 	}
-	return databases, letGo, nil
+	return databases, release, nil
 }
 
-// claimToMove claims what key names of each database. The caller releases it.
+// claimToMove claims the given key of each database. The caller calls release.
 func (e *Engine) claimToMove(databases []model.Database, key func(id string) string) (release func(), err error) {
 	var held []func()
 	release = func() {
@@ -141,7 +140,7 @@ func (e *Engine) claimToMove(databases []model.Database, key func(id string) str
 	return release, nil
 }
 
-// toMove lists the databases, but for sandboxes: those in use and those in the
+// toMove lists the databases except sandboxes: those in use and those in the
 // trash.
 func toMove(tx *meta.Tx) (kept, trashed []model.Database, err error) {
 	err = tx.Databases().All(func(db model.Database) error {
@@ -157,8 +156,8 @@ func toMove(tx *meta.Tx) (kept, trashed []model.Database, err error) {
 	return kept, trashed, err
 }
 
-// movable returns the databases, and sees that each can be moved: it runs, or
-// nothing touches its files.
+// movable returns the databases after it has checked that each can be exported: it
+// is available, or the appliance and its server are stopped.
 func (e *Engine) movable() (kept, trashed []model.Database, err error) {
 	err = e.Core.Meta.View(func(tx *meta.Tx) (err error) {
 		kept, trashed, err = toMove(tx)
@@ -181,8 +180,8 @@ func (e *Engine) movable() (kept, trashed []model.Database, err error) {
 	return kept, trashed, nil
 }
 
-// backUpToMove makes a backup, after the one that may be under way, and returns
-// the generation it is of.
+// backUpToMove makes a backup, after any that is under way, and returns the
+// generation that it is of.
 func (e *Engine) backUpToMove(ctx context.Context, call *model.Call, db model.Database) (generation int, err error) {
 	for {
 		own := e.Core.System(model.ActionBackupCreate, db.Organization, databases.DatabaseResource(db))
@@ -210,10 +209,10 @@ func (e *Engine) backUpToMove(ctx context.Context, call *model.Call, db model.Da
 	}
 }
 
-// putAsideToMove fills dir with a copy of the metadata and links to
-// everything else; those that are trashed are claimed. Unless the metadata have the
-// databases that are given, it returns errOthers.
-func (e *Engine) putAsideToMove(dir string, dbs, trashed []model.Database) error {
+// linkToMove fills dir with a copy of the metadata and links to everything else.
+// The caller has claimed the databases in the trash. If the metadata do not have
+// exactly the given databases, it returns errDatabasesChanged.
+func (e *Engine) linkToMove(dir string, dbs, trashed []model.Database) error {
 	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
 		return err
 	}
@@ -234,12 +233,12 @@ func (e *Engine) putAsideToMove(dir string, dbs, trashed []model.Database) error
 		return err
 	}
 	for _, name := range []string{core.KeyFile, "webhook.secret", "tls"} {
-		if err := e.putAsideTree(dir, name); err != nil {
+		if err := e.linkTree(dir, name); err != nil {
 			return err
 		}
 	}
 	for _, db := range slices.Concat(dbs, trashed) {
-		if err := e.putAsideBackups(dir, db); err != nil {
+		if err := e.linkBackups(dir, db); err != nil {
 			return err
 		}
 	}
@@ -252,17 +251,17 @@ func (e *Engine) putAsideToMove(dir string, dbs, trashed []model.Database) error
 		if err != nil {
 			return err
 		}
-		// They are changed in place, but not before all of it is written: a server
-		// would have to be started on them.
-		if err := e.putAsideTree(dir, rel); err != nil {
+		// These files change in place, but not before the archive is written: only a
+		// started server would change them.
+		if err := e.linkTree(dir, rel); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// stillToMove returns errOthers unless the databases are those that are given. Those
-// that are just being made do not count: where they arrive that is taken back.
+// stillToMove returns errDatabasesChanged unless the databases are the given ones.
+// It ignores databases that are being created: the new appliance rolls these back.
 func stillToMove(tx *meta.Tx, databases, trashed []model.Database) error {
 	kept, deleted, err := toMove(tx)
 	if err != nil {
@@ -270,41 +269,41 @@ func stillToMove(tx *meta.Tx, databases, trashed []model.Database) error {
 	}
 	same := func(a, b model.Database) bool { return a.ID == b.ID && a.Generation == b.Generation }
 	if !slices.EqualFunc(made(kept), made(databases), same) || !slices.EqualFunc(deleted, trashed, same) {
-		return errOthers
+		return errDatabasesChanged
 	}
 	return nil
 }
 
-// made are the databases that are not just being made.
+// made returns the databases that are not being created.
 func made(all []model.Database) []model.Database {
 	return slices.DeleteFunc(slices.Clone(all), func(db model.Database) bool {
 		return db.Status == model.DatabaseCreating || db.Status == model.DatabaseImporting
 	})
 }
 
-// putAsideBackups puts a database's backups aside, and its WAL, which is being
-// received when the database runs.
-func (e *Engine) putAsideBackups(dir string, db model.Database) error {
+// linkBackups links a database's backups and its WAL, which is being received if
+// the database runs.
+func (e *Engine) linkBackups(dir string, db model.Database) error {
 	backups := filepath.Join("backups", db.ID)
 	if db.Trash != nil || !e.Databases.Started() {
-		return e.putAsideTree(dir, backups)
+		return e.linkTree(dir, backups)
 	}
 	if err := os.MkdirAll(filepath.Join(dir, backups), 0o700); err != nil {
 		return err
 	}
-	if err := e.putAsideTree(dir, filepath.Join(backups, "repository")); err != nil {
+	if err := e.linkTree(dir, filepath.Join(backups, "repository")); err != nil {
 		return err
 	}
-	archive, err := e.Recovery.WalArchive(db.ID)
+	archive, err := e.Recovery.WALArchive(db.ID)
 	if err != nil {
 		return err
 	}
-	return archive.Link(filepath.Join(dir, backups, recovery.WalDirectory))
+	return archive.Link(filepath.Join(dir, backups, recovery.WALDirectory))
 }
 
-// putAsideTree links what is below name in the data directory into dir, file by
-// file; what is absent is fine.
-func (e *Engine) putAsideTree(dir, name string) error {
+// linkTree links the files below name in the data directory into dir. An absent
+// name is fine.
+func (e *Engine) linkTree(dir, name string) error {
 	err := filepath.WalkDir(filepath.Join(e.Core.Config.DataDir, name), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

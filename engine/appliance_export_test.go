@@ -58,7 +58,7 @@ func TestExportOfWALThatIsReceived(t *testing.T) {
 	writeFile(t, filepath.Join(a.cfg.DataDir, beingWritten), "half of a segment")
 	status, _ := a.Recovery.WALStatus(db.ID)
 	dir := filepath.Join(a.cfg.DataDir, movingDir)
-	if err := a.putAsideToMove(dir, []model.Database{db.Database}, nil); err != nil {
+	if err := a.linkToMove(dir, []model.Database{db.Database}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if !core.Absent(dir, beingWritten) {

@@ -14,12 +14,11 @@ import (
 	"holdfast/engine/publish"
 )
 
-// arrivingDir is where an appliance is unpacked, in the data directory that is
-// to be its. As long as it is there nothing else of the directory counts.
+// arrivingDir is the directory below the new data directory into which an appliance
+// is unpacked. While it exists, the rest of the data directory is incomplete.
 const arrivingDir = "arriving"
 
-// refuseHalfArrived refuses a data directory into which an appliance was being
-// moved.
+// refuseHalfArrived refuses a data directory with an interrupted import.
 func refuseHalfArrived(dir string) error {
 	if core.Absent(dir, arrivingDir) {
 		return nil
@@ -28,9 +27,9 @@ func refuseHalfArrived(dir string) error {
 }
 
 // ApplianceImport makes the data directory dir, which must be empty, that of
-// the appliance in the archive r. It counts once all of it was read, found
-// whole and is durable; the metadata come last. One that was cut off is begun
-// again over what it left.
+// the appliance in the archive r. The import takes effect once the archive was read
+// completely, checked and made durable; the metadata come last. An interrupted
+// import is started again over what it left.
 func ApplianceImport(dir string, r io.Reader) (move.Manifest, error) {
 	if err := prepareArrival(dir); err != nil {
 		return move.Manifest{}, err
@@ -38,7 +37,7 @@ func ApplianceImport(dir string, r io.Reader) (move.Manifest, error) {
 	arriving := filepath.Join(dir, arrivingDir)
 	m, err := move.Read(r, arriving)
 	if err == nil {
-		err = settleArrival(arriving)
+		err = reconcileArrival(arriving)
 	}
 	if err == nil {
 		err = publish.Tree(arriving)
@@ -49,7 +48,7 @@ func ApplianceImport(dir string, r io.Reader) (move.Manifest, error) {
 	return m, arrive(dir, arriving)
 }
 
-// prepareArrival sees that dir is empty but for what an import left.
+// prepareArrival checks that dir is empty and clears what an interrupted import left.
 func prepareArrival(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -58,7 +57,7 @@ func prepareArrival(dir string) error {
 	if len(entries) > 0 && core.Absent(dir, arrivingDir) {
 		return model.Errorf(model.CodeConflict, "the data directory %s is not empty: an appliance can only be moved into an empty one", dir)
 	}
-	for _, entry := range entries { // half of an import: what it has not brought is not there
+	for _, entry := range entries { // an interrupted import: nothing else was here
 		if entry.Name() != arrivingDir {
 			if err := os.RemoveAll(filepath.Join(dir, entry.Name())); err != nil {
 				return err
@@ -72,9 +71,9 @@ func prepareArrival(dir string) error {
 	return publish.Dir(dir)
 }
 
-// settleArrival has the databases rebuilt that have come with a backup, and
-// forgets the data that restores replaced, which have not come.
-func settleArrival(dir string) error {
+// reconcileArrival marks the databases that came as backups for a rebuild, and
+// drops references to replaced data, which are not part of an archive.
+func reconcileArrival(dir string) error {
 	for _, name := range []string{core.MetadataFile, core.KeyFile} {
 		if core.Absent(dir, name) {
 			return fmt.Errorf("%w: it has no %s", move.ErrDamaged, name)
@@ -84,10 +83,10 @@ func settleArrival(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(settleArrived(db, dir), db.Close())
+	return errors.Join(reconcileArrived(db, dir), db.Close())
 }
 
-func settleArrived(db *meta.DB, dir string) error {
+func reconcileArrived(db *meta.DB, dir string) error {
 	var databases []model.Database
 	if err := db.View(func(tx *meta.Tx) error {
 		return tx.Databases().All(func(d model.Database) error {
@@ -102,7 +101,7 @@ func settleArrived(db *meta.DB, dir string) error {
 		databases[i].Rebuild = !d.Sandbox && d.Trash == nil && core.Absent(filepath.Join(dir, "instances", d.ID), fmt.Sprint(d.Generation))
 	}
 	return db.Update(func(tx *meta.Tx) error {
-		for _, d := range databases { // nothing else has the file
+		for _, d := range databases { // nothing else has the file open
 			if _, err := tx.Databases().Update(d.ID, func(now *model.Database) error {
 				*now = d
 				return nil
@@ -114,8 +113,8 @@ func settleArrived(db *meta.DB, dir string) error {
 	})
 }
 
-// arrive moves everything to its place, the metadata last, and says that all
-// of it is there.
+// arrive moves everything to its place, the metadata last, and removes the
+// directory arriving, which completes the import.
 func arrive(dir, arriving string) error {
 	entries, err := os.ReadDir(arriving)
 	if err != nil {

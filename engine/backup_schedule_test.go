@@ -32,8 +32,8 @@ func TestScheduledBackups(t *testing.T) {
 	db, _ := a.createDatabase(t, "shop")
 	expect := func(when string, want int) {
 		t.Helper()
-		a.Recovery.BackUpWhatIsDue(t.Context())
-		a.Recovery.BackUpWhatIsDue(t.Context())
+		a.Recovery.BackUpDue(t.Context())
+		a.Recovery.BackUpDue(t.Context())
 		a.settled(t) // the engine's own look may have come before
 		if got := a.backups(t, db.ID); len(got) != want || slices.ContainsFunc(got, func(b model.Backup) bool {
 			return b.Status != model.BackupCompleted || b.Type != model.BackupScheduled
@@ -102,7 +102,7 @@ func refuseWAL(t *testing.T, a *appliance, database string) {
 	if err := a.Recovery.StopReceiving(database); err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(a.Recovery.BackupDirectory(database), recovery.WalDirectory, "1")
+	dir := filepath.Join(a.Recovery.BackupDirectory(database), recovery.WALDirectory, "1")
 	if err := os.Chmod(dir, 0o500); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestScheduledBackupGivesWay(t *testing.T) {
 			t.Error("giving way was recorded as a failure")
 		}
 		by.Store(int64(time.Hour))
-		a.Recovery.BackUpWhatIsDue(t.Context())
+		a.Recovery.BackUpDue(t.Context())
 	}
 	if b := a.backups(t, db.ID)[0]; b.Status != model.BackupCompleted {
 		t.Errorf("the backup after it: %+v", b)

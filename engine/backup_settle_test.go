@@ -20,7 +20,7 @@ import (
 func (a *appliance) oldestWAL(t *testing.T, database string) string {
 	t.Helper()
 	var names []string
-	err := filepath.WalkDir(filepath.Join(a.Recovery.BackupDirectory(database), recovery.WalDirectory), func(path string, d os.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(a.Recovery.BackupDirectory(database), recovery.WALDirectory), func(path string, d os.DirEntry, err error) error {
 		if name := filepath.Base(path); err == nil && !d.IsDir() && len(name) >= 24 {
 			names = append(names, name[:24])
 		}

@@ -48,8 +48,8 @@ func TestClockSetBack(t *testing.T) {
 	a.settled(t)
 	within(t, time.Minute, "the backup after the restore", func() bool { return len(a.backups(t, db.ID)) == 2 })
 	a.settled(t)
-	a.Recovery.BackUpWhatIsDue(t.Context())
-	a.Recovery.BackUpWhatIsDue(t.Context())
+	a.Recovery.BackUpDue(t.Context())
+	a.Recovery.BackUpDue(t.Context())
 	if all := a.backups(t, db.ID); len(all) != 2 { // newest first, by ids that hold the time
 		t.Errorf("backups: %+v", all)
 	}

@@ -82,11 +82,11 @@ func open(cfg core.Config, db *meta.DB) (*Engine, error) {
 	return e, nil
 }
 
-// Start finds PostgreSQL, settles what a crash left unfinished, and brings up
-// every database. It returns once the appliance can serve; databases that are
-// slow to start come up behind it.
+// Start finds PostgreSQL, recovers from a crash and starts every database. It
+// returns once the appliance can serve; slow databases continue to start in the
+// background.
 func (e *Engine) Start(ctx context.Context) error {
-	for _, name := range []string{"tls", "instances", "backups", recovery.ProofsDir, "spares", "postgres"} {
+	for _, name := range []string{"tls", "instances", "backups", recovery.VerificationDirectory, "spares", "postgres"} {
 		if err := os.MkdirAll(filepath.Join(e.Core.Config.DataDir, name), 0o700); err != nil {
 			return fmt.Errorf("make directory: %w", err)
 		}
@@ -102,7 +102,7 @@ func (e *Engine) Start(ctx context.Context) error {
 		return err
 	}
 	e.Databases.OlderMetadata = older
-	err = e.settle()
+	err = e.recover()
 	e.Databases.OlderMetadata = false
 	if err != nil {
 		return err
@@ -130,7 +130,9 @@ func (e *Engine) Start(ctx context.Context) error {
 		})
 	}
 	if e.Core.Config.Proofs {
-		e.Core.Background(func(ctx context.Context) { e.Recovery.Proofs.Serve(ctx, recovery.ProofInterval, e.Recovery.ProveNext) })
+		e.Core.Background(func(ctx context.Context) {
+			e.Recovery.Verifications.Serve(ctx, recovery.VerificationInterval, e.Recovery.VerifyNext)
+		})
 	}
 	e.Core.Background(e.Insight.Advise)
 	e.Core.Background(func(ctx context.Context) { e.Objects.ReconcileBlobs(ctx, started, older) })
@@ -149,7 +151,7 @@ type About struct {
 	DataDir   string
 	Binaries  postgres.Binaries
 	AuditKeep uint64
-	Proofs    bool          // whether backups are proven
+	Proofs    bool          // whether backups are verified
 	Trash     time.Duration // how long deleted databases are kept
 	Objects   time.Duration // how long deleted objects are kept, 0 for not at all
 	Replaced  time.Duration // how long data that a restore replaced is kept
@@ -173,7 +175,7 @@ func (e *Engine) SocketDir() string { return e.Databases.SocketDir }
 
 // Close stops everything in an order in which nothing that was acknowledged
 // is lost: running operations are cancelled and leave a state that the next
-// start settles, then the instances stop, then the audit queue is written,
+// start recovers, then the instances stop, then the audit queue is written,
 // then the files are closed. Close twice is fine.
 func (e *Engine) Close(ctx context.Context) error {
 	again := e.Core.Lifetime.Err() != nil

@@ -70,7 +70,7 @@ func TestGapEvent(t *testing.T) {
 	t.Parallel()
 	var told events
 	a := startAdvised(t, func(c *core.Config) { c.Observe = told.add })
-	a.Recovery.WalLost(a.db.Database, wal.Gap{At: time.Now(), Reason: "a test"})
+	a.Recovery.WALLost(a.db.Database, wal.Gap{At: time.Now(), Reason: "a test"})
 	if gaps := told.of(model.EventRecoveryGap); len(gaps) != 1 || gaps[0].Resource.ID != a.db.ID || !gaps[0].Type.Alarming() {
 		t.Errorf("%+v", gaps)
 	}

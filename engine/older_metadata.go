@@ -14,17 +14,17 @@ import (
 	"holdfast/engine/recovery"
 )
 
-// An older holdfast.db can be brought back. What it has under way has ended
-// since, what lay in its trash may be in use, and of what was made since it
-// knows nothing. So the data directory notes how far the metadata have come,
-// and the first start behind that removes nothing: it puts aside, and gives
-// people time.
+// An operator may restore an older copy of holdfast.db. Its pending operations have
+// ended since, databases in its trash may be in use, and it lacks what was created
+// since. So a file in the data directory records the number of the last commit. A
+// start with fewer commits removes nothing: it quarantines unknown files and
+// extends retention periods.
 
 const (
-	// commitsFile, in MetadataBackups, has the number of the last commit, as
-	// it was at most a sweepInterval ago.
+	// commitsFile, in MetadataBackups, has the number of the last commit, at most a
+	// sweepInterval old.
 	commitsFile = "commits"
-	// olderGrace is for how long nothing expires that could be brought back.
+	// olderGrace is how long nothing expires after a start with older metadata.
 	olderGrace = 72 * time.Hour
 )
 
@@ -32,7 +32,7 @@ func (e *Engine) commitsPath() string {
 	return filepath.Join(e.Core.Config.DataDir, core.MetadataBackups, commitsFile)
 }
 
-// noteCommits notes how far the metadata have come.
+// noteCommits records the number of the last commit.
 func (e *Engine) noteCommits() error {
 	n, err := e.Core.Meta.Commits()
 	if err != nil {
@@ -45,16 +45,16 @@ func (e *Engine) noteCommits() error {
 	return err
 }
 
-// tryNoteCommits is noteCommits where a full disk must be in nobody's way: the
-// note is then a little behind.
+// tryNoteCommits is noteCommits that only logs an error, so that a full disk does
+// not block a start: the number is then a little old.
 func (e *Engine) tryNoteCommits() {
 	if err := e.noteCommits(); err != nil {
 		e.Core.Log.Warn("note how far the metadata have come", "error", err)
 	}
 }
 
-// isOlder reports whether the metadata have come less far than once before. A
-// note that cannot be read says nothing.
+// isOlder reports whether the metadata have fewer commits than were recorded. A
+// record that cannot be read counts as none.
 func (e *Engine) isOlder() (bool, error) {
 	text, err := os.ReadFile(e.commitsPath())
 	if err != nil {
@@ -68,8 +68,9 @@ func (e *Engine) isOlder() (bool, error) {
 	return n < noted, err
 }
 
-// settleOlder prepares for settling with older metadata.
-func (e *Engine) settleOlder() error {
+// recoverOlder extends retention periods and reserves the numbers of generations
+// that the older metadata do not know.
+func (e *Engine) recoverOlder() error {
 	e.Core.Log.Warn("holdfast.db is older than what the data directory was last used with: what it does not know or has not finished is put aside, "+
 		"nothing is removed; see which databases, keys and passwords are as they should be", "path", filepath.Join(e.Core.Config.DataDir, core.StraysDir))
 	until := e.Core.WallClock().Add(olderGrace)
@@ -90,7 +91,7 @@ func (e *Engine) settleOlder() error {
 		return err
 	}
 	for id := range begun {
-		begun[id] = max(highestNumber(e.Databases.DatabaseDirectory(id)), highestNumber(filepath.Join(e.Recovery.BackupDirectory(id), recovery.WalDirectory)))
+		begun[id] = max(highestNumber(e.Databases.DatabaseDirectory(id)), highestNumber(filepath.Join(e.Recovery.BackupDirectory(id), recovery.WALDirectory)))
 	}
 	return e.Core.Meta.Update(func(tx *meta.Tx) error {
 		if err := tx.PutSetting(core.OlderSetting, text); err != nil {
@@ -98,7 +99,7 @@ func (e *Engine) settleOlder() error {
 		}
 		for id, number := range begun {
 			if _, err := tx.Databases().Update(id, func(d *model.Database) error {
-				d.Begun = max(d.Begun, number) // a number is used once
+				d.Begun = max(d.Begun, number) // each number is used once
 				if d.Trash != nil && d.Trash.Until.Before(until) {
 					d.Trash.Until = until
 				}

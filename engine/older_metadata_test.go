@@ -118,7 +118,7 @@ func TestOlderMetadataKeepsObjects(t *testing.T) {
 			t.Errorf("after %v: the trash has %d, %v; the object that has expired: %v", d, len(list.Items), err, getErr)
 		}
 	}
-	if err := s.settleOlder(); err != nil {
+	if err := s.recoverOlder(); err != nil {
 		t.Fatal(err)
 	}
 	pass(25*time.Hour, 1)

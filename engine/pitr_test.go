@@ -360,7 +360,7 @@ func TestWALWithoutABackupIsPruned(t *testing.T) {
 	a := startEngine(t)
 	db, c := a.createDatabase(t, "shop")
 	run(t, c, "create table filler (t text)")
-	archive, err := a.Recovery.WalArchive(db.ID)
+	archive, err := a.Recovery.WALArchive(db.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,13 +8,13 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// settle finishes or rolls back what was under way when the appliance last
-// ended, so that every database is before or after each act, never between.
-// It runs before anything else changes a database.
-func (e *Engine) settle() error {
+// recover finishes or rolls back what was under way when the appliance last
+// ended, so that every operation on a database is either done or undone. It runs
+// before anything else changes a database.
+func (e *Engine) recover() error {
 	if e.Databases.OlderMetadata {
-		if err := e.settleOlder(); err != nil {
-			return fmt.Errorf("settle with older metadata: %w", err)
+		if err := e.recoverOlder(); err != nil {
+			return fmt.Errorf("recover with older metadata: %w", err)
 		}
 	}
 	databases, err := e.Databases.KeptDatabases()
@@ -22,25 +22,25 @@ func (e *Engine) settle() error {
 		return err
 	}
 	for _, db := range databases {
-		if err := e.settleDatabase(db); err != nil {
+		if err := e.recoverDatabase(db); err != nil {
 			if err := e.Databases.MarkUnrecovered(db, err); err != nil {
 				return err
 			}
 		}
 	}
-	if err := e.Recovery.SettleRepositories(); err != nil {
+	if err := e.Recovery.ReconcileRepositories(); err != nil {
 		return err
 	}
-	if err := e.Recovery.SettleBackups(); err != nil {
+	if err := e.Recovery.RecoverBackups(); err != nil {
 		return err
 	}
 	if err := e.Objects.SettleUploads(); err != nil {
-		return fmt.Errorf("settle uploads: %w", err)
+		return fmt.Errorf("recover uploads: %w", err)
 	}
-	if err := e.Recovery.SettleExports(); err != nil {
+	if err := e.Recovery.RecoverExports(); err != nil {
 		return err
 	}
-	if err := e.Recovery.SettleProofs(); err != nil {
+	if err := e.Recovery.RecoverVerifications(); err != nil {
 		return err
 	}
 	if err := e.Imports.MakeRelayDir(); err != nil {
@@ -52,17 +52,17 @@ func (e *Engine) settle() error {
 	return postgres.ClearSockets(e.Databases.SocketDir)
 }
 
-func (e *Engine) settleDatabase(db model.Database) error {
+func (e *Engine) recoverDatabase(db model.Database) error {
 	ctx, cancel := context.WithTimeout(e.Core.Lifetime, e.Databases.Timeouts.Stop)
 	defer cancel()
 	switch {
 	case db.Status == model.DatabaseCreating:
 		return e.Databases.RollBackCreate(ctx, db)
 	case db.Status == model.DatabaseImporting:
-		return e.Imports.RollBackImport(ctx, db)
+		return e.Imports.RollBackInterrupted(ctx, db)
 	case db.Status == model.DatabaseDeleting:
 		return e.Databases.ResumeDelete(ctx, db)
-	case db.Sandbox: // whoever held it was cut off
+	case db.Sandbox: // its holder is gone
 		return e.Databases.ClearSandbox(ctx, db)
 	case db.Operation != "":
 		return e.Databases.RecoverOperation(ctx, db)

@@ -28,7 +28,7 @@ func TestEstimate(t *testing.T) {
 	if p := plan(); p.Estimated != nil {
 		t.Errorf("nothing was restored here, and it is said to take %v", p.Estimated)
 	}
-	if _, err := a.Recovery.Prove(t.Context(), db.Database, b); err != nil {
+	if _, err := a.Recovery.Verify(t.Context(), db.Database, b); err != nil {
 		t.Fatal(err)
 	}
 	if p := plan(); p.Estimated == nil || *p.Estimated <= 0 {

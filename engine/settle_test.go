@@ -335,7 +335,7 @@ func crashes() []crash {
 			"restored and committed, taken back, a client has written",
 			func(t *testing.T, a *appliance, db model.Database) {
 				a.switchByHand(t, db, a.unpackByHand(t, db).Generation)
-				if err := a.Recovery.TakeBackSwitch(t.Context(), db); err != nil {
+				if err := a.Recovery.RevertSwitch(t.Context(), db); err != nil {
 					t.Fatal(err)
 				}
 				a.serveByHand(t, db)
@@ -450,7 +450,7 @@ func crashes() []crash {
 		{
 			"backup with a pending deletion",
 			func(t *testing.T, a *appliance, db model.Database) {
-				if err := a.Recovery.CondemnBackup(a.call(model.ActionBackupDelete), db.ID, a.backUp(t, db.ID).ID); err != nil {
+				if err := a.Recovery.MarkForDeletion(a.call(model.ActionBackupDelete), db.ID, a.backUp(t, db.ID).ID); err != nil {
 					t.Fatal(err)
 				}
 			},

@@ -9,10 +9,10 @@ import (
 	"holdfast/engine/model"
 )
 
-// sweepInterval is how often what has outlived its time is looked for.
+// sweepInterval is how often the engine removes what has expired.
 const sweepInterval = time.Minute
 
-// sweep removes what has outlived its time, until ctx ends.
+// sweep removes what has expired, at intervals until ctx ends.
 func (e *Engine) sweep(ctx context.Context) {
 	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
@@ -28,12 +28,12 @@ func (e *Engine) sweep(ctx context.Context) {
 	}
 }
 
-// sweepOnce sweeps, one at a time.
+// sweepOnce removes what has expired. Only one call runs at a time.
 func (e *Engine) sweepOnce(ctx context.Context) error {
 	e.sweeping.Lock()
 	defer e.sweeping.Unlock()
 	var databases []model.Database
-	clockErr := e.Core.KeepClock() // first: what is removed goes by it
+	clockErr := e.Core.KeepClock() // first: expiry depends on it
 	err := e.Core.Meta.View(func(tx *meta.Tx) error {
 		return tx.Databases().All(func(db model.Database) error {
 			databases = append(databases, db)

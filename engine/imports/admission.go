@@ -8,12 +8,12 @@ import (
 	"holdfast/engine/model"
 )
 
-// roomForImport refuses an import that does not fit on the disk, or into what
-// its organization's plan allows, beside what the other imports under way will
-// have taken when they are done. From then on it counts as one of those.
-func (s *Service) roomForImport(db model.Database, size int64) error {
-	s.Imports.admission.Lock()
-	defer s.Imports.admission.Unlock()
+// admit refuses an import that does not fit on the disk or into its organization's
+// plan beside what the other imports under way will need. If it accepts the
+// import, it reserves its size.
+func (s *Service) admit(db model.Database, size int64) error {
+	s.running.admission.Lock()
+	defer s.running.admission.Unlock()
 	host, err := core.MeasureHost(s.core.Config.DataDir)
 	if err != nil {
 		return err
@@ -27,11 +27,11 @@ func (s *Service) roomForImport(db model.Database, size int64) error {
 	if err := s.core.Meta.View(func(tx *meta.Tx) error { return s.importWithinPlan(tx, db, size) }); err != nil {
 		return err
 	}
-	s.Imports.Reserve(db.ID, size)
+	s.running.reserve(db.ID, size)
 	return nil
 }
 
-// StillToImport is how much of the disk the imports under way may still take.
+// StillToImport returns how much more of the disk the imports under way may take.
 func (s *Service) StillToImport() (bytes int64) {
 	for database, size := range s.Reserved() {
 		stats, _ := s.databases.Statistics.Get(database)

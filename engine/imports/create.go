@@ -17,7 +17,7 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// NewImport is what is copied from where, into what.
+// NewImport describes an import: the source and the new database.
 type NewImport struct {
 	Project   string
 	Name      string       // of the new database
@@ -30,9 +30,8 @@ type NewImport struct {
 	sandbox bool
 }
 
-// Create begins to copy a database from elsewhere into a new one, and
-// returns its record at once. What can be known without asking the source is
-// refused here.
+// Create starts to copy a database from elsewhere into a new one and returns its
+// record at once. It refuses what is wrong without asking the source.
 func (s *Service) Create(ctx context.Context, call *model.Call, in NewImport) (model.Import, error) {
 	r, err := s.beginImport(ctx, call, in)
 	if err != nil {
@@ -41,7 +40,7 @@ func (s *Service) Create(ctx context.Context, call *model.Call, in NewImport) (m
 	return r.account.Snapshot(), nil
 }
 
-// beginImport begins an import, which goes on until over is closed.
+// beginImport starts an import, which runs until over is closed.
 func (s *Service) beginImport(ctx context.Context, call *model.Call, in NewImport) (*importRun, error) {
 	source, err := importer.ParseSource(in.SourceURL.Reveal())
 	if err != nil {
@@ -75,9 +74,9 @@ func (s *Service) beginImport(ctx context.Context, call *model.Call, in NewImpor
 	return r, nil
 }
 
-// isForeignPort reports whether a port is that of another organization's
-// database: the appliance comes to it from an address that its allow-list may let
-// in where it does not let in who asked for the import.
+// isForeignPort reports whether a port is that of another organization's database.
+// Its allow-list may admit the appliance's address but not the client that asks
+// for the import.
 func (s *Service) isForeignPort(organization string, port int) (foreign bool, err error) {
 	err = s.core.Meta.View(func(tx *meta.Tx) error {
 		return tx.Databases().All(func(db model.Database) error {
@@ -88,7 +87,7 @@ func (s *Service) isForeignPort(organization string, port int) (foreign bool, er
 	return foreign, err
 }
 
-// database is the new database the import asks for.
+// database returns the new database that the import asks for.
 func (in NewImport) database(source importer.Source) (databases.NewDatabase, error) {
 	db := databases.NewDatabase{Project: in.Project, Name: in.Name, User: in.Username, Password: in.Password, Sandbox: in.sandbox}
 	user := "username"
@@ -115,8 +114,8 @@ func (in NewImport) database(source importer.Source) (databases.NewDatabase, err
 	return db, db.Complete()
 }
 
-// PgDump finds a pg_dump that can read servers of the major version and
-// older.
+// PgDump returns the path of a pg_dump that can read servers of the major version
+// and older.
 func (s *Service) PgDump(ctx context.Context, major int) (string, error) {
 	path, err := s.core.Config.Search.ClientTool(ctx, "pg_dump", major, s.databases.Binaries)
 	if err != nil {
@@ -125,8 +124,8 @@ func (s *Service) PgDump(ctx context.Context, major int) (string, error) {
 	return path, nil
 }
 
-// recordImport commits the import, its database, which holds name and port,
-// and the operation that fills it.
+// recordImport commits the import, its database, which claims name and port, and
+// the operation that fills it.
 func (s *Service) recordImport(call *model.Call, in databases.NewDatabase, source model.ImportSource) (*importRun, func(), error) {
 	db := s.databases.NewDatabase(call, in)
 	db.Status = model.DatabaseImporting
@@ -159,15 +158,15 @@ func (s *Service) recordImport(call *model.Call, in databases.NewDatabase, sourc
 		return nil, nil, err
 	}
 	r := &importRun{db: db, op: op, account: importer.NewAccount(record, s.core.Clock)}
-	s.Imports.add(r.account, record.ID, op.ID)
+	s.running.add(r.account, record.ID, op.ID)
 	return r, release, nil
 }
 
-// ImportsKept is how many records of imports an organization keeps whose
-// database is gone. That of a database is kept as long as it is there.
+// ImportsKept is how many records of imports an organization keeps after their
+// database was removed. The record of an existing database is always kept.
 const ImportsKept = 100
 
-// dropOldImports removes the oldest beyond that.
+// dropOldImports removes the oldest records beyond ImportsKept.
 func dropOldImports(tx *meta.Tx, organization string) error {
 	records, err := core.AllBy(tx.Imports(), meta.ByOrganization, meta.Key(organization))
 	if err != nil {

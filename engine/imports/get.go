@@ -16,7 +16,7 @@ func (s *Service) List(call *model.Call, page core.Page) (core.List[model.Import
 	list, err := core.ListRecords(s.core, s.core.Meta.View, call, model.ActionImportList, (*meta.Tx).Imports, page,
 		func(i model.Import) string { return i.ID })
 	for i, record := range list.Items {
-		list.Items[i] = s.Imports.now(record)
+		list.Items[i] = s.running.current(record)
 	}
 	return list, err
 }
@@ -36,25 +36,25 @@ func (s *Service) Get(call *model.Call, id string) (model.Import, error) {
 		return model.Import{}, err
 	}
 	call.Resource.Name = record.Name
-	return s.Imports.now(record), nil
+	return s.running.current(record), nil
 }
 
-// RunningImports are the accounts of what runs, by the ids of imports and of
-// their operations, and the sizes of their sources, where they were let in, by
-// the ids of the new databases.
-type RunningImports struct {
-	admission sync.Mutex // held while it is seen whether there is room for one more
+// runningImports holds the accounts of running imports by the ids of imports and
+// operations, and the sizes of the sources of admitted imports by the ids of the
+// new databases.
+type runningImports struct {
+	admission sync.Mutex // held while one import is admitted
 
 	mu       sync.Mutex
 	accounts map[string]*importer.Account
 	sizes    map[string]int64
 }
 
-func newRunningImports() *RunningImports {
-	return &RunningImports{accounts: map[string]*importer.Account{}, sizes: map[string]int64{}}
+func newRunning() *runningImports {
+	return &runningImports{accounts: map[string]*importer.Account{}, sizes: map[string]int64{}}
 }
 
-func (r *RunningImports) add(account *importer.Account, ids ...string) {
+func (r *runningImports) add(account *importer.Account, ids ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, id := range ids {
@@ -62,7 +62,7 @@ func (r *RunningImports) add(account *importer.Account, ids ...string) {
 	}
 }
 
-func (r *RunningImports) Drop(ids ...string) {
+func (r *runningImports) drop(ids ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, id := range ids {
@@ -71,14 +71,14 @@ func (r *RunningImports) Drop(ids ...string) {
 	}
 }
 
-// Reserve notes how large the database is that is copied into another.
-func (r *RunningImports) Reserve(database string, size int64) {
+// reserve notes the size of the source that is copied into the database.
+func (r *runningImports) reserve(database string, size int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sizes[database] = size
 }
 
-func (r *RunningImports) reserved() map[string]int64 {
+func (r *runningImports) reserved() map[string]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.sizes)
@@ -86,10 +86,10 @@ func (r *RunningImports) reserved() map[string]int64 {
 
 // Reserved returns the sizes in bytes of the sources of the imports under way,
 // by the database each one fills.
-func (s *Service) Reserved() map[string]int64 { return s.Imports.reserved() }
+func (s *Service) Reserved() map[string]int64 { return s.running.reserved() }
 
-// now returns the record as it is at this moment.
-func (r *RunningImports) now(record model.Import) model.Import {
+// current returns the record with the present progress of its import.
+func (r *runningImports) current(record model.Import) model.Import {
 	if account, ok := r.get(record.ID); ok && !record.Status.Final() {
 		return account.Snapshot()
 	}
@@ -98,13 +98,13 @@ func (r *RunningImports) now(record model.Import) model.Import {
 
 // Operation sets the phase and the progress of op if it is an import under way.
 func (s *Service) Operation(op *model.DatabaseOperation) {
-	if account, ok := s.Imports.get(op.ID); ok {
+	if account, ok := s.running.get(op.ID); ok {
 		now := account.Snapshot()
 		op.Phase, op.Progress = now.Phase, now.Progress
 	}
 }
 
-func (r *RunningImports) get(id string) (*importer.Account, bool) {
+func (r *runningImports) get(id string) (*importer.Account, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	account, ok := r.accounts[id]

@@ -15,9 +15,10 @@ import (
 var errImportInterrupted = model.Errorf(model.CodeConflict,
 	"the appliance was stopped before the import was done; what was copied is removed and the name is free again: start the import anew")
 
-// RollBackImport removes a database whose import ended with the appliance:
-// nobody has used it, and the source is as it was.
-func (s *Service) RollBackImport(ctx context.Context, db model.Database) error {
+// RollBackInterrupted removes a database whose import was interrupted when the
+// appliance ended. The database was never open to clients, and the source is
+// unchanged.
+func (s *Service) RollBackInterrupted(ctx context.Context, db model.Database) error {
 	s.core.Log.Warn("rolling back an import", "database", db.ID, "name", db.Name)
 	if err := postgres.StopOrphan(ctx, s.databases.DataDirectory(db.ID, db.Generation)); err != nil {
 		return err
@@ -32,14 +33,15 @@ func (s *Service) RollBackImport(ctx context.Context, db model.Database) error {
 	if len(records) != 1 {
 		return fmt.Errorf("the database %s under import has %d imports", db.ID, len(records))
 	}
-	return s.forgetImport(db, records[0], errImportInterrupted)
+	return s.removeImport(db, records[0], errImportInterrupted)
 }
 
-// relayDir is where imports put their sockets, beside those of the instances.
+// relayDir returns the directory of the imports' sockets, beside those of the
+// instances.
 func (s *Service) relayDir() string { return filepath.Join(s.databases.SocketDir, "i") }
 
-// MakeRelayDir makes the directory anew: an import that was killed has left
-// its socket.
+// MakeRelayDir replaces the directory, in which interrupted imports have left
+// their sockets.
 func (s *Service) MakeRelayDir() error {
 	if err := os.RemoveAll(s.relayDir()); err != nil {
 		return fmt.Errorf("clear sockets of imports: %w", err)

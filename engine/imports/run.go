@@ -16,7 +16,7 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// importRun is an import while it runs.
+// importRun is a running import.
 type importRun struct {
 	db      model.Database
 	op      model.DatabaseOperation
@@ -26,10 +26,10 @@ type importRun struct {
 	over    chan struct{} // closed when it has ended
 }
 
-// runImport copies the source and records how that ended. When the appliance
-// is being stopped, the import is left as it is: the next start takes it back.
+// runImport copies the source and records the outcome. When the appliance stops,
+// the import stays as it is: the next start rolls it back.
 func (s *Service) runImport(ctx context.Context, r *importRun) {
-	defer s.Imports.Drop(r.account.Snapshot().ID, r.op.ID, r.db.ID)
+	defer s.running.drop(r.account.Snapshot().ID, r.op.ID, r.db.ID)
 	keptUp := s.keepAccount(ctx, r)
 	err := s.importInto(ctx, r)
 	keptUp()
@@ -44,13 +44,12 @@ func (s *Service) runImport(ctx context.Context, r *importRun) {
 			return
 		}
 	}
-	if err := s.takeBackImport(ctx, r.db, r.account.Snapshot(), err); err != nil {
-		s.core.Log.Error("take back an import", "database", r.db.ID, "error", err)
+	if err := s.rollBack(ctx, r.db, r.account.Snapshot(), err); err != nil {
+		s.core.Log.Error("roll back an import", "database", r.db.ID, "error", err)
 	}
 }
 
-// importInto fills the new database, up to the point where its owner may have
-// it.
+// importInto fills the new database, which is not open to its owner yet.
 func (s *Service) importInto(ctx context.Context, r *importRun) error {
 	r.account.Enter(model.ImportChecking, "connecting to the source")
 	session, err := importer.Open(ctx, r.source, r.account)
@@ -73,7 +72,7 @@ func (s *Service) importInto(ctx context.Context, r *importRun) error {
 	}
 	target := func(ctx context.Context) (*pgx.Conn, error) { return s.databases.Instances.ConnectLocal(ctx, r.db.ID) }
 	r.account.Enter(model.ImportChecking, "looking at the source")
-	if err := s.roomForImport(r.db, session.Size()); err != nil {
+	if err := s.admit(r.db, session.Size()); err != nil {
 		return err
 	}
 	if err := checkImport(ctx, session, target); err != nil {
@@ -84,8 +83,8 @@ func (s *Service) importInto(ctx context.Context, r *importRun) error {
 	}))
 }
 
-// dumpMemory is how much memory pg_dump may take for what the source makes it
-// hold, in bytes: a quarter of the machine's, within least and most.
+// dumpMemory returns how many bytes of memory pg_dump may take, which depends on
+// the source: a quarter of the machine's, within least and most.
 func (s *Service) dumpMemory() int64 {
 	const least, most = 256 << 20, 2 << 30
 	host, err := core.MeasureHost(s.core.Config.DataDir)
@@ -104,12 +103,11 @@ func checkImport(ctx context.Context, session *importer.Session, target importer
 	return session.Check(ctx, conn)
 }
 
-// accountInterval is how often what a running import has to tell is recorded.
+// accountInterval is how often the account of a running import is recorded.
 const accountInterval = 2 * time.Second
 
-// keepAccount records the account of a running import from time to time, so
-// that there is something to read of one that died. The function it returns
-// ends that, and waits.
+// keepAccount records the account of a running import at intervals, so that it
+// survives a crash. stop ends that and waits for it.
 func (s *Service) keepAccount(ctx context.Context, r *importRun) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -140,10 +138,10 @@ func replaceImport(tx *meta.Tx, record model.Import) error {
 	return err
 }
 
-// publishImport gives the database to its owner: with the passwords and
-// privileges of its record, whatever was executed, and open to its allow-list.
-// The commit of those, which waits for the disk, makes durable what was
-// committed before without waiting.
+// publishImport opens the database to its owner and its allow-list, with the
+// passwords and privileges of its record, whatever the import executed. Committing
+// those waits for the disk and so makes the import's asynchronous commits
+// durable.
 func (s *Service) publishImport(ctx context.Context, r *importRun) error {
 	ctx, cancel := context.WithTimeout(ctx, databases.StartTimeout)
 	defer cancel()
@@ -185,18 +183,18 @@ func (s *Service) importEnd(record model.Import) *model.Call {
 	return s.core.System(model.ActionImportEnd, record.Organization, resource)
 }
 
-// takeBackImport removes what an import that failed with cause has made, so
-// that its name is free again, and records why.
-func (s *Service) takeBackImport(ctx context.Context, db model.Database, record model.Import, cause error) error {
+// rollBack removes what a failed import has made, so that its name is free again,
+// and records the cause.
+func (s *Service) rollBack(ctx context.Context, db model.Database, record model.Import, cause error) error {
 	s.core.Log.Warn("import failed", "import", record.ID, "database", db.ID, "name", db.Name, "error", cause)
 	if err := s.databases.StopInstance(ctx, db.ID); err != nil {
 		return err
 	}
-	return s.forgetImport(db, record, cause)
+	return s.removeImport(db, record, cause)
 }
 
-// forgetImport is the part of it that needs no running instance.
-func (s *Service) forgetImport(db model.Database, record model.Import, cause error) error {
+// removeImport is the part of rollBack that does not need a running instance.
+func (s *Service) removeImport(db model.Database, record model.Import, cause error) error {
 	if err := s.databases.Discard(s.databases.DatabaseDirectory(db.ID), db.ID); err != nil {
 		return fmt.Errorf("remove database directory: %w", err)
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 // SandboxCreate makes a sandbox, in the oldest project of the call's
-// organization, and returns once it can be used. Progress is told how far an
-// import is. The caller calls SandboxRemove when its holder is gone. When ctx ends
+// organization, and returns once it can be used. It calls progress with the state
+// of an import. The caller calls SandboxRemove when the holder is gone. If ctx ends
 // before, nothing is left.
 func (s *Service) SandboxCreate(ctx context.Context, call *model.Call, in databases.NewSandbox, progress func(model.Import)) (databases.Sandbox, error) {
 	project, err := s.databases.OldestProject(call)
@@ -30,7 +30,7 @@ func (s *Service) SandboxCreate(ctx context.Context, call *model.Call, in databa
 	return s.databases.Sandbox(ctx, view.ID, connection), err
 }
 
-// sandboxProgress is how often an import tells how far it is.
+// sandboxProgress is how often an import reports its progress.
 const sandboxProgress = 200 * time.Millisecond
 
 func (s *Service) importSandbox(ctx context.Context, call *model.Call, in NewImport, progress func(model.Import)) (databases.Sandbox, error) {
@@ -54,8 +54,8 @@ func (s *Service) importSandbox(ctx context.Context, call *model.Call, in NewImp
 	}
 }
 
-// importedSandbox is the end of an import. One that has brought over less than
-// everything is no base for a test: it counts as failed.
+// importedSandbox returns the sandbox of an import that has ended. An import that
+// has left objects out counts as failed, because tests need all of them.
 func (s *Service) importedSandbox(ctx context.Context, call *model.Call, r *importRun) (databases.Sandbox, error) {
 	var record model.Import
 	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {

@@ -1,6 +1,6 @@
-// Package imports fills new databases from servers elsewhere, and sandboxes that
-// begin as a copy. The copying itself is package importer's; here are its
-// admission, its record, its progress and its end.
+// Package imports fills new databases, sandboxes among them, from servers
+// elsewhere. Package importer copies the data; this package admits an import,
+// records it and its progress, and opens or removes the database at its end.
 package imports
 
 import (
@@ -14,10 +14,10 @@ type Service struct {
 	core      *core.Core
 	databases *databases.Service
 	recovery  *recovery.Service
-	Imports   *RunningImports
+	running   *runningImports
 }
 
 // New returns the service.
 func New(c *core.Core, d *databases.Service, r *recovery.Service) *Service {
-	return &Service{core: c, databases: d, recovery: r, Imports: newRunningImports()}
+	return &Service{core: c, databases: d, recovery: r, running: newRunning()}
 }

@@ -20,36 +20,37 @@ import (
 	"holdfast/engine/model"
 )
 
-// A database's backups lie in a directory of their own, outside its instance:
-// repository/ holds the chunks, wal/ the WAL of all its generations, each an
-// generation of the archive. It is made with the database, stays in the trash
-// with it, and goes with it.
+// Each database has a directory of backups outside its instance: repository/
+// holds the chunks, wal/ the WAL of all its generations. The directory is made
+// with the database, stays in the trash with it and is removed with it.
 
 // walSlot is the replication slot that keeps WAL until it is archived.
 const walSlot = "holdfast"
 
-// WalDirectory is where the WAL lies among a database's backups.
-const WalDirectory = "wal"
+// WALDirectory is the directory of the WAL below a database's backups.
+const WALDirectory = "wal"
 
+// BackupDirectory returns the directory of a database's backups and WAL.
 func (s *Service) BackupDirectory(database string) string {
 	return filepath.Join(s.core.Config.DataDir, "backups", database)
 }
 
-// Archives are what is open of each database's backups, from its first use
-// until the database or the engine ends.
-type Archives struct {
+// archiveSet holds the open repository and WAL archive of each database, from
+// their first use until the database is removed or the engine closes.
+type archiveSet struct {
 	mu   sync.Mutex
-	open map[string]*Archive
+	open map[string]*databaseArchive
 }
 
-// Archive is one database's. Whoever opens or closes a part of it holds mu.
-type Archive struct {
-	mu         sync.Mutex
-	repository *repository.Repository
-	wal        *wal.Archive
-	receiver   *wal.Receiver
-	Receives   int // the generation
-	// failures and lastFailed are of the receivers there were before this one.
+// databaseArchive holds the open parts of one database's backups. Opening or
+// closing a part requires mu.
+type databaseArchive struct {
+	mu                 sync.Mutex
+	repository         *repository.Repository
+	wal                *wal.Archive
+	receiver           *wal.Receiver
+	receivedGeneration int // whose WAL the receiver takes
+	// failures and lastFailed count for the receivers before this one.
 	failures   int
 	lastFailed time.Time
 	keepsWAL   bool
@@ -57,48 +58,48 @@ type Archive struct {
 	repositoryBytes, walBytes occupancy // on disk
 }
 
-// keepWAL keeps all WAL there is until the engine ends.
-func (a *Archive) keepWAL() {
+// keepWAL disables pruning until the engine closes.
+func (a *databaseArchive) keepWAL() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.keepsWAL = true
 }
 
-func (a *Archive) prunesWAL() bool {
+func (a *databaseArchive) prunesWAL() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return !a.keepsWAL
 }
 
-func newArchives() *Archives { return &Archives{open: map[string]*Archive{}} }
+func newArchiveSet() *archiveSet { return &archiveSet{open: map[string]*databaseArchive{}} }
 
-func (s *Archives) Get(database string) *Archive {
+func (s *archiveSet) get(database string) *databaseArchive {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open[database] == nil {
-		s.open[database] = &Archive{}
+		s.open[database] = &databaseArchive{}
 	}
 	return s.open[database]
 }
 
-func (s *Archives) all() []*Archive {
+func (s *archiveSet) all() []*databaseArchive {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []*Archive
+	var all []*databaseArchive
 	for _, a := range s.open {
 		all = append(all, a)
 	}
 	return all
 }
 
-func (s *Archives) forget(database string) {
+func (s *archiveSet) forget(database string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, database)
 }
 
-// CloseReceiver ends what receives WAL, if anything does.
-func (a *Archive) CloseReceiver() error {
+// closeReceiver closes the WAL receiver, if there is one.
+func (a *databaseArchive) closeReceiver() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.receiver == nil {
@@ -107,9 +108,9 @@ func (a *Archive) CloseReceiver() error {
 	return a.endReceiver()
 }
 
-// endReceiver ends the receiver that is there, and remembers how often it failed;
-// the caller holds mu.
-func (a *Archive) endReceiver() error {
+// endReceiver closes the receiver and remembers how often it failed. The caller
+// holds mu.
+func (a *databaseArchive) endReceiver() error {
 	status := a.receiver.Status()
 	a.failures += status.Failures
 	if status.LastFailed.After(a.lastFailed) {
@@ -120,9 +121,9 @@ func (a *Archive) endReceiver() error {
 	return err
 }
 
-// close closes everything. Nobody uses it any more.
-func (a *Archive) close() error {
-	err := a.CloseReceiver()
+// close closes all parts. The caller makes sure that they are no longer used.
+func (a *databaseArchive) close() error {
+	err := a.closeReceiver()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.wal != nil {
@@ -136,17 +137,18 @@ func (a *Archive) close() error {
 	return err
 }
 
-// CloseReceivers ends what receives WAL; the servers keep what comes later.
+// CloseReceivers closes all WAL receivers. The servers keep later WAL.
 func (s *Service) CloseReceivers() error {
-	return s.eachArchive((*Archive).CloseReceiver)
+	return s.eachArchive((*databaseArchive).closeReceiver)
 }
 
+// CloseArchives closes all repositories, WAL archives and receivers.
 func (s *Service) CloseArchives() error {
-	return s.eachArchive((*Archive).close)
+	return s.eachArchive((*databaseArchive).close)
 }
 
-func (s *Service) eachArchive(do func(*Archive) error) error {
-	all := s.Archives.all()
+func (s *Service) eachArchive(do func(*databaseArchive) error) error {
+	all := s.archives.all()
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup
 	for n, a := range all {
@@ -156,9 +158,10 @@ func (s *Service) eachArchive(do func(*Archive) error) error {
 	return errors.Join(errs...)
 }
 
-// Repository returns the Repository of a database's backups.
+// Repository returns the repository of a database's backups. It opens it on
+// first use; CloseArchives closes it.
 func (s *Service) Repository(database string) (*repository.Repository, error) {
-	a := s.Archives.Get(database)
+	a := s.archives.get(database)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.repository != nil {
@@ -176,16 +179,17 @@ func (s *Service) Repository(database string) (*repository.Repository, error) {
 	return a.repository, nil
 }
 
-// WalArchive returns the archive of a database's WAL.
-func (s *Service) WalArchive(database string) (*wal.Archive, error) {
-	a := s.Archives.Get(database)
+// WALArchive returns the archive of a database's WAL. It opens it on first use;
+// CloseArchives closes it.
+func (s *Service) WALArchive(database string) (*wal.Archive, error) {
+	a := s.archives.get(database)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return s.openWAL(a, database)
 }
 
 // openWAL opens the WAL of a; the caller holds mu.
-func (s *Service) openWAL(a *Archive, database string) (*wal.Archive, error) {
+func (s *Service) openWAL(a *databaseArchive, database string) (*wal.Archive, error) {
 	if a.wal != nil {
 		return a.wal, nil
 	}
@@ -194,24 +198,24 @@ func (s *Service) openWAL(a *Archive, database string) (*wal.Archive, error) {
 		return nil, fmt.Errorf("make directory of backups: %w", err)
 	}
 	var err error
-	if a.wal, err = wal.Open(filepath.Join(dir, WalDirectory), wal.Options{Logger: s.core.Log.With("database", database)}); err != nil {
+	if a.wal, err = wal.Open(filepath.Join(dir, WALDirectory), wal.Options{Logger: s.core.Log.With("database", database)}); err != nil {
 		return nil, err
 	}
 	a.walBytes.follow(a.wal.Occupied)
 	return a.wal, nil
 }
 
-// ReceiveWAL sees that the WAL of the database's generation is received. The
-// receiver comes back by itself whatever happens to the instance. Nobody wants
-// that of a sandbox.
+// ReceiveWAL starts to receive the WAL of the database's generation, unless that
+// is under way. The receiver reconnects by itself whatever happens to the
+// instance. The WAL of sandboxes is not archived.
 func (s *Service) ReceiveWAL(db model.Database) error {
 	if db.Sandbox {
 		return nil
 	}
-	a := s.Archives.Get(db.ID)
+	a := s.archives.get(db.ID)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.receiver != nil && a.Receives == db.Generation {
+	if a.receiver != nil && a.receivedGeneration == db.Generation {
 		return nil
 	}
 	archive, err := s.openWAL(a, db.ID)
@@ -224,8 +228,8 @@ func (s *Service) ReceiveWAL(db model.Database) error {
 		}
 	}
 	if _, err := archive.Generation(db.Generation); err != nil {
-		// A restored generation has been made with its parent, and a damaged one is
-		// refused.
+		// A restore has already created its generation with a parent. Create refuses a
+		// damaged one.
 		if err := archive.Create(db.Generation, nil); err != nil {
 			return err
 		}
@@ -235,41 +239,42 @@ func (s *Service) ReceiveWAL(db model.Database) error {
 		SQL: func(ctx context.Context) (*pgx.Conn, error) {
 			return s.databases.Instances.Connect(ctx, db.ID, databases.Maintenance)
 		},
-		Lost:   func(gap wal.Gap) { s.core.Background(func(context.Context) { s.WalLost(db, gap) }) },
+		Lost:   func(gap wal.Gap) { s.core.Background(func(context.Context) { s.WALLost(db, gap) }) },
 		Logger: s.core.Log.With("database", db.ID),
 	})
-	a.Receives = db.Generation
+	a.receivedGeneration = db.Generation
 	return err
 }
 
 // ReceivedGeneration returns the generation of a database whose WAL is received
 // or was received last, 0 when none was.
 func (s *Service) ReceivedGeneration(database string) int {
-	a := s.Archives.Get(database)
+	a := s.archives.get(database)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.Receives
+	return a.receivedGeneration
 }
 
-// serverWAL is where the server of the database's generation writes its WAL.
+// serverWAL returns the directory into which the server of the database's
+// generation writes its WAL.
 func (s *Service) serverWAL(db model.Database) string {
 	return filepath.Join(s.databases.DataDirectory(db.ID, db.Generation), "pg_wal")
 }
 
-// StopReceiving ends the receiver of a database whose instance has stopped.
+// StopReceiving closes the WAL receiver of a database whose instance has stopped.
 func (s *Service) StopReceiving(database string) error {
-	s.Archives.mu.Lock()
-	a := s.Archives.open[database]
-	s.Archives.mu.Unlock()
+	s.archives.mu.Lock()
+	a := s.archives.open[database]
+	s.archives.mu.Unlock()
 	if a == nil {
 		return nil
 	}
-	return a.CloseReceiver()
+	return a.closeReceiver()
 }
 
-// WalLost records that a stretch of WAL will never be in the archive, and has
-// a backup made, because restores go on from there only with a new one.
-func (s *Service) WalLost(db model.Database, gap wal.Gap) {
+// WALLost records a gap in the archive and starts a backup, because times after
+// the gap can be restored only from a newer backup.
+func (s *Service) WALLost(db model.Database, gap wal.Gap) {
 	call := s.core.System(model.ActionWALGap, db.Organization, databases.DatabaseResource(db))
 	call.Note("from", gap.From.String())
 	call.Note("to", gap.To.String())
@@ -284,7 +289,7 @@ func (s *Service) WalLost(db model.Database, gap wal.Gap) {
 	s.backUpSoon(db.ID)
 }
 
-// liveWAL is what a running backup needs of the archive.
+// liveWAL implements backup.WAL over the receiver of a running database.
 type liveWAL struct{ *wal.Receiver }
 
 // ChangedPages implements backup.WAL.
@@ -297,7 +302,7 @@ func (s *Service) liveWAL(db model.Database) (liveWAL, error) {
 	if err := s.ReceiveWAL(db); err != nil {
 		return liveWAL{}, err
 	}
-	a := s.Archives.Get(db.ID)
+	a := s.archives.get(db.ID)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.receiver == nil {
@@ -306,10 +311,10 @@ func (s *Service) liveWAL(db model.Database) (liveWAL, error) {
 	return liveWAL{a.receiver}, nil
 }
 
-// WALStatus is how the receiver of a database is; false when there is none. Its
-// failures are those of all receivers since the appliance was started.
+// WALStatus returns the status of a database's WAL receiver, false when there is
+// none. Failures counts those of all its receivers since the appliance started.
 func (s *Service) WALStatus(database string) (wal.Status, bool) {
-	a := s.Archives.Get(database)
+	a := s.archives.get(database)
 	a.mu.Lock()
 	receiver, before := a.receiver, wal.Status{Failures: a.failures, LastFailed: a.lastFailed}
 	a.mu.Unlock()
@@ -326,26 +331,26 @@ func (s *Service) WALStatus(database string) (wal.Status, bool) {
 
 // RemoveBackups removes all of a database's backups.
 func (s *Service) RemoveBackups(database string) error {
-	if err := s.Archives.Get(database).close(); err != nil {
+	if err := s.archives.get(database).close(); err != nil {
 		return err
 	}
-	s.Archives.forget(database)
+	s.archives.forget(database)
 	if err := s.databases.Discard(s.BackupDirectory(database), database+"-backups"); err != nil {
 		return fmt.Errorf("remove backups: %w", err)
 	}
 	return nil
 }
 
-// PruneWAL removes the WAL that no kept backup needs. The newest segment of the
-// data directory that serves stays, and of the one that an undo would bring
-// back: there the server goes on, and behind it the next backup begins. All of
-// it stays where not all backups could be settled.
+// PruneWAL removes the WAL that no kept backup needs. It keeps the newest segment
+// of the current generation and of the one that an undo would bring back: the
+// server continues there, and the next backup begins after it. It removes nothing
+// where not all backups could be reconciled with their records.
 func (s *Service) PruneWAL(database string) error {
 	db, err := s.databases.Record(database)
 	if errors.Is(err, meta.ErrNotFound) {
 		return nil // it was deleted meanwhile, with all of its WAL
 	}
-	if err != nil || db.Sandbox || !s.Archives.Get(database).prunesWAL() {
+	if err != nil || db.Sandbox || !s.archives.get(database).prunesWAL() {
 		return err
 	}
 	records, err := s.backupRecords(database)
@@ -369,7 +374,7 @@ func (s *Service) PruneWAL(database string) error {
 		}
 		keep = append(keep, wal.Keep{Generation: b.Generation, Start: start})
 	}
-	archive, err := s.WalArchive(database)
+	archive, err := s.WALArchive(database)
 	if err != nil {
 		return err
 	}

@@ -11,9 +11,9 @@ import (
 )
 
 // BackupBytes returns how many bytes of the disk an organization's backups
-// occupy: the stored chunks of its databases' backups, the archived WAL and the
-// exports, of databases in the trash too. It reads counters that writers and
-// removers maintain, so it costs a few reads of the metadata and no walk.
+// occupy: the stored chunks, the archived WAL and the exports of its databases,
+// including those in the trash. It reads counters that writers and removers
+// maintain, so it costs a few reads of the metadata and no directory walk.
 func (s *Service) BackupBytes(organization string) (total int64, err error) {
 	err = s.core.Meta.View(func(tx *meta.Tx) error {
 		for _, index := range []string{meta.ByOrganization, meta.InTrash} {
@@ -34,13 +34,13 @@ func (s *Service) BackupBytes(organization string) (total int64, err error) {
 	return total, err
 }
 
-// DatabaseBackupBytes is BackupBytes of one database.
+// DatabaseBackupBytes is BackupBytes for one database.
 func (s *Service) DatabaseBackupBytes(tx *meta.Tx, database string) (int64, error) {
 	exports, err := core.AllUnder(tx.Exports(), database)
 	if err != nil {
 		return 0, err
 	}
-	occupied := s.Archives.occupied(database)
+	occupied := s.archives.occupied(database)
 	for _, x := range exports {
 		if x.Blob != "" {
 			occupied += blobstore.Occupied(x.SizeBytes)
@@ -49,11 +49,11 @@ func (s *Service) DatabaseBackupBytes(tx *meta.Tx, database string) (int64, erro
 	return occupied, nil
 }
 
-// occupancy knows what one part of a database's backups occupies on disk. Its
-// lock is its own, so that no reader waits while the part is opened.
+// occupancy reports how much disk one part of a database's backups occupies. It
+// has its own lock, so that readers do not wait while the part is opened.
 type occupancy struct {
 	mu    sync.Mutex
-	bytes func() int64 // nil as long as nothing is known
+	bytes func() int64 // nil while unknown
 }
 
 func (o *occupancy) follow(bytes func() int64) {
@@ -71,8 +71,9 @@ func (o *occupancy) now() int64 {
 	return o.bytes()
 }
 
-// occupied returns what a database's repository and WAL archive occupy on disk.
-func (s *Archives) occupied(database string) int64 {
+// occupied returns how many bytes a database's repository and WAL archive occupy
+// on disk.
+func (s *archiveSet) occupied(database string) int64 {
 	s.mu.Lock()
 	a := s.open[database]
 	s.mu.Unlock()
@@ -82,11 +83,11 @@ func (s *Archives) occupied(database string) int64 {
 	return a.repositoryBytes.now() + a.walBytes.now()
 }
 
-// measureArchived measures, at the start, what the WAL archive of a database
-// occupies. The archive of a database in the trash is not opened, and one that
-// is opened counts for itself from then on.
+// measureArchived measures at start how much a database's WAL archive occupies.
+// The archive of a database in the trash is never opened; one that is opened
+// replaces this figure with its own counter.
 func (s *Service) measureArchived(database string) error {
-	occupied, err := wal.Occupied(filepath.Join(s.BackupDirectory(database), WalDirectory))
-	s.Archives.Get(database).walBytes.follow(func() int64 { return occupied })
+	occupied, err := wal.Occupied(filepath.Join(s.BackupDirectory(database), WALDirectory))
+	s.archives.get(database).walBytes.follow(func() int64 { return occupied })
 	return err
 }

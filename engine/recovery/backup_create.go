@@ -14,10 +14,10 @@ import (
 	"holdfast/engine/model"
 )
 
-// Backing is what a backup says it is doing.
+// Backing describes a backup in the claim it holds.
 const Backing = "a backup"
 
-// BackupCreate begins a backup and returns its record at once.
+// BackupCreate starts a backup and returns its record at once.
 func (s *Service) BackupCreate(call *model.Call, database string) (model.Backup, error) {
 	if err := s.core.OnlyOnce(call); err != nil {
 		return model.Backup{}, err
@@ -30,7 +30,7 @@ func (s *Service) BackupCreate(call *model.Call, database string) (model.Backup,
 	return b, err
 }
 
-// BeginBackup begins a backup; done is closed when it has ended.
+// BeginBackup starts a backup; done is closed when it has ended.
 func (s *Service) BeginBackup(call *model.Call, db model.Database, t model.BackupType) (b model.Backup, done <-chan struct{}, err error) {
 	var ctx context.Context
 	var ended func()
@@ -54,8 +54,9 @@ func (s *Service) BeginBackup(call *model.Call, db model.Database, t model.Backu
 	return b, over, nil
 }
 
-// CancelableBackup returns the context of a backup, which ends with the engine
-// and when the backup has to give way.
+// CancelableBackup returns the context of a backup. It is cancelled when the
+// engine closes and when the backup has to give way to another operation. The
+// caller calls ended.
 func (s *Service) CancelableBackup(database string, t model.BackupType) (_ context.Context, ended func()) {
 	ctx, end := s.core.Cancels.Add(s.core.Lifetime, databases.BackupClaim(database))
 	if t != model.BackupScheduled {
@@ -65,16 +66,16 @@ func (s *Service) CancelableBackup(database string, t model.BackupType) (_ conte
 	return ctx, func() { gaveWay(); end() }
 }
 
-// RecordBackup commits a pending backup and the operation that makes it. It
-// returns the database as it is now that nothing can restore it: the caller's
-// record may be of a generation before.
+// RecordBackup commits a pending backup and its operation. It returns the current
+// record of the database, which can no longer be restored to another generation:
+// the caller's record may be older.
 func (s *Service) RecordBackup(
 	call *model.Call, db model.Database, t model.BackupType,
 ) (now model.Database, b model.Backup, op model.DatabaseOperation, err error) {
 	if db.Sandbox {
 		return now, b, op, noBackupsOf(db)
 	}
-	if err := s.roomForBackup(db.ID); err != nil {
+	if err := s.checkSpaceForBackup(db.ID); err != nil {
 		return now, b, op, err
 	}
 	stored, err := s.BackupBytes(db.Organization)
@@ -108,13 +109,13 @@ func (s *Service) RecordBackup(
 	return now, b, op, err
 }
 
-// noBackupsOf refuses what needs the backups of a sandbox.
+// noBackupsOf is the error for operations that need backups of a sandbox.
 func noBackupsOf(sandbox model.Database) error {
 	return model.Errorf(model.CodeForbidden,
 		"%s is a sandbox, which is deleted when its command ends: it has no backups", sandbox.Name)
 }
 
-// RunBackup makes the backup and records how that ended.
+// RunBackup makes the backup and records its outcome.
 func (s *Service) RunBackup(ctx context.Context, db model.Database, b model.Backup, op model.DatabaseOperation) {
 	defer s.databases.Progress.Drop(b.ID)
 	defer s.databases.Progress.Drop(op.ID)
@@ -144,10 +145,11 @@ func (s *Service) RunBackup(ctx context.Context, db model.Database, b model.Back
 	s.backupEnded(db, b, err, cut)
 	if err == nil {
 		s.Exports.Nudge()
-		s.Proofs.Nudge()
+		s.Verifications.Nudge()
 	}
 }
 
+// TakeBackup copies the database into the repository.
 func (s *Service) TakeBackup(
 	ctx context.Context, db model.Database, b model.Backup, op model.DatabaseOperation,
 ) (backup.Result, error) {
@@ -178,7 +180,7 @@ func (s *Service) TakeBackup(
 	})
 }
 
-// StartBackup records that the work on a pending backup begins.
+// StartBackup records that a pending backup is running.
 func (s *Service) StartBackup(id, operation string) error {
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
 		if _, err := tx.Backups().Update(id, func(b *model.Backup) error {
@@ -195,8 +197,8 @@ func (s *Service) StartBackup(id, operation string) error {
 	})
 }
 
-// wholeInterval is how often all of a database is read for a backup, and not
-// only what the WAL says has changed: bit rot is in no WAL.
+// wholeInterval is how often a backup reads the whole database and not only the
+// pages that the WAL says have changed: the WAL does not show bit rot.
 const wholeInterval = 7 * 24 * time.Hour
 
 func (s *Service) readsWhole(database string) bool {
@@ -210,7 +212,8 @@ func (s *Service) readsWhole(database string) bool {
 }
 
 // latestBackup returns the id of the database's newest completed backup, ""
-// when there is none. What is damaged must not be built upon: see learnDamage.
+// when there is none. The next backup must not build on damaged data: see
+// verifyIfDamaged.
 func (s *Service) latestBackup(ctx context.Context, database string, repo *repository.Repository) (id string, err error) {
 	var newest *model.Backup
 	err = s.core.Meta.View(func(tx *meta.Tx) (err error) {
@@ -220,18 +223,18 @@ func (s *Service) latestBackup(ctx context.Context, database string, repo *repos
 	if err != nil || newest == nil {
 		return "", err
 	}
-	return newest.ID, s.learnDamage(ctx, *newest, repo)
+	return newest.ID, s.verifyIfDamaged(ctx, *newest, repo)
 }
 
-// learnDamage has all that is stored read before something is built upon it,
-// where damage is known, by the newest backup's proof, or by this process,
-// whoever met it. That was one record, and there may be others.
-func (s *Service) learnDamage(ctx context.Context, newest model.Backup, repo *repository.Repository) error {
+// verifyIfDamaged reads all stored data before a backup builds on it, if damage is
+// known from the newest backup's verification or from any read by this process.
+// The known damage is one record; there may be more.
+func (s *Service) verifyIfDamaged(ctx context.Context, newest model.Backup, repo *repository.Repository) error {
 	err := checkStored(repo, newest.ID)
 	if err != nil && !errors.Is(err, repository.ErrDamaged) {
 		return err
 	}
-	if repo.Verified() || err == nil && unfit(newest) == 0 && !repo.Damaged() {
+	if repo.Verified() || err == nil && verificationRank(newest) == 0 && !repo.Damaged() {
 		return nil
 	}
 	report, err := repo.Verify(ctx, nil)
@@ -244,8 +247,8 @@ func (s *Service) learnDamage(ctx context.Context, newest model.Backup, repo *re
 	return nil
 }
 
-// checkStored checks that nothing of a backup is missing. One that is not there
-// at all is built upon by nobody.
+// checkStored checks that no part of a backup is missing. A backup that is absent
+// altogether is fine: nothing builds on it.
 func checkStored(repo *repository.Repository, id string) error {
 	source, err := repo.Snapshot(id)
 	if errors.Is(err, repository.ErrNotFound) {
@@ -258,6 +261,7 @@ func checkStored(repo *repository.Repository, id string) error {
 	return source.Check()
 }
 
+// UpdateBackup changes the record of a backup.
 func (s *Service) UpdateBackup(id string, change func(*model.Backup)) error {
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
 		_, err := tx.Backups().Update(id, func(b *model.Backup) error {
@@ -268,19 +272,18 @@ func (s *Service) UpdateBackup(id string, change func(*model.Backup)) error {
 	})
 }
 
-// recordedStep is what the end of a backup is recorded to.
-const recordedStep = time.Millisecond
+// endPrecision is the precision with which the end of a backup is recorded.
+const endPrecision = time.Millisecond
 
-// EndAsRecorded rounds a backup's end up: it is the earliest moment that can be
-// restored from the backup, and no form it is shown or asked for in may cut it
-// short.
-func EndAsRecorded(at time.Time) time.Time {
-	return at.Add(recordedStep - time.Nanosecond).Truncate(recordedStep)
+// roundUpEnd rounds the end of a backup up. It is the earliest time that can be
+// restored from the backup, so no representation of it may round it down.
+func roundUpEnd(at time.Time) time.Time {
+	return at.Add(endPrecision - time.Nanosecond).Truncate(endPrecision)
 }
 
 // endBackup commits the end of a backup: its figures, or its error.
 func (s *Service) endBackup(b model.Backup, op model.DatabaseOperation, result backup.Result, cause error, cut bool) error {
-	completed := EndAsRecorded(s.core.Clock())
+	completed := roundUpEnd(s.core.Clock())
 	record := func(tx *meta.Tx) error {
 		_, err := tx.Backups().Update(b.ID, func(b *model.Backup) error {
 			b.CompletedAt = &completed

@@ -7,20 +7,20 @@ import (
 	"holdfast/engine/model"
 )
 
-// BackupDelete removes a backup that is not being made or restored. When the
-// appliance dies in the middle the next start carries on.
+// BackupDelete removes a backup that is not being made or restored. If the
+// appliance dies in between, the next start finishes it.
 func (s *Service) BackupDelete(call *model.Call, database, id string) error {
 	if _, err := s.BackupGet(call, database, id); err != nil {
 		return err
 	}
-	// One may go while another is being made, but not while one is restored.
+	// A backup may be removed while another is being made, but not during a restore.
 	release, err := s.core.Claims.Take(databases.BackupClaim(database), "the removal of a backup")
 	if err == nil {
 		defer release()
 	} else if !s.core.Claims.Holds(databases.BackupClaim(database), Backing) {
 		return err
 	}
-	if err := s.CondemnBackup(call, database, id); err != nil {
+	if err := s.MarkForDeletion(call, database, id); err != nil {
 		return err
 	}
 	if err := s.dropBackup(database, id); err != nil {
@@ -30,8 +30,9 @@ func (s *Service) BackupDelete(call *model.Call, database, id string) error {
 	return nil
 }
 
-// CondemnBackup commits that a backup is to be removed, and ends its proof.
-func (s *Service) CondemnBackup(call *model.Call, database, id string) error {
+// MarkForDeletion commits that the deletion of a backup is pending, and cancels
+// its verification.
+func (s *Service) MarkForDeletion(call *model.Call, database, id string) error {
 	err := s.core.Change(call, func(tx *meta.Tx) error {
 		b, err := backupOf(tx, database, id)
 		if err != nil {
@@ -58,7 +59,8 @@ func (s *Service) CondemnBackup(call *model.Call, database, id string) error {
 var errPinned = model.Errorf(model.CodeConflict, "this backup is pinned; unpin it first")
 
 // dropBackup removes a backup whose deletion is pending from the repository, if
-// it is there, and then its record. What only it needed is garbage then.
+// it is there, and then its record. CollectBackups removes the chunks that only
+// this backup needed.
 func (s *Service) dropBackup(database, id string) error {
 	if err := s.dropStored(database, id); err != nil {
 		return err

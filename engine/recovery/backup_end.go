@@ -7,9 +7,9 @@ import (
 	"holdfast/engine/model"
 )
 
-// backupEnded audits and tells how a backup ended. One that was cut short, by
-// the end of the appliance or by what it gave way to, is no failure to wake
-// anybody for.
+// backupEnded audits how a backup ended and sends the event. A backup that was cut
+// short, by the end of the appliance or by the operation it gave way to, sends
+// none: it is not a failure to alert the operator for.
 func (s *Service) backupEnded(db model.Database, b model.Backup, err error, cut bool) {
 	resource := model.Resource{Type: model.ResourceBackup, ID: b.ID, Name: db.Name}
 	call := s.core.System(model.ActionBackupEnd, db.Organization, resource)

@@ -12,7 +12,8 @@ import (
 
 // expiry returns when a backup may be removed, nil for never. newest is the
 // newest good backup of its database: that one stays, and so do pinned ones.
-// Taking a pin off needs no right to delete, so the time begins anew then. Failed attempts are kept as long, to be looked into.
+// Unpinning restarts the retention period, because it does not need the right to
+// delete. Failed backups are kept as long, so that they can be examined.
 func (s *Service) expiry(b model.Backup, newest *model.Backup) *time.Time {
 	if s.core.Config.BackupRetention <= 0 || b.CompletedAt == nil || b.Pin != nil || newest != nil && newest.ID == b.ID {
 		return nil
@@ -25,23 +26,23 @@ func (s *Service) expiry(b model.Backup, newest *model.Backup) *time.Time {
 	return &at
 }
 
-// newestGood returns the newest completed backup whose proof has not failed or,
-// when there is no such one, the newest completed; nil when there is none.
+// newestGood returns the newest completed backup whose verification has not
+// failed, else the newest completed one, else nil.
 func newestGood(tx *meta.Tx, database string) (*model.Backup, error) {
 	newest, err := databases.NewestCompleted(tx, database)
-	if err != nil || newest == nil || unfit(*newest) == 0 {
+	if err != nil || newest == nil || verificationRank(*newest) == 0 {
 		return newest, err
 	}
 	all, err := core.AllUnder(tx.Backups(), database)
 	for _, b := range all {
-		if b.Status == model.BackupCompleted && !b.DeletionPending && unfit(b) == 0 {
+		if b.Status == model.BackupCompleted && !b.DeletionPending && verificationRank(b) == 0 {
 			return &b, err
 		}
 	}
 	return newest, err
 }
 
-// withExpiry fills in what depends on the other backups of the database.
+// withExpiry sets ExpiresAt, which depends on the other backups of the database.
 func (s *Service) withExpiry(tx *meta.Tx, database string, backups ...*model.Backup) error {
 	newest, err := newestGood(tx, database)
 	if err != nil {
@@ -53,8 +54,8 @@ func (s *Service) withExpiry(tx *meta.Tx, database string, backups ...*model.Bac
 	return nil
 }
 
-// ExpireBackups removes the backups of a database that have outlived their
-// time. What is busy waits for the next sweep.
+// ExpireBackups removes the backups of a database that have expired. If the
+// backups are busy, the next sweep does it.
 func (s *Service) ExpireBackups(db model.Database) error {
 	if expired, err := s.expiredBackups(db.ID); err != nil || len(expired) == 0 {
 		return err
@@ -64,7 +65,7 @@ func (s *Service) ExpireBackups(db model.Database) error {
 		return nil
 	}
 	defer release()
-	expired, err := s.expiredBackups(db.ID) // as it is now that it is ours
+	expired, err := s.expiredBackups(db.ID) // again, now that they are claimed
 	for _, b := range expired {
 		err = errors.Join(err, s.expireBackup(db, b))
 	}
@@ -74,8 +75,8 @@ func (s *Service) ExpireBackups(db model.Database) error {
 
 func (s *Service) expireBackup(db model.Database, b model.Backup) error {
 	call := s.core.System(model.ActionBackupExpire, db.Organization, model.Resource{Type: model.ResourceBackup, ID: b.ID, Name: db.Name})
-	err := s.CondemnBackup(call, db.ID, b.ID)
-	if errors.Is(err, errPinned) { // since it was looked at
+	err := s.MarkForDeletion(call, db.ID, b.ID)
+	if errors.Is(err, errPinned) { // since it was listed
 		return nil
 	}
 	if err != nil {

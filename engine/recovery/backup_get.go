@@ -47,8 +47,8 @@ func (s *Service) BackupGet(call *model.Call, database, id string) (model.Backup
 	return b, err
 }
 
-// mustBeCompleted refuses to have a backup restored or pinned before it is
-// completed, and for good where it has failed.
+// mustBeCompleted refuses to restore or pin a backup that is not completed. The
+// error's code says whether it may still complete.
 func mustBeCompleted(b model.Backup, use string) error {
 	switch b.Status {
 	case model.BackupCompleted:
@@ -60,7 +60,7 @@ func mustBeCompleted(b model.Backup, use string) error {
 	}
 }
 
-// backupOf returns the backup with id if it is one of the database's.
+// backupOf returns the backup with id if it belongs to the database.
 func backupOf(tx *meta.Tx, database, id string) (model.Backup, error) {
 	b, err := tx.Backups().Get(id)
 	if errors.Is(err, meta.ErrNotFound) || err == nil && (b.Database != database || b.DeletionPending) {

@@ -15,9 +15,9 @@ import (
 	"holdfast/engine/model"
 )
 
-// SettleRepositories brings each database's backups and their records in step.
-// It runs before anybody can begin another.
-func (s *Service) SettleRepositories() error {
+// ReconcileRepositories makes the stored backups of each database and their
+// records agree. It runs before backups can begin.
+func (s *Service) ReconcileRepositories() error {
 	root := filepath.Join(s.core.Config.DataDir, "backups")
 	databases, err := os.ReadDir(root)
 	if err != nil {
@@ -30,31 +30,31 @@ func (s *Service) SettleRepositories() error {
 			continue
 		}
 		if err == nil {
-			err = errors.Join(s.settleRepository(db), s.measureArchived(db.ID))
+			err = errors.Join(s.reconcileRepository(db), s.measureArchived(db.ID))
 		}
-		if err != nil { // that keeps no database from starting
-			s.core.Log.Error("settle backups", "database", entry.Name(), "error", err)
+		if err != nil { // the database starts nevertheless
+			s.core.Log.Error("reconcile backups", "database", entry.Name(), "error", err)
 		}
 	}
 	return nil
 }
 
-// settleRepository finishes what was cut short. Where that cannot be done for
-// all that is stored, its WAL is kept: nobody knows what needs it.
-func (s *Service) settleRepository(db model.Database) error {
-	repo, dropped, err := s.settleStored(db)
+// reconcileRepository finishes interrupted changes to a repository. If that fails
+// for any backup, all WAL is kept, because it is unknown which of it is needed.
+func (s *Service) reconcileRepository(db model.Database) error {
+	repo, dropped, err := s.reconcileStored(db)
 	if err != nil {
-		s.Archives.Get(db.ID).keepWAL()
+		s.archives.get(db.ID).keepWAL()
 		return err
 	}
 	return s.cleanRepository(db.ID, repo, dropped)
 }
 
-// settleStored brings what is stored and its records in step: a delete is
-// carried on; a backup whose manifest is there is complete, whatever its record
-// says, and one without a record, because an older holdfast.db was brought back,
-// gets one. What is wrong with one backup keeps none of the others from that.
-func (s *Service) settleStored(db model.Database) (repo *repository.Repository, dropped bool, err error) {
+// reconcileStored makes stored backups and records agree: it finishes pending
+// deletions; a backup with a manifest is complete, whatever its record says; one
+// without a record, because an older holdfast.db was brought back, gets one. An
+// error in one backup does not stop it from reconciling the others.
+func (s *Service) reconcileStored(db model.Database) (repo *repository.Repository, dropped bool, err error) {
 	if repo, err = s.Repository(db.ID); err != nil {
 		return nil, false, err
 	}
@@ -89,8 +89,7 @@ func (s *Service) settleStored(db model.Database) (repo *repository.Repository, 
 	return repo, dropped, errors.Join(errs...)
 }
 
-// cleanRepository removes leftovers, and the chunks that no backup needs any
-// more.
+// cleanRepository removes leftovers and the chunks that no backup needs.
 func (s *Service) cleanRepository(database string, repo *repository.Repository, dropped bool) error {
 	leftovers, err := repo.Clean()
 	for _, name := range leftovers {
@@ -106,8 +105,8 @@ func (s *Service) cleanRepository(database string, repo *repository.Repository, 
 	return err
 }
 
-// adoptBackup gives a backup that is complete the record it should have. One
-// that is known, and damaged itself, has failed.
+// adoptBackup records a backup as completed from its manifest. A backup that has
+// a record but a damaged manifest is recorded as failed.
 func (s *Service) adoptBackup(db model.Database, repo *repository.Repository, id string, known bool) error {
 	m, digest, err := repo.Manifest(id)
 	if known && errors.Is(err, repository.ErrDamaged) {
@@ -135,7 +134,7 @@ func (s *Service) adoptBackup(db model.Database, repo *repository.Repository, id
 		b.Status, b.Progress, b.Error = model.BackupCompleted, 100, ""
 		b.Version, b.Timeline, b.Generation = m.Backup.PostgresVersion, int(m.Backup.Timeline), m.Backup.Generation
 		b.StartLSN, b.StopLSN, b.SizeBytes = m.Backup.StartLSN, m.Backup.StopLSN, m.Backup.SizeBytes
-		completed := EndAsRecorded(m.Backup.CompletedAt)
+		completed := roundUpEnd(m.Backup.CompletedAt)
 		b.StoredBytes = m.Backup.StoredBytes + m.StoredSize
 		b.ManifestBLAKE3, b.CompletedAt = digest, &completed
 		b.WholeRead = m.Backup.WholeRead
@@ -150,8 +149,8 @@ func (s *Service) adoptBackup(db model.Database, repo *repository.Repository, id
 	})
 }
 
-// adoptedType reads the type out of a manifest. Manifests of earlier versions
-// have none; their backups count as made by hand.
+// adoptedType reads the type from a manifest. Manifests of earlier versions have
+// none; their backups count as manual.
 func adoptedType(text string) model.BackupType {
 	if t := model.BackupType(text); t == model.BackupScheduled {
 		return t
@@ -172,9 +171,8 @@ func (s *Service) backupRecords(database string) (map[string]model.Backup, error
 	return records, err
 }
 
-// CollectBackups gives back the room that no backup of the database needs any
-// more, and its WAL. What is left of it when that is cut short, the next one
-// finds.
+// CollectBackups removes the chunks and the WAL that no backup of the database
+// needs. If it is interrupted, the next call removes the rest.
 func (s *Service) CollectBackups(ctx context.Context, database string) {
 	s.collectChunks(ctx, database)
 	if err := s.PruneWAL(database); err != nil {
@@ -188,19 +186,18 @@ func (s *Service) collectChunks(ctx context.Context, database string) {
 		_, err = repo.Collect(ctx)
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, repository.ErrBusy) {
-		s.core.Log.Error("collect what backups left", "database", database, "error", err)
+		s.core.Log.Error("collect unused chunks", "database", database, "error", err)
 	}
 }
 
-// SettleBackups marks as failed what was not completed; SettleRepositories
-// then removes what is left of it. What may be complete, and could not be looked
-// at, waits for the next start.
-func (s *Service) SettleBackups() error {
-	var unfinished []model.Backup
+// RecoverBackups marks interrupted backups as failed. A backup that may be
+// complete but whose repository cannot be read is left for the next start.
+func (s *Service) RecoverBackups() error {
+	var interrupted []model.Backup
 	err := s.core.Meta.View(func(tx *meta.Tx) error {
 		return tx.Backups().All(func(b model.Backup) error {
 			if b.Status == model.BackupPending || b.Status == model.BackupRunning {
-				unfinished = append(unfinished, b)
+				interrupted = append(interrupted, b)
 			}
 			return nil
 		})
@@ -208,10 +205,10 @@ func (s *Service) SettleBackups() error {
 	if err != nil {
 		return err
 	}
-	unfinished = slices.DeleteFunc(unfinished, s.mayBeComplete)
+	interrupted = slices.DeleteFunc(interrupted, s.mayBeComplete)
 	now := s.core.Clock()
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
-		for _, b := range unfinished {
+		for _, b := range interrupted {
 			if _, err := tx.Backups().Update(b.ID, func(b *model.Backup) error {
 				b.Status, b.Error, b.Cut, b.CompletedAt = model.BackupFailed, core.ErrInterrupted.Message, true, &now
 				return nil
@@ -223,7 +220,8 @@ func (s *Service) SettleBackups() error {
 	})
 }
 
-// mayBeComplete reports whether a backup's manifest is there, or nobody can say.
+// mayBeComplete reports whether a backup's manifest is there, or its repository
+// cannot be read.
 func (s *Service) mayBeComplete(b model.Backup) bool {
 	repo, err := s.Repository(b.Database)
 	if err != nil {

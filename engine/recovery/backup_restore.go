@@ -15,10 +15,10 @@ import (
 	"holdfast/engine/model"
 )
 
-// BackupRestore begins to put the database back to what it was when the
-// backup was made, and returns the operation at once. The restored files are
-// built and recovered beside the running database, which is replaced only
-// when they are known to work; a restore that fails leaves it as it was.
+// BackupRestore starts a restore of the database to a backup and returns the
+// operation at once. It builds and recovers the restored files beside the running
+// database, which is replaced only when they are known to work. A failed restore
+// leaves the database unchanged.
 func (s *Service) BackupRestore(call *model.Call, database, id string) (model.DatabaseOperation, error) {
 	if err := s.core.OnlyOnce(call); err != nil {
 		return model.DatabaseOperation{}, err
@@ -41,8 +41,8 @@ func (s *Service) completedBackup(call *model.Call, database, id string) (model.
 	return b, err
 }
 
-// RecoveryRestore begins to bring the database to a point, as BackupRestore
-// does.
+// RecoveryRestore starts a restore of the database to a point in time or an LSN,
+// as BackupRestore does.
 func (s *Service) RecoveryRestore(call *model.Call, database string, at RestorePoint) (model.DatabaseOperation, error) {
 	if err := at.validate(); err != nil {
 		return model.DatabaseOperation{}, err
@@ -55,14 +55,14 @@ func (s *Service) RecoveryRestore(call *model.Call, database string, at RestoreP
 	})
 }
 
-// beginRestore begins the restore that plan plans on the claimed database.
+// beginRestore claims the database and starts the restore that plan returns.
 func (s *Service) beginRestore(
 	call *model.Call, database string, t model.OperationType, plan func(model.Database) (RestorePlan, error),
 ) (model.DatabaseOperation, error) {
 	return s.beginSwitch(call, database, t, "checking", func(db model.Database, op *model.DatabaseOperation) (stage, error) {
 		p, err := plan(db)
 		if err == nil {
-			err = s.roomForRestore(p)
+			err = s.checkSpaceForRestore(p)
 		}
 		if err != nil {
 			return stage{}, err
@@ -78,9 +78,9 @@ func (s *Service) beginRestore(
 	})
 }
 
-// roomForRestore refuses a restore for which there is no room beside the data
-// it replaces.
-func (s *Service) roomForRestore(p RestorePlan) error {
+// checkSpaceForRestore refuses a restore that does not fit on the disk beside the
+// data it replaces.
+func (s *Service) checkSpaceForRestore(p RestorePlan) error {
 	if host, err := core.MeasureHost(s.core.Config.DataDir); err == nil && host.DiskFree < p.NeededBytes() {
 		return model.Errorf(model.CodeForbidden, "the disk has %d MB free, and this restore needs %d MB beside the data it replaces: the operator must make room",
 			host.DiskFree>>20, p.NeededBytes()>>20)
@@ -88,7 +88,7 @@ func (s *Service) roomForRestore(p RestorePlan) error {
 	return nil
 }
 
-// RecoveryUndo begins to bring back the data that the last restore replaced.
+// RecoveryUndo starts to bring back the data that the last restore replaced.
 func (s *Service) RecoveryUndo(call *model.Call, database string) (model.DatabaseOperation, error) {
 	if err := s.core.OnlyOnce(call); err != nil {
 		return model.DatabaseOperation{}, err
@@ -102,15 +102,15 @@ func (s *Service) RecoveryUndo(call *model.Call, database string) (model.Databas
 	})
 }
 
-// stage is the data directory that a database is to be switched to: how it is
-// made, and what is to be recovered then, nil for one that was in use before.
+// stage describes the data directory that a database will be switched to: how to
+// build it and the plan to recover it by, nil for one that was in use before.
 type stage struct {
 	build func(context.Context) error
 	plan  *RestorePlan
 }
 
-// beginSwitch claims the database, records the operation that prepare
-// describes, and lets it run.
+// beginSwitch claims the database, records the operation that prepare describes
+// and runs it in the background.
 func (s *Service) beginSwitch(
 	call *model.Call, database string, t model.OperationType, phase string, prepare func(model.Database, *model.DatabaseOperation) (stage, error),
 ) (model.DatabaseOperation, error) {
@@ -135,9 +135,9 @@ func (s *Service) beginSwitch(
 	return op, nil
 }
 
-// runSwitch builds the new data directory, switches to it, and records how
-// that ended. When the appliance is being stopped, the operation is left as it
-// is: the next start settles it.
+// runSwitch builds the new data directory, switches to it and records the
+// outcome. When the appliance stops, the operation stays as it is: the next start
+// recovers it.
 func (s *Service) runSwitch(ctx context.Context, db model.Database, op model.DatabaseOperation, next stage) {
 	began := time.Now()
 	err := next.build(ctx)
@@ -156,13 +156,13 @@ func (s *Service) runSwitch(ctx context.Context, db model.Database, op model.Dat
 	}
 	err = s.core.ExplainFailed(err)
 	s.core.Log.Error("restore failed", "database", db.ID, "operation", op.ID, "error", err)
-	if err := s.undoSwitch(ctx, db, op, switched, err); err != nil {
+	if err := s.rollBackSwitch(ctx, db, op, switched, err); err != nil {
 		s.core.Log.Error("roll back a restore", "database", db.ID, "operation", op.ID, "error", err)
 	}
 }
 
-// PrepareGeneration recovers the new data directory on a private socket, and
-// gives it the roles and passwords the database has now.
+// PrepareGeneration recovers the new data directory on a private socket and
+// gives it the present roles and passwords of the database.
 func (s *Service) PrepareGeneration(ctx context.Context, db model.Database, op model.DatabaseOperation, plan *RestorePlan) error {
 	if err := s.databases.SetPhase(op.ID, "recovering"); err != nil {
 		return err
@@ -195,9 +195,9 @@ func (s *Service) PrepareGeneration(ctx context.Context, db model.Database, op m
 	return s.databases.SetPhase(op.ID, "switching")
 }
 
-// recordFork tells the WAL archive where the new generation's history begins.
+// recordFork records in the WAL archive where the new generation's history begins.
 func (s *Service) recordFork(next model.Database, plan RestorePlan) error {
-	archive, err := s.WalArchive(next.ID)
+	archive, err := s.WALArchive(next.ID)
 	if err != nil {
 		return err
 	}
@@ -205,15 +205,16 @@ func (s *Service) recordFork(next model.Database, plan RestorePlan) error {
 }
 
 // SwitchGeneration replaces the running instance by one on the new data
-// directory. The commit in the middle is the switch: the old one has ended
-// then, and nobody has written to the new one, so that no crash loses what
-// either has acknowledged. A start rolls back what ended before it, and carries
-// on from there; a new instance that does not start is taken back.
+// directory. The commit in the middle is the switch: by then the old instance has
+// stopped and the new one has not accepted writes, so no crash loses what either
+// has acknowledged. A start rolls back what was interrupted before the commit and
+// finishes what was interrupted after it. The caller rolls back if the new
+// instance does not start.
 func (s *Service) SwitchGeneration(ctx context.Context, db model.Database, op model.DatabaseOperation) error {
 	if err := s.databases.StopInstance(ctx, db.ID); err != nil {
 		return err
 	}
-	next, err := s.RecordSwitch(db.ID, s.goesOn(db, op.Generation))
+	next, err := s.RecordSwitch(db.ID, s.describeSwitch(db, op.Generation))
 	if err != nil {
 		return err
 	}
@@ -222,14 +223,14 @@ func (s *Service) SwitchGeneration(ctx context.Context, db model.Database, op mo
 	if _, err := s.databases.StartInstance(startCtx, next); err != nil {
 		return fmt.Errorf("start restored instance: %w", err)
 	}
-	if err := s.databases.EndOperation(op); err != nil && !core.IsDiskFull(err) { // then it is recorded later
+	if err := s.databases.EndOperation(op); err != nil && !core.IsDiskFull(err) { // a full disk: it is recorded later
 		s.core.Log.Error("record the end of a restore", "database", db.ID, "operation", op.ID, "error", err)
 	}
 	if err := s.ReceiveWAL(next); err != nil {
 		s.core.Log.Error("receive WAL", "database", db.ID, "error", err)
 	}
 	s.backUpSoon(db.ID)
-	s.core.Background(func(ctx context.Context) { s.databases.SampleOne(ctx, next) }) // what was known is of the data that was replaced
+	s.core.Background(func(ctx context.Context) { s.databases.SampleOne(ctx, next) }) // the figures are of the replaced data
 	if superseded := db.Replaced; superseded != nil && superseded.Generation != op.Generation {
 		if err := databases.RemoveDirectory(s.databases.DataDirectory(db.ID, superseded.Generation)); err != nil {
 			s.core.Log.Error("remove data replaced earlier", "database", db.ID, "error", err)
@@ -238,10 +239,10 @@ func (s *Service) SwitchGeneration(ctx context.Context, db model.Database, op mo
 	return nil
 }
 
-// drained takes what the stopped instance of a database wrote last into the
-// archive, and reports whether all that it has ever committed is there: it was
-// shut down in order, and its files have what had not been received.
-func (s *Service) drained(db model.Database) bool {
+// tryDrain archives the last WAL that the stopped instance of a database wrote and
+// reports whether the archive then has all its commits, which needs a clean
+// shutdown.
+func (s *Service) tryDrain(db model.Database) bool {
 	err := s.drain(db)
 	if err != nil {
 		s.core.Log.Warn("what the replaced data committed last may be missing in the archive", "database", db.ID, "generation", db.Generation, "reason", err)
@@ -254,23 +255,23 @@ func (s *Service) drain(db model.Database) error {
 	if err != nil {
 		return err
 	}
-	archive, err := s.WalArchive(db.ID)
+	archive, err := s.WALArchive(db.ID)
 	if err != nil {
 		return err
 	}
 	if err := archive.Drain(db.Generation, s.serverWAL(db), shutdown.Timeline, shutdown.Checkpoint); err != nil {
 		return err
 	}
-	// What the archive has ends with a whole record.
+	// The archive ends with a whole record.
 	return archive.Covers(db.Generation, shutdown.Timeline, shutdown.Checkpoint, shutdown.Checkpoint+1)
 }
 
-// goesOn describes, but for its time, the switch from db, whose instance has
-// stopped, to a generation: whether all of the old one's WAL is archived, and
-// where in the WAL the new one goes on. That is where it forked, or for one that
-// served before and is brought back, where it was shut down.
-func (s *Service) goesOn(db model.Database, generation int) model.Served {
-	next := model.Served{Generation: generation, Undrained: !s.drained(db)}
+// describeSwitch describes the switch from db, whose instance has stopped, to a
+// generation: whether all WAL of the old one is archived, and where in the WAL the
+// new one continues. That is where it forked, or where it was shut down if it
+// served before. RecordSwitch sets the time.
+func (s *Service) describeSwitch(db model.Database, generation int) model.Served {
+	next := model.Served{Generation: generation, Undrained: !s.tryDrain(db)}
 	shutdown, err := backup.ReadShutdown(s.databases.DataDirectory(db.ID, generation))
 	if err != nil {
 		s.core.Log.Warn("where the WAL goes on after a switch is not known", "database", db.ID, "generation", generation, "reason", err)
@@ -278,7 +279,7 @@ func (s *Service) goesOn(db model.Database, generation int) model.Served {
 	}
 	next.Timeline, next.LSN = int(shutdown.Timeline), shutdown.Checkpoint.String()
 	back := generation == firstGeneration || slices.ContainsFunc(db.Served, func(it model.Served) bool { return it.Generation == generation })
-	if archive, err := s.WalArchive(db.ID); err == nil && !back {
+	if archive, err := s.WALArchive(db.ID); err == nil && !back {
 		if known, err := archive.Generation(generation); err == nil && known.Parent != nil {
 			next.LSN = known.Parent.Fork.String()
 		}
@@ -286,9 +287,9 @@ func (s *Service) goesOn(db model.Database, generation int) model.Served {
 	return next
 }
 
-// RecordSwitch makes a generation the current one, from now on.
+// RecordSwitch commits that a generation is the current one from now on.
 func (s *Service) RecordSwitch(id string, next model.Served) (db model.Database, err error) {
-	now := s.core.Clock().Truncate(time.Microsecond) // as clients are told it
+	now := s.core.Clock().Truncate(time.Microsecond) // the precision that clients see
 	next.Since = now
 	err = s.core.Meta.Update(func(tx *meta.Tx) (err error) {
 		db, err = tx.Databases().Update(id, func(d *model.Database) error {
@@ -305,39 +306,39 @@ func (s *Service) RecordSwitch(id string, next model.Served) (db model.Database,
 	return db, err
 }
 
-// TakeBackSwitch stops the instance, and makes current again what was so before
-// RecordSwitch, if that came to be. It waits for room: what the old generation
-// acknowledges from here on would be lost if a start took the new one. What
-// cannot be taken back is left to the next start.
-func (s *Service) TakeBackSwitch(ctx context.Context, before model.Database) error {
+// RevertSwitch stops the instance and reverts RecordSwitch, if that was committed.
+// On a full disk it waits for free space: a start that took the new generation
+// would lose what the old one acknowledges from here on. If it fails, the next
+// start recovers the operation.
+func (s *Service) RevertSwitch(ctx context.Context, before model.Database) error {
 	if err := s.databases.StopInstance(ctx, before.ID); err != nil {
 		return err
 	}
 	if now, err := s.databases.Record(before.ID); err != nil || now.Generation == before.Generation {
 		return err
 	}
-	takeBack := func(tx *meta.Tx) error {
+	revert := func(tx *meta.Tx) error {
 		_, err := tx.Databases().Update(before.ID, func(d *model.Database) error {
 			d.Generation, d.Served, d.Replaced, d.Rebuild = before.Generation, before.Served, before.Replaced, before.Rebuild
 			return nil
 		})
 		return err
 	}
-	if err := s.core.Meta.Update(takeBack); err == nil || !core.IsDiskFull(err) {
+	if err := s.core.Meta.Update(revert); err == nil || !core.IsDiskFull(err) {
 		return err
 	}
-	return s.core.RecordWithRoom(ctx, takeBack)
+	return s.core.RecordWithRoom(ctx, revert)
 }
 
-// undoSwitch brings the database back to what it was before the operation;
-// switched says that its instance was touched. When the old data does not
-// start either, that is tried on in the background, and the operation ends: as
-// long as it runs nobody can do anything about the database.
-func (s *Service) undoSwitch(
+// rollBackSwitch returns the database to its state before the operation; switched
+// says that its instance was stopped. If the old data does not start either, the
+// operation ends while retries continue in the background: a running operation
+// would block all others on the database.
+func (s *Service) rollBackSwitch(
 	ctx context.Context, db model.Database, op model.DatabaseOperation, switched bool, cause error,
 ) error {
 	if switched {
-		if err := s.TakeBackSwitch(ctx, db); err != nil {
+		if err := s.RevertSwitch(ctx, db); err != nil {
 			return err
 		}
 		if err := s.databases.StartDatabase(ctx, db); err != nil {
@@ -347,18 +348,18 @@ func (s *Service) undoSwitch(
 			cause = errors.Join(cause, err)
 		}
 	}
-	return s.endUndone(db, op, cause)
+	return s.endRolledBack(db, op, cause)
 }
 
-// endUndone removes what an operation has built, and ends it.
-func (s *Service) endUndone(db model.Database, op model.DatabaseOperation, cause error) error {
+// endRolledBack removes what an operation has built and records its end.
+func (s *Service) endRolledBack(db model.Database, op model.DatabaseOperation, cause error) error {
 	removeErr := s.RemoveBuilt(db, op)
 	_, err := s.databases.ConcludeOperation(s.databases.RollBack(db, op), op, cause)
 	return errors.Join(removeErr, err)
 }
 
-// RemoveBuilt removes the data directory the operation was building. The one
-// an undo goes back to is not the operation's to remove.
+// RemoveBuilt removes the data directory that the operation was building. It
+// keeps the one that an undo would have brought back.
 func (s *Service) RemoveBuilt(db model.Database, op model.DatabaseOperation) error {
 	if db.Replaced != nil && db.Replaced.Generation == op.Generation {
 		return nil
@@ -369,7 +370,8 @@ func (s *Service) RemoveBuilt(db model.Database, op model.DatabaseOperation) err
 	return nil
 }
 
-// DropReplaced removes the data that a restore replaced.
+// DropReplaced removes the data that a restore replaced, unless the database is
+// busy: then the next sweep does it.
 func (s *Service) DropReplaced(id string) error {
 	release, err := s.core.Claims.Take(id, "a clean-up")
 	if err != nil {

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// scheduleInterval is how often it is looked which backups are due.
+	// scheduleInterval is how often the schedule checks which backups are due.
 	scheduleInterval = 15 * time.Second
-	// FirstBackupDelay is how old a database is at its first backup.
-	FirstBackupDelay = time.Minute
-	// BackupRetry is how long after an attempt that failed the next is made.
-	BackupRetry = 15 * time.Minute
+	// firstBackupDelay is the age of a database at its first backup.
+	firstBackupDelay = time.Minute
+	// backupRetry is the time between a failed backup and the next attempt.
+	backupRetry = 15 * time.Minute
 )
 
-// backupTurns is how many organizations' scheduled backups are made at once.
-const backupTurns = 4
+// backupSlots is how many scheduled backups are made at once.
+const backupSlots = 4
 
-// ScheduleBackups makes backups when they are due until ctx ends. Of an
-// organization's databases one has its turn at a time, and no organization waits
-// for another's: a backup may take long, or come to nothing.
+// ScheduleBackups makes backups when they are due, until ctx ends. It backs up one
+// database of an organization at a time, and no organization waits for another:
+// a backup may take long or fail to finish.
 func (s *Service) ScheduleBackups(ctx context.Context) {
 	if s.core.Config.BackupInterval <= 0 {
 		return
@@ -36,16 +36,16 @@ func (s *Service) ScheduleBackups(ctx context.Context) {
 	for {
 		select {
 		case <-ticker.C:
-			s.core.Background(s.BackUpWhatIsDue)
+			s.core.Background(s.BackUpDue)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// BackUpWhatIsDue makes what backups are due, but for those of organizations whose
-// turn since an earlier look goes on.
-func (s *Service) BackUpWhatIsDue(ctx context.Context) {
+// BackUpDue makes the backups that are due and waits for them. It skips
+// organizations whose backups an earlier call is still making.
+func (s *Service) BackUpDue(ctx context.Context) {
 	databases, err := s.databases.KeptDatabases()
 	if err != nil {
 		s.core.Log.Error("list databases to back up", "error", err)
@@ -55,42 +55,42 @@ func (s *Service) BackUpWhatIsDue(ctx context.Context) {
 	for _, db := range databases {
 		by[db.Organization] = append(by[db.Organization], db)
 	}
-	var turns sync.WaitGroup
+	var organizations sync.WaitGroup
 	for organization, databases := range by {
-		release, err := s.core.Claims.Take(organization+"/scheduled", "a turn of scheduled backups")
+		release, err := s.core.Claims.Take(organization+"/scheduled", "scheduled backups")
 		if err != nil {
 			continue
 		}
-		turns.Go(func() {
+		organizations.Go(func() {
 			defer release()
-			s.backUpInTurn(ctx, databases)
+			s.backUpInOrder(ctx, databases)
 		})
 	}
-	turns.Wait()
+	organizations.Wait()
 }
 
-// backUpInTurn makes the backups of databases that are due, one after the other.
-func (s *Service) backUpInTurn(ctx context.Context, databases []model.Database) {
+// backUpInOrder makes the due backups of the given databases, one after the other.
+func (s *Service) backUpInOrder(ctx context.Context, databases []model.Database) {
 	for _, db := range databases {
 		next, err := s.nextBackup(db)
 		if err != nil {
-			s.core.Log.Error("see when a backup is due", "database", db.ID, "error", err)
+			s.core.Log.Error("compute when a backup is due", "database", db.ID, "error", err)
 		}
 		if err != nil || ctx.Err() != nil || db.Sandbox || s.core.Clock().Before(next) {
 			continue
 		}
 		if status, _ := s.databases.LiveStatus(db); status != model.DatabaseAvailable {
-			continue // the next look is soon enough
+			continue // the next check is soon enough
 		}
 		s.backUpScheduled(ctx, db)
 	}
 }
 
-// backUpScheduled makes a scheduled backup, when fewer than backupTurns are under way.
+// backUpScheduled waits for a slot and makes a scheduled backup.
 func (s *Service) backUpScheduled(ctx context.Context, db model.Database) {
 	select {
-	case s.turns <- struct{}{}:
-		defer func() { <-s.turns }()
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
 	case <-ctx.Done():
 		return
 	}
@@ -106,19 +106,19 @@ func (s *Service) backUpScheduled(ctx context.Context, db model.Database) {
 	}
 }
 
-// backUpSoon is backUpNow in the background. Until it was tried for the first
-// time that is claimed, so that whoever waits for an end of all that is done to
-// the database does not find one in between.
+// backUpSoon runs backUpNow in the background. It holds a claim until the first
+// attempt, so that a caller that waits for all work on the database to end does
+// not see a gap before the backup.
 func (s *Service) backUpSoon(database string) {
-	release, err := s.core.Claims.Take(database+"/owed", "a backup that is owed")
+	release, err := s.core.Claims.Take(database+"/owed", "the backup after a restore or a gap")
 	if err != nil {
 		return // another is about to begin
 	}
 	s.core.Background(func(context.Context) { s.backUpNow(database, release) })
 }
 
-// backUpNow begins a backup of a database as soon as nothing is in its way.
-// Tried is called after each attempt.
+// backUpNow starts a backup of a database as soon as nothing blocks it. It calls
+// tried after each attempt.
 func (s *Service) backUpNow(database string, tried func()) {
 	defer tried()
 	for {
@@ -140,10 +140,10 @@ func (s *Service) backUpNow(database string, tried func()) {
 	}
 }
 
-// NextBackup returns when the next scheduled backup of a database is due; a
-// time that has passed means now. Each database has its own moment in the
-// interval, drawn from its id, so that they are spread and stay where they are
-// whatever happens to the appliance; a backup made by hand since then will do.
+// nextBackup returns when the next scheduled backup of a database is due; a time
+// in the past means now. Each database has its own time within the interval,
+// derived from its id, so that backups are spread and keep their time across
+// restarts. A manual backup since then counts.
 func (s *Service) nextBackup(db model.Database) (time.Time, error) {
 	var all []model.Backup
 	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
@@ -160,24 +160,25 @@ func (s *Service) nextBackup(db model.Database) (time.Time, error) {
 			break
 		}
 	}
-	return NextBackup(db, last, s.core.Config.BackupInterval, now), nil
+	return scheduledAfter(db, last, s.core.Config.BackupInterval, now), nil
 }
 
-// isAhead reports whether a backup was begun by a clock that has been set back
-// since. It does not say when another is due.
+// isAhead reports whether a backup was started by a clock that has been set back
+// since. Such a backup does not determine when the next is due.
 func isAhead(b model.Backup, now time.Time) bool { return b.StartedAt.After(now.Add(time.Minute)) }
 
-func NextBackup(db model.Database, last *model.Backup, interval time.Duration, now time.Time) time.Time {
-	if last == nil && db.CreatedAt.After(now) { // by a clock that has been set back since
+// scheduledAfter returns when the backup after last is due; last is nil for none.
+func scheduledAfter(db model.Database, last *model.Backup, interval time.Duration, now time.Time) time.Time {
+	if last == nil && db.CreatedAt.After(now) { // the clock has been set back since
 		return now
 	}
 	if last == nil {
-		return db.CreatedAt.Add(FirstBackupDelay)
+		return db.CreatedAt.Add(firstBackupDelay)
 	}
-	moment := LastMoment(db.ID, interval, now)
+	moment := lastScheduledTime(db.ID, interval, now)
 	switch {
 	case last.Status == model.BackupFailed:
-		retry := last.StartedAt.Add(min(BackupRetry, interval))
+		retry := last.StartedAt.Add(min(backupRetry, interval))
 		if next := moment.Add(interval); next.Before(retry) {
 			return next
 		}
@@ -189,8 +190,9 @@ func NextBackup(db model.Database, last *model.Backup, interval time.Duration, n
 	}
 }
 
-// LastMoment returns the database's newest moment that is not after now.
-func LastMoment(id string, interval time.Duration, now time.Time) time.Time {
+// lastScheduledTime returns the database's latest scheduled time that is not after
+// now.
+func lastScheduledTime(id string, interval time.Duration, now time.Time) time.Time {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(id))
 	offset := time.Duration(hash.Sum64() % uint64(interval))
@@ -198,9 +200,9 @@ func LastMoment(id string, interval time.Duration, now time.Time) time.Time {
 	return time.Unix(0, 0).Add(offset + since - since%interval).UTC()
 }
 
-// roomForBackup refuses a backup for which there is no room: half of what the
-// database takes, which is more than compression leaves of most.
-func (s *Service) roomForBackup(database string) error {
+// checkSpaceForBackup refuses a backup unless half the size of the database is
+// free on disk: compression leaves less of most databases.
+func (s *Service) checkSpaceForBackup(database string) error {
 	stats, _ := s.databases.Statistics.Get(database)
 	host, err := core.MeasureHost(s.core.Config.DataDir)
 	if need := stats.SizeBytes/2 + core.LeastRoom; err == nil && host.DiskFree < need {

@@ -19,21 +19,22 @@ import (
 )
 
 const (
-	// ExportInterval is how often it is looked whether an export may be tried
+	// ExportInterval is how often workers check whether an export may be tried
 	// again.
 	ExportInterval = 15 * time.Second
-	// ExportsAtOnce is how many organizations have an export made at once.
+	// ExportsAtOnce is how many exports are made at once, each of another
+	// organization.
 	ExportsAtOnce = 4
-	// ExportAttempts is how often an export is tried, ExportRetry how long
-	// after the first failure; it doubles.
+	// ExportAttempts is how often an export is tried. ExportRetry is the wait after
+	// the first failure; it doubles with each attempt.
 	ExportAttempts = 4
 	ExportRetry    = time.Minute
-	// exportLockWait is how long a dump waits for a table that a session holds.
+	// exportLockWait is how long a dump waits for a table that a session has locked.
 	exportLockWait = 5 * time.Minute
 )
 
-// RequestExport records that the database is to be exported, unless it is
-// already.
+// RequestExport records that the database is to be exported, unless an export is
+// pending already.
 func (s *Service) RequestExport(tx *meta.Tx, b model.Backup) error {
 	if !s.core.Config.Exports {
 		return nil
@@ -54,9 +55,9 @@ func (s *Service) RequestExport(tx *meta.Tx, b model.Backup) error {
 	})
 }
 
-// MakeNextExport makes the oldest export that can be made now, and reports
-// whether it made one. An organization has one made at a time: whoever holds
-// his own up does not hold up the others'.
+// MakeNextExport makes the oldest export that can be made now and reports whether
+// it made one. It makes one export per organization at a time, so that sessions
+// that block one organization's export do not delay the others.
 func (s *Service) MakeNextExport(ctx context.Context) bool {
 	due, err := s.dueExports()
 	if err != nil {
@@ -75,11 +76,11 @@ func (s *Service) MakeNextExport(ctx context.Context) bool {
 
 func exportClaim(organization string) string { return organization + "/export" }
 
-// makeDueExport makes an export that was due, unless it was made since.
+// makeDueExport makes an export, unless another worker has begun it.
 func (s *Service) makeDueExport(ctx context.Context, x model.Export) bool {
 	db, err := s.beginExport(x.ID)
 	if errors.Is(err, meta.ErrNotFound) || errors.Is(err, errBegun) {
-		return true // there may be others
+		return true // the caller looks for others
 	}
 	if err == nil {
 		err = s.makeExport(ctx, x, db)
@@ -91,7 +92,7 @@ func (s *Service) makeDueExport(ctx context.Context, x model.Export) bool {
 	return s.postponeExport(x, err) == nil
 }
 
-// errBegun says that somebody else has begun an export.
+// errBegun means that another worker has begun the export.
 var errBegun = errors.New("the export was begun already")
 
 // beginExport records that an export is being made, and returns its database.
@@ -112,8 +113,8 @@ func (s *Service) beginExport(id string) (db model.Database, err error) {
 	return db, err
 }
 
-// dueExports returns the exports that may be tried, the oldest first, of
-// databases that are available: the others wait.
+// dueExports returns the exports of available databases that may be tried now,
+// the oldest first.
 func (s *Service) dueExports() (due []model.Export, err error) {
 	err = s.core.Meta.View(func(tx *meta.Tx) error {
 		return tx.Exports().All(func(x model.Export) error {
@@ -136,7 +137,7 @@ func (s *Service) dueExports() (due []model.Export, err error) {
 
 // makeExport dumps the database into a blob and publishes it.
 func (s *Service) makeExport(ctx context.Context, x model.Export, db model.Database) error {
-	if err := s.roomForBackup(db.ID); err != nil {
+	if err := s.checkSpaceForBackup(db.ID); err != nil {
 		return err
 	}
 	w, err := s.core.Blobs.Create(ctx)
@@ -170,7 +171,7 @@ func (s *Service) dump(ctx context.Context, db model.Database, w io.Writer) erro
 	return s.databases.Instances.Dump(ctx, db.ID, tool, db.Name, exportLockWait, w)
 }
 
-// publishExport commits a finished export in place of the older ones.
+// publishExport commits a finished export, which replaces the older ones.
 func (s *Service) publishExport(db model.Database, x model.Export) error {
 	call := s.core.System(model.ActionExportCreate, db.Organization, model.Resource{Type: model.ResourceExport, ID: x.ID, Name: x.Filename})
 	err := s.core.Change(call, func(tx *meta.Tx) error {
@@ -193,13 +194,14 @@ func (s *Service) publishExport(db model.Database, x model.Export) error {
 		}
 		return tx.ClaimBlob(x.Blob)
 	})
-	if err != nil { // the blob has no row
+	if err != nil { // no record refers to the blob
 		return errors.Join(err, s.core.Blobs.Remove(blobstore.Ref(x.Blob)))
 	}
 	return s.core.RemoveDiscarded()
 }
 
-// postponeExport has a failed export tried again later, or gives it up.
+// postponeExport schedules another attempt at a failed export, or marks it as
+// failed after the last one.
 func (s *Service) postponeExport(x model.Export, cause error) error {
 	return s.updateExport(x.ID, func(x *model.Export) {
 		x.Attempts++
@@ -221,9 +223,9 @@ func (s *Service) updateExport(id string, change func(*model.Export)) error {
 	})
 }
 
-// SettleExports has what was being exported when the appliance ended exported
-// again.
-func (s *Service) SettleExports() error {
+// RecoverExports makes exports pending again that were running when the appliance
+// ended.
+func (s *Service) RecoverExports() error {
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
 		var running []string
 		if err := tx.Exports().All(func(x model.Export) error {

@@ -10,7 +10,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// ExportPath is where exports are downloaded, outside the API.
+// ExportPath is the path below which exports are downloaded, outside the API.
 const ExportPath = "/exports/"
 
 // ExportView is an export as a client sees it.
@@ -21,8 +21,8 @@ type ExportView struct {
 	Newer        *model.Export // follows a newer backup; nil for none
 }
 
-// ExportGet returns the newest export of a database that is ready, else how
-// far the newest is, and what is to replace it.
+// ExportGet returns the newest export of a database that is ready, with the one
+// that will replace it, or else the newest of any status.
 func (s *Service) ExportGet(call *model.Call, database string) (ExportView, error) {
 	db, err := s.databases.Database(call, database)
 	if err != nil {
@@ -71,6 +71,7 @@ func (s *Service) exportView(x model.Export) ExportView {
 	return view
 }
 
+// ExportSubject returns what the signature of an export's download URL is for.
 func ExportSubject(id string) string { return "export " + id }
 
 // ExportDownload is an export with its bytes. The caller closes Content.
@@ -79,8 +80,8 @@ type ExportDownload struct {
 	Content *blobstore.Reader
 }
 
-// ExportDownload opens an export by its signed URL: target, exactly as the
-// request had it. A missing export looks like one that may not be read.
+// ExportDownload opens an export by its signed URL; target is the URL exactly as
+// requested. A missing export gives the same error as an unauthorized request.
 func (s *Service) ExportDownload(call *model.Call, id, target string) (ExportDownload, error) {
 	call.Resource = model.Resource{Type: model.ResourceExport, ID: id}
 	if !s.core.Signer.Admits(ExportPath+id, ExportSubject(id), target, s.core.Clock()) {
@@ -97,7 +98,7 @@ func (s *Service) ExportDownload(call *model.Call, id, target string) (ExportDow
 	}
 	call.Organization, call.Resource.Name = x.Organization, x.Filename
 	content, err := s.core.Blobs.Open(blobstore.Ref(x.Blob))
-	if err != nil { // a newer one has taken its place
+	if err != nil { // a newer one has replaced it
 		return ExportDownload{}, model.NotFound(model.ResourceExport, id)
 	}
 	return ExportDownload{Export: x, Content: content}, nil

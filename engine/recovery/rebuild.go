@@ -13,9 +13,9 @@ import (
 )
 
 // Rebuild makes the data directory of a database that was moved here with its
-// backups alone, from the newest of them. It is a restore that replaces
-// nothing. When it fails, or the appliance dies before the switch, the next
-// start tries again.
+// backups alone, from the newest of them. It is a restore that replaces nothing.
+// If it fails or the appliance dies before the switch, the next start tries
+// again.
 func (s *Service) Rebuild(ctx context.Context, db model.Database) error {
 	op := s.databases.NewOperation(db, model.OperationRestore, "rebuilding")
 	backups, err := s.restorableBackups(db.ID)
@@ -27,7 +27,7 @@ func (s *Service) Rebuild(ctx context.Context, db model.Database) error {
 		plan, err = s.PlanBackup(ctx, backups[0])
 	}
 	if err == nil {
-		err = s.roomForRestore(plan)
+		err = s.checkSpaceForRestore(plan)
 	}
 	if err != nil {
 		s.databases.InstanceChanged(db.ID, postgres.StateFailed, model.PublicMessage(err))
@@ -53,9 +53,9 @@ func (s *Service) Rebuild(ctx context.Context, db model.Database) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	undoErr := s.TakeBackSwitch(ctx, db)
+	undoErr := s.RevertSwitch(ctx, db)
 	if undoErr == nil {
-		undoErr = s.endUndone(db, op, err)
+		undoErr = s.endRolledBack(db, op, err)
 	}
 	s.databases.InstanceChanged(db.ID, postgres.StateFailed, databases.OperationMessage(err))
 	return errors.Join(err, undoErr)

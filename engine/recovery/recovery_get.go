@@ -14,21 +14,21 @@ import (
 	"holdfast/engine/model"
 )
 
-// RecoveryState says whether a database could be brought back.
+// RecoveryState says whether a database can be restored.
 type RecoveryState string
 
-// The states. Degraded means that commits of now may not be safe.
+// The states. Degraded means that present commits may not be safe.
 const (
 	RecoveryAvailable RecoveryState = "available"
 	RecoveryWaiting   RecoveryState = "waiting_for_first_backup"
 	RecoveryDegraded  RecoveryState = "degraded"
 )
 
-// Recovery is what is known of how a database could be brought back, from
-// facts: times are those of commits that are safe in the archive.
+// Recovery describes to which times a database can be restored. Its times are
+// those of commits that are safe in the archive.
 type Recovery struct {
 	State RecoveryState
-	// Archives says that the database's WAL is to be archived: a sandbox's is not.
+	// Archives says whether the database's WAL is archived. A sandbox's is not.
 	Archives   bool
 	Window     Window
 	RPO        *time.Duration // nil while nothing receives WAL
@@ -40,10 +40,10 @@ type Recovery struct {
 	Operations []model.DatabaseOperation
 }
 
-// Window is from when to when the database can be restored.
+// Window is the range of times to which the database can be restored.
 type Window struct{ Earliest, Latest *time.Time }
 
-// Archiving is how the WAL gets into the archive.
+// Archiving describes how the WAL gets into the archive.
 type Archiving struct {
 	wal.Status
 	LastSegment string
@@ -51,16 +51,16 @@ type Archiving struct {
 	Gaps        []wal.Gap // of all generations, the oldest first
 }
 
-// RecoveryEvent is something on the line of time.
+// RecoveryEvent is an event in the history of a database's data.
 type RecoveryEvent struct {
 	Type     string // "backup", "restore", "gap" or "timeline_switch"
 	At       time.Time
 	Backup   string
 	Timeline int    // of the WAL, 0 = not known
-	LSN      string // of a restore or a switch: where the WAL goes on
+	LSN      string // of a restore or a switch: where the WAL continues
 }
 
-// RecoveryGet returns how the database could be brought back.
+// RecoveryGet returns to which times the database can be restored, and its history.
 func (s *Service) RecoveryGet(ctx context.Context, call *model.Call, database string) (Recovery, error) {
 	db, err := s.databases.Database(call, database)
 	if err != nil {
@@ -91,9 +91,9 @@ func (s *Service) RecoveryGet(ctx context.Context, call *model.Call, database st
 	return r, nil
 }
 
-// recoveryPoint is how much of the past would be missing if the server were lost
-// now. A receiver that has not heard of its server yet knows nothing: then it is
-// all since what the archive has.
+// recoveryPoint returns how much of the past would be missing if the server were
+// lost now. While the receiver has not yet heard from its server, that is
+// everything since the last moment in the archive.
 func (s *Service) recoveryPoint(r Recovery) *time.Duration {
 	if r.Archiving.State == "" {
 		return nil
@@ -108,8 +108,8 @@ func (s *Service) recoveryPoint(r Recovery) *time.Duration {
 	return &rpo
 }
 
-// recoveryState judges. A receiver that is just coming back is no cause for
-// alarm; one that has been away for long is.
+// recoveryState returns the state. A receiver that has just disconnected does not
+// degrade it; one that has been away for long does.
 func (s *Service) recoveryState(db model.Database, r Recovery) RecoveryState {
 	status, _ := s.databases.LiveStatus(db)
 	away := r.Archiving.State != wal.StateStreaming &&
@@ -124,9 +124,9 @@ func (s *Service) recoveryState(db model.Database, r Recovery) RecoveryState {
 	}
 }
 
-// window returns from when to when the database can be restored: from the end
-// of the oldest backup to the last moment whose commits are known to be safe.
-// Just after the first backup it waits until that is no earlier.
+// window returns the range from the end of the oldest backup to the last moment
+// whose commits are known to be safe. Just after the first backup it waits until
+// that moment is not before the start.
 func (s *Service) window(ctx context.Context, db model.Database) (w Window, err error) {
 	backups, err := s.restorableBackups(db.ID)
 	if err != nil || len(backups) == 0 {
@@ -139,20 +139,20 @@ func (s *Service) window(ctx context.Context, db model.Database) (w Window, err 
 		return w, err
 	}
 	w.Latest = &latest
-	if w.Earliest.After(*w.Latest) { // by a clock that was set back since
+	if w.Earliest.After(*w.Latest) { // the clock has been set back since
 		w.Earliest = w.Latest
 	}
 	return w, nil
 }
 
-// restorableTo is the last moment that is known to be safe. Where no receiver
-// has said it, that is the one of the last commit in the archive, or else the
-// end of the newest backup.
+// restorableTo returns the last moment that is known to be safe. If no receiver
+// has reported it, that is the last commit in the archive, else the end of the
+// newest backup.
 func (s *Service) restorableTo(ctx context.Context, newest model.Backup) (time.Time, error) {
 	if status, _ := s.WALStatus(newest.Database); !status.RestorableTo.IsZero() {
 		return status.RestorableTo, nil
 	}
-	archive, err := s.WalArchive(newest.Database)
+	archive, err := s.WALArchive(newest.Database)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -161,7 +161,7 @@ func (s *Service) restorableTo(ctx context.Context, newest model.Backup) (time.T
 		return time.Time{}, err
 	}
 	last := *newest.CompletedAt
-	if now := s.core.Clock(); last.After(now) { // by a clock that was set back since
+	if now := s.core.Clock(); last.After(now) { // the clock has been set back since
 		last = now
 	}
 	found, err := archive.Window(ctx, newest.Generation, uint32(newest.Timeline), start)
@@ -173,7 +173,7 @@ func (s *Service) restorableTo(ctx context.Context, newest model.Backup) (time.T
 
 // archiving returns how the database's WAL is received.
 func (s *Service) archiving(db model.Database) (Archiving, error) {
-	archive, err := s.WalArchive(db.ID)
+	archive, err := s.WALArchive(db.ID)
 	if err != nil {
 		return Archiving{}, err
 	}
@@ -228,7 +228,7 @@ func (s *Service) recoveryHistory(db model.Database, gaps []wal.Gap) (events []R
 }
 
 // replacedData reports whether an operation has replaced the database's data, and
-// returns the switch by which it did. A restore into another database has not.
+// returns its switch. A restore into another database replaces nothing.
 func replacedData(db model.Database, op model.DatabaseOperation) (replaced bool, by model.Served) {
 	if op.Type != model.OperationRestore && op.Type != model.OperationPITR ||
 		op.NewDatabase != "" || op.Status != model.OperationCompleted || op.CompletedAt == nil {

@@ -12,9 +12,9 @@ import (
 	"holdfast/engine/model"
 )
 
-// checkPlan reads what a restore by p will stand on, while everything runs on
-// as it is: the index of all chunks of the backup, and every byte of the WAL.
-// What it finds is named, with what to do.
+// checkPlan reads what a restore by p needs, without changing anything: the index
+// of all chunks of the backup, and every byte of the WAL. The error names what is
+// damaged and what to do.
 func (s *Service) checkPlan(ctx context.Context, p RestorePlan, progress func(done, total int64)) error {
 	source, err := s.snapshotOf(p)
 	if err != nil {
@@ -24,20 +24,19 @@ func (s *Service) checkPlan(ctx context.Context, p RestorePlan, progress func(do
 	if err := source.Check(); err != nil {
 		return err
 	}
-	archive, err := s.WalArchive(p.Backup.Database)
+	archive, err := s.WALArchive(p.Backup.Database)
 	if err != nil {
 		return err
 	}
 	if err := p.Check(ctx, archive, progress); errors.Is(err, wal.ErrGap) {
-		return notWhole(err)
+		return explainGap(err)
 	} else if err != nil {
 		return fmt.Errorf("check the WAL: %w", err)
 	}
 	return nil
 }
 
-// checkAndUnpack is what a restore does first: what cannot be restored is known
-// before anything is written for it.
+// checkAndUnpack checks the plan before it writes the first file of the restore.
 func (s *Service) checkAndUnpack(ctx context.Context, p *RestorePlan, operation, dir string) error {
 	progress := func(done, total int64) { s.databases.Progress.Set(operation, done, total) }
 	if err := s.checkPlan(ctx, *p, progress); err != nil {
@@ -49,7 +48,7 @@ func (s *Service) checkAndUnpack(ctx context.Context, p *RestorePlan, operation,
 	return s.unpackTimed(ctx, p, dir, backup.RestoreOptions{Progress: progress})
 }
 
-// unpackTimed is unpack, and notes in the plan how long it took.
+// unpackTimed is Unpack; it notes in the plan how long that took.
 func (s *Service) unpackTimed(ctx context.Context, p *RestorePlan, dir string, opts backup.RestoreOptions) error {
 	began := time.Now()
 	err := s.Unpack(ctx, *p, dir, opts)
@@ -57,8 +56,8 @@ func (s *Service) unpackTimed(ctx context.Context, p *RestorePlan, dir string, o
 	return err
 }
 
-// snapshotOf opens the plan's backup, which must be the one that was recorded.
-// The caller closes it.
+// snapshotOf opens the plan's backup, whose manifest must have the recorded
+// digest. The caller closes it.
 func (s *Service) snapshotOf(p RestorePlan) (*repository.Snapshot, error) {
 	repo, err := s.Repository(p.Backup.Database)
 	if err != nil {
@@ -76,8 +75,8 @@ func (s *Service) snapshotOf(p RestorePlan) (*repository.Snapshot, error) {
 	return source, nil
 }
 
-// notWhole says what to do about WAL that is missing or damaged.
-func notWhole(err error) error {
+// explainGap adds what to do about missing or damaged WAL to the error.
+func explainGap(err error) error {
 	return &model.Error{
 		Code: model.CodeConflict,
 		Message: fmt.Sprintf("%v; nothing was changed: choose a moment that lies before this segment, or a backup made after it,"+

@@ -14,8 +14,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// BackupRestoreNew begins to make another database, in the same project, of
-// what was there when the backup was made.
+// BackupRestoreNew starts a restore of a backup into a new database of the same
+// project.
 func (s *Service) BackupRestoreNew(call *model.Call, database, id, name string) (model.DatabaseOperation, error) {
 	if err := model.ValidateDatabaseName("name", name); err != nil {
 		return model.DatabaseOperation{}, err
@@ -32,8 +32,8 @@ func (s *Service) BackupRestoreNew(call *model.Call, database, id, name string) 
 	})
 }
 
-// RecoveryRestoreNew begins to make another database, in the same project, of
-// what was there at a point.
+// RecoveryRestoreNew starts a restore to a point into a new database of the same
+// project.
 func (s *Service) RecoveryRestoreNew(call *model.Call, database string, at RestorePoint, name string) (model.DatabaseOperation, error) {
 	if err := cmp.Or(at.validate(), model.ValidateDatabaseName("name", name)); err != nil {
 		return model.DatabaseOperation{}, err
@@ -46,7 +46,7 @@ func (s *Service) RecoveryRestoreNew(call *model.Call, database string, at Resto
 	})
 }
 
-// RestorePlanNew is RestorePlan for a restore into another database.
+// RestorePlanNew is RestorePlan for a restore into a new database.
 func (s *Service) RestorePlanNew(ctx context.Context, call *model.Call, database string, at RestorePoint, name string) (RestorePlan, error) {
 	if err := model.ValidateDatabaseName("name", name); err != nil {
 		return RestorePlan{}, err
@@ -67,8 +67,8 @@ func (s *Service) RestorePlanNew(ctx context.Context, call *model.Call, database
 	})
 }
 
-// beginRestoreNew claims the new database's name and port, and the source's
-// backups, and lets the restore run. The source goes on meanwhile.
+// beginRestoreNew claims the new database's name and port and the source's
+// backups, and runs the restore in the background. The source keeps running.
 func (s *Service) beginRestoreNew(
 	call *model.Call, database, name string, t model.OperationType, plan func(model.Database) (RestorePlan, error),
 ) (op model.DatabaseOperation, err error) {
@@ -87,7 +87,7 @@ func (s *Service) beginRestoreNew(
 	}()
 	p, err := plan(source)
 	if err == nil {
-		err = s.roomForRestore(p)
+		err = s.checkSpaceForRestore(p)
 	}
 	if err != nil {
 		return op, err
@@ -95,7 +95,7 @@ func (s *Service) beginRestoreNew(
 	db, release, err := s.databases.ClaimDatabase(call, databases.NewDatabase{
 		Project: source.Project, Name: name, User: source.Owner, Password: model.GeneratePassword(core.RandomBytes()),
 	})
-	call.Resource = databases.DatabaseResource(source) // the new one is noted
+	call.Resource = databases.DatabaseResource(source) // the audit entry notes the new one
 	if err != nil {
 		return op, core.NoRoom(err)
 	}
@@ -116,6 +116,7 @@ func (s *Service) beginRestoreNew(
 	return op, nil
 }
 
+// RecordRestoreNew commits the operation and the new database's record.
 func (s *Service) RecordRestoreNew(call *model.Call, db model.Database, op model.DatabaseOperation) error {
 	call.Note("new_database", db.ID)
 	call.Note("backup", op.Backup)
@@ -131,8 +132,8 @@ func (s *Service) RecordRestoreNew(call *model.Call, db model.Database, op model
 	})
 }
 
-// runRestoreNew builds the new database and records how that ended. When the
-// appliance is being stopped, the next start takes it all back.
+// runRestoreNew builds the new database and records the outcome. When the
+// appliance stops, the next start rolls it back.
 func (s *Service) runRestoreNew(ctx context.Context, call *model.Call, db model.Database, op model.DatabaseOperation, p RestorePlan) {
 	began := time.Now()
 	err := s.buildRestored(ctx, db, op, &p)
@@ -153,14 +154,14 @@ func (s *Service) runRestoreNew(ctx context.Context, call *model.Call, db model.
 	s.core.Log.Error("restore into a new database failed", "database", op.Database, "new", db.ID, "error", err)
 	failed := s.core.System(model.ActionDatabaseCreate, db.Organization, databases.DatabaseResource(db))
 	if undoErr := s.databases.ForgetDatabase(ctx, failed, db, err); undoErr != nil {
-		// What is left of it goes with the next start; nobody need wait for that.
+		// The next start removes what is left.
 		err := errors.Join(undoErr, s.core.Meta.Update(func(tx *meta.Tx) error { return s.databases.CloseOperation(tx, op.ID, err) }))
 		s.core.Log.Error("roll back a restore into a new database", "new", db.ID, "error", err)
 	}
 }
 
-// buildRestored makes the new database's data directory, brings it to the
-// plan's target, and starts its instance.
+// buildRestored makes the new database's data directory, recovers it to the
+// plan's target and starts its instance.
 func (s *Service) buildRestored(ctx context.Context, db model.Database, op model.DatabaseOperation, p *RestorePlan) error {
 	dir := s.databases.DataDirectory(db.ID, db.Generation)
 	if err := os.MkdirAll(s.databases.DatabaseDirectory(db.ID), 0o700); err != nil {

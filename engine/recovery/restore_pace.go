@@ -7,9 +7,9 @@ import (
 	"holdfast/engine/meta"
 )
 
-// Pace is how quickly this machine did something, from sums over its runs. The
-// latest weigh most: each run makes those before it count for less.
-type Pace struct {
+// pace estimates how long a step takes on this machine, from sums over its past
+// runs. Recent runs weigh most: each run reduces the weight of those before it.
+type pace struct {
 	Runs  float64 `json:"runs"`
 	Bytes float64 `json:"bytes"`   // sum over the runs
 	Time  float64 `json:"seconds"` // sum
@@ -18,29 +18,31 @@ type Pace struct {
 	Most  float64 `json:"most_bytes"` // of one run
 }
 
-// paceFade is by how much each run makes those before it count for less.
+// paceFade is the factor by which each run reduces the weight of earlier ones.
 const paceFade = 0.8
 
-func (p Pace) With(bytes int64, took time.Duration) Pace {
+// with returns the pace after another run.
+func (p pace) with(bytes int64, took time.Duration) pace {
 	b, t := float64(bytes), took.Seconds()
-	return Pace{
+	return pace{
 		Runs: p.Runs*paceFade + 1, Bytes: p.Bytes*paceFade + b, Time: p.Time*paceFade + t,
 		BB: p.BB*paceFade + b*b, BT: p.BT*paceFade + b*t, Most: max(p.Most, b),
 	}
 }
 
-// proportional estimates what takes as long as there are bytes, in seconds.
-func (p Pace) proportional(bytes int64) (seconds float64, known bool) {
+// proportional estimates a step whose time is proportional to its bytes, in
+// seconds.
+func (p pace) proportional(bytes int64) (seconds float64, known bool) {
 	if p.Bytes <= 0 {
 		return 0, false
 	}
 	return p.Time / p.Bytes * float64(bytes), true
 }
 
-// linear estimates what takes some time whatever there is to do, and more for
-// each byte, in seconds. Runs of about the same size do not say how much more: then
-// nothing is known of what is far larger than they were.
-func (p Pace) linear(bytes int64) (seconds float64, known bool) {
+// linear estimates a step that takes a fixed time and more for each byte, in
+// seconds. Runs of about the same size do not determine the slope: then the time
+// of a far larger run is unknown.
+func (p pace) linear(bytes int64) (seconds float64, known bool) {
 	if p.Runs == 0 {
 		return 0, false
 	}
@@ -53,31 +55,31 @@ func (p Pace) linear(bytes int64) (seconds float64, known bool) {
 	return mean, b <= max(2*p.Most, paceSmall)
 }
 
-// paceSmall is how many bytes of WAL are replayed in a second or two anywhere. The
-// rest of a segment counts as WAL, so a quiet database has some segments of it.
+// paceSmall is how many bytes of WAL any machine replays in a second or two. The
+// rest of a segment counts as WAL, so even an idle database has some segments.
 const paceSmall = 64 << 20
 
-// RestorePace is how quickly this machine restores: writes the files of a backup,
-// and does the rest, which grows with the WAL to be replayed.
-type RestorePace struct {
-	Unpack Pace `json:"unpack"`
-	Rest   Pace `json:"rest"`
+// restorePace estimates how long this machine takes to restore: to write the files
+// of a backup, and for the rest, which grows with the WAL to be replayed.
+type restorePace struct {
+	Unpack pace `json:"unpack"`
+	Rest   pace `json:"rest"`
 }
 
-// The settings that keep what was measured. Restores that people ask for use the
-// whole machine, verifications as little of it as they can.
+// The settings that keep the measurements. Restores use the whole machine,
+// verifications as little of it as they can.
 const (
 	restorePaceSetting      = "pace.restore"
 	verificationPaceSetting = "pace.verification"
 )
 
-// notePace keeps what one run has shown: how long the files of the plan's backup
+// notePace adds a run to the measurements: how long the files of the plan's backup
 // took, and everything else.
 func (s *Service) notePace(setting string, p RestorePlan, unpack, rest time.Duration) {
 	err := s.core.Meta.Update(func(tx *meta.Tx) error {
 		now := readPace(tx, setting)
-		now.Unpack = now.Unpack.With(p.Backup.SizeBytes, unpack)
-		now.Rest = now.Rest.With(p.WALBytes(), rest)
+		now.Unpack = now.Unpack.with(p.Backup.SizeBytes, unpack)
+		now.Rest = now.Rest.with(p.WALBytes(), rest)
 		text, err := json.Marshal(now)
 		if err != nil {
 			return err
@@ -89,21 +91,21 @@ func (s *Service) notePace(setting string, p RestorePlan, unpack, rest time.Dura
 	}
 }
 
-// readPace returns what is known, which is nothing where it cannot be read.
-func readPace(tx *meta.Tx, setting string) (p RestorePace) {
+// readPace returns the measurements, none if they cannot be read.
+func readPace(tx *meta.Tx, setting string) (p restorePace) {
 	if json.Unmarshal(tx.Setting(setting), &p) != nil {
-		return RestorePace{}
+		return restorePace{}
 	}
 	return p
 }
 
-// estimate returns about how long the restore takes by what was measured on this
-// machine, by restores or else by verifications; nil when neither says.
+// estimate returns about how long the restore takes, from earlier restores on this
+// machine or else from verifications; nil if neither suffices.
 func (s *Service) estimate(p RestorePlan) (*time.Duration, error) {
 	var about *time.Duration
 	err := s.core.Meta.View(func(tx *meta.Tx) error {
 		for _, setting := range []string{restorePaceSetting, verificationPaceSetting} {
-			if about = readPace(tx, setting).Of(p); about != nil {
+			if about = readPace(tx, setting).estimate(p); about != nil {
 				break
 			}
 		}
@@ -112,7 +114,8 @@ func (s *Service) estimate(p RestorePlan) (*time.Duration, error) {
 	return about, err
 }
 
-func (r RestorePace) Of(p RestorePlan) *time.Duration {
+// estimate returns about how long the restore takes, nil if that is unknown.
+func (r restorePace) estimate(p RestorePlan) *time.Duration {
 	unpack, known := r.Unpack.proportional(p.Backup.SizeBytes)
 	rest, alsoKnown := r.Rest.linear(p.WALBytes())
 	if !known || !alsoKnown {

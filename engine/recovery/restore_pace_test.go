@@ -22,10 +22,10 @@ func TestPace(t *testing.T) {
 	took := func(files, log int64) (unpack, rest time.Duration) { // 100 MiB/s; 3 s and 50 MiB/s
 		return time.Duration(float64(files) / (100 * mib) * 1e9), time.Duration((3 + float64(log)/(50*mib)) * 1e9)
 	}
-	var one, many RestorePace
-	note := func(r *RestorePace, files, log int64) {
+	var one, many restorePace
+	note := func(r *restorePace, files, log int64) {
 		unpack, rest := took(files, log)
-		r.Unpack, r.Rest = r.Unpack.With(files, unpack), r.Rest.With(log, rest)
+		r.Unpack, r.Rest = r.Unpack.with(files, unpack), r.Rest.with(log, rest)
 	}
 	note(&one, gib, mib)
 	for n := range int64(20) {
@@ -33,17 +33,17 @@ func TestPace(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name       string
-		of         RestorePace
+		of         restorePace
 		files, log int64
 		known      bool
 	}{
-		{"nothing measured", RestorePace{}, gib, mib, false},
+		{"nothing measured", restorePace{}, gib, mib, false},
 		{"one run, and as much WAL", one, 10 * gib, mib, true},
 		{"one run, and far more WAL", one, gib, 4 * gib, false},
 		{"many runs, and far more WAL", many, 10 * gib, 4 * gib, true},
 		{"many runs, and none", many, gib, 0, true},
 	} {
-		about := test.of.Of(plan(test.files, test.log))
+		about := test.of.estimate(plan(test.files, test.log))
 		if (about != nil) != test.known {
 			t.Errorf("%s: %v", test.name, about)
 			continue

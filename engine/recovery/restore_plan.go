@@ -17,19 +17,20 @@ import (
 	"holdfast/engine/model"
 )
 
-// RestorePlan is what a database is brought back from, and to which moment.
+// RestorePlan says from which backup and WAL a database is restored, and to which
+// point.
 type RestorePlan struct {
 	Backup model.Backup
-	Point  RestorePoint // asked for; the zero value is the end of the backup
+	Point  RestorePoint // the requested point; the zero value is the end of the backup
 	backup.Plan
 
-	// Estimated is about how long the restore takes, nil where too little was
-	// measured on this machine to say.
+	// Estimated is about how long the restore takes, nil while this machine has too
+	// few measurements.
 	Estimated *time.Duration
-	unpacked  time.Duration // how long its files took
+	unpacked  time.Duration // how long unpacking took
 }
 
-// describe notes what an operation that follows the plan brings back.
+// describe records the plan's backup and point in the operation.
 func (p RestorePlan) describe(op *model.DatabaseOperation) {
 	op.Backup, op.TargetLSN = p.Backup.ID, p.Point.LSN
 	if !p.Point.Time.IsZero() {
@@ -37,21 +38,21 @@ func (p RestorePlan) describe(op *model.DatabaseOperation) {
 	}
 }
 
-// NeededBytes is the room the restored data takes beside the present.
+// NeededBytes returns how much disk the restored data takes beside the present.
 func (p RestorePlan) NeededBytes() int64 { return p.Backup.SizeBytes + 16*core.LeastRoom }
 
-// PlanBackup plans to go back to the end of a backup, for a person.
+// PlanBackup is PlanEnd with an error that says what to do about a gap in the WAL.
 func (s *Service) PlanBackup(ctx context.Context, b model.Backup) (RestorePlan, error) {
 	p, err := s.PlanEnd(ctx, b)
 	if errors.Is(err, wal.ErrGap) {
-		return p, notWhole(err)
+		return p, explainGap(err)
 	}
 	return p, err
 }
 
-// PlanEnd plans to go back to the end of a backup.
+// PlanEnd plans a restore to the end of a backup.
 func (s *Service) PlanEnd(ctx context.Context, b model.Backup) (RestorePlan, error) {
-	archive, err := s.WalArchive(b.Database)
+	archive, err := s.WALArchive(b.Database)
 	if err != nil {
 		return RestorePlan{}, err
 	}
@@ -64,14 +65,15 @@ func (s *Service) PlanEnd(ctx context.Context, b model.Backup) (RestorePlan, err
 	return p, err
 }
 
-// planFrom plans to roll a backup forward to a target.
+// planFrom plans to restore a backup and replay WAL up to a target.
 func planFrom(ctx context.Context, archive *wal.Archive, b model.Backup, target wal.Target) (RestorePlan, error) {
 	stored := repository.Backup{StartLSN: b.StartLSN, StopLSN: b.StopLSN, CompletedAt: *b.CompletedAt}
 	plan, err := backup.NewPlan(ctx, archive, stored, target)
 	return RestorePlan{Backup: b, Plan: plan}, err
 }
 
-// RestorePoint is a moment of a database: exactly one of the two.
+// RestorePoint is a point in a database's history: exactly one of the fields is
+// set.
 type RestorePoint struct {
 	Time time.Time
 	LSN  string
@@ -86,7 +88,7 @@ func (at RestorePoint) validate() error {
 	return err
 }
 
-// position is the LSN of a point that is one.
+// position parses the point's LSN.
 func (at RestorePoint) position() (xlog.LSN, error) {
 	lsn, err := xlog.ParseLSN(at.LSN)
 	if err != nil || lsn == 0 {
@@ -95,8 +97,8 @@ func (at RestorePoint) position() (xlog.LSN, error) {
 	return lsn, nil
 }
 
-// RestorePlan says how the database would be brought to a point, once it has
-// read all WAL that takes, and changes nothing.
+// RestorePlan returns how the database would be restored to a point. It reads all
+// WAL that this needs and changes nothing.
 func (s *Service) RestorePlan(ctx context.Context, call *model.Call, database string, at RestorePoint) (RestorePlan, error) {
 	call.Note("dry_run", "true")
 	if err := at.validate(); err != nil {
@@ -120,9 +122,9 @@ func (s *Service) RestorePlan(ctx context.Context, call *model.Call, database st
 	return p, err
 }
 
-// planPoint finds the newest backup from which a point can be reached. A time
-// is looked for in the generation that served the database then: after a
-// restore, times before it mean what was there before it.
+// planPoint finds the newest backup from which a point can be reached. It looks
+// for a time in the generation that was current then: times before a restore mean
+// the data before that restore.
 func (s *Service) planPoint(ctx context.Context, db model.Database, at RestorePoint) (RestorePlan, error) {
 	if db.Sandbox {
 		return RestorePlan{}, noBackupsOf(db)
@@ -134,7 +136,7 @@ func (s *Service) planPoint(ctx context.Context, db model.Database, at RestorePo
 	if err != nil {
 		return RestorePlan{}, err
 	}
-	archive, err := s.WalArchive(db.ID)
+	archive, err := s.WALArchive(db.ID)
 	if err != nil {
 		return RestorePlan{}, err
 	}
@@ -142,19 +144,19 @@ func (s *Service) planPoint(ctx context.Context, db model.Database, at RestorePo
 	if err != nil {
 		return RestorePlan{}, err
 	}
-	if len(backups) == 0 || at.LSN == "" && at.Time.IsZero() { // the archive takes the zero time for none
-		return RestorePlan{}, s.outside(ctx, db, at, nil)
+	if len(backups) == 0 || at.LSN == "" && at.Time.IsZero() { // the archive treats the zero time as none
+		return RestorePlan{}, s.explainUnreachable(ctx, db, at, nil)
 	}
 	safe, err := s.restorableTo(ctx, backups[0])
 	if err != nil {
 		return RestorePlan{}, err
 	}
-	// Those that could not be restored when it was tried are the last resort.
-	slices.SortStableFunc(backups, func(a, b model.Backup) int { return cmp.Compare(unfit(a), unfit(b)) })
+	// Backups whose verification has failed are the last resort.
+	slices.SortStableFunc(backups, func(a, b model.Backup) int { return cmp.Compare(verificationRank(a), verificationRank(b)) })
 	var reason error
 	for _, generation := range generations {
 		for _, b := range backups {
-			if !leads(archive, b, generation) {
+			if !leadsTo(archive, b, generation) {
 				continue
 			}
 			target.Generation, target.Idle = generation, s.idleUntil(db, generation, safe)
@@ -168,25 +170,24 @@ func (s *Service) planPoint(ctx context.Context, db model.Database, at RestorePo
 			}
 		}
 	}
-	return RestorePlan{}, s.outside(ctx, db, at, reason)
+	return RestorePlan{}, s.explainUnreachable(ctx, db, at, reason)
 }
 
-// leads reports whether the WAL leads from a backup to a generation.
-func leads(archive *wal.Archive, b model.Backup, generation int) bool {
+// leadsTo reports whether the WAL leads from a backup to a generation.
+func leadsTo(archive *wal.Archive, b model.Backup, generation int) bool {
 	stop, err := xlog.ParseLSN(b.StopLSN)
 	return err == nil && archive.Leads(wal.Position{Generation: b.Generation, Timeline: uint32(b.Timeline), LSN: stop}, generation)
 }
 
-// archiveWait is how long a restore waits for the archive. A server that is
-// quiet takes a second or two to say that nothing more was committed.
+// archiveWait is how long a restore waits for the archive. An idle server takes a
+// second or two to report that nothing more was committed.
 const archiveWait = 5 * time.Second
 
-// AwaitArchive waits, where WAL comes in, until all that was committed by a
-// moment that is just over is in the archive. For what is to come it does not
-// wait, but for the end of a backup that is just complete, which is recorded as
-// up to a recordedStep later than it was.
+// AwaitArchive waits, if WAL is being received, until the archive has all that was
+// committed by a time that has just passed. It does not wait for future times,
+// except for the end of a backup, which is recorded up to endPrecision late.
 func (s *Service) AwaitArchive(ctx context.Context, database string, at time.Time) {
-	if at.After(s.core.Clock().Add(recordedStep)) {
+	if at.After(s.core.Clock().Add(endPrecision)) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, archiveWait)
@@ -206,15 +207,15 @@ func (s *Service) AwaitArchive(ctx context.Context, database string, at time.Tim
 	}
 }
 
-// unfit is 1 for a backup whose proof has failed, else 0.
-func unfit(b model.Backup) int {
+// verificationRank is 1 for a backup whose verification has failed, else 0.
+func verificationRank(b model.Backup) int {
 	if b.Verification.Status == model.VerificationFailed {
 		return 1
 	}
 	return 0
 }
 
-// target reads a point; the generations are those it is looked for in.
+// target parses a point and returns the generations that may contain it.
 func (s *Service) target(db model.Database, at RestorePoint) (t wal.Target, generations []int, err error) {
 	if at.LSN != "" {
 		if t.LSN, err = at.position(); err != nil {
@@ -238,12 +239,12 @@ func (s *Service) target(db model.Database, at RestorePoint) (t wal.Target, gene
 	return t, []int{generation}, nil
 }
 
-// firstGeneration is what a database is made with.
+// firstGeneration is the generation of a new database.
 const firstGeneration = 1
 
-// idleUntil is up to when it is known that nothing more was committed in a
-// generation than is in the archive: for the one that serves, until safe. One
-// that was replaced in order commits nothing any more.
+// idleUntil returns the time up to which the archive is known to have all commits
+// of a generation: safe for the current one, now for one that was shut down
+// cleanly and replaced, else the zero time.
 func (s *Service) idleUntil(db model.Database, generation int, safe time.Time) time.Time {
 	if generation == db.Generation {
 		return safe
@@ -272,14 +273,15 @@ func (s *Service) restorableBackups(database string) (backups []model.Backup, er
 	return backups, err
 }
 
-// outside says, of a point that cannot be reached, what can be.
-func (s *Service) outside(ctx context.Context, db model.Database, at RestorePoint, reason error) error {
+// explainUnreachable returns the error for a point that cannot be reached, which
+// says what can be.
+func (s *Service) explainUnreachable(ctx context.Context, db model.Database, at RestorePoint, reason error) error {
 	field, wanted := "target_time", at.Time.UTC().Format(time.RFC3339Nano)
 	if at.LSN != "" {
 		field, wanted = "target_lsn", at.LSN
 	}
 	if reason != nil && errors.Is(reason, wal.ErrGap) {
-		return notWhole(reason)
+		return explainGap(reason)
 	}
 	if _, ok := errors.AsType[*wal.OutsideError](reason); reason != nil && !ok {
 		return fmt.Errorf("plan a restore: %w", reason)
@@ -309,10 +311,10 @@ func (s *Service) outside(ctx context.Context, db model.Database, at RestorePoin
 		wanted, window.Earliest.UTC().Format(time.RFC3339Nano), window.Latest.UTC().Format(time.RFC3339Nano))
 }
 
-// positions are the first and the last that can be restored in the history
-// that the database has now; 0 when no backup leads into it.
+// positions returns the first and the last LSN that can be restored in the
+// database's present history; 0 when no backup leads to it.
 func (s *Service) positions(ctx context.Context, db model.Database) (first, last xlog.LSN, err error) {
-	archive, err := s.WalArchive(db.ID)
+	archive, err := s.WALArchive(db.ID)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -321,7 +323,7 @@ func (s *Service) positions(ctx context.Context, db model.Database) (first, last
 		return 0, 0, err
 	}
 	for _, b := range backups {
-		if !leads(archive, b, db.Generation) {
+		if !leadsTo(archive, b, db.Generation) {
 			continue
 		}
 		if first, err = xlog.ParseLSN(b.StopLSN); err != nil {

@@ -18,7 +18,7 @@ import (
 	"holdfast/engine/publish"
 )
 
-// Unpack makes the data directory dir from the plan's backup.
+// Unpack restores the files of the plan's backup into the directory dir.
 func (s *Service) Unpack(ctx context.Context, plan RestorePlan, dir string, opts backup.RestoreOptions) error {
 	source, err := s.snapshotOf(plan)
 	if err != nil {
@@ -28,13 +28,13 @@ func (s *Service) Unpack(ctx context.Context, plan RestorePlan, dir string, opts
 	return backup.Restore(ctx, source, dir, opts)
 }
 
-// standbySignal is the file that makes a server wait for WAL it lacks.
+// standbySignal is the file that makes a server wait for missing WAL.
 const standbySignal = "standby.signal"
 
 // StartRecovered starts a private instance on the unpacked directory, feeds it
-// the WAL up to the plan's target, sees that it is there, and ends the recovery.
+// the WAL up to the plan's target and promotes it there.
 func (s *Service) StartRecovered(ctx context.Context, scratch postgres.Spec, plan RestorePlan, progress func(done, total int64)) error {
-	archive, err := s.WalArchive(plan.Backup.Database)
+	archive, err := s.WALArchive(plan.Backup.Database)
 	if err != nil {
 		return err
 	}
@@ -46,8 +46,8 @@ func (s *Service) StartRecovered(ctx context.Context, scratch postgres.Spec, pla
 	if err := publish.File(filepath.Join(scratch.Dir, standbySignal), nil, 0o600); err != nil {
 		return err
 	}
-	// Whatever the database's settings are by now, recovery needs no less of some
-	// than the server that was backed up had.
+	// Recovery needs at least the values that some settings had on the server that
+	// was backed up, whatever the database's settings are now.
 	if scratch.Config.AtLeast, err = backup.StandbySettings(scratch.Dir); err != nil {
 		return err
 	}
@@ -63,10 +63,10 @@ func (s *Service) StartRecovered(ctx context.Context, scratch postgres.Spec, pla
 	return postgres.Promote(ctx, conn, walSlot)
 }
 
-// startFed starts an instance while it is fed: it accepts connections only
-// once it has WAL enough to be consistent. It returns with the instance paused at
-// the target, or promoted there; with an error nothing runs. An instance that
-// ends on the way is brought back, unless it ends again and again.
+// startFed starts an instance and feeds it WAL meanwhile: the instance accepts
+// connections only once it has enough WAL to be consistent. It returns with the
+// instance paused or promoted at the target; after an error nothing runs. The
+// supervisor restarts an instance that dies on the way, unless it keeps dying.
 func (s *Service) startFed(ctx context.Context, scratch postgres.Spec, recovery wal.Recovery) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -95,15 +95,15 @@ func (s *Service) startFed(ctx context.Context, scratch postgres.Spec, recovery 
 	case startErr == nil:
 		return errors.Join(feedErr, s.databases.StopInstance(ctx, scratch.ID))
 	case context.Cause(ctx) != nil && errors.Is(context.Cause(ctx), wal.ErrGap):
-		return context.Cause(ctx) // says more than that the start was cancelled
+		return context.Cause(ctx) // more precise than the cancelled start
 	default:
 		return startErr
 	}
 }
 
-// StopRecovered stops an instance that has recovered a data directory. The WAL
-// was laid there without being synced, and the pages are not all written: only
-// with a shutdown in order is the directory whole.
+// StopRecovered stops an instance that has recovered a data directory and checks
+// that it shut down cleanly. Its WAL was not synced and not all pages are written,
+// so the directory is complete only after that.
 func (s *Service) StopRecovered(ctx context.Context, scratch postgres.Spec) error {
 	if err := s.databases.StopInstance(ctx, scratch.ID); err != nil {
 		return err
@@ -114,8 +114,8 @@ func (s *Service) StopRecovered(ctx context.Context, scratch postgres.Spec) erro
 	return nil
 }
 
-// ScratchInstance is a private instance on the data directory of a generation
-// that is being built: without TCP, under an id of its own.
+// ScratchInstance describes a private instance on the data directory of a
+// generation that is being built: without TCP, under an id of its own.
 func (s *Service) ScratchInstance(ctx context.Context, db model.Database, id string) (postgres.Spec, error) {
 	scratch, err := s.databases.Spec(ctx, db)
 	if err != nil {

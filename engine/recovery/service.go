@@ -1,10 +1,11 @@
-// Package recovery holds backups and what is made of them: the archive of each
+// Package recovery makes backups and restores them. It owns the archive of each
 // database's WAL, the schedule, restores in place and into new databases, undo,
-// verification of backups by trial restores, logical exports, and the rebuild of
-// databases that were moved here.
+// the verification of backups by trial restores, logical exports, and the rebuild
+// of databases that were moved here.
 //
 // A restore builds a generation of the data directory beside the one that serves
-// and switches to it in one transaction, so a crash leaves either.
+// and switches to it in one transaction, so after a crash either the old or the
+// new one is current.
 package recovery
 
 import (
@@ -15,22 +16,22 @@ import (
 
 // Service carries out the operations on backups.
 type Service struct {
-	core      *core.Core
-	databases *databases.Service
-	objects   *objects.Service
-	Archives  *Archives
-	Exports   core.Nudges
-	Proofs    core.Nudges
-	turns     chan struct{} // holds one for each scheduled backup under way
+	core          *core.Core
+	databases     *databases.Service
+	objects       *objects.Service
+	archives      *archiveSet
+	Exports       core.Nudges   // wakes the workers that make exports
+	Verifications core.Nudges   // wakes the worker that verifies backups
+	slots         chan struct{} // holds one element for each scheduled backup under way
 }
 
 // New returns the service.
 func New(c *core.Core, d *databases.Service, o *objects.Service) *Service {
 	return &Service{
 		core: c, databases: d, objects: o,
-		Archives: newArchives(),
-		Exports:  core.NewNudges(),
-		Proofs:   core.NewNudges(),
-		turns:    make(chan struct{}, backupTurns),
+		archives:      newArchiveSet(),
+		Exports:       core.NewNudges(),
+		Verifications: core.NewNudges(),
+		slots:         make(chan struct{}, backupSlots),
 	}
 }

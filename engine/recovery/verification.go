@@ -19,29 +19,31 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// A proof restores a completed backup beside everything, looks at all of it,
-// and throws it away. It reads the archive only; the database, which may be
-// down, does not notice. What is to be proven is in the backups' records.
+// A verification restores a completed backup into a scratch directory, checks all
+// of it and removes it. It reads the archive only and does not touch the database,
+// which may be down. The backups' records say which are to be verified.
 
 const (
-	// ProofsDir is where backups are restored to be proven.
-	ProofsDir = "proofs"
-	// ProofInterval is how often it is looked whether one may be tried again.
-	ProofInterval = 15 * time.Second
-	// ProofAttempts is how often a proof is tried that fails for another reason
-	// than damage, ProofRetry how long after the first time; it doubles.
-	ProofAttempts = 4
-	ProofRetry    = time.Minute
-	// proofNice is the niceness of the scratch instance.
-	proofNice = 19
+	// VerificationDirectory is the directory below the data directory into which
+	// backups are restored for verification.
+	VerificationDirectory = "proofs"
+	// VerificationInterval is how often the worker checks whether a backup is due.
+	VerificationInterval = 15 * time.Second
+	// verificationAttempts is how often a verification is tried that fails for a
+	// reason other than damage. verificationRetry is the wait after the first
+	// failure; it doubles with each attempt.
+	verificationAttempts = 4
+	verificationRetry    = time.Minute
+	// verificationNice is the niceness of the scratch instance.
+	verificationNice = 19
 )
 
-// ProveNext proves the backup that is due, if there is one now, and reports
-// whether it did.
-func (s *Service) ProveNext(ctx context.Context) bool {
-	b, err := s.DueProof()
+// VerifyNext verifies the backup that is due, if there is one, and reports whether
+// it did.
+func (s *Service) VerifyNext(ctx context.Context) bool {
+	b, err := s.dueVerification()
 	if err != nil {
-		s.core.Log.Error("look for backups to prove", "error", err)
+		s.core.Log.Error("look for backups to verify", "error", err)
 	}
 	if err != nil || b.ID == "" {
 		return false
@@ -50,37 +52,37 @@ func (s *Service) ProveNext(ctx context.Context) bool {
 	defer endDatabase()
 	ctx, endBackup := s.core.Cancels.Add(ctx, databases.VerificationClaim(b.ID))
 	defer endBackup()
-	db, err := s.beginProof(b)
+	db, err := s.beginVerification(b)
 	if err != nil {
-		return false // it is being removed
+		return false // the backup is being removed
 	}
-	detail, err := s.Prove(ctx, db, b)
+	detail, err := s.Verify(ctx, db, b)
 	if ctx.Err() != nil {
 		err = s.UpdateBackup(b.ID, func(b *model.Backup) { b.Verification.Status = model.VerificationUnverified })
 	} else {
-		err = s.endProof(db, b, detail, err)
+		err = s.endVerification(db, b, detail, err)
 	}
 	if err != nil {
-		s.core.Log.Error("record the end of a proof", "backup", b.ID, "error", err)
+		s.core.Log.Error("record the end of a verification", "backup", b.ID, "error", err)
 	}
 	return err == nil
 }
 
-// DueProof returns the backup whose proof comes next: the newest of a database,
-// which is the one a restore would begin from, and among databases that of the
-// one whose last proven backup is the oldest. So one that is backed up often
-// does not keep the proofs from the others.
-func (s *Service) DueProof() (due model.Backup, err error) {
-	newest, proven := map[string]model.Backup{}, map[string]string{}
+// dueVerification returns the backup to verify next: the newest of a database, from
+// which a restore would start, and among databases that of the one whose last
+// verified backup is the oldest. So a database that is backed up often does not
+// delay the others.
+func (s *Service) dueVerification() (due model.Backup, err error) {
+	newest, verified := map[string]model.Backup{}, map[string]string{}
 	err = s.core.Meta.View(func(tx *meta.Tx) error {
 		return tx.Backups().All(func(b model.Backup) error {
 			switch {
 			case b.Status != model.BackupCompleted:
 			case b.Verification.Status == model.VerificationVerified:
-				proven[b.Database] = max(proven[b.Database], b.ID)
+				verified[b.Database] = max(verified[b.Database], b.ID)
 			case b.Verification.Status == model.VerificationUnverified && b.ID > newest[b.Database].ID &&
 				!s.core.Clock().Before(b.Verification.NotBefore):
-				if _, err := provable(tx, b); err == nil {
+				if _, err := verifiable(tx, b); err == nil {
 					newest[b.Database] = b
 				}
 			}
@@ -88,16 +90,16 @@ func (s *Service) DueProof() (due model.Backup, err error) {
 		})
 	})
 	for _, b := range newest {
-		if due.ID == "" || cmp.Or(cmp.Compare(proven[b.Database], proven[due.Database]), cmp.Compare(b.ID, due.ID)) < 0 {
+		if due.ID == "" || cmp.Or(cmp.Compare(verified[b.Database], verified[due.Database]), cmp.Compare(b.ID, due.ID)) < 0 {
 			due = b
 		}
 	}
 	return due, err
 }
 
-// provable returns the database of a backup, unless one of them is on its way
-// out.
-func provable(tx *meta.Tx, b model.Backup) (model.Database, error) {
+// verifiable returns the database of a backup, or core.ErrUnwanted if either is
+// being removed.
+func verifiable(tx *meta.Tx, b model.Backup) (model.Database, error) {
 	db, err := tx.Databases().Get(b.Database)
 	if err == nil && (b.DeletionPending || db.Trash != nil || db.Status == model.DatabaseDeleting) {
 		err = core.ErrUnwanted
@@ -105,11 +107,11 @@ func provable(tx *meta.Tx, b model.Backup) (model.Database, error) {
 	return db, err
 }
 
-func (s *Service) beginProof(b model.Backup) (db model.Database, err error) {
+func (s *Service) beginVerification(b model.Backup) (db model.Database, err error) {
 	err = s.core.Meta.Update(func(tx *meta.Tx) error {
 		now, err := tx.Backups().Get(b.ID)
 		if err == nil {
-			db, err = provable(tx, now)
+			db, err = verifiable(tx, now)
 		}
 		if err != nil {
 			return err
@@ -123,46 +125,46 @@ func (s *Service) beginProof(b model.Backup) (db model.Database, err error) {
 	return db, err
 }
 
-// NoRoomError puts a proof off until there is room.
-type NoRoomError struct{ Cause error }
+// noSpaceError postpones a verification until the disk has free space.
+type noSpaceError struct{ cause error }
 
 // Error implements error.
-func (e NoRoomError) Error() string { return e.Cause.Error() }
+func (e noSpaceError) Error() string { return e.cause.Error() }
 
-// Unwrap returns what found that there is none.
-func (e NoRoomError) Unwrap() error { return e.Cause }
+// Unwrap returns the cause.
+func (e noSpaceError) Unwrap() error { return e.cause }
 
-// Prove restores the backup, looks at it, and leaves nothing of it. It says
-// what it has seen.
-func (s *Service) Prove(ctx context.Context, db model.Database, b model.Backup) (detail string, err error) {
+// Verify restores the backup into a scratch directory, checks it and removes the
+// directory. detail says what was checked.
+func (s *Service) Verify(ctx context.Context, db model.Database, b model.Backup) (detail string, err error) {
 	plan, err := s.PlanEnd(ctx, b)
 	if err != nil {
 		return "", err
 	}
-	if err := s.roomForRestore(plan); err != nil {
-		return "", NoRoomError{Cause: err}
+	if err := s.checkSpaceForRestore(plan); err != nil {
+		return "", noSpaceError{cause: err}
 	}
-	dir := filepath.Join(s.core.Config.DataDir, ProofsDir, b.ID)
-	if err := os.RemoveAll(dir); err != nil { // of an attempt that could not tidy up
-		return "", fmt.Errorf("remove an earlier proof: %w", err)
+	dir := filepath.Join(s.core.Config.DataDir, VerificationDirectory, b.ID)
+	if err := os.RemoveAll(dir); err != nil { // left by an earlier attempt
+		return "", fmt.Errorf("remove an earlier verification: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if err := s.unpackTimed(ctx, &plan, dir, backup.RestoreOptions{Workers: 1}); err != nil {
 		return "", err
 	}
-	checked, err := s.proveRecovery(ctx, db, plan, dir)
+	checked, err := s.verifyRecovery(ctx, db, plan, dir)
 	if err != nil {
 		return "", err
 	}
-	return s.proofDetail(ctx, plan, checked, dir)
+	return s.verificationDetail(ctx, plan, checked, dir)
 }
 
-// endProof commits what a proof has shown, and with what is final its audit
-// entry.
-func (s *Service) endProof(db model.Database, b model.Backup, detail string, cause error) error {
-	v := s.Verdict(b.Verification, detail, cause)
+// endVerification commits the outcome of a verification, and its audit entry if
+// the outcome is final.
+func (s *Service) endVerification(db model.Database, b model.Backup, detail string, cause error) error {
+	v := s.verdict(b.Verification, detail, cause)
 	if cause != nil {
-		s.core.Log.Error("proof of a backup", "database", db.ID, "backup", b.ID, "status", v.Status, "error", cause)
+		s.core.Log.Error("verification of a backup", "database", db.ID, "backup", b.ID, "status", v.Status, "error", cause)
 	}
 	if v.Status == model.VerificationFailed {
 		s.core.Tell(model.Event{
@@ -184,24 +186,24 @@ func (s *Service) endProof(db model.Database, b model.Backup, detail string, cau
 		call.Note("detail", v.Detail)
 		return s.core.Audit(tx, call, cause)
 	}
-	return s.core.RecordLater(s.core.Meta.Update(record), "the end of a proof", record)
+	return s.core.RecordLater(s.core.Meta.Update(record), "the end of a verification", record)
 }
 
-// Verdict is what follows from how a proof ended. Only damage condemns a backup
-// at once: a machine without room or memory says nothing about it.
-func (s *Service) Verdict(v model.Verification, detail string, cause error) model.Verification {
+// verdict returns the verification record after an attempt. Only damage fails a
+// backup at once: a lack of disk or memory says nothing about the backup.
+func (s *Service) verdict(v model.Verification, detail string, cause error) model.Verification {
 	now := s.core.Clock()
-	_, noRoom := errors.AsType[NoRoomError](cause)
+	_, noSpace := errors.AsType[noSpaceError](cause)
 	switch {
 	case cause == nil:
 		return model.Verification{Status: model.VerificationVerified, At: &now, Detail: detail}
-	case noRoom:
-		v.NotBefore = now.Add(ProofRetry)
-	case isDamage(cause) || v.Attempts+1 >= ProofAttempts:
+	case noSpace:
+		v.NotBefore = now.Add(verificationRetry)
+	case isDamage(cause) || v.Attempts+1 >= verificationAttempts:
 		v.Status, v.At = model.VerificationFailed, &now
 		v.Attempts++
 	default:
-		v.NotBefore = now.Add(ProofRetry << v.Attempts)
+		v.NotBefore = now.Add(verificationRetry << v.Attempts)
 		v.Attempts++
 	}
 	v.Detail = databases.OperationMessage(cause)
@@ -217,20 +219,20 @@ func isDamage(err error) bool {
 	return false
 }
 
-// SettleProofs removes what is left of a proof that was cut short, and has it
-// made again.
-func (s *Service) SettleProofs() error {
-	root := filepath.Join(s.core.Config.DataDir, ProofsDir)
+// RecoverVerifications removes what interrupted verifications have left, and
+// schedules them again.
+func (s *Service) RecoverVerifications() error {
+	root := filepath.Join(s.core.Config.DataDir, VerificationDirectory)
 	left, err := os.ReadDir(root)
 	if err != nil {
-		return fmt.Errorf("list proofs: %w", err)
+		return fmt.Errorf("list verifications: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(s.core.Lifetime, s.databases.Timeouts.Stop)
 	defer cancel()
 	for _, entry := range left {
 		dir := filepath.Join(root, entry.Name())
 		if err := errors.Join(postgres.StopOrphan(ctx, dir), os.RemoveAll(dir)); err != nil {
-			s.core.Log.Error("remove what an interrupted proof left", "path", dir, "error", err)
+			s.core.Log.Error("remove what an interrupted verification left", "path", dir, "error", err)
 		}
 	}
 	return s.core.Meta.Update(func(tx *meta.Tx) error {

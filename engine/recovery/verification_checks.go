@@ -12,17 +12,17 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// proveRecovery brings the unpacked backup to the end of the backup as a
-// restore does, on a private socket, and looks at every table and index. The
-// instance has stopped, in order, when it returns.
-func (s *Service) proveRecovery(ctx context.Context, db model.Database, plan RestorePlan, dir string) (checked postgres.Checked, err error) {
+// verifyRecovery recovers the unpacked files to the end of the backup as a restore
+// does, on a private socket, and checks every table and index. When it returns,
+// the instance has shut down cleanly.
+func (s *Service) verifyRecovery(ctx context.Context, db model.Database, plan RestorePlan, dir string) (checked postgres.Checked, err error) {
 	scratch, err := s.ScratchInstance(ctx, db, plan.Backup.ID)
 	if err != nil {
 		return checked, err
 	}
-	scratch.Dir, scratch.Nice = dir, proofNice
+	scratch.Dir, scratch.Nice = dir, verificationNice
 	maps.Copy(scratch.Config.Settings, map[string]string{
-		"autovacuum": "off", "fsync": "off", // it is thrown away
+		"autovacuum": "off", "fsync": "off", // the directory is removed afterwards
 		"shared_buffers": "32MB",
 	})
 	began := time.Now()
@@ -34,9 +34,9 @@ func (s *Service) proveRecovery(ctx context.Context, db model.Database, plan Res
 	return checked, errors.Join(err, s.StopRecovered(ctx, scratch))
 }
 
-// proofDetail reads what has no structure to be checked (other indexes, maps,
-// sequences), and says what was seen.
-func (s *Service) proofDetail(ctx context.Context, plan RestorePlan, checked postgres.Checked, dir string) (string, error) {
+// verificationDetail checks the checksums of all pages, including those that amcheck
+// cannot check (other indexes, maps, sequences), and says what was checked.
+func (s *Service) verificationDetail(ctx context.Context, plan RestorePlan, checked postgres.Checked, dir string) (string, error) {
 	detail := fmt.Sprintf("restored %d bytes and recovered to %s", plan.Backup.SizeBytes, plan.Target.End)
 	if checked.Structure {
 		detail += fmt.Sprintf("; amcheck found %d tables and %d indexes of %d databases sound", checked.Tables, checked.Indexes, checked.Databases)

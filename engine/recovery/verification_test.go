@@ -34,8 +34,8 @@ func openCore(t *testing.T) *core.Core {
 	return c
 }
 
-// A database that is backed up often does not keep the proofs from the others.
-func TestOrderOfProofs(t *testing.T) {
+// A database that is backed up often does not delay the verification of others.
+func TestOrderOfVerifications(t *testing.T) {
 	t.Parallel()
 	c := openCore(t)
 	s := New(c, databases.New(c), nil)
@@ -64,9 +64,9 @@ func TestOrderOfProofs(t *testing.T) {
 		update(func(tx *meta.Tx) error { return tx.Backups().Insert(b) })
 		return b
 	}
-	proveDue := func(what string, want model.Backup) {
+	verifyDue := func(what string, want model.Backup) {
 		t.Helper()
-		due, err := s.DueProof()
+		due, err := s.dueVerification()
 		if err != nil || due.ID != want.ID {
 			t.Fatalf("%s: %s of %s is due, not %s: %v", what, due.ID, due.Database, want.ID, err)
 		}
@@ -79,41 +79,41 @@ func TestOrderOfProofs(t *testing.T) {
 		})
 	}
 	busy, calm := database("busy"), database("calm")
-	proveDue("the only one", backup(busy))
+	verifyDue("the only one", backup(busy))
 	waiting := backup(calm)
 	var newest model.Backup
 	for range 3 {
 		newest = backup(busy)
 	}
-	proveDue("never proven before", waiting)
-	proveDue("the newest of those of a database", newest)
+	verifyDue("never verified before", waiting)
+	verifyDue("the newest of those of a database", newest)
 	second := backup(calm)
 	for n := range 3 {
 		newest = backup(busy)
 		if n == 0 {
-			proveDue("proven longer ago", second)
+			verifyDue("verified longer ago", second)
 		}
 	}
-	proveDue("again the newest", newest)
+	verifyDue("again the newest", newest)
 }
 
-// What says nothing about the backup is tried again, later and later.
+// A failure that says nothing about the backup is tried again after growing waits.
 func TestVerdict(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	c := &core.Core{Clock: func() time.Time { return now }}
 	s := New(c, databases.New(c), nil)
 	v := model.Verification{Status: model.VerificationUnverified}
-	if v = s.Verdict(v, "", NoRoomError{Cause: errors.New("no room")}); v.Attempts != 0 || v.Status != model.VerificationUnverified || !v.NotBefore.After(now) {
+	if v = s.verdict(v, "", noSpaceError{cause: errors.New("no room")}); v.Attempts != 0 || v.Status != model.VerificationUnverified || !v.NotBefore.After(now) {
 		t.Errorf("without room: %+v", v)
 	}
-	for attempt := 1; attempt < ProofAttempts; attempt++ {
-		v = s.Verdict(v, "", context.DeadlineExceeded)
-		if v.Status != model.VerificationUnverified || v.Attempts != attempt || !v.NotBefore.Equal(now.Add(ProofRetry<<(attempt-1))) {
+	for attempt := 1; attempt < verificationAttempts; attempt++ {
+		v = s.verdict(v, "", context.DeadlineExceeded)
+		if v.Status != model.VerificationUnverified || v.Attempts != attempt || !v.NotBefore.Equal(now.Add(verificationRetry<<(attempt-1))) {
 			t.Errorf("attempt %d: %+v", attempt, v)
 		}
 	}
-	if v = s.Verdict(v, "", context.DeadlineExceeded); v.Status != model.VerificationFailed || v.Detail == "" || v.At == nil {
+	if v = s.verdict(v, "", context.DeadlineExceeded); v.Status != model.VerificationFailed || v.Detail == "" || v.At == nil {
 		t.Errorf("the last attempt: %+v", v)
 	}
 }

@@ -14,17 +14,17 @@ import (
 	"holdfast/engine/recovery"
 )
 
-func proving(t testing.TB) core.Config {
+func verifying(t testing.TB) core.Config {
 	cfg := testConfig(t, newDataDir(t))
 	cfg.Proofs = true
 	return cfg
 }
 
-// awaitProof waits for the end of a backup's proof.
-func (a *appliance) awaitProof(t testing.TB, database, id string) model.Verification {
+// awaitVerification waits for the end of a backup's verification.
+func (a *appliance) awaitVerification(t testing.TB, database, id string) model.Verification {
 	t.Helper()
 	var v model.Verification
-	within(t, time.Minute, "the end of a proof", func() bool {
+	within(t, time.Minute, "the end of a verification", func() bool {
 		b, err := a.Recovery.BackupGet(a.call(model.ActionBackupGet), database, id)
 		v = b.Verification
 		return err == nil && (v.Status == model.VerificationVerified || v.Status == model.VerificationFailed)
@@ -32,11 +32,11 @@ func (a *appliance) awaitProof(t testing.TB, database, id string) model.Verifica
 	return v
 }
 
-// checkNoProof sees that nothing is left of a proof.
-func (a *appliance) checkNoProof(t testing.TB) {
+// checkNoVerification checks that a verification has left nothing.
+func (a *appliance) checkNoVerification(t testing.TB) {
 	t.Helper()
-	within(t, time.Minute, "the end of every trace of a proof", func() bool {
-		left, err := os.ReadDir(filepath.Join(a.cfg.DataDir, recovery.ProofsDir))
+	within(t, time.Minute, "every trace of verifications to go", func() bool {
+		left, err := os.ReadDir(filepath.Join(a.cfg.DataDir, recovery.VerificationDirectory))
 		a.Core.Cancels.Mu.Lock()
 		defer a.Core.Cancels.Mu.Unlock()
 		return err == nil && len(left) == 0 && len(a.Core.Cancels.Running) == 0
@@ -57,11 +57,11 @@ func (a *appliance) codes(t testing.TB) map[string]model.Recommendation {
 	return codes
 }
 
-// A backup is proven by itself, without the database, and also with one that
-// its owner has closed.
-func TestProof(t *testing.T) {
+// A backup is verified automatically and without the database, also one that its
+// owner has closed.
+func TestVerification(t *testing.T) {
 	t.Parallel()
-	cfg := proving(t)
+	cfg := verifying(t)
 	by := ahead(&cfg)
 	a := startEngineOn(t, cfg)
 	db, c := a.createDatabase(t, "shop")
@@ -70,15 +70,15 @@ func TestProof(t *testing.T) {
 	run(t, c, "create index on orders using hash (n)")
 	pid := a.pid(t, db.ID)
 	b := a.backUp(t, db.ID)
-	v := a.awaitProof(t, db.ID, b.ID)
+	v := a.awaitVerification(t, db.ID, b.ID)
 	if v.Status != model.VerificationVerified || v.At == nil || !strings.Contains(v.Detail, "4 databases sound") ||
 		!strings.Contains(v.Detail, "checksums of all") {
-		t.Errorf("the proof: %+v", v)
+		t.Errorf("the verification: %+v", v)
 	}
 	if a.pid(t, db.ID) != pid {
 		t.Error("the database was restarted")
 	}
-	a.checkNoProof(t)
+	a.checkNoVerification(t)
 	a.awaitAudit(t, model.ActionBackupProve, b.ID)
 	by.Store(int64(48 * time.Hour))
 	for code := range a.codes(t) {
@@ -88,18 +88,18 @@ func TestProof(t *testing.T) {
 	}
 	view, err := a.Databases.Get(a.call(model.ActionDatabaseGet), db.ID)
 	if err != nil || view.VerifiedBackup == nil || view.VerifiedBackup.ID != b.ID {
-		t.Errorf("the newest proven backup: %+v, %v", view.VerifiedBackup, err)
+		t.Errorf("the newest verified backup: %+v, %v", view.VerifiedBackup, err)
 	}
 	status, err := a.Insight.AgentStatus(a.call(model.ActionAgentStatus))
 	if err != nil || status.NewestVerified == nil || !status.NewestVerified.Equal(*v.At) {
-		t.Errorf("the newest proof: %v, %v", status.NewestVerified, err)
+		t.Errorf("the newest verification: %v, %v", status.NewestVerified, err)
 	}
 }
 
 // One byte that has changed is found before anybody needs the backup.
-func TestProofOfADamagedBackup(t *testing.T) {
+func TestVerificationOfADamagedBackup(t *testing.T) {
 	t.Parallel()
-	cfg := proving(t)
+	cfg := verifying(t)
 	cfg.Proofs = false
 	a := startEngineOn(t, cfg)
 	db, c := a.createDatabase(t, "shop")
@@ -110,21 +110,21 @@ func TestProofOfADamagedBackup(t *testing.T) {
 	a.abandon(t)
 	a.cfg.Proofs = true
 	next := a.reopen(t)
-	v := next.awaitProof(t, db.ID, b.ID)
+	v := next.awaitVerification(t, db.ID, b.ID)
 	if view, err := next.Databases.Get(next.call(model.ActionDatabaseGet), db.ID); err != nil || view.VerifiedBackup != nil {
 		t.Errorf("a proven backup: %+v, %v", view.VerifiedBackup, err)
 	}
 	if v.Status != model.VerificationFailed || !strings.Contains(v.Detail, filepath.Base(pack)) || !strings.Contains(v.Detail, "damaged") {
-		t.Errorf("the proof: %+v", v)
+		t.Errorf("the verification: %+v", v)
 	}
-	next.checkNoProof(t)
+	next.checkNoVerification(t)
 	if r := next.codes(t)["failed_proof"]; r.Severity != model.SeverityCritical || r.Resource.ID != b.ID || !strings.Contains(r.Message, filepath.Base(pack)) {
 		t.Errorf("recommended: %+v", r)
 	}
 	// The next backup does not rely on what was found damaged.
 	second := next.backUp(t, db.ID)
-	if v := next.awaitProof(t, db.ID, second.ID); v.Status != model.VerificationVerified {
-		t.Errorf("the proof of the next backup: %+v", v)
+	if v := next.awaitVerification(t, db.ID, second.ID); v.Status != model.VerificationVerified {
+		t.Errorf("the verification of the next backup: %+v", v)
 	}
 	if err := next.Recovery.BackupDelete(next.call(model.ActionBackupDelete), db.ID, b.ID); err != nil {
 		t.Fatal(err)
@@ -134,15 +134,15 @@ func TestProofOfADamagedBackup(t *testing.T) {
 	}
 }
 
-// A proof that was under way when the appliance died is made by the next, and
-// what the first left is gone.
-func TestProofAfterACrash(t *testing.T) {
+// A verification that was interrupted by a crash runs again after the next start,
+// and what the first left is gone.
+func TestVerificationAfterACrash(t *testing.T) {
 	t.Parallel()
-	a := startEngineOn(t, proving(t))
+	a := startEngineOn(t, verifying(t))
 	db, _ := a.createDatabase(t, "shop")
 	b := a.backUp(t, db.ID)
-	a.awaitProof(t, db.ID, b.ID)
-	a.checkNoProof(t)
+	a.awaitVerification(t, db.ID, b.ID)
+	a.checkNoVerification(t)
 	// As a SIGKILL in the middle leaves it: the record, and a server that runs.
 	plan, err := a.Recovery.PlanEnd(t.Context(), b)
 	if err != nil {
@@ -154,16 +154,16 @@ func TestProofAfterACrash(t *testing.T) {
 	a.startScratch(t, db.ID, plan)
 	a.abandon(t)
 	next := a.reopen(t)
-	if v := next.awaitProof(t, db.ID, b.ID); v.Status != model.VerificationVerified {
-		t.Errorf("the proof: %+v", v)
+	if v := next.awaitVerification(t, db.ID, b.ID); v.Status != model.VerificationVerified {
+		t.Errorf("the verification: %+v", v)
 	}
-	next.checkNoProof(t)
+	next.checkNoVerification(t)
 }
 
-// What is being proven can be removed.
-func TestDeleteDuringProof(t *testing.T) {
+// A backup and a database can be removed during a verification.
+func TestDeleteDuringVerification(t *testing.T) {
 	t.Parallel()
-	cfg := proving(t)
+	cfg := verifying(t)
 	a := startEngineOn(t, cfg)
 	db, c := a.createDatabase(t, "shop")
 	run(t, c, "create table t as select n, repeat(md5(n::text), 8) as text from generate_series(1, 100000) n")
@@ -177,27 +177,27 @@ func TestDeleteDuringProof(t *testing.T) {
 		},
 	} {
 		b := a.backUp(t, db.ID)
-		within(t, time.Minute, "the beginning of the proof", func() bool {
+		within(t, time.Minute, "the start of the verification", func() bool {
 			now, err := a.Recovery.BackupGet(a.call(model.ActionBackupGet), db.ID, b.ID)
 			if err == nil && now.Verification.Status == model.VerificationVerified {
-				t.Fatal("the proof was over too soon")
+				t.Fatal("the verification was over too soon")
 			}
 			return err == nil && now.Verification.Status == model.VerificationRunning
 		})
 		if err := remove(b.ID); err != nil {
-			t.Errorf("remove during a proof: %v", err)
+			t.Errorf("remove during a verification: %v", err)
 		}
-		if left, err := os.ReadDir(filepath.Join(a.cfg.DataDir, recovery.ProofsDir)); err != nil || len(left) > 0 {
-			t.Errorf("left of the proof: %v, %v", left, err)
+		if left, err := os.ReadDir(filepath.Join(a.cfg.DataDir, recovery.VerificationDirectory)); err != nil || len(left) > 0 {
+			t.Errorf("left of the verification: %v, %v", left, err)
 		}
 	}
-	a.checkNoProof(t)
+	a.checkNoVerification(t)
 }
 
-// startScratch leaves a server running on a proof's directory.
+// startScratch leaves a server running on a verification's directory.
 func (a *appliance) startScratch(t testing.TB, database string, plan recovery.RestorePlan) {
 	t.Helper()
-	scratch := a.unpackScratch(t, database, plan, filepath.Join(a.cfg.DataDir, recovery.ProofsDir, plan.Backup.ID))
+	scratch := a.unpackScratch(t, database, plan, filepath.Join(a.cfg.DataDir, recovery.VerificationDirectory, plan.Backup.ID))
 	if err := a.Recovery.StartRecovered(t.Context(), scratch, plan, func(int64, int64) {}); err != nil {
 		t.Fatal(err)
 	}
