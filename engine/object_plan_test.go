@@ -47,7 +47,7 @@ func TestPlanLimitOfObjectsHoldsAgainstACrowd(t *testing.T) {
 		if err != nil || usage.Objects != 15 || usage.StorageBytes != 15 || made.Load() < 15 {
 			t.Fatalf("%d objects of %d bytes, %d uploads, %v", usage.Objects, usage.StorageBytes, made.Load(), err)
 		}
-		if held := a.Objects.Reserved.Organization(a.org).Now(); held != (model.Totals{}) {
+		if held := a.Objects.Reserved(a.org); held != (model.Totals{}) {
 			t.Errorf("%+v is still held", held)
 		}
 		objs, err := a.Objects.ObjectList(a.call(model.ActionObjectList), bucket.ID, "", core.Page{Limit: core.MaxLimit})

@@ -1,17 +1,12 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,9 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"holdfast/blobstore"
-	"holdfast/engine/advice"
 	"holdfast/engine/core"
-	"holdfast/engine/insight"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
@@ -112,12 +105,16 @@ func (s *store) delete(bucket, key string) error {
 }
 
 func (s *store) get(bucket, key string) (string, error) {
-	d, err := s.Objects.OpenObject(bucket, key)
+	object, err := s.Objects.ObjectGet(s.call(model.ActionObjectGet), bucket, key)
 	if err != nil {
 		return "", err
 	}
-	defer d.Content.Close()
-	content, err := io.ReadAll(d.Content)
+	r, err := s.Core.Blobs.Open(blobstore.Ref(object.Blob))
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	content, err := io.ReadAll(r)
 	return string(content), err
 }
 
@@ -174,307 +171,6 @@ func text(size int) string {
 	return fmt.Sprintf("%x", random)[:size]
 }
 
-// TestReplay loses everything that the metadata learned after a moment, as a
-// crash may, and has the journal say it again.
-func TestReplay(t *testing.T) {
-	t.Parallel()
-	s := openObjects(t)
-	bucket, dropped := s.bucket(t, "kept"), s.bucket(t, "dropped")
-	want := map[string]string{}
-	for i := range 10 {
-		want[fmt.Sprint("old ", i)] = text(i * 20_000)
-		s.mustPut(t, bucket, fmt.Sprint("old ", i), want[fmt.Sprint("old ", i)])
-	}
-	s.close(t)
-	path := filepath.Join(s.cfg.DataDir, core.MetadataFile)
-	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.open(t)
-	for i := range 40 {
-		key := fmt.Sprint("new ", i)
-		want[key] = text(i * 5_000)
-		s.mustPut(t, bucket, key, want[key])
-	}
-	for i := range 10 { // replaced, deleted, deleted and put again
-		key := fmt.Sprint("old ", i)
-		if i%2 == 0 {
-			want[key] = "replaced"
-			s.mustPut(t, bucket, key, "replaced")
-			continue
-		}
-		if err := s.delete(bucket, key); err != nil {
-			t.Fatal(err)
-		}
-		delete(want, key)
-		if i%3 == 0 {
-			want[key] = "again"
-			s.mustPut(t, bucket, key, "again")
-		}
-	}
-	for i := range 3 { // files that are replaced: what goes is unlinked after the replay
-		want["large"] = text(100_000 + i)
-		s.mustPut(t, bucket, "large", want["large"])
-	}
-	s.mustPut(t, dropped, "gone", "gone")
-	s.mustHold(t, bucket, want)
-	entries, err := s.Core.AuditVerify(s.call(model.ActionAuditVerify))
-	if err != nil || len(entries.Faults) > 0 {
-		t.Fatal(entries, err)
-	}
-	s.close(t)
-	for range 2 { // the second time in the middle of what was replayed once
-		if err := os.WriteFile(path, before, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		s.open(t)
-		s.mustHold(t, bucket, want)
-		s.mustHold(t, dropped, map[string]string{"gone": "gone"})
-		again, err := s.Core.AuditVerify(s.call(model.ActionAuditVerify))
-		if err != nil || again.Entries < entries.Entries-2 || len(again.Faults) > 0 { // the reads' entries of before are gone
-			t.Errorf("%d audit entries of %d came back, %v, %v", again.Entries, entries.Entries, again.Faults, err)
-		}
-		s.close(t)
-	}
-	s.open(t)
-	s.mustHold(t, bucket, want)
-}
-
-// TestIfAbsentRace lets many uploads race for one key.
-func TestIfAbsentRace(t *testing.T) {
-	t.Parallel()
-	s := openObjects(t)
-	bucket := s.bucket(t, "race")
-	for round := range 20 {
-		var won atomic.Int32
-		var winner atomic.Value
-		var wg sync.WaitGroup
-		for i := range 8 {
-			wg.Go(func() {
-				content := fmt.Sprint(round, i)
-				_, err := s.Objects.ObjectUpload(t.Context(), s.call(model.ActionObjectUpload),
-					objects.Upload{Bucket: bucket, Key: fmt.Sprint(round), Body: strings.NewReader(content), Length: -1, IfAbsent: true})
-				switch {
-				case err == nil:
-					won.Add(1)
-					winner.Store(content)
-				case model.CodeOf(err) != model.CodeConflict:
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-		got, err := s.get(bucket, fmt.Sprint(round))
-		if won.Load() != 1 || got != winner.Load() || err != nil {
-			t.Errorf("%d uploads won, %v, %q is there, %v", won.Load(), winner.Load(), got, err)
-		}
-	}
-}
-
-// TestBucketDeleteRace deletes buckets while objects are on their way into
-// them: what is acknowledged must not be gone unless somebody forced it.
-func TestBucketDeleteRace(t *testing.T) {
-	t.Parallel()
-	s := openObjects(t)
-	for round := range 30 {
-		bucket := s.bucket(t, fmt.Sprintf("race-%d", round))
-		var wg sync.WaitGroup
-		var stored atomic.Bool
-		wg.Go(func() { stored.Store(s.put(bucket, "k", "x") == nil) })
-		var deleted error
-		wg.Go(func() { _, deleted = s.Objects.BucketDelete(s.call(model.ActionBucketDelete), bucket, false) })
-		wg.Wait()
-		if stored.Load() && deleted == nil {
-			t.Fatal("an acknowledged object went with its bucket")
-		}
-		if stored.Load() {
-			s.mustHold(t, bucket, map[string]string{"k": "x"})
-		}
-	}
-}
-
-// TestConcurrentChanges changes few keys from many goroutines while others
-// read, and compares counters with what is there.
-func TestConcurrentChanges(t *testing.T) {
-	t.Parallel()
-	s := openObjects(t)
-	bucket := s.bucket(t, "busy")
-	var wg sync.WaitGroup
-	for i := range 8 {
-		wg.Go(func() {
-			for k := range 60 {
-				key := fmt.Sprint((i + k) % 5)
-				switch k % 3 {
-				case 0:
-					if err := s.delete(bucket, key); err != nil && model.CodeOf(err) != model.CodeNotFound {
-						t.Error(err)
-					}
-				default:
-					if err := s.put(bucket, key, text(k*3000)); err != nil {
-						t.Error(err)
-					}
-				}
-				if _, err := s.get(bucket, key); err != nil && model.CodeOf(err) != model.CodeNotFound {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	s.mustHold(t, bucket, s.content(t, bucket))
-}
-
-func (s *store) journalSize(t testing.TB) (size int64) {
-	t.Helper()
-	entries, err := os.ReadDir(filepath.Join(s.cfg.DataDir, "blobs", "journal"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil {
-			size += info.Size()
-		}
-	}
-	return size
-}
-
-// TestCompaction deletes most of what fills a few segments: the space comes
-// back, and what is left can be read all the time.
-func TestCompaction(t *testing.T) {
-	t.Parallel()
-	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
-	bucket := s.bucket(t, "compacted")
-	want, body := map[string]string{}, text(64<<10)
-	for i := range 2100 { // 64 KiB each: two segments and more
-		content := fmt.Sprint(i) + body[:60_000]
-		s.mustPut(t, bucket, fmt.Sprint(i), content)
-		if i%10 == 0 {
-			want[fmt.Sprint(i)] = content
-		}
-	}
-	before := s.journalSize(t)
-	trashed := ""
-	for i := range 2100 {
-		if i%10 != 0 {
-			if err := s.delete(bucket, fmt.Sprint(i)); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	list, err := s.Objects.TrashObjectList(s.call(model.ActionTrashObjectList), core.Page{Limit: 1})
-	if err != nil || len(list.Items) != 1 {
-		t.Fatalf("trash: %v, %v", list, err)
-	}
-	trashed = list.Items[0].Version
-	if _, err := s.Objects.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), trashed); err != nil {
-		t.Fatal(err)
-	}
-	want["2099"] = "2099" + body[:60_000]
-	s.now.Add(int64(2 * time.Hour))
-	if err := s.Objects.PurgeObjects(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for i := 0; ; i += 10 {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			if got, err := s.get(bucket, fmt.Sprint(i%2100)); err != nil || got != want[fmt.Sprint(i%2100)] {
-				t.Errorf("during compaction: %d bytes, %v", len(got), err)
-			}
-		}
-	})
-	if err := s.Objects.CompactOnce(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	close(stop)
-	wg.Wait()
-	if after := s.journalSize(t); after > before*3/5 { // the newest segment stays
-		t.Errorf("the journal has %d bytes of %d", after, before)
-	}
-	s.mustHold(t, bucket, want)
-	s.close(t)
-	s.open(t)
-	s.mustHold(t, bucket, want)
-}
-
-// flip changes one byte of content where it lies on the disk.
-func (s *store) flip(t testing.TB, content string) {
-	t.Helper()
-	found := false
-	err := filepath.WalkDir(filepath.Join(s.cfg.DataDir, "blobs"), func(path string, d os.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		if i := bytes.Index(data, []byte(content)); err == nil && i >= 0 {
-			found = true
-			data[i+len(content)-1] ^= 1
-			err = os.WriteFile(path, data, 0o600)
-		}
-		return err
-	})
-	if err != nil || !found {
-		t.Fatalf("flip: found %v, %v", found, err)
-	}
-}
-
-// damageAdvice returns the recommendations about damaged objects.
-func (s *store) damageAdvice() ([]model.Recommendation, error) { return s.advice("damaged_object") }
-
-func (s *store) advice(code string) ([]model.Recommendation, error) {
-	facts, err := s.Insight.Facts(s.org, nil, insight.Usage{})
-	return slices.DeleteFunc(advice.Account(facts), func(r model.Recommendation) bool { return r.Code != code }), err
-}
-
-// TestScrub damages a small and a large object: both are found and named, and
-// neither is served.
-func TestScrub(t *testing.T) {
-	t.Parallel()
-	s := openObjects(t)
-	bucket := s.bucket(t, "scrubbed")
-	content := map[string]string{"small": text(3000), "large": text(700_000), "good": text(3000), "good large": text(500_000)}
-	for key, c := range content {
-		s.mustPut(t, bucket, key, c)
-	}
-	if err := s.Objects.ScrubOnce(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if found, err := s.damageAdvice(); err != nil || len(found) != 0 {
-		t.Fatalf("before any damage: %v, %v", found, err)
-	}
-	s.flip(t, content["small"])
-	s.flip(t, content["large"])
-	if err := s.Objects.ScrubOnce(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	found, err := s.damageAdvice()
-	if err != nil || len(found) != 2 {
-		t.Fatalf("advice %+v, %v", found, err)
-	}
-	for _, a := range found {
-		key := a.Resource.Name
-		if key != "small" && key != "large" || a.Severity != model.SeverityCritical || !strings.Contains(a.Message, key) {
-			t.Errorf("advice %+v", a)
-		}
-		if got, err := s.get(bucket, key); !errors.Is(err, blobstore.ErrDamaged) || len(got) == len(content[key]) {
-			t.Errorf("%s: %d bytes, %v", key, len(got), err)
-		}
-	}
-	s.mustPut(t, bucket, "small", "new")
-	if found, _ := s.damageAdvice(); len(found) != 1 {
-		t.Errorf("after one was replaced: %+v", found)
-	}
-	if got, err := s.get(bucket, "good"); got != content["good"] || err != nil {
-		t.Errorf("the good one: %v", err)
-	}
-}
-
 func TestObjectsExpire(t *testing.T) {
 	t.Parallel()
 	s := openObjects(t)
@@ -510,106 +206,6 @@ func TestObjectsExpire(t *testing.T) {
 	}
 	s.mustHold(t, bucket, map[string]string{"new": "y"})
 	s.mustHold(t, other, map[string]string{"old": "x"})
-}
-
-// What replaced an object that was about to expire stays.
-func TestReplacedBeforeItExpires(t *testing.T) {
-	t.Parallel()
-	s := openObjects(t)
-	bucket := s.bucket(t, "expiring")
-	s.mustPut(t, bucket, "a", "old")
-	s.mustPut(t, bucket, "b", "old")
-	old, err := s.Objects.OldestObjects(bucket, s.Core.Clock().Add(time.Hour))
-	if err != nil || len(old) != 2 {
-		t.Fatalf("%v, %v", old, err)
-	}
-	s.mustPut(t, bucket, "a", "new")
-	b, err := s.Objects.BucketGet(s.call(model.ActionBucketGet), bucket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if removed, err := s.Objects.RemoveExpired(b, old); removed != 1 || err != nil {
-		t.Errorf("%d removed, %v", removed, err)
-	}
-	s.mustHold(t, bucket, map[string]string{"a": "new"})
-}
-
-// What would expire at once is not brought back: it would be gone, and in no trash.
-func TestRestoreOfWhatHasExpired(t *testing.T) {
-	t.Parallel()
-	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = 72 * time.Hour })
-	bucket := s.bucket(t, "expiring")
-	expire := func(days int) {
-		t.Helper()
-		if _, err := s.Objects.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, objects.BucketChange{ExpireAfterDays: &days}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	expire(1)
-	s.mustPut(t, bucket, "k", "x")
-	if err := s.delete(bucket, "k"); err != nil {
-		t.Fatal(err)
-	}
-	s.now.Add(int64(25 * time.Hour))
-	list, err := s.Objects.TrashObjectList(s.call(model.ActionTrashObjectList), core.Page{})
-	if err != nil || len(list.Items) != 1 {
-		t.Fatalf("%+v, %v", list, err)
-	}
-	restore := func() error {
-		_, err := s.Objects.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), list.Items[0].Version)
-		return err
-	}
-	if err := restore(); model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "expire_after_days") {
-		t.Errorf("restore: %v", err)
-	}
-	expire(2)
-	if err := errors.Join(restore(), s.Objects.ExpireObjects(t.Context())); err != nil {
-		t.Error(err)
-	}
-	s.mustHold(t, bucket, map[string]string{"k": "x"})
-}
-
-func TestObjectTrash(t *testing.T) {
-	t.Parallel()
-	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
-	bucket := s.bucket(t, "kept")
-	large := text(300_000)
-	s.mustPut(t, bucket, "small", "small")
-	s.mustPut(t, bucket, "large", large)
-	for _, key := range []string{"small", "large"} {
-		if err := s.delete(bucket, key); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.get(bucket, key); model.CodeOf(err) != model.CodeNotFound {
-			t.Errorf("a deleted object: %v", err)
-		}
-	}
-	s.mustHold(t, bucket, map[string]string{})
-	s.mustPut(t, bucket, "small", "another")
-	list, err := s.Objects.TrashObjectList(s.call(model.ActionTrashObjectList), core.Page{})
-	if err != nil || len(list.Items) != 2 {
-		t.Fatalf("%+v, %v", list, err)
-	}
-	for _, o := range list.Items {
-		_, err := s.Objects.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), o.Version)
-		if (o.Key == "small") != (model.CodeOf(err) == model.CodeConflict) {
-			t.Errorf("restore of %s: %v", o.Key, err)
-		}
-	}
-	s.mustHold(t, bucket, map[string]string{"small": "another", "large": large})
-	stranger := s.call(model.ActionTrashObjectRestore)
-	stranger.Organization = "org_other"
-	if _, err := s.Objects.TrashObjectRestore(stranger, list.Items[0].Version); model.CodeOf(err) != model.CodeNotFound {
-		t.Errorf("another organization's: %v", err)
-	}
-	s.now.Add(int64(2 * time.Hour))
-	if err := s.Objects.PurgeObjects(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if list, err := s.Objects.TrashObjectList(s.call(model.ActionTrashObjectList), core.Page{}); err != nil || len(list.Items) != 0 {
-		t.Errorf("after its time: %+v, %v", list, err)
-	}
-	s.mustHold(t, bucket, map[string]string{"small": "another", "large": large})
 }
 
 // TestTrashPurge removes more than one batch, and nothing before its time.

@@ -261,7 +261,7 @@ func TestUploadCutOffBeforeItsRecord(t *testing.T) {
 	t.Parallel()
 	u := newUploads(t)
 	made := u.fill("k", "abc")
-	release := u.a.Objects.Order.Object(u.bucket, "k")
+	release := u.a.Objects.LockObject(u.bucket, "k")
 	ended := make(chan error, 1)
 	go func() {
 		_, err := u.a.Objects.CompleteUpload(context.Background(), u.a.call(model.ActionUploadGet), made)

@@ -15,7 +15,7 @@ func (s *Service) BucketDelete(call *model.Call, id string, force bool) (until t
 	if _, err := s.bucket(call, id); err != nil {
 		return until, err
 	}
-	release := s.Order.bucket(id)
+	release := s.locks.bucket(id)
 	defer release()
 	now := s.core.Clock()
 	until = s.objectTrashUntil(now)

@@ -62,7 +62,7 @@ func noTrashedBucket(id string) error {
 func (s *Service) PurgeBuckets(ctx context.Context) error {
 	return purgeDeleted(ctx, s, (*meta.Tx).TrashedBuckets, func(due []model.TrashedBucket) error {
 		for _, b := range due {
-			if err := s.PurgeBucket(s.core.System(model.ActionBucketPurge, b.Organization, bucketResource(b.Bucket)), b); err != nil {
+			if err := s.purgeBucket(s.core.System(model.ActionBucketPurge, b.Organization, bucketResource(b.Bucket)), b); err != nil {
 				return err
 			}
 		}
@@ -70,9 +70,9 @@ func (s *Service) PurgeBuckets(ctx context.Context) error {
 	})
 }
 
-// PurgeBucket removes a bucket from the trash, which somebody else may have done
+// purgeBucket removes a bucket from the trash, which somebody else may have done
 // meanwhile.
-func (s *Service) PurgeBucket(call *model.Call, b model.TrashedBucket) error {
+func (s *Service) purgeBucket(call *model.Call, b model.TrashedBucket) error {
 	call.Note("objects", fmt.Sprint(b.ObjectCount))
 	return s.core.Change(call, func(tx *meta.Tx) error {
 		if err := tx.PurgeBucket(b.ID); !errors.Is(err, meta.ErrNotFound) {
@@ -93,7 +93,7 @@ func (s *Service) EmptyBuckets(call *model.Call) (int, error) {
 		return 0, err
 	}
 	for i, b := range deleted {
-		if err := s.PurgeBucket(core.PartOf(call, bucketResource(b.Bucket)), b); err != nil {
+		if err := s.purgeBucket(core.PartOf(call, bucketResource(b.Bucket)), b); err != nil {
 			return i, err
 		}
 	}

@@ -34,7 +34,7 @@ func (s *Service) Compact(ctx context.Context) {
 	ticker := time.NewTicker(compactInterval)
 	defer ticker.Stop()
 	for {
-		if err := s.CompactOnce(ctx); err != nil && ctx.Err() == nil {
+		if err := s.compactOnce(ctx); err != nil && ctx.Err() == nil {
 			s.core.Log.Error("compact the journal", "error", err)
 		}
 		select {
@@ -45,9 +45,9 @@ func (s *Service) Compact(ctx context.Context) {
 	}
 }
 
-// CompactOnce looks at the segments of which every note is in the metadata, so
+// compactOnce looks at the segments of which every note is in the metadata, so
 // that none is replayed any more. Those with damage are evidence.
-func (s *Service) CompactOnce(ctx context.Context) error {
+func (s *Service) compactOnce(ctx context.Context) error {
 	var errs []error
 	applied := blobstore.Position(s.core.Meta.Applied())
 	kept := map[uint32]bool{}
@@ -134,7 +134,7 @@ func (s *Service) copySegment(ctx context.Context, segment uint32) error {
 // moved returns the note with which the entry's blob is copied, nil when no
 // object has it any more.
 func (s *Service) moved(entry blobstore.Entry) ([]byte, error) {
-	var note ObjectNote
+	var note objectNote
 	if entry.Ref == "" || json.Unmarshal(entry.Note, &note) != nil {
 		return nil, nil
 	}
@@ -150,5 +150,5 @@ func (s *Service) moved(entry blobstore.Entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return (&ObjectNote{Act: ActMove, Object: object, From: blob}).Encode()
+	return (&objectNote{Act: actMove, Object: object, From: blob}).encode()
 }

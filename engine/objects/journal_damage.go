@@ -9,9 +9,9 @@ import (
 	"holdfast/engine/meta"
 )
 
-// JournalDamageKept is for how long damage of the journal is shown, and the
+// journalDamageKept is for how long damage of the journal is shown, and the
 // segment with it kept.
-const JournalDamageKept = 30 * 24 * time.Hour
+const journalDamageKept = 30 * 24 * time.Hour
 
 // journalDamageSetting is the name under which it is remembered.
 const journalDamageSetting = "journal.damaged"
@@ -33,7 +33,7 @@ func JournalDamages(tx *meta.Tx, now time.Time) (found []journalDamage) {
 	var all []journalDamage
 	_ = json.Unmarshal(tx.Setting(journalDamageSetting), &all)
 	for _, d := range all {
-		if now.Sub(d.FoundAt) < JournalDamageKept {
+		if now.Sub(d.FoundAt) < journalDamageKept {
 			found = append(found, d)
 		}
 	}

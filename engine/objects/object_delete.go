@@ -16,19 +16,19 @@ func (s *Service) ObjectDelete(ctx context.Context, call *model.Call, bucket, ke
 	if err := model.ValidateObjectKey("key", key); err != nil {
 		return until, err
 	}
-	release := s.Order.Object(bucket, key)
+	release := s.LockObject(bucket, key)
 	defer release()
 	if _, err := s.bucket(call, bucket); err != nil {
 		return until, err
 	}
 	call.Resource = ObjectResource(bucket, key)
-	if _, err := s.Object(bucket, key); err != nil {
+	if _, err := s.object(bucket, key); err != nil {
 		return until, err
 	}
 	now := s.core.Clock()
 	until = s.objectTrashUntil(now)
-	note := &ObjectNote{Act: ActDelete, Object: model.Object{Bucket: bucket, Key: key, LastModified: now}, Keep: !until.IsZero()}
-	return until, s.logObject(call, note, func(text []byte, note *ObjectNote) error {
+	note := &objectNote{Act: actDelete, Object: model.Object{Bucket: bucket, Key: key, LastModified: now}, Keep: !until.IsZero()}
+	return until, s.logObject(call, note, func(text []byte, note *objectNote) error {
 		return s.core.Blobs.Log(ctx, text, note)
 	})
 }

@@ -55,18 +55,18 @@ func (s *Service) expiredBefore(b model.Bucket) time.Time {
 }
 
 func (s *Service) expireSome(b model.Bucket, before time.Time) (removed int, err error) {
-	release := s.Order.bucket(b.ID) // no upload replaces meanwhile what is removed
+	release := s.locks.bucket(b.ID) // no upload replaces meanwhile what is removed
 	defer release()
-	oldest, err := s.OldestObjects(b.ID, before)
+	oldest, err := s.oldestObjects(b.ID, before)
 	if err != nil || len(oldest) == 0 {
 		return 0, err
 	}
-	return s.RemoveExpired(b, oldest)
+	return s.removeExpired(b, oldest)
 }
 
-// RemoveExpired removes these objects, unless they have been replaced since they
+// removeExpired removes these objects, unless they have been replaced since they
 // were looked up, and returns how many it has removed.
-func (s *Service) RemoveExpired(b model.Bucket, objects []model.Object) (removed int, err error) {
+func (s *Service) removeExpired(b model.Bucket, objects []model.Object) (removed int, err error) {
 	call := s.core.System(model.ActionObjectExpire, b.Organization, bucketResource(b))
 	err = s.core.Change(call, func(tx *meta.Tx) error {
 		removed = 0
@@ -86,9 +86,9 @@ func (s *Service) RemoveExpired(b model.Bucket, objects []model.Object) (removed
 	return removed, err
 }
 
-// OldestObjects returns the objects that were last written before that time.
+// oldestObjects returns the objects that were last written before that time.
 // Their versions begin with it.
-func (s *Service) OldestObjects(bucket string, before time.Time) (objects []model.Object, err error) {
+func (s *Service) oldestObjects(bucket string, before time.Time) (objects []model.Object, err error) {
 	var version ulid.ULID
 	if err := version.SetTime(uint64(max(before.UnixMilli(), 0))); err != nil { // it may be before 1970
 		return nil, fmt.Errorf("expire objects: %w", err)

@@ -24,15 +24,15 @@ func (s *Service) ObjectGet(call *model.Call, bucket, key string) (ObjectView, e
 		return ObjectView{}, err
 	}
 	call.Resource = ObjectResource(bucket, key)
-	object, err := s.Object(bucket, key)
+	object, err := s.object(bucket, key)
 	if err != nil {
 		return ObjectView{}, err
 	}
 	return s.objectView(b, object), nil
 }
 
-// Object looks where uploads are first, and then where they end up.
-func (s *Service) Object(bucket, key string) (model.Object, error) {
+// object looks where uploads are first, and then where they end up.
+func (s *Service) object(bucket, key string) (model.Object, error) {
 	if found, ok := s.recent.get(bucket, key); ok {
 		if found.deleted {
 			return model.Object{}, noObject(key)
@@ -91,7 +91,7 @@ func (s *Service) ObjectDownload(call *model.Call, bucket, key, target string) (
 		}
 		call.Actor = model.DownloadLink()
 	}
-	download, err := s.OpenObject(bucket, key)
+	download, err := s.openObject(bucket, key)
 	download.Public = b.Public
 	return download, err
 }
@@ -117,11 +117,11 @@ func (s *Service) bucketOfAnybody(call *model.Call, bucket string) (model.Bucket
 	return b, err
 }
 
-// OpenObject opens the bytes of an object. One that is replaced, or moved by
+// openObject opens the bytes of an object. One that is replaced, or moved by
 // compaction, between the look-up and the opening is looked up again.
-func (s *Service) OpenObject(bucket, key string) (Download, error) {
+func (s *Service) openObject(bucket, key string) (Download, error) {
 	for {
-		object, err := s.Object(bucket, key)
+		object, err := s.object(bucket, key)
 		if err != nil {
 			return Download{}, err
 		}
@@ -129,7 +129,7 @@ func (s *Service) OpenObject(bucket, key string) (Download, error) {
 		if err == nil {
 			return Download{Object: object, Content: content}, nil
 		}
-		again, lookupErr := s.Object(bucket, key)
+		again, lookupErr := s.object(bucket, key)
 		if lookupErr != nil {
 			return Download{}, lookupErr
 		}

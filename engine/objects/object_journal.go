@@ -16,7 +16,7 @@ import (
 // What happens to objects goes into the journal of the blob store first, as a
 // note with everything the metadata needs to know; that is the one sync an
 // acknowledged upload takes. The metadata follow it.
-type ObjectNote struct {
+type objectNote struct {
 	Act objectAct `json:"act"`
 	// Object is what is put; what is deleted has only its bucket, its key and
 	// the time in it.
@@ -38,12 +38,12 @@ type ObjectNote struct {
 type objectAct string
 
 const (
-	ActPut    objectAct = "put"
-	ActDelete objectAct = "delete"
-	ActMove   objectAct = "move" // of the bytes, by compaction
+	actPut    objectAct = "put"
+	actDelete objectAct = "delete"
+	actMove   objectAct = "move" // of the bytes, by compaction
 )
 
-func (n *ObjectNote) Encode() ([]byte, error) {
+func (n *objectNote) encode() ([]byte, error) {
 	text, err := json.Marshal(n)
 	if err != nil {
 		return nil, fmt.Errorf("encode note: %w", err)
@@ -51,12 +51,12 @@ func (n *ObjectNote) Encode() ([]byte, error) {
 	return text, nil
 }
 
-// Deliver hands to the metadata what the journal has made durable.
-func (s *Service) Deliver(entries []blobstore.Entry) {
+// deliver hands to the metadata what the journal has made durable.
+func (s *Service) deliver(entries []blobstore.Entry) {
 	for _, entry := range entries {
-		note, ok := entry.Value.(*ObjectNote)
+		note, ok := entry.Value.(*objectNote)
 		if !ok { // it is replayed, or was copied
-			note = new(ObjectNote)
+			note = new(objectNote)
 			if err := json.Unmarshal(entry.Note, note); err != nil {
 				s.core.Log.Error("a note of the journal cannot be read", "position", entry.Position, "error", err)
 				continue
@@ -83,7 +83,7 @@ func (s *Service) passOver(at blobstore.Position, err error) {
 
 // noteDone is called once the metadata have been brought up to a note, or never
 // will be.
-func (s *Service) noteDone(note *ObjectNote, position uint64) {
+func (s *Service) noteDone(note *objectNote, position uint64) {
 	s.recent.done(note, position)
 	if note.counted != nil {
 		note.counted()
@@ -91,7 +91,7 @@ func (s *Service) noteDone(note *ObjectNote, position uint64) {
 }
 
 // applyNote brings the metadata up to a note.
-func (s *Service) applyNote(tx *meta.Tx, note *ObjectNote, position uint64) error {
+func (s *Service) applyNote(tx *meta.Tx, note *objectNote, position uint64) error {
 	tx.OnCommit(func() { s.noteDone(note, position) })
 	old, err := s.applyAct(tx, note)
 	if errors.Is(err, meta.ErrNotFound) {
@@ -121,14 +121,14 @@ func (s *Service) applyNote(tx *meta.Tx, note *ObjectNote, position uint64) erro
 }
 
 // applyAct returns the object whose bytes are not needed any more.
-func (s *Service) applyAct(tx *meta.Tx, note *ObjectNote) (old model.Object, err error) {
+func (s *Service) applyAct(tx *meta.Tx, note *objectNote) (old model.Object, err error) {
 	o := note.Object
 	switch {
-	case note.Act == ActMove:
+	case note.Act == actMove:
 		return old, tx.MoveObject(o, note.From)
-	case note.Act == ActDelete && note.Keep:
+	case note.Act == actDelete && note.Keep:
 		return old, tx.TrashObject(o.Bucket, o.Key, o.LastModified)
-	case note.Act == ActDelete:
+	case note.Act == actDelete:
 		return tx.DeleteObject(o.Bucket, o.Key, o.LastModified)
 	default:
 		return tx.PutObject(o)
@@ -154,19 +154,19 @@ func newRecentObjects() *recentObjects {
 	return &recentObjects{byKey: map[objectID]recentObject{}, uploads: map[string]bool{}}
 }
 
-func (r *recentObjects) add(note *ObjectNote, position uint64) {
-	if note.Act == ActMove { // the object is the same, and so are its old bytes until then
+func (r *recentObjects) add(note *objectNote, position uint64) {
+	if note.Act == actMove { // the object is the same, and so are its old bytes until then
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.byKey[objectID{note.Object.Bucket, note.Object.Key}] = recentObject{position, note.Object, note.Act == ActDelete}
+	r.byKey[objectID{note.Object.Bucket, note.Object.Key}] = recentObject{position, note.Object, note.Act == actDelete}
 	if note.Upload != "" {
 		r.uploads[note.Upload] = true
 	}
 }
 
-func (r *recentObjects) done(note *ObjectNote, position uint64) {
+func (r *recentObjects) done(note *objectNote, position uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	id := objectID{note.Object.Bucket, note.Object.Key}
@@ -189,30 +189,30 @@ func (r *recentObjects) get(bucket, key string) (recentObject, bool) {
 	return found, ok
 }
 
-// ObjectLocks order what the metadata cannot, which only follow: changes of
+// objectLocks order what the metadata cannot, which only follow: changes of
 // one object follow each other, and a bucket is not deleted while an object is
 // on its way into it. Many share a lock.
-type ObjectLocks struct {
+type objectLocks struct {
 	seed    maphash.Seed
 	buckets [64]sync.RWMutex
 	keys    [1024]sync.Mutex
 }
 
-func newObjectLocks() *ObjectLocks { return &ObjectLocks{seed: maphash.MakeSeed()} }
+func newObjectLocks() *objectLocks { return &objectLocks{seed: maphash.MakeSeed()} }
 
-func (l *ObjectLocks) ofBucket(bucket string) *sync.RWMutex {
+func (l *objectLocks) ofBucket(bucket string) *sync.RWMutex {
 	return &l.buckets[maphash.String(l.seed, bucket)%uint64(len(l.buckets))]
 }
 
 // bucket keeps every change of its objects out until release is called.
-func (l *ObjectLocks) bucket(bucket string) (release func()) {
+func (l *objectLocks) bucket(bucket string) (release func()) {
 	lock := l.ofBucket(bucket)
 	lock.Lock()
 	return lock.Unlock
 }
 
-// Object keeps other changes of the Object out until release is called.
-func (l *ObjectLocks) Object(bucket, key string) (release func()) {
+// object blocks other changes of the object until release is called.
+func (l *objectLocks) object(bucket, key string) (release func()) {
 	shared := l.ofBucket(bucket)
 	own := &l.keys[maphash.Comparable(l.seed, objectID{bucket, key})%uint64(len(l.keys))]
 	shared.RLock()
@@ -222,3 +222,7 @@ func (l *ObjectLocks) Object(bucket, key string) (release func()) {
 		shared.RUnlock()
 	}
 }
+
+// LockObject blocks other changes of an object, and the deletion of its bucket,
+// until release is called.
+func (s *Service) LockObject(bucket, key string) (release func()) { return s.locks.object(bucket, key) }

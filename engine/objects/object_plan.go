@@ -12,15 +12,15 @@ import (
 // the metadata to say so.
 const reservedWait = 10 * time.Second
 
-// Reservations are, by organization, what objects will add to its totals that
+// reservations are, by organization, what objects will add to its totals that
 // the journal has or gets, and the metadata have not yet. A limit is checked
 // against both together.
-type Reservations struct {
-	mu sync.Mutex
-	of map[string]*Reservation
+type reservations struct {
+	mu             sync.Mutex
+	byOrganization map[string]*reservation
 }
 
-type Reservation struct {
+type reservation struct {
 	deciding sync.Mutex // held while it is decided whether one more is allowed
 
 	mu    sync.Mutex
@@ -29,19 +29,24 @@ type Reservation struct {
 	idle  chan struct{} // closed once nothing is held; nil while nobody waits
 }
 
-func newReservations() *Reservations { return &Reservations{of: map[string]*Reservation{}} }
+func newReservations() *reservations { return &reservations{byOrganization: map[string]*reservation{}} }
 
-func (r *Reservations) Organization(id string) *Reservation {
+func (r *reservations) of(id string) *reservation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.of[id] == nil {
-		r.of[id] = &Reservation{}
+	if r.byOrganization[id] == nil {
+		r.byOrganization[id] = &reservation{}
 	}
-	return r.of[id]
+	return r.byOrganization[id]
+}
+
+// Reserved returns what is on its way into an organization's totals.
+func (s *Service) Reserved(organization string) model.Totals {
+	return s.reserved.of(organization).now()
 }
 
 // hold adds to what is held until release is called.
-func (r *Reservation) hold(add model.Totals) (release func()) {
+func (r *reservation) hold(add model.Totals) (release func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.held = r.held.Plus(add, 1)
@@ -58,14 +63,14 @@ func (r *Reservation) hold(add model.Totals) (release func()) {
 	})
 }
 
-func (r *Reservation) Now() model.Totals {
+func (r *reservation) now() model.Totals {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.held
 }
 
 // settled is closed once nothing is held.
-func (r *Reservation) settled() <-chan struct{} {
+func (r *reservation) settled() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.count == 0 {
@@ -85,7 +90,7 @@ func (r *Reservation) settled() <-chan struct{} {
 func (s *Service) reserveObject(organization string, in Upload, size int64) (release func(), err error) {
 	return s.reserve(organization, func() model.Totals {
 		add := model.Totals{Objects: 1, StorageBytes: size - in.reserved}
-		if old, err := s.Object(in.Bucket, in.Key); err == nil {
+		if old, err := s.object(in.Bucket, in.Key); err == nil {
 			add = add.Plus(model.Totals{Objects: 1, StorageBytes: old.SizeBytes}, -1)
 		}
 		return add
@@ -101,7 +106,7 @@ func (s *Service) reserve(organization string, adds func() model.Totals) (releas
 		return func() {}, err
 	}
 	add := adds()
-	r := s.Reserved.Organization(organization)
+	r := s.reserved.of(organization)
 	r.deciding.Lock()
 	defer r.deciding.Unlock()
 	err = s.roomFor(organization, r, add)
@@ -131,8 +136,8 @@ func (s *Service) limitsObjects(organization string) (bool, error) {
 
 // roomFor checks what add would make of the totals. What is held is read
 // first: what is committed in between counts twice rather than not at all.
-func (s *Service) roomFor(organization string, r *Reservation, add model.Totals) error {
-	held := r.Now()
+func (s *Service) roomFor(organization string, r *reservation, add model.Totals) error {
+	held := r.now()
 	return s.core.Meta.View(func(tx *meta.Tx) error {
 		totals, err := tx.Totals(organization)
 		if err != nil {
@@ -145,7 +150,7 @@ func (s *Service) roomFor(organization string, r *Reservation, add model.Totals)
 
 // waitForReserved waits until the metadata have what was deferred, and what is
 // on its way into the journal besides.
-func (s *Service) waitForReserved(r *Reservation) {
+func (s *Service) waitForReserved(r *reservation) {
 	_ = s.core.Meta.Flush()
 	timeout := time.NewTimer(reservedWait)
 	defer timeout.Stop()

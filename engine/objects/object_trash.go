@@ -30,7 +30,7 @@ func (s *Service) TrashObjectRestore(call *model.Call, version string) (model.Ob
 	if err != nil {
 		return model.Object{}, err
 	}
-	release := s.Order.bucket(trashed.Bucket)
+	release := s.locks.bucket(trashed.Bucket)
 	defer release()
 	call.Resource = ObjectResource(trashed.Bucket, trashed.Key)
 	counted, err := s.reserveObject(call.Organization, Upload{Bucket: trashed.Bucket, Key: trashed.Key}, trashed.SizeBytes)

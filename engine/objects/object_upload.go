@@ -75,7 +75,7 @@ func (s *Service) ObjectUpload(ctx context.Context, call *model.Call, in Upload)
 		return ObjectView{}, storeError(err)
 	}
 	defer w.Abort()
-	in.Body = s.Room.leaving(in.Body, in.Length < 0)
+	in.Body = s.space.leaving(in.Body, in.Length < 0)
 	if err := in.copyTo(w, s.core.Config.MaxObjectBytes); err != nil {
 		return ObjectView{}, err
 	}
@@ -163,7 +163,7 @@ func (s *Service) refuseUpload(call *model.Call, in Upload) error {
 	if err := s.refuseReplacing(in); err != nil {
 		return err
 	}
-	if err := s.Room.Refuse(in.least()); err != nil {
+	if err := s.space.refuse(in.least()); err != nil {
 		return err
 	}
 	release, err := s.reserveObject(call.Organization, in, in.least())
@@ -177,7 +177,7 @@ func (s *Service) refuseReplacing(in Upload) error {
 	if !in.IfAbsent {
 		return nil
 	}
-	_, err := s.Object(in.Bucket, in.Key)
+	_, err := s.object(in.Bucket, in.Key)
 	if model.CodeOf(err) == model.CodeNotFound {
 		return nil
 	}
@@ -232,7 +232,7 @@ func (s *Service) publishObject(call *model.Call, in Upload, w *blobstore.Writer
 	if err != nil {
 		return model.Object{}, storeError(err)
 	}
-	release := s.Order.Object(in.Bucket, in.Key)
+	release := s.LockObject(in.Bucket, in.Key)
 	defer release()
 	if _, err := s.bucket(call, in.Bucket); err != nil {
 		return model.Object{}, err
@@ -251,8 +251,8 @@ func (s *Service) publishObject(call *model.Call, in Upload, w *blobstore.Writer
 		Bucket: in.Bucket, Key: in.Key, Version: core.FormatID("", s.core.IDs.Next(now)), Blob: string(blob), SizeBytes: w.Size(),
 		ContentType: in.ContentType, CRC32C: w.CRC32C(), ChecksumSHA256: in.SHA256, LastModified: now,
 	}
-	note := &ObjectNote{Act: ActPut, Object: object, Upload: in.resumed, Once: call.Once, counted: used}
-	err = s.logObject(call, note, func(text []byte, note *ObjectNote) error {
+	note := &objectNote{Act: actPut, Object: object, Upload: in.resumed, Once: call.Once, counted: used}
+	err = s.logObject(call, note, func(text []byte, note *objectNote) error {
 		_, err := w.Publish(text, note)
 		return err
 	})
@@ -263,9 +263,9 @@ func (s *Service) publishObject(call *model.Call, in Upload, w *blobstore.Writer
 }
 
 // logObject makes a note durable together with the call's audit entry.
-func (s *Service) logObject(call *model.Call, note *ObjectNote, log func([]byte, *ObjectNote) error) error {
+func (s *Service) logObject(call *model.Call, note *objectNote, log func([]byte, *objectNote) error) error {
 	note.Audit = s.core.Entry(call, nil)
-	text, err := note.Encode()
+	text, err := note.encode()
 	if err != nil {
 		return err
 	}

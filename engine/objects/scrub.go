@@ -163,12 +163,12 @@ func (s *Service) scrubIfDue(ctx context.Context) error {
 	if it.Bucket == "" && s.core.Clock().Sub(it.CompletedAt) < scrubEvery {
 		return nil
 	}
-	return s.ScrubOnce(ctx)
+	return s.scrubOnce(ctx)
 }
 
-// ScrubOnce goes on where the scrub was, and reads to the end. What it has read
+// scrubOnce goes on where the scrub was, and reads to the end. What it has read
 // whole is not damaged any more.
-func (s *Service) ScrubOnce(ctx context.Context) error {
+func (s *Service) scrubOnce(ctx context.Context) error {
 	limit := rate.NewLimiter(scrubRate, scrubStep)
 	for {
 		objects, err := s.scrubNext()
@@ -244,7 +244,7 @@ func (s *Service) scrubObject(ctx context.Context, limit *rate.Limiter, object m
 			err = fmt.Errorf("%d of %d bytes: %w", r.Size(), object.SizeBytes, blobstore.ErrDamaged)
 		}
 	}
-	now, lookupErr := s.Object(object.Bucket, object.Key)
+	now, lookupErr := s.object(object.Bucket, object.Key)
 	if err == nil || lookupErr != nil || now.Blob != object.Blob {
 		return err == nil, nil
 	}

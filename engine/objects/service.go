@@ -19,9 +19,9 @@ import (
 // Service carries out the operations on buckets and objects.
 type Service struct {
 	core     *core.Core
-	Room     *UploadRoom
-	Reserved *Reservations
-	Order    *ObjectLocks
+	space    *uploadSpace
+	reserved *reservations
+	locks    *objectLocks
 	recent   *recentObjects
 	unlinks  chan struct{} // holds one while unlinking is about to begin
 	opened   atomic.Bool   // the journal was replayed
@@ -31,9 +31,9 @@ type Service struct {
 func New(c *core.Core) *Service {
 	return &Service{
 		core:     c,
-		Room:     NewUploadRoom(c.Config.DataDir, blobDirectory(c)),
-		Reserved: newReservations(),
-		Order:    newObjectLocks(),
+		space:    newUploadSpace(c.Config.DataDir, blobDirectory(c)),
+		reserved: newReservations(),
+		locks:    newObjectLocks(),
 		recent:   newRecentObjects(),
 		unlinks:  make(chan struct{}, 1),
 	}
@@ -45,7 +45,7 @@ func blobDirectory(c *core.Core) string { return filepath.Join(c.Config.DataDir,
 // have yet, and gives it to the core.
 func (s *Service) Open() (err error) {
 	s.core.Blobs, err = blobstore.Open(blobDirectory(s.core), blobstore.Options{
-		After: blobstore.Position(s.core.Meta.Applied()), Deliver: s.Deliver, Damaged: s.passOver,
+		After: blobstore.Position(s.core.Meta.Applied()), Deliver: s.deliver, Damaged: s.passOver,
 	})
 	if err != nil {
 		return fmt.Errorf("open blob store: %w", err)

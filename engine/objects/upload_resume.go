@@ -157,7 +157,7 @@ func (s *Service) UploadAppend(ctx context.Context, call *model.Call, bucket, id
 	if u.Offset == u.Length {
 		err = refuseMore(body, u.Length)
 	} else {
-		u, err = s.AppendPart(u, s.Room.leaving(body, false))
+		u, err = s.AppendPart(u, s.space.leaving(body, false))
 	}
 	if err != nil || u.Offset < u.Length {
 		call.Note("offset", fmt.Sprint(u.Offset))

@@ -17,55 +17,55 @@ const (
 	reserveShare = 0.05
 	leastReserve = 32 << 20
 	mostReserve  = 1 << 30
-	// roomKnown is for how long it is not looked again how much is free.
-	roomKnown = 10 * time.Millisecond
-	// EndlessMargin is how much is left besides, in bytes, by uploads that have sent
+	// spaceKnown is for how long it is not looked again how much is free.
+	spaceKnown = 10 * time.Millisecond
+	// endlessMargin is how much is left besides, in bytes, by uploads that have sent
 	// as much and not said how much is to come: others are not refused for them.
-	EndlessMargin = 16 << 20
+	endlessMargin = 16 << 20
 )
 
-// UploadRoom knows how much of the disk uploads may take.
-type UploadRoom struct {
+// uploadSpace knows how much of the disk uploads may take.
+type uploadSpace struct {
 	dirs    []string
-	Measure func(dir string) (total, free int64, err error)
-	Last    atomic.Pointer[measuredRoom]
+	measure func(dir string) (total, free int64, err error)
+	last    atomic.Pointer[measuredSpace]
 }
 
-type measuredRoom struct {
+type measuredSpace struct {
 	at   time.Time
 	left int64
 }
 
-func NewUploadRoom(dirs ...string) *UploadRoom {
-	return &UploadRoom{dirs: dirs, Measure: core.MeasureDisk}
+func newUploadSpace(dirs ...string) *uploadSpace {
+	return &uploadSpace{dirs: dirs, measure: core.MeasureDisk}
 }
 
 // left returns how many bytes uploads may take. A file system that does not
 // say how large it is lets them have what they like.
-func (r *UploadRoom) left() int64 {
+func (r *uploadSpace) left() int64 {
 	now := time.Now()
-	if m := r.Last.Load(); m != nil && now.Sub(m.at) < roomKnown {
+	if m := r.last.Load(); m != nil && now.Sub(m.at) < spaceKnown {
 		return m.left
 	}
 	left := int64(1<<63 - 1)
 	for _, dir := range r.dirs {
-		if total, free, err := r.Measure(dir); err == nil && total > 0 {
-			left = min(left, free-UploadReserve(total))
+		if total, free, err := r.measure(dir); err == nil && total > 0 {
+			left = min(left, free-uploadReserve(total))
 		}
 	}
-	r.Last.Store(&measuredRoom{now, left})
+	r.last.Store(&measuredSpace{now, left})
 	return left
 }
 
-// UploadReserve is what uploads leave of a disk.
-func UploadReserve(total int64) int64 {
+// uploadReserve is what uploads leave of a disk.
+func uploadReserve(total int64) int64 {
 	return min(mostReserve, max(leastReserve, int64(float64(total)*reserveShare)))
 }
 
 var errNoneLeft = model.Errorf(model.CodeForbidden, "%s; delete what is not needed, or have the operator make room", core.DiskFull)
 
-// Refuse refuses size bytes for which there is no room but the reserve.
-func (r *UploadRoom) Refuse(size int64) error {
+// refuse refuses size bytes for which there is no room but the reserve.
+func (r *uploadSpace) refuse(size int64) error {
 	left := r.left()
 	switch {
 	case size < left:
@@ -79,23 +79,23 @@ func (r *UploadRoom) Refuse(size int64) error {
 
 // leaving returns body, which fails once it would go into the reserve. An endless
 // one does not say how much is to come.
-func (r *UploadRoom) leaving(body io.Reader, endless bool) io.Reader {
-	return &boundedBody{Reader: body, room: r, endless: endless}
+func (r *uploadSpace) leaving(body io.Reader, endless bool) io.Reader {
+	return &boundedBody{Reader: body, space: r, endless: endless}
 }
 
 type boundedBody struct {
 	io.Reader
-	room    *UploadRoom
+	space   *uploadSpace
 	endless bool
 	read    int64 // bytes
 }
 
 // Read implements io.Reader.
 func (b *boundedBody) Read(p []byte) (int, error) {
-	if err := b.room.Refuse(0); err != nil {
+	if err := b.space.refuse(0); err != nil {
 		return 0, err
 	}
-	if b.endless && b.read >= EndlessMargin && b.room.left() <= EndlessMargin {
+	if b.endless && b.read >= endlessMargin && b.space.left() <= endlessMargin {
 		return 0, errNoneLeft
 	}
 	n, err := b.Reader.Read(p)

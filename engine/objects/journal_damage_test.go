@@ -1,4 +1,4 @@
-package engine
+package objects
 
 import (
 	"fmt"
@@ -12,32 +12,31 @@ import (
 	"holdfast/blobstore"
 	"holdfast/engine/core"
 	"holdfast/engine/model"
-	"holdfast/engine/objects"
 	"holdfast/engine/publish"
 )
 
 // A note that cannot be carried out is named, and stops nothing behind it.
 func TestNoteThatFails(t *testing.T) {
 	t.Parallel()
-	s := openObjects(t)
+	s := openStore(t)
 	bucket := s.bucket(t, "files")
-	note, err := (&objects.ObjectNote{Act: objects.ActPut, Object: model.Object{Bucket: bucket, Key: "bad", Version: "too short"}}).Encode()
+	note, err := (&objectNote{Act: actPut, Object: model.Object{Bucket: bucket, Key: "bad", Version: "too short"}}).encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Objects.Deliver([]blobstore.Entry{{Position: blobstore.Position(s.Core.Meta.Applied() + 1), Note: note}})
+	s.deliver([]blobstore.Entry{{Position: blobstore.Position(s.core.Meta.Applied() + 1), Note: note}})
 	s.mustPut(t, bucket, "good", "good")
 	if got := s.content(t, bucket); len(got) != 1 || got["good"] != "good" {
 		t.Errorf("there are %v", got)
 	}
-	if b, err := s.Objects.BucketGet(s.call(model.ActionBucketGet), bucket); err != nil || b.ObjectCount != 1 {
+	if b, err := s.BucketGet(s.call(model.ActionBucketGet), bucket); err != nil || b.ObjectCount != 1 {
 		t.Errorf("%d are counted, %v", b.ObjectCount, err)
 	}
 	found, err := s.advice("damaged_journal")
 	if err != nil || len(found) != 1 || !strings.Contains(found[0].Message, "(1)") {
 		t.Errorf("advice %+v, %v", found, err)
 	}
-	s.now.Store(int64(objects.JournalDamageKept + time.Hour))
+	s.now.Store(int64(journalDamageKept + time.Hour))
 	if found, err := s.advice("damaged_journal"); err != nil || len(found) != 0 {
 		t.Errorf("long after: %+v, %v", found, err)
 	}
@@ -47,13 +46,13 @@ func TestNoteThatFails(t *testing.T) {
 // segment kept, and what is whole comes.
 func TestReplayOverDamage(t *testing.T) {
 	t.Parallel()
-	s := openObjects(t)
+	s := openStore(t)
 	bucket := s.bucket(t, "files")
-	if err := s.Core.Meta.Flush(); err != nil {
+	if err := s.core.Meta.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	older := filepath.Join(t.TempDir(), core.MetadataFile)
-	if err := publish.Stream(older, 0o600, s.Core.Meta.Snapshot); err != nil {
+	if err := publish.Stream(older, 0o600, s.core.Meta.Snapshot); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"first", "second", "third"} {
@@ -77,14 +76,14 @@ func TestReplayOverDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		segments := s.Core.Blobs.Segments()
-		if err := s.Core.Meta.Flush(); err != nil { // so that the deletes are applied
+		segments := s.core.Blobs.Segments()
+		if err := s.core.Meta.Flush(); err != nil { // so that the deletes are applied
 			t.Fatal(err)
 		}
-		if err := s.Objects.CompactOnce(t.Context()); err != nil {
+		if err := s.compactOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if kept := s.Core.Blobs.Segments(); !slices.Contains(kept, 1) || slices.Contains(segments, 2) && slices.Contains(kept, 2) {
+		if kept := s.core.Blobs.Segments(); !slices.Contains(kept, 1) || slices.Contains(segments, 2) && slices.Contains(kept, 2) {
 			t.Errorf("of the segments %v there are %v", segments, kept)
 		}
 		s.mustPut(t, bucket, "first", "the content of first")
