@@ -34,7 +34,7 @@ func (e *Engine) recover() error {
 	if err := e.Recovery.RecoverBackups(); err != nil {
 		return err
 	}
-	if err := e.Objects.SettleUploads(); err != nil {
+	if err := e.Objects.RecoverUploads(); err != nil {
 		return fmt.Errorf("recover uploads: %w", err)
 	}
 	if err := e.Recovery.RecoverExports(); err != nil {

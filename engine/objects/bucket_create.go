@@ -6,14 +6,14 @@ import (
 	"holdfast/engine/model"
 )
 
-// NewBucket is what a bucket is made of.
+// NewBucket holds the properties of a bucket to create.
 type NewBucket struct {
 	Project string
 	Name    string
 	Public  bool
 }
 
-// BucketCreate makes a bucket.
+// BucketCreate creates a bucket.
 func (s *Service) BucketCreate(call *model.Call, in NewBucket) (model.Bucket, error) {
 	if err := model.ValidateBucketName("name", in.Name); err != nil {
 		return model.Bucket{}, err

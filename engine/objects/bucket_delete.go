@@ -8,9 +8,9 @@ import (
 	"holdfast/engine/model"
 )
 
-// BucketDelete removes a bucket; one that holds objects only with force, and
-// then the objects with it. It returns until when the operator can bring them
-// back, zero for not at all.
+// BucketDelete deletes a bucket. Force deletes a bucket that holds objects,
+// together with them. It returns until when the operator can restore them, zero
+// when they cannot be restored.
 func (s *Service) BucketDelete(call *model.Call, id string, force bool) (until time.Time, err error) {
 	if _, err := s.bucket(call, id); err != nil {
 		return until, err
@@ -40,8 +40,8 @@ func (s *Service) BucketDelete(call *model.Call, id string, force bool) (until t
 	return until, err
 }
 
-// objectTrashUntil returns until when what of objects is deleted at that time can
-// be brought back, zero for not at all.
+// objectTrashUntil returns until when objects deleted at that time can be
+// restored, zero when they cannot be.
 func (s *Service) objectTrashUntil(at time.Time) (until time.Time) {
 	if s.core.Config.ObjectTrashRetention > 0 {
 		until = at.Add(s.core.Config.ObjectTrashRetention)

@@ -15,8 +15,8 @@ func (s *Service) BucketList(call *model.Call, page core.Page) (core.List[model.
 }
 
 // bucket returns a bucket of the call's organization and makes it the call's
-// resource. Its counters may be behind: only uploads change them, and these
-// need to know whose it is and no more.
+// resource. Its counters may be out of date: only uploads change them, and
+// uploads need no more than the bucket's owner.
 func (s *Service) bucket(call *model.Call, id string) (model.Bucket, error) {
 	call.Resource = model.Resource{Type: model.ResourceBucket, ID: id}
 	b, err := s.core.Meta.CachedBucket(id)
@@ -31,7 +31,7 @@ func bucketOf(tx *meta.Tx, organization, id string) (model.Bucket, error) {
 	return ownBucket(b, err, organization, id)
 }
 
-// ownBucket hides what is not the organization's.
+// ownBucket hides buckets of other organizations.
 func ownBucket(b model.Bucket, err error, organization, id string) (model.Bucket, error) {
 	if errors.Is(err, meta.ErrNotFound) || err == nil && b.Organization != organization {
 		return model.Bucket{}, model.NotFound(model.ResourceBucket, id)

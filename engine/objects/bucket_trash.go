@@ -11,14 +11,13 @@ import (
 )
 
 // TrashBucketList returns the deleted buckets of the call's organization that
-// can still be brought back, the newest first.
+// can still be restored, newest first.
 func (s *Service) TrashBucketList(call *model.Call, page core.Page) (core.List[model.TrashedBucket], error) {
 	return core.ListRecords(s.core, s.core.Meta.View, call, model.ActionTrashBucketList, (*meta.Tx).TrashedBuckets, page,
 		func(b model.TrashedBucket) string { return b.ID })
 }
 
-// TrashBucketRestore brings a deleted bucket back, with the objects that were in
-// it.
+// TrashBucketRestore restores a deleted bucket with its objects.
 func (s *Service) TrashBucketRestore(call *model.Call, id string) (model.Bucket, error) {
 	call.Resource = model.Resource{Type: model.ResourceBucket, ID: id}
 	var trashed model.TrashedBucket
@@ -57,8 +56,7 @@ func noTrashedBucket(id string) error {
 	return model.Errorf(model.CodeNotFound, "no bucket %q in the trash; `holdfast admin trash buckets` shows what is", id)
 }
 
-// PurgeBuckets removes for good the buckets that were in the trash for their
-// time.
+// PurgeBuckets permanently removes the buckets whose time in the trash is over.
 func (s *Service) PurgeBuckets(ctx context.Context) error {
 	return purgeDeleted(ctx, s, (*meta.Tx).TrashedBuckets, func(due []model.TrashedBucket) error {
 		for _, b := range due {
@@ -70,8 +68,7 @@ func (s *Service) PurgeBuckets(ctx context.Context) error {
 	})
 }
 
-// purgeBucket removes a bucket from the trash, which somebody else may have done
-// meanwhile.
+// purgeBucket removes a bucket from the trash, unless another caller already has.
 func (s *Service) purgeBucket(call *model.Call, b model.TrashedBucket) error {
 	call.Note("objects", fmt.Sprint(b.ObjectCount))
 	return s.core.Change(call, func(tx *meta.Tx) error {
@@ -82,8 +79,8 @@ func (s *Service) purgeBucket(call *model.Call, b model.TrashedBucket) error {
 	})
 }
 
-// EmptyBuckets removes the deleted buckets of the call's organization for good,
-// and returns how many there were.
+// EmptyBuckets permanently removes the deleted buckets of the call's organization
+// and returns their number.
 func (s *Service) EmptyBuckets(call *model.Call) (int, error) {
 	var deleted []model.TrashedBucket
 	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {

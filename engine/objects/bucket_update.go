@@ -8,7 +8,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// BucketChange is what of a bucket is to change; nil leaves it as it is.
+// BucketChange holds the properties of a bucket to change; nil keeps one.
 type BucketChange struct {
 	Public          *bool
 	ExpireAfterDays *int
@@ -20,15 +20,15 @@ func (s *Service) BucketGet(call *model.Call, id string) (model.Bucket, error) {
 		return model.Bucket{}, err
 	}
 	var b model.Bucket
-	err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) (err error) { // with its counters as they are
+	err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) (err error) { // with current counters
 		b, err = bucketOf(tx, call.Organization, id)
 		return err
 	})
 	return b, err
 }
 
-// BucketUpdate changes a bucket. To have objects removed sooner than so far
-// needs what it needs to delete them.
+// BucketUpdate changes a bucket. A shorter expiry needs the permission to delete
+// objects.
 func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange) (model.Bucket, error) {
 	if change.ExpireAfterDays != nil {
 		if err := model.ValidateExpireDays("expire_after_days", *change.ExpireAfterDays); err != nil {
@@ -65,8 +65,7 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 	return b, err
 }
 
-// removesSooner reports whether objects of b reach the age at which they are
-// removed sooner by the change.
+// removesSooner reports whether the change makes objects of b expire sooner.
 func (c BucketChange) removesSooner(b model.Bucket) bool {
 	return c.ExpireAfterDays != nil && *c.ExpireAfterDays > 0 &&
 		(b.ExpireAfterDays == 0 || *c.ExpireAfterDays < b.ExpireAfterDays)

@@ -15,21 +15,20 @@ import (
 )
 
 const (
-	// compactInterval is how often segments with unneeded bytes are looked for.
+	// compactInterval is the time between searches for segments to compact.
 	compactInterval = time.Minute
-	// compactBelow is the share of a segment that must still be needed to leave
-	// it alone.
+	// compactBelow is the live share below which a segment is compacted.
 	compactBelow = 0.5
-	// compactRate bounds how much is copied, in bytes a second, so that clients
-	// do not notice.
+	// compactRate limits copying, in bytes per second, so that clients do not
+	// notice it.
 	compactRate = 32 << 20
-	// compactBatch is how much is copied with one sync, in bytes.
+	// compactBatch is the number of bytes copied per sync.
 	compactBatch = 1 << 20
 )
 
-// Compact gives the space of deleted and replaced small objects back, until
-// ctx ends: what is still needed of a segment is copied to the end of the
-// journal, and the segment removed.
+// Compact reclaims the space of deleted and replaced small objects until ctx
+// ends. It copies the live blobs of a segment to the end of the journal and
+// removes the segment.
 func (s *Service) Compact(ctx context.Context) {
 	ticker := time.NewTicker(compactInterval)
 	defer ticker.Stop()
@@ -45,8 +44,8 @@ func (s *Service) Compact(ctx context.Context) {
 	}
 }
 
-// compactOnce looks at the segments of which every note is in the metadata, so
-// that none is replayed any more. Those with damage are evidence.
+// compactOnce compacts the segments whose every note is in the metadata, so that
+// no replay needs them. It keeps damaged segments as evidence.
 func (s *Service) compactOnce(ctx context.Context) error {
 	var errs []error
 	applied := blobstore.Position(s.core.Meta.Applied())
@@ -80,7 +79,7 @@ func (s *Service) compactSegment(ctx context.Context, segment uint32) error {
 			return err
 		}
 	}
-	if use.Objects > 0 { // what could not be read, and so not be moved
+	if use.Objects > 0 { // blobs that could not be read and so not moved
 		return nil
 	}
 	s.core.RemovalLock.RLock()
@@ -88,7 +87,7 @@ func (s *Service) compactSegment(ctx context.Context, segment uint32) error {
 	return s.core.Blobs.DropSegment(segment)
 }
 
-// segmentUse reads what of a segment is needed, with View or ViewFlushed.
+// segmentUse reads how much of a segment is live, with View or ViewFlushed.
 func segmentUse(view func(func(*meta.Tx) error) error, segment uint32) (use meta.SegmentUse, err error) {
 	err = view(func(tx *meta.Tx) error {
 		use = tx.SegmentUse(segment)
@@ -97,7 +96,7 @@ func segmentUse(view func(func(*meta.Tx) error) error, segment uint32) (use meta
 	return use, err
 }
 
-// copySegment copies what is needed of a segment to the end of the journal.
+// copySegment copies the live blobs of a segment to the end of the journal.
 func (s *Service) copySegment(ctx context.Context, segment uint32) error {
 	limit := rate.NewLimiter(compactRate, 2*compactBatch)
 	var copies []blobstore.Copy
@@ -131,8 +130,8 @@ func (s *Service) copySegment(ctx context.Context, segment uint32) error {
 	return errors.Join(err, flush())
 }
 
-// moved returns the note with which the entry's blob is copied, nil when no
-// object has it any more.
+// moved returns the note to copy the entry's blob with, nil when no object uses
+// the blob any more.
 func (s *Service) moved(entry blobstore.Entry) ([]byte, error) {
 	var note objectNote
 	if entry.Ref == "" || json.Unmarshal(entry.Note, &note) != nil {

@@ -9,26 +9,26 @@ import (
 	"holdfast/engine/meta"
 )
 
-// journalDamageKept is for how long damage of the journal is shown, and the
-// segment with it kept.
+// journalDamageKept is how long damage of the journal is reported and its segment
+// kept.
 const journalDamageKept = 30 * 24 * time.Hour
 
-// journalDamageSetting is the name under which it is remembered.
+// journalDamageSetting is the setting that records damage of the journal.
 const journalDamageSetting = "journal.damaged"
 
-// maxJournalDamage bounds how much damage is remembered.
+// maxJournalDamage bounds the number of recorded damages.
 const maxJournalDamage = 1000
 
-// journalDamage is an acknowledged record of the journal that the metadata could
-// not be brought up to.
+// journalDamage is an acknowledged record of the journal that could not be applied
+// to the metadata.
 type journalDamage struct {
 	Position blobstore.Position `json:"position"`
 	Reason   string             `json:"reason"`
 	FoundAt  time.Time          `json:"found_at"`
 }
 
-// JournalDamages returns what of the journal is known to be damaged. What is
-// remembered of it need not be readable itself.
+// JournalDamages returns the known damage of the journal. It ignores a record of
+// the damage that is itself unreadable.
 func JournalDamages(tx *meta.Tx, now time.Time) (found []journalDamage) {
 	var all []journalDamage
 	_ = json.Unmarshal(tx.Setting(journalDamageSetting), &all)
@@ -40,8 +40,7 @@ func JournalDamages(tx *meta.Tx, now time.Time) (found []journalDamage) {
 	return found
 }
 
-// noteJournalDamage remembers damage in the transaction that passes it over, and
-// logs it.
+// noteJournalDamage records damage in the transaction that skips it, and logs it.
 func (s *Service) noteJournalDamage(tx *meta.Tx, position blobstore.Position, cause error) error {
 	tx.OnCommit(func() {
 		s.core.Log.Error("a record of the journal was acknowledged and cannot be read or carried out: an object or its deletion may be missing; its segment is kept",

@@ -10,8 +10,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// ObjectDelete removes an object. It returns until when the operator can bring
-// it back, zero for not at all.
+// ObjectDelete deletes an object. It returns until when the operator can restore
+// it, zero when it cannot be restored.
 func (s *Service) ObjectDelete(ctx context.Context, call *model.Call, bucket, key string) (until time.Time, err error) {
 	if err := model.ValidateObjectKey("key", key); err != nil {
 		return until, err
@@ -21,7 +21,7 @@ func (s *Service) ObjectDelete(ctx context.Context, call *model.Call, bucket, ke
 	if _, err := s.bucket(call, bucket); err != nil {
 		return until, err
 	}
-	call.Resource = ObjectResource(bucket, key)
+	call.Resource = objectResource(bucket, key)
 	if _, err := s.object(bucket, key); err != nil {
 		return until, err
 	}
@@ -33,7 +33,7 @@ func (s *Service) ObjectDelete(ctx context.Context, call *model.Call, bucket, ke
 	})
 }
 
-// storeError says in words what keeps the blob store from writing.
+// storeError turns an error of the blob store into one for the client.
 func storeError(err error) error {
 	switch {
 	case errors.Is(err, blobstore.ErrReadOnly):

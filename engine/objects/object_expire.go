@@ -13,8 +13,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// ExpireObjects removes the objects that have reached the age their buckets
-// set. They do not go to the trash: that is for what somebody deleted.
+// ExpireObjects removes the objects that have reached the age set by their
+// buckets. They bypass the trash, which holds only deliberately deleted objects.
 func (s *Service) ExpireObjects(ctx context.Context) error {
 	if s.core.KeepsAll() {
 		return nil
@@ -49,13 +49,13 @@ func (s *Service) expireBucket(ctx context.Context, b model.Bucket) error {
 	return nil
 }
 
-// expiredBefore returns the time from before which a bucket's objects expire now.
+// expiredBefore returns the time before which objects of the bucket have expired.
 func (s *Service) expiredBefore(b model.Bucket) time.Time {
 	return s.core.Clock().Add(-time.Duration(b.ExpireAfterDays) * 24 * time.Hour)
 }
 
 func (s *Service) expireSome(b model.Bucket, before time.Time) (removed int, err error) {
-	release := s.locks.bucket(b.ID) // no upload replaces meanwhile what is removed
+	release := s.locks.bucket(b.ID) // so that no upload replaces an object being removed
 	defer release()
 	oldest, err := s.oldestObjects(b.ID, before)
 	if err != nil || len(oldest) == 0 {
@@ -64,8 +64,8 @@ func (s *Service) expireSome(b model.Bucket, before time.Time) (removed int, err
 	return s.removeExpired(b, oldest)
 }
 
-// removeExpired removes these objects, unless they have been replaced since they
-// were looked up, and returns how many it has removed.
+// removeExpired removes these objects, except those replaced since they were
+// looked up, and returns the number removed.
 func (s *Service) removeExpired(b model.Bucket, objects []model.Object) (removed int, err error) {
 	call := s.core.System(model.ActionObjectExpire, b.Organization, bucketResource(b))
 	err = s.core.Change(call, func(tx *meta.Tx) error {
@@ -86,8 +86,8 @@ func (s *Service) removeExpired(b model.Bucket, objects []model.Object) (removed
 	return removed, err
 }
 
-// oldestObjects returns the objects that were last written before that time.
-// Their versions begin with it.
+// oldestObjects returns the objects last written before that time. A version
+// begins with the time of the write.
 func (s *Service) oldestObjects(bucket string, before time.Time) (objects []model.Object, err error) {
 	var version ulid.ULID
 	if err := version.SetTime(uint64(max(before.UnixMilli(), 0))); err != nil { // it may be before 1970

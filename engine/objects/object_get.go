@@ -11,7 +11,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// ObjectPath is where objects are downloaded, outside the API.
+// ObjectPath is the URL path of downloads, outside the API.
 const ObjectPath = "/objects/"
 
 // ObjectGet returns an object's record.
@@ -23,7 +23,7 @@ func (s *Service) ObjectGet(call *model.Call, bucket, key string) (ObjectView, e
 	if err != nil {
 		return ObjectView{}, err
 	}
-	call.Resource = ObjectResource(bucket, key)
+	call.Resource = objectResource(bucket, key)
 	object, err := s.object(bucket, key)
 	if err != nil {
 		return ObjectView{}, err
@@ -31,7 +31,8 @@ func (s *Service) ObjectGet(call *model.Call, bucket, key string) (ObjectView, e
 	return s.objectView(b, object), nil
 }
 
-// object looks where uploads are first, and then where they end up.
+// object returns the current object: from the journal's recent notes, which come
+// first, or else from the metadata.
 func (s *Service) object(bucket, key string) (model.Object, error) {
 	if found, ok := s.recent.get(bucket, key); ok {
 		if found.deleted {
@@ -59,29 +60,31 @@ func (s *Service) objectView(b model.Bucket, o model.Object) ObjectView {
 	return view
 }
 
-// PathOf keeps the slashes of a key and escapes the rest.
+// PathOf returns the URL path of an object. It keeps the slashes of the key and
+// escapes the rest.
 func PathOf(bucket, key string) string {
 	return (&url.URL{Path: ObjectPath + bucket + "/" + key}).EscapedPath()
 }
 
-// ObjectSubject names an object in a signature: the id of a bucket cannot hold
-// the slash.
+// ObjectSubject identifies an object in a signature. It is unambiguous, because
+// a bucket's id contains no slash.
 func ObjectSubject(bucket, key string) string { return "object " + bucket + "/" + key }
 
-// Download is an object's record with its bytes. The caller closes Content.
+// Download is an object's record and its bytes. The caller closes Content.
 type Download struct {
 	model.Object
 	Content *blobstore.Reader
-	// Public says that anybody may download it.
+	// Public means that the download needs no signature.
 	Public bool
 }
 
-// ObjectDownload opens an object for who has its signed URL, or for anybody
-// when its bucket is public. The target is that of the request, as it came. A private bucket and a missing object look the
-// same. With an error only Public is set.
+// ObjectDownload opens an object for a caller with its signed URL, or for any
+// caller when its bucket is public. The target is the request's, unchanged. A
+// private bucket and a missing object look the same. With an error only Public is
+// set.
 func (s *Service) ObjectDownload(call *model.Call, bucket, key, target string) (Download, error) {
-	call.Resource = ObjectResource(bucket, key)
-	b, err := s.bucketOfAnybody(call, bucket)
+	call.Resource = objectResource(bucket, key)
+	b, err := s.anonymousBucket(call, bucket)
 	if err != nil {
 		return Download{}, err
 	}
@@ -96,19 +99,19 @@ func (s *Service) ObjectDownload(call *model.Call, bucket, key, target string) (
 	return download, err
 }
 
-// ObjectPreflight returns nil when pages of any origin may read what is in the
-// bucket: when it is public.
+// ObjectPreflight returns nil when pages of any origin may read the bucket's
+// objects, which is when the bucket is public.
 func (s *Service) ObjectPreflight(call *model.Call, bucket string) error {
 	call.Resource = model.Resource{Type: model.ResourceBucket, ID: bucket}
-	b, err := s.bucketOfAnybody(call, bucket)
+	b, err := s.anonymousBucket(call, bucket)
 	if err == nil && !b.Public {
 		err = noObject("")
 	}
 	return err
 }
 
-// bucketOfAnybody returns the bucket, for callers of no organization.
-func (s *Service) bucketOfAnybody(call *model.Call, bucket string) (model.Bucket, error) {
+// anonymousBucket returns the bucket for callers without an organization.
+func (s *Service) anonymousBucket(call *model.Call, bucket string) (model.Bucket, error) {
 	b, err := s.core.Meta.CachedBucket(bucket)
 	if errors.Is(err, meta.ErrNotFound) {
 		return b, noObject("")
@@ -117,8 +120,8 @@ func (s *Service) bucketOfAnybody(call *model.Call, bucket string) (model.Bucket
 	return b, err
 }
 
-// openObject opens the bytes of an object. One that is replaced, or moved by
-// compaction, between the look-up and the opening is looked up again.
+// openObject opens the bytes of an object. It looks the object up again when an
+// upload replaces it or compaction moves it in between.
 func (s *Service) openObject(bucket, key string) (Download, error) {
 	for {
 		object, err := s.object(bucket, key)
@@ -134,20 +137,17 @@ func (s *Service) openObject(bucket, key string) (Download, error) {
 			return Download{}, lookupErr
 		}
 		if again.Blob == object.Blob {
-			return Download{}, s.unreadable(object, err)
+			return Download{}, s.Unreadable(object, err)
 		}
 	}
 }
 
-// unreadable says which object it is whose bytes cannot be read.
-func (s *Service) unreadable(object model.Object, err error) error {
+// Unreadable records why an object's bytes could not be read and returns the error
+// for the client.
+func (s *Service) Unreadable(object model.Object, err error) error {
 	s.reportDamage(object, err)
 	if isObjectDamage(err) {
 		return damaged(err)
 	}
 	return fmt.Errorf("open object: %w", err)
 }
-
-// Unreadable notes why an object's bytes could not be read when they were to be
-// sent, and returns what is said of it.
-func (s *Service) Unreadable(object model.Object, err error) error { return s.unreadable(object, err) }

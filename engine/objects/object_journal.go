@@ -13,25 +13,24 @@ import (
 	"holdfast/engine/model"
 )
 
-// What happens to objects goes into the journal of the blob store first, as a
-// note with everything the metadata needs to know; that is the one sync an
-// acknowledged upload takes. The metadata follow it.
+// objectNote is a change of an object in the journal of the blob store, with
+// everything that the metadata need. Writing it is the only sync of an
+// acknowledged upload; the metadata follow the journal.
 type objectNote struct {
 	Act objectAct `json:"act"`
-	// Object is what is put; what is deleted has only its bucket, its key and
-	// the time in it.
+	// Object is the new object; for a deletion only its bucket, key and time are
+	// set.
 	Object model.Object `json:"object"`
-	// From is the blob that a moved object's bytes were in.
+	// From is the previous blob of a moved object.
 	From string `json:"from,omitempty"`
-	// Upload is the resumable upload that the object was, if it was one.
+	// Upload is the resumable upload that became the object, if any.
 	Upload string `json:"upload,omitempty"`
-	// Once is the IdempotentRequest that the upload carried out, if it had one.
+	// Once is the IdempotentRequest that made the upload, if any.
 	Once string `json:"once,omitempty"`
-	// Keep says that a deleted object goes to the trash.
+	// Keep moves a deleted object to the trash.
 	Keep  bool              `json:"keep,omitempty"`
 	Audit *model.AuditEntry `json:"audit,omitempty"`
-	// counted is called once the totals have what is put; nil when it is
-	// replayed.
+	// counted is called once the totals include the object; nil in a replay.
 	counted func()
 }
 
@@ -40,7 +39,7 @@ type objectAct string
 const (
 	actPut    objectAct = "put"
 	actDelete objectAct = "delete"
-	actMove   objectAct = "move" // of the bytes, by compaction
+	actMove   objectAct = "move" // of the bytes by compaction
 )
 
 func (n *objectNote) encode() ([]byte, error) {
@@ -51,18 +50,18 @@ func (n *objectNote) encode() ([]byte, error) {
 	return text, nil
 }
 
-// deliver hands to the metadata what the journal has made durable.
+// deliver queues durable journal entries for the metadata.
 func (s *Service) deliver(entries []blobstore.Entry) {
 	for _, entry := range entries {
 		note, ok := entry.Value.(*objectNote)
-		if !ok { // it is replayed, or was copied
+		if !ok { // a replay or a copy
 			note = new(objectNote)
 			if err := json.Unmarshal(entry.Note, note); err != nil {
 				s.core.Log.Error("a note of the journal cannot be read", "position", entry.Position, "error", err)
 				continue
 			}
 		}
-		at := entry.Position // the changes keep this, and not all of the entry
+		at := entry.Position // so that the queued changes do not retain the entry
 		if entry.Ref != "" {
 			note.Object.Blob, note.Object.Segment = string(entry.Ref), at.Segment()
 		}
@@ -75,14 +74,13 @@ func (s *Service) deliver(entries []blobstore.Entry) {
 	}
 }
 
-// passOver has the metadata say that a record of the journal cannot be replayed.
+// passOver records that a record of the journal cannot be replayed.
 func (s *Service) passOver(at blobstore.Position, err error) {
 	note := func(tx *meta.Tx) error { return s.noteJournalDamage(tx, at, err) }
 	s.core.Meta.Enqueue(uint64(at), note, func(tx *meta.Tx, _ error) error { return note(tx) })
 }
 
-// noteDone is called once the metadata have been brought up to a note, or never
-// will be.
+// noteDone is called once the metadata have applied a note, or given it up.
 func (s *Service) noteDone(note *objectNote, position uint64) {
 	s.recent.done(note, position)
 	if note.counted != nil {
@@ -90,12 +88,12 @@ func (s *Service) noteDone(note *objectNote, position uint64) {
 	}
 }
 
-// applyNote brings the metadata up to a note.
+// applyNote applies a note to the metadata.
 func (s *Service) applyNote(tx *meta.Tx, note *objectNote, position uint64) error {
 	tx.OnCommit(func() { s.noteDone(note, position) })
 	old, err := s.applyAct(tx, note)
 	if errors.Is(err, meta.ErrNotFound) {
-		err = nil // its bucket was dropped meanwhile, and the object with it
+		err = nil // its bucket has been dropped with the object
 	}
 	if err != nil {
 		return err
@@ -110,7 +108,7 @@ func (s *Service) applyNote(tx *meta.Tx, note *objectNote, position uint64) erro
 			})
 		}
 	}
-	if err := core.MarkOnceDone(tx, note.Once, ObjectResource(note.Object.Bucket, note.Object.Key)); err != nil {
+	if err := core.MarkOnceDone(tx, note.Once, objectResource(note.Object.Bucket, note.Object.Key)); err != nil {
 		return err
 	}
 	if note.Audit == nil {
@@ -120,7 +118,8 @@ func (s *Service) applyNote(tx *meta.Tx, note *objectNote, position uint64) erro
 	return tx.AppendAudit(s.core.Chain(), &entry)
 }
 
-// applyAct returns the object whose bytes are not needed any more.
+// applyAct applies the change and returns the object whose bytes it makes
+// garbage.
 func (s *Service) applyAct(tx *meta.Tx, note *objectNote) (old model.Object, err error) {
 	o := note.Object
 	switch {
@@ -135,11 +134,12 @@ func (s *Service) applyAct(tx *meta.Tx, note *objectNote) (old model.Object, err
 	}
 }
 
-// recentObjects are those the journal has and the metadata have not yet.
+// recentObjects holds the objects that are in the journal and not yet in the
+// metadata.
 type recentObjects struct {
 	mu      sync.RWMutex
 	byKey   map[objectID]recentObject
-	uploads map[string]bool // resumable ones that have become objects
+	uploads map[string]bool // resumable uploads that have become objects
 }
 
 type objectID struct{ bucket, key string }
@@ -155,7 +155,7 @@ func newRecentObjects() *recentObjects {
 }
 
 func (r *recentObjects) add(note *objectNote, position uint64) {
-	if note.Act == actMove { // the object is the same, and so are its old bytes until then
+	if note.Act == actMove { // the object is unchanged, and its old bytes are readable until then
 		return
 	}
 	r.mu.Lock()
@@ -189,9 +189,9 @@ func (r *recentObjects) get(bucket, key string) (recentObject, bool) {
 	return found, ok
 }
 
-// objectLocks order what the metadata cannot, which only follow: changes of
-// one object follow each other, and a bucket is not deleted while an object is
-// on its way into it. Many share a lock.
+// objectLocks serialize changes that the metadata, which only follow the journal,
+// cannot: changes of one object, and the deletion of a bucket against uploads
+// into it. Locks are striped: many objects share one.
 type objectLocks struct {
 	seed    maphash.Seed
 	buckets [64]sync.RWMutex
@@ -204,7 +204,7 @@ func (l *objectLocks) ofBucket(bucket string) *sync.RWMutex {
 	return &l.buckets[maphash.String(l.seed, bucket)%uint64(len(l.buckets))]
 }
 
-// bucket keeps every change of its objects out until release is called.
+// bucket blocks every change of the bucket's objects until release is called.
 func (l *objectLocks) bucket(bucket string) (release func()) {
 	lock := l.ofBucket(bucket)
 	lock.Lock()

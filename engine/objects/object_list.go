@@ -33,15 +33,15 @@ func (s *Service) objectViews(b model.Bucket, objects []model.Object) []ObjectVi
 	return views
 }
 
-// Folder is a part of one level of a bucket, in the order of keys.
+// Folder is a page of one level of a bucket, sorted by key.
 type Folder struct {
 	core.List[ObjectView]
-	// Prefixes are the folders among it, each ending with the delimiter.
+	// Prefixes are the subfolders, each ending with the delimiter.
 	Prefixes []string
 }
 
-// ObjectFolder returns the objects directly below prefix, and the folders that
-// others lie in: what their keys have up to the next delimiter.
+// ObjectFolder returns the objects directly below prefix and the subfolders of
+// the others: their keys up to the next delimiter.
 func (s *Service) ObjectFolder(call *model.Call, bucket, prefix, delimiter string, page core.Page) (Folder, error) {
 	w, err := s.core.Walk(call, model.ActionObjectList, page, bucket, prefix, delimiter)
 	if err != nil {

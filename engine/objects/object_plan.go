@@ -8,25 +8,25 @@ import (
 	"holdfast/engine/model"
 )
 
-// reservedWait is how long an upload that seems to be one too many waits for
-// the metadata to say so.
+// reservedWait is how long an upload that seems to exceed a limit waits for the
+// metadata to catch up.
 const reservedWait = 10 * time.Second
 
-// reservations are, by organization, what objects will add to its totals that
-// the journal has or gets, and the metadata have not yet. A limit is checked
-// against both together.
+// reservations hold, by organization, what objects on their way into the metadata
+// will add to its totals. A limit applies to the totals and the reservations
+// together.
 type reservations struct {
 	mu             sync.Mutex
 	byOrganization map[string]*reservation
 }
 
 type reservation struct {
-	deciding sync.Mutex // held while it is decided whether one more is allowed
+	deciding sync.Mutex // held while a limit is checked
 
 	mu    sync.Mutex
 	held  model.Totals
 	count int
-	idle  chan struct{} // closed once nothing is held; nil while nobody waits
+	idle  chan struct{} // closed once nothing is held; nil while no caller waits
 }
 
 func newReservations() *reservations { return &reservations{byOrganization: map[string]*reservation{}} }
@@ -40,12 +40,12 @@ func (r *reservations) of(id string) *reservation {
 	return r.byOrganization[id]
 }
 
-// Reserved returns what is on its way into an organization's totals.
+// Reserved returns what uploads under way will add to an organization's totals.
 func (s *Service) Reserved(organization string) model.Totals {
 	return s.reserved.of(organization).now()
 }
 
-// hold adds to what is held until release is called.
+// hold adds to the reservation until release is called.
 func (r *reservation) hold(add model.Totals) (release func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,8 +69,8 @@ func (r *reservation) now() model.Totals {
 	return r.held
 }
 
-// settled is closed once nothing is held.
-func (r *reservation) settled() <-chan struct{} {
+// drained returns a channel that is closed once nothing is held.
+func (r *reservation) drained() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.count == 0 {
@@ -84,9 +84,9 @@ func (r *reservation) settled() <-chan struct{} {
 	return r.idle
 }
 
-// reserveObject refuses an object of size bytes that the organization's plan
-// has no room for. Otherwise the room is taken until release is called, which
-// is to be once the metadata have the object, or once it is not to be.
+// reserveObject refuses an object of size bytes that would exceed the
+// organization's plan. Otherwise it reserves the bytes until release is called:
+// once the metadata have the object, or once the upload has failed.
 func (s *Service) reserveObject(organization string, in Upload, size int64) (release func(), err error) {
 	return s.reserve(organization, func() model.Totals {
 		add := model.Totals{Objects: 1, StorageBytes: size - in.reserved}
@@ -97,9 +97,9 @@ func (s *Service) reserveObject(organization string, in Upload, size int64) (rel
 	})
 }
 
-// reserve is reserveObject for whatever adds to the totals. How much that is, is
-// asked only where something limits it: to look up what an upload replaces takes
-// a good part of the time it needs.
+// reserve is reserveObject for any addition to the totals. It calls adds only
+// where the plan has a limit: looking up what an upload replaces takes a good part
+// of the upload's time.
 func (s *Service) reserve(organization string, adds func() model.Totals) (release func(), err error) {
 	limited, err := s.limitsObjects(organization)
 	if err != nil || !limited {
@@ -109,20 +109,19 @@ func (s *Service) reserve(organization string, adds func() model.Totals) (releas
 	r := s.reserved.of(organization)
 	r.deciding.Lock()
 	defer r.deciding.Unlock()
-	err = s.roomFor(organization, r, add)
-	if model.CodeOf(err) == model.CodeForbidden { // unless the metadata are merely behind
+	err = s.withinLimits(organization, r, add)
+	if model.CodeOf(err) == model.CodeForbidden { // unless the metadata only lag behind
 		s.waitForReserved(r)
-		err = s.roomFor(organization, r, add)
+		err = s.withinLimits(organization, r, add)
 	}
 	if err != nil {
 		return nil, err
 	}
-	add.StorageBytes = max(add.StorageBytes, 0) // what a smaller object gives back can be had once the metadata know
+	add.StorageBytes = max(add.StorageBytes, 0) // the bytes that a smaller object frees count once the metadata have it
 	return r.hold(add), nil
 }
 
-// limitsObjects reports whether the plan of the organization may refuse an
-// object.
+// limitsObjects reports whether the organization's plan limits objects.
 func (s *Service) limitsObjects(organization string) (bool, error) {
 	org, err := s.core.Meta.CachedOrganization(organization)
 	if err != nil {
@@ -134,9 +133,9 @@ func (s *Service) limitsObjects(organization string) (bool, error) {
 	return err != nil || objects || bytes, nil
 }
 
-// roomFor checks what add would make of the totals. What is held is read
-// first: what is committed in between counts twice rather than not at all.
-func (s *Service) roomFor(organization string, r *reservation, add model.Totals) error {
+// withinLimits checks the totals after add. It reads the reservation first, so
+// that an object committed in between counts twice rather than not at all.
+func (s *Service) withinLimits(organization string, r *reservation, add model.Totals) error {
 	held := r.now()
 	return s.core.Meta.View(func(tx *meta.Tx) error {
 		totals, err := tx.Totals(organization)
@@ -148,14 +147,14 @@ func (s *Service) roomFor(organization string, r *reservation, add model.Totals)
 	})
 }
 
-// waitForReserved waits until the metadata have what was deferred, and what is
-// on its way into the journal besides.
+// waitForReserved waits until the metadata have the queued changes and the
+// uploads under way.
 func (s *Service) waitForReserved(r *reservation) {
 	_ = s.core.Meta.Flush()
 	timeout := time.NewTimer(reservedWait)
 	defer timeout.Stop()
 	select {
-	case <-r.settled():
+	case <-r.drained():
 	case <-timeout.C:
 	case <-s.core.Lifetime.Done():
 	}

@@ -11,13 +11,13 @@ import (
 )
 
 // TrashObjectList returns the deleted objects of the call's organization that
-// can still be brought back, the newest versions first.
+// can still be restored, newest versions first.
 func (s *Service) TrashObjectList(call *model.Call, page core.Page) (core.List[model.TrashedObject], error) {
 	return core.ListRecords(s.core, s.core.Meta.ViewFlushed, call, model.ActionTrashObjectList, (*meta.Tx).TrashedObjects, page,
 		func(o model.TrashedObject) string { return o.Version })
 }
 
-// TrashObjectRestore brings a deleted object back, of which version is the id.
+// TrashObjectRestore restores the deleted object with that version.
 func (s *Service) TrashObjectRestore(call *model.Call, version string) (model.Object, error) {
 	var trashed model.TrashedObject
 	err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) (err error) {
@@ -32,7 +32,7 @@ func (s *Service) TrashObjectRestore(call *model.Call, version string) (model.Ob
 	}
 	release := s.locks.bucket(trashed.Bucket)
 	defer release()
-	call.Resource = ObjectResource(trashed.Bucket, trashed.Key)
+	call.Resource = objectResource(trashed.Bucket, trashed.Key)
 	counted, err := s.reserveObject(call.Organization, Upload{Bucket: trashed.Bucket, Key: trashed.Key}, trashed.SizeBytes)
 	if err != nil {
 		return model.Object{}, err
@@ -65,11 +65,10 @@ func noTrashedObject(version string) error {
 	return model.Errorf(model.CodeNotFound, "no object %q in the trash, or its bucket is gone; `holdfast admin trash objects` shows what is", version)
 }
 
-// PurgeObjects removes for good the objects that were in the trash for their
-// time.
+// PurgeObjects permanently removes the objects whose time in the trash is over.
 func (s *Service) PurgeObjects(ctx context.Context) error {
 	return purgeDeleted(ctx, s, (*meta.Tx).TrashedObjects, func(due []model.TrashedObject) error {
-		of := map[string][]model.TrashedObject{} // an organization
+		of := map[string][]model.TrashedObject{} // by organization
 		for _, o := range due {
 			of[o.Organization] = append(of[o.Organization], o)
 		}
@@ -83,8 +82,8 @@ func (s *Service) PurgeObjects(ctx context.Context) error {
 	})
 }
 
-// purgeSome removes these objects from the trash, which somebody else may have
-// done meanwhile.
+// purgeSome removes these objects from the trash, except those that another caller
+// already has.
 func (s *Service) purgeSome(call *model.Call, objects []model.TrashedObject) error {
 	call.Note("objects", fmt.Sprint(len(objects)))
 	return s.core.Change(call, func(tx *meta.Tx) error {
@@ -97,8 +96,8 @@ func (s *Service) purgeSome(call *model.Call, objects []model.TrashedObject) err
 	})
 }
 
-// EmptyObjects removes the deleted objects of the call's organization for good,
-// and returns how many there were.
+// EmptyObjects permanently removes the deleted objects of the call's organization
+// and returns their number.
 func (s *Service) EmptyObjects(call *model.Call) (int, error) {
 	removed := 0
 	for {

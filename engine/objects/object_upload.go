@@ -16,38 +16,39 @@ import (
 	"holdfast/engine/model"
 )
 
-// Upload is an object on its way in.
+// Upload is an object to store.
 type Upload struct {
 	Bucket      string
 	Key         string
 	ContentType string
 	Body        io.Reader
-	// Open fills in these two, once the upload is admitted; nil when they are known.
+	// Open sets ContentType and Body once the upload is admitted; nil when they are
+	// known.
 	Open func(*Upload) error
-	// Length is how many bytes Body will give, -1 when that is not known; then
-	// Least is how many these are at the least.
+	// Length is the number of bytes of Body, -1 when that is unknown; then Least
+	// is a lower bound.
 	Length, Least int64
-	// IfAbsent refuses to replace an object.
+	// IfAbsent makes the upload fail where the object exists.
 	IfAbsent bool
-	// SHA256 and CRC32C are what the client says of the bytes, in base64 (the
-	// CRC big-endian); "" when it says nothing.
+	// SHA256 and CRC32C are the client's checksums in base64 (the CRC big-endian),
+	// "" when it sent none.
 	SHA256, CRC32C string
-	// resumed is the resumable upload this is the end of, "" when it is none.
+	// resumed is the resumable upload that this completes, "" for none.
 	resumed string
-	// reserved are the bytes that the totals have for it already.
+	// reserved is the number of its bytes that the totals already count.
 	reserved int64
 }
 
-// ObjectView is an object with where its bytes can be had.
+// ObjectView is an object with the paths of its downloads.
 type ObjectView struct {
 	model.Object
 	DownloadPath string // signed, without the host; "" for callers that may not read
 	PublicPath   string // "" in a private bucket
 }
 
-// ObjectUpload stores an object. It is there, whole and durable, when this
-// returns nil, and otherwise not at all; the object it replaces stays until
-// then.
+// ObjectUpload stores an object. The object is complete and durable when
+// ObjectUpload returns nil, and absent otherwise; until then the object that it
+// replaces stays.
 func (s *Service) ObjectUpload(ctx context.Context, call *model.Call, in Upload) (ObjectView, error) {
 	if err := in.validate(s.core.Config.MaxObjectBytes); err != nil {
 		return ObjectView{}, err
@@ -59,7 +60,7 @@ func (s *Service) ObjectUpload(ctx context.Context, call *model.Call, in Upload)
 	if err != nil {
 		return ObjectView{}, err
 	}
-	call.Resource = ObjectResource(in.Bucket, in.Key)
+	call.Resource = objectResource(in.Bucket, in.Key)
 	if err := s.refuseUpload(call, in); err != nil {
 		return ObjectView{}, err
 	}
@@ -85,12 +86,12 @@ func (s *Service) ObjectUpload(ctx context.Context, call *model.Call, in Upload)
 	object, err := s.publishObject(call, in, w)
 	view := s.objectView(bucket, object)
 	if !call.Holds(model.ScopeStorageRead) {
-		view.DownloadPath = "" // it would show what others store under the key later
+		view.DownloadPath = "" // it would give access to later objects under the key
 	}
 	return view, err
 }
 
-// open learns the body and its type, where they are not known yet.
+// open sets the body and its type where they are not known yet.
 func (in *Upload) open() error {
 	if in.Open == nil {
 		return nil
@@ -98,8 +99,8 @@ func (in *Upload) open() error {
 	return in.Open(in)
 }
 
-// digest has the body hashed as it is read, and returns what gives the hash of what
-// an upload stores: its type and its bytes.
+// digest hashes the body as it is read. The function it returns gives the hash of
+// the content type and the bytes.
 func (in *Upload) digest() (sum func() []byte) {
 	digest := sha256.New()
 	digest.Write(core.HashParts(in.ContentType))
@@ -107,7 +108,7 @@ func (in *Upload) digest() (sum func() []byte) {
 	return func() []byte { return digest.Sum(nil) }
 }
 
-// digestAll is the digest of an upload of which nothing is stored.
+// digestAll reads the whole body and returns its digest without storing it.
 func (in Upload) digestAll(largest int64) ([]byte, error) {
 	if err := in.open(); err != nil {
 		return nil, err
@@ -123,7 +124,7 @@ func (in Upload) digestAll(largest int64) ([]byte, error) {
 	return sum(), nil
 }
 
-// least is how many bytes the body will give at the least.
+// least returns the minimum size of the body in bytes.
 func (in Upload) least() int64 { return max(in.Length, in.Least, 0) }
 
 func (in Upload) validate(largest int64) error {
@@ -144,7 +145,7 @@ func (in Upload) validate(largest int64) error {
 	return nil
 }
 
-// ErrTooLarge means that an object has more bytes than the operator allows.
+// ErrTooLarge means that an object is larger than the operator allows.
 var ErrTooLarge = errors.New("object too large")
 
 func tooLarge(largest int64) error {
@@ -154,11 +155,11 @@ func tooLarge(largest int64) error {
 	}
 }
 
-// MaxObjectBytes is the size of the largest object.
+// MaxObjectBytes returns the maximum size of an object.
 func (s *Service) MaxObjectBytes() int64 { return s.core.Config.MaxObjectBytes }
 
-// refuseUpload refuses, before the body is read, what could not be published
-// after it.
+// refuseUpload refuses, before the body is read, an upload that could not be
+// published.
 func (s *Service) refuseUpload(call *model.Call, in Upload) error {
 	if err := s.refuseReplacing(in); err != nil {
 		return err
@@ -187,11 +188,11 @@ func (s *Service) refuseReplacing(in Upload) error {
 	return err
 }
 
-// copyTo streams the body into a blob, checking it on the way.
+// copyTo streams the body into a blob and verifies its length and checksums.
 func (in Upload) copyTo(w *blobstore.Writer, largest int64) error {
 	body := io.LimitReader(in.Body, largest+1)
 	var digest hash.Hash
-	if in.SHA256 != "" { // else not: it costs more than everything else about an upload
+	if in.SHA256 != "" { // only then: SHA-256 costs more than the rest of an upload
 		digest = sha256.New()
 		body = io.TeeReader(body, digest)
 	}
@@ -225,10 +226,10 @@ func encodeCRC32C(crc uint32) string {
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, crc))
 }
 
-// publishObject makes the blob an object, together with the audit entry of the
-// call. What it replaces is unlinked later.
+// publishObject makes the blob an object and records the call's audit entry. The
+// blob that it replaces is removed later.
 func (s *Service) publishObject(call *model.Call, in Upload, w *blobstore.Writer) (model.Object, error) {
-	blob, err := w.Secure() // before anybody else is kept waiting
+	blob, err := w.Secure() // before taking the locks
 	if err != nil {
 		return model.Object{}, storeError(err)
 	}
@@ -244,7 +245,7 @@ func (s *Service) publishObject(call *model.Call, in Upload, w *blobstore.Writer
 	if err != nil {
 		return model.Object{}, err
 	}
-	call.Resource = ObjectResource(in.Bucket, in.Key)
+	call.Resource = objectResource(in.Bucket, in.Key)
 	call.Note("size_bytes", strconv.FormatInt(w.Size(), 10))
 	now := s.core.Clock()
 	object := model.Object{
@@ -262,7 +263,7 @@ func (s *Service) publishObject(call *model.Call, in Upload, w *blobstore.Writer
 	return object, err
 }
 
-// logObject makes a note durable together with the call's audit entry.
+// logObject makes a note durable with the call's audit entry.
 func (s *Service) logObject(call *model.Call, note *objectNote, log func([]byte, *objectNote) error) error {
 	note.Audit = s.core.Entry(call, nil)
 	text, err := note.encode()
@@ -279,7 +280,8 @@ func (s *Service) logObject(call *model.Call, note *objectNote, log func([]byte,
 	return nil
 }
 
-// metadataStuck says in words that the metadata do not follow the journal.
+// metadataStuck returns the error for a client when the metadata cannot follow the
+// journal.
 func metadataStuck(err error) error {
 	if core.IsDiskFull(err) {
 		return core.NoRoom(err)
@@ -290,8 +292,8 @@ func metadataStuck(err error) error {
 	}
 }
 
-// uploadError tells a body that could not be read from a disk that could not
-// be written.
+// uploadError distinguishes a body that could not be read from a disk that could
+// not be written.
 func uploadError(err error) error {
 	if public, ok := errors.AsType[*model.Error](err); ok {
 		return public
@@ -302,6 +304,6 @@ func uploadError(err error) error {
 	return storeError(err)
 }
 
-func ObjectResource(bucket, key string) model.Resource {
+func objectResource(bucket, key string) model.Resource {
 	return model.Resource{Type: model.ResourceObject, ID: bucket, Name: key}
 }

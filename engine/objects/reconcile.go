@@ -12,10 +12,9 @@ import (
 	"holdfast/engine/meta"
 )
 
-// ReconcileBlobs brings files and records in step after a start: discarded
-// blobs and blobs without a row are unlinked, those without a row in older
-// metadata put aside. What was written since started is left alone, its row may
-// be on its way.
+// ReconcileBlobs removes, after a start, discarded blobs and orphans: blobs
+// without a row. With older metadata it quarantines orphans instead. It skips
+// blobs written after started, because their rows may not be committed yet.
 func (s *Service) ReconcileBlobs(ctx context.Context, started time.Time, older bool) {
 	if err := s.core.RemoveDiscarded(); err != nil {
 		s.core.Log.Error("remove discarded blobs", "error", err)
@@ -31,8 +30,8 @@ func (s *Service) ReconcileBlobs(ctx context.Context, started time.Time, older b
 	}
 }
 
-// FileTime returns now as the file system tells it, whose clock lags behind
-// by a tick: only such a time can be compared with those of files.
+// FileTime returns the file system's current time, which lags the clock by up to
+// a tick: only that is comparable with the times of files.
 func (s *Service) FileTime() (time.Time, error) {
 	marker, err := os.CreateTemp(s.core.Config.DataDir, "started-")
 	if err != nil {
@@ -53,14 +52,13 @@ func (s *Service) blobKnown(ref blobstore.Ref) (known bool) {
 		return nil
 	}
 	_ = s.core.Meta.View(lookup)
-	if !known { // unless its row is deferred
+	if !known { // its row may be queued
 		_ = s.core.Meta.ViewFlushed(lookup)
 	}
 	return known
 }
 
-// discardBlob removes a blob of which the metadata know nothing; with older
-// metadata it is put aside.
+// discardBlob removes an orphan; with older metadata it quarantines it.
 func (s *Service) discardBlob(ref blobstore.Ref, size int64, older bool) error {
 	if !older {
 		s.core.Log.Warn("removing a blob that belongs to no record", "blob", ref, "bytes", size)

@@ -18,29 +18,29 @@ import (
 )
 
 const (
-	// scrubEvery is how often every object is read, and scrubCheck how often it
-	// is looked whether that is due.
+	// scrubEvery is the time between scrubs, and scrubCheck the time between checks
+	// for whether one is due.
 	scrubEvery = 7 * 24 * time.Hour
 	scrubCheck = 10 * time.Minute
-	// scrubRate bounds how much is read, in bytes a second.
+	// scrubRate limits reading, in bytes per second.
 	scrubRate = 16 << 20
-	// scrubStep is how much of an object is read at a time, in bytes, and
-	// scrubPage how many objects are looked up.
+	// scrubStep is the number of bytes read at a time, and scrubPage the number of
+	// objects looked up at a time.
 	scrubStep = 1 << 20
 	scrubPage = 256
-	// scrubDamaged bounds how many damaged objects are remembered.
+	// scrubDamaged bounds the number of recorded damaged objects.
 	scrubDamaged = 1000
 )
 
-// scrubSetting is the name under which the state of the scrub is kept.
+// scrubSetting is the setting that stores the state of the scrub.
 const scrubSetting = "scrub"
 
-// scrubState says how far the scrub is, so that a restart goes on with it, and
-// what is known to be damaged.
+// scrubState is the progress of the scrub, which continues after a restart, and
+// the objects known to be damaged.
 type scrubState struct {
 	StartedAt   time.Time       `json:"started_at"`
 	CompletedAt time.Time       `json:"completed_at"`
-	Bucket      string          `json:"bucket"` // the last one looked at, and the last key in it
+	Bucket      string          `json:"bucket"` // of the last object read
 	Key         string          `json:"key"`
 	Damaged     []damagedObject `json:"damaged"`
 }
@@ -52,7 +52,7 @@ type damagedObject struct {
 	FoundAt time.Time `json:"found_at"`
 }
 
-// damaged says to a client that the bytes are not those that were stored.
+// damaged returns the error for a client that asks for a damaged object.
 func damaged(err error) error {
 	return &model.Error{
 		Code:    model.CodeInternal,
@@ -61,16 +61,14 @@ func damaged(err error) error {
 	}
 }
 
-// isObjectDamage tells bytes that are not those that were stored, or that the disk does
-// not have any more, from what keeps them from being read for a while, such as
-// too many open files.
+// isObjectDamage distinguishes bytes that are damaged or lost from temporary
+// errors, such as too many open files.
 func isObjectDamage(err error) bool {
 	return errors.Is(err, blobstore.ErrDamaged) || errors.Is(err, blobstore.ErrNotFound) || errors.Is(err, syscall.EIO)
 }
 
-// reportDamage names an object whose bytes are not those that were stored, in
-// the log, in its organization's audit log, and to who asks for advice. What is
-// no damage is logged.
+// reportDamage reports a damaged object in the log, in its organization's audit
+// log and in recommendations. It only logs a temporary error.
 func (s *Service) reportDamage(object model.Object, cause error) {
 	if !isObjectDamage(cause) {
 		s.core.Log.Error("an object cannot be read", "bucket", object.Bucket, "key", object.Key, "version", object.Version, "error", cause)
@@ -82,7 +80,7 @@ func (s *Service) reportDamage(object model.Object, cause error) {
 		known = it.knows(object)
 		return err
 	})
-	if err == nil && known { // whoever asks for it costs no write
+	if err == nil && known { // further requests for it cause no write
 		return
 	}
 	organization := ""
@@ -102,7 +100,7 @@ func (s *Service) reportDamage(object model.Object, cause error) {
 		return
 	}
 	s.core.Log.Error("an object is damaged on the disk", "bucket", object.Bucket, "key", object.Key, "version", object.Version, "error", cause)
-	s.core.Finish(s.core.System(model.ActionObjectDamaged, organization, ObjectResource(object.Bucket, object.Key)), cause)
+	s.core.Finish(s.core.System(model.ActionObjectDamaged, organization, objectResource(object.Bucket, object.Key)), cause)
 }
 
 func (s *scrubState) knows(object model.Object) bool {
@@ -136,7 +134,7 @@ func (s *Service) updateScrub(change func(*meta.Tx, *scrubState)) error {
 	})
 }
 
-// Scrub reads every object from time to time, slowly, until ctx ends.
+// Scrub reads every object periodically, at a low rate, until ctx ends.
 func (s *Service) Scrub(ctx context.Context) {
 	ticker := time.NewTicker(scrubCheck)
 	defer ticker.Stop()
@@ -166,8 +164,8 @@ func (s *Service) scrubIfDue(ctx context.Context) error {
 	return s.scrubOnce(ctx)
 }
 
-// scrubOnce goes on where the scrub was, and reads to the end. What it has read
-// whole is not damaged any more.
+// scrubOnce continues the scrub to its end. An object that it reads completely is
+// no longer damaged.
 func (s *Service) scrubOnce(ctx context.Context) error {
 	limit := rate.NewLimiter(scrubRate, scrubStep)
 	for {
@@ -197,7 +195,7 @@ func (s *Service) scrubOnce(ctx context.Context) error {
 	}
 }
 
-// forgetGone forgets damaged objects that were replaced or deleted since.
+// forgetGone removes damaged objects that have been replaced or deleted.
 func (s *scrubState) forgetGone(tx *meta.Tx) {
 	s.Damaged = slices.DeleteFunc(s.Damaged, func(d damagedObject) bool {
 		o, err := tx.Object(d.Bucket, d.Key)
@@ -205,7 +203,7 @@ func (s *scrubState) forgetGone(tx *meta.Tx) {
 	})
 }
 
-// scrubNext returns the objects that are next, none at the end.
+// scrubNext returns the next objects, none at the end.
 func (s *Service) scrubNext() (objects []model.Object, err error) {
 	err = s.core.Meta.ViewFlushed(func(tx *meta.Tx) error {
 		it, err := readScrub(tx)
@@ -227,8 +225,8 @@ func (s *Service) scrubNext() (objects []model.Object, err error) {
 	return objects, err
 }
 
-// scrubObject reads an object and reports whether it could read it whole. What is
-// gone meanwhile is fine.
+// scrubObject reads an object and reports whether it is intact. An object deleted
+// in the meantime is no error.
 func (s *Service) scrubObject(ctx context.Context, limit *rate.Limiter, object model.Object) (whole bool, err error) {
 	r, err := s.core.Blobs.Open(blobstore.Ref(object.Blob))
 	if err == nil {
@@ -255,8 +253,7 @@ func (s *Service) scrubObject(ctx context.Context, limit *rate.Limiter, object m
 	return false, nil
 }
 
-// DamagedObjects returns the objects of an organization whose bytes are not
-// those that were stored.
+// DamagedObjects returns an organization's damaged objects.
 func DamagedObjects(tx *meta.Tx, organization string) (found []advice.DamagedObject, err error) {
 	s, err := readScrub(tx)
 	if err != nil {

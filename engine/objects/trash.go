@@ -6,15 +6,15 @@ import (
 	"holdfast/engine/meta"
 )
 
-// UnlinkSoon removes discarded blobs without making the caller wait. What
-// fails is tried again at the next start.
+// UnlinkSoon removes discarded blobs in the background. The next start retries
+// what fails.
 func (s *Service) UnlinkSoon() {
 	if !s.opened.Load() || s.core.Lifetime.Err() != nil {
 		return
 	}
 	select {
 	case s.unlinks <- struct{}{}:
-	default: // one is about to begin
+	default: // a removal is about to begin
 		return
 	}
 	s.core.Work.Go(func() {
@@ -25,11 +25,11 @@ func (s *Service) UnlinkSoon() {
 	})
 }
 
-// ExpireBatch is how many objects are removed in one transaction.
+// ExpireBatch is the number of objects removed in one transaction.
 const ExpireBatch = 500
 
-// purgeDeleted calls remove with the records of a table of the trash, some at a
-// time, that have been there for as long as objects are kept.
+// purgeDeleted calls remove with the expired records of a table of the trash, in
+// batches.
 func purgeDeleted[T any](ctx context.Context, s *Service, table func(*meta.Tx) meta.Table[T], remove func([]T) error) error {
 	if s.core.KeepsAll() {
 		return nil
@@ -41,7 +41,7 @@ func purgeDeleted[T any](ctx context.Context, s *Service, table func(*meta.Tx) m
 			due, err = table(tx).Before(meta.ByDeletion, bound, ExpireBatch)
 			return err
 		})
-		if len(due) == 0 { // but for what cannot be read
+		if len(due) == 0 { // except for unreadable records
 			return err
 		}
 		if err := remove(due); err != nil {

@@ -16,26 +16,26 @@ import (
 const (
 	// UploadLife is how long a resumable upload is kept after its last byte.
 	UploadLife = 24 * time.Hour
-	// uploadStep is after how many bytes an upload is made durable, so that no
-	// more is sent again after a crash.
+	// uploadStep is the number of bytes between syncs of an upload: at most so many
+	// are sent again after a crash.
 	uploadStep = 32 << 20
-	// MaxUploads is how many an organization may have under way.
+	// MaxUploads is the number of uploads an organization may have under way.
 	MaxUploads = 1000
-	// completeLife is for how long a client that has not heard so is told that an
-	// upload is complete.
+	// completeLife is how long the record of a complete upload is kept, for clients
+	// that missed the response.
 	completeLife = 5 * time.Minute
 )
 
-// NewUpload is what a resumable upload is made of.
+// NewUpload holds the properties of a resumable upload to create.
 type NewUpload struct {
 	Bucket, Key, ContentType string
 	Length                   int64 // in bytes
 	IfAbsent                 bool
-	Metadata                 string // Upload-Metadata as it was sent
+	Metadata                 string // the Upload-Metadata header, unchanged
 }
 
-// UploadCreate begins a resumable upload. Until it is complete or given up its
-// length counts as if it were there.
+// UploadCreate begins a resumable upload. Its whole length counts toward the
+// organization's totals until it is complete or aborted.
 func (s *Service) UploadCreate(ctx context.Context, call *model.Call, in NewUpload) (model.Upload, error) {
 	whole := Upload{Bucket: in.Bucket, Key: in.Key, Length: in.Length, IfAbsent: in.IfAbsent}
 	if err := whole.validate(s.core.Config.MaxObjectBytes); err != nil {
@@ -44,7 +44,7 @@ func (s *Service) UploadCreate(ctx context.Context, call *model.Call, in NewUplo
 	if _, err := s.bucket(call, in.Bucket); err != nil {
 		return model.Upload{}, err
 	}
-	call.Resource = ObjectResource(in.Bucket, in.Key)
+	call.Resource = objectResource(in.Bucket, in.Key)
 	if err := s.refuseUpload(call, whole); err != nil {
 		return model.Upload{}, err
 	}
@@ -83,7 +83,7 @@ func insertUpload(tx *meta.Tx, u model.Upload) error {
 // upload returns a resumable upload of the call's organization.
 func (s *Service) upload(call *model.Call, bucket, id string) (model.Upload, error) {
 	call.Resource = model.Resource{Type: model.ResourceUpload, ID: id}
-	complete := s.recent.completed(id) // first: it says so until the record does
+	complete := s.recent.completed(id) // before the record is read, which follows it
 	var u model.Upload
 	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
 		u, err = tx.Uploads().Get(id)
@@ -96,7 +96,7 @@ func (s *Service) upload(call *model.Call, bucket, id string) (model.Upload, err
 	return u, err
 }
 
-// ClaimUpload is upload for whoever is about to change it. The caller releases
+// ClaimUpload returns an upload and claims it for a change. The caller releases
 // it.
 func (s *Service) ClaimUpload(call *model.Call, bucket, id, what string) (u model.Upload, release func(), err error) {
 	if _, err := s.upload(call, bucket, id); err != nil {
@@ -105,15 +105,15 @@ func (s *Service) ClaimUpload(call *model.Call, bucket, id, what string) (u mode
 	if release, err = s.core.Claims.Take("upload/"+id, what); err != nil {
 		return u, nil, &model.Error{Code: model.CodeConflict, Message: model.PublicMessage(err), Err: ErrUploadBusy}
 	}
-	if u, err = s.upload(call, bucket, id); err != nil { // as it is now that it is ours
+	if u, err = s.upload(call, bucket, id); err != nil { // its state under the claim
 		release()
 		return u, nil, err
 	}
 	return u, release, nil
 }
 
-// UploadGet returns a resumable upload. To its client one that is all there is
-// a success: so it becomes its object first, where a crash came in between.
+// UploadGet returns a resumable upload. An upload with all its bytes counts as a
+// success to its client, so UploadGet first completes one that a crash cut off.
 func (s *Service) UploadGet(ctx context.Context, call *model.Call, bucket, id string) (model.Upload, error) {
 	if _, err := s.bucket(call, bucket); err != nil {
 		return model.Upload{}, err
@@ -130,15 +130,14 @@ func (s *Service) UploadGet(ctx context.Context, call *model.Call, bucket, id st
 	return s.CompleteUpload(ctx, call, u)
 }
 
-// ErrUploadBusy means that another request sends an upload, or it is being
-// completed.
+// ErrUploadBusy means that another request is sending or completing the upload.
 var ErrUploadBusy = errors.New("in use")
 
-// ErrUploadOffset means that an upload is not at the offset a client thought.
-var ErrUploadOffset = errors.New("another offset")
+// errUploadOffset means that an upload is not at the offset that the client sent.
+var errUploadOffset = errors.New("another offset")
 
-// UploadAppend adds to an upload what is at offset, and makes the whole an
-// object once it is complete. What was added before an error stays.
+// UploadAppend appends the body to an upload at offset and completes the upload
+// once it has all its bytes. Bytes appended before an error stay.
 func (s *Service) UploadAppend(ctx context.Context, call *model.Call, bucket, id string, offset int64, body io.Reader) (model.Upload, error) {
 	if _, err := s.bucket(call, bucket); err != nil {
 		return model.Upload{}, err
@@ -151,7 +150,7 @@ func (s *Service) UploadAppend(ctx context.Context, call *model.Call, bucket, id
 	if offset != u.Offset {
 		return u, &model.Error{
 			Code:    model.CodeConflict,
-			Message: fmt.Sprintf("Upload-Offset: the upload is at %d, not at %d", u.Offset, offset), Err: ErrUploadOffset,
+			Message: fmt.Sprintf("Upload-Offset: the upload is at %d, not at %d", u.Offset, offset), Err: errUploadOffset,
 		}
 	}
 	if u.Offset == u.Length {
@@ -166,8 +165,8 @@ func (s *Service) UploadAppend(ctx context.Context, call *model.Call, bucket, id
 	return s.CompleteUpload(ctx, call, u)
 }
 
-// AppendPart writes what body has, a step at a time, and returns the upload
-// with what of it is durable.
+// AppendPart writes the body in steps and returns the upload with its durable
+// offset.
 func (s *Service) AppendPart(u model.Upload, body io.Reader) (model.Upload, error) {
 	part, err := s.core.Blobs.ResumePart(u.Part, u.Offset, u.CRC32C)
 	if err != nil {
@@ -203,7 +202,7 @@ func refuseMore(body io.Reader, length int64) error {
 	return nil
 }
 
-// keepPart makes what was written durable, and the record say so.
+// keepPart syncs the bytes written so far and records the new offset.
 func (s *Service) keepPart(u model.Upload, part *blobstore.Part) (model.Upload, error) {
 	size, crc, err := part.Sync()
 	if err != nil {
@@ -223,11 +222,11 @@ func (s *Service) keepPart(u model.Upload, part *blobstore.Part) (model.Upload, 
 	return kept, nil
 }
 
-// CompleteUpload makes an upload that is all there the object it was for; who
-// sent it may have gone meanwhile. The call becomes one that uploads an object,
-// as if it had sent the whole. An upload that is refused is over: it would have
-// to be begun anew. One for which there was no room, or no time before the
-// appliance ends, keeps its bytes.
+// CompleteUpload turns an upload with all its bytes into its object, even when
+// the client has disconnected. The call becomes an upload of an object, as if it
+// had sent all the bytes. A refused upload ends and would have to begin anew. An
+// upload that fails for lack of free space, or because the appliance stops, keeps
+// its bytes.
 func (s *Service) CompleteUpload(ctx context.Context, call *model.Call, u model.Upload) (model.Upload, error) {
 	if u.Complete {
 		return u, nil
@@ -255,14 +254,14 @@ func (s *Service) CompleteUpload(ctx context.Context, call *model.Call, u model.
 	return u, errors.Join(err, s.dropUpload(u))
 }
 
-// isRefusal reports whether err is what a client is told, with nothing behind it
-// that went wrong here.
+// isRefusal reports whether err is an error of the client alone, without an
+// internal cause.
 func isRefusal(err error) bool {
 	public, ok := errors.AsType[*model.Error](err)
 	return ok && public.Err == nil
 }
 
-// noteComplete has the record of an upload say that it has become an object.
+// noteComplete marks the record of an upload as complete.
 func noteComplete(tx *meta.Tx, id string, object model.Object) error {
 	_, err := tx.Uploads().Update(id, func(u *model.Upload) error {
 		u.Complete, u.Part, u.Metadata, u.ExpiresAt = true, "", "", object.LastModified.Add(completeLife)
@@ -271,8 +270,7 @@ func noteComplete(tx *meta.Tx, id string, object model.Object) error {
 	return err
 }
 
-// dropUpload removes an upload, and what there may be of its bytes, without a word
-// to its organization.
+// dropUpload removes an upload and its bytes without an audit entry.
 func (s *Service) dropUpload(u model.Upload) error {
 	if err := s.core.Meta.Update(func(tx *meta.Tx) error { return tx.Uploads().Delete(u.ID) }); err != nil && !errors.Is(err, meta.ErrNotFound) {
 		return err
@@ -280,27 +278,27 @@ func (s *Service) dropUpload(u model.Upload) error {
 	return s.core.Blobs.RemovePart(u.Part)
 }
 
-// UploadDelete gives an upload up.
+// UploadDelete aborts an upload.
 func (s *Service) UploadDelete(call *model.Call, bucket, id string) error {
 	u, release, err := s.ClaimUpload(call, bucket, id, "a request that sends it")
 	if err != nil {
 		return err
 	}
 	defer release()
-	return s.giveUp(call, u)
+	return s.abort(call, u)
 }
 
-// giveUp removes an upload and its bytes.
-func (s *Service) giveUp(call *model.Call, u model.Upload) error {
+// abort removes an upload and its bytes.
+func (s *Service) abort(call *model.Call, u model.Upload) error {
 	if err := s.core.Change(call, func(tx *meta.Tx) error { return tx.Uploads().Delete(u.ID) }); err != nil {
 		return err
 	}
 	return s.core.Blobs.RemovePart(u.Part)
 }
 
-// SweepUploads completes uploads that are all there, which only a crash or a
-// full disk leaves so, gives up those that have stood still for too long or
-// whose bucket is gone, and forgets those that were completed long ago.
+// SweepUploads completes uploads with all their bytes, which only a crash or a
+// full disk leaves behind, aborts uploads that are idle for too long or whose
+// bucket is gone, and removes the records of old complete uploads.
 func (s *Service) SweepUploads(ctx context.Context) error {
 	due, err := s.uploadsWhere(func(tx *meta.Tx, u model.Upload) (bool, error) {
 		if s.uploadHasExpired(u) || !u.Complete && u.Offset == u.Length {
@@ -320,7 +318,7 @@ func (s *Service) SweepUploads(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		call := s.core.System(model.ActionUploadExpire, u.Organization, ObjectResource(u.Bucket, u.Key))
+		call := s.core.System(model.ActionUploadExpire, u.Organization, objectResource(u.Bucket, u.Key))
 		if err := s.sweepUpload(ctx, call, u); model.CodeOf(err) == model.CodeInternal && ctx.Err() == nil {
 			errs = append(errs, err)
 		}
@@ -341,17 +339,17 @@ func (s *Service) sweepUpload(ctx context.Context, call *model.Call, u model.Upl
 	case u.Complete && over:
 		return s.dropUpload(u)
 	case over:
-		return s.giveUp(call, u)
+		return s.abort(call, u)
 	case !u.Complete && u.Offset == u.Length:
 		_, err := s.CompleteUpload(ctx, call, u)
 		return err
 	}
-	return nil // it has gone on meanwhile
+	return nil // it has received more bytes
 }
 
-// uploadsWhere returns the uploads that are wanted.
+// uploadsWhere returns the uploads for which want returns true.
 func (s *Service) uploadsWhere(want func(*meta.Tx, model.Upload) (bool, error)) (uploads []model.Upload, err error) {
-	err = s.core.Meta.ViewFlushed(func(tx *meta.Tx) error { // which says of each whether it is complete by now
+	err = s.core.Meta.ViewFlushed(func(tx *meta.Tx) error { // flushed, so that completed uploads are marked so
 		return tx.Uploads().All(func(u model.Upload) error {
 			wanted, err := want(tx, u)
 			if wanted {
@@ -363,9 +361,9 @@ func (s *Service) uploadsWhere(want func(*meta.Tx, model.Upload) (bool, error)) 
 	return uploads, err
 }
 
-// SettleUploads removes, at start, parts without an upload and uploads without
-// their part: a crash came between the two.
-func (s *Service) SettleUploads() error {
+// RecoverUploads removes, at start, parts without an upload and uploads without
+// their part, which a crash between the two leaves behind.
+func (s *Service) RecoverUploads() error {
 	uploads, err := s.uploadsWhere(func(_ *meta.Tx, u model.Upload) (bool, error) { return !u.Complete, nil })
 	if err != nil {
 		return err
@@ -374,20 +372,20 @@ func (s *Service) SettleUploads() error {
 	if err != nil {
 		return err
 	}
-	stray := map[string]bool{}
+	orphans := map[string]bool{}
 	for _, part := range parts {
-		stray[part] = true
+		orphans[part] = true
 	}
 	var errs []error
 	for _, u := range uploads {
-		if stray[u.Part] {
-			delete(stray, u.Part)
+		if orphans[u.Part] {
+			delete(orphans, u.Part)
 			continue
 		}
 		s.core.Log.Warn("an upload has lost its bytes and is given up", "upload", u.ID, "bucket", u.Bucket, "key", u.Key)
 		errs = append(errs, s.dropUpload(u))
 	}
-	for part := range stray {
+	for part := range orphans {
 		errs = append(errs, s.core.Blobs.RemovePart(part))
 	}
 	return errors.Join(errs...)

@@ -9,22 +9,22 @@ import (
 	"holdfast/engine/model"
 )
 
-// Uploads leave a share of the disk: deletes, the metadata and the audit log
-// need room too, and with none nobody could make any.
+// Uploads leave a share of the disk free: deletes, the metadata and the audit log
+// need space too, and on a full disk nothing could be deleted.
 const (
-	// reserveShare of the disk is left, within leastReserve and mostReserve, in
-	// bytes.
+	// reserveShare is the share of the disk left free, within leastReserve and
+	// mostReserve bytes.
 	reserveShare = 0.05
 	leastReserve = 32 << 20
 	mostReserve  = 1 << 30
-	// spaceKnown is for how long it is not looked again how much is free.
+	// spaceKnown is how long a measurement is valid.
 	spaceKnown = 10 * time.Millisecond
-	// endlessMargin is how much is left besides, in bytes, by uploads that have sent
-	// as much and not said how much is to come: others are not refused for them.
+	// endlessMargin is the number of bytes that an upload of unknown length leaves
+	// free besides, once it has sent as many, so that it does not block others.
 	endlessMargin = 16 << 20
 )
 
-// uploadSpace knows how much of the disk uploads may take.
+// uploadSpace measures how much of the disk uploads may use.
 type uploadSpace struct {
 	dirs    []string
 	measure func(dir string) (total, free int64, err error)
@@ -40,8 +40,8 @@ func newUploadSpace(dirs ...string) *uploadSpace {
 	return &uploadSpace{dirs: dirs, measure: core.MeasureDisk}
 }
 
-// left returns how many bytes uploads may take. A file system that does not
-// say how large it is lets them have what they like.
+// left returns the number of bytes uploads may use. A file system that does not
+// report its size imposes no limit.
 func (r *uploadSpace) left() int64 {
 	now := time.Now()
 	if m := r.last.Load(); m != nil && now.Sub(m.at) < spaceKnown {
@@ -57,14 +57,14 @@ func (r *uploadSpace) left() int64 {
 	return left
 }
 
-// uploadReserve is what uploads leave of a disk.
+// uploadReserve returns the number of bytes that uploads leave free on a disk.
 func uploadReserve(total int64) int64 {
 	return min(mostReserve, max(leastReserve, int64(float64(total)*reserveShare)))
 }
 
 var errNoneLeft = model.Errorf(model.CodeForbidden, "%s; delete what is not needed, or have the operator make room", core.DiskFull)
 
-// refuse refuses size bytes for which there is no room but the reserve.
+// refuse refuses size bytes that would use the reserve.
 func (r *uploadSpace) refuse(size int64) error {
 	left := r.left()
 	switch {
@@ -77,8 +77,8 @@ func (r *uploadSpace) refuse(size int64) error {
 		"%s: the upload needs %d MB more than may be taken; delete what is not needed, or have the operator make room", core.DiskFull, (size-left)>>20+1)
 }
 
-// leaving returns body, which fails once it would go into the reserve. An endless
-// one does not say how much is to come.
+// leaving returns a reader of body that fails once the reserve would be used. An
+// endless body has no known length.
 func (r *uploadSpace) leaving(body io.Reader, endless bool) io.Reader {
 	return &boundedBody{Reader: body, space: r, endless: endless}
 }
