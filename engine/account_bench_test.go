@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"holdfast/engine/databases"
-	"holdfast/engine/insight"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -49,7 +48,7 @@ func (a *appliance) fillAccount(tx *meta.Tx, dbs, backups int) error {
 		for n := range found {
 			found[n] = model.Recommendation{Code: "missing_index", Severity: model.SeverityWarning, Resource: databases.DatabaseResource(db), Object: fmt.Sprint(n)}
 		}
-		a.Insight.Adviser.Found[db.ID] = insight.Findings{At: now, By: map[string][]model.Recommendation{"missing_indexes": found}}
+		a.Insight.SetFindings(db.ID, map[string][]model.Recommendation{"missing_indexes": found})
 	}
 	return nil
 }

@@ -714,8 +714,8 @@ func TestChecksRunNothingOfATenants(t *testing.T) {
 	if found := a.look("missing_primary_key"); len(found) == 0 {
 		t.Error("the checks found nothing")
 	}
-	if len(a.Insight.Adviser.Found[a.db.ID].By) != len(advice.DatabaseChecks()) {
-		t.Errorf("only these ran: %v", a.Insight.Adviser.Found[a.db.ID].By)
+	if len(a.Insight.Findings(a.db.ID)) != len(advice.DatabaseChecks()) {
+		t.Errorf("only these ran: %v", a.Insight.Findings(a.db.ID))
 	}
 	if _, err := locker.Exec(t.Context(), "rollback"); err != nil {
 		t.Fatal(err)
@@ -757,9 +757,7 @@ func TestAdviceComesByItself(t *testing.T) {
 		t.Error("the database is gone, and its recommendations are not")
 	}
 	a.Insight.AdviseAll(t.Context(), 0)
-	a.Insight.Adviser.Mu.Lock()
-	defer a.Insight.Adviser.Mu.Unlock()
-	if len(a.Insight.Adviser.Found) != 0 {
-		t.Errorf("kept %v", a.Insight.Adviser.Found)
+	if kept := a.Insight.Findings(a.db.ID); kept != nil {
+		t.Errorf("kept %v", kept)
 	}
 }

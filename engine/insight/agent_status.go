@@ -7,18 +7,18 @@ import (
 	"holdfast/engine/model"
 )
 
-// Status is an account at a glance, for who has just been handed a key.
+// Status summarizes an account, for a client that has just received a key.
 type Status struct {
 	Organization    model.Organization
 	Projects        []model.Project
 	Key             *model.Key
 	Databases       []databases.View
 	NewestBackup    *time.Time
-	NewestVerified  *time.Time       // when a backup was last proven
-	Unprotected     []databases.View // databases that are to have a completed backup and have none
+	NewestVerified  *time.Time       // when a backup was last verified
+	Unprotected     []databases.View // databases that should have a completed backup and have none
 	Usage           Usage
 	Operations      []model.DatabaseOperation
-	Recommendations []model.Recommendation // all, the gravest first
+	Recommendations []model.Recommendation // all, the most severe first
 	Version         string
 	Time            time.Time
 }
@@ -62,7 +62,7 @@ func (s *Service) AgentStatus(call *model.Call) (Status, error) {
 	return status, err
 }
 
-// views adds to each record what lies beside it.
+// views returns the views of the records.
 func (s *Service) views(dbs []model.Database) ([]databases.View, error) {
 	views := make([]databases.View, len(dbs))
 	for i, db := range dbs {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Features says what this appliance does on this machine, with the programs that
-// are installed there.
+// Features reports what this appliance can do with the programs installed on the
+// machine.
 type Features struct {
-	ScheduledBackups   bool // the operator has the appliance make them
+	ScheduledBackups   bool // the operator has enabled them
 	BackupVerification bool // a trial restore follows each completed backup
 	Exports            bool // one follows each completed backup
 	Imports            bool
@@ -30,11 +30,10 @@ func (s *Service) Features(ctx context.Context) Features {
 	}
 }
 
-// toolAgain is for how long a search for a program counts.
+// toolAgain is how long the result of a search for a program is valid.
 const toolAgain = 10 * time.Second
 
-// toolSearch remembers for a while whether a program was found: looking for it
-// runs those that may be it.
+// toolSearch caches whether a program was found: the search runs the candidates.
 type toolSearch struct {
 	mu    sync.Mutex
 	at    time.Time

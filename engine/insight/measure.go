@@ -16,23 +16,24 @@ type Measurement struct {
 	Databases     map[model.DatabaseStatus]int
 	DatabaseBytes int64
 	Connections   int64
-	// WALLag is how far the receiver of WAL that is farthest behind is, in bytes.
+	// WALLag is the largest lag of a WAL receiver, in bytes.
 	WALLag int64
 	Totals model.Totals
 	// BackupBytes is what all backups, WAL and exports occupy on disk.
 	BackupBytes int64
-	// Unprotected databases are to have a completed backup and have none;
-	// BackupAge is how old the newest one is of the database that is worst off of
-	// the others.
+	// Unprotected is the number of databases that should have a completed backup
+	// and have none; BackupAge is the greatest age of the newest backup among the
+	// others.
 	Unprotected int
 	BackupAge   time.Duration
-	// AuditQueued entries wait to be written, of AuditRoom that may.
+	// AuditQueued is the number of entries that wait to be written, AuditRoom the
+	// capacity of their queue.
 	AuditQueued, AuditRoom int
 	Recommendations        map[model.Severity]int
 	Host                   core.Host
 }
 
-// Measure takes the figures. It asks no database.
+// Measure takes the figures. It queries no database.
 func (s *Service) Measure() (Measurement, error) {
 	m := Measurement{
 		Databases: map[model.DatabaseStatus]int{}, AuditQueued: len(s.core.Audits.Entries), AuditRoom: cap(s.core.Audits.Entries),
@@ -70,7 +71,7 @@ func (s *Service) measureDatabases(tx *meta.Tx, m *Measurement) error {
 		m.DatabaseBytes += stats.SizeBytes
 		m.Connections += int64(stats.Connections)
 		m.WALLag = max(m.WALLag, stats.WALLag)
-		for severity, count := range s.Adviser.count(db.ID) {
+		for severity, count := range s.adviser.count(db.ID) {
 			m.Recommendations[severity] += count
 		}
 		newest, err := databases.NewestCompleted(tx, db.ID)
@@ -87,12 +88,12 @@ func (s *Service) measureDatabases(tx *meta.Tx, m *Measurement) error {
 	})
 }
 
-// count returns how many findings there are on a database.
-func (a *Adviser) count(id string) map[model.Severity]int {
-	a.Mu.Lock()
-	defer a.Mu.Unlock()
+// count returns the number of findings on a database by severity.
+func (a *adviser) count(id string) map[model.Severity]int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	counts := map[model.Severity]int{}
-	for _, found := range a.Found[id].By {
+	for _, found := range a.found[id].by {
 		for _, r := range found {
 			counts[r.Severity]++
 		}
@@ -100,7 +101,7 @@ func (a *Adviser) count(id string) map[model.Severity]int {
 	return counts
 }
 
-// Ready says why the appliance cannot serve, nil when it can.
+// Ready returns why the appliance cannot serve, nil when it can.
 func (s *Service) Ready() error {
 	if !s.databases.Started() {
 		return errors.New("starting")

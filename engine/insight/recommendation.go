@@ -24,43 +24,43 @@ import (
 const (
 	// adviseInterval is how often every database is checked in the background.
 	adviseInterval = 5 * time.Minute
-	// adviseAgain is how old the findings on a database must be for somebody's
-	// question to have it checked anew before its turn.
+	// adviseAgain is the age of findings from which a request for recommendations
+	// triggers a new check.
 	adviseAgain = 10 * time.Second
-	// checkTimeout bounds one check of one database, visitTimeout all of them.
-	checkTimeout = 5 * time.Second
-	visitTimeout = 20 * time.Second
+	// checkTimeout bounds one check of one database, checksTimeout all of them.
+	checkTimeout  = 5 * time.Second
+	checksTimeout = 20 * time.Second
 )
 
-// Adviser keeps what the checks of databases found, so that asking for
-// recommendations asks no database.
-type Adviser struct {
-	Mu    sync.Mutex
-	Found map[string]Findings             // by database
+// adviser caches the findings of the checks of databases, so that listing
+// recommendations queries no database.
+type adviser struct {
+	mu    sync.Mutex
+	found map[string]findings             // by database
 	seen  map[string]map[string]time.Time // when each was first seen, by organization and id
 	wake  chan struct{}
 
-	running sync.Mutex // held while a database is visited
+	running sync.Mutex // held while a database is checked
 	memory  map[string]*advice.Memory
 }
 
-// Findings are what is known of one database, by check.
-type Findings struct {
-	At time.Time
-	By map[string][]model.Recommendation
+// findings are the results of the checks of one database.
+type findings struct {
+	at time.Time
+	by map[string][]model.Recommendation
 	// certificateEnd is zero when the certificate could not be read.
 	certificateEnd time.Time
 }
 
-func newAdviser() *Adviser {
-	return &Adviser{
-		Found: map[string]Findings{}, seen: map[string]map[string]time.Time{},
+func newAdviser() *adviser {
+	return &adviser{
+		found: map[string]findings{}, seen: map[string]map[string]time.Time{},
 		wake: make(chan struct{}, 1), memory: map[string]*advice.Memory{},
 	}
 }
 
-// Advise checks every database, now and again or when somebody asks, until
-// ctx ends.
+// Advise checks every database, periodically and after a request for
+// recommendations, until ctx ends.
 func (s *Service) Advise(ctx context.Context) {
 	ticker := time.NewTicker(adviseInterval)
 	defer ticker.Stop()
@@ -69,7 +69,7 @@ func (s *Service) Advise(ctx context.Context) {
 		select {
 		case <-ticker.C:
 			s.AdviseAll(ctx, 0)
-		case <-s.Adviser.wake:
+		case <-s.adviser.wake:
 			if s.core.Clock().Sub(last) < adviseAgain {
 				continue
 			}
@@ -81,17 +81,17 @@ func (s *Service) Advise(ctx context.Context) {
 	}
 }
 
-// AdviseAll visits the databases whose findings are at least so old, and
-// forgets those that are gone.
+// AdviseAll checks the databases whose findings are at least that old, and drops
+// the findings of removed databases.
 func (s *Service) AdviseAll(ctx context.Context, age time.Duration) {
 	databases, err := s.databases.KeptDatabases()
 	if err != nil {
 		s.core.Log.Error("list databases to advise on", "error", err)
 		return
 	}
-	s.Adviser.keepOnly(databases)
+	s.adviser.keepOnly(databases)
 	for _, db := range databases {
-		if ctx.Err() != nil || db.Sandbox || s.Adviser.fresh(db.ID, s.core.Clock(), age) {
+		if ctx.Err() != nil || db.Sandbox || s.adviser.fresh(db.ID, s.core.Clock(), age) {
 			continue
 		}
 		if err := s.AdviseOne(ctx, db); err != nil {
@@ -100,45 +100,44 @@ func (s *Service) AdviseAll(ctx context.Context, age time.Duration) {
 	}
 }
 
-func (a *Adviser) fresh(id string, now time.Time, age time.Duration) bool {
-	a.Mu.Lock()
-	defer a.Mu.Unlock()
-	last, ok := a.Found[id]
-	return ok && now.Sub(last.At) < age
+func (a *adviser) fresh(id string, now time.Time, age time.Duration) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last, ok := a.found[id]
+	return ok && now.Sub(last.at) < age
 }
 
-func (a *Adviser) certificateEnd(id string) time.Time {
-	a.Mu.Lock()
-	defer a.Mu.Unlock()
-	return a.Found[id].certificateEnd
+func (a *adviser) certificateEnd(id string) time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.found[id].certificateEnd
 }
 
-func (a *Adviser) keepOnly(databases []model.Database) {
+func (a *adviser) keepOnly(databases []model.Database) {
 	kept := map[string]bool{}
 	for _, db := range databases {
 		kept[db.ID] = true
 	}
 	a.running.Lock()
 	defer a.running.Unlock()
-	a.Mu.Lock()
-	defer a.Mu.Unlock()
-	for id := range a.Found {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id := range a.found {
 		if !kept[id] {
-			delete(a.Found, id)
+			delete(a.found, id)
 			delete(a.memory, id)
 		}
 	}
 }
 
-// AdviseOne looks at one database. What cannot be asked leaves what was found
-// before.
+// AdviseOne checks one database. A check that fails keeps its earlier findings.
 func (s *Service) AdviseOne(ctx context.Context, db model.Database) error {
-	a := s.Adviser
+	a := s.adviser
 	a.running.Lock()
 	defer a.running.Unlock()
-	a.Mu.Lock()
-	results := Findings{At: s.core.Clock(), By: maps.Clone(a.Found[db.ID].By)}
-	a.Mu.Unlock()
+	a.mu.Lock()
+	results := findings{at: s.core.Clock(), by: maps.Clone(a.found[db.ID].by)}
+	a.mu.Unlock()
 	if certificate, err := postgres.ReadCertificate(s.databases.DataDirectory(db.ID, db.Generation)); err == nil {
 		results.certificateEnd = certificate.NotAfter
 	}
@@ -146,20 +145,37 @@ func (s *Service) AdviseOne(ctx context.Context, db model.Database) error {
 	if status, _ := s.databases.LiveStatus(db); status == model.DatabaseAvailable {
 		err = s.runChecks(ctx, db, &results)
 	}
-	a.Mu.Lock()
-	defer a.Mu.Unlock()
-	a.Found[db.ID] = results
+	a.put(db.ID, results)
 	return err
 }
 
+// Findings returns the findings on a database by check, nil when it has not been
+// checked or is gone.
+func (s *Service) Findings(database string) map[string][]model.Recommendation {
+	s.adviser.mu.Lock()
+	defer s.adviser.mu.Unlock()
+	return maps.Clone(s.adviser.found[database].by)
+}
+
+// SetFindings replaces the findings on a database, as a check just now would.
+func (s *Service) SetFindings(database string, byCheck map[string][]model.Recommendation) {
+	s.adviser.put(database, findings{at: s.core.Clock(), by: byCheck})
+}
+
+func (a *adviser) put(database string, results findings) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.found[database] = results
+}
+
 // runChecks runs every check on one database.
-func (s *Service) runChecks(ctx context.Context, db model.Database, results *Findings) error {
-	ctx, cancel := context.WithTimeout(ctx, visitTimeout)
+func (s *Service) runChecks(ctx context.Context, db model.Database, results *findings) error {
+	ctx, cancel := context.WithTimeout(ctx, checksTimeout)
 	defer cancel()
-	if s.Adviser.memory[db.ID] == nil {
-		s.Adviser.memory[db.ID] = advice.NewMemory()
+	if s.adviser.memory[db.ID] == nil {
+		s.adviser.memory[db.ID] = advice.NewMemory()
 	}
-	session := &advice.Session{Now: results.At, Limits: s.core.Config.Advice, Database: db, Memory: s.Adviser.memory[db.ID]}
+	session := &advice.Session{Now: results.at, Limits: s.core.Config.Advice, Database: db, Memory: s.adviser.memory[db.ID]}
 	var err error
 	if session.Statements, err = s.statements(ctx, db); err != nil {
 		return err
@@ -168,8 +184,8 @@ func (s *Service) runChecks(ctx context.Context, db model.Database, results *Fin
 		return err
 	}
 	defer session.Conn.Close(context.WithoutCancel(ctx))
-	if results.By == nil {
-		results.By = map[string][]model.Recommendation{}
+	if results.by == nil {
+		results.by = map[string][]model.Recommendation{}
 	}
 	for _, check := range advice.DatabaseChecks() {
 		found, err := s.runCheck(ctx, session, check)
@@ -177,7 +193,7 @@ func (s *Service) runChecks(ctx context.Context, db model.Database, results *Fin
 			s.core.Log.Warn("check database", "database", db.ID, "check", check.Name, "error", err)
 			continue
 		}
-		results.By[check.Name] = found
+		results.by[check.Name] = found
 	}
 	return nil
 }
@@ -193,8 +209,8 @@ func (s *Service) statements(ctx context.Context, db model.Database) ([]advice.S
 	return advice.Statements(ctx, conn, db.Name)
 }
 
-// runCheck runs one check in a transaction that cannot write, within its time
-// on the server's side too: a context alone would cost the session.
+// runCheck runs one check in a read-only transaction with timeouts on the server:
+// a cancelled context alone would end the session.
 func (s *Service) runCheck(ctx context.Context, session *advice.Session, check advice.Check) ([]model.Recommendation, error) {
 	var found []model.Recommendation
 	err := pgx.BeginTxFunc(ctx, session.Conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
@@ -207,8 +223,9 @@ func (s *Service) runCheck(ctx context.Context, session *advice.Session, check a
 	return found, err
 }
 
-// Recommendations returns the advice for the call's organization, gravest
-// first, and the newest first of what is equally grave: what facts say now, and what the databases last said.
+// Recommendations returns the recommendations for the call's organization, sorted
+// by severity and then newest first. They follow from current facts and the latest
+// checks of the databases.
 func (s *Service) Recommendations(call *model.Call) ([]model.Recommendation, error) {
 	databases, err := s.databases.DatabasesOf(call.Organization)
 	if err != nil {
@@ -226,20 +243,20 @@ func (s *Service) recommendations(call *model.Call, databases []model.Database, 
 	if err != nil {
 		return nil, err
 	}
-	found := append(advice.Account(facts), s.Adviser.about(databases)...)
-	s.Adviser.date(call.Organization, found, facts.Now)
+	found := append(advice.Account(facts), s.adviser.about(databases)...)
+	s.adviser.date(call.Organization, found, facts.Now)
 	slices.SortFunc(found, func(a, b model.Recommendation) int {
 		return cmp.Compare(recommendationPlace(a), recommendationPlace(b))
 	})
 	select {
-	case s.Adviser.wake <- struct{}{}:
-	default: // it is awake
+	case s.adviser.wake <- struct{}{}:
+	default: // a wake-up is pending
 	}
 	return found, nil
 }
 
-// RecommendationList returns a page of them. It goes on behind the last one
-// shown also when that has gone meanwhile.
+// RecommendationList returns a page of recommendations. A page continues after
+// the last one shown even when that no longer exists.
 func (s *Service) RecommendationList(call *model.Call, page core.Page) (core.List[model.Recommendation], error) {
 	w, err := s.core.Walk(call, model.ActionRecommendationList, page)
 	if err != nil {
@@ -254,29 +271,28 @@ func (s *Service) RecommendationList(call *model.Call, page core.Page) (core.Lis
 	return core.NewList(w, all[:shown], shown < len(all), recommendationPlace), nil
 }
 
-// recommendationPlace is where a recommendation stands among all: places compare
-// as the recommendations are listed.
+// recommendationPlace returns the sort key of a recommendation in lists.
 func recommendationPlace(r model.Recommendation) string {
 	return fmt.Sprintf("%d%016x%s", r.Severity.Rank(), math.MaxInt64-r.DetectedAt.UnixNano(), r.ID())
 }
 
-// about returns what was found of the databases.
-func (a *Adviser) about(databases []model.Database) (all []model.Recommendation) {
-	a.Mu.Lock()
-	defer a.Mu.Unlock()
+// about returns the findings on the databases.
+func (a *adviser) about(databases []model.Database) (all []model.Recommendation) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for _, db := range databases {
 		for _, check := range advice.DatabaseChecks() {
-			all = append(all, a.Found[db.ID].By[check.Name]...)
+			all = append(all, a.found[db.ID].by[check.Name]...)
 		}
 	}
 	return all
 }
 
-// date sets when each recommendation was first seen, and forgets those that
-// are gone.
-func (a *Adviser) date(organization string, found []model.Recommendation, now time.Time) {
-	a.Mu.Lock()
-	defer a.Mu.Unlock()
+// date sets when each recommendation was first seen, and drops those that no
+// longer apply.
+func (a *adviser) date(organization string, found []model.Recommendation, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	seen := map[string]time.Time{}
 	for i := range found {
 		id := found[i].ID()
@@ -289,14 +305,14 @@ func (a *Adviser) date(organization string, found []model.Recommendation, now ti
 	a.seen[organization] = seen
 }
 
-// Facts gathers what advice goes by without asking a database.
+// Facts gathers the facts for recommendations without querying a database.
 func (s *Service) Facts(organization string, databases []model.Database, usage Usage) (advice.Facts, error) {
 	facts := advice.Facts{
 		Now: s.core.Clock(), Limits: s.core.Config.Advice, Proofs: s.core.Config.Proofs, Plan: model.Plan{Name: usage.Plan, Limits: usage.Limits}, Used: usage.Used,
 		DiskFree: usage.Host.DiskFree, DiskTotal: usage.Host.DiskTotal,
 	}
 	facts.ClockAhead, facts.ClockGrace = s.core.ClockAhead()
-	err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) error { // damaged objects may have been replaced
+	err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) error { // flushed, because damaged objects may have been replaced
 		keys, err := core.AllBy(tx.Keys(), meta.ByOrganization, meta.Key(organization))
 		if err != nil {
 			return err
@@ -327,8 +343,8 @@ func (s *Service) aboutDatabase(tx *meta.Tx, db model.Database) (advice.Database
 			Backlog: status.Backlog, Failures: status.Failures, Error: status.LastError,
 		}
 	}
-	about.CertificateEnd = s.Adviser.certificateEnd(db.ID)
-	// A database has one backup under way at the most.
+	about.CertificateEnd = s.adviser.certificateEnd(db.ID)
+	// A database has at most one backup under way.
 	attempts, _, err := tx.Backups().Newest(meta.ByDatabase, meta.Key(db.ID), "", 2)
 	if err != nil {
 		return about, err

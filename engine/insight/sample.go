@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// SampleInterval is how often every instance is asked for its statistics.
+// SampleInterval is the time between queries of an instance's statistics.
 const SampleInterval = 15 * time.Second
 
-// Sample keeps the statistics fresh until ctx ends.
+// Sample updates the statistics until ctx ends.
 func (s *Service) Sample(ctx context.Context) {
 	ticker := time.NewTicker(SampleInterval)
 	defer ticker.Stop()

@@ -1,6 +1,6 @@
-// Package insight tells what the appliance knows of itself and its databases:
-// samples over time, usage, recommendations, features, the status for agents and
-// what a full disk announces. It changes no resource.
+// Package insight reports on the appliance and its databases: samples over time,
+// usage, recommendations, features, the status for agents and a nearly full disk.
+// It changes no resource.
 package insight
 
 import (
@@ -18,11 +18,11 @@ type Service struct {
 	databases *databases.Service
 	recovery  *recovery.Service
 	imports   *imports.Service
-	Adviser   *Adviser
+	adviser   *adviser
 	dumps     toolSearch // for pg_dump
 }
 
 // New returns the service.
 func New(c *core.Core, a *access.Service, d *databases.Service, r *recovery.Service, i *imports.Service) *Service {
-	return &Service{core: c, access: a, databases: d, recovery: r, imports: i, Adviser: newAdviser()}
+	return &Service{core: c, access: a, databases: d, recovery: r, imports: i, adviser: newAdviser()}
 }

@@ -5,10 +5,10 @@ import (
 	"holdfast/engine/model"
 )
 
-// Usage is what an organization takes, and what the machine has left.
+// Usage is what an organization uses, and what the machine has left.
 type Usage struct {
 	model.Totals
-	DatabaseBytes int64 // as the databases last said
+	DatabaseBytes int64 // as last sampled
 	BackupBytes   int64 // on disk, see BackupBytes
 	Connections   int64
 	Plan          string                 // in force
@@ -28,8 +28,8 @@ func (u Usage) Used(m model.Metric) int64 {
 	}
 }
 
-// Usage returns what the call's organization takes: its totals, what its
-// databases last said of themselves, and what its backups occupy on disk.
+// Usage returns the usage of the call's organization: its totals, the last samples
+// of its databases, and the size of its backups on disk.
 func (s *Service) Usage(call *model.Call) (Usage, error) {
 	databases, err := s.databases.DatabasesOf(call.Organization)
 	if err != nil {
@@ -52,5 +52,5 @@ func (s *Service) usage(call *model.Call, databases []model.Database) (Usage, er
 	return usage, err
 }
 
-// Rates returns the budgets each key has.
+// Rates returns the rate limits of each key.
 func (s *Service) Rates() map[model.RateClass]core.Rate { return s.core.Config.Rates }

@@ -7,12 +7,12 @@ import (
 	"holdfast/engine/model"
 )
 
-// diskRelief is by how much more of the disk must be free again before a
-// nearly full one is told of anew.
+// diskRelief is the additional free share of the disk after which a nearly full
+// disk is reported again.
 const diskRelief = 0.02
 
-// WatchDisk tells when the disk is nearly full, once each time. told says
-// whether that was told; the answer is what to pass next.
+// WatchDisk reports a nearly full disk once each time it fills up. The told
+// argument says whether it is already reported; pass the result to the next call.
 func (s *Service) WatchDisk(told bool) bool {
 	host, err := core.MeasureHost(s.core.Config.DataDir)
 	if err != nil {
