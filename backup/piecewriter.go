@@ -9,7 +9,7 @@ import (
 	"syscall"
 
 	"holdfast/backup/repository"
-	"holdfast/diskio"
+	"holdfast/internal/durable"
 )
 
 // directSize is the file size from which on files are written past the page
@@ -18,7 +18,7 @@ import (
 const directSize = pieceSize
 
 // directBuffers are the buffers for these writes.
-var directBuffers = sync.Pool{New: func() any { return diskio.NewBuffer(1 << 20) }}
+var directBuffers = sync.Pool{New: func() any { return durable.NewBuffer(1 << 20) }}
 
 // pieceWriter writes the chunks of a piece of a file. The file already contains
 // zeros.
@@ -35,9 +35,9 @@ type pieceWriter struct {
 }
 
 // direct makes the piece be written past the page cache through buffer, which
-// belongs to a diskio.Buffer, if the file system supports it.
+// belongs to a durable.Buffer, if the file system supports it.
 func (w *pieceWriter) direct(buffer []byte) {
-	if diskio.SetDirect(w.f, true) == nil {
+	if durable.SetDirect(w.f, true) == nil {
 		w.waiting = buffer[:0]
 	}
 }
@@ -89,7 +89,7 @@ func (w *pieceWriter) flush() error {
 	start := w.at - int64(len(w.waiting))
 	_, err := w.f.WriteAt(w.waiting, start)
 	if errors.Is(err, syscall.EINVAL) { // the device requires a larger alignment
-		if err = diskio.SetDirect(w.f, false); err == nil {
+		if err = durable.SetDirect(w.f, false); err == nil {
 			_, err = w.f.WriteAt(w.waiting, start)
 		}
 	}

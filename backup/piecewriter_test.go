@@ -8,18 +8,18 @@ import (
 	"path/filepath"
 	"testing"
 
-	"holdfast/diskio"
+	"holdfast/internal/durable"
 )
 
 // TestPieceWriter writes a piece with a hole in it: chunk by chunk, past the
 // page cache, and with a buffer that direct writes refuse where there are any,
 // as a device with larger blocks refuses ours.
 func TestPieceWriter(t *testing.T) {
-	want := make([]byte, 11*chunkSize-3*diskio.Align)
+	want := make([]byte, 11*chunkSize-3*durable.Align)
 	rand.Read(want)
 	hole := want[4*chunkSize : 5*chunkSize]
 	clear(hole)
-	round := directBuffers.Get().(*diskio.Buffer)
+	round := directBuffers.Get().(*durable.Buffer)
 	defer directBuffers.Put(round)
 	for name, buffer := range map[string][]byte{"buffered": nil, "direct": round.Bytes, "refused": round.Bytes[8:]} {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"holdfast/backup/repository"
-	"holdfast/diskio"
+	"holdfast/internal/durable"
 )
 
 // RestoreOptions are the options of Restore.
@@ -201,7 +201,7 @@ func (r *restoring) work(ctx context.Context, pieces <-chan restorePiece) error 
 		return err
 	}
 	defer reader.Close()
-	buffer := directBuffers.Get().(*diskio.Buffer)
+	buffer := directBuffers.Get().(*durable.Buffer)
 	defer directBuffers.Put(buffer)
 	for p := range pieces {
 		if err := r.piece(ctx, reader, p, buffer.Bytes); err != nil {
@@ -221,7 +221,7 @@ func (r *restoring) piece(ctx context.Context, reader *repository.Reader, p rest
 		if w.f, err = r.open(p); err != nil {
 			return err
 		}
-		if e.Size >= directSize && e.Size%diskio.Align == 0 {
+		if e.Size >= directSize && e.Size%durable.Align == 0 {
 			w.direct(buffer)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"holdfast/diskio"
+	"holdfast/internal/durable"
 )
 
 // sync makes everything below the directory durable with one syncfs, which
@@ -13,7 +13,7 @@ import (
 // each of a thousand small files would wait for the disk each time. If syncfs
 // does not report write errors, each file is synced.
 func (t *tree) sync() error {
-	if !diskio.SyncfsReports() {
+	if !durable.SyncfsReports() {
 		return syncFiles(t.dir.Name())
 	}
 	return unix.Syncfs(int(t.dir.Fd()))

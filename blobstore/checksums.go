@@ -6,7 +6,7 @@ import (
 	"hash/crc32"
 	"io"
 
-	"holdfast/diskio"
+	"holdfast/internal/durable"
 )
 
 // A file of a blob ends with the CRC-32C of each of its blocks and a footer:
@@ -68,7 +68,7 @@ func footer(size int64) []byte {
 
 // Occupied returns how many bytes of the disk the file of a blob with size bytes
 // of content occupies.
-func Occupied(size int64) int64 { return diskio.Occupied(fileSize(size)) }
+func Occupied(size int64) int64 { return durable.Occupied(fileSize(size)) }
 
 // fileSize returns the size of the file of a content of size bytes.
 func fileSize(size int64) int64 {

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"holdfast/diskio"
 	"holdfast/internal/durable"
 )
 
@@ -49,7 +48,7 @@ func (f *directFile) SetDirect(direct bool) error {
 func (f *directFile) Write(p []byte) (int, error) { return f.write(p, f.File.Write) }
 
 func (f *directFile) WriteAt(p []byte, at int64) (int, error) {
-	if f.on && at%diskio.Align != 0 {
+	if f.on && at%durable.Align != 0 {
 		return 0, errors.New("a direct write that does not begin a page")
 	}
 	return f.write(p, func(p []byte) (int, error) { return f.File.WriteAt(p, at) })
@@ -62,7 +61,7 @@ func (f *directFile) write(p []byte, write func([]byte) (int, error)) (int, erro
 			n, err := write(p[:f.fs.part])
 			return n, errors.Join(err, f.fs.write)
 		}
-		if len(p)%diskio.Align != 0 {
+		if len(p)%durable.Align != 0 {
 			return 0, errors.New("a direct write that is not round")
 		}
 	}
@@ -89,7 +88,7 @@ func TestReadFrom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := openStore(t, t.TempDir(), Options{fs: fs})
 			for _, size := range []int{0, 1, 64 << 10, 64<<10 + 1, blockSize - 1, blockSize, blockSize + 1, 2 * blockSize, len(random)} {
-				for _, before := range []int{0, 7, diskio.Align, 64 << 10} {
+				for _, before := range []int{0, 7, durable.Align, 64 << 10} {
 					content := random[:max(size, before)]
 					if got, err := throughReadFrom(t, s, content[:before], iotest.HalfReader(bytes.NewReader(content[before:]))); err != nil || !bytes.Equal(got, content) {
 						t.Errorf("%d bytes behind %d: %d are read back, %v", len(content)-before, before, len(got), err)
@@ -164,9 +163,9 @@ func TestPageWriter(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			w := pageWriter{file: f, buffer: diskio.NewBuffer(4 * diskio.Align)}
+			w := pageWriter{file: f, buffer: durable.NewBuffer(4 * durable.Align)}
 			var want []byte
-			for _, size := range []int{0, 1, 80, diskio.Align - 81, diskio.Align, 1, 3*diskio.Align - 1, 100, 4 * diskio.Align, 9*diskio.Align + 7} {
+			for _, size := range []int{0, 1, 80, durable.Align - 81, durable.Align, 1, 3*durable.Align - 1, 100, 4 * durable.Align, 9*durable.Align + 7} {
 				piece := make([]byte, size)
 				rand.Read(piece)
 				want = append(want, piece...)

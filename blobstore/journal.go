@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"holdfast/diskio"
 	"holdfast/internal/durable"
 )
 
@@ -26,8 +25,8 @@ type journal struct {
 
 	// What follows belongs to whoever writes for the group.
 	current *segment
-	last    uint32         // number of the newest segment there ever was
-	buffer  *diskio.Buffer // of current
+	last    uint32          // number of the newest segment there ever was
+	buffer  *durable.Buffer // of current
 
 	numbers segmentNumbers
 }
@@ -50,7 +49,7 @@ const writeSize = 1 << 20
 const zerosAhead = 1 << 20
 
 // zeros are as many as are written at a time.
-var zeros = diskio.NewBuffer(256 << 10)
+var zeros = durable.NewBuffer(256 << 10)
 
 // append makes records durable, in their order and next to each other, and
 // delivers them.

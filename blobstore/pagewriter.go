@@ -1,7 +1,6 @@
 package blobstore
 
 import (
-	"holdfast/diskio"
 	"holdfast/internal/durable"
 )
 
@@ -11,14 +10,14 @@ import (
 // with what comes next.
 type pageWriter struct {
 	file   durable.File
-	mode   diskio.Mode
-	buffer *diskio.Buffer
+	mode   durable.WriteMode
+	buffer *durable.Buffer
 	at     int64 // where in the file the buffer begins
 	fill   int   // how many bytes are in it
 }
 
 // pageEnd returns where the page ends that the byte before offset lies in.
-func pageEnd(offset int64) int64 { return (offset + diskio.Align - 1) / diskio.Align * diskio.Align }
+func pageEnd(offset int64) int64 { return (offset + durable.Align - 1) / durable.Align * durable.Align }
 
 // offset is where in the file comes next what is written.
 func (w *pageWriter) offset() int64 { return w.at + int64(w.fill) }
@@ -48,7 +47,7 @@ func (w *pageWriter) flush() error {
 	if _, err := w.mode.WriteAt(w.file, w.buffer.Bytes[:end], w.at); err != nil {
 		return err
 	}
-	whole := w.fill / diskio.Align * diskio.Align
+	whole := w.fill / durable.Align * durable.Align
 	w.fill = copy(w.buffer.Bytes, w.buffer.Bytes[whole:w.fill])
 	w.at += int64(whole)
 	return nil

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"holdfast/diskio"
 	"holdfast/internal/durable"
 )
 
@@ -157,7 +156,7 @@ func (w *Writer) readBack() error {
 		return fmt.Errorf("read part: %w", err)
 	}
 	defer f.Close()
-	buf := blocks.Get().(*diskio.Buffer)
+	buf := blocks.Get().(*durable.Buffer)
 	defer blocks.Put(buf)
 	for {
 		if err := context.Cause(w.ctx); err != nil {

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"holdfast/diskio"
+	"holdfast/internal/durable"
 )
 
 // Reader reads one blob. It goes on reading the same bytes when the blob is
@@ -27,9 +27,9 @@ type Reader struct {
 	record  *[]byte       // of which that is a part
 	file    *os.File
 
-	offset int64          // of the next Read
-	block  *diskio.Buffer // the verified block Read is in
-	number int64          // of that block
+	offset int64           // of the next Read
+	block  *durable.Buffer // the verified block Read is in
+	number int64           // of that block
 }
 
 var (
@@ -104,7 +104,7 @@ func (r *Reader) ModTime() time.Time { return r.modTime }
 var records = sync.Pool{New: func() any { b := make([]byte, firstRead); return &b }}
 
 // blocks holds blocks that are read to be verified, or gathered to be written.
-var blocks = sync.Pool{New: func() any { return diskio.NewBuffer(blockSize) }}
+var blocks = sync.Pool{New: func() any { return durable.NewBuffer(blockSize) }}
 
 // Read implements io.Reader.
 func (r *Reader) Read(p []byte) (int, error) {
@@ -116,7 +116,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 	}
 	if number := r.offset / blockSize; number != r.number {
 		if r.block == nil {
-			r.block = blocks.Get().(*diskio.Buffer)
+			r.block = blocks.Get().(*durable.Buffer)
 		}
 		r.number = -1
 		if err := r.readBlock(number, r.block.Bytes); err != nil {
@@ -170,7 +170,7 @@ func (r *Reader) Verify(off, n int64) error {
 
 // eachBlock calls fn with the verified blocks that hold the n bytes from off.
 func (r *Reader) eachBlock(off, n int64, fn func(number int64, block []byte)) error {
-	buf := blocks.Get().(*diskio.Buffer)
+	buf := blocks.Get().(*durable.Buffer)
 	defer blocks.Put(buf)
 	for number := off / blockSize; number*blockSize < min(off+n, r.size); number++ {
 		if err := r.readBlock(number, buf.Bytes); err != nil {

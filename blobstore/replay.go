@@ -8,7 +8,7 @@ import (
 	"os"
 	"slices"
 
-	"holdfast/diskio"
+	"holdfast/internal/durable"
 )
 
 // Entry is a record of the journal: a note and, where there is one, the small
@@ -43,7 +43,7 @@ const replayBatch = 256
 func (s *Store) openJournal(dir string, opts Options) (*journal, error) {
 	j := &journal{
 		fs: s.fs, dir: dir, size: opts.SegmentSize, sync: s.syncJournal, deliver: opts.Deliver,
-		reads: newSegmentFiles(dir), group: newGroup[*record](), last: opts.After.Segment(), buffer: diskio.NewBuffer(writeSize),
+		reads: newSegmentFiles(dir), group: newGroup[*record](), last: opts.After.Segment(), buffer: durable.NewBuffer(writeSize),
 	}
 	numbers, err := listNumbered(dir)
 	if err != nil {

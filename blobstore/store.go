@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"holdfast/dirlock"
 	"holdfast/internal/durable"
 )
 
@@ -63,7 +62,7 @@ type Store struct {
 	blobs    string
 	parts    string
 	inline   int
-	lock     *dirlock.Lock
+	lock     *durable.DirLock
 	layout   *layout
 	journal  *journal
 
@@ -113,7 +112,7 @@ func (s *Store) open(dir string, opts Options) (err error) {
 	if err := ensureDir(s.fs, dir); err != nil {
 		return err
 	}
-	if s.lock, err = dirlock.Take(dir); err != nil {
+	if s.lock, err = durable.LockDir(dir); err != nil {
 		return err
 	}
 	if err := s.prepare(dir); err != nil {

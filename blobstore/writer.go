@@ -9,7 +9,6 @@ import (
 	"sync"
 	"syscall"
 
-	"holdfast/diskio"
 	"holdfast/internal/durable"
 )
 
@@ -25,7 +24,7 @@ type Writer struct {
 	temp  string       // its path until it is published
 	part  string       // the id of the Part it is of, which remains until it is published; "" for none
 	file  durable.File // nil while there is none, and once it is closed
-	mode  diskio.Mode
+	mode  durable.WriteMode
 	sums  blockSums
 	size  int64
 	// secured is the Ref of the file once its bytes and name are durable.
@@ -98,7 +97,7 @@ func (w *Writer) ReadFrom(r io.Reader) (size int64, err error) {
 		defer beginnings.Put(beginning)
 		return w.writeRead(beginning[:n], readErr)
 	}
-	block := blocks.Get().(*diskio.Buffer)
+	block := blocks.Get().(*durable.Buffer)
 	defer blocks.Put(block)
 	n = copy(block.Bytes, beginning[:])
 	beginnings.Put(beginning)

@@ -26,7 +26,7 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/move"
 	"holdfast/engine/postgres"
-	"holdfast/engine/publish"
+	"holdfast/internal/durable"
 	"holdfast/server/operator"
 )
 
@@ -112,7 +112,7 @@ func (m *mover) exportAll(ctx context.Context, cmd *cobra.Command, file string) 
 	if file, err = filepath.Abs(file); err != nil {
 		return err
 	}
-	if err := publish.Stream(file, 0o600, func(w io.Writer) error {
+	if err := durable.WriteStream(file, 0o600, func(w io.Writer) error {
 		return m.encrypted(w, passphrase, func(w io.Writer) error { return m.exportApart(ctx, w, cmd.ErrOrStderr()) })
 	}); err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/move"
 	"holdfast/engine/postgres"
-	"holdfast/engine/publish"
 	"holdfast/engine/recovery"
+	"holdfast/internal/durable"
 )
 
 // An export is a snapshot of the appliance at one moment: the metadata first, then
@@ -226,7 +226,7 @@ func (e *Engine) linkToMove(dir string, dbs, trashed []model.Database) error {
 	metadata := func(w io.Writer) error {
 		return e.Core.Meta.SnapshotIf(w, func(tx *meta.Tx) error { return stillToMove(tx, dbs, trashed) })
 	}
-	if err := publish.Stream(filepath.Join(dir, core.MetadataFile), 0o600, metadata); err != nil {
+	if err := durable.WriteStream(filepath.Join(dir, core.MetadataFile), 0o600, metadata); err != nil {
 		return err
 	}
 	if err := e.Core.Blobs.Link(filepath.Join(dir, "blobs")); err != nil {

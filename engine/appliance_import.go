@@ -11,7 +11,7 @@ import (
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/move"
-	"holdfast/engine/publish"
+	"holdfast/internal/durable"
 )
 
 // arrivingDir is the directory below the new data directory into which an appliance
@@ -40,7 +40,7 @@ func ApplianceImport(dir string, r io.Reader) (move.Manifest, error) {
 		err = reconcileArrival(arriving)
 	}
 	if err == nil {
-		err = publish.Tree(arriving)
+		err = durable.SyncTree(arriving)
 	}
 	if err != nil {
 		return m, errors.Join(err, os.RemoveAll(arriving))
@@ -68,7 +68,7 @@ func prepareArrival(dir string) error {
 	if err := errors.Join(os.RemoveAll(arriving), os.Mkdir(arriving, 0o700)); err != nil {
 		return fmt.Errorf("make directory: %w", err)
 	}
-	return publish.Dir(dir)
+	return durable.SyncDir(durable.OS{}, dir)
 }
 
 // reconcileArrival marks the databases that came as backups for a rebuild, and
@@ -128,11 +128,11 @@ func arrive(dir, arriving string) error {
 			return err
 		}
 	}
-	if err := publish.Dir(dir); err != nil {
+	if err := durable.SyncDir(durable.OS{}, dir); err != nil {
 		return err
 	}
 	if err := os.Rename(filepath.Join(arriving, core.MetadataFile), filepath.Join(dir, core.MetadataFile)); err != nil {
 		return err
 	}
-	return errors.Join(publish.Dir(dir), os.Remove(arriving), publish.Dir(dir))
+	return errors.Join(durable.SyncDir(durable.OS{}, dir), os.Remove(arriving), durable.SyncDir(durable.OS{}, dir))
 }

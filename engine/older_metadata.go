@@ -10,8 +10,8 @@ import (
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
-	"holdfast/engine/publish"
 	"holdfast/engine/recovery"
+	"holdfast/internal/durable"
 )
 
 // An operator may restore an older copy of holdfast.db. Its pending operations have
@@ -41,7 +41,7 @@ func (e *Engine) noteCommits() error {
 	if err := os.MkdirAll(filepath.Dir(e.commitsPath()), 0o700); err != nil {
 		return fmt.Errorf("note how far the metadata have come: %w", err)
 	}
-	_, err = publish.FileIfChanged(e.commitsPath(), strconv.AppendUint(nil, n, 10), 0o600)
+	_, err = durable.WriteFileIfChanged(e.commitsPath(), strconv.AppendUint(nil, n, 10), 0o600)
 	return err
 }
 

@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"testing"
 
-	"holdfast/diskio"
 	"holdfast/internal/durable"
 	"holdfast/internal/durable/faultfs"
 	"holdfast/internal/testenv"
@@ -85,7 +84,7 @@ func live(dir string, many int, fsys durable.FS, tell func(step string)) error {
 	did("deleted b2", r.Delete("b2"))
 	_, err = r.Collect(context.Background())
 	did("collected", err)
-	if occupied, err := diskio.MeasureOccupied(dir); err != nil || r.Occupied() != occupied {
+	if occupied, err := durable.MeasureOccupied(dir); err != nil || r.Occupied() != occupied {
 		tell(fmt.Sprintf("%s: %d bytes are counted, %d are there, %v", miscounted, r.Occupied(), occupied, err))
 	}
 	return errors.Join(errs...)

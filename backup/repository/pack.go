@@ -7,12 +7,11 @@ import (
 
 	"github.com/zeebo/blake3"
 
-	"holdfast/diskio"
 	"holdfast/internal/durable"
 )
 
 // packBuffers holds what is written of a pack at a time.
-var packBuffers = sync.Pool{New: func() any { return diskio.NewBuffer(1 << 20) }}
+var packBuffers = sync.Pool{New: func() any { return durable.NewBuffer(1 << 20) }}
 
 // packWriter writes one pack, past the page cache where the file system can.
 type packWriter struct {
@@ -21,13 +20,13 @@ type packWriter struct {
 	f       durable.File
 	hash    *blake3.Hasher
 	info    packInfo
-	mode    diskio.Mode
-	buffer  *diskio.Buffer
+	mode    durable.WriteMode
+	buffer  *durable.Buffer
 	waiting []byte // what comes next in the file, in buffer
 }
 
 func (r *Repository) createPack(session, number uint32) (*packWriter, error) {
-	buffer := packBuffers.Get().(*diskio.Buffer)
+	buffer := packBuffers.Get().(*durable.Buffer)
 	p := &packWriter{
 		r: r, name: packName(session, number), hash: blake3.New(), info: packInfo{number: number},
 		buffer: buffer, waiting: buffer.Bytes[:0],

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"holdfast/dirlock"
-	"holdfast/diskio"
 	"holdfast/internal/durable"
 )
 
@@ -19,9 +17,9 @@ import (
 type Repository struct {
 	dir  string
 	fs   durable.FS
-	lock *dirlock.Lock // nil if opened for reading
+	lock *durable.DirLock // nil if opened for reading
 
-	footprint *diskio.Footprint // of the files
+	footprint *durable.Footprint // of the files
 
 	// removal is held shared by every Writer, and exclusively while anything is
 	// removed, so that no Writer builds on a chunk that disappears.
@@ -88,7 +86,7 @@ func OpenForReading(dir string) (*Repository, error) {
 }
 
 func newRepository(dir string, fsys durable.FS) *Repository {
-	footprint := &diskio.Footprint{}
+	footprint := &durable.Footprint{}
 	return &Repository{dir: dir, fs: durable.Measured{FS: fsys, Footprint: footprint}, footprint: footprint, indexes: map[uint32]*index{}, homes: map[uint32]uint32{}, pins: map[*Snapshot]bool{}, bad: map[Ref]bool{}, many: manySmall}
 }
 
@@ -97,7 +95,7 @@ func (r *Repository) prepare() error {
 		return err
 	}
 	var err error
-	if r.lock, err = dirlock.Take(r.dir); err != nil {
+	if r.lock, err = durable.LockDir(r.dir); err != nil {
 		return err
 	}
 	for _, name := range []string{packDir, indexDir, manifestDir} {

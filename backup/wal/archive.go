@@ -11,8 +11,6 @@ import (
 	"sync"
 
 	"holdfast/backup/wal/xlog"
-	"holdfast/dirlock"
-	"holdfast/diskio"
 	"holdfast/internal/durable"
 )
 
@@ -23,9 +21,9 @@ type Archive struct {
 	fsys  durable.FS
 	log   *slog.Logger
 	codec *codec
-	lock  *dirlock.Lock // nil when read-only
+	lock  *durable.DirLock // nil when read-only
 
-	footprint diskio.Footprint // of the files
+	footprint durable.Footprint // of the files
 
 	mu       sync.Mutex
 	branches map[int]*branch
@@ -85,7 +83,7 @@ func (a *Archive) take() error {
 		return err
 	}
 	var err error
-	if a.lock, err = dirlock.Take(a.dir); err != nil {
+	if a.lock, err = durable.LockDir(a.dir); err != nil {
 		return fmt.Errorf("open WAL archive: %w", err)
 	}
 	if err := a.footprint.Measure(a.dir); err != nil {

@@ -11,7 +11,6 @@ import (
 
 	"holdfast/backup/wal/xlog"
 	"holdfast/backup/wal/xlog/xlogtest"
-	"holdfast/diskio"
 	"holdfast/internal/durable"
 	"holdfast/internal/durable/faultfs"
 )
@@ -133,7 +132,7 @@ func TestEveryFault(t *testing.T) {
 			defer a.Close()
 			defer func() {
 				w.Close()
-				if occupied, err := diskio.MeasureOccupied(dir); err != nil || a.Occupied() != occupied {
+				if occupied, err := durable.MeasureOccupied(dir); err != nil || a.Occupied() != occupied {
 					t.Errorf("%s: %d bytes are counted, %d are there, %v", fsys.Fired(), a.Occupied(), occupied, err)
 				}
 			}()

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/cli/client"
-	"holdfast/engine/publish"
+	"holdfast/internal/durable"
 	"holdfast/server/api/wire"
 )
 
@@ -54,7 +54,7 @@ func writeAuthority(path, certificate string) error {
 	case !isAuthority(existing):
 		return usagef("ca-file: %s is not the certificate of an appliance's authority; name another file", path)
 	}
-	return publish.File(path, []byte(certificate), 0o644)
+	return durable.WriteFile(path, []byte(certificate), 0o644)
 }
 
 // isAuthority reports whether text is the certificate of an appliance's

@@ -12,7 +12,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"holdfast/engine/publish"
+	"holdfast/internal/durable"
 )
 
 // profile is a file of its own, so that two logins at a time do not undo each
@@ -80,7 +80,7 @@ func writeProfile(name string, p profile) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make the config directory: %w", err)
 	}
-	return publish.File(path, text.Bytes(), 0o600)
+	return durable.WriteFile(path, text.Bytes(), 0o600)
 }
 
 // removeProfile removes a profile; the error is fs.ErrNotExist where there is
@@ -111,7 +111,7 @@ func useProfile(name string) error {
 	if err != nil {
 		return err
 	}
-	return publish.File(filepath.Join(dir, "current"), []byte(name+"\n"), 0o600)
+	return durable.WriteFile(filepath.Join(dir, "current"), []byte(name+"\n"), 0o600)
 }
 
 // listProfiles returns the names of all profiles.

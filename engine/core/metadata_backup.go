@@ -10,7 +10,7 @@ import (
 
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
-	"holdfast/engine/publish"
+	"holdfast/internal/durable"
 )
 
 const (
@@ -44,7 +44,7 @@ func (c *Core) MetadataBackup(call *model.Call) (MetadataBackup, error) {
 		return MetadataBackup{}, NoRoom(fmt.Errorf("make directory: %w", err))
 	}
 	path := filepath.Join(dir, MetadataCopy(c.Clock()))
-	if err := publish.Stream(path, 0o600, c.Meta.Snapshot); err != nil {
+	if err := durable.WriteStream(path, 0o600, c.Meta.Snapshot); err != nil {
 		return MetadataBackup{}, NoRoom(err)
 	}
 	if err := meta.Check(path); err != nil { // it may not stand for a good one

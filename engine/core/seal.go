@@ -15,7 +15,7 @@ import (
 	"sync"
 
 	"holdfast/engine/model"
-	"holdfast/engine/publish"
+	"holdfast/internal/durable"
 )
 
 // Sealer encrypts secrets at rest with AES-256-GCM. Its key is in a file
@@ -31,7 +31,7 @@ func loadSealer(path string) (Sealer, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		random := RandomBytes()
 		key = random[:]
-		err = publish.File(path, key, 0o600)
+		err = durable.WriteFile(path, key, 0o600)
 	}
 	if err != nil {
 		return Sealer{}, fmt.Errorf("load secret key: %w", err)

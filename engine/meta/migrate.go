@@ -8,7 +8,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"holdfast/engine/publish"
+	"holdfast/internal/durable"
 )
 
 // Format is the version of the file's layout that this program writes. To
@@ -62,7 +62,7 @@ func (l layout) migrate(bolt *bbolt.DB, path string) (*Migrated, error) {
 		return nil, &NewerFormatError{Found: found}
 	}
 	done := &Migrated{From: found, Copy: fmt.Sprintf("%s.format-%d", path, found)}
-	if err := publish.Stream(done.Copy, 0o600, func(w io.Writer) error { return writeTo(bolt, w, anything) }); err != nil {
+	if err := durable.WriteStream(done.Copy, 0o600, func(w io.Writer) error { return writeTo(bolt, w, anything) }); err != nil {
 		return nil, fmt.Errorf("keep the metadata of format %d: %w", found, err)
 	}
 	for _, step := range l.migrations {

@@ -12,7 +12,7 @@ import (
 	"holdfast/blobstore"
 	"holdfast/engine/core"
 	"holdfast/engine/model"
-	"holdfast/engine/publish"
+	"holdfast/internal/durable"
 )
 
 // A note that cannot be carried out is named, and stops nothing behind it.
@@ -52,7 +52,7 @@ func TestReplayOverDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	older := filepath.Join(t.TempDir(), core.MetadataFile)
-	if err := publish.Stream(older, 0o600, s.core.Meta.Snapshot); err != nil {
+	if err := durable.WriteStream(older, 0o600, s.core.Meta.Snapshot); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"first", "second", "third"} {

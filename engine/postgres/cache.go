@@ -8,8 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"holdfast/dirlock"
-	"holdfast/engine/publish"
+	"holdfast/internal/durable"
 )
 
 // asidePrefix begins the names of directories in the making in a cache.
@@ -22,12 +21,12 @@ func (s Search) lockCache(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(s.CacheDir, 0o755); err != nil {
 		return nil, fmt.Errorf("make cache directory: %w", err)
 	}
-	lock, err := dirlock.Take(s.CacheDir)
-	for errors.Is(err, dirlock.ErrHeld) {
+	lock, err := durable.LockDir(s.CacheDir)
+	for errors.Is(err, durable.ErrLocked) {
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
 			return nil, fmt.Errorf("wait for another process that fills the cache: %w", err)
 		}
-		lock, err = dirlock.Take(s.CacheDir)
+		lock, err = durable.LockDir(s.CacheDir)
 	}
 	if err != nil {
 		return nil, err
@@ -52,7 +51,7 @@ func (s Search) aside() (string, error) {
 
 // publishDir gives a directory its final name once all of it is durable.
 func publishDir(from, to string) error {
-	if err := publish.Tree(from); err != nil {
+	if err := durable.SyncTree(from); err != nil {
 		return err
 	}
 	return moveDir(from, to)

@@ -19,7 +19,7 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/engine/publish"
+	"holdfast/internal/durable"
 )
 
 // Names of the CA's files. The key comes first when a CA is made, so that a
@@ -82,7 +82,7 @@ func createCA(dir string) (CA, error) {
 	if err != nil {
 		return CA{}, fmt.Errorf("make CA: %w", err)
 	}
-	if err := publish.File(filepath.Join(dir, caCertificateFile), certPEM, 0o644); err != nil {
+	if err := durable.WriteFile(filepath.Join(dir, caCertificateFile), certPEM, 0o644); err != nil {
 		return CA{}, err
 	}
 	return parseCA(certPEM, keyPEM)
@@ -116,7 +116,7 @@ func loadOrCreateKey(path string) (*ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make CA key: %w", err)
 	}
-	return key, publish.File(path, encodeKey(keyDER), 0o600)
+	return key, durable.WriteFile(path, encodeKey(keyDER), 0o600)
 }
 
 func parseCA(certPEM, keyPEM []byte) (CA, error) {
@@ -204,13 +204,13 @@ func commonName(hosts []string) string {
 // to issue again.
 func publishPair(dir string, certPEM, keyPEM []byte) error {
 	cert, key := filepath.Join(dir, certificateFile), filepath.Join(dir, keyFile)
-	if err := publish.Stage(key, keyPEM, 0o600); err != nil {
+	if err := durable.Stage(key, keyPEM, 0o600); err != nil {
 		return err
 	}
-	if err := publish.Stage(cert, certPEM, 0o600); err != nil {
+	if err := durable.Stage(cert, certPEM, 0o600); err != nil {
 		return err
 	}
-	return publish.Settle(key, cert)
+	return durable.Commit(key, cert)
 }
 
 // addHosts puts each host where verifiers look for its kind.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/engine/publish"
+	"holdfast/internal/durable"
 )
 
 // localDomains are the domains that no public name is in. A machine may get a name or an address of its own network at any time, and
@@ -78,7 +78,7 @@ func (ca CA) Bound(dir string, hosts []string) (CA, error) {
 	if err != nil {
 		return CA{}, fmt.Errorf("bound CA: %w", err)
 	}
-	return bounded, publish.File(filepath.Join(dir, caCertificateFile), certPEM, 0o644)
+	return bounded, durable.WriteFile(filepath.Join(dir, caCertificateFile), certPEM, 0o644)
 }
 
 func inOrder(names []string) []string {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"holdfast/engine/publish"
+	"holdfast/internal/durable"
 )
 
 // Names of the files in a data directory that this package writes.
@@ -48,7 +48,7 @@ func WriteConfig(bin Binaries, dir string, c Config) (changed bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("write %s: %w", confFile, err)
 	}
-	return publish.FileIfChanged(filepath.Join(dir, confFile), []byte(text), 0o600)
+	return durable.WriteFileIfChanged(filepath.Join(dir, confFile), []byte(text), 0o600)
 }
 
 func (c Config) render(bin Binaries) (string, error) {

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"holdfast/engine/publish"
+	"holdfast/internal/durable"
 )
 
 // identMap is the name of the map in pg_ident.conf.
@@ -42,11 +42,11 @@ func WriteHBA(dir string, h HBA) (changed bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("write %s: %w", identFile, err)
 	}
-	first, err := publish.FileIfChanged(filepath.Join(dir, hbaFile), []byte(rules), 0o600)
+	first, err := durable.WriteFileIfChanged(filepath.Join(dir, hbaFile), []byte(rules), 0o600)
 	if err != nil {
 		return false, err
 	}
-	second, err := publish.FileIfChanged(filepath.Join(dir, identFile), []byte(ident), 0o600)
+	second, err := durable.WriteFileIfChanged(filepath.Join(dir, identFile), []byte(ident), 0o600)
 	return first || second, err
 }
 

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"holdfast/engine/publish"
+	"holdfast/internal/durable"
 )
 
 // lockout lets the appliance into a server whose connection slots are held by
@@ -86,7 +86,7 @@ func (s *lockout) refuse() error {
 		rules.WriteString("host all all " + network + " reject\n")
 	}
 	rules.WriteString(s.rules)
-	if _, err := publish.FileIfChanged(filepath.Join(s.dir, hbaFile), []byte(rules.String()), 0o600); err != nil {
+	if _, err := durable.WriteFileIfChanged(filepath.Join(s.dir, hbaFile), []byte(rules.String()), 0o600); err != nil {
 		return fmt.Errorf("refuse incomplete logins: %w", err)
 	}
 	return s.p.signal(syscall.SIGHUP)

@@ -1,6 +1,6 @@
 package postgres
 
-import "holdfast/diskio"
+import "holdfast/internal/durable"
 
 // recoverySync is how PostgreSQL, before it recovers from a crash, makes sure
 // that what it finds in the data directory is on the disk: one syncfs(2)
@@ -8,7 +8,7 @@ import "holdfast/diskio"
 // a restart here on a busy disk. Where that reports no write errors, it is
 // PostgreSQL's default.
 func recoverySync() string {
-	if diskio.SyncfsReports() {
+	if durable.SyncfsReports() {
 		return "syncfs"
 	}
 	return "fsync"

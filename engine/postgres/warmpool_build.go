@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/engine/publish"
+	"holdfast/internal/durable"
 )
 
 // A prepared directory is named spare-<format>-<version>-<random>. A change of
@@ -99,7 +99,7 @@ func tidy(dir string) error {
 	if err := os.RemoveAll(filepath.Join(dir, logDir)); err != nil {
 		return fmt.Errorf("tidy data directory: %w", err)
 	}
-	return publish.Tree(dir)
+	return durable.SyncTree(dir)
 }
 
 // moveDir renames a directory, durably.
@@ -110,13 +110,13 @@ func moveDir(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
-	if err := publish.Dir(filepath.Dir(to)); err != nil {
+	if err := durable.SyncDir(durable.OS{}, filepath.Dir(to)); err != nil {
 		return err
 	}
 	if filepath.Dir(from) == filepath.Dir(to) {
 		return nil
 	}
-	return publish.Dir(filepath.Dir(from))
+	return durable.SyncDir(durable.OS{}, filepath.Dir(from))
 }
 
 // discard removes an unfinished or outdated directory, and first ends the

@@ -15,7 +15,7 @@ import (
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
-	"holdfast/engine/publish"
+	"holdfast/internal/durable"
 )
 
 // Unpack restores the files of the plan's backup into the directory dir.
@@ -43,7 +43,7 @@ func (s *Service) StartRecovered(ctx context.Context, scratch postgres.Spec, pla
 	if err := recovery.Prepare(ctx); err != nil {
 		return err
 	}
-	if err := publish.File(filepath.Join(scratch.Dir, standbySignal), nil, 0o600); err != nil {
+	if err := durable.WriteFile(filepath.Join(scratch.Dir, standbySignal), nil, 0o600); err != nil {
 		return err
 	}
 	// Recovery needs at least the values that some settings had on the server that

@@ -1,7 +1,12 @@
-// Package durable has the file system that stores keep their files in: one
-// interface for every call that changes the disk, the operating system's
-// implementation of it, and one that counts how much space the files occupy.
-// Package faultfs has an implementation that injects faults.
+// Package durable changes files so that they survive a crash. It publishes a file
+// whole (a temporary file, sync, rename, sync of the directory), which is how
+// holdfast writes every file other than those of its stores; locks a directory for
+// one process; writes large files past the page cache, so that they do not displace
+// what is read again soon; and counts the space that files occupy.
+//
+// FS is the file system of the stores, so that tests can replace it: one interface
+// for every call that changes the disk, with the operating system's implementation
+// OS. Package faultfs has one that injects faults.
 package durable
 
 import (
@@ -11,8 +16,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"holdfast/diskio"
 )
 
 // FS is every call by which a store changes the disk, and opens files for
@@ -48,7 +51,7 @@ type Handle interface {
 
 // File is a file open for writing.
 type File interface {
-	diskio.FileAt
+	DirectWriterAt
 	io.ReaderAt // for a file that was created, not reopened
 	// Allocate sets the size of the file and reserves its blocks where the file
 	// system supports that, so that a full disk is reported before any write.
@@ -101,9 +104,9 @@ func openFile(path string, flags int) (File, error) {
 	return osFile{f}, nil
 }
 
-func (f osFile) Sync() error { return diskio.SyncData(f.File) }
+func (f osFile) Sync() error { return syncData(f.File) }
 
-func (f osFile) SetDirect(direct bool) error { return diskio.SetDirect(f.File, direct) }
+func (f osFile) SetDirect(direct bool) error { return SetDirect(f.File, direct) }
 
 func (f osFile) Allocate(size int64) error { return allocate(f.File, size) }
 

@@ -1,18 +1,16 @@
 package durable
 
-import "holdfast/diskio"
-
 // Measured is an FS that reports every change it makes to a footprint. A second
 // name that Link gives a file is not counted.
 type Measured struct {
 	FS
-	Footprint *diskio.Footprint
+	Footprint *Footprint
 }
 
 // measuredFile is a file whose size is counted whenever it is synced or closed.
 type measuredFile struct {
 	File
-	count *diskio.FootprintFile
+	count *FootprintFile
 }
 
 // Create implements FS.

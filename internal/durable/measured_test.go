@@ -4,8 +4,6 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
-
-	"holdfast/diskio"
 )
 
 // TestMeasured compares the footprint with the files after each change.
@@ -13,7 +11,7 @@ func TestMeasured(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
-	fsys := Measured{OS{}, &diskio.Footprint{}}
+	fsys := Measured{OS{}, &Footprint{}}
 	write := func(f File, err error, at int64, size int) error {
 		if err != nil {
 			return err
@@ -41,7 +39,7 @@ func TestMeasured(t *testing.T) {
 		if err := step.do(); err != nil {
 			t.Fatal(step.name, err)
 		}
-		if want, err := diskio.MeasureOccupied(dir); err != nil || fsys.Footprint.Bytes() != want {
+		if want, err := MeasureOccupied(dir); err != nil || fsys.Footprint.Bytes() != want {
 			t.Errorf("%s: counted %d bytes, there are %d, %v", step.name, fsys.Footprint.Bytes(), want, err)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"holdfast/engine/publish"
+	"holdfast/internal/durable"
 )
 
 // secretPrefix begins a secret's text, as Standard Webhooks has it.
@@ -22,7 +22,7 @@ func loadSecret(path string) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		key := make([]byte, 32)
 		_, _ = rand.Read(key)
-		return key, publish.File(path, []byte(secretPrefix+base64.StdEncoding.EncodeToString(key)+"\n"), 0o600)
+		return key, durable.WriteFile(path, []byte(secretPrefix+base64.StdEncoding.EncodeToString(key)+"\n"), 0o600)
 	}
 	if err != nil {
 		return nil, err

@@ -1,17 +1,17 @@
 //go:build !linux
 
-package diskio
+package durable
 
 import (
 	"errors"
 	"os"
 )
 
-// SetDirect has no counterpart here.
+// SetDirect is not supported.
 func SetDirect(*os.File, bool) error { return errors.ErrUnsupported }
 
-// SyncData makes f durable.
-func SyncData(f *os.File) error { return f.Sync() }
+// syncData makes f durable.
+func syncData(f *os.File) error { return f.Sync() }
 
 // SyncfsReports: syncfs(2) is Linux's.
 func SyncfsReports() bool { return false }

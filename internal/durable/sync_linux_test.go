@@ -1,4 +1,4 @@
-package diskio
+package durable
 
 import "testing"
 

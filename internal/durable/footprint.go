@@ -1,4 +1,4 @@
-package diskio
+package durable
 
 import (
 	"errors"
@@ -20,7 +20,7 @@ func Occupied(size int64) int64 {
 // Footprint counts the bytes that the files of a directory occupy on disk, in
 // whole blocks and without the directories themselves. It measures the directory
 // once. From then on each writer reports the changes it makes, so reading the
-// figure costs nothing. It is safe for use by several goroutines.
+// figure costs nothing. It is safe for concurrent use.
 type Footprint struct{ bytes atomic.Int64 }
 
 // Bytes returns what the files occupy now. A file that is open for writing
@@ -100,7 +100,7 @@ func (f *FootprintFile) Grown() {
 	f.footprint.bytes.Add(now - f.counted.Swap(now))
 }
 
-// occupiedBy returns what the file at path occupies, 0 when there is none.
+// occupiedBy returns what the file at path occupies, 0 if there is none.
 func occupiedBy(path string) int64 {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() {

@@ -1,4 +1,4 @@
-package diskio
+package durable
 
 import (
 	"bytes"
@@ -28,13 +28,13 @@ func TestFits(t *testing.T) {
 		{b, 512, false},
 		{nil, 0, false},
 	} {
-		if got := Fits(c.p, c.at); got != c.want {
+		if got := fits(c.p, c.at); got != c.want {
 			t.Errorf("%d bytes at %d fit: %t", len(c.p), c.at, got)
 		}
 	}
 }
 
-// TestSetDirect writes pages directly and the rest after them as ever.
+// TestSetDirect writes pages directly and the rest through the page cache.
 func TestSetDirect(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	f, err := os.Create(path)
@@ -65,7 +65,7 @@ func TestSetDirect(t *testing.T) {
 	}
 }
 
-// memory is a File that keeps what is written, and refuses as it says.
+// memory is a DirectWriterAt in memory that refuses direct writes as its fields say.
 type memory struct {
 	content []byte
 	direct  bool
@@ -97,7 +97,7 @@ func (m *memory) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	m.writes++
-	if !Fits(p, int64(len(m.content))) {
+	if !fits(p, int64(len(m.content))) {
 		return 0, syscall.EINVAL
 	}
 	if m.write != nil {
@@ -108,8 +108,9 @@ func (m *memory) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestMode writes round and other pieces in turns, whatever the file can.
-func TestMode(t *testing.T) {
+// TestWriteMode alternates aligned and unaligned writes, with and without direct
+// writes supported.
+func TestWriteMode(t *testing.T) {
 	buffer := NewBuffer(4 * Align)
 	defer runtime.KeepAlive(buffer)
 	rand.Read(buffer.Bytes)
@@ -126,12 +127,12 @@ func TestMode(t *testing.T) {
 		{"in part", memory{write: syscall.EINVAL, part: 1000}, 1, nil},
 		{"full", memory{write: full, part: 1000}, 1, full},
 	} {
-		for name, write := range map[string]func(*Mode, FileAt, []byte, int64) (int, error){
-			"Write":   func(m *Mode, f FileAt, p []byte, at int64) (int, error) { return m.Write(f, p, at) },
-			"WriteAt": (*Mode).WriteAt,
+		for name, write := range map[string]func(*WriteMode, DirectWriterAt, []byte, int64) (int, error){
+			"Write":   func(m *WriteMode, f DirectWriterAt, p []byte, at int64) (int, error) { return m.Write(f, p, at) },
+			"WriteAt": (*WriteMode).WriteAt,
 		} {
 			t.Run(c.name+" "+name, func(t *testing.T) {
-				f, want, m := c.file, []byte(nil), Mode(0)
+				f, want, m := c.file, []byte(nil), WriteMode(0)
 				for _, size := range []int{Align, 2 * Align, 7, Align - 7, 4 * Align, 100} {
 					n, err := write(&m, &f, buffer.Bytes[:size], int64(len(want)))
 					want = append(want, buffer.Bytes[:n]...)

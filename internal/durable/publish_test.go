@@ -1,4 +1,4 @@
-package publish
+package durable
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-const helperEnv = "HOLDFAST_PUBLISH_HELPER"
+const helperEnv = "HOLDFAST_DURABLE_HELPER"
 
 func TestMain(m *testing.M) {
 	syscall.Umask(0o077) // the modes below must not depend on it
@@ -53,7 +53,7 @@ func expectOnly(t *testing.T, dir string, names ...string) {
 	}
 }
 
-func TestFile(t *testing.T) {
+func TestWriteFile(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []fs.FileMode{0o600, 0o640, 0o644, 0o400, 0o666} {
 		t.Run(mode.String(), func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestFile(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "secret.key")
 			for _, data := range []string{"first", "", "a longer third", "4"} {
-				if err := File(path, []byte(data), mode); err != nil {
+				if err := WriteFile(path, []byte(data), mode); err != nil {
 					t.Fatal(err)
 				}
 				expectFile(t, path, data, mode)
@@ -71,7 +71,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-func TestFileReplaces(t *testing.T) {
+func TestWriteFileReplaces(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]func(path string) error{
 		"a file of another mode":      func(path string) error { return os.WriteFile(path, []byte("old"), 0o644) },
@@ -88,7 +88,7 @@ func TestFileReplaces(t *testing.T) {
 			if err := before(path); err != nil {
 				t.Fatal(err)
 			}
-			if err := File(path, []byte("new"), 0o600); err != nil {
+			if err := WriteFile(path, []byte("new"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			expectFile(t, path, "new", 0o600)
@@ -104,11 +104,11 @@ func writeOpen(path string) error {
 	return os.Chmod(path, 0o666)
 }
 
-// TestFileOpenElsewhere: whoever has the old file open keeps the old file.
-func TestFileOpenElsewhere(t *testing.T) {
+// TestWriteFileOpenElsewhere: whoever has the old file open keeps the old file.
+func TestWriteFileOpenElsewhere(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "conf")
-	if err := File(path, []byte("old"), 0o600); err != nil {
+	if err := WriteFile(path, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f, err := os.Open(path)
@@ -116,7 +116,7 @@ func TestFileOpenElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := File(path, []byte("new"), 0o600); err != nil {
+	if err := WriteFile(path, []byte("new"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	data := make([]byte, 8)
@@ -125,7 +125,7 @@ func TestFileOpenElsewhere(t *testing.T) {
 	}
 }
 
-func TestFileFails(t *testing.T) {
+func TestWriteFileFails(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
@@ -146,7 +146,7 @@ func TestFileFails(t *testing.T) {
 			if err := tt.before(path); err != nil {
 				t.Fatal(err)
 			}
-			if err := File(path, []byte("secret"), 0o600); err == nil || !strings.Contains(err.Error(), "publish conf: ") {
+			if err := WriteFile(path, []byte("secret"), 0o600); err == nil || !strings.Contains(err.Error(), "publish conf: ") {
 				t.Errorf("got %v", err)
 			}
 			if tt.left != nil {
@@ -156,7 +156,7 @@ func TestFileFails(t *testing.T) {
 	}
 }
 
-func TestFileIfChanged(t *testing.T) {
+func TestWriteFileIfChanged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "conf")
@@ -173,23 +173,23 @@ func TestFileIfChanged(t *testing.T) {
 		{"", 0o600, true},
 		{"", 0o600, false},
 	} {
-		wrote, err := FileIfChanged(path, []byte(tt.data), tt.mode)
+		wrote, err := WriteFileIfChanged(path, []byte(tt.data), tt.mode)
 		if wrote != tt.wrote || err != nil {
 			t.Errorf("%d: wrote is %v, %v", i, wrote, err)
 		}
 		expectFile(t, path, tt.data, tt.mode)
 	}
 	expectOnly(t, dir, "conf")
-	if wrote, err := FileIfChanged(filepath.Join(dir, "none", "conf"), nil, 0o600); err == nil {
+	if wrote, err := WriteFileIfChanged(filepath.Join(dir, "none", "conf"), nil, 0o600); err == nil {
 		t.Errorf("without a directory: %v", wrote)
 	}
 }
 
-func TestStageAndSettle(t *testing.T) {
+func TestStageAndCommit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	key, cert := filepath.Join(dir, "server.key"), filepath.Join(dir, "server.crt")
-	if err := File(key, []byte("old key"), 0o600); err != nil {
+	if err := WriteFile(key, []byte("old key"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := Stage(key, []byte("new key"), 0o600); err != nil {
@@ -201,14 +201,14 @@ func TestStageAndSettle(t *testing.T) {
 	expectFile(t, key, "old key", 0o600)
 	expectFile(t, key+".new", "new key", 0o600)
 	expectOnly(t, dir, "server.crt.new", "server.key", "server.key.new")
-	if err := Settle(key, cert); err != nil {
+	if err := Commit(key, cert); err != nil {
 		t.Fatal(err)
 	}
 	expectFile(t, key, "new key", 0o600)
 	expectFile(t, cert, "certificate", 0o644)
 	expectOnly(t, dir, "server.crt", "server.key")
-	if err := Settle(key); err == nil {
-		t.Error("settled what was not staged")
+	if err := Commit(key); err == nil {
+		t.Error("committed what was not staged")
 	}
 }
 
@@ -217,7 +217,7 @@ func TestStageAndSettle(t *testing.T) {
 func TestStageOnAFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "conf")
-	if err := File(path, []byte("old"), 0o600); err != nil {
+	if err := WriteFile(path, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var before syscall.Rlimit
@@ -227,7 +227,7 @@ func TestStageOnAFullDisk(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 4096, Max: before.Max}); err != nil {
 		t.Fatal(err)
 	}
-	err := File(path, make([]byte, 8192), 0o600)
+	err := WriteFile(path, make([]byte, 8192), 0o600)
 	if restoreErr := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); restoreErr != nil {
 		t.Fatal(restoreErr)
 	}
@@ -238,7 +238,7 @@ func TestStageOnAFullDisk(t *testing.T) {
 	expectOnly(t, dir, "conf")
 }
 
-func TestTree(t *testing.T) {
+func TestSyncTree(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "a", "b", "empty"), 0o700); err != nil {
@@ -256,13 +256,13 @@ func TestTree(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(dir, "a", "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Tree(dir); err != nil {
+	if err := SyncTree(dir); err != nil {
 		t.Error(err)
 	}
-	if err := Tree(filepath.Join(dir, "none")); err == nil {
+	if err := SyncTree(filepath.Join(dir, "none")); err == nil {
 		t.Error("a tree that is not there was synced")
 	}
-	if err := Dir(filepath.Join(dir, "none")); err == nil {
+	if err := SyncDir(OS{}, filepath.Join(dir, "none")); err == nil {
 		t.Error("a directory that is not there was synced")
 	}
 }
@@ -300,7 +300,7 @@ func TestKilledWhilePublishing(t *testing.T) {
 		}
 	}
 	t.Logf("%d of 15 left a leftover", leftovers)
-	if err := File(path, []byte("after"), 0o600); err != nil {
+	if err := WriteFile(path, []byte("after"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	expectFile(t, path, "after", 0o600)
@@ -314,7 +314,7 @@ func version(n byte) []byte { return bytes.Repeat([]byte{n}, versionSize) }
 // publishForever is the process that is killed.
 func publishForever(path string) {
 	for n := byte(0); ; n++ {
-		if err := File(path, version(n), 0o600); err != nil {
+		if err := WriteFile(path, version(n), 0o600); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -326,7 +326,7 @@ func publishForever(path string) {
 // says where to listen.
 func publishTraced(path string) {
 	syscall.Getppid()
-	err := File(path, []byte("data"), 0o600)
+	err := WriteFile(path, []byte("data"), 0o600)
 	syscall.Getppid()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

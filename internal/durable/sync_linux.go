@@ -1,4 +1,4 @@
-package diskio
+package durable
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetDirect has writes to f go past the page cache (O_DIRECT), or not. Not
-// every file system can.
+// SetDirect makes writes to f bypass the page cache (O_DIRECT), or not. It fails
+// if the file system does not support that.
 func SetDirect(f *os.File, direct bool) error {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil {
@@ -23,9 +23,9 @@ func SetDirect(f *os.File, direct bool) error {
 	return err
 }
 
-// SyncData makes f's content durable, and of what else there is to it what
-// reading needs: its size, but not when it was changed.
-func SyncData(f *os.File) error {
+// syncData makes durable f's content and the metadata needed to read it, such as
+// its size, but not its times.
+func syncData(f *os.File) error {
 	for {
 		err := unix.Fdatasync(int(f.Fd()))
 		if errors.Is(err, unix.EINTR) {
@@ -38,8 +38,8 @@ func SyncData(f *os.File) error {
 	}
 }
 
-// SyncfsReports says whether syncfs(2) reports what could not be written, which
-// Linux does since 5.8. Before, it promises nothing.
+// SyncfsReports reports whether syncfs(2) returns an error if data could not be
+// written, as Linux does since 5.8.
 func SyncfsReports() bool {
 	var name unix.Utsname
 	return unix.Uname(&name) == nil && syncfsReports(unix.ByteSliceToString(name.Release[:]))

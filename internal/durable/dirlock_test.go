@@ -1,4 +1,4 @@
-package dirlock
+package durable
 
 import (
 	"errors"
@@ -7,36 +7,36 @@ import (
 	"testing"
 )
 
-func TestTake(t *testing.T) {
+func TestLockDir(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	lock, err := Take(dir)
+	lock, err := LockDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Take(dir); !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), dir) {
+	if _, err := LockDir(dir); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("taking it twice: %v", err)
 	}
 	if err := lock.Release(); err != nil {
 		t.Error(err)
 	}
-	if lock, err = Take(dir); err != nil {
+	if lock, err = LockDir(dir); err != nil {
 		t.Fatalf("taking it again: %v", err)
 	}
 	if err := lock.Release(); err != nil {
 		t.Error(err)
 	}
-	if _, err := Take(dir + "/missing"); err == nil || errors.Is(err, ErrHeld) {
+	if _, err := LockDir(dir + "/missing"); err == nil || errors.Is(err, ErrLocked) {
 		t.Errorf("taking what is not there: %v", err)
 	}
 }
 
-// A child that has the file open, as one that is being forked does, keeps
-// nobody from the directory.
-func TestReleaseBesideAChild(t *testing.T) {
+// TestReleaseDirLockWhileChildHasIt: a child process that has the directory open,
+// as one being forked does, does not keep it locked.
+func TestReleaseDirLockWhileChildHasIt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	lock, err := Take(dir)
+	lock, err := LockDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestReleaseBesideAChild(t *testing.T) {
 	if err := lock.Release(); err != nil {
 		t.Error(err)
 	}
-	if lock, err := Take(dir); err != nil {
+	if lock, err := LockDir(dir); err != nil {
 		t.Error(err)
 	} else if err := lock.Release(); err != nil {
 		t.Error(err)

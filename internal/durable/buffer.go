@@ -1,8 +1,8 @@
-package diskio
+package durable
 
 import "unsafe"
 
-// Buffer is memory fit for direct writes by its address.
+// Buffer is memory whose address is aligned for direct writes.
 type Buffer struct{ Bytes []byte }
 
 // NewBuffer returns a Buffer of size bytes, a multiple of Align.

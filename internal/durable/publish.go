@@ -1,7 +1,4 @@
-// Package publish makes files appear whole and durable: a temporary file beside
-// the final name, fsync, rename, fsync of the directory. It is the one way in
-// which holdfast publishes files.
-package publish
+package durable
 
 import (
 	"bytes"
@@ -13,35 +10,35 @@ import (
 	"path/filepath"
 )
 
-// File makes path hold data, all of it or none, and durably: a temporary
-// file beside it, fsync, rename, fsync of the directory. The callers hold the
-// instance, so two publications of one path never meet.
-func File(path string, data []byte, mode fs.FileMode) error {
-	return Stream(path, mode, all(data))
+// WriteFile makes path hold data, durably and all of it or none: it writes a
+// temporary file beside path, syncs it, renames it and syncs the directory. The
+// caller ensures that only one goroutine at a time publishes a path.
+func WriteFile(path string, data []byte, mode fs.FileMode) error {
+	return WriteStream(path, mode, all(data))
 }
 
-// Stream is File for what write writes.
-func Stream(path string, mode fs.FileMode, write func(io.Writer) error) error {
+// WriteStream is WriteFile for the data that write writes.
+func WriteStream(path string, mode fs.FileMode, write func(io.Writer) error) error {
 	if err := stage(path, mode, write); err != nil {
 		return err
 	}
-	if err := Settle(path); err != nil {
+	if err := Commit(path); err != nil {
 		_ = os.Remove(staged(path))
 		return err
 	}
 	return nil
 }
 
-// FileIfChanged is File that leaves a file alone when it already holds data
-// with that mode, and reports whether it wrote.
-func FileIfChanged(path string, data []byte, mode fs.FileMode) (bool, error) {
+// WriteFileIfChanged is WriteFile, except that it leaves a file that already holds
+// data with that mode unchanged. It reports whether it wrote.
+func WriteFileIfChanged(path string, data []byte, mode fs.FileMode) (bool, error) {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode() == mode {
 		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
 			return false, nil
 		}
 	}
-	return true, File(path, data, mode)
+	return true, WriteFile(path, data, mode)
 }
 
 // Stage writes data, durably, to the temporary name of path.
@@ -82,34 +79,21 @@ func stage(path string, mode fs.FileMode, write func(io.Writer) error) error {
 	return nil
 }
 
-// Settle gives what Stage wrote its names, one after the other, and makes them
-// durable. The paths, one at least, lie in one directory.
-func Settle(paths ...string) error {
+// Commit renames what Stage wrote to its final names, one after the other, and
+// makes the names durable. The paths, at least one, are in one directory.
+func Commit(paths ...string) error {
 	for _, path := range paths {
 		if err := os.Rename(staged(path), path); err != nil {
 			return fmt.Errorf("publish %s: %w", filepath.Base(path), err)
 		}
 	}
-	return Dir(filepath.Dir(paths[0]))
+	return SyncDir(OS{}, filepath.Dir(paths[0]))
 }
 
 func staged(path string) string { return path + ".new" }
 
-// Dir makes the names in dir durable.
-func Dir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("sync directory: %w", err)
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil {
-		return fmt.Errorf("sync directory %s: %w", dir, err)
-	}
-	return nil
-}
-
-// Tree makes every file and name below dir durable.
-func Tree(dir string) error {
+// SyncTree makes every file and name below dir durable.
+func SyncTree(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return fmt.Errorf("sync tree: %w", err)
@@ -117,6 +101,6 @@ func Tree(dir string) error {
 		if !d.IsDir() && !d.Type().IsRegular() {
 			return nil
 		}
-		return Dir(path) // opening to read is enough to sync a file too
+		return SyncDir(OS{}, path) // syncs a file too
 	})
 }
