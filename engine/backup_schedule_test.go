@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
 	"holdfast/engine/core"
 	"holdfast/engine/databases"
 	"holdfast/engine/model"

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
@@ -44,10 +46,9 @@ func TestNextBackup(t *testing.T) {
 // Databases do not all have their moment at the same time.
 func TestMomentsAreSpread(t *testing.T) {
 	t.Parallel()
-	ids := core.NewIDSource()
 	hours := map[int]int{}
 	for range 240 {
-		hours[lastScheduledTime(core.FormatID(model.ResourceDatabase.Prefix(), ids.Next(time.Now())), 24*time.Hour, time.Now()).Hour()]++
+		hours[lastScheduledTime(core.FormatID(model.ResourceDatabase.Prefix(), ulid.Make()), 24*time.Hour, time.Now()).Hour()]++
 	}
 	for hour, count := range hours {
 		if count > 40 {
