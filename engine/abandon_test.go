@@ -57,15 +57,7 @@ func (a *appliance) settled(t testing.TB) {
 	within(t, time.Minute, "the end of every claim", func() bool { return len(a.claimed()) == 0 })
 }
 
-func (a *appliance) claimed() []string {
-	a.Core.Claims.Mu.Lock()
-	defer a.Core.Claims.Mu.Unlock()
-	var held []string
-	for id, c := range a.Core.Claims.Held {
-		held = append(held, id+": "+c.What)
-	}
-	return held
-}
+func (a *appliance) claimed() []string { return a.Core.Claims.UnderWay() }
 
 // edit changes a record behind the engine's back.
 func (a *appliance) edit(t testing.TB, id string, change func(*model.Database)) {
@@ -288,11 +280,7 @@ func (a *appliance) checkMemory(t testing.TB, kept []model.Database) {
 	}
 	// A backup the appliance makes by itself may just have begun.
 	within(t, time.Minute, "the end of every act", func() bool {
-		a.Core.Cancels.Mu.Lock()
-		defer a.Core.Cancels.Mu.Unlock()
-		a.Databases.Progress.Mu.Lock()
-		defer a.Databases.Progress.Mu.Unlock()
-		return len(a.Core.Cancels.Running) == 0 && len(a.Databases.Progress.Percent) == 0
+		return a.Core.Cancels.Count() == 0 && a.Databases.Progress.Count() == 0
 	})
 }
 

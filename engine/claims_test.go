@@ -48,8 +48,8 @@ func TestScheduledBackupGivesWayWheneverItBegins(t *testing.T) {
 	}
 	stop()
 	scheduled.Wait()
-	if len(e.Core.Claims.Held) > 0 || len(e.Core.Cancels.Running) > 0 {
-		t.Errorf("%d claims and %d acts that can be cancelled are left", len(e.Core.Claims.Held), len(e.Core.Cancels.Running))
+	if len(e.Core.Claims.UnderWay()) > 0 || e.Core.Cancels.Count() > 0 {
+		t.Errorf("%d claims and %d acts that can be cancelled are left", len(e.Core.Claims.UnderWay()), e.Core.Cancels.Count())
 	}
 }
 

@@ -178,7 +178,7 @@ func TestExportsOfOthersAreNotHeldUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a.Recovery.Exports.Nudge()
+	a.Recovery.Exports.Wake()
 	b.awaitExport(t, free.ID, "")
 	if view, err := a.Recovery.ExportGet(a.call(model.ActionExportGet), locked.ID); err != nil || view.Status != model.ExportRunning {
 		t.Errorf("of the locked one: %+v, %v", view, err)
@@ -234,7 +234,7 @@ func TestExportThatFails(t *testing.T) {
 				t.Fatal(err)
 			}
 			if view.Attempts < attempt {
-				a.Recovery.Exports.Nudge()
+				a.Recovery.Exports.Wake()
 				return false
 			}
 			if want := map[bool]model.ExportStatus{true: model.ExportFailed, false: model.ExportPending}[attempt == recovery.ExportAttempts]; view.Status != want {

@@ -37,9 +37,7 @@ func (a *appliance) checkNoVerification(t testing.TB) {
 	t.Helper()
 	within(t, time.Minute, "every trace of verifications to go", func() bool {
 		left, err := os.ReadDir(filepath.Join(a.cfg.DataDir, recovery.VerificationDirectory))
-		a.Core.Cancels.Mu.Lock()
-		defer a.Core.Cancels.Mu.Unlock()
-		return err == nil && len(left) == 0 && len(a.Core.Cancels.Running) == 0
+		return err == nil && len(left) == 0 && a.Core.Cancels.Count() == 0
 	})
 	a.checkTidy(t)
 }

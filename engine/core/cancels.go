@@ -8,8 +8,8 @@ import (
 // Cancels lets one act end another that runs in the background, and wait for
 // its end.
 type Cancels struct {
-	Mu      sync.Mutex
-	Running map[string]cancelable
+	mu      sync.Mutex
+	running map[string]cancelable
 }
 
 type cancelable struct {
@@ -17,20 +17,20 @@ type cancelable struct {
 	done   chan struct{}
 }
 
-func NewCancels() *Cancels { return &Cancels{Running: map[string]cancelable{}} }
+func NewCancels() *Cancels { return &Cancels{running: map[string]cancelable{}} }
 
 // Add makes what runs under key cancelable until ended is called.
 func (c *Cancels) Add(ctx context.Context, key string) (_ context.Context, ended func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	run := cancelable{cancel: cancel, done: make(chan struct{})}
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	c.Running[key] = run
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running[key] = run
 	return ctx, func() {
-		c.Mu.Lock()
-		defer c.Mu.Unlock()
-		if c.Running[key].done == run.done { // not the next one's
-			delete(c.Running, key)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.running[key].done == run.done { // not the next one's
+			delete(c.running, key)
 		}
 		cancel(nil)
 		close(run.done)
@@ -40,12 +40,19 @@ func (c *Cancels) Add(ctx context.Context, key string) (_ context.Context, ended
 // Cancel ends what runs under key, saying why, and waits until it has ended.
 // It reports whether anything ran; nothing is fine.
 func (c *Cancels) Cancel(key string, cause error) bool {
-	c.Mu.Lock()
-	run, ok := c.Running[key]
-	c.Mu.Unlock()
+	c.mu.Lock()
+	run, ok := c.running[key]
+	c.mu.Unlock()
 	if ok {
 		run.cancel(cause)
 		<-run.done
 	}
 	return ok
+}
+
+// Count returns how many cancelable acts are running.
+func (c *Cancels) Count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.running)
 }

@@ -11,17 +11,18 @@ import (
 // may change a database; the process holds the data directory alone, so
 // memory is the right place for it.
 type Claims struct {
-	Mu   sync.Mutex
-	Held map[string]*Claim // by id
+	mu   sync.Mutex
+	held map[string]*claim // by id
 }
 
-type Claim struct {
-	What     string // is being done
+// claim is one act that holds an id.
+type claim struct {
+	what     string // is being done
 	ending   bool   // it is recorded as done, or about to be, and only tidies up
 	released chan struct{}
 }
 
-func NewClaims() *Claims { return &Claims{Held: map[string]*Claim{}} }
+func NewClaims() *Claims { return &Claims{held: map[string]*claim{}} }
 
 // endingWait is how long an act waits for one that is recorded as done.
 const endingWait = 10 * time.Second
@@ -49,37 +50,37 @@ func (c *Claims) TakeAnd(id, what string, taken func()) (release func(), err err
 			case <-timeout.C:
 			}
 		}
-		return nil, underWay(other.What)
+		return nil, underWay(other.what)
 	}
 }
 
 // put claims id, or returns a copy of the claim that is there.
-func (c *Claims) put(id, what string, taken func()) (mine, other *Claim) {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	if held := c.Held[id]; held != nil {
+func (c *Claims) put(id, what string, taken func()) (mine, other *claim) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if held := c.held[id]; held != nil {
 		there := *held
 		return nil, &there
 	}
-	mine = &Claim{What: what, released: make(chan struct{})}
-	c.Held[id] = mine
+	mine = &claim{what: what, released: make(chan struct{})}
+	c.held[id] = mine
 	taken()
 	return mine, nil
 }
 
-func (c *Claims) remove(id string, mine *Claim) {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	delete(c.Held, id)
+func (c *Claims) remove(id string, mine *claim) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.held, id)
 	close(mine.released)
 }
 
 // Ending says that what these are claimed for is being recorded as done.
 func (c *Claims) Ending(ids ...string) {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, id := range ids {
-		if held := c.Held[id]; held != nil {
+		if held := c.held[id]; held != nil {
 			held.ending = true
 		}
 	}
@@ -87,17 +88,17 @@ func (c *Claims) Ending(ids ...string) {
 
 // SameAct reports whether two are claimed for the same.
 func (c *Claims) SameAct(one, other string) bool {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	a, b := c.Held[one], c.Held[other]
-	return a != nil && b != nil && a.What == b.What
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a, b := c.held[one], c.held[other]
+	return a != nil && b != nil && a.what == b.what
 }
 
 // Holds reports whether id is claimed for what is given.
 func (c *Claims) Holds(id, what string) bool {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	return c.Held[id] != nil && c.Held[id].What == what
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held[id] != nil && c.held[id].what == what
 }
 
 // underWay is the conflict with another act that holds a claim.
@@ -112,3 +113,14 @@ func underWay(what string) error {
 // Unsettled is held, until the appliance ends, on a database that could not be
 // settled: nobody may touch it, and it is not started. The others are.
 const Unsettled = "what a crash interrupted, and could not be settled when the appliance started,"
+
+// UnderWay lists the claims as "id: what".
+func (c *Claims) UnderWay() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []string
+	for id, held := range c.held {
+		all = append(all, id+": "+held.what)
+	}
+	return all
+}

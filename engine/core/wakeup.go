@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// Nudges wake one of the workers that do, one at a time each, what the records
-// say is to be done.
-type Nudges chan struct{}
+// WakeUps wake a worker that processes the pending records one at a time.
+type WakeUps chan struct{}
 
-func NewNudges() Nudges { return make(Nudges, 1) }
+// NewWakeUps returns wake-ups of which none is pending.
+func NewWakeUps() WakeUps { return make(WakeUps, 1) }
 
-// Nudge says that there is something to do.
-func (n Nudges) Nudge() {
+// Wake tells the worker that there is work to do.
+func (n WakeUps) Wake() {
 	select {
 	case n <- struct{}{}:
 	default:
 	}
 }
 
-// Serve calls next at every nudge and every interval, again for as long as it
+// Serve calls next at every wake-up and every interval, again for as long as it
 // reports that it did something, until ctx ends.
-func (n Nudges) Serve(ctx context.Context, interval time.Duration, next func(context.Context) bool) {
+func (n WakeUps) Serve(ctx context.Context, interval time.Duration, next func(context.Context) bool) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {

@@ -144,8 +144,8 @@ func (s *Service) RunBackup(ctx context.Context, db model.Database, b model.Back
 	}
 	s.backupEnded(db, b, err, cut)
 	if err == nil {
-		s.Exports.Nudge()
-		s.Verifications.Nudge()
+		s.Exports.Wake()
+		s.Verifications.Wake()
 	}
 }
 

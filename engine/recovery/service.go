@@ -20,8 +20,8 @@ type Service struct {
 	databases     *databases.Service
 	objects       *objects.Service
 	archives      *archiveSet
-	Exports       core.Nudges   // wakes the workers that make exports
-	Verifications core.Nudges   // wakes the worker that verifies backups
+	Exports       core.WakeUps   // wakes the workers that make exports
+	Verifications core.WakeUps   // wakes the worker that verifies backups
 	slots         chan struct{} // holds one element for each scheduled backup under way
 }
 
@@ -30,8 +30,8 @@ func New(c *core.Core, d *databases.Service, o *objects.Service) *Service {
 	return &Service{
 		core: c, databases: d, objects: o,
 		archives:      newArchiveSet(),
-		Exports:       core.NewNudges(),
-		Verifications: core.NewNudges(),
+		Exports:       core.NewWakeUps(),
+		Verifications: core.NewWakeUps(),
 		slots:         make(chan struct{}, backupSlots),
 	}
 }
