@@ -58,7 +58,7 @@ type ClockGuard struct {
 	Believed BelievedClock
 	Looked   time.Time // when that was so, for the time passed since
 	told     bool      // that the clock has leapt
-	KeepAll  time.Time // until then nothing is removed for its age: see settleOlder
+	KeepAll  time.Time // until then nothing is removed for its age: see recoverOlder
 }
 
 // loadClock reads how far the clock had come when the appliance last ran, and

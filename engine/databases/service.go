@@ -24,7 +24,7 @@ type Service struct {
 	samples    *sampleBuffer
 	States     *instanceStates
 	Timeouts   Timeouts
-	// Older is set while a start works with metadata that are older than the files.
+	// OlderMetadata is set while a start works with metadata that are older than the files.
 	OlderMetadata bool
 	verifiers     *knownVerifiers
 	backups       Backups
