@@ -20,8 +20,8 @@ type Service struct {
 	databases     *databases.Service
 	objects       *objects.Service
 	archives      *archiveSet
-	Exports       core.WakeUps   // wakes the workers that make exports
-	Verifications core.WakeUps   // wakes the worker that verifies backups
+	Exports       core.WakeUps  // wakes the workers that make exports
+	Verifications core.WakeUps  // wakes the worker that verifies backups
 	slots         chan struct{} // holds one element for each scheduled backup under way
 }
 
