@@ -60,13 +60,6 @@ func (c *console) close() {
 	}
 }
 
-// restart closes the engine and opens the data directory again.
-func (c *console) restart() {
-	c.t.Helper()
-	c.close()
-	c.open()
-}
-
 func (c *console) wait(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

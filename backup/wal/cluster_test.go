@@ -73,12 +73,6 @@ func newCluster(t testing.TB, bin postgres.Binaries, segmentSize int, settings .
 	return &cluster{postgrestest.NewCluster(t, bin, segmentSize, slices.Concat(serverSettings, settings)...), t}
 }
 
-// startCluster starts PostgreSQL on dir, until the test ends.
-func startCluster(t testing.TB, bin postgres.Binaries, dir string, settings ...string) *cluster {
-	t.Helper()
-	return &cluster{postgrestest.StartCluster(t, bin, dir, slices.Concat(serverSettings, settings)...), t}
-}
-
 // do runs statements one by one, outside a transaction.
 func (c *cluster) do(statements ...string) {
 	c.t.Helper()
