@@ -26,7 +26,7 @@ func goroutines() map[string]string {
 		"holdfast/engine/core.startAuditQueue":         "close waits",
 		"holdfast/engine/recovery.startFed":            "waits before it returns",
 		"holdfast/engine/importer.pipe":                "waits before it returns",
-		"holdfast/engine/meta.open":                    "Close waits",
+		"holdfast/engine/meta.Open":                    "Close waits",
 		"holdfast/engine/postgres.dump":                "waits before it returns",
 		"holdfast/engine/postgres.follow":              "leave waits for what keeps an instance up; what reaps a server ends with it, which may outlive the appliance",
 		"holdfast/engine/postgres/postgrestest.Launch": "ends with the server, which the test's cleanup stops and waits for",

@@ -53,9 +53,6 @@ func Open(cfg core.Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m := db.Migrated; m != nil {
-		cfg.Log.Info("the metadata were brought to this version's format", "from", m.From, "to", meta.Format, "copy", m.Copy)
-	}
 	e, err := open(cfg, db)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())

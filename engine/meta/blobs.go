@@ -53,21 +53,10 @@ func (tx *Tx) BlobKnown(ref string) bool {
 
 // DiscardedBlobs returns up to limit blobs that wait to be unlinked.
 func (tx *Tx) DiscardedBlobs(limit int) []string {
-	return firstKeys(tx, discardedBlobsBucket, "", limit)
-}
-
-// LiveBlobs returns up to limit blobs that records point to, behind after.
-func (tx *Tx) LiveBlobs(after string, limit int) []string {
-	return firstKeys(tx, liveBlobsBucket, after, limit)
-}
-
-func firstKeys(tx *Tx, bucket, after string, limit int) []string {
 	var refs []string
-	cursor := tx.bolt.Bucket([]byte(bucket)).Cursor()
-	for key, _ := cursor.Seek([]byte(after)); key != nil && len(refs) < limit; key, _ = cursor.Next() {
-		if string(key) != after {
-			refs = append(refs, string(key))
-		}
+	cursor := tx.bolt.Bucket([]byte(discardedBlobsBucket)).Cursor()
+	for key, _ := cursor.First(); key != nil && len(refs) < limit; key, _ = cursor.Next() {
+		refs = append(refs, string(key))
 	}
 	return refs
 }

@@ -100,7 +100,7 @@ func TestDropBucket(t *testing.T) {
 				}
 			}
 			view(t, db, func(tx *Tx) error {
-				if live := tx.LiveBlobs("", 10); len(unlinked) != n || len(live) != 3 {
+				if live := liveBlobs(tx); len(unlinked) != n || len(live) != 3 {
 					t.Errorf("%d were unlinked, %v are live", len(unlinked), live)
 				}
 				if left := countKeys(tx.bolt.Bucket([]byte(droppedBucket))); left != 0 {
@@ -122,7 +122,7 @@ func expectGone(t *testing.T, db *DB, id string) {
 		_, getErr := tx.Buckets().Get(id)
 		_, objectErr := tx.Object(id, "key/000000")
 		objects, _, listErr := tx.NewestObjects(id, "", "", 10)
-		count, _, countErr := tx.RecountBucket(id)
+		count, _, countErr := recount(tx, id)
 		_, deleteErr := tx.DeleteObject(id, "key/000000", object(id, "", 1).LastModified)
 		dropErr := tx.DropBucket(id)
 		for i, err := range []error{getErr, objectErr, deleteErr, dropErr} {

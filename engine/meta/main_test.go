@@ -15,8 +15,6 @@ func TestMain(m *testing.M) {
 		holdOpen(os.Args[1])
 	case "commit":
 		commitUntilKilled(os.Args[1], os.Args[2])
-	case "migrate":
-		migrateAndWait(os.Args[1])
 	default:
 		os.Exit(m.Run())
 	}

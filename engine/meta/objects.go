@@ -199,24 +199,6 @@ func (tx *Tx) NextObjects(bucket, after string, limit int) ([]model.Object, erro
 	return objects, nil
 }
 
-// RecountBucket counts a bucket's objects and bytes by walking them, to check
-// its counters against.
-func (tx *Tx) RecountBucket(bucket string) (count, size int64, err error) {
-	keys, _ := tx.objectBuckets(bucket)
-	if keys == nil {
-		return 0, 0, nil
-	}
-	err = keys.ForEach(func(_, data []byte) error {
-		object, err := decodeObject(bucket, data)
-		if err != nil {
-			return err
-		}
-		count, size = count+1, size+object.SizeBytes
-		return nil
-	})
-	return count, size, err
-}
-
 // objectPlace is where a bucket's objects are.
 type objectPlace struct {
 	keys *bbolt.Bucket

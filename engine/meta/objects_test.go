@@ -91,7 +91,7 @@ func TestPutObjectReplaces(t *testing.T) {
 		if got := tx.DiscardedBlobs(10); !slices.Equal(got, []string{"blob_1", "blob_2"}) {
 			t.Errorf("discarded are %v", got)
 		}
-		if got := tx.LiveBlobs("", 10); !slices.Equal(got, []string{"blob_3"}) {
+		if got := liveBlobs(tx); !slices.Equal(got, []string{"blob_3"}) {
 			t.Errorf("live are %v", got)
 		}
 		return nil
@@ -132,7 +132,7 @@ func TestObjectsNeedTheirBucket(t *testing.T) {
 	}
 	view(t, db, func(tx *Tx) error {
 		objects, more, err := tx.NewestObjects("bucket_2", "", "", 10)
-		count, size, recountErr := tx.RecountBucket("bucket_2")
+		count, size, recountErr := recount(tx, "bucket_2")
 		if len(objects) != 0 || more || count != 0 || size != 0 {
 			t.Errorf("a bucket that is not there has %v, %v, %d of %d bytes", objects, more, count, size)
 		}

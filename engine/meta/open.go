@@ -24,9 +24,6 @@ var (
 
 // DB is the open metadata file. It is safe for use by many goroutines.
 type DB struct {
-	// Migrated is nil unless Open has changed the format.
-	Migrated *Migrated
-
 	bolt        *bbolt.DB
 	writeBehind *writeBehindQueue
 	records     *recordCache
@@ -39,25 +36,19 @@ type DB struct {
 // Open opens the metadata file at path, making it with mode 0600 when it is
 // absent. It returns ErrLocked when another process has it open and a
 // *NewerFormatError when a newer program wrote it; in both cases it changes
-// nothing. A file of an older format is copied beside itself and then migrated.
-// The caller closes the DB.
-func Open(path string) (*DB, error) { return currentLayout().open(path) }
-
-func (l layout) open(path string) (*DB, error) {
+// nothing. The caller closes the DB.
+func Open(path string) (*DB, error) {
 	bolt, err := openBolt(path)
 	if err != nil {
 		return nil, err
 	}
-	migrated, err := l.migrate(bolt, path)
-	if err == nil {
-		err = bolt.Update(l.prepare)
+	if err = bolt.View(checkFormat); err == nil {
+		err = bolt.Update(prepare)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare metadata: %w", err), bolt.Close())
 	}
 	db := &DB{
-		Migrated: migrated,
-
 		bolt:        bolt,
 		writeBehind: newWriteBehindQueue(),
 		records:     newRecordCache(),

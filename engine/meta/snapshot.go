@@ -10,7 +10,7 @@ import (
 
 // Snapshot writes the file as it is at one moment to w, while changes go on.
 func (db *DB) Snapshot(w io.Writer) error {
-	return db.SnapshotIf(w, anything)
+	return db.SnapshotIf(w, func(*Tx) error { return nil })
 }
 
 // Commits returns the number of the last commit. It never goes back in a file.
@@ -25,25 +25,20 @@ func (db *DB) Commits() (n uint64, err error) {
 	return n, nil
 }
 
-func anything(*Tx) error { return nil }
-
 // SnapshotIf is Snapshot unless check, which sees what is to be written,
 // returns an error.
 func (db *DB) SnapshotIf(w io.Writer, check func(*Tx) error) error {
-	if err := writeTo(db.bolt, w, check); err != nil {
-		return fmt.Errorf("copy metadata: %w", err)
-	}
-	return nil
-}
-
-func writeTo(bolt *bbolt.DB, w io.Writer, check func(*Tx) error) error {
-	return bolt.View(func(tx *bbolt.Tx) error {
+	err := db.bolt.View(func(tx *bbolt.Tx) error {
 		if err := check(&Tx{bolt: tx}); err != nil {
 			return err
 		}
 		_, err := tx.WriteTo(w)
 		return err
 	})
+	if err != nil {
+		return fmt.Errorf("copy metadata: %w", err)
+	}
+	return nil
 }
 
 // Check reads the metadata file at path, which no process may have open for writing,
