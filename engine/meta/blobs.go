@@ -12,23 +12,21 @@ const (
 // ClaimBlob says that a record of this transaction points to ref, also if
 // another of this transaction did until now.
 func (tx *Tx) ClaimBlob(ref string) error {
-	if err := tx.bolt.Bucket([]byte(discardedBlobsBucket)).Delete([]byte(ref)); err != nil {
-		return fmt.Errorf("claim blob: %w", err)
-	}
-	if err := tx.bolt.Bucket([]byte(liveBlobsBucket)).Put([]byte(ref), []byte{1}); err != nil {
-		return fmt.Errorf("claim blob: %w", err)
-	}
-	return nil
+	return tx.moveBlob(ref, discardedBlobsBucket, liveBlobsBucket)
 }
 
 // DiscardBlob says that no record points to ref any more: it may be unlinked
 // once the transaction is durable.
 func (tx *Tx) DiscardBlob(ref string) error {
-	if err := tx.bolt.Bucket([]byte(liveBlobsBucket)).Delete([]byte(ref)); err != nil {
-		return fmt.Errorf("discard blob: %w", err)
+	return tx.moveBlob(ref, liveBlobsBucket, discardedBlobsBucket)
+}
+
+func (tx *Tx) moveBlob(ref, from, to string) error {
+	if err := tx.bolt.Bucket([]byte(from)).Delete([]byte(ref)); err != nil {
+		return fmt.Errorf("remove blob from %s: %w", from, err)
 	}
-	if err := tx.bolt.Bucket([]byte(discardedBlobsBucket)).Put([]byte(ref), []byte{1}); err != nil {
-		return fmt.Errorf("discard blob: %w", err)
+	if err := tx.bolt.Bucket([]byte(to)).Put([]byte(ref), []byte{1}); err != nil {
+		return fmt.Errorf("add blob to %s: %w", to, err)
 	}
 	return nil
 }

@@ -8,23 +8,6 @@ import (
 
 const trashedTable = "buckets.trash"
 
-// TrashedBuckets are found ByOrganization and ByDeletion. Their objects stay
-// where they are; only compaction sees them.
-func (tx *Tx) TrashedBuckets() Table[model.TrashedBucket] {
-	return Table[model.TrashedBucket]{tx.bolt, trashedBuckets()}
-}
-
-func trashedBuckets() schema[model.TrashedBucket] {
-	return schema[model.TrashedBucket]{
-		name: trashedTable,
-		id:   func(b *model.TrashedBucket) string { return b.ID },
-		indexes: []index[model.TrashedBucket]{
-			{ByOrganization, false, func(b *model.TrashedBucket) []byte { return Key(b.Organization) }},
-			{ByDeletion, false, func(b *model.TrashedBucket) []byte { return DeletionKey(b.DeletedAt) }},
-		},
-	}
-}
-
 // TrashBucket removes the bucket at the time at, and keeps it with its objects
 // among the trashed ones.
 func (tx *Tx) TrashBucket(id string, at time.Time) error {

@@ -71,18 +71,18 @@ func check(db *DB) error {
 // and that there are no others.
 func checkTable[T any](table Table[T]) error {
 	var errs []error
-	want := make([]int, len(table.schema.indexes))
+	want := make([]int, len(table.indexes))
 	err := table.bucket().ForEach(func(id, data []byte) error {
 		var record T
-		where := fmt.Sprintf("%s/%s", table.schema.name, id)
+		where := fmt.Sprintf("%s/%s", table.name, id)
 		if err := decodeRecord(where, data, &record); err != nil {
 			return err
 		}
-		if got := table.schema.id(&record); got != string(id) {
+		if got := table.id(&record); got != string(id) {
 			errs = append(errs, fmt.Errorf("%s has the id %q", where, got))
 		}
 		for i, key := range table.entries(&record) {
-			name := table.schema.indexes[i].name
+			name := table.indexes[i].name
 			if key == nil {
 				continue
 			}
@@ -94,9 +94,9 @@ func checkTable[T any](table Table[T]) error {
 		return nil
 	})
 	errs = append(errs, err)
-	for i, ix := range table.schema.indexes {
+	for i, ix := range table.indexes {
 		if got := countKeys(table.indexBucket(ix.name)); got != want[i] {
-			errs = append(errs, fmt.Errorf("the index %s.%s has %d entries, want %d", table.schema.name, ix.name, got, want[i]))
+			errs = append(errs, fmt.Errorf("the index %s.%s has %d entries, want %d", table.name, ix.name, got, want[i]))
 		}
 	}
 	return errors.Join(errs...)
@@ -125,7 +125,7 @@ func checkTotals(tx *Tx) error {
 
 func sumTotals[T any](want map[string]model.Totals, table Table[T]) error {
 	return table.All(func(record T) error {
-		organization, add := table.schema.tally(&record)
+		organization, add := table.tally(&record)
 		want[organization] = want[organization].Plus(add, 1)
 		return nil
 	})

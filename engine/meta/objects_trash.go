@@ -8,23 +8,6 @@ import (
 	"holdfast/engine/model"
 )
 
-// TrashedObjects are kept by the version of the object and found ByOrganization,
-// and ByDeletion.
-func (tx *Tx) TrashedObjects() Table[model.TrashedObject] {
-	return Table[model.TrashedObject]{tx.bolt, trashedObjects()}
-}
-
-func trashedObjects() schema[model.TrashedObject] {
-	return schema[model.TrashedObject]{
-		name: "objects.trash",
-		id:   func(o *model.TrashedObject) string { return o.Version },
-		indexes: []index[model.TrashedObject]{
-			{ByOrganization, false, func(o *model.TrashedObject) []byte { return Key(o.Organization) }},
-			{ByDeletion, false, func(o *model.TrashedObject) []byte { return DeletionKey(o.DeletedAt) }},
-		},
-	}
-}
-
 // DeletionKey returns the key ByDeletion of what was deleted at that time.
 func DeletionKey(at time.Time) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(at.UnixNano()))

@@ -20,8 +20,9 @@ var (
 // separator ends each part of an index key. No id and no name holds it.
 const separator = 0
 
-// schema says how records of one type are kept.
-type schema[T any] struct {
+// Table is the records of one type within a transaction.
+type Table[T any] struct {
+	tx      *bbolt.Tx
 	name    string
 	id      func(*T) string
 	indexes []index[T]
@@ -40,16 +41,26 @@ type index[T any] struct {
 	key func(*T) []byte
 }
 
-// Table is the records of one type within a transaction.
-type Table[T any] struct {
-	tx     *bbolt.Tx
-	schema schema[T]
+func table[T any](tx *Tx, name string, id func(*T) string, indexes ...index[T]) Table[T] {
+	return Table[T]{tx: tx.bolt, name: name, id: id, indexes: indexes}
 }
 
-func (t Table[T]) bucket() *bbolt.Bucket { return t.tx.Bucket([]byte(t.schema.name)) }
+func by[T any](name string, key func(*T) []byte) index[T] { return index[T]{name, false, key} }
+
+func unique[T any](name string, key func(*T) []byte) index[T] { return index[T]{name, true, key} }
+
+func (t Table[T]) bucketNames() []string {
+	names := []string{t.name}
+	for _, ix := range t.indexes {
+		names = append(names, t.name+"."+ix.name)
+	}
+	return names
+}
+
+func (t Table[T]) bucket() *bbolt.Bucket { return t.tx.Bucket([]byte(t.name)) }
 
 func (t Table[T]) indexBucket(name string) *bbolt.Bucket {
-	return t.tx.Bucket([]byte(t.schema.name + "." + name))
+	return t.tx.Bucket([]byte(t.name + "." + name))
 }
 
 // Get returns the record with id, or ErrNotFound.
@@ -59,7 +70,7 @@ func (t Table[T]) Get(id string) (T, error) {
 	if data == nil {
 		return record, ErrNotFound
 	}
-	err := decodeRecord(t.schema.name+"/"+id, data, &record)
+	err := decodeRecord(t.name+"/"+id, data, &record)
 	return record, err
 }
 
@@ -78,17 +89,17 @@ func (t Table[T]) Find(indexName string, key []byte) (T, error) {
 func (t Table[T]) indexed(indexName string, id []byte) (T, error) {
 	record, err := t.Get(string(id))
 	if errors.Is(err, ErrNotFound) {
-		err = &CorruptError{Where: fmt.Sprintf("%s.%s of %q", t.schema.name, indexName, id)}
+		err = &CorruptError{Where: fmt.Sprintf("%s.%s of %q", t.name, indexName, id)}
 	}
 	return record, err
 }
 
 // Insert adds a record, or returns ErrExists and changes nothing.
 func (t Table[T]) Insert(record T) error {
-	if t.bucket().Get([]byte(t.schema.id(&record))) != nil {
+	if t.bucket().Get([]byte(t.id(&record))) != nil {
 		return ErrExists
 	}
-	if err := t.write(&record, make([][]byte, len(t.schema.indexes))); err != nil {
+	if err := t.write(&record, make([][]byte, len(t.indexes))); err != nil {
 		return err
 	}
 	return t.count(nil, &record)
@@ -108,8 +119,8 @@ func (t Table[T]) Update(id string, change func(*T) error) (T, error) {
 	if err := change(&record); err != nil {
 		return old, err
 	}
-	if got := t.schema.id(&record); got != id {
-		return old, fmt.Errorf("update %s %q: the change made its id %q", t.schema.name, id, got)
+	if got := t.id(&record); got != id {
+		return old, fmt.Errorf("update %s %q: the change made its id %q", t.name, id, got)
 	}
 	if err := t.write(&record, before); err != nil {
 		return record, err
@@ -123,11 +134,11 @@ func (t Table[T]) Delete(id string) error {
 	if err != nil {
 		return err
 	}
-	if err := t.reindex([]byte(id), t.entries(&record), make([][]byte, len(t.schema.indexes))); err != nil {
+	if err := t.reindex([]byte(id), t.entries(&record), make([][]byte, len(t.indexes))); err != nil {
 		return err
 	}
 	if err := t.bucket().Delete([]byte(id)); err != nil {
-		return fmt.Errorf("remove %s: %w", t.schema.name, err)
+		return fmt.Errorf("remove %s: %w", t.name, err)
 	}
 	return t.count(&record, nil)
 }
@@ -135,8 +146,8 @@ func (t Table[T]) Delete(id string) error {
 // write stores record, whose index entries were before. It changes nothing
 // when a unique key is another's, so that the caller may go on after ErrExists.
 func (t Table[T]) write(record *T, before [][]byte) error {
-	id, after := []byte(t.schema.id(record)), t.entries(record)
-	for i, ix := range t.schema.indexes {
+	id, after := []byte(t.id(record)), t.entries(record)
+	for i, ix := range t.indexes {
 		if ix.unique && after[i] != nil && !bytes.Equal(before[i], after[i]) && t.indexBucket(ix.name).Get(after[i]) != nil {
 			return fmt.Errorf("%s: %w", ix.name, ErrExists)
 		}
@@ -146,26 +157,26 @@ func (t Table[T]) write(record *T, before [][]byte) error {
 		return err
 	}
 	if err := t.bucket().Put(id, data); err != nil {
-		return fmt.Errorf("store %s: %w", t.schema.name, err)
+		return fmt.Errorf("store %s: %w", t.name, err)
 	}
 	return t.reindex(id, before, after)
 }
 
 // reindex turns the index entries before of the record with id into after.
 func (t Table[T]) reindex(id []byte, before, after [][]byte) error {
-	for i, ix := range t.schema.indexes {
+	for i, ix := range t.indexes {
 		if before[i] != nil && after[i] != nil && bytes.Equal(before[i], after[i]) {
 			continue
 		}
 		b := t.indexBucket(ix.name)
 		if before[i] != nil {
 			if err := b.Delete(before[i]); err != nil {
-				return fmt.Errorf("index %s by %s: %w", t.schema.name, ix.name, err)
+				return fmt.Errorf("index %s by %s: %w", t.name, ix.name, err)
 			}
 		}
 		if after[i] != nil {
 			if err := b.Put(after[i], id); err != nil {
-				return fmt.Errorf("index %s by %s: %w", t.schema.name, ix.name, err)
+				return fmt.Errorf("index %s by %s: %w", t.name, ix.name, err)
 			}
 		}
 	}
@@ -174,11 +185,11 @@ func (t Table[T]) reindex(id []byte, before, after [][]byte) error {
 
 // entries returns record's key in each index, nil where it is left out.
 func (t Table[T]) entries(record *T) [][]byte {
-	entries := make([][]byte, len(t.schema.indexes))
-	for i, ix := range t.schema.indexes {
+	entries := make([][]byte, len(t.indexes))
+	for i, ix := range t.indexes {
 		entries[i] = bytes.Clone(ix.key(record))
 		if entries[i] != nil && !ix.unique {
-			entries[i] = append(append(entries[i], separator), t.schema.id(record)...)
+			entries[i] = append(append(entries[i], separator), t.id(record)...)
 		}
 	}
 	return entries
@@ -192,7 +203,7 @@ func (t Table[T]) Count() int { return t.bucket().Stats().KeyN }
 func (t Table[T]) All(visit func(T) error) error {
 	return t.bucket().ForEach(func(id, data []byte) error {
 		var record T
-		if err := decodeRecord(t.schema.name+"/"+string(id), data, &record); err != nil {
+		if err := decodeRecord(t.name+"/"+string(id), data, &record); err != nil {
 			return err
 		}
 		return visit(record)

@@ -13,7 +13,7 @@ const (
 	ByHash         = "hash"         // unique, keys by the hash of their text
 	ByDatabase     = "database"     // newest first within a database
 	ByVerification = "verification" // newest first within a database and a state of verification
-	InTrash        = "trash"        // databases that lie in the trash
+	InTrash        = "trash"        // databases in the trash
 	ByDeletion     = "deletion"     // trashed buckets and objects in the order of DeletionKey
 	ByUser         = "user"         // newest first of a person
 	ByUserCode     = "user_code"    // unique, device authorizations by the hash of the user code
@@ -24,234 +24,140 @@ func Key(parts ...string) []byte { return []byte(strings.Join(parts, string(rune
 
 // Organizations are found ByName.
 func (tx *Tx) Organizations() Table[model.Organization] {
-	return Table[model.Organization]{tx.bolt, organizations()}
+	return table(tx, "organizations", func(o *model.Organization) string { return o.ID },
+		unique(ByName, func(o *model.Organization) []byte { return Key(o.Name) }))
 }
 
 // Projects are found ByOrganization, and ByName within their organization.
-func (tx *Tx) Projects() Table[model.Project] { return Table[model.Project]{tx.bolt, projects()} }
+func (tx *Tx) Projects() Table[model.Project] {
+	return table(tx, "projects", func(p *model.Project) string { return p.ID },
+		by(ByOrganization, func(p *model.Project) []byte { return Key(p.Organization) }),
+		unique(ByName, func(p *model.Project) []byte { return Key(p.Organization, p.Name) }))
+}
 
 // Users are found ByOrganization, and ByName by their e-mail address.
-func (tx *Tx) Users() Table[model.User] { return Table[model.User]{tx.bolt, users()} }
+func (tx *Tx) Users() Table[model.User] {
+	return table(tx, "users", func(u *model.User) string { return u.ID },
+		by(ByOrganization, func(u *model.User) []byte { return Key(u.Organization) }),
+		unique(ByName, func(u *model.User) []byte { return Key(u.Email) }))
+}
 
 // Keys are found ByOrganization and ByHash.
-func (tx *Tx) Keys() Table[model.Key] { return Table[model.Key]{tx.bolt, keys()} }
+func (tx *Tx) Keys() Table[model.Key] {
+	return table(tx, "keys", func(k *model.Key) string { return k.ID },
+		by(ByOrganization, func(k *model.Key) []byte { return Key(k.Organization) }),
+		unique(ByHash, func(k *model.Key) []byte { return k.Hash }))
+}
 
 // SetupLinks are kept by their token's hash, as the bytes it is.
 func (tx *Tx) SetupLinks() Table[model.SetupLink] {
-	return Table[model.SetupLink]{tx.bolt, setupLinks()}
+	return table(tx, "setup_links", func(l *model.SetupLink) string { return string(l.TokenHash) })
 }
 
 // Sessions are kept by their token's hash and found ByUser.
-func (tx *Tx) Sessions() Table[model.Session] { return Table[model.Session]{tx.bolt, sessions()} }
+func (tx *Tx) Sessions() Table[model.Session] {
+	return table(tx, "sessions", func(s *model.Session) string { return s.TokenHash },
+		by(ByUser, func(s *model.Session) []byte { return Key(s.User) }))
+}
 
 // Devices are found ByHash of their device code, and ByUserCode.
 func (tx *Tx) Devices() Table[model.DeviceAuthorization] {
-	return Table[model.DeviceAuthorization]{tx.bolt, devices()}
+	return table(tx, "devices", func(d *model.DeviceAuthorization) string { return d.ID },
+		unique(ByHash, func(d *model.DeviceAuthorization) []byte { return d.DeviceHash }),
+		unique(ByUserCode, func(d *model.DeviceAuthorization) []byte { return d.UserHash }))
 }
 
 // Databases are found ByOrganization, and ByName within their project, unless
-// they lie in the trash: then they are found InTrash by their organization.
-func (tx *Tx) Databases() Table[model.Database] { return Table[model.Database]{tx.bolt, databases()} }
+// they are in the trash: then they are found InTrash by their organization.
+func (tx *Tx) Databases() Table[model.Database] {
+	kept := func(d *model.Database) bool { return d.Trash == nil }
+	trashed := func(d *model.Database) bool { return d.Trash != nil }
+	organization := func(d *model.Database) []byte { return Key(d.Organization) }
+	t := table(tx, "databases", func(d *model.Database) string { return d.ID },
+		by(ByOrganization, keyIf(kept, organization)),
+		unique(ByName, keyIf(kept, func(d *model.Database) []byte { return Key(d.Project, d.Name) })),
+		by(InTrash, keyIf(trashed, organization)))
+	t.tally = func(d *model.Database) (string, model.Totals) {
+		if trashed(d) {
+			return d.Organization, model.Totals{}
+		}
+		return d.Organization, model.Totals{Databases: 1}
+	}
+	return t
+}
 
 // Operations on databases are found ByDatabase.
 func (tx *Tx) Operations() Table[model.DatabaseOperation] {
-	return Table[model.DatabaseOperation]{tx.bolt, operations()}
+	return table(tx, "operations", func(o *model.DatabaseOperation) string { return o.ID },
+		by(ByDatabase, func(o *model.DatabaseOperation) []byte { return Key(o.Database) }))
 }
 
 // Backups are indexed ByDatabase. ByVerification indexes only completed backups
 // whose deletion is not pending.
-func (tx *Tx) Backups() Table[model.Backup] { return Table[model.Backup]{tx.bolt, backups()} }
+func (tx *Tx) Backups() Table[model.Backup] {
+	return table(tx, "backups", func(b *model.Backup) string { return b.ID },
+		by(ByDatabase, func(b *model.Backup) []byte { return Key(b.Database) }),
+		by(ByVerification, keyIf(
+			func(b *model.Backup) bool { return b.Status == model.BackupCompleted && !b.DeletionPending },
+			func(b *model.Backup) []byte { return Key(b.Database, string(b.Verification.Status)) })))
+}
 
 // Exports are found ByDatabase.
-func (tx *Tx) Exports() Table[model.Export] { return Table[model.Export]{tx.bolt, exports()} }
+func (tx *Tx) Exports() Table[model.Export] {
+	return table(tx, "exports", func(x *model.Export) string { return x.ID },
+		by(ByDatabase, func(x *model.Export) []byte { return Key(x.Database) }))
+}
 
 // Imports are found ByOrganization and ByDatabase.
-func (tx *Tx) Imports() Table[model.Import] { return Table[model.Import]{tx.bolt, imports()} }
+func (tx *Tx) Imports() Table[model.Import] {
+	return table(tx, "imports", func(i *model.Import) string { return i.ID },
+		by(ByOrganization, func(i *model.Import) []byte { return Key(i.Organization) }),
+		by(ByDatabase, func(i *model.Import) []byte { return Key(i.Database) }))
+}
 
 // Buckets are found ByOrganization, and ByName within their project.
-func (tx *Tx) Buckets() Table[model.Bucket] { return Table[model.Bucket]{tx.bolt, buckets()} }
+func (tx *Tx) Buckets() Table[model.Bucket] {
+	t := table(tx, "buckets", func(b *model.Bucket) string { return b.ID },
+		by(ByOrganization, func(b *model.Bucket) []byte { return Key(b.Organization) }),
+		unique(ByName, func(b *model.Bucket) []byte { return Key(b.Project, b.Name) }))
+	t.tally = func(b *model.Bucket) (string, model.Totals) {
+		return b.Organization, model.Totals{Buckets: 1, Objects: b.ObjectCount, StorageBytes: b.SizeBytes}
+	}
+	return t
+}
+
+// TrashedBuckets are found ByOrganization and ByDeletion. Their objects stay
+// where they are; only compaction sees them.
+func (tx *Tx) TrashedBuckets() Table[model.TrashedBucket] {
+	return table(tx, trashedTable, func(b *model.TrashedBucket) string { return b.ID },
+		by(ByOrganization, func(b *model.TrashedBucket) []byte { return Key(b.Organization) }),
+		by(ByDeletion, func(b *model.TrashedBucket) []byte { return DeletionKey(b.DeletedAt) }))
+}
+
+// TrashedObjects are kept by the version of the object and found ByOrganization,
+// and ByDeletion.
+func (tx *Tx) TrashedObjects() Table[model.TrashedObject] {
+	return table(tx, "objects.trash", func(o *model.TrashedObject) string { return o.Version },
+		by(ByOrganization, func(o *model.TrashedObject) []byte { return Key(o.Organization) }),
+		by(ByDeletion, func(o *model.TrashedObject) []byte { return DeletionKey(o.DeletedAt) }))
+}
 
 // Uploads are the resumable ones, for a while also those that are complete.
-func (tx *Tx) Uploads() Table[model.Upload] { return Table[model.Upload]{tx.bolt, uploads()} }
-
-func uploads() schema[model.Upload] {
-	return schema[model.Upload]{
-		name: "uploads",
-		id:   func(u *model.Upload) string { return u.ID },
-		tally: func(u *model.Upload) (string, model.Totals) {
-			if u.Complete {
-				return u.Organization, model.Totals{}
-			}
-			return u.Organization, model.Totals{Uploads: 1, UploadBytes: u.Length}
-		},
+func (tx *Tx) Uploads() Table[model.Upload] {
+	t := table(tx, "uploads", func(u *model.Upload) string { return u.ID })
+	t.tally = func(u *model.Upload) (string, model.Totals) {
+		if u.Complete {
+			return u.Organization, model.Totals{}
+		}
+		return u.Organization, model.Totals{Uploads: 1, UploadBytes: u.Length}
 	}
+	return t
 }
 
 // IdempotentRequests are found ByHash.
 func (tx *Tx) IdempotentRequests() Table[model.IdempotentRequest] {
-	return Table[model.IdempotentRequest]{tx.bolt, idempotentRequests()}
-}
-
-func organizations() schema[model.Organization] {
-	return schema[model.Organization]{
-		name: "organizations",
-		id:   func(o *model.Organization) string { return o.ID },
-		indexes: []index[model.Organization]{
-			{ByName, true, func(o *model.Organization) []byte { return Key(o.Name) }},
-		},
-	}
-}
-
-func projects() schema[model.Project] {
-	return schema[model.Project]{
-		name: "projects",
-		id:   func(p *model.Project) string { return p.ID },
-		indexes: []index[model.Project]{
-			{ByOrganization, false, func(p *model.Project) []byte { return Key(p.Organization) }},
-			{ByName, true, func(p *model.Project) []byte { return Key(p.Organization, p.Name) }},
-		},
-	}
-}
-
-func users() schema[model.User] {
-	return schema[model.User]{
-		name: "users",
-		id:   func(u *model.User) string { return u.ID },
-		indexes: []index[model.User]{
-			{ByOrganization, false, func(u *model.User) []byte { return Key(u.Organization) }},
-			{ByName, true, func(u *model.User) []byte { return Key(u.Email) }},
-		},
-	}
-}
-
-func keys() schema[model.Key] {
-	return schema[model.Key]{
-		name: "keys",
-		id:   func(k *model.Key) string { return k.ID },
-		indexes: []index[model.Key]{
-			{ByOrganization, false, func(k *model.Key) []byte { return Key(k.Organization) }},
-			{ByHash, true, func(k *model.Key) []byte { return k.Hash }},
-		},
-	}
-}
-
-func setupLinks() schema[model.SetupLink] {
-	return schema[model.SetupLink]{
-		name: "setup_links",
-		id:   func(l *model.SetupLink) string { return string(l.TokenHash) },
-	}
-}
-
-func sessions() schema[model.Session] {
-	return schema[model.Session]{
-		name: "sessions",
-		id:   func(s *model.Session) string { return s.TokenHash },
-		indexes: []index[model.Session]{
-			{ByUser, false, func(s *model.Session) []byte { return Key(s.User) }},
-		},
-	}
-}
-
-func devices() schema[model.DeviceAuthorization] {
-	return schema[model.DeviceAuthorization]{
-		name: "devices",
-		id:   func(d *model.DeviceAuthorization) string { return d.ID },
-		indexes: []index[model.DeviceAuthorization]{
-			{ByHash, true, func(d *model.DeviceAuthorization) []byte { return d.DeviceHash }},
-			{ByUserCode, true, func(d *model.DeviceAuthorization) []byte { return d.UserHash }},
-		},
-	}
-}
-
-func databases() schema[model.Database] {
-	kept := func(d *model.Database) bool { return d.Trash == nil }
-	return schema[model.Database]{
-		name: "databases",
-		id:   func(d *model.Database) string { return d.ID },
-		indexes: []index[model.Database]{
-			{ByOrganization, false, keyIf(kept, func(d *model.Database) []byte { return Key(d.Organization) })},
-			{ByName, true, keyIf(kept, func(d *model.Database) []byte { return Key(d.Project, d.Name) })},
-			{InTrash, false, keyIf(
-				func(d *model.Database) bool { return !kept(d) },
-				func(d *model.Database) []byte { return Key(d.Organization) },
-			)},
-		},
-		tally: func(d *model.Database) (string, model.Totals) {
-			if !kept(d) {
-				return d.Organization, model.Totals{}
-			}
-			return d.Organization, model.Totals{Databases: 1}
-		},
-	}
-}
-
-func operations() schema[model.DatabaseOperation] {
-	return schema[model.DatabaseOperation]{
-		name: "operations",
-		id:   func(o *model.DatabaseOperation) string { return o.ID },
-		indexes: []index[model.DatabaseOperation]{
-			{ByDatabase, false, func(o *model.DatabaseOperation) []byte { return Key(o.Database) }},
-		},
-	}
-}
-
-func backups() schema[model.Backup] {
-	return schema[model.Backup]{
-		name: "backups",
-		id:   func(b *model.Backup) string { return b.ID },
-		indexes: []index[model.Backup]{
-			{ByDatabase, false, func(b *model.Backup) []byte { return Key(b.Database) }},
-			{ByVerification, false, keyIf(
-				func(b *model.Backup) bool { return b.Status == model.BackupCompleted && !b.DeletionPending },
-				func(b *model.Backup) []byte { return Key(b.Database, string(b.Verification.Status)) },
-			)},
-		},
-	}
-}
-
-func exports() schema[model.Export] {
-	return schema[model.Export]{
-		name: "exports",
-		id:   func(x *model.Export) string { return x.ID },
-		indexes: []index[model.Export]{
-			{ByDatabase, false, func(x *model.Export) []byte { return Key(x.Database) }},
-		},
-	}
-}
-
-func imports() schema[model.Import] {
-	return schema[model.Import]{
-		name: "imports",
-		id:   func(i *model.Import) string { return i.ID },
-		indexes: []index[model.Import]{
-			{ByOrganization, false, func(i *model.Import) []byte { return Key(i.Organization) }},
-			{ByDatabase, false, func(i *model.Import) []byte { return Key(i.Database) }},
-		},
-	}
-}
-
-func buckets() schema[model.Bucket] {
-	return schema[model.Bucket]{
-		name: "buckets",
-		id:   func(b *model.Bucket) string { return b.ID },
-		indexes: []index[model.Bucket]{
-			{ByOrganization, false, func(b *model.Bucket) []byte { return Key(b.Organization) }},
-			{ByName, true, func(b *model.Bucket) []byte { return Key(b.Project, b.Name) }},
-		},
-		tally: func(b *model.Bucket) (string, model.Totals) {
-			return b.Organization, model.Totals{Buckets: 1, Objects: b.ObjectCount, StorageBytes: b.SizeBytes}
-		},
-	}
-}
-
-func idempotentRequests() schema[model.IdempotentRequest] {
-	return schema[model.IdempotentRequest]{
-		name: "idempotent_requests",
-		id:   func(r *model.IdempotentRequest) string { return r.ID },
-		indexes: []index[model.IdempotentRequest]{
-			{ByHash, true, func(r *model.IdempotentRequest) []byte { return r.Hash }},
-		},
-	}
+	return table(tx, "idempotent_requests", func(r *model.IdempotentRequest) string { return r.ID },
+		unique(ByHash, func(r *model.IdempotentRequest) []byte { return r.Hash }))
 }
 
 // keyIf leaves records out of an index that want does not want.
@@ -270,30 +176,13 @@ func bucketNames() []string {
 		auditBucket, auditHeadsBucket, auditAnchorsBucket, auditIndexBucket, totalsBucket,
 		objectsBucket, droppedBucket, segmentsBucket, liveBlobsBucket, discardedBlobsBucket, settingsBucket, samplesBucket,
 	}
-	names = append(names, organizations().buckets()...)
-	names = append(names, projects().buckets()...)
-	names = append(names, users().buckets()...)
-	names = append(names, keys().buckets()...)
-	names = append(names, setupLinks().buckets()...)
-	names = append(names, sessions().buckets()...)
-	names = append(names, devices().buckets()...)
-	names = append(names, databases().buckets()...)
-	names = append(names, operations().buckets()...)
-	names = append(names, backups().buckets()...)
-	names = append(names, exports().buckets()...)
-	names = append(names, imports().buckets()...)
-	names = append(names, buckets().buckets()...)
-	names = append(names, trashedBuckets().buckets()...)
-	names = append(names, trashedObjects().buckets()...)
-	names = append(names, uploads().buckets()...)
-	names = append(names, idempotentRequests().buckets()...)
-	return names
-}
-
-func (s schema[T]) buckets() []string {
-	names := []string{s.name}
-	for _, ix := range s.indexes {
-		names = append(names, s.name+"."+ix.name)
+	tx := &Tx{}
+	for _, table := range []interface{ bucketNames() []string }{
+		tx.Organizations(), tx.Projects(), tx.Users(), tx.Keys(), tx.SetupLinks(), tx.Sessions(), tx.Devices(),
+		tx.Databases(), tx.Operations(), tx.Backups(), tx.Exports(), tx.Imports(),
+		tx.Buckets(), tx.TrashedBuckets(), tx.TrashedObjects(), tx.Uploads(), tx.IdempotentRequests(),
+	} {
+		names = append(names, table.bucketNames()...)
 	}
 	return names
 }

@@ -80,7 +80,7 @@ func TestEveryTable(t *testing.T) {
 
 func found[T any](table Table[T], id, index string, key []byte) error {
 	record, err := table.Find(index, key)
-	if err == nil && table.schema.id(&record) != id {
+	if err == nil && table.id(&record) != id {
 		err = errors.New("found another than " + id)
 	}
 	return err
@@ -88,7 +88,7 @@ func found[T any](table Table[T], id, index string, key []byte) error {
 
 func listed[T any](table Table[T], id, index string, key []byte) error {
 	records, more, err := table.Newest(index, key, "", 5)
-	if err == nil && (more || len(records) != 1 || table.schema.id(&records[0]) != id) {
+	if err == nil && (more || len(records) != 1 || table.id(&records[0]) != id) {
 		err = errors.New("listed another than " + id)
 	}
 	return err

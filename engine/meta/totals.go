@@ -30,19 +30,19 @@ func readTotals(data []byte, organization string) (model.Totals, error) {
 
 // count takes before out of the totals and adds after; either may be nil.
 func (t Table[T]) count(before, after *T) error {
-	if t.schema.tally == nil {
+	if t.tally == nil {
 		return nil
 	}
 	change := map[string]model.Totals{}
 	for by, record := range map[int64]*T{-1: before, 1: after} {
 		if record != nil {
-			organization, add := t.schema.tally(record)
+			organization, add := t.tally(record)
 			change[organization] = change[organization].Plus(add, by)
 		}
 	}
 	for organization, by := range change {
 		if err := addTotals(t.tx.Bucket([]byte(totalsBucket)), organization, by); err != nil {
-			return fmt.Errorf("count %s: %w", t.schema.name, err)
+			return fmt.Errorf("count %s: %w", t.name, err)
 		}
 	}
 	return nil
