@@ -48,7 +48,6 @@ func allowed() map[string][]string {
 		"holdfast/backup/wal":                          {"internal/durable"},
 		"holdfast/backup/wal/xlog/xlogtest":            {"backup/wal/xlog"},
 		"holdfast/blobstore":                           {"internal/durable"},
-		"holdfast/blobstore/blobstoretest":             {"blobstore"},
 		"holdfast/internal/durable/faultfs":            {"internal/durable"},
 		"holdfast/internal/benchtable":                 {"internal/rounds"},
 	}

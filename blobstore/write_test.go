@@ -1,4 +1,4 @@
-package blobstoretest
+package blobstore_test
 
 import (
 	"bytes"

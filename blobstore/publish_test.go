@@ -1,4 +1,4 @@
-package blobstoretest
+package blobstore_test
 
 import (
 	"bytes"
@@ -41,7 +41,7 @@ func publishedRoundTrip(t *testing.T, s *session) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		s.Backend = s.reopen(0)
+		s.Store = s.reopen(0)
 	}
 }
 
@@ -61,7 +61,7 @@ func hostileNotes(t *testing.T, s *session) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s.Backend = s.reopen(0)
+	s.Store = s.reopen(0)
 	replayed := s.take()
 	if len(replayed) != 2*len(notes) {
 		t.Fatalf("%d entries came back, want %d", len(replayed), 2*len(notes))
@@ -126,7 +126,7 @@ func replayedFromAPlace(t *testing.T, s *session) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		s.Backend = s.reopen(all[from].Position)
+		s.Store = s.reopen(all[from].Position)
 		rest := s.take()
 		if len(rest) != len(all)-from-1 {
 			t.Fatalf("%d entries follow entry %d", len(rest), from)
@@ -195,7 +195,7 @@ func wrongChecksum(t *testing.T, s *session) {
 
 // slowUploads holds a hundred writers open while others come and go.
 func slowUploads(t *testing.T, s *session) {
-	var slow []Writer
+	var slow []*blobstore.Writer
 	for i := range 100 {
 		w := s.create()
 		if _, err := io.WriteString(w, content(i*1000)); err != nil {

@@ -1,4 +1,4 @@
-package blobstoretest
+package blobstore_test
 
 import (
 	"bytes"
@@ -12,51 +12,64 @@ import (
 	"holdfast/blobstore"
 )
 
-// Run checks a backend.
-func Run(t *testing.T, open func(t *testing.T, opening Opening) Backend) {
-	for name, test := range map[string]func(*testing.T, *session){
-		"round trip":             roundTrip,
-		"same content twice":     sameContentTwice,
-		"nothing before commit":  nothingBeforeCommit,
-		"abort leaves nothing":   abortLeavesNothing,
-		"ending twice":           endingTwice,
-		"truncated write":        truncatedWrite,
-		"delete while read":      deleteWhileRead,
-		"remove is idempotent":   removeIsIdempotent,
-		"hostile references":     hostileReferences,
-		"concurrent creates":     concurrentCreates,
-		"walk is what is there":  walkIsWhatIsThere,
-		"walk stops":             walkStops,
-		"reopening":              reopening,
-		"closed store":           closedStore,
-		"readers share one blob": readersShareOneBlob,
-		"published round trip":   publishedRoundTrip,
-		"hostile notes":          hostileNotes,
-		"delivered in order":     deliveredInOrder,
-		"replayed from a place":  replayedFromAPlace,
-		"overwrite while read":   overwriteWhileRead,
-		"wrong checksum":         wrongChecksum,
-		"slow uploads":           slowUploads,
-		"walk while written":     walkWhileWritten,
+// suite is what the package promises, without a word about files.
+var suite = map[string]func(*testing.T, *session){
+	"round trip":             roundTrip,
+	"same content twice":     sameContentTwice,
+	"nothing before commit":  nothingBeforeCommit,
+	"abort leaves nothing":   abortLeavesNothing,
+	"ending twice":           endingTwice,
+	"truncated write":        truncatedWrite,
+	"delete while read":      deleteWhileRead,
+	"remove is idempotent":   removeIsIdempotent,
+	"hostile references":     hostileReferences,
+	"concurrent creates":     concurrentCreates,
+	"walk is what is there":  walkIsWhatIsThere,
+	"walk stops":             walkStops,
+	"reopening":              reopening,
+	"closed store":           closedStore,
+	"readers share one blob": readersShareOneBlob,
+	"published round trip":   publishedRoundTrip,
+	"hostile notes":          hostileNotes,
+	"delivered in order":     deliveredInOrder,
+	"replayed from a place":  replayedFromAPlace,
+	"overwrite while read":   overwriteWhileRead,
+	"wrong checksum":         wrongChecksum,
+	"slow uploads":           slowUploads,
+	"walk while written":     walkWhileWritten,
+}
+
+func TestStore(t *testing.T) {
+	for options, opts := range map[string]blobstore.Options{
+		"usual":         {},
+		"tiny":          {DirectorySize: 3, SegmentSize: 200},
+		"nothing small": {Inline: 1},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s := &session{t: t}
-			dir := t.TempDir()
-			s.reopen = func(after blobstore.Position) Backend {
-				return open(t, Opening{Dir: dir, After: after, Deliver: s.deliver})
-			}
-			s.Backend = s.reopen(0)
-			t.Cleanup(func() { s.Close() })
-			test(t, s)
-		})
+		for name, test := range suite {
+			t.Run(options+"/"+name, func(t *testing.T) {
+				s, dir, opts := &session{t: t}, t.TempDir(), opts
+				opts.Deliver = s.deliver
+				s.reopen = func(after blobstore.Position) *blobstore.Store {
+					opts.After = after
+					store, err := blobstore.Open(dir, opts)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return store
+				}
+				s.Store = s.reopen(0)
+				t.Cleanup(func() { s.Close() })
+				test(t, s)
+			})
+		}
 	}
 }
 
 // session is one test's store and shorthand for using it.
 type session struct {
-	Backend
+	*blobstore.Store
 	t      *testing.T
-	reopen func(after blobstore.Position) Backend
+	reopen func(after blobstore.Position) *blobstore.Store
 
 	mu        sync.Mutex
 	delivered []blobstore.Entry
@@ -94,7 +107,7 @@ func (s *session) publish(note, content string) blobstore.Ref {
 	return ref
 }
 
-func (s *session) create() Writer {
+func (s *session) create() *blobstore.Writer {
 	s.t.Helper()
 	w, err := s.Create(s.t.Context())
 	if err != nil {
@@ -116,7 +129,7 @@ func (s *session) put(content string) blobstore.Ref {
 	return ref
 }
 
-func (s *session) open(ref blobstore.Ref) Reader {
+func (s *session) open(ref blobstore.Ref) *blobstore.Reader {
 	s.t.Helper()
 	r, err := s.Open(ref)
 	if err != nil {

@@ -1,4 +1,4 @@
-package blobstoretest
+package blobstore_test
 
 import (
 	"errors"
@@ -63,7 +63,7 @@ func reopening(t *testing.T, s *session) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s.Backend = s.reopen(0)
+	s.Store = s.reopen(0)
 	if got := s.get(kept); got != "kept" {
 		t.Errorf("after reopening: %q", got)
 	}
