@@ -55,7 +55,7 @@
 // what it returns: bytes that are not those that were written are ErrDamaged.
 //
 // A process appends only to segments it has made itself. At the end of a segment
-// a crash may leave zeros that were laid ahead, and any part of the last batch,
+// a crash may leave zeros, which fill its last page, and any part of the last batch,
 // which was never acknowledged: what is behind a record that is not whole is not
 // looked at, unless the first record of a batch is among it. A batch is begun
 // after the sync of the one before it, so then the record was whole once, and is

@@ -36,20 +36,11 @@ type segment struct {
 	number uint32
 	mark   mark
 	pageWriter
-	laid  int64 // up to here the file has bytes: zeros, behind offset
 	batch uint32
 }
 
 // writeSize is how much of a batch is put together in memory at the most.
 const writeSize = 1 << 20
-
-// zerosAhead is how many zeros are laid behind the records of a small batch.
-// Those of the next batches overwrite them, and so are durable without the file
-// system's noting a new size and new blocks, which costs it more than the bytes.
-const zerosAhead = 1 << 20
-
-// zeros are as many as are written at a time.
-var zeros = durable.NewBuffer(256 << 10)
 
 // append makes records durable, in their order and next to each other, and
 // delivers them.
@@ -64,11 +55,7 @@ func (j *journal) write(records []*record) error {
 	}
 	s := j.current
 	before := s.offset()
-	err := j.writeRecords(s, records)
-	if err == nil && s.offset() > s.laid {
-		err = s.layZeros(s.offset()-before, j.size)
-	}
-	if err != nil {
+	if err := j.writeRecords(s, records); err != nil {
 		return errors.Join(fmt.Errorf("write journal: %w", err), j.end(before))
 	}
 	if err := j.sync(s.file); err != nil {
@@ -90,27 +77,6 @@ func (j *journal) writeRecords(s *segment, records []*record) error {
 		}
 	}
 	return s.flush()
-}
-
-// layZeros lays zeros behind a batch of that size that went beyond the last
-// ones, within the size of a segment. Large batches gain nothing by them. Where
-// the disk has no room for them there may be some for records still.
-func (s *segment) layZeros(batch, size int64) error {
-	s.laid = pageEnd(s.offset())
-	if batch > zerosAhead/4 {
-		return nil
-	}
-	for past := pageEnd(min(s.offset()+zerosAhead, size)); s.laid < past; {
-		n, err := s.mode.WriteAt(s.file, zeros.Bytes[:min(int64(len(zeros.Bytes)), past-s.laid)], s.laid)
-		if isFull(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		s.laid += int64(n)
-	}
-	return nil
 }
 
 // end gives the current segment up, cut back to what was acknowledged of it:
@@ -143,7 +109,6 @@ func (j *journal) roll() error {
 // start makes a new segment, and its name, durable.
 func (j *journal) start(s *segment) error {
 	line := []byte(segmentLine(s.number, s.mark))
-	s.laid = pageEnd(int64(len(line)))
 	if err := errors.Join(s.write(line), s.flush()); err != nil {
 		return fmt.Errorf("begin journal segment: %w", err)
 	}
@@ -168,8 +133,7 @@ func (j *journal) Close() error {
 	return j.seal()
 }
 
-// seal ends the current segment. The zeros at its end mean nothing, so that
-// nobody minds if they stay.
+// seal ends the current segment, whose last page zeros fill.
 func (j *journal) seal() error {
 	s := j.current
 	if s == nil {
@@ -178,9 +142,6 @@ func (j *journal) seal() error {
 	j.current = nil
 	if err := s.file.Close(); err != nil {
 		return fmt.Errorf("close journal segment: %w", err)
-	}
-	if s.laid > s.offset() {
-		_ = j.fs.Truncate(j.path(s.number), s.offset())
 	}
 	return nil
 }
