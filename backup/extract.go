@@ -13,6 +13,7 @@ import (
 
 	"holdfast/backup/repository"
 	"holdfast/backup/wal"
+	"holdfast/internal/durable"
 )
 
 // extractingSuffix marks an incomplete directory.
@@ -42,7 +43,7 @@ func Extract(ctx context.Context, source *repository.Snapshot, archive *wal.Arch
 	if err != nil {
 		return errors.Join(fmt.Errorf("extract backup: %w", err), os.RemoveAll(work))
 	}
-	return syncPath(filepath.Dir(dir))
+	return durable.SyncDir(durable.OS{}, filepath.Dir(dir))
 }
 
 // ExtractTar writes what Extract creates to w as a tar stream. The WAL to be

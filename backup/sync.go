@@ -1,10 +1,6 @@
 package backup
 
-import (
-	"io/fs"
-	"os"
-	"path/filepath"
-)
+import "os"
 
 // tree is a directory that is to be made durable with everything below it. It
 // is opened before the first file is written: the kernel reports to a
@@ -22,14 +18,3 @@ func openTree(dir string) (*tree, error) {
 }
 
 func (t *tree) close() { t.dir.Close() }
-
-// syncFiles makes everything below dir durable, file by file, then each
-// directory.
-func syncFiles(dir string) error {
-	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		return syncPath(path)
-	})
-}

@@ -14,7 +14,7 @@ import (
 // does not report write errors, each file is synced.
 func (t *tree) sync() error {
 	if !durable.SyncfsReports() {
-		return syncFiles(t.dir.Name())
+		return durable.SyncTree(t.dir.Name())
 	}
 	return unix.Syncfs(int(t.dir.Fd()))
 }

@@ -3,6 +3,7 @@ package backup
 import (
 	"errors"
 	"fmt"
+	"holdfast/internal/durable"
 	"io"
 	"io/fs"
 	"os"
@@ -103,7 +104,7 @@ func (t *target) finish(control []byte) error {
 	if err := t.publishControl(control); err != nil {
 		return err
 	}
-	if err := syncPath(filepath.Dir(t.dir)); err != nil {
+	if err := durable.SyncDir(durable.OS{}, filepath.Dir(t.dir)); err != nil {
 		return fmt.Errorf("sync parent of data directory: %w", err)
 	}
 	return nil
@@ -121,7 +122,7 @@ func (t *target) publishControl(control []byte) error {
 	if err := t.root.Rename(controlNewFile, controlFile); err != nil {
 		return fmt.Errorf("publish %s: %w", controlFile, err)
 	}
-	if err := syncPath(filepath.Join(t.dir, filepath.Dir(controlFile))); err != nil {
+	if err := durable.SyncDir(durable.OS{}, filepath.Join(t.dir, filepath.Dir(controlFile))); err != nil {
 		return fmt.Errorf("sync name of %s: %w", controlFile, err)
 	}
 	return nil
@@ -143,13 +144,4 @@ func (t *target) discard() error {
 		return fmt.Errorf("remove unfinished data directory: %w", err)
 	}
 	return nil
-}
-
-// syncPath syncs one file or directory.
-func syncPath(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

@@ -1,10 +1,8 @@
 package blobstore
 
 import (
-	"errors"
 	"fmt"
 	"hash/crc32"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -14,10 +12,7 @@ import (
 // formatVersion is what this program writes, and the newest it reads.
 const formatVersion = 1
 
-const (
-	formatFile    = "format"
-	formatNewFile = "format.new"
-)
+const formatFile = "format"
 
 // castagnoli is CRC-32C's table, which the hash/crc32 package never changes.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -49,46 +44,24 @@ func checkFormat(dir string) error {
 }
 
 // writeFormat makes dir, which must hold nothing else, a blob store.
-func writeFormat(fsys durable.FS, dir string, root durable.Handle) error {
+func writeFormat(fsys durable.FS, dir string) error {
 	if err := mustBeEmpty(dir); err != nil {
 		return err
 	}
-	temp := filepath.Join(dir, formatNewFile)
-	if err := fsys.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove unfinished blob store format: %w", err)
-	}
-	if err := writeFile(fsys, temp, formatLine(formatVersion)); err != nil {
-		return fmt.Errorf("write blob store format: %w", err)
-	}
-	if err := fsys.Rename(temp, filepath.Join(dir, formatFile)); err != nil {
-		return fmt.Errorf("publish blob store format: %w", err)
-	}
-	if err := root.Sync(); err != nil {
-		return fmt.Errorf("sync blob store directory: %w", err)
-	}
-	return nil
+	return durable.Publish(fsys, filepath.Join(dir, formatFile), 0o600, durable.Bytes([]byte(formatLine(formatVersion))))
 }
 
-// mustBeEmpty refuses a directory somebody uses for something else, before
-// Open sweeps anything in it.
+// mustBeEmpty refuses a directory that is used for something else, before Open
+// removes anything in it.
 func mustBeEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("read blob store directory: %w", err)
 	}
 	for _, e := range entries {
-		if e.Name() != formatNewFile {
+		if e.Name() != formatFile+durable.NewSuffix {
 			return fmt.Errorf("%s is not a blob store, and not empty: it holds %q", dir, e.Name())
 		}
 	}
 	return nil
-}
-
-func writeFile(fsys durable.FS, path, text string) error {
-	f, err := fsys.Create(path)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write([]byte(text))
-	return errors.Join(err, f.Sync(), f.Close())
 }

@@ -109,8 +109,8 @@ func (o Options) orDefaults() Options {
 }
 
 func (s *Store) open(dir string, opts Options) (err error) {
-	if err := ensureDir(s.fs, dir); err != nil {
-		return err
+	if err := durable.EnsureDir(s.fs, dir); err != nil {
+		return fmt.Errorf("make blob store directory: %w", err)
 	}
 	if s.lock, err = durable.LockDir(dir); err != nil {
 		return err
@@ -125,23 +125,18 @@ func (s *Store) open(dir string, opts Options) (err error) {
 	return err
 }
 
-// prepare checks the format, or writes it, and makes the two directories.
+// prepare checks the format, or writes it, and makes the directories.
 func (s *Store) prepare(dir string) error {
-	root, err := s.fs.OpenDir(dir)
-	if err != nil {
-		return fmt.Errorf("open blob store directory: %w", err)
-	}
-	defer root.Close()
-	err = checkFormat(dir)
+	err := checkFormat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = writeFormat(s.fs, dir, root)
+		err = writeFormat(s.fs, dir)
 	}
 	if err != nil {
 		return err
 	}
 	for _, path := range []string{s.incoming, s.blobs, s.parts, filepath.Join(dir, "journal")} {
-		if err := ensureDir(s.fs, path); err != nil {
-			return err
+		if err := durable.EnsureDir(s.fs, path); err != nil {
+			return fmt.Errorf("make blob store directory: %w", err)
 		}
 	}
 	return s.sweep()
@@ -202,6 +197,16 @@ func (s *Store) enter(ctx context.Context) error {
 func (s *Store) fail(err error) error {
 	s.broken.CompareAndSwap(nil, &err)
 	return err
+}
+
+// syncDir makes the names in the directory path durable.
+func (s *Store) syncDir(path string) error {
+	d, err := s.fs.OpenDir(path)
+	if err != nil {
+		return fmt.Errorf("open directory to sync: %w", err)
+	}
+	defer d.Close()
+	return s.syncNames(d)
 }
 
 // syncNames syncs a directory. Once a sync has failed none is tried again: it

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"holdfast/internal/durable"
 )
 
 // Clean removes files that an interrupted backup or Collect left, and returns
@@ -38,7 +40,7 @@ func (r *Repository) clean() ([]string, error) {
 		}
 		for _, name := range names {
 			name := filepath.Join(dir, name)
-			if !strings.HasSuffix(name, newSuffix) && (dir != packDir || wanted[name]) {
+			if !strings.HasSuffix(name, durable.NewSuffix) && (dir != packDir || wanted[name]) {
 				continue
 			}
 			if err := r.remove(r.path(name)); err != nil {

@@ -10,14 +10,16 @@ import (
 // Occupied returns how many bytes the repository's files occupy on disk.
 func (r *Repository) Occupied() int64 { return r.footprint.Bytes() }
 
-// syncDir makes the names in the directory path durable.
-func (r *Repository) syncDir(path string) error {
-	d, err := r.fs.OpenDir(path)
-	if err != nil {
-		return fmt.Errorf("open directory to sync: %w", err)
+// noteSync returns err. A failed sync is permanent.
+func (r *Repository) noteSync(err error) error {
+	if errors.Is(err, durable.ErrSync) {
+		r.fail(err)
 	}
-	return errors.Join(r.sync(d, path), d.Close())
+	return err
 }
+
+// syncDir makes the names in the directory path durable.
+func (r *Repository) syncDir(path string) error { return r.noteSync(durable.SyncDir(r.fs, path)) }
 
 // sync syncs an open file or directory. A failure is for good.
 func (r *Repository) sync(h durable.Handle, path string) error {

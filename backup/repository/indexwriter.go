@@ -26,7 +26,7 @@ type indexWriter struct {
 }
 
 func (r *Repository) createIndex(number uint32) (*indexWriter, error) {
-	f, err := r.create(r.path(indexName(number)) + newSuffix)
+	f, err := r.create(r.path(indexName(number)) + durable.NewSuffix)
 	if err != nil {
 		return nil, fmt.Errorf("create index: %w", err)
 	}
@@ -76,7 +76,7 @@ func (x *indexWriter) publish() error {
 	if err != nil {
 		return fmt.Errorf("publish index: %w", err)
 	}
-	if err := x.r.fs.Rename(path+newSuffix, path); err != nil {
+	if err := x.r.fs.Rename(path+durable.NewSuffix, path); err != nil {
 		return fmt.Errorf("publish index: %w", err)
 	}
 	x.published = true
@@ -111,5 +111,5 @@ func (x *indexWriter) close() error {
 
 // abort removes the temporary file.
 func (x *indexWriter) abort() error {
-	return errors.Join(x.close(), x.r.remove(x.r.path(indexName(x.number))+newSuffix))
+	return errors.Join(x.close(), x.r.remove(x.r.path(indexName(x.number))+durable.NewSuffix))
 }

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"holdfast/internal/durable"
 )
 
 // Manifest describes one backup, with its directories and files, sorted by
@@ -72,32 +74,15 @@ func (r *Repository) publishManifest(m *Manifest) (digest string, size int64, er
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return "", 0, fmt.Errorf("backup %s already exists (%w)", m.Backup.ID, errors.Join(err, fs.ErrExist))
 	}
-	if err := r.writeManifest(path, b); err != nil {
-		return "", 0, errors.Join(fmt.Errorf("publish manifest: %w", err), r.remove(path+newSuffix))
+	if err := r.writable(); err != nil {
+		return "", 0, err
+	}
+	if err := r.noteSync(durable.Publish(r.fs, path, 0o600, durable.Bytes(b))); err != nil {
+		// If only the sync of its name failed, it may exist after a power cut or not,
+		// so it must not count.
+		return "", 0, errors.Join(fmt.Errorf("publish manifest: %w", err), r.remove(path))
 	}
 	return fmt.Sprintf("%x", sum), int64(len(b)), nil
-}
-
-func (r *Repository) writeManifest(path string, b []byte) error {
-	f, err := r.create(path + newSuffix)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = r.sync(f, path)
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := r.fs.Rename(path+newSuffix, path); err != nil {
-		return err
-	}
-	if err := r.syncDir(r.path(manifestDir)); err != nil {
-		// After a power cut it may exist or not, so it must not count.
-		return errors.Join(err, r.remove(path))
-	}
-	return nil
 }
 
 // Manifest reads a backup's manifest. It also returns its digest in hex.

@@ -38,12 +38,11 @@ type Repository struct {
 	many int // manySmall, except in tests
 }
 
-// The repository's directories, and the suffix of unfinished files.
+// The repository's directories.
 const (
 	packDir     = "packs"
 	indexDir    = "index"
 	manifestDir = "manifests"
-	newSuffix   = ".new"
 )
 
 func packName(index, number uint32) string {
@@ -91,7 +90,7 @@ func newRepository(dir string, fsys durable.FS) *Repository {
 }
 
 func (r *Repository) prepare() error {
-	if err := r.ensureDir(r.dir); err != nil {
+	if err := r.noteSync(durable.EnsureDir(r.fs, r.dir)); err != nil {
 		return err
 	}
 	var err error
@@ -99,7 +98,7 @@ func (r *Repository) prepare() error {
 		return err
 	}
 	for _, name := range []string{packDir, indexDir, manifestDir} {
-		if err := r.ensureDir(r.path(name)); err != nil {
+		if err := r.noteSync(durable.EnsureDir(r.fs, r.path(name))); err != nil {
 			return err
 		}
 	}
@@ -107,15 +106,6 @@ func (r *Repository) prepare() error {
 		return err
 	}
 	return r.findSessions()
-}
-
-// ensureDir creates a directory if it is missing, and makes its name durable.
-func (r *Repository) ensureDir(path string) error {
-	if err := r.fs.Mkdir(path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	// Even if it existed: an earlier process may have crashed before the sync.
-	return r.syncDir(filepath.Dir(path))
 }
 
 // findSessions finds the highest number in use, including those of interrupted

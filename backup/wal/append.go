@@ -63,7 +63,7 @@ func (w *Writer) append(data []byte) error {
 func (w *Writer) open() error {
 	key := segmentKey{w.timeline, w.n}
 	path := w.branch.path(key, partialSuffix)
-	if err := publish(w.archive.fsys, path, w.allocate); err != nil {
+	if err := durable.Publish(w.archive.fsys, path, 0o600, w.allocate); err != nil {
 		return err
 	}
 	w.archive.setSegment(w.branch, &segment{segmentKey: key, end: w.branch.start(key), stored: int64(w.branch.info().SegmentSize)})

@@ -79,8 +79,8 @@ func (a *Archive) open(readOnly bool) error {
 
 // take creates the directory and locks it for this process.
 func (a *Archive) take() error {
-	if err := makeDir(a.fsys, a.dir); err != nil {
-		return err
+	if err := durable.EnsureDir(a.fsys, a.dir); err != nil {
+		return fmt.Errorf("open WAL archive: %w", err)
 	}
 	var err error
 	if a.lock, err = durable.LockDir(a.dir); err != nil {
@@ -88,15 +88,6 @@ func (a *Archive) take() error {
 	}
 	if err := a.footprint.Measure(a.dir); err != nil {
 		return errors.Join(err, a.lock.Release())
-	}
-	return nil
-}
-
-// makeDir creates the directory path if it is missing, and makes its name
-// durable.
-func makeDir(fsys durable.FS, path string) error {
-	if err := durable.EnsureDir(fsys, path); err != nil {
-		return fmt.Errorf("make WAL archive directory: %w", err)
 	}
 	return nil
 }
@@ -149,7 +140,7 @@ func (a *Archive) loadBranch(number int, readOnly bool) (*branch, error) {
 		return nil, fmt.Errorf("read WAL archive: %w", err)
 	}
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), newSuffix) {
+		if strings.HasSuffix(e.Name(), durable.NewSuffix) {
 			if !readOnly {
 				err = errors.Join(err, a.fsys.Remove(filepath.Join(dir, e.Name())))
 			}
@@ -245,8 +236,8 @@ func (a *Archive) Create(number int, parent *Parent) error {
 		}
 	}
 	b := newBranch(number, filepath.Join(a.dir, strconv.Itoa(number)), Generation{Parent: parent})
-	if err := makeDir(a.fsys, b.dir); err != nil {
-		return err
+	if err := durable.EnsureDir(a.fsys, b.dir); err != nil {
+		return fmt.Errorf("create generation %d of the WAL archive: %w", number, err)
 	}
 	if err := b.info().publish(a.fsys, b.dir); err != nil {
 		return err

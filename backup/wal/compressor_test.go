@@ -19,7 +19,7 @@ type fullDisk struct {
 }
 
 func (d *fullDisk) Create(path string) (durable.File, error) {
-	if d.full.Load() && strings.HasSuffix(path, compressedSuffix+newSuffix) {
+	if d.full.Load() && strings.HasSuffix(path, compressedSuffix+durable.NewSuffix) {
 		return nil, syscall.ENOSPC
 	}
 	return d.OS.Create(path)

@@ -281,7 +281,7 @@ func (f *feeder) installHistory() error {
 	if err != nil {
 		return fmt.Errorf("prepare recovery: %w", err)
 	}
-	return publishBytes(durable.OS{}, filepath.Join(f.dir(), name), text)
+	return durable.WriteFile(filepath.Join(f.dir(), name), text, 0o600)
 }
 
 // resume finds where to continue: a restarted server begins at its last restart
@@ -329,7 +329,7 @@ func (f *feeder) install(n uint64) error {
 	if s == nil {
 		return gapError(f.spans, n, errMissing)
 	}
-	temp := filepath.Join(f.dir(), "holdfast"+newSuffix)
+	temp := filepath.Join(f.dir(), "holdfast"+durable.NewSuffix)
 	to, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("install WAL: %w", err)

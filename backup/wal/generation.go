@@ -93,7 +93,7 @@ func (i Generation) publish(fsys durable.FS, dir string) error {
 	}
 	text = append(text, '\n')
 	head := fmt.Sprintf("holdfast wal %d %08x\n", generationFormat, crc32.Checksum(text, castagnoli))
-	return publishBytes(fsys, filepath.Join(dir, generationFile), []byte(head), text)
+	return durable.Publish(fsys, filepath.Join(dir, generationFile), 0o600, durable.Bytes([]byte(head), text))
 }
 
 // branch is a generation and its files.

@@ -15,6 +15,7 @@ import (
 	"holdfast/backup/wal/xlog"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/durable"
 	"holdfast/internal/durable/faultfs"
 )
 
@@ -174,7 +175,7 @@ func expectTidy(t testing.TB, a *Archive) {
 		partial, _ := filepath.Glob(filepath.Join(a.dir, "*", "*"+partialSuffix))
 		return len(partial) <= 1
 	})
-	if left, _ := filepath.Glob(filepath.Join(a.dir, "*", "*"+newSuffix)); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(a.dir, "*", "*"+durable.NewSuffix)); len(left) > 0 {
 		t.Errorf("left over: %q", left)
 	}
 }

@@ -169,7 +169,7 @@ func (a *Archive) compressSegment(b *branch, key segmentKey, sum *summary) error
 	}
 	info := segmentInfo{timeline: key.timeline, system: b.info().System, start: b.start(key), size: uint32(b.info().SegmentSize)}
 	var stored int64
-	err = publish(a.fsys, b.path(key, compressedSuffix), func(to durable.File) (err error) {
+	err = durable.Publish(a.fsys, b.path(key, compressedSuffix), 0o600, func(to durable.File) (err error) {
 		stored, err = a.codec.compress(to, from, info)
 		return err
 	})

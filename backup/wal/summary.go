@@ -77,7 +77,7 @@ func (s *summary) publish(fsys durable.FS, path string, c *codec) error {
 	h = binary.LittleEndian.AppendUint32(h, crc32.Checksum(body, castagnoli))
 	h = append(h, 0, 0, 0, 0)
 	h = binary.LittleEndian.AppendUint32(h, crc32.Checksum(h, castagnoli))
-	return publishBytes(fsys, path, h, body)
+	return durable.Publish(fsys, path, 0o600, durable.Bytes(h, body))
 }
 
 // readSummary reads a summary, with changes if requested. It returns an error

@@ -119,7 +119,7 @@ func (w *Writer) AddHistory(timeline uint32, text []byte) error {
 	}
 	path := w.branch.dir + "/" + xlog.HistoryName(timeline)
 	if old, err := os.ReadFile(path); err != nil || !bytes.Equal(old, text) {
-		if err := publishBytes(w.archive.fsys, path, text); err != nil {
+		if err := durable.Publish(w.archive.fsys, path, 0o600, durable.Bytes(text)); err != nil {
 			return err
 		}
 	}
@@ -204,7 +204,7 @@ func (w *Writer) takeOver(s *segment) (xlog.LSN, error) {
 	if w.scan.Err() != nil || w.whole() != s.end {
 		return 0, fmt.Errorf("partial WAL segment %s has changed: %w", w.branch.name(s.segmentKey), errors.Join(errDamaged, w.scan.Err()))
 	}
-	err = publish(w.archive.fsys, path, func(f durable.File) error {
+	err = durable.Publish(w.archive.fsys, path, 0o600, func(f durable.File) error {
 		if err := w.allocate(f); err != nil {
 			return err
 		}

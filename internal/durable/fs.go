@@ -24,7 +24,7 @@ import (
 type FS interface {
 	Open(path string) (Reader, error)
 	Mkdir(path string) error
-	Create(path string) (File, error)     // fails with fs.ErrExist if the file exists
+	Create(path string) (File, error)     // with mode 0600; fails with fs.ErrExist if the file exists
 	Reopen(path string) (File, error)     // opens an existing file for writing
 	OpenDir(path string) (Handle, error)  // to be synced
 	OpenFile(path string) (Handle, error) // to be synced
@@ -56,6 +56,7 @@ type File interface {
 	// Allocate sets the size of the file and reserves its blocks where the file
 	// system supports that, so that a full disk is reported before any write.
 	Allocate(size int64) error
+	Chmod(mode fs.FileMode) error // sets the mode, whatever the umask is
 	Handle
 }
 
@@ -110,14 +111,26 @@ func (f osFile) SetDirect(direct bool) error { return SetDirect(f.File, direct) 
 
 func (f osFile) Allocate(size int64) error { return allocate(f.File, size) }
 
+// ErrSync is a failed sync. What was to be synced may be lost, although the kernel
+// reports success for another attempt.
+var ErrSync = errors.New("sync failed")
+
 // SyncDir makes the names in the directory path durable.
 func SyncDir(fsys FS, path string) error {
 	d, err := fsys.OpenDir(path)
 	if err != nil {
 		return fmt.Errorf("open directory to sync: %w", err)
 	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+	err = syncHandle(d)
+	if err := errors.Join(err, d.Close()); err != nil {
 		return fmt.Errorf("sync directory %s: %w", path, err)
+	}
+	return nil
+}
+
+func syncHandle(h Handle) error {
+	if err := h.Sync(); err != nil {
+		return fmt.Errorf("%w: %w", ErrSync, err)
 	}
 	return nil
 }

@@ -10,23 +10,46 @@ import (
 	"path/filepath"
 )
 
-// WriteFile makes path hold data, durably and all of it or none: it writes a
-// temporary file beside path, syncs it, renames it and syncs the directory. The
-// caller ensures that only one goroutine at a time publishes a path.
+// NewSuffix ends the temporary name of a file that is being published. A file
+// with such a name is incomplete.
+const NewSuffix = ".new"
+
+// Publish makes path hold what write writes, durably and all of it or none: it
+// writes a temporary file beside path, syncs it, renames it and syncs the
+// directory. The caller ensures that only one goroutine at a time publishes a
+// path. After an error path holds what it held before, or, if only the sync of
+// the directory failed, perhaps the new content.
+func Publish(fsys FS, path string, mode fs.FileMode, write func(File) error) error {
+	if err := stage(fsys, path, mode, write); err != nil {
+		return err
+	}
+	if err := commit(fsys, path); err != nil {
+		_ = fsys.Remove(path + NewSuffix)
+		return err
+	}
+	return nil
+}
+
+// Bytes returns a function for Publish that writes parts.
+func Bytes(parts ...[]byte) func(File) error {
+	return func(f File) error {
+		for _, part := range parts {
+			if _, err := f.Write(part); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// WriteFile publishes data on the operating system's file system.
 func WriteFile(path string, data []byte, mode fs.FileMode) error {
-	return WriteStream(path, mode, all(data))
+	return Publish(OS{}, path, mode, Bytes(data))
 }
 
 // WriteStream is WriteFile for the data that write writes.
 func WriteStream(path string, mode fs.FileMode, write func(io.Writer) error) error {
-	if err := stage(path, mode, write); err != nil {
-		return err
-	}
-	if err := Commit(path); err != nil {
-		_ = os.Remove(staged(path))
-		return err
-	}
-	return nil
+	return Publish(OS{}, path, mode, func(f File) error { return write(f) })
 }
 
 // WriteFileIfChanged is WriteFile, except that it leaves a file that already holds
@@ -43,37 +66,28 @@ func WriteFileIfChanged(path string, data []byte, mode fs.FileMode) (bool, error
 
 // Stage writes data, durably, to the temporary name of path.
 func Stage(path string, data []byte, mode fs.FileMode) error {
-	return stage(path, mode, all(data))
+	return stage(OS{}, path, mode, Bytes(data))
 }
 
-func all(data []byte) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	}
-}
-
-func stage(path string, mode fs.FileMode, write func(io.Writer) error) error {
+func stage(fsys FS, path string, mode fs.FileMode, write func(File) error) error {
+	temp := path + NewSuffix
 	// A leftover may be another user's, or a link to somewhere else.
-	if err := os.Remove(staged(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := fsys.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("publish %s: %w", filepath.Base(path), err)
 	}
-	f, err := os.OpenFile(staged(path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	f, err := fsys.Create(temp)
 	if err != nil {
 		return fmt.Errorf("publish %s: %w", filepath.Base(path), err)
 	}
-	err = f.Chmod(mode) // the umask
+	err = f.Chmod(mode)
 	if err == nil {
 		err = write(f)
 	}
 	if err == nil {
-		err = f.Sync()
+		err = syncHandle(f)
 	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		_ = os.Remove(staged(path))
+	if err := errors.Join(err, f.Close()); err != nil {
+		_ = fsys.Remove(temp)
 		return fmt.Errorf("publish %s: %w", filepath.Base(path), err)
 	}
 	return nil
@@ -81,16 +95,16 @@ func stage(path string, mode fs.FileMode, write func(io.Writer) error) error {
 
 // Commit renames what Stage wrote to its final names, one after the other, and
 // makes the names durable. The paths, at least one, are in one directory.
-func Commit(paths ...string) error {
+func Commit(paths ...string) error { return commit(OS{}, paths...) }
+
+func commit(fsys FS, paths ...string) error {
 	for _, path := range paths {
-		if err := os.Rename(staged(path), path); err != nil {
+		if err := fsys.Rename(path+NewSuffix, path); err != nil {
 			return fmt.Errorf("publish %s: %w", filepath.Base(path), err)
 		}
 	}
-	return SyncDir(OS{}, filepath.Dir(paths[0]))
+	return SyncDir(fsys, filepath.Dir(paths[0]))
 }
-
-func staged(path string) string { return path + ".new" }
 
 // SyncTree makes every file and name below dir durable.
 func SyncTree(dir string) error {

@@ -1,0 +1,47 @@
+package durable_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"holdfast/internal/durable"
+	"holdfast/internal/durable/faultfs"
+)
+
+// TestPublishEveryFault fails each operation of a publication in turn. The file
+// holds the old content or, once it was renamed, the new one, and no temporary
+// file stays.
+func TestPublishEveryFault(t *testing.T) {
+	for n := 0; ; n++ {
+		path := filepath.Join(t.TempDir(), "conf")
+		if err := durable.WriteFile(path, []byte("old"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		fs := faultfs.FailNth(n, syscall.EIO)
+		err := durable.Publish(fs, path, 0o600, durable.Bytes([]byte("ne"), []byte("w")))
+		if fs.Fired() == "" {
+			if err != nil || n < 9 {
+				t.Errorf("%d operations and error %v", n, err)
+			}
+			return
+		}
+		verb, _, _ := strings.Cut(fs.Fired(), " ")
+		if !errors.Is(err, syscall.EIO) || errors.Is(err, durable.ErrSync) != strings.HasPrefix(verb, "sync") {
+			t.Errorf("%s: error %v", verb, err)
+		}
+		want := "old"
+		if strings.HasSuffix(verb, "dir") { // after the rename
+			want = "new"
+		}
+		if got, err := os.ReadFile(path); string(got) != want || err != nil {
+			t.Errorf("%s: the file holds %q, want %q, %v", verb, got, want, err)
+		}
+		if _, err := os.Lstat(path + durable.NewSuffix); err == nil {
+			t.Errorf("%s: the temporary file stays", verb)
+		}
+	}
+}
