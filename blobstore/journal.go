@@ -10,20 +10,20 @@ import (
 	"holdfast/internal/durable"
 )
 
-// journal is the log that small blobs and notes go to. Records that wait for
-// one sync share the next, without a timer. Segments are only ever appended
-// to by the process that made them, up to a size; any trouble ends a segment.
+// journal is the log of small blobs and notes. Records that wait for a sync
+// share the next one. A segment is only appended to by the process that created
+// it, up to a size; any error ends a segment.
 type journal struct {
-	fs      durable.FS
+	store   *Store
 	dir     string
-	size    int64                      // of a segment, about
-	sync    func(durable.Handle) error // unless the store is read-only
+	size    int64 // of a segment, approximately
 	deliver func([]Entry)
-	reads   *segmentFiles
+
+	reads *segmentFiles
 
 	group *group[*record]
 
-	// What follows belongs to whoever writes for the group.
+	// Owned by the leader of the group's round:
 	current *segment
 	last    uint32          // number of the newest segment there ever was
 	buffer  *durable.Buffer // of current
@@ -39,14 +39,14 @@ type segment struct {
 	batch uint32
 }
 
-// writeSize is how much of a batch is put together in memory at the most.
+// writeSize is the maximum size of a write, in bytes.
 const writeSize = 1 << 20
 
-// append makes records durable, in their order and next to each other, and
+// append makes records durable, in order and without others between them, and
 // delivers them.
 func (j *journal) append(records ...*record) error { return j.group.do(j.write, records...) }
 
-// write writes and syncs a batch. Of one that fails nothing is delivered.
+// write writes and syncs a batch. If it fails, nothing of it is delivered.
 func (j *journal) write(records []*record) error {
 	if j.current == nil || j.current.offset() >= j.size {
 		if err := j.roll(); err != nil {
@@ -58,7 +58,7 @@ func (j *journal) write(records []*record) error {
 	if err := j.writeRecords(s, records); err != nil {
 		return errors.Join(fmt.Errorf("write journal: %w", err), j.end(before))
 	}
-	if err := j.sync(s.file); err != nil {
+	if err := j.store.sync(s.file); err != nil {
 		return errors.Join(fmt.Errorf("sync journal: %w", err), j.end(before))
 	}
 	s.batch++
@@ -79,12 +79,12 @@ func (j *journal) writeRecords(s *segment, records []*record) error {
 	return s.flush()
 }
 
-// end gives the current segment up, cut back to what was acknowledged of it:
-// what failed must not come back with the next start.
+// end gives up the current segment and truncates it to what was acknowledged:
+// what failed must not reappear at the next start.
 func (j *journal) end(size int64) error {
 	s := j.current
 	j.current = nil
-	return errors.Join(s.file.Close(), j.fs.Truncate(j.path(s.number), size))
+	return errors.Join(s.file.Close(), j.store.fs.Truncate(j.path(s.number), size))
 }
 
 // roll begins a segment.
@@ -93,13 +93,13 @@ func (j *journal) roll() error {
 		return err
 	}
 	number := j.last + 1
-	f, err := j.fs.Create(j.path(number))
+	f, err := j.store.fs.Create(j.path(number))
 	if err != nil {
 		return fmt.Errorf("make journal segment: %w", err)
 	}
 	s := &segment{number: number, mark: newMark(), pageWriter: pageWriter{file: f, buffer: j.buffer}}
 	if err := j.start(s); err != nil {
-		return errors.Join(err, f.Close(), j.fs.Remove(j.path(number)))
+		return errors.Join(err, f.Close(), j.store.fs.Remove(j.path(number)))
 	}
 	j.last, j.current = number, s
 	j.numbers.add(number)
@@ -112,28 +112,17 @@ func (j *journal) start(s *segment) error {
 	if err := errors.Join(s.write(line), s.flush()); err != nil {
 		return fmt.Errorf("begin journal segment: %w", err)
 	}
-	if err := j.sync(s.file); err != nil {
+	if err := j.store.sync(s.file); err != nil {
 		return fmt.Errorf("begin journal segment: %w", err)
 	}
-	d, err := j.fs.OpenDir(j.dir)
-	if err != nil {
-		return fmt.Errorf("open journal directory: %w", err)
-	}
-	defer d.Close()
-	return j.sync(d)
+	return j.store.syncDir(j.dir)
 }
 
 func (j *journal) path(number uint32) string {
 	return filepath.Join(j.dir, directoryName(number))
 }
 
-// Close closes the files; no append may be under way.
-func (j *journal) Close() error {
-	j.reads.close()
-	return j.seal()
-}
-
-// seal ends the current segment, whose last page zeros fill.
+// seal ends the current segment; zeros fill its last page.
 func (j *journal) seal() error {
 	s := j.current
 	if s == nil {
@@ -146,8 +135,7 @@ func (j *journal) seal() error {
 	return nil
 }
 
-// sealAll returns the numbers of all segments, none of which is written to any
-// more.
+// sealAll ends the current segment and returns the numbers of all segments.
 func (j *journal) sealAll() (numbers []uint32, err error) {
 	err = j.group.alone(func() error {
 		if err := j.seal(); err != nil {
@@ -159,7 +147,7 @@ func (j *journal) sealAll() (numbers []uint32, err error) {
 	return numbers, err
 }
 
-// segmentNumbers are the segments there are.
+// segmentNumbers are the numbers of the existing segments.
 type segmentNumbers struct {
 	mu  sync.Mutex
 	all []uint32 // ascending
@@ -183,8 +171,8 @@ func (n *segmentNumbers) list() []uint32 {
 	return slices.Clone(n.all)
 }
 
-// sealed returns the numbers of the segments that are not written any more:
-// all but the newest.
+// sealed returns the numbers of the segments that are complete: all but the
+// newest.
 func (n *segmentNumbers) sealed() []uint32 {
 	all := n.list()
 	return all[:max(0, len(all)-1)]

@@ -40,20 +40,10 @@ func (s *Store) CreatePart(ctx context.Context) (string, error) {
 	if err := f.Close(); err != nil {
 		return "", errors.Join(fmt.Errorf("create part: %w", err), s.fs.Remove(s.partPath(id)))
 	}
-	if err := s.syncParts(); err != nil {
+	if err := s.syncDir(s.parts); err != nil {
 		return "", errors.Join(err, s.fs.Remove(s.partPath(id)))
 	}
 	return id, nil
-}
-
-// syncParts makes the names of the parts durable.
-func (s *Store) syncParts() error {
-	d, err := s.fs.OpenDir(s.parts)
-	if err != nil {
-		return fmt.Errorf("open directory to sync: %w", err)
-	}
-	defer d.Close()
-	return s.syncNames(d)
 }
 
 // partPath takes ids of CreatePart only: any other names no file.
@@ -100,15 +90,8 @@ func (p *Part) Write(b []byte) (int, error) {
 // Sync makes what was written durable, and returns how many bytes of the blob
 // there are and their CRC-32C.
 func (p *Part) Sync() (size int64, crc uint32, err error) {
-	if err := p.store.writable(); err != nil {
-		return 0, 0, err
-	}
-	if err := p.file.Sync(); err != nil {
-		err = fmt.Errorf("sync part: %w", err)
-		if isFull(err) {
-			return 0, 0, err
-		}
-		return 0, 0, p.store.fail(err)
+	if err := p.store.sync(p.file); err != nil {
+		return 0, 0, fmt.Errorf("sync part: %w", err)
 	}
 	return p.size, p.crc, nil
 }

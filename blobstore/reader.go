@@ -77,13 +77,14 @@ func newFileReader(f *os.File) (*Reader, error) {
 
 // openSmall reads a blob of the journal, whole.
 func (s *Store) openSmall(ref Ref, at Position) (*Reader, error) {
-	f, err := s.journal.reads.acquire(at.Segment())
-	if err != nil {
-		return nil, fmt.Errorf("open blob %s: %w", ref, err)
-	}
-	defer s.journal.reads.release(f)
+	var h header
+	var blob []byte
 	buf := records.Get().(*[]byte)
-	h, _, blob, err := readRecord(f, f.markAt(at), at, buf)
+	err := s.journal.reads.read(at.Segment(), s.journal.path(at.Segment()), func(f *os.File) (err error) {
+		// The position is known to be a record's, so its own mark is the right one.
+		h, _, blob, err = readRecord(f, mark{}, at, buf)
+		return err
+	})
 	if err == nil && h.flags&flagBlob == 0 {
 		err = ErrNotFound
 	}

@@ -120,14 +120,18 @@ func (h header) size() int64 { return recordHeader + h.noteLen + h.blobLen }
 // the whole.
 const firstRead = 4096
 
-// readRecord reads the record at position into *into, which has room for
-// firstRead bytes and is replaced by a larger one where that is not enough. What
-// is not there as it was written is ErrDamaged.
+// readRecord reads the record at a position into *into, which has at least
+// firstRead bytes and is replaced by a larger buffer if that is not enough. The
+// zero mark stands for the mark the record has. A record that is not what was
+// written is ErrDamaged.
 func readRecord(r io.ReaderAt, m mark, at Position, into *[]byte) (h header, note, blob []byte, err error) {
 	buf := (*into)[:firstRead]
 	n, err := r.ReadAt(buf, at.offset())
 	if err != nil && err != io.EOF {
 		return header{}, nil, nil, fmt.Errorf("read journal: %w", err)
+	}
+	if m == (mark{}) && n >= len(m) {
+		m = mark(buf)
 	}
 	h, ok := parseHeader(buf[:n], m, at)
 	if !ok {

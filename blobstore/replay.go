@@ -42,8 +42,7 @@ const replayBatch = 256
 // after. Nothing is ever appended to what another process wrote.
 func (s *Store) openJournal(dir string, opts Options) (*journal, error) {
 	j := &journal{
-		fs: s.fs, dir: dir, size: opts.SegmentSize, sync: s.syncJournal, deliver: opts.Deliver,
-		reads: newSegmentFiles(dir), group: newGroup[*record](), last: opts.After.Segment(), buffer: durable.NewBuffer(writeSize),
+		store: s, dir: dir, size: opts.SegmentSize, deliver: opts.Deliver, reads: &segmentFiles{open: map[uint32]*os.File{}}, group: newGroup[*record](), last: opts.After.Segment(), buffer: durable.NewBuffer(writeSize),
 	}
 	numbers, err := listNumbered(dir)
 	if err != nil {
@@ -68,13 +67,13 @@ func (s *Store) openJournal(dir string, opts Options) (*journal, error) {
 // whoever gets them may make them durable elsewhere, and a killed process has
 // left them to the kernel alone.
 func (j *journal) replay(number uint32, opts Options) error {
-	h, err := j.fs.OpenFile(j.path(number))
+	h, err := j.store.fs.OpenFile(j.path(number))
 	if err != nil {
 		return fmt.Errorf("open journal segment: %w", err)
 	}
 	defer h.Close()
-	if err := j.sync(h); err != nil {
-		return err
+	if err := j.store.sync(h); err != nil {
+		return fmt.Errorf("sync journal: %w", err)
 	}
 	var entries []Entry
 	flush := func() {
@@ -110,11 +109,15 @@ func (j *journal) replay(number uint32, opts Options) error {
 // to the disk. A damaged record that the first one of a batch follows was
 // acknowledged: that batch was begun after the sync of the one before it.
 func (j *journal) scan(number uint32, fn func(e Entry, blob []byte) error, damaged func(Position, error)) error {
-	f, err := j.reads.acquire(number)
+	file, err := openSegment(j.path(number))
 	if err != nil {
 		return err
 	}
-	defer j.reads.release(f)
+	defer file.Close()
+	f := &segmentFile{File: file, number: number}
+	if err := f.readMark(); err != nil {
+		return err
+	}
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return fmt.Errorf("measure journal segment: %w", err)
@@ -222,6 +225,6 @@ func (s *Store) DropSegment(number uint32) error {
 		return fmt.Errorf("remove journal segment: %w", err)
 	}
 	s.journal.numbers.remove(number)
-	s.journal.reads.forget(number)
+	s.journal.reads.forget()
 	return nil
 }

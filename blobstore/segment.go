@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 )
 
@@ -28,26 +27,75 @@ func segmentLine(number uint32, m mark) string {
 // maxOpenSegments is how many segments are held open for reading.
 const maxOpenSegments = 128
 
-// segmentFiles are the segments open for reading.
+// segmentFiles are segments held open to read single records: to open one takes
+// four times as long as to read a small record.
 type segmentFiles struct {
-	dir string
-
-	mu   sync.Mutex
-	open map[uint32]*segmentFile
+	mu   sync.RWMutex // held shared while a file is read
+	open map[uint32]*os.File
 }
 
-// segmentFile is one segment, open as long as somebody reads it.
+// read calls fn with an open segment.
+func (s *segmentFiles) read(number uint32, path string, fn func(*os.File) error) error {
+	s.mu.RLock()
+	if f := s.open[number]; f != nil {
+		defer s.mu.RUnlock()
+		return fn(f)
+	}
+	s.mu.RUnlock()
+	f, err := openSegment(path)
+	if err != nil {
+		return err
+	}
+	err = fn(f)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[number] != nil {
+		f.Close()
+		return err
+	}
+	if len(s.open) >= maxOpenSegments {
+		s.closeAll()
+	}
+	s.open[number] = f
+	return err
+}
+
+// forget closes the segments. Those in use are opened again by the next reader.
+func (s *segmentFiles) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closeAll()
+}
+
+func (s *segmentFiles) closeAll() {
+	for _, f := range s.open {
+		f.Close()
+	}
+	clear(s.open)
+}
+
+// segmentFile is a segment open for reading.
 type segmentFile struct {
 	*os.File
 	number  uint32
 	mark    mark
-	damaged error // an ErrDamaged when the first line is not what was written
-	users   int
-	gone    bool // to be closed by its last user
+	damaged error // an ErrDamaged if the first line is not what was written
 }
 
-// readMark finds out the segment's mark. Where the first line is damaged, the
-// first record has it as well.
+// openSegment opens a segment; ErrNotFound if it does not exist.
+func openSegment(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open journal segment: %w", err)
+	}
+	return f, nil
+}
+
+// readMark reads the segment's mark. If the first line is damaged, the first
+// record has it as well.
 func (f *segmentFile) readMark() error {
 	head := make([]byte, segmentHeader+len(mark{}))
 	_, err := f.ReadAt(head, 0)
@@ -67,18 +115,8 @@ func (f *segmentFile) readMark() error {
 	return err
 }
 
-// markAt returns the mark of the record at a position that is known to be one's.
-// Where the first line is damaged, its neighbours may be too.
-func (f *segmentFile) markAt(at Position) mark {
-	m := f.mark
-	if f.damaged != nil {
-		_, _ = f.ReadAt(m[:], at.offset()) // what cannot be read is damaged
-	}
-	return m
-}
-
-// hasRecords reports whether anything lies behind the first line. If not, the
-// making of the segment was cut off.
+// hasRecords reports whether anything follows the first line. If not, the
+// creation of the segment was interrupted.
 func (f *segmentFile) hasRecords() (bool, error) {
 	buf := make([]byte, 64<<10)
 	for offset := int64(segmentHeader); ; {
@@ -93,81 +131,5 @@ func (f *segmentFile) hasRecords() (bool, error) {
 			return false, fmt.Errorf("read journal segment: %w", err)
 		}
 		offset += int64(n)
-	}
-}
-
-func newSegmentFiles(dir string) *segmentFiles {
-	return &segmentFiles{dir: dir, open: map[uint32]*segmentFile{}}
-}
-
-// acquire opens a segment, or answers ErrNotFound. The caller releases it.
-func (s *segmentFiles) acquire(number uint32) (*segmentFile, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f := s.open[number]; f != nil {
-		f.users++
-		return f, nil
-	}
-	file, err := os.Open(filepath.Join(s.dir, directoryName(number)))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNotFound
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open journal segment: %w", err)
-	}
-	f := &segmentFile{File: file, number: number, users: 1}
-	if err := f.readMark(); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	s.makeRoom()
-	s.open[number] = f
-	return f, nil
-}
-
-// makeRoom closes segments nobody reads when too many are open. They were
-// opened for reading only, so that their closes have no news.
-func (s *segmentFiles) makeRoom() {
-	for number, f := range s.open {
-		if len(s.open) < maxOpenSegments {
-			return
-		}
-		if f.users == 0 {
-			f.Close()
-			delete(s.open, number)
-		}
-	}
-}
-
-func (s *segmentFiles) release(f *segmentFile) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f.users--; f.users == 0 && f.gone {
-		f.Close()
-	}
-}
-
-// forget closes a segment, after its last user.
-func (s *segmentFiles) forget(number uint32) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.forgetLocked(number)
-}
-
-func (s *segmentFiles) forgetLocked(number uint32) {
-	f := s.open[number]
-	if f == nil {
-		return
-	}
-	delete(s.open, number)
-	if f.gone = true; f.users == 0 {
-		f.Close()
-	}
-}
-
-func (s *segmentFiles) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for number := range s.open {
-		s.forgetLocked(number)
 	}
 }

@@ -118,7 +118,7 @@ func (s *Store) open(dir string, opts Options) (err error) {
 	if err := s.prepare(dir); err != nil {
 		return err
 	}
-	if s.layout, err = openLayout(s.fs, s.blobs, opts.DirectorySize, s.syncNames); err != nil {
+	if s.layout, err = openLayout(s, opts.DirectorySize); err != nil {
 		return err
 	}
 	s.journal, err = s.openJournal(filepath.Join(dir, "journal"), opts)
@@ -166,12 +166,10 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
-	if s.layout != nil {
-		s.layout.Close()
-	}
 	var err error
 	if s.journal != nil {
-		err = s.journal.Close()
+		s.journal.reads.forget()
+		err = s.journal.seal()
 	}
 	if s.lock == nil {
 		return err
@@ -193,9 +191,17 @@ func (s *Store) enter(ctx context.Context) error {
 	return nil
 }
 
-// fail makes the store read-only because of err, and returns err.
-func (s *Store) fail(err error) error {
-	s.broken.CompareAndSwap(nil, &err)
+// sync syncs a file or a directory. A failure makes the store read-only: another
+// sync would succeed and mean nothing. A full disk only concerns what the caller
+// has just written, which it gives up.
+func (s *Store) sync(h durable.Handle) error {
+	if err := s.writable(); err != nil {
+		return err
+	}
+	err := h.Sync()
+	if err != nil && !isFull(err) {
+		s.broken.CompareAndSwap(nil, &err)
+	}
 	return err
 }
 
@@ -206,31 +212,8 @@ func (s *Store) syncDir(path string) error {
 		return fmt.Errorf("open directory to sync: %w", err)
 	}
 	defer d.Close()
-	return s.syncNames(d)
-}
-
-// syncNames syncs a directory. Once a sync has failed none is tried again: it
-// would succeed and mean nothing.
-func (s *Store) syncNames(h durable.Handle) error {
-	if err := s.writable(); err != nil {
-		return err
-	}
-	if err := h.Sync(); err != nil {
-		return s.fail(fmt.Errorf("sync blob directory: %w", err))
-	}
-	return nil
-}
-
-// syncJournal syncs what belongs to the journal, in the same way. A full disk
-// concerns only what was written last, and the segment that is given up for it.
-func (s *Store) syncJournal(h durable.Handle) error {
-	if err := s.writable(); err != nil {
-		return err
-	}
-	if err := h.Sync(); err != nil && isFull(err) {
-		return err
-	} else if err != nil {
-		return s.fail(fmt.Errorf("sync journal: %w", err))
+	if err := s.sync(d); err != nil {
+		return fmt.Errorf("sync %s: %w", filepath.Base(path), err)
 	}
 	return nil
 }

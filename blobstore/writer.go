@@ -184,9 +184,6 @@ func (w *Writer) commit() (Ref, error) {
 		return "", fmt.Errorf("commit blob: %w", err)
 	}
 	defer w.store.life.RUnlock()
-	if err := w.store.writable(); err != nil {
-		return "", err
-	}
 	if err := w.syncBytes(); err != nil {
 		return "", err
 	}
@@ -201,12 +198,8 @@ func (w *Writer) syncBytes() error {
 	if _, err := w.file.WriteAt(w.sums.trailer(w.size), w.size); err != nil {
 		return fmt.Errorf("write blob: %w", err)
 	}
-	if err := w.file.Sync(); err != nil {
-		err = fmt.Errorf("sync blob: %w", err)
-		if isFull(err) { // only this file's blocks had no place
-			return err
-		}
-		return w.store.fail(err)
+	if err := w.store.sync(w.file); err != nil {
+		return fmt.Errorf("sync blob: %w", err)
 	}
 	err := w.file.Close()
 	w.file = nil
@@ -227,12 +220,11 @@ func (w *Writer) publish() (Ref, error) {
 	if err != nil {
 		return "", err
 	}
-	defer s.layout.drop(d)
 	target := filepath.Join(d.path, w.id)
 	if err := name(w.temp, target); err != nil {
 		return "", fmt.Errorf("publish blob: %w", err)
 	}
-	if err := d.group.Sync(); err != nil {
+	if err := d.sync(); err != nil {
 		return "", errors.Join(err, s.fs.Remove(target))
 	}
 	return makeRef(d.number, w.id), nil

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-func TestGroupSyncShares(t *testing.T) {
+func TestGroupShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var syncs atomic.Int32
-		g := newGroupSync(func() error {
+		g, work := newGroup[struct{}](), func([]struct{}) error {
 			syncs.Add(1)
 			time.Sleep(time.Second)
 			return nil
-		})
+		}
 		var wg sync.WaitGroup
-		wg.Go(func() { g.Sync() })
+		wg.Go(func() { g.do(work) })
 		synctest.Wait() // the first runs
 		for range 50 {
-			wg.Go(func() { g.Sync() })
+			wg.Go(func() { g.do(work) })
 		}
 		begin := time.Now()
 		wg.Wait()
@@ -31,17 +31,17 @@ func TestGroupSyncShares(t *testing.T) {
 	})
 }
 
-// TestGroupSyncCovers checks that no caller returns on a sync that began
+// TestGroupCovers checks that no caller returns on a sync that began
 // before its call.
-func TestGroupSyncCovers(t *testing.T) {
+func TestGroupCovers(t *testing.T) {
 	var begun atomic.Int64
-	g := newGroupSync(func() error { begun.Add(1); return nil })
+	g, work := newGroup[struct{}](), func([]struct{}) error { begun.Add(1); return nil }
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			for range 2000 {
 				before := begun.Load()
-				g.Sync()
+				g.do(work)
 				if begun.Load() == before {
 					t.Error("returned without a sync of its own time")
 				}
@@ -51,10 +51,10 @@ func TestGroupSyncCovers(t *testing.T) {
 	wg.Wait()
 }
 
-func TestGroupSyncError(t *testing.T) {
+func TestGroupError(t *testing.T) {
 	want := errors.New("disk on fire")
-	g := newGroupSync(func() error { return want })
-	if err := g.Sync(); err != want {
+	g, work := newGroup[struct{}](), func([]struct{}) error { return want }
+	if err := g.do(work); err != want {
 		t.Errorf("error %v", err)
 	}
 }

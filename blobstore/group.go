@@ -2,28 +2,28 @@ package blobstore
 
 import "sync"
 
-// group lets callers share a piece of work that answers for everything that
-// was asked for before it began: a sync. Whoever comes while one runs waits for
-// the next, and one next serves all who wait. No timer: alone, a caller is
+// group lets concurrent callers share a piece of work that covers everything
+// requested before it began: a sync. A caller that arrives while one runs waits
+// for the next, which serves all that wait. There is no timer: a lone caller is
 // served at once. The zero value is not ready for use.
 type group[T any] struct {
 	running chan struct{} // full while work runs
 
 	mu   sync.Mutex
-	next *round[T] // the round that has not begun, if somebody waits for it
+	next *round[T] // the round that has not begun; nil if no caller waits for it
 }
 
 func newGroup[T any]() *group[T] { return &group[T]{running: make(chan struct{}, 1)} }
 
-// round is one run of the work to come, and what those who wait for it ask.
+// round is one run of the work, with the requests it serves.
 type round[T any] struct {
 	asked []T
 	done  chan struct{}
 	err   error // set before done is closed
 }
 
-// do returns when a work begun after the call, with what was asked by all who
-// share it, has ended, with its error.
+// do returns the error of a run of work that began after the call and got the
+// requests of all callers that share it.
 func (g *group[T]) do(work func([]T) error, asked ...T) error {
 	r, leader := g.join(asked)
 	if !leader {
@@ -38,14 +38,14 @@ func (g *group[T]) do(work func([]T) error, asked ...T) error {
 	return r.err
 }
 
-// alone runs other work, between two rounds.
+// alone runs other work between two rounds.
 func (g *group[T]) alone(work func() error) error {
 	g.running <- struct{}{}
 	defer func() { <-g.running }()
 	return work()
 }
 
-// join enters the next round; whoever opens it leads it.
+// join enters the next round. The first caller leads it.
 func (g *group[T]) join(asked []T) (r *round[T], leader bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -56,24 +56,9 @@ func (g *group[T]) join(asked []T) (r *round[T], leader bool) {
 	return g.next, leader
 }
 
-// begin closes the round to newcomers.
+// begin closes the round to further callers.
 func (g *group[T]) begin() {
 	g.mu.Lock()
 	g.next = nil
 	g.mu.Unlock()
-}
-
-// groupSync lets callers share syncs of one directory.
-type groupSync struct {
-	sync  func() error
-	group *group[struct{}]
-}
-
-func newGroupSync(sync func() error) *groupSync {
-	return &groupSync{sync: sync, group: newGroup[struct{}]()}
-}
-
-// Sync returns when a sync begun after the call has ended, with its error.
-func (g *groupSync) Sync() error {
-	return g.group.do(func([]struct{}) error { return g.sync() })
 }
