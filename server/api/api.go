@@ -13,11 +13,12 @@ import (
 // Prefix begins every path of the API. It is the version.
 const Prefix = "/v1"
 
-// defaultMaxBody is the size of the largest JSON body, in bytes.
-const defaultMaxBody = 1 << 20
-
-// bodyTimeout is how long a JSON body may take to arrive.
-const bodyTimeout = 30 * time.Second
+// maxBody is the size of the largest JSON body, in bytes, and bodyTimeout how
+// long one may take to arrive. Uploads of objects are bounded by the engine.
+const (
+	maxBody     = 1 << 20
+	bodyTimeout = 30 * time.Second
+)
 
 // Options of the API.
 type Options struct {
@@ -27,12 +28,7 @@ type Options struct {
 	// ObjectsURL is what the URLs of objects begin with, where they have an
 	// origin of their own; "" means BaseURL.
 	ObjectsURL string
-	// ConsoleURL is where people make keys; "" means BaseURL.
-	ConsoleURL string
-	// MaxBodyBytes bounds JSON bodies; 0 means 1 MiB. Uploads of objects are
-	// bounded by the engine.
-	MaxBodyBytes int64
-	Log          *slog.Logger
+	Log        *slog.Logger
 	// Answered is told of every request when it was answered; nil for nobody.
 	Answered func(operation model.Action, status int, took time.Duration)
 	// Known is called for every request with a valid key; it may be nil.
@@ -51,21 +47,14 @@ type API struct {
 // redirects. The engine stays the caller's to close, once no request is under
 // way any more.
 func New(e *engine.Engine, opts Options) (*API, error) {
-	if opts.MaxBodyBytes <= 0 {
-		opts.MaxBodyBytes = defaultMaxBody
-	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	if opts.ObjectsURL == "" {
 		opts.ObjectsURL = opts.BaseURL
 	}
-	if opts.ConsoleURL == "" {
-		opts.ConsoleURL = opts.BaseURL
-	}
-	limits := bodyLimits{opts.MaxBodyBytes, bodyTimeout}
-	router := newRouter(newGate(e, opts, limits), limits)
-	h := &handlers{engine: e, baseURL: opts.BaseURL, objectsURL: opts.ObjectsURL, consoleURL: opts.ConsoleURL, now: time.Now}
+	router := newRouter(newGate(e, opts))
+	h := &handlers{engine: e, baseURL: opts.BaseURL, objectsURL: opts.ObjectsURL, now: time.Now}
 	v31, v30, err := documents(router.register(opts, h.routes()))
 	if err != nil {
 		return nil, err
@@ -76,9 +65,10 @@ func New(e *engine.Engine, opts Options) (*API, error) {
 }
 
 // newGate returns the gate of the API.
-func newGate(e *engine.Engine, opts Options, limits bodyLimits) *gate.Gate {
+func newGate(e *engine.Engine, opts Options) *gate.Gate {
 	return &gate.Gate{
-		Engine: e, Log: opts.Log, Header: header(), WriteError: writeError, Field: limits.fields,
+		Engine: e, Log: opts.Log, Header: header(), WriteError: writeError,
+		Field: fields, MaxBody: maxBody, BodyTimeout: bodyTimeout,
 		Answered: opts.Answered, Known: opts.Known,
 	}
 }
@@ -97,6 +87,5 @@ type handlers struct {
 	engine     *engine.Engine
 	baseURL    string
 	objectsURL string
-	consoleURL string
 	now        func() time.Time
 }

@@ -100,8 +100,7 @@ func BenchmarkAuditCost(b *testing.B) {
 	w := start(b)
 	path := w.benchPaths(b)["database"]
 	h := &handlers{engine: w.engine, baseURL: w.server.URL, now: time.Now}
-	limits := bodyLimits{defaultMaxBody, bodyTimeout}
-	unaudited := newRouter(newGate(w.engine, Options{Log: slog.New(slog.DiscardHandler)}, limits), limits)
+	unaudited := newRouter(newGate(w.engine, Options{Log: slog.New(slog.DiscardHandler)}))
 	unaudited.register(Options{}, []route{
 		{"GET", "/databases/{id}", model.ActionDatabaseGet, one(func(ctx context.Context, call *model.Call, in *DatabaseInput) (wire.Database, error) {
 			call.Audited = true
@@ -141,8 +140,7 @@ func BenchmarkHandler(b *testing.B) {
 // form, audit.
 func BenchmarkGate(b *testing.B) {
 	w := open(b)
-	h := newGate(w.engine, Options{}, bodyLimits{}).Handler(model.OperationFor(model.ActionBucketList),
-		(&form{}).check(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+	h := newGate(w.engine, Options{}).Handler(model.OperationFor(model.ActionBucketList), (&form{}).check)
 	req := httptest.NewRequest("GET", "/v1/buckets", nil)
 	req.Header.Set("Authorization", "Bearer "+w.org.read)
 	b.ReportAllocs()

@@ -2,7 +2,6 @@ package api
 
 import (
 	"log/slog"
-	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -15,15 +14,15 @@ import (
 // that the client is told so at once.
 func TestStalledBody(t *testing.T) {
 	w := open(t)
-	limits := bodyLimits{100, 50 * time.Millisecond}
-	g := newGate(w.engine, Options{Log: slog.New(slog.DiscardHandler)}, limits)
-	server := httptest.NewServer(g.Open(model.OperationFor(model.ActionDatabaseList), http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		_, err := limits.read(r)
+	g := newGate(w.engine, Options{Log: slog.New(slog.DiscardHandler)})
+	g.BodyTimeout = 50 * time.Millisecond
+	server := httptest.NewServer(g.Open(model.OperationFor(model.ActionDatabaseList), func(x *gate.Exchange) error {
+		_, err := x.ReadBody()
 		if model.CodeOf(err) != model.CodeValidation {
 			t.Errorf("%v", err)
 		}
-		gate.Refuse(rw, r, err)
-	})))
+		return err
+	}))
 	defer server.Close()
 	stalled := &world{server: server}
 	began := time.Now()

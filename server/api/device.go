@@ -22,7 +22,7 @@ func (h *handlers) deviceAuthorize(_ context.Context, call *model.Call, in *devi
 	if err != nil {
 		return wire.DeviceCodes{}, err
 	}
-	page := h.consoleURL + "/device"
+	page := h.baseURL + "/device"
 	return wire.DeviceCodes{
 		DeviceCode: codes.Device.Reveal(), UserCode: codes.User,
 		VerificationURI:         page,

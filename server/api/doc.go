@@ -6,9 +6,9 @@
 // checks the key, its scope, the dangerous-operations toggle and its budget. The
 // form (form.go) checks the headers, the query, and that the body is JSON. The
 // gate notes the Idempotency-Key. huma decodes the request and checks its
-// fields; uploads, whose bodies are streamed, are plain handlers in its place
-// (plain.go). The handler makes one call of the engine, and answers a record in
-// the envelope. Whatever the end, the gate audits the request once.
+// fields, but for the bodies of uploads, which are streamed. The handler makes one
+// call of the engine, and answers a record in the envelope. Whatever the end, the
+// gate audits the request once.
 //
 // Invariants: every answer is JSON in the envelope and carries the request's
 // id; an error that is not a *model.Error is logged whole and answered

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -64,18 +65,30 @@ func numbered[I, T any](do func(context.Context, *model.Call, *I) ([]T, bool, er
 func respond[I, T, M any](do func(context.Context, *model.Call, *I) (T, M, error)) registrar {
 	return func(r *router, op huma.Operation) {
 		huma.Register(r.api, op, func(ctx context.Context, in *I) (*answer[T, M], error) {
-			data, meta, err := do(ctx, gate.CallOf(ctx), in)
+			x := gate.Of(ctx)
+			data, meta, err := do(ctx, x.Call, in)
 			if err == nil {
-				err = keep(ctx, data)
+				err = x.Keep(data, encodeJSON)
 			}
 			if first, ok := errors.AsType[*core.FirstAnswer](err); ok {
-				return nil, replay(ctx, first)
+				x.Replay()
+				return nil, &repeated{wire.Envelope[json.RawMessage, wire.Meta]{Data: first.Data, Meta: metaOf(x.Call)}}
 			}
 			if err != nil {
-				return nil, fail(ctx, err)
+				return nil, fail(x, err)
 			}
 			return &answer[T, M]{Body: wire.Envelope[T, M]{Data: data, Meta: meta}}, nil
 		})
+	}
+}
+
+// streamed registers a handler that reads the request's body itself: huma, which
+// would read it into memory, knows of none. body describes it.
+func streamed(register registrar, body func(huma.Registry) *huma.RequestBody) registrar {
+	return func(r *router, op huma.Operation) {
+		register(r, op)
+		doc := r.api.OpenAPI()
+		doc.Paths[op.Path].Post.RequestBody = body(doc.Components.Schemas)
 	}
 }
 

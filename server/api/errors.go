@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"sync"
 
@@ -48,20 +47,17 @@ func (f *Failure) GetStatus() int { return StatusOf(model.Code(f.Problem.Code)) 
 func (f *Failure) Error() string { return f.Problem.Message }
 
 // newFailure returns how an error is answered.
-func newFailure(call *model.Call, public *model.Error) *Failure {
-	return &Failure{Problem: wire.Problem{Code: wire.ErrorCode(public.Code), Message: public.Message}, Meta: metaOf(call)}
+func newFailure(x *gate.Exchange, public *model.Error) *Failure {
+	return &Failure{Problem: wire.Problem{Code: wire.ErrorCode(public.Code), Message: public.Message}, Meta: metaOf(x.Call)}
 }
 
-// fail makes err the outcome of the request that ctx belongs to, and returns how
-// it is answered.
-func fail(ctx context.Context, err error) *Failure {
-	return newFailure(gate.CallOf(ctx), gate.Fail(ctx, err))
-}
+// fail makes err the outcome of the request, and returns how it is answered.
+func fail(x *gate.Exchange, err error) *Failure { return newFailure(x, x.Fail(err)) }
 
 // writeError answers an error where huma does not.
-func writeError(w http.ResponseWriter, call *model.Call, public *model.Error) {
-	w.WriteHeader(StatusOf(public.Code))
-	_ = writeJSON(w, newFailure(call, public)) // a Failure can always be encoded
+func writeError(x *gate.Exchange, public *model.Error) {
+	x.WriteHeader(StatusOf(public.Code))
+	_ = writeJSON(x, newFailure(x, public)) // a Failure can always be encoded
 }
 
 // setErrors makes huma's own complaints Failures. They are all about the form
@@ -75,6 +71,6 @@ var setErrors = sync.OnceFunc(func() {
 	huma.DefaultArrayNullable = false
 	huma.NewError = func(int, string, ...error) huma.StatusError { return &Failure{} }
 	huma.NewErrorWithContext = func(ctx huma.Context, _ int, message string, errs ...error) huma.StatusError {
-		return fail(ctx.Context(), formOf(ctx.Operation()).complaint(message, errs))
+		return fail(gate.Of(ctx.Context()), formOf(ctx.Operation()).complaint(message, errs))
 	}
 })

@@ -16,11 +16,11 @@ import (
 
 // answered lets act answer one request and returns what the client gets and
 // what is logged.
-func answered(t *testing.T, ctx context.Context, act http.HandlerFunc) (*httptest.ResponseRecorder, string) {
+func answered(t *testing.T, ctx context.Context, act func(*gate.Exchange) error) (*httptest.ResponseRecorder, string) {
 	t.Helper()
 	w := open(t)
 	log := &syncBuffer{}
-	g := newGate(w.engine, Options{Log: slog.New(slog.NewTextHandler(log, nil))}, bodyLimits{})
+	g := newGate(w.engine, Options{Log: slog.New(slog.NewTextHandler(log, nil))})
 	rec := httptest.NewRecorder()
 	g.Open(model.OperationFor(model.ActionDatabaseList), act).ServeHTTP(rec, httptest.NewRequest("GET", "/v1/databases", nil).WithContext(ctx))
 	if id := rec.Header().Get("X-Request-Id"); id == "" || !strings.Contains(rec.Body.String(), id) {
@@ -48,7 +48,7 @@ func TestUnclassifiedErrors(t *testing.T) {
 		{"of the client", t.Context(), &model.Error{Code: model.CodeValidation, Message: "body", Err: errors.New("cause")}, 422, false, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			rec, log := answered(t, test.ctx, func(w http.ResponseWriter, r *http.Request) { gate.Refuse(w, r, test.err) })
+			rec, log := answered(t, test.ctx, func(*gate.Exchange) error { return test.err })
 			if rec.Code != test.status || strings.Contains(rec.Body.String(), "cause") {
 				t.Errorf("%d %s", rec.Code, rec.Body)
 			}
@@ -63,7 +63,7 @@ func TestUnclassifiedErrors(t *testing.T) {
 }
 
 func TestPanic(t *testing.T) {
-	rec, log := answered(t, t.Context(), func(http.ResponseWriter, *http.Request) { panic("secret cause") })
+	rec, log := answered(t, t.Context(), func(*gate.Exchange) error { panic("secret cause") })
 	if rec.Code != http.StatusInternalServerError || strings.Contains(rec.Body.String(), "cause") {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
@@ -79,8 +79,8 @@ func TestPanicAfterAnswer(t *testing.T) {
 			t.Errorf("panicked with %v", cause)
 		}
 	}()
-	answered(t, t.Context(), func(w http.ResponseWriter, r *http.Request) {
-		gate.Refuse(w, r, errors.New("cause"))
+	answered(t, t.Context(), func(x *gate.Exchange) error {
+		writeError(x, x.Fail(errors.New("cause")))
 		panic("late")
 	})
 }

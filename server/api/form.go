@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -21,14 +20,13 @@ type form struct {
 	parameters []*huma.Param
 	query      []string // the names of those in the query
 	booleans   []string // among those
-	limits     bodyLimits
 	json       bool     // it takes a JSON body
 	required   bool     // and needs one
 	fields     []string // of the body
 }
 
-func newForm(op *huma.Operation, schemas huma.Registry, limits bodyLimits) *form {
-	f := &form{parameters: op.Parameters, limits: limits}
+func newForm(op *huma.Operation, schemas huma.Registry) *form {
+	f := &form{parameters: op.Parameters}
 	for _, p := range op.Parameters {
 		if p.In == "query" {
 			f.query = append(f.query, p.Name)
@@ -49,39 +47,28 @@ func newForm(op *huma.Operation, schemas huma.Registry, limits bodyLimits) *form
 	return f
 }
 
-// check has next serve the requests that have the form, as far as huma leaves it
-// open. huma then checks fields and types.
-func (f *form) check(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := f.fits(r); err != nil {
-			gate.Refuse(w, r, err)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// fits checks the headers, the query, and that the body is JSON.
-func (f *form) fits(r *http.Request) error {
-	if err := checkHeaders(r.Header); err != nil {
+// check checks the headers, the query, and that the body is JSON, as far as huma
+// leaves that open. huma then checks fields and types.
+func (f *form) check(x *gate.Exchange) error {
+	if err := checkHeaders(x.Request.Header); err != nil {
 		return err
 	}
-	if err := f.checkQuery(r.URL.RawQuery); err != nil {
+	if err := f.checkQuery(x.Request); err != nil {
 		return err
 	}
 	if f.json {
-		return f.checkBody(r)
+		return f.checkBody(x)
 	}
 	return nil
 }
 
-// checkHeaders refuses what no operation heeds, conditions and encodings of the
+// checkHeaders refuses what no operation supports, conditions and encodings of the
 // body: to ignore one would be to do what the client has forbidden (RFC 9110,
-// 13.1.1 and 13.1.4), or to store what he did not mean. And it refuses headers of
+// 13.1.1 and 13.1.4), or to store something else. And it refuses headers of
 // which only the first value would be read.
 func checkHeaders(header http.Header) error {
 	if header.Get("Content-Encoding") != "identity" {
-		if err := refuseHeaders(header, "is not heeded here, so nothing was done: send the body as it is", "Content-Encoding"); err != nil {
+		if err := refuseHeaders(header, "is not supported here, so nothing was done: send the body as it is", "Content-Encoding"); err != nil {
 			return err
 		}
 	}
@@ -93,7 +80,7 @@ func checkHeaders(header http.Header) error {
 			return model.Invalid(name, "is given twice")
 		}
 	}
-	return refuseHeaders(header, "is not heeded here, so nothing was done: leave it out", "If-Match", "If-Unmodified-Since")
+	return refuseHeaders(header, "is not supported here, so nothing was done: leave it out", "If-Match", "If-Unmodified-Since")
 }
 
 // refuseHeaders refuses the headers of these names, in canonical form.
@@ -107,12 +94,14 @@ func refuseHeaders(header http.Header, why string, names ...string) error {
 }
 
 // checkQuery refuses queries that readers could understand differently: ill-
-// formed escapes, and parameters that are unknown or given twice.
-func (f *form) checkQuery(raw string) error {
-	if raw == "" {
+// formed escapes, and parameters that are unknown or given twice. It writes the
+// query anew in the one form that huma reads as everybody does: huma takes "?key"
+// for "?key=true".
+func (f *form) checkQuery(r *http.Request) error {
+	if r.URL.RawQuery == "" {
 		return nil
 	}
-	query, err := url.ParseQuery(raw)
+	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return model.Invalid("query", "is not well-formed: escape with %%XX, and separate parameters with &")
 	}
@@ -128,6 +117,9 @@ func (f *form) checkQuery(raw string) error {
 			return model.Invalid(name, "must be true or false")
 		}
 	}
+	plain := *r.URL
+	plain.RawQuery = query.Encode()
+	r.URL = &plain
 	return nil
 }
 
@@ -138,19 +130,10 @@ func known(what string, names []string) string {
 	return "the " + what + " are " + strings.Join(names, ", ")
 }
 
-// bodyLimits bound a JSON body.
-type bodyLimits struct {
-	bytes int64
-	time  time.Duration
-}
-
-// read returns a request's body within the limits.
-func (l bodyLimits) read(r *http.Request) ([]byte, error) { return gate.ReadBody(r, l.bytes, l.time) }
-
 // fields returns what gives the texts of a JSON body's fields. Of a body that is
 // malformed it gives any or none: the form refuses that.
-func (l bodyLimits) fields(r *http.Request) func(name string) string {
-	body, _ := l.read(r)
+func fields(x *gate.Exchange) func(name string) string {
+	body, _ := x.ReadBody()
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(body, &fields)
 	return func(name string) (value string) {
@@ -160,8 +143,8 @@ func (l bodyLimits) fields(r *http.Request) func(name string) string {
 }
 
 // checkBody checks the JSON body, which huma then reads.
-func (f *form) checkBody(r *http.Request) error {
-	body, err := f.limits.read(r)
+func (f *form) checkBody(x *gate.Exchange) error {
+	body, err := x.ReadBody()
 	if err != nil {
 		return err
 	}
@@ -171,11 +154,11 @@ func (f *form) checkBody(r *http.Request) error {
 		}
 		return nil
 	}
-	if given := r.Header.Get("Content-Type"); given != "" {
+	if given := x.Request.Header.Get("Content-Type"); given != "" {
 		if media, _, err := mime.ParseMediaType(given); err != nil || media != "application/json" {
 			return model.Invalid("Content-Type", "must be application/json")
 		}
 	}
-	r.Header.Set("Content-Type", "application/json")
+	x.Request.Header.Set("Content-Type", "application/json")
 	return checkJSON(body)
 }

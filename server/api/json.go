@@ -25,30 +25,31 @@ func jsonFormat() huma.Format {
 	return huma.Format{Marshal: writeJSON, Unmarshal: json.Unmarshal}
 }
 
-// writeJSON encodes v in one write, with <, > and & as they are: nothing here
-// is embedded in HTML.
+// writeJSON encodes v and writes it as a whole.
 func writeJSON(w io.Writer, v any) error {
-	return encodeJSON(whole{w.(http.ResponseWriter)}, v) // huma is given the gate's
+	text, err := encodeJSON(v)
+	if err == nil {
+		writeText(w.(http.ResponseWriter), text) // huma is given the gate's
+	}
+	return err
 }
 
-func encodeJSON(w io.Writer, v any) error {
-	encoder := json.NewEncoder(w)
+// encodeJSON leaves <, > and & as they are: nothing here is embedded in HTML.
+func encodeJSON(v any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(v); err != nil {
-		return fmt.Errorf("encode answer: %w", err)
+		return nil, fmt.Errorf("encode answer: %w", err)
 	}
-	return nil
+	return text.Bytes(), nil
 }
 
-// whole writes an answer's body, which comes in one piece.
-type whole struct{ answer http.ResponseWriter }
-
-// Write implements io.Writer. A client that went away needs no answer, so that
-// there is no error.
-func (w whole) Write(body []byte) (int, error) {
-	w.answer.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
-	_, _ = w.answer.Write(body)
-	return len(body), nil
+// writeText writes a body, which comes in one piece. A client that went away needs
+// none, so that there is no error.
+func writeText(w http.ResponseWriter, text []byte) {
+	w.Header()["Content-Length"] = []string{strconv.Itoa(len(text))}
+	_, _ = w.Write(text)
 }
 
 // checkJSON sees to it that body is one JSON text that all readers understand

@@ -1,13 +1,9 @@
 package api
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"net/http"
-	"strings"
 
-	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/server/api/wire"
 	"holdfast/server/gate"
@@ -31,32 +27,17 @@ func (*repeated) GetStatus() int { return http.StatusOK }
 // Error implements error.
 func (*repeated) Error() string { return "answered before" }
 
-// replay answers with the first answer.
-func replay(ctx context.Context, first *core.FirstAnswer) *repeated {
-	gate.Replay(ctx)
-	return &repeated{wire.Envelope[json.RawMessage, wire.Meta]{Data: first.Data, Meta: metaOf(gate.CallOf(ctx))}}
-}
-
-// keep keeps what is answered to a request with an Idempotency-Key.
-func keep(ctx context.Context, data any) error {
-	return gate.Keep(ctx, func() ([]byte, error) {
-		var text bytes.Buffer
-		err := encodeJSON(&text, data)
-		return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
-	})
-}
-
 // content is what two requests with the same key must share: the query and the
-// body.
-func (l bodyLimits) content(r *http.Request) ([]byte, error) {
-	body, err := l.read(r)
-	return append([]byte(r.URL.RawQuery+"\n"), body...), err
-}
-
-// uploadContent is content of an upload, as far as it is known before the body is
-// streamed, but for the Content-Type, which may name another boundary each time.
-func uploadContent(r *http.Request) ([]byte, error) {
-	return []byte(strings.Join([]string{
-		r.URL.RawQuery, r.Header.Get("If-None-Match"), r.Header.Get("X-Checksum-Sha256"), r.Header.Get("X-Checksum-Crc32c"), "",
-	}, "\n")), nil
+// body. Of a body that is streamed it is what is known before that, but for the
+// Content-Type, which may name another boundary each time.
+func (f *form) content(x *gate.Exchange) ([]byte, error) {
+	shared := []byte(x.Request.URL.RawQuery + "\n")
+	if f.json {
+		body, err := x.ReadBody()
+		return append(shared, body...), err
+	}
+	for _, name := range []string{"If-None-Match", "X-Checksum-Sha256", "X-Checksum-Crc32c"} {
+		shared = append(shared, x.Request.Header.Get(name)+"\n"...)
+	}
+	return shared, nil
 }

@@ -24,7 +24,7 @@ func newDescription(opts Options) *huma.OpenAPI {
 			Title:   "holdfast",
 			Version: version,
 			Description: "Managed PostgreSQL databases, object storage and backups.\n\n" +
-				"Keys are made in the console at " + opts.ConsoleURL + " or with `holdfast admin key create`.",
+				"Keys are made in the console at " + opts.BaseURL + " or with `holdfast admin key create`.",
 			License: &huma.License{Name: "Apache-2.0", URL: "https://www.apache.org/licenses/LICENSE-2.0"},
 		},
 		// Relative to the document's own address, so that it is right behind a

@@ -2,7 +2,6 @@ package api
 
 import (
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -20,57 +19,43 @@ const (
 	formKey      = "holdfast.form"
 )
 
-// router finds the row of the route table for a request, and serves it behind
-// the gate: what huma registers (it is huma's adapter), and plain handlers.
+// router finds the row of the route table for a request, and has huma serve it
+// behind the gate: it is huma's adapter.
 type router struct {
 	*httprouter.Router
-	gate   *gate.Gate
-	limits bodyLimits
+	gate *gate.Gate
 	// api is set by register.
 	api huma.API
 }
 
 // newRouter returns a router that never redirects: a cleaned path can turn
 // the delete of an object into the delete of a bucket.
-func newRouter(g *gate.Gate, limits bodyLimits) *router {
-	r := &router{Router: httprouter.New(), gate: g, limits: limits}
+func newRouter(g *gate.Gate) *router {
+	r := &router{Router: httprouter.New(), gate: g}
 	r.RedirectTrailingSlash = false
 	r.RedirectFixedPath = false
 	r.HandleMethodNotAllowed = false
 	r.HandleOPTIONS = false
-	r.NotFound = g.Open(model.Operation{Action: model.ActionUnknown}, http.HandlerFunc(r.unknown))
+	r.NotFound = g.Open(model.Operation{Action: model.ActionUnknown}, r.unknown)
 	return r
 }
 
-// Handle implements huma.Adapter. huma's context is of what the gate passes on.
+// Handle implements huma.Adapter: the gate, the form of the request, its
+// Idempotency-Key, and huma.
 func (r *router) Handle(op *huma.Operation, serve func(huma.Context)) {
-	r.handle(op, r.limits.content, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		req.URL = plainQuery(req.URL)
-		serve(humago.NewContext(op, req, w))
-	}))
-}
-
-// plainQuery returns the address with its query in the one form that huma
-// reads as everybody does: it takes "?key" for "?key=true".
-func plainQuery(u *url.URL) *url.URL {
-	if u.RawQuery == "" {
-		return u
-	}
-	plain := *u
-	plain.RawQuery = u.Query().Encode()
-	return &plain
-}
-
-// handle routes an operation: the gate, the form of the request, its
-// Idempotency-Key, of which content says what repetitions must share, and next.
-func (r *router) handle(op *huma.Operation, content func(*http.Request) ([]byte, error), next http.Handler) {
 	row := op.Metadata[operationKey].(model.Operation)
-	form := newForm(op, r.api.OpenAPI().Components.Schemas, r.limits)
+	form := newForm(op, r.api.OpenAPI().Components.Schemas)
 	op.Metadata[formKey] = form
-	if takesOnce(op.Method, row) {
-		next = gate.Once(content, next)
-	}
-	admitted := r.gate.Handler(row, form.check(next))
+	admitted := r.gate.Handler(row, func(x *gate.Exchange) error {
+		err := form.check(x)
+		if err == nil && takesOnce(op.Method, row) {
+			err = x.Once(form.content)
+		}
+		if err == nil {
+			serve(humago.NewContext(op, x.Request, x))
+		}
+		return err
+	})
 	r.Router.Handle(op.Method, Prefix+routerPath(op.Path), func(w http.ResponseWriter, req *http.Request, params httprouter.Params) {
 		for _, p := range params {
 			req.SetPathValue(p.Key, pathValue(p))
@@ -108,21 +93,20 @@ func pathValue(p httprouter.Param) string {
 const maxNote = 256
 
 // unknown answers every path and method that is not in the route table.
-func (r *router) unknown(w http.ResponseWriter, req *http.Request) {
-	gate.Identify(req) // a key is not needed to be told 404
-	call := gate.CallOf(req.Context())
-	call.Note("method", model.CleanText(req.Method, maxNote))
-	call.Note("path", model.CleanText(req.URL.Path, maxNote))
-	refusal := fail(req.Context(), model.Errorf(model.CodeNotFound, "there is nothing at this method and path; %s/openapi.json lists what there is", Prefix))
+func (r *router) unknown(x *gate.Exchange) error {
+	req := x.Request
+	x.Call.Note("method", model.CleanText(req.Method, maxNote))
+	x.Call.Note("path", model.CleanText(req.URL.Path, maxNote))
+	refusal := fail(x, model.Errorf(model.CodeNotFound, "there is nothing at this method and path; %s/openapi.json lists what there is", Prefix))
 	status := refusal.GetStatus()
 	if req.Method == http.MethodTrace || req.Method == http.MethodConnect {
 		// No resource can have these: what is wrong is the method alone (RFC 9110,
 		// 15.5.6).
 		status = http.StatusMethodNotAllowed
-		w.Header().Set("Allow", strings.Join(r.methodsAt(req.URL.Path), ", "))
+		x.Header().Set("Allow", strings.Join(r.methodsAt(req.URL.Path), ", "))
 	}
-	w.WriteHeader(status)
-	_ = writeJSON(w, refusal)
+	x.WriteHeader(status)
+	return writeJSON(x, refusal)
 }
 
 // methodsAt returns the methods that a path has, sorted.
@@ -142,9 +126,8 @@ const actionDescription model.Action = "openapi.get"
 
 // document serves the OpenAPI document.
 func (r *router) document(path string, text []byte) {
-	r.Handler(http.MethodGet, Prefix+path, r.gate.Open(model.Operation{Action: actionDescription},
-		http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			gate.Identify(req)
-			_, _ = whole{w}.Write(text)
-		})))
+	r.Handler(http.MethodGet, Prefix+path, r.gate.Open(model.Operation{Action: actionDescription}, func(x *gate.Exchange) error {
+		writeText(x, text)
+		return nil
+	}))
 }

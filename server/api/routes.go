@@ -56,7 +56,7 @@ func (h *handlers) routes() []route {
 		{"PATCH", "/buckets/{id}", model.ActionBucketUpdate, one(h.bucketUpdate), ""},
 		{"DELETE", "/buckets/{id}", model.ActionBucketDelete, one(h.bucketDelete), ""},
 		{"GET", "/buckets/{id}/objects", model.ActionObjectList, folder(h.objectList), ""},
-		{"POST", "/buckets/{id}/objects", model.ActionObjectUpload, plain[uploadInput](uploadBody, uploadContent, h.objectUpload), ""},
+		{"POST", "/buckets/{id}/objects", model.ActionObjectUpload, streamed(one(h.objectUpload), uploadBody), ""},
 		{"GET", "/buckets/{id}/objects/{key}", model.ActionObjectGet, one(h.objectGet), ""},
 		{"DELETE", "/buckets/{id}/objects/{key}", model.ActionObjectDelete, one(h.objectDelete), ""},
 		{"DELETE", "/buckets/{id}/objects", model.ActionObjectDelete, one(h.objectDeleteByQuery), "ByQuery"},

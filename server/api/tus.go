@@ -56,22 +56,19 @@ func (t *tus) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	action, serve := t.route(method, id)
 	op := model.Operation{Action: action, Scope: model.ScopeStorageCreate, Resource: model.ResourceUpload}
 	if method == http.MethodOptions {
-		t.gate.Open(op, http.HandlerFunc(t.options)).ServeHTTP(w, r)
+		t.gate.Open(op, t.options).ServeHTTP(w, r)
 		return
 	}
-	t.gate.Handler(op, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		err := checkTus(r.Header)
-		if err == nil {
-			err = serve(w, r, bucket, id)
+	t.gate.Handler(op, func(x *gate.Exchange) error {
+		if err := checkTus(x.Request.Header); err != nil {
+			return err
 		}
-		if err != nil {
-			gate.Refuse(w, r, err)
-		}
-	})).ServeHTTP(w, r)
+		return serve(x, bucket, id)
+	}).ServeHTTP(w, r)
 }
 
 // tusHandler serves one of the protocol's requests, or says why not.
-type tusHandler func(w http.ResponseWriter, r *http.Request, bucket, id string) error
+type tusHandler func(x *gate.Exchange, bucket, id string) error
 
 func (t *tus) route(method, id string) (model.Action, tusHandler) {
 	switch {
@@ -84,7 +81,7 @@ func (t *tus) route(method, id string) (model.Action, tusHandler) {
 	case method == http.MethodDelete && id != "":
 		return model.ActionUploadDelete, t.delete
 	}
-	return model.ActionUnknown, func(http.ResponseWriter, *http.Request, string, string) error {
+	return model.ActionUnknown, func(*gate.Exchange, string, string) error {
 		return model.Errorf(model.CodeNotFound, "there is no such upload: POST %s{bucket} makes one", UploadsPath)
 	}
 }
@@ -100,46 +97,43 @@ func checkTus(header http.Header) error {
 	if err := checkHeaders(header); err != nil {
 		return err
 	}
-	return refuseHeaders(header, "is not heeded for resumable uploads, so nothing was done: leave it out, or send the object in one request",
+	return refuseHeaders(header, "is not supported for resumable uploads, so nothing was done: leave it out, or send the object in one request",
 		"X-Checksum-Sha256", "X-Checksum-Crc32c", "Upload-Checksum", "Upload-Concat", gate.OnceHeader)
 }
 
 // options says what the server can do; it needs no key.
-func (t *tus) options(w http.ResponseWriter, _ *http.Request) {
-	header := w.Header()
+func (t *tus) options(x *gate.Exchange) error {
+	header := x.Header()
 	header.Set("Tus-Version", tusVersion)
 	header.Set("Tus-Extension", tusExtensions)
 	header.Set("Tus-Max-Size", strconv.FormatInt(t.engine.Objects.MaxObjectBytes(), 10))
-	empty(w, http.StatusNoContent)
+	return empty(x, http.StatusNoContent)
 }
 
-func (t *tus) create(w http.ResponseWriter, r *http.Request, bucket, _ string) error {
-	in, err := newUpload(r.Header)
+func (t *tus) create(x *gate.Exchange, bucket, _ string) error {
+	header := x.Request.Header
+	in, err := newUpload(header)
 	if err != nil {
 		return err
 	}
 	in.Bucket = bucket
-	u, err := t.engine.Objects.UploadCreate(r.Context(), gate.CallOf(r.Context()), in)
+	u, err := t.engine.Objects.UploadCreate(x.Request.Context(), x.Call, in)
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Location", t.baseURL+UploadsPath+u.Bucket+"/"+u.ID)
-	if sent := r.Header.Get("Content-Type") == tusBody; sent || u.Length == 0 {
-		call := gate.NextCall(r.Context(), model.ActionUploadAppend)
-		if u, err = t.engine.Objects.UploadAppend(r.Context(), call, bucket, u.ID, 0, t.body(w, r, sent)); err != nil {
+	x.Header().Set("Location", t.baseURL+UploadsPath+u.Bucket+"/"+u.ID)
+	if sent := header.Get("Content-Type") == tusBody; sent || u.Length == 0 {
+		body := io.Reader(http.NoBody)
+		if sent {
+			body = &incoming{x: x}
+		}
+		call := x.NextCall(model.ActionUploadAppend)
+		if u, err = t.engine.Objects.UploadAppend(x.Request.Context(), call, bucket, u.ID, 0, body); err != nil {
 			return err
 		}
 	}
-	describeUpload(w.Header(), u)
-	empty(w, http.StatusCreated)
-	return nil
-}
-
-func (t *tus) body(w http.ResponseWriter, r *http.Request, sent bool) io.Reader {
-	if !sent {
-		return strings.NewReader("")
-	}
-	return &incoming{w: w, r: r}
+	describeUpload(x.Header(), u)
+	return empty(x, http.StatusCreated)
 }
 
 // newUpload reads the headers of a creation.
@@ -208,46 +202,43 @@ func uploadMetadata(text string) (map[string]string, error) {
 	return metadata, nil
 }
 
-func (t *tus) head(w http.ResponseWriter, r *http.Request, bucket, id string) error {
-	u, err := t.engine.Objects.UploadGet(r.Context(), gate.CallOf(r.Context()), bucket, id)
+func (t *tus) head(x *gate.Exchange, bucket, id string) error {
+	u, err := t.engine.Objects.UploadGet(x.Request.Context(), x.Call, bucket, id)
 	if err != nil {
 		return err
 	}
-	describeUpload(w.Header(), u)
-	w.Header().Set("Upload-Length", strconv.FormatInt(u.Length, 10))
+	describeUpload(x.Header(), u)
+	x.Header().Set("Upload-Length", strconv.FormatInt(u.Length, 10))
 	if u.Metadata != "" {
-		w.Header().Set("Upload-Metadata", u.Metadata)
+		x.Header().Set("Upload-Metadata", u.Metadata)
 	}
-	empty(w, http.StatusOK)
-	return nil
+	return empty(x, http.StatusOK)
 }
 
 // errTusBody is answered to a PATCH whose body is something else.
 var errTusBody = errors.New("another content type")
 
-func (t *tus) patch(w http.ResponseWriter, r *http.Request, bucket, id string) error {
-	if r.Header.Get("Content-Type") != tusBody {
+func (t *tus) patch(x *gate.Exchange, bucket, id string) error {
+	if x.Request.Header.Get("Content-Type") != tusBody {
 		return &model.Error{Code: model.CodeValidation, Message: "Content-Type: must be " + tusBody, Err: errTusBody}
 	}
-	offset, err := headerNumber(r.Header, "Upload-Offset")
+	offset, err := headerNumber(x.Request.Header, "Upload-Offset")
 	if err != nil {
 		return err
 	}
-	u, err := t.engine.Objects.UploadAppend(r.Context(), gate.CallOf(r.Context()), bucket, id, offset, t.body(w, r, true))
+	u, err := t.engine.Objects.UploadAppend(x.Request.Context(), x.Call, bucket, id, offset, &incoming{x: x})
 	if err != nil {
 		return err
 	}
-	describeUpload(w.Header(), u)
-	empty(w, http.StatusNoContent)
-	return nil
+	describeUpload(x.Header(), u)
+	return empty(x, http.StatusNoContent)
 }
 
-func (t *tus) delete(w http.ResponseWriter, r *http.Request, bucket, id string) error {
-	if err := t.engine.Objects.UploadDelete(gate.CallOf(r.Context()), bucket, id); err != nil {
+func (t *tus) delete(x *gate.Exchange, bucket, id string) error {
+	if err := t.engine.Objects.UploadDelete(x.Call, bucket, id); err != nil {
 		return err
 	}
-	empty(w, http.StatusNoContent)
-	return nil
+	return empty(x, http.StatusNoContent)
 }
 
 func describeUpload(header http.Header, u model.Upload) {
@@ -259,12 +250,12 @@ func describeUpload(header http.Header, u model.Upload) {
 
 // writeError answers an error in the API's envelope, with the statuses that tus
 // names.
-func (t *tus) writeError(w http.ResponseWriter, call *model.Call, public *model.Error) {
+func (t *tus) writeError(x *gate.Exchange, public *model.Error) {
 	status := StatusOf(public.Code)
 	switch {
 	case errors.Is(public, errTusVersion):
 		status = http.StatusPreconditionFailed
-		w.Header().Set("Tus-Version", tusVersion)
+		x.Header().Set("Tus-Version", tusVersion)
 	case errors.Is(public, errTusBody):
 		status = http.StatusUnsupportedMediaType
 	case errors.Is(public, objects.ErrUploadBusy):
@@ -272,12 +263,13 @@ func (t *tus) writeError(w http.ResponseWriter, call *model.Call, public *model.
 	case errors.Is(public, objects.ErrTooLarge):
 		status = http.StatusRequestEntityTooLarge
 	}
-	w.WriteHeader(status)
-	_ = writeJSON(w, newFailure(call, public))
+	x.WriteHeader(status)
+	_ = writeJSON(x, newFailure(x, public))
 }
 
 // empty answers without a body.
-func empty(w http.ResponseWriter, status int) {
-	w.Header().Del("Content-Type")
-	w.WriteHeader(status)
+func empty(x *gate.Exchange, status int) error {
+	x.Header().Del("Content-Type")
+	x.WriteHeader(status)
+	return nil
 }

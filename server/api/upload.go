@@ -1,11 +1,11 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"io"
 	"mime"
 	"mime/multipart"
-	"net/http"
 	"strings"
 	"time"
 
@@ -17,8 +17,7 @@ import (
 	"holdfast/server/gate"
 )
 
-// uploadInput declares the parameters of an upload. Its body is streamed: huma,
-// which would read it into memory, only describes it.
+// uploadInput is an upload but for its body.
 type uploadInput struct {
 	ObjectQueryInput
 	IfNoneMatch string `header:"If-None-Match" pattern:"^[*]$" patternDescription:"*, which refuses to replace an object" doc:"* refuses to replace an object."`
@@ -26,17 +25,13 @@ type uploadInput struct {
 	CRC32C      string `header:"X-Checksum-CRC32C" pattern:"^[A-Za-z0-9+/]{6}==$" patternDescription:"the checksum's 4 bytes in base64" doc:"Base64 of the big-endian CRC-32C the body must have."`
 }
 
-func (h *handlers) objectUpload(w http.ResponseWriter, r *http.Request) (wire.Object, error) {
-	upload := objects.Upload{
-		Bucket: r.PathValue("id"), Key: r.URL.Query().Get("key"),
-		IfAbsent: r.Header.Get("If-None-Match") != "",
-		SHA256:   r.Header.Get("X-Checksum-SHA256"), CRC32C: r.Header.Get("X-Checksum-CRC32C"),
-	}
-	body := &incoming{w: w, r: r}
+func (h *handlers) objectUpload(ctx context.Context, call *model.Call, in *uploadInput) (wire.Object, error) {
+	upload := objects.Upload{Bucket: in.ID, Key: in.Key, IfAbsent: in.IfNoneMatch != "", SHA256: in.SHA256, CRC32C: in.CRC32C}
+	body := &incoming{x: gate.Of(ctx)}
 	if err := body.describe(&upload); err != nil {
 		return wire.Object{}, err
 	}
-	o, err := h.engine.Objects.ObjectUpload(r.Context(), gate.CallOf(r.Context()), upload)
+	o, err := h.engine.Objects.ObjectUpload(ctx, call, upload)
 	return h.newObject(o), err
 }
 
@@ -70,8 +65,7 @@ const (
 // incoming is the body of an upload on its way in. What keeps it from
 // being read is the client's error, not the disk's.
 type incoming struct {
-	w     http.ResponseWriter
-	r     *http.Request
+	x     *gate.Exchange
 	moved time.Time // when it was last seen not to stand still
 	ended bool
 }
@@ -82,8 +76,8 @@ const formOverhead = 64 << 10
 // describe fills in the upload's body, type and length. A multipart body has to
 // be opened for the first two.
 func (b *incoming) describe(upload *objects.Upload) error {
-	length := b.r.ContentLength
-	media, canonical, err := mediaType(b.r.Header.Get("Content-Type"))
+	length := b.x.Request.ContentLength
+	media, canonical, err := mediaType(b.x.Request.Header.Get("Content-Type"))
 	if media == "multipart/form-data" {
 		upload.Open, upload.Length, upload.Least = b.open, -1, max(length-formOverhead, 0)
 	} else {
@@ -101,14 +95,14 @@ func (b *incoming) open(upload *objects.Upload) (err error) {
 // Read implements io.Reader. The deadline moves on with the reads.
 func (b *incoming) Read(p []byte) (int, error) {
 	if now := time.Now(); now.Sub(b.moved) >= idleStep && !b.ended {
-		gate.SetBodyTimeout(b.w, uploadIdle)
+		b.x.SetBodyTimeout(uploadIdle)
 		b.moved = now
 	}
-	n, err := b.r.Body.Read(p)
+	n, err := b.x.Request.Body.Read(p)
 	if err == io.EOF {
 		b.ended = true
 	} else if err != nil {
-		err = gate.Unreadable(b.w, err)
+		err = b.x.Unreadable(err)
 	}
 	return n, err
 }
@@ -116,7 +110,7 @@ func (b *incoming) Read(p []byte) (int, error) {
 // onlyPart returns the one file of a multipart body as it was sent, whatever
 // Content-Transfer-Encoding it claims (RFC 7578, 4.7), and its type.
 func (b *incoming) onlyPart() (io.Reader, string, error) {
-	r := *b.r
+	r := *b.x.Request
 	r.Body = io.NopCloser(b)
 	parts, err := r.MultipartReader()
 	if err != nil {

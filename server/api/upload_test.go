@@ -24,6 +24,7 @@ import (
 
 	"holdfast/engine/core"
 	"holdfast/server/api/wire"
+	"holdfast/server/gate"
 )
 
 func sums(body string) (sha, crc string) {
@@ -56,8 +57,8 @@ func TestUpload(t *testing.T) {
 		{"encoded", "", map[string]string{"Content-Encoding": "gzip"}, 422, ""},
 		{"not encoded", "", map[string]string{"Content-Encoding": "identity"}, 200, "application/octet-stream"},
 		{"other condition", "", map[string]string{"If-None-Match": `"abc"`}, 422, ""},
-		{"condition that is not heeded", "", map[string]string{"If-Match": `"abc"`}, 422, ""},
-		{"date that is not heeded", "", map[string]string{"If-Unmodified-Since": "Mon, 02 Jan 2006 15:04:05 GMT"}, 422, ""},
+		{"condition that is not supported", "", map[string]string{"If-Match": `"abc"`}, 422, ""},
+		{"date that is not supported", "", map[string]string{"If-Unmodified-Since": "Mon, 02 Jan 2006 15:04:05 GMT"}, 422, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := w.buckets(t)[0].ObjectCount
@@ -308,7 +309,7 @@ func TestDeadlineEndsWithTheBody(t *testing.T) {
 	type connKey struct{}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn := r.Context().Value(connKey{}).(*deadlineConn)
-		body := &incoming{w: w, r: r}
+		body := &incoming{x: &gate.Exchange{ResponseWriter: w, Request: r}}
 		if _, err := body.Read(make([]byte, 2)); err != nil || conn.until.Load().IsZero() || body.ended {
 			t.Errorf("in the middle: until %v, %v", conn.until.Load(), err)
 		}

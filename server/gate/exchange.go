@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -11,17 +12,19 @@ import (
 	"holdfast/engine/model"
 )
 
-// exchange is one request and its answer. It is the http.ResponseWriter of
+// Exchange is one request and its answer. It is the http.ResponseWriter of
 // what serves the request. The answer begins with the first byte of its body,
 // or at the handler's end: what fails before is answered with its own status.
-type exchange struct {
+type Exchange struct {
 	http.ResponseWriter // the server's
-	gate                *Gate
-	// request has the exchange in its context.
-	request *http.Request
+	// Request has the exchange in its context.
+	Request *http.Request
+	// Call is the request's, for the engine.
+	Call *model.Call
+
+	gate *Gate
 	// body is the request's, nil for none.
 	body *body
-	call *model.Call
 	// status is that of the answer, 0 for 200; began is set once it is sent.
 	status  int
 	began   bool
@@ -32,64 +35,61 @@ type exchange struct {
 
 type exchangeKey struct{}
 
-func of(ctx context.Context) *exchange { return ctx.Value(exchangeKey{}).(*exchange) }
-
-// CallOf returns the call of the request that ctx belongs to.
-func CallOf(ctx context.Context) *model.Call { return of(ctx).call }
+// Of returns the exchange that the request with the context ctx belongs to.
+func Of(ctx context.Context) *Exchange { return ctx.Value(exchangeKey{}).(*Exchange) }
 
 // NextCall begins another act of the same request, with an audit entry of its
 // own. It is the request's call from then on.
-func NextCall(ctx context.Context, action model.Action) *model.Call {
-	x := of(ctx)
-	next := *x.call
+func (x *Exchange) NextCall(action model.Action) *model.Call {
+	next := *x.Call
 	next.Audited, next.Details = false, nil
 	next.Operation.Action = action
-	x.call = &next
-	return x.call
+	x.Call = &next
+	return x.Call
 }
 
 // begin opens the exchange and sets the headers of every answer. The exchange
 // must be ended.
-func (g *Gate) begin(w http.ResponseWriter, r *http.Request, operation model.Operation) *exchange {
-	x := &exchange{ResponseWriter: w, gate: g, arrived: time.Now(), call: &model.Call{
+func (g *Gate) begin(w http.ResponseWriter, r *http.Request, operation model.Operation) *Exchange {
+	x := &Exchange{ResponseWriter: w, gate: g, arrived: time.Now(), Call: &model.Call{
 		Operation: operation,
 		Actor:     model.Actor{Type: model.ActorKey},
 		RequestID: core.NewRequestID(),
 		IP:        model.ClientIP(r.RemoteAddr),
 		UserAgent: model.CleanText(r.UserAgent(), model.MaxUserAgent),
 	}}
-	x.request = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	x.Request = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	if r.Body != nil && r.Body != http.NoBody {
 		x.body = &body{ReadCloser: r.Body}
-		x.request.Body = x.body
+		x.Request.Body = x.body
 	}
 	maps.Copy(w.Header(), g.Header)
-	w.Header()["X-Request-Id"] = []string{x.call.RequestID}
+	w.Header()["X-Request-Id"] = []string{x.Call.RequestID}
 	return x
 }
 
 // end audits the exchange, after what panicked has been answered.
-func (x *exchange) end() {
+func (x *Exchange) end() {
 	cause := recover()
 	if cause != nil && cause != http.ErrAbortHandler {
-		x.gate.Log.Error("request panicked", "request_id", x.call.RequestID,
-			"operation", x.call.Operation.Action, "panic", cause, "stack", string(debug.Stack()))
+		x.gate.Log.Error("request panicked", "request_id", x.Call.RequestID,
+			"operation", x.Call.Operation.Action, "panic", cause, "stack", string(debug.Stack()))
 		x.err = internalError()
 		if !x.began {
-			x.gate.WriteError(x, x.call, internalError())
+			x.gate.WriteError(x, internalError())
 			cause = nil
 		}
 	}
 	if cause == nil {
-		x.start()
+		_, _ = x.Write(nil) // an answer without a body has not begun yet
 	}
-	x.gate.Engine.Core.EndOnce(x.call, nil) // where no answer was kept
-	x.gate.Engine.Core.Finish(x.call, x.err)
+	x.gate.Engine.Core.EndOnce(x.Call, nil) // where no answer was kept
+	x.gate.Engine.Core.Finish(x.Call, x.err)
 	if x.gate.Answered != nil {
-		x.gate.Answered(x.call.Operation.Action, x.status, time.Since(x.arrived))
+		x.gate.Answered(x.Call.Operation.Action, x.status, time.Since(x.arrived))
 	}
 	if x.body != nil && !x.body.ended {
-		SetBodyTimeout(x, drainTimeout)
+		x.SetBodyTimeout(drainTimeout)
 	}
 	if cause != nil {
 		panic(http.ErrAbortHandler) // the answer is cut off, so that no client takes it for whole
@@ -97,29 +97,22 @@ func (x *exchange) end() {
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (x *exchange) WriteHeader(status int) {
+func (x *Exchange) WriteHeader(status int) {
 	if !x.began {
 		x.status = status
 	}
 }
 
-// Write implements http.ResponseWriter.
-func (x *exchange) Write(p []byte) (int, error) {
-	x.start()
+// Write implements http.ResponseWriter. The first one sends the status and the
+// headers.
+func (x *Exchange) Write(p []byte) (int, error) {
+	if !x.began {
+		x.began = true
+		x.status = cmp.Or(x.status, http.StatusOK)
+		x.ResponseWriter.WriteHeader(x.status)
+	}
 	return x.ResponseWriter.Write(p)
 }
 
-// start sends the status and the headers, once.
-func (x *exchange) start() {
-	if x.began {
-		return
-	}
-	x.began = true
-	if x.status == 0 {
-		x.status = http.StatusOK
-	}
-	x.ResponseWriter.WriteHeader(x.status)
-}
-
 // Unwrap implements what http.ResponseController looks for.
-func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+func (x *Exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }

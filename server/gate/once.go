@@ -1,11 +1,6 @@
 package gate
 
-import (
-	"context"
-	"net/http"
-
-	"holdfast/engine/model"
-)
+import "holdfast/engine/model"
 
 // OnceHeader is how a client says that a request it may repeat is to be
 // carried out once. (The header is that of the IETF's draft
@@ -15,60 +10,46 @@ const OnceHeader = "Idempotency-Key"
 // ReplayedHeader marks the first answer when it is given again.
 const ReplayedHeader = "Idempotency-Replayed"
 
-// Once notes a request's Idempotency-Key, if it has one, before next serves
-// it. The engine claims the key when it carries the request out. content is
-// what repetitions must share.
-func Once(content func(*http.Request) ([]byte, error), next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		repeatable, err := repeatableOf(r, content)
-		if err != nil {
-			Refuse(w, r, err)
-			return
-		}
-		CallOf(r.Context()).Repeatable = repeatable
-		next.ServeHTTP(w, r)
-	})
-}
-
-func repeatableOf(r *http.Request, content func(*http.Request) ([]byte, error)) (*model.Repeatable, error) {
-	values := r.Header[OnceHeader]
+// Once notes the request's Idempotency-Key, if it has one. The engine claims the
+// key when it carries the request out. content is what repetitions must share.
+func (x *Exchange) Once(content func(*Exchange) ([]byte, error)) error {
+	values := x.Request.Header[OnceHeader]
 	switch {
 	case len(values) == 0:
-		return nil, nil
+		return nil
 	case len(values) > 1:
-		return nil, model.Invalid(OnceHeader, "is given twice")
+		return model.Invalid(OnceHeader, "is given twice")
 	}
 	if err := model.ValidateIdempotencyKey(values[0]); err != nil {
-		return nil, err
+		return err
 	}
-	shared, err := content(r)
+	shared, err := content(x)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &model.Repeatable{Key: values[0], Route: r.Method + " " + r.URL.Path, Content: shared}, nil
+	x.Call.Repeatable = &model.Repeatable{Key: values[0], Route: x.Request.Method + " " + x.Request.URL.Path, Content: shared}
+	return nil
 }
 
-// Keep keeps the answer to a request with an Idempotency-Key before it leaves.
-// Only what was done is kept: what was refused may be tried again.
-func Keep(ctx context.Context, encode func() ([]byte, error)) error {
-	x := of(ctx)
-	if x.call.Once == "" {
-		if x.call.Repeatable != nil {
-			x.gate.Log.Error("an operation has not claimed its Idempotency-Key", "operation", x.call.Operation.Action)
+// Keep keeps the data that answer a request with an Idempotency-Key, before they
+// leave. Only what was done is kept: what was refused may be tried again.
+func (x *Exchange) Keep(data any, encode func(any) ([]byte, error)) error {
+	if x.Call.Once == "" {
+		if x.Call.Repeatable != nil {
+			x.gate.Log.Error("an operation has not claimed its Idempotency-Key", "operation", x.Call.Operation.Action)
 		}
 		return nil
 	}
-	answer, err := encode()
+	answer, err := encode(data)
 	if err == nil {
-		x.gate.Engine.Core.EndOnce(x.call, answer)
+		x.gate.Engine.Core.EndOnce(x.Call, answer)
 	}
 	return err
 }
 
 // Replay notes that the request is answered as its first one was.
-func Replay(ctx context.Context) {
-	x := of(ctx)
-	x.call.Repeatable = nil
-	x.call.Note("replayed", "true")
+func (x *Exchange) Replay() {
+	x.Call.Repeatable = nil
+	x.Call.Note("replayed", "true")
 	x.Header().Set(ReplayedHeader, "true")
 }
