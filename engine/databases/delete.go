@@ -64,11 +64,9 @@ func (s *Service) finishDelete(ctx context.Context, call *model.Call, db model.D
 		if err := s.CloseOperation(tx, op, nil); err != nil {
 			return err
 		}
-		_, err := tx.Databases().Update(db.ID, func(d *model.Database) error {
+		return tx.Databases().Change(db.ID, func(d *model.Database) {
 			d.Operation, d.Status, d.Trash, d.UpdatedAt = "", model.DatabaseAvailable, &trash, now
-			return nil
 		})
-		return err
 	}
 	if err := s.core.RecordLater(s.core.Change(call, discard), "the end of a database", discard); err != nil {
 		return time.Time{}, err

@@ -72,21 +72,16 @@ func (s *Service) ID(call *model.Call, idOrName string) (string, error) {
 	if model.ResourceDatabase.HasPrefix(idOrName) {
 		return idOrName, nil
 	}
-	databases, err := s.KeptDatabases()
-	if err != nil {
+	named, err := s.databasesWhere(func(db model.Database) bool {
+		return db.Trash == nil && db.Organization == call.Organization && db.Name == idOrName
+	})
+	switch {
+	case err != nil:
 		return "", err
-	}
-	var ids []string
-	for _, db := range databases {
-		if db.Organization == call.Organization && db.Name == idOrName {
-			ids = append(ids, db.ID)
-		}
-	}
-	switch len(ids) {
-	case 0:
+	case len(named) == 0:
 		return "", model.NotFound(model.ResourceDatabase, idOrName)
-	case 1:
-		return ids[0], nil
+	case len(named) == 1:
+		return named[0].ID, nil
 	default:
 		return "", model.Errorf(model.CodeConflict, "several projects have a database named %q; give its id", idOrName)
 	}
@@ -209,14 +204,13 @@ func IsUnprotected(db model.Database, newest *model.Backup) bool {
 
 // KeptDatabases returns the databases that are not in the trash.
 func (s *Service) KeptDatabases() ([]model.Database, error) {
-	var databases []model.Database
-	err := s.core.Meta.View(func(tx *meta.Tx) error {
-		return tx.Databases().All(func(db model.Database) error {
-			if db.Trash == nil {
-				databases = append(databases, db)
-			}
-			return nil
-		})
+	return s.databasesWhere(func(db model.Database) bool { return db.Trash == nil })
+}
+
+func (s *Service) databasesWhere(matches func(model.Database) bool) (databases []model.Database, err error) {
+	err = s.core.Meta.View(func(tx *meta.Tx) (err error) {
+		databases, err = tx.Databases().Where(matches)
+		return err
 	})
 	return databases, err
 }

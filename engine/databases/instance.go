@@ -12,7 +12,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 )
@@ -182,11 +181,8 @@ func (s *Service) InstanceChanged(id string, state postgres.State, reason string
 	case state != postgres.StateFailed && !last.failed:
 		return
 	}
-	var db model.Database
-	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		db, err = tx.Databases().Get(id)
-		return err
-	}); err != nil {
+	db, err := s.Record(id)
+	if err != nil {
 		return // an instance that is being built has no record of its own
 	}
 	s.emitStateEvent(db, last.failed, state, reason)

@@ -138,11 +138,7 @@ func OperationMessage(err error) string {
 // SetPhase records the phase of an operation, for people to see.
 func (s *Service) SetPhase(id, phase string) error {
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
-		_, err := tx.Operations().Update(id, func(o *model.DatabaseOperation) error {
-			o.Phase = phase
-			return nil
-		})
-		return err
+		return tx.Operations().Change(id, func(o *model.DatabaseOperation) { o.Phase = phase })
 	})
 }
 

@@ -30,14 +30,13 @@ func (s *Service) WithPort(claim func(port int) error) error {
 // freePort returns a port that neither a record, including those in the trash, nor
 // another process uses.
 func (s *Service) freePort() (int, error) {
-	taken := map[int]bool{}
-	if err := s.core.Meta.View(func(tx *meta.Tx) error {
-		return tx.Databases().All(func(db model.Database) error {
-			taken[db.Port] = true
-			return nil
-		})
-	}); err != nil {
+	databases, err := s.databasesWhere(func(model.Database) bool { return true })
+	if err != nil {
 		return 0, err
+	}
+	taken := map[int]bool{}
+	for _, db := range databases {
+		taken[db.Port] = true
 	}
 	port, err := postgres.FreePort(s.core.Config.FirstPort, s.core.Config.LastPort, s.core.Config.Listen, func(p int) bool { return taken[p] })
 	if err != nil {
@@ -49,10 +48,9 @@ func (s *Service) freePort() (int, error) {
 
 // claimPort returns errPortClaimed if a record uses the port.
 func claimPort(tx *meta.Tx, port int) error {
-	return tx.Databases().All(func(db model.Database) error {
-		if db.Port == port {
-			return errPortClaimed
-		}
-		return nil
-	})
+	claimed, err := tx.Databases().Where(func(db model.Database) bool { return db.Port == port })
+	if len(claimed) > 0 {
+		return errPortClaimed
+	}
+	return err
 }

@@ -110,10 +110,6 @@ func (s *Service) noteVersion(db model.Database, version string) error {
 		return nil
 	}
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
-		_, err := tx.Databases().Update(db.ID, func(d *model.Database) error {
-			d.Version = version
-			return nil
-		})
-		return err
+		return tx.Databases().Change(db.ID, func(d *model.Database) { d.Version = version })
 	})
 }

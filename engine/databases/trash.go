@@ -12,16 +12,7 @@ import (
 // TrashList returns the deleted databases of the call's organization that are still
 // in the trash.
 func (s *Service) TrashList(call *model.Call) ([]model.Database, error) {
-	deleted := []model.Database{}
-	err := s.core.Meta.View(func(tx *meta.Tx) error {
-		return tx.Databases().All(func(db model.Database) error {
-			if db.Trash != nil && db.Organization == call.Organization {
-				deleted = append(deleted, db)
-			}
-			return nil
-		})
-	})
-	return deleted, err
+	return s.databasesWhere(func(db model.Database) bool { return db.Trash != nil && db.Organization == call.Organization })
 }
 
 // TrashRestore restores a deleted database with its backups and its connection

@@ -79,10 +79,9 @@ func (s *Service) beginImport(ctx context.Context, call *model.Call, in NewImpor
 // for the import.
 func (s *Service) isForeignPort(organization string, port int) (foreign bool, err error) {
 	err = s.core.Meta.View(func(tx *meta.Tx) error {
-		return tx.Databases().All(func(db model.Database) error {
-			foreign = foreign || db.Port == port && db.Organization != organization
-			return nil
-		})
+		others, err := tx.Databases().Where(func(db model.Database) bool { return db.Port == port && db.Organization != organization })
+		foreign = len(others) > 0
+		return err
 	})
 	return foreign, err
 }

@@ -131,11 +131,7 @@ func (s *Service) keepAccount(ctx context.Context, r *importRun) (stop func()) {
 }
 
 func replaceImport(tx *meta.Tx, record model.Import) error {
-	_, err := tx.Imports().Update(record.ID, func(i *model.Import) error {
-		*i = record
-		return nil
-	})
-	return err
+	return tx.Imports().Change(record.ID, func(i *model.Import) { *i = record })
 }
 
 // publishImport opens the database to its owner and its allow-list, with the

@@ -128,6 +128,26 @@ func (t Table[T]) Update(id string, change func(*T) error) (T, error) {
 	return record, t.count(&counted, &record)
 }
 
+// Change is Update for a change that cannot fail.
+func (t Table[T]) Change(id string, change func(*T)) error {
+	_, err := t.Update(id, func(record *T) error {
+		change(record)
+		return nil
+	})
+	return err
+}
+
+// ChangeWhere is Change for every record that matches.
+func (t Table[T]) ChangeWhere(matches func(T) bool, change func(*T)) error {
+	records, err := t.Where(matches)
+	for _, record := range records {
+		if err == nil {
+			err = t.Change(t.id(&record), change)
+		}
+	}
+	return err
+}
+
 // Delete removes the record with id; an absent one is ErrNotFound.
 func (t Table[T]) Delete(id string) error {
 	record, err := t.Get(id)
@@ -208,6 +228,17 @@ func (t Table[T]) All(visit func(T) error) error {
 		}
 		return visit(record)
 	})
+}
+
+// Where returns the records that match, oldest first.
+func (t Table[T]) Where(matches func(T) bool) (records []T, err error) {
+	err = t.All(func(record T) error {
+		if matches(record) {
+			records = append(records, record)
+		}
+		return nil
+	})
+	return records, err
 }
 
 // Newest returns up to limit records whose key in the index is key, newest

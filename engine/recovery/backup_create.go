@@ -183,17 +183,10 @@ func (s *Service) TakeBackup(
 // StartBackup records that a pending backup is running.
 func (s *Service) StartBackup(id, operation string) error {
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
-		if _, err := tx.Backups().Update(id, func(b *model.Backup) error {
-			b.Status = model.BackupRunning
-			return nil
-		}); err != nil {
+		if err := tx.Backups().Change(id, func(b *model.Backup) { b.Status = model.BackupRunning }); err != nil {
 			return err
 		}
-		_, err := tx.Operations().Update(operation, func(o *model.DatabaseOperation) error {
-			o.Status = model.OperationRunning
-			return nil
-		})
-		return err
+		return tx.Operations().Change(operation, func(o *model.DatabaseOperation) { o.Status = model.OperationRunning })
 	})
 }
 
@@ -264,11 +257,7 @@ func checkStored(repo *repository.Repository, id string) error {
 // UpdateBackup changes the record of a backup.
 func (s *Service) UpdateBackup(id string, change func(*model.Backup)) error {
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
-		_, err := tx.Backups().Update(id, func(b *model.Backup) error {
-			change(b)
-			return nil
-		})
-		return err
+		return tx.Backups().Change(id, change)
 	})
 }
 
@@ -285,18 +274,17 @@ func roundUpEnd(at time.Time) time.Time {
 func (s *Service) endBackup(b model.Backup, op model.DatabaseOperation, result backup.Result, cause error, cut bool) error {
 	completed := roundUpEnd(s.core.Clock())
 	record := func(tx *meta.Tx) error {
-		_, err := tx.Backups().Update(b.ID, func(b *model.Backup) error {
+		err := tx.Backups().Change(b.ID, func(b *model.Backup) {
 			b.CompletedAt = &completed
 			if cause != nil {
 				b.Status, b.Error, b.Cut = model.BackupFailed, databases.OperationMessage(cause), cut
-				return nil
+				return
 			}
 			b.Status, b.Progress = model.BackupCompleted, 100
 			b.Version, b.Timeline = result.PostgresVersion, int(result.Timeline)
 			b.StartLSN, b.StopLSN = result.Start.String(), result.Stop.String()
 			b.SizeBytes, b.StoredBytes = result.SizeBytes, result.StoredBytes
 			b.ManifestBLAKE3, b.WholeRead = result.ManifestBLAKE3, result.WholeReason != ""
-			return nil
 		})
 		if err != nil {
 			return err
@@ -309,13 +297,11 @@ func (s *Service) endBackup(b model.Backup, op model.DatabaseOperation, result b
 		if err := s.databases.CloseOperation(tx, op.ID, cause); err != nil {
 			return err
 		}
-		_, err = tx.Databases().Update(b.Database, func(d *model.Database) error {
+		return tx.Databases().Change(b.Database, func(d *model.Database) {
 			if d.Operation == op.ID {
 				d.Operation = ""
 			}
-			return nil
 		})
-		return err
 	}
 	return s.core.RecordLater(s.core.Meta.Update(record), "the end of a backup", record)
 }

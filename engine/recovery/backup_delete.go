@@ -44,11 +44,7 @@ func (s *Service) MarkForDeletion(call *model.Call, database, id string) error {
 		if b.Status == model.BackupPending || b.Status == model.BackupRunning {
 			return model.Errorf(model.CodeConflict, "this backup is being made; try again when it is done")
 		}
-		_, err = tx.Backups().Update(id, func(b *model.Backup) error {
-			b.DeletionPending = true
-			return nil
-		})
-		return err
+		return tx.Backups().Change(id, func(b *model.Backup) { b.DeletionPending = true })
 	})
 	if err == nil {
 		s.core.Cancels.Cancel(databases.VerificationClaim(id), core.ErrUnwanted)

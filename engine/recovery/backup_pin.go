@@ -31,15 +31,13 @@ func (s *Service) BackupPin(call *model.Call, database, id string, pinned bool, 
 				return err
 			}
 		}
-		_, err = tx.Backups().Update(id, func(b *model.Backup) error {
+		return tx.Backups().Change(id, func(b *model.Backup) {
 			now := s.core.Clock()
 			if b.Pin != nil && !pinned {
 				b.UnpinnedAt = &now
 			}
 			b.Pin = pin(b.Pin, pinned, reason, now)
-			return nil
 		})
-		return err
 	})
 	if err != nil {
 		return model.Backup{}, err

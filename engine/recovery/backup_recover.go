@@ -141,11 +141,7 @@ func (s *Service) adoptBackup(db model.Database, repo *repository.Repository, id
 		if absent {
 			return tx.Backups().Insert(b)
 		}
-		_, err = tx.Backups().Update(id, func(r *model.Backup) error {
-			*r = b
-			return nil
-		})
-		return err
+		return tx.Backups().Change(id, func(r *model.Backup) { *r = b })
 	})
 }
 
@@ -194,24 +190,20 @@ func (s *Service) collectChunks(ctx context.Context, database string) {
 // complete but whose repository cannot be read is left for the next start.
 func (s *Service) RecoverBackups() error {
 	var interrupted []model.Backup
-	err := s.core.Meta.View(func(tx *meta.Tx) error {
-		return tx.Backups().All(func(b model.Backup) error {
-			if b.Status == model.BackupPending || b.Status == model.BackupRunning {
-				interrupted = append(interrupted, b)
-			}
-			return nil
+	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
+		interrupted, err = tx.Backups().Where(func(b model.Backup) bool {
+			return b.Status == model.BackupPending || b.Status == model.BackupRunning
 		})
-	})
-	if err != nil {
+		return err
+	}); err != nil {
 		return err
 	}
 	interrupted = slices.DeleteFunc(interrupted, s.mayBeComplete)
 	now := s.core.Clock()
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
 		for _, b := range interrupted {
-			if _, err := tx.Backups().Update(b.ID, func(b *model.Backup) error {
+			if err := tx.Backups().Change(b.ID, func(b *model.Backup) {
 				b.Status, b.Error, b.Cut, b.CompletedAt = model.BackupFailed, core.ErrInterrupted.Message, true, &now
-				return nil
 			}); err != nil {
 				return err
 			}

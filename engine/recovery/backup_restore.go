@@ -318,11 +318,9 @@ func (s *Service) RevertSwitch(ctx context.Context, before model.Database) error
 		return err
 	}
 	revert := func(tx *meta.Tx) error {
-		_, err := tx.Databases().Update(before.ID, func(d *model.Database) error {
+		return tx.Databases().Change(before.ID, func(d *model.Database) {
 			d.Generation, d.Served, d.Replaced, d.Rebuild = before.Generation, before.Served, before.Replaced, before.Rebuild
-			return nil
 		})
-		return err
 	}
 	if err := s.core.Meta.Update(revert); err == nil || !core.IsDiskFull(err) {
 		return err
@@ -383,11 +381,7 @@ func (s *Service) DropReplaced(id string) error {
 		return err
 	}
 	if err := s.core.Change(s.core.System(model.ActionReplacedExpire, db.Organization, databases.DatabaseResource(db)), func(tx *meta.Tx) error {
-		_, err := tx.Databases().Update(id, func(d *model.Database) error {
-			d.Replaced = nil
-			return nil
-		})
-		return err
+		return tx.Databases().Change(id, func(d *model.Database) { d.Replaced = nil })
 	}); err != nil {
 		return err
 	}

@@ -186,10 +186,7 @@ func (s *Service) publishExport(db model.Database, x model.Export) error {
 				}
 			}
 		}
-		if _, err := tx.Exports().Update(x.ID, func(r *model.Export) error {
-			*r = x
-			return nil
-		}); err != nil {
+		if err := tx.Exports().Change(x.ID, func(r *model.Export) { *r = x }); err != nil {
 			return err
 		}
 		return tx.ClaimBlob(x.Blob)
@@ -203,23 +200,15 @@ func (s *Service) publishExport(db model.Database, x model.Export) error {
 // postponeExport schedules another attempt at a failed export, or marks it as
 // failed after the last one.
 func (s *Service) postponeExport(x model.Export, cause error) error {
-	return s.updateExport(x.ID, func(x *model.Export) {
-		x.Attempts++
-		x.Status, x.Error = model.ExportPending, databases.OperationMessage(cause)
-		x.NotBefore = s.core.Clock().Add(ExportRetry << (x.Attempts - 1))
-		if x.Attempts >= ExportAttempts {
-			x.Status = model.ExportFailed
-		}
-	})
-}
-
-func (s *Service) updateExport(id string, change func(*model.Export)) error {
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
-		_, err := tx.Exports().Update(id, func(x *model.Export) error {
-			change(x)
-			return nil
+		return tx.Exports().Change(x.ID, func(x *model.Export) {
+			x.Attempts++
+			x.Status, x.Error = model.ExportPending, databases.OperationMessage(cause)
+			x.NotBefore = s.core.Clock().Add(ExportRetry << (x.Attempts - 1))
+			if x.Attempts >= ExportAttempts {
+				x.Status = model.ExportFailed
+			}
 		})
-		return err
 	})
 }
 
@@ -227,23 +216,7 @@ func (s *Service) updateExport(id string, change func(*model.Export)) error {
 // ended.
 func (s *Service) RecoverExports() error {
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
-		var running []string
-		if err := tx.Exports().All(func(x model.Export) error {
-			if x.Status == model.ExportRunning {
-				running = append(running, x.ID)
-			}
-			return nil
-		}); err != nil {
-			return err
-		}
-		for _, id := range running {
-			if _, err := tx.Exports().Update(id, func(x *model.Export) error {
-				x.Status = model.ExportPending
-				return nil
-			}); err != nil {
-				return err
-			}
-		}
-		return nil
+		return tx.Exports().ChangeWhere(func(x model.Export) bool { return x.Status == model.ExportRunning },
+			func(x *model.Export) { x.Status = model.ExportPending })
 	})
 }

@@ -124,11 +124,9 @@ func (s *Service) RecordRestoreNew(call *model.Call, db model.Database, op model
 		if err := tx.Operations().Insert(op); err != nil {
 			return err
 		}
-		_, err := tx.Databases().Update(db.ID, func(d *model.Database) error {
+		return tx.Databases().Change(db.ID, func(d *model.Database) {
 			d.Major, d.Version, d.Settings, d.Operation = db.Major, db.Version, db.Settings, db.Operation
-			return nil
 		})
-		return err
 	})
 }
 
@@ -196,10 +194,8 @@ func (s *Service) publishRestored(op model.DatabaseOperation, id string) error {
 		if err := s.databases.CloseOperation(tx, op.ID, nil); err != nil {
 			return err
 		}
-		_, err := tx.Databases().Update(id, func(d *model.Database) error {
+		return tx.Databases().Change(id, func(d *model.Database) {
 			d.Status, d.Operation, d.UpdatedAt = model.DatabaseAvailable, "", s.core.Clock()
-			return nil
 		})
-		return err
 	})
 }

@@ -116,11 +116,7 @@ func (s *Service) beginVerification(b model.Backup) (db model.Database, err erro
 		if err != nil {
 			return err
 		}
-		_, err = tx.Backups().Update(b.ID, func(b *model.Backup) error {
-			b.Verification.Status = model.VerificationRunning
-			return nil
-		})
-		return err
+		return tx.Backups().Change(b.ID, func(b *model.Backup) { b.Verification.Status = model.VerificationRunning })
 	})
 	return db, err
 }
@@ -174,10 +170,7 @@ func (s *Service) endVerification(db model.Database, b model.Backup, detail stri
 		})
 	}
 	record := func(tx *meta.Tx) error {
-		_, err := tx.Backups().Update(b.ID, func(b *model.Backup) error {
-			b.Verification = v
-			return nil
-		})
+		err := tx.Backups().Change(b.ID, func(b *model.Backup) { b.Verification = v })
 		if err != nil || v.Status == model.VerificationUnverified {
 			return err
 		}
@@ -236,23 +229,7 @@ func (s *Service) RecoverVerifications() error {
 		}
 	}
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
-		var running []string
-		if err := tx.Backups().All(func(b model.Backup) error {
-			if b.Verification.Status == model.VerificationRunning {
-				running = append(running, b.ID)
-			}
-			return nil
-		}); err != nil {
-			return err
-		}
-		for _, id := range running {
-			if _, err := tx.Backups().Update(id, func(b *model.Backup) error {
-				b.Verification.Status = model.VerificationUnverified
-				return nil
-			}); err != nil {
-				return err
-			}
-		}
-		return nil
+		return tx.Backups().ChangeWhere(func(b model.Backup) bool { return b.Verification.Status == model.VerificationRunning },
+			func(b *model.Backup) { b.Verification.Status = model.VerificationUnverified })
 	})
 }
