@@ -73,7 +73,7 @@ func TestGap(t *testing.T) {
 		t.Errorf("recovery: %+v, %v", r, err)
 	}
 	a.awaitAudit(t, model.ActionWALGap, db.ID)
-	_, err = a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: inside})
+	_, err = a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: inside}, nil)
 	if model.CodeOf(err) != model.CodeConflict || !strings.Contains(model.PublicMessage(err), "missing") {
 		t.Errorf("a moment in the gap: %v", err)
 	}

@@ -56,11 +56,11 @@ func TestUseOfABackupThatIsNotCompleted(t *testing.T) {
 		}
 		for what, use := range map[string]func() error{
 			"restore": func() error {
-				_, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
+				_, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID, nil)
 				return err
 			},
 			"restore into a new database": func() error {
-				_, err := a.Recovery.BackupRestoreNew(a.call(model.ActionBackupRestore), db.ID, b.ID, "copy")
+				_, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID, new("copy"))
 				return err
 			},
 			"pin": func() error {

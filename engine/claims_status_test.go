@@ -33,7 +33,7 @@ func TestActsOnDatabasesThatAreNotAvailable(t *testing.T) {
 			return err
 		},
 		"restore": func() error {
-			_, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
+			_, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID, nil)
 			return err
 		},
 		"undo": func() error { _, err := a.Recovery.RecoveryUndo(a.call(model.ActionRecoveryUndo), db.ID); return err },

@@ -38,7 +38,7 @@ func TestClockSetBack(t *testing.T) {
 	if r.NextBackup == nil || r.NextBackup.After(now) {
 		t.Errorf("the next backup is due at %v, and the only one was made by a wrong clock", r.NextBackup)
 	}
-	if plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at}); err != nil || plan.Backup.ID != wrong.ID {
+	if plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at}, nil); err != nil || plan.Backup.ID != wrong.ID {
 		t.Errorf("plan: %+v, %v", plan, err)
 	}
 	a.goTo(t, db.ID, recovery.RestorePoint{Time: at})
@@ -216,7 +216,7 @@ func TestDamagedBackupCountsForNothing(t *testing.T) {
 	at := answer[time.Time](t, c, "insert into t values (0, 'x') returning clock_timestamp()")
 	run(t, c, "delete from t where n > 49000")
 	a.awaitArchived(t, db.ID, answer[time.Time](t, c, "select clock_timestamp()"))
-	plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at})
+	plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at}, nil)
 	if err != nil || plan.Backup.ID != good.ID {
 		t.Errorf("plan: %+v, %v; the good backup is %s", plan.Backup, err, good.ID)
 	}
@@ -246,7 +246,7 @@ func TestDamagedBackupCountsForNothing(t *testing.T) {
 	if got := answer[string](t, c, rows); got != want {
 		t.Errorf("restored %s, not %s", got, want)
 	}
-	op, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, good.ID)
+	op, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, good.ID, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func (a *appliance) awaitArchived(t *testing.T, database string, until time.Time
 
 func (a *appliance) goTo(t *testing.T, database string, at recovery.RestorePoint) {
 	t.Helper()
-	op, err := a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), database, at)
+	op, err := a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), database, at, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestPointInTime(t *testing.T) {
 	}
 	a.awaitArchived(t, db.ID, at[7])
 
-	plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at[3]})
+	plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at[3]}, nil)
 	if err != nil || plan.Backup.ID == "" || plan.WALBytes() <= 0 || plan.At.After(at[3]) {
 		t.Fatalf("plan: %+v, %v", plan, err)
 	}
@@ -122,7 +122,7 @@ func TestPointJustNow(t *testing.T) {
 	a, db, c, _ := startStepped(t)
 	for range 3 {
 		now := answer[time.Time](t, c, "select clock_timestamp()")
-		if _, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: now}); err != nil {
+		if _, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: now}, nil); err != nil {
 			t.Error(err)
 		}
 	}
@@ -156,7 +156,7 @@ func TestToldTimesCanBeRestored(t *testing.T) {
 	}
 	plan := func(what string, at time.Time) recovery.RestorePlan {
 		t.Helper()
-		p, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at.Truncate(time.Microsecond)})
+		p, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at.Truncate(time.Microsecond)}, nil)
 		if err != nil {
 			t.Errorf("%s, %v: %v", what, at, err)
 		}
@@ -223,7 +223,7 @@ func TestPointWithoutABackup(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at})
+	_, err := a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at}, nil)
 	if model.CodeOf(err) != model.CodeValidation || !strings.Contains(err.Error(), "no backup from before it is left") {
 		t.Errorf("got %v", err)
 	}
@@ -242,7 +242,7 @@ func TestWindowEndsWithTheArchive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: *r.Window.Latest}); err != nil {
+	if _, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: *r.Window.Latest}, nil); err != nil {
 		t.Errorf("the latest moment, %s: %v", r.Window.Latest, err)
 	}
 }
@@ -255,7 +255,7 @@ func TestPointOutsideTheWindow(t *testing.T) {
 	db, c := a.createDatabase(t, "shop")
 	run(t, c, "create table steps (n int)")
 	before := commitStep(t, c, 1)
-	if _, err := a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: before}); model.CodeOf(err) != model.CodeValidation {
+	if _, err := a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: before}, nil); model.CodeOf(err) != model.CodeValidation {
 		t.Errorf("without a backup: %v", err)
 	}
 	a.backUp(t, db.ID)
@@ -267,7 +267,7 @@ func TestPointOutsideTheWindow(t *testing.T) {
 		"an LSN to come":          {LSN: "FF/0"},
 		"no LSN":                  {LSN: "0/0"},
 	} {
-		_, err := a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, at)
+		_, err := a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, at, nil)
 		if model.CodeOf(err) != model.CodeValidation || !strings.Contains(model.PublicMessage(err), "target_") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -286,11 +286,11 @@ func TestRestoreIntoANewDatabase(t *testing.T) {
 	at := commitStep(t, c, 2)
 	a.awaitArchived(t, db.ID, commitStep(t, c, 3))
 
-	op, err := a.Recovery.RecoveryRestoreNew(a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at}, "copy")
+	op, err := a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at}, new("copy"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Recovery.RecoveryRestoreNew(a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at}, "other"); model.CodeOf(err) != model.CodeConflict {
+	if _, err := a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at}, new("other")); model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("a second one meanwhile: %v", err)
 	}
 	commitStep(t, c, 4)
@@ -319,10 +319,10 @@ func TestRestoreIntoANewDatabase(t *testing.T) {
 		t.Errorf("the copy's archive: %+v, %v", r.Archiving, err)
 	}
 
-	if _, err := a.Recovery.BackupRestoreNew(a.call(model.ActionBackupRestore), db.ID, b.ID, "copy"); model.CodeOf(err) != model.CodeConflict {
+	if _, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID, new("copy")); model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("a name that is taken: %v", err)
 	}
-	op, err = a.Recovery.BackupRestoreNew(a.call(model.ActionBackupRestore), db.ID, b.ID, "third")
+	op, err = a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID, new("third"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -490,10 +490,10 @@ func TestSwitchByForce(t *testing.T) {
 	if !undrained() {
 		t.Error("a server that was stopped by force is taken for one that was shut down")
 	}
-	if plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: quiet}); err == nil {
+	if plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: quiet}, nil); err == nil {
 		t.Errorf("a moment is restored by which more may have been committed: %+v", plan)
 	}
-	if _, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: last}); err != nil {
+	if _, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: last}, nil); err != nil {
 		t.Errorf("a moment before: %v", err)
 	}
 }
@@ -568,7 +568,7 @@ func TestBackupAcrossAFork(t *testing.T) {
 	last := commitStep(t, c, 3)
 	a.awaitArchived(t, db.ID, last)
 	at := recovery.RestorePoint{Time: last}
-	plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, at)
+	plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, at, nil)
 	if err != nil || plan.Backup.ID == across.ID {
 		t.Fatalf("planned from %s: %v", plan.Backup.ID, err)
 	}

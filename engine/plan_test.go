@@ -152,7 +152,7 @@ func TestPlanLimitOfDatabases(t *testing.T) {
 	})
 	refusedByPlan(t, err, "databases: the plan tiny allows 3")
 	backup := a.backUp(t, instead.ID)
-	_, err = a.Recovery.BackupRestoreNew(a.call(model.ActionBackupRestore), instead.ID, backup.ID, "restored")
+	_, err = a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), instead.ID, backup.ID, new("restored"))
 	refusedByPlan(t, err, "databases: the plan tiny allows 3")
 }
 

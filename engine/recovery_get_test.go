@@ -25,7 +25,7 @@ func TestRecoveryTimeline(t *testing.T) {
 		}
 		return r
 	}
-	op, err := a.Recovery.BackupRestoreNew(a.call(model.ActionBackupRestore), db.ID, b.ID, "copy")
+	op, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID, new("copy"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,11 +76,11 @@ func TestRestoreChecksItsWAL(t *testing.T) {
 		if err := damage(); err != nil {
 			t.Fatal(err)
 		}
-		_, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at})
+		_, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at}, nil)
 		if model.CodeOf(err) != model.CodeConflict || !errors.Is(err, wal.ErrGap) || !named(model.PublicMessage(err)) {
 			t.Errorf("%s: the dry run says: %v", name, err)
 		}
-		op, err := a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at})
+		op, err := a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at}, nil)
 		if err == nil { // only reading it tells
 			message := a.awaitOperation(t, op, model.OperationFailed)
 			if phase := a.phase(t, op.ID); phase != "checking" {

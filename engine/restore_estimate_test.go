@@ -19,7 +19,7 @@ func TestEstimate(t *testing.T) {
 	b := a.backUp(t, db.ID)
 	plan := func() recovery.RestorePlan {
 		t.Helper()
-		p, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: *b.CompletedAt})
+		p, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: *b.CompletedAt}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +34,7 @@ func TestEstimate(t *testing.T) {
 	if p := plan(); p.Estimated == nil || *p.Estimated <= 0 {
 		t.Errorf("after a verification: %v", p.Estimated)
 	}
-	op, err := a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: *b.CompletedAt})
+	op, err := a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: *b.CompletedAt}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

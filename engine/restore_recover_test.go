@@ -53,7 +53,7 @@ func TestRecoveredServerStaysDown(t *testing.T) {
 	run(t, c, "insert into filler select repeat(md5(n::text), 30) from generate_series(1, 100000) n")
 	at := commitStepInto(t, c)
 	a.awaitArchived(t, db.ID, at)
-	plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at})
+	plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at}, nil)
 	if err != nil || plan.Backup.ID != b.ID {
 		t.Fatal(plan.Backup.ID, err)
 	}

@@ -105,7 +105,7 @@ func TestFailingRestore(t *testing.T) {
 	run(t, c, "delete from t where n > 7")
 	flipByte(t, a.packOf(t, db.ID))
 	session, pid := connect(t, c), a.pid(t, db.ID)
-	op, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
+	op, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestFailingRestore(t *testing.T) {
 	if view, err := a.Databases.Get(a.call(model.ActionDatabaseGet), db.ID); err != nil || view.FailedRestore == nil {
 		t.Errorf("a backup makes nobody restore again: %+v, %v", view.FailedRestore, err)
 	}
-	if op, err = a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID); err != nil {
+	if op, err = a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID, nil); err != nil {
 		t.Fatal(err)
 	}
 	a.awaitOperation(t, op, model.OperationCompleted)
@@ -154,7 +154,7 @@ func TestRestoreThatCannotBeUndone(t *testing.T) {
 	// private socket starts, the database itself does not.
 	listen := a.Engine.Core.Config.Listen
 	a.Engine.Core.Config.Listen = []string{"192.0.2.1"}
-	op, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
+	op, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,13 +181,13 @@ func TestTwoRestoresAtOnce(t *testing.T) {
 	db, c := a.createDatabase(t, "shop")
 	run(t, c, "create table kept as select 1 as n")
 	b := a.backUp(t, db.ID)
-	first, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
+	first, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, act := range map[string]func() error{
 		"restore": func() error {
-			_, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
+			_, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID, nil)
 			return err
 		},
 		"backup": func() error {
@@ -339,10 +339,10 @@ func TestRestoreEndsBackup(t *testing.T) {
 	b := a.backUp(t, db.ID)
 	for _, restore := range []func() (model.DatabaseOperation, error){
 		func() (model.DatabaseOperation, error) {
-			return a.Recovery.BackupRestoreNew(a.call(model.ActionBackupRestore), db.ID, b.ID, "shop-before")
+			return a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID, new("shop-before"))
 		},
 		func() (model.DatabaseOperation, error) {
-			return a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID)
+			return a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID, nil)
 		},
 	} {
 		session := a.receiverSession(t, db.ID)

@@ -678,7 +678,7 @@ func (a *appliance) undo(t testing.TB, database string) {
 
 func (a *appliance) restore(t testing.TB, database, backup string) {
 	t.Helper()
-	op, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), database, backup)
+	op, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), database, backup, nil)
 	if err != nil {
 		t.Fatalf("restore: %v", err)
 	}

@@ -81,7 +81,7 @@ func (req *request) backupPage(cause error) (answer, error) {
 func (req *request) backupRestore() (answer, error) {
 	err := req.confirmDatabase()
 	if err == nil {
-		_, err = req.engine.Recovery.BackupRestore(req.call, req.r.PathValue("id"), req.r.PathValue("backup"))
+		_, err = req.engine.Recovery.BackupRestore(req.call, req.r.PathValue("id"), req.r.PathValue("backup"), nil)
 	}
 	if err != nil {
 		return req.backupPage(err)

@@ -32,7 +32,7 @@ func (req *request) planPage(point string, cause error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	plan, err := req.engine.Recovery.RestorePlan(req.r.Context(), req.call, db.ID, recovery.RestorePoint{Time: at})
+	plan, err := req.engine.Recovery.RestorePlan(req.r.Context(), req.call, db.ID, recovery.RestorePoint{Time: at}, nil)
 	if err != nil {
 		return req.backupsPage(cmp.Or(cause, err))
 	}
@@ -53,7 +53,7 @@ func (req *request) recoveryRestore() (answer, error) {
 	if err := req.confirmDatabase(); err != nil {
 		return req.planPage(point, err)
 	}
-	if _, err := req.engine.Recovery.RecoveryRestore(req.call, req.r.PathValue("id"), recovery.RestorePoint{Time: at}); err != nil {
+	if _, err := req.engine.Recovery.RecoveryRestore(req.call, req.r.PathValue("id"), recovery.RestorePoint{Time: at}, nil); err != nil {
 		return req.planPage(point, err)
 	}
 	return done(req.databasePath("backups"), "restore_started"), nil

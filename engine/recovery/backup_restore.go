@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,11 +16,15 @@ import (
 	"holdfast/engine/model"
 )
 
-// BackupRestore starts a restore of the database to a backup and returns the
-// operation at once. It builds and recovers the restored files beside the running
-// database, which is replaced only when they are known to work. A failed restore
-// leaves the database unchanged.
-func (s *Service) BackupRestore(call *model.Call, database, id string) (model.DatabaseOperation, error) {
+// BackupRestore starts a restore of a backup and returns the operation at once.
+// It builds and recovers the restored files beside the running database, which is
+// replaced only when they are known to work. A failed restore leaves the database
+// unchanged. If into is not nil, the files become a new database of that name in
+// the same project instead.
+func (s *Service) BackupRestore(call *model.Call, database, id string, into *string) (model.DatabaseOperation, error) {
+	if err := validateInto(into); err != nil {
+		return model.DatabaseOperation{}, err
+	}
 	if err := s.core.OnlyOnce(call); err != nil {
 		return model.DatabaseOperation{}, err
 	}
@@ -27,9 +32,18 @@ func (s *Service) BackupRestore(call *model.Call, database, id string) (model.Da
 	if err != nil {
 		return model.DatabaseOperation{}, err
 	}
-	return s.beginRestore(call, database, model.OperationRestore, func(model.Database) (RestorePlan, error) {
+	return s.beginRestore(call, database, into, model.OperationRestore, func(model.Database) (RestorePlan, error) {
 		return s.PlanBackup(s.core.Lifetime, b)
 	})
+}
+
+// validateInto checks the name of the new database that a restore makes, if it
+// makes one.
+func validateInto(name *string) error {
+	if name == nil {
+		return nil
+	}
+	return model.ValidateDatabaseName("name", *name)
 }
 
 // completedBackup returns a backup that can be restored.
@@ -43,22 +57,26 @@ func (s *Service) completedBackup(call *model.Call, database, id string) (model.
 
 // RecoveryRestore starts a restore of the database to a point in time or an LSN,
 // as BackupRestore does.
-func (s *Service) RecoveryRestore(call *model.Call, database string, at RestorePoint) (model.DatabaseOperation, error) {
-	if err := at.validate(); err != nil {
+func (s *Service) RecoveryRestore(call *model.Call, database string, at RestorePoint, into *string) (model.DatabaseOperation, error) {
+	if err := cmp.Or(at.validate(), validateInto(into)); err != nil {
 		return model.DatabaseOperation{}, err
 	}
 	if err := s.core.OnlyOnce(call); err != nil {
 		return model.DatabaseOperation{}, err
 	}
-	return s.beginRestore(call, database, model.OperationPITR, func(db model.Database) (RestorePlan, error) {
+	return s.beginRestore(call, database, into, model.OperationPITR, func(db model.Database) (RestorePlan, error) {
 		return s.planPoint(s.core.Lifetime, db, at)
 	})
 }
 
-// beginRestore claims the database and starts the restore that plan returns.
+// beginRestore claims the database, or the new one, and starts the restore that
+// plan returns.
 func (s *Service) beginRestore(
-	call *model.Call, database string, t model.OperationType, plan func(model.Database) (RestorePlan, error),
+	call *model.Call, database string, into *string, t model.OperationType, plan func(model.Database) (RestorePlan, error),
 ) (model.DatabaseOperation, error) {
+	if into != nil {
+		return s.beginRestoreNew(call, database, *into, t, plan)
+	}
 	return s.beginSwitch(call, database, t, "checking", func(db model.Database, op *model.DatabaseOperation) (stage, error) {
 		p, err := plan(db)
 		if err == nil {
@@ -140,14 +158,7 @@ func (s *Service) beginSwitch(
 // recovers it.
 func (s *Service) runSwitch(ctx context.Context, db model.Database, op model.DatabaseOperation, next stage) {
 	began := time.Now()
-	err := next.build(ctx)
-	if err == nil {
-		err = s.PrepareGeneration(ctx, db, op, next.plan)
-	}
-	switched := err == nil
-	if err == nil {
-		err = s.SwitchGeneration(ctx, db, op)
-	}
+	switched, err := s.buildAndSwitch(ctx, db, op, next)
 	if err == nil && next.plan != nil {
 		s.notePace(restorePaceSetting, *next.plan, next.plan.unpacked, time.Since(began)-next.plan.unpacked)
 	}
@@ -161,14 +172,40 @@ func (s *Service) runSwitch(ctx context.Context, db model.Database, op model.Dat
 	}
 }
 
-// PrepareGeneration recovers the new data directory on a private socket and
-// gives it the present roles and passwords of the database.
+// buildAndSwitch builds the new data directory and switches to it. switched says
+// that it has begun to switch.
+func (s *Service) buildAndSwitch(ctx context.Context, db model.Database, op model.DatabaseOperation, next stage) (switched bool, err error) {
+	if err := next.build(ctx); err != nil {
+		return false, err
+	}
+	if err := s.PrepareGeneration(ctx, db, op, next.plan); err != nil {
+		return false, err
+	}
+	return true, s.SwitchGeneration(ctx, db, op)
+}
+
+// PrepareGeneration recovers the new data directory and records in the WAL archive
+// where its history begins.
 func (s *Service) PrepareGeneration(ctx context.Context, db model.Database, op model.DatabaseOperation, plan *RestorePlan) error {
+	next := db
+	next.Generation = op.Generation
+	err := s.recoverPrivately(ctx, next, op, plan)
+	if err == nil && plan != nil {
+		err = s.recordFork(next, *plan)
+	}
+	if err != nil {
+		return err
+	}
+	return s.databases.SetPhase(op.ID, "switching")
+}
+
+// recoverPrivately recovers a data directory that was built for the record next on
+// a private socket, by the plan if there is one, gives it the roles and passwords
+// of the record and stops.
+func (s *Service) recoverPrivately(ctx context.Context, next model.Database, op model.DatabaseOperation, plan *RestorePlan) error {
 	if err := s.databases.SetPhase(op.ID, "recovering"); err != nil {
 		return err
 	}
-	next := db
-	next.Generation = op.Generation
 	scratch, err := s.ScratchInstance(ctx, next, op.ID)
 	if err != nil {
 		return err
@@ -182,17 +219,9 @@ func (s *Service) PrepareGeneration(ctx context.Context, db model.Database, op m
 		err = s.StartRecovered(ctx, scratch, *plan, func(done, total int64) { s.databases.Progress.Set(op.ID, done, total) })
 	}
 	if err != nil {
-		s.databases.States.Drop(op.ID)
 		return errors.Join(fmt.Errorf("recover restored data: %w", err), s.databases.StopInstance(ctx, op.ID))
 	}
-	err = errors.Join(s.databases.Provision(ctx, op.ID, db), s.StopRecovered(ctx, scratch))
-	if err == nil && plan != nil {
-		err = s.recordFork(next, *plan)
-	}
-	if err != nil {
-		return err
-	}
-	return s.databases.SetPhase(op.ID, "switching")
+	return errors.Join(s.databases.Provision(ctx, op.ID, next), s.StopRecovered(ctx, scratch))
 }
 
 // recordFork records in the WAL archive where the new generation's history begins.

@@ -3,6 +3,7 @@ package recovery
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 
 	"holdfast/backup"
@@ -38,19 +39,15 @@ func (s *Service) Rebuild(ctx context.Context, db model.Database) error {
 		return err
 	}
 	defer s.databases.Progress.Drop(op.ID)
-	err = os.MkdirAll(s.databases.DatabaseDirectory(db.ID), 0o700)
-	if err == nil {
-		err = s.Unpack(ctx, plan, s.databases.DataDirectory(db.ID, op.Generation), backup.RestoreOptions{
+	build := func(ctx context.Context) error {
+		if err := os.MkdirAll(s.databases.DatabaseDirectory(db.ID), 0o700); err != nil {
+			return fmt.Errorf("make database directory: %w", err)
+		}
+		return s.Unpack(ctx, plan, s.databases.DataDirectory(db.ID, op.Generation), backup.RestoreOptions{
 			Progress: func(done, total int64) { s.databases.Progress.Set(op.ID, done, total) },
 		})
 	}
-	if err == nil {
-		err = s.PrepareGeneration(ctx, db, op, &plan)
-	}
-	if err == nil {
-		err = s.SwitchGeneration(ctx, db, op)
-	}
-	if err == nil || ctx.Err() != nil {
+	if _, err = s.buildAndSwitch(ctx, db, op, stage{build, &plan}); err == nil || ctx.Err() != nil {
 		return err
 	}
 	undoErr := s.RevertSwitch(ctx, db)

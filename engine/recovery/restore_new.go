@@ -1,7 +1,6 @@
 package recovery
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,59 +12,6 @@ import (
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
-
-// BackupRestoreNew starts a restore of a backup into a new database of the same
-// project.
-func (s *Service) BackupRestoreNew(call *model.Call, database, id, name string) (model.DatabaseOperation, error) {
-	if err := model.ValidateDatabaseName("name", name); err != nil {
-		return model.DatabaseOperation{}, err
-	}
-	if err := s.core.OnlyOnce(call); err != nil {
-		return model.DatabaseOperation{}, err
-	}
-	b, err := s.completedBackup(call, database, id)
-	if err != nil {
-		return model.DatabaseOperation{}, err
-	}
-	return s.beginRestoreNew(call, database, name, model.OperationRestore, func(model.Database) (RestorePlan, error) {
-		return s.PlanBackup(s.core.Lifetime, b)
-	})
-}
-
-// RecoveryRestoreNew starts a restore to a point into a new database of the same
-// project.
-func (s *Service) RecoveryRestoreNew(call *model.Call, database string, at RestorePoint, name string) (model.DatabaseOperation, error) {
-	if err := cmp.Or(at.validate(), model.ValidateDatabaseName("name", name)); err != nil {
-		return model.DatabaseOperation{}, err
-	}
-	if err := s.core.OnlyOnce(call); err != nil {
-		return model.DatabaseOperation{}, err
-	}
-	return s.beginRestoreNew(call, database, name, model.OperationPITR, func(db model.Database) (RestorePlan, error) {
-		return s.planPoint(s.core.Lifetime, db, at)
-	})
-}
-
-// RestorePlanNew is RestorePlan for a restore into a new database.
-func (s *Service) RestorePlanNew(ctx context.Context, call *model.Call, database string, at RestorePoint, name string) (RestorePlan, error) {
-	if err := model.ValidateDatabaseName("name", name); err != nil {
-		return RestorePlan{}, err
-	}
-	p, err := s.RestorePlan(ctx, call, database, at)
-	if err != nil {
-		return p, err
-	}
-	return p, s.core.Meta.View(func(tx *meta.Tx) error {
-		source, err := databases.DatabaseOf(tx, call.Organization, database)
-		if err != nil {
-			return err
-		}
-		if _, err = tx.Databases().Find(meta.ByName, meta.Key(source.Project, name)); errors.Is(err, meta.ErrNotFound) {
-			return nil
-		}
-		return cmp.Or(err, core.NameTaken(meta.ErrExists, model.ResourceDatabase, name))
-	})
-}
 
 // beginRestoreNew claims the new database's name and port and the source's
 // backups, and runs the restore in the background. The source keeps running.
@@ -168,23 +114,10 @@ func (s *Service) buildRestored(ctx context.Context, db model.Database, op model
 	if err := s.checkAndUnpack(ctx, p, op.ID, dir); err != nil {
 		return err
 	}
-	if err := s.databases.SetPhase(op.ID, "recovering"); err != nil {
+	if err := s.recoverPrivately(ctx, db, op, p); err != nil {
 		return err
 	}
-	scratch, err := s.ScratchInstance(ctx, db, op.ID)
-	if err != nil {
-		return err
-	}
-	if err := s.databases.IssueCertificate(dir); err != nil {
-		return err
-	}
-	if err := s.StartRecovered(ctx, scratch, *p, func(done, total int64) { s.databases.Progress.Set(op.ID, done, total) }); err != nil {
-		return errors.Join(fmt.Errorf("recover restored data: %w", err), s.databases.StopInstance(ctx, op.ID))
-	}
-	if err := errors.Join(s.databases.Provision(ctx, op.ID, db), s.StopRecovered(ctx, scratch)); err != nil {
-		return err
-	}
-	_, err = s.databases.StartInstance(ctx, db)
+	_, err := s.databases.StartInstance(ctx, db)
 	return err
 }
 

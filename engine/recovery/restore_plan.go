@@ -97,11 +97,11 @@ func (at RestorePoint) position() (xlog.LSN, error) {
 	return lsn, nil
 }
 
-// RestorePlan returns how the database would be restored to a point. It reads all
-// WAL that this needs and changes nothing.
-func (s *Service) RestorePlan(ctx context.Context, call *model.Call, database string, at RestorePoint) (RestorePlan, error) {
+// RestorePlan returns how RecoveryRestore would restore the database to a point. It
+// reads all WAL that this needs and changes nothing.
+func (s *Service) RestorePlan(ctx context.Context, call *model.Call, database string, at RestorePoint, into *string) (RestorePlan, error) {
 	call.Note("dry_run", "true")
-	if err := at.validate(); err != nil {
+	if err := cmp.Or(validateInto(into), at.validate()); err != nil {
 		return RestorePlan{}, err
 	}
 	if err := s.core.OnlyOnce(call); err != nil {
@@ -118,8 +118,15 @@ func (s *Service) RestorePlan(ctx context.Context, call *model.Call, database st
 	if err := s.checkPlan(ctx, p, nil); err != nil {
 		return p, err
 	}
-	p.Estimated, err = s.estimate(p)
-	return p, err
+	if p.Estimated, err = s.estimate(p); err != nil || into == nil {
+		return p, err
+	}
+	return p, s.core.Meta.View(func(tx *meta.Tx) error {
+		if _, err := tx.Databases().Find(meta.ByName, meta.Key(db.Project, *into)); !errors.Is(err, meta.ErrNotFound) {
+			return cmp.Or(err, core.NameTaken(meta.ErrExists, model.ResourceDatabase, *into))
+		}
+		return nil
+	})
 }
 
 // planPoint finds the newest backup from which a point can be reached. It looks

@@ -52,16 +52,16 @@ func (h *handlers) backupPin(_ context.Context, call *model.Call, in *pinInput) 
 	return NewBackup(b), err
 }
 
-// isNew reports whether a new database is asked for, and checks that a name
-// is given for nothing else.
-func isNew(mode *wire.RestoreMode, name *string) (bool, error) {
+// restoreInto returns the name of the new database that is asked for, nil for
+// none, and checks that a name is given for nothing else.
+func restoreInto(mode *wire.RestoreMode, name *string) (*string, error) {
 	if mode != nil && *mode == wire.RestoreNew {
-		return true, nil
+		return new(text(name)), nil
 	}
 	if name != nil {
-		return false, model.Invalid("name", "only goes with the mode new; a restore in place keeps the name")
+		return nil, model.Invalid("name", "only goes with the mode new; a restore in place keeps the name")
 	}
-	return false, nil
+	return nil, nil
 }
 
 type restoreInput struct {
@@ -74,16 +74,11 @@ func (h *handlers) backupRestore(_ context.Context, call *model.Call, in *restor
 	if in.Body != nil {
 		body = *in.Body
 	}
-	intoNew, err := isNew(body.Mode, body.Name)
+	into, err := restoreInto(body.Mode, body.Name)
 	if err != nil {
 		return wire.Operation{}, err
 	}
-	var op model.DatabaseOperation
-	if intoNew {
-		op, err = h.engine.Recovery.BackupRestoreNew(call, in.ID, in.BackupID, text(body.Name))
-	} else {
-		op, err = h.engine.Recovery.BackupRestore(call, in.ID, in.BackupID)
-	}
+	op, err := h.engine.Recovery.BackupRestore(call, in.ID, in.BackupID, into)
 	return NewOperation(op), err
 }
 

@@ -91,7 +91,7 @@ func (h *handlers) recoveryRequest(ctx context.Context, call *model.Call, in *re
 	if (in.Body.TargetTime == nil) == (in.Body.TargetLSN == nil) {
 		return RequestedRestore{}, model.Invalid("target_time", "give exactly one of target_time and target_lsn")
 	}
-	intoNew, err := isNew(in.Body.Mode, in.Body.Name)
+	into, err := restoreInto(in.Body.Mode, in.Body.Name)
 	if err != nil {
 		return RequestedRestore{}, err
 	}
@@ -100,20 +100,10 @@ func (h *handlers) recoveryRequest(ctx context.Context, call *model.Call, in *re
 		at.Time = *in.Body.TargetTime
 	}
 	if in.Body.DryRun != nil && *in.Body.DryRun {
-		var plan recovery.RestorePlan
-		if intoNew {
-			plan, err = h.engine.Recovery.RestorePlanNew(ctx, call, in.ID, at, text(in.Body.Name))
-		} else {
-			plan, err = h.engine.Recovery.RestorePlan(ctx, call, in.ID, at)
-		}
+		plan, err := h.engine.Recovery.RestorePlan(ctx, call, in.ID, at, into)
 		return RequestedRestore{plan: newRestorePlan(in.ID, plan)}, err
 	}
-	var op model.DatabaseOperation
-	if intoNew {
-		op, err = h.engine.Recovery.RecoveryRestoreNew(call, in.ID, at, text(in.Body.Name))
-	} else {
-		op, err = h.engine.Recovery.RecoveryRestore(call, in.ID, at)
-	}
+	op, err := h.engine.Recovery.RecoveryRestore(call, in.ID, at, into)
 	view := NewOperation(op)
 	return RequestedRestore{operation: &view}, err
 }
