@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -37,10 +38,7 @@ func (s *Service) BackupDirectory(database string) string {
 
 // archiveSet holds the open repository and WAL archive of each database, from
 // their first use until the database is removed or the engine closes.
-type archiveSet struct {
-	mu   sync.Mutex
-	open map[string]*databaseArchive
-}
+type archiveSet struct{ open sync.Map } // *databaseArchive by the database's id
 
 // databaseArchive holds the open parts of one database's backups. Opening or
 // closing a part requires mu.
@@ -53,49 +51,23 @@ type databaseArchive struct {
 	// failures and lastFailed count for the receivers before this one.
 	failures   int
 	lastFailed time.Time
-	keepsWAL   bool
 
-	repositoryBytes, walBytes occupancy // on disk
+	keepsWAL atomic.Bool // nothing is pruned until the engine closes
+	// How many bytes of disk each part occupies, nil while that is unknown. They are
+	// read without mu, so that readers do not wait while the part is opened.
+	repositoryBytes, walBytes atomic.Pointer[func() int64]
 }
-
-// keepWAL disables pruning until the engine closes.
-func (a *databaseArchive) keepWAL() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.keepsWAL = true
-}
-
-func (a *databaseArchive) prunesWAL() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return !a.keepsWAL
-}
-
-func newArchiveSet() *archiveSet { return &archiveSet{open: map[string]*databaseArchive{}} }
 
 func (s *archiveSet) get(database string) *databaseArchive {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open[database] == nil {
-		s.open[database] = &databaseArchive{}
-	}
-	return s.open[database]
+	a, _ := s.open.LoadOrStore(database, &databaseArchive{})
+	return a.(*databaseArchive)
 }
 
-func (s *archiveSet) all() []*databaseArchive {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var all []*databaseArchive
-	for _, a := range s.open {
-		all = append(all, a)
-	}
-	return all
-}
-
-func (s *archiveSet) forget(database string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, database)
+// known returns the archive of a database, nil if none was used.
+func (s *archiveSet) known(database string) *databaseArchive {
+	a, _ := s.open.Load(database)
+	archive, _ := a.(*databaseArchive)
+	return archive
 }
 
 // closeReceiver closes the WAL receiver, if there is one.
@@ -148,14 +120,19 @@ func (s *Service) CloseArchives() error {
 }
 
 func (s *Service) eachArchive(do func(*databaseArchive) error) error {
-	all := s.archives.all()
-	errs := make([]error, len(all))
-	var wg sync.WaitGroup
-	for n, a := range all {
-		wg.Go(func() { errs[n] = do(a) })
+	var mu sync.Mutex
+	var errs error
+	var all sync.WaitGroup
+	for _, a := range s.archives.open.Range {
+		all.Go(func() {
+			err := do(a.(*databaseArchive))
+			mu.Lock()
+			defer mu.Unlock()
+			errs = errors.Join(errs, err)
+		})
 	}
-	wg.Wait()
-	return errors.Join(errs...)
+	all.Wait()
+	return errs
 }
 
 // Repository returns the repository of a database's backups. It opens it on
@@ -175,7 +152,7 @@ func (s *Service) Repository(database string) (*repository.Repository, error) {
 	if a.repository, err = repository.Open(filepath.Join(dir, "repository")); err != nil {
 		return nil, err
 	}
-	a.repositoryBytes.follow(a.repository.Occupied)
+	a.repositoryBytes.Store(new(a.repository.Occupied))
 	return a.repository, nil
 }
 
@@ -201,7 +178,7 @@ func (s *Service) openWAL(a *databaseArchive, database string) (*wal.Archive, er
 	if a.wal, err = wal.Open(filepath.Join(dir, WALDirectory), wal.Options{Logger: s.core.Log.With("database", database)}); err != nil {
 		return nil, err
 	}
-	a.walBytes.follow(a.wal.Occupied)
+	a.walBytes.Store(new(a.wal.Occupied))
 	return a.wal, nil
 }
 
@@ -263,13 +240,10 @@ func (s *Service) serverWAL(db model.Database) string {
 
 // StopReceiving closes the WAL receiver of a database whose instance has stopped.
 func (s *Service) StopReceiving(database string) error {
-	s.archives.mu.Lock()
-	a := s.archives.open[database]
-	s.archives.mu.Unlock()
-	if a == nil {
-		return nil
+	if a := s.archives.known(database); a != nil {
+		return a.closeReceiver()
 	}
-	return a.closeReceiver()
+	return nil
 }
 
 // WALLost records a gap in the archive and starts a backup, because times after
@@ -334,7 +308,7 @@ func (s *Service) RemoveBackups(database string) error {
 	if err := s.archives.get(database).close(); err != nil {
 		return err
 	}
-	s.archives.forget(database)
+	s.archives.open.Delete(database)
 	if err := s.databases.Discard(s.BackupDirectory(database), database+"-backups"); err != nil {
 		return fmt.Errorf("remove backups: %w", err)
 	}
@@ -350,7 +324,7 @@ func (s *Service) PruneWAL(database string) error {
 	if errors.Is(err, meta.ErrNotFound) {
 		return nil // it was deleted meanwhile, with all of its WAL
 	}
-	if err != nil || db.Sandbox || !s.archives.get(database).prunesWAL() {
+	if err != nil || db.Sandbox || s.archives.get(database).keepsWAL.Load() {
 		return err
 	}
 	records, err := s.backupRecords(database)

@@ -2,7 +2,7 @@ package recovery
 
 import (
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 
 	"holdfast/backup/wal"
 	"holdfast/blobstore"
@@ -49,38 +49,19 @@ func (s *Service) DatabaseBackupBytes(tx *meta.Tx, database string) (int64, erro
 	return occupied, nil
 }
 
-// occupancy reports how much disk one part of a database's backups occupies. It
-// has its own lock, so that readers do not wait while the part is opened.
-type occupancy struct {
-	mu    sync.Mutex
-	bytes func() int64 // nil while unknown
-}
-
-func (o *occupancy) follow(bytes func() int64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.bytes = bytes
-}
-
-func (o *occupancy) now() int64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.bytes == nil {
-		return 0
-	}
-	return o.bytes()
-}
-
 // occupied returns how many bytes a database's repository and WAL archive occupy
 // on disk.
-func (s *archiveSet) occupied(database string) int64 {
-	s.mu.Lock()
-	a := s.open[database]
-	s.mu.Unlock()
+func (s *archiveSet) occupied(database string) (bytes int64) {
+	a := s.known(database)
 	if a == nil {
 		return 0
 	}
-	return a.repositoryBytes.now() + a.walBytes.now()
+	for _, part := range []*atomic.Pointer[func() int64]{&a.repositoryBytes, &a.walBytes} {
+		if count := part.Load(); count != nil {
+			bytes += (*count)()
+		}
+	}
+	return bytes
 }
 
 // measureArchived measures at start how much a database's WAL archive occupies.
@@ -88,6 +69,6 @@ func (s *archiveSet) occupied(database string) int64 {
 // replaces this figure with its own counter.
 func (s *Service) measureArchived(database string) error {
 	occupied, err := wal.Occupied(filepath.Join(s.BackupDirectory(database), WALDirectory))
-	s.archives.get(database).walBytes.follow(func() int64 { return occupied })
+	s.archives.get(database).walBytes.Store(new(func() int64 { return occupied }))
 	return err
 }

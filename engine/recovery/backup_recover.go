@@ -44,7 +44,7 @@ func (s *Service) ReconcileRepositories() error {
 func (s *Service) reconcileRepository(db model.Database) error {
 	repo, dropped, err := s.reconcileStored(db)
 	if err != nil {
-		s.archives.get(db.ID).keepWAL()
+		s.archives.get(db.ID).keepsWAL.Store(true)
 		return err
 	}
 	return s.cleanRepository(db.ID, repo, dropped)

@@ -19,7 +19,7 @@ type Service struct {
 	core          *core.Core
 	databases     *databases.Service
 	objects       *objects.Service
-	archives      *archiveSet
+	archives      archiveSet
 	Exports       core.WakeUps  // wakes the workers that make exports
 	Verifications core.WakeUps  // wakes the worker that verifies backups
 	slots         chan struct{} // holds one element for each scheduled backup under way
@@ -29,7 +29,6 @@ type Service struct {
 func New(c *core.Core, d *databases.Service, o *objects.Service) *Service {
 	return &Service{
 		core: c, databases: d, objects: o,
-		archives:      newArchiveSet(),
 		Exports:       core.NewWakeUps(),
 		Verifications: core.NewWakeUps(),
 		slots:         make(chan struct{}, backupSlots),
