@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -108,16 +110,11 @@ func (s *Supervisor) Keep(spec Spec) error {
 // immediate one when ctx ends before it is done. It returns when the process
 // is gone; an error says that it took force, or that the id is unknown.
 func (s *Supervisor) Stop(ctx context.Context, id string) error {
-	i, err := s.instance(id)
-	if err != nil {
-		return fmt.Errorf("stop %s: %w", id, err)
-	}
-	err = errors.Join(i.stop(ctx), i.clearSocket())
-	s.forget(i)
-	if err != nil {
-		return fmt.Errorf("stop %s: %w", id, err)
-	}
-	return nil
+	return s.act(id, "stop", func(i *instance) error {
+		err := errors.Join(i.stop(ctx), i.clearSocket())
+		s.forget(i)
+		return err
+	})
 }
 
 // Restart shuts the instance down, at once when a fast shutdown takes longer
@@ -131,14 +128,7 @@ func (s *Supervisor) Restart(ctx context.Context, id string, patience time.Durat
 // Reconfigure changes the specification of an instance (its port, its
 // settings, its binaries; not its ID or Dir) and restarts it with that.
 func (s *Supervisor) Reconfigure(ctx context.Context, id string, patience time.Duration, change func(*Spec)) error {
-	i, err := s.instance(id)
-	if err == nil {
-		err = i.restart(ctx, patience, change)
-	}
-	if err != nil {
-		return fmt.Errorf("restart %s: %w", id, err)
-	}
-	return nil
+	return s.act(id, "restart", func(i *instance) error { return i.restart(ctx, patience, change) })
 }
 
 // Update gives the instance new rules about who may connect. When it returns
@@ -146,27 +136,13 @@ func (s *Supervisor) Reconfigure(ctx context.Context, id string, patience time.D
 // open stay (TerminateSessions ends them). An instance that is down gets them
 // before it comes back.
 func (s *Supervisor) Update(ctx context.Context, id string, hba HBA) error {
-	i, err := s.instance(id)
-	if err == nil {
-		err = i.update(ctx, hba)
-	}
-	if err != nil {
-		return fmt.Errorf("update who may connect to %s: %w", id, err)
-	}
-	return nil
+	return s.act(id, "update who may connect to", func(i *instance) error { return i.update(ctx, hba) })
 }
 
 // Reload makes the instance read its files again, a new certificate for one.
 // When it returns nil the new ones are in force.
 func (s *Supervisor) Reload(ctx context.Context, id string) error {
-	i, err := s.instance(id)
-	if err == nil {
-		err = i.reload(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("reload %s: %w", id, err)
-	}
-	return nil
+	return s.act(id, "reload", func(i *instance) error { return i.reload(ctx) })
 }
 
 // Connect opens a session as [Superuser] over the private socket. Names are
@@ -233,11 +209,7 @@ func (s *Supervisor) shut() []*instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	var all []*instance
-	for _, i := range s.instances {
-		all = append(all, i)
-	}
-	return all
+	return slices.Collect(maps.Values(s.instances))
 }
 
 // claim takes the id for a new instance.
@@ -272,6 +244,18 @@ func (s *Supervisor) forget(i *instance) {
 	if s.instances[i.id] == i {
 		delete(s.instances, i.id)
 	}
+}
+
+// act does something with an instance; act's words begin the error.
+func (s *Supervisor) act(id, words string, do func(*instance) error) error {
+	i, err := s.instance(id)
+	if err == nil {
+		err = do(i)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", words, id, err)
+	}
+	return nil
 }
 
 func (s *Supervisor) instance(id string) (*instance, error) {
