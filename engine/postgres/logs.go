@@ -151,18 +151,25 @@ func writtenBy(line string, pid int) (text string, own bool) {
 // ReadLog returns the last lines of the server's log in the data directory
 // dir, limit bytes at most, oldest first; "" when there is none.
 func ReadLog(dir string, limit int64) (string, error) {
-	text, err := lastBytes(ringFile(dir, 0), limit)
+	text, err := lastLines(ringFile(dir, 0), 0, limit)
 	if missing := limit - int64(len(text)); err == nil && missing > 0 {
 		var older string // the log was moved on not long ago
-		older, err = lastBytes(ringFile(dir, 1), missing)
+		older, err = lastLines(ringFile(dir, 1), 0, missing)
 		text = older + text
 	}
 	return strings.ToValidUTF8(text, "\uFFFD"), err
 }
 
-// lastBytes reads the whole lines in the last limit bytes of a file, nothing
-// of one that is absent.
-func lastBytes(path string, limit int64) (string, error) {
+// tailOf reads a file from offset on, 16 KiB at most.
+func tailOf(path string, offset int64) string {
+	text, _ := lastLines(path, offset, 16<<10)
+	return text
+}
+
+// lastLines reads a file from offset on, the whole lines in its last limit bytes
+// at most: within a line is what a tenant has chosen. It reads nothing of a file
+// that is absent.
+func lastLines(path string, offset, limit int64) (string, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -175,38 +182,16 @@ func lastBytes(path string, limit int64) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read log: %w", err)
 	}
-	from := max(0, info.Size()-limit)
-	text, err := io.ReadAll(io.NewSectionReader(f, from, limit))
-	if err != nil {
-		return "", fmt.Errorf("read log: %w", err)
-	}
-	if from > 0 {
-		_, text, _ = bytes.Cut(text, []byte("\n")) // the first line is cut off
-	}
-	return string(text), nil
-}
-
-// tailOf reads a file from offset on, the whole lines in its last 16 KiB at
-// most: within a line is what a tenant has chosen.
-func tailOf(path string, offset int64) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return ""
-	}
 	if offset > info.Size() {
 		offset = 0 // it was rotated since
 	}
-	from := max(offset, info.Size()-16<<10)
-	var b bytes.Buffer
-	_, _ = io.Copy(&b, io.NewSectionReader(f, from, info.Size()-from))
-	if from == offset {
-		return b.String()
+	from := max(offset, info.Size()-limit)
+	text, err := io.ReadAll(io.NewSectionReader(f, from, info.Size()-from))
+	if err != nil {
+		return "", fmt.Errorf("read log: %w", err)
 	}
-	_, whole, _ := strings.Cut(b.String(), "\n")
-	return whole
+	if from > offset {
+		_, text, _ = bytes.Cut(text, []byte("\n")) // the first line is cut off
+	}
+	return string(text), nil
 }
