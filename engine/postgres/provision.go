@@ -16,13 +16,17 @@ import (
 // have changed a role or the database and not committed end.
 func Provision(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 	now, err := present(ctx, conn)
+	var statements []string
+	if err == nil {
+		statements, err = t.provisioning(now)
+	}
+	if err == nil {
+		err = runAlone(ctx, conn, statements)
+	}
+	if err == nil {
+		err = t.prepareDatabase(ctx, conn)
+	}
 	if err != nil {
-		return fmt.Errorf("provision: %w", err)
-	}
-	if err := runAlone(ctx, conn, func() ([]string, error) { return t.provisioning(now) }); err != nil {
-		return fmt.Errorf("provision: %w", err)
-	}
-	if err := t.prepareDatabase(ctx, conn); err != nil {
 		return fmt.Errorf("provision: %w", err)
 	}
 	return nil

@@ -45,7 +45,11 @@ type Tenant struct {
 // makes its transactions read-only. conn is the superuser's, in the database
 // postgres.
 func SetPasswords(ctx context.Context, conn *pgx.Conn, t Tenant) error {
-	if err := runAlone(ctx, conn, t.credentials); err != nil {
+	statements, err := t.credentials()
+	if err == nil {
+		err = runAlone(ctx, conn, statements)
+	}
+	if err != nil {
 		return fmt.Errorf("set passwords: %w", err)
 	}
 	return nil
@@ -57,16 +61,13 @@ const roleCatalogs = "pg_authid, pg_db_role_setting, pg_database, pg_auth_member
 
 // runAlone is run under a lock on roles and databases: two concurrent changes of one
 // fail, and a tenant's open transaction would block this one.
-func runAlone(ctx context.Context, conn *pgx.Conn, make func() ([]string, error)) error {
-	alone := func() ([]string, error) {
-		statements, err := make()
-		return append([]string{
-			"SET LOCAL lock_timeout = '100ms'",
-			"LOCK TABLE " + roleCatalogs + " IN SHARE ROW EXCLUSIVE MODE",
-		}, statements...), err
-	}
+func runAlone(ctx context.Context, conn *pgx.Conn, statements []string) error {
+	statements = append([]string{
+		"SET LOCAL lock_timeout = '100ms'",
+		"LOCK TABLE " + roleCatalogs + " IN SHARE ROW EXCLUSIVE MODE",
+	}, statements...)
 	for tries := 1; ; tries++ {
-		err := run(ctx, conn, alone)
+		err := run(ctx, conn, statements)
 		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "55P03" { // lock_not_available
 			return err
 		}
@@ -111,15 +112,18 @@ func rollBackPrepared(ctx context.Context, conn *pgx.Conn, anyOne bool) error {
 		return err
 	}
 	for _, p := range all {
-		if err := runIn(ctx, conn, p.Database, p.RollBack); err != nil {
+		if err := elsewhere(ctx, conn, p.Database, func(there *pgx.Conn) error {
+			_, err := there.Exec(ctx, p.RollBack)
+			return err
+		}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// runIn runs a statement in another database of the server of conn, as the same role.
-func runIn(ctx context.Context, conn *pgx.Conn, database, statement string) error {
+// elsewhere acts in another database of the server of conn, as the same role.
+func elsewhere(ctx context.Context, conn *pgx.Conn, database string, act func(*pgx.Conn) error) error {
 	config := conn.Config()
 	config.Database = database
 	there, err := pgx.ConnectConfig(ctx, config)
@@ -127,8 +131,7 @@ func runIn(ctx context.Context, conn *pgx.Conn, database, statement string) erro
 		return err
 	}
 	defer there.Close(context.WithoutCancel(ctx))
-	_, err = there.Exec(ctx, statement)
-	return err
+	return act(there)
 }
 
 // credentials are the statements that make both roles log in as t says.
@@ -205,11 +208,7 @@ const plainRole = "LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYP
 // run runs the statements in one transaction and one round trip. Their texts
 // hold verifiers: sessions of the superuser log no statements
 // (sessionSettings), and here the statistics of statements are off, too.
-func run(ctx context.Context, conn *pgx.Conn, make func() ([]string, error)) error {
-	statements, err := make()
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context, conn *pgx.Conn, statements []string) error {
 	text := "BEGIN; SET LOCAL search_path = pg_catalog; SET LOCAL pg_stat_statements.track = none; " +
 		strings.Join(statements, "; ") + "; COMMIT"
 	if _, err := conn.PgConn().Exec(ctx, text).ReadAll(); err != nil {

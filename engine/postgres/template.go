@@ -116,14 +116,8 @@ func (t Tenant) prepareDatabase(ctx context.Context, conn *pgx.Conn) error {
 	if prepared, err := t.isPrepared(ctx, conn); err != nil || prepared {
 		return err
 	}
-	config := conn.Config()
-	config.Database = t.Database
-	there, err := pgx.ConnectConfig(ctx, config)
+	err := elsewhere(ctx, conn, t.Database, func(there *pgx.Conn) error { return run(ctx, there, t.databasePrivileges()) })
 	if err != nil {
-		return fmt.Errorf("set the database's privileges: %w", err)
-	}
-	defer there.Close(context.WithoutCancel(ctx))
-	if err := run(ctx, there, func() ([]string, error) { return t.databasePrivileges(), nil }); err != nil {
 		return fmt.Errorf("set the database's privileges: %w", err)
 	}
 	return nil
