@@ -18,10 +18,13 @@ func isPostmaster(pid int, dir string) bool {
 
 // processesOf returns every process of PostgreSQL that works in dir.
 func processesOf(dir string) []int {
+	return processesWhere(func(pid int) bool { return servesDir(pid, dir) })
+}
+
+func processesWhere(is func(pid int) bool) (pids []int) {
 	entries, _ := os.ReadDir("/proc")
-	var pids []int
 	for _, entry := range entries {
-		if pid, err := strconv.Atoi(entry.Name()); err == nil && servesDir(pid, dir) {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil && is(pid) {
 			pids = append(pids, pid)
 		}
 	}

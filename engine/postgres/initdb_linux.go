@@ -3,9 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
-	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"time"
 )
@@ -31,17 +29,8 @@ func endInitdb(ctx context.Context, dir string) error {
 // initdbsOf finds the processes by the command line initdb gave them: the
 // directory's random name makes it unmistakable.
 func initdbsOf(dir string) []int {
-	entries, _ := os.ReadDir("/proc")
-	var pids []int
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue
-		}
+	return processesWhere(func(pid int) bool {
 		args := bytes.Split(procFile(pid, "cmdline"), []byte{0})
-		if len(args) > 1 && filepath.Base(string(args[0])) == "initdb" && string(args[1]) == "--pgdata="+dir {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+		return len(args) > 1 && filepath.Base(string(args[0])) == "initdb" && string(args[1]) == "--pgdata="+dir
+	})
 }
