@@ -13,8 +13,7 @@ import (
 // instance is one supervised postmaster. Changes hold busy. While it is followed,
 // a goroutine (keep) waits for its exit and restarts it, and owns proc.
 type instance struct {
-	id string
-	launcher
+	id          string
 	log         *slog.Logger
 	report      func(State, string)
 	anotherPort func() (int, error)
@@ -33,10 +32,10 @@ type instance struct {
 	ended    chan struct{}      // closed when keep has ended; nil when it never began
 }
 
-func newInstance(spec Spec, l launcher, log *slog.Logger) *instance {
+func newInstance(spec Spec, log *slog.Logger) *instance {
 	life, end := context.WithCancel(context.Background())
 	return &instance{
-		id: spec.ID, spec: spec, launcher: l, log: log.With("database", spec.ID),
+		id: spec.ID, spec: spec, log: log.With("database", spec.ID),
 		life: life, end: end, busy: make(chan struct{}, 1),
 	}
 }
@@ -93,7 +92,7 @@ func (i *instance) bringUp(ctx context.Context) error {
 // launchSomewhere launches the postmaster, on another port when a foreign
 // process has its own and there is another to be had. The caller holds busy.
 func (i *instance) launchSomewhere(ctx context.Context) (*process, error) {
-	p, err := i.launch(ctx, i.specification())
+	p, err := launch(ctx, i.specification(), i.log)
 	if !errors.Is(err, ErrPortInUse) {
 		return p, err
 	}
@@ -107,7 +106,7 @@ func (i *instance) launchSomewhere(ctx context.Context) (*process, error) {
 	i.mu.Lock()
 	i.spec.Config.Port = port
 	i.mu.Unlock()
-	return i.launch(ctx, i.specification())
+	return launch(ctx, i.specification(), i.log)
 }
 
 // stop ends the instance for good.

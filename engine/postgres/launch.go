@@ -22,20 +22,14 @@ type Spec struct {
 	Dir    string // the data directory, absolute
 	Config Config // an empty SocketDir means SocketDir(Dir)
 	HBA    HBA
-	Nice   int // niceness of the postmaster, 0 = the supervisor's
-}
-
-// launcher brings up postmasters.
-type launcher struct {
-	log  *slog.Logger
-	nice int // niceness of what it starts
+	Nice   int // niceness of the postmaster, 0 = as this process
 }
 
 // launch writes the configuration, and starts a postmaster or adopts the one
 // that already serves the directory; it returns once connections are
 // accepted. When ctx is cancelled before, the postmaster is stopped again. An
 // adopted one that runs with another configuration is restarted.
-func (l launcher) launch(ctx context.Context, spec Spec) (*process, error) {
+func launch(ctx context.Context, spec Spec, log *slog.Logger) (*process, error) {
 	running, err := readPIDFile(spec.Dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("read postmaster.pid: %w", err)
@@ -49,14 +43,14 @@ func (l launcher) launch(ctx context.Context, spec Spec) (*process, error) {
 		return nil, err
 	}
 	if p == nil {
-		return l.start(ctx, spec)
+		return start(ctx, spec)
 	}
-	l.log.Info("postmaster adopted", "database", spec.ID, "pid", p.pid)
+	log.Info("postmaster adopted", "pid", p.pid)
 	if changed || running.port != spec.Config.Port || running.socketDir != spec.Config.SocketDir {
 		if err := p.stop(ctx); err != nil {
 			return nil, fmt.Errorf("restart adopted postmaster: %w", err)
 		}
-		return l.start(ctx, spec)
+		return start(ctx, spec)
 	}
 	err = awaitReady(ctx, spec, p)
 	serves := err == nil || IsFull(err) // others, if not us
@@ -88,13 +82,13 @@ func configure(spec Spec) (changed bool, err error) {
 }
 
 // start starts a postmaster in a directory that none serves.
-func (l launcher) start(ctx context.Context, spec Spec) (*process, error) {
+func start(ctx context.Context, spec Spec) (*process, error) {
 	deadline := time.Now().Add(sharedMemoryWait)
 	for {
 		if err := errors.Join(clearRemains(ctx, spec.Dir), clearSocket(SocketPath(spec.Config.SocketDir, spec.Config.Port))); err != nil {
 			return nil, err
 		}
-		p, err := l.startOnce(ctx, spec)
+		p, err := startOnce(ctx, spec)
 		// Processes of a dead postmaster that could not be seen from here
 		// may still hold its shared memory; they end soon.
 		if err == nil || !strings.Contains(err.Error(), "shared memory block") || time.Now().After(deadline) {
@@ -110,9 +104,9 @@ func (l launcher) start(ctx context.Context, spec Spec) (*process, error) {
 // to let go of its shared memory.
 const sharedMemoryWait = 10 * time.Second
 
-func (l launcher) startOnce(ctx context.Context, spec Spec) (*process, error) {
+func startOnce(ctx context.Context, spec Spec) (*process, error) {
 	mark := markLog(spec.Dir)
-	p, err := startProcess(spec.Bin, spec.Dir, max(l.nice, spec.Nice))
+	p, err := startProcess(spec.Bin, spec.Dir, spec.Nice)
 	if err != nil {
 		return nil, fmt.Errorf("start postmaster: %w", err)
 	}
@@ -200,8 +194,11 @@ func clearRemains(ctx context.Context, dir string) error {
 	if err := endOrphans(ctx, dir); err != nil {
 		return err
 	}
-	if file.pid == 0 || syscall.Kill(file.pid, 0) == nil {
-		return clearPIDFile(dir)
+	if file.pid != 0 && syscall.Kill(file.pid, 0) != nil {
+		return nil // PostgreSQL takes over a file whose process is gone
+	}
+	if err := os.Remove(pidFilePath(dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove stale postmaster.pid: %w", err)
 	}
 	return nil
 }

@@ -1,8 +1,6 @@
 package postgres
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -45,17 +43,4 @@ func readLockFile(path string) (pidFile, error) {
 	pid, _ := strconv.Atoi(line(1))
 	port, _ := strconv.Atoi(line(4))
 	return pidFile{pid: max(pid, 0), dir: line(2), port: port, socketDir: line(5), status: line(8)}, nil
-}
-
-// clearPIDFile makes way for a start in a directory that no postmaster
-// serves. PostgreSQL itself takes over a file whose process is gone or is
-// another user's; it refuses one whose number another process of this user
-// has taken since, as after a power cut. The caller has seen that the process
-// is not a postmaster of dir and that none of its children live, and it alone starts
-// postmasters there.
-func clearPIDFile(dir string) error {
-	if err := os.Remove(pidFilePath(dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove stale postmaster.pid: %w", err)
-	}
-	return nil
 }

@@ -44,16 +44,12 @@ type SupervisorOptions struct {
 	// PortTaken, when set, is asked for another port when a foreign process
 	// has that of an instance. The same rule holds for it as for Changed.
 	PortTaken func(id string) (int, error)
-	Nice      int // niceness of the postmasters, 0 = as this process
 }
 
 // Supervisor keeps postmasters running. Its methods may be called from any
 // goroutine; those that change one instance wait for each other.
 type Supervisor struct {
-	log       *slog.Logger
-	changed   func(string, State, string)
-	portTaken func(string) (int, error)
-	launcher
+	opts SupervisorOptions
 
 	mu        sync.Mutex
 	instances map[string]*instance
@@ -71,10 +67,7 @@ func NewSupervisor(opts SupervisorOptions) *Supervisor {
 	if opts.PortTaken == nil {
 		opts.PortTaken = func(string) (int, error) { return 0, errors.New("there is no other") }
 	}
-	return &Supervisor{
-		log: opts.Log, changed: opts.Changed, portTaken: opts.PortTaken, launcher: launcher{opts.Log, opts.Nice},
-		instances: map[string]*instance{},
-	}
+	return &Supervisor{opts: opts, instances: map[string]*instance{}}
 }
 
 // Start starts the instance, or adopts the postmaster that already serves its
@@ -231,9 +224,9 @@ func (s *Supervisor) claim(spec Spec) (*instance, error) {
 	if s.instances[spec.ID] != nil {
 		return nil, ErrInstanceExists
 	}
-	i := newInstance(spec, s.launcher, s.log)
-	i.report = func(state State, reason string) { s.changed(spec.ID, state, reason) }
-	i.anotherPort = func() (int, error) { return s.portTaken(spec.ID) }
+	i := newInstance(spec, s.opts.Log)
+	i.report = func(state State, reason string) { s.opts.Changed(spec.ID, state, reason) }
+	i.anotherPort = func() (int, error) { return s.opts.PortTaken(spec.ID) }
 	s.instances[spec.ID] = i
 	return i, nil
 }

@@ -46,20 +46,19 @@ func (s *WarmPool) prepare(ctx context.Context, dir string, nice int) error {
 	if err := initdb(ctx, s.opts.Bin, dir, nice); err != nil {
 		return err
 	}
-	spec, err := s.privateSpec(dir)
+	spec, err := s.privateSpec(dir, nice)
 	if err != nil {
 		return err
 	}
-	if err := s.makeTemplate(ctx, spec, nice); err != nil {
+	if err := s.makeTemplate(ctx, spec); err != nil {
 		// A server that was killed has left its socket, which no other start clears.
 		return errors.Join(err, clearSocket(SocketPath(spec.Config.SocketDir, spec.Config.Port)))
 	}
 	return tidy(dir)
 }
 
-func (s *WarmPool) makeTemplate(ctx context.Context, spec Spec, nice int) error {
-	l := launcher{s.opts.Log, nice}
-	p, err := l.launch(ctx, spec)
+func (s *WarmPool) makeTemplate(ctx context.Context, spec Spec) error {
+	p, err := launch(ctx, spec, s.opts.Log)
 	if err != nil {
 		return err
 	}
@@ -71,7 +70,7 @@ func (s *WarmPool) makeTemplate(ctx context.Context, spec Spec, nice int) error 
 
 // privateSpec is an instance without TCP. Its port only names the socket:
 // several builds share one socket directory.
-func (s *WarmPool) privateSpec(dir string) (Spec, error) {
+func (s *WarmPool) privateSpec(dir string, nice int) (Spec, error) {
 	sockets := s.opts.SocketDir
 	var err error
 	if sockets == "" {
@@ -87,7 +86,7 @@ func (s *WarmPool) privateSpec(dir string) (Spec, error) {
 		return Spec{}, err
 	}
 	return Spec{
-		ID: filepath.Base(dir), Bin: s.opts.Bin, Dir: dir,
+		ID: filepath.Base(dir), Bin: s.opts.Bin, Dir: dir, Nice: nice,
 		Config: Config{Port: port, SocketDir: sockets, Settings: map[string]string{
 			"logging_collector": "off", "autovacuum": "off",
 		}},
