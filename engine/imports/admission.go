@@ -12,8 +12,8 @@ import (
 // plan beside what the other imports under way will need. If it accepts the
 // import, it reserves its size.
 func (s *Service) admit(db model.Database, size int64) error {
-	s.running.admission.Lock()
-	defer s.running.admission.Unlock()
+	s.admission.Lock()
+	defer s.admission.Unlock()
 	host, err := core.MeasureHost(s.core.Config.DataDir)
 	if err != nil {
 		return err
@@ -27,7 +27,7 @@ func (s *Service) admit(db model.Database, size int64) error {
 	if err := s.core.Meta.View(func(tx *meta.Tx) error { return s.importWithinPlan(tx, db, size) }); err != nil {
 		return err
 	}
-	s.running.reserve(db.ID, size)
+	s.sizes.Store(db.ID, size)
 	return nil
 }
 

@@ -14,12 +14,12 @@ func TestImportBesideALargeOne(t *testing.T) {
 	t.Parallel()
 	c := &core.Core{Config: core.Config{DataDir: t.TempDir()}}
 	s := New(c, databases.New(c), nil)
-	s.running.reserve("db_of_a_large_import", 1<<50)
+	s.sizes.Store("db_of_a_large_import", int64(1<<50))
 	err := s.admit(model.Database{ID: "db_next"}, 1<<20)
 	if model.CodeOf(err) != model.CodeForbidden || !strings.Contains(err.Error(), "no other import needs") {
 		t.Errorf("the next import: %v", err)
 	}
-	s.running.drop("db_of_a_large_import")
+	s.sizes.Delete("db_of_a_large_import")
 	if still := s.StillToImport(); still != 0 {
 		t.Errorf("%d bytes are still to come", still)
 	}

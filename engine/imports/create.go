@@ -157,7 +157,8 @@ func (s *Service) recordImport(call *model.Call, in databases.NewDatabase, sourc
 		return nil, nil, err
 	}
 	r := &importRun{db: db, op: op, account: importer.NewAccount(record, s.core.Clock)}
-	s.running.add(r.account, record.ID, op.ID)
+	s.accounts.Store(record.ID, r.account)
+	s.accounts.Store(op.ID, r.account)
 	return r, release, nil
 }
 

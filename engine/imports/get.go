@@ -2,8 +2,6 @@ package imports
 
 import (
 	"errors"
-	"maps"
-	"sync"
 
 	"holdfast/engine/core"
 	"holdfast/engine/importer"
@@ -16,7 +14,7 @@ func (s *Service) List(call *model.Call, page core.Page) (core.List[model.Import
 	list, err := core.ListRecords(s.core, s.core.Meta.View, call, model.ActionImportList, (*meta.Tx).Imports, page,
 		func(i model.Import) string { return i.ID })
 	for i, record := range list.Items {
-		list.Items[i] = s.running.current(record)
+		list.Items[i] = s.current(record)
 	}
 	return list, err
 }
@@ -36,61 +34,22 @@ func (s *Service) Get(call *model.Call, id string) (model.Import, error) {
 		return model.Import{}, err
 	}
 	call.Resource.Name = record.Name
-	return s.running.current(record), nil
-}
-
-// runningImports holds the accounts of running imports by the ids of imports and
-// operations, and the sizes of the sources of admitted imports by the ids of the
-// new databases.
-type runningImports struct {
-	admission sync.Mutex // held while one import is admitted
-
-	mu       sync.Mutex
-	accounts map[string]*importer.Account
-	sizes    map[string]int64
-}
-
-func newRunning() *runningImports {
-	return &runningImports{accounts: map[string]*importer.Account{}, sizes: map[string]int64{}}
-}
-
-func (r *runningImports) add(account *importer.Account, ids ...string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, id := range ids {
-		r.accounts[id] = account
-	}
-}
-
-func (r *runningImports) drop(ids ...string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, id := range ids {
-		delete(r.accounts, id)
-		delete(r.sizes, id)
-	}
-}
-
-// reserve notes the size of the source that is copied into the database.
-func (r *runningImports) reserve(database string, size int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.sizes[database] = size
-}
-
-func (r *runningImports) reserved() map[string]int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return maps.Clone(r.sizes)
+	return s.current(record), nil
 }
 
 // Reserved returns the sizes in bytes of the sources of the imports under way,
 // by the database each one fills.
-func (s *Service) Reserved() map[string]int64 { return s.running.reserved() }
+func (s *Service) Reserved() map[string]int64 {
+	sizes := map[string]int64{}
+	for database, size := range s.sizes.Range {
+		sizes[database.(string)] = size.(int64)
+	}
+	return sizes
+}
 
 // current returns the record with the present progress of its import.
-func (r *runningImports) current(record model.Import) model.Import {
-	if account, ok := r.get(record.ID); ok && !record.Status.Final() {
+func (s *Service) current(record model.Import) model.Import {
+	if account := s.account(record.ID); account != nil && !record.Status.Final() {
 		return account.Snapshot()
 	}
 	return record
@@ -98,15 +57,16 @@ func (r *runningImports) current(record model.Import) model.Import {
 
 // Operation sets the phase and the progress of op if it is an import under way.
 func (s *Service) Operation(op *model.DatabaseOperation) {
-	if account, ok := s.running.get(op.ID); ok {
+	if account := s.account(op.ID); account != nil {
 		now := account.Snapshot()
 		op.Phase, op.Progress = now.Phase, now.Progress
 	}
 }
 
-func (r *runningImports) get(id string) (*importer.Account, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	account, ok := r.accounts[id]
-	return account, ok
+// account returns the account of a running import by the id of the import or its
+// operation, nil if it does not run.
+func (s *Service) account(id string) *importer.Account {
+	found, _ := s.accounts.Load(id)
+	account, _ := found.(*importer.Account)
+	return account
 }

@@ -29,7 +29,11 @@ type importRun struct {
 // runImport copies the source and records the outcome. When the appliance stops,
 // the import stays as it is: the next start rolls it back.
 func (s *Service) runImport(ctx context.Context, r *importRun) {
-	defer s.running.drop(r.account.Snapshot().ID, r.op.ID, r.db.ID)
+	defer func() {
+		s.accounts.Delete(r.account.Snapshot().ID)
+		s.accounts.Delete(r.op.ID)
+		s.sizes.Delete(r.db.ID)
+	}()
 	keptUp := s.keepAccount(ctx, r)
 	err := s.importInto(ctx, r)
 	keptUp()

@@ -4,6 +4,8 @@
 package imports
 
 import (
+	"sync"
+
 	"holdfast/engine/core"
 	"holdfast/engine/databases"
 	"holdfast/engine/recovery"
@@ -14,10 +16,13 @@ type Service struct {
 	core      *core.Core
 	databases *databases.Service
 	recovery  *recovery.Service
-	running   *runningImports
+
+	admission sync.Mutex // held while one import is admitted
+	accounts  sync.Map   // *importer.Account of each running import, by the ids of the import and its operation
+	sizes     sync.Map   // int64, of the sources of admitted imports, by the ids of the new databases
 }
 
 // New returns the service.
 func New(c *core.Core, d *databases.Service, r *recovery.Service) *Service {
-	return &Service{core: c, databases: d, recovery: r, running: newRunning()}
+	return &Service{core: c, databases: d, recovery: r}
 }
