@@ -1,53 +1,36 @@
 package databases
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
-
-func (s *Service) apiCertificateDir() string {
-	return filepath.Join(s.core.Config.DataDir, "tls", "api")
-}
 
 // APICertificate returns the files of a certificate for the API, issued by the
 // appliance's own authority and renewed before it expires.
 func (s *Service) APICertificate() (certFile, keyFile string, err error) {
 	s.apiCertificate.Lock()
 	defer s.apiCertificate.Unlock()
-	dir := s.apiCertificateDir()
+	dir := filepath.Join(s.authorityDir(), "api")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", "", fmt.Errorf("make directory: %w", err)
 	}
-	if err := s.renewForAPI(dir); err != nil {
-		return "", "", err
+	renewed, err := s.renewCertificate(dir)
+	if err == nil && renewed {
+		s.core.Finish(s.core.System(model.ActionCertificateRenew, "", model.Resource{Name: "api"}), nil)
 	}
-	return filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"), nil
+	return filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"), err
 }
 
 // RenewAPICertificate renews the certificate that APICertificate issued, if it
 // ever issued one.
 func (s *Service) RenewAPICertificate() error {
-	s.apiCertificate.Lock()
-	defer s.apiCertificate.Unlock()
-	_, err := os.Stat(s.apiCertificateDir())
-	if errors.Is(err, fs.ErrNotExist) {
+	if core.Absent(s.authorityDir(), "api") {
 		return nil
 	}
-	if err == nil {
-		err = s.renewForAPI(s.apiCertificateDir())
-	}
-	return err
-}
-
-func (s *Service) renewForAPI(dir string) error {
-	renewed, err := s.renewCertificate(dir)
-	if err == nil && renewed {
-		s.core.Finish(s.core.System(model.ActionCertificateRenew, "", model.Resource{Name: "api"}), nil)
-	}
+	_, _, err := s.APICertificate()
 	return err
 }
