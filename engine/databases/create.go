@@ -212,7 +212,7 @@ func (s *Service) StopInstance(ctx context.Context, id string) error {
 		}
 		s.core.Log.Warn("instance was stopped by force", "database", id, "error", err)
 	}
-	s.Statistics.drop(id)
+	s.Statistics.newest.Delete(id)
 	s.States.Drop(id)
 	s.verifiers.drop(id)
 	return s.backups.StopReceiving(id)

@@ -151,38 +151,24 @@ func (s *Service) reconcileRoles(db model.Database) func(context.Context, *pgx.C
 
 // knownVerifiers caches which verifier last matched the stored password, because a
 // comparison takes a millisecond.
-type knownVerifiers struct {
-	mu    sync.Mutex
-	known map[string][sha256.Size]byte
-}
-
-func newKnownVerifiers() *knownVerifiers {
-	return &knownVerifiers{known: map[string][sha256.Size]byte{}}
-}
+type knownVerifiers struct{ known sync.Map } // a SHA-256 by the role
 
 // fits reports whether the verifier matches the password. role identifies the role
 // across databases.
 func (k *knownVerifiers) fits(role string, verifier, password model.Secret) bool {
 	sum := sha256.Sum256([]byte(verifier.Reveal() + "\x00" + password.Reveal()))
-	k.mu.Lock()
-	known := k.known[role] == sum
-	k.mu.Unlock()
-	if known {
+	if known, _ := k.known.Load(role); known == sum {
 		return true
 	}
 	if !postgres.IsVerifierOf(verifier, password) {
 		return false
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.known[role] = sum
+	k.known.Store(role, sum)
 	return true
 }
 
 // drop removes a database that no longer exists.
 func (k *knownVerifiers) drop(id string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.known, id)
-	delete(k.known, id+" reader")
+	k.known.Delete(id)
+	k.known.Delete(id + " reader")
 }

@@ -12,7 +12,7 @@ func TestVerifierIsNotABurden(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	burden := model.NewSecret("SCRAM-SHA-256$2000000000:AAAAAAAAAAAAAAAAAAAAAA==$x:y")
-	if newKnownVerifiers().fits("db_1", burden, model.NewSecret("the stored one")) || time.Since(began) > time.Second {
+	if new(knownVerifiers).fits("db_1", burden, model.NewSecret("the stored one")) || time.Since(began) > time.Second {
 		t.Errorf("it took %v", time.Since(began))
 	}
 }

@@ -19,14 +19,14 @@ import (
 // Service carries out the operations on databases.
 type Service struct {
 	core       *core.Core
-	Statistics *StatisticsCache
+	Statistics StatisticsCache
 	Progress   *core.Progress // of running operations
 	samples    *sampleBuffer
 	States     *instanceStates
 	Timeouts   Timeouts
 	// OlderMetadata is set while a start works with metadata that are older than the files.
 	OlderMetadata bool
-	verifiers     *knownVerifiers
+	verifiers     knownVerifiers
 	backups       Backups
 	imports       Imports
 
@@ -44,13 +44,11 @@ type Service struct {
 // New returns the service. Connect must be called before it is used.
 func New(c *core.Core) *Service {
 	return &Service{
-		core:       c,
-		Statistics: newStatisticsCache(),
-		Progress:   core.NewProgress(),
-		samples:    newSampleBuffer(),
-		States:     newInstanceStates(),
-		verifiers:  newKnownVerifiers(),
-		Timeouts:   defaultTimeouts(),
+		core:     c,
+		Progress: core.NewProgress(),
+		samples:  newSampleBuffer(),
+		States:   newInstanceStates(),
+		Timeouts: defaultTimeouts(),
 	}
 }
 

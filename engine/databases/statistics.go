@@ -26,31 +26,13 @@ type Statistics struct {
 
 // StatisticsCache holds the newest statistics of each database, so that reading a
 // database costs no session of its own.
-type StatisticsCache struct {
-	mu     sync.RWMutex
-	newest map[string]Statistics
-}
-
-func newStatisticsCache() *StatisticsCache { return &StatisticsCache{newest: map[string]Statistics{}} }
+type StatisticsCache struct{ newest sync.Map } // Statistics by the database's id
 
 // Get returns the newest statistics of a database, false if there are none.
 func (s *StatisticsCache) Get(id string) (Statistics, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	found, ok := s.newest[id]
-	return found, ok
-}
-
-func (s *StatisticsCache) put(id string, st Statistics) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.newest[id] = st
-}
-
-func (s *StatisticsCache) drop(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.newest, id)
+	found, _ := s.newest.Load(id)
+	newest, ok := found.(Statistics)
+	return newest, ok
 }
 
 // SampleAll samples every running instance.
@@ -99,7 +81,7 @@ func (s *Service) SampleOne(ctx context.Context, db model.Database) {
 			now.WALLag = max(0, int64(flushed)-int64(archive.Durable))
 		}
 	}
-	s.Statistics.put(db.ID, now)
+	s.Statistics.newest.Store(db.ID, now)
 	s.samples.observe(db.ID, now)
 }
 

@@ -27,7 +27,7 @@ func (s *Service) TrashRestore(ctx context.Context, call *model.Call, id string)
 	var db model.Database
 	err = s.core.Change(call, func(tx *meta.Tx) error {
 		found, err := tx.Databases().Get(id)
-		if errors.Is(err, meta.ErrNotFound) || err == nil && !s.restorable(found, call.Organization) {
+		if errors.Is(err, meta.ErrNotFound) || err == nil && (found.Trash == nil || found.Organization != call.Organization || s.TrashExpired(*found.Trash)) {
 			return model.Errorf(model.CodeNotFound, "no database %q in the trash; `holdfast admin trash list` shows what is", id)
 		}
 		if err != nil {
@@ -45,10 +45,6 @@ func (s *Service) TrashRestore(ctx context.Context, call *model.Call, id string)
 		return db, err
 	}
 	return db, s.doesNotStart(s.StartDatabase(ctx, db))
-}
-
-func (s *Service) restorable(db model.Database, organization string) bool {
-	return db.Trash != nil && db.Organization == organization && !s.TrashExpired(*db.Trash)
 }
 
 // TrashExpired reports whether a deleted database may be removed: its time in the
