@@ -58,7 +58,7 @@ func TestMetadataBackup(t *testing.T) {
 	if _, err := b.Databases.Record(younger.ID); !errors.Is(err, meta.ErrNotFound) {
 		t.Errorf("the younger database: %v", err)
 	}
-	kept, err := filepath.Glob(filepath.Join(b.cfg.DataDir, core.StraysDir, "*-"+younger.ID, "1", "PG_VERSION"))
+	kept, err := filepath.Glob(filepath.Join(b.cfg.DataDir, core.QuarantineDir, "*-"+younger.ID, "1", "PG_VERSION"))
 	if err != nil || len(kept) != 1 {
 		t.Errorf("the younger database's files: %q, %v", kept, err)
 	}

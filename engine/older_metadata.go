@@ -72,7 +72,7 @@ func (e *Engine) isOlder() (bool, error) {
 // that the older metadata do not know.
 func (e *Engine) recoverOlder() error {
 	e.Core.Log.Warn("holdfast.db is older than what the data directory was last used with: what it does not know or has not finished is put aside, "+
-		"nothing is removed; see which databases, keys and passwords are as they should be", "path", filepath.Join(e.Core.Config.DataDir, core.StraysDir))
+		"nothing is removed; see which databases, keys and passwords are as they should be", "path", filepath.Join(e.Core.Config.DataDir, core.QuarantineDir))
 	until := e.Core.WallClock().Add(olderGrace)
 	text, err := until.MarshalText()
 	if err != nil {

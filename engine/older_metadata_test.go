@@ -61,7 +61,7 @@ func TestOlderMetadata(t *testing.T) {
 		t.Errorf("the database under way: %v", err)
 	}
 	stray := func(pattern string) bool {
-		found, err := filepath.Glob(filepath.Join(b.cfg.DataDir, core.StraysDir, pattern))
+		found, err := filepath.Glob(filepath.Join(b.cfg.DataDir, core.QuarantineDir, pattern))
 		return err == nil && len(found) == 1
 	}
 	for _, pattern := range []string{"*-" + creating.ID + "/1/PG_VERSION", "*-" + creating.ID + "-backups", "*-" + restored.ID + "-2"} {

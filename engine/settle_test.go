@@ -69,7 +69,7 @@ func putAside(generation string) func(*testing.T, *appliance, model.Database, da
 	return func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
 		t.Helper()
 		gone(t, a, db, c)
-		kept, err := filepath.Glob(filepath.Join(a.cfg.DataDir, core.StraysDir, "*-"+db.ID, generation, "PG_VERSION"))
+		kept, err := filepath.Glob(filepath.Join(a.cfg.DataDir, core.QuarantineDir, "*-"+db.ID, generation, "PG_VERSION"))
 		if err != nil || len(kept) != 1 {
 			t.Errorf("put aside: %q, %v", kept, err)
 		}
@@ -79,7 +79,7 @@ func putAside(generation string) func(*testing.T, *appliance, model.Database, da
 // asideOf returns what of a database's directory lies among the strays.
 func asideOf(t *testing.T, a *appliance, db model.Database) (names []string) {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(a.cfg.DataDir, core.StraysDir, "*-"+db.ID+"-*"))
+	paths, err := filepath.Glob(filepath.Join(a.cfg.DataDir, core.QuarantineDir, "*-"+db.ID+"-*"))
 	if err != nil {
 		t.Fatal(err)
 	}

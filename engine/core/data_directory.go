@@ -63,7 +63,7 @@ func Absent(dir, name string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// StraysDir is where data directories lie that no record knows. No crash
-// leaves any, but an older holdfast.db brought back does: the databases made
-// since are not in it, and their files are the only copy.
-const StraysDir = "strays"
+// QuarantineDir is the directory to which orphans are moved: data directories that
+// no record names. No crash leaves any, but an older holdfast.db that was brought
+// back does: it lacks the databases made since, whose files are the only copy.
+const QuarantineDir = "strays"

@@ -137,4 +137,4 @@ func ImportClaim(database string) string { return database + "/import" }
 
 // VerificationClaim returns the key under which the verification of a backup, or
 // of any backup of a database, can be cancelled.
-func VerificationClaim(id string) string { return id + "/proof" }
+func VerificationClaim(id string) string { return id + "/verification" }

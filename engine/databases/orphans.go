@@ -50,9 +50,9 @@ func (s *Service) QuarantineOrphans() error {
 			s.core.Log.Error("put aside what belongs to no database", "database", entry.Name(), "error", err)
 		}
 	}
-	if left, _ := os.ReadDir(filepath.Join(s.core.Config.DataDir, core.StraysDir)); len(left) > 0 {
+	if left, _ := os.ReadDir(filepath.Join(s.core.Config.DataDir, core.QuarantineDir)); len(left) > 0 {
 		s.core.Log.Warn("there are data directories that belong to no database: remove them once nothing in them is missed",
-			"count", len(left), "path", filepath.Join(s.core.Config.DataDir, core.StraysDir))
+			"count", len(left), "path", filepath.Join(s.core.Config.DataDir, core.QuarantineDir))
 	}
 	return nil
 }
@@ -100,11 +100,11 @@ func (s *Service) clearOrphan(path, name string, replaced bool) error {
 
 // quarantine moves a path to the directory of orphans.
 func (s *Service) quarantine(path, name string) error {
-	strays := filepath.Join(s.core.Config.DataDir, core.StraysDir)
-	if err := os.MkdirAll(strays, 0o700); err != nil {
+	quarantine := filepath.Join(s.core.Config.DataDir, core.QuarantineDir)
+	if err := os.MkdirAll(quarantine, 0o700); err != nil {
 		return err
 	}
-	to := filepath.Join(strays, s.core.Clock().Format("20060102T150405.000Z")+"-"+name)
+	to := filepath.Join(quarantine, s.core.Clock().Format("20060102T150405.000Z")+"-"+name)
 	s.core.Log.Warn("putting aside what belongs to no database", "path", path, "to", to)
 	return os.Rename(path, to)
 }
@@ -116,7 +116,7 @@ func stopOrphans(ctx context.Context, path string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("list stray directory: %w", err)
+		return fmt.Errorf("list orphaned directory: %w", err)
 	}
 	dirs := []string{path}
 	for _, entry := range entries {

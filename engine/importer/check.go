@@ -39,8 +39,8 @@ func (s *Session) examine(ctx context.Context, target *pgx.Conn) error {
 	return nil
 }
 
-// warnOfEncoding says what may become of text of which nobody has seen to it
-// that it is in any encoding.
+// warnOfEncoding says what may become of text that no server has checked to be in
+// any encoding.
 func (s *Session) warnOfEncoding() {
 	if s.traits.encoding == "SQL_ASCII" {
 		s.account.Say(model.ImportWarning, "the source's encoding is SQL_ASCII, where any bytes are text, and here text is UTF-8: a table with other text comes over "+

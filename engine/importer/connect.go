@@ -69,7 +69,7 @@ func (s Source) connect(ctx context.Context) (*pgx.Conn, error) {
 
 // poolerRests are for how long an idle client is left in peace to see whether
 // somebody else is lent what it has had: poolers take that back a moment after
-// they have answered, and say to nobody when.
+// they have answered, and do not say when.
 var poolerRests = []time.Duration{0, 10 * time.Millisecond, 100 * time.Millisecond}
 
 // checkPooler refuses a source behind a pooler that lends a session for a

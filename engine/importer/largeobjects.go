@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// largeObjectWeight is what a large object counts in the plan, as nobody
-	// but a superuser can ask how large they are.
+	// largeObjectWeight is what a large object counts in the plan: only a
+	// superuser can ask how large it is.
 	largeObjectWeight = 4096
 	// objectsTogether is how many large objects are read at a time, and
 	// objectPart how much of each; the rest follows in parts.

@@ -82,7 +82,7 @@ func definers(condition string) string {
 // of the source, and the owner of the database.
 const ownsHere = ` (r.rolname = current_user or r.oid = (select d.datdba from pg_database d where d.datname = current_database())) `
 
-// tellOfLeftovers says what is not copied and in nobody's archive.
+// tellOfLeftovers says what is not copied and is in no archive of pg_dump's.
 func (c *copying) tellOfLeftovers(ctx context.Context) error {
 	for _, l := range leftovers {
 		if c.number < l.since || l.before > 0 && c.number >= l.before {

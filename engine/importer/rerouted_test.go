@@ -2,9 +2,9 @@ package importer
 
 import "testing"
 
-// TestCopyOfStrays: rows that the partition they are in does not accept here
+// TestCopyOfMisplacedRows: rows that the partition they are in does not accept here
 // are in another one then, and none is lost.
-func TestCopyOfStrays(t *testing.T) {
+func TestCopyOfMisplacedRows(t *testing.T) {
 	t.Parallel()
 	// Types of the source that are not there any more shift the numbers that
 	// enums are hashed by.

@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// TestErrandOrder runs many random plans: what a step needs is done before it,
+// TestRunnerOrder runs many random plans: what a step needs is done before it,
 // and no two are at a table together that must not be.
-func TestErrandOrder(t *testing.T) {
+func TestRunnerOrder(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -78,9 +78,9 @@ func TestErrandOrder(t *testing.T) {
 	}
 }
 
-// TestErrandEnds: after an error that is more than a refusal nothing begins
+// TestRunnerEnds: after an error that is more than a refusal nothing begins
 // any more, and a circle is told.
-func TestErrandEnds(t *testing.T) {
+func TestRunnerEnds(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the connection is lost")
 	first := &step{name: "first", weight: 2, do: func(context.Context, *worker) error { return broken }}

@@ -83,7 +83,7 @@ func (x *executor) execute(ctx context.Context, sql string) error {
 }
 
 // query does not use pgconn, which would wait for ever on a COPY FROM STDIN
-// that nobody expects in a definition.
+// that no definition should have.
 func (x *executor) query(sql string) (status byte, refusal, err error) {
 	frontend := x.session.Frontend
 	frontend.SendQuery(&pgproto3.Query{String: sql})

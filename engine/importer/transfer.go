@@ -43,7 +43,7 @@ const pipeBuffer = 256 << 10
 // flow copies a table's rows from the source to the target, and returns how
 // many there were: as many as the source's server says it has sent in the
 // snapshot. The target's transaction empties the table first, so that
-// PostgreSQL knows nobody has seen it before and writes the rows frozen:
+// PostgreSQL knows that no other transaction has seen it and writes the rows frozen:
 // nothing has to visit them again. A root has rows of others already.
 func (t *transfer) flow(ctx context.Context, source, target *pgx.Conn) (rows int64, err error) {
 	if _, err := target.Exec(ctx, "begin"); err != nil {

@@ -64,7 +64,7 @@ func (s *Service) discardBlob(ref blobstore.Ref, size int64, older bool) error {
 		s.core.Log.Warn("removing a blob that belongs to no record", "blob", ref, "bytes", size)
 		return s.core.Blobs.Remove(ref)
 	}
-	dir := filepath.Join(s.core.Config.DataDir, core.StraysDir, "blobs")
+	dir := filepath.Join(s.core.Config.DataDir, core.QuarantineDir, "blobs")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}

@@ -37,10 +37,10 @@ func releases() map[int]embeddedpostgres.PostgresVersion {
 const NewestRelease = 18
 
 // download fetches PostgreSQL (major 0 = the newest) through embedded-postgres,
-// has it prove the binaries by starting them once, and keeps them in
+// has it try the binaries by starting them once, and keeps them in
 // CacheDir/<version>. That directory comes into being whole, by one rename,
-// after the proof. While it is being fetched ctx is heeded at once, the proof
-// (a few seconds) is finished.
+// after the trial. The end of ctx stops a download at once; the trial takes a few
+// seconds and is finished.
 func (s Search) download(ctx context.Context, major int) (Binaries, error) {
 	if major == 0 {
 		major = NewestRelease
@@ -85,7 +85,7 @@ func (s Search) fetch(ctx context.Context, release embeddedpostgres.PostgresVers
 	if err != nil {
 		return err
 	}
-	err = proveDownload(ctx, release, aside, relay.url)
+	err = tryDownload(ctx, release, aside, relay.url)
 	relayed := relay.close()
 	if err != nil {
 		// embedded-postgres does not say what the repository answered.
@@ -97,14 +97,14 @@ func (s Search) fetch(ctx context.Context, release embeddedpostgres.PostgresVers
 	return publishDir(filepath.Join(aside, "unpacked"), home)
 }
 
-// proveDownload lets embedded-postgres fetch, unpack and start the release,
+// tryDownload lets embedded-postgres fetch, unpack and start the release,
 // all of it below aside and in a scratch data directory, and stop it again.
-func proveDownload(ctx context.Context, release embeddedpostgres.PostgresVersion, aside, repository string) error {
+func tryDownload(ctx context.Context, release embeddedpostgres.PostgresVersion, aside, repository string) error {
 	port, err := scratchPort()
 	if err != nil {
 		return err
 	}
-	scratch, err := os.MkdirTemp("", "holdfast-proof-")
+	scratch, err := os.MkdirTemp("", "holdfast-trial-")
 	if err != nil {
 		return fmt.Errorf("make scratch directory: %w", err)
 	}
@@ -117,7 +117,7 @@ func proveDownload(ctx context.Context, release embeddedpostgres.PostgresVersion
 		RuntimePath(filepath.Join(scratch, "run")). // Start removes it first
 		DataPath(filepath.Join(scratch, "data")).
 		Port(uint32(port)).
-		Password(rand.Text()). // it listens on localhost while it is proved
+		Password(rand.Text()). // it listens on localhost during the trial
 		StartParameters(map[string]string{"unix_socket_directories": "", "fsync": "off"}).
 		StartTimeout(time.Minute).
 		Logger(io.Discard))

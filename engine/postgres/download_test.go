@@ -167,8 +167,8 @@ func TestDownloadFromMirror(t *testing.T) {
 	if got := cached(s); len(got) != 1 || got[0] != "18.3" {
 		t.Errorf("the cache holds %q", got)
 	}
-	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "holdfast-proof-*")); len(left) > 0 {
-		t.Errorf("left of the proof: %q", left)
+	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "holdfast-trial-*")); len(left) > 0 {
+		t.Errorf("left of the trial: %q", left)
 	}
 }
 

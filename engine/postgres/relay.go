@@ -13,8 +13,8 @@ import (
 
 // relay stands between embedded-postgres and the repository: a server on
 // loopback that passes requests on. embedded-postgres fetches with
-// http.Get, which heeds no context and has no time limit, and drops the
-// reason of a failure; the relay does the one and keeps the other.
+// http.Get, which takes no context, has no time limit and drops the reason of a
+// failure. The relay has a context and keeps the reason.
 type relay struct {
 	url      string
 	upstream string

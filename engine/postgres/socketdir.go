@@ -37,7 +37,7 @@ func FindSocketDir(dataDir string) (string, error) {
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return "", fmt.Errorf("nobody owns the data directory %s", dataDir)
+		return "", fmt.Errorf("the owner of the data directory %s is not known", dataDir)
 	}
 	dir := socketDir(dataDir, int(owner.Uid))
 	return dir, checkPrivate(dir, int(owner.Uid))
