@@ -15,12 +15,10 @@ import (
 // identMap is the name of the map in pg_ident.conf.
 const identMap = "holdfast"
 
-// HBA says who may connect: over the private socket the operating system's
-// user OSUser as [Superuser], as the dumper, and in the Database as the role
-// Local; over TCP the Users, to the Database alone, from
-// the networks in Allow.
+// HBA says who may connect: over the private socket the user this process runs as,
+// as [Superuser], as the dumper, and in the Database as the role Local; over TCP
+// the Users, to the Database alone, from the networks in Allow.
 type HBA struct {
-	OSUser   string         // "" = the user this process runs as
 	Local    string         // the appliance may be this role in Database; "" = none
 	Database string         // the tenant's database
 	Users    []string       // its login roles
@@ -51,16 +49,12 @@ func WriteHBA(dir string, h HBA) (changed bool, err error) {
 }
 
 func (h HBA) ident() (string, error) {
-	name := h.OSUser
-	if name == "" {
-		// Not user.Current, which caches the user the process first ran as.
-		me, err := user.LookupId(strconv.Itoa(os.Geteuid()))
-		if err != nil {
-			return "", fmt.Errorf("look up own user: %w", err)
-		}
-		name = me.Username
+	// Not user.Current, which caches the user the process first ran as.
+	me, err := user.LookupId(strconv.Itoa(os.Geteuid()))
+	if err != nil {
+		return "", fmt.Errorf("look up own user: %w", err)
 	}
-	quoted, err := quoteHBA(name)
+	quoted, err := quoteHBA(me.Username)
 	if err != nil {
 		return "", err
 	}

@@ -22,12 +22,8 @@ type Table struct {
 	Policies      []Policy
 
 	oid     uint32
-	foreign bool
+	foreign bool // has no row-level security
 }
-
-// Foreign reports whether it is a foreign table, which has no row-level
-// security.
-func (t Table) Foreign() bool { return t.foreign }
 
 // Policy is one row-level security policy, as pg_policies shows it.
 type Policy struct {
