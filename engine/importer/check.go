@@ -42,7 +42,7 @@ func (s *Session) examine(ctx context.Context, target *pgx.Conn) error {
 // warnOfEncoding says what may become of text that no server has checked to be in
 // any encoding.
 func (s *Session) warnOfEncoding() {
-	if s.traits.encoding == "SQL_ASCII" {
+	if s.encoding == "SQL_ASCII" {
 		s.account.Say(model.ImportWarning, "the source's encoding is SQL_ASCII, where any bytes are text, and here text is UTF-8: a table with other text comes over "+
 			"without its rows, and a name, default or comment with such ends the import; make it UTF-8 in the source before, rows in LATIN1 for one by: "+
 			"UPDATE t SET c = convert_from(convert(convert_to(c, 'SQL_ASCII'), 'LATIN1', 'UTF8'), 'SQL_ASCII')")
@@ -59,7 +59,7 @@ func RoomFor(size int64) int64 { return size + size/10 + copyOverhead }
 
 // Size returns how many bytes the source's database has, as it says: what is
 // beyond reason is cut to what can still be added up.
-func (s *Session) Size() int64 { return min(max(s.traits.size, 0), 1<<60) }
+func (s *Session) Size() int64 { return min(max(s.size, 0), 1<<60) }
 
 // checkExtensions notes which extensions of the source cannot be made here.
 // One that columns have a type of keeps whole tables away: that is not worth

@@ -21,16 +21,6 @@ func newRoleMap(owner string) *roleMap {
 	return &roleMap{owner: owner, lost: map[string]int{}}
 }
 
-// definition returns what is executed in place of an entry's definition.
-func (m *roleMap) definition(e entry) string {
-	switch e.desc {
-	case "ACL", "DEFAULT ACL":
-		return m.grants(e.definition, e.owner)
-	default:
-		return e.definition
-	}
-}
-
 // grants maps statements GRANT, REVOKE and ALTER DEFAULT PRIVILEGES about
 // something of owner's, and leaves out everything else.
 func (m *roleMap) grants(sql, owner string) string {

@@ -23,7 +23,7 @@ func TestRoleMapGrants(t *testing.T) {
 		{"boss", "DROP TABLE t; GRANT", ""},
 		{"boss", `GRANT ALL ON TABLE "unclosed TO PUBLIC;`, ""},
 	} {
-		got := newRoleMap("app").definition(entry{desc: "ACL", owner: test.owner, definition: test.in})
+		got := newRoleMap("app").grants(test.in, test.owner)
 		if got != test.want {
 			t.Errorf("%s\nis %s\nnot %s", test.in, got, test.want)
 		}

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -40,16 +41,7 @@ type runner struct {
 func newRunner(steps []*step) *runner {
 	r := &runner{steps: slices.Clone(steps), held: map[int]int{}}
 	r.wake = sync.NewCond(&r.mu)
-	slices.SortStableFunc(r.steps, func(a, b *step) int {
-		switch {
-		case a.weight > b.weight:
-			return -1
-		case a.weight < b.weight:
-			return 1
-		default:
-			return 0
-		}
-	})
+	slices.SortStableFunc(r.steps, func(a, b *step) int { return cmp.Compare(b.weight, a.weight) })
 	return r
 }
 

@@ -58,7 +58,9 @@ func (c *copying) choose(entries []entry) []entry {
 			}
 			chosen = append(chosen, e)
 		default:
-			e.definition = c.roles.definition(e)
+			if e.desc == "ACL" || e.desc == "DEFAULT ACL" {
+				e.definition = c.roles.grants(e.definition, e.owner)
+			}
 			chosen = append(chosen, e)
 		}
 	}

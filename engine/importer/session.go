@@ -27,16 +27,11 @@ type Session struct {
 	conn     *pgx.Conn
 	number   int // server_version_num
 	snapshot string
-	traits   traits
+	encoding string
+	size     int64 // bytes of the database's files
 
 	missing   []string // extensions that are not available here
 	inventory inventory
-}
-
-// traits are what is asked of the source before anything else.
-type traits struct {
-	encoding string
-	size     int64 // bytes of the database's files
 }
 
 // Open connects to the source. The error, if any, is for the person who gave
@@ -54,7 +49,7 @@ func Open(ctx context.Context, source Source, account *Account) (*Session, error
 	}
 	account.change(func(record *model.Import) { record.Source.Version = s.Version })
 	account.Say(model.ImportInfo, fmt.Sprintf("connected to PostgreSQL %s at %s, database %s of %s in %s",
-		s.Version, source.address(), source.Database, megabytes(s.traits.size), s.traits.encoding))
+		s.Version, source.address(), source.Database, megabytes(s.size), s.encoding))
 	return s, nil
 }
 
@@ -67,7 +62,7 @@ func (s *Session) look(ctx context.Context) error {
 	}
 	err := s.conn.QueryRow(ctx, `select current_setting('server_version'), current_setting('server_version_num')::int,
 		pg_encoding_to_char(encoding)::text, pg_database_size(oid)
-		from pg_database where datname = current_database()`).Scan(&s.Version, &s.number, &s.traits.encoding, &s.traits.size)
+		from pg_database where datname = current_database()`).Scan(&s.Version, &s.number, &s.encoding, &s.size)
 	s.Version, _, _ = strings.Cut(oneLine(s.Version), " ") // Debian adds its package's version
 	s.Major = s.number / 10000
 	return err
