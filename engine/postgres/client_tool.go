@@ -11,27 +11,20 @@ import (
 
 // ClientTool finds a client program (pg_dump, pg_restore, psql) that is at
 // least as new as minMajor: pg_dump refuses a server newer than itself. It
-// looks beside near first, then in every installed place, newest first, then
-// on the PATH. The error names the remedy.
+// looks beside near first, then in every installed place, then on the PATH. The
+// error names the remedy.
 func (s Search) ClientTool(ctx context.Context, name string, minMajor int, near Binaries) (string, error) {
-	tools := s.clientTools(name, near)
 	reason := fmt.Errorf("%s is not installed", name)
-	var best Binaries
-	for i, path := range tools {
+	for _, path := range s.clientTools(name, near) {
 		tool, err := probeTool(ctx, path)
 		switch {
 		case err != nil:
 			reason = err
 		case tool.Major < minMajor:
 			reason = fmt.Errorf("%s is of PostgreSQL %s", path, tool.Version)
-		case i == 0 && filepath.Dir(path) == near.Dir:
+		default:
 			return path, nil
-		case best.Dir == "" || compareVersions(tool, best) > 0:
-			best = tool
 		}
-	}
-	if best.Dir != "" {
-		return filepath.Join(best.Dir, name), nil
 	}
 	return "", fmt.Errorf("%s of PostgreSQL %d or newer is needed (%w): install the package postgresql-client-%d or newer", name, minMajor, reason, minMajor)
 }
