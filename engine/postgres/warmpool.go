@@ -46,16 +46,7 @@ type WarmPool struct {
 
 	mu     sync.Mutex
 	ready  []string // directories
-	build  *build   // the filler's, nil when it is idle
 	closed bool
-}
-
-// build is a data directory that the filler is building. At most one Take claims it.
-type build struct {
-	claimed bool
-	done    chan struct{}
-	path    string // after done
-	err     error  // after done
 }
 
 // NewWarmPool returns a pool over opts.Dir, which it creates if necessary. It
@@ -95,9 +86,8 @@ func (s *WarmPool) Ready() int {
 	return len(s.ready)
 }
 
-// Take moves a prepared directory to dest, durably: a ready one, else the one
-// that the filler is building, else one built now. dest must not exist; its
-// parent must, on the pool's file system.
+// Take moves a prepared directory to dest, durably: a ready one, else one built
+// now. dest must not exist; its parent must, on the pool's file system.
 func (s *WarmPool) Take(ctx context.Context, dest string) error {
 	for {
 		path, err := s.obtain(ctx)
@@ -110,7 +100,7 @@ func (s *WarmPool) Take(ctx context.Context, dest string) error {
 			return nil
 		}
 		if _, gone := os.Lstat(path); !errors.Is(gone, os.ErrNotExist) {
-			s.putBack(path)
+			s.put(path)
 			return fmt.Errorf("take prepared data directory: %w", err)
 		}
 		// It was removed from outside: take another.
@@ -140,37 +130,10 @@ func (s *WarmPool) obtain(ctx context.Context) (string, error) {
 		s.mu.Unlock()
 		return path, nil
 	}
-	m := s.build
-	if m == nil || m.claimed {
-		s.takers.Add(1)
-		s.mu.Unlock()
-		defer s.takers.Done()
-		return s.buildFor(ctx)
-	}
-	m.claimed = true
+	s.takers.Add(1)
 	s.mu.Unlock()
-	return s.await(ctx, m)
-}
-
-// await waits for a claimed build. A caller that gives up leaves the result to
-// the pool.
-func (s *WarmPool) await(ctx context.Context, m *build) (string, error) {
-	select {
-	case <-m.done:
-		return m.path, m.err
-	case <-ctx.Done():
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	select {
-	case <-m.done: // it finished at the same moment
-		if m.err == nil {
-			s.ready = append(s.ready, m.path)
-		}
-	default:
-		m.claimed = false
-	}
-	return "", ctx.Err()
+	defer s.takers.Done()
+	return s.buildFor(ctx)
 }
 
 // buildFor builds one for a caller, at full speed. A caller that waited for a
@@ -204,7 +167,7 @@ func (s *WarmPool) popReady() (string, bool) {
 	return path, true
 }
 
-func (s *WarmPool) putBack(path string) {
+func (s *WarmPool) put(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ready = append(s.ready, path)
@@ -232,7 +195,10 @@ func (s *WarmPool) fill() {
 			_ = pause(s.ctx, fillRetry)
 			continue
 		}
-		if err := s.fillOne(); err != nil && s.ctx.Err() == nil {
+		path, err := s.buildOne(s.ctx, buildNice)
+		if err == nil {
+			s.put(path)
+		} else if s.ctx.Err() == nil {
 			s.opts.Log.Error("build data directory for the warm pool", "error", err)
 			_ = pause(s.ctx, fillRetry)
 		}
@@ -242,22 +208,6 @@ func (s *WarmPool) fill() {
 // fillRetry is the pause after a build that failed, or for which there was not
 // enough free space.
 const fillRetry = 5 * time.Second
-
-func (s *WarmPool) fillOne() error {
-	m := &build{done: make(chan struct{})}
-	s.mu.Lock()
-	s.build = m
-	s.mu.Unlock()
-	m.path, m.err = s.buildOne(s.ctx, buildNice)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.build = nil
-	if m.err == nil && !m.claimed {
-		s.ready = append(s.ready, m.path)
-	}
-	close(m.done)
-	return m.err
-}
 
 // adopt finds the directories of an earlier run.
 func (s *WarmPool) adopt() error {
