@@ -17,8 +17,7 @@ check: ## what must pass before a change lands
 SCALE ?= 100
 
 bench: ## one table of ratios to the peers that are installed, kept in testdata/bench; 25 GB of disk, 25 minutes
-	HOLDFAST_BENCH_SCALE=$(SCALE) go test -v -p 1 -run '^$$' -bench '^Benchmark(Peer|Commit|Import|Put|Get)$$' -benchtime 2s -timeout 60m \
-		./backup ./backup/wal ./engine ./server | go run ./internal/benchtable -command 'make bench SCALE=$(SCALE)'
+	testdata/bench/run $(SCALE)
 
 bench-all: ## every benchmark
 	go test -run '^$$' -bench . -benchtime 2s -timeout 60m ./...

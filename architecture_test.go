@@ -49,7 +49,6 @@ func allowed() map[string][]string {
 		"holdfast/backup/wal/xlog/xlogtest":            {"backup/wal/xlog"},
 		"holdfast/blobstore":                           {"internal/durable"},
 		"holdfast/internal/durable/faultfs":            {"internal/durable"},
-		"holdfast/internal/benchtable":                 {"internal/rounds"},
 	}
 }
 

@@ -235,7 +235,7 @@ func (p *peers) report() {
 		act, name, _ := strings.Cut(what, "/")
 		p.b.ReportMetric(stored, "MB/"+act+"-"+name)
 		if name != ours && name != rounds.Itself {
-			p.b.ReportMetric(p.stored[act+"/"+ours]/stored, "ratio:"+act+"-stored/"+name)
+			rounds.Ratios(p.b, act+"-stored", name, p.stored[act+"/"+ours]/stored)
 		}
 	}
 }

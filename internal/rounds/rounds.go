@@ -12,9 +12,12 @@
 package rounds
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -57,16 +60,48 @@ func (c *Comparison) Round(arms ...Arm) {
 	}
 }
 
-// Report adds the ratios of the first arm to each of the others to b's figures,
-// as "ratio:", "lowest:" and "highest:" followed by what and the arm's name:
-// "ratio:full-time/pgBackRest". internal/benchtable makes a table of them.
+// Report reports the ratios of the first arm to each of the others.
 func (c *Comparison) Report(b *testing.B, what string) {
 	b.Helper()
 	for n, name := range c.names[1:] {
-		ratios := c.ratios(n + 1)
-		b.ReportMetric(Median(ratios), "ratio:"+what+"/"+name)
-		b.ReportMetric(slices.Min(ratios), "lowest:"+what+"/"+name)
-		b.ReportMetric(slices.Max(ratios), "highest:"+what+"/"+name)
+		Ratios(b, what, name, c.ratios(n+1)...)
+	}
+}
+
+// tableVariable names a file to which Ratios appends rows of a Markdown table.
+const tableVariable = "HOLDFAST_BENCH_TABLE"
+
+// Ratios adds ratios of ours to a peer's to b's figures, as "ratio:", "lowest:" and
+// "highest:" followed by what and the peer: "ratio:full-time/pgBackRest". A
+// single ratio, such as one of sizes, does not vary and has no range.
+func Ratios(b *testing.B, what, peer string, ratios ...float64) {
+	b.Helper()
+	ratio, lowest, highest := Median(ratios), slices.Min(ratios), slices.Max(ratios)
+	b.ReportMetric(ratio, "ratio:"+what+"/"+peer)
+	spread, better := "", "less"
+	if len(ratios) > 1 {
+		b.ReportMetric(lowest, "lowest:"+what+"/"+peer)
+		b.ReportMetric(highest, "highest:"+what+"/"+peer)
+		spread = fmt.Sprintf("%.2f to %.2f", lowest, highest)
+	}
+	if peer == Itself && (lowest > 1 || highest < 1) {
+		spread += ", not reliable" // something other than the program was measured
+	}
+	if strings.HasSuffix(what, "rate") {
+		better = "more"
+	}
+	path := os.Getenv(tableVariable)
+	if path == "" {
+		return
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		b.Fatal(err)
+	}
+	words := strings.NewReplacer("Benchmark", "", "/", " ", "-", " ")
+	_, err = fmt.Fprintf(f, "| %s: %s | %s | %.2f | %s | %s |\n", words.Replace(b.Name()), words.Replace(what), peer, ratio, spread, better)
+	if err := errors.Join(err, f.Close()); err != nil {
+		b.Fatal(err)
 	}
 }
 

@@ -1,6 +1,8 @@
 package rounds
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 )
@@ -26,6 +28,30 @@ func TestComparison(t *testing.T) {
 	}
 	if got := c.Values("peer"); len(got) != 8 || got[7] != 24 {
 		t.Errorf("the peer measured %v", got)
+	}
+}
+
+func TestTable(t *testing.T) {
+	table := filepath.Join(t.TempDir(), "table")
+	t.Setenv(tableVariable, table)
+	c := Compare("ours", Itself, "peer")
+	for _, speed := range []float64{1, 2, 4} {
+		arm := func(name string, rate float64) Arm { return Arm{name, func() float64 { return rate }} }
+		c.Round(arm("ours", 6), arm(Itself, 5), arm("peer", 3*speed))
+	}
+	testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			c.Report(b, "upload-rate")
+			Ratios(b, "full-stored", "peer", 0.62)
+			b.SkipNow()
+		}
+	})
+	const want = `| : upload rate | itself | 1.20 | 1.20 to 1.20, not reliable | more |
+| : upload rate | peer | 1.00 | 0.50 to 2.00 | more |
+| : full stored | peer | 0.62 |  | less |
+`
+	if got, err := os.ReadFile(table); string(got) != want {
+		t.Errorf("the table is\n%s, want\n%s%v", got, want, err)
 	}
 }
 
