@@ -199,7 +199,7 @@ func (f *follower) pollSlot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.r.tracker.change(func(s *Status) { s.SlotState, s.SafeBytes = slot.state, slot.safe })
+	f.r.tracker.change(func(s *Status) { s.SlotState = slot.state })
 	if !slot.reserves() {
 		return errSlot
 	}

@@ -71,7 +71,7 @@ func OpenReceiver(o ReceiverOptions) (*Receiver, error) {
 	}
 	ctx, stop := context.WithCancelCause(context.Background())
 	r := &Receiver{o: o, writer: w, stop: stop, failed: make(chan struct{}), seen: time.Now()}
-	r.tracker.status = Status{State: StateConnecting, SafeBytes: -1}
+	r.tracker.status = Status{State: StateConnecting}
 	if timeline, end, ok := w.Latest(); ok {
 		r.tracker.status.Timeline, r.tracker.status.Durable = timeline, end
 	}

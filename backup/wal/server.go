@@ -75,7 +75,6 @@ func renewSlot(ctx context.Context, conn *pgx.Conn, slot string) (xlog.LSN, erro
 type slotState struct {
 	state string   // wal_status; "missing" if there is no slot
 	from  xlog.LSN // restart_lsn; 0 = none
-	safe  int64    // safe_wal_size; -1 = no limit
 }
 
 func (s slotState) reserves() bool { return s.from != 0 && s.state != "lost" }
@@ -85,10 +84,10 @@ func readSlot(ctx context.Context, conn *pgx.Conn, slot string) (s slotState, er
 	defer cancel()
 	var from string
 	err = conn.QueryRow(ctx, `
-		select coalesce(wal_status, ''), coalesce(restart_lsn, '0/0')::text, coalesce(safe_wal_size, -1)
-		from pg_catalog.pg_replication_slots where slot_name = $1`, slot).Scan(&s.state, &from, &s.safe)
+		select coalesce(wal_status, ''), coalesce(restart_lsn, '0/0')::text
+		from pg_catalog.pg_replication_slots where slot_name = $1`, slot).Scan(&s.state, &from)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return slotState{state: "missing", safe: -1}, nil
+		return slotState{state: "missing"}, nil
 	}
 	if err != nil {
 		return s, fmt.Errorf("read replication slot: %w", err)

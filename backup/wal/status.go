@@ -33,8 +33,7 @@ type Status struct {
 	Backlog int64
 
 	// Lag is the time from the last commit to its durability in the archive.
-	// MaxLag and LagP99 cover the commits of the last one to two minutes.
-	Lag, MaxLag, LagP99 time.Duration
+	Lag time.Duration
 
 	LastError     string // cleared when WAL is archived again
 	LastFailed    time.Time
@@ -42,7 +41,6 @@ type Status struct {
 	CompressError string
 
 	SlotState string // wal_status of the server's slot
-	SafeBytes int64  // safe_wal_size: WAL that may be written before the slot is lost; -1 = no limit
 }
 
 // Healthy reports whether WAL is being archived and was since the last failure.
@@ -75,7 +73,6 @@ func (s *Status) restorable(to time.Time) {
 type statusTracker struct {
 	mu     sync.Mutex
 	status Status
-	lags   lagCounter
 }
 
 func (l *statusTracker) change(change func(*Status)) {
@@ -87,9 +84,7 @@ func (l *statusTracker) change(change func(*Status)) {
 func (l *statusTracker) get() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := l.status
-	s.MaxLag, s.LagP99 = l.lags.max(), l.lags.quantile(99)
-	return s
+	return l.status
 }
 
 // durable records that the WAL before lsn is archived.
@@ -103,62 +98,6 @@ func (l *statusTracker) durable(timeline uint32, lsn xlog.LSN, commits []time.Ti
 	s.Timeline, s.Durable = timeline, lsn
 	for _, at := range commits {
 		s.Lag = max(0, now.Sub(at))
-		l.lags.add(s.Lag)
 		s.restorable(at)
 	}
-}
-
-// lagCounter is a histogram of durations, in steps of 25 %. It starts again
-// every minute and keeps the minute before.
-type lagCounter struct {
-	now, before lagCounts
-	since       time.Time
-}
-
-type lagCounts struct {
-	steps [96]int
-	most  time.Duration
-	total int
-}
-
-func (c *lagCounter) add(d time.Duration) {
-	if now := time.Now(); now.Sub(c.since) > time.Minute {
-		c.before, c.now, c.since = c.now, lagCounts{}, now
-	}
-	c.now.steps[lagStep(d)]++
-	c.now.total++
-	c.now.most = max(c.now.most, d)
-}
-
-// lagStep is the first step that is at least d.
-func lagStep(d time.Duration) int {
-	for n, limit := range lagSteps {
-		if d <= limit {
-			return n
-		}
-	}
-	return len(lagSteps) - 1
-}
-
-// lagSteps range from 10 µs to more than an hour.
-var lagSteps = func() (steps [96]time.Duration) {
-	step := 10e3
-	for n := range steps {
-		steps[n] = time.Duration(step)
-		step *= 1.25
-	}
-	return steps
-}()
-
-func (c *lagCounter) max() time.Duration { return max(c.now.most, c.before.most) }
-
-// quantile is the step that percent of the lags do not exceed.
-func (c *lagCounter) quantile(percent int) time.Duration {
-	total, seen := c.now.total+c.before.total, 0
-	for n := range c.now.steps {
-		if seen += c.now.steps[n] + c.before.steps[n]; seen > 0 && seen*100 >= total*percent {
-			return min(lagSteps[n], c.max())
-		}
-	}
-	return 0
 }
