@@ -81,36 +81,11 @@ func (r *Record) Outcome() (Outcome, time.Time) {
 	case xactAbort, xactAbortPrepare:
 		outcome = Aborted
 	}
-	main := r.smallMain()
-	if outcome == NoOutcome || len(main) < 8 {
+	var parts Parts
+	if outcome == NoOutcome || parts.Read(r) != nil || len(parts.Main) < 8 {
 		return NoOutcome, time.Time{}
 	}
-	return outcome, FromTimestamp(int64(binary.LittleEndian.Uint64(main)))
-}
-
-// smallMain returns the main data of a record without blocks, such as those of
-// transactions. It avoids Parts because it is called for every commit.
-func (r *Record) smallMain() []byte {
-	in := r.data[recordHeader:]
-	for len(in) > 0 {
-		n := 0
-		switch in[0] {
-		case idMainShort:
-			n = 2
-		case idMainLong:
-			n = 5
-		case idOrigin:
-			in = in[min(3, len(in)):]
-			continue
-		case idTopLevel:
-			in = in[min(5, len(in)):]
-			continue
-		default:
-			return nil
-		}
-		return in[min(n, len(in)):]
-	}
-	return nil
+	return outcome, FromTimestamp(int64(binary.LittleEndian.Uint64(parts.Main)))
 }
 
 // epoch is PostgreSQL's, 2000-01-01, in Unix microseconds.
