@@ -92,8 +92,8 @@ func (w *Writer) finish() error {
 		return fmt.Errorf("close WAL segment: %w", err)
 	}
 	key := segmentKey{w.timeline, w.n}
-	w.advance(key, w.branch.limit(key))
-	w.compressor.add(key, w.sum)
+	w.advance(key, w.branch.limit(key), w.sum)
+	w.compressor.wake()
 	w.n++
 	w.sum = &summary{key: segmentKey{w.timeline, w.n}, changes: &xlog.Changes{}}
 	return nil
@@ -121,7 +121,7 @@ func (w *Writer) Sync() (durable xlog.LSN, commits []time.Time, err error) {
 			return 0, nil, err
 		}
 		key := segmentKey{w.timeline, w.n}
-		w.advance(key, max(w.whole(), w.branch.start(key)))
+		w.advance(key, max(w.whole(), w.branch.start(key)), nil)
 	}
 	commits, w.commits = w.commits, w.commits[:0]
 	return w.whole(), commits, nil
@@ -133,13 +133,13 @@ func (w *Writer) Sync() (durable xlog.LSN, commits []time.Time, err error) {
 // while it still writes the padding.
 func (w *Writer) whole() xlog.LSN { return min(w.scan.End(), w.scan.Position()) }
 
-// advance makes a segment readable up to end.
-func (w *Writer) advance(key segmentKey, end xlog.LSN) {
+// advance makes a segment readable up to end. sum is the summary of a full one.
+func (w *Writer) advance(key segmentKey, end xlog.LSN, sum *summary) {
 	a := w.archive
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if s := w.branch.segments[key]; s != nil && end > s.end {
-		s.end = end
+		s.end, s.summary = end, sum
 		close(a.grown)
 		a.grown = make(chan struct{})
 	}

@@ -1,6 +1,8 @@
 package wal
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -10,105 +12,76 @@ import (
 // Until then the segment stays partial, which is just as durable.
 const compressRetry = 30 * time.Second
 
-// compressor compresses full segments in the background, in order.
+// compressor compresses the full segments of a generation in the background, in
+// order. What is left when it is closed is compressed when the archive is opened
+// again.
 type compressor struct {
-	w    *Writer
-	done chan struct{}
+	archive *Archive
+	branch  *branch
+	full    chan struct{} // a segment has become full
+	stop    context.CancelFunc
+	done    sync.WaitGroup
 
-	mu     sync.Mutex
-	queue  []compression
-	err    error // of the last attempt at the first in the queue
-	closed bool
-	wake   *sync.Cond
+	working sync.Mutex // held during an attempt
+
+	mu  sync.Mutex
+	err error // of the last attempt
 }
 
-type compression struct {
-	key segmentKey
-	sum *summary
-}
-
-func newCompressor(w *Writer) *compressor {
-	p := &compressor{w: w, done: make(chan struct{})}
-	p.wake = sync.NewCond(&p.mu)
-	go p.run()
+func newCompressor(a *Archive, b *branch) *compressor {
+	ctx, stop := context.WithCancel(context.Background())
+	p := &compressor{archive: a, branch: b, full: make(chan struct{}, 1), stop: stop}
+	p.done.Go(func() { p.run(ctx) })
 	return p
 }
 
-// add queues a full segment unless it is queued.
-func (p *compressor) add(key segmentKey, sum *summary) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if slices.ContainsFunc(p.queue, func(q compression) bool { return q.key == key }) {
-		return
-	}
-	p.queue = append(p.queue, compression{key, sum})
-	p.wake.Broadcast()
-}
-
-// run compresses segments until the compressor is closed. What is left then is
-// compressed when the archive is opened again.
-func (p *compressor) run() {
-	defer close(p.done)
+func (p *compressor) run(ctx context.Context) {
 	for {
-		next, ok := p.next()
-		if !ok {
+		var retry <-chan time.Time
+		if p.failure() != nil {
+			retry = time.After(compressRetry)
+		}
+		select {
+		case <-p.full:
+		case <-retry:
+		case <-ctx.Done():
 			return
 		}
-		p.finished(p.compress(next))
+		p.compress(ctx)
 	}
 }
 
-// compress compresses a segment unless it is compressed: it may have been
-// queued again meanwhile.
-func (p *compressor) compress(next compression) error {
-	if s := p.w.archive.segment(p.w.branch, next.key); s != nil && s.compressed {
-		return nil
+// wake is called after a segment has become full.
+func (p *compressor) wake() {
+	select {
+	case p.full <- struct{}{}:
+	default: // an attempt is about to begin
 	}
-	return p.w.archive.compressSegment(p.w.branch, next.key, next.sum)
 }
 
-func (p *compressor) next() (compression, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for len(p.queue) == 0 && !p.closed {
-		p.wake.Wait()
+// compress compresses all full segments, up to the first that fails.
+func (p *compressor) compress(ctx context.Context) {
+	p.working.Lock()
+	defer p.working.Unlock()
+	var err error
+	for _, key := range p.archive.fullPartials(p.branch) {
+		if ctx.Err() != nil {
+			return
+		}
+		if err = p.archive.compressFull(p.branch, key); err != nil {
+			p.archive.log.Warn("a WAL segment could not be compressed; it is tried again", "err", err)
+			break
+		}
 	}
-	if p.closed {
-		return compression{}, false
-	}
-	return p.queue[0], true
-}
-
-// finished removes the first in the queue, or waits for the next attempt.
-func (p *compressor) finished(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.err = err
-	p.wake.Broadcast()
-	if err == nil {
-		p.queue = p.queue[1:]
-		return
-	}
-	p.w.archive.log.Warn("a WAL segment could not be compressed; it is tried again", "err", err)
-	again := false
-	timer := time.AfterFunc(compressRetry, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		again = true
-		p.wake.Broadcast()
-	})
-	defer timer.Stop()
-	for waiting := len(p.queue); !again && !p.closed && len(p.queue) == waiting; {
-		p.wake.Wait()
-	}
 }
 
-// wait returns when the queue is empty or the first in it cannot be compressed.
+// wait returns when all full segments are compressed or one cannot be.
 func (p *compressor) wait() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for len(p.queue) > 0 && p.err == nil && !p.closed {
-		p.wake.Wait()
+	if p.failure() == nil {
+		p.compress(context.Background())
 	}
 }
 
@@ -119,9 +92,42 @@ func (p *compressor) failure() error {
 }
 
 func (p *compressor) close() {
-	p.mu.Lock()
-	p.closed = true
-	p.wake.Broadcast()
-	p.mu.Unlock()
-	<-p.done
+	p.stop()
+	p.done.Wait()
+}
+
+// fullPartials returns the full segments that are to be compressed, in order.
+func (a *Archive) fullPartials(b *branch) (keys []segmentKey) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for key, s := range b.segments {
+		if !s.compressed && !s.damaged && s.end == b.limit(key) {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, segmentKey.compare)
+	return keys
+}
+
+// compressFull compresses a full segment. A damaged one stays as it is, and its
+// readers get the error.
+func (a *Archive) compressFull(b *branch, key segmentKey) (err error) {
+	s := a.segment(b, key)
+	if s == nil {
+		return nil // pruned meanwhile
+	}
+	sum := s.summary
+	if sum == nil {
+		sum, err = a.summarizePartial(b, s)
+	}
+	if errors.Is(err, ErrGap) {
+		a.log.Error("a full WAL segment is damaged and cannot be compressed", "err", err)
+		s.damaged = true
+		a.setSegment(b, s)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return a.compressSegment(b, key, sum)
 }

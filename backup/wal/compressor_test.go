@@ -3,41 +3,30 @@ package wal
 import (
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"holdfast/backup/wal/xlog"
 	"holdfast/backup/wal/xlog/xlogtest"
 	"holdfast/internal/durable"
+	"holdfast/internal/durable/faultfs"
 )
 
-// fullDisk is the disk with no room for compressed segments, while it is full.
-type fullDisk struct {
-	durable.OS
-	full atomic.Bool
-}
-
-func (d *fullDisk) Create(path string) (durable.File, error) {
-	if d.full.Load() && strings.HasSuffix(path, compressedSuffix+durable.NewSuffix) {
-		return nil, syscall.ENOSPC
-	}
-	return d.OS.Create(path)
-}
-
-// TestFullDiskWhileCompressing: connections that come and go while a segment cannot
-// be compressed leave nothing that is in the way once it can.
+// TestFullDiskWhileCompressing checks that sessions that begin and end while a
+// segment cannot be compressed do not keep it from being compressed later.
 func TestFullDiskWhileCompressing(t *testing.T) {
 	t.Parallel()
 	b := longWAL(4, nil)
-	fsys := &fullDisk{}
+	fsys := &faultfs.FS{Err: syscall.ENOSPC}
 	a, w, err := openWriter(filepath.Join(t.TempDir(), "wal"), fsys)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer a.Close()
 	defer w.Close()
-	fsys.full.Store(true)
+	fsys.Arm(func(_ int, verb, path string) bool {
+		return verb == "create" && strings.HasSuffix(path, compressedSuffix+durable.NewSuffix)
+	})
 	part := &xlogtest.Builder{Start: b.Start}
 	part.Write(b.Bytes()[:smallSegment])
 	for range 3 {
@@ -49,7 +38,7 @@ func TestFullDiskWhileCompressing(t *testing.T) {
 	if w.compressor.failure() == nil {
 		t.Error("a segment was compressed on a full disk")
 	}
-	fsys.full.Store(false)
+	fsys.Arm(nil)
 	if err := appendAll(w, b, func(xlog.LSN) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -62,9 +51,7 @@ func TestFullDiskWhileCompressing(t *testing.T) {
 		return true
 	}
 	eventually(t, "all that is full is compressed", compressed)
-	// Queued in the moment it was done.
-	w.compressor.add(segmentKey{1, 1}, &summary{key: segmentKey{1, 1}, changes: &xlog.Changes{}})
-	w.compressor.wait()
+	w.compressor.wait() // there is nothing left to do
 	if err := w.compressor.failure(); err != nil {
 		t.Error(err)
 	}

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -111,6 +112,10 @@ type segmentKey struct {
 	n        uint64
 }
 
+func (k segmentKey) compare(other segmentKey) int {
+	return cmp.Or(cmp.Compare(k.timeline, other.timeline), cmp.Compare(k.n, other.n))
+}
+
 // segment is a file of WAL.
 type segment struct {
 	segmentKey
@@ -118,6 +123,7 @@ type segment struct {
 	end        xlog.LSN // of its durable content; for a .partial, of the last complete record
 	stored     int64
 	summary    *summary // nil until it is read or made
+	damaged    bool     // a full .partial that cannot be compressed
 }
 
 func newBranch(number int, dir string, known Generation) *branch {
@@ -148,12 +154,7 @@ func (b *branch) of(timeline uint32) (all []*segment) {
 			all = append(all, s)
 		}
 	}
-	slices.SortFunc(all, func(x, y *segment) int {
-		if x.n < y.n {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(x, y *segment) int { return x.compare(y.segmentKey) })
 	return all
 }
 
@@ -171,7 +172,7 @@ func (b *branch) timelines() (all []uint32) {
 // newest returns the last segment of the latest timeline.
 func (b *branch) newest() (key segmentKey) {
 	for k := range b.segments {
-		if k.timeline > key.timeline || k.timeline == key.timeline && k.n >= key.n {
+		if k.compare(key) > 0 {
 			key = k
 		}
 	}

@@ -51,8 +51,7 @@ func (a *Archive) Writer(generation int) (*Writer, error) {
 	if a.lock == nil {
 		return nil, errors.New("the WAL archive is open read-only")
 	}
-	w := &Writer{archive: a, branch: b}
-	w.compressor = newCompressor(w)
+	w := &Writer{archive: a, branch: b, compressor: newCompressor(a, b)}
 	b.writer = w
 	return w, nil
 }
@@ -187,9 +186,6 @@ func (w *Writer) startAt(key segmentKey) (xlog.LSN, error) {
 func (w *Writer) takeOver(s *segment) (xlog.LSN, error) {
 	start := w.branch.start(s.segmentKey)
 	if s.end == w.branch.limit(s.segmentKey) {
-		if err := w.requeue(s); err != nil {
-			return 0, err
-		}
 		return w.startAt(segmentKey{s.timeline, s.n + 1})
 	}
 	if _, err := w.startAt(s.segmentKey); err != nil || s.end == start {
@@ -216,24 +212,6 @@ func (w *Writer) takeOver(s *segment) (xlog.LSN, error) {
 	}
 	w.pos = s.end
 	return w.pos, w.reopen(path)
-}
-
-// requeue queues a full segment that is not compressed. It may have been
-// compressed in the meantime.
-func (w *Writer) requeue(s *segment) error {
-	sum, err := w.archive.summarizePartial(w.branch, s)
-	if w.archive.compressedSince(w.branch, s, err) != nil {
-		return nil
-	}
-	if errors.Is(err, ErrGap) { // receiving continues; readers of this segment get the error
-		w.archive.log.Error("a full WAL segment is damaged and cannot be compressed", "err", err)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	w.compressor.add(s.segmentKey, sum)
-	return nil
 }
 
 func readHead(path string, n int) ([]byte, error) {
