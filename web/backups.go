@@ -17,13 +17,7 @@ type backupsData struct {
 	Export   *recovery.ExportView // nil for none
 }
 
-func (req *request) backups() (answer, error) { return req.backupsPage(nil) }
-
-func (req *request) backupsPage(cause error) (answer, error) {
-	db, err := req.withDatabase("backups")
-	if err != nil {
-		return answer{}, err
-	}
+func (req *request) backups(db databaseData, cause error) (answer, error) {
 	list, err := req.engine.Recovery.BackupList(req.call, db.ID, req.page())
 	if err != nil {
 		return answer{}, err
@@ -43,17 +37,14 @@ func (req *request) backupsPage(cause error) (answer, error) {
 	default:
 		return answer{}, err
 	}
-	live := db.busy() || slices.ContainsFunc(list.Items, proving)
-	return answer{page: "database_backups.html", title: db.title(), data: data, live: live}, cause
+	return answer{page: "database_backups.html", data: data, live: slices.ContainsFunc(list.Items, verifying)}, cause
 }
 
-func proving(b model.Backup) bool { return b.Verification.Status == model.VerificationRunning }
+func verifying(b model.Backup) bool { return b.Verification.Status == model.VerificationRunning }
 
 func (req *request) backupCreate() (answer, error) {
-	if _, err := req.engine.Recovery.BackupCreate(req.call, req.r.PathValue("id")); err != nil {
-		return req.backupsPage(err)
-	}
-	return done(req.databasePath("backups"), "backup_started"), nil
+	_, err := req.engine.Recovery.BackupCreate(req.call, req.id())
+	return done(req.databasePath("backups"), "backup_started"), err
 }
 
 // backupData is what backup.html shows.
@@ -63,58 +54,43 @@ type backupData struct {
 	Verifies bool // whether the appliance verifies backups
 }
 
-func (req *request) backup() (answer, error) { return req.backupPage(nil) }
-
-func (req *request) backupPage(cause error) (answer, error) {
-	db, err := req.withDatabase("backups")
-	if err != nil {
-		return answer{}, err
-	}
+func (req *request) backup(db databaseData, cause error) (answer, error) {
 	b, err := req.engine.Recovery.BackupGet(req.call, db.ID, req.r.PathValue("backup"))
 	if err != nil {
 		return answer{}, err
 	}
-	live := db.busy() || b.Status == model.BackupPending || b.Status == model.BackupRunning || proving(b)
-	return answer{page: "backup.html", title: db.title(), data: backupData{db, b, req.engine.About().Proofs}, live: live}, cause
+	live := b.Status == model.BackupPending || b.Status == model.BackupRunning || verifying(b)
+	return answer{page: "backup.html", data: backupData{db, b, req.engine.About().Proofs}, live: live}, cause
 }
 
 func (req *request) backupRestore() (answer, error) {
 	err := req.confirmDatabase()
 	if err == nil {
-		_, err = req.engine.Recovery.BackupRestore(req.call, req.r.PathValue("id"), req.r.PathValue("backup"), nil)
+		_, err = req.engine.Recovery.BackupRestore(req.call, req.id(), req.r.PathValue("backup"), nil)
 	}
-	if err != nil {
-		return req.backupPage(err)
-	}
-	return done(req.databasePath("backups"), "restore_started"), nil
+	return done(req.databasePath("backups"), "restore_started"), err
 }
 
 func (req *request) backupDelete() (answer, error) {
 	err := req.confirmDatabase()
 	if err == nil {
-		err = req.engine.Recovery.BackupDelete(req.call, req.r.PathValue("id"), req.r.PathValue("backup"))
+		err = req.engine.Recovery.BackupDelete(req.call, req.id(), req.r.PathValue("backup"))
 	}
-	if err != nil {
-		return req.backupPage(err)
-	}
-	return done(req.databasePath("backups"), "backup_deleted"), nil
+	return done(req.databasePath("backups"), "backup_deleted"), err
 }
 
 func (req *request) backupPin() (answer, error) {
-	pinned := req.form("pinned") == "true"
-	if _, err := req.engine.Recovery.BackupPin(req.call, req.r.PathValue("id"), req.r.PathValue("backup"), pinned, req.form("reason")); err != nil {
-		return req.backupPage(err)
-	}
-	what := "backup_unpinned"
+	pinned, what := req.form("pinned") == "true", "backup_unpinned"
 	if pinned {
 		what = "backup_pinned"
 	}
-	return done(req.databasePath("backups/"+req.r.PathValue("backup")), what), nil
+	_, err := req.engine.Recovery.BackupPin(req.call, req.id(), req.r.PathValue("backup"), pinned, req.form("reason"))
+	return done(req.databasePath("backups/"+req.r.PathValue("backup")), what), err
 }
 
 // export leads to the newest export, at a URL that works for a while.
 func (req *request) export() (answer, error) {
-	export, err := req.engine.Recovery.ExportGet(req.call, req.r.PathValue("id"))
+	export, err := req.engine.Recovery.ExportGet(req.call, req.id())
 	if err == nil && export.DownloadPath == "" {
 		err = model.Errorf(model.CodeConflict, "the export is %s; try again when it is ready", export.Status)
 	}
@@ -124,10 +100,7 @@ func (req *request) export() (answer, error) {
 func (req *request) recoveryUndo() (answer, error) {
 	err := req.confirmDatabase()
 	if err == nil {
-		_, err = req.engine.Recovery.RecoveryUndo(req.call, req.r.PathValue("id"))
+		_, err = req.engine.Recovery.RecoveryUndo(req.call, req.id())
 	}
-	if err != nil {
-		return req.backupsPage(err)
-	}
-	return done(req.databasePath("backups"), "undo_started"), nil
+	return done(req.databasePath("backups"), "undo_started"), err
 }

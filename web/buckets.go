@@ -21,9 +21,8 @@ type bucketsData struct {
 	Public   bool
 }
 
-func (req *request) buckets() (answer, error) { return req.bucketsPage(bucketsData{}, nil) }
-
-func (req *request) bucketsPage(data bucketsData, cause error) (answer, error) {
+func (req *request) buckets(cause error) (answer, error) {
+	data := bucketsData{Project: req.form("project"), Name: req.form("name"), Public: req.checked("public")}
 	var err error
 	if data.List, err = req.engine.Objects.BucketList(req.call, req.page()); err != nil {
 		return answer{}, err
@@ -44,21 +43,11 @@ func (d bucketsData) ProjectName(id string) string {
 	return ""
 }
 
-func (req *request) typedBucket() bucketsData {
-	return bucketsData{Project: req.form("project"), Name: req.form("name"), Public: req.checked("public")}
-}
-
-func (req *request) bucketAgain(cause error) (answer, error) {
-	return req.bucketsPage(req.typedBucket(), cause)
-}
-
 func (req *request) bucketCreate() (answer, error) {
-	data := req.typedBucket()
-	b, err := req.engine.Objects.BucketCreate(req.call, objects.NewBucket{Project: data.Project, Name: data.Name, Public: data.Public})
-	if err != nil {
-		return req.bucketsPage(data, err)
-	}
-	return done("/buckets/"+b.ID, "bucket_created"), nil
+	b, err := req.engine.Objects.BucketCreate(req.call, objects.NewBucket{
+		Project: req.form("project"), Name: req.form("name"), Public: req.checked("public"),
+	})
+	return done("/buckets/"+b.ID, "bucket_created"), err
 }
 
 // bucketData is what bucket.html shows: one folder.
@@ -82,14 +71,14 @@ func (d bucketData) Base(key string) string {
 	return "(the folder itself)"
 }
 
-func (req *request) bucket() (answer, error) {
-	return req.bucketPage(req.r.URL.Query().Get("prefix"), nil)
+func (req *request) bucket(cause error) (answer, error) {
+	return req.bucketPage(cmp.Or(req.form("prefix"), req.r.URL.Query().Get("prefix")), cause)
 }
 
 func (req *request) bucketPage(prefix string, cause error) (answer, error) {
 	data := bucketData{Prefix: prefix, Crumbs: crumbs(prefix), Kept: req.engine.About().Objects}
 	var err error
-	if data.Bucket, err = req.engine.Objects.BucketGet(req.call, req.r.PathValue("id")); err != nil {
+	if data.Bucket, err = req.engine.Objects.BucketGet(req.call, req.id()); err != nil {
 		return answer{}, err
 	}
 	if data.Folder, err = req.engine.Objects.ObjectFolder(req.call, data.Bucket.ID, prefix, "/", req.page()); err != nil {
@@ -124,12 +113,12 @@ func (req *request) folderPath(prefix, what string) answer {
 	if what != "" {
 		query.Set("done", what)
 	}
-	return answer{redirect: "/buckets/" + req.r.PathValue("id") + "?" + query.Encode()}
+	return answer{redirect: "/buckets/" + req.id() + "?" + query.Encode()}
 }
 
 // download leads to the object's bytes, at a URL that works for a while.
 func (req *request) download() (answer, error) {
-	object, err := req.engine.Objects.ObjectGet(req.call, req.r.PathValue("id"), req.r.URL.Query().Get("key"))
+	object, err := req.engine.Objects.ObjectGet(req.call, req.id(), req.r.URL.Query().Get("key"))
 	return answer{redirect: req.opts.ObjectsURL + object.DownloadPath}, err
 }
 
@@ -137,12 +126,9 @@ func (req *request) objectDelete() (answer, error) {
 	prefix, key := req.form("prefix"), req.form("key")
 	err := req.confirm(bucketData{Prefix: prefix}.Base(key))
 	if err == nil {
-		_, err = req.engine.Objects.ObjectDelete(req.r.Context(), req.call, req.r.PathValue("id"), key)
+		_, err = req.engine.Objects.ObjectDelete(req.r.Context(), req.call, req.id(), key)
 	}
-	if err != nil {
-		return req.bucketPage(prefix, err)
-	}
-	return req.folderPath(prefix, "object_deleted"), nil
+	return req.folderPath(prefix, "object_deleted"), err
 }
 
 // bucketUpdate changes who may read a bucket.
@@ -153,34 +139,31 @@ func (req *request) bucketUpdate() (answer, error) {
 
 // bucketExpire changes how long a bucket's files are kept.
 func (req *request) bucketExpire() (answer, error) {
-	b, err := req.engine.Objects.BucketGet(req.call, req.r.PathValue("id"))
+	b, err := req.engine.Objects.BucketGet(req.call, req.id())
 	if err != nil {
 		return answer{}, err
 	}
 	days := 0
 	if text := strings.TrimSpace(req.form("expire_after_days")); text != "" {
 		if days, err = strconv.Atoi(text); err != nil {
-			return req.bucketPage("", model.Invalid("expire_after_days", "must be a number of days, or empty to keep files"))
+			return answer{}, model.Invalid("expire_after_days", "must be a number of days, or empty to keep files")
 		}
 	}
 	if err := req.confirm(b.Name); err != nil {
-		return req.bucketPage("", err)
+		return answer{}, err
 	}
 	return req.changeBucket(objects.BucketChange{ExpireAfterDays: &days})
 }
 
 func (req *request) changeBucket(change objects.BucketChange) (answer, error) {
-	id := req.r.PathValue("id")
-	if _, err := req.engine.Objects.BucketUpdate(req.call, id, change); err != nil {
-		return req.bucketPage("", err)
-	}
-	return done("/buckets/"+id, "bucket_updated"), nil
+	_, err := req.engine.Objects.BucketUpdate(req.call, req.id(), change)
+	return done("/buckets/"+req.id(), "bucket_updated"), err
 }
 
 // bucketDelete deletes a bucket, with files only where the person was told that
 // it has some.
 func (req *request) bucketDelete() (answer, error) {
-	b, err := req.engine.Objects.BucketGet(req.call, req.r.PathValue("id"))
+	b, err := req.engine.Objects.BucketGet(req.call, req.id())
 	if err != nil {
 		return answer{}, err
 	}
@@ -191,8 +174,5 @@ func (req *request) bucketDelete() (answer, error) {
 	if model.CodeOf(err) == model.CodeConflict && told == 0 {
 		err = model.Errorf(model.CodeConflict, "the bucket was empty when you saw it, and has files now")
 	}
-	if err != nil {
-		return req.bucketPage("", err)
-	}
-	return done("/buckets", "bucket_deleted"), nil
+	return done("/buckets", "bucket_deleted"), err
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"strings"
 
 	"holdfast/engine/databases"
@@ -15,11 +16,22 @@ type databaseData struct {
 
 // withDatabase returns the database of the path, for a page of its.
 func (req *request) withDatabase(tab string) (databaseData, error) {
-	db, err := req.engine.Databases.Get(req.call, req.r.PathValue("id"))
+	db, err := req.engine.Databases.Get(req.call, req.id())
 	return databaseData{db, tab}, err
 }
 
-func (d databaseData) title() string { return d.Name }
+// aboutDatabase makes a page about the database of the path.
+func aboutDatabase(tab string, page func(*request, databaseData, error) (answer, error)) page {
+	return func(req *request, cause error) (answer, error) {
+		db, err := req.withDatabase(tab)
+		if err != nil {
+			return answer{}, err
+		}
+		a, err := page(req, db, cause)
+		a.title, a.live = db.Name, a.live || db.busy()
+		return a, err
+	}
+}
 
 // busy reports whether something is under way on the database: its pages say how
 // far it is, and offer less meanwhile.
@@ -27,7 +39,7 @@ func (d databaseData) busy() bool { return d.RunningOp != nil }
 
 // path is where the page tab of the database lies.
 func (req *request) databasePath(tab string) string {
-	return strings.TrimSuffix("/databases/"+req.r.PathValue("id")+"/"+tab, "/")
+	return strings.TrimSuffix("/databases/"+req.id()+"/"+tab, "/")
 }
 
 // databaseOverview is what database.html shows.
@@ -38,11 +50,7 @@ type databaseOverview struct {
 	Advice adviceBrief
 }
 
-func (req *request) database() (answer, error) {
-	db, err := req.withDatabase("")
-	if err != nil {
-		return answer{}, err
-	}
+func (req *request) database(db databaseData, _ error) (answer, error) {
 	data := databaseOverview{databaseData: db, Month: req.r.URL.Query().Get("range") == "month"}
 	series := model.SeriesDay()
 	if data.Month {
@@ -55,8 +63,7 @@ func (req *request) database() (answer, error) {
 	data.Charts = charts(samples, series, req.engine.Now())
 	all, err := req.engine.Insight.Recommendations(req.call)
 	data.Advice = newAdviceBrief(adviceOn(all, db.ID), "/databases/"+db.ID, "/advice?database="+db.ID)
-	live := db.busy() || db.Status == model.DatabaseUnavailable
-	return answer{page: "database.html", title: db.title(), data: data, live: live}, err
+	return answer{page: "database.html", data: data, live: db.Status == model.DatabaseUnavailable}, err
 }
 
 // databaseForm is what database_new.html shows.
@@ -65,28 +72,18 @@ type databaseForm struct {
 	Project, Name, User string
 }
 
-func (req *request) databaseNew() (answer, error) {
+func (req *request) databaseNew(cause error) (answer, error) {
 	if err := req.opens(model.ActionDatabaseCreate); err != nil {
 		return answer{}, err
 	}
-	return req.databaseFormPage(databaseForm{}, nil)
-}
-
-func (req *request) databaseFormPage(form databaseForm, cause error) (answer, error) {
-	projects, err := req.engine.Access.Projects(req.call)
-	if cause != nil {
-		err = cause
-	}
-	form.Projects = projects
-	return answer{page: "database_new.html", title: "New database", data: form}, err
+	form := req.typedDatabase()
+	var err error
+	form.Projects, err = req.engine.Access.Projects(req.call)
+	return answer{page: "database_new.html", title: "New database", data: form}, cmp.Or(cause, err)
 }
 
 func (req *request) typedDatabase() databaseForm {
 	return databaseForm{Project: req.form("project"), Name: req.form("name"), User: req.form("db_user")}
-}
-
-func (req *request) databaseAgain(cause error) (answer, error) {
-	return req.databaseFormPage(req.typedDatabase(), cause)
 }
 
 func (req *request) databaseCreate() (answer, error) {
@@ -95,7 +92,7 @@ func (req *request) databaseCreate() (answer, error) {
 		Project: form.Project, Name: form.Name, User: form.User,
 	})
 	if err != nil {
-		return req.databaseFormPage(form, err)
+		return answer{}, err
 	}
 	data := connectData{databaseData: databaseData{db, "connect"}, Connection: connection, News: "The database is ready."}
 	return answer{page: "database_connect.html", title: db.Name, data: data}, nil

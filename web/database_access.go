@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -21,13 +22,7 @@ type accessData struct {
 	MinTLS      string
 }
 
-func (req *request) databaseAccess() (answer, error) { return req.accessPage(nil, nil) }
-
-func (req *request) accessPage(typed []string, cause error) (answer, error) {
-	db, err := req.withDatabase("access")
-	if err != nil {
-		return answer{}, err
-	}
+func (req *request) databaseAccess(db databaseData, cause error) (answer, error) {
 	list, err := req.engine.Databases.AllowlistGet(req.call, db.ID)
 	if err != nil {
 		return answer{}, err
@@ -36,14 +31,15 @@ func (req *request) accessPage(typed []string, cause error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	entries := req.typedEntries()
 	if cause == nil {
-		typed = formatNetworks(list.Entries)
+		entries = formatNetworks(list.Entries)
 	}
 	data := accessData{
-		databaseData: db, Entries: strings.Join(typed, "\n"), Applied: list, YourAddress: req.call.IP,
+		databaseData: db, Entries: strings.Join(entries, "\n"), Applied: list, YourAddress: req.call.IP,
 		SSL: ssl, MinTLS: databases.MinTLSVersion,
 	}
-	return answer{page: "database_access.html", title: db.title(), data: data, live: db.busy()}, cause
+	return answer{page: "database_access.html", data: data}, cause
 }
 
 func formatNetworks(prefixes []netip.Prefix) []string {
@@ -54,12 +50,13 @@ func formatNetworks(prefixes []netip.Prefix) []string {
 	return texts
 }
 
+func (req *request) typedEntries() []string {
+	return strings.FieldsFunc(req.form("entries"), func(r rune) bool { return strings.ContainsRune(" ,;\t\r\n", r) })
+}
+
 func (req *request) allowlistSet() (answer, error) {
-	entries := strings.FieldsFunc(req.form("entries"), func(r rune) bool { return strings.ContainsRune(" ,;\t\r\n", r) })
-	if _, err := req.engine.Databases.AllowlistSet(req.r.Context(), req.call, req.r.PathValue("id"), entries); err != nil {
-		return req.accessPage(entries, err)
-	}
-	return done(req.databasePath("access"), "allowlist"), nil
+	_, err := req.engine.Databases.AllowlistSet(req.r.Context(), req.call, req.id(), req.typedEntries())
+	return done(req.databasePath("access"), "allowlist"), err
 }
 
 // tablesData is what database_tables.html shows.
@@ -71,29 +68,19 @@ type tablesData struct {
 // tablesOnPage is how many tables a page shows.
 const tablesOnPage = 100
 
-func (req *request) tables() (answer, error) { return req.tablesPage(nil) }
-
-func (req *request) tablesPage(cause error) (answer, error) {
-	db, err := req.withDatabase("tables")
-	if err != nil {
-		return answer{}, err
-	}
+func (req *request) tables(db databaseData, cause error) (answer, error) {
 	tables, err := req.engine.Databases.RLSGet(req.r.Context(), req.call, db.ID)
-	if cause != nil {
-		err = cause
-	}
-	return answer{page: "database_tables.html", title: db.title(), data: tablesData{db, listPageOf(tables, req.r.URL.Query(), tablesOnPage)}, live: db.busy()}, err
+	data := tablesData{db, listPageOf(tables, req.r.URL.Query(), tablesOnPage)}
+	return answer{page: "database_tables.html", data: data}, cmp.Or(cause, err)
 }
 
 func (req *request) rlsSet() (answer, error) {
 	query := req.r.URL.Query() // a field of a form would change a name's line breaks
 	change := databases.RLSChange{Schema: query.Get("schema"), Table: query.Get("table"), Enabled: req.form("enabled") == "true"}
-	if _, err := req.engine.Databases.RLSSet(req.r.Context(), req.call, req.r.PathValue("id"), change); err != nil {
-		return req.tablesPage(err)
-	}
+	_, err := req.engine.Databases.RLSSet(req.r.Context(), req.call, req.id(), change)
 	a := done(req.databasePath("tables"), "rls")
 	if page := query.Get("page"); page != "" { // stay there
 		a.redirect += "&page=" + url.QueryEscape(page)
 	}
-	return a, nil
+	return a, err
 }

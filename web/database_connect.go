@@ -21,18 +21,14 @@ func (d connectData) Drivers() connstring.Drivers {
 	return d.Connection.Drivers(databases.DefaultCAFile)
 }
 
-func (req *request) databaseConnect() (answer, error) {
-	db, err := req.withDatabase("connect")
-	if err != nil {
-		return answer{}, err
-	}
+func (req *request) databaseConnect(db databaseData, _ error) (answer, error) {
 	connection, err := req.engine.Databases.Connection(req.call, db.ID)
-	return answer{page: "database_connect.html", title: db.title(), data: connectData{databaseData: db, Connection: connection}, live: db.busy()}, err
+	return answer{page: "database_connect.html", data: connectData{databaseData: db, Connection: connection}}, err
 }
 
 // databaseAuthority sends the certificate by which clients know the server.
 func (req *request) databaseAuthority() (answer, error) {
-	ssl, err := req.engine.Databases.SSLGet(req.call, req.r.PathValue("id"))
+	ssl, err := req.engine.Databases.SSLGet(req.call, req.id())
 	if err != nil {
 		return answer{}, err
 	}

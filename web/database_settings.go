@@ -14,59 +14,45 @@ type logData struct {
 	Lines []string
 }
 
-func (req *request) databaseLog() (answer, error) {
-	db, err := req.withDatabase("log")
-	if err != nil {
-		return answer{}, err
-	}
+func (req *request) databaseLog(db databaseData, _ error) (answer, error) {
 	lines, err := req.engine.Databases.ServerLog(req.call, db.ID)
-	return answer{page: "database_log.html", title: db.title(), data: logData{db, lines}, live: db.busy()}, err
+	return answer{page: "database_log.html", data: logData{db, lines}}, err
 }
 
-func (req *request) databaseSettings() (answer, error) { return req.databaseSettingsPage(nil) }
-
-func (req *request) databaseSettingsPage(cause error) (answer, error) {
-	db, err := req.withDatabase("settings")
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{page: "database_settings.html", title: db.title(), data: db, live: db.busy()}, cause
+func (req *request) databaseSettings(db databaseData, cause error) (answer, error) {
+	return answer{page: "database_settings.html", data: db}, cause
 }
 
 func (req *request) databaseRestart() (answer, error) {
-	if _, err := req.engine.Databases.Restart(req.r.Context(), req.call, req.r.PathValue("id")); err != nil {
-		return req.databaseSettingsPage(err)
-	}
-	return done(req.databasePath(""), "restarted"), nil
+	_, err := req.engine.Databases.Restart(req.r.Context(), req.call, req.id())
+	return done(req.databasePath(""), "restarted"), err
 }
 
 func (req *request) databasePassword() (answer, error) {
-	rotation, err := req.engine.Databases.RotatePassword(req.r.Context(), req.call, req.r.PathValue("id"), req.checked("terminate_sessions"))
+	rotation, err := req.engine.Databases.RotatePassword(req.r.Context(), req.call, req.id(), req.checked("terminate_sessions"))
 	if err != nil {
-		return req.databaseSettingsPage(err)
+		return answer{}, err
 	}
 	db, err := req.withDatabase("connect")
 	data := connectData{
 		databaseData: db, Connection: rotation.Connection,
 		News: "The password is new; the old one does not work any more. " + model.Count(rotation.SessionsTerminated, "session") + " ended.",
 	}
-	return answer{page: "database_connect.html", title: db.title(), data: data}, err
+	return answer{page: "database_connect.html", title: db.Name, data: data}, err
 }
 
 func (req *request) databaseDelete() (answer, error) {
-	if err := req.confirmDatabase(); err != nil {
-		return req.databaseSettingsPage(err)
+	err := req.confirmDatabase()
+	if err == nil {
+		_, err = req.engine.Databases.Delete(req.r.Context(), req.call, req.id())
 	}
-	if _, err := req.engine.Databases.Delete(req.r.Context(), req.call, req.r.PathValue("id")); err != nil {
-		return req.databaseSettingsPage(err)
-	}
-	return done("/", "database_deleted"), nil
+	return done("/", "database_deleted"), err
 }
 
 // confirmDatabase checks that the person typed the name of the database that
 // is about to be destroyed or replaced.
 func (req *request) confirmDatabase() error {
-	db, err := req.engine.Databases.Get(req.call, req.r.PathValue("id"))
+	db, err := req.engine.Databases.Get(req.call, req.id())
 	if err != nil {
 		return err
 	}

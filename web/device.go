@@ -58,18 +58,17 @@ func (req *request) review(typed string) (answer, error) {
 }
 
 func (req *request) deviceApprove() (answer, error) {
-	code := req.form("user_code")
 	decision := access.DeviceDecision{Preset: model.Preset(req.form("preset")), AllowDangerous: req.checked("allow_dangerous")}
 	// A box that is ticked and then hidden, by choosing a smaller preset, is
 	// not meant.
 	decision.AllowDangerous = decision.AllowDangerous && decision.Preset == model.PresetFullAccess
 	var err error
 	if decision.ExpiresIn, err = parseLife(req.form("expires")); err != nil {
-		return req.again(code, err)
+		return answer{}, err
 	}
-	d, err := req.engine.Access.DeviceApprove(req.call, req.person, code, decision)
+	d, err := req.engine.Access.DeviceApprove(req.call, req.person, req.form("user_code"), decision)
 	if err != nil {
-		return req.again(code, err)
+		return answer{}, err
 	}
 	data := deviceData{Device: &d, Approved: true, Chosen: decision.Preset}
 	return answer{page: "device_done.html", title: "Access approved", data: data}, nil
@@ -77,15 +76,13 @@ func (req *request) deviceApprove() (answer, error) {
 
 func (req *request) deviceDeny() (answer, error) {
 	d, err := req.engine.Access.DeviceDeny(req.call, req.person, req.form("user_code"))
-	if err != nil {
-		return req.again(req.form("user_code"), err)
-	}
-	return answer{page: "device_done.html", title: "Access denied", data: deviceData{Device: &d}}, nil
+	return answer{page: "device_done.html", title: "Access denied", data: deviceData{Device: &d}}, err
 }
 
-// again shows the page with what is wrong about the decision. A code that is
+// deviceAgain shows the page with what is wrong about the decision. A code that is
 // gone is not looked up again: that would count as a second wrong one.
-func (req *request) again(code string, err error) (answer, error) {
+func (req *request) deviceAgain(err error) (answer, error) {
+	code := req.form("user_code")
 	if model.CodeOf(err) != model.CodeValidation && model.CodeOf(err) != model.CodeForbidden {
 		return answer{page: "device.html", title: "Connect a tool", data: deviceData{Code: printable(code, 40)}}, err
 	}

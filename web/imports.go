@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"time"
 
 	"holdfast/engine/imports"
@@ -29,20 +30,14 @@ type importForm struct {
 // Least is how many characters a password has at least.
 func (importForm) Least() int { return password.Min }
 
-func (req *request) importNew() (answer, error) {
+func (req *request) importNew(cause error) (answer, error) {
 	if err := req.opens(model.ActionImportCreate); err != nil {
 		return answer{}, err
 	}
-	return req.importFormPage(importForm{}, nil)
-}
-
-func (req *request) importFormPage(form importForm, cause error) (answer, error) {
-	projects, err := req.engine.Access.Projects(req.call)
-	if cause != nil {
-		err = cause
-	}
-	form.Projects = projects
-	return answer{page: "import_new.html", title: "New import", data: form}, err
+	form := req.typedImport()
+	var err error
+	form.Projects, err = req.engine.Access.Projects(req.call)
+	return answer{page: "import_new.html", title: "New import", data: form}, cmp.Or(cause, err)
 }
 
 func (req *request) typedImport() importForm {
@@ -50,10 +45,6 @@ func (req *request) typedImport() importForm {
 		Project: req.form("project"), Name: req.form("name"), User: req.form("username"),
 		SameCredentials: req.form("credentials") == "same",
 	}
-}
-
-func (req *request) importAgain(cause error) (answer, error) {
-	return req.importFormPage(req.typedImport(), cause)
 }
 
 func (req *request) importCreate() (answer, error) {
@@ -67,10 +58,7 @@ func (req *request) importCreate() (answer, error) {
 		in.Username, in.Password = form.User, model.NewSecret(req.form("password"))
 	}
 	record, err := req.engine.Imports.Create(req.r.Context(), req.call, in)
-	if err != nil {
-		return req.importFormPage(form, err)
-	}
-	return answer{redirect: importPath(record.ID)}, nil
+	return answer{redirect: importPath(record.ID)}, err
 }
 
 func importPath(id string) string { return "/imports/" + id }
@@ -103,10 +91,8 @@ func (d importData) Took() time.Duration {
 	return d.CompletedAt.Sub(d.StartedAt)
 }
 
-func (req *request) importRecord() (answer, error) { return req.importPage(nil) }
-
-func (req *request) importPage(cause error) (answer, error) {
-	record, err := req.engine.Imports.Get(req.call, req.r.PathValue("id"))
+func (req *request) importRecord(cause error) (answer, error) {
+	record, err := req.engine.Imports.Get(req.call, req.id())
 	if err != nil {
 		return answer{}, err
 	}
@@ -122,18 +108,16 @@ func (req *request) importPage(cause error) (answer, error) {
 
 // importCancel ends an import by deleting the database that it fills.
 func (req *request) importCancel() (answer, error) {
-	record, err := req.engine.Imports.Get(req.call, req.r.PathValue("id"))
+	record, err := req.engine.Imports.Get(req.call, req.id())
 	if err != nil {
 		return answer{}, err
 	}
 	if err := req.confirm(record.Name); err != nil {
-		return req.importPage(err)
+		return answer{}, err
 	}
 	if record.Status.Final() {
-		return req.importPage(model.Errorf(model.CodeConflict, "the import has ended already; delete the database itself, if it is not wanted"))
+		return answer{}, model.Errorf(model.CodeConflict, "the import has ended already; delete the database itself, if it is not wanted")
 	}
-	if _, err := req.engine.Databases.Delete(req.r.Context(), req.call, record.Database); err != nil {
-		return req.importPage(err)
-	}
-	return done(importPath(record.ID), "import_cancelled"), nil
+	_, err = req.engine.Databases.Delete(req.r.Context(), req.call, record.Database)
+	return done(importPath(record.ID), "import_cancelled"), err
 }

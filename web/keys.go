@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -32,28 +33,31 @@ type keyFormData struct {
 	Danger  bool
 }
 
-func newKeyForm() keyFormData {
-	return keyFormData{
-		Preset: model.PresetReadOnly, Presets: append(model.Presets(), model.PresetCustom),
-		Scopes: model.Scopes(), Chosen: map[model.Scope]bool{}, Lives: keyLives(), Life: defaultLife,
-	}
-}
-
-func (req *request) keyNew() (answer, error) {
+func (req *request) keyNew(cause error) (answer, error) {
 	if err := req.opens(model.ActionKeyCreate); err != nil {
 		return answer{}, err
 	}
-	return answer{page: "key_new.html", title: "New API key", data: newKeyForm()}, nil
+	return answer{page: "key_new.html", title: "New API key", data: req.typedKey()}, cause
 }
 
-func (req *request) keyCreate() (answer, error) {
-	form := newKeyForm()
-	form.Name, form.Preset, form.Life = req.form("name"), model.Preset(req.form("preset")), req.form("expires")
+func (req *request) typedKey() keyFormData {
+	form := keyFormData{
+		Name: req.form("name"), Preset: cmp.Or(model.Preset(req.form("preset")), model.PresetReadOnly),
+		Presets: append(model.Presets(), model.PresetCustom), Scopes: model.Scopes(), Chosen: map[model.Scope]bool{},
+		Lives: keyLives(), Life: cmp.Or(req.form("expires"), defaultLife),
+	}
+	for _, s := range req.r.PostForm["scopes"] {
+		form.Chosen[model.Scope(s)] = true
+	}
 	// A box that is ticked and then hidden, by choosing a smaller preset, is
 	// not meant.
 	form.Danger = req.checked("allow_dangerous") && (form.Preset == model.PresetFullAccess || form.Preset == model.PresetCustom)
-	again := answer{page: "key_new.html", title: "New API key", data: form}
-	in := access.NewKey{Name: form.Name, Preset: form.Preset, AllowDangerous: form.Danger, Source: model.KeySourceConsole}
+	return form
+}
+
+func (req *request) keyCreate() (answer, error) {
+	form := req.typedKey()
+	in := access.NewKey{Name: form.Name, Preset: model.Preset(req.form("preset")), AllowDangerous: form.Danger, Source: model.KeySourceConsole}
 	if form.Preset == model.PresetCustom {
 		in.Preset = ""
 		scopes, err := model.ParseScopes("scopes", req.r.PostForm["scopes"])
@@ -61,20 +65,17 @@ func (req *request) keyCreate() (answer, error) {
 			err = model.Invalid("scopes", "tick at least one permission")
 		}
 		if err != nil {
-			return again, err
+			return answer{}, err
 		}
 		in.Scopes = scopes
-		for _, s := range scopes {
-			form.Chosen[s] = true
-		}
 	}
 	var err error
-	if in.ExpiresIn, err = parseLife(form.Life); err != nil {
-		return again, err
+	if in.ExpiresIn, err = parseLife(req.form("expires")); err != nil {
+		return answer{}, err
 	}
 	secret, key, err := req.engine.Access.KeyCreate(req.call, in)
 	if err != nil {
-		return again, err
+		return answer{}, err
 	}
 	data := createdKey{Key: key, Secret: secret.Reveal(), API: req.opts.BaseURL + "/v1"}
 	return answer{page: "key_created.html", title: "API key made", data: data}, nil
@@ -89,7 +90,7 @@ type createdKey struct {
 
 // key shows one key, and asks before it is revoked.
 func (req *request) key() (answer, error) {
-	key, err := req.engine.Access.KeyGet(req.call, req.r.PathValue("id"))
+	key, err := req.engine.Access.KeyGet(req.call, req.id())
 	if err != nil {
 		return answer{}, err
 	}
@@ -107,19 +108,15 @@ func (d keyData) Destroys() bool { return slices.ContainsFunc(d.Scopes, model.Sc
 
 // keyDangerous turns the key's toggle on or off, as the form's button says.
 func (req *request) keyDangerous() (answer, error) {
-	id, to := req.r.PathValue("id"), req.form("allow_dangerous")
+	id, to := req.id(), req.form("allow_dangerous")
 	if to != "on" && to != "off" {
 		return answer{}, model.Invalid("allow_dangerous", "must be on or off")
 	}
-	if _, err := req.engine.Access.KeyAllowDangerous(req.call, id, to == "on"); err != nil {
-		return answer{}, err
-	}
-	return done("/keys/"+id, "key_dangerous_"+to), nil
+	_, err := req.engine.Access.KeyAllowDangerous(req.call, id, to == "on")
+	return done("/keys/"+id, "key_dangerous_"+to), err
 }
 
 func (req *request) keyRevoke() (answer, error) {
-	if _, err := req.engine.Access.KeyRevoke(req.call, req.r.PathValue("id")); err != nil {
-		return answer{}, err
-	}
-	return done("/keys", "key_revoked"), nil
+	_, err := req.engine.Access.KeyRevoke(req.call, req.id())
+	return done("/keys", "key_revoked"), err
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"time"
 
 	"holdfast/engine/access"
@@ -25,8 +26,13 @@ type personLink struct {
 	New       bool // of an account that was just made
 }
 
-func (req *request) people() (answer, error) {
-	return req.peoplePage(peopleData{Role: model.RoleViewer})
+func (req *request) people(cause error) (answer, error) {
+	data := peopleData{Role: model.RoleViewer}
+	if req.r.PostForm.Has("email") {
+		data.Email, data.Role = req.form("email"), model.Role(req.form("role"))
+	}
+	a, err := req.peoplePage(data)
+	return a, cmp.Or(cause, err)
 }
 
 func (req *request) peoplePage(data peopleData) (answer, error) {
@@ -41,48 +47,38 @@ func (req *request) peoplePage(data peopleData) (answer, error) {
 }
 
 func (req *request) personInvite() (answer, error) {
-	data := peopleData{Email: req.form("email"), Role: model.Role(req.form("role"))}
-	user, link, err := req.engine.Access.UserInvite(req.call, data.Email, data.Role)
-	if err == nil {
-		data = peopleData{Role: model.RoleViewer, Link: req.personLinkTo(user, link, true)}
+	user, link, err := req.engine.Access.UserInvite(req.call, req.form("email"), model.Role(req.form("role")))
+	if err != nil {
+		return answer{}, err
 	}
-	return req.withPeople(data, err)
+	return req.peopleWith(user, link, true)
 }
 
 func (req *request) personLink() (answer, error) {
-	id := req.r.PathValue("id")
-	link, err := req.engine.Access.SetupLinkCreate(req.call, id)
-	data := peopleData{Role: model.RoleViewer}
-	if err == nil {
-		user, getErr := req.engine.Access.UserGet(req.call, id)
-		data.Link, err = req.personLinkTo(user, link, false), getErr
+	link, err := req.engine.Access.SetupLinkCreate(req.call, req.id())
+	if err != nil {
+		return answer{}, err
 	}
-	return req.withPeople(data, err)
+	user, err := req.engine.Access.UserGet(req.call, req.id())
+	if err != nil {
+		return answer{}, err
+	}
+	return req.peopleWith(user, link, false)
 }
 
-func (req *request) personLinkTo(user model.User, link access.SetupLink, isNew bool) *personLink {
-	return &personLink{Email: user.Email, URL: req.opts.BaseURL + SetupPath(link.Token), ExpiresAt: link.ExpiresAt, New: isNew}
-}
-
-// withPeople shows the people with how an act on one of them ended.
-func (req *request) withPeople(data peopleData, err error) (answer, error) {
-	a, listErr := req.peoplePage(data)
-	if err == nil {
-		err = listErr
-	}
-	return a, err
+// peopleWith shows the people, and a link that was just made.
+func (req *request) peopleWith(user model.User, link access.SetupLink, isNew bool) (answer, error) {
+	return req.peoplePage(peopleData{Role: model.RoleViewer, Link: &personLink{
+		Email: user.Email, URL: req.opts.BaseURL + SetupPath(link.Token), ExpiresAt: link.ExpiresAt, New: isNew,
+	}})
 }
 
 func (req *request) personRole() (answer, error) {
-	if _, err := req.engine.Access.UserRole(req.call, req.r.PathValue("id"), model.Role(req.form("role"))); err != nil {
-		return req.withPeople(peopleData{Role: model.RoleViewer}, err)
-	}
-	return done("/people", "person_role"), nil
+	_, err := req.engine.Access.UserRole(req.call, req.id(), model.Role(req.form("role")))
+	return done("/people", "person_role"), err
 }
 
 func (req *request) personDelete() (answer, error) {
-	if _, err := req.engine.Access.UserDelete(req.call, req.r.PathValue("id")); err != nil {
-		return req.withPeople(peopleData{Role: model.RoleViewer}, err)
-	}
-	return done("/people", "person_deleted"), nil
+	_, err := req.engine.Access.UserDelete(req.call, req.id())
+	return done("/people", "person_deleted"), err
 }

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"cmp"
+
 	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
@@ -11,19 +13,12 @@ type projectsData struct {
 	Name string // as it was typed
 }
 
-func (req *request) projects() (answer, error) { return req.projectsPage("", nil) }
-
-func (req *request) projectsPage(name string, cause error) (answer, error) {
+func (req *request) projects(cause error) (answer, error) {
 	list, err := req.engine.Access.ProjectList(req.call, req.page())
-	if cause != nil {
-		err = cause
-	}
-	return answer{page: "projects.html", title: "Projects", data: projectsData{list, name}}, err
+	return answer{page: "projects.html", title: "Projects", data: projectsData{list, req.form("name")}}, cmp.Or(cause, err)
 }
 
 func (req *request) projectCreate() (answer, error) {
-	if _, err := req.engine.Access.ProjectCreate(req.call, req.form("name")); err != nil {
-		return req.projectsPage(req.form("name"), err)
-	}
-	return done("/projects", "project_created"), nil
+	_, err := req.engine.Access.ProjectCreate(req.call, req.form("name"))
+	return done("/projects", "project_created"), err
 }

@@ -17,46 +17,30 @@ type planData struct {
 	Point string    // the same, as the form sends it
 }
 
-func (req *request) recoveryPlan() (answer, error) {
-	return req.planPage(req.r.URL.Query().Get("at"), nil)
-}
-
-// planPage shows the plan for a moment; a moment that cannot be reached is
+// recoveryPlan shows the plan for a moment; a moment that cannot be reached is
 // shown on the page it was chosen on.
-func (req *request) planPage(point string, cause error) (answer, error) {
+func (req *request) recoveryPlan(db databaseData, cause error) (answer, error) {
+	point := cmp.Or(req.form("at"), req.r.URL.Query().Get("at"))
 	at, err := parsePoint(point)
 	if err != nil {
-		return req.backupsPage(cmp.Or(cause, err))
-	}
-	db, err := req.withDatabase("backups")
-	if err != nil {
-		return answer{}, err
+		return req.backups(db, cmp.Or(cause, err))
 	}
 	plan, err := req.engine.Recovery.RestorePlan(req.r.Context(), req.call, db.ID, recovery.RestorePoint{Time: at}, nil)
 	if err != nil {
-		return req.backupsPage(cmp.Or(cause, err))
+		return req.backups(db, cmp.Or(cause, err))
 	}
-	data := planData{databaseData: db, Plan: plan, At: at, Point: point}
-	return answer{page: "recovery_plan.html", title: db.Name, data: data, live: db.busy()}, cause
-}
-
-func (req *request) recoveryAgain(cause error) (answer, error) {
-	return req.planPage(req.form("at"), cause)
+	return answer{page: "recovery_plan.html", data: planData{databaseData: db, Plan: plan, At: at, Point: point}}, cause
 }
 
 func (req *request) recoveryRestore() (answer, error) {
-	point := req.form("at")
-	at, err := parsePoint(point)
-	if err != nil {
-		return req.backupsPage(err)
+	at, err := parsePoint(req.form("at"))
+	if err == nil {
+		err = req.confirmDatabase()
 	}
-	if err := req.confirmDatabase(); err != nil {
-		return req.planPage(point, err)
+	if err == nil {
+		_, err = req.engine.Recovery.RecoveryRestore(req.call, req.id(), recovery.RestorePoint{Time: at}, nil)
 	}
-	if _, err := req.engine.Recovery.RecoveryRestore(req.call, req.r.PathValue("id"), recovery.RestorePoint{Time: at}, nil); err != nil {
-		return req.planPage(point, err)
-	}
-	return done(req.databasePath("backups"), "restore_started"), nil
+	return done(req.databasePath("backups"), "restore_started"), err
 }
 
 // parsePoint reads a moment as a browser's field gives it, in UTC, with or

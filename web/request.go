@@ -34,9 +34,16 @@ type answer struct {
 	redirect string
 }
 
-// handler answers a request. An error with a page shows what went wrong on that
-// page, and one without on a page of its own.
+// handler answers a request.
 type handler func(*request) (answer, error)
+
+// page shows a page. With a cause it is shown in answer to a form, with what was
+// typed and why that is not carried out; an error without a page is shown on one
+// of its own.
+type page func(*request, error) (answer, error)
+
+// show is the handler of a page that is asked for.
+func show(p page) handler { return func(req *request) (answer, error) { return p(req, nil) } }
 
 // maxForm bounds a submitted form, in bytes.
 const maxForm = 64 << 10
@@ -67,14 +74,18 @@ func (p *pages) signedIn(route route) http.Handler {
 			if err != nil {
 				return answer{}, err
 			}
+			var a answer
 			err := p.engine.Access.Authorize(req.call)
-			if model.CodeOf(err) == model.CodeRateLimited {
-				return formAgain(route.action)(req, err)
+			if err != nil && model.CodeOf(err) != model.CodeRateLimited {
+				return a, err
 			}
-			if err != nil {
-				return answer{}, err
+			if err == nil {
+				a, err = route.handler(req)
 			}
-			return route.handler(req)
+			if err != nil && route.form != nil {
+				return route.form(req, err)
+			}
+			return a, err
 		}, true)
 	})
 }
@@ -206,6 +217,9 @@ func sentence(message string) string {
 	}
 	return string(runes)
 }
+
+// id is that of what the path names.
+func (req *request) id() string { return req.r.PathValue("id") }
 
 // form returns what was typed into a field of the form.
 func (req *request) form(name string) string { return req.r.PostForm.Get(name) }

@@ -8,116 +8,103 @@ type route struct {
 	pattern string
 	action  model.Action
 	handler handler
+	// form is the page with the form that was sent. It is shown again when that
+	// is not carried out; without one the error is shown on a page of its own.
+	form page
 }
 
-// openRoute is a page that needs nobody to be signed in; "" is not audited.
+// openRoute is a page that needs nobody to be signed in; "" is not audited. Its
+// handler's own page shows an error.
 type openRoute route
-
-// formAgain returns what shows the form for an action that has a budget, with
-// what was typed and why it is not carried out.
-func formAgain(action model.Action) func(*request, error) (answer, error) {
-	switch action {
-	case model.ActionDatabaseCreate:
-		return (*request).databaseAgain
-	case model.ActionBackupRestore:
-		return (*request).backupPage
-	case model.ActionRecoveryCreate:
-		return (*request).recoveryAgain
-	case model.ActionBucketCreate:
-		return (*request).bucketAgain
-	case model.ActionImportCreate:
-		return (*request).importAgain
-	case model.ActionBackupCreate, model.ActionRecoveryUndo:
-		return (*request).backupsPage
-	default:
-		return func(_ *request, err error) (answer, error) { return answer{}, err }
-	}
-}
 
 func openRoutes() []openRoute {
 	return []openRoute{
-		{"GET /sign-in", "", (*request).signInForm},
-		{"POST /sign-in", model.ActionSessionCreate, (*request).signIn},
-		{"GET /setup", "", (*request).setupForm},
-		{"POST /setup", model.ActionUserCreate, (*request).setup},
-		{"GET /docs", "", (*request).referenceIndex},
-		{"GET /docs/{area}", "", (*request).referenceArea},
+		{"GET /sign-in", "", (*request).signInForm, nil},
+		{"POST /sign-in", model.ActionSessionCreate, (*request).signIn, nil},
+		{"GET /setup", "", (*request).setupForm, nil},
+		{"POST /setup", model.ActionUserCreate, (*request).setup, nil},
+		{"GET /docs", "", (*request).referenceIndex, nil},
+		{"GET /docs/{area}", "", (*request).referenceArea, nil},
 	}
 }
 
 func routes() []route {
+	backups, backup := aboutDatabase("backups", (*request).backups), aboutDatabase("backups", (*request).backup)
+	plan := aboutDatabase("backups", (*request).recoveryPlan)
+	access, tables := aboutDatabase("access", (*request).databaseAccess), aboutDatabase("tables", (*request).tables)
+	settings := aboutDatabase("settings", (*request).databaseSettings)
 	return []route{
-		{"GET /{$}", model.ActionAgentStatus, (*request).overview},
+		{"GET /{$}", model.ActionAgentStatus, (*request).overview, nil},
 
-		{"GET /advice", model.ActionRecommendationList, (*request).advice},
+		{"GET /advice", model.ActionRecommendationList, (*request).advice, nil},
 
-		{"GET /device", model.ActionDeviceReview, (*request).device},
-		{"POST /device/approve", model.ActionDeviceApprove, (*request).deviceApprove},
-		{"POST /device/deny", model.ActionDeviceDeny, (*request).deviceDeny},
+		{"GET /device", model.ActionDeviceReview, (*request).device, nil},
+		{"POST /device/approve", model.ActionDeviceApprove, (*request).deviceApprove, (*request).deviceAgain},
+		{"POST /device/deny", model.ActionDeviceDeny, (*request).deviceDeny, (*request).deviceAgain},
 
-		{"GET /databases/new", model.ActionProjectList, (*request).databaseNew},
-		{"POST /databases", model.ActionDatabaseCreate, (*request).databaseCreate},
-		{"GET /databases/{id}", model.ActionDatabaseGet, (*request).database},
-		{"GET /databases/{id}/connect", model.ActionDatabaseConnection, (*request).databaseConnect},
-		{"GET /databases/{id}/ca.crt", model.ActionSSLGet, (*request).databaseAuthority},
-		{"GET /databases/{id}/backups", model.ActionBackupList, (*request).backups},
-		{"POST /databases/{id}/backups", model.ActionBackupCreate, (*request).backupCreate},
-		{"GET /databases/{id}/backups/{backup}", model.ActionBackupGet, (*request).backup},
-		{"POST /databases/{id}/backups/{backup}/restore", model.ActionBackupRestore, (*request).backupRestore},
-		{"POST /databases/{id}/backups/{backup}/delete", model.ActionBackupDelete, (*request).backupDelete},
-		{"POST /databases/{id}/backups/{backup}/pin", model.ActionBackupPin, (*request).backupPin},
-		{"GET /databases/{id}/export", model.ActionExportGet, (*request).export},
-		{"GET /databases/{id}/recovery", model.ActionRecoveryGet, (*request).recoveryPlan},
-		{"POST /databases/{id}/recovery", model.ActionRecoveryCreate, (*request).recoveryRestore},
-		{"POST /databases/{id}/undo", model.ActionRecoveryUndo, (*request).recoveryUndo},
-		{"GET /databases/{id}/access", model.ActionAllowlistGet, (*request).databaseAccess},
-		{"POST /databases/{id}/allowlist", model.ActionAllowlistSet, (*request).allowlistSet},
-		{"GET /databases/{id}/tables", model.ActionRLSGet, (*request).tables},
-		{"POST /databases/{id}/tables", model.ActionRLSSet, (*request).rlsSet},
-		{"GET /databases/{id}/log", model.ActionDatabaseLog, (*request).databaseLog},
-		{"GET /databases/{id}/settings", model.ActionDatabaseGet, (*request).databaseSettings},
-		{"POST /databases/{id}/restart", model.ActionDatabaseRestart, (*request).databaseRestart},
-		{"POST /databases/{id}/password", model.ActionDatabaseRotatePassword, (*request).databasePassword},
-		{"POST /databases/{id}/delete", model.ActionDatabaseDelete, (*request).databaseDelete},
+		{"GET /databases/new", model.ActionProjectList, show((*request).databaseNew), nil},
+		{"POST /databases", model.ActionDatabaseCreate, (*request).databaseCreate, (*request).databaseNew},
+		{"GET /databases/{id}", model.ActionDatabaseGet, show(aboutDatabase("", (*request).database)), nil},
+		{"GET /databases/{id}/connect", model.ActionDatabaseConnection, show(aboutDatabase("connect", (*request).databaseConnect)), nil},
+		{"GET /databases/{id}/ca.crt", model.ActionSSLGet, (*request).databaseAuthority, nil},
+		{"GET /databases/{id}/backups", model.ActionBackupList, show(backups), nil},
+		{"POST /databases/{id}/backups", model.ActionBackupCreate, (*request).backupCreate, backups},
+		{"GET /databases/{id}/backups/{backup}", model.ActionBackupGet, show(backup), nil},
+		{"POST /databases/{id}/backups/{backup}/restore", model.ActionBackupRestore, (*request).backupRestore, backup},
+		{"POST /databases/{id}/backups/{backup}/delete", model.ActionBackupDelete, (*request).backupDelete, backup},
+		{"POST /databases/{id}/backups/{backup}/pin", model.ActionBackupPin, (*request).backupPin, backup},
+		{"GET /databases/{id}/export", model.ActionExportGet, (*request).export, nil},
+		{"GET /databases/{id}/recovery", model.ActionRecoveryGet, show(plan), nil},
+		{"POST /databases/{id}/recovery", model.ActionRecoveryCreate, (*request).recoveryRestore, plan},
+		{"POST /databases/{id}/undo", model.ActionRecoveryUndo, (*request).recoveryUndo, backups},
+		{"GET /databases/{id}/access", model.ActionAllowlistGet, show(access), nil},
+		{"POST /databases/{id}/allowlist", model.ActionAllowlistSet, (*request).allowlistSet, access},
+		{"GET /databases/{id}/tables", model.ActionRLSGet, show(tables), nil},
+		{"POST /databases/{id}/tables", model.ActionRLSSet, (*request).rlsSet, tables},
+		{"GET /databases/{id}/log", model.ActionDatabaseLog, show(aboutDatabase("log", (*request).databaseLog)), nil},
+		{"GET /databases/{id}/settings", model.ActionDatabaseGet, show(settings), nil},
+		{"POST /databases/{id}/restart", model.ActionDatabaseRestart, (*request).databaseRestart, settings},
+		{"POST /databases/{id}/password", model.ActionDatabaseRotatePassword, (*request).databasePassword, settings},
+		{"POST /databases/{id}/delete", model.ActionDatabaseDelete, (*request).databaseDelete, settings},
 
-		{"GET /buckets", model.ActionBucketList, (*request).buckets},
-		{"POST /buckets", model.ActionBucketCreate, (*request).bucketCreate},
-		{"GET /buckets/{id}", model.ActionObjectList, (*request).bucket},
-		{"POST /buckets/{id}", model.ActionObjectUpload, (*request).uploadForm},
-		{"PUT /buckets/{id}", model.ActionObjectUpload, (*request).upload},
-		{"POST /buckets/{id}/settings", model.ActionBucketUpdate, (*request).bucketUpdate},
-		{"POST /buckets/{id}/expiry", model.ActionBucketUpdate, (*request).bucketExpire},
-		{"GET /buckets/{id}/download", model.ActionObjectGet, (*request).download},
-		{"POST /buckets/{id}/objects/delete", model.ActionObjectDelete, (*request).objectDelete},
-		{"POST /buckets/{id}/delete", model.ActionBucketDelete, (*request).bucketDelete},
+		{"GET /buckets", model.ActionBucketList, show((*request).buckets), nil},
+		{"POST /buckets", model.ActionBucketCreate, (*request).bucketCreate, (*request).buckets},
+		{"GET /buckets/{id}", model.ActionObjectList, show((*request).bucket), nil},
+		{"POST /buckets/{id}", model.ActionObjectUpload, (*request).uploadForm, nil},
+		{"PUT /buckets/{id}", model.ActionObjectUpload, (*request).upload, nil},
+		{"POST /buckets/{id}/settings", model.ActionBucketUpdate, (*request).bucketUpdate, (*request).bucket},
+		{"POST /buckets/{id}/expiry", model.ActionBucketUpdate, (*request).bucketExpire, (*request).bucket},
+		{"GET /buckets/{id}/download", model.ActionObjectGet, (*request).download, nil},
+		{"POST /buckets/{id}/objects/delete", model.ActionObjectDelete, (*request).objectDelete, (*request).bucket},
+		{"POST /buckets/{id}/delete", model.ActionBucketDelete, (*request).bucketDelete, (*request).bucket},
 
-		{"GET /imports", model.ActionImportList, (*request).imports},
-		{"GET /imports/new", model.ActionProjectList, (*request).importNew},
-		{"POST /imports", model.ActionImportCreate, (*request).importCreate},
-		{"GET /imports/{id}", model.ActionImportGet, (*request).importRecord},
-		{"POST /imports/{id}/cancel", model.ActionDatabaseDelete, (*request).importCancel},
+		{"GET /imports", model.ActionImportList, (*request).imports, nil},
+		{"GET /imports/new", model.ActionProjectList, show((*request).importNew), nil},
+		{"POST /imports", model.ActionImportCreate, (*request).importCreate, (*request).importNew},
+		{"GET /imports/{id}", model.ActionImportGet, show((*request).importRecord), nil},
+		{"POST /imports/{id}/cancel", model.ActionDatabaseDelete, (*request).importCancel, (*request).importRecord},
 
-		{"GET /keys", model.ActionKeyList, (*request).keys},
-		{"GET /keys/new", model.ActionKeyList, (*request).keyNew},
-		{"POST /keys", model.ActionKeyCreate, (*request).keyCreate},
-		{"GET /keys/{id}", model.ActionKeyList, (*request).key},
-		{"POST /keys/{id}/dangerous", model.ActionKeyUpdate, (*request).keyDangerous},
-		{"POST /keys/{id}/revoke", model.ActionKeyRevoke, (*request).keyRevoke},
+		{"GET /keys", model.ActionKeyList, (*request).keys, nil},
+		{"GET /keys/new", model.ActionKeyList, show((*request).keyNew), nil},
+		{"POST /keys", model.ActionKeyCreate, (*request).keyCreate, (*request).keyNew},
+		{"GET /keys/{id}", model.ActionKeyList, (*request).key, nil},
+		{"POST /keys/{id}/dangerous", model.ActionKeyUpdate, (*request).keyDangerous, nil},
+		{"POST /keys/{id}/revoke", model.ActionKeyRevoke, (*request).keyRevoke, nil},
 
-		{"GET /audit", model.ActionAuditList, (*request).audit},
+		{"GET /audit", model.ActionAuditList, (*request).audit, nil},
 
-		{"GET /people", model.ActionUserList, (*request).people},
-		{"POST /people", model.ActionUserInvite, (*request).personInvite},
-		{"POST /people/{id}/role", model.ActionUserRole, (*request).personRole},
-		{"POST /people/{id}/link", model.ActionSetupLinkCreate, (*request).personLink},
-		{"POST /people/{id}/delete", model.ActionUserDelete, (*request).personDelete},
+		{"GET /people", model.ActionUserList, show((*request).people), nil},
+		{"POST /people", model.ActionUserInvite, (*request).personInvite, (*request).people},
+		{"POST /people/{id}/role", model.ActionUserRole, (*request).personRole, (*request).people},
+		{"POST /people/{id}/link", model.ActionSetupLinkCreate, (*request).personLink, (*request).people},
+		{"POST /people/{id}/delete", model.ActionUserDelete, (*request).personDelete, (*request).people},
 
-		{"GET /projects", model.ActionProjectList, (*request).projects},
-		{"POST /projects", model.ActionProjectCreate, (*request).projectCreate},
+		{"GET /projects", model.ActionProjectList, show((*request).projects), nil},
+		{"POST /projects", model.ActionProjectCreate, (*request).projectCreate, (*request).projects},
 
-		{"GET /settings", model.ActionSettingsGet, (*request).settings},
-		{"POST /settings/password", model.ActionUserPassword, (*request).password},
-		{"POST /sign-out", model.ActionSessionEnd, (*request).signOut},
-		{"POST /sign-out/everywhere", model.ActionSessionEndAll, (*request).signOutEverywhere},
+		{"GET /settings", model.ActionSettingsGet, show((*request).settings), nil},
+		{"POST /settings/password", model.ActionUserPassword, (*request).password, (*request).settings},
+		{"POST /sign-out", model.ActionSessionEnd, (*request).signOut, nil},
+		{"POST /sign-out/everywhere", model.ActionSessionEndAll, (*request).signOutEverywhere, nil},
 	}
 }

@@ -51,9 +51,7 @@ func metricName(m model.Metric) string {
 	}
 }
 
-func (req *request) settings() (answer, error) { return req.settingsPage(nil) }
-
-func (req *request) settingsPage(cause error) (answer, error) {
+func (req *request) settings(cause error) (answer, error) {
 	a := answer{page: "settings.html", title: "Settings"}
 	sessions, err := req.engine.Access.Sessions(req.person)
 	if err != nil {
@@ -73,8 +71,5 @@ func (req *request) settingsPage(cause error) (answer, error) {
 func (req *request) password() (answer, error) {
 	err := req.engine.Access.UserPassword(req.call, req.person,
 		model.NewSecret(req.form("current_password")), model.NewSecret(req.form("new_password")))
-	if err != nil {
-		return req.settingsPage(err)
-	}
-	return done("/settings", "password"), nil
+	return done("/settings", "password"), err
 }

@@ -73,7 +73,7 @@ func (req *request) store(key, contentType string, body io.Reader, length int64)
 		contentType = "application/octet-stream"
 	}
 	_, err = req.engine.Objects.ObjectUpload(req.r.Context(), req.call, objects.Upload{
-		Bucket: req.r.PathValue("id"), Key: key, ContentType: contentType, Body: &patient{req, body}, Length: length,
+		Bucket: req.id(), Key: key, ContentType: contentType, Body: &patient{req, body}, Length: length,
 	})
 	return err
 }

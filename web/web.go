@@ -67,7 +67,7 @@ func New(e *engine.Engine, opts Options) (http.Handler, error) {
 	for _, r := range routes() {
 		mux.Handle(r.pattern, p.signedIn(r))
 	}
-	nothing := p.open(openRoute{"/", "", (*request).notFound})
+	nothing := p.open(openRoute{"/", "", (*request).notFound, nil})
 	mux.Handle("/", nothing)
 	origins := http.NewCrossOriginProtection()
 	// Behind a proxy the host asked for may be another than the browser's.
