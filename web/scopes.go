@@ -2,111 +2,65 @@ package web
 
 import (
 	"slices"
-	"strings"
 
 	"holdfast/engine/model"
 )
 
+// scopeText says what a scope lets a key do, in whole words and, where the kind
+// of thing is said already, in short.
+type scopeText struct {
+	scope        model.Scope
+	area         string
+	words, short string
+}
+
+// scopeTexts has every scope, by area in the order in which pages name them.
+func scopeTexts() []scopeText {
+	return []scopeText{
+		{model.ScopeDatabaseRead, "Databases", "See databases, and read the data in them", "see them and read their data"},
+		{model.ScopeDatabaseCreate, "Databases", "Create databases", "create"},
+		{model.ScopeDatabaseUpdate, "Databases", "Change the data in databases, restart them, rotate passwords, edit who may connect", "change their data, passwords and who may connect"},
+		{model.ScopeDatabaseDelete, "Databases", "Delete databases", "delete"},
+		{model.ScopeStorageRead, "Files", "See buckets, and download the files in them", "see and download"},
+		{model.ScopeStorageCreate, "Files", "Create buckets and upload files", "create"},
+		{model.ScopeStorageUpdate, "Files", "Change buckets", "change buckets"},
+		{model.ScopeStorageDelete, "Files", "Delete files and buckets", "delete"},
+		{model.ScopeBackupList, "Backups", "See backups and what can be recovered", "see"},
+		{model.ScopeBackupCreate, "Backups", "Make backups", "create"},
+		{model.ScopeBackupRestore, "Backups", "Restore databases to an earlier state", "restore"},
+		{model.ScopeBackupDownload, "Backups", "Download exports of databases", "download exports"},
+		{model.ScopeBackupDelete, "Backups", "Delete backups", "delete"},
+		{model.ScopeAccountRead, "Account", "See usage, the list of API keys and the audit log", "see usage, keys and the audit log"},
+		{model.ScopeBillingRead, "Account", "See the plan", "the plan"},
+		{model.ScopeTeamRead, "Account", "See who is in the organization", "who is in the organization"},
+	}
+}
+
 // scopeWords says what a scope lets a key do.
 func scopeWords(s model.Scope) string {
-	switch s {
-	case model.ScopeDatabaseCreate:
-		return "Create databases"
-	case model.ScopeDatabaseRead:
-		return "See databases, and read the data in them"
-	case model.ScopeDatabaseUpdate:
-		return "Change the data in databases, restart them, rotate passwords, edit who may connect"
-	case model.ScopeDatabaseDelete:
-		return "Delete databases"
-	case model.ScopeStorageCreate:
-		return "Create buckets and upload files"
-	case model.ScopeStorageRead:
-		return "See buckets, and download the files in them"
-	case model.ScopeStorageUpdate:
-		return "Change buckets"
-	case model.ScopeStorageDelete:
-		return "Delete files and buckets"
-	case model.ScopeBackupCreate:
-		return "Make backups"
-	case model.ScopeBackupRestore:
-		return "Restore databases to an earlier state"
-	case model.ScopeBackupDelete:
-		return "Delete backups"
-	case model.ScopeBackupDownload:
-		return "Download exports of databases"
-	case model.ScopeBackupList:
-		return "See backups and what can be recovered"
-	case model.ScopeAccountRead:
-		return "See usage, the list of API keys and the audit log"
-	case model.ScopeBillingRead:
-		return "See the plan"
-	case model.ScopeTeamRead:
-		return "See who is in the organization"
-	default:
-		return string(s)
+	texts := scopeTexts()
+	if i := slices.IndexFunc(texts, func(t scopeText) bool { return t.scope == s }); i >= 0 {
+		return texts[i].words
 	}
+	return string(s)
 }
 
 // power is what a preset lets a key do with one kind of thing.
 type power struct{ Area, Text string }
 
-// powersOf says in a few lines what a preset grants. Each scope has its part,
-// so that none is granted and not named.
-func powersOf(p model.Preset) []power {
-	var powers []power
+// powersOf says in a few lines what a preset grants.
+func powersOf(p model.Preset) (powers []power) {
 	granted := p.Scopes()
-	for _, area := range []struct {
-		name   string
-		scopes []model.Scope
-	}{
-		{"Databases", []model.Scope{model.ScopeDatabaseRead, model.ScopeDatabaseCreate, model.ScopeDatabaseUpdate, model.ScopeDatabaseDelete}},
-		{"Files", []model.Scope{model.ScopeStorageRead, model.ScopeStorageCreate, model.ScopeStorageUpdate, model.ScopeStorageDelete}},
-		{"Backups", []model.Scope{model.ScopeBackupList, model.ScopeBackupCreate, model.ScopeBackupRestore, model.ScopeBackupDownload, model.ScopeBackupDelete}},
-		{"Account", []model.Scope{model.ScopeAccountRead, model.ScopeBillingRead, model.ScopeTeamRead}},
-	} {
-		var parts []string
-		for _, s := range area.scopes {
-			if slices.Contains(granted, s) {
-				parts = append(parts, scopeShort(s))
-			}
-		}
-		if len(parts) > 0 {
-			powers = append(powers, power{area.name, strings.Join(parts, ", ")})
+	for _, t := range scopeTexts() {
+		switch last := len(powers) - 1; {
+		case !slices.Contains(granted, t.scope):
+		case last >= 0 && powers[last].Area == t.area:
+			powers[last].Text += ", " + t.short
+		default:
+			powers = append(powers, power{t.area, t.short})
 		}
 	}
 	return powers
-}
-
-// scopeShort is scopeWords for where the kind of thing is said already.
-func scopeShort(s model.Scope) string {
-	switch s {
-	case model.ScopeDatabaseRead:
-		return "see them and read their data"
-	case model.ScopeDatabaseCreate, model.ScopeStorageCreate, model.ScopeBackupCreate:
-		return "create"
-	case model.ScopeDatabaseUpdate:
-		return "change their data, passwords and who may connect"
-	case model.ScopeStorageRead:
-		return "see and download"
-	case model.ScopeStorageUpdate:
-		return "change buckets"
-	case model.ScopeBackupList:
-		return "see"
-	case model.ScopeBackupRestore:
-		return "restore"
-	case model.ScopeBackupDownload:
-		return "download exports"
-	case model.ScopeDatabaseDelete, model.ScopeStorageDelete, model.ScopeBackupDelete:
-		return "delete"
-	case model.ScopeAccountRead:
-		return "see usage, keys and the audit log"
-	case model.ScopeBillingRead:
-		return "the plan"
-	case model.ScopeTeamRead:
-		return "who is in the organization"
-	default:
-		return string(s)
-	}
 }
 
 func presetName(p model.Preset) string {
