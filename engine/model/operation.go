@@ -40,11 +40,7 @@ type Operation struct {
 	Destructive bool
 	Rate        RateClass
 	// Others are acts of other operations that this one comes to as well.
-	Others   []Also
-	Resource ResourceType
-	// Changes says that success alters something, so that the audit entry
-	// must be on disk before the answer.
-	Changes bool
+	Others []Also
 }
 
 // The API's operations.
@@ -175,16 +171,92 @@ const (
 
 // Operations returns the table of the API's operations, in the order of the
 // specification.
-func Operations() []Operation { return operations() }
+func Operations() []Operation {
+	return []Operation{
+		operation(ActionDeviceAuthorize, "authorizeDevice", ""),
+		operation(ActionDeviceToken, "getDeviceToken", ""),
+
+		operation(ActionDatabaseList, "listDatabases", ScopeDatabaseRead),
+		operation(ActionDatabaseCreate, "createDatabase", ScopeDatabaseCreate).within(RateCreateDatabase),
+		operation(ActionDatabaseGet, "getDatabase", ScopeDatabaseRead),
+		operation(ActionDatabaseDelete, "deleteDatabase", ScopeDatabaseDelete).destructive(),
+		operation(ActionDatabaseRestart, "restartDatabase", ScopeDatabaseUpdate),
+		operation(ActionDatabaseRotatePassword, "rotateDatabasePassword", ScopeDatabaseUpdate),
+		operation(ActionDatabaseConnection, "getDatabaseConnection", ScopeDatabaseRead),
+
+		operation(ActionSSLGet, "getDatabaseSSL", ScopeDatabaseRead),
+		operation(ActionAllowlistGet, "getDatabaseAllowlist", ScopeDatabaseRead),
+		operation(ActionAllowlistSet, "replaceDatabaseAllowlist", ScopeDatabaseUpdate),
+		operation(ActionRLSGet, "getDatabaseRLS", ScopeDatabaseRead),
+		operation(ActionRLSSet, "setDatabaseRLS", ScopeDatabaseUpdate),
+
+		operation(ActionBackupList, "listBackups", ScopeBackupList),
+		operation(ActionBackupCreate, "createBackup", ScopeBackupCreate).within(RateCreateBackup),
+		operation(ActionBackupGet, "getBackup", ScopeBackupList),
+		operation(ActionBackupDelete, "deleteBackup", ScopeBackupDelete).destructive(),
+		operation(ActionBackupRestore, "restoreBackup", ScopeBackupRestore).within(RateRestore).
+			alsoWith("mode", "new", ActionDatabaseCreate),
+		operation(ActionBackupPin, "pinBackup", ScopeBackupCreate),
+		operation(ActionRecoveryGet, "getRecovery", ScopeBackupList),
+		operation(ActionRecoveryCreate, "requestRestore", ScopeBackupRestore).within(RateRestore).
+			alsoWith("mode", "new", ActionDatabaseCreate),
+		operation(ActionRecoveryUndo, "undoRestore", ScopeBackupRestore).within(RateRestore),
+		operation(ActionExportGet, "getExport", ScopeBackupDownload),
+
+		operation(ActionImportList, "listImports", ScopeDatabaseRead),
+		operation(ActionImportCreate, "createImport", ScopeDatabaseCreate).within(RateImport).also(ActionDatabaseCreate),
+		operation(ActionImportGet, "getImport", ScopeDatabaseRead),
+
+		operation(ActionBucketList, "listBuckets", ScopeStorageRead),
+		operation(ActionBucketCreate, "createBucket", ScopeStorageCreate).within(RateCreateBucket),
+		operation(ActionBucketGet, "getBucket", ScopeStorageRead),
+		operation(ActionBucketUpdate, "updateBucket", ScopeStorageUpdate).
+			alsoWhen("When `expire_after_days` has objects removed sooner than so far", ActionObjectDelete),
+		operation(ActionBucketDelete, "deleteBucket", ScopeStorageDelete).destructive(),
+		operation(ActionObjectList, "listObjects", ScopeStorageRead),
+		operation(ActionObjectUpload, "uploadObject", ScopeStorageCreate),
+		operation(ActionObjectGet, "getObject", ScopeStorageRead),
+		operation(ActionObjectDelete, "deleteObject", ScopeStorageDelete).destructive(),
+
+		operation(ActionUsageGet, "getUsage", ScopeAccountRead),
+		operation(ActionLimitsGet, "getLimits", ScopeAccountRead),
+		operation(ActionBillingGet, "getBilling", ScopeBillingRead),
+		operation(ActionKeyList, "listKeys", ScopeAccountRead),
+		operation(ActionAuditList, "listAuditLogs", ScopeAccountRead),
+		operation(ActionAgentStatus, "getAgentStatus", ScopeAccountRead),
+		operation(ActionRecommendationList, "listRecommendations", ScopeAccountRead),
+	}
+}
 
 // ConsoleOperations returns the table of what only people and the operator
 // do. The rest of the console asks for the API's operations.
-func ConsoleOperations() []Operation { return consoleOperations() }
+func ConsoleOperations() []Operation {
+	return []Operation{
+		person(ActionUserList, RoleViewer),
+		person(ActionUserInvite, RoleAdmin),
+		person(ActionUserRole, RoleAdmin),
+		person(ActionUserDelete, RoleAdmin),
+		person(ActionUserPassword, RoleViewer),
+		person(ActionSetupLinkCreate, RoleAdmin),
+		person(ActionSessionEnd, RoleViewer),
+		person(ActionSessionEndAll, RoleViewer),
+		person(ActionKeyCreate, RoleAdmin),
+		person(ActionKeyUpdate, RoleAdmin),
+		person(ActionKeyRevoke, RoleAdmin),
+		person(ActionProjectList, RoleViewer),
+		person(ActionProjectCreate, RoleAdmin),
+		person(ActionDeviceReview, RoleViewer),
+		person(ActionDeviceApprove, RoleViewer),
+		person(ActionDeviceDeny, RoleViewer),
+		person(ActionDatabaseLog, RoleAdmin),
+		person(ActionSettingsGet, RoleViewer),
+	}
+}
 
 // OperationFor returns the row of action. An action of no operation is a
 // programming error and panics, at start-up, where routes are made.
 func OperationFor(action Action) Operation {
-	all := append(operations(), consoleOperations()...)
+	all := append(Operations(), ConsoleOperations()...)
 	i := slices.IndexFunc(all, func(o Operation) bool { return o.Action == action })
 	if i < 0 {
 		panic("model: no operation for action " + string(action))
@@ -192,102 +264,17 @@ func OperationFor(action Action) Operation {
 	return all[i]
 }
 
-func operations() []Operation {
-	return []Operation{
-		change(ActionDeviceAuthorize, "authorizeDevice", "", ResourceNone),
-		change(ActionDeviceToken, "getDeviceToken", "", ResourceNone),
-
-		read(ActionDatabaseList, "listDatabases", ScopeDatabaseRead, ResourceDatabase),
-		change(ActionDatabaseCreate, "createDatabase", ScopeDatabaseCreate, ResourceDatabase).within(RateCreateDatabase),
-		read(ActionDatabaseGet, "getDatabase", ScopeDatabaseRead, ResourceDatabase),
-		destroy(ActionDatabaseDelete, "deleteDatabase", ScopeDatabaseDelete, ResourceDatabase),
-		change(ActionDatabaseRestart, "restartDatabase", ScopeDatabaseUpdate, ResourceDatabase),
-		change(ActionDatabaseRotatePassword, "rotateDatabasePassword", ScopeDatabaseUpdate, ResourceDatabase),
-		read(ActionDatabaseConnection, "getDatabaseConnection", ScopeDatabaseRead, ResourceDatabase),
-
-		read(ActionSSLGet, "getDatabaseSSL", ScopeDatabaseRead, ResourceDatabase),
-		read(ActionAllowlistGet, "getDatabaseAllowlist", ScopeDatabaseRead, ResourceDatabase),
-		change(ActionAllowlistSet, "replaceDatabaseAllowlist", ScopeDatabaseUpdate, ResourceDatabase),
-		read(ActionRLSGet, "getDatabaseRLS", ScopeDatabaseRead, ResourceDatabase),
-		change(ActionRLSSet, "setDatabaseRLS", ScopeDatabaseUpdate, ResourceDatabase),
-
-		read(ActionBackupList, "listBackups", ScopeBackupList, ResourceBackup),
-		change(ActionBackupCreate, "createBackup", ScopeBackupCreate, ResourceBackup).within(RateCreateBackup),
-		read(ActionBackupGet, "getBackup", ScopeBackupList, ResourceBackup),
-		destroy(ActionBackupDelete, "deleteBackup", ScopeBackupDelete, ResourceBackup),
-		change(ActionBackupRestore, "restoreBackup", ScopeBackupRestore, ResourceBackup).within(RateRestore).
-			alsoWith("mode", "new", ActionDatabaseCreate),
-		change(ActionBackupPin, "pinBackup", ScopeBackupCreate, ResourceBackup),
-		read(ActionRecoveryGet, "getRecovery", ScopeBackupList, ResourceDatabase),
-		change(ActionRecoveryCreate, "requestRestore", ScopeBackupRestore, ResourceDatabase).within(RateRestore).
-			alsoWith("mode", "new", ActionDatabaseCreate),
-		change(ActionRecoveryUndo, "undoRestore", ScopeBackupRestore, ResourceDatabase).within(RateRestore),
-		read(ActionExportGet, "getExport", ScopeBackupDownload, ResourceExport),
-
-		read(ActionImportList, "listImports", ScopeDatabaseRead, ResourceImport),
-		change(ActionImportCreate, "createImport", ScopeDatabaseCreate, ResourceImport).within(RateImport).also(ActionDatabaseCreate),
-		read(ActionImportGet, "getImport", ScopeDatabaseRead, ResourceImport),
-
-		read(ActionBucketList, "listBuckets", ScopeStorageRead, ResourceBucket),
-		change(ActionBucketCreate, "createBucket", ScopeStorageCreate, ResourceBucket).within(RateCreateBucket),
-		read(ActionBucketGet, "getBucket", ScopeStorageRead, ResourceBucket),
-		change(ActionBucketUpdate, "updateBucket", ScopeStorageUpdate, ResourceBucket).
-			alsoWhen("When `expire_after_days` has objects removed sooner than so far", ActionObjectDelete),
-		destroy(ActionBucketDelete, "deleteBucket", ScopeStorageDelete, ResourceBucket),
-		read(ActionObjectList, "listObjects", ScopeStorageRead, ResourceObject),
-		change(ActionObjectUpload, "uploadObject", ScopeStorageCreate, ResourceObject),
-		read(ActionObjectGet, "getObject", ScopeStorageRead, ResourceObject),
-		destroy(ActionObjectDelete, "deleteObject", ScopeStorageDelete, ResourceObject),
-
-		read(ActionUsageGet, "getUsage", ScopeAccountRead, ResourceOrganization),
-		read(ActionLimitsGet, "getLimits", ScopeAccountRead, ResourceOrganization),
-		read(ActionBillingGet, "getBilling", ScopeBillingRead, ResourceOrganization),
-		read(ActionKeyList, "listKeys", ScopeAccountRead, ResourceKey),
-		read(ActionAuditList, "listAuditLogs", ScopeAccountRead, ResourceAuditEntry),
-		read(ActionAgentStatus, "getAgentStatus", ScopeAccountRead, ResourceOrganization),
-		read(ActionRecommendationList, "listRecommendations", ScopeAccountRead, ResourceOrganization),
-	}
+func operation(a Action, name string, s Scope) Operation {
+	return Operation{Action: a, Name: name, Scope: s}
 }
 
-func consoleOperations() []Operation {
-	return []Operation{
-		person(ActionUserList, RoleViewer, ResourceUser),
-		person(ActionUserInvite, RoleAdmin, ResourceUser),
-		person(ActionUserRole, RoleAdmin, ResourceUser),
-		person(ActionUserDelete, RoleAdmin, ResourceUser),
-		person(ActionUserPassword, RoleViewer, ResourceUser),
-		person(ActionSetupLinkCreate, RoleAdmin, ResourceUser),
-		person(ActionSessionEnd, RoleViewer, ResourceSession),
-		person(ActionSessionEndAll, RoleViewer, ResourceSession),
-		person(ActionKeyCreate, RoleAdmin, ResourceKey),
-		person(ActionKeyUpdate, RoleAdmin, ResourceKey),
-		person(ActionKeyRevoke, RoleAdmin, ResourceKey),
-		person(ActionProjectList, RoleViewer, ResourceProject),
-		person(ActionProjectCreate, RoleAdmin, ResourceProject),
-		person(ActionDeviceReview, RoleViewer, ResourceDevice),
-		person(ActionDeviceApprove, RoleViewer, ResourceDevice),
-		person(ActionDeviceDeny, RoleViewer, ResourceDevice),
-		person(ActionDatabaseLog, RoleAdmin, ResourceDatabase),
-		person(ActionSettingsGet, RoleViewer, ResourceOrganization),
-	}
-}
+// person makes the row of something only people do.
+func person(a Action, least Role) Operation { return Operation{Action: a, Role: least} }
 
-// person makes the row of something only people do; which of it changes
-// anything is known by the engine.
-func person(a Action, least Role, t ResourceType) Operation {
-	return Operation{Action: a, Role: least, Resource: t}
-}
-
-func read(a Action, name string, s Scope, t ResourceType) Operation {
-	return Operation{Action: a, Name: name, Scope: s, Resource: t}
-}
-
-func change(a Action, name string, s Scope, t ResourceType) Operation {
-	return Operation{Action: a, Name: name, Scope: s, Resource: t, Changes: true}
-}
-
-func destroy(a Action, name string, s Scope, t ResourceType) Operation {
-	return Operation{Action: a, Name: name, Scope: s, Resource: t, Changes: true, Destructive: true}
+// destructive has the operation need the key's dangerous-operations toggle.
+func (o Operation) destructive() Operation {
+	o.Destructive = true
+	return o
 }
 
 // within puts the operation under the budget of class.

@@ -54,7 +54,7 @@ func (t *tus) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	bucket, id, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, UploadsPath), "/")
 	action, serve := t.route(method, id)
-	op := model.Operation{Action: action, Scope: model.ScopeStorageCreate, Resource: model.ResourceUpload}
+	op := model.Operation{Action: action, Scope: model.ScopeStorageCreate}
 	if method == http.MethodOptions {
 		t.gate.Open(op, t.options).ServeHTTP(w, r)
 		return
