@@ -27,8 +27,6 @@ type appliance struct {
 	cfg          core.Config
 }
 
-// testConfig is a configuration on dir that disturbs no other test: ports are
-// drawn from a range by the test's own number.
 // ports are count that no other engine of these tests has, below those the
 // system hands out.
 func ports(count int) (first, last int) {
@@ -46,6 +44,9 @@ var nextPort atomic.Int64
 
 func init() { nextPort.Store(rand.Int64N(12000)) }
 
+// testConfig is a configuration on dir that disturbs no other test: its ports are
+// its own. Only in benchmarks are data directories built ahead of need: for tests
+// startEngineOn copies some.
 func testConfig(t testing.TB, dir string) core.Config {
 	t.Helper()
 	level := slog.LevelWarn
@@ -54,12 +55,16 @@ func testConfig(t testing.TB, dir string) core.Config {
 	}
 	first, last := ports(20)
 	bin := postgrestest.Binaries(t)
+	spares := 0
+	if _, is := t.(*testing.B); is {
+		spares = 1
+	}
 	return core.Config{
 		DataDir:   dir,
 		Search:    postgres.Search{Explicit: bin.Dir},
 		FirstPort: first, LastPort: last,
 		Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1",
-		Spares:         1,
+		Spares:         spares,
 		Allowlist:      []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Rates:          core.DefaultRates(),
 		MaxObjectBytes: 1 << 30,
@@ -84,6 +89,7 @@ func startEngine(t testing.TB) *appliance {
 // startEngineOn starts an engine on a data directory, changed before it starts.
 func startEngineOn(t testing.TB, cfg core.Config, changes ...func(*Engine)) *appliance {
 	t.Helper()
+	fillPool(t, cfg, 2)
 	e, err := Open(cfg)
 	if err != nil {
 		t.Fatalf("open: %v", err)
@@ -103,6 +109,12 @@ func startEngineOn(t testing.TB, cfg core.Config, changes ...func(*Engine)) *app
 		t.Fatalf("start: %v", err)
 	}
 	return (&appliance{Engine: e, cfg: cfg}).inDefault(t)
+}
+
+// fillPool has count data directories ready for the next engine.
+func fillPool(t testing.TB, cfg core.Config, count int) {
+	t.Helper()
+	postgrestest.FillPool(t, filepath.Join(cfg.DataDir, "spares"), count)
 }
 
 // inDefault finds the organization and project of the first start.

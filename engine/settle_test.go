@@ -709,6 +709,7 @@ func TestSettle(t *testing.T) {
 	cases := crashes()
 	cfg := testConfig(t, newDataDir(t))
 	cfg.FirstPort, cfg.LastPort = ports(3 * len(cases))
+	fillPool(t, cfg, len(cases))
 	a := startEngineOn(t, cfg)
 	left := make([]model.Database, len(cases))
 	for n := range cases {
@@ -770,7 +771,9 @@ func (a *appliance) awaitBlobs(t testing.TB, refs ...blobstore.Ref) {
 // removed cannot be brought back.
 func TestSettlePurge(t *testing.T) {
 	t.Parallel()
-	a := startEngine(t)
+	cfg := testConfig(t, newDataDir(t))
+	cfg.Spares = 3 // one is being built when the engine is abandoned
+	a := startEngineOn(t, cfg)
 	db, _ := a.createDatabase(t, "shop")
 	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
 		t.Fatal(err)

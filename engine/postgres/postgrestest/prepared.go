@@ -1,13 +1,16 @@
 package postgrestest
 
 import (
-	"context"
+	"crypto/rand"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"holdfast/engine/postgres"
 )
@@ -19,15 +22,23 @@ var prepared = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	pool, err := postgres.NewWarmPool(postgres.WarmPoolOptions{Dir: filepath.Join(os.TempDir(), "prepared"), Bin: bin})
+	dir := filepath.Join(os.TempDir(), "prepared")
+	pool, err := postgres.NewWarmPool(postgres.WarmPoolOptions{Dir: dir, Want: 1, Bin: bin, Log: slog.Default()})
 	if err != nil {
 		return "", err
 	}
 	defer pool.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	dir := filepath.Join(os.TempDir(), "prepared", "data")
-	return dir, pool.Take(ctx, dir)
+	pool.Start()
+	for deadline := time.Now().Add(startTimeout); pool.Ready() == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return "", fmt.Errorf("no data directory was prepared within %s", startTimeout)
+		}
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "spare-*"))
+	if err != nil || len(found) != 1 {
+		return "", fmt.Errorf("%d data directories were prepared, %w", len(found), err)
+	}
+	return found[0], nil
 })
 
 // copyPrepared copies the prepared data directory to dest, which must not
@@ -40,6 +51,27 @@ func copyPrepared(tb testing.TB, dest string) {
 	}
 	if err := copyTree(from, dest); err != nil {
 		tb.Fatalf("copy prepared data directory: %v", err)
+	}
+}
+
+// FillPool copies prepared data directories into dir until there are count. A
+// warm pool over dir adopts them, which takes a hundredth of the time of
+// building them. All have the same system identifier.
+func FillPool(tb testing.TB, dir string, count int) {
+	tb.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		tb.Fatal(err)
+	}
+	ready, err := filepath.Glob(filepath.Join(dir, "spare-*"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for n := len(ready); n < count; n++ {
+		from, err := prepared()
+		if err != nil {
+			tb.Fatalf("prepare data directory: %v", err)
+		}
+		copyPrepared(tb, filepath.Join(dir, filepath.Base(from)+strings.ToLower(rand.Text())))
 	}
 }
 
