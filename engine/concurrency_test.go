@@ -183,6 +183,7 @@ func TestCrowdOnDatabasesOfTheirOwn(t *testing.T) {
 	dir := newDataDir(t)
 	cfg := testConfig(t, dir)
 	cfg.FirstPort, cfg.LastPort = ports(2 * crowd)
+	fillPool(t, cfg, crowd-2) // the last two build theirs
 	a := startEngineOn(t, cfg)
 	dbs := make([]databases.View, crowd)
 	connections := make([]databases.Connection, crowd)
