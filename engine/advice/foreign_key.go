@@ -28,18 +28,13 @@ func unindexedForeignKeys(ctx context.Context, s *Session) ([]model.Recommendati
 			and greatest(t.reltuples::bigint, pg_stat_get_live_tuples(t.oid)) >= $1
 			and not exists (select from pg_index x where x.indrelid = c.conrelid and x.indisvalid and `+servesKey+`)
 		order by 5 desc`, s.Limits.ForeignKeyRows)
-	if err != nil {
-		return nil, err
-	}
-	var found []model.Recommendation
-	for _, r := range rows {
+	return each(rows, err, func(r row) model.Recommendation {
 		rec := s.about("unindexed_foreign_key", model.SeverityWarning, r.String()+"."+r.Constraint, "A foreign key has no index",
 			fmt.Sprintf("No index begins with the columns of %s in %s: every delete or change of a key it refers to reads the whole table.", r.Constraint, r.table))
 		rec.Evidence = map[string]any{"constraint": r.Constraint, "table": r.String(), "columns": r.Columns, "estimated_rows": r.Rows}
 		rec.SQL, rec.Caution = createIndex(r.table, r.Columns, r.Partitioned)
-		found = append(found, rec)
-	}
-	return found, nil
+		return rec
+	})
 }
 
 // servesKey is the condition that the check of the foreign key c can search the

@@ -24,17 +24,12 @@ func idleTransactions(ctx context.Context, s *Session) ([]model.Recommendation, 
 		return nil, err
 	}
 	sessions, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
-	if err != nil {
-		return nil, err
-	}
-	var found []model.Recommendation
-	for _, r := range sessions {
+	return each(sessions, err, func(r row) model.Recommendation {
 		rec := s.about("idle_in_transaction", model.SeverityWarning, fmt.Sprint(r.PID), "A transaction is left open",
 			fmt.Sprintf("A session of %s holds a transaction open for %.0f s and does nothing: its locks stay, and no dead row can be removed.", r.Role, r.Seconds))
 		rec.Evidence = map[string]any{"pid": r.PID, "role": r.Role, "open_seconds": int64(r.Seconds)}
 		rec.SQL = fmt.Sprintf("SELECT pg_terminate_backend(%d)", r.PID)
 		rec.Caution = "The transaction is rolled back."
-		found = append(found, rec)
-	}
-	return found, nil
+		return rec
+	})
 }

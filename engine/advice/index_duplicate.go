@@ -35,17 +35,12 @@ func duplicateIndexes(ctx context.Context, s *Session) ([]model.Recommendation, 
 			and not (x.indisunique or x.indisexclusion or x.indisclustered)
 			and (y.indisunique or y.indisexclusion or y.indisclustered or y.indexrelid < x.indexrelid)
 		group by n.nspname, t.relname, i.relname, i.relpages order by i.relpages desc`)
-	if err != nil {
-		return nil, err
-	}
-	var found []model.Recommendation
-	for _, r := range rows {
+	return each(rows, err, func(r row) model.Recommendation {
 		rec := s.about("duplicate_index", model.SeverityInfo, r.Schema+"."+r.Index, "Two indexes do the same",
 			fmt.Sprintf("The index %s of %s does what %s does too.", r.Index, r.table, r.Same))
 		rec.Evidence = map[string]any{"index": r.Index, "same_as": r.Same, "table": r.String(), "size_bytes": r.Bytes}
 		rec.SQL = "DROP INDEX CONCURRENTLY " + pgx.Identifier{r.Schema, r.Index}.Sanitize()
 		rec.Caution = "Drop only one of the two."
-		found = append(found, rec)
-	}
-	return found, nil
+		return rec
+	})
 }

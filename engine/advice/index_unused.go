@@ -35,17 +35,12 @@ func unusedIndexes(ctx context.Context, s *Session) ([]model.Recommendation, err
 			and not exists (select from pg_constraint c where c.contype = 'f' and c.conrelid = t.oid
 				and (x.indkey::int2[])[0:cardinality(c.conkey) - 1] @> c.conkey)
 		order by i.relpages desc`, s.Limits.IndexBytes, since)
-	if err != nil {
-		return nil, err
-	}
-	var found []model.Recommendation
-	for _, r := range rows {
+	return each(rows, err, func(r row) model.Recommendation {
 		rec := s.about("unused_index", model.SeverityInfo, r.Schema+"."+r.Index, "An index is not used",
 			fmt.Sprintf("No query has used the index %s of %s since statistics began. It takes room and slows every write.", r.Index, r.table))
 		rec.Evidence = map[string]any{"index": r.Index, "table": r.String(), "size_bytes": r.Bytes, "scans": 0}
 		rec.SQL = "DROP INDEX CONCURRENTLY " + pgx.Identifier{r.Schema, r.Index}.Sanitize()
 		rec.Caution = "Statistics count since the database was made or they were reset: an index for a rare report, or one made lately, looks unused too."
-		found = append(found, rec)
-	}
-	return found, nil
+		return rec
+	})
 }

@@ -23,11 +23,7 @@ func missingPrimaryKeys(ctx context.Context, s *Session) ([]model.Recommendation
 		where %s and t.relkind in ('r', 'p') and not t.relispartition
 			and not exists (select from pg_index x where x.indrelid = t.oid and x.indisprimary)
 		order by 3 desc, 1, 2`)
-	if err != nil {
-		return nil, err
-	}
-	var found []model.Recommendation
-	for _, r := range rows {
+	return each(rows, err, func(r row) model.Recommendation {
 		rec := s.about("missing_primary_key", model.SeverityWarning, r.String(), "A table has no primary key",
 			fmt.Sprintf("The rows of %s cannot be told apart: logical replication and many tools cannot change them one by one.", r.table))
 		rec.Evidence = map[string]any{"table": r.String(), "estimated_rows": r.Rows}
@@ -39,7 +35,6 @@ func missingPrimaryKeys(ctx context.Context, s *Session) ([]model.Recommendation
 			rec.SQL = "SELECT attname, n_distinct FROM pg_catalog.pg_stats WHERE (schemaname, tablename) = (" + quoteText(r.Schema) + ", " + quoteText(r.Table) + ") ORDER BY n_distinct"
 			rec.Caution = "Which columns to take is not known: after ANALYZE, the statement shows -1 for those whose values all differ."
 		}
-		found = append(found, rec)
-	}
-	return found, nil
+		return rec
+	})
 }

@@ -70,6 +70,14 @@ func listUpTo[T any](ctx context.Context, s *Session, limit int, query string, a
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[T])
 }
 
+// each makes a recommendation of each row of a check's query, unless that failed.
+func each[T any](rows []T, err error, about func(T) model.Recommendation) (found []model.Recommendation, _ error) {
+	for _, row := range rows {
+		found = append(found, about(row))
+	}
+	return found, err
+}
+
 // tenantsTable leaves out what is PostgreSQL's or an extension's.
 const tenantsTable = `n.nspname not like 'pg\_%' and n.nspname <> 'information_schema' and t.relpersistence <> 't'
 	and not exists (select from pg_depend e where e.classid = 'pg_class'::regclass and e.objid = t.oid and e.deptype = 'e')`

@@ -20,11 +20,7 @@ func wraparound(ctx context.Context, s *Session) ([]model.Recommendation, error)
 		where %s and t.relkind in ('r', 'm')
 			and age(t.relfrozenxid) > least(1e9, $1::float8 * current_setting('autovacuum_freeze_max_age')::float8)
 		order by 3 desc`, s.Limits.FreezeFactor)
-	if err != nil {
-		return nil, err
-	}
-	var found []model.Recommendation
-	for _, r := range rows {
+	return each(rows, err, func(r row) model.Recommendation {
 		severity := model.SeverityWarning
 		if r.Age > 1_500_000_000 {
 			severity = model.SeverityCritical
@@ -35,7 +31,6 @@ func wraparound(ctx context.Context, s *Session) ([]model.Recommendation, error)
 		rec.Evidence = map[string]any{"table": r.String(), "age": r.Age, "autovacuum_freeze_max_age": r.Limit}
 		rec.SQL = "VACUUM (FREEZE) " + r.sql()
 		rec.Caution = "It reads the whole table. An old transaction, a prepared one or an abandoned replication slot can be what keeps autovacuum from it."
-		found = append(found, rec)
-	}
-	return found, nil
+		return rec
+	})
 }
