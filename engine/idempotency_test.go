@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,8 +32,13 @@ func (a *appliance) reopenFiles(t *testing.T) *appliance {
 func beginOnce(t *testing.T, a *appliance, key, content string) (*model.Call, string, error) {
 	t.Helper()
 	call := a.call(model.ActionBucketCreate)
-	answer, err := a.Core.BeginOnce(call, key, onceRoute, []byte(content))
-	return call, string(answer), err
+	call.Repeatable = &model.Repeatable{Key: key, Route: onceRoute, Content: []byte(content)}
+	err := a.Core.OnlyOnce(call)
+	call.Repeatable = nil // the operation would claim it again
+	if first, ok := errors.AsType[*core.FirstAnswer](err); ok {
+		return call, string(first.Data), nil
+	}
+	return call, "", err
 }
 
 // A crash between an act and its answer is told as what it is: done, with the

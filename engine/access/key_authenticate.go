@@ -30,7 +30,7 @@ func (s *Service) Authenticate(call *model.Call, text string) error {
 		return unauthorized()
 	}
 	call.Key = &key
-	s.core.Audits.Touch(key.ID, core.KeyUse{At: now, Ip: call.IP})
+	s.core.Audits.Touch(key.ID, core.KeyUse{At: now, IP: call.IP})
 	return nil
 }
 

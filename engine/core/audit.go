@@ -21,7 +21,7 @@ func (c *Core) Change(call *model.Call, fn func(*meta.Tx) error) error {
 // Audit adds the call's entry to the transaction; err is how the call ends.
 func (c *Core) Audit(tx *meta.Tx, call *model.Call, err error) error {
 	if err == nil {
-		if err := markDone(tx, call); err != nil {
+		if err := MarkOnceDone(tx, call.Once, call.Resource); err != nil {
 			return err
 		}
 	}
@@ -116,9 +116,10 @@ type AuditQueue struct {
 	used map[string]KeyUse
 }
 
+// KeyUse is when a key was last used, and by which address.
 type KeyUse struct {
 	At time.Time
-	Ip string
+	IP string
 }
 
 func startAuditQueue(c *Core) *AuditQueue {
@@ -231,7 +232,7 @@ func (q *AuditQueue) commit(batch []*model.AuditEntry, used map[string]KeyUse) e
 		}
 		for id, use := range used {
 			if _, err := tx.Keys().Update(id, func(k *model.Key) error {
-				k.LastUsedAt, k.LastUsedIP = &use.At, &use.Ip
+				k.LastUsedAt, k.LastUsedIP = &use.At, &use.IP
 				return nil
 			}); err != nil {
 				return err

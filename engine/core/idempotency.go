@@ -32,73 +32,51 @@ func (*FirstAnswer) Error() string { return "the request was answered before" }
 
 // OnlyOnce claims the Idempotency-Key of a call that has one. Each operation that
 // takes the header calls it once the form of its request is known to be right, and
-// before it looks for anything. The error is a FirstAnswer when there is one.
-func (c *Core) OnlyOnce(call *model.Call) error {
+// before it looks for anything. The error is a FirstAnswer when the request was
+// answered before. It is a conflict when the first request had another content, is
+// still under way, or was carried out by an appliance that died before it could
+// answer. A claimed call must be ended by EndOnce.
+func (c *Core) OnlyOnce(call *model.Call) error { return c.OnlyOnceStreamed(call, nil) }
+
+// OnlyOnceStreamed is OnlyOnce for a call whose body comes as it is read: whether
+// it repeats an earlier one is known once digest has read all of it, which only
+// happens where there is an answer to repeat. A nil digest says that
+// Repeatable.Content is all.
+func (c *Core) OnlyOnceStreamed(call *model.Call, digest func() ([]byte, error)) error {
 	r := call.Repeatable
 	if r == nil {
 		return nil
 	}
-	answer, err := c.BeginOnce(call, r.Key, r.Route, r.Content)
-	if err == nil && answer != nil {
-		err = &FirstAnswer{answer}
+	request := model.IdempotentRequest{
+		ID: FormatID("", c.IDs.Next(c.Clock())), Organization: call.Organization, APIKey: call.Actor.ID,
+		Hash: HashParts(call.Actor.ID, r.Route, r.Key), CreatedAt: c.Clock(),
 	}
-	return err
-}
-
-// OnlyOnceStreamed is OnlyOnce for a call whose body comes as it is read: whether
-// it repeats an earlier one is known once digest has read all of it, which only
-// happens where there is an answer to repeat.
-func (c *Core) OnlyOnceStreamed(call *model.Call, digest func() ([]byte, error)) error {
-	if call.Repeatable == nil {
-		return nil
+	if digest == nil {
+		request.Fingerprint = c.fingerprint(r.Content)
 	}
-	request := c.newOnce(call, call.Repeatable.Key, call.Repeatable.Route)
 	first, busy, err := c.firstOnce(call, request)
-	if err != nil || call.Once != "" {
+	switch {
+	case err != nil || call.Once != "":
 		return err
-	}
-	if !busy && first.Answer != nil {
+	case digest != nil && !busy && first.Answer != nil:
 		body, err := digest()
 		if err != nil {
 			return err
 		}
 		request.Fingerprint = c.FingerprintStreamed(call, body)
-	} else {
-		request.Fingerprint = first.Fingerprint // why there is no answer does not depend on it
+	case digest != nil: // why there is no answer does not depend on it
+		request.Fingerprint = first.Fingerprint
 	}
 	answer, err := c.replay(first, request, busy)
-	if err == nil {
-		err = &FirstAnswer{answer}
+	if err != nil {
+		return err
 	}
-	return err
+	return &FirstAnswer{answer}
 }
 
 // FingerprintStreamed is the fingerprint of a call whose body has a digest.
 func (c *Core) FingerprintStreamed(call *model.Call, digest []byte) []byte {
 	return c.fingerprint(append(slices.Clone(call.Repeatable.Content), digest...))
-}
-
-// BeginOnce claims the call's Idempotency-Key on a route (the method and path
-// of the request) for a request with the given content. It returns the data of
-// the first answer when the request was answered before. It is a conflict when
-// the first request had another content, is still under way, or was carried
-// out by an appliance that died before it could answer. A claimed call must be
-// ended by EndOnce.
-func (c *Core) BeginOnce(call *model.Call, key, route string, content []byte) (answer []byte, err error) {
-	request := c.newOnce(call, key, route)
-	request.Fingerprint = c.fingerprint(content)
-	first, busy, err := c.firstOnce(call, request)
-	if err != nil || call.Once != "" {
-		return nil, err
-	}
-	return c.replay(first, request, busy)
-}
-
-func (c *Core) newOnce(call *model.Call, key, route string) model.IdempotentRequest {
-	return model.IdempotentRequest{
-		ID: FormatID("", c.IDs.Next(c.Clock())), Organization: call.Organization, APIKey: call.Actor.ID,
-		Hash: HashParts(call.Actor.ID, route, key), CreatedAt: c.Clock(),
-	}
 }
 
 // firstOnce makes the request the one that the call carries out, unless there is an
@@ -163,7 +141,7 @@ func objectName(r model.Resource) string {
 	return ""
 }
 
-// EndOnce ends what BeginOnce claimed: with the answer's data, which is kept;
+// EndOnce ends what OnlyOnce claimed: with the answer's data, which is kept;
 // or without one, when nothing was changed, and then the key is free again.
 // Who asks for the answer later has to get it, so that it is on disk when this
 // returns.
@@ -208,13 +186,8 @@ func forgetUndone(tx *meta.Tx, id string) error {
 	return tx.IdempotentRequests().Delete(id)
 }
 
-// markDone notes, in the transaction of a change, that the call was carried
-// out. So it is known after a crash whether it was.
-func markDone(tx *meta.Tx, call *model.Call) error {
-	return MarkOnceDone(tx, call.Once, call.Resource)
-}
-
-// MarkOnceDone notes that the request with an id, "" for none, was carried out.
+// MarkOnceDone notes, in the transaction of a change, that the request with an id,
+// "" for none, was carried out. So it is known after a crash whether it was.
 func MarkOnceDone(tx *meta.Tx, once string, done model.Resource) error {
 	if once == "" {
 		return nil

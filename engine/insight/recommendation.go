@@ -239,7 +239,7 @@ func (s *Service) Recommendations(call *model.Call) ([]model.Recommendation, err
 }
 
 func (s *Service) recommendations(call *model.Call, databases []model.Database, usage Usage) ([]model.Recommendation, error) {
-	facts, err := s.Facts(call.Organization, databases, usage)
+	facts, err := s.facts(call.Organization, databases, usage)
 	if err != nil {
 		return nil, err
 	}
@@ -305,8 +305,8 @@ func (a *adviser) date(organization string, found []model.Recommendation, now ti
 	a.seen[organization] = seen
 }
 
-// Facts gathers the facts for recommendations without querying a database.
-func (s *Service) Facts(organization string, databases []model.Database, usage Usage) (advice.Facts, error) {
+// facts gathers the facts for recommendations without querying a database.
+func (s *Service) facts(organization string, databases []model.Database, usage Usage) (advice.Facts, error) {
 	facts := advice.Facts{
 		Now: s.core.Clock(), Limits: s.core.Config.Advice, Proofs: s.core.Config.Proofs, Plan: model.Plan{Name: usage.Plan, Limits: usage.Limits}, Used: usage.Used,
 		DiskFree: usage.Host.DiskFree, DiskTotal: usage.Host.DiskTotal,

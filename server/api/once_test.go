@@ -202,7 +202,8 @@ func (w *world) answered(t *testing.T, apiKey, once, path, body string) {
 	if err := w.engine.Access.Authenticate(call, apiKey); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.engine.Core.BeginOnce(call, once, "POST "+Prefix+path, []byte("\n"+body)); err != nil {
+	call.Repeatable = &model.Repeatable{Key: once, Route: "POST " + Prefix + path, Content: []byte("\n" + body)}
+	if err := w.engine.Core.OnlyOnce(call); err != nil {
 		t.Fatal(err)
 	}
 	w.engine.Core.EndOnce(call, []byte(`{"first":"answer"}`))
