@@ -42,7 +42,7 @@ func newBackupExtract() *cobra.Command {
 	flags.StringVar(&x.backup, "backup", "latest", "id of the backup, or latest")
 	flags.StringVar(&x.time, "to-time", "", "roll forward to this time, as 2026-01-02T15:04:05Z")
 	flags.StringVar(&x.lsn, "to-lsn", "", "roll forward to this position, as 0/3000148, or to the latest there is (latest)")
-	flags.IntVar(&x.generation, "incarnation", 0, "roll forward on this generation's history, where restores have made several; 0 = the backup's own")
+	flags.IntVar(&x.generation, "generation", 0, "roll forward on this generation's history, where restores have made several; 0 = the backup's own")
 	flags.StringVar(&x.out, "out", "", "data directory to make, empty or absent")
 	flags.StringVar(&x.tar, "tar", "", "- writes a tar stream to standard output instead")
 	return cmd

@@ -133,7 +133,7 @@ func TestBackupExtract(t *testing.T) {
 		"all there is":             {[]string{"--backup", first.ID, "--to-lsn", "latest"}, "20 210"},
 		"the newest":               {[]string{"--to-lsn", "latest"}, "7 216"},
 		"the newest's end":         {nil, "5 15"},
-		"another history":          {[]string{"--backup", first.ID, "--incarnation", "2", "--to-lsn", again[100].lsn}, "6 115"},
+		"another history":          {[]string{"--backup", first.ID, "--generation", "2", "--to-lsn", again[100].lsn}, "6 115"},
 	} {
 		out := filepath.Join(dir, "out")
 		words, errs, code := offline(t, append([]string{"backup", "extract", vault, "--out", out}, c.args...)...)
@@ -161,7 +161,7 @@ func TestBackupExtract(t *testing.T) {
 // that is said, and the other can be extracted.
 func extractBesideDamage(t *testing.T, vault, whole, affected string) {
 	t.Helper()
-	path := filepath.Join(vault, "wal", "2", "incarnation")
+	path := filepath.Join(vault, "wal", "2", "generation")
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func extractBesideDamage(t *testing.T, vault, whole, affected string) {
 		t.Fatal(err)
 	}
 	report, code := verifyVault(t, vault)
-	if code != 1 || len(report.Damage) == 0 || !strings.Contains(report.Damage[0], filepath.Join("wal", "2", "incarnation")) {
+	if code != 1 || len(report.Damage) == 0 || !strings.Contains(report.Damage[0], filepath.Join("wal", "2", "generation")) {
 		t.Errorf("verify: code %d, %+v", code, report)
 	}
 	for _, b := range report.Backups {
@@ -240,7 +240,7 @@ func refuseExtracts(t *testing.T, vault, id string) {
 		"before the end of":    {"--to-time", "2020-01-01T00:00:00Z"},
 		"no backup bkp_none":   {"--backup", "bkp_none"},
 		"is not a time":        {"--to-time", "yesterday"},
-		"no incarnation 7":     {"--incarnation", "7", "--to-lsn", "latest"},
+		"no generation 7":      {"--generation", "7", "--to-lsn", "latest"},
 		"one of the two":       {"--to-time", "2100-01-01T00:00:00Z", "--to-lsn", "0/1"},
 		"say where to":         {"--tar", "-"},
 		"is no directory of b": nil,

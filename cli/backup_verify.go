@@ -63,7 +63,7 @@ type backupReport struct {
 	CompletedAt     time.Time `json:"completed_at"`
 	PostgresVersion string    `json:"postgres_version"`
 	SizeBytes       int64     `json:"size_bytes"`
-	Generation      int       `json:"incarnation"`
+	Generation      int       `json:"generation"`
 	Timeline        uint32    `json:"timeline"`
 	StopLSN         string    `json:"stop_lsn"`
 	// From its end to its latest WAL; the time is of the last commit.
@@ -149,7 +149,7 @@ func (r vaultReport) print(w io.Writer, asJSON bool) error {
 		return encoder.Encode(r)
 	}
 	table := tabwriter.NewWriter(remote.Plain(w), 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "BACKUP\tDATABASE\tCOMPLETED\tPOSTGRESQL\tMB\tINCARNATION\tFROM\tTO\tLAST COMMIT\t")
+	fmt.Fprintln(table, "BACKUP\tDATABASE\tCOMPLETED\tPOSTGRESQL\tMB\tGENERATION\tFROM\tTO\tLAST COMMIT\t")
 	for _, b := range r.Backups {
 		to, last := cmp.Or(b.LatestLSN, "-"), "-"
 		if b.LatestTime != nil {
