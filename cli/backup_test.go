@@ -201,7 +201,7 @@ func refuseIncompleteCopies(t *testing.T, vault string) {
 		all    bool
 		says   string
 	}{
-		"a segment of WAL": {remove: "wal/1/*.zst", says: "WAL behind it"},
+		"a segment of WAL": {remove: "wal/1/*.zst", says: "WAL after it"},
 		"every manifest":   {remove: "repository/manifests/*", all: true, says: "manifest"},
 	} {
 		dir := filepath.Join(filepath.Dir(vault), "incomplete")
