@@ -40,7 +40,7 @@ func (s *soak) backUpAll(over context.Context, actors *sync.WaitGroup) {
 	}
 }
 
-// backUp makes a backup, and waits until it is proven and exported.
+// backUp makes a backup, and waits until it is verified and exported.
 func (s *soak) backUp(over context.Context, api *client.Client, database string) {
 	var b wire.Backup
 	if !s.ask("begin a backup", func(ctx context.Context) (err error) {

@@ -21,21 +21,19 @@ func newAccount(s *session) *cobra.Command {
 
 func newUsage(s *session) *cobra.Command {
 	return s.command("usage", "Show what is used of what may be", cobra.NoArgs, func(t *task, _ []string) error {
-		u, err := t.api.GetUsage(t.ctx)
-		if err != nil {
-			return err
-		}
-		return t.show(u, func(w io.Writer) {
-			m := u.Metrics
-			columns(w, [][]string{
-				{"WHAT", "USED", "LIMIT"},
-				metric("databases", m.Databases, decimal), metric("in databases", m.DatabaseBytes, size),
-				metric("buckets", m.Buckets, decimal), metric("objects", m.Objects, decimal), metric("in objects", m.StorageBytes, size),
-				metric("in backups", m.BackupBytes, size), metric("connections", m.Connections, decimal),
-			})
-			fmt.Fprintf(w, "\nthe machine has %s of disk, %s of it free\n", size(u.Host.DiskTotalBytes), size(u.Host.DiskFreeBytes))
-		})
+		return shows(t, usageDetails)(t.api.GetUsage(t.ctx))
 	})
+}
+
+func usageDetails(w io.Writer, u wire.Usage) {
+	m := u.Metrics
+	columns(w, [][]string{
+		{"WHAT", "USED", "LIMIT"},
+		metric("databases", m.Databases, decimal), metric("in databases", m.DatabaseBytes, size),
+		metric("buckets", m.Buckets, decimal), metric("objects", m.Objects, decimal), metric("in objects", m.StorageBytes, size),
+		metric("in backups", m.BackupBytes, size), metric("connections", m.Connections, decimal),
+	})
+	fmt.Fprintf(w, "\nthe machine has %s of disk, %s of it free\n", size(u.Host.DiskTotalBytes), size(u.Host.DiskFreeBytes))
 }
 
 func decimal(n int64) string { return fmt.Sprint(n) }
@@ -53,53 +51,38 @@ func limit(n *int64, write func(int64) string) string {
 
 func newLimits(s *session) *cobra.Command {
 	return s.command("limits", "Show what the plan allows", cobra.NoArgs, func(t *task, _ []string) error {
-		l, err := t.api.GetLimits(t.ctx)
-		if err != nil {
-			return err
-		}
-		return t.show(l, func(w io.Writer) {
-			details(w,
-				"plan", l.Plan, "databases", limit(l.Limits.Databases, decimal), "in databases", limit(l.Limits.DatabaseBytes, size),
-				"buckets", limit(l.Limits.Buckets, decimal), "objects", limit(l.Limits.Objects, decimal),
-				"in objects", limit(l.Limits.StorageBytes, size), "in backups", limit(l.Limits.BackupBytes, size),
-				"connections", limit(l.Limits.Connections, decimal))
-			rows := [][]string{}
-			for _, name := range slices.Sorted(maps.Keys(l.RateLimits)) {
-				rate := l.RateLimits[name]
-				rows = append(rows, []string{
-					strings.ReplaceAll(name, "_", " "), fmt.Sprintf("%d in %s", rate.Limit, time.Duration(rate.WindowSeconds)*time.Second),
-				})
-			}
-			printMore(w, []string{"A KEY MAY", "REQUESTS"}, rows)
-		})
+		return shows(t, limitsDetails)(t.api.GetLimits(t.ctx))
+	})
+}
+
+func limitsDetails(w io.Writer, l wire.Limits) {
+	details(w,
+		"plan", l.Plan, "databases", limit(l.Limits.Databases, decimal), "in databases", limit(l.Limits.DatabaseBytes, size),
+		"buckets", limit(l.Limits.Buckets, decimal), "objects", limit(l.Limits.Objects, decimal),
+		"in objects", limit(l.Limits.StorageBytes, size), "in backups", limit(l.Limits.BackupBytes, size),
+		"connections", limit(l.Limits.Connections, decimal))
+	printMore(w, []string{"A KEY MAY", "REQUESTS"}, slices.Sorted(maps.Keys(l.RateLimits)), func(name string) []string {
+		rate := l.RateLimits[name]
+		return []string{strings.ReplaceAll(name, "_", " "), fmt.Sprintf("%d in %s", rate.Limit, time.Duration(rate.WindowSeconds)*time.Second)}
 	})
 }
 
 func newBilling(s *session) *cobra.Command {
 	return s.command("billing", "Show what is owed", cobra.NoArgs, func(t *task, _ []string) error {
-		b, err := t.api.GetBilling(t.ctx)
-		if err != nil {
-			return err
-		}
-		return t.show(b, func(w io.Writer) {
+		return shows(t, func(w io.Writer, b wire.Billing) {
 			details(w, "plan", b.Plan, "status", string(b.Status), "due", strings.TrimSpace(fmt.Sprintf("%d.%02d %s",
 				b.AmountDueCents/100, b.AmountDueCents%100, text(b.Currency))),
 				"trial until", moment(b.Trial.EndsAt))
-		})
+		})(t.api.GetBilling(t.ctx))
 	})
 }
 
 func newKeys(s *session) *cobra.Command {
 	return s.command("keys", "Show the API keys", cobra.NoArgs, func(t *task, _ []string) error {
-		keys, rows := []wire.Key{}, [][]string{}
-		for k, err := range t.api.Keys(t.ctx) {
-			if err != nil {
-				return err
-			}
-			keys = append(keys, k)
-			rows = append(rows, []string{k.ID, k.Name, k.Preview, string(k.Preset), yesNo(k.AllowDangerous), KeyState(k.RevokedAt, k.ExpiresAt), Ago(k.LastUsedAt)})
-		}
-		return t.list(keys, "there are no keys", []string{"ID", "NAME", "KEY", "PRESET", "MAY DELETE", "STATE", "LAST USED"}, rows)
+		return list(t, t.api.Keys(t.ctx), "there are no keys", []string{"ID", "NAME", "KEY", "PRESET", "MAY DELETE", "STATE", "LAST USED"},
+			func(k wire.Key) []string {
+				return []string{k.ID, k.Name, k.Preview, string(k.Preset), yesNo(k.AllowDangerous), KeyState(k.RevokedAt, k.ExpiresAt), Ago(k.LastUsedAt)}
+			})
 	})
 }
 

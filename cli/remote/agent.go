@@ -17,11 +17,7 @@ func newAgent(s *session) *cobra.Command {
 
 func newAgentStatus(s *session) *cobra.Command {
 	return s.command("status", "Show the account at a glance", cobra.NoArgs, func(t *task, _ []string) error {
-		status, err := t.api.GetAgentStatus(t.ctx)
-		if err != nil {
-			return err
-		}
-		return t.show(status, func(w io.Writer) { statusDetails(w, status) })
+		return shows(t, statusDetails)(t.api.GetAgentStatus(t.ctx))
 	})
 }
 
@@ -32,20 +28,16 @@ func statusDetails(w io.Writer, s wire.Status) {
 	}
 	details(w,
 		"organization", s.Organization.Name, "appliance", "version "+s.Server.Version,
-		"last backup", moment(s.Backups.NewestCompletedAt), "last proof", moment(s.Backups.NewestVerifiedAt),
+		"last backup", moment(s.Backups.NewestCompletedAt), "last verified", moment(s.Backups.NewestVerifiedAt),
 		"without backup", strings.Join(unprotected, ", "),
 		"storage", fmt.Sprintf("%d buckets, %d objects, %s", s.Storage.Buckets, s.Storage.Objects, size(s.Storage.SizeBytes)),
 		"disk free", size(s.Usage.Host.DiskFreeBytes))
-	rows := [][]string{}
-	for _, db := range s.Databases {
-		rows = append(rows, []string{db.Name, doing(db), sizeOr(db.SizeBytes), text(db.StatusReason)})
-	}
-	printMore(w, []string{"DATABASE", "STATUS", "SIZE", "REASON"}, rows)
-	rows = nil
-	for _, r := range s.Recommendations {
-		rows = append(rows, []string{string(r.Severity), r.Title})
-	}
-	printMore(w, []string{"SEVERITY", "ADVICE"}, rows)
+	printMore(w, []string{"DATABASE", "STATUS", "SIZE", "REASON"}, s.Databases, func(db wire.Database) []string {
+		return []string{db.Name, doing(db), sizeOr(db.SizeBytes), text(db.StatusReason)}
+	})
+	printMore(w, []string{"SEVERITY", "ADVICE"}, s.Recommendations, func(r wire.Recommendation) []string {
+		return []string{string(r.Severity), r.Title}
+	})
 }
 
 func newRecommendations(s *session) *cobra.Command {
@@ -97,5 +89,5 @@ func dataOf(call wire.RecommendedCall) string {
 	if err != nil {
 		return ""
 	}
-	return " --data '" + strings.ReplaceAll(string(body), "'", `'\''`) + "'"
+	return " --data " + shellQuote(string(body))
 }

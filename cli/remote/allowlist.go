@@ -14,11 +14,7 @@ import (
 func newAllowlist(s *session) *cobra.Command {
 	show := s.aboutDatabase("show DATABASE", "Show who may connect to a database", cobra.ExactArgs(1),
 		func(t *task, db wire.Database, _ []string) error {
-			list, err := t.api.GetDatabaseAllowlist(t.ctx, db.ID)
-			if err != nil {
-				return err
-			}
-			return t.showAllowlist(list)
+			return shows(t, t.allowlistDetails)(t.api.GetDatabaseAllowlist(t.ctx, db.ID))
 		})
 	set := s.aboutDatabase("set DATABASE [ADDRESS…]", "Replace the whole list; without an address nobody may connect", cobra.MinimumNArgs(1),
 		func(t *task, db wire.Database, entries []string) error {
@@ -61,18 +57,16 @@ func (t *task) replaceAllowlist(db wire.Database, entries []string) error {
 	if list.SessionsTerminated > 0 {
 		t.remark("%d sessions that are no longer allowed were ended", list.SessionsTerminated)
 	}
-	return t.showAllowlist(list)
+	return t.show(list, func(w io.Writer) { t.allowlistDetails(w, list) })
 }
 
-func (t *task) showAllowlist(list wire.Allowlist) error {
-	return t.show(list, func(w io.Writer) {
-		for _, entry := range list.Entries {
-			fmt.Fprintln(w, printable(entry))
-		}
-		if len(list.Entries) == 0 {
-			t.remark("nobody may connect; `holdfast db allowlist add` lets somebody in")
-		}
-	})
+func (t *task) allowlistDetails(w io.Writer, list wire.Allowlist) {
+	for _, entry := range list.Entries {
+		fmt.Fprintln(w, printable(entry))
+	}
+	if len(list.Entries) == 0 {
+		t.remark("nobody may connect; `holdfast db allowlist add` lets somebody in")
+	}
 }
 
 // withoutEntries takes entries off a list, in whichever way they are written.

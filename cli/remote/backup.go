@@ -33,18 +33,12 @@ func (s *session) aboutBackup(use, short string, do func(*task, wire.Database, w
 func newBackupList(s *session) *cobra.Command {
 	return s.aboutDatabase("list DATABASE", "Show the backups of a database", cobra.ExactArgs(1),
 		func(t *task, db wire.Database, _ []string) error {
-			backups, rows := []wire.Backup{}, [][]string{}
-			for b, err := range t.api.Backups(t.ctx, db.ID) {
-				if err != nil {
-					return err
-				}
-				backups = append(backups, b)
-				rows = append(rows, []string{
-					b.ID, string(b.Type), backupStatus(b), string(b.Verification.Status), sizeOr(b.StoredBytes), yesNo(b.Pinned), Ago(&b.StartedAt),
+			return list(t, t.api.Backups(t.ctx, db.ID), "there are no backups of "+db.Name+" yet; `holdfast backup create "+db.Name+"` makes one",
+				[]string{"ID", "TYPE", "STATUS", "VERIFICATION", "STORED", "PINNED", "STARTED"}, func(b wire.Backup) []string {
+					return []string{
+						b.ID, string(b.Type), backupStatus(b), string(b.Verification.Status), sizeOr(b.StoredBytes), yesNo(b.Pinned), Ago(&b.StartedAt),
+					}
 				})
-			}
-			return t.list(backups, "there are no backups of "+db.Name+" yet; `holdfast backup create "+db.Name+"` makes one",
-				[]string{"ID", "TYPE", "STATUS", "PROOF", "STORED", "PINNED", "STARTED"}, rows)
 		})
 }
 
@@ -112,7 +106,7 @@ func newBackupGet(s *session) *cobra.Command {
 				"started", moment(&b.StartedAt), "completed", moment(b.CompletedAt), "expires", orNever(moment(b.ExpiresAt)),
 				"pinned", yesNo(b.Pinned), "pin reason", text(b.PinReason),
 				"size", sizeOr(b.SizeBytes), "stored", sizeOr(b.StoredBytes), "PostgreSQL", text(b.PostgresVersion),
-				"proof", string(b.Verification.Status), "proven", moment(b.Verification.VerifiedAt), "", text(b.Verification.Detail))
+				"verification", string(b.Verification.Status), "verified", moment(b.Verification.VerifiedAt), "", text(b.Verification.Detail))
 		})
 	})
 }
@@ -122,11 +116,7 @@ func newBackupDelete(s *session) *cobra.Command {
 		if err := t.confirm("delete the backup %s of %s, made %s", b.ID, db.Name, Ago(&b.StartedAt)); err != nil {
 			return err
 		}
-		deleted, err := t.api.DeleteBackup(t.ctx, db.ID, b.ID)
-		if err != nil {
-			return err
-		}
-		return t.show(deleted, func(w io.Writer) { fmt.Fprintf(w, "deleted %s\n", b.ID) })
+		return shows(t, func(w io.Writer, deleted wire.DeletedBackup) { fmt.Fprintf(w, "deleted %s\n", deleted.ID) })(t.api.DeleteBackup(t.ctx, db.ID, b.ID))
 	})
 }
 
@@ -147,11 +137,7 @@ func newBackupUnpin(s *session) *cobra.Command {
 }
 
 func (t *task) pin(db wire.Database, b wire.Backup, in wire.PinBackup, says string) error {
-	b, err := t.api.PinBackup(t.ctx, db.ID, b.ID, in)
-	if err != nil {
-		return err
-	}
-	return t.show(b, func(w io.Writer) { fmt.Fprintf(w, "%s %s\n", b.ID, says) })
+	return shows(t, func(w io.Writer, b wire.Backup) { fmt.Fprintf(w, "%s %s\n", b.ID, says) })(t.api.PinBackup(t.ctx, db.ID, b.ID, in))
 }
 
 func newBackupRestore(s *session) *cobra.Command {

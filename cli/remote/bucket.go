@@ -16,22 +16,10 @@ func newBucket(s *session) *cobra.Command {
 
 func newBucketList(s *session) *cobra.Command {
 	return s.command("list", "Show the buckets", cobra.NoArgs, func(t *task, _ []string) error {
-		project, err := t.projectFilter()
-		if err != nil {
-			return err
-		}
-		buckets, rows := []wire.Bucket{}, [][]string{}
-		for b, err := range t.api.Buckets(t.ctx) {
-			if err != nil {
-				return err
-			}
-			if project == "" || b.Project == project {
-				buckets = append(buckets, b)
-				rows = append(rows, []string{b.Name, b.ID, fmt.Sprint(b.ObjectCount), size(b.SizeBytes), yesNo(b.Public), Ago(&b.CreatedAt)})
-			}
-		}
-		return t.list(buckets, "there are no buckets; `holdfast bucket create NAME` makes one",
-			[]string{"NAME", "ID", "OBJECTS", "SIZE", "PUBLIC", "CREATED"}, rows)
+		return list(t, inProject(t, t.api.Buckets(t.ctx), namedBucket), "there are no buckets; `holdfast bucket create NAME` makes one",
+			[]string{"NAME", "ID", "OBJECTS", "SIZE", "PUBLIC", "CREATED"}, func(b wire.Bucket) []string {
+				return []string{b.Name, b.ID, fmt.Sprint(b.ObjectCount), size(b.SizeBytes), yesNo(b.Public), Ago(&b.CreatedAt)}
+			})
 	})
 }
 
@@ -42,16 +30,12 @@ func newBucketCreate(s *session) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		b, err := t.api.CreateBucket(t.ctx, wire.CreateBucket{Project: project, Name: args[0], Public: &public})
-		if err != nil {
-			return err
-		}
-		return t.show(b, func(w io.Writer) {
+		return shows(t, func(w io.Writer, b wire.Bucket) {
 			fmt.Fprintf(w, "created %s (%s)\n", b.Name, b.ID)
 			if b.PublicURL != nil {
 				fmt.Fprintf(w, "anybody can download from %s\n", *b.PublicURL)
 			}
-		})
+		})(t.api.CreateBucket(t.ctx, wire.CreateBucket{Project: project, Name: args[0], Public: &public}))
 	})
 	cmd.Flags().BoolVar(&public, "public", false, "let anybody download its objects")
 	return cmd
@@ -63,25 +47,19 @@ func newBucketGet(s *session) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		b, err := t.api.GetBucket(t.ctx, id)
-		if err != nil {
-			return err
-		}
-		return t.showBucket(b)
+		return shows(t, bucketDetails)(t.api.GetBucket(t.ctx, id))
 	})
 	return s.positions(cmd, bucketNames)
 }
 
-func (t *task) showBucket(b wire.Bucket) error {
-	return t.show(b, func(w io.Writer) {
-		kept := "until they are deleted"
-		if b.ExpireAfterDays != nil {
-			kept = fmt.Sprintf("for %d days", *b.ExpireAfterDays)
-		}
-		details(w,
-			"name", b.Name, "id", b.ID, "project", b.Project, "objects", fmt.Sprint(b.ObjectCount), "size", size(b.SizeBytes),
-			"public", yesNo(b.Public), "public URL", text(b.PublicURL), "objects kept", kept, "created", moment(&b.CreatedAt))
-	})
+func bucketDetails(w io.Writer, b wire.Bucket) {
+	kept := "until they are deleted"
+	if b.ExpireAfterDays != nil {
+		kept = fmt.Sprintf("for %d days", *b.ExpireAfterDays)
+	}
+	details(w,
+		"name", b.Name, "id", b.ID, "project", b.Project, "objects", fmt.Sprint(b.ObjectCount), "size", size(b.SizeBytes),
+		"public", yesNo(b.Public), "public URL", text(b.PublicURL), "objects kept", kept, "created", moment(&b.CreatedAt))
 }
 
 func newBucketUpdate(s *session) *cobra.Command {
@@ -108,11 +86,7 @@ func newBucketUpdate(s *session) *cobra.Command {
 					return err
 				}
 			}
-			b, err := t.api.UpdateBucket(t.ctx, id, in)
-			if err != nil {
-				return err
-			}
-			return t.showBucket(b)
+			return shows(t, bucketDetails)(t.api.UpdateBucket(t.ctx, id, in))
 		})
 	cmd.Example = "  holdfast bucket update site --public\n  holdfast bucket update logs --expire-after-days 30"
 	cmd.Flags().BoolVar(&public, "public", false, "let anybody download its objects; --public=false lets nobody")

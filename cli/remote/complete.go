@@ -84,15 +84,15 @@ func each[T any](all iter.Seq2[T, error], look func(T) named) iter.Seq2[named, e
 }
 
 func databaseNames(t *task, _ []string, _ string) iter.Seq2[named, error] {
-	return each(t.api.Databases(t.ctx), func(db wire.Database) named { return named{id: db.ID, name: db.Name} })
+	return each(t.api.Databases(t.ctx), namedDatabase)
 }
 
 func bucketNames(t *task, _ []string, _ string) iter.Seq2[named, error] {
-	return each(t.api.Buckets(t.ctx), func(b wire.Bucket) named { return named{id: b.ID, name: b.Name} })
+	return each(t.api.Buckets(t.ctx), namedBucket)
 }
 
 func importNames(t *task, _ []string, _ string) iter.Seq2[named, error] {
-	return each(t.api.Imports(t.ctx), func(i wire.Import) named { return named{id: i.ID, name: i.Name} })
+	return each(t.api.Imports(t.ctx), namedImport)
 }
 
 // backupNames are those of the database named before. A backup has no name:

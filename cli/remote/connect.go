@@ -29,11 +29,7 @@ func newDatabaseEnv(s *session) *cobra.Command {
 			if format != formatShell && format != formatDotenv {
 				return usagef("format: %q is neither %s nor %s", format, formatShell, formatDotenv)
 			}
-			e, err := verify.environment(t, db.ID)
-			if err != nil {
-				return err
-			}
-			return t.show(e, func(w io.Writer) { e.print(w, format) })
+			return shows(t, func(w io.Writer, e environment) { e.print(w, format) })(verify.environment(t, db.ID))
 		})
 	cmd.Long = "Print a database's connection as environment variables, password included. With --verify programs verify the\n" +
 		"server (sslmode verify-full): DATABASE_URL is then what `db url --driver libpq` prints."

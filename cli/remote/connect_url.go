@@ -21,11 +21,7 @@ func newDatabaseURL(s *session) *cobra.Command {
 				if authority.path != "" {
 					return usagef("ca-file: needs --driver, whose string names the file")
 				}
-				c, err := t.databaseConnection(db.ID, client.ConnectionOptions{})
-				if err != nil {
-					return err
-				}
-				return t.show(c, func(w io.Writer) { fmt.Fprintln(w, c.ConnectionURL) })
+				return shows(t, func(w io.Writer, c wire.Connection) { fmt.Fprintln(w, c.ConnectionURL) })(t.databaseConnection(db.ID, client.ConnectionOptions{}))
 			}
 			return authority.showDriver(t, db.ID, driver)
 		})
@@ -42,11 +38,7 @@ func (a *authorityFile) showDriver(t *task, database, driver string) error {
 	if !slices.Contains(driverNames(), driver) {
 		return usagef("driver: %q is not one of %s", driver, strings.Join(driverNames(), ", "))
 	}
-	c, err := a.connection(t, database)
-	if err != nil {
-		return err
-	}
-	return t.show(c, func(w io.Writer) { fmt.Fprintln(w, driverString(c.Drivers, driver)) })
+	return shows(t, func(w io.Writer, c wire.Connection) { fmt.Fprintln(w, driverString(c.Drivers, driver)) })(a.connection(t, database))
 }
 
 // databaseConnection asks how to connect, and says if the password is not known.

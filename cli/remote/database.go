@@ -31,22 +31,10 @@ func (s *session) aboutDatabase(use, short string, n cobra.PositionalArgs, do fu
 
 func newDatabaseList(s *session) *cobra.Command {
 	return s.command("list", "Show the databases", cobra.NoArgs, func(t *task, _ []string) error {
-		project, err := t.projectFilter()
-		if err != nil {
-			return err
-		}
-		databases, rows := []wire.Database{}, [][]string{}
-		for db, err := range t.api.Databases(t.ctx) {
-			if err != nil {
-				return err
-			}
-			if project == "" || db.Project == project {
-				databases = append(databases, db)
-				rows = append(rows, []string{db.Name, db.ID, doing(db), sizeOr(db.SizeBytes), Ago(db.LatestBackupAt), Ago(&db.CreatedAt)})
-			}
-		}
-		return t.list(databases, "there are no databases; `holdfast db create NAME` makes one",
-			[]string{"NAME", "ID", "STATUS", "SIZE", "LAST BACKUP", "CREATED"}, rows)
+		return list(t, inProject(t, t.api.Databases(t.ctx), namedDatabase), "there are no databases; `holdfast db create NAME` makes one",
+			[]string{"NAME", "ID", "STATUS", "SIZE", "LAST BACKUP", "CREATED"}, func(db wire.Database) []string {
+				return []string{db.Name, db.ID, doing(db), sizeOr(db.SizeBytes), Ago(db.LatestBackupAt), Ago(&db.CreatedAt)}
+			})
 	})
 }
 
@@ -152,14 +140,10 @@ func newRotatePassword(s *session) *cobra.Command {
 	var terminate bool
 	cmd := s.aboutDatabase("rotate-password DATABASE", "Give a database's owner a new password", cobra.ExactArgs(1),
 		func(t *task, db wire.Database, _ []string) error {
-			rotated, err := t.api.RotateDatabasePassword(t.ctx, db.ID, wire.RotatePassword{TerminateSessions: &terminate})
-			if err != nil {
-				return err
-			}
-			return t.show(rotated, func(w io.Writer) {
+			return shows(t, func(w io.Writer, rotated wire.RotatedConnection) {
 				fmt.Fprintf(w, "%s has a new password; %d sessions were ended\n", db.Name, rotated.SessionsTerminated)
 				t.remark("`holdfast db url %s` shows the new URL", db.Name)
-			})
+			})(t.api.RotateDatabasePassword(t.ctx, db.ID, wire.RotatePassword{TerminateSessions: &terminate}))
 		})
 	cmd.Flags().BoolVar(&terminate, "terminate-sessions", false, "end the sessions that logged in with the old one")
 	return cmd

@@ -123,16 +123,10 @@ func SourceURL(field, from string, ask func(*url.URL) (string, error)) (string, 
 
 func newImportList(s *session) *cobra.Command {
 	return s.command("list", "Show the imports", cobra.NoArgs, func(t *task, _ []string) error {
-		imports, rows := []wire.Import{}, [][]string{}
-		for i, err := range t.api.Imports(t.ctx) {
-			if err != nil {
-				return err
-			}
-			imports = append(imports, i)
-			rows = append(rows, []string{i.Name, i.ID, importStatus(i), i.Source.Host + "/" + i.Source.Database, Ago(&i.StartedAt)})
-		}
-		return t.list(imports, "there were no imports; `holdfast import start` begins one",
-			[]string{"NAME", "ID", "STATUS", "FROM", "STARTED"}, rows)
+		return list(t, t.api.Imports(t.ctx), "there were no imports; `holdfast import start` begins one",
+			[]string{"NAME", "ID", "STATUS", "FROM", "STARTED"}, func(i wire.Import) []string {
+				return []string{i.Name, i.ID, importStatus(i), i.Source.Host + "/" + i.Source.Database, Ago(&i.StartedAt)}
+			})
 	})
 }
 
@@ -153,11 +147,7 @@ func newImportStatus(s *session) *cobra.Command {
 		if wait {
 			return t.awaitImport(id)
 		}
-		i, err := t.api.GetImport(t.ctx, id)
-		if err != nil {
-			return err
-		}
-		return t.show(i, func(w io.Writer) { importDetails(w, i) })
+		return shows(t, importDetails)(t.api.GetImport(t.ctx, id))
 	})
 	cmd.Long = "Show how far an import is, and its log. IMPORT is its id, or the name of the database that it makes."
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is completed")
@@ -190,22 +180,10 @@ func importDetails(w io.Writer, i wire.ImportDetail) {
 		"tables", fmt.Sprintf("%d of %d", i.Tables.Done, i.Tables.Total), "rows", fmt.Sprint(i.RowsCopied),
 		"copied", size(i.BytesCopied), "extensions missing", strings.Join(i.MissingExtensions, ", "),
 		"started", moment(&i.StartedAt), "completed", moment(i.CompletedAt))
-	rows := [][]string{}
-	for _, flaw := range i.Errors {
-		rows = append(rows, []string{flaw.Object, text(flaw.SQLState), flaw.Message})
-	}
-	printMore(w, []string{"NOT COPIED", "SQLSTATE", "WHY"}, rows)
-	rows = nil
-	for _, line := range i.Log {
-		rows = append(rows, []string{moment(&line.At), string(line.Level), line.Message})
-	}
-	printMore(w, []string{"AT", "LEVEL", "LOG"}, rows)
-}
-
-// printMore prints a table below others, where there is anything in it.
-func printMore(w io.Writer, headings []string, rows [][]string) {
-	if len(rows) > 0 {
-		fmt.Fprintln(w)
-		columns(w, append([][]string{headings}, rows...))
-	}
+	printMore(w, []string{"NOT COPIED", "SQLSTATE", "WHY"}, i.Errors, func(flaw wire.ImportFlaw) []string {
+		return []string{flaw.Object, text(flaw.SQLState), flaw.Message}
+	})
+	printMore(w, []string{"AT", "LEVEL", "LOG"}, i.Log, func(line wire.ImportLine) []string {
+		return []string{moment(&line.At), string(line.Level), line.Message}
+	})
 }

@@ -35,19 +35,11 @@ type named struct {
 func find[T any](t *task, all iter.Seq2[T, error], kind, name string, look func(T) named) (T, error) {
 	var found []T
 	var names []string
-	project, err := t.projectFilter()
-	if err != nil {
-		var zero T
-		return zero, err
-	}
-	for item, err := range all {
+	for item, err := range inProject(t, all, look) {
 		if err != nil {
 			return item, err
 		}
 		known := look(item)
-		if project != "" && known.project != project {
-			continue
-		}
 		if names = append(names, known.name); known.name == name {
 			found = append(found, item)
 		}
@@ -62,6 +54,32 @@ func find[T any](t *task, all iter.Seq2[T, error], kind, name string, look func(
 		return found[0], ambiguous(kind, name, found, look)
 	}
 }
+
+// inProject walks those of a list that are in the project that --project names,
+// all of them without it.
+func inProject[T any](t *task, all iter.Seq2[T, error], look func(T) named) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		project, err := t.projectFilter()
+		if err != nil {
+			var zero T
+			yield(zero, err)
+			return
+		}
+		for item, err := range all {
+			if (err != nil || project == "" || look(item).project == project) && !yield(item, err) {
+				return
+			}
+		}
+	}
+}
+
+func namedDatabase(db wire.Database) named {
+	return named{id: db.ID, name: db.Name, project: db.Project}
+}
+
+func namedBucket(b wire.Bucket) named { return named{id: b.ID, name: b.Name, project: b.Project} }
+
+func namedImport(i wire.Import) named { return named{id: i.ID, name: i.Name, project: i.Project} }
 
 // shownNames is how many names an error lists at most.
 const shownNames = 8
@@ -93,9 +111,7 @@ func (t *task) database(name string) (wire.Database, error) {
 	if isID(name, idDatabase) {
 		return t.api.GetDatabase(t.ctx, name)
 	}
-	return find(t, t.api.Databases(t.ctx), "database", name, func(db wire.Database) named {
-		return named{id: db.ID, name: db.Name, project: db.Project}
-	})
+	return find(t, t.api.Databases(t.ctx), "database", name, namedDatabase)
 }
 
 // bucket returns the id of the bucket of an id or name.
@@ -103,9 +119,7 @@ func (t *task) bucket(name string) (string, error) {
 	if isID(name, idBucket) {
 		return name, nil
 	}
-	b, err := find(t, t.api.Buckets(t.ctx), "bucket", name, func(b wire.Bucket) named {
-		return named{id: b.ID, name: b.Name, project: b.Project}
-	})
+	b, err := find(t, t.api.Buckets(t.ctx), "bucket", name, namedBucket)
 	return b.ID, err
 }
 
@@ -134,9 +148,7 @@ func (t *task) importID(name string) (string, error) {
 	if isID(name, idImport) {
 		return name, nil
 	}
-	i, err := find(t, t.api.Imports(t.ctx), "import", name, func(i wire.Import) named {
-		return named{id: i.ID, name: i.Name, project: i.Project}
-	})
+	i, err := find(t, t.api.Imports(t.ctx), "import", name, namedImport)
 	return i.ID, err
 }
 

@@ -58,7 +58,7 @@ func (t *task) listLevel(bucket, prefix string) error {
 		rows = append(rows, row)
 	}
 	slices.SortFunc(rows, func(a, b []string) int { return strings.Compare(a[2], b[2]) })
-	return t.list(nil, "there are no objects here; `holdfast object put` puts one", []string{"SIZE", "CHANGED", "KEY"}, rows)
+	return t.table(whole(), nil, "there are no objects here; `holdfast object put` puts one", []string{"SIZE", "CHANGED", "KEY"}, rows)
 }
 
 // matching walks the objects that a pattern names: by its wildcards, else

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"strings"
 	"text/tabwriter"
@@ -22,6 +23,16 @@ func (t *task) showWith(meta map[string]any, result any, human func(io.Writer)) 
 		return Print(t.cmd.OutOrStdout(), human)
 	}
 	return encodeJSON(t.cmd.OutOrStdout(), envelope{result, t.meta(meta)}, "")
+}
+
+// shows returns what prints the answer of a call to the API: shows(t, human)(call).
+func shows[R any](t *task, human func(io.Writer, R)) func(R, error) error {
+	return func(result R, err error) error {
+		if err != nil {
+			return err
+		}
+		return t.show(result, func(w io.Writer) { human(w, result) })
+	}
 }
 
 // envelope is every answer of the API, and of the commands with --json.
@@ -50,12 +61,20 @@ func encodeJSON(w io.Writer, value any, prefix string) error {
 	return encoder.Encode(value)
 }
 
-// list prints a list of the API as a table, or says that it is empty.
-func (t *task) list(items any, empty string, headings []string, rows [][]string) error {
-	return t.table(whole(), items, empty, headings, rows)
+// list prints all records of a list of the API as a table, or says that there
+// are none.
+func list[R any](t *task, all iter.Seq2[R, error], empty string, headings []string, row func(R) []string) error {
+	records, rows := []R{}, [][]string{}
+	for r, err := range all {
+		if err != nil {
+			return err
+		}
+		records, rows = append(records, r), append(rows, row(r))
+	}
+	return t.table(whole(), records, empty, headings, rows)
 }
 
-// table is list for what else is shown as one.
+// table prints rows below headings, or says that there are none.
 func (t *task) table(meta map[string]any, items any, empty string, headings []string, rows [][]string) error {
 	return t.showWith(meta, items, func(w io.Writer) {
 		if len(rows) == 0 {
@@ -104,6 +123,19 @@ func columns(w io.Writer, rows [][]string) {
 		fmt.Fprintln(tabs, strings.Join(cells, "\t"))
 	}
 	_ = tabs.Flush() // Print remembers w's errors
+}
+
+// printMore prints a table below others, where there is anything in it.
+func printMore[T any](w io.Writer, headings []string, items []T, row func(T) []string) {
+	if len(items) == 0 {
+		return
+	}
+	rows := [][]string{headings}
+	for _, item := range items {
+		rows = append(rows, row(item))
+	}
+	fmt.Fprintln(w)
+	columns(w, rows)
 }
 
 // printable shows what others have written, control characters as \x1b: a

@@ -17,11 +17,7 @@ func newRecovery(s *session) *cobra.Command {
 func newRecoveryStatus(s *session) *cobra.Command {
 	return s.aboutDatabase("status DATABASE", "Show to which moments a database can be brought back", cobra.ExactArgs(1),
 		func(t *task, db wire.Database, _ []string) error {
-			r, err := t.api.GetRecovery(t.ctx, db.ID)
-			if err != nil {
-				return err
-			}
-			return t.show(r, func(w io.Writer) { recoveryDetails(w, r) })
+			return shows(t, recoveryDetails)(t.api.GetRecovery(t.ctx, db.ID))
 		})
 }
 
@@ -35,20 +31,16 @@ func recoveryDetails(w io.Writer, r wire.Recovery) {
 		"could be lost", lost, "WAL archive", string(r.WALArchiving.Status), "last archived", moment(r.WALArchiving.LastArchivedAt),
 		"behind", size(r.WALArchiving.BacklogBytes), "last error", text(r.WALArchiving.LastError),
 		"gaps", fmt.Sprint(len(r.WALArchiving.Gaps)), "next backup", moment(r.Schedule.NextRunAt))
-	rows := [][]string{}
-	for _, event := range r.Timeline {
-		rows = append(rows, []string{moment(&event.At), string(event.Type), text(event.BackupID), text(event.LSN)})
-	}
-	printMore(w, []string{"AT", "WHAT", "BACKUP", "LSN"}, rows)
-	rows = nil
-	for _, op := range r.Operations {
+	printMore(w, []string{"AT", "WHAT", "BACKUP", "LSN"}, r.Timeline, func(event wire.RecoveryEvent) []string {
+		return []string{moment(&event.At), string(event.Type), text(event.BackupID), text(event.LSN)}
+	})
+	printMore(w, []string{"BEGUN", "OPERATION", "STATUS", "DONE", "WHAT"}, r.Operations, func(op wire.Operation) []string {
 		what := text(op.Error)
 		if op.Status == wire.OperationRunning {
 			what = text(op.Phase)
 		}
-		rows = append(rows, []string{moment(&op.StartedAt), string(op.Type), string(op.Status), fmt.Sprintf("%d%%", op.ProgressPercent), what})
-	}
-	printMore(w, []string{"BEGUN", "OPERATION", "STATUS", "DONE", "WHAT"}, rows)
+		return []string{moment(&op.StartedAt), string(op.Type), string(op.Status), fmt.Sprintf("%d%%", op.ProgressPercent), what}
+	})
 }
 
 // exactly writes a time as --to takes it, and no earlier: the last commit before
@@ -126,17 +118,13 @@ func timeOrAgo(flag, text string, now time.Time) (time.Time, error) {
 }
 
 func (t *task) planRestore(db wire.Database, in wire.RequestRestore) error {
-	plan, err := t.api.PlanRestore(t.ctx, db.ID, in)
-	if err != nil {
-		return err
-	}
-	return t.show(plan, func(w io.Writer) {
+	return shows(t, func(w io.Writer, plan wire.RestorePlan) {
 		details(w,
 			"backup", plan.BackupID, "last commit", exactly(plan.TargetTime), "up to", plan.TargetLSN,
 			"WAL to replay", size(plan.WALBytes), "files to restore", size(plan.RestoreBytes), "room it takes", size(plan.NeededBytes),
 			"takes about", about(plan.EstimatedSeconds))
 		t.remark("nothing was changed")
-	})
+	})(t.api.PlanRestore(t.ctx, db.ID, in))
 }
 
 // about writes an estimate, which may be missing.

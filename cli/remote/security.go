@@ -14,17 +14,13 @@ func newSSL(s *session) *cobra.Command {
 	var ca bool
 	cmd := s.aboutDatabase("ssl DATABASE", "Show how a database's connections are encrypted", cobra.ExactArgs(1),
 		func(t *task, db wire.Database, _ []string) error {
-			ssl, err := t.api.GetDatabaseSSL(t.ctx, db.ID)
-			if err != nil {
-				return err
-			}
-			return t.show(ssl, func(w io.Writer) {
+			return shows(t, func(w io.Writer, ssl wire.SSL) {
 				if ca {
 					fmt.Fprint(w, ssl.CACertificate)
 					return
 				}
 				sslDetails(w, ssl)
-			})
+			})(t.api.GetDatabaseSSL(t.ctx, db.ID))
 		})
 	cmd.Example = "  holdfast db ssl shop\n  holdfast db ssl shop --ca > ca.crt"
 	cmd.Flags().BoolVar(&ca, "ca", false, "print only the authority's certificate, for sslmode=verify-full")
@@ -83,11 +79,7 @@ func newSetRLS(s *session, use, short string, enabled bool) *cobra.Command {
 			if t.cmd.Flags().Changed("force") {
 				in.Force = &force
 			}
-			table, err := t.api.SetDatabaseRLS(t.ctx, db.ID, in)
-			if err != nil {
-				return err
-			}
-			return t.show(table, func(w io.Writer) { columns(w, [][]string{rlsHeadings, rlsRow(table)}) })
+			return shows(t, func(w io.Writer, table wire.RLSTable) { columns(w, [][]string{rlsHeadings, rlsRow(table)}) })(t.api.SetDatabaseRLS(t.ctx, db.ID, in))
 		})
 	cmd.Flags().StringVar(&schema, "schema", "", "the table's schema (default: public)")
 	cmd.Flags().BoolVar(&force, "force", false, "let it hold for the table's owner too")

@@ -28,7 +28,7 @@ type Backup struct {
 	Verification    Verification `json:"verification"`
 }
 
-// Verification is whether a backup was proven to restore.
+// Verification is whether a trial restore of a backup has worked.
 type Verification struct {
 	Status     VerificationStatus `json:"status"`
 	VerifiedAt *time.Time         `json:"verified_at"`
