@@ -33,37 +33,28 @@ type Checked struct {
 // bt_index_check compares keys by operator classes, which only a superuser can
 // make; index expressions, which the planner would evaluate in any SELECT from
 // the table, are not even looked at.
-func (s *Supervisor) CheckRelations(ctx context.Context, id string) (Checked, error) {
-	checked, err := s.checkRelations(ctx, id)
-	if err != nil {
-		return checked, fmt.Errorf("check %s: %w", id, err)
-	}
-	return checked, nil
+func (s *Supervisor) CheckRelations(ctx context.Context, id string) (checked Checked, err error) {
+	err = s.act(id, "check", func(i *instance) error { return checkRelations(ctx, i.specification(), &checked) })
+	return checked, err
 }
 
-func (s *Supervisor) checkRelations(ctx context.Context, id string) (checked Checked, err error) {
-	i, err := s.instance(id)
-	if err != nil {
-		return checked, err
-	}
+func checkRelations(ctx context.Context, spec Spec, checked *Checked) error {
 	var databases []string
-	err = inDatabase(ctx, i.specification(), "postgres", func(conn *pgx.Conn) error {
-		databases, err = prepareChecks(ctx, conn, &checked)
+	err := inDatabase(ctx, spec, "postgres", func(conn *pgx.Conn) (err error) {
+		databases, err = prepareChecks(ctx, conn, checked)
 		return err
 	})
 	if err != nil || !checked.Structure {
-		return checked, err
+		return err
 	}
 	for _, database := range databases {
-		err := inDatabase(ctx, i.specification(), database, func(conn *pgx.Conn) error {
-			return checkDatabase(ctx, conn, &checked)
-		})
+		err := inDatabase(ctx, spec, database, func(conn *pgx.Conn) error { return checkDatabase(ctx, conn, checked) })
 		if err != nil {
-			return checked, fmt.Errorf("database %s: %w", database, err)
+			return fmt.Errorf("database %s: %w", database, err)
 		}
 		checked.Databases++
 	}
-	return checked, nil
+	return nil
 }
 
 // prepareChecks lists the databases and opens those that are closed. One whose
@@ -73,10 +64,7 @@ func prepareChecks(ctx context.Context, conn *pgx.Conn, checked *Checked) ([]str
 		exists (select from pg_available_extensions where name = 'amcheck')`).Scan(&checked.Checksums, &checked.Structure); err != nil {
 		return nil, err
 	}
-	rows, err := conn.Query(ctx, "select datname::text from pg_database where datconnlimit <> -2 order by oid")
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := conn.Query(ctx, "select datname::text from pg_database where datconnlimit <> -2 order by oid")
 	databases, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	for _, database := range databases {
 		if err == nil {
@@ -108,10 +96,7 @@ func checkDatabase(ctx context.Context, conn *pgx.Conn, checked *Checked) error 
 	}); err != nil {
 		return err
 	}
-	rows, err := conn.Query(ctx, relationsToCheck)
-	if err != nil {
-		return err
-	}
+	rows, _ := conn.Query(ctx, relationsToCheck)
 	relations, err := pgx.CollectRows(rows, pgx.RowToStructByPos[relation])
 	if err != nil {
 		return err
@@ -133,11 +118,8 @@ func checkDatabase(ctx context.Context, conn *pgx.Conn, checked *Checked) error 
 
 // checkTable stops at the first page with something wrong.
 func checkTable(ctx context.Context, conn *pgx.Conn, oid uint32) error {
-	rows, err := conn.Query(ctx, `select format('block %s, tuple %s: %s', blkno, coalesce(offnum, 0), msg)
+	rows, _ := conn.Query(ctx, `select format('block %s, tuple %s: %s', blkno, coalesce(offnum, 0), msg)
 		from verify_heapam($1::oid::regclass, true, true)`, oid)
-	if err != nil {
-		return err
-	}
 	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err == nil && len(found) > 0 {
 		err = fmt.Errorf("%w: %s", ErrCorrupt, strings.Join(found[:min(len(found), 3)], "; "))

@@ -50,14 +50,7 @@ func dumperRole(database string) []string {
 // server; it runs at the priority of the warm pool. The error holds its output.
 // lockWait bounds how long it waits for what a session holds.
 func (s *Supervisor) Dump(ctx context.Context, id, tool, database string, lockWait time.Duration, w io.Writer) error {
-	i, err := s.instance(id)
-	if err == nil {
-		err = dump(ctx, i.specification(), tool, database, lockWait, w)
-	}
-	if err != nil {
-		return fmt.Errorf("dump %s: %w", id, err)
-	}
-	return nil
+	return s.act(id, "dump", func(i *instance) error { return dump(ctx, i.specification(), tool, database, lockWait, w) })
 }
 
 func dump(ctx context.Context, spec Spec, tool, database string, lockWait time.Duration, w io.Writer) error {

@@ -52,11 +52,8 @@ func (l *logins) end(ctx context.Context, conn *pgx.Conn) error {
 	if len(l.pids) == 0 {
 		return nil
 	}
-	rows, err := conn.Query(ctx, `select pid from pg_stat_activity
+	rows, _ := conn.Query(ctx, `select pid from pg_stat_activity
 		where usesysid is not null or backend_type <> 'client backend'`)
-	if err != nil {
-		return err
-	}
 	known, err := pgx.CollectRows(rows, pgx.RowTo[int])
 	if err != nil {
 		return err

@@ -77,14 +77,15 @@ func (t Tenant) loginSettings() []string {
 // sessions as they begin, as "local_preload_libraries of the role app". conn is
 // the superuser's, in any database.
 func LoginSettings(ctx context.Context, conn *pgx.Conn) ([]string, error) {
-	rows, err := conn.Query(ctx, `select format('local_preload_libraries of the %s',
+	rows, _ := conn.Query(ctx, `select format('local_preload_libraries of the %s',
 			concat_ws(' in the ', 'role ' || r.rolname, 'database ' || d.datname))
 		from pg_db_role_setting s left join pg_roles r on r.oid = s.setrole left join pg_database d on d.oid = s.setdatabase
 		where coalesce(r.rolname <> all ($1), true) and exists (
 			select from unnest(setconfig) c where c ilike 'local\_preload\_libraries=%')
 		order by 1`, ownRoles())
+	settings, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return nil, fmt.Errorf("look for settings that keep sessions from beginning: %w", err)
 	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
+	return settings, nil
 }

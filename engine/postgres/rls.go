@@ -93,7 +93,7 @@ func FindTable(ctx context.Context, conn *pgx.Conn, schema, name string) (Table,
 
 // queryTables returns the table named, or all of them when name is empty.
 func queryTables(ctx context.Context, conn *pgx.Conn, schema, name string) ([]Table, error) {
-	rows, err := conn.Query(ctx, `
+	rows, _ := conn.Query(ctx, `
 		select c.oid, n.nspname, c.relname, pg_get_userbyid(c.relowner), c.relrowsecurity, c.relforcerowsecurity,
 			c.reltuples::bigint, c.relkind = 'f'
 		from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -101,9 +101,6 @@ func queryTables(ctx context.Context, conn *pgx.Conn, schema, name string) ([]Ta
 			and n.nspname not like 'pg\_%' and n.nspname <> 'information_schema'
 			and ($2 = '' or n.nspname = $1 and c.relname = $2)
 		order by n.nspname, c.relname limit $3`, schema, name, maxTables+1)
-	if err != nil {
-		return nil, fmt.Errorf("list tables: %w", err)
-	}
 	tables, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Table, error) {
 		var t Table
 		err := row.Scan(&t.oid, &t.Schema, &t.Name, &t.Owner, &t.RLSEnabled, &t.RLSForced, &t.EstimatedRows, &t.foreign)
@@ -130,7 +127,7 @@ func queryPolicies(ctx context.Context, conn *pgx.Conn, tables []Table) (map[uin
 	for i, t := range tables {
 		oids[i] = t.oid
 	}
-	rows, err := conn.Query(ctx, `
+	rows, _ := conn.Query(ctx, `
 		select polrelid, polname,
 			case polcmd when 'r' then 'SELECT' when 'a' then 'INSERT' when 'w' then 'UPDATE' when 'd' then 'DELETE' else 'ALL' end,
 			polpermissive,
@@ -138,14 +135,11 @@ func queryPolicies(ctx context.Context, conn *pgx.Conn, tables []Table) (map[uin
 				else array(select rolname::text from pg_roles where oid = any (polroles) order by rolname) end,
 			left(pg_get_expr(polqual, polrelid), $2), left(pg_get_expr(polwithcheck, polrelid), $2)
 		from pg_policy where polrelid = any ($1) order by polname limit $3`, oids, maxExpression+1, maxTables+1)
-	if err != nil {
-		return nil, fmt.Errorf("list policies: %w", err)
-	}
 	policies := map[uint32][]Policy{}
 	var oid uint32
 	var p Policy
 	count, room := 0, maxExpressions
-	_, err = pgx.ForEachRow(rows, []any{&oid, &p.Name, &p.Command, &p.Permissive, &p.Roles, &p.Using, &p.WithCheck}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&oid, &p.Name, &p.Command, &p.Permissive, &p.Roles, &p.Using, &p.WithCheck}, func() error {
 		if count++; count > maxTables {
 			return ErrManyTables
 		}

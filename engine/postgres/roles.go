@@ -100,12 +100,9 @@ func endRoleChanges(ctx context.Context, conn *pgx.Conn, anyOne bool) error {
 // rollBackPrepared does with prepared transactions, which belong to no session and
 // outlive the server, what endRoleChanges does with sessions.
 func rollBackPrepared(ctx context.Context, conn *pgx.Conn, anyOne bool) error {
-	rows, err := conn.Query(ctx, `select database, format('ROLLBACK PREPARED %L', gid) from pg_prepared_xacts p where $2 or exists (
+	rows, _ := conn.Query(ctx, `select database, format('ROLLBACK PREPARED %L', gid) from pg_prepared_xacts p where $2 or exists (
 		select from pg_locks l join pg_locks own using (virtualtransaction)
 		where own.transactionid = p.transaction and own.mode = 'ExclusiveLock' and l.mode = 'RowExclusiveLock' and l.relation = any (string_to_array($1, ', ')::regclass[]))`, roleCatalogs, anyOne)
-	if err != nil {
-		return err
-	}
 	type prepared struct{ Database, RollBack string }
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[prepared])
 	if err != nil {

@@ -50,13 +50,10 @@ func terminate(ctx context.Context, conn *pgx.Conn, database string, allow []net
 	for n, prefix := range allow {
 		networks[n] = prefix.String()
 	}
-	rows, err := conn.Query(ctx, `select pid from (
+	rows, _ := conn.Query(ctx, `select pid from (
 			select pid, pg_terminate_backend(pid) from pg_stat_activity
 			where datname = $1 and backend_type = 'client backend' and usename <> all($2)
 			and (client_addr <<= any($3::text[]::inet[])) is not true) t`, database, ownRoles(), networks)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, pgx.RowTo[int32])
 }
 
