@@ -13,6 +13,7 @@ import (
 
 	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
 
+	"holdfast/engine/connstring"
 	"holdfast/engine/databases"
 	"holdfast/engine/imports"
 	"holdfast/engine/model"
@@ -52,7 +53,7 @@ func oldest(t *testing.T) databases.Connection {
 			t.Errorf("stop PostgreSQL 9.6: %v", err)
 		}
 	})
-	return databases.Connection{Host: "127.0.0.1", Port: port, Database: "old", User: "old", Password: model.NewSecret(password)}
+	return databases.Connection{Target: connstring.Target{Host: "127.0.0.1", Port: port, Database: "old", User: "old", Password: model.NewSecret(password)}}
 }
 
 func TestImportFromTheOldestMajor(t *testing.T) {

@@ -16,11 +16,7 @@ const DefaultCAFile = "holdfast-ca.crt"
 
 // Connection holds everything a client needs to connect.
 type Connection struct {
-	Host     string
-	Port     int
-	Database string
-	User     string
-	Password model.Secret
+	connstring.Target
 	// CACertificate is the PEM text of the appliance's certificate authority.
 	CACertificate string
 	ReadOnly      bool
@@ -64,10 +60,9 @@ func (s *Service) ConnectionOf(db model.Database, asOwner bool) (Connection, err
 	if err != nil {
 		return Connection{}, err
 	}
-	c := Connection{
-		Host: s.core.Config.PublicHost, Port: db.Port, Database: db.Name,
-		User: tenant.Owner, Password: tenant.OwnerPassword, CACertificate: s.CA.PEM(),
-	}
+	c := Connection{CACertificate: s.CA.PEM(), Target: connstring.Target{
+		Host: s.core.Config.PublicHost, Port: db.Port, Database: db.Name, User: tenant.Owner, Password: tenant.OwnerPassword,
+	}}
 	if !asOwner {
 		c.User, c.Password, c.ReadOnly = tenant.ReadOnly, tenant.ReadOnlyPassword, true
 	} else if db.OwnPassword != nil {
@@ -79,19 +74,11 @@ func (s *Service) ConnectionOf(db model.Database, asOwner bool) (Connection, err
 // SSLMode returns the sslmode of a client that does not verify the server.
 func (c Connection) SSLMode() connstring.SSLMode { return connstring.Mode(c.Host) }
 
-// URL returns the connection as a URL, which holds the password if it is known.
-func (c Connection) URL() string { return c.target().URL() }
-
 // Drivers returns the connection in the form of each driver, which verifies the
 // server with the certificate in caFile. Each one includes the password.
 func (c Connection) Drivers(caFile string) connstring.Drivers {
-	target := c.target()
-	target.CAFile = caFile
-	return target.Drivers()
-}
-
-func (c Connection) target() connstring.Target {
-	return connstring.Target{Host: c.Host, Port: c.Port, Database: c.Database, User: c.User, Password: c.Password}
+	c.CAFile = caFile
+	return c.Target.Drivers()
 }
 
 // PsqlCommand returns a shell command that opens the database; psql takes the

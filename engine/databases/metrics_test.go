@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"holdfast/engine/model"
+	"holdfast/engine/postgres"
 )
 
 // TestMetrics watches a database for two days by a clock set by hand.
@@ -20,7 +21,7 @@ func TestMetrics(t *testing.T) {
 	watch := func(d time.Duration, each int64) {
 		for end := c.core.Clock().Add(d); c.core.Clock().Before(end); wait(15 * time.Second) {
 			commits += each
-			now := Statistics{At: c.core.Clock(), SizeBytes: commits, Connections: int(commits % 7), Commits: commits, WALLag: behind}
+			now := Statistics{At: c.core.Clock(), Usage: postgres.Usage{SizeBytes: commits, Connections: int(commits % 7), Commits: commits}, WALLag: behind}
 			if behind > 0 {
 				rpo := time.Duration(behind) * time.Millisecond
 				now.RPO = &rpo

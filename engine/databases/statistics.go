@@ -13,11 +13,8 @@ import (
 
 // Statistics is the last sample of an instance.
 type Statistics struct {
-	At          time.Time
-	SizeBytes   int64
-	Connections int
-	SSL, NonSSL int   // of Connections
-	Commits     int64 // a counter
+	At time.Time
+	postgres.Usage
 	// WALLag is how many bytes of flushed WAL are not in the archive. RPO is how much
 	// time would be lost with the server, nil while no WAL is received.
 	WALLag int64
@@ -70,10 +67,7 @@ func (s *Service) SampleOne(ctx context.Context, db model.Database) {
 		s.core.Log.Debug("sample database", "database", db.ID, "error", err)
 		return
 	}
-	now := Statistics{
-		At: s.core.Clock(), SizeBytes: stats.SizeBytes, Connections: stats.Connections, SSL: stats.SSL, NonSSL: stats.NonSSL,
-		Commits: stats.Commits,
-	}
+	now := Statistics{At: s.core.Clock(), Usage: stats}
 	if archive, receives := s.backups.WALStatus(db.ID); receives {
 		rpo := archive.RPO(now.At)
 		now.RPO = &rpo
