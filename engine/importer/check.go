@@ -65,31 +65,30 @@ func (s *Session) Size() int64 { return min(max(s.size, 0), 1<<60) }
 // One that columns have a type of keeps whole tables away: that is not worth
 // the time.
 func (s *Session) checkExtensions(ctx context.Context, target *pgx.Conn) error {
-	rows, _ := s.conn.Query(ctx, `select e.extname::text, coalesce((select min(n.nspname || '.' || c.relname)
+	type extension struct{ Name, Table string }
+	wanted, err := list(ctx, s.conn, "list extensions", pgx.RowToStructByPos[extension], `select e.extname::text, coalesce((select min(n.nspname || '.' || c.relname)
 		from pg_depend d join pg_type t on t.oid = d.objid
 		join pg_attribute a on a.atttypid in (t.oid, t.typarray) and a.attnum > 0 and not a.attisdropped
 		join pg_class c on c.oid = a.attrelid join pg_namespace n on n.oid = c.relnamespace
 		where d.refclassid = 'pg_extension'::regclass and d.refobjid = e.oid and d.classid = 'pg_type'::regclass and d.deptype = 'e'
 		and c.relkind in ('r', 'p') and `+users+`), '') from pg_extension e order by 1`)
-	type extension struct{ name, table string }
-	wanted, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (x extension, err error) { return x, row.Scan(&x.name, &x.table) })
 	if err != nil {
-		return sourceError{fmt.Errorf("list extensions: %w", err)}
+		return sourceError{err}
 	}
-	rows, _ = target.Query(ctx, `select distinct name::text from pg_available_extension_versions where trusted or not superuser or installed`)
-	had, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	had, err := list(ctx, target, "list available extensions", pgx.RowTo[string],
+		`select distinct name::text from pg_available_extension_versions where trusted or not superuser or installed`)
 	if err != nil {
-		return fmt.Errorf("list available extensions: %w", err)
+		return err
 	}
 	var needed []string
 	for _, x := range wanted {
-		if slices.Contains(had, x.name) {
+		if slices.Contains(had, x.Name) {
 			continue
 		}
-		s.missing = append(s.missing, x.name)
-		s.account.Say(model.ImportWarning, fmt.Sprintf("the extension %s is not available to owners of databases here: it is left out, and what needs it", x.name))
-		if x.table != "" {
-			needed = append(needed, fmt.Sprintf("%s (for the table %s)", x.name, x.table))
+		s.missing = append(s.missing, x.Name)
+		s.account.Say(model.ImportWarning, fmt.Sprintf("the extension %s is not available to owners of databases here: it is left out, and what needs it", x.Name))
+		if x.Table != "" {
+			needed = append(needed, fmt.Sprintf("%s (for the table %s)", x.Name, x.Table))
 		}
 	}
 	s.account.missing(s.missing)
@@ -105,40 +104,39 @@ func (s *Session) checkExtensions(ctx context.Context, target *pgx.Conn) error {
 // looked at: a query over a table can run its owner's code. So it is not known
 // whose they are where the extension has rows of its own there.
 func (c *copying) tellOfMemberRows(ctx context.Context) error {
-	rows, _ := c.conn.Query(ctx, `select e.extname::text, c.oid::regclass::text, coalesce(x.condition, '') <> ''
+	type member struct {
+		Extension, Table string
+		Mixed            bool
+	}
+	tables, err := list(ctx, c.conn, "list tables of extensions", pgx.RowToStructByPos[member], `select e.extname::text, c.oid::regclass::text, coalesce(x.condition, '') <> ''
 		from pg_extension e, unnest(e.extconfig, e.extcondition) x (relation, condition) join pg_class c on c.oid = x.relation
 		where c.relkind = 'r' and pg_relation_size(c.oid) > 0 and not e.extname::text = any(coalesce($1::text[], '{}')) order by 1, 2`, c.missing)
-	var extension, table string
-	var mixed bool
-	_, err := pgx.ForEachRow(rows, []any{&extension, &table, &mixed}, func() error {
-		if mixed {
-			c.account.Say(model.ImportWarning, fmt.Sprintf("rows that were added to the table %s of the extension %s, if there are any, are not copied", oneLine(table), oneLine(extension)))
-			return nil
-		}
-		c.account.flaw("TABLE DATA "+table, fmt.Errorf("rows are not copied: the table belongs to the extension %s, which has its own ways to bring them over", extension))
-		return nil
-	})
 	if err != nil {
-		return sourceError{fmt.Errorf("list tables of extensions: %w", err)}
+		return sourceError{err}
+	}
+	for _, m := range tables {
+		if m.Mixed {
+			c.account.Say(model.ImportWarning, fmt.Sprintf("rows that were added to the table %s of the extension %s, if there are any, are not copied", oneLine(m.Table), oneLine(m.Extension)))
+			continue
+		}
+		c.account.flaw("TABLE DATA "+m.Table, fmt.Errorf("rows are not copied: the table belongs to the extension %s, which has its own ways to bring them over", m.Extension))
 	}
 	return nil
 }
 
 // checkCollations fails when a column's collation is not there.
 func (s *Session) checkCollations(ctx context.Context, target *pgx.Conn) error {
-	rows, _ := s.conn.Query(ctx, `select distinct l.collname::text from pg_collation l join pg_attribute a on a.attcollation = l.oid
+	wanted, err := list(ctx, s.conn, "list collations", pgx.RowTo[string], `select distinct l.collname::text from pg_collation l join pg_attribute a on a.attcollation = l.oid
 		join pg_class c on c.oid = a.attrelid join pg_namespace n on n.oid = c.relnamespace
 		where l.collnamespace = 'pg_catalog'::regnamespace and l.collname not in ('default', 'C', 'POSIX')
 		and c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped and `+users)
-	wanted, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return sourceError{fmt.Errorf("list collations: %w", err)}
+		return sourceError{err}
 	}
-	rows, _ = target.Query(ctx, `select name from unnest($1::text[]) name where not exists (select from pg_collation
+	missing, err := list(ctx, target, "look for collations", pgx.RowTo[string], `select name from unnest($1::text[]) name where not exists (select from pg_collation
 		where collname = name and collencoding in (-1, pg_char_to_encoding(getdatabaseencoding())))`, wanted)
-	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return fmt.Errorf("look for collations: %w", err)
+		return err
 	}
 	if len(missing) > 0 {
 		return model.Errorf(model.CodeValidation, "columns of the source have collations this machine does not have: %s; "+

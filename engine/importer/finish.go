@@ -107,12 +107,11 @@ func (c *copying) copySettings(ctx context.Context) error {
 		Text string
 		Own  bool
 	}
-	rows, _ := c.conn.Query(ctx, `select unnest(s.setconfig), s.setrole <> 0 from pg_db_role_setting s
+	settings, err := list(ctx, c.conn, "read settings", pgx.RowToStructByPos[setting], `select unnest(s.setconfig), s.setrole <> 0 from pg_db_role_setting s
 		where s.setrole in (0, (select oid from pg_roles where rolname = current_user))
 		and s.setdatabase in (0, (select oid from pg_database where datname = current_database())) order by s.setrole <> 0, s.setdatabase <> 0`)
-	settings, err := pgx.CollectRows(rows, pgx.RowToStructByPos[setting])
 	if err != nil {
-		return sourceError{fmt.Errorf("read settings: %w", err)}
+		return sourceError{err}
 	}
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s.Text, "=")

@@ -55,13 +55,11 @@ func takeInventory(ctx context.Context, conn *pgx.Conn, version int) (inventory,
 	if inv.sequences, err = listSequences(ctx, conn, version); err != nil {
 		return inv, err
 	}
-	rows, _ := conn.Query(ctx, `select c.oid, n.nspname::text, c.relname::text
-		from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'm' and c.relispopulated and `+users)
-	inv.views, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (v view, err error) {
+	if inv.views, err = list(ctx, conn, "list materialized views", func(row pgx.CollectableRow) (v view, err error) {
 		return v, row.Scan(&v.oid, &v.schema, &v.name)
-	})
-	if err != nil {
-		return inv, fmt.Errorf("list materialized views: %w", err)
+	}, `select c.oid, n.nspname::text, c.relname::text
+		from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'm' and c.relispopulated and `+users); err != nil {
+		return inv, err
 	}
 	if err := conn.QueryRow(ctx, `select count(*), count(*) filter (where not pg_has_role(m.lomowner, 'usage') and not exists (
 			select from aclexplode(m.lomacl) g where g.privilege_type = 'SELECT' and case g.grantee when 0 then true else pg_has_role(g.grantee, 'usage') end))
@@ -76,22 +74,17 @@ func readTables(ctx context.Context, conn *pgx.Conn, version int) ([]table, erro
 	if version >= 120000 {
 		stored = "and a.attgenerated = ''"
 	}
-	rows, _ := conn.Query(ctx, `select c.oid, n.nspname::text, c.relname::text,
+	return list(ctx, conn, "list tables", func(row pgx.CollectableRow) (t table, err error) {
+		var columns []string
+		defer func() { t.columns = quoteNames(columns) }()
+		return t, row.Scan(&t.oid, &t.schema, &t.name, &columns, &t.heap, &t.all, &t.rows, &t.readable, &t.filtered)
+	}, `select c.oid, n.nspname::text, c.relname::text,
 		array(select a.attname::text from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped `+stored+` order by a.attnum),
 		coalesce(pg_table_size(c.oid), 0)::float8, coalesce(pg_total_relation_size(c.oid), 0)::float8, c.reltuples::float8,
 		coalesce(has_table_privilege(c.oid, 'select') and has_schema_privilege(n.oid, 'usage'), true),
 		c.relrowsecurity and coalesce(row_security_active(c.oid), false)
 		from pg_class c join pg_namespace n on n.oid = c.relnamespace
 		where c.relkind = 'r' and `+users+` order by 5 desc, 2, 3`)
-	tables, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t table, err error) {
-		var columns []string
-		defer func() { t.columns = quoteNames(columns) }()
-		return t, row.Scan(&t.oid, &t.schema, &t.name, &columns, &t.heap, &t.all, &t.rows, &t.readable, &t.filtered)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list tables: %w", err)
-	}
-	return tables, nil
 }
 
 // quoteNames makes a list of columns of names. It takes less memory than they do.

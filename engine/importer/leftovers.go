@@ -88,14 +88,12 @@ func (c *copying) tellOfLeftovers(ctx context.Context) error {
 		if c.number < l.since || l.before > 0 && c.number >= l.before {
 			continue
 		}
-		rows, _ := c.conn.Query(ctx, l.list)
-		var name string
-		_, err := pgx.ForEachRow(rows, []any{&name}, func() error {
-			l.tell(c.account, name)
-			return nil
-		})
+		names, err := list(ctx, c.conn, "look for what is not copied", pgx.RowTo[string], l.list)
 		if err != nil {
-			return sourceError{fmt.Errorf("look for what is not copied: %w", err)}
+			return sourceError{err}
+		}
+		for _, name := range names {
+			l.tell(c.account, name)
 		}
 	}
 	return nil

@@ -22,13 +22,18 @@ func misnamed(ctx context.Context, conn *pgx.Conn, objects []object) ([]uint32, 
 	for i, o := range objects {
 		oids[i], names[i] = fmt.Sprint(o.oid), o.name
 	}
-	rows, _ := conn.Query(ctx, `select x.oid from unnest($1::text[]::oid[], $2::text[]) x (oid, name)
+	return list(ctx, conn, "compare names", pgx.RowTo[uint32], `select x.oid from unnest($1::text[]::oid[], $2::text[]) x (oid, name)
 		where to_regclass(x.name)::oid is distinct from x.oid or pg_relation_filenode(x.oid) is null`, oids, names)
-	others, err := pgx.CollectRows(rows, pgx.RowTo[uint32])
+}
+
+// list returns the rows of a query. what it does begins the error.
+func list[T any](ctx context.Context, conn *pgx.Conn, what string, as pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
+	rows, _ := conn.Query(ctx, query, args...) // the rows have the error
+	all, err := pgx.CollectRows(rows, as)
 	if err != nil {
-		return nil, fmt.Errorf("compare names: %w", err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	return others, nil
+	return all, nil
 }
 
 // errReplaced says that what has the table's name is not the table.

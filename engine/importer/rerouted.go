@@ -73,11 +73,10 @@ func (c *copying) reroutedRoots(ctx context.Context) (map[string]string, error) 
 			return nil, err
 		}
 		root := s.root.Sanitize()
-		rows, _ := target.Query(ctx, `select n.nspname || '.' || c.relname from pg_partition_tree($1::text::regclass) p
+		partitions, err := list(ctx, target, "list partitions of "+root, pgx.RowTo[string], `select n.nspname || '.' || c.relname from pg_partition_tree($1::text::regclass) p
 			join pg_class c on c.oid = p.relid join pg_namespace n on n.oid = c.relnamespace where p.isleaf`, root)
-		partitions, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {
-			return nil, fmt.Errorf("list partitions of %s: %w", root, err)
+			return nil, err
 		}
 		for _, partition := range partitions {
 			roots[partition] = root

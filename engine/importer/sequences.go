@@ -45,16 +45,11 @@ func listSequences(ctx context.Context, conn *pgx.Conn, version int) ([]sequence
 	if version < 100000 {
 		start = "0::int8"
 	}
-	rows, _ := conn.Query(ctx, `select c.oid, n.oid, n.nspname::text, c.relname::text,
+	return list(ctx, conn, "list sequences", func(row pgx.CollectableRow) (s sequence, err error) {
+		return s, row.Scan(&s.oid, &s.schemaOID, &s.schema, &s.name, &s.readable, &s.start)
+	}, `select c.oid, n.oid, n.nspname::text, c.relname::text,
 		coalesce(has_sequence_privilege(c.oid, 'select') and has_schema_privilege(n.oid, 'usage'), true), coalesce(`+start+`, 1)
 		from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'S' and `+users+` order by 3, 4`)
-	sequences, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s sequence, err error) {
-		return s, row.Scan(&s.oid, &s.schemaOID, &s.schema, &s.name, &s.readable, &s.start)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list sequences: %w", err)
-	}
-	return sequences, nil
 }
 
 // sequencesTogether is how many positions one statement asks for.
@@ -236,21 +231,19 @@ func (s *Session) unsafeSchemas(ctx context.Context, conn *pgx.Conn) (map[uint32
 			oids = append(oids, oid)
 		}
 	}
-	rows, _ := conn.Query(ctx, `select n.oid, min(r.rolname::text) from pg_namespace n, pg_roles r
+	type renamer struct {
+		Schema uint32
+		Role   string
+	}
+	renamers, err := list(ctx, conn, "read who may rename schemas", pgx.RowToStructByPos[renamer], `select n.oid, min(r.rolname::text) from pg_namespace n, pg_roles r
 		where n.oid = any($1::text[]::oid[]) and not r.rolsuper and not pg_has_role(r.oid, (select o.oid from pg_roles o where o.rolname = current_user), 'member')
 		and (r.rolcreaterole or pg_has_role(r.oid, n.nspowner, 'member') and has_database_privilege(r.oid, current_database()::text, 'create'))
 		group by n.oid`, oids)
 	unsafe := map[uint32]string{}
-	var oid uint32
-	var role string
-	_, err := pgx.ForEachRow(rows, []any{&oid, &role}, func() error {
-		unsafe[oid] = role
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read who may rename schemas: %w", err)
+	for _, r := range renamers {
+		unsafe[r.Schema] = r.Role
 	}
-	return unsafe, nil
+	return unsafe, err
 }
 
 // readUnused reads by name the positions of sequences that have not been used
