@@ -54,12 +54,8 @@ func (s *Service) Get(call *model.Call, id string) (View, error) {
 // Database returns the record of a database of the call's organization and makes
 // it the call's resource.
 func (s *Service) Database(call *model.Call, id string) (model.Database, error) {
-	var db model.Database
 	call.Resource = model.Resource{Type: model.ResourceDatabase, ID: id}
-	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		db, err = DatabaseOf(tx, call.Organization, id)
-		return err
-	})
+	db, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.Database, error) { return DatabaseOf(tx, call.Organization, id) })
 	if err == nil {
 		call.Resource = DatabaseResource(db)
 	}
@@ -207,20 +203,11 @@ func (s *Service) KeptDatabases() ([]model.Database, error) {
 	return s.databasesWhere(func(db model.Database) bool { return db.Trash == nil })
 }
 
-func (s *Service) databasesWhere(matches func(model.Database) bool) (databases []model.Database, err error) {
-	err = s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		databases, err = tx.Databases().Where(matches)
-		return err
-	})
-	return databases, err
+func (s *Service) databasesWhere(matches func(model.Database) bool) ([]model.Database, error) {
+	return meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.Database, error) { return tx.Databases().Where(matches) })
 }
 
 // Record returns the current record of a database.
 func (s *Service) Record(id string) (model.Database, error) {
-	var db model.Database
-	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		db, err = tx.Databases().Get(id)
-		return err
-	})
-	return db, err
+	return meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.Database, error) { return tx.Databases().Get(id) })
 }

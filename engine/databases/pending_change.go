@@ -36,31 +36,26 @@ func (s *Service) revertChange(id string, undo func(*model.Database)) (model.Dat
 
 // alter changes the record of a database.
 func (s *Service) alter(id string, change func(*model.Database)) (model.Database, error) {
-	var db model.Database
-	err := s.core.Meta.Update(func(tx *meta.Tx) (err error) {
-		db, err = tx.Databases().Update(id, func(d *model.Database) error {
+	return meta.Value(s.core.Meta.Update, func(tx *meta.Tx) (model.Database, error) {
+		return tx.Databases().Update(id, func(d *model.Database) error {
 			change(d)
 			return nil
 		})
-		return err
 	})
-	return db, err
 }
 
 // endChange records and audits that the instance has applied the pending change.
 func (s *Service) endChange(call *model.Call, id string) (model.Database, error) {
-	var db model.Database
-	err := s.core.Change(call, func(tx *meta.Tx) (err error) {
-		db, err = tx.Databases().Update(id, func(d *model.Database) error {
+	change := func(change func(*meta.Tx) error) error { return s.core.Change(call, change) }
+	return meta.Value(change, func(tx *meta.Tx) (model.Database, error) {
+		return tx.Databases().Update(id, func(d *model.Database) error {
 			d.PendingChange = nil
 			if call.Operation.Action == model.ActionAllowlistSet {
 				d.AllowlistAppliedAt = s.core.Clock()
 			}
 			return nil
 		})
-		return err
 	})
-	return db, err
 }
 
 // recoverChange ends a change that was pending when the appliance died, after the

@@ -47,11 +47,8 @@ func (s *Service) ResumeDelete(ctx context.Context, db model.Database) error {
 // RecoverOperation ends the operation that ran on the database. A restore that has
 // already switched to its data is completed; any other operation is rolled back.
 func (s *Service) RecoverOperation(ctx context.Context, db model.Database) error {
-	var op model.DatabaseOperation
-	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		op, err = tx.Operations().Get(db.Operation)
-		return err
-	}); err != nil {
+	op, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.DatabaseOperation, error) { return tx.Operations().Get(db.Operation) })
+	if err != nil {
 		return err
 	}
 	if op.Generation == db.Generation {
@@ -67,7 +64,7 @@ func (s *Service) RecoverOperation(ctx context.Context, db model.Database) error
 			return err
 		}
 	}
-	_, err := s.ConcludeOperation(s.RollBack(db, op), op, core.ErrInterrupted)
+	_, err = s.ConcludeOperation(s.RollBack(db, op), op, core.ErrInterrupted)
 	return err
 }
 

@@ -7,12 +7,8 @@ import (
 )
 
 // DatabasesOf returns every database of an organization, newest first.
-func (s *Service) DatabasesOf(organization string) (databases []model.Database, err error) {
-	err = s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		databases, err = AllDatabases(tx, organization)
-		return err
-	})
-	return databases, err
+func (s *Service) DatabasesOf(organization string) ([]model.Database, error) {
+	return meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.Database, error) { return AllDatabases(tx, organization) })
 }
 
 // AllDatabases returns every database of an organization, newest first.

@@ -22,11 +22,7 @@ func (s *Service) List(call *model.Call, page core.Page) (core.List[model.Import
 // Get returns one import.
 func (s *Service) Get(call *model.Call, id string) (model.Import, error) {
 	call.Resource = model.Resource{Type: model.ResourceImport, ID: id}
-	var record model.Import
-	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		record, err = tx.Imports().Get(id)
-		return err
-	})
+	record, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.Import, error) { return tx.Imports().Get(id) })
 	if errors.Is(err, meta.ErrNotFound) || err == nil && record.Organization != call.Organization {
 		return model.Import{}, model.NotFound(model.ResourceImport, id)
 	}

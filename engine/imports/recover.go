@@ -23,11 +23,8 @@ func (s *Service) RollBackInterrupted(ctx context.Context, db model.Database) er
 	if err := postgres.StopOrphan(ctx, s.databases.DataDirectory(db.ID, db.Generation)); err != nil {
 		return err
 	}
-	var records []model.Import
-	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		records, err = core.AllUnder(tx.Imports(), db.ID)
-		return err
-	}); err != nil {
+	records, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.Import, error) { return core.AllUnder(tx.Imports(), db.ID) })
+	if err != nil {
 		return err
 	}
 	if len(records) != 1 {

@@ -57,11 +57,8 @@ func (s *Service) importSandbox(ctx context.Context, call *model.Call, in NewImp
 // importedSandbox returns the sandbox of an import that has ended. An import that
 // has left objects out counts as failed, because tests need all of them.
 func (s *Service) importedSandbox(ctx context.Context, call *model.Call, r *importRun) (databases.Sandbox, error) {
-	var record model.Import
-	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		record, err = tx.Imports().Get(r.account.Snapshot().ID)
-		return err
-	}); err != nil {
+	record, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.Import, error) { return tx.Imports().Get(r.account.Snapshot().ID) })
+	if err != nil {
 		return databases.Sandbox{}, err
 	}
 	switch record.Status {

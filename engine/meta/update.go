@@ -40,6 +40,16 @@ func (db *DB) View(read func(*Tx) error) error {
 	return err
 }
 
+// Value returns what read returns in a transaction of in, which is [DB.View],
+// [DB.Update] or the like.
+func Value[T any](in func(func(*Tx) error) error, read func(*Tx) (T, error)) (value T, err error) {
+	err = in(func(tx *Tx) (err error) {
+		value, err = read(tx)
+		return err
+	})
+	return value, err
+}
+
 // ViewFlushed is View after a flush: read also sees every change queued before.
 // It waits for a commit while changes are queued, so it is meant for lists and
 // totals of objects and other data that queued changes affect. When the disk has

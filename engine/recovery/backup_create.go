@@ -208,11 +208,7 @@ func (s *Service) readsWhole(database string) bool {
 // when there is none. The next backup must not build on damaged data: see
 // verifyIfDamaged.
 func (s *Service) latestBackup(ctx context.Context, database string, repo *repository.Repository) (id string, err error) {
-	var newest *model.Backup
-	err = s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		newest, err = databases.NewestCompleted(tx, database)
-		return err
-	})
+	newest, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (*model.Backup, error) { return databases.NewestCompleted(tx, database) })
 	if err != nil || newest == nil {
 		return "", err
 	}

@@ -156,15 +156,17 @@ func adoptedType(text string) model.BackupType {
 
 // backupRecords returns the records of a database's backups by their ids.
 func (s *Service) backupRecords(database string) (map[string]model.Backup, error) {
+	all, err := s.backupsOf(database)
 	records := map[string]model.Backup{}
-	err := s.core.Meta.View(func(tx *meta.Tx) error {
-		all, err := core.AllUnder(tx.Backups(), database)
-		for _, b := range all {
-			records[b.ID] = b
-		}
-		return err
-	})
+	for _, b := range all {
+		records[b.ID] = b
+	}
 	return records, err
+}
+
+// backupsOf returns the records of a database's backups, newest first.
+func (s *Service) backupsOf(database string) ([]model.Backup, error) {
+	return meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.Backup, error) { return core.AllUnder(tx.Backups(), database) })
 }
 
 // CollectBackups removes the chunks and the WAL that no backup of the database
@@ -189,13 +191,10 @@ func (s *Service) collectChunks(ctx context.Context, database string) {
 // RecoverBackups marks interrupted backups as failed. A backup that may be
 // complete but whose repository cannot be read is left for the next start.
 func (s *Service) RecoverBackups() error {
-	var interrupted []model.Backup
-	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		interrupted, err = tx.Backups().Where(func(b model.Backup) bool {
-			return b.Status == model.BackupPending || b.Status == model.BackupRunning
-		})
-		return err
-	}); err != nil {
+	interrupted, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.Backup, error) {
+		return tx.Backups().Where(func(b model.Backup) bool { return b.Status == model.BackupPending || b.Status == model.BackupRunning })
+	})
+	if err != nil {
 		return err
 	}
 	interrupted = slices.DeleteFunc(interrupted, s.mayBeComplete)

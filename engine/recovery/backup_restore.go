@@ -317,11 +317,11 @@ func (s *Service) describeSwitch(db model.Database, generation int) model.Served
 }
 
 // RecordSwitch commits that a generation is the current one from now on.
-func (s *Service) RecordSwitch(id string, next model.Served) (db model.Database, err error) {
+func (s *Service) RecordSwitch(id string, next model.Served) (model.Database, error) {
 	now := s.core.Clock().Truncate(time.Microsecond) // the precision that clients see
 	next.Since = now
-	err = s.core.Meta.Update(func(tx *meta.Tx) (err error) {
-		db, err = tx.Databases().Update(id, func(d *model.Database) error {
+	return meta.Value(s.core.Meta.Update, func(tx *meta.Tx) (model.Database, error) {
+		return tx.Databases().Update(id, func(d *model.Database) error {
 			d.Replaced = &model.Replaced{Generation: d.Generation, At: now, ExpiresAt: now.Add(s.core.Config.ReplacedRetention)}
 			d.Generation = next.Generation
 			d.Served = append(d.Served, next)
@@ -330,9 +330,7 @@ func (s *Service) RecordSwitch(id string, next model.Served) (db model.Database,
 			}
 			return nil
 		})
-		return err
 	})
-	return db, err
 }
 
 // RevertSwitch stops the instance and reverts RecordSwitch, if that was committed.

@@ -8,7 +8,6 @@ import (
 
 	"holdfast/engine/core"
 	"holdfast/engine/databases"
-	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
 
@@ -145,11 +144,8 @@ func (s *Service) backUpNow(database string, tried func()) {
 // derived from its id, so that backups are spread and keep their time across
 // restarts. A manual backup since then counts.
 func (s *Service) nextBackup(db model.Database) (time.Time, error) {
-	var all []model.Backup
-	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		all, err = core.AllUnder(tx.Backups(), db.ID)
-		return err
-	}); err != nil {
+	all, err := s.backupsOf(db.ID)
+	if err != nil {
 		return time.Time{}, err
 	}
 	now := s.core.Clock()

@@ -96,8 +96,8 @@ func (s *Service) makeDueExport(ctx context.Context, x model.Export) bool {
 var errBegun = errors.New("the export was begun already")
 
 // beginExport records that an export is being made, and returns its database.
-func (s *Service) beginExport(id string) (db model.Database, err error) {
-	err = s.core.Meta.Update(func(tx *meta.Tx) error {
+func (s *Service) beginExport(id string) (model.Database, error) {
+	return meta.Value(s.core.Meta.Update, func(tx *meta.Tx) (model.Database, error) {
 		x, err := tx.Exports().Update(id, func(x *model.Export) error {
 			if x.Status != model.ExportPending {
 				return errBegun
@@ -105,12 +105,11 @@ func (s *Service) beginExport(id string) (db model.Database, err error) {
 			x.Status = model.ExportRunning
 			return nil
 		})
-		if err == nil {
-			db, err = tx.Databases().Get(x.Database)
+		if err != nil {
+			return model.Database{}, err
 		}
-		return err
+		return tx.Databases().Get(x.Database)
 	})
-	return db, err
 }
 
 // dueExports returns the exports of available databases that may be tried now,

@@ -28,11 +28,8 @@ func (s *Service) ExportGet(call *model.Call, database string) (ExportView, erro
 	if err != nil {
 		return ExportView{}, err
 	}
-	var all []model.Export
-	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		all, err = core.AllUnder(tx.Exports(), database)
-		return err
-	}); err != nil {
+	all, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.Export, error) { return core.AllUnder(tx.Exports(), database) })
+	if err != nil {
 		return ExportView{}, err
 	}
 	if len(all) == 0 {
@@ -88,11 +85,7 @@ func (s *Service) ExportDownload(call *model.Call, id, target string) (ExportDow
 		return ExportDownload{}, model.NotFound(model.ResourceExport, id)
 	}
 	call.Actor = model.DownloadLink()
-	var x model.Export
-	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		x, err = tx.Exports().Get(id)
-		return err
-	})
+	x, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.Export, error) { return tx.Exports().Get(id) })
 	if err != nil || !isReady(x) {
 		return ExportDownload{}, model.NotFound(model.ResourceExport, id)
 	}

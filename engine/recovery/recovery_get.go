@@ -206,11 +206,8 @@ func (s *Service) recoveryHistory(db model.Database, gaps []wal.Gap) (events []R
 	for _, it := range db.Served {
 		events = append(events, RecoveryEvent{Type: "timeline_switch", At: it.Since, Timeline: it.Timeline, LSN: it.LSN})
 	}
-	var all []model.DatabaseOperation
-	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		all, err = core.AllUnder(tx.Operations(), db.ID)
-		return err
-	}); err != nil {
+	all, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.DatabaseOperation, error) { return core.AllUnder(tx.Operations(), db.ID) })
+	if err != nil {
 		return nil, nil, err
 	}
 	for _, op := range all {

@@ -267,17 +267,9 @@ func (s *Service) idleUntil(db model.Database, generation int, safe time.Time) t
 }
 
 // restorableBackups returns the completed backups of a database, newest first.
-func (s *Service) restorableBackups(database string) (backups []model.Backup, err error) {
-	err = s.core.Meta.View(func(tx *meta.Tx) error {
-		all, err := core.AllUnder(tx.Backups(), database)
-		for _, b := range all {
-			if b.Status == model.BackupCompleted && !b.DeletionPending {
-				backups = append(backups, b)
-			}
-		}
-		return err
-	})
-	return backups, err
+func (s *Service) restorableBackups(database string) ([]model.Backup, error) {
+	all, err := s.backupsOf(database)
+	return slices.DeleteFunc(all, func(b model.Backup) bool { return b.Status != model.BackupCompleted || b.DeletionPending }), err
 }
 
 // explainUnreachable returns the error for a point that cannot be reached, which

@@ -107,18 +107,17 @@ func verifiable(tx *meta.Tx, b model.Backup) (model.Database, error) {
 	return db, err
 }
 
-func (s *Service) beginVerification(b model.Backup) (db model.Database, err error) {
-	err = s.core.Meta.Update(func(tx *meta.Tx) error {
+func (s *Service) beginVerification(b model.Backup) (model.Database, error) {
+	return meta.Value(s.core.Meta.Update, func(tx *meta.Tx) (db model.Database, err error) {
 		now, err := tx.Backups().Get(b.ID)
 		if err == nil {
 			db, err = verifiable(tx, now)
 		}
 		if err != nil {
-			return err
+			return db, err
 		}
-		return tx.Backups().Change(b.ID, func(b *model.Backup) { b.Verification.Status = model.VerificationRunning })
+		return db, tx.Backups().Change(b.ID, func(b *model.Backup) { b.Verification.Status = model.VerificationRunning })
 	})
-	return db, err
 }
 
 // noSpaceError postpones a verification until the disk has free space.
