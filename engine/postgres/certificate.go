@@ -6,6 +6,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/hex"
@@ -119,19 +120,17 @@ func loadOrCreateKey(path string) (*ecdsa.PrivateKey, error) {
 	return key, durable.WriteFile(path, encodeKey(keyDER), 0o600)
 }
 
+// parseCA reads a certificate and its key, which must fit each other.
 func parseCA(certPEM, keyPEM []byte) (CA, error) {
-	cert, err := parseCertificate(certPEM)
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
-		return CA{}, fmt.Errorf("read CA certificate: %w", err)
+		return CA{}, fmt.Errorf("read certificate and key: %w", err)
 	}
-	key, err := parseKey(keyPEM)
-	if err != nil {
-		return CA{}, err
+	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok {
+		return CA{}, errors.New("read key: not an ECDSA key")
 	}
-	if !key.PublicKey.Equal(cert.PublicKey) {
-		return CA{}, errors.New("read CA key: it is not the key of the CA certificate")
-	}
-	return CA{cert, key, string(certPEM)}, nil
+	return CA{pair.Leaf, key, string(certPEM)}, nil
 }
 
 func parseKey(keyPEM []byte) (*ecdsa.PrivateKey, error) {
@@ -255,14 +254,6 @@ func encodeKey(der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-func parseCertificate(certPEM []byte) (*x509.Certificate, error) {
-	block, _ := pem.Decode(certPEM)
-	if block == nil {
-		return nil, errors.New("not PEM")
-	}
-	return x509.ParseCertificate(block.Bytes)
-}
-
 // ReadCertificate reads the certificate of the data directory dir. The error
 // is os.ErrNotExist when there is none, and says so when its key is not the
 // one beside it; in both cases the remedy is to issue another.
@@ -275,14 +266,11 @@ func ReadCertificate(dir string) (Certificate, error) {
 	if err != nil {
 		return Certificate{}, fmt.Errorf("read certificate's key: %w", err)
 	}
-	if _, err := parseCA(certPEM, keyPEM); err != nil {
-		return Certificate{}, fmt.Errorf("read certificate: %w", err)
-	}
-	cert, err := parseCertificate(certPEM)
+	pair, err := parseCA(certPEM, keyPEM)
 	if err != nil {
-		return Certificate{}, fmt.Errorf("read certificate: %w", err)
+		return Certificate{}, err
 	}
-	return describe(cert), nil
+	return describe(pair.certificate), nil
 }
 
 func describe(cert *x509.Certificate) Certificate {
