@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,7 +68,7 @@ func (c Config) render(bin Binaries) (string, error) {
 	var b strings.Builder
 	b.WriteString("# Written by holdfast at every start: changes made here are lost.\n")
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		if !settingName(name) {
+		if !settingName.MatchString(name) {
 			return "", fmt.Errorf("setting name %q: letters, digits, _ and . only", name)
 		}
 		value, err := quoteConf(settings[name])
@@ -135,16 +136,8 @@ func reservedConnections(settings map[string]string) int {
 // defaults here nor the settings do.
 var serverDefaults = map[string]int{"max_locks_per_transaction": 64}
 
-// settingName holds names to the grammar of guc-file.l (ID, QUALIFIED_ID).
-func settingName(name string) bool {
-	for i, c := range name {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
-		if !letter && (i == 0 || (c < '0' || c > '9') && c != '.') {
-			return false
-		}
-	}
-	return name != ""
-}
+// settingName is the grammar of names in guc-file.l (ID, QUALIFIED_ID).
+var settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
 
 // defaults are the settings of an instance that is small when idle and keeps
 // what it has acknowledged: fsync and full_page_writes stay as they are, on.

@@ -38,17 +38,11 @@ type Candidate struct {
 // Find returns the first PostgreSQL that works: the explicit one, the newest
 // installed one, the bundled one, the one downloaded earlier, a download. An
 // explicit directory that does not work is an error, never passed over.
-func (s Search) Find(ctx context.Context) (Binaries, error) {
-	return s.find(ctx, 0)
-}
+func (s Search) Find(ctx context.Context) (Binaries, error) { return s.FindMajor(ctx, 0) }
 
-// FindMajor is Find for one major version, as an existing data directory needs
-// it. An explicit directory of another major is passed over.
+// FindMajor is Find for one major version (0 = any), as an existing data directory
+// needs it. An explicit directory of another major is passed over.
 func (s Search) FindMajor(ctx context.Context, major int) (Binaries, error) {
-	return s.find(ctx, major)
-}
-
-func (s Search) find(ctx context.Context, major int) (Binaries, error) {
 	reasons := ErrNotFound
 	for _, c := range s.sources() {
 		for _, found := range c(ctx) {
