@@ -102,10 +102,7 @@ func reconcileArrived(db *meta.DB, dir string) error {
 	}
 	return db.Update(func(tx *meta.Tx) error {
 		for _, d := range databases { // nothing else has the file open
-			if _, err := tx.Databases().Update(d.ID, func(now *model.Database) error {
-				*now = d
-				return nil
-			}); err != nil {
+			if err := tx.Databases().Change(d.ID, func(now *model.Database) { *now = d }); err != nil {
 				return err
 			}
 		}

@@ -98,7 +98,7 @@ func (e *Engine) recoverOlder() error {
 			return err
 		}
 		for id, number := range begun {
-			if _, err := tx.Databases().Update(id, func(d *model.Database) error {
+			if err := tx.Databases().Change(id, func(d *model.Database) {
 				d.Begun = max(d.Begun, number) // each number is used once
 				if d.Trash != nil && d.Trash.Until.Before(until) {
 					d.Trash.Until = until
@@ -106,7 +106,6 @@ func (e *Engine) recoverOlder() error {
 				if d.Replaced != nil && d.Replaced.ExpiresAt.Before(until) {
 					d.Replaced.ExpiresAt = until
 				}
-				return nil
 			}); err != nil {
 				return err
 			}

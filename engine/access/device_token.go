@@ -105,10 +105,7 @@ func (s *Service) deliverKey(tx *meta.Tx, call *model.Call, d model.DeviceAuthor
 	if err := tx.Keys().Insert(key); err != nil {
 		return DeviceToken{}, err
 	}
-	if _, err := tx.Devices().Update(d.ID, func(d *model.DeviceAuthorization) error {
-		d.Status = model.DeviceDelivered
-		return nil
-	}); err != nil {
+	if err := tx.Devices().Change(d.ID, func(d *model.DeviceAuthorization) { d.Status = model.DeviceDelivered }); err != nil {
 		return DeviceToken{}, err
 	}
 	token := DeviceToken{APIKey: secret, Key: key}

@@ -27,11 +27,7 @@ func (s *Service) ExpireKeys() error {
 	for _, k := range expired {
 		call := s.core.System(model.ActionKeyExpire, k.Organization, model.Resource{Type: model.ResourceKey, ID: k.ID, Name: k.Name})
 		if err := s.core.Change(call, func(tx *meta.Tx) error {
-			_, err := tx.Keys().Update(k.ID, func(k *model.Key) error {
-				k.ExpiryAudited = true
-				return nil
-			})
-			return err
+			return tx.Keys().Change(k.ID, func(k *model.Key) { k.ExpiryAudited = true })
 		}); err != nil {
 			return fmt.Errorf("audit an expiry: %w", err)
 		}

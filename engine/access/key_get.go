@@ -10,12 +10,7 @@ import (
 // KeyGet returns one key of the call's organization.
 func (s *Service) KeyGet(call *model.Call, id string) (model.Key, error) {
 	call.Resource = model.Resource{Type: model.ResourceKey, ID: id}
-	var key model.Key
-	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		key, err = keyOf(tx, call.Organization, id)
-		return err
-	})
-	return key, err
+	return meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.Key, error) { return keyOf(tx, call.Organization, id) })
 }
 
 // keyOf returns the key with id if it belongs to the organization.

@@ -49,11 +49,8 @@ func (s *Service) knownClient(call *model.Call, user model.User) (string, error)
 	if core.IsLoopback(call.IP) {
 		return "", nil
 	}
-	var sessions []model.Session
-	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		sessions, err = sessionsOf(tx, user.ID)
-		return err
-	}); err != nil {
+	sessions, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.Session, error) { return sessionsOf(tx, user.ID) })
+	if err != nil {
 		return "", err
 	}
 	now := s.core.Clock()

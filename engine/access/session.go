@@ -75,11 +75,7 @@ func (s *Service) seen(hash string, now time.Time) {
 
 func (s *Service) updateSession(hash string, change func(*model.Session)) error {
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
-		_, err := tx.Sessions().Update(hash, func(it *model.Session) error {
-			change(it)
-			return nil
-		})
-		return err
+		return tx.Sessions().Change(hash, func(it *model.Session) { change(it) })
 	})
 }
 
@@ -120,11 +116,7 @@ func endSessions(tx *meta.Tx, user, except string) error {
 
 // Sessions returns where the person is signed in, most recently seen first.
 func (s *Service) Sessions(p Person) ([]model.Session, error) {
-	var sessions []model.Session
-	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		sessions, err = sessionsOf(tx, p.User.ID)
-		return err
-	})
+	sessions, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.Session, error) { return sessionsOf(tx, p.User.ID) })
 	now := s.core.Clock()
 	return slices.DeleteFunc(sessions, func(it model.Session) bool { return !it.Usable(now) }), err
 }

@@ -286,11 +286,7 @@ func setPassword(tx *meta.Tx, user model.User) error {
 	if err := endSessions(tx, user.ID, ""); err != nil {
 		return err
 	}
-	_, err := tx.Users().Update(user.ID, func(u *model.User) error {
-		u.PasswordHash = user.PasswordHash
-		return nil
-	})
-	return err
+	return tx.Users().Change(user.ID, func(u *model.User) { u.PasswordHash = user.PasswordHash })
 }
 
 // SetupLinkRenew makes a set-up link for the first organization as long as no

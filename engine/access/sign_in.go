@@ -101,12 +101,7 @@ func wrongPassword() error {
 
 // userByEmail returns the person with the normalized e-mail address.
 func (s *Service) userByEmail(email string) (model.User, error) {
-	var user model.User
-	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		user, err = tx.Users().Find(meta.ByName, meta.Key(email))
-		return err
-	})
-	return user, err
+	return meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.User, error) { return tx.Users().Find(meta.ByName, meta.Key(email)) })
 }
 
 // beginSession commits a session of the user's together with the changes that also

@@ -168,12 +168,7 @@ func notYourPassword() error { return model.Invalid("current_password", "is not 
 
 // UserGet returns one person of the call's organization.
 func (s *Service) UserGet(call *model.Call, id string) (model.User, error) {
-	var user model.User
-	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		user, err = userOf(tx, call.Organization, id)
-		return err
-	})
-	return user, err
+	return meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.User, error) { return userOf(tx, call.Organization, id) })
 }
 
 // UserID returns the id of the call's organization's person with the id or

@@ -231,10 +231,7 @@ func (q *AuditQueue) commit(batch []*model.AuditEntry, used map[string]KeyUse) e
 			return err
 		}
 		for id, use := range used {
-			if _, err := tx.Keys().Update(id, func(k *model.Key) error {
-				k.LastUsedAt, k.LastUsedIP = &use.At, &use.IP
-				return nil
-			}); err != nil {
+			if err := tx.Keys().Change(id, func(k *model.Key) { k.LastUsedAt, k.LastUsedIP = &use.At, &use.IP }); err != nil {
 				return err
 			}
 		}

@@ -159,14 +159,12 @@ func (c *Core) EndOnce(call *model.Call, answer []byte) {
 		if sealed == nil {
 			return forgetUndone(tx, id)
 		}
-		_, err := tx.IdempotentRequests().Update(id, func(r *model.IdempotentRequest) error {
+		return tx.IdempotentRequests().Change(id, func(r *model.IdempotentRequest) {
 			r.Answer = sealed
 			if call.Repeatable != nil && call.Repeatable.Fingerprint != nil {
 				r.Fingerprint = call.Repeatable.Fingerprint
 			}
-			return nil
 		})
-		return err
 	})
 	call.Once = ""
 	if err != nil { // the record says at least whether it was done
@@ -192,10 +190,7 @@ func MarkOnceDone(tx *meta.Tx, once string, done model.Resource) error {
 	if once == "" {
 		return nil
 	}
-	_, err := tx.IdempotentRequests().Update(once, func(r *model.IdempotentRequest) error {
-		r.Done = &done
-		return nil
-	})
+	err := tx.IdempotentRequests().Change(once, func(r *model.IdempotentRequest) { r.Done = &done })
 	if errors.Is(err, meta.ErrNotFound) { // it has outlived its time
 		return nil
 	}

@@ -20,11 +20,7 @@ func (s *Service) TrashBucketList(call *model.Call, page core.Page) (core.List[m
 // TrashBucketRestore restores a deleted bucket with its objects.
 func (s *Service) TrashBucketRestore(call *model.Call, id string) (model.Bucket, error) {
 	call.Resource = model.Resource{Type: model.ResourceBucket, ID: id}
-	var trashed model.TrashedBucket
-	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		trashed, err = tx.TrashedBuckets().Get(id)
-		return err
-	})
+	trashed, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.TrashedBucket, error) { return tx.TrashedBuckets().Get(id) })
 	if errors.Is(err, meta.ErrNotFound) || err == nil && trashed.Organization != call.Organization {
 		return model.Bucket{}, noTrashedBucket(id)
 	}
@@ -82,11 +78,10 @@ func (s *Service) purgeBucket(call *model.Call, b model.TrashedBucket) error {
 // EmptyBuckets permanently removes the deleted buckets of the call's organization
 // and returns their number.
 func (s *Service) EmptyBuckets(call *model.Call) (int, error) {
-	var deleted []model.TrashedBucket
-	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		deleted, err = core.AllBy(tx.TrashedBuckets(), meta.ByOrganization, meta.Key(call.Organization))
-		return err
-	}); err != nil {
+	deleted, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.TrashedBucket, error) {
+		return core.AllBy(tx.TrashedBuckets(), meta.ByOrganization, meta.Key(call.Organization))
+	})
+	if err != nil {
 		return 0, err
 	}
 	for i, b := range deleted {

@@ -19,12 +19,7 @@ func (s *Service) BucketGet(call *model.Call, id string) (model.Bucket, error) {
 	if _, err := s.bucket(call, id); err != nil {
 		return model.Bucket{}, err
 	}
-	var b model.Bucket
-	err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) (err error) { // with current counters
-		b, err = bucketOf(tx, call.Organization, id)
-		return err
-	})
-	return b, err
+	return meta.Value(s.core.Meta.ViewFlushed, func(tx *meta.Tx) (model.Bucket, error) { return bucketOf(tx, call.Organization, id) }) // with current counters
 }
 
 // BucketUpdate changes a bucket. A shorter expiry needs the permission to delete

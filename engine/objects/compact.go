@@ -138,10 +138,8 @@ func (s *Service) moved(entry blobstore.Entry) ([]byte, error) {
 		return nil, nil
 	}
 	blob := string(entry.Ref)
-	var object model.Object
-	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		object, err = tx.ObjectOfVersion(note.Object.Bucket, note.Object.Key, note.Object.Version)
-		return err
+	object, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.Object, error) {
+		return tx.ObjectOfVersion(note.Object.Bucket, note.Object.Key, note.Object.Version)
 	})
 	if errors.Is(err, meta.ErrNotFound) || err == nil && object.Blob != blob {
 		return nil, nil

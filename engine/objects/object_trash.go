@@ -19,11 +19,7 @@ func (s *Service) TrashObjectList(call *model.Call, page core.Page) (core.List[m
 
 // TrashObjectRestore restores the deleted object with that version.
 func (s *Service) TrashObjectRestore(call *model.Call, version string) (model.Object, error) {
-	var trashed model.TrashedObject
-	err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) (err error) {
-		trashed, err = tx.TrashedObjects().Get(version)
-		return err
-	})
+	trashed, err := meta.Value(s.core.Meta.ViewFlushed, func(tx *meta.Tx) (model.TrashedObject, error) { return tx.TrashedObjects().Get(version) })
 	if errors.Is(err, meta.ErrNotFound) || err == nil && trashed.Organization != call.Organization {
 		return model.Object{}, noTrashedObject(version)
 	}

@@ -151,11 +151,8 @@ func (s *Service) Scrub(ctx context.Context) {
 }
 
 func (s *Service) scrubIfDue(ctx context.Context) error {
-	var it scrubState
-	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		it, err = readScrub(tx)
-		return err
-	}); err != nil {
+	it, err := meta.Value(s.core.Meta.View, readScrub)
+	if err != nil {
 		return err
 	}
 	if it.Bucket == "" && s.core.Clock().Sub(it.CompletedAt) < scrubEvery {

@@ -36,11 +36,7 @@ func purgeDeleted[T any](ctx context.Context, s *Service, table func(*meta.Tx) m
 	}
 	bound := meta.DeletionKey(s.core.Clock().Add(-s.core.Config.ObjectTrashRetention))
 	for ctx.Err() == nil {
-		var due []T
-		err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-			due, err = table(tx).Before(meta.ByDeletion, bound, ExpireBatch)
-			return err
-		})
+		due, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]T, error) { return table(tx).Before(meta.ByDeletion, bound, ExpireBatch) })
 		if len(due) == 0 { // except for unreadable records
 			return err
 		}

@@ -84,11 +84,7 @@ func insertUpload(tx *meta.Tx, u model.Upload) error {
 func (s *Service) upload(call *model.Call, bucket, id string) (model.Upload, error) {
 	call.Resource = model.Resource{Type: model.ResourceUpload, ID: id}
 	complete := s.recent.completed(id) // before the record is read, which follows it
-	var u model.Upload
-	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		u, err = tx.Uploads().Get(id)
-		return err
-	})
+	u, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.Upload, error) { return tx.Uploads().Get(id) })
 	if errors.Is(err, meta.ErrNotFound) || err == nil && (u.Organization != call.Organization || u.Bucket != bucket) {
 		return model.Upload{}, model.Errorf(model.CodeNotFound, "no upload %q: it was given up, or never was", id)
 	}
@@ -263,11 +259,9 @@ func isRefusal(err error) bool {
 
 // noteComplete marks the record of an upload as complete.
 func noteComplete(tx *meta.Tx, id string, object model.Object) error {
-	_, err := tx.Uploads().Update(id, func(u *model.Upload) error {
+	return tx.Uploads().Change(id, func(u *model.Upload) {
 		u.Complete, u.Part, u.Metadata, u.ExpiresAt = true, "", "", object.LastModified.Add(completeLife)
-		return nil
 	})
-	return err
 }
 
 // dropUpload removes an upload and its bytes without an audit entry.
