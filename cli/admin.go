@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -28,7 +29,23 @@ type admin struct {
 	org       string
 	json, yes bool
 	// question says what the command is about to delete; nil when it asks nothing.
-	question func(args []string) string
+	question func(a *admin, args []string) string
+}
+
+// trait is something that some of the operator's commands have.
+type trait func(*admin, *cobra.Command)
+
+// inOrganization gives a command the flag --org.
+func inOrganization(a *admin, cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.org, "org", model.DefaultName, "id or name of the organization")
+}
+
+// asking has a command ask before it goes on, and gives it the flag --yes.
+func asking(question func(a *admin, args []string) string) trait {
+	return func(a *admin, cmd *cobra.Command) {
+		a.question = question
+		cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask before something is deleted")
+	}
 }
 
 // group makes a command that only holds others.
@@ -41,8 +58,8 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 // A result that has a method Err decides how the command ends.
 func newAdminCommand[R any](
 	use, short string, action model.Action, n cobra.PositionalArgs,
-	arguments func(*admin, *cobra.Command, []string) (any, error), show func(io.Writer, R),
-) (*cobra.Command, *admin) {
+	arguments func(*admin, *cobra.Command, []string) (any, error), show func(io.Writer, R), traits ...trait,
+) *cobra.Command {
 	a := &admin{}
 	cmd := &cobra.Command{
 		Use: use, Short: short,
@@ -56,7 +73,7 @@ func newAdminCommand[R any](
 				return err
 			}
 			if a.question != nil {
-				if err := remote.Confirm(cmd, a.yes, a.question(args)); err != nil {
+				if err := remote.Confirm(cmd, a.yes, a.question(a, args)); err != nil {
 					return err
 				}
 			}
@@ -75,7 +92,10 @@ func newAdminCommand[R any](
 	}
 	a.registerCommon(cmd.Flags())
 	cmd.Flags().BoolVar(&a.json, "json", false, "print JSON")
-	return cmd, a
+	for _, t := range traits {
+		t(a, cmd)
+	}
+	return cmd
 }
 
 func printResult[R any](w io.Writer, inJSON bool, result R, show func(io.Writer, R)) error {
@@ -99,19 +119,6 @@ func ask[R any](cmd *cobra.Command, a *admin, action model.Action, sent any) (R,
 	return result, err
 }
 
-// inOrganization gives the command the flag --org.
-func (a *admin) inOrganization(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&a.org, "org", model.DefaultName, "id or name of the organization")
-	return cmd
-}
-
-// asking has the command ask before it goes on, and gives it the flag --yes.
-func (a *admin) asking(cmd *cobra.Command, question func(args []string) string) *cobra.Command {
-	a.question = question
-	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask before something is deleted")
-	return cmd
-}
-
 // nothing are the arguments of commands that have none.
 func nothing(*admin, *cobra.Command, []string) (any, error) { return struct{}{}, nil }
 
@@ -125,10 +132,15 @@ func named(_ *admin, _ *cobra.Command, args []string) (any, error) {
 	return operator.Named{Name: args[0]}, nil
 }
 
-// table prints rows under a heading, in columns.
-func table(w io.Writer, heading string, rows func(io.Writer)) {
-	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(columns, heading)
-	rows(columns)
-	_ = columns.Flush() // remote.Print remembers w's errors
+// rows prints a list in columns, below a heading.
+func rows[T any](heading string, row func(T) []any) func(io.Writer, []T) {
+	return func(w io.Writer, items []T) {
+		columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(columns, heading)
+		for _, item := range items {
+			cells := row(item)
+			fmt.Fprintf(columns, strings.Repeat("%v\t", len(cells)-1)+"%v\n", cells...)
+		}
+		_ = columns.Flush() // remote.Print remembers w's errors
+	}
 }

@@ -20,7 +20,7 @@ func ofAppliance(cmd *cobra.Command, in *operator.Log) {
 
 func newAdminAuditVerify() *cobra.Command {
 	var in operator.Log
-	cmd, a := newAdminCommand("verify", "Check that no audit entry was changed, removed or reordered",
+	cmd := newAdminCommand("verify", "Check that no audit entry was changed, removed or reordered",
 		model.ActionAuditVerify, cobra.NoArgs,
 		func(*admin, *cobra.Command, []string) (any, error) { return in, nil },
 		func(w io.Writer, v operator.Verified) {
@@ -30,9 +30,9 @@ func newAdminAuditVerify() *cobra.Command {
 			for _, fault := range v.Faults {
 				fmt.Fprintln(w, fault)
 			}
-		})
+		}, inOrganization)
 	ofAppliance(cmd, &in)
-	return a.inOrganization(cmd)
+	return cmd
 }
 
 func newAdminAuditExport() *cobra.Command {
@@ -52,7 +52,8 @@ func newAdminAuditExport() *cobra.Command {
 	}
 	a.registerCommon(cmd.Flags())
 	ofAppliance(cmd, &in.Log)
-	return a.inOrganization(cmd)
+	inOrganization(a, cmd)
+	return cmd
 }
 
 // export asks for the log part by part.

@@ -14,7 +14,7 @@ import (
 )
 
 func newAdminDatabase() *cobra.Command {
-	cmd, a := newAdminCommand("set DATABASE [NAME=VALUE]…",
+	cmd := newAdminCommand("set DATABASE [NAME=VALUE]…",
 		"Give a database PostgreSQL settings of its own, and restart it with them",
 		model.ActionDatabaseSettings, cobra.MinimumNArgs(2),
 		func(_ *admin, _ *cobra.Command, args []string) (any, error) {
@@ -22,16 +22,12 @@ func newAdminDatabase() *cobra.Command {
 			return operator.Settings{Database: args[0], Settings: settings}, err
 		},
 		func(w io.Writer, s operator.Settings) {
-			table(w, "SETTING\tVALUE", func(w io.Writer) {
-				for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
-					fmt.Fprintf(w, "%s\t%s\n", name, s.Settings[name])
-				}
-			})
-		})
+			rows("SETTING\tVALUE", func(name string) []any { return []any{name, s.Settings[name]} })(w, slices.Sorted(maps.Keys(s.Settings)))
+		}, inOrganization)
 	cmd.Long = "Give a database PostgreSQL settings of its own, over those fitted to the machine, and restart it.\n" +
 		"NAME= goes back to what is fitted. With settings PostgreSQL does not start with, nothing changes; the appliance\n" +
 		"must run."
-	return group("database", "Databases", a.inOrganization(cmd))
+	return group("database", "Databases", cmd)
 }
 
 func parseSettings(args []string) (map[string]string, error) {

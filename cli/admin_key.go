@@ -24,7 +24,7 @@ func newAdminKey() *cobra.Command {
 func newAdminKeyCreate() *cobra.Command {
 	var in operator.NewKey
 	var expires string
-	cmd, a := newAdminCommand("create", "Make an API key; it is shown only once", model.ActionKeyCreate, cobra.NoArgs,
+	cmd := newAdminCommand("create", "Make an API key; it is shown only once", model.ActionKeyCreate, cobra.NoArgs,
 		func(_ *admin, _ *cobra.Command, _ []string) (any, error) {
 			life, err := parseLife("--expires", expires)
 			in.ExpiresIn = life
@@ -32,14 +32,14 @@ func newAdminKeyCreate() *cobra.Command {
 		},
 		func(w io.Writer, created operator.CreatedKey) {
 			fmt.Fprintln(w, created.APIKey)
-		})
+		}, inOrganization)
 	flags := cmd.Flags()
 	flags.StringVar(&in.Name, "name", "", "what the key is for")
 	flags.StringVar(&in.Preset, "preset", "", "read_only, developer or full_access")
 	flags.StringSliceVar(&in.Scopes, "scopes", nil, "single scopes instead of a preset, such as database:read,storage:read")
 	flags.BoolVar(&in.AllowDangerous, "allow-dangerous", false, "let the key delete databases, backups, buckets and objects")
 	flags.StringVar(&expires, "expires", "", "how long the key is valid, such as 12h or 90d (default: until revoked)")
-	return a.inOrganization(cmd)
+	return cmd
 }
 
 // parseLife reads a flag's duration, which may be given in days.
@@ -60,20 +60,15 @@ func parseLife(flag, text string) (time.Duration, error) {
 }
 
 func newAdminKeyList() *cobra.Command {
-	cmd, a := newAdminCommand("list", "Show the API keys", model.ActionKeyList, cobra.NoArgs, nothing,
-		func(w io.Writer, keys []wire.Key) {
-			table(w, "ID\tNAME\tKEY\tPRESET\tSTATE\tLAST USED", func(w io.Writer) {
-				for _, k := range keys {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Preview, k.Preset, remote.KeyState(k.RevokedAt, k.ExpiresAt), cmp.Or(remote.Ago(k.LastUsedAt), "never"))
-				}
-			})
-		})
-	return a.inOrganization(cmd)
+	return newAdminCommand("list", "Show the API keys", model.ActionKeyList, cobra.NoArgs, nothing,
+		rows("ID\tNAME\tKEY\tPRESET\tSTATE\tLAST USED", func(k wire.Key) []any {
+			return []any{k.ID, k.Name, k.Preview, k.Preset, remote.KeyState(k.RevokedAt, k.ExpiresAt), cmp.Or(remote.Ago(k.LastUsedAt), "never")}
+		}), inOrganization)
 }
 
 func newAdminKeyUpdate() *cobra.Command {
 	var allow bool
-	cmd, a := newAdminCommand("update ID", "Turn an API key's dangerous-operations toggle on or off", model.ActionKeyUpdate, cobra.ExactArgs(1),
+	cmd := newAdminCommand("update ID", "Turn an API key's dangerous-operations toggle on or off", model.ActionKeyUpdate, cobra.ExactArgs(1),
 		func(_ *admin, cmd *cobra.Command, args []string) (any, error) {
 			if !cmd.Flags().Changed("allow-dangerous") {
 				return nil, usageError{errors.New("say --allow-dangerous=true or --allow-dangerous=false")}
@@ -86,15 +81,13 @@ func newAdminKeyUpdate() *cobra.Command {
 				may = "may delete what its permissions name"
 			}
 			fmt.Fprintf(w, "%s (%s) %s\n", k.ID, k.Name, may)
-		})
+		}, inOrganization)
 	cmd.Flags().BoolVar(&allow, "allow-dangerous", false, "true lets the key delete databases, backups, buckets and objects; false ends that")
-	return a.inOrganization(cmd)
+	return cmd
 }
 
 func newAdminKeyRevoke() *cobra.Command {
-	cmd, a := newAdminCommand("revoke ID", "End an API key at once", model.ActionKeyRevoke, cobra.ExactArgs(1), target,
-		func(w io.Writer, k wire.Key) { fmt.Fprintf(w, "%s (%s) is revoked\n", k.ID, k.Name) })
-	return a.inOrganization(a.asking(cmd, func(args []string) string {
-		return fmt.Sprintf("end the key %s for good", args[0])
-	}))
+	return newAdminCommand("revoke ID", "End an API key at once", model.ActionKeyRevoke, cobra.ExactArgs(1), target,
+		func(w io.Writer, k wire.Key) { fmt.Fprintf(w, "%s (%s) is revoked\n", k.ID, k.Name) }, inOrganization,
+		asking(func(_ *admin, args []string) string { return fmt.Sprintf("end the key %s for good", args[0]) }))
 }

@@ -7,7 +7,7 @@ import (
 )
 
 func newAdminMetadata() *cobra.Command {
-	cmd, _ := newAdminCommand("backup-metadata", "Copy the appliance's metadata while it runs",
+	cmd := newAdminCommand("backup-metadata", "Copy the appliance's metadata while it runs",
 		model.ActionMetadataBackup, cobra.NoArgs, nothing,
 		showWritten)
 	cmd.Long = "Copy the appliance's metadata, which says what every file in the data directory is, while it runs. One copy\n" +

@@ -11,30 +11,20 @@ import (
 )
 
 func newAdminOrg() *cobra.Command {
-	create, _ := newAdminCommand("create NAME", "Make an organization with a project `default`",
+	create := newAdminCommand("create NAME", "Make an organization with a project `default`",
 		model.ActionOrganizationCreate, cobra.ExactArgs(1), named,
 		func(w io.Writer, o model.Organization) { fmt.Fprintln(w, o.ID) })
-	list, _ := newAdminCommand("list", "Show the organizations", model.ActionOrganizationList, cobra.NoArgs, nothing,
-		func(w io.Writer, orgs []model.Organization) {
-			table(w, "ID\tNAME\tPLAN\tCREATED", func(w io.Writer) {
-				for _, o := range orgs {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", o.ID, o.Name, o.PlanName(time.Now()), o.CreatedAt.Format(time.DateTime))
-				}
-			})
-		})
+	list := newAdminCommand("list", "Show the organizations", model.ActionOrganizationList, cobra.NoArgs, nothing,
+		rows("ID\tNAME\tPLAN\tCREATED", func(o model.Organization) []any {
+			return []any{o.ID, o.Name, o.PlanName(time.Now()), o.CreatedAt.Format(time.DateTime)}
+		}))
 	return group("org", "Organizations", create, list, newAdminSetPlan(), newAdminSetTrial())
 }
 
 func newAdminProject() *cobra.Command {
-	create, c := newAdminCommand("create NAME", "Make a project", model.ActionProjectCreate, cobra.ExactArgs(1), named,
-		func(w io.Writer, p model.Project) { fmt.Fprintln(w, p.ID) })
-	list, l := newAdminCommand("list", "Show the projects", model.ActionProjectList, cobra.NoArgs, nothing,
-		func(w io.Writer, projects []model.Project) {
-			table(w, "ID\tNAME\tCREATED", func(w io.Writer) {
-				for _, p := range projects {
-					fmt.Fprintf(w, "%s\t%s\t%s\n", p.ID, p.Name, p.CreatedAt.Format(time.DateTime))
-				}
-			})
-		})
-	return group("project", "Projects", c.inOrganization(create), l.inOrganization(list))
+	create := newAdminCommand("create NAME", "Make a project", model.ActionProjectCreate, cobra.ExactArgs(1), named,
+		func(w io.Writer, p model.Project) { fmt.Fprintln(w, p.ID) }, inOrganization)
+	list := newAdminCommand("list", "Show the projects", model.ActionProjectList, cobra.NoArgs, nothing,
+		rows("ID\tNAME\tCREATED", func(p model.Project) []any { return []any{p.ID, p.Name, p.CreatedAt.Format(time.DateTime)} }), inOrganization)
+	return group("project", "Projects", create, list)
 }

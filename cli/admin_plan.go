@@ -12,7 +12,7 @@ import (
 )
 
 func newAdminSetPlan() *cobra.Command {
-	cmd, _ := newAdminCommand("set-plan ORG PLAN", "Put an organization on a plan of the config file, or on "+model.PlanSelfHosted,
+	cmd := newAdminCommand("set-plan ORG PLAN", "Put an organization on a plan of the config file, or on "+model.PlanSelfHosted,
 		model.ActionPlanSet, cobra.ExactArgs(2),
 		func(a *admin, _ *cobra.Command, args []string) (any, error) {
 			a.org = args[0]
@@ -28,7 +28,7 @@ func newAdminSetPlan() *cobra.Command {
 
 func newAdminSetTrial() *cobra.Command {
 	var length string
-	cmd, _ := newAdminCommand("set-trial ORG PLAN", "Give an organization another plan for some time",
+	cmd := newAdminCommand("set-trial ORG PLAN", "Give an organization another plan for some time",
 		model.ActionTrialSet, cobra.ExactArgs(2),
 		func(a *admin, _ *cobra.Command, args []string) (any, error) {
 			a.org = args[0]
