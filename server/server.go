@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -75,7 +77,6 @@ type Server struct {
 	public  *http.Server
 	objects *http.Server
 	admin   *http.Server
-	// metrics is nil where none are wanted.
 	metrics *http.Server
 }
 
@@ -92,11 +93,9 @@ func New(e *engine.Engine, opts Options) (*Server, error) {
 		public:  serve(handler),
 		objects: serve(onlyObjects(&downloads{engine: e, log: opts.Log})),
 		admin:   serve(operator.Appliance{Engine: e, BaseURL: opts.BaseURL, Leases: opts.Leases}.Handler()),
+		metrics: serve(newMetricsHandler(e, opts.Metrics)),
 	}
 	s.admin.RegisterOnShutdown(opts.Leases.Close)
-	if opts.MetricsListener != nil {
-		s.metrics = serve(newMetricsHandler(e, opts.Metrics))
-	}
 	return s, nil
 }
 
@@ -125,27 +124,20 @@ func (s *Server) Serve(ctx context.Context, listener, objects net.Listener) erro
 		}
 		return err
 	}
-	ended := make(chan error, 4)
-	serve := func(server *http.Server, l net.Listener) { go func() { ended <- server.Serve(l) }() }
-	serve(s.public, listener)
-	serve(s.admin, socket)
-	running := 2
-	if objects != nil {
-		serve(s.objects, objects)
-		running++
-	}
-	if s.metrics != nil {
-		serve(s.metrics, s.opts.MetricsListener)
-		running++
+	listeners := map[*http.Server]net.Listener{s.public: listener, s.admin: socket, s.objects: objects, s.metrics: s.opts.MetricsListener}
+	maps.DeleteFunc(listeners, func(_ *http.Server, l net.Listener) bool { return l == nil })
+	ended := make(chan error, len(listeners))
+	for server, l := range listeners {
+		go func() { ended <- server.Serve(l) }()
 	}
 	s.opts.Serving()
+	running := len(listeners)
 	select {
 	case <-ctx.Done():
-		err = nil
 	case err = <-ended:
 		running--
 	}
-	err = errors.Join(err, s.drain())
+	err = errors.Join(err, s.drain(slices.Collect(maps.Keys(listeners))))
 	for range running {
 		if e := <-ended; !errors.Is(e, http.ErrServerClosed) {
 			err = errors.Join(err, e)
@@ -156,16 +148,12 @@ func (s *Server) Serve(ctx context.Context, listener, objects net.Listener) erro
 
 // drain stops accepting and waits for the requests under way, on all listeners
 // at the same time; those that take too long are cut off.
-func (s *Server) drain() error {
+func (s *Server) drain(servers []*http.Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.opts.Timeouts.Drain)
 	defer cancel()
-	servers := []*http.Server{s.public, s.objects, s.admin, s.metrics}
 	errs := make([]error, len(servers))
 	var stopping sync.WaitGroup
 	for i, server := range servers {
-		if server == nil {
-			continue
-		}
 		stopping.Go(func() {
 			if err := server.Shutdown(ctx); err != nil {
 				s.opts.Log.Warn("requests were cut off", "error", err)

@@ -8,6 +8,7 @@ import (
 	"holdfast/engine/access"
 	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/server/api"
 	"holdfast/web"
 )
 
@@ -86,22 +87,21 @@ func keyCreate(_ context.Context, a Appliance, call *model.Call, in NewKey) (any
 		Name: in.Name, Preset: model.Preset(in.Preset), Scopes: scopes, AllowDangerous: in.AllowDangerous,
 		ExpiresIn: in.ExpiresIn, Source: model.KeySourceOperator,
 	})
-	return CreatedKey{APIKey: secret.Reveal(), Key: viewKey(key)}, err
+	return CreatedKey{APIKey: secret.Reveal(), Key: api.NewKey(key)}, err
 }
 
 func keyList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
-	keys, err := everything(func(p core.Page) (core.List[model.Key], error) { return a.Access.KeyList(call, p) })
-	return views(keys, viewKey), err
+	return everything(call, a.Access.KeyList, api.NewKey)
 }
 
 func keyUpdate(_ context.Context, a Appliance, call *model.Call, in KeyUpdate) (any, error) {
 	key, err := a.Access.KeyAllowDangerous(call, in.ID, in.AllowDangerous)
-	return viewKey(key), err
+	return api.NewKey(key), err
 }
 
 func keyRevoke(_ context.Context, a Appliance, call *model.Call, in Target) (any, error) {
 	key, err := a.Access.KeyRevoke(call, in.ID)
-	return viewKey(key), err
+	return api.NewKey(key), err
 }
 
 func organizationCreate(_ context.Context, a Appliance, call *model.Call, in Named) (any, error) {
@@ -119,7 +119,7 @@ func projectCreate(_ context.Context, a Appliance, call *model.Call, in Named) (
 }
 
 func projectList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
-	return everything(func(p core.Page) (core.List[model.Project], error) { return a.Access.ProjectList(call, p) })
+	return everything(call, a.Access.ProjectList, func(p model.Project) model.Project { return p })
 }
 
 // NewUser are the arguments of user.create.
@@ -137,8 +137,7 @@ func userCreate(_ context.Context, a Appliance, call *model.Call, in NewUser) (a
 }
 
 func userList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
-	people, err := everything(func(p core.Page) (core.List[model.User], error) { return a.Access.UserList(call, p) })
-	return views(people, viewUser), err
+	return everything(call, a.Access.UserList, viewUser)
 }
 
 // NewRole are the arguments of user.role.
@@ -204,8 +203,7 @@ func trashEmpty(_ context.Context, a Appliance, call *model.Call, _ struct{}) (a
 }
 
 func trashBucketList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
-	deleted, err := everything(func(p core.Page) (core.List[model.TrashedBucket], error) { return a.Objects.TrashBucketList(call, p) })
-	return views(deleted, viewTrashedBucket), err
+	return everything(call, a.Objects.TrashBucketList, viewTrashedBucket)
 }
 
 func trashBucketRestore(_ context.Context, a Appliance, call *model.Call, in Target) (any, error) {
@@ -214,8 +212,7 @@ func trashBucketRestore(_ context.Context, a Appliance, call *model.Call, in Tar
 }
 
 func trashObjectList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
-	deleted, err := everything(func(p core.Page) (core.List[model.TrashedObject], error) { return a.Objects.TrashObjectList(call, p) })
-	return views(deleted, viewTrashedObject), err
+	return everything(call, a.Objects.TrashObjectList, viewTrashedObject)
 }
 
 func trashObjectRestore(_ context.Context, a Appliance, call *model.Call, in Target) (any, error) {
@@ -240,15 +237,15 @@ func databaseSettings(ctx context.Context, a Appliance, call *model.Call, in Set
 }
 
 // everything collects all pages of a list.
-func everything[T any](list func(core.Page) (core.List[T], error)) ([]T, error) {
-	all := []T{}
+func everything[T, V any](call *model.Call, list func(*model.Call, core.Page) (core.List[T], error), view func(T) V) (any, error) {
+	all := []V{}
 	page := core.Page{Limit: core.MaxLimit}
 	for {
-		part, err := list(page)
+		part, err := list(call, page)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, part.Items...)
+		all = append(all, views(part.Items, view)...)
 		if part.Next == "" {
 			return all, nil
 		}

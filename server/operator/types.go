@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"holdfast/engine/model"
-	"holdfast/server/api"
 	"holdfast/server/api/wire"
 )
 
@@ -107,8 +106,6 @@ type Removed struct {
 	Buckets   int `json:"buckets"`
 	Objects   int `json:"objects"`
 }
-
-func viewKey(k model.Key) wire.Key { return api.NewKey(k) }
 
 // viewOrganization names the plan, also where the record leaves it to the default.
 func viewOrganization(o model.Organization) model.Organization {
