@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -32,7 +31,7 @@ type referenceField struct {
 	Required             bool
 }
 
-// areaOrder is the order in which one meets them.
+// areaOrder is the order in which one meets them; others come last.
 var areaOrder = []string{"Databases", "Network & security", "Backups", "Recovery", "Imports", "Storage", "Account", "Agent", "Device"}
 
 var methodOrder = []string{"get", "post", "put", "patch", "delete"}
@@ -58,21 +57,13 @@ func newReference(description []byte, baseURL string) (reference, error) {
 		}
 	}
 	var all reference
-	for _, area := range areas {
-		all = append(all, *area)
+	for _, name := range append(slices.Clone(areaOrder), slices.Sorted(maps.Keys(areas))...) {
+		if areas[name] != nil {
+			all = append(all, *areas[name])
+			delete(areas, name)
+		}
 	}
-	slices.SortFunc(all, func(a, b referenceArea) int {
-		return cmp.Or(cmp.Compare(order(a.Name), order(b.Name)), cmp.Compare(a.Name, b.Name))
-	})
 	return all, nil
-}
-
-// order is an area's place; those nobody has thought of come last.
-func order(area string) int {
-	if i := slices.Index(areaOrder, area); i >= 0 {
-		return i
-	}
-	return len(areaOrder)
 }
 
 func slug(name string) string {
@@ -81,7 +72,7 @@ func slug(name string) string {
 
 func (d *openAPI) reference(method, path string, op apiOperation, baseURL string) referenceOperation {
 	r := referenceOperation{
-		ID: op.ID, Title: cmp.Or(op.Summary, words(op.ID)), Method: strings.ToUpper(method), Path: "/v1" + path,
+		ID: op.ID, Title: op.Summary, Method: strings.ToUpper(method), Path: "/v1" + path,
 		Description: strings.ReplaceAll(op.Description, "`", ""),
 	}
 	for _, p := range op.Parameters {
@@ -131,18 +122,6 @@ func (d *openAPI) fields(s *apiSchema, prefix string, above []string) (all []ref
 
 func about(description, rules string) string {
 	return strings.TrimSpace(strings.Join(slices.DeleteFunc([]string{description, upperFirst(rules)}, func(s string) bool { return s == "" }), " "))
-}
-
-// words makes a title of an operation's id: listDatabases.
-func words(id string) string {
-	var title strings.Builder
-	for i, r := range id {
-		if r >= 'A' && r <= 'Z' && i > 0 && !(id[i-1] >= 'A' && id[i-1] <= 'Z') {
-			title.WriteByte(' ')
-		}
-		title.WriteRune(r)
-	}
-	return upperFirst(strings.ToLower(title.String()))
 }
 
 func upperFirst(s string) string {
