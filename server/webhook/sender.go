@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -57,13 +56,11 @@ type Sender struct {
 
 	mu      sync.Mutex
 	waiting []*message // oldest first
-	made    uint64
 }
 
 // message is one event on its way.
 type message struct {
 	id       string
-	number   uint64 // in the order of the events
 	body     []byte
 	attempts int
 	due      time.Time
@@ -130,19 +127,8 @@ func (s *Sender) Event(event model.Event) {
 		return
 	}
 	s.mu.Lock()
-	s.made++
-	m := &message{id: event.ID, number: s.made, body: body, due: time.Now()}
-	s.mu.Unlock()
-	s.add(m)
-}
-
-// add puts a message in its place; one that is tried again is older than what
-// came meanwhile.
-func (s *Sender) add(m *message) {
-	s.mu.Lock()
 	defer s.mu.Unlock()
-	place, _ := slices.BinarySearchFunc(s.waiting, m, func(a, b *message) int { return cmp.Compare(a.number, b.number) })
-	s.waiting = slices.Insert(s.waiting, place, m)
+	s.waiting = append(s.waiting, &message{id: event.ID, body: body, due: time.Now()})
 	if len(s.waiting) > maxWaiting {
 		s.opts.Log.Warn("too many webhooks wait: the oldest is dropped", "id", s.waiting[0].id)
 		s.waiting = slices.Delete(s.waiting, 0, 1)
@@ -155,33 +141,28 @@ func (s *Sender) add(m *message) {
 
 func (s *Sender) run(ctx context.Context) {
 	defer close(s.done)
-	for {
+	for ctx.Err() == nil {
 		m, wait := s.next()
 		if m != nil {
 			s.try(ctx, m)
 			continue
 		}
-		timer := time.NewTimer(wait)
 		select {
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-s.wake:
 		case <-ctx.Done():
-			timer.Stop()
-			return
 		}
-		timer.Stop()
 	}
 }
 
-// next takes the message that is due, or returns how long there is none.
+// next returns the message that is due, or how long there is none.
 func (s *Sender) next() (*message, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	wait := time.Hour
-	for i, m := range s.waiting {
+	for _, m := range s.waiting {
 		left := time.Until(m.due)
 		if left <= 0 {
-			s.waiting = slices.Delete(s.waiting, i, i+1)
 			return m, 0
 		}
 		wait = min(wait, left)
@@ -192,17 +173,21 @@ func (s *Sender) next() (*message, time.Duration) {
 // try makes one attempt; what fails waits for the next.
 func (s *Sender) try(ctx context.Context, m *message) {
 	err := s.post(ctx, m)
-	if err == nil || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return
 	}
-	if m.attempts == len(s.opts.Retries) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil && m.attempts < len(s.opts.Retries) {
+		s.opts.Log.Warn("deliver webhook", "id", m.id, "next_in", s.opts.Retries[m.attempts], "error", err)
+		m.due = time.Now().Add(s.opts.Retries[m.attempts])
+		m.attempts++
+		return
+	}
+	if err != nil {
 		s.opts.Log.Error("a webhook could not be delivered", "id", m.id, "attempts", m.attempts+1, "error", err)
-		return
 	}
-	s.opts.Log.Warn("deliver webhook", "id", m.id, "next_in", s.opts.Retries[m.attempts], "error", err)
-	m.due = time.Now().Add(s.opts.Retries[m.attempts])
-	m.attempts++
-	s.add(m)
+	s.waiting = slices.DeleteFunc(s.waiting, func(other *message) bool { return other == m })
 }
 
 func (s *Sender) post(ctx context.Context, m *message) error {
