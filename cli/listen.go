@@ -9,31 +9,37 @@ import (
 	"holdfast/server"
 )
 
-// sockets are what the appliance listens on.
-type sockets struct {
-	main    net.Listener
-	objects net.Listener // nil when downloads have none of their own
-}
+// sockets are what the appliance listens on; objects and metrics are nil when they
+// have none of their own.
+type sockets struct{ main, objects, metrics net.Listener }
 
+// listen takes the addresses, which may need root.
 func listen(c config) (s sockets, err error) {
-	if s.main, err = server.Listen(c.Listen); err != nil {
-		return s, fmt.Errorf("listen on %s: %w; --listen names another address", c.Listen, err)
-	}
-	if c.ObjectsListen == "" {
-		return s, nil
-	}
-	if s.objects, err = server.Listen(c.ObjectsListen); err != nil {
-		s.close()
-		return s, fmt.Errorf("listen on %s: %w; --objects-listen names another address", c.ObjectsListen, err)
+	for _, wanted := range []struct {
+		flag, address string
+		socket        *net.Listener
+	}{
+		{"--listen", c.Listen, &s.main},
+		{"--objects-listen", c.ObjectsListen, &s.objects},
+		{"--metrics-listen", c.MetricsListen, &s.metrics},
+	} {
+		if wanted.address == "" && wanted.socket != &s.main {
+			continue
+		}
+		if *wanted.socket, err = server.Listen(wanted.address); err != nil {
+			s.close()
+			return sockets{}, fmt.Errorf("listen on %s: %w; %s names another address", wanted.address, err, wanted.flag)
+		}
 	}
 	return s, nil
 }
 
 // close may come after the server has closed them, so that it has no news.
 func (s sockets) close() {
-	s.main.Close()
-	if s.objects != nil {
-		s.objects.Close()
+	for _, l := range []net.Listener{s.main, s.objects, s.metrics} {
+		if l != nil {
+			l.Close()
+		}
 	}
 }
 

@@ -65,13 +65,6 @@ func serve(ctx context.Context, c config, stdout, stderr io.Writer, serving func
 		return err
 	}
 	defer sockets.close()
-	watched, err := listenForMetrics(c)
-	if err != nil {
-		return err
-	}
-	if watched != nil {
-		defer watched.Close()
-	}
 	if c.runsAs, err = giveUpRootOwning(c.DataDir, c.User, log); err != nil {
 		return err
 	}
@@ -81,7 +74,7 @@ func serve(ctx context.Context, c config, stdout, stderr io.Writer, serving func
 	if err := makeDataDir(c.DataDir); err != nil {
 		return err
 	}
-	w, err := watch(c, watched, log)
+	w, err := watch(c, sockets.metrics, log)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"log/slog"
 	"net"
 
@@ -17,18 +16,6 @@ type watching struct {
 	metrics  *metrics.Metrics // nil without a listener
 	listener net.Listener
 	webhook  *webhook.Sender // nil without a URL
-}
-
-// listenForMetrics takes the address of the metrics, which may need root.
-func listenForMetrics(c config) (net.Listener, error) {
-	if c.MetricsListen == "" {
-		return nil, nil
-	}
-	listener, err := server.Listen(c.MetricsListen)
-	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w; --metrics-listen names another address", c.MetricsListen, err)
-	}
-	return listener, nil
 }
 
 func watch(c config, listener net.Listener, log *slog.Logger) (*watching, error) {
