@@ -84,7 +84,7 @@ func names(doc *openAPI, op apiOperation) (all []string) {
 // A schema that holds itself ends.
 func TestReferenceOfWhatHoldsItself(t *testing.T) {
 	t.Parallel()
-	r, err := newReference([]byte(`{"paths": {"/trees": {"get": {"operationId": "listTreesByURL", "tags": ["Trees"], "responses": {"200": {"content": {"application/json":
+	r, err := newReference([]byte(`{"paths": {"/trees": {"get": {"operationId": "listTrees", "summary": "List trees", "tags": ["Trees"], "responses": {"200": {"content": {"application/json":
 		{"schema": {"properties": {"data": {"type": "array", "items": {"$ref": "#/components/schemas/Tree"}}}}}}}}}}},
 		"components": {"schemas": {"Tree": {"type": "object", "properties": {"name": {"type": ["string", "null"]},
 			"branches": {"type": "array", "items": {"$ref": "#/components/schemas/Tree"}}}}}}}`), "http://127.0.0.1")
@@ -92,7 +92,7 @@ func TestReferenceOfWhatHoldsItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	op := r[0].Operations[0]
-	if op.Title != "List trees by url" || len(op.Answer) != 2 || op.Answer[0].Type != "array of object" || op.Answer[1].Type != "string or null" {
+	if op.Title != "List trees" || len(op.Answer) != 2 || op.Answer[0].Type != "array of object" || op.Answer[1].Type != "string or null" {
 		t.Errorf("%+v", op)
 	}
 }
