@@ -7,9 +7,6 @@ import (
 	"holdfast/internal/durable"
 )
 
-// Occupied returns how many bytes the repository's files occupy on disk.
-func (r *Repository) Occupied() int64 { return r.footprint.Bytes() }
-
 // noteSync returns err. A failed sync is permanent.
 func (r *Repository) noteSync(err error) error {
 	if errors.Is(err, durable.ErrSync) {

@@ -19,8 +19,6 @@ type Repository struct {
 	fs   durable.FS
 	lock *durable.DirLock // nil if opened for reading
 
-	footprint *durable.Footprint // of the files
-
 	// removal is held shared by every Writer, and exclusively while anything is
 	// removed, so that no Writer builds on a chunk that disappears.
 	removal sync.RWMutex
@@ -85,8 +83,7 @@ func OpenForReading(dir string) (*Repository, error) {
 }
 
 func newRepository(dir string, fsys durable.FS) *Repository {
-	footprint := &durable.Footprint{}
-	return &Repository{dir: dir, fs: durable.Measured{FS: fsys, Footprint: footprint}, footprint: footprint, indexes: map[uint32]*index{}, homes: map[uint32]uint32{}, pins: map[*Snapshot]bool{}, bad: map[Ref]bool{}, many: manySmall}
+	return &Repository{dir: dir, fs: fsys, indexes: map[uint32]*index{}, homes: map[uint32]uint32{}, pins: map[*Snapshot]bool{}, bad: map[Ref]bool{}, many: manySmall}
 }
 
 func (r *Repository) prepare() error {
@@ -101,9 +98,6 @@ func (r *Repository) prepare() error {
 		if err := r.noteSync(durable.EnsureDir(r.fs, r.path(name))); err != nil {
 			return err
 		}
-	}
-	if err := r.footprint.Measure(r.dir); err != nil {
-		return err
 	}
 	return r.findSessions()
 }

@@ -23,8 +23,6 @@ type Archive struct {
 	codec *codec
 	lock  *durable.DirLock // nil when read-only
 
-	footprint durable.Footprint // of the files
-
 	mu       sync.Mutex
 	branches map[int]*branch
 	damaged  map[int]*generationError // excluded
@@ -50,7 +48,6 @@ func Open(dir string, o Options) (*Archive, error) {
 	if a.fsys == nil {
 		a.fsys = durable.OS{}
 	}
-	a.fsys = durable.Measured{FS: a.fsys, Footprint: &a.footprint}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
@@ -85,9 +82,6 @@ func (a *Archive) take() error {
 	var err error
 	if a.lock, err = durable.LockDir(a.dir); err != nil {
 		return fmt.Errorf("open WAL archive: %w", err)
-	}
-	if err := a.footprint.Measure(a.dir); err != nil {
-		return errors.Join(err, a.lock.Release())
 	}
 	return nil
 }

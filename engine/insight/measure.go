@@ -43,9 +43,14 @@ func (s *Service) Measure() (Measurement, error) {
 	if m.Host, err = core.MeasureHost(s.core.Config.DataDir); err != nil {
 		return m, err
 	}
-	err = s.core.Meta.ViewFlushed(func(tx *meta.Tx) error {
-		return errors.Join(s.measureOrganizations(tx, &m), s.measureDatabases(tx, &m))
-	})
+	var all []model.Database
+	if err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) (err error) {
+		all, err = s.measureDatabases(tx, &m)
+		return errors.Join(s.measureOrganizations(tx, &m), err)
+	}); err != nil {
+		return m, err
+	}
+	m.BackupBytes, err = s.recovery.BytesOf(all)
 	return m, err
 }
 
@@ -58,12 +63,12 @@ func (s *Service) measureOrganizations(tx *meta.Tx, m *Measurement) error {
 	})
 }
 
-func (s *Service) measureDatabases(tx *meta.Tx, m *Measurement) error {
-	return tx.Databases().All(func(db model.Database) error {
-		occupied, err := s.recovery.DatabaseBackupBytes(tx, db.ID)
-		m.BackupBytes += occupied
-		if err != nil || db.Trash != nil {
-			return err
+// measureDatabases returns all databases, including those in the trash.
+func (s *Service) measureDatabases(tx *meta.Tx, m *Measurement) (all []model.Database, err error) {
+	err = tx.Databases().All(func(db model.Database) error {
+		all = append(all, db)
+		if db.Trash != nil {
+			return nil
 		}
 		status, _ := s.databases.LiveStatus(db)
 		m.Databases[status]++
@@ -86,6 +91,7 @@ func (s *Service) measureDatabases(tx *meta.Tx, m *Measurement) error {
 		}
 		return nil
 	})
+	return all, err
 }
 
 // count returns the number of findings on a database by severity.

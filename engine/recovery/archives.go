@@ -53,9 +53,6 @@ type databaseArchive struct {
 	lastFailed time.Time
 
 	keepsWAL atomic.Bool // nothing is pruned until the engine closes
-	// How many bytes of disk each part occupies, nil while that is unknown. They are
-	// read without mu, so that readers do not wait while the part is opened.
-	repositoryBytes, walBytes atomic.Pointer[func() int64]
 }
 
 func (s *archiveSet) get(database string) *databaseArchive {
@@ -152,7 +149,6 @@ func (s *Service) Repository(database string) (*repository.Repository, error) {
 	if a.repository, err = repository.Open(filepath.Join(dir, "repository")); err != nil {
 		return nil, err
 	}
-	a.repositoryBytes.Store(new(a.repository.Occupied))
 	return a.repository, nil
 }
 
@@ -178,7 +174,6 @@ func (s *Service) openWAL(a *databaseArchive, database string) (*wal.Archive, er
 	if a.wal, err = wal.Open(filepath.Join(dir, WALDirectory), wal.Options{Logger: s.core.Log.With("database", database)}); err != nil {
 		return nil, err
 	}
-	a.walBytes.Store(new(a.wal.Occupied))
 	return a.wal, nil
 }
 

@@ -30,7 +30,7 @@ func (s *Service) ReconcileRepositories() error {
 			continue
 		}
 		if err == nil {
-			err = errors.Join(s.reconcileRepository(db), s.measureArchived(db.ID))
+			err = s.reconcileRepository(db)
 		}
 		if err != nil { // the database starts nevertheless
 			s.core.Log.Error("reconcile backups", "database", entry.Name(), "error", err)

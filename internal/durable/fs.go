@@ -2,7 +2,7 @@
 // whole (a temporary file, sync, rename, sync of the directory), which is how
 // holdfast writes every file other than those of its stores; locks a directory for
 // one process; writes large files past the page cache, so that they do not displace
-// what is read again soon; and counts the space that files occupy.
+// what is read again soon; and measures the space that files occupy.
 //
 // FS is the file system of the stores, so that tests can replace it: one interface
 // for every call that changes the disk, with the operating system's implementation
