@@ -12,7 +12,6 @@ func goroutines() map[string]string {
 	return map[string]string{
 		"holdfast/backup/repository.packs":             "waits for all before it returns",
 		"holdfast/backup/repository.rotate":            "wait waits before the next pack and before the end",
-		"holdfast/backup/wal.WaitFor":                  "ends when the function returns",
 		"holdfast/backup/wal.newWatcher":               "one for the process, to its end",
 		"holdfast/cli.servePrivately":                  "ends with the context, which ends when the function returns",
 		"holdfast/cli.startPrivate":                    "ends with the process it waits for; the command may end first",

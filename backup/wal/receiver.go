@@ -42,7 +42,8 @@ type Receiver struct {
 	writer  *Writer
 	tracker statusTracker
 	stop    context.CancelCauseFunc
-	failed  chan struct{} // closed after a permanent failure
+	failed  context.Context // ends with a permanent failure
+	fail    context.CancelFunc
 	wg      sync.WaitGroup
 	seen    time.Time // when the server last answered
 
@@ -70,7 +71,8 @@ func OpenReceiver(o ReceiverOptions) (*Receiver, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancelCause(context.Background())
-	r := &Receiver{o: o, writer: w, stop: stop, failed: make(chan struct{}), seen: time.Now()}
+	r := &Receiver{o: o, writer: w, stop: stop, seen: time.Now()}
+	r.failed, r.fail = context.WithCancel(context.Background())
 	r.tracker.status = Status{State: StateConnecting}
 	if timeline, end, ok := w.Latest(); ok {
 		r.tracker.status.Timeline, r.tracker.status.Durable = timeline, end
@@ -113,15 +115,9 @@ func (r *Receiver) Status() Status {
 func (r *Receiver) WaitFor(ctx context.Context, timeline uint32, lsn xlog.LSN) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	done := make(chan struct{})
-	defer close(done)
-	go func() {
-		select {
-		case <-r.failed:
-			cancel(fmt.Errorf("the WAL receiver has failed: %s", r.Status().LastError))
-		case <-done:
-		}
-	}()
+	defer context.AfterFunc(r.failed, func() {
+		cancel(fmt.Errorf("the WAL receiver has failed: %s", r.Status().LastError))
+	})()
 	return r.o.Archive.WaitFor(ctx, r.o.Generation, timeline, lsn)
 }
 
@@ -155,7 +151,7 @@ func (r *Receiver) run(ctx context.Context) {
 		fatal := errors.Is(err, ErrSync) || errors.Is(err, ErrDiverged)
 		r.note(err, fatal)
 		if fatal {
-			close(r.failed)
+			r.fail()
 			return
 		}
 		if time.Since(began) > lastRetry {
