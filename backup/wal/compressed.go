@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -85,23 +86,16 @@ func (i segmentInfo) encode() []byte {
 	return h
 }
 
-func decodeSegmentInfo(h []byte) (i segmentInfo, err error) {
-	if string(h[:8]) != segmentMagic {
-		return i, damagedf("it does not begin like a segment")
+// check compares a segment's header with the one it should have.
+func (i segmentInfo) check(head []byte) error {
+	if bytes.Equal(head, i.encode()) {
+		return nil
 	}
-	if crc32.Checksum(h[:44], castagnoli) != binary.LittleEndian.Uint32(h[44:]) {
-		return i, damagedf("the checksum of its header is wrong")
+	format := binary.LittleEndian.Uint16(head[8:])
+	if string(head[:8]) == segmentMagic && format > segmentFormat && crc32.Checksum(head[:44], castagnoli) == binary.LittleEndian.Uint32(head[44:]) {
+		return fmt.Errorf("it has format %d, and this program knows formats up to %d: use a newer holdfast", format, segmentFormat)
 	}
-	if v := binary.LittleEndian.Uint16(h[8:]); v > segmentFormat {
-		return i, fmt.Errorf("it has format %d, and this program knows formats up to %d: use a newer holdfast", v, segmentFormat)
-	}
-	if binary.LittleEndian.Uint16(h[10:]) != zstdFrames || binary.LittleEndian.Uint32(h[36:]) != chunkSize {
-		return i, damagedf("its compression is unknown")
-	}
-	return segmentInfo{
-		timeline: binary.LittleEndian.Uint32(h[12:]), system: binary.LittleEndian.Uint64(h[16:]),
-		start: xlog.LSN(binary.LittleEndian.Uint64(h[24:])), size: binary.LittleEndian.Uint32(h[32:]),
-	}, nil
+	return damagedf("its header is damaged, or another segment's")
 }
 
 func chunkSum(n int, stored []byte) uint32 {
@@ -141,15 +135,12 @@ func (c *codec) decompress(f *os.File, want segmentInfo, skip int, each func([]b
 	if _, err := io.ReadFull(in, head); err != nil {
 		return damagedf("it is too short")
 	}
-	info, err := decodeSegmentInfo(head)
-	if err != nil {
+	if err := want.check(head); err != nil {
 		return err
 	}
-	if info != want {
-		return damagedf("its header names timeline %d at %v of system %d, %d bytes", info.timeline, info.start, info.system, info.size)
-	}
 	var stored, raw []byte
-	for n := 0; n*chunkSize < int(info.size); n++ {
+	var err error
+	for n := 0; n*chunkSize < int(want.size); n++ {
 		if stored, err = readChunk(in, n, stored); err != nil {
 			return err
 		}
