@@ -9,8 +9,6 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/time/rate"
-
 	"holdfast/backup/repository"
 	"holdfast/backup/wal/xlog"
 )
@@ -27,9 +25,8 @@ const (
 
 // copying reads the files of the data directory into chunks.
 type copying struct {
-	t       *taking
-	files   []*copiedFile
-	limiter *rate.Limiter // nil: no bound
+	t     *taking
+	files []*copiedFile
 
 	mu      sync.Mutex
 	damaged []string            // pages
@@ -52,9 +49,6 @@ type copiedFile struct {
 
 func newCopying(t *taking, entries []repository.Entry) *copying {
 	c := &copying{t: t, torn: map[string]xlog.LSN{}}
-	if t.opts.Rate > 0 {
-		c.limiter = rate.NewLimiter(rate.Limit(t.opts.Rate), int(max(chunkSize, t.opts.Rate/10)))
-	}
 	for _, e := range entries {
 		f := &copiedFile{entry: e, old: t.base.file(e.Path)}
 		c.files = append(c.files, f)
@@ -101,7 +95,7 @@ func (c *copying) run(ctx context.Context) error {
 	defer cancel(nil)
 	pieces := make(chan piece)
 	var workers sync.WaitGroup
-	for range c.workers() {
+	for range min(runtime.GOMAXPROCS(0), maxWorkers) {
 		workers.Go(func() {
 			if err := c.work(ctx, pieces); err != nil {
 				cancel(err)
@@ -126,13 +120,6 @@ func (c *copying) damage() error {
 	}
 	slices.Sort(c.damaged)
 	return fmt.Errorf("the data directory has pages with a wrong checksum: %v", c.damaged)
-}
-
-func (c *copying) workers() int {
-	if c.t.opts.Workers > 0 {
-		return c.t.opts.Workers
-	}
-	return min(runtime.GOMAXPROCS(0), maxWorkers)
 }
 
 // feed hands out the pieces of all files, in order.

@@ -33,14 +33,9 @@ type Options struct {
 	// Whole reads and compares everything, whatever the WAL says changed. Set it
 	// regularly, to find changes without WAL, such as bit rot.
 	Whole bool
-	// Rate limits the bytes read per second; 0 means no limit.
-	Rate int64
 	// Patience limits the wait for the WAL up to the backup's start, and up to its
 	// stop, to be archived; 0 means no limit.
 	Patience time.Duration
-	// Workers is how many files are read at once; 0 means one for each
-	// processor, 8 at most.
-	Workers int
 
 	// Progress, if set, is called for every MiB, and at the end, with the bytes
 	// read and how many there will be, one call at a time. The backup waits

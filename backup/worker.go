@@ -92,7 +92,7 @@ func (f *copiedFile) size(chunk int64) int64 { return min(chunkSize, f.entry.Siz
 // is zeros; the WAL has the truncation.
 func (w *worker) read(f *os.File, file *copiedFile, chunk int64) ([]byte, error) {
 	content := w.buf[:file.size(chunk)]
-	if err := w.wait(len(content)); err != nil {
+	if err := context.Cause(w.ctx); err != nil {
 		return nil, err
 	}
 	n, err := f.ReadAt(content, chunk*chunkSize)
@@ -111,16 +111,6 @@ func (w *worker) read(f *os.File, file *copiedFile, chunk int64) ([]byte, error)
 		}
 	}
 	return content, nil
-}
-
-// wait waits for the rate limit, and for ctx.
-func (w *worker) wait(n int) error {
-	if w.c.limiter != nil {
-		if err := w.c.limiter.WaitN(w.ctx, n); err != nil && w.ctx.Err() == nil {
-			return err
-		}
-	}
-	return context.Cause(w.ctx)
 }
 
 const (
@@ -218,7 +208,7 @@ func (w *worker) patch(f *os.File, file *copiedFile, content []byte, chunk int64
 		return nil // cut off meanwhile
 	}
 	page := content[at:min(at+pageSize, int64(len(content)))]
-	if err := w.wait(len(page)); err != nil {
+	if err := context.Cause(w.ctx); err != nil {
 		return err
 	}
 	n, err := f.ReadAt(page, int64(block)*pageSize)
