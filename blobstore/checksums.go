@@ -82,7 +82,7 @@ func contentSize(file int64) int64 {
 	return max(0, file-4*blocks)
 }
 
-// checkFooter holds that the file ends with the footer of its size.
+// checkFooter checks that the file ends with the footer of its size.
 func checkFooter(r io.ReaderAt, fileSize int64) error {
 	got, want := make([]byte, footerLength), footer(contentSize(fileSize))
 	if _, err := r.ReadAt(got, fileSize-footerLength); err != nil || string(got) != string(want) {

@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 )
 
-// Link makes dir, which must not exist and be on the same file system, a copy
-// of the store out of hard links. It has all that was acknowledged, of the
-// journal not a byte that may still change, and nothing of blobs being written.
-// Nobody may remove anything meanwhile.
+// Link makes dir a copy of the store out of hard links. dir must not exist and
+// must be on the same file system. The copy has everything acknowledged, no part
+// of the journal that may still change, and nothing of blobs being written. The
+// caller ensures that nothing is removed meanwhile.
 func (s *Store) Link(dir string) error {
 	if err := s.link(dir); err != nil {
 		return fmt.Errorf("link blob store: %w", err)
@@ -46,8 +46,8 @@ func (s *Store) link(dir string) error {
 	return nil
 }
 
-// linkTree links the file from, or all files below that directory, to to. What
-// goes meanwhile is of writers that gave up, or a part that became a blob.
+// linkTree links the file from, or all files below that directory, to to. Files
+// that disappear meanwhile are of aborted writers, or parts that became blobs.
 func linkTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) && path != from {

@@ -4,10 +4,9 @@ import (
 	"holdfast/internal/durable"
 )
 
-// pageWriter writes a file in whole pages, and past the page cache where the
-// disk can: to write and sync a few kilobytes takes the processor two thirds of
-// the time so. The last page is filled up with zeros, and is written once more
-// with what comes next.
+// pageWriter writes a file in whole pages, past the page cache if possible: to
+// write and sync a few kilobytes then takes two thirds of the processor time. Zeros
+// fill the last page, which is written again with what follows.
 type pageWriter struct {
 	file   durable.File
 	mode   durable.WriteMode
@@ -16,13 +15,13 @@ type pageWriter struct {
 	fill   int   // how many bytes are in it
 }
 
-// pageEnd returns where the page ends that the byte before offset lies in.
+// pageEnd returns the end of the page that contains the byte before offset.
 func pageEnd(offset int64) int64 { return (offset + durable.Align - 1) / durable.Align * durable.Align }
 
-// offset is where in the file comes next what is written.
+// offset is the position in the file of the next byte.
 func (w *pageWriter) offset() int64 { return w.at + int64(w.fill) }
 
-// write takes p in, and writes what the buffer has no room for.
+// write buffers p, and writes the buffer when it is full.
 func (w *pageWriter) write(p []byte) error {
 	for len(p) > 0 {
 		n := copy(w.buffer.Bytes[w.fill:], p)
@@ -37,7 +36,7 @@ func (w *pageWriter) write(p []byte) error {
 	return nil
 }
 
-// flush writes what was taken in.
+// flush writes what is buffered.
 func (w *pageWriter) flush() error {
 	if w.fill == 0 {
 		return nil

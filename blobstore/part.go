@@ -12,10 +12,10 @@ import (
 	"holdfast/internal/durable"
 )
 
-// Part is a blob that is written over a longer time, through restarts, before
-// it is published. Only what Sync has returned is there after a power cut: the
-// caller keeps that beside the Part's id and hands it to ResumePart. A Part
-// belongs to one goroutine, and may be open once at a time.
+// Part is a blob that is written over a longer time, across restarts, before it
+// is published. A power cut leaves what Sync has confirmed: the caller stores what
+// Sync returned with the Part's id, and passes it to ResumePart. A Part is not
+// safe for concurrent use, and can be open only once at a time.
 type Part struct {
 	store *Store
 	file  durable.File
@@ -23,7 +23,7 @@ type Part struct {
 	crc   uint32
 }
 
-// CreatePart makes an empty Part and returns its id.
+// CreatePart creates an empty Part and returns its id.
 func (s *Store) CreatePart(ctx context.Context) (string, error) {
 	if err := s.enter(ctx); err != nil {
 		return "", fmt.Errorf("create part: %w", err)
@@ -46,7 +46,7 @@ func (s *Store) CreatePart(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// partPath takes ids of CreatePart only: any other names no file.
+// partPath accepts only ids of CreatePart; any other leads to no file.
 func (s *Store) partPath(id string) string {
 	if !idForm.MatchString(id) {
 		id = "none"
@@ -54,9 +54,9 @@ func (s *Store) partPath(id string) string {
 	return filepath.Join(s.parts, id)
 }
 
-// ResumePart opens a Part of which size bytes with the CRC-32C crc are kept;
-// what was written behind them is written over. One that is gone is ErrNotFound.
-// The caller closes the Part.
+// ResumePart opens a Part after its first size bytes, whose CRC-32C is crc; what
+// follows is overwritten. It returns ErrNotFound if the Part does not exist. The
+// caller closes the Part.
 func (s *Store) ResumePart(id string, size int64, crc uint32) (*Part, error) {
 	path := s.partPath(id)
 	info, err := os.Stat(path)
@@ -87,8 +87,8 @@ func (p *Part) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// Sync makes what was written durable, and returns how many bytes of the blob
-// there are and their CRC-32C.
+// Sync makes what was written durable. It returns the number of bytes and their
+// CRC-32C.
 func (p *Part) Sync() (size int64, crc uint32, err error) {
 	if err := p.store.sync(p.file); err != nil {
 		return 0, 0, fmt.Errorf("sync part: %w", err)
@@ -96,7 +96,7 @@ func (p *Part) Sync() (size int64, crc uint32, err error) {
 	return p.size, p.crc, nil
 }
 
-// Close ends this writing of the Part.
+// Close closes the Part. It stays until it is published or removed.
 func (p *Part) Close() error {
 	if err := p.file.Close(); err != nil {
 		return fmt.Errorf("close part: %w", err)
@@ -104,11 +104,10 @@ func (p *Part) Close() error {
 	return nil
 }
 
-// FinishPart returns a Writer that has all of a Part, of size bytes with the
-// CRC-32C crc, and can be published, which ends the Part. Bytes that are not those
-// that were written are ErrDamaged, and the Part is gone; whatever else keeps it
-// from becoming a blob (a full disk, the end of the store, Abort) leaves it as it
-// is.
+// FinishPart returns a Writer with the content of a Part, of size bytes with the
+// CRC-32C crc. Publishing it removes the Part. If the bytes are not what was
+// written, FinishPart removes the Part and returns ErrDamaged. Any other failure (a
+// full disk, a closed store, Abort) leaves the Part as it is.
 func (s *Store) FinishPart(ctx context.Context, id string, size int64, crc uint32) (*Writer, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, fmt.Errorf("finish part: %w", err)
@@ -132,7 +131,7 @@ func (s *Store) FinishPart(ctx context.Context, id string, size int64, crc uint3
 	return w, nil
 }
 
-// readBack computes the checksums of what lies in the file already.
+// readBack computes the checksums of what the file contains.
 func (w *Writer) readBack() error {
 	f, err := os.Open(w.temp)
 	if err != nil {
@@ -156,7 +155,7 @@ func (w *Writer) readBack() error {
 	}
 }
 
-// RemovePart removes a Part. One that is gone is fine.
+// RemovePart removes a Part. It is idempotent.
 func (s *Store) RemovePart(id string) error {
 	if err := s.fs.Remove(s.partPath(id)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove part: %w", err)
@@ -164,7 +163,7 @@ func (s *Store) RemovePart(id string) error {
 	return nil
 }
 
-// HasPart reports whether there is a Part of that id.
+// HasPart reports whether the Part exists.
 func (s *Store) HasPart(id string) bool {
 	_, err := os.Stat(s.partPath(id))
 	return err == nil

@@ -6,9 +6,9 @@ import (
 	"hash/crc32"
 )
 
-// Secure makes the bytes of a large blob durable ahead of Publish, which is
-// what takes long about it, and returns its Ref: the note may name it. For a
-// small one it does nothing and returns "". After an error there is no blob.
+// Secure makes the bytes of a large blob durable before Publish, which takes the
+// most time, and returns its Ref, so that the note can name it. For a small blob
+// it does nothing and returns "". After an error the blob does not exist.
 func (w *Writer) Secure() (Ref, error) {
 	if w.err != nil || !w.large || w.secured != "" {
 		return w.secured, w.err
@@ -21,10 +21,9 @@ func (w *Writer) Secure() (Ref, error) {
 	return ref, nil
 }
 
-// Publish makes the blob and the note that describes it durable together, and
-// has the store deliver both; value goes along. A small blob takes one sync
-// for that, shared with others, and comes back with the note when the journal
-// is replayed. It returns the blob's Ref. After an error there is no blob.
+// Publish makes the blob and its note durable together, delivers both with value,
+// and returns the blob's Ref. A small blob takes one sync, shared with others, and
+// is replayed with its note. After an error the blob does not exist.
 func (w *Writer) Publish(note []byte, value any) (Ref, error) {
 	if _, err := w.Secure(); err != nil {
 		return "", err
@@ -44,12 +43,12 @@ func (w *Writer) Publish(note []byte, value any) (Ref, error) {
 	return ref, nil
 }
 
-// Log makes a note durable, without a blob, and has it delivered.
+// Log makes a note without a blob durable and delivers it.
 func (s *Store) Log(ctx context.Context, note []byte, value any) error {
 	return s.log(ctx, &record{note: note, value: value})
 }
 
-// Copy is a blob of the journal that is written to it once more.
+// Copy is a blob of the journal that is appended to it again.
 type Copy struct {
 	Note []byte
 	Blob []byte

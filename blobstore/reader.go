@@ -14,11 +14,10 @@ import (
 	"holdfast/internal/durable"
 )
 
-// Reader reads one blob. It goes on reading the same bytes when the blob is
-// removed or the store closed meanwhile. Bytes that are not those that were
-// written are never returned: Read and ReadAt answer ErrDamaged. ReadAt and
-// Verify may be called by many goroutines at once, Read and Seek by one. The
-// caller closes it.
+// Reader reads one blob, even if the blob is removed or the store closed
+// meanwhile. Read and ReadAt return ErrDamaged instead of bytes that are not what
+// was written. ReadAt and Verify are safe for concurrent use, Read and Seek are
+// not. The caller closes it.
 type Reader struct {
 	size    int64
 	modTime time.Time
@@ -37,8 +36,8 @@ var (
 	_ io.ReaderAt       = (*Reader)(nil)
 )
 
-// Open opens a blob. It answers ErrNotFound, ErrBadRef for a Ref that never
-// was one, or ErrDamaged for a small blob that is not what was written.
+// Open opens a blob. It returns ErrNotFound, ErrBadRef for a malformed Ref, or
+// ErrDamaged for a small blob that is not what was written.
 func (s *Store) Open(ref Ref) (*Reader, error) {
 	if at, ok := ref.position(); ok {
 		return s.openSmall(ref, at)
@@ -75,7 +74,7 @@ func newFileReader(f *os.File) (*Reader, error) {
 	return &Reader{file: f, size: contentSize(info.Size()), modTime: info.ModTime(), number: -1}, nil
 }
 
-// openSmall reads a blob of the journal, whole.
+// openSmall reads all of a blob of the journal.
 func (s *Store) openSmall(ref Ref, at Position) (*Reader, error) {
 	var h header
 	var blob []byte
@@ -101,10 +100,10 @@ func (r *Reader) Size() int64 { return r.size }
 // ModTime returns when a blob that is a file was written.
 func (r *Reader) ModTime() time.Time { return r.modTime }
 
-// records holds what records are read into.
+// records holds buffers for records.
 var records = sync.Pool{New: func() any { b := make([]byte, firstRead); return &b }}
 
-// blocks holds blocks that are read to be verified, or gathered to be written.
+// blocks holds buffers for blocks that are verified or written.
 var blocks = sync.Pool{New: func() any { return durable.NewBuffer(blockSize) }}
 
 // Read implements io.Reader.
@@ -160,11 +159,11 @@ func (r *Reader) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// Verify returns ErrDamaged when any of the n bytes from off on is not what
-// was written.
+// Verify returns ErrDamaged if any of the n bytes from off on is not what was
+// written.
 func (r *Reader) Verify(off, n int64) error {
 	if r.small != nil {
-		return nil // it was, when it was opened
+		return nil // Open verified it
 	}
 	return r.eachBlock(off, n, func(int64, []byte) {})
 }
@@ -200,24 +199,24 @@ func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// File returns the file that begins with the blob's bytes, nil for a small
-// blob: with it the kernel can send them (sendfile). It verifies nothing and
-// has bytes behind the blob's, so Verify each stretch, within Size, before it
-// is sent. It ends with the Reader.
+// File returns the file that begins with the blob's bytes, nil for a small blob,
+// so that the kernel can send them (sendfile). It verifies nothing and has bytes
+// after the blob's: call Verify for each part, within Size, before it is sent.
+// Close closes it.
 func (r *Reader) File() *os.File { return r.file }
 
-// Small returns the bytes of a small blob, nil of one that is a file. They end
-// with the Reader.
+// Small returns the bytes of a small blob, nil for a file. They are valid until
+// Close.
 func (r *Reader) Small() []byte { return r.whole }
 
-// Close ends the Reader and its File.
+// Close closes the Reader and its File.
 func (r *Reader) Close() error {
 	if r.block != nil {
 		blocks.Put(r.block)
 		r.block, r.number = nil, -1
 	}
 	if r.small != nil {
-		r.small.Reset(nil) // what it read from is somebody else's now
+		r.small.Reset(nil) // its buffer is used again
 		r.whole = nil
 		if r.record != nil {
 			records.Put(r.record)

@@ -36,13 +36,13 @@ func positionOf(segment uint32, offset int64) Position {
 	return Position(segment)<<32 | Position(offset)
 }
 
-// Segment is the number of the segment the position lies in.
+// Segment is the number of the segment that contains the position.
 func (p Position) Segment() uint32 { return uint32(p >> 32) }
 
 func (p Position) offset() int64 { return int64(p & 0xffffffff) }
 
-// mark begins every record of one segment: random bytes that nobody is told, so
-// that no content of a blob can pass for a record.
+// mark begins every record of one segment. It is random and secret, so that no
+// content of a blob can be taken for a record.
 type mark [8]byte
 
 func newMark() (m mark) {
@@ -50,7 +50,7 @@ func newMark() (m mark) {
 	return m
 }
 
-// record is one record on its way to the disk.
+// record is a record to be written.
 type record struct {
 	note     []byte
 	blob     []byte
@@ -116,8 +116,7 @@ func parseHeader(h []byte, m mark, at Position) (header, bool) {
 
 func (h header) size() int64 { return recordHeader + h.noteLen + h.blobLen }
 
-// firstRead is how much of a record is read at once, in the hope that it is
-// the whole.
+// firstRead is how much of a record is read at first: all of it, mostly.
 const firstRead = 4096
 
 // readRecord reads the record at a position into *into, which has at least

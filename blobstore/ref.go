@@ -16,8 +16,8 @@ import (
 // and hyphens, at most 64 bytes.
 type Ref string
 
-// ErrBadRef means that a Ref was not made by this package: the row it came
-// from is damaged. Nothing on disk was looked at.
+// ErrBadRef means that a Ref was not made by this package: the row it came from is
+// damaged. The disk is not read.
 var ErrBadRef = errors.New("malformed blob reference")
 
 var (
@@ -47,7 +47,7 @@ func journalRef(at Position) Ref {
 	return Ref(text[:])
 }
 
-// position returns where in the journal the blob lies, and whether it does.
+// position returns the position of a blob in the journal; false if it is a file.
 func (r Ref) position() (Position, bool) {
 	if !journalForm.MatchString(string(r)) {
 		return 0, false

@@ -7,15 +7,13 @@ import (
 	"io/fs"
 )
 
-// Remove removes blobs. Those already gone are fine, so it may be retried; it
-// goes on past one it cannot remove and returns all errors. The space comes
-// back when the last Reader closes.
+// Remove removes blobs. It is idempotent, continues after a blob that it cannot
+// remove, and returns all errors. The space of a file is free once its last
+// Reader is closed. Removing a blob of the journal does nothing: its space is free
+// once its segment is dropped.
 //
-// The space of a blob in the journal comes back when its segment is dropped:
-// removing one does nothing.
-//
-// A removal is not synced: after a power cut a removed blob may be there
-// again, which Walk shows.
+// A removal is not synced: a removed blob may exist again after a power cut, and
+// Walk shows it.
 func (s *Store) Remove(refs ...Ref) error {
 	if err := s.enter(context.Background()); err != nil {
 		return fmt.Errorf("remove blobs: %w", err)
@@ -28,10 +26,10 @@ func (s *Store) Remove(refs ...Ref) error {
 	return errors.Join(errs...)
 }
 
-// PutAside moves a blob out of the store, to path on the same file system.
-func (s *Store) PutAside(ref Ref, path string) error {
+// Quarantine moves a blob out of the store, to path on the same file system.
+func (s *Store) Quarantine(ref Ref, path string) error {
 	if err := s.enter(context.Background()); err != nil {
-		return fmt.Errorf("put a blob aside: %w", err)
+		return fmt.Errorf("quarantine blob: %w", err)
 	}
 	defer s.life.RUnlock()
 	from, err := ref.path(s.blobs)
@@ -39,7 +37,7 @@ func (s *Store) PutAside(ref Ref, path string) error {
 		err = s.fs.Rename(from, path)
 	}
 	if err != nil {
-		return fmt.Errorf("put a blob aside: %w", err)
+		return fmt.Errorf("quarantine blob: %w", err)
 	}
 	return nil
 }

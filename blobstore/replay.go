@@ -38,7 +38,7 @@ func entriesOf(records []*record) []Entry {
 // replayBatch is how many entries are delivered at a time.
 const replayBatch = 256
 
-// openJournal opens the journal and delivers what it holds behind the position
+// openJournal opens the journal and delivers what it holds after the position
 // after. Nothing is ever appended to what another process wrote.
 func (s *Store) openJournal(dir string, opts Options) (*journal, error) {
 	j := &journal{
@@ -63,9 +63,9 @@ func (s *Store) openJournal(dir string, opts Options) (*journal, error) {
 	return j, nil
 }
 
-// replay delivers a segment's entries behind those the caller has. They are synced first:
-// whoever gets them may make them durable elsewhere, and a killed process has
-// left them to the kernel alone.
+// replay delivers a segment's entries after those the caller has. They are synced
+// first: the caller may make them durable elsewhere, and a process that was killed
+// may have left them in the kernel only.
 func (j *journal) replay(number uint32, opts Options) error {
 	h, err := j.store.fs.OpenFile(j.path(number))
 	if err != nil {
@@ -100,14 +100,13 @@ func (j *journal) replay(number uint32, opts Options) error {
 	return err
 }
 
-// scan calls fn for each whole record of a segment, with its blob, and damaged
-// for each one, or several behind each other, that was acknowledged and is not
-// whole.
+// scan calls fn for each complete record of a segment, with its blob, and damaged
+// for each record, or several in a row, that was acknowledged and is damaged.
 //
-// What a crash left unfinished at the end of a segment was never acknowledged
-// and is passed over without a word; any part of the last batch may have come
-// to the disk. A damaged record that the first one of a batch follows was
-// acknowledged: that batch was begun after the sync of the one before it.
+// What a crash left incomplete at the end of a segment was never acknowledged and
+// is ignored; any part of the last batch may have reached the disk. A damaged
+// record that precedes the first record of a batch was acknowledged: that batch
+// began after the sync of the one before it.
 func (j *journal) scan(number uint32, fn func(e Entry, blob []byte) error, damaged func(Position, error)) error {
 	file, err := openSegment(j.path(number))
 	if err != nil {
@@ -125,13 +124,13 @@ func (j *journal) scan(number uint32, fn func(e Entry, blob []byte) error, damag
 	if f.damaged != nil {
 		damaged(positionOf(number, 0), f.damaged)
 	}
-	batch := int64(-1) // of the last whole record
+	batch := int64(-1) // of the last complete record
 	for offset := int64(segmentHeader); offset < end; {
 		at := positionOf(number, offset)
-		buf := make([]byte, firstRead) // a new one each: fn keeps what it is given
+		buf := make([]byte, firstRead) // fn may keep what it gets
 		h, note, blob, err := readRecord(f, f.mark, at, &buf)
 		if errors.Is(err, ErrDamaged) {
-			next := behindDamage(f, offset+1, end, batch)
+			next := afterDamage(f, offset+1, end, batch)
 			if next < 0 {
 				return nil
 			}
@@ -158,25 +157,25 @@ func entryOf(h header, at Position, note []byte) Entry {
 	return e
 }
 
-// behindDamage returns the offset of the first header from offset on, behind a
-// record that is not whole; -1 when that one was never acknowledged. batch is
-// the last that was seen.
-func behindDamage(f *segmentFile, offset, end, batch int64) int64 {
+// afterDamage returns the offset of the first header from offset on, after a
+// damaged record; -1 if that record was never acknowledged. batch is that of the
+// last complete record.
+func afterDamage(f *segmentFile, offset, end, batch int64) int64 {
 	next := findHeader(f, offset, end, func(h header) bool { return int64(h.batch) >= batch })
 	if next < 0 {
 		return -1
 	}
-	proof := findHeader(f, next, end, func(h header) bool {
+	acknowledged := findHeader(f, next, end, func(h header) bool {
 		return int64(h.batch) > batch && h.flags&flagFirst != 0 || int64(h.batch) > batch+1
 	})
-	if proof < 0 {
+	if acknowledged < 0 {
 		return -1
 	}
 	return next
 }
 
-// findHeader returns the offset of the first header from offset on that is
-// whole and is wanted, -1 when there is none.
+// findHeader returns the offset of the first valid header from offset on for
+// which wanted returns true, -1 if there is none.
 func findHeader(f *segmentFile, offset, end int64, wanted func(header) bool) int64 {
 	buf := make([]byte, 1<<20)
 	for offset+recordHeader <= end {
@@ -200,12 +199,11 @@ func findHeader(f *segmentFile, offset, end int64, wanted func(header) bool) int
 	return -1
 }
 
-// Segments returns the numbers of the journal's segments that are not written
-// to any more, oldest first.
+// Segments returns the numbers of the journal's complete segments, oldest first.
 func (s *Store) Segments() []uint32 { return s.journal.numbers.sealed() }
 
-// ReadSegment calls fn for each whole record of a segment, in order, with its
-// blob. When others are damaged it returns ErrDamaged at the end.
+// ReadSegment calls fn for each complete record of a segment, in order, with its
+// blob. If others are damaged it returns ErrDamaged at the end.
 func (s *Store) ReadSegment(number uint32, fn func(e Entry, blob []byte) error) error {
 	var damage error
 	err := s.journal.scan(number, fn, func(_ Position, err error) { damage = err })
@@ -215,8 +213,8 @@ func (s *Store) ReadSegment(number uint32, fn func(e Entry, blob []byte) error) 
 	return damage
 }
 
-// DropSegment removes a segment nobody needs any more, that of Segments; a
-// Reader of it goes on. One that is gone is fine.
+// DropSegment removes a complete segment that is no longer needed. Open Readers
+// are not affected. It is idempotent.
 func (s *Store) DropSegment(number uint32) error {
 	if !slices.Contains(s.journal.numbers.sealed(), number) {
 		return nil

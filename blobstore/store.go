@@ -13,14 +13,14 @@ import (
 	"holdfast/internal/durable"
 )
 
-// What a Store's methods may answer besides the file system's own errors.
+// Errors of a Store, besides those of the file system.
 var (
-	// ErrNotFound means that there is no such blob.
+	// ErrNotFound means that the blob does not exist.
 	ErrNotFound = errors.New("blob not found")
-	// ErrReadOnly means that a sync failed earlier. Reading and removing go on;
-	// nothing new is accepted until the store is opened again. Do not retry.
+	// ErrReadOnly means that a sync has failed. Blobs can be read and removed;
+	// nothing is accepted until the store is opened again. Do not retry.
 	ErrReadOnly = errors.New("blob store is read-only")
-	// ErrDamaged means that bytes on the disk are not those that were written.
+	// ErrDamaged means that bytes on the disk are not what was written.
 	ErrDamaged = errors.New("damaged on the disk")
 	// ErrClosed means that the store was closed.
 	ErrClosed = errors.New("blob store is closed")
@@ -29,33 +29,32 @@ var (
 // defaultInline is the size of the largest blob in the journal, in bytes.
 const defaultInline = 64 << 10
 
-// Options of a Store. The zero value is right for use.
+// Options are the options of a Store. The zero value is valid.
 type Options struct {
-	// DirectorySize is how many blobs go to one directory; 0 means 4096.
+	// DirectorySize is the number of blobs in a directory; 0 means 4096.
 	DirectorySize int
 	// Inline is the size of the largest blob that Publish puts into the journal,
 	// in bytes; 0 means 64 KiB.
 	Inline int
-	// SegmentSize is about how large a segment of the journal grows, in bytes;
+	// SegmentSize is the approximate size of a segment of the journal, in bytes;
 	// 0 means 64 MiB.
 	SegmentSize int64
-	// Deliver is called with what the journal has made durable, in its order,
-	// one call at a time, before the calls that asked for it return. It must not
-	// call the store. nil means that nothing is published.
+	// Deliver is called with the durable entries of the journal, in order, one call
+	// at a time, before the calls that wrote them return. It must not call the
+	// store. nil means that nothing is published.
 	Deliver func([]Entry)
-	// Damaged is called by Open, in the order of Deliver, for each record behind
-	// After that was acknowledged and is not whole: what is said of it is an
-	// ErrDamaged. nil is told nothing.
+	// Damaged is called by Open, in order with Deliver, for each record after After
+	// that was acknowledged and is damaged, with an ErrDamaged. It may be nil.
 	Damaged func(at Position, err error)
-	// After is the position of the last entry the caller has made durable by
-	// itself: Open delivers what follows it.
+	// After is the position of the last entry that the caller has made durable
+	// itself. Open delivers what follows.
 	After Position
 
 	fs durable.FS // nil means disk
 }
 
-// Store is a directory of blobs. Its methods may be called by many goroutines
-// at once. One process may have it open at a time.
+// Store is a directory of blobs. It is safe for concurrent use. Only one process
+// can have it open.
 type Store struct {
 	fs       durable.FS
 	incoming string
@@ -72,10 +71,11 @@ type Store struct {
 	broken atomic.Pointer[error] // why the store is read-only
 }
 
-// Open opens the store in dir, making the directory (its parent must exist) and
-// an empty store where there is none. It removes what unfinished writers left
-// behind. A directory with other content, a store of a newer format and a store
-// open elsewhere are refused and left as they are. The caller closes the Store.
+// Open opens the store in dir. It creates the directory, whose parent must exist,
+// and an empty store if there is none, and removes the files of unfinished
+// writers. It refuses, and leaves unchanged, a directory with other content, a
+// store of a newer format and a store that is open elsewhere. The caller closes
+// the Store.
 func Open(dir string, opts Options) (*Store, error) {
 	s := &Store{fs: opts.fs, incoming: filepath.Join(dir, "incoming"), blobs: filepath.Join(dir, "blobs"), parts: filepath.Join(dir, "parts")}
 	if s.fs == nil {
@@ -142,7 +142,7 @@ func (s *Store) prepare(dir string) error {
 	return s.sweep()
 }
 
-// sweep removes what writers had not committed when the last process ended.
+// sweep removes what writers of an earlier process did not commit.
 func (s *Store) sweep() error {
 	entries, err := os.ReadDir(s.incoming)
 	if err != nil {
@@ -156,9 +156,9 @@ func (s *Store) sweep() error {
 	return nil
 }
 
-// Close waits for commits under way and closes the store. Writers still open
-// can no longer commit; their files go at the next Open, or by their Abort.
-// Readers stay valid. Closing twice is fine.
+// Close waits for running commits and closes the store. Open Writers can no longer
+// commit; their files are removed by Abort or the next Open. Readers stay valid.
+// Close is idempotent.
 func (s *Store) Close() error {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -177,8 +177,8 @@ func (s *Store) Close() error {
 	return errors.Join(err, s.lock.Release())
 }
 
-// enter begins a change of the disk, which Close then waits for; leave by
-// s.life.RUnlock when it returned nil.
+// enter begins a change of the disk, for which Close waits. If it returns nil, the
+// caller ends the change with s.life.RUnlock.
 func (s *Store) enter(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -218,7 +218,7 @@ func (s *Store) syncDir(path string) error {
 	return nil
 }
 
-// writable returns nil, or the ErrReadOnly to answer.
+// writable returns an ErrReadOnly if the store is read-only.
 func (s *Store) writable() error {
 	cause := s.broken.Load()
 	if cause == nil {

@@ -13,13 +13,12 @@ import (
 // walkBatch is how many names Walk reads at a time.
 const walkBatch = 512
 
-// Walk calls fn for every committed blob that is a file, in no order, until fn fails, and
-// returns that error as it is. Size is in bytes; modTime is when the blob was
-// written. Blobs committed or removed meanwhile may be seen or not; fn may
+// Walk calls fn for every committed blob that is a file, in no order, until fn
+// fails, and returns that error unchanged. size is in bytes; modTime is when the
+// blob was written. Blobs committed or removed meanwhile may be left out; fn may
 // remove blobs.
 //
-// At start, before anything new is created, what Walk shows and no row names
-// may be removed.
+// At start, before anything is created, blobs without a row may be removed.
 func (s *Store) Walk(fn func(ref Ref, size int64, modTime time.Time) error) error {
 	numbers, err := listNumbered(s.blobs)
 	if err != nil {
@@ -55,7 +54,7 @@ func (s *Store) walkDirectory(n uint32, fn func(Ref, int64, time.Time) error) er
 	}
 }
 
-// visit leaves out what the store did not make.
+// visit calls fn for an entry that is a blob.
 func visit(n uint32, e fs.DirEntry, fn func(Ref, int64, time.Time) error) error {
 	if !idForm.MatchString(e.Name()) || !e.Type().IsRegular() {
 		return nil

@@ -12,9 +12,8 @@ import (
 	"holdfast/internal/durable"
 )
 
-// Writer writes one blob. It belongs to one goroutine. Exactly one of Commit,
-// Publish and Abort ends it; deferring Abort right after Create is the usual
-// way.
+// Writer writes one blob. It is not safe for concurrent use. Commit, Publish or
+// Abort ends it; Abort is usually deferred right after Create.
 type Writer struct {
 	ctx   context.Context
 	store *Store
@@ -34,9 +33,8 @@ type Writer struct {
 
 var errEnded = errors.New("blob writer has ended")
 
-// Create begins a blob, of which nothing can be seen until Commit or Publish.
-// When ctx ends, these and Write fail with its cause. The caller ends the
-// Writer.
+// Create begins a blob, which is not visible before Commit or Publish. When ctx
+// ends, these and Write fail with its cause. The caller ends the Writer.
 func (s *Store) Create(ctx context.Context) (*Writer, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, fmt.Errorf("create blob: %w", err)
@@ -48,8 +46,8 @@ func (s *Store) Create(ctx context.Context) (*Writer, error) {
 	return &Writer{ctx: ctx, store: s}, nil
 }
 
-// Write implements io.Writer. After an error (the disk is full, say) the blob
-// is gone and its space is free again; other blobs are not concerned.
+// Write implements io.Writer. After an error, such as a full disk, the blob is
+// gone and its space is free again; other blobs are not affected.
 func (w *Writer) Write(p []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
@@ -69,7 +67,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// write keeps the blob in memory as long as it is small.
+// write keeps the blob in memory while it is small.
 func (w *Writer) write(p []byte) (int, error) {
 	if !w.large && len(w.small)+len(p) <= w.store.inline {
 		w.small = append(w.small, p...)
@@ -86,10 +84,9 @@ func (w *Writer) write(p []byte) (int, error) {
 // to 1.69 times as fast (docs/decisions/0010-tricks.md).
 var beginnings = sync.Pool{New: func() any { return new([defaultInline + 1]byte) }}
 
-// ReadFrom implements io.ReaderFrom. It gathers a block before it writes, which
-// is what a slow upload takes of the memory, so that blobs of more than that go
-// past the page cache: they would push out of it what is read again. Small ones
-// do without. An error of r ends nothing: Abort is still to come.
+// ReadFrom implements io.ReaderFrom. It reads a block before it writes, so that
+// larger blobs are written past the page cache, where they would displace what is
+// read again. Small blobs need no block. An error of r does not end the Writer.
 func (w *Writer) ReadFrom(r io.Reader) (size int64, err error) {
 	beginning := beginnings.Get().(*[defaultInline + 1]byte)
 	n, readErr := fill(beginning[:], r)
@@ -112,7 +109,7 @@ func (w *Writer) ReadFrom(r io.Reader) (size int64, err error) {
 	}
 }
 
-// writeRead writes what was read, unless that ended in an error but io.EOF.
+// writeRead writes what was read unless reading failed.
 func (w *Writer) writeRead(p []byte, err error) (int64, error) {
 	if err != nil && err != io.EOF {
 		return 0, err
@@ -121,7 +118,7 @@ func (w *Writer) writeRead(p []byte, err error) (int64, error) {
 	return int64(n), err
 }
 
-// fill reads until b is full or there is an error, io.EOF at the end.
+// fill reads until b is full or an error occurs, which is io.EOF at the end.
 func fill(b []byte, r io.Reader) (n int, err error) {
 	for n < len(b) && err == nil {
 		var more int
@@ -153,9 +150,8 @@ func (w *Writer) CRC32C() uint32 { return w.sums.total }
 // Size returns how many bytes were written so far.
 func (w *Writer) Size() int64 { return w.size }
 
-// Commit makes the blob a file, durable with its name, and then returns its
-// Ref and its size in bytes. After an error there is no blob; it may not be
-// called again.
+// Commit makes the blob a durable file and returns its Ref and its size in bytes.
+// After an error the blob does not exist, and Commit must not be called again.
 func (w *Writer) Commit() (Ref, int64, error) {
 	if w.err != nil {
 		return "", 0, w.err
@@ -171,11 +167,11 @@ func (w *Writer) Commit() (Ref, int64, error) {
 	return ref, w.size, nil
 }
 
-// end ends a Writer whose blob is there, and with it the Part that it was.
+// end ends a Writer whose blob exists, and removes the Part that it was.
 func (w *Writer) end() {
 	w.err = errEnded
 	if w.part != "" {
-		_ = w.store.RemovePart(w.part) // the blob is there all the same; Parts has what stays
+		_ = w.store.RemovePart(w.part) // the blob exists in any case; Parts lists what stays
 	}
 }
 
@@ -209,8 +205,8 @@ func (w *Writer) syncBytes() error {
 	return nil
 }
 
-// publish gives the synced file its name among the blobs, durably; a Part keeps
-// its own besides.
+// publish gives the synced file its name among the blobs, durably. A Part also
+// keeps its own name.
 func (w *Writer) publish() (Ref, error) {
 	s, name := w.store, w.store.fs.Rename
 	if w.part != "" {
@@ -231,7 +227,7 @@ func (w *Writer) publish() (Ref, error) {
 }
 
 // Abort ends the Writer without a blob. After Commit or another Abort it does
-// nothing. What it cannot remove, the next Open does.
+// nothing. The next Open removes what Abort cannot.
 func (w *Writer) Abort() error {
 	if w.err != nil {
 		return nil

@@ -69,6 +69,6 @@ func (s *Service) discardBlob(ref blobstore.Ref, size int64, older bool) error {
 		return err
 	}
 	to := filepath.Join(dir, string(ref))
-	s.core.Log.Warn("putting aside a blob that belongs to no record", "blob", ref, "bytes", size, "to", to)
-	return s.core.Blobs.PutAside(ref, to)
+	s.core.Log.Warn("quarantining a blob that belongs to no record", "blob", ref, "bytes", size, "to", to)
+	return s.core.Blobs.Quarantine(ref, to)
 }
