@@ -88,7 +88,7 @@ type machine struct {
 	dataDir string
 	listen  string
 	ports   string
-	spares  string   // how many servers it keeps ready, each of which costs an initdb
+	warm    string   // how many servers it keeps ready, each of which costs an initdb
 	env     []string // in addition
 
 	api   string // base URL with /v1
@@ -116,7 +116,7 @@ func newMachine(t testing.TB) *machine {
 	first := 20000 + 20*int(nextBlock.Add(1)%600) // below the ports the system hands out
 	m := &machine{
 		t: t, program: program, dataDir: filepath.Join(dir, "data"), listen: freeAddress(t),
-		ports: fmt.Sprintf("%d-%d", first, first+19), spares: "0", log: &lockedBuffer{},
+		ports: fmt.Sprintf("%d-%d", first, first+19), warm: "0", log: &lockedBuffer{},
 	}
 	t.Cleanup(func() {
 		m.stop()
@@ -183,7 +183,7 @@ func (m *machine) start(args ...string) {
 func (m *machine) launch(args ...string) (announced <-chan string) {
 	m.t.Helper()
 	all := append([]string{
-		"serve", "--data-dir", m.dataDir, "--listen", m.listen, "--postgres-ports", m.ports, "--spares", m.spares, "--no-proofs",
+		"serve", "--data-dir", m.dataDir, "--listen", m.listen, "--postgres-ports", m.ports, "--warm", m.warm, "--no-verification",
 		"--budgets", "create_database=1000/1m,create_backup=1000/1m,restore=1000/1m",
 	}, args...) // what is refused meanwhile is tried again
 	cmd := exec.Command(m.program, all...)

@@ -26,8 +26,8 @@ func (c *chaos) check(random *rand.Rand) {
 	defer c.quiet.Unlock()
 	api := c.clients[0]
 	for _, part := range []func(){
-		func() { c.settleDatabases(ctx, api) },
-		func() { c.settleBuckets(ctx, api) },
+		func() { c.awaitDatabases(ctx, api) },
+		func() { c.awaitBuckets(ctx, api) },
 		func() { c.checkDatabases(ctx, api) },
 		func() { c.checkBuckets(ctx, api, random) },
 		func() { c.checkKeys(ctx) },
@@ -72,9 +72,9 @@ func collect[T any](c *chaos, list iter.Seq2[T, error], key func(T) string) map[
 	return all
 }
 
-// settleDatabases waits until nothing is done to any database, removes those
+// awaitDatabases waits until nothing is done to any database, removes those
 // that nobody was told of, and compares the list with the model.
-func (c *chaos) settleDatabases(ctx context.Context, api *client.Client) {
+func (c *chaos) awaitDatabases(ctx context.Context, api *client.Client) {
 	var listed map[string]wire.Database
 	c.within("quiet among the databases", func() string {
 		listed = collect(c, api.Databases(ctx), func(d wire.Database) string { return d.ID })
@@ -107,7 +107,7 @@ func (c *chaos) settleDatabases(ctx context.Context, api *client.Client) {
 	}
 }
 
-func (c *chaos) settleBuckets(ctx context.Context, api *client.Client) {
+func (c *chaos) awaitBuckets(ctx context.Context, api *client.Client) {
 	listed := collect(c, api.Buckets(ctx), func(b wire.Bucket) string { return b.ID })
 	for _, b := range slices.Clone(c.buckets) {
 		_, there := listed[b.id]
@@ -208,7 +208,7 @@ func (c *chaos) checkBackups(ctx context.Context, api *client.Client, db *chaosD
 			case wire.BackupCompleted:
 				completed[id] = true
 				if b.Verification.Status == wire.VerificationFailed {
-					c.t.Errorf("the proof of %s of %s failed: %s", id, db, deref(b.Verification.Detail))
+					c.t.Errorf("the verification of %s of %s failed: %s", id, db, deref(b.Verification.Detail))
 				}
 			case wire.BackupPending, wire.BackupRunning:
 				return fmt.Sprintf("%s is %s", id, b.Status)
@@ -268,7 +268,7 @@ func (c *chaos) checkRestorable(ctx context.Context, api *client.Client, random 
 			continue
 		}
 		defer b.mu.Unlock()
-		name := c.name("proof")
+		name := c.name("verification")
 		if !c.makeNew(ctx, api, db, name, b.rows, func() (wire.Operation, error) {
 			return api.RestoreBackup(ctx, db.id, b.id, wire.RestoreBackup{Mode: new(wire.RestoreNew), Name: new(name)})
 		}) {

@@ -188,8 +188,8 @@ func (c *chaos) fillDisk(random *rand.Rand) {
 	}
 }
 
-// postmasters returns the servers of the data directory, those of spares,
-// restores and proofs among them.
+// postmasters returns the servers of the data directory, those of prepared directories,
+// restores and verifications among them.
 func (c *chaos) postmasters() (pids []int) {
 	for _, t := range tasks() {
 		if t.isPostmaster(c.m.dataDir) {

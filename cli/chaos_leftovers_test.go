@@ -47,7 +47,7 @@ func (c *chaos) inData(path string) (top, rest string) {
 }
 
 // leftProcesses names a process that serves or works in the data directory
-// and is no server of a database, spare or proof, nor a child of one.
+// and is no server of a database, warm pool or verification, nor a child of one.
 func (c *chaos) leftProcesses(listed map[string]wire.Database) string {
 	serving, postmasters := map[string]int{}, map[int]bool{}
 	all := tasks()
@@ -71,7 +71,7 @@ func (c *chaos) leftProcesses(listed map[string]wire.Database) string {
 			return "a stranger: " + t.String()
 		case top == "instances" && known:
 			serving[id]++
-		case top != "proofs" && top != "spares":
+		case top != "verification" && top != "warm":
 			return "a server of nothing: " + t.String()
 		}
 	}
@@ -145,11 +145,11 @@ func (c *chaos) leftDirectories(listed map[string]wire.Database) string {
 			return fmt.Sprintf("instances/%s has %v, and there shall be %d", db.id, generations, want)
 		}
 	}
-	if strays := names(filepath.Join(c.m.dataDir, "strays")); len(strays) > 0 {
+	if strays := names(filepath.Join(c.m.dataDir, "quarantine")); len(strays) > 0 {
 		return fmt.Sprint("put aside: ", strays)
 	}
-	if spares := names(filepath.Join(c.m.dataDir, "spares")); len(spares) > 2 {
-		return fmt.Sprint("spares: ", spares)
+	if prepared := names(filepath.Join(c.m.dataDir, "warm")); len(prepared) > 2 {
+		return fmt.Sprint("prepared directories: ", prepared)
 	}
 	return ""
 }
@@ -164,7 +164,7 @@ func names(dir string) (all []string) {
 
 // topLevel is what a data directory consists of.
 var topLevel = []string{
-	"backups", "blobs", "holdfast.db", "instances", "metadata", "postgres", "proofs", "run", "secret.key", "spares", "tls",
+	"backups", "blobs", "holdfast.db", "instances", "metadata", "postgres", "verification", "run", "secret.key", "warm", "tls",
 }
 
 // leftFiles names a file that belongs to nothing.

@@ -139,7 +139,7 @@ func (c *chaos) launch() { c.m.launch(chaosFlags...) }
 
 // chaosFlags are for what a round has time for: deleted things are gone at
 // once, and nothing is done by the calendar.
-var chaosFlags = []string{"--spares", "1", "--no-proofs=false", "--trash-retention", "0", "--backup-interval", "0"}
+var chaosFlags = []string{"--warm", "1", "--no-verification=false", "--trash-retention", "0", "--backup-interval", "0"}
 
 func (c *chaos) client(key string) *client.Client {
 	api, err := client.New(client.Config{URL: c.m.api, Key: key, HTTP: &witness{chaos: c}})

@@ -42,14 +42,14 @@ type config struct {
 	LogFormat         string
 	LogLevel          string
 	NoFirstKey        bool
-	Spares            int
+	Warm              int
 	MaxObjectSize     int64
 	TrashRetention    time.Duration
 	ReplacedRetention time.Duration
 	BackupInterval    time.Duration
 	BackupRetention   time.Duration
 	NoExports         bool
-	NoProofs          bool
+	NoVerification    bool
 	AuditKeep         uint64
 	AuditKeepBytes    uint64
 	AuditRetention    time.Duration
@@ -117,7 +117,7 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.StringVar(&c.LogFormat, "log-format", "text", "format of the log: text or json")
 	flags.StringVar(&c.LogLevel, "log-level", "info", "least level logged: debug, info, warn or error")
 	flags.BoolVar(&c.NoFirstKey, "no-first-key", false, "do not make an API key at the first start")
-	flags.IntVar(&c.Spares, "spares", 2, "prepared data directories kept ready for new databases")
+	flags.IntVar(&c.Warm, "warm", 2, "prepared data directories kept ready for new databases")
 	flags.Int64Var(&c.MaxObjectSize, "max-object-size", 50<<30, "size of the largest object, in bytes")
 	flags.DurationVar(&c.TrashRetention, "trash-retention", 7*24*time.Hour, "how long a deleted database can be brought back; 0 deletes at once")
 	flags.DurationVar(&c.ObjectTrashRetention, "object-trash-retention", 0, "how long deleted objects and buckets can be brought back; 0 deletes at once")
@@ -125,7 +125,7 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.BackupInterval, "backup-interval", 24*time.Hour, "time between scheduled backups of a database; 0 makes none")
 	flags.DurationVar(&c.BackupRetention, "backup-retention", 7*24*time.Hour, "how long backups are kept; 0 keeps them for ever")
 	flags.BoolVar(&c.NoExports, "no-exports", false, "make no logical export (pg_dump) after each backup")
-	flags.BoolVar(&c.NoProofs, "no-proofs", false, "do not restore each backup once, beside the database, to prove it")
+	flags.BoolVar(&c.NoVerification, "no-verification", false, "do not restore each backup once, beside the database, to verify it")
 	flags.Uint64Var(&c.AuditKeep, "audit-keep", 1_000_000, "audit entries kept for each organization; 0 is no bound")
 	flags.Uint64Var(&c.AuditKeepBytes, "audit-keep-bytes", 0, "size of the audit entries kept for each organization; 0 is no bound")
 	flags.DurationVar(&c.AuditRetention, "audit-retention", 0, "how long audit entries are kept; 0 is no bound")
@@ -263,8 +263,8 @@ func (c *config) validateServe() (err error) {
 	switch {
 	case c.LogFormat != "text" && c.LogFormat != "json":
 		return fmt.Errorf("log-format: %q is neither text nor json", c.LogFormat)
-	case c.Spares < 0 || c.Spares > 64:
-		return errors.New("spares: must be from 0 to 64")
+	case c.Warm < 0 || c.Warm > 64:
+		return errors.New("warm: must be from 0 to 64")
 	case c.MaxObjectSize <= 0:
 		return errors.New("max-object-size: must be more than 0")
 	case c.TrashRetention < 0 || c.ReplacedRetention < 0 || c.ObjectTrashRetention < 0 || c.AuditRetention < 0:

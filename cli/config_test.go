@@ -40,7 +40,7 @@ func configFile(t *testing.T, text string) string {
 func TestConfigPrecedence(t *testing.T) {
 	file := configFile(t, `
 listen = "127.0.0.1:1"
-spares = 7
+warm = 7
 postgres_listen = ["127.0.0.1", "::1"]
 trash_retention = "2h"
 log_format = "json"
@@ -48,13 +48,13 @@ no_first_key = true
 `)
 	t.Setenv("HOLDFAST_CONFIG", file)
 	t.Setenv("HOLDFAST_LISTEN", "127.0.0.1:2")
-	t.Setenv("HOLDFAST_SPARES", "8")
-	c, err := loadConfig(t, "--spares", "9")
+	t.Setenv("HOLDFAST_WARM", "8")
+	c, err := loadConfig(t, "--warm", "9")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Spares != 9 || c.Listen != "127.0.0.1:2" || c.LogFormat != "json" || !c.NoFirstKey {
-		t.Errorf("flag, variable and file gave %d, %s, %s, %t", c.Spares, c.Listen, c.LogFormat, c.NoFirstKey)
+	if c.Warm != 9 || c.Listen != "127.0.0.1:2" || c.LogFormat != "json" || !c.NoFirstKey {
+		t.Errorf("flag, variable and file gave %d, %s, %s, %t", c.Warm, c.Listen, c.LogFormat, c.NoFirstKey)
 	}
 	if c.TrashRetention != 2*time.Hour || strings.Join(c.PostgresListen, " ") != "127.0.0.1 ::1" {
 		t.Errorf("the file gave %s and %v", c.TrashRetention, c.PostgresListen)
@@ -63,15 +63,15 @@ no_first_key = true
 
 // An empty variable is as good as none.
 func TestConfigEmptyVariables(t *testing.T) {
-	for _, name := range []string{"DATA_DIR", "LISTEN", "SPARES", "TLS"} {
+	for _, name := range []string{"DATA_DIR", "LISTEN", "WARM", "TLS"} {
 		t.Setenv("HOLDFAST_"+name, "")
 	}
-	c, err := loadConfig(t, "--config", configFile(t, "spares = 7\n"))
+	c, err := loadConfig(t, "--config", configFile(t, "warm = 7\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.DataDir != defaultDataDir() || c.Listen != defaultListen || c.Spares != 7 {
-		t.Errorf("data directory %s, address %s, %d spares", c.DataDir, c.Listen, c.Spares)
+	if c.DataDir != defaultDataDir() || c.Listen != defaultListen || c.Warm != 7 {
+		t.Errorf("data directory %s, address %s, %d prepared directories", c.DataDir, c.Listen, c.Warm)
 	}
 }
 
@@ -83,8 +83,8 @@ func TestConfigRefuses(t *testing.T) {
 	}{
 		"unknown key":        {file: `lsiten = "x"`, says: "lsiten"},
 		"config in config":   {file: `config = "x"`, says: "config"},
-		"wrong type":         {file: `spares = "many"`, says: "spares"},
-		"no TOML":            {file: `spares = `, says: "config file"},
+		"wrong type":         {file: `warm = "many"`, says: "warm"},
+		"no TOML":            {file: `warm = `, says: "config file"},
 		"no such file":       {args: []string{"--config", "/nowhere.toml"}, says: "/nowhere.toml"},
 		"listen":             {args: []string{"--listen", "8432"}, says: "host:port"},
 		"open in clear":      {args: []string{"--listen", "0.0.0.0:8432"}, says: "--insecure-http"},
@@ -99,7 +99,7 @@ func TestConfigRefuses(t *testing.T) {
 		"public host, IDN":   {args: []string{"--public-host", "bücher.example"}, says: "in ASCII"},
 		"postgres listen":    {args: []string{"--postgres-listen", "localhost"}, says: "not an IP address"},
 		"relative bin":       {args: []string{"--postgres-bin", "bin"}, says: "absolute"},
-		"spares":             {args: []string{"--spares", "-1"}, says: "spares"},
+		"warm":               {args: []string{"--warm", "-1"}, says: "warm"},
 		"retention":          {args: []string{"--trash-retention", "-1h"}, says: "trash-retention"},
 		"half of TLS":        {args: []string{"--tls-cert", "x"}, says: "--tls-key"},
 		"limit":              {file: "[plans.tiny]\nbuckts = 3", says: "plans.tiny.buckts"},

@@ -93,7 +93,7 @@ func TestKillDuringRestore(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
 	m := newMachine(t)
-	m.spares = "1"
+	m.warm = "1"
 	m.start()
 	db := m.createDatabase("shop")
 	url := m.connectionURL(db.ID)

@@ -106,7 +106,7 @@ func (m *machine) awaitAvailable(id string) {
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.spares = "1"
+	m.warm = "1"
 	m.start()
 	db := m.createDatabase("shop")
 	url := m.connectionURL(db.ID)
@@ -135,7 +135,7 @@ func TestBackupAndRestore(t *testing.T) {
 func TestKillDuringBackup(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.spares = "1"
+	m.warm = "1"
 	m.start()
 	db := m.createDatabase("shop")
 	fill(t, m.connectionURL(db.ID))
@@ -197,7 +197,7 @@ func (m *machine) blobs() int {
 func TestKillDuringUpload(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.spares = "1"
+	m.warm = "1"
 	m.start()
 	var bucket struct{ ID string }
 	m.must("POST", "/buckets", map[string]any{"project": m.project(), "name": "files"}, &bucket)
@@ -258,7 +258,7 @@ func (zeros) Read(p []byte) (int, error) {
 func TestKillDuringCreate(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.spares = "1"
+	m.warm = "1"
 	m.start()
 	project := m.project()
 	acknowledged := map[string]string{} // connection URL by name

@@ -77,7 +77,7 @@ func TestDiskFullDuringBackups(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
 	m := newMachine(t)
-	m.spares = "1"
+	m.warm = "1"
 	fill, empty := m.smallDisk("850")
 	m.start()
 	shop := m.createDatabase("shop")

@@ -66,7 +66,7 @@ func (m *machine) smallDisk(megabytes string) (fill, empty func()) {
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.spares = "1"
+	m.warm = "1"
 	fill, empty := m.smallDisk("400")
 	m.start()
 	shop, other := m.createDatabase("shop"), m.createDatabase("other")
@@ -158,7 +158,7 @@ func TestDiskFull(t *testing.T) {
 func TestUploadsUntilTheDiskIsFull(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.spares = "1"
+	m.warm = "1"
 	m.smallDisk("100")
 	m.start()
 	m.key = createKey(t, m, "--preset", "full_access", "--allow-dangerous")

@@ -124,7 +124,7 @@ func terminalModes(t *testing.T, terminal *os.File) uint32 {
 func TestSecondInterruptEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.start("--spares", "0")
+	m.start("--warm", "0")
 	conn, err := net.Dial("tcp", m.listen)
 	if err != nil {
 		t.Fatal(err)

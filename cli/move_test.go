@@ -15,7 +15,7 @@ import (
 func TestMoveAppliance(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.spares = "1"
+	m.warm = "1"
 	m.start()
 	shop, old := m.createDatabase("shop"), m.createDatabase("old")
 	query(t, m.connectionURL(shop.ID), "create table t as select generate_series(1, 1000) n")
@@ -127,7 +127,7 @@ func (m *machine) arrive(archive string, args ...string) *machine {
 func TestMoveRefuses(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.start("--no-first-key", "--spares", "0")
+	m.start("--no-first-key", "--warm", "0")
 	m.stop()
 	dir := t.TempDir()
 	whole := filepath.Join(dir, "whole.tar")

@@ -59,7 +59,7 @@ func TestObjectsOrigin(t *testing.T) {
 func TestTrashOfObjects(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	flags := []string{"--object-trash-retention", "1h", "--spares", "0"} // a kill would leave what makes those
+	flags := []string{"--object-trash-retention", "1h", "--warm", "0"} // a kill would leave what makes those
 	m.start(flags...)
 	m.key = createKey(t, m, "--preset", "full_access", "--allow-dangerous")
 	var bucket struct{ ID string }

@@ -167,8 +167,8 @@ func servePrivately(ctx context.Context, c config, stderr io.Writer) error {
 	c.Listen, c.PostgresListen, c.PublicHost = "127.0.0.1:0", []string{"127.0.0.1"}, "127.0.0.1"
 	c.firstPort = 10000 + rand.IntN(20000)
 	c.lastPort = c.firstPort + 1000
-	c.LogFormat, c.LogLevel, c.Spares = "text", "warn", 1
-	c.NoFirstKey, c.NoExports, c.NoProofs, c.AuditKeep = true, true, true, 1000
+	c.LogFormat, c.LogLevel, c.Warm = "text", "warn", 1
+	c.NoFirstKey, c.NoExports, c.NoVerification, c.AuditKeep = true, true, true, 1000
 	c.MaxObjectSize = 1 << 30
 	c.allowlist, c.rates = loopback(), core.DefaultRates()
 	ctx, cancel := context.WithCancel(ctx)

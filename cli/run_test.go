@@ -99,7 +99,7 @@ func (m *machine) names() string {
 // noInstances sees that no data directory is left.
 func noInstances(t *testing.T, dataDir string) bool {
 	t.Helper()
-	for _, place := range []string{"instances", "strays", "backups"} {
+	for _, place := range []string{"instances", "quarantine", "backups"} {
 		left, _ := filepath.Glob(filepath.Join(dataDir, place, "*"))
 		if len(left) > 0 {
 			return false
@@ -327,7 +327,7 @@ func killAppliance(t *testing.T, cache string) {
 // with an appliance that runs, and with a private one that is started for it.
 func BenchmarkRun(b *testing.B) {
 	m := newMachine(b)
-	m.start("--spares", "2")
+	m.start("--warm", "2")
 	b.Run("appliance", func(b *testing.B) { benchmarkRun(b, time.Second, "--data-dir", m.dataDir) })
 	cache, err := os.MkdirTemp("", "hf-")
 	if err == nil {

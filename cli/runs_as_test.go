@@ -25,7 +25,7 @@ func TestServeSaysWhoItRunsAs(t *testing.T) {
 	m.env = append(m.env, "PATH="+dir+":"+os.Getenv("PATH"))
 	said := func(args ...string) (lines []string) {
 		m.log = &lockedBuffer{}
-		m.start(append(args, "--spares", "0")...)
+		m.start(append(args, "--warm", "0")...)
 		m.stop()
 		for line := range strings.Lines(m.log.String()) {
 			if strings.Contains(line, "msg=\"runs as") {

@@ -21,7 +21,7 @@ import (
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.start("--spares", "3")
+	m.start("--warm", "3")
 	testscript.Run(t, testscript.Params{
 		Dir:                 "../testdata/script",
 		RequireUniqueNames:  true,

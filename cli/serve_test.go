@@ -66,7 +66,7 @@ func TestServeWithoutFirstKey(t *testing.T) {
 func TestFirstStartThatFails(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	start := []string{"serve", "--data-dir", m.dataDir, "--listen", m.listen, "--postgres-ports", m.ports, "--spares", "0"}
+	start := []string{"serve", "--data-dir", m.dataDir, "--listen", m.listen, "--postgres-ports", m.ports, "--warm", "0"}
 	expectRefusal(t, 1, "/nowhere", append(start, "--postgres-bin", "/nowhere")...)
 	expectRefusal(t, 1, "/no.crt", append(start, "--tls-cert", "/no.crt", "--tls-key", "/no.key")...)
 	m.start()
@@ -87,7 +87,7 @@ func TestKilledBeforeTheKeyIsShown(t *testing.T) {
 	}
 	read.Close() // so that the first word that is written is the end of it
 	defer write.Close()
-	first := exec.Command(program, "serve", "--data-dir", m.dataDir, "--listen", m.listen, "--postgres-ports", m.ports, "--spares", "0")
+	first := exec.Command(program, "serve", "--data-dir", m.dataDir, "--listen", m.listen, "--postgres-ports", m.ports, "--warm", "0")
 	first.Stdout, first.Stderr = write, m.log
 	_ = first.Run() // how it ended is looked at
 	if status := first.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGPIPE {

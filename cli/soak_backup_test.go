@@ -56,7 +56,7 @@ func (s *soak) backUp(over context.Context, api *client.Client, database string)
 		}
 		return err
 	})
-	ok = ok && s.ask("proof", func(context.Context) error { return s.awaitProof(api, b) })
+	ok = ok && s.ask("verification", func(context.Context) error { return s.awaitVerification(api, b) })
 	ok = ok && s.ask("export", func(ctx context.Context) error { return compareExport(ctx, api, database) })
 	if !ok {
 		return
@@ -78,8 +78,8 @@ func (s *soak) backUp(over context.Context, api *client.Client, database string)
 	})
 }
 
-// awaitProof waits until a backup was restored and looked at.
-func (s *soak) awaitProof(api *client.Client, b wire.Backup) error {
+// awaitVerification waits until a backup was restored and looked at.
+func (s *soak) awaitVerification(api *client.Client, b wire.Backup) error {
 	ctx, cancel := context.WithTimeout(s.t.Context(), soakPatience)
 	defer cancel()
 	for {
@@ -88,13 +88,13 @@ func (s *soak) awaitProof(api *client.Client, b wire.Backup) error {
 		case err != nil:
 			return err
 		case now.Verification.Status == wire.VerificationFailed:
-			return fmt.Errorf("the proof failed: %s", deref(now.Verification.Detail))
+			return fmt.Errorf("the verification failed: %s", deref(now.Verification.Detail))
 		case now.Verification.VerifiedAt != nil:
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("no proof: %+v: %w", now.Verification, ctx.Err())
+			return fmt.Errorf("no verification: %+v: %w", now.Verification, ctx.Err())
 		case <-time.After(250 * time.Millisecond):
 		}
 	}

@@ -22,7 +22,7 @@ type soakFigures struct {
 	pid     int
 	metrics string // its URL
 	began   time.Time
-	siege   siege
+	hostile hostileFigures
 
 	mu      sync.Mutex
 	cycle   int
@@ -157,7 +157,7 @@ func (f *soakFigures) report(t *testing.T) {
 	var b strings.Builder
 	f.reportFootprint(&b)
 	f.reportLatencies(&b)
-	t.Logf("%s\n%s", &f.siege, b.String())
+	t.Logf("%s\n%s", &f.hostile, b.String())
 }
 
 // reportFootprint has a line for each fifteenth of the run.

@@ -22,17 +22,17 @@ const (
 	hugeEach      = 0.05
 )
 
-// siege counts what became of them.
-type siege struct{ idle, cutIdle, cutHeads, cutBodies, refusedHuge atomic.Int64 }
+// hostileFigures counts what became of them.
+type hostileFigures struct{ idle, cutIdle, cutHeads, cutBodies, refusedHuge atomic.Int64 }
 
 // String reports the counts.
-func (b *siege) String() string {
+func (b *hostileFigures) String() string {
 	return fmt.Sprintf("%d idle connections opened, %d of them cut; %d slow heads cut, %d slow bodies refused, %d huge heads refused",
 		b.idle.Load(), b.cutIdle.Load(), b.cutHeads.Load(), b.cutBodies.Load(), b.refusedHuge.Load())
 }
 
-// besiege begins all of them; they end when over does.
-func (s *soak) besiege(over context.Context, actors *sync.WaitGroup) {
+// beginAttacks begins all of them; they end when over does.
+func (s *soak) beginAttacks(over context.Context, actors *sync.WaitGroup) {
 	each := func(share float64, do func(n int)) {
 		for n := range max(1, int(share*float64(len(s.clients)))) {
 			actors.Go(func() {
@@ -67,7 +67,7 @@ func (s *soak) attack(over context.Context, do func(conn net.Conn, answers *bufi
 // idle connects and asks for nothing, or for nothing more.
 func (s *soak) idle(over context.Context, asks bool) {
 	s.attack(over, func(conn net.Conn, answers *bufio.Reader) {
-		s.figures.siege.idle.Add(1)
+		s.figures.hostile.idle.Add(1)
 		if asks {
 			_, err := fmt.Fprintf(conn, "GET /healthz HTTP/1.1\r\nHost: %s\r\n\r\n", s.m.listen)
 			s.answeredOK(over, err, answers)
@@ -78,7 +78,7 @@ func (s *soak) idle(over context.Context, asks bool) {
 			}
 		}
 		if over.Err() == nil {
-			s.figures.siege.cutIdle.Add(1)
+			s.figures.hostile.cutIdle.Add(1)
 		}
 	})
 }
@@ -137,7 +137,7 @@ func (s *soak) slowHead(over context.Context) {
 			s.t.Errorf("a slow head is answered by %d", status)
 		}
 		if over.Err() == nil {
-			s.figures.siege.cutHeads.Add(1)
+			s.figures.hostile.cutHeads.Add(1)
 		}
 	})
 }
@@ -151,7 +151,7 @@ func (s *soak) slowBody(over context.Context) {
 			s.t.Errorf("a slow body is answered by %d", status)
 		}
 		if over.Err() == nil {
-			s.figures.siege.cutBodies.Add(1)
+			s.figures.hostile.cutBodies.Add(1)
 		}
 	})
 }
@@ -172,13 +172,13 @@ func (s *soak) hugeHead(over context.Context, long bool) {
 			return
 		}
 		if err != nil { // it has hung up before all was sent
-			s.figures.siege.refusedHuge.Add(1)
+			s.figures.hostile.refusedHuge.Add(1)
 			return
 		}
 		answer.Body.Close()
 		if answer.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 			s.t.Errorf("a huge head is answered by %s", answer.Status)
 		}
-		s.figures.siege.refusedHuge.Add(1)
+		s.figures.hostile.refusedHuge.Add(1)
 	})
 }

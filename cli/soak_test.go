@@ -20,7 +20,7 @@ import (
 
 // Soak: many clients use many databases at once and for long, as tenants do:
 // they read and change records, look at the console, upload and download, run
-// pgbench, make and delete databases, and back up with proofs and exports. All
+// pgbench, make and delete databases, and back up with verifications and exports. All
 // the while others do what nobody should: headers and bodies a byte at a time,
 // headers without end, connections that ask for nothing.
 //
@@ -36,7 +36,7 @@ var (
 )
 
 const (
-	// soakPatience bounds a proof: they are made one after the other.
+	// soakPatience bounds a verification: they are made one after the other.
 	soakPatience = 5 * time.Minute
 	// soakLong is how long a run lasts of which memory can be told: what is
 	// kept for use again has been filled by then.
@@ -103,7 +103,7 @@ func newSoak(t *testing.T) *soak {
 	}
 	s.m.ports = fmt.Sprintf("%d-%d", first, first+*soakDatabases+others)
 	watched := freeAddress(t)
-	s.m.start("--spares", "1", "--no-proofs=false", "--trash-retention", "0", "--backup-interval", "0",
+	s.m.start("--warm", "1", "--no-verification=false", "--trash-retention", "0", "--backup-interval", "0",
 		"--audit-keep", soakAudit, "--metrics-listen", watched, "--log-level", "warn")
 	s.chaos = &chaos{t: t, m: s.m}
 	s.chaos.signIn()
@@ -193,7 +193,7 @@ func (s *soak) cycle(n int, life time.Duration) {
 	}
 	s.backUpAll(over, &actors)
 	s.makeAndDelete(over, &actors)
-	s.besiege(over, &actors)
+	s.beginAttacks(over, &actors)
 	actors.Go(func() { s.figures.sample(over, max(*soakFor/300, 200*time.Millisecond)) })
 	actors.Wait()
 	for _, c := range s.clients {

@@ -45,7 +45,7 @@ func TestStrictTransport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t)
-			m.start(append([]string{"--spares", "0"}, c.flags...)...)
+			m.start(append([]string{"--warm", "0"}, c.flags...)...)
 			for host, want := range c.want {
 				for _, path := range []string{"/sign-in", "/v1/openapi.json", "/v1/databases", "/objects/bucket_1/key"} {
 					if got := m.strictTransport(c.scheme, host, path); got != want {
@@ -62,7 +62,7 @@ func TestStrictTransport(t *testing.T) {
 func TestStrictTransportIsNotForObjects(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.start("--spares", "0", "--public-url", "https://db.example.com", "--objects-url", "https://files.example.com")
+	m.start("--warm", "0", "--public-url", "https://db.example.com", "--objects-url", "https://files.example.com")
 	if got := m.strictTransport("http", "files.example.com", "/objects/bucket_1/key"); got != "" {
 		t.Errorf("objects: %q", got)
 	}

@@ -15,8 +15,8 @@ func TestWrongUsage(t *testing.T) {
 	}{
 		{[]string{"serve", "x"}, "unknown command"},
 		{[]string{"serve", "--no-such"}, "unknown flag"},
-		{[]string{"serve", "--spares", "x"}, "--spares"},
-		{[]string{"serve", "--spares", "100"}, "spares: must be"},
+		{[]string{"serve", "--warm", "x"}, "--warm"},
+		{[]string{"serve", "--warm", "100"}, "warm: must be"},
 		{[]string{"serve", "--user", "no-such-user", "--listen", "127.0.0.1:0"}, "--user no-such-user"},
 		{[]string{"doctor", "x"}, "unknown command"},
 		{[]string{"doctor", "--listen", "x"}, "host:port"},

@@ -47,12 +47,12 @@ func newDataDir(t testing.TB) string {
 func (a *appliance) reopen(t testing.TB) *appliance {
 	t.Helper()
 	next := startEngineOn(t, a.cfg)
-	next.settled(t)
+	next.awaitIdle(t)
 	return next
 }
 
 // settled waits until nothing is claimed: every start was tried.
-func (a *appliance) settled(t testing.TB) {
+func (a *appliance) awaitIdle(t testing.TB) {
 	t.Helper()
 	within(t, time.Minute, "the end of every claim", func() bool { return len(a.claimed()) == 0 })
 }
@@ -166,7 +166,7 @@ func answer[T any](t testing.TB, c databases.Connection, sql string) (value T) {
 // for, and nothing remembered of what is gone.
 func (a *appliance) checkTidy(t testing.TB) {
 	t.Helper()
-	a.settled(t)
+	a.awaitIdle(t)
 	kept, trashed := a.databases(t)
 	a.checkRecords(t, kept)
 	var running, directories []string
@@ -187,8 +187,8 @@ func (a *appliance) checkTidy(t testing.TB) {
 	}
 	same(t, "backups", below(t, filepath.Join(a.cfg.DataDir, "backups"), 1), backups)
 	a.checkSockets(t, kept)
-	within(t, time.Minute, "a full pool of spares", func() bool { return a.Databases.WarmPool.Ready() >= a.cfg.Spares })
-	for _, path := range below(t, filepath.Join(a.cfg.DataDir, "spares"), 1) {
+	within(t, time.Minute, "a full pool of prepared directories", func() bool { return a.Databases.WarmPool.Ready() >= a.cfg.Warm })
+	for _, path := range below(t, filepath.Join(a.cfg.DataDir, "warm"), 1) {
 		if strings.HasSuffix(path, ".building") {
 			t.Errorf("a half-made spare is left: %s", path)
 		}
@@ -246,7 +246,7 @@ func (a *appliance) checkSockets(t testing.TB, kept []model.Database) {
 	for _, db := range kept {
 		want = append(want, filepath.Join(a.Databases.SocketDir, fmt.Sprintf(".s.PGSQL.%d", db.Port)))
 	}
-	within(t, time.Minute, "the end of the spares' sockets", func() bool {
+	within(t, time.Minute, "the end of the prepared directories' sockets", func() bool {
 		for _, path := range sockets(t, a.Databases.SocketDir) {
 			if !slices.Contains(want, path) {
 				return false

@@ -65,7 +65,7 @@ func TestGap(t *testing.T) {
 		all := a.backups(t, db.ID)
 		return len(all) == 2 && all[0].Status == model.BackupCompleted
 	})
-	a.settled(t)
+	a.awaitIdle(t)
 	behind := commitStep(t, c, 5)
 	a.awaitArchived(t, db.ID, commitStep(t, c, 6))
 	r, err := a.Recovery.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
@@ -137,7 +137,7 @@ func TestDeleteTheBaseOfABackup(t *testing.T) {
 	if err := a.Recovery.BackupDelete(a.call(model.ActionBackupDelete), db.ID, base.ID); err != nil {
 		t.Fatalf("delete of the base: %v", err)
 	}
-	a.settled(t)
+	a.awaitIdle(t)
 	if err := a.sweepOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -164,12 +164,12 @@ func TestOwedBackup(t *testing.T) {
 		all := a.backups(t, db.ID)
 		return all[0].Status == model.BackupCompleted && all[0].Generation == 2
 	})
-	a.settled(t)
+	a.awaitIdle(t)
 	before := a.backups(t, db.ID)
 	a.abandon(t)
 	a = a.reopen(t)
 	a.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
-	a.settled(t)
+	a.awaitIdle(t)
 	if after := a.backups(t, db.ID); len(after) != len(before) {
 		t.Errorf("a start that owed nothing made a backup: %+v", after)
 	}

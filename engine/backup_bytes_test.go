@@ -126,7 +126,7 @@ func TestBackupBytes(t *testing.T) {
 	})
 	a.wantBackupBytes(t, "after a backup expired")
 	a.restore(t, db.ID, third.ID)
-	a.settled(t)
+	a.awaitIdle(t)
 	a.wantBackupBytes(t, "after a restore")
 	gone, _ := a.createDatabase(t, "gone")
 	a.backUp(t, gone.ID)

@@ -21,7 +21,7 @@ func TestBackupOfRestoredSinceItWasAskedFor(t *testing.T) {
 	}
 	a.restore(t, view.ID, b.ID)
 	within(t, time.Minute, "the backup that follows a restore", func() bool { return len(a.backups(t, view.ID)) == 2 })
-	a.settled(t)
+	a.awaitIdle(t)
 
 	next, done, err := a.Recovery.BeginBackup(a.call(model.ActionBackupCreate), stale, model.BackupManual)
 	if err != nil {

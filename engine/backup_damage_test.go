@@ -29,7 +29,7 @@ func (a *appliance) affected(t *testing.T, database string) []string {
 }
 
 // mustMeetDamage reads a backup up to the first damage, as a restore and a
-// proof do.
+// verification do.
 func (a *appliance) mustMeetDamage(t *testing.T, b model.Backup) {
 	t.Helper()
 	plan, err := a.Recovery.PlanEnd(t.Context(), b)
@@ -47,7 +47,7 @@ func (a *appliance) mustMeetDamage(t *testing.T, b model.Backup) {
 func TestBackupAfterDamage(t *testing.T) {
 	t.Parallel()
 	for what, meet := range map[string]func(t *testing.T, a *appliance, b model.Backup){
-		"a proof": func(t *testing.T, a *appliance, b model.Backup) {
+		"a verification": func(t *testing.T, a *appliance, b model.Backup) {
 			a.mustMeetDamage(t, b)
 			if err := a.Recovery.UpdateBackup(b.ID, func(b *model.Backup) { b.Verification.Status = model.VerificationFailed }); err != nil {
 				t.Fatal(err)

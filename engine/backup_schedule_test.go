@@ -32,7 +32,7 @@ func TestScheduledBackups(t *testing.T) {
 		t.Helper()
 		a.Recovery.BackUpDue(t.Context())
 		a.Recovery.BackUpDue(t.Context())
-		a.settled(t) // the engine's own look may have come before
+		a.awaitIdle(t) // the engine's own look may have come before
 		if got := a.backups(t, db.ID); len(got) != want || slices.ContainsFunc(got, func(b model.Backup) bool {
 			return b.Status != model.BackupCompleted || b.Type != model.BackupScheduled
 		}) {

@@ -19,7 +19,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// BenchmarkDatabaseCreate measures the creation of databases while spares
+// BenchmarkDatabaseCreate measures the creation of databases while prepared directories
 // last, which is how people create them.
 func BenchmarkDatabaseCreate(b *testing.B) {
 	a := startEngine(b)
@@ -154,7 +154,7 @@ func BenchmarkApplianceMemory(b *testing.B) {
 	for _, c := range connections {
 		run(b, c, "create table t as select generate_series(1, 1000) n")
 	}
-	eventually(b, "a full pool", func() bool { return a.Databases.WarmPool.Ready() >= a.cfg.Spares })
+	eventually(b, "a full pool", func() bool { return a.Databases.WarmPool.Ready() >= a.cfg.Warm })
 	for b.Loop() {
 		a.Databases.SampleAll(b.Context())
 	}

@@ -64,7 +64,7 @@ func TestActsOnDatabasesThatAreNotAvailable(t *testing.T) {
 	a.edit(t, db.ID, func(d *model.Database) { d.Status = model.DatabaseAvailable })
 	a.breakDown(t, db.Database)
 	says("failed", down, "restart it, or restore a backup", "try again")
-	release, err := a.Core.Claims.Take(db.ID, core.Unsettled)
+	release, err := a.Core.Claims.Take(db.ID, core.Unrecovered)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,9 +45,9 @@ func TestClockSetBack(t *testing.T) {
 	if got := steps(t, c); got != "1 2" {
 		t.Errorf("steps: %s", got)
 	}
-	a.settled(t)
+	a.awaitIdle(t)
 	within(t, time.Minute, "the backup after the restore", func() bool { return len(a.backups(t, db.ID)) == 2 })
-	a.settled(t)
+	a.awaitIdle(t)
 	a.Recovery.BackUpDue(t.Context())
 	a.Recovery.BackUpDue(t.Context())
 	if all := a.backups(t, db.ID); len(all) != 2 { // newest first, by ids that hold the time
@@ -81,9 +81,9 @@ func TestClockLeap(t *testing.T) {
 	deleted, _ := a.createDatabase(t, "deleted")
 	older := a.backUp(t, db.ID)
 	a.restore(t, db.ID, older.ID)
-	a.settled(t)
+	a.awaitIdle(t)
 	within(t, time.Minute, "the backup after the restore", func() bool { return len(a.backups(t, db.ID)) == 2 })
-	a.settled(t)
+	a.awaitIdle(t)
 	remove := func() {
 		t.Helper()
 		if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), deleted.ID); err != nil {
@@ -195,7 +195,7 @@ func TestBelievedClock(t *testing.T) {
 	}
 }
 
-// A backup whose proof has failed counts for nothing: the good one before it
+// A backup whose verification has failed counts for nothing: the good one before it
 // stays, restores stand on that, and the next backup is not built upon it, also
 // after a restart.
 func TestDamagedBackupCountsForNothing(t *testing.T) {

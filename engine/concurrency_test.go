@@ -13,15 +13,15 @@ import (
 	"holdfast/engine/model"
 )
 
-// crowd is how many do the same at the same time.
-const crowd = 30
+// callers is how many do the same at the same time.
+const callers = 30
 
 // together lets everybody act at once and returns how each fared.
 func together(act func(n int) error) []error {
-	errs := make([]error, crowd)
+	errs := make([]error, callers)
 	var gate, all sync.WaitGroup
 	gate.Add(1)
-	for n := range crowd {
+	for n := range callers {
 		all.Go(func() {
 			gate.Wait()
 			errs[n] = act(n)
@@ -32,7 +32,7 @@ func together(act func(n int) error) []error {
 	return errs
 }
 
-// checkOneWinner sees that one of the crowd got through and that everybody
+// checkOneWinner sees that one of the callers got through and that everybody
 // else was told of a conflict.
 func checkOneWinner(t *testing.T, errs []error) {
 	t.Helper()
@@ -60,7 +60,7 @@ func checkAllWon(t *testing.T, errs []error) {
 	}
 }
 
-// whileFrozen lets the crowd act on one database whose postmaster stands
+// whileFrozen lets the callers act on one database whose postmaster stands
 // still, so that the winner cannot be done before the last has tried.
 func (a *appliance) whileFrozen(t *testing.T, id string, act func() error) {
 	t.Helper()
@@ -71,7 +71,7 @@ func (a *appliance) whileFrozen(t *testing.T, id string, act func() error) {
 	thaw := func() { _ = syscall.Kill(pid, syscall.SIGCONT) }
 	defer thaw()
 	var tried sync.WaitGroup
-	tried.Add(crowd - 1)
+	tried.Add(callers - 1)
 	go func() {
 		tried.Wait()
 		thaw()
@@ -86,7 +86,7 @@ func (a *appliance) whileFrozen(t *testing.T, id string, act func() error) {
 	checkOneWinner(t, errs)
 }
 
-func TestCrowdOnOneDatabase(t *testing.T) {
+func TestConcurrentCallersOnOneDatabase(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	var mu sync.Mutex
@@ -144,7 +144,7 @@ func TestCrowdOnOneDatabase(t *testing.T) {
 }
 
 // Different acts on one database exclude each other as well.
-func TestMixedCrowdOnOneDatabase(t *testing.T) {
+func TestMixedConcurrentCallersOnOneDatabase(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	db, _ := a.createDatabase(t, "shop")
@@ -178,15 +178,15 @@ func TestMixedCrowdOnOneDatabase(t *testing.T) {
 	a.checkTidy(t)
 }
 
-func TestCrowdOnDatabasesOfTheirOwn(t *testing.T) {
+func TestConcurrentCallersOnDatabasesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	dir := newDataDir(t)
 	cfg := testConfig(t, dir)
-	cfg.FirstPort, cfg.LastPort = ports(2 * crowd)
-	fillPool(t, cfg, crowd-2) // the last two build theirs
+	cfg.FirstPort, cfg.LastPort = ports(2 * callers)
+	fillPool(t, cfg, callers-2) // the last two build theirs
 	a := startEngineOn(t, cfg)
-	dbs := make([]databases.View, crowd)
-	connections := make([]databases.Connection, crowd)
+	dbs := make([]databases.View, callers)
+	connections := make([]databases.Connection, callers)
 	began := time.Now()
 	checkAllWon(t, together(func(n int) (err error) {
 		dbs[n], connections[n], err = a.Databases.Create(t.Context(), a.call(model.ActionDatabaseCreate),
@@ -196,7 +196,7 @@ func TestCrowdOnDatabasesOfTheirOwn(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	t.Logf("%d creates at once took %s", crowd, time.Since(began))
+	t.Logf("%d creates at once took %s", callers, time.Since(began))
 	a.checkTidy(t)
 	checkAllWon(t, together(func(n int) error {
 		_, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), dbs[n].ID)
@@ -222,7 +222,7 @@ func TestCrowdOnDatabasesOfTheirOwn(t *testing.T) {
 		return err
 	}))
 	a.checkTidy(t)
-	if removed, err := a.TrashEmpty(a.call(model.ActionTrashEmpty)); err != nil || removed != (Emptied{Databases: crowd}) {
+	if removed, err := a.TrashEmpty(a.call(model.ActionTrashEmpty)); err != nil || removed != (Emptied{Databases: callers}) {
 		t.Errorf("empty trash: %d, %v", removed, err)
 	}
 	a.checkTidy(t)

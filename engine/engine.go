@@ -83,7 +83,7 @@ func open(cfg core.Config, db *meta.DB) (*Engine, error) {
 // returns once the appliance can serve; slow databases continue to start in the
 // background.
 func (e *Engine) Start(ctx context.Context) error {
-	for _, name := range []string{"tls", "instances", "backups", recovery.VerificationDirectory, "spares", "postgres"} {
+	for _, name := range []string{"tls", "instances", "backups", recovery.VerificationDirectory, "warm", "postgres"} {
 		if err := os.MkdirAll(filepath.Join(e.Core.Config.DataDir, name), 0o700); err != nil {
 			return fmt.Errorf("make directory: %w", err)
 		}
@@ -126,7 +126,7 @@ func (e *Engine) Start(ctx context.Context) error {
 			e.Recovery.Exports.Serve(ctx, recovery.ExportInterval, e.Recovery.MakeNextExport)
 		})
 	}
-	if e.Core.Config.Proofs {
+	if e.Core.Config.VerifyBackups {
 		e.Core.Background(func(ctx context.Context) {
 			e.Recovery.Verifications.Serve(ctx, recovery.VerificationInterval, e.Recovery.VerifyNext)
 		})
@@ -148,7 +148,7 @@ type About struct {
 	DataDir   string
 	Binaries  postgres.Binaries
 	AuditKeep uint64
-	Proofs    bool          // whether backups are verified
+	Verifies  bool          // whether backups are verified
 	Trash     time.Duration // how long deleted databases are kept
 	Objects   time.Duration // how long deleted objects are kept, 0 for not at all
 	Replaced  time.Duration // how long data that a restore replaced is kept
@@ -159,7 +159,7 @@ type About struct {
 func (e *Engine) About() About {
 	return About{
 		Version: e.Core.Config.Version, DataDir: e.Core.Config.DataDir, Binaries: e.Databases.Binaries, AuditKeep: e.Core.Config.AuditKeep,
-		Proofs: e.Core.Config.Proofs, Trash: e.Core.Config.TrashRetention, Objects: e.Core.Config.ObjectTrashRetention, Replaced: e.Core.Config.ReplacedRetention,
+		Verifies: e.Core.Config.VerifyBackups, Trash: e.Core.Config.TrashRetention, Objects: e.Core.Config.ObjectTrashRetention, Replaced: e.Core.Config.ReplacedRetention,
 	}
 }
 

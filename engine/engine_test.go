@@ -55,16 +55,16 @@ func testConfig(t testing.TB, dir string) core.Config {
 	}
 	first, last := ports(20)
 	bin := postgrestest.Binaries(t)
-	spares := 0
+	warm := 0
 	if _, is := t.(*testing.B); is {
-		spares = 1
+		warm = 1
 	}
 	return core.Config{
 		DataDir:   dir,
 		Search:    postgres.Search{Explicit: bin.Dir},
 		FirstPort: first, LastPort: last,
 		Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1",
-		Spares:         spares,
+		Warm:           warm,
 		Allowlist:      []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Rates:          core.DefaultRates(),
 		MaxObjectBytes: 1 << 30,
@@ -114,7 +114,7 @@ func startEngineOn(t testing.TB, cfg core.Config, changes ...func(*Engine)) *app
 // fillPool has count data directories ready for the next engine.
 func fillPool(t testing.TB, cfg core.Config, count int) {
 	t.Helper()
-	postgrestest.FillPool(t, filepath.Join(cfg.DataDir, "spares"), count)
+	postgrestest.FillPool(t, filepath.Join(cfg.DataDir, "warm"), count)
 }
 
 // inDefault finds the organization and project of the first start.

@@ -96,7 +96,7 @@ func (a *appliance) imported(t testing.TB, in imports.NewImport) (model.Import, 
 	if record.Status != model.ImportCompleted {
 		t.Fatalf("the import is %s: %s %+v %+v", record.Status, record.Error, record.Errors, record.Log)
 	}
-	a.settled(t)
+	a.awaitIdle(t)
 	c, err := a.Databases.Connection(a.call(model.ActionDatabaseConnection), record.Database)
 	if err != nil {
 		t.Fatal(err)
@@ -262,7 +262,7 @@ func TestImportThatFails(t *testing.T) {
 		"an unknown host":     {"postgres://u:hunter2@no-such-host.invalid/d", "no-such-host.invalid"},
 	} {
 		record := a.awaitImport(t, a.beginImport(t, imports.NewImport{Name: "shop", SourceURL: model.NewSecret(test.url)}).ID)
-		a.settled(t)
+		a.awaitIdle(t)
 		if record.Status != model.ImportFailed || !strings.Contains(record.Error, test.says) || strings.Contains(record.Error, "hunter") {
 			t.Errorf("%s: %s: %s", name, record.Status, record.Error)
 		}
@@ -353,7 +353,7 @@ func TestImportIsCancelledByDeleting(t *testing.T) {
 	if trash, err := a.Databases.TrashList(a.call(model.ActionTrashList)); err != nil || len(trash) != 0 {
 		t.Errorf("half an import lies in the trash: %+v, %v", trash, err)
 	}
-	a.settled(t)
+	a.awaitIdle(t)
 	a.checkTidy(t)
 	o.checkLeft(t)
 	a.createDatabase(t, "shop")

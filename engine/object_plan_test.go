@@ -23,7 +23,7 @@ func (a *appliance) putSmall(t *testing.T, bucket, key, body string) error {
 
 // Many that upload at once get as much as the plan allows, neither more nor
 // less, though the metadata are behind; also where some replace and delete.
-func TestPlanLimitOfObjectsHoldsAgainstACrowd(t *testing.T) {
+func TestPlanLimitOfObjectsHoldsForConcurrentCallers(t *testing.T) {
 	t.Parallel()
 	a, _ := openWithPlans(t, map[string]int64{"objects": 20, "storage_bytes": 15})
 	bucket, err := a.Objects.BucketCreate(a.call(model.ActionBucketCreate), objects.NewBucket{Project: a.project, Name: "files"})

@@ -44,7 +44,7 @@ func TestOlderMetadata(t *testing.T) {
 	}
 	run(t, inTrash, "create table later as select 2 as n")
 	a.restore(t, restored.ID, backup.ID)
-	blob := a.strayBlob(t, strings.Repeat("x", 1<<20))
+	blob := a.orphanBlob(t, strings.Repeat("x", 1<<20))
 	if err := a.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -66,10 +66,10 @@ func TestOlderMetadata(t *testing.T) {
 	}
 	for _, pattern := range []string{"*-" + creating.ID + "/1/PG_VERSION", "*-" + creating.ID + "-backups", "*-" + restored.ID + "-2"} {
 		if !stray(pattern) {
-			t.Errorf("%s is not among the strays", pattern)
+			t.Errorf("%s is not in quarantine", pattern)
 		}
 	}
-	within(t, time.Minute, "the blob among the strays", func() bool { return stray("blobs/" + string(blob)) })
+	within(t, time.Minute, "the blob in quarantine", func() bool { return stray("blobs/" + string(blob)) })
 	if _, err := b.Databases.TrashRestore(t.Context(), b.call(model.ActionTrashRestore), trashed.ID); err != nil {
 		t.Fatal(err)
 	}

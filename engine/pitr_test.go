@@ -101,13 +101,13 @@ func TestPointInTime(t *testing.T) {
 	a.undo(t, db.ID)
 	a.goTo(t, db.ID, recovery.RestorePoint{LSN: lsn})
 	expect("by LSN", "1 2 3 4 5 50")
-	a.settled(t)
+	a.awaitIdle(t)
 
 	within(t, time.Minute, "a backup of the new timeline", func() bool {
 		all := a.backups(t, db.ID)
 		return len(all) > 1 && all[0].Status == model.BackupCompleted && all[0].Type == model.BackupScheduled
 	})
-	a.settled(t)
+	a.awaitIdle(t)
 	r, err := a.Recovery.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
 	if err != nil || r.State != recovery.RecoveryAvailable || r.Window.Earliest == nil || r.Window.Latest == nil || r.Archiving.Segments == 0 {
 		t.Errorf("recovery: %+v, %v", r, err)
@@ -177,7 +177,7 @@ func TestToldTimesCanBeRestored(t *testing.T) {
 	if got := steps(t, c); got != "1 2 3 4 5" {
 		t.Errorf("at the latest: %s", got)
 	}
-	a.settled(t)
+	a.awaitIdle(t)
 	served, err := a.Databases.Record(db.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestPointWithoutABackup(t *testing.T) {
 			b = all[0]
 			return len(all) > before && b.Status == model.BackupCompleted
 		})
-		a.settled(t)
+		a.awaitIdle(t)
 		return b
 	}
 	madeAfter(func() { a.restore(t, db.ID, first.ID) })
@@ -275,7 +275,7 @@ func TestPointOutsideTheWindow(t *testing.T) {
 	if got := steps(t, c); got != "1 2" {
 		t.Errorf("steps: %s", got)
 	}
-	a.settled(t)
+	a.awaitIdle(t)
 }
 
 // Into a new database, while the old one goes on; a crash in the middle leaves
@@ -313,7 +313,7 @@ func TestRestoreIntoANewDatabase(t *testing.T) {
 	if copied.Password.Reveal() == c.Password.Reveal() {
 		t.Error("the copy has the password of the source")
 	}
-	a.settled(t)
+	a.awaitIdle(t)
 	a.backUp(t, op.NewDatabase) // its WAL is archived, too
 	if r, err := a.Recovery.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), op.NewDatabase); err != nil || len(r.Archiving.Gaps) > 0 {
 		t.Errorf("the copy's archive: %+v, %v", r.Archiving, err)
@@ -412,7 +412,7 @@ func TestPruneWhileNobodyReceives(t *testing.T) {
 	run(t, c, "create table filler (t text)")
 	first, second := a.backUp(t, db.ID), a.backUp(t, db.ID)
 	a.restore(t, db.ID, first.ID)
-	a.settled(t)
+	a.awaitIdle(t)
 	run(t, c, "insert into filler select repeat(md5(n::text), 30) from generate_series(1, 20000) n")
 	a.awaitArchived(t, db.ID, answer[time.Time](t, c, "select clock_timestamp()"))
 	a.backUp(t, db.ID) // its checkpoint removes WAL from the server
@@ -481,7 +481,7 @@ func TestSwitchByForce(t *testing.T) {
 	if undrained() {
 		t.Error("a server that was shut down in order is taken for one that was not")
 	}
-	a.settled(t)
+	a.awaitIdle(t)
 	last := commitStep(t, c, 3)
 	a.awaitArchived(t, db.ID, commitStep(t, c, 4))
 	stick(t, c)
@@ -519,12 +519,12 @@ func TestBackupsOfTwinTimelines(t *testing.T) {
 	a.goTo(t, db.ID, recovery.RestorePoint{Time: first})
 	write("first twin")
 	backUp := func() model.Backup {
-		a.settled(t)
+		a.awaitIdle(t)
 		within(t, time.Minute, "the backup after a restore", func() bool {
 			b := a.backups(t, db.ID)[0]
 			return b.Status == model.BackupCompleted && b.Type == model.BackupScheduled
 		})
-		a.settled(t)
+		a.awaitIdle(t)
 		return a.backUp(t, db.ID)
 	}
 	backUp()
@@ -561,7 +561,7 @@ func TestBackupAcrossAFork(t *testing.T) {
 	within(t, time.Minute, "the backup that follows a restore", func() bool {
 		return a.backups(t, db.ID)[0].ID != across.ID && a.backups(t, db.ID)[0].Status == model.BackupCompleted
 	})
-	a.settled(t)
+	a.awaitIdle(t)
 	if err := a.Recovery.BackupDelete(a.call(model.ActionBackupDelete), db.ID, a.backups(t, db.ID)[0].ID); err != nil {
 		t.Fatal(err)
 	}

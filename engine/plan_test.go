@@ -58,7 +58,7 @@ func openEngine(t testing.TB, cfg core.Config) *appliance {
 
 // Thirty that ask for a bucket at once get as many as the plan allows, and the
 // others are told the limit, the use and the plan.
-func TestPlanLimitHoldsAgainstACrowd(t *testing.T) {
+func TestPlanLimitHoldsForConcurrentCallers(t *testing.T) {
 	t.Parallel()
 	a, _ := openWithPlans(t, map[string]int64{"buckets": 3})
 	var made atomic.Int64

@@ -106,9 +106,9 @@ func (a *advised) gone(code string) {
 	}
 }
 
-// settleStatistics waits until the server has the statistics of the owner's
+// awaitStatistics waits until the server has the statistics of the owner's
 // session, which are sent when it is idle.
-func (a *advised) settleStatistics() {
+func (a *advised) awaitStatistics() {
 	a.t.Helper()
 	a.sql("select pg_stat_force_next_flush()", "select 1")
 }
@@ -155,13 +155,13 @@ func TestRecommendedStatementsHelp(t *testing.T) {
 			if tt.first != nil {
 				tt.first()
 			}
-			a.settleStatistics()
+			a.awaitStatistics()
 			r := a.one(tt.code)
 			if again := a.one(tt.code); !again.DetectedAt.Equal(r.DetectedAt) || again.ID() != r.ID() {
 				t.Errorf("it is another at the next look: %+v", again)
 			}
 			a.sql(r.SQL)
-			a.settleStatistics()
+			a.awaitStatistics()
 			eventually(t, "the end of "+tt.code, func() bool { return len(a.look(tt.code)) == 0 }) // what ends sessions does not wait for them
 			if tt.clean != "" {
 				a.sql(tt.clean)
@@ -274,7 +274,7 @@ func TestUnusedIndexAfterACrash(t *testing.T) {
 	a.sql("create table used (n int); insert into used select generate_series(1, 5000); create index used_n on used (n); create index idle_n on used ((n + 1))",
 		"create index ordering_n on used ((n + 2)); alter table used cluster on ordering_n",
 		"analyze used", "set enable_seqscan = off", "select from used where n = 7")
-	a.settleStatistics()
+	a.awaitStatistics()
 	ahead.Store(int64(2 * time.Hour))
 	if r := a.one("unused_index"); !strings.Contains(r.SQL, "idle_n") {
 		t.Errorf("recommended %s", r.SQL)
@@ -312,7 +312,7 @@ func TestRecommendationsByCounters(t *testing.T) {
 		for range n {
 			a.sql("select count(*) from orders where customer = 7")
 		}
-		a.settleStatistics()
+		a.awaitStatistics()
 	}
 	a.gone("missing_index") // the first look, against which the next compares
 	query(30)
@@ -343,7 +343,7 @@ func TestSlowStatementThatIsCut(t *testing.T) {
 	for range 10 {
 		a.sql("select count(*) from generate_series(1, 100000) where 'é' = '' /*" + strings.Repeat("é", 2000) + "*/ or 1 = 1")
 	}
-	a.settleStatistics()
+	a.awaitStatistics()
 	found := a.look("slow_statement")
 	if len(found) != 1 || found[0].SQL != "" || !strings.Contains(found[0].Caution, "EXPLAIN") || !strings.Contains(found[0].Message, "generate_series") {
 		t.Errorf("%+v", found)
@@ -359,7 +359,7 @@ func TestRecommendationOfCache(t *testing.T) {
 		for range 3 {
 			a.sql("select sum(length(filler)) from wide")
 		}
-		a.settleStatistics()
+		a.awaitStatistics()
 	}
 	a.setting("shared_buffers", "1MB")
 	a.look("")

@@ -30,7 +30,7 @@ func TestRecoveryTimeline(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.awaitOperation(t, op, model.OperationCompleted)
-	a.settled(t)
+	a.awaitIdle(t)
 	r := get()
 	for _, event := range r.Timeline {
 		if event.Type != "backup" {
@@ -47,9 +47,9 @@ func TestRecoveryTimeline(t *testing.T) {
 	a.awaitArchived(t, db.ID, commitStep(t, c, 3))
 	before := get()
 	a.goTo(t, db.ID, recovery.RestorePoint{Time: at})
-	a.settled(t)
+	a.awaitIdle(t)
 	a.undo(t, db.ID)
-	a.settled(t)
+	a.awaitIdle(t)
 	after := get()
 	if after.Archiving.Failures < before.Archiving.Failures || after.Archiving.Segments < before.Archiving.Segments || after.Archiving.LastFailed.IsZero() {
 		t.Errorf("of the archive was known %+v, and after a restore %+v", before.Archiving, after.Archiving)

@@ -8,7 +8,7 @@ import (
 	"holdfast/engine/databases"
 )
 
-// BenchmarkRefill measures what another database's commits notice of spares
+// BenchmarkRefill measures what another database's commits notice of prepared directories
 // being made: the latency of single-row updates while the pool is full, and
 // while it fills up again.
 func BenchmarkRefill(b *testing.B) {
@@ -16,7 +16,7 @@ func BenchmarkRefill(b *testing.B) {
 	_, c := a.createDatabase(b, "busy")
 	run(b, c, "create table t as select n, 0 as v from generate_series(1, 1000) n")
 	run(b, c, "alter table t add primary key (n)")
-	full := func() bool { return a.Databases.WarmPool.Ready() >= a.cfg.Spares }
+	full := func() bool { return a.Databases.WarmPool.Ready() >= a.cfg.Warm }
 	var quiet, refilling []time.Duration
 	created := 0
 	for b.Loop() {
@@ -25,7 +25,7 @@ func BenchmarkRefill(b *testing.B) {
 		b.StartTimer()
 		quiet = append(quiet, updates(b, c, func(began time.Time) bool { return time.Since(began) < 2*time.Second })...)
 		b.StopTimer()
-		for range a.cfg.Spares {
+		for range a.cfg.Warm {
 			a.createDatabase(b, fmt.Sprintf("d%d", created))
 			created++
 		}

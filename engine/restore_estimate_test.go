@@ -39,7 +39,7 @@ func TestEstimate(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.awaitOperation(t, op, model.OperationCompleted)
-	a.settled(t)
+	a.awaitIdle(t)
 	ended := a.operations(t, db.ID)
 	took := time.Duration(0)
 	for _, o := range ended {

@@ -94,12 +94,12 @@ func TestRestoreWithLoweredSettings(t *testing.T) {
 	a.awaitArchived(t, db.ID, at)
 	set("20")
 	a.restore(t, db.ID, b.ID)
-	a.settled(t)
+	a.awaitIdle(t)
 	a.goTo(t, db.ID, recovery.RestorePoint{Time: at})
 	if n := answer[int](t, c, "select count(*) from steps"); n != 1 {
 		t.Errorf("%d steps", n)
 	}
-	a.settled(t)
+	a.awaitIdle(t)
 	a.backUp(t, db.ID)
 	set("") // what is fitted to the machine, which is more
 	at = commitStep(t, c, 2)

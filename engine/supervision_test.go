@@ -87,7 +87,7 @@ func TestActsOnADeadDatabase(t *testing.T) {
 			t.Errorf("%s: %s %s (%v)", name, model.CodeOf(err), model.PublicMessage(err), err)
 		}
 	}
-	a.settled(t)
+	a.awaitIdle(t)
 	// What it can do without: a delete, and the return from the trash.
 	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
 		t.Fatalf("delete: %v", err)

@@ -16,7 +16,7 @@ import (
 
 func verifying(t testing.TB) core.Config {
 	cfg := testConfig(t, newDataDir(t))
-	cfg.Proofs = true
+	cfg.VerifyBackups = true
 	return cfg
 }
 
@@ -77,10 +77,10 @@ func TestVerification(t *testing.T) {
 		t.Error("the database was restarted")
 	}
 	a.checkNoVerification(t)
-	a.awaitAudit(t, model.ActionBackupProve, b.ID)
+	a.awaitAudit(t, model.ActionBackupVerify, b.ID)
 	by.Store(int64(48 * time.Hour))
 	for code := range a.codes(t) {
-		if code == "failed_proof" || code == "unverified_backup" {
+		if code == "failed_verification" || code == "unverified_backup" {
 			t.Errorf("recommended: %s", code)
 		}
 	}
@@ -98,7 +98,7 @@ func TestVerification(t *testing.T) {
 func TestVerificationOfADamagedBackup(t *testing.T) {
 	t.Parallel()
 	cfg := verifying(t)
-	cfg.Proofs = false
+	cfg.VerifyBackups = false
 	a := startEngineOn(t, cfg)
 	db, c := a.createDatabase(t, "shop")
 	run(t, c, "create table t as select generate_series(1, 100000) n")
@@ -106,17 +106,17 @@ func TestVerificationOfADamagedBackup(t *testing.T) {
 	pack := a.packOf(t, db.ID)
 	flipByte(t, pack)
 	a.abandon(t)
-	a.cfg.Proofs = true
+	a.cfg.VerifyBackups = true
 	next := a.reopen(t)
 	v := next.awaitVerification(t, db.ID, b.ID)
 	if view, err := next.Databases.Get(next.call(model.ActionDatabaseGet), db.ID); err != nil || view.VerifiedBackup != nil {
-		t.Errorf("a proven backup: %+v, %v", view.VerifiedBackup, err)
+		t.Errorf("a verified backup: %+v, %v", view.VerifiedBackup, err)
 	}
 	if v.Status != model.VerificationFailed || !strings.Contains(v.Detail, filepath.Base(pack)) || !strings.Contains(v.Detail, "damaged") {
 		t.Errorf("the verification: %+v", v)
 	}
 	next.checkNoVerification(t)
-	if r := next.codes(t)["failed_proof"]; r.Severity != model.SeverityCritical || r.Resource.ID != b.ID || !strings.Contains(r.Message, filepath.Base(pack)) {
+	if r := next.codes(t)["failed_verification"]; r.Severity != model.SeverityCritical || r.Resource.ID != b.ID || !strings.Contains(r.Message, filepath.Base(pack)) {
 		t.Errorf("recommended: %+v", r)
 	}
 	// The next backup does not rely on what was found damaged.
@@ -127,7 +127,7 @@ func TestVerificationOfADamagedBackup(t *testing.T) {
 	if err := next.Recovery.BackupDelete(next.call(model.ActionBackupDelete), db.ID, b.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, still := next.codes(t)["failed_proof"]; still {
+	if _, still := next.codes(t)["failed_verification"]; still {
 		t.Error("the damaged backup is gone, and the recommendation is not")
 	}
 }

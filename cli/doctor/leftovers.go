@@ -19,7 +19,7 @@ func checkLeftovers(_ context.Context, opts Options) []Finding {
 			"start the appliance, which adopts them, and stop it in order if that is what you want",
 		})
 	}
-	strays := filepath.Join(opts.DataDir, "strays")
+	strays := filepath.Join(opts.DataDir, "quarantine")
 	if entries, err := os.ReadDir(strays); err == nil && len(entries) > 0 {
 		found = append(found, Finding{
 			check, Warning, fmt.Sprintf("%d data directories that no record knows are in %s", len(entries), strays),

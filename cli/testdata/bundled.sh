@@ -1,6 +1,6 @@
 # Runs where there is a shell, a C library and the program, and nothing else.
 PATH=/bin
-holdfast serve --postgres-ports 7432-7440 --spares 1 > /announced 2> /log &
+holdfast serve --postgres-ports 7432-7440 --warm 1 > /announced 2> /log &
 appliance=$!
 trap 'code=$?; [ $code -eq 0 ] || cat /log; kill $appliance' EXIT
 until [ -s /announced ]; do kill -0 $appliance; sleep 0.1; done

@@ -18,7 +18,7 @@ type Facts struct {
 	Damaged   []DamagedObject
 	// DamagedJournal is when each record was found that cannot be carried out.
 	DamagedJournal []time.Time
-	Proofs         bool // whether backups are proven
+	Verifies       bool // whether backups are verified
 	// DiskFree and DiskTotal are of the data directory, in bytes.
 	DiskFree, DiskTotal int64
 	// ClockAhead is by how much the clock is ahead of where it can be, 0 when it
@@ -42,8 +42,8 @@ type Database struct {
 	LastAttempt, LastCompleted *model.Backup
 	// Unprotected says that there is no completed backup, and is to be one.
 	Unprotected bool
-	// FailedProofs are the backups that could not be restored on trial.
-	FailedProofs []model.Backup
+	// FailedVerifications are the backups that could not be restored on trial.
+	FailedVerifications []model.Backup
 	// CertificateEnd is zero when it could not be read.
 	CertificateEnd time.Time
 	// Archiving is nil while nothing receives WAL.
@@ -77,7 +77,7 @@ func Account(f Facts) []model.Recommendation {
 
 func accountChecks() []func(Facts) []model.Recommendation {
 	return []func(Facts) []model.Recommendation{
-		eachDatabase(databaseDown), eachDatabase(noBackup), eachDatabase(oldBackup), eachDatabase(failedBackup), eachDatabase(failedProofs), eachDatabase(unprovenBackup),
+		eachDatabase(databaseDown), eachDatabase(noBackup), eachDatabase(oldBackup), eachDatabase(failedBackup), eachDatabase(failedVerifications), eachDatabase(unverifiedBackup),
 		eachDatabase(failedArchiving),
 		eachDatabase(openAllowlist), eachDatabase(endingCertificate), eachDatabase(changedPassword),
 		leaptClock, fullDisk, fullPlan, damagedObjects, damagedJournal, unusedKeys, endlessKeys,

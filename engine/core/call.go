@@ -52,7 +52,7 @@ func OrganizationResource(o model.Organization) model.Resource {
 	return model.Resource{Type: model.ResourceOrganization, ID: o.ID, Name: o.Name}
 }
 
-// ErrUnwanted ends a proof of what is about to go.
+// ErrUnwanted ends a verification of what is about to go.
 var ErrUnwanted = errors.New("the backup is being removed")
 
 // PartOf returns a call about one of the resources that call is about, to be

@@ -103,16 +103,16 @@ func (c *Claims) Holds(id, what string) bool {
 
 // underWay is the conflict with another act that holds a claim.
 func underWay(what string) error {
-	if what == Unsettled {
+	if what == Unrecovered {
 		return model.Errorf(model.CodeConflict, "what a crash interrupted on this database could not be finished when the appliance started, "+
 			"so nothing can be done with it: the operator must remove the cause, which its status names, and restart the appliance")
 	}
 	return model.Errorf(model.CodeConflict, "%s is under way on this resource; try again when it is done", what)
 }
 
-// Unsettled is held, until the appliance ends, on a database that could not be
+// Unrecovered is held, until the appliance ends, on a database that could not be
 // settled: nobody may touch it, and it is not started. The others are.
-const Unsettled = "what a crash interrupted, and could not be settled when the appliance started,"
+const Unrecovered = "what a crash interrupted, and could not be settled when the appliance started,"
 
 // UnderWay lists the claims as "id: what".
 func (c *Claims) UnderWay() []string {

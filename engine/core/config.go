@@ -23,8 +23,8 @@ type Config struct {
 	Listen []string
 	// PublicHost is the name or address clients reach this machine by.
 	PublicHost string
-	// Spares is how many prepared data directories are kept ready.
-	Spares int
+	// Warm is how many prepared data directories are kept ready.
+	Warm int
 	// Allowlist is what a new database begins with.
 	Allowlist []netip.Prefix
 	// Rates are the budgets of each key.
@@ -47,8 +47,8 @@ type Config struct {
 	BackupRetention time.Duration
 	// Exports says whether a logical export follows each completed backup.
 	Exports bool
-	// Proofs says whether each completed backup is restored once, to prove it.
-	Proofs bool
+	// VerifyBackups says whether each completed backup is restored once.
+	VerifyBackups bool
 	// AuditKeep and AuditKeepBytes are how many audit entries are kept for each
 	// organization, and of what size together; 0 is no bound.
 	AuditKeep, AuditKeepBytes uint64

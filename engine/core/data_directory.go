@@ -66,4 +66,4 @@ func Absent(dir, name string) bool {
 // QuarantineDir is the directory to which orphans are moved: data directories that
 // no record names. No crash leaves any, but an older holdfast.db that was brought
 // back does: it lacks the databases made since, whose files are the only copy.
-const QuarantineDir = "strays"
+const QuarantineDir = "quarantine"

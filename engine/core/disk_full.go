@@ -85,12 +85,12 @@ func saysDiskFull(text string) bool {
 // LeastRoom is what a server needs at the least to begin another WAL segment.
 const LeastRoom = 16 << 20
 
-// spareRoom is what a disk must have free for spares to be made ahead of need.
-const spareRoom = 512 << 20
+// warmPoolFreeSpace is what a disk must have free for prepared directories to be made ahead of need.
+const warmPoolFreeSpace = 512 << 20
 
-func (c *Core) RoomForSpares() bool {
+func (c *Core) FreeSpaceForWarmPool() bool {
 	host, err := MeasureHost(c.Config.DataDir)
-	return err != nil || host.DiskFree >= spareRoom
+	return err != nil || host.DiskFree >= warmPoolFreeSpace
 }
 
 // ExplainFailed is ExplainDown for what failed with err: NoRoom knows what it

@@ -45,7 +45,7 @@ func TestBudgetHoldsInAnyWindow(t *testing.T) {
 }
 
 // TestBudgetsAreForgotten: the budgets of visitors that do not come again do
-// not pile up, and a crowd of new ones is not looked through for each.
+// not pile up, and many new ones is not looked through for each.
 func TestBudgetsAreForgotten(t *testing.T) {
 	t.Parallel()
 	const class = model.RateClass("visit")

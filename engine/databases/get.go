@@ -129,9 +129,9 @@ func (s *Service) View(db model.Database) (View, error) {
 			return err
 		}
 		view.Unprotected = IsUnprotected(db, view.LatestBackup)
-		proven, _, err := tx.Backups().Newest(meta.ByVerification, meta.Key(db.ID, string(model.VerificationVerified)), "", 1)
-		if len(proven) == 1 {
-			view.VerifiedBackup = &proven[0]
+		verified, _, err := tx.Backups().Newest(meta.ByVerification, meta.Key(db.ID, string(model.VerificationVerified)), "", 1)
+		if len(verified) == 1 {
+			view.VerifiedBackup = &verified[0]
 		}
 		return err
 	})
@@ -141,7 +141,7 @@ func (s *Service) View(db model.Database) (View, error) {
 // LiveStatus returns the recorded status and its reason, or those of the instance
 // if the record says available and the instance is not.
 func (s *Service) LiveStatus(db model.Database) (model.DatabaseStatus, string) {
-	if s.core.Claims.Holds(db.ID, core.Unsettled) {
+	if s.core.Claims.Holds(db.ID, core.Unrecovered) {
 		return model.DatabaseFailed, s.States.get(db.ID).reason
 	}
 	if db.Status != model.DatabaseAvailable {

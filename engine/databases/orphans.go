@@ -43,7 +43,7 @@ func (s *Service) QuarantineOrphans() error {
 		db, err := s.Record(entry.Name())
 		if errors.Is(err, meta.ErrNotFound) {
 			s.TryClearOrphan(filepath.Join(root, entry.Name()), entry.Name(), false)
-		} else if err == nil && !s.core.Claims.Holds(db.ID, core.Unsettled) {
+		} else if err == nil && !s.core.Claims.Holds(db.ID, core.Unrecovered) {
 			err = s.quarantineGenerations(db)
 		}
 		if err != nil && !errors.Is(err, meta.ErrNotFound) { // the databases can start nevertheless

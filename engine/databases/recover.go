@@ -16,7 +16,7 @@ func (s *Service) MarkUnrecovered(db model.Database, cause error) error {
 		return cause
 	}
 	s.core.Log.Error("recover database", "database", db.ID, "name", db.Name, "error", cause)
-	if _, err := s.core.Claims.Take(db.ID, core.Unsettled); err != nil {
+	if _, err := s.core.Claims.Take(db.ID, core.Unrecovered); err != nil {
 		return err
 	}
 	s.InstanceChanged(db.ID, postgres.StateFailed, "what a crash interrupted could not be settled; restart the appliance to try again: "+cause.Error())

@@ -34,7 +34,7 @@ func (s *Service) ClaimStarts() (starts []claimedStart, err error) {
 		return nil, fmt.Errorf("list databases to start: %w", err)
 	}
 	for _, db := range databases {
-		if s.core.Claims.Holds(db.ID, core.Unsettled) {
+		if s.core.Claims.Holds(db.ID, core.Unrecovered) {
 			continue
 		}
 		release, err := s.core.Claims.Take(db.ID, startClaim)
@@ -209,12 +209,12 @@ func (s *Service) StartPostgres(ctx context.Context) error {
 		Log: s.core.Log, Changed: s.InstanceChanged, PortTaken: s.portTaken,
 	})
 	s.WarmPool, err = postgres.NewWarmPool(postgres.WarmPoolOptions{
-		Dir:       filepath.Join(s.core.Config.DataDir, "spares"),
-		Want:      s.core.Config.Spares,
+		Dir:       filepath.Join(s.core.Config.DataDir, "warm"),
+		Want:      s.core.Config.Warm,
 		Bin:       s.Binaries,
 		SocketDir: s.SocketDir,
 		Log:       s.core.Log,
-		HasSpace:  s.core.RoomForSpares,
+		HasSpace:  s.core.FreeSpaceForWarmPool,
 	})
 	if err != nil {
 		return fmt.Errorf("open warm pool: %w", err)

@@ -24,7 +24,7 @@ func (s *Service) Features(ctx context.Context) Features {
 	})
 	return Features{
 		ScheduledBackups:   s.core.Config.BackupInterval > 0,
-		BackupVerification: s.core.Config.Proofs,
+		BackupVerification: s.core.Config.VerifyBackups,
 		Exports:            s.core.Config.Exports && dumps,
 		Imports:            dumps,
 	}

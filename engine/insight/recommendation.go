@@ -308,7 +308,7 @@ func (a *adviser) date(organization string, found []model.Recommendation, now ti
 // facts gathers the facts for recommendations without querying a database.
 func (s *Service) facts(organization string, databases []model.Database, usage Usage) (advice.Facts, error) {
 	facts := advice.Facts{
-		Now: s.core.Clock(), Limits: s.core.Config.Advice, Proofs: s.core.Config.Proofs, Plan: model.Plan{Name: usage.Plan, Limits: usage.Limits}, Used: usage.Used,
+		Now: s.core.Clock(), Limits: s.core.Config.Advice, Verifies: s.core.Config.VerifyBackups, Plan: model.Plan{Name: usage.Plan, Limits: usage.Limits}, Used: usage.Used,
 		DiskFree: usage.Host.DiskFree, DiskTotal: usage.Host.DiskTotal,
 	}
 	facts.ClockAhead, facts.ClockGrace = s.core.ClockAhead()
@@ -355,7 +355,7 @@ func (s *Service) aboutDatabase(tx *meta.Tx, db model.Database) (advice.Database
 		}
 	}
 	failed := meta.Key(db.ID, string(model.VerificationFailed))
-	if about.FailedProofs, err = core.AllBy(tx.Backups(), meta.ByVerification, failed); err != nil {
+	if about.FailedVerifications, err = core.AllBy(tx.Backups(), meta.ByVerification, failed); err != nil {
 		return about, err
 	}
 	about.LastCompleted, err = databases.NewestCompleted(tx, db.ID)

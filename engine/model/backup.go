@@ -45,7 +45,7 @@ type Backup struct {
 	// WholeRead says that all of the database was read, and not only what
 	// changed since the backup before.
 	WholeRead bool `json:"whole_read"`
-	// Verification is whether the backup was proven to restore.
+	// Verification is whether the backup was verified by a restore.
 	Verification Verification `json:"verification"`
 	// DeletionPending says that the backup is being removed: a start finishes it.
 	DeletionPending bool `json:"condemned"`
@@ -62,10 +62,10 @@ type Backup struct {
 	ExpiresAt *time.Time `json:"-"`
 }
 
-// VerificationStatus is how far the proof of a backup is.
+// VerificationStatus is how far the verification of a backup is.
 type VerificationStatus string
 
-// The states of a proof; the last two are final.
+// The states of a verification; the last two are final.
 const (
 	VerificationUnverified VerificationStatus = "unverified"
 	VerificationRunning    VerificationStatus = "running"
@@ -73,7 +73,7 @@ const (
 	VerificationFailed     VerificationStatus = "failed"
 )
 
-// Verification is the proof of a backup: what was seen when it was restored
+// Verification is the verification of a backup: what was seen when it was restored
 // beside the database, or why that could not be done.
 type Verification struct {
 	Status VerificationStatus `json:"status"`

@@ -7,19 +7,19 @@ type EventType string
 
 // What the operator may want to be told of.
 const (
-	EventBackupCompleted   EventType = "backup.completed"
-	EventBackupFailed      EventType = "backup.failed"
-	EventDatabaseFailed    EventType = "database.failed"
-	EventDatabaseRecovered EventType = "database.recovered"
-	EventDiskNearlyFull    EventType = "disk.nearly_full"
-	EventRecoveryGap       EventType = "recovery.gap"
-	EventProofFailed       EventType = "proof.failed"
+	EventBackupCompleted    EventType = "backup.completed"
+	EventBackupFailed       EventType = "backup.failed"
+	EventDatabaseFailed     EventType = "database.failed"
+	EventDatabaseRecovered  EventType = "database.recovered"
+	EventDiskNearlyFull     EventType = "disk.nearly_full"
+	EventRecoveryGap        EventType = "recovery.gap"
+	EventVerificationFailed EventType = "backup.verification_failed"
 )
 
 // Alarming reports whether the operator should be told at once.
 func (t EventType) Alarming() bool {
 	return t == EventBackupFailed || t == EventDatabaseFailed || t == EventDiskNearlyFull || t == EventRecoveryGap ||
-		t == EventProofFailed
+		t == EventVerificationFailed
 }
 
 // Event is something that happened to the appliance by itself.

@@ -161,7 +161,7 @@ const (
 	ActionApplianceExport    Action = "appliance.export"
 	ActionWALGap             Action = "wal.gap"
 	ActionBackupExpire       Action = "backup.expire"
-	ActionBackupProve        Action = "backup.prove"
+	ActionBackupVerify       Action = "backup.verify"
 	ActionExportCreate       Action = "export.create"
 	ActionExportDownload     Action = "export.download"
 	ActionImportEnd          Action = "import.end"

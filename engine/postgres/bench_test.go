@@ -30,7 +30,7 @@ func BenchmarkCreate(b *testing.B) {
 	s := postgres.NewSupervisor(postgres.SupervisorOptions{})
 	defer func() { _ = s.Close(context.Background()) }()
 	dir := b.TempDir()
-	pool, err := postgres.NewWarmPool(postgres.WarmPoolOptions{Dir: filepath.Join(dir, "spares"), Want: 1, Bin: postgrestest.Binaries(b)})
+	pool, err := postgres.NewWarmPool(postgres.WarmPoolOptions{Dir: filepath.Join(dir, "warm"), Want: 1, Bin: postgrestest.Binaries(b)})
 	if err != nil {
 		b.Fatal(err)
 	}

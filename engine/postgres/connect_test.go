@@ -18,17 +18,17 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 )
 
-// crowded is a started instance that leaves silent connections their places.
-func crowded(t *testing.T) *postgrestest.Database {
+// full is a started instance that leaves silent connections their places.
+func full(t *testing.T) *postgrestest.Database {
 	t.Helper()
 	return postgrestest.InstanceWith(t, func(s *postgres.Spec) {
 		s.Config.Settings = map[string]string{"authentication_timeout": "10min"}
 	})
 }
 
-// crowd takes every place of the instance, without a login, and returns what
+// fill takes every place of the instance, without a login, and returns what
 // leaves them again.
-func crowd(t *testing.T, d *postgrestest.Database) (leave func()) {
+func fill(t *testing.T, d *postgrestest.Database) (leave func()) {
 	t.Helper()
 	var all []net.Conn
 	leave = func() {
@@ -68,8 +68,8 @@ func crowd(t *testing.T, d *postgrestest.Database) (leave func()) {
 // and gets the reason when none becomes free.
 func TestConnectWaitsForAPlace(t *testing.T) {
 	t.Parallel()
-	d := crowded(t)
-	leave := crowd(t, d)
+	d := full(t)
+	leave := fill(t, d)
 	if _, err := d.Supervisor.Connect(within(t, 300*time.Millisecond), d.Spec.ID, "postgres"); !postgres.IsFull(err) {
 		t.Errorf("while there is none: %v", err)
 	}
@@ -79,12 +79,12 @@ func TestConnectWaitsForAPlace(t *testing.T) {
 
 // A postmaster that serves others and has no place for the supervisor goes on:
 // it is adopted when there is one.
-func TestAdoptionOfACrowdedInstance(t *testing.T) {
+func TestAdoptionOfAFullInstance(t *testing.T) {
 	t.Parallel()
-	d := crowded(t)
+	d := full(t)
 	session := d.Owner(t)
 	_, _, pid := d.Supervisor.Status(d.Spec.ID)
-	leave := crowd(t, d)
+	leave := fill(t, d)
 	d.Supervisor.Detach()
 
 	second, _ := supervisor(t)

@@ -54,7 +54,7 @@ func TestStopOrphan(t *testing.T) {
 func TestBuildLeftRunning(t *testing.T) {
 	dir := t.TempDir()
 	bin := postgrestest.Binaries(t)
-	half := filepath.Join(dir, "spare-1-"+bin.Version+"-x.building")
+	half := filepath.Join(dir, "prepared-1-"+bin.Version+"-x.building")
 	if err := postgres.Init(t.Context(), bin, half); err != nil {
 		t.Fatal(err)
 	}

@@ -13,11 +13,11 @@ import (
 	"holdfast/internal/durable"
 )
 
-// A prepared directory is named spare-<format>-<version>-<random>. A change of
+// A prepared directory is named prepared-<format>-<version>-<random>. A change of
 // fillTemplate or Init must raise the format; a pool then removes the
 // directories of older formats.
 const (
-	preparedPrefix = "spare-"
+	preparedPrefix = "prepared-"
 	preparedFormat = "4"
 	buildingSuffix = ".building"
 )

@@ -83,7 +83,7 @@ func TestWarmPoolAdopts(t *testing.T) {
 	first.Start()
 	eventually(t, 30*time.Second, "a ready directory", func() bool { return first.Ready() == 1 })
 	first.Close()
-	for _, name := range []string{"spare-1-15.1-old", "spare-0-" + postgrestest.Binaries(t).Version + "-x", "spare-1-" + postgrestest.Binaries(t).Version + "-y.building"} {
+	for _, name := range []string{"prepared-1-15.1-old", "prepared-0-" + postgrestest.Binaries(t).Version + "-x", "prepared-1-" + postgrestest.Binaries(t).Version + "-y.building"} {
 		if err := os.MkdirAll(filepath.Join(dir, name, "base"), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestWarmPoolAdopts(t *testing.T) {
 	if second.Ready() != 1 {
 		t.Errorf("adopted %d directories", second.Ready())
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "spare-*")); len(left) != 1 {
+	if left, _ := filepath.Glob(filepath.Join(dir, "prepared-*")); len(left) != 1 {
 		t.Errorf("left: %q", left)
 	}
 }

@@ -26,7 +26,7 @@ import (
 const (
 	// VerificationDirectory is the directory below the data directory into which
 	// backups are restored for verification.
-	VerificationDirectory = "proofs"
+	VerificationDirectory = "verification"
 	// VerificationInterval is how often the worker checks whether a backup is due.
 	VerificationInterval = 15 * time.Second
 	// verificationAttempts is how often a verification is tried that fails for a
@@ -163,7 +163,7 @@ func (s *Service) endVerification(db model.Database, b model.Backup, detail stri
 	}
 	if v.Status == model.VerificationFailed {
 		s.core.Tell(model.Event{
-			Type: model.EventProofFailed, Organization: db.Organization,
+			Type: model.EventVerificationFailed, Organization: db.Organization,
 			Resource: model.Resource{Type: model.ResourceBackup, ID: b.ID, Name: db.Name},
 			Message:  fmt.Sprintf("A backup of %s could not be restored when it was tried: %s", db.Name, v.Detail),
 		})
@@ -173,7 +173,7 @@ func (s *Service) endVerification(db model.Database, b model.Backup, detail stri
 		if err != nil || v.Status == model.VerificationUnverified {
 			return err
 		}
-		call := s.core.System(model.ActionBackupProve, db.Organization, model.Resource{Type: model.ResourceBackup, ID: b.ID, Name: db.Name})
+		call := s.core.System(model.ActionBackupVerify, db.Organization, model.Resource{Type: model.ResourceBackup, ID: b.ID, Name: db.Name})
 		call.Note("verification", string(v.Status))
 		call.Note("detail", v.Detail)
 		return s.core.Audit(tx, call, cause)

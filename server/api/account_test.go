@@ -95,7 +95,7 @@ func TestFeatures(t *testing.T) {
 		want    wire.Features
 	}{{time.Hour, true, here, all}, {0, false, here, without}, {time.Hour, true, nowhere, bare}} {
 		w := open(t, func(c *core.Config) {
-			c.BackupInterval, c.Exports, c.Proofs, c.Search = test.every, test.exports, test.exports, test.search
+			c.BackupInterval, c.Exports, c.VerifyBackups, c.Search = test.every, test.exports, test.exports, test.search
 		})
 		if got := get[wire.Limits](t, w.do(t, request{method: "GET", path: "/account/limits", key: w.org.read})).Features; got != test.want {
 			t.Errorf("backups every %s, exports %t: %+v", test.every, test.exports, got)

@@ -77,14 +77,14 @@ func TestIdempotencyKeyNeedsTheScopeAgain(t *testing.T) {
 	}
 }
 
-func TestIdempotencyKeyOfACrowd(t *testing.T) {
+func TestIdempotencyKeyOfConcurrentCallers(t *testing.T) {
 	w := open(t)
 	for round := range 5 {
 		var done, replayed, busy atomic.Int64
 		var all sync.WaitGroup
 		for range 20 {
 			all.Go(func() {
-				r := w.makeBucket(t, w.org.full, fmt.Sprintf("crowd %d", round), fmt.Sprintf("crowd-%d", round))
+				r := w.makeBucket(t, w.org.full, fmt.Sprintf("callers %d", round), fmt.Sprintf("callers-%d", round))
 				switch {
 				case r.status == http.StatusOK && r.header.Get(gate.ReplayedHeader) == "true":
 					replayed.Add(1)

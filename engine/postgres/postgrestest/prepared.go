@@ -34,7 +34,7 @@ var prepared = sync.OnceValues(func() (string, error) {
 			return "", fmt.Errorf("no data directory was prepared within %s", startTimeout)
 		}
 	}
-	found, err := filepath.Glob(filepath.Join(dir, "spare-*"))
+	found, err := filepath.Glob(filepath.Join(dir, "prepared-*"))
 	if err != nil || len(found) != 1 {
 		return "", fmt.Errorf("%d data directories were prepared, %w", len(found), err)
 	}
@@ -62,7 +62,7 @@ func FillPool(tb testing.TB, dir string, count int) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		tb.Fatal(err)
 	}
-	ready, err := filepath.Glob(filepath.Join(dir, "spare-*"))
+	ready, err := filepath.Glob(filepath.Join(dir, "prepared-*"))
 	if err != nil {
 		tb.Fatal(err)
 	}

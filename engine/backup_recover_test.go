@@ -43,7 +43,7 @@ func (a *appliance) statuses(t *testing.T, database string) (all []model.BackupS
 
 // A damaged manifest keeps no other backup from being adopted, nor is one removed,
 // or its WAL, because nobody could look at it.
-func TestSettleBehindADamagedManifest(t *testing.T) {
+func TestRecoverBehindADamagedManifest(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	view, _ := a.createDatabase(t, "shop")
@@ -91,7 +91,7 @@ func TestSettleBehindADamagedManifest(t *testing.T) {
 
 // Backups that nobody can look at may be complete: they are settled when
 // somebody can.
-func TestSettleWithoutTheRepository(t *testing.T) {
+func TestRecoverWithoutTheRepository(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	view, _ := a.createDatabase(t, "shop")
@@ -133,7 +133,7 @@ func TestAdoptedBackup(t *testing.T) {
 		}
 		<-done
 		made[name] = a.backups(t, db.ID)[0]
-		a.settled(t)
+		a.awaitIdle(t)
 	}
 	if err := a.Core.Meta.Update(func(tx *meta.Tx) error {
 		lost := made["running"]

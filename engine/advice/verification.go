@@ -7,15 +7,15 @@ import (
 	"holdfast/engine/model"
 )
 
-// proofPatience is how long the newest backup may go unproven unremarked.
-const proofPatience = 24 * time.Hour
+// verificationPatience is how long the newest backup may go unverified without a recommendation.
+const verificationPatience = 24 * time.Hour
 
-// failedProofs speaks up for backups that could not be restored.
-func failedProofs(_ Facts, db Database) (found []model.Recommendation) {
-	for _, b := range db.FailedProofs {
+// failedVerifications speaks up for backups that could not be restored.
+func failedVerifications(_ Facts, db Database) (found []model.Recommendation) {
+	for _, b := range db.FailedVerifications {
 		found = append(found, model.Recommendation{
-			Code: "failed_proof", Severity: model.SeverityCritical, Category: model.CategoryBackup,
-			Title:    "A backup failed its proof",
+			Code: "failed_verification", Severity: model.SeverityCritical, Category: model.CategoryBackup,
+			Title:    "A backup failed its verification",
 			Message:  fmt.Sprintf("A backup of %s could not be restored when it was tried: %s. Make another, and delete this one.", db.Name, b.Verification.Detail),
 			Resource: model.Resource{Type: model.ResourceBackup, ID: b.ID, Name: db.Name},
 			Evidence: map[string]any{"backup_id": b.ID, "detail": b.Verification.Detail, "failed_at": b.Verification.At},
@@ -25,11 +25,11 @@ func failedProofs(_ Facts, db Database) (found []model.Recommendation) {
 	return found
 }
 
-// unprovenBackup speaks up for a database whose newest backup nobody has
+// unverifiedBackup recommends a verification for a database whose newest backup nobody has
 // tried.
-func unprovenBackup(f Facts, db Database) []model.Recommendation {
+func unverifiedBackup(f Facts, db Database) []model.Recommendation {
 	newest := db.LastCompleted
-	if !f.Proofs || newest == nil || newest.CompletedAt == nil || f.Now.Before(newest.CompletedAt.Add(proofPatience)) {
+	if !f.Verifies || newest == nil || newest.CompletedAt == nil || f.Now.Before(newest.CompletedAt.Add(verificationPatience)) {
 		return nil
 	}
 	if status := newest.Verification.Status; status != model.VerificationUnverified && status != model.VerificationRunning {
@@ -37,7 +37,7 @@ func unprovenBackup(f Facts, db Database) []model.Recommendation {
 	}
 	return []model.Recommendation{{
 		Code: "unverified_backup", Severity: model.SeverityWarning, Category: model.CategoryBackup,
-		Title:    "The newest backup is not proven",
+		Title:    "The newest backup is not verified",
 		Message:  fmt.Sprintf("The newest backup of %s has not been restored on trial yet. %s", db.Name, newest.Verification.Detail),
 		Resource: db.resource(),
 		Evidence: map[string]any{"backup_id": newest.ID, "completed_at": newest.CompletedAt, "detail": newest.Verification.Detail},

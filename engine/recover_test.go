@@ -64,7 +64,7 @@ func gone(t *testing.T, a *appliance, db model.Database, _ databases.Connection)
 	}
 }
 
-// putAside is gone, with the files of a generation kept among the strays.
+// putAside is gone, with the files of a generation kept in quarantine.
 func putAside(generation string) func(*testing.T, *appliance, model.Database, databases.Connection) {
 	return func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
 		t.Helper()
@@ -76,7 +76,7 @@ func putAside(generation string) func(*testing.T, *appliance, model.Database, da
 	}
 }
 
-// asideOf returns what of a database's directory lies among the strays.
+// asideOf returns what of a database's directory lies in quarantine.
 func asideOf(t *testing.T, a *appliance, db model.Database) (names []string) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(a.cfg.DataDir, core.QuarantineDir, "*-"+db.ID+"-*"))
@@ -164,7 +164,7 @@ func (a *appliance) backUp(t testing.TB, database string) model.Backup {
 	if err != nil || b.Status != model.BackupCompleted {
 		t.Fatalf("backup: %+v, %v", b, err)
 	}
-	a.settled(t)
+	a.awaitIdle(t)
 	return b
 }
 
@@ -650,8 +650,8 @@ func (a *appliance) unrecordedBackup(t testing.TB, db model.Database, known bool
 	}
 }
 
-// strayBlob stores a blob to which no record points.
-func (a *appliance) strayBlob(t testing.TB, text string) blobstore.Ref {
+// orphanBlob stores a blob to which no record points.
+func (a *appliance) orphanBlob(t testing.TB, text string) blobstore.Ref {
 	t.Helper()
 	w, err := a.Core.Blobs.Create(t.Context())
 	if err != nil {
@@ -698,13 +698,13 @@ func (a *appliance) awaitOperation(t testing.TB, op model.DatabaseOperation, wan
 	if op.Status != want {
 		t.Fatalf("the %s is %s, not %s: %s", op.Type, op.Status, want, op.Error)
 	}
-	a.settled(t)
+	a.awaitIdle(t)
 	return op.Error
 }
 
 // Every state a crash can leave is settled by the next start, all of them
 // side by side in one data directory.
-func TestSettle(t *testing.T) {
+func TestRecover(t *testing.T) {
 	t.Parallel()
 	cases := crashes()
 	cfg := testConfig(t, newDataDir(t))
@@ -720,8 +720,8 @@ func TestSettle(t *testing.T) {
 	for n, c := range cases {
 		c.leave(t, a, left[n])
 	}
-	orphan := a.strayBlob(t, "an upload without its row")
-	discarded := a.strayBlob(t, "a deleted object")
+	orphan := a.orphanBlob(t, "an upload without its row")
+	discarded := a.orphanBlob(t, "a deleted object")
 	if err := a.Core.Meta.Update(func(tx *meta.Tx) error { return tx.DiscardBlob(string(discarded)) }); err != nil {
 		t.Fatal(err)
 	}
@@ -769,10 +769,10 @@ func (a *appliance) awaitBlobs(t testing.TB, refs ...blobstore.Ref) {
 
 // A removal from the trash that was interrupted goes on, and what is half
 // removed cannot be brought back.
-func TestSettlePurge(t *testing.T) {
+func TestRecoverPurge(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, newDataDir(t))
-	cfg.Spares = 3 // one is being built when the engine is abandoned
+	cfg.Warm = 3 // one is being built when the engine is abandoned
 	a := startEngineOn(t, cfg)
 	db, _ := a.createDatabase(t, "shop")
 	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
@@ -806,7 +806,7 @@ func TestSettlePurge(t *testing.T) {
 }
 
 // A database that cannot be settled is failed, and left alone; the others start.
-func TestUnsettledDatabase(t *testing.T) {
+func TestUnrecoverableDatabase(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	broken, _ := a.createDatabase(t, "broken")
