@@ -78,7 +78,7 @@ func TestDiskFull(t *testing.T) {
 	objects := "/buckets/" + bucket.ID + "/objects"
 	m.must("POST", objects+"?key=before", strings.NewReader("before"), nil)
 
-	// What dies, the server or a spare in the making, leaves some room, with
+	// What dies, the server or a directory being prepared, leaves some room, with
 	// which the server may come back: until there is none left.
 	eventually(t, "the end of the database", func() bool {
 		fill()

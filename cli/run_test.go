@@ -266,7 +266,7 @@ func privateCache(t *testing.T) (cache, dataDir string) {
 }
 
 // TestRunPrivately runs commands where no appliance runs: they share one, and
-// nothing but a spare stays.
+// nothing but a prepared directory stays.
 func TestRunPrivately(t *testing.T) {
 	t.Parallel()
 	cache, dataDir := privateCache(t)
@@ -351,7 +351,7 @@ func BenchmarkRun(b *testing.B) {
 	eventually(b, "the end of the private appliance", func() bool { return len(processesNaming(cache)) == 0 })
 }
 
-// benchmarkRun leaves the appliance a pause in which it makes a spare.
+// benchmarkRun leaves the appliance a pause in which it prepares a directory.
 func benchmarkRun(b *testing.B, pause time.Duration, args ...string) {
 	runOnce(b, 3*time.Second, args...)
 	for b.Loop() {

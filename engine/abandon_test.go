@@ -162,7 +162,7 @@ func answer[T any](t testing.TB, c databases.Connection, sql string) (value T) {
 }
 
 // checkTidy sees that nothing is left of what was done: no claim, no
-// operation, no directory, process, socket or spare that no record accounts
+// operation, no directory, process, socket or prepared directory that no record accounts
 // for, and nothing remembered of what is gone.
 func (a *appliance) checkTidy(t testing.TB) {
 	t.Helper()
@@ -190,7 +190,7 @@ func (a *appliance) checkTidy(t testing.TB) {
 	within(t, time.Minute, "a full pool of prepared directories", func() bool { return a.Databases.WarmPool.Ready() >= a.cfg.Warm })
 	for _, path := range below(t, filepath.Join(a.cfg.DataDir, "warm"), 1) {
 		if strings.HasSuffix(path, ".building") {
-			t.Errorf("a half-made spare is left: %s", path)
+			t.Errorf("a half-made prepared directory is left: %s", path)
 		}
 	}
 	a.checkMemory(t, kept)

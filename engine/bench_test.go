@@ -26,7 +26,7 @@ func BenchmarkDatabaseCreate(b *testing.B) {
 	var took []time.Duration
 	for b.Loop() {
 		b.StopTimer()
-		eventually(b, "a spare", func() bool { return a.Databases.WarmPool.Ready() > 0 })
+		eventually(b, "a prepared directory", func() bool { return a.Databases.WarmPool.Ready() > 0 })
 		b.StartTimer()
 		began := time.Now()
 		db, _ := a.createDatabase(b, fmt.Sprintf("d%d", len(took)))

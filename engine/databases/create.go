@@ -133,7 +133,7 @@ func (s *Service) InsertDatabase(tx *meta.Tx, db model.Database) error {
 	})
 }
 
-// BuildDatabase turns a spare into the database's running instance. The
+// BuildDatabase turns a prepared directory into the database's running instance. The
 // record it returns may have another port.
 func (s *Service) BuildDatabase(ctx context.Context, db model.Database) (model.Database, error) {
 	if err := os.MkdirAll(s.DatabaseDirectory(db.ID), 0o700); err != nil {
@@ -141,7 +141,7 @@ func (s *Service) BuildDatabase(ctx context.Context, db model.Database) (model.D
 	}
 	dir := s.DataDirectory(db.ID, db.Generation)
 	if err := s.WarmPool.Take(ctx, dir); err != nil {
-		return db, fmt.Errorf("take spare: %w", err)
+		return db, fmt.Errorf("take a prepared directory: %w", err)
 	}
 	if err := s.IssueCertificate(dir); err != nil {
 		return db, err
