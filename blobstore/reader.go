@@ -199,12 +199,6 @@ func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// File returns the file that begins with the blob's bytes, nil for a small blob,
-// so that the kernel can send them (sendfile). It verifies nothing and has bytes
-// after the blob's: call Verify for each part, within Size, before it is sent.
-// Close closes it.
-func (r *Reader) File() *os.File { return r.file }
-
 // Small returns the bytes of a small blob, nil for a file. They are valid until
 // Close.
 func (r *Reader) Small() []byte { return r.whole }

@@ -2,10 +2,8 @@ package server
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -78,52 +76,6 @@ func TestBrokenOffRanges(t *testing.T) {
 			if content.late.Load() {
 				t.Fatalf("%s was read after the answer had ended", key)
 			}
-		}
-	}
-}
-
-// kernelSent is an answer that counts the bytes which are left to the kernel to
-// send.
-type kernelSent struct {
-	brokenOff
-	began int // the status
-	bytes int64
-}
-
-func (k *kernelSent) WriteHeader(status int) { k.began = status }
-
-func (k *kernelSent) ReadFrom(src io.Reader) (int64, error) {
-	if limited, ok := src.(*io.LimitedReader); ok {
-		if _, ok := limited.R.(*os.File); ok && k.began != 0 {
-			k.bytes += limited.N
-		}
-	}
-	return io.Copy(io.Discard, src)
-}
-
-// TestSendfile downloads a large object, and a range of it: the kernel sends all.
-func TestSendfile(t *testing.T) {
-	t.Parallel()
-	s := startSite(t, "")
-	bucket := s.bucket(t, "files", true)
-	const size = 5<<20 + 7
-	s.put(t, bucket, "large", "application/octet-stream", strings.Repeat("x", size))
-	for ranges, want := range map[string]kernelSent{"": {began: 200, bytes: size}, "bytes=1000-": {began: 206, bytes: size - 1000}} {
-		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		if ranges != "" {
-			r.Header.Set("Range", ranges)
-		}
-		object, err := s.engine.Objects.ObjectDownload(&model.Call{}, bucket, "large", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer := &kernelSent{brokenOff: brokenOff{header: http.Header{}}}
-		if err := send(answer, r, object.LastModified, object.Content); err != nil {
-			t.Error(err)
-		}
-		object.Content.Close()
-		if answer.began != want.began || answer.bytes != want.bytes {
-			t.Errorf("%q: status %d, and the kernel has sent %d bytes of %d", ranges, answer.began, answer.bytes, want.bytes)
 		}
 	}
 }

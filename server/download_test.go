@@ -420,7 +420,8 @@ func TestDamagedDownload(t *testing.T) {
 	}{
 		"whole":          {"", 0},
 		"from its start": {"bytes=0-", 0},
-		"the bad part":   {"bytes=2000000-", 500},
+		"up to it":       {"bytes=2000000-", 0},
+		"the bad block":  {"bytes=2900000-", 500},
 		"two ranges":     {"bytes=0-9,3000000-", 0},
 	} {
 		r, _ := http.NewRequest(http.MethodGet, s.URL+objs["large"].DownloadPath, nil)

@@ -2,8 +2,6 @@ package server
 
 import (
 	"errors"
-	"io"
-	"math"
 	"net"
 	"os"
 	"sync"
@@ -72,7 +70,7 @@ func (g *guarded) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &guardedConn{TCPConn: conn.(*net.TCPConn), listener: g}
+		c := &guardedConn{Conn: conn, listener: g}
 		g.limit.add(c, model.ClientIP(conn.RemoteAddr().String()))
 		admitted, err := g.makeRoom(c)
 		if err != nil {
@@ -122,10 +120,9 @@ func (g *guarded) Close() error {
 	return g.Listener.Close()
 }
 
-// guardedConn gives up on a client that does not take what it is sent. It is
-// a TCP connection in all else: files are sent by the kernel.
+// guardedConn gives up on a client that does not take what it is sent.
 type guardedConn struct {
-	*net.TCPConn
+	net.Conn
 	listener  *guarded
 	placement // kept by the limit
 	once      sync.Once
@@ -134,42 +131,20 @@ type guardedConn struct {
 // Write implements io.Writer.
 func (c *guardedConn) Write(p []byte) (n int, err error) {
 	for {
-		if err := c.wait(); err != nil {
+		if err := c.SetWriteDeadline(time.Now().Add(c.listener.patience)); err != nil {
 			return n, err
 		}
-		m, err := c.TCPConn.Write(p[n:])
+		m, err := c.Conn.Write(p[n:])
 		n += m
-		if !slow(int64(m), err) {
+		if m == 0 || !errors.Is(err, os.ErrDeadlineExceeded) { // else it has taken something before its time was up
 			return n, err
 		}
 	}
 }
 
-// ReadFrom implements io.ReaderFrom.
-func (c *guardedConn) ReadFrom(r io.Reader) (n int64, err error) {
-	limited, ok := r.(*io.LimitedReader)
-	if !ok {
-		limited = &io.LimitedReader{R: r, N: math.MaxInt64}
-	}
-	for {
-		if err := c.wait(); err != nil {
-			return n, err
-		}
-		left := limited.N
-		m, err := c.TCPConn.ReadFrom(limited)
-		n += m
-		if !slow(m, err) || left-limited.N != m { // what was read and not sent is lost
-			return n, err
-		}
-	}
-}
-
-// slow reports whether a client has taken something before its time was up.
-func slow(sent int64, err error) bool { return sent > 0 && errors.Is(err, os.ErrDeadlineExceeded) }
-
-func (c *guardedConn) wait() error {
-	return c.SetWriteDeadline(time.Now().Add(c.listener.patience))
-}
+// CloseWrite lets net/http end its answers before it closes the connection, so
+// that a client gets to read one that came before its request had ended.
+func (c *guardedConn) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }
 
 // Close implements net.Conn.
 func (c *guardedConn) Close() error {
@@ -177,5 +152,5 @@ func (c *guardedConn) Close() error {
 		c.listener.limit.remove(c)
 		c.listener.changed()
 	})
-	return c.TCPConn.Close()
+	return c.Conn.Close()
 }
