@@ -10,7 +10,6 @@ import (
 // [sync.WaitGroup.Go], and its Wait is the waiting.
 func goroutines() map[string]string {
 	return map[string]string{
-		"holdfast/backup/repository.packs":             "waits for all before it returns",
 		"holdfast/backup/repository.rotate":            "wait waits before the next pack and before the end",
 		"holdfast/backup/wal.newWatcher":               "one for the process, to its end",
 		"holdfast/cli.servePrivately":                  "ends with the context, which ends when the function returns",

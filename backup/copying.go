@@ -11,6 +11,7 @@ import (
 
 	"holdfast/backup/repository"
 	"holdfast/backup/wal/xlog"
+	"holdfast/internal/parallel"
 )
 
 const (
@@ -91,20 +92,7 @@ type piece struct {
 
 // run reads everything, pg_control last.
 func (c *copying) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	pieces := make(chan piece)
-	var workers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), maxWorkers) {
-		workers.Go(func() {
-			if err := c.work(ctx, pieces); err != nil {
-				cancel(err)
-			}
-		})
-	}
-	c.feed(ctx, pieces)
-	workers.Wait()
-	if err := context.Cause(ctx); err != nil {
+	if err := parallel.Do(ctx, min(runtime.GOMAXPROCS(0), maxWorkers), c.pieces, c.work); err != nil {
 		return err
 	}
 	if err := c.damage(); err != nil {
@@ -122,17 +110,14 @@ func (c *copying) damage() error {
 	return fmt.Errorf("the data directory has pages with a wrong checksum: %v", c.damaged)
 }
 
-// feed hands out the pieces of all files, in order.
-func (c *copying) feed(ctx context.Context, pieces chan<- piece) {
-	defer close(pieces)
+// pieces yields the pieces of all files but pg_control, in order.
+func (c *copying) pieces(yield func(piece) bool) {
 	for _, f := range c.files {
 		if f.entry.Path == controlFile {
 			continue
 		}
 		for i := range f.pieces {
-			select {
-			case pieces <- piece{f, i}:
-			case <-ctx.Done():
+			if !yield(piece{f, i}) {
 				return
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"holdfast/backup/repository"
 	"holdfast/internal/durable"
+	"holdfast/internal/parallel"
 )
 
 // RestoreOptions are the options of Restore.
@@ -84,7 +85,7 @@ func (r *restoring) run(ctx context.Context, workers int) error {
 	if workers <= 0 {
 		workers = min(2*runtime.GOMAXPROCS(0), maxWorkers)
 	}
-	if err := r.content(ctx, workers); err != nil {
+	if err := parallel.Do(ctx, workers, r.pieces, r.work); err != nil {
 		return err
 	}
 	if r.control == nil {
@@ -93,8 +94,8 @@ func (r *restoring) run(ctx context.Context, workers int) error {
 	return r.target.finish(r.control)
 }
 
-// skeleton creates all directories, and the files that a data directory of a
-// server does not have.
+// skeleton creates all directories, files of several pieces and empty ones, and the
+// files that a data directory of a server does not have.
 func (r *restoring) skeleton() error {
 	for i := range r.source.Entries {
 		e := &r.source.Entries[i]
@@ -106,6 +107,16 @@ func (r *restoring) skeleton() error {
 		}
 		pieces := int((e.Size + pieceSize - 1) / pieceSize)
 		r.files = append(r.files, &restoredFile{entry: e, sums: make([]uint32, pieces), left: pieces})
+		if pieces == 1 {
+			continue // the worker that writes it creates it
+		}
+		f, err := r.makeFile(e)
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil {
+			return err
+		}
 	}
 	for _, f := range ownFiles(r.source.Manifest) {
 		if err := r.target.write(f.name, []byte(f.content)); err != nil {
@@ -130,49 +141,15 @@ type restorePiece struct {
 	index int
 }
 
-// content writes the files' contents, in parallel.
-func (r *restoring) content(ctx context.Context, workers int) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	pieces := make(chan restorePiece)
-	var group sync.WaitGroup
-	for range workers {
-		group.Go(func() {
-			if err := r.work(ctx, pieces); err != nil {
-				cancel(err)
-			}
-		})
-	}
-	if err := r.feed(ctx, pieces); err != nil {
-		cancel(err)
-	}
-	group.Wait()
-	return context.Cause(ctx)
-}
-
-// feed distributes the pieces of every file. It creates files of several
-// pieces; a file of one piece is created by the worker that writes it.
-func (r *restoring) feed(ctx context.Context, pieces chan<- restorePiece) error {
-	defer close(pieces)
+// pieces yields the pieces of every file.
+func (r *restoring) pieces(yield func(restorePiece) bool) {
 	for _, f := range r.files {
-		if len(f.sums) != 1 {
-			made, err := r.makeFile(f.entry)
-			if err == nil {
-				err = made.Close()
-			}
-			if err != nil {
-				return err
-			}
-		}
 		for i := range f.sums {
-			select {
-			case pieces <- restorePiece{f, i}:
-			case <-ctx.Done():
-				return nil
+			if !yield(restorePiece{f, i}) {
+				return
 			}
 		}
 	}
-	return nil
 }
 
 // makeFile creates a file of its final size, filled with zeros.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"holdfast/internal/parallel"
 	"io"
 	"io/fs"
 	"runtime"
@@ -56,7 +57,7 @@ func (r *Repository) Verify(ctx context.Context, progress func(done, total int64
 			return Report{}, err
 		}
 	}
-	if err := v.packs(ctx); err != nil {
+	if err := parallel.Do(ctx, runtime.GOMAXPROCS(0), slices.Values(v.all), v.packs); err != nil {
 		return Report{}, fmt.Errorf("verify backups: %w", err)
 	}
 	for _, id := range ids {
@@ -125,39 +126,8 @@ func (v *verification) index(x *index) error {
 	return nil
 }
 
-// packs reads all packs, with a goroutine for each processor.
-func (v *verification) packs(ctx context.Context) error {
-	next := make(chan verifiedPack)
-	errs := make(chan error)
-	workers := runtime.GOMAXPROCS(0)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	for range workers {
-		go func() {
-			err := v.someOf(ctx, next)
-			if err != nil {
-				cancel(err)
-			}
-			errs <- err
-		}()
-	}
-	func() {
-		defer close(next)
-		for _, p := range v.all {
-			select {
-			case next <- p:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	for range workers {
-		<-errs
-	}
-	return context.Cause(ctx)
-}
-
-func (v *verification) someOf(ctx context.Context, next <-chan verifiedPack) error {
+// packs reads some of the packs.
+func (v *verification) packs(ctx context.Context, next <-chan verifiedPack) error {
 	rd, err := v.r.NewReader()
 	if err != nil {
 		return err
