@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"holdfast/internal/durable"
 	"os"
 	"path/filepath"
 )
@@ -39,33 +39,9 @@ func (s *Store) link(dir string) error {
 		}
 	}
 	for _, name := range []string{formatFile, filepath.Base(s.parts), filepath.Base(s.blobs)} {
-		if err := linkTree(filepath.Join(filepath.Dir(s.blobs), name), filepath.Join(dir, name)); err != nil {
+		if err := durable.LinkTree(filepath.Join(filepath.Dir(s.blobs), name), filepath.Join(dir, name)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// linkTree links the file from, or all files below that directory, to to. Files
-// that disappear meanwhile are of aborted writers, or parts that became blobs.
-func linkTree(from, to string) error {
-	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) && path != from {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			return os.Mkdir(filepath.Join(to, rel), 0o700)
-		}
-		if err := os.Link(path, filepath.Join(to, rel)); !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil
-	})
 }

@@ -304,26 +304,11 @@ func (e *Engine) linkBackups(dir string, db model.Database) error {
 // linkTree links the files below name in the data directory into dir. An absent
 // name is fine.
 func (e *Engine) linkTree(dir, name string) error {
-	err := filepath.WalkDir(filepath.Join(e.Core.Config.DataDir, name), func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(e.Core.Config.DataDir, path)
-		if err != nil {
-			return err
-		}
-		to := filepath.Join(dir, rel)
-		switch {
-		case d.IsDir():
-			return os.MkdirAll(to, 0o700)
-		case !d.Type().IsRegular():
-			return nil // sockets
-		}
-		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-			return err
-		}
-		return os.Link(path, to)
-	})
+	to := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	err := durable.LinkTree(filepath.Join(e.Core.Config.DataDir, name), to)
 	if errors.Is(err, fs.ErrNotExist) && core.Absent(e.Core.Config.DataDir, name) {
 		return nil
 	}

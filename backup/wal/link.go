@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"holdfast/backup/wal/xlog"
+	"holdfast/internal/durable"
 )
 
 // Link makes dir a copy of the archive out of hard links, while WAL is
@@ -36,27 +37,7 @@ func (a *Archive) link(dir string) error {
 	}
 	for number := range a.damaged {
 		name := strconv.Itoa(number)
-		if err := linkAll(filepath.Join(a.dir, name), filepath.Join(dir, name)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// linkAll links the files of a directory that has no writer.
-func linkAll(from, to string) error {
-	if err := os.Mkdir(to, 0o700); err != nil {
-		return err
-	}
-	entries, err := os.ReadDir(from)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if !e.Type().IsRegular() {
-			continue
-		}
-		if err := os.Link(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
+		if err := durable.LinkTree(filepath.Join(a.dir, name), filepath.Join(dir, name)); err != nil {
 			return err
 		}
 	}
