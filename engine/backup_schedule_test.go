@@ -68,6 +68,7 @@ func TestScheduledBackupsBesideStuckOne(t *testing.T) {
 	db, _ := other.createDatabase(t, "shop")
 	refuseWAL(t, a, stuck.ID)
 	by.Store(int64(2 * time.Minute))
+	a.Core.Background(a.Recovery.BackUpDue) // instead of waiting for its interval
 	within(t, time.Minute, "the backup of the other's", func() bool {
 		all := a.backups(t, db.ID)
 		return len(all) == 1 && all[0].Status == model.BackupCompleted

@@ -15,7 +15,7 @@ import (
 
 // impatient has an engine use force soon.
 func impatient(e *Engine) {
-	e.Databases.Timeouts = databases.Timeouts{Stop: time.Second, Sessions: 3 * time.Second, WAL: 10 * time.Minute}
+	e.Databases.Timeouts = databases.Timeouts{Stop: time.Second, Sessions: time.Second, WAL: 10 * time.Minute}
 }
 
 // stick opens a session that does not end when it is told to, and does the

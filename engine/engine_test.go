@@ -2,11 +2,14 @@ package engine
 
 import (
 	"context"
+	"flag"
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,7 +21,14 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 )
 
-func TestMain(m *testing.M) { postgrestest.Main(m) }
+// TestMain runs more tests at a time than there are processors: most of a
+// test's time is spent waiting for servers. -parallel says otherwise.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.NumCPU())); err != nil {
+		panic(err)
+	}
+	postgrestest.Main(m)
+}
 
 // appliance is an engine with PostgreSQL, on a data directory of its own.
 type appliance struct {

@@ -37,6 +37,7 @@ func (a *appliance) awaitExport(t testing.TB, database, before string) recovery.
 	within(t, time.Minute, "an export", func() bool {
 		var err error
 		view, err = a.Recovery.ExportGet(a.call(model.ActionExportGet), database)
+		a.Recovery.Exports.Wake() // instead of waiting for its interval
 		return err == nil && view.Status == model.ExportReady && view.ID != before
 	})
 	return view

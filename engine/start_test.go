@@ -15,9 +15,11 @@ import (
 func TestStartsComeFirst(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, newDataDir(t))
+	const count = 7
+	fillPool(t, cfg, count)
 	a := startEngineOn(t, cfg)
 	var all []model.Database
-	for n := range 7 { // more than start at a time
+	for n := range count { // more than start at a time
 		db, _ := a.createDatabase(t, fmt.Sprintf("d%d", n))
 		all = append(all, db.Database)
 	}

@@ -288,12 +288,15 @@ func TestForeignProcessOnThePortOfADeadInstance(t *testing.T) {
 // An appliance that was killed comes back to instances that never noticed.
 func TestAdoption(t *testing.T) {
 	t.Parallel()
-	a := startEngine(t)
-	var dbs []databases.View
-	pids := map[string]int{}
 	// More than eight, among which the memory is shared at least: what is fitted to the machine for the last one
 	// is less than for the first, and that is no reason to restart it.
-	for n := range 10 {
+	const count = 10
+	cfg := testConfig(t, newDataDir(t))
+	fillPool(t, cfg, count)
+	a := startEngineOn(t, cfg)
+	var dbs []databases.View
+	pids := map[string]int{}
+	for n := range count {
 		db, c := a.createDatabase(t, fmt.Sprintf("d%d", n))
 		dbs, pids[db.ID] = append(dbs, db), a.pid(t, db.ID)
 		session := connect(t, c)
@@ -328,8 +331,10 @@ func TestAdoption(t *testing.T) {
 // the numbers in them may be anybody's.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
-	a := startEngine(t)
 	const count = 8
+	cfg := testConfig(t, newDataDir(t))
+	fillPool(t, cfg, count)
+	a := startEngineOn(t, cfg)
 	var connections []databases.Connection
 	var dbs []databases.View
 	for n := range count {
