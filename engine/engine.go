@@ -142,27 +142,6 @@ func (e *Engine) Start(ctx context.Context) error {
 // Binaries returns which PostgreSQL was found. It is set once Start returned.
 func (e *Engine) Binaries() postgres.Binaries { return e.Databases.Binaries }
 
-// About is the appliance itself, for people to see.
-type About struct {
-	Version   string
-	DataDir   string
-	Binaries  postgres.Binaries
-	AuditKeep uint64
-	Verifies  bool          // whether backups are verified
-	Trash     time.Duration // how long deleted databases are kept
-	Objects   time.Duration // how long deleted objects are kept, 0 for not at all
-	Replaced  time.Duration // how long data that a restore replaced is kept
-}
-
-// About returns what the appliance is and how it was set up. It is whole once
-// Start returned.
-func (e *Engine) About() About {
-	return About{
-		Version: e.Core.Config.Version, DataDir: e.Core.Config.DataDir, Binaries: e.Databases.Binaries, AuditKeep: e.Core.Config.AuditKeep,
-		Verifies: e.Core.Config.VerifyBackups, Trash: e.Core.Config.TrashRetention, Objects: e.Core.Config.ObjectTrashRetention, Replaced: e.Core.Config.ReplacedRetention,
-	}
-}
-
 // Now is the time by the engine's clock.
 func (e *Engine) Now() time.Time { return e.Core.Clock() }
 

@@ -60,7 +60,7 @@ func (req *request) backup(db databaseData, cause error) (answer, error) {
 		return answer{}, err
 	}
 	live := b.Status == model.BackupPending || b.Status == model.BackupRunning || verifying(b)
-	return answer{page: "backup.html", data: backupData{db, b, req.engine.About().Verifies}, live: live}, cause
+	return answer{page: "backup.html", data: backupData{db, b, req.engine.Core.Config.VerifyBackups}, live: live}, cause
 }
 
 func (req *request) backupRestore() (answer, error) {

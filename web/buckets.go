@@ -76,7 +76,7 @@ func (req *request) bucket(cause error) (answer, error) {
 }
 
 func (req *request) bucketPage(prefix string, cause error) (answer, error) {
-	data := bucketData{Prefix: prefix, Crumbs: crumbs(prefix), Kept: req.engine.About().Objects}
+	data := bucketData{Prefix: prefix, Crumbs: crumbs(prefix), Kept: req.engine.Core.Config.ObjectTrashRetention}
 	var err error
 	if data.Bucket, err = req.engine.Objects.BucketGet(req.call, req.id()); err != nil {
 		return answer{}, err

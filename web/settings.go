@@ -15,7 +15,7 @@ type settingsData struct {
 	Current  string // the hash of this session's token
 	Least    int    // characters of a password
 	Usage    insight.Usage
-	About    engine.About
+	Engine   *engine.Engine
 	API      string
 }
 
@@ -63,7 +63,7 @@ func (req *request) settings(cause error) (answer, error) {
 	}
 	a.data = settingsData{
 		Sessions: sessions, Current: req.person.Session.TokenHash, Least: password.Min,
-		Usage: usage, About: req.engine.About(), API: req.opts.BaseURL + "/v1",
+		Usage: usage, Engine: req.engine, API: req.opts.BaseURL + "/v1",
 	}
 	return a, cause
 }

@@ -111,8 +111,8 @@ func underWay(what string) error {
 }
 
 // Unrecovered is held, until the appliance ends, on a database that could not be
-// settled: nobody may touch it, and it is not started. The others are.
-const Unrecovered = "what a crash interrupted, and could not be settled when the appliance started,"
+// recovered: nothing may touch it, and it is not started. The others are.
+const Unrecovered = "what a crash interrupted, and could not be recovered when the appliance started,"
 
 // UnderWay lists the claims as "id: what".
 func (c *Claims) UnderWay() []string {

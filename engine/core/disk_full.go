@@ -15,34 +15,34 @@ import (
 )
 
 // DiskFull is what clients are told, and how a reason begins, when something
-// needs room and there is none.
+// needs space and there is none.
 const DiskFull = "the disk is full"
 
 // errDiskFull is in what ExplainFailed returns.
 var errDiskFull = errors.New(DiskFull)
 
-// RoomInterval is how long RecordWithRoom waits until it tries again.
-const RoomInterval = time.Second
+// DiskFullRetry is how long RecordOnceSpace waits between two attempts.
+const DiskFullRetry = time.Second
 
-// RecordLater makes good for a commit of what has happened already, which
-// failed with err. When that was for lack of room it commits fn as soon as there
-// is some, behind the caller's back; what is not recorded when the engine closes
-// is settled by the next start. It returns err.
+// RecordLater handles err, the failure to commit what has happened already. If the
+// disk was full, it commits fn in the background as soon as there is space; what is
+// not recorded when the engine closes is recovered by the next start. It returns err.
 func (c *Core) RecordLater(err error, what string, fn func(*meta.Tx) error) error {
 	if err == nil || !IsDiskFull(err) {
 		return err
 	}
 	c.Log.Warn("no room to record "+what+": trying until there is", "error", err)
 	c.Background(func(ctx context.Context) {
-		if err := c.RecordWithRoom(ctx, fn); err != nil && ctx.Err() == nil {
+		if err := c.RecordOnceSpace(ctx, fn); err != nil && ctx.Err() == nil {
 			c.Log.Error("record "+what, "error", err)
 		}
 	})
 	return NoRoom(err)
 }
 
-func (c *Core) RecordWithRoom(ctx context.Context, fn func(*meta.Tx) error) error {
-	ticker := time.NewTicker(RoomInterval)
+// RecordOnceSpace commits fn as soon as the disk has space, until ctx ends.
+func (c *Core) RecordOnceSpace(ctx context.Context, fn func(*meta.Tx) error) error {
+	ticker := time.NewTicker(DiskFullRetry)
 	defer ticker.Stop()
 	for {
 		select {
@@ -82,12 +82,14 @@ func saysDiskFull(text string) bool {
 		strings.Contains(text, "Disk quota exceeded")
 }
 
-// LeastRoom is what a server needs at the least to begin another WAL segment.
-const LeastRoom = 16 << 20
+// MinFreeSpace is what a server needs at the least to begin another WAL segment.
+const MinFreeSpace = 16 << 20
 
 // warmPoolFreeSpace is what a disk must have free for prepared directories to be made ahead of need.
 const warmPoolFreeSpace = 512 << 20
 
+// FreeSpaceForWarmPool reports whether the disk has the space for the warm pool to
+// build ahead of need.
 func (c *Core) FreeSpaceForWarmPool() bool {
 	host, err := MeasureHost(c.Config.DataDir)
 	return err != nil || host.DiskFree >= warmPoolFreeSpace
@@ -107,7 +109,7 @@ func (c *Core) ExplainFailed(err error) error {
 // for that either.
 func (c *Core) ExplainDown(reason string) string {
 	full := saysDiskFull(reason)
-	if host, err := MeasureHost(c.Config.DataDir); err == nil && host.DiskFree < LeastRoom {
+	if host, err := MeasureHost(c.Config.DataDir); err == nil && host.DiskFree < MinFreeSpace {
 		full = true
 	}
 	if full {

@@ -4,7 +4,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// Tell hands an event to whoever wants to know.
+// Tell passes an event to the observer of the configuration.
 func (c *Core) Tell(event model.Event) {
 	if c.Config.Observe == nil {
 		return

@@ -121,7 +121,7 @@ func retryRemoval(err error) (wait time.Duration, again bool) {
 	case err == nil:
 		return 0, false
 	case core.IsDiskFull(err):
-		return core.RoomInterval, true
+		return core.DiskFullRetry, true
 	default:
 		return SandboxRetry, model.CodeOf(err) == model.CodeConflict
 	}

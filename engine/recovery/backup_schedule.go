@@ -201,7 +201,7 @@ func lastScheduledTime(id string, interval time.Duration, now time.Time) time.Ti
 func (s *Service) checkSpaceForBackup(database string) error {
 	stats, _ := s.databases.Statistics.Get(database)
 	host, err := core.MeasureHost(s.core.Config.DataDir)
-	if need := stats.SizeBytes/2 + core.LeastRoom; err == nil && host.DiskFree < need {
+	if need := stats.SizeBytes/2 + core.MinFreeSpace; err == nil && host.DiskFree < need {
 		return model.Errorf(model.CodeForbidden,
 			"the disk has %d MB free, and a backup of this database may need %d MB: the operator must make room", host.DiskFree>>20, need>>20)
 	}

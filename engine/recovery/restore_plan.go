@@ -39,7 +39,7 @@ func (p RestorePlan) describe(op *model.DatabaseOperation) {
 }
 
 // NeededBytes returns how much disk the restored data takes beside the present.
-func (p RestorePlan) NeededBytes() int64 { return p.Backup.SizeBytes + 16*core.LeastRoom }
+func (p RestorePlan) NeededBytes() int64 { return p.Backup.SizeBytes + 16*core.MinFreeSpace }
 
 // PlanBackup is PlanEnd with an error that says what to do about a gap in the WAL.
 func (s *Service) PlanBackup(ctx context.Context, b model.Backup) (RestorePlan, error) {
