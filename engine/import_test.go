@@ -83,6 +83,11 @@ func (a *appliance) importNow(t testing.TB, id string) model.Import {
 func (a *appliance) awaitImport(t testing.TB, id string) model.Import {
 	t.Helper()
 	var record model.Import
+	defer func() {
+		if t.Failed() {
+			t.Logf("the import: %+v", record)
+		}
+	}()
 	within(t, 3*time.Minute, "the end of the import", func() bool {
 		record = a.importNow(t, id)
 		return record.Status.Final()
