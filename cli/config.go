@@ -23,8 +23,9 @@ import (
 // config is everything that can be set, by flag, by HOLDFAST_* variable or in
 // the config file; the first of these that says something wins.
 type config struct {
+	core.Config // what is set as the engine takes it
+
 	ConfigFile        string
-	DataDir           string
 	Listen            string
 	ObjectsListen     string
 	ObjectsURL        string
@@ -33,40 +34,21 @@ type config struct {
 	TLS               bool
 	TLSCert, TLSKey   string
 	HSTSMaxAge        time.Duration
-	PublicHost        string
 	PostgresPorts     string
-	PostgresListen    []string
-	PostgresBin       string
-	PostgresMirror    string
 	User              string
 	LogFormat         string
 	LogLevel          string
 	NoFirstKey        bool
-	Warm              int
-	MaxObjectSize     int64
-	TrashRetention    time.Duration
-	ReplacedRetention time.Duration
-	BackupInterval    time.Duration
-	BackupRetention   time.Duration
 	NoExports         bool
 	NoVerification    bool
-	AuditKeep         uint64
-	AuditKeepBytes    uint64
-	AuditRetention    time.Duration
 	MetricsListen     string
 	WebhookURL        string
 	WebhookSecretFile string
 	Budgets           []string
 	DefaultAllowlist  []string
-	Plans             map[string]model.Plan // of the config file alone
 
-	ObjectTrashRetention time.Duration
-
-	serves              bool   // and is checked as what serves
-	runsAs              choice // the user that serve became, once it has
-	firstPort, lastPort int
-	rates               map[model.RateClass]core.Rate
-	allowlist           []netip.Prefix
+	serves bool   // and is checked as what serves
+	runsAs choice // the user that serve became, once it has
 }
 
 // The defaults that other texts name.
@@ -91,8 +73,8 @@ func (c *config) registerCommon(flags *pflag.FlagSet) {
 
 // registerPostgres declares where PostgreSQL comes from.
 func (c *config) registerPostgres(flags *pflag.FlagSet) {
-	flags.StringVar(&c.PostgresBin, "postgres-bin", "", "directory of PostgreSQL's programs (default: the newest installed, else fetched)")
-	flags.StringVar(&c.PostgresMirror, "postgres-mirror", "", "base URL of the Maven repository to fetch PostgreSQL from")
+	flags.StringVar(&c.Search.Explicit, "postgres-bin", "", "directory of PostgreSQL's programs (default: the newest installed, else fetched)")
+	flags.StringVar(&c.Search.Mirror, "postgres-mirror", "", "base URL of the Maven repository to fetch PostgreSQL from")
 }
 
 // registerServe declares everything that can be set.
@@ -111,14 +93,14 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.HSTSMaxAge, "hsts-max-age", 365*24*time.Hour, "how long browsers use HTTPS alone for the name in --public-url, with --tls-cert or a TLS proxy, never with --tls; 0 takes it back")
 	flags.StringVar(&c.PublicHost, "public-host", "", "name or address clients reach this machine by (default: the address listened on)")
 	flags.StringVar(&c.PostgresPorts, "postgres-ports", defaultPorts, "ports for databases, LO-HI")
-	flags.StringSliceVar(&c.PostgresListen, "postgres-listen", []string{"127.0.0.1"}, "addresses databases listen on")
-	flags.StringSliceVar(&c.DefaultAllowlist, "default-allowlist", formatNetworks(loopback()), "addresses and networks that a new database lets in; empty for nobody")
+	flags.StringSliceVar(&c.Config.Listen, "postgres-listen", []string{"127.0.0.1"}, "addresses databases listen on")
+	flags.StringSliceVar(&c.DefaultAllowlist, "default-allowlist", model.FormatNetworks(loopback()), "addresses and networks that a new database lets in; empty for nobody")
 	flags.StringSliceVar(&c.Budgets, "budgets", defaultBudgets(), "how many requests each key may make in which time; what is left out has its default")
 	flags.StringVar(&c.LogFormat, "log-format", "text", "format of the log: text or json")
 	flags.StringVar(&c.LogLevel, "log-level", "info", "least level logged: debug, info, warn or error")
 	flags.BoolVar(&c.NoFirstKey, "no-first-key", false, "do not make an API key at the first start")
 	flags.IntVar(&c.Warm, "warm", 2, "prepared data directories kept ready for new databases")
-	flags.Int64Var(&c.MaxObjectSize, "max-object-size", 50<<30, "size of the largest object, in bytes")
+	flags.Int64Var(&c.MaxObjectBytes, "max-object-size", 50<<30, "size of the largest object, in bytes")
 	flags.DurationVar(&c.TrashRetention, "trash-retention", 7*24*time.Hour, "how long a deleted database can be brought back; 0 deletes at once")
 	flags.DurationVar(&c.ObjectTrashRetention, "object-trash-retention", 0, "how long deleted objects and buckets can be brought back; 0 deletes at once")
 	flags.DurationVar(&c.ReplacedRetention, "replaced-retention", 72*time.Hour, "how long the data that a restore replaced is kept")
@@ -223,7 +205,7 @@ func (c *config) validate() (err error) {
 	if c.DataDir, err = filepath.Abs(c.DataDir); err != nil {
 		return fmt.Errorf("data-dir: %w", err)
 	}
-	if c.PostgresBin != "" && !filepath.IsAbs(c.PostgresBin) {
+	if c.Search.Explicit != "" && !filepath.IsAbs(c.Search.Explicit) {
 		return errors.New("postgres-bin: must be an absolute path")
 	}
 	if !c.serves {
@@ -245,7 +227,7 @@ func (c *config) validateServe() (err error) {
 	if (c.TLSCert == "") != (c.TLSKey == "") || c.TLS && c.TLSCert != "" {
 		return errors.New("tls: say either --tls, or --tls-cert together with --tls-key")
 	}
-	if c.firstPort, c.lastPort, err = parsePorts(c.PostgresPorts); err != nil {
+	if c.FirstPort, c.LastPort, err = parsePorts(c.PostgresPorts); err != nil {
 		return err
 	}
 	if err := c.validateListen(); err != nil {
@@ -254,10 +236,10 @@ func (c *config) validateServe() (err error) {
 	if err := c.validateWatching(); err != nil {
 		return err
 	}
-	if c.allowlist, err = model.ParseAllowlist("default-allowlist", c.DefaultAllowlist); err != nil {
+	if c.Allowlist, err = model.ParseAllowlist("default-allowlist", c.DefaultAllowlist); err != nil {
 		return err
 	}
-	if c.rates, err = readBudgets(c.Budgets); err != nil {
+	if c.Rates, err = readBudgets(c.Budgets); err != nil {
 		return err
 	}
 	switch {
@@ -265,7 +247,7 @@ func (c *config) validateServe() (err error) {
 		return fmt.Errorf("log-format: %q is neither text nor json", c.LogFormat)
 	case c.Warm < 0 || c.Warm > 64:
 		return errors.New("warm: must be from 0 to 64")
-	case c.MaxObjectSize <= 0:
+	case c.MaxObjectBytes <= 0:
 		return errors.New("max-object-size: must be more than 0")
 	case c.TrashRetention < 0 || c.ReplacedRetention < 0 || c.ObjectTrashRetention < 0 || c.AuditRetention < 0:
 		return errors.New("trash-retention, object-trash-retention, replaced-retention and audit-retention: must not be negative")
@@ -317,16 +299,16 @@ func (c *config) validateObjects() error {
 func (c *config) https() bool { return c.TLS || c.TLSCert != "" }
 
 func (c *config) validateListen() error {
-	if len(c.PostgresListen) == 0 {
+	if len(c.Config.Listen) == 0 {
 		return errors.New("postgres-listen: must name at least one address")
 	}
-	for _, address := range c.PostgresListen {
+	for _, address := range c.Config.Listen {
 		if _, err := netip.ParseAddr(address); err != nil {
 			return fmt.Errorf("postgres-listen: %q is not an IP address", address)
 		}
 	}
 	if c.PublicHost == "" {
-		c.PublicHost = c.PostgresListen[0]
+		c.PublicHost = c.Config.Listen[0]
 		if netip.MustParseAddr(c.PublicHost).IsUnspecified() {
 			c.PublicHost = "127.0.0.1"
 		}
@@ -335,14 +317,6 @@ func (c *config) validateListen() error {
 		return fmt.Errorf("public-host: %q is neither an IP address nor a host name in ASCII, without a port", c.PublicHost)
 	}
 	return nil
-}
-
-func formatNetworks(networks []netip.Prefix) []string {
-	texts := make([]string, len(networks))
-	for i, network := range networks {
-		texts[i] = model.FormatNetwork(network)
-	}
-	return texts
 }
 
 // parsePorts reads LO-HI. Ports below 1024 are the system's.

@@ -56,8 +56,8 @@ no_first_key = true
 	if c.Warm != 9 || c.Listen != "127.0.0.1:2" || c.LogFormat != "json" || !c.NoFirstKey {
 		t.Errorf("flag, variable and file gave %d, %s, %s, %t", c.Warm, c.Listen, c.LogFormat, c.NoFirstKey)
 	}
-	if c.TrashRetention != 2*time.Hour || strings.Join(c.PostgresListen, " ") != "127.0.0.1 ::1" {
-		t.Errorf("the file gave %s and %v", c.TrashRetention, c.PostgresListen)
+	if c.TrashRetention != 2*time.Hour || strings.Join(c.Config.Listen, " ") != "127.0.0.1 ::1" {
+		t.Errorf("the file gave %s and %v", c.TrashRetention, c.Config.Listen)
 	}
 }
 

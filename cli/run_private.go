@@ -109,7 +109,7 @@ func (r *sandboxRun) startPrivate(ctx context.Context, dir string) error {
 	}
 	defer ready.Close()
 	cmd := exec.Command(program, privateCommand, "--data-dir", dir)
-	for name, value := range map[string]string{"user": r.User, "postgres-bin": r.PostgresBin, "postgres-mirror": r.PostgresMirror} {
+	for name, value := range map[string]string{"user": r.User, "postgres-bin": r.Search.Explicit, "postgres-mirror": r.Search.Mirror} {
 		if value != "" {
 			cmd.Args = append(cmd.Args, "--"+name, value)
 		}
@@ -164,13 +164,13 @@ func newPrivateAppliance() *cobra.Command {
 
 // servePrivately serves until nobody holds a sandbox any more.
 func servePrivately(ctx context.Context, c config, stderr io.Writer) error {
-	c.Listen, c.PostgresListen, c.PublicHost = "127.0.0.1:0", []string{"127.0.0.1"}, "127.0.0.1"
-	c.firstPort = 10000 + rand.IntN(20000)
-	c.lastPort = c.firstPort + 1000
+	c.Listen, c.Config.Listen, c.PublicHost = "127.0.0.1:0", []string{"127.0.0.1"}, "127.0.0.1"
+	c.FirstPort = 10000 + rand.IntN(20000)
+	c.LastPort = c.FirstPort + 1000
 	c.LogFormat, c.LogLevel, c.Warm = "text", "warn", 1
 	c.NoFirstKey, c.NoExports, c.NoVerification, c.AuditKeep = true, true, true, 1000
-	c.MaxObjectSize = 1 << 30
-	c.allowlist, c.rates = loopback(), core.DefaultRates()
+	c.MaxObjectBytes = 1 << 30
+	c.Allowlist, c.Rates = loopback(), core.DefaultRates()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	err := serve(ctx, c, io.Discard, stderr, func(eng *engine.Engine, leases *operator.Leases) {

@@ -22,7 +22,6 @@ import (
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
-	"holdfast/engine/postgres"
 	"holdfast/server"
 	"holdfast/server/operator"
 	"holdfast/web"
@@ -209,29 +208,11 @@ func announce(w io.Writer, eng *engine.Engine, dataDir, baseURL string, setup mo
 
 // engine returns the engine's configuration.
 func (c config) engine() core.Config {
-	return core.Config{
-		DataDir: c.DataDir,
-		Search: postgres.Search{
-			Explicit: c.PostgresBin,
-			CacheDir: filepath.Join(c.DataDir, "postgres"),
-			Mirror:   c.PostgresMirror,
-		},
-		FirstPort: c.firstPort, LastPort: c.lastPort,
-		Listen:         c.PostgresListen,
-		PublicHost:     c.PublicHost,
-		Warm:           c.Warm,
-		Allowlist:      c.allowlist,
-		Rates:          c.rates,
-		Plans:          c.Plans,
-		MaxObjectBytes: c.MaxObjectSize,
-		TrashRetention: c.TrashRetention, ObjectTrashRetention: c.ObjectTrashRetention, ReplacedRetention: c.ReplacedRetention,
-		BackupInterval: c.BackupInterval, BackupRetention: c.BackupRetention, Exports: !c.NoExports,
-		VerifyBackups: !c.NoVerification,
-		AuditKeep:     c.AuditKeep, AuditKeepBytes: c.AuditKeepBytes, AuditRetention: c.AuditRetention,
-		Advice:  c.advice(),
-		Version: version(),
-		Clock:   clock,
-	}
+	cfg := c.Config
+	cfg.Search.CacheDir = filepath.Join(c.DataDir, "postgres")
+	cfg.Exports, cfg.VerifyBackups = !c.NoExports, !c.NoVerification
+	cfg.Advice, cfg.Version, cfg.Clock = c.advice(), version(), clock
+	return cfg
 }
 
 // inUse says that another process has the data directory.

@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"net/netip"
 	"net/url"
 	"strings"
 
@@ -33,21 +32,13 @@ func (req *request) databaseAccess(db databaseData, cause error) (answer, error)
 	}
 	entries := req.typedEntries()
 	if cause == nil {
-		entries = formatNetworks(list.Entries)
+		entries = model.FormatNetworks(list.Entries)
 	}
 	data := accessData{
 		databaseData: db, Entries: strings.Join(entries, "\n"), Applied: list, YourAddress: req.call.IP,
 		SSL: ssl, MinTLS: databases.MinTLSVersion,
 	}
 	return answer{page: "database_access.html", data: data}, cause
-}
-
-func formatNetworks(prefixes []netip.Prefix) []string {
-	texts := make([]string, len(prefixes))
-	for i, p := range prefixes {
-		texts[i] = model.FormatNetwork(p)
-	}
-	return texts
 }
 
 func (req *request) typedEntries() []string {

@@ -51,3 +51,12 @@ func FormatNetwork(p netip.Prefix) string {
 	}
 	return p.String()
 }
+
+// FormatNetworks writes networks as FormatNetwork does.
+func FormatNetworks(networks []netip.Prefix) []string {
+	texts := make([]string, len(networks))
+	for i, network := range networks {
+		texts[i] = FormatNetwork(network)
+	}
+	return texts
+}

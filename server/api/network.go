@@ -33,7 +33,7 @@ func (h *handlers) sslGet(_ context.Context, call *model.Call, in *DatabaseInput
 // NewAllowlist returns the wire form of an allow-list.
 func NewAllowlist(a databases.Allowlist) wire.Allowlist {
 	return wire.Allowlist{
-		Entries:   convert(a.Entries, model.FormatNetwork),
+		Entries:   model.FormatNetworks(a.Entries),
 		UpdatedAt: utc(a.UpdatedAt), AppliedAt: utc(a.AppliedAt), SessionsTerminated: a.SessionsTerminated,
 	}
 }
