@@ -3,7 +3,6 @@ package wire
 // ActorType is the kind of actor.
 type ActorType string
 
-// The values of ActorType.
 const (
 	ActorKey      ActorType = "api_key"
 	ActorUser     ActorType = "user"
@@ -14,7 +13,6 @@ const (
 // AuditOutcome is how a request ended.
 type AuditOutcome string
 
-// The values of AuditOutcome.
 const (
 	OutcomeSuccess AuditOutcome = "success"
 	OutcomeDenied  AuditOutcome = "denied"
@@ -24,7 +22,6 @@ const (
 // BackupMethod is how a backup is made.
 type BackupMethod string
 
-// The values of BackupMethod.
 const (
 	BackupPhysical BackupMethod = "physical"
 )
@@ -32,7 +29,6 @@ const (
 // BackupStatus is how far a backup is. BackupCompleted and BackupFailed are final.
 type BackupStatus string
 
-// The values of BackupStatus.
 const (
 	BackupPending   BackupStatus = "pending"
 	BackupRunning   BackupStatus = "running"
@@ -43,7 +39,6 @@ const (
 // BackupType is why a backup was made.
 type BackupType string
 
-// The values of BackupType.
 const (
 	BackupManual    BackupType = "manual"
 	BackupScheduled BackupType = "scheduled"
@@ -52,7 +47,6 @@ const (
 // BillingStatus is how an organization pays.
 type BillingStatus string
 
-// The values of BillingStatus.
 const (
 	BillingActive     BillingStatus = "active"
 	BillingTrial      BillingStatus = "trial"
@@ -62,7 +56,6 @@ const (
 // DatabaseStatus is the state of a database.
 type DatabaseStatus string
 
-// The values of DatabaseStatus.
 const (
 	DatabaseCreating    DatabaseStatus = "creating"
 	DatabaseAvailable   DatabaseStatus = "available"
@@ -77,7 +70,6 @@ const (
 // ErrorCode is what went wrong, for programs. The last four answer polls of a device login (RFC 8628, section 3.5).
 type ErrorCode string
 
-// The values of ErrorCode.
 const (
 	CodeUnauthorized         ErrorCode = "unauthorized"
 	CodeInsufficientScope    ErrorCode = "insufficient_scope"
@@ -97,7 +89,6 @@ const (
 // ExportFormat is the format of an export, as pg_dump names it.
 type ExportFormat string
 
-// The values of ExportFormat.
 const (
 	ExportCustom ExportFormat = "custom"
 )
@@ -105,7 +96,6 @@ const (
 // ExportStatus is how far an export is. ExportReady and ExportFailed are final.
 type ExportStatus string
 
-// The values of ExportStatus.
 const (
 	ExportPending ExportStatus = "pending"
 	ExportRunning ExportStatus = "running"
@@ -116,7 +106,6 @@ const (
 // ImportLevel is how severe a line of an import's log is.
 type ImportLevel string
 
-// The values of ImportLevel.
 const (
 	ImportInfo    ImportLevel = "info"
 	ImportWarning ImportLevel = "warning"
@@ -126,7 +115,6 @@ const (
 // ImportStatus is how far an import is. See ImportStatus.Final.
 type ImportStatus string
 
-// The values of ImportStatus.
 const (
 	ImportPending             ImportStatus = "pending"
 	ImportChecking            ImportStatus = "checking"
@@ -140,7 +128,6 @@ const (
 // KeyPreset is the set of scopes that a key was made with.
 type KeyPreset string
 
-// The values of KeyPreset.
 const (
 	KeyPresetReadOnly   KeyPreset = "read_only"
 	KeyPresetDeveloper  KeyPreset = "developer"
@@ -151,7 +138,6 @@ const (
 // KeySource is how a key was made.
 type KeySource string
 
-// The values of KeySource.
 const (
 	KeySourceConsole    KeySource = "console"
 	KeySourceDevice     KeySource = "device"
@@ -162,7 +148,6 @@ const (
 // OperationStatus is how far an operation is. OperationCompleted and OperationFailed are final.
 type OperationStatus string
 
-// The values of OperationStatus.
 const (
 	OperationPending   OperationStatus = "pending"
 	OperationRunning   OperationStatus = "running"
@@ -173,7 +158,6 @@ const (
 // OperationType is what an operation does.
 type OperationType string
 
-// The values of OperationType.
 const (
 	OperationBackup  OperationType = "backup"
 	OperationRestore OperationType = "restore"
@@ -186,7 +170,6 @@ const (
 // RecommendationCategory is what a recommendation is about.
 type RecommendationCategory string
 
-// The values of RecommendationCategory.
 const (
 	CategorySecurity    RecommendationCategory = "security"
 	CategoryBackup      RecommendationCategory = "backup"
@@ -197,7 +180,6 @@ const (
 // RecommendationSeverity is how urgent a recommendation is.
 type RecommendationSeverity string
 
-// The values of RecommendationSeverity.
 const (
 	SeverityCritical RecommendationSeverity = "critical"
 	SeverityWarning  RecommendationSeverity = "warning"
@@ -207,7 +189,6 @@ const (
 // RecoveryEventType is what happened on a database's recovery timeline.
 type RecoveryEventType string
 
-// The values of RecoveryEventType.
 const (
 	RecoveryEventBackup         RecoveryEventType = "backup"
 	RecoveryEventRestore        RecoveryEventType = "restore"
@@ -218,7 +199,6 @@ const (
 // RecoveryStatus is whether a database can be recovered.
 type RecoveryStatus string
 
-// The values of RecoveryStatus.
 const (
 	RecoveryAvailable RecoveryStatus = "available"
 	RecoveryWaiting   RecoveryStatus = "waiting_for_first_backup"
@@ -228,7 +208,6 @@ const (
 // RestoreMode is where a restore puts the data.
 type RestoreMode string
 
-// The values of RestoreMode.
 const (
 	RestoreInPlace RestoreMode = "in_place"
 	RestoreNew     RestoreMode = "new"
@@ -237,7 +216,6 @@ const (
 // RLSCommand is the statement that a policy applies to.
 type RLSCommand string
 
-// The values of RLSCommand.
 const (
 	RLSAll    RLSCommand = "ALL"
 	RLSSelect RLSCommand = "SELECT"
@@ -249,7 +227,6 @@ const (
 // RLSWarning is what is suspicious about a table's row-level security.
 type RLSWarning string
 
-// The values of RLSWarning.
 const (
 	RLSDisabled             RLSWarning = "rls_disabled"
 	RLSEnabledWithoutPolicy RLSWarning = "enabled_without_policy"
@@ -259,7 +236,6 @@ const (
 // ScopePreset is a set of scopes that a device may ask for.
 type ScopePreset string
 
-// The values of ScopePreset.
 const (
 	PresetReadOnly   ScopePreset = "read_only"
 	PresetDeveloper  ScopePreset = "developer"
@@ -269,7 +245,6 @@ const (
 // SSLMode is a value of libpq's parameter sslmode.
 type SSLMode string
 
-// The values of SSLMode.
 const (
 	SSLPrefer  SSLMode = "prefer"
 	SSLRequire SSLMode = "require"
@@ -278,7 +253,6 @@ const (
 // VerificationStatus is what the trial restore of a backup has shown. VerificationVerified and VerificationFailed are final.
 type VerificationStatus string
 
-// The values of VerificationStatus.
 const (
 	VerificationUnverified VerificationStatus = "unverified"
 	VerificationRunning    VerificationStatus = "running"
@@ -289,7 +263,6 @@ const (
 // WALArchivingStatus is the state of WAL archiving.
 type WALArchivingStatus string
 
-// The values of WALArchivingStatus.
 const (
 	WALStreaming  WALArchivingStatus = "streaming"
 	WALConnecting WALArchivingStatus = "connecting"
