@@ -73,9 +73,6 @@ func BaseURL(address string) (string, error) {
 	return strings.TrimSuffix(strings.TrimRight(u.String(), "/"), version) + version, nil
 }
 
-// BaseURL returns where the API is, with the version.
-func (c *Client) BaseURL() string { return c.base }
-
 // Request is a request of the API in its raw form.
 type Request struct {
 	Method string

@@ -18,12 +18,7 @@ func (h *handlers) backupList(_ context.Context, call *model.Call, in *backupLis
 	return convertList(page, NewBackup), err
 }
 
-type backupCreateInput struct {
-	DatabaseInput
-	Body *NoFields
-}
-
-func (h *handlers) backupCreate(_ context.Context, call *model.Call, in *backupCreateInput) (wire.Backup, error) {
+func (h *handlers) backupCreate(_ context.Context, call *model.Call, in *databaseActInput) (wire.Backup, error) {
 	b, err := h.engine.Recovery.BackupCreate(call, in.ID)
 	return NewBackup(b), err
 }
@@ -82,12 +77,7 @@ func (h *handlers) backupRestore(_ context.Context, call *model.Call, in *restor
 	return NewOperation(op), err
 }
 
-type undoInput struct {
-	DatabaseInput
-	Body *NoFields
-}
-
-func (h *handlers) recoveryUndo(_ context.Context, call *model.Call, in *undoInput) (wire.Operation, error) {
+func (h *handlers) recoveryUndo(_ context.Context, call *model.Call, in *databaseActInput) (wire.Operation, error) {
 	op, err := h.engine.Recovery.RecoveryUndo(call, in.ID)
 	return NewOperation(op), err
 }

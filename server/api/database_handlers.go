@@ -50,12 +50,7 @@ func (h *handlers) databaseDelete(ctx context.Context, call *model.Call, in *Dat
 	return wire.DeletedResource{ID: in.ID, Deleted: true, Recoverable: h.recoverable(until)}, err
 }
 
-type restartInput struct {
-	DatabaseInput
-	Body *NoFields
-}
-
-func (h *handlers) databaseRestart(ctx context.Context, call *model.Call, in *restartInput) (wire.Database, error) {
+func (h *handlers) databaseRestart(ctx context.Context, call *model.Call, in *databaseActInput) (wire.Database, error) {
 	db, err := h.engine.Databases.Restart(ctx, call, in.ID)
 	return NewDatabase(db), err
 }

@@ -25,6 +25,12 @@ type DatabaseInput struct {
 	ID string `path:"id" doc:"Id of the database." example:"db_01k6zv7r9pxa3c5n8m2q4t6w8y"`
 }
 
+// databaseActInput is an act on a database that has no fields.
+type databaseActInput struct {
+	DatabaseInput
+	Body *NoFields
+}
+
 // BackupInput names a backup.
 type BackupInput struct {
 	DatabaseInput

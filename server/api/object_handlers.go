@@ -37,8 +37,7 @@ func (h *handlers) objectGet(_ context.Context, call *model.Call, in *objectInpu
 }
 
 func (h *handlers) objectDelete(ctx context.Context, call *model.Call, in *objectInput) (wire.DeletedObject, error) {
-	until, err := h.engine.Objects.ObjectDelete(ctx, call, in.ID, in.Key)
-	return wire.DeletedObject{Key: in.Key, Deleted: true, Recoverable: h.recoverable(until)}, err
+	return h.objectDeleteByQuery(ctx, call, &ObjectQueryInput{in.BucketInput, in.Key})
 }
 
 // ObjectQueryInput names an object in the query.
