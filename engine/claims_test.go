@@ -16,7 +16,7 @@ import (
 func TestScheduledBackupGivesWayWheneverItBegins(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
-	c := &core.Core{Claims: core.NewClaims(), Cancels: core.NewCancels(), Lifetime: ctx}
+	c := &core.Core{Claims: core.NewClaims(), Lifetime: ctx}
 	d := databases.New(c)
 	e := &Engine{Core: c, Databases: d, Recovery: recovery.New(c, d, nil)}
 	var scheduled sync.WaitGroup
@@ -56,7 +56,7 @@ func TestScheduledBackupGivesWayWheneverItBegins(t *testing.T) {
 // The end of an act leaves the next of its kind cancelable.
 func TestNextActIsCancelable(t *testing.T) {
 	t.Parallel()
-	c := core.NewCancels()
+	c := new(core.Cancels)
 	_, firstEnded := c.Add(t.Context(), "a backup")
 	ctx, ended := c.Add(t.Context(), "a backup")
 	firstEnded()

@@ -7,31 +7,20 @@ import (
 
 // Cancels lets one act end another that runs in the background, and wait for
 // its end.
-type Cancels struct {
-	mu      sync.Mutex
-	running map[string]cancelable
-}
+type Cancels struct{ running sync.Map } // *cancelable by the key
 
 type cancelable struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 }
 
-func NewCancels() *Cancels { return &Cancels{running: map[string]cancelable{}} }
-
 // Add makes what runs under key cancelable until ended is called.
 func (c *Cancels) Add(ctx context.Context, key string) (_ context.Context, ended func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	run := cancelable{cancel: cancel, done: make(chan struct{})}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.running[key] = run
+	run := &cancelable{cancel: cancel, done: make(chan struct{})}
+	c.running.Store(key, run)
 	return ctx, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.running[key].done == run.done { // not the next one's
-			delete(c.running, key)
-		}
+		c.running.CompareAndDelete(key, run) // not the next one's
 		cancel(nil)
 		close(run.done)
 	}
@@ -40,10 +29,9 @@ func (c *Cancels) Add(ctx context.Context, key string) (_ context.Context, ended
 // Cancel ends what runs under key, saying why, and waits until it has ended.
 // It reports whether anything ran; nothing is fine.
 func (c *Cancels) Cancel(key string, cause error) bool {
-	c.mu.Lock()
-	run, ok := c.running[key]
-	c.mu.Unlock()
+	found, ok := c.running.Load(key)
 	if ok {
+		run := found.(*cancelable)
 		run.cancel(cause)
 		<-run.done
 	}
@@ -51,8 +39,9 @@ func (c *Cancels) Cancel(key string, cause error) bool {
 }
 
 // Count returns how many cancelable acts are running.
-func (c *Cancels) Count() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.running)
+func (c *Cancels) Count() (n int) {
+	for range c.running.Range {
+		n++
+	}
+	return n
 }

@@ -34,7 +34,7 @@ type Core struct {
 	IDs    *IDSource
 	Claims *Claims
 	// Cancels are the acts in the background that another act may end.
-	Cancels   *Cancels
+	Cancels   Cancels
 	Audits    *AuditQueue
 	Coalescer *AuditCoalescer
 	Rates     *RateLimiter
@@ -73,7 +73,6 @@ func New(cfg Config, db *meta.DB) (*Core, error) {
 		Rates:    newRateLimiter(cfg.Rates),
 		visitors: newRateLimiter(VisitorRates()),
 		Claims:   NewClaims(),
-		Cancels:  NewCancels(),
 	}
 	c.Lifetime, c.Stop = context.WithCancel(context.Background())
 	return c, nil

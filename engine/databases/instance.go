@@ -3,9 +3,7 @@ package databases
 import (
 	"context"
 	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -116,9 +114,9 @@ func (s *Service) provisioning(db model.Database) func(context.Context, *pgx.Con
 // instanceStates holds the state that the supervisor last reported for each
 // instance.
 type instanceStates struct {
-	mu           sync.RWMutex
-	states       map[string]instanceState
-	pendingRoles map[string]bool // see pending_roles.go
+	changing     sync.Mutex // one change at a time, which builds on the last
+	states       sync.Map   // instanceState by the instance's id
+	pendingRoles sync.Map   // set of ids, see pending_roles.go
 }
 
 // instanceState is one report of the supervisor.
@@ -128,38 +126,33 @@ type instanceState struct {
 	failed bool // at least once since it last ran
 }
 
-func newInstanceStates() *instanceStates {
-	return &instanceStates{states: map[string]instanceState{}, pendingRoles: map[string]bool{}}
-}
-
 func (s *instanceStates) swap(id string, next instanceState) (last instanceState) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last = s.states[id]
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	last = s.get(id)
 	next.failed = next.state == postgres.StateFailed || last.failed && next.state != postgres.StateRunning
-	s.states[id] = next
+	s.states.Store(id, next)
 	return last
 }
 
-// IDs returns the instances whose state is held.
-func (s *instanceStates) IDs() []string {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return slices.Collect(maps.Keys(s.states))
+func (s *instanceStates) get(id string) instanceState {
+	found, _ := s.states.Load(id)
+	state, _ := found.(instanceState)
+	return state
 }
 
-func (s *instanceStates) get(id string) instanceState {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.states[id]
+// IDs returns the instances whose state is held.
+func (s *instanceStates) IDs() (ids []string) {
+	for id := range s.states.Range {
+		ids = append(ids, id.(string))
+	}
+	return ids
 }
 
 // Drop removes an instance that no longer exists.
 func (s *instanceStates) Drop(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.states, id)
-	delete(s.pendingRoles, id)
+	s.states.Delete(id)
+	s.pendingRoles.Delete(id)
 }
 
 // InstanceChanged takes in a report of the supervisor. It audits an instance that

@@ -14,22 +14,13 @@ import (
 // database is not available until the roles are set, which happens when the
 // instance comes up or with the next sweep.
 
-func (s *instanceStates) setRolesPending(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pendingRoles[id] = true
-}
+func (s *instanceStates) setRolesPending(id string) { s.pendingRoles.Store(id, nil) }
 
-func (s *instanceStates) clearRolesPending(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.pendingRoles, id)
-}
+func (s *instanceStates) clearRolesPending(id string) { s.pendingRoles.Delete(id) }
 
 func (s *instanceStates) rolesPending(id string) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.pendingRoles[id]
+	_, pending := s.pendingRoles.Load(id)
+	return pending
 }
 
 // applyPendingRolesOnStart sets the pending roles of an instance that has come up,

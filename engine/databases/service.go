@@ -20,9 +20,9 @@ import (
 type Service struct {
 	core       *core.Core
 	Statistics StatisticsCache
-	Progress   *core.Progress // of running operations
+	Progress   core.Progress // of running operations
 	samples    *sampleBuffer
-	States     *instanceStates
+	States     instanceStates
 	Timeouts   Timeouts
 	// OlderMetadata is set while a start works with metadata that are older than the files.
 	OlderMetadata bool
@@ -43,13 +43,7 @@ type Service struct {
 
 // New returns the service. Connect must be called before it is used.
 func New(c *core.Core) *Service {
-	return &Service{
-		core:     c,
-		Progress: core.NewProgress(),
-		samples:  newSampleBuffer(),
-		States:   newInstanceStates(),
-		Timeouts: defaultTimeouts(),
-	}
+	return &Service{core: c, samples: newSampleBuffer(), Timeouts: defaultTimeouts()}
 }
 
 // Connect gives the service the services that are built on it.
