@@ -16,16 +16,13 @@ type Majors struct {
 	search    postgres.Search
 	searching chan struct{}     // one slot, held during a search, which may be a download
 	missed    map[int]time.Time // when a download last failed; guarded by searching
-
-	mu    sync.Mutex
-	found map[int]postgres.Binaries
+	found     sync.Map          // postgres.Binaries by the major version
 }
 
 func newMajors(search postgres.Search, newest postgres.Binaries) *Majors {
-	return &Majors{
-		search: search, searching: make(chan struct{}, 1), missed: map[int]time.Time{},
-		found: map[int]postgres.Binaries{newest.Major: newest},
-	}
+	m := &Majors{search: search, searching: make(chan struct{}, 1), missed: map[int]time.Time{}}
+	m.found.Store(newest.Major, newest)
+	return m
 }
 
 // fetchAgain is how long after a failed download the version is searched for on
@@ -70,17 +67,14 @@ func (m *Majors) searchFor(ctx context.Context, major int) (postgres.Binaries, e
 		}
 		return bin, err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.found[major] = bin
+	m.found.Store(major, bin)
 	return bin, nil
 }
 
 // known returns binaries without waiting for a search, so that databases start
 // while the binaries of another major version are searched for.
 func (m *Majors) known(major int) (postgres.Binaries, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	bin, ok := m.found[major]
+	found, _ := m.found.Load(major)
+	bin, ok := found.(postgres.Binaries)
 	return bin, ok
 }
