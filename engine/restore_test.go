@@ -311,16 +311,16 @@ func TestForgottenDatabaseEndsItsOperation(t *testing.T) {
 	a := startEngine(t)
 	source, _ := a.createDatabase(t, "shop")
 	call := a.call(model.ActionBackupRestore)
-	db, release, err := a.Databases.ClaimDatabase(call, databases.NewDatabase{Project: a.project, Name: "copy", User: model.DefaultOwner, Password: model.NewSecret("long enough for it")})
+	db := a.Databases.NewDatabase(call, databases.NewDatabase{Project: a.project, Name: "copy", User: model.DefaultOwner, Password: model.NewSecret("long enough for it")})
+	op := a.Databases.NewOperation(source.Database, model.OperationRestore, "checking")
+	op.NewDatabase, db.Operation = db.ID, op.ID
+	db, release, err := a.Databases.ClaimDatabase(db, "the creation", func(insert func(*meta.Tx) error) error {
+		return a.Core.Meta.Update(func(tx *meta.Tx) error { return errors.Join(insert(tx), tx.Operations().Insert(op)) })
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer release()
-	op := a.Databases.NewOperation(source.Database, model.OperationRestore, "checking")
-	op.NewDatabase, db.Operation = db.ID, op.ID
-	if err := a.Recovery.RecordRestoreNew(call, db, op); err != nil {
-		t.Fatal(err)
-	}
 	if err := a.Databases.ForgetDatabase(t.Context(), call, db, core.ErrInterrupted); err != nil {
 		t.Fatal(err)
 	}

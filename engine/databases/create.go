@@ -34,7 +34,9 @@ func (s *Service) Create(ctx context.Context, call *model.Call, in NewDatabase) 
 	if err := s.core.OnlyOnce(call); err != nil {
 		return View{}, Connection{}, err
 	}
-	db, release, err := s.ClaimDatabase(call, in)
+	db := s.NewDatabase(call, in)
+	call.Resource = DatabaseResource(db)
+	db, release, err := s.ClaimDatabase(db, "the creation", s.core.Meta.Update)
 	if err != nil {
 		return View{}, Connection{}, core.NoRoom(err)
 	}
@@ -80,18 +82,19 @@ func (in *NewDatabase) Complete() error {
 	return postgres.CheckPassword("password", in.Password)
 }
 
-// ClaimDatabase claims a new database and commits its record in state creating,
-// which reserves the name and the port. The caller releases the claim.
-func (s *Service) ClaimDatabase(call *model.Call, in NewDatabase) (model.Database, func(), error) {
-	db := s.NewDatabase(call, in)
-	call.Resource = DatabaseResource(db)
-	release, err := s.core.Claims.Take(db.ID, "the creation")
+// ClaimDatabase claims the database of a new record and commits the record, which
+// reserves the name and a port. commit runs a function in a transaction, together
+// with what else is to be recorded. The caller releases the claim.
+func (s *Service) ClaimDatabase(
+	db model.Database, what string, commit func(insert func(*meta.Tx) error) error,
+) (model.Database, func(), error) {
+	release, err := s.core.Claims.Take(db.ID, what)
 	if err != nil {
 		return db, nil, err
 	}
-	err = s.WithPort(func(port int) error {
+	err = s.withPort(func(port int) error {
 		db.Port = port
-		return s.core.Meta.Update(func(tx *meta.Tx) error { return s.InsertDatabase(tx, db) })
+		return commit(func(tx *meta.Tx) error { return s.insertDatabase(tx, db) })
 	})
 	if err != nil {
 		release()
@@ -116,9 +119,9 @@ func (s *Service) NewDatabase(call *model.Call, in NewDatabase) model.Database {
 	return db
 }
 
-// InsertDatabase inserts a record, which reserves its port and its name in the
+// insertDatabase inserts a record, which reserves its port and its name in the
 // project, unless the plan allows no more databases.
-func (s *Service) InsertDatabase(tx *meta.Tx, db model.Database) error {
+func (s *Service) insertDatabase(tx *meta.Tx, db model.Database) error {
 	if _, err := core.ProjectOf(tx, db.Organization, db.Project); err != nil {
 		return err
 	}

@@ -11,11 +11,11 @@ import (
 // errPortClaimed means that another record took a port after it was chosen.
 var errPortClaimed = errors.New("the port was claimed by another database")
 
-// WithPort calls claim with a free port. To check that no other process uses a
+// withPort calls claim with a free port. To check that no other process uses a
 // port, it must listen on it, which a transaction may not do. So it chooses the
 // port before the transaction in which claim calls claimPort, and chooses another
 // if a record took it in between.
-func (s *Service) WithPort(claim func(port int) error) error {
+func (s *Service) withPort(claim func(port int) error) error {
 	for {
 		port, err := s.freePort()
 		if err != nil {

@@ -172,7 +172,7 @@ func (s *Service) portTaken(id string) (int, error) {
 	}
 	moved := db
 	call := s.core.System(model.ActionInstanceMoved, db.Organization, DatabaseResource(db))
-	err = s.WithPort(func(port int) error {
+	err = s.withPort(func(port int) error {
 		call.Details = map[string]string{"from": fmt.Sprint(db.Port), "to": fmt.Sprint(port)}
 		return s.core.Change(call, func(tx *meta.Tx) error {
 			if err := claimPort(tx, port); err != nil {

@@ -136,14 +136,9 @@ func (s *Service) recordImport(call *model.Call, in databases.NewDatabase, sourc
 	call.Resource = model.Resource{Type: model.ResourceImport, ID: record.ID, Name: db.Name}
 	call.Note("source", fmt.Sprintf("%s@%s/%s", source.User, net.JoinHostPort(source.Host, strconv.Itoa(source.Port)), source.Database))
 	call.Note("database", db.ID)
-	release, err := s.core.Claims.Take(db.ID, "an import")
-	if err != nil {
-		return nil, nil, err
-	}
-	err = s.databases.WithPort(func(port int) error {
-		db.Port = port
+	db, release, err := s.databases.ClaimDatabase(db, "an import", func(insert func(*meta.Tx) error) error {
 		return s.core.Change(call, func(tx *meta.Tx) error {
-			if err := s.databases.InsertDatabase(tx, db); err != nil {
+			if err := insert(tx); err != nil {
 				return err
 			}
 			if err := errors.Join(tx.Imports().Insert(record), dropOldImports(tx, record.Organization)); err != nil {
@@ -153,7 +148,6 @@ func (s *Service) recordImport(call *model.Call, in databases.NewDatabase, sourc
 		})
 	})
 	if err != nil {
-		release()
 		return nil, nil, err
 	}
 	r := &importRun{db: db, op: op, account: importer.NewAccount(record, s.core.Clock)}

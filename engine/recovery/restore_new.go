@@ -38,20 +38,25 @@ func (s *Service) beginRestoreNew(
 	if err != nil {
 		return op, err
 	}
-	db, release, err := s.databases.ClaimDatabase(call, databases.NewDatabase{
+	db := s.databases.NewDatabase(call, databases.NewDatabase{
 		Project: source.Project, Name: name, User: source.Owner, Password: model.GeneratePassword(core.RandomBytes()),
 	})
-	call.Resource = databases.DatabaseResource(source) // the audit entry notes the new one
-	if err != nil {
-		return op, core.NoRoom(err)
-	}
 	db.Major, db.Version, db.Settings = source.Major, source.Version, source.Settings
 	op = s.databases.NewOperation(source, t, "checking")
 	p.describe(&op)
 	op.NewDatabase, db.Operation = db.ID, op.ID
-	if err = s.RecordRestoreNew(call, db, op); err != nil {
-		release()
-		return op, errors.Join(err, s.core.Meta.Update(func(tx *meta.Tx) error { return tx.Databases().Delete(db.ID) }))
+	call.Note("new_database", db.ID)
+	call.Note("backup", op.Backup)
+	db, release, err := s.databases.ClaimDatabase(db, "the creation", func(insert func(*meta.Tx) error) error {
+		return s.core.Change(call, func(tx *meta.Tx) error {
+			if err := insert(tx); err != nil {
+				return err
+			}
+			return tx.Operations().Insert(op)
+		})
+	})
+	if err != nil {
+		return op, core.NoRoom(err)
 	}
 	s.core.Work.Go(func() {
 		defer releaseBackups()
@@ -60,20 +65,6 @@ func (s *Service) beginRestoreNew(
 		s.runRestoreNew(s.core.Lifetime, call, db, op, p)
 	})
 	return op, nil
-}
-
-// RecordRestoreNew commits the operation and the new database's record.
-func (s *Service) RecordRestoreNew(call *model.Call, db model.Database, op model.DatabaseOperation) error {
-	call.Note("new_database", db.ID)
-	call.Note("backup", op.Backup)
-	return s.core.Change(call, func(tx *meta.Tx) error {
-		if err := tx.Operations().Insert(op); err != nil {
-			return err
-		}
-		return tx.Databases().Change(db.ID, func(d *model.Database) {
-			d.Major, d.Version, d.Settings, d.Operation = db.Major, db.Version, db.Settings, db.Operation
-		})
-	})
 }
 
 // runRestoreNew builds the new database and records the outcome. When the
