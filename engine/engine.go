@@ -67,7 +67,7 @@ func open(cfg core.Config, db *meta.DB) (*Engine, error) {
 	}
 	e := &Engine{Core: c, Access: access.New(c), Objects: objects.New(c), Databases: databases.New(c)}
 	e.Recovery = recovery.New(c, e.Databases, e.Objects)
-	e.Imports = imports.New(c, e.Databases, e.Recovery)
+	e.Imports = imports.New(c, e.Databases)
 	e.Insight = insight.New(c, e.Access, e.Databases, e.Recovery, e.Imports)
 	e.Databases.Connect(e.Recovery, e.Imports)
 	if err := e.Objects.Open(); err != nil {

@@ -321,7 +321,7 @@ func TestForgottenDatabaseEndsItsOperation(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer release()
-	if err := a.Databases.ForgetDatabase(t.Context(), call, db, core.ErrInterrupted); err != nil {
+	if err := a.Databases.ForgetDatabase(t.Context(), call, db, core.ErrInterrupted, nil); err != nil {
 		t.Fatal(err)
 	}
 	if ended := a.operations(t, source.ID); len(ended) != 1 || ended[0].Status != model.OperationFailed {

@@ -50,7 +50,7 @@ func (s *Service) Create(ctx context.Context, call *model.Call, in NewDatabase) 
 	}
 	if err != nil {
 		err = serverGone(core.NoRoom(s.core.ExplainFailed(err)))
-		return View{}, Connection{}, errors.Join(err, s.ForgetDatabase(ctx, call, db, err))
+		return View{}, Connection{}, errors.Join(err, s.ForgetDatabase(ctx, call, db, err, nil))
 	}
 	if err := s.backups.ReceiveWAL(db); err != nil {
 		s.core.Log.Error("receive WAL", "database", db.ID, "error", err)
@@ -175,8 +175,9 @@ func (s *Service) publishDatabase(call *model.Call, db *model.Database) error {
 }
 
 // ForgetDatabase undoes a creation that failed with cause, and closes the
-// operation that was to fill the database, if there is one.
-func (s *Service) ForgetDatabase(ctx context.Context, call *model.Call, db model.Database, cause error) error {
+// operation that was to fill the database, if there is one. also records what else
+// is to be recorded; nil is nothing.
+func (s *Service) ForgetDatabase(ctx context.Context, call *model.Call, db model.Database, cause error, also func(*meta.Tx) error) error {
 	if err := s.StopInstance(ctx, db.ID); err != nil {
 		return err
 	}
@@ -192,7 +193,10 @@ func (s *Service) ForgetDatabase(ctx context.Context, call *model.Call, db model
 				return err
 			}
 		}
-		return tx.Databases().Delete(db.ID)
+		if err := purgeRecords(tx, db.ID); err != nil || also == nil {
+			return err
+		}
+		return also(tx)
 	}
 	err := s.core.Meta.Update(func(tx *meta.Tx) error {
 		if err := forget(tx); err != nil {

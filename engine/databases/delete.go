@@ -91,7 +91,7 @@ func (s *Service) purge(call *model.Call, db model.Database) error {
 	if err := s.backups.RemoveBackups(db.ID); err != nil {
 		return err
 	}
-	if err := s.core.Change(call, func(tx *meta.Tx) error { return PurgeRecords(tx, db.ID) }); err != nil {
+	if err := s.core.Change(call, func(tx *meta.Tx) error { return purgeRecords(tx, db.ID) }); err != nil {
 		return err
 	}
 	s.samples.drop(db.ID)
@@ -111,9 +111,9 @@ func (s *Service) beginPurge(tx *meta.Tx, id string) error {
 	return err
 }
 
-// PurgeRecords deletes the record of a database and of everything that belongs to
+// purgeRecords deletes the record of a database and of everything that belongs to
 // it.
-func PurgeRecords(tx *meta.Tx, database string) error {
+func purgeRecords(tx *meta.Tx, database string) error {
 	backups, err := core.AllUnder(tx.Backups(), database)
 	if err != nil {
 		return err

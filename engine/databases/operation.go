@@ -1,6 +1,7 @@
 package databases
 
 import (
+	"cmp"
 	"errors"
 
 	"holdfast/engine/core"
@@ -95,12 +96,13 @@ func (s *Service) ConcludeOperation(call *model.Call, op model.DatabaseOperation
 	})
 }
 
-// ReleaseDatabase closes an operation and sets its database to available.
+// ReleaseDatabase closes an operation and sets the database that it is about, or
+// that it has made, to available.
 func (s *Service) ReleaseDatabase(tx *meta.Tx, op model.DatabaseOperation, cause error) (model.Database, error) {
 	if err := s.CloseOperation(tx, op.ID, cause); err != nil {
 		return model.Database{}, err
 	}
-	return tx.Databases().Update(op.Database, func(d *model.Database) error {
+	return tx.Databases().Update(cmp.Or(op.NewDatabase, op.Database), func(d *model.Database) error {
 		d.Operation, d.Status, d.StatusReason, d.UpdatedAt = "", model.DatabaseAvailable, "", s.core.Clock()
 		return nil
 	})

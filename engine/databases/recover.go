@@ -30,7 +30,7 @@ func (s *Service) RollBackCreate(ctx context.Context, db model.Database) error {
 		return err
 	}
 	call := s.core.System(model.ActionDatabaseCreate, db.Organization, DatabaseResource(db))
-	return s.ForgetDatabase(ctx, call, db, core.ErrInterrupted)
+	return s.ForgetDatabase(ctx, call, db, core.ErrInterrupted, nil)
 }
 
 // ResumeDelete finishes a delete.

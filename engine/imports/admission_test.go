@@ -13,7 +13,7 @@ import (
 func TestImportBesideALargeOne(t *testing.T) {
 	t.Parallel()
 	c := &core.Core{Config: core.Config{DataDir: t.TempDir()}}
-	s := New(c, databases.New(c), nil)
+	s := New(c, databases.New(c))
 	s.sizes.Store("db_of_a_large_import", int64(1<<50))
 	err := s.admit(model.Database{ID: "db_next"}, 1<<20)
 	if model.CodeOf(err) != model.CodeForbidden || !strings.Contains(err.Error(), "no other import needs") {

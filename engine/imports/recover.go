@@ -30,7 +30,7 @@ func (s *Service) RollBackInterrupted(ctx context.Context, db model.Database) er
 	if len(records) != 1 {
 		return fmt.Errorf("the database %s under import has %d imports", db.ID, len(records))
 	}
-	return s.removeImport(db, records[0], errImportInterrupted)
+	return s.rollBack(ctx, db, records[0], errImportInterrupted)
 }
 
 // relayDir returns the directory of the imports' sockets, beside those of the

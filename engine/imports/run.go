@@ -2,7 +2,6 @@ package imports
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -187,32 +186,9 @@ func (s *Service) importEnd(record model.Import) *model.Call {
 // and records the cause.
 func (s *Service) rollBack(ctx context.Context, db model.Database, record model.Import, cause error) error {
 	s.core.Log.Warn("import failed", "import", record.ID, "database", db.ID, "name", db.Name, "error", cause)
-	if err := s.databases.StopInstance(ctx, db.ID); err != nil {
-		return err
-	}
-	return s.removeImport(db, record, cause)
-}
-
-// removeImport is the part of rollBack that does not need a running instance.
-func (s *Service) removeImport(db model.Database, record model.Import, cause error) error {
-	if err := s.databases.Discard(s.databases.DatabaseDirectory(db.ID), db.ID); err != nil {
-		return fmt.Errorf("remove database directory: %w", err)
-	}
-	if err := s.recovery.RemoveBackups(db.ID); err != nil { // the WAL that was received
-		return err
-	}
 	now := s.core.Clock()
 	record.Status, record.SecondsLeft, record.CompletedAt = model.ImportFailed, nil, &now
 	record.Error = databases.OperationMessage(cause)
 	record.Log = append(record.Log, model.ImportLine{At: now, Level: model.ImportError, Message: "failed: " + record.Error})
-	forget := func(tx *meta.Tx) error {
-		return errors.Join(databases.PurgeRecords(tx, db.ID), replaceImport(tx, record))
-	}
-	err := s.core.Meta.Update(func(tx *meta.Tx) error {
-		if err := forget(tx); err != nil {
-			return err
-		}
-		return s.core.Audit(tx, s.importEnd(record), cause)
-	})
-	return s.core.RecordLater(err, "the end of an import", forget)
+	return s.databases.ForgetDatabase(ctx, s.importEnd(record), db, cause, func(tx *meta.Tx) error { return replaceImport(tx, record) })
 }

@@ -8,14 +8,12 @@ import (
 
 	"holdfast/engine/core"
 	"holdfast/engine/databases"
-	"holdfast/engine/recovery"
 )
 
 // Service carries out the operations on imports.
 type Service struct {
 	core      *core.Core
 	databases *databases.Service
-	recovery  *recovery.Service
 
 	admission sync.Mutex // held while one import is admitted
 	accounts  sync.Map   // *importer.Account of each running import, by the ids of the import and its operation
@@ -23,6 +21,4 @@ type Service struct {
 }
 
 // New returns the service.
-func New(c *core.Core, d *databases.Service, r *recovery.Service) *Service {
-	return &Service{core: c, databases: d, recovery: r}
-}
+func New(c *core.Core, d *databases.Service) *Service { return &Service{core: c, databases: d} }

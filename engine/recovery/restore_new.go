@@ -74,7 +74,10 @@ func (s *Service) runRestoreNew(ctx context.Context, call *model.Call, db model.
 	err := s.buildRestored(ctx, db, op, &p)
 	if err == nil {
 		s.notePace(restorePaceSetting, p, p.unpacked, time.Since(began)-p.unpacked)
-		err = s.publishRestored(op, db.ID)
+		err = s.core.Meta.Update(func(tx *meta.Tx) error {
+			_, err := s.databases.ReleaseDatabase(tx, op, nil)
+			return err
+		})
 	}
 	if ctx.Err() != nil {
 		return
@@ -88,7 +91,7 @@ func (s *Service) runRestoreNew(ctx context.Context, call *model.Call, db model.
 	err = s.core.ExplainFailed(err)
 	s.core.Log.Error("restore into a new database failed", "database", op.Database, "new", db.ID, "error", err)
 	failed := s.core.System(model.ActionDatabaseCreate, db.Organization, databases.DatabaseResource(db))
-	if undoErr := s.databases.ForgetDatabase(ctx, failed, db, err); undoErr != nil {
+	if undoErr := s.databases.ForgetDatabase(ctx, failed, db, err, nil); undoErr != nil {
 		// The next start removes what is left.
 		err := errors.Join(undoErr, s.core.Meta.Update(func(tx *meta.Tx) error { return s.databases.CloseOperation(tx, op.ID, err) }))
 		s.core.Log.Error("roll back a restore into a new database", "new", db.ID, "error", err)
@@ -110,16 +113,4 @@ func (s *Service) buildRestored(ctx context.Context, db model.Database, op model
 	}
 	_, err := s.databases.StartInstance(ctx, db)
 	return err
-}
-
-// publishRestored commits that the new database is available.
-func (s *Service) publishRestored(op model.DatabaseOperation, id string) error {
-	return s.core.Meta.Update(func(tx *meta.Tx) error {
-		if err := s.databases.CloseOperation(tx, op.ID, nil); err != nil {
-			return err
-		}
-		return tx.Databases().Change(id, func(d *model.Database) {
-			d.Status, d.Operation, d.UpdatedAt = model.DatabaseAvailable, "", s.core.Clock()
-		})
-	})
 }
