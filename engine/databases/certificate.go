@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 )
@@ -42,9 +44,10 @@ func (s *Service) instanceHosts() []string {
 	return slices.Compact(hosts)
 }
 
-// renewCertificate issues a certificate for the data directory if it has none, one
-// that ends soon, or one for other hosts, and reports whether it did.
-func (s *Service) renewCertificate(dir string) (bool, error) {
+// renewCertificate issues a certificate into the directory of a resource if it has
+// none, one that ends soon, or one for other hosts, audits that and reports whether
+// it did.
+func (s *Service) renewCertificate(dir, organization string, resource model.Resource) (bool, error) {
 	certificate, err := postgres.ReadCertificate(dir)
 	if err == nil && s.isFresh(certificate) && slices.Equal(slices.Sorted(slices.Values(certificate.SANs)), s.instanceHosts()) {
 		return false, nil
@@ -52,7 +55,9 @@ func (s *Service) renewCertificate(dir string) (bool, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		s.core.Log.Warn("the certificate is unusable: issuing another", "directory", dir, "error", err)
 	}
-	return true, s.IssueCertificate(dir)
+	err = s.IssueCertificate(dir)
+	s.core.Finish(s.core.System(model.ActionCertificateRenew, organization, resource), err)
+	return true, err
 }
 
 // isFresh reports whether a certificate need not be renewed yet, or could not last
@@ -85,11 +90,30 @@ func (s *Service) RenewRunning(ctx context.Context, db model.Database) error {
 	return nil
 }
 
-// renewFor is renewCertificate for a database, and audits a renewal.
+// renewFor is renewCertificate for a database.
 func (s *Service) renewFor(db model.Database) (bool, error) {
-	renewed, err := s.renewCertificate(s.DataDirectory(db.ID, db.Generation))
-	if renewed {
-		s.core.Finish(s.core.System(model.ActionCertificateRenew, db.Organization, DatabaseResource(db)), err)
+	return s.renewCertificate(s.DataDirectory(db.ID, db.Generation), db.Organization, DatabaseResource(db))
+}
+
+// APICertificate returns the files of a certificate for the API, issued by the
+// appliance's own authority and renewed before it expires.
+func (s *Service) APICertificate() (certFile, keyFile string, err error) {
+	s.apiCertificate.Lock()
+	defer s.apiCertificate.Unlock()
+	dir := filepath.Join(s.authorityDir(), "api")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", "", fmt.Errorf("make directory: %w", err)
 	}
-	return renewed, err
+	_, err = s.renewCertificate(dir, "", model.Resource{Name: "api"})
+	return filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"), err
+}
+
+// RenewAPICertificate renews the certificate that APICertificate issued, if it
+// ever issued one.
+func (s *Service) RenewAPICertificate() error {
+	if core.Absent(s.authorityDir(), "api") {
+		return nil
+	}
+	_, _, err := s.APICertificate()
+	return err
 }
