@@ -136,15 +136,15 @@ func (s *Service) insertDatabase(tx *meta.Tx, db model.Database) error {
 	})
 }
 
-// BuildDatabase turns a prepared directory into the database's running instance. The
-// record it returns may have another port.
+// BuildDatabase turns a prepared directory into the database's running
+// instance. The record it returns may have another port.
 func (s *Service) BuildDatabase(ctx context.Context, db model.Database) (model.Database, error) {
 	if err := os.MkdirAll(s.DatabaseDirectory(db.ID), 0o700); err != nil {
 		return db, fmt.Errorf("make database directory: %w", err)
 	}
 	dir := s.DataDirectory(db.ID, db.Generation)
 	if err := s.WarmPool.Take(ctx, dir); err != nil {
-		return db, fmt.Errorf("take a prepared directory: %w", err)
+		return db, err
 	}
 	if err := s.IssueCertificate(dir); err != nil {
 		return db, err

@@ -14,7 +14,7 @@
 //   - the warm pool holds prepared data directories that become instances.
 //
 // Invariants: a clear password never leaves the process (only SCRAM verifiers
-// do); every file PostgreSQL reads is published by package publish in one step; a
+// do); every file PostgreSQL reads is published by package durable in one step; a
 // process is signalled only once it is known to be of the data directory in
 // question; what the superuser runs resolves names in pg_catalog alone.
 //
