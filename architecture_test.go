@@ -31,7 +31,7 @@ func allowed() map[string][]string {
 		"holdfast/engine/access":                       {"engine/core", "engine/meta", "engine/model", "engine/password"},
 		"holdfast/engine/objects":                      {"blobstore", "engine/advice", "engine/core", "engine/meta", "engine/model"},
 		"holdfast/engine/databases":                    {"backup/wal", "backup/wal/xlog", "engine/connstring", "engine/core", "engine/meta", "engine/model", "engine/password", "engine/postgres"},
-		"holdfast/engine/recovery":                     {"backup", "backup/repository", "backup/wal", "backup/wal/xlog", "blobstore", "engine/core", "engine/databases", "engine/meta", "engine/model", "engine/objects", "engine/postgres", "internal/durable"},
+		"holdfast/engine/recovery":                     {"backup", "backup/repository", "backup/wal", "backup/wal/xlog", "blobstore", "engine/core", "engine/databases", "engine/meta", "engine/model", "engine/postgres", "internal/durable"},
 		"holdfast/engine/imports":                      {"engine/core", "engine/databases", "engine/importer", "engine/meta", "engine/model", "engine/password", "engine/postgres"},
 		"holdfast/engine/insight":                      {"engine/access", "engine/advice", "engine/core", "engine/databases", "engine/imports", "engine/meta", "engine/model", "engine/objects", "engine/postgres", "engine/recovery"},
 		"holdfast/engine/connstring":                   {"engine/model"},

@@ -18,7 +18,7 @@ func TestScheduledBackupGivesWayWheneverItBegins(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	c := &core.Core{Claims: core.NewClaims(), Lifetime: ctx}
 	d := databases.New(c)
-	e := &Engine{Core: c, Databases: d, Recovery: recovery.New(c, d, nil)}
+	e := &Engine{Core: c, Databases: d, Recovery: recovery.New(c, d)}
 	var scheduled sync.WaitGroup
 	scheduled.Go(func() {
 		for ctx.Err() == nil {

@@ -66,7 +66,7 @@ func open(cfg core.Config, db *meta.DB) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{Core: c, Access: access.New(c), Objects: objects.New(c), Databases: databases.New(c)}
-	e.Recovery = recovery.New(c, e.Databases, e.Objects)
+	e.Recovery = recovery.New(c, e.Databases)
 	e.Imports = imports.New(c, e.Databases)
 	e.Insight = insight.New(c, e.Access, e.Databases, e.Recovery, e.Imports)
 	e.Databases.Connect(e.Recovery, e.Imports)

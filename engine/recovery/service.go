@@ -11,14 +11,12 @@ package recovery
 import (
 	"holdfast/engine/core"
 	"holdfast/engine/databases"
-	"holdfast/engine/objects"
 )
 
 // Service carries out the operations on backups.
 type Service struct {
 	core          *core.Core
 	databases     *databases.Service
-	objects       *objects.Service
 	archives      archiveSet
 	Exports       core.WakeUps  // wakes the workers that make exports
 	Verifications core.WakeUps  // wakes the worker that verifies backups
@@ -26,9 +24,9 @@ type Service struct {
 }
 
 // New returns the service.
-func New(c *core.Core, d *databases.Service, o *objects.Service) *Service {
+func New(c *core.Core, d *databases.Service) *Service {
 	return &Service{
-		core: c, databases: d, objects: o,
+		core: c, databases: d,
 		Exports:       core.NewWakeUps(),
 		Verifications: core.NewWakeUps(),
 		slots:         make(chan struct{}, backupSlots),

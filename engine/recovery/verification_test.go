@@ -38,7 +38,7 @@ func openCore(t *testing.T) *core.Core {
 func TestOrderOfVerifications(t *testing.T) {
 	t.Parallel()
 	c := openCore(t)
-	s := New(c, databases.New(c), nil)
+	s := New(c, databases.New(c))
 	update := func(do func(tx *meta.Tx) error) {
 		t.Helper()
 		if err := c.Meta.Update(do); err != nil {
@@ -102,7 +102,7 @@ func TestVerdict(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	c := &core.Core{Clock: func() time.Time { return now }}
-	s := New(c, databases.New(c), nil)
+	s := New(c, databases.New(c))
 	v := model.Verification{Status: model.VerificationUnverified}
 	if v = s.verdict(v, "", noSpaceError{cause: errors.New("no room")}); v.Attempts != 0 || v.Status != model.VerificationUnverified || !v.NotBefore.After(now) {
 		t.Errorf("without room: %+v", v)
