@@ -10,6 +10,7 @@ import (
 	"holdfast/backup/wal/xlog/xlogtest"
 	"holdfast/internal/durable"
 	"holdfast/internal/durable/faultfs"
+	"holdfast/internal/testenv"
 )
 
 // TestFullDiskWhileCompressing checks that sessions that begin and end while a
@@ -50,7 +51,7 @@ func TestFullDiskWhileCompressing(t *testing.T) {
 		}
 		return true
 	}
-	eventually(t, "all that is full is compressed", compressed)
+	testenv.Eventually(t, "all that is full is compressed", compressed)
 	w.compressor.wait() // there is nothing left to do
 	if err := w.compressor.failure(); err != nil {
 		t.Error(err)

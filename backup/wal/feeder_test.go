@@ -16,6 +16,7 @@ import (
 	"holdfast/backup/wal/xlog"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/testenv"
 )
 
 // baseBackup is a copy of a data directory, made while the server ran.
@@ -131,7 +132,7 @@ func newRecovery(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, 
 func (c *cluster) promote() {
 	c.t.Helper()
 	c.do("select pg_promote()")
-	eventually(c.t, "the server is a primary", func() bool { return c.ask("select pg_is_in_recovery()::text") == "false" })
+	testenv.Eventually(c.t, "the server is a primary", func() bool { return c.ask("select pg_is_in_recovery()::text") == "false" })
 }
 
 // targets is how many random targets are tried: a few, or many by the
@@ -160,7 +161,7 @@ func TestRandomTargets(t *testing.T) {
 		r.waitFor(t, 1, c.flushed())
 		b := takeBackup(t, c)
 		first := time.Now()
-		eventually(t, "the writers have made enough WAL", func() bool { return c.flushed() > b.stop+6*smallSegment })
+		testenv.Eventually(t, "the writers have made enough WAL", func() bool { return c.flushed() > b.stop+6*smallSegment })
 		last := time.Now()
 		c.do("create table behind_last ()") // a commit, or nothing would show that the archive reaches so far
 		w.stop()
@@ -334,7 +335,7 @@ func TestFill(t *testing.T) {
 	}
 	restored.Settings = append(restored.Settings, "recovery_target_action=promote")
 	restored.Start()
-	eventually(t, "the server is a primary", func() bool { return restored.ask("select pg_is_in_recovery()::text") == "false" })
+	testenv.Eventually(t, "the server is a primary", func() bool { return restored.ask("select pg_is_in_recovery()::text") == "false" })
 	if n := restored.ask("select count(*)::text from t"); n != "12000" {
 		t.Errorf("%s rows", n)
 	}

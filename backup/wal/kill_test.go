@@ -15,6 +15,7 @@ import (
 	"holdfast/backup/wal/xlog"
 	"holdfast/engine/postgres/postgrestest"
 	"holdfast/internal/durable/faultfs"
+	"holdfast/internal/testenv"
 )
 
 // TestKilledAtEveryStep kills a process that appends at each of its operations
@@ -81,7 +82,7 @@ func TestKilledReceiver(t *testing.T) {
 	var from xlog.LSN
 	for _, who := range []string{"receiver", "postmaster", "both", "receiver", "both"} {
 		process := startReceiver(t, c, dir)
-		eventually(t, "the slot keeps WAL", func() bool {
+		testenv.Eventually(t, "the slot keeps WAL", func() bool {
 			return c.ask("select count(*)::text from pg_replication_slots where restart_lsn is not null") == "1"
 		})
 		if from == 0 {
@@ -116,7 +117,7 @@ func awaitArchived(t *testing.T, c *cluster) {
 	t.Helper()
 	c.do("select pg_switch_wal()", "select pg_logical_emit_message(true, 'holdfast', 'behind it')")
 	end := c.flushed() &^ (smallSegment - 1)
-	eventually(t, "the slot is advanced", func() bool {
+	testenv.Eventually(t, "the slot is advanced", func() bool {
 		return c.lsn("select coalesce(max(restart_lsn), '0/0')::text from pg_replication_slots") >= end
 	})
 }
@@ -146,7 +147,7 @@ func commitUntil(t *testing.T, c *cluster, end func()) (answered []string) {
 			}
 		})
 	}
-	eventually(t, "the clients have committed something", func() bool {
+	testenv.Eventually(t, "the clients have committed something", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(answered) > 300+rand.IntN(300)

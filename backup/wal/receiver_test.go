@@ -17,6 +17,7 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 	"holdfast/internal/durable"
 	"holdfast/internal/durable/faultfs"
+	"holdfast/internal/testenv"
 )
 
 // openArchive opens an archive until the test ends, with generation 1.
@@ -80,16 +81,6 @@ func expectReceived(t *testing.T, c *cluster, a *Archive, from xlog.LSN) {
 	r.waitFor(t, 1, end)
 	if err := a.Check(t.Context(), 1, 1, from, end, nil); err != nil {
 		t.Error(err)
-	}
-}
-
-// eventually polls until what is true.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(testTimeout); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after %v it is still not so: %s", testTimeout, what)
-		}
 	}
 }
 
@@ -171,7 +162,7 @@ func TestReceive(t *testing.T) {
 // the last.
 func expectTidy(t testing.TB, a *Archive) {
 	t.Helper()
-	eventually(t, "all but the open segment is compressed", func() bool {
+	testenv.Eventually(t, "all but the open segment is compressed", func() bool {
 		partial, _ := filepath.Glob(filepath.Join(a.dir, "*", "*"+partialSuffix))
 		return len(partial) <= 1
 	})
@@ -190,8 +181,8 @@ func TestIdle(t *testing.T) {
 	c.do("create table t ()")
 	r.waitFor(t, 1, c.flushed())
 	committed := time.Now()
-	eventually(t, "the latest restorable time moves on", func() bool { return r.Status().RestorableTo.After(committed) })
-	eventually(t, "the slot is seen", func() bool { return r.Status().SlotState == "reserved" })
+	testenv.Eventually(t, "the latest restorable time moves on", func() bool { return r.Status().RestorableTo.After(committed) })
+	testenv.Eventually(t, "the slot is seen", func() bool { return r.Status().SlotState == "reserved" })
 	s := r.Status()
 	if s.State != StateStreaming || s.Backlog != 0 || s.Lag <= 0 {
 		t.Errorf("status: %+v", s)
@@ -200,7 +191,7 @@ func TestIdle(t *testing.T) {
 		t.Errorf("rpo %v", rpo)
 	}
 	c.Crash()
-	eventually(t, "the receiver notices", func() bool { return r.Status().State == StateConnecting })
+	testenv.Eventually(t, "the receiver notices", func() bool { return r.Status().State == StateConnecting })
 	if s = r.Status(); s.LastError == "" || s.Failures == 0 || s.RPO(time.Now().Add(time.Hour)) < time.Hour {
 		t.Errorf("status: %+v", s)
 	}
@@ -279,12 +270,12 @@ func TestRecordCutOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		var flushed xlog.LSN
-		eventually(t, "the server has flushed whole pages", func() bool {
+		testenv.Eventually(t, "the server has flushed whole pages", func() bool {
 			flushed = c.flushed()
 			return flushed%8192 == 0 && c.lsn("select pg_current_wal_insert_lsn()::text")-flushed < 8192
 		})
 		quiet := time.Now()
-		eventually(t, "the latest restorable time moves on", func() bool { return r.Status().RestorableTo.After(quiet) })
+		testenv.Eventually(t, "the latest restorable time moves on", func() bool { return r.Status().RestorableTo.After(quiet) })
 		if s := r.Status(); s.Durable < flushed && c.flushed() == flushed {
 			if s.Backlog != 0 || s.RPO(time.Now()) != s.Lag {
 				t.Errorf("status: %+v", s)
@@ -353,7 +344,7 @@ func TestDiverged(t *testing.T) {
 	r.waitFor(t, 1, c.flushed())
 	r.Close()
 	r = receive(t, other, a, 1)
-	eventually(t, "another cluster is refused", func() bool { return r.Status().State == StateFailed })
+	testenv.Eventually(t, "another cluster is refused", func() bool { return r.Status().State == StateFailed })
 	if s := r.Status(); !strings.Contains(s.LastError, "another cluster") {
 		t.Errorf("status: %+v", s)
 	}
@@ -385,7 +376,7 @@ func TestReceiverFailedSync(t *testing.T) {
 	r.waitFor(t, 1, from)
 	broken.Store(true)
 	c.do("insert into t select repeat('x', 1000) from generate_series(1, 3000)")
-	eventually(t, "the receiver fails", func() bool { return r.Status().State == StateFailed })
+	testenv.Eventually(t, "the receiver fails", func() bool { return r.Status().State == StateFailed })
 	broken.Store(false)
 	if s := r.Status(); !strings.Contains(s.LastError, ErrSync.Error()) || s.Durable > c.flushed() {
 		t.Errorf("status: %+v", s)
@@ -423,7 +414,7 @@ func TestReceiverFullDisk(t *testing.T) {
 	r.waitFor(t, 1, from)
 	full.Store(true)
 	c.do("insert into t select repeat('x', 1000) from generate_series(1, 3000)")
-	eventually(t, "the receiver says why", func() bool { return strings.Contains(r.Status().LastError, "no space left") })
+	testenv.Eventually(t, "the receiver says why", func() bool { return strings.Contains(r.Status().LastError, "no space left") })
 	full.Store(false)
 	end := c.flushed()
 	r.waitFor(t, 1, end)

@@ -15,6 +15,7 @@ import (
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
 	"holdfast/internal/rounds"
+	"holdfast/internal/testenv"
 )
 
 var tps = regexp.MustCompile(`tps = ([0-9.]+)`)
@@ -165,7 +166,7 @@ func BenchmarkReplay(b *testing.B) {
 func waitPaused(b *testing.B, c *cluster) {
 	c.WaitReady()
 	conn := c.Connect()
-	eventually(b, "replay has paused", func() bool {
+	testenv.Eventually(b, "replay has paused", func() bool {
 		var state string
 		err := conn.QueryRow(context.Background(), "select pg_get_wal_replay_pause_state()").Scan(&state)
 		return err == nil && state == "paused"

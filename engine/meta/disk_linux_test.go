@@ -3,6 +3,7 @@ package meta
 import (
 	"errors"
 	"fmt"
+	"holdfast/internal/testenv"
 	"os"
 	"path/filepath"
 	"sync"
@@ -119,7 +120,7 @@ func togetherFailing(t *testing.T, db *DB, changes ...func(*Tx) error) []outcome
 			outcomes[i].err = db.Update(change)
 		})
 	}
-	waitFor(t, "the changes are queued", func() bool { return len(db.queue) == len(changes) })
+	testenv.Eventually(t, "the changes are queued", func() bool { return len(db.queue) == len(changes) })
 	close(release)
 	all.Wait()
 	return outcomes

@@ -12,6 +12,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 )
 
 // set returns a change that puts a setting.
@@ -50,21 +51,12 @@ func together(t *testing.T, db *DB, changes ...func(*Tx) error) []outcome {
 			defer func() { outcomes[i].panic = recover() }()
 			outcomes[i].err = db.Update(change)
 		})
-		waitFor(t, "the change is queued", func() bool { return len(db.queue) == i+1 })
+		testenv.Eventually(t, "the change is queued", func() bool { return len(db.queue) == i+1 })
 	}
 	close(release)
 	once.Wait()
 	all.Wait()
 	return outcomes
-}
-
-func waitFor(t *testing.T, what string, reached func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !reached(); time.Sleep(100 * time.Microsecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
 }
 
 func TestFailingChangeLeavesOthers(t *testing.T) {
@@ -145,7 +137,7 @@ func TestPanicDuringClose(t *testing.T) {
 		closed := sync.OnceFunc(func() { closing.Go(func() { _ = db.Close() }) })
 		outcomes := together(t, db, func(*Tx) error {
 			closed()
-			waitFor(t, "the store is closing", func() bool {
+			testenv.Eventually(t, "the store is closing", func() bool {
 				select {
 				case <-db.closing:
 					return true
@@ -295,7 +287,7 @@ func TestCloseDuringLoad(t *testing.T) {
 				}
 			})
 		}
-		waitFor(t, "changes are made", func() bool { return count.Load() > int64(50*round) })
+		testenv.Eventually(t, "changes are made", func() bool { return count.Load() > int64(50*round) })
 		var closers sync.WaitGroup
 		for range 2 {
 			closers.Go(func() {

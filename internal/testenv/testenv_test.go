@@ -17,3 +17,11 @@ func TestLong(t *testing.T) {
 		})
 	}
 }
+
+func TestEventually(t *testing.T) {
+	polls := 0
+	Eventually(t, "the third poll", func() bool { polls++; return polls == 3 })
+	if polls != 3 {
+		t.Errorf("%d polls", polls)
+	}
+}
