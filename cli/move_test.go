@@ -143,11 +143,11 @@ func TestMoveRefuses(t *testing.T) {
 		text []byte
 		says string
 	}{
-		"truncated":    {text[:len(text)/2], "it is cut off at "},
-		"without sums": {text[:bytes.LastIndex(text, []byte("SHA256SUMS"))-1024], "it is cut off at "},
+		"truncated":    {text[:len(text)/2], "it ends in "},
+		"without sums": {text[:bytes.LastIndex(text, []byte("SHA256SUMS"))-1024], "it ends in "},
 		"damaged":      {damaged, "is not what was written"},
-		"empty":        {nil, "no archive of an appliance"},
-		"nonsense":     {bytes.Repeat([]byte("nonsense"), 1000), "no archive of an appliance"},
+		"empty":        {nil, "not an archive of an appliance"},
+		"nonsense":     {bytes.Repeat([]byte("nonsense"), 1000), "not an archive of an appliance"},
 	} {
 		file := filepath.Join(dir, "bad.tar")
 		if err := os.WriteFile(file, c.text, 0o600); err != nil {

@@ -13,8 +13,7 @@ import (
 	"strings"
 )
 
-// ErrDamaged says that an archive is not what was written: a part of it is
-// missing, or another.
+// ErrDamaged means that an archive is not what was written.
 var ErrDamaged = errors.New("the archive is damaged")
 
 // maxText bounds the manifest, in bytes.
@@ -29,7 +28,7 @@ type reader struct {
 }
 
 // Read unpacks an archive into root, an empty directory, and checks all of it.
-// After an error what is in root is worth nothing.
+// After an error the content of root is useless.
 func Read(r io.Reader, root string) (Manifest, error) {
 	dir, err := os.OpenRoot(root)
 	if err != nil {
@@ -44,7 +43,7 @@ func Read(r io.Reader, root string) (Manifest, error) {
 			return a.manifest, a.cut(err)
 		}
 		if a.last == "" && header.Name != manifestName {
-			return a.manifest, errors.New("this is no archive of an appliance: its first entry is not " + manifestName)
+			return a.manifest, errors.New("this is not an archive of an appliance: its first entry is not " + manifestName)
 		}
 		a.last = header.Name
 		if header.Name == sumsName {
@@ -56,15 +55,15 @@ func Read(r io.Reader, root string) (Manifest, error) {
 	}
 }
 
-// cut explains an archive that cannot be read on.
+// cut returns the error for an archive that cannot be read further.
 func (a *reader) cut(err error) error {
 	switch {
 	case a.last == "":
-		return errors.New("this is no archive of an appliance")
+		return errors.New("this is not an archive of an appliance")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%w: it is cut off at %s, and there is more of it elsewhere", ErrDamaged, a.last)
+		return fmt.Errorf("%w: it ends in %s, and the rest is missing", ErrDamaged, a.last)
 	case errors.Is(err, tar.ErrHeader):
-		return fmt.Errorf("%w behind %s", ErrDamaged, a.last)
+		return fmt.Errorf("%w after %s", ErrDamaged, a.last)
 	default:
 		return fmt.Errorf("read the archive at %s: %w", a.last, err)
 	}
@@ -73,14 +72,14 @@ func (a *reader) cut(err error) error {
 func (a *reader) entry(header *tar.Header, r io.Reader) error {
 	name := strings.TrimSuffix(header.Name, "/")
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
-		return fmt.Errorf("%w: %q leads out of it", ErrDamaged, name)
+		return fmt.Errorf("%w: %q is not a path inside it", ErrDamaged, name)
 	}
 	switch header.Typeflag {
 	case tar.TypeDir:
 		return a.root.MkdirAll(filepath.FromSlash(name), 0o700)
 	case tar.TypeReg:
 	default:
-		return fmt.Errorf("%w: %s is neither file nor directory", ErrDamaged, name)
+		return fmt.Errorf("%w: %s is neither a file nor a directory", ErrDamaged, name)
 	}
 	if name == manifestName {
 		return a.readManifest(r)

@@ -21,7 +21,7 @@ const (
 	sumsName     = "SHA256SUMS"
 )
 
-// Manifest is what an archive says of itself.
+// Manifest describes an archive.
 type Manifest struct {
 	Format    int       `json:"format"`
 	Version   string    `json:"version"` // of the program that wrote it
@@ -37,8 +37,8 @@ type writer struct {
 	sums bytes.Buffer
 }
 
-// Write writes everything below root. Files may grow meanwhile: what they had
-// at the beginning is written.
+// Write writes everything below root. Files may grow meanwhile: Write writes what
+// they had when it began.
 func Write(w io.Writer, root string, m Manifest) error {
 	m.Format = Format
 	sizes := map[string]int64{}
@@ -55,7 +55,7 @@ func Write(w io.Writer, root string, m Manifest) error {
 		m.Bytes += info.Size()
 		return nil
 	}); err != nil {
-		return fmt.Errorf("look at what is to be moved: %w", err)
+		return fmt.Errorf("list the files to be moved: %w", err)
 	}
 	a := &writer{tar: tar.NewWriter(w)}
 	if err := a.manifest(m); err != nil {
@@ -99,7 +99,7 @@ func (a *writer) file(name, path string, size int64) error {
 	return a.entry(name, size, f)
 }
 
-// entry writes one file, of which r has size bytes or more.
+// entry writes a file of size bytes from r, which may have more.
 func (a *writer) entry(name string, size int64, r io.Reader) error {
 	if err := a.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o600, Size: size, Format: tar.FormatPAX}); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)

@@ -37,18 +37,18 @@ func (s *Service) TrashObjectRestore(call *model.Call, version string) (model.Ob
 	var object model.Object
 	err = s.core.Change(call, func(tx *meta.Tx) error {
 		if _, err := tx.TrashedBuckets().Get(trashed.Bucket); err == nil {
-			return model.Errorf(model.CodeConflict, "the object's bucket lies in the trash too: bring that back first, with `holdfast admin trash restore-bucket %s`", trashed.Bucket)
+			return model.Errorf(model.CodeConflict, "the object's bucket is in the trash too: restore it first, with `holdfast admin trash restore-bucket %s`", trashed.Bucket)
 		}
 		b, err := tx.Buckets().Get(trashed.Bucket)
 		if err == nil && b.ExpireAfterDays > 0 && trashed.LastModified.Before(s.expiredBefore(b)) {
-			return model.Errorf(model.CodeConflict, "the object is as old as its bucket lets objects become, and would be removed again at once: raise the bucket's expire_after_days first, or set it to 0")
+			return model.Errorf(model.CodeConflict, "the object is older than its bucket keeps objects, and would be removed again immediately: raise the bucket's expire_after_days first, or set it to 0")
 		}
 		if err == nil {
 			object, err = tx.UntrashObject(version, s.core.Clock())
 		}
 		switch {
 		case errors.Is(err, meta.ErrExists):
-			return model.Errorf(model.CodeConflict, "another object has the key %q by now: delete it first", trashed.Key)
+			return model.Errorf(model.CodeConflict, "another object has the key %q now: delete it first", trashed.Key)
 		case errors.Is(err, meta.ErrNotFound):
 			return noTrashedObject(version)
 		}

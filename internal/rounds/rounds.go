@@ -45,7 +45,7 @@ type Comparison struct {
 // one of which must be Itself.
 func Compare(names ...string) *Comparison {
 	if slices.Index(names, Itself) < 1 {
-		panic("rounds: no arm is the first once more")
+		panic("rounds: no arm is the first one measured again")
 	}
 	return &Comparison{names: names, values: make([][]float64, len(names))}
 }
