@@ -24,8 +24,8 @@ import (
 // answers any number, at a cost far above that of asking.
 const maxRanges = 8
 
-// downloads serves the bytes of objects and exports, to who holds a signed URL
-// or, from public buckets, to anybody.
+// downloads serves the bytes of objects and exports to clients with a signed URL,
+// and those of public buckets to all.
 type downloads struct {
 	engine *engine.Engine
 	log    *slog.Logger
@@ -44,7 +44,7 @@ func (d *downloads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 	case errors.Is(err, errCutOff):
-		panic(http.ErrAbortHandler) // so that nobody takes what was sent for the whole
+		panic(http.ErrAbortHandler) // so that no client takes what was sent for the whole
 	case model.CodeOf(err) == model.CodeInternal:
 		d.log.Error("download", "path", r.URL.Path, "error", err)
 		http.Error(w, model.PublicMessage(err), http.StatusInternalServerError)
@@ -108,7 +108,7 @@ func limitRanges(r *http.Request) *http.Request {
 }
 
 // lastNothing is a range of the last 0 bytes. It is satisfied by no content (RFC
-// 9110, 14.1.2), as one that begins behind every end is.
+// 9110, 14.1.2), as one that begins after every end is.
 var lastNothing = regexp.MustCompile(`^[ \t]*-[ \t]*0+[ \t]*$`)
 
 // tooMuch is a number that may be more than ServeContent can count to, and is more

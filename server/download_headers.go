@@ -59,7 +59,7 @@ func disposition(o model.Object) string {
 	if name == "/" || name == "." {
 		return kind
 	}
-	// RFC 6266: the name as it is, behind one in ASCII for who knows no other.
+	// RFC 6266: a name in ASCII for old clients, then the name as it is.
 	plain := strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || strings.ContainsRune(`"\%;`, r) {
 			return '_'

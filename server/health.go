@@ -6,7 +6,7 @@ import (
 	"holdfast/engine"
 )
 
-// health answers who watches over the process: /healthz says that it runs,
+// health answers what monitors the process: /healthz says that it runs,
 // /readyz that it can serve. Neither needs a key, nor tells anything else.
 func health(e *engine.Engine) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

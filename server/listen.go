@@ -16,8 +16,8 @@ const (
 	// slow line is fine, one that takes nothing is not.
 	writePatience = 5 * time.Minute
 	// mostConnections bounds the connections of a listener. There are fewer
-	// where the process may not have twice as many files open: whoever connects
-	// leaves half of them to the databases, backups and objects.
+	// where the process may not have twice as many files open: half of them are
+	// left to the databases, backups and objects.
 	mostConnections = 16_384
 )
 

@@ -37,7 +37,7 @@ func aboutDatabase(tab string, page func(*request, databaseData, error) (answer,
 // far it is, and offer less meanwhile.
 func (d databaseData) busy() bool { return d.RunningOp != nil }
 
-// path is where the page tab of the database lies.
+// databasePath is the path of the page tab of the database.
 func (req *request) databasePath(tab string) string {
 	return strings.TrimSuffix("/databases/"+req.id()+"/"+tab, "/")
 }

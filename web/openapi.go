@@ -83,7 +83,7 @@ func (t *apiTypes) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(t))
 }
 
-// resolve returns the schema behind a reference, and whether null will do, too.
+// resolve returns the schema that a reference names, and whether null is allowed.
 func (d *openAPI) resolve(s *apiSchema) (_ *apiSchema, name string, null bool) {
 	null = slices.Contains(s.Type, "null")
 	for _, one := range s.AnyOf {

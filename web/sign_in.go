@@ -54,8 +54,8 @@ func (req *request) signOutEverywhere() (answer, error) {
 }
 
 // askToSignIn leads to the sign-in page, and from there back to the page that
-// was asked for, or from which a form was sent. What was to be done is not done
-// behind it.
+// was asked for, or from which a form was sent. The form is not carried out
+// afterwards.
 func (req *request) askToSignIn() {
 	query := url.Values{}
 	next := req.r.URL.RequestURI()
@@ -124,7 +124,7 @@ func (req *request) cookie(name string) model.Secret {
 }
 
 // beginSession has the browser keep the token of the session that has begun,
-// and proof of it for later sign-ins.
+// and a token by which later sign-ins know the browser.
 func (req *request) beginSession(token model.Secret) {
 	req.setToken(token)
 	req.setCookie(req.browserCookie(), req.engine.Access.BrowserToken(req.call.Actor.ID), browserLife)

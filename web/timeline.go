@@ -54,7 +54,7 @@ func newTimeline(database string, r recovery.Recovery, now time.Time) timeline {
 // timelineEdge keeps the first and the last mark off the line's ends.
 const timelineEdge = 0.02
 
-// part says how far along the line a moment lies.
+// part is the position of a moment along the line.
 func (t timeline) part(at time.Time) float64 {
 	part := float64(at.Sub(t.From)) / float64(max(t.To.Sub(t.From), 1))
 	return timelineEdge + max(0, min(part, 1))*(1-2*timelineEdge)

@@ -81,7 +81,7 @@ func byGateway(answer *http.Response) bool {
 	}
 }
 
-// told says who answered what, without the query: it may hold a signature.
+// told describes an answer and its address, without the query, which may hold a signature.
 func told(answer *http.Response) string {
 	at := answer.Request.URL
 	return (&url.URL{Scheme: at.Scheme, Host: at.Host, Path: at.Path}).String() + " answers " + answer.Status

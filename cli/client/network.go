@@ -16,8 +16,8 @@ func (c *Client) GetDatabaseAllowlist(ctx context.Context, id string) (wire.Allo
 	return one[wire.Allowlist](ctx, c, "GET", path("databases", id, "allowlist"), nil)
 }
 
-// ReplaceDatabaseAllowlist replaces the whole list; an empty one lets nobody
-// in.
+// ReplaceDatabaseAllowlist replaces the whole list; no address can
+// connect with an empty one.
 func (c *Client) ReplaceDatabaseAllowlist(ctx context.Context, id string, in wire.ReplaceAllowlist) (wire.Allowlist, error) {
 	if in.Entries == nil {
 		in.Entries = []string{} // null is no list

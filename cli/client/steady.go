@@ -41,7 +41,7 @@ type steady struct {
 func (s *steady) Read(p []byte) (int, error) {
 	s.timer.Reset(idle)
 	n, err := s.ReadCloser.Read(p)
-	s.timer.Stop() // its reader may take his time
+	s.timer.Stop() // the reader may be slow
 	if cause := context.Cause(s.ctx); err != nil && err != io.EOF && cause != nil {
 		err = cause
 	}

@@ -19,10 +19,10 @@ func checkLeftovers(_ context.Context, opts Options) []Finding {
 			"start the appliance, which adopts them, and stop it in order if that is what you want",
 		})
 	}
-	strays := filepath.Join(opts.DataDir, "quarantine")
-	if entries, err := os.ReadDir(strays); err == nil && len(entries) > 0 {
+	quarantine := filepath.Join(opts.DataDir, "quarantine")
+	if entries, err := os.ReadDir(quarantine); err == nil && len(entries) > 0 {
 		found = append(found, Finding{
-			check, Warning, fmt.Sprintf("%d data directories that no record knows are in %s", len(entries), strays),
+			check, Warning, fmt.Sprintf("%d data directories that no record knows are in %s", len(entries), quarantine),
 			"check whether you need anything in them, and remove them",
 		})
 	}

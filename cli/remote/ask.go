@@ -83,8 +83,7 @@ func unanswered(err error) error {
 }
 
 // await waits until it is done, or for an interrupt. To read from a terminal
-// cannot be cancelled, nor to open a pipe: it is left behind, for the program
-// to end.
+// cannot be cancelled, nor to open a pipe: that goroutine ends with the program.
 func await[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -105,7 +104,7 @@ func await[T any](ctx context.Context, do func() (T, error)) (T, error) {
 }
 
 // Interruptible is what r gives until an interrupt. A read that goes on then
-// is left behind, as by await.
+// continues until the program ends, as in await.
 func Interruptible(ctx context.Context, r io.Reader) io.Reader {
 	out, in := io.Pipe()
 	go func() {

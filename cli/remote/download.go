@@ -113,8 +113,8 @@ func isStream(to string) bool {
 	return to == "-" || err == nil && !info.IsDir() && !info.Mode().IsRegular()
 }
 
-// stream downloads to where there is no way back. Who reads there learns only
-// at the end whether all was right.
+// stream downloads to a pipe or a device. The checksum is known only after the
+// last byte was written there.
 func (t *task) stream(src downloadSource, to string, m *meter) error {
 	w := t.cmd.OutOrStdout()
 	if to != "-" { // to open a pipe is to wait for its reader

@@ -84,7 +84,7 @@ func (t *task) source(from string) (string, error) {
 		return "", usagef("say where from: --from postgres://user@host:port/database, or %s", variableSource)
 	}
 	return SourceURL("from", from, func(u *url.URL) (string, error) {
-		if !term.IsTerminal(int(os.Stdin.Fd())) { // nobody may ever write there
+		if !term.IsTerminal(int(os.Stdin.Fd())) { // it may never have a line
 			return "", usagef("from: the password of the source is missing, and there is no terminal to ask for it: set %s, or give the whole URL "+
 				"in %s or, with --from -, on standard input", variableSourcePassword, variableSource)
 		}

@@ -27,7 +27,7 @@ func isID(text, prefix string) bool {
 // named is what something is known by.
 type named struct {
 	id, name, project string
-	note              string // for who completes
+	note              string // shown beside a completion
 }
 
 // find returns the one thing of a kind ("database") that is called name, in

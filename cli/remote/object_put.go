@@ -170,7 +170,7 @@ func walkUploads(dir, key string, inFolder bool, remark func(string, ...any)) ([
 	if !inFolder {
 		key += "/"
 	}
-	dir, err := filepath.EvalSymlinks(dir) // WalkDir does not look behind one
+	dir, err := filepath.EvalSymlinks(dir) // WalkDir does not follow one
 	if err != nil {
 		return nil, usagef("%v", err)
 	}

@@ -50,7 +50,7 @@ func removeOutdated(root *os.Root, dir string, sources []downloadSource) error {
 		}
 		old, openErr := openPartial(root, filepath.Join(dir, name))
 		if openErr != nil {
-			continue // somebody is at it, who removes it
+			continue // another process has it, and removes it
 		}
 		err = errors.Join(err, root.Remove(filepath.Join(dir, name)), old.Close())
 	}
@@ -79,6 +79,6 @@ func openPartial(root *os.Root, partial string) (*os.File, error) {
 		if there, lstatErr := root.Lstat(partial); err == nil && lstatErr == nil && os.SameFile(opened, there) {
 			return file, nil
 		}
-		file.Close() // who had it until now has renamed or removed it
+		file.Close() // the process that had it has renamed or removed it
 	}
 }

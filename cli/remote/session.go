@@ -199,7 +199,7 @@ func (n *noting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// loadProfile returns the profile in question; one that nobody has named need
+// loadProfile returns the profile in question; one that was not named need
 // not exist.
 func (s *session) loadProfile() (string, profile, error) {
 	name := flagOr(s.profile, variableProfile)

@@ -58,8 +58,8 @@ func (in *auditInput) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
-// filter refuses an end that is not behind the beginning. So none is the zero
-// time, which a filter takes for no end.
+// filter refuses an end that is not after the beginning, so no end that was given
+// is the zero time, which means that there is none.
 func (in *auditInput) filter() (core.AuditFilter, error) {
 	if in.hasUntil && !in.Until.After(in.Since) {
 		return core.AuditFilter{}, model.Invalid("until", "must be after since")

@@ -18,7 +18,7 @@ type answer[T, M any] struct {
 	Body wire.Envelope[T, M]
 }
 
-// registrar puts a handler behind a route.
+// registrar adds a handler to a route.
 type registrar func(*router, huma.Operation)
 
 // one registers a handler that answers a single record.

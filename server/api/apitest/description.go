@@ -14,7 +14,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 )
 
-// prefix is where the API lies.
+// prefix begins the paths of the API.
 const prefix = "/v1"
 
 // Description is the OpenAPI 3.1 document as a client gets it.
@@ -128,7 +128,7 @@ func (d *Description) CheckRequest(tb testing.TB, req *http.Request, body []byte
 		Request: checked, Route: route, PathParams: pathParameters(route.Path, req.URL.Path),
 		Options: &openapi3filter.Options{
 			AuthenticationFunc: openapi3filter.NoopAuthenticationFunc,
-			// What is uploaded is nobody's schema.
+			// An upload has no schema.
 			ExcludeRequestBody: req.Header.Get("Content-Type") != "application/json",
 		},
 	})
