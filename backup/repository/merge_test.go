@@ -39,7 +39,7 @@ func days(t *testing.T, r *Repository, from, to int) map[string]content {
 }
 
 // TestMerge stores many small backups: few files are there, all backups hold,
-// and whoever reads meanwhile goes on.
+// and readers meanwhile are not disturbed.
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")

@@ -222,7 +222,7 @@ func TestTwoWriters(t *testing.T) {
 }
 
 // TestFlippedByte damages every file, a byte at a time, all over: Verify finds
-// and names it, and whoever reads gets what was stored or an error.
+// and names it, and a reader gets what was stored or an error.
 func TestFlippedByte(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
@@ -290,8 +290,8 @@ func TestHeals(t *testing.T) {
 	}
 }
 
-// TestHealsIndex: a damaged index keeps nobody from a new backup, which is
-// whole; nothing is removed until somebody has looked at it.
+// TestHealsIndex: a damaged index does not prevent a new, complete backup; nothing
+// is removed until the index is repaired or removed by hand.
 func TestHealsIndex(t *testing.T) {
 	t.Parallel()
 	for _, position := range []int64{0, headerSize + 10, -digestSize - 5} {

@@ -302,7 +302,7 @@ func expectGap(t testing.TB, err error, segment, what string) {
 	}
 }
 
-// TestFill: with all WAL laid beforehand a server that nobody feeds recovers,
+// TestFill: with all WAL installed beforehand a server that is not fed recovers,
 // and promotes itself exactly at the target.
 func TestFill(t *testing.T) {
 	t.Parallel()

@@ -323,7 +323,7 @@ func TestSlotLost(t *testing.T) {
 	}
 }
 
-// TestSlotDropped: when somebody drops the slot and the WAL is still there,
+// TestSlotDropped: when the slot is dropped and the WAL is still there,
 // nothing is lost.
 func TestSlotDropped(t *testing.T) {
 	t.Parallel()

@@ -180,7 +180,7 @@ func TestPromotedServer(t *testing.T) {
 	s.expect(Target{Generation: 1, Time: a}, 1, 1, "a")
 }
 
-// TestDrain: what a server wrote while nobody received, up to its shutdown, is
+// TestDrain: what a server wrote while no receiver ran, up to its shutdown, is
 // taken out of its files.
 func TestDrain(t *testing.T) {
 	t.Parallel()

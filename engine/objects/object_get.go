@@ -52,23 +52,23 @@ func noObject(key string) error {
 }
 
 func (s *Service) objectView(b model.Bucket, o model.Object) ObjectView {
-	path := PathOf(o.Bucket, o.Key)
-	view := ObjectView{Object: o, DownloadPath: s.core.Signer.SignedPath(path, ObjectSubject(o.Bucket, o.Key), s.core.Clock().Add(core.DownloadLife))}
+	path := pathOf(o.Bucket, o.Key)
+	view := ObjectView{Object: o, DownloadPath: s.core.Signer.SignedPath(path, objectSubject(o.Bucket, o.Key), s.core.Clock().Add(core.DownloadLife))}
 	if b.Public {
 		view.PublicPath = path
 	}
 	return view
 }
 
-// PathOf returns the URL path of an object. It keeps the slashes of the key and
+// pathOf returns the URL path of an object. It keeps the slashes of the key and
 // escapes the rest.
-func PathOf(bucket, key string) string {
+func pathOf(bucket, key string) string {
 	return (&url.URL{Path: ObjectPath + bucket + "/" + key}).EscapedPath()
 }
 
-// ObjectSubject identifies an object in a signature. It is unambiguous, because
+// objectSubject identifies an object in a signature. It is unambiguous, because
 // a bucket's id contains no slash.
-func ObjectSubject(bucket, key string) string { return "object " + bucket + "/" + key }
+func objectSubject(bucket, key string) string { return "object " + bucket + "/" + key }
 
 // Download is an object's record and its bytes. The caller closes Content.
 type Download struct {
@@ -89,7 +89,7 @@ func (s *Service) ObjectDownload(call *model.Call, bucket, key, target string) (
 		return Download{}, err
 	}
 	if !b.Public {
-		if !s.core.Signer.Admits(PathOf(bucket, key), ObjectSubject(bucket, key), target, s.core.Clock()) {
+		if !s.core.Signer.Admits(pathOf(bucket, key), objectSubject(bucket, key), target, s.core.Clock()) {
 			return Download{}, noObject(key)
 		}
 		call.Actor = model.DownloadLink()
