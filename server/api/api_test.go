@@ -67,8 +67,8 @@ func newConfig(tb testing.TB) core.Config {
 	first := 10000 + rand.IntN(20000)
 	return core.Config{
 		DataDir: tb.TempDir(), FirstPort: first, LastPort: first + 500, Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1",
-		Warm: 1, Allowlist: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
-		Rates: map[model.RateClass]core.Rate{}, MaxObjectBytes: 8 << 20,
+		Allowlist: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
+		Rates:     map[model.RateClass]core.Rate{}, MaxObjectBytes: 8 << 20,
 		TrashRetention: time.Hour, ReplacedRetention: time.Hour, AuditKeep: 1 << 20, Advice: advice.Defaults(), Version: "test",
 	}
 }

@@ -33,6 +33,7 @@ func start(tb testing.TB, change ...func(*core.Config)) *world {
 	w.dataDir = cfg.DataDir
 	ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Minute)
 	defer cancel()
+	postgrestest.FillPool(tb, filepath.Join(w.dataDir, "warm"), 2)
 	if err := w.engine.Start(ctx); err != nil {
 		tb.Fatal(err)
 	}

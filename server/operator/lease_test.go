@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func startAppliance(t *testing.T) *appliance {
 	first := 10000 + rand.IntN(20000)
 	e, err := engine.Open(core.Config{
 		DataDir: t.TempDir(), Search: postgres.Search{Explicit: postgrestest.Binaries(t).Dir}, FirstPort: first, LastPort: first + 500,
-		Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1", Warm: 1, Allowlist: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1", Allowlist: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Rates: map[model.RateClass]core.Rate{}, MaxObjectBytes: 1 << 20, TrashRetention: time.Hour, ReplacedRetention: time.Hour,
 		AuditKeep: 1000, Advice: advice.Defaults(), Version: "test",
 	})
@@ -57,6 +58,7 @@ func startAppliance(t *testing.T) *appliance {
 			t.Error(err)
 		}
 	})
+	postgrestest.FillPool(t, filepath.Join(e.Core.Config.DataDir, "warm"), 2)
 	if err := e.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
