@@ -205,7 +205,7 @@ func seedBusy(tx *meta.Tx, org, project string, now time.Time) error {
 		return err
 	}
 	if err := tx.Operations().Insert(model.DatabaseOperation{
-		ID: "op_busy", Organization: org, Database: "db_busy", Type: model.OperationBackup, Status: model.OperationRunning, Phase: "copying", StartedAt: now,
+		ID: "op_busy", Database: "db_busy", Type: model.OperationBackup, Status: model.OperationRunning, Phase: "copying", StartedAt: now,
 	}); err != nil {
 		return err
 	}

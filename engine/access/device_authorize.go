@@ -49,7 +49,7 @@ func (s *Service) DeviceAuthorize(call *model.Call, in DeviceRequest) (DeviceCod
 	code, _ := newToken()
 	d := model.DeviceAuthorization{
 		ID: s.core.NewID(model.ResourceDevice), DeviceHash: hashDeviceCode(code), ClientName: in.ClientName, Preset: in.Preset,
-		IP: call.IP, UserAgent: call.UserAgent, CreatedAt: now, ExpiresAt: now.Add(model.DeviceLife),
+		IP: call.IP, CreatedAt: now, ExpiresAt: now.Add(model.DeviceLife),
 		Interval: int(model.DeviceInterval / time.Second), Status: model.DevicePending,
 	}
 	call.Resource = deviceResource(d)

@@ -110,7 +110,7 @@ func (s *Service) DeviceApprove(call *model.Call, p Person, typed string, in Dev
 		now := s.core.Clock()
 		d.Status = model.DeviceApproved
 		d.Grant = &model.DeviceGrant{
-			Organization: call.Organization, Preset: in.Preset, AllowDangerous: in.AllowDangerous, By: call.Actor, At: now,
+			Organization: call.Organization, Preset: in.Preset, AllowDangerous: in.AllowDangerous, By: call.Actor,
 		}
 		if in.ExpiresIn > 0 {
 			expires := now.Add(in.ExpiresIn)

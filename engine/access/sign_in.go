@@ -133,7 +133,7 @@ func (s *Service) beginSession(call *model.Call, user model.User, old model.Secr
 			return err
 		}
 		return tx.Sessions().Insert(model.Session{
-			TokenHash: hash, User: user.ID, Organization: user.Organization,
+			TokenHash: hash, User: user.ID,
 			IP: call.IP, UserAgent: call.UserAgent, CreatedAt: now, LastSeenAt: now,
 		})
 	})

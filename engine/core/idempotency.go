@@ -48,7 +48,7 @@ func (c *Core) OnlyOnceStreamed(call *model.Call, digest func() ([]byte, error))
 		return nil
 	}
 	request := model.IdempotentRequest{
-		ID: FormatID("", c.IDs.Next(c.Clock())), Organization: call.Organization, APIKey: call.Actor.ID,
+		ID: FormatID("", c.IDs.Next(c.Clock())), APIKey: call.Actor.ID,
 		Hash: HashParts(call.Actor.ID, r.Route, r.Key), CreatedAt: c.Clock(),
 	}
 	if digest == nil {

@@ -21,7 +21,7 @@ func (s *Service) beginOperation(
 // NewOperation returns the record of an operation that begins now.
 func (s *Service) NewOperation(db model.Database, t model.OperationType, phase string) model.DatabaseOperation {
 	return model.DatabaseOperation{
-		ID: s.core.NewID(model.ResourceOperation), Organization: db.Organization, Database: db.ID,
+		ID: s.core.NewID(model.ResourceOperation), Database: db.ID,
 		Type: t, Status: model.OperationRunning, Phase: phase, StartedAt: s.core.Clock(),
 	}
 }

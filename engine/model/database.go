@@ -160,13 +160,12 @@ const (
 // DatabaseOperation is a long-running act on one database, persisted so that
 // it is carried on or rolled back after a crash.
 type DatabaseOperation struct {
-	ID           string          `json:"id"`
-	Organization string          `json:"organization"`
-	Database     string          `json:"database"`
-	Type         OperationType   `json:"type"`
-	Status       OperationStatus `json:"status"`
-	Phase        string          `json:"phase"`
-	Progress     int             `json:"progress"` // percent
+	ID       string          `json:"id"`
+	Database string          `json:"database"`
+	Type     OperationType   `json:"type"`
+	Status   OperationStatus `json:"status"`
+	Phase    string          `json:"phase"`
+	Progress int             `json:"progress"` // percent
 	// TargetTime or TargetLSN is the point a restore was asked for, if not the
 	// end of a backup.
 	TargetTime *time.Time `json:"target_time"`

@@ -43,7 +43,6 @@ type DeviceAuthorization struct {
 	ClientName   string       `json:"client_name"` // as the client calls itself, "" for nothing
 	Preset       Preset       `json:"preset"`      // asked for
 	IP           string       `json:"ip"`          // of the client
-	UserAgent    string       `json:"user_agent"`
 	CreatedAt    time.Time    `json:"created_at"`
 	ExpiresAt    time.Time    `json:"expires_at"`
 	Interval     int          `json:"interval"` // seconds between polls
@@ -60,7 +59,6 @@ type DeviceGrant struct {
 	AllowDangerous bool       `json:"allow_dangerous"`
 	KeyExpiresAt   *time.Time `json:"key_expires_at"`
 	By             Actor      `json:"by"`
-	At             time.Time  `json:"at"`
 }
 
 // Poll notes a poll at now and reports whether it came too soon; then the

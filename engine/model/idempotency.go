@@ -33,8 +33,7 @@ type Repeatable struct {
 // IdempotentRequest is a request that was sent with an Idempotency-Key, and
 // how far it came.
 type IdempotentRequest struct {
-	ID           string `json:"id"`
-	Organization string `json:"organization"`
+	ID string `json:"id"`
 	// Hash is of the API key, the route and the Idempotency-Key.
 	Hash   []byte `json:"hash"`
 	APIKey string `json:"api_key"`

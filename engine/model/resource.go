@@ -21,7 +21,6 @@ const (
 	ResourceUpload       ResourceType = "upload"
 	ResourceAuditEntry   ResourceType = "audit_entry"
 	ResourceSetup        ResourceType = "setup_link"
-	ResourceSession      ResourceType = "session"
 	ResourceDevice       ResourceType = "device_authorization"
 	ResourceNone         ResourceType = ""
 )

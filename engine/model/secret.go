@@ -1,7 +1,6 @@
 package model
 
 import (
-	"crypto/subtle"
 	"fmt"
 	"log/slog"
 )
@@ -16,7 +15,7 @@ const redacted = "[redacted]"
 // The text lies behind a pointer because fmt prints what it may not call
 // methods on (a Secret in an unexported field, and any under a wrong verb) by
 // reflection, which stops at pointers. For the same reason == would compare
-// addresses; it does not compile, Equal compares.
+// addresses, so it does not compile.
 type Secret struct {
 	_    [0]func()
 	text *string
@@ -35,12 +34,6 @@ func (s Secret) Reveal() string {
 
 // IsZero reports whether there is no secret at all.
 func (s Secret) IsZero() bool { return s.Reveal() == "" }
-
-// Equal reports whether s and other hold the same text, in a time that
-// depends on their lengths alone.
-func (s Secret) Equal(other Secret) bool {
-	return subtle.ConstantTimeCompare([]byte(s.Reveal()), []byte(other.Reveal())) == 1
-}
 
 // String implements fmt.Stringer.
 func (Secret) String() string { return redacted }

@@ -141,21 +141,3 @@ func TestSecretReveal(t *testing.T) {
 		}
 	}
 }
-
-func TestSecretEqual(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		a, b  Secret
-		equal bool
-	}{
-		{NewSecret(seen), NewSecret(seen), true},
-		{NewSecret(seen), NewSecret(seen + "1"), false},
-		{NewSecret(seen), NewSecret("x" + seen[1:]), false},
-		{Secret{}, NewSecret(""), true},
-		{Secret{}, NewSecret("a"), false},
-	} {
-		if tt.a.Equal(tt.b) != tt.equal || tt.b.Equal(tt.a) != tt.equal {
-			t.Errorf("Equal of %q and %q is not %v", tt.a.Reveal(), tt.b.Reveal(), tt.equal)
-		}
-	}
-}

@@ -17,15 +17,14 @@ const (
 
 // Session is a person signed in with one browser.
 type Session struct {
-	TokenHash    string     `json:"token_hash"` // SHA-256 of the cookie's value, in hex
-	User         string     `json:"user"`
-	Organization string     `json:"organization"`
-	IP           string     `json:"ip"`
-	UserAgent    string     `json:"user_agent"`
-	CreatedAt    time.Time  `json:"created_at"`
-	LastSeenAt   time.Time  `json:"last_seen_at"`
-	WrongCodes   int        `json:"wrong_codes"` // device codes, in a row
-	LockedUntil  *time.Time `json:"locked_until"`
+	TokenHash   string     `json:"token_hash"` // SHA-256 of the cookie's value, in hex
+	User        string     `json:"user"`
+	IP          string     `json:"ip"`
+	UserAgent   string     `json:"user_agent"`
+	CreatedAt   time.Time  `json:"created_at"`
+	LastSeenAt  time.Time  `json:"last_seen_at"`
+	WrongCodes  int        `json:"wrong_codes"` // device codes, in a row
+	LockedUntil *time.Time `json:"locked_until"`
 }
 
 // Usable reports whether the session has not ended by itself at now.

@@ -18,8 +18,7 @@ type Upload struct {
 	// Metadata is Upload-Metadata as the client sent it.
 	Metadata string `json:"metadata,omitempty"`
 	// Part is where package blobstore has the bytes.
-	Part      string    `json:"part"`
-	CreatedAt time.Time `json:"created_at"`
+	Part string `json:"part"`
 	// Complete says that it has become the object.
 	Complete bool `json:"complete,omitempty"`
 	// ExpiresAt is when it is given up unless it goes on before, or forgotten

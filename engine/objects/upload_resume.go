@@ -61,7 +61,7 @@ func (s *Service) UploadCreate(ctx context.Context, call *model.Call, in NewUplo
 	u := model.Upload{
 		ID: s.core.NewID(model.ResourceUpload), Organization: call.Organization, Bucket: in.Bucket, Key: in.Key,
 		ContentType: in.ContentType, IfAbsent: in.IfAbsent, Length: in.Length, Metadata: in.Metadata, Part: part,
-		CreatedAt: now, ExpiresAt: now.Add(UploadLife),
+		ExpiresAt: now.Add(UploadLife),
 	}
 	if err := s.core.Change(call, func(tx *meta.Tx) error { return insertUpload(tx, u) }); err != nil {
 		return model.Upload{}, errors.Join(err, s.core.Blobs.RemovePart(part))
