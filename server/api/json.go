@@ -25,11 +25,14 @@ func jsonFormat() huma.Format {
 	return huma.Format{Marshal: writeJSON, Unmarshal: json.Unmarshal}
 }
 
-// writeJSON encodes v and writes it as a whole.
+// writeJSON encodes v and writes it in one piece. A client that went away needs
+// no answer, so that there is no error for it.
 func writeJSON(w io.Writer, v any) error {
 	text, err := encodeJSON(v)
 	if err == nil {
-		writeText(w.(http.ResponseWriter), text) // huma is given the gate's
+		answer := w.(http.ResponseWriter) // huma is given the gate's
+		answer.Header()["Content-Length"] = []string{strconv.Itoa(len(text))}
+		_, _ = answer.Write(text)
 	}
 	return err
 }
@@ -43,13 +46,6 @@ func encodeJSON(v any) ([]byte, error) {
 		return nil, fmt.Errorf("encode answer: %w", err)
 	}
 	return text.Bytes(), nil
-}
-
-// writeText writes a body, which comes in one piece. A client that went away needs
-// none, so that there is no error.
-func writeText(w http.ResponseWriter, text []byte) {
-	w.Header()["Content-Length"] = []string{strconv.Itoa(len(text))}
-	_, _ = w.Write(text)
 }
 
 // checkJSON sees to it that body is one JSON text that all readers understand
