@@ -16,6 +16,7 @@ import (
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/testenv"
 )
 
 // abandon ends the engine as SIGKILL does, as far as that goes within one
@@ -54,7 +55,7 @@ func (a *appliance) reopen(t testing.TB) *appliance {
 // settled waits until nothing is claimed: every start was tried.
 func (a *appliance) awaitIdle(t testing.TB) {
 	t.Helper()
-	within(t, time.Minute, "the end of every claim", func() bool { return len(a.claimed()) == 0 })
+	testenv.Within(t, time.Minute, "the end of every claim", func() bool { return len(a.claimed()) == 0 })
 }
 
 func (a *appliance) claimed() []string { return a.Core.Claims.UnderWay() }
@@ -92,19 +93,6 @@ func (e *Engine) sealPasswords(d *model.Database, owner, readOnly model.Secret) 
 	d.ReadOnlyPassword = e.Core.Sealer.Seal("password "+d.ID+" "+d.ReadOnly, readOnly)
 }
 
-// within polls until done, for at most limit, and returns how long it took.
-func within(t testing.TB, limit time.Duration, what string, done func() bool) time.Duration {
-	t.Helper()
-	began := time.Now()
-	for !done() {
-		if time.Since(began) > limit {
-			t.Fatalf("%s did not come about within %s", what, limit)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-	return time.Since(began)
-}
-
 // status is what a client is told of a database.
 func (a *appliance) status(t testing.TB, id string) (model.DatabaseStatus, string) {
 	t.Helper()
@@ -123,7 +111,7 @@ func (a *appliance) awaitStatus(t testing.TB, id string, want model.DatabaseStat
 			t.Logf("%s is %s: %s", id, now, reason)
 		}
 	}()
-	within(t, limit, fmt.Sprintf("status %s of %s", want, id), func() bool {
+	testenv.Within(t, limit, fmt.Sprintf("status %s of %s", want, id), func() bool {
 		now, reason = a.status(t, id)
 		return now == want
 	})
@@ -187,7 +175,7 @@ func (a *appliance) checkTidy(t testing.TB) {
 	}
 	same(t, "backups", below(t, filepath.Join(a.cfg.DataDir, "backups"), 1), backups)
 	a.checkSockets(t, kept)
-	within(t, time.Minute, "a full pool of prepared directories", func() bool { return a.Databases.WarmPool.Ready() >= a.cfg.Warm })
+	testenv.Within(t, time.Minute, "a full pool of prepared directories", func() bool { return a.Databases.WarmPool.Ready() >= a.cfg.Warm })
 	for _, path := range below(t, filepath.Join(a.cfg.DataDir, "warm"), 1) {
 		if strings.HasSuffix(path, ".building") {
 			t.Errorf("a half-made prepared directory is left: %s", path)
@@ -246,7 +234,7 @@ func (a *appliance) checkSockets(t testing.TB, kept []model.Database) {
 	for _, db := range kept {
 		want = append(want, filepath.Join(a.Databases.SocketDir, fmt.Sprintf(".s.PGSQL.%d", db.Port)))
 	}
-	within(t, time.Minute, "the end of the prepared directories' sockets", func() bool {
+	testenv.Within(t, time.Minute, "the end of the prepared directories' sockets", func() bool {
 		for _, path := range sockets(t, a.Databases.SocketDir) {
 			if !slices.Contains(want, path) {
 				return false
@@ -279,7 +267,7 @@ func (a *appliance) checkMemory(t testing.TB, kept []model.Database) {
 		}
 	}
 	// A backup the appliance makes by itself may just have begun.
-	within(t, time.Minute, "the end of every act", func() bool {
+	testenv.Within(t, time.Minute, "the end of every act", func() bool {
 		return a.Core.Cancels.Count() == 0 && a.Databases.Progress.Count() == 0
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"holdfast/engine/core"
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 )
 
 // An export whose client has gone does not wait for the backup it has begun.
@@ -32,7 +33,7 @@ func TestExportEndsWithItsClient(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- a.ApplianceExport(ctx, a.call(model.ActionApplianceExport), io.Discard) }()
-	within(t, time.Minute, "a backup", func() bool { return len(a.backups(t, db.ID)) == 1 })
+	testenv.Within(t, time.Minute, "a backup", func() bool { return len(a.backups(t, db.ID)) == 1 })
 	cancel()
 	select {
 	case err := <-ended:
@@ -112,7 +113,7 @@ func exportWithChanges(t *testing.T, order []string) {
 	ended := make(chan error, 1)
 	var archive bytes.Buffer
 	go func() { ended <- a.ApplianceExport(t.Context(), a.call(model.ActionApplianceExport), &archive) }()
-	within(t, time.Minute, "the first backup", func() bool {
+	testenv.Within(t, time.Minute, "the first backup", func() bool {
 		all := a.backups(t, ids[order[0]])
 		return len(all) == 1 && all[0].Status == model.BackupCompleted
 	})

@@ -9,6 +9,7 @@ import (
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
 	"holdfast/engine/recovery"
+	"holdfast/internal/testenv"
 )
 
 // asSuperuser executes statements as the appliance's own role.
@@ -38,7 +39,7 @@ func TestGap(t *testing.T) {
 	if err := a.Recovery.StopReceiving(db.ID); err != nil {
 		t.Fatal(err)
 	}
-	within(t, time.Minute, "the slot is free", func() bool {
+	testenv.Within(t, time.Minute, "the slot is free", func() bool {
 		conn, err := a.Databases.Instances.Connect(t.Context(), db.ID, databases.Maintenance)
 		if err != nil {
 			t.Fatal(err)
@@ -47,7 +48,7 @@ func TestGap(t *testing.T) {
 		_, err = conn.Exec(t.Context(), "select pg_catalog.pg_drop_replication_slot('holdfast')")
 		return err == nil
 	})
-	within(t, time.Minute, "the archive's last segment to be gone from the server", func() bool {
+	testenv.Within(t, time.Minute, "the archive's last segment to be gone from the server", func() bool {
 		run(t, c, "create table if not exists filler as select repeat('x', 1000) from generate_series(1, 1000)")
 		a.asSuperuser(t, db.ID, "select pg_catalog.pg_switch_wal()", "checkpoint")
 		return answer[int](t, c, "select count(*) from steps") == 3 && a.serverLacks(t, db.ID, a.lastSegment(t, db.ID))
@@ -61,7 +62,7 @@ func TestGap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	within(t, time.Minute, "the backup behind the gap", func() bool {
+	testenv.Within(t, time.Minute, "the backup behind the gap", func() bool {
 		all := a.backups(t, db.ID)
 		return len(all) == 2 && all[0].Status == model.BackupCompleted
 	})
@@ -130,7 +131,7 @@ func TestDeleteTheBaseOfABackup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	within(t, time.Minute, "the beginning of the copy", func() bool {
+	testenv.Within(t, time.Minute, "the beginning of the copy", func() bool {
 		now, err := a.Recovery.BackupGet(a.call(model.ActionBackupGet), db.ID, b.ID)
 		return err == nil && now.Status != model.BackupPending
 	})
@@ -160,7 +161,7 @@ func TestOwedBackup(t *testing.T) {
 	a.restore(t, db.ID, b.ID)
 	a.abandon(t)
 	a = a.reopen(t)
-	within(t, time.Minute, "a backup of the restored data", func() bool {
+	testenv.Within(t, time.Minute, "a backup of the restored data", func() bool {
 		all := a.backups(t, db.ID)
 		return all[0].Status == model.BackupCompleted && all[0].Generation == 2
 	})

@@ -8,6 +8,7 @@ import (
 	"holdfast/engine/access"
 	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 )
 
 // A revoked key, a download link and anonymous requests each leave a bounded
@@ -47,7 +48,7 @@ func TestAuditOfAFlood(t *testing.T) {
 		model.ActionDatabaseList: 100, model.ActionObjectDownload: 100, model.ActionObjectDamaged: 100, model.ActionKeyList: requests,
 	} {
 		var entries []model.AuditEntry
-		within(t, 10*time.Second, "the entries of "+string(action), func() bool {
+		testenv.Within(t, 10*time.Second, "the entries of "+string(action), func() bool {
 			entries = nil
 			for page, more := 1, true; more; page++ {
 				var part []model.AuditEntry

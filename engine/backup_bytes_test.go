@@ -13,6 +13,7 @@ import (
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 )
 
 // du returns what du says that paths occupy on disk, and how many files and
@@ -118,7 +119,7 @@ func TestBackupBytes(t *testing.T) {
 	}
 	by.Store(int64(8 * 24 * time.Hour))
 	believe(a.Engine)
-	within(t, time.Minute, "the second backup to expire", func() bool {
+	testenv.Within(t, time.Minute, "the second backup to expire", func() bool {
 		if err := a.sweepOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 )
 
 // A backup is of the generation that serves, whatever its caller knew: it does
@@ -20,7 +21,7 @@ func TestBackupOfRestoredSinceItWasAskedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.restore(t, view.ID, b.ID)
-	within(t, time.Minute, "the backup that follows a restore", func() bool { return len(a.backups(t, view.ID)) == 2 })
+	testenv.Within(t, time.Minute, "the backup that follows a restore", func() bool { return len(a.backups(t, view.ID)) == 2 })
 	a.awaitIdle(t)
 
 	next, done, err := a.Recovery.BeginBackup(a.call(model.ActionBackupCreate), stale, model.BackupManual)

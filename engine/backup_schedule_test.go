@@ -12,6 +12,7 @@ import (
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
 	"holdfast/engine/recovery"
+	"holdfast/internal/testenv"
 )
 
 // ahead gives the configuration a clock that can be moved on.
@@ -69,7 +70,7 @@ func TestScheduledBackupsBesideStuckOne(t *testing.T) {
 	refuseWAL(t, a, stuck.ID)
 	by.Store(int64(2 * time.Minute))
 	a.Core.Background(a.Recovery.BackUpDue) // instead of waiting for its interval
-	within(t, time.Minute, "the backup of the other's", func() bool {
+	testenv.Within(t, time.Minute, "the backup of the other's", func() bool {
 		all := a.backups(t, db.ID)
 		return len(all) == 1 && all[0].Status == model.BackupCompleted
 	})
@@ -88,7 +89,7 @@ func TestBackupWithoutWAL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	within(t, time.Minute, "its end", func() bool { return a.backups(t, db.ID)[0].CompletedAt != nil })
+	testenv.Within(t, time.Minute, "its end", func() bool { return a.backups(t, db.ID)[0].CompletedAt != nil })
 	if b = a.backups(t, db.ID)[0]; b.Status != model.BackupFailed || b.Cut {
 		t.Errorf("%+v", b)
 	}

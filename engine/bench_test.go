@@ -17,6 +17,7 @@ import (
 
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 )
 
 // BenchmarkDatabaseCreate measures the creation of databases while prepared directories
@@ -26,7 +27,7 @@ func BenchmarkDatabaseCreate(b *testing.B) {
 	var took []time.Duration
 	for b.Loop() {
 		b.StopTimer()
-		eventually(b, "a prepared directory", func() bool { return a.Databases.WarmPool.Ready() > 0 })
+		testenv.Eventually(b, "a prepared directory", func() bool { return a.Databases.WarmPool.Ready() > 0 })
 		b.StartTimer()
 		began := time.Now()
 		db, _ := a.createDatabase(b, fmt.Sprintf("d%d", len(took)))
@@ -154,7 +155,7 @@ func BenchmarkApplianceMemory(b *testing.B) {
 	for _, c := range connections {
 		run(b, c, "create table t as select generate_series(1, 1000) n")
 	}
-	eventually(b, "a full pool", func() bool { return a.Databases.WarmPool.Ready() >= a.cfg.Warm })
+	testenv.Eventually(b, "a full pool", func() bool { return a.Databases.WarmPool.Ready() >= a.cfg.Warm })
 	for b.Loop() {
 		a.Databases.SampleAll(b.Context())
 	}

@@ -10,6 +10,7 @@ import (
 	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/engine/recovery"
+	"holdfast/internal/testenv"
 )
 
 // A clock that was a year ahead when a backup was made, and is set back, keeps
@@ -46,7 +47,7 @@ func TestClockSetBack(t *testing.T) {
 		t.Errorf("steps: %s", got)
 	}
 	a.awaitIdle(t)
-	within(t, time.Minute, "the backup after the restore", func() bool { return len(a.backups(t, db.ID)) == 2 })
+	testenv.Within(t, time.Minute, "the backup after the restore", func() bool { return len(a.backups(t, db.ID)) == 2 })
 	a.awaitIdle(t)
 	a.Recovery.BackUpDue(t.Context())
 	a.Recovery.BackUpDue(t.Context())
@@ -82,7 +83,7 @@ func TestClockLeap(t *testing.T) {
 	older := a.backUp(t, db.ID)
 	a.restore(t, db.ID, older.ID)
 	a.awaitIdle(t)
-	within(t, time.Minute, "the backup after the restore", func() bool { return len(a.backups(t, db.ID)) == 2 })
+	testenv.Within(t, time.Minute, "the backup after the restore", func() bool { return len(a.backups(t, db.ID)) == 2 })
 	a.awaitIdle(t)
 	remove := func() {
 		t.Helper()

@@ -18,19 +18,8 @@ import (
 	"holdfast/engine/core"
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 )
-
-// eventually polls until done, for at most a minute.
-func eventually(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for !done() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s did not come about", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
 
 func TestDatabaseRestart(t *testing.T) {
 	t.Parallel()
@@ -235,13 +224,13 @@ func TestKilledPostmasterComesBack(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the database's return", func() bool {
+	testenv.Eventually(t, "the database's return", func() bool {
 		_, _, now := a.Databases.Instances.Status(db.ID)
 		view, err := a.Databases.Get(a.call(model.ActionDatabaseGet), db.ID)
 		return err == nil && view.Status == model.DatabaseAvailable && now != 0 && now != pid
 	})
 	connect(t, connection)
-	eventually(t, "the audit entries", func() bool {
+	testenv.Eventually(t, "the audit entries", func() bool {
 		entries, _, err := a.Core.AuditList(a.call(model.ActionAuditList), core.AuditFilter{}, 1, 100)
 		has := func(action model.Action) bool {
 			return slices.ContainsFunc(entries, func(e model.AuditEntry) bool { return e.Action == action && e.Actor.Type == model.ActorSystem })

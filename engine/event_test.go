@@ -11,6 +11,7 @@ import (
 	"holdfast/backup/wal"
 	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 )
 
 // events collects what an engine tells.
@@ -38,12 +39,12 @@ func TestEvents(t *testing.T) {
 	a := startAdvised(t, func(c *core.Config) { c.Observe = told.add })
 	db := a.db.Database
 	a.follow(a.one("no_backup"))
-	eventually(t, "the backup's event", func() bool { return len(told.of(model.EventBackupCompleted)) == 1 })
+	testenv.Eventually(t, "the backup's event", func() bool { return len(told.of(model.EventBackupCompleted)) == 1 })
 	if e := told.of(model.EventBackupCompleted)[0]; e.Took <= 0 || e.Organization != a.org || e.ID == "" || e.At.IsZero() {
 		t.Errorf("%+v", e)
 	}
 	a.breakDown(t, db)
-	eventually(t, "the failure's event", func() bool { return len(told.of(model.EventDatabaseFailed)) == 1 })
+	testenv.Eventually(t, "the failure's event", func() bool { return len(told.of(model.EventDatabaseFailed)) == 1 })
 	if e := told.of(model.EventDatabaseFailed)[0]; e.Resource.ID != db.ID || !strings.Contains(e.Message, "nonsense") {
 		t.Errorf("%+v", e)
 	}
@@ -51,7 +52,7 @@ func TestEvents(t *testing.T) {
 	if _, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the recovery's event", func() bool { return len(told.of(model.EventDatabaseRecovered)) == 1 })
+	testenv.Eventually(t, "the recovery's event", func() bool { return len(told.of(model.EventDatabaseRecovered)) == 1 })
 	if n := len(told.of(model.EventDatabaseFailed)); n != 1 {
 		t.Errorf("one failure was told %d times", n)
 	}
@@ -60,7 +61,7 @@ func TestEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the failed backup's event", func() bool { return len(told.of(model.EventBackupFailed)) == 1 })
+	testenv.Eventually(t, "the failed backup's event", func() bool { return len(told.of(model.EventBackupFailed)) == 1 })
 	if e := a.awaitAudit(t, model.ActionBackupEnd, b.ID); e.Outcome != model.OutcomeError {
 		t.Errorf("the end was audited as %s", e.Outcome)
 	}
@@ -112,7 +113,7 @@ func TestMeasure(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.Databases.SampleOne(t.Context(), record)
-	within(t, time.Minute, "know how far the archive is behind", func() bool {
+	testenv.Within(t, time.Minute, "know how far the archive is behind", func() bool {
 		a.Databases.SampleOne(t.Context(), record)
 		stats, _ := a.Databases.Statistics.Get(a.db.ID)
 		return stats.RPO != nil && *stats.RPO < time.Minute
@@ -141,7 +142,7 @@ func TestMeasure(t *testing.T) {
 	if err := syscall.Kill(session, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	within(t, time.Minute, "the receiver's catching up", func() bool {
+	testenv.Within(t, time.Minute, "the receiver's catching up", func() bool {
 		a.Databases.SampleOne(t.Context(), record)
 		m, err := a.Insight.Measure()
 		return err == nil && m.WALLag == 0

@@ -22,6 +22,7 @@ import (
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
 	"holdfast/engine/recovery"
+	"holdfast/internal/testenv"
 )
 
 func exporting(t testing.TB) core.Config {
@@ -34,7 +35,7 @@ func exporting(t testing.TB) core.Config {
 func (a *appliance) awaitExport(t testing.TB, database, before string) recovery.ExportView {
 	t.Helper()
 	var view recovery.ExportView
-	within(t, time.Minute, "an export", func() bool {
+	testenv.Within(t, time.Minute, "an export", func() bool {
 		var err error
 		view, err = a.Recovery.ExportGet(a.call(model.ActionExportGet), database)
 		a.Recovery.Exports.Wake() // instead of waiting for its interval
@@ -89,7 +90,7 @@ func TestExport(t *testing.T) {
 	if _, err := a.download(t, first); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("the replaced export: %v", err)
 	}
-	within(t, 30*time.Second, "the end of the replaced export's bytes", func() bool { // they go after the record
+	testenv.Within(t, 30*time.Second, "the end of the replaced export's bytes", func() bool { // they go after the record
 		r, err := a.Core.Blobs.Open(blobstore.Ref(first.Blob))
 		if err == nil {
 			r.Close()
@@ -229,7 +230,7 @@ func TestExportThatFails(t *testing.T) {
 	}
 	a.backUp(t, db.ID)
 	for attempt := 1; attempt <= recovery.ExportAttempts; attempt++ {
-		within(t, time.Minute, "an attempt", func() bool {
+		testenv.Within(t, time.Minute, "an attempt", func() bool {
 			view, err := a.Recovery.ExportGet(a.call(model.ActionExportGet), db.ID)
 			if err != nil {
 				t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"holdfast/engine/imports"
 	"holdfast/engine/model"
 	"holdfast/internal/rounds"
+	"holdfast/internal/testenv"
 )
 
 // scale is that of the database that the benchmark of imports copies:
@@ -55,7 +56,7 @@ func BenchmarkImport(b *testing.B) {
 
 func (a *appliance) byImport(b *testing.B, o *origin, name string) time.Duration {
 	b.Helper()
-	eventually(b, "a prepared directory", func() bool { return a.Databases.WarmPool.Ready() > 0 })
+	testenv.Eventually(b, "a prepared directory", func() bool { return a.Databases.WarmPool.Ready() > 0 })
 	began := time.Now()
 	record, _ := a.imported(b, imports.NewImport{Name: name, SourceURL: model.NewSecret(o.url())})
 	took := time.Since(began)

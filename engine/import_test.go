@@ -25,6 +25,7 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/testenv"
 )
 
 // origin is a PostgreSQL elsewhere, from which its owner imports.
@@ -88,7 +89,7 @@ func (a *appliance) awaitImport(t testing.TB, id string) model.Import {
 			t.Logf("the import: %+v", record)
 		}
 	}()
-	within(t, 3*time.Minute, "the end of the import", func() bool {
+	testenv.Within(t, 3*time.Minute, "the end of the import", func() bool {
 		record = a.importNow(t, id)
 		return record.Status.Final()
 	})
@@ -310,7 +311,7 @@ const slow = `create function wait() returns bool language plpgsql as
 
 func (a *appliance) awaitCopying(t testing.TB, id string) {
 	t.Helper()
-	within(t, time.Minute, "rows that are copied", func() bool {
+	testenv.Within(t, time.Minute, "rows that are copied", func() bool {
 		now := a.importNow(t, id)
 		if now.Status.Final() {
 			t.Fatalf("the import is %s already: %s", now.Status, now.Error)
@@ -390,7 +391,7 @@ func TestImportsShareTheRoom(t *testing.T) {
 		t.Helper()
 		in.Name = "next"
 		next := a.beginImport(t, in)
-		within(t, time.Minute, "the end of the import, or its copying", func() bool {
+		testenv.Within(t, time.Minute, "the end of the import, or its copying", func() bool {
 			next = a.importNow(t, next.ID)
 			return next.Status.Final() || next.Status == model.ImportCopying
 		})
@@ -408,14 +409,14 @@ func TestImportsShareTheRoom(t *testing.T) {
 	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), first.Database); err != nil {
 		t.Fatal(err)
 	}
-	within(t, time.Minute, "the room to be given back", func() bool { return a.Imports.StillToImport() == 0 })
+	testenv.Within(t, time.Minute, "the room to be given back", func() bool { return a.Imports.StillToImport() == 0 })
 }
 
 // checkLeft sees that no session is left in the source.
 func (o *origin) checkLeft(t testing.TB) {
 	t.Helper()
 	conn := o.Superuser(t, "postgres")
-	within(t, time.Minute, "the end of the source's sessions", func() bool {
+	testenv.Within(t, time.Minute, "the end of the source's sessions", func() bool {
 		var n int
 		if err := conn.QueryRow(t.Context(), "select count(*) from pg_stat_activity where usename = 'mover'").Scan(&n); err != nil {
 			t.Fatal(err)
@@ -448,7 +449,7 @@ func TestImportKeepsThePasswordToItself(t *testing.T) {
 	o := newOrigin(t, slow)
 	a := startEngine(t)
 	record := a.beginImport(t, imports.NewImport{Name: "shop", SourceURL: model.NewSecret(o.url())})
-	within(t, time.Minute, "rows that are copied", func() bool {
+	testenv.Within(t, time.Minute, "rows that are copied", func() bool {
 		noPasswordInProcesses(t)
 		return a.importNow(t, record.ID).RowsCopied > 100
 	})
@@ -513,7 +514,7 @@ func TestImportIsGentle(t *testing.T) {
 	record := a.beginImport(t, imports.NewImport{Name: "shop", SourceURL: model.NewSecret(o.url())})
 	watch := o.Superuser(t, "app")
 	samples := 0
-	within(t, time.Minute, "rows that are copied", func() bool {
+	testenv.Within(t, time.Minute, "rows that are copied", func() bool {
 		rows, err := watch.Query(t.Context(), `select l.mode, coalesce(l.relation::regclass::text, l.locktype) from pg_locks l join pg_stat_activity s using (pid)
 			where s.usename = 'mover' and l.granted and l.classid is distinct from 'pg_database'::regclass -- which whoever connects locks for a moment
 			`)

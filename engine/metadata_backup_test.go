@@ -12,6 +12,7 @@ import (
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 )
 
 // A copy made under load is whole, and an appliance goes on from it: what is
@@ -83,7 +84,7 @@ func TestMetadataIsBackedUpDaily(t *testing.T) {
 		}
 		return len(all)
 	}
-	within(t, 30*time.Second, "the first copy, by the sweep", func() bool {
+	testenv.Within(t, 30*time.Second, "the first copy, by the sweep", func() bool {
 		all, err := a.Core.MetadataCopies()
 		return err == nil && len(all) == 1 && !a.Core.Claims.Holds(core.MetadataFile, "a copy of the metadata")
 	})

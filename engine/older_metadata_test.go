@@ -12,6 +12,7 @@ import (
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
+	"holdfast/internal/testenv"
 )
 
 // What an older holdfast.db has under way has ended since: with it, nothing is
@@ -69,7 +70,7 @@ func TestOlderMetadata(t *testing.T) {
 			t.Errorf("%s is not in quarantine", pattern)
 		}
 	}
-	within(t, time.Minute, "the blob in quarantine", func() bool { return stray("blobs/" + string(blob)) })
+	testenv.Within(t, time.Minute, "the blob in quarantine", func() bool { return stray("blobs/" + string(blob)) })
 	if _, err := b.Databases.TrashRestore(t.Context(), b.call(model.ActionTrashRestore), trashed.ID); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
 	"holdfast/engine/recovery"
+	"holdfast/internal/testenv"
 )
 
 // commitStep commits a numbered row and returns a time after its answer and
@@ -40,7 +41,7 @@ func steps(t *testing.T, c databases.Connection) string {
 // awaitArchived waits until everything committed until now is safe.
 func (a *appliance) awaitArchived(t *testing.T, database string, until time.Time) {
 	t.Helper()
-	within(t, time.Minute, "the archive", func() bool {
+	testenv.Within(t, time.Minute, "the archive", func() bool {
 		status, ok := a.Recovery.WALStatus(database)
 		return ok && !status.RestorableTo.Before(until)
 	})
@@ -103,7 +104,7 @@ func TestPointInTime(t *testing.T) {
 	expect("by LSN", "1 2 3 4 5 50")
 	a.awaitIdle(t)
 
-	within(t, time.Minute, "a backup of the new timeline", func() bool {
+	testenv.Within(t, time.Minute, "a backup of the new timeline", func() bool {
 		all := a.backups(t, db.ID)
 		return len(all) > 1 && all[0].Status == model.BackupCompleted && all[0].Type == model.BackupScheduled
 	})
@@ -205,7 +206,7 @@ func TestPointWithoutABackup(t *testing.T) {
 		t.Helper()
 		before := len(a.backups(t, db.ID))
 		switched()
-		within(t, time.Minute, "a backup of what was switched to", func() bool {
+		testenv.Within(t, time.Minute, "a backup of what was switched to", func() bool {
 			all := a.backups(t, db.ID)
 			b = all[0]
 			return len(all) > before && b.Status == model.BackupCompleted
@@ -368,7 +369,7 @@ func TestWALWithoutABackupIsPruned(t *testing.T) {
 		run(t, c, "insert into filler select repeat(md5(n::text), 30) from generate_series(1, 20000) n")
 	}
 	a.awaitArchived(t, db.ID, answer[time.Time](t, c, "select clock_timestamp()"))
-	within(t, time.Minute, "only the newest segments", func() bool {
+	testenv.Within(t, time.Minute, "only the newest segments", func() bool {
 		if err := a.sweepOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -520,7 +521,7 @@ func TestBackupsOfTwinTimelines(t *testing.T) {
 	write("first twin")
 	backUp := func() model.Backup {
 		a.awaitIdle(t)
-		within(t, time.Minute, "the backup after a restore", func() bool {
+		testenv.Within(t, time.Minute, "the backup after a restore", func() bool {
 			b := a.backups(t, db.ID)[0]
 			return b.Status == model.BackupCompleted && b.Type == model.BackupScheduled
 		})
@@ -558,7 +559,7 @@ func TestBackupAcrossAFork(t *testing.T) {
 	a.awaitArchived(t, db.ID, commitStep(t, c, 2))
 	a.goTo(t, db.ID, recovery.RestorePoint{LSN: (stop - 1).String()})
 	run(t, c, "select pg_logical_emit_message(false, 'fill', repeat('x', 1000000)) from generate_series(1, 40)")
-	within(t, time.Minute, "the backup that follows a restore", func() bool {
+	testenv.Within(t, time.Minute, "the backup that follows a restore", func() bool {
 		return a.backups(t, db.ID)[0].ID != across.ID && a.backups(t, db.ID)[0].Status == model.BackupCompleted
 	})
 	a.awaitIdle(t)

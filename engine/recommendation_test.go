@@ -25,6 +25,7 @@ import (
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
+	"holdfast/internal/testenv"
 )
 
 // advised is an appliance with one database, whose checks the test makes.
@@ -162,7 +163,7 @@ func TestRecommendedStatementsHelp(t *testing.T) {
 			}
 			a.sql(r.SQL)
 			a.awaitStatistics()
-			eventually(t, "the end of "+tt.code, func() bool { return len(a.look(tt.code)) == 0 }) // what ends sessions does not wait for them
+			testenv.Eventually(t, "the end of "+tt.code, func() bool { return len(a.look(tt.code)) == 0 }) // what ends sessions does not wait for them
 			if tt.clean != "" {
 				a.sql(tt.clean)
 			}
@@ -283,7 +284,7 @@ func TestUnusedIndexAfterACrash(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the next postmaster", func() bool {
+	testenv.Eventually(t, "the next postmaster", func() bool {
 		status, _ := a.status(t, a.db.ID)
 		_, _, now := a.Databases.Instances.Status(a.db.ID)
 		return status == model.DatabaseAvailable && now != pid && now != 0
@@ -408,7 +409,7 @@ func TestRecommendationOfConnections(t *testing.T) {
 	}
 	r := a.one("connections_near_limit")
 	a.sql(r.SQL)
-	eventually(t, "the end of the idle sessions", func() bool { return len(a.look("connections_near_limit")) == 0 })
+	testenv.Eventually(t, "the end of the idle sessions", func() bool { return len(a.look("connections_near_limit")) == 0 })
 }
 
 // Row-level security is switched on by the call that is recommended.
@@ -453,7 +454,7 @@ func (a *advised) follow(r model.Recommendation) {
 
 func (a *advised) await(backup string) {
 	a.t.Helper()
-	eventually(a.t, "the backup", func() bool {
+	testenv.Eventually(a.t, "the backup", func() bool {
 		b, err := a.Recovery.BackupGet(a.call(model.ActionBackupGet), a.db.ID, backup)
 		return err == nil && b.CompletedAt != nil
 	})
@@ -528,7 +529,7 @@ func TestRecommendationOfArchiving(t *testing.T) {
 	t.Parallel()
 	a := startAdvised(t, nil)
 	a.sql("create table written (id int primary key)")
-	eventually(t, "the receiver", func() bool {
+	testenv.Eventually(t, "the receiver", func() bool {
 		status, receives := a.Recovery.WALStatus(a.db.ID)
 		return receives && status.State == wal.StateStreaming && !status.RestorableTo.IsZero()
 	})
@@ -545,12 +546,12 @@ func TestRecommendationOfArchiving(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the recommendation", func() bool { return len(a.look("wal_archiving_failed")) == 1 })
+	testenv.Eventually(t, "the recommendation", func() bool { return len(a.look("wal_archiving_failed")) == 1 })
 	if r := a.one("wal_archiving_failed"); !strings.Contains(r.Message, "permission denied") {
 		t.Errorf("the message: %s", r.Message)
 	}
 	repair()
-	eventually(t, "the archive's return", func() bool { return len(a.look("wal_archiving_failed")) == 0 })
+	testenv.Eventually(t, "the archive's return", func() bool { return len(a.look("wal_archiving_failed")) == 0 })
 }
 
 // breakBackups makes the directories of the database's backups such that
@@ -749,7 +750,7 @@ func TestAdviceComesByItself(t *testing.T) {
 		}
 		return slices.ContainsFunc(found, func(r model.Recommendation) bool { return r.Code == "missing_primary_key" })
 	}
-	eventually(t, "the recommendation", find)
+	testenv.Eventually(t, "the recommendation", find)
 	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), a.db.ID); err != nil {
 		t.Fatal(err)
 	}

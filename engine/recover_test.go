@@ -18,6 +18,7 @@ import (
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
+	"holdfast/internal/testenv"
 )
 
 // crash is a state in which a killed appliance can leave a database, and what
@@ -157,7 +158,7 @@ func (a *appliance) backUp(t testing.TB, database string) model.Backup {
 	if err != nil {
 		t.Fatalf("backup: %v", err)
 	}
-	within(t, time.Minute, "the end of the backup", func() bool {
+	testenv.Within(t, time.Minute, "the end of the backup", func() bool {
 		b, err = a.Recovery.BackupGet(a.call(model.ActionBackupGet), database, b.ID)
 		return err != nil || b.Status == model.BackupCompleted || b.Status == model.BackupFailed
 	})
@@ -617,7 +618,7 @@ func (a *appliance) checkEnded(t testing.TB, database string, action model.Actio
 		t.Errorf("pending change: %+v, %v; the allow-list of %v came into force at %v", db.PendingChange, err, db.AllowlistUpdatedAt, db.AllowlistAppliedAt)
 	}
 	call := a.call(model.ActionAuditList)
-	eventually(t, "the entry in the audit log", func() bool {
+	testenv.Eventually(t, "the entry in the audit log", func() bool {
 		entries, _, err := a.Core.AuditList(call, core.AuditFilter{}, 1, core.MaxLimit)
 		if err != nil {
 			t.Fatal(err)
@@ -688,7 +689,7 @@ func (a *appliance) restore(t testing.TB, database, backup string) {
 // awaitOperation waits until an operation has ended, and returns its error.
 func (a *appliance) awaitOperation(t testing.TB, op model.DatabaseOperation, want model.OperationStatus) string {
 	t.Helper()
-	within(t, time.Minute, "the end of the "+string(op.Type), func() bool {
+	testenv.Within(t, time.Minute, "the end of the "+string(op.Type), func() bool {
 		err := a.Core.Meta.View(func(tx *meta.Tx) (err error) {
 			op, err = tx.Operations().Get(op.ID)
 			return err
@@ -757,7 +758,7 @@ func TestRecover(t *testing.T) {
 func (a *appliance) awaitBlobs(t testing.TB, refs ...blobstore.Ref) {
 	t.Helper()
 	for _, ref := range refs {
-		within(t, 30*time.Second, "the end of a blob without a record", func() bool {
+		testenv.Within(t, 30*time.Second, "the end of a blob without a record", func() bool {
 			r, err := a.Core.Blobs.Open(ref)
 			if err == nil {
 				r.Close()
@@ -794,11 +795,11 @@ func TestRecoverPurge(t *testing.T) {
 	}
 	a.abandon(t)
 	b := a.reopen(t)
-	within(t, 30*time.Second, "the end of the files", func() bool {
+	testenv.Within(t, 30*time.Second, "the end of the files", func() bool {
 		_, err := os.Lstat(b.Databases.DatabaseDirectory(db.ID))
 		return errors.Is(err, os.ErrNotExist)
 	})
-	within(t, 30*time.Second, "the end of the record", func() bool {
+	testenv.Within(t, 30*time.Second, "the end of the record", func() bool {
 		_, err := b.Databases.Record(db.ID)
 		return errors.Is(err, meta.ErrNotFound)
 	})

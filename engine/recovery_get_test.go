@@ -9,6 +9,7 @@ import (
 	"holdfast/backup/wal/xlog"
 	"holdfast/engine/model"
 	"holdfast/engine/recovery"
+	"holdfast/internal/testenv"
 )
 
 // TestRecoveryTimeline: the line of time has what happened to the database's own
@@ -41,7 +42,7 @@ func TestRecoveryTimeline(t *testing.T) {
 		t.Error("it is not among the source's operations")
 	}
 	a.asSuperuser(t, db.ID, fmt.Sprintf("select pg_catalog.pg_terminate_backend(%d)", a.receiverSession(t, db.ID)))
-	within(t, time.Minute, "a failure of the receiver", func() bool { return get().Archiving.Failures > 0 })
+	testenv.Within(t, time.Minute, "a failure of the receiver", func() bool { return get().Archiving.Failures > 0 })
 	at := commitStep(t, c, 2)
 	a.asSuperuser(t, db.ID, "select pg_catalog.pg_switch_wal()")
 	a.awaitArchived(t, db.ID, commitStep(t, c, 3))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"holdfast/engine/databases"
+	"holdfast/internal/testenv"
 )
 
 // BenchmarkRefill measures what another database's commits notice of prepared directories
@@ -21,7 +22,7 @@ func BenchmarkRefill(b *testing.B) {
 	created := 0
 	for b.Loop() {
 		b.StopTimer()
-		eventually(b, "a full pool", full)
+		testenv.Eventually(b, "a full pool", full)
 		b.StartTimer()
 		quiet = append(quiet, updates(b, c, func(began time.Time) bool { return time.Since(began) < 2*time.Second })...)
 		b.StopTimer()

@@ -14,6 +14,7 @@ import (
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/recovery"
+	"holdfast/internal/testenv"
 )
 
 // archivedSegment returns a compressed segment that is neither the first nor
@@ -33,7 +34,7 @@ func (a *appliance) archivedSegment(t *testing.T, database string, c databases.C
 	for range 3 { // a segment of 16 MiB each
 		run(t, c, "insert into filler select repeat(md5(n::text), 30) from generate_series(1, 18000) n")
 	}
-	within(t, time.Minute, "compressed segments", func() bool { return len(compressed()) >= len(before)+3 })
+	testenv.Within(t, time.Minute, "compressed segments", func() bool { return len(compressed()) >= len(before)+3 })
 	path = compressed()[len(before)+1]
 	return strings.TrimSuffix(filepath.Base(path), ".zst"), path
 }

@@ -17,6 +17,7 @@ import (
 	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 )
 
 // refused sees that pg_hba.conf lets nobody in from here.
@@ -221,7 +222,7 @@ func TestDeleteDuringBackup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	within(t, time.Minute, "the beginning of the copy", func() bool {
+	testenv.Within(t, time.Minute, "the beginning of the copy", func() bool {
 		now, err := a.Recovery.BackupGet(a.call(model.ActionBackupGet), db.ID, b.ID)
 		return err == nil && now.Status == model.BackupRunning && now.Progress > 0
 	})
@@ -376,7 +377,7 @@ func (a *appliance) receiverSession(t *testing.T, id string) (pid int) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.WithoutCancel(t.Context()))
-	within(t, time.Minute, "the archive's session", func() bool {
+	testenv.Within(t, time.Minute, "the archive's session", func() bool {
 		return conn.QueryRow(t.Context(), "select pid from pg_stat_activity where query like '%pg_current_wal_flush_lsn%' and pid <> pg_backend_pid()").Scan(&pid) == nil
 	})
 	return pid

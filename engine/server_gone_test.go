@@ -13,6 +13,7 @@ import (
 
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 )
 
 // The server is killed while something is asked of it, a little later each
@@ -82,7 +83,7 @@ func TestServerFull(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	db, _ := a.createDatabase(t, "shop")
-	within(t, 30*time.Second, "a refusal", func() bool {
+	testenv.Within(t, 30*time.Second, "a refusal", func() bool {
 		for range 40 {
 			c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", db.Port))
 			if err != nil {

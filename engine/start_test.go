@@ -8,6 +8,7 @@ import (
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
+	"holdfast/internal/testenv"
 )
 
 // Nobody gets at a database between the appliance's start and the database's:
@@ -36,7 +37,7 @@ func TestStartsComeFirst(t *testing.T) {
 		}
 	}
 	for _, db := range all {
-		within(t, time.Minute, "the start of "+db.Name, func() bool {
+		testenv.Within(t, time.Minute, "the start of "+db.Name, func() bool {
 			state, _, _ := b.Databases.Instances.Status(db.ID)
 			return state == postgres.StateRunning
 		})

@@ -16,6 +16,7 @@ import (
 	"holdfast/engine/core"
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 )
 
 // A killed postmaster comes back, and until then the database
@@ -31,7 +32,7 @@ func TestKilledPostmasterIsBack(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the database's return", func() bool {
+		testenv.Eventually(t, "the database's return", func() bool {
 			status, why := a.status(t, db.ID)
 			switch status {
 			case model.DatabaseUnavailable:
@@ -197,7 +198,7 @@ func TestRolesAfterALateStart(t *testing.T) {
 // awaitAudit waits for an entry of the appliance itself about a database.
 func (a *appliance) awaitAudit(t testing.TB, action model.Action, id string) (found model.AuditEntry) {
 	t.Helper()
-	within(t, time.Minute, "the audit entry "+string(action), func() bool {
+	testenv.Within(t, time.Minute, "the audit entry "+string(action), func() bool {
 		entries, _, err := a.Core.AuditList(a.call(model.ActionAuditList), core.AuditFilter{}, 1, core.MaxLimit)
 		if err != nil {
 			t.Fatal(err)
@@ -355,7 +356,7 @@ func TestPowerCut(t *testing.T) {
 		})
 	}
 	all.Wait()
-	within(t, time.Minute, "the death of all", func() bool {
+	testenv.Within(t, time.Minute, "the death of all", func() bool {
 		return len(postgresProcesses(t, filepath.Join(a.cfg.DataDir, "instances"))) == 0
 	})
 	foreign := stranger(t)

@@ -12,6 +12,7 @@ import (
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
+	"holdfast/internal/testenv"
 )
 
 // uploads are the resumable uploads of a test into one bucket.
@@ -93,7 +94,7 @@ func TestUploadIsCompletedAfterACrash(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	u.mustHave("asked for", 3)
-	within(t, time.Minute, "the sweep", func() bool {
+	testenv.Within(t, time.Minute, "the sweep", func() bool {
 		if err := u.a.Objects.SweepUploads(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +193,7 @@ func TestTooManyUploads(t *testing.T) {
 	if _, err := u.send(t.Context(), last.ID, strings.NewReader("x")); err != nil {
 		t.Fatal(err)
 	}
-	within(t, time.Minute, "room for another", func() bool {
+	testenv.Within(t, time.Minute, "room for another", func() bool {
 		_, err := u.a.Objects.UploadCreate(t.Context(), u.a.call(model.ActionUploadCreate), objects.NewUpload{Bucket: u.bucket, Key: "another", Length: 1})
 		return err == nil
 	})
@@ -267,7 +268,7 @@ func TestUploadCutOffBeforeItsRecord(t *testing.T) {
 		_, err := u.a.Objects.CompleteUpload(context.Background(), u.a.call(model.ActionUploadGet), made)
 		ended <- err
 	}()
-	within(t, time.Minute, "a file that waits for its record", func() bool {
+	testenv.Within(t, time.Minute, "a file that waits for its record", func() bool {
 		found := false
 		err := u.a.Core.Blobs.Walk(func(blobstore.Ref, int64, time.Time) error {
 			found = true

@@ -12,6 +12,7 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/recovery"
+	"holdfast/internal/testenv"
 )
 
 func verifying(t testing.TB) core.Config {
@@ -24,7 +25,7 @@ func verifying(t testing.TB) core.Config {
 func (a *appliance) awaitVerification(t testing.TB, database, id string) model.Verification {
 	t.Helper()
 	var v model.Verification
-	within(t, time.Minute, "the end of a verification", func() bool {
+	testenv.Within(t, time.Minute, "the end of a verification", func() bool {
 		b, err := a.Recovery.BackupGet(a.call(model.ActionBackupGet), database, id)
 		v = b.Verification
 		return err == nil && (v.Status == model.VerificationVerified || v.Status == model.VerificationFailed)
@@ -35,7 +36,7 @@ func (a *appliance) awaitVerification(t testing.TB, database, id string) model.V
 // checkNoVerification checks that a verification has left nothing.
 func (a *appliance) checkNoVerification(t testing.TB) {
 	t.Helper()
-	within(t, time.Minute, "every trace of verifications to go", func() bool {
+	testenv.Within(t, time.Minute, "every trace of verifications to go", func() bool {
 		left, err := os.ReadDir(filepath.Join(a.cfg.DataDir, recovery.VerificationDirectory))
 		return err == nil && len(left) == 0 && a.Core.Cancels.Count() == 0
 	})
@@ -175,7 +176,7 @@ func TestDeleteDuringVerification(t *testing.T) {
 		},
 	} {
 		b := a.backUp(t, db.ID)
-		within(t, time.Minute, "the start of the verification", func() bool {
+		testenv.Within(t, time.Minute, "the start of the verification", func() bool {
 			now, err := a.Recovery.BackupGet(a.call(model.ActionBackupGet), db.ID, b.ID)
 			if err == nil && now.Verification.Status == model.VerificationVerified {
 				t.Fatal("the verification was over too soon")

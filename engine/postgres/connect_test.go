@@ -16,6 +16,7 @@ import (
 
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/testenv"
 )
 
 // full is a started instance that leaves silent connections their places.
@@ -43,7 +44,7 @@ func fill(t *testing.T, d *postgrestest.Database) (leave func()) {
 		t.Fatal(err)
 	}
 	refused := 0 // times in turn: what ended meanwhile has left a place, and the next ones take it
-	eventually(t, 30*time.Second, "the superuser is refused", func() bool {
+	testenv.Within(t, 30*time.Second, "the superuser is refused", func() bool {
 		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", d.Spec.Config.Port))
 		if err != nil {
 			t.Fatal(err)
@@ -98,7 +99,7 @@ func TestAdoptionOfAFullInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	leave()
-	eventually(t, time.Minute, "adopted", running(second, d.Spec.ID, 0))
+	testenv.Within(t, time.Minute, "adopted", running(second, d.Spec.ID, 0))
 	if _, _, now := second.Status(d.Spec.ID); now != pid || session.Ping(t.Context()) != nil {
 		t.Errorf("postmaster %d instead of %d", now, pid)
 	}
@@ -118,7 +119,7 @@ func TestStopOfOneNotAdopted(t *testing.T) {
 	if err := s.Keep(d.Spec); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, "an attempt that failed", func() bool {
+	testenv.Within(t, 20*time.Second, "an attempt that failed", func() bool {
 		state, _, _ := s.Status(d.Spec.ID)
 		return state == postgres.StateDown || state == postgres.StateFailed
 	})
@@ -174,7 +175,7 @@ func TestGivenUpSessionEnds(t *testing.T) {
 		}
 		return sessions
 	}
-	eventually(t, time.Minute, "the lock is waited for", func() (waits bool) {
+	testenv.Within(t, time.Minute, "the lock is waited for", func() (waits bool) {
 		if err := super.QueryRow(t.Context(), "select exists (select from pg_locks where not granted)").Scan(&waits); err != nil {
 			t.Fatal(err)
 		}
@@ -187,10 +188,10 @@ func TestGivenUpSessionEnds(t *testing.T) {
 		_, err := d.Supervisor.Connect(ctx, d.Spec.ID, "app")
 		connected <- err
 	})
-	eventually(t, time.Minute, "the session is held up", func() bool { return held() == 1 })
+	testenv.Within(t, time.Minute, "the session is held up", func() bool { return held() == 1 })
 	giveUp()
 	if err := <-connected; err == nil {
 		t.Error("the session began")
 	}
-	eventually(t, 10*time.Second, "its end", func() bool { return held() == 0 })
+	testenv.Within(t, 10*time.Second, "its end", func() bool { return held() == 0 })
 }

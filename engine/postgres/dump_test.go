@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/testenv"
 )
 
 // Without privileges, a dump that the owner makes names nothing of the appliance's,
@@ -103,7 +104,7 @@ func TestDumpIsNotHeldUp(t *testing.T) {
 		t.Errorf("while the view is held: %v", err)
 	}
 	super := d.Superuser(t, "postgres")
-	eventually(t, 20*time.Second, "the end of the dumper's sessions", func() bool {
+	testenv.Within(t, 20*time.Second, "the end of the dumper's sessions", func() bool {
 		var left int
 		err := super.QueryRow(t.Context(), "select count(*) from pg_stat_activity where usename = 'holdfast_dump'").Scan(&left)
 		return err == nil && left == 0
@@ -129,12 +130,12 @@ func TestDumpIsNotHeldUpAtItsBeginning(t *testing.T) {
 			return err == nil && n == want
 		}
 	}
-	eventually(t, 20*time.Second, "VACUUM FULL waits", waiting(1))
+	testenv.Within(t, 20*time.Second, "VACUUM FULL waits", waiting(1))
 	err := d.Supervisor.Dump(within(t, time.Minute), d.Spec.ID, d.Spec.Bin.Tool("pg_dump"), "app", time.Second, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "held a lock") {
 		t.Errorf("while nobody can begin a session: %v", err)
 	}
-	eventually(t, 20*time.Second, "the end of the dumper's session", waiting(1))
+	testenv.Within(t, 20*time.Second, "the end of the dumper's session", waiting(1))
 	allowed(t, super, "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'app'")
 	<-full
 }

@@ -10,6 +10,7 @@ import (
 
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/testenv"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -22,7 +23,7 @@ func TestHalfOpenLoginsKeepNobodyOut(t *testing.T) {
 	provisioned(t, d)
 	before := len(processesBelow(t, filepath.Dir(d.Spec.Dir)))
 	flood(t, d, 100, map[string]string{"user": "app", "database": "app"})
-	eventually(t, 30*time.Second, "a hundred half-open logins", func() bool {
+	testenv.Within(t, 30*time.Second, "a hundred half-open logins", func() bool {
 		return len(processesBelow(t, filepath.Dir(d.Spec.Dir))) >= before+100
 	})
 	if err := manyLogins(t, d.URL("app", d.Tenant.OwnerPassword), 32); err != nil {

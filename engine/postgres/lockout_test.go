@@ -14,6 +14,7 @@ import (
 
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/testenv"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -72,7 +73,7 @@ func patientWithLogins(t *testing.T) *postgrestest.Database {
 // awaitFull waits until the superuser's connections are refused.
 func awaitFull(t *testing.T, connect func(context.Context) error) {
 	t.Helper()
-	eventually(t, 30*time.Second, "the appliance is refused", func() bool {
+	testenv.Within(t, 30*time.Second, "the appliance is refused", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		return postgres.IsFull(connect(ctx))

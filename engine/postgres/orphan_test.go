@@ -14,6 +14,7 @@ import (
 
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/testenv"
 )
 
 func TestStopOrphan(t *testing.T) {
@@ -79,7 +80,7 @@ func TestLogIsBounded(t *testing.T) {
 	d := postgrestest.Instance(t)
 	allowed(t, d.ReadOnly(t), `do $$ declare x text := repeat('x', 1000000); begin
 		for i in 1..150 loop raise log '%', x; end loop; end $$`)
-	eventually(t, 30*time.Second, "a log that was cut", func() bool {
+	testenv.Within(t, 30*time.Second, "a log that was cut", func() bool {
 		files, _ := filepath.Glob(filepath.Join(d.Spec.Dir, "log", "postgres*.log"))
 		var sum int64
 		for _, file := range files {
@@ -97,18 +98,18 @@ func TestLogIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Instance(t)
 	log := filepath.Join(d.Spec.Dir, "log", "postgres.log")
-	eventually(t, 30*time.Second, "a log", func() bool { _, err := os.Stat(log); return err == nil })
+	testenv.Within(t, 30*time.Second, "a log", func() bool { _, err := os.Stat(log); return err == nil })
 	if err := os.Rename(log, filepath.Join(d.Spec.Dir, "log", "postgres.1.log")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 30*time.Second, "a new log", func() bool { _, err := os.Stat(log); return err == nil })
+	testenv.Within(t, 30*time.Second, "a new log", func() bool { _, err := os.Stat(log); return err == nil })
 }
 
 // The postmaster really opens a new log after a rotation.
 func TestLogrotateSignal(t *testing.T) {
 	d := postgrestest.Instance(t)
 	log := filepath.Join(d.Spec.Dir, "log", "postgres.log")
-	eventually(t, 30*time.Second, "a log", func() bool { _, err := os.Stat(log); return err == nil })
+	testenv.Within(t, 30*time.Second, "a log", func() bool { _, err := os.Stat(log); return err == nil })
 	if err := os.Rename(log, log+".old"); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func TestLogrotateSignal(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGUSR1); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 30*time.Second, "a new log", func() bool {
+	testenv.Within(t, 30*time.Second, "a new log", func() bool {
 		_, _ = d.Owner(t).Exec(context.Background(), "select nonsense")
 		data, err := os.ReadFile(log)
 		return err == nil && strings.Contains(string(data), "nonsense")
@@ -202,7 +203,7 @@ func TestStartBesideZombie(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 30*time.Second, "its end", func() bool { return !postgres.IsServed(d.Spec.Dir) })
+	testenv.Within(t, 30*time.Second, "its end", func() bool { return !postgres.IsServed(d.Spec.Dir) })
 	next, _ := supervisor(t)
 	if err := next.Start(t.Context(), d.Spec); err != nil {
 		t.Errorf("start: %v", err)

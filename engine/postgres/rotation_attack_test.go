@@ -13,6 +13,7 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/testenv"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -152,7 +153,7 @@ func TestLoginHalfDone(t *testing.T) {
 				got <- err
 			}()
 			<-late.waits
-			eventually(t, 30*time.Second, "its process", func() bool { return len(processesBelow(t, filepath.Dir(d.Spec.Dir))) > before })
+			testenv.Within(t, 30*time.Second, "its process", func() bool { return len(processesBelow(t, filepath.Dir(d.Spec.Dir))) > before })
 			if err := test.change(t, d); err != nil {
 				t.Fatal(err)
 			}

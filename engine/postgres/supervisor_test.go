@@ -17,6 +17,7 @@ import (
 
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/testenv"
 )
 
 // witness records what a supervisor reports.
@@ -54,19 +55,6 @@ func supervisor(t *testing.T) (*postgres.Supervisor, *witness) {
 	return s, w
 }
 
-// eventually waits until done, for at most limit, and returns how long it took.
-func eventually(t *testing.T, limit time.Duration, what string, done func() bool) time.Duration {
-	t.Helper()
-	began := time.Now()
-	for !done() {
-		if time.Since(began) > limit {
-			t.Fatalf("not within %v: %s", limit, what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-	return time.Since(began)
-}
-
 func running(s *postgres.Supervisor, id string, not int) func() bool {
 	return func() bool {
 		state, _, pid := s.Status(id)
@@ -85,7 +73,7 @@ func TestKilledPostmasterComesBack(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		took := eventually(t, 20*time.Second, "back after kill -9", running(s, d.Spec.ID, pid))
+		took := testenv.Within(t, 20*time.Second, "back after kill -9", running(s, d.Spec.ID, pid))
 		t.Logf("back after %v", took)
 		conn, err := s.Connect(t.Context(), d.Spec.ID, "postgres")
 		if err != nil {
@@ -112,7 +100,7 @@ func TestKilledPostmasterComesBackDespiteItsChildren(t *testing.T) {
 				query <- err
 			}()
 			super := d.Superuser(t, "postgres")
-			eventually(t, 10*time.Second, "a busy backend", func() bool {
+			testenv.Within(t, 10*time.Second, "a busy backend", func() bool {
 				var state string
 				err := super.QueryRow(t.Context(), "select state from pg_stat_activity where pid = $1", backend).Scan(&state)
 				return err == nil && state == "active"
@@ -126,7 +114,7 @@ func TestKilledPostmasterComesBackDespiteItsChildren(t *testing.T) {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("back after %v", eventually(t, 20*time.Second, "back", running(d.Supervisor, d.Spec.ID, pid)))
+			t.Logf("back after %v", testenv.Within(t, 20*time.Second, "back", running(d.Supervisor, d.Spec.ID, pid)))
 			if err := <-query; err == nil {
 				t.Error("the query came to an end")
 			}
@@ -180,7 +168,7 @@ func TestReasonSaysHowItEnded(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("no reason was reported")
 	}
-	eventually(t, 30*time.Second, "back", running(s, d.Spec.ID, pid))
+	testenv.Within(t, 30*time.Second, "back", running(s, d.Spec.ID, pid))
 }
 
 func TestAdoption(t *testing.T) {
@@ -206,7 +194,7 @@ func TestAdoption(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, "back", running(second, d.Spec.ID, pid))
+	testenv.Within(t, 20*time.Second, "back", running(second, d.Spec.ID, pid))
 	if got := w.seen(); got != "[starting running down running]" {
 		t.Errorf("reported %s", got)
 	}
@@ -364,7 +352,7 @@ func TestPortInUseAfterACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	var foreign net.Listener
-	eventually(t, 10*time.Second, "a free address", func() bool {
+	testenv.Within(t, 10*time.Second, "a free address", func() bool {
 		var err error
 		foreign, err = net.Listen("tcp", fmt.Sprintf("127.0.0.2:%d", d.Spec.Config.Port))
 		return err == nil
@@ -383,12 +371,12 @@ func TestKeepGoesOnTrying(t *testing.T) {
 	if err := s.Keep(d.Spec); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, "failed", func() bool { state, _, _ := s.Status(d.Spec.ID); return state == postgres.StateFailed })
+	testenv.Within(t, 20*time.Second, "failed", func() bool { state, _, _ := s.Status(d.Spec.ID); return state == postgres.StateFailed })
 	if _, reason, _ := s.Status(d.Spec.ID); !strings.Contains(reason, "in use") {
 		t.Errorf("reason: %s", reason)
 	}
 	l.Close()
-	eventually(t, 20*time.Second, "running", running(s, d.Spec.ID, 0))
+	testenv.Within(t, 20*time.Second, "running", running(s, d.Spec.ID, 0))
 	t.Log(w.seen())
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/testenv"
 )
 
 func warmPool(t *testing.T, dir string, want int) *postgres.WarmPool {
@@ -71,7 +72,7 @@ func TestTakeInParallel(t *testing.T) {
 	if len(seen) != takers {
 		t.Errorf("%d directories have %d system identifiers", takers, len(seen))
 	}
-	eventually(t, 30*time.Second, "the pool filled again", func() bool { return s.Ready() == 2 })
+	testenv.Within(t, 30*time.Second, "the pool filled again", func() bool { return s.Ready() == 2 })
 	if _, err := os.Stat(filepath.Join(dest, "a", "log")); err == nil {
 		t.Error("the directory contains a log")
 	}
@@ -81,7 +82,7 @@ func TestWarmPoolAdopts(t *testing.T) {
 	dir := t.TempDir()
 	first := warmPool(t, dir, 1)
 	first.Start()
-	eventually(t, 30*time.Second, "a ready directory", func() bool { return first.Ready() == 1 })
+	testenv.Within(t, 30*time.Second, "a ready directory", func() bool { return first.Ready() == 1 })
 	first.Close()
 	for _, name := range []string{"prepared-1-15.1-old", "prepared-0-" + postgrestest.Binaries(t).Version + "-x", "prepared-1-" + postgrestest.Binaries(t).Version + "-y.building"} {
 		if err := os.MkdirAll(filepath.Join(dir, name, "base"), 0o700); err != nil {
@@ -161,7 +162,7 @@ func TestBuildIsKilled(t *testing.T) {
 	defer s.Close()
 	taken := make(chan error, 1)
 	go func() { taken <- s.Take(context.WithoutCancel(t.Context()), filepath.Join(dir, "taken")) }()
-	eventually(t, 30*time.Second, "a server to kill", func() bool {
+	testenv.Within(t, 30*time.Second, "a server to kill", func() bool {
 		locks, _ := filepath.Glob(filepath.Join(sockets, ".s.PGSQL.*.lock"))
 		if len(locks) == 0 {
 			return false
@@ -189,7 +190,7 @@ func TestTakeGivesUpWithItsContext(t *testing.T) {
 	if err := s.Take(ctx, filepath.Join(t.TempDir(), "x")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error: %v", err)
 	}
-	eventually(t, 30*time.Second, "the pool gets the directory", func() bool { return s.Ready() == 1 })
+	testenv.Within(t, 30*time.Second, "the pool gets the directory", func() bool { return s.Ready() == 1 })
 }
 
 // processesBelow are the processes whose working directory lies in dir.

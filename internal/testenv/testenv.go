@@ -22,9 +22,17 @@ func Long(t testing.TB) {
 // Eventually polls until done returns true, and fails the test after a minute.
 func Eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after a minute still not true: %s", what)
+	Within(t, time.Minute, what, done)
+}
+
+// Within is Eventually with another limit. It returns how long it took.
+func Within(t testing.TB, limit time.Duration, what string, done func() bool) time.Duration {
+	t.Helper()
+	began := time.Now()
+	for ; !done(); time.Sleep(time.Millisecond) {
+		if time.Since(began) > limit {
+			t.Fatalf("after %s still not true: %s", limit, what)
 		}
 	}
+	return time.Since(began)
 }
