@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"holdfast/internal/testenv"
 )
 
 // TestAdmin runs the operator's commands against a running appliance, and
@@ -102,7 +104,7 @@ func TestLongAuditExport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the log", func() bool {
+	testenv.Eventually(t, "the log", func() bool {
 		out, stderr, code := m.run("", "admin", "audit", "export", "--user", owner.Username)
 		if code != 0 {
 			t.Fatalf("exit %d: %s", code, stderr)

@@ -404,18 +404,6 @@ func (m *machine) project() string {
 	return status.Projects[0].ID
 }
 
-// eventually polls until done, for at most a minute.
-func eventually(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for !done() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s did not come about", what)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
 // lockedBuffer collects what a process writes while others read it.
 type lockedBuffer struct {
 	mu   sync.Mutex

@@ -20,6 +20,7 @@ import (
 
 	"holdfast/backup/wal/xlog"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/testenv"
 )
 
 type vaultReport struct {
@@ -99,7 +100,7 @@ func TestBackupExtract(t *testing.T) {
 	m.awaitAvailable(db.ID)
 	url = m.connectionURL(db.ID)
 	second := ""
-	eventually(t, "the backup that follows a restore", func() bool {
+	testenv.Eventually(t, "the backup that follows a restore", func() bool {
 		report, _ := verifyVault(t, source)
 		second = report.Backups[0].ID
 		return second != first.ID
@@ -326,7 +327,7 @@ func awaitArchived(t *testing.T, dir, id, position string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the archive of "+position, func() bool {
+	testenv.Eventually(t, "the archive of "+position, func() bool {
 		report, _ := verifyVault(t, dir)
 		for _, b := range report.Backups {
 			if latest, err := xlog.ParseLSN(b.LatestLSN); b.ID == id && err == nil && latest >= want {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"holdfast/internal/testenv"
 )
 
 // TestConsoleImports copies a database on the pages for it: one that is slow,
@@ -172,7 +174,7 @@ func importWithoutScript(t *testing.T, m *machine, b *browser, source string) {
 	b.fill("#name", "plain")
 	b.fill("#username", "newcomer")
 	b.press("Start the import")
-	eventually(t, "the import to copy", func() bool {
+	testenv.Eventually(t, "the import to copy", func() bool {
 		b.press("Look again")
 		return b.is(`document.querySelector('.state.copying') !== null`)
 	})

@@ -11,6 +11,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/jackc/pgx/v5"
+
+	"holdfast/internal/testenv"
 )
 
 const ownerEmail, ownerPassword = "ada@example.com", "correct horse battery"
@@ -207,7 +209,7 @@ func ofBackups(n int) string {
 func (b *browser) awaitBackups(n int) {
 	b.t.Helper()
 	page := b.value(`document.querySelector('.tabs a[href$="/backups"]').href`)
-	eventually(b.t, "the backups to be complete", func() bool {
+	testenv.Eventually(b.t, "the backups to be complete", func() bool {
 		b.open(page)
 		return b.is(ofBackups(n))
 	})

@@ -42,7 +42,7 @@ func (m *machine) crash(who victims) {
 func (m *machine) awaitAnswer(id, url string) {
 	m.t.Helper()
 	m.awaitAvailable(id)
-	eventually(m.t, "an answer", func() bool {
+	testenv.Eventually(m.t, "an answer", func() bool {
 		conn, err := pgx.Connect(m.t.Context(), url)
 		if err == nil {
 			_, err = conn.Exec(m.t.Context(), "select 1")
@@ -72,7 +72,7 @@ var (
 // moment, or past it: some are short.
 func (m *machine) awaitMoment(database string, moments []string, moment string) {
 	m.t.Helper()
-	eventually(m.t, "the moment "+moment, func() bool {
+	testenv.Eventually(m.t, "the moment "+moment, func() bool {
 		var recovery wire.Recovery
 		m.must("GET", "/databases/"+database+"/recovery", nil, &recovery)
 		op := recovery.Operations[0]
@@ -104,7 +104,7 @@ func TestKillDuringRestore(t *testing.T) {
 	now := query(t, url, checksum)
 	restore, undo := "/databases/"+db.ID+"/backups/"+b.ID+"/restore", "/databases/"+db.ID+"/recovery/undo"
 	begin := func(path string) { // an automatic backup may be under way
-		eventually(t, path, func() bool {
+		testenv.Eventually(t, path, func() bool {
 			status, _ := m.do("POST", path, nil)
 			return status == 200
 		})
@@ -121,7 +121,7 @@ func TestKillDuringRestore(t *testing.T) {
 		default:
 			t.Errorf("killed when it was %s: %s is neither before nor after", moment, got)
 		}
-		eventually(t, "two data directories at most", func() bool { return m.generations(db.ID) <= 2 })
+		testenv.Eventually(t, "two data directories at most", func() bool { return m.generations(db.ID) <= 2 })
 	}
 	begin(restore)
 	m.awaitAvailable(db.ID)
@@ -138,6 +138,6 @@ func TestKillDuringRestore(t *testing.T) {
 		if got != now && got != then || moment == "completed" && got == before {
 			t.Errorf("killed when it was %s: %s is not what is before or after the undo", moment, got)
 		}
-		eventually(t, "two data directories", func() bool { return m.generations(db.ID) == 2 })
+		testenv.Eventually(t, "two data directories", func() bool { return m.generations(db.ID) == 2 })
 	}
 }

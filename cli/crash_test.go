@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/testenv"
 )
 
 // fill makes tables of a few ten megabytes, enough for a backup or a restore
@@ -84,7 +85,7 @@ func (m *machine) backup(db string) backupRecord {
 // completed waits for the end of a backup, which must be a good one.
 func (m *machine) completed(db, id string) (b backupRecord) {
 	m.t.Helper()
-	eventually(m.t, "the backup", func() bool {
+	testenv.Eventually(m.t, "the backup", func() bool {
 		m.must("GET", "/databases/"+db+"/backups/"+id, nil, &b)
 		return b.Status == "completed" || b.Status == "failed"
 	})
@@ -96,7 +97,7 @@ func (m *machine) completed(db, id string) (b backupRecord) {
 
 func (m *machine) awaitAvailable(id string) {
 	m.t.Helper()
-	eventually(m.t, "the database", func() bool {
+	testenv.Eventually(m.t, "the database", func() bool {
 		var db database
 		m.must("GET", "/databases/"+id, nil, &db)
 		return db.Status == "available"
@@ -232,7 +233,7 @@ func TestKillDuringUpload(t *testing.T) {
 	if len(list) != 1 || list[0].Key != "whole" {
 		t.Errorf("objects after the kill: %v", list)
 	}
-	eventually(t, "the end of leftover files", func() bool { return m.blobs() == 1 })
+	testenv.Eventually(t, "the end of leftover files", func() bool { return m.blobs() == 1 })
 	var object struct {
 		URL string `json:"download_url"`
 	}

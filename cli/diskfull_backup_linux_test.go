@@ -37,7 +37,7 @@ func (m *machine) begin(path string) (id string) {
 func (m *machine) ended(database, id string) string {
 	m.t.Helper()
 	var found operation
-	eventually(m.t, "the end of an operation", func() bool {
+	testenv.Eventually(m.t, "the end of an operation", func() bool {
 		found = m.operation(database, id)
 		return found.over()
 	})
@@ -117,7 +117,7 @@ func TestDiskFullDuringBackups(t *testing.T) {
 	}
 	empty()
 	if id != "" {
-		eventually(t, "the end of the backup", backedUp)
+		testenv.Eventually(t, "the end of the backup", backedUp)
 		if b.Error != nil {
 			full("the backup", *b.Error)
 		}
@@ -128,7 +128,7 @@ func TestDiskFullDuringBackups(t *testing.T) {
 	if id = m.begin(path + "/backups/" + first.ID + "/restore"); id == "" {
 		t.Fatal("a restore was refused")
 	}
-	eventually(t, "the beginning of the restore", func() bool {
+	testenv.Eventually(t, "the beginning of the restore", func() bool {
 		_, err := os.Stat(filepath.Join(m.dataDir, "instances", shop.ID, "2", "base"))
 		return err == nil
 	})
@@ -185,7 +185,7 @@ func TestDiskFullDuringBackups(t *testing.T) {
 	m.stop()
 	m.start()
 	m.awaitAvailable(shop.ID)
-	eventually(t, "a backup that none of the appliance's own is in the way of", func() bool {
+	testenv.Eventually(t, "a backup that none of the appliance's own is in the way of", func() bool {
 		status, e := m.do("POST", path+"/backups", nil)
 		if status == http.StatusConflict {
 			return false
@@ -197,7 +197,7 @@ func TestDiskFullDuringBackups(t *testing.T) {
 		m.completed(shop.ID, b.ID)
 		return true
 	})
-	eventually(t, "as many backups as are recorded", func() bool {
+	testenv.Eventually(t, "as many backups as are recorded", func() bool {
 		var list []backupRecord
 		m.must("GET", path+"/backups", nil, &list)
 		completed := 0

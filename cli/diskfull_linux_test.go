@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"holdfast/internal/testenv"
 )
 
 // smallDisk puts the machine's data directory on a file system of its own,
@@ -80,7 +82,7 @@ func TestDiskFull(t *testing.T) {
 
 	// What dies, the server or a directory being prepared, leaves some room, with
 	// which the server may come back: until there is none left.
-	eventually(t, "the end of the database", func() bool {
+	testenv.Eventually(t, "the end of the database", func() bool {
 		fill()
 		exhaust(t, shopURL)
 		status, reason := m.statusOf(shop.ID)
@@ -138,7 +140,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	m.must("POST", objects+"?key=after", strings.NewReader("after"), nil)
 	var third database
-	eventually(t, "room for another database", func() bool {
+	testenv.Eventually(t, "room for another database", func() bool {
 		status, e := m.do("POST", "/databases", map[string]any{"project": m.project(), "name": "third"})
 		return status == http.StatusOK && json.Unmarshal(e.Data, &third) == nil
 	})
@@ -190,7 +192,7 @@ func TestUploadsUntilTheDiskIsFull(t *testing.T) {
 	}
 	m.must("DELETE", "/buckets/"+bucket.ID, nil, nil)
 	m.must("POST", "/buckets", map[string]any{"project": m.project(), "name": "again"}, &bucket)
-	eventually(t, "room for uploads", func() bool {
+	testenv.Eventually(t, "room for uploads", func() bool {
 		status, _ := m.do("POST", "/buckets/"+bucket.ID+"/objects?key=again", strings.NewReader("again"))
 		return status == http.StatusOK
 	})

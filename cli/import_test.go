@@ -3,6 +3,8 @@ package cli_test
 import (
 	"strings"
 	"testing"
+
+	"holdfast/internal/testenv"
 )
 
 // importRecord is what the tests read of an import.
@@ -38,7 +40,7 @@ func TestImport(t *testing.T) {
 		query(t, source, sql)
 	}
 	i := m.beginImport("copy", source)
-	eventually(t, "the end of the import", func() bool {
+	testenv.Eventually(t, "the end of the import", func() bool {
 		m.must("GET", "/imports/"+i.ID, nil, &i)
 		return strings.HasPrefix(i.Status, "completed") || i.Status == "failed"
 	})
@@ -77,7 +79,7 @@ func TestKillDuringImport(t *testing.T) {
 	query(t, source, "create table slow (n int, pad text, check (wait()))")
 	query(t, source, "insert into slow select n, repeat('x', 1000) from generate_series(1, 20000) n")
 	i := m.beginImport("copy", source)
-	eventually(t, "rows that are copied", func() bool {
+	testenv.Eventually(t, "rows that are copied", func() bool {
 		m.must("GET", "/imports/"+i.ID, nil, &i)
 		return i.Status == "copying" && i.Rows > 0
 	})

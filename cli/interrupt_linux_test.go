@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"holdfast/internal/testenv"
 )
 
 // TestInterruptedInput: a command that waits for its input ends when it is
@@ -76,7 +78,7 @@ func interrupt(t *testing.T, cmd *exec.Cmd, waits func() bool) {
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
 	defer cmd.Process.Kill()
-	eventually(t, "the wait for input", waits)
+	testenv.Eventually(t, "the wait for input", waits)
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +137,7 @@ func TestSecondInterruptEndsAtOnce(t *testing.T) {
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100") {
 		t.Fatalf("its body is not awaited: %q, %v", line, err)
 	}
-	eventually(t, "its end", func() bool {
+	testenv.Eventually(t, "its end", func() bool {
 		_ = m.process.Process.Signal(os.Interrupt) // it may have ended
 		select {
 		case err := <-m.exited:

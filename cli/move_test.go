@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"holdfast/internal/testenv"
 )
 
 // TestMoveAppliance moves a running appliance to another data directory, and
@@ -91,7 +93,7 @@ func (m *machine) holds(t *testing.T, shop, bucket, small, large string) {
 			t.Errorf("%s: %d, with %d bytes, not %d", key, status, len(got), len(want))
 		}
 	}
-	eventually(t, "a backup there", func() bool {
+	testenv.Eventually(t, "a backup there", func() bool {
 		status, _ := m.do("POST", "/databases/"+shop+"/backups", map[string]any{})
 		return status == 200
 	})
@@ -197,7 +199,7 @@ func killImport(t *testing.T, archive string, text []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the first files", func() bool {
+	testenv.Eventually(t, "the first files", func() bool {
 		files, _ := filepath.Glob(filepath.Join(m.dataDir, "arriving", "*"))
 		return len(files) > 0
 	})

@@ -119,7 +119,7 @@ func TestRunIsKilled(t *testing.T) {
 		t.Errorf("databases: %s, without %s", m.names(), s.name)
 	}
 	s.kill(t)
-	eventually(t, "the end of the database", func() bool { return m.names() == "[]" && noInstances(t, m.dataDir) })
+	testenv.Eventually(t, "the end of the database", func() bool { return m.names() == "[]" && noInstances(t, m.dataDir) })
 
 	s = startRun(t, "", "--data-dir", m.dataDir)
 	m.kill()
@@ -260,7 +260,7 @@ func privateCache(t *testing.T) (cache, dataDir string) {
 	}
 	t.Cleanup(func() { os.RemoveAll(cache) })
 	t.Cleanup(func() {
-		eventually(t, "the end of the private appliance", func() bool { return len(processesNaming(cache)) == 0 })
+		testenv.Eventually(t, "the end of the private appliance", func() bool { return len(processesNaming(cache)) == 0 })
 	})
 	return cache, filepath.Join(cache, "holdfast", "sandbox")
 }
@@ -339,16 +339,16 @@ func BenchmarkRun(b *testing.B) {
 	defer os.RemoveAll(cache)
 	b.Setenv("XDG_CACHE_HOME", cache)
 	b.Run("private", func(b *testing.B) { benchmarkRun(b, time.Second, "--private") })
-	eventually(b, "the end of the private appliance", func() bool { return len(processesNaming(cache)) == 0 })
+	testenv.Eventually(b, "the end of the private appliance", func() bool { return len(processesNaming(cache)) == 0 })
 	b.Run("start", func(b *testing.B) {
 		for range b.N {
 			b.StopTimer()
-			eventually(b, "the end of the private appliance", func() bool { return len(processesNaming(cache)) == 0 })
+			testenv.Eventually(b, "the end of the private appliance", func() bool { return len(processesNaming(cache)) == 0 })
 			b.StartTimer()
 			runOnce(b, 0, "--private")
 		}
 	})
-	eventually(b, "the end of the private appliance", func() bool { return len(processesNaming(cache)) == 0 })
+	testenv.Eventually(b, "the end of the private appliance", func() bool { return len(processesNaming(cache)) == 0 })
 }
 
 // benchmarkRun leaves the appliance a pause in which it prepares a directory.

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"holdfast/internal/testenv"
 )
 
 func TestServeAnnouncesItselfAndEndsCleanly(t *testing.T) {
@@ -37,7 +39,7 @@ func TestServeAnnouncesItselfAndEndsCleanly(t *testing.T) {
 		t.Error("the second start gave out a key")
 	}
 	m.key = key
-	eventually(t, "the database's return", func() bool {
+	testenv.Eventually(t, "the database's return", func() bool {
 		m.must("GET", "/databases/"+db.ID, nil, &db)
 		return db.Status == "available"
 	})
@@ -239,7 +241,7 @@ func TestKilledApplianceIsAdopted(t *testing.T) {
 	before := m.processes()
 	m.kill()
 	m.start()
-	eventually(t, "the adoption", func() bool {
+	testenv.Eventually(t, "the adoption", func() bool {
 		m.must("GET", "/databases/"+db.ID, nil, &db)
 		return db.Status == "available"
 	})
