@@ -3,11 +3,12 @@ package backup
 import (
 	"errors"
 	"fmt"
-	"holdfast/internal/durable"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"holdfast/internal/durable"
 )
 
 // controlNewFile is the name of pg_control until everything else is synced.

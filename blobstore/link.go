@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"holdfast/internal/durable"
 	"os"
 	"path/filepath"
+
+	"holdfast/internal/durable"
 )
 
 // Link makes dir a copy of the store out of hard links. dir must not exist and

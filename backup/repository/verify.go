@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"holdfast/internal/parallel"
 	"io"
 	"io/fs"
 	"runtime"
 	"slices"
 	"sync"
+
+	"holdfast/internal/parallel"
 
 	"github.com/zeebo/blake3"
 )

@@ -3,12 +3,13 @@ package meta
 import (
 	"errors"
 	"fmt"
-	"holdfast/internal/testenv"
 	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
+
+	"holdfast/internal/testenv"
 )
 
 // TestEveryWaiterHearsOfAFullDisk takes the disk away under a batch.
