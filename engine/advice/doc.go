@@ -1,7 +1,7 @@
 // Package advice is the checks that recommendations come from.
 //
 // A check is a file with one function and a row of a table. Those of
-// AccountChecks go by facts the appliance has in memory and are made whenever
+// accountChecks go by facts the appliance has in memory and are made whenever
 // somebody asks. Those of DatabaseChecks ask a tenant's database and are made
 // in the background. They run as the superuser in a place where a tenant may
 // have made functions, operators and casts of his own; so they read catalogs
