@@ -37,11 +37,13 @@ type segmentFiles struct {
 // read calls fn with an open segment.
 func (s *segmentFiles) read(number uint32, path string, fn func(*os.File) error) error {
 	s.mu.RLock()
-	if f := s.open[number]; f != nil {
-		defer s.mu.RUnlock()
-		return fn(f)
-	}
+	f := s.open[number]
 	s.mu.RUnlock()
+	if f != nil {
+		if err := fn(f); !errors.Is(err, os.ErrClosed) { // closed before it was read
+			return err
+		}
+	}
 	f, err := openSegment(path)
 	if err != nil {
 		return err
@@ -49,7 +51,7 @@ func (s *segmentFiles) read(number uint32, path string, fn func(*os.File) error)
 	err = fn(f)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open[number] != nil {
+	if _, gone := os.Lstat(path); s.open[number] != nil || gone != nil {
 		f.Close()
 		return err
 	}

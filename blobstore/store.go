@@ -213,6 +213,7 @@ func (s *Store) syncDir(path string) error {
 	}
 	defer d.Close()
 	if err := s.sync(d); err != nil {
+		s.broken.CompareAndSwap(nil, &err) // a full disk too: others' names may be in it
 		return fmt.Errorf("sync %s: %w", filepath.Base(path), err)
 	}
 	return nil
