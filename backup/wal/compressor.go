@@ -82,6 +82,9 @@ func (p *compressor) compress(ctx context.Context) {
 func (p *compressor) wait() {
 	if p.failure() == nil {
 		p.compress(context.Background())
+		if p.failure() != nil {
+			p.wake() // run tries again, now and then
+		}
 	}
 }
 
