@@ -38,7 +38,11 @@ func (req *request) databasePassword() (answer, error) {
 		databaseData: db, Connection: rotation.Connection,
 		News: "The password is new; the old one does not work any more. " + model.Count(rotation.SessionsTerminated, "session") + " ended.",
 	}
-	return answer{page: "database_connect.html", title: db.Name, data: data}, err
+	// The password is shown even if the rest of the page cannot be: it is shown once.
+	if err != nil {
+		req.opts.Log.Error("read a database for the page of its new password", "error", err)
+	}
+	return answer{page: "database_connect.html", title: db.Name, data: data}, nil
 }
 
 func (req *request) databaseDelete() (answer, error) {

@@ -1,6 +1,8 @@
 package recovery
 
 import (
+	"time"
+
 	"holdfast/blobstore"
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
@@ -29,9 +31,8 @@ func (s *Service) BackupBytes(organization string) (int64, error) {
 }
 
 // BytesOf returns how many bytes of the disk the backups of databases occupy: the
-// stored chunks, the archived WAL and the exports. It looks up every file of the
-// backups, which takes about 5 µs each. What cannot be read of one database is
-// logged, and counts as nothing.
+// stored chunks, the archived WAL and the exports. Each database's files were
+// measured at most measuredFor ago.
 func (s *Service) BytesOf(databases []model.Database) (total int64, err error) {
 	if err := s.core.Meta.View(func(tx *meta.Tx) error {
 		for _, db := range databases {
@@ -50,11 +51,34 @@ func (s *Service) BytesOf(databases []model.Database) (total int64, err error) {
 		return 0, err
 	}
 	for _, db := range databases {
-		occupied, err := durable.MeasureOccupied(s.BackupDirectory(db.ID))
-		if err != nil { // the others count all the same
-			s.core.Log.Error("measure the backups of a database", "database", db.ID, "error", err)
-		}
-		total += occupied
+		total += s.occupied(db.ID)
 	}
 	return total, nil
+}
+
+// measuredFor is how long the measurement of a database's backups is used. It takes
+// about 5 µs for each file, and anybody who may read the usage can ask for it.
+const measuredFor = 10 * time.Second
+
+// measurement is what the backups of a database occupied at a time.
+type measurement struct {
+	bytes int64
+	at    time.Time
+}
+
+// occupied returns how many bytes of the disk the backups of a database occupy.
+// What cannot be read is logged and counts as nothing, so that one damaged
+// directory does not hide the figures of all others.
+func (s *Service) occupied(database string) int64 {
+	if found, ok := s.measured.Load(database); ok {
+		if m := found.(measurement); time.Since(m.at) < measuredFor {
+			return m.bytes
+		}
+	}
+	bytes, err := durable.MeasureOccupied(s.BackupDirectory(database))
+	if err != nil {
+		s.core.Log.Error("measure the backups of a database", "database", database, "error", err)
+	}
+	s.measured.Store(database, measurement{bytes, time.Now()})
+	return bytes
 }

@@ -9,6 +9,8 @@
 package recovery
 
 import (
+	"sync"
+
 	"holdfast/engine/core"
 	"holdfast/engine/databases"
 )
@@ -18,6 +20,7 @@ type Service struct {
 	core          *core.Core
 	databases     *databases.Service
 	archives      archiveSet
+	measured      sync.Map      // measurement by the id of the database
 	Exports       core.WakeUps  // wakes the workers that make exports
 	Verifications core.WakeUps  // wakes the worker that verifies backups
 	slots         chan struct{} // holds one element for each scheduled backup under way
