@@ -27,7 +27,7 @@ const longestDump = 6 * time.Hour
 func dumpSchema(ctx context.Context, job Job, snapshot string, conn *pgconn.PgConn) ([]entry, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, longestDump, tooMuch("takes more than %v to be described", longestDump))
 	defer cancel()
-	r, err := openRelay(job.SocketDir, conn)
+	r, err := openRelay(ctx, job.SocketDir, conn)
 	if err != nil {
 		return nil, err
 	}

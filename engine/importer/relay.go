@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -36,7 +37,12 @@ const relays = 999
 // openRelay makes a socket below dir, which must be private, for the session
 // conn, which is the relay's from then on. Nothing goes through before it is
 // started. The caller closes it.
-func openRelay(dir string, conn *pgconn.PgConn) (*relay, error) {
+func openRelay(ctx context.Context, dir string, conn *pgconn.PgConn) (*relay, error) {
+	// After a write that took long pgconn reads in the background, and would take
+	// what the server answers to the client.
+	if err := conn.SyncConn(ctx); err != nil {
+		return nil, fmt.Errorf("take over session: %w", err)
+	}
 	session, err := conn.Hijack()
 	if err != nil {
 		return nil, fmt.Errorf("take over session: %w", err)

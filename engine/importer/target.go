@@ -43,6 +43,9 @@ func openExecutor(ctx context.Context, open Target) (*executor, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := conn.PgConn().SyncConn(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("take over session: %w", err), conn.Close(context.WithoutCancel(ctx)))
+	}
 	session, err := conn.PgConn().Hijack()
 	if err != nil {
 		return nil, fmt.Errorf("take over session: %w", err)
