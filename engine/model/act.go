@@ -1,41 +1,40 @@
 package model
 
-// Also is an act of another operation that an operation comes to as well. Its
-// caller needs what that operation needs: the scope or role, the toggle, the
-// budget.
+// Also names another operation that an operation also performs. The caller needs
+// everything that operation needs: the scope or role, the toggle, the budget.
 type Also struct {
 	Act Action
-	// Field and Value limit it to requests whose JSON body has this field with
-	// this text. Without a field every request comes to the act.
+	// Field and Value limit it to requests whose JSON body has this text in this
+	// field. If Field is empty, every request performs the act.
 	Field, Value string
-	// When limits it, in words for the description, to what only the engine can
-	// tell; the engine then asks for it by [Operation.Sometimes].
+	// When describes a condition that only the engine can evaluate, in words for
+	// the API description; the engine checks it through [Operation.Sometimes].
 	When string
 }
 
-// always reports whether every request of the operation comes to the act.
+// always reports whether every request of the operation performs the act.
 func (a Also) always() bool { return a.Field == "" && a.When == "" }
 
-// also has every request of the operation come to another act, too.
+// also makes every request of the operation perform another act.
 func (o Operation) also(act Action) Operation {
 	o.Others = append(o.Others, Also{Act: act})
 	return o
 }
 
-// alsoWith has requests whose body has a field with a value come to another act.
+// alsoWith makes requests whose body has value in field perform another act.
 func (o Operation) alsoWith(field, value string, act Action) Operation {
 	o.Others = append(o.Others, Also{Act: act, Field: field, Value: value})
 	return o
 }
 
-// alsoWhen has requests come to another act under a condition that depends on
-// what there is.
+// alsoWhen makes requests perform another act under a condition that depends on
+// the current state.
 func (o Operation) alsoWhen(condition string, act Action) Operation {
 	o.Others = append(o.Others, Also{Act: act, When: condition})
 	return o
 }
 
-// AsksBody reports whether the body says what a request needs.
+// AsksBody reports whether a request's requirements depend on its body.
 func (o Operation) AsksBody() bool {
 	for _, other := range o.Others {
 		if other.Field != "" {
@@ -45,8 +44,8 @@ func (o Operation) AsksBody() bool {
 	return false
 }
 
-// For returns the operation of a request, given the texts in its body: what
-// depends on the body is settled, one way or the other.
+// For returns the operation of one request, given the texts in its body. It
+// resolves every condition that depends on the body.
 func (o Operation) For(text func(field string) string) Operation {
 	var others []Also
 	for _, other := range o.Others {
@@ -62,8 +61,8 @@ func (o Operation) For(text func(field string) string) Operation {
 	return o
 }
 
-// Acts returns the operation and those that each of its requests comes to as
-// well. A request is let in when it may do all of them.
+// Acts returns the operation and the operations that each of its requests also
+// performs. A request is authorized if it may do all of them.
 func (o Operation) Acts() []Operation {
 	acts := []Operation{o}
 	for _, other := range o.Others {
@@ -74,8 +73,8 @@ func (o Operation) Acts() []Operation {
 	return acts
 }
 
-// Sometimes returns the operations that a request comes to under a condition
-// that the engine has found to hold.
+// Sometimes returns the operations that a request also performs if the condition
+// that the engine evaluates holds.
 func (o Operation) Sometimes() (acts []Operation) {
 	for _, other := range o.Others {
 		if other.When != "" {

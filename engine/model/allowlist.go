@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// MaxAllowlist is how many entries an allow-list may have.
+// MaxAllowlist is the maximum number of entries in an allow-list.
 const MaxAllowlist = 200
 
-// ParseAllowlist checks the addresses and networks given in the input called
-// field and returns them in canonical form, in their order, without
-// duplicates.
+// ParseAllowlist checks the addresses and networks of the input named field and
+// returns them in canonical form, in their original order, without duplicates.
 func ParseAllowlist(field string, entries []string) ([]netip.Prefix, error) {
 	if len(entries) > MaxAllowlist {
 		return nil, Invalid(field, "must have at most %d entries, not %d", MaxAllowlist, len(entries))
@@ -43,8 +42,8 @@ func parseNetwork(field, entry string) (netip.Prefix, error) {
 	return prefix, nil
 }
 
-// FormatNetwork writes a network as clients see it: one address without its
-// prefix length.
+// FormatNetwork formats a network for clients: a single address has no prefix
+// length.
 func FormatNetwork(p netip.Prefix) string {
 	if p.IsSingleIP() {
 		return p.Addr().String()
@@ -52,7 +51,7 @@ func FormatNetwork(p netip.Prefix) string {
 	return p.String()
 }
 
-// FormatNetworks writes networks as FormatNetwork does.
+// FormatNetworks formats networks with FormatNetwork.
 func FormatNetworks(networks []netip.Prefix) []string {
 	texts := make([]string, len(networks))
 	for i, network := range networks {

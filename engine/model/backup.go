@@ -11,7 +11,7 @@ const (
 	BackupScheduled BackupType = "scheduled"
 )
 
-// BackupStatus is how far a backup is.
+// BackupStatus is the state of a backup.
 type BackupStatus string
 
 // The states of a backup; the last two are final.
@@ -31,38 +31,38 @@ type Backup struct {
 	Status       BackupStatus `json:"status"`
 	Progress     int          `json:"progress"` // percent
 	Error        string       `json:"error"`
-	Version      string       `json:"version"`    // of the server
-	Generation   int          `json:"generation"` // of the data directory it was made of
+	Version      string       `json:"version"`    // of PostgreSQL
+	Generation   int          `json:"generation"` // of the data directory that was backed up
 	Timeline     int          `json:"timeline"`
 	StartLSN     string       `json:"start_lsn"`
 	StopLSN      string       `json:"stop_lsn"`
 	SizeBytes    int64        `json:"size_bytes"`
-	StoredBytes  int64        `json:"stored_bytes"` // what this backup added to those before
+	StoredBytes  int64        `json:"stored_bytes"` // added to the data of earlier backups
 	// ManifestBLAKE3 is the hash of the backup's manifest, in hex.
 	ManifestBLAKE3 string     `json:"manifest_blake3"`
 	StartedAt      time.Time  `json:"started_at"`
 	CompletedAt    *time.Time `json:"completed_at"`
-	// WholeRead says that all of the database was read, and not only what
-	// changed since the backup before.
+	// WholeRead reports that the backup read the whole database, not only what
+	// changed since the previous backup.
 	WholeRead bool `json:"whole_read"`
-	// Verification is whether the backup was verified by a restore.
+	// Verification is the result of restoring the backup as a test.
 	Verification Verification `json:"verification"`
-	// DeletionPending says that the backup is being removed: a start finishes it.
+	// DeletionPending means that the backup is being removed; the next start completes the removal.
 	DeletionPending bool `json:"condemned"`
-	// Cut says that a failed backup gave way to something, or ended with the
-	// appliance: there is nothing to mend.
+	// Cut means that a failed backup was interrupted by another operation or by
+	// shutdown, so nothing needs to be fixed.
 	Cut bool `json:"cut"`
 	// Pin keeps the backup from expiring and from being deleted.
 	Pin *Pin `json:"pin"`
-	// UnpinnedAt is when the last pin was taken off, nil for never. The backup is
-	// kept from then on as long as one that has just been made.
+	// UnpinnedAt is when the last pin was removed, nil if never. From then on the
+	// backup is kept as long as a new one.
 	UnpinnedAt *time.Time `json:"unpinned_at"`
-	// ExpiresAt is when the backup may be removed, nil for never. It is not
-	// kept: it depends on the other backups.
+	// ExpiresAt is when the backup may be removed, nil for never. It is not stored
+	// because it depends on the other backups.
 	ExpiresAt *time.Time `json:"-"`
 }
 
-// VerificationStatus is how far the verification of a backup is.
+// VerificationStatus is the state of a backup's verification.
 type VerificationStatus string
 
 // The states of a verification; the last two are final.
@@ -73,19 +73,19 @@ const (
 	VerificationFailed     VerificationStatus = "failed"
 )
 
-// Verification is the verification of a backup: what was seen when it was restored
-// beside the database, or why that could not be done.
+// Verification is the verification of a backup: what a test restore beside the
+// database showed, or why it could not run.
 type Verification struct {
 	Status VerificationStatus `json:"status"`
 	At     *time.Time         `json:"at"` // when it ended
 	Detail string             `json:"detail"`
-	// Attempts are those that failed for another reason than damage; the next
-	// is made NotBefore.
+	// Attempts counts the attempts that failed for reasons other than damage. The
+	// next one runs no earlier than NotBefore.
 	Attempts  int       `json:"attempts"`
 	NotBefore time.Time `json:"not_before"`
 }
 
-// Pin says since when and why a backup is kept.
+// Pin records since when and why a backup is kept.
 type Pin struct {
 	At     time.Time `json:"at"`
 	Reason string    `json:"reason"`

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Bucket holds objects. ObjectCount and SizeBytes are kept exact in the
-// transaction of every change.
+// Bucket holds objects. Every change updates ObjectCount and SizeBytes in its own
+// transaction, so they are exact.
 type Bucket struct {
 	ID           string `json:"id"`
 	Organization string `json:"organization"`
@@ -18,16 +18,16 @@ type Bucket struct {
 	Public       bool   `json:"public"`
 	ObjectCount  int64  `json:"object_count"`
 	SizeBytes    int64  `json:"size_bytes"`
-	// ExpireAfterDays is the age at which objects are removed; 0 is never.
+	// ExpireAfterDays is the age at which objects are removed; 0 means never.
 	ExpireAfterDays int       `json:"expire_after_days"`
 	CreatedAt       time.Time `json:"created_at"`
 	UpdatedAt       time.Time `json:"updated_at"`
 }
 
-// MaxExpireDays is the longest time after which objects may be removed.
+// MaxExpireDays is the largest ExpireAfterDays.
 const MaxExpireDays = 36500
 
-// ValidateExpireDays checks after how many days objects are to be removed.
+// ValidateExpireDays checks the age in days at which objects are removed.
 func ValidateExpireDays(field string, days int) error {
 	if days < 0 || days > MaxExpireDays {
 		return Invalid(field, "must be from 1 to %d days, or 0 to keep objects", MaxExpireDays)
@@ -42,25 +42,24 @@ const VersionLength = 26
 type Object struct {
 	Bucket string `json:"bucket"`
 	Key    string `json:"key"`
-	// Version orders the object among the bucket's: a ULID of its upload.
+	// Version is the ULID of the upload; it orders the objects of a bucket by age.
 	Version        string    `json:"version"`
-	Blob           string    `json:"blob"`    // where package blobstore has the bytes
-	Segment        uint32    `json:"segment"` // of its journal, 0 when they are a file
+	Blob           string    `json:"blob"`    // reference to the bytes in package blobstore
+	Segment        uint32    `json:"segment"` // journal segment, 0 if the bytes are in a file of their own
 	SizeBytes      int64     `json:"size_bytes"`
 	ContentType    string    `json:"content_type"`
 	CRC32C         uint32    `json:"crc32c"`
-	ChecksumSHA256 string    `json:"checksum_sha256"` // base64 or "", as the client sent it
+	ChecksumSHA256 string    `json:"checksum_sha256"` // base64 as the client sent it, or ""
 	LastModified   time.Time `json:"last_modified"`
 }
 
-// TrashedBucket is a deleted bucket that can still be brought back, with the
-// objects that were in it.
+// TrashedBucket is a deleted bucket that can still be restored with its objects.
 type TrashedBucket struct {
 	Bucket
 	DeletedAt time.Time `json:"deleted_at"`
 }
 
-// TrashedObject is a deleted object that can still be brought back.
+// TrashedObject is a deleted object that can still be restored.
 type TrashedObject struct {
 	Object
 	Organization string    `json:"organization"`
@@ -69,10 +68,10 @@ type TrashedObject struct {
 
 var (
 	bucketName  = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
-	ipAddressed = regexp.MustCompile(`^([0-9]+\.){3}[0-9]+$`) // valid or not, as S3 has it
+	ipAddressed = regexp.MustCompile(`^([0-9]+\.){3}[0-9]+$`) // valid or not, as in S3
 )
 
-// ValidateBucketName checks a bucket's name by S3's rules for general
+// ValidateBucketName checks a bucket's name against S3's rules for general
 // purpose buckets.
 func ValidateBucketName(field, name string) error {
 	if !bucketName.MatchString(name) {
@@ -104,9 +103,9 @@ func validateBucketAffixes(field, name string) error {
 // MaxObjectKey is the longest object key, in bytes.
 const MaxObjectKey = 1024
 
-// ValidateObjectKey checks an object's key. Keys are byte-exact; "." and ".."
-// as segments are refused because browsers and proxies rewrite them, which
-// could turn the delete of one object into that of another.
+// ValidateObjectKey checks an object's key. Keys are byte-exact. "." and ".."
+// are refused as segments because browsers and proxies rewrite them, so deleting
+// one object could delete another.
 func ValidateObjectKey(field, key string) error {
 	switch {
 	case key == "":

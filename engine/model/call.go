@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// ActorType says what kind of hand is behind a call.
+// ActorType is the kind of actor behind a call.
 type ActorType string
 
 // The kinds of actor.
@@ -18,23 +18,23 @@ const (
 	ActorSystem   ActorType = "system"
 )
 
-// Actor is who does something: a key, a signed-in person, the operator on
-// the machine, or the appliance by itself.
+// Actor performs an action: a key, a signed-in person, the operator on the
+// machine, or the appliance itself.
 type Actor struct {
 	Type ActorType `json:"type"`
 	ID   string    `json:"id"`
 	Name string    `json:"name"`
 }
 
-// Anybody is the actor of downloads without a key: public ones and refused ones.
+// Anybody is the actor of downloads without a key, public or refused.
 func Anybody() Actor { return Actor{Type: ActorSystem, Name: "anybody"} }
 
-// DownloadLink is the actor of downloads by a signed URL that is in force.
+// DownloadLink is the actor of downloads by a valid signed URL.
 func DownloadLink() Actor { return Actor{Type: ActorSystem, Name: "download link"} }
 
-// Call is one request on its way through the engine: who asks for what, on
-// behalf of which organization, and what the audit entry will need. A Call
-// belongs to one goroutine.
+// Call is one request on its way through the engine: the actor, the operation,
+// the organization, and what the audit entry will need. A Call belongs to one
+// goroutine.
 type Call struct {
 	Operation Operation
 	Actor     Actor
@@ -43,20 +43,20 @@ type Call struct {
 	Organization string
 	// Key is the key of the request, nil when there is none.
 	Key *Key
-	// Role is that of the person, "" when it is none.
+	// Role is the person's role, "" if the caller is not a person.
 	Role      Role
 	RequestID string
 	IP        string
 	UserAgent string
-	// Browser is what an earlier sign-in gave the browser to keep, zero for
-	// nothing. Known is set once it, or the address, is found to be one from
-	// which the person has signed in before.
+	// Browser is the token that an earlier sign-in left in the browser, zero if there
+	// is none. Known is set once that token or the address proves to be one from
+	// which the person signed in before.
 	Browser Secret
 	Known   bool
-	// Resource and Details are filled in on the way, for the audit entry.
+	// Resource and Details are filled in during the call, for the audit entry.
 	Resource Resource
 	Details  map[string]string
-	// Repeatable is how the call's client may repeat it, nil when it may not.
+	// Repeatable describes how the client may repeat the call, nil if it may not.
 	Repeatable *Repeatable
 	// Once is the id of the IdempotentRequest the call carries out, "" for none.
 	Once string
@@ -64,7 +64,7 @@ type Call struct {
 	Audited bool
 }
 
-// ClientIP returns the address of a request's client, of its RemoteAddr.
+// ClientIP returns the client's address from a request's RemoteAddr.
 func ClientIP(remoteAddr string) string {
 	if host, _, err := net.SplitHostPort(remoteAddr); err == nil {
 		return host
@@ -72,12 +72,12 @@ func ClientIP(remoteAddr string) string {
 	return remoteAddr
 }
 
-// visitorNetwork is the length of the IPv6 prefix that is one visitor: what a
-// provider gives a customer at the least (RFC 6177).
+// visitorNetwork is the length of the IPv6 prefix that counts as one visitor: the
+// smallest network a provider assigns to a customer (RFC 6177).
 const visitorNetwork = 64
 
-// VisitorOf names the visitor with an address: by the address, or by the
-// network of an IPv6 address, whose owner has all others there, too.
+// VisitorOf identifies a visitor by IPv4 address or by IPv6 network, because the
+// owner of an IPv6 address has the whole network.
 func VisitorOf(ip string) string {
 	if address, err := netip.ParseAddr(ip); err == nil && address.Is6() && !address.Is4In6() {
 		if network, err := address.WithZone("").Prefix(visitorNetwork); err == nil {
@@ -87,11 +87,11 @@ func VisitorOf(ip string) string {
 	return ip
 }
 
-// MaxUserAgent bounds, in bytes, what is kept of a client's name for itself.
+// MaxUserAgent is the maximum number of bytes kept of a User-Agent.
 const MaxUserAgent = 256
 
-// CleanText removes control characters and what is not UTF-8, and cuts text
-// to at most limit bytes.
+// CleanText removes control characters and invalid UTF-8 after cutting text to at
+// most limit bytes.
 func CleanText(text string, limit int) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {
@@ -101,8 +101,8 @@ func CleanText(text string, limit int) string {
 	}, text[:min(len(text), limit)])
 }
 
-// Holds reports whether the caller may do what scope names: by its key, or by
-// the person's role. The operator and the appliance hold every scope.
+// Holds reports whether the caller has scope through its key or the person's
+// role. The operator and the appliance hold every scope.
 func (c *Call) Holds(scope Scope) bool {
 	switch {
 	case c.Key != nil:
@@ -114,7 +114,7 @@ func (c *Call) Holds(scope Scope) bool {
 	}
 }
 
-// IsPerson reports whether a person asks, and not a program.
+// IsPerson reports whether the caller is a person, not a program.
 func (c *Call) IsPerson() bool { return c.Actor.Type == ActorUser }
 
 // Note adds a detail to the call's audit entry. Values must not be secret.
@@ -135,8 +135,8 @@ const (
 	OutcomeError   Outcome = "error"
 )
 
-// OutcomeOf classifies the end of a request: refused before anything was
-// tried, or tried and not done.
+// OutcomeOf classifies the result of a request: denied before anything was
+// attempted, or attempted and failed.
 func OutcomeOf(err error) Outcome {
 	switch CodeOf(err) {
 	case "":

@@ -2,7 +2,7 @@ package model
 
 import "fmt"
 
-// Count writes a number with its noun: "1 table", "2 tables".
+// Count formats a number with its noun: "1 table", "2 tables".
 func Count(n any, noun string) string {
 	number := fmt.Sprint(n)
 	if number != "1" {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// DatabaseStatus is where a database is in its life.
+// DatabaseStatus is the state of a database.
 type DatabaseStatus string
 
 // The states of a database. Its transitions are:
@@ -26,7 +26,7 @@ const (
 	DatabaseDeleting    DatabaseStatus = "deleting"
 )
 
-// Database is a managed database: one PostgreSQL instance of its own.
+// Database is a managed database: a PostgreSQL instance of its own.
 type Database struct {
 	ID           string         `json:"id"`
 	Organization string         `json:"organization"`
@@ -34,106 +34,106 @@ type Database struct {
 	Name         string         `json:"name"`
 	Status       DatabaseStatus `json:"status"`
 	StatusReason string         `json:"status_reason"`
-	Version      string         `json:"version"` // of the server, such as "15.18"
+	Version      string         `json:"version"` // of PostgreSQL, such as "15.18"
 	Major        int            `json:"major"`
 	Port         int            `json:"port"`
 
 	Owner            string `json:"owner"`              // role that owns the database
 	OwnerPassword    []byte `json:"owner_password"`     // sealed
-	ReadOnly         string `json:"read_only"`          // role that can only read
+	ReadOnly         string `json:"read_only"`          // role with read-only access
 	ReadOnlyPassword []byte `json:"read_only_password"` // sealed
-	// OwnPassword is set while the owner's role has a password that was given to
-	// it by SQL, and OwnerPassword is not its password.
+	// OwnPassword is set while the owner's role has a password that was set through
+	// SQL, so that OwnerPassword is not its password.
 	OwnPassword *OwnPassword `json:"own_password,omitempty"`
 
 	Allowlist          []netip.Prefix `json:"allowlist"`
 	AllowlistUpdatedAt time.Time      `json:"allowlist_updated_at"`
-	AllowlistAppliedAt time.Time      `json:"allowlist_applied_at"` // when it came into force
+	AllowlistAppliedAt time.Time      `json:"allowlist_applied_at"` // when it took effect
 
-	// Sandbox says that the database is thrown away when whoever asked for it
-	// is gone: it has no backups, and does not wait for the disk.
+	// Sandbox means that the database is discarded when its holder is gone: it has
+	// no backups, and does not wait for the disk.
 	Sandbox bool `json:"sandbox,omitempty"`
 
-	// Settings are the operator's, over those fitted to the machine.
+	// Settings are the operator's; they override those tuned to the machine.
 	Settings map[string]string `json:"settings"`
 
-	// Generation numbers the instance's data directory; a restore builds the
-	// next one beside it and moves the record on.
+	// Generation numbers the instance's data directory. A restore builds the next one
+	// beside it and then updates the record.
 	Generation int `json:"generation"`
-	// Served says which generations have served the database since when, in
-	// order; before the first it was generation 1.
+	// Served lists the generations that have served the database and since when, in
+	// order. Before the first entry it was generation 1.
 	Served []Served `json:"served"`
-	// Begun is the last generation that was begun to be built.
+	// Begun is the last generation whose build was started.
 	Begun int `json:"begun"`
-	// Replaced is the generation the last restore replaced, kept so that the
+	// Replaced is the generation that the last restore replaced, kept so that the
 	// restore can be undone.
 	Replaced *Replaced `json:"replaced"`
-	// Rebuild says that the database was moved here with its backups alone, and
-	// its data directory is still to be made of the newest.
+	// Rebuild means that the database was moved here with only its backups, and that
+	// its data directory still has to be restored from the newest one.
 	Rebuild bool `json:"rebuild,omitempty"`
-	// PendingChange is a change of this record that the instance may not have
-	// applied yet, nil when there is none.
+	// PendingChange is a change to this record that the instance may not have applied
+	// yet, nil if there is none.
 	PendingChange *PendingChange `json:"unfinished,omitempty"`
 	// Operation is the id of the running operation, "" when there is none.
 	Operation string `json:"operation"`
-	// LastRestore is the id of the operation that last began to replace the
-	// data, "" when none ever did.
+	// LastRestore is the id of the last operation that started to replace the data,
+	// "" if none did.
 	LastRestore string    `json:"last_restore,omitempty"`
 	CreatedAt   time.Time `json:"created_at"`
 	UpdatedAt   time.Time `json:"updated_at"`
-	// Trash is set while the database lies in the trash.
+	// Trash is set while the database is in the trash.
 	Trash *Trash `json:"trash"`
 }
 
-// OwnPassword is a password that the owner's role was given by SQL. The
-// appliance does not know it, and keeps it in force until it is rotated.
+// OwnPassword is a password that was given to the owner's role through SQL. The
+// appliance does not know it and keeps it valid until it is rotated.
 type OwnPassword struct {
-	Verifier  []byte    `json:"verifier"` // sealed: what pg_authid has
+	Verifier  []byte    `json:"verifier"` // sealed: the verifier in pg_authid
 	NoticedAt time.Time `json:"noticed_at"`
 }
 
-// PendingChange is what a start needs to finish a change after a crash.
+// PendingChange is what a start needs to complete a change after a crash.
 type PendingChange struct {
-	Entry AuditEntry `json:"entry"` // that the change leaves, if it ends well
+	Entry AuditEntry `json:"entry"` // the entry to write if the change succeeds
 	Once  string     `json:"once"`  // Call.Once
-	// Settings are those before, for if the instance does not start with the
-	// new ones.
+	// Settings are the previous settings, restored if the instance does not start
+	// with the new ones.
 	Settings map[string]string `json:"settings"`
-	// Terminate says that a rotation of the passwords ends the open sessions.
+	// Terminate means that a password rotation ends the open sessions.
 	Terminate bool `json:"terminate,omitempty"`
 }
 
-// Served is a generation that began to serve.
+// Served records when a generation began to serve.
 type Served struct {
 	Generation int       `json:"generation"`
 	Since      time.Time `json:"since"`
-	// Undrained says that the end of the WAL of the one before may not have
-	// been archived.
+	// Undrained means that the last WAL of the previous generation may not have been
+	// archived.
 	Undrained bool `json:"undrained"`
-	// Timeline and LSN are where the generation's WAL goes on from then; 0 and ""
-	// where that was not recorded.
+	// Timeline and LSN are where the generation's WAL continues; 0 and "" if that was
+	// not recorded.
 	Timeline int    `json:"timeline,omitempty"`
 	LSN      string `json:"lsn,omitempty"`
 }
 
-// LastGeneration returns the highest generation there ever was, also of those
-// that were never switched to: a number is used once.
+// LastGeneration returns the highest generation ever used, including those that
+// never served: a number is used only once.
 func (d Database) LastGeneration() int { return max(d.Generation, d.Begun) }
 
-// Replaced is a data directory that a restore put aside.
+// Replaced is a data directory that a restore replaced.
 type Replaced struct {
 	Generation int       `json:"generation"`
 	At         time.Time `json:"at"`
 	ExpiresAt  time.Time `json:"expires_at"`
 }
 
-// Trash says since when and until when a deleted database can come back.
+// Trash records when a database was deleted and until when it can be restored.
 type Trash struct {
 	At    time.Time `json:"at"`
 	Until time.Time `json:"until"`
 }
 
-// OperationType says what a database operation does.
+// OperationType is the kind of a database operation.
 type OperationType string
 
 // The kinds of database operation.
@@ -146,7 +146,7 @@ const (
 	OperationDelete  OperationType = "delete"
 )
 
-// OperationStatus is how far a database operation is.
+// OperationStatus is the state of a database operation.
 type OperationStatus string
 
 // The states of a database operation; the last two are final.
@@ -157,8 +157,8 @@ const (
 	OperationFailed    OperationStatus = "failed"
 )
 
-// DatabaseOperation is a long-running act on one database, persisted so that
-// it is carried on or rolled back after a crash.
+// DatabaseOperation is a long-running operation on one database. It is persisted
+// so that it can be resumed or rolled back after a crash.
 type DatabaseOperation struct {
 	ID       string          `json:"id"`
 	Database string          `json:"database"`
@@ -166,12 +166,12 @@ type DatabaseOperation struct {
 	Status   OperationStatus `json:"status"`
 	Phase    string          `json:"phase"`
 	Progress int             `json:"progress"` // percent
-	// TargetTime or TargetLSN is the point a restore was asked for, if not the
-	// end of a backup.
+	// TargetTime or TargetLSN is the requested restore point, if it is not the end
+	// of a backup.
 	TargetTime *time.Time `json:"target_time"`
 	TargetLSN  string     `json:"target_lsn"`
 	Backup     string     `json:"backup"`
-	// NewDatabase is the database the operation makes, "" for none.
+	// NewDatabase is the database that the operation creates, "" for none.
 	NewDatabase string `json:"new_database"`
 	// Generation is the data directory the operation builds, 0 for none.
 	Generation  int        `json:"generation"`
@@ -180,8 +180,8 @@ type DatabaseOperation struct {
 	CompletedAt *time.Time `json:"completed_at"`
 }
 
-// The patterns of names, which the API's description shows. Some that match are
-// reserved.
+// The patterns of names, which the API's description shows. Some matching names
+// are reserved.
 const (
 	DatabaseNamePattern = `^[A-Za-z][A-Za-z0-9_-]{0,62}$`
 	DatabaseUserPattern = `^[a-z_][a-z0-9_]{0,62}$`
@@ -208,10 +208,10 @@ func ValidateDatabaseName(field, name string) error {
 	return nil
 }
 
-// DefaultOwner is the owner's role where the client names none.
+// DefaultOwner is the owner's role if the client names none.
 const DefaultOwner = "app"
 
-// ReadOnlySuffix ends the name of the role that can only read.
+// ReadOnlySuffix ends the name of the read-only role.
 const ReadOnlySuffix = "_readonly"
 
 // ValidateDatabaseUser checks the name of the owner's role.
@@ -226,15 +226,15 @@ func ValidateDatabaseUser(field, name string) error {
 	return nil
 }
 
-// ReadOnlyUser returns the name of the read-only role beside owner, within
-// PostgreSQL's 63 bytes.
+// ReadOnlyUser returns the name of owner's read-only role, within PostgreSQL's 63
+// bytes.
 func ReadOnlyUser(owner string) string {
 	return owner[:min(len(owner), 63-len(ReadOnlySuffix))] + ReadOnlySuffix
 }
 
-// ValidateSetting checks the name of a PostgreSQL setting that the operator
-// gives one database. Those that make an instance what it is are the
-// appliance's.
+// ValidateSetting checks the name of a PostgreSQL setting that the operator sets
+// for one database. The settings that define an instance are reserved for the
+// appliance.
 func ValidateSetting(name string) error {
 	if !regexp.MustCompile(`^[a-z_][a-z0-9_.]{0,62}$`).MatchString(name) {
 		return Invalid("setting", "%q is not the name of a PostgreSQL setting", name)

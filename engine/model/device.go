@@ -7,12 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// DeviceStatus is how far a device's request for a key is.
+// DeviceStatus is the state of a device's request for a key.
 type DeviceStatus string
 
 // The states of a device authorization. An approved one becomes delivered with
-// the poll that mints its key; denied and delivered are final, and so is the
-// end of its time.
+// the poll that mints its key. Denied and delivered are final, and so is expiry.
 const (
 	DevicePending   DeviceStatus = "pending"
 	DeviceApproved  DeviceStatus = "approved"
@@ -22,37 +21,36 @@ const (
 
 // The times of device login (RFC 8628, sections 3.2 and 3.5).
 const (
-	// DeviceLife is how long a device authorization can be approved and
-	// collected.
+	// DeviceLife is how long a device authorization can be approved and redeemed.
 	DeviceLife = 15 * time.Minute
-	// DeviceInterval is how long a client waits between two polls at first,
-	// and DeviceSlowDown by how much more after each that came too soon.
+	// DeviceInterval is the initial time between two polls; DeviceSlowDown is added
+	// to it after each poll that came too soon.
 	DeviceInterval = 5 * time.Second
 	DeviceSlowDown = 5 * time.Second
-	// DeviceLeeway is how much sooner a poll may come: what a timer and the
-	// network make of a client that keeps to its interval.
+	// DeviceLeeway is how much sooner a poll may come, because timers and the network
+	// vary even for a client that keeps to its interval.
 	DeviceLeeway = time.Second
 )
 
-// DeviceAuthorization is a tool's request for a key, which a person approves
-// or denies. Neither of its codes is kept, only their hashes.
+// DeviceAuthorization is a tool's request for a key, which a person approves or
+// denies. Only hashes of its two codes are stored.
 type DeviceAuthorization struct {
 	ID           string       `json:"id"`
 	DeviceHash   []byte       `json:"device_hash"` // SHA-256 of the device code
 	UserHash     []byte       `json:"user_hash"`   // keyed: the user code is short
-	ClientName   string       `json:"client_name"` // as the client calls itself, "" for nothing
-	Preset       Preset       `json:"preset"`      // asked for
+	ClientName   string       `json:"client_name"` // as the client names itself, "" for nothing
+	Preset       Preset       `json:"preset"`      // requested
 	IP           string       `json:"ip"`          // of the client
 	CreatedAt    time.Time    `json:"created_at"`
 	ExpiresAt    time.Time    `json:"expires_at"`
 	Interval     int          `json:"interval"` // seconds between polls
 	LastPolledAt *time.Time   `json:"last_polled_at"`
 	Status       DeviceStatus `json:"status"`
-	// Grant is what the person decided, nil until then and when denied.
+	// Grant is the person's decision, nil until then and if denied.
 	Grant *DeviceGrant `json:"grant"`
 }
 
-// DeviceGrant is the key that a person lets a device have.
+// DeviceGrant is the key that a person grants to a device.
 type DeviceGrant struct {
 	Organization   string     `json:"organization"`
 	Preset         Preset     `json:"preset"`
@@ -61,8 +59,8 @@ type DeviceGrant struct {
 	By             Actor      `json:"by"`
 }
 
-// Poll notes a poll at now and reports whether it came too soon; then the
-// interval has grown.
+// Poll records a poll at now and reports whether it came too soon, in which case
+// it lengthens the interval.
 func (d *DeviceAuthorization) Poll(now time.Time) (tooSoon bool) {
 	wait := time.Duration(d.Interval)*time.Second - DeviceLeeway
 	tooSoon = d.LastPolledAt != nil && now.Sub(*d.LastPolledAt) < wait
@@ -73,15 +71,15 @@ func (d *DeviceAuthorization) Poll(now time.Time) (tooSoon bool) {
 	return tooSoon
 }
 
-// userCodeAlphabet has neither vowels, so that no word is spelt, nor what
-// looks or sounds like something else (RFC 8628, section 6.1).
+// userCodeAlphabet has no vowels, so codes spell no words, and no characters that
+// look or sound like others (RFC 8628, section 6.1).
 const (
 	userCodeAlphabet = "BCDFGHJKLMNPQRSTVWXZ"
 	userCodeLength   = 8
 )
 
-// FormatUserCode makes a user code such as WDJB-MJHT of random bytes, each of
-// which is 0 to 19.
+// FormatUserCode makes a user code such as WDJB-MJHT from random bytes, each from
+// 0 to 19.
 func FormatUserCode(random [userCodeLength]byte) string {
 	code := make([]byte, userCodeLength)
 	for i, b := range random {
@@ -90,12 +88,12 @@ func FormatUserCode(random [userCodeLength]byte) string {
 	return string(code[:4]) + "-" + string(code[4:])
 }
 
-// UserCodeDigits is how many values each byte for FormatUserCode can have.
+// UserCodeDigits is the number of values each byte for FormatUserCode can have.
 const UserCodeDigits = len(userCodeAlphabet)
 
-// NormalizeUserCode returns the code in the form it is hashed in, however a
-// person typed it: in any case, with or without the hyphen, with spaces. ""
-// when it cannot be one.
+// NormalizeUserCode returns the code in the form that is hashed, however a person
+// typed it: in any case, with or without the hyphen, with spaces. It returns ""
+// if the text cannot be a code.
 func NormalizeUserCode(typed string) string {
 	code := strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || unicode.Is(unicode.Pd, r) || r == '_' || r == '.' {
@@ -109,11 +107,11 @@ func NormalizeUserCode(typed string) string {
 	return code[:4] + "-" + code[4:]
 }
 
-// MaxClientName is how long a client's name may be, in characters.
+// MaxClientName is the maximum length of a client's name, in characters.
 const MaxClientName = 128
 
-// ValidateClientName checks the name a client gives itself. A person will
-// read it and trust it, so it holds nothing invisible.
+// ValidateClientName checks the name a client gives itself. A person reads and
+// trusts it, so it contains nothing invisible.
 func ValidateClientName(field, name string) error {
 	invisible := func(r rune) bool { return !unicode.IsPrint(r) }
 	if utf8.RuneCountInString(name) > MaxClientName || !utf8.ValidString(name) || strings.ContainsFunc(name, invisible) {

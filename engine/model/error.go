@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Code classifies an error by what the client may do about it. The codes are
-// those of the specification's error table and of RFC 8628; server/api maps
-// each to its HTTP status.
+// Code classifies an error by what the client can do about it. The codes are
+// those of the specification's error table and of RFC 8628; server/api maps each
+// to its HTTP status.
 type Code string
 
 // The specification's codes.
@@ -32,18 +32,18 @@ const (
 	CodeExpiredToken         Code = "expired_token"
 )
 
-// Error is an error meant for the client: Message is shown to a person as it
-// is, so it names the field or resource and the remedy and holds no secret.
-// Err, when set, is the cause, for the log only.
+// Error is an error meant for the client. People see Message unchanged, so it
+// names the field or resource and the remedy and contains no secret. Err, if set,
+// is the cause, for the log only.
 type Error struct {
 	Code       Code
 	Message    string
-	RetryAfter time.Duration // with CodeRateLimited: when to try again
+	RetryAfter time.Duration // with CodeRateLimited: how long to wait
 	Err        error
 }
 
-// Error implements error. The text includes the cause and is for logs;
-// clients are shown Message.
+// Error implements error. The text includes the cause and is for logs; clients
+// see Message.
 func (e *Error) Error() string {
 	if e.Err != nil {
 		return e.Message + ": " + e.Err.Error()
@@ -54,18 +54,18 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf makes an Error with a formatted message.
+// Errorf returns an Error with a formatted message.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Invalid says that the input named field breaks a rule; remedy says what
-// would be right.
+// Invalid reports that the input named field breaks a rule; the message says what
+// would be valid.
 func Invalid(field, format string, args ...any) *Error {
 	return Errorf(CodeValidation, "%s: %s", field, fmt.Sprintf(format, args...))
 }
 
-// NotFound says that no such resource is in the caller's organization.
+// NotFound reports that the caller's organization has no such resource.
 func NotFound(kind ResourceType, id string) *Error {
 	return Errorf(CodeNotFound, "no %s %q in this organization", kind, id)
 }
@@ -82,8 +82,8 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
-// PublicMessage returns what a client may be told of err: the message of the
-// first *Error in its chain, else that something went wrong inside.
+// PublicMessage returns the text of err for clients: the message of the first
+// *Error in its chain, otherwise that an internal error occurred.
 func PublicMessage(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Message

@@ -2,10 +2,10 @@ package model
 
 import "time"
 
-// EventType names what happened. The texts are those webhooks carry.
+// EventType names an event. Webhooks carry the same texts.
 type EventType string
 
-// What the operator may want to be told of.
+// The events that an operator may want to hear about.
 const (
 	EventBackupCompleted    EventType = "backup.completed"
 	EventBackupFailed       EventType = "backup.failed"
@@ -16,21 +16,21 @@ const (
 	EventVerificationFailed EventType = "backup.verification_failed"
 )
 
-// Alarming reports whether the operator should be told at once.
+// Alarming reports whether the operator should be notified at once.
 func (t EventType) Alarming() bool {
 	return t == EventBackupFailed || t == EventDatabaseFailed || t == EventDiskNearlyFull || t == EventRecoveryGap ||
 		t == EventVerificationFailed
 }
 
-// Event is something that happened to the appliance by itself.
+// Event is something that happened in the appliance without a request.
 type Event struct {
 	ID           string
 	Type         EventType
 	At           time.Time
 	Organization string // id, "" for the machine as a whole
 	Resource     Resource
-	// Message says for a person what happened; it holds no secret.
+	// Message describes the event for a person; it contains no secret.
 	Message string
-	// Took is how long a backup did.
+	// Took is the duration of a backup.
 	Took time.Duration
 }

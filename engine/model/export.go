@@ -2,7 +2,7 @@ package model
 
 import "time"
 
-// ExportStatus is how far an export is.
+// ExportStatus is the state of an export.
 type ExportStatus string
 
 // The states of an export; the last two are final.
@@ -13,7 +13,7 @@ const (
 	ExportFailed  ExportStatus = "failed"
 )
 
-// Export is a logical copy of one database, in the custom format of pg_dump.
+// Export is a logical copy of one database, in pg_dump's custom format.
 type Export struct {
 	ID           string       `json:"id"`
 	Organization string       `json:"organization"`
@@ -24,9 +24,9 @@ type Export struct {
 	Blob           string    `json:"blob"`
 	SizeBytes      int64     `json:"size_bytes"`
 	ChecksumSHA256 string    `json:"checksum_sha256"` // in hex
-	Version        string    `json:"version"`         // of the server
+	Version        string    `json:"version"`         // of PostgreSQL
 	Error          string    `json:"error"`
 	Attempts       int       `json:"attempts"`
-	NotBefore      time.Time `json:"not_before"` // when it is tried next
+	NotBefore      time.Time `json:"not_before"` // earliest time of the next attempt
 	CreatedAt      time.Time `json:"created_at"`
 }

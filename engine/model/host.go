@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// A label of a host name. Underscores are in no name of the public DNS, and in those that container networks give.
+// hostLabel matches a label of a host name. Container networks use underscores; public DNS names do not.
 var hostLabel = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?$`)
 
-// IsHostName reports whether name is the name of a host, in ASCII and without a
-// dot at its end. An address, and what looks like a wrong one, is none.
+// IsHostName reports whether name is an ASCII host name without a trailing dot.
+// It rejects addresses and texts that look like malformed ones.
 func IsHostName(name string) bool {
 	labels := strings.Split(name, ".")
 	for _, label := range labels {

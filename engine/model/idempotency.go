@@ -5,7 +5,7 @@ import "time"
 // MaxIdempotencyKey is the longest Idempotency-Key, in bytes.
 const MaxIdempotencyKey = 255
 
-// ValidateIdempotencyKey checks what a client sent as Idempotency-Key.
+// ValidateIdempotencyKey checks the value of an Idempotency-Key header.
 func ValidateIdempotencyKey(key string) error {
 	if key == "" || len(key) > MaxIdempotencyKey {
 		return Invalid("Idempotency-Key", "must have 1 to %d characters", MaxIdempotencyKey)
@@ -18,32 +18,32 @@ func ValidateIdempotencyKey(key string) error {
 	return nil
 }
 
-// Repeatable says which requests are the same one, to be carried out once.
+// Repeatable identifies the requests that count as one, to be carried out once.
 type Repeatable struct {
 	Key   string // the Idempotency-Key
 	Route string // method and path
-	// Content is what repetitions must share: the query and the body. Of an upload,
-	// whose body is streamed, it is all but the body.
+	// Content is what repetitions must share: the query and the body. For an upload,
+	// whose body is streamed, it excludes the body.
 	Content []byte
-	// Fingerprint is a keyed hash of Content and a body that was streamed, once
-	// that is known; nil where Content is all.
+	// Fingerprint is a keyed hash of Content and a streamed body, once that is known;
+	// nil if Content is everything.
 	Fingerprint []byte
 }
 
-// IdempotentRequest is a request that was sent with an Idempotency-Key, and
-// how far it came.
+// IdempotentRequest is a request that was sent with an Idempotency-Key, and its
+// progress.
 type IdempotentRequest struct {
 	ID string `json:"id"`
-	// Hash is of the API key, the route and the Idempotency-Key.
+	// Hash covers the API key, the route and the Idempotency-Key.
 	Hash   []byte `json:"hash"`
 	APIKey string `json:"api_key"`
-	// Fingerprint is a keyed hash of the request's query and body; nil as long as
-	// the body is being streamed.
+	// Fingerprint is a keyed hash of the request's query and body; nil while the body
+	// is being streamed.
 	Fingerprint []byte    `json:"fingerprint"`
 	CreatedAt   time.Time `json:"created_at"`
-	// Done is what was changed, once it is; it is set in the transaction of the
-	// change. Nil as long as nothing was.
+	// Done is the changed resource. It is set in the transaction of the change and
+	// nil before that.
 	Done *Resource `json:"done"`
-	// Answer is the first answer's data, sealed; nil as long as there is none.
+	// Answer is the data of the first response, sealed; nil until there is one.
 	Answer []byte `json:"answer"`
 }

@@ -2,10 +2,10 @@ package model
 
 import "time"
 
-// ImportStatus is how far an import is.
+// ImportStatus is the state of an import.
 type ImportStatus string
 
-// The states of an import, in their order; the last three are final.
+// The states of an import, in order; the last three are final.
 const (
 	ImportPending             ImportStatus = "pending"
 	ImportChecking            ImportStatus = "checking"
@@ -16,13 +16,13 @@ const (
 	ImportFailed              ImportStatus = "failed"
 )
 
-// Final reports whether nothing comes after s.
+// Final reports whether s is a final state.
 func (s ImportStatus) Final() bool {
 	return s == ImportCompleted || s == ImportCompletedWithErrors || s == ImportFailed
 }
 
-// Import is the copy of a PostgreSQL database from elsewhere into a new one
-// here. The source's password is no part of it.
+// Import is the copy of an external PostgreSQL database into a new one here. It
+// does not include the source's password.
 type Import struct {
 	ID           string `json:"id"`
 	Organization string `json:"organization"`
@@ -38,10 +38,10 @@ type Import struct {
 	TablesDone   int          `json:"tables_done"`
 	RowsCopied   int64        `json:"rows_copied"`
 	BytesCopied  int64        `json:"bytes_copied"`
-	SecondsLeft  *int64       `json:"-"` // an estimate, nil while none would be honest
+	SecondsLeft  *int64       `json:"-"` // an estimate, nil while none would be reliable
 	MissingExts  []string     `json:"missing_extensions"`
 	Errors       []ImportFlaw `json:"errors"`
-	ErrorsBeyond int          `json:"errors_beyond"` // how many more there were than are kept
+	ErrorsBeyond int          `json:"errors_beyond"` // number of errors that were not kept
 	Log          []ImportLine `json:"log"`
 	Error        string       `json:"error"` // why it failed, and what to do
 
@@ -49,20 +49,19 @@ type Import struct {
 	CompletedAt *time.Time `json:"completed_at"`
 }
 
-// ImportSource says where an import comes from.
+// ImportSource is the database that an import copies.
 type ImportSource struct {
 	Host     string `json:"host"`
 	Port     int    `json:"port"`
 	Database string `json:"database"`
 	User     string `json:"user"`
-	Version  string `json:"version"` // of its server, "" until that is known
+	Version  string `json:"version"` // of PostgreSQL, "" until it is known
 }
 
-// ImportFlaw is something that is not in the new database as it is in the
-// source.
+// ImportFlaw is a difference between the new database and the source.
 type ImportFlaw struct {
 	Object   string `json:"object"`   // such as "INDEX public.orders_by_day"
-	SQLState string `json:"sqlstate"` // "" where no server refused anything
+	SQLState string `json:"sqlstate"` // "" if no server reported an error
 	Message  string `json:"message"`
 }
 

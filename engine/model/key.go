@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Where a key was made.
+// The ways to create a key.
 const (
 	KeySourceConsole    = "console"
 	KeySourceDevice     = "device"
@@ -16,9 +16,9 @@ const (
 	KeySourceFirstStart = "first_start"
 )
 
-// A key's text is KeyPrefix, 43 base62 characters that carry 256 random bits
-// and 6 that carry the CRC-32 of all before them, so that a mistyped key is
-// known without a look-up and secret scanners can be sure of a find.
+// A key's text is KeyPrefix, 43 base62 characters that carry 256 random bits, and
+// 6 that carry the CRC-32 of everything before them. The checksum detects a
+// mistyped key without a lookup and lets secret scanners confirm a match.
 const (
 	KeyPrefix   = "sk_live_hf_"
 	keyRandom   = 43
@@ -28,7 +28,7 @@ const (
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// Key is an API key's record. The secret itself is not kept, only Hash.
+// Key is an API key's record. It stores only the Hash of the secret.
 type Key struct {
 	ID             string     `json:"id"`
 	Organization   string     `json:"organization"`
@@ -56,7 +56,7 @@ func (k *Key) Usable(now time.Time) bool {
 	return k.RevokedAt == nil && (k.ExpiresAt == nil || now.Before(*k.ExpiresAt))
 }
 
-// FormatKey makes a key's text of 32 random bytes.
+// FormatKey makes a key's text from 32 random bytes.
 func FormatKey(random [32]byte) Secret {
 	text := KeyPrefix + encodeBase62(random[:], keyRandom)
 	return NewSecret(text + keyCheck(text))
@@ -71,7 +71,7 @@ func WellFormedKey(text string) bool {
 	return strings.Trim(body[len(KeyPrefix):], base62) == "" && keyCheck(body) == check
 }
 
-// HashKey returns what is stored of a key's text and looked up by.
+// HashKey returns the hash under which a key is stored and looked up.
 func HashKey(text string) []byte {
 	sum := sha256.Sum256([]byte(text))
 	return sum[:]
@@ -88,9 +88,8 @@ func keyCheck(text string) string {
 	return encodeBase62([]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}, keyChecksum)
 }
 
-// encodeBase62 writes the big-endian number in data as width digits,
-// zero-padded. Its time does not depend on the digits' values in any way that
-// matters: keys are compared by hash.
+// encodeBase62 writes the big-endian number in data as width digits, zero-padded.
+// Its timing need not be constant: keys are compared by hash.
 func encodeBase62(data []byte, width int) string {
 	number := slices.Clone(data)
 	digits := make([]byte, width)

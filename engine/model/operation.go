@@ -2,11 +2,11 @@ package model
 
 import "slices"
 
-// RateClass names a budget of requests a key shares among the operations
-// that draw on it.
+// RateClass names a request budget of a key, shared by the operations that draw
+// on it.
 type RateClass string
 
-// The rate classes of the specification; "" is not limited.
+// The rate classes of the specification; "" is unlimited.
 const (
 	RateNone           RateClass = ""
 	RateCreateDatabase RateClass = "create_database"
@@ -25,21 +25,21 @@ func RateClasses() []RateClass {
 // entries.
 type Action string
 
-// Operation is a row of the one table that says what each thing a client can
-// ask for needs. Routes name the operation; the gate does the rest.
+// Operation is a row of the one table of what each client operation requires.
+// Routes name the operation; the gate enforces the row.
 type Operation struct {
 	Action Action
 	// Name is the operation's name in the API's description (operationId).
 	Name string
-	// Scope is what the key must hold; "" where no key is asked for.
+	// Scope is the scope that the key must hold; "" if no key is required.
 	Scope Scope
-	// Role is the least a person must have for what has no scope, because no
-	// key can do it.
+	// Role is the minimum role for an operation without a scope, which no key can
+	// perform.
 	Role Role
 	// Destructive operations also need the key's dangerous-operations toggle.
 	Destructive bool
 	Rate        RateClass
-	// Others are acts of other operations that this one comes to as well.
+	// Others are other operations that this one also performs.
 	Others []Also
 }
 
@@ -96,7 +96,7 @@ const (
 	ActionRecommendationList Action = "agent.recommendations"
 )
 
-// What people, the operator and the appliance itself do outside the API.
+// The actions of people, the operator and the appliance itself outside the API.
 const (
 	ActionKeyCreate          Action = "key.create"
 	ActionKeyUpdate          Action = "key.update"
@@ -165,7 +165,7 @@ const (
 	ActionExportCreate       Action = "export.create"
 	ActionExportDownload     Action = "export.download"
 	ActionImportEnd          Action = "import.end"
-	// ActionUnknown is asked for at paths and methods that do not exist.
+	// ActionUnknown is the action of requests for unknown paths and methods.
 	ActionUnknown Action = "unknown"
 )
 
@@ -228,8 +228,8 @@ func Operations() []Operation {
 	}
 }
 
-// ConsoleOperations returns the table of what only people and the operator
-// do. The rest of the console asks for the API's operations.
+// ConsoleOperations returns the table of operations that only people and the
+// operator perform. Otherwise the console uses the API's operations.
 func ConsoleOperations() []Operation {
 	return []Operation{
 		person(ActionUserList, RoleViewer),
@@ -253,8 +253,8 @@ func ConsoleOperations() []Operation {
 	}
 }
 
-// OperationFor returns the row of action. An action of no operation is a
-// programming error and panics, at start-up, where routes are made.
+// OperationFor returns the row of action. It panics if there is none: a
+// programming error, found at start-up when the routes are made.
 func OperationFor(action Action) Operation {
 	all := append(Operations(), ConsoleOperations()...)
 	i := slices.IndexFunc(all, func(o Operation) bool { return o.Action == action })
@@ -268,16 +268,16 @@ func operation(a Action, name string, s Scope) Operation {
 	return Operation{Action: a, Name: name, Scope: s}
 }
 
-// person makes the row of something only people do.
+// person makes the row of an operation that only people perform.
 func person(a Action, least Role) Operation { return Operation{Action: a, Role: least} }
 
-// destructive has the operation need the key's dangerous-operations toggle.
+// destructive makes the operation require the key's dangerous-operations toggle.
 func (o Operation) destructive() Operation {
 	o.Destructive = true
 	return o
 }
 
-// within puts the operation under the budget of class.
+// within makes the operation draw on the budget of class.
 func (o Operation) within(class RateClass) Operation {
 	o.Rate = class
 	return o

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// DefaultName names the organization and the project of the first start.
+// DefaultName names the organization and the project that the first start makes.
 const DefaultName = "default"
 
-// Organization owns projects, people and keys. Organizations are sealed off
-// from each other.
+// Organization owns projects, people and keys. Organizations are isolated from
+// each other.
 type Organization struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
 	CreatedAt time.Time `json:"created_at"`
-	// Plan names the plan, "" for PlanSelfHosted; Trial is the latest one, nil
-	// when there was none since the plan was set.
+	// Plan names the plan, "" for PlanSelfHosted. Trial is the latest trial since the
+	// plan was set, nil if there was none.
 	Plan  string `json:"plan"`
 	Trial *Trial `json:"trial"`
 }
@@ -30,10 +30,10 @@ type Project struct {
 
 var label = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9 ._-]{0,61}[A-Za-z0-9._-])?$`)
 
-// ValidateLabel checks the name of an organization, project or key, given in
-// the input called field: 1 to 63 letters, digits, spaces, dots, underscores
-// and hyphens, beginning with a letter or digit and not ending with a space
-// that nobody would see.
+// ValidateLabel checks the name of an organization, project or key, given in the
+// input named field: 1 to 63 letters, digits, spaces, dots, underscores and
+// hyphens, beginning with a letter or digit and not ending with an invisible
+// space.
 func ValidateLabel(field, name string) error {
 	if !label.MatchString(name) {
 		return Invalid(field, "must be 1 to 63 letters, digits, spaces, dots, underscores or hyphens, beginning with a letter or digit and not ending with a space")

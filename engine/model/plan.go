@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Metric names something that is counted for an organization, and that a plan
-// may limit.
+// Metric names something that is counted for an organization and that a plan may
+// limit.
 type Metric string
 
 // The metrics.
@@ -20,26 +20,25 @@ const (
 	MetricBackupBytes   Metric = "backup_bytes"
 )
 
-// Metrics returns every metric a plan may limit, in the order they are shown.
-// Connections are not among them: each database bounds its own by
-// max_connections.
+// Metrics returns every metric a plan may limit, in display order. It omits
+// connections: each database limits its own with max_connections.
 func Metrics() []Metric {
 	return []Metric{
 		MetricDatabases, MetricDatabaseBytes, MetricBuckets, MetricObjects, MetricStorageBytes, MetricBackupBytes,
 	}
 }
 
-// Totals is what the records of an organization add up to.
+// Totals is the sum of an organization's records.
 type Totals struct {
-	Databases    int64 `json:"databases"` // without those in the trash
+	Databases    int64 `json:"databases"` // excluding those in the trash
 	Buckets      int64 `json:"buckets"`
 	Objects      int64 `json:"objects"`
 	StorageBytes int64 `json:"storage_bytes"`
-	Uploads      int64 `json:"uploads"`      // resumable ones under way
-	UploadBytes  int64 `json:"upload_bytes"` // of the objects they will be
+	Uploads      int64 `json:"uploads"`      // resumable uploads in progress
+	UploadBytes  int64 `json:"upload_bytes"` // declared size of their objects
 }
 
-// Plus returns the sum of both, with by = -1 the difference.
+// Plus returns t plus by times o; with by = -1, the difference.
 func (t Totals) Plus(o Totals, by int64) Totals {
 	return Totals{
 		Databases: t.Databases + by*o.Databases, Buckets: t.Buckets + by*o.Buckets, Objects: t.Objects + by*o.Objects,
@@ -48,8 +47,8 @@ func (t Totals) Plus(o Totals, by int64) Totals {
 	}
 }
 
-// Of returns the total of one metric; of those that are not counted in
-// records it is 0.
+// Of returns the total of one metric, 0 for metrics that are not counted in
+// records.
 func (t Totals) Of(m Metric) int64 {
 	switch m {
 	case MetricDatabases:
@@ -65,18 +64,16 @@ func (t Totals) Of(m Metric) int64 {
 	}
 }
 
-// PlanSelfHosted is the plan without limits that organizations begin with.
+// PlanSelfHosted is the default plan, which has no limits.
 const PlanSelfHosted = "self_hosted"
 
-// Plan is a named set of limits. A metric that is not in Limits is without
-// limit.
+// Plan is a named set of limits. A metric missing from Limits is unlimited.
 type Plan struct {
 	Name   string
 	Limits map[Metric]int64
 }
 
-// NewPlan checks and makes a plan, as the config file has it under
-// plans.<name>.
+// NewPlan validates and returns a plan from plans.<name> of the config file.
 func NewPlan(name string, limits map[string]int64) (Plan, error) {
 	if err := ValidateLabel("plans", name); err != nil {
 		return Plan{}, err
@@ -97,19 +94,19 @@ func NewPlan(name string, limits map[string]int64) (Plan, error) {
 	return plan, nil
 }
 
-// Trial is another plan an organization has for some time.
+// Trial is another plan that an organization has for a limited time.
 type Trial struct {
 	Plan      string    `json:"plan"`
 	StartedAt time.Time `json:"started_at"`
 	EndsAt    time.Time `json:"ends_at"`
-	// Concluded says that the end of the trial has been audited.
+	// Concluded means that the end of the trial has been audited.
 	Concluded bool `json:"concluded"`
 }
 
-// Active reports whether the trial goes on at now.
+// Active reports whether the trial is in effect at now.
 func (t *Trial) Active(now time.Time) bool { return t != nil && now.Before(t.EndsAt) }
 
-// PlanName returns the plan in force at now: that of the trial as long as it
+// PlanName returns the plan in effect at now: the trial's plan while the trial
 // lasts.
 func (o Organization) PlanName(now time.Time) string {
 	switch {

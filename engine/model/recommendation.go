@@ -9,7 +9,7 @@ import (
 // Severity ranks recommendations.
 type Severity string
 
-// The severities, gravest first.
+// The severities, most severe first.
 const (
 	SeverityCritical Severity = "critical"
 	SeverityWarning  Severity = "warning"
@@ -27,8 +27,8 @@ const (
 	CategoryCapacity    Category = "capacity"
 )
 
-// Recommendation is advice computed from the live state; it goes away by
-// itself once its cause has.
+// Recommendation is advice computed from the live state. It disappears once its
+// cause is gone.
 type Recommendation struct {
 	Code     string
 	Severity Severity
@@ -36,8 +36,8 @@ type Recommendation struct {
 	Title    string
 	Message  string
 	Resource Resource
-	// Object is what of the resource it is about, a table for one; "" for the
-	// resource itself.
+	// Object is the part of the resource that it concerns, such as a table; "" for
+	// the resource itself.
 	Object     string
 	Evidence   map[string]any // figures
 	Action     *RecommendedCall
@@ -46,13 +46,13 @@ type Recommendation struct {
 	DetectedAt time.Time
 }
 
-// RecommendedCall is a request of the API.
+// RecommendedCall is an API request.
 type RecommendedCall struct {
 	Method, Path string
 	Body         map[string]any
 }
 
-// ID tells the recommendation from all others, as long as its cause is there.
+// ID identifies the recommendation for as long as its cause exists.
 func (r Recommendation) ID() string {
 	id := r.Code
 	if r.Resource.ID != "" {
@@ -65,7 +65,7 @@ func (r Recommendation) ID() string {
 	return id
 }
 
-// Rank orders severities, the gravest first.
+// Rank orders severities, most severe first.
 func (s Severity) Rank() int {
 	switch s {
 	case SeverityCritical:

@@ -2,7 +2,7 @@ package model
 
 import "strings"
 
-// ResourceType says what kind of thing an id or an audit entry is about.
+// ResourceType is the kind of resource that an id or an audit entry refers to.
 type ResourceType string
 
 // The kinds of resource.
@@ -25,8 +25,8 @@ const (
 	ResourceNone         ResourceType = ""
 )
 
-// Prefix returns how ids of this kind begin, "" for kinds that have no ids
-// of their own.
+// Prefix returns the prefix of ids of this kind, "" for kinds without ids of
+// their own.
 func (t ResourceType) Prefix() string {
 	switch t {
 	case ResourceOrganization:
@@ -60,14 +60,14 @@ func (t ResourceType) Prefix() string {
 	}
 }
 
-// Resource names what an operation was about.
+// Resource identifies the resource of an operation.
 type Resource struct {
 	Type ResourceType `json:"type"`
 	ID   string       `json:"id"`
 	Name string       `json:"name"`
 }
 
-// HasPrefix reports whether id looks like an id of kind t.
+// HasPrefix reports whether id has the prefix of kind t.
 func (t ResourceType) HasPrefix(id string) bool {
 	return t.Prefix() != "" && strings.HasPrefix(id, t.Prefix())
 }

@@ -28,12 +28,12 @@ const (
 	ScopeTeamRead       Scope = "team:read"
 )
 
-// Preset names a set of scopes a person can choose without reading them one
-// by one.
+// Preset names a set of scopes that a person can choose without selecting each
+// one.
 type Preset string
 
-// The presets of the specification, each a superset of the one before it;
-// PresetCustom marks a key whose scopes were chosen singly.
+// The presets of the specification, each a superset of the one before it.
+// PresetCustom marks a key whose scopes were chosen individually.
 const (
 	PresetReadOnly   Preset = "read_only"
 	PresetDeveloper  Preset = "developer"
@@ -41,7 +41,7 @@ const (
 	PresetCustom     Preset = "custom"
 )
 
-// Scopes returns every scope there is, in the order of the specification.
+// Scopes returns every scope in the order of the specification.
 func Scopes() []Scope {
 	return []Scope{
 		ScopeDatabaseCreate, ScopeDatabaseRead, ScopeDatabaseUpdate, ScopeDatabaseDelete,
@@ -51,18 +51,18 @@ func Scopes() []Scope {
 	}
 }
 
-// Destroys reports whether there is an operation of the scope that takes the
+// Destroys reports whether an operation of the scope requires the
 // dangerous-operations toggle.
 func (s Scope) Destroys() bool {
 	return slices.ContainsFunc(Operations(), func(o Operation) bool { return o.Scope == s && o.Destructive })
 }
 
-// Presets returns the presets a key can be made with, smallest first.
+// Presets returns the presets for new keys, smallest first.
 func Presets() []Preset {
 	return []Preset{PresetReadOnly, PresetDeveloper, PresetFullAccess}
 }
 
-// Scopes returns the scopes p grants, nil when p is not one of Presets.
+// Scopes returns the scopes that p grants, nil if p is not one of Presets.
 func (p Preset) Scopes() []Scope {
 	readOnly := []Scope{
 		ScopeDatabaseRead, ScopeStorageRead, ScopeBackupList,
@@ -82,13 +82,13 @@ func (p Preset) Scopes() []Scope {
 	}
 }
 
-// Includes reports whether p grants all that other grants.
+// Includes reports whether p grants every scope of other.
 func (p Preset) Includes(other Preset) bool {
 	mine := p.Scopes()
 	return !slices.ContainsFunc(other.Scopes(), func(s Scope) bool { return !slices.Contains(mine, s) })
 }
 
-// ParsePreset turns the text of the input called field into a Preset.
+// ParsePreset parses the text of the input named field as a Preset.
 func ParsePreset(field, text string) (Preset, error) {
 	p := Preset(text)
 	if !slices.Contains(Presets(), p) {
@@ -97,8 +97,8 @@ func ParsePreset(field, text string) (Preset, error) {
 	return p, nil
 }
 
-// ParseScopes checks the scopes given in the input called field; duplicates
-// are dropped.
+// ParseScopes checks the scopes given in the input named field and drops
+// duplicates.
 func ParseScopes(field string, texts []string) ([]Scope, error) {
 	scopes := make([]Scope, 0, len(texts))
 	for _, text := range texts {

@@ -5,17 +5,17 @@ import (
 	"log/slog"
 )
 
-// redacted is what every way of printing a Secret shows.
+// redacted replaces the text of a Secret in all output.
 const redacted = "[redacted]"
 
-// Secret is a text that must not be seen: a password, a key, a code. Every
-// way Go has of printing or encoding it shows "[redacted]"; only Reveal gives
-// the text, so a search for Reveal finds every place a secret leaves.
+// Secret is a text that must not be shown: a password, a key, a code. Every way
+// to print or encode it in Go yields "[redacted]". Only Reveal returns the text,
+// so a search for Reveal finds every use of a secret.
 //
-// The text lies behind a pointer because fmt prints what it may not call
-// methods on (a Secret in an unexported field, and any under a wrong verb) by
-// reflection, which stops at pointers. For the same reason == would compare
-// addresses, so it does not compile.
+// The text is stored as a pointer because fmt prints values whose methods it
+// cannot call (a Secret in an unexported field, or any Secret with a wrong verb)
+// by reflection, which stops at pointers. == would therefore compare addresses,
+// so it does not compile.
 type Secret struct {
 	_    [0]func()
 	text *string
@@ -24,7 +24,7 @@ type Secret struct {
 // NewSecret wraps text.
 func NewSecret(text string) Secret { return Secret{text: &text} }
 
-// Reveal returns the text itself.
+// Reveal returns the secret text.
 func (s Secret) Reveal() string {
 	if s.text == nil {
 		return ""
@@ -32,7 +32,7 @@ func (s Secret) Reveal() string {
 	return *s.text
 }
 
-// IsZero reports whether there is no secret at all.
+// IsZero reports whether the secret is empty.
 func (s Secret) IsZero() bool { return s.Reveal() == "" }
 
 // String implements fmt.Stringer.
@@ -44,5 +44,5 @@ func (Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, redacted) }
 // LogValue implements slog.LogValuer.
 func (Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// MarshalText implements encoding.TextMarshaler, for JSON and its kin.
+// MarshalText implements encoding.TextMarshaler, for JSON and other formats.
 func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }

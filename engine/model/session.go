@@ -2,20 +2,20 @@ package model
 
 import "time"
 
-// The times of a session: it ends when it was not used for SessionIdle, and
-// after SessionLife in any case.
+// The lifetime of a session: it ends after SessionIdle without use, and after
+// SessionLife in any case.
 const (
 	SessionIdle = 7 * 24 * time.Hour
 	SessionLife = 30 * 24 * time.Hour
 )
 
-// Wrong device codes lock a session's device page.
+// Too many wrong device codes lock a session's device page.
 const (
 	MaxWrongCodes = 5
 	CodeLockTime  = time.Minute
 )
 
-// Session is a person signed in with one browser.
+// Session is a person's sign-in in one browser.
 type Session struct {
 	TokenHash   string     `json:"token_hash"` // SHA-256 of the cookie's value, in hex
 	User        string     `json:"user"`
@@ -23,22 +23,21 @@ type Session struct {
 	UserAgent   string     `json:"user_agent"`
 	CreatedAt   time.Time  `json:"created_at"`
 	LastSeenAt  time.Time  `json:"last_seen_at"`
-	WrongCodes  int        `json:"wrong_codes"` // device codes, in a row
+	WrongCodes  int        `json:"wrong_codes"` // consecutive wrong device codes
 	LockedUntil *time.Time `json:"locked_until"`
 }
 
-// Usable reports whether the session has not ended by itself at now.
+// Usable reports whether the session is unexpired at now.
 func (s *Session) Usable(now time.Time) bool {
 	return now.Sub(s.LastSeenAt) < SessionIdle && now.Sub(s.CreatedAt) < SessionLife
 }
 
-// Locked reports whether wrong codes keep the session from the device page.
+// Locked reports whether wrong codes lock the session's device page.
 func (s *Session) Locked(now time.Time) bool {
 	return s.LockedUntil != nil && now.Before(*s.LockedUntil)
 }
 
-// WrongCode counts a wrong device code; the last of MaxWrongCodes in a row
-// locks the page.
+// WrongCode counts a wrong device code; MaxWrongCodes in a row lock the page.
 func (s *Session) WrongCode(now time.Time) {
 	s.WrongCodes++
 	if s.WrongCodes >= MaxWrongCodes {

@@ -2,7 +2,7 @@ package model
 
 import "time"
 
-// Upload is an object that is uploaded in parts, which may be days apart.
+// Upload is an object uploaded in parts, which may arrive days apart.
 type Upload struct {
 	ID           string `json:"id"`
 	Organization string `json:"organization"`
@@ -10,18 +10,18 @@ type Upload struct {
 	Key          string `json:"key"`
 	ContentType  string `json:"content_type"`
 	IfAbsent     bool   `json:"if_absent"`
-	// Length is how many bytes the object will have, Offset how many of them
-	// are durable, and CRC32C that of these.
+	// Length is the size of the complete object in bytes, Offset is the number of
+	// durable bytes, and CRC32C is their checksum.
 	Length int64  `json:"length"`
 	Offset int64  `json:"offset"`
 	CRC32C uint32 `json:"crc32c"`
-	// Metadata is Upload-Metadata as the client sent it.
+	// Metadata is the Upload-Metadata header as the client sent it.
 	Metadata string `json:"metadata,omitempty"`
-	// Part is where package blobstore has the bytes.
+	// Part is the reference to the bytes in package blobstore.
 	Part string `json:"part"`
-	// Complete says that it has become the object.
+	// Complete means that the upload has become the object.
 	Complete bool `json:"complete,omitempty"`
-	// ExpiresAt is when it is given up unless it goes on before, or forgotten
-	// when it is complete.
+	// ExpiresAt is when an incomplete upload without progress is abandoned, or a
+	// complete one's record is removed.
 	ExpiresAt time.Time `json:"expires_at"`
 }
