@@ -10,10 +10,10 @@ import (
 	"holdfast/engine/model"
 )
 
-// The audit bucket holds a bucket of entries for each organization, by number
-// from 1, and one for what belongs to no organization. Beside it lie, by
-// organization, what is known of the newest entry (the head) and of the newest
-// one that was pruned (the anchor), and the index.
+// The audit bucket contains one bucket of entries per organization, numbered from
+// 1, and one for entries without an organization. Separate buckets hold, by
+// organization, a mark of the newest entry (the head), a mark of the newest pruned
+// entry (the anchor), and the index.
 const (
 	auditBucket        = "audit"
 	auditHeadsBucket   = "audit.heads"
@@ -22,21 +22,21 @@ const (
 	noOrganization     = "-"
 )
 
-// Chain says how audit entries are chained, and how many are kept for each
+// Chain configures how audit entries are chained and how many are kept per
 // organization.
 type Chain struct {
-	// Key is that of the chain's hashes (HMAC-SHA-256). It is not in this file:
-	// who can only write the metadata cannot make a chain that verifies.
+	// Key is the key of the chain's hashes (HMAC-SHA-256). It is not in this file, so
+	// write access to the metadata is not enough to forge a chain that verifies.
 	Key []byte
-	// Keep and KeepBytes bound the entries and their size; 0 is no bound.
+	// Keep and KeepBytes limit the number of entries and their size; 0 is no limit.
 	Keep, KeepBytes uint64
-	// Broken is called once an entry was committed behind one that is damaged
-	// or gone, with which a new segment of the chain begins.
+	// Broken is called after the commit of an entry that starts a new segment of
+	// the chain because the entry before it is damaged or missing.
 	Broken func(organization string, number uint64, why string)
 }
 
-// AppendAudit adds entries to the chains of their organizations and fills in
-// their hashes. Entries beyond what is kept are pruned, a few at a time.
+// AppendAudit appends entries to the chains of their organizations and fills in
+// their hashes. It prunes entries beyond the limits, a few at a time.
 func (tx *Tx) AppendAudit(chain Chain, entries ...*model.AuditEntry) error {
 	logs := map[string]*auditLog{}
 	if tx.batch != nil {
@@ -51,7 +51,7 @@ func (tx *Tx) AppendAudit(chain Chain, entries ...*model.AuditEntry) error {
 			return err
 		}
 	}
-	if tx.batch != nil { // which closes them
+	if tx.batch != nil { // the batch closes them
 		return nil
 	}
 	return closeAuditLogs(logs)
@@ -66,7 +66,7 @@ func closeAuditLogs(logs map[string]*auditLog) error {
 	return nil
 }
 
-// auditLog is the log of one organization while a transaction writes to it.
+// auditLog is the log of one organization during a transaction that writes to it.
 type auditLog struct {
 	tx           *Tx
 	chain        Chain
@@ -74,11 +74,11 @@ type auditLog struct {
 	entries      *bbolt.Bucket
 	index        *bbolt.Bucket
 	head         auditMark
-	anchor       *auditMark // set once something was pruned
+	anchor       *auditMark // set once an entry was pruned
 	hash         hasher
-	oldest       uint64            // the number of the oldest entry, 0 = not looked up
-	known        map[string][]byte // terms of the index
-	key          []byte            // of the index, used again and again
+	oldest       uint64            // number of the oldest entry, 0 = not read yet
+	known        map[string][]byte // index terms
+	key          []byte            // index key, a reused buffer
 }
 
 func (tx *Tx) auditLog(chain Chain, open map[string]*auditLog, organization string) (*auditLog, error) {
@@ -106,9 +106,9 @@ func (tx *Tx) openAuditLog(chain Chain, organization string) (*auditLog, error) 
 	return log, nil
 }
 
-// checkHead reads the head and sees that the newest entry is the one it
-// speaks of. Where it is not, what comes next begins a new segment: the log
-// goes on, and VerifyAudit tells.
+// checkHead reads the head and checks that it matches the newest entry. If it does
+// not, the next entry starts a new segment: the log continues, and VerifyAudit
+// reports the break.
 func (log *auditLog) checkHead() error {
 	head, why := log.tx.readMark(log.hash, auditHeadsBucket, log.organization)
 	key, data := log.entries.Cursor().Last()
@@ -135,7 +135,7 @@ func (log *auditLog) checkHead() error {
 	return nil
 }
 
-// size adds up the entries, where the head cannot be trusted to know.
+// size adds up the size of the entries, for when the head cannot be trusted.
 func (log *auditLog) size() (bytes uint64) {
 	_ = log.entries.ForEach(func(_, data []byte) error { bytes += uint64(len(data)); return nil })
 	return bytes
@@ -158,7 +158,7 @@ func (log *auditLog) append(entry *model.AuditEntry) error {
 	return log.prune()
 }
 
-// close writes the marks that have moved.
+// close writes the marks that changed.
 func (log *auditLog) close() error {
 	if err := log.entries.SetSequence(log.head.Number); err != nil {
 		return fmt.Errorf("number audit entries: %w", err)
@@ -187,20 +187,20 @@ func auditName(organization string) []byte {
 
 func auditKey(number uint64) []byte { return binary.BigEndian.AppendUint64(nil, number) }
 
-// auditMark is what is kept of one entry apart from it, so that neither the
-// end nor the beginning of a log can be cut off unseen.
+// auditMark records one entry separately from the log, so that truncation at
+// either end is detected.
 type auditMark struct {
 	Number uint64 `json:"number"`
 	Hash   string `json:"hash"`
-	// Bytes is the size of all entries, in the head.
+	// Bytes is the size of all entries; only the head has it.
 	Bytes uint64 `json:"bytes"`
-	// Damaged says, in the anchor, that the pruned entry was.
+	// Damaged means, in the anchor, that the pruned entry was damaged.
 	Damaged bool `json:"damaged"`
-	// MAC is over the rest and what the mark is of.
+	// MAC authenticates the other fields, the bucket and the organization.
 	MAC string `json:"mac"`
 }
 
-// describes says why the entry is not the one the mark speaks of, "" when it is.
+// describes returns why the entry does not match the mark, "" if it does.
 func (m auditMark) describes(key, data []byte) string {
 	number := binary.BigEndian.Uint64(key)
 	text, err := unframe("", data)
@@ -214,8 +214,8 @@ func (m auditMark) describes(key, data []byte) string {
 	}
 }
 
-// readMark returns a mark, zero when there is none, and why it cannot be
-// trusted, "" when it can.
+// readMark returns a mark, zero if there is none, and why it cannot be trusted, ""
+// if it can.
 func (tx *Tx) readMark(hash hasher, bucket, organization string) (mark auditMark, why string) {
 	data := tx.bolt.Bucket([]byte(bucket)).Get(auditName(organization))
 	if data == nil {

@@ -13,7 +13,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// hasher makes the hashes of a chain. It belongs to one goroutine.
+// hasher computes the hashes of a chain. It belongs to one goroutine.
 type hasher struct{ mac hash.Hash }
 
 func newHasher(key []byte) hasher { return hasher{hmac.New(sha256.New, key)} }
@@ -42,19 +42,19 @@ func (h hasher) seal(entry *model.AuditEntry) ([]byte, error) {
 	return frame(append(unsealed, hashEnd(entry.Hash)...)), nil
 }
 
-// entry hashes the stored text of an entry with its own hash left empty, and
-// so with the hash of the entry before it. It hashes the text, not the entry:
-// fields that are added later, and what JSON makes of invalid UTF-8, leave the
-// hash as it was.
+// entry hashes the stored text of an entry with its own hash empty; the text
+// includes the hash of the previous entry. It hashes the text, not the decoded
+// entry, so that later fields and JSON's handling of invalid UTF-8 do not change
+// the hash.
 func (h hasher) entry(text []byte, hash string) (string, bool) {
 	text, ok := bytes.CutSuffix(text, hashEnd(hash))
 	return h.sum(text, hashEnd("")), ok
 }
 
-// mark authenticates a mark and what it is of.
+// mark authenticates a mark together with its bucket and organization.
 func (h hasher) mark(bucket, organization string, m auditMark) string {
 	return h.sum(fmt.Appendf(nil, "%s %q %d %s %d %t", bucket, organization, m.Number, m.Hash, m.Bytes, m.Damaged))
 }
 
-// hashEnd is how an entry's text ends.
+// hashEnd returns the end of an entry's text.
 func hashEnd(hash string) []byte { return []byte(`,"hash":"` + hash + `"}`) }

@@ -12,20 +12,20 @@ import (
 	"holdfast/engine/model"
 )
 
-// The index of a log has keys of a fixed length: the field, 8 bytes of the
-// hash of its value, and the number of the entry. So it takes little room
-// whatever the values are, and one value's entries lie in their order.
+// The index keys of a log have a fixed length: the field, 8 bytes of the hash of
+// its value, and the number of the entry. The index is therefore small whatever
+// the values are, and the entries of one value are in order.
 const (
 	auditByAction   = 'a'
-	auditByActor    = 'w' // who: an id, or the type of actor
+	auditByActor    = 'w' // an actor's id or type
 	auditByResource = 'r' // an id
 	auditByOutcome  = 'o'
 )
 
 const auditIndexKey = 1 + 8 + 8
 
-// Nearly every entry is of a key and a success: those two values are not in
-// the index, they are what the others are not.
+// Nearly every entry is by a key and a success. These two values are not indexed:
+// they match the entries that no other value matches.
 func otherOutcomes() []model.Outcome {
 	return []model.Outcome{model.OutcomeDenied, model.OutcomeError}
 }
@@ -34,7 +34,7 @@ func otherActors() []model.ActorType {
 	return []model.ActorType{model.ActorUser, model.ActorOperator, model.ActorSystem}
 }
 
-// eachTerm calls use with what an entry is found by.
+// eachTerm calls use with the index terms of an entry.
 func eachTerm(e *model.AuditEntry, use func(field byte, value string)) {
 	use(auditByAction, string(e.Action))
 	if slices.Contains(otherOutcomes(), e.Outcome) {
@@ -56,8 +56,8 @@ func auditTerm(field byte, value string) []byte {
 	return append(make([]byte, 0, auditIndexKey), append([]byte{field}, sum[:8]...)...)
 }
 
-// eachKey calls use with the index keys of an entry, each good until the next;
-// most terms are those of the entry before.
+// eachKey calls use with the index keys of an entry, each valid until the next
+// call. Most terms recur from entry to entry, so they are cached.
 func (log *auditLog) eachKey(number uint64, e *model.AuditEntry, use func(key []byte) error) (err error) {
 	eachTerm(e, func(field byte, value string) {
 		log.key = append(append(log.key[:0], field), value...)
@@ -85,13 +85,13 @@ func (log *auditLog) unindexEntry(number uint64, e *model.AuditEntry) error {
 	return log.eachKey(number, e, log.index.Delete)
 }
 
-// numbers are the entries that have one thing in common.
+// numbers is the set of entries that share one index term.
 type numbers struct {
 	cursor *bbolt.Cursor
 	prefix []byte // in the index; empty for the log itself
 }
 
-// atMost returns the greatest of the numbers that is at most n.
+// atMost returns the largest number in the set that is at most n.
 func (s numbers) atMost(n uint64) (uint64, bool) {
 	bound := binary.BigEndian.AppendUint64(bytes.Clone(s.prefix), n)
 	key, _ := s.cursor.Seek(bound)
@@ -113,8 +113,8 @@ func (s numbers) has(n uint64) bool {
 	return ok && found == n
 }
 
-// common returns the greatest number at most n that is in every set, by
-// letting each in turn skip what the others do not have.
+// common returns the largest number at most n that is in every set. Each set in
+// turn skips the numbers that another set lacks.
 func common(sets []numbers, n uint64) (uint64, bool) {
 	for i, agreed := 0, 0; agreed < len(sets); i = (i + 1) % len(sets) {
 		found, ok := sets[i].atMost(n)

@@ -11,19 +11,19 @@ import (
 	"holdfast/engine/model"
 )
 
-// AuditFilter says which entries are wanted; what is empty is not asked for.
+// AuditFilter selects entries; an empty field matches all of them.
 type AuditFilter struct {
 	Action   string
 	Actor    string // the id of an actor, or a type of actor
 	Resource string // the id of a resource
 	Outcome  string
-	// Since and Until bound the time: from Since on, and before Until.
+	// Since and Until limit the time: at or after Since, before Until.
 	Since, Until time.Time
 }
 
-// AuditPage returns up to limit entries of an organization that the filter
-// wants, newest first, after skipping skip of them, and whether there are more.
-// Damaged ones are left out; VerifyAudit tells of them.
+// AuditPage returns up to limit matching entries of an organization, newest first,
+// after skipping skip of them, and whether there are more. It omits damaged
+// entries; VerifyAudit reports them.
 func (tx *Tx) AuditPage(organization string, filter AuditFilter, skip uint64, limit int) ([]model.AuditEntry, bool, error) {
 	entries := tx.bolt.Bucket([]byte(auditBucket)).Bucket(auditName(organization))
 	if entries == nil {
@@ -34,7 +34,7 @@ func (tx *Tx) AuditPage(organization string, filter AuditFilter, skip uint64, li
 		return nil, false, &CorruptError{Where: auditIndexBucket + "/" + organization}
 	}
 	walk := newAuditWalk(entries, index, filter)
-	if filter == (AuditFilter{}) { // numbers have no gaps: nothing need be walked
+	if filter == (AuditFilter{}) { // numbers have no gaps: no walk is needed
 		if skip > walk.next {
 			return nil, false, nil
 		}
@@ -59,13 +59,13 @@ func (tx *Tx) AuditPage(organization string, filter AuditFilter, skip uint64, li
 	}
 }
 
-// auditWalk goes backwards through the entries a filter wants.
+// auditWalk scans the entries that match a filter, newest first.
 type auditWalk struct {
 	entries *bbolt.Bucket
-	sets    []numbers // an entry is in all of these,
+	sets    []numbers // an entry must be in all of these
 	without []numbers // and in none of these
 	filter  AuditFilter
-	// next is the greatest number that may be wanted, oldest the least.
+	// next is the largest candidate number, oldest the smallest.
 	next, oldest uint64
 }
 
@@ -84,8 +84,8 @@ func newAuditWalk(entries, index *bbolt.Bucket, filter AuditFilter) *auditWalk {
 	return w
 }
 
-// terms are the sets of the index that the filter asks for, and those it asks
-// not to be in.
+// terms returns the index sets that an entry must be in and those that it must not
+// be in.
 func (f AuditFilter) terms(index *bbolt.Bucket) (sets, without []numbers) {
 	set := func(field byte, value string) numbers { return numbers{index.Cursor(), auditTerm(field, value)} }
 	if f.Resource != "" {
@@ -115,12 +115,12 @@ func (f AuditFilter) terms(index *bbolt.Bucket) (sets, without []numbers) {
 	return sets, without
 }
 
-// auditDisorder is how far apart in time two entries may be that stand in the
-// other order: an entry may wait for room on the disk before it is written.
+// auditDisorder is the largest time by which entries can be out of order: an entry
+// may wait for free disk space before it is written.
 const auditDisorder = 10 * time.Minute
 
-// firstFrom returns the number of the first entry that is not before at, by
-// halving.
+// firstFrom returns the number of the first entry at or after at, by binary
+// search.
 func (w *auditWalk) firstFrom(at time.Time) uint64 {
 	key, _ := w.entries.Cursor().First()
 	if key == nil {
@@ -134,7 +134,7 @@ func (w *auditWalk) firstFrom(at time.Time) uint64 {
 	}))
 }
 
-// step returns the next entry backwards.
+// step returns the next matching entry, going backwards.
 func (w *auditWalk) step() (number uint64, data []byte, ok bool) {
 	for {
 		if number, ok = common(w.sets, w.next); !ok || number < w.oldest || number == 0 {
@@ -158,9 +158,8 @@ func (w *auditWalk) inTime(data []byte) bool {
 	return ok && !at.Before(w.filter.Since) && (w.filter.Until.IsZero() || at.Before(w.filter.Until))
 }
 
-// AuditLines returns the stored text of up to limit entries of an
-// organization, oldest first, from the number from on, and the number that is
-// next, 0 at the end.
+// AuditLines returns the stored text of up to limit entries of an organization,
+// oldest first, starting at the number from, and the next number, 0 at the end.
 func (tx *Tx) AuditLines(organization string, from uint64, limit int) (lines []string, next uint64, err error) {
 	entries := tx.bolt.Bucket([]byte(auditBucket)).Bucket(auditName(organization))
 	if entries == nil {
@@ -171,7 +170,7 @@ func (tx *Tx) AuditLines(organization string, from uint64, limit int) (lines []s
 	for ; key != nil && len(lines) < limit; key, data = cursor.Next() {
 		text, err := unframe("", data)
 		if err != nil {
-			text = data // as it is: what is left of it is evidence
+			text = data // unchanged: what is left of it is evidence
 		}
 		lines = append(lines, string(text))
 	}

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// pruneBatch bounds how much one append prunes; it is more than one, so that
-// a lowered limit is reached in time.
+// pruneBatch limits how much one append prunes. It is more than one, so that a
+// lowered limit is reached eventually.
 const pruneBatch = 4
 
-// prune removes what is beyond the chain's bounds, oldest first.
+// prune removes entries beyond the chain's limits, oldest first.
 func (log *auditLog) prune() error {
 	for range pruneBatch {
 		if log.oldest > 0 && !log.tooMany(log.oldest) {
 			return nil
 		}
 		key, data := log.entries.Cursor().First()
-		log.oldest = binary.BigEndian.Uint64(key) // there is one: it was just appended
+		log.oldest = binary.BigEndian.Uint64(key) // never nil: an entry was just appended
 		if !log.tooMany(log.oldest) {
 			return nil
 		}
@@ -34,9 +34,9 @@ func (log *auditLog) tooMany(oldest uint64) bool {
 	return oldest < log.head.Number && (keep > 0 && log.head.Number-oldest >= keep || bytes > 0 && log.head.Bytes > bytes)
 }
 
-// remove takes the oldest entry out. The anchor keeps its hash, so that the
-// rest of the chain can still be checked. A damaged entry goes too, or nothing
-// could be audited any more.
+// remove deletes the oldest entry. The anchor keeps its hash, so that the rest of
+// the chain can still be verified. A damaged entry is removed too; otherwise
+// nothing more could be audited.
 func (log *auditLog) remove(key, data []byte) error {
 	number := binary.BigEndian.Uint64(key)
 	anchor := &auditMark{Number: number, Damaged: true}
@@ -55,8 +55,8 @@ func (log *auditLog) remove(key, data []byte) error {
 	return nil
 }
 
-// PruneAudit removes up to limit entries of an organization that are older
-// than before, and reports whether there may be more. The newest stays.
+// PruneAudit removes up to limit entries of an organization that are older than
+// before, and reports whether there may be more. It keeps the newest entry.
 func (tx *Tx) PruneAudit(chain Chain, organization string, before time.Time, limit int) (more bool, err error) {
 	if tx.bolt.Bucket([]byte(auditBucket)).Bucket(auditName(organization)) == nil {
 		return false, nil
@@ -80,7 +80,7 @@ func (tx *Tx) PruneAudit(chain Chain, organization string, before time.Time, lim
 	return true, log.close()
 }
 
-// auditTime reads when a stored entry was made, without the rest of it.
+// auditTime reads the time of a stored entry without decoding the rest.
 func auditTime(data []byte) (time.Time, bool) {
 	const name = `","at":"`
 	if len(data) < recordHeader {

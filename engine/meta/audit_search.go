@@ -9,24 +9,24 @@ import (
 	"holdfast/engine/model"
 )
 
-// AuditQuery says which audit entries a person looks for, who knows names and
-// areas rather than ids; what is empty does not matter. Unlike an AuditFilter
-// it is answered by reading.
+// AuditQuery selects audit entries for a person, who knows names and areas rather
+// than ids; an empty field matches everything. Unlike an AuditFilter, it is
+// answered by scanning.
 type AuditQuery struct {
-	Action  string // the action, or the beginning of it up to a dot
+	Action  string // the action, or a prefix of it up to a dot
 	Outcome model.Outcome
 	Actor   string // the actor's id or name
 	Target  string // the resource's id or name
 }
 
-// searchBound is how many entries one search looks at: what is sought may be
-// rare, and a page must not take long because of that.
+// searchBound is the maximum number of entries one search reads: matches may be
+// rare, and a page must still be fast.
 const searchBound = 25_000
 
-// SearchAudit returns up to limit entries of an organization that query
-// wants, newest first, among those with a number below before (0 from the
-// newest on), and the number to go on from, 0 at the end. It may return fewer
-// than limit and yet a number to go on from.
+// SearchAudit returns up to limit entries of an organization that match query,
+// newest first, with numbers below before (0 to start at the newest), and the
+// number to continue from, 0 at the end. It may return fewer than limit entries
+// and still a number to continue from.
 func (tx *Tx) SearchAudit(organization string, query AuditQuery, before uint64, limit int) ([]model.AuditEntry, uint64, error) {
 	b := tx.bolt.Bucket([]byte(auditBucket)).Bucket(auditName(organization))
 	if b == nil {
@@ -49,14 +49,14 @@ func (tx *Tx) SearchAudit(organization string, query AuditQuery, before uint64, 
 			continue
 		}
 		entry, err := decodeAudit(organization, key, data)
-		if err == nil && query.wants(entry) { // VerifyAudit tells of damaged ones
+		if err == nil && query.wants(entry) { // VerifyAudit reports damaged ones
 			entries = append(entries, entry)
 		}
 	}
 	return entries, 0, nil
 }
 
-// needles are what the stored text of every wanted entry holds. Looking for
+// needles returns texts that the stored form of every match contains. Searching for
 // them costs a hundredth of decoding the entry.
 func (q AuditQuery) needles() [][]byte {
 	var needles [][]byte

@@ -7,20 +7,20 @@ import (
 	"holdfast/engine/model"
 )
 
-// maxFaults bounds how many faults of a chain are told.
+// maxFaults limits how many faults of a chain are reported.
 const maxFaults = 100
 
-// Verification is what was found of a chain.
+// Verification is the result of verifying a chain.
 type Verification struct {
 	Entries int
-	// Faults are in the order of the entries, at most maxFaults of them.
+	// Faults are in the order of the entries; there are at most maxFaults.
 	Faults []AuditFault
 }
 
-// AuditFault is a place where a chain is not what was written.
+// AuditFault is a place where a chain differs from what was written.
 type AuditFault struct {
 	Number  uint64 // of the entry
-	ID      string // of the entry, "" where it cannot be read
+	ID      string // of the entry, "" if it cannot be read
 	Problem string
 }
 
@@ -32,17 +32,17 @@ func (f AuditFault) String() string {
 	return fmt.Sprintf("entry %d (%s): %s", f.Number, f.ID, f.Problem)
 }
 
-// verifyBatch is how many entries are checked in one snapshot: a long one would
-// hold up those who write.
+// verifyBatch is how many entries are checked in one snapshot; a long snapshot
+// would block writers.
 const verifyBatch = 10_000
 
 // VerifyAudit walks an organization's chain from its oldest kept entry to its
-// newest and says where one was changed, removed or reordered. Entries that are
-// added meanwhile are checked too. first is the action that every such log began
-// with, "" when there is none: by it a log that is gone is noticed.
+// newest and reports where one was changed, removed or reordered. It includes
+// entries added meanwhile. first is the action with which every such log begins, ""
+// if there is none; it detects that a whole log was removed.
 func (db *DB) VerifyAudit(chain Chain, organization string, first model.Action) (Verification, error) {
 	v := &verifier{organization: organization, first: first, hash: newHasher(chain.Key)}
-	read := db.ViewFlushed // the first time: what is queued later need not be checked
+	read := db.ViewFlushed // only at first: what is queued later need not be checked
 	for done := false; !done; read = db.View {
 		if err := read(func(tx *Tx) error {
 			done = v.batch(tx, verifyBatch)
@@ -54,20 +54,20 @@ func (db *DB) VerifyAudit(chain Chain, organization string, first model.Action) 
 	return v.Verification, nil
 }
 
-// verifier is on its way through a chain.
+// verifier is the state of a verification.
 type verifier struct {
 	Verification
 	organization string
 	hash         hasher
 	number       uint64 // of the last entry seen
 	id           string
-	previous     string // its hash, when it is known
+	previous     string // its hash, if known
 	known        bool
 	begun        bool
-	first        model.Action // what entry 1 is about, "" when that is not known
+	first        model.Action // action of entry 1, "" if unknown
 }
 
-// batch checks up to limit entries and reports whether it came to the end.
+// batch checks up to limit entries and reports whether it reached the end.
 func (v *verifier) batch(tx *Tx, limit int) (done bool) {
 	entries := tx.bolt.Bucket([]byte(auditBucket)).Bucket(auditName(v.organization))
 	if entries == nil {
@@ -77,7 +77,7 @@ func (v *verifier) batch(tx *Tx, limit int) (done bool) {
 		return true
 	}
 	anchor, why := tx.readMark(v.hash, auditAnchorsBucket, v.organization)
-	if !v.begun || why == "" && anchor.Number > v.number { // pruned as far as this, and farther
+	if !v.begun || why == "" && anchor.Number > v.number { // pruned up to here or farther
 		v.begin(anchor, why)
 	}
 	cursor := entries.Cursor()

@@ -2,20 +2,20 @@ package meta
 
 import "fmt"
 
-// A blob is live while a record points to it, and discarded until it is
-// unlinked. A blob without a row is an orphan.
+// A blob is live while a record refers to it, and discarded until it is unlinked.
+// A blob without a row is an orphan.
 const (
 	liveBlobsBucket      = "blobs.live"
 	discardedBlobsBucket = "blobs.discarded"
 )
 
-// ClaimBlob says that a record of this transaction points to ref, also if
-// another of this transaction did until now.
+// ClaimBlob records that a record of this transaction refers to ref, even if
+// another record of this transaction did so before.
 func (tx *Tx) ClaimBlob(ref string) error {
 	return tx.moveBlob(ref, discardedBlobsBucket, liveBlobsBucket)
 }
 
-// DiscardBlob says that no record points to ref any more: it may be unlinked
+// DiscardBlob records that no record refers to ref any more. It may be unlinked
 // once the transaction is durable.
 func (tx *Tx) DiscardBlob(ref string) error {
 	return tx.moveBlob(ref, liveBlobsBucket, discardedBlobsBucket)
@@ -31,8 +31,8 @@ func (tx *Tx) moveBlob(ref, from, to string) error {
 	return nil
 }
 
-// ForgetBlobs removes the rows of discarded blobs that were unlinked, and
-// discards the next ones of a bucket that was dropped.
+// ForgetBlobs removes the rows of discarded blobs that were unlinked, and discards
+// the next blobs of a dropped bucket.
 func (tx *Tx) ForgetBlobs(refs []string) error {
 	b := tx.bolt.Bucket([]byte(discardedBlobsBucket))
 	for _, ref := range refs {
@@ -49,7 +49,7 @@ func (tx *Tx) BlobKnown(ref string) bool {
 		tx.bolt.Bucket([]byte(discardedBlobsBucket)).Get([]byte(ref)) != nil
 }
 
-// DiscardedBlobs returns up to limit blobs that wait to be unlinked.
+// DiscardedBlobs returns up to limit blobs that are waiting to be unlinked.
 func (tx *Tx) DiscardedBlobs(limit int) []string {
 	var refs []string
 	cursor := tx.bolt.Bucket([]byte(discardedBlobsBucket)).Cursor()

@@ -8,8 +8,7 @@ import (
 
 const trashedTable = "buckets.trash"
 
-// TrashBucket removes the bucket at the time at, and keeps it with its objects
-// among the trashed ones.
+// TrashBucket moves the bucket with its objects to the trash at time at.
 func (tx *Tx) TrashBucket(id string, at time.Time) error {
 	b, err := tx.Buckets().Get(id)
 	if err != nil {
@@ -21,8 +20,8 @@ func (tx *Tx) TrashBucket(id string, at time.Time) error {
 	return tx.TrashedBuckets().Insert(model.TrashedBucket{Bucket: b, DeletedAt: at})
 }
 
-// UntrashBucket brings a trashed bucket back with its objects. When another has
-// its name by now it is ErrExists.
+// UntrashBucket restores a trashed bucket with its objects. It returns ErrExists if
+// another bucket now has the name.
 func (tx *Tx) UntrashBucket(id string, at time.Time) (model.Bucket, error) {
 	trashed, err := tx.TrashedBuckets().Get(id)
 	if err != nil {
@@ -35,8 +34,8 @@ func (tx *Tx) UntrashBucket(id string, at time.Time) (model.Bucket, error) {
 	return trashed.Bucket, tx.TrashedBuckets().Delete(id)
 }
 
-// PurgeBucket removes a trashed bucket for good; its objects go as DropBucket
-// has them go.
+// PurgeBucket removes a trashed bucket permanently. Its objects are discarded as by
+// DropBucket.
 func (tx *Tx) PurgeBucket(id string) error {
 	if err := tx.TrashedBuckets().Delete(id); err != nil {
 		return err

@@ -5,23 +5,23 @@ import (
 	"fmt"
 )
 
-// A dropped bucket is gone at once, its objects are discarded a few at a time:
-// a million in one transaction would take hundreds of megabytes and hold up
-// every other change for seconds. Until then this bucket holds, by the id of
-// the dropped one, the key of the object that is next.
+// A dropped bucket is gone at once, but its objects are discarded a few at a time:
+// a million in one transaction would take hundreds of megabytes and block every
+// other change for seconds. Meanwhile droppedBucket maps the id of the dropped
+// bucket to the key of the next object.
 const (
 	droppedBucket = "objects.dropped"
 	dropBatch     = 1000
 )
 
-// Dropping reports whether objects of dropped buckets wait to be discarded.
+// Dropping reports whether objects of dropped buckets are waiting to be discarded.
 func (tx *Tx) Dropping() bool {
 	id, _ := tx.bolt.Bucket([]byte(droppedBucket)).Cursor().First()
 	return id != nil
 }
 
-// DropBucket removes the bucket and every object in it. Blobs beyond the
-// first dropBatch are discarded by the calls of ForgetBlobs that follow.
+// DropBucket removes the bucket and every object in it. Later calls of ForgetBlobs
+// discard the blobs after the first dropBatch.
 func (tx *Tx) DropBucket(bucket string) error {
 	if err := tx.Buckets().Delete(bucket); err != nil {
 		return err
@@ -71,8 +71,8 @@ func (tx *Tx) discardDropped() error {
 	return nil
 }
 
-// discardObjects discards the blobs of up to limit objects, from the key from
-// on, and returns how many it did and the key that is next, nil at the end.
+// discardObjects discards the blobs of up to limit objects, starting at the key
+// from, and returns their number and the next key, nil at the end.
 func (tx *Tx) discardObjects(bucket string, from []byte, limit int) (count int, next []byte, err error) {
 	cursor := tx.bolt.Bucket([]byte(objectsBucket)).Bucket([]byte(bucket)).Bucket([]byte(objectKeys)).Cursor()
 	key, data := cursor.Seek(from)
@@ -80,7 +80,7 @@ func (tx *Tx) discardObjects(bucket string, from []byte, limit int) (count int, 
 		count++
 		object, err := decodeObject(bucket, data)
 		if isDamaged(err) {
-			continue // the record of its bytes is unreadable
+			continue // the reference to its bytes is unreadable
 		}
 		if err != nil {
 			return count, nil, err
@@ -92,7 +92,7 @@ func (tx *Tx) discardObjects(bucket string, from []byte, limit int) (count int, 
 	return count, bytes.Clone(key), nil
 }
 
-// removeObjects removes what is kept of a dropped bucket's objects.
+// removeObjects removes the buckets of a dropped bucket's objects.
 func (tx *Tx) removeObjects(bucket string) error {
 	if err := tx.bolt.Bucket([]byte(droppedBucket)).Delete([]byte(bucket)); err != nil {
 		return fmt.Errorf("remove objects: %w", err)

@@ -24,7 +24,7 @@ var (
 	formatKey    = []byte("version")
 )
 
-// checkFormat refuses a file of another format. A new file has none yet.
+// checkFormat refuses a file of another format. A new file has no format yet.
 func checkFormat(tx *bbolt.Tx) error {
 	b := tx.Bucket(formatBucket)
 	if b == nil {
@@ -40,7 +40,7 @@ func checkFormat(tx *bbolt.Tx) error {
 	return nil
 }
 
-// prepare makes the buckets that are missing; a new file gets the format.
+// prepare creates missing buckets and sets the format of a new file.
 func prepare(tx *bbolt.Tx) error {
 	if tx.Bucket(formatBucket) == nil {
 		b, err := tx.CreateBucket(formatBucket)

@@ -10,10 +10,10 @@ import (
 	"holdfast/engine/model"
 )
 
-// The objects bucket holds a bucket for each bucket id, and in it one of the
-// objects by key and those of the index by age. The value of an object is its
-// version and then its record, so that also one whose record is damaged can be
-// taken out of the index.
+// The objects bucket contains a bucket for each bucket id, which contains the
+// objects by key and the index by age. The value of an object is its version
+// followed by its record, so that an object with a damaged record can still be
+// removed from the index.
 const (
 	objectsBucket         = "objects"
 	objectKeys            = "keys"
@@ -61,9 +61,9 @@ func objectIn(keys *bbolt.Bucket, bucket, key string) (model.Object, error) {
 	return decodeObject(bucket, data)
 }
 
-// PutObject stores object in place of what its key held, which it returns, zero
-// when that was nothing. It keeps the bucket's counters and the rows of the bytes
-// in step. A bucket that is gone is ErrNotFound.
+// PutObject stores object and returns the object it replaces, zero if there was
+// none. It updates the bucket's counters and the rows of the bytes. If the bucket
+// is gone, it returns ErrNotFound.
 func (tx *Tx) PutObject(object model.Object) (old model.Object, err error) {
 	old, err = tx.DeleteObject(object.Bucket, object.Key, object.LastModified)
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -100,9 +100,9 @@ func putObject(keys *bbolt.Bucket, object model.Object) error {
 	return nil
 }
 
-// MoveObject says that the bytes of object lie where it says, and no longer in
-// the blob from. An object that was replaced or removed meanwhile is left
-// alone; one in the trash, by itself or with its bucket, is not.
+// MoveObject records that the bytes of object are where it says, no longer in the
+// blob from. It ignores an object that was replaced or removed meanwhile, but not
+// one in the trash, alone or with its bucket.
 func (tx *Tx) MoveObject(object model.Object, from string) error {
 	old, err := tx.ObjectOfVersion(object.Bucket, object.Key, object.Version)
 	if errors.Is(err, ErrNotFound) || err == nil && old.Blob != from {
@@ -128,8 +128,8 @@ func (tx *Tx) MoveObject(object model.Object, from string) error {
 	return err
 }
 
-// DeleteObject removes the object under key at the time at and returns it, or
-// ErrNotFound. A damaged record goes too: nothing could take its place else.
+// DeleteObject removes the object under key at time at and returns it, or
+// ErrNotFound. It removes a damaged record too; otherwise nothing could replace it.
 func (tx *Tx) DeleteObject(bucket, key string, at time.Time) (model.Object, error) {
 	old, err := tx.Object(bucket, key)
 	damaged := isDamaged(err)
@@ -147,7 +147,7 @@ func (tx *Tx) DeleteObject(bucket, key string, at time.Time) (model.Object, erro
 	if err := ages.remove([]byte(old.Version), []byte(key)); err != nil {
 		return old, err
 	}
-	if !damaged { // else the record of them is unreadable
+	if !damaged { // otherwise the reference to its bytes is unreadable
 		if err := tx.releaseBytes(old); err != nil {
 			return old, err
 		}
@@ -177,8 +177,8 @@ func (tx *Tx) addToBucket(bucket string, objects, size int64, at time.Time) erro
 	return err
 }
 
-// NextObjects returns up to limit objects of a bucket in the order of their
-// keys, behind the key after.
+// NextObjects returns up to limit objects of a bucket in key order, starting after
+// the key after.
 func (tx *Tx) NextObjects(bucket, after string, limit int) ([]model.Object, error) {
 	keys, _ := tx.objectBuckets(bucket)
 	if keys == nil {
@@ -199,13 +199,13 @@ func (tx *Tx) NextObjects(bucket, after string, limit int) ([]model.Object, erro
 	return objects, nil
 }
 
-// objectPlace is where a bucket's objects are.
+// objectPlace is the location of a bucket's objects.
 type objectPlace struct {
 	keys *bbolt.Bucket
 	ages *timePartitions
 }
 
-// objectBuckets returns where a bucket's objects are, nil when it never had
+// objectBuckets returns the location of a bucket's objects, nil if it never had
 // any or was deleted.
 func (tx *Tx) objectBuckets(bucket string) (keys *bbolt.Bucket, ages *timePartitions) {
 	if tx.batch == nil {
@@ -229,7 +229,7 @@ func (tx *Tx) findObjects(bucket string) (place objectPlace) {
 	return tx.keptObjects(bucket)
 }
 
-// keptObjects is findObjects also for a bucket in the trash.
+// keptObjects is findObjects including buckets in the trash.
 func (tx *Tx) keptObjects(bucket string) (place objectPlace) {
 	b := tx.bolt.Bucket([]byte(objectsBucket)).Bucket([]byte(bucket))
 	if b == nil || tx.bolt.Bucket([]byte(droppedBucket)).Get([]byte(bucket)) != nil {

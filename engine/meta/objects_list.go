@@ -11,9 +11,9 @@ import (
 	"holdfast/engine/model"
 )
 
-// NewestObjects returns up to limit objects whose key begins with prefix,
-// newest first, older than the version before ("" from the start), and
-// whether there are more.
+// NewestObjects returns up to limit objects whose keys begin with prefix, newest
+// first, older than the version before ("" to start at the newest), and whether
+// there are more.
 func (tx *Tx) NewestObjects(bucket, prefix, before string, limit int) ([]model.Object, bool, error) {
 	_, ages := tx.objectBuckets(bucket)
 	if ages == nil {
@@ -28,8 +28,8 @@ func (tx *Tx) NewestObjects(bucket, prefix, before string, limit int) ([]model.O
 	return objects, len(found) > limit, err
 }
 
-// OldestObjects returns up to limit objects of a bucket whose version is below
-// before, oldest first.
+// OldestObjects returns up to limit objects of a bucket with versions below before,
+// oldest first.
 func (tx *Tx) OldestObjects(bucket, before string, limit int) ([]model.Object, error) {
 	_, ages := tx.objectBuckets(bucket)
 	if ages == nil {
@@ -38,7 +38,7 @@ func (tx *Tx) OldestObjects(bucket, before string, limit int) ([]model.Object, e
 	return tx.objectsOf(bucket, ages.oldest([]byte(before), limit))
 }
 
-// objectsOf returns the objects that an index names.
+// objectsOf returns the objects of index members.
 func (tx *Tx) objectsOf(bucket string, members []member) ([]model.Object, error) {
 	objects := make([]model.Object, 0, len(members))
 	for _, m := range members {
@@ -54,20 +54,20 @@ func (tx *Tx) objectsOf(bucket string, members []member) ([]model.Object, error)
 	return objects, nil
 }
 
-// Folder is what a level of a bucket holds: objects, and the folders that
-// other objects lie in.
+// Folder is one level of a bucket: objects, and the folders that contain other
+// objects.
 type Folder struct {
 	Objects []model.Object
 	// Prefixes are the folders, each ending with the delimiter.
 	Prefixes []string
-	// Last is the last key or prefix of this part.
+	// Last is the last key or prefix of this page.
 	Last string
 	More bool
 }
 
-// ListFolder returns up to limit objects and prefixes of the level below
-// prefix, in the order of keys, behind after ("" from the start). A folder
-// costs one look, however much it holds.
+// ListFolder returns up to limit objects and prefixes of the level below prefix, in
+// key order, starting after after ("" from the start). A folder costs one seek,
+// whatever its size.
 func (tx *Tx) ListFolder(bucket, prefix, delimiter, after string, limit int) (Folder, error) {
 	var f Folder
 	keys, _ := tx.objectBuckets(bucket)
@@ -90,7 +90,7 @@ func (tx *Tx) ListFolder(bucket, prefix, delimiter, after string, limit int) (Fo
 			if key, _ = cursor.Seek(behindPrefix(f.Last)); key == nil {
 				return f, nil
 			}
-			cursor.Prev() // the loop goes on to what was found
+			cursor.Prev() // the loop advances to the key just found
 			continue
 		}
 		object, err := decodeObject(bucket, data)
@@ -102,8 +102,8 @@ func (tx *Tx) ListFolder(bucket, prefix, delimiter, after string, limit int) (Fo
 	return f, nil
 }
 
-// seekBehind moves the cursor behind the last key or folder of a part. What
-// ends with the delimiter need be no folder: the key may begin it in the prefix.
+// seekBehind moves the cursor past the last key or folder of a page. A key that
+// ends with the delimiter need not be a folder: the delimiter may begin in the prefix.
 func seekBehind(cursor *bbolt.Cursor, prefix, after, delimiter string) (key, data []byte) {
 	if folder, inside := folderOf(after, prefix, delimiter); inside {
 		return cursor.Seek(behindPrefix(folder))
@@ -111,8 +111,8 @@ func seekBehind(cursor *bbolt.Cursor, prefix, after, delimiter string) (key, dat
 	return cursor.Seek(append([]byte(after), 0))
 }
 
-// folderOf returns the folder of the level below prefix that key lies in, or
-// is, and whether there is one.
+// folderOf returns the folder of the level below prefix that key is in, or is, and
+// whether there is one.
 func folderOf(key, prefix, delimiter string) (folder string, inside bool) {
 	rest, below := strings.CutPrefix(key, prefix)
 	i := strings.Index(rest, delimiter)
@@ -122,6 +122,6 @@ func folderOf(key, prefix, delimiter string) (folder string, inside bool) {
 	return key[:len(prefix)+i+len(delimiter)], true
 }
 
-// behindPrefix returns the first key behind all that begin with prefix. Keys
-// are UTF-8, which never has the byte 0xff.
+// behindPrefix returns the first possible key after all keys that begin with
+// prefix. Keys are UTF-8, which never contains the byte 0xff.
 func behindPrefix(prefix string) []byte { return append([]byte(prefix), 0xff) }

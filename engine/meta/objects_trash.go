@@ -8,13 +8,13 @@ import (
 	"holdfast/engine/model"
 )
 
-// DeletionKey returns the key ByDeletion of what was deleted at that time.
+// DeletionKey returns the ByDeletion key for a deletion at time at.
 func DeletionKey(at time.Time) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(at.UnixNano()))
 }
 
-// TrashObject removes the object under key at the time at, and keeps it with
-// its bytes among the trashed ones; ErrNotFound when there is none.
+// TrashObject moves the object under key with its bytes to the trash at time at, or
+// returns ErrNotFound.
 func (tx *Tx) TrashObject(bucket, key string, at time.Time) error {
 	b, err := tx.Buckets().Get(bucket)
 	if err != nil {
@@ -30,7 +30,7 @@ func (tx *Tx) TrashObject(bucket, key string, at time.Time) error {
 	return tx.TrashedObjects().Insert(model.TrashedObject{Object: old, Organization: b.Organization, DeletedAt: at})
 }
 
-// PurgeObject removes a trashed object for good.
+// PurgeObject removes a trashed object permanently.
 func (tx *Tx) PurgeObject(version string) error {
 	old, err := tx.TrashedObjects().Get(version)
 	if err != nil {
@@ -42,8 +42,8 @@ func (tx *Tx) PurgeObject(version string) error {
 	return tx.TrashedObjects().Delete(version)
 }
 
-// UntrashObject brings a trashed object back. When another object has its key
-// by now it is ErrExists, when its bucket is gone ErrNotFound.
+// UntrashObject restores a trashed object. It returns ErrExists if another object
+// now has the key, and ErrNotFound if the bucket is gone.
 func (tx *Tx) UntrashObject(version string, at time.Time) (model.Object, error) {
 	old, err := tx.TrashedObjects().Get(version)
 	if err != nil {
@@ -61,8 +61,8 @@ func (tx *Tx) UntrashObject(version string, at time.Time) (model.Object, error) 
 	return old.Object, tx.TrashedObjects().Delete(version)
 }
 
-// ObjectOfVersion returns the object under key if that is its version, also in
-// a trashed bucket, else the trashed object with it, else ErrNotFound.
+// ObjectOfVersion returns the object under key if it has that version, including
+// in a trashed bucket; otherwise the trashed object with it; otherwise ErrNotFound.
 func (tx *Tx) ObjectOfVersion(bucket, key, version string) (model.Object, error) {
 	object, err := objectIn(tx.keptObjects(bucket).keys, bucket, key)
 	if err == nil && object.Version == version {

@@ -74,7 +74,7 @@ func openBolt(path string) (*bbolt.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open metadata %s: %w", path, err)
 	}
-	// Not only when the file is new: the process that created it may have crashed
+	// Sync even if the file is not new: the process that created it may have crashed
 	// before this.
 	if err := syncDirectory(filepath.Dir(path)); err != nil {
 		return nil, errors.Join(err, bolt.Close())
@@ -82,7 +82,7 @@ func openBolt(path string) (*bbolt.DB, error) {
 	return bolt, nil
 }
 
-// syncDirectory makes the names in dir durable.
+// syncDirectory makes the file names in dir durable.
 func syncDirectory(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -95,8 +95,8 @@ func syncDirectory(dir string) error {
 	return nil
 }
 
-// Close waits for the changes under way, commits the queued ones and closes the
-// file. Later changes return ErrClosed. Close twice is fine.
+// Close waits for changes in progress, commits the queued ones and closes the file.
+// Later changes return ErrClosed. Calling Close twice is fine.
 func (db *DB) Close() error {
 	var err error
 	db.once.Do(func() {

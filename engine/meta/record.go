@@ -14,7 +14,7 @@ const (
 	recordHeader  = 5
 )
 
-// CorruptError says that a stored record is not what was written.
+// CorruptError reports that a stored record differs from what was written.
 type CorruptError struct{ Where string }
 
 // Error implements error.
@@ -41,7 +41,7 @@ func decodeRecord(where string, data []byte, v any) error {
 	return nil
 }
 
-// frame puts the header before a record's text.
+// frame prepends the header to a record's text.
 func frame(text []byte) []byte {
 	record := make([]byte, recordHeader, recordHeader+len(text))
 	record[0] = recordVersion
@@ -49,7 +49,7 @@ func frame(text []byte) []byte {
 	return append(record, text...)
 }
 
-// unframe checks the header and returns the text behind it.
+// unframe checks the header and returns the text after it.
 func unframe(where string, data []byte) ([]byte, error) {
 	if len(data) < recordHeader || data[0] != recordVersion {
 		return nil, &CorruptError{Where: where}
@@ -61,7 +61,7 @@ func unframe(where string, data []byte) ([]byte, error) {
 	return text, nil
 }
 
-// castagnoli is CRC-32C's table, which hash/crc32 never changes.
+// castagnoli is the CRC-32C table; it is constant.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }

@@ -13,13 +13,13 @@ import (
 	"holdfast/engine/model"
 )
 
-// The samples bucket holds a bucket for each database, and in it one for each
-// series, of samples by the second they began.
+// The samples bucket contains a bucket for each database, which contains one for
+// each series; samples are keyed by the second they began.
 const samplesBucket = "samples"
 
-// PutSample stores a sample in place of one that began at the same time, and
-// drops those of the series that have fallen out of its ring: so a database's
-// samples never take more than their rings.
+// PutSample stores a sample, replacing one that began at the same time, and removes
+// those that have left the series' ring, so the rings limit the size of a database's
+// samples.
 func (tx *Tx) PutSample(database string, series model.Series, sample model.Sample) error {
 	b, err := tx.bolt.Bucket([]byte(samplesBucket)).CreateBucketIfNotExists([]byte(database))
 	if err == nil {
@@ -38,7 +38,7 @@ func (tx *Tx) PutSample(database string, series model.Series, sample model.Sampl
 	return pruneSamples(b, sample.At.Add(-time.Duration(series.Keep-1)*series.Step))
 }
 
-// pruneSamples drops what began before oldest.
+// pruneSamples removes the samples that began before oldest.
 func pruneSamples(b *bbolt.Bucket, oldest time.Time) error {
 	bound := sampleKey(oldest)
 	cursor := b.Cursor()
@@ -50,8 +50,8 @@ func pruneSamples(b *bbolt.Bucket, oldest time.Time) error {
 	return nil
 }
 
-// Samples returns a database's samples of a series that began at since or
-// later, oldest first.
+// Samples returns a database's samples of a series that began at or after since,
+// oldest first.
 func (tx *Tx) Samples(database string, series model.Series, since time.Time) ([]model.Sample, error) {
 	b := tx.bolt.Bucket([]byte(samplesBucket)).Bucket([]byte(database))
 	if b != nil {
@@ -72,7 +72,7 @@ func (tx *Tx) Samples(database string, series model.Series, since time.Time) ([]
 	return samples, nil
 }
 
-// DropSamples removes all of a database's samples; none is fine.
+// DropSamples removes all of a database's samples. Having none is not an error.
 func (tx *Tx) DropSamples(database string) error {
 	err := tx.bolt.Bucket([]byte(samplesBucket)).DeleteBucket([]byte(database))
 	if err != nil && !errors.Is(err, bolterrors.ErrBucketNotFound) {

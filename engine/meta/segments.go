@@ -7,22 +7,22 @@ import (
 	"holdfast/engine/model"
 )
 
-// segmentsBucket counts, for each segment of the journal, the objects whose
-// bytes lie in it: the four numbers of SegmentUse, 8 bytes each.
+// segmentsBucket counts, for each journal segment, the objects whose bytes it
+// contains: the four numbers of SegmentUse, 8 bytes each.
 const segmentsBucket = "segments"
 
-// SegmentUse is what of a segment objects need, and what they ever did.
+// SegmentUse counts what objects need of a segment, and what they ever needed.
 type SegmentUse struct{ Objects, Bytes, EverObjects, EverBytes int64 }
 
-// recordOverhead is about what a record has beside the bytes of its object.
+// recordOverhead is the approximate size of a journal record without the object's bytes.
 const recordOverhead = 600
 
-// Live returns about which share of the segment is needed.
+// Live returns the approximate fraction of the segment that is needed.
 func (u SegmentUse) Live() float64 {
 	return float64(u.Bytes+recordOverhead*u.Objects) / float64(max(1, u.EverBytes+recordOverhead*u.EverObjects))
 }
 
-// SegmentUse returns what of a segment objects need.
+// SegmentUse returns the use of a segment.
 func (tx *Tx) SegmentUse(segment uint32) (use SegmentUse) {
 	if tx.batch != nil {
 		if use, known := tx.batch.segments[segment]; known {
@@ -73,8 +73,8 @@ func (tx *Tx) putSegmentUse(segment uint32, use SegmentUse) (err error) {
 	return nil
 }
 
-// claimBytes says that a record of this transaction points to the object's
-// bytes; releaseBytes, that it does no more.
+// claimBytes records that a record of this transaction refers to the object's
+// bytes; releaseBytes records that it no longer does.
 func (tx *Tx) claimBytes(object model.Object) error {
 	if object.Segment != 0 {
 		return tx.countSegment(object, 1)

@@ -8,12 +8,12 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Snapshot writes the file as it is at one moment to w, while changes go on.
+// Snapshot writes a consistent copy of the file to w while changes continue.
 func (db *DB) Snapshot(w io.Writer) error {
 	return db.SnapshotIf(w, func(*Tx) error { return nil })
 }
 
-// Commits returns the number of the last commit. It never goes back in a file.
+// Commits returns the number of the last commit. It never decreases in a file.
 func (db *DB) Commits() (n uint64, err error) {
 	err = db.bolt.View(func(tx *bbolt.Tx) error {
 		n = uint64(tx.ID())
@@ -25,8 +25,8 @@ func (db *DB) Commits() (n uint64, err error) {
 	return n, nil
 }
 
-// SnapshotIf is Snapshot unless check, which sees what is to be written,
-// returns an error.
+// SnapshotIf is Snapshot, but writes nothing if check, which sees the state to be
+// written, returns an error.
 func (db *DB) SnapshotIf(w io.Writer, check func(*Tx) error) error {
 	err := db.bolt.View(func(tx *bbolt.Tx) error {
 		if err := check(&Tx{bolt: tx}); err != nil {
@@ -41,8 +41,8 @@ func (db *DB) SnapshotIf(w io.Writer, check func(*Tx) error) error {
 	return nil
 }
 
-// Check reads the metadata file at path, which no process may have open for writing,
-// and returns what is wrong with its structure.
+// Check reads the metadata file at path and returns the errors in its structure. No
+// process may have the file open for writing.
 func Check(path string) error {
 	bolt, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockTimeout, ReadOnly: true})
 	if err != nil {

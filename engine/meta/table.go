@@ -11,33 +11,33 @@ import (
 )
 
 var (
-	// ErrNotFound says that there is no such record.
+	// ErrNotFound reports that the record does not exist.
 	ErrNotFound = errors.New("no such record")
-	// ErrExists says that a record with the same id or unique key is there.
+	// ErrExists reports that a record with the same id or unique key exists.
 	ErrExists = errors.New("the record exists already")
 )
 
-// separator ends each part of an index key. No id and no name holds it.
+// separator ends each part of an index key. Ids and names do not contain it.
 const separator = 0
 
-// Table is the records of one type within a transaction.
+// Table provides the records of one type within a transaction.
 type Table[T any] struct {
 	tx      *bbolt.Tx
 	name    string
 	id      func(*T) string
 	indexes []index[T]
-	// tally is what the record adds to the totals of an organization; nil for
-	// records that add nothing.
+	// tally returns what the record adds to the totals of an organization; nil for
+	// types that add nothing.
 	tally func(*T) (organization string, add model.Totals)
 }
 
-// index finds records by something else than their id.
+// index finds records by a key other than the id.
 type index[T any] struct {
 	name string
 	// unique refuses a second record with the same key.
 	unique bool
-	// key returns the record's key, nil to leave the record out. Keys of an
-	// index that is not unique are followed by the id.
+	// key returns the record's key, nil to leave the record out. In a non-unique
+	// index, the id follows the key.
 	key func(*T) []byte
 }
 
@@ -84,8 +84,8 @@ func (t Table[T]) Find(indexName string, key []byte) (T, error) {
 	return t.indexed(indexName, id)
 }
 
-// indexed returns the record an index entry points to. One that is not there
-// is damage, not an answer.
+// indexed returns the record an index entry points to. A missing record is
+// corruption.
 func (t Table[T]) indexed(indexName string, id []byte) (T, error) {
 	record, err := t.Get(string(id))
 	if errors.Is(err, ErrNotFound) {
@@ -105,15 +105,15 @@ func (t Table[T]) Insert(record T) error {
 	return t.count(nil, &record)
 }
 
-// Update replaces the record of the same id by what change makes of it, and
-// returns it. ErrNotFound when there is none, ErrExists when a unique key is
-// another's; then nothing is changed. The id must stay.
+// Update applies change to the record with id and returns the result. It returns
+// ErrNotFound if there is none and ErrExists if another record has a unique key; it
+// then changes nothing. change must not modify the id.
 func (t Table[T]) Update(id string, change func(*T) error) (T, error) {
 	old, err := t.Get(id)
 	if err != nil {
 		return old, err
 	}
-	before := t.entries(&old) // now: change may reach what old points to
+	before := t.entries(&old) // before change, which may modify what old points to
 	counted := old
 	record := old
 	if err := change(&record); err != nil {
@@ -128,7 +128,7 @@ func (t Table[T]) Update(id string, change func(*T) error) (T, error) {
 	return record, t.count(&counted, &record)
 }
 
-// Change is Update for a change that cannot fail.
+// Change is Update with a change that cannot fail.
 func (t Table[T]) Change(id string, change func(*T)) error {
 	_, err := t.Update(id, func(record *T) error {
 		change(record)
@@ -137,7 +137,7 @@ func (t Table[T]) Change(id string, change func(*T)) error {
 	return err
 }
 
-// ChangeWhere is Change for every record that matches.
+// ChangeWhere applies Change to every matching record.
 func (t Table[T]) ChangeWhere(matches func(T) bool, change func(*T)) error {
 	records, err := t.Where(matches)
 	for _, record := range records {
@@ -148,7 +148,7 @@ func (t Table[T]) ChangeWhere(matches func(T) bool, change func(*T)) error {
 	return err
 }
 
-// Delete removes the record with id; an absent one is ErrNotFound.
+// Delete removes the record with id, or returns ErrNotFound.
 func (t Table[T]) Delete(id string) error {
 	record, err := t.Get(id)
 	if err != nil {
@@ -163,8 +163,8 @@ func (t Table[T]) Delete(id string) error {
 	return t.count(&record, nil)
 }
 
-// write stores record, whose index entries were before. It changes nothing
-// when a unique key is another's, so that the caller may go on after ErrExists.
+// write stores record; before are its previous index entries. It changes nothing if
+// another record has a unique key, so the caller may continue after ErrExists.
 func (t Table[T]) write(record *T, before [][]byte) error {
 	id, after := []byte(t.id(record)), t.entries(record)
 	for i, ix := range t.indexes {
@@ -182,7 +182,7 @@ func (t Table[T]) write(record *T, before [][]byte) error {
 	return t.reindex(id, before, after)
 }
 
-// reindex turns the index entries before of the record with id into after.
+// reindex replaces the index entries before of the record with id by after.
 func (t Table[T]) reindex(id []byte, before, after [][]byte) error {
 	for i, ix := range t.indexes {
 		if before[i] != nil && after[i] != nil && bytes.Equal(before[i], after[i]) {
@@ -203,7 +203,7 @@ func (t Table[T]) reindex(id []byte, before, after [][]byte) error {
 	return nil
 }
 
-// entries returns record's key in each index, nil where it is left out.
+// entries returns record's key in each index, nil where the index omits it.
 func (t Table[T]) entries(record *T) [][]byte {
 	entries := make([][]byte, len(t.indexes))
 	for i, ix := range t.indexes {
@@ -215,7 +215,7 @@ func (t Table[T]) entries(record *T) [][]byte {
 	return entries
 }
 
-// Count returns how many records there are. It walks the table's pages.
+// Count returns the number of records. It walks the table's pages.
 func (t Table[T]) Count() int { return t.bucket().Stats().KeyN }
 
 // All calls visit with every record, oldest first, until it returns an error.
@@ -241,9 +241,9 @@ func (t Table[T]) Where(matches func(T) bool) (records []T, err error) {
 	return records, err
 }
 
-// Newest returns up to limit records whose key in the index is key, newest
-// first, beginning behind the record with id after ("" from the start), and
-// whether there are more.
+// Newest returns up to limit records with key in the index, newest first, starting
+// after the record with the id after ("" from the start), and whether there are
+// more.
 func (t Table[T]) Newest(indexName string, key []byte, after string, limit int) ([]T, bool, error) {
 	prefix := append(bytes.Clone(key), separator)
 	cursor := t.indexBucket(indexName).Cursor()
@@ -261,9 +261,8 @@ func (t Table[T]) Newest(indexName string, key []byte, after string, limit int) 
 	return records, false, nil
 }
 
-// Before returns up to limit records whose key in the index lies before bound, in
-// the order of their keys. Those that cannot be read are passed over, and are the
-// error.
+// Before returns up to limit records whose index key is less than bound, in key
+// order. It skips unreadable records and joins their errors.
 func (t Table[T]) Before(indexName string, bound []byte, limit int) ([]T, error) {
 	cursor := t.indexBucket(indexName).Cursor()
 	var records []T
@@ -279,8 +278,8 @@ func (t Table[T]) Before(indexName string, bound []byte, limit int) ([]T, error)
 	return records, errors.Join(errs...)
 }
 
-// seekBefore moves the cursor to the last key before prefix+after, or to the
-// last one with prefix when after is empty. The key may lie before prefix.
+// seekBefore moves the cursor to the last key before prefix+after, or to the last
+// one with prefix if after is empty. The key may sort before prefix.
 func seekBefore(cursor *bbolt.Cursor, prefix, after []byte) (key, value []byte) {
 	bound := append(bytes.Clone(prefix), after...)
 	if len(after) == 0 {
@@ -289,8 +288,8 @@ func seekBefore(cursor *bbolt.Cursor, prefix, after []byte) (key, value []byte) 
 	return lastBefore(cursor, bound)
 }
 
-// lastBefore moves the cursor to the last key before bound, or to the last one
-// at all when bound is empty.
+// lastBefore moves the cursor to the last key before bound, or to the last key of
+// all if bound is empty.
 func lastBefore(cursor *bbolt.Cursor, bound []byte) (key, value []byte) {
 	if len(bound) == 0 {
 		return cursor.Last()

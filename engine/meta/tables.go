@@ -12,63 +12,63 @@ const (
 	ByName         = "name"         // unique, see each table
 	ByHash         = "hash"         // unique, keys by the hash of their text
 	ByDatabase     = "database"     // newest first within a database
-	ByVerification = "verification" // newest first within a database and a state of verification
+	ByVerification = "verification" // newest first within a database and a verification status
 	InTrash        = "trash"        // databases in the trash
 	ByDeletion     = "deletion"     // trashed buckets and objects in the order of DeletionKey
-	ByUser         = "user"         // newest first of a person
+	ByUser         = "user"         // newest first within a person's records
 	ByUserCode     = "user_code"    // unique, device authorizations by the hash of the user code
 )
 
 // Key joins the parts of an index key.
 func Key(parts ...string) []byte { return []byte(strings.Join(parts, string(rune(separator)))) }
 
-// Organizations are found ByName.
+// Organizations are indexed ByName.
 func (tx *Tx) Organizations() Table[model.Organization] {
 	return table(tx, "organizations", func(o *model.Organization) string { return o.ID },
 		unique(ByName, func(o *model.Organization) []byte { return Key(o.Name) }))
 }
 
-// Projects are found ByOrganization, and ByName within their organization.
+// Projects are indexed ByOrganization, and ByName within their organization.
 func (tx *Tx) Projects() Table[model.Project] {
 	return table(tx, "projects", func(p *model.Project) string { return p.ID },
 		by(ByOrganization, func(p *model.Project) []byte { return Key(p.Organization) }),
 		unique(ByName, func(p *model.Project) []byte { return Key(p.Organization, p.Name) }))
 }
 
-// Users are found ByOrganization, and ByName by their e-mail address.
+// Users are indexed ByOrganization, and ByName by their e-mail address.
 func (tx *Tx) Users() Table[model.User] {
 	return table(tx, "users", func(u *model.User) string { return u.ID },
 		by(ByOrganization, func(u *model.User) []byte { return Key(u.Organization) }),
 		unique(ByName, func(u *model.User) []byte { return Key(u.Email) }))
 }
 
-// Keys are found ByOrganization and ByHash.
+// Keys are indexed ByOrganization and ByHash.
 func (tx *Tx) Keys() Table[model.Key] {
 	return table(tx, "keys", func(k *model.Key) string { return k.ID },
 		by(ByOrganization, func(k *model.Key) []byte { return Key(k.Organization) }),
 		unique(ByHash, func(k *model.Key) []byte { return k.Hash }))
 }
 
-// SetupLinks are kept by their token's hash, as the bytes it is.
+// SetupLinks are stored under the raw bytes of their token's hash.
 func (tx *Tx) SetupLinks() Table[model.SetupLink] {
 	return table(tx, "setup_links", func(l *model.SetupLink) string { return string(l.TokenHash) })
 }
 
-// Sessions are kept by their token's hash and found ByUser.
+// Sessions are stored under their token's hash and indexed ByUser.
 func (tx *Tx) Sessions() Table[model.Session] {
 	return table(tx, "sessions", func(s *model.Session) string { return s.TokenHash },
 		by(ByUser, func(s *model.Session) []byte { return Key(s.User) }))
 }
 
-// Devices are found ByHash of their device code, and ByUserCode.
+// Devices are indexed ByHash of their device code, and ByUserCode.
 func (tx *Tx) Devices() Table[model.DeviceAuthorization] {
 	return table(tx, "devices", func(d *model.DeviceAuthorization) string { return d.ID },
 		unique(ByHash, func(d *model.DeviceAuthorization) []byte { return d.DeviceHash }),
 		unique(ByUserCode, func(d *model.DeviceAuthorization) []byte { return d.UserHash }))
 }
 
-// Databases are found ByOrganization, and ByName within their project, unless
-// they are in the trash: then they are found InTrash by their organization.
+// Databases are indexed ByOrganization, and ByName within their project. Those in
+// the trash are only indexed InTrash, by organization.
 func (tx *Tx) Databases() Table[model.Database] {
 	kept := func(d *model.Database) bool { return d.Trash == nil }
 	trashed := func(d *model.Database) bool { return d.Trash != nil }
@@ -86,7 +86,7 @@ func (tx *Tx) Databases() Table[model.Database] {
 	return t
 }
 
-// Operations on databases are found ByDatabase.
+// Operations on databases are indexed ByDatabase.
 func (tx *Tx) Operations() Table[model.DatabaseOperation] {
 	return table(tx, "operations", func(o *model.DatabaseOperation) string { return o.ID },
 		by(ByDatabase, func(o *model.DatabaseOperation) []byte { return Key(o.Database) }))
@@ -102,20 +102,20 @@ func (tx *Tx) Backups() Table[model.Backup] {
 			func(b *model.Backup) []byte { return Key(b.Database, string(b.Verification.Status)) })))
 }
 
-// Exports are found ByDatabase.
+// Exports are indexed ByDatabase.
 func (tx *Tx) Exports() Table[model.Export] {
 	return table(tx, "exports", func(x *model.Export) string { return x.ID },
 		by(ByDatabase, func(x *model.Export) []byte { return Key(x.Database) }))
 }
 
-// Imports are found ByOrganization and ByDatabase.
+// Imports are indexed ByOrganization and ByDatabase.
 func (tx *Tx) Imports() Table[model.Import] {
 	return table(tx, "imports", func(i *model.Import) string { return i.ID },
 		by(ByOrganization, func(i *model.Import) []byte { return Key(i.Organization) }),
 		by(ByDatabase, func(i *model.Import) []byte { return Key(i.Database) }))
 }
 
-// Buckets are found ByOrganization, and ByName within their project.
+// Buckets are indexed ByOrganization, and ByName within their project.
 func (tx *Tx) Buckets() Table[model.Bucket] {
 	t := table(tx, "buckets", func(b *model.Bucket) string { return b.ID },
 		by(ByOrganization, func(b *model.Bucket) []byte { return Key(b.Organization) }),
@@ -126,15 +126,15 @@ func (tx *Tx) Buckets() Table[model.Bucket] {
 	return t
 }
 
-// TrashedBuckets are found ByOrganization and ByDeletion. Their objects stay
-// where they are; only compaction sees them.
+// TrashedBuckets are indexed ByOrganization and ByDeletion. Their objects stay in
+// place; only compaction sees them.
 func (tx *Tx) TrashedBuckets() Table[model.TrashedBucket] {
 	return table(tx, trashedTable, func(b *model.TrashedBucket) string { return b.ID },
 		by(ByOrganization, func(b *model.TrashedBucket) []byte { return Key(b.Organization) }),
 		by(ByDeletion, func(b *model.TrashedBucket) []byte { return DeletionKey(b.DeletedAt) }))
 }
 
-// TrashedObjects are kept by the version of the object and found ByOrganization,
+// TrashedObjects are stored under the object's version and indexed ByOrganization
 // and ByDeletion.
 func (tx *Tx) TrashedObjects() Table[model.TrashedObject] {
 	return table(tx, "objects.trash", func(o *model.TrashedObject) string { return o.Version },
@@ -142,7 +142,7 @@ func (tx *Tx) TrashedObjects() Table[model.TrashedObject] {
 		by(ByDeletion, func(o *model.TrashedObject) []byte { return DeletionKey(o.DeletedAt) }))
 }
 
-// Uploads are the resumable ones, for a while also those that are complete.
+// Uploads are the resumable uploads, including complete ones for a while.
 func (tx *Tx) Uploads() Table[model.Upload] {
 	t := table(tx, "uploads", func(u *model.Upload) string { return u.ID })
 	t.tally = func(u *model.Upload) (string, model.Totals) {
@@ -154,13 +154,13 @@ func (tx *Tx) Uploads() Table[model.Upload] {
 	return t
 }
 
-// IdempotentRequests are found ByHash.
+// IdempotentRequests are indexed ByHash.
 func (tx *Tx) IdempotentRequests() Table[model.IdempotentRequest] {
 	return table(tx, "idempotent_requests", func(r *model.IdempotentRequest) string { return r.ID },
 		unique(ByHash, func(r *model.IdempotentRequest) []byte { return r.Hash }))
 }
 
-// keyIf leaves records out of an index that want does not want.
+// keyIf omits the records for which want is false from an index.
 func keyIf[T any](want func(*T) bool, key func(*T) []byte) func(*T) []byte {
 	return func(record *T) []byte {
 		if !want(record) {
@@ -170,7 +170,7 @@ func keyIf[T any](want func(*T) bool, key func(*T) []byte) func(*T) []byte {
 	}
 }
 
-// bucketNames returns every bucket of the file.
+// bucketNames returns every top-level bucket of the file.
 func bucketNames() []string {
 	names := []string{
 		auditBucket, auditHeadsBucket, auditAnchorsBucket, auditIndexBucket, totalsBucket,

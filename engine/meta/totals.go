@@ -8,13 +8,12 @@ import (
 	"holdfast/engine/model"
 )
 
-// totalsBucket holds, by organization, what its records add up to. Tables keep
-// it in step in the transaction of every change, as they do their indexes, so
-// that limits are checked against what is true and nothing is ever counted by
-// walking.
+// totalsBucket holds the sum of each organization's records. Like indexes, tables
+// update it in the transaction of every change, so limits are checked against exact
+// values and nothing is counted by walking.
 const totalsBucket = "totals"
 
-// Totals returns what an organization's records add up to.
+// Totals returns the sum of an organization's records.
 func (tx *Tx) Totals(organization string) (model.Totals, error) {
 	return readTotals(tx.bolt.Bucket([]byte(totalsBucket)).Get([]byte(organization)), organization)
 }
@@ -28,7 +27,7 @@ func readTotals(data []byte, organization string) (model.Totals, error) {
 	return totals, err
 }
 
-// count takes before out of the totals and adds after; either may be nil.
+// count subtracts before from the totals and adds after; either may be nil.
 func (t Table[T]) count(before, after *T) error {
 	if t.tally == nil {
 		return nil

@@ -6,16 +6,16 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Tx is a transaction: a snapshot in View, a change in Update. It is valid
-// only until the function it was given to returns.
+// Tx is a transaction: a snapshot in View, a change in Update. It is valid until
+// the function it was passed to returns.
 type Tx struct {
 	bolt      *bbolt.Tx
-	committed *[]func() // what OnCommit was given
-	batch     *batch    // nil unless many changes of objects follow each other
+	committed *[]func() // functions passed to OnCommit
+	batch     *batch    // nil except in a transaction of many object changes
 }
 
-// OnCommit has then called once the transaction is durable, by the goroutine
-// that called Update and before Update returns. In View it is never called.
+// OnCommit registers then to be called once the transaction is durable, by the
+// goroutine that called Update and before Update returns. In View it is not called.
 func (tx *Tx) OnCommit(then func()) {
 	if tx.committed != nil {
 		*tx.committed = append(*tx.committed, then)
@@ -24,14 +24,14 @@ func (tx *Tx) OnCommit(then func()) {
 
 const settingsBucket = "settings"
 
-// Setting returns a value kept under name, nil when there is none. The bytes
-// are the caller's.
+// Setting returns the value stored under name, nil if there is none. The caller
+// owns the bytes.
 func (tx *Tx) Setting(name string) []byte {
 	value := tx.bolt.Bucket([]byte(settingsBucket)).Get([]byte(name))
 	return append([]byte(nil), value...)
 }
 
-// PutSetting keeps a copy of value under name.
+// PutSetting stores a copy of value under name.
 func (tx *Tx) PutSetting(name string, value []byte) error {
 	return tx.bolt.Bucket([]byte(settingsBucket)).Put([]byte(name), bytes.Clone(value))
 }

@@ -9,12 +9,12 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// maxBatch bounds how many changes share one sync, and so how much work one
-// failing change makes the others repeat.
+// maxBatch limits how many changes share one sync, and so how much work one failing
+// change makes the others repeat.
 const maxBatch = 256
 
-// commit is one change that waits to be made durable. The commit loop owns it
-// until answered is closed; then its caller owns it again.
+// commit is a change that waits to be made durable. The commit loop owns it until
+// answered is closed; then its caller owns it again.
 type commit struct {
 	change    func(*Tx) error
 	committed []func()
@@ -28,10 +28,10 @@ func (c *commit) answer(err error) {
 	close(c.answered)
 }
 
-// View runs read on a consistent snapshot of the committed state, without
-// waiting. Read must not do network or disk I/O: an open snapshot keeps old pages
-// from being reused, and Update may have to wait for its end. For the same reason
-// read must not call Update.
+// View runs read on a consistent snapshot of the committed state without waiting.
+// read must not do network or disk I/O: an open snapshot keeps old pages from being
+// reused, and Update may have to wait for its end. For the same reason read must not
+// call Update.
 func (db *DB) View(read func(*Tx) error) error {
 	err := db.bolt.View(func(tx *bbolt.Tx) error { return read(&Tx{bolt: tx}) })
 	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
@@ -40,8 +40,8 @@ func (db *DB) View(read func(*Tx) error) error {
 	return err
 }
 
-// Value returns what read returns in a transaction of in, which is [DB.View],
-// [DB.Update] or the like.
+// Value runs read in a transaction of in, such as [DB.View] or [DB.Update], and
+// returns its result.
 func Value[T any](in func(func(*Tx) error) error, read func(*Tx) (T, error)) (value T, err error) {
 	err = in(func(tx *Tx) (err error) {
 		value, err = read(tx)
@@ -90,13 +90,13 @@ func (db *DB) tryAhead(changes []*queuedChange, read func(*Tx) error) error {
 	return read(&Tx{bolt: bolt})
 }
 
-// Update makes change durable. Changes that queue while another is being
-// synced are committed together, without a timer; when one of them returns an
-// error it alone is left out and the others are run again. So change may run
-// more than once and must only set what it captured, never add to it. What
-// must happen exactly once, after success, goes into Tx.OnCommit. A change
-// must not call Update; its panic reaches the caller of Update alone. An error
-// of the disk in the very last sync leaves open what a restart will find.
+// Update makes change durable. Changes that queue while another is synced are
+// committed together, without a timer. If one of them returns an error, only that
+// one is left out, and the others run again. So change may run more than once and
+// must only set what it captured, never add to it. Effects that must happen exactly
+// once, after success, go into Tx.OnCommit. A change must not call Update. Its panic
+// reaches only its caller. After a disk error in the final sync, it is undefined
+// whether a restart finds the change.
 func (db *DB) Update(change func(*Tx) error) error {
 	c := &commit{change: change, answered: make(chan struct{})}
 	select {
@@ -107,7 +107,7 @@ func (db *DB) Update(change func(*Tx) error) error {
 	select {
 	case <-c.answered:
 	case <-db.done:
-		select { // the loop has ended, and it answers what it tries before it does
+		select { // the loop has ended; it answers every change it tried first
 		case <-c.answered:
 		default:
 			return ErrClosed
@@ -149,8 +149,8 @@ func (db *DB) commitLoop() {
 	}
 }
 
-// commitAfterQueued commits every queued change and then the changes of batch;
-// the last queued ones share a transaction with the batch.
+// commitAfterQueued commits every queued change, then the changes of batch; the
+// last queued ones share a transaction with the batch.
 func (db *DB) commitAfterQueued(batch []*commit) {
 	if err := db.commitQueued(queueBatch); err != nil {
 		for _, c := range batch {
@@ -158,10 +158,10 @@ func (db *DB) commitAfterQueued(batch []*commit) {
 		}
 		return
 	}
-	_ = db.commit(batch) // commit answers those of batch
+	_ = db.commit(batch) // commit answers the changes of batch
 }
 
-// commitQueued commits the queued changes, except for up to leave of the newest.
+// commitQueued commits the queued changes except the newest, up to leave of them.
 func (db *DB) commitQueued(leave uint64) error {
 	all, done := db.writeBehind.reached()
 	for all > done+leave {
@@ -241,8 +241,8 @@ func (db *DB) finished(changes []*queuedChange) {
 	}
 }
 
-// run calls the change; a panic ends it like an error and is passed on to the
-// goroutine that asked for it.
+// run calls the change. A panic ends it like an error and is rethrown in the
+// goroutine of its caller.
 func (c *commit) run(tx *bbolt.Tx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -250,6 +250,6 @@ func (c *commit) run(tx *bbolt.Tx) (err error) {
 			err = fmt.Errorf("change panicked: %v", p)
 		}
 	}()
-	c.committed = nil // an earlier run was undone
+	c.committed = nil // an earlier run was rolled back
 	return c.change(&Tx{bolt: tx, committed: &c.committed})
 }

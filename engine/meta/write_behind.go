@@ -195,5 +195,5 @@ func (db *DB) Flush() error {
 	if all, done := db.writeBehind.reached(); done == all {
 		return nil
 	}
-	return db.Update(func(*Tx) error { return nil }) // which follows all of it
+	return db.Update(func(*Tx) error { return nil }) // commits after everything queued before
 }
