@@ -8,7 +8,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// Change commits what fn changes together with the call's audit entry.
+// Change commits the changes of fn together with the call's audit entry.
 func (c *Core) Change(call *model.Call, fn func(*meta.Tx) error) error {
 	return NoRoom(c.Meta.Update(func(tx *meta.Tx) error {
 		if err := fn(tx); err != nil {
@@ -18,7 +18,7 @@ func (c *Core) Change(call *model.Call, fn func(*meta.Tx) error) error {
 	}))
 }
 
-// Audit adds the call's entry to the transaction; err is how the call ends.
+// Audit adds the call's entry to the transaction; err is the call's result.
 func (c *Core) Audit(tx *meta.Tx, call *model.Call, err error) error {
 	if err == nil {
 		if err := MarkOnceDone(tx, call.Once, call.Resource); err != nil {
@@ -43,7 +43,7 @@ func (c *Core) Entry(call *model.Call, err error) *model.AuditEntry {
 	}
 }
 
-// CallOf is the call of an entry that is still to be written.
+// CallOf returns the call of an entry that is still to be written.
 func CallOf(entry model.AuditEntry) *model.Call {
 	return &model.Call{
 		Operation: model.Operation{Action: entry.Action}, Actor: entry.Actor, Organization: entry.Organization,
@@ -54,18 +54,18 @@ func CallOf(entry model.AuditEntry) *model.Call {
 // maxResourceID is longer than any id, in bytes.
 const maxResourceID = 64
 
-// boundedResource cuts what a request says it is about to the length that
-// something real can have: anybody may ask for what is not there, without a
-// key, and each request leaves an entry.
+// boundedResource cuts the resource named by a request to the length of a real one:
+// anyone may request a nonexistent resource without a key, and each request leaves
+// an entry.
 func boundedResource(r model.Resource) model.Resource {
 	r.ID = r.ID[:min(len(r.ID), maxResourceID)]
 	r.Name = r.Name[:min(len(r.Name), model.MaxObjectKey)]
 	return r
 }
 
-// Finish ends a call: what was not audited with its change is audited now,
-// within 100 ms, without making the caller wait. Of what nothing else bounds not
-// every entry is ([AuditCoalescer]).
+// Finish ends a call. It audits a call that was not audited with its change, within
+// 100 ms and without making the caller wait. Requests that nothing else limits do
+// not get an entry each ([AuditCoalescer]).
 func (c *Core) Finish(call *model.Call, err error) {
 	if call.Audited {
 		return
@@ -79,8 +79,7 @@ func (c *Core) Finish(call *model.Call, err error) {
 	c.Audits.Add(entry)
 }
 
-// System returns a call by the appliance itself, about something of an
-// organization.
+// System returns a call by the appliance itself about an organization's resource.
 func (c *Core) System(action model.Action, organization string, resource model.Resource) *model.Call {
 	return &model.Call{
 		Operation:    model.Operation{Action: action},
@@ -93,30 +92,30 @@ func (c *Core) System(action model.Action, organization string, resource model.R
 const (
 	// auditDelay is how long an entry waits for others to share its sync.
 	auditDelay = 40 * time.Millisecond
-	// auditBacklog is how many entries may wait; requests wait beyond that, so
-	// that memory is bounded and no entry is dropped. Twice as many are kept of
-	// those that could not be written.
+	// auditBacklog is how many entries may wait. Beyond that, requests wait, so that
+	// memory is bounded and no entry is dropped. Twice as many are kept of the
+	// entries that could not be written.
 	auditBacklog = 8192
 )
 
-// AuditQueue writes the entries of calls that changed nothing, many to a
-// sync, and with them when keys were last used.
+// AuditQueue writes the entries of calls that changed nothing, many per sync,
+// together with the last use of keys.
 type AuditQueue struct {
 	engine  *Core
 	Entries chan *model.AuditEntry
 	closing chan struct{}
 	done    chan struct{}
 	once    sync.Once
-	// unwritten is what could not be written, on a full disk for one: it is
-	// tried again with what comes next. Beyond twice auditBacklog the oldest
-	// are dropped, and counted in the log.
+	// unwritten holds entries that could not be written, for example on a full
+	// disk. They are retried with the next batch. Beyond twice auditBacklog the
+	// oldest are dropped, and their number is logged.
 	unwritten []*model.AuditEntry
 
 	mu   sync.Mutex
 	used map[string]KeyUse
 }
 
-// KeyUse is when a key was last used, and by which address.
+// KeyUse records when and from which address a key was last used.
 type KeyUse struct {
 	At time.Time
 	IP string
@@ -134,8 +133,8 @@ func startAuditQueue(c *Core) *AuditQueue {
 	return q
 }
 
-// Add queues entries. One that comes after close is logged instead: its
-// request was cut off.
+// Add queues entries. It logs an entry that arrives after Close: its request was
+// cut off.
 func (q *AuditQueue) Add(entries ...*model.AuditEntry) {
 	for _, entry := range entries {
 		select {
@@ -146,14 +145,14 @@ func (q *AuditQueue) Add(entries ...*model.AuditEntry) {
 	}
 }
 
-// Touch notes that a key was used.
+// Touch records the use of a key.
 func (q *AuditQueue) Touch(key string, use KeyUse) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.used[key] = use
 }
 
-// Close writes what is queued and ends the queue.
+// Close writes the queued entries and ends the queue.
 func (q *AuditQueue) Close() {
 	q.once.Do(func() { close(q.closing) })
 	<-q.done
@@ -172,7 +171,7 @@ func (q *AuditQueue) run() {
 	}
 }
 
-// rest takes what is queued, without waiting for more.
+// rest takes the queued entries without waiting for more.
 func (q *AuditQueue) rest() []*model.AuditEntry {
 	var batch []*model.AuditEntry
 	for {
@@ -203,7 +202,7 @@ func (q *AuditQueue) gather(first *model.AuditEntry) []*model.AuditEntry {
 	return batch
 }
 
-// write commits a batch, and with it when keys were last used.
+// write commits a batch together with the last use of keys.
 func (q *AuditQueue) write(batch []*model.AuditEntry) {
 	batch = append(q.unwritten, batch...)
 	if lost := len(batch) - 2*auditBacklog; lost > 0 {

@@ -13,10 +13,10 @@ import (
 // coalesceWindow is how long the entries of a source are counted together.
 const coalesceWindow = time.Minute
 
-// How many entries of a source are written in an coalesceWindow, before one that
-// stands for the rest.
+// The number of entries of a source that are written per coalesceWindow, before one
+// that stands for the rest.
 const (
-	// keyEntries is for an API key: one that is not in force, or beyond a budget.
+	// keyEntries is for an API key that is invalid or beyond a budget.
 	keyEntries = 60
 	// keylessEntries is for all requests without a known key, keylessAddressEntries
 	// for those from one address.
@@ -46,13 +46,13 @@ type AuditCoalescer struct {
 	sources map[auditBound]*coalesced
 }
 
-// auditSource names entries that are counted together: by requester, resource
-// and address, each "" if it does not matter.
+// auditSource identifies entries that are counted together, by requester, resource
+// and address; "" means that any value counts.
 type auditSource struct {
 	organization, who, what, address string
 }
 
-// auditBound is how many entries a source may write in a window.
+// auditBound limits how many entries a source may write in a window.
 type auditBound struct {
 	source auditSource
 	limit  int
@@ -61,7 +61,7 @@ type auditBound struct {
 type coalesced struct {
 	entries int
 	last    *model.AuditEntry // not written yet; nil within the bound
-	skipped int               // how many were not written, the last included
+	skipped int               // number not written, including last
 }
 
 // newAuditCoalescer returns a coalescer whose first window begins with the first
@@ -70,8 +70,8 @@ func newAuditCoalescer() *AuditCoalescer {
 	return &AuditCoalescer{sources: map[auditBound]*coalesced{}}
 }
 
-// auditBounds returns what bounds the entry of a call, the widest first; nil for
-// calls that a budget bounds.
+// auditBounds returns the bounds on the entry of a call, widest first; nil for
+// calls that a budget limits.
 func auditBounds(call *model.Call, err error) []auditBound {
 	organization, address := call.Organization, model.VisitorOf(call.IP)
 	source := func(who, what, address string) auditSource { return auditSource{organization, who, what, address} }
@@ -102,7 +102,7 @@ func (f *AuditCoalescer) admit(entry *model.AuditEntry, bounds []auditBound) []*
 	write := f.Turn(entry.At)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, b := range bounds { // below a source that is used up none is recorded, which bounds memory, too
+	for _, b := range bounds { // a source below an exhausted one is not recorded, which also bounds memory
 		if s := f.sources[b]; s != nil && s.entries >= b.limit {
 			s.last = entry
 			s.skipped++
@@ -120,8 +120,8 @@ func (f *AuditCoalescer) admit(entry *model.AuditEntry, bounds []auditBound) []*
 	return append(write, entry)
 }
 
-// Turn begins another window if the current one is over, and returns the entries
-// left to write for it.
+// Turn starts another window if the current one is over, and returns the remaining
+// entries to write for it.
 func (f *AuditCoalescer) Turn(now time.Time) []*model.AuditEntry {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,7 +132,7 @@ func (f *AuditCoalescer) Turn(now time.Time) []*model.AuditEntry {
 	return f.rest()
 }
 
-// End returns the entries that are still to be written.
+// End returns the entries that remain to be written.
 func (f *AuditCoalescer) End() []*model.AuditEntry {
 	f.mu.Lock()
 	defer f.mu.Unlock()

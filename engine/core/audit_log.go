@@ -8,8 +8,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// Chain says how the appliance chains its audit entries. A log that had to be
-// begun anew is said aloud: somebody has changed the metadata, or the disk has.
+// Chain configures how the appliance chains its audit entries. A broken chain is
+// logged as an error: the metadata were tampered with, or the disk is damaged.
 func (c *Core) Chain() meta.Chain {
 	return meta.Chain{
 		Key: c.auditKey, Keep: c.Config.AuditKeep, KeepBytes: c.Config.AuditKeepBytes,
@@ -20,12 +20,11 @@ func (c *Core) Chain() meta.Chain {
 	}
 }
 
-// AuditFilter says which audit entries are wanted.
+// AuditFilter selects audit entries.
 type AuditFilter = meta.AuditFilter
 
-// AuditList returns a page, counted from 1, of the audit entries of the call's
-// organization that the filter wants, newest first, and whether there is a
-// next one.
+// AuditList returns a page, counted from 1, of the call's organization's audit
+// entries that match the filter, newest first, and whether there is a next one.
 func (c *Core) AuditList(call *model.Call, filter AuditFilter, page, limit int) ([]model.AuditEntry, bool, error) {
 	var entries []model.AuditEntry
 	var more bool
@@ -37,7 +36,7 @@ func (c *Core) AuditList(call *model.Call, filter AuditFilter, page, limit int) 
 	return entries, more, err
 }
 
-// AuditVerify checks the chain of audit entries of the call's organization.
+// AuditVerify verifies the chain of audit entries of the call's organization.
 func (c *Core) AuditVerify(call *model.Call) (meta.Verification, error) {
 	var first model.Action
 	if call.Organization != "" {
@@ -46,9 +45,8 @@ func (c *Core) AuditVerify(call *model.Call) (meta.Verification, error) {
 	return c.Meta.VerifyAudit(c.Chain(), call.Organization, first)
 }
 
-// AuditExport returns up to limit entries of the call's organization as they
-// are stored, oldest first, from the number from on; and the number that is
-// next, 0 at the end.
+// AuditExport returns up to limit stored entries of the call's organization, oldest
+// first, starting at the number from; and the next number, 0 at the end.
 func (c *Core) AuditExport(call *model.Call, from uint64, limit int) (lines []string, next uint64, err error) {
 	err = c.Meta.ViewFlushed(func(tx *meta.Tx) (err error) {
 		lines, next, err = tx.AuditLines(call.Organization, from, limit)
@@ -57,16 +55,16 @@ func (c *Core) AuditExport(call *model.Call, from uint64, limit int) (lines []st
 	return lines, next, err
 }
 
-// auditPruneBatch is how many entries one transaction removes for their age.
+// auditPruneBatch is how many expired entries one transaction removes.
 const auditPruneBatch = 1000
 
-// PruneAudits removes the audit entries that are older than the operator
-// keeps them.
+// PruneAudits removes audit entries that are older than the operator's retention
+// period.
 func (c *Core) PruneAudits() error {
 	if c.Config.AuditRetention <= 0 || c.KeepsAll() {
 		return nil
 	}
-	chains := []string{""} // of what belongs to no organization
+	chains := []string{""} // of entries without an organization
 	if err := c.Meta.View(func(tx *meta.Tx) error {
 		return tx.Organizations().All(func(o model.Organization) error {
 			chains = append(chains, o.ID)

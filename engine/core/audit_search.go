@@ -8,12 +8,12 @@ import (
 	"holdfast/engine/model"
 )
 
-// AuditQuery says which audit entries somebody who looks for them wants.
+// AuditQuery selects audit entries in a search by a person.
 type AuditQuery = meta.AuditQuery
 
-// AuditSearch returns a page of the audit entries of the call's organization
-// that query wants, newest first. A page may hold fewer than its limit and
-// yet have a next one: how far one search looks is bounded.
+// AuditSearch returns a page of the call's organization's audit entries that match
+// query, newest first. A page may have fewer entries than its limit and still a next
+// page, because the length of one search is bounded.
 func (c *Core) AuditSearch(call *model.Call, query AuditQuery, page Page) (List[model.AuditEntry], error) {
 	w, err := c.Walk(call, model.ActionAuditList, page, fmt.Sprintf("%q", query))
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"holdfast/engine/meta"
 )
 
-// discardBatch is how many blobs are unlinked before their rows go.
+// discardBatch is how many blobs are unlinked before their rows are removed.
 const discardBatch = 1000
 
-// RemoveDiscarded unlinks the blobs that no record points to any more.
+// RemoveDiscarded unlinks the blobs that no record refers to any more.
 func (c *Core) RemoveDiscarded() error {
 	for {
 		var refs []string

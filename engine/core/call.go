@@ -10,18 +10,17 @@ import (
 
 var ErrInterrupted = model.Errorf(model.CodeConflict, "the appliance was stopped before this was done")
 
-// Background runs work until it returns; Close waits for it.
+// Background runs work in a goroutine; Close waits for it.
 func (c *Core) Background(work func(context.Context)) {
 	c.Work.Go(func() { work(c.Lifetime) })
 }
 
-// NewID returns a new id for a resource of type t. Ids sort by the time they
-// were made.
+// NewID returns a new id for a resource of type t. Ids sort by creation time.
 func (c *Core) NewID(t model.ResourceType) string {
 	return FormatID(t.Prefix(), c.IDs.Next(c.Clock()))
 }
 
-// Permit checks that the caller may do all of acts.
+// Permit checks that the caller may perform all of acts.
 func Permit(call *model.Call, acts []model.Operation) error {
 	for _, act := range acts {
 		if call.IsPerson() {
@@ -41,8 +40,8 @@ func Permit(call *model.Call, acts []model.Operation) error {
 	return nil
 }
 
-// IsLoopback reports whether an address is the machine's own. Everybody has it
-// where a proxy on this machine stands in front.
+// IsLoopback reports whether ip is a loopback address. Behind a proxy on this
+// machine, every client has one.
 func IsLoopback(ip string) bool {
 	address, err := netip.ParseAddr(ip)
 	return err == nil && address.Unmap().IsLoopback()
@@ -52,11 +51,11 @@ func OrganizationResource(o model.Organization) model.Resource {
 	return model.Resource{Type: model.ResourceOrganization, ID: o.ID, Name: o.Name}
 }
 
-// ErrUnwanted ends a verification of what is about to go.
+// ErrUnwanted ends the verification of a backup that is about to be removed.
 var ErrUnwanted = errors.New("the backup is being removed")
 
-// PartOf returns a call about one of the resources that call is about, to be
-// audited by itself.
+// PartOf returns a call about one of the resources of call, to be audited
+// separately.
 func PartOf(call *model.Call, resource model.Resource) *model.Call {
 	part := *call
 	part.Resource, part.Details, part.Audited = resource, nil, false

@@ -5,29 +5,28 @@ import (
 	"sync"
 )
 
-// Cancels lets one act end another that runs in the background, and wait for
-// its end.
-type Cancels struct{ running sync.Map } // *cancelable by the key
+// Cancels lets one operation cancel another in the background and wait for its end.
+type Cancels struct{ running sync.Map } // *cancelable by key
 
 type cancelable struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 }
 
-// Add makes what runs under key cancelable until ended is called.
+// Add makes the operation under key cancelable until ended is called.
 func (c *Cancels) Add(ctx context.Context, key string) (_ context.Context, ended func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	run := &cancelable{cancel: cancel, done: make(chan struct{})}
 	c.running.Store(key, run)
 	return ctx, func() {
-		c.running.CompareAndDelete(key, run) // not the next one's
+		c.running.CompareAndDelete(key, run) // but not a later one
 		cancel(nil)
 		close(run.done)
 	}
 }
 
-// Cancel ends what runs under key, saying why, and waits until it has ended.
-// It reports whether anything ran; nothing is fine.
+// Cancel cancels the operation under key with cause and waits until it has ended.
+// It reports whether an operation was running; none is fine.
 func (c *Cancels) Cancel(key string, cause error) bool {
 	found, ok := c.running.Load(key)
 	if ok {
@@ -38,7 +37,7 @@ func (c *Cancels) Cancel(key string, cause error) bool {
 	return ok
 }
 
-// Count returns how many cancelable acts are running.
+// Count returns the number of running cancelable operations.
 func (c *Cancels) Count() (n int) {
 	for range c.running.Range {
 		n++

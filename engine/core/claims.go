@@ -7,34 +7,35 @@ import (
 	"holdfast/engine/model"
 )
 
-// Claims says which databases something is being done to. One act at a time
-// may change a database; the process holds the data directory alone, so
-// memory is the right place for it.
+// Claims records which databases are being changed. Only one operation at a time may
+// change a database. Claims are in memory because only one process has the data
+// directory open.
 type Claims struct {
 	mu   sync.Mutex
 	held map[string]*claim // by id
 }
 
-// claim is one act that holds an id.
+// claim is one operation's hold on an id.
 type claim struct {
-	what     string // is being done
-	ending   bool   // it is recorded as done, or about to be, and only tidies up
+	what     string // being done
+	ending   bool   // recorded as done, or about to be; only cleanup remains
 	released chan struct{}
 }
 
 func NewClaims() *Claims { return &Claims{held: map[string]*claim{}} }
 
-// endingWait is how long an act waits for one that is recorded as done.
+// endingWait is how long an operation waits for one that is recorded as done.
 const endingWait = 10 * time.Second
 
-// Take claims id for what is about to be done ("a restore"), or returns a
-// conflict that names what is under way. The caller releases it. Whoever was
-// told that an act is done may go on at once: its tidying up is waited for.
+// Take claims id for what is about to be done ("a restore"), or returns a conflict
+// that names the operation in progress. The caller releases the claim. Take waits
+// for the cleanup of an operation that is done, because a client that was told of
+// its end may continue at once.
 func (c *Claims) Take(id, what string) (release func(), err error) {
 	return c.TakeAnd(id, what, func() {})
 }
 
-// TakeAnd is take, and calls taken before anybody can see the claim.
+// TakeAnd is Take, but calls taken before the claim is visible to others.
 func (c *Claims) TakeAnd(id, what string, taken func()) (release func(), err error) {
 	timeout := time.NewTimer(endingWait)
 	defer timeout.Stop()
@@ -54,7 +55,7 @@ func (c *Claims) TakeAnd(id, what string, taken func()) (release func(), err err
 	}
 }
 
-// put claims id, or returns a copy of the claim that is there.
+// put claims id, or returns a copy of the existing claim.
 func (c *Claims) put(id, what string, taken func()) (mine, other *claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +76,7 @@ func (c *Claims) remove(id string, mine *claim) {
 	close(mine.released)
 }
 
-// Ending says that what these are claimed for is being recorded as done.
+// Ending marks the claims on ids as being recorded as done.
 func (c *Claims) Ending(ids ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +87,7 @@ func (c *Claims) Ending(ids ...string) {
 	}
 }
 
-// SameAct reports whether two are claimed for the same.
+// SameAct reports whether two ids are claimed for the same operation.
 func (c *Claims) SameAct(one, other string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,14 +95,14 @@ func (c *Claims) SameAct(one, other string) bool {
 	return a != nil && b != nil && a.what == b.what
 }
 
-// Holds reports whether id is claimed for what is given.
+// Holds reports whether id is claimed for what.
 func (c *Claims) Holds(id, what string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.held[id] != nil && c.held[id].what == what
 }
 
-// underWay is the conflict with another act that holds a claim.
+// underWay returns the conflict with another operation that holds a claim.
 func underWay(what string) error {
 	if what == Unrecovered {
 		return model.Errorf(model.CodeConflict, "what a crash interrupted on this database could not be finished when the appliance started, "+
@@ -111,7 +112,8 @@ func underWay(what string) error {
 }
 
 // Unrecovered is held, until the appliance ends, on a database that could not be
-// recovered: nothing may touch it, and it is not started. The others are.
+// recovered: it is not started, and no operation may use it. Other databases are
+// unaffected.
 const Unrecovered = "what a crash interrupted, and could not be recovered when the appliance started,"
 
 // UnderWay lists the claims as "id: what".

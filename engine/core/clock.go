@@ -9,29 +9,29 @@ import (
 	"holdfast/engine/meta"
 )
 
-// A clock that leaps ahead makes everything old that is kept for a time. It may
-// be wrong, as one is that a machine comes up with until it has asked for the
-// time; or the machine was off. Nothing can tell at once, so what is removed
-// for its age waits until the leap was there for ClockGrace of running.
+// A clock that leaps ahead makes everything with a retention period look old. It may
+// be wrong, as some machines' clocks are until the first time synchronization, or
+// the machine was off. At first these cannot be told apart, so removal for age waits
+// until the appliance has run for ClockGrace since the leap.
 
 const (
-	// clockSlack is how far a clock may go astray without being wondered at.
+	// clockSlack is the largest deviation of a clock that is plausible.
 	clockSlack = 24 * time.Hour
-	// ClockGrace is for how long the appliance runs until it believes a clock
-	// that has leapt.
+	// ClockGrace is how long the appliance runs before it believes a clock that has
+	// leapt.
 	ClockGrace = 72 * time.Hour
 
 	clockSetting = "clock"
 )
 
-// BelievedClock is a clock that does not leap: it goes with the machine's while
-// that is plausible, and by the time that passes while it is not.
+// BelievedClock is a clock that does not leap: it follows the machine's clock while
+// that is plausible, and otherwise advances with elapsed time.
 type BelievedClock struct {
 	Time   time.Time     `json:"time"`
-	Waited time.Duration `json:"waited_ns"` // of running, since the machine's leapt
+	Waited time.Duration `json:"waited_ns"` // running time since the machine's clock leapt
 }
 
-// Ahead is by how much a clock is implausibly Ahead, 0 when it is not.
+// Ahead returns by how much now is implausibly ahead, 0 if it is plausible.
 func (b BelievedClock) Ahead(now time.Time) time.Duration {
 	if by := now.Sub(b.Time); by > clockSlack {
 		return by
@@ -39,10 +39,10 @@ func (b BelievedClock) Ahead(now time.Time) time.Duration {
 	return 0
 }
 
-// After is the clock when the process has run on for passed, and the machine's
-// says now. Leaps during a grace do not prolong it: a machine that is off every
-// weekend would never come to its end. Nor does one that was set back begin
-// another when it is right again.
+// After returns the clock after the process has run for passed, when the machine's
+// clock says now. Leaps during a grace period do not prolong it: a machine that is
+// off every weekend would never reach its end. A clock that was set back and is then
+// corrected does not start another.
 func (b BelievedClock) After(passed time.Duration, now time.Time) BelievedClock {
 	b.Time = b.Time.Add(passed)
 	b.Waited += passed
@@ -52,17 +52,17 @@ func (b BelievedClock) After(passed time.Duration, now time.Time) BelievedClock 
 	return b
 }
 
-// ClockGuard is what the engine knows of its clock.
+// ClockGuard is the engine's knowledge of its clock.
 type ClockGuard struct {
 	Mu       sync.Mutex
 	Believed BelievedClock
-	Looked   time.Time // when that was so, for the time passed since
-	told     bool      // that the clock has leapt
-	KeepAll  time.Time // until then nothing is removed for its age: see recoverOlder
+	Looked   time.Time // when Believed was updated, to measure the time elapsed since
+	told     bool      // the leap was logged
+	KeepAll  time.Time // nothing is removed for its age before then: see recoverOlder
 }
 
-// loadClock reads how far the clock had come when the appliance last ran, and
-// until when all is kept.
+// loadClock reads how far the clock had advanced when the appliance last ran, and
+// until when everything is kept.
 func (c *Core) loadClock() error {
 	g := &c.Guard
 	g.Looked = time.Now()
@@ -79,11 +79,10 @@ func (c *Core) loadClock() error {
 	})
 }
 
-// WallClock is what the machine's clock says, whatever has passed since.
+// WallClock returns the machine's clock without its monotonic reading.
 func (c *Core) WallClock() time.Time { return c.Clock().Round(0) }
 
-// KeepClock keeps durably how far the clock has come, and says so when it has
-// leapt.
+// KeepClock stores durably how far the clock has advanced, and logs a leap.
 func (c *Core) KeepClock() error {
 	g := &c.Guard
 	g.Mu.Lock()
@@ -107,8 +106,8 @@ func (c *Core) KeepClock() error {
 	return c.Meta.Update(func(tx *meta.Tx) error { return tx.PutSetting(clockSetting, text) })
 }
 
-// ClockAhead is by how much the clock is ahead of where it can be, 0 when it is
-// not, and for how long of running it is not believed yet.
+// ClockAhead returns by how much the clock is implausibly ahead, 0 if it is not, and
+// how much longer the appliance must run before it believes it.
 func (c *Core) ClockAhead() (by, grace time.Duration) {
 	g := &c.Guard
 	g.Mu.Lock()
@@ -118,8 +117,8 @@ func (c *Core) ClockAhead() (by, grace time.Duration) {
 	return b.Ahead(c.WallClock()), max(0, ClockGrace-b.Waited)
 }
 
-// KeepsAll reports whether nothing may be removed for its age: the clock is ahead
-// of where it can be, or the metadata were older not long ago.
+// KeepsAll reports whether nothing may be removed for its age: the clock is
+// implausibly ahead, or an older copy of the metadata was restored recently.
 func (c *Core) KeepsAll() bool {
 	c.Guard.Mu.Lock()
 	keepAll := c.Guard.KeepAll
@@ -128,18 +127,18 @@ func (c *Core) KeepsAll() bool {
 	return ahead > 0 || c.Clock().Before(keepAll)
 }
 
-// MayRemove reports whether what was to be kept until a time may be removed for
-// good.
+// MayRemove reports whether something with a retention period until that time may be
+// removed permanently.
 func (c *Core) MayRemove(until time.Time) bool {
 	return !c.Clock().Before(until) && !c.KeepsAll()
 }
 
-// OlderSetting has, in the metadata, until when that is.
+// OlderSetting is the setting with the time until which everything is kept.
 const OlderSetting = "older_until"
 
-// keepAllSetting returns until when nothing is removed for its age, zero when
-// the metadata never were older.
+// keepAllSetting returns the time before which nothing is removed for its age, zero
+// if no older copy of the metadata was ever restored.
 func keepAllSetting(tx *meta.Tx) (until time.Time) {
-	_ = until.UnmarshalText(tx.Setting(OlderSetting)) // none is there
+	_ = until.UnmarshalText(tx.Setting(OlderSetting)) // the setting may be absent
 	return until
 }

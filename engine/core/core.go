@@ -1,12 +1,12 @@
-// Package core holds what every operation of the appliance needs: its metadata
-// and blobs, the clock, ids, claims, secrets, the audit log, idempotency, plans
-// and events. The rooms beside it (access, objects, databases, recovery, imports,
-// insight) each have the same *Core; core knows none of them.
+// Package core holds what every operation of the appliance needs: its metadata and
+// blobs, the clock, ids, claims, secrets, the audit log, idempotency, plans and
+// events. The service packages (access, objects, databases, recovery, imports,
+// insight) share one *Core; core imports none of them.
 //
-// A call is made by a gate, passes an operation of a room, and ends with Finish.
-// A change and its audit entry are committed in one transaction (Change). One
-// act at a time changes a resource: it holds a claim, in memory, because one
-// process has the data directory.
+// A gate makes a call, a service carries out its operation, and Finish ends it. A
+// change and its audit entry are committed in one transaction (Change). Only one
+// operation at a time changes a resource: it holds a claim, in memory, because only
+// one process has the data directory open.
 package core
 
 import (
@@ -21,8 +21,8 @@ import (
 	"holdfast/engine/meta"
 )
 
-// Core is shared by the rooms. Its fields are set before the first operation and
-// not changed after.
+// Core is shared by the services. Its fields are set before the first operation and
+// do not change afterwards.
 type Core struct {
 	Config Config
 	Log    *slog.Logger
@@ -33,29 +33,29 @@ type Core struct {
 	Signer Signer
 	IDs    *IDSource
 	Claims *Claims
-	// Cancels are the acts in the background that another act may end.
+	// Cancels holds the background operations that another operation may cancel.
 	Cancels   Cancels
 	Audits    *AuditQueue
 	Coalescer *AuditCoalescer
 	Rates     *RateLimiter
 	Guard     ClockGuard
 
-	// RemovalLock: what removes files holds it shared; an export of the appliance
+	// RemovalLock: removers of files hold it shared; an export of the appliance
 	// holds it exclusively, so that nothing it copies disappears.
 	RemovalLock sync.RWMutex
 
-	// Lifetime ends when Stop is called. Work counts the goroutines that run by
-	// themselves; whoever closes the engine waits for them.
+	// Lifetime ends when Stop is called. Work counts the background goroutines;
+	// closing the engine waits for them.
 	Lifetime context.Context
 	Stop     context.CancelFunc
 	Work     sync.WaitGroup
 
 	auditKey []byte
 	once     onceSet
-	visitors *RateLimiter // for what needs no key, by address and account
+	visitors *RateLimiter // for requests without a key, by address and account
 }
 
-// New returns the core over open metadata, with the key of the data directory.
+// New returns a core on open metadata, with the key of the data directory.
 func New(cfg Config, db *meta.DB) (*Core, error) {
 	if err := refuseWithoutKey(cfg.DataDir, db); err != nil {
 		return nil, err
@@ -78,8 +78,8 @@ func New(cfg Config, db *meta.DB) (*Core, error) {
 	return c, nil
 }
 
-// Begin reads the clock's guard and starts the audit queue. Calls can be finished
-// from then on.
+// Begin loads the clock's guard and starts the audit queue. Afterwards, calls can be
+// finished.
 func (c *Core) Begin() error {
 	if err := c.loadClock(); err != nil {
 		return fmt.Errorf("read the clock's guard: %w", err)

@@ -11,16 +11,16 @@ import (
 	"holdfast/engine/model"
 )
 
-// The files of a data directory without which the rest is worth nothing. The
-// metadata is made first, the key second.
+// The files without which a data directory is worthless. The metadata are created
+// first, the key second.
 const (
 	MetadataFile = "holdfast.db"
 	KeyFile      = "secret.key"
 )
 
-// RefuseWithoutMetadata refuses a data directory that has lost its metadata.
-// With new metadata every database and object in it would belong to no record,
-// and be removed.
+// RefuseWithoutMetadata refuses a data directory that has lost its metadata. With
+// new metadata, no record would refer to its databases and objects, and they would
+// be removed.
 func RefuseWithoutMetadata(dir string) error {
 	if !Absent(dir, MetadataFile) || !used(dir) {
 		return nil
@@ -33,9 +33,9 @@ func RefuseWithoutMetadata(dir string) error {
 		dir, missing)
 }
 
-// used reports whether something was ever kept in a data directory: the key or
-// objects, which every start makes a place for after it made the key, or
-// databases, their backups or copies of the metadata.
+// used reports whether a data directory was ever used: it contains the key or the
+// journal, which every start creates after the key, or databases, their backups or
+// copies of the metadata.
 func used(dir string) bool {
 	for _, trace := range []string{KeyFile, "blobs/journal", "instances/db_*", "backups/db_*", MetadataBackups + "/holdfast-*.db"} {
 		if found, _ := fs.Glob(os.DirFS(dir), trace); len(found) > 0 {
@@ -45,8 +45,8 @@ func used(dir string) bool {
 	return false
 }
 
-// refuseWithoutKey refuses a data directory that has lost the key its
-// passwords are sealed with. With a new key none of them could be opened.
+// refuseWithoutKey refuses a data directory that has lost the key that seals its
+// passwords. A new key could open none of them.
 func refuseWithoutKey(dir string, db *meta.DB) error {
 	if !Absent(dir, KeyFile) {
 		return nil
@@ -64,6 +64,6 @@ func Absent(dir, name string) bool {
 }
 
 // QuarantineDir is the directory to which orphans are moved: data directories that
-// no record names. No crash leaves any, but an older holdfast.db that was brought
-// back does: it lacks the databases made since, whose files are the only copy.
+// no record names. A crash leaves none, but restoring an older holdfast.db does: it
+// lacks the databases created since, and their files are the only copy.
 const QuarantineDir = "quarantine"

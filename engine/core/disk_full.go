@@ -14,19 +14,19 @@ import (
 	"holdfast/engine/model"
 )
 
-// DiskFull is what clients are told, and how a reason begins, when something
-// needs space and there is none.
+// DiskFull is the message to clients, and the start of a reason, when an operation
+// needs disk space and there is none.
 const DiskFull = "the disk is full"
 
-// errDiskFull is in what ExplainFailed returns.
+// errDiskFull is wrapped by the errors of ExplainFailed.
 var errDiskFull = errors.New(DiskFull)
 
-// DiskFullRetry is how long RecordOnceSpace waits between two attempts.
+// DiskFullRetry is the time between two attempts of RecordOnceSpace.
 const DiskFullRetry = time.Second
 
-// RecordLater handles err, the failure to commit what has happened already. If the
-// disk was full, it commits fn in the background as soon as there is space; what is
-// not recorded when the engine closes is recovered by the next start. It returns err.
+// RecordLater handles err, the failure to commit something that has already happened.
+// If the disk was full, it commits fn in the background once there is space; the next
+// start recovers what is not recorded when the engine closes. It returns err.
 func (c *Core) RecordLater(err error, what string, fn func(*meta.Tx) error) error {
 	if err == nil || !IsDiskFull(err) {
 		return err
@@ -40,7 +40,7 @@ func (c *Core) RecordLater(err error, what string, fn func(*meta.Tx) error) erro
 	return NoRoom(err)
 }
 
-// RecordOnceSpace commits fn as soon as the disk has space, until ctx ends.
+// RecordOnceSpace commits fn once the disk has space, until ctx ends.
 func (c *Core) RecordOnceSpace(ctx context.Context, fn func(*meta.Tx) error) error {
 	ticker := time.NewTicker(DiskFullRetry)
 	defer ticker.Stop()
@@ -56,8 +56,8 @@ func (c *Core) RecordOnceSpace(ctx context.Context, fn func(*meta.Tx) error) err
 	}
 }
 
-// NoRoom puts into words for the client that err comes from a full disk, and
-// leaves every other error alone.
+// NoRoom turns an error from a full disk into one for the client, and returns every
+// other error unchanged.
 func NoRoom(err error) error {
 	if err == nil || model.CodeOf(err) != model.CodeInternal || !IsDiskFull(err) {
 		return err
@@ -65,8 +65,8 @@ func NoRoom(err error) error {
 	return &model.Error{Code: model.CodeForbidden, Message: DiskFull + ": the operator must make room", Err: err}
 }
 
-// IsDiskFull knows the error of a system call, of a server (disk_full), of what a
-// program such as initdb or a dying server says, and of ExplainFailed.
+// IsDiskFull recognizes the errors of system calls, of PostgreSQL (disk_full), of
+// programs such as initdb or a crashing server, and of ExplainFailed.
 func IsDiskFull(err error) bool {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, errDiskFull) {
 		return true
@@ -82,21 +82,21 @@ func saysDiskFull(text string) bool {
 		strings.Contains(text, "Disk quota exceeded")
 }
 
-// MinFreeSpace is what a server needs at the least to begin another WAL segment.
+// MinFreeSpace is the minimum that a server needs to start another WAL segment.
 const MinFreeSpace = 16 << 20
 
-// warmPoolFreeSpace is what a disk must have free for prepared directories to be made ahead of need.
+// warmPoolFreeSpace is the free disk space required to prepare directories in advance.
 const warmPoolFreeSpace = 512 << 20
 
-// FreeSpaceForWarmPool reports whether the disk has the space for the warm pool to
-// build ahead of need.
+// FreeSpaceForWarmPool reports whether the disk has enough free space for the warm
+// pool to prepare directories.
 func (c *Core) FreeSpaceForWarmPool() bool {
 	host, err := MeasureHost(c.Config.DataDir)
 	return err != nil || host.DiskFree >= warmPoolFreeSpace
 }
 
-// ExplainFailed is ExplainDown for what failed with err: NoRoom knows what it
-// returns.
+// ExplainFailed is ExplainDown for an operation that failed with err; NoRoom
+// recognizes its result.
 func (c *Core) ExplainFailed(err error) error {
 	if reason := err.Error(); c.ExplainDown(reason) != reason {
 		return fmt.Errorf("%w: %w", errDiskFull, err)
@@ -104,9 +104,9 @@ func (c *Core) ExplainFailed(err error) error {
 	return err
 }
 
-// ExplainDown puts first, in the reason why an instance is down, that the disk
-// is full: a server often dies of it without a word, because there was no room
-// for that either.
+// ExplainDown prefixes the reason why an instance is down with DiskFull if the disk
+// is full: a server often dies of that without a message, because there was no space
+// for one either.
 func (c *Core) ExplainDown(reason string) string {
 	full := saysDiskFull(reason)
 	if host, err := MeasureHost(c.Config.DataDir); err == nil && host.DiskFree < MinFreeSpace {

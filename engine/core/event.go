@@ -4,7 +4,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// Tell passes an event to the observer of the configuration.
+// Tell passes an event to Config.Observe.
 func (c *Core) Tell(event model.Event) {
 	if c.Config.Observe == nil {
 		return

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Host is what the machine has, in bytes.
+// Host describes the machine's disk and memory, in bytes.
 type Host struct {
 	DiskTotal, DiskFree          int64
-	MemoryTotal, MemoryAvailable *int64 // nil where the system does not say
+	MemoryTotal, MemoryAvailable *int64 // nil if unknown
 }
 
-// MeasureHost asks the file system of dir, and /proc/meminfo where there is
-// one. DiskFree is what an ordinary user can take.
+// MeasureHost measures the file system of dir, and memory if there is a
+// /proc/meminfo. DiskFree is the space available to an ordinary user.
 func MeasureHost(dir string) (Host, error) {
 	total, free, err := MeasureDisk(dir)
 	if err != nil {
@@ -42,8 +42,8 @@ func MeasureHost(dir string) (Host, error) {
 	return host, nil
 }
 
-// MeasureDisk returns what the file system of dir has, in bytes, and what of it
-// an ordinary user can take.
+// MeasureDisk returns the size of the file system of dir, and the space available to
+// an ordinary user, in bytes.
 func MeasureDisk(dir string) (total, free int64, err error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {

@@ -15,33 +15,33 @@ import (
 )
 
 const (
-	// IdempotencyLife is how long the answer to a request with an
-	// Idempotency-Key is kept.
+	// IdempotencyLife is how long the response to a request with an Idempotency-Key
+	// is kept.
 	IdempotencyLife = 24 * time.Hour
-	// IdempotencyKeep is how many answers are kept for one API key; beyond that
-	// the oldest go before their time.
+	// IdempotencyKeep is how many responses are kept for one API key; beyond that the
+	// oldest are removed early.
 	IdempotencyKeep = 10_000
 )
 
-// FirstAnswer is the error of a call that repeats an earlier one: the client is to
-// be given the data of the first answer.
+// FirstAnswer is the error of a call that repeats an earlier one: the client gets the
+// data of the first response.
 type FirstAnswer struct{ Data []byte }
 
 // Error implements error.
 func (*FirstAnswer) Error() string { return "the request was answered before" }
 
 // OnlyOnce claims the Idempotency-Key of a call that has one. Each operation that
-// takes the header calls it once the form of its request is known to be right, and
-// before it looks for anything. The error is a FirstAnswer when the request was
-// answered before. It is a conflict when the first request had another content, is
-// still under way, or was carried out by an appliance that died before it could
-// answer. A claimed call must be ended by EndOnce.
+// accepts the header calls it once, after validating the request's syntax and before
+// any lookup. The error is a FirstAnswer if the request was answered before. It is a
+// conflict if the first request had different content, is still in progress, or was
+// carried out by an appliance that died before it could answer. A claimed call must
+// be ended with EndOnce.
 func (c *Core) OnlyOnce(call *model.Call) error { return c.OnlyOnceStreamed(call, nil) }
 
-// OnlyOnceStreamed is OnlyOnce for a call whose body comes as it is read: whether
-// it repeats an earlier one is known once digest has read all of it, which only
-// happens where there is an answer to repeat. A nil digest says that
-// Repeatable.Content is all.
+// OnlyOnceStreamed is OnlyOnce for a call with a streamed body. digest reads all of
+// the body, to tell whether the call repeats an earlier one; it is only called if
+// there is a response to repeat. A nil digest means that Repeatable.Content is
+// everything.
 func (c *Core) OnlyOnceStreamed(call *model.Call, digest func() ([]byte, error)) error {
 	r := call.Repeatable
 	if r == nil {
@@ -64,7 +64,7 @@ func (c *Core) OnlyOnceStreamed(call *model.Call, digest func() ([]byte, error))
 			return err
 		}
 		request.Fingerprint = c.FingerprintStreamed(call, body)
-	case digest != nil: // why there is no answer does not depend on it
+	case digest != nil: // the reason for a missing response does not depend on it
 		request.Fingerprint = first.Fingerprint
 	}
 	answer, err := c.replay(first, request, busy)
@@ -74,13 +74,13 @@ func (c *Core) OnlyOnceStreamed(call *model.Call, digest func() ([]byte, error))
 	return &FirstAnswer{answer}
 }
 
-// FingerprintStreamed is the fingerprint of a call whose body has a digest.
+// FingerprintStreamed returns the fingerprint of a call with the body's digest.
 func (c *Core) FingerprintStreamed(call *model.Call, digest []byte) []byte {
 	return c.fingerprint(append(slices.Clone(call.Repeatable.Content), digest...))
 }
 
-// firstOnce makes the request the one that the call carries out, unless there is an
-// earlier one with its key: that is returned, and whether it is under way.
+// firstOnce makes the request the one that the call carries out, unless an earlier
+// one has its key: it then returns that one, and whether it is in progress.
 func (c *Core) firstOnce(call *model.Call, request model.IdempotentRequest) (first model.IdempotentRequest, busy bool, err error) {
 	c.once.add(request.ID)
 	err = c.Meta.Update(func(tx *meta.Tx) (err error) {
@@ -95,13 +95,13 @@ func (c *Core) firstOnce(call *model.Call, request model.IdempotentRequest) (fir
 	return first, busy, NoRoom(err)
 }
 
-// claimOnce returns the first request with the key, and whether it is under
-// way: this one, unless there is an earlier one that counts. One that a crash
-// cut off before it changed anything does not.
+// claimOnce returns the first request with the key, and whether it is in progress:
+// this one, unless an earlier one counts. One that a crash interrupted before it
+// changed anything does not count.
 func (c *Core) claimOnce(tx *meta.Tx, request model.IdempotentRequest) (_ model.IdempotentRequest, busy bool, _ error) {
 	first, err := tx.IdempotentRequests().Find(meta.ByHash, request.Hash)
 	if err == nil {
-		// Asked for in the transaction: an end is committed before it is seen here.
+		// Checked in the transaction: a request's end is committed before it is visible here.
 		busy := c.once.has(first.ID)
 		if busy || !c.outlived(first) && (first.Done != nil || first.Answer != nil) {
 			return first, busy, nil
@@ -114,8 +114,8 @@ func (c *Core) claimOnce(tx *meta.Tx, request model.IdempotentRequest) (_ model.
 	return request, true, tx.IdempotentRequests().Insert(request)
 }
 
-// replay returns the answer of the first request to the second, or why there
-// is none.
+// replay returns the response to the first request for the second, or why there is
+// none.
 func (c *Core) replay(first, second model.IdempotentRequest, busy bool) ([]byte, error) {
 	switch {
 	case !hmac.Equal(first.Fingerprint, second.Fingerprint):
@@ -132,8 +132,8 @@ func (c *Core) replay(first, second model.IdempotentRequest, busy bool) ([]byte,
 	}
 }
 
-// objectName is an object's name in its bucket, whose id the resource has; "" for
-// everything else.
+// objectName returns an object's name in its bucket, whose id is the resource's ID; ""
+// for other resources.
 func objectName(r model.Resource) string {
 	if r.Type == model.ResourceObject {
 		return r.Name
@@ -141,10 +141,9 @@ func objectName(r model.Resource) string {
 	return ""
 }
 
-// EndOnce ends what OnlyOnce claimed: with the answer's data, which is kept;
-// or without one, when nothing was changed, and then the key is free again.
-// Who asks for the answer later has to get it, so that it is on disk when this
-// returns.
+// EndOnce ends a claim of OnlyOnce. It stores the response's data; without data,
+// because nothing was changed, it frees the key. The data is on disk when EndOnce
+// returns, because a later request must get it.
 func (c *Core) EndOnce(call *model.Call, answer []byte) {
 	if call.Once == "" {
 		return
@@ -167,7 +166,7 @@ func (c *Core) EndOnce(call *model.Call, answer []byte) {
 		})
 	})
 	call.Once = ""
-	if err != nil { // the record says at least whether it was done
+	if err != nil { // the record at least says whether it was done
 		c.Log.Error("keep the answer to a request with an Idempotency-Key", "request_id", call.RequestID, "error", err)
 	}
 }
@@ -184,28 +183,28 @@ func forgetUndone(tx *meta.Tx, id string) error {
 	return tx.IdempotentRequests().Delete(id)
 }
 
-// MarkOnceDone notes, in the transaction of a change, that the request with an id,
-// "" for none, was carried out. So it is known after a crash whether it was.
+// MarkOnceDone records, in the transaction of a change, that the request with the id
+// once ("" for none) was carried out, so that this is known after a crash.
 func MarkOnceDone(tx *meta.Tx, once string, done model.Resource) error {
 	if once == "" {
 		return nil
 	}
 	err := tx.IdempotentRequests().Change(once, func(r *model.IdempotentRequest) { r.Done = &done })
-	if errors.Is(err, meta.ErrNotFound) { // it has outlived its time
+	if errors.Is(err, meta.ErrNotFound) { // it has expired
 		return nil
 	}
 	return err
 }
 
-// ExpireOnce removes the answers that have outlived their time, and the oldest
-// of who has too many.
+// ExpireOnce removes expired responses, and the oldest of API keys with too
+// many.
 func (c *Core) ExpireOnce() error {
 	return c.Meta.Update(func(tx *meta.Tx) error {
 		var drop []string
 		kept := map[string][]string{}
 		if err := tx.IdempotentRequests().All(func(r model.IdempotentRequest) error {
 			switch {
-			case c.once.has(r.ID): // it is under way
+			case c.once.has(r.ID): // in progress
 			case c.outlived(r):
 				drop = append(drop, r.ID)
 			default:
@@ -233,13 +232,13 @@ func (c *Core) outlived(r model.IdempotentRequest) bool {
 
 func answerPurpose(id string) string { return "answer " + id }
 
-// fingerprint is keyed: bodies hold passwords, which could be guessed from a
-// plain hash.
+// fingerprint is keyed because bodies contain passwords, which could be guessed from
+// a plain hash.
 func (c *Core) fingerprint(content []byte) []byte {
 	return c.Signer.Sign("idempotent request " + string(content))
 }
 
-// HashParts hashes parts of any length so that no two lists have one hash.
+// HashParts hashes parts of any length so that different lists have different hashes.
 func HashParts(parts ...string) []byte {
 	digest := sha256.New()
 	for _, part := range parts {
@@ -249,7 +248,7 @@ func HashParts(parts ...string) []byte {
 	return digest.Sum(nil)
 }
 
-// onceSet holds the requests with an Idempotency-Key that are under way.
+// onceSet holds the requests with an Idempotency-Key that are in progress.
 type onceSet struct{ ids sync.Map }
 
 func (s *onceSet) add(id string) { s.ids.Store(id, nil) }

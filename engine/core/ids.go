@@ -9,8 +9,8 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// IDSource makes ULIDs that rise strictly within this process, also when the
-// clock is set back.
+// IDSource makes ULIDs that increase strictly within this process, even if the clock
+// is set back.
 type IDSource struct {
 	mu      sync.Mutex
 	entropy *ulid.MonotonicEntropy
@@ -35,29 +35,29 @@ func (s *IDSource) Next(at time.Time) ulid.ULID {
 	return id
 }
 
-// FormatID writes a ULID as an id: a prefix, then the ULID in lower case.
+// FormatID formats a ULID as an id: a prefix, then the ULID in lower case.
 func FormatID(prefix string, id ulid.ULID) string {
-	var room [16 + ulid.EncodedSize]byte // of the stack
+	var room [16 + ulid.EncodedSize]byte // on the stack
 	text := append(append(room[:0], prefix...), make([]byte, ulid.EncodedSize)...)
 	own := text[len(prefix):]
-	_ = id.MarshalTextTo(own) // has no error but for too little room
+	_ = id.MarshalTextTo(own) // fails only if there is too little space
 	for i := range own {
-		own[i] |= 'a' - 'A' // which digits have anyway
+		own[i] |= 'a' - 'A' // digits already have the bit set
 	}
 	return string(text)
 }
 
-// NewRequestID makes the id of a request, which sorts by time. An
-// X-Request-Id of the client is not used, because it may not be unique.
+// NewRequestID returns the id of a request; ids sort by time. A client's
+// X-Request-Id is not used, because it may not be unique.
 func NewRequestID() string {
 	var id ulid.ULID
-	_ = id.SetTime(ulid.Timestamp(time.Now())) // has no error for some thousand years
+	_ = id.SetTime(ulid.Timestamp(time.Now())) // cannot fail for some thousand years
 	_, _ = rand.Read(id[6:])                   // never fails
 	return FormatID("req_", id)
 }
 
-// RandomBytes returns 32 bytes from the operating system's generator, which
-// does not fail (crypto/rand.Read).
+// RandomBytes returns 32 bytes from the operating system's generator, which does not
+// fail (crypto/rand.Read).
 func RandomBytes() (random [32]byte) {
 	_, _ = rand.Read(random[:])
 	return random

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// MetadataBackups is where copies of the metadata lie.
+	// MetadataBackups is the directory of the metadata copies.
 	MetadataBackups = "metadata"
-	// MetadataInterval is how often a copy is made by itself, MetadataKept how
-	// many are kept.
+	// MetadataInterval is the time between automatic copies, MetadataKept the number
+	// that are kept.
 	MetadataInterval = 24 * time.Hour
 	MetadataKept     = 14
-	// metadataTime is the time in a copy's name, which sorts by it.
+	// metadataTime is the layout of the time in a copy's name; names sort by it.
 	metadataTime = "20060102T150405Z"
 )
 
@@ -30,9 +30,9 @@ type MetadataBackup struct {
 	SizeBytes int64
 }
 
-// MetadataBackup copies the metadata, as it is at one moment and while
-// everything goes on, and checks the copy. The key its secrets are sealed with
-// is another file, and is not in it.
+// MetadataBackup makes a consistent copy of the metadata while the appliance runs,
+// and checks the copy. The key that seals the secrets is in another file, which is
+// not copied.
 func (c *Core) MetadataBackup(call *model.Call) (MetadataBackup, error) {
 	release, err := c.Claims.Take(MetadataFile, "a copy of the metadata")
 	if err != nil {
@@ -47,7 +47,7 @@ func (c *Core) MetadataBackup(call *model.Call) (MetadataBackup, error) {
 	if err := durable.WriteStream(path, 0o600, c.Meta.Snapshot); err != nil {
 		return MetadataBackup{}, NoRoom(err)
 	}
-	if err := meta.Check(path); err != nil { // it may not stand for a good one
+	if err := meta.Check(path); err != nil { // a damaged copy must not pass for a good one
 		return MetadataBackup{}, errors.Join(err, os.Remove(path))
 	}
 	info, err := os.Stat(path)
@@ -58,8 +58,8 @@ func (c *Core) MetadataBackup(call *model.Call) (MetadataBackup, error) {
 	return MetadataBackup{path, info.Size()}, c.Change(call, func(*meta.Tx) error { return nil })
 }
 
-// BackUpMetadata makes a copy when the newest is old, and removes the oldest
-// when there are many.
+// BackUpMetadata makes a copy if the newest is old, and removes the oldest if there
+// are too many.
 func (c *Core) BackUpMetadata() error {
 	copies, err := c.MetadataCopies()
 	if err != nil {
@@ -82,17 +82,17 @@ func (c *Core) BackUpMetadata() error {
 	return nil
 }
 
-// MetadataCopy is the name of a copy made at a time.
+// MetadataCopy returns the file name of a copy made at that time.
 func MetadataCopy(at time.Time) string { return "holdfast-" + at.Format(metadataTime) + ".db" }
 
-// isCopyAhead reports whether a copy was made by a clock that has been set back
-// since.
+// isCopyAhead reports whether a copy is dated in the future because the clock was
+// set back since.
 func (c *Core) isCopyAhead(path string) bool {
 	return filepath.Base(path) > MetadataCopy(c.Clock().Add(time.Minute))
 }
 
-// MetadataCopies returns the copies there are, oldest first. Those of a clock that
-// has been set back since count as the oldest.
+// MetadataCopies returns the existing copies, oldest first. Copies dated in the
+// future, because the clock was set back since, count as the oldest.
 func (c *Core) MetadataCopies() ([]string, error) {
 	copies, err := filepath.Glob(filepath.Join(c.Config.DataDir, MetadataBackups, "holdfast-*.db"))
 	if err != nil {

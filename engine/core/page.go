@@ -13,13 +13,13 @@ const (
 	MaxLimit     = 100
 )
 
-// Page asks for a part of a list.
+// Page requests a part of a list.
 type Page struct {
 	Limit  int    // 1 to MaxLimit; 0 means DefaultLimit
-	Cursor string // from the page before, "" for the first
+	Cursor string // from the previous page, "" for the first
 }
 
-// List is a part of a list, in the list's order.
+// List is one page of a list, in the list's order.
 type List[T any] struct {
 	Items []T
 	// Next is the cursor of the next page, "" at the end.
@@ -33,19 +33,18 @@ func (p Page) limit() int {
 	return min(p.Limit, MaxLimit)
 }
 
-// Walk is the way through a list, page by page. A cursor is a place in the
-// list, signed for that list alone: in another, or in one of other parameters,
-// it would lead past what was never shown.
+// Walk pages through a list. A cursor is a position in the list, signed for that
+// list and its parameters: in another list it would skip unseen items.
 type Walk struct {
 	signer Signer
 	list   string
-	After  string // the place that the page begins behind, "" for the first
+	After  string // position after which the page starts, "" for the first
 	Limit  int
 }
 
-// Walk begins to read a page of a list, of which the parameters say of what and
-// which it is. (The call may be about something else: who has changed one of a
-// list is shown the list.)
+// Walk starts reading a page of a list, which the action and the parameters identify.
+// The call may be about something else: after a change to an item, the client is
+// shown the list.
 func (c *Core) Walk(call *model.Call, list model.Action, page Page, parameters ...string) (Walk, error) {
 	w := Walk{
 		signer: c.Signer, Limit: page.limit(),
@@ -63,8 +62,8 @@ func (c *Core) Walk(call *model.Call, list model.Action, page Page, parameters .
 	return Walk{}, model.Invalid("cursor", "is not one that an earlier page of this list gave as next_cursor")
 }
 
-// cursorSignature is how much of a signature a cursor has, in bytes: enough
-// for what gives nobody any right.
+// cursorSignature is the length of a cursor's signature in bytes. A short one
+// suffices, because a cursor grants no rights.
 const cursorSignature = 8
 
 func (w Walk) CursorAt(place string) string {
@@ -72,8 +71,8 @@ func (w Walk) CursorAt(place string) string {
 	return base64.RawURLEncoding.EncodeToString(append(signature, place...))
 }
 
-// NewList makes a List of the records found, with a cursor behind the last
-// one when there are more.
+// NewList returns a List of items, with a cursor after the last one if there are
+// more.
 func NewList[T any](w Walk, items []T, more bool, place func(T) string) List[T] {
 	list := List[T]{Items: items}
 	if more {

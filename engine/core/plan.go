@@ -5,8 +5,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// Plan returns a Plan by its name; one the config file no longer has is an
-// error, not a Plan without limits.
+// Plan returns a plan by name. A plan that the config file no longer has is an error,
+// not a plan without limits.
 func (c *Core) Plan(name string) (model.Plan, error) {
 	if name == model.PlanSelfHosted {
 		return model.Plan{Name: name}, nil
@@ -19,10 +19,9 @@ func (c *Core) Plan(name string) (model.Plan, error) {
 	return plan, nil
 }
 
-// WithinPlan runs change and refuses what it did when the organization then
-// has more of something than its plan allows and than it had before. It is
-// part of the transaction, so that any number of changes at once keep to the
-// limit together.
+// WithinPlan runs change and returns an error if the organization then has more of a
+// metric than its plan allows and more than before. It runs in the transaction, so the
+// limit also holds for concurrent changes.
 func (c *Core) WithinPlan(tx *meta.Tx, organization string, change func() error) error {
 	before, err := tx.Totals(organization)
 	if err != nil {
@@ -38,7 +37,7 @@ func (c *Core) WithinPlan(tx *meta.Tx, organization string, change func() error)
 	return c.Allowed(tx, organization, before, after)
 }
 
-// Allowed checks what a change would make of the totals.
+// Allowed checks the totals that a change would lead to.
 func (c *Core) Allowed(tx *meta.Tx, organization string, before, after model.Totals) error {
 	org, err := tx.Organizations().Get(organization)
 	if err != nil {
@@ -50,7 +49,7 @@ func (c *Core) Allowed(tx *meta.Tx, organization string, before, after model.Tot
 		if wanted <= used {
 			continue
 		}
-		if err != nil { // only what grows needs to know the plan
+		if err != nil { // the plan matters only for growth
 			return err
 		}
 		if limit, limited := plan.Limits[metric]; limited && wanted > limit {
@@ -60,8 +59,8 @@ func (c *Core) Allowed(tx *meta.Tx, organization string, before, after model.Tot
 	return nil
 }
 
-// RefuseFull refuses what would take more of a metric whose growth cannot be
-// known beforehand, once all of it is in use.
+// RefuseFull refuses an operation on a metric whose growth cannot be predicted, once
+// the limit is reached.
 func (c *Core) RefuseFull(tx *meta.Tx, organization string, metric model.Metric, used int64) error {
 	plan, err := c.PlanOf(tx, organization)
 	if err != nil {
@@ -73,7 +72,7 @@ func (c *Core) RefuseFull(tx *meta.Tx, organization string, metric model.Metric,
 	return nil
 }
 
-// PlanOf returns the plan of an organization that is in force now.
+// PlanOf returns the plan of an organization that is in effect now.
 func (c *Core) PlanOf(tx *meta.Tx, organization string) (model.Plan, error) {
 	org, err := tx.Organizations().Get(organization)
 	if err != nil {

@@ -2,11 +2,11 @@ package core
 
 import "sync"
 
-// Progress holds how far running operations and backups are, in percent.
-// Where they end is recorded; how far they are is not worth a sync.
-type Progress struct{ percent sync.Map } // int by the id
+// Progress holds the progress of running operations and backups, in percent. Their
+// end is recorded; their progress is not worth a sync.
+type Progress struct{ percent sync.Map } // int by id
 
-// Set records how much of total is done. It never becomes 100 percent: only the
+// Set records that done of total is done. It never reaches 100 percent: only the
 // record of the end says that.
 func (p *Progress) Set(id string, done, total int64) {
 	if total > 0 {
@@ -14,7 +14,7 @@ func (p *Progress) Set(id string, done, total int64) {
 	}
 }
 
-// Get returns the percentage of id, or otherwise when nothing is known.
+// Get returns the percentage of id, or otherwise if it is unknown.
 func (p *Progress) Get(id string, otherwise int) int {
 	if percent, ok := p.percent.Load(id); ok {
 		return percent.(int)
@@ -24,7 +24,7 @@ func (p *Progress) Get(id string, otherwise int) int {
 
 func (p *Progress) Drop(id string) { p.percent.Delete(id) }
 
-// Count returns how many things have a recorded progress.
+// Count returns the number of ids with recorded progress.
 func (p *Progress) Count() (n int) {
 	for range p.percent.Range {
 		n++

@@ -10,13 +10,13 @@ import (
 )
 
 // RateLimiter holds the budgets of callers. It drops unused budgets, so that memory
-// does not grow with the callers ever seen.
+// does not grow with the number of callers ever seen.
 type RateLimiter struct {
 	rates map[model.RateClass]Rate
 
 	mu      sync.Mutex
 	budgets map[budgetKey]budget
-	sweepAt int // how many budgets there are when the unused ones are dropped
+	sweepAt int // number of budgets at which unused ones are dropped
 }
 
 type budgetKey struct {
@@ -27,7 +27,7 @@ type budgetKey struct {
 // budget holds the times at which requests were admitted, oldest first.
 type budget []time.Time
 
-// since returns what of the budget was used after a time.
+// since returns the uses of the budget after a time.
 func (b budget) since(at time.Time) budget {
 	for len(b) > 0 && !b[0].After(at) {
 		b = b[1:]
@@ -35,8 +35,8 @@ func (b budget) since(at time.Time) budget {
 	return b
 }
 
-// maxBudgets is how many budgets are kept before the unused ones are dropped
-// for the first time.
+// maxBudgets is the number of budgets at which unused ones are dropped for the first
+// time.
 const maxBudgets = 4096
 
 // newRateLimiter returns a limiter in which every budget is unused.
@@ -44,14 +44,14 @@ func newRateLimiter(rates map[model.RateClass]Rate) *RateLimiter {
 	return &RateLimiter{rates: rates, budgets: map[budgetKey]budget{}, sweepAt: maxBudgets}
 }
 
-// take draws one request from owner's budget, or returns a rate_limited error
-// that says when there is one again.
+// take draws one request from owner's budget, or returns a rate_limited error that
+// says when the next one is available.
 func (l *RateLimiter) take(owner string, class model.RateClass, now time.Time) error {
 	return l.TakeAll(owner, []model.RateClass{class}, now)
 }
 
-// TakeAll draws one request from each of owner's budgets, or from none of them:
-// the error names the first that is used up.
+// TakeAll draws one request from each of owner's budgets, or from none of them: the
+// error names the first exhausted one.
 func (l *RateLimiter) TakeAll(owner string, classes []model.RateClass, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +68,7 @@ func (l *RateLimiter) TakeAll(owner string, classes []model.RateClass, now time.
 	return nil
 }
 
-// draw takes one request from a budget that has one.
+// draw takes one request from a budget that is not exhausted.
 func (l *RateLimiter) draw(key budgetKey, now time.Time) {
 	used, known := l.budgets[key]
 	if !known {
@@ -77,7 +77,7 @@ func (l *RateLimiter) draw(key budgetKey, now time.Time) {
 	l.budgets[key] = append(used.since(now.Add(-l.rates[key.class].Window)), now)
 }
 
-// check returns a rate_limited error where the budget is used up.
+// check returns a rate_limited error if the budget is exhausted.
 func (l *RateLimiter) check(key budgetKey, now time.Time) error {
 	r, limited := l.rates[key.class]
 	used := l.budgets[key].since(now.Add(-r.Window))
@@ -93,8 +93,8 @@ func (l *RateLimiter) check(key budgetKey, now time.Time) error {
 	}
 }
 
-// makeRoom drops unused budgets when there are many. It does so again only once
-// there are twice as many, so that many concurrent callers do not each scan all.
+// makeRoom drops unused budgets if there are many. The next sweep is due only at
+// twice the remaining number, so that concurrent callers do not each scan all.
 func (l *RateLimiter) makeRoom(now time.Time) {
 	if len(l.budgets) < l.sweepAt {
 		return

@@ -12,15 +12,15 @@ func AllUnder[T any](table meta.Table[T], database string) ([]T, error) {
 	return AllBy(table, meta.ByDatabase, meta.Key(database))
 }
 
-// AllBy returns every record of a table that its index has under key.
+// AllBy returns every record of a table with key in the index.
 func AllBy[T any](table meta.Table[T], index string, key []byte) ([]T, error) {
 	const all = 1 << 30
 	records, _, err := table.Newest(index, key, "", all)
 	return records, err
 }
 
-// ListRecords returns a page of those of a table's records that belong to the
-// call's organization, read with View or ViewFlushed.
+// ListRecords returns a page of a table's records that belong to the call's
+// organization, read with View or ViewFlushed.
 func ListRecords[T any](
 	c *Core, view func(func(*meta.Tx) error) error, call *model.Call, list model.Action, table func(*meta.Tx) meta.Table[T], page Page, id func(T) string,
 ) (List[T], error) {
@@ -31,7 +31,7 @@ func ListRecords[T any](
 	return WalkRecords(view, w, table, meta.ByOrganization, call.Organization, id)
 }
 
-// WalkRecords returns a page of a table's records under one key of an index.
+// WalkRecords returns a page of a table's records with one key in an index.
 func WalkRecords[T any](
 	view func(func(*meta.Tx) error) error, w Walk, table func(*meta.Tx) meta.Table[T], index, key string, id func(T) string,
 ) (list List[T], err error) {
@@ -43,7 +43,7 @@ func WalkRecords[T any](
 	return list, err
 }
 
-// NameTaken turns a clash of names into what the client is told.
+// NameTaken turns ErrExists for a name into an error for the client.
 func NameTaken(err error, t model.ResourceType, name string) error {
 	if errors.Is(err, meta.ErrExists) {
 		return model.Errorf(model.CodeConflict, "the %s %q exists already; choose another name", t, name)
@@ -60,7 +60,7 @@ func ProjectOf(tx *meta.Tx, organization, id string) (model.Project, error) {
 	return project, err
 }
 
-// DropWhere removes the records of a table that are over, by their ids.
+// DropWhere removes the records of a table that over reports as expired, by id.
 func DropWhere[T any](table meta.Table[T], over func(T) (id string, over bool)) error {
 	var ids []string
 	if err := table.All(func(record T) error {

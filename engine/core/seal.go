@@ -18,14 +18,14 @@ import (
 	"holdfast/internal/durable"
 )
 
-// Sealer encrypts secrets at rest with AES-256-GCM. Its key is in a file
-// of its own, so that a copy of the metadata alone reveals no password.
+// Sealer encrypts secrets at rest with AES-256-GCM. Its key is in a separate file, so
+// that a copy of the metadata alone reveals no password.
 type Sealer struct {
 	aead cipher.AEAD
 	key  []byte
 }
 
-// loadSealer reads the key file, or makes it with mode 0600.
+// loadSealer reads the key file, or creates it with mode 0600.
 func loadSealer(path string) (Sealer, error) {
 	key, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,15 +50,15 @@ func loadSealer(path string) (Sealer, error) {
 	return Sealer{aead: aead, key: key}, nil
 }
 
-// Seal encrypts secret and binds the purpose to it: the sealed text opens only for
-// the same purpose.
+// Seal encrypts secret and binds it to purpose: the sealed text opens only for the
+// same purpose.
 func (s Sealer) Seal(purpose string, secret model.Secret) []byte {
 	nonce := make([]byte, s.aead.NonceSize())
 	_, _ = rand.Read(nonce)
 	return s.aead.Seal(nonce, nonce, []byte(secret.Reveal()), []byte(purpose))
 }
 
-// Open decrypts what Seal made for the same purpose.
+// Open decrypts a text that Seal made for the same purpose.
 func (s Sealer) Open(purpose string, sealed []byte) (model.Secret, error) {
 	size := s.aead.NonceSize()
 	if len(sealed) < size {
@@ -71,7 +71,7 @@ func (s Sealer) Open(purpose string, sealed []byte) (model.Secret, error) {
 	return model.NewSecret(string(text)), nil
 }
 
-// Signer signs what the appliance hands out and later has to recognize.
+// Signer signs tokens that the appliance issues and must later recognize.
 type Signer struct {
 	// macs are reused, because creating one takes longer than signing with it.
 	macs *sync.Pool
@@ -84,10 +84,10 @@ func newSigner(key []byte) Signer {
 
 func (s Sealer) signer() Signer { return newSigner(s.derive("holdfast signed urls")) }
 
-// derive makes a key of its own for another purpose.
+// derive derives a separate key for another purpose.
 func (s Sealer) derive(purpose string) []byte {
 	key, err := hkdf.Key(sha256.New, s.key, nil, purpose, 32)
-	if err != nil { // only for a length HKDF cannot give
+	if err != nil { // only for a length that HKDF does not support
 		panic(err)
 	}
 	return key
@@ -102,7 +102,7 @@ func (s Signer) Sign(message string) []byte {
 	return mac.Sum(nil)
 }
 
-// Verify reports whether signature is that of the message, in constant time.
+// Verify reports whether signature is the message's, in constant time.
 func (s Signer) Verify(message string, signature []byte) bool {
 	return hmac.Equal(s.Sign(message), signature)
 }

@@ -6,8 +6,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// Budgets of requests that need no key and no session, per client address; and of
-// guesses at a password, per account, too.
+// Budgets of requests that need no key and no session, per client address; those of
+// password guesses are also per account.
 const (
 	RateSignInAddress   model.RateClass = "sign_in"
 	RateSignInAccount   model.RateClass = "sign_in to this account"
@@ -19,8 +19,8 @@ const (
 	RateUserCode        model.RateClass = "codes of tools"
 )
 
-// VisitorRates returns the limits on requests without a key. A client polls for its key twelve times a
-// minute; an office behind one address has several.
+// VisitorRates returns the limits on requests without a key. A client polls for its key
+// twelve times a minute, and an office behind one address has several clients.
 func VisitorRates() map[model.RateClass]Rate {
 	return map[model.RateClass]Rate{
 		RateSignInAddress:   {30, time.Minute},
@@ -34,9 +34,9 @@ func VisitorRates() map[model.RateClass]Rate {
 	}
 }
 
-// ThrottleVisitor draws on the budget that the call's address has for an
-// operation that needs no key. It comes before the request is parsed, so that
-// malformed requests are throttled, too.
+// ThrottleVisitor draws on the budget of the call's address for an operation that
+// needs no key. It runs before the request is parsed, so that malformed requests are
+// throttled too.
 func (c *Core) ThrottleVisitor(call *model.Call) error {
 	switch call.Operation.Action {
 	case model.ActionDeviceAuthorize:
@@ -48,9 +48,9 @@ func (c *Core) ThrottleVisitor(call *model.Call) error {
 	}
 }
 
-// throttleDevices bounds how many device authorizations of an address can wait:
-// as many as it may make while one lasts. All clients of a proxy on this machine
-// share one address, which may make more.
+// throttleDevices limits how many device authorizations of an address can be pending:
+// as many as it may start during the lifetime of one. The loopback address is exempt,
+// because all clients of a proxy on this machine share it.
 func (c *Core) throttleDevices(ip string) error {
 	err := c.ThrottleAddress(ip, rateDeviceAuthorize)
 	if err != nil || IsLoopback(ip) {
@@ -64,8 +64,8 @@ func (c *Core) Throttle(owner string, class model.RateClass) error {
 	return c.visitors.take(owner, class, c.Clock())
 }
 
-// ThrottleAddress draws one request from the budget of an address, or of the
-// network of an IPv6 address.
+// ThrottleAddress draws one request from the budget of an IPv4 address or of an IPv6
+// address's network.
 func (c *Core) ThrottleAddress(ip string, class model.RateClass) error {
 	return c.Throttle(model.VisitorOf(ip), class)
 }
