@@ -11,30 +11,29 @@ import (
 	"holdfast/engine/model"
 )
 
-// DeviceRequest is what a tool asks for without a key.
+// DeviceRequest is a tool's request without a key.
 type DeviceRequest struct {
-	ClientName string       // as it calls itself
+	ClientName string       // as the tool calls itself
 	Preset     model.Preset // "" means read_only
 }
 
-// DeviceCodes are what a tool is answered. Neither code is kept.
+// DeviceCodes is the response to a tool. Neither code is stored.
 type DeviceCodes struct {
-	Device    model.Secret // it polls with this one
+	Device    model.Secret // the tool polls with this one
 	User      string       // and shows this one to the person
 	ExpiresIn time.Duration
 	Interval  time.Duration // between two polls
 }
 
-// maxPendingDevices is how many authorizations are kept at a time. They need no
-// key, so their number is bounded. When it is reached, a new one evicts the
-// oldest evictedDevices of the address with the most, so that a flood from some
-// addresses blocks no other address.
+// maxPendingDevices limits the stored authorizations, because they need no key. When
+// the limit is reached, a new one evicts the oldest evictedDevices of the address with
+// the most, so that a flood from some addresses blocks no other address.
 const (
 	maxPendingDevices = 10_000
 	evictedDevices    = 100
 )
 
-// DeviceAuthorize begins a device authorization (RFC 8628, section 3.1).
+// DeviceAuthorize starts a device authorization (RFC 8628, section 3.1).
 func (s *Service) DeviceAuthorize(call *model.Call, in DeviceRequest) (DeviceCodes, error) {
 	if in.Preset == "" {
 		in.Preset = model.PresetReadOnly
@@ -58,8 +57,8 @@ func (s *Service) DeviceAuthorize(call *model.Call, in DeviceRequest) (DeviceCod
 	return DeviceCodes{Device: code, User: userCode, ExpiresIn: model.DeviceLife, Interval: model.DeviceInterval}, err
 }
 
-// insertDevice gives the authorization a user code that no other has, commits
-// it, and returns the code.
+// insertDevice gives the authorization a unique user code, commits it, and returns the
+// code.
 func (s *Service) insertDevice(call *model.Call, d model.DeviceAuthorization) (string, error) {
 	for {
 		code := newUserCode()
@@ -78,8 +77,8 @@ func (s *Service) insertDevice(call *model.Call, d model.DeviceAuthorization) (s
 	}
 }
 
-// evictDevices removes the oldest authorizations of the address that has the
-// most. Those that a person has approved stay until they are collected.
+// evictDevices removes the oldest authorizations of the address that has the most.
+// Approved ones stay until they are redeemed.
 func evictDevices(tx *meta.Tx) error {
 	of := map[string][]model.DeviceAuthorization{} // each oldest first, as ids sort by time
 	most := ""
@@ -121,8 +120,8 @@ func hashDeviceCode(code model.Secret) []byte {
 	return sum[:]
 }
 
-// hashUserCode hashes with the appliance's key: a user code has 34 bits, and
-// all of them could be tried on a copy of the metadata.
+// hashUserCode hashes with the appliance's key: a user code has 34 bits, so all codes
+// could be tried against a copy of the metadata.
 func (s *Service) hashUserCode(code string) []byte {
 	return s.core.Signer.Sign("device user code\n" + code)
 }

@@ -9,17 +9,17 @@ import (
 	"holdfast/engine/model"
 )
 
-// DeviceDecision is what a person lets a device have.
+// DeviceDecision is what a person grants to a device.
 type DeviceDecision struct {
 	Preset         model.Preset
 	AllowDangerous bool          // with full_access only
 	ExpiresIn      time.Duration // of the key, 0 means never
 }
 
-// DeviceReview returns the authorization that waits under a user code, typed
-// in any form. Wrong codes are counted, and lock the person's page for a
-// minute, so that guessing does not find the authorizations of others. A person
-// has one budget of codes, however many sessions they begin.
+// DeviceReview returns the pending authorization of a user code, typed in any form.
+// Wrong codes are counted and lock the person's page for a minute, so that guessing
+// does not find other people's authorizations. A person has one budget of codes for
+// all sessions.
 func (s *Service) DeviceReview(call *model.Call, p Person, typed string) (model.DeviceAuthorization, error) {
 	var d model.DeviceAuthorization
 	if err := s.core.Throttle(p.User.ID, core.RateUserCode); err != nil {
@@ -36,7 +36,7 @@ func (s *Service) DeviceReview(call *model.Call, p Person, typed string) (model.
 	return d, err
 }
 
-// waitingDevice finds the authorization and counts a wrong code.
+// waitingDevice finds the authorization, or counts a wrong code.
 func (s *Service) waitingDevice(tx *meta.Tx, call *model.Call, p Person, typed string) (model.DeviceAuthorization, error) {
 	var d model.DeviceAuthorization
 	now := s.core.Clock()
@@ -101,7 +101,7 @@ func codesLocked(s model.Session, now time.Time) error {
 	}
 }
 
-// DeviceApprove lets the device that waits under a user code have a key.
+// DeviceApprove grants a key to the device with a pending user code.
 func (s *Service) DeviceApprove(call *model.Call, p Person, typed string, in DeviceDecision) (model.DeviceAuthorization, error) {
 	return s.decideDevice(call, p, typed, func(d *model.DeviceAuthorization) error {
 		if err := in.check(call, *d); err != nil {
@@ -121,7 +121,7 @@ func (s *Service) DeviceApprove(call *model.Call, p Person, typed string, in Dev
 	})
 }
 
-// check allows no more than the device asked for and the person has.
+// check allows at most what the device requested and the person has.
 func (in DeviceDecision) check(call *model.Call, d model.DeviceAuthorization) error {
 	asked, err := model.ParsePreset("preset", string(in.Preset))
 	if err != nil {
@@ -139,7 +139,7 @@ func (in DeviceDecision) check(call *model.Call, d model.DeviceAuthorization) er
 	return nil
 }
 
-// DeviceDeny turns the device away.
+// DeviceDeny denies the device's request.
 func (s *Service) DeviceDeny(call *model.Call, p Person, typed string) (model.DeviceAuthorization, error) {
 	return s.decideDevice(call, p, typed, func(d *model.DeviceAuthorization) error {
 		d.Status = model.DeviceDenied
@@ -147,8 +147,8 @@ func (s *Service) DeviceDeny(call *model.Call, p Person, typed string) (model.De
 	})
 }
 
-// decideDevice commits what decide makes of the authorization. The first
-// decision is the only one.
+// decideDevice commits the decision on an authorization. Only the first decision
+// counts.
 func (s *Service) decideDevice(
 	call *model.Call, p Person, typed string, decide func(*model.DeviceAuthorization) error,
 ) (model.DeviceAuthorization, error) {

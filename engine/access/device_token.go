@@ -8,17 +8,17 @@ import (
 	"holdfast/engine/model"
 )
 
-// DeviceToken is what a device collects once it was approved.
+// DeviceToken is what an approved device receives.
 type DeviceToken struct {
-	APIKey       model.Secret // the only copy there will ever be
+	APIKey       model.Secret // the only copy
 	Key          model.Key
 	Organization model.Organization
 	Projects     []model.Project
 }
 
-// DeviceToken answers a poll (RFC 8628, section 3.4). The key is minted by the
-// first poll after the approval, in the transaction that uses the approval up:
-// exactly one poll gets it, and its text is not stored.
+// DeviceToken answers a poll (RFC 8628, section 3.4). The first poll after the approval
+// mints the key, in the transaction that consumes the approval: exactly one poll gets
+// it, and its text is not stored.
 func (s *Service) DeviceToken(call *model.Call, code model.Secret) (DeviceToken, error) {
 	var token DeviceToken
 	var answer error
@@ -42,8 +42,8 @@ func (s *Service) DeviceToken(call *model.Call, code model.Secret) (DeviceToken,
 	return token, nil
 }
 
-// internalOnly lets a transaction be committed whose outcome is an error for
-// the client: that a poll came too soon is remembered.
+// internalOnly lets a transaction commit although its outcome is an error for the
+// client: a poll that came too soon must be recorded.
 func internalOnly(err error) error {
 	if model.CodeOf(err) == model.CodeInternal {
 		return err
@@ -51,8 +51,8 @@ func internalOnly(err error) error {
 	return nil
 }
 
-// pollDevice notes the poll and returns the authorization when it was
-// approved; anything else is an error, which says what.
+// pollDevice records the poll and returns the authorization if it is approved; any
+// other state is an error.
 func (s *Service) pollDevice(tx *meta.Tx, call *model.Call, code model.Secret) (model.DeviceAuthorization, error) {
 	now := s.core.Clock()
 	d, err := tx.Devices().Find(meta.ByHash, hashDeviceCode(code))
@@ -82,8 +82,8 @@ func (s *Service) pollDevice(tx *meta.Tx, call *model.Call, code model.Secret) (
 	return d, model.Errorf(model.CodeAuthorizationPending, "nobody has approved this yet; poll again in %d seconds", d.Interval)
 }
 
-// deliverKey mints the key that was granted and uses the grant up. The
-// grant is void if its maker has since lost the account, or the role it takes.
+// deliverKey mints the granted key and consumes the grant. The grant is void if its
+// maker has since lost the account or the required role.
 func (s *Service) deliverKey(tx *meta.Tx, call *model.Call, d model.DeviceAuthorization) (DeviceToken, error) {
 	grant := *d.Grant
 	by, err := userOf(tx, grant.Organization, grant.By.ID)

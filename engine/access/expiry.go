@@ -9,8 +9,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// ExpireKeys audits the expiry of keys, each once. That an expired key is
-// refused does not wait for this.
+// ExpireKeys audits the expiry of each key once. Expired keys are refused
+// independently of this.
 func (s *Service) ExpireKeys() error {
 	var expired []model.Key
 	now := s.core.Clock()
@@ -35,8 +35,8 @@ func (s *Service) ExpireKeys() error {
 	return nil
 }
 
-// SweepCodes removes device authorizations, set-up links and sessions that
-// can no longer be used.
+// SweepCodes removes device authorizations, set-up links and sessions that can no longer
+// be used.
 func (s *Service) SweepCodes() error {
 	now := s.core.Clock()
 	return s.core.Meta.Update(func(tx *meta.Tx) error {

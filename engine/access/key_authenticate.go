@@ -9,9 +9,9 @@ import (
 	"holdfast/engine/model"
 )
 
-// Authenticate makes the call that of the key whose text this is, and notes
-// the key's use. A text that is no key, or that of a revoked or expired one, is
-// unauthorized; the latter's organization finds the attempt in its log.
+// Authenticate attributes the call to the key with this text, and records the key's use.
+// An unknown, revoked or expired key is unauthorized; for the latter two, the attempt
+// appears in the log of the key's organization.
 func (s *Service) Authenticate(call *model.Call, text string) error {
 	if !model.WellFormedKey(text) {
 		return unauthorized()
@@ -47,9 +47,9 @@ func unauthorized() error {
 		"send a valid API key as \"Authorization: Bearer sk_live_…\": this one is missing, unknown, expired or revoked")
 }
 
-// Authorize checks that the caller may do the call's operation, with all the
-// acts that it comes to: the scopes, or for what has none a person's role, then a
-// key's dangerous-operations toggle, then the budgets.
+// Authorize checks that the caller may perform the call's operation and every act that
+// it includes: first the scopes, or a person's role for an operation without a scope,
+// then a key's dangerous-operations toggle, then the budgets.
 func (s *Service) Authorize(call *model.Call) error {
 	acts := call.Operation.Acts()
 	if err := core.Permit(call, acts); err != nil {
@@ -64,5 +64,5 @@ func (s *Service) Authorize(call *model.Call) error {
 	return s.core.Rates.TakeAll(call.Actor.ID, classes, s.core.Clock())
 }
 
-// Permit is Authorize without the budgets.
+// Permit is Authorize without the rate limits.
 func (s *Service) Permit(call *model.Call) error { return core.Permit(call, call.Operation.Acts()) }

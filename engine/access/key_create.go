@@ -8,18 +8,18 @@ import (
 	"holdfast/engine/model"
 )
 
-// NewKey is what a key is made of.
+// NewKey describes a key to create.
 type NewKey struct {
 	Name           string
-	Preset         model.Preset  // with Scopes empty
-	Scopes         []model.Scope // single scopes instead of a preset
+	Preset         model.Preset  // if Scopes is empty
+	Scopes         []model.Scope // individual scopes instead of a preset
 	AllowDangerous bool
 	ExpiresIn      time.Duration // 0 means never
 	Source         string
 }
 
-// KeyCreate makes a key in the call's organization. The returned text is the
-// only copy there will ever be.
+// KeyCreate creates a key in the call's organization. The returned text is the only
+// copy.
 func (s *Service) KeyCreate(call *model.Call, in NewKey) (model.Secret, model.Key, error) {
 	if err := in.validate(); err != nil {
 		return model.Secret{}, model.Key{}, err
@@ -34,7 +34,7 @@ func (s *Service) KeyCreate(call *model.Call, in NewKey) (model.Secret, model.Ke
 	return secret, key, nil
 }
 
-// mintKey makes a key's text and its record, and stores neither.
+// mintKey makes a key's text and its record, and stores neither of them.
 func (s *Service) mintKey(call *model.Call, in NewKey) (model.Secret, model.Key) {
 	secret := model.FormatKey(core.RandomBytes())
 	now := s.core.Clock()

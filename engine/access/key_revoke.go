@@ -7,7 +7,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// KeyRevoke ends a key of the call's organization at once. Revoking it again
+// KeyRevoke revokes a key of the call's organization immediately. Revoking it again
 // changes nothing.
 func (s *Service) KeyRevoke(call *model.Call, id string) (model.Key, error) {
 	var key model.Key

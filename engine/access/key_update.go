@@ -8,9 +8,9 @@ import (
 	"holdfast/engine/model"
 )
 
-// KeyAllowDangerous turns the dangerous-operations toggle of a key of the
-// call's organization on or off, from the key's next request on. Only people
-// and the operator can call it: the API has no route to it.
+// KeyAllowDangerous turns the dangerous-operations toggle of a key of the call's
+// organization on or off, starting with the key's next request. Only people and the
+// operator can call it: the API has no route to it.
 func (s *Service) KeyAllowDangerous(call *model.Call, id string, allow bool) (model.Key, error) {
 	var key model.Key
 	call.Resource = model.Resource{Type: model.ResourceKey, ID: id}

@@ -10,10 +10,10 @@ import (
 	"holdfast/engine/model"
 )
 
-// BrowserToken makes what a browser keeps after a person has signed in with
-// it: evidence of that, for later sign-ins of the same person. It grants nothing.
-// A sign-in with it has a budget and a share of the work of its own, so that
-// unknown clients that try the person's password do not lock the person out.
+// BrowserToken makes the token that a browser keeps after a person has signed in with
+// it, as evidence for the same person's later sign-ins. It grants nothing. A sign-in
+// with it has a separate budget and separate hashing capacity, so that unknown clients
+// that try the person's password do not lock the person out.
 func (s *Service) BrowserToken(user string) model.Secret {
 	random := core.RandomBytes()
 	nonce := hex.EncodeToString(random[:16])
@@ -21,8 +21,8 @@ func (s *Service) BrowserToken(user string) model.Secret {
 	return model.NewSecret(nonce + "." + base64.RawURLEncoding.EncodeToString(mac))
 }
 
-// knowsBrowser returns what names the browser that keeps the token, "" where
-// the user has never signed in with it.
+// knowsBrowser returns a name for the browser that keeps the token, "" if the user has
+// never signed in with it.
 func (s *Service) knowsBrowser(user string, token model.Secret) string {
 	nonce, signature, _ := strings.Cut(token.Reveal(), ".")
 	mac, err := base64.RawURLEncoding.DecodeString(signature)

@@ -8,7 +8,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// OrganizationCreate makes an organization with a project `default`.
+// OrganizationCreate creates an organization with a project `default`.
 func (s *Service) OrganizationCreate(call *model.Call, name string) (model.Organization, error) {
 	if err := model.ValidateLabel("name", name); err != nil {
 		return model.Organization{}, err
@@ -26,8 +26,8 @@ func (s *Service) OrganizationCreate(call *model.Call, name string) (model.Organ
 	return org, err
 }
 
-// OrganizationList returns every organization, oldest first. Only the
-// operator sees more than one.
+// OrganizationList returns every organization, oldest first. Only the operator sees more
+// than one.
 func (s *Service) OrganizationList() ([]model.Organization, error) {
 	orgs := []model.Organization{}
 	err := s.core.Meta.View(func(tx *meta.Tx) error {
@@ -39,7 +39,7 @@ func (s *Service) OrganizationList() ([]model.Organization, error) {
 	return orgs, err
 }
 
-// Organization returns the organization with the id or name given.
+// Organization returns the organization with that id or name.
 func (s *Service) Organization(idOrName string) (model.Organization, error) {
 	var org model.Organization
 	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {

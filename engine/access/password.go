@@ -15,8 +15,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// The parameters of argon2id, as OWASP's password storage cheat sheet gives
-// them: 19 MiB, two passes, one lane.
+// The parameters of argon2id from OWASP's password storage cheat sheet: 19 MiB, two
+// passes, one lane.
 const (
 	argonMemory  = 19 * 1024
 	argonPasses  = 2
@@ -47,8 +47,8 @@ func newHasher() *hasher {
 	return p
 }
 
-// hash hashes in the PHC string format. The caller has checked that the password
-// may be set.
+// hash returns the hash in the PHC string format. The caller has checked the password
+// against the rule.
 func (p *hasher) hash(password model.Secret) string {
 	salt := make([]byte, argonSaltLen)
 	_, _ = rand.Read(salt)
@@ -61,9 +61,9 @@ func (p *hasher) hash(password model.Secret) string {
 		argon2.Version, argonMemory, argonPasses, argonLanes, encode(salt), encode(key))
 }
 
-// verify reports whether password is the one that was hashed. It takes as
-// long when hash is "", of an account without a password or of none. A known
-// client does not wait for unknown ones.
+// verify reports whether password matches hash. It takes as long if hash is "", for an
+// account without a password or no account. A known client does not wait for unknown
+// ones.
 func (p *hasher) verify(known bool, password model.Secret, hash string) (bool, error) {
 	exists := hash != ""
 	if !exists {
@@ -84,10 +84,10 @@ func (p *hasher) verify(known bool, password model.Secret, hash string) (bool, e
 	return subtle.ConstantTimeCompare(got, want) == 1 && exists, nil
 }
 
-// errPasswordHash says that a stored hash cannot be read.
+// errPasswordHash reports an unreadable stored hash.
 var errPasswordHash = errors.New("the stored hash of a password is damaged")
 
-// parseHash reads what hash made, with the parameters of its time.
+// parseHash parses a result of hash, including its parameters.
 func parseHash(text string) (memory, passes uint32, lanes uint8, salt, key []byte, err error) {
 	parts := strings.Split(text, "$")
 	if len(parts) != 6 || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {

@@ -7,28 +7,27 @@ import (
 	"holdfast/engine/model"
 )
 
-// How many passwords are hashed at a time, and how many sign-ins wait for
-// that. A hash takes tens of milliseconds and 19 MiB, so these bound both the
-// memory and how long a sign-in takes.
+// The number of passwords hashed at a time, and of sign-ins that wait for it. A hash
+// takes tens of milliseconds and 19 MiB, so these limit both the memory and the duration
+// of a sign-in.
 const (
 	parallelHashes = 4
-	// unknownHashes is how many of them unknown clients may have: the rest is
-	// for people who have signed in before, from the same browser or address.
+	// unknownHashes is the share of unknown clients. The rest is for people who have
+	// signed in before, from the same browser or address.
 	unknownHashes = 3
-	// unknownSignIns and knownSignIns are how many sign-ins may be under way, hashed or
-	// waiting; the queue refuses more at once.
+	// unknownSignIns and knownSignIns limit the sign-ins in progress, hashing or waiting;
+	// the queue refuses more immediately.
 	unknownSignIns = 32
 	knownSignIns   = 64
-	// signInsPerClient is how many of these one client may have. An unknown client at the
-	// machine's own address may have more, as a proxy's clients share it.
+	// signInsPerClient limits those of one client. An unknown client at the loopback
+	// address may have more, because a proxy's clients share it.
 	signInsPerClient = 2
 )
 
-// passwordQueue bounds the sign-ins that are under way: in total, and of each
-// client.
+// passwordQueue limits the sign-ins in progress, in total and per client.
 type passwordQueue struct {
 	most  int
-	slots []chan struct{} // a hash takes one slot of each, in this order
+	slots []chan struct{} // a hash takes one slot of each, in order
 
 	mu    sync.Mutex
 	total int
@@ -39,8 +38,8 @@ func newPasswordQueue(most int, slots ...chan struct{}) *passwordQueue {
 	return &passwordQueue{most: most, slots: slots, of: map[string]int{}}
 }
 
-// enter lets one sign-in of the client begin, or refuses it at once: ofOne is how
-// many this client may have under way. The caller calls leave when it ends.
+// enter admits one sign-in of the client, or refuses it immediately; ofOne is the limit
+// for this client. The caller calls leave when the sign-in ends.
 func (q *passwordQueue) enter(client string, ofOne int) (leave func(), err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -62,7 +61,7 @@ func (q *passwordQueue) enter(client string, ofOne int) (leave func(), err error
 	}, nil
 }
 
-// hashing does work once there is a slot for it.
+// hashing runs work once it has a slot.
 func (q *passwordQueue) hashing(work func()) {
 	for _, slots := range q.slots {
 		slots <- struct{}{}

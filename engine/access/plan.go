@@ -12,7 +12,7 @@ import (
 // Account is an organization's plan and trial.
 type Account struct {
 	Organization model.Organization
-	Plan         model.Plan // in force now
+	Plan         model.Plan // in effect now
 	Totals       model.Totals
 }
 
@@ -28,14 +28,14 @@ func (s *Service) AccountGet(call *model.Call) (Account, error) {
 	})
 	call.Resource = core.OrganizationResource(a.Organization)
 	if err == nil {
-		// Of a plan that is gone only its name is known: nothing may grow.
+		// Only the name of a removed plan is known: nothing may grow.
 		a.Plan, _ = s.core.Plan(a.Organization.PlanName(s.core.Clock()))
 	}
 	return a, err
 }
 
-// OrganizationSetPlan puts the call's organization on a plan, and ends its
-// trial. What it has beyond the plan's limits stays, and cannot grow.
+// OrganizationSetPlan assigns a plan to the call's organization and ends its trial.
+// Anything beyond the plan's limits stays, but cannot grow.
 func (s *Service) OrganizationSetPlan(call *model.Call, name string) (model.Organization, error) {
 	if err := s.knownPlan(name); err != nil {
 		return model.Organization{}, err
@@ -44,8 +44,8 @@ func (s *Service) OrganizationSetPlan(call *model.Call, name string) (model.Orga
 	return s.changeOrganization(call, func(o *model.Organization) { o.Plan, o.Trial = name, nil })
 }
 
-// OrganizationSetTrial gives the call's organization another plan for some
-// time; after it the organization is on its own plan again.
+// OrganizationSetTrial gives the call's organization another plan for a limited time,
+// after which its own plan applies again.
 func (s *Service) OrganizationSetTrial(call *model.Call, name string, length time.Duration) (model.Organization, error) {
 	if err := s.knownPlan(name); err != nil {
 		return model.Organization{}, err
@@ -60,7 +60,7 @@ func (s *Service) OrganizationSetTrial(call *model.Call, name string, length tim
 	return s.changeOrganization(call, func(o *model.Organization) { o.Trial = trial })
 }
 
-// knownPlan refuses names of plans that do not exist.
+// knownPlan refuses unknown plan names.
 func (s *Service) knownPlan(name string) error {
 	if _, err := s.core.Plan(name); err != nil {
 		return model.Invalid("plan", "no plan %q in the config file; [plans.%s] makes one, %s is without limits", name, name, model.PlanSelfHosted)
@@ -81,7 +81,7 @@ func (s *Service) changeOrganization(call *model.Call, change func(*model.Organi
 	return org, err
 }
 
-// ConcludeTrials audits the ends of trials, each once.
+// ConcludeTrials audits the end of each trial once.
 func (s *Service) ConcludeTrials() error {
 	orgs, err := s.OrganizationList()
 	if err != nil {
@@ -108,8 +108,8 @@ func (s *Service) ConcludeTrials() error {
 	return nil
 }
 
-// WarnOfUnknownPlans says at the start which organizations cannot grow for
-// want of their plan.
+// WarnOfUnknownPlans logs at start which organizations cannot grow because their plan is
+// unknown.
 func (s *Service) WarnOfUnknownPlans() error {
 	orgs, err := s.OrganizationList()
 	for _, o := range orgs {

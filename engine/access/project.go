@@ -10,7 +10,7 @@ func (s *Service) newProject(organization, name string) model.Project {
 	return model.Project{ID: s.core.NewID(model.ResourceProject), Organization: organization, Name: name, CreatedAt: s.core.Clock()}
 }
 
-// ProjectCreate makes a project in the call's organization.
+// ProjectCreate creates a project in the call's organization.
 func (s *Service) ProjectCreate(call *model.Call, name string) (model.Project, error) {
 	if err := model.ValidateLabel("name", name); err != nil {
 		return model.Project{}, err

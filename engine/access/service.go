@@ -1,8 +1,8 @@
-// Package access decides who may do what: API keys, people and their sessions,
+// Package access authenticates and authorizes: API keys, people and their sessions,
 // first set-up, device logins, organizations with their plans, and projects.
 //
-// Secrets that are random are stored as SHA-256; passwords as argon2id, of which
-// few are computed at a time (password_queue.go).
+// Random secrets are stored as SHA-256, passwords as argon2id, of which only a few are
+// computed at a time (password_queue.go).
 package access
 
 import "holdfast/engine/core"

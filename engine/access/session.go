@@ -9,7 +9,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// Person is a signed-in user with the session.
+// Person is a signed-in user and the session.
 type Person struct {
 	User    model.User
 	Session model.Session
@@ -32,7 +32,7 @@ func userResource(user model.User) model.Resource {
 	return model.Resource{Type: model.ResourceUser, ID: user.ID, Name: user.Email}
 }
 
-// seenInterval is how often the last use of a session is recorded.
+// seenInterval is how often a session's last use is recorded.
 const seenInterval = 5 * time.Minute
 
 // WhoIs returns the person who is signed in with the token. Without a session the
@@ -64,8 +64,8 @@ func (s *Service) WhoIs(token model.Secret) (Person, error) {
 
 func notSignedIn() error { return model.Errorf(model.CodeUnauthorized, "sign in first") }
 
-// seen notes that a session is used. Where that cannot be written the session
-// ends sooner, which is no reason to refuse the request.
+// seen records the use of a session. If that fails, the session ends sooner; the request
+// is not refused.
 func (s *Service) seen(hash string, now time.Time) {
 	err := s.updateSession(hash, func(it *model.Session) { it.LastSeenAt = now })
 	if err != nil && !errors.Is(err, meta.ErrNotFound) {
@@ -97,7 +97,7 @@ func (s *Service) SignOutEverywhere(call *model.Call, p Person) error {
 	return s.core.Change(call, func(tx *meta.Tx) error { return endSessions(tx, p.User.ID, "") })
 }
 
-// endSessions ends a person's sessions but the one with the hash except.
+// endSessions ends a person's sessions except the one with the token hash except.
 func endSessions(tx *meta.Tx, user, except string) error {
 	sessions, err := sessionsOf(tx, user)
 	if err != nil {
@@ -114,7 +114,7 @@ func endSessions(tx *meta.Tx, user, except string) error {
 	return nil
 }
 
-// Sessions returns where the person is signed in, most recently seen first.
+// Sessions returns the person's sessions, most recently seen first.
 func (s *Service) Sessions(p Person) ([]model.Session, error) {
 	sessions, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.Session, error) { return sessionsOf(tx, p.User.ID) })
 	now := s.core.Clock()

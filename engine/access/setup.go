@@ -10,34 +10,34 @@ import (
 	"holdfast/engine/password"
 )
 
-// SetupLinkLife is how long a link that makes an owner can be used, and
-// PersonLinkLife one that sets the password of a person who is known.
+// SetupLinkLife is how long a link that creates an owner is valid, and PersonLinkLife
+// one that sets an existing person's password.
 const (
 	SetupLinkLife  = 30 * time.Minute
 	PersonLinkLife = 24 * time.Hour
 )
 
-// SetupLink is a fresh set-up link. Only the hash of Token is kept.
+// SetupLink is a new set-up link. Only the hash of Token is stored.
 type SetupLink struct {
 	Token     model.Secret
 	ExpiresAt time.Time
 }
 
-// unshownKey is the setting with the id of the first key, until it was shown.
+// unshownKey is the setting with the id of the first key until it has been shown.
 const unshownKey = "unshown_key"
 
-// FirstStart is what is only ever known at the very first start, or at the next
-// one when that ended before it could show the key.
+// FirstStart is the result of the first start, or of the next one if the first ended
+// before it could show the key.
 type FirstStart struct {
 	Organization model.Organization
-	Setup        model.Secret // the token of the set-up link; zero when a person can sign in
-	Key          model.Secret // zero when no first key was wanted
+	Setup        model.Secret // the token of the set-up link; zero if a person can sign in
+	Key          model.Secret // zero if no first key was requested
 }
 
-// Initialize makes the organization and project `default`, a set-up link and,
-// when wanted, a full-access key, all in one transaction. It returns nil when
-// the appliance has an organization already, and its key was shown: a key that was
-// not shown is replaced. A caller that shows the key then calls KeyShown.
+// Initialize creates the organization and project `default`, a set-up link and, if
+// requested, a full-access key, all in one transaction. If the appliance already has an
+// organization, it returns nil, unless the first key was not shown: it then replaces
+// that key. A caller that shows the key then calls KeyShown.
 func (s *Service) Initialize(withKey bool) (*FirstStart, error) {
 	orgs, err := s.OrganizationList()
 	if err != nil {
@@ -80,9 +80,9 @@ func (s *Service) KeyShown() error {
 	return s.core.Meta.Update(func(tx *meta.Tx) error { return tx.PutSetting(unshownKey, nil) })
 }
 
-// replaceUnshownKey revokes the first key when the start that made it ended
-// before it could show it, and makes another when one is wanted. It returns nil
-// when there is no such key.
+// replaceUnshownKey revokes the first key if the start that made it ended before it
+// could show it, and makes another if requested. It returns nil if there is no such
+// key.
 func (s *Service) replaceUnshownKey(withKey bool) (*FirstStart, error) {
 	var old model.Key
 	first := &FirstStart{}
@@ -121,8 +121,8 @@ func (s *Service) replaceUnshownKey(withKey bool) (*FirstStart, error) {
 	return first, err
 }
 
-// newSetupLink makes a link for the person with the id user, or for a new
-// owner when that is "".
+// newSetupLink makes a link for the person with the id user, or for a new owner if user
+// is "".
 func (s *Service) newSetupLink(call *model.Call, user string) (model.Secret, model.SetupLink) {
 	token, hash := newToken()
 	life := SetupLinkLife
@@ -138,9 +138,9 @@ func (s *Service) newSetupLink(call *model.Call, user string) (model.Secret, mod
 	return token, link
 }
 
-// SetupLinkCreate makes a set-up link with which the person with the id user
-// sets a new password, or a new owner's account is made when that is "".
-// Earlier ones cannot be used any more.
+// SetupLinkCreate makes a set-up link with which the person with the id user sets a new
+// password or, if user is "", a new owner creates an account. It invalidates earlier
+// ones.
 func (s *Service) SetupLinkCreate(call *model.Call, user string) (SetupLink, error) {
 	token, link := s.newSetupLink(call, user)
 	call.Resource = model.Resource{Type: model.ResourceSetup}
@@ -149,7 +149,7 @@ func (s *Service) SetupLinkCreate(call *model.Call, user string) (SetupLink, err
 			return SetupLink{}, err
 		}
 	}
-	if call.IsPerson() && user == call.Actor.ID { // it would do without the old password
+	if call.IsPerson() && user == call.Actor.ID { // this would bypass the old password
 		return SetupLink{}, model.Errorf(model.CodeForbidden, "you change your own password in the settings; who has lost it asks another person, or the operator")
 	}
 	err := s.core.Change(call, func(tx *meta.Tx) error {
@@ -166,7 +166,7 @@ func (s *Service) SetupLinkCreate(call *model.Call, user string) (SetupLink, err
 	return SetupLink{Token: token, ExpiresAt: link.ExpiresAt}, err
 }
 
-// dropSetupLinks removes the links for one person, or for new owners.
+// dropSetupLinks removes the links for one person or, if user is "", for new owners.
 func dropSetupLinks(tx *meta.Tx, organization, user string) error {
 	var old []string
 	if err := tx.SetupLinks().All(func(l model.SetupLink) error {
@@ -185,8 +185,8 @@ func dropSetupLinks(tx *meta.Tx, organization, user string) error {
 	return nil
 }
 
-// SetupLinkCheck returns whose password the token's link sets: the zero User
-// when it makes a new owner's account.
+// SetupLinkCheck returns the person whose password the token's link sets, the zero User
+// if it creates a new owner's account.
 func (s *Service) SetupLinkCheck(token model.Secret) (model.User, error) {
 	_, user, err := s.setupTarget(token)
 	return user, err
@@ -200,8 +200,8 @@ func (s *Service) setupTarget(token model.Secret) (link model.SetupLink, user mo
 	return link, user, err
 }
 
-// setupLink returns the token's link, and whose password it sets: the zero
-// User when it makes a new owner's account.
+// setupLink returns the token's link and the person whose password it sets, the zero User
+// if it creates a new owner's account.
 func (s *Service) setupLink(tx *meta.Tx, token model.Secret) (link model.SetupLink, user model.User, err error) {
 	link, err = tx.SetupLinks().Get(hashToken(token))
 	if errors.Is(err, meta.ErrNotFound) || err == nil && !s.core.Clock().Before(link.ExpiresAt) {
@@ -221,8 +221,8 @@ func noSetupLink() error {
 		"this set-up link was used or withdrawn, or has expired; the operator gets a new one with `holdfast admin setup-link`")
 }
 
-// makerMayStill refuses a link whose maker is gone, or has no longer a role
-// that makes such links: a link must not do more than the person behind it.
+// makerMayStill refuses a link whose maker is gone or no longer has a role that may make
+// such links: a link must not grant more than its maker may.
 func makerMayStill(tx *meta.Tx, link model.SetupLink, user model.User) error {
 	if link.Maker == "" {
 		return nil
@@ -241,9 +241,8 @@ func makerMayStill(tx *meta.Tx, link model.SetupLink, user model.User) error {
 	return nil
 }
 
-// SetupComplete uses a set-up link up: it sets the password of the person the
-// link is for, or makes a new owner's account with the e-mail address, and
-// signs in.
+// SetupComplete consumes a set-up link: it sets the password of the person the link is
+// for, or creates a new owner's account with the e-mail address, and signs in.
 func (s *Service) SetupComplete(call *model.Call, token model.Secret, email string, chosen, old model.Secret) (model.Secret, error) {
 	if err := s.core.ThrottleAddress(call.IP, core.RateSetup); err != nil {
 		return model.Secret{}, err
@@ -280,8 +279,8 @@ func (s *Service) useSetupLink(tx *meta.Tx, token model.Secret) error {
 	return tx.SetupLinks().Delete(string(link.TokenHash))
 }
 
-// setPassword stores a person's new password and ends all sessions that were
-// begun with the old one.
+// setPassword stores a person's new password and ends all sessions started with the old
+// one.
 func setPassword(tx *meta.Tx, user model.User) error {
 	if err := endSessions(tx, user.ID, ""); err != nil {
 		return err
@@ -289,8 +288,8 @@ func setPassword(tx *meta.Tx, user model.User) error {
 	return tx.Users().Change(user.ID, func(u *model.User) { u.PasswordHash = user.PasswordHash })
 }
 
-// SetupLinkRenew makes a set-up link for the first organization as long as no
-// person can sign in; it returns a zero Secret when one can.
+// SetupLinkRenew makes a set-up link for the first organization if no person can sign in
+// yet; otherwise it returns a zero Secret.
 func (s *Service) SetupLinkRenew() (model.Secret, error) {
 	orgs, err := s.OrganizationList()
 	if err != nil || len(orgs) == 0 {

@@ -13,7 +13,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// newToken makes a token of 256 random bits and what is stored of it.
+// newToken returns a token of 256 random bits and the hash to store.
 func newToken() (token model.Secret, hash string) {
 	random := core.RandomBytes()
 	token = model.NewSecret(base64.RawURLEncoding.EncodeToString(random[:]))
@@ -25,8 +25,8 @@ func hashToken(token model.Secret) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// SignIn checks a person's password and begins a session, in place of the one
-// whose token is old. The returned token is the only copy there will ever be.
+// SignIn checks a person's password and starts a session, replacing the one with the
+// token old. The returned token is the only copy.
 func (s *Service) SignIn(call *model.Call, email string, password, old model.Secret) (model.Secret, error) {
 	address, err := model.NormalizeEmail("email", email)
 	if err != nil {
@@ -47,9 +47,9 @@ func (s *Service) SignIn(call *model.Call, email string, password, old model.Sec
 	return s.beginSession(call, user, old, func(*meta.Tx) error { return nil })
 }
 
-// admitSignIn lets a sign-in begin, or says why not. Whether the account with
-// the e-mail address exists makes no difference to an unknown client. The caller
-// calls leave after it.
+// admitSignIn admits a sign-in or returns why not. To an unknown client, it behaves the
+// same whether or not an account with the e-mail address exists. The caller calls leave
+// afterwards.
 func (s *Service) admitSignIn(call *model.Call, email string, user model.User) (leave func(), err error) {
 	known, err := s.knownClient(call, user)
 	if err != nil {
@@ -79,8 +79,8 @@ func (s *Service) admitSignIn(call *model.Call, email string, user model.User) (
 	return leave, nil
 }
 
-// checkPassword returns nil when the password is the user's. The error does
-// not say why it is not, and takes as long: a user without an id has no account.
+// checkPassword returns nil if the password is the user's. The error and its timing do
+// not reveal the reason: a user without an id has no account.
 func (s *Service) checkPassword(call *model.Call, user model.User, password model.Secret) error {
 	if user.ID != "" {
 		call.Organization, call.Resource = user.Organization, userResource(user)
@@ -104,10 +104,9 @@ func (s *Service) userByEmail(email string) (model.User, error) {
 	return meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.User, error) { return tx.Users().Find(meta.ByName, meta.Key(email)) })
 }
 
-// beginSession commits a session of the user's together with the changes that also
-// makes, if the password is still the one that user was read with. The session of
-// the token old ends, so that a client that knew or planted that token is not
-// signed in with the new one.
+// beginSession commits a session of the user together with the changes of also, if the
+// password is still the one that user was read with. The session of the token old ends,
+// so that a client that knew or planted that token is not signed in with the new one.
 func (s *Service) beginSession(call *model.Call, user model.User, old model.Secret, also func(*meta.Tx) error) (model.Secret, error) {
 	token, hash := newToken()
 	now := s.core.Clock()
@@ -124,7 +123,7 @@ func (s *Service) beginSession(call *model.Call, user model.User, old model.Secr
 			return err
 		}
 		if _, err := tx.Users().Update(user.ID, func(u *model.User) error {
-			if u.PasswordHash != user.PasswordHash { // checking it takes long enough for another to be set
+			if u.PasswordHash != user.PasswordHash { // it may have been changed during the check
 				return wrongPassword()
 			}
 			u.LastSignInAt = &now
@@ -140,11 +139,11 @@ func (s *Service) beginSession(call *model.Call, user model.User, old model.Secr
 	return token, err
 }
 
-// maxSessions is how many sessions a person has at a time; the oldest end.
+// maxSessions is the maximum number of a person's sessions; the oldest end.
 const maxSessions = 50
 
-// dropEndedSessions removes a person's sessions that have ended by themselves,
-// and the oldest of too many.
+// dropEndedSessions removes a person's expired sessions, and the oldest beyond the
+// limit.
 func dropEndedSessions(tx *meta.Tx, user string, now time.Time) error {
 	sessions, err := sessionsOf(tx, user)
 	if err != nil {

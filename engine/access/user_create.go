@@ -7,14 +7,14 @@ import (
 	"holdfast/engine/password"
 )
 
-// NewUser is what a person's account is made of.
+// NewUser describes an account to create.
 type NewUser struct {
 	Email    string
 	Role     model.Role
 	Password model.Secret
 }
 
-// UserCreate makes a person's account in the call's organization.
+// UserCreate creates a person's account in the call's organization.
 func (s *Service) UserCreate(call *model.Call, in NewUser) (model.User, error) {
 	user, err := s.newUser(call.Organization, in)
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Service) UserCreate(call *model.Call, in NewUser) (model.User, error) {
 	return user, err
 }
 
-// newUser checks in and makes the record, with the password hashed.
+// newUser validates in and returns the record, with the password hashed.
 func (s *Service) newUser(organization string, in NewUser) (model.User, error) {
 	email, err := model.NormalizeEmail("email", in.Email)
 	if err != nil {

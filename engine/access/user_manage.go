@@ -16,8 +16,8 @@ func (s *Service) UserList(call *model.Call, page core.Page) (core.List[model.Us
 		func(u model.User) string { return u.ID })
 }
 
-// UserInvite makes the account of a person who has no password yet, and the
-// link with which that person sets one.
+// UserInvite creates the account of a person without a password, and the link with which
+// that person sets one.
 func (s *Service) UserInvite(call *model.Call, email string, role model.Role) (model.User, SetupLink, error) {
 	address, err := model.NormalizeEmail("email", email)
 	if err != nil {
@@ -44,9 +44,9 @@ func (s *Service) UserInvite(call *model.Call, email string, role model.Role) (m
 	return user, SetupLink{Token: token, ExpiresAt: link.ExpiresAt}, err
 }
 
-// UserRole gives a person another role. It is in force at once, in open
-// sessions too. Links that set the person's password end: the maker
-// of such a link may lack the right to make one for the new role.
+// UserRole changes a person's role. The change takes effect at once, in open sessions
+// too. Links that set the person's password end, because their maker may not be allowed
+// to make one for the new role.
 func (s *Service) UserRole(call *model.Call, id string, role model.Role) (model.User, error) {
 	if _, err := model.ParseRole("role", string(role)); err != nil {
 		return model.User{}, err
@@ -78,8 +78,8 @@ func (s *Service) UserRole(call *model.Call, id string, role model.Role) (model.
 	return user, err
 }
 
-// UserDelete removes a person's account and ends its sessions. Keys that the
-// person made belong to the organization and stay.
+// UserDelete removes a person's account and ends its sessions. Keys that the person made
+// belong to the organization and stay.
 func (s *Service) UserDelete(call *model.Call, id string) (model.User, error) {
 	var user model.User
 	err := s.core.Change(call, func(tx *meta.Tx) (err error) {
@@ -109,8 +109,8 @@ func (s *Service) UserSignOut(call *model.Call, id string) (model.User, error) {
 	return user, err
 }
 
-// UserPassword gives the call's person another password, and ends the sessions
-// in other browsers and links that would set yet another.
+// UserPassword changes the password of the call's person. It ends the sessions in other
+// browsers and the links that could set the password.
 func (s *Service) UserPassword(call *model.Call, p Person, current, next model.Secret) error {
 	checked, err := s.checkOwnPassword(call, p, current)
 	if err != nil {
@@ -122,8 +122,8 @@ func (s *Service) UserPassword(call *model.Call, p Person, current, next model.S
 	return s.replacePassword(call, checked, p.Session.TokenHash, s.passwords.hash(next))
 }
 
-// checkOwnPassword asks a person who is signed in for the password again, and
-// returns the account that it was checked with.
+// checkOwnPassword checks a signed-in person's password again, and returns the account
+// that it was checked against.
 func (s *Service) checkOwnPassword(call *model.Call, p Person, current model.Secret) (model.User, error) {
 	client := "session " + p.Session.TokenHash
 	if err := s.core.Throttle(client, core.RateSignInKnown); err != nil {
@@ -146,8 +146,8 @@ func (s *Service) checkOwnPassword(call *model.Call, p Person, current model.Sec
 	return user, err
 }
 
-// replacePassword stores the hash of another password in place of the one that
-// was checked, unless that was replaced meanwhile. All sessions but keep end.
+// replacePassword replaces the checked password by the hash of a new one, unless it was
+// replaced meanwhile. All sessions but keep end.
 func (s *Service) replacePassword(call *model.Call, checked model.User, keep, hash string) error {
 	return s.core.Change(call, func(tx *meta.Tx) error {
 		if err := errors.Join(endSessions(tx, checked.ID, keep), dropSetupLinks(tx, checked.Organization, checked.ID)); err != nil {
@@ -171,8 +171,8 @@ func (s *Service) UserGet(call *model.Call, id string) (model.User, error) {
 	return meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.User, error) { return userOf(tx, call.Organization, id) })
 }
 
-// UserID returns the id of the call's organization's person with the id or
-// e-mail address given.
+// UserID returns the id of the person in the call's organization with that id or e-mail
+// address.
 func (s *Service) UserID(call *model.Call, idOrEmail string) (string, error) {
 	if model.ResourceUser.HasPrefix(idOrEmail) {
 		return idOrEmail, nil
@@ -207,8 +207,8 @@ func managedUser(tx *meta.Tx, call *model.Call, id string) (model.User, error) {
 	return user, mayManage(call, user.Role)
 }
 
-// mayManage refuses a caller who would make, change or remove an account with a
-// higher role than their own.
+// mayManage refuses a caller who would create, change or remove an account with a higher
+// role than their own.
 func mayManage(call *model.Call, role model.Role) error {
 	if call.IsPerson() && !call.Role.AtLeast(role) {
 		return model.Errorf(model.CodeForbidden, "only an owner may do this to the account of an owner; you are signed in as %s", call.Role)
@@ -216,7 +216,7 @@ func mayManage(call *model.Call, role model.Role) error {
 	return nil
 }
 
-// keepAnOwner refuses to take away the last owner who can sign in.
+// keepAnOwner refuses to remove the last owner who can sign in.
 func keepAnOwner(tx *meta.Tx, leaving model.User) error {
 	if leaving.Role != model.RoleOwner {
 		return nil
