@@ -6,7 +6,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// openAllowlist speaks up for databases that anybody may try to log in to.
+// openAllowlist reports databases that anyone may try to log in to.
 func openAllowlist(_ Facts, db Database) []model.Recommendation {
 	open, others := "", []string{}
 	for _, prefix := range db.Allowlist {

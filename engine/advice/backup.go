@@ -6,7 +6,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// noBackup speaks up for databases that are to have a backup and could not be brought back.
+// noBackup reports databases that should have a completed backup and have none.
 func noBackup(_ Facts, db Database) []model.Recommendation {
 	if !db.Unprotected {
 		return nil
@@ -21,7 +21,7 @@ func noBackup(_ Facts, db Database) []model.Recommendation {
 	}}
 }
 
-// oldBackup speaks up when the newest backup has grown old.
+// oldBackup reports that the newest backup is old.
 func oldBackup(f Facts, db Database) []model.Recommendation {
 	if db.LastCompleted == nil || db.LastCompleted.CompletedAt == nil {
 		return nil
@@ -40,8 +40,8 @@ func oldBackup(f Facts, db Database) []model.Recommendation {
 	}}
 }
 
-// failedBackup speaks up when the last attempt at a backup failed, and was not
-// just cut short.
+// failedBackup reports that the last backup attempt failed and was not merely
+// interrupted.
 func failedBackup(_ Facts, db Database) []model.Recommendation {
 	last := db.LastAttempt
 	if last == nil || last.Status != model.BackupFailed || last.Cut {

@@ -7,10 +7,10 @@ import (
 	"holdfast/engine/model"
 )
 
-// bloat finds tables whose files are mostly empty. What a table needs is
-// estimated from the widths of its columns, as ANALYZE has them: 24 bytes of
-// header and 4 of pointer for each row, in pages of 8192 bytes with 24 of
-// header (PostgreSQL's documentation, 73.6 Database Page Layout).
+// bloat finds tables whose files are mostly empty. It estimates the space a table
+// needs from ANALYZE's column widths: 24 bytes of header and 4 of line pointer for
+// each row, in pages of 8192 bytes with a 24-byte header (PostgreSQL documentation,
+// 73.6 Database Page Layout).
 func bloat(ctx context.Context, s *Session) ([]model.Recommendation, error) {
 	type row struct {
 		table

@@ -7,7 +7,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// cache speaks up when much of what is read is not in shared buffers.
+// cache reports that many reads miss shared buffers.
 func cache(ctx context.Context, s *Session) ([]model.Recommendation, error) {
 	var hit, read float64
 	var buffers string

@@ -6,8 +6,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// endingCertificate speaks up for certificates that should have been renewed
-// and were not.
+// endingCertificate reports certificates that should have been renewed and were not.
 func endingCertificate(f Facts, db Database) []model.Recommendation {
 	left := db.CertificateEnd.Sub(f.Now)
 	if db.CertificateEnd.IsZero() || left > f.Limits.CertificateLeft {

@@ -7,7 +7,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// leaptClock speaks up while the machine's clock is not believed.
+// leaptClock reports that the machine's clock is not believed.
 func leaptClock(f Facts) []model.Recommendation {
 	if f.ClockAhead == 0 {
 		return nil

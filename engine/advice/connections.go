@@ -7,7 +7,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// connections speaks up before nobody can connect any more.
+// connections reports that few connections are left.
 func connections(ctx context.Context, s *Session) ([]model.Recommendation, error) {
 	var used, idle, limit int64
 	if err := s.Conn.QueryRow(ctx, `

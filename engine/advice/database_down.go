@@ -6,7 +6,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// databaseDown speaks up for databases that serve nobody.
+// databaseDown reports databases that have failed.
 func databaseDown(_ Facts, db Database) []model.Recommendation {
 	if db.Status != model.DatabaseFailed {
 		return nil

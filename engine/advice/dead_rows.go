@@ -7,7 +7,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// deadRows finds tables in which autovacuum does not keep up.
+// deadRows finds tables in which autovacuum cannot keep up.
 func deadRows(ctx context.Context, s *Session) ([]model.Recommendation, error) {
 	type row struct {
 		table

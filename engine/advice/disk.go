@@ -6,7 +6,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// fullDisk speaks up before the disk is full.
+// fullDisk reports that the disk is nearly full.
 func fullDisk(f Facts) []model.Recommendation {
 	free := float64(f.DiskFree) / float64(max(f.DiskTotal, 1))
 	if free >= f.Limits.DiskFree {

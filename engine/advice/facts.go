@@ -6,27 +6,26 @@ import (
 	"holdfast/engine/model"
 )
 
-// Facts is what the appliance knows of an organization without asking its
-// databases.
+// Facts is what the appliance knows of an organization without querying its databases.
 type Facts struct {
 	Now       time.Time
 	Limits    Thresholds
-	Keys      []model.Key // those that can be used
+	Keys      []model.Key // only usable ones
 	Plan      model.Plan
 	Used      func(model.Metric) int64
 	Databases []Database
 	Damaged   []DamagedObject
-	// DamagedJournal is when each record was found that cannot be carried out.
+	// DamagedJournal has the time at which each damaged record was found.
 	DamagedJournal []time.Time
 	Verifies       bool // whether backups are verified
-	// DiskFree and DiskTotal are of the data directory, in bytes.
+	// DiskFree and DiskTotal describe the data directory's disk, in bytes.
 	DiskFree, DiskTotal int64
-	// ClockAhead is by how much the clock is ahead of where it can be, 0 when it
-	// is not; ClockGrace for how long of running it is not believed yet.
+	// ClockAhead is by how much the clock is implausibly ahead, 0 if it is not;
+	// ClockGrace is how much longer the appliance must run before it believes it.
 	ClockAhead, ClockGrace time.Duration
 }
 
-// DamagedObject is an object whose bytes are not those that were stored.
+// DamagedObject is an object whose bytes differ from those that were stored.
 type DamagedObject struct {
 	Bucket    model.Bucket
 	Key       string
@@ -36,15 +35,15 @@ type DamagedObject struct {
 
 // Database is one of the organization's databases.
 type Database struct {
-	model.Database // with the status it has now
-	// Backups are the newest attempt and the newest completed one, nil when
-	// there is none.
+	model.Database // with its current status
+	// LastAttempt and LastCompleted are the newest backup attempt and the newest
+	// completed backup, nil if there is none.
 	LastAttempt, LastCompleted *model.Backup
-	// Unprotected says that there is no completed backup, and is to be one.
+	// Unprotected means that a completed backup is required and missing.
 	Unprotected bool
-	// FailedVerifications are the backups that could not be restored on trial.
+	// FailedVerifications are the backups whose test restore failed.
 	FailedVerifications []model.Backup
-	// CertificateEnd is zero when it could not be read.
+	// CertificateEnd is zero if it could not be read.
 	CertificateEnd time.Time
 	// Archiving is nil while nothing receives WAL.
 	Archiving *Archiving
@@ -56,17 +55,17 @@ func resource(db model.Database) model.Resource {
 	return model.Resource{Type: model.ResourceDatabase, ID: db.ID, Name: db.Name}
 }
 
-// settled reports whether the database is neither being made nor deleted.
+// settled reports whether the database is neither being created nor deleted.
 func (db Database) settled() bool {
 	return db.Status != model.DatabaseCreating && db.Status != model.DatabaseDeleting
 }
 
-// call is a request about a database.
+// call returns a request about a database.
 func call(method string, db model.Database, path string, body map[string]any) *model.RecommendedCall {
 	return &model.RecommendedCall{Method: method, Path: "/v1/databases/" + db.ID + path, Body: body}
 }
 
-// Account runs every check that goes by facts.
+// Account runs every check that uses facts.
 func Account(f Facts) []model.Recommendation {
 	var found []model.Recommendation
 	for _, check := range accountChecks() {

@@ -8,8 +8,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// unindexedForeignKeys finds foreign keys for which every delete in the other
-// table reads this one whole.
+// unindexedForeignKeys finds foreign keys for which every delete in the referenced table
+// scans the referencing table.
 func unindexedForeignKeys(ctx context.Context, s *Session) ([]model.Recommendation, error) {
 	type row struct {
 		table
@@ -37,12 +37,12 @@ func unindexedForeignKeys(ctx context.Context, s *Session) ([]model.Recommendati
 	})
 }
 
-// servesKey is the condition that the check of the foreign key c can search the
-// index x: it begins with the key's columns, in operator classes that have the
-// check's equality, and leaves out rows only where one of those is null. A BRIN
-// index has equality too, and still has large parts of the table read for each
-// key. The predicate is read as PostgreSQL keeps it, for to have it written as
-// SQL waits for whoever has locked the table.
+// servesKey is the condition that the index x supports the check of the foreign key c: it
+// begins with the key's columns, in operator classes with the check's equality operator,
+// and omits only rows in which one of those columns is null. A BRIN index has the equality
+// operator but still requires reading large parts of the table for each key. The predicate
+// is matched as PostgreSQL stores it, because converting it to SQL waits for locks on the
+// table.
 const servesKey = `not exists (select from unnest(c.conkey, c.conpfeqop) k(number, equality) where not exists (
 		select from generate_series(0, cardinality(c.conkey) - 1) place
 			join pg_opclass o on o.oid = x.indclass[place] join pg_am m on m.oid = o.opcmethod and m.amname <> 'brin'
@@ -52,7 +52,7 @@ const servesKey = `not exists (select from unnest(c.conkey, c.conpfeqop) k(numbe
 		or regexp_replace(x.indpred::text, '\{NULLTEST :arg \{VAR [^{}]*\} :nulltesttype 1 [^{}]*\}', '', 'g') !~ '\{(?!BOOLEXPR :boolop and )'
 		and array(select v[1]::int2 from regexp_matches(x.indpred::text, ':varattno (\d+)', 'g') v) <@ c.conkey)`
 
-// createIndex is the statement that makes an index, and what to beware of.
+// createIndex returns the statement that creates an index, and its caution.
 func createIndex(t table, columns []string, partitioned bool) (sql, caution string) {
 	quoted := make([]string, len(columns))
 	for i, c := range columns {

@@ -9,7 +9,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// idleTransactions finds sessions that hold a transaction open and do nothing.
+// idleTransactions finds sessions that hold a transaction open without working.
 func idleTransactions(ctx context.Context, s *Session) ([]model.Recommendation, error) {
 	type row struct {
 		PID     int32

@@ -9,11 +9,10 @@ import (
 	"holdfast/engine/model"
 )
 
-// duplicateIndexes finds indexes that another one of the same table makes
-// superfluous. One that is more than a way to find rows, a constraint or the
-// table's order, stays, and makes the others superfluous. That what is included
-// beside the keys is the same follows from the columns and the options, of which
-// only keys have any.
+// duplicateIndexes finds indexes that another index of the same table makes redundant. An
+// index that also enforces a constraint or clusters the table stays, and makes the others
+// redundant. Included columns need no comparison of their own: they follow from the columns
+// and from the options, which only key columns have.
 func duplicateIndexes(ctx context.Context, s *Session) ([]model.Recommendation, error) {
 	type row struct {
 		table

@@ -9,12 +9,12 @@ import (
 	"holdfast/engine/model"
 )
 
-// missingIndexes finds large tables that are read whole again and again, and
-// the column of theirs that the statements behind that ask for most.
+// missingIndexes finds large tables with repeated sequential scans, and the column that
+// the statements on them compare most.
 func missingIndexes(ctx context.Context, s *Session) ([]model.Recommendation, error) {
 	type row struct {
 		table
-		Columns                []string // that no index begins with
+		Columns                []string // with which no index begins
 		SeqScans, Rows, Others int64
 	}
 	rows, err := listUpTo[row](ctx, s, maxTables, `
@@ -56,13 +56,12 @@ func missingIndexes(ctx context.Context, s *Session) ([]model.Recommendation, er
 	return found, nil
 }
 
-// compared finds what a statement compares with something: a name, quoted or
-// not, before an operator.
+// compared matches what a statement compares: a name, quoted or not, before an operator.
 var compared = regexp.MustCompile(`(?i)(?:"((?:[^"]|"")+)"|([\pL_][\pL\pN_$]*))(?:\s*[=<>]|\s+(?:between|in|like)\b)`)
 
-// mostWanted returns the column that the statements on a table compare with
-// something, weighed by the time they take. It goes by their words, which is
-// right for plain statements; the advice is for a person to judge.
+// mostWanted returns the column that the statements on a table compare most, weighted by
+// the time they take. It matches text, which is right for simple statements; a person
+// judges the advice.
 func mostWanted(table string, columns []string, statements []Statement) (best string, ms float64) {
 	named := regexp.MustCompile(`(?i)\b` + regexp.QuoteMeta(table) + `\b`)
 	sums := map[string]float64{}

@@ -9,11 +9,11 @@ import (
 	"holdfast/engine/model"
 )
 
-// unusedIndexes finds indexes that cost every write and help no read. Those
-// that hold something together (unique ones, the table's order, those under a foreign key) stay.
+// unusedIndexes finds indexes that slow every write and speed up no read. It skips those
+// with another purpose: unique ones, those that cluster the table, those that support a foreign key.
 //
-// Recovery after a crash discards all statistics. The database's do not say
-// since when they count then; the archiver's, which are discarded with them, do.
+// Recovery after a crash discards all statistics. The database's own do not show when
+// counting restarted; the archiver's, which are discarded with them, do.
 func unusedIndexes(ctx context.Context, s *Session) ([]model.Recommendation, error) {
 	since := s.Now.Add(-s.Limits.StatisticsAge)
 	if s.Database.CreatedAt.After(since) {

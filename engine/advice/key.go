@@ -7,7 +7,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// unusedKeys speaks up for keys nobody has used for long.
+// unusedKeys reports keys that have not been used for a long time.
 func unusedKeys(f Facts) (found []model.Recommendation) {
 	for _, k := range f.Keys {
 		since := k.CreatedAt
@@ -23,7 +23,7 @@ func unusedKeys(f Facts) (found []model.Recommendation) {
 	return found
 }
 
-// endlessKeys speaks up for keys that work until somebody thinks of them.
+// endlessKeys reports keys that do not expire.
 func endlessKeys(f Facts) (found []model.Recommendation) {
 	for _, k := range f.Keys {
 		if k.ExpiresAt == nil {

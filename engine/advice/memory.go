@@ -2,12 +2,12 @@ package advice
 
 import "time"
 
-// Memory holds counters of earlier visits to a database, since counters that
-// only grow say nothing of today. It belongs to one goroutine.
+// Memory holds the counters of earlier sessions with a database, because cumulative
+// counters say nothing about recent activity. It belongs to one goroutine.
 type Memory struct{ samples map[string]*samples }
 
-// samples are two visits, so that there is always one that lies at least a
-// window back, once there were enough.
+// samples holds two samples, so that once there are enough, one is always at least a
+// window old.
 type samples struct{ older, newer sample }
 
 type sample struct {
@@ -18,9 +18,9 @@ type sample struct {
 // NewMemory returns an empty memory.
 func NewMemory() *Memory { return &Memory{samples: map[string]*samples{}} }
 
-// grown notes the counters of a check and returns by how much each has grown
-// since an earlier visit, the window ago where there was one; nil at the first.
-// Counters that were reset are left out.
+// grown records the counters of a check and returns by how much each has grown since an
+// earlier session, a window ago if there was one; nil the first time. It omits counters
+// that were reset.
 func (s *Session) grown(check string, values map[string]float64) map[string]float64 {
 	kept, ok := s.Memory.samples[check]
 	now := sample{s.Now, values}

@@ -6,7 +6,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// damagedObjects speaks up for objects that the disk has damaged.
+// damagedObjects reports objects that the disk has damaged.
 func damagedObjects(f Facts) (found []model.Recommendation) {
 	for _, d := range f.Damaged {
 		found = append(found, model.Recommendation{
@@ -21,8 +21,8 @@ func damagedObjects(f Facts) (found []model.Recommendation) {
 	return found
 }
 
-// damagedJournal speaks up for uploads and deletions that were acknowledged and
-// lost to damage. Nobody knows any more whose they were.
+// damagedJournal reports uploads and deletions that were acknowledged and then lost to
+// damage. Their organization is unknown.
 func damagedJournal(f Facts) []model.Recommendation {
 	if len(f.DamagedJournal) == 0 {
 		return nil

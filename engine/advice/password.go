@@ -6,8 +6,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// changedPassword reports databases whose owner's password was changed by SQL:
-// connection details come without it.
+// changedPassword reports databases whose owner's password was changed by SQL: their
+// connection details lack the password.
 func changedPassword(_ Facts, db Database) []model.Recommendation {
 	if db.OwnPassword == nil {
 		return nil

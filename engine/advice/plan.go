@@ -6,7 +6,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// fullPlan speaks up before a limit of the plan is reached.
+// fullPlan reports that a limit of the plan is nearly reached.
 func fullPlan(f Facts) (found []model.Recommendation) {
 	for _, metric := range model.Metrics() {
 		limit, limited := f.Plan.Limits[metric]

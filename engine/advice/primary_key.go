@@ -7,12 +7,12 @@ import (
 	"holdfast/engine/model"
 )
 
-// missingPrimaryKeys finds tables whose rows cannot be told apart.
+// missingPrimaryKeys finds tables without a primary key.
 func missingPrimaryKeys(ctx context.Context, s *Session) ([]model.Recommendation, error) {
 	type row struct {
 		table
 		Rows   int64
-		Column string // a name that is free; "" where a column cannot be the key alone
+		Column string // a free name; "" if a new column cannot be the key alone
 	}
 	rows, err := list[row](ctx, s, `
 		select n.nspname, t.relname, greatest(t.reltuples::bigint, pg_stat_get_live_tuples(t.oid), 0),

@@ -9,8 +9,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// rowSecurity finds tables without row-level security, and those where it is
-// half set up.
+// rowSecurity finds tables without row-level security, and those where it is incomplete.
 func rowSecurity(ctx context.Context, s *Session) ([]model.Recommendation, error) {
 	found, err := s.halfSecured(ctx)
 	if err != nil {
@@ -37,8 +36,7 @@ func rowSecurity(ctx context.Context, s *Session) ([]model.Recommendation, error
 	return append(found, s.withoutRowSecurity(names, without[0].Without, without[0].All, s.enableRowSecurity(without[0].table))), nil
 }
 
-// halfSecured finds tables that have policies or row-level security, and not
-// the other.
+// halfSecured finds tables that have either policies or row-level security, but not both.
 func (s *Session) halfSecured(ctx context.Context) ([]model.Recommendation, error) {
 	type row struct {
 		table

@@ -9,7 +9,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// slowStatements finds statements that lately took long each time.
+// slowStatements finds statements with a long average time lately.
 func slowStatements(_ context.Context, s *Session) ([]model.Recommendation, error) {
 	counters := map[string]float64{}
 	for _, st := range s.Statements {
@@ -40,7 +40,7 @@ func shorten(text string) string {
 	return text
 }
 
-// explain is how the owner sees the plan of a statement, and what to look for.
+// explain returns how the owner can see the plan of a statement, and what to look for.
 func explain(major int, st Statement) (sql, caution string) {
 	const look = "Look for sequential scans of large tables, and for estimates far from the truth (ANALYZE)."
 	switch {
@@ -54,8 +54,8 @@ func explain(major int, st Statement) (sql, caution string) {
 	return sql, "It shows the plan and runs nothing. " + look
 }
 
-// explainPrepared shows the plan of a statement with parameters where EXPLAIN
-// by itself takes none.
+// explainPrepared returns SQL that shows the plan of a statement with parameters, for
+// versions in which EXPLAIN does not accept them.
 func explainPrepared(text string) string {
 	count := 0
 	for n := 1; strings.Contains(text, fmt.Sprintf("$%d", n)); n++ {

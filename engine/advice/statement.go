@@ -7,26 +7,26 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Statement is what pg_stat_statements has of one statement.
+// Statement is one statement in pg_stat_statements.
 type Statement struct {
 	ID      int64
-	Text    string // with $1, $2, … for its constants
-	Cut     bool   // whether that is only its beginning
+	Text    string // with $1, $2, … in place of constants
+	Cut     bool   // whether Text is only the beginning
 	Calls   float64
 	TotalMS float64
 }
 
-// maxStatements bounds how many statements are looked at, those that took
-// longest first.
+// maxStatements limits how many statements are read, those with the longest total time
+// first.
 const maxStatements = 200
 
-// longestText is how many characters of a statement are looked at.
+// longestText limits the length of a statement's text, in characters.
 const longestText = 2000
 
-// Statements returns what pg_stat_statements has of a database. conn is the
-// superuser's, in the database postgres, where the extension is. Only queries
-// and changes of rows are read: of all other statements the text is kept as it
-// was sent, and may hold a password.
+// Statements returns the pg_stat_statements of a database. conn is the superuser's
+// connection to the database postgres, where the extension is installed. It reads only
+// queries and row changes, because the text of all other statements is stored as sent and
+// may contain a password.
 func Statements(ctx context.Context, conn *pgx.Conn, database string) ([]Statement, error) {
 	var loaded bool
 	if err := conn.QueryRow(ctx, `select exists (select from pg_extension where extname = 'pg_stat_statements')`).Scan(&loaded); err != nil || !loaded {

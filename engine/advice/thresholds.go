@@ -2,27 +2,27 @@ package advice
 
 import "time"
 
-// Thresholds say from when on something is worth a recommendation.
+// Thresholds determine when something is worth a recommendation.
 type Thresholds struct {
 	BackupAge       time.Duration // of the newest completed backup
-	WALBehind       time.Duration // for how long WAL was not received
-	CertificateLeft time.Duration // shorter than when it is renewed by itself
+	WALBehind       time.Duration // how long WAL was not received
+	CertificateLeft time.Duration // less than the time at which it is renewed automatically
 	KeyUnused       time.Duration
-	DiskFree        float64 // share of the disk; half of it is critical
-	PlanUsed        float64 // share of a limit
+	DiskFree        float64 // fraction of the disk; half of it is critical
+	PlanUsed        float64 // fraction of a limit
 
-	Window          time.Duration // counters are compared with those of so long ago
-	StatisticsAge   time.Duration // for how long an index must not have been used
+	Window          time.Duration // age of the counters to compare with
+	StatisticsAge   time.Duration // how long an index must have been unused
 	IndexBytes      int64         // size of an index worth dropping
 	SeqScans        int64         // of a table within Window
-	SeqRows         int64         // rows that each of them read
-	ForeignKeyRows  int64         // rows of the table that refers
+	SeqRows         int64         // rows read by each
+	ForeignKeyRows  int64         // rows of the referencing table
 	DeadRows        int64
 	DeadShare       float64 // of all rows
 	BloatBytes      int64   // size of a table worth rewriting
-	BloatShare      float64 // of its size that is empty
+	BloatShare      float64 // fraction of its size that is empty
 	FreezeFactor    float64 // times autovacuum_freeze_max_age
-	ConnectionShare float64 // of those a tenant can have
+	ConnectionShare float64 // fraction of those a tenant can have
 	IdleSession     time.Duration
 	IdleTransaction time.Duration
 	CacheBlocks     int64 // read within Window

@@ -7,10 +7,10 @@ import (
 	"holdfast/engine/model"
 )
 
-// verificationPatience is how long the newest backup may go unverified without a recommendation.
+// verificationPatience is how long the newest backup may be unverified without a recommendation.
 const verificationPatience = 24 * time.Hour
 
-// failedVerifications speaks up for backups that could not be restored.
+// failedVerifications reports backups that could not be restored.
 func failedVerifications(_ Facts, db Database) (found []model.Recommendation) {
 	for _, b := range db.FailedVerifications {
 		found = append(found, model.Recommendation{
@@ -25,8 +25,7 @@ func failedVerifications(_ Facts, db Database) (found []model.Recommendation) {
 	return found
 }
 
-// unverifiedBackup recommends a verification for a database whose newest backup nobody has
-// tried.
+// unverifiedBackup reports that a database's newest backup has not been verified.
 func unverifiedBackup(f Facts, db Database) []model.Recommendation {
 	newest := db.LastCompleted
 	if !f.Verifies || newest == nil || newest.CompletedAt == nil || f.Now.Before(newest.CompletedAt.Add(verificationPatience)) {

@@ -7,19 +7,18 @@ import (
 	"holdfast/engine/model"
 )
 
-// Archiving is how a database's WAL gets into the archive.
+// Archiving is the state of a database's WAL archiving.
 type Archiving struct {
 	Streaming bool
 	SlotLost  bool
-	// Behind is how much of the past would be missing now.
+	// Behind is the age of the commits that would be lost now.
 	Behind   time.Duration
 	Backlog  int64 // bytes
 	Failures int
-	Error    string // the last
+	Error    string // the last one
 }
 
-// failedArchiving speaks up when what is committed now does not get into the
-// archive.
+// failedArchiving reports that current commits do not reach the archive.
 func failedArchiving(f Facts, db Database) []model.Recommendation {
 	a := db.Archiving
 	if a == nil || db.Status != model.DatabaseAvailable || !a.SlotLost && (a.Streaming || a.Behind < f.Limits.WALBehind) {

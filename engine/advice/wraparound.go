@@ -7,8 +7,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// wraparound finds tables that autovacuum should long have frozen. PostgreSQL
-// stops taking writes when the oldest is 2^31 transactions old, less a margin.
+// wraparound finds tables that autovacuum should have frozen long ago. PostgreSQL stops
+// accepting writes when the oldest is 2^31 transactions old, minus a margin.
 func wraparound(ctx context.Context, s *Session) ([]model.Recommendation, error) {
 	type row struct {
 		table
