@@ -15,8 +15,8 @@ type Features struct {
 	Imports            bool
 }
 
-// Features returns what the appliance does. Exports and imports need a pg_dump,
-// which may be installed or removed while the appliance runs.
+// Features returns what the appliance can do. Exports and imports need a pg_dump, which
+// may be installed or removed while the appliance runs.
 func (s *Service) Features(ctx context.Context) Features {
 	dumps := s.dumps.known(func() bool {
 		_, err := s.imports.PgDump(ctx, s.databases.Binaries.Major)

@@ -10,7 +10,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// Measurement is the appliance in figures.
+// Measurement is a set of figures about the appliance.
 type Measurement struct {
 	Organizations int
 	Databases     map[model.DatabaseStatus]int
@@ -107,7 +107,7 @@ func (a *adviser) count(id string) map[model.Severity]int {
 	return counts
 }
 
-// Ready returns why the appliance cannot serve, nil when it can.
+// Ready returns why the appliance cannot serve, nil if it can.
 func (s *Service) Ready() error {
 	if !s.databases.Started() {
 		return errors.New("starting")

@@ -5,13 +5,13 @@ import (
 	"holdfast/engine/model"
 )
 
-// Usage is what an organization uses, and what the machine has left.
+// Usage is what an organization uses, and the machine's resources.
 type Usage struct {
 	model.Totals
 	DatabaseBytes int64 // as last sampled
 	BackupBytes   int64 // on disk, see BackupBytes
 	Connections   int64
-	Plan          string                 // in force
+	Plan          string                 // in effect
 	Limits        map[model.Metric]int64 // of that plan
 	Host          core.Host
 }
