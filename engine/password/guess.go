@@ -7,23 +7,23 @@ import (
 	"unicode"
 )
 
-// What a piece of a password costs to guess, in bits.
+// The cost of guessing a piece of a password, in bits.
 const (
 	perDigit     = 3.3 // one of ten
 	perLetter    = 4.7 // one of 26
 	perOther     = 6.0 // another printable character
 	perYear      = 7.0 // one of about a hundred years
-	perRun       = 4.0 // where abcd or 9876 begins; its length is extra
-	perWalk      = 5.0 // where a walk over the keyboard begins; its length and turns are extra
-	perRepeat    = 3.0 // that a piece is repeated; its length is extra
+	perRun       = 4.0 // start of a run such as abcd or 9876; its length is extra
+	perWalk      = 5.0 // start of a walk over the keyboard; its length and turns are extra
+	perRepeat    = 3.0 // repetition of a piece; its length is extra
 	perVariation = 1.5 // capitals, or digits for letters
 )
 
-// bits estimates how hard text is to guess: the least sum of the costs of
-// pieces that spell it. Its time grows with the square of the length.
+// bits estimates how hard text is to guess: the least sum of the costs of pieces that
+// compose it. Its running time grows with the square of the length.
 func bits(text string, about []string) float64 {
 	p := newPuzzle(text, about)
-	least := make([]float64, len(p.lower)+1) // by how many characters are spelled
+	least := make([]float64, len(p.lower)+1) // by number of characters composed
 	for end := 1; end <= len(p.lower); end++ {
 		least[end] = least[end-1] + single(p.lower[end-1])
 		for start := range end {
@@ -35,15 +35,15 @@ func bits(text string, about []string) float64 {
 	return least[len(p.lower)]
 }
 
-// puzzle is a text to spell, as the pieces need it. Its slices have an element for each
-// character.
+// puzzle is a text to compose from pieces, prepared for their costs. Its slices have an
+// element for each character.
 type puzzle struct {
 	lower   []rune
 	capital []bool
-	plain   [][]rune // lower with the letters that digits and signs stand for, each way
-	run     []int    // how many characters up to here follow each other in the same step
-	walk    []walk   // the walk over the keyboard that ends here
-	again   []int    // how many characters from here on came before
+	plain   [][]rune // lower with digits and signs replaced by letters, one per variant
+	run     []int    // number of characters up to here in a run of equal steps
+	walk    []walk   // walk over the keyboard that ends here
+	again   []int    // number of characters from here on that occurred before
 	about   map[string]bool
 }
 
@@ -67,7 +67,7 @@ func newPuzzle(text string, about []string) *puzzle {
 	return p
 }
 
-// single is the cost of one character.
+// single returns the cost of one character.
 func single(r rune) float64 {
 	switch {
 	case unicode.IsDigit(r):
@@ -79,8 +79,8 @@ func single(r rune) float64 {
 	}
 }
 
-// piece returns what the characters from start to end cost together, false
-// if they are not a known piece.
+// piece returns the cost of the characters from start to end together, false if they are
+// not a known piece.
 func (p *puzzle) piece(start, end int) (float64, bool) {
 	n := end - start
 	if n < 3 {
@@ -105,8 +105,8 @@ func (p *puzzle) piece(start, end int) (float64, bool) {
 	return cost, !math.IsInf(cost, 1)
 }
 
-// word is the cost of a commonly used password or a word that concerns the
-// account, as it is or in disguise.
+// word returns the cost of a commonly used password or a word related to the account, as
+// it is or in disguise.
 func (p *puzzle) word(start, end int) float64 {
 	cost, extra := math.Inf(1), 0.0
 	if slices.Contains(p.capital[start:end], true) {
@@ -123,7 +123,7 @@ func (p *puzzle) word(start, end int) float64 {
 	return cost
 }
 
-// rank returns a word's place among the common ones, from 1.
+// rank returns a word's rank among the common ones, starting at 1.
 func (p *puzzle) rank(word string) (int, bool) {
 	if p.about[word] {
 		return 1, true

@@ -12,11 +12,11 @@ import (
 //go:embed common.txt.gz
 var commonList []byte
 
-// longest is how many characters a common password has at most.
+// longest is the maximum length of a common password, in characters.
 const longest = 20
 
-// common returns the commonly used passwords with their rank, from 1. It is
-// read at the first use: most processes of the command line never need it.
+// common returns the commonly used passwords with their rank, starting at 1. It is read on
+// first use: most command-line processes never need it.
 var common = sync.OnceValue(func() map[string]int {
 	ranks := map[string]int{}
 	for word := range strings.Lines(unpacked()) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// runs returns, for each character, how many up to it follow each other in the
-// same step: abcd, 4321 and aaaa have 4.
+// runs returns, for each character, how many characters up to it form a run of equal
+// steps: abcd, 4321 and aaaa have 4.
 func runs(text []rune) []int {
 	length := make([]int, len(text))
 	for i := range text {
@@ -21,11 +21,11 @@ func runs(text []rune) []int {
 	return length
 }
 
-// repeats returns, for each character, how many from it on are also found from
-// a place before it on. The two may overlap, as in abababab.
+// repeats returns, for each character, how many characters starting there also occur
+// starting at an earlier position. The two may overlap, as in abababab.
 func repeats(text []rune) []int {
 	longest := make([]int, len(text))
-	next := make([]int, len(text)+1) // of the character after i: how far text from each place before agrees with it
+	next := make([]int, len(text)+1) // for i+1: the length of its match with the text from each earlier position
 	for i := len(text) - 1; i >= 0; i-- {
 		same := make([]int, len(text)+1)
 		for at := range i {
@@ -39,13 +39,13 @@ func repeats(text []rune) []int {
 	return longest
 }
 
-// walk is a walk from key to neighbouring key of a keyboard.
+// walk is a sequence of neighbouring keys on a keyboard.
 type walk struct {
 	length int
 	turns  []int // for each step, newest last: 1 where the direction changed
 }
 
-// turnsIn returns how often the last n keys of the walk change direction.
+// turnsIn returns how often the walk changes direction in its last n keys.
 func (w walk) turnsIn(n int) int {
 	turns := 0
 	for _, t := range w.turns[max(0, len(w.turns)-n+2):] {
@@ -54,8 +54,7 @@ func (w walk) turnsIn(n int) int {
 	return turns
 }
 
-// walks returns, for each character, the walk over the keyboard that ends with
-// it.
+// walks returns, for each character, the walk over the keyboard that ends with it.
 func walks(text []rune) []walk {
 	ends := make([]walk, len(text))
 	var before [2]int
@@ -79,8 +78,8 @@ func walks(text []rune) []walk {
 	return ends
 }
 
-// keyStep returns the direction from one key to a neighbouring one, false
-// where they are none.
+// keyStep returns the direction from one key to a neighbouring one, false if they are not
+// neighbours.
 func keyStep(from, to rune) (step [2]int, ok bool) {
 	x, y, ok := key(from)
 	if !ok {
@@ -91,7 +90,7 @@ func keyStep(from, to rune) (step [2]int, ok bool) {
 	return step, ok && step != [2]int{} && max(step[0], -step[0], step[1], -step[1]) == 1
 }
 
-// key returns where a key is on a keyboard with the letters of qwerty.
+// key returns a key's position on a QWERTY keyboard.
 func key(r rune) (x, y int, ok bool) {
 	for y, row := range [...]string{"1234567890-=", "qwertyuiop[]", "asdfghjkl;'", "zxcvbnm,./"} {
 		if x := strings.IndexRune(row, r); x >= 0 {
@@ -101,8 +100,8 @@ func key(r rune) (x, y int, ok bool) {
 	return 0, 0, false
 }
 
-// undisguise replaces digits and signs by the letters that they stand for; one
-// is what 1 stands for.
+// undisguise replaces digits and signs with the letters they stand for; one is the letter
+// for 1.
 func undisguise(text []rune, one rune) []rune {
 	plain := slices.Clone(text)
 	for i, r := range plain {

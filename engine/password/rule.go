@@ -8,20 +8,19 @@ import (
 	"holdfast/engine/model"
 )
 
-// The bounds of a chosen password, in characters.
+// The limits on the length of a chosen password, in characters.
 const (
 	Min         = 12
 	MaxPerson   = 256
 	MaxDatabase = 128
 )
 
-// leastBits is what a chosen password must at least cost to guess: more than
-// a hundred million guesses.
+// leastBits is the minimum cost of guessing a chosen password: more than a hundred million
+// guesses.
 const leastBits = 28
 
-// ForPerson checks a password that a person chooses for an account. about is
-// what an attacker who knows the person tries first, such as the e-mail
-// address.
+// ForPerson checks a password that a person chooses for an account. about lists what an
+// attacker who knows the person tries first, such as the e-mail address.
 func ForPerson(field string, password model.Secret, about ...string) error {
 	if err := length(field, password, MaxPerson); err != nil {
 		return err
@@ -29,8 +28,8 @@ func ForPerson(field string, password model.Secret, about ...string) error {
 	return guessable(field, password, "use several unrelated words, or let a password manager generate one", about)
 }
 
-// ForDatabase checks a password that a client chooses for a database. about is
-// what an attacker who knows the database tries first, such as its name.
+// ForDatabase checks a password that a client chooses for a database. about lists what an
+// attacker who knows the database tries first, such as its name.
 func ForDatabase(field string, password model.Secret, about ...string) error {
 	if err := length(field, password, MaxDatabase); err != nil {
 		return err
@@ -43,8 +42,7 @@ func ForDatabase(field string, password model.Secret, about ...string) error {
 	return guessable(field, password, "use another, or leave it out for a generated one", about)
 }
 
-// ForImport checks the password that an import would take over from its
-// source.
+// ForImport checks the password that an import would keep from its source.
 func ForImport(field string, password model.Secret, about ...string) error {
 	if ForDatabase(field, password, about...) == nil {
 		return nil
