@@ -1,10 +1,12 @@
-// Package connstring writes how a client connects to a database, in the form that each driver reads.
+// Package connstring formats the connection to a database for each driver.
 //
-// A Target is one login to one database. Target.URL is the URL that works unchanged in every driver that reads
-// PostgreSQL's URLs. Target.Drivers are one string for each driver, and each of them verifies the server: its certificate must be
-// signed by the authority in Target.CAFile, for Target.Host. Every string holds the password.
+// A Target is one login to one database. Target.URL returns a URL that works unchanged in every driver that reads
+// PostgreSQL's URLs. Target.Drivers returns one string for each driver, each of which verifies the server: its
+// certificate must be signed by the authority in Target.CAFile, for Target.Host. Every string contains the
+// password.
 //
-// Names, passwords and paths are bytes in UTF-8; each string encodes them so that its driver reads back exactly these bytes.
+// Names, passwords and paths are UTF-8 bytes; each string encodes them so that its driver reads back exactly these
+// bytes.
 package connstring
 
 import (
@@ -21,9 +23,9 @@ type Target struct {
 	Port     int
 	Database string
 	User     string
-	Password model.Secret // zero is left out
-	// CAFile is where the client has the authority's certificate, a PEM file. A relative path starts at the working directory of
-	// the client. Only Drivers uses it.
+	Password model.Secret // omitted if zero
+	// CAFile is the path of the authority's PEM certificate on the client. A relative path starts at the client's
+	// working directory. Only Drivers uses it.
 	CAFile string
 }
 
@@ -32,13 +34,14 @@ type SSLMode string
 
 // The modes that Mode returns.
 const (
-	// SSLPrefer uses TLS where the server offers it. It is what libpq does by default.
+	// SSLPrefer uses TLS if the server offers it. It is libpq's default.
 	SSLPrefer SSLMode = "prefer"
 	// SSLRequire uses TLS and does not verify the server.
 	SSLRequire SSLMode = "require"
 )
 
-// Mode returns how a client that does not verify the server connects to host: with TLS, except that loopback needs none.
+// Mode returns how a client that does not verify the server connects to host: with TLS, which loopback does not
+// need.
 func Mode(host string) SSLMode {
 	if IsLoopback(host) {
 		return SSLPrefer
@@ -55,8 +58,8 @@ func IsLoopback(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// URL returns the connection as a URL that every driver takes unchanged. It has no sslmode where the host is loopback: drivers
-// disagree on what `prefer` and `require` mean, and the default of each works there.
+// URL returns the connection as a URL that every driver accepts unchanged. For a loopback host it has no sslmode:
+// drivers disagree on what `prefer` and `require` mean, and the default of each works there.
 func (t Target) URL() string {
 	if Mode(t.Host) == SSLPrefer {
 		return t.url("postgresql")
@@ -67,7 +70,7 @@ func (t Target) URL() string {
 // parameter is a parameter of a URL's query.
 type parameter struct{ name, value string }
 
-// url returns a PostgreSQL URL with the parameters given.
+// url returns a PostgreSQL URL with the given parameters.
 func (t Target) url(scheme string, parameters ...parameter) string {
 	login := percent(t.User, "")
 	if !t.Password.IsZero() {
@@ -88,7 +91,7 @@ func query(parameters []parameter) string {
 	return b.String()
 }
 
-// address returns the host and port as a URL has them.
+// address returns the host and port in URL form.
 func (t Target) address() string {
 	host := percent(t.Host, ":")
 	if strings.Contains(host, ":") {
@@ -97,8 +100,9 @@ func (t Target) address() string {
 	return host + ":" + strconv.Itoa(t.Port)
 }
 
-// percent encodes all bytes of text but those that no parser of URLs gives a meaning, and those of plain. (net/url leaves
-// characters such as + and & as they are where RFC 3986 allows it, and some drivers decode a + as a space.)
+// percent encodes all bytes of text except those of plain and those without a special meaning in any URL parser.
+// (net/url leaves characters such as + and & unescaped where RFC 3986 allows it, and some drivers decode a + as a
+// space.)
 func percent(text, plain string) string {
 	const digits = "0123456789ABCDEF"
 	var b strings.Builder

@@ -6,12 +6,14 @@ import (
 	"strings"
 )
 
-// Drivers are a connection in the form of each driver. Each string verifies the server with the authority's certificate in the
-// target's CAFile, and holds the password.
+// Drivers holds a connection in the form of each driver. Each string verifies the server with the authority's
+// certificate in the target's CAFile, and contains the password.
 type Drivers struct {
-	// Libpq is for libpq and what is built on it (psql, psycopg, Ruby's pg, Rails, Django with a URL), and for Go's lib/pq.
+	// Libpq is for libpq and what is built on it (psql, psycopg, Ruby's pg, Rails, Django with a URL), and for Go's
+	// lib/pq.
 	Libpq string
-	// NodePostgres is for node-postgres (pg) and what is built on it: Knex, Drizzle, Sequelize, Prisma with @prisma/adapter-pg.
+	// NodePostgres is for node-postgres (pg) and what is built on it: Knex, Drizzle, Sequelize, Prisma with
+	// @prisma/adapter-pg.
 	NodePostgres string
 	// JDBC is for PostgreSQL's JDBC driver.
 	JDBC string
@@ -25,7 +27,7 @@ type Drivers struct {
 	SQLAlchemy string
 }
 
-// verifyFull are the parameters by which libpq, and the drivers that follow it, verify the server.
+// verifyFull returns the parameters with which libpq, and drivers that follow it, verify the server.
 func (t Target) verifyFull() []parameter {
 	return []parameter{{"sslmode", "verify-full"}, {"sslrootcert", t.CAFile}}
 }
@@ -42,8 +44,8 @@ func (t Target) Drivers() Drivers {
 	}
 }
 
-// nodePostgres repeats an IPv6 address as a parameter: the parser of Knex keeps the brackets of the one before the port, and
-// then looks for a host of that name.
+// nodePostgres repeats an IPv6 address as a parameter: Knex's parser keeps the brackets of the address before the
+// port, and then looks up a host of that name.
 func (t Target) nodePostgres() string {
 	parameters := t.verifyFull()
 	if strings.Contains(t.Host, ":") {
@@ -52,7 +54,7 @@ func (t Target) nodePostgres() string {
 	return t.url("postgresql", parameters...)
 }
 
-// jdbc has the login among the parameters: the JDBC driver reads none before the host.
+// jdbc puts the login into the parameters: the JDBC driver reads none before the host.
 func (t Target) jdbc() string {
 	login := []parameter{{"user", t.User}}
 	if !t.Password.IsZero() {
@@ -62,8 +64,8 @@ func (t Target) jdbc() string {
 	return "jdbc:postgresql://" + t.address() + "/" + percent(t.Database, "") + query(append(login, t.verifyFull()...))
 }
 
-// javaAddress returns an IPv6 address as Java writes it, with all of its zeros. The JDBC driver compares the host's text with the text
-// that Java makes of the address in the certificate. Other hosts are returned as they are.
+// javaAddress returns an IPv6 address as Java formats it, with all of its zeros. The JDBC driver compares the
+// host's text with Java's text of the address in the certificate. Other hosts are returned unchanged.
 func javaAddress(host string) string {
 	address, err := netip.ParseAddr(host)
 	if err != nil || !address.Unmap().Is6() {
@@ -96,7 +98,7 @@ func (t Target) npgsql() string {
 	return b.String()
 }
 
-// quoteNet quotes a value that holds anything but what a value may hold unquoted in every place.
+// quoteNet quotes a value unless all of its characters are safe unquoted anywhere.
 func quoteNet(value string) string {
 	if strings.Trim(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._/:") == "" && value != "" {
 		return value
