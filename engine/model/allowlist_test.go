@@ -101,8 +101,8 @@ func TestParseAllowlistCounts(t *testing.T) {
 	wantInvalid(t, err, "entries: ", "at most 200 entries, not 201")
 }
 
-// FuzzParseAllowlist holds that what is accepted is canonical: written and
-// parsed again it stays as it is.
+// FuzzParseAllowlist checks that accepted input becomes canonical: formatting and
+// parsing it again does not change it.
 func FuzzParseAllowlist(f *testing.F) {
 	for _, seed := range []string{"10.0.0.1", "::ffff:10.0.0.1", "fe80::1%eth0", "10.0.0.0/8", "::/0", "10.0.0.1/8"} {
 		f.Add(seed)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAuditEntryEndsWithItsHash: package meta takes the hash off the end of
-// the stored text, so a new field goes before it.
+// TestAuditEntryEndsWithItsHash: package meta cuts the hash off the end of the
+// stored text, so new fields must precede it.
 func TestAuditEntryEndsWithItsHash(t *testing.T) {
 	t.Parallel()
 	text, err := json.Marshal(AuditEntry{PreviousHash: "aa", Hash: "bb"})

@@ -83,7 +83,7 @@ func TestReadOnlyUser(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("ReadOnlyUser(%q) is %q", tt.owner, got)
 		}
-		// No owner can have the name of its read-only role.
+		// No owner can have the name of a read-only role.
 		if ValidateDatabaseUser("db_user", got) == nil || len(got) > 63 {
 			t.Errorf("%q could be an owner, or is too long", got)
 		}

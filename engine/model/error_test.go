@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// wantInvalid expects a validation error that begins with field and says says.
+// wantInvalid expects a validation error that begins with field and contains says.
 func wantInvalid(t *testing.T, err error, field, says string) {
 	t.Helper()
 	e, ok := errors.AsType[*Error](err)
@@ -57,7 +57,7 @@ func TestErrorText(t *testing.T) {
 	if got := Invalid("name", "%d%% is too much", 7).Error(); got != "name: 7% is too much" {
 		t.Errorf("got %q", got)
 	}
-	// What the client sent is an argument, never the format.
+	// The client's input is an argument, never the format.
 	if got := Invalid("name", "%q is taken", "100%d").Error(); got != `name: "100%d" is taken` {
 		t.Errorf("got %q", got)
 	}

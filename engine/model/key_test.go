@@ -29,7 +29,7 @@ func TestFormatKey(t *testing.T) {
 		random [32]byte
 		want   string
 	}{
-		// The last six are zlib.crc32 of what precedes, in base 62 by Python.
+		// The last six characters are zlib.crc32 of the rest, in base 62, computed with Python.
 		{"lowest", [32]byte{}, "sk_live_hf_0000000000000000000000000000000000000000000" + "3bC5vy"},
 		{"highest", highest, "sk_live_hf_yhjskwdA6OZ1AL1YmHWZWm8LLG7HjnuCA2j5rOw8Xp1" + "229lOw"},
 	} {
@@ -46,7 +46,7 @@ func TestFormatKey(t *testing.T) {
 	}
 }
 
-// TestFormatKeyCarriesAllBits reads the number back with math/big.
+// TestFormatKeyCarriesAllBits decodes the number with math/big.
 func TestFormatKeyCarriesAllBits(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -136,7 +136,7 @@ func TestWellFormedKeyRefusesEveryTransposition(t *testing.T) {
 func TestWellFormedKeyRefuses(t *testing.T) {
 	t.Parallel()
 	key := anyKey(t)
-	// With the right sum, but the wrong alphabet or prefix.
+	// Keys with a correct checksum but the wrong alphabet or prefix.
 	foreign := KeyPrefix + strings.Repeat("-", keyRandom)
 	other := "sk_test_hf_" + key[len(KeyPrefix):len(key)-keyChecksum]
 	for name, text := range map[string]string{

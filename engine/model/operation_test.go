@@ -55,7 +55,7 @@ func TestOperationsAreWhole(t *testing.T) {
 	}
 }
 
-// The scopes of the specification's endpoint tables, by operationId.
+// The scopes in the specification's endpoint tables, by operationId.
 func TestOperationsHaveTheSpecifiedScopes(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{

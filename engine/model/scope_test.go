@@ -32,7 +32,7 @@ func TestPresetsGrowEachFromTheLast(t *testing.T) {
 	}
 }
 
-// The lists of DECISIONS.md, "Keys, organizations, projects, people".
+// The lists in DECISIONS.md, "Keys, organizations, projects, people".
 func TestPresetScopes(t *testing.T) {
 	t.Parallel()
 	readOnly := []Scope{"database:read", "storage:read", "backup:list", "account:read", "billing:read", "team:read"}
@@ -50,7 +50,7 @@ func TestPresetScopes(t *testing.T) {
 	}
 }
 
-// TestPresetScopesAreTheCallers guards against two keys sharing an array.
+// TestPresetScopesAreTheCallers checks that two keys cannot share an array.
 func TestPresetScopesAreTheCallers(t *testing.T) {
 	t.Parallel()
 	for _, p := range Presets() {
@@ -63,8 +63,8 @@ func TestPresetScopesAreTheCallers(t *testing.T) {
 	}
 }
 
-// A key without the toggle can do nothing destructive, and only full access
-// can have it.
+// A key without the toggle can do nothing destructive, and only full access can
+// have the toggle.
 func TestOnlyFullAccessDestroys(t *testing.T) {
 	t.Parallel()
 	for _, op := range Operations() {

@@ -14,8 +14,7 @@ import (
 
 const seen = "hunter2-correct-horse"
 
-// holder has a secret where fmt may not call its methods: in an unexported
-// field.
+// holder has a secret in an unexported field, where fmt may not call its methods.
 type holder struct {
 	Name     string
 	password Secret
