@@ -8,8 +8,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// BenchmarkAuditPage asks for the first page of a log of a million entries:
-// all of them, by filters that find few and many, and deep down.
+// BenchmarkAuditPage requests the first page of a log of a million entries, without
+// a filter and with filters that match few and many, and a page far back.
 func BenchmarkAuditPage(b *testing.B) {
 	db := openTest(b)
 	const entries, batch = 1_000_000, 5000

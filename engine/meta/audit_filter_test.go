@@ -10,8 +10,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// randomAudits makes entries with few different values, in an order of time
-// that is not quite theirs.
+// randomAudits makes entries with few different values, in almost chronological
+// order.
 func randomAudits(n int) []*model.AuditEntry {
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(kind string, of int) string { return fmt.Sprintf("%s_%d", kind, random.IntN(of)) }
@@ -39,8 +39,8 @@ func (f AuditFilter) wants(e *model.AuditEntry) bool {
 		!e.At.Before(f.Since) && (f.Until.IsZero() || e.At.Before(f.Until))
 }
 
-// Every filter finds what a walk over all entries finds, page by page, also
-// once the older ones are pruned.
+// Every filter finds what a walk over all entries finds, page by page, even after
+// the older entries are pruned.
 func TestAuditFilters(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
@@ -96,7 +96,7 @@ func TestAuditFilters(t *testing.T) {
 	}
 }
 
-// A damaged entry is left out of the pages, and does not end them.
+// Pages omit a damaged entry and do not end at it.
 func TestAuditPageBehindADamagedEntry(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
@@ -106,5 +106,5 @@ func TestAuditPageBehindADamagedEntry(t *testing.T) {
 	if ids := auditIDs(t, db, "org_1", 0, 10); !slices.Equal(ids, []string{"evt_5"}) {
 		t.Errorf("the page has %v", ids)
 	}
-	appendAudits(t, db, "org_1", 6, 3, 2) // and is pruned
+	appendAudits(t, db, "org_1", 6, 3, 2) // it is pruned too
 }

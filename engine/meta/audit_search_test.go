@@ -8,7 +8,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestSearchAudit compares the search with looking at every entry.
+// TestSearchAudit compares the search with a check of every entry.
 func TestSearchAudit(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)

@@ -18,7 +18,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// appendAudits adds n entries, numbered on from what id says.
+// appendAudits appends n entries, numbered starting at from.
 func appendAudits(t testing.TB, db *DB, organization string, from, n int, keep uint64) {
 	t.Helper()
 	update(t, db, func(tx *Tx) error {
@@ -35,7 +35,7 @@ func appendAudits(t testing.TB, db *DB, organization string, from, n int, keep u
 	})
 }
 
-// verifyAudit returns how many entries a chain has, and its faults as an error.
+// verifyAudit returns the number of entries in a chain, and its faults as an error.
 func verifyAudit(t testing.TB, db *DB, organization string) (count int, err error) {
 	t.Helper()
 	v, err := db.VerifyAudit(testChain(0), organization, "")
@@ -52,8 +52,7 @@ func faults(v Verification) error {
 	return errors.Join(errs...)
 }
 
-// checkAuditIndex holds that the index has exactly what the entries are found
-// by.
+// checkAuditIndex checks that the index contains exactly the terms of the entries.
 func checkAuditIndex(tx *Tx, organization string) error {
 	want := map[string]bool{}
 	if err := tx.bolt.Bucket([]byte(auditBucket)).Bucket(auditName(organization)).ForEach(func(key, data []byte) error {
@@ -97,8 +96,8 @@ func TestAuditChain(t *testing.T) {
 	})
 }
 
-// TestAuditHashIsPinned: entries that exist keep their hashes in every later
-// version, also when the record has got more fields by then.
+// TestAuditHashIsPinned: existing entries keep their hashes in every later version,
+// even if the record has gained fields by then.
 func TestAuditHashIsPinned(t *testing.T) {
 	t.Parallel()
 	text := `{"id":"evt_1","of_later":"é","previous_hash":"aa","hash":"`
@@ -115,7 +114,7 @@ func TestAuditHashIsPinned(t *testing.T) {
 	}
 }
 
-// What comes from outside may hold anything; what is stored must verify.
+// External input may contain anything; the stored entry must verify.
 func TestAuditOfHostileText(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
@@ -235,7 +234,7 @@ func TestAuditPruning(t *testing.T) {
 		t.Run(fmt.Sprint(tt.keep), func(t *testing.T) {
 			t.Parallel()
 			db := openTest(t)
-			for i := range 5 { // within one transaction and across them
+			for i := range 5 { // within one transaction and across several
 				appendAudits(t, db, "org_1", 1+5*i, 5, tt.keep)
 				if _, err := verifyAudit(t, db, "org_1"); err != nil {
 					t.Fatal(err)
@@ -261,8 +260,8 @@ func TestAuditPruningReachesALowerLimit(t *testing.T) {
 	}
 }
 
-// TestDamagedEntryDoesNotStopTheLog: it is found as long as it is there, and
-// when it was just pruned.
+// TestDamagedEntryDoesNotStopTheLog: verification reports the entry while it exists
+// and right after it was pruned.
 func TestDamagedEntryDoesNotStopTheLog(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
@@ -277,10 +276,10 @@ func TestDamagedEntryDoesNotStopTheLog(t *testing.T) {
 			t.Errorf("%d verify, %v, want %q", count, err, want)
 		}
 	}
-	dropIndex(t, db, 1) // of which nothing was known any more
+	dropIndex(t, db, 1) // whose terms were unknown by then
 }
 
-// damage overwrites an entry; the index keeps what it was found by.
+// damage overwrites an entry; its index terms stay.
 func damage(t *testing.T, db *DB, number uint64) {
 	t.Helper()
 	update(t, db, func(tx *Tx) error {
@@ -308,9 +307,9 @@ func dropIndex(t *testing.T, db *DB, number uint64) {
 	})
 }
 
-// A newest entry that is damaged or gone does not stop the changes of its
-// organization: a new segment of the chain begins, somebody is told, and every
-// later check says so.
+// A damaged or missing newest entry does not block its organization's changes: a new
+// segment of the chain starts, Broken is called, and every later verification reports
+// it.
 func TestAuditGoesOnBehindADamagedNewestEntry(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -342,7 +341,7 @@ func TestAuditGoesOnBehindADamagedNewestEntry(t *testing.T) {
 			[]string{"entry 6 (evt_6): begins a new segment"},
 		},
 		"its record rewritten": {
-			func(tx *Tx) error { // by who has not the key
+			func(tx *Tx) error { // written without the key
 				data, err := encodeRecord(auditMark{Number: 5, Hash: "", MAC: "00"})
 				return firstError(err, tx.bolt.Bucket([]byte(auditHeadsBucket)).Put([]byte("org_1"), data))
 			},
@@ -384,8 +383,8 @@ func TestAuditGoesOnBehindADamagedNewestEntry(t *testing.T) {
 	}
 }
 
-// Who can write the file, and has not the key, can neither cut off the oldest
-// entries nor chain others.
+// Write access to the file without the key is not enough to cut off the oldest
+// entries or to append others.
 func TestAuditChainNeedsItsKey(t *testing.T) {
 	t.Parallel()
 	db, err := Open(filepath.Join(t.TempDir(), "meta.db")) // not checked: it is tampered with
@@ -547,8 +546,8 @@ func TestAuditsOfOrganizationsAreApart(t *testing.T) {
 	}
 }
 
-// TestAuditEntryIsStoredAsItReads: the text that is hashed is the text of the
-// entry, with nothing that a reader does not see.
+// TestAuditEntryIsStoredAsItReads: the hashed text is the text of the entry, without
+// anything that a reader does not see.
 func TestAuditEntryIsStoredAsItReads(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
@@ -564,7 +563,7 @@ func TestAuditEntryIsStoredAsItReads(t *testing.T) {
 	})
 }
 
-// A log that was removed as a whole is noticed, also when it has gone on since.
+// The removal of a whole log is detected, even if the log has continued since.
 func TestVerifyALogThatWasRemoved(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// BenchmarkNewestObjects lists 100 of a million objects: the newest half begin
-// with "new/", the other with "old/", one in a hundred, evenly, with "some/",
-// and one in ten thousand with "few/", for whose page every partition is read.
+// BenchmarkNewestObjects lists 100 of a million objects. The newest half begins with
+// "new/", the other half with "old/"; one in a hundred, evenly spread, with "some/";
+// and one in ten thousand with "few/", whose page reads every partition.
 func BenchmarkNewestObjects(b *testing.B) {
 	const n = 1_000_000
 	db := openTest(b)

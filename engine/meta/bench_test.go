@@ -12,8 +12,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// BenchmarkSync is what the disk can do: a write and an fdatasync, the least
-// that two of them, one after the other, cost each commit.
+// BenchmarkSync measures the disk: a write and an fdatasync, of which each commit needs
+// at least two in sequence.
 func BenchmarkSync(b *testing.B) {
 	f, err := os.Create(filepath.Join(b.TempDir(), "file"))
 	if err != nil {
@@ -69,7 +69,7 @@ func recordOne(tx *Tx, n int64) error {
 	return tx.AppendAudit(testChain(0), &entry)
 }
 
-// auditEntry is one of usual size.
+// auditEntry returns an entry of typical size.
 func auditEntry(n int64) model.AuditEntry {
 	return model.AuditEntry{
 		ID: fmt.Sprintf("evt_01jd%022d", n), At: time.Unix(n, 0).UTC(), Organization: "org_1",
@@ -80,7 +80,7 @@ func auditEntry(n int64) model.AuditEntry {
 	}
 }
 
-// BenchmarkAppendAudit writes what is read, many to a sync.
+// BenchmarkAppendAudit writes the entries of reads, many per sync.
 func BenchmarkAppendAudit(b *testing.B) {
 	for _, tt := range []struct {
 		batch int
@@ -155,8 +155,8 @@ func BenchmarkNewest(b *testing.B) {
 	}
 }
 
-// BenchmarkDropBucket drops a bucket of 100,000 objects: what the transaction
-// that answers takes, and holds.
+// BenchmarkDropBucket drops a bucket of 100,000 objects and measures the time and memory
+// of the transaction that answers.
 func BenchmarkDropBucket(b *testing.B) {
 	db := openTest(b)
 	next := 1

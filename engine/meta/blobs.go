@@ -10,7 +10,7 @@ const (
 )
 
 // ClaimBlob records that a record of this transaction refers to ref, even if
-// another record of this transaction did so before.
+// another record did so until now.
 func (tx *Tx) ClaimBlob(ref string) error {
 	return tx.moveBlob(ref, discardedBlobsBucket, liveBlobsBucket)
 }

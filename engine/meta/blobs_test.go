@@ -36,7 +36,7 @@ func TestBlobRows(t *testing.T) {
 	}, nil, nil)
 }
 
-// liveBlobs returns the blobs that records point to.
+// liveBlobs returns the blobs that records refer to.
 func liveBlobs(tx *Tx) (refs []string) {
 	_ = tx.bolt.Bucket([]byte(liveBlobsBucket)).ForEach(func(ref, _ []byte) error { refs = append(refs, string(ref)); return nil })
 	return refs

@@ -12,7 +12,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// openTest opens a new store, and checks and closes it after the test.
+// openTest opens a new store; after the test, it checks and closes the store.
 func openTest(t testing.TB) *DB {
 	t.Helper()
 	return openChecked(t, filepath.Join(t.TempDir(), "meta.db"))
@@ -49,8 +49,8 @@ func view(t testing.TB, db *DB, read func(*Tx) error) {
 	}
 }
 
-// check walks every record, index, object, blob and audit chain and says
-// everything that does not fit.
+// check walks every record, index, object, blob and audit chain and reports every
+// inconsistency.
 func check(db *DB) error {
 	return db.ViewFlushed(func(tx *Tx) error {
 		var errs []error
@@ -67,8 +67,8 @@ func check(db *DB) error {
 	})
 }
 
-// checkTable holds that each record has exactly the index entries it should,
-// and that there are no others.
+// checkTable checks that each record has exactly its index entries, and that there are
+// no others.
 func checkTable[T any](table Table[T]) error {
 	var errs []error
 	want := make([]int, len(table.indexes))
@@ -102,7 +102,7 @@ func checkTable[T any](table Table[T]) error {
 	return errors.Join(errs...)
 }
 
-// checkTotals holds that the totals are what the records add up to.
+// checkTotals checks that the totals are the sums of the records.
 func checkTotals(tx *Tx) error {
 	want := map[string]model.Totals{}
 	err := errors.Join(sumTotals(want, tx.Databases()), sumTotals(want, tx.Buckets()), sumTotals(want, tx.Uploads()))
@@ -145,8 +145,7 @@ func recount(tx *Tx, bucket string) (count, size int64, err error) {
 	return count, size, err
 }
 
-// checkObjects holds that counters, versions and blobs are in step with the
-// objects there are.
+// checkObjects checks that counters, versions and blobs match the existing objects.
 func checkObjects(tx *Tx) error {
 	var errs []error
 	errs = append(errs, tx.Buckets().All(func(b model.Bucket) error {
@@ -231,7 +230,7 @@ func checkBlobs(tx *Tx, live map[string]bool) error {
 	return errors.Join(errs...)
 }
 
-// checkSegments holds that the use of each segment is exactly that of objects.
+// checkSegments checks that the use of each segment matches the objects.
 func checkSegments(tx *Tx, want map[uint32]SegmentUse) error {
 	var errs []error
 	for segment, use := range want {

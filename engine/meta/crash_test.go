@@ -14,8 +14,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestKilledProcessLosesNothing kills a process that commits at random
-// moments. What it acknowledged must be there, and every change whole.
+// TestKilledProcessLosesNothing kills a committing process at random moments. Every
+// acknowledged change must exist, and every change must be complete.
 func TestKilledProcessLosesNothing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "meta.db")
@@ -55,7 +55,7 @@ func TestKilledProcessLosesNothing(t *testing.T) {
 	}
 }
 
-// killWhileCommitting returns the ids the process acknowledged before it was
+// killWhileCommitting returns the ids that the process acknowledged before it was
 // killed.
 func killWhileCommitting(t *testing.T, path string, round int) (acknowledged []string) {
 	t.Helper()
@@ -72,7 +72,7 @@ func killWhileCommitting(t *testing.T, path string, round int) (acknowledged []s
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			break // a half line was not acknowledged
+			break // an incomplete line was not acknowledged
 		}
 		if len(acknowledged) == 0 {
 			time.AfterFunc(life, func() { _ = writer.Process.Kill() })
@@ -85,8 +85,8 @@ func killWhileCommitting(t *testing.T, path string, round int) (acknowledged []s
 	return acknowledged
 }
 
-// commitUntilKilled is the process: it makes changes of several parts, and
-// says so after each.
+// commitUntilKilled runs in the process: it makes changes of several parts and
+// acknowledges each.
 func commitUntilKilled(path, round string) {
 	db, err := Open(path)
 	if err != nil {

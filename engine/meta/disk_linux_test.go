@@ -12,7 +12,7 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// TestEveryWaiterHearsOfAFullDisk takes the disk away under a batch.
+// TestEveryWaiterHearsOfAFullDisk makes the disk fail during a batch.
 func TestEveryWaiterHearsOfAFullDisk(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "meta.db")
@@ -24,7 +24,7 @@ func TestEveryWaiterHearsOfAFullDisk(t *testing.T) {
 		for i := range changes {
 			changes[i] = func(tx *Tx) error {
 				tx.OnCommit(func() { t.Error("OnCommit was called") })
-				return tx.PutSetting(fmt.Sprint(i), make([]byte, 1<<uint(8+4*round))) // the last grow the file
+				return tx.PutSetting(fmt.Sprint(i), make([]byte, 1<<uint(8+4*round))) // the last ones grow the file
 			}
 		}
 		outcomes := togetherFailing(t, db, changes...)
@@ -44,8 +44,8 @@ func TestEveryWaiterHearsOfAFullDisk(t *testing.T) {
 	}
 }
 
-// TestViewWithoutFreeSpace queues what the disk does not take: a reader sees all
-// of it, and it is applied once when the disk does.
+// TestViewWithoutFreeSpace queues changes that the disk cannot take. A reader sees all of
+// them, and they are applied once when the disk has space.
 func TestViewWithoutFreeSpace(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "meta.db")
@@ -82,8 +82,8 @@ func TestViewWithoutFreeSpace(t *testing.T) {
 	}
 }
 
-// TestQueueWithoutFreeSpace queues more than may wait on a full disk:
-// no caller hangs, Accepting returns the error, and all changes are applied in the end.
+// TestQueueWithoutFreeSpace queues more changes than the limit on a full disk: no caller
+// hangs, Accepting returns the error, and all changes are applied in the end.
 func TestQueueWithoutFreeSpace(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "meta.db")
@@ -106,8 +106,8 @@ func TestQueueWithoutFreeSpace(t *testing.T) {
 	}
 }
 
-// togetherFailing is together, but the change that holds the others up fails
-// by itself and so leaves the disk alone.
+// togetherFailing is together, but the change that blocks the others fails by itself and
+// so does not touch the disk.
 func togetherFailing(t *testing.T, db *DB, changes ...func(*Tx) error) []outcome {
 	t.Helper()
 	release, held := make(chan struct{}), make(chan struct{})
@@ -127,8 +127,8 @@ func togetherFailing(t *testing.T, db *DB, changes ...func(*Tx) error) []outcome
 	return outcomes
 }
 
-// breakDisk puts a read-only descriptor in place of the store's, so that every
-// write fails until the returned function is called.
+// breakDisk replaces the store's descriptor by a read-only one, so that every write fails
+// until the returned function is called.
 func breakDisk(t *testing.T, path string) (repair func()) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")

@@ -20,8 +20,8 @@ func fill(t testing.TB, db *DB, bucket string, from, n int) int {
 	return from + n
 }
 
-// unlinkAll does what the engine does: it unlinks what is discarded until
-// nothing is, and returns what that was, in how many rounds.
+// unlinkAll acts as the engine: it unlinks discarded blobs until there are none, and
+// returns the blobs and the number of rounds.
 func unlinkAll(t testing.TB, db *DB, limit int) (unlinked map[string]int, rounds int) {
 	t.Helper()
 	unlinked = map[string]int{}
@@ -42,8 +42,8 @@ func unlinkAll(t testing.TB, db *DB, limit int) (unlinked map[string]int, rounds
 	}
 }
 
-// TestDropDamaged: an object of which nothing can be read any more keeps neither its
-// bucket from being dropped nor the blobs of others from being unlinked.
+// TestDropDamaged: an unreadable object prevents neither the drop of its bucket nor the
+// unlinking of other objects' blobs.
 func TestDropDamaged(t *testing.T) {
 	t.Parallel()
 	for _, damaged := range []int{0, dropBatch + 1} {
@@ -115,7 +115,7 @@ func TestDropBucket(t *testing.T) {
 	}
 }
 
-// expectGone expects a bucket, and every way to its objects, to be gone.
+// expectGone expects that a bucket and every path to its objects are gone.
 func expectGone(t *testing.T, db *DB, id string) {
 	t.Helper()
 	err := db.Update(func(tx *Tx) error {
@@ -164,7 +164,7 @@ func TestDropManyBuckets(t *testing.T) {
 	}
 }
 
-// TestDropInTheTransactionOfAPut: group commit puts them into one.
+// TestDropInTheTransactionOfAPut: group commit combines the two.
 func TestDropInTheTransactionOfAPut(t *testing.T) {
 	t.Parallel()
 	db := openWithBucket(t)

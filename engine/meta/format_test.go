@@ -14,7 +14,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// keptRecords are what the kept file of format 1 holds.
+// keptRecords returns the records in the stored file of format 1.
 func keptRecords() (model.Organization, model.Project, model.Key, model.Database, model.Bucket, model.Object) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return model.Organization{ID: "org_1", Name: "default", CreatedAt: at},
@@ -25,9 +25,8 @@ func keptRecords() (model.Organization, model.Project, model.Key, model.Database
 		model.Object{Bucket: "bucket_1", Key: "a/b.txt", Version: "01k6zv7r9pxa3c5n8m2q4t6w8y", Blob: "blob-1", SizeBytes: 5, LastModified: at}
 }
 
-// keptFile is a file as the first program of format 1 wrote it. With
-// HOLDFAST_WRITE_FORMAT it is written anew, which is right only as long as
-// format 1 was never released.
+// keptFile is a file written by the first program with format 1. HOLDFAST_WRITE_FORMAT
+// rewrites it, which is only right as long as format 1 is unreleased.
 const keptFile = "testdata/format-1.db.gz"
 
 func TestKeptFileIsRead(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// helperEnv names what this test binary does when a test runs it as another
-// process, in place of the tests.
+// helperEnv selects what this test binary does instead of the tests when a test runs it
+// as another process.
 const helperEnv = "HOLDFAST_META_HELPER"
 
 func TestMain(m *testing.M) {

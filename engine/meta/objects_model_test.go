@@ -18,8 +18,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestObjectsKeepToTheModel compares buckets with maps under random changes;
-// the checker counts objects, versions and blobs after each.
+// TestObjectsKeepToTheModel compares buckets with maps under random changes; the checker
+// verifies objects, versions and blobs after each change.
 func TestObjectsKeepToTheModel(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -31,7 +31,7 @@ func TestObjectsKeepToTheModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		db.bolt.NoSync = true // only what is stored counts here
+		db.bolt.NoSync = true // only the stored content matters here
 		m := &objectModel{db: db, buckets: map[string]map[string]model.Object{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"make": m.make, "put": m.put, "put again": m.put, "delete": m.delete, "drop": m.drop, "trash bucket": m.trashBucket, "unlink": m.unlink, "list": m.list, "move": m.move, "folder": m.folder, "trash": m.trash,
@@ -53,7 +53,7 @@ func (m *objectModel) change(t *rapid.T, want error, change func(*Tx) error) {
 	}
 }
 
-// pick draws a bucket, mostly one that is there.
+// pick draws a bucket, usually an existing one.
 func (m *objectModel) pick(t *rapid.T) (id string, objects map[string]model.Object) {
 	id = rapid.SampledFrom(append(slices.Sorted(maps.Keys(m.buckets)), "bucket_none")).Draw(t, "bucket")
 	return id, m.buckets[id]
@@ -88,7 +88,7 @@ func (m *objectModel) put(t *rapid.T) {
 	m.change(t, want, func(tx *Tx) error { return putOne(tx, o) })
 }
 
-// trash deletes an object, and brings it back or removes it for good.
+// trash deletes an object, and then restores or purges it.
 func (m *objectModel) trash(t *rapid.T) {
 	id, objects := m.pick(t)
 	key := drawKey(t)
@@ -116,8 +116,8 @@ func (m *objectModel) trash(t *rapid.T) {
 	})
 }
 
-// trashBucket deletes a bucket, and brings it back or removes it for good.
-// Meanwhile nothing of it is seen, and compaction moves its objects.
+// trashBucket deletes a bucket, and then restores or purges it. Meanwhile its contents
+// are invisible, and compaction moves its objects.
 func (m *objectModel) trashBucket(t *rapid.T) {
 	id, objects := m.pick(t)
 	if objects == nil {
@@ -167,7 +167,7 @@ func (m *objectModel) trashBucket(t *rapid.T) {
 	})
 }
 
-// compare1 holds that a bucket counts n objects.
+// compare1 checks that a bucket counts n objects.
 func (m *objectModel) compare1(t *rapid.T, id string, n int) {
 	if err := check(m.db); err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func (m *objectModel) compare1(t *rapid.T, id string, n int) {
 	}
 }
 
-// move is what compaction does, also to objects that were replaced since.
+// move acts as compaction, including on objects that were replaced since.
 func (m *objectModel) move(t *rapid.T) {
 	id, objects := m.pick(t)
 	key := drawKey(t)
@@ -198,7 +198,7 @@ func (m *objectModel) move(t *rapid.T) {
 	m.change(t, nil, func(tx *Tx) error { return tx.MoveObject(o, from) })
 }
 
-// folder compares a level of a bucket, in parts, with the model.
+// folder compares a level of a bucket, page by page, with the model.
 func (m *objectModel) folder(t *rapid.T) {
 	id, objects := m.pick(t)
 	prefix := rapid.SampledFrom([]string{"", "a", "a/", "a//"}).Draw(t, "prefix")

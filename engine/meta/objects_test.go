@@ -23,7 +23,7 @@ func putOne(tx *Tx, o model.Object) error {
 	return err
 }
 
-// object makes the n-th object ever uploaded.
+// object returns the n-th object ever uploaded.
 func object(bucket, key string, n int) model.Object {
 	return model.Object{
 		Bucket: bucket, Key: key, Version: fmt.Sprintf("%026d", n), Blob: fmt.Sprintf("blob_%d", n),
@@ -53,7 +53,7 @@ func put(t testing.TB, db *DB, objects ...model.Object) {
 func TestPutAndGetObject(t *testing.T) {
 	t.Parallel()
 	db := openWithBucket(t)
-	// Different objects, however alike their keys.
+	// The objects are distinct, however similar their keys.
 	keys := []string{"a", "a/", "a/b", "a//b", "/a", "A", "é", "e\u0301", strings.Repeat("k", model.MaxObjectKey)}
 	for i, key := range keys {
 		put(t, db, object("bucket_1", key, i+1))
@@ -98,8 +98,8 @@ func TestPutObjectReplaces(t *testing.T) {
 	})
 }
 
-// TestPutObjectAgainKeepsItsBlob: a record that is written again with the same
-// bytes must not have them unlinked.
+// TestPutObjectAgainKeepsItsBlob: rewriting a record with the same bytes must not unlink
+// them.
 func TestPutObjectAgainKeepsItsBlob(t *testing.T) {
 	t.Parallel()
 	db := openWithBucket(t)
@@ -188,13 +188,13 @@ func TestNewestObjects(t *testing.T) {
 		{"a", "", 10, "a/3 a/2 a a/1", false},
 		{"a/", fmt.Sprintf("%026d", 4), 10, "a/1", false},
 		{"", fmt.Sprintf("%026d", 4), 10, "a a/1 b", false},
-		{"", fmt.Sprintf("%026dx", 3), 10, "a a/1 b", false}, // a version that is not there
+		{"", fmt.Sprintf("%026dx", 3), 10, "a a/1 b", false}, // a nonexistent version
 		{"", fmt.Sprintf("%026d", 1), 10, "", false},
 		{"", "0", 10, "", false},
 		{"", "\xff", 10, "a/3 c a/2 a a/1 b", false},
 		{"z", "", 10, "", false},
 		{"A", "", 10, "", false},
-		{"1", "", 10, "", false}, // within a key only
+		{"1", "", 10, "", false}, // only within a key
 		{"a/1/", "", 10, "", false},
 		{"other", "", 10, "", false},
 		{"\xff", "", 10, "", false},
@@ -213,7 +213,7 @@ func TestNewestObjects(t *testing.T) {
 	}
 }
 
-// TestListFolderInParts: a level has the same in parts as at once, whatever the
+// TestListFolderInParts: the pages of a level add up to the whole level, whatever the
 // delimiter; one of several characters may begin in the prefix.
 func TestListFolderInParts(t *testing.T) {
 	t.Parallel()
@@ -255,8 +255,8 @@ func TestListFolderInParts(t *testing.T) {
 	})
 }
 
-// TestListingIsStableUnderWrites pages through a bucket that changes between
-// pages: what was there all the time is seen exactly once.
+// TestListingIsStableUnderWrites pages through a bucket that changes between pages: an
+// object that exists throughout is listed exactly once.
 func TestListingIsStableUnderWrites(t *testing.T) {
 	t.Parallel()
 	db := openWithBucket(t)
@@ -278,7 +278,7 @@ func TestListingIsStableUnderWrites(t *testing.T) {
 			seen[o.Key]++
 		}
 		before = objects[len(objects)-1].Version
-		// The one the cursor stands on goes, others are replaced and come.
+		// The cursor's object is removed; others are replaced and added.
 		update(t, db, func(tx *Tx) error {
 			if last := objects[len(objects)-1].Key; strings.HasPrefix(last, "go/") {
 				if _, err := tx.DeleteObject("bucket_1", last, time.Now()); err != nil {
@@ -303,12 +303,12 @@ func TestListingIsStableUnderWrites(t *testing.T) {
 	}
 }
 
-// TestTrashedBefore deletes objects in another order than they were uploaded.
+// TestTrashedBefore deletes objects in a different order than they were uploaded.
 func TestTrashedBefore(t *testing.T) {
 	t.Parallel()
 	db := openWithBucket(t)
 	start := time.Unix(1_700_000_000, 0)
-	deleted := []string{"e", "a", "d", "b", "c"} // a second after each other
+	deleted := []string{"e", "a", "d", "b", "c"} // one second apart
 	for i, key := range []string{"a", "b", "c", "d", "e"} {
 		put(t, db, object("bucket_1", key, i+1))
 	}

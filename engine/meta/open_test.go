@@ -110,7 +110,7 @@ func TestOpenInAnotherProcessIsLocked(t *testing.T) {
 	openChecked(t, path)
 }
 
-// holdOpen is the other process: it holds the store until its input ends.
+// holdOpen runs in the other process: it keeps the store open until its input ends.
 func holdOpen(path string) {
 	db, err := Open(path)
 	if err != nil {
@@ -124,8 +124,8 @@ func holdOpen(path string) {
 	os.Exit(0)
 }
 
-// helper makes a command that runs this test binary as a helper, which dies
-// with the test.
+// helper returns a command that runs this test binary as a helper, which ends with the
+// test.
 func helper(t testing.TB, what string, args ...string) *exec.Cmd {
 	t.Helper()
 	program, err := os.Executable()
@@ -146,7 +146,7 @@ func TestOpenRefusesANewerFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the file must be let go of, too
+	for range 2 { // the file must also be released
 		_, err = Open(path)
 		if newer, ok := errors.AsType[*NewerFormatError](err); !ok || newer.Found != Format+1 {
 			t.Errorf("got %v, want a NewerFormatError", err)
@@ -179,7 +179,7 @@ func isCorrupt(err error) bool {
 	return ok
 }
 
-// writeFormat makes a store and gives it another format.
+// writeFormat creates a store and overwrites its format.
 func writeFormat(t *testing.T, path string, version []byte) {
 	t.Helper()
 	db, err := Open(path)

@@ -96,14 +96,14 @@ func (m *partitionModel) draw(t *rapid.T) string {
 
 func (m *partitionModel) remove(t *rapid.T) { m.drop(t, m.draw(t)) }
 
-// addMany fills some partitions.
+// addMany fills several partitions.
 func (m *partitionModel) addMany(t *rapid.T) {
 	for range 100 {
 		m.add(t)
 	}
 }
 
-// removeMany leaves few members in many partitions, from either end.
+// removeMany leaves few members in many partitions, removing from either end.
 func (m *partitionModel) removeMany(t *rapid.T) {
 	all := slices.Sorted(maps.Keys(m.keys))
 	if rapid.Bool().Draw(t, "newest first") {
@@ -117,7 +117,7 @@ func (m *partitionModel) removeMany(t *rapid.T) {
 }
 
 func (m *partitionModel) drop(t *rapid.T, version string) {
-	for range 2 { // the second time it is gone
+	for range 2 { // the second time it is gone already
 		if err := m.x.remove([]byte(version), []byte(m.keys[version])); err != nil {
 			t.Fatal(err)
 		}
@@ -158,8 +158,8 @@ func (m *partitionModel) compare(t *rapid.T, found []member, limit int, order fu
 	}
 }
 
-// checkPartitions verifies that each member is in its partition, that partitions count what they
-// hold, and that none is empty, more than full, or small beside a small one.
+// checkPartitions verifies that each member is in its partition, that the counts are
+// right, and that no partition is empty, too full, or small next to a small one.
 func checkPartitions(x *timePartitions) error {
 	var errs []error
 	found, before := 0, x.size

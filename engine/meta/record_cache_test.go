@@ -9,8 +9,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestCachedRecords reads a cached record while it is changed: a caller that was told of
-// a change never sees what was before it.
+// TestCachedRecords reads a cached record while it changes: a caller that knows of a
+// change never sees an older record.
 func TestCachedRecords(t *testing.T) {
 	db := openTest(t)
 	if _, err := db.CachedBucket("b"); !errors.Is(err, ErrNotFound) {
@@ -59,13 +59,13 @@ func TestCachedRecords(t *testing.T) {
 	}
 }
 
-// TestCachedObjectFollows queues the changes of an object: it is there as soon
-// as a queued change is applied.
+// TestCachedObjectFollows queues changes of an object: a change is visible as soon as it
+// is applied.
 func TestCachedObjectFollows(t *testing.T) {
 	db := openTest(t)
 	update(t, db, func(tx *Tx) error { return tx.Buckets().Insert(bucket("b")) })
 	for version := range 3 {
-		for range 2 { // the second finds what the first has remembered
+		for range 2 { // the second finds the record that the first cached
 			if _, err := db.CachedObject("b", "key"); version == 0 != errors.Is(err, ErrNotFound) {
 				t.Fatalf("before version %d: %v", version, err)
 			}

@@ -7,7 +7,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestSamplesAreARing stores more than a ring holds.
+// TestSamplesAreARing stores more samples than a ring holds.
 func TestSamplesAreARing(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
@@ -19,7 +19,7 @@ func TestSamplesAreARing(t *testing.T) {
 			if err := tx.PutSample("db_1", series, model.Sample{At: at, SizeBytes: -1}); err != nil {
 				return err
 			}
-			return tx.PutSample("db_1", series, model.Sample{At: at, SizeBytes: int64(i)}) // in place of it
+			return tx.PutSample("db_1", series, model.Sample{At: at, SizeBytes: int64(i)}) // replaces the previous one
 		})
 	}
 	want := func(database string, since time.Time, sizes ...int64) {

@@ -16,8 +16,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestTablesKeepToTheModel compares a table with a map under random changes,
-// with conflicts whose error the change goes on after.
+// TestTablesKeepToTheModel compares a table with a map under random changes, including
+// changes that continue after a conflict.
 func TestTablesKeepToTheModel(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -29,7 +29,7 @@ func TestTablesKeepToTheModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		db.bolt.NoSync = true // only what is stored counts here
+		db.bolt.NoSync = true // only the stored content matters here
 		m := &tableModel{db: db, want: map[string]model.Database{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"insert": m.insert, "update": m.update, "delete": m.delete, "list": m.list, "find": m.find,
@@ -122,7 +122,7 @@ func (m *tableModel) find(t *rapid.T) {
 	d := drawDatabase(t)
 	err := m.db.ViewFlushed(func(tx *Tx) error {
 		got, err := tx.Databases().Find(ByName, Key(d.Project, d.Name))
-		d.ID, d.Trash = "", nil // whoever has it
+		d.ID, d.Trash = "", nil // whichever record has the name
 		if m.taken(d) != (err == nil) {
 			t.Fatalf("%s of %s: %v", d.Name, d.Project, err)
 		}

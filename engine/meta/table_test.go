@@ -50,8 +50,8 @@ func TestInsertAndFind(t *testing.T) {
 	})
 }
 
-// TestConflictChangesNothing goes on after the conflict within the same
-// change, which so is committed.
+// TestConflictChangesNothing continues after the conflict within the same change, so that
+// it is committed.
 func TestConflictChangesNothing(t *testing.T) {
 	t.Parallel()
 	for name, conflict := range map[string]func(Table[model.Project]) error{
@@ -126,7 +126,7 @@ func TestUpdateMovesIndexEntries(t *testing.T) {
 	}
 }
 
-// TestUpdateInPlace changes what the old record's slice points to.
+// TestUpdateInPlace modifies what the old record's slice points to.
 func TestUpdateInPlace(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
@@ -215,7 +215,7 @@ func TestIndexToNowhereIsDamage(t *testing.T) {
 func TestNewestPages(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
-	// The neighbours' keys begin like org_1's, or lie right beside it.
+	// The neighbours' keys have org_1 as a prefix or sort right next to it.
 	organizations := []string{"org_", "org_0", "org_1", "org_1\x01", "org_1a", "org_1\U0010ffff", "org_2", "\U0010ffff"}
 	const each = 7
 	id := func(n int) string { return fmt.Sprintf("proj_%02d", n) }
@@ -301,14 +301,14 @@ func TestNewestEdges(t *testing.T) {
 		{"org_1", "", 2, "proj_6 proj_4", true},
 		{"org_1", "", 0, "", true},
 		{"org_1", "proj_6", 5, "proj_4 proj_2", false},
-		{"org_1", "proj_5", 5, "proj_4 proj_2", false}, // another organization's: a place, not a record
+		{"org_1", "proj_5", 5, "proj_4 proj_2", false}, // another organization's: a position, not a record
 		{"org_1", "proj_3", 5, "proj_2", false},        // no longer there
 		{"org_1", "proj_2", 5, "", false},
 		{"org_1", "proj_0", 5, "", false},
 		{"org_1", "\x00", 5, "", false},
 		{"org_1", "zzz", 5, "proj_6 proj_4 proj_2", false},
 		{"org_1", "\xff\xff\xff", 5, "proj_6 proj_4 proj_2", false},
-		{"org_2", "\xff\xff\xff", 5, "proj_5", false}, // behind the last key of all
+		{"org_2", "\xff\xff\xff", 5, "proj_5", false}, // after the last key of all
 		{"org_0", "a", 5, "", false},                  // before the first key of all
 		{"org", "", 5, "", false},
 		{"", "", 5, "", false},
@@ -345,7 +345,7 @@ func TestAllVisitsOldestFirst(t *testing.T) {
 	})
 }
 
-// TestKeysAreApart: parts that end differently must not join to one key.
+// TestKeysAreApart: different parts must not join to the same key.
 func TestKeysAreApart(t *testing.T) {
 	t.Parallel()
 	if bytes.Equal(Key("a", "bc"), Key("ab", "c")) {

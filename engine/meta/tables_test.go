@@ -8,8 +8,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestNoNameHoldsTheSeparator: an index key with a separator in a part could
-// be read as another's. No name that is accepted has one; ids are our own.
+// TestNoNameHoldsTheSeparator: an index key with a separator in a part could be mistaken
+// for another. No accepted name contains one, and ids are generated.
 func TestNoNameHoldsTheSeparator(t *testing.T) {
 	t.Parallel()
 	_, emailErr := model.NormalizeEmail("email", "a\x00b@example.com")
@@ -34,7 +34,7 @@ func TestBucketNamesAreUnique(t *testing.T) {
 	}
 }
 
-// TestEveryTable stores a record in each and finds it by each of its indexes.
+// TestEveryTable stores a record in each table and finds it through each of its indexes.
 func TestEveryTable(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)

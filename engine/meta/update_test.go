@@ -15,7 +15,7 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// set returns a change that puts a setting.
+// set returns a change that stores a setting.
 func set(name, value string) func(*Tx) error {
 	return func(tx *Tx) error { return tx.PutSetting(name, []byte(value)) }
 }
@@ -26,14 +26,14 @@ func setting(t testing.TB, db *DB, name string) (value string) {
 	return value
 }
 
-// outcome is how one Update ended.
+// outcome is the result of one Update.
 type outcome struct {
 	err   error
 	panic any
 }
 
-// together runs the changes in one transaction, by queueing them behind one
-// that is held up, in this order.
+// together runs the changes in one transaction, by queueing them in this order after one
+// that is blocked.
 func together(t *testing.T, db *DB, changes ...func(*Tx) error) []outcome {
 	t.Helper()
 	release, held := make(chan struct{}), make(chan struct{})
@@ -89,8 +89,8 @@ func TestFailingChangeLeavesOthers(t *testing.T) {
 	}
 }
 
-// TestChangesOfOneBatchSeeEachOther: two that claim the same name are decided
-// by the transaction even when they share it.
+// TestChangesOfOneBatchSeeEachOther: if two changes claim the same name, one gets it even
+// when they share a transaction.
 func TestChangesOfOneBatchSeeEachOther(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
@@ -124,8 +124,8 @@ func TestPanicReachesOnlyItsCaller(t *testing.T) {
 	update(t, db, set("still", "going"))
 }
 
-// TestPanicDuringClose: the answer may come by way of the end of the loop, and
-// must be the same.
+// TestPanicDuringClose: the result may arrive through the end of the loop and must be the
+// same.
 func TestPanicDuringClose(t *testing.T) {
 	t.Parallel()
 	for range 30 {
@@ -154,8 +154,8 @@ func TestPanicDuringClose(t *testing.T) {
 	}
 }
 
-// TestOnCommit runs it where it can do no harm: after the change is visible,
-// with the store free for more, and with its panic going to the caller.
+// TestOnCommit checks when the function runs: after the change is visible, when the store
+// accepts more changes, and with its panic reaching the caller.
 func TestOnCommit(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
@@ -221,7 +221,7 @@ func TestConcurrentUpdatesAreAllThere(t *testing.T) {
 				if err := db.Update(func(tx *Tx) error { return tx.Projects().Insert(project(id, "org_1", id)) }); err != nil {
 					t.Error(err)
 				}
-				// Another transaction sees it from now on.
+				// From now on other transactions see it.
 				view(t, db, func(tx *Tx) error { _, err := tx.Projects().Get(id); return err })
 			}
 		})
@@ -246,7 +246,7 @@ func TestClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	never := func(*Tx) error { t.Error("called after Close"); return nil }
-	for range 2 * maxBatch { // more than the queue holds
+	for range 2 * maxBatch { // more than the capacity of the queue
 		if err := db.Update(never); !errors.Is(err, ErrClosed) {
 			t.Fatalf("Update gives %v, want ErrClosed", err)
 		}
@@ -256,8 +256,8 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestCloseDuringLoad holds that every Update returns, that what it
-// acknowledged is there, and that what it refused is not.
+// TestCloseDuringLoad checks that every Update returns, that acknowledged changes exist,
+// and that refused ones do not.
 func TestCloseDuringLoad(t *testing.T) {
 	t.Parallel()
 	for round := range 8 {

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// enqueueOn queues a change that does not fail.
+// enqueueOn queues a change that cannot fail.
 func enqueueOn(db *DB, position uint64, change func(*Tx) error) {
 	db.Enqueue(position, change, func(_ *Tx, err error) error { return err })
 }
 
-// TestQueuedChangeFails makes one of them fail, in the middle of what it changes: it
-// alone is left out, the replacement is told why, and no other caller notices.
+// TestQueuedChangeFails makes a queued change fail halfway: only that one is left out, its
+// replacement gets the error, and no other caller notices.
 func TestQueuedChangeFails(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
@@ -30,7 +30,7 @@ func TestQueuedChangeFails(t *testing.T) {
 	}
 }
 
-// add queues a change that counts in the setting "count".
+// add queues a change that increments the setting "count".
 func add(db *DB, position uint64) {
 	enqueueOn(db, position, func(tx *Tx) error {
 		return tx.PutSetting("count", append(tx.Setting("count"), 'x'))
@@ -64,8 +64,8 @@ func TestQueuedChangeIsSeenByWhatFollows(t *testing.T) {
 	}
 }
 
-// TestQueuedChangesSurviveFailures makes changes fail beside queued ones: each
-// of these must be applied exactly once all the same.
+// TestQueuedChangesSurviveFailures makes other changes fail: each queued one must still be
+// applied exactly once.
 func TestQueuedChangesSurviveFailures(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
@@ -111,16 +111,16 @@ func TestQueuedChangeIsAppliedByItself(t *testing.T) {
 		tx.OnCommit(func() { close(done) })
 		return nil
 	})
-	<-done // or the test times out
+	<-done // otherwise the test times out
 }
 
-// TestUpdateFollowsAllQueued queues more than one transaction applies.
+// TestUpdateFollowsAllQueued queues more changes than one transaction applies.
 func TestUpdateFollowsAllQueued(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
 	for round := range 3 {
 		held, release := make(chan struct{}), make(chan struct{})
-		go db.Update(func(*Tx) error { // meanwhile nothing is applied
+		go db.Update(func(*Tx) error { // meanwhile no change is applied
 			held <- struct{}{}
 			<-release
 			return nil
