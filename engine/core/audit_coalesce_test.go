@@ -9,8 +9,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// However many addresses, buckets and organizations' objects are named, what
-// anybody can add to a log in a minute, and what is noted of it, is bounded.
+// However many addresses, buckets and objects are named, the number of entries that
+// anonymous requests add to a log per minute is bounded, and so is the memory for them.
 func TestCoalescingIsBounded(t *testing.T) {
 	t.Parallel()
 	f, now := newAuditCoalescer(), time.Now()
@@ -30,7 +30,7 @@ func TestCoalescingIsBounded(t *testing.T) {
 	}
 }
 
-// Two addresses of one IPv6 network are one requester.
+// Two addresses of one IPv6 network count as one requester.
 func TestCoalescingByNetwork(t *testing.T) {
 	t.Parallel()
 	f, written := newAuditCoalescer(), 0
@@ -43,8 +43,7 @@ func TestCoalescingByNetwork(t *testing.T) {
 	}
 }
 
-// The entries of a key that is not in force, and those of requests without a known
-// key, are bounded.
+// The entries of an invalid key, and of requests without a known key, are bounded.
 func TestCoalescingOfKeys(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

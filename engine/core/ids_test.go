@@ -22,7 +22,7 @@ func TestFormatID(t *testing.T) {
 func TestRequestIDsSortByTime(t *testing.T) {
 	t.Parallel()
 	before := NewRequestID()
-	time.Sleep(2 * time.Millisecond) // a ULID counts milliseconds
+	time.Sleep(2 * time.Millisecond) // a ULID has millisecond resolution
 	after := NewRequestID()
 	at, err := ulid.Parse(strings.TrimPrefix(after, "req_"))
 	if before >= after || err != nil || time.Since(at.Timestamp()) > time.Minute {

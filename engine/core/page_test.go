@@ -6,7 +6,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// FuzzCursor tries to walk on with anything but a cursor of the list.
+// FuzzCursor tries to continue with anything but a cursor of the list.
 func FuzzCursor(f *testing.F) {
 	c := &Core{Signer: newSigner([]byte("a key of the tests, thirty-two b"))}
 	call := &model.Call{Organization: "org_1", Operation: model.Operation{Action: model.ActionBackupList}}

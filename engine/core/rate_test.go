@@ -10,8 +10,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestBudgetHoldsInAnyWindow: however the requests are spread, no window has
-// more than the limit, and whoever waits as long as he is told gets the next.
+// TestBudgetHoldsInAnyWindow: however the requests are spread, no window has more than the
+// limit, and a caller that waits for RetryAfter gets the next one.
 func TestBudgetHoldsInAnyWindow(t *testing.T) {
 	t.Parallel()
 	const class = model.RateClass("visit")
@@ -44,8 +44,8 @@ func TestBudgetHoldsInAnyWindow(t *testing.T) {
 	}
 }
 
-// TestBudgetsAreForgotten: the budgets of visitors that do not come again do
-// not pile up, and many new ones is not looked through for each.
+// TestBudgetsAreForgotten: the budgets of visitors that do not return are dropped, and a
+// large number of new ones does not cause a scan for each.
 func TestBudgetsAreForgotten(t *testing.T) {
 	t.Parallel()
 	const class = model.RateClass("visit")

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// FuzzSignedURL tries to be let in with anything but what was signed, byte for
-// byte: to an object or an export.
+// FuzzSignedURL tries to download an object or an export with anything but what was
+// signed, byte for byte.
 func FuzzSignedURL(f *testing.F) {
 	s := newSigner([]byte("a key of the tests, thirty-two b"))
 	now := time.Unix(1_800_000_000, 0)
@@ -39,7 +39,7 @@ func FuzzSignedURL(f *testing.F) {
 
 const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// No byte of a signed path can be another, be left out, or be preceded by one more.
+// No byte of a signed path can be changed, omitted or preceded by another.
 func TestSignedPathByteForByte(t *testing.T) {
 	t.Parallel()
 	s, now := newSigner([]byte("a key of the tests, thirty-two b")), time.Unix(1_800_000_000, 0)

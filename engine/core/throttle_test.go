@@ -12,8 +12,7 @@ func deviceCall(ip string) *model.Call {
 	return &model.Call{Operation: model.Operation{Action: model.ActionDeviceAuthorize}, IP: ip}
 }
 
-// TestThrottleTakesANetworkForOneVisitor: whoever has one IPv6 address has
-// 2^64 of them.
+// TestThrottleTakesANetworkForOneVisitor: the owner of one IPv6 address has 2^64 of them.
 func TestThrottleTakesANetworkForOneVisitor(t *testing.T) {
 	t.Parallel()
 	c := &Core{Clock: func() time.Time { return time.Unix(1_800_000_000, 0) }, visitors: newRateLimiter(VisitorRates())}
@@ -32,9 +31,8 @@ func TestThrottleTakesANetworkForOneVisitor(t *testing.T) {
 	}
 }
 
-// TestOneAddressMakesFewDeviceAuthorizations: however it spreads its requests, an
-// address has a limited number of authorizations that can wait; a proxy's may
-// have more.
+// TestOneAddressMakesFewDeviceAuthorizations: however it spreads its requests, an address
+// has a limited number of pending authorizations; a proxy's may have more.
 func TestOneAddressMakesFewDeviceAuthorizations(t *testing.T) {
 	t.Parallel()
 	made := func(ip string) (n int) {
