@@ -13,8 +13,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// console is the service over a data directory of its own, with a clock that is
-// set by hand and people who are signed in.
+// console is the service on a data directory of its own, with a clock set by hand and
+// signed-in people.
 type console struct {
 	*Service
 	t    *testing.T
@@ -74,7 +74,7 @@ func (c *console) close() {
 	}
 }
 
-// restart closes the data directory and opens it again.
+// restart closes and reopens the data directory.
 func (c *console) restart() {
 	c.t.Helper()
 	c.close()
@@ -87,7 +87,7 @@ func (c *console) wait(d time.Duration) {
 	c.time = c.time.Add(d)
 }
 
-// visitor is a call by an unknown client.
+// visitor returns a call by an unknown client.
 func (c *console) visitor(action model.Action) *model.Call {
 	return &model.Call{Operation: model.Operation{Action: action}, Actor: model.Actor{Type: model.ActorKey}, IP: "192.0.2.1"}
 }
@@ -98,7 +98,7 @@ func (c *console) operator(action model.Action) *model.Call {
 	}
 }
 
-// person makes the account of a person with a role, and signs in.
+// person creates an account with a role and signs in.
 func (c *console) person(email string, role model.Role) Person {
 	c.t.Helper()
 	password := model.NewSecret("correct horse battery")
@@ -121,7 +121,7 @@ func (c *console) who(token model.Secret) Person {
 	return p
 }
 
-// by is a call of a person.
+// by returns a call by a person.
 func (c *console) by(p Person, action model.Action) *model.Call {
 	return &model.Call{
 		Operation: model.OperationFor(action), Actor: actorOf(p.User), Organization: p.User.Organization, Role: p.User.Role, IP: "192.0.2.2",

@@ -11,8 +11,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestFloodOfDeviceAuthorizations fills the table from a few addresses. Another
-// address still gets an authorization, and one that waited before is not lost.
+// TestFloodOfDeviceAuthorizations fills the table from a few addresses. Another address
+// still gets an authorization, and a pending one from before is not lost.
 func TestFloodOfDeviceAuthorizations(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
@@ -39,8 +39,7 @@ func TestFloodOfDeviceAuthorizations(t *testing.T) {
 	}
 }
 
-// fillDevices keeps as many authorizations as there may be, of the addresses
-// given.
+// fillDevices stores the maximum number of authorizations, from the given addresses.
 func (c *console) fillDevices(address func(n int) string) {
 	c.t.Helper()
 	if err := c.core.Meta.Update(func(tx *meta.Tx) error {
@@ -70,8 +69,8 @@ func (c *console) devices() (n int) {
 	return n
 }
 
-// TestOneAddressDoesNotFillTheTable: however it spreads them, an address has far
-// fewer authorizations than the table may hold, and so has a proxy.
+// TestOneAddressDoesNotFillTheTable: however it spreads them, an address has far fewer
+// authorizations than the table may hold; the same applies to a proxy.
 func TestOneAddressDoesNotFillTheTable(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
@@ -93,15 +92,15 @@ func TestOneAddressDoesNotFillTheTable(t *testing.T) {
 	}
 }
 
-// TestGuessesAtUserCodes: a person who begins a session for every few guesses
-// has no more of them, and keeps nobody else from approving.
+// TestGuessesAtUserCodes: a person who starts a new session every few guesses gets no more
+// of them, and does not prevent others from approving.
 func TestGuessesAtUserCodes(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
 	guesser, other := c.person("eve@example.com", model.RoleViewer), c.person("ada@example.com", model.RoleOwner)
 	limit, guesses := core.VisitorRates()[core.RateUserCode].Limit, 0
 	for range 2 * limit {
-		// As one who signs in again before each guess.
+		// Like a person who signs in again before each guess.
 		guesser = c.who(c.session(guesser.User))
 		_, err := c.DeviceReview(c.by(guesser, model.ActionDeviceReview), guesser, "BCDF-GHJK")
 		switch model.CodeOf(err) {
@@ -124,7 +123,7 @@ func TestGuessesAtUserCodes(t *testing.T) {
 	}
 }
 
-// session begins one without asking for a password.
+// session starts a session without a password.
 func (c *console) session(user model.User) model.Secret {
 	c.t.Helper()
 	token, err := c.beginSession(c.visitor(model.ActionSessionCreate), c.user(user.Email), model.Secret{}, func(*meta.Tx) error { return nil })

@@ -12,8 +12,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestDeviceLoginSurvivesRestarts goes the whole way with a restart between
-// any two steps.
+// TestDeviceLoginSurvivesRestarts goes through all steps with a restart between any two.
 func TestDeviceLoginSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
@@ -26,7 +25,7 @@ func TestDeviceLoginSurvivesRestarts(t *testing.T) {
 	c.wantPoll(codes.Device, model.CodeAuthorizationPending)
 	c.restart()
 	c.wait(3 * time.Second)
-	c.wantPoll(codes.Device, model.CodeSlowDown) // sooner than 4 s; the interval is 10 s from here on
+	c.wantPoll(codes.Device, model.CodeSlowDown) // sooner than 4 s; the interval becomes 10 s
 	c.restart()
 	c.wait(8 * time.Second)
 	c.wantPoll(codes.Device, model.CodeSlowDown) // and now 15 s
@@ -58,7 +57,7 @@ func TestDeviceLoginSurvivesRestarts(t *testing.T) {
 	}
 }
 
-// TestDeviceKeyIsDeliveredOnce has fifty poll at once.
+// TestDeviceKeyIsDeliveredOnce polls fifty times at once.
 func TestDeviceKeyIsDeliveredOnce(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
@@ -132,7 +131,7 @@ func (c *console) wantDevices(want int) {
 	}
 }
 
-// TestDeviceGrants tries what a person may let a device have.
+// TestDeviceGrants tries what a person may grant to a device.
 func TestDeviceGrants(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
@@ -169,7 +168,7 @@ func TestDeviceGrants(t *testing.T) {
 	}
 }
 
-// TestDeviceGrantOfSomebodyGone: who is removed lets nobody in any more.
+// TestDeviceGrantOfSomebodyGone: a removed person's grant is void.
 func TestDeviceGrantOfSomebodyGone(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
@@ -192,8 +191,8 @@ func TestDeviceGrantOfSomebodyGone(t *testing.T) {
 	c.wantPoll(second.Device, model.CodeAccessDenied)
 }
 
-// TestWrongCodesLock: five in a row lock the page for a minute, in this
-// session and after a restart.
+// TestWrongCodesLock: five wrong codes in a row lock the page for a minute, in this session
+// and after a restart.
 func TestWrongCodesLock(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
@@ -212,7 +211,7 @@ func TestWrongCodesLock(t *testing.T) {
 		}
 	}
 	try(4, model.CodeNotFound)
-	if err := review(p, codes.User); err != nil { // a right one: they are not in a row
+	if err := review(p, codes.User); err != nil { // a correct code: they are not in a row
 		t.Error(err)
 	}
 	try(4, model.CodeNotFound)
@@ -234,7 +233,7 @@ func TestWrongCodesLock(t *testing.T) {
 	}
 }
 
-// TestDeviceCodesAreHashed looks for the codes in the files.
+// TestDeviceCodesAreHashed searches the files for the codes.
 func TestDeviceCodesAreHashed(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)

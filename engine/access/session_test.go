@@ -46,7 +46,7 @@ func TestSignIn(t *testing.T) {
 	}
 	c.restart()
 	c.who(first)
-	// The cookie of before does not work after signing in again.
+	// The earlier cookie does not work after signing in again.
 	second, err := c.signIn("ada@example.com", password, first)
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestSessionsEnd(t *testing.T) {
 		c.who(used)
 	}
 	c.wantSignedOut(idle)
-	for range 30 { // used every day, and yet it ends
+	for range 30 { // it ends although it is used every day
 		if _, err := c.WhoIs(used); err != nil {
 			break
 		}
@@ -138,8 +138,7 @@ func TestSessionsEnd(t *testing.T) {
 	c.wantSignedOut(one)
 }
 
-// TestLostPassword: a link for a person sets a new password, once, and ends
-// every session.
+// TestLostPassword: a link for a person sets a new password once and ends every session.
 func TestLostPassword(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
@@ -182,8 +181,8 @@ func TestLostPassword(t *testing.T) {
 	}
 }
 
-// TestLinkForOneself: a session does not become the account. Setting a new
-// password takes the old one, and a link would not.
+// TestLinkForOneself: a session does not suffice to take over the account. Changing the
+// password requires the old one, and a link would not.
 func TestLinkForOneself(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
@@ -195,8 +194,8 @@ func TestLinkForOneself(t *testing.T) {
 	}
 }
 
-// TestLinksEndWithWhatTheyWereMadeFor: a link does no more than who made it may
-// do now, to the account as it is now.
+// TestLinksEndWithWhatTheyWereMadeFor: a link does no more than its maker may do now, to
+// the account as it is now.
 func TestLinksEndWithWhatTheyWereMadeFor(t *testing.T) {
 	t.Parallel()
 	const another = "yet another password"
@@ -258,7 +257,7 @@ func TestLinksEndWithWhatTheyWereMadeFor(t *testing.T) {
 	}
 }
 
-// TestInvitationsEndWithTheirMakers: also those for a new owner.
+// TestInvitationsEndWithTheirMakers: this includes links for a new owner.
 func TestInvitationsEndWithTheirMakers(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
@@ -286,15 +285,15 @@ func TestInvitationsEndWithTheirMakers(t *testing.T) {
 		}
 	}
 	demote(model.RoleAdmin)
-	complete(link.Token, model.CodeNotFound) // an admin makes no owners
+	complete(link.Token, model.CodeNotFound) // an admin cannot make owners
 	demote(model.RoleViewer)
 	complete(invitation.Token, model.CodeNotFound)
 	demote(model.RoleAdmin)
 	complete(invitation.Token, "")
 }
 
-// TestPasswordReplacedWhileItIsChecked: what was checked against the password
-// of before neither signs in nor sets another.
+// TestPasswordReplacedWhileItIsChecked: a check against the previous password neither signs
+// in nor sets another.
 func TestPasswordReplacedWhileItIsChecked(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
@@ -323,7 +322,7 @@ func TestPasswordReplacedWhileItIsChecked(t *testing.T) {
 	}
 }
 
-// TestPeople: roles bound what people do to accounts, and one owner always stays.
+// TestPeople: roles limit what people do to accounts, and one owner always remains.
 func TestPeople(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
@@ -386,7 +385,7 @@ func TestRolesBoundWhatPeopleDo(t *testing.T) {
 	admin := c.person("ada@example.com", model.RoleAdmin)
 	for _, op := range append(model.Operations(), model.ConsoleOperations()...) {
 		if op.Scope == "" && op.Role == "" {
-			continue // of the API, without a key
+			continue // API operations without a key
 		}
 		if err := c.Authorize(c.by(admin, op.Action)); err != nil {
 			t.Errorf("an admin: %s: %v", op.Action, err)

@@ -23,8 +23,8 @@ func (c *console) tryFrom(ip string, browser model.Secret, email, password strin
 	return err
 }
 
-// TestUnknownClientsDoNotLockOwnersOut: wrong passwords close an account's sign-in
-// to unknown clients, and not to the browser or the address that has signed in before.
+// TestUnknownClientsDoNotLockOwnersOut: wrong passwords block an account's sign-in for
+// unknown clients, but not for a browser or address that has signed in before.
 func TestUnknownClientsDoNotLockOwnersOut(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
@@ -43,7 +43,7 @@ func TestUnknownClientsDoNotLockOwnersOut(t *testing.T) {
 	if err := c.tryFrom("192.0.2.1", model.Secret{}, "ada@example.com", floodPassword); err != nil {
 		t.Errorf("another browser at the owner's address: %v", err)
 	}
-	// Proof of one account is none for another, and a forged one is none at all.
+	// Evidence for one account does not count for another, and forged evidence does not count.
 	others := c.BrowserToken(c.user("bob@example.com").ID)
 	for name, token := range map[string]model.Secret{
 		"another's": others, "forged": model.NewSecret("00.AA"), "cut": model.NewSecret(browser.Reveal()[:40]), "empty": {},
@@ -54,16 +54,15 @@ func TestUnknownClientsDoNotLockOwnersOut(t *testing.T) {
 	}
 }
 
-// TestAddressOfAProxyMakesNoClientKnown: a proxy on this machine gives all clients
-// one address. A session from there does not make unknown clients known to
-// its account, with a budget and a queue of their own, nor show that the account
-// exists.
+// TestAddressOfAProxyMakesNoClientKnown: a proxy on this machine gives all clients one
+// address. A session from there does not make unknown clients known to its account, with
+// a budget and queue of their own, nor reveal that the account exists.
 func TestAddressOfAProxyMakesNoClientKnown(t *testing.T) {
 	t.Parallel()
 	for _, ip := range []string{"127.0.0.1", "::1", "::ffff:127.0.0.1"} {
 		c := openConsole(t)
 		c.person("ada@example.com", model.RoleOwner)
-		c.wait(time.Hour) // of what that took of the budgets, nothing is left
+		c.wait(time.Hour) // the budgets are unused again
 		browser := c.BrowserToken(c.user("ada@example.com").ID)
 		if err := c.tryFrom(ip, browser, "ada@example.com", floodPassword); err != nil {
 			t.Fatal(err)
@@ -80,8 +79,8 @@ func TestAddressOfAProxyMakesNoClientKnown(t *testing.T) {
 	}
 }
 
-// TestKnownBrowserMayNotGuessOn: a client with the stolen token of a known
-// browser has as many guesses as an unknown client.
+// TestKnownBrowserMayNotGuessOn: a client with the stolen token of a known browser has as
+// many guesses as an unknown client.
 func TestKnownBrowserMayNotGuessOn(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
@@ -110,10 +109,9 @@ func (c *console) user(email string) model.User {
 	return user
 }
 
-// TestFloodOfSignIns has unknown clients at many addresses sign in at once while
-// all hashing is held up. No more wait than may, each address has no more than its
-// share, the rest are turned away at once, and a person whose browser is known
-// is served before any of them.
+// TestFloodOfSignIns has unknown clients at many addresses sign in at once while all hashing
+// is blocked. No more than the maximum wait, each address has at most its share, the rest
+// are refused immediately, and a person with a known browser is served before any of them.
 func TestFloodOfSignIns(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
@@ -160,7 +158,7 @@ func TestFloodOfSignIns(t *testing.T) {
 	}
 }
 
-// TestManyAddressesDoNotFillTheQueue: the total is bounded, too.
+// TestManyAddressesDoNotFillTheQueue: the total is bounded too.
 func TestManyAddressesDoNotFillTheQueue(t *testing.T) {
 	t.Parallel()
 	q := newPasswordQueue(unknownSignIns)
@@ -174,7 +172,7 @@ func TestManyAddressesDoNotFillTheQueue(t *testing.T) {
 	}
 }
 
-// holdHashes takes n of the slots for unknown clients' hashes until released.
+// holdHashes takes n of the slots for unknown clients until released.
 func (c *console) holdHashes(n int) (release func()) {
 	slots := c.passwords.unknown.slots[0]
 	for range n {
@@ -193,8 +191,8 @@ func signInsUnderWay(q *passwordQueue) int {
 	return q.total
 }
 
-// TestAccountsDoNotShowByThrottles: unknown clients are throttled alike
-// whether there is such an account or not.
+// TestAccountsDoNotShowByThrottles: unknown clients are throttled equally whether or not the
+// account exists.
 func TestAccountsDoNotShowByThrottles(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
