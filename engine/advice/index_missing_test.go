@@ -31,7 +31,7 @@ func TestMostWanted(t *testing.T) {
 	}
 }
 
-// BenchmarkMostWanted is the worst that a tenant can bring about for one table.
+// BenchmarkMostWanted measures the worst case that a tenant can cause for one table.
 func BenchmarkMostWanted(b *testing.B) {
 	columns := make([]string, 200)
 	for i := range columns {
