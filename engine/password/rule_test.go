@@ -39,8 +39,8 @@ func TestHardToGuess(t *testing.T) {
 	}
 }
 
-// TestRandomIsHardToGuess draws passwords of the least length from the smallest
-// of alphabets that people draw from.
+// TestRandomIsHardToGuess draws passwords of the minimum length from the smallest common
+// alphabets.
 func TestRandomIsHardToGuess(t *testing.T) {
 	draw := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
