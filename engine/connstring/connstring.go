@@ -40,8 +40,7 @@ const (
 	SSLRequire SSLMode = "require"
 )
 
-// Mode returns how a client that does not verify the server connects to host: with TLS, which loopback does not
-// need.
+// Mode returns how a client that does not verify the server connects to host: it requires TLS except over loopback.
 func Mode(host string) SSLMode {
 	if IsLoopback(host) {
 		return SSLPrefer

@@ -53,8 +53,8 @@ func TestStrings(t *testing.T) {
 	}
 }
 
-// FuzzRoundTrip has parsers read what was written: pgx's, that of net/url, and
-// one of .NET's connection strings, by its documented grammar.
+// FuzzRoundTrip parses the results with pgx, net/url, and a parser of .NET's connection
+// strings that follows the documented grammar.
 func FuzzRoundTrip(f *testing.F) {
 	f.Add("db.example.com", "app", `p%40@:/?#&+'"\ ;={}$!ä€ |x`)
 	f.Add("::1", "App user", `""`)
@@ -94,9 +94,8 @@ func sameHost(a, b string) bool {
 	return a == b || errX == nil && errY == nil && x == y
 }
 
-// parseNet reads name=value pairs, separated by semicolons. A value is quoted
-// with " or ', doubled inside, or ends at the next semicolon and loses the
-// blanks at its ends.
+// parseNet reads name=value pairs, separated by semicolons. A value is quoted with " or ',
+// doubled inside, or ends at the next semicolon and loses leading and trailing blanks.
 func parseNet(t *testing.T, text string) map[string]string {
 	t.Helper()
 	pairs := map[string]string{}
@@ -132,7 +131,7 @@ func parseNet(t *testing.T, text string) map[string]string {
 	return pairs
 }
 
-// A password that is not known is left out, so that a client asks for it.
+// An unknown password is omitted, so that a client asks for it.
 func TestWithoutPassword(t *testing.T) {
 	target := Target{Host: "db.example.com", Port: 7432, Database: "shop", User: "app", CAFile: "ca.crt"}
 	d := target.Drivers()
