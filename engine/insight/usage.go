@@ -9,7 +9,7 @@ import (
 type Usage struct {
 	model.Totals
 	DatabaseBytes int64 // as last sampled
-	BackupBytes   int64 // on disk, see BackupBytes
+	BackupBytes   int64 // on disk, see the BackupBytes of package recovery
 	Connections   int64
 	Plan          string                 // in effect
 	Limits        map[model.Metric]int64 // of that plan
