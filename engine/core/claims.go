@@ -95,7 +95,7 @@ func (c *Claims) SameAct(one, other string) bool {
 	return a != nil && b != nil && a.what == b.what
 }
 
-// Holds reports whether id is claimed for what.
+// Holds reports whether id is claimed for the operation what.
 func (c *Claims) Holds(id, what string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
