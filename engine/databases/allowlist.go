@@ -57,14 +57,14 @@ func (s *Service) AllowlistSet(ctx context.Context, call *model.Call, id string,
 	return Allowlist{Entries: allow, UpdatedAt: db.AllowlistUpdatedAt, AppliedAt: db.AllowlistAppliedAt, SessionsTerminated: ended}, err
 }
 
-// withAllowlist returns the change of a record that sets its allow-list.
+// withAllowlist returns a function that sets the allow-list of a record.
 func withAllowlist(allow []netip.Prefix, at time.Time) func(*model.Database) {
 	return func(d *model.Database) { d.Allowlist, d.AllowlistUpdatedAt, d.UpdatedAt = allow, at, at }
 }
 
-// applyAllowlist puts the record's list in force and returns how many open
-// sessions it ended. If the server has no connection left with which to confirm
-// that it loaded the list, it is stopped at once and started with the new list.
+// applyAllowlist puts the record's list in force and returns how many open sessions
+// it ended. If the server has no free connection on which to confirm that it loaded
+// the list, applyAllowlist restarts it immediately with the new list.
 func (s *Service) applyAllowlist(ctx context.Context, db model.Database) (int, error) {
 	soon, cancel := context.WithTimeout(ctx, s.Timeouts.Sessions)
 	defer cancel()

@@ -12,8 +12,8 @@ import (
 )
 
 // applyOrRestart runs act, which tenants' sessions can block. Almost all of them
-// end when they are terminated, but a session deep in C code may not end for
-// hours. In that case the server is restarted at once and act runs again: a
+// end when they are terminated, but a session deep in C code may not end for hours.
+// In that case applyOrRestart restarts the server immediately and runs act again: a
 // recorded change, such as a new password, is not reverted because of a session.
 func (s *Service) applyOrRestart(ctx context.Context, instance string, act func(context.Context, *pgx.Conn) error) error {
 	soon, cancel := context.WithTimeout(ctx, s.Timeouts.Sessions)

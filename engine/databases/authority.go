@@ -16,12 +16,12 @@ func (s *Service) authorityDir() string { return filepath.Join(s.core.Config.Dat
 func (s *Service) CAFile() string { return filepath.Join(s.authorityDir(), "ca.crt") }
 
 // loadAuthority reads or creates the appliance's authority and limits it to the
-// hosts that the appliance serves (name constraints): with a stolen key, an
-// attacker can then impersonate no other host to clients that check them.
+// hosts that the appliance serves (name constraints): an attacker with a stolen key
+// cannot impersonate other hosts to clients that check the constraints.
 //
 // While only this machine can reach the appliance, the authority has no
-// constraints. Otherwise clients that already have its certificate would refuse
-// the appliance once it gets a public name.
+// constraints. Otherwise clients that already have its certificate would refuse the
+// appliance once it gets a public name.
 func (s *Service) loadAuthority() (err error) {
 	if s.CA, err = postgres.LoadOrCreateCA(s.authorityDir()); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 // certificateLife is how long an instance's certificate is valid.
 const certificateLife = 397 * 24 * time.Hour
 
-// certificateRenewal is how long before its end a certificate is renewed.
+// certificateRenewal is how long before its expiry a certificate is renewed.
 const certificateRenewal = 30 * 24 * time.Hour
 
 // IssueCertificate issues a certificate into a data directory.
@@ -44,9 +44,9 @@ func (s *Service) instanceHosts() []string {
 	return slices.Compact(hosts)
 }
 
-// renewCertificate issues a certificate into the directory of a resource if it has
-// none, one that ends soon, or one for other hosts, audits that and reports whether
-// it did.
+// renewCertificate issues a certificate into a resource's directory if the current
+// one is missing, expires soon or is for other hosts. It audits the renewal and
+// reports whether it issued one.
 func (s *Service) renewCertificate(dir, organization string, resource model.Resource) (bool, error) {
 	certificate, err := postgres.ReadCertificate(dir)
 	if err == nil && s.isFresh(certificate) && slices.Equal(slices.Sorted(slices.Values(certificate.SANs)), s.instanceHosts()) {
@@ -60,8 +60,8 @@ func (s *Service) renewCertificate(dir, organization string, resource model.Reso
 	return true, err
 }
 
-// isFresh reports whether a certificate need not be renewed yet, or could not last
-// longer because the authority itself ends then.
+// isFresh reports whether a certificate need not be renewed yet, or cannot be
+// extended because the authority expires with it.
 func (s *Service) isFresh(c postgres.Certificate) bool {
 	return s.core.Clock().Add(certificateRenewal).Before(c.NotAfter) || !c.NotAfter.Before(s.CA.NotAfter())
 }
@@ -95,8 +95,8 @@ func (s *Service) renewFor(db model.Database) (bool, error) {
 	return s.renewCertificate(s.DataDirectory(db.ID, db.Generation), db.Organization, DatabaseResource(db))
 }
 
-// APICertificate returns the files of a certificate for the API, issued by the
-// appliance's own authority and renewed before it expires.
+// APICertificate returns the files of the API's certificate, which the appliance's
+// own authority issues and which is renewed before it expires.
 func (s *Service) APICertificate() (certFile, keyFile string, err error) {
 	s.apiCertificate.Lock()
 	defer s.apiCertificate.Unlock()

@@ -12,10 +12,10 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// ChangeSettings changes a database's own PostgreSQL settings and restarts it
-// with them; an empty value returns to the default computed for the machine.
-// Settings with which the instance does not start are reverted. Only a start can
-// tell, so settings cannot be changed while the appliance is stopped.
+// ChangeSettings changes a database's own PostgreSQL settings and restarts it with
+// them; an empty value restores the default computed for the machine. If the
+// instance does not start with the new settings, they are reverted. Only a start
+// can validate them, so settings cannot be changed while the appliance is stopped.
 func (s *Service) ChangeSettings(ctx context.Context, call *model.Call, id string, change map[string]string) (model.Database, error) {
 	for name := range change {
 		if err := model.ValidateSetting(name); err != nil {

@@ -108,8 +108,8 @@ func (s *Service) claim(
 }
 
 // NotAvailable returns the error for an operation on a database that is not
-// available. It says what helps: waiting, except in states that do not end by
-// themselves.
+// available. It names the remedy: waiting, except in states that do not end on
+// their own.
 func NotAvailable(status model.DatabaseStatus, reason string) error {
 	if reason != "" {
 		reason = " (" + reason + ")"

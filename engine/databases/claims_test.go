@@ -9,7 +9,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// An act that has reported its end makes room for the next, though it still tidies up.
+// An operation that has marked its claims as ending makes way for the next, even
+// while it is still cleaning up.
 func TestClaimThatEnds(t *testing.T) {
 	t.Parallel()
 	c := core.NewClaims()
@@ -35,7 +36,7 @@ func TestClaimThatEnds(t *testing.T) {
 	(<-next)()
 	(<-next)()
 
-	// A backup beside another act ends by itself.
+	// A backup that runs alongside another operation ends on its own.
 	backup, restart := take(BackupClaim("db_1"), "a backup"), take("db_1", "a restart")
 	endClaims(c, model.DatabaseOperation{Database: "db_1", Type: model.OperationRestart})
 	if _, err := c.Take(BackupClaim("db_1"), "a backup"); model.CodeOf(err) != model.CodeConflict {
@@ -48,7 +49,7 @@ func TestClaimThatEnds(t *testing.T) {
 	backup()
 	(<-next)()
 
-	// A restore into another database holds that, and the backups of the first.
+	// A restore into another database holds that one and the backups of the source.
 	made, backups, restart := take("db_2", "the creation"), take(BackupClaim("db_1"), "a restore"), take("db_1", "a restart")
 	endClaims(c, model.DatabaseOperation{Database: "db_1", NewDatabase: "db_2", Type: model.OperationRestore})
 	if _, err := c.Take("db_1", "a restart"); model.CodeOf(err) != model.CodeConflict {
@@ -67,18 +68,18 @@ func TestClaimThatEnds(t *testing.T) {
 	}
 }
 
-// mustWait fails if an act begins that another is in the way of.
+// mustWait fails the test if an operation begins while another blocks it.
 func mustWait(t *testing.T, next <-chan func()) {
 	t.Helper()
 	select {
 	case <-next:
 		t.Fatal("two acts at once")
-	case <-time.After(20 * time.Millisecond): // nothing can be waited for: it must not come
+	case <-time.After(20 * time.Millisecond): // there is no event to wait for
 	}
 }
 
-// Once a record shows that an act is done, no other act is refused, however long
-// the act itself takes to learn of the commit.
+// Once a record shows that an operation is done, no other operation is refused,
+// however long the first takes to learn of the commit.
 func TestClaimEndsBeforeItsRecord(t *testing.T) {
 	t.Parallel()
 	s := openRoom(t)

@@ -46,7 +46,7 @@ func (s *Service) Connection(call *model.Call, id string) (Connection, error) {
 		if err := s.maintain(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) (err error) {
 			db, err = s.notePasswords(ctx, conn, db)
 			return err
-		}); err != nil { // the result of the last check counts
+		}); err != nil { // use the result of the last check
 			s.core.Log.Warn("check the passwords of a database", "database", db.ID, "error", err)
 		}
 	}

@@ -19,7 +19,7 @@ type NewDatabase struct {
 	Project  string
 	Name     string
 	User     string       // "" means model.DefaultOwner
-	Password model.Secret // zero means generated
+	Password model.Secret // zero: generate one
 
 	Sandbox bool
 }
@@ -41,7 +41,7 @@ func (s *Service) Create(ctx context.Context, call *model.Call, in NewDatabase) 
 		return View{}, Connection{}, core.NoRoom(err)
 	}
 	defer release()
-	// The creation goes on when the client disconnects.
+	// The creation continues if the client disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), StartTimeout)
 	defer cancel()
 	db, err = s.BuildDatabase(ctx, db)
@@ -83,8 +83,8 @@ func (in *NewDatabase) Complete() error {
 }
 
 // ClaimDatabase claims the database of a new record and commits the record, which
-// reserves the name and a port. commit runs a function in a transaction, together
-// with what else is to be recorded. The caller releases the claim.
+// reserves the name and a port. commit runs insert in a transaction, together with
+// the caller's other changes. The caller releases the claim.
 func (s *Service) ClaimDatabase(
 	db model.Database, what string, commit func(insert func(*meta.Tx) error) error,
 ) (model.Database, func(), error) {
@@ -174,9 +174,9 @@ func (s *Service) publishDatabase(call *model.Call, db *model.Database) error {
 	})
 }
 
-// ForgetDatabase undoes a creation that failed with cause, and closes the
-// operation that was to fill the database, if there is one. also records what else
-// is to be recorded; nil is nothing.
+// ForgetDatabase undoes a creation that failed with cause, and closes the operation
+// that was to fill the database, if there is one. also, if not nil, records further
+// changes in the same transaction.
 func (s *Service) ForgetDatabase(ctx context.Context, call *model.Call, db model.Database, cause error, also func(*meta.Tx) error) error {
 	if err := s.StopInstance(ctx, db.ID); err != nil {
 		return err

@@ -48,8 +48,8 @@ func (s *Service) Delete(ctx context.Context, call *model.Call, id string) (time
 	return s.finishDelete(ctx, call, db, op.ID)
 }
 
-// finishDelete is the part of a delete that the next start repeats if the
-// appliance dies in the middle.
+// finishDelete is the part of a deletion that the next start repeats if the
+// appliance dies during it.
 func (s *Service) finishDelete(ctx context.Context, call *model.Call, db model.Database, op string) (time.Time, error) {
 	if err := s.StopInstance(ctx, db.ID); err != nil {
 		return time.Time{}, err
@@ -77,10 +77,10 @@ func (s *Service) finishDelete(ctx context.Context, call *model.Call, db model.D
 	return trash.Until, nil
 }
 
-// purge removes a database in the trash for good: its files first, so that the
-// record, the tombstone, is the last to go. After an interrupted purge the
-// database cannot be restored, and the next sweep continues. The call's audit
-// entry is committed together with the removal of the record.
+// purge permanently removes a database in the trash. It removes the files first and
+// the record, the tombstone, last. After an interrupted purge the database cannot
+// be restored, and the next sweep continues. The call's audit entry is committed
+// together with the removal of the record.
 func (s *Service) purge(call *model.Call, db model.Database) error {
 	if err := s.core.Meta.Update(func(tx *meta.Tx) error { return s.beginPurge(tx, db.ID) }); err != nil {
 		return err
@@ -98,8 +98,8 @@ func (s *Service) purge(call *model.Call, db model.Database) error {
 	return s.core.RemoveDiscarded()
 }
 
-// beginPurge ends the time in which a deleted database can be restored. It fails
-// if the database was restored since the caller read the record.
+// beginPurge ends the period in which a deleted database can be restored. It fails
+// if the database was restored after the caller read the record.
 func (s *Service) beginPurge(tx *meta.Tx, id string) error {
 	_, err := tx.Databases().Update(id, func(d *model.Database) error {
 		if d.Trash == nil {

@@ -7,15 +7,17 @@ import (
 	"holdfast/engine/model"
 )
 
-// Backups is what this package needs of the package that keeps the backups and
+// Backups is what this package needs from the package that keeps the backups and
 // the WAL.
 type Backups interface {
 	// ReceiveWAL archives the WAL of the database's generation from now on. It is
 	// idempotent.
 	ReceiveWAL(db model.Database) error
-	// StopReceiving ends ReceiveWAL once the instance has stopped. It is idempotent.
+	// StopReceiving reverses ReceiveWAL once the instance has stopped. It is
+	// idempotent.
 	StopReceiving(database string) error
-	// WALStatus returns the position of the archive, false while no WAL is received.
+	// WALStatus returns the position of the archive. receives is false while no WAL is
+	// received.
 	WALStatus(database string) (status wal.Status, receives bool)
 	// BackUpIfOwed starts, in the background, the backup that a restore or a gap in
 	// the WAL called for before the appliance stopped, if there is one.
@@ -29,7 +31,7 @@ type Backups interface {
 	RemoveBackups(database string) error
 }
 
-// Imports is what this package needs of the package that imports databases.
+// Imports is what this package needs from the package that imports databases.
 type Imports interface {
 	// Operation sets the progress of op if op is a running import.
 	Operation(op *model.DatabaseOperation)

@@ -20,7 +20,7 @@ type View struct {
 	Unprotected    bool          // a completed backup is expected and missing
 	VerifiedBackup *model.Backup // the newest verified one
 	RunningOp      *model.DatabaseOperation
-	FailedRestore  *model.DatabaseOperation // the last restore, where it failed
+	FailedRestore  *model.DatabaseOperation // the last restore, if it failed
 	ConnectionMode connstring.SSLMode
 }
 
@@ -169,7 +169,7 @@ const starting = "PostgreSQL is being started"
 // there is none.
 func NewestCompleted(tx *meta.Tx, database string) (*model.Backup, error) {
 	after := ""
-	for limit := 1; ; limit = core.MaxLimit { // the newest backup is usually completed
+	for limit := 1; ; limit = core.MaxLimit { // the newest backup usually is
 		backups, more, err := tx.Backups().Newest(meta.ByDatabase, meta.Key(database), after, limit)
 		if err != nil {
 			return nil, err

@@ -114,12 +114,12 @@ func (s *Service) provisioning(db model.Database) func(context.Context, *pgx.Con
 // instanceStates holds the state that the supervisor last reported for each
 // instance.
 type instanceStates struct {
-	changing     sync.Mutex // one change at a time, which builds on the last
-	states       sync.Map   // instanceState by the instance's id
+	changing     sync.Mutex // serializes changes: each depends on the last state
+	states       sync.Map   // instance id to instanceState
 	pendingRoles sync.Map   // set of ids, see pending_roles.go
 }
 
-// instanceState is one report of the supervisor.
+// instanceState is one report from the supervisor.
 type instanceState struct {
 	state  postgres.State
 	reason string
@@ -141,7 +141,7 @@ func (s *instanceStates) get(id string) instanceState {
 	return state
 }
 
-// IDs returns the instances whose state is held.
+// IDs returns the instances that have a recorded state.
 func (s *instanceStates) IDs() (ids []string) {
 	for id := range s.states.Range {
 		ids = append(ids, id.(string))
@@ -155,8 +155,8 @@ func (s *instanceStates) Drop(id string) {
 	s.pendingRoles.Delete(id)
 }
 
-// InstanceChanged takes in a report of the supervisor. It audits an instance that
-// dies or comes back by itself.
+// InstanceChanged handles a state report from the supervisor. It audits an instance
+// that dies or recovers without a request.
 func (s *Service) InstanceChanged(id string, state postgres.State, reason string) {
 	switch state {
 	case postgres.StateRunning:
@@ -189,7 +189,7 @@ func (s *Service) InstanceChanged(id string, state postgres.State, reason string
 	s.core.Finish(call, nil)
 }
 
-// Maintenance is the database in which the appliance's own role works. Tenants
+// Maintenance is the database that the appliance's own role connects to. Tenants
 // cannot connect to it and own nothing in it.
 const Maintenance = "postgres"
 

@@ -10,13 +10,13 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// Majors finds the binaries of each major version. A data directory works only
-// with those of its own.
+// Majors finds the binaries of each major version. A data directory works only with
+// binaries of its own major version.
 type Majors struct {
 	search    postgres.Search
 	searching chan struct{}     // one slot, held during a search, which may be a download
 	missed    map[int]time.Time // when a download last failed; guarded by searching
-	found     sync.Map          // postgres.Binaries by the major version
+	found     sync.Map          // major version to postgres.Binaries
 }
 
 func newMajors(search postgres.Search, newest postgres.Binaries) *Majors {
@@ -26,11 +26,12 @@ func newMajors(search postgres.Search, newest postgres.Binaries) *Majors {
 }
 
 // fetchAgain is how long after a failed download the version is searched for on
-// this machine only: a hanging network would delay one database after another.
+// this machine only, so that a hanging network does not delay one database after
+// another.
 const fetchAgain = time.Minute
 
-// Find returns the binaries of a major version. Missing ones are searched for
-// again with the next call: the operator may have installed them.
+// Find returns the binaries of a major version. If they are missing, the next call
+// searches again: the operator may have installed them.
 func (m *Majors) Find(ctx context.Context, major int) (postgres.Binaries, error) {
 	if bin, ok := m.known(major); ok {
 		return bin, nil
@@ -47,7 +48,7 @@ func (m *Majors) Find(ctx context.Context, major int) (postgres.Binaries, error)
 	return bin, nil
 }
 
-// searchFor searches once no other search runs.
+// searchFor waits for a running search to end, then searches.
 func (m *Majors) searchFor(ctx context.Context, major int) (postgres.Binaries, error) {
 	select {
 	case m.searching <- struct{}{}:
@@ -71,8 +72,8 @@ func (m *Majors) searchFor(ctx context.Context, major int) (postgres.Binaries, e
 	return bin, nil
 }
 
-// known returns binaries without waiting for a search, so that databases start
-// while the binaries of another major version are searched for.
+// known returns binaries that were already found. It does not wait for a search, so
+// databases start while another major version is searched for.
 func (m *Majors) known(major int) (postgres.Binaries, bool) {
 	found, _ := m.found.Load(major)
 	bin, ok := found.(postgres.Binaries)

@@ -74,7 +74,7 @@ func TestMajorThatCannotBeFetched(t *testing.T) {
 	looks := 0
 	m := newMajors(postgres.Search{Installed: func() []string { looks++; return nil }}, postgres.Binaries{Major: bin.Major})
 	for n, want := range []string{"no cache directory", "not tried", "not tried"} {
-		_, err := m.Find(t.Context(), 33-bin.Major) // one that could be, and is another
+		_, err := m.Find(t.Context(), 33-bin.Major) // a plausible version other than bin's
 		if err == nil || !strings.Contains(fmt.Sprint(errors.Unwrap(err)), want) || looks != n+1 {
 			t.Errorf("search %d looked %d times: %v", n+1, looks, errors.Unwrap(err))
 		}

@@ -16,10 +16,10 @@ type sampleBuffer struct {
 	over []databaseSample
 }
 
-// step is the sample of a database whose time is not over.
+// step is the sample of a database whose interval has not ended.
 type step struct {
 	sample  model.Sample
-	commits int64         // counted in the step
+	commits int64         // counted during the step
 	covered time.Duration // the part of the step that commits covers
 	last    Statistics
 }
@@ -55,8 +55,8 @@ func (s *step) add(now Statistics) {
 	if now.RPO != nil {
 		s.sample.AddArchive(&model.ArchiveSample{WALLag: now.WALLag, RPO: *now.RPO})
 	}
-	// A counter that went back belongs to a new server: the old one was restarted
-	// after a crash, or the database was restored.
+	// A decreased counter belongs to a new server: the old one was restarted after a
+	// crash, or the database was restored.
 	if elapsed := now.At.Sub(s.last.At); elapsed > 0 && elapsed <= model.SeriesDay().Step && now.Commits >= s.last.Commits {
 		s.commits += now.Commits - s.last.Commits
 		s.covered += elapsed
@@ -65,7 +65,7 @@ func (s *step) add(now Statistics) {
 	s.last = now
 }
 
-// current returns the sample of a database whose time is not over.
+// current returns the sample of a database whose interval has not ended.
 func (m *sampleBuffer) current(id string) (model.Sample, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,8 +97,8 @@ func (m *sampleBuffer) take(all bool) []databaseSample {
 	return taken
 }
 
-// writeMetrics stores samples in the shorter series, and the samples of the longer
-// series that they are part of.
+// writeMetrics stores samples in the shorter series and updates the samples of the
+// longer series that contain them.
 func (s *Service) writeMetrics(samples []databaseSample) error {
 	if len(samples) == 0 {
 		return nil
@@ -144,8 +144,9 @@ func gather(parts []model.Sample, begin time.Time) model.Sample {
 	return whole
 }
 
-// Metrics returns the samples of a database, oldest first. The last one is not
-// complete. Samples are missing where the database or the appliance was down.
+// Metrics returns the samples of a database, oldest first. The last one is
+// incomplete. There are no samples for times when the database or the appliance was
+// down.
 func (s *Service) Metrics(call *model.Call, id string, series model.Series) ([]model.Sample, error) {
 	if _, err := s.Database(call, id); err != nil {
 		return nil, err
@@ -166,7 +167,7 @@ func (s *Service) Metrics(call *model.Call, id string, series model.Series) ([]m
 	return append(earlier(samples, begin), gather(parts, begin)), nil
 }
 
-// earlier returns the samples that began earlier than at.
+// earlier returns the samples that began before at.
 func earlier(samples []model.Sample, at time.Time) []model.Sample {
 	for n := len(samples); n > 0 && !samples[n-1].At.Before(at); n-- {
 		samples = samples[:n-1]
@@ -174,7 +175,8 @@ func earlier(samples []model.Sample, at time.Time) []model.Sample {
 	return samples
 }
 
-// KeepMetrics writes the finished samples of the metrics, or all.
+// KeepMetrics writes the finished samples; with all, it also writes the unfinished
+// ones.
 func (s *Service) KeepMetrics(all bool) {
 	if err := s.writeMetrics(s.samples.take(all)); err != nil {
 		s.core.Log.Error("write metrics", "error", err)

@@ -9,7 +9,7 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// TestMetrics watches a database for two days by a clock set by hand.
+// TestMetrics samples a database for two days by a simulated clock.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -56,7 +56,7 @@ func TestMetrics(t *testing.T) {
 	}
 	behind = 0
 
-	commits = 0 // another server: the counter begins anew
+	commits = 0 // a new server: the counter starts over
 	watch(10*time.Minute, 0)
 	for _, s := range c.metrics(t, db.ID, model.SeriesDay()) {
 		if s.Commits < 0 || s.Commits > 2.01 {

@@ -46,8 +46,8 @@ func InsertOperation(tx *meta.Tx, op model.DatabaseOperation, status model.Datab
 	return forgetOperations(tx, db)
 }
 
-// keptOperations is how many operations of a database are kept: more than are ever
-// shown.
+// keptOperations is how many operations of a database are kept, which is more than
+// are ever shown.
 const keptOperations = 2 * RecoveryEvents
 
 // forgetOperations removes the oldest operations of a database, except the last
@@ -96,8 +96,8 @@ func (s *Service) ConcludeOperation(call *model.Call, op model.DatabaseOperation
 	})
 }
 
-// ReleaseDatabase closes an operation and sets the database that it is about, or
-// that it has made, to available.
+// ReleaseDatabase closes an operation and sets its database, or the database it
+// created, to available.
 func (s *Service) ReleaseDatabase(tx *meta.Tx, op model.DatabaseOperation, cause error) (model.Database, error) {
 	if err := s.CloseOperation(tx, op.ID, cause); err != nil {
 		return model.Database{}, err
@@ -127,9 +127,9 @@ func (s *Service) CloseOperation(tx *meta.Tx, id string, cause error) error {
 	return err
 }
 
-// OperationMessage returns what a client sees of an operation that failed after
-// its request was answered. It includes errors of the database's files and server,
-// because without them a user cannot tell what to do.
+// OperationMessage returns the message a client sees for an operation that failed
+// after its request was answered. It includes errors of the database's files and
+// server, because without them a user cannot tell what to do.
 func OperationMessage(err error) string {
 	if public, ok := errors.AsType[*model.Error](err); ok {
 		return public.Message
@@ -137,7 +137,7 @@ func OperationMessage(err error) string {
 	return err.Error()
 }
 
-// SetPhase records the phase of an operation, for people to see.
+// SetPhase records the phase of an operation, for display.
 func (s *Service) SetPhase(id, phase string) error {
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
 		return tx.Operations().Change(id, func(o *model.DatabaseOperation) { o.Phase = phase })

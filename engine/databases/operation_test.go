@@ -9,8 +9,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestForgetOperations: of a database's operations the newest are remembered, and
-// the last restore, however long ago it was.
+// TestForgetOperations checks that the newest operations of a database are kept,
+// and the last restore, however old it is.
 func TestForgetOperations(t *testing.T) {
 	t.Parallel()
 	s := openRoom(t)

@@ -31,8 +31,8 @@ func RemoveDirectory(dir string) error {
 }
 
 // QuarantineOrphans moves orphans, data directories without a record, out of the
-// way of new ones. A record without a directory is reported when its instance does
-// not start.
+// way of new ones. A record without a directory is reported when its instance fails
+// to start.
 func (s *Service) QuarantineOrphans() error {
 	root := filepath.Join(s.core.Config.DataDir, "instances")
 	entries, err := os.ReadDir(root)
@@ -76,8 +76,8 @@ func (s *Service) quarantineGenerations(db model.Database) error {
 	return nil
 }
 
-// TryClearOrphan is clearOrphan, but only logs a failure: what cannot be moved,
-// such as the lost+found directory of a file system, does no harm.
+// TryClearOrphan is clearOrphan, but only logs a failure: a path that cannot be
+// moved, such as a file system's lost+found directory, does no harm.
 func (s *Service) TryClearOrphan(path, name string, replaced bool) {
 	if err := s.clearOrphan(path, name, replaced); err != nil {
 		s.core.Log.Error("clear away what belongs to no database", "path", path, "error", err)
@@ -98,7 +98,7 @@ func (s *Service) clearOrphan(path, name string, replaced bool) error {
 	return s.quarantine(path, name)
 }
 
-// quarantine moves a path to the directory of orphans.
+// quarantine moves a path to the quarantine directory.
 func (s *Service) quarantine(path, name string) error {
 	quarantine := filepath.Join(s.core.Config.DataDir, core.QuarantineDir)
 	if err := os.MkdirAll(quarantine, 0o700); err != nil {
@@ -109,7 +109,7 @@ func (s *Service) quarantine(path, name string) error {
 	return os.Rename(path, to)
 }
 
-// stopOrphans stops the servers of a directory and of those in it.
+// stopOrphans stops the servers of a directory and of its subdirectories.
 func stopOrphans(ctx context.Context, path string) error {
 	entries, err := os.ReadDir(path)
 	if errors.Is(err, syscall.ENOTDIR) {
@@ -132,8 +132,8 @@ func stopOrphans(ctx context.Context, path string) error {
 	return nil
 }
 
-// Discard removes the directory of a database that was not completed. With older
-// metadata, which cannot tell, it quarantines the directory.
+// Discard removes the directory of a database that was not completed. Older
+// metadata may not show that it was, so Discard then quarantines the directory.
 func (s *Service) Discard(path, name string) error {
 	if !s.OlderMetadata {
 		return os.RemoveAll(path)

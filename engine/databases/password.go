@@ -96,7 +96,7 @@ func (s *Service) restoreReader(ctx context.Context, conn *pgx.Conn, db model.Da
 	return err
 }
 
-// passwordDrift is how the passwords in force differ from the record.
+// passwordDrift says how the passwords in force differ from the record.
 type passwordDrift struct {
 	verifiers       postgres.Verifiers
 	owner, readOnly bool // they differ
@@ -151,7 +151,7 @@ func (s *Service) reconcileRoles(db model.Database) func(context.Context, *pgx.C
 
 // knownVerifiers caches which verifier last matched the stored password, because a
 // comparison takes a millisecond.
-type knownVerifiers struct{ known sync.Map } // a SHA-256 by the role
+type knownVerifiers struct{ known sync.Map } // role to SHA-256
 
 // fits reports whether the verifier matches the password. role identifies the role
 // across databases.

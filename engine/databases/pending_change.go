@@ -80,8 +80,8 @@ func (s *Service) recoverChange(ctx context.Context, db model.Database, startErr
 	return s.applySettings(ctx, db)
 }
 
-// completeChange ends the sessions that a pending change excludes, and then the
-// change.
+// completeChange ends the sessions that a pending change excludes, and then ends
+// the change.
 func (s *Service) completeChange(ctx context.Context, db model.Database, call *model.Call) error {
 	ended, err := 0, error(nil)
 	switch {

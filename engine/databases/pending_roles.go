@@ -9,10 +9,10 @@ import (
 )
 
 // The roles of an instance are pending while they may differ from its record:
-// because the supervisor is still trying to start the instance, while the record
-// changes, or because the instance runs but its roles could not be set. The
+// because the supervisor is still trying to start the instance, because the record
+// is changing, or because the instance runs but its roles could not be set. The
 // database is not available until the roles are set, which happens when the
-// instance comes up or with the next sweep.
+// instance starts or with the next sweep.
 
 func (s *instanceStates) setRolesPending(id string) { s.pendingRoles.Store(id, nil) }
 
@@ -23,9 +23,9 @@ func (s *instanceStates) rolesPending(id string) bool {
 	return pending
 }
 
-// applyPendingRolesOnStart sets the pending roles of an instance that has come up,
+// applyPendingRolesOnStart sets the pending roles of an instance that has started,
 // before the database is reported as available. The supervisor waits for it, so
-// whatever takes longer, or needs force, is left to the next sweep.
+// anything that takes longer, or needs force, is left to the next sweep.
 func (s *Service) applyPendingRolesOnStart(id string) {
 	if !s.States.rolesPending(id) {
 		return
@@ -73,12 +73,12 @@ func (s *Service) ApplyPendingRoles(ctx context.Context, db model.Database) erro
 	return nil
 }
 
-// restoreRoles sets the roles of an instance to the record again after a change of
-// them failed half-way. If it cannot, they stay pending, see pending_roles.go.
+// restoreRoles sets the roles of an instance from the record again, after a change
+// failed half-way. If it cannot, they stay pending, see pending_roles.go.
 func (s *Service) restoreRoles(ctx context.Context, db model.Database) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Sessions) // ctx may have expired
 	defer cancel()
-	s.States.setRolesPending(db.ID) // first: the instance may come up in between
+	s.States.setRolesPending(db.ID) // first: the instance may start in between
 	if err := s.Provision(ctx, db.ID, db); err != nil {
 		s.core.Log.Warn("the roles are set later", "database", db.ID, "error", err)
 		return

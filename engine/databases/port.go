@@ -12,9 +12,9 @@ import (
 var errPortClaimed = errors.New("the port was claimed by another database")
 
 // withPort calls claim with a free port. To check that no other process uses a
-// port, it must listen on it, which a transaction may not do. So it chooses the
-// port before the transaction in which claim calls claimPort, and chooses another
-// if a record took it in between.
+// port, withPort must listen on it, which a transaction may not do. So it chooses
+// the port before the transaction in which claim calls claimPort, and chooses
+// another if a record took the port in between.
 func (s *Service) withPort(claim func(port int) error) error {
 	for {
 		port, err := s.freePort()

@@ -10,7 +10,7 @@ import (
 )
 
 // MarkUnrecovered keeps a database failed until the next start of the appliance,
-// because what a crash interrupted could not be recovered.
+// because an interrupted operation could not be recovered.
 func (s *Service) MarkUnrecovered(db model.Database, cause error) error {
 	if s.core.Lifetime.Err() != nil {
 		return cause
@@ -33,7 +33,7 @@ func (s *Service) RollBackCreate(ctx context.Context, db model.Database) error {
 	return s.ForgetDatabase(ctx, call, db, core.ErrInterrupted, nil)
 }
 
-// ResumeDelete finishes a delete.
+// ResumeDelete finishes an interrupted deletion.
 func (s *Service) ResumeDelete(ctx context.Context, db model.Database) error {
 	s.core.Log.Warn("carrying on with the deletion of a database", "database", db.ID, "name", db.Name)
 	if err := postgres.StopOrphan(ctx, s.DataDirectory(db.ID, db.Generation)); err != nil {

@@ -31,7 +31,7 @@ func (s *Service) Restart(ctx context.Context, call *model.Call, id string) (Vie
 	}
 	restartErr := s.Instances.Restart(ctx, id, s.Timeouts.Stop)
 	switch {
-	case errors.Is(restartErr, postgres.ErrUnknownInstance): // it never came up
+	case errors.Is(restartErr, postgres.ErrUnknownInstance): // it never started
 		restartErr = s.StartDatabase(ctx, db)
 	case restartErr == nil:
 		s.setRolesOrRetryLater(ctx, db)

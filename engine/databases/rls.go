@@ -49,7 +49,7 @@ type RLSChange struct {
 	Force   *bool // nil leaves it unchanged
 }
 
-// RLSSet carries out the change and returns the table after it.
+// RLSSet applies the change and returns the changed table.
 func (s *Service) RLSSet(ctx context.Context, call *model.Call, id string, in RLSChange) (postgres.Table, error) {
 	if in.Schema == "" {
 		in.Schema = "public"

@@ -20,8 +20,8 @@ type Rotation struct {
 	SessionsTerminated int
 }
 
-// RotatePassword sets new passwords for the owner and the read-only role, and ends
-// the open sessions when terminate is set.
+// RotatePassword sets new passwords for the owner and the read-only role. If
+// terminate is set, it ends the open sessions.
 func (s *Service) RotatePassword(ctx context.Context, call *model.Call, id string, terminate bool) (Rotation, error) {
 	if err := s.core.OnlyOnce(call); err != nil {
 		return Rotation{}, err

@@ -12,12 +12,12 @@ import (
 )
 
 // A sandbox is a database that exists only while its client holds it. It never goes
-// to the trash: it is removed when the client releases it, or at the next start of
-// an appliance that was killed. Its record is an ordinary database's, so that the
-// API and the console can work with it.
+// to the trash: it is removed when the client releases it, or, if the appliance was
+// killed, at its next start. Its record is an ordinary database's, so that the API
+// and the console can work with it.
 
 // sandboxSettings returns settings with which PostgreSQL does not wait for the
-// disk: a sandbox need not survive a power cut.
+// disk: a sandbox need not survive a power failure.
 func sandboxSettings() map[string]string {
 	return map[string]string{"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 }
@@ -25,7 +25,7 @@ func sandboxSettings() map[string]string {
 // NewSandbox describes a sandbox to create.
 type NewSandbox struct {
 	Name string // "" means a generated one
-	// Source is the URL of a database to copy, zero for none.
+	// Source is the URL of a database to copy; zero means none.
 	Source model.Secret
 }
 
@@ -33,8 +33,8 @@ type NewSandbox struct {
 type Sandbox struct {
 	ID         string
 	Connection Connection
-	// Psql is the path of a psql that supports the server's version, "" when there is
-	// none, and PsqlEnv the environment variables it needs.
+	// Psql is the path of a psql that supports the server's version, "" if there is
+	// none. PsqlEnv holds the environment variables it needs.
 	Psql    string
 	PsqlEnv []string
 }
@@ -56,7 +56,7 @@ func (s *Service) OldestProject(call *model.Call) (string, error) {
 	return oldest, err
 }
 
-// Sandbox returns the sandbox in the database with the id.
+// Sandbox describes the sandbox in the database with the id.
 func (s *Service) Sandbox(ctx context.Context, id string, connection Connection) Sandbox {
 	made := Sandbox{ID: id, Connection: connection}
 	psql, err := s.core.Config.Search.ClientTool(ctx, "psql", s.Binaries.Major, s.Binaries)
@@ -81,8 +81,8 @@ func sandboxClaim(id string) string { return "sandbox " + id }
 func (s *Service) SandboxHold(ctx context.Context, id string) (_ context.Context, release func()) {
 	ctx, release = s.core.Cancels.Add(ctx, sandboxClaim(id))
 	if db, err := s.Record(id); err != nil || db.Status == model.DatabaseDeleting {
-		// The deletion came before Add. It does not wait for the caller, and the
-		// caller must not wait for it either.
+		// The deletion came before Add. It does not wait for the caller, and the caller
+		// must not wait for it.
 		gone, cancel := context.WithCancelCause(ctx)
 		cancel(errSandboxDeleted)
 		return gone, release
@@ -94,8 +94,8 @@ func (s *Service) SandboxHold(ctx context.Context, id string) (_ context.Context
 // operation runs on it.
 const SandboxRetry = 100 * time.Millisecond
 
-// SandboxRemove removes a sandbox for good, and succeeds if it no longer exists. It
-// waits for other operations on it, and for free space.
+// SandboxRemove permanently removes a sandbox, and succeeds if it no longer exists.
+// It waits for other operations on it, and for free space.
 func (s *Service) SandboxRemove(ctx context.Context, call *model.Call, id string) error {
 	for {
 		_, err := s.Delete(ctx, call, id)
@@ -114,8 +114,8 @@ func (s *Service) SandboxRemove(ctx context.Context, call *model.Call, id string
 	}
 }
 
-// retryRemoval returns how long to wait before a removal that failed with err is
-// tried again, and false when it is not.
+// retryRemoval returns how long to wait before retrying a removal that failed with
+// err. again is false if there is to be no retry.
 func retryRemoval(err error) (wait time.Duration, again bool) {
 	switch {
 	case err == nil:
@@ -131,7 +131,7 @@ func retryRemoval(err error) (wait time.Duration, again bool) {
 // need not wait for initdb.
 func (s *Service) WarmPoolReady() bool { return s.WarmPool.Ready() >= s.core.Config.Warm }
 
-// ClearSandbox removes a sandbox that a killed appliance left.
+// ClearSandbox removes a sandbox that a killed appliance left behind.
 func (s *Service) ClearSandbox(ctx context.Context, db model.Database) error {
 	s.core.Log.Info("removing a sandbox that is left over", "database", db.ID, "name", db.Name)
 	if db.Operation != "" {

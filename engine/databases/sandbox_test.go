@@ -10,8 +10,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// SandboxRemove tries again after every error that passes: until the next start
-// nothing else removes the sandbox.
+// SandboxRemove retries after every transient error: until the next start nothing
+// else removes the sandbox.
 func TestSandboxIsRemovedAgain(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -1,7 +1,7 @@
-// Package databases holds the life of a database: creation from the warm pool,
-// connections, the allow-list, settings, roles, row-level security, restarts,
-// deletion and the trash, sandbox leases, and what a start does with each one.
-// It owns the supervisor of the PostgreSQL servers.
+// Package databases manages databases: creation from the warm pool, connections,
+// the allow-list, settings, roles, row-level security, restarts, deletion and the
+// trash, sandbox leases, and the recovery of each database at start. It owns the
+// supervisor of the PostgreSQL servers.
 //
 // The record is authoritative. A change is committed first, then applied to the
 // server; a change that could not be applied is pending (pending_change.go,
@@ -24,7 +24,7 @@ type Service struct {
 	samples    *sampleBuffer
 	States     instanceStates
 	Timeouts   Timeouts
-	// OlderMetadata is set while a start works with metadata that are older than the files.
+	// OlderMetadata is set during a start whose metadata is older than the files.
 	OlderMetadata bool
 	verifiers     knownVerifiers
 	backups       Backups
@@ -46,5 +46,5 @@ func New(c *core.Core) *Service {
 	return &Service{core: c, samples: newSampleBuffer(), Timeouts: defaultTimeouts()}
 }
 
-// Connect gives the service the services that are built on it.
+// Connect sets the services that build on this one.
 func (s *Service) Connect(backups Backups, imports Imports) { s.backups, s.imports = backups, imports }

@@ -11,21 +11,22 @@ import (
 	"holdfast/engine/model"
 )
 
-// room is a service over metadata of its own, without PostgreSQL and without the
-// rooms that are built on it.
+// room is a Service with its own metadata, without PostgreSQL and without the
+// services that build on it.
 type room struct {
 	*Service
 	dir string
 	now func() time.Time
 }
 
-// openRoom opens a room that is closed with the test, by the machine's clock.
+// openRoom opens a room that uses the system clock and is closed when the test
+// ends.
 func openRoom(t *testing.T) *room {
 	t.Helper()
 	return openRoomAt(t, time.Now)
 }
 
-// openRoomAt is openRoom by another clock.
+// openRoomAt is openRoom with another clock.
 func openRoomAt(t *testing.T, now func() time.Time) *room {
 	t.Helper()
 	r := &room{dir: t.TempDir(), now: now}

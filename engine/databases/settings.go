@@ -11,17 +11,18 @@ import (
 	"holdfast/engine/model"
 )
 
-// All shared buffers together take at most one part in bufferShare of the machine's
-// memory, divided among at least leastSharing instances.
+// The shared buffers of all instances together take at most 1/bufferShare of the
+// machine's memory, divided among at least leastSharing instances.
 const (
 	bufferShare  = 4 // a quarter
 	leastSharing = 8
 )
 
-// settings returns a database's settings: defaults fitted to the machine, replaced
-// by those of the operator. PostgreSQL allocates the pages of shared buffers when
-// it first fills them, but writes their descriptors at its start, about 1 MB for
-// each 64 MB: so an idle database stays small only if its buffers are small.
+// settings returns a database's settings: defaults fitted to the machine,
+// overridden by those of the operator. PostgreSQL allocates the pages of shared
+// buffers when it first fills them, but writes their descriptors at startup, about
+// 1 MB for each 64 MB. So an idle database stays small only if its buffers are
+// small.
 func (s *Service) settings(db model.Database) map[string]string {
 	settings := map[string]string{}
 	if host, err := core.MeasureHost(s.core.Config.DataDir); err == nil && host.MemoryTotal != nil {
@@ -31,7 +32,7 @@ func (s *Service) settings(db model.Database) map[string]string {
 	return settings
 }
 
-// fitSettings divides a machine's memory, in bytes, among its databases, and limits
+// fitSettings divides a machine's memory, in bytes, among its databases. It limits
 // the temporary files of one process to a quarter of the free space, at least 1 GB
 // and at most 1 TB.
 func fitSettings(memory, diskFree int64, databases int) map[string]string {
@@ -48,7 +49,7 @@ func fitSettings(memory, diskFree int64, databases int) map[string]string {
 
 // keepFitted restores the defaults with which the instance in dir was started, if
 // it may still be running. The number of databases may have changed since, and an
-// instance whose settings differ would be restarted in place of being adopted. The
+// instance whose settings differ would be restarted instead of adopted. The
 // defaults are computed again at its next start.
 func keepFitted(settings map[string]string, db model.Database, dir string) {
 	if core.Absent(dir, "postmaster.pid") { // it was shut down

@@ -31,8 +31,8 @@ func TestFitSettings(t *testing.T) {
 			}
 		}
 	}
-	// All shared buffers together stay within their share, as long as the
-	// machine gives each database the least there is.
+	// All shared buffers together stay within their share if the machine has enough
+	// memory for each database's minimum.
 	for _, dbs := range []int{8, 50, 100} {
 		const memory = 64 * gb
 		n, err := strconv.ParseInt(strings.TrimSuffix(fitSettings(memory, 0, dbs)["shared_buffers"], "MB"), 10, 64)

@@ -19,7 +19,7 @@ type SSL struct {
 // MinTLSVersion is the oldest version of TLS that the instances accept.
 const MinTLSVersion = "TLSv1.2"
 
-// SSLGet returns a database's certificate and how its sessions connected.
+// SSLGet returns a database's certificate and its connection statistics.
 func (s *Service) SSLGet(call *model.Call, id string) (SSL, error) {
 	db, err := s.Database(call, id)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // parallelStarts is how many instances are started at a time.
 const parallelStarts = 4
 
-// startClaim is held while a database is started with the appliance.
+// startClaim is held on a database while the starting appliance starts it.
 const startClaim = "the start"
 
 // claimedStart is a database to start.
@@ -26,8 +26,8 @@ type claimedStart struct {
 }
 
 // ClaimStarts claims every database for its start. It must run before the first
-// request: a request that claimed a database first would keep it from being
-// started.
+// request is served: a request that claimed a database first would prevent its
+// start.
 func (s *Service) ClaimStarts() (starts []claimedStart, err error) {
 	databases, err := s.KeptDatabases()
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Service) startAtBoot(ctx context.Context, id string) {
 }
 
 // StartDatabase starts the database's instance, or adopts it if it already runs,
-// receives its WAL and sets its roles from the record. What fails is tried again in
+// receives its WAL and sets its roles from the record. Failed steps are retried in
 // the background.
 func (s *Service) StartDatabase(ctx context.Context, db model.Database) error {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
@@ -115,7 +115,7 @@ func (s *Service) receiveAndSetRoles(ctx context.Context, db model.Database) err
 }
 
 // setRoles sets the roles of an instance that has just been started from the
-// record, and notes what was changed with SQL.
+// record, and notes passwords that were changed with SQL.
 func (s *Service) setRoles(ctx context.Context, db model.Database) error {
 	if err := s.applyOrRestart(ctx, db.ID, s.reconcileRoles(db)); err != nil {
 		return fmt.Errorf("provision database: %w", err)
@@ -133,7 +133,7 @@ func (s *Service) setRolesOrRetryLater(ctx context.Context, db model.Database) {
 }
 
 // StartInstance starts the database's instance, on another port if a foreign
-// process uses its own: the record it returns has the port.
+// process uses its own. The record it returns has the port.
 func (s *Service) StartInstance(ctx context.Context, db model.Database) (model.Database, error) {
 	spec, err := s.Spec(ctx, db)
 	if err != nil {
@@ -148,8 +148,8 @@ func (s *Service) StartInstance(ctx context.Context, db model.Database) (model.D
 	return db, err
 }
 
-// retryInBackground lets the supervisor try again to start an instance. If its
-// binaries are missing, the database fails until a user restarts it.
+// retryInBackground makes the supervisor keep trying to start an instance. If its
+// binaries are missing, the database is failed until a user restarts it.
 func (s *Service) retryInBackground(ctx context.Context, db model.Database, cause error) error {
 	spec, err := s.Spec(ctx, db)
 	if err != nil {
@@ -191,7 +191,7 @@ func (s *Service) portTaken(id string) (int, error) {
 	return moved.Port, err
 }
 
-// StartPostgres finds the binaries, and sets up the authority, the supervisor and
+// StartPostgres finds the binaries and sets up the authority, the supervisor and
 // the warm pool. It starts no database.
 func (s *Service) StartPostgres(ctx context.Context) error {
 	var err error
@@ -222,6 +222,6 @@ func (s *Service) StartPostgres(ctx context.Context) error {
 	return nil
 }
 
-// Started reports whether the appliance runs instances, or only has its files
-// open.
+// Started reports whether the appliance runs instances, as opposed to only having
+// its files open.
 func (s *Service) Started() bool { return s.Instances != nil }

@@ -16,14 +16,14 @@ type Statistics struct {
 	At time.Time
 	postgres.Usage
 	// WALLag is how many bytes of flushed WAL are not in the archive. RPO is how much
-	// time would be lost with the server, nil while no WAL is received.
+	// time would be lost if the server were lost, nil while no WAL is received.
 	WALLag int64
 	RPO    *time.Duration
 }
 
 // StatisticsCache holds the newest statistics of each database, so that reading a
-// database costs no session of its own.
-type StatisticsCache struct{ newest sync.Map } // Statistics by the database's id
+// database needs no session.
+type StatisticsCache struct{ newest sync.Map } // database id to Statistics
 
 // Get returns the newest statistics of a database, false if there are none.
 func (s *StatisticsCache) Get(id string) (Statistics, bool) {
@@ -46,7 +46,7 @@ func (s *Service) SampleAll(ctx context.Context) {
 	}
 }
 
-// SampleOne samples one instance. If it does not answer, the old statistics stay.
+// SampleOne samples one instance. If it does not answer, the old statistics remain.
 func (s *Service) SampleOne(ctx context.Context, db model.Database) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

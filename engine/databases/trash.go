@@ -53,8 +53,8 @@ func (s *Service) TrashExpired(t model.Trash) bool {
 	return !t.Until.After(t.At) || s.core.MayRemove(t.Until)
 }
 
-// EmptyTrash removes the deleted databases of the call's organization for good and
-// returns how many there were.
+// EmptyTrash permanently removes the deleted databases of the call's organization
+// and returns how many there were.
 func (s *Service) EmptyTrash(call *model.Call) (int, error) {
 	deleted, err := s.TrashList(call)
 	if err != nil {

@@ -26,8 +26,8 @@ func (s *Service) SampledTotals(databases []model.Database) (bytes, connections 
 	return bytes, connections
 }
 
-// DatabaseBytes returns the size of databases together, by their last statistics or,
-// if greater, the sources of their running imports.
+// DatabaseBytes returns the total size of databases. Each counts with its last
+// statistics or, if greater, the source of its running import.
 func (s *Service) DatabaseBytes(databases []model.Database) (bytes int64) {
 	sizes := s.imports.Reserved()
 	for _, db := range databases {
@@ -37,8 +37,8 @@ func (s *Service) DatabaseBytes(databases []model.Database) (bytes int64) {
 	return bytes
 }
 
-// refuseFullDatabases refuses another database when the existing ones use up what
-// the plan allows.
+// refuseFullDatabases refuses another database if the existing ones use up what the
+// plan allows.
 func (s *Service) refuseFullDatabases(tx *meta.Tx, organization string) error {
 	databases, err := AllDatabases(tx, organization)
 	if err != nil {
