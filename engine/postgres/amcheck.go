@@ -10,29 +10,29 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// ErrCorrupt says that a relation is not as PostgreSQL would have written it.
+// ErrCorrupt means that a relation is damaged.
 var ErrCorrupt = errors.New("corrupt")
 
-// Checked is what CheckRelations looked at.
+// Checked says what CheckRelations checked.
 type Checked struct {
 	Databases, Tables, Indexes int
-	// Structure says that amcheck was there; without it nothing was looked at.
+	// Structure says that amcheck was available; without it no relation was checked.
 	Structure bool
 	// Checksums says whether the cluster's pages have checksums.
 	Checksums bool
 }
 
 // CheckRelations reads every table, with its TOAST, and every B-tree of all
-// databases of an instance, and checks with amcheck that they hold together:
-// tuples in tables, order and links in indexes. The error wraps [ErrCorrupt] when
-// one does not, and names it.
+// databases of an instance, and verifies them with amcheck: the tuples in tables,
+// the order and links in indexes. If one is damaged, the error wraps [ErrCorrupt]
+// and names it.
 //
-// It is for an instance that is thrown away afterwards: it lets itself into
-// databases that refuse connections and makes an extension in each. Nothing
-// the tenant made is executed. verify_heapam looks at tuples as bytes;
-// bt_index_check compares keys by operator classes, which only a superuser can
-// make; index expressions, which the planner would evaluate in any SELECT from
-// the table, are not even looked at.
+// It is for an instance that is discarded afterwards: it opens databases that
+// refuse connections and creates an extension in each. It executes nothing that
+// the tenant made. verify_heapam reads tuples as bytes; bt_index_check compares
+// keys by operator classes, which only a superuser can create. Index expressions,
+// which the planner would evaluate in any SELECT from the table, are not read at
+// all.
 func (s *Supervisor) CheckRelations(ctx context.Context, id string) (checked Checked, err error) {
 	err = s.act(id, "check", func(i *instance) error { return checkRelations(ctx, i.specification(), &checked) })
 	return checked, err
@@ -57,8 +57,8 @@ func checkRelations(ctx context.Context, spec Spec, checked *Checked) error {
 	return nil
 }
 
-// prepareChecks lists the databases and opens those that are closed. One whose
-// DROP was interrupted (limit -2) cannot be opened, and holds nothing any more.
+// prepareChecks lists the databases and opens those that are closed. A database
+// whose DROP was interrupted (limit -2) cannot be opened and holds no data.
 func prepareChecks(ctx context.Context, conn *pgx.Conn, checked *Checked) ([]string, error) {
 	if err := conn.QueryRow(ctx, `select current_setting('data_checksums')::bool,
 		exists (select from pg_available_extensions where name = 'amcheck')`).Scan(&checked.Checksums, &checked.Structure); err != nil {
@@ -74,15 +74,15 @@ func prepareChecks(ctx context.Context, conn *pgx.Conn, checked *Checked) ([]str
 	return databases, err
 }
 
-// relation is a table or an index to be checked.
+// relation is a table or an index to check.
 type relation struct {
 	OID   uint32
 	Name  string
 	Index bool
 }
 
-// relationsToCheck are, by their access methods' fixed numbers, heaps (2) and
-// B-trees (403).
+// relationsToCheck selects heaps and B-trees by the fixed OIDs of their access
+// methods (2 and 403).
 const relationsToCheck = `select c.oid, format('%I.%I', n.nspname, c.relname), c.relkind = 'i'
 	from pg_class c join pg_namespace n on n.oid = c.relnamespace left join pg_index i on i.indexrelid = c.oid
 	where c.relpersistence <> 't' and (c.relam = 2 and c.relkind in ('r', 'm', 't')
@@ -91,7 +91,7 @@ const relationsToCheck = `select c.oid, format('%I.%I', n.nspname, c.relname), c
 
 func checkDatabase(ctx context.Context, conn *pgx.Conn, checked *Checked) error {
 	if err := all(ctx, conn, []string{
-		// Wherever another is, this one is where the search path leads.
+		// Wherever an existing one was, this one is on the search path.
 		"DROP EXTENSION IF EXISTS amcheck CASCADE", "CREATE EXTENSION amcheck SCHEMA pg_catalog",
 	}); err != nil {
 		return err
@@ -116,7 +116,7 @@ func checkDatabase(ctx context.Context, conn *pgx.Conn, checked *Checked) error 
 	return nil
 }
 
-// checkTable stops at the first page with something wrong.
+// checkTable stops at the first damaged page.
 func checkTable(ctx context.Context, conn *pgx.Conn, oid uint32) error {
 	rows, _ := conn.Query(ctx, `select format('block %s, tuple %s: %s', blkno, coalesce(offnum, 0), msg)
 		from verify_heapam($1::oid::regclass, true, true)`, oid)
@@ -132,7 +132,7 @@ func checkIndex(ctx context.Context, conn *pgx.Conn, oid uint32) error {
 	return err
 }
 
-// asCorrupt marks what PostgreSQL itself calls damage (class XX).
+// asCorrupt wraps what PostgreSQL reports as damage (class XX) in ErrCorrupt.
 func asCorrupt(err error) error {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && strings.HasPrefix(pg.Code, "XX") {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// OldestMajor is the oldest PostgreSQL holdfast runs: 15 took CREATE on the
-// schema public away from PUBLIC, and multiplexes base backups in one
+// OldestMajor is the oldest PostgreSQL that holdfast runs: version 15 revoked
+// CREATE on the schema public from PUBLIC, and multiplexes base backups in one
 // stream.
 const OldestMajor = 15
 
@@ -29,22 +29,22 @@ const (
 	OriginDownloaded Origin = "downloaded"
 )
 
-// Binaries are the programs of one PostgreSQL version, seen to work.
+// Binaries are the programs of one PostgreSQL version, known to work.
 type Binaries struct {
 	Dir     string // the directory that holds the programs, absolute
-	Version string // as `postgres --version` says: "15.18", "18beta1"
+	Version string // as `postgres --version` prints it: "15.18", "18beta1"
 	Major   int    // 15
 	Origin  Origin
-	Detail  string // for a person: what was found, where
+	Detail  string // for people: what was found, where
 }
 
-// Tool returns the absolute path of the program name ("postgres", "initdb").
-// It does not say whether it is there.
+// Tool returns the absolute path of the program name ("postgres", "initdb"). The
+// program may not exist.
 func (b Binaries) Tool(name string) string { return filepath.Join(b.Dir, name) }
 
-// Env returns the whole environment in which every program of b runs. It is
-// made here and not inherited: PGDATA, PGPORT, LD_PRELOAD or a locale of the
-// caller must not change what a postmaster does.
+// Env returns the entire environment in which every program of b runs. It does
+// not inherit the caller's: PGDATA, PGPORT, LD_PRELOAD or a locale must not
+// change what a postmaster does.
 func (b Binaries) Env() []string {
 	env := []string{"LC_ALL=C", "PATH=" + b.Dir + ":/usr/local/bin:/usr/bin:/bin"}
 	if libs := b.bundledLibraries(); libs != "" {
@@ -57,7 +57,7 @@ func (b Binaries) Env() []string {
 func ToolEnv(path string) []string { return Binaries{Dir: filepath.Dir(path)}.Env() }
 
 // bundledLibraries returns the directory of the shared libraries that Pack put
-// beside the programs, "" when there are none.
+// beside the programs, "" if there is none.
 func (b Binaries) bundledLibraries() string {
 	// The depth of the programs below the bundle's root depends on how the
 	// packed PostgreSQL was built.
@@ -70,8 +70,8 @@ func (b Binaries) bundledLibraries() string {
 	return ""
 }
 
-// has reports whether the server can preload the library name: whether its
-// file is where one of the usual layouts has it.
+// has reports whether the server can preload the library name, that is, whether
+// one of the usual layouts has its file.
 func (b Binaries) has(library string) bool {
 	for _, pattern := range []string{"../lib/%s", "../lib/postgresql/%s", "../lib64/%s", "../lib/postgresql@*/%s"} {
 		for _, ext := range []string{".so", ".dylib"} {
@@ -84,8 +84,8 @@ func (b Binaries) has(library string) bool {
 	return false
 }
 
-// run runs a program to its end and returns what it printed; the error holds
-// both output streams.
+// run runs a program to completion and returns its standard output; the error
+// contains both output streams.
 func (b Binaries) run(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := b.command(ctx, name, args...)
 	var out, all bytes.Buffer
@@ -97,8 +97,8 @@ func (b Binaries) run(ctx context.Context, name string, args ...string) (string,
 }
 
 // command prepares a program of b. Its working directory is "/": programs of
-// PostgreSQL 15 refuse to run where they may not return to, and holdfast's
-// own working directory may be closed to the user it has become.
+// PostgreSQL 15 refuse to run in a directory to which they may not return, and
+// holdfast's own working directory may be closed to the user it has become.
 func (b Binaries) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, b.Tool(name), args...)
 	cmd.Env = b.Env()
@@ -107,7 +107,7 @@ func (b Binaries) command(ctx context.Context, name string, args ...string) *exe
 	return cmd
 }
 
-// probe sees whether the programs in dir work for this user.
+// probe checks whether the programs in dir work for this user.
 func probe(ctx context.Context, dir string, origin Origin) (Binaries, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -139,7 +139,7 @@ func parseVersion(out string) (version string, major int, err error) {
 	return m[1], major, err
 }
 
-// indented sets the output of a program below a line of error text.
+// indented formats a program's output for display below a line of error text.
 func indented(out string) string {
 	out = strings.TrimSpace(out)
 	if out == "" {

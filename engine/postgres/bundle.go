@@ -19,7 +19,7 @@ import (
 // Names in the root of a bundle.
 const (
 	bundleLibraries = "holdfast-lib"      // shared libraries the programs need
-	bundleLicences  = "holdfast-licences" // and whose they are
+	bundleLicences  = "holdfast-licences" // the licences of everything
 	bundleBindir    = "holdfast-bindir"   // a file with the relative path of the programs
 )
 
@@ -39,8 +39,8 @@ func (s Search) bundled(ctx context.Context) []Candidate {
 	return []Candidate{candidate(ctx, dir, OriginBundled)}
 }
 
-// unpackBundle unpacks the archive into CacheDir/bundled-<digest>, unless it
-// is there, and returns the directory of its programs.
+// unpackBundle unpacks the archive into CacheDir/bundled-<digest>, unless that
+// exists, and returns the directory of its programs.
 func (s Search) unpackBundle(ctx context.Context, open func() (io.ReadCloser, error)) (string, error) {
 	digest, err := digestOf(open)
 	if err != nil {
@@ -111,8 +111,7 @@ func unpackFrom(ctx context.Context, open func() (io.ReadCloser, error), dir str
 	return unpack(ctx, r, dir)
 }
 
-// unpack unpacks a tar.zst into dir. Nothing in the archive can lead outside
-// of it.
+// unpack unpacks a tar.zst into dir. No archive entry can write outside it.
 func unpack(ctx context.Context, r io.Reader, dir string) error {
 	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
 	if err != nil {
@@ -140,8 +139,8 @@ func unpack(ctx context.Context, r io.Reader, dir string) error {
 	return ctx.Err()
 }
 
-// unpackFile writes one file. A bundle holds regular files only; directories
-// come with them.
+// unpackFile writes one file and creates its directories. A bundle holds regular
+// files only.
 func unpackFile(root *os.Root, header *tar.Header, r io.Reader) error {
 	if header.Typeflag != tar.TypeReg {
 		return fmt.Errorf("%s: not a regular file", header.Name)

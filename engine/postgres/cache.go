@@ -11,12 +11,12 @@ import (
 	"holdfast/internal/durable"
 )
 
-// asidePrefix begins the names of directories in the making in a cache.
+// asidePrefix begins the names of incomplete directories in a cache.
 const asidePrefix = ".making-"
 
-// lockCache makes the cache directory and locks it against other processes; the
-// returned function unlocks it. It removes the unfinished files of processes that
-// died: only the holder of the lock makes files.
+// lockCache creates the cache directory and locks it against other processes; the
+// returned function unlocks it. Only the holder of the lock creates files, so
+// lockCache removes the unfinished files of processes that died.
 func (s Search) lockCache(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(s.CacheDir, 0o755); err != nil {
 		return nil, fmt.Errorf("make cache directory: %w", err)
@@ -40,7 +40,7 @@ func (s Search) lockCache(ctx context.Context) (unlock func(), err error) {
 	return func() { _ = lock.Release() }, nil
 }
 
-// aside makes a directory beside the final names. The caller holds the lock.
+// aside creates a directory beside the final names. The caller holds the lock.
 func (s Search) aside() (string, error) {
 	dir, err := os.MkdirTemp(s.CacheDir, asidePrefix)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s Search) aside() (string, error) {
 	return dir, os.Chmod(dir, 0o755)
 }
 
-// publishDir gives a directory its final name once all of it is durable.
+// publishDir makes a directory durable, then renames it to its final name.
 func publishDir(from, to string) error {
 	if err := durable.SyncTree(from); err != nil {
 		return err

@@ -23,26 +23,26 @@ import (
 	"holdfast/internal/durable"
 )
 
-// Names of the CA's files. The key comes first when a CA is made, so that a
-// certificate without its key is never seen.
+// Names of the CA's files. The key is written first, so that a certificate
+// without its key is never visible.
 const (
 	caCertificateFile = "ca.crt"
 	caKeyFile         = "ca.key"
 )
 
-// caValidFor is how long the appliance's own CA lasts; clients that pin it
-// must be given a new one before.
+// caValidFor is the validity of the appliance's own CA. Clients that pin it need
+// a new one before then.
 const caValidFor = 10 * 365 * 24 * time.Hour
 
-// CA is the appliance's own certificate authority (ECDSA P-256). Its files
-// are in one directory; only their owner can read the key.
+// CA is the appliance's own certificate authority (ECDSA P-256). Its files are in
+// one directory; only their owner can read the key.
 type CA struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 	pem         string
 }
 
-// Certificate is what a person is told about an instance's certificate.
+// Certificate describes an instance's certificate to people.
 type Certificate struct {
 	Subject     string
 	Issuer      string
@@ -52,10 +52,10 @@ type Certificate struct {
 	Fingerprint string // SHA-256 of the DER form, lower-case hex
 }
 
-// LoadOrCreateCA reads the CA in dir, or makes it when there is none. A
-// certificate whose key is lost or does not fit is an error: a new CA would
-// silently break every client that trusts the old one. A lost certificate is
-// made anew with the key that is there.
+// LoadOrCreateCA reads the CA in dir, or creates it if there is none. A
+// certificate whose key is missing or does not match is an error: a new CA would
+// silently break every client that trusts the old one. If only the certificate is
+// missing, LoadOrCreateCA issues a new one for the existing key.
 func LoadOrCreateCA(dir string) (CA, error) {
 	certPEM, err := os.ReadFile(filepath.Join(dir, caCertificateFile))
 	switch {
@@ -71,8 +71,8 @@ func LoadOrCreateCA(dir string) (CA, error) {
 	return parseCA(certPEM, keyPEM)
 }
 
-// createCA makes a CA. It takes the key that is there, if one is: clients that
-// trust a certificate of that key go on knowing the appliance.
+// createCA creates a CA. It uses the existing key, if there is one, so that
+// clients that trust a certificate of that key still recognize the appliance.
 func createCA(dir string) (CA, error) {
 	key, err := loadOrCreateKey(filepath.Join(dir, caKeyFile))
 	if err != nil {
@@ -89,8 +89,8 @@ func createCA(dir string) (CA, error) {
 	return parseCA(certPEM, keyPEM)
 }
 
-// caTemplate is a certificate of a CA that issues for servers, and for no other
-// CA.
+// caTemplate is the certificate of a CA that may issue for servers but not for
+// other CAs.
 func caTemplate(now time.Time) *x509.Certificate {
 	template := certificateTemplate("holdfast CA", now, caValidFor)
 	template.IsCA = true
@@ -120,7 +120,7 @@ func loadOrCreateKey(path string) (*ecdsa.PrivateKey, error) {
 	return key, durable.WriteFile(path, encodeKey(keyDER), 0o600)
 }
 
-// parseCA reads a certificate and its key, which must fit each other.
+// parseCA parses a certificate and its key, which must match.
 func parseCA(certPEM, keyPEM []byte) (CA, error) {
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
@@ -152,14 +152,14 @@ func parseKey(keyPEM []byte) (*ecdsa.PrivateKey, error) {
 // PEM returns the CA's certificate, which clients may trust.
 func (ca CA) PEM() string { return ca.pem }
 
-// NotAfter returns when the CA's certificate ends.
+// NotAfter returns when the CA's certificate expires.
 func (ca CA) NotAfter() time.Time { return ca.certificate.NotAfter }
 
-// Issue writes a new key and a certificate for hosts (names and addresses)
-// into the data directory dir, as server.key and server.crt. A running
-// instance takes it at the next reload, without dropping a session. The
-// certificate does not outlive the CA, and none is issued that clients would
-// not take for each of hosts.
+// Issue writes a new key and a certificate for hosts (names and addresses) into
+// the data directory dir, as server.key and server.crt. A running instance loads
+// them at the next reload, without dropping a session. The certificate does not
+// outlive the CA. Issue fails if clients would not accept the certificate for all
+// of hosts.
 func (ca CA) Issue(dir string, hosts []string, validFor time.Duration) error {
 	if len(hosts) == 0 {
 		return errors.New("issue certificate: no host names or addresses")
@@ -185,9 +185,9 @@ func (ca CA) Issue(dir string, hosts []string, validFor time.Duration) error {
 	return publishPair(dir, certPEM, keyPEM)
 }
 
-// commonName is the first host that is a name. OpenSSL takes the common name of
-// a certificate without names for one, and no bounds of a CA cover an address
-// as a name.
+// commonName returns the first host that is a name. If a certificate has no DNS
+// names, OpenSSL treats its common name as one, and a CA's name constraints never
+// cover an address used as a name.
 func commonName(hosts []string) string {
 	for _, host := range hosts {
 		if net.ParseIP(host) == nil {
@@ -197,10 +197,10 @@ func commonName(hosts []string) string {
 	return "holdfast server"
 }
 
-// publishPair publishes both files as nearly together as two renames can be:
-// what may fail or take long is done before the first. A crash between them
-// leaves a pair that does not fit; ReadCertificate says so, and the remedy is
-// to issue again.
+// publishPair publishes both files with as little time in between as two renames
+// allow: every step that may fail or take long comes before the first. A crash
+// between them leaves a pair that does not match; ReadCertificate reports that,
+// and the remedy is to issue again.
 func publishPair(dir string, certPEM, keyPEM []byte) error {
 	cert, key := filepath.Join(dir, certificateFile), filepath.Join(dir, keyFile)
 	if err := durable.Stage(key, keyPEM, 0o600); err != nil {
@@ -212,7 +212,7 @@ func publishPair(dir string, certPEM, keyPEM []byte) error {
 	return durable.Commit(key, cert)
 }
 
-// addHosts puts each host where verifiers look for its kind.
+// addHosts adds each host to the SAN type in which verifiers look for it.
 func addHosts(template *x509.Certificate, hosts []string) {
 	for _, host := range hosts {
 		if ip := net.ParseIP(host); ip != nil {
@@ -226,12 +226,12 @@ func addHosts(template *x509.Certificate, hosts []string) {
 func certificateTemplate(name string, now time.Time, validFor time.Duration) *x509.Certificate {
 	serial, _ := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)) // crypto/rand does not fail
 	if len(name) > 64 {
-		name = name[:64] // the limit of a common name, X.520
+		name = name[:64] // X.520's limit for a common name
 	}
 	return &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: name, Organization: []string{"holdfast"}},
-		NotBefore:    now.Add(-time.Hour), // clocks differ
+		NotBefore:    now.Add(-time.Hour), // allows for clock skew
 		NotAfter:     now.Add(validFor),
 	}
 }
@@ -254,9 +254,9 @@ func encodeKey(der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// ReadCertificate reads the certificate of the data directory dir. The error
-// is os.ErrNotExist when there is none, and says so when its key is not the
-// one beside it; in both cases the remedy is to issue another.
+// ReadCertificate reads the certificate of the data directory dir. The error is
+// os.ErrNotExist if there is none, and says so if server.key does not match it;
+// in both cases the remedy is to issue another.
 func ReadCertificate(dir string) (Certificate, error) {
 	certPEM, err := os.ReadFile(filepath.Join(dir, certificateFile))
 	if err != nil {

@@ -12,11 +12,12 @@ import (
 	"holdfast/internal/durable"
 )
 
-// localDomains are the domains that no public name is in. A machine may get a name or an address of its own network at any time, and
-// clients that have the CA's certificate must still know it then.
+// localDomains returns the domains that contain no public names. A machine may get a name or an
+// address of its own network at any time, and clients that have the CA's certificate must still
+// accept it then.
 func localDomains() []string { return []string{"localhost", "local", "internal", "lan", "home.arpa"} }
 
-// localNetworks are loopback and the networks that the internet does not route.
+// localNetworks returns loopback and the networks that the internet does not route.
 func localNetworks() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
@@ -25,13 +26,13 @@ func localNetworks() []netip.Prefix {
 	}
 }
 
-// Bounded reports whether the CA's certificate says for which hosts the CA may issue. (One has no bounds as long as the appliance serves
-// loopback alone.)
+// Bounded reports whether the CA's certificate limits the hosts for which the CA may issue. (It
+// does not while the appliance serves only loopback.)
 func (ca CA) Bounded() bool {
 	return len(ca.certificate.PermittedDNSDomains) > 0 || len(ca.certificate.PermittedIPRanges) > 0
 }
 
-// Covers reports whether the CA may issue for all of hosts, as its certificate says.
+// Covers reports whether the CA's certificate allows it to issue for all of hosts.
 func (ca CA) Covers(hosts []string) bool {
 	return !ca.Bounded() || !slices.ContainsFunc(hosts, func(host string) bool { return !ca.covers(host) })
 }
@@ -46,9 +47,10 @@ func (ca CA) covers(host string) bool {
 	})
 }
 
-// Bound publishes a certificate of the CA in dir that is bounded to what the old one was bounded to, to hosts, and to what is local, and
-// returns the CA with it. Its key and name stay, so that certificates issued before verify with the new one, and certificates issued
-// from now on with an old one as far as its bounds reach.
+// Bound publishes a certificate of the CA in dir that is limited to the old one's bounds, to hosts,
+// and to local names and networks, and returns the CA with it. Its key and name stay. So
+// certificates issued before verify with the new one, and certificates issued from now on verify
+// with an old one, as far as its bounds allow.
 func (ca CA) Bound(dir string, hosts []string) (CA, error) {
 	template := caTemplate(time.Now())
 	template.SubjectKeyId = ca.certificate.SubjectKeyId
@@ -86,7 +88,7 @@ func inOrder(names []string) []string {
 	return slices.Compact(names)
 }
 
-// ranges returns the networks that are in none of the others.
+// ranges returns the networks that no other of them contains.
 func ranges(networks []netip.Prefix) (result []*net.IPNet) {
 	slices.SortFunc(networks, func(a, b netip.Prefix) int { return a.Bits() - b.Bits() })
 	var kept []netip.Prefix

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// ClientTool finds a client program (pg_dump, pg_restore, psql) that is at
-// least as new as minMajor: pg_dump refuses a server newer than itself. It
-// looks beside near first, then in every installed place, then on the PATH. The
-// error names the remedy.
+// ClientTool finds a client program (pg_dump, pg_restore, psql) that is at least
+// as new as minMajor: pg_dump refuses a server newer than itself. It looks beside
+// near first, then in every installed place, then on the PATH. The error names
+// the remedy.
 func (s Search) ClientTool(ctx context.Context, name string, minMajor int, near Binaries) (string, error) {
 	reason := fmt.Errorf("%s is not installed", name)
 	for _, path := range s.clientTools(name, near) {
@@ -29,7 +29,7 @@ func (s Search) ClientTool(ctx context.Context, name string, minMajor int, near 
 	return "", fmt.Errorf("%s of PostgreSQL %d or newer is needed (%w): install the package postgresql-client-%d or newer", name, minMajor, reason, minMajor)
 }
 
-// clientTools lists the paths of programs of that name, near first.
+// clientTools lists the paths of programs with that name, near first.
 func (s Search) clientTools(name string, near Binaries) []string {
 	dirs := []string{near.Dir}
 	if s.Explicit != "" {
@@ -56,7 +56,7 @@ func (s Search) clientTools(name string, near Binaries) []string {
 	return tools
 }
 
-// probeTool asks one client program for its version.
+// probeTool asks a client program for its version.
 func probeTool(ctx context.Context, path string) (Binaries, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// toolCommand is a program that runs to its end; its output is kept for the
+// toolCommand is a program that runs to completion. Its output is kept for the
 // error text.
 type toolCommand struct {
 	*exec.Cmd
@@ -17,14 +17,14 @@ type toolCommand struct {
 func newToolCommand(cmd *exec.Cmd) *toolCommand {
 	t := &toolCommand{Cmd: cmd}
 	cmd.Stdout, cmd.Stderr = &t.output, &t.output
-	// Its own process group: initdb starts postgres processes, and all of
-	// them go when the context ends.
+	// Its own process group: initdb starts postgres processes, and all of them are
+	// killed when the context ends.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	return t
 }
 
-// runNice runs the program at a niceness (0 = unchanged).
+// runNice runs the program at the given niceness (0 = unchanged).
 func runNice(t *toolCommand, nice int) error {
 	if err := t.Start(); err != nil {
 		return err
@@ -36,8 +36,8 @@ func runNice(t *toolCommand, nice int) error {
 	return nil
 }
 
-// renice lowers the priority of a child and of what it starts from now on.
-// A failure is ignored: the work is done all the same, at normal priority.
+// renice lowers the priority of a child and of the processes it starts from now
+// on. It ignores failure: the work then runs at normal priority.
 func renice(pid, nice int) {
 	if nice > 0 {
 		_ = syscall.Setpriority(syscall.PRIO_PROCESS, pid, nice)

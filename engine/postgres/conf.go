@@ -24,26 +24,26 @@ const (
 	startFile       = "start.log"
 )
 
-// clusterName stands in the titles of the processes of all instances.
+// clusterName appears in the process titles of all instances.
 const clusterName = "holdfast"
 
-// Config is what differs from one instance's configuration to another's.
+// Config holds the settings that differ between instances.
 type Config struct {
-	Port      int               // TCP port, and in the name of the socket even without TCP
-	Listen    []string          // addresses to listen on; empty = no TCP and no TLS at all
+	Port      int               // TCP port; it is in the socket's name even without TCP
+	Listen    []string          // addresses to listen on; empty = neither TCP nor TLS
 	SocketDir string            // the private directory of the Unix socket
-	Settings  map[string]string // more settings, over the defaults
-	AtLeast   map[string]int    // what settings that are numbers are at least, over both
-	// Logins is how many places the server has beyond max_connections, for logins
-	// that have not given their password yet: they take a place like a session.
-	// The roles' connection limits keep sessions out of them.
+	Settings  map[string]string // override the defaults
+	AtLeast   map[string]int    // minimums of numeric settings, which override both
+	// Logins is how many connection slots the server has beyond max_connections for
+	// logins that have not sent their password yet, which take a slot like a
+	// session. The roles' connection limits keep these slots free of sessions.
 	Logins int
 }
 
-// WriteConfig makes postgresql.conf in the data directory dir what c says. It
-// replaces the whole file, so that a restored directory or an older holdfast
-// leaves no setting behind. It takes effect at the next start, or for
-// settings that allow it, at the next reload. It reports whether the file changed.
+// WriteConfig writes c to postgresql.conf in the data directory dir. It replaces
+// the whole file, so that no setting of a restored directory or an older holdfast
+// remains. The file takes effect at the next start or, for settings that allow
+// it, at the next reload. WriteConfig reports whether the file changed.
 func WriteConfig(bin Binaries, dir string, c Config) (changed bool, err error) {
 	text, err := c.render(bin)
 	if err != nil {
@@ -80,9 +80,9 @@ func (c Config) render(bin Binaries) (string, error) {
 	return b.String(), nil
 }
 
-// addLogins raises max_connections by c.Logins. The table of locks has a part for
-// each place: unless the operator says how large a part is, it shrinks, so that
-// places for logins cost little memory.
+// addLogins raises max_connections by c.Logins. The lock table has
+// max_locks_per_transaction entries for each slot. Unless the operator sets that,
+// it shrinks, so that slots for logins cost little memory.
 func (c Config) addLogins(settings map[string]string) error {
 	if c.Logins == 0 {
 		return nil
@@ -112,9 +112,9 @@ func maxConnections(settings map[string]string) (int, error) {
 	return n, nil
 }
 
-// Sessions returns how many sessions the tenant's owner may have: all of
-// max_connections but what is reserved for the appliance. It is 0 when
-// max_connections is not a number; then the server does not start.
+// Sessions returns how many sessions the tenant's owner may have: max_connections
+// less the slots reserved for the appliance. It returns 0 if max_connections is
+// not a number; the server does not start then.
 func (c Config) Sessions(bin Binaries) int {
 	settings := c.defaults(bin)
 	maps.Copy(settings, c.Settings)
@@ -125,43 +125,43 @@ func (c Config) Sessions(bin Binaries) int {
 	return max(1, n-reservedConnections(settings))
 }
 
-// reservedConnections is how many connections are the appliance's.
+// reservedConnections returns how many connections the appliance reserves.
 func reservedConnections(settings map[string]string) int {
 	superusers, _ := strconv.Atoi(settings["superuser_reserved_connections"])
 	dumpers, _ := strconv.Atoi(settings["reserved_connections"])
 	return superusers + dumpers
 }
 
-// serverDefaults are PostgreSQL's own of what AtLeast may name, and neither the
-// defaults here nor the settings do.
+// serverDefaults holds PostgreSQL's own defaults of settings that AtLeast may
+// name and that neither the defaults here nor the settings contain.
 var serverDefaults = map[string]int{"max_locks_per_transaction": 64}
 
 // settingName is the grammar of names in guc-file.l (ID, QUALIFIED_ID).
 var settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
 
-// defaults are the settings of an instance that is small when idle and keeps
-// what it has acknowledged: fsync and full_page_writes stay as they are, on.
+// defaults returns the settings of an instance that is small when idle and
+// durable: fsync and full_page_writes keep their default, on.
 func (c Config) defaults(bin Binaries) map[string]string {
 	s := map[string]string{
 		"cluster_name":                    clusterName,
-		"huge_pages":                      "off", // many small instances would eat the host's reserve
+		"huge_pages":                      "off", // many small instances would use up the host's reserve
 		"shared_buffers":                  "32MB",
 		"work_mem":                        "4MB",
 		"maintenance_work_mem":            "64MB",
 		"max_connections":                 "50",
-		"superuser_reserved_connections":  "5", // the appliance gets in when tenants fill the rest
+		"superuser_reserved_connections":  "5", // the appliance can connect when tenants fill the rest
 		"max_worker_processes":            "4",
 		"max_parallel_workers":            "2",
 		"max_parallel_workers_per_gather": "1",
-		"max_logical_replication_workers": "0", // tenants cannot subscribe; one process less
+		"max_logical_replication_workers": "0", // tenants cannot subscribe; saves a process
 		"autovacuum_max_workers":          "2",
 		"jit":                             "off",
 		"wal_level":                       "replica",
-		"authentication_timeout":          "5s", // a silent login holds a place of the server
-		"max_wal_senders":                 "0",  // the archive reads the WAL's files
-		"max_locks_per_transaction":       "80", // a schema of thousands of tables is made, and dumped, in one transaction
+		"authentication_timeout":          "5s", // a silent login holds a connection slot
+		"max_wal_senders":                 "0",  // the archive reads the WAL files
+		"max_locks_per_transaction":       "80", // a schema of thousands of tables is created, and dumped, in one transaction
 		"max_replication_slots":           "10",
-		"max_slot_wal_keep_size":          "4GB", // a receiver that is gone may not fill the disk
+		"max_slot_wal_keep_size":          "4GB", // an absent receiver must not fill the disk
 		"max_wal_size":                    "256MB",
 		"min_wal_size":                    "32MB",
 		"hot_standby":                     "on",
@@ -170,7 +170,7 @@ func (c Config) defaults(bin Binaries) map[string]string {
 		"password_encryption":             "scram-sha-256",
 		"datestyle":                       "iso, mdy",
 		"default_text_search_config":      "pg_catalog.english",
-		"lc_messages":                     "C", // errors are read by this package, too
+		"lc_messages":                     "C", // this package parses errors, too
 		"dynamic_shared_memory_type":      "posix",
 	}
 	maps.Copy(s, logSettings())
@@ -186,7 +186,8 @@ func (c Config) defaults(bin Binaries) map[string]string {
 	return s
 }
 
-// network are the settings that decide which clients can reach the instance, and how.
+// network returns the settings that decide which clients can reach the instance,
+// and how.
 func (c Config) network() map[string]string {
 	listen := make([]string, len(c.Listen))
 	for i, address := range c.Listen {
@@ -207,7 +208,7 @@ func (c Config) network() map[string]string {
 	return s
 }
 
-// quoteListItem writes s as one item of a list setting, by PostgreSQL's
+// quoteListItem quotes s as one item of a list setting, for PostgreSQL's
 // SplitGUCList and SplitDirectoriesString: in double quotes, doubled within.
 func quoteListItem(s string) string {
 	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`

@@ -15,10 +15,10 @@ import (
 // connectTimeout bounds one attempt to connect to a socket of this machine.
 const connectTimeout = 5 * time.Second
 
-// superuserConfig is the configuration of a connection as [Superuser] over
+// superuserConfig returns the configuration of a connection as [Superuser] over
 // the private socket.
 func superuserConfig(socketDir string, port int, database string) (*pgx.ConnConfig, error) {
-	// Everything is said: pgx would take what is missing from PG* variables.
+	// Everything is explicit: pgx takes missing values from PG* variables.
 	config, err := pgx.ParseConfig("sslmode=disable target_session_attrs=any passfile=/dev/null user=" + Superuser)
 	if err != nil {
 		return nil, err
@@ -32,10 +32,11 @@ func superuserConfig(socketDir string, port int, database string) (*pgx.ConnConf
 	return config, nil
 }
 
-// sessionSettings are sent at every start of a session, where they override
-// what an owner has set with ALTER DATABASE ... SET: no search path may lead the
-// superuser to a tenant's function, and no time limit of a tenant's may end its
-// session. Its statements are not logged, because some hold password verifiers.
+// sessionSettings returns the settings that are sent at the start of every
+// session. They override what an owner has set with ALTER DATABASE ... SET: no
+// search path may lead the superuser to a tenant's function, and no tenant's
+// timeout may end its session. Its statements are not logged, because some
+// contain password verifiers.
 func sessionSettings() map[string]string {
 	return map[string]string{
 		"application_name":                    "holdfast",
@@ -57,18 +58,18 @@ func sessionSettings() map[string]string {
 	}
 }
 
-// slotPatience is how long a connection waits for a slot when the server's
-// connection slots are all taken. Every client that reaches the port takes one, even
-// of those reserved for superusers, until it is refused.
+// slotPatience is how long a connection attempt waits while all of the server's
+// connection slots are taken. Every client that reaches the port takes a slot,
+// even one reserved for superusers, until it is refused.
 const slotPatience = 12 * time.Second
 
-// locker begins a lockout, or returns nil if none can begin now. It is nil for a
-// server that no client reaches.
+// locker begins a lockout, or returns nil if none can begin now. The locker
+// itself is nil for a server that no client can reach.
 type locker func() (*lockout, error)
 
-// openWhenFree calls open until the server has a free slot for the connection, for
-// slotPatience at most. After lockoutAfter it frees slots by a lockout. The error is
-// the server's, even if ctx ended the wait.
+// openWhenFree calls open until the server has a free slot for the connection,
+// for slotPatience at most. After lockoutAfter it frees slots by a lockout. It
+// returns the server's error, even if ctx ended the wait.
 func openWhenFree[C any](ctx context.Context, begin locker, open func() (C, error)) (conn C, err error) {
 	const longest = 100 * time.Millisecond
 	began, delay := time.Now(), 5*time.Millisecond
@@ -100,15 +101,16 @@ func openWhenFree[C any](ctx context.Context, begin locker, open func() (C, erro
 	return conn, err
 }
 
-// openSession is pgx.ConnectConfig to the server of the data directory dir. A tenant
-// can block the start of every session of its database by a lock on a catalog. A session
-// that was given up is also ended in the server, where it would keep waiting in its slot.
+// openSession is pgx.ConnectConfig to the server of the data directory dir. A
+// tenant can block the start of every session of its database with a lock on a
+// catalog. openSession also ends an abandoned session in the server, where it
+// would keep waiting in its slot.
 func openSession(ctx context.Context, dir string, config *pgx.ConnConfig) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil && (pgconn.Timeout(err) || ctx.Err() != nil) {
 		for _, pid := range processesOf(dir) {
 			if isHeldUp(pid, config.User, config.Database) {
-				_ = syscall.Kill(pid, syscall.SIGTERM) // it is gone when that fails
+				_ = syscall.Kill(pid, syscall.SIGTERM) // an error means that it has ended
 			}
 		}
 	}
@@ -128,8 +130,8 @@ func connect(ctx context.Context, spec Spec, begin locker, database string) (*pg
 	return conn, nil
 }
 
-// connectAs opens a session as the role that the rules let the appliance be.
-// Nothing in it is more than the role itself could do.
+// connectAs opens a session as the role that the rules let the appliance use. The
+// session has no more rights than that role.
 func connectAs(ctx context.Context, spec Spec, begin locker, database, role string) (*pgx.Conn, error) {
 	config, err := superuserConfig(spec.Config.SocketDir, spec.Config.Port, database)
 	if err != nil {
@@ -146,8 +148,8 @@ func connectAs(ctx context.Context, spec Spec, begin locker, database, role stri
 	return conn, nil
 }
 
-// ServerVersion returns the version of the server a session leads to, as
-// [Binaries.Version] writes it.
+// ServerVersion returns the version of a session's server, in the form of
+// [Binaries.Version].
 func ServerVersion(conn *pgx.Conn) string {
 	version, _, _ := strings.Cut(conn.PgConn().ParameterStatus("server_version"), " ")
 	return version

@@ -1,22 +1,21 @@
-// Package postgres runs one PostgreSQL instance: it finds the binaries, makes
-// and configures a data directory, issues its certificate, keeps its process
-// running as a supervised child of this one, and sets up the roles a tenant
-// logs in with. It is the only importer of embedded-postgres, and knows
-// nothing of organizations, HTTP or the metadata store.
+// Package postgres runs one PostgreSQL instance: it finds the binaries, creates and configures a
+// data directory, issues its certificate, supervises its process as a child, and sets up the roles
+// a tenant logs in with. It is the only importer of embedded-postgres, and has no knowledge of
+// organizations, HTTP or the metadata store.
 //
 // Words:
 //
 //   - an instance is one data directory and the postmaster that serves it;
-//   - the superuser is the role [Superuser], which logs in over the private
-//     Unix socket alone, by peer authentication;
+//   - the superuser is the role [Superuser], which logs in only over the private
+//     Unix socket, by peer authentication;
 //   - a tenant is the pair of roles (owner, read-only) that log in over TCP,
 //     with SCRAM, to the one database of the instance;
 //   - the warm pool holds prepared data directories that become instances.
 //
-// Invariants: a clear password never leaves the process (only SCRAM verifiers
-// do); every file PostgreSQL reads is published by package durable in one step; a
-// process is signalled only once it is known to be of the data directory in
-// question; what the superuser runs resolves names in pg_catalog alone.
+// Invariants: a clear-text password never leaves the process (only SCRAM verifiers do); package
+// durable publishes every file that PostgreSQL reads, in one step; a process is signalled only once
+// it is known to belong to the data directory in question; the superuser's statements resolve names
+// only in pg_catalog.
 //
-// Supported are PostgreSQL 15 and newer.
+// PostgreSQL 15 and newer are supported.
 package postgres

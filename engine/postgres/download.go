@@ -16,14 +16,13 @@ import (
 	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
 )
 
-// DefaultMirror returns the Maven repository that embedded-postgres fetches
-// from. It is read from the library, which keeps it to itself, so that it
-// follows the library.
+// DefaultMirror returns the Maven repository that embedded-postgres downloads
+// from. It reads the library's unexported field, so that it follows the library.
 func DefaultMirror() string {
 	return reflect.ValueOf(embeddedpostgres.DefaultConfig()).FieldByName("binaryRepositoryURL").String()
 }
 
-// releases are the versions embedded-postgres knows, by major.
+// releases returns the versions that embedded-postgres knows, by major.
 func releases() map[int]embeddedpostgres.PostgresVersion {
 	return map[int]embeddedpostgres.PostgresVersion{
 		15: embeddedpostgres.V15,
@@ -33,14 +32,14 @@ func releases() map[int]embeddedpostgres.PostgresVersion {
 	}
 }
 
-// NewestRelease is the major that is downloaded when any will do.
+// NewestRelease is the major version that is downloaded if any will do.
 const NewestRelease = 18
 
 // download fetches PostgreSQL (major 0 = the newest) through embedded-postgres,
-// has it try the binaries by starting them once, and keeps them in
-// CacheDir/<version>. That directory comes into being whole, by one rename,
-// after the trial. The end of ctx stops a download at once; the trial takes a few
-// seconds and is finished.
+// which tests the binaries by starting them once, and keeps them in
+// CacheDir/<version>. One rename creates that directory, complete, after the
+// test. The end of ctx stops a download at once; the test takes a few seconds and
+// is completed.
 func (s Search) download(ctx context.Context, major int) (Binaries, error) {
 	if major == 0 {
 		major = NewestRelease
@@ -69,7 +68,7 @@ func (s Search) download(ctx context.Context, major int) (Binaries, error) {
 	return probe(ctx, filepath.Join(home, "bin"), OriginDownloaded)
 }
 
-// fetch makes the directory home. The caller holds the cache's lock.
+// fetch creates the directory home. The caller holds the cache's lock.
 func (s Search) fetch(ctx context.Context, release embeddedpostgres.PostgresVersion, home string) error {
 	aside, err := s.aside()
 	if err != nil {
@@ -91,14 +90,14 @@ func (s Search) fetch(ctx context.Context, release embeddedpostgres.PostgresVers
 		// embedded-postgres does not say what the repository answered.
 		return fmt.Errorf("fetch PostgreSQL %s from %s: %w", release, mirror, errors.Join(relayed, ctx.Err(), err))
 	}
-	if err := os.RemoveAll(home); err != nil { // one that does not work any more
+	if err := os.RemoveAll(home); err != nil { // one that no longer works
 		return fmt.Errorf("replace %s: %w", home, err)
 	}
 	return publishDir(filepath.Join(aside, "unpacked"), home)
 }
 
-// tryDownload lets embedded-postgres fetch, unpack and start the release,
-// all of it below aside and in a scratch data directory, and stop it again.
+// tryDownload has embedded-postgres download, unpack, start and stop the release,
+// all of it below aside and in a scratch data directory.
 func tryDownload(ctx context.Context, release embeddedpostgres.PostgresVersion, aside, repository string) error {
 	port, err := scratchPort()
 	if err != nil {
@@ -117,7 +116,7 @@ func tryDownload(ctx context.Context, release embeddedpostgres.PostgresVersion, 
 		RuntimePath(filepath.Join(scratch, "run")). // Start removes it first
 		DataPath(filepath.Join(scratch, "data")).
 		Port(uint32(port)).
-		Password(rand.Text()). // it listens on localhost during the trial
+		Password(rand.Text()). // it listens on localhost during the test
 		StartParameters(map[string]string{"unix_socket_directories": "", "fsync": "off"}).
 		StartTimeout(time.Minute).
 		Logger(io.Discard))
@@ -130,7 +129,7 @@ func tryDownload(ctx context.Context, release embeddedpostgres.PostgresVersion, 
 	return ctx.Err()
 }
 
-// scratchPort is a port that is free now.
+// scratchPort returns a port that is free now.
 func scratchPort() (int, error) {
 	l, err := net.Listen("tcp", "localhost:0")
 	if err != nil {

@@ -13,16 +13,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// dumper is the role that pg_dump logs in as, over the private socket. A dump
-// runs in a session with what the tenant has made; so its role may read
-// everything of the tenant's database, whatever row-level security says, and
-// do nothing else anywhere. The superuser's session could be led into running
-// the tenant's functions (CVE-2024-7348), and the owner's own is refused by
-// tables that force row-level security on their owner.
+// dumper is the role that pg_dump logs in as, over the private socket. A dump's
+// session may execute what the tenant has made, so its role may read everything
+// in the tenant's database, whatever row-level security says, and has no other
+// rights. The superuser's session could be tricked into running the tenant's
+// functions (CVE-2024-7348), and tables that force row-level security on their
+// owner refuse the owner's session.
 const dumper = "holdfast_dump"
 
-// dumperRole are the statements that make the dumper what it should be. What
-// the role sets overrides what the owner has set on the database.
+// dumperRole returns the statements that create and configure the dumper. The
+// role's settings override those that the owner has set on the database.
 func dumperRole(database string) []string {
 	return []string{
 		`DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '` + dumper + `') THEN
@@ -30,10 +30,11 @@ func dumperRole(database string) []string {
 		"ALTER ROLE " + dumper + " LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION BYPASSRLS INHERIT PASSWORD NULL",
 		"GRANT pg_read_all_data TO " + dumper,
 		"GRANT CONNECT ON DATABASE " + quoteName(database) + " TO " + dumper,
-		// From PostgreSQL 16 on: a dump begins though the tenants' sessions fill the rest.
+		// From PostgreSQL 16 on, a dump can begin while tenants' sessions fill all
+		// other slots.
 		`DO $$ BEGIN IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'pg_use_reserved_connections') THEN
 			GRANT pg_use_reserved_connections TO ` + dumper + `; END IF; END $$`,
-		// Large objects have no pg_read_all_data.
+		// pg_read_all_data does not include large objects.
 		"ALTER ROLE " + dumper + " SET lo_compat_privileges = on",
 		`DO $$ DECLARE s text; BEGIN
 			FOR s IN SELECT name FROM pg_settings WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_session_timeout',
@@ -44,11 +45,12 @@ func dumperRole(database string) []string {
 	}
 }
 
-// Dump writes what is in the instance's database to w, in pg_dump's custom
-// format, as it is at one moment. Compression is level 1 of gzip, which every
-// pg_restore reads, and which takes a third less time than the default. tool is a pg_dump at least as new as the
-// server; it runs at the priority of the warm pool. The error holds its output.
-// lockWait bounds how long it waits for what a session holds.
+// Dump writes a consistent snapshot of the instance's database to w, in pg_dump's
+// custom format. The compression is gzip level 1, which every pg_restore reads
+// and which takes a third less time than the default. tool is a pg_dump at least
+// as new as the server; it runs at the priority of the warm pool. lockWait bounds
+// how long the dump waits for a session that holds a lock. The error contains
+// pg_dump's output.
 func (s *Supervisor) Dump(ctx context.Context, id, tool, database string, lockWait time.Duration, w io.Writer) error {
 	return s.act(id, "dump", func(i *instance) error { return dump(ctx, i.specification(), tool, database, lockWait, w) })
 }
@@ -74,27 +76,28 @@ func dump(ctx context.Context, spec Spec, tool, database string, lockWait time.D
 	run := newToolCommand(cmd)
 	cmd.Stdout = w
 	if err := runNice(run, buildNice); err != nil {
-		looking.Lock() // the watcher, if it ended the dump, is about to set the cause
+		looking.Lock() // if the watcher ended the dump, it is about to set the cause
 		defer looking.Unlock()
 		return errors.Join(context.Cause(ctx), fmt.Errorf("pg_dump: %w", err))
 	}
 	return nil
 }
 
-// errLocked says that a dump waited for longer than it may.
+// errLocked means that a dump waited too long for a lock.
 var errLocked = errors.New("another session has held a lock that the dump needs for too long")
 
-// watchDump ends a dump that waits for one lock for longer than lockWait:
-// --lock-wait-timeout bounds the wait for tables alone, and pg_dump switches off
-// what bounds others, a view's for one. As long as the dumper has no session, one that
-// waits at its start counts as the dumper's, because they cannot be told apart: a lock
-// on pg_class keeps every session from starting. The server process is ended first:
-// while it waits it does not notice that pg_dump has ended. It returns when ctx ends,
-// and holds looking while it checks.
+// watchDump ends a dump that waits for one lock for longer than lockWait.
+// --lock-wait-timeout bounds only the wait for tables, and pg_dump disables the
+// timeouts that bound other waits, such as a view's. While the dumper has no
+// session, a session that waits at its start counts as the dumper's, because the
+// two cannot be told apart: a lock on pg_class blocks the start of every session.
+// The server process is ended first: while it waits, it does not notice that
+// pg_dump has ended. watchDump returns when ctx ends, and holds looking while it
+// checks.
 func watchDump(ctx context.Context, spec Spec, lockWait time.Duration, looking *sync.Mutex, end func(error)) {
 	for pause(ctx, min(lockWait, dumpWatch)) == nil {
 		looking.Lock()
-		if ended, err := endHeldUpDump(ctx, spec, lockWait); err == nil && ended { // what cannot be asked now is asked again
+		if ended, err := endHeldUpDump(ctx, spec, lockWait); err == nil && ended { // on an error the next tick retries
 			end(errLocked)
 		}
 		looking.Unlock()
@@ -115,5 +118,5 @@ func endHeldUpDump(ctx context.Context, spec Spec, lockWait time.Duration) (ende
 	return ended, err
 }
 
-// dumpWatch is how often a dump is looked at, and how long that may take.
+// dumpWatch is how often a dump is checked, and how long a check may take.
 const dumpWatch = 15 * time.Second

@@ -9,29 +9,29 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// endedError says that a postmaster ended before it accepted connections.
+// endedError means that a postmaster ended before it accepted connections.
 type endedError struct {
 	reason string
-	killed bool // by a signal from outside
+	killed bool // by an external signal
 }
 
 // Error implements error.
 func (e endedError) Error() string { return e.reason }
 
-// sqlstateShutdown begins the SQLSTATEs of a server that is going down or not
-// yet up: admin_shutdown, crash_shutdown, cannot_connect_now.
+// sqlstateShutdown is the prefix of the SQLSTATEs of a server that is shutting
+// down or not yet up: admin_shutdown, crash_shutdown, cannot_connect_now.
 const sqlstateShutdown = "57P0"
 
 // sqlstateFull is too_many_connections.
 const sqlstateFull = "53300"
 
-// IsFull reports whether err says that the server had no free connection slot.
+// IsFull reports whether err means that the server had no free connection slot.
 func IsFull(err error) bool {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && refusal.Code == sqlstateFull
 }
 
-// IsGone reports whether err says that the server ended during a request: it was
+// IsGone reports whether err means that the server ended during a request: it was
 // killed, has crashed, or is not up again yet. The request may have taken effect.
 func IsGone(err error) bool {
 	if ended, ok := errors.AsType[endedError](err); ok {

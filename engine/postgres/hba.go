@@ -15,21 +15,22 @@ import (
 // identMap is the name of the map in pg_ident.conf.
 const identMap = "holdfast"
 
-// HBA says who may connect: over the private socket the user this process runs as,
-// as [Superuser], as the dumper, and in the Database as the role Local; over TCP
-// the Users, to the Database alone, from the networks in Allow.
+// HBA says who may connect. Over the private socket, this process's user may log
+// in as [Superuser], as the dumper and, in Database, as Local. Over TCP, Users
+// may log in, only to Database and only from the networks in Allow.
 type HBA struct {
-	Local    string         // the appliance may be this role in Database; "" = none
+	Local    string         // a role the appliance may use in Database; "" = none
 	Database string         // the tenant's database
 	Users    []string       // its login roles
 	Allow    []netip.Prefix // the only networks that may connect; empty = none
 }
 
-// WriteHBA makes pg_hba.conf and pg_ident.conf in the data directory dir what
-// h says; they take effect at the next start or reload. The first rule that
-// fits decides, and what fits none is refused. It reports whether a file changed.
+// WriteHBA writes h to pg_hba.conf and pg_ident.conf in the data directory dir;
+// they take effect at the next start or reload. PostgreSQL applies the first rule
+// that matches and refuses a connection that matches none. WriteHBA reports
+// whether a file changed.
 //
-// Loopback may connect with or without TLS, everyone else with TLS only. The
+// Loopback clients may connect with or without TLS, all others with TLS only. The
 // superuser is refused on TCP whatever Allow says.
 func WriteHBA(dir string, h HBA) (changed bool, err error) {
 	rules, err := h.rules()
@@ -49,7 +50,7 @@ func WriteHBA(dir string, h HBA) (changed bool, err error) {
 }
 
 func (h HBA) ident() (string, error) {
-	// Not user.Current, which caches the user the process first ran as.
+	// Not user.Current, which caches the user as which the process first ran.
 	me, err := user.LookupId(strconv.Itoa(os.Geteuid()))
 	if err != nil {
 		return "", fmt.Errorf("look up own user: %w", err)
@@ -98,7 +99,7 @@ func (h HBA) rules() (string, error) {
 	return b.String(), nil
 }
 
-// local are the rules by which the appliance is let in over the socket.
+// local returns the rules that let the appliance in over the socket.
 func (h HBA) local() (string, error) {
 	const own = "local all " + Superuser + "," + dumper + " peer map=" + identMap + "\n"
 	if h.Local == "" {
@@ -112,7 +113,7 @@ func (h HBA) local() (string, error) {
 	return own + "local " + database + " " + role + " peer map=" + identMap + "\n", err
 }
 
-// names are the database and user columns of the tenant's rules.
+// names returns the database and user columns of the tenant's rules.
 func (h HBA) names() (string, error) {
 	if len(h.Allow) == 0 {
 		return "", nil // no clients: a scratch instance has no tenant
@@ -138,8 +139,8 @@ type networkRule struct {
 	network netip.Prefix
 }
 
-// networkRules are the rules that let the addresses of prefix in: the part of
-// it that is loopback by any means, the rest with TLS.
+// networkRules returns the rules that admit the addresses of prefix: loopback
+// addresses with or without TLS, all others with TLS.
 func networkRules(prefix netip.Prefix) ([]networkRule, error) {
 	if !prefix.IsValid() {
 		return nil, fmt.Errorf("network %v is not valid", prefix)

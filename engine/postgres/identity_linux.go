@@ -9,14 +9,14 @@ import (
 )
 
 // isPostmaster reports whether process pid is the postmaster of the data
-// directory dir: it runs a program called postgres, its working directory is
-// dir (a postmaster goes there first of all), and it is none of the
-// postmaster's children, which put "postgres: " before their titles.
+// directory dir: it runs a program called postgres, its working directory is dir
+// (a postmaster changes to it first), and it is not one of the postmaster's
+// children, whose titles begin with "postgres: ".
 func isPostmaster(pid int, dir string) bool {
 	return servesDir(pid, dir) && !bytes.HasPrefix(procFile(pid, "cmdline"), []byte("postgres: "))
 }
 
-// processesOf returns every process of PostgreSQL that works in dir.
+// processesOf returns all PostgreSQL processes whose working directory is dir.
 func processesOf(dir string) []int {
 	return processesWhere(func(pid int) bool { return servesDir(pid, dir) })
 }
@@ -31,26 +31,27 @@ func processesWhere(is func(pid int) bool) (pids []int) {
 	return pids
 }
 
-// isLogger reports whether a process of PostgreSQL is the one that writes the
-// log, the only one of a server that pg_stat_activity does not show. A client's
-// names appear in its process's title, so it cannot imitate this one exactly.
+// isLogger reports whether a PostgreSQL process is the one that writes the log,
+// the only process of a server that pg_stat_activity does not show. A client's
+// names appear in its process's title, but no title of a client equals this one.
 func isLogger(pid int) bool {
 	return title(pid) == "postgres: "+clusterName+": logger"
 }
 
-// isHalfDone reports whether a process of PostgreSQL that is not the postmaster is
-// a login: it has no title yet, or one that ends in what it does, where no name stands.
+// isHalfDone reports whether a PostgreSQL process other than the postmaster is an
+// incomplete login: it has no title yet, or one that ends in an activity, where
+// no name can appear.
 func isHalfDone(pid int) bool {
 	title := title(pid)
 	if !strings.HasPrefix(title, "postgres: ") {
-		return title != "" // else it is gone
+		return title != "" // otherwise it has ended
 	}
 	return strings.HasSuffix(title, " authentication") || strings.HasSuffix(title, " initializing")
 }
 
-// clientOf returns the address of the client that an incomplete login serves, "" where
-// it is not known. The title ends in "ADDRESS(PORT) authentication": the names
-// before it are the client's choice, what comes after them is not.
+// clientOf returns the address of the client that an incomplete login serves, ""
+// if it is unknown. The title ends in "ADDRESS(PORT) authentication": the client
+// chooses the names before the address, but not the text after them.
 func clientOf(pid int) string {
 	fields := strings.Fields(title(pid))
 	if len(fields) < 2 {
@@ -60,22 +61,22 @@ func clientOf(pid int) string {
 	return address
 }
 
-// isHeldUp reports whether a process of PostgreSQL is a session of the appliance's
+// isHeldUp reports whether a PostgreSQL process is a session of the appliance
 // that waits for a lock as it starts. Only the appliance uses the socket.
 func isHeldUp(pid int, role, database string) bool {
 	return title(pid) == "postgres: "+clusterName+": "+role+" "+database+" [local] startup waiting"
 }
 
-// title is what a process shows itself as.
+// title returns the title of a process.
 func title(pid int) string { return string(bytes.TrimRight(procFile(pid, "cmdline"), "\x00 ")) }
 
 // servesDir compares the directories themselves, not their names: a data
-// directory may have been renamed, or reached through a link.
+// directory may have been renamed, or be reached through a link.
 func servesDir(pid int, dir string) bool {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	exe, err := os.Readlink(filepath.Join(proc, "exe"))
 	if err != nil {
-		return false // gone, a zombie, or another user's
+		return false // ended, a zombie, or another user's
 	}
 	// A package upgrade replaces the file under a running server.
 	if filepath.Base(strings.TrimSuffix(exe, " (deleted)")) != "postgres" {

@@ -10,15 +10,15 @@ import (
 )
 
 // isPostmaster reports whether process pid is the postmaster of the data
-// directory dir, as its command line says: we start it as `postgres -D dir`.
+// directory dir, judging by its command line, `postgres -D dir`.
 func isPostmaster(pid int, dir string) bool {
 	out, err := exec.Command("ps", "-ww", "-o", "args=", "-p", strconv.Itoa(pid)).Output()
 	return err == nil && strings.HasSuffix(strings.TrimSpace(string(out)), "postgres -D "+dir)
 }
 
-// processesOf is unknown here: PostgreSQL itself refuses to start while
-// processes of a dead postmaster live, and launch tries again. Logins that are
-// half done end by authentication_timeout.
+// processesOf is not implemented here: PostgreSQL itself refuses to start while
+// processes of a dead postmaster live, and launch retries. authentication_timeout
+// ends incomplete logins.
 func processesOf(string) []int { return nil }
 
 func servesDir(int, string) bool { return false }

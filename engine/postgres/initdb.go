@@ -10,14 +10,14 @@ import (
 const Superuser = "holdfast"
 
 // Init makes dir a data directory: checksums, UTF-8, the locale C.UTF-8, the
-// one role [Superuser], no passwords. dir must be absent or empty; its parent
-// must exist. When Init returns nil the directory is durable. The error holds
-// what initdb printed.
+// single role [Superuser], no passwords. dir must be absent or empty; its parent
+// must exist. When Init returns nil, the directory is durable. The error contains
+// initdb's output.
 func Init(ctx context.Context, bin Binaries, dir string) error {
 	return initdb(ctx, bin, dir, 0)
 }
 
-// initdb is Init at a niceness (0 = as this process runs).
+// initdb is Init at the given niceness (0 = that of this process).
 func initdb(ctx context.Context, bin Binaries, dir string, nice int) error {
 	args := []string{
 		"--pgdata=" + dir,
@@ -29,7 +29,7 @@ func initdb(ctx context.Context, bin Binaries, dir string, nice int) error {
 	}
 	err := runNice(bin.initCommand(ctx, dir, append(args, localeArgs(bin.Major)...)), nice)
 	if ctx.Err() != nil {
-		return fmt.Errorf("initdb: %w", ctx.Err()) // the output of a killed initdb is left out
+		return fmt.Errorf("initdb: %w", ctx.Err()) // omits the output of a killed initdb
 	}
 	if err != nil {
 		return fmt.Errorf("initdb %s: %w", dir, err)
@@ -37,8 +37,8 @@ func initdb(ctx context.Context, bin Binaries, dir string, nice int) error {
 	return nil
 }
 
-// localeArgs choose a locale that sorts by code point and is there on every
-// machine: PostgreSQL 17 brings its own C.UTF-8, before that it is the C
+// localeArgs returns options for a locale that sorts by code point and exists on
+// every machine: from PostgreSQL 17 on its builtin C.UTF-8, before that the C
 // library's.
 func localeArgs(major int) []string {
 	if major >= 17 {

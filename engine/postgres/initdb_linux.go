@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// endInitdb ends an initdb that still works on dir, which an appliance that
-// was killed has left behind, and returns when it is gone. Its own server ends
-// with the pipe between them.
+// endInitdb ends an initdb that a killed appliance left running on dir, and
+// returns when it has ended. initdb's server ends when the pipe between them
+// breaks.
 func endInitdb(ctx context.Context, dir string) error {
 	for {
 		running := initdbsOf(dir)
@@ -18,7 +18,7 @@ func endInitdb(ctx context.Context, dir string) error {
 			return nil
 		}
 		for _, pid := range running {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // gone already is fine
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended already
 		}
 		if err := pause(ctx, 5*time.Millisecond); err != nil {
 			return err
@@ -26,8 +26,8 @@ func endInitdb(ctx context.Context, dir string) error {
 	}
 }
 
-// initdbsOf finds the processes by the command line initdb gave them: the
-// directory's random name makes it unmistakable.
+// initdbsOf finds the processes by initdb's command line: the directory's random
+// name makes it unambiguous.
 func initdbsOf(dir string) []int {
 	return processesWhere(func(pid int) bool {
 		args := bytes.Split(procFile(pid, "cmdline"), []byte{0})

@@ -4,6 +4,6 @@ package postgres
 
 import "context"
 
-// endInitdb has nothing to look in here. An initdb that was left behind ends
-// by itself, in a directory that the next start removes.
+// endInitdb is not implemented here. An orphaned initdb ends by itself, in a
+// directory that the next start removes.
 func endInitdb(context.Context, string) error { return nil }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// installedPlaces are the directories in which distributions and installers
+// installedPlaces returns the directories in which distributions and installers
 // put PostgreSQL's server programs. Not all of them exist.
 func installedPlaces(ctx context.Context) []string {
 	dirs := pgConfigBindir(ctx)
@@ -48,7 +48,7 @@ func pgConfigBindir(ctx context.Context) []string {
 	return []string{strings.TrimSpace(string(out))}
 }
 
-// pathDirs are the directories on the PATH that hold a server.
+// pathDirs returns the directories on the PATH that contain a server.
 func pathDirs() []string {
 	path, err := exec.LookPath("postgres")
 	if err != nil {
@@ -60,8 +60,8 @@ func pathDirs() []string {
 	return []string{filepath.Dir(path)}
 }
 
-// distinctDirs leaves out what is not a directory with a server in it, and
-// what was named before under another name.
+// distinctDirs drops paths that are not directories with a server in them, and
+// duplicates under other names.
 func distinctDirs(dirs []string) []string {
 	seen := map[string]bool{}
 	var kept []string
@@ -71,8 +71,8 @@ func distinctDirs(dirs []string) []string {
 			continue
 		}
 		seen[real] = true
-		// A directory of client tools alone is not a candidate. One whose
-		// server cannot be run is, so that the error can say why.
+		// A directory with only client tools is not a candidate. One whose server
+		// cannot be run is, so that the error can say why.
 		if _, err := os.Lstat(filepath.Join(dir, "postgres")); err == nil {
 			kept = append(kept, dir)
 		}

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// instance is one supervised postmaster. Changes hold busy. While it is followed,
-// a goroutine (keep) waits for its exit and restarts it, and owns proc.
+// instance is one supervised postmaster. Its changes hold busy. While it is
+// followed, a goroutine (keep) waits for its exit, restarts it, and owns proc.
 type instance struct {
 	id          string
 	log         *slog.Logger
 	report      func(State, string)
 	anotherPort func() (int, error)
 
-	life context.Context // ends when the instance is to stop for good
+	life context.Context // ends when the instance stops for good
 	end  context.CancelFunc
 	busy chan struct{} // holds one token while the instance is being changed
 
@@ -40,13 +40,13 @@ func newInstance(spec Spec, log *slog.Logger) *instance {
 	}
 }
 
-// acquire waits for its turn to change the instance.
+// acquire waits until the caller may change the instance.
 func (i *instance) acquire(ctx context.Context) error {
 	select {
 	case i.busy <- struct{}{}:
 		if i.life.Err() != nil {
 			i.release()
-			return ErrUnknownInstance // stopped while we waited
+			return ErrUnknownInstance // stopped during the wait
 		}
 		return nil
 	case <-ctx.Done():
@@ -56,7 +56,7 @@ func (i *instance) acquire(ctx context.Context) error {
 
 func (i *instance) release() { <-i.busy }
 
-// within returns ctx ended by the instance's end, too.
+// within returns a context that ends with ctx or when the instance stops.
 func (i *instance) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(i.life, func() { cancel(errors.New("the instance is being stopped")) })
@@ -89,8 +89,8 @@ func (i *instance) bringUp(ctx context.Context) error {
 	return nil
 }
 
-// launchSomewhere launches the postmaster, on another port when a foreign
-// process has its own and there is another to be had. The caller holds busy.
+// launchSomewhere launches the postmaster, on another port if a foreign process
+// uses its own and another is available. The caller holds busy.
 func (i *instance) launchSomewhere(ctx context.Context) (*process, error) {
 	p, err := launch(ctx, i.specification(), i.log)
 	if !errors.Is(err, ErrPortInUse) {
@@ -100,7 +100,7 @@ func (i *instance) launchSomewhere(ctx context.Context) (*process, error) {
 	if moveErr != nil {
 		return nil, errors.Join(err, moveErr)
 	}
-	// One that was killed has left its socket, which is named by the port.
+	// A killed postmaster leaves its socket behind, which is named by the port.
 	socket := SocketPath(i.spec.Config.SocketDir, i.spec.Config.Port)
 	_, _ = os.Remove(socket), os.Remove(socket+".lock")
 	i.mu.Lock()
@@ -111,7 +111,7 @@ func (i *instance) launchSomewhere(ctx context.Context) (*process, error) {
 
 // stop ends the instance for good.
 func (i *instance) stop(ctx context.Context) error {
-	i.end() // a holder of busy that is starting it gives up
+	i.end() // makes a holder of busy that is starting it give up
 	i.busy <- struct{}{}
 	defer i.release()
 	err := i.halt(ctx)
@@ -120,14 +120,14 @@ func (i *instance) stop(ctx context.Context) error {
 }
 
 // clearSocket removes the socket of an instance that was dead when it was
-// stopped, or did not come up.
+// stopped, or that did not start.
 func (i *instance) clearSocket() error {
 	config := i.specification().Config
 	return clearSocket(SocketPath(config.SocketDir, config.Port))
 }
 
-// halt ends keep, and then the process, one that serves and could not be
-// adopted yet too. The caller holds busy.
+// halt ends keep, then the process, including one that serves but could not be
+// adopted yet. The caller holds busy.
 func (i *instance) halt(ctx context.Context) (err error) {
 	i.leave()
 	p := i.process()
@@ -142,8 +142,8 @@ func (i *instance) halt(ctx context.Context) (err error) {
 	return err
 }
 
-// restart stops the postmaster, by force after patience, and starts it with
-// the changed specification.
+// restart stops the postmaster, by force after patience, and starts it with the
+// changed specification.
 func (i *instance) restart(ctx context.Context, patience time.Duration, change func(*Spec)) error {
 	if err := i.acquire(ctx); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (i *instance) restart(ctx context.Context, patience time.Duration, change f
 	return err
 }
 
-// detach lets go of the process and leaves it running.
+// detach releases the process and leaves it running.
 func (i *instance) detach() {
 	i.end()
 	i.busy <- struct{}{}
@@ -178,8 +178,7 @@ func (i *instance) detach() {
 	}
 }
 
-// enter records a state and reports it, when it is another or has another
-// reason.
+// enter records a state, and reports it if the state or the reason has changed.
 func (i *instance) enter(state State, reason string) {
 	i.mu.Lock()
 	same := i.state == state && i.reason == reason

@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// The back-off between two attempts to bring an instance back: none before
-// the first, then doubling; and how many must fail in a row until the instance
-// counts as failed.
+// The back-off between two attempts to restart an instance: no delay before the
+// first, then a delay that doubles. failuresUntil failures in a row make the
+// instance failed.
 const (
 	firstDelay    = 100 * time.Millisecond
 	longestDelay  = 30 * time.Second
 	failuresUntil = 5
 )
 
-// stableAfter is how long a postmaster must have run for its end not to count
-// as one more failure in a row.
+// stableAfter is how long a postmaster must have run for its end not to count as
+// another failure in a row.
 const stableAfter = 10 * time.Second
 
 // logEvery is how often the size of the log is checked. A tenant can write
 // hundreds of megabytes a second.
 const logEvery = time.Second
 
-// follow begins to keep the instance up: p, or nil to start one first. The
-// caller holds busy, and keep is not running.
+// follow begins to keep the instance up. p is its postmaster; if p is nil, follow
+// starts one first. The caller holds busy, and keep is not running.
 func (i *instance) follow(p *process) {
 	i.setProcess(p)
 	ctx, cancel := context.WithCancel(i.life)
@@ -43,7 +43,8 @@ func (i *instance) leave() {
 	}
 }
 
-// keepUp begins to start a new instance and keeps it up until told otherwise.
+// keepUp starts a new instance in the background and keeps it up until told
+// otherwise.
 func (i *instance) keepUp() error {
 	if err := i.acquire(context.Background()); err != nil {
 		return err
@@ -74,7 +75,7 @@ func (i *instance) keep(ctx context.Context, p *process) {
 	}
 }
 
-// attend waits for the exit of p; false when ctx ended before.
+// attend waits for the exit of p. It returns false if ctx ends first.
 func (i *instance) attend(ctx context.Context, p *process) bool {
 	tick := time.NewTicker(logEvery)
 	defer tick.Stop()
@@ -93,8 +94,8 @@ func (i *instance) attend(ctx context.Context, p *process) bool {
 	}
 }
 
-// lost records that p has ended: at once, and again with the last lines of its
-// log, if there are any.
+// lost records that p has ended: once immediately, and again with the last lines
+// of its log, if there are any.
 func (i *instance) lost(p *process) {
 	dir := i.specification().Dir
 	reason := "the server process ended: " + p.reason
@@ -110,7 +111,7 @@ func (i *instance) lost(p *process) {
 	i.log.Error("postmaster ended", "pid", p.pid, "reason", reason)
 }
 
-// revive tries to start the instance until it runs. It returns nil when ctx ends.
+// revive tries to start the instance until it runs. It returns nil if ctx ends.
 func (i *instance) revive(ctx context.Context, b *backoff) *process {
 	for {
 		if pause(ctx, b.delay()) != nil {
@@ -118,7 +119,7 @@ func (i *instance) revive(ctx context.Context, b *backoff) *process {
 		}
 		p, err := i.attempt(ctx)
 		if ctx.Err() != nil {
-			return nil // attempt has handed p over, or there is none
+			return nil // attempt has already handed over p, if any
 		}
 		if err == nil {
 			return p
@@ -132,7 +133,7 @@ func (i *instance) revive(ctx context.Context, b *backoff) *process {
 	}
 }
 
-// attempt launches once, holding busy.
+// attempt launches the postmaster once, holding busy.
 func (i *instance) attempt(ctx context.Context) (*process, error) {
 	if err := i.acquire(ctx); err != nil {
 		return nil, err

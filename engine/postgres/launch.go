@@ -15,20 +15,20 @@ import (
 // ErrPortInUse says that another process holds the instance's TCP port.
 var ErrPortInUse = errors.New("the port is in use by another process")
 
-// Spec is everything that is needed to run an instance.
+// Spec is everything needed to run an instance.
 type Spec struct {
 	ID     string
 	Bin    Binaries
 	Dir    string // the data directory, absolute
 	Config Config // an empty SocketDir means SocketDir(Dir)
 	HBA    HBA
-	Nice   int // niceness of the postmaster, 0 = as this process
+	Nice   int // niceness of the postmaster, 0 = that of this process
 }
 
-// launch writes the configuration, and starts a postmaster or adopts the one
-// that already serves the directory; it returns once connections are
-// accepted. When ctx is cancelled before, the postmaster is stopped again. An
-// adopted one that runs with another configuration is restarted.
+// launch writes the configuration, and starts a postmaster or adopts the one that
+// already serves the directory. It returns once the postmaster accepts
+// connections. If ctx is cancelled first, launch stops the postmaster again. It
+// restarts an adopted postmaster that runs with another configuration.
 func launch(ctx context.Context, spec Spec, log *slog.Logger) (*process, error) {
 	running, err := readPIDFile(spec.Dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -53,9 +53,10 @@ func launch(ctx context.Context, spec Spec, log *slog.Logger) (*process, error) 
 		return start(ctx, spec)
 	}
 	err = awaitReady(ctx, spec, p)
-	serves := err == nil || IsFull(err) // others, if not us
+	serves := err == nil || IsFull(err) // other clients, if not the appliance
 	if err == nil {
-		// Always: the process that wrote the rules may have died before the signal.
+		// Always: the process that wrote the rules may have died before it sent the
+		// signal.
 		err = reloadProcess(ctx, spec, p)
 	}
 	if err == nil {
@@ -69,8 +70,8 @@ func launch(ctx context.Context, spec Spec, log *slog.Logger) (*process, error) 
 	return nil, errors.Join(err, p.kill())
 }
 
-// configure writes everything PostgreSQL reads at its start, and reports
-// whether the settings are others than before.
+// configure writes everything PostgreSQL reads at its start, and reports whether
+// the settings changed.
 func configure(spec Spec) (changed bool, err error) {
 	if err := os.MkdirAll(filepath.Join(spec.Dir, logDir), 0o700); err != nil {
 		return false, fmt.Errorf("make log directory: %w", err)
@@ -81,7 +82,7 @@ func configure(spec Spec) (changed bool, err error) {
 	return WriteConfig(spec.Bin, spec.Dir, spec.Config)
 }
 
-// start starts a postmaster in a directory that none serves.
+// start starts a postmaster in a directory that no other serves.
 func start(ctx context.Context, spec Spec) (*process, error) {
 	deadline := time.Now().Add(sharedMemoryWait)
 	for {
@@ -89,8 +90,8 @@ func start(ctx context.Context, spec Spec) (*process, error) {
 			return nil, err
 		}
 		p, err := startOnce(ctx, spec)
-		// Processes of a dead postmaster that could not be seen from here
-		// may still hold its shared memory; they end soon.
+		// Processes of a dead postmaster that are not visible from here may still hold
+		// its shared memory; they end soon.
 		if err == nil || !strings.Contains(err.Error(), "shared memory block") || time.Now().After(deadline) {
 			return p, err
 		}
@@ -100,8 +101,8 @@ func start(ctx context.Context, spec Spec) (*process, error) {
 	}
 }
 
-// sharedMemoryWait is how long a start waits for a dead postmaster's children
-// to let go of its shared memory.
+// sharedMemoryWait is how long a start waits for a dead postmaster's children to
+// release its shared memory.
 const sharedMemoryWait = 10 * time.Second
 
 func startOnce(ctx context.Context, spec Spec) (*process, error) {
@@ -126,19 +127,18 @@ func startOnce(ctx context.Context, spec Spec) (*process, error) {
 	return p, nil
 }
 
-// awaitLog waits, for a moment, until the log is whole after its postmaster
-// has ended: the collector, a process of its own, writes down what is in its
-// pipe and ends.
+// awaitLog waits, for limit at most, until the log of a postmaster that has ended
+// is complete: the collector, a separate process, drains its pipe and exits.
 func awaitLog(dir string, limit time.Duration) {
 	for began := time.Now(); len(processesOf(dir)) > 0 && time.Since(began) < limit; {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// portTaken reports whether the postmaster said that an address was taken.
+// portTaken reports whether the postmaster logged that an address was in use.
 // With several addresses PostgreSQL continues if it could bind one of them, and
-// clients of the other reach another program. Only a line of the postmaster's own
-// counts: tenants can write to the log, too.
+// clients of the other reach another program. Only a line of the postmaster
+// itself counts: tenants can write to the log, too.
 func portTaken(lines string, pid int) bool {
 	for line := range strings.Lines(lines) {
 		if text, own := writtenBy(line, pid); own && strings.HasPrefix(text, "LOG:  could not bind") && strings.Contains(text, "already in use") {
@@ -148,8 +148,8 @@ func portTaken(lines string, pid int) bool {
 	return false
 }
 
-// awaitReady waits until the postmaster lets the superuser in; the error says
-// that it exited, or that ctx ended, and then whether it was full.
+// awaitReady waits until the superuser can connect. The error says that the
+// postmaster exited, or that ctx ended and whether the server was full then.
 func awaitReady(ctx context.Context, spec Spec, p *process) error {
 	var full error
 	for {
@@ -172,21 +172,21 @@ func awaitReady(ctx context.Context, spec Spec, p *process) error {
 	}
 }
 
-// How long processes of a dead postmaster may live before they are asked to
-// quit, and then killed. Idle ones see its death at once, busy ones only when
-// they next wait for something, and a database should be back in 2 s.
+// How long processes of a dead postmaster may live before SIGQUIT, and then
+// before SIGKILL. Idle ones notice its death at once, busy ones only when they
+// next wait, and a database should be back in 2 s.
 const (
 	orphanPatience = 100 * time.Millisecond
 	orphanQuit     = 400 * time.Millisecond
 )
 
-// clearRemains clears away what a postmaster that did not stop in order has
-// left in dir: its children, and a postmaster.pid whose number another
-// process has taken. The caller has seen that no postmaster serves dir.
+// clearRemains removes what a postmaster that did not shut down cleanly left in
+// dir: its children, and a postmaster.pid whose number another process now has.
+// The caller has checked that no postmaster serves dir.
 func clearRemains(ctx context.Context, dir string) error {
 	file, err := readPIDFile(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // it stopped in order
+		return nil // it shut down cleanly
 	}
 	if err != nil {
 		return fmt.Errorf("read postmaster.pid: %w", err)
@@ -195,7 +195,7 @@ func clearRemains(ctx context.Context, dir string) error {
 		return err
 	}
 	if file.pid != 0 && syscall.Kill(file.pid, 0) != nil {
-		return nil // PostgreSQL takes over a file whose process is gone
+		return nil // PostgreSQL replaces a file whose process has ended
 	}
 	if err := os.Remove(pidFilePath(dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove stale postmaster.pid: %w", err)
@@ -203,9 +203,9 @@ func clearRemains(ctx context.Context, dir string) error {
 	return nil
 }
 
-// endOrphans waits until no process of PostgreSQL works in dir, with rising
-// force. There is nothing left to save in them: without their postmaster the
-// next one recovers from the WAL.
+// endOrphans waits, with increasing force, until no PostgreSQL process works in
+// dir. The processes hold nothing worth saving: without their postmaster the next
+// one recovers from the WAL.
 func endOrphans(ctx context.Context, dir string) error {
 	began := time.Now()
 	for {
@@ -228,7 +228,7 @@ func endOrphans(ctx context.Context, dir string) error {
 	}
 }
 
-// pause waits for d, or until ctx ends and says so.
+// pause waits for d. It returns an error if ctx ends first.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

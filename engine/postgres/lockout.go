@@ -15,11 +15,12 @@ import (
 	"holdfast/internal/durable"
 )
 
-// lockout lets the appliance into a server whose connection slots are held by
-// incomplete logins. A login takes a slot as soon as it has sent its user's name, and
-// keeps it while it sends nothing more. During a lockout, logins that are incomplete for
-// longer than a login may take are ended, and the addresses they came from are refused
-// when they connect again. Sessions continue, and other addresses may log in.
+// lockout lets the appliance connect to a server whose connection slots are held
+// by incomplete logins. A login takes a slot as soon as it has sent its user's
+// name, and keeps it while it sends nothing more. During a lockout, the appliance
+// ends logins that are incomplete for longer than a login may take, and refuses
+// new connections from their addresses. Sessions continue, and other addresses
+// may log in.
 type lockout struct {
 	dir     string
 	p       *process
@@ -29,15 +30,16 @@ type lockout struct {
 	over    func()
 }
 
-// lockoutAfter is how long the appliance must have been refused for a lockout.
+// lockoutAfter is how long the server must have refused the appliance before a
+// lockout.
 const lockoutAfter = time.Second
 
 // asideFile holds the regular rules during a lockout. A rename restores them,
 // which needs no space on a full disk.
 const asideFile = hbaFile + ".aside"
 
-// lockOut begins a lockout on the server p of the data directory dir. over, if not
-// nil, is called at its end. The caller holds busy until then.
+// lockOut begins a lockout on the server p of the data directory dir. over, if
+// not nil, is called at its end. The caller holds busy until then.
 func lockOut(dir string, p *process, over func()) (*lockout, error) {
 	rules := filepath.Join(dir, hbaFile)
 	aside := filepath.Join(dir, asideFile)
@@ -92,7 +94,7 @@ func (s *lockout) refuse() error {
 	return s.p.signal(syscall.SIGHUP)
 }
 
-// networkOf returns the network that a client's address stands for in
+// networkOf returns the network that represents a client's address in
 // pg_hba.conf: the address, or the /64 of an IPv6 address. It reports false if
 // client is not an address.
 func networkOf(client string) (string, bool) {

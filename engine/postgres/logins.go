@@ -10,21 +10,21 @@ import (
 )
 
 // logins are processes of a server that were not yet sessions when they were
-// listed. A client that stops in the middle of logging in has one for as long as
-// authentication_timeout, twice: with the access rules that
-// were in force when it connected, and with the password as it was when it was asked
-// for it. Finished later, it is a session that no change has ended.
+// listed. A client that stops in the middle of logging in has one for up to twice
+// authentication_timeout, with the access rules in force when it connected and
+// the password in force when the server asked for it. If it completes later, it
+// is a session that no change has ended.
 type logins struct {
 	dir   string // the data directory
 	pids  []int
 	asked time.Time // when they are asked to end
 }
 
-// loginGrace is how long a login may take to be a session: one that is
-// under way is not ended for nothing.
+// loginGrace is how long a login may take to become a session, so that logins in
+// progress are not ended needlessly.
 const loginGrace = time.Second
 
-// halfDone lists what is being logged in to the server of conn.
+// halfDone lists the processes of conn's server that may be incomplete logins.
 func halfDone(ctx context.Context, conn *pgx.Conn) (*logins, error) {
 	l := &logins{asked: time.Now().Add(loginGrace)}
 	if err := conn.QueryRow(ctx, "select current_setting('data_directory')").Scan(&l.dir); err != nil {
@@ -46,8 +46,9 @@ func (l *logins) forgetGone() {
 	l.pids = slices.DeleteFunc(l.pids, func(pid int) bool { return !servesDir(pid, l.dir) })
 }
 
-// end forgets those that are known as sessions, or as anything else, and asks
-// the others to end. From PostgreSQL 18 on, a login is known before it is done.
+// end drops processes that are now known as sessions, or as anything else, and
+// asks the others to end. From PostgreSQL 18 on, a login is known before it is
+// complete.
 func (l *logins) end(ctx context.Context, conn *pgx.Conn) error {
 	if len(l.pids) == 0 {
 		return nil
@@ -61,7 +62,7 @@ func (l *logins) end(ctx context.Context, conn *pgx.Conn) error {
 	l.pids = slices.DeleteFunc(l.pids, func(pid int) bool { return slices.Contains(known, pid) })
 	if time.Now().After(l.asked) {
 		for _, pid := range l.pids {
-			_ = syscall.Kill(pid, syscall.SIGTERM) // it is gone when that fails
+			_ = syscall.Kill(pid, syscall.SIGTERM) // an error means that it has ended
 		}
 	}
 	return nil

@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// The server's log is a ring of files: postgres.log, and the older ones
-// postgres.1.log up to postgres.4.log, each about logSize bytes, twice that at most.
+// The server's log is a ring of files: postgres.log, and the older postgres.1.log
+// to postgres.4.log, each about logSize bytes and at most twice that.
 const (
 	logSize = 10 << 20
 	logKept = 4
 )
 
-// logSettings leave rotation to rotateLog: what the logging collector does
-// itself bounds a file by time or by size, but never the sum.
+// logSettings returns settings that leave rotation to rotateLog: the logging
+// collector itself limits a file by time or by size, but never the total.
 func logSettings() map[string]string {
 	return map[string]string{
 		"logging_collector":          "on",
@@ -35,11 +35,11 @@ func logSettings() map[string]string {
 	}
 }
 
-// rotateLog moves the log of the data directory dir one place on when it has
-// grown over limit bytes, and asks the postmaster (as `pg_ctl logrotate` does,
-// by a file and a signal) for a new one; where there is none, it asks again. It
-// cuts the older ones at twice the limit: a tenant can write faster than
-// the size is checked.
+// rotateLog rotates the log of the data directory dir when it exceeds limit
+// bytes, and asks the postmaster for a new one (by a file and a signal, as
+// `pg_ctl logrotate` does). If there is no log, it asks again. It truncates the
+// older files to twice the limit: a tenant can write faster than the size is
+// checked.
 func rotateLog(dir string, limit int64, signal func() error) error {
 	if err := cutLogs(dir, 2*limit); err != nil {
 		return fmt.Errorf("rotate log: %w", err)
@@ -59,7 +59,7 @@ func rotateLog(dir string, limit int64, signal func() error) error {
 	return signal()
 }
 
-// cutLogs cuts the older files of the ring that are longer than limit bytes.
+// cutLogs truncates the older files of the ring that are longer than limit bytes.
 func cutLogs(dir string, limit int64) error {
 	for i := 1; i <= logKept; i++ {
 		info, err := os.Stat(ringFile(dir, i))
@@ -80,7 +80,7 @@ func ringFile(dir string, i int) string {
 	return filepath.Join(dir, logDir, fmt.Sprintf("postgres.%d.log", i))
 }
 
-// logMark remembers how long the log was when a start began.
+// logMark holds the length of the log when a start began.
 type logMark struct {
 	dir    string
 	offset int64
@@ -94,8 +94,8 @@ func markLog(dir string) logMark {
 	return logMark{dir, info.Size()}
 }
 
-// tail returns the last lines the server wrote since the mark, to its log or
-// before that to its standard error; "" when it wrote nothing.
+// tail returns the last lines that the server wrote since the mark, to its
+// standard error and then to its log; "" if it wrote nothing.
 func (m logMark) tail(lines int) string {
 	text := tailOf(filepath.Join(m.dir, logDir, startFile), 0) + tailOf(ringFile(m.dir, 0), m.offset)
 	var kept []string
@@ -110,8 +110,8 @@ func (m logMark) tail(lines int) string {
 	return strings.Join(kept, "\n")
 }
 
-// head returns what the server wrote first to its log since the mark. A
-// postmaster takes its addresses before it has children that write, too.
+// head returns the first part of what the server logged since the mark. A
+// postmaster binds its addresses before it has children that also write.
 func (m logMark) head() string {
 	f, err := os.Open(ringFile(m.dir, 0))
 	if err != nil {
@@ -122,9 +122,8 @@ func (m logMark) head() string {
 	return string(text)
 }
 
-// lastWords returns the last lines that the postmaster itself wrote to its
-// log since the mark, but for those of every day. What its children wrote may
-// hold a tenant's data.
+// lastWords returns the last lines that the postmaster itself logged since the
+// mark, except routine ones. Its children's lines may contain a tenant's data.
 func (m logMark) lastWords(pid, lines int) string {
 	var kept []string
 	for line := range strings.Lines(tailOf(ringFile(m.dir, 0), m.offset)) {
@@ -136,10 +135,10 @@ func (m logMark) lastWords(pid, lines int) string {
 	return strings.Join(kept[max(0, len(kept)-lines):], "\n")
 }
 
-// writtenBy returns a line of the log without what log_line_prefix puts before
-// it, and whether the process pid has written it. Only the line's start says so:
-// a tenant chooses what stands behind it, and in the lines that go on with one
-// (PostgreSQL begins them with a tab).
+// writtenBy returns a line of the log without its log_line_prefix, and whether
+// the process pid wrote it. Only the start of the line is reliable: a tenant
+// chooses the text after it, and the continuation lines (which PostgreSQL begins
+// with a tab).
 func writtenBy(line string, pid int) (text string, own bool) {
 	fields := strings.SplitN(line, " ", 5) // date, time, zone, [pid]
 	if len(fields) < 5 || line[0] == '\t' || fields[3] != fmt.Sprintf("[%d]", pid) {
@@ -148,27 +147,27 @@ func writtenBy(line string, pid int) (text string, own bool) {
 	return fields[4], true
 }
 
-// ReadLog returns the last lines of the server's log in the data directory
-// dir, limit bytes at most, oldest first; "" when there is none.
+// ReadLog returns the last lines of the server's log in the data directory dir,
+// limit bytes at most, oldest first; "" if there is none.
 func ReadLog(dir string, limit int64) (string, error) {
 	text, err := lastLines(ringFile(dir, 0), 0, limit)
 	if missing := limit - int64(len(text)); err == nil && missing > 0 {
-		var older string // the log was moved on not long ago
+		var older string // the log was rotated recently
 		older, err = lastLines(ringFile(dir, 1), 0, missing)
 		text = older + text
 	}
 	return strings.ToValidUTF8(text, "\uFFFD"), err
 }
 
-// tailOf reads a file from offset on, 16 KiB at most.
+// tailOf returns the last whole lines of a file from offset on, 16 KiB at most.
 func tailOf(path string, offset int64) string {
 	text, _ := lastLines(path, offset, 16<<10)
 	return text
 }
 
-// lastLines reads a file from offset on, the whole lines in its last limit bytes
-// at most: within a line is what a tenant has chosen. It reads nothing of a file
-// that is absent.
+// lastLines returns the whole lines in the last limit bytes of a file, from
+// offset on: a partial line may be text that a tenant has chosen. It returns
+// nothing for a file that is absent.
 func lastLines(path string, offset, limit int64) (string, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -191,7 +190,7 @@ func lastLines(path string, offset, limit int64) (string, error) {
 		return "", fmt.Errorf("read log: %w", err)
 	}
 	if from > offset {
-		_, text, _ = bytes.Cut(text, []byte("\n")) // the first line is cut off
+		_, text, _ = bytes.Cut(text, []byte("\n")) // the first line is partial
 	}
 	return string(text), nil
 }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// StopOrphan shuts down the postmaster that serves dir, which an earlier
-// process of the appliance may have left behind, by force when ctx ends. It
-// returns when nothing serves dir; nothing doing so, or no dir at all, is fine.
+// StopOrphan shuts down the postmaster that serves dir, which an earlier process
+// of the appliance may have left behind; when ctx ends, by force. It returns when
+// no postmaster serves dir. It succeeds if none did or dir does not exist.
 func StopOrphan(ctx context.Context, dir string) error {
 	p, err := adopt(dir)
 	if err != nil {

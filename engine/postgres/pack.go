@@ -14,11 +14,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Pack writes bin as a bundle: a tar.zst of its programs, libraries and
-// shared files, in the places relative to each other where PostgreSQL looks for
-// them, with the shared libraries they need (all but the C library's own) and
-// the licences of all. Search unpacks it on a machine that has none of these.
-// Left out are LLVM and the languages that need an interpreter.
+// Pack writes bin as a bundle: a tar.zst of its programs, libraries and shared
+// files, in the relative places where PostgreSQL looks for them, with the shared
+// libraries they need (except the C library's own) and all licences. Search
+// unpacks it on a machine that has none of these. Pack omits LLVM and the
+// languages that need an interpreter.
 func Pack(w io.Writer, bin Binaries) error {
 	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1))
 	if err != nil {
@@ -49,7 +49,7 @@ func (p *packer) pack(ctx context.Context, bin Binaries) error {
 	if err != nil {
 		return err
 	}
-	var objects []string // what may need shared libraries
+	var objects []string // files that may need shared libraries
 	for _, dir := range l.dirs {
 		found, err := p.tree(l.prefix, dir)
 		if err != nil {
@@ -75,8 +75,8 @@ func (p *packer) pack(ctx context.Context, bin Binaries) error {
 }
 
 // tree packs the files below dir under their names relative to prefix, and
-// returns the programs and libraries among them. Links are followed: a
-// distribution's lead out of the tree.
+// returns the programs and libraries among them. It follows links, because those
+// of a distribution lead out of the tree.
 func (p *packer) tree(prefix, dir string) ([]string, error) {
 	var objects []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -91,7 +91,7 @@ func (p *packer) tree(prefix, dir string) ([]string, error) {
 		}
 		info, err := os.Stat(path)
 		if err != nil || !info.Mode().IsRegular() {
-			return nil // a directory, or a link to nothing
+			return nil // a directory, or a broken link
 		}
 		name, err := filepath.Rel(prefix, path)
 		if err != nil {
@@ -105,8 +105,9 @@ func (p *packer) tree(prefix, dir string) ([]string, error) {
 	return objects, err
 }
 
-// leftOut names what a bundle does without: LLVM and interpreters are larger
-// than everything else together, and what builds extensions needs a compiler.
+// leftOut reports whether a bundle omits the file: LLVM and interpreters are
+// larger than everything else together, and files for building extensions need a
+// compiler.
 func leftOut(name string) bool {
 	for _, prefix := range []string{"llvmjit", "plperl", "plpython", "pltcl"} {
 		if strings.HasPrefix(name, prefix) || strings.Contains(name, "_"+prefix) {
@@ -134,8 +135,8 @@ func (p *packer) text(name string, text []byte) error {
 	return p.entry(name, int64(len(text)), false, strings.NewReader(string(text)))
 }
 
-// entry writes one file. Owner and times are left out, so that the same
-// PostgreSQL gives the same archive.
+// entry writes one file. It omits owner and times, so that the same PostgreSQL
+// gives the same archive.
 func (p *packer) entry(name string, size int64, executable bool, r io.Reader) error {
 	if p.packed[name] {
 		return nil

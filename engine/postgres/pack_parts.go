@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// layout is where an installation keeps its parts. PostgreSQL finds them from the
-// path of its program (src/port/path.c, make_relative_path), as long as their paths
-// below the common prefix stay the same.
+// layout says where an installation keeps its parts. PostgreSQL finds them from
+// the path of its program (src/port/path.c, make_relative_path), as long as their
+// paths below the common prefix stay the same.
 type layout struct {
-	prefix string   // what the directories have in common
+	prefix string   // the directories' common prefix
 	bindir string   // of the programs, relative to prefix
 	dirs   []string // what to pack, absolute
 }
@@ -39,8 +39,8 @@ func layoutOf(ctx context.Context, bin Binaries) (layout, error) {
 	return layout{prefix, bindir, dirs}, err
 }
 
-// relocatable is the layout of an archive without pg_config, embedded-postgres's:
-// bin, lib and share side by side.
+// relocatable returns the layout of an archive without pg_config, such as
+// embedded-postgres's: bin, lib and share side by side.
 func relocatable(bin Binaries) (layout, error) {
 	l := layout{prefix: filepath.Dir(bin.Dir), bindir: filepath.Base(bin.Dir)}
 	for _, name := range []string{l.bindir, "lib", "share"} {
@@ -53,12 +53,12 @@ func relocatable(bin Binaries) (layout, error) {
 	return l, nil
 }
 
-// neededLibraries are the shared libraries that the objects need, as the
-// dynamic linker of this machine finds them.
+// neededLibraries returns the shared libraries that the objects need, as this
+// machine's dynamic linker finds them.
 func neededLibraries(ctx context.Context, bin Binaries, objects []string) ([]string, error) {
 	cmd := exec.CommandContext(ctx, "ldd", objects...)
 	cmd.Env, cmd.Dir = bin.Env(), "/"
-	out, err := cmd.Output() // the status is an error when a file is a script and not an object
+	out, err := cmd.Output() // ldd fails if a file is a script and not an object
 	if len(out) == 0 {
 		return nil, fmt.Errorf("find shared libraries: ldd: %w", err)
 	}
@@ -74,8 +74,8 @@ func neededLibraries(ctx context.Context, bin Binaries, objects []string) ([]str
 	return slices.Sorted(maps.Values(found)), nil
 }
 
-// ofTheCLibrary names the parts of glibc, which fit the kernel and the
-// dynamic linker of the machine they are on, and no other.
+// ofTheCLibrary reports whether a library is part of glibc, which works only with
+// the kernel and the dynamic linker of its own machine.
 func ofTheCLibrary(name string) bool {
 	for _, prefix := range []string{"ld-linux", "libc.so", "libm.so", "libdl.so", "libpthread.so", "librt.so", "libresolv.so", "libutil.so", "libnss_", "linux-vdso"} {
 		if strings.HasPrefix(name, prefix) {
@@ -85,8 +85,8 @@ func ofTheCLibrary(name string) bool {
 	return false
 }
 
-// licences gathers the licences of the files, by package, where Debian's
-// package manager knows them; PostgreSQL's own is always there.
+// licences returns the licences of the files, by package, as far as Debian's
+// package manager knows them; PostgreSQL's own is always included.
 func licences(ctx context.Context, files []string) map[string][]byte {
 	texts := map[string][]byte{"postgresql-licence": []byte(postgresLicence)}
 	args := []string{"-S"}
@@ -108,7 +108,7 @@ func licences(ctx context.Context, files []string) map[string][]byte {
 	return texts
 }
 
-// postgresLicence is the PostgreSQL Licence, which asks to be in all copies.
+// postgresLicence is the PostgreSQL Licence, which all copies must include.
 const postgresLicence = `PostgreSQL Database Management System
 (also known as Postgres, formerly known as Postgres95)
 

@@ -13,21 +13,21 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// NoPassword stands for the verifier of a role that has none: it cannot log in.
+// NoPassword represents the verifier of a role that has none and cannot log in.
 const NoPassword = "none"
 
-// Verifiers are what pg_authid has for the passwords of a tenant's two roles,
-// [NoPassword] where it has nothing.
+// Verifiers holds the passwords of a tenant's two roles as pg_authid has them,
+// [NoPassword] for a role that has none.
 type Verifiers struct {
 	Owner, ReadOnly model.Secret
 }
 
-// longestVerifier is how long a verifier may be, in bytes, as it is in
-// PostgreSQL 18. Older servers take one of any length from a role, with a salt
-// of megabytes; PostgreSQL's own have 133 bytes.
+// longestVerifier is the maximum length of a verifier in bytes, the same as in
+// PostgreSQL 18. Older servers accept any length from a role, with a salt of
+// megabytes; PostgreSQL's own verifiers have 133 bytes.
 const longestVerifier = 512
 
-// ReadVerifiers reads the verifiers of t's roles. One that is longer than
+// ReadVerifiers reads the verifiers of t's roles. A verifier longer than
 // longestVerifier counts as [NoPassword]. conn is the superuser's, in any
 // database.
 func ReadVerifiers(ctx context.Context, conn *pgx.Conn, t Tenant) (Verifiers, error) {
@@ -41,14 +41,14 @@ func ReadVerifiers(ctx context.Context, conn *pgx.Conn, t Tenant) (Verifiers, er
 	return Verifiers{model.NewSecret(owner), model.NewSecret(readOnly)}, nil
 }
 
-// mostIterations bounds what it costs to compare a password with a verifier. A
-// role may give itself a verifier with 2^31 iterations, which would keep a
-// processor busy for an hour.
+// mostIterations bounds the cost of comparing a password with a verifier. A role
+// may give itself a verifier with 2^31 iterations, which would keep a processor
+// busy for an hour.
 const mostIterations = 1 << 17
 
 // IsVerifierOf reports whether a role with the verifier logs in with the
-// password. A verifier in another form than SCRAM-SHA-256, or with more
-// iterations than a client would use, is not one of any password.
+// password. A verifier that is not SCRAM-SHA-256, or has more iterations than a
+// client would use, matches no password.
 func IsVerifierOf(verifier, password model.Secret) bool {
 	method, rest, _ := strings.Cut(verifier.Reveal(), "$")
 	parameters, _, _ := strings.Cut(rest, "$")
@@ -65,17 +65,18 @@ func IsVerifierOf(verifier, password model.Secret) bool {
 	return err == nil && subtle.ConstantTimeCompare([]byte(want), []byte(verifier.Reveal())) == 1
 }
 
-// loginSettings reset what ends every session of a role or a database as it
-// begins: a library to preload that the server cannot load.
+// loginSettings returns statements that reset the setting by which a role or a
+// database ends all its sessions at their start: a library to preload that the
+// server cannot load.
 func (t Tenant) loginSettings() []string {
 	d, o := quoteName(t.Database), quoteName(t.Owner)
 	const reset = " RESET local_preload_libraries"
 	return []string{"ALTER ROLE " + o + reset, "ALTER DATABASE " + d + reset, "ALTER ROLE " + o + " IN DATABASE " + d + reset}
 }
 
-// LoginSettings lists the settings that Provision will reset because they end
-// sessions as they begin, as "local_preload_libraries of the role app". conn is
-// the superuser's, in any database.
+// LoginSettings lists the settings that Provision resets because they end
+// sessions at their start, such as "local_preload_libraries of the role app".
+// conn is the superuser's, in any database.
 func LoginSettings(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	rows, _ := conn.Query(ctx, `select format('local_preload_libraries of the %s',
 			concat_ws(' in the ', 'role ' || r.rolname, 'database ' || d.datname))

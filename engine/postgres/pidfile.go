@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// pidFile is what postmaster.pid says, line by line as PostgreSQL's
-// pidfile.h (LOCK_FILE_LINE_*) numbers them.
+// pidFile is the content of postmaster.pid, whose lines PostgreSQL's pidfile.h
+// (LOCK_FILE_LINE_*) numbers.
 type pidFile struct {
 	pid       int
 	dir       string
@@ -17,16 +17,16 @@ type pidFile struct {
 	status    string // "starting", "ready", "standby", "stopping"
 }
 
-// accepting reports whether the postmaster lets clients in, to read at least.
+// accepting reports whether the postmaster accepts clients, at least for reading.
 func (f pidFile) accepting() bool { return f.status == "ready" || f.status == "standby" }
 
 func pidFilePath(dir string) string { return filepath.Join(dir, "postmaster.pid") }
 
-// readPIDFile reads dir's postmaster.pid; os.ErrNotExist when there is none. A
-// file cut short by a crash gives what it has, a pid of 0 when not even that.
+// readPIDFile reads dir's postmaster.pid; the error is os.ErrNotExist if there is
+// none. It returns as much as a truncated file has, a pid of 0 if not even that.
 func readPIDFile(dir string) (pidFile, error) { return readLockFile(pidFilePath(dir)) }
 
-// readLockFile reads a postmaster.pid or the lock of a socket, which begins
+// readLockFile reads a postmaster.pid or the lock file of a socket, which begins
 // with the same lines.
 func readLockFile(path string) (pidFile, error) {
 	data, err := os.ReadFile(path)

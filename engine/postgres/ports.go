@@ -7,8 +7,8 @@ import (
 )
 
 // FreePort returns the lowest port from lo to hi that is not taken and can be
-// bound, now, on every address in listen ("*" is every address). What binds it
-// afterwards may still lose it to another program, and reports that.
+// bound now on every address in listen ("*" is every address). Another program
+// may still bind the port before the caller does; the caller's bind then fails.
 func FreePort(lo, hi int, listen []string, taken func(int) bool) (int, error) {
 	var reason error
 	for port := lo; port <= hi; port++ {
@@ -27,7 +27,7 @@ func FreePort(lo, hi int, listen []string, taken func(int) bool) (int, error) {
 	return 0, fmt.Errorf("no free port from %d to %d: all are in use by other databases", lo, hi)
 }
 
-// canBind binds the port on each address and lets go of it.
+// canBind binds the port on each address and releases it.
 func canBind(port int, listen []string) error {
 	for _, host := range listen {
 		if host == "*" {

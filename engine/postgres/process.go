@@ -12,29 +12,30 @@ import (
 	"time"
 )
 
-// process is a postmaster, started by us or adopted. Its one goroutine waits
+// process is a postmaster that was started or adopted. Its one goroutine waits
 // for the exit and ends with it, or with detach.
 type process struct {
 	pid    int
 	child  *exec.Cmd // nil when adopted
 	watch  *watch
-	born   logMark       // where its log stood when it was started or adopted
+	born   logMark       // the log's length when it was started or adopted
 	done   chan struct{} // closed when the goroutine has ended
-	exited bool          // after done: it is gone, not merely let go of
-	reason string        // after done: how it went
+	exited bool          // after done: it has ended, not merely been released
+	reason string        // after done: how it ended
 	killed bool          // after done: by a signal
 }
 
-// titleRoom is how many bytes of the environment are there for the titles of a
-// server's processes: on Linux PostgreSQL writes a title over its arguments and
-// environment, and cuts off what is longer. Titles have a user, a database and an
-// address, and end in what a process does, which [isHalfDone] reads.
+// titleRoom is how many bytes of the environment are reserved for the titles of a
+// server's processes. On Linux PostgreSQL writes a title over its arguments and
+// environment, and truncates what does not fit. Titles contain a user, a database
+// and an address, and end in the process's activity, which [isHalfDone] reads.
 const titleRoom = 256
 
-// startProcess starts `postgres -D dir`. It is not pg_ctl's child but ours,
-// so that its exit is noticed at once and its status known; in a process
-// group of its own, so that Ctrl-C in a terminal does not reach it; its output
-// goes to a file and not into a pipe, which would break when it outlives us.
+// startProcess starts `postgres -D dir`. The process is a direct child, not
+// pg_ctl's, so that its exit is noticed at once and its status is known. It has
+// its own process group, so that Ctrl-C in a terminal does not reach it. Its
+// output goes to a file, not a pipe, which would break if it outlives the
+// appliance.
 func startProcess(bin Binaries, dir string, nice int) (*process, error) {
 	out, err := os.OpenFile(filepath.Join(dir, logDir, startFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
@@ -59,9 +60,9 @@ func startProcess(bin Binaries, dir string, nice int) (*process, error) {
 	return follow(dir, cmd.Process.Pid, cmd, w), nil
 }
 
-// adopt takes over the postmaster that serves dir; nil when there is none.
-// The number in postmaster.pid may belong to another process by now: adopt opens
-// a pidfd first and then checks the process's identity.
+// adopt takes over the postmaster that serves dir; nil if there is none. The
+// number in postmaster.pid may belong to another process by now: adopt opens a
+// pidfd first and then checks the process's identity.
 func adopt(dir string) (*process, error) {
 	file, err := readPIDFile(dir)
 	if errors.Is(err, os.ErrNotExist) || err == nil && file.pid == 0 {
@@ -98,14 +99,14 @@ func (p *process) wait() {
 	}
 }
 
-// reap collects the exit status where there is one to collect.
+// reap collects the exit status if there is one, and describes it.
 func (p *process) reap() string {
 	var status syscall.WaitStatus
 	if p.child != nil {
 		_ = p.child.Wait() // its error repeats the status
 		status, _ = p.child.ProcessState.Sys().(syscall.WaitStatus)
 	} else if pid, err := syscall.Wait4(p.pid, &status, syscall.WNOHANG, nil); pid != p.pid || err != nil {
-		return "it ended" // adopted: init has the status, not we
+		return "it ended" // adopted: init has the status
 	}
 	switch {
 	case status.Signaled():
@@ -140,13 +141,13 @@ func (p *process) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// immediateGrace is how long a postmaster may take for an immediate shutdown;
-// it itself kills its children after five seconds.
+// immediateGrace is how long an immediate shutdown may take; the postmaster
+// itself kills its children after five seconds.
 const immediateGrace = 8 * time.Second
 
-// stop shuts the postmaster down: fast (sessions are ended, a checkpoint is
-// made) until ctx is done, then immediate (recovery at the next start). It
-// returns when the process is gone; the error says that it took force.
+// stop shuts the postmaster down: fast (sessions end, a checkpoint is made) until
+// ctx is done, then immediate (recovery at the next start). It returns when the
+// process has ended; the error says that force was needed.
 func (p *process) stop(ctx context.Context) error {
 	if err := p.signal(syscall.SIGINT); err != nil {
 		return err

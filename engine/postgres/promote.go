@@ -11,12 +11,12 @@ import (
 // promoteLimit is how long a server may take to become writable.
 const promoteLimit = 5 * time.Minute
 
-// Promote ends the recovery of a server that has paused at its target, unless
-// it has ended it there by itself. slot, a physical replication slot, is made
-// first, so that no WAL of the new timeline is removed before it was received.
-// conn is the superuser's, in the database postgres.
+// Promote ends the recovery of a server that has paused at its target, unless the
+// recovery has already ended. It first creates slot, a physical replication slot,
+// so that no WAL of the new timeline is removed before it is received. conn is
+// the superuser's, in the database postgres.
 //
-// pg_promote would do the same a second later: the paused server looks for its
+// pg_promote would take up to a second longer: the paused server checks for its
 // signal once a second, while resuming wakes it.
 func Promote(ctx context.Context, conn *pgx.Conn, slot string) error {
 	if _, err := conn.Exec(ctx, "select pg_create_physical_replication_slot($1, true)", slot); err != nil {

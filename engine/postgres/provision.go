@@ -8,12 +8,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Provision makes the tenant's database, roles and passwords what t says, in
-// one transaction: of a prepared directory, whose names it changes, or of a restored
-// directory, under whatever names. It is idempotent. conn is the superuser's,
-// in the database postgres; nothing the tenant could have made is executed.
-// The tenant's database must have no sessions when its name changes; those that
-// have changed a role or the database and not committed end.
+// Provision brings the tenant's database, roles and passwords in line with t, in
+// one transaction. It works on a prepared directory, whose names it changes, and
+// on a restored directory, whatever its names. It is idempotent. conn is the
+// superuser's, in the database postgres; nothing the tenant could have made is
+// executed. The tenant's database must have no sessions if its name changes.
+// Sessions with an uncommitted change of a role or the database are ended.
 func Provision(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 	now, err := present(ctx, conn)
 	var statements []string
@@ -32,12 +32,12 @@ func Provision(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 	return nil
 }
 
-// names are what a tenant's database and roles are called.
+// names are the names of a tenant's database and roles.
 type names struct{ database, owner, readOnly string }
 
-// present finds the tenant in an instance: there is one database that is not
-// PostgreSQL's own, its owner is the owner, and the other role is marked.
-// Whether the database is a template is not asked: its owner decides that.
+// present finds the tenant in an instance: the database is the one that is not
+// PostgreSQL's own, the owner is its owner, and the other role is marked. It
+// ignores whether the database is a template, because the owner decides that.
 func present(ctx context.Context, conn *pgx.Conn) (names, error) {
 	var n names
 	err := conn.QueryRow(ctx, `select d.datname, pg_get_userbyid(d.datdba), r.rolname
@@ -54,7 +54,7 @@ func present(ctx context.Context, conn *pgx.Conn) (names, error) {
 	return n, nil
 }
 
-// provisioning are the statements that lead from the present names to t.
+// provisioning returns the statements that lead from the present names to t.
 func (t Tenant) provisioning(now names) ([]string, error) {
 	statements, err := t.renames(now)
 	if err != nil {
@@ -71,8 +71,8 @@ func (t Tenant) provisioning(now names) ([]string, error) {
 	return append(statements, credentials...), nil
 }
 
-// renames changes the names that differ. The two roles may swap names, so the
-// read-only one steps aside.
+// renames returns the statements that change the names that differ. The two roles
+// may swap names, so the read-only one gets a temporary name.
 func (t Tenant) renames(now names) ([]string, error) {
 	if t.Owner == t.ReadOnly {
 		return nil, fmt.Errorf("the roles have one name: %q", t.Owner)
@@ -94,20 +94,20 @@ func (t Tenant) renames(now names) ([]string, error) {
 	return statements, nil
 }
 
-// superuserSettings keep an owner from locking the superuser out by settings of
-// the database: a library to load that does not exist ends every
-// session at its start. A role's settings come before a database's; taken from
-// this session, in the database postgres, they are the server's own. They stand
-// here and not in sessionSettings because not every major knows them all.
+// superuserSettings prevents an owner from locking the superuser out by settings
+// of the database: a library to load that does not exist ends every session at
+// its start. A role's settings override a database's; taken from this session, in
+// the database postgres, they are the server's own. They are not in
+// sessionSettings because not every major version knows them all.
 const superuserSettings = `DO $$ DECLARE s text; BEGIN
 	FOR s IN SELECT name FROM pg_settings WHERE name IN ('local_preload_libraries', 'transaction_timeout') LOOP
 		EXECUTE format('ALTER ROLE ` + Superuser + ` SET %I FROM CURRENT', s);
 	END LOOP; END $$`
 
-// grants are the privileges on the database: all for the owner, CONNECT for the
-// read-only role, none for others. Settings of the database by which an owner has
-// locked out other roles or itself are reset. What the
-// read-only role reads in the database is in [readerPrivileges].
+// grants returns statements that grant the privileges on the database: all for
+// the owner, CONNECT for the read-only role, none for others. They reset settings
+// of the database by which an owner has locked out other roles or itself.
+// [readerPrivileges] is what the read-only role may read in the database.
 func (t Tenant) grants() []string {
 	d, o, r := quoteName(t.Database), quoteName(t.Owner), quoteName(t.ReadOnly)
 	return []string{

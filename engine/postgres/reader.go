@@ -1,16 +1,16 @@
 package postgres
 
 // readerPrivileges is the statement, run in the tenant's database, that lets the
-// read-only role read what the owner has made and what the owner will make.
+// read-only role read what the owner has made and will make.
 //
 // The role has plain privileges instead of pg_read_all_data, which no REVOKE
-// limits: its members read pg_authid, with the password verifiers, and every other
-// catalog that PostgreSQL closes to ordinary roles. Databases of older versions
-// have that membership; it ends here, in the same transaction.
+// limits: its members can read pg_authid, with the password verifiers, and every
+// other catalog that PostgreSQL closes to ordinary roles. Databases of older
+// versions have that membership; the statement ends it in the same transaction.
 //
 // The owner is the grantor, so the owner can revoke any of this. Owners who close
-// the schema public to PUBLIC do not mean the read-only role, so it has a grant of
-// its own there.
+// the schema public to PUBLIC do not mean the read-only role, so it has its own
+// grant there.
 //
 // Roles are looked up, so that the text contains no name. The superuser's grants
 // execute nothing of the tenant's: event triggers belong to superusers.

@@ -11,10 +11,10 @@ import (
 	"sync"
 )
 
-// relay stands between embedded-postgres and the repository: a server on
-// loopback that passes requests on. embedded-postgres fetches with
-// http.Get, which takes no context, has no time limit and drops the reason of a
-// failure. The relay has a context and keeps the reason.
+// relay is a server on loopback that forwards embedded-postgres's requests to the
+// repository. embedded-postgres uses http.Get, which takes no context and has no
+// timeout, and drops the reason of a failure. The relay has a context and keeps
+// the reason.
 type relay struct {
 	url      string
 	upstream string
@@ -22,10 +22,10 @@ type relay struct {
 	served   sync.WaitGroup
 
 	mu  sync.Mutex
-	err error // the first thing that went wrong upstream
+	err error // what went wrong upstream
 }
 
-// newRelay starts a relay to the repository; its fetches end with ctx.
+// newRelay starts a relay to the repository; its requests end with ctx.
 func newRelay(ctx context.Context, upstream string) (*relay, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -38,15 +38,15 @@ func newRelay(ctx context.Context, upstream string) (*relay, error) {
 	return r, nil
 }
 
-// ServeHTTP passes one request on.
+// ServeHTTP forwards one request.
 func (r *relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	r.served.Add(1) // while Serve runs, which holds one itself
+	r.served.Add(1) // while Serve runs, which itself counts as one
 	defer r.served.Done()
 	if err := r.pass(w, req); err != nil {
 		r.mu.Lock()
 		r.err = errors.Join(r.err, err)
 		r.mu.Unlock()
-		// Not a proper end: a cut archive may not be taken for a whole one.
+		// Abort: a truncated archive must not be mistaken for a complete one.
 		panic(http.ErrAbortHandler)
 	}
 }
@@ -64,8 +64,8 @@ func (r *relay) pass(w http.ResponseWriter, req *http.Request) error {
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		w.WriteHeader(http.StatusNotFound)
-		// A checksum that is not there is no mistake; embedded-postgres
-		// then goes without.
+		// A missing checksum is no mistake; embedded-postgres then proceeds without
+		// one.
 		if !strings.HasSuffix(req.URL.Path, ".sha256") {
 			r.mu.Lock()
 			r.err = errors.Join(r.err, fmt.Errorf("%s: %s", get.URL, answer.Status))

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// logrotate is the signal on which a postmaster looks for the file that
-// `pg_ctl logrotate` leaves.
+// logrotate is the signal on which a postmaster checks for the file that `pg_ctl
+// logrotate` creates.
 const logrotate = syscall.SIGUSR1
 
-// update writes new rules and sees them in force.
+// update writes new rules and waits until they are in force.
 func (i *instance) update(ctx context.Context, hba HBA) error {
 	if err := i.acquire(ctx); err != nil {
 		return err
@@ -24,7 +24,7 @@ func (i *instance) update(ctx context.Context, hba HBA) error {
 		return err
 	}
 	if err := i.reloaded(ctx, spec); err != nil {
-		// What is in force and what the files say must not differ.
+		// The rules in force and those in the files must not differ.
 		_, undo := WriteHBA(spec.Dir, old)
 		return errors.Join(err, undo)
 	}
@@ -42,9 +42,9 @@ func (i *instance) reload(ctx context.Context) error {
 	return i.reloaded(ctx, i.specification())
 }
 
-// reloaded makes the postmaster read its files again. The caller holds busy,
-// so that the process does not change; one that is down reads them when it
-// comes back.
+// reloaded makes the postmaster read its files again. The caller holds busy, so
+// that the process does not change. A postmaster that is down reads them when it
+// is back.
 func (i *instance) reloaded(ctx context.Context, spec Spec) error {
 	p := i.process()
 	if p == nil {
@@ -57,7 +57,7 @@ func (i *instance) reloaded(ctx context.Context, spec Spec) error {
 	select {
 	case <-p.done:
 		return nil
-	case <-time.After(50 * time.Millisecond): // its exit may be seen a moment later
+	case <-time.After(50 * time.Millisecond): // its exit may be noticed a moment later
 		return err
 	}
 }
@@ -87,11 +87,10 @@ func reloadProcess(ctx context.Context, spec Spec, p *process) error {
 	}
 }
 
-// loaded asks a new session which configuration it was born with: when the
-// postmaster last read it, and what it found wrong with the rules in the
-// files. A session inherits both the time and the rules from the postmaster,
-// which reads the rules right after the settings (postmaster.c,
-// process_pm_reload_request).
+// loaded asks a new session about the configuration it started with: when the
+// postmaster last read it, and what it found wrong with the rules in the files. A
+// session inherits both the time and the rules from the postmaster, which reads
+// the rules right after the settings (postmaster.c, process_pm_reload_request).
 func loaded(ctx context.Context, spec Spec, p *process) (at time.Time, wrong string, err error) {
 	conn, err := connect(ctx, spec, p.lockout(spec.Dir), "postgres")
 	if err != nil {

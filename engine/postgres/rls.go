@@ -11,14 +11,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Table is a table of the tenant's with its row-level security.
+// Table is one of the tenant's tables with its row-level security.
 type Table struct {
 	Schema        string
 	Name          string
 	Owner         string
 	RLSEnabled    bool
 	RLSForced     bool
-	EstimatedRows int64 // -1 when PostgreSQL has not counted yet
+	EstimatedRows int64 // -1 if PostgreSQL has not counted yet
 	Policies      []Policy
 
 	oid     uint32
@@ -31,39 +31,37 @@ type Policy struct {
 	Command    string // "ALL", "SELECT", "INSERT", "UPDATE" or "DELETE"
 	Permissive bool
 	Roles      []string // "public" for all
-	Using      *string  // like WithCheck cut, with … at its end, when it is long
+	Using      *string  // truncated with … if it is long, as is WithCheck
 	WithCheck  *string
 }
 
-// What is read of a tenant's tables at once is bounded, so that no tenant can fill
+// Limits on what is read of a tenant's tables at once, so that no tenant can fill
 // the appliance's memory.
 const (
-	maxTables      = 50_000 // as many policies, too
-	maxExpression  = 10_000 // characters of one
+	maxTables      = 50_000 // also the limit of policies
+	maxExpression  = 10_000 // in characters, each
 	maxExpressions = 16 << 20
 )
 
 var (
-	// ErrNoTable says that there is no such table.
+	// ErrNoTable means that there is no such table.
 	ErrNoTable = errors.New("no such table")
-	// ErrForeignTable says that the table is a foreign one, which PostgreSQL
-	// has no row-level security for.
+	// ErrForeignTable means that the table is foreign: PostgreSQL has no row-level
+	// security for those.
 	ErrForeignTable = errors.New("foreign tables have no row-level security")
-	// ErrTableBusy says that a session held a table for longer than
-	// tableWait.
+	// ErrTableBusy means that a session locked a table for longer than tableWait.
 	ErrTableBusy = errors.New("the table is in use")
-	// ErrManyTables says that there are more than maxTables tables or policies.
+	// ErrManyTables means that there are more than maxTables tables or policies.
 	ErrManyTables = fmt.Errorf("there are more than %d tables or policies", maxTables)
 )
 
-// tableWait is how long a statement waits for a session that holds a table.
-// Reading policies waits, too: PostgreSQL opens the table to write an
-// expression out.
+// tableWait is how long a statement waits for a session that locks a table.
+// Reading policies waits, too: PostgreSQL opens the table to print an expression.
 const tableWait = 2 * time.Second
 
 // Tables lists every table in the tenant's schemas: plain, partitioned and
-// foreign ones. It may return ErrTableBusy or ErrManyTables. conn is the superuser's, in the
-// tenant's database; it keeps tableWait as its lock_timeout.
+// foreign ones. It may return ErrTableBusy or ErrManyTables. conn is the
+// superuser's, in the tenant's database; its lock_timeout stays set to tableWait.
 func Tables(ctx context.Context, conn *pgx.Conn) ([]Table, error) {
 	if err := boundWaits(ctx, conn); err != nil {
 		return nil, err
@@ -91,7 +89,7 @@ func FindTable(ctx context.Context, conn *pgx.Conn, schema, name string) (Table,
 	return tables[0], nil
 }
 
-// queryTables returns the table named, or all of them when name is empty.
+// queryTables returns the named table, or all tables if name is empty.
 func queryTables(ctx context.Context, conn *pgx.Conn, schema, name string) ([]Table, error) {
 	rows, _ := conn.Query(ctx, `
 		select c.oid, n.nspname, c.relname, pg_get_userbyid(c.relowner), c.relrowsecurity, c.relforcerowsecurity,
@@ -155,13 +153,13 @@ func queryPolicies(ctx context.Context, conn *pgx.Conn, tables []Table) (map[uin
 	return policies, nil
 }
 
-// cutExpression cuts one that is longer than maxExpression or than the room
-// that others have left, in bytes.
+// cutExpression truncates an expression that is longer than maxExpression or, in
+// bytes, than the room that others have left.
 func cutExpression(expression *string, room *int) {
 	if expression == nil {
 		return
 	}
-	if utf8.RuneCountInString(*expression) > maxExpression { // by one, as it was asked for
+	if utf8.RuneCountInString(*expression) > maxExpression { // by one character: the query reads one more
 		_, last := utf8.DecodeLastRuneInString(*expression)
 		*expression = (*expression)[:len(*expression)-last] + "…"
 	}
@@ -171,10 +169,10 @@ func cutExpression(expression *string, room *int) {
 	*room -= len(*expression)
 }
 
-// SetRLS turns row-level security of a table on or off, and for its owner too
-// when force is not nil. It returns ErrNoTable, ErrForeignTable, or
-// ErrTableBusy, and then has changed nothing. conn is the superuser's, in the
-// tenant's database; it keeps tableWait as its lock_timeout.
+// SetRLS turns row-level security of a table on or off, and, if force is not nil,
+// also for its owner. If it returns ErrNoTable, ErrForeignTable or ErrTableBusy,
+// it has changed nothing. conn is the superuser's, in the tenant's database; its
+// lock_timeout stays set to tableWait.
 func SetRLS(ctx context.Context, conn *pgx.Conn, schema, name string, enabled bool, force *bool) (Table, error) {
 	if err := boundWaits(ctx, conn); err != nil {
 		return Table{}, err
@@ -209,8 +207,8 @@ func rlsClause(enabled bool, force *bool) string {
 	}
 }
 
-// tableError names the failures a client can do something about; the codes are
-// of PostgreSQL's appendix A.
+// tableError maps the failures that a client can act on; the codes are from
+// PostgreSQL's appendix A.
 func tableError(err error) error {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch pg.Code {

@@ -19,31 +19,31 @@ const (
 	preparedReadOnly = "app_readonly"
 )
 
-// readOnlyMark is the comment by which the read-only role is known whatever
-// it is called. Comments on roles are not for tenants to write.
+// readOnlyMark is the comment that identifies the read-only role whatever its
+// name. Tenants cannot write comments on roles.
 const readOnlyMark = "holdfast: read-only role"
 
-// Tenant is the database of an instance and who may log in to it.
+// Tenant is the database of an instance and the roles that may log in to it.
 type Tenant struct {
 	Database         string
-	Owner            string // owns the database; never more than an ordinary role
+	Owner            string // owns the database; an ordinary role
 	OwnerPassword    model.Secret
 	ReadOnly         string // reads what the owner makes, writes nothing
 	ReadOnlyPassword model.Secret
 	// OwnerVerifier is the verifier in pg_authid after the owner has changed the
-	// password by SQL. When set, the role keeps it, and OwnerPassword is not used.
+	// password by SQL. If set, the role keeps it, and OwnerPassword is not used.
 	OwnerVerifier model.Secret
-	// Connections is how many sessions the owner may have at a time; the
-	// read-only role may have a part of that. 0 means no limit.
+	// Connections is how many sessions the owner may have at a time; the read-only
+	// role may have a part of that. 0 means no limit.
 	Connections int
 }
 
-// SetPasswords gives both roles of the tenant new passwords; sessions that
-// are open stay open, except those that are changing a role: a client with
-// the old password must not be able to delay its end by a transaction. It also takes back
-// what a role may change about itself, for the read-only role the setting that
-// makes its transactions read-only. conn is the superuser's, in the database
-// postgres.
+// SetPasswords gives both roles of the tenant new passwords. Open sessions stay
+// open, except those that are changing a role: a client with the old password
+// must not be able to delay its own end by a transaction. SetPasswords also
+// resets what a role may change about itself, such as the setting that makes the
+// read-only role's transactions read-only. conn is the superuser's, in the
+// database postgres.
 func SetPasswords(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 	statements, err := t.credentials()
 	if err == nil {
@@ -55,12 +55,12 @@ func SetPasswords(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 	return nil
 }
 
-// roleCatalogs are where what tenants may change about their roles and database
-// is written.
+// roleCatalogs are the catalogs that hold what tenants may change about their
+// roles and database.
 const roleCatalogs = "pg_authid, pg_db_role_setting, pg_database, pg_auth_members"
 
-// runAlone is run under a lock on roles and databases: two concurrent changes of one
-// fail, and a tenant's open transaction would block this one.
+// runAlone is run under a lock on roles and databases: of two concurrent changes
+// one fails, and a tenant's open transaction would block this one.
 func runAlone(ctx context.Context, conn *pgx.Conn, statements []string) error {
 	statements = append([]string{
 		"SET LOCAL lock_timeout = '100ms'",
@@ -77,13 +77,13 @@ func runAlone(ctx context.Context, conn *pgx.Conn, statements []string) error {
 	}
 }
 
-// patience is how many attempts, of 100 ms each, are made before sessions end
-// that only may be what is in the way.
+// patience is how many attempts, of 100 ms each, are made before sessions are
+// ended that only might be blocking.
 const patience = 20
 
 // endRoleChanges ends the tenants' sessions whose transactions have changed a
-// role or the database. Not every change leaves a lock to know it by (GRANT does
-// not): anyOne ends those that have written anything.
+// role or the database. Not every change leaves a lock that identifies it (GRANT
+// does not): with anyOne, it ends those that have written anything.
 func endRoleChanges(ctx context.Context, conn *pgx.Conn, anyOne bool) error {
 	_, err := conn.Exec(ctx, `select pg_terminate_backend(a.pid) from pg_stat_activity a where a.usename <> $1 and (exists (
 		select from pg_locks l where l.pid = a.pid and l.granted and l.mode = 'RowExclusiveLock'
@@ -97,8 +97,8 @@ func endRoleChanges(ctx context.Context, conn *pgx.Conn, anyOne bool) error {
 	return nil
 }
 
-// rollBackPrepared does with prepared transactions, which belong to no session and
-// outlive the server, what endRoleChanges does with sessions.
+// rollBackPrepared does the same as endRoleChanges for prepared transactions,
+// which belong to no session and survive a restart of the server.
 func rollBackPrepared(ctx context.Context, conn *pgx.Conn, anyOne bool) error {
 	rows, _ := conn.Query(ctx, `select database, format('ROLLBACK PREPARED %L', gid) from pg_prepared_xacts p where $2 or exists (
 		select from pg_locks l join pg_locks own using (virtualtransaction)
@@ -119,7 +119,7 @@ func rollBackPrepared(ctx context.Context, conn *pgx.Conn, anyOne bool) error {
 	return nil
 }
 
-// elsewhere acts in another database of the server of conn, as the same role.
+// elsewhere runs act in another database of conn's server, as the same role.
 func elsewhere(ctx context.Context, conn *pgx.Conn, database string, act func(*pgx.Conn) error) error {
 	config := conn.Config()
 	config.Database = database
@@ -131,7 +131,7 @@ func elsewhere(ctx context.Context, conn *pgx.Conn, database string, act func(*p
 	return act(there)
 }
 
-// credentials are the statements that make both roles log in as t says.
+// credentials returns the statements that set both roles' logins to t.
 func (t Tenant) credentials() ([]string, error) {
 	owner, err := t.ownerVerifier()
 	if err != nil {
@@ -148,7 +148,7 @@ func (t Tenant) credentials() ([]string, error) {
 	}, t.readerSettings()...), nil
 }
 
-// ownerVerifier is what the owner's role is to have in pg_authid.
+// ownerVerifier returns what pg_authid is to have for the owner's role.
 func (t Tenant) ownerVerifier() (string, error) {
 	if verifier := t.OwnerVerifier.Reveal(); verifier != "" {
 		return verifier, nil
@@ -170,7 +170,7 @@ func connectionLimit(n int) string {
 	return fmt.Sprintf(" CONNECTION LIMIT %d", n)
 }
 
-// readerConnections leaves most of the server's places to the owner.
+// readerConnections leaves most of the server's connections to the owner.
 func (t Tenant) readerConnections() int {
 	if t.Connections == 0 {
 		return 0
@@ -178,13 +178,13 @@ func (t Tenant) readerConnections() int {
 	return max(1, t.Connections*2/5)
 }
 
-// readerTempShare is the part of temp_file_limit that a session of the
-// read-only role may use.
+// readerTempShare is the divisor of temp_file_limit for sessions of the read-only
+// role.
 const readerTempShare = 16
 
-// readerSettings reset what the read-only role has set for itself, and bound
-// what its sessions take. It can switch off the time limits, but not
-// temp_file_limit, which only a superuser can change.
+// readerSettings returns statements that reset what the read-only role has set
+// for itself, and limit what its sessions use. The role can switch off the time
+// limits, but not temp_file_limit, which only a superuser can change.
 func (t Tenant) readerSettings() []string {
 	r := quoteName(t.ReadOnly)
 	return []string{
@@ -199,12 +199,12 @@ func (t Tenant) readerSettings() []string {
 	}
 }
 
-// plainRole are the attributes of both roles: they log in, and that is all.
+// plainRole are the attributes of both roles: they may only log in.
 const plainRole = "LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS"
 
 // run runs the statements in one transaction and one round trip. Their texts
-// hold verifiers: sessions of the superuser log no statements
-// (sessionSettings), and here the statistics of statements are off, too.
+// contain verifiers: the superuser's sessions log no statements
+// (sessionSettings), and run also switches off pg_stat_statements.
 func run(ctx context.Context, conn *pgx.Conn, statements []string) error {
 	text := "BEGIN; SET LOCAL search_path = pg_catalog; SET LOCAL pg_stat_statements.track = none; " +
 		strings.Join(statements, "; ") + "; COMMIT"
@@ -216,8 +216,8 @@ func run(ctx context.Context, conn *pgx.Conn, statements []string) error {
 	return nil
 }
 
-// quoteLiteral writes an SQL string. Sessions have standard_conforming_strings on.
+// quoteLiteral quotes an SQL string. standard_conforming_strings is on.
 func quoteLiteral(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// quoteName writes an SQL identifier.
+// quoteName quotes an SQL identifier.
 func quoteName(name string) string { return pgx.Identifier{name}.Sanitize() }

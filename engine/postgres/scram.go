@@ -22,9 +22,9 @@ const (
 	scramSaltLength = 16
 )
 
-// scramVerifier returns what PostgreSQL stores for the password, in the form
-// of RFC 5803 as pg_authid has it. A role is given this and never the
-// password, so that no SQL text, log or statistics view ever holds it.
+// scramVerifier returns what PostgreSQL stores for the password, in the form of
+// RFC 5803 that pg_authid uses. A role is given this and never the password, so
+// that no SQL text, log or statistics view ever contains the password.
 func scramVerifier(password model.Secret) (string, error) {
 	salt := make([]byte, scramSaltLength)
 	_, _ = rand.Read(salt) // does not fail
@@ -47,11 +47,11 @@ func mac(key []byte, text string) []byte {
 	return h.Sum(nil)
 }
 
-// CheckPassword returns an error about field for the client when not every PostgreSQL
-// client would say the password in the same bytes. Clients normalize it before
-// they hash it, libpq by SASLprep (RFC 4013, NFKC), pgx by PRECIS (RFC 8265,
-// NFC), some not at all: a password that some of these change lets some of
-// them in and others not. ASCII is always fine, and so is most of what
+// CheckPassword returns an error about field for the client unless every
+// PostgreSQL client sends the password as the same bytes. Clients normalize it
+// before they hash it: libpq by SASLprep (RFC 4013, NFKC), pgx by PRECIS (RFC
+// 8265, NFC), some not at all. A password that these change differently would
+// work with some clients only. ASCII is always fine, and so is most of what
 // keyboards type.
 func CheckPassword(field string, password model.Secret) error {
 	text := password.Reveal()
@@ -67,11 +67,11 @@ func CheckPassword(field string, password model.Secret) error {
 	return nil
 }
 
-// prepared is the mapping of SASLprep (RFC 4013, sections 2.1 and 2.2): other
-// spaces become spaces, what is commonly mapped to nothing goes, the rest is
-// normalized (NFKC). What libpq then sends as it was, because it is prohibited
-// or was not assigned in Unicode 3.2, is right for what CheckPassword passes:
-// for that, both ways give the same.
+// prepared applies the mapping of SASLprep (RFC 4013, sections 2.1 and 2.2): it
+// maps other spaces to spaces, drops characters commonly mapped to nothing, and
+// normalizes the rest (NFKC). libpq sends text unchanged if it is prohibited or
+// was not assigned in Unicode 3.2. That makes no difference for passwords that
+// pass CheckPassword.
 func prepared(text string) string {
 	return norm.NFKC.String(strings.Map(func(r rune) rune {
 		switch {
@@ -84,8 +84,8 @@ func prepared(text string) string {
 	}, text))
 }
 
-// mappedToNothing is table B.1 of RFC 3454 without U+200B, which RFC 4013
-// makes a space.
+// mappedToNothing is table B.1 of RFC 3454 without U+200B, which RFC 4013 maps to
+// a space.
 func mappedToNothing(r rune) bool {
 	switch r {
 	case 0x00ad, 0x034f, 0x1806, 0x200c, 0x200d, 0x2060, 0xfeff:

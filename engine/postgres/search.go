@@ -10,38 +10,38 @@ import (
 	"slices"
 )
 
-// ErrNotFound says that there is no PostgreSQL that works; the text around it
-// names every place that was tried and why it did not do.
+// ErrNotFound means that no working PostgreSQL was found; the text around it
+// names every place that was tried and why it was rejected.
 var ErrNotFound = errors.New("no PostgreSQL found")
 
-// ErrNoBundle says that this build carries no PostgreSQL.
+// ErrNoBundle means that this build contains no PostgreSQL.
 var ErrNoBundle = errors.New("this build has no bundled PostgreSQL")
 
-// Search says where to look for PostgreSQL. The zero value looks in the
-// default places and keeps nothing: downloads and bundles need a CacheDir.
+// Search says where to look for PostgreSQL. The zero value searches the default
+// places and stores nothing: downloads and bundles need a CacheDir.
 type Search struct {
-	Explicit  string                        // the operator's directory of programs; nothing else is then looked at
+	Explicit  string                        // the operator's directory of programs; if set, the only place
 	CacheDir  string                        // where bundles and downloads are unpacked and kept
 	Mirror    string                        // base URL of another Maven repository; "" = embedded-postgres's own
-	NoFetch   bool                          // never go to the network
+	NoFetch   bool                          // never download
 	Installed func() []string               // directories to look in; nil = the default places
-	Bundle    func() (io.ReadCloser, error) // nil = what the build carries
-	Log       *slog.Logger                  // nil = nowhere
+	Bundle    func() (io.ReadCloser, error) // nil = the build's own
+	Log       *slog.Logger                  // nil = discard
 }
 
 // Candidate is a place that was considered, and what was found there.
 type Candidate struct {
 	Binaries       // Dir and Origin always; the rest when Err is nil
-	Err      error // why it does not do
+	Err      error // why it is rejected
 }
 
-// Find returns the first PostgreSQL that works: the explicit one, the newest
-// installed one, the bundled one, the one downloaded earlier, a download. An
-// explicit directory that does not work is an error, never passed over.
+// Find returns the first PostgreSQL that works, in this order: the explicit one,
+// the newest installed one, the bundled one, an earlier download, a new download.
+// An explicit directory that does not work is an error.
 func (s Search) Find(ctx context.Context) (Binaries, error) { return s.FindMajor(ctx, 0) }
 
-// FindMajor is Find for one major version (0 = any), as an existing data directory
-// needs it. An explicit directory of another major is passed over.
+// FindMajor is Find for one major version (0 = any), for an existing data
+// directory. It skips an explicit directory of another major.
 func (s Search) FindMajor(ctx context.Context, major int) (Binaries, error) {
 	reasons := ErrNotFound
 	for _, c := range s.sources() {
@@ -65,8 +65,8 @@ func (s Search) FindMajor(ctx context.Context, major int) (Binaries, error) {
 	return bin, nil
 }
 
-// Candidates lists everything Find considers, in its order, and why each does
-// or does not do. It fetches nothing.
+// Candidates lists everything Find considers, in its order, and why each is
+// accepted or rejected. It downloads nothing.
 func (s Search) Candidates(ctx context.Context) []Candidate {
 	var all []Candidate
 	for _, source := range s.sources() {
@@ -75,7 +75,7 @@ func (s Search) Candidates(ctx context.Context) []Candidate {
 	return all
 }
 
-// String describes the candidate in one line, for a person.
+// String describes the candidate in one line, for people.
 func (c Candidate) String() string {
 	if c.Err != nil {
 		return fmt.Sprintf("%s %s: %v", c.Origin, c.Dir, c.Err)
@@ -83,8 +83,8 @@ func (c Candidate) String() string {
 	return c.Detail
 }
 
-// sources are the places in the order of preference, each probed only when
-// the ones before gave nothing.
+// sources returns the places in order of preference. Each is probed only if the
+// ones before it have no match.
 func (s Search) sources() []func(context.Context) []Candidate {
 	return []func(context.Context) []Candidate{s.explicit, s.installed, s.bundled, s.downloaded}
 }
@@ -100,8 +100,7 @@ func (s Search) explicit(ctx context.Context) []Candidate {
 	return []Candidate{candidate(ctx, dir, OriginFlag)}
 }
 
-// installed probes the installed ones, newest first, those that do not work
-// last.
+// installed probes the installed ones, newest first, those that do not work last.
 func (s Search) installed(ctx context.Context) []Candidate {
 	places := s.Installed
 	if places == nil {

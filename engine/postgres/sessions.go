@@ -9,14 +9,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ownRoles are the appliance's; every other session is a tenant's.
+// ownRoles returns the appliance's roles; every other session is a tenant's.
 func ownRoles() []string { return []string{Superuser, dumper} }
 
-// TerminateSessions ends the tenants' sessions in the database, but for those
-// from the networks in allow, and returns how many it ended once all of them
-// are gone. Sessions that open meanwhile are ended, too: the caller first
-// removes the clients that must stay out from the rules. So are logins that were half done by then
-// ([halfDone]). conn is the superuser's, in the database postgres.
+// TerminateSessions ends the tenants' sessions in the database, except those from
+// the networks in allow. It returns how many it ended, once all of them have
+// ended. It also ends sessions that open meanwhile, and logins that were
+// incomplete at the start ([halfDone]). The caller must first remove excluded
+// clients from the rules. conn is the superuser's, in the database postgres.
 func TerminateSessions(ctx context.Context, conn *pgx.Conn, database string, allow ...netip.Prefix) (int, error) {
 	logins, err := halfDone(ctx, conn)
 	if err != nil {
@@ -24,7 +24,7 @@ func TerminateSessions(ctx context.Context, conn *pgx.Conn, database string, all
 	}
 	ended := map[int32]bool{}
 	for {
-		logins.forgetGone() // first: a login that is a session by now is ended as one
+		logins.forgetGone() // first: a login that has become a session is ended as one
 		pids, err := terminate(ctx, conn, database, allow)
 		if err != nil {
 			return len(ended), fmt.Errorf("end sessions: %w", err)
@@ -44,7 +44,7 @@ func TerminateSessions(ctx context.Context, conn *pgx.Conn, database string, all
 	}
 }
 
-// terminate asks the sessions to end and returns those that have not yet.
+// terminate asks the sessions to end and returns those that have not ended yet.
 func terminate(ctx context.Context, conn *pgx.Conn, database string, allow []netip.Prefix) ([]int32, error) {
 	networks := make([]string, len(allow))
 	for n, prefix := range allow {
@@ -63,7 +63,7 @@ type Usage struct {
 	Connections int // tenants' sessions, the sum of the two below
 	SSL, NonSSL int
 	Commits     int64 // since the server's statistics began
-	// Flushed is the position up to which its WAL is on disk.
+	// Flushed is the position up to which the WAL is on disk.
 	Flushed string
 }
 

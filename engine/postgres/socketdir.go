@@ -13,23 +13,24 @@ import (
 	"syscall"
 )
 
-// longestSocket is the longest path of a Unix socket on Linux: sun_path has
-// 108 bytes with the final NUL (unix(7)). Other systems have a few less.
+// longestSocket is the limit for the path of a Unix socket: sun_path has 108
+// bytes on Linux, including the final NUL (unix(7)), and a few less on other
+// systems.
 const longestSocket = 103
 
-// SocketDir returns the private directory of the data directory's socket, and
-// makes it: dataDir/run where the socket's path can be that long, else a
-// directory below the system's temporary one, named by the user and a hash of
-// dataDir. It is refused, with the reason, when another user could have made
-// or could enter it: the owner of the directory can answer in the server's place.
+// SocketDir creates and returns the private directory for the data directory's
+// socket. It is dataDir/run if the socket's path fits, otherwise a directory
+// below the system's temporary directory, named by the user and a hash of
+// dataDir. SocketDir refuses a directory that another user could have created or
+// could enter: the owner of the directory can answer in the server's place.
 func SocketDir(dataDir string) (string, error) {
 	dir := socketDir(dataDir, os.Geteuid())
 	return dir, privateDir(dir)
 }
 
-// FindSocketDir returns the socket directory that the owner of dataDir has
-// made, for a process of another user's, such as root. The error is
-// os.ErrNotExist when there is none.
+// FindSocketDir returns the socket directory that the owner of dataDir created,
+// for a process of another user, such as root. The error is os.ErrNotExist if
+// there is none.
 func FindSocketDir(dataDir string) (string, error) {
 	info, err := os.Stat(dataDir)
 	if err != nil {
@@ -62,13 +63,13 @@ func SocketPath(socketDir string, port int) string {
 	return filepath.Join(socketDir, ".s.PGSQL."+strconv.Itoa(port))
 }
 
-// lastPrivatePort is the number that was handed out last.
+// lastPrivatePort is the last number that was handed out.
 var lastPrivatePort atomic.Uint32
 
-// PrivatePort returns a number for the name of a socket that no socket in the
+// PrivatePort returns a number for a socket's name that no socket in the
 // directory has. It is below 1024, where no instance with TCP is. Numbers are
-// handed out in rotation, so the server of one caller has time to make its socket
-// before another caller gets the same number.
+// handed out in rotation, so the server of one caller has time to create its
+// socket before another caller gets the same number.
 func PrivatePort(socketDir string) (int, error) {
 	for range 1023 {
 		port := 1 + int(lastPrivatePort.Add(1)%1023)
@@ -79,10 +80,10 @@ func PrivatePort(socketDir string) (int, error) {
 	return 0, fmt.Errorf("no free socket name in %s", socketDir)
 }
 
-// ClearSockets removes what servers that were killed have left in a socket
-// directory. A database's next start reuses its socket; that of a restore or a
-// verification, which has a new name each time, would stay for good. No server may
-// be starting there.
+// ClearSockets removes what killed servers left in a socket directory. A
+// database's next start reuses its socket; that of a restore or a verification,
+// which has a new name each time, would stay for good. No server may be starting
+// there.
 func ClearSockets(socketDir string) error {
 	locks, err := filepath.Glob(filepath.Join(socketDir, ".s.PGSQL.*.lock"))
 	for _, lock := range locks {
@@ -91,9 +92,9 @@ func ClearSockets(socketDir string) error {
 	return err
 }
 
-// clearSocket removes a socket and its lock if the process that made them has
-// ended. PostgreSQL itself takes one over only when the process's number is free, so
-// not while a zombie waits to be reaped.
+// clearSocket removes a socket and its lock file if the process that created them
+// has ended. PostgreSQL itself takes over a socket only if no process has the
+// recorded number, so not while a zombie waits to be reaped.
 func clearSocket(socket string) error {
 	lock, err := readLockFile(socket + ".lock")
 	if errors.Is(err, os.ErrNotExist) || err == nil && lock.pid > 0 && isPostmaster(lock.pid, lock.dir) {
@@ -102,7 +103,7 @@ func clearSocket(socket string) error {
 	if err != nil {
 		return fmt.Errorf("read lock of a socket: %w", err)
 	}
-	for _, path := range []string{socket, socket + ".lock"} { // the lock last: it is what is looked for
+	for _, path := range []string{socket, socket + ".lock"} { // the lock last: ClearSockets finds sockets by it
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("remove socket of a dead server: %w", err)
 		}
@@ -110,8 +111,8 @@ func clearSocket(socket string) error {
 	return nil
 }
 
-// privateDir makes dir for this user alone, or checks that it is. Mkdir does not
-// follow another user's link, and Lstat shows it.
+// privateDir creates dir for this user alone, or checks that it is. Mkdir does
+// not follow another user's link, and Lstat reveals it.
 func privateDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("make socket directory: %w", err)

@@ -13,16 +13,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// State is what an instance is doing.
+// State is the state of an instance.
 type State string
 
-// The states. A failed instance is still tried every 30 s: what made it fail,
-// a full disk, may pass.
+// The states. A failed instance is still retried every 30 s, because the cause,
+// such as a full disk, may pass.
 const (
 	StateStarting State = "starting"
 	StateRunning  State = "running"
-	StateDown     State = "down"   // it ended by itself and is being brought back
-	StateFailed   State = "failed" // it could not be brought back, which needs a person
+	StateDown     State = "down"   // it exited on its own and is being restarted
+	StateFailed   State = "failed" // it could not be restarted and needs a person
 	StateStopped  State = "stopped"
 )
 
@@ -33,16 +33,16 @@ var (
 	ErrSupervisorClosed = errors.New("the supervisor is closed")
 )
 
-// SupervisorOptions are what a supervisor is told once.
+// SupervisorOptions are fixed when a supervisor is created.
 type SupervisorOptions struct {
-	Log *slog.Logger // nil = nowhere
-	// Changed, when set, hears every change of an instance's state, one at a
-	// time for each instance. reason is for a person; with StateDown and
-	// StateFailed it says how the process ended and its last log lines. It
-	// may not call the supervisor's methods that change that instance.
+	Log *slog.Logger // nil = discard
+	// Changed, when set, is called with every change of an instance's state, one at
+	// a time for each instance. reason is for people; with StateDown and StateFailed
+	// it says how the process ended and its last log lines. Changed must not call
+	// methods of the supervisor that change that instance.
 	Changed func(id string, state State, reason string)
-	// PortTaken, when set, is asked for another port when a foreign process
-	// has that of an instance. The same rule holds for it as for Changed.
+	// PortTaken, when set, returns another port if a foreign process uses that of an
+	// instance. The restriction on Changed applies to it, too.
 	PortTaken func(id string) (int, error)
 }
 
@@ -71,10 +71,10 @@ func NewSupervisor(opts SupervisorOptions) *Supervisor {
 }
 
 // Start starts the instance, or adopts the postmaster that already serves its
-// directory, and returns once it accepts connections. From then on it is kept
-// running. When Start returns an error the id is free and nothing runs, but for
-// a postmaster that served before and had no place for the supervisor;
-// ErrPortInUse and ErrInstanceExists are told apart.
+// directory, and returns once it accepts connections. From then on the supervisor
+// keeps it running. If Start returns an error, which may wrap ErrPortInUse or
+// ErrInstanceExists, the id is free and nothing runs, except a postmaster that
+// served before and had no connection slot for the supervisor.
 func (s *Supervisor) Start(ctx context.Context, spec Spec) error {
 	i, err := s.claim(spec)
 	if err != nil {
@@ -88,9 +88,9 @@ func (s *Supervisor) Start(ctx context.Context, spec Spec) error {
 	return nil
 }
 
-// Keep is Start that does not wait and does not give up: the instance is
-// brought up, and tried again with back-off when that fails, until it is
-// stopped. Changed hears how it goes.
+// Keep is Start without waiting or giving up: it starts the instance in the
+// background and retries with back-off until the instance is stopped. Changed
+// reports the progress.
 func (s *Supervisor) Keep(spec Spec) error {
 	i, err := s.claim(spec)
 	if err != nil {
@@ -99,9 +99,9 @@ func (s *Supervisor) Keep(spec Spec) error {
 	return i.keepUp()
 }
 
-// Stop shuts the instance down and forgets it: a fast shutdown, and an
-// immediate one when ctx ends before it is done. It returns when the process
-// is gone; an error says that it took force, or that the id is unknown.
+// Stop shuts the instance down and forgets it: by a fast shutdown, or an
+// immediate one if ctx ends first. It returns when the process has ended; an
+// error says that force was needed, or that the id is unknown.
 func (s *Supervisor) Stop(ctx context.Context, id string) error {
 	return s.act(id, "stop", func(i *instance) error {
 		err := errors.Join(i.stop(ctx), i.clearSocket())
@@ -110,36 +110,35 @@ func (s *Supervisor) Stop(ctx context.Context, id string) error {
 	})
 }
 
-// Restart shuts the instance down, at once when a fast shutdown takes longer
-// than patience, writes its configuration anew and starts it; it returns once
-// connections are accepted. When the start fails the instance is brought back as
-// if it had died by itself.
+// Restart shuts the instance down, immediately if a fast shutdown takes longer
+// than patience, rewrites its configuration and starts it. It returns once the
+// instance accepts connections. If the start fails, the supervisor restarts the
+// instance as if it had died on its own.
 func (s *Supervisor) Restart(ctx context.Context, id string, patience time.Duration) error {
 	return s.Reconfigure(ctx, id, patience, func(*Spec) {})
 }
 
-// Reconfigure changes the specification of an instance (its port, its
-// settings, its binaries; not its ID or Dir) and restarts it with that.
+// Reconfigure changes the specification of an instance (its port, its settings,
+// its binaries; not its ID or Dir) and restarts it.
 func (s *Supervisor) Reconfigure(ctx context.Context, id string, patience time.Duration, change func(*Spec)) error {
 	return s.act(id, "restart", func(i *instance) error { return i.restart(ctx, patience, change) })
 }
 
-// Update gives the instance new rules about who may connect. When it returns
-// nil they are in force for every connection from now on; sessions that are
-// open stay (TerminateSessions ends them). An instance that is down gets them
-// before it comes back.
+// Update gives the instance new access rules. When it returns nil, they are in
+// force for every new connection; open sessions stay (TerminateSessions ends
+// them). An instance that is down gets them before it is back.
 func (s *Supervisor) Update(ctx context.Context, id string, hba HBA) error {
 	return s.act(id, "update who may connect to", func(i *instance) error { return i.update(ctx, hba) })
 }
 
-// Reload makes the instance read its files again, a new certificate for one.
-// When it returns nil the new ones are in force.
+// Reload makes the instance read its files again, for example a new certificate.
+// When it returns nil, the new files are in force.
 func (s *Supervisor) Reload(ctx context.Context, id string) error {
 	return s.act(id, "reload", func(i *instance) error { return i.reload(ctx) })
 }
 
-// Connect opens a session as [Superuser] over the private socket. Names are
-// looked up in pg_catalog alone. The caller closes it.
+// Connect opens a session as [Superuser] over the private socket. Names resolve
+// only in pg_catalog. The caller closes it.
 func (s *Supervisor) Connect(ctx context.Context, id, database string) (*pgx.Conn, error) {
 	i, err := s.instance(id)
 	if err != nil {
@@ -149,7 +148,7 @@ func (s *Supervisor) Connect(ctx context.Context, id, database string) (*pgx.Con
 }
 
 // ConnectLocal opens a session as the role that the instance's rules let the
-// appliance be ([HBA].Local): an ordinary role, for work on what a tenant or a
+// appliance use ([HBA].Local): an ordinary role, for work on what a tenant or a
 // stranger may have written. The caller closes it.
 func (s *Supervisor) ConnectLocal(ctx context.Context, id string) (*pgx.Conn, error) {
 	i, err := s.instance(id)
@@ -160,8 +159,8 @@ func (s *Supervisor) ConnectLocal(ctx context.Context, id string) (*pgx.Conn, er
 	return connectAs(ctx, spec, i.lockout, spec.HBA.Database, spec.HBA.Local)
 }
 
-// Status returns the state of an instance, the reason given for it and the
-// postmaster's process number (0 = none); StateStopped when it is unknown.
+// Status returns the state of an instance, its reason and the postmaster's
+// process number (0 = none); StateStopped if the id is unknown.
 func (s *Supervisor) Status(id string) (state State, reason string, pid int) {
 	i, err := s.instance(id)
 	if err != nil {
@@ -170,8 +169,8 @@ func (s *Supervisor) Status(id string) (state State, reason string, pid int) {
 	return i.status()
 }
 
-// Close stops all instances, in parallel, as Stop does each. No other can be
-// started after it. Closing twice is fine.
+// Close stops all instances in parallel, each as Stop does. None can be started
+// afterwards. Calling Close twice is fine.
 func (s *Supervisor) Close(ctx context.Context) error {
 	all := s.shut()
 	errs := make([]error, len(all))
@@ -197,7 +196,7 @@ func (s *Supervisor) Detach() {
 	}
 }
 
-// shut refuses further instances and returns those there are.
+// shut refuses further instances and returns the existing ones.
 func (s *Supervisor) shut() []*instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +204,7 @@ func (s *Supervisor) shut() []*instance {
 	return slices.Collect(maps.Values(s.instances))
 }
 
-// claim takes the id for a new instance.
+// claim reserves the id for a new instance.
 func (s *Supervisor) claim(spec Spec) (*instance, error) {
 	if spec.Config.SocketDir == "" {
 		dir, err := SocketDir(spec.Dir)
@@ -239,7 +238,7 @@ func (s *Supervisor) forget(i *instance) {
 	}
 }
 
-// act does something with an instance; act's words begin the error.
+// act runs do on an instance; words begin the error.
 func (s *Supervisor) act(id, words string, do func(*instance) error) error {
 	i, err := s.instance(id)
 	if err == nil {

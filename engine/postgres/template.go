@@ -24,7 +24,7 @@ func fillTemplate(ctx context.Context, spec Spec) error {
 	return nil
 }
 
-// templateCluster are the statements run in the database postgres.
+// templateCluster returns the statements to run in the database postgres.
 func templateCluster() []string {
 	o, r, d := quoteName(preparedOwner), quoteName(preparedReadOnly), quoteName(preparedDatabase)
 	statements := []string{
@@ -34,9 +34,9 @@ func templateCluster() []string {
 		"ALTER ROLE " + r + " SET default_transaction_read_only = on",
 		"CREATE DATABASE " + d + " OWNER " + o,
 		"REVOKE ALL ON DATABASE postgres, template1 FROM PUBLIC",
-		// The appliance's own view of statements. A tenant's database does not
-		// get it: it is no trusted extension, and a dump that
-		// names it could not be restored elsewhere by its owner.
+		// Only the appliance uses this view of statements. A tenant's database does not
+		// get the extension: it is not trusted, and an owner could not restore
+		// elsewhere a dump that names it.
 		`DO $$ BEGIN
 			IF current_setting('shared_preload_libraries') LIKE '%pg_stat_statements%' THEN
 				CREATE EXTENSION IF NOT EXISTS pg_stat_statements SCHEMA public;
@@ -50,22 +50,23 @@ func preparedTenant() Tenant {
 }
 
 // ownersFunctions matches the functions of pg_catalog that change something, or
-// hold others up, and need no privilege on anything: large objects, WAL messages,
-// advisory locks and transaction numbers. pg_advisory_unlock_all is not among
-// them, because pools call it as they take a session back.
+// block others, and need no privilege: large objects, WAL messages, advisory
+// locks and transaction numbers. It does not match pg_advisory_unlock_all, which
+// pools call when a session is returned to them.
 const ownersFunctions = `^(lo_creat|lo_create|lo_from_bytea|lo_put|lowrite|lo_unlink|lo_truncate|lo_truncate64|` +
 	`pg_logical_emit_message|pg_(try_)?advisory_(xact_)?lock(_shared)?|txid_current|pg_current_xact_id)$`
 
-// databasePrivileges are the statements, run in the tenant's database, that set
-// the privileges of both roles there.
+// databasePrivileges returns the statements, run in the tenant's database, that
+// set the privileges of both roles there.
 func (t Tenant) databasePrivileges() []string {
 	return []string{t.functionPrivileges(), readerPrivileges}
 }
 
-// functionPrivileges is the statement that takes from PUBLIC what writes or locks
-// without a privilege on anything, so that the read-only role cannot, and gives it
-// to the owner; functions that read or write the server's files are granted to no one from the start.
-// The functions are looked up, because their arguments differ between major versions.
+// functionPrivileges returns the statement that moves functions which write or
+// lock without a privilege from PUBLIC to the owner, so that the read-only role
+// cannot call them. No one has the functions that read or write the server's
+// files to begin with. The functions are looked up, because their arguments
+// differ between major versions.
 func (t Tenant) functionPrivileges() string {
 	return `DO $$ DECLARE f regprocedure; BEGIN
 		FOR f IN SELECT oid FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND proname ~ '` + ownersFunctions + `'
@@ -92,10 +93,10 @@ func (t Tenant) functionPrivileges() string {
 }
 
 // isPrepared reports whether the tenant's database, which conn need not be in,
-// has the privileges of [Tenant.databasePrivileges]. The cluster has a record of
-// the owner's grants in every database. A database that an older version made
-// lacks some, and its read-only role is a member of pg_read_all_data. What the
-// owner has revoked since is not looked at.
+// has the privileges of [Tenant.databasePrivileges]. The cluster records the
+// owner's grants in every database. A database made by an older version lacks
+// some, and its read-only role is a member of pg_read_all_data. isPrepared
+// ignores what the owner has revoked since.
 func (t Tenant) isPrepared(ctx context.Context, conn *pgx.Conn) (prepared bool, err error) {
 	err = conn.QueryRow(ctx, `select not exists (
 		select from pg_proc where pronamespace = 'pg_catalog'::regnamespace and proname ~ $3 and oid not in (

@@ -20,16 +20,16 @@ const buildNice = 10
 // ErrWarmPoolClosed says that the pool is closed.
 var ErrWarmPoolClosed = errors.New("the warm pool is closed")
 
-// WarmPoolOptions say what the pool holds.
+// WarmPoolOptions configure a pool.
 type WarmPoolOptions struct {
 	Dir       string // of the prepared directories, on the file system of the instances
 	Want      int    // how many to keep ready
 	Bin       Binaries
 	SocketDir string // a private directory for the sockets during a build; "" = SocketDir(Dir)
-	// HasSpace, when set, is asked before a directory is built ahead of need.
-	// False makes the pool wait: databases need the rest of the disk.
+	// HasSpace, when set, is called before a directory is built ahead of need. If it
+	// returns false, the pool waits: databases need the rest of the disk.
 	HasSpace func() bool
-	Log      *slog.Logger // nil = nowhere
+	Log      *slog.Logger // nil = discard
 }
 
 // WarmPool holds prepared data directories, ready to become instances. Each has
@@ -41,7 +41,7 @@ type WarmPool struct {
 	cancel context.CancelFunc
 	filler sync.WaitGroup
 	takers sync.WaitGroup // builds that Take does itself
-	slots  chan struct{}  // a semaphore for those builds: more than there are processors only slow each other
+	slots  chan struct{}  // a semaphore for those builds: more than one per processor slows all
 	wake   chan struct{}
 
 	mu     sync.Mutex
@@ -86,8 +86,8 @@ func (s *WarmPool) Ready() int {
 	return len(s.ready)
 }
 
-// Take moves a prepared directory to dest, durably: a ready one, else one built
-// now. dest must not exist; its parent must, on the pool's file system.
+// Take moves a prepared directory to dest, durably: a ready one, or else one
+// built now. dest must not exist; its parent must, on the pool's file system.
 func (s *WarmPool) Take(ctx context.Context, dest string) error {
 	for {
 		path, err := s.obtain(ctx)
@@ -107,9 +107,9 @@ func (s *WarmPool) Take(ctx context.Context, dest string) error {
 	}
 }
 
-// Close ends the filling, waits for it and for every Take that builds, and
+// Close stops the filling, waits for it and for every Take that builds, and
 // leaves nothing unfinished or running. Ready directories stay for the next run.
-// Closing twice is fine.
+// Calling Close twice is fine.
 func (s *WarmPool) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -119,7 +119,7 @@ func (s *WarmPool) Close() {
 	s.takers.Wait()
 }
 
-// obtain gives the caller a directory of its own.
+// obtain returns a directory for the caller's exclusive use.
 func (s *WarmPool) obtain(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	if s.closed {
@@ -136,8 +136,8 @@ func (s *WarmPool) obtain(ctx context.Context) (string, error) {
 	return s.buildFor(ctx)
 }
 
-// buildFor builds one for a caller, at full speed. A caller that waited for a
-// slot gets a directory that became ready in the meantime.
+// buildFor builds a directory for a caller, at full speed. A caller that waited
+// for a slot gets a directory that became ready in the meantime.
 func (s *WarmPool) buildFor(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -205,8 +205,7 @@ func (s *WarmPool) fill() {
 	}
 }
 
-// fillRetry is the pause after a build that failed, or for which there was not
-// enough free space.
+// fillRetry is the pause after a build that failed, or for lack of free space.
 const fillRetry = 5 * time.Second
 
 // adopt finds the directories of an earlier run.

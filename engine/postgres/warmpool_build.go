@@ -14,8 +14,8 @@ import (
 )
 
 // A prepared directory is named prepared-<format>-<version>-<random>. A change of
-// fillTemplate or Init must raise the format; a pool then removes the
-// directories of older formats.
+// fillTemplate or Init must raise the format; pools remove directories of older
+// formats.
 const (
 	preparedPrefix = "prepared-"
 	preparedFormat = "4"
@@ -41,7 +41,7 @@ func (s *WarmPool) buildOne(ctx context.Context, nice int) (string, error) {
 	return path, nil
 }
 
-// prepare is Init and the template step, ended by a clean stop.
+// prepare runs Init and fills the template, then stops the server cleanly.
 func (s *WarmPool) prepare(ctx context.Context, dir string, nice int) error {
 	if err := initdb(ctx, s.opts.Bin, dir, nice); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (s *WarmPool) prepare(ctx context.Context, dir string, nice int) error {
 		return err
 	}
 	if err := s.makeTemplate(ctx, spec); err != nil {
-		// A server that was killed has left its socket, which no other start clears.
+		// A killed server leaves its socket behind, which no other start removes.
 		return errors.Join(err, clearSocket(SocketPath(spec.Config.SocketDir, spec.Config.Port)))
 	}
 	return tidy(dir)
@@ -68,8 +68,8 @@ func (s *WarmPool) makeTemplate(ctx context.Context, spec Spec) error {
 	return p.stop(ctx)
 }
 
-// privateSpec is an instance without TCP. Its port only names the socket:
-// several builds share one socket directory.
+// privateSpec returns the specification of an instance without TCP. Its port only
+// names the socket: several builds share one socket directory.
 func (s *WarmPool) privateSpec(dir string, nice int) (Spec, error) {
 	sockets := s.opts.SocketDir
 	var err error
@@ -104,7 +104,7 @@ func tidy(dir string) error {
 // moveDir renames a directory, durably.
 func moveDir(from, to string) error {
 	if _, err := os.Lstat(to); err == nil {
-		return fmt.Errorf("move to %s: %w", to, os.ErrExist) // rename takes an empty directory
+		return fmt.Errorf("move to %s: %w", to, os.ErrExist) // rename would replace an empty directory
 	}
 	if err := os.Rename(from, to); err != nil {
 		return err
@@ -118,7 +118,7 @@ func moveDir(from, to string) error {
 	return durable.SyncDir(durable.OS{}, filepath.Dir(from))
 }
 
-// discard removes an unfinished or outdated directory, and first ends the
+// discard removes an unfinished or outdated directory. It first ends the
 // postmaster that an appliance killed during the build may have left in it.
 func discard(dir string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
@@ -130,8 +130,8 @@ func discard(dir string) error {
 	return removeTree(dir)
 }
 
-// removeTree removes dir; an initdb that has just lost its server may still
-// be cleaning up in it.
+// removeTree removes dir. It retries, because an initdb that has just lost its
+// server may still be cleaning up there.
 func removeTree(dir string) error {
 	var err error
 	for range 20 {

@@ -8,22 +8,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watch pins one process by a pidfd (pidfd_open(2)), which never comes to
-// mean another process, waits for its exit and signals it. The descriptor is
-// in the runtime's poller: waiting costs no thread.
+// watch refers to one process by a pidfd (pidfd_open(2)), which never comes to
+// mean another process. It waits for the process's exit and signals it. The
+// runtime's poller holds the descriptor, so waiting costs no thread.
 type watch struct {
 	pid  int
 	file *os.File
 }
 
-// newWatch pins the process pid; syscall.ESRCH when there is none.
+// newWatch opens the process pid; the error is syscall.ESRCH if there is none.
 func newWatch(pid int) (*watch, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("pidfd_open", err)
 	}
-	// The poller takes only what does not block. (PIDFD_NONBLOCK would ask
-	// for Linux 5.10; this works from 5.3 on, as pidfd_open itself.)
+	// The poller accepts only non-blocking descriptors. (PIDFD_NONBLOCK needs Linux
+	// 5.10; this works from 5.3 on, like pidfd_open itself.)
 	if err := unix.SetNonblock(fd, true); err != nil {
 		_ = unix.Close(fd)
 		return nil, os.NewSyscallError("fcntl", err)
@@ -31,7 +31,7 @@ func newWatch(pid int) (*watch, error) {
 	return &watch{pid, os.NewFile(uintptr(fd), "pidfd")}, nil
 }
 
-// wait returns true when the process has exited, false after cancel.
+// wait returns true if the process has exited, false after cancel.
 func (w *watch) wait() bool {
 	conn, err := w.file.SyscallConn()
 	if err != nil {
@@ -54,8 +54,8 @@ func readable(fd int) bool {
 // cancel makes wait return.
 func (w *watch) cancel() { _ = w.file.SetReadDeadline(time.Unix(1, 0)) }
 
-// signal sends sig to the pinned process: ESRCH once it is gone,
-// os.ErrClosed once it is let go of.
+// signal sends sig to the process: ESRCH once it has ended, os.ErrClosed once the
+// watch is closed.
 func (w *watch) signal(sig syscall.Signal) error {
 	conn, err := w.file.SyscallConn()
 	if err != nil {
@@ -63,7 +63,7 @@ func (w *watch) signal(sig syscall.Signal) error {
 	}
 	var sent error
 	if err := conn.Control(func(fd uintptr) { sent = unix.PidfdSendSignal(int(fd), sig, nil, 0) }); err != nil {
-		return os.ErrClosed // the only way it fails; the poller has an error of its own for it
+		return os.ErrClosed // the only cause; the poller returns its own error for it
 	}
 	return sent
 }

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// watch looks after one process by its number, where the system has no
-// pidfd: between two looks the number could come to mean another process.
+// watch polls a process by its number, on systems without pidfds: between two
+// polls the number could come to mean another process.
 type watch struct {
 	pid     int
 	once    sync.Once
 	stopped chan struct{}
 }
 
-// watchEvery is the time between two looks.
+// watchEvery is the interval between two polls.
 const watchEvery = 50 * time.Millisecond
 
 func newWatch(pid int) (*watch, error) {

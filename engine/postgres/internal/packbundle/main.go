@@ -40,7 +40,7 @@ func run() error {
 	return write(flag.Arg(0), bin)
 }
 
-// write makes the archive beside its name first: a build never sees half.
+// write builds the archive under another name, so that a build never sees half.
 func write(path string, bin postgres.Binaries) error {
 	f, err := os.Create(path + ".new")
 	if err != nil {
