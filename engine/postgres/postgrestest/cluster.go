@@ -19,22 +19,22 @@ import (
 )
 
 // Cluster is a bare PostgreSQL: a data directory with page checksums and the
-// superuser postgres, on a Unix socket only. The product's configuration,
-// roles and supervisor have no part in it; see [Instance] for those.
+// superuser postgres, on a Unix socket only. It does not use the product's
+// configuration, roles and supervisor; see [Instance] for those.
 type Cluster struct {
 	Bin       postgres.Binaries
 	Dir       string // the data directory
 	SocketDir string
-	Settings  []string      // name=value, at the next start
+	Settings  []string      // name=value, applied at the next start
 	Exited    chan struct{} // closed when the postmaster of the last start has ended
 
 	tb      testing.TB
 	process *exec.Cmd // nil when stopped
 }
 
-// NewCluster makes and starts a cluster whose WAL segments have segmentSize
-// bytes. It is stopped when the test ends. All clusters of a test binary have
-// the same system identifier.
+// NewCluster creates and starts a cluster whose WAL segments have segmentSize
+// bytes. It is stopped when the test ends. All clusters of a test binary have the
+// same system identifier.
 func NewCluster(tb testing.TB, bin postgres.Binaries, segmentSize int, settings ...string) *Cluster {
 	tb.Helper()
 	dir := filepath.Join(tb.TempDir(), "data")
@@ -44,8 +44,8 @@ func NewCluster(tb testing.TB, bin postgres.Binaries, segmentSize int, settings 
 	return StartCluster(tb, bin, dir, settings...)
 }
 
-// NewForeignCluster is NewCluster with a system identifier of its own, which
-// takes an initdb.
+// NewForeignCluster is NewCluster with its own system identifier, which takes an
+// initdb.
 func NewForeignCluster(tb testing.TB, bin postgres.Binaries, segmentSize int, settings ...string) *Cluster {
 	tb.Helper()
 	dir := filepath.Join(tb.TempDir(), "data")
@@ -59,10 +59,10 @@ func initdb(tb testing.TB, bin postgres.Binaries, dir string, segmentSize int) {
 		"--wal-segsize="+strconv.Itoa(segmentSize>>20), "-D", dir))
 }
 
-// initMu lets one test at a time make the directory that the others copy.
+// initMu lets one test at a time create the directory that the others copy.
 var initMu sync.Mutex
 
-// emptyCluster is a data directory as initdb leaves it, made once for the
+// emptyCluster returns a data directory fresh from initdb, created once for the
 // process.
 func emptyCluster(tb testing.TB, bin postgres.Binaries, segmentSize int) string {
 	tb.Helper()
@@ -80,7 +80,7 @@ func emptyCluster(tb testing.TB, bin postgres.Binaries, segmentSize int) string 
 	return dir
 }
 
-// StartCluster starts PostgreSQL on dir, until the test ends.
+// StartCluster starts PostgreSQL on dir and stops it when the test ends.
 func StartCluster(tb testing.TB, bin postgres.Binaries, dir string, settings ...string) *Cluster {
 	tb.Helper()
 	c := StoppedCluster(tb, bin, dir, settings...)
@@ -88,7 +88,7 @@ func StartCluster(tb testing.TB, bin postgres.Binaries, dir string, settings ...
 	return c
 }
 
-// StoppedCluster is a cluster on dir that the test starts itself. It is
+// StoppedCluster returns a cluster on dir that the test starts itself. It is
 // stopped when the test ends.
 func StoppedCluster(tb testing.TB, bin postgres.Binaries, dir string, settings ...string) *Cluster {
 	tb.Helper()
@@ -101,7 +101,7 @@ func StoppedCluster(tb testing.TB, bin postgres.Binaries, dir string, settings .
 	return c
 }
 
-// Tool is a command of PostgreSQL's own.
+// Tool returns a command that runs one of PostgreSQL's programs.
 func Tool(bin postgres.Binaries, name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(bin.Tool(name), args...)
 	cmd.Env = append(bin.Env(), "TZ=UTC")
@@ -118,14 +118,14 @@ func Run(tb testing.TB, cmd *exec.Cmd) string {
 	return string(out)
 }
 
-// Start starts the postmaster and waits until it takes connections.
+// Start starts the postmaster and waits until it accepts connections.
 func (c *Cluster) Start() {
 	c.tb.Helper()
 	c.Launch()
 	c.WaitReady()
 }
 
-// Launch starts the postmaster, and does not wait.
+// Launch starts the postmaster without waiting.
 func (c *Cluster) Launch() {
 	c.tb.Helper()
 	log, err := os.OpenFile(c.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -152,7 +152,7 @@ func (c *Cluster) Launch() {
 	}(c.process, c.Exited)
 }
 
-// WaitReady waits until the server takes connections.
+// WaitReady waits until the server accepts connections.
 func (c *Cluster) WaitReady() {
 	c.tb.Helper()
 	for deadline := time.Now().Add(startTimeout); ; time.Sleep(20 * time.Millisecond) {
@@ -167,7 +167,7 @@ func (c *Cluster) WaitReady() {
 	}
 }
 
-// Stop stops PostgreSQL fast, if it runs.
+// Stop stops PostgreSQL by a fast shutdown, if it runs.
 func (c *Cluster) Stop() { c.end(syscall.SIGINT) }
 
 // Crash kills the postmaster and waits until its children have ended.
@@ -181,7 +181,7 @@ func (c *Cluster) Crash() {
 	_ = os.Remove(filepath.Join(c.Dir, "postmaster.pid"))
 }
 
-// Kill kills the postmaster and leaves its children to end by themselves.
+// Kill kills the postmaster and does not wait for its children.
 func (c *Cluster) Kill() { c.end(syscall.SIGKILL) }
 
 func (c *Cluster) end(signal syscall.Signal) {
@@ -206,18 +206,18 @@ func (c *Cluster) running() bool {
 
 func (c *Cluster) logFile() string { return filepath.Join(c.SocketDir, "log") }
 
-// Log is what the server has logged so far.
+// Log returns what the server has logged so far.
 func (c *Cluster) Log() string {
 	text, _ := os.ReadFile(c.logFile())
 	return string(text)
 }
 
-// URL connects the superuser to the database postgres.
+// URL returns the connection string of the superuser to the database postgres.
 func (c *Cluster) URL() string {
 	return fmt.Sprintf("host=%s user=postgres dbname=postgres", c.SocketDir)
 }
 
-// Connect opens a session, closed when the test ends.
+// Connect opens a session that is closed when the test ends.
 func (c *Cluster) Connect() *pgx.Conn {
 	c.tb.Helper()
 	conn, err := pgx.Connect(context.Background(), c.URL())

@@ -17,16 +17,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// cacheName is the directory in the user's cache where a run without an
-// installed PostgreSQL keeps the one it downloads.
+// cacheName is the directory in the user's cache where a run without an installed
+// PostgreSQL stores its download.
 const cacheName = "holdfast-test"
 
-// startTimeout bounds everything that is not a test's own: a machine busy
-// with other work is slow, a hang is longer.
+// startTimeout bounds the harness's own waits. It is long enough for a machine
+// busy with other work, so exceeding it means a hang.
 const startTimeout = 60 * time.Second
 
-// Binaries finds PostgreSQL as the product does; where none is installed it
-// downloads one, once for all runs. It fails the test when there is none.
+// Binaries finds PostgreSQL as the product does; if none is installed it
+// downloads one, once for all runs. It fails the test if there is none.
 func Binaries(tb testing.TB) postgres.Binaries {
 	tb.Helper()
 	bin, err := binaries()
@@ -36,7 +36,7 @@ func Binaries(tb testing.TB) postgres.Binaries {
 	return bin
 }
 
-// binaries are found once for the process.
+// binaries finds PostgreSQL once for the process.
 var binaries = sync.OnceValues(findBinaries)
 
 func findBinaries() (postgres.Binaries, error) {
@@ -86,8 +86,8 @@ func InstanceWith(tb testing.TB, change func(*postgres.Spec)) *Database {
 	return d
 }
 
-// Prepare makes a data directory with a certificate, and the specification of
-// its instance, and starts nothing.
+// Prepare creates a data directory with a certificate, and the specification of
+// its instance. It starts nothing.
 func Prepare(tb testing.TB) *Database {
 	tb.Helper()
 	dir := filepath.Join(tb.TempDir(), "data")
@@ -125,8 +125,8 @@ func (d *Database) provision(tb testing.TB) {
 	}
 }
 
-// Superuser opens a session as the appliance's own role; it is closed when
-// the test ends.
+// Superuser opens a session as the appliance's own role; it is closed when the
+// test ends.
 func (d *Database) Superuser(tb testing.TB, database string) *pgx.Conn {
 	tb.Helper()
 	conn, err := d.Supervisor.Connect(tb.Context(), d.Spec.ID, database)
@@ -147,7 +147,7 @@ func (d *Database) ReadOnly(tb testing.TB) *pgx.Conn {
 	return closed(tb, conn, err)
 }
 
-// URL is the connection URL of a role.
+// URL returns the connection URL of a role.
 func (d *Database) URL(role string, password model.Secret) string {
 	return fmt.Sprintf("postgres://%s:%s@127.0.0.1:%d/%s?sslmode=require", role, password.Reveal(), d.Spec.Config.Port, d.Tenant.Database)
 }
@@ -165,9 +165,9 @@ func closed(tb testing.TB, conn *pgx.Conn, err error) *pgx.Conn {
 	return conn
 }
 
-// freePort draws a port below the range from which the system gives ports to
-// clients. Packages are tested side by side: the start is drawn, so that two
-// of them seldom want the same one.
+// freePort picks a port below the system's range of client ports. Packages are
+// tested in parallel, so it starts at a random port: two of them seldom want the
+// same one.
 func freePort() (int, error) {
 	var b [2]byte
 	_, _ = rand.Read(b[:])
@@ -175,7 +175,7 @@ func freePort() (int, error) {
 	return postgres.FreePort(lo, lo+500, []string{"127.0.0.1"}, nil)
 }
 
-// SocketDir is the private directory of the instance's socket.
+// SocketDir returns the private directory of the instance's socket.
 func (d *Database) SocketDir(tb testing.TB) string {
 	tb.Helper()
 	if d.Spec.Config.SocketDir != "" {

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// Main runs the tests of a package and ends the process: status 1 when a test
-// failed, or when a PostgreSQL process was left running.
+// Main runs the tests of a package and exits with status 1 if a test failed or a
+// PostgreSQL process was left running.
 func Main(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	if fuzzing() {
-		// The fuzzer starts the test binary again, which another user could
-		// not; fuzz targets need no PostgreSQL.
+		// The fuzzer restarts the test binary, which another user could not do; fuzz
+		// targets need no PostgreSQL.
 		return m.Run()
 	}
 	tmp, err := becomeOrdinary()

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// becomeOrdinary makes the run's temporary directory and, as root, becomes
-// the user postgres, else nobody.
+// becomeOrdinary creates the run's temporary directory and, as root, switches to
+// the user postgres, or else nobody.
 func becomeOrdinary() (tmp string, err error) {
 	uid, gid := os.Geteuid(), os.Getegid()
 	if uid == 0 {
@@ -59,7 +59,7 @@ func giveUpRoot(tmp string, uid, gid int) error {
 	return stayDumpable()
 }
 
-// sharedTemp is a temporary directory every user can reach, with a path
+// sharedTemp returns a temporary directory that every user can reach, with a path
 // short enough for sockets.
 func sharedTemp() string {
 	dir := os.TempDir()
@@ -74,8 +74,8 @@ func sharedTemp() string {
 	}
 }
 
-// setEnvironment points everything that writes at the run's own directory,
-// but for the cache, which all runs of a user share: it holds downloads.
+// setEnvironment points everything that writes at the run's own directory, except
+// the cache, which holds downloads and which all runs of a user share.
 func setEnvironment(base, tmp string) error {
 	cache := filepath.Join(base, "holdfast-cache-"+strconv.Itoa(os.Geteuid()))
 	if dir, err := os.UserCacheDir(); err == nil && os.MkdirAll(filepath.Join(dir, cacheName), 0o700) == nil {
@@ -91,8 +91,8 @@ func setEnvironment(base, tmp string) error {
 	return nil
 }
 
-// ownDir makes dir, or sees that it is this user's alone: programs from it
-// are run.
+// ownDir creates dir, or checks that no other user has access: programs in it are
+// run.
 func ownDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
 		return err

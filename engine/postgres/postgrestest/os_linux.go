@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stayDumpable undoes what a change of user does: without it /proc/self
+// stayDumpable undoes a side effect of changing the user, after which /proc/self
 // belongs to root.
 func stayDumpable() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0); err != nil {
@@ -31,8 +31,7 @@ func dupForever(f *os.File) int {
 	return fd
 }
 
-// leftovers kills the PostgreSQL processes that work below dir, and names
-// them.
+// leftovers kills the PostgreSQL processes that work below dir, and lists them.
 func leftovers(dir string) []string {
 	entries, _ := os.ReadDir("/proc")
 	var found []string

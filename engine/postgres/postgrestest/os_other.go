@@ -12,8 +12,8 @@ func stayDumpable() error { return nil }
 
 func dupForever(f *os.File) int { return int(f.Fd()) }
 
-// leftovers names the postmasters started on a directory below dir, and
-// kills them.
+// leftovers kills the postmasters started on a directory below dir, and lists
+// them.
 func leftovers(dir string) []string {
 	out, _ := exec.Command("ps", "-axww", "-o", "pid=,args=").Output()
 	var found []string

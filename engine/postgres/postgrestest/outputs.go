@@ -7,9 +7,9 @@ import (
 )
 
 // keepOutputs opens, as root, the files that `go test` has asked the testing
-// package to write (the log for its cache, profiles): they are in directories
-// that only root can enter. The arguments then name /proc/self/fd/N, which leads
-// to the open file.
+// package to write (the log for its cache, profiles), because only root can enter
+// their directories. It changes the arguments to name /proc/self/fd/N, which
+// refers to the open file.
 func keepOutputs(uid, gid int) error {
 	for n, arg := range os.Args {
 		name, path, found := strings.Cut(arg, "=")
@@ -32,7 +32,7 @@ func keepOutputs(uid, gid int) error {
 		if err := f.Chown(uid, gid); err != nil {
 			return err
 		}
-		// f stays open to the end of the process, which is what it is for.
+		// f deliberately stays open until the process ends.
 		os.Args[n] = fmt.Sprintf("%s=/proc/self/fd/%d", name, dupForever(f))
 	}
 	return nil

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Parent returns the parent of a process, 0 when it is gone. A child that was
-// just forked has its postmaster's command line still.
+// Parent returns the parent of a process, 0 if it has ended. A child that was
+// just forked still has its postmaster's command line.
 func Parent(pid int) (ppid int) {
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := strings.Cut(string(stat), ") ")

@@ -15,8 +15,8 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// prepared makes a data directory as the product makes them, once for the
-// process, below the run's temporary directory.
+// prepared creates a data directory as the product does, once for the process,
+// below the run's temporary directory.
 var prepared = sync.OnceValues(func() (string, error) {
 	bin, err := binaries()
 	if err != nil {
@@ -55,8 +55,8 @@ func copyPrepared(tb testing.TB, dest string) {
 }
 
 // FillPool copies prepared data directories into dir until there are count. A
-// warm pool over dir adopts them, which takes a hundredth of the time of
-// building them. All have the same system identifier.
+// warm pool over dir adopts them, which takes a hundredth of the time of building
+// them. All have the same system identifier.
 func FillPool(tb testing.TB, dir string, count int) {
 	tb.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
